@@ -1,0 +1,63 @@
+# Short names for people. The build itself is CMake (CMakeLists.txt, CMakePresets.json).
+PREFIX ?= /usr/local
+DESTDIR ?=
+
+.PHONY: all demo test check bench coverage install clean help
+.DEFAULT_GOAL := all
+
+define build
+	@command -v cmake ninja >/dev/null || { echo "cmake or ninja is missing: run scripts/setup"; exit 1; }
+	@cmake --preset $(1) $(2) >/dev/null
+	@cmake --build --preset $(1)
+endef
+
+all:
+	$(call build,release)
+
+demo:
+	@scripts/setup build
+	$(call build,release)
+	@build/examples/demo
+
+test:
+	@scripts/setup test
+	@scripts/test
+
+check:
+	@scripts/setup check
+	@scripts/check
+
+bench:
+	@scripts/setup build
+	$(call build,release)
+	@for source in bench/*.c; do \
+	    [ -f "$$source" ] || { echo "no benchmarks yet"; exit 0; }; \
+	    "build/bench/$$(basename "$$source" .c)" || exit; \
+	done
+
+# A branch of an assert is one that no test can take.
+GCOVR = gcovr --root . --filter src/core/ --exclude-branches-by-pattern '.*\bassert\(.*' build-coverage
+coverage:
+	@scripts/setup check
+	$(call build,coverage)
+	@find build-coverage -name '*.gcda' -delete
+	@ctest --preset coverage --label-regex unit --no-tests=error
+	@$(GCOVR) --branches
+	@$(GCOVR) --fail-under-line 100 --fail-under-branch 100
+
+install:
+	$(call build,release,-DCMAKE_INSTALL_PREFIX="$(abspath $(PREFIX))")
+	@DESTDIR="$(DESTDIR)" cmake --install build
+
+clean:
+	@rm -rf build build-*/
+
+help:
+	@echo "make            build libsimba and the examples into build/"
+	@echo "make demo       install what is missing, build, and watch a leader being replaced"
+	@echo "make test       install what is missing, build, run all tests; the last line is the sum"
+	@echo "make check      format, static analysis, warnings of gcc and clang, house rules"
+	@echo "make bench      build and run the benchmarks"
+	@echo "make coverage   unit tests must reach every line and branch of src/core"
+	@echo "make install    [PREFIX=/usr/local] [DESTDIR=]  library, headers, pkg-config, CMake package"
+	@echo "make clean      remove all build folders"

@@ -1,0 +1,131 @@
+/* simba/backend.h: for authors of stores, and for tests that want a store to misbehave.
+ *
+ * A store keeps, per mutex, at most one tenure {id, token, end of the lease} and applies one
+ * operation at a time to it. The runtime hands it batches of requests; it answers each request
+ * exactly once, in any order, from any thread, also from within submit(). What it cannot answer
+ * in time it answers with SIMBA_ESTORE: "I don't know whether it was applied" is always allowed.
+ *
+ * The rules that make two owners impossible:
+ *   CONTEND  grants only if there is no tenure or its lease has ended on the store's own clock
+ *            (ttl + transition after the last grant or renewal); a new tenure's token is greater
+ *            than every earlier one of this mutex, for ever.
+ *   RENEW    only if id and token both match and the lease has not ended; keeps the token.
+ *   RELEASE  only if id and token both match. A token is never granted twice.
+ * Lengths of time are the store's own, measured on its clock; clocks are never compared. */
+#ifndef SIMBA_BACKEND_H
+#define SIMBA_BACKEND_H
+
+#include <simba.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define SIMBA_BACKEND_VERSION 1u
+
+enum simba_op {
+    SIMBA_CONTEND, /* take it if it is free; answer who owns it */
+    SIMBA_RENEW,   /* LOST if id and token are not the current tenure's */
+    SIMBA_RELEASE, /* LOST likewise: then nothing was changed */
+    SIMBA_READ     /* answer who owns it */
+};
+
+/* Given to the store by submit(), given back by answer(). All fields but `next` and `store` are
+ * the runtime's; the strings live as long as the request. */
+struct simba_request {
+    enum simba_op op;
+    const char *mutex;
+    const char *id;                /* the contender; "" for READ */
+    uint64_t token;                /* RENEW, RELEASE */
+    int64_t ttl_ms, transition_ms; /* CONTEND, RENEW: the lease asked for */
+    struct simba_request *next;    /* the rest of the batch; then for the store's own lists */
+    void *store;                   /* for the store's own use */
+};
+
+/* The tenure that the store knows after the operation. */
+struct simba_answer {
+    int code;         /* 0, or SIMBA_ELOST, SIMBA_ESTORE (outcome unknown), SIMBA_EDENIED, … */
+    bool granted;     /* CONTEND: this very request began the tenure */
+    const char *id;   /* its owner; NULL or "": nobody. Borrowed for the call */
+    uint64_t token;   /* its token; 0: the store does not know (a foreign client's) */
+    int64_t left_ms;  /* until its lease ends, never rounded up; 0 without an owner: come again when
+                         you like; more: nobody can be granted before */
+    int64_t age_ms;   /* since it began; -1: unknown */
+    const char *text; /* a failure in words, without secrets; may be NULL. Borrowed for the call */
+};
+
+struct uv_loop_s;
+struct simba_url; /* simba_url_* below */
+
+/* What the runtime offers a store. Every function may be called from any thread. */
+struct simba_host {
+    unsigned version;
+    struct uv_loop_s *loop; /* the client's loop; touch it on the loop's thread only */
+    int64_t connect_timeout_ms, command_timeout_ms;
+    void (*answer)(struct simba_host *host, struct simba_request *request,
+                   const struct simba_answer *answer);
+    /* Something may have changed: a reason to ask, never a truth. NULL: any mutex. */
+    void (*hint)(struct simba_host *host, const char *mutex);
+    void (*log)(struct simba_host *host, enum simba_level level, const char *line);
+    void (*closed)(struct simba_host *host); /* after close(): the store is gone, once */
+};
+
+/* One kind of store. The structure only grows; version says how far it is filled. */
+struct simba_backend {
+    unsigned version;
+    const char *const *schemes; /* of the URLs it serves, NULL at the end */
+    const char *const *options; /* query options that it knows, NULL at the end */
+
+    /* Starts, without waiting for anything outside; on failure writes what is wrong with the URL
+     * into why. On the thread that opens the client. */
+    int (*open)(struct simba_host *host, const struct simba_url *url, void **store, char *why,
+                size_t why_size);
+
+    /* Names that this store cannot hold get SIMBA_EINVAL and a reason. NULL: takes all. Any
+     * thread. */
+    int (*check)(void *store, const char *mutex, const char *id, char *why, size_t why_size);
+
+    /* The next three on the loop's thread only. */
+    void (*submit)(void *store, struct simba_request *batch);
+    void (*watch)(void *store, const char *mutex, bool on); /* hints wanted; NULL: cannot hint */
+    void (*close)(void *store); /* answers what is open with SIMBA_ECANCELED, then closed() */
+};
+
+/* Parts of the URL, already checked and decoded; NULL where there is none. */
+const char *simba_url_scheme(const struct simba_url *u);
+const char *simba_url_user(const struct simba_url *u);
+const char *simba_url_password(const struct simba_url *u);
+const char *simba_url_path(const struct simba_url *u); /* "" if none */
+bool simba_url_host(const struct simba_url *u, size_t n, const char **host, int *port); /* n-th */
+const char *simba_url_option(const struct simba_url *u, const char *name);
+const char *simba_url_text(const struct simba_url *u); /* to show: secrets blanked */
+
+/* ---- for tests: a memory: store that misbehaves -------------------------------------------- */
+
+struct simba_memory_faults {
+    size_t size;
+    bool hang;             /* requests wait, unapplied and unanswered, until this is false */
+    bool fail;             /* every request fails at once with SIMBA_ESTORE, unapplied */
+    int64_t delay_ms;      /* answers come this much later */
+    unsigned lose_request; /* in a hundred: never applied, fails after the command timeout */
+    unsigned lose_answer;  /* in a hundred: applied, but fails after the command timeout */
+    unsigned lose_hint;    /* in a hundred */
+    unsigned duplicate;    /* in a hundred: applied and answered twice */
+    uint64_t seed;         /* of the dice for those */
+};
+#define SIMBA_MEMORY_FAULTS_INIT                                           \
+    {                                                                      \
+        sizeof(struct simba_memory_faults), false, false, 0, 0, 0, 0, 0, 1 \
+    }
+
+/* From now on the store of this URL ("memory:NAME", in this process) behaves so. It exists while a
+ * client of it is open. */
+int simba_memory_set_faults(const char *url, const struct simba_memory_faults *faults);
+
+/* Ends the tenure of the mutex as an operator would: renewals fail; forced: it is free at once. */
+int simba_memory_evict(const char *url, const char *mutex, bool forced);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,221 @@
+/* memory.c: a client's way to a space, on the client's loop, with the faults that tests ask for.
+ *
+ * Without faults a batch is applied and answered within submit(). With them, requests wait in
+ * `held` while the store hangs, and answers wait in `deferred` for their time. */
+#include "backend/memory/memory.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "backend/memory/space.h"
+#include "runtime/clock.h"
+
+struct deferred {
+    struct deferred *next;
+    int64_t at; /* ns */
+    struct simba_request *request;
+    struct simba_answer answer;
+    char id[SIMBA_ID_MAX + 1];
+};
+
+static const struct simba_answer unknown = {
+    .code = SIMBA_ESTORE, .age_ms = -1, .text = "no answer from the store in time"};
+
+static void set_timer(struct memory *m);
+
+/* ---- answers that come later ----------------------------------------------------------------- */
+
+static void defer(struct memory *m, struct simba_request *request,
+                  const struct simba_answer *answer, int64_t delay_ms)
+{
+    struct deferred *d = calloc(1, sizeof *d);
+    if (d == NULL) {
+        m->host->answer(m->host, request, &unknown);
+        return;
+    }
+    d->at = clock_after_ms(clock_now(), delay_ms);
+    d->request = request;
+    d->answer = *answer;
+    if (answer->id != NULL) {
+        snprintf(d->id, sizeof d->id, "%s", answer->id);
+        d->answer.id = d->id;
+    }
+    *m->deferred_last = d;
+    m->deferred_last = &d->next;
+}
+
+static void answer_due(struct memory *m, int64_t now)
+{
+    struct deferred **at = &m->deferred;
+    while (*at != NULL) {
+        struct deferred *d = *at;
+        if (d->at > now) {
+            at = &d->next;
+            continue;
+        }
+        *at = d->next;
+        m->host->answer(m->host, d->request, &d->answer);
+        free(d);
+    }
+    m->deferred_last = at;
+}
+
+static void on_timer(uv_timer_t *timer)
+{
+    struct memory *m = timer->data;
+    answer_due(m, clock_now());
+    set_timer(m);
+}
+
+static void set_timer(struct memory *m)
+{
+    int64_t at = NEVER, now = clock_now();
+    for (struct deferred *d = m->deferred; d != NULL; d = d->next)
+        at = d->at < at ? d->at : at;
+    if (at == NEVER) {
+        uv_timer_stop(&m->timer);
+        return;
+    }
+    uint64_t ms = at <= now ? 0 : (uint64_t)((at - now) / NS_PER_MS + 1);
+    uv_update_time(m->host->loop);
+    uv_timer_start(&m->timer, on_timer, ms, 0);
+}
+
+/* ---- requests -------------------------------------------------------------------------------- */
+
+static void apply(struct memory *m, struct simba_request *q)
+{
+    struct space *s = m->space;
+    const struct simba_memory_faults *f = &s->faults;
+    struct simba_answer answer = unknown;
+    if (f->fail) {
+        answer.text = "the store fails, as it was told to";
+        m->host->answer(m->host, q, &answer);
+        return;
+    }
+    if (space_dice(s, f->lose_request)) {
+        defer(m, q, &unknown, m->host->command_timeout_ms);
+        return;
+    }
+    const char *freed = space_apply(s, q, &answer);
+    bool twice = space_dice(s, f->duplicate);
+    if (space_dice(s, f->lose_answer)) {
+        defer(m, q, &unknown, m->host->command_timeout_ms);
+    } else if (f->delay_ms > 0) {
+        defer(m, q, &answer, f->delay_ms);
+    } else {
+        m->host->answer(m->host, q, &answer);
+        if (twice) /* before the runtime has seen the first: it must tell them apart */
+            m->host->answer(m->host, q, &answer);
+    }
+    if (freed != NULL)
+        space_ring(s, freed);
+    if (twice)
+        space_apply(s, q, &answer);
+}
+
+static void submit(void *store, struct simba_request *batch)
+{
+    struct memory *m = store;
+    pthread_mutex_lock(&m->space->lock);
+    bool hang = m->space->faults.hang;
+    while (batch != NULL) {
+        struct simba_request *q = batch;
+        batch = q->next;
+        q->next = NULL;
+        if (hang) {
+            *m->held_last = q;
+            m->held_last = &q->next;
+        } else {
+            apply(m, q);
+        }
+    }
+    pthread_mutex_unlock(&m->space->lock);
+    set_timer(m);
+}
+
+/* The faults have changed. */
+static void on_wake(uv_async_t *async)
+{
+    struct memory *m = async->data;
+    struct simba_request *held = m->held;
+    m->held = NULL;
+    m->held_last = &m->held;
+    if (held != NULL)
+        submit(m, held);
+}
+
+/* ---- life ------------------------------------------------------------------------------------ */
+
+static int open_memory(struct simba_host *host, const struct simba_url *url, void **store,
+                       char *why, size_t why_size)
+{
+    struct memory *m = calloc(1, sizeof *m);
+    if (m == NULL)
+        goto err;
+    m->host = host;
+    m->held_last = &m->held;
+    m->deferred_last = &m->deferred;
+    if (uv_async_init(host->loop, &m->wake, on_wake) != 0)
+        goto err_after_memory;
+    uv_timer_init(host->loop, &m->timer);
+    m->wake.data = m;
+    m->timer.data = m;
+    m->handles = 2;
+    m->space = space_enter(simba_url_path(url), m);
+    if (m->space == NULL)
+        goto err_after_handles;
+    *store = m;
+    return 0;
+
+err_after_handles:
+    uv_close((uv_handle_t *)&m->wake, NULL);
+    uv_close((uv_handle_t *)&m->timer, NULL);
+    uv_run(host->loop, UV_RUN_NOWAIT);
+err_after_memory:
+    free(m);
+err:
+    snprintf(why, why_size, "out of memory, or the name is longer than %d bytes", SIMBA_MUTEX_MAX);
+    return SIMBA_ELIMIT;
+}
+
+static void on_handle_closed(uv_handle_t *handle)
+{
+    struct memory *m = handle->data;
+    if (--m->handles > 0)
+        return;
+    struct simba_host *host = m->host;
+    free(m);
+    host->closed(host);
+}
+
+static void close_memory(void *store)
+{
+    struct memory *m = store;
+    const struct simba_answer ended = {.code = SIMBA_ECANCELED, .age_ms = -1};
+    while (m->held != NULL) {
+        struct simba_request *q = m->held;
+        m->held = q->next;
+        m->host->answer(m->host, q, &ended);
+    }
+    for (struct deferred *d = m->deferred; d != NULL; d = d->next)
+        d->answer = ended;
+    answer_due(m, NEVER);
+    space_leave(m);
+    uv_close((uv_handle_t *)&m->wake, on_handle_closed);
+    uv_close((uv_handle_t *)&m->timer, on_handle_closed);
+}
+
+static const char *const schemes[] = {"memory", NULL};
+static const char *const options[] = {NULL};
+
+const struct simba_backend memory_backend = {
+    .version = SIMBA_BACKEND_VERSION,
+    .schemes = schemes,
+    .options = options,
+    .open = open_memory,
+    .submit = submit,
+    .close = close_memory,
+};

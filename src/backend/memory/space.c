@@ -1,0 +1,257 @@
+/* space.c: see space.h. */
+#include "backend/memory/space.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/random.h"
+#include "core/url.h"
+#include "runtime/clock.h"
+#include "runtime/fault.h"
+
+static pthread_mutex_t spaces_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct space *spaces;
+
+static struct space *find_locked(const char *name)
+{
+    struct space *s = spaces;
+    while (s != NULL && strcmp(s->name, name) != 0)
+        s = s->next;
+    return s;
+}
+
+static struct space *make_locked(const char *name)
+{
+    struct space *s = calloc(1, sizeof *s);
+    if (s == NULL)
+        return NULL;
+    if (strlen(name) >= sizeof s->name || table_init(&s->records) < 0) {
+        free(s);
+        return NULL;
+    }
+    snprintf(s->name, sizeof s->name, "%s", name);
+    s->faults = (struct simba_memory_faults)SIMBA_MEMORY_FAULTS_INIT;
+    pthread_mutex_init(&s->lock, NULL);
+    s->next = spaces;
+    spaces = s;
+    return s;
+}
+
+struct space *space_enter(const char *name, struct memory *member)
+{
+    pthread_mutex_lock(&spaces_lock);
+    struct space *s = find_locked(name);
+    if (s == NULL)
+        s = make_locked(name);
+    if (s != NULL) {
+        s->clients++;
+        pthread_mutex_lock(&s->lock);
+        member->next = s->members;
+        s->members = member;
+        pthread_mutex_unlock(&s->lock);
+    }
+    pthread_mutex_unlock(&spaces_lock);
+    return s;
+}
+
+static void free_space(struct space *s)
+{
+    struct space **at = &spaces;
+    while (*at != s)
+        at = &(*at)->next;
+    *at = s->next;
+    struct table_node *n;
+    while ((n = table_any(&s->records)) != NULL) {
+        table_remove(&s->records, n);
+        free(n);
+    }
+    table_free(&s->records);
+    pthread_mutex_destroy(&s->lock);
+    free(s);
+}
+
+void space_leave(struct memory *member)
+{
+    struct space *s = member->space;
+    pthread_mutex_lock(&spaces_lock);
+    pthread_mutex_lock(&s->lock);
+    struct memory **at = &s->members;
+    while (*at != member)
+        at = &(*at)->next;
+    *at = member->next;
+    pthread_mutex_unlock(&s->lock);
+    if (--s->clients == 0)
+        free_space(s);
+    pthread_mutex_unlock(&spaces_lock);
+}
+
+bool space_dice(struct space *s, unsigned percent)
+{
+    return percent > 0 && random_next(&s->random) % 100 < percent;
+}
+
+void space_ring(struct space *s, const char *mutex)
+{
+    for (struct memory *m = s->members; m != NULL; m = m->next) {
+        if (!space_dice(s, s->faults.lose_hint))
+            m->host->hint(m->host, mutex);
+    }
+}
+
+/* ---- operations ------------------------------------------------------------------------------ */
+
+static struct record *record_of(struct space *s, const char *mutex, bool make)
+{
+    struct record *r = (struct record *)(void *)table_find(&s->records, mutex);
+    if (r != NULL || !make)
+        return r;
+    r = calloc(1, sizeof *r);
+    if (r == NULL)
+        return NULL;
+    snprintf(r->mutex, sizeof r->mutex, "%s", mutex);
+    table_add(&s->records, &r->by_mutex, r->mutex);
+    return r;
+}
+
+/* At `until` another may take it; the owner may renew only before. */
+static bool is_held(const struct record *r, int64_t now)
+{
+    return r != NULL && r->id[0] != '\0' && r->until > now;
+}
+
+static bool is_tenure(const struct record *r, const struct simba_request *q)
+{
+    return r != NULL && r->token == q->token && strcmp(r->id, q->id) == 0;
+}
+
+static int64_t lease_of(const struct simba_request *q)
+{
+    return (q->ttl_ms + q->transition_ms) * NS_PER_MS;
+}
+
+static void contend(struct record *r, const struct simba_request *q, int64_t now,
+                    struct simba_answer *answer)
+{
+    if (is_held(r, now)) {
+        r->contended = true;
+        return;
+    }
+    snprintf(r->id, sizeof r->id, "%s", q->id);
+    r->token++;
+    r->acquired = now;
+    r->until = now + lease_of(q);
+    r->evicted = false;
+    answer->granted = true;
+}
+
+static const char *release(struct record *r)
+{
+    r->id[0] = '\0';
+    r->until = 0;
+    if (!r->contended)
+        return NULL;
+    r->contended = false;
+    return r->mutex;
+}
+
+const char *space_apply(struct space *s, const struct simba_request *q, struct simba_answer *answer)
+{
+    int64_t now = clock_now();
+    const char *freed = NULL;
+    struct record *r = record_of(s, q->mutex, q->op == SIMBA_CONTEND);
+    *answer = (struct simba_answer){.age_ms = -1};
+    switch (q->op) {
+    case SIMBA_CONTEND:
+        if (r == NULL) {
+            *answer = (struct simba_answer){.code = SIMBA_ELIMIT, .text = "out of memory"};
+            return NULL;
+        }
+        contend(r, q, now, answer);
+        break;
+    case SIMBA_RENEW:
+        if (!is_tenure(r, q) || !is_held(r, now) || r->evicted)
+            answer->code = SIMBA_ELOST;
+        else
+            r->until = now + lease_of(q);
+        break;
+    case SIMBA_RELEASE:
+        if (is_tenure(r, q))
+            freed = release(r);
+        else
+            answer->code = SIMBA_ELOST;
+        break;
+    case SIMBA_READ:
+        break;
+    }
+    if (is_held(r, now)) {
+        answer->id = r->id;
+        answer->token = r->token;
+        answer->left_ms = (r->until - now) / NS_PER_MS;
+        answer->age_ms = (now - r->acquired) / NS_PER_MS;
+    }
+    return freed;
+}
+
+/* ---- for tests ------------------------------------------------------------------------------- */
+
+/* Finds the space of a URL and returns it with its lock and the lock of all spaces held. */
+static struct space *open_for_test(const char *url)
+{
+    static const char scheme[] = "memory:";
+    if (url == NULL || strncmp(url, scheme, sizeof scheme - 1) != 0) {
+        fault(SIMBA_EINVAL, "not a memory: URL");
+        return NULL;
+    }
+    char name[SIMBA_MUTEX_MAX + 1];
+    size_t length = strcspn(url + sizeof scheme - 1, "?");
+    snprintf(name, sizeof name, "%.*s", (int)length, url + sizeof scheme - 1);
+    pthread_mutex_lock(&spaces_lock);
+    struct space *s = find_locked(name);
+    if (s == NULL) {
+        pthread_mutex_unlock(&spaces_lock);
+        fault(SIMBA_EINVAL, "no client of memory:%s is open in this process", name);
+        return NULL;
+    }
+    pthread_mutex_lock(&s->lock);
+    return s;
+}
+
+static void close_for_test(struct space *s)
+{
+    pthread_mutex_unlock(&s->lock);
+    pthread_mutex_unlock(&spaces_lock);
+}
+
+int simba_memory_set_faults(const char *url, const struct simba_memory_faults *faults)
+{
+    assert(faults != NULL);
+    if (faults->size != sizeof *faults)
+        return fault(SIMBA_EINVAL, "faults must start as SIMBA_MEMORY_FAULTS_INIT");
+    struct space *s = open_for_test(url);
+    if (s == NULL)
+        return SIMBA_EINVAL;
+    s->faults = *faults;
+    s->random = faults->seed;
+    for (struct memory *m = s->members; m != NULL; m = m->next)
+        uv_async_send(&m->wake);
+    close_for_test(s);
+    return 0;
+}
+
+int simba_memory_evict(const char *url, const char *mutex, bool forced)
+{
+    struct space *s = open_for_test(url);
+    if (s == NULL)
+        return SIMBA_EINVAL;
+    struct record *r = record_of(s, mutex, false);
+    if (r != NULL) {
+        r->evicted = true;
+        if (forced)
+            release(r);
+        space_ring(s, mutex);
+    }
+    close_for_test(s);
+    return r != NULL ? 0 : fault(SIMBA_EINVAL, "nobody ever owned mutex '%s'", mutex);
+}

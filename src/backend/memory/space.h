@@ -1,0 +1,59 @@
+/* space.h: what a memory: store remembers. One space per NAME of memory:NAME, shared by all clients
+ * of the process that open it, gone when the last of them closes. The reference for all stores:
+ * what CONTEND, RENEW, RELEASE and READ mean is what space_apply() does. */
+#ifndef BACKEND_MEMORY_SPACE_H
+#define BACKEND_MEMORY_SPACE_H
+
+#include <pthread.h>
+#include <simba/backend.h>
+#include <uv.h>
+
+#include "runtime/table.h"
+
+struct record {
+    struct table_node by_mutex; /* first */
+    char id[SIMBA_ID_MAX + 1];  /* the owner; "": nobody */
+    uint64_t token;             /* of the last tenure; the next gets a greater one */
+    int64_t acquired, until;    /* ns */
+    bool evicted;               /* its renewals fail */
+    bool contended;             /* somebody was refused: tell when it is free */
+    char mutex[SIMBA_MUTEX_MAX + 1];
+};
+
+/* One client's view. */
+struct memory {
+    struct memory *next; /* in the space */
+    struct space *space;
+    struct simba_host *host;
+    uv_async_t wake;
+    uv_timer_t timer;
+    int handles;                                /* of the two that are still open */
+    struct simba_request *held, **held_last;    /* not applied while the store hangs */
+    struct deferred *deferred, **deferred_last; /* applied, to be answered later */
+};
+
+struct space {
+    struct space *next;
+    size_t clients; /* under the lock of all spaces */
+    char name[SIMBA_MUTEX_MAX + 1];
+
+    pthread_mutex_t lock; /* for the rest */
+    struct table records;
+    struct memory *members;
+    struct simba_memory_faults faults;
+    uint64_t random;
+};
+
+/* NULL: no memory, or a name that is too long. */
+struct space *space_enter(const char *name, struct memory *member);
+void space_leave(struct memory *member);
+
+/* The operation, under s->lock; the answer's id lives as long as the lock is held. Returns a mutex
+ * that became free and is wanted, or NULL. */
+const char *space_apply(struct space *s, const struct simba_request *request,
+                        struct simba_answer *answer);
+
+/* Tells every member that the mutex is free; under s->lock. */
+void space_ring(struct space *s, const char *mutex);
+bool space_dice(struct space *s, unsigned percent);
+#endif

@@ -1,0 +1,256 @@
+/* handle.c: the machine of handle.h. A step is: deadlines that have passed, the event, what
+ * follows from both, and last the request that is due. */
+#include "core/handle.h"
+
+#include <assert.h>
+
+void handle_init(struct handle *h, enum handle_kind kind, int64_t drain,
+                 const struct period *period, const char *id, bool unique, uint64_t seed)
+{
+    assert(drain >= 0);
+    *h = (struct handle){
+        .kind = (uint8_t)kind,
+        .drain = drain,
+        .drain_at = NEVER,
+        .wait_until = NEVER,
+    };
+    lease_init(&h->lease, period, LEASE_CONTENDER, id, unique, seed);
+}
+
+static bool user_code_runs(const struct handle *h)
+{
+    return h->call != CALL_NONE || h->led || h->held;
+}
+
+bool handle_is_idle(const struct handle *h)
+{
+    return h->lease.state == LEASE_IDLE && !user_code_runs(h) && !h->waiting && !h->leaving;
+}
+
+static void move(struct handle *h, enum status_event event)
+{
+    int next = status_next((enum simba_status)h->status, event);
+    assert(next >= 0);
+    h->status = (uint8_t)next;
+}
+
+static void verdict(struct handle *h, int code, struct handle_update *up)
+{
+    assert(h->waiting != h->leaving);
+    h->waiting = false;
+    h->leaving = false;
+    h->wait_until = NEVER;
+    up->verdict = true;
+    up->code = code;
+}
+
+/* Errors that no later attempt can turn into success. */
+static bool is_permanent(int code)
+{
+    return code == SIMBA_EINVAL || code == SIMBA_EUNSUPPORTED;
+}
+
+/* Why the store could not be asked; a request without an answer means that it does not answer. */
+static int failure(const struct handle *h)
+{
+    return h->lease.code == SIMBA_ETIMEOUT ? SIMBA_ESTORE : h->lease.code;
+}
+
+static void end_wait(struct handle *h, int64_t now, int code, struct handle_update *up)
+{
+    lease_stop(&h->lease, now);
+    verdict(h, code, up);
+}
+
+static void heard(struct handle *h, int64_t now, enum lease_news news, struct handle_update *up)
+{
+    if (news == LEASE_NOTHING)
+        return;
+    up->news = news;
+    if (news == LEASE_FAILED)
+        up->failure = h->lease.code;
+    if (news == LEASE_ANSWERED || news == LEASE_BEGAN) {
+        h->answered = true;
+        if (h->status == SIMBA_STARTING)
+            move(h, STATUS_ANSWERED);
+    }
+    if (news == LEASE_ANSWERED && h->waiting && h->once)
+        end_wait(h, now, SIMBA_EHELD, up);
+    if (news == LEASE_FAILED && h->waiting && (h->once || is_permanent(h->lease.code)))
+        end_wait(h, now, failure(h), up);
+    if (news == LEASE_FAILED && h->status == SIMBA_STARTING && is_permanent(h->lease.code)) {
+        lease_stop(&h->lease, now);
+        move(h, STATUS_FAILED);
+    }
+    if (h->leaving && (news == LEASE_GIVEN || news == LEASE_FAILED))
+        verdict(h, news == LEASE_GIVEN ? 0 : SIMBA_ESTORE, up);
+}
+
+static void stop(struct handle *h, int64_t now)
+{
+    move(h, STATUS_STOP);
+    lease_stop(&h->lease, now);
+    if (h->lease.state == LEASE_HOLDING && user_code_runs(h))
+        h->drain_at = now > NEVER - h->drain ? NEVER : now + h->drain;
+}
+
+static void release(struct handle *h, int64_t now, struct handle_update *up)
+{
+    assert(h->held);
+    h->held = false;
+    h->leaving = true;
+    h->lost = false;
+    lease_stop(&h->lease, now);
+    if (h->lease.state != LEASE_HOLDING)
+        verdict(h, SIMBA_ELOST, up);
+}
+
+static void close_handle(struct handle *h, int64_t now, struct handle_update *up)
+{
+    h->closing = true;
+    if (h->status == SIMBA_STARTING || h->status == SIMBA_RUNNING)
+        stop(h, now);
+    if (h->waiting)
+        end_wait(h, now, SIMBA_ECANCELED, up);
+    if (h->held) { /* nobody waits for this verdict */
+        h->held = false;
+        h->lost = false;
+        lease_stop(&h->lease, now);
+    }
+}
+
+static void done(struct handle *h, bool ran)
+{
+    assert(h->call != CALL_NONE);
+    if (h->call == CALL_ACQUIRED) {
+        h->led = ran;
+        h->told = ran || lease_is_over(&h->lease);
+    } else if (h->call == CALL_RELEASED) {
+        h->led = false;
+    } else {
+        h->closed = true;
+    }
+    h->call = CALL_NONE;
+}
+
+static void accept_event(struct handle *h, const struct handle_event *e, struct handle_update *up)
+{
+    switch (e->kind) {
+    case HANDLE_TICK:
+        break;
+    case HANDLE_START:
+        move(h, STATUS_START);
+        h->answered = false;
+        lease_start(&h->lease, e->now, e->at);
+        break;
+    case HANDLE_STOP:
+        /* A start that failed for good has ended by itself meanwhile. */
+        if (h->status == SIMBA_STARTING || h->status == SIMBA_RUNNING)
+            stop(h, e->now);
+        break;
+    case HANDLE_ACQUIRE:
+        assert(h->kind == HANDLE_LOCKER);
+        assert(!h->waiting && !h->held && !h->leaving);
+        h->answered = false;
+        h->waiting = true;
+        h->once = e->once;
+        h->wait_until = e->at;
+        lease_start(&h->lease, e->now, e->now);
+        break;
+    case HANDLE_RELEASE:
+        release(h, e->now, up);
+        break;
+    case HANDLE_CLOSE:
+        close_handle(h, e->now, up);
+        break;
+    case HANDLE_REPLY:
+        heard(h, e->now, lease_reply(&h->lease, e->now, e->reply), up);
+        break;
+    case HANDLE_HINT:
+        lease_hint(&h->lease, e->now);
+        break;
+    case HANDLE_DONE:
+        done(h, e->ran);
+        break;
+    }
+}
+
+static void submit(struct handle *h, enum handle_call call, enum simba_reason reason,
+                   struct handle_update *up)
+{
+    assert(h->call == CALL_NONE);
+    h->call = (uint8_t)call;
+    up->call = call;
+    up->reason = reason;
+}
+
+/* What follows, for a contender, from the state of its lease. */
+static void follow_contender(struct handle *h, struct handle_update *up)
+{
+    bool over = lease_is_over(&h->lease);
+    if (h->call != CALL_NONE)
+        return;
+    if (h->led && over)
+        submit(h, CALL_RELEASED,
+               h->lease.state == LEASE_ENDED ? (enum simba_reason)h->lease.reason : SIMBA_RELEASED,
+               up);
+    else if (!h->told && h->lease.state == LEASE_HOLDING && !over) {
+        h->told = true;
+        submit(h, CALL_ACQUIRED, SIMBA_ACQUIRED, up);
+    }
+}
+
+static void follow_locker(struct handle *h, int64_t now, struct handle_update *up)
+{
+    if (h->waiting && h->lease.state == LEASE_HOLDING) {
+        h->held = true;
+        verdict(h, 0, up);
+    }
+    if (h->held && !h->lost && h->lease.state == LEASE_ENDED) {
+        h->lost = true;
+        lease_stop(&h->lease, now); /* the caller, not we, decides about another try */
+        submit(h, CALL_RELEASED, (enum simba_reason)h->lease.reason, up);
+    }
+    if (h->leaving && !lease_is_over(&h->lease) && h->lease.state != LEASE_RETURNING)
+        verdict(h, 0, up);
+}
+
+void handle_step(struct handle *h, const struct handle_event *e, struct handle_update *up)
+{
+    assert(h != NULL);
+    assert(e != NULL);
+    *up = (struct handle_update){.send = false};
+    int64_t now = e->now;
+
+    heard(h, now, lease_tick(&h->lease, now), up);
+    if (h->waiting && now >= h->wait_until)
+        end_wait(h, now, h->answered || h->lease.code == 0 ? SIMBA_ETIMEOUT : failure(h), up);
+    if (now >= h->drain_at) {
+        lease_abandon(&h->lease);
+        h->drain_at = NEVER;
+    }
+    accept_event(h, e, up);
+
+    if (h->kind == HANDLE_LOCKER)
+        follow_locker(h, now, up);
+    else
+        follow_contender(h, up);
+    if (lease_is_over(&h->lease) && !user_code_runs(h)) {
+        lease_settled(&h->lease, now);
+        h->told = false;
+        h->drain_at = NEVER;
+    }
+    if (h->status == SIMBA_STOPPING && handle_is_idle(h))
+        move(h, STATUS_IDLE);
+    if (h->closing && !h->closed && handle_is_idle(h))
+        submit(h, CALL_CLOSED, SIMBA_UNCHANGED, up);
+    up->send = lease_poll(&h->lease, now, &up->request);
+}
+
+int64_t handle_next_wake(const struct handle *h)
+{
+    int64_t at = lease_next_wake(&h->lease);
+    if (h->drain_at < at)
+        at = h->drain_at;
+    return h->wait_until < at ? h->wait_until : at;
+}

@@ -1,0 +1,15 @@
+/* id.h: ids of contenders, from numbers that the caller has found or drawn. */
+#ifndef CORE_ID_H
+#define CORE_ID_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* "COUNTER:PID@ADDRESS-RANDOM": the JVM's form plus eight hex digits that are random per process,
+ * because pid and address are the same in many containers. SIMBA_ELIMIT if it does not fit. */
+int id_host(char *out, size_t size, uint64_t counter, int64_t pid, const char *address,
+            uint32_t random);
+
+/* 32 hex digits of a version 4 UUID made from 16 random bytes. */
+int id_uuid(char *out, size_t size, const uint8_t random[16]);
+#endif

@@ -1,0 +1,351 @@
+/* lease.c: the machine of lease.h. The runtime and the simulator drive it in the same way: tick
+ * first (deadlines count before news), then one event, then poll for the request that is due. */
+#include "core/lease.h"
+
+#include <assert.h>
+#include <string.h>
+
+#define RELEASE_TRIES 3 /* then the lease may run out by itself */
+#define READ_TRIES 1    /* to find out what became of a CONTEND that nobody wants any more */
+
+/* Allowed moves; every change of state goes through enter(). */
+#define MOVE(to) (1u << LEASE_##to)
+static const uint8_t moves[] = {
+    [LEASE_IDLE] = MOVE(CONTENDING) | MOVE(RETURNING),
+    [LEASE_CONTENDING] = MOVE(HOLDING) | MOVE(RETURNING) | MOVE(IDLE),
+    [LEASE_HOLDING] = MOVE(ENDED) | MOVE(RETURNING),
+    [LEASE_ENDED] = MOVE(RETURNING) | MOVE(CONTENDING) | MOVE(IDLE),
+    [LEASE_RETURNING] = MOVE(CONTENDING) | MOVE(IDLE),
+};
+
+static void enter(struct lease *l, enum lease_state to, int64_t wake_at)
+{
+    assert(moves[l->state] & (1u << to));
+    l->state = (uint8_t)to;
+    l->wake_at = wake_at;
+    l->in_flight = false;
+    l->hinted = false;
+    l->failures = 0;
+}
+
+void lease_init(struct lease *l, const struct period *period, enum lease_role role, const char *id,
+                bool unique, uint64_t seed)
+{
+    assert(period != NULL);
+    assert(id != NULL);
+    *l = (struct lease){
+        .period = period,
+        .role = (uint8_t)role,
+        .id = id,
+        .unique = unique,
+        .random = seed,
+        .wake_at = NEVER,
+    };
+}
+
+/* Where to go when no tenure is ours any more and no user code runs. */
+static void go_on(struct lease *l, int64_t now)
+{
+    if (l->owed != 0)
+        enter(l, LEASE_RETURNING, now);
+    else if (l->wanted)
+        enter(l, LEASE_CONTENDING, now);
+    else if (l->unsure && l->unique && l->state != LEASE_RETURNING)
+        enter(l, LEASE_RETURNING, now);
+    else
+        enter(l, LEASE_IDLE, NEVER);
+}
+
+/* A tenure of ours in the store that must be given back, and never taken up. */
+static void owe(struct lease *l, uint64_t token)
+{
+    if (token > l->owed)
+        l->owed = token;
+    if (token > l->token)
+        l->token = token;
+    if (l->state == LEASE_RETURNING && !l->in_flight)
+        l->wake_at = 0;
+}
+
+void lease_start(struct lease *l, int64_t now, int64_t first_at)
+{
+    assert(!l->wanted);
+    assert(l->state != LEASE_HOLDING);
+    l->wanted = true;
+    l->code = 0;
+    if (l->state == LEASE_IDLE)
+        enter(l, LEASE_CONTENDING, first_at > now ? first_at : now);
+}
+
+void lease_stop(struct lease *l, int64_t now)
+{
+    l->wanted = false;
+    if (l->state == LEASE_CONTENDING && !l->in_flight)
+        go_on(l, now);
+}
+
+void lease_abandon(struct lease *l)
+{
+    assert(!l->wanted);
+    if (l->state == LEASE_HOLDING) {
+        l->reason = SIMBA_EXPIRED;
+        enter(l, LEASE_ENDED, NEVER);
+    }
+}
+
+void lease_settled(struct lease *l, int64_t now)
+{
+    assert(lease_is_over(l));
+    /* Also an expired tenure is given back: a renewal whose reply was lost may have kept it alive
+     * in the store. Of an evicted one nothing is left there. */
+    if (l->state == LEASE_HOLDING || l->reason != SIMBA_EVICTED)
+        owe(l, l->token);
+    if (l->state == LEASE_HOLDING)
+        enter(l, LEASE_RETURNING, now);
+    else
+        go_on(l, now);
+}
+
+static enum lease_news lose(struct lease *l, enum simba_reason reason)
+{
+    l->reason = (uint8_t)reason;
+    enter(l, LEASE_ENDED, NEVER);
+    return LEASE_LOST;
+}
+
+/* One exchange failed: when to try again depends on what is at stake. */
+static enum lease_news fail(struct lease *l, int64_t now, int code)
+{
+    assert(code < 0);
+    l->in_flight = false;
+    l->failures++;
+    l->code = code;
+    switch ((enum lease_state)l->state) {
+    case LEASE_CONTENDING:
+        l->unsure = l->role == LEASE_CONTENDER;
+        l->wake_at = now + period_backoff(l->period, l->failures, &l->random);
+        if (!l->wanted)
+            go_on(l, now);
+        break;
+    case LEASE_RETURNING:
+        l->wake_at = now + period_pause(l->period, l->failures, &l->random);
+        if (l->failures >= (l->owed != 0 ? RELEASE_TRIES : READ_TRIES)) {
+            l->owed = 0;
+            l->unsure = false;
+            go_on(l, now);
+        }
+        break;
+    default:
+        assert(l->state == LEASE_HOLDING);
+        l->wake_at = now + period_pause(l->period, l->failures, &l->random);
+        break;
+    }
+    return LEASE_FAILED;
+}
+
+enum lease_news lease_tick(struct lease *l, int64_t now)
+{
+    if (l->state == LEASE_HOLDING && now >= l->hold_until)
+        return lose(l, SIMBA_EXPIRED);
+    if (l->in_flight && now >= l->wake_at)
+        return fail(l, now, SIMBA_ETIMEOUT);
+    return LEASE_NOTHING;
+}
+
+static void hold(struct lease *l, int64_t now, const struct lease_reply *r)
+{
+    int64_t renew_at = period_renew_at(l->period, r->request.sent_at, &l->random);
+    enter(l, LEASE_HOLDING, r->granted && renew_at > now ? renew_at : now);
+    l->token = r->token;
+    l->hold_until = period_hold_until(l->period, r->request.sent_at, r->left);
+    l->unsure = false;
+}
+
+/* A tenure began in the store and is ours: take it, or see that it is given back. */
+static enum lease_news granted(struct lease *l, int64_t now, const struct lease_reply *r)
+{
+    bool in_time = now < period_hold_until(l->period, r->request.sent_at, r->left);
+    switch ((enum lease_state)l->state) {
+    case LEASE_CONTENDING:
+        if (l->wanted && in_time) {
+            hold(l, now, r);
+            return LEASE_BEGAN;
+        }
+        owe(l, r->token);
+        go_on(l, now);
+        return LEASE_NOTHING;
+    case LEASE_HOLDING:
+        /* The store can have given us a later tenure only after the end of this one. */
+        owe(l, r->token);
+        return lose(l, SIMBA_EVICTED);
+    case LEASE_IDLE:
+        owe(l, r->token);
+        go_on(l, now);
+        return LEASE_NOTHING;
+    default:
+        owe(l, r->token);
+        return LEASE_NOTHING;
+    }
+}
+
+/* The store says who owns the mutex; no tenure began by this request. */
+static enum lease_news told(struct lease *l, int64_t now, const struct lease_reply *r)
+{
+    bool hinted = l->hinted;
+    l->in_flight = false;
+    l->hinted = false;
+    l->failures = 0;
+    l->unsure = false;
+
+    bool own = l->role == LEASE_CONTENDER && strcmp(r->owner, l->id) == 0 && r->token != 0;
+    if (own && l->unique && r->token > l->token)
+        return granted(l, now, r); /* ours since a request whose reply was lost */
+    if (own && (l->unique || r->token == l->token)) {
+        owe(l, r->token); /* ours, but over: a tenure is never taken up again */
+        if (l->state == LEASE_CONTENDING)
+            go_on(l, now);
+        return LEASE_NOTHING;
+    }
+    if (l->state == LEASE_RETURNING || !l->wanted) {
+        go_on(l, now);
+        return LEASE_NOTHING;
+    }
+    if (hinted)
+        l->wake_at = now;
+    else if (r->owner[0] == '\0' && r->left == 0)
+        l->wake_at = now + (l->role == LEASE_OBSERVER ? l->period->ttl
+                                                      : period_pause(l->period, 1, &l->random));
+    else
+        l->wake_at = period_retry_at(l->period, now, r->request.sent_at + r->left, &l->random);
+    return LEASE_ANSWERED;
+}
+
+static enum lease_news renewed(struct lease *l, int64_t now, const struct lease_reply *r,
+                               bool current)
+{
+    if (l->state != LEASE_HOLDING || r->request.token != l->token)
+        return LEASE_NOTHING;
+    if (r->code == SIMBA_ELOST)
+        return lose(l, SIMBA_EVICTED);
+    if (r->code < 0)
+        return current ? fail(l, now, r->code) : LEASE_NOTHING;
+
+    /* Also a late answer counts: its request was sent at a time that we know. */
+    int64_t until = period_hold_until(l->period, r->request.sent_at, r->left);
+    if (until > l->hold_until)
+        l->hold_until = until;
+    if (current || !l->in_flight) {
+        int64_t renew_at = period_renew_at(l->period, r->request.sent_at, &l->random);
+        l->wake_at = renew_at > now && !l->hinted ? renew_at : now;
+        l->in_flight = false;
+        l->hinted = false;
+    }
+    l->failures = 0;
+    return LEASE_NOTHING;
+}
+
+static enum lease_news released(struct lease *l, int64_t now, const struct lease_reply *r,
+                                bool current)
+{
+    if (l->state != LEASE_RETURNING)
+        return LEASE_NOTHING;
+    if (r->request.token != l->owed) { /* a later tenure became known meanwhile: that one too */
+        if (current) {
+            l->in_flight = false;
+            l->wake_at = now;
+        }
+        return LEASE_NOTHING;
+    }
+    if (r->code < 0 && r->code != SIMBA_ELOST)
+        return current ? fail(l, now, r->code) : LEASE_NOTHING;
+    l->owed = 0;
+    l->unsure = false;
+    go_on(l, now);
+    return LEASE_GIVEN;
+}
+
+enum lease_news lease_reply(struct lease *l, int64_t now, const struct lease_reply *r)
+{
+    assert(r->owner != NULL);
+    assert(r->left >= 0);
+    bool current = l->in_flight && r->request.seq == l->seq;
+    switch (r->request.op) {
+    case SIMBA_RENEW:
+        return renewed(l, now, r, current);
+    case SIMBA_RELEASE:
+        return released(l, now, r, current);
+    default:
+        break;
+    }
+    if (r->code < 0)
+        return current ? fail(l, now, r->code) : LEASE_NOTHING;
+    if (r->granted && r->token != 0) {
+        /* Twice-told or overtaken grants are old news. Tokens can fall only in a store that lost
+         * its memory; the answer that we are waiting for is believed even so. */
+        if (current ? r->token != l->token : r->token > l->token)
+            return granted(l, now, r);
+        if (!current)
+            return LEASE_NOTHING;
+    }
+    return current ? told(l, now, r) : LEASE_NOTHING;
+}
+
+void lease_hint(struct lease *l, int64_t now)
+{
+    if (l->state != LEASE_CONTENDING && l->state != LEASE_HOLDING)
+        return;
+    if (l->in_flight)
+        l->hinted = true;
+    else if (l->wake_at > now)
+        l->wake_at = now;
+}
+
+bool lease_poll(struct lease *l, int64_t now, struct lease_request *out)
+{
+    if (l->in_flight || l->state == LEASE_IDLE || l->state == LEASE_ENDED || now < l->wake_at)
+        return false;
+
+    *out = (struct lease_request){.seq = ++l->seq, .sent_at = now};
+    int64_t timeout = l->period->attempt;
+    switch ((enum lease_state)l->state) {
+    case LEASE_HOLDING:
+        out->op = SIMBA_RENEW;
+        out->token = l->token;
+        break;
+    case LEASE_RETURNING:
+        out->op = l->owed != 0 ? SIMBA_RELEASE : SIMBA_READ;
+        out->token = l->owed;
+        break;
+    default:
+        out->op = l->role == LEASE_OBSERVER ? SIMBA_READ : SIMBA_CONTEND;
+        timeout = l->period->patience;
+        break;
+    }
+    l->in_flight = true;
+    l->wake_at = now + timeout;
+    return true;
+}
+
+bool lease_is_over(const struct lease *l)
+{
+    return l->state == LEASE_ENDED || (l->state == LEASE_HOLDING && !l->wanted);
+}
+
+int64_t lease_deadline(const struct lease *l)
+{
+    return l->state == LEASE_HOLDING && l->wanted ? l->hold_until : 0;
+}
+
+int64_t lease_next_wake(const struct lease *l)
+{
+    if (l->state == LEASE_HOLDING && l->hold_until < l->wake_at)
+        return l->hold_until;
+    return l->wake_at;
+}
+
+const char *lease_state_name(enum lease_state state)
+{
+    static const char *const names[] = {"idle", "contending", "holding", "ended", "returning"};
+    assert(state <= LEASE_RETURNING);
+    return names[state];
+}

@@ -1,0 +1,52 @@
+/* period.h: the lease in time. When a tenure ends, when to renew it, when to try again.
+ *
+ *   sent_at      renew_at              ttl_at                     hold_until   lease_end
+ *     |-------------|-------------------|--------------------------|-----------|
+ *     | owner acts  | renews, retries …                            | released  | nobody may win
+ *                                                                                before here
+ *
+ * Every time in src/core is in nanoseconds of CLOCK_BOOTTIME and counts from before the request
+ * was sent: the store began to count later, so its lease ends later than ours. */
+#ifndef CORE_PERIOD_H
+#define CORE_PERIOD_H
+
+#include <stdint.h>
+
+#define NS_PER_MS INT64_C(1000000)
+#define NEVER INT64_MAX
+
+/* What the user may set, in milliseconds; negative: the default. */
+struct period_options {
+    int64_t ttl_ms, transition_ms, renew_ms, command_timeout_ms, drift_ppm;
+    int64_t jitter_early_ms, jitter_late_ms;
+};
+
+/* Derived once, then constant; shared by all machines with the same options. */
+struct period {
+    int64_t ttl, transition, lease;
+    int64_t margin;      /* between our last act and the end of the lease */
+    int64_t renew;       /* from a renewal to the next */
+    int64_t attempt;     /* how long one renewal or release may take */
+    int64_t patience;    /* how long one contend or read may take */
+    int64_t pause_max;   /* between attempts to renew */
+    int64_t backoff_max; /* between attempts to contend while the store fails */
+    int64_t early, late; /* jitter around the end of another's lease */
+    int64_t drift_ppm;
+};
+
+/* 0, or SIMBA_EINVAL with the broken rule, which names the field, in *why (a constant). */
+int period_init(struct period *p, const struct period_options *options, const char **why);
+
+/* When our right to act ends, if the store said at some time after sent_at that `left` is left. */
+int64_t period_hold_until(const struct period *p, int64_t sent_at, int64_t left);
+
+/* A little before sent_at + renew, so that the renewals of many mutexes drift apart. */
+int64_t period_renew_at(const struct period *p, int64_t sent_at, uint64_t *random);
+
+/* When one that is not owner tries again: another's lease ends at expiry. */
+int64_t period_retry_at(const struct period *p, int64_t now, int64_t expiry, uint64_t *random);
+
+/* How long to wait after the n-th failure in a row, n from 1. */
+int64_t period_pause(const struct period *p, uint32_t failures, uint64_t *random);
+int64_t period_backoff(const struct period *p, uint32_t failures, uint64_t *random);
+#endif

@@ -1,0 +1,101 @@
+/* actor.h: one handle at run time: its machine, what others may see of it, its callbacks.
+ * Contender and locker are thin faces of it. */
+#ifndef RUNTIME_ACTOR_H
+#define RUNTIME_ACTOR_H
+
+#include <stdatomic.h>
+
+#include "core/handle.h"
+#include "runtime/executor.h"
+#include "runtime/table.h"
+#include "runtime/timers.h"
+
+#define ACTOR_DRAIN_MS 30000
+#define CALL_TEXT_MAX 384
+
+/* What a caller asked for, until the loop has seen it. The order of the bits is the order in which
+ * they can have been meant: nothing can be started before a stop has been seen. */
+enum actor_note {
+    NOTE_START = 1,
+    NOTE_ACQUIRE = 2,
+    NOTE_RELEASE = 4,
+    NOTE_STOP = 8,
+    NOTE_CLOSE = 16,
+    NOTE_DONE = 32 /* last: the handle may be gone after it */
+};
+
+enum locker_phase { LOCKER_FREE, LOCKER_WAITING, LOCKER_HELD, LOCKER_LEAVING };
+
+/* A caller that waits for the loop's verdict; lives on its stack. */
+struct call {
+    _Atomic uint32_t done; /* futex */
+    int code;
+    char text[CALL_TEXT_MAX]; /* what the store last complained of */
+};
+
+/* A tenure as last seen. */
+struct seen {
+    char *id; /* the actor's own id, or allocated; NULL: nobody */
+    uint64_t token;
+    int64_t acquired_at, ttl_at, transition_at; /* ns */
+};
+
+struct simba;
+struct request;
+
+struct actor {
+    struct table_node by_mutex; /* first; by_mutex.name is the mutex */
+    struct simba *client;
+    const char *id;
+    const struct period *period;
+    int64_t initial_delay; /* ns */
+
+    /* Published; see actor_owns(). */
+    _Atomic int64_t deadline;
+    _Atomic uint64_t token;
+    _Atomic uint32_t status; /* futex; changed under the client's lock */
+    _Atomic uint32_t phase;  /* a locker's: enum locker_phase */
+
+    /* loop thread */
+    struct handle machine;
+    struct timer timer;
+    uint32_t requests;          /* unanswered */
+    bool born, watching, quiet; /* born: in the client's table */
+    char *failure;              /* the last failure in words, allocated; NULL: none */
+
+    /* Of the callback that is with the executor. */
+    struct job job;
+    uint64_t job_token;
+    enum simba_reason job_reason;
+    enum handle_call job_call;
+
+    /* under the client's lock */
+    struct actor *inbox_next;
+    uint32_t notes;
+    bool in_inbox, done_ran, once, closing;
+    struct call *call;
+    int64_t wait_until;
+    struct seen before, after;
+    enum simba_reason reason; /* of that change */
+
+    simba_state_fn *on_acquired, *on_released;
+    void (*on_closed)(void *data);
+    void *data;
+    /* Behind it in the same memory: its own period if it has one, the mutex, the id. */
+};
+
+/* API threads */
+int actor_create(struct simba *s, const char *mutex, enum handle_kind kind,
+                 const struct simba_handle_options *options, struct actor **out);
+void actor_destroy(struct actor *a);
+bool actor_owns(const struct actor *a, uint64_t *token, int64_t *left);
+int actor_check(const struct actor *a); /* 0 or SIMBA_EFORKED */
+void actor_state(const struct actor *a, struct simba_state *out);
+const char *actor_store(const struct actor *a); /* to show */
+
+/* loop thread */
+void actor_take_notes(struct actor *a, uint32_t notes);
+void actor_tick(struct actor *a);
+void actor_hint(struct actor *a);
+void actor_answered(struct actor *a, struct request *r);
+#endif

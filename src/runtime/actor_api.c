@@ -1,0 +1,189 @@
+/* actor_api.c: what callers on any thread do with a handle: make it, ask it, let it go. */
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/name.h"
+#include "runtime/client.h"
+#include "runtime/clock.h"
+#include "runtime/fault.h"
+#include "runtime/process.h"
+
+int actor_check(const struct actor *a)
+{
+    if (!client_is_forked(a->client))
+        return 0;
+    return fault(SIMBA_EFORKED,
+                 "mutex '%s': this handle belongs to the parent process; open a "
+                 "client of your own after fork",
+                 a->by_mutex.name);
+}
+
+const char *actor_store(const struct actor *a)
+{
+    return a->client->url.shown;
+}
+
+/* The deadline is 0 while nobody owns, and no two tenures or renewals share one. So when it reads
+ * the same before and after the clock, it was valid, and the token belonged to it, at the instant
+ * of the clock: neither a pause of this thread nor a release meanwhile can make a stale "yes". */
+bool actor_owns(const struct actor *a, uint64_t *token, int64_t *left)
+{
+    if (atomic_load_explicit(process_page, memory_order_relaxed) != a->client->generation)
+        return false;
+    int64_t deadline = atomic_load_explicit(&a->deadline, memory_order_acquire);
+    for (;;) {
+        if (deadline == 0)
+            return false;
+        *token = atomic_load_explicit(&a->token, memory_order_acquire);
+        *left = deadline - clock_now();
+        int64_t again = atomic_load_explicit(&a->deadline, memory_order_acquire);
+        if (again == deadline)
+            return *left > 0;
+        deadline = again;
+    }
+}
+
+static void show_owner(struct simba_owner *out, const struct seen *seen)
+{
+    *out = (struct simba_owner){.token = seen->token};
+    if (seen->id == NULL)
+        return;
+    snprintf(out->id, sizeof out->id, "%s", seen->id);
+    out->acquired_at = seen->acquired_at / NS_PER_MS;
+    out->ttl_at = seen->ttl_at / NS_PER_MS;
+    out->transition_at = seen->transition_at / NS_PER_MS;
+}
+
+void actor_state(const struct actor *a, struct simba_state *out)
+{
+    *out = (struct simba_state){.reason = SIMBA_UNCHANGED};
+    pthread_mutex_lock(&a->client->lock);
+    show_owner(&out->before, &a->before);
+    show_owner(&out->after, &a->after);
+    out->reason = a->reason;
+    pthread_mutex_unlock(&a->client->lock);
+}
+
+/* ---- creation -------------------------------------------------------------------------------- */
+
+static int check_names(struct simba *s, const char *mutex, const char *id)
+{
+    const char *rule;
+    char why[CALL_TEXT_MAX] = "";
+    if (name_check_mutex(mutex, &rule) != 0)
+        return fault(SIMBA_EINVAL, "the name of a mutex %s", rule);
+    if (id != NULL && name_check_id(id, &rule) != 0)
+        return fault(SIMBA_EINVAL, "mutex '%s': the id of a contender %s", mutex, rule);
+    if (s->backend->check == NULL)
+        return 0;
+    int rc = s->backend->check(s->store, mutex, id != NULL ? id : "x", why, sizeof why);
+    if (rc < 0)
+        return fault(rc, "mutex '%s' on %s: %s", mutex, s->url.shown, why);
+    return 0;
+}
+
+/* The handle's own timing; *own says whether it differs from the client's. */
+static int make_period(const struct simba *s, const struct simba_handle_options *o,
+                       struct period *period, bool *own, const char **why)
+{
+    struct period_options t = s->timing;
+    *own = o->ttl_ms != SIMBA_DEFAULT || o->transition_ms != SIMBA_DEFAULT ||
+           o->renew_ms != SIMBA_DEFAULT || o->jitter_early_ms != SIMBA_DEFAULT ||
+           o->jitter_late_ms != SIMBA_DEFAULT;
+    if (o->ttl_ms != SIMBA_DEFAULT)
+        t.ttl_ms = o->ttl_ms;
+    if (o->transition_ms != SIMBA_DEFAULT)
+        t.transition_ms = o->transition_ms;
+    t.renew_ms = o->renew_ms;
+    t.jitter_early_ms = o->jitter_early_ms;
+    t.jitter_late_ms = o->jitter_late_ms;
+    if (o->initial_delay_ms < SIMBA_DEFAULT || o->initial_delay_ms > SIMBA_LEASE_MAX_MS)
+        *why = "initial_delay must be between 0 and a day";
+    else if (o->drain_ms < SIMBA_DEFAULT)
+        *why = "drain must not be negative";
+    else
+        return period_init(period, &t, why);
+    return SIMBA_EINVAL;
+}
+
+/* One piece of memory: the actor, its period if it has its own, the mutex, the id. */
+static struct actor *allocate(const char *mutex, const char *id, const struct period *period)
+{
+    size_t period_size = period != NULL ? sizeof *period : 0;
+    size_t mutex_size = strlen(mutex) + 1, id_size = strlen(id) + 1;
+    char *memory = calloc(1, sizeof(struct actor) + period_size + mutex_size + id_size);
+    if (memory == NULL)
+        return NULL;
+    struct actor *a = (struct actor *)(void *)memory;
+    memory += sizeof *a;
+    if (period != NULL)
+        a->period = memcpy(memory, period, period_size);
+    a->by_mutex.name = memcpy(memory + period_size, mutex, mutex_size);
+    a->id = memcpy(memory + period_size + mutex_size, id, id_size);
+    return a;
+}
+
+int actor_create(struct simba *s, const char *mutex, enum handle_kind kind,
+                 const struct simba_handle_options *options, struct actor **out)
+{
+    static const struct simba_handle_options defaults = SIMBA_HANDLE_OPTIONS_INIT;
+    const struct simba_handle_options *o = options != NULL ? options : &defaults;
+    char id[SIMBA_ID_MAX + 1];
+    struct period period;
+    bool own_period;
+    const char *why;
+
+    if (client_is_forked(s))
+        return fault(SIMBA_EFORKED, "this client belongs to the parent process");
+    if (o->size != sizeof *o)
+        return fault(SIMBA_EINVAL, "handle options must start as SIMBA_HANDLE_OPTIONS_INIT");
+    int rc = check_names(s, mutex, o->id);
+    if (rc < 0)
+        return rc;
+    if (make_period(s, o, &period, &own_period, &why) < 0)
+        return fault(SIMBA_EINVAL, "mutex '%s': %s", mutex, why);
+    if (o->id == NULL && (rc = simba_id_host(id, sizeof id)) < 0)
+        return rc;
+
+    struct actor *a = allocate(mutex, o->id != NULL ? o->id : id, own_period ? &period : NULL);
+    if (a == NULL)
+        return fault(SIMBA_ELIMIT, "mutex '%s': out of memory", mutex);
+    if (!own_period)
+        a->period = &s->period;
+    a->client = s;
+    a->initial_delay = o->initial_delay_ms < 0 ? 0 : o->initial_delay_ms * NS_PER_MS;
+    a->on_acquired = o->on_acquired;
+    a->on_released = o->on_released;
+    a->on_closed = o->on_closed;
+    a->data = o->data;
+    int64_t drain = clock_after_ms(0, o->drain_ms < 0 ? ACTOR_DRAIN_MS : o->drain_ms);
+    handle_init(&a->machine, kind, drain, a->period, a->id, o->id == NULL, process_random64());
+
+    pthread_mutex_lock(&s->lock);
+    bool closing = s->closing;
+    if (!closing) {
+        s->actors_count++;
+        loop_post_locked(s, a); /* so that the loop knows it, for close */
+    }
+    pthread_mutex_unlock(&s->lock);
+    if (closing) {
+        free(a);
+        return fault(SIMBA_ESTATE, "mutex '%s': the client is being closed", mutex);
+    }
+    *out = a;
+    return 0;
+}
+
+void actor_destroy(struct actor *a)
+{
+    if (a == NULL || client_is_forked(a->client))
+        return;
+    struct simba *s = a->client;
+    pthread_mutex_lock(&s->lock);
+    a->closing = true;
+    a->notes |= NOTE_CLOSE;
+    loop_post_locked(s, a);
+    pthread_mutex_unlock(&s->lock);
+}

@@ -1,0 +1,123 @@
+/* client.h: one client, its loop, and the handles on it.
+ *
+ * Who owns what:
+ *   loop thread    everything not said otherwise: machines, timers, requests, the store
+ *   `lock`         the inbox, visible statuses, what contender_state() shows; held for a few
+ *                  instructions, never while user code or a store runs
+ *   atomics        the published deadline and token, read by is_owner() anywhere
+ * API calls put a note into the inbox and wake the loop; see docs/threads.md. */
+#ifndef RUNTIME_CLIENT_H
+#define RUNTIME_CLIENT_H
+
+#include <pthread.h>
+#include <simba/backend.h>
+#include <stdatomic.h>
+#include <uv.h>
+
+#include "core/url.h"
+#include "runtime/actor.h"
+#include "runtime/executor.h"
+#include "runtime/log.h"
+#include "runtime/table.h"
+#include "runtime/timers.h"
+
+#define HINTS_MAX 1024       /* waiting hints; more become "ask for everything" */
+#define REQUESTS_MAX 1000000 /* waiting for answers; more are refused */
+#define REQUESTS_SPARE 4096  /* kept for the next use */
+#define ROUNDS_MAX 16        /* of one turn of the loop, before the store's own events get theirs */
+
+/* A request on its way, with room for its answer. */
+struct request {
+    struct simba_request wire; /* first: the store hands this back */
+    struct simba *client;
+    struct actor *actor;     /* NULL: a reading */
+    struct reading *reading; /* NULL: an actor's */
+    struct lease_request sent;
+    bool answered, granted, own; /* own: the owner is the contender itself */
+    int code;
+    uint64_t token;
+    int64_t left_ms, age_ms;
+    char *owner, *text; /* allocated; NULL: none */
+};
+
+struct hint {
+    struct hint *next;
+    char mutex[]; /* copied */
+};
+
+struct simba {
+    struct simba_host host;
+    const struct simba_backend *backend;
+    void *store;
+    struct simba_url url;
+    struct period_options timing; /* defaults of the handles */
+    struct period period;         /* from those, shared by handles that change nothing */
+    struct simba_executor executor_user;
+    bool has_executor_user;
+    struct executor executor;
+    struct log log;
+    uint32_t generation; /* process.h */
+
+    /* loop thread */
+    pthread_t thread;
+    uv_loop_t loop;
+    uv_async_t wake;
+    uv_poll_t alarm;
+    uv_check_t turn;
+    int alarm_fd;
+    int64_t alarm_at;
+    struct timers timers;
+    struct table actors; /* by mutex */
+    size_t quiet;        /* actors that wait for nothing but answers */
+    struct simba_request *batch, **batch_last;
+    struct request *spare;
+    size_t spares, in_flight;
+    bool store_closing;
+
+    pthread_mutex_t lock; /* and under it: */
+    struct actor *inbox, **inbox_last;
+    struct simba_request *answers, **answers_last;
+    struct reading *readings;
+    struct hint *hints;
+    size_t hints_count, actors_count;
+    bool hint_all, closing, close_asked, store_closed;
+
+    _Atomic uint32_t ended; /* the loop has ended; futex */
+};
+
+/* Marks the thread as running code of this client: 'callback of' or 'loop of'. */
+extern _Thread_local struct simba *thread_client;
+extern _Thread_local struct actor *thread_actor;
+
+bool client_is_forked(const struct simba *s);
+
+/* Would waiting here, for the actor or (NULL) for the whole client, wait for this very thread? */
+bool client_would_deadlock(const struct simba *s, const struct actor *a);
+
+/* loop.c */
+int loop_init(struct simba *s);
+void loop_discard(struct simba *s); /* instead of loop_run, when opening fails */
+int loop_run(struct simba *s);      /* starts the thread */
+bool loop_is_here(const struct simba *s);
+void loop_wake_locked(struct simba *s);
+void loop_post_locked(struct simba *s, struct actor *a); /* a->notes says what */
+struct request *loop_request(struct simba *s);           /* NULL: over the limit */
+void loop_send(struct simba *s, struct request *r);
+void loop_free_request(struct simba *s, struct request *r);
+
+/* registry.c */
+const struct simba_backend *registry_find(const char *scheme);
+
+/* client.c: simba_read() */
+struct reading {
+    struct reading *next;
+    _Atomic uint32_t done; /* futex: 0 waiting, 1 answered */
+    bool abandoned;        /* under the lock: the caller has gone, the loop frees it */
+    int code;
+    struct simba_owner owner;
+    char text[CALL_TEXT_MAX];
+    char mutex[];
+};
+void reading_send(struct simba *s, struct reading *r);
+void reading_answered(struct request *r);
+#endif

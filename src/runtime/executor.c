@@ -1,0 +1,134 @@
+/* executor.c: see executor.h. Each ending thread joins the one that ended before it, so that none
+ * is left running when the executor is gone and nobody has to keep a list. */
+#include "runtime/executor.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <signal.h>
+#include <simba.h>
+#include <time.h>
+
+int thread_start(pthread_t *out, const char *name, void *(*run)(void *arg), void *arg)
+{
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int rc = pthread_create(out, NULL, run, arg);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (rc != 0)
+        return SIMBA_ELIMIT;
+    pthread_setname_np(*out, name);
+    return 0;
+}
+
+static struct job *take_locked(struct executor *x)
+{
+    struct job *job = x->first;
+    if (job != NULL) {
+        x->first = job->next;
+        if (x->first == NULL)
+            x->last = &x->first;
+        x->queued--;
+    }
+    return job;
+}
+
+/* Waits for work; false: none came for a while, or the executor ends. */
+static bool wait_locked(struct executor *x)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec += EXECUTOR_IDLE_SECONDS;
+    bool late = false;
+    x->idle++;
+    while (x->first == NULL && !x->stopping && !(late && x->threads > 1)) {
+        if (x->threads == 1) /* the last one stays */
+            pthread_cond_wait(&x->work, &x->lock);
+        else
+            late = pthread_cond_timedwait(&x->work, &x->lock, &until) == ETIMEDOUT;
+    }
+    x->idle--;
+    return x->first != NULL;
+}
+
+static void *run_thread(void *arg)
+{
+    struct executor *x = arg;
+    pthread_mutex_lock(&x->lock);
+    do {
+        struct job *job = take_locked(x);
+        if (job == NULL)
+            continue;
+        pthread_mutex_unlock(&x->lock);
+        job->run(job->arg);
+        pthread_mutex_lock(&x->lock);
+    } while (wait_locked(x));
+
+    bool join = x->has_zombie;
+    pthread_t before = x->zombie;
+    x->has_zombie = true;
+    x->zombie = pthread_self();
+    if (--x->threads == 0)
+        pthread_cond_broadcast(&x->empty);
+    pthread_mutex_unlock(&x->lock);
+    if (join)
+        pthread_join(before, NULL);
+    return NULL;
+}
+
+static int add_thread_locked(struct executor *x)
+{
+    pthread_t thread;
+    int rc = thread_start(&thread, "simba-call", run_thread, x);
+    if (rc == 0)
+        x->threads++;
+    return rc;
+}
+
+int executor_init(struct executor *x)
+{
+    *x = (struct executor){.threads = 0};
+    x->last = &x->first;
+    pthread_condattr_t attr;
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_mutex_init(&x->lock, NULL);
+    pthread_cond_init(&x->work, &attr);
+    pthread_cond_init(&x->empty, &attr);
+    pthread_condattr_destroy(&attr);
+
+    pthread_mutex_lock(&x->lock);
+    int rc = add_thread_locked(x);
+    pthread_mutex_unlock(&x->lock);
+    return rc;
+}
+
+void executor_submit(struct executor *x, struct job *job)
+{
+    pthread_mutex_lock(&x->lock);
+    assert(!x->stopping);
+    job->next = NULL;
+    *x->last = job;
+    x->last = &job->next;
+    x->queued++;
+    if (x->queued > x->idle && x->threads < EXECUTOR_THREADS_MAX)
+        (void)add_thread_locked(x); /* without it the job waits for a thread that is there */
+    else
+        pthread_cond_signal(&x->work);
+    pthread_mutex_unlock(&x->lock);
+}
+
+void executor_stop(struct executor *x)
+{
+    pthread_mutex_lock(&x->lock);
+    x->stopping = true;
+    pthread_cond_broadcast(&x->work);
+    while (x->threads > 0)
+        pthread_cond_wait(&x->empty, &x->lock);
+    pthread_mutex_unlock(&x->lock);
+    if (x->has_zombie)
+        pthread_join(x->zombie, NULL);
+    pthread_cond_destroy(&x->work);
+    pthread_cond_destroy(&x->empty);
+    pthread_mutex_destroy(&x->lock);
+}

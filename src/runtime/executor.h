@@ -1,0 +1,35 @@
+/* executor.h: the threads that run user code, so that neither the loop nor another handle waits
+ * for it. Elastic: a job finds an idle thread or gets a new one, up to a limit; then it queues. */
+#ifndef RUNTIME_EXECUTOR_H
+#define RUNTIME_EXECUTOR_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#define EXECUTOR_THREADS_MAX 256
+#define EXECUTOR_IDLE_SECONDS 5
+
+struct job { /* inside the thing it is about; at most once in the queue */
+    struct job *next;
+    void (*run)(void *arg);
+    void *arg;
+};
+
+struct executor {
+    pthread_mutex_t lock;
+    pthread_cond_t work, empty;
+    struct job *first, **last;
+    size_t threads, idle, queued;
+    bool stopping, has_zombie;
+    pthread_t zombie; /* the thread that ended last, not yet joined */
+};
+
+/* Starts one thread, which stays, so that submit cannot fail later. */
+int executor_init(struct executor *x);
+void executor_submit(struct executor *x, struct job *job);
+void executor_stop(struct executor *x); /* waits until the queue is empty and all threads ended */
+
+/* A thread of ours: named, with all signals blocked, so that they reach the user's threads. */
+int thread_start(pthread_t *out, const char *name, void *(*run)(void *arg), void *arg);
+#endif

@@ -1,0 +1,70 @@
+/* log.c: a bounded ring of lines, emptied by one job at a time. */
+#include "runtime/log.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static void write_lines(void *arg)
+{
+    struct log *log = arg;
+    struct log_line line;
+    pthread_mutex_lock(&log->lock);
+    while (log->count > 0 || log->dropped > 0) {
+        if (log->count > 0) {
+            line = log->line[log->first];
+            log->first = (log->first + 1) % LOG_LINES_MAX;
+            log->count--;
+        } else {
+            line.level = SIMBA_LOG_WARN;
+            snprintf(line.text, sizeof line.text, "%zu log lines were dropped: too slow a log",
+                     log->dropped);
+            log->dropped = 0;
+        }
+        pthread_mutex_unlock(&log->lock);
+        log->write(log->data, line.level, line.text);
+        pthread_mutex_lock(&log->lock);
+    }
+    log->writing = false;
+    pthread_mutex_unlock(&log->lock);
+}
+
+int log_init(struct log *log, struct executor *executor,
+             void (*write)(void *, enum simba_level, const char *), void *data)
+{
+    *log = (struct log){.write = write, .data = data, .executor = executor};
+    log->job = (struct job){.run = write_lines, .arg = log};
+    pthread_mutex_init(&log->lock, NULL);
+    if (write == NULL)
+        return 0;
+    log->line = calloc(LOG_LINES_MAX, sizeof *log->line);
+    return log->line == NULL ? SIMBA_ELIMIT : 0;
+}
+
+void log_free(struct log *log)
+{
+    pthread_mutex_destroy(&log->lock);
+    free(log->line);
+}
+
+void log_put(struct log *log, enum simba_level level, const char *format, ...)
+{
+    if (log->write == NULL)
+        return;
+    pthread_mutex_lock(&log->lock);
+    if (log->count == LOG_LINES_MAX) {
+        log->dropped++;
+    } else {
+        struct log_line *line = &log->line[(log->first + log->count++) % LOG_LINES_MAX];
+        line->level = level;
+        va_list args;
+        va_start(args, format);
+        vsnprintf(line->text, sizeof line->text, format, args);
+        va_end(args);
+    }
+    bool submit = !log->writing;
+    log->writing = true;
+    pthread_mutex_unlock(&log->lock);
+    if (submit)
+        executor_submit(log->executor, &log->job);
+}

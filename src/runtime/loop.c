@@ -1,0 +1,411 @@
+/* loop.c: the thread that drives all machines of a client.
+ *
+ * Whatever happens, a descriptor of the store, the alarm, a note from another thread, ends in one
+ * turn of the loop: answers, hints, notes, due timers, and then one batch with every request that
+ * came of it. libuv's own timers stand still during suspend; the alarm is a timerfd that does not. */
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include "runtime/client.h"
+#include "runtime/clock.h"
+#include "runtime/futex.h"
+
+static _Thread_local const struct simba *looping; /* whose loop this thread is */
+static _Thread_local const struct simba *turning; /* whose turn this thread is in the middle of */
+
+void loop_wake_locked(struct simba *s)
+{
+    if (turning != s) /* the turn looks again before it ends */
+        uv_async_send(&s->wake);
+}
+
+void loop_post_locked(struct simba *s, struct actor *a)
+{
+    if (!a->in_inbox) {
+        a->in_inbox = true;
+        a->inbox_next = NULL;
+        *s->inbox_last = a;
+        s->inbox_last = &a->inbox_next;
+    }
+    loop_wake_locked(s);
+}
+
+/* ---- requests ------------------------------------------------------------------------------ */
+
+struct request *loop_request(struct simba *s)
+{
+    struct request *r = s->spare;
+    if (s->in_flight >= REQUESTS_MAX)
+        return NULL;
+    if (r != NULL) {
+        s->spare = (struct request *)(void *)r->wire.next;
+        s->spares--;
+    } else if ((r = malloc(sizeof *r)) == NULL) {
+        return NULL;
+    }
+    s->in_flight++;
+    *r = (struct request){.client = s};
+    return r;
+}
+
+void loop_free_request(struct simba *s, struct request *r)
+{
+    free(r->owner);
+    free(r->text);
+    s->in_flight--;
+    if (s->spares >= REQUESTS_SPARE) {
+        free(r);
+        return;
+    }
+    r->wire.next = (struct simba_request *)(void *)s->spare;
+    s->spare = r;
+    s->spares++;
+}
+
+void loop_send(struct simba *s, struct request *r)
+{
+    r->wire.next = NULL;
+    *s->batch_last = &r->wire;
+    s->batch_last = &r->wire.next;
+}
+
+/* Stores are not trusted with more than their word: lengths are clamped, strings bounded. */
+static void host_answer(struct simba_host *host, struct simba_request *wire,
+                        const struct simba_answer *answer)
+{
+    struct simba *s = (struct simba *)(void *)host;
+    struct request *r = (struct request *)(void *)wire;
+    pthread_mutex_lock(&s->lock);
+    if (r->answered) { /* a second answer is no answer */
+        pthread_mutex_unlock(&s->lock);
+        return;
+    }
+    r->answered = true;
+    r->code = answer->code > 0 ? SIMBA_ESTORE : answer->code;
+    r->granted = answer->granted && wire->op == SIMBA_CONTEND;
+    r->token = answer->token;
+    r->left_ms = answer->left_ms < 0 ? 0 : answer->left_ms;
+    if (r->left_ms > SIMBA_LEASE_MAX_MS)
+        r->left_ms = SIMBA_LEASE_MAX_MS;
+    r->age_ms = answer->age_ms;
+    if (answer->id != NULL && answer->id[0] != '\0') {
+        r->own = strcmp(answer->id, wire->id) == 0;
+        if (!r->own && (r->owner = strndup(answer->id, SIMBA_ID_MAX)) == NULL)
+            r->code = SIMBA_ELIMIT;
+    }
+    if (r->code < 0 && answer->text != NULL)
+        r->text = strndup(answer->text, CALL_TEXT_MAX);
+    wire->next = NULL;
+    *s->answers_last = wire;
+    s->answers_last = &wire->next;
+    loop_wake_locked(s);
+    pthread_mutex_unlock(&s->lock);
+}
+
+/* ---- hints --------------------------------------------------------------------------------- */
+
+static void host_hint(struct simba_host *host, const char *mutex)
+{
+    struct simba *s = (struct simba *)(void *)host;
+    pthread_mutex_lock(&s->lock);
+    struct hint *h = NULL;
+    if (mutex != NULL && s->hints_count < HINTS_MAX)
+        h = malloc(sizeof *h + strlen(mutex) + 1);
+    if (h != NULL) {
+        memcpy(h->mutex, mutex, strlen(mutex) + 1);
+        h->next = s->hints;
+        s->hints = h;
+        s->hints_count++;
+    } else {
+        s->hint_all = true;
+    }
+    loop_wake_locked(s);
+    pthread_mutex_unlock(&s->lock);
+}
+
+static void hint_mutex(struct simba *s, const char *mutex)
+{
+    struct table_node *n = table_find(&s->actors, mutex);
+    for (; n != NULL; n = table_find_next(n))
+        actor_hint((struct actor *)(void *)n);
+}
+
+static void hint_all(struct simba *s)
+{
+    for (size_t i = 0; i < s->actors.buckets; i++) {
+        for (struct table_node *n = s->actors.bucket[i]; n != NULL; n = n->next)
+            actor_hint((struct actor *)(void *)n);
+    }
+}
+
+static void take_hints(struct simba *s, struct hint *hints, bool all)
+{
+    while (hints != NULL) {
+        struct hint *h = hints;
+        hints = h->next;
+        if (!all)
+            hint_mutex(s, h->mutex);
+        free(h);
+    }
+    if (all)
+        hint_all(s);
+}
+
+/* ---- the rest of the host ------------------------------------------------------------------ */
+
+static void host_log(struct simba_host *host, enum simba_level level, const char *line)
+{
+    struct simba *s = (struct simba *)(void *)host;
+    log_put(&s->log, level, "%s: %s", s->url.shown, line);
+}
+
+static void host_closed(struct simba_host *host)
+{
+    struct simba *s = (struct simba *)(void *)host;
+    pthread_mutex_lock(&s->lock);
+    s->store_closed = true;
+    loop_wake_locked(s);
+    pthread_mutex_unlock(&s->lock);
+}
+
+/* ---- a turn -------------------------------------------------------------------------------- */
+
+static void take_answers(struct simba *s, struct simba_request *answers)
+{
+    while (answers != NULL) {
+        struct request *r = (struct request *)(void *)answers;
+        answers = answers->next;
+        if (r->actor != NULL)
+            actor_answered(r->actor, r);
+        else
+            reading_answered(r);
+        loop_free_request(s, r);
+    }
+}
+
+static void take_notes(struct simba *s, struct actor *inbox)
+{
+    while (inbox != NULL) {
+        struct actor *a = inbox;
+        inbox = a->inbox_next;
+        pthread_mutex_lock(&s->lock);
+        uint32_t notes = a->notes;
+        a->notes = 0;
+        a->in_inbox = false;
+        pthread_mutex_unlock(&s->lock);
+        actor_take_notes(a, notes);
+    }
+}
+
+static void close_actors(struct simba *s)
+{
+    pthread_mutex_lock(&s->lock);
+    s->close_asked = false;
+    for (size_t i = 0; i < s->actors.buckets; i++) {
+        for (struct table_node *n = s->actors.bucket[i]; n != NULL; n = n->next) {
+            struct actor *a = (struct actor *)(void *)n;
+            a->notes |= NOTE_CLOSE;
+            loop_post_locked(s, a);
+        }
+    }
+    pthread_mutex_unlock(&s->lock);
+}
+
+static void take_timers(struct simba *s)
+{
+    int64_t now = clock_now();
+    struct timer *t;
+    while ((t = timers_pop(&s->timers, now)) != NULL)
+        actor_tick((struct actor *)(void *)((char *)t - offsetof(struct actor, timer)));
+}
+
+static void submit_batch(struct simba *s)
+{
+    struct simba_request *batch = s->batch;
+    if (batch == NULL)
+        return;
+    s->batch = NULL;
+    s->batch_last = &s->batch;
+    s->backend->submit(s->store, batch);
+}
+
+/* Everything that waits now; false: nothing did. */
+static bool take_round(struct simba *s)
+{
+    pthread_mutex_lock(&s->lock);
+    struct actor *inbox = s->inbox;
+    struct simba_request *answers = s->answers;
+    struct reading *readings = s->readings;
+    struct hint *hints = s->hints;
+    bool all = s->hint_all, close_asked = s->close_asked;
+    s->inbox = NULL;
+    s->inbox_last = &s->inbox;
+    s->answers = NULL;
+    s->answers_last = &s->answers;
+    s->readings = NULL;
+    s->hints = NULL;
+    s->hints_count = 0;
+    s->hint_all = false;
+    pthread_mutex_unlock(&s->lock);
+
+    take_answers(s, answers);
+    take_hints(s, hints, all);
+    take_notes(s, inbox);
+    for (struct reading *r = readings, *next; r != NULL; r = next) {
+        next = r->next;
+        reading_send(s, r);
+    }
+    if (close_asked)
+        close_actors(s);
+    take_timers(s);
+    submit_batch(s);
+    return inbox != NULL || answers != NULL || readings != NULL || hints != NULL || all ||
+           close_asked;
+}
+
+static void set_alarm(struct simba *s)
+{
+    int64_t at = timers_next(&s->timers);
+    if (at == s->alarm_at)
+        return;
+    s->alarm_at = at;
+    struct itimerspec when = {.it_value = {0, 0}};
+    if (at != NEVER) {
+        when.it_value.tv_sec = at / 1000000000;
+        when.it_value.tv_nsec = at % 1000000000;
+        if (at <= 0) /* zero would switch it off */
+            when.it_value = (struct timespec){.tv_nsec = 1};
+    }
+    int rc = timerfd_settime(s->alarm_fd, TFD_TIMER_ABSTIME, &when, NULL);
+    assert(rc == 0);
+}
+
+static void close_handles(struct simba *s)
+{
+    uv_close((uv_handle_t *)&s->wake, NULL);
+    uv_close((uv_handle_t *)&s->alarm, NULL);
+    uv_close((uv_handle_t *)&s->turn, NULL);
+}
+
+/* The store is closed when no actor waits for anything but its answers, the loop ends when the
+ * store and all actors are gone. */
+static void end_if_done(struct simba *s)
+{
+    pthread_mutex_lock(&s->lock);
+    bool closing = s->closing, store_closed = s->store_closed;
+    bool quiet = s->actors_count == s->quiet;
+    pthread_mutex_unlock(&s->lock);
+    if (closing && quiet && !s->store_closing) {
+        s->store_closing = true;
+        s->backend->close(s->store);
+    }
+    if (store_closed && s->actors.count == 0 && s->in_flight == 0 &&
+        !uv_is_closing((uv_handle_t *)&s->wake))
+        close_handles(s);
+}
+
+static void on_turn(uv_check_t *handle)
+{
+    struct simba *s = handle->data;
+    turning = s;
+    for (int round = 0; round < ROUNDS_MAX && take_round(s); round++)
+        ;
+    end_if_done(s);
+    turning = NULL;
+    set_alarm(s);
+
+    pthread_mutex_lock(&s->lock);
+    bool more = s->inbox != NULL || s->answers != NULL || s->readings != NULL || s->hints != NULL ||
+                s->hint_all || s->close_asked;
+    pthread_mutex_unlock(&s->lock);
+    if (more && !uv_is_closing((uv_handle_t *)&s->wake))
+        uv_async_send(&s->wake);
+}
+
+static void on_wake(uv_async_t *handle)
+{
+    (void)handle; /* the turn that follows does the work */
+}
+
+static void on_alarm(uv_poll_t *handle, int status, int events)
+{
+    (void)status;
+    (void)events;
+    struct simba *s = handle->data;
+    uint64_t times;
+    ssize_t n = read(s->alarm_fd, &times, sizeof times);
+    (void)n;
+    s->alarm_at = NEVER;
+}
+
+static void run_to_end(struct simba *s)
+{
+    uv_run(&s->loop, UV_RUN_DEFAULT);
+    int rc = uv_loop_close(&s->loop);
+    assert(rc == 0);
+    close(s->alarm_fd);
+}
+
+static void *run_loop(void *arg)
+{
+    struct simba *s = arg;
+    looping = s;
+    thread_client = s;
+    run_to_end(s);
+    futex_set(&s->ended, 1);
+    return NULL;
+}
+
+bool loop_is_here(const struct simba *s)
+{
+    return looping == s;
+}
+
+int loop_run(struct simba *s)
+{
+    return thread_start(&s->thread, "simba-loop", run_loop, s);
+}
+
+void loop_discard(struct simba *s)
+{
+    close_handles(s);
+    run_to_end(s);
+}
+
+int loop_init(struct simba *s)
+{
+    s->inbox_last = &s->inbox;
+    s->answers_last = &s->answers;
+    s->batch_last = &s->batch;
+    s->alarm_at = NEVER;
+    s->host.version = SIMBA_BACKEND_VERSION;
+    s->host.loop = &s->loop;
+    s->host.answer = host_answer;
+    s->host.hint = host_hint;
+    s->host.log = host_log;
+    s->host.closed = host_closed;
+    if (uv_loop_init(&s->loop) != 0)
+        return SIMBA_ELIMIT;
+    s->alarm_fd = timerfd_create(CLOCK_BOOTTIME, TFD_NONBLOCK | TFD_CLOEXEC);
+    if (s->alarm_fd < 0)
+        goto err_after_loop;
+    if (uv_async_init(&s->loop, &s->wake, on_wake) != 0)
+        goto err_after_alarm;
+    int rc = uv_poll_init(&s->loop, &s->alarm, s->alarm_fd);
+    assert(rc == 0);
+    uv_check_init(&s->loop, &s->turn);
+    s->alarm.data = s;
+    s->turn.data = s;
+    uv_poll_start(&s->alarm, UV_READABLE, on_alarm);
+    uv_check_start(&s->turn, on_turn);
+    return 0;
+
+err_after_alarm:
+    close(s->alarm_fd);
+err_after_loop:
+    uv_loop_close(&s->loop);
+    return SIMBA_ELIMIT;
+}

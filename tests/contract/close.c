@@ -1,0 +1,191 @@
+/* close.c: the end of handles and clients in every state they can be in (C9). */
+#include "suite.h"
+
+#include <stddef.h>
+
+/* ---- destroy ------------------------------------------------------------------------------- */
+
+static void destroy_owner(void)
+{
+    simba *one = client_open(), *two = client_open();
+    const char *mutex = fresh("destroy-own");
+    struct simba_handle_options o = lease_long();
+    struct probe a = {0}, b = {0};
+    probe_start(&a, one, mutex, &o);
+    AWAIT(probe_leads(&a));
+    probe_start(&b, two, mutex, &o);
+    simba_contender_destroy(a.c);
+    AWAIT(probe_leads(&b));
+    AWAIT(atomic_load(&a.closed) == 1);
+    CHECK(atomic_load(&a.released) == 1);
+    CHECK(atomic_load(&b.first_began_at) > atomic_load(&a.ended_at));
+    client_close(one);
+    client_close(two);
+}
+
+static void destroy_waiter(void)
+{
+    simba *one = client_open(), *two = client_open();
+    const char *mutex = fresh("destroy-wait");
+    struct simba_handle_options o = lease_long();
+    struct probe a = {0}, b = {0};
+    probe_start(&a, one, mutex, &o);
+    AWAIT(probe_leads(&a));
+    probe_start(&b, two, mutex, &o);
+    CHECK_OK(simba_contender_wait(b.c, SIMBA_RUNNING, PATIENCE_MS));
+    simba_contender_destroy(b.c);
+    AWAIT(atomic_load(&b.closed) == 1);
+    CHECK(atomic_load(&b.acquired) == 0);
+    CHECK(probe_leads(&a));
+    client_close(one);
+    client_close(two);
+}
+
+/* Right after create, right after start, right after stop: fifty of each. */
+static void destroy_at_once(void)
+{
+    simba *s = client_open();
+    const char *mutex = fresh("destroy-now");
+    struct simba_handle_options o = lease_long();
+    static struct probe p[150];
+    for (int i = 0; i < 150; i++) {
+        probe_create(&p[i], s, mutex, &o);
+        if (i % 3 > 0)
+            CHECK_OK(simba_contender_start(p[i].c));
+        if (i % 3 > 1)
+            CHECK_OK(simba_contender_stop(p[i].c));
+        simba_contender_destroy(p[i].c);
+    }
+    for (int i = 0; i < 150; i++)
+        AWAIT(atomic_load(&p[i].closed) == 1);
+    struct probe last = {0};
+    probe_start(&last, s, mutex, &o);
+    AWAIT(probe_leads(&last));
+    client_close(s);
+}
+
+/* ---- close --------------------------------------------------------------------------------- */
+
+static void close_empty(void)
+{
+    for (int i = 0; i < 20; i++) {
+        simba *s = client_open();
+        client_close(s);
+    }
+}
+
+static void take_time(struct probe *p)
+{
+    (void)p;
+    nap(50);
+}
+
+/* One client with contenders and lockers in all states at once. */
+static void close_all_states(void)
+{
+    enum { SETS = 5, KINDS = 6 };
+    simba *s = client_open();
+    struct simba_handle_options o = lease_long();
+    static struct probe p[SETS][KINDS];
+    for (int i = 0; i < SETS; i++) {
+        const char *owned = fresh("all-owned"), *other = fresh("all-other");
+        struct probe *created = &p[i][0], *owner = &p[i][1], *waiter = &p[i][2],
+                     *starting = &p[i][3], *stopping = &p[i][4], *stopped = &p[i][5];
+        owner->in_released = stopping->in_released = take_time;
+        probe_create(created, s, owned, &o);
+        probe_start(owner, s, owned, &o);
+        probe_start(stopping, s, other, &o);
+        AWAIT(probe_leads(owner) && probe_leads(stopping));
+        probe_start(waiter, s, owned, &o);
+        probe_start(stopped, s, owned, &o);
+        probe_stop(stopped);
+        CHECK_OK(simba_contender_stop(stopping->c));
+        probe_start(starting, s, other, &o);
+        simba_locker *idle = NULL, *held = NULL;
+        CHECK_OK(simba_locker_create(s, owned, &o, &idle));
+        CHECK_OK(simba_locker_create(s, fresh("all-locked"), &o, &held));
+        CHECK_OK(simba_locker_acquire(held, PATIENCE_MS));
+    }
+    client_close(s);
+    for (int i = 0; i < SETS; i++)
+        for (int k = 0; k < KINDS; k++)
+            CHECK(atomic_load(&p[i][k].closed) == 1 && probe_is_idle(&p[i][k]));
+}
+
+/* Close returns in time, frees nothing while a callback runs, and can be called again. */
+static void close_hanging_callback(void)
+{
+    simba *s = client_open();
+    struct simba_handle_options o = lease_long();
+    struct probe p = {.in_acquired = probe_block}, calm = {0};
+    probe_start(&p, s, fresh("close-hang"), &o);
+    probe_start(&calm, s, fresh("close-calm"), &o);
+    AWAIT(atomic_load(&p.acquired) == 1 && probe_leads(&calm));
+    CHECK_REFUSED(simba_close(s, 300), SIMBA_ETIMEOUT, NULL);
+    CHECK(atomic_load(&p.closed) == 0);
+    AWAIT(atomic_load(&calm.closed) == 1);
+    CHECK_CODE(simba_close(s, 0), SIMBA_ETIMEOUT);
+    atomic_store(&p.gate, true);
+    client_close(s);
+    CHECK(atomic_load(&p.released) == 1);
+    CHECK(atomic_load(&p.closed) == 1);
+}
+
+/* A store that does not answer is no reason not to close: the lease runs out by itself. */
+static void close_store_hangs(void)
+{
+    simba *s = client_open_quick(200), *keeper = client_open_quick(200);
+    const char *mutex = fresh("close-store");
+    struct simba_handle_options o = lease_tiny();
+    struct probe owner = {0}, starting = {0}, next = {0};
+    probe_start(&owner, s, mutex, &o);
+    AWAIT(atomic_load(&owner.acquired) >= 1);
+    store_set(HANG);
+    probe_start(&starting, s, mutex, &o);
+    client_close(s);
+    CHECK(probe_is_idle(&owner));
+    CHECK(atomic_load(&owner.closed) == 1);
+    CHECK(atomic_load(&starting.closed) == 1);
+    store_set(HEALTHY);
+    probe_start(&next, keeper, mutex, &o);
+    AWAIT(probe_leads(&next));
+    client_close(keeper);
+}
+
+static void *close_it(void *arg)
+{
+    client_close(arg);
+    return NULL;
+}
+
+/* Two clients of one store close at the same time, from two threads, with work under way. */
+static void close_together(void)
+{
+    const char *mutex = fresh("together");
+    struct simba_handle_options o = lease_long();
+    for (int round = 0; round < 5; round++) {
+        simba *s[2] = {client_open(), client_open()};
+        struct probe p[2][3] = {{{0}}};
+        for (int i = 0; i < 6; i++)
+            probe_start(&p[i % 2][i / 2], s[i % 2], mutex, &o);
+        pthread_t thread[2];
+        for (int i = 0; i < 2; i++)
+            thread[i] = spawn(close_it, s[i]);
+        for (int i = 0; i < 2; i++)
+            join(thread[i]);
+        for (int i = 0; i < 6; i++)
+            CHECK(atomic_load(&p[i % 2][i / 2].closed) == 1);
+    }
+}
+
+const struct test close_tests[] = {
+    {"destroy_owner", destroy_owner, ANY_STORE, 0},
+    {"destroy_waiter", destroy_waiter, ANY_STORE, 0},
+    {"destroy_at_once", destroy_at_once, ANY_STORE, 0},
+    {"close_empty", close_empty, ANY_STORE, 0},
+    {"close_all_states", close_all_states, ANY_STORE, 0},
+    {"close_hanging_callback", close_hanging_callback, ANY_STORE, 0},
+    {"close_store_hangs", close_store_hangs, MEMORY_FAULTS, 0},
+    {"close_together", close_together, ANY_STORE, 0},
+    {NULL, NULL, ANY_STORE, 0},
+};

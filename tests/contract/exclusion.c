@@ -1,0 +1,228 @@
+/* exclusion.c: C1 and C5, never two owners: not with equal ids, not when the store hangs, not when
+ * it loses, repeats and delays; and the owner that cannot renew fences itself. */
+#include "suite.h"
+
+#include <simba/backend.h>
+#include <stddef.h>
+
+/* ---- without faults ------------------------------------------------------------------------ */
+
+/* T7, T19: two that were given the same id by mistake are still two. */
+static void same_id_two_clients(void)
+{
+    simba *one = client_open(), *two = client_open();
+    const char *mutex = fresh("twins");
+    struct simba_handle_options o = lease_long();
+    o.id = "twin";
+    struct probe a = {0}, b = {0};
+    struct referee referee = {.probe = {&a, &b}, .probes = 2};
+    probe_create(&a, one, mutex, &o);
+    probe_create(&b, two, mutex, &o);
+    referee_begin(&referee);
+    for (int round = 1; round <= 10; round++) {
+        struct probe *first = round % 2 ? &a : &b, *second = round % 2 ? &b : &a;
+        CHECK_OK(simba_contender_start(first->c));
+        AWAIT(probe_leads(first));
+        CHECK_OK(simba_contender_start(second->c));
+        CHECK_OK(simba_contender_wait(second->c, SIMBA_RUNNING, PATIENCE_MS));
+        CHECK(probe_leads(first));
+        CHECK(!simba_contender_is_owner(second->c));
+        probe_stop(first);
+        AWAIT(probe_leads(second));
+        CHECK(atomic_load(&second->token) > atomic_load(&first->token));
+        probe_stop(second);
+    }
+    referee_end(&referee);
+    client_close(one);
+    client_close(two);
+}
+
+/* Leases that are lost whenever the machine is busy: whoever owns, owns alone. */
+static void tiny_leases(void)
+{
+    simba *clients[3] = {client_open(), client_open(), client_open()};
+    const char *mutex = fresh("tiny");
+    struct simba_handle_options o = lease(150, 50);
+    o.renew_ms = SIMBA_DEFAULT;
+    struct probe p[3] = {{0}, {0}, {0}};
+    struct referee referee = {.probe = {&p[0], &p[1], &p[2]}, .probes = 3};
+    for (int i = 0; i < 3; i++)
+        probe_create(&p[i], clients[i], mutex, &o);
+    referee_begin(&referee);
+    for (int i = 0; i < 3; i++)
+        CHECK_OK(simba_contender_start(p[i].c));
+    nap(2000);
+    AWAIT(atomic_load(&p[0].acquired) + atomic_load(&p[1].acquired) + atomic_load(&p[2].acquired) >
+          0);
+    referee_end(&referee);
+    for (int i = 0; i < 3; i++)
+        client_close(clients[i]);
+}
+
+/* ---- the store hangs ----------------------------------------------------------------------- */
+
+/* T1: is_owner turns false by the clock alone, on_released comes, and all of it before the store
+ * could have given the mutex to anybody; afterwards there is a new tenure with a new token. */
+static void self_fencing(void)
+{
+    simba *one = client_open(), *two = client_open();
+    const char *mutex = fresh("fencing");
+    struct simba_handle_options o = lease_short();
+    struct probe a = {0}, b = {0};
+    probe_start(&a, one, mutex, &o);
+    AWAIT(probe_leads(&a));
+    uint64_t token = atomic_load(&a.token);
+    store_set(HANG);
+    probe_start(&b, two, mutex, &o);
+    AWAIT(!simba_contender_is_owner(a.c));
+    CHECK(!simba_contender_owns(a.c, token));
+    CHECK(simba_contender_remaining(a.c) == 0);
+    AWAIT(atomic_load(&a.released) == 1);
+    CHECK(atomic_load(&a.reason) == SIMBA_EXPIRED);
+    CHECK(simba_contender_status(a.c) == SIMBA_RUNNING);
+    CHECK(atomic_load(&b.acquired) == 0);
+    simba_contender_destroy(b.c);
+    store_set(HEALTHY);
+    AWAIT(probe_leads(&a));
+    CHECK(atomic_load(&a.acquired) == 2);
+    CHECK(atomic_load(&a.token) > token);
+    CHECK(!simba_contender_owns(a.c, token));
+    client_close(one);
+    client_close(two);
+}
+
+/* The margin in time: when the old owner's is_owner turns false, the lease that the store knows
+ * has not ended yet. What it promised last is in remaining(), which a renewal only makes later. */
+static void fenced_before_lease_end(void)
+{
+    simba *s = client_open();
+    struct simba_handle_options o = lease_short();
+    struct probe p = {0};
+    probe_start(&p, s, fresh("margin"), &o);
+    AWAIT(probe_leads(&p));
+    for (int i = 0; i < 200; i++, nap(5)) {
+        /* sent_at <= now, so the time left to act is below the lease by margin and drift */
+        CHECK(simba_contender_remaining(p.c) < o.ttl_ms + o.transition_ms);
+    }
+    store_set(HANG);
+    int64_t before = simba_now();
+    int64_t end = before + o.ttl_ms + o.transition_ms;
+    for (int64_t now = before; now < end + 100; now = simba_now()) {
+        CHECK(now < end || !simba_contender_is_owner(p.c));
+        nap(1);
+    }
+    CHECK(!simba_contender_is_owner(p.c));
+    store_set(HEALTHY);
+    client_close(s);
+}
+
+/* Hang and go on, again and again, with the other one waiting to take over. */
+static void hang_cycles(void)
+{
+    simba *one = client_open_quick(150), *two = client_open_quick(150);
+    const char *mutex = fresh("cycles");
+    struct simba_handle_options o = lease(300, 200);
+    struct probe a = {0}, b = {0};
+    struct referee left = {.probe = {&a, &b}, .probes = 2};
+    struct referee right = {.probe = {&b, &a}, .probes = 2};
+    probe_create(&a, one, mutex, &o);
+    probe_create(&b, two, mutex, &o);
+    referee_begin(&left);
+    referee_begin(&right);
+    CHECK_OK(simba_contender_start(a.c));
+    CHECK_OK(simba_contender_start(b.c));
+    for (int round = 1; round <= 6; round++) {
+        AWAIT(simba_contender_is_owner(a.c) || simba_contender_is_owner(b.c));
+        store_set(HANG);
+        nap(100 * round); /* sometimes shorter than the lease, sometimes longer */
+        store_set(HEALTHY);
+    }
+    AWAIT(simba_contender_is_owner(a.c) || simba_contender_is_owner(b.c));
+    referee_end(&left);
+    referee_end(&right);
+    client_close(one);
+    client_close(two);
+}
+
+/* ---- everything at once -------------------------------------------------------------------- */
+
+#define STORM 6
+
+static atomic_bool is_over;
+
+static void *churn(void *arg)
+{
+    struct probe *p = arg;
+    unsigned dice = (unsigned)(uintptr_t)p | 1u;
+    while (!atomic_load(&is_over)) {
+        CHECK_OK(simba_contender_start(p->c));
+        dice = dice * 1103515245u + 12345u;
+        nap((int64_t)(dice >> 16) % 400);
+        CHECK_OK(simba_contender_stop(p->c));
+        CHECK_OK(simba_contender_wait(p->c, SIMBA_INITIAL, PATIENCE_MS));
+    }
+    return NULL;
+}
+
+static void storm(uint64_t seed, bool own_ids)
+{
+    simba *clients[3];
+    for (int i = 0; i < 3; i++)
+        clients[i] = client_open_quick(60);
+    const char *mutex = fresh("storm");
+    struct simba_handle_options o = lease(300, 200);
+    static struct probe p[STORM];
+    pthread_t thread[STORM];
+    struct referee referee = {.probes = STORM};
+    for (int i = 0; i < STORM; i++) {
+        o.id = own_ids ? (i % 2 ? "storm-odd" : "storm-even") : NULL;
+        probe_create(&p[i], clients[i % 3], mutex, &o);
+        referee.probe[i] = &p[i];
+    }
+    struct simba_memory_faults f = SIMBA_MEMORY_FAULTS_INIT;
+    f.delay_ms = 3;
+    f.lose_request = f.lose_answer = f.duplicate = 15;
+    f.lose_hint = 50;
+    f.seed = seed;
+    CHECK_OK(simba_memory_set_faults(suite_url(), &f));
+    referee_begin(&referee);
+    for (int i = 0; i < STORM; i++)
+        thread[i] = spawn(churn, &p[i]);
+    nap(4000);
+    atomic_store(&is_over, true);
+    for (int i = 0; i < STORM; i++)
+        join(thread[i]);
+    store_set(HEALTHY);
+    CHECK_OK(simba_contender_start(p[0].c));
+    AWAIT(probe_leads(&p[0]));
+    referee_end(&referee);
+    for (int i = 0; i < 3; i++)
+        client_close(clients[i]);
+}
+
+static void storm_one(void)
+{
+    storm(1, false);
+}
+
+static void storm_two(void)
+{
+    storm(0x5eed, false);
+}
+
+static void storm_same_ids(void)
+{
+    storm(7, true);
+}
+
+const struct test exclusion_tests[] = {
+    {"same_id_two_clients", same_id_two_clients, ANY_STORE, 0},
+    {"tiny_leases", tiny_leases, ANY_STORE, 0},
+    {"self_fencing", self_fencing, MEMORY_FAULTS, 0},
+    {"fenced_before_lease_end", fenced_before_lease_end, MEMORY_FAULTS, 0},
+    {"hang_cycles", hang_cycles, MEMORY_FAULTS, 0},
+    {"storm_one", storm_one, MEMORY_FAULTS, 0},
+    {"storm_two", storm_two, MEMORY_FAULTS, 0},
+    {"storm_same_ids", storm_same_ids, MEMORY_FAULTS, 0},
+    {NULL, NULL, ANY_STORE, 0},
+};

@@ -1,0 +1,288 @@
+/* locker.c: the blocking lock on a store that works. */
+#include "suite.h"
+
+#include <stddef.h>
+
+static simba_locker *locker(simba *s, const char *mutex)
+{
+    struct simba_handle_options o = lease_long();
+    simba_locker *l = NULL;
+    CHECK_OK(simba_locker_create(s, mutex, &o, &l));
+    CHECK(!simba_locker_is_held(l));
+    CHECK(simba_locker_token(l) == 0);
+    return l;
+}
+
+static void locker_basics(void)
+{
+    simba *s = client_open();
+    simba_locker *l = locker(s, fresh("basics"));
+    uint64_t last = 0;
+    for (int round = 0; round < 5; round++) {
+        CHECK_OK(simba_locker_acquire(l, round % 2 ? SIMBA_FOREVER : PATIENCE_MS));
+        CHECK(simba_locker_is_held(l));
+        CHECK(simba_locker_remaining(l) > 0);
+        CHECK(simba_locker_token(l) > last);
+        last = simba_locker_token(l);
+        CHECK_OK(simba_locker_release(l));
+        CHECK(!simba_locker_is_held(l));
+        CHECK(simba_locker_token(l) == 0);
+        CHECK(simba_locker_remaining(l) == 0);
+    }
+    simba_locker_destroy(l);
+    client_close(s);
+}
+
+static void locker_try(void)
+{
+    simba *one = client_open(), *two = client_open();
+    const char *mutex = fresh("try");
+    simba_locker *a = locker(one, mutex), *b = locker(two, mutex), *c = locker(one, mutex);
+    CHECK_OK(simba_locker_acquire(a, 0));
+    CHECK_REFUSED(simba_locker_acquire(b, 0), SIMBA_EHELD, mutex);
+    CHECK_REFUSED(simba_locker_acquire(c, 0), SIMBA_EHELD, mutex);
+    CHECK(!simba_locker_is_held(b));
+    CHECK(simba_locker_is_held(a));
+    CHECK_OK(simba_locker_release(a));
+    CHECK_OK(simba_locker_acquire(b, 0));
+    CHECK_OK(simba_locker_release(b));
+    client_close(one);
+    client_close(two);
+}
+
+/* Who gave up leaves no trace: no queue entry, no late grant that nobody releases. */
+static void locker_timeout(void)
+{
+    simba *one = client_open(), *two = client_open();
+    const char *mutex = fresh("timeout");
+    simba_locker *a = locker(one, mutex), *b = locker(two, mutex), *c = locker(two, mutex);
+    CHECK_OK(simba_locker_acquire(a, PATIENCE_MS));
+    int64_t began = simba_now();
+    CHECK_REFUSED(simba_locker_acquire(b, 200), SIMBA_ETIMEOUT, mutex);
+    CHECK(simba_now() - began >= 200);
+    CHECK(!simba_locker_is_held(b));
+    CHECK_OK(simba_locker_release(a));
+    CHECK_OK(simba_locker_acquire(c, PATIENCE_MS));
+    CHECK_OK(simba_locker_release(c));
+    client_close(one);
+    client_close(two);
+}
+
+static void *release_it(void *arg)
+{
+    CHECK_OK(simba_locker_release(arg));
+    return NULL;
+}
+
+/* The time-out and the grant race; whatever wins, the next acquire of the same locker works. */
+static void locker_after_timeout(void)
+{
+    simba *one = client_open(), *two = client_open();
+    const char *mutex = fresh("after");
+    simba_locker *a = locker(one, mutex), *b = locker(two, mutex);
+    for (int round = 0; round < 20; round++) {
+        CHECK_OK(simba_locker_acquire(a, PATIENCE_MS));
+        int code;
+        if (round % 2 == 0) {
+            code = simba_locker_acquire(b, 1);
+            CHECK_OK(simba_locker_release(a));
+        } else {
+            pthread_t thread = spawn(release_it, a);
+            code = simba_locker_acquire(b, 1);
+            join(thread);
+        }
+        CHECK(code == SIMBA_ETIMEOUT || (code == 0 && round % 2 == 1) ||
+              code == SIMBA_ESTORE); /* it may not have answered in so short a time */
+        if (code != 0)
+            CHECK_OK(simba_locker_acquire(b, PATIENCE_MS));
+        CHECK_OK(simba_locker_release(b));
+    }
+    client_close(one);
+    client_close(two);
+}
+
+/* ---- one thread at a time, not reentrant --------------------------------------------------- */
+
+static void *acquire_refused(void *arg)
+{
+    CHECK_REFUSED(simba_locker_acquire(arg, 0), SIMBA_ESTATE, NULL);
+    CHECK_REFUSED(simba_locker_acquire(arg, PATIENCE_MS), SIMBA_ESTATE, NULL);
+    return NULL;
+}
+
+static void locker_not_reentrant(void)
+{
+    simba *s = client_open();
+    const char *mutex = fresh("reentrant");
+    simba_locker *l = locker(s, mutex);
+    CHECK_REFUSED(simba_locker_release(l), SIMBA_ESTATE, mutex);
+    CHECK_OK(simba_locker_acquire(l, PATIENCE_MS));
+    uint64_t token = simba_locker_token(l);
+    acquire_refused(l);
+    join(spawn(acquire_refused, l));
+    CHECK(simba_locker_token(l) == token);
+    join(spawn(release_it, l)); /* it belongs to no thread */
+    CHECK_REFUSED(simba_locker_release(l), SIMBA_ESTATE, mutex);
+    CHECK_OK(simba_locker_acquire(l, PATIENCE_MS));
+    CHECK_OK(simba_locker_release(l));
+    client_close(s);
+}
+
+struct waiting {
+    simba_locker *l;
+    atomic_int code;
+    atomic_bool is_done;
+};
+
+static void *wait_for_it(void *arg)
+{
+    struct waiting *w = arg;
+    int code;
+    do /* the test may be trying the same locker at this moment */
+        code = simba_locker_acquire(w->l, SIMBA_FOREVER);
+    while (code == SIMBA_ESTATE);
+    atomic_store(&w->code, code);
+    atomic_store(&w->is_done, true);
+    return NULL;
+}
+
+/* While one thread waits, another gets SIMBA_ESTATE; then the waiting one gets the lock by the
+ * release, not by the end of a lease of a minute. */
+static void locker_handover(void)
+{
+    simba *one = client_open(), *two = client_open();
+    const char *mutex = fresh("handover");
+    simba_locker *a = locker(one, mutex);
+    CHECK_OK(simba_locker_acquire(a, PATIENCE_MS));
+    uint64_t token = simba_locker_token(a);
+    struct waiting w = {.l = locker(two, mutex)};
+    pthread_t thread = spawn(wait_for_it, &w);
+    AWAIT(simba_locker_acquire(w.l, 0) == SIMBA_ESTATE); /* the thread waits */
+    CHECK_REFUSED(simba_locker_release(w.l), SIMBA_ESTATE, NULL);
+    CHECK(!atomic_load(&w.is_done));
+    CHECK_OK(simba_locker_release(a));
+    AWAIT(atomic_load(&w.is_done));
+    join(thread);
+    CHECK(atomic_load(&w.code) == 0);
+    CHECK(simba_locker_token(w.l) > token);
+    client_close(one);
+    client_close(two);
+}
+
+static void locker_close_cancels(void)
+{
+    simba *one = client_open(), *two = client_open();
+    const char *mutex = fresh("cancels");
+    simba_locker *a = locker(one, mutex);
+    CHECK_OK(simba_locker_acquire(a, PATIENCE_MS));
+    struct waiting w = {.l = locker(two, mutex)};
+    pthread_t thread = spawn(wait_for_it, &w);
+    AWAIT(simba_locker_acquire(w.l, 0) == SIMBA_ESTATE); /* the thread waits */
+    client_close(two);
+    join(thread);
+    CHECK(atomic_load(&w.code) == SIMBA_ECANCELED);
+    CHECK(simba_locker_is_held(a));
+    CHECK_OK(simba_locker_release(a));
+    client_close(one);
+}
+
+/* ---- exclusion ----------------------------------------------------------------------------- */
+
+#define THREADS 8
+#define ROUNDS 50
+
+static int plain; /* no atomic: the lock is what protects it, and TSan watches */
+
+static void *count_up(void *arg)
+{
+    for (int round = 0; round < ROUNDS; round++) {
+        CHECK_OK(simba_locker_acquire(arg, PATIENCE_MS));
+        int seen = plain;
+        if (round % 10 == 0)
+            nap(1); /* let the others run into it */
+        plain = seen + 1;
+        CHECK_OK(simba_locker_release(arg));
+    }
+    return NULL;
+}
+
+static void locker_exclusion(void)
+{
+    simba *s[2] = {client_open(), client_open()};
+    const char *mutex = fresh("exclusion");
+    pthread_t thread[THREADS];
+    for (int i = 0; i < THREADS; i++)
+        thread[i] = spawn(count_up, locker(s[i % 2], mutex));
+    for (int i = 0; i < THREADS; i++)
+        join(thread[i]);
+    CHECK(plain == THREADS * ROUNDS);
+    client_close(s[0]);
+    client_close(s[1]);
+}
+
+static void locker_fast_loop(void)
+{
+    simba *s = client_open();
+    simba_locker *l = locker(s, fresh("fast"));
+    uint64_t last = 0;
+    for (int round = 0; round < 500; round++) {
+        CHECK_OK(simba_locker_acquire(l, PATIENCE_MS));
+        CHECK(simba_locker_token(l) > last);
+        last = simba_locker_token(l);
+        CHECK_OK(simba_locker_release(l));
+    }
+    client_close(s);
+}
+
+/* A held locker that is destroyed releases first. */
+static void locker_destroy_held(void)
+{
+    simba *one = client_open(), *two = client_open();
+    const char *mutex = fresh("destroy");
+    simba_locker *a = locker(one, mutex), *b = locker(two, mutex);
+    CHECK_OK(simba_locker_acquire(a, PATIENCE_MS));
+    simba_locker_destroy(a);
+    CHECK_OK(simba_locker_acquire(b, PATIENCE_MS));
+    client_close(two); /* and so does a client that is closed */
+    simba_locker *c = locker(one, mutex);
+    CHECK_OK(simba_locker_acquire(c, PATIENCE_MS));
+    client_close(one);
+}
+
+/* A locker and a contender of one mutex exclude each other too. */
+static void locker_and_contender(void)
+{
+    simba *one = client_open(), *two = client_open();
+    const char *mutex = fresh("mixed");
+    struct simba_handle_options o = lease_long();
+    struct probe p = {0};
+    simba_locker *l = locker(one, mutex);
+    CHECK_OK(simba_locker_acquire(l, PATIENCE_MS));
+    probe_start(&p, two, mutex, &o);
+    CHECK_OK(simba_contender_wait(p.c, SIMBA_RUNNING, PATIENCE_MS));
+    CHECK(!simba_contender_is_owner(p.c));
+    CHECK_OK(simba_locker_release(l));
+    AWAIT(probe_leads(&p));
+    CHECK_CODE(simba_locker_acquire(l, 0), SIMBA_EHELD);
+    CHECK_OK(simba_contender_stop(p.c));
+    CHECK_OK(simba_locker_acquire(l, PATIENCE_MS));
+    CHECK(probe_is_idle(&p));
+    CHECK(simba_locker_token(l) > atomic_load(&p.token));
+    client_close(one);
+    client_close(two);
+}
+
+const struct test locker_tests[] = {
+    {"locker_basics", locker_basics, ANY_STORE, 0},
+    {"locker_try", locker_try, ANY_STORE, 0},
+    {"locker_timeout", locker_timeout, ANY_STORE, 0},
+    {"locker_after_timeout", locker_after_timeout, ANY_STORE, 0},
+    {"locker_not_reentrant", locker_not_reentrant, ANY_STORE, 0},
+    {"locker_handover", locker_handover, ANY_STORE, 0},
+    {"locker_close_cancels", locker_close_cancels, ANY_STORE, 0},
+    {"locker_exclusion", locker_exclusion, ANY_STORE, 0},
+    {"locker_fast_loop", locker_fast_loop, ANY_STORE, 0},
+    {"locker_destroy_held", locker_destroy_held, ANY_STORE, 0},
+    {"locker_and_contender", locker_and_contender, ANY_STORE, 0},
+    {NULL, NULL, ANY_STORE, 0},
+};

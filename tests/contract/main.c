@@ -1,0 +1,270 @@
+/* main.c: runs the contract suite against a store.
+ *
+ * Every test runs in a process of its own, so that a crash or a hang is one failed test and the
+ * memory: store starts empty. The runner stays single-threaded: it forks, collects exits and kills,
+ * by pid, what outlives the watchdog. A child's output goes to an unlinked file and is shown only
+ * if it failed. */
+#include "suite.h"
+
+#include <errno.h>
+#include <fnmatch.h>
+#include <getopt.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define JOBS_MAX 64
+#define OUTPUT_MAX 16384 /* bytes of a failed test's output that are shown */
+
+static const struct test *const tables[] = {
+    seeds_tests, token_tests, callback_tests,  handover_tests, executor_tests, status_tests,
+    stop_tests,  close_tests, exclusion_tests, fault_tests,    locker_tests,   locker_fault_tests,
+    read_tests,  fork_tests,  name_tests,      option_tests,
+};
+
+struct settings {
+    const char *url, *only;
+    int jobs, repeat, limit_s;
+    bool list, is_long;
+};
+
+struct job {
+    const struct test *test;
+    pid_t pid; /* 0: the place is free */
+    int number;
+    int64_t began;
+    bool killed;
+    FILE *output;
+};
+
+struct tally {
+    int number, passed, failed, skipped;
+};
+
+static void usage(FILE *to)
+{
+    fputs("usage: contract [-j N] [--only PATTERN] [--list] [--long] [--repeat N] [--timeout S] "
+          "[URL]\n"
+          "Runs the contract suite against the store at URL (default memory:contract).\n"
+          "  -j N            at most N tests at once (default 4)\n"
+          "  --only PATTERN  tests whose name matches the pattern or contains it\n"
+          "  --list          show the names and stop\n"
+          "  --long          multi_contend for 30 s instead of 4 s\n"
+          "  --repeat N      every test N times\n"
+          "  --timeout S     the watchdog's limit for one test (default 30)\n",
+          to);
+}
+
+static int number(const char *text, int least, int most)
+{
+    char *end;
+    errno = 0;
+    long n = strtol(text, &end, 10);
+    if (errno == 0 && end != text && *end == '\0' && n >= least && n <= most)
+        return (int)n;
+    fprintf(stderr, "contract: '%s' is not a number from %d to %d\n", text, least, most);
+    exit(64);
+}
+
+static struct settings parse(int argc, char **argv)
+{
+    static const struct option options[] = {
+        {"jobs", required_argument, NULL, 'j'},   {"only", required_argument, NULL, 'o'},
+        {"list", no_argument, NULL, 'l'},         {"long", no_argument, NULL, 'L'},
+        {"repeat", required_argument, NULL, 'r'}, {"timeout", required_argument, NULL, 't'},
+        {"help", no_argument, NULL, 'h'},         {NULL, 0, NULL, 0},
+    };
+    struct settings s = {.url = "memory:contract", .jobs = 4, .repeat = 1, .limit_s = 30};
+    for (int c; (c = getopt_long(argc, argv, "j:h", options, NULL)) != -1;) {
+        switch (c) {
+        case 'j':
+            s.jobs = number(optarg, 1, JOBS_MAX);
+            break;
+        case 'o':
+            s.only = optarg;
+            break;
+        case 'l':
+            s.list = true;
+            break;
+        case 'L':
+            s.is_long = true;
+            break;
+        case 'r':
+            s.repeat = number(optarg, 1, 1000000);
+            break;
+        case 't':
+            s.limit_s = number(optarg, 1, 3600);
+            break;
+        case 'h':
+            usage(stdout);
+            exit(0);
+        default:
+            usage(stderr);
+            exit(64);
+        }
+    }
+    if (optind < argc)
+        s.url = argv[optind++];
+    if (optind < argc) {
+        usage(stderr);
+        exit(64);
+    }
+    return s;
+}
+
+static bool is_wanted(const struct settings *s, const struct test *t)
+{
+    return s->only == NULL || fnmatch(s->only, t->name, 0) == 0 || strstr(t->name, s->only) != NULL;
+}
+
+/* ---- one test ------------------------------------------------------------------------------ */
+
+/* A group of its own, so that what a test forks goes with it; dies with the runner. exit() and not
+ * _exit(), so that a leak fails the test under a sanitizer. */
+static _Noreturn void child(const struct settings *s, const struct job *j, pid_t runner)
+{
+    setpgid(0, 0);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != runner)
+        _exit(1);
+    dup2(fileno(j->output), STDOUT_FILENO);
+    dup2(fileno(j->output), STDERR_FILENO);
+    suite_set(s->url, s->is_long);
+    j->test->run();
+    exit(0);
+}
+
+static void launch(const struct settings *s, struct job *j, const struct test *t, int n)
+{
+    *j = (struct job){.test = t, .number = n, .began = simba_now(), .output = tmpfile()};
+    if (j->output == NULL) {
+        perror("contract: a file for the output");
+        exit(1);
+    }
+    fflush(stdout);
+    pid_t runner = getpid();
+    j->pid = fork();
+    if (j->pid < 0) {
+        perror("contract: fork");
+        exit(1);
+    }
+    if (j->pid == 0)
+        child(s, j, runner);
+    setpgid(j->pid, j->pid); /* whoever comes first; the other fails harmlessly */
+}
+
+static void show_output(FILE *output)
+{
+    static char text[OUTPUT_MAX + 1];
+    rewind(output);
+    size_t n = fread(text, 1, OUTPUT_MAX, output);
+    text[n] = '\0';
+    char *rest = NULL;
+    for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
+        printf("         %s\n", line);
+    if (n == OUTPUT_MAX)
+        printf("         ... (cut here)\n");
+}
+
+static void finish(const struct settings *s, struct job *j, int status, struct tally *sum)
+{
+    double seconds = (double)(simba_now() - j->began) / 1000;
+    bool ok = WIFEXITED(status) && WEXITSTATUS(status) == 0;
+    printf("%s %3d %s (%.2f s)", ok ? "ok  " : "FAIL", j->number, j->test->name, seconds);
+    if (j->killed)
+        printf(": killed by the watchdog after %d s", s->limit_s);
+    else if (WIFSIGNALED(status))
+        printf(": %s", strsignal(WTERMSIG(status)));
+    else if (!ok)
+        printf(": exit %d", WEXITSTATUS(status));
+    printf("\n");
+    if (!ok)
+        show_output(j->output);
+    fflush(stdout);
+    fclose(j->output);
+    *(ok ? &sum->passed : &sum->failed) += 1;
+    j->pid = 0;
+}
+
+/* Waits until a place is free, or with all until every place is. */
+static struct job *collect(const struct settings *s, struct job *jobs, struct tally *sum, bool all)
+{
+    for (;; nap(5)) {
+        struct job *free_place = NULL;
+        int busy = 0;
+        for (int i = 0; i < s->jobs; i++) {
+            struct job *j = &jobs[i];
+            int status;
+            if (j->pid != 0 && waitpid(j->pid, &status, WNOHANG) == j->pid)
+                finish(s, j, status, sum);
+            if (j->pid == 0) {
+                free_place = j;
+                continue;
+            }
+            busy++;
+            int64_t limit = s->limit_s + (s->is_long ? j->test->extra_s : 0);
+            if (!j->killed && simba_now() - j->began > limit * 1000) {
+                j->killed = true;
+                kill(-j->pid, SIGKILL);
+            }
+        }
+        if (all ? busy == 0 : free_place != NULL)
+            return free_place;
+    }
+}
+
+/* ---- all tests ----------------------------------------------------------------------------- */
+
+static void run_all(const struct settings *s, struct tally *sum)
+{
+    static struct job jobs[JOBS_MAX];
+    bool has_faults = strncmp(s->url, "memory:", 7) == 0;
+    for (int round = 0; round < s->repeat; round++) {
+        for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) {
+            for (const struct test *t = tables[i]; t->name != NULL; t++) {
+                if (!is_wanted(s, t))
+                    continue;
+                sum->number++;
+                if (t->needs == MEMORY_FAULTS && !has_faults) {
+                    printf("skip %3d %s: needs the fault switches of a memory: store\n",
+                           sum->number, t->name);
+                    sum->skipped++;
+                    continue;
+                }
+                struct job *place = collect(s, jobs, sum, false);
+                launch(s, place, t, sum->number);
+            }
+        }
+    }
+    collect(s, jobs, sum, true);
+}
+
+static void list(const struct settings *s)
+{
+    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
+        for (const struct test *t = tables[i]; t->name != NULL; t++)
+            if (is_wanted(s, t))
+                printf("%s%s\n", t->name, t->needs == MEMORY_FAULTS ? " (memory: only)" : "");
+}
+
+int main(int argc, char **argv)
+{
+    struct settings s = parse(argc, argv);
+    if (s.list) {
+        list(&s);
+        return 0;
+    }
+    struct tally sum = {0};
+    run_all(&s, &sum);
+    printf("%d passed, %d failed", sum.passed, sum.failed);
+    if (sum.skipped > 0)
+        printf(", %d skipped", sum.skipped);
+    printf("\n");
+    if (sum.number == 0)
+        fprintf(stderr, "contract: no test matches '%s'\n", s.only);
+    return sum.failed == 0 && sum.number > 0 ? 0 : 1;
+}

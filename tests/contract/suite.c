@@ -1,0 +1,215 @@
+/* suite.c: checks, names, leases, clients, the referee and the fault switches of the tests. */
+#include "suite.h"
+
+#include <simba/backend.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+static const char *the_url;
+static bool the_length;
+
+void suite_set(const char *url, bool is_long)
+{
+    the_url = url;
+    the_length = is_long;
+}
+
+const char *suite_url(void)
+{
+    return the_url;
+}
+
+bool suite_is_long(void)
+{
+    return the_length;
+}
+
+/* ---- checks -------------------------------------------------------------------------------- */
+
+static const char *base(const char *file)
+{
+    const char *slash = strrchr(file, '/');
+    return slash != NULL ? slash + 1 : file;
+}
+
+/* _exit: other threads may be anywhere, and a leak report would only hide the line that matters. */
+_Noreturn void suite_fail(const char *file, int line, const char *what)
+{
+    dprintf(STDERR_FILENO, "%s:%d: not true: %s\n", base(file), line, what);
+    _exit(1);
+}
+
+void suite_check_code(const char *file, int line, const char *call, int got, int want)
+{
+    if (got == want)
+        return;
+    dprintf(STDERR_FILENO, "%s:%d: %s gave %d (%s), not %d (%s)\n", base(file), line, call, got,
+            simba_strerror(got), want, simba_strerror(want));
+    if (got < 0)
+        dprintf(STDERR_FILENO, "    the error says: %s\n", simba_error_text());
+    _exit(1);
+}
+
+void suite_check_refused(const char *file, int line, const char *call, int got, int want,
+                         const char *part)
+{
+    suite_check_code(file, line, call, got, want);
+    const char *text = simba_error_text();
+    if (text != NULL && *text != '\0' && (part == NULL || strstr(text, part) != NULL))
+        return;
+    dprintf(STDERR_FILENO, "%s:%d: the error of %s should name \"%s\" but says: %s\n", base(file),
+            line, call, part != NULL ? part : "what is wrong", text != NULL ? text : "(null)");
+    _exit(1);
+}
+
+/* ---- small helpers ------------------------------------------------------------------------- */
+
+void nap(int64_t ms)
+{
+    struct timespec t = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000};
+    nanosleep(&t, NULL);
+}
+
+/* The store may remember earlier runs: pid, time and a counter together do not come again. */
+const char *fresh(const char *tag)
+{
+    static char names[64][SIMBA_MUTEX_MAX + 1];
+    static atomic_int used;
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    int n = atomic_fetch_add(&used, 1);
+    CHECK(n < 64);
+    snprintf(names[n], sizeof names[n], "t%llx.%d.%d.%s", (unsigned long long)now.tv_sec,
+             (int)getpid(), n, tag);
+    return names[n];
+}
+
+struct simba_handle_options lease(int64_t ttl_ms, int64_t transition_ms)
+{
+    struct simba_handle_options o = SIMBA_HANDLE_OPTIONS_INIT;
+    o.ttl_ms = ttl_ms;
+    o.transition_ms = transition_ms;
+    o.renew_ms = ttl_ms > 1000 ? 100 : ttl_ms / 5;
+    return o;
+}
+
+struct simba_handle_options lease_long(void)
+{
+    return lease(40000, 20000);
+}
+
+struct simba_handle_options lease_short(void)
+{
+    return lease(2000, 1000);
+}
+
+struct simba_handle_options lease_tiny(void)
+{
+    return lease(400, 200);
+}
+
+simba *client_open(void)
+{
+    simba *s = NULL;
+    CHECK_OK(simba_open(suite_url(), NULL, &s));
+    CHECK(s != NULL);
+    return s;
+}
+
+simba *client_open_quick(int64_t command_timeout_ms)
+{
+    struct simba_options o = SIMBA_OPTIONS_INIT;
+    o.command_timeout_ms = command_timeout_ms;
+    simba *s = NULL;
+    CHECK_OK(simba_open(suite_url(), &o, &s));
+    return s;
+}
+
+void client_close(simba *s)
+{
+    CHECK_OK(simba_close(s, PATIENCE_MS));
+}
+
+pthread_t spawn(void *(*run)(void *), void *arg)
+{
+    pthread_t thread;
+    CHECK(pthread_create(&thread, NULL, run, arg) == 0);
+    return thread;
+}
+
+void join(pthread_t thread)
+{
+    CHECK(pthread_join(thread, NULL) == 0);
+}
+
+/* ---- the referee --------------------------------------------------------------------------- */
+
+static void compare(const struct referee *r, int i)
+{
+    const simba_contender *a = r->probe[i]->c;
+    uint64_t token = simba_contender_token(a);
+    if (token == 0)
+        return;
+    for (int j = 0; j < r->probes; j++) {
+        if (j == i || !simba_contender_is_owner(r->probe[j]->c))
+            continue;
+        if (!simba_contender_owns(a, token))
+            return;
+        dprintf(STDERR_FILENO, "two owners at once: %s with token %llu, and %s\n",
+                simba_contender_id(a), (unsigned long long)token,
+                simba_contender_id(r->probe[j]->c));
+        _exit(1);
+    }
+}
+
+static void *referee_run(void *arg)
+{
+    struct referee *r = arg;
+    const struct timespec pause = {.tv_nsec = 50000}; /* the tests run on few cores */
+    while (!atomic_load(&r->stop)) {
+        for (int i = 0; i < r->probes; i++)
+            compare(r, i);
+        nanosleep(&pause, NULL);
+    }
+    return NULL;
+}
+
+void referee_begin(struct referee *r)
+{
+    CHECK(r->probes <= REFEREE_MAX);
+    atomic_store(&r->stop, false);
+    r->thread = spawn(referee_run, r);
+}
+
+void referee_end(struct referee *r)
+{
+    atomic_store(&r->stop, true);
+    join(r->thread);
+}
+
+/* ---- the fault switches -------------------------------------------------------------------- */
+
+void store_set(enum fault fault)
+{
+    struct simba_memory_faults f = SIMBA_MEMORY_FAULTS_INIT;
+    f.hang = fault == HANG;
+    f.fail = fault == FAIL;
+    f.lose_answer = fault == LOSE_ANSWER ? 100 : 0;
+    f.lose_hint = fault == LOSE_HINT ? 100 : 0;
+    f.duplicate = fault == DUPLICATE ? 100 : 0;
+    CHECK_OK(simba_memory_set_faults(suite_url(), &f));
+}
+
+void store_delay(int64_t ms)
+{
+    struct simba_memory_faults f = SIMBA_MEMORY_FAULTS_INIT;
+    f.delay_ms = ms;
+    CHECK_OK(simba_memory_set_faults(suite_url(), &f));
+}
+
+void store_evict(const char *mutex, bool forced)
+{
+    CHECK_OK(simba_memory_evict(suite_url(), mutex, forced));
+}

@@ -1,0 +1,158 @@
+/* suite.h: what the contract tests share.
+ *
+ * A test is a function without arguments that runs in a process of its own. It opens clients on
+ * suite_url(); several clients in one process stand for several processes. It fails by CHECK, which
+ * ends the process from whatever thread, and passes by returning.
+ *
+ * Nothing here sleeps "to make it likely": AWAIT waits for a condition and fails after PATIENCE_MS,
+ * and what is checked is an order or an invariant, never how fast something was. nap() is for tests
+ * whose subject is time itself. */
+#ifndef CONTRACT_SUITE_H
+#define CONTRACT_SUITE_H
+
+#include <pthread.h>
+#include <simba.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#define PATIENCE_MS 20000 /* below the watchdog, so that the line that waited is named */
+
+enum needs {
+    ANY_STORE,
+    MEMORY_FAULTS /* the switches of simba/backend.h */
+};
+
+struct test {
+    const char *name;
+    void (*run)(void);
+    enum needs needs;
+    int extra_s; /* on top of the watchdog's limit with --long */
+};
+
+/* One table per file, ended by a test without a name. */
+extern const struct test seeds_tests[], token_tests[], callback_tests[], handover_tests[],
+    executor_tests[], status_tests[], stop_tests[], close_tests[], exclusion_tests[], fault_tests[],
+    locker_tests[], locker_fault_tests[], read_tests[], fork_tests[], name_tests[], option_tests[];
+
+/* ---- what the runner tells the tests ------------------------------------------------------- */
+
+const char *suite_url(void);
+bool suite_is_long(void);
+void suite_set(const char *url, bool is_long);
+
+/* ---- checks -------------------------------------------------------------------------------- */
+
+#define CHECK(cond) ((cond) ? (void)0 : suite_fail(__FILE__, __LINE__, #cond))
+
+/* A call whose result is 0 or an error; names both codes and the error's text if it differs. */
+#define CHECK_CODE(call, want) suite_check_code(__FILE__, __LINE__, #call, (call), (want))
+#define CHECK_OK(call) CHECK_CODE(call, 0)
+
+/* An error with a text that names the part (NULL: any text will do). */
+#define CHECK_REFUSED(call, want, part) \
+    suite_check_refused(__FILE__, __LINE__, #call, (call), (want), (part))
+
+#define AWAIT(cond)                                                \
+    do {                                                           \
+        int64_t await_until_ = simba_now() + PATIENCE_MS;          \
+        while (!(cond)) {                                          \
+            if (simba_now() > await_until_)                        \
+                suite_fail(__FILE__, __LINE__, "in time: " #cond); \
+            nap(1);                                                \
+        }                                                          \
+    } while (0)
+
+_Noreturn void suite_fail(const char *file, int line, const char *what);
+void suite_check_code(const char *file, int line, const char *call, int got, int want);
+void suite_check_refused(const char *file, int line, const char *call, int got, int want,
+                         const char *part);
+
+/* ---- small helpers ------------------------------------------------------------------------- */
+
+void nap(int64_t ms);
+
+/* A name that no other test, run or process uses; valid for the rest of the process. */
+const char *fresh(const char *tag);
+
+/* Options with these durations, renewals many times per ttl, generated id, no callbacks. */
+struct simba_handle_options lease(int64_t ttl_ms, int64_t transition_ms);
+
+/* A minute: whatever passes to another within the watchdog's limit was handed over, not expired. */
+struct simba_handle_options lease_long(void);
+
+/* Three seconds: too long to be lost on a busy machine, short enough to wait for its end. */
+struct simba_handle_options lease_short(void);
+
+/* 600 ms: for tests in which it may be lost at any moment. */
+struct simba_handle_options lease_tiny(void);
+
+simba *client_open(void);
+simba *client_open_quick(int64_t command_timeout_ms);
+void client_close(simba *s);
+
+pthread_t spawn(void *(*run)(void *), void *arg);
+void join(pthread_t thread);
+
+/* ---- a contender that writes down and checks its callbacks --------------------------------- */
+
+struct probe;
+typedef void probe_fn(struct probe *p);
+
+/* The callbacks check what holds for every contender in every test (C2, C3, C4): they alternate,
+ * never overlap, never come after on_closed, tokens rise, is_owner is false in on_released. Set
+ * the hooks before the start; zero the rest. */
+struct probe {
+    simba_contender *c;
+    probe_fn *in_acquired, *in_released; /* run inside the callbacks */
+    void *data;                          /* for those */
+    atomic_bool gate;                    /* for those: probe_block waits for it */
+
+    atomic_int acquired, released, closed; /* how many callbacks have begun */
+    atomic_int returned;                   /* how many of the first two have returned */
+    atomic_int inside;
+    atomic_int reason;             /* of the last one */
+    _Atomic uint64_t token;        /* of the last tenure */
+    atomic_int began_at, ended_at; /* of the last callback: its place among all of this process */
+    atomic_int first_began_at;     /* of the first on_acquired */
+};
+
+void probe_create(struct probe *p, simba *s, const char *mutex,
+                  const struct simba_handle_options *like);
+void probe_start(struct probe *p, simba *s, const char *mutex,
+                 const struct simba_handle_options *like);
+void probe_block(struct probe *p); /* a hook: returns when the gate is open */
+
+/* Owner, and on_acquired has begun. */
+bool probe_leads(const struct probe *p);
+
+/* No callback runs and none is owed. */
+bool probe_is_idle(const struct probe *p);
+
+/* Stops, waits until INITIAL and checks that the callbacks are balanced. */
+void probe_stop(struct probe *p);
+
+/* ---- a referee: never two owners at once --------------------------------------------------- */
+
+#define REFEREE_MAX 12
+
+struct referee {
+    struct probe *probe[REFEREE_MAX];
+    int probes;
+    atomic_bool stop;
+    pthread_t thread;
+};
+
+/* Samples the probes pairwise until the end. "A owns T, B is owner, A still owns T" is two owners
+ * at once, since a tenure has no holes. */
+void referee_begin(struct referee *r);
+void referee_end(struct referee *r);
+
+/* ---- the fault switches of memory: --------------------------------------------------------- */
+
+enum fault { HEALTHY, HANG, FAIL, LOSE_ANSWER, LOSE_HINT, DUPLICATE };
+void store_set(enum fault fault);
+void store_delay(int64_t ms);
+void store_evict(const char *mutex, bool forced);
+
+#endif

@@ -1,0 +1,49 @@
+/* test_error.c: every code has its text, and no other number has one. */
+#include <limits.h>
+#include <setjmp.h>
+#include <simba.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static void every_code_has_its_text(void **state)
+{
+    (void)state;
+#define CHECK(name, code, text)                      \
+    assert_int_equal(SIMBA_E##name, code);           \
+    assert_string_equal(simba_strerror(code), text); \
+    last = code;
+    int last = 0;
+    SIMBA_ERRORS(CHECK)
+    assert_string_equal(simba_strerror(0), "success");
+    assert_string_equal(simba_strerror(last - 1), "unknown error");
+}
+
+static void no_two_codes_share_a_text(void **state)
+{
+    (void)state;
+    for (int a = SIMBA_ECANCELED; a <= 0; a++)
+        for (int b = SIMBA_ECANCELED; b < a; b++)
+            assert_string_not_equal(simba_strerror(a), simba_strerror(b));
+}
+
+static void other_numbers_are_unknown(void **state)
+{
+    (void)state;
+    assert_string_equal(simba_strerror(1), "unknown error");
+    assert_string_equal(simba_strerror(INT_MIN), "unknown error");
+    assert_string_equal(simba_strerror(INT_MAX), "unknown error");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_code_has_its_text),
+        cmocka_unit_test(no_two_codes_share_a_text),
+        cmocka_unit_test(other_numbers_are_unknown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
