@@ -275,7 +275,7 @@ void actor_take_notes(struct actor *a, uint32_t notes)
                                                    HANDLE_STOP,  HANDLE_CLOSE,   HANDLE_DONE};
     assert(a->machine.closed == false || (notes & ~(uint32_t)NOTE_CLOSE) == 0);
     if (!a->born) {
-        table_add(&a->client->actors, &a->by_mutex, a->by_mutex.name);
+        table_add(&a->client->actors, &a->by_mutex);
         a->born = true;
     }
     for (unsigned bit = 0; bit < sizeof kinds / sizeof *kinds; bit++) {

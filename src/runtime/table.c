@@ -47,12 +47,11 @@ static void grow(struct table *t)
     t->buckets = buckets;
 }
 
-void table_add(struct table *t, struct table_node *node, const char *name)
+void table_add(struct table *t, struct table_node *node)
 {
     if (t->count >= t->buckets)
         grow(t);
-    node->name = name;
-    node->hash = hash_of(name);
+    node->hash = hash_of(node->name);
     struct table_node **head = &t->bucket[node->hash & (t->buckets - 1)];
     node->next = *head;
     *head = node;

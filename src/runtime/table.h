@@ -7,7 +7,7 @@
 
 struct table_node {
     struct table_node *next;
-    const char *name; /* borrowed */
+    const char *name; /* borrowed; set before it is added, constant from then on */
     uint32_t hash;
 };
 
@@ -18,7 +18,7 @@ struct table {
 
 int table_init(struct table *t);  /* 0, SIMBA_ELIMIT; after it adding cannot fail */
 void table_free(struct table *t); /* not the nodes */
-void table_add(struct table *t, struct table_node *node, const char *name);
+void table_add(struct table *t, struct table_node *node); /* its name is set */
 void table_remove(struct table *t, struct table_node *node);
 
 /* The first of that name, or the next one after node; NULL: no more. */

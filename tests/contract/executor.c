@@ -124,8 +124,8 @@ static void executor_of_user(void)
     pool_end(&pool);
 }
 
-/* An executor may be full for a while. What could not be submitted is tried again, or the tenure
- * is given up; the contender leads, with its callbacks, once the executor takes work again. */
+/* An executor may be full for a while. The callbacks it refuses are late or run elsewhere, but they
+ * run, and the handle goes on. */
 static void executor_refuses(void)
 {
     static struct pool pool;

@@ -111,7 +111,8 @@ static struct record *record_of(struct space *s, const char *mutex, bool make)
     if (r == NULL)
         return NULL;
     snprintf(r->mutex, sizeof r->mutex, "%s", mutex);
-    table_add(&s->records, &r->by_mutex, r->mutex);
+    r->by_mutex.name = r->mutex;
+    table_add(&s->records, &r->by_mutex);
     return r;
 }
 
