@@ -16,19 +16,6 @@
 
 /* ---- what others see ------------------------------------------------------------------------ */
 
-static void publish(struct actor *a)
-{
-    int64_t deadline = lease_deadline(&a->machine.lease);
-    if (deadline == atomic_load_explicit(&a->deadline, memory_order_relaxed))
-        return;
-    uint64_t token = a->machine.lease.token;
-    if (deadline != 0 && token != atomic_load_explicit(&a->token, memory_order_relaxed)) {
-        atomic_store(&a->deadline, 0);
-        atomic_store(&a->token, token);
-    }
-    atomic_store(&a->deadline, deadline);
-}
-
 static bool same(const char *a, const char *b)
 {
     return a == b || (a != NULL && b != NULL && strcmp(a, b) == 0);
@@ -217,8 +204,9 @@ static void step(struct actor *a, struct handle_event *event, struct request *r)
     event->now = clock_now();
     handle_step(&a->machine, event, &up);
 
-    publish(a);
-    if (owned && lease_deadline(&a->machine.lease) == 0)
+    int64_t deadline = lease_deadline(&a->machine.lease);
+    view_publish(&a->view, deadline, a->machine.lease.token);
+    if (owned && deadline == 0)
         see(a, (struct seen){.id = NULL},
             up.news == LEASE_LOST ? (enum simba_reason)a->machine.lease.reason : SIMBA_RELEASED);
     if (r != NULL)

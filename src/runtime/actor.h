@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 
 #include "core/handle.h"
+#include "core/view.h"
 #include "runtime/executor.h"
 #include "runtime/table.h"
 #include "runtime/timers.h"
@@ -50,9 +51,7 @@ struct actor {
     const struct period *period;
     int64_t initial_delay; /* ns */
 
-    /* Published; see actor_owns(). */
-    _Atomic int64_t deadline;
-    _Atomic uint64_t token;
+    struct view view;        /* what is_owner() reads */
     _Atomic uint32_t status; /* futex; changed under the client's lock */
     _Atomic uint32_t phase;  /* a locker's: enum locker_phase */
 

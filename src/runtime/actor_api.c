@@ -25,24 +25,18 @@ const char *actor_store(const struct actor *a)
     return a->client->url.shown;
 }
 
-/* The deadline is 0 while nobody owns, and no two tenures or renewals share one. So when it reads
- * the same before and after the clock, it was valid, and the token belonged to it, at the instant
- * of the clock: neither a pause of this thread nor a release meanwhile can make a stale "yes". */
 bool actor_owns(const struct actor *a, uint64_t *token, int64_t *left)
 {
-    if (atomic_load_explicit(process_page, memory_order_relaxed) != a->client->generation)
+    struct view_reading r;
+    if (client_is_forked(a->client))
         return false;
-    int64_t deadline = atomic_load_explicit(&a->deadline, memory_order_acquire);
-    for (;;) {
-        if (deadline == 0)
-            return false;
-        *token = atomic_load_explicit(&a->token, memory_order_acquire);
-        *left = deadline - clock_now();
-        int64_t again = atomic_load_explicit(&a->deadline, memory_order_acquire);
-        if (again == deadline)
+    while (view_begin(&a->view, &r)) {
+        *token = r.token;
+        *left = r.deadline - clock_now();
+        if (view_end(&a->view, &r))
             return *left > 0;
-        deadline = again;
     }
+    return false;
 }
 
 static void show_owner(struct simba_owner *out, const struct seen *seen)
@@ -73,9 +67,9 @@ static int check_names(struct simba *s, const char *mutex, const char *id)
     const char *rule;
     char why[CALL_TEXT_MAX] = "";
     if (name_check_mutex(mutex, &rule) != 0)
-        return fault(SIMBA_EINVAL, "the name of a mutex %s", rule);
+        return fault(SIMBA_EINVAL, "%s", rule);
     if (id != NULL && name_check_id(id, &rule) != 0)
-        return fault(SIMBA_EINVAL, "mutex '%s': the id of a contender %s", mutex, rule);
+        return fault(SIMBA_EINVAL, "mutex '%s': %s", mutex, rule);
     if (s->backend->check == NULL)
         return 0;
     int rc = s->backend->check(s->store, mutex, id != NULL ? id : "x", why, sizeof why);

@@ -39,7 +39,7 @@ int simba_duration_parse(const char *text, int64_t *ms)
 
 bool client_is_forked(const struct simba *s)
 {
-    return atomic_load_explicit(process_page, memory_order_relaxed) != s->generation;
+    return atomic_load_explicit(&process_wiped->generation, memory_order_relaxed) != s->generation;
 }
 
 bool client_would_deadlock(const struct simba *s, const struct actor *a)
@@ -117,7 +117,7 @@ static int start(struct simba *s, const struct simba_options *o)
         rc = fault(rc, "%s: cannot start a thread", s->url.shown);
         goto err_after_table;
     }
-    rc = log_init(&s->log, &s->executor, o->log, o->log_data);
+    rc = log_init(&s->log, s, &s->executor, o->log, o->log_data);
     if (rc == 0)
         rc = loop_init(s);
     if (rc < 0) {
@@ -138,7 +138,8 @@ static int start(struct simba *s, const struct simba_options *o)
 err_after_loop:
     loop_discard(s);
 err_after_executor:
-    executor_stop(&s->executor);
+    executor_stop(&s->executor, NEVER);
+    executor_free(&s->executor);
     log_free(&s->log);
 err_after_table:
     table_free(&s->actors);
@@ -157,17 +158,17 @@ int simba_open(const char *url, const struct simba_options *options, simba **out
     if (o->executor != NULL && o->executor->submit == NULL)
         return fault(SIMBA_EINVAL, "an executor must have a submit function");
     struct simba *s = calloc(1, sizeof *s);
-    if (s == NULL)
+    if (s == NULL || process_wiped == NULL) {
+        free(s);
         return fault(SIMBA_ELIMIT, "out of memory");
+    }
     pthread_mutex_init(&s->lock, NULL);
     s->generation = process_generation();
     if (o->executor != NULL) {
         s->executor_user = *o->executor;
         s->has_executor_user = true;
     }
-    int rc = s->generation == 0 ? fault(SIMBA_ELIMIT, "no page for fork detection") : 0;
-    if (rc == 0)
-        rc = read_url(s, url);
+    int rc = read_url(s, url);
     if (rc == 0)
         rc = set_timing(s, o);
     if (rc == 0)
@@ -236,7 +237,7 @@ int simba_read(simba *s, const char *mutex, int64_t timeout_ms, struct simba_own
     if (client_is_forked(s))
         return fault(SIMBA_EFORKED, "this client belongs to the parent process");
     if (name_check_mutex(mutex, &rule) < 0)
-        return fault(SIMBA_EINVAL, "the name of a mutex %s", rule);
+        return fault(SIMBA_EINVAL, "%s", rule);
     if (timeout_ms < 0)
         return fault(SIMBA_EINVAL, "mutex '%s': a timeout must not be negative", mutex);
     if (loop_is_here(s))
@@ -282,7 +283,7 @@ int simba_read(simba *s, const char *mutex, int64_t timeout_ms, struct simba_own
 static void free_client(struct simba *s)
 {
     pthread_join(s->thread, NULL);
-    executor_stop(&s->executor);
+    executor_free(&s->executor);
     log_free(&s->log);
     table_free(&s->actors);
     while (s->spare != NULL) {
@@ -317,9 +318,10 @@ int simba_close(simba *s, int64_t timeout_ms)
         loop_wake_locked(s);
     }
     pthread_mutex_unlock(&s->lock);
-    if (!futex_wait(&s->ended, 0, clock_after_ms(clock_now(), timeout_ms)))
+    int64_t until = clock_after_ms(clock_now(), timeout_ms);
+    if (!futex_wait(&s->ended, 0, until) || !executor_stop(&s->executor, until))
         return fault(SIMBA_ETIMEOUT,
-                     "%s: not closed in %lld ms: a callback still runs, or the "
+                     "%s: not closed in %lld ms: a callback or the log still runs, or the "
                      "store does not answer; nothing is freed, close again",
                      s->url.shown, (long long)timeout_ms);
     free_client(s);

@@ -8,6 +8,10 @@
 #include <simba.h>
 #include <time.h>
 
+#include "runtime/clock.h"
+
+#define SLICE_SECONDS 60 /* the clock of waits stands still during suspend: look again */
+
 int thread_start(pthread_t *out, const char *name, void *(*run)(void *arg), void *arg)
 {
     sigset_t all, before;
@@ -118,14 +122,31 @@ void executor_submit(struct executor *x, struct job *job)
     pthread_mutex_unlock(&x->lock);
 }
 
-void executor_stop(struct executor *x)
+bool executor_stop(struct executor *x, int64_t until)
 {
     pthread_mutex_lock(&x->lock);
     x->stopping = true;
     pthread_cond_broadcast(&x->work);
-    while (x->threads > 0)
-        pthread_cond_wait(&x->empty, &x->lock);
+    while (x->threads > 0) {
+        int64_t left = until - clock_now();
+        if (left <= 0)
+            break;
+        struct timespec slice;
+        clock_gettime(CLOCK_MONOTONIC, &slice);
+        slice.tv_sec += left / 1000000000 < SLICE_SECONDS ? left / 1000000000 : SLICE_SECONDS;
+        slice.tv_nsec += left % 1000000000;
+        slice.tv_sec += slice.tv_nsec / 1000000000;
+        slice.tv_nsec %= 1000000000;
+        pthread_cond_timedwait(&x->empty, &x->lock, &slice);
+    }
+    bool ended = x->threads == 0;
     pthread_mutex_unlock(&x->lock);
+    return ended;
+}
+
+void executor_free(struct executor *x)
+{
+    assert(x->threads == 0);
     if (x->has_zombie)
         pthread_join(x->zombie, NULL);
     pthread_cond_destroy(&x->work);

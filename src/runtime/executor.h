@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #define EXECUTOR_THREADS_MAX 256
 #define EXECUTOR_IDLE_SECONDS 5
@@ -28,7 +29,10 @@ struct executor {
 /* Starts one thread, which stays, so that submit cannot fail later. */
 int executor_init(struct executor *x);
 void executor_submit(struct executor *x, struct job *job);
-void executor_stop(struct executor *x); /* waits until the queue is empty and all threads ended */
+
+/* Waits until the queue is empty and all threads have ended; false: not by then, call it again. */
+bool executor_stop(struct executor *x, int64_t until);
+void executor_free(struct executor *x); /* after that */
 
 /* A thread of ours: named, with all signals blocked, so that they reach the user's threads. */
 int thread_start(pthread_t *out, const char *name, void *(*run)(void *arg), void *arg);

@@ -91,6 +91,8 @@ int simba_locker_release(simba_locker *l)
     if (rc < 0)
         return rc;
     memcpy(mutex, a->by_mutex.name, strlen(a->by_mutex.name) + 1);
+    if (loop_is_here(a->client))
+        return fault(SIMBA_EDEADLOCK, "mutex '%s': releasing on the loop would never end", mutex);
     rc = ask(a, LOCKER_HELD, LOCKER_LEAVING, NOTE_RELEASE, NEVER, &call);
     if (rc == SIMBA_ESTATE)
         return fault(rc, "mutex '%s': this locker is not held", mutex);

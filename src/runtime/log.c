@@ -5,10 +5,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "runtime/client.h"
+
 static void write_lines(void *arg)
 {
     struct log *log = arg;
     struct log_line line;
+    thread_client = log->client; /* so that it cannot wait for itself */
     pthread_mutex_lock(&log->lock);
     while (log->count > 0 || log->dropped > 0) {
         if (log->count > 0) {
@@ -27,12 +30,13 @@ static void write_lines(void *arg)
     }
     log->writing = false;
     pthread_mutex_unlock(&log->lock);
+    thread_client = NULL;
 }
 
-int log_init(struct log *log, struct executor *executor,
+int log_init(struct log *log, struct simba *client, struct executor *executor,
              void (*write)(void *, enum simba_level, const char *), void *data)
 {
-    *log = (struct log){.write = write, .data = data, .executor = executor};
+    *log = (struct log){.client = client, .write = write, .data = data, .executor = executor};
     log->job = (struct job){.run = write_lines, .arg = log};
     pthread_mutex_init(&log->lock, NULL);
     if (write == NULL)

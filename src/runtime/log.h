@@ -15,7 +15,10 @@ struct log_line {
     char text[LOG_LINE_MAX];
 };
 
+struct simba;
+
 struct log {
+    struct simba *client;                                                /* whose lines they are */
     void (*write)(void *data, enum simba_level level, const char *line); /* NULL: silent */
     void *data;
     struct executor *executor;
@@ -26,7 +29,7 @@ struct log {
     struct job job;
 };
 
-int log_init(struct log *log, struct executor *executor,
+int log_init(struct log *log, struct simba *client, struct executor *executor,
              void (*write)(void *, enum simba_level, const char *), void *data);
 void log_free(struct log *log); /* after the executor has stopped */
 

@@ -2,7 +2,8 @@
  *
  * A forked child inherits the memory of all handles but not the threads behind them. Were nothing
  * done, it would think that it owns what its parent owns (T15), and would make the same "random"
- * ids. MADV_WIPEONFORK gives a page that reads as zero in every child, without a fork handler. */
+ * ids. MADV_WIPEONFORK gives a page that reads as zero in every child, without a fork handler that
+ * would have to know all locks. */
 #include "runtime/process.h"
 
 #include <arpa/inet.h>
@@ -19,14 +20,19 @@
 #include "core/id.h"
 #include "runtime/fault.h"
 
-_Atomic uint32_t *process_page;
+struct process_wiped *process_wiped;
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static uint32_t last_generation; /* survives fork, so a child's numbers differ from its parent's */
-static uint32_t id_random;       /* of generation id_generation */
-static uint32_t id_generation;
-static uint64_t id_counter;
-static char id_address[INET6_ADDRSTRLEN];
+static uint32_t last_generation; /* survives fork, so a child's number differs from its parent's */
+
+/* At load time, when there is one thread only: so nobody can fork in the middle of it. */
+__attribute__((constructor)) static void map_page(void)
+{
+    size_t size = (size_t)sysconf(_SC_PAGESIZE);
+    assert(sizeof *process_wiped <= size);
+    void *page = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (page != MAP_FAILED && madvise(page, size, MADV_WIPEONFORK) == 0)
+        process_wiped = page;
+}
 
 void process_random(void *out, size_t size)
 {
@@ -48,28 +54,15 @@ uint64_t process_random64(void)
     return r;
 }
 
-static uint32_t generation_locked(void)
-{
-    if (process_page == NULL) {
-        size_t size = (size_t)sysconf(_SC_PAGESIZE);
-        void *page = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        if (page == MAP_FAILED || madvise(page, size, MADV_WIPEONFORK) != 0)
-            return 0;
-        process_page = page;
-    }
-    uint32_t generation = atomic_load(process_page);
-    if (generation == 0) {
-        generation = ++last_generation;
-        atomic_store(process_page, generation);
-    }
-    return generation;
-}
-
 uint32_t process_generation(void)
 {
-    pthread_mutex_lock(&lock);
-    uint32_t generation = generation_locked();
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_lock(&process_wiped->lock);
+    uint32_t generation = atomic_load(&process_wiped->generation);
+    if (generation == 0) {
+        generation = ++last_generation;
+        atomic_store(&process_wiped->generation, generation);
+    }
+    pthread_mutex_unlock(&process_wiped->lock);
     return generation;
 }
 
@@ -95,16 +88,17 @@ int simba_id_host(char *out, size_t size)
 {
     if (out == NULL)
         return fault(SIMBA_EINVAL, "simba_id_host needs a place for the id");
-    pthread_mutex_lock(&lock);
-    uint32_t generation = generation_locked();
-    if (generation != id_generation || generation == 0) {
-        process_random(&id_random, sizeof id_random);
-        find_address(id_address, sizeof id_address);
-        id_counter = 0;
-        id_generation = generation;
+    struct process_wiped *p = process_wiped;
+    if (p == NULL)
+        return fault(SIMBA_ELIMIT, "out of memory when the library was loaded");
+    pthread_mutex_lock(&p->lock);
+    if (!p->id_drawn) {
+        process_random(&p->id_random, sizeof p->id_random);
+        find_address(p->id_address, sizeof p->id_address);
+        p->id_drawn = true;
     }
-    int rc = id_host(out, size, id_counter++, getpid(), id_address, id_random);
-    pthread_mutex_unlock(&lock);
+    int rc = id_host(out, size, p->id_counter++, getpid(), p->id_address, p->id_random);
+    pthread_mutex_unlock(&p->lock);
     if (rc < 0)
         return fault(rc, "an id needs room for %d bytes", SIMBA_ID_MAX + 1);
     return 0;

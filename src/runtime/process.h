@@ -2,15 +2,28 @@
 #ifndef RUNTIME_PROCESS_H
 #define RUNTIME_PROCESS_H
 
+#include <netinet/in.h>
+#include <pthread.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-/* A number on a page that the kernel wipes in a forked child: what was opened before the fork
- * carries another number than the page then shows. Never NULL after process_generation(). */
-extern _Atomic uint32_t *process_page;
+/* What a forked child must find empty: the kernel wipes this page for it. A lock that another
+ * thread of the parent held is free there, and what was opened before the fork carries another
+ * generation than the page shows. */
+struct process_wiped {
+    _Atomic uint32_t generation; /* 0: not drawn yet */
+    pthread_mutex_t lock;        /* for the rest; a zeroed mutex is an initialised one (glibc) */
+    bool id_drawn;
+    uint32_t id_random;
+    uint64_t id_counter;
+    char id_address[INET6_ADDRSTRLEN];
+    void *memory_spaces; /* of memory: stores, see backend/memory/space.c */
+};
+extern struct process_wiped *process_wiped; /* NULL: out of memory when the library was loaded */
 
-/* This process's number, never 0; drawn anew in a child that asks for it. 0: out of memory. */
+/* This process's number, never 0, other than that of the process it was forked from. */
 uint32_t process_generation(void);
 
 void process_random(void *out, size_t size);

@@ -2,8 +2,11 @@
  * it loses, repeats and delays; and the owner that cannot renew fences itself. */
 #include "suite.h"
 
+#include <signal.h>
 #include <simba/backend.h>
 #include <stddef.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 /* ---- without faults ------------------------------------------------------------------------ */
 
@@ -144,6 +147,82 @@ static void hang_cycles(void)
     client_close(two);
 }
 
+/* T6: the lease counts from before the request was sent. The answers are late, then the store hangs
+ * until the last lease that it granted is over, and the other one takes it at that moment; counted
+ * from its answer the lease of the first would go on for 300 ms. */
+static void late_answers(void)
+{
+    simba *one = client_open(), *two = client_open();
+    const char *mutex = fresh("late");
+    struct simba_handle_options o = lease(300, 200);
+    struct probe a = {0}, b = {0};
+    struct referee referee = {.probe = {&a, &b}, .probes = 2};
+    probe_create(&a, one, mutex, &o);
+    probe_create(&b, two, mutex, &o);
+    referee_begin(&referee);
+    CHECK_OK(simba_contender_start(a.c));
+    CHECK_OK(simba_contender_start(b.c));
+    for (int round = 0; round < 5; round++) {
+        AWAIT(simba_contender_is_owner(a.c) || simba_contender_is_owner(b.c));
+        store_delay(300);
+        nap(350);
+        store_set(HANG);
+        nap(o.ttl_ms + o.transition_ms);
+        store_set(HEALTHY);
+        nap(100);
+    }
+    referee_end(&referee);
+    client_close(one);
+    client_close(two);
+}
+
+/* ---- the process hangs --------------------------------------------------------------------- */
+
+/* Wakes the test from its stop, one byte of the pipe each time; ends with the pipe. */
+static pid_t make_waker(int *asks, int64_t sleep_ms)
+{
+    int ends[2];
+    CHECK(pipe(ends) == 0);
+    pid_t test = getpid(), waker = fork();
+    CHECK(waker >= 0);
+    if (waker == 0) {
+        char byte;
+        close(ends[1]);
+        while (read(ends[0], &byte, 1) == 1) {
+            nap(sleep_ms);
+            kill(test, SIGCONT);
+        }
+        _exit(0);
+    }
+    close(ends[0]);
+    *asks = ends[1];
+    return waker;
+}
+
+/* T1, T16: the whole process stands still for longer than the lease. The first thing that it asks
+ * afterwards, before any timer of the library can have run, is whether it is owner. */
+static void stopped_process(void)
+{
+    struct simba_handle_options o = lease_tiny();
+    int asks;
+    pid_t waker = make_waker(&asks, o.ttl_ms + o.transition_ms + 50);
+    simba *s = client_open();
+    struct probe p = {0};
+    probe_start(&p, s, fresh("stopped"), &o);
+    for (int round = 0; round < 5; round++) {
+        AWAIT(probe_leads(&p));
+        uint64_t token = simba_contender_token(p.c);
+        int64_t before = simba_now();
+        CHECK(write(asks, "x", 1) == 1);
+        raise(SIGSTOP);
+        bool owned = simba_contender_owns(p.c, token);
+        CHECK(simba_now() - before < o.ttl_ms + o.transition_ms || !owned);
+    }
+    close(asks);
+    CHECK(waitpid(waker, NULL, 0) == waker);
+    client_close(s);
+}
+
 /* ---- everything at once -------------------------------------------------------------------- */
 
 #define STORM 6
@@ -221,6 +300,8 @@ const struct test exclusion_tests[] = {
     {"self_fencing", self_fencing, MEMORY_FAULTS, 0},
     {"fenced_before_lease_end", fenced_before_lease_end, MEMORY_FAULTS, 0},
     {"hang_cycles", hang_cycles, MEMORY_FAULTS, 0},
+    {"late_answers", late_answers, MEMORY_FAULTS, 0},
+    {"stopped_process", stopped_process, ANY_STORE, 0},
     {"storm_one", storm_one, MEMORY_FAULTS, 0},
     {"storm_two", storm_two, MEMORY_FAULTS, 0},
     {"storm_same_ids", storm_same_ids, MEMORY_FAULTS, 0},

@@ -76,8 +76,9 @@ struct family {
     struct probe p;
     simba_locker *l;
     uint64_t token, lock_token;
-    const char *fresh_name;
-    int pipe_end; /* of fork_draws_ids_again */
+    const char *fresh_name, *busy_name;
+    int pipe_end;        /* of fork_draws_ids_again */
+    atomic_bool is_over; /* of fork_while_busy */
 };
 
 /* In the child: every handle of the parent is not-owner and refuses. */
@@ -174,6 +175,40 @@ static void fork_child_refuses(void)
     client_close(f.s);
 }
 
+static void *lock_busily(void *arg)
+{
+    struct family *f = arg;
+    struct simba_handle_options o = lease_long();
+    simba_locker *l = NULL;
+    CHECK_OK(simba_locker_create(f->s, f->busy_name, &o, &l));
+    while (!atomic_load(&f->is_over)) {
+        CHECK_OK(simba_locker_acquire(l, PATIENCE_MS));
+        CHECK_OK(simba_locker_release(l));
+    }
+    return NULL;
+}
+
+static void open_in_time(struct family *f)
+{
+    alarm(10); /* ends the child alone, so that the line of the parent is named */
+    child_opens(f);
+}
+
+/* Whatever locks the parent's threads held at the moment of the fork, the child does not wait for
+ * them. */
+static void fork_while_busy(void)
+{
+    struct family f = {
+        .s = client_open(), .fresh_name = fresh("busy-child"), .busy_name = fresh("busy")};
+    pthread_t thread[2] = {spawn(lock_busily, &f), spawn(lock_busily, &f)};
+    for (int i = 0; i < 60 && THREADS_AFTER_FORK; i++)
+        in_child(&f, open_in_time);
+    atomic_store(&f.is_over, true);
+    for (int i = 0; i < 2; i++)
+        join(thread[i]);
+    client_close(f.s);
+}
+
 static void make_id(struct family *f)
 {
     char id[SIMBA_ID_MAX + 1];
@@ -209,6 +244,7 @@ const struct test read_tests[] = {
 
 const struct test fork_tests[] = {
     {"fork_child_refuses", fork_child_refuses, ANY_STORE, 0},
+    {"fork_while_busy", fork_while_busy, ANY_STORE, 0},
     {"fork_draws_ids_again", fork_draws_ids_again, ANY_STORE, 0},
     {NULL, NULL, ANY_STORE, 0},
 };

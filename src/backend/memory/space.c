@@ -10,13 +10,18 @@
 #include "core/url.h"
 #include "runtime/clock.h"
 #include "runtime/fault.h"
+#include "runtime/process.h"
 
-static pthread_mutex_t spaces_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct space *spaces;
+/* The list of spaces is on the page that a forked child finds empty: it has a store of its own, and
+ * no client of its parent's. */
+static pthread_mutex_t *spaces_lock(void)
+{
+    return &process_wiped->lock;
+}
 
 static struct space *find_locked(const char *name)
 {
-    struct space *s = spaces;
+    struct space *s = process_wiped->memory_spaces;
     while (s != NULL && strcmp(s->name, name) != 0)
         s = s->next;
     return s;
@@ -34,14 +39,14 @@ static struct space *make_locked(const char *name)
     snprintf(s->name, sizeof s->name, "%s", name);
     s->faults = (struct simba_memory_faults)SIMBA_MEMORY_FAULTS_INIT;
     pthread_mutex_init(&s->lock, NULL);
-    s->next = spaces;
-    spaces = s;
+    s->next = process_wiped->memory_spaces;
+    process_wiped->memory_spaces = s;
     return s;
 }
 
 struct space *space_enter(const char *name, struct memory *member)
 {
-    pthread_mutex_lock(&spaces_lock);
+    pthread_mutex_lock(spaces_lock());
     struct space *s = find_locked(name);
     if (s == NULL)
         s = make_locked(name);
@@ -52,16 +57,20 @@ struct space *space_enter(const char *name, struct memory *member)
         s->members = member;
         pthread_mutex_unlock(&s->lock);
     }
-    pthread_mutex_unlock(&spaces_lock);
+    pthread_mutex_unlock(spaces_lock());
     return s;
 }
 
 static void free_space(struct space *s)
 {
-    struct space **at = &spaces;
-    while (*at != s)
-        at = &(*at)->next;
-    *at = s->next;
+    struct space *before = process_wiped->memory_spaces;
+    if (before == s) {
+        process_wiped->memory_spaces = s->next;
+    } else {
+        while (before->next != s)
+            before = before->next;
+        before->next = s->next;
+    }
     struct table_node *n;
     while ((n = table_any(&s->records)) != NULL) {
         table_remove(&s->records, n);
@@ -75,7 +84,7 @@ static void free_space(struct space *s)
 void space_leave(struct memory *member)
 {
     struct space *s = member->space;
-    pthread_mutex_lock(&spaces_lock);
+    pthread_mutex_lock(spaces_lock());
     pthread_mutex_lock(&s->lock);
     struct memory **at = &s->members;
     while (*at != member)
@@ -84,7 +93,7 @@ void space_leave(struct memory *member)
     pthread_mutex_unlock(&s->lock);
     if (--s->clients == 0)
         free_space(s);
-    pthread_mutex_unlock(&spaces_lock);
+    pthread_mutex_unlock(spaces_lock());
 }
 
 bool space_dice(struct space *s, unsigned percent)
@@ -205,13 +214,17 @@ static struct space *open_for_test(const char *url)
         fault(SIMBA_EINVAL, "not a memory: URL");
         return NULL;
     }
+    if (process_wiped == NULL) {
+        fault(SIMBA_ELIMIT, "out of memory when the library was loaded");
+        return NULL;
+    }
     char name[SIMBA_MUTEX_MAX + 1];
     size_t length = strcspn(url + sizeof scheme - 1, "?");
     snprintf(name, sizeof name, "%.*s", (int)length, url + sizeof scheme - 1);
-    pthread_mutex_lock(&spaces_lock);
+    pthread_mutex_lock(spaces_lock());
     struct space *s = find_locked(name);
     if (s == NULL) {
-        pthread_mutex_unlock(&spaces_lock);
+        pthread_mutex_unlock(spaces_lock());
         fault(SIMBA_EINVAL, "no client of memory:%s is open in this process", name);
         return NULL;
     }
@@ -222,7 +235,7 @@ static struct space *open_for_test(const char *url)
 static void close_for_test(struct space *s)
 {
     pthread_mutex_unlock(&s->lock);
-    pthread_mutex_unlock(&spaces_lock);
+    pthread_mutex_unlock(spaces_lock());
 }
 
 int simba_memory_set_faults(const char *url, const struct simba_memory_faults *faults)
