@@ -128,7 +128,8 @@ struct simba_options {
     int64_t connect_timeout_ms, command_timeout_ms;
     int64_t drift_ppm; /* how far two clocks may run apart, in millionths; default 10000 */
     const struct simba_executor *executor; /* copied; NULL: our own elastic threads */
-    void (*log)(void *data, enum simba_level level, const char *line); /* NULL: silent */
+    /* NULL: silent. Called for one line at a time, on a thread of ours. */
+    void (*log)(void *data, enum simba_level level, const char *line);
     void *log_data;
 };
 #define SIMBA_OPTIONS_INIT                                                 \
@@ -142,8 +143,10 @@ int simba_open(const char *url, const struct simba_options *options, simba **out
 /* Who owns the mutex now; all zero when nobody does. [blocks] */
 int simba_read(simba *s, const char *mutex, int64_t timeout_ms, struct simba_owner *out);
 
-/* Stops and destroys every handle, hands over in order, frees the client. [blocks]
- * SIMBA_ETIMEOUT: something of yours still runs; nothing is freed yet, call it again. */
+/* Stops every handle, hands over in order, then frees the client and its handles. [blocks]
+ * A lock that the calling thread holds is released.
+ * SIMBA_ETIMEOUT: a callback or the log still runs, or another thread holds a lock: nothing is freed
+ * yet, call it again. */
 int simba_close(simba *s, int64_t timeout_ms);
 
 /* ---- handles ------------------------------------------------------------------------------- */
@@ -219,8 +222,8 @@ int simba_locker_acquire(simba_locker *l, int64_t timeout_ms);
 
 /* Ends the tenure and tells the store. [blocks] for one exchange at most.
  * SIMBA_ELOST: it had ended before, the work was not protected to its end.
- * SIMBA_ESTORE: released here, but the store does not know yet; it is told as soon as it can be
- * reached, and gives the mutex to others at the end of the lease at the latest. */
+ * SIMBA_ESTORE: released here, but the store could not be told; it is tried twice more, and gives the
+ * mutex to others at the end of the lease at the latest. */
 int simba_locker_release(simba_locker *l);
 
 bool simba_locker_is_held(const simba_locker *l); /* reads the clock, takes no lock */

@@ -27,7 +27,8 @@ enum simba_op {
     SIMBA_CONTEND, /* take it if it is free; answer who owns it */
     SIMBA_RENEW,   /* LOST if id and token are not the current tenure's */
     SIMBA_RELEASE, /* LOST likewise: then nothing was changed */
-    SIMBA_READ     /* answer who owns it */
+    SIMBA_READ,    /* answer who owns it */
+    SIMBA_LEAVE    /* the contender waits no longer; answer who owns it */
 };
 
 /* Given to the store by submit(), given back by answer(). All fields but `next` and `store` are
@@ -45,7 +46,8 @@ struct simba_request {
 /* The tenure that the store knows after the operation. */
 struct simba_answer {
     int code;         /* 0, or SIMBA_ELOST, SIMBA_ESTORE (outcome unknown), SIMBA_EDENIED, … */
-    bool granted;     /* CONTEND: this very request began the tenure */
+    bool granted;     /* CONTEND: the tenure began by this very request, or the store knows by
+                         other means than the id that it is this contender's */
     const char *id;   /* its owner; NULL or "": nobody. Borrowed for the call */
     uint64_t token;   /* its token; 0: the store does not know (a foreign client's) */
     int64_t left_ms;  /* until its lease ends, never rounded up; 0 without an owner: come again when
@@ -75,6 +77,7 @@ struct simba_backend {
     unsigned version;
     const char *const *schemes; /* of the URLs it serves, NULL at the end */
     const char *const *options; /* query options that it knows, NULL at the end */
+    bool queues; /* it remembers who waits: a contender that stops waiting says LEAVE */
 
     /* Starts, without waiting for anything outside; on failure writes what is wrong with the URL
      * into why. On the thread that opens the client. */

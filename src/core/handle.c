@@ -4,8 +4,11 @@
 
 #include <assert.h>
 
+#include "core/planted.h"
+
 void handle_init(struct handle *h, enum handle_kind kind, int64_t drain,
-                 const struct period *period, const char *id, bool unique, uint64_t seed)
+                 const struct period *period, const char *id, bool unique, bool queues,
+                 uint64_t seed)
 {
     assert(drain >= 0);
     *h = (struct handle){
@@ -14,7 +17,7 @@ void handle_init(struct handle *h, enum handle_kind kind, int64_t drain,
         .drain_at = NEVER,
         .wait_until = NEVER,
     };
-    lease_init(&h->lease, period, LEASE_CONTENDER, id, unique, seed);
+    lease_init(&h->lease, period, LEASE_CONTENDER, id, unique, queues, seed);
 }
 
 static bool user_code_runs(const struct handle *h)
@@ -44,8 +47,7 @@ static void verdict(struct handle *h, int code, struct handle_update *up)
     up->code = code;
 }
 
-/* Errors that no later attempt can turn into success. */
-static bool is_permanent(int code)
+bool handle_gives_up(int code)
 {
     return code == SIMBA_EINVAL || code == SIMBA_EUNSUPPORTED;
 }
@@ -76,14 +78,16 @@ static void heard(struct handle *h, int64_t now, enum lease_news news, struct ha
     }
     if (news == LEASE_ANSWERED && h->waiting && h->once)
         end_wait(h, now, SIMBA_EHELD, up);
-    if (news == LEASE_FAILED && h->waiting && (h->once || is_permanent(h->lease.code)))
+    if (news == LEASE_FAILED && h->waiting && (h->once || handle_gives_up(h->lease.code)))
         end_wait(h, now, failure(h), up);
-    if (news == LEASE_FAILED && h->status == SIMBA_STARTING && is_permanent(h->lease.code)) {
+    if (news == LEASE_FAILED && h->status == SIMBA_STARTING && handle_gives_up(h->lease.code)) {
         lease_stop(&h->lease, now);
         move(h, STATUS_FAILED);
     }
-    if (h->leaving && (news == LEASE_GIVEN || news == LEASE_FAILED))
-        verdict(h, news == LEASE_GIVEN ? 0 : SIMBA_ESTORE, up);
+    if (h->leaving && news == LEASE_GIVEN)
+        verdict(h, h->lease.code, up);
+    if (h->leaving && news == LEASE_FAILED)
+        verdict(h, SIMBA_ESTORE, up);
 }
 
 static void stop(struct handle *h, int64_t now)
@@ -105,14 +109,14 @@ static void release(struct handle *h, int64_t now, struct handle_update *up)
         verdict(h, SIMBA_ELOST, up);
 }
 
-static void close_handle(struct handle *h, int64_t now, struct handle_update *up)
+static void close_handle(struct handle *h, int64_t now, bool destroy, struct handle_update *up)
 {
     h->closing = true;
     if (h->status == SIMBA_STARTING || h->status == SIMBA_RUNNING)
         stop(h, now);
     if (h->waiting)
         end_wait(h, now, SIMBA_ECANCELED, up);
-    if (h->held) { /* nobody waits for this verdict */
+    if (h->held && destroy) { /* nobody waits for this verdict */
         h->held = false;
         h->lost = false;
         lease_stop(&h->lease, now);
@@ -123,7 +127,7 @@ static void done(struct handle *h, bool ran)
 {
     assert(h->call != CALL_NONE);
     if (h->call == CALL_ACQUIRED) {
-        h->led = ran;
+        h->led = ran || PLANTED(RELEASE_UNTOLD);
         h->told = ran || lease_is_over(&h->lease);
     } else if (h->call == CALL_RELEASED) {
         h->led = false;
@@ -161,7 +165,8 @@ static void accept_event(struct handle *h, const struct handle_event *e, struct 
         release(h, e->now, up);
         break;
     case HANDLE_CLOSE:
-        close_handle(h, e->now, up);
+    case HANDLE_DESTROY:
+        close_handle(h, e->now, e->kind == HANDLE_DESTROY, up);
         break;
     case HANDLE_REPLY:
         heard(h, e->now, lease_reply(&h->lease, e->now, e->reply), up);
@@ -226,7 +231,10 @@ void handle_step(struct handle *h, const struct handle_event *e, struct handle_u
     if (h->waiting && now >= h->wait_until)
         end_wait(h, now, h->answered || h->lease.code == 0 ? SIMBA_ETIMEOUT : failure(h), up);
     if (now >= h->drain_at) {
-        lease_abandon(&h->lease);
+        if (PLANTED(DRAIN_RELEASES))
+            lease_settled(&h->lease, now);
+        else
+            lease_abandon(&h->lease);
         h->drain_at = NEVER;
     }
     accept_event(h, e, up);
@@ -235,7 +243,8 @@ void handle_step(struct handle *h, const struct handle_event *e, struct handle_u
         follow_locker(h, now, up);
     else
         follow_contender(h, up);
-    if (lease_is_over(&h->lease) && !user_code_runs(h)) {
+    bool drained = !user_code_runs(h) || PLANTED(RELEASE_BEFORE_DRAIN);
+    if (lease_is_over(&h->lease) && drained) {
         lease_settled(&h->lease, now);
         h->told = false;
         h->drain_at = NEVER;

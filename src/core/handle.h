@@ -25,7 +25,8 @@ enum handle_event_kind {
     HANDLE_STOP,    /* contender */
     HANDLE_ACQUIRE, /* locker: until at; once: no second try */
     HANDLE_RELEASE, /* locker */
-    HANDLE_CLOSE,   /* either: end in order, then CALL_CLOSED */
+    HANDLE_CLOSE,   /* either: end in order, then CALL_CLOSED; a held lock waits for its holder */
+    HANDLE_DESTROY, /* the same by its owner, who thereby ends a held lock */
     HANDLE_REPLY,
     HANDLE_HINT,
     HANDLE_DONE /* the outstanding callback returned; ran: it was not skipped as outdated */
@@ -71,10 +72,12 @@ struct handle_update {
 };
 
 void handle_init(struct handle *h, enum handle_kind kind, int64_t drain,
-                 const struct period *period, const char *id, bool unique, uint64_t seed);
+                 const struct period *period, const char *id, bool unique, bool queues,
+                 uint64_t seed);
 
 void handle_step(struct handle *h, const struct handle_event *event, struct handle_update *update);
 
+bool handle_gives_up(int code); /* a failure that no later attempt can turn into success */
 int64_t handle_next_wake(const struct handle *h); /* NEVER: idle, or user code runs */
 bool handle_is_idle(const struct handle *h);      /* nothing runs, nothing is owed */
 #endif

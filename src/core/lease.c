@@ -5,8 +5,10 @@
 #include <assert.h>
 #include <string.h>
 
+#include "core/planted.h"
+
 #define RELEASE_TRIES 3 /* then the lease may run out by itself */
-#define READ_TRIES 1    /* to find out what became of a CONTEND that nobody wants any more */
+#define LEAVE_TRIES 1   /* to find out what became of a CONTEND that nobody wants any more */
 
 /* Allowed moves; every change of state goes through enter(). */
 #define MOVE(to) (1u << LEASE_##to)
@@ -15,7 +17,7 @@ static const uint8_t moves[] = {
     [LEASE_CONTENDING] = MOVE(HOLDING) | MOVE(RETURNING) | MOVE(IDLE),
     [LEASE_HOLDING] = MOVE(ENDED) | MOVE(RETURNING),
     [LEASE_ENDED] = MOVE(RETURNING) | MOVE(CONTENDING) | MOVE(IDLE),
-    [LEASE_RETURNING] = MOVE(CONTENDING) | MOVE(IDLE),
+    [LEASE_RETURNING] = MOVE(CONTENDING) | MOVE(IDLE) | MOVE(RETURNING),
 };
 
 static void enter(struct lease *l, enum lease_state to, int64_t wake_at)
@@ -29,7 +31,7 @@ static void enter(struct lease *l, enum lease_state to, int64_t wake_at)
 }
 
 void lease_init(struct lease *l, const struct period *period, enum lease_role role, const char *id,
-                bool unique, uint64_t seed)
+                bool unique, bool queues, uint64_t seed)
 {
     assert(period != NULL);
     assert(id != NULL);
@@ -38,6 +40,7 @@ void lease_init(struct lease *l, const struct period *period, enum lease_role ro
         .role = (uint8_t)role,
         .id = id,
         .unique = unique,
+        .queues = queues,
         .random = seed,
         .wake_at = NEVER,
     };
@@ -50,7 +53,7 @@ static void go_on(struct lease *l, int64_t now)
         enter(l, LEASE_RETURNING, now);
     else if (l->wanted)
         enter(l, LEASE_CONTENDING, now);
-    else if (l->unsure && l->unique && l->state != LEASE_RETURNING)
+    else if (l->joined || (l->unsure && l->unique))
         enter(l, LEASE_RETURNING, now);
     else
         enter(l, LEASE_IDLE, NEVER);
@@ -72,6 +75,7 @@ void lease_start(struct lease *l, int64_t now, int64_t first_at)
     assert(!l->wanted);
     assert(l->state != LEASE_HOLDING);
     l->wanted = true;
+    l->born = l->seq;
     l->code = 0;
     if (l->state == LEASE_IDLE)
         enter(l, LEASE_CONTENDING, first_at > now ? first_at : now);
@@ -124,20 +128,25 @@ static enum lease_news fail(struct lease *l, int64_t now, int code)
     case LEASE_CONTENDING:
         l->unsure = l->role == LEASE_CONTENDER;
         l->wake_at = now + period_backoff(l->period, l->failures, &l->random);
+        if (PLANTED(NO_NEXT_TRY))
+            l->wake_at = NEVER;
         if (!l->wanted)
             go_on(l, now);
         break;
     case LEASE_RETURNING:
         l->wake_at = now + period_pause(l->period, l->failures, &l->random);
-        if (l->failures >= (l->owed != 0 ? RELEASE_TRIES : READ_TRIES)) {
+        if (l->failures >= (l->owed != 0 ? RELEASE_TRIES : LEAVE_TRIES)) {
             l->owed = 0;
             l->unsure = false;
+            l->joined = false;
             go_on(l, now);
         }
         break;
     default:
         assert(l->state == LEASE_HOLDING);
         l->wake_at = now + period_pause(l->period, l->failures, &l->random);
+        if (PLANTED(ONE_ATTEMPT))
+            l->wake_at = l->hold_until;
         break;
     }
     return LEASE_FAILED;
@@ -145,11 +154,18 @@ static enum lease_news fail(struct lease *l, int64_t now, int code)
 
 enum lease_news lease_tick(struct lease *l, int64_t now)
 {
-    if (l->state == LEASE_HOLDING && now >= l->hold_until)
+    if (l->state == LEASE_HOLDING && now >= l->hold_until && !PLANTED(NO_SELF_FENCING))
         return lose(l, SIMBA_EXPIRED);
     if (l->in_flight && now >= l->wake_at)
         return fail(l, now, SIMBA_ETIMEOUT);
     return LEASE_NOTHING;
+}
+
+/* Until when an answer lets us act. */
+static int64_t right_until(const struct lease *l, int64_t now, const struct lease_reply *r)
+{
+    int64_t left = PLANTED(ADOPT_WHOLE) ? l->period->lease : r->left;
+    return period_hold_until(l->period, PLANTED(LEASE_FROM_REPLY) ? now : r->request.sent_at, left);
 }
 
 static void hold(struct lease *l, int64_t now, const struct lease_reply *r)
@@ -157,17 +173,21 @@ static void hold(struct lease *l, int64_t now, const struct lease_reply *r)
     int64_t renew_at = period_renew_at(l->period, r->request.sent_at, &l->random);
     enter(l, LEASE_HOLDING, r->granted && renew_at > now ? renew_at : now);
     l->token = r->token;
-    l->hold_until = period_hold_until(l->period, r->request.sent_at, r->left);
+    l->hold_until = right_until(l, now, r);
     l->unsure = false;
+    l->joined = false;
 }
 
 /* A tenure began in the store and is ours: take it, or see that it is given back. */
-static enum lease_news granted(struct lease *l, int64_t now, const struct lease_reply *r)
+static enum lease_news granted(struct lease *l, int64_t now, const struct lease_reply *r,
+                               bool current)
 {
-    bool in_time = now < period_hold_until(l->period, r->request.sent_at, r->left);
+    bool in_time = now < right_until(l, now, r) || PLANTED(ADOPT_LATE);
+    /* After a stop the store may have been told that we left: an older grant may be over there. */
+    bool fresh = current || r->request.seq > l->born || PLANTED(STALE_LIFE);
     switch ((enum lease_state)l->state) {
     case LEASE_CONTENDING:
-        if (l->wanted && in_time) {
+        if (l->wanted && in_time && fresh) {
             hold(l, now, r);
             return LEASE_BEGAN;
         }
@@ -197,15 +217,18 @@ static enum lease_news told(struct lease *l, int64_t now, const struct lease_rep
     l->failures = 0;
     l->unsure = false;
 
-    bool own = l->role == LEASE_CONTENDER && strcmp(r->owner, l->id) == 0 && r->token != 0;
-    if (own && l->unique && r->token > l->token)
-        return granted(l, now, r); /* ours since a request whose reply was lost */
-    if (own && (l->unique || r->token == l->token)) {
+    /* With an id that a user chose, a tenure that we know nothing of is somebody else's. */
+    bool own = (l->unique || PLANTED(ADOPT_FOREIGN)) && strcmp(r->owner, l->id) == 0;
+    if (own && (r->token > l->token || (PLANTED(TOKEN_KEPT) && r->token != 0)))
+        return granted(l, now, r, true); /* ours since a request whose reply was lost */
+    if ((own || r->granted) && r->token != 0) {
         owe(l, r->token); /* ours, but over: a tenure is never taken up again */
         if (l->state == LEASE_CONTENDING)
             go_on(l, now);
         return LEASE_NOTHING;
     }
+    if (r->request.op == SIMBA_LEAVE)
+        l->joined = false;
     if (l->state == LEASE_RETURNING || !l->wanted) {
         go_on(l, now);
         return LEASE_NOTHING;
@@ -231,7 +254,7 @@ static enum lease_news renewed(struct lease *l, int64_t now, const struct lease_
         return current ? fail(l, now, r->code) : LEASE_NOTHING;
 
     /* Also a late answer counts: its request was sent at a time that we know. */
-    int64_t until = period_hold_until(l->period, r->request.sent_at, r->left);
+    int64_t until = right_until(l, now, r);
     if (until > l->hold_until)
         l->hold_until = until;
     if (current || !l->in_flight) {
@@ -260,7 +283,10 @@ static enum lease_news released(struct lease *l, int64_t now, const struct lease
         return current ? fail(l, now, r->code) : LEASE_NOTHING;
     l->owed = 0;
     l->unsure = false;
+    l->code = r->code;
     go_on(l, now);
+    if (r->code == SIMBA_ELOST && l->state == LEASE_CONTENDING)
+        l->wake_at = now + period_pause(l->period, 1, &l->random); /* no hurry with such a store */
     return LEASE_GIVEN;
 }
 
@@ -268,7 +294,7 @@ enum lease_news lease_reply(struct lease *l, int64_t now, const struct lease_rep
 {
     assert(r->owner != NULL);
     assert(r->left >= 0);
-    bool current = l->in_flight && r->request.seq == l->seq;
+    bool current = l->in_flight && (r->request.seq == l->seq || PLANTED(ANY_ANSWER));
     switch (r->request.op) {
     case SIMBA_RENEW:
         return renewed(l, now, r, current);
@@ -279,19 +305,20 @@ enum lease_news lease_reply(struct lease *l, int64_t now, const struct lease_rep
     }
     if (r->code < 0)
         return current ? fail(l, now, r->code) : LEASE_NOTHING;
-    if (r->granted && r->token != 0) {
-        /* Twice-told or overtaken grants are old news. Tokens can fall only in a store that lost
-         * its memory; the answer that we are waiting for is believed even so. */
-        if (current ? r->token != l->token : r->token > l->token)
-            return granted(l, now, r);
-        if (!current)
-            return LEASE_NOTHING;
-    }
+    /* Twice-told or overtaken grants are old news. Tokens can fall only in a store that lost its
+     * memory; the answer that we are waiting for is believed even so. */
+    if (r->granted && (r->token > l->token || (current && r->token != 0 && r->token < l->token)))
+        return granted(l, now, r, current);
     return current ? told(l, now, r) : LEASE_NOTHING;
 }
 
 void lease_hint(struct lease *l, int64_t now)
 {
+    if (PLANTED(TRUST_PUSH) && l->state == LEASE_CONTENDING && l->wanted) {
+        enter(l, LEASE_HOLDING, now);
+        l->token++;
+        l->hold_until = period_hold_until(l->period, now, l->period->lease);
+    }
     if (l->state != LEASE_CONTENDING && l->state != LEASE_HOLDING)
         return;
     if (l->in_flight)
@@ -313,12 +340,13 @@ bool lease_poll(struct lease *l, int64_t now, struct lease_request *out)
         out->token = l->token;
         break;
     case LEASE_RETURNING:
-        out->op = l->owed != 0 ? SIMBA_RELEASE : SIMBA_READ;
+        out->op = l->owed != 0 ? SIMBA_RELEASE : SIMBA_LEAVE;
         out->token = l->owed;
         break;
     default:
         out->op = l->role == LEASE_OBSERVER ? SIMBA_READ : SIMBA_CONTEND;
         timeout = l->period->patience;
+        l->joined = l->joined || (l->queues && l->role == LEASE_CONTENDER);
         break;
     }
     l->in_flight = true;
@@ -333,7 +361,8 @@ bool lease_is_over(const struct lease *l)
 
 int64_t lease_deadline(const struct lease *l)
 {
-    return l->state == LEASE_HOLDING && l->wanted ? l->hold_until : 0;
+    bool may_act = l->wanted || PLANTED(OWNER_WHILE_STOPPING);
+    return l->state == LEASE_HOLDING && may_act ? l->hold_until : 0;
 }
 
 int64_t lease_next_wake(const struct lease *l)

@@ -33,7 +33,7 @@ enum lease_news {
     LEASE_ANSWERED, /* the store answered; another owns it, or nobody */
     LEASE_BEGAN,    /* a tenure of ours began */
     LEASE_LOST,     /* it ended against our will; see reason */
-    LEASE_GIVEN,    /* what we owed is given back */
+    LEASE_GIVEN,    /* what we owed is given back; code LOST: the store had ended it before */
     LEASE_FAILED    /* an exchange failed or took too long; see code */
 };
 
@@ -42,6 +42,7 @@ struct lease {
     const char *id;              /* borrowed */
     uint64_t random;
     uint64_t seq;       /* of the newest request; rises through all lives */
+    uint64_t born;      /* seq at the last start: late answers to older ones begin no tenure */
     int64_t wake_at;    /* in flight: when to give up waiting; else when to send the next */
     int64_t hold_until; /* in HOLDING: our right to act ends here */
     uint64_t token;     /* of the tenure; after it: the greatest token that is spent */
@@ -53,7 +54,9 @@ struct lease {
     bool in_flight; /* the newest request is neither answered nor given up */
     bool hinted;    /* a hint came while a request was in flight */
     bool unsure;    /* a CONTEND's outcome is unknown */
-    int code;       /* of the last failure */
+    bool queues;    /* the store remembers who waits */
+    bool joined;    /* it may remember us */
+    int code;       /* of the last failure; after LEASE_GIVEN 0 or LOST */
 };
 
 struct lease_request {
@@ -66,14 +69,14 @@ struct lease_request {
 struct lease_reply {
     struct lease_request request; /* as it was sent */
     int code;
-    bool granted;
+    bool granted;      /* the tenure is ours beyond doubt, whatever the id says */
     const char *owner; /* borrowed for the call; "": nobody */
     uint64_t token;
     int64_t left; /* until the owner's lease ends, on the store's clock */
 };
 
 void lease_init(struct lease *l, const struct period *period, enum lease_role role, const char *id,
-                bool unique, uint64_t seed);
+                bool unique, bool queues, uint64_t seed);
 
 void lease_start(struct lease *l, int64_t now, int64_t first_at);
 void lease_stop(struct lease *l, int64_t now);

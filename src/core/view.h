@@ -12,6 +12,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "core/planted.h"
+
 struct view {
     _Atomic int64_t deadline;
     _Atomic uint64_t token;
@@ -45,6 +47,7 @@ static inline bool view_begin(const struct view *v, struct view_reading *r)
 /* Last; false: it has changed meanwhile, begin again. */
 static inline bool view_end(const struct view *v, const struct view_reading *r)
 {
-    return atomic_load_explicit(&v->deadline, memory_order_acquire) == r->deadline;
+    return atomic_load_explicit(&v->deadline, memory_order_acquire) == r->deadline ||
+           PLANTED(NO_SECOND_LOOK);
 }
 #endif

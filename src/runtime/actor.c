@@ -145,21 +145,33 @@ static void send_request(struct actor *a, const struct lease_request *sent)
     loop_send(s, r);
 }
 
+/* Why a locker's caller did not get what it wanted; under the lock. */
+static void say_why(struct actor *a, int code, char *out, size_t size)
+{
+    const char *holder = a->after.id != NULL ? a->after.id : "another";
+    const char *failure = a->failure != NULL ? a->failure : "the store does not answer";
+    const char *store = actor_store(a);
+    if (code == SIMBA_EHELD)
+        snprintf(out, size, "%.150s: held by %s", store, holder);
+    else if (code == SIMBA_ETIMEOUT && a->machine.answered)
+        snprintf(out, size, "%.150s: not in time, held by %s", store, holder);
+    else if (code == SIMBA_ETIMEOUT || code == SIMBA_ESTORE)
+        snprintf(out, size, "%.150s: %s", store, failure);
+    else
+        snprintf(out, size, "%.150s: %s", store, simba_strerror(code));
+}
+
+/* The last touch of the caller's memory is the futex; of the actor, before that. */
 static void give_verdict(struct actor *a, int code)
 {
     pthread_mutex_lock(&a->client->lock);
     struct call *call = a->call;
-    a->call = NULL;
-    const char *holder = a->after.id != NULL ? a->after.id : "somebody";
     assert(call != NULL);
+    a->call = NULL;
+    a->phase = code == 0 && a->machine.held ? LOCKER_HELD : LOCKER_FREE;
     call->code = code;
-    if (code == SIMBA_EHELD || (code == SIMBA_ETIMEOUT && a->machine.answered))
-        snprintf(call->text, sizeof call->text, "held by %s", holder);
-    else if (a->failure != NULL)
-        snprintf(call->text, sizeof call->text, "%s", a->failure);
-    else if (code == SIMBA_ETIMEOUT || code == SIMBA_ESTORE)
-        snprintf(call->text, sizeof call->text, "the store does not answer");
-    atomic_store(&a->phase, code == 0 && a->machine.held ? LOCKER_HELD : LOCKER_FREE);
+    if (code < 0)
+        say_why(a, code, call->text, sizeof call->text);
     pthread_mutex_unlock(&a->client->lock);
     futex_set(&call->done, 1);
 }
@@ -177,22 +189,50 @@ static void report(struct actor *a, const struct handle_update *up)
                 l->reason == SIMBA_EVICTED ? "the store says that it is over"
                                            : "it could not be renewed in time");
     else if (up->news == LEASE_GIVEN)
-        log_put(log, SIMBA_LOG_INFO, "mutex '%s': given back by %s", mutex, a->id);
+        log_put(log, SIMBA_LOG_INFO, "mutex '%s': %s by %s", mutex,
+                l->code == 0 ? "given back" : "was no longer held when given back", a->id);
     else if (up->news == LEASE_FAILED && l->failures <= 1)
-        log_put(log, SIMBA_LOG_WARN, "mutex '%s' on %s: %s; trying again", mutex, actor_store(a),
-                a->failure != NULL ? a->failure : "the store does not answer");
+        log_put(log, SIMBA_LOG_WARN, "mutex '%s' on %.150s: %s; %s", mutex, actor_store(a),
+                a->failure != NULL ? a->failure : "the store does not answer",
+                handle_gives_up(up->failure) ? "that will not change" : "trying again");
 }
 
-static void show_status(struct actor *a)
+/* What callers see, and what close counts. */
+static void show(struct actor *a)
 {
     struct simba *s = a->client;
-    if (atomic_load(&a->status) == a->machine.status)
-        return;
+    const struct handle *h = &a->machine;
     pthread_mutex_lock(&s->lock);
     /* What a caller has asked for meanwhile is already visible and comes next. */
-    if ((a->notes & (NOTE_START | NOTE_STOP)) == 0)
-        futex_set(&a->status, a->machine.status);
+    if (atomic_load(&a->status) != h->status && (a->notes & (NOTE_START | NOTE_STOP)) == 0) {
+        if (h->status == SIMBA_INITIAL && handle_gives_up(h->lease.code))
+            a->start_failure = h->lease.code;
+        atomic_store(&a->status, h->status);
+        futex_set(&a->changes, atomic_load(&a->changes) + 1);
+    }
+    bool quiet = h->closed && handle_is_idle(h) && a->waiters == 0;
     pthread_mutex_unlock(&s->lock);
+    if (quiet != a->quiet) {
+        a->quiet = quiet;
+        s->quiet += quiet ? 1 : (size_t)-1;
+    }
+}
+
+/* The store is told once per mutex, whatever the number of handles. */
+static void watch(struct actor *a, bool on)
+{
+    struct simba *s = a->client;
+    if (on == a->watching)
+        return;
+    a->watching = on;
+    if (s->backend->watch == NULL || s->store_closing)
+        return;
+    struct table_node *n = table_find(&s->actors, a->by_mutex.name);
+    for (; n != NULL; n = table_find_next(n)) {
+        if (n != &a->by_mutex && ((struct actor *)(void *)n)->watching)
+            return;
+    }
+    s->backend->watch(s->store, a->by_mutex.name, on);
 }
 
 /* r: the answered request that the event is about; NULL: none. */
@@ -215,38 +255,17 @@ static void step(struct actor *a, struct handle_event *event, struct request *r)
     if (up.send)
         send_request(a, &up.request);
     timers_set(&s->timers, &a->timer, handle_next_wake(&a->machine));
-    bool watch = a->machine.lease.state != LEASE_IDLE;
-    if (watch != a->watching && s->backend->watch != NULL)
-        s->backend->watch(s->store, a->by_mutex.name, watch);
-    a->watching = watch;
+    watch(a, a->machine.lease.state != LEASE_IDLE);
+    show(a);
     if (up.verdict)
         give_verdict(a, up.code);
     if (up.call != CALL_NONE)
         dispatch(a, &up);
 }
 
-/* Frees the actor when nobody can need it any more. The last thing in every entry point. */
-static void end_if_gone(struct actor *a)
+void actor_free(struct table_node *node)
 {
-    struct simba *s = a->client;
-    show_status(a);
-    bool quiet = a->machine.closed && handle_is_idle(&a->machine);
-    if (quiet != a->quiet) {
-        a->quiet = quiet;
-        s->quiet += quiet ? 1 : (size_t)-1;
-    }
-    if (!quiet || a->requests > 0)
-        return;
-    pthread_mutex_lock(&s->lock);
-    bool gone = !a->in_inbox;
-    if (gone)
-        s->actors_count--;
-    pthread_mutex_unlock(&s->lock);
-    if (!gone)
-        return;
-    s->quiet--;
-    timers_set(&s->timers, &a->timer, NEVER);
-    table_remove(&s->actors, &a->by_mutex);
+    struct actor *a = (struct actor *)(void *)node;
     if (a->before.id != a->id)
         free(a->before.id);
     if (a->after.id != a->id)
@@ -255,13 +274,36 @@ static void end_if_gone(struct actor *a)
     free(a);
 }
 
+/* Frees the actor if its owner has given it up and nothing can come back to it. The last thing in
+ * every entry point but hints, which end nothing. */
+static void end_if_gone(struct actor *a)
+{
+    struct simba *s = a->client;
+    show(a);
+    if (!a->quiet || a->requests > 0)
+        return;
+    pthread_mutex_lock(&s->lock);
+    bool gone = a->closing && !a->in_inbox;
+    if (gone)
+        s->actors_count--;
+    pthread_mutex_unlock(&s->lock);
+    if (!gone)
+        return;
+    s->quiet--;
+    timers_set(&s->timers, &a->timer, NEVER);
+    table_remove(&s->actors, &a->by_mutex);
+    actor_free(&a->by_mutex);
+}
+
 /* ---- events ---------------------------------------------------------------------------------- */
 
 void actor_take_notes(struct actor *a, uint32_t notes)
 {
-    static const enum handle_event_kind kinds[] = {HANDLE_START, HANDLE_ACQUIRE, HANDLE_RELEASE,
-                                                   HANDLE_STOP,  HANDLE_CLOSE,   HANDLE_DONE};
-    assert(a->machine.closed == false || (notes & ~(uint32_t)NOTE_CLOSE) == 0);
+    static const enum handle_event_kind kinds[] = {
+        HANDLE_START, HANDLE_ACQUIRE, HANDLE_RELEASE, HANDLE_STOP,
+        HANDLE_CLOSE, HANDLE_DESTROY, HANDLE_DONE,
+    };
+    assert(!a->machine.closed || (notes & ~(uint32_t)(NOTE_CLOSE | NOTE_DESTROY)) == 0);
     if (!a->born) {
         table_add(&a->client->actors, &a->by_mutex);
         a->born = true;
@@ -274,7 +316,7 @@ void actor_take_notes(struct actor *a, uint32_t notes)
             event.at = clock_now() + a->initial_delay;
         } else if (event.kind == HANDLE_ACQUIRE || event.kind == HANDLE_DONE) {
             pthread_mutex_lock(&a->client->lock);
-            event.at = a->once ? NEVER : a->wait_until;
+            event.at = a->wait_until;
             event.once = a->once;
             event.ran = a->done_ran;
             pthread_mutex_unlock(&a->client->lock);
@@ -299,13 +341,15 @@ void actor_answered(struct actor *a, struct request *r)
 {
     assert(a->requests > 0);
     a->requests--;
-    if (r->code < 0 && r->code != SIMBA_ELOST) {
-        free(a->failure);
-        a->failure = r->text != NULL ? r->text : strdup(simba_strerror(r->code));
+    if (a->failure != NULL || (r->code < 0 && r->code != SIMBA_ELOST)) {
+        char *before = a->failure, *now = NULL;
+        if (r->code < 0 && r->code != SIMBA_ELOST)
+            now = r->text != NULL ? r->text : strdup(simba_strerror(r->code));
         r->text = NULL;
-    } else if (a->failure != NULL) {
-        free(a->failure);
-        a->failure = NULL;
+        pthread_mutex_lock(&a->client->lock);
+        a->failure = now;
+        pthread_mutex_unlock(&a->client->lock);
+        free(before);
     }
     struct lease_reply reply = {
         .request = r->sent,

@@ -21,8 +21,9 @@ enum actor_note {
     NOTE_ACQUIRE = 2,
     NOTE_RELEASE = 4,
     NOTE_STOP = 8,
-    NOTE_CLOSE = 16,
-    NOTE_DONE = 32 /* last: the handle may be gone after it */
+    NOTE_CLOSE = 16,   /* by simba_close */
+    NOTE_DESTROY = 32, /* by its owner */
+    NOTE_DONE = 64
 };
 
 enum locker_phase { LOCKER_FREE, LOCKER_WAITING, LOCKER_HELD, LOCKER_LEAVING };
@@ -30,6 +31,8 @@ enum locker_phase { LOCKER_FREE, LOCKER_WAITING, LOCKER_HELD, LOCKER_LEAVING };
 /* A caller that waits for the loop's verdict; lives on its stack. */
 struct call {
     _Atomic uint32_t done; /* futex */
+    bool once;
+    int64_t until;
     int code;
     char text[CALL_TEXT_MAX]; /* what the store last complained of */
 };
@@ -51,16 +54,15 @@ struct actor {
     const struct period *period;
     int64_t initial_delay; /* ns */
 
-    struct view view;        /* what is_owner() reads */
-    _Atomic uint32_t status; /* futex; changed under the client's lock */
-    _Atomic uint32_t phase;  /* a locker's: enum locker_phase */
+    struct view view;         /* what is_owner() reads */
+    _Atomic uint32_t status;  /* changed under the client's lock */
+    _Atomic uint32_t changes; /* futex: counts what a waiting caller must look at */
 
     /* loop thread */
     struct handle machine;
     struct timer timer;
     uint32_t requests;          /* unanswered */
     bool born, watching, quiet; /* born: in the client's table */
-    char *failure;              /* the last failure in words, allocated; NULL: none */
 
     /* Of the callback that is with the executor. */
     struct job job;
@@ -71,7 +73,13 @@ struct actor {
     /* under the client's lock */
     struct actor *inbox_next;
     uint32_t notes;
-    bool in_inbox, done_ran, once, closing;
+    bool in_inbox, done_ran, once;
+    bool closing;     /* its owner has given it up: free it when it is quiet */
+    uint32_t waiters; /* callers inside simba_contender_wait */
+    enum locker_phase phase;
+    pthread_t holder;  /* who acquired it last */
+    char *failure;     /* the last one in words, allocated; NULL: none */
+    int start_failure; /* the start failed for good, with this code; 0: it did not */
     struct call *call;
     int64_t wait_until;
     struct seen before, after;
@@ -97,4 +105,5 @@ void actor_take_notes(struct actor *a, uint32_t notes);
 void actor_tick(struct actor *a);
 void actor_hint(struct actor *a);
 void actor_answered(struct actor *a, struct request *r);
+void actor_free(struct table_node *node); /* when the loop has ended */
 #endif

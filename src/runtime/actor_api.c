@@ -8,6 +8,7 @@
 #include "runtime/client.h"
 #include "runtime/clock.h"
 #include "runtime/fault.h"
+#include "runtime/futex.h"
 #include "runtime/process.h"
 
 int actor_check(const struct actor *a)
@@ -153,7 +154,8 @@ int actor_create(struct simba *s, const char *mutex, enum handle_kind kind,
     a->on_closed = o->on_closed;
     a->data = o->data;
     int64_t drain = clock_after_ms(0, o->drain_ms < 0 ? ACTOR_DRAIN_MS : o->drain_ms);
-    handle_init(&a->machine, kind, drain, a->period, a->id, o->id == NULL, process_random64());
+    handle_init(&a->machine, kind, drain, a->period, a->id, o->id == NULL, s->backend->queues,
+                process_random64());
 
     pthread_mutex_lock(&s->lock);
     bool closing = s->closing;
@@ -177,7 +179,8 @@ void actor_destroy(struct actor *a)
     struct simba *s = a->client;
     pthread_mutex_lock(&s->lock);
     a->closing = true;
-    a->notes |= NOTE_CLOSE;
+    a->notes |= NOTE_DESTROY;
+    futex_set(&a->changes, atomic_load(&a->changes) + 1);
     loop_post_locked(s, a);
     pthread_mutex_unlock(&s->lock);
 }

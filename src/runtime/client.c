@@ -133,10 +133,9 @@ static int start(struct simba *s, const struct simba_options *o)
     if (rc == 0)
         return 0;
     rc = fault(rc, "%s: cannot start a thread", s->url.shown);
-    s->backend->close(s->store);
 
 err_after_loop:
-    loop_discard(s);
+    loop_discard(s, s->store != NULL);
 err_after_executor:
     executor_stop(&s->executor, NEVER);
     executor_free(&s->executor);
@@ -184,18 +183,14 @@ int simba_open(const char *url, const struct simba_options *options, simba **out
 
 /* ---- read ------------------------------------------------------------------------------------ */
 
-/* The caller may have gone; who comes second frees. */
 static void reading_end(struct simba *s, struct reading *reading, int code, const char *text)
 {
-    pthread_mutex_lock(&s->lock);
-    bool abandoned = reading->abandoned;
-    if (!abandoned) {
-        reading->code = code;
-        snprintf(reading->text, sizeof reading->text, "%.200s: %s", s->url.shown, text);
-        futex_set(&reading->done, 1);
-    }
-    pthread_mutex_unlock(&s->lock);
-    if (abandoned)
+    uint32_t waits = READING_WAITS;
+    reading->code = code;
+    snprintf(reading->text, sizeof reading->text, "%.200s: %s", s->url.shown, text);
+    if (atomic_compare_exchange_strong(&reading->done, &waits, READING_ANSWERED))
+        futex_wake(&reading->done);
+    else
         free(reading);
 }
 
@@ -231,9 +226,9 @@ void reading_answered(struct request *r)
 
 int simba_read(simba *s, const char *mutex, int64_t timeout_ms, struct simba_owner *out)
 {
-    assert(s != NULL);
-    assert(out != NULL);
     const char *rule;
+    if (s == NULL || out == NULL)
+        return fault(SIMBA_EINVAL, "simba_read needs a client and a place for the result");
     if (client_is_forked(s))
         return fault(SIMBA_EFORKED, "this client belongs to the parent process");
     if (name_check_mutex(mutex, &rule) < 0)
@@ -247,6 +242,9 @@ int simba_read(simba *s, const char *mutex, int64_t timeout_ms, struct simba_own
         return fault(SIMBA_ELIMIT, "mutex '%s': out of memory", mutex);
     memcpy(r->mutex, mutex, strlen(mutex) + 1);
 
+    /* Once it is posted the client may be closed by another thread: nothing of it is used then. */
+    char store[CALL_TEXT_MAX];
+    snprintf(store, sizeof store, "%.200s", s->url.shown);
     int64_t until = clock_after_ms(clock_now(), timeout_ms);
     pthread_mutex_lock(&s->lock);
     bool closing = s->closing;
@@ -260,15 +258,11 @@ int simba_read(simba *s, const char *mutex, int64_t timeout_ms, struct simba_own
         free(r);
         return fault(SIMBA_ESTATE, "mutex '%s': the client is being closed", mutex);
     }
-    if (!futex_wait(&r->done, 0, until)) {
-        pthread_mutex_lock(&s->lock);
-        r->abandoned = atomic_load(&r->done) == 0;
-        bool abandoned = r->abandoned;
-        pthread_mutex_unlock(&s->lock);
-        if (abandoned)
-            return fault(SIMBA_ETIMEOUT, "mutex '%s' on %s: the store did not answer in %lld ms",
-                         mutex, s->url.shown, (long long)timeout_ms);
-    }
+    uint32_t waits = READING_WAITS;
+    if (!futex_wait(&r->done, READING_WAITS, until) &&
+        atomic_compare_exchange_strong(&r->done, &waits, READING_ABANDONED))
+        return fault(SIMBA_ETIMEOUT, "mutex '%s' on %.200s: the store did not answer in %lld ms",
+                     mutex, store, (long long)timeout_ms);
     int code = r->code;
     if (code == 0)
         *out = r->owner;
@@ -285,6 +279,7 @@ static void free_client(struct simba *s)
     pthread_join(s->thread, NULL);
     executor_free(&s->executor);
     log_free(&s->log);
+    table_empty(&s->actors, actor_free);
     table_free(&s->actors);
     while (s->spare != NULL) {
         struct request *r = s->spare;
@@ -312,18 +307,18 @@ int simba_close(simba *s, int64_t timeout_ms)
         return fault(SIMBA_EDEADLOCK, "closing a client inside one of its callbacks would never "
                                       "end");
     pthread_mutex_lock(&s->lock);
-    if (!s->closing) {
-        s->closing = true;
-        s->close_asked = true;
-        loop_wake_locked(s);
-    }
+    s->closing = true;
+    s->close_asked = true;
+    s->closer = pthread_self();
+    loop_wake_locked(s);
     pthread_mutex_unlock(&s->lock);
     int64_t until = clock_after_ms(clock_now(), timeout_ms);
     if (!futex_wait(&s->ended, 0, until) || !executor_stop(&s->executor, until))
-        return fault(SIMBA_ETIMEOUT,
-                     "%s: not closed in %lld ms: a callback or the log still runs, or the "
-                     "store does not answer; nothing is freed, close again",
-                     s->url.shown, (long long)timeout_ms);
+        return fault(
+            SIMBA_ETIMEOUT,
+            "%s: not closed in %lld ms: a callback or the log still runs, a lock is held, or the "
+            "store does not answer; nothing is freed, close again",
+            s->url.shown, (long long)timeout_ms);
     free_client(s);
     return 0;
 }

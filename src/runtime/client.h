@@ -68,11 +68,10 @@ struct simba {
     int64_t alarm_at;
     struct timers timers;
     struct table actors; /* by mutex */
-    size_t quiet;        /* actors that wait for nothing but answers */
+    size_t quiet;        /* actors that are closed and wait for nothing but answers */
     struct simba_request *batch, **batch_last;
     struct request *spare;
     size_t spares, in_flight;
-    bool store_closing;
 
     pthread_mutex_t lock; /* and under it: */
     struct actor *inbox, **inbox_last;
@@ -80,7 +79,9 @@ struct simba {
     struct reading *readings;
     struct hint *hints;
     size_t hints_count, actors_count;
-    bool hint_all, closing, close_asked, store_closed;
+    bool hint_all, closing, close_asked;
+    pthread_t closer; /* the last thread that called simba_close */
+    bool store_closing, store_closed, over; /* over: the loop takes nothing more */
 
     _Atomic uint32_t ended; /* the loop has ended; futex */
 };
@@ -96,8 +97,8 @@ bool client_would_deadlock(const struct simba *s, const struct actor *a);
 
 /* loop.c */
 int loop_init(struct simba *s);
-void loop_discard(struct simba *s); /* instead of loop_run, when opening fails */
-int loop_run(struct simba *s);      /* starts the thread */
+void loop_discard(struct simba *s, bool store_open); /* instead of loop_run, if opening fails */
+int loop_run(struct simba *s);                       /* starts the thread */
 bool loop_is_here(const struct simba *s);
 void loop_wake_locked(struct simba *s);
 void loop_post_locked(struct simba *s, struct actor *a); /* a->notes says what */
@@ -109,10 +110,10 @@ void loop_free_request(struct simba *s, struct request *r);
 const struct simba_backend *registry_find(const char *scheme);
 
 /* client.c: simba_read() */
+enum reading_done { READING_WAITS, READING_ANSWERED, READING_ABANDONED };
 struct reading {
     struct reading *next;
-    _Atomic uint32_t done; /* futex: 0 waiting, 1 answered */
-    bool abandoned;        /* under the lock: the caller has gone, the loop frees it */
+    _Atomic uint32_t done; /* futex: enum reading_done; who comes second frees */
     int code;
     struct simba_owner owner;
     char text[CALL_TEXT_MAX];

@@ -42,7 +42,9 @@ static int move(struct actor *a, enum status_event event, uint32_t note, const c
     int next = closing ? SIMBA_ESTATE : status_next(status, event);
     if (next >= 0) {
         a->notes |= note;
-        futex_set(&a->status, (uint32_t)next);
+        a->start_failure = 0;
+        atomic_store(&a->status, (uint32_t)next);
+        futex_set(&a->changes, atomic_load(&a->changes) + 1);
         loop_post_locked(a->client, a);
     }
     pthread_mutex_unlock(&a->client->lock);
@@ -62,29 +64,65 @@ int simba_contender_stop(simba_contender *c)
     return move(of(c), STATUS_STOP, NOTE_STOP, "stop");
 }
 
+/* One look, under the lock: 1 to go on waiting, else the result. */
+static int look(const struct actor *a, enum simba_status until)
+{
+    enum simba_status status = (enum simba_status)atomic_load(&a->status);
+    const char *mutex = a->by_mutex.name, *store = actor_store(a);
+    if (status == until)
+        return 0;
+    if (a->closing || a->client->closing)
+        return fault(SIMBA_ECANCELED, "mutex '%s' on %.150s: closed while waiting for %s", mutex,
+                     store, status_name(until));
+    if (status == SIMBA_INITIAL && a->start_failure < 0)
+        return fault(a->start_failure, "mutex '%s' on %.150s: could not start: %s", mutex, store,
+                     a->failure != NULL ? a->failure : simba_strerror(a->start_failure));
+    return 1;
+}
+
+static int say_late(const struct actor *a, enum simba_status until, int64_t timeout_ms)
+{
+    return fault(SIMBA_ETIMEOUT, "mutex '%s' on %.150s: still %s, not %s, after %lld ms%s%s",
+                 a->by_mutex.name, actor_store(a),
+                 status_name((enum simba_status)atomic_load(&a->status)), status_name(until),
+                 (long long)timeout_ms, a->failure != NULL ? ": " : "",
+                 a->failure != NULL ? a->failure : "");
+}
+
 int simba_contender_wait(simba_contender *c, enum simba_status until, int64_t timeout_ms)
 {
     struct actor *a = of(c);
+    struct simba *s = a->client;
     int rc = actor_check(a);
     if (rc < 0)
         return rc;
-    if (timeout_ms < 0)
-        return fault(SIMBA_EINVAL, "mutex '%s': a timeout must not be negative", a->by_mutex.name);
+    if (timeout_ms < 0 || until > SIMBA_STOPPING)
+        return fault(SIMBA_EINVAL, "mutex '%s': %s", a->by_mutex.name,
+                     timeout_ms < 0 ? "a timeout must not be negative" : "there is no such status");
     int64_t end = clock_after_ms(clock_now(), timeout_ms);
-    for (;;) {
-        uint32_t status = atomic_load(&a->status);
-        if (status == (uint32_t)until)
-            return 0;
-        if (client_would_deadlock(a->client, a))
-            return fault(SIMBA_EDEADLOCK,
-                         "mutex '%s': waiting for a contender inside its own "
-                         "callback would never end",
-                         a->by_mutex.name);
-        if (!futex_wait(&a->status, status, end))
-            return fault(SIMBA_ETIMEOUT, "mutex '%s' on %s: still %s, not %s, after %lld ms",
-                         a->by_mutex.name, actor_store(a), status_name((enum simba_status)status),
-                         status_name(until), (long long)timeout_ms);
+    pthread_mutex_lock(&s->lock);
+    a->waiters++; /* so that nobody frees it under us */
+    while ((rc = look(a, until)) == 1) {
+        if (client_would_deadlock(s, a)) {
+            rc = fault(SIMBA_EDEADLOCK,
+                       "mutex '%s': waiting for a contender inside its own callback would never "
+                       "end",
+                       a->by_mutex.name);
+            break;
+        }
+        uint32_t changes = atomic_load(&a->changes);
+        pthread_mutex_unlock(&s->lock);
+        bool in_time = futex_wait(&a->changes, changes, end);
+        pthread_mutex_lock(&s->lock);
+        if (!in_time && atomic_load(&a->changes) == changes) {
+            rc = say_late(a, until, timeout_ms);
+            break;
+        }
     }
+    if (--a->waiters == 0 && (a->closing || s->closing))
+        loop_post_locked(s, a);
+    pthread_mutex_unlock(&s->lock);
+    return rc;
 }
 
 void simba_contender_destroy(simba_contender *c)

@@ -28,5 +28,10 @@ bool futex_wait(_Atomic uint32_t *word, uint32_t value, int64_t until)
 void futex_set(_Atomic uint32_t *word, uint32_t value)
 {
     atomic_store(word, value);
+    futex_wake(word);
+}
+
+void futex_wake(_Atomic uint32_t *word)
+{
     syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
 }

@@ -1,13 +1,11 @@
 /* locker.c: a blocking lock; the public face of an actor whose user code is the caller. */
 #include <assert.h>
-#include <string.h>
+#include <stdio.h>
 
 #include "runtime/client.h"
 #include "runtime/clock.h"
 #include "runtime/fault.h"
 #include "runtime/futex.h"
-
-#define ONCE (-1) /* as a time to wait until: the store is asked once, however long that takes */
 
 struct simba_locker {
     struct actor actor;
@@ -31,24 +29,25 @@ int simba_locker_create(simba *s, const char *mutex, const struct simba_handle_o
 }
 
 /* Puts the note to the loop and waits for the verdict. The loop changes the phase before it gives
- * the verdict: after that the locker may be gone. */
-static int ask(struct actor *a, enum locker_phase from, enum locker_phase to, uint32_t note,
-               int64_t wait_until, struct call *call)
+ * the verdict: after that the locker may be gone. A holder may release while the client closes. */
+static int ask(struct actor *a, enum locker_phase from, uint32_t note, struct call *call)
 {
-    pthread_mutex_lock(&a->client->lock);
-    bool closing = a->closing || a->client->closing;
-    bool allowed = atomic_load(&a->phase) == from && !closing;
+    struct simba *s = a->client;
+    pthread_mutex_lock(&s->lock);
+    bool closing = a->closing || (s->closing && note == NOTE_ACQUIRE);
+    bool allowed = a->phase == from && !closing;
     if (allowed) {
-        atomic_store(&a->phase, to);
+        a->phase = from == LOCKER_FREE ? LOCKER_WAITING : LOCKER_LEAVING;
         a->call = call;
-        a->wait_until = wait_until;
-        a->once = wait_until == ONCE;
+        a->holder = pthread_self();
+        a->wait_until = call->until;
+        a->once = call->once;
         a->notes |= note;
-        loop_post_locked(a->client, a);
+        loop_post_locked(s, a);
     }
-    pthread_mutex_unlock(&a->client->lock);
+    pthread_mutex_unlock(&s->lock);
     if (!allowed)
-        return SIMBA_ESTATE;
+        return closing ? SIMBA_ECANCELED : SIMBA_ESTATE;
     futex_wait(&call->done, 0, NEVER);
     return call->code;
 }
@@ -56,50 +55,52 @@ static int ask(struct actor *a, enum locker_phase from, enum locker_phase to, ui
 int simba_locker_acquire(simba_locker *l, int64_t timeout_ms)
 {
     struct actor *a = of(l);
-    struct call call = {.code = 0};
     char mutex[SIMBA_MUTEX_MAX + 1];
     int rc = actor_check(a);
     if (rc < 0)
         return rc;
-    memcpy(mutex, a->by_mutex.name, strlen(a->by_mutex.name) + 1);
+    snprintf(mutex, sizeof mutex, "%s", a->by_mutex.name);
     if (timeout_ms < 0)
         return fault(SIMBA_EINVAL, "mutex '%s': a timeout must not be negative", mutex);
     if (client_would_deadlock(a->client, a))
         return fault(SIMBA_EDEADLOCK,
-                     "mutex '%s': acquiring a locker inside its own callback "
-                     "would never end",
+                     "mutex '%s': acquiring a locker inside its own callback would never end",
                      mutex);
-    int64_t until = timeout_ms == 0 ? ONCE : clock_after_ms(clock_now(), timeout_ms);
-    rc = ask(a, LOCKER_FREE, LOCKER_WAITING, NOTE_ACQUIRE, until, &call);
+    int64_t now = clock_now();
+    struct call call = {.once = timeout_ms == 0, .until = clock_after_ms(now, timeout_ms)};
+    if (call.once) /* a little longer than the store is given to answer */
+        call.until = now + a->period->patience + a->period->attempt;
+    rc = ask(a, LOCKER_FREE, NOTE_ACQUIRE, &call);
     if (rc == SIMBA_ESTATE)
-        return fault(rc,
-                     "mutex '%s': this locker is held or awaited already; use one locker per "
-                     "thread",
+        return fault(rc, "mutex '%s': this locker is held or awaited already; use one per thread",
                      mutex);
+    if (rc == SIMBA_ECANCELED)
+        return fault(rc, "mutex '%s': the locker or its client is being closed", mutex);
     if (rc < 0)
-        return fault(rc, "mutex '%s': not acquired: %s%s%s", mutex, simba_strerror(rc),
-                     call.text[0] != '\0' ? ": " : "", call.text);
+        return fault(rc, "mutex '%s' on %s", mutex, call.text);
     return 0;
 }
 
 int simba_locker_release(simba_locker *l)
 {
     struct actor *a = of(l);
-    struct call call = {.code = 0};
+    struct call call = {.until = NEVER};
     char mutex[SIMBA_MUTEX_MAX + 1];
     int rc = actor_check(a);
     if (rc < 0)
         return rc;
-    memcpy(mutex, a->by_mutex.name, strlen(a->by_mutex.name) + 1);
+    snprintf(mutex, sizeof mutex, "%s", a->by_mutex.name);
     if (loop_is_here(a->client))
         return fault(SIMBA_EDEADLOCK, "mutex '%s': releasing on the loop would never end", mutex);
-    rc = ask(a, LOCKER_HELD, LOCKER_LEAVING, NOTE_RELEASE, NEVER, &call);
+    rc = ask(a, LOCKER_HELD, NOTE_RELEASE, &call);
     if (rc == SIMBA_ESTATE)
         return fault(rc, "mutex '%s': this locker is not held", mutex);
+    if (rc == SIMBA_ECANCELED)
+        return fault(rc, "mutex '%s': the locker is being destroyed, which releases it", mutex);
     if (rc == SIMBA_ELOST)
         return fault(rc,
-                     "mutex '%s': the lock had ended before its release: what was done under "
-                     "it was not protected to the end",
+                     "mutex '%s': the lock had ended before its release: what was done under it "
+                     "was not protected to the end",
                      mutex);
     if (rc < 0)
         return fault(rc, "mutex '%s': released here, but the store does not know yet: %s", mutex,

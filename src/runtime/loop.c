@@ -18,7 +18,7 @@ static _Thread_local const struct simba *turning; /* whose turn this thread is i
 
 void loop_wake_locked(struct simba *s)
 {
-    if (turning != s) /* the turn looks again before it ends */
+    if (turning != s && !s->over) /* the turn looks again before it ends */
         uv_async_send(&s->wake);
 }
 
@@ -200,6 +200,8 @@ static void take_notes(struct simba *s, struct actor *inbox)
     }
 }
 
+/* A lock that the closing thread holds itself ends with the client; one that another thread works
+ * under is waited for. */
 static void close_actors(struct simba *s)
 {
     pthread_mutex_lock(&s->lock);
@@ -207,7 +209,9 @@ static void close_actors(struct simba *s)
     for (size_t i = 0; i < s->actors.buckets; i++) {
         for (struct table_node *n = s->actors.bucket[i]; n != NULL; n = n->next) {
             struct actor *a = (struct actor *)(void *)n;
-            a->notes |= NOTE_CLOSE;
+            bool mine = a->phase == LOCKER_HELD && pthread_equal(a->holder, s->closer);
+            a->notes |= mine ? NOTE_DESTROY : NOTE_CLOSE;
+            futex_set(&a->changes, atomic_load(&a->changes) + 1);
             loop_post_locked(s, a);
         }
     }
@@ -222,14 +226,25 @@ static void take_timers(struct simba *s)
         actor_tick((struct actor *)(void *)((char *)t - offsetof(struct actor, timer)));
 }
 
-static void submit_batch(struct simba *s)
+/* False: there was none. */
+static bool submit_batch(struct simba *s)
 {
+    static const struct simba_answer canceled = {.code = SIMBA_ECANCELED, .age_ms = -1};
     struct simba_request *batch = s->batch;
     if (batch == NULL)
-        return;
+        return false;
     s->batch = NULL;
     s->batch_last = &s->batch;
-    s->backend->submit(s->store, batch);
+    if (!s->store_closing) {
+        s->backend->submit(s->store, batch);
+        return true;
+    }
+    while (batch != NULL) { /* the store has gone */
+        struct simba_request *r = batch;
+        batch = r->next;
+        host_answer(&s->host, r, &canceled);
+    }
+    return true;
 }
 
 /* Everything that waits now; false: nothing did. */
@@ -261,9 +276,8 @@ static bool take_round(struct simba *s)
     if (close_asked)
         close_actors(s);
     take_timers(s);
-    submit_batch(s);
-    return inbox != NULL || answers != NULL || readings != NULL || hints != NULL || all ||
-           close_asked;
+    bool sent = submit_batch(s);
+    return sent || inbox != NULL || answers != NULL || hints != NULL || all || close_asked;
 }
 
 static void set_alarm(struct simba *s)
@@ -290,20 +304,20 @@ static void close_handles(struct simba *s)
     uv_close((uv_handle_t *)&s->turn, NULL);
 }
 
-/* The store is closed when no actor waits for anything but its answers, the loop ends when the
- * store and all actors are gone. */
+/* The store is closed when all actors are quiet: closed, and waiting for nothing but answers. The
+ * loop ends when the store is gone and nothing is left to answer. */
 static void end_if_done(struct simba *s)
 {
     pthread_mutex_lock(&s->lock);
-    bool closing = s->closing, store_closed = s->store_closed;
     bool quiet = s->actors_count == s->quiet;
+    bool close_store = s->closing && quiet && !s->store_closing;
+    bool end = s->store_closed && quiet && s->in_flight == 0 && s->readings == NULL && !s->over;
+    s->store_closing = s->store_closing || close_store;
+    s->over = s->over || end;
     pthread_mutex_unlock(&s->lock);
-    if (closing && quiet && !s->store_closing) {
-        s->store_closing = true;
+    if (close_store)
         s->backend->close(s->store);
-    }
-    if (store_closed && s->actors.count == 0 && s->in_flight == 0 &&
-        !uv_is_closing((uv_handle_t *)&s->wake))
+    if (end)
         close_handles(s);
 }
 
@@ -313,15 +327,15 @@ static void on_turn(uv_check_t *handle)
     turning = s;
     for (int round = 0; round < ROUNDS_MAX && take_round(s); round++)
         ;
+    turning = NULL; /* from here on whatever is posted wakes the loop */
     end_if_done(s);
-    turning = NULL;
     set_alarm(s);
 
     pthread_mutex_lock(&s->lock);
     bool more = s->inbox != NULL || s->answers != NULL || s->readings != NULL || s->hints != NULL ||
                 s->hint_all || s->close_asked;
     pthread_mutex_unlock(&s->lock);
-    if (more && !uv_is_closing((uv_handle_t *)&s->wake))
+    if (more && !s->over)
         uv_async_send(&s->wake);
 }
 
@@ -369,9 +383,13 @@ int loop_run(struct simba *s)
     return thread_start(&s->thread, "simba-loop", run_loop, s);
 }
 
-void loop_discard(struct simba *s)
+void loop_discard(struct simba *s, bool store_open)
 {
-    close_handles(s);
+    pthread_mutex_lock(&s->lock);
+    s->closing = true;
+    s->store_closing = s->store_closed = !store_open;
+    uv_async_send(&s->wake);
+    pthread_mutex_unlock(&s->lock);
     run_to_end(s);
 }
 

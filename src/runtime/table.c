@@ -87,11 +87,14 @@ struct table_node *table_find_next(const struct table_node *node)
     return match(node->next, node->hash, node->name);
 }
 
-struct table_node *table_any(const struct table *t)
+void table_empty(struct table *t, void (*take)(struct table_node *node))
 {
-    for (size_t i = 0; t->count > 0 && i < t->buckets; i++) {
-        if (t->bucket[i] != NULL)
-            return t->bucket[i];
+    for (size_t i = 0; i < t->buckets; i++) {
+        for (struct table_node *n = t->bucket[i], *next; n != NULL; n = next) {
+            next = n->next;
+            take(n);
+        }
+        t->bucket[i] = NULL;
     }
-    return NULL;
+    t->count = 0;
 }

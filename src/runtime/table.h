@@ -25,6 +25,6 @@ void table_remove(struct table *t, struct table_node *node);
 struct table_node *table_find(const struct table *t, const char *name);
 struct table_node *table_find_next(const struct table_node *node);
 
-/* Any node, for tearing down; NULL: empty. */
-struct table_node *table_any(const struct table *t);
+/* Takes all nodes out, each into the hands of `take`. */
+void table_empty(struct table *t, void (*take)(struct table_node *node));
 #endif

@@ -8,6 +8,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+/* Tries at the very moment when the lease of another ends: whoever would act a little too long is
+ * found out. */
+static struct simba_handle_options eager(int64_t ttl_ms, int64_t transition_ms)
+{
+    struct simba_handle_options o = lease(ttl_ms, transition_ms);
+    o.jitter_early_ms = o.jitter_late_ms = 0;
+    return o;
+}
+
 /* ---- without faults ------------------------------------------------------------------------ */
 
 /* T7, T19: two that were given the same id by mistake are still two. */
@@ -45,7 +54,7 @@ static void tiny_leases(void)
 {
     simba *clients[3] = {client_open(), client_open(), client_open()};
     const char *mutex = fresh("tiny");
-    struct simba_handle_options o = lease(150, 50);
+    struct simba_handle_options o = eager(150, 50);
     o.renew_ms = SIMBA_DEFAULT;
     struct probe p[3] = {{0}, {0}, {0}};
     struct referee referee = {.probe = {&p[0], &p[1], &p[2]}, .probes = 3};
@@ -124,7 +133,7 @@ static void hang_cycles(void)
 {
     simba *one = client_open_quick(150), *two = client_open_quick(150);
     const char *mutex = fresh("cycles");
-    struct simba_handle_options o = lease(300, 200);
+    struct simba_handle_options o = eager(300, 200);
     struct probe a = {0}, b = {0};
     struct referee left = {.probe = {&a, &b}, .probes = 2};
     struct referee right = {.probe = {&b, &a}, .probes = 2};
@@ -154,7 +163,7 @@ static void late_answers(void)
 {
     simba *one = client_open(), *two = client_open();
     const char *mutex = fresh("late");
-    struct simba_handle_options o = lease(300, 200);
+    struct simba_handle_options o = eager(300, 200);
     struct probe a = {0}, b = {0};
     struct referee referee = {.probe = {&a, &b}, .probes = 2};
     probe_create(&a, one, mutex, &o);
@@ -249,7 +258,7 @@ static void storm(uint64_t seed, bool own_ids)
     for (int i = 0; i < 3; i++)
         clients[i] = client_open_quick(60);
     const char *mutex = fresh("storm");
-    struct simba_handle_options o = lease(300, 200);
+    struct simba_handle_options o = eager(300, 200);
     static struct probe p[STORM];
     pthread_t thread[STORM];
     struct referee referee = {.probes = STORM};

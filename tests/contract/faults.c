@@ -140,11 +140,12 @@ static void lost_answer_chosen_id(void)
 }
 
 /* The release's answer is lost, it is tried again, and must not end the next one's tenure (T13). */
-static void lost_release(void)
+static void lose_the_release(const char *id)
 {
     simba *one = client_open_quick(100), *two = client_open_quick(100);
     const char *mutex = fresh("lost-rel");
     struct simba_handle_options o = lease_short();
+    o.id = id;
     struct probe a = {0}, b = {0};
     probe_start(&a, one, mutex, &o);
     AWAIT(probe_leads(&a));
@@ -162,6 +163,17 @@ static void lost_release(void)
     CHECK(atomic_load(&b.released) == 0);
     client_close(one);
     client_close(two);
+}
+
+static void lost_release(void)
+{
+    lose_the_release(NULL);
+}
+
+/* Only the token tells the two apart. */
+static void lost_release_same_id(void)
+{
+    lose_the_release("twin");
 }
 
 static void duplicates(void)
@@ -300,6 +312,7 @@ const struct test fault_tests[] = {
     {"lost_answer_generated_id", lost_answer_generated_id, MEMORY_FAULTS, 0},
     {"lost_answer_chosen_id", lost_answer_chosen_id, MEMORY_FAULTS, 0},
     {"lost_release", lost_release, MEMORY_FAULTS, 0},
+    {"lost_release_same_id", lost_release_same_id, MEMORY_FAULTS, 0},
     {"duplicates", duplicates, MEMORY_FAULTS, 0},
     {"lost_hints", lost_hints, MEMORY_FAULTS, 0},
     {"evict_graceful", evict_graceful, MEMORY_FAULTS, 0},

@@ -165,6 +165,9 @@ static void locker_handover(void)
     join(thread);
     CHECK(atomic_load(&w.code) == 0);
     CHECK(simba_locker_token(w.l) > token);
+    CHECK_REFUSED(simba_close(two, 50), SIMBA_ETIMEOUT, "held"); /* by another thread */
+    CHECK(simba_locker_is_held(w.l));
+    CHECK_OK(simba_locker_release(w.l));
     client_close(one);
     client_close(two);
 }

@@ -83,6 +83,26 @@ static void locker_lost_calls_back(void)
     lose(true, true);
 }
 
+/* Evicted by force, and nobody tells: the release must find out (the work was not protected). */
+static void locker_release_finds_loss(void)
+{
+    simba *one = client_open(), *two = client_open();
+    const char *mutex = fresh("finds-loss");
+    struct simba_handle_options o = lease_long();
+    struct loss x = {0}, y = {0};
+    create(&x, one, mutex, &o);
+    create(&y, two, mutex, &o);
+    CHECK_OK(simba_locker_acquire(x.l, PATIENCE_MS));
+    store_set(LOSE_HINT);
+    store_evict(mutex, true);
+    CHECK_OK(simba_locker_acquire(y.l, PATIENCE_MS));
+    CHECK_REFUSED(simba_locker_release(x.l), SIMBA_ELOST, NULL);
+    CHECK(simba_locker_is_held(y.l));
+    CHECK_OK(simba_locker_release(y.l));
+    client_close(one);
+    client_close(two);
+}
+
 /* The lease runs out while the store hangs: is_held turns false by the clock alone. A release that
  * finds this before anybody was told still says that the lock was lost. */
 static void locker_expires(void)
@@ -212,6 +232,7 @@ const struct test locker_fault_tests[] = {
     {"locker_evicted_forced", locker_evicted_forced, MEMORY_FAULTS, 0},
     {"locker_lost_calls_back", locker_lost_calls_back, MEMORY_FAULTS, 0},
     {"locker_expires", locker_expires, MEMORY_FAULTS, 0},
+    {"locker_release_finds_loss", locker_release_finds_loss, MEMORY_FAULTS, 0},
     {"locker_release_is_silent", locker_release_is_silent, ANY_STORE, 0},
     {"locker_is_renewed", locker_is_renewed, ANY_STORE, 0},
     {"locker_store_down", locker_store_down, MEMORY_FAULTS, 0},

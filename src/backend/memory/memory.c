@@ -152,6 +152,10 @@ static void on_wake(uv_async_t *async)
 static int open_memory(struct simba_host *host, const struct simba_url *url, void **store,
                        char *why, size_t why_size)
 {
+    if (strlen(simba_url_path(url)) > SIMBA_MUTEX_MAX) {
+        snprintf(why, why_size, "the name after memory: is longer than %d bytes", SIMBA_MUTEX_MAX);
+        return SIMBA_EINVAL;
+    }
     struct memory *m = calloc(1, sizeof *m);
     if (m == NULL)
         goto err;
@@ -177,7 +181,7 @@ err_after_handles:
 err_after_memory:
     free(m);
 err:
-    snprintf(why, why_size, "out of memory, or the name is longer than %d bytes", SIMBA_MUTEX_MAX);
+    snprintf(why, why_size, "out of memory");
     return SIMBA_ELIMIT;
 }
 

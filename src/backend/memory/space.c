@@ -2,6 +2,7 @@
 #include "backend/memory/space.h"
 
 #include <assert.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,7 +33,7 @@ static struct space *make_locked(const char *name)
     struct space *s = calloc(1, sizeof *s);
     if (s == NULL)
         return NULL;
-    if (strlen(name) >= sizeof s->name || table_init(&s->records) < 0) {
+    if (table_init(&s->records) < 0) {
         free(s);
         return NULL;
     }
@@ -61,6 +62,11 @@ struct space *space_enter(const char *name, struct memory *member)
     return s;
 }
 
+static void free_record(struct table_node *node)
+{
+    free(node);
+}
+
 static void free_space(struct space *s)
 {
     struct space *before = process_wiped->memory_spaces;
@@ -71,11 +77,7 @@ static void free_space(struct space *s)
             before = before->next;
         before->next = s->next;
     }
-    struct table_node *n;
-    while ((n = table_any(&s->records)) != NULL) {
-        table_remove(&s->records, n);
-        free(n);
-    }
+    table_empty(&s->records, free_record);
     table_free(&s->records);
     pthread_mutex_destroy(&s->lock);
     free(s);
@@ -108,6 +110,10 @@ void space_ring(struct space *s, const char *mutex)
             m->host->hint(m->host, mutex);
     }
 }
+
+/* Tokens rise through the life of the process, so that also a space that was closed and opened
+ * again never gives one twice. */
+static _Atomic uint64_t last_token;
 
 /* ---- operations ------------------------------------------------------------------------------ */
 
@@ -149,7 +155,7 @@ static void contend(struct record *r, const struct simba_request *q, int64_t now
         return;
     }
     snprintf(r->id, sizeof r->id, "%s", q->id);
-    r->token++;
+    r->token = atomic_fetch_add(&last_token, 1) + 1;
     r->acquired = now;
     r->until = now + lease_of(q);
     r->evicted = false;
@@ -193,6 +199,7 @@ const char *space_apply(struct space *s, const struct simba_request *q, struct s
             answer->code = SIMBA_ELOST;
         break;
     case SIMBA_READ:
+    case SIMBA_LEAVE: /* nobody is remembered as waiting */
         break;
     }
     if (is_held(r, now)) {

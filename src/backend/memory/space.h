@@ -13,7 +13,7 @@
 struct record {
     struct table_node by_mutex; /* first */
     char id[SIMBA_ID_MAX + 1];  /* the owner; "": nobody */
-    uint64_t token;             /* of the last tenure; the next gets a greater one */
+    uint64_t token;             /* of the last tenure */
     int64_t acquired, until;    /* ns */
     bool evicted;               /* its renewals fail */
     bool contended;             /* somebody was refused: tell when it is free */
@@ -44,7 +44,7 @@ struct space {
     uint64_t random;
 };
 
-/* NULL: no memory, or a name that is too long. */
+/* NULL: out of memory. */
 struct space *space_enter(const char *name, struct memory *member);
 void space_leave(struct memory *member);
 

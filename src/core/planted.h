@@ -1,0 +1,40 @@
+/* planted.h: mistakes that others made, to be switched on one at a time in a build of their own
+ * (-DSIMBA_PLANTED, `make mutants`). They show that the simulator's checks bite. In every other
+ * build PLANTED() is the constant false and nothing of this exists. */
+#ifndef CORE_PLANTED_H
+#define CORE_PLANTED_H
+
+#include <stdbool.h>
+
+#define PLANTED_BUGS(X)                                                               \
+    X(LEASE_FROM_REPLY, "the lease counts from the answer, not from the request")     \
+    X(NO_SELF_FENCING, "nothing ends a tenure when its deadline passes")              \
+    X(CLOCK_FIRST, "is_owner reads the clock before the deadline")                    \
+    X(NO_SECOND_LOOK, "is_owner does not look again after the clock")                 \
+    X(RELEASE_BEFORE_DRAIN, "the store is told while user code still runs")           \
+    X(DRAIN_RELEASES, "at the drain limit the lease is released, not left to expire") \
+    X(ADOPT_LATE, "a grant that comes after its deadline is taken")                   \
+    X(TRUST_PUSH, "a push makes the owner")                                           \
+    X(ONE_ATTEMPT, "one failed renewal costs the tenure")                             \
+    X(TOKEN_KEPT, "a tenure that ended here is taken up again")                       \
+    X(STALE_LIFE, "a late answer from before a stop begins a tenure after the start") \
+    X(ANY_ANSWER, "any answer is taken for the one that is awaited")                  \
+    X(DRIFT_IGNORED, "clocks are thought to run alike")                               \
+    X(ADOPT_FOREIGN, "a tenure under my chosen id is mine")                           \
+    X(ADOPT_WHOLE, "an adopted tenure counts as a whole lease")                       \
+    X(RELEASE_ANY, "the store releases without comparing the token")                  \
+    X(STALE_CALLBACK, "an acquisition is told though it has ended in the queue")      \
+    X(RELEASE_UNTOLD, "a release is told though the acquisition was not")             \
+    X(NO_NEXT_TRY, "a failed attempt sets no next one")                               \
+    X(OWNER_WHILE_STOPPING, "is_owner stays true while on_released runs")
+
+#ifdef SIMBA_PLANTED
+#define PLANTED_X(name, text) PLANTED_##name,
+enum planted { PLANTED_NONE, PLANTED_BUGS(PLANTED_X) PLANTED_COUNT };
+#undef PLANTED_X
+extern enum planted planted_bug;
+#define PLANTED(name) (planted_bug == PLANTED_##name)
+#else
+#define PLANTED(name) false
+#endif
+#endif

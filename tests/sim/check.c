@@ -1,0 +1,149 @@
+/* check.c: the promises of docs/guarantees.md, looked at after every event. */
+#include <inttypes.h>
+
+#include "world.h"
+
+static bool is_rival(const struct world *w, const struct node *n, const struct node *other)
+{
+    return other < &w->node[w->nodes] && other != n && other->mutex == n->mutex && other->alive &&
+           !other->forced && !n->forced;
+}
+
+/* C1: nobody else may be told that he owns it. C2: tokens rise from tenure to tenure. */
+void check_published(struct world *w, struct node *n, uint64_t token, int64_t deadline)
+{
+    if (deadline == 0) {
+        n->published = 0;
+        return;
+    }
+    if (n->published != token) {
+        n->forced = token <= w->forced[n->mutex]; /* the news of its grant came late */
+        n->published = token;
+        w->tenure_at[n->mutex] = w->now;
+        n->began_at = w->now;
+        w->tally->tenures++;
+        if (token <= w->greatest[n->mutex] && !n->forced)
+            world_fail(w, "C2: %u owns with token %" PRIu64 ", there was %" PRIu64 " before",
+                       n->index, token, w->greatest[n->mutex]);
+        if (token > w->greatest[n->mutex])
+            w->greatest[n->mutex] = token;
+    }
+    if (!node_owns(w, n))
+        return;
+    for (struct node *other = w->node; other < &w->node[w->nodes]; other++) {
+        if (is_rival(w, n, other) && node_owns(w, other))
+            world_fail(w, "C1: %u and %u both own mutex %u", n->index, other->index, n->mutex);
+    }
+}
+
+/* C4: nothing is given back while user code runs. */
+void check_sent(struct world *w, struct node *n, const struct lease_request *request)
+{
+    bool callback = n->running && n->call != CALL_CLOSED;
+    if (request->op == SIMBA_RELEASE && (callback || n->user_holds))
+        world_fail(w, "C4: %u releases while its user code runs", n->index);
+}
+
+/* C4: a tenure that ended against the owner's will was over, for its user too, before the store
+ * gave the mutex away; unless the process was asleep. */
+void check_granted(struct world *w, const struct event *e)
+{
+    struct node *n = &w->node[e->node];
+    for (struct node *other = w->node; other < &w->node[w->nodes]; other++) {
+        if (!is_rival(w, n, other) || other->stopped_until >= w->now || other->lag_until >= w->now)
+            continue;
+        if (other->machine.lease.state == LEASE_HOLDING)
+            world_fail(w, "C4: the store gives mutex %u to %u, but %u was not told of its end",
+                       n->mutex, n->index, other->index);
+    }
+}
+
+/* C3: callbacks alternate. C4: a drained tenure is exclusive to its end. */
+void check_call_begins(struct world *w, struct node *n, enum handle_call call)
+{
+    if (n->running)
+        world_fail(w, "C3: two callbacks of %u at once", n->index);
+    if (n->kind == HANDLE_CONTENDER && call == CALL_ACQUIRED && n->last_call == CALL_ACQUIRED)
+        world_fail(w, "C3: %u is told twice that it acquired", n->index);
+    if (n->kind == HANDLE_CONTENDER && call == CALL_RELEASED && n->last_call != CALL_ACQUIRED)
+        world_fail(w, "C3: %u is told of a release without an acquisition", n->index);
+    if (call != CALL_CLOSED && node_owns(w, n) != (call == CALL_ACQUIRED))
+        world_fail(w, "C4: is_owner of %u is %s when it is told of its %s", n->index,
+                   call == CALL_ACQUIRED ? "false" : "true",
+                   call == CALL_ACQUIRED ? "acquisition" : "release");
+    n->last_call = call;
+    if (call != CALL_ACQUIRED)
+        return;
+    w->tally->handovers++;
+    for (struct node *other = w->node; other < &w->node[w->nodes]; other++) {
+        const struct lease *l = &other->machine.lease;
+        if (is_rival(w, n, other) && (other->running || other->user_holds) &&
+            l->state == LEASE_HOLDING && world_local(w, other) < l->hold_until)
+            world_fail(w, "C4: %u begins while %u still works", n->index, other->index);
+    }
+}
+
+/* C6: a tenure ends by its deadline only if exchanges with the store were disturbed until shortly
+ * before: one attempt and one pause. */
+void check_lost(struct world *w, struct node *n)
+{
+    const struct period *p = &w->period;
+    int64_t needed = p->attempt + p->pause_max + 4 * w->mix.latency_ms * MS;
+    int64_t since = n->trouble_until > n->began_at ? n->trouble_until : n->began_at;
+    if (n->machine.lease.reason == SIMBA_EXPIRED && !n->forced &&
+        w->now - since > needed + needed / 20 + 2 * MS)
+        world_fail(w, "C6: %u lost its tenure, undisturbed for %lld ms", n->index,
+                   (long long)((w->now - since) / MS));
+}
+
+/* Every machine is idle, waits for its user, or knows when to wake. */
+void check_machine(struct world *w, struct node *n)
+{
+    const struct handle *h = &n->machine;
+    bool user = h->call != CALL_NONE || h->led || h->held;
+    if (handle_next_wake(h) == NEVER && !handle_is_idle(h) && !user)
+        world_fail(w, "%u sleeps for ever in state %s", n->index,
+                   lease_state_name((enum lease_state)h->lease.state));
+    if (h->lease.state == LEASE_HOLDING && handle_next_wake(h) > h->lease.hold_until)
+        world_fail(w, "C5: %u would sleep beyond its deadline", n->index);
+}
+
+/* C5: a "yes" was true at the instant of its clock. */
+void check_read(struct world *w, struct node *n, bool yes)
+{
+    if (yes && !n->read_truth && !n->forced)
+        world_fail(w, "C5: is_owner of %u said yes, but it did not own then", n->index);
+}
+
+static bool wants(const struct node *n)
+{
+    return n->alive && n->kind == HANDLE_CONTENDER && n->machine.status == SIMBA_RUNNING &&
+           !n->machine.closing && n->call == CALL_NONE;
+}
+
+bool check_has_waiter(struct world *w, const struct node *owner)
+{
+    for (struct node *n = w->node; n < &w->node[w->nodes]; n++) {
+        if (n != owner && n->mutex == owner->mutex && wants(n))
+            return true;
+    }
+    return false;
+}
+
+/* C7: without faults, a mutex that somebody wants has an owner, or had one since. */
+void check_live(struct world *w, unsigned mutex, int64_t since)
+{
+    const struct node *wanting = NULL;
+    if (w->tenure_at[mutex] > since)
+        return;
+    for (struct node *n = w->node; n < &w->node[w->nodes]; n++) {
+        if (n->mutex != mutex || !n->alive)
+            continue;
+        if (n->published != 0)
+            return;
+        if (wants(n))
+            wanting = n;
+    }
+    if (wanting != NULL)
+        world_fail(w, "C7: nobody owns mutex %u, though %u wants it", mutex, wanting->index);
+}

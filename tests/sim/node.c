@@ -1,0 +1,239 @@
+/* node.c: one client process. What src/runtime does with a machine, in simulated time: it feeds
+ * events, publishes, sends, submits callbacks, sets the alarm. */
+#include <stdio.h>
+#include <string.h>
+
+#include "core/planted.h"
+#include "world.h"
+
+bool node_owns(const struct world *w, const struct node *n)
+{
+    struct view_reading r;
+    return n->alive && view_begin(&n->view, &r) && world_local(w, n) < r.deadline;
+}
+
+static void set_alarm(struct world *w, struct node *n)
+{
+    int64_t local = handle_next_wake(&n->machine);
+    int64_t at = local == NEVER ? NEVER : world_true(w, n, local);
+    if (at == n->tick_at)
+        return;
+    n->tick_at = at;
+    if (at != NEVER)
+        world_post(w, at, EVENT_TICK, n, NULL);
+}
+
+static void submit(struct world *w, struct node *n, const struct handle_update *up)
+{
+    n->call = up->call;
+    n->running = false;
+    n->call_token = n->machine.lease.token;
+    int64_t delay = world_between(w, 0, 2 * MS);
+    if (world_fault(w, FAULT_LATE_CALLBACK, n))
+        delay = world_between(w, 0, 2 * w->period.lease);
+    world_post(w, w->now + delay, EVENT_DISPATCH, n, NULL);
+}
+
+void node_step(struct world *w, struct node *n, struct handle_event event)
+{
+    struct handle_update up;
+    event.now = world_local(w, n);
+    handle_step(&n->machine, &event, &up);
+
+    int64_t deadline = lease_deadline(&n->machine.lease);
+    view_publish(&n->view, deadline, n->machine.lease.token);
+    if (up.news == LEASE_BEGAN && w->tracing)
+        world_trace(w, "%u   owns with token %llu", n->index,
+                    (unsigned long long)n->machine.lease.token);
+    if (up.news == LEASE_LOST) {
+        w->tally->losses++;
+        check_lost(w, n);
+        world_trace(w, "%u   lost", n->index);
+    }
+    check_published(w, n, n->machine.lease.token, deadline);
+    if (up.send) {
+        check_sent(w, n, &up.request);
+        network_send(w, n, &up.request);
+    }
+    if (up.verdict)
+        user_verdict(w, n, up.code);
+    if (up.call != CALL_NONE)
+        submit(w, n, &up);
+    set_alarm(w, n);
+    check_machine(w, n);
+    world_note(w, (uint64_t)deadline, (uint64_t)up.call << 8 | (uint64_t)up.send);
+}
+
+/* A new process, or a new handle in it. */
+static void make_machine(struct world *w, struct node *n)
+{
+    static const char *const chosen[] = {"primary", "primary", "backup"};
+    if (n->unique)
+        snprintf(n->id, sizeof n->id, "%u.%u", n->index, n->life);
+    else
+        snprintf(n->id, sizeof n->id, "%s", chosen[n->index % 3]);
+    handle_init(&n->machine, (enum handle_kind)n->kind,
+                world_chance(w, 5000) ? w->period.lease / 2 : 30000 * MS, &w->period, n->id,
+                n->unique, w->store.sessions, random_next(&w->random));
+    view_publish(&n->view, 0, 0);
+    n->tick_at = NEVER;
+    n->call = CALL_NONE;
+    n->last_call = CALL_NONE;
+    n->running = n->hanging = n->user_waits = n->user_holds = n->reading = false;
+    n->published = 0;
+    n->forced = false;
+    n->joined = 0;
+    n->trouble_until = w->now;
+}
+
+void node_boot(struct world *w, struct node *n)
+{
+    n->alive = true;
+    n->frozen = false;
+    n->stopped_until = n->lag_until = 0;
+    make_machine(w, n);
+    world_trace(w, "%u   starts as %s, a %s of mutex %u", n->index, n->id,
+                n->kind == HANDLE_LOCKER ? "locker" : "contender", n->mutex);
+    world_post(w, w->now + world_between(w, 0, 50 * MS), EVENT_USER, n, NULL);
+}
+
+/* The handle was destroyed; its process makes another. */
+static void make_another(struct world *w, struct node *n)
+{
+    n->life++;
+    make_machine(w, n);
+    world_post(w, w->now + world_between(w, 0, 50 * MS), EVENT_USER, n, NULL);
+}
+
+void node_crash(struct world *w, struct node *n)
+{
+    world_trace(w, "%u   is dead", n->index);
+    n->alive = false;
+    n->life++;
+    n->published = 0;
+    world_post(w, w->now + world_between(w, 0, 2 * w->period.lease), EVENT_REBOOT, n, NULL);
+}
+
+void node_stop_process(struct world *w, struct node *n, int64_t how_long, bool frozen)
+{
+    if (w->now + how_long <= n->stopped_until)
+        return; /* it is already, for longer */
+    world_trace(w, "%u   is stopped for %lld ms", n->index, (long long)(how_long / MS));
+    n->stopped_until = w->now + how_long;
+    if (n->stopped_until > n->trouble_until)
+        n->trouble_until = n->stopped_until;
+    n->frozen = frozen;
+    n->tick_at = n->stopped_until; /* the alarm rings when it wakes */
+    world_post(w, n->stopped_until, EVENT_TICK, n, NULL);
+}
+
+void node_lag(struct world *w, struct node *n, int64_t how_long)
+{
+    if (w->now + how_long > n->lag_until)
+        n->lag_until = w->now + how_long;
+    if (n->lag_until > n->trouble_until)
+        n->trouble_until = n->lag_until;
+}
+
+void node_calm(struct world *w, struct node *n)
+{
+    n->stopped_until = n->lag_until = w->now;
+    if (n->alive && n->hanging)
+        world_post(w, w->now, EVENT_RETURN, n, NULL);
+    if (n->alive) {
+        n->tick_at = w->now;
+        world_post(w, w->now, EVENT_TICK, n, NULL);
+    }
+}
+
+static void read_owner(struct world *w, struct node *n, const struct event *e)
+{
+    int64_t delay = world_fault(w, FAULT_PREEMPT, n) ? world_between(w, 0, 2 * w->period.lease)
+                                                     : world_between(w, 0, 1000);
+    if (e->kind == EVENT_READ_CLOCK && PLANTED(CLOCK_FIRST)) {
+        view_begin(&n->view, &n->reader); /* only now, long after the clock */
+        world_post(w, w->now, EVENT_READ_END, n, NULL);
+    } else if (e->kind == EVENT_READ_CLOCK) {
+        n->read_clock = world_local(w, n);
+        n->read_truth = node_owns(w, n);
+        world_post(w, w->now + delay, EVENT_READ_END, n, NULL);
+    } else if (!view_end(&n->view, &n->reader) && view_begin(&n->view, &n->reader)) {
+        world_post(w, w->now + delay, EVENT_READ_CLOCK, n, NULL);
+    } else {
+        n->reading = false;
+        check_read(w, n, n->reader.deadline != 0 && n->read_clock < n->reader.deadline);
+    }
+}
+
+static void take_reply(struct world *w, struct node *n, const struct message *m)
+{
+    struct lease_reply reply = {
+        .request = m->request,
+        .code = m->code,
+        .granted = m->granted,
+        .owner = m->owner,
+        .token = m->token,
+        .left = m->left,
+    };
+    node_step(w, n, (struct handle_event){.kind = HANDLE_REPLY, .reply = &reply});
+}
+
+/* True if the process, or its loop, cannot take this event now; then it comes later or is lost. */
+static bool is_put_off(struct world *w, struct node *n, const struct event *e)
+{
+    bool message = e->kind == EVENT_REPLY || e->kind == EVENT_HINT;
+    bool loop =
+        message || e->kind == EVENT_TICK || e->kind == EVENT_USER || e->kind == EVENT_RETURN;
+    int64_t until = n->stopped_until;
+    if (loop && n->lag_until > until)
+        until = n->lag_until;
+    if (until <= w->now)
+        return false;
+    if (message && n->frozen && n->stopped_until > w->now)
+        return true;
+    if (e->kind == EVENT_TICK)
+        n->tick_at = until;
+    world_post(w, until, (enum event_kind)e->kind, n, &e->message);
+    return true;
+}
+
+void node_event(struct world *w, struct node *n, const struct event *e)
+{
+    if (e->kind == EVENT_REBOOT) {
+        if (!n->alive)
+            node_boot(w, n);
+        return;
+    }
+    if (!n->alive || (e->life != n->life && e->kind != EVENT_HINT))
+        return;
+    if (e->kind == EVENT_TICK && e->at != n->tick_at)
+        return; /* set anew since */
+    if (is_put_off(w, n, e))
+        return;
+    switch ((enum event_kind)e->kind) {
+    case EVENT_REPLY:
+        take_reply(w, n, &e->message);
+        break;
+    case EVENT_HINT:
+        node_step(w, n, (struct handle_event){.kind = HANDLE_HINT});
+        break;
+    case EVENT_TICK:
+        n->tick_at = NEVER;
+        node_step(w, n, (struct handle_event){.kind = HANDLE_TICK});
+        break;
+    case EVENT_DISPATCH:
+        user_dispatch(w, n);
+        break;
+    case EVENT_RETURN:
+        user_return(w, n);
+        if (n->machine.closed && handle_is_idle(&n->machine))
+            make_another(w, n);
+        break;
+    case EVENT_USER:
+        user_act(w, n);
+        break;
+    default:
+        read_owner(w, n, e);
+        break;
+    }
+}

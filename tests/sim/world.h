@@ -1,0 +1,279 @@
+/* world.h: a small world in which clients contend for mutexes in a store, with every fault that we
+ * can name. The clients run the shipped machines of src/core; everything around them is simulated:
+ * time, network, store, threads, users. One seed decides all of it.
+ *
+ * Time: `now` is true time, in nanoseconds. Each client has a clock of its own that runs a little
+ * fast or slow; the store's clock is true time. */
+#ifndef SIM_WORLD_H
+#define SIM_WORLD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/handle.h"
+#include "core/random.h"
+#include "core/view.h"
+
+#define NODES_MAX 16
+#define MUTEXES 2
+#define MEMBERS_MAX 64 /* of a session store's queue; more are refused */
+#define MS NS_PER_MS
+
+/* ---- faults ------------------------------------------------------------------------------- */
+
+#define FAULTS(X)                               \
+    X(LOSE_REQUEST, "request lost")             \
+    X(LOSE_REPLY, "reply lost")                 \
+    X(DELAY, "delayed beyond the lease")        \
+    X(DUPLICATE, "request duplicated")          \
+    X(REPEAT_REPLY, "reply duplicated")         \
+    X(FAIL, "error instead of an answer")       \
+    X(LOSE_HINT, "push lost")                   \
+    X(LATE_HINT, "push late")                   \
+    X(FORGE_HINT, "push forged")                \
+    X(PAUSE, "client stopped")                  \
+    X(SUSPEND, "machine suspended")             \
+    X(CRASH, "client killed")                   \
+    X(LAG, "loop delayed")                      \
+    X(SLOW_CALLBACK, "callback slow")           \
+    X(HANG_CALLBACK, "callback hangs")          \
+    X(LATE_CALLBACK, "callback queued long")    \
+    X(REENTER, "callback calls stop or start")  \
+    X(STOP, "stopped by its user")              \
+    X(EVICT, "evicted")                         \
+    X(FORCE, "evicted by force")                \
+    X(RESTART, "store restarted")               \
+    X(FORGET, "store restarted without memory") \
+    X(PREEMPT, "reader of is_owner preempted")
+
+#define FAULT_X(name, text) FAULT_##name,
+enum fault { FAULTS(FAULT_X) FAULT_COUNT };
+#undef FAULT_X
+
+enum column { /* the state of the machine that a fault hits */
+              COLUMN_IDLE,
+              COLUMN_CONTENDING,
+              COLUMN_HOLDING,
+              COLUMN_DRAINING,
+              COLUMN_ENDED,
+              COLUMN_RETURNING,
+              COLUMN_COUNT
+};
+
+struct tally {
+    uint64_t fault[FAULT_COUNT][COLUMN_COUNT];
+    uint64_t events, faults, tenures, handovers, adoptions, losses, reads, takeovers;
+    int64_t simulated; /* ns */
+};
+
+/* ---- messages ----------------------------------------------------------------------------- */
+
+struct message {
+    struct lease_request request;
+    uint32_t life; /* of the client that sent it */
+    uint8_t mutex;
+    char id[24];
+    int64_t lease;
+    uint32_t joined; /* session store: the node that it is about */
+    /* the answer */
+    int code;
+    bool granted;
+    char owner[24];
+    uint64_t token;
+    int64_t left;
+};
+
+enum event_kind {
+    EVENT_ARRIVE,     /* a request reaches the store */
+    EVENT_REPLY,      /* an answer reaches the client */
+    EVENT_HINT,       /* a push reaches the client */
+    EVENT_TICK,       /* a client's alarm */
+    EVENT_DISPATCH,   /* the executor begins a callback */
+    EVENT_RETURN,     /* a callback returns */
+    EVENT_USER,       /* a user does something */
+    EVENT_REBOOT,     /* a killed client starts again */
+    EVENT_READ_CLOCK, /* a reader of is_owner, after loading the deadline, reads the clock */
+    EVENT_READ_END,   /* and then looks at the deadline again */
+    EVENT_MISFORTUNE, /* some fault strikes */
+    EVENT_EXPIRE      /* the store looks whether a session has ended */
+};
+
+struct event {
+    struct event *link; /* in the list of spare ones */
+    int64_t at;
+    uint64_t order; /* breaks ties: first posted, first done */
+    uint8_t kind, node;
+    uint32_t life;
+    struct message message;
+};
+
+/* ---- a client ----------------------------------------------------------------------------- */
+
+struct node {
+    struct handle machine;
+    struct view view; /* what is_owner() reads */
+    char id[24];
+    uint8_t index, mutex, kind;
+    bool unique;
+    bool alive, frozen;     /* frozen: suspended, so that messages are lost */
+    int64_t stopped_until;  /* the whole process */
+    uint32_t life;          /* counts crashes: what belongs to an earlier one is void */
+    int64_t skew, rate_ppm; /* local = skew + true * (1 + rate) */
+    int64_t tick_at;        /* true time of the alarm that counts; NEVER: none */
+    int64_t lag_until;      /* the loop is busy until then */
+    bool hanging;           /* its callback ends only when the faults do */
+
+    /* the executor */
+    enum handle_call call;      /* queued or running */
+    bool running;               /* begun */
+    bool skipped;               /* outdated when its turn came */
+    enum handle_call last_call; /* that really ran */
+    uint64_t call_token;
+
+    /* the user of a locker */
+    bool user_waits, user_holds, user_leaves;
+
+    /* a reader of is_owner */
+    bool reading, read_truth;
+    struct view_reading reader;
+    int64_t read_clock;
+
+    uint64_t published; /* token of the tenure that is_owner shows; 0: none */
+    bool forced;        /* that tenure was ended by force: only its token protects */
+
+    int64_t began_at;      /* its tenure */
+    int64_t trouble_until; /* its exchanges with the store are disturbed until then */
+    uint32_t joined;       /* which node of ours is in the session store's queue; 0: none */
+    uint32_t joins;        /* how often it joined */
+    int64_t last_arrival;  /* session store: its requests keep their order */
+};
+
+/* ---- stores ------------------------------------------------------------------------------- */
+
+struct lease_record { /* as Redis and SQL keep it */
+    char owner[24];
+    uint64_t token, fence;
+    int64_t until;
+    bool evicted;
+};
+
+struct member { /* an ephemeral sequential node */
+    char id[24];
+    uint64_t token; /* czxid */
+    uint8_t node;
+    uint32_t life, joined; /* the process that made it, and which of its nodes it is */
+};
+
+struct session { /* of a process */
+    bool alive;
+    uint32_t life;
+    int64_t until;
+};
+
+struct store {
+    bool sessions; /* which of the two */
+    struct lease_record lease[MUTEXES];
+    struct member member[MUTEXES][MEMBERS_MAX];
+    size_t members[MUTEXES];
+    struct session session[NODES_MAX];
+    uint64_t zxid;
+    int64_t guard_until; /* after it lost its memory: grants nothing before */
+};
+
+/* ---- the world ---------------------------------------------------------------------------- */
+
+struct mix { /* of one run, drawn by the swarm; per 10,000 */
+    unsigned rate[FAULT_COUNT];
+    bool sessions;
+    unsigned chosen_ids;
+    int64_t ttl_ms, transition_ms, latency_ms, renew_ms;
+};
+
+struct world {
+    uint64_t seed, random, hash;
+    int64_t now, calm_at;
+    uint64_t order, events, events_max;
+    struct event **heap;
+    size_t heap_count, heap_room;
+    struct event *free;
+    struct period period;
+    struct mix mix;
+    struct store store;
+    struct node node[NODES_MAX];
+    unsigned nodes;
+    uint64_t greatest[MUTEXES];  /* token of a tenure so far */
+    int64_t tenure_at[MUTEXES];  /* when the last one began */
+    uint64_t forced[MUTEXES];    /* the last tenure that was ended by force */
+    int64_t last_write[MUTEXES]; /* when the store last applied a grant or renewal */
+    uint64_t standing;           /* events since time last moved */
+    bool calm;
+    bool tracing, failed;
+    void (*trace)(void *data, const char *line);
+    void *trace_data;
+    char failure[200];
+    struct tally *tally;
+};
+
+/* world.c */
+struct world *world_make(uint64_t seed, unsigned nodes, uint64_t events, struct tally *tally);
+void world_free(struct world *w);
+bool world_run(struct world *w); /* false: a promise was broken */
+bool world_run_until(struct world *w, int64_t until, uint64_t events);
+void world_post(struct world *w, int64_t at, enum event_kind kind, struct node *n,
+                const struct message *m);
+void world_note(struct world *w, uint64_t a, uint64_t b); /* into the hash */
+int64_t world_local(const struct world *w, const struct node *n);
+int64_t world_true(const struct world *w, const struct node *n, int64_t local);
+bool world_chance(struct world *w, unsigned per_10000);
+int64_t world_between(struct world *w, int64_t low, int64_t high);
+bool world_fault(struct world *w, enum fault fault, const struct node *n); /* strikes, by the mix */
+void world_count_fault(struct world *w, enum fault fault, const struct node *n);
+enum column world_column(const struct node *n);
+
+__attribute__((format(printf, 2, 3))) void world_trace(struct world *w, const char *format, ...);
+__attribute__((format(printf, 2, 3))) void world_fail(struct world *w, const char *format, ...);
+
+/* mix.c */
+void mix_draw(struct world *w);
+void misfortune(struct world *w); /* something strikes somebody */
+extern const char *const fault_text[FAULT_COUNT];
+
+/* node.c: what the runtime does, in simulated time */
+void node_boot(struct world *w, struct node *n);
+void node_step(struct world *w, struct node *n, struct handle_event event);
+void node_event(struct world *w, struct node *n, const struct event *e);
+void node_crash(struct world *w, struct node *n);
+void node_stop_process(struct world *w, struct node *n, int64_t how_long, bool frozen);
+void node_lag(struct world *w, struct node *n, int64_t how_long); /* only its loop */
+void node_calm(struct world *w, struct node *n);
+bool node_owns(const struct world *w, const struct node *n); /* what is_owner would say now */
+
+/* user.c: what users and their callbacks do */
+void user_act(struct world *w, struct node *n);
+void user_dispatch(struct world *w, struct node *n);
+void user_return(struct world *w, struct node *n);
+void user_verdict(struct world *w, struct node *n, int code);
+
+/* network.c */
+void network_send(struct world *w, struct node *n, const struct lease_request *request);
+void network_reply(struct world *w, const struct event *e); /* the store has answered e */
+void network_hint(struct world *w, unsigned mutex);
+
+/* store.c */
+void store_apply(struct world *w, struct event *e);
+void store_expire(struct world *w);
+void store_evict(struct world *w, unsigned mutex, bool forced);
+void store_restart(struct world *w, bool forget);
+
+/* check.c: the promises */
+void check_published(struct world *w, struct node *n, uint64_t token, int64_t deadline);
+void check_sent(struct world *w, struct node *n, const struct lease_request *request);
+void check_granted(struct world *w, const struct event *e);
+void check_call_begins(struct world *w, struct node *n, enum handle_call call);
+void check_lost(struct world *w, struct node *n);
+void check_machine(struct world *w, struct node *n);
+void check_read(struct world *w, struct node *n, bool yes);
+void check_live(struct world *w, unsigned mutex, int64_t since); /* it had an owner, if wanted */
+bool check_has_waiter(struct world *w, const struct node *owner);
+#endif
