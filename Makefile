@@ -2,7 +2,7 @@
 PREFIX ?= /usr/local
 DESTDIR ?=
 
-.PHONY: all demo test check bench coverage install clean help
+.PHONY: all demo test check bench coverage mutants model fuzz install clean help
 .DEFAULT_GOAL := all
 
 define build
@@ -45,6 +45,20 @@ coverage:
 	@$(GCOVR) --branches
 	@$(GCOVR) --fail-under-line 100 --fail-under-branch 100
 
+# Long runs, not part of `make test`.
+mutants:
+	@scripts/setup test
+	@scripts/mutants
+
+model:
+	@scripts/setup model
+	@model/run
+
+SECONDS ?= 60
+fuzz:
+	@scripts/setup fuzz
+	@scripts/fuzz $(SECONDS)
+
 install:
 	$(call build,release,-DCMAKE_INSTALL_PREFIX="$(abspath $(PREFIX))")
 	@DESTDIR="$(DESTDIR)" cmake --install build
@@ -59,5 +73,8 @@ help:
 	@echo "make check      format, static analysis, warnings of gcc and clang, house rules"
 	@echo "make bench      build and run the benchmarks"
 	@echo "make coverage   unit tests must reach every line and branch of src/core"
+	@echo "make mutants    plant old mistakes in the core: the simulator must catch each"
+	@echo "make model      check a model of the protocol exhaustively with spin"
+	@echo "make fuzz       [SECONDS=60] feed parsers and machines with whatever breaks them"
 	@echo "make install    [PREFIX=/usr/local] [DESTDIR=]  library, headers, pkg-config, CMake package"
 	@echo "make clean      remove all build folders"

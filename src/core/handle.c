@@ -27,7 +27,7 @@ static bool user_code_runs(const struct handle *h)
 
 bool handle_is_idle(const struct handle *h)
 {
-    return h->lease.state == LEASE_IDLE && !user_code_runs(h) && !h->waiting && !h->leaving;
+    return h->lease.state == LEASE_IDLE && !user_code_runs(h);
 }
 
 static void move(struct handle *h, enum status_event event)
@@ -84,17 +84,17 @@ static void heard(struct handle *h, int64_t now, enum lease_news news, struct ha
         lease_stop(&h->lease, now);
         move(h, STATUS_FAILED);
     }
-    if (h->leaving && news == LEASE_GIVEN)
-        verdict(h, h->lease.code, up);
-    if (h->leaving && news == LEASE_FAILED)
-        verdict(h, SIMBA_ESTORE, up);
+    if (h->leaving) {
+        assert(news == LEASE_GIVEN || news == LEASE_GONE || news == LEASE_FAILED);
+        verdict(h, news == LEASE_GIVEN ? 0 : news == LEASE_GONE ? SIMBA_ELOST : SIMBA_ESTORE, up);
+    }
 }
 
 static void stop(struct handle *h, int64_t now)
 {
     move(h, STATUS_STOP);
     lease_stop(&h->lease, now);
-    if (h->lease.state == LEASE_HOLDING && user_code_runs(h))
+    if (h->lease.state == LEASE_HOLDING)
         h->drain_at = now > NEVER - h->drain ? NEVER : now + h->drain;
 }
 
@@ -140,8 +140,6 @@ static void done(struct handle *h, bool ran)
 static void accept_event(struct handle *h, const struct handle_event *e, struct handle_update *up)
 {
     switch (e->kind) {
-    case HANDLE_TICK:
-        break;
     case HANDLE_START:
         move(h, STATUS_START);
         h->answered = false;
@@ -177,6 +175,8 @@ static void accept_event(struct handle *h, const struct handle_event *e, struct 
     case HANDLE_DONE:
         done(h, e->ran);
         break;
+    default: /* HANDLE_TICK: the time is all that counts */
+        break;
     }
 }
 
@@ -199,13 +199,14 @@ static void follow_contender(struct handle *h, struct handle_update *up)
         submit(h, CALL_RELEASED,
                h->lease.state == LEASE_ENDED ? (enum simba_reason)h->lease.reason : SIMBA_RELEASED,
                up);
-    else if (!h->told && h->lease.state == LEASE_HOLDING && !over) {
+    else if (!h->told && h->lease.state == LEASE_HOLDING) {
+        assert(!over);
         h->told = true;
         submit(h, CALL_ACQUIRED, SIMBA_ACQUIRED, up);
     }
 }
 
-static void follow_locker(struct handle *h, int64_t now, struct handle_update *up)
+static void follow_locker(struct handle *h, struct handle_update *up)
 {
     if (h->waiting && h->lease.state == LEASE_HOLDING) {
         h->held = true;
@@ -213,11 +214,8 @@ static void follow_locker(struct handle *h, int64_t now, struct handle_update *u
     }
     if (h->held && !h->lost && h->lease.state == LEASE_ENDED) {
         h->lost = true;
-        lease_stop(&h->lease, now); /* the caller, not we, decides about another try */
         submit(h, CALL_RELEASED, (enum simba_reason)h->lease.reason, up);
     }
-    if (h->leaving && !lease_is_over(&h->lease) && h->lease.state != LEASE_RETURNING)
-        verdict(h, 0, up);
 }
 
 void handle_step(struct handle *h, const struct handle_event *e, struct handle_update *up)
@@ -240,7 +238,7 @@ void handle_step(struct handle *h, const struct handle_event *e, struct handle_u
     accept_event(h, e, up);
 
     if (h->kind == HANDLE_LOCKER)
-        follow_locker(h, now, up);
+        follow_locker(h, up);
     else
         follow_contender(h, up);
     bool drained = !user_code_runs(h) || PLANTED(RELEASE_BEFORE_DRAIN);

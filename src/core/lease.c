@@ -23,6 +23,8 @@ static const uint8_t moves[] = {
 static void enter(struct lease *l, enum lease_state to, int64_t wake_at)
 {
     assert(moves[l->state] & (1u << to));
+    if (l->state == LEASE_CONTENDING && l->in_flight)
+        l->unsure = true;
     l->state = (uint8_t)to;
     l->wake_at = wake_at;
     l->in_flight = false;
@@ -35,6 +37,7 @@ void lease_init(struct lease *l, const struct period *period, enum lease_role ro
 {
     assert(period != NULL);
     assert(id != NULL);
+    assert(role == LEASE_CONTENDER || (!unique && !queues)); /* an observer is nobody's owner */
     *l = (struct lease){
         .period = period,
         .role = (uint8_t)role,
@@ -126,7 +129,7 @@ static enum lease_news fail(struct lease *l, int64_t now, int code)
     l->code = code;
     switch ((enum lease_state)l->state) {
     case LEASE_CONTENDING:
-        l->unsure = l->role == LEASE_CONTENDER;
+        l->unsure = true;
         l->wake_at = now + period_backoff(l->period, l->failures, &l->random);
         if (PLANTED(NO_NEXT_TRY))
             l->wake_at = NEVER;
@@ -168,12 +171,21 @@ static int64_t right_until(const struct lease *l, int64_t now, const struct leas
     return period_hold_until(l->period, PLANTED(LEASE_FROM_REPLY) ? now : r->request.sent_at, left);
 }
 
+/* When to renew next; with little left, in time for one attempt. */
+static int64_t renew_at(struct lease *l, int64_t now, const struct lease_reply *r)
+{
+    int64_t at = period_renew_at(l->period, r->request.sent_at, &l->random);
+    if (at > l->hold_until - l->period->attempt)
+        at = l->hold_until - l->period->attempt;
+    return at > now ? at : now;
+}
+
 static void hold(struct lease *l, int64_t now, const struct lease_reply *r)
 {
-    int64_t renew_at = period_renew_at(l->period, r->request.sent_at, &l->random);
-    enter(l, LEASE_HOLDING, r->granted && renew_at > now ? renew_at : now);
-    l->token = r->token;
+    l->in_flight = false;
     l->hold_until = right_until(l, now, r);
+    enter(l, LEASE_HOLDING, renew_at(l, now, r));
+    l->token = r->token;
     l->unsure = false;
     l->joined = false;
 }
@@ -185,6 +197,9 @@ static enum lease_news granted(struct lease *l, int64_t now, const struct lease_
     bool in_time = now < right_until(l, now, r) || PLANTED(ADOPT_LATE);
     /* After a stop the store may have been told that we left: an older grant may be over there. */
     bool fresh = current || r->request.seq > l->born || PLANTED(STALE_LIFE);
+    if (current)
+        l->in_flight = false;
+    l->unsure = false; /* this was the answer that we missed */
     switch ((enum lease_state)l->state) {
     case LEASE_CONTENDING:
         if (l->wanted && in_time && fresh) {
@@ -233,6 +248,10 @@ static enum lease_news told(struct lease *l, int64_t now, const struct lease_rep
         go_on(l, now);
         return LEASE_NOTHING;
     }
+    if (r->request.seq <= l->born) { /* asked before the start that wants to know: ask again */
+        l->wake_at = now;
+        return LEASE_NOTHING;
+    }
     if (hinted)
         l->wake_at = now;
     else if (r->owner[0] == '\0' && r->left == 0)
@@ -258,8 +277,7 @@ static enum lease_news renewed(struct lease *l, int64_t now, const struct lease_
     if (until > l->hold_until)
         l->hold_until = until;
     if (current || !l->in_flight) {
-        int64_t renew_at = period_renew_at(l->period, r->request.sent_at, &l->random);
-        l->wake_at = renew_at > now && !l->hinted ? renew_at : now;
+        l->wake_at = l->hinted ? now : renew_at(l, now, r);
         l->in_flight = false;
         l->hinted = false;
     }
@@ -282,12 +300,13 @@ static enum lease_news released(struct lease *l, int64_t now, const struct lease
     if (r->code < 0 && r->code != SIMBA_ELOST)
         return current ? fail(l, now, r->code) : LEASE_NOTHING;
     l->owed = 0;
-    l->unsure = false;
-    l->code = r->code;
+    l->joined = false; /* who releases does not wait either */
     go_on(l, now);
-    if (r->code == SIMBA_ELOST && l->state == LEASE_CONTENDING)
+    if (r->code == 0)
+        return LEASE_GIVEN;
+    if (l->state == LEASE_CONTENDING)
         l->wake_at = now + period_pause(l->period, 1, &l->random); /* no hurry with such a store */
-    return LEASE_GIVEN;
+    return LEASE_GONE;
 }
 
 enum lease_news lease_reply(struct lease *l, int64_t now, const struct lease_reply *r)
@@ -321,6 +340,8 @@ void lease_hint(struct lease *l, int64_t now)
     }
     if (l->state != LEASE_CONTENDING && l->state != LEASE_HOLDING)
         return;
+    if (l->seq == l->born)
+        return; /* the first try waits for its time */
     if (l->in_flight)
         l->hinted = true;
     else if (l->wake_at > now)
@@ -346,7 +367,7 @@ bool lease_poll(struct lease *l, int64_t now, struct lease_request *out)
     default:
         out->op = l->role == LEASE_OBSERVER ? SIMBA_READ : SIMBA_CONTEND;
         timeout = l->period->patience;
-        l->joined = l->joined || (l->queues && l->role == LEASE_CONTENDER);
+        l->joined = l->joined || l->queues;
         break;
     }
     l->in_flight = true;
@@ -367,7 +388,7 @@ int64_t lease_deadline(const struct lease *l)
 
 int64_t lease_next_wake(const struct lease *l)
 {
-    if (l->state == LEASE_HOLDING && l->hold_until < l->wake_at)
+    if (l->state == LEASE_HOLDING && l->hold_until < l->wake_at && !PLANTED(NO_SELF_FENCING))
         return l->hold_until;
     return l->wake_at;
 }

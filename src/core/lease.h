@@ -33,7 +33,8 @@ enum lease_news {
     LEASE_ANSWERED, /* the store answered; another owns it, or nobody */
     LEASE_BEGAN,    /* a tenure of ours began */
     LEASE_LOST,     /* it ended against our will; see reason */
-    LEASE_GIVEN,    /* what we owed is given back; code LOST: the store had ended it before */
+    LEASE_GIVEN,    /* what we owed is given back */
+    LEASE_GONE,     /* the store had ended it before */
     LEASE_FAILED    /* an exchange failed or took too long; see code */
 };
 
@@ -56,7 +57,7 @@ struct lease {
     bool unsure;    /* a CONTEND's outcome is unknown */
     bool queues;    /* the store remembers who waits */
     bool joined;    /* it may remember us */
-    int code;       /* of the last failure; after LEASE_GIVEN 0 or LOST */
+    int code;       /* of the last failure since start; 0: none */
 };
 
 struct lease_request {

@@ -188,9 +188,9 @@ static void report(struct actor *a, const struct handle_update *up)
         log_put(log, SIMBA_LOG_WARN, "mutex '%s': lost by %s, %s", mutex, a->id,
                 l->reason == SIMBA_EVICTED ? "the store says that it is over"
                                            : "it could not be renewed in time");
-    else if (up->news == LEASE_GIVEN)
+    else if (up->news == LEASE_GIVEN || up->news == LEASE_GONE)
         log_put(log, SIMBA_LOG_INFO, "mutex '%s': %s by %s", mutex,
-                l->code == 0 ? "given back" : "was no longer held when given back", a->id);
+                up->news == LEASE_GIVEN ? "given back" : "already lost when given back", a->id);
     else if (up->news == LEASE_FAILED && l->failures <= 1)
         log_put(log, SIMBA_LOG_WARN, "mutex '%s' on %.150s: %s; %s", mutex, actor_store(a),
                 a->failure != NULL ? a->failure : "the store does not answer",

@@ -80,7 +80,7 @@ struct simba {
     struct hint *hints;
     size_t hints_count, actors_count;
     bool hint_all, closing, close_asked;
-    pthread_t closer; /* the last thread that called simba_close */
+    pthread_t closer;                       /* the last thread that called simba_close */
     bool store_closing, store_closed, over; /* over: the loop takes nothing more */
 
     _Atomic uint32_t ended; /* the loop has ended; futex */

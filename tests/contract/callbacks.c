@@ -85,7 +85,7 @@ static void running_after_loss(void)
     probe_start(&p, s, mutex, &o);
     AWAIT(probe_leads(&p));
     store_evict(mutex, true);
-    AWAIT(atomic_load(&p.acquired) == 2);
+    AWAIT(atomic_load(&p.acquired) >= 2);
     client_close(s);
 }
 

@@ -170,7 +170,7 @@ static void executor_refuses_close(void)
     atomic_store(&pool.refuses, false);
     if (code != 0)
         client_close(s);
-    CHECK(atomic_load(&p.released) == 1);
+    CHECK(probe_is_idle(&p));
     CHECK(atomic_load(&p.closed) == 1);
     pool_end(&pool);
 }

@@ -11,8 +11,7 @@ static int64_t deadline(const struct probe *p)
     return simba_now() + simba_contender_remaining(p->c);
 }
 
-/* Time is the subject: with a lease of three seconds the store may fail for about two. A machine
- * that makes one second longer than 1.5 proves nothing, and the test ends early. */
+/* Time is the subject: with a lease of three seconds the store may fail for about two. */
 static void blip(enum fault fault)
 {
     simba *one = client_open(), *two = client_open();
@@ -23,21 +22,16 @@ static void blip(enum fault fault)
     AWAIT(probe_leads(&a));
     uint64_t token = atomic_load(&a.token);
     probe_start(&b, two, mutex, &o);
-    bool is_calm = true;
-    for (int round = 0; round < 3 && is_calm; round++) {
-        int64_t began = simba_now();
+    for (int round = 0; round < 3; round++) {
         store_set(fault);
         nap(1000);
         int64_t before = deadline(&a);
         store_set(HEALTHY);
-        is_calm = simba_now() - began < 1500;
-        if (!is_calm)
-            break;
-        AWAIT(deadline(&a) > before + 500); /* renewed again */
-        CHECK(simba_contender_owns(a.c, token));
-        CHECK(atomic_load(&a.released) == 0);
+        AWAIT(deadline(&a) > before + 500 || !simba_contender_owns(a.c, token)); /* renewed */
+        CHECK_CALM(simba_contender_owns(a.c, token));
+        CHECK_CALM(atomic_load(&a.released) == 0);
     }
-    CHECK(!is_calm || atomic_load(&b.acquired) == 0);
+    CHECK_CALM(atomic_load(&b.acquired) == 0);
     client_close(one);
     client_close(two);
 }
@@ -80,10 +74,10 @@ static void waiter_through_fail(void)
     CHECK_OK(simba_contender_wait(b.c, SIMBA_RUNNING, PATIENCE_MS));
     store_set(FAIL);
     CHECK_OK(simba_contender_stop(a.c));
-    AWAIT(atomic_load(&a.released) == 1);
+    AWAIT(atomic_load(&a.acquired) == atomic_load(&a.released));
     store_set(HEALTHY);
     AWAIT(probe_leads(&b));
-    CHECK(atomic_load(&b.first_began_at) > atomic_load(&a.ended_at));
+    CHECK_CALM(atomic_load(&b.first_began_at) > atomic_load(&a.ended_at));
     client_close(one);
     client_close(two);
 }
@@ -151,7 +145,7 @@ static void lose_the_release(const char *id)
     AWAIT(probe_leads(&a));
     store_set(LOSE_ANSWER);
     CHECK_OK(simba_contender_stop(a.c));
-    AWAIT(atomic_load(&a.released) == 1);
+    AWAIT(atomic_load(&a.acquired) == atomic_load(&a.released));
     nap(50); /* the release is applied, its answer is not coming */
     store_set(HEALTHY);
     probe_start(&b, two, mutex, &o);
@@ -159,8 +153,8 @@ static void lose_the_release(const char *id)
     uint64_t token = atomic_load(&b.token);
     CHECK_OK(simba_contender_wait(a.c, SIMBA_INITIAL, PATIENCE_MS));
     for (int64_t end = simba_now() + 1000; simba_now() < end; nap(10))
-        CHECK(simba_contender_owns(b.c, token));
-    CHECK(atomic_load(&b.released) == 0);
+        CHECK_CALM(simba_contender_owns(b.c, token));
+    CHECK_CALM(atomic_load(&b.released) == 0);
     client_close(one);
     client_close(two);
 }
@@ -251,7 +245,7 @@ static void evict_graceful(void)
 static void note_eviction(struct probe *p)
 {
     if (atomic_load(&p->released) == 1)
-        CHECK(atomic_load(&p->reason) == SIMBA_EVICTED);
+        CHECK_CALM(atomic_load(&p->reason) == SIMBA_EVICTED);
 }
 
 /* Alone on the mutex it comes back by itself, with another token; the reason was EVICTED. */
@@ -265,7 +259,7 @@ static void evict(bool forced)
     AWAIT(probe_leads(&p));
     uint64_t token = atomic_load(&p.token);
     store_evict(mutex, forced);
-    AWAIT(atomic_load(&p.acquired) == 2);
+    AWAIT(atomic_load(&p.acquired) >= 2);
     CHECK(atomic_load(&p.token) > token);
     AWAIT(probe_leads(&p));
     client_close(s);

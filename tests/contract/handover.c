@@ -51,14 +51,14 @@ static void drain_keeps_lease(void)
     probe_start(&b, two, mutex, &o);
     CHECK_OK(simba_contender_stop(a.c));
     for (int64_t end = simba_now() + 2 * (o.ttl_ms + o.transition_ms); simba_now() < end; nap(20)) {
-        CHECK(atomic_load(&b.acquired) == 0);
+        CHECK_CALM(atomic_load(&b.acquired) == 0);
         CHECK(simba_contender_status(a.c) == SIMBA_STOPPING);
     }
     atomic_store(&a.gate, true);
     AWAIT(probe_leads(&b));
-    CHECK(probe_is_idle(&a));
-    CHECK(atomic_load(&b.first_began_at) > atomic_load(&a.ended_at));
-    CHECK(atomic_load(&a.reason) == SIMBA_RELEASED);
+    CHECK_CALM(probe_is_idle(&a));
+    CHECK_CALM(atomic_load(&b.first_began_at) > atomic_load(&a.ended_at));
+    CHECK_CALM(atomic_load(&a.reason) == SIMBA_RELEASED);
     client_close(one);
     client_close(two);
 }
@@ -115,7 +115,7 @@ static void hanging_callback(void)
     CHECK(atomic_load(&b.token) > atomic_load(&a.token));
     uint64_t before = atomic_load(&b.token);
     atomic_store(&a.gate, true);
-    AWAIT(atomic_load(&a.released) == 1);
+    AWAIT(atomic_load(&a.released) >= 1);
     CHECK(atomic_load(&a.reason) != SIMBA_RELEASED);
     probe_stop(&b);
     AWAIT(atomic_load(&a.acquired) >= 2);
