@@ -19,7 +19,6 @@
 
 #define JOBS_MAX 64
 #define OUTPUT_MAX 16384 /* bytes of a failed test's output that are shown */
-#define ATTEMPTS_MAX 5   /* of a test in which the machine stood still */
 
 static const struct test *const tables[] = {
     seeds_tests, token_tests, callback_tests,  handover_tests, executor_tests, status_tests,
@@ -36,7 +35,7 @@ struct settings {
 struct job {
     const struct test *test;
     pid_t pid; /* 0: the place is free */
-    int number, attempts;
+    int number;
     int64_t began;
     bool killed;
     FILE *output;
@@ -135,15 +134,13 @@ static _Noreturn void child(const struct settings *s, const struct job *j, pid_t
     dup2(fileno(j->output), STDOUT_FILENO);
     dup2(fileno(j->output), STDERR_FILENO);
     suite_set(s->url, s->is_long);
-    suite_watch_machine();
     j->test->run();
     exit(0);
 }
 
-static void launch(const struct settings *s, struct job *j, const struct test *t, int n,
-                   int attempts)
+static void launch(const struct settings *s, struct job *j, const struct test *t, int n)
 {
-    *j = (struct job){.test = t, .number = n, .attempts = attempts + 1};
+    *j = (struct job){.test = t, .number = n};
     j->began = simba_now();
     j->output = tmpfile();
     if (j->output == NULL) {
@@ -177,11 +174,6 @@ static void show_output(FILE *output)
 
 static void finish(const struct settings *s, struct job *j, int status, struct tally *sum)
 {
-    if (WIFEXITED(status) && WEXITSTATUS(status) == EXIT_NOISY && j->attempts < ATTEMPTS_MAX) {
-        fclose(j->output);
-        launch(s, j, j->test, j->number, j->attempts);
-        return;
-    }
     double seconds = (double)(simba_now() - j->began) / 1000;
     bool ok = WIFEXITED(status) && WEXITSTATUS(status) == 0;
     printf("%s %3d %s (%.2f s)", ok ? "ok  " : "FAIL", j->number, j->test->name, seconds);
@@ -246,7 +238,7 @@ static void run_all(const struct settings *s, struct tally *sum)
                     continue;
                 }
                 struct job *place = collect(s, jobs, sum, false);
-                launch(s, place, t, sum->number, 0);
+                launch(s, place, t, sum->number);
             }
         }
     }

@@ -26,29 +26,6 @@ bool suite_is_long(void)
     return the_length;
 }
 
-/* ---- the machine --------------------------------------------------------------------------- */
-
-static _Atomic int64_t worst_stall;
-
-/* A nap that lasts much longer than it should is time that nobody in this process could use. */
-static void *watch_machine(void *arg)
-{
-    (void)arg;
-    for (int64_t last = simba_now();;) {
-        nap(20);
-        int64_t now = simba_now();
-        if (now - last > atomic_load(&worst_stall))
-            atomic_store(&worst_stall, now - last);
-        last = now;
-    }
-    return NULL;
-}
-
-void suite_watch_machine(void)
-{
-    CHECK(pthread_detach(spawn(watch_machine, NULL)) == 0);
-}
-
 /* ---- checks -------------------------------------------------------------------------------- */
 
 static const char *base(const char *file)
@@ -62,17 +39,6 @@ _Noreturn void suite_fail(const char *file, int line, const char *what)
 {
     dprintf(STDERR_FILENO, "%s:%d: not true: %s\n", base(file), line, what);
     _exit(1);
-}
-
-_Noreturn void suite_fail_calm(const char *file, int line, const char *what)
-{
-    nap(500); /* the watching thread may have woken after us */
-    int64_t stall = atomic_load(&worst_stall);
-    if (stall < STALL_MS)
-        suite_fail(file, line, what);
-    dprintf(STDERR_FILENO, "%s:%d: not true: %s; but the machine stood still for %lld ms\n",
-            base(file), line, what, (long long)stall);
-    _exit(EXIT_NOISY);
 }
 
 void suite_check_code(const char *file, int line, const char *call, int got, int want)
@@ -137,6 +103,11 @@ struct simba_handle_options lease_long(void)
 struct simba_handle_options lease_short(void)
 {
     return lease(2000, 1000);
+}
+
+struct simba_handle_options lease_steady(void)
+{
+    return lease(2000, 6000);
 }
 
 struct simba_handle_options lease_tiny(void)

@@ -17,8 +17,6 @@
 #include <stdint.h>
 
 #define PATIENCE_MS 20000 /* below the watchdog, so that the line that waited is named */
-#define STALL_MS 300      /* longer without running is a machine that stood still */
-#define EXIT_NOISY 75     /* of a test that proves nothing because of that */
 
 enum needs {
     ANY_STORE,
@@ -42,7 +40,6 @@ extern const struct test seeds_tests[], token_tests[], callback_tests[], handove
 const char *suite_url(void);
 bool suite_is_long(void);
 void suite_set(const char *url, bool is_long);
-void suite_watch_machine(void); /* from here on, in a thread of its own */
 
 /* ---- checks -------------------------------------------------------------------------------- */
 
@@ -56,10 +53,6 @@ void suite_watch_machine(void); /* from here on, in a thread of its own */
 #define CHECK_REFUSED(call, want, part) \
     suite_check_refused(__FILE__, __LINE__, #call, (call), (want), (part))
 
-/* For what only a machine that lets us run can promise: that a short lease is not lost. If this
- * process has stood still meanwhile, a failure proves nothing and the runner starts the test again. */
-#define CHECK_CALM(cond) ((cond) ? (void)0 : suite_fail_calm(__FILE__, __LINE__, #cond))
-
 #define AWAIT(cond)                                                \
     do {                                                           \
         int64_t await_until_ = simba_now() + PATIENCE_MS;          \
@@ -71,7 +64,6 @@ void suite_watch_machine(void); /* from here on, in a thread of its own */
     } while (0)
 
 _Noreturn void suite_fail(const char *file, int line, const char *what);
-_Noreturn void suite_fail_calm(const char *file, int line, const char *what);
 void suite_check_code(const char *file, int line, const char *call, int got, int want);
 void suite_check_refused(const char *file, int line, const char *call, int got, int want,
                          const char *part);
@@ -89,8 +81,11 @@ struct simba_handle_options lease(int64_t ttl_ms, int64_t transition_ms);
 /* A minute: whatever passes to another within the watchdog's limit was handed over, not expired. */
 struct simba_handle_options lease_long(void);
 
-/* Three seconds: too long to be lost on a busy machine, short enough to wait for its end. */
+/* Three seconds: short enough to wait for its end, so not for tests in which it must not be lost. */
 struct simba_handle_options lease_short(void);
+
+/* A short ttl, so that renewals are many, in a lease that outlives the stalls of a busy machine. */
+struct simba_handle_options lease_steady(void);
 
 /* 600 ms: for tests in which it may be lost at any moment. */
 struct simba_handle_options lease_tiny(void);
