@@ -103,10 +103,9 @@ void lease_abandon(struct lease *l)
 void lease_settled(struct lease *l, int64_t now)
 {
     assert(lease_is_over(l));
-    /* Also an expired tenure is given back: a renewal whose reply was lost may have kept it alive
-     * in the store. Of an evicted one nothing is left there. */
-    if (l->state == LEASE_HOLDING || l->reason != SIMBA_EVICTED)
-        owe(l, l->token);
+    /* Also a lost tenure is given back: of an expired one a renewal may have kept the store's side
+     * alive, and one that was evicted without force stays there to the end of its lease. */
+    owe(l, l->token);
     if (l->state == LEASE_HOLDING)
         enter(l, LEASE_RETURNING, now);
     else

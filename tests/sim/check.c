@@ -23,8 +23,8 @@ void check_published(struct world *w, struct node *n, uint64_t token, int64_t de
         n->began_at = w->now;
         w->tally->tenures++;
         if (token <= w->greatest[n->mutex] && !n->forced)
-            world_fail(w, "C2: %u owns with token %" PRIu64 ", there was %" PRIu64 " before",
-                       n->index, token, w->greatest[n->mutex]);
+            world_fail(w, "C2: %c owns with token %" PRIu64 ", there was %" PRIu64 " before",
+                       NAME(n), token, w->greatest[n->mutex]);
         if (token > w->greatest[n->mutex])
             w->greatest[n->mutex] = token;
     }
@@ -32,7 +32,7 @@ void check_published(struct world *w, struct node *n, uint64_t token, int64_t de
         return;
     for (struct node *other = w->node; other < &w->node[w->nodes]; other++) {
         if (is_rival(w, n, other) && node_owns(w, other))
-            world_fail(w, "C1: %u and %u both own mutex %u", n->index, other->index, n->mutex);
+            world_fail(w, "C1: %c and %c both own mutex %u", NAME(n), NAME(other), n->mutex);
     }
 }
 
@@ -41,7 +41,7 @@ void check_sent(struct world *w, struct node *n, const struct lease_request *req
 {
     bool callback = n->running && n->call != CALL_CLOSED;
     if (request->op == SIMBA_RELEASE && (callback || n->user_holds))
-        world_fail(w, "C4: %u releases while its user code runs", n->index);
+        world_fail(w, "C4: %c releases while its user code runs", NAME(n));
 }
 
 /* C4: a tenure that ended against the owner's will was over, for its user too, before the store
@@ -53,8 +53,8 @@ void check_granted(struct world *w, const struct event *e)
         if (!is_rival(w, n, other) || other->stopped_until >= w->now || other->lag_until >= w->now)
             continue;
         if (other->machine.lease.state == LEASE_HOLDING)
-            world_fail(w, "C4: the store gives mutex %u to %u, but %u was not told of its end",
-                       n->mutex, n->index, other->index);
+            world_fail(w, "C4: the store gives mutex %u to %c, but %c was not told of its end",
+                       n->mutex, NAME(n), NAME(other));
     }
 }
 
@@ -62,13 +62,13 @@ void check_granted(struct world *w, const struct event *e)
 void check_call_begins(struct world *w, struct node *n, enum handle_call call)
 {
     if (n->running)
-        world_fail(w, "C3: two callbacks of %u at once", n->index);
+        world_fail(w, "C3: two callbacks of %c at once", NAME(n));
     if (n->kind == HANDLE_CONTENDER && call == CALL_ACQUIRED && n->last_call == CALL_ACQUIRED)
-        world_fail(w, "C3: %u is told twice that it acquired", n->index);
+        world_fail(w, "C3: %c is told twice that it acquired", NAME(n));
     if (n->kind == HANDLE_CONTENDER && call == CALL_RELEASED && n->last_call != CALL_ACQUIRED)
-        world_fail(w, "C3: %u is told of a release without an acquisition", n->index);
+        world_fail(w, "C3: %c is told of a release without an acquisition", NAME(n));
     if (call != CALL_CLOSED && node_owns(w, n) != (call == CALL_ACQUIRED))
-        world_fail(w, "C4: is_owner of %u is %s when it is told of its %s", n->index,
+        world_fail(w, "C4: is_owner of %c is %s when it is told of its %s", NAME(n),
                    call == CALL_ACQUIRED ? "false" : "true",
                    call == CALL_ACQUIRED ? "acquisition" : "release");
     n->last_call = call;
@@ -79,7 +79,7 @@ void check_call_begins(struct world *w, struct node *n, enum handle_call call)
         const struct lease *l = &other->machine.lease;
         if (is_rival(w, n, other) && (other->running || other->user_holds) &&
             l->state == LEASE_HOLDING && world_local(w, other) < l->hold_until)
-            world_fail(w, "C4: %u begins while %u still works", n->index, other->index);
+            world_fail(w, "C4: %c begins while %c still works", NAME(n), NAME(other));
     }
 }
 
@@ -92,7 +92,7 @@ void check_lost(struct world *w, struct node *n)
     int64_t since = n->trouble_until > n->began_at ? n->trouble_until : n->began_at;
     if (n->machine.lease.reason == SIMBA_EXPIRED && !n->forced &&
         w->now - since > needed + needed / 20 + 2 * MS)
-        world_fail(w, "C6: %u lost its tenure, undisturbed for %lld ms", n->index,
+        world_fail(w, "C6: %c lost its tenure, undisturbed for %lld ms", NAME(n),
                    (long long)((w->now - since) / MS));
 }
 
@@ -102,17 +102,17 @@ void check_machine(struct world *w, struct node *n)
     const struct handle *h = &n->machine;
     bool user = h->call != CALL_NONE || h->led || h->held;
     if (handle_next_wake(h) == NEVER && !handle_is_idle(h) && !user)
-        world_fail(w, "%u sleeps for ever in state %s", n->index,
+        world_fail(w, "%c sleeps for ever in state %s", NAME(n),
                    lease_state_name((enum lease_state)h->lease.state));
     if (h->lease.state == LEASE_HOLDING && handle_next_wake(h) > h->lease.hold_until)
-        world_fail(w, "C5: %u would sleep beyond its deadline", n->index);
+        world_fail(w, "C5: %c would sleep beyond its deadline", NAME(n));
 }
 
 /* C5: a "yes" was true at the instant of its clock. */
 void check_read(struct world *w, struct node *n, bool yes)
 {
     if (yes && !n->read_truth && !n->forced)
-        world_fail(w, "C5: is_owner of %u said yes, but it did not own then", n->index);
+        world_fail(w, "C5: is_owner of %c said yes, but it did not own then", NAME(n));
 }
 
 static bool wants(const struct node *n)
@@ -145,5 +145,5 @@ void check_live(struct world *w, unsigned mutex, int64_t since)
             wanting = n;
     }
     if (wanting != NULL)
-        world_fail(w, "C7: nobody owns mutex %u, though %u wants it", mutex, wanting->index);
+        world_fail(w, "C7: nobody owns mutex %u, though %c wants it", mutex, NAME(wanting));
 }

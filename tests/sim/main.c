@@ -12,7 +12,6 @@
 #include <string.h>
 #include <time.h>
 
-#include "core/planted.h"
 #include "world.h"
 
 #define TRACE_LINES 60
@@ -25,19 +24,22 @@ struct settings {
     bool trace, quiet;
 };
 
-static char last_lines[TRACE_LINES][160];
+static char last_lines[TRACE_LINES][200];
 static size_t lines;
 
-static void keep_line(void *data, const char *line)
+#define LINE_FORMAT "[%12.6f] %s"
+
+static void keep_line(void *data, int64_t now, const char *text)
 {
     (void)data;
-    snprintf(last_lines[lines++ % TRACE_LINES], sizeof last_lines[0], "%s", line);
+    snprintf(last_lines[lines++ % TRACE_LINES], sizeof last_lines[0], LINE_FORMAT,
+             (double)now / 1e9, text);
 }
 
-static void print_line(void *data, const char *line)
+static void print_line(void *data, int64_t now, const char *text)
 {
     (void)data;
-    puts(line);
+    printf(LINE_FORMAT "\n", (double)now / 1e9, text);
 }
 
 static unsigned clients_of(const struct settings *s, uint64_t seed)
@@ -47,7 +49,7 @@ static unsigned clients_of(const struct settings *s, uint64_t seed)
 }
 
 static bool run_world(const struct settings *s, uint64_t seed, struct tally *tally, uint64_t *hash,
-                      void (*trace)(void *, const char *), char *failure, size_t size)
+                      void (*trace)(void *, int64_t, const char *), char *failure, size_t size)
 {
     struct world *w = world_make(seed, clients_of(s, seed), s->events, tally);
     w->tracing = trace != NULL;
@@ -79,6 +81,7 @@ static bool is_impossible(enum fault f, enum column c)
     switch (f) {
     case FAULT_LOSE_REQUEST:
     case FAULT_FAIL:
+    case FAULT_DELAY_REQUEST:
     case FAULT_DUPLICATE: /* strike when a request is sent; these two send none */
         return c == COLUMN_IDLE || c == COLUMN_ENDED;
     case FAULT_LATE_CALLBACK: /* on_acquired in HOLDING, on_released in DRAINING and ENDED, on_closed
@@ -143,35 +146,6 @@ static int usage(void)
           stderr);
     return 64;
 }
-
-#ifdef SIMBA_PLANTED
-enum planted planted_bug;
-
-static bool plant(const char *name)
-{
-#define PLANTED_X(bug, text) {#bug, text},
-    static const struct {
-        const char *name, *text;
-    } bugs[] = {PLANTED_BUGS(PLANTED_X)};
-#undef PLANTED_X
-    bool list = strcmp(name, "list") == 0;
-    for (size_t i = 0; i < sizeof bugs / sizeof *bugs; i++) {
-        if (list)
-            printf("%-22s %s\n", bugs[i].name, bugs[i].text);
-        else if (strcmp(bugs[i].name, name) == 0)
-            planted_bug = (enum planted)(i + 1);
-    }
-    if (list)
-        exit(0);
-    return planted_bug != PLANTED_NONE;
-}
-#else
-static bool plant(const char *name)
-{
-    fprintf(stderr, "this build has no planted bugs, so not %s either: see make mutants\n", name);
-    return false;
-}
-#endif
 
 static int parse(int argc, char **argv, struct settings *s)
 {

@@ -2,20 +2,18 @@
  * some faults absent and some frequent, because a world with all of them at once is mostly dead. */
 #include "world.h"
 
-#define FAULT_X(name, text) text,
-const char *const fault_text[FAULT_COUNT] = {FAULTS(FAULT_X)};
-#undef FAULT_X
-
 void mix_draw(struct world *w)
 {
     struct mix *m = &w->mix;
     static const int64_t ttls[] = {10000, 10000, 2000, 1000, 300, 50, 400000};
     static const int64_t transitions[] = {6000, 6000, 1000, 0, 200, 30, 100000};
+    static const char *const ids[] = {"primary", "primary", "backup"};
     size_t timing = (size_t)world_between(w, 0, 7);
     m->ttl_ms = ttls[timing];
     m->transition_ms = transitions[timing];
     m->renew_ms = world_chance(w, 2000) ? m->ttl_ms / 4 : -1;
     m->latency_ms = world_chance(w, 7000) || m->ttl_ms > 10000 ? 1 : m->ttl_ms / 40 + 1;
+    m->quickest = 10000;
     m->sessions = world_chance(w, 3000);
     m->chosen_ids = world_chance(w, 5000) ? (unsigned)world_between(w, 0, 10001) : 0;
     for (int i = 0; i < FAULT_COUNT; i++) {
@@ -36,9 +34,10 @@ void mix_draw(struct world *w)
         /* Often at the very bound of what the contract allows: the store 1 % faster than we. */
         n->rate_ppm = world_chance(w, 5000) ? -10000 : world_between(w, -10000, 20000);
         n->skew = world_between(w, 0, 1000000 * MS);
+        n->drain = world_chance(w, 5000) ? w->period.lease / 2 : 30000 * MS;
         n->kind = world_chance(w, 3000) ? HANDLE_LOCKER : HANDLE_CONTENDER;
         n->mutex = world_chance(w, 8000) ? 0 : 1;
-        n->unique = !world_chance(w, m->chosen_ids);
+        n->chosen = world_chance(w, m->chosen_ids) ? ids[i % 3] : NULL;
     }
 }
 

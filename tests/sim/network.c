@@ -4,8 +4,6 @@
 
 #include "world.h"
 
-static const char *const op_text[] = {"CONTEND", "RENEW", "RELEASE", "READ", "LEAVE"};
-
 static int64_t slowest(const struct world *w)
 {
     return w->mix.latency_ms * MS + 20000;
@@ -13,7 +11,7 @@ static int64_t slowest(const struct world *w)
 
 static int64_t latency(struct world *w)
 {
-    return world_between(w, 10000, slowest(w));
+    return world_between(w, w->mix.quickest, slowest(w));
 }
 
 static void trouble(struct node *n, int64_t until)
@@ -41,8 +39,11 @@ void network_send(struct world *w, struct node *n, const struct lease_request *r
     m.joined = n->joined;
     if (request->op == SIMBA_RELEASE || request->op == SIMBA_LEAVE)
         n->joined = 0;
-    world_trace(w, "%u > %s %llu", n->index, op_text[request->op],
-                (unsigned long long)request->token);
+    if (w->tracing && request->token != 0)
+        world_trace(w, "%c > %s %llu", NAME(n), name_of_op(request->op),
+                    (unsigned long long)request->token);
+    else if (w->tracing)
+        world_trace(w, "%c > %s", NAME(n), name_of_op(request->op));
 
     if (world_fault(w, FAULT_FAIL, n)) {
         trouble(n, w->now);
@@ -55,15 +56,16 @@ void network_send(struct world *w, struct node *n, const struct lease_request *r
         fail_later(w, n, &m);
         return;
     }
-    int64_t at = w->now + latency(w);
-    if (world_fault(w, FAULT_DELAY, n))
-        at += world_between(w, 0, 2 * w->period.lease);
+    int64_t most = 2 * w->period.lease;
+    int64_t at = w->now + latency(w) + world_fault_for(w, FAULT_DELAY_REQUEST, n, most);
     if (w->store.sessions) { /* one connection: in order, once */
         if (at <= n->last_arrival)
             at = n->last_arrival + 1;
         n->last_arrival = at;
-    } else if (world_fault(w, FAULT_DUPLICATE, n)) {
-        world_post(w, at + world_between(w, 0, 2 * w->period.lease), EVENT_ARRIVE, n, &m);
+    } else {
+        int64_t later = world_fault_for(w, FAULT_DUPLICATE, n, most);
+        if (later > 0)
+            world_post(w, at + later, EVENT_ARRIVE, n, &m);
     }
     if (at > w->now + slowest(w))
         trouble(n, at);
@@ -81,14 +83,14 @@ void network_reply(struct world *w, const struct event *e)
         fail_later(w, n, &m);
         return;
     }
-    int64_t at = w->now + latency(w);
-    if (world_fault(w, FAULT_DELAY, n))
-        at += world_between(w, 0, 2 * w->period.lease);
+    int64_t most = 2 * w->period.lease;
+    int64_t at = w->now + latency(w) + world_fault_for(w, FAULT_DELAY_REPLY, n, most);
     if (at > w->now + slowest(w))
         trouble(n, at);
     world_post(w, at, EVENT_REPLY, n, &m);
-    if (world_fault(w, FAULT_REPEAT_REPLY, n))
-        world_post(w, at + world_between(w, 0, 2 * w->period.lease), EVENT_REPLY, n, &m);
+    int64_t later = world_fault_for(w, FAULT_REPEAT_REPLY, n, most);
+    if (later > 0)
+        world_post(w, at + later, EVENT_REPLY, n, &m);
 }
 
 void network_hint(struct world *w, unsigned mutex)
@@ -97,9 +99,7 @@ void network_hint(struct world *w, unsigned mutex)
         struct node *n = &w->node[i];
         if (n->mutex != mutex || !n->alive || world_fault(w, FAULT_LOSE_HINT, n))
             continue;
-        int64_t at = w->now + latency(w);
-        if (world_fault(w, FAULT_LATE_HINT, n))
-            at += world_between(w, 0, 2 * w->period.lease);
-        world_post(w, at, EVENT_HINT, n, NULL);
+        int64_t late = world_fault_for(w, FAULT_LATE_HINT, n, 2 * w->period.lease);
+        world_post(w, w->now + latency(w) + late, EVENT_HINT, n, NULL);
     }
 }

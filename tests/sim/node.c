@@ -6,6 +6,8 @@
 #include "core/planted.h"
 #include "world.h"
 
+#define LOWEST (-UINT64_C(0x9e3779b97f4a7c15)) /* the state of core/random.h whose next draw is 0 */
+
 bool node_owns(const struct world *w, const struct node *n)
 {
     struct view_reading r;
@@ -27,28 +29,39 @@ static void submit(struct world *w, struct node *n, const struct handle_update *
 {
     n->call = up->call;
     n->running = false;
+    n->reason = up->reason;
     n->call_token = n->machine.lease.token;
-    int64_t delay = world_between(w, 0, 2 * MS);
-    if (world_fault(w, FAULT_LATE_CALLBACK, n))
-        delay = world_between(w, 0, 2 * w->period.lease);
+    int64_t delay = world_between(w, 0, 2 * MS) +
+                    world_fault_for(w, FAULT_LATE_CALLBACK, n, 2 * w->period.lease);
     world_post(w, w->now + delay, EVENT_DISPATCH, n, NULL);
+}
+
+static void trace_news(struct world *w, const struct node *n, const struct handle_update *up)
+{
+    const struct lease *l = &n->machine.lease;
+    if (up->news == LEASE_BEGAN)
+        world_trace(w, "%c   owns with token %llu", NAME(n), (unsigned long long)l->token);
+    if (up->news == LEASE_LOST)
+        world_trace(w, "%c   lost it: %s", NAME(n), name_of_reason((enum simba_reason)l->reason));
+    if (up->news == LEASE_FAILED && up->failure == SIMBA_ETIMEOUT)
+        world_trace(w, "%c   waits no longer for an answer", NAME(n));
 }
 
 void node_step(struct world *w, struct node *n, struct handle_event event)
 {
     struct handle_update up;
     event.now = world_local(w, n);
+    if (w->scripted)
+        n->machine.lease.random = LOWEST;
     handle_step(&n->machine, &event, &up);
 
     int64_t deadline = lease_deadline(&n->machine.lease);
     view_publish(&n->view, deadline, n->machine.lease.token);
-    if (up.news == LEASE_BEGAN && w->tracing)
-        world_trace(w, "%u   owns with token %llu", n->index,
-                    (unsigned long long)n->machine.lease.token);
+    if (w->tracing)
+        trace_news(w, n, &up);
     if (up.news == LEASE_LOST) {
         w->tally->losses++;
         check_lost(w, n);
-        world_trace(w, "%u   lost", n->index);
     }
     check_published(w, n, n->machine.lease.token, deadline);
     if (up.send) {
@@ -67,14 +80,12 @@ void node_step(struct world *w, struct node *n, struct handle_event event)
 /* A new process, or a new handle in it. */
 static void make_machine(struct world *w, struct node *n)
 {
-    static const char *const chosen[] = {"primary", "primary", "backup"};
-    if (n->unique)
-        snprintf(n->id, sizeof n->id, "%u.%u", n->index, n->life);
+    if (n->chosen != NULL)
+        snprintf(n->id, sizeof n->id, "%s", n->chosen);
     else
-        snprintf(n->id, sizeof n->id, "%s", chosen[n->index % 3]);
-    handle_init(&n->machine, (enum handle_kind)n->kind,
-                world_chance(w, 5000) ? w->period.lease / 2 : 30000 * MS, &w->period, n->id,
-                n->unique, w->store.sessions, random_next(&w->random));
+        snprintf(n->id, sizeof n->id, "%c%u", NAME(n), n->life + 1);
+    handle_init(&n->machine, (enum handle_kind)n->kind, n->drain, &w->period, n->id,
+                n->chosen == NULL, w->store.sessions, random_next(&w->random));
     view_publish(&n->view, 0, 0);
     n->tick_at = NEVER;
     n->call = CALL_NONE;
@@ -92,9 +103,9 @@ void node_boot(struct world *w, struct node *n)
     n->frozen = false;
     n->stopped_until = n->lag_until = 0;
     make_machine(w, n);
-    world_trace(w, "%u   starts as %s, a %s of mutex %u", n->index, n->id,
+    world_trace(w, "%c   is up as %s, a %s of mutex %u", NAME(n), n->id,
                 n->kind == HANDLE_LOCKER ? "locker" : "contender", n->mutex);
-    world_post(w, w->now + world_between(w, 0, 50 * MS), EVENT_USER, n, NULL);
+    user_soon(w, n, 50 * MS);
 }
 
 /* The handle was destroyed; its process makes another. */
@@ -102,23 +113,24 @@ static void make_another(struct world *w, struct node *n)
 {
     n->life++;
     make_machine(w, n);
-    world_post(w, w->now + world_between(w, 0, 50 * MS), EVENT_USER, n, NULL);
+    user_soon(w, n, 50 * MS);
 }
 
 void node_crash(struct world *w, struct node *n)
 {
-    world_trace(w, "%u   is dead", n->index);
+    world_trace(w, "%c   is dead", NAME(n));
     n->alive = false;
     n->life++;
     n->published = 0;
-    world_post(w, w->now + world_between(w, 0, 2 * w->period.lease), EVENT_REBOOT, n, NULL);
+    if (!w->scripted)
+        world_post(w, w->now + world_between(w, 0, 2 * w->period.lease), EVENT_REBOOT, n, NULL);
 }
 
 void node_stop_process(struct world *w, struct node *n, int64_t how_long, bool frozen)
 {
     if (w->now + how_long <= n->stopped_until)
         return; /* it is already, for longer */
-    world_trace(w, "%u   is stopped for %lld ms", n->index, (long long)(how_long / MS));
+    world_trace(w, "%c   sleeps for %lld ms", NAME(n), (long long)(how_long / MS));
     n->stopped_until = w->now + how_long;
     if (n->stopped_until > n->trouble_until)
         n->trouble_until = n->stopped_until;
@@ -146,10 +158,21 @@ void node_calm(struct world *w, struct node *n)
     }
 }
 
+void node_answer(struct world *w, struct node *n, bool yes)
+{
+    n->reading = false;
+    check_read(w, n, yes);
+    if (w->scripted && yes)
+        world_trace(w, "%c   is_owner: yes, token %llu", NAME(n),
+                    (unsigned long long)n->reader.token);
+    else if (w->scripted)
+        world_trace(w, "%c   is_owner: no", NAME(n));
+}
+
 static void read_owner(struct world *w, struct node *n, const struct event *e)
 {
-    int64_t delay = world_fault(w, FAULT_PREEMPT, n) ? world_between(w, 0, 2 * w->period.lease)
-                                                     : world_between(w, 0, 1000);
+    int64_t delay =
+        world_between(w, 0, 1000) + world_fault_for(w, FAULT_PREEMPT, n, 2 * w->period.lease);
     if (e->kind == EVENT_READ_CLOCK && PLANTED(CLOCK_FIRST)) {
         view_begin(&n->view, &n->reader); /* only now, long after the clock */
         world_post(w, w->now, EVENT_READ_END, n, NULL);
@@ -160,8 +183,7 @@ static void read_owner(struct world *w, struct node *n, const struct event *e)
     } else if (!view_end(&n->view, &n->reader) && view_begin(&n->view, &n->reader)) {
         world_post(w, w->now + delay, EVENT_READ_CLOCK, n, NULL);
     } else {
-        n->reading = false;
-        check_read(w, n, n->reader.deadline != 0 && n->read_clock < n->reader.deadline);
+        node_answer(w, n, n->reader.deadline != 0 && n->read_clock < n->reader.deadline);
     }
 }
 
@@ -175,6 +197,8 @@ static void take_reply(struct world *w, struct node *n, const struct message *m)
         .token = m->token,
         .left = m->left,
     };
+    if (w->tracing)
+        trace_reply(w, n, m);
     node_step(w, n, (struct handle_event){.kind = HANDLE_REPLY, .reply = &reply});
 }
 
@@ -215,6 +239,8 @@ void node_event(struct world *w, struct node *n, const struct event *e)
         take_reply(w, n, &e->message);
         break;
     case EVENT_HINT:
+        if (w->tracing && !handle_is_idle(&n->machine))
+            world_trace(w, "%c < a push", NAME(n));
         node_step(w, n, (struct handle_event){.kind = HANDLE_HINT});
         break;
     case EVENT_TICK:

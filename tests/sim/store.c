@@ -45,6 +45,7 @@ static void apply_lease(struct world *w, struct event *e)
         break;
     case SIMBA_RELEASE:
         if (ours) {
+            world_trace(w, "    the store frees %llu", (unsigned long long)r->token);
             r->owner[0] = '\0';
             held = false;
             network_hint(w, m->mutex);
@@ -69,6 +70,9 @@ static void apply_lease(struct world *w, struct event *e)
 static void remove_member(struct world *w, unsigned mutex, size_t i)
 {
     struct member *all = w->store.member[mutex];
+    if (w->tracing)
+        world_trace(w, "    the store removes node %llu of %s", (unsigned long long)all[i].token,
+                    all[i].id);
     memmove(&all[i], &all[i + 1], (w->store.members[mutex] - i - 1) * sizeof *all);
     w->store.members[mutex]--;
     network_hint(w, mutex);
@@ -76,6 +80,7 @@ static void remove_member(struct world *w, unsigned mutex, size_t i)
 
 static void end_session(struct world *w, unsigned node)
 {
+    world_trace(w, "    the store ends the session of %c", NAME(&w->node[node]));
     w->store.session[node].alive = false;
     for (unsigned m = 0; m < MUTEXES; m++) {
         for (size_t i = w->store.members[m]; i-- > 0;) {
@@ -135,6 +140,8 @@ static void join(struct world *w, struct event *e)
         member->joined = m->joined;
         memcpy(member->id, m->id, sizeof member->id);
         w->store.members[m->mutex]++;
+        world_trace(w, "    the store adds node %llu of %s", (unsigned long long)member->token,
+                    member->id);
     }
     const struct member *first = &w->store.member[m->mutex][0];
     if (first->node == e->node && first->life == e->life) /* also one that we thought lost */

@@ -3,50 +3,68 @@
 #include "core/planted.h"
 #include "world.h"
 
-static void begin_read(struct world *w, struct node *n)
+void user_soon(struct world *w, struct node *n, int64_t most)
+{
+    if (!w->scripted)
+        world_post(w, w->now + world_between(w, 0, most), EVENT_USER, n, NULL);
+}
+
+void user_ask(struct world *w, struct node *n)
 {
     if (n->reading)
         return;
     w->tally->reads++;
     n->read_clock = world_local(w, n);
     n->read_truth = node_owns(w, n);
-    if (!view_begin(&n->view, &n->reader) && !PLANTED(CLOCK_FIRST))
+    if (!view_begin(&n->view, &n->reader) && !PLANTED(CLOCK_FIRST)) {
+        node_answer(w, n, false);
         return;
+    }
     n->reading = true;
-    int64_t delay = world_fault(w, FAULT_PREEMPT, n) ? world_between(w, 0, 2 * w->period.lease)
-                                                     : world_between(w, 0, 1000);
+    int64_t delay =
+        world_between(w, 0, 1000) + world_fault_for(w, FAULT_PREEMPT, n, 2 * w->period.lease);
     world_post(w, w->now + delay, EVENT_READ_CLOCK, n, NULL);
 }
 
 static void act_contender(struct world *w, struct node *n)
 {
     if (n->machine.status == SIMBA_INITIAL) {
-        world_trace(w, "%u   start", n->index);
+        world_trace(w, "%c   start", NAME(n));
         node_step(w, n, (struct handle_event){.kind = HANDLE_START, .at = world_local(w, n)});
     } else if (n->machine.status != SIMBA_STOPPING && world_fault(w, FAULT_STOP, n)) {
         bool close = world_chance(w, 2000);
-        world_trace(w, "%u   %s", n->index, close ? "close" : "stop");
+        world_trace(w, "%c   %s", NAME(n), close ? "close" : "stop");
         node_step(w, n, (struct handle_event){.kind = close ? HANDLE_CLOSE : HANDLE_STOP});
     }
+}
+
+void user_acquire(struct world *w, struct node *n, int64_t until, bool once)
+{
+    n->user_waits = true;
+    node_step(w, n, (struct handle_event){.kind = HANDLE_ACQUIRE, .at = until, .once = once});
+}
+
+void user_release(struct world *w, struct node *n)
+{
+    n->user_holds = false;
+    n->user_leaves = true;
+    node_step(w, n, (struct handle_event){.kind = HANDLE_RELEASE});
 }
 
 static void act_locker(struct world *w, struct node *n)
 {
     if (n->user_holds) {
-        n->user_holds = false;
-        n->user_leaves = true;
-        world_trace(w, "%u   release", n->index);
-        node_step(w, n, (struct handle_event){.kind = HANDLE_RELEASE});
+        world_trace(w, "%c   release", NAME(n));
+        user_release(w, n);
     } else if (!n->user_waits && !n->user_leaves && !w->calm) {
-        n->user_waits = true;
-        struct handle_event e = {.kind = HANDLE_ACQUIRE, .at = NEVER};
-        e.once = world_chance(w, 2000);
-        if (!e.once && world_chance(w, 8000))
-            e.at = world_local(w, n) + world_between(w, 0, 2 * w->period.lease);
-        world_trace(w, "%u   acquire%s", n->index, e.once ? " (try)" : "");
-        node_step(w, n, e);
+        bool once = world_chance(w, 2000);
+        int64_t until = NEVER;
+        if (!once && world_chance(w, 8000))
+            until = world_local(w, n) + world_between(w, 0, 2 * w->period.lease);
+        world_trace(w, "%c   acquire%s", NAME(n), once ? " (try)" : "");
+        user_acquire(w, n, until, once);
     } else if ((n->user_waits || w->calm) && world_fault(w, FAULT_STOP, n)) {
-        world_trace(w, "%u   close", n->index);
+        world_trace(w, "%c   close", NAME(n));
         node_step(w, n, (struct handle_event){.kind = HANDLE_CLOSE});
     }
 }
@@ -54,19 +72,18 @@ static void act_locker(struct world *w, struct node *n)
 void user_act(struct world *w, struct node *n)
 {
     if (!n->machine.closing) {
-        begin_read(w, n);
+        user_ask(w, n);
         if (n->kind == HANDLE_LOCKER)
             act_locker(w, n);
         else
             act_contender(w, n);
     }
-    int64_t most = world_chance(w, 5000) ? 50 * MS : w->period.lease;
-    world_post(w, w->now + world_between(w, 0, most), EVENT_USER, n, NULL);
+    user_soon(w, n, world_chance(w, 5000) ? 50 * MS : w->period.lease);
 }
 
 void user_verdict(struct world *w, struct node *n, int code)
 {
-    world_trace(w, "%u   verdict %d", n->index, code);
+    world_trace(w, "%c   verdict %s", NAME(n), name_of_code(code));
     if (n->user_waits) {
         n->user_waits = false;
         if (code == 0) {
@@ -82,9 +99,8 @@ void user_verdict(struct world *w, struct node *n, int code)
 
 static int64_t duration(struct world *w, struct node *n)
 {
-    if (world_fault(w, FAULT_SLOW_CALLBACK, n))
-        return world_between(w, 0, w->period.lease);
-    return world_between(w, 0, 5 * MS);
+    return world_between(w, 0, 5 * MS) +
+           world_fault_for(w, FAULT_SLOW_CALLBACK, n, w->period.lease);
 }
 
 /* A callback may do anything with its own handle. */
@@ -94,9 +110,17 @@ static void reenter(struct world *w, struct node *n)
         return;
     if (n->machine.status == SIMBA_RUNNING || n->machine.status == SIMBA_STARTING) {
         bool close = world_chance(w, 3000);
-        world_trace(w, "%u   %s in a callback", n->index, close ? "close" : "stop");
+        world_trace(w, "%c   %s in a callback", NAME(n), close ? "close" : "stop");
         node_step(w, n, (struct handle_event){.kind = close ? HANDLE_CLOSE : HANDLE_STOP});
     }
+}
+
+static void trace_call(struct world *w, const struct node *n)
+{
+    if (n->call == CALL_RELEASED)
+        world_trace(w, "%c   on_released: %s", NAME(n), name_of_reason(n->reason));
+    else
+        world_trace(w, "%c   %s", NAME(n), name_of_call(n->call));
 }
 
 void user_dispatch(struct world *w, struct node *n)
@@ -107,8 +131,10 @@ void user_dispatch(struct world *w, struct node *n)
         world_post(w, w->now, EVENT_RETURN, n, NULL);
         return;
     }
+    trace_call(w, n);
     check_call_begins(w, n, n->call);
     n->running = true;
+    n->call_at = w->now;
     if (world_fault(w, FAULT_HANG_CALLBACK, n)) {
         n->hanging = true;
         int64_t most = world_chance(w, 5000) ? 4 * w->period.lease : 100000 * MS;
@@ -124,11 +150,10 @@ void user_return(struct world *w, struct node *n)
 {
     if (n->call == CALL_NONE || !(n->running || n->skipped))
         return; /* it was let go early when the faults ended */
-    world_trace(w, "%u   %s %s", n->index,
-                n->call == CALL_ACQUIRED   ? "on_acquired"
-                : n->call == CALL_RELEASED ? "on_released"
-                                           : "on_closed",
-                n->skipped ? "is skipped" : "has returned");
+    if (n->skipped)
+        world_trace(w, "%c   %s is skipped", NAME(n), name_of_call(n->call));
+    else if (w->now > n->call_at)
+        world_trace(w, "%c   %s returns", NAME(n), name_of_call(n->call));
     n->call = CALL_NONE;
     n->running = n->hanging = false;
     bool ran = !n->skipped;

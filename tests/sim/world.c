@@ -79,12 +79,12 @@ void world_post(struct world *w, int64_t at, enum event_kind kind, struct node *
 
 bool world_chance(struct world *w, unsigned per_10000)
 {
-    return per_10000 > 0 && random_next(&w->random) % 10000 < per_10000;
+    return per_10000 > 0 && !w->scripted && random_next(&w->random) % 10000 < per_10000;
 }
 
 int64_t world_between(struct world *w, int64_t low, int64_t high)
 {
-    return random_between(&w->random, low, high);
+    return w->scripted ? low : random_between(&w->random, low, high);
 }
 
 int64_t world_local(const struct world *w, const struct node *n)
@@ -127,14 +127,27 @@ void world_count_fault(struct world *w, enum fault fault, const struct node *n)
     w->tally->faults++;
 }
 
+static bool is_armed(struct world *w, enum fault fault, const struct node *n)
+{
+    struct armed *a = &w->armed[fault][n->index];
+    return a->times > 0 && a->times-- > 0;
+}
+
 bool world_fault(struct world *w, enum fault fault, const struct node *n)
 {
-    if (w->calm || !world_chance(w, w->mix.rate[fault]))
+    if (w->calm || !(w->scripted ? is_armed(w, fault, n) : world_chance(w, w->mix.rate[fault])))
         return false;
     world_count_fault(w, fault, n);
     if (w->tracing)
-        world_trace(w, "%u ! %s", n->index, fault_text[fault]);
+        world_trace(w, "%c ! %s", NAME(n), fault_text[fault]);
     return true;
+}
+
+int64_t world_fault_for(struct world *w, enum fault fault, const struct node *n, int64_t most)
+{
+    if (!world_fault(w, fault, n))
+        return 0;
+    return w->scripted ? w->armed[fault][n->index].length : world_between(w, 0, most);
 }
 
 /* ---- what is told of a run ----------------------------------------------------------------- */
@@ -149,14 +162,13 @@ void world_trace(struct world *w, const char *format, ...)
 {
     if (!w->tracing)
         return;
-    char line[160];
-    int at = snprintf(line, sizeof line, "[%12.6f] ", (double)w->now / 1e9);
+    char text[160];
     va_list args;
     va_start(args, format);
-    vsnprintf(line + at, sizeof line - (size_t)at, format, args);
+    vsnprintf(text, sizeof text, format, args);
     va_end(args);
     if (w->trace != NULL)
-        w->trace(w->trace_data, line);
+        w->trace(w->trace_data, w->now, text);
 }
 
 void world_fail(struct world *w, const char *format, ...)
@@ -234,7 +246,8 @@ bool world_run_until(struct world *w, int64_t until, uint64_t events)
         struct event *e = pop(w);
         w->standing = e->at == w->now ? w->standing + 1 : 0;
         if (w->standing > STANDING_MAX)
-            world_fail(w, "time stands still: %u does one thing over and over", e->node);
+            world_fail(w, "time stands still: %c does one thing over and over",
+                       NAME(&w->node[e->node]));
         w->now = e->at;
         w->events++;
         world_note(w, (uint64_t)e->at, (uint64_t)e->kind << 8 | e->node);

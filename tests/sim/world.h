@@ -3,7 +3,10 @@
  * time, network, store, threads, users. One seed decides all of it.
  *
  * Time: `now` is true time, in nanoseconds. Each client has a clock of its own that runs a little
- * fast or slow; the store's clock is true time. */
+ * fast or slow; the store's clock is true time.
+ *
+ * A world can also be scripted (scenarios/): then nothing is left to chance, every length of time
+ * is the least possible, and a fault strikes only when the script has called for it. */
 #ifndef SIM_WORLD_H
 #define SIM_WORLD_H
 
@@ -19,13 +22,15 @@
 #define MUTEXES 2
 #define MEMBERS_MAX 64 /* of a session store's queue; more are refused */
 #define MS NS_PER_MS
+#define NAME(n) ('A' + (n)->index) /* of a client, in traces */
 
 /* ---- faults ------------------------------------------------------------------------------- */
 
 #define FAULTS(X)                               \
     X(LOSE_REQUEST, "request lost")             \
     X(LOSE_REPLY, "reply lost")                 \
-    X(DELAY, "delayed beyond the lease")        \
+    X(DELAY_REQUEST, "request late")            \
+    X(DELAY_REPLY, "reply late")                \
     X(DUPLICATE, "request duplicated")          \
     X(REPEAT_REPLY, "reply duplicated")         \
     X(FAIL, "error instead of an answer")       \
@@ -115,11 +120,12 @@ struct node {
     struct view view; /* what is_owner() reads */
     char id[24];
     uint8_t index, mutex, kind;
-    bool unique;
+    const char *chosen;     /* the id that its user gave it; NULL: a generated one */
     bool alive, frozen;     /* frozen: suspended, so that messages are lost */
     int64_t stopped_until;  /* the whole process */
     uint32_t life;          /* counts crashes: what belongs to an earlier one is void */
     int64_t skew, rate_ppm; /* local = skew + true * (1 + rate) */
+    int64_t drain;          /* its limit for user code that does not end */
     int64_t tick_at;        /* true time of the alarm that counts; NEVER: none */
     int64_t lag_until;      /* the loop is busy until then */
     bool hanging;           /* its callback ends only when the faults do */
@@ -128,6 +134,8 @@ struct node {
     enum handle_call call;      /* queued or running */
     bool running;               /* begun */
     bool skipped;               /* outdated when its turn came */
+    int64_t call_at;            /* when it began */
+    enum simba_reason reason;   /* that it is told */
     enum handle_call last_call; /* that really ran */
     uint64_t call_token;
 
@@ -188,6 +196,12 @@ struct mix { /* of one run, drawn by the swarm; per 10,000 */
     bool sessions;
     unsigned chosen_ids;
     int64_t ttl_ms, transition_ms, latency_ms, renew_ms;
+    int64_t quickest; /* ns: the least latency */
+};
+
+struct armed { /* a fault that a script has called for */
+    unsigned times;
+    int64_t length;
 };
 
 struct world {
@@ -208,8 +222,10 @@ struct world {
     int64_t last_write[MUTEXES]; /* when the store last applied a grant or renewal */
     uint64_t standing;           /* events since time last moved */
     bool calm;
+    bool scripted;
+    struct armed armed[FAULT_COUNT][NODES_MAX];
     bool tracing, failed;
-    void (*trace)(void *data, const char *line);
+    void (*trace)(void *data, int64_t now, const char *text);
     void *trace_data;
     char failure[200];
     struct tally *tally;
@@ -228,6 +244,8 @@ int64_t world_true(const struct world *w, const struct node *n, int64_t local);
 bool world_chance(struct world *w, unsigned per_10000);
 int64_t world_between(struct world *w, int64_t low, int64_t high);
 bool world_fault(struct world *w, enum fault fault, const struct node *n); /* strikes, by the mix */
+/* One with a length, below most; 0: it does not strike. */
+int64_t world_fault_for(struct world *w, enum fault fault, const struct node *n, int64_t most);
 void world_count_fault(struct world *w, enum fault fault, const struct node *n);
 enum column world_column(const struct node *n);
 
@@ -237,7 +255,17 @@ __attribute__((format(printf, 2, 3))) void world_fail(struct world *w, const cha
 /* mix.c */
 void mix_draw(struct world *w);
 void misfortune(struct world *w); /* something strikes somebody */
+
+/* names.c: how things are called in traces */
 extern const char *const fault_text[FAULT_COUNT];
+const char *name_of_op(enum simba_op op);
+const char *name_of_code(int code);
+const char *name_of_reason(enum simba_reason reason);
+const char *name_of_call(enum handle_call call);
+void trace_reply(struct world *w, const struct node *n, const struct message *m);
+
+/* plant.c: which bug of core/planted.h is switched on; false: there is none of that name */
+bool plant(const char *name);
 
 /* node.c: what the runtime does, in simulated time */
 void node_boot(struct world *w, struct node *n);
@@ -247,10 +275,15 @@ void node_crash(struct world *w, struct node *n);
 void node_stop_process(struct world *w, struct node *n, int64_t how_long, bool frozen);
 void node_lag(struct world *w, struct node *n, int64_t how_long); /* only its loop */
 void node_calm(struct world *w, struct node *n);
+void node_answer(struct world *w, struct node *n, bool yes); /* to a reader of is_owner */
 bool node_owns(const struct world *w, const struct node *n); /* what is_owner would say now */
 
 /* user.c: what users and their callbacks do */
 void user_act(struct world *w, struct node *n);
+void user_soon(struct world *w, struct node *n, int64_t most); /* acts within that time */
+void user_ask(struct world *w, struct node *n);                /* is_owner */
+void user_acquire(struct world *w, struct node *n, int64_t until, bool once);
+void user_release(struct world *w, struct node *n);
 void user_dispatch(struct world *w, struct node *n);
 void user_return(struct world *w, struct node *n);
 void user_verdict(struct world *w, struct node *n, int code);

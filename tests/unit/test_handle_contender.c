@@ -187,7 +187,8 @@ static void stop_after_the_loss(void **state)
                LED " 5000 tick          > send #2 RENEW 7\n"
                    " 5001 #2 lost       > lost EVICTED; owns nothing; call released EVICTED\n"
                    " 5002 stop          > STOPPING\n"
-                   " 5003 done          > INITIAL\n"
+                   " 5003 done          > send #3 RELEASE 7\n"
+                   " 5004 #3 released   > given back; INITIAL\n"
                    "      is idle\n");
 }
 

@@ -138,7 +138,8 @@ static void loss_while_held(void **state)
                HELD " 5000 tick          > send #2 RENEW 7\n"
                     " 5001 #2 lost       > lost EVICTED; owns nothing; call released EVICTED\n"
                     " 5002 done          > -\n"
-                    " 6000 release       > verdict LOST\n"
+                    " 6000 release       > verdict LOST; send #3 RELEASE 7\n"
+                    " 6001 #3 lost       > was gone\n"
                     "      is idle\n");
     /* It comes out just then: it hears that from the verdict, no callback is needed. */
     tell_story(HANDLE_LOCKER, 0,

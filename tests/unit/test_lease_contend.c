@@ -217,12 +217,13 @@ static void odd_grants_make_nobody_owner(void **state)
                "17001 #2 granted 7    > owns 7 until 31838; call acquired\n"
                "21999 tick            > send #3 RENEW 7\n"
                "22000 #3 lost         > lost EVICTED; owns nothing; call released EVICTED; "
-               "send #4 CONTEND\n"
-               "22001 #4 granted 7    > send #5 RELEASE 7\n"
-               "22002 #5 lost         > was gone\n"
+               "send #4 RELEASE 7\n"
+               "22001 #4 released     > given back; send #5 CONTEND\n"
+               "22002 #5 granted 7    > send #6 RELEASE 7\n"
+               "22003 #6 lost         > was gone\n"
                "      is contending\n"
-               "      next 22027..22052\n" /* no hurry with a store that contradicts itself */
-               "22003 #2 fails STORE  > -\n");
+               "      next 22028..22053\n" /* no hurry with a store that contradicts itself */
+               "22004 #2 fails STORE  > -\n");
 }
 
 /* A store that lost its memory begins again with small tokens. The answer that we wait for is
@@ -235,8 +236,10 @@ static void store_may_lose_its_memory(void **state)
                "    3 #1 granted 900   > owns 900 until 14838; RUNNING; call acquired\n"
                " 5000 tick             > send #2 RENEW 900\n"
                " 5001 #2 lost          > lost EVICTED; owns nothing; call released EVICTED; "
-               "send #3 CONTEND\n"
-               " 5002 #3 granted 1     > owns 1 until 19839; call acquired\n"
+               "send #3 RELEASE 900\n"
+               " 5002 #3 lost          > was gone\n"
+               " 5052 tick             > send #4 CONTEND\n"
+               " 5053 #4 granted 1     > owns 1 until 19890; call acquired\n"
                "      is holding\n");
 }
 

@@ -178,7 +178,9 @@ static void store_can_end_a_tenure(void **state)
                "      next never\n"
                " 5100 #2 lost        > -\n"
                " 5200 hint           > -\n"
-               " 9000 done           > send #3 CONTEND\n");
+               " 9000 done           > send #3 RELEASE 7\n"
+               " 9001 #3 lost        > was gone\n"
+               " 9051 tick           > send #4 CONTEND\n");
 }
 
 /* A late answer says that the store gave us a later tenure: then this one must be over there. The
@@ -245,7 +247,7 @@ static void hint_while_holding_renews_at_once(void **state)
                " 1001 hint           > -\n"
                " 1002 #2 renewed     > owns 7 until 15838; send #3 RENEW 7\n"
                " 1003 #3 lost        > lost EVICTED; owns nothing; call released EVICTED; "
-               "send #4 CONTEND\n");
+               "send #4 RELEASE 7\n");
 }
 
 int main(void)

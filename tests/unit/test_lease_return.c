@@ -210,11 +210,12 @@ static void spent_token_found_by_the_look_is_given_back(void **state)
     tell_story(HANDLE_CONTENDER, PROMPT,
                WON " 5000 tick                     > send #2 RENEW 7\n"
                    " 5001 #2 lost                  > lost EVICTED; owns nothing; "
-                   "call released EVICTED; send #3 CONTEND\n"
-                   " 5002 #3 fails STORE           > failed STORE\n"
-                   " 5003 stop                     > STOPPING; send #4 LEAVE\n"
-                   " 5004 #4 owner me 7 for 9000   > send #5 RELEASE 7\n"
-                   " 5005 #5 released              > given back; INITIAL\n");
+                   "call released EVICTED; send #3 RELEASE 7\n"
+                   " 5002 #3 released              > given back; send #4 CONTEND\n"
+                   " 5003 #4 fails STORE           > failed STORE\n"
+                   " 5004 stop                     > STOPPING; send #5 LEAVE\n"
+                   " 5005 #5 owner me 7 for 9000   > send #6 RELEASE 7\n"
+                   " 5006 #6 released              > given back; INITIAL\n");
 }
 
 /* Hints are no reason to release more often. */
