@@ -144,7 +144,7 @@ int simba_open(const char *url, const struct simba_options *options, simba **out
 int simba_read(simba *s, const char *mutex, int64_t timeout_ms, struct simba_owner *out);
 
 /* Stops every handle, hands over in order, then frees the client and its handles. [blocks]
- * A lock that the calling thread holds is released.
+ * A lock that the calling thread has acquired is released.
  * SIMBA_ETIMEOUT: a callback or the log still runs, or another thread holds a lock: nothing is freed
  * yet, call it again. */
 int simba_close(simba *s, int64_t timeout_ms);
@@ -190,7 +190,8 @@ int simba_contender_start(simba_contender *c);
  * store is told, the status is INITIAL again. */
 int simba_contender_stop(simba_contender *c);
 
-/* Waits for a status. [blocks] */
+/* Waits for a status. [blocks] SIMBA_ECANCELED: destroyed or closed meanwhile. Where the store can
+ * never take the start (a name that it refuses), its code. */
 int simba_contender_wait(simba_contender *c, enum simba_status until, int64_t timeout_ms);
 
 /* Returns at once, also from a callback; stops first. on_closed comes last. */

@@ -11,6 +11,8 @@
  *            than every earlier one of this mutex, for ever.
  *   RENEW    only if id and token both match and the lease has not ended; keeps the token.
  *   RELEASE  only if id and token both match. A token is never granted twice.
+ * A store that can lose its memory grants nothing for one lease after that, and begins its tokens
+ * above all that it can have given, for example at its clock.
  * Lengths of time are the store's own, measured on its clock; clocks are never compared. */
 #ifndef SIMBA_BACKEND_H
 #define SIMBA_BACKEND_H
@@ -28,7 +30,8 @@ enum simba_op {
     SIMBA_RENEW,   /* LOST if id and token are not the current tenure's */
     SIMBA_RELEASE, /* LOST likewise: then nothing was changed */
     SIMBA_READ,    /* answer who owns it */
-    SIMBA_LEAVE    /* the contender waits no longer; answer who owns it */
+    SIMBA_LEAVE    /* the contender waits no longer; answer who owns it (comes from all stores'
+                      contenders, as a last look at what became of a request) */
 };
 
 /* Given to the store by submit(), given back by answer(). All fields but `next` and `store` are

@@ -16,7 +16,7 @@ static const uint8_t moves[] = {
     [LEASE_IDLE] = MOVE(CONTENDING) | MOVE(RETURNING),
     [LEASE_CONTENDING] = MOVE(HOLDING) | MOVE(RETURNING) | MOVE(IDLE),
     [LEASE_HOLDING] = MOVE(ENDED) | MOVE(RETURNING),
-    [LEASE_ENDED] = MOVE(RETURNING) | MOVE(CONTENDING) | MOVE(IDLE),
+    [LEASE_ENDED] = MOVE(RETURNING),
     [LEASE_RETURNING] = MOVE(CONTENDING) | MOVE(IDLE) | MOVE(RETURNING),
 };
 
@@ -106,10 +106,7 @@ void lease_settled(struct lease *l, int64_t now)
     /* Also a lost tenure is given back: of an expired one a renewal may have kept the store's side
      * alive, and one that was evicted without force stays there to the end of its lease. */
     owe(l, l->token);
-    if (l->state == LEASE_HOLDING)
-        enter(l, LEASE_RETURNING, now);
-    else
-        go_on(l, now);
+    enter(l, LEASE_RETURNING, now);
 }
 
 static enum lease_news lose(struct lease *l, enum simba_reason reason)

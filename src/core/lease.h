@@ -1,15 +1,13 @@
 /* lease.h: who owns the mutex, and until when. One machine per contender (or observer).
  *
- *            start                      granted
- *   IDLE ------------> CONTENDING ------------------> HOLDING
- *    ^                  |   ^   |                     |     |
- *    |   stop, nothing  |   |   | stop, or a grant    |     | stop and settled:
- *    |   can be owed    |   |   | that came too late  |     | give it back
- *    +------------------+   |   v                     |     v
- *    |                      +-- RETURNING <-----------|-----+
- *    |     returned         |       ^                 |
- *    +----------------------|-------+    settled      v   deadline passed, evicted,
- *                           +---------------------- ENDED drain limit reached
+ *            start                granted            deadline passed, evicted,
+ *   IDLE ----------> CONTENDING -----------> HOLDING ---------------------> ENDED
+ *    ^ ^              |  ^   |                  |     drain limit reached     |
+ *    | |   stop,      |  |   | stop, or a grant | stop and settled            | settled
+ *    | | nothing owed |  |   | that is too late |                             |
+ *    | +--------------+  |   v                  v                             |
+ *    |                   +- RETURNING <---------+-----------------------------+
+ *    +---------------------- (given back, or the store cannot be told)
  *
  * - The machine holds a right to act only until hold_until, whatever it hears later.
  * - stop() while HOLDING only takes the right away; the lease is still renewed, because user code

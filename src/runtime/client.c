@@ -100,7 +100,7 @@ static int read_url(struct simba *s, const char *url)
     s->backend = registry_find(s->url.scheme);
     if (s->backend == NULL)
         return fault(SIMBA_EMODULE,
-                     "no store for URLs with '%s:'; this build knows memory:", s->url.scheme);
+                     "no store for URLs with '%s:'; this build knows sqlite: and memory:", s->url.scheme);
     if (url_check_options(&s->url, common_options, s->backend->options, why, sizeof why) < 0)
         return fault(SIMBA_EINVAL, "%s: %s", s->url.shown, why);
     return 0;

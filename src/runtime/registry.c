@@ -2,9 +2,10 @@
 #include <string.h>
 
 #include "backend/memory/memory.h"
+#include "backend/sqlite/sqlite.h"
 #include "runtime/client.h"
 
-static const struct simba_backend *const built_in[] = {&memory_backend};
+static const struct simba_backend *const built_in[] = {&sqlite_backend, &memory_backend};
 
 const struct simba_backend *registry_find(const char *scheme)
 {

@@ -21,6 +21,11 @@ const char *suite_url(void)
     return the_url;
 }
 
+bool suite_is_memory(void)
+{
+    return strncmp(the_url, "memory:", 7) == 0;
+}
+
 bool suite_is_long(void)
 {
     return the_length;

@@ -39,6 +39,7 @@ extern const struct test seeds_tests[], token_tests[], callback_tests[], handove
 
 const char *suite_url(void);
 bool suite_is_long(void);
+bool suite_is_memory(void); /* the store lives in this process and has fault switches */
 void suite_set(const char *url, bool is_long);
 
 /* ---- checks -------------------------------------------------------------------------------- */

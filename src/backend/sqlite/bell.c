@@ -1,0 +1,58 @@
+/* bell.c: see bell.h. */
+#include "backend/sqlite/bell.h"
+
+#include <limits.h>
+#include <linux/futex.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "backend/sqlite/place.h"
+
+int bell_open(struct bell *b, const char *path)
+{
+    b->words = NULL;
+    int fd = place_open(path);
+    if (fd < 0)
+        return -1;
+    void *map = MAP_FAILED;
+    if (ftruncate(fd, sizeof *b->words) == 0)
+        map = mmap(NULL, sizeof *b->words, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    close(fd);
+    if (map == MAP_FAILED)
+        return -1;
+    b->words = map;
+    return 0;
+}
+
+void bell_close(struct bell *b)
+{
+    if (b->words != NULL)
+        munmap(b->words, sizeof *b->words);
+    b->words = NULL;
+}
+
+unsigned bell_slot(const char *mutex)
+{
+    uint32_t h = 2166136261u;
+    for (const unsigned char *c = (const unsigned char *)mutex; *c != 0; c++)
+        h = (h ^ *c) * 16777619u;
+    return h % BELL_SLOTS;
+}
+
+void bell_ring(struct bell *b, unsigned slot)
+{
+    atomic_fetch_add(&b->words->slot[slot], 1);
+    atomic_fetch_add(&b->words->any, 1);
+    syscall(SYS_futex, &b->words->any, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+}
+
+uint32_t bell_read(const struct bell *b)
+{
+    return atomic_load(&b->words->any);
+}
+
+void bell_wait(struct bell *b, uint32_t seen)
+{
+    syscall(SYS_futex, &b->words->any, FUTEX_WAIT, seen, NULL, NULL, 0);
+}

@@ -1,0 +1,30 @@
+/* bell.h: how a process that released a mutex wakes those that wait for it, in other processes.
+ * A small file in shared memory: a counter per slot (a mutex belongs to a slot by its hash), and one
+ * word that all sleep on. Rung after COMMIT, so whoever wakes sees what was committed. */
+#ifndef BACKEND_SQLITE_BELL_H
+#define BACKEND_SQLITE_BELL_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#define BELL_SLOTS 1023
+
+struct bell_words {
+    _Atomic uint32_t any; /* futex; changes with every ring */
+    _Atomic uint32_t slot[BELL_SLOTS];
+};
+
+struct bell {
+    struct bell_words *words; /* NULL: not open */
+};
+
+int bell_open(struct bell *b, const char *path); /* 0, or -1 and errno */
+void bell_close(struct bell *b);
+unsigned bell_slot(const char *mutex);
+void bell_ring(struct bell *b, unsigned slot);
+uint32_t bell_read(const struct bell *b);
+
+/* Sleeps while the bell shows `seen`. A broken sleep returns early; rings are hints. */
+void bell_wait(struct bell *b, uint32_t seen);
+#endif

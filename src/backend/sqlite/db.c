@@ -1,0 +1,248 @@
+/* db.c: what CONTEND, RENEW, RELEASE and READ mean in the database. All of a batch happens in one
+ * transaction: many renewals cost little more than one. */
+#include "backend/sqlite/db.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/period.h"
+
+int db_fail(struct db *d, const char *what)
+{
+    int full = sqlite3_extended_errcode(d->handle);
+    int code = SIMBA_ESTORE;
+    switch (full & 0xff) {
+    case SQLITE_READONLY:
+    case SQLITE_PERM:
+    case SQLITE_CANTOPEN:
+    case SQLITE_AUTH:
+        code = SIMBA_EDENIED;
+        break;
+    case SQLITE_CORRUPT:
+    case SQLITE_NOTADB:
+    case SQLITE_SCHEMA:
+    case SQLITE_ERROR:
+        code = SIMBA_ESCHEMA;
+        break;
+    default:
+        break;
+    }
+    snprintf(d->why, sizeof d->why, "%s: %.120s (%d)", what, sqlite3_errmsg(d->handle), full);
+    return code;
+}
+
+/* Runs a statement that gives no rows. */
+static bool run(struct db *d, enum db_statement which)
+{
+    sqlite3_stmt *s = d->statement[which];
+    int rc = sqlite3_step(s);
+    sqlite3_reset(s);
+    return rc == SQLITE_DONE;
+}
+
+int db_begin(struct db *d)
+{
+    return run(d, DB_BEGIN) ? 0 : db_fail(d, "cannot begin");
+}
+
+int db_commit(struct db *d)
+{
+    if (run(d, DB_COMMIT))
+        return 0;
+    int code = db_fail(d, "cannot commit");
+    db_rollback(d);
+    return code;
+}
+
+void db_rollback(struct db *d)
+{
+    if (sqlite3_get_autocommit(d->handle) == 0)
+        (void)run(d, DB_ROLLBACK);
+}
+
+static void bind_name(sqlite3_stmt *s, int at, const char *text)
+{
+    sqlite3_bind_text(s, at, text, -1, SQLITE_STATIC);
+}
+
+static int64_t lease_of(const struct simba_request *q)
+{
+    return (q->ttl_ms + q->transition_ms) * NS_PER_MS;
+}
+
+/* A row, as far as anybody looks. */
+struct row {
+    bool found, held, contended;
+    uint64_t token;
+    int64_t client, live;
+};
+
+static int look(struct db *d, const char *mutex, int64_t now, struct row *row,
+                struct db_result *out)
+{
+    sqlite3_stmt *s = d->statement[DB_SELECT];
+    *row = (struct row){.found = false};
+    bind_name(s, 1, mutex);
+    int rc = sqlite3_step(s);
+    if (rc == SQLITE_ROW) {
+        int64_t until = sqlite3_column_int64(s, 5);
+        row->found = true;
+        row->token = (uint64_t)sqlite3_column_int64(s, 1);
+        row->client = sqlite3_column_int64(s, 2);
+        row->live = sqlite3_column_int64(s, 3);
+        row->contended = sqlite3_column_int(s, 6) != 0;
+        snprintf(out->id, sizeof out->id, "%s", (const char *)sqlite3_column_text(s, 0));
+        row->held = out->id[0] != '\0' && until > now;
+        if (row->held) {
+            out->answer.id = out->id;
+            out->answer.token = row->token;
+            out->answer.left_ms = (until - now) / NS_PER_MS;
+            out->answer.age_ms = (now - sqlite3_column_int64(s, 4)) / NS_PER_MS;
+            out->owner_client = row->live == d->live.inode ? row->client : 0;
+        }
+    }
+    sqlite3_reset(s);
+    return rc == SQLITE_ROW || rc == SQLITE_DONE ? 0 : db_fail(d, "cannot read");
+}
+
+bool db_client_is_gone(const struct db *d, int64_t client)
+{
+    return client != 0 && client != d->live.number && !live_is_held(&d->live, client, client + 1);
+}
+
+/* 1: taken, 0: another has it, negative: failed. */
+static int take(struct db *d, const struct simba_request *q, int64_t now, struct db_result *out)
+{
+    sqlite3_stmt *s = d->statement[DB_TAKE];
+    bind_name(s, 1, q->mutex);
+    bind_name(s, 2, q->id);
+    sqlite3_bind_int64(s, 3, d->base);
+    sqlite3_bind_int64(s, 4, d->live.number);
+    sqlite3_bind_int64(s, 5, d->live.inode);
+    sqlite3_bind_int64(s, 6, now);
+    sqlite3_bind_int64(s, 7, lease_of(q));
+    int rc = sqlite3_step(s);
+    bool taken = rc == SQLITE_ROW;
+    if (taken) {
+        out->answer.token = (uint64_t)sqlite3_column_int64(s, 0);
+        rc = sqlite3_step(s);
+    }
+    sqlite3_reset(s);
+    if (rc != SQLITE_DONE)
+        return db_fail(d, "cannot take");
+    if (!taken)
+        return 0;
+    snprintf(out->id, sizeof out->id, "%s", q->id);
+    out->answer.id = out->id;
+    out->answer.granted = true;
+    out->answer.left_ms = q->ttl_ms + q->transition_ms;
+    out->answer.age_ms = 0;
+    return 1;
+}
+
+static int set(struct db *d, enum db_statement which, const char *mutex)
+{
+    bind_name(d->statement[which], 1, mutex);
+    return run(d, which) ? 0 : db_fail(d, "cannot write");
+}
+
+/* While clients of a database that was here before are alive, their tenures may be, too. */
+static bool is_guarded(struct db *d)
+{
+    if (d->guarded)
+        d->guarded = live_is_held(&d->live, 1, d->first);
+    return d->guarded;
+}
+
+static int contend(struct db *d, const struct simba_request *q, int64_t now, struct db_result *out)
+{
+    struct row row;
+    if (is_guarded(d)) {
+        out->answer.left_ms = 100; /* look again soon */
+        return 0;
+    }
+    int rc = take(d, q, now, out);
+    if (rc != 0)
+        return rc < 0 ? rc : 0;
+    rc = look(d, q->mutex, now, &row, out);
+    if (rc < 0)
+        return rc;
+    if (!db_client_is_gone(d, out->owner_client))
+        return row.contended ? 0 : set(d, DB_CONTEND, q->mutex);
+    /* Its owner is dead, and nobody is left who could act for it. */
+    rc = set(d, DB_FREE, q->mutex);
+    if (rc < 0)
+        return rc;
+    out->answer = (struct simba_answer){.age_ms = -1};
+    rc = take(d, q, now, out);
+    assert(rc != 0);
+    return rc < 0 ? rc : 0;
+}
+
+static int renew(struct db *d, const struct simba_request *q, int64_t now, struct db_result *out)
+{
+    sqlite3_stmt *s = d->statement[DB_RENEW];
+    bind_name(s, 1, q->mutex);
+    bind_name(s, 2, q->id);
+    sqlite3_bind_int64(s, 3, (int64_t)q->token);
+    sqlite3_bind_int64(s, 4, now);
+    sqlite3_bind_int64(s, 5, lease_of(q));
+    if (!run(d, DB_RENEW))
+        return db_fail(d, "cannot renew");
+    if (sqlite3_changes(d->handle) == 0)
+        out->answer.code = SIMBA_ELOST;
+    else
+        out->answer.left_ms = q->ttl_ms + q->transition_ms;
+    return 0;
+}
+
+static int release(struct db *d, const struct simba_request *q, int64_t now, struct db_result *out)
+{
+    struct row row;
+    int rc = look(d, q->mutex, now, &row, out);
+    if (rc < 0)
+        return rc;
+    bool ours = row.found && row.token == q->token && strcmp(out->id, q->id) == 0;
+    out->answer = (struct simba_answer){.code = ours ? 0 : SIMBA_ELOST, .age_ms = -1};
+    if (!ours)
+        return 0;
+    out->ring = row.contended;
+    return set(d, DB_FREE, q->mutex);
+}
+
+int db_apply(struct db *d, const struct simba_request *q, struct db_result *out)
+{
+    int64_t now = boot_now(&d->boot);
+    struct row row;
+    int rc;
+    out->answer = (struct simba_answer){.age_ms = -1};
+    out->owner_client = 0;
+    out->ring = false;
+    switch (q->op) {
+    case SIMBA_CONTEND:
+        rc = contend(d, q, now, out);
+        break;
+    case SIMBA_RENEW:
+        rc = renew(d, q, now, out);
+        break;
+    case SIMBA_RELEASE:
+        rc = release(d, q, now, out);
+        break;
+    default:
+        rc = look(d, q->mutex, now, &row, out);
+        break;
+    }
+    if (rc == 0 && out->answer.code == 0 && now + lease_of(q) > d->last_until &&
+        (out->answer.granted || q->op == SIMBA_RENEW))
+        d->last_until = now + lease_of(q);
+    return rc;
+}
+
+int64_t db_version(struct db *d)
+{
+    sqlite3_stmt *s = d->statement[DB_VERSION];
+    int64_t version = sqlite3_step(s) == SQLITE_ROW ? sqlite3_column_int64(s, 0) : -1;
+    sqlite3_reset(s);
+    return version;
+}

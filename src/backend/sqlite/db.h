@@ -1,0 +1,66 @@
+/* db.h: the database: opening it, and what each request means in it. One thread at a time. */
+#ifndef BACKEND_SQLITE_DB_H
+#define BACKEND_SQLITE_DB_H
+
+#include <simba/backend.h>
+#include <sqlite3.h>
+#include <sys/types.h>
+
+#include "backend/sqlite/boot.h"
+#include "backend/sqlite/live.h"
+#include "backend/sqlite/place.h"
+
+#define DB_TEXT_MAX 256
+
+enum db_statement {
+    DB_BEGIN,
+    DB_COMMIT,
+    DB_ROLLBACK,
+    DB_SELECT,
+    DB_TAKE,
+    DB_FREE,
+    DB_CONTEND,
+    DB_RENEW,
+    DB_VERSION,
+    DB_STATEMENTS
+};
+
+struct db {
+    const struct place *place; /* borrowed */
+    int64_t busy_ms;           /* how long to wait for another writer */
+    struct boot boot;
+    struct live live;
+    sqlite3 *handle; /* NULL: not open */
+    sqlite3_stmt *statement[DB_STATEMENTS];
+    int64_t base, first;
+    bool guarded; /* clients of a database that was here before may still own something */
+    dev_t device; /* of the database file, to see when it is replaced */
+    ino_t inode;
+    int64_t busy_since;
+
+    struct live retired;   /* our lock of before it was replaced … */
+    int64_t retired_until; /* … kept until the tenures from there have ended */
+    int64_t last_until;    /* the latest end of a lease that we were granted */
+    char why[DB_TEXT_MAX]; /* the last failure in words */
+};
+
+/* What a request did. */
+struct db_result {
+    struct simba_answer answer; /* its id points to the one below */
+    char id[SIMBA_ID_MAX + 1];
+    int64_t owner_client; /* whose death would free the mutex; 0: nobody's */
+    bool ring;            /* it became free, and somebody waits */
+};
+
+void db_init(struct db *d, const struct place *place, int64_t busy_ms);
+int db_open(struct db *d); /* 0, or a code and d->why; nothing to do if it is open */
+void db_close(struct db *d);
+bool db_is_replaced(struct db *d); /* another file is at the path: close and open */
+int db_begin(struct db *d);        /* 0, or a code and d->why */
+int db_commit(struct db *d);       /* likewise; after a failure nothing was done */
+void db_rollback(struct db *d);
+int db_apply(struct db *d, const struct simba_request *request, struct db_result *result);
+int64_t db_version(struct db *d);            /* changes when others have written; -1: unknown */
+int db_fail(struct db *d, const char *what); /* from what SQLite says */
+bool db_client_is_gone(const struct db *d, int64_t client); /* for certain */
+#endif

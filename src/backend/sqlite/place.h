@@ -1,0 +1,21 @@
+/* place.h: where the database lives. What is wrong with a place is said before anything is opened. */
+#ifndef BACKEND_SQLITE_PLACE_H
+#define BACKEND_SQLITE_PLACE_H
+
+#include <limits.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+/* The folder is resolved; the last part is never a symbolic link. */
+struct place {
+    char db[PATH_MAX];
+    char live[PATH_MAX]; /* DB-live */
+    char bell[PATH_MAX]; /* DB-bell */
+};
+
+/* 0, or SIMBA_EINVAL, SIMBA_EDENIED, SIMBA_EUNSUPPORTED with the reason in why. */
+int place_find(struct place *p, const char *path, char *why, size_t why_size);
+
+/* Opens a file beside the database, makes it if need be, mode 0600, CLOEXEC; -1: see errno. */
+int place_open(const char *path);
+#endif

@@ -1,0 +1,21 @@
+-- The database of the sqlite: store. Times are nanoseconds of boot time (boot.h).
+CREATE TABLE meta (
+    one     INTEGER PRIMARY KEY CHECK (one = 1),
+    boot    TEXT NOT NULL,    -- the boot of the machine that last wrote here
+    base    INTEGER NOT NULL, -- tokens are above this, whatever a power cut has lost
+    first   INTEGER NOT NULL, -- client numbers below this belong to a database that was here before
+    clients INTEGER NOT NULL  -- the last client number given
+) STRICT;
+
+CREATE TABLE mutex (
+    name      TEXT PRIMARY KEY,
+    owner     TEXT NOT NULL,    -- '': nobody
+    token     INTEGER NOT NULL, -- of the last tenure; rises
+    client    INTEGER NOT NULL, -- whose liveness counts; 0: nobody's, the lease alone
+    live      INTEGER NOT NULL, -- the inode of the file that this client's lock is in
+    acquired  INTEGER NOT NULL,
+    until     INTEGER NOT NULL, -- another may take it from here on
+    lease     INTEGER NOT NULL,
+    evicted   INTEGER NOT NULL, -- renewals fail
+    contended INTEGER NOT NULL  -- somebody waits: ring when it is free
+) STRICT, WITHOUT ROWID;

@@ -1,0 +1,155 @@
+/* watch.c: see watch.h. The order that loses no ring: read the bell, let the contender try, sleep on
+ * the value that was read. A mutex is watched before its first try is submitted. */
+#include "backend/sqlite/watch.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/executor.h"
+
+struct watched {
+    struct table_node by_mutex; /* first */
+    unsigned slot;
+    uint32_t rings; /* of that slot, as last seen */
+    bool refused;   /* another owns it */
+    int64_t client; /* which; 0: it has no liveness */
+    char mutex[SIMBA_MUTEX_MAX + 1];
+};
+
+int watch_init(struct watch *w, struct simba_host *host)
+{
+    *w = (struct watch){.host = host, .version = -1};
+    pthread_mutex_init(&w->lock, NULL);
+    pthread_cond_init(&w->change, NULL);
+    return table_init(&w->watched);
+}
+
+static void free_watched(struct table_node *node)
+{
+    free(node);
+}
+
+void watch_free(struct watch *w)
+{
+    table_empty(&w->watched, free_watched);
+    table_free(&w->watched);
+    bell_close(&w->bell);
+    pthread_cond_destroy(&w->change);
+    pthread_mutex_destroy(&w->lock);
+}
+
+static uint32_t rings_of(const struct watch *w, unsigned slot)
+{
+    return w->bell.words == NULL ? 0 : atomic_load(&w->bell.words->slot[slot]);
+}
+
+/* Hints what has been rung for since it was last looked at; under the lock. */
+static void pass_on(struct watch *w)
+{
+    for (size_t i = 0; i < w->watched.buckets; i++) {
+        for (struct table_node *n = w->watched.bucket[i]; n != NULL; n = n->next) {
+            struct watched *x = (struct watched *)(void *)n;
+            uint32_t rings = rings_of(w, x->slot);
+            if (rings == x->rings)
+                continue;
+            x->rings = rings;
+            w->host->hint(w->host, x->mutex);
+        }
+    }
+}
+
+static void *listen(void *arg)
+{
+    struct watch *w = arg;
+    pthread_mutex_lock(&w->lock);
+    while (!w->stopping) {
+        if (w->watched.count == 0) {
+            pthread_cond_wait(&w->change, &w->lock);
+            continue;
+        }
+        uint32_t seen = bell_read(&w->bell);
+        pass_on(w);
+        pthread_mutex_unlock(&w->lock);
+        bell_wait(&w->bell, seen);
+        pthread_mutex_lock(&w->lock);
+    }
+    pthread_mutex_unlock(&w->lock);
+    return NULL;
+}
+
+int watch_open(struct watch *w, const char *path)
+{
+    if (w->listening)
+        return 0;
+    struct bell bell;
+    if (bell_open(&bell, path) != 0)
+        return -1;
+    pthread_mutex_lock(&w->lock);
+    w->bell = bell;
+    pthread_mutex_unlock(&w->lock);
+    w->listening = thread_start(&w->thread, "simba-bell", listen, w) == 0;
+    return 0; /* without the thread there is still the slow look */
+}
+
+void watch_stop(struct watch *w)
+{
+    pthread_mutex_lock(&w->lock);
+    w->stopping = true;
+    pthread_cond_signal(&w->change);
+    pthread_mutex_unlock(&w->lock);
+    if (!w->listening)
+        return;
+    bell_ring(&w->bell, 0);
+    pthread_join(w->thread, NULL);
+}
+
+void watch_set(struct watch *w, const char *mutex, bool on)
+{
+    pthread_mutex_lock(&w->lock);
+    struct watched *x = (struct watched *)(void *)table_find(&w->watched, mutex);
+    if (on && x == NULL && (x = calloc(1, sizeof *x)) != NULL) {
+        snprintf(x->mutex, sizeof x->mutex, "%s", mutex);
+        x->by_mutex.name = x->mutex;
+        x->slot = bell_slot(mutex);
+        x->rings = rings_of(w, x->slot);
+        table_add(&w->watched, &x->by_mutex);
+        if (w->watched.count == 1)
+            pthread_cond_signal(&w->change);
+    } else if (!on && x != NULL) {
+        w->waiting -= x->refused;
+        table_remove(&w->watched, &x->by_mutex);
+        free(x);
+    }
+    pthread_mutex_unlock(&w->lock);
+}
+
+bool watch_answered(struct watch *w, const char *mutex, bool refused, int64_t client)
+{
+    pthread_mutex_lock(&w->lock);
+    struct watched *x = (struct watched *)(void *)table_find(&w->watched, mutex);
+    if (x != NULL) {
+        w->waiting += (size_t)refused - (size_t)x->refused;
+        x->refused = refused;
+        x->client = client;
+    }
+    bool any = w->waiting > 0;
+    pthread_mutex_unlock(&w->lock);
+    return any;
+}
+
+void watch_look(struct watch *w, struct db *db)
+{
+    int64_t version = db_version(db);
+    pthread_mutex_lock(&w->lock);
+    bool changed = version != w->version;
+    w->version = version;
+    for (size_t i = 0; w->waiting > 0 && i < w->watched.buckets; i++) {
+        for (struct table_node *n = w->watched.bucket[i]; n != NULL; n = n->next) {
+            struct watched *x = (struct watched *)(void *)n;
+            if (x->refused && (changed || db_client_is_gone(db, x->client)))
+                w->host->hint(w->host, x->mutex);
+        }
+    }
+    pthread_mutex_unlock(&w->lock);
+}

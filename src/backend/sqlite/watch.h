@@ -1,0 +1,40 @@
+/* watch.h: the mutexes that somebody in this client waits for, and how it hears that one is free: by
+ * the bell at once, and by a slow look for what nobody rings for (a killed owner, a lost ring). */
+#ifndef BACKEND_SQLITE_WATCH_H
+#define BACKEND_SQLITE_WATCH_H
+
+#include <pthread.h>
+#include <simba/backend.h>
+
+#include "backend/sqlite/bell.h"
+#include "backend/sqlite/db.h"
+#include "runtime/table.h"
+
+struct watch {
+    struct simba_host *host;
+    struct bell bell;
+    bool listening; /* the thread below runs */
+    pthread_t thread;
+
+    pthread_mutex_t lock; /* for the rest */
+    pthread_cond_t change;
+    struct table watched;
+    size_t waiting;  /* how many of them another owns, as far as we know */
+    int64_t version; /* of the database, when last looked at */
+    bool stopping;
+};
+
+int watch_init(struct watch *w, struct simba_host *host); /* 0, SIMBA_ELIMIT */
+void watch_free(struct watch *w);
+int watch_open(struct watch *w, const char *path); /* the bell; 0, or -1 and errno */
+void watch_stop(struct watch *w);                  /* the thread has ended when it returns */
+
+void watch_set(struct watch *w, const char *mutex, bool on);
+
+/* The store answered a CONTEND: another owns it (client: whose death would free it), or not. True if
+ * somebody waits for anything now. */
+bool watch_answered(struct watch *w, const char *mutex, bool refused, int64_t client);
+
+/* The slow look; on the thread that owns the database. */
+void watch_look(struct watch *w, struct db *db);
+#endif
