@@ -8,7 +8,7 @@
 
 #define BUCKETS_FIRST 64
 
-static uint32_t hash_of(const char *name)
+uint32_t table_hash(const char *name)
 {
     uint32_t h = 2166136261u;
     for (const unsigned char *c = (const unsigned char *)name; *c != 0; c++)
@@ -51,7 +51,7 @@ void table_add(struct table *t, struct table_node *node)
 {
     if (t->count >= t->buckets)
         grow(t);
-    node->hash = hash_of(node->name);
+    node->hash = table_hash(node->name);
     struct table_node **head = &t->bucket[node->hash & (t->buckets - 1)];
     node->next = *head;
     *head = node;
@@ -78,7 +78,7 @@ static struct table_node *match(struct table_node *n, uint32_t hash, const char 
 
 struct table_node *table_find(const struct table *t, const char *name)
 {
-    uint32_t hash = hash_of(name);
+    uint32_t hash = table_hash(name);
     return match(t->bucket[hash & (t->buckets - 1)], hash, name);
 }
 

@@ -16,6 +16,7 @@ struct table {
     size_t buckets, count;
 };
 
+uint32_t table_hash(const char *name);
 int table_init(struct table *t);  /* 0, SIMBA_ELIMIT; after it adding cannot fail */
 void table_free(struct table *t); /* not the nodes */
 void table_add(struct table *t, struct table_node *node); /* its name is set */

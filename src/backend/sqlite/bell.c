@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "backend/sqlite/place.h"
+#include "runtime/table.h"
 
 int bell_open(struct bell *b, const char *path)
 {
@@ -34,10 +35,7 @@ void bell_close(struct bell *b)
 
 unsigned bell_slot(const char *mutex)
 {
-    uint32_t h = 2166136261u;
-    for (const unsigned char *c = (const unsigned char *)mutex; *c != 0; c++)
-        h = (h ^ *c) * 16777619u;
-    return h % BELL_SLOTS;
+    return table_hash(mutex) % BELL_SLOTS;
 }
 
 void bell_ring(struct bell *b, unsigned slot)

@@ -201,8 +201,7 @@ static int open_sqlite(struct simba_host *host, const struct simba_url *url, voi
     s->worker.idle = look;
     s->worker.end = end;
     db_init(&s->db, &s->place, host->command_timeout_ms);
-    if (watch_init(&s->watch, host) < 0)
-        goto err_after_store;
+    watch_init(&s->watch, host);
     if (uv_async_init(host->loop, &s->ended, on_ended) != 0)
         goto err_after_watch;
     s->ended.data = s;
@@ -216,7 +215,6 @@ err_after_async:
     uv_run(host->loop, UV_RUN_NOWAIT);
 err_after_watch:
     watch_free(&s->watch);
-err_after_store:
     free(s);
 err:
     snprintf(why, why_size, "out of memory, descriptors or threads");

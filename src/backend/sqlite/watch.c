@@ -9,53 +9,51 @@
 #include "runtime/executor.h"
 
 struct watched {
-    struct table_node by_mutex; /* first */
-    unsigned slot;
-    uint32_t rings; /* of that slot, as last seen */
-    bool refused;   /* another owns it */
-    int64_t client; /* which; 0: it has no liveness */
+    struct watched *next; /* in its slot */
+    bool refused;         /* another owns it */
+    int64_t client;       /* which; 0: it has no liveness */
     char mutex[SIMBA_MUTEX_MAX + 1];
 };
 
-int watch_init(struct watch *w, struct simba_host *host)
+void watch_init(struct watch *w, struct simba_host *host)
 {
     *w = (struct watch){.host = host, .version = -1};
     pthread_mutex_init(&w->lock, NULL);
     pthread_cond_init(&w->change, NULL);
-    return table_init(&w->watched);
-}
-
-static void free_watched(struct table_node *node)
-{
-    free(node);
 }
 
 void watch_free(struct watch *w)
 {
-    table_empty(&w->watched, free_watched);
-    table_free(&w->watched);
+    for (size_t i = 0; i < BELL_SLOTS; i++) {
+        for (struct watched *x = w->slot[i], *next; x != NULL; x = next) {
+            next = x->next;
+            free(x);
+        }
+    }
     bell_close(&w->bell);
     pthread_cond_destroy(&w->change);
     pthread_mutex_destroy(&w->lock);
 }
 
-static uint32_t rings_of(const struct watch *w, unsigned slot)
+/* Where it is linked in, or where its slot ends. */
+static struct watched **find(struct watch *w, const char *mutex)
 {
-    return w->bell.words == NULL ? 0 : atomic_load(&w->bell.words->slot[slot]);
+    struct watched **at = &w->slot[bell_slot(mutex)];
+    while (*at != NULL && strcmp((*at)->mutex, mutex) != 0)
+        at = &(*at)->next;
+    return at;
 }
 
 /* Hints what has been rung for since it was last looked at; under the lock. */
 static void pass_on(struct watch *w)
 {
-    for (size_t i = 0; i < w->watched.buckets; i++) {
-        for (struct table_node *n = w->watched.bucket[i]; n != NULL; n = n->next) {
-            struct watched *x = (struct watched *)(void *)n;
-            uint32_t rings = rings_of(w, x->slot);
-            if (rings == x->rings)
-                continue;
-            x->rings = rings;
+    for (size_t i = 0; i < BELL_SLOTS; i++) {
+        uint32_t rings = atomic_load(&w->bell.words->slot[i]);
+        if (rings == w->rings[i])
+            continue;
+        w->rings[i] = rings;
+        for (struct watched *x = w->slot[i]; x != NULL; x = x->next)
             w->host->hint(w->host, x->mutex);
-        }
     }
 }
 
@@ -64,7 +62,7 @@ static void *listen(void *arg)
     struct watch *w = arg;
     pthread_mutex_lock(&w->lock);
     while (!w->stopping) {
-        if (w->watched.count == 0) {
+        if (w->count == 0) {
             pthread_cond_wait(&w->change, &w->lock);
             continue;
         }
@@ -107,18 +105,16 @@ void watch_stop(struct watch *w)
 void watch_set(struct watch *w, const char *mutex, bool on)
 {
     pthread_mutex_lock(&w->lock);
-    struct watched *x = (struct watched *)(void *)table_find(&w->watched, mutex);
+    struct watched **at = find(w, mutex), *x = *at;
     if (on && x == NULL && (x = calloc(1, sizeof *x)) != NULL) {
         snprintf(x->mutex, sizeof x->mutex, "%s", mutex);
-        x->by_mutex.name = x->mutex;
-        x->slot = bell_slot(mutex);
-        x->rings = rings_of(w, x->slot);
-        table_add(&w->watched, &x->by_mutex);
-        if (w->watched.count == 1)
+        *at = x;
+        if (++w->count == 1)
             pthread_cond_signal(&w->change);
     } else if (!on && x != NULL) {
+        *at = x->next;
         w->waiting -= x->refused;
-        table_remove(&w->watched, &x->by_mutex);
+        w->count--;
         free(x);
     }
     pthread_mutex_unlock(&w->lock);
@@ -127,7 +123,7 @@ void watch_set(struct watch *w, const char *mutex, bool on)
 bool watch_answered(struct watch *w, const char *mutex, bool refused, int64_t client)
 {
     pthread_mutex_lock(&w->lock);
-    struct watched *x = (struct watched *)(void *)table_find(&w->watched, mutex);
+    struct watched *x = *find(w, mutex);
     if (x != NULL) {
         w->waiting += (size_t)refused - (size_t)x->refused;
         x->refused = refused;
@@ -144,9 +140,8 @@ void watch_look(struct watch *w, struct db *db)
     pthread_mutex_lock(&w->lock);
     bool changed = version != w->version;
     w->version = version;
-    for (size_t i = 0; w->waiting > 0 && i < w->watched.buckets; i++) {
-        for (struct table_node *n = w->watched.bucket[i]; n != NULL; n = n->next) {
-            struct watched *x = (struct watched *)(void *)n;
+    for (size_t i = 0; w->waiting > 0 && i < BELL_SLOTS; i++) {
+        for (struct watched *x = w->slot[i]; x != NULL; x = x->next) {
             if (x->refused && (changed || db_client_is_gone(db, x->client)))
                 w->host->hint(w->host, x->mutex);
         }

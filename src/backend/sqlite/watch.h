@@ -8,7 +8,8 @@
 
 #include "backend/sqlite/bell.h"
 #include "backend/sqlite/db.h"
-#include "runtime/table.h"
+
+struct watched;
 
 struct watch {
     struct simba_host *host;
@@ -18,13 +19,15 @@ struct watch {
 
     pthread_mutex_t lock; /* for the rest */
     pthread_cond_t change;
-    struct table watched;
-    size_t waiting;  /* how many of them another owns, as far as we know */
-    int64_t version; /* of the database, when last looked at */
+    struct watched *slot[BELL_SLOTS]; /* the watched ones, by the slot that is rung for them */
+    uint32_t rings[BELL_SLOTS];       /* of that slot, as last seen */
+    size_t count;                     /* of all watched */
+    size_t waiting;                   /* how many of them another owns, as far as we know */
+    int64_t version;                  /* of the database, when last looked at */
     bool stopping;
 };
 
-int watch_init(struct watch *w, struct simba_host *host); /* 0, SIMBA_ELIMIT */
+void watch_init(struct watch *w, struct simba_host *host);
 void watch_free(struct watch *w);
 int watch_open(struct watch *w, const char *path); /* the bell; 0, or -1 and errno */
 void watch_stop(struct watch *w);                  /* the thread has ended when it returns */
