@@ -82,7 +82,9 @@ static bool run(struct db *d, const char *statements)
     return sqlite3_exec(d->handle, statements, NULL, NULL, NULL) == SQLITE_OK;
 }
 
-/* Makes the tables in an empty database, or finds ours. */
+/* Makes the tables in an empty database, or finds ours. Tokens and client numbers begin at the clock,
+ * in milliseconds: so a database that was deleted and made again gives none that was given before,
+ * and whoever checks tokens goes on accepting them. */
 static int find_schema(struct db *d)
 {
     char text[256];
@@ -91,9 +93,10 @@ static int find_schema(struct db *d)
         clock_gettime(CLOCK_REALTIME, &t);
         int64_t first = (int64_t)t.tv_sec * 1000 + t.tv_nsec / NS_PER_MS;
         snprintf(text, sizeof text,
-                 "INSERT INTO meta VALUES (1, '', 0, %lld, %lld);"
+                 "INSERT INTO meta VALUES (1, '', %lld, %lld, %lld);"
                  "PRAGMA application_id = %d; PRAGMA user_version = %d",
-                 (long long)first, (long long)first, APPLICATION_ID, SCHEMA_VERSION);
+                 (long long)first, (long long)first, (long long)first, APPLICATION_ID,
+                 SCHEMA_VERSION);
         return run(d, schema_sql) && run(d, text) ? 0 : db_fail(d, "cannot make the tables");
     }
     if (number(d, "PRAGMA application_id", 0) != APPLICATION_ID)
