@@ -17,13 +17,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "peer.h"
+
 #define JOBS_MAX 64
 #define OUTPUT_MAX 16384 /* bytes of a failed test's output that are shown */
 
 static const struct test *const tables[] = {
     seeds_tests, token_tests, callback_tests,  handover_tests, executor_tests, status_tests,
     stop_tests,  close_tests, exclusion_tests, fault_tests,    locker_tests,   locker_fault_tests,
-    read_tests,  fork_tests,  name_tests,      option_tests,
+    read_tests,  fork_tests,  name_tests,      option_tests, process_tests, sqlite_fault_tests, sqlite_place_tests, sqlite_file_tests,
 };
 
 struct settings {
@@ -53,7 +55,7 @@ static void usage(FILE *to)
           "  -j N            at most N tests at once (default 4)\n"
           "  --only PATTERN  tests whose name matches the pattern or contains it\n"
           "  --list          show the names and stop\n"
-          "  --long          multi_contend for 30 s instead of 4 s\n"
+          "  --long          some tests for half a minute instead of seconds\n"
           "  --repeat N      every test N times\n"
           "  --timeout S     the watchdog's limit for one test (default 30)\n",
           to);
@@ -172,8 +174,29 @@ static void show_output(FILE *output)
         printf("         ... (cut here)\n");
 }
 
+static void skip(int number, const char *name, const char *reason, struct tally *sum)
+{
+    printf("skip %3d %s: %s\n", number, name, reason);
+    sum->skipped++;
+}
+
+/* The test has found out by itself. */
+static void finish_skipped(struct job *j, struct tally *sum)
+{
+    char reason[256];
+    rewind(j->output);
+    reason[fread(reason, 1, sizeof reason - 1, j->output)] = '\0';
+    skip(j->number, j->test->name, reason, sum);
+    fclose(j->output);
+    j->pid = 0;
+}
+
 static void finish(const struct settings *s, struct job *j, int status, struct tally *sum)
 {
+    if (WIFEXITED(status) && WEXITSTATUS(status) == EXIT_SKIP) {
+        finish_skipped(j, sum);
+        return;
+    }
     double seconds = (double)(simba_now() - j->began) / 1000;
     bool ok = WIFEXITED(status) && WEXITSTATUS(status) == 0;
     printf("%s %3d %s (%.2f s)", ok ? "ok  " : "FAIL", j->number, j->test->name, seconds);
@@ -221,20 +244,33 @@ static struct job *collect(const struct settings *s, struct job *jobs, struct ta
 
 /* ---- all tests ----------------------------------------------------------------------------- */
 
+/* NULL: the test can be run against this store. */
+static const char *misses(const struct test *t)
+{
+    switch (t->needs) {
+    case MEMORY_FAULTS:
+        return suite_is_memory() ? NULL : "needs the fault switches of a memory: store";
+    case SEVERAL_PROCESSES:
+        return suite_is_memory() ? "needs a store that several processes can use" : NULL;
+    case SQLITE_ONLY:
+        return suite_is_sqlite() ? NULL : "needs a sqlite: store";
+    default:
+        return NULL;
+    }
+}
+
 static void run_all(const struct settings *s, struct tally *sum)
 {
     static struct job jobs[JOBS_MAX];
-    bool has_faults = strncmp(s->url, "memory:", 7) == 0;
+    suite_set(s->url, s->is_long);
     for (int round = 0; round < s->repeat; round++) {
         for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) {
             for (const struct test *t = tables[i]; t->name != NULL; t++) {
                 if (!is_wanted(s, t))
                     continue;
                 sum->number++;
-                if (t->needs == MEMORY_FAULTS && !has_faults) {
-                    printf("skip %3d %s: needs the fault switches of a memory: store\n",
-                           sum->number, t->name);
-                    sum->skipped++;
+                if (misses(t) != NULL) {
+                    skip(sum->number, t->name, misses(t), sum);
                     continue;
                 }
                 struct job *place = collect(s, jobs, sum, false);
@@ -247,14 +283,22 @@ static void run_all(const struct settings *s, struct tally *sum)
 
 static void list(const struct settings *s)
 {
+    static const char *const needs[] = {
+        [ANY_STORE] = "",
+        [MEMORY_FAULTS] = " (memory: only)",
+        [SEVERAL_PROCESSES] = " (not memory:)",
+        [SQLITE_ONLY] = " (sqlite: only)",
+    };
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
         for (const struct test *t = tables[i]; t->name != NULL; t++)
             if (is_wanted(s, t))
-                printf("%s%s\n", t->name, t->needs == MEMORY_FAULTS ? " (memory: only)" : "");
+                printf("%s%s\n", t->name, needs[t->needs]);
 }
 
 int main(int argc, char **argv)
 {
+    if (argc > 1 && strcmp(argv[1], "--peer") == 0)
+        return peer_main(argc - 2, argv + 2);
     struct settings s = parse(argc, argv);
     if (s.list) {
         list(&s);

@@ -26,6 +26,11 @@ bool suite_is_memory(void)
     return strncmp(the_url, "memory:", 7) == 0;
 }
 
+bool suite_is_sqlite(void)
+{
+    return strncmp(the_url, "sqlite:", 7) == 0;
+}
+
 bool suite_is_long(void)
 {
     return the_length;
@@ -44,6 +49,12 @@ _Noreturn void suite_fail(const char *file, int line, const char *what)
 {
     dprintf(STDERR_FILENO, "%s:%d: not true: %s\n", base(file), line, what);
     _exit(1);
+}
+
+_Noreturn void suite_skip(const char *reason)
+{
+    dprintf(STDERR_FILENO, "%s", reason);
+    _exit(EXIT_SKIP);
 }
 
 void suite_check_code(const char *file, int line, const char *call, int got, int want)

@@ -20,7 +20,9 @@
 
 enum needs {
     ANY_STORE,
-    MEMORY_FAULTS /* the switches of simba/backend.h */
+    MEMORY_FAULTS,     /* the switches of simba/backend.h */
+    SEVERAL_PROCESSES, /* all but memory: */
+    SQLITE_ONLY
 };
 
 struct test {
@@ -33,13 +35,15 @@ struct test {
 /* One table per file, ended by a test without a name. */
 extern const struct test seeds_tests[], token_tests[], callback_tests[], handover_tests[],
     executor_tests[], status_tests[], stop_tests[], close_tests[], exclusion_tests[], fault_tests[],
-    locker_tests[], locker_fault_tests[], read_tests[], fork_tests[], name_tests[], option_tests[];
+    locker_tests[], locker_fault_tests[], read_tests[], fork_tests[], name_tests[], option_tests[],
+    process_tests[], sqlite_fault_tests[], sqlite_place_tests[], sqlite_file_tests[];
 
 /* ---- what the runner tells the tests ------------------------------------------------------- */
 
 const char *suite_url(void);
 bool suite_is_long(void);
 bool suite_is_memory(void); /* the store lives in this process and has fault switches */
+bool suite_is_sqlite(void);
 void suite_set(const char *url, bool is_long);
 
 /* ---- checks -------------------------------------------------------------------------------- */
@@ -53,6 +57,10 @@ void suite_set(const char *url, bool is_long);
 /* An error with a text that names the part (NULL: any text will do). */
 #define CHECK_REFUSED(call, want, part) \
     suite_check_refused(__FILE__, __LINE__, #call, (call), (want), (part))
+
+/* Ends the test: it cannot be run here, and neither passed nor failed. */
+#define EXIT_SKIP 77
+_Noreturn void suite_skip(const char *reason);
 
 #define AWAIT(cond)                                                \
     do {                                                           \
