@@ -11,6 +11,8 @@
  *            than every earlier one of this mutex, for ever.
  *   RENEW    only if id and token both match and the lease has not ended; keeps the token.
  *   RELEASE  only if id and token both match. A token is never granted twice.
+ *   LEAVE    ends no tenure by the id alone: a late one would hit a later tenure. (It may, where
+ *            requests are sure to arrive in the order in which they were sent.)
  * A store that can lose its memory grants nothing for one lease after that, and begins its tokens
  * above all that it can have given, for example at its clock.
  * Lengths of time are the store's own, measured on its clock; clocks are never compared. */
