@@ -1,28 +1,26 @@
 /* worker.c: see worker.h. */
 #include "backend/worker.h"
 
-#include <errno.h>
 #include <time.h>
 
 #include "runtime/executor.h"
 
-static void wait_for_work(struct worker *w)
+static int64_t monotonic(void)
 {
-    if (w->tick_ms == 0) {
-        pthread_cond_wait(&w->work, &w->lock);
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+/* The tick comes in time however busy the store is. */
+static void tick_if_due(struct worker *w)
+{
+    if (monotonic() < w->next_tick)
         return;
-    }
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += w->tick_ms / 1000;
-    until.tv_nsec += w->tick_ms % 1000 * 1000000;
-    until.tv_sec += until.tv_nsec / 1000000000;
-    until.tv_nsec %= 1000000000;
-    if (pthread_cond_timedwait(&w->work, &w->lock, &until) == ETIMEDOUT && w->first == NULL) {
-        pthread_mutex_unlock(&w->lock);
-        w->idle(w->store);
-        pthread_mutex_lock(&w->lock);
-    }
+    pthread_mutex_unlock(&w->lock);
+    w->idle(w->store);
+    pthread_mutex_lock(&w->lock);
+    w->next_tick = monotonic() + w->tick_ms * 1000000;
 }
 
 static void *run(void *arg)
@@ -30,11 +28,16 @@ static void *run(void *arg)
     struct worker *w = arg;
     pthread_mutex_lock(&w->lock);
     for (;;) {
-        while (w->first == NULL && !w->stopping)
-            wait_for_work(w);
+        tick_if_due(w);
         struct simba_request *batch = w->first;
-        if (batch == NULL)
-            break;
+        if (batch == NULL) {
+            if (w->stopping)
+                break;
+            struct timespec until = {.tv_sec = w->next_tick / 1000000000,
+                                     .tv_nsec = w->next_tick % 1000000000};
+            pthread_cond_timedwait(&w->work, &w->lock, &until);
+            continue;
+        }
         w->first = NULL;
         w->last = &w->first;
         pthread_mutex_unlock(&w->lock);
@@ -55,6 +58,8 @@ int worker_start(struct worker *w, const char *name)
     pthread_cond_init(&w->work, &attr);
     pthread_condattr_destroy(&attr);
     w->last = &w->first;
+    w->tick_ms = 1000;
+    w->next_tick = monotonic() + w->tick_ms * 1000000;
     return thread_start(&w->thread, name, run, w);
 }
 
@@ -72,8 +77,8 @@ void worker_submit(struct worker *w, struct simba_request *batch)
 void worker_tick(struct worker *w, int64_t tick_ms)
 {
     pthread_mutex_lock(&w->lock);
-    if (w->tick_ms == 0 && tick_ms != 0)
-        pthread_cond_signal(&w->work); /* it sleeps without end */
+    if (tick_ms < w->tick_ms)
+        w->next_tick = monotonic() + tick_ms * 1000000;
     w->tick_ms = tick_ms;
     pthread_mutex_unlock(&w->lock);
 }

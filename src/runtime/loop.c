@@ -136,8 +136,11 @@ static void hint_mutex(struct simba *s, const char *mutex)
 static void hint_all(struct simba *s)
 {
     for (size_t i = 0; i < s->actors.buckets; i++) {
-        for (struct table_node *n = s->actors.bucket[i]; n != NULL; n = n->next)
-            actor_hint((struct actor *)(void *)n);
+        for (struct table_node *n = s->actors.bucket[i]; n != NULL; n = n->next) {
+            struct actor *a = (struct actor *)(void *)n;
+            if (a->machine.lease.state != LEASE_HOLDING) /* or all would renew at once */
+                actor_hint(a);
+        }
     }
 }
 

@@ -1,9 +1,12 @@
 /* bell.c: see bell.h. */
 #include "backend/sqlite/bell.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <linux/futex.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -16,13 +19,17 @@ int bell_open(struct bell *b, const char *path)
     int fd = place_open(path);
     if (fd < 0)
         return -1;
+    struct stat s;
     void *map = MAP_FAILED;
-    if (ftruncate(fd, sizeof *b->words) == 0)
+    /* Allocated, not only sized: to write into a hole on a full disk would kill the process. */
+    errno = posix_fallocate(fd, 0, sizeof *b->words);
+    if (errno == 0 && fstat(fd, &s) == 0)
         map = mmap(NULL, sizeof *b->words, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     close(fd);
     if (map == MAP_FAILED)
         return -1;
     b->words = map;
+    b->inode = s.st_ino;
     return 0;
 }
 
@@ -31,6 +38,12 @@ void bell_close(struct bell *b)
     if (b->words != NULL)
         munmap(b->words, sizeof *b->words);
     b->words = NULL;
+}
+
+bool bell_is_ours(const struct bell *b, const char *path)
+{
+    struct stat s;
+    return b->words != NULL && stat(path, &s) == 0 && s.st_ino == b->inode;
 }
 
 unsigned bell_slot(const char *mutex)

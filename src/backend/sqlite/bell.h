@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define BELL_SLOTS 1023
+#define BELL_SLOTS 16383 /* with the word before them 64 KiB */
 
 struct bell_words {
     _Atomic uint32_t any; /* futex; changes with every ring */
@@ -17,10 +17,12 @@ struct bell_words {
 
 struct bell {
     struct bell_words *words; /* NULL: not open */
+    uint64_t inode;
 };
 
 int bell_open(struct bell *b, const char *path); /* 0, or -1 and errno */
 void bell_close(struct bell *b);
+bool bell_is_ours(const struct bell *b, const char *path); /* others ring the same one */
 unsigned bell_slot(const char *mutex);
 void bell_ring(struct bell *b, unsigned slot);
 uint32_t bell_read(const struct bell *b);

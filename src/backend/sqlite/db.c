@@ -2,7 +2,6 @@
  * transaction: many renewals cost little more than one. */
 #include "backend/sqlite/db.h"
 
-#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -12,6 +11,7 @@ int db_fail(struct db *d, const char *what)
 {
     int full = sqlite3_extended_errcode(d->handle);
     int code = SIMBA_ESTORE;
+    d->is_broken = (full & 0xff) != SQLITE_BUSY;
     switch (full & 0xff) {
     case SQLITE_READONLY:
     case SQLITE_PERM:
@@ -41,9 +41,9 @@ static bool run(struct db *d, enum db_statement which)
     return rc == SQLITE_DONE;
 }
 
-int db_begin(struct db *d)
+int db_begin(struct db *d, bool write)
 {
-    return run(d, DB_BEGIN) ? 0 : db_fail(d, "cannot begin");
+    return run(d, write ? DB_BEGIN : DB_BEGIN_READ) ? 0 : db_fail(d, "cannot begin");
 }
 
 int db_commit(struct db *d)
@@ -99,7 +99,7 @@ static int look(struct db *d, const char *mutex, int64_t now, struct row *row,
             out->answer.token = row->token;
             out->answer.left_ms = (until - now) / NS_PER_MS;
             out->answer.age_ms = (now - sqlite3_column_int64(s, 4)) / NS_PER_MS;
-            out->owner_client = row->live == d->live.inode ? row->client : 0;
+            out->owner_client = row->live == d->live.file ? row->client : 0;
         }
     }
     sqlite3_reset(s);
@@ -112,16 +112,18 @@ bool db_client_is_gone(const struct db *d, int64_t client)
 }
 
 /* 1: taken, 0: another has it, negative: failed. */
-static int take(struct db *d, const struct simba_request *q, int64_t now, struct db_result *out)
+static int take(struct db *d, const struct simba_request *q, int64_t now, bool from_the_dead,
+                struct db_result *out)
 {
     sqlite3_stmt *s = d->statement[DB_TAKE];
     bind_name(s, 1, q->mutex);
     bind_name(s, 2, q->id);
     sqlite3_bind_int64(s, 3, d->base);
     sqlite3_bind_int64(s, 4, d->live.number);
-    sqlite3_bind_int64(s, 5, d->live.inode);
+    sqlite3_bind_int64(s, 5, d->live.file);
     sqlite3_bind_int64(s, 6, now);
     sqlite3_bind_int64(s, 7, lease_of(q));
+    sqlite3_bind_int(s, 8, from_the_dead);
     int rc = sqlite3_step(s);
     bool taken = rc == SQLITE_ROW;
     if (taken) {
@@ -162,7 +164,7 @@ static int contend(struct db *d, const struct simba_request *q, int64_t now, str
         out->answer.left_ms = 100; /* look again soon */
         return 0;
     }
-    int rc = take(d, q, now, out);
+    int rc = take(d, q, now, false, out);
     if (rc != 0)
         return rc < 0 ? rc : 0;
     rc = look(d, q->mutex, now, &row, out);
@@ -171,12 +173,7 @@ static int contend(struct db *d, const struct simba_request *q, int64_t now, str
     if (!db_client_is_gone(d, out->owner_client))
         return row.contended ? 0 : set(d, DB_CONTEND, q->mutex);
     /* Its owner is dead, and nobody is left who could act for it. */
-    rc = set(d, DB_FREE, q->mutex);
-    if (rc < 0)
-        return rc;
-    out->answer = (struct simba_answer){.age_ms = -1};
-    rc = take(d, q, now, out);
-    assert(rc != 0);
+    rc = take(d, q, now, true, out);
     return rc < 0 ? rc : 0;
 }
 
@@ -237,12 +234,4 @@ int db_apply(struct db *d, const struct simba_request *q, struct db_result *out)
         (out->answer.granted || q->op == SIMBA_RENEW))
         d->last_until = now + lease_of(q);
     return rc;
-}
-
-int64_t db_version(struct db *d)
-{
-    sqlite3_stmt *s = d->statement[DB_VERSION];
-    int64_t version = sqlite3_step(s) == SQLITE_ROW ? sqlite3_column_int64(s, 0) : -1;
-    sqlite3_reset(s);
-    return version;
 }

@@ -14,6 +14,7 @@
 
 enum db_statement {
     DB_BEGIN,
+    DB_BEGIN_READ,
     DB_COMMIT,
     DB_ROLLBACK,
     DB_SELECT,
@@ -21,7 +22,6 @@ enum db_statement {
     DB_FREE,
     DB_CONTEND,
     DB_RENEW,
-    DB_VERSION,
     DB_STATEMENTS
 };
 
@@ -41,7 +41,8 @@ struct db {
     struct live retired;   /* our lock of before it was replaced … */
     int64_t retired_until; /* … kept until the tenures from there have ended */
     int64_t last_until;    /* the latest end of a lease that we were granted */
-    char why[DB_TEXT_MAX]; /* the last failure in words */
+    bool is_broken;        /* by the last failure: close and open again */
+    char why[DB_TEXT_MAX]; /* that failure in words */
 };
 
 /* What a request did. */
@@ -52,15 +53,16 @@ struct db_result {
     bool ring;            /* it became free, and somebody waits */
 };
 
-void db_init(struct db *d, const struct place *place, int64_t busy_ms);
-int db_open(struct db *d); /* 0, or a code and d->why; nothing to do if it is open */
-void db_close(struct db *d);
-bool db_is_replaced(struct db *d); /* another file is at the path: close and open */
-int db_begin(struct db *d);        /* 0, or a code and d->why */
-int db_commit(struct db *d);       /* likewise; after a failure nothing was done */
+void db_init(struct db *d, const struct place *place, const struct boot *boot, int64_t busy_ms);
+int db_open(struct db *d);              /* 0, or a code and d->why; nothing to do if it is open */
+void db_close(struct db *d);            /* the connection only: we are still there */
+bool db_is_replaced(struct db *d);      /* another file is at the path: */
+void db_retire(struct db *d);           /* then this, and open again */
+void db_end(struct db *d);              /* everything */
+int db_begin(struct db *d, bool write); /* 0, or a code and d->why */
+int db_commit(struct db *d);            /* likewise; after a failure nothing was done */
 void db_rollback(struct db *d);
 int db_apply(struct db *d, const struct simba_request *request, struct db_result *result);
-int64_t db_version(struct db *d);            /* changes when others have written; -1: unknown */
-int db_fail(struct db *d, const char *what); /* from what SQLite says */
+int db_fail(struct db *d, const char *what);                /* from what SQLite says */
 bool db_client_is_gone(const struct db *d, int64_t client); /* for certain */
 #endif

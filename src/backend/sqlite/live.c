@@ -19,7 +19,7 @@ int live_open(struct live *l, const char *path)
         live_close(l);
         return -1;
     }
-    l->inode = (int64_t)s.st_ino;
+    l->file = (int64_t)(s.st_ino ^ ((uint64_t)s.st_dev << 40)) & INT64_MAX;
     return 0;
 }
 
@@ -34,15 +34,23 @@ int live_hold(struct live *l, int64_t number)
 
 bool live_is_held(const struct live *l, int64_t first, int64_t end)
 {
+    if (first >= end) /* to fcntl a length of 0 would mean all that follows */
+        return false;
     struct flock lock = {
         .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = first, .l_len = end - first};
     return fcntl(l->fd, F_OFD_GETLK, &lock) != 0 || lock.l_type != F_UNLCK;
 }
 
-bool live_is_replaced(const struct live *l, const char *path)
+int64_t live_last(const struct live *l, int64_t first)
 {
-    struct stat s;
-    return stat(path, &s) != 0 || (int64_t)s.st_ino != l->inode;
+    int64_t last = 0;
+    for (;;) {
+        struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = first};
+        if (fcntl(l->fd, F_OFD_GETLK, &lock) != 0 || lock.l_type == F_UNLCK)
+            return last;
+        last = lock.l_start + lock.l_len - 1;
+        first = last + 1;
+    }
 }
 
 void live_close(struct live *l)

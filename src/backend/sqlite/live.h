@@ -9,13 +9,17 @@
 
 struct live {
     int fd;         /* -1: none */
-    int64_t inode;  /* of the file that the lock is in; another file says nothing about us */
+    int64_t file;   /* which file the lock is in; another says nothing about us */
     int64_t number; /* ours; 0: none yet */
 };
 
-int live_open(struct live *l, const char *path);                     /* 0, or -1 and errno */
-int live_hold(struct live *l, int64_t number);                       /* 0, or -1 and errno */
-bool live_is_held(const struct live *l, int64_t first, int64_t end); /* by another; errs to yes */
-bool live_is_replaced(const struct live *l, const char *path);
+int live_open(struct live *l, const char *path); /* 0, or -1 and errno */
+int live_hold(struct live *l, int64_t number);   /* 0, or -1 and errno */
 void live_close(struct live *l);
+
+/* Does another hold one of these numbers? Errs to yes. */
+bool live_is_held(const struct live *l, int64_t first, int64_t end);
+
+/* The greatest number that anybody holds from `first` on; 0: none. */
+int64_t live_last(const struct live *l, int64_t first);
 #endif

@@ -2,9 +2,10 @@
 CREATE TABLE meta (
     one     INTEGER PRIMARY KEY CHECK (one = 1),
     boot    TEXT NOT NULL,    -- the boot of the machine that last wrote here
+    file    TEXT NOT NULL,    -- which file this is, beside which locks: to know a copy
     base    INTEGER NOT NULL, -- tokens are above this, whatever a power cut has lost
-    first   INTEGER NOT NULL, -- client numbers below this belong to a database that was here before
-    clients INTEGER NOT NULL  -- the last client number given
+    clients INTEGER NOT NULL, -- the last client number given
+    first   INTEGER NOT NULL  -- numbers below this belong to a database that was here before
 ) STRICT;
 
 CREATE TABLE mutex (
@@ -12,7 +13,7 @@ CREATE TABLE mutex (
     owner     TEXT NOT NULL,    -- '': nobody
     token     INTEGER NOT NULL, -- of the last tenure; rises
     client    INTEGER NOT NULL, -- whose liveness counts; 0: nobody's, the lease alone
-    live      INTEGER NOT NULL, -- the inode of the file that this client's lock is in
+    live      INTEGER NOT NULL, -- the file that this client's lock is in
     acquired  INTEGER NOT NULL,
     until     INTEGER NOT NULL, -- another may take it from here on
     lease     INTEGER NOT NULL,

@@ -13,7 +13,10 @@
 #include "backend/worker.h"
 #include "runtime/process.h"
 
-#define LOOK_MS 500 /* how soon a killed owner is noticed */
+#define LOOK_MS 500       /* how soon one who waits notices that an owner was killed */
+#define LOOK_IDLE_MS 5000 /* how soon one who does not notices that the database was replaced */
+#define BUSY_MS 500       /* how long another may write before we say so */
+#define BATCH_MAX 1000    /* requests in one transaction: others want to write, too */
 
 struct sqlite {
     struct simba_host *host;
@@ -26,6 +29,7 @@ struct sqlite {
     struct db db;
     struct db_result *result; /* room for the answers of a batch */
     size_t results;
+    bool is_deaf; /* the bell cannot be opened, and that was said */
 };
 
 /* ---- a batch, on the worker thread ----------------------------------------------------------- */
@@ -55,18 +59,23 @@ static int be_open(struct sqlite *s)
 {
     if (s->db.handle != NULL && db_is_replaced(&s->db)) {
         s->host->log(s->host, SIMBA_LOG_ERROR, "the database file was deleted or replaced");
-        db_close(&s->db);
+        db_retire(&s->db);
     }
     int rc = db_open(&s->db);
-    if (rc == 0 && watch_open(&s->watch, s->place.bell) != 0)
+    if (rc == 0 && watch_open(&s->watch, s->place.bell) != 0 && !s->is_deaf) {
+        s->is_deaf = true;
         s->host->log(s->host, SIMBA_LOG_WARN, "cannot open the bell: waiting takes longer");
+    }
     return rc;
 }
 
 static int apply_all(struct sqlite *s, struct simba_request *batch)
 {
     size_t i = 0;
-    int rc = db_begin(&s->db);
+    bool write = false;
+    for (struct simba_request *q = batch; q != NULL; q = q->next)
+        write = write || (q->op != SIMBA_READ && q->op != SIMBA_LEAVE);
+    int rc = db_begin(&s->db, write);
     if (rc < 0)
         return rc;
     for (struct simba_request *q = batch; q != NULL; q = q->next) {
@@ -86,10 +95,9 @@ static void publish(struct sqlite *s, struct simba_request *batch)
     for (struct simba_request *q = batch, *next; q != NULL; q = next) {
         struct db_result *r = &s->result[i++];
         next = q->next;
-        r->answer.id = r->answer.id != NULL ? r->id : NULL; /* the array may have moved */
         if (q->op == SIMBA_CONTEND) {
             bool any = watch_answered(&s->watch, q->mutex, !r->answer.granted, r->owner_client);
-            worker_tick(&s->worker, any ? LOOK_MS : 0);
+            worker_tick(&s->worker, any ? LOOK_MS : LOOK_IDLE_MS);
         }
         if (r->ring && s->watch.bell.words != NULL)
             bell_ring(&s->watch.bell, bell_slot(q->mutex));
@@ -97,40 +105,47 @@ static void publish(struct sqlite *s, struct simba_request *batch)
     }
 }
 
-static void run_batch(void *store, struct simba_request *batch)
+static void run_part(struct sqlite *s, struct simba_request *part, size_t count)
 {
-    struct sqlite *s = store;
-    size_t count = 0;
-    for (struct simba_request *q = batch; q != NULL; q = q->next)
-        count++;
     if (!make_room(s, count)) {
-        answer_all(s, batch, SIMBA_ELIMIT, "out of memory");
+        answer_all(s, part, SIMBA_ELIMIT, "out of memory");
         return;
     }
     int rc = be_open(s);
-    if (rc == 0)
-        rc = apply_all(s, batch);
-    if (rc == 0) {
-        publish(s, batch);
+    if (rc == 0 && (rc = apply_all(s, part)) == 0) {
+        publish(s, part);
         return;
     }
-    answer_all(s, batch, rc, s->db.why);
-    if ((sqlite3_extended_errcode(s->db.handle) & 0xff) != SQLITE_BUSY)
+    answer_all(s, part, rc, s->db.why);
+    if (s->db.is_broken)
         db_close(&s->db); /* begin afresh next time */
 }
 
+static void run_batch(void *store, struct simba_request *batch)
+{
+    while (batch != NULL) {
+        struct simba_request *part = batch, *last = batch;
+        size_t count = 1;
+        for (; count < BATCH_MAX && last->next != NULL; count++)
+            last = last->next;
+        batch = last->next;
+        last->next = NULL;
+        run_part(store, part, count);
+    }
+}
+
+/* Also when nobody waits: a client of a database that is gone must notice, and give up its lock. */
 static void look(void *store)
 {
     struct sqlite *s = store;
-    if (s->db.handle != NULL)
-        watch_look(&s->watch, &s->db);
+    if (s->db.handle != NULL && be_open(s) == 0)
+        watch_look(&s->watch, &s->db, !bell_is_ours(&s->watch.bell, s->place.bell));
 }
 
 static void end(void *store)
 {
     struct sqlite *s = store;
-    db_close(&s->db);
-    live_close(&s->db.retired);
+    db_end(&s->db);
     watch_stop(&s->watch);
     uv_async_send(&s->ended);
 }
@@ -190,7 +205,10 @@ static int open_sqlite(struct simba_host *host, const struct simba_url *url, voi
     struct sqlite *s = calloc(1, sizeof *s);
     if (s == NULL)
         goto err;
+    struct boot boot;
     int rc = place_find(&s->place, simba_url_path(url), why, why_size);
+    if (rc == 0)
+        rc = boot_read(&boot, why, why_size);
     if (rc < 0) {
         free(s);
         return rc;
@@ -200,7 +218,9 @@ static int open_sqlite(struct simba_host *host, const struct simba_url *url, voi
     s->worker.run = run_batch;
     s->worker.idle = look;
     s->worker.end = end;
-    db_init(&s->db, &s->place, host->command_timeout_ms);
+    /* Well within what the machine waits for an answer, so that it hears the reason. */
+    int64_t busy_ms = host->command_timeout_ms / 2;
+    db_init(&s->db, &s->place, &boot, busy_ms < BUSY_MS ? busy_ms : BUSY_MS);
     watch_init(&s->watch, host);
     if (uv_async_init(host->loop, &s->ended, on_ended) != 0)
         goto err_after_watch;

@@ -17,7 +17,7 @@ struct watched {
 
 void watch_init(struct watch *w, struct simba_host *host)
 {
-    *w = (struct watch){.host = host, .version = -1};
+    *w = (struct watch){.host = host};
     pthread_mutex_init(&w->lock, NULL);
     pthread_cond_init(&w->change, NULL);
 }
@@ -78,7 +78,7 @@ static void *listen(void *arg)
 
 int watch_open(struct watch *w, const char *path)
 {
-    if (w->listening)
+    if (w->bell.words != NULL)
         return 0;
     struct bell bell;
     if (bell_open(&bell, path) != 0)
@@ -134,15 +134,18 @@ bool watch_answered(struct watch *w, const char *mutex, bool refused, int64_t cl
     return any;
 }
 
-void watch_look(struct watch *w, struct db *db)
+void watch_look(struct watch *w, const struct db *db, bool blind)
 {
-    int64_t version = db_version(db);
+    int64_t last = 0; /* the client that was looked at last: many mutexes may have one owner */
+    bool gone = false;
     pthread_mutex_lock(&w->lock);
-    bool changed = version != w->version;
-    w->version = version;
     for (size_t i = 0; w->waiting > 0 && i < BELL_SLOTS; i++) {
         for (struct watched *x = w->slot[i]; x != NULL; x = x->next) {
-            if (x->refused && (changed || db_client_is_gone(db, x->client)))
+            if (x->refused && x->client != last) {
+                last = x->client;
+                gone = db_client_is_gone(db, last);
+            }
+            if (x->refused && (blind || gone))
                 w->host->hint(w->host, x->mutex);
         }
     }

@@ -23,7 +23,6 @@ struct watch {
     uint32_t rings[BELL_SLOTS];       /* of that slot, as last seen */
     size_t count;                     /* of all watched */
     size_t waiting;                   /* how many of them another owns, as far as we know */
-    int64_t version;                  /* of the database, when last looked at */
     bool stopping;
 };
 
@@ -38,6 +37,7 @@ void watch_set(struct watch *w, const char *mutex, bool on);
  * somebody waits for anything now. */
 bool watch_answered(struct watch *w, const char *mutex, bool refused, int64_t client);
 
-/* The slow look; on the thread that owns the database. */
-void watch_look(struct watch *w, struct db *db);
+/* The slow look for owners that have died; on the thread that owns the database. blind: others ring a
+ * bell that is not ours, so everybody asks again. */
+void watch_look(struct watch *w, const struct db *db, bool blind);
 #endif

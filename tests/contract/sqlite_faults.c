@@ -1,0 +1,287 @@
+/* sqlite_faults.c: the machine fails the sqlite: store: a full disk, a read-only one, errors of the
+ * device, another that keeps the database locked, other clocks, a restart. */
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <sqlite3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <unistd.h>
+
+#include "peer.h"
+#include "suite.h"
+
+static char url[192];
+
+static void begin(void)
+{
+    folder_make();
+    snprintf(url, sizeof url, "sqlite:%s", folder_path("a.db"));
+}
+
+/* A small file system of our own, seen by this test and its peers only. */
+static void begin_mounted(void)
+{
+    begin();
+    if (unshare(CLONE_NEWNS) != 0 || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
+        mount("tmpfs", folder_path(""), "tmpfs", 0, "size=512k,mode=0700") != 0) {
+        folder_remove();
+        suite_skip("a file system cannot be mounted here (not root?)");
+    }
+}
+
+static void end_mounted(void)
+{
+    CHECK(umount2(folder_path(""), MNT_DETACH) == 0);
+    folder_remove();
+}
+
+static struct peer start(struct simba_handle_options like)
+{
+    struct peer p = {.url = url, .mutex = "m", .like = like};
+    peer_start(&p);
+    return p;
+}
+
+static void contend(struct peer *p)
+{
+    CHECK(peer_number(p, "start") == 0);
+}
+
+/* The database as somebody else sees it. */
+static sqlite3 *open_database(void)
+{
+    sqlite3 *db = NULL;
+    CHECK(sqlite3_open(folder_path("a.db"), &db) == SQLITE_OK);
+    sqlite3_busy_timeout(db, PATIENCE_MS);
+    return db;
+}
+
+static void run(sqlite3 *db, const char *statements)
+{
+    if (sqlite3_exec(db, statements, NULL, NULL, NULL) != SQLITE_OK)
+        suite_fail(__FILE__, __LINE__, sqlite3_errmsg(db));
+}
+
+/* ---- full and read-only -------------------------------------------------------------------- */
+
+/* Takes what is free, also what became free since the last time. */
+static void fill(int fd)
+{
+    static const char nothing[512];
+    while (write(fd, nothing, sizeof nothing) > 0)
+        ;
+}
+
+static bool lets_go(struct peer *p, int fd)
+{
+    fill(fd);
+    return peer_number(p, "token") == 0;
+}
+
+static void disk_full(void)
+{
+    begin_mounted();
+    struct peer a = start(lease_short()), b = start(lease_short());
+    contend(&a);
+    uint64_t token = peer_await_owner(&a);
+    contend(&b);
+    CHECK(peer_number(&b, "wait") == 0);
+    int fd = open(folder_path("filler"), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    CHECK(fd >= 0);
+    AWAIT(lets_go(&a, fd));
+    for (int64_t end = simba_now() + 500; simba_now() < end; nap(10)) {
+        fill(fd);
+        long long held = peer_number(&a, "token");
+        CHECK(held == 0 || peer_number(&b, "token") == 0 || peer_number(&a, "token") != held);
+    }
+    CHECK(strstr(peer_ask(&a, "log"), "full") != NULL);
+    close(fd);
+    CHECK(unlink(folder_path("filler")) == 0);
+    AWAIT(peer_number(&a, "token") != 0 || peer_number(&b, "token") != 0);
+    CHECK(peer_number(&a, "stop") == 0);
+    CHECK(peer_await_owner(&b) > token);
+    peer_end(&a);
+    peer_end(&b);
+    end_mounted();
+}
+
+static void disk_read_only(void)
+{
+    begin_mounted();
+    struct peer maker = start(lease_short());
+    CHECK(peer_number(&maker, "acquire 20000") == 0 && peer_number(&maker, "release") == 0);
+    peer_end(&maker);
+    CHECK(mount("tmpfs", folder_path(""), NULL, MS_REMOUNT | MS_RDONLY, "size=512k") == 0);
+    struct peer a = start(lease_short());
+    const char *said = peer_ask(&a, "read");
+    CHECK(atoi(said) == SIMBA_EDENIED && strstr(said, "Read-only") != NULL);
+    CHECK(peer_number(&a, "acquire 0") == SIMBA_EDENIED);
+    contend(&a);
+    CHECK(mount("tmpfs", folder_path(""), NULL, MS_REMOUNT, "size=512k") == 0);
+    peer_await_owner(&a);
+    peer_end(&a);
+    end_mounted();
+}
+
+/* ---- errors and locks ---------------------------------------------------------------------- */
+
+/* What it cannot write it does not own for long; the other one has it after the lease. */
+static void device_fails_writing(void)
+{
+    begin();
+    struct peer a = {.url = url, .mutex = "m", .like = lease_short(), .flaky = true};
+    peer_start(&a);
+    struct peer b = start(lease_long());
+    contend(&a);
+    uint64_t token = peer_await_owner(&a);
+    contend(&b);
+    CHECK(peer_number(&a, "fail write") == 0);
+    AWAIT(peer_number(&a, "token") == 0);
+    uint64_t next = peer_await_owner(&b);
+    CHECK(next > token && peer_number(&a, "token") == 0);
+    CHECK(strstr(peer_ask(&a, "log"), "disk I/O error") != NULL);
+    CHECK(peer_number(&a, "fail none") == 0);
+    CHECK(peer_number(&b, "stop") == 0);
+    CHECK(peer_await_owner(&a) > next);
+    peer_end(&a);
+    peer_end(&b);
+    folder_remove();
+}
+
+/* Not "this is no database of ours": the next try may find that it is. */
+static void device_fails_reading(void)
+{
+    begin();
+    struct peer maker = start(lease_short());
+    CHECK(peer_number(&maker, "acquire 20000") == 0 && peer_number(&maker, "release") == 0);
+    peer_end(&maker);
+    struct peer a = {.url = url, .mutex = "m", .like = lease_short(), .flaky = true};
+    peer_start(&a);
+    CHECK(peer_number(&a, "fail read") == 0);
+    const char *said = peer_ask(&a, "read");
+    if (atoi(said) != SIMBA_ESTORE || strstr(said, "disk I/O error") == NULL)
+        suite_fail(__FILE__, __LINE__, said);
+    contend(&a);
+    CHECK(peer_number(&a, "fail none") == 0);
+    peer_await_owner(&a);
+    peer_end(&a);
+    folder_remove();
+}
+
+/* Somebody's transaction outlasts several timeouts, but not the lease. */
+static void database_locked(void)
+{
+    begin();
+    struct peer a = {
+        .url = url, .mutex = "m", .like = lease(4000, 16000), .command_timeout_ms = 300};
+    a.like.renew_ms = 200;
+    peer_start(&a);
+    contend(&a);
+    uint64_t token = peer_await_owner(&a);
+    sqlite3 *db = open_database();
+    run(db, "BEGIN IMMEDIATE");
+    for (int64_t end = simba_now() + 2500; simba_now() < end; nap(20))
+        CHECK((uint64_t)peer_number(&a, "token") == token);
+    CHECK(peer_ask(&a, "read")[0] == '0'); /* who only looks need not wait */
+    CHECK(strstr(peer_ask(&a, "log"), "database is locked") != NULL);
+    run(db, "COMMIT");
+    CHECK(sqlite3_close(db) == SQLITE_OK);
+    AWAIT(peer_ask(&a, "read")[0] == '0');
+    CHECK((uint64_t)peer_number(&a, "token") == token);
+    peer_end(&a);
+    folder_remove();
+}
+
+/* ---- clocks -------------------------------------------------------------------------------- */
+
+static void check_left(struct peer *p, uint64_t token, int64_t most)
+{
+    long long code, held, left;
+    CHECK(sscanf(peer_ask(p, "read"), "%lld %lld %lld", &code, &held, &left) == 3);
+    CHECK(code == 0 && (uint64_t)held == token);
+    CHECK(left > 0 && left <= most);
+}
+
+/* T62, T63: each of two processes lives in a time of its own; the leases are the same. */
+static void other_time_namespace(void)
+{
+    begin();
+    struct peer p[2] = {{.boottime_s = 100000}, {.boottime_s = 0}};
+    for (int i = 0; i < 2; i++) {
+        p[i].url = url;
+        p[i].mutex = "m";
+        p[i].like = lease_short();
+        peer_start(&p[i]);
+    }
+    if (!peer_is_up(&p[0]) || peer_number(&p[0], "now") - peer_number(&p[1], "now") < 99000000) {
+        folder_remove();
+        suite_skip("time namespaces cannot be made here (not root?)");
+    }
+    for (int i = 0; i < 2; i++) {
+        struct peer *owner = &p[i], *other = &p[1 - i];
+        contend(owner);
+        uint64_t token = peer_await_owner(owner);
+        contend(other);
+        CHECK(peer_number(other, "wait") == 0);
+        for (int64_t end = simba_now() + 1000; simba_now() < end; nap(100)) {
+            CHECK(peer_number(other, "token") == 0);
+            check_left(other, token, 3000);
+        }
+        CHECK(kill(owner->pid, SIGSTOP) == 0);
+        CHECK(peer_await_owner(other) > token); /* at the end of the lease, not in a day */
+        CHECK(kill(owner->pid, SIGCONT) == 0);
+        CHECK(peer_number(owner, "token") == 0);
+        CHECK(peer_number(owner, "stop") == 0 && peer_number(other, "stop") == 0);
+    }
+    peer_end(&p[0]);
+    peer_end(&p[1]);
+    folder_remove();
+}
+
+/* T63, T66: tokens jump over all that a power cut may have lost, and an owner of before the restart
+ * is honoured for one lease, since nobody knows when it got it. */
+static void machine_restarted(void)
+{
+    begin();
+    struct peer a = start(lease_short());
+    contend(&a);
+    uint64_t token = peer_await_owner(&a);
+    peer_kill(&a);
+    sqlite3 *db = open_database();
+    run(db, "UPDATE meta SET boot = 'another'; UPDATE mutex SET until = until - 1000000000000");
+    CHECK(sqlite3_close(db) == SQLITE_OK);
+    int64_t before = simba_now();
+    struct peer b = start(lease_long()), c = start(lease_long());
+    contend(&b);
+    peer_send(&b, "ledger %s", folder_path("ledger"));
+    CHECK(strcmp(peer_reply(&b, PATIENCE_MS), "0") == 0);
+    CHECK(peer_number(&b, "wait") == 0);
+    check_left(&c, token, 3000);
+    uint64_t next = peer_await_owner(&b);
+    CHECK(next > token + 1000000);
+    struct ledger *l = ledger_map(folder_path("ledger"));
+    AWAIT(atomic_load(&l->tenure[0].from) != 0);
+    CHECK(atomic_load(&l->tenure[0].from) >= before + 3000);
+    CHECK(peer_number(&b, "stop") == 0);
+    CHECK(peer_number(&c, "acquire 20000") == 0);
+    long long third = peer_number(&c, "held");
+    CHECK((uint64_t)third > next && (uint64_t)third < next + 1000000); /* once per restart */
+    peer_end(&b);
+    peer_end(&c);
+    folder_remove();
+}
+
+const struct test sqlite_fault_tests[] = {
+    {"disk_full", disk_full, SQLITE_ONLY, 0},
+    {"disk_read_only", disk_read_only, SQLITE_ONLY, 0},
+    {"device_fails_writing", device_fails_writing, SQLITE_ONLY, 0},
+    {"device_fails_reading", device_fails_reading, SQLITE_ONLY, 0},
+    {"database_locked", database_locked, SQLITE_ONLY, 0},
+    {"other_time_namespace", other_time_namespace, SQLITE_ONLY, 0},
+    {"machine_restarted", machine_restarted, SQLITE_ONLY, 0},
+    {NULL, NULL, ANY_STORE, 0},
+};
