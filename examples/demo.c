@@ -216,10 +216,17 @@ static void end(struct actor *a, int signal)
     a->pid = 0;
 }
 
+static void clean_up(void);
+
+/* Without a leader there is no story to go on with. */
 static struct actor *expect_other(const struct actor *a, const char *what)
 {
     listen_all(PATIENCE_MS, a);
     promise(leader != NULL && leader != a, what);
+    if (leader == NULL) {
+        clean_up();
+        exit(1);
+    }
     return leader;
 }
 

@@ -168,6 +168,7 @@ static void deleted_locks(void)
     peer_kill(&a);
     CHECK(peer_await_owner(&b) > token);
     struct ledger *l = ledger_map(folder_path("ledger"));
+    AWAIT(atomic_load(&l->tenure[1].from) != 0);
     CHECK(atomic_load(&l->tenure[1].from) >= asked + left);
     peer_end(&b);
     check_and_remove();
