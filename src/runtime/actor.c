@@ -155,10 +155,8 @@ static void say_why(struct actor *a, int code, char *out, size_t size)
         snprintf(out, size, "%.150s: held by %s", store, holder);
     else if (code == SIMBA_ETIMEOUT && a->machine.answered)
         snprintf(out, size, "%.150s: not in time, held by %s", store, holder);
-    else if (code == SIMBA_ETIMEOUT || code == SIMBA_ESTORE)
-        snprintf(out, size, "%.150s: %s", store, failure);
     else
-        snprintf(out, size, "%.150s: %s", store, simba_strerror(code));
+        snprintf(out, size, "%.150s: %s", store, failure);
 }
 
 /* The last touch of the caller's memory is the futex; of the actor, before that. */

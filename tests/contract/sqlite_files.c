@@ -39,12 +39,14 @@ static void check_and_remove(void)
     folder_remove();
 }
 
-/* A notices at last and lets go, B gets it. Had both owned at any time, the ledger shows it. */
+/* A notices at last and lets go; B gets it although A lives on. Had both owned at any time, the ledger
+ * shows it. */
 static void end_both(struct peer *a, struct peer *b)
 {
     AWAIT(peer_number(a, "token") == 0);
-    peer_end(a);
+    CHECK(peer_number(a, "stop") == 0);
     peer_await_owner(b);
+    peer_end(a);
     peer_end(b);
     check_and_remove();
 }

@@ -83,18 +83,30 @@ static bool execute(struct db *d, const char *statements)
     return sqlite3_exec(d->handle, statements, NULL, NULL, NULL) == SQLITE_OK;
 }
 
+/* Before anything is changed: is this ours, or empty? */
+static int check_owner(struct db *d, int64_t *tables)
+{
+    int64_t application, version;
+    if (!number(d, "SELECT count(*) FROM sqlite_schema", tables) ||
+        !number(d, "PRAGMA application_id", &application) ||
+        !number(d, "PRAGMA user_version", &version))
+        return db_fail(d, "cannot read");
+    if (*tables != 0 && application != APPLICATION_ID)
+        return fail(d, SIMBA_ESCHEMA, "this is a database of something else");
+    if (*tables != 0 && version > SCHEMA_VERSION)
+        return fail(d, SIMBA_ESCHEMA, "this database was made by a newer Simba: update this one");
+    return 0;
+}
+
 /* Makes the tables in an empty database, or finds ours. Tokens begin at the clock, in microseconds: a
  * database that was deleted and made again gives none that was given before, and whoever checks
  * tokens goes on accepting them. */
 static int find_schema(struct db *d)
 {
     char text[256];
-    int64_t tables, application, version;
-    if (!number(d, "SELECT count(*) FROM sqlite_schema", &tables) ||
-        !number(d, "PRAGMA application_id", &application) ||
-        !number(d, "PRAGMA user_version", &version))
-        return db_fail(d, "cannot read");
-    if (tables == 0) {
+    int64_t tables;
+    int rc = check_owner(d, &tables);
+    if (rc == 0 && tables == 0) {
         struct timespec t;
         clock_gettime(CLOCK_REALTIME, &t);
         int64_t base = (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
@@ -105,11 +117,7 @@ static int find_schema(struct db *d)
         return execute(d, schema_sql) && execute(d, text) ? 0
                                                           : db_fail(d, "cannot make the tables");
     }
-    if (application != APPLICATION_ID)
-        return fail(d, SIMBA_ESCHEMA, "this is a database of something else");
-    if (version > SCHEMA_VERSION)
-        return fail(d, SIMBA_ESCHEMA, "this database was made by a newer Simba: update this one");
-    return 0;
+    return rc;
 }
 
 /* Is this the boot and the file of the last writer? False also for an empty database. */
@@ -210,7 +218,10 @@ static int set_up(struct db *d)
     int rc = identify(d);
     if (rc < 0)
         return rc;
-    rc = use_wal(d);
+    int64_t tables;
+    rc = check_owner(d, &tables);
+    if (rc == 0)
+        rc = use_wal(d);
     if (rc < 0)
         return rc;
     if (!execute(d, is_continued(d) ? "PRAGMA synchronous = NORMAL; BEGIN IMMEDIATE"

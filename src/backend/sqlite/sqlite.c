@@ -88,6 +88,18 @@ static int apply_all(struct sqlite *s, struct simba_request *batch)
     return db_commit(&s->db);
 }
 
+/* Others may have a new bell, because somebody has deleted ours: then that one. */
+static void ring(struct sqlite *s, unsigned slot)
+{
+    struct bell now;
+    if (bell_is_ours(&s->watch.bell, s->place.bell)) {
+        bell_ring(&s->watch.bell, slot);
+    } else if (bell_open(&now, s->place.bell) == 0) {
+        bell_ring(&now, slot);
+        bell_close(&now);
+    }
+}
+
 /* Committed: tell everybody. Those who wait are woken before the one who left hears of it. */
 static void publish(struct sqlite *s, struct simba_request *batch)
 {
@@ -99,8 +111,8 @@ static void publish(struct sqlite *s, struct simba_request *batch)
             bool any = watch_answered(&s->watch, q->mutex, !r->answer.granted, r->owner_client);
             worker_tick(&s->worker, any ? LOOK_MS : LOOK_IDLE_MS);
         }
-        if (r->ring && s->watch.bell.words != NULL)
-            bell_ring(&s->watch.bell, bell_slot(q->mutex));
+        if (r->ring)
+            ring(s, bell_slot(q->mutex));
         s->host->answer(s->host, q, &r->answer);
     }
 }
