@@ -8,7 +8,7 @@ DESTDIR ?=
 define build
 	@command -v cmake ninja >/dev/null || { echo "cmake or ninja is missing: run scripts/setup"; exit 1; }
 	@cmake --preset $(1) $(2) >/dev/null
-	@cmake --build --preset $(1)
+	@cmake --build --preset $(1) $(3)
 endef
 
 all:
@@ -16,7 +16,7 @@ all:
 
 demo:
 	@scripts/setup build
-	$(call build,release)
+	$(call build,release,,--target examples_demo)
 	@build/examples/demo
 
 test:
@@ -29,11 +29,7 @@ check:
 
 bench:
 	@scripts/setup build
-	$(call build,release)
-	@for source in bench/*.c; do \
-	    [ -f "$$source" ] || { echo "no benchmarks yet"; exit 0; }; \
-	    "build/bench/$$(basename "$$source" .c)" || exit; \
-	done
+	@scripts/bench
 
 # A branch of an assert is one that no test can take.
 GCOVR = gcovr --root . --filter src/core/ --exclude-branches-by-pattern '.*\bassert\(.*' build-coverage
