@@ -15,7 +15,6 @@
 
 #define LOOK_MS 500       /* how soon one who waits notices that an owner was killed */
 #define LOOK_IDLE_MS 5000 /* how soon one who does not notices that the database was replaced */
-#define BUSY_MS 500       /* how long another may write before we say so */
 #define BATCH_MAX 1000    /* requests in one transaction: others want to write, too */
 
 struct sqlite {
@@ -230,9 +229,8 @@ static int open_sqlite(struct simba_host *host, const struct simba_url *url, voi
     s->worker.run = run_batch;
     s->worker.idle = look;
     s->worker.end = end;
-    /* Well within what the machine waits for an answer, so that it hears the reason. */
-    int64_t busy_ms = host->command_timeout_ms / 2;
-    db_init(&s->db, &s->place, &boot, busy_ms < BUSY_MS ? busy_ms : BUSY_MS);
+    /* Within what the machine waits for an answer, so that it hears the reason. */
+    db_init(&s->db, &s->place, &boot, host->command_timeout_ms / 2);
     watch_init(&s->watch, host);
     if (uv_async_init(host->loop, &s->ended, on_ended) != 0)
         goto err_after_watch;
