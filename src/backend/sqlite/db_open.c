@@ -104,7 +104,7 @@ static int check_owner(struct db *d, int64_t *tables)
 static int find_schema(struct db *d)
 {
     char text[256];
-    int64_t tables;
+    int64_t tables = 0;
     int rc = check_owner(d, &tables);
     if (rc == 0 && tables == 0) {
         struct timespec t;
@@ -218,7 +218,7 @@ static int set_up(struct db *d)
     int rc = identify(d);
     if (rc < 0)
         return rc;
-    int64_t tables;
+    int64_t tables = 0;
     rc = check_owner(d, &tables);
     if (rc == 0)
         rc = use_wal(d);
