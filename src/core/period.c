@@ -15,7 +15,6 @@
 #define BACKOFF_MIN (100 * NS_PER_MS)
 #define ATTEMPT_MIN (1 * NS_PER_MS)
 #define RETRY_MIN (20 * NS_PER_MS) /* nobody asks in a tight loop */
-#define COMMAND_TIMEOUT_MS 2000
 #define COMMAND_TIMEOUT_MAX_MS 3600000
 #define JITTER_EARLY_MS 200 /* as the JVM's contenders do */
 #define JITTER_LATE_MS 1000
@@ -75,7 +74,7 @@ int period_init(struct period *p, const struct period_options *o, const char **w
     *why = broken_rule(o);
     if (*why != NULL)
         return SIMBA_EINVAL;
-    int64_t command = or_default(o->command_timeout_ms, COMMAND_TIMEOUT_MS) * NS_PER_MS;
+    int64_t command = or_default(o->command_timeout_ms, PERIOD_COMMAND_TIMEOUT_MS) * NS_PER_MS;
 
     p->ttl = or_default(o->ttl_ms, SIMBA_TTL_MS) * NS_PER_MS;
     p->transition = or_default(o->transition_ms, SIMBA_TRANSITION_MS) * NS_PER_MS;

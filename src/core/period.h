@@ -14,6 +14,7 @@
 
 #define NS_PER_MS INT64_C(1000000)
 #define NEVER INT64_MAX
+#define PERIOD_COMMAND_TIMEOUT_MS 2000 /* the default of one exchange with a store */
 
 /* What the user may set, in milliseconds; negative: the default. */
 struct period_options {

@@ -13,7 +13,6 @@
 #include "runtime/process.h"
 
 #define CONNECT_TIMEOUT_MS 5000
-#define COMMAND_TIMEOUT_MS 2000
 
 _Thread_local struct simba *thread_client;
 _Thread_local struct actor *thread_actor;
@@ -84,7 +83,7 @@ static int set_timing(struct simba *s, const struct simba_options *o)
         return fault(SIMBA_EINVAL, "%s: %s", s->url.shown, why);
     s->host.connect_timeout_ms = connect < 0 ? CONNECT_TIMEOUT_MS : connect;
     s->host.command_timeout_ms =
-        s->timing.command_timeout_ms < 0 ? COMMAND_TIMEOUT_MS : s->timing.command_timeout_ms;
+        s->timing.command_timeout_ms < 0 ? PERIOD_COMMAND_TIMEOUT_MS : s->timing.command_timeout_ms;
     return 0;
 }
 
