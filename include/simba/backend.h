@@ -32,8 +32,19 @@ enum simba_op {
     SIMBA_RENEW,   /* LOST if id and token are not the current tenure's */
     SIMBA_RELEASE, /* LOST likewise: then nothing was changed */
     SIMBA_READ,    /* answer who owns it */
-    SIMBA_LEAVE    /* the contender waits no longer; answer who owns it (comes from all stores'
+    SIMBA_LEAVE,   /* the contender waits no longer; answer who owns it (comes from all stores'
                       contenders, as a last look at what became of a request) */
+    SIMBA_LIST,    /* found() for each mutex that is owned or waited for and whose name begins with
+                      `mutex`; then answer */
+    SIMBA_EVICT    /* end the tenure `token`, 0: whichever is on: its renewals fail from now on and
+                      the lease runs out; forced: it is free at once. LOST: there is none such */
+};
+
+/* What somebody wants to be hinted of. */
+enum simba_interest {
+    SIMBA_NO_INTEREST,
+    SIMBA_WAITS,   /* that the mutex may have become free */
+    SIMBA_OBSERVES /* any change of its owner */
 };
 
 /* Given to the store by submit(), given back by answer(). All fields but `next` and `store` are
@@ -41,8 +52,9 @@ enum simba_op {
 struct simba_request {
     enum simba_op op;
     const char *mutex;
-    const char *id;                /* the contender; "" for READ */
-    uint64_t token;                /* RENEW, RELEASE */
+    const char *id;                /* the contender; "" for READ, LIST, EVICT */
+    uint64_t token;                /* RENEW, RELEASE, EVICT */
+    bool forced;                   /* EVICT */
     int64_t ttl_ms, transition_ms; /* CONTEND, RENEW: the lease asked for */
     struct simba_request *next;    /* the rest of the batch; then for the store's own lists */
     void *store;                   /* for the store's own use */
@@ -59,6 +71,17 @@ struct simba_answer {
                          you like; more: nobody can be granted before */
     int64_t age_ms;   /* since it began; -1: unknown */
     const char *text; /* a failure in words, without secrets; may be NULL. Borrowed for the call */
+    bool more;        /* the next answer comes at once: both can be acted on together */
+};
+
+/* What LIST finds. All borrowed for the call. */
+struct simba_found {
+    const char *mutex;
+    const char *id;  /* NULL or "": nobody owns it */
+    uint64_t token;  /* 0: unknown */
+    int64_t left_ms; /* until the lease ends */
+    int64_t age_ms;  /* since the tenure began; -1: unknown */
+    int64_t waiters; /* how many wait; -1: unknown */
 };
 
 struct uv_loop_s;
@@ -71,10 +94,13 @@ struct simba_host {
     int64_t connect_timeout_ms, command_timeout_ms;
     void (*answer)(struct simba_host *host, struct simba_request *request,
                    const struct simba_answer *answer);
+    void (*found)(struct simba_host *host, struct simba_request *list,
+                  const struct simba_found *found); /* before the answer to that request */
     /* Something may have changed: a reason to ask, never a truth. NULL: any mutex. */
     void (*hint)(struct simba_host *host, const char *mutex);
     void (*log)(struct simba_host *host, enum simba_level level, const char *line);
-    void (*closed)(struct simba_host *host); /* after close(): the store is gone, once */
+    void (*reconnected)(struct simba_host *host); /* for the metrics */
+    void (*closed)(struct simba_host *host);      /* after close(): the store is gone, once */
 };
 
 /* One kind of store. The structure only grows; version says how far it is filled. */
@@ -93,10 +119,20 @@ struct simba_backend {
      * thread. */
     int (*check)(void *store, const char *mutex, const char *id, char *why, size_t why_size);
 
-    /* The next three on the loop's thread only. */
+    /* The next three on the loop's thread only (but see work). */
     void (*submit)(void *store, struct simba_request *batch);
-    void (*watch)(void *store, const char *mutex, bool on); /* hints wanted; NULL: cannot hint */
+    /* Which hints are wanted from now on; mutex NULL: of all. The function NULL: cannot hint. */
+    void (*watch)(void *store, const char *mutex, enum simba_interest interest);
     void (*close)(void *store); /* answers what is open with SIMBA_ECANCELED, then closed() */
+
+    /* NULL, or: submit and watch may be called on any thread, one call at a time, and a submit only
+     * queues. This follows it, at any time and on any thread: the work may begin. here: the calling
+     * thread has nothing else to do, so the store may use it, as long as it needs not wait. */
+    void (*work)(void *store, bool here);
+
+    /* NULL, or a descriptor, -1: none yet. While any process has it open, the store does not take
+     * this client for dead. Any thread. */
+    int (*liveness)(void *store);
 };
 
 /* Parts of the URL, already checked and decoded; NULL where there is none. */

@@ -230,7 +230,7 @@ static void watch(struct actor *a, bool on)
         if (n != &a->by_mutex && ((struct actor *)(void *)n)->watching)
             return;
     }
-    s->backend->watch(s->store, a->by_mutex.name, on);
+    s->backend->watch(s->store, a->by_mutex.name, on ? SIMBA_WAITS : SIMBA_NO_INTEREST);
 }
 
 /* r: the answered request that the event is about; NULL: none. */

@@ -201,6 +201,9 @@ const char *space_apply(struct space *s, const struct simba_request *q, struct s
     case SIMBA_READ:
     case SIMBA_LEAVE: /* nobody is remembered as waiting */
         break;
+    default:
+        answer->code = SIMBA_EUNSUPPORTED;
+        break;
     }
     if (is_held(r, now)) {
         answer->id = r->id;

@@ -185,9 +185,9 @@ static void submit(void *store, struct simba_request *batch)
     worker_submit(&((struct sqlite *)store)->worker, batch);
 }
 
-static void watch(void *store, const char *mutex, bool on)
+static void watch(void *store, const char *mutex, enum simba_interest interest)
 {
-    watch_set(&((struct sqlite *)store)->watch, mutex, on);
+    watch_set(&((struct sqlite *)store)->watch, mutex, interest != SIMBA_NO_INTEREST);
 }
 
 static void close_sqlite(void *store)
