@@ -12,14 +12,54 @@ static int64_t monotonic(void)
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-/* The tick comes in time however busy the store is. */
-static void tick_if_due(struct worker *w)
+static struct simba_request *take_all(struct worker *w)
 {
-    if (monotonic() < w->next_tick)
-        return;
+    struct simba_request *batch = w->first;
+    w->first = NULL;
+    w->last = &w->first;
+    return batch;
+}
+
+static struct simba_request **end_of(struct simba_request **list)
+{
+    while (*list != NULL)
+        list = &(*list)->next;
+    return list;
+}
+
+static void put_back(struct worker *w, struct simba_request *rest)
+{
+    *end_of(&rest) = w->first;
+    w->first = rest;
+    w->last = end_of(&w->first);
+}
+
+/* Under the lock, which it gives up meanwhile. */
+static void do_part(struct worker *w, bool patient)
+{
+    struct simba_request *batch = take_all(w);
+    w->busy = true;
+    pthread_mutex_unlock(&w->lock);
+    struct simba_request *done = w->run(w->store, &batch, patient);
+    pthread_mutex_lock(&w->lock);
+    w->busy = false;
+    put_back(w, batch);
+    bool signal = !patient && (w->first != NULL || monotonic() >= w->next_tick);
+    pthread_mutex_unlock(&w->lock);
+    if (signal)
+        pthread_cond_signal(&w->work);
+    if (done != NULL)
+        w->answer(w->store, done);
+    pthread_mutex_lock(&w->lock);
+}
+
+static void tick(struct worker *w)
+{
+    w->busy = true;
     pthread_mutex_unlock(&w->lock);
     w->idle(w->store);
     pthread_mutex_lock(&w->lock);
+    w->busy = false;
     w->next_tick = monotonic() + w->tick_ms * 1000000;
 }
 
@@ -28,21 +68,19 @@ static void *run(void *arg)
     struct worker *w = arg;
     pthread_mutex_lock(&w->lock);
     for (;;) {
-        tick_if_due(w);
-        struct simba_request *batch = w->first;
-        if (batch == NULL) {
-            if (w->stopping)
-                break;
+        if (w->busy) { /* who works for us signals when it is done */
+            pthread_cond_wait(&w->work, &w->lock);
+        } else if (monotonic() >= w->next_tick) { /* in time, however busy the store is */
+            tick(w);
+        } else if (w->first != NULL) {
+            do_part(w, true);
+        } else if (w->stopping) {
+            break;
+        } else {
             struct timespec until = {.tv_sec = w->next_tick / 1000000000,
                                      .tv_nsec = w->next_tick % 1000000000};
             pthread_cond_timedwait(&w->work, &w->lock, &until);
-            continue;
         }
-        w->first = NULL;
-        w->last = &w->first;
-        pthread_mutex_unlock(&w->lock);
-        w->run(w->store, batch);
-        pthread_mutex_lock(&w->lock);
     }
     pthread_mutex_unlock(&w->lock);
     w->end(w->store);
@@ -67,11 +105,19 @@ void worker_submit(struct worker *w, struct simba_request *batch)
 {
     pthread_mutex_lock(&w->lock);
     *w->last = batch;
-    while (batch->next != NULL)
-        batch = batch->next;
-    w->last = &batch->next;
-    pthread_cond_signal(&w->work);
+    w->last = end_of(w->last);
     pthread_mutex_unlock(&w->lock);
+}
+
+void worker_work(struct worker *w, bool here)
+{
+    pthread_mutex_lock(&w->lock);
+    bool any = w->first != NULL, mine = any && here && !w->busy;
+    if (mine)
+        do_part(w, false);
+    pthread_mutex_unlock(&w->lock);
+    if (any && !mine)
+        pthread_cond_signal(&w->work);
 }
 
 void worker_tick(struct worker *w, int64_t tick_ms)

@@ -1,5 +1,6 @@
 /* worker.h: a thread for a store whose client library blocks. It takes what has gathered since it
- * last looked as one batch. */
+ * last looked as one batch. A thread that would only wait for it may do its work instead, as long
+ * as that needs no waiting: one of them at a time is `busy`. */
 #ifndef BACKEND_WORKER_H
 #define BACKEND_WORKER_H
 
@@ -8,20 +9,24 @@
 
 struct worker {
     void *store;
-    void (*run)(void *store, struct simba_request *batch); /* answers all of it */
-    void (*idle)(void *store);                             /* every tick_ms */
-    void (*end)(void *store);                              /* the last thing on the thread */
+    /* Takes from the batch what it wants to do at once, does it, and returns that; NULL: all of it
+     * would have to wait, and it was not to be patient. */
+    struct simba_request *(*run)(void *store, struct simba_request **batch, bool patient);
+    void (*answer)(void *store, struct simba_request *done); /* while others go on */
+    void (*idle)(void *store);                               /* every tick_ms */
+    void (*end)(void *store);                                /* the last thing on the thread */
 
     pthread_mutex_t lock; /* for the rest */
     pthread_cond_t work;
     struct simba_request *first, **last;
     int64_t tick_ms, next_tick; /* on the worker's clock, ns */
-    bool stopping;
+    bool busy, stopping;
     pthread_t thread;
 };
 
-int worker_start(struct worker *w, const char *name); /* the four above are set */
-void worker_submit(struct worker *w, struct simba_request *batch);
+int worker_start(struct worker *w, const char *name);              /* all of the above are set */
+void worker_submit(struct worker *w, struct simba_request *batch); /* and then: */
+void worker_work(struct worker *w, bool here);       /* here: on the calling thread, if it can */
 void worker_tick(struct worker *w, int64_t tick_ms); /* from now on; at the start 1 s */
 void worker_stop(struct worker *w); /* does not wait; what is queued is run first */
 void worker_join(struct worker *w);

@@ -25,7 +25,7 @@ static bool same(const char *a, const char *b)
 static void see(struct actor *a, struct seen now, enum simba_reason reason)
 {
     char *unused = now.id;
-    pthread_mutex_lock(&a->client->lock);
+    loop_lock(a->client);
     if (now.token != a->after.token || !same(now.id, a->after.id)) {
         unused = a->before.id;
         a->before = a->after;
@@ -34,7 +34,7 @@ static void see(struct actor *a, struct seen now, enum simba_reason reason)
         now.id = a->after.id;
     }
     a->after = now;
-    pthread_mutex_unlock(&a->client->lock);
+    loop_unlock(a->client);
     if (unused != a->id && unused != now.id)
         free(unused);
 }
@@ -65,11 +65,11 @@ static void see_answer(struct actor *a, struct request *r)
 static void post_done(struct actor *a, bool ran)
 {
     struct simba *s = a->client;
-    pthread_mutex_lock(&s->lock);
+    loop_lock(s);
     a->notes |= NOTE_DONE;
     a->done_ran = ran;
     loop_post_locked(s, a);
-    pthread_mutex_unlock(&s->lock);
+    loop_unlock(s);
 }
 
 /* On a thread of the executor. An acquisition that has ended while it was queued is not told. */
@@ -159,10 +159,10 @@ static void say_why(struct actor *a, int code, char *out, size_t size)
         snprintf(out, size, "%.150s: %s", store, failure);
 }
 
-/* The last touch of the caller's memory is the futex; of the actor, before that. */
+/* The caller hears of it at the end of the turn, so that it finds the next turn free. */
 static void give_verdict(struct actor *a, int code)
 {
-    pthread_mutex_lock(&a->client->lock);
+    loop_lock(a->client);
     struct call *call = a->call;
     assert(call != NULL);
     a->call = NULL;
@@ -170,8 +170,9 @@ static void give_verdict(struct actor *a, int code)
     call->code = code;
     if (code < 0)
         say_why(a, code, call->text, sizeof call->text);
-    pthread_mutex_unlock(&a->client->lock);
-    futex_set(&call->done, 1);
+    loop_unlock(a->client);
+    call->next = a->client->verdicts;
+    a->client->verdicts = call;
 }
 
 static void report(struct actor *a, const struct handle_update *up)
@@ -200,7 +201,7 @@ static void show(struct actor *a)
 {
     struct simba *s = a->client;
     const struct handle *h = &a->machine;
-    pthread_mutex_lock(&s->lock);
+    loop_lock(s);
     /* What a caller has asked for meanwhile is already visible and comes next. */
     if (atomic_load(&a->status) != h->status && (a->notes & (NOTE_START | NOTE_STOP)) == 0) {
         if (h->status == SIMBA_INITIAL && handle_gives_up(h->lease.code))
@@ -209,7 +210,7 @@ static void show(struct actor *a)
         futex_set(&a->changes, atomic_load(&a->changes) + 1);
     }
     bool quiet = h->closed && handle_is_idle(h) && a->waiters == 0;
-    pthread_mutex_unlock(&s->lock);
+    loop_unlock(s);
     if (quiet != a->quiet) {
         a->quiet = quiet;
         s->quiet += quiet ? 1 : (size_t)-1;
@@ -280,11 +281,11 @@ static void end_if_gone(struct actor *a)
     show(a);
     if (!a->quiet || a->requests > 0)
         return;
-    pthread_mutex_lock(&s->lock);
+    loop_lock(s);
     bool gone = a->closing && !a->in_inbox;
     if (gone)
         s->actors_count--;
-    pthread_mutex_unlock(&s->lock);
+    loop_unlock(s);
     if (!gone)
         return;
     s->quiet--;
@@ -313,11 +314,11 @@ void actor_take_notes(struct actor *a, uint32_t notes)
         if (event.kind == HANDLE_START) {
             event.at = clock_now() + a->initial_delay;
         } else if (event.kind == HANDLE_ACQUIRE || event.kind == HANDLE_DONE) {
-            pthread_mutex_lock(&a->client->lock);
+            loop_lock(a->client);
             event.at = a->wait_until;
             event.once = a->once;
             event.ran = a->done_ran;
-            pthread_mutex_unlock(&a->client->lock);
+            loop_unlock(a->client);
         }
         step(a, &event, NULL);
     }
@@ -344,9 +345,9 @@ void actor_answered(struct actor *a, struct request *r)
         if (r->code < 0 && r->code != SIMBA_ELOST)
             now = r->text != NULL ? r->text : strdup(simba_strerror(r->code));
         r->text = NULL;
-        pthread_mutex_lock(&a->client->lock);
+        loop_lock(a->client);
         a->failure = now;
-        pthread_mutex_unlock(&a->client->lock);
+        loop_unlock(a->client);
         free(before);
     }
     struct lease_reply reply = {

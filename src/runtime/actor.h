@@ -30,7 +30,8 @@ enum locker_phase { LOCKER_FREE, LOCKER_WAITING, LOCKER_HELD, LOCKER_LEAVING };
 
 /* A caller that waits for the loop's verdict; lives on its stack. */
 struct call {
-    _Atomic uint32_t done; /* futex */
+    struct call *next;     /* of those whose verdict is known */
+    _Atomic uint32_t done; /* futex_await */
     bool once;
     int64_t until;
     int code;

@@ -54,11 +54,11 @@ static void show_owner(struct simba_owner *out, const struct seen *seen)
 void actor_state(const struct actor *a, struct simba_state *out)
 {
     *out = (struct simba_state){.reason = SIMBA_UNCHANGED};
-    pthread_mutex_lock(&a->client->lock);
+    loop_lock(a->client);
     show_owner(&out->before, &a->before);
     show_owner(&out->after, &a->after);
     out->reason = a->reason;
-    pthread_mutex_unlock(&a->client->lock);
+    loop_unlock(a->client);
 }
 
 /* ---- creation -------------------------------------------------------------------------------- */
@@ -157,13 +157,13 @@ int actor_create(struct simba *s, const char *mutex, enum handle_kind kind,
     handle_init(&a->machine, kind, drain, a->period, a->id, o->id == NULL, s->backend->queues,
                 process_random64());
 
-    pthread_mutex_lock(&s->lock);
+    loop_lock(s);
     bool closing = s->closing;
     if (!closing) {
         s->actors_count++;
         loop_post_locked(s, a); /* so that the loop knows it, for close */
     }
-    pthread_mutex_unlock(&s->lock);
+    loop_unlock(s);
     if (closing) {
         free(a);
         return fault(SIMBA_ESTATE, "mutex '%s': the client is being closed", mutex);
@@ -177,10 +177,10 @@ void actor_destroy(struct actor *a)
     if (a == NULL || client_is_forked(a->client))
         return;
     struct simba *s = a->client;
-    pthread_mutex_lock(&s->lock);
+    loop_lock(s);
     a->closing = true;
     a->notes |= NOTE_DESTROY;
     futex_set(&a->changes, atomic_load(&a->changes) + 1);
     loop_post_locked(s, a);
-    pthread_mutex_unlock(&s->lock);
+    loop_unlock(s);
 }

@@ -246,14 +246,14 @@ int simba_read(simba *s, const char *mutex, int64_t timeout_ms, struct simba_own
     char store[CALL_TEXT_MAX];
     snprintf(store, sizeof store, "%.200s", s->url.shown);
     int64_t until = clock_after_ms(clock_now(), timeout_ms);
-    pthread_mutex_lock(&s->lock);
+    loop_lock(s);
     bool closing = s->closing;
     if (!closing) {
         r->next = s->readings;
         s->readings = r;
-        loop_wake_locked(s);
+        loop_want_locked(s);
     }
-    pthread_mutex_unlock(&s->lock);
+    loop_unlock_turn(s, until - clock_now() > LOOP_HERE_MIN);
     if (closing) {
         free(r);
         return fault(SIMBA_ESTATE, "mutex '%s': the client is being closed", mutex);
@@ -277,6 +277,7 @@ int simba_read(simba *s, const char *mutex, int64_t timeout_ms, struct simba_own
 static void free_client(struct simba *s)
 {
     pthread_join(s->thread, NULL);
+    loop_close_wake(s);
     executor_free(&s->executor);
     log_free(&s->log);
     table_empty(&s->actors, actor_free);
@@ -306,12 +307,12 @@ int simba_close(simba *s, int64_t timeout_ms)
     if (client_would_deadlock(s, NULL))
         return fault(SIMBA_EDEADLOCK, "closing a client inside one of its callbacks would never "
                                       "end");
-    pthread_mutex_lock(&s->lock);
+    loop_lock(s);
     s->closing = true;
     s->close_asked = true;
     s->closer = pthread_self();
-    loop_wake_locked(s);
-    pthread_mutex_unlock(&s->lock);
+    loop_want_locked(s);
+    loop_unlock(s);
     int64_t until = clock_after_ms(clock_now(), timeout_ms);
     if (!futex_wait(&s->ended, 0, until) || !executor_stop(&s->executor, until))
         return fault(

@@ -1,7 +1,9 @@
 /* client.h: one client, its loop, and the handles on it.
  *
  * Who owns what:
- *   loop thread    everything not said otherwise: machines, timers, requests, the store
+ *   the turn       everything not said otherwise: machines, timers, requests, the store. One
+ *                  thread has it at a time: the loop's, or another that would only wait for the
+ *                  loop (`turning`, loop.c)
  *   `lock`         the inbox, visible statuses, what contender_state() shows; held for a few
  *                  instructions, never while user code or a store runs
  *   atomics        the published deadline and token, read by is_owner() anywhere
@@ -61,10 +63,12 @@ struct simba {
     /* loop thread */
     pthread_t thread;
     uv_loop_t loop;
-    uv_async_t wake;
-    uv_poll_t alarm;
-    uv_check_t turn;
-    int alarm_fd;
+    uv_poll_t wake, alarm;
+    uv_prepare_t before;
+    uv_check_t after;
+
+    /* whoever has the turn */
+    int wake_fd, alarm_fd;
     int64_t alarm_at;
     struct timers timers;
     struct table actors; /* by mutex */
@@ -72,6 +76,8 @@ struct simba {
     struct simba_request *batch, **batch_last;
     struct request *spare;
     size_t spares, in_flight;
+    bool submitted;        /* in this turn */
+    struct call *verdicts; /* of this turn */
 
     pthread_mutex_t lock; /* and under it: */
     struct actor *inbox, **inbox_last;
@@ -79,11 +85,16 @@ struct simba {
     struct reading *readings;
     struct hint *hints;
     size_t hints_count, actors_count;
-    bool hint_all, closing, close_asked;
-    pthread_t closer;                       /* the last thread that called simba_close */
+    bool hint_all, alarmed, closing, close_asked;
+    bool turning;     /* somebody has the turn, and looks again before it ends */
+    bool wanted;      /* a turn is, and nobody has been told yet: loop_unlock does */
+    bool woken;       /* the loop has been told */
+    unsigned guests;  /* threads other than the loop's that have the turn, or work for the store */
+    pthread_t closer; /* the last thread that called simba_close */
     bool store_closing, store_closed, over; /* over: the loop takes nothing more */
 
-    _Atomic uint32_t ended; /* the loop has ended; futex */
+    _Atomic uint32_t wakers; /* threads that are about to wake the loop; futex */
+    _Atomic uint32_t ended;  /* the loop has ended; futex */
 };
 
 /* Marks the thread as running code of this client: 'callback of' or 'loop of'. */
@@ -100,8 +111,15 @@ int loop_init(struct simba *s);
 void loop_discard(struct simba *s, bool store_open); /* instead of loop_run, if opening fails */
 int loop_run(struct simba *s);                       /* starts the thread */
 bool loop_is_here(const struct simba *s);
-void loop_wake_locked(struct simba *s);
+void loop_lock(struct simba *s);
+void loop_unlock(struct simba *s);
+/* The same; and if a turn is wanted, the calling thread may take it, and if it has nothing else to do
+ * (here), work for the store as well. */
+#define LOOP_HERE_MIN (100 * NS_PER_MS) /* who waits less must not be kept by the store */
+void loop_unlock_turn(struct simba *s, bool here);
+void loop_want_locked(struct simba *s);                  /* a turn */
 void loop_post_locked(struct simba *s, struct actor *a); /* a->notes says what */
+void loop_close_wake(struct simba *s);                   /* after the loop has ended */
 struct request *loop_request(struct simba *s);           /* NULL: over the limit */
 void loop_send(struct simba *s, struct request *r);
 void loop_free_request(struct simba *s, struct request *r);

@@ -36,7 +36,7 @@ static int move(struct actor *a, enum status_event event, uint32_t note, const c
     int rc = actor_check(a);
     if (rc < 0)
         return rc;
-    pthread_mutex_lock(&a->client->lock);
+    loop_lock(a->client);
     enum simba_status status = (enum simba_status)atomic_load(&a->status);
     bool closing = a->closing || a->client->closing;
     int next = closing ? SIMBA_ESTATE : status_next(status, event);
@@ -47,7 +47,7 @@ static int move(struct actor *a, enum status_event event, uint32_t note, const c
         futex_set(&a->changes, atomic_load(&a->changes) + 1);
         loop_post_locked(a->client, a);
     }
-    pthread_mutex_unlock(&a->client->lock);
+    loop_unlock(a->client);
     if (next < 0)
         return fault(SIMBA_ESTATE, "mutex '%s': cannot %s a contender that is %s", a->by_mutex.name,
                      verb, closing ? "being closed" : status_name(status));
@@ -100,7 +100,7 @@ int simba_contender_wait(simba_contender *c, enum simba_status until, int64_t ti
         return fault(SIMBA_EINVAL, "mutex '%s': %s", a->by_mutex.name,
                      timeout_ms < 0 ? "a timeout must not be negative" : "there is no such status");
     int64_t end = clock_after_ms(clock_now(), timeout_ms);
-    pthread_mutex_lock(&s->lock);
+    loop_lock(s);
     a->waiters++; /* so that nobody frees it under us */
     while ((rc = look(a, until)) == 1) {
         if (client_would_deadlock(s, a)) {
@@ -111,9 +111,9 @@ int simba_contender_wait(simba_contender *c, enum simba_status until, int64_t ti
             break;
         }
         uint32_t changes = atomic_load(&a->changes);
-        pthread_mutex_unlock(&s->lock);
+        loop_unlock(s);
         bool in_time = futex_wait(&a->changes, changes, end);
-        pthread_mutex_lock(&s->lock);
+        loop_lock(s);
         if (!in_time && atomic_load(&a->changes) == changes) {
             rc = say_late(a, until, timeout_ms);
             break;
@@ -121,7 +121,7 @@ int simba_contender_wait(simba_contender *c, enum simba_status until, int64_t ti
     }
     if (--a->waiters == 0 && (a->closing || s->closing))
         loop_post_locked(s, a);
-    pthread_mutex_unlock(&s->lock);
+    loop_unlock(s);
     return rc;
 }
 

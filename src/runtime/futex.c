@@ -31,6 +31,21 @@ void futex_set(_Atomic uint32_t *word, uint32_t value)
     futex_wake(word);
 }
 
+enum { PENDING, AWAITED, DONE };
+
+void futex_await(_Atomic uint32_t *word)
+{
+    uint32_t pending = PENDING;
+    if (atomic_compare_exchange_strong(word, &pending, AWAITED))
+        futex_wait(word, AWAITED, NEVER);
+}
+
+void futex_finish(_Atomic uint32_t *word)
+{
+    if (atomic_exchange(word, DONE) == AWAITED)
+        futex_wake(word);
+}
+
 void futex_wake(_Atomic uint32_t *word)
 {
     syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);

@@ -12,5 +12,9 @@ bool futex_wait(_Atomic uint32_t *word, uint32_t value, int64_t until);
 /* Sets the word and wakes all. The memory may be gone as soon as the value is set: a waiter that
  * sees it may return and free it. */
 void futex_set(_Atomic uint32_t *word, uint32_t value);
+/* For a word that begins as 0 and is finished once; costs nothing if nobody sleeps. After the
+ * finish the word may be gone. */
+void futex_await(_Atomic uint32_t *word);
+void futex_finish(_Atomic uint32_t *word);
 void futex_wake(_Atomic uint32_t *word); /* after setting it by other means */
 #endif

@@ -33,7 +33,7 @@ int simba_locker_create(simba *s, const char *mutex, const struct simba_handle_o
 static int ask(struct actor *a, enum locker_phase from, uint32_t note, struct call *call)
 {
     struct simba *s = a->client;
-    pthread_mutex_lock(&s->lock);
+    loop_lock(s);
     bool closing = a->closing || (s->closing && note == NOTE_ACQUIRE);
     bool allowed = a->phase == from && !closing;
     if (allowed) {
@@ -45,10 +45,10 @@ static int ask(struct actor *a, enum locker_phase from, uint32_t note, struct ca
         a->notes |= note;
         loop_post_locked(s, a);
     }
-    pthread_mutex_unlock(&s->lock);
+    loop_unlock_turn(s, call->once || call->until - clock_now() > LOOP_HERE_MIN);
     if (!allowed)
         return closing ? SIMBA_ECANCELED : SIMBA_ESTATE;
-    futex_wait(&call->done, 0, NEVER);
+    futex_await(&call->done);
     return call->code;
 }
 

@@ -1,11 +1,17 @@
-/* loop.c: the thread that drives all machines of a client.
+/* loop.c: what drives all machines of a client.
  *
  * Whatever happens, a descriptor of the store, the alarm, a note from another thread, ends in one
- * turn of the loop: answers, hints, notes, due timers, and then one batch with every request that
- * came of it. libuv's own timers stand still during suspend; the alarm is a timerfd that does not. */
+ * turn: answers, hints, notes, due timers, and then one batch with every request that came of it.
+ * libuv's own timers stand still during suspend; the alarm is a timerfd that does not.
+ *
+ * The loop's thread takes a turn before and after it sleeps. Where the store allows it, another
+ * thread that would wake the loop and then wait for it takes the turn itself; that saves two
+ * changes of threads, which cost more than the turn. It never does so while the client closes, nor
+ * if it would have to call the user's executor. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
@@ -14,12 +20,67 @@
 #include "runtime/futex.h"
 
 static _Thread_local const struct simba *looping; /* whose loop this thread is */
-static _Thread_local const struct simba *turning; /* whose turn this thread is in the middle of */
 
-void loop_wake_locked(struct simba *s)
+static void take_turn(struct simba *s, bool here);
+
+/* ---- who takes the next turn ----------------------------------------------------------------- */
+
+void loop_lock(struct simba *s)
 {
-    if (turning != s && !s->over) /* the turn looks again before it ends */
-        uv_async_send(&s->wake);
+    pthread_mutex_lock(&s->lock);
+}
+
+void loop_want_locked(struct simba *s)
+{
+    if (!s->turning && !s->woken && !s->over && looping != s)
+        s->wanted = true;
+}
+
+/* The write comes after the unlock, so that the loop does not wake up only to wait for the lock. */
+void loop_unlock(struct simba *s)
+{
+    static const uint64_t one = 1;
+    bool wake = s->wanted;
+    s->wanted = false;
+    if (wake) {
+        s->woken = true;
+        atomic_fetch_add(&s->wakers, 1);
+    }
+    pthread_mutex_unlock(&s->lock);
+    if (!wake)
+        return;
+    ssize_t n = write(s->wake_fd, &one, sizeof one);
+    (void)n; /* it can only fail because it is readable already */
+    if (atomic_fetch_sub(&s->wakers, 1) == 1)
+        futex_wake(&s->wakers);
+}
+
+void loop_close_wake(struct simba *s)
+{
+    for (uint32_t n; (n = atomic_load(&s->wakers)) != 0;)
+        futex_wait(&s->wakers, n, NEVER);
+    close(s->wake_fd);
+}
+
+void loop_unlock_turn(struct simba *s, bool here)
+{
+    if (!s->wanted || s->backend->work == NULL || s->closing || s->has_executor_user) {
+        loop_unlock(s);
+        return;
+    }
+    int cancel;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+    s->wanted = false;
+    s->turning = true;
+    s->guests++;
+    loop_unlock(s);
+    take_turn(s, here);
+    loop_lock(s);
+    s->guests--;
+    if (s->closing && s->guests == 0) /* it has been waiting for us */
+        loop_want_locked(s);
+    loop_unlock(s);
+    pthread_setcancelstate(cancel, NULL);
 }
 
 void loop_post_locked(struct simba *s, struct actor *a)
@@ -30,7 +91,7 @@ void loop_post_locked(struct simba *s, struct actor *a)
         *s->inbox_last = a;
         s->inbox_last = &a->inbox_next;
     }
-    loop_wake_locked(s);
+    loop_want_locked(s);
 }
 
 /* ---- requests ------------------------------------------------------------------------------ */
@@ -78,9 +139,9 @@ static void host_answer(struct simba_host *host, struct simba_request *wire,
 {
     struct simba *s = (struct simba *)(void *)host;
     struct request *r = (struct request *)(void *)wire;
-    pthread_mutex_lock(&s->lock);
+    loop_lock(s);
     if (r->answered) { /* a second answer is no answer */
-        pthread_mutex_unlock(&s->lock);
+        loop_unlock(s);
         return;
     }
     r->answered = true;
@@ -101,8 +162,9 @@ static void host_answer(struct simba_host *host, struct simba_request *wire,
     wire->next = NULL;
     *s->answers_last = wire;
     s->answers_last = &wire->next;
-    loop_wake_locked(s);
-    pthread_mutex_unlock(&s->lock);
+    if (!answer->more)
+        loop_want_locked(s);
+    loop_unlock_turn(s, false);
 }
 
 /* ---- hints --------------------------------------------------------------------------------- */
@@ -110,7 +172,7 @@ static void host_answer(struct simba_host *host, struct simba_request *wire,
 static void host_hint(struct simba_host *host, const char *mutex)
 {
     struct simba *s = (struct simba *)(void *)host;
-    pthread_mutex_lock(&s->lock);
+    loop_lock(s);
     struct hint *h = NULL;
     if (mutex != NULL && s->hints_count < HINTS_MAX)
         h = malloc(sizeof *h + strlen(mutex) + 1);
@@ -122,8 +184,8 @@ static void host_hint(struct simba_host *host, const char *mutex)
     } else {
         s->hint_all = true;
     }
-    loop_wake_locked(s);
-    pthread_mutex_unlock(&s->lock);
+    loop_want_locked(s);
+    loop_unlock_turn(s, true);
 }
 
 static void hint_mutex(struct simba *s, const char *mutex)
@@ -168,10 +230,10 @@ static void host_log(struct simba_host *host, enum simba_level level, const char
 static void host_closed(struct simba_host *host)
 {
     struct simba *s = (struct simba *)(void *)host;
-    pthread_mutex_lock(&s->lock);
+    loop_lock(s);
     s->store_closed = true;
-    loop_wake_locked(s);
-    pthread_mutex_unlock(&s->lock);
+    loop_want_locked(s);
+    loop_unlock(s);
 }
 
 /* ---- a turn -------------------------------------------------------------------------------- */
@@ -194,11 +256,11 @@ static void take_notes(struct simba *s, struct actor *inbox)
     while (inbox != NULL) {
         struct actor *a = inbox;
         inbox = a->inbox_next;
-        pthread_mutex_lock(&s->lock);
+        loop_lock(s);
         uint32_t notes = a->notes;
         a->notes = 0;
         a->in_inbox = false;
-        pthread_mutex_unlock(&s->lock);
+        loop_unlock(s);
         actor_take_notes(a, notes);
     }
 }
@@ -207,7 +269,7 @@ static void take_notes(struct simba *s, struct actor *inbox)
  * under is waited for. */
 static void close_actors(struct simba *s)
 {
-    pthread_mutex_lock(&s->lock);
+    loop_lock(s);
     s->close_asked = false;
     for (size_t i = 0; i < s->actors.buckets; i++) {
         for (struct table_node *n = s->actors.bucket[i]; n != NULL; n = n->next) {
@@ -218,7 +280,7 @@ static void close_actors(struct simba *s)
             loop_post_locked(s, a);
         }
     }
-    pthread_mutex_unlock(&s->lock);
+    loop_unlock(s);
 }
 
 static void take_timers(struct simba *s)
@@ -240,6 +302,7 @@ static bool submit_batch(struct simba *s)
     s->batch_last = &s->batch;
     if (!s->store_closing) {
         s->backend->submit(s->store, batch);
+        s->submitted = true;
         return true;
     }
     while (batch != NULL) { /* the store has gone */
@@ -253,7 +316,11 @@ static bool submit_batch(struct simba *s)
 /* Everything that waits now; false: nothing did. */
 static bool take_round(struct simba *s)
 {
-    pthread_mutex_lock(&s->lock);
+    loop_lock(s);
+    if (s->alarmed)
+        s->alarm_at = NEVER;
+    s->alarmed = false;
+    s->woken = false;
     struct actor *inbox = s->inbox;
     struct simba_request *answers = s->answers;
     struct reading *readings = s->readings;
@@ -267,7 +334,7 @@ static bool take_round(struct simba *s)
     s->hints = NULL;
     s->hints_count = 0;
     s->hint_all = false;
-    pthread_mutex_unlock(&s->lock);
+    loop_unlock(s);
 
     take_answers(s, answers);
     take_hints(s, hints, all);
@@ -286,65 +353,104 @@ static bool take_round(struct simba *s)
 static void set_alarm(struct simba *s)
 {
     int64_t at = timers_next(&s->timers);
-    if (at == s->alarm_at)
+    if (at >= s->alarm_at) /* it comes too early then, and is set anew */
         return;
     s->alarm_at = at;
-    struct itimerspec when = {.it_value = {0, 0}};
-    if (at != NEVER) {
-        when.it_value.tv_sec = at / 1000000000;
-        when.it_value.tv_nsec = at % 1000000000;
-        if (at <= 0) /* zero would switch it off */
-            when.it_value = (struct timespec){.tv_nsec = 1};
-    }
+    struct itimerspec when = {.it_value = {at / 1000000000, at % 1000000000}};
+    if (at <= 0) /* zero would switch it off */
+        when.it_value = (struct timespec){.tv_nsec = 1};
     int rc = timerfd_settime(s->alarm_fd, TFD_TIMER_ABSTIME, &when, NULL);
     assert(rc == 0);
+}
+
+static bool is_wanted_locked(const struct simba *s)
+{
+    return s->inbox != NULL || s->answers != NULL || s->readings != NULL || s->hints != NULL ||
+           s->hint_all || s->alarmed || s->close_asked;
+}
+
+/* The caller has set `turning`. What another thread posts meanwhile wakes nobody: it is looked for
+ * again before the turn ends. */
+static void take_turn(struct simba *s, bool here)
+{
+    for (int round = 0; round < ROUNDS_MAX && take_round(s); round++)
+        ;
+    set_alarm(s);
+    bool work = s->submitted && s->backend->work != NULL;
+    s->submitted = false;
+    struct call *verdicts = s->verdicts;
+    s->verdicts = NULL;
+    loop_lock(s);
+    s->turning = false;
+    s->wanted = is_wanted_locked(s) && !s->over;
+    loop_unlock(s);
+    for (struct call *next; verdicts != NULL; verdicts = next) {
+        next = verdicts->next; /* it is gone right after */
+        futex_finish(&verdicts->done);
+    }
+    if (work)
+        s->backend->work(s->store, here);
 }
 
 static void close_handles(struct simba *s)
 {
     uv_close((uv_handle_t *)&s->wake, NULL);
     uv_close((uv_handle_t *)&s->alarm, NULL);
-    uv_close((uv_handle_t *)&s->turn, NULL);
+    uv_close((uv_handle_t *)&s->before, NULL);
+    uv_close((uv_handle_t *)&s->after, NULL);
 }
 
 /* The store is closed when all actors are quiet: closed, and waiting for nothing but answers. The
  * loop ends when the store is gone and nothing is left to answer. */
 static void end_if_done(struct simba *s)
 {
-    pthread_mutex_lock(&s->lock);
-    bool quiet = s->actors_count == s->quiet;
-    bool close_store = s->closing && quiet && !s->store_closing;
-    bool end = s->store_closed && quiet && s->in_flight == 0 && s->readings == NULL && !s->over;
-    s->store_closing = s->store_closing || close_store;
-    s->over = s->over || end;
-    pthread_mutex_unlock(&s->lock);
+    bool close_store = false, end = false;
+    loop_lock(s);
+    if (s->closing && s->guests == 0) { /* from now on the turn is the loop's alone */
+        bool quiet = s->actors_count == s->quiet;
+        close_store = quiet && !s->store_closing;
+        end = quiet && s->store_closed && s->in_flight == 0 && s->readings == NULL && !s->over;
+        s->store_closing = s->store_closing || close_store;
+        s->over = s->over || end;
+        s->wanted = close_store; /* it may have answers right away */
+    }
+    loop_unlock(s);
     if (close_store)
         s->backend->close(s->store);
     if (end)
         close_handles(s);
 }
 
-static void on_turn(uv_check_t *handle)
+static void turn_here(struct simba *s)
 {
-    struct simba *s = handle->data;
-    turning = s;
-    for (int round = 0; round < ROUNDS_MAX && take_round(s); round++)
-        ;
-    turning = NULL; /* from here on whatever is posted wakes the loop */
+    loop_lock(s);
+    bool free = !s->turning; /* if not, whoever has the turn looks again */
+    s->turning = true;
+    loop_unlock(s);
+    if (!free)
+        return;
+    take_turn(s, false);
     end_if_done(s);
-    set_alarm(s);
-
-    pthread_mutex_lock(&s->lock);
-    bool more = s->inbox != NULL || s->answers != NULL || s->readings != NULL || s->hints != NULL ||
-                s->hint_all || s->close_asked;
-    pthread_mutex_unlock(&s->lock);
-    if (more && !s->over)
-        uv_async_send(&s->wake);
 }
 
-static void on_wake(uv_async_t *handle)
+static void before_sleep(uv_prepare_t *handle)
 {
-    (void)handle; /* the turn that follows does the work */
+    turn_here(handle->data);
+}
+
+static void after_sleep(uv_check_t *handle)
+{
+    turn_here(handle->data);
+}
+
+static void on_wake(uv_poll_t *handle, int status, int events)
+{
+    (void)status;
+    (void)events;
+    struct simba *s = handle->data;
+    uint64_t times;
+    ssize_t n = read(s->wake_fd, &times, sizeof times);
+    (void)n; /* the turn that follows does the work */
 }
 
 static void on_alarm(uv_poll_t *handle, int status, int events)
@@ -355,7 +461,9 @@ static void on_alarm(uv_poll_t *handle, int status, int events)
     uint64_t times;
     ssize_t n = read(s->alarm_fd, &times, sizeof times);
     (void)n;
-    s->alarm_at = NEVER;
+    loop_lock(s);
+    s->alarmed = true;
+    loop_unlock(s);
 }
 
 static void run_to_end(struct simba *s)
@@ -388,12 +496,18 @@ int loop_run(struct simba *s)
 
 void loop_discard(struct simba *s, bool store_open)
 {
-    pthread_mutex_lock(&s->lock);
     s->closing = true;
     s->store_closing = s->store_closed = !store_open;
-    uv_async_send(&s->wake);
-    pthread_mutex_unlock(&s->lock);
     run_to_end(s);
+    loop_close_wake(s);
+}
+
+static void listen_to(struct simba *s, uv_poll_t *handle, int fd, uv_poll_cb on_readable)
+{
+    int rc = uv_poll_init(&s->loop, handle, fd);
+    assert(rc == 0);
+    handle->data = s;
+    uv_poll_start(handle, UV_READABLE, on_readable);
 }
 
 int loop_init(struct simba *s)
@@ -413,15 +527,16 @@ int loop_init(struct simba *s)
     s->alarm_fd = timerfd_create(CLOCK_BOOTTIME, TFD_NONBLOCK | TFD_CLOEXEC);
     if (s->alarm_fd < 0)
         goto err_after_loop;
-    if (uv_async_init(&s->loop, &s->wake, on_wake) != 0)
+    s->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    if (s->wake_fd < 0)
         goto err_after_alarm;
-    int rc = uv_poll_init(&s->loop, &s->alarm, s->alarm_fd);
-    assert(rc == 0);
-    uv_check_init(&s->loop, &s->turn);
-    s->alarm.data = s;
-    s->turn.data = s;
-    uv_poll_start(&s->alarm, UV_READABLE, on_alarm);
-    uv_check_start(&s->turn, on_turn);
+    listen_to(s, &s->wake, s->wake_fd, on_wake);
+    listen_to(s, &s->alarm, s->alarm_fd, on_alarm);
+    uv_prepare_init(&s->loop, &s->before);
+    uv_check_init(&s->loop, &s->after);
+    s->before.data = s->after.data = s;
+    uv_prepare_start(&s->before, before_sleep);
+    uv_check_start(&s->after, after_sleep);
     return 0;
 
 err_after_alarm:

@@ -11,7 +11,8 @@ int db_fail(struct db *d, const char *what)
 {
     int full = sqlite3_extended_errcode(d->handle);
     int code = SIMBA_ESTORE;
-    d->is_broken = (full & 0xff) != SQLITE_BUSY;
+    d->is_busy = (full & 0xff) == SQLITE_BUSY;
+    d->is_broken = !d->is_busy;
     switch (full & 0xff) {
     case SQLITE_READONLY:
     case SQLITE_PERM:
@@ -61,6 +62,17 @@ void db_rollback(struct db *d)
         (void)run(d, DB_ROLLBACK);
 }
 
+bool db_needs_tidying(const struct db *d)
+{
+    return d->wal_pages >= d->tidy_at;
+}
+
+void db_tidy(struct db *d)
+{
+    sqlite3_wal_checkpoint_v2(d->handle, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
+    d->tidy_at = d->wal_pages + DB_WAL_PAGES; /* unless the log begins anew */
+}
+
 static void bind_name(sqlite3_stmt *s, int at, const char *text)
 {
     sqlite3_bind_text(s, at, text, -1, SQLITE_STATIC);
@@ -92,10 +104,10 @@ static int look(struct db *d, const char *mutex, int64_t now, struct row *row,
         row->client = sqlite3_column_int64(s, 2);
         row->live = sqlite3_column_int64(s, 3);
         row->contended = sqlite3_column_int(s, 6) != 0;
-        snprintf(out->id, sizeof out->id, "%s", (const char *)sqlite3_column_text(s, 0));
-        row->held = out->id[0] != '\0' && until > now;
+        snprintf(out->text, sizeof out->text, "%s", (const char *)sqlite3_column_text(s, 0));
+        row->held = out->text[0] != '\0' && until > now;
         if (row->held) {
-            out->answer.id = out->id;
+            out->answer.id = out->text;
             out->answer.token = row->token;
             out->answer.left_ms = (until - now) / NS_PER_MS;
             out->answer.age_ms = (now - sqlite3_column_int64(s, 4)) / NS_PER_MS;
@@ -111,36 +123,26 @@ bool db_client_is_gone(const struct db *d, int64_t client)
     return client != 0 && client != d->live.number && !live_is_held(&d->live, client, client + 1);
 }
 
-/* 1: taken, 0: another has it, negative: failed. */
-static int take(struct db *d, const struct simba_request *q, int64_t now, bool from_the_dead,
+static int take(struct db *d, const struct simba_request *q, int64_t now, const struct row *row,
                 struct db_result *out)
 {
+    uint64_t base = (uint64_t)d->base, token = (row->token > base ? row->token : base) + 1;
     sqlite3_stmt *s = d->statement[DB_TAKE];
     bind_name(s, 1, q->mutex);
     bind_name(s, 2, q->id);
-    sqlite3_bind_int64(s, 3, d->base);
+    sqlite3_bind_int64(s, 3, (int64_t)token);
     sqlite3_bind_int64(s, 4, d->live.number);
     sqlite3_bind_int64(s, 5, d->live.file);
     sqlite3_bind_int64(s, 6, now);
     sqlite3_bind_int64(s, 7, lease_of(q));
-    sqlite3_bind_int(s, 8, from_the_dead);
-    int rc = sqlite3_step(s);
-    bool taken = rc == SQLITE_ROW;
-    if (taken) {
-        out->answer.token = (uint64_t)sqlite3_column_int64(s, 0);
-        rc = sqlite3_step(s);
-    }
-    sqlite3_reset(s);
-    if (rc != SQLITE_DONE)
+    sqlite3_bind_int(s, 8, row->contended);
+    if (!run(d, DB_TAKE))
         return db_fail(d, "cannot take");
-    if (!taken)
-        return 0;
-    snprintf(out->id, sizeof out->id, "%s", q->id);
-    out->answer.id = out->id;
-    out->answer.granted = true;
+    snprintf(out->text, sizeof out->text, "%s", q->id);
+    out->answer = (struct simba_answer){.granted = true, .id = out->text, .token = token};
     out->answer.left_ms = q->ttl_ms + q->transition_ms;
-    out->answer.age_ms = 0;
-    return 1;
+    out->owner_client = 0;
+    return 0;
 }
 
 static int set(struct db *d, enum db_statement which, const char *mutex)
@@ -164,17 +166,12 @@ static int contend(struct db *d, const struct simba_request *q, int64_t now, str
         out->answer.left_ms = 100; /* look again soon */
         return 0;
     }
-    int rc = take(d, q, now, false, out);
-    if (rc != 0)
-        return rc < 0 ? rc : 0;
-    rc = look(d, q->mutex, now, &row, out);
+    int rc = look(d, q->mutex, now, &row, out);
     if (rc < 0)
         return rc;
-    if (!db_client_is_gone(d, out->owner_client))
-        return row.contended ? 0 : set(d, DB_CONTEND, q->mutex);
-    /* Its owner is dead, and nobody is left who could act for it. */
-    rc = take(d, q, now, true, out);
-    return rc < 0 ? rc : 0;
+    if (!row.held || db_client_is_gone(d, out->owner_client)) /* nobody is left who could act */
+        return take(d, q, now, &row, out);
+    return row.contended ? 0 : set(d, DB_CONTEND, q->mutex);
 }
 
 static int renew(struct db *d, const struct simba_request *q, int64_t now, struct db_result *out)
@@ -200,7 +197,7 @@ static int release(struct db *d, const struct simba_request *q, int64_t now, str
     int rc = look(d, q->mutex, now, &row, out);
     if (rc < 0)
         return rc;
-    bool ours = row.found && row.token == q->token && strcmp(out->id, q->id) == 0;
+    bool ours = row.found && row.token == q->token && strcmp(out->text, q->id) == 0;
     out->answer = (struct simba_answer){.code = ours ? 0 : SIMBA_ELOST, .age_ms = -1};
     if (!ours)
         return 0;

@@ -11,6 +11,7 @@
 #include "backend/sqlite/place.h"
 
 #define DB_TEXT_MAX 256
+#define DB_WAL_PAGES 1000 /* then the log is written back, as SQLite does by default */
 
 enum db_statement {
     DB_BEGIN,
@@ -28,6 +29,7 @@ enum db_statement {
 struct db {
     const struct place *place; /* borrowed */
     int64_t busy_ms;           /* how long to wait for another writer */
+    bool is_patient;           /* if not: hardly at all */
     struct boot boot;
     struct live live;
     sqlite3 *handle; /* NULL: not open */
@@ -37,18 +39,21 @@ struct db {
     dev_t device; /* of the database file, to see when it is replaced */
     ino_t inode;
     int64_t busy_since;
+    int wal_pages; /* after the last commit … */
+    int tidy_at;   /* … and when they are so many that the log should be written back */
 
     struct live retired;   /* our lock of before it was replaced … */
     int64_t retired_until; /* … kept until the tenures from there have ended */
     int64_t last_until;    /* the latest end of a lease that we were granted */
+    bool is_busy;          /* the last failure: there is another writer */
     bool is_broken;        /* by the last failure: close and open again */
     char why[DB_TEXT_MAX]; /* that failure in words */
 };
 
 /* What a request did. */
-struct db_result {
-    struct simba_answer answer; /* its id points to the one below */
-    char id[SIMBA_ID_MAX + 1];
+struct db_result {              /* q->store of the request */
+    struct simba_answer answer; /* its id or text is the one below */
+    char text[DB_TEXT_MAX];
     int64_t owner_client; /* whose death would free the mutex; 0: nobody's */
     bool ring;            /* it became free, and somebody waits */
 };
@@ -62,6 +67,8 @@ void db_end(struct db *d);              /* everything */
 int db_begin(struct db *d, bool write); /* 0, or a code and d->why */
 int db_commit(struct db *d);            /* likewise; after a failure nothing was done */
 void db_rollback(struct db *d);
+bool db_needs_tidying(const struct db *d);
+void db_tidy(struct db *d); /* takes as long as the disk does */
 int db_apply(struct db *d, const struct simba_request *request, struct db_result *result);
 int db_fail(struct db *d, const char *what);                /* from what SQLite says */
 bool db_client_is_gone(const struct db *d, int64_t client); /* for certain */

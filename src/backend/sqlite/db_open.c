@@ -22,6 +22,7 @@
 #define SCHEMA_VERSION 1
 #define TOKENS_PER_BOOT 1000000
 #define NAP_NS 100000
+#define IMPATIENT_NS (5 * NS_PER_MS)
 
 static const char *const sql[DB_STATEMENTS] = {
     [DB_BEGIN] = "BEGIN IMMEDIATE",
@@ -30,10 +31,7 @@ static const char *const sql[DB_STATEMENTS] = {
     [DB_ROLLBACK] = "ROLLBACK",
     [DB_SELECT] = "SELECT owner, token, client, live, acquired, until, contended FROM mutex "
                   "WHERE name = ?1",
-    [DB_TAKE] = "INSERT INTO mutex VALUES (?1, ?2, ?3 + 1, ?4, ?5, ?6, ?6 + ?7, ?7, 0, 0) "
-                "ON CONFLICT (name) DO UPDATE SET owner = ?2, token = max(token, ?3) + 1, "
-                "client = ?4, live = ?5, acquired = ?6, until = ?6 + ?7, lease = ?7, evicted = 0 "
-                "WHERE until <= ?6 OR ?8 RETURNING token",
+    [DB_TAKE] = "REPLACE INTO mutex VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?6 + ?7, ?7, 0, ?8)",
     [DB_FREE] = "UPDATE mutex SET owner = '', until = 0, contended = 0 WHERE name = ?1",
     [DB_CONTEND] = "UPDATE mutex SET contended = 1 WHERE name = ?1 AND contended = 0",
     [DB_RENEW] = "UPDATE mutex SET until = ?4 + ?5, lease = ?5 WHERE name = ?1 AND owner = ?2 AND "
@@ -46,10 +44,23 @@ static int on_busy(void *arg, int times)
     struct db *d = arg;
     if (times == 0)
         d->busy_since = clock_now();
-    if (clock_now() - d->busy_since > d->busy_ms * NS_PER_MS)
+    int64_t limit = d->is_patient ? d->busy_ms * NS_PER_MS : IMPATIENT_NS;
+    if (clock_now() - d->busy_since > limit)
         return 0;
     nanosleep(&(struct timespec){.tv_nsec = times < 50 ? NAP_NS : 10 * NAP_NS}, NULL);
     return 1;
+}
+
+/* Instead of SQLite's own, which would write the log back, and sync, within a commit. */
+static int on_commit(void *arg, sqlite3 *handle, const char *name, int pages)
+{
+    (void)handle;
+    (void)name;
+    struct db *d = arg;
+    if (pages < d->wal_pages)
+        d->tidy_at = DB_WAL_PAGES;
+    d->wal_pages = pages;
+    return SQLITE_OK;
 }
 
 static int fail(struct db *d, int code, const char *what)
@@ -215,6 +226,7 @@ static int use_wal(struct db *d)
 static int set_up(struct db *d)
 {
     sqlite3_busy_handler(d->handle, on_busy, d);
+    sqlite3_wal_hook(d->handle, on_commit, d);
     int rc = identify(d);
     if (rc < 0)
         return rc;
@@ -244,7 +256,11 @@ static int set_up(struct db *d)
 
 void db_init(struct db *d, const struct place *place, const struct boot *boot, int64_t busy_ms)
 {
-    *d = (struct db){.place = place, .boot = *boot, .busy_ms = busy_ms};
+    *d = (struct db){.place = place,
+                     .boot = *boot,
+                     .busy_ms = busy_ms,
+                     .is_patient = true,
+                     .tidy_at = DB_WAL_PAGES};
     d->live.fd = d->retired.fd = -1;
 }
 

@@ -1,5 +1,5 @@
-/* sqlite.c: the store in a file. The loop hands batches to a worker thread, which applies each in one
- * transaction and answers when it is committed; a second thread listens to the bell. */
+/* sqlite.c: the store in a file. A worker thread, or a caller that would wait for it, applies each
+ * batch in one transaction and answers when it is committed; a second thread listens to the bell. */
 #include "backend/sqlite/sqlite.h"
 
 #include <stdatomic.h>
@@ -24,35 +24,12 @@ struct sqlite {
     struct watch watch;
     uv_async_t ended; /* the worker has */
 
-    /* worker thread */
+    /* the worker's, or whoever does its work */
     struct db db;
-    struct db_result *result; /* room for the answers of a batch */
-    size_t results;
     bool is_deaf; /* the bell cannot be opened, and that was said */
 };
 
-/* ---- a batch, on the worker thread ----------------------------------------------------------- */
-
-static void answer_all(struct sqlite *s, struct simba_request *batch, int code, const char *text)
-{
-    const struct simba_answer failed = {.code = code, .age_ms = -1, .text = text};
-    for (struct simba_request *next; batch != NULL; batch = next) {
-        next = batch->next;
-        s->host->answer(s->host, batch, &failed);
-    }
-}
-
-static bool make_room(struct sqlite *s, size_t count)
-{
-    if (count <= s->results)
-        return true;
-    struct db_result *more = realloc(s->result, count * sizeof *more);
-    if (more == NULL)
-        return false;
-    s->result = more;
-    s->results = count;
-    return true;
-}
+/* ---- a batch --------------------------------------------------------------------------------- */
 
 static int be_open(struct sqlite *s)
 {
@@ -68,17 +45,16 @@ static int be_open(struct sqlite *s)
     return rc;
 }
 
-static int apply_all(struct sqlite *s, struct simba_request *batch)
+static int apply_all(struct sqlite *s, struct simba_request *part)
 {
-    size_t i = 0;
     bool write = false;
-    for (struct simba_request *q = batch; q != NULL; q = q->next)
+    for (struct simba_request *q = part; q != NULL; q = q->next)
         write = write || (q->op != SIMBA_READ && q->op != SIMBA_LEAVE);
     int rc = db_begin(&s->db, write);
     if (rc < 0)
         return rc;
-    for (struct simba_request *q = batch; q != NULL; q = q->next) {
-        rc = db_apply(&s->db, q, &s->result[i++]);
+    for (struct simba_request *q = part; q != NULL; q = q->next) {
+        rc = db_apply(&s->db, q, q->store);
         if (rc < 0) {
             db_rollback(&s->db);
             return rc;
@@ -99,56 +75,99 @@ static void ring(struct sqlite *s, unsigned slot)
     }
 }
 
-/* Committed: tell everybody. Those who wait are woken before the one who left hears of it. */
-static void publish(struct sqlite *s, struct simba_request *batch)
+/* Committed: wake those who wait, before the one who left hears of it. */
+static void publish(struct sqlite *s, struct simba_request *part)
 {
-    size_t i = 0;
-    for (struct simba_request *q = batch, *next; q != NULL; q = next) {
-        struct db_result *r = &s->result[i++];
-        next = q->next;
+    for (struct simba_request *q = part; q != NULL; q = q->next) {
+        struct db_result *r = q->store;
         if (q->op == SIMBA_CONTEND) {
             bool any = watch_answered(&s->watch, q->mutex, !r->answer.granted, r->owner_client);
             worker_tick(&s->worker, any ? LOOK_MS : LOOK_IDLE_MS);
         }
         if (r->ring)
             ring(s, bell_slot(q->mutex));
-        s->host->answer(s->host, q, &r->answer);
     }
 }
 
-static void run_part(struct sqlite *s, struct simba_request *part, size_t count)
+/* The results are one piece of memory, which the first request has. False: out of memory. */
+static bool add_results(struct simba_request *part, size_t count)
 {
-    if (!make_room(s, count)) {
-        answer_all(s, part, SIMBA_ELIMIT, "out of memory");
-        return;
+    struct db_result *result = malloc(count * sizeof *result);
+    for (size_t i = 0; part != NULL; part = part->next)
+        part->store = result != NULL ? &result[i++] : NULL;
+    return result != NULL;
+}
+
+static void fail_all(struct sqlite *s, struct simba_request *part, int code)
+{
+    for (struct simba_request *q = part; q != NULL; q = q->next) {
+        struct db_result *r = q->store;
+        r->answer = (struct simba_answer){.code = code, .age_ms = -1, .text = r->text};
+        snprintf(r->text, sizeof r->text, "%s", s->db.why);
     }
+}
+
+/* False: it would have to wait, and was not to. */
+static bool run_part(struct sqlite *s, struct simba_request *part, bool patient)
+{
+    s->db.is_patient = patient;
+    if (!patient && (s->db.handle == NULL || db_needs_tidying(&s->db)))
+        return false;
     int rc = be_open(s);
-    if (rc == 0 && (rc = apply_all(s, part)) == 0) {
-        publish(s, part);
-        return;
+    if (rc == 0)
+        rc = apply_all(s, part);
+    if (rc < 0 && s->db.is_busy && !patient)
+        return false;
+    if (rc < 0) {
+        fail_all(s, part, rc);
+        if (s->db.is_broken)
+            db_close(&s->db); /* begin afresh next time */
+        return true;
     }
-    answer_all(s, part, rc, s->db.why);
-    if (s->db.is_broken)
-        db_close(&s->db); /* begin afresh next time */
+    publish(s, part);
+    if (patient && db_needs_tidying(&s->db))
+        db_tidy(&s->db);
+    return true;
 }
 
-static void run_batch(void *store, struct simba_request *batch)
+static struct simba_request *run(void *store, struct simba_request **batch, bool patient)
 {
-    while (batch != NULL) {
-        struct simba_request *part = batch, *last = batch;
-        size_t count = 1;
-        for (; count < BATCH_MAX && last->next != NULL; count++)
-            last = last->next;
-        batch = last->next;
-        last->next = NULL;
-        run_part(store, part, count);
+    struct simba_request *part = *batch, *last = part, *rest;
+    size_t count = 1;
+    for (; count < BATCH_MAX && last->next != NULL; count++)
+        last = last->next;
+    rest = last->next;
+    last->next = NULL;
+    if (add_results(part, count) && !run_part(store, part, patient)) {
+        free(part->store);
+        last->next = rest;
+        return NULL;
     }
+    *batch = rest;
+    return part;
+}
+
+static void answer(void *store, struct simba_request *done)
+{
+    static const struct simba_answer no_memory = {
+        .code = SIMBA_ELIMIT, .age_ms = -1, .text = "out of memory"};
+    struct simba_host *host = ((struct sqlite *)store)->host;
+    struct db_result *results = done->store;
+    for (struct simba_request *next; done != NULL; done = next) {
+        struct db_result *r = done->store;
+        next = done->next;
+        if (r != NULL)
+            r->answer.more = next != NULL;
+        host->answer(host, done, r != NULL ? &r->answer : &no_memory);
+    }
+    free(results);
 }
 
 /* Also when nobody waits: a client of a database that is gone must notice, and give up its lock. */
 static void look(void *store)
 {
     struct sqlite *s = store;
+    s->db.is_patient = true;
     if (s->db.handle != NULL && be_open(s) == 0)
         watch_look(&s->watch, &s->db, !bell_is_ours(&s->watch.bell, s->place.bell));
 }
@@ -168,7 +187,6 @@ static void on_closed(uv_handle_t *handle)
     struct sqlite *s = handle->data;
     struct simba_host *host = s->host;
     watch_free(&s->watch);
-    free(s->result);
     free(s);
     host->closed(host);
 }
@@ -183,6 +201,11 @@ static void on_ended(uv_async_t *async)
 static void submit(void *store, struct simba_request *batch)
 {
     worker_submit(&((struct sqlite *)store)->worker, batch);
+}
+
+static void work(void *store, bool here)
+{
+    worker_work(&((struct sqlite *)store)->worker, here);
 }
 
 static void watch(void *store, const char *mutex, enum simba_interest interest)
@@ -226,7 +249,8 @@ static int open_sqlite(struct simba_host *host, const struct simba_url *url, voi
     }
     s->host = host;
     s->worker.store = s;
-    s->worker.run = run_batch;
+    s->worker.run = run;
+    s->worker.answer = answer;
     s->worker.idle = look;
     s->worker.end = end;
     /* Within what the machine waits for an answer, so that it hears the reason. */
@@ -262,4 +286,5 @@ const struct simba_backend sqlite_backend = {
     .submit = submit,
     .watch = watch,
     .close = close_sqlite,
+    .work = work,
 };

@@ -1,5 +1,6 @@
 /* watch.c: see watch.h. The order that loses no ring: read the bell, let the contender try, sleep on
- * the value that was read. A mutex is watched before its first try is submitted. */
+ * the value that was read. A mutex is watched before its first try is submitted. Hints are given
+ * without the lock: the thread that gives one may be asked to contend at once. */
 #include "backend/sqlite/watch.h"
 
 #include <stdio.h>
@@ -44,17 +45,45 @@ static struct watched **find(struct watch *w, const char *mutex)
     return at;
 }
 
-/* Hints what has been rung for since it was last looked at; under the lock. */
-static void pass_on(struct watch *w)
+/* A mutex to hint when the lock is free. */
+struct due {
+    struct due *next;
+    char mutex[SIMBA_MUTEX_MAX + 1];
+};
+
+static void add_due(struct due **list, const struct watched *x)
 {
-    for (size_t i = 0; i < BELL_SLOTS; i++) {
-        uint32_t rings = atomic_load(&w->bell.words->slot[i]);
-        if (rings == w->rings[i])
-            continue;
-        w->rings[i] = rings;
-        for (struct watched *x = w->slot[i]; x != NULL; x = x->next)
-            w->host->hint(w->host, x->mutex);
+    struct due *d = malloc(sizeof *d);
+    if (d == NULL)
+        return; /* asks again by itself at the end of the lease */
+    memcpy(d->mutex, x->mutex, sizeof d->mutex);
+    d->next = *list;
+    *list = d;
+}
+
+static void hint_due(struct watch *w, struct due *list)
+{
+    for (struct due *next; list != NULL; list = next) {
+        next = list->next;
+        w->host->hint(w->host, list->mutex);
+        free(list);
     }
+}
+
+/* What has been rung for since it was last looked at; under the lock. */
+static struct due *heard(struct watch *w)
+{
+    struct due *due = NULL;
+    for (size_t word = 0; word < sizeof w->used / sizeof *w->used; word++) {
+        for (uint64_t bits = w->used[word]; bits != 0; bits &= bits - 1) {
+            size_t i = word * 64 + (size_t)__builtin_ctzll(bits);
+            uint32_t rings = atomic_load(&w->bell.words->slot[i]);
+            for (struct watched *x = w->slot[i]; x != NULL && rings != w->rings[i]; x = x->next)
+                add_due(&due, x);
+            w->rings[i] = rings;
+        }
+    }
+    return due;
 }
 
 static void *listen(void *arg)
@@ -67,8 +96,9 @@ static void *listen(void *arg)
             continue;
         }
         uint32_t seen = bell_read(&w->bell);
-        pass_on(w);
+        struct due *due = heard(w);
         pthread_mutex_unlock(&w->lock);
+        hint_due(w, due);
         bell_wait(&w->bell, seen);
         pthread_mutex_lock(&w->lock);
     }
@@ -106,13 +136,17 @@ void watch_set(struct watch *w, const char *mutex, bool on)
 {
     pthread_mutex_lock(&w->lock);
     struct watched **at = find(w, mutex), *x = *at;
+    unsigned slot = bell_slot(mutex);
     if (on && x == NULL && (x = calloc(1, sizeof *x)) != NULL) {
         snprintf(x->mutex, sizeof x->mutex, "%s", mutex);
         *at = x;
+        w->used[slot / 64] |= UINT64_C(1) << slot % 64;
         if (++w->count == 1)
             pthread_cond_signal(&w->change);
     } else if (!on && x != NULL) {
         *at = x->next;
+        if (w->slot[slot] == NULL)
+            w->used[slot / 64] &= ~(UINT64_C(1) << slot % 64);
         w->waiting -= x->refused;
         w->count--;
         free(x);
@@ -138,6 +172,7 @@ void watch_look(struct watch *w, const struct db *db, bool blind)
 {
     int64_t last = 0; /* the client that was looked at last: many mutexes may have one owner */
     bool gone = false;
+    struct due *due = NULL;
     pthread_mutex_lock(&w->lock);
     for (size_t i = 0; w->waiting > 0 && i < BELL_SLOTS; i++) {
         for (struct watched *x = w->slot[i]; x != NULL; x = x->next) {
@@ -146,8 +181,9 @@ void watch_look(struct watch *w, const struct db *db, bool blind)
                 gone = db_client_is_gone(db, last);
             }
             if (x->refused && (blind || gone))
-                w->host->hint(w->host, x->mutex);
+                add_due(&due, x);
         }
     }
     pthread_mutex_unlock(&w->lock);
+    hint_due(w, due);
 }

@@ -19,10 +19,11 @@ struct watch {
 
     pthread_mutex_t lock; /* for the rest */
     pthread_cond_t change;
-    struct watched *slot[BELL_SLOTS]; /* the watched ones, by the slot that is rung for them */
-    uint32_t rings[BELL_SLOTS];       /* of that slot, as last seen */
-    size_t count;                     /* of all watched */
-    size_t waiting;                   /* how many of them another owns, as far as we know */
+    struct watched *slot[BELL_SLOTS];   /* the watched ones, by the slot that is rung for them */
+    uint32_t rings[BELL_SLOTS];         /* of that slot, as last seen */
+    uint64_t used[BELL_SLOTS / 64 + 1]; /* a bit for each slot that has any */
+    size_t count;                       /* of all watched */
+    size_t waiting;                     /* how many of them another owns, as far as we know */
     bool stopping;
 };
 
