@@ -143,6 +143,24 @@ int simba_open(const char *url, const struct simba_options *options, simba **out
 /* Who owns the mutex now; all zero when nobody does. [blocks] */
 int simba_read(simba *s, const char *mutex, int64_t timeout_ms, struct simba_owner *out);
 
+/* What the store knows of a mutex. */
+struct simba_entry {
+    const char *mutex;
+    struct simba_owner owner; /* all zero: nobody */
+    int64_t waiters;          /* how many wait for it; -1: the store does not know */
+};
+typedef void simba_entry_fn(void *data, const struct simba_entry *entry);
+
+/* Calls each for every mutex that is owned or waited for and whose name begins with prefix (NULL: all),
+ * in no order, on the calling thread, after the store has answered. [blocks] */
+int simba_list(simba *s, const char *prefix, int64_t timeout_ms, simba_entry_fn *each, void *data);
+
+/* Ends the tenure with this token, or with 0 whichever is on, as an operator. [blocks] Its renewals
+ * fail from now on: a Simba owner that is alive hears of it, ends its work in order and releases;
+ * else the lease runs out. forced: the mutex is free at once, so that only whoever checks tokens is
+ * safe from the old owner. SIMBA_ELOST: there is no such tenure. */
+int simba_evict(simba *s, const char *mutex, uint64_t token, bool forced, int64_t timeout_ms);
+
 /* Stops every handle, hands over in order, then frees the client and its handles. [blocks]
  * A lock that the calling thread has acquired is released.
  * SIMBA_ETIMEOUT: a callback or the log still runs, or another thread holds a lock: nothing is freed
@@ -165,6 +183,7 @@ struct simba_handle_options {
     int64_t jitter_late_ms;        /* … to this long after it; default 200 and 1000 */
     simba_state_fn *on_acquired;   /* contender */
     simba_state_fn *on_released;   /* contender; of a locker: the lock was lost while held */
+    simba_state_fn *on_changed;    /* observer */
     void (*on_closed)(void *data); /* the last callback; data may be freed in it */
     void *data;
 };
@@ -172,7 +191,7 @@ struct simba_handle_options {
 #define SIMBA_HANDLE_OPTIONS_INIT                                              \
     {                                                                          \
         sizeof(struct simba_handle_options), NULL, -1, -1, -1, -1, -1, -1, -1, \
-        NULL, NULL, NULL, NULL                                                 \
+        NULL, NULL, NULL, NULL, NULL                                           \
     }
 /* clang-format on */
 
@@ -231,6 +250,20 @@ bool simba_locker_is_held(const simba_locker *l); /* reads the clock, takes no l
 uint64_t simba_locker_token(const simba_locker *l);
 int64_t simba_locker_remaining(const simba_locker *l);
 void simba_locker_destroy(simba_locker *l); /* returns at once; releases first */
+
+/* ---- observer: watches without contending -------------------------------------------------- */
+
+typedef struct simba_observer simba_observer;
+
+/* on_changed tells what is known first, also that nobody owns the mutex, and then every change;
+ * changes that come while it runs become one, and tokens never fall. It is as quick as the store can
+ * push, else it is told when the lease that it knows of ends.
+ * mutex NULL: all of the store. Then it is first told of those that are owned, and calls for different
+ * mutexes may come at the same time. */
+int simba_observer_create(simba *s, const char *mutex, const struct simba_handle_options *options,
+                          simba_observer **out);
+void simba_observer_state(const simba_observer *w, struct simba_state *out); /* of one mutex */
+void simba_observer_destroy(simba_observer *w); /* returns at once; on_closed comes last */
 
 #ifdef __cplusplus
 }

@@ -96,7 +96,8 @@ struct simba_host {
                    const struct simba_answer *answer);
     void (*found)(struct simba_host *host, struct simba_request *list,
                   const struct simba_found *found); /* before the answer to that request */
-    /* Something may have changed: a reason to ask, never a truth. NULL: any mutex. */
+    /* Something may have changed: a reason to ask, never a truth. NULL: any mutex; "": of one that
+     * is not watched by its name. If there is a work(): with no lock that submit or watch takes. */
     void (*hint)(struct simba_host *host, const char *mutex);
     void (*log)(struct simba_host *host, enum simba_level level, const char *line);
     void (*reconnected)(struct simba_host *host); /* for the metrics */
@@ -165,9 +166,6 @@ struct simba_memory_faults {
 /* From now on the store of this URL ("memory:NAME", in this process) behaves so. It exists while a
  * client of it is open. */
 int simba_memory_set_faults(const char *url, const struct simba_memory_faults *faults);
-
-/* Ends the tenure of the mutex as an operator would: renewals fail; forced: it is free at once. */
-int simba_memory_evict(const char *url, const char *mutex, bool forced);
 
 #ifdef __cplusplus
 }

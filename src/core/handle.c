@@ -17,7 +17,10 @@ void handle_init(struct handle *h, enum handle_kind kind, int64_t drain,
         .drain_at = NEVER,
         .wait_until = NEVER,
     };
-    lease_init(&h->lease, period, LEASE_CONTENDER, id, unique, queues, seed);
+    if (kind == HANDLE_OBSERVER)
+        lease_init(&h->lease, period, LEASE_OBSERVER, id, false, false, seed);
+    else
+        lease_init(&h->lease, period, LEASE_CONTENDER, id, unique, queues, seed);
 }
 
 static bool user_code_runs(const struct handle *h)
@@ -131,7 +134,7 @@ static void done(struct handle *h, bool ran)
         h->told = ran || lease_is_over(&h->lease);
     } else if (h->call == CALL_RELEASED) {
         h->led = false;
-    } else {
+    } else if (h->call == CALL_CLOSED) {
         h->closed = true;
     }
     h->call = CALL_NONE;
@@ -171,6 +174,9 @@ static void accept_event(struct handle *h, const struct handle_event *e, struct 
         break;
     case HANDLE_HINT:
         lease_hint(&h->lease, e->now);
+        break;
+    case HANDLE_CHANGED:
+        h->changed = true;
         break;
     case HANDLE_DONE:
         done(h, e->ran);
@@ -218,6 +224,15 @@ static void follow_locker(struct handle *h, struct handle_update *up)
     }
 }
 
+/* Changes that come while it is being told become one. */
+static void follow_observer(struct handle *h, struct handle_update *up)
+{
+    if (!h->changed || h->call != CALL_NONE || h->status != SIMBA_RUNNING)
+        return;
+    h->changed = false;
+    submit(h, CALL_CHANGED, SIMBA_UNCHANGED, up);
+}
+
 void handle_step(struct handle *h, const struct handle_event *e, struct handle_update *up)
 {
     assert(h != NULL);
@@ -239,6 +254,8 @@ void handle_step(struct handle *h, const struct handle_event *e, struct handle_u
 
     if (h->kind == HANDLE_LOCKER)
         follow_locker(h, up);
+    else if (h->kind == HANDLE_OBSERVER)
+        follow_observer(h, up);
     else
         follow_contender(h, up);
     bool drained = !user_code_runs(h) || PLANTED(RELEASE_BEFORE_DRAIN);

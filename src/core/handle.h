@@ -16,20 +16,21 @@
 #include "core/lease.h"
 #include "core/status.h"
 
-enum handle_kind { HANDLE_CONTENDER, HANDLE_LOCKER };
-enum handle_call { CALL_NONE, CALL_ACQUIRED, CALL_RELEASED, CALL_CLOSED };
+enum handle_kind { HANDLE_CONTENDER, HANDLE_LOCKER, HANDLE_OBSERVER };
+enum handle_call { CALL_NONE, CALL_ACQUIRED, CALL_RELEASED, CALL_CHANGED, CALL_CLOSED };
 
 enum handle_event_kind {
     HANDLE_TICK,
-    HANDLE_START,   /* contender: from at on */
-    HANDLE_STOP,    /* contender */
+    HANDLE_START,   /* contender, observer: from at on */
+    HANDLE_STOP,    /* contender, observer */
     HANDLE_ACQUIRE, /* locker: until at; once: no second try */
     HANDLE_RELEASE, /* locker */
     HANDLE_CLOSE,   /* either: end in order, then CALL_CLOSED; a held lock waits for its holder */
     HANDLE_DESTROY, /* the same by its owner, who thereby ends a held lock */
     HANDLE_REPLY,
     HANDLE_HINT,
-    HANDLE_DONE /* the outstanding callback returned; ran: it was not skipped as outdated */
+    HANDLE_CHANGED, /* observer: what is known of the mutex has changed */
+    HANDLE_DONE     /* the outstanding callback returned; ran: it was not skipped as outdated */
 };
 
 struct handle_event {
@@ -54,6 +55,7 @@ struct handle {
     bool leaving;  /* a locker's caller waits for the release */
     bool once;     /* it wants one try only */
     bool answered; /* the store has answered since start or acquire */
+    bool changed;  /* an observer has not been told yet */
     bool closing;
     bool closed; /* on_closed has run: the handle can go when it is idle */
 };

@@ -21,12 +21,14 @@ static bool same(const char *a, const char *b)
     return a == b || (a != NULL && b != NULL && strcmp(a, b) == 0);
 }
 
-/* Takes over now.id, which is the actor's own, or allocated, or NULL. */
-static void see(struct actor *a, struct seen now, enum simba_reason reason)
+/* Takes over now.id, which is the actor's own, or allocated, or NULL. True: another tenure, or none
+ * any more. */
+static bool see(struct actor *a, struct seen now, enum simba_reason reason)
 {
     char *unused = now.id;
     loop_lock(a->client);
-    if (now.token != a->after.token || !same(now.id, a->after.id)) {
+    bool changed = now.token != a->after.token || !same(now.id, a->after.id);
+    if (changed) {
         unused = a->before.id;
         a->before = a->after;
         a->reason = reason;
@@ -37,17 +39,27 @@ static void see(struct actor *a, struct seen now, enum simba_reason reason)
     loop_unlock(a->client);
     if (unused != a->id && unused != now.id)
         free(unused);
+    return changed;
 }
 
-static void see_answer(struct actor *a, struct request *r)
+/* An observer never goes back: not to a tenure that is older than one it has seen, nor to one that it
+ * has seen the end of. */
+static bool is_old(const struct actor *a, uint64_t token)
+{
+    if (a->machine.kind != HANDLE_OBSERVER || token == 0)
+        return false;
+    return token < a->after.token || (a->after.id == NULL && token <= a->before.token);
+}
+
+static bool see_answer(struct actor *a, struct request *r)
 {
     const struct period *p = a->period;
     struct seen now = {.id = NULL};
     bool own = r->own || r->sent.op == SIMBA_RENEW;
-    if (r->code < 0 || r->sent.op == SIMBA_RELEASE)
-        return;
+    if (r->code < 0 || r->sent.op == SIMBA_RELEASE || is_old(a, r->token))
+        return false;
     if (own && lease_deadline(&a->machine.lease) == 0)
-        return; /* ours, but not to act on */
+        return false; /* ours, but not to act on */
     if (own || r->owner != NULL) {
         int64_t end = clock_after_ms(r->sent.sent_at, r->left_ms);
         now.id = own ? (char *)a->id : r->owner;
@@ -57,7 +69,7 @@ static void see_answer(struct actor *a, struct request *r)
         now.transition_at = end;
         r->owner = NULL;
     }
-    see(a, now, now.id != NULL ? SIMBA_ACQUIRED : SIMBA_RELEASED);
+    return see(a, now, now.id != NULL ? SIMBA_ACQUIRED : SIMBA_RELEASED);
 }
 
 /* ---- callbacks ------------------------------------------------------------------------------ */
@@ -83,7 +95,8 @@ static void run_callback(void *arg)
 
     struct simba_state state;
     actor_state(a, &state); /* before the check: so it shows the tenure that is checked */
-    state.reason = a->job_reason;
+    if (a->job_call != CALL_CHANGED)
+        state.reason = a->job_reason;
     uint64_t token;
     int64_t left;
     bool ran = true;
@@ -93,6 +106,8 @@ static void run_callback(void *arg)
             a->on_acquired(a->data, a->by_mutex.name, &state);
     } else if (a->job_call == CALL_RELEASED) {
         a->on_released(a->data, a->by_mutex.name, &state);
+    } else if (a->job_call == CALL_CHANGED) {
+        a->on_changed(a->data, a->by_mutex.name, &state);
     } else {
         a->on_closed(a->data);
     }
@@ -101,20 +116,18 @@ static void run_callback(void *arg)
     post_done(a, ran);
 }
 
-static void dispatch(struct actor *a, const struct handle_update *up)
+static void submit_job(struct actor *a)
 {
     struct simba *s = a->client;
-    bool wanted = up->call == CALL_ACQUIRED   ? a->on_acquired != NULL
-                  : up->call == CALL_RELEASED ? a->on_released != NULL
-                                              : a->on_closed != NULL;
+    bool wanted = a->job_call == CALL_ACQUIRED   ? a->on_acquired != NULL
+                  : a->job_call == CALL_RELEASED ? a->on_released != NULL
+                  : a->job_call == CALL_CHANGED  ? a->on_changed != NULL
+                                                 : a->on_closed != NULL;
     if (!wanted) {
         post_done(a, true);
         return;
     }
     a->job = (struct job){.run = run_callback, .arg = a};
-    a->job_call = up->call;
-    a->job_reason = up->reason;
-    a->job_token = a->machine.lease.token;
     if (s->has_executor_user) {
         if (s->executor_user.submit(s->executor_user.data, run_callback, a) == 0)
             return;
@@ -123,6 +136,21 @@ static void dispatch(struct actor *a, const struct handle_update *up)
                 a->by_mutex.name);
     }
     executor_submit(&s->executor, &a->job);
+}
+
+static void dispatch(struct actor *a, const struct handle_update *up)
+{
+    struct actor *parent = a->parent;
+    a->job_call = up->call;
+    a->job_reason = up->reason;
+    a->job_token = a->machine.lease.token;
+    if (up->call == CALL_CLOSED && a->children > 0) { /* the last of them goes on from here */
+        a->childless = true;
+        return;
+    }
+    submit_job(a);
+    if (up->call == CALL_CLOSED && parent != NULL && --parent->children == 0 && parent->childless)
+        submit_job(parent);
 }
 
 /* ---- what a step brings about ---------------------------------------------------------------- */
@@ -135,7 +163,7 @@ static void send_request(struct actor *a, const struct lease_request *sent)
         return;
     r->actor = a;
     r->sent = *sent;
-    r->wire.op = sent->op;
+    r->wire.op = a->by_mutex.name[0] != '\0' ? sent->op : SIMBA_LIST;
     r->wire.mutex = a->by_mutex.name;
     r->wire.id = a->id;
     r->wire.token = sent->token;
@@ -217,22 +245,39 @@ static void show(struct actor *a)
     }
 }
 
+/* What all handles but this one want to hear of the mutex. */
+static enum simba_interest interest_of_others(const struct actor *a)
+{
+    enum simba_interest most = SIMBA_NO_INTEREST;
+    struct table_node *n = table_find(&a->client->actors, a->by_mutex.name);
+    for (; n != NULL; n = table_find_next(n)) {
+        const struct actor *other = (struct actor *)(void *)n;
+        if (other != a && other->interest > most)
+            most = (enum simba_interest)other->interest;
+    }
+    return most;
+}
+
 /* The store is told once per mutex, whatever the number of handles. */
-static void watch(struct actor *a, bool on)
+static void watch(struct actor *a)
 {
     struct simba *s = a->client;
-    if (on == a->watching)
+    enum simba_interest now = a->machine.lease.state == LEASE_IDLE ? SIMBA_NO_INTEREST
+                              : a->machine.kind == HANDLE_OBSERVER ? SIMBA_OBSERVES
+                                                                   : SIMBA_WAITS;
+    enum simba_interest before = (enum simba_interest)a->interest;
+    if (now == before)
         return;
-    a->watching = on;
+    a->interest = (uint8_t)now;
     if (s->backend->watch == NULL || s->store_closing)
         return;
-    struct table_node *n = table_find(&s->actors, a->by_mutex.name);
-    for (; n != NULL; n = table_find_next(n)) {
-        if (n != &a->by_mutex && ((struct actor *)(void *)n)->watching)
-            return;
-    }
-    s->backend->watch(s->store, a->by_mutex.name, on ? SIMBA_WAITS : SIMBA_NO_INTEREST);
+    enum simba_interest others = interest_of_others(a);
+    const char *mutex = a->by_mutex.name[0] != '\0' ? a->by_mutex.name : NULL;
+    if ((now > before ? now : before) > others)
+        s->backend->watch(s->store, mutex, now > others ? now : others);
 }
+
+static void observe(struct actor *a, struct request *r, bool first);
 
 /* r: the answered request that the event is about; NULL: none. */
 static void step(struct actor *a, struct handle_event *event, struct request *r)
@@ -240,6 +285,8 @@ static void step(struct actor *a, struct handle_event *event, struct request *r)
     struct simba *s = a->client;
     struct handle_update up;
     bool owned = lease_deadline(&a->machine.lease) != 0;
+    bool observes = a->machine.kind == HANDLE_OBSERVER;
+    bool starting = a->machine.status == SIMBA_STARTING;
     event->now = clock_now();
     handle_step(&a->machine, event, &up);
 
@@ -248,18 +295,29 @@ static void step(struct actor *a, struct handle_event *event, struct request *r)
     if (owned && deadline == 0)
         see(a, (struct seen){.id = NULL},
             up.news == LEASE_LOST ? (enum simba_reason)a->machine.lease.reason : SIMBA_RELEASED);
-    if (r != NULL)
+    if (r != NULL && !observes)
         see_answer(a, r);
     report(a, &up);
     if (up.send)
         send_request(a, &up.request);
     timers_set(&s->timers, &a->timer, handle_next_wake(&a->machine));
-    watch(a, a->machine.lease.state != LEASE_IDLE);
+    watch(a);
     show(a);
     if (up.verdict)
         give_verdict(a, up.code);
     if (up.call != CALL_NONE)
         dispatch(a, &up);
+    if (r != NULL && observes && up.news == LEASE_ANSWERED)
+        observe(a, r, starting);
+}
+
+/* Something to tell: what is found first, and every change. */
+static void observe(struct actor *a, struct request *r, bool first)
+{
+    if (a->by_mutex.name[0] == '\0')
+        observer_listed(a, r->found);
+    else if (see_answer(a, r) || first)
+        step(a, &(struct handle_event){.kind = HANDLE_CHANGED}, NULL);
 }
 
 void actor_free(struct table_node *node)
@@ -307,6 +365,8 @@ void actor_take_notes(struct actor *a, uint32_t notes)
         table_add(&a->client->actors, &a->by_mutex);
         a->born = true;
     }
+    if ((notes & (NOTE_CLOSE | NOTE_DESTROY)) != 0 && a->children > 0)
+        observer_closing(a);
     for (unsigned bit = 0; bit < sizeof kinds / sizeof *kinds; bit++) {
         if ((notes & (1u << bit)) == 0)
             continue;

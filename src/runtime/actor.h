@@ -62,8 +62,13 @@ struct actor {
     /* loop thread */
     struct handle machine;
     struct timer timer;
-    uint32_t requests;          /* unanswered */
-    bool born, watching, quiet; /* born: in the client's table */
+    uint32_t requests; /* unanswered */
+    bool born, quiet;  /* born: in the client's table */
+    uint8_t interest;  /* enum simba_interest */
+    uint32_t listed;   /* an observer of all: lists so far; its child: the last one that has it */
+    uint32_t children; /* an observer of all: of its own that are not closed */
+    bool childless;    /* it may close when the last of them has */
+    struct actor *parent; /* the observer of all that this one belongs to; NULL: none */
 
     /* Of the callback that is with the executor. */
     struct job job;
@@ -86,22 +91,26 @@ struct actor {
     struct seen before, after;
     enum simba_reason reason; /* of that change */
 
-    simba_state_fn *on_acquired, *on_released;
+    simba_state_fn *on_acquired, *on_released, *on_changed;
     void (*on_closed)(void *data);
     void *data;
     /* Behind it in the same memory: its own period if it has one, the mutex, the id. */
 };
 
+#define OBSERVER_OF_ALL "" /* the mutex of one */
+
 /* API threads */
 int actor_create(struct simba *s, const char *mutex, enum handle_kind kind,
                  const struct simba_handle_options *options, struct actor **out);
 void actor_destroy(struct actor *a);
+void actor_start(struct actor *a); /* an observer */
 bool actor_owns(const struct actor *a, uint64_t *token, int64_t *left);
 int actor_check(const struct actor *a); /* 0 or SIMBA_EFORKED */
 void actor_state(const struct actor *a, struct simba_state *out);
 const char *actor_store(const struct actor *a); /* to show */
 
-/* loop thread */
+/* whoever has the turn */
+struct actor *actor_child(struct actor *parent, const char *mutex); /* NULL: out of memory */
 void actor_take_notes(struct actor *a, uint32_t notes);
 void actor_tick(struct actor *a);
 void actor_hint(struct actor *a);

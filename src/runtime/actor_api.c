@@ -104,17 +104,18 @@ static int make_period(const struct simba *s, const struct simba_handle_options 
 }
 
 /* One piece of memory: the actor, its period if it has its own, the mutex, the id. */
-static struct actor *allocate(const char *mutex, const char *id, const struct period *period)
+static struct actor *allocate(struct simba *s, const char *mutex, const char *id,
+                              const struct period *period)
 {
-    size_t period_size = period != NULL ? sizeof *period : 0;
+    size_t period_size = period != &s->period ? sizeof *period : 0;
     size_t mutex_size = strlen(mutex) + 1, id_size = strlen(id) + 1;
     char *memory = calloc(1, sizeof(struct actor) + period_size + mutex_size + id_size);
     if (memory == NULL)
         return NULL;
     struct actor *a = (struct actor *)(void *)memory;
     memory += sizeof *a;
-    if (period != NULL)
-        a->period = memcpy(memory, period, period_size);
+    a->client = s;
+    a->period = period_size != 0 ? memcpy(memory, period, period_size) : period;
     a->by_mutex.name = memcpy(memory + period_size, mutex, mutex_size);
     a->id = memcpy(memory + period_size + mutex_size, id, id_size);
     return a;
@@ -125,7 +126,7 @@ int actor_create(struct simba *s, const char *mutex, enum handle_kind kind,
 {
     static const struct simba_handle_options defaults = SIMBA_HANDLE_OPTIONS_INIT;
     const struct simba_handle_options *o = options != NULL ? options : &defaults;
-    char id[SIMBA_ID_MAX + 1];
+    char id[SIMBA_ID_MAX + 1] = "";
     struct period period;
     bool own_period;
     const char *why;
@@ -134,23 +135,26 @@ int actor_create(struct simba *s, const char *mutex, enum handle_kind kind,
         return fault(SIMBA_EFORKED, "this client belongs to the parent process");
     if (o->size != sizeof *o)
         return fault(SIMBA_EINVAL, "handle options must start as SIMBA_HANDLE_OPTIONS_INIT");
-    int rc = check_names(s, mutex, o->id);
+    bool all = kind == HANDLE_OBSERVER && mutex == NULL;
+    int rc = all ? 0 : check_names(s, mutex, o->id);
     if (rc < 0)
         return rc;
+    if (all)
+        mutex = OBSERVER_OF_ALL;
     if (make_period(s, o, &period, &own_period, &why) < 0)
         return fault(SIMBA_EINVAL, "mutex '%s': %s", mutex, why);
-    if (o->id == NULL && (rc = simba_id_host(id, sizeof id)) < 0)
+    if (kind != HANDLE_OBSERVER && o->id == NULL && (rc = simba_id_host(id, sizeof id)) < 0)
         return rc;
+    if (kind != HANDLE_OBSERVER && o->id != NULL)
+        snprintf(id, sizeof id, "%s", o->id);
 
-    struct actor *a = allocate(mutex, o->id != NULL ? o->id : id, own_period ? &period : NULL);
+    struct actor *a = allocate(s, mutex, id, own_period ? &period : &s->period);
     if (a == NULL)
         return fault(SIMBA_ELIMIT, "mutex '%s': out of memory", mutex);
-    if (!own_period)
-        a->period = &s->period;
-    a->client = s;
     a->initial_delay = o->initial_delay_ms < 0 ? 0 : o->initial_delay_ms * NS_PER_MS;
     a->on_acquired = o->on_acquired;
     a->on_released = o->on_released;
+    a->on_changed = o->on_changed;
     a->on_closed = o->on_closed;
     a->data = o->data;
     int64_t drain = clock_after_ms(0, o->drain_ms < 0 ? ACTOR_DRAIN_MS : o->drain_ms);
@@ -170,6 +174,34 @@ int actor_create(struct simba *s, const char *mutex, enum handle_kind kind,
     }
     *out = a;
     return 0;
+}
+
+void actor_start(struct actor *a)
+{
+    loop_lock(a->client);
+    a->notes |= NOTE_START;
+    atomic_store(&a->status, SIMBA_STARTING);
+    loop_post_locked(a->client, a);
+    loop_unlock(a->client);
+}
+
+struct actor *actor_child(struct actor *parent, const char *mutex)
+{
+    struct simba *s = parent->client;
+    struct actor *a = allocate(s, mutex, "", parent->period);
+    if (a == NULL)
+        return NULL;
+    a->parent = parent;
+    a->on_changed = parent->on_changed;
+    a->data = parent->data;
+    handle_init(&a->machine, HANDLE_OBSERVER, 0, a->period, a->id, false, false,
+                process_random64());
+    parent->children++;
+    loop_lock(s);
+    s->actors_count++;
+    loop_unlock(s);
+    actor_start(a);
+    return a;
 }
 
 void actor_destroy(struct actor *a)

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "core/duration.h"
-#include "core/name.h"
 #include "runtime/client.h"
 #include "runtime/clock.h"
 #include "runtime/fault.h"
@@ -179,97 +178,6 @@ int simba_open(const char *url, const struct simba_options *options, simba **out
     }
     *out = s;
     return 0;
-}
-
-/* ---- read ------------------------------------------------------------------------------------ */
-
-static void reading_end(struct simba *s, struct reading *reading, int code, const char *text)
-{
-    uint32_t waits = READING_WAITS;
-    reading->code = code;
-    snprintf(reading->text, sizeof reading->text, "%.200s: %s", s->url.shown, text);
-    if (atomic_compare_exchange_strong(&reading->done, &waits, READING_ANSWERED))
-        futex_wake(&reading->done);
-    else
-        free(reading);
-}
-
-void reading_send(struct simba *s, struct reading *reading)
-{
-    struct request *r = loop_request(s);
-    if (r == NULL) {
-        reading_end(s, reading, SIMBA_ELIMIT, "too many requests are under way");
-        return;
-    }
-    r->reading = reading;
-    r->sent.sent_at = clock_now();
-    r->wire.op = SIMBA_READ;
-    r->wire.mutex = reading->mutex;
-    r->wire.id = "";
-    loop_send(s, r);
-}
-
-void reading_answered(struct request *r)
-{
-    if (r->code == 0 && r->owner != NULL) {
-        struct simba_owner *o = &r->reading->owner; /* the caller looks at it after the end */
-        int64_t now = r->sent.sent_at / NS_PER_MS;
-        snprintf(o->id, sizeof o->id, "%s", r->owner);
-        o->token = r->token;
-        o->transition_at = now + r->left_ms;
-        o->ttl_at = o->transition_at - r->client->period.transition / NS_PER_MS;
-        o->acquired_at = r->age_ms < 0 ? 0 : now - r->age_ms;
-    }
-    reading_end(r->client, r->reading, r->code,
-                r->text != NULL ? r->text : simba_strerror(r->code));
-}
-
-int simba_read(simba *s, const char *mutex, int64_t timeout_ms, struct simba_owner *out)
-{
-    const char *rule;
-    if (s == NULL || out == NULL)
-        return fault(SIMBA_EINVAL, "simba_read needs a client and a place for the result");
-    if (client_is_forked(s))
-        return fault(SIMBA_EFORKED, "this client belongs to the parent process");
-    if (name_check_mutex(mutex, &rule) < 0)
-        return fault(SIMBA_EINVAL, "%s", rule);
-    if (timeout_ms < 0)
-        return fault(SIMBA_EINVAL, "mutex '%s': a timeout must not be negative", mutex);
-    if (loop_is_here(s))
-        return fault(SIMBA_EDEADLOCK, "mutex '%s': reading on the loop would never end", mutex);
-    struct reading *r = calloc(1, sizeof *r + strlen(mutex) + 1);
-    if (r == NULL)
-        return fault(SIMBA_ELIMIT, "mutex '%s': out of memory", mutex);
-    memcpy(r->mutex, mutex, strlen(mutex) + 1);
-
-    /* Once it is posted the client may be closed by another thread: nothing of it is used then. */
-    char store[CALL_TEXT_MAX];
-    snprintf(store, sizeof store, "%.200s", s->url.shown);
-    int64_t until = clock_after_ms(clock_now(), timeout_ms);
-    loop_lock(s);
-    bool closing = s->closing;
-    if (!closing) {
-        r->next = s->readings;
-        s->readings = r;
-        loop_want_locked(s);
-    }
-    loop_unlock_turn(s, until - clock_now() > LOOP_HERE_MIN);
-    if (closing) {
-        free(r);
-        return fault(SIMBA_ESTATE, "mutex '%s': the client is being closed", mutex);
-    }
-    uint32_t waits = READING_WAITS;
-    if (!futex_wait(&r->done, READING_WAITS, until) &&
-        atomic_compare_exchange_strong(&r->done, &waits, READING_ABANDONED))
-        return fault(SIMBA_ETIMEOUT, "mutex '%s' on %.200s: the store did not answer in %lld ms",
-                     mutex, store, (long long)timeout_ms);
-    int code = r->code;
-    if (code == 0)
-        *out = r->owner;
-    else
-        fault(code, "mutex '%s' on %s", mutex, r->text);
-    free(r);
-    return code;
 }
 
 /* ---- close ----------------------------------------------------------------------------------- */

@@ -32,14 +32,23 @@
 struct request {
     struct simba_request wire; /* first: the store hands this back */
     struct simba *client;
-    struct actor *actor;     /* NULL: a reading */
-    struct reading *reading; /* NULL: an actor's */
+    struct actor *actor;     /* NULL: an inquiry */
+    struct inquiry *inquiry; /* NULL: an actor's */
     struct lease_request sent;
     bool answered, granted, own; /* own: the owner is the contender itself */
     int code;
     uint64_t token;
     int64_t left_ms, age_ms;
-    char *owner, *text; /* allocated; NULL: none */
+    char *owner, *text;  /* allocated; NULL: none */
+    struct found *found; /* LIST: allocated */
+};
+
+/* A mutex that a LIST found. */
+struct found {
+    struct found *next;
+    uint64_t token;
+    int64_t left_ms, age_ms, waiters;
+    char mutex[SIMBA_MUTEX_MAX + 1], id[SIMBA_ID_MAX + 1];
 };
 
 struct hint {
@@ -82,7 +91,7 @@ struct simba {
     pthread_mutex_t lock; /* and under it: */
     struct actor *inbox, **inbox_last;
     struct simba_request *answers, **answers_last;
-    struct reading *readings;
+    struct inquiry *inquiries;
     struct hint *hints;
     size_t hints_count, actors_count;
     bool hint_all, alarmed, closing, close_asked;
@@ -127,16 +136,12 @@ void loop_free_request(struct simba *s, struct request *r);
 /* registry.c */
 const struct simba_backend *registry_find(const char *scheme);
 
-/* client.c: simba_read() */
-enum reading_done { READING_WAITS, READING_ANSWERED, READING_ABANDONED };
-struct reading {
-    struct reading *next;
-    _Atomic uint32_t done; /* futex: enum reading_done; who comes second frees */
-    int code;
-    struct simba_owner owner;
-    char text[CALL_TEXT_MAX];
-    char mutex[];
-};
-void reading_send(struct simba *s, struct reading *r);
-void reading_answered(struct request *r);
+/* inquiry.c */
+void inquiry_send(struct simba *s); /* all that wait */
+void inquiry_answered(struct request *r);
+void found_free(struct found *list); /* loop.c */
+
+/* observer.c: an observer of all has the list. */
+void observer_listed(struct actor *all, const struct found *list);
+void observer_closing(struct actor *all);
 #endif

@@ -9,6 +9,7 @@
  * changes of threads, which cost more than the turn. It never does so while the client closes, nor
  * if it would have to call the user's executor. */
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -116,6 +117,7 @@ void loop_free_request(struct simba *s, struct request *r)
 {
     free(r->owner);
     free(r->text);
+    found_free(r->found);
     s->in_flight--;
     if (s->spares >= REQUESTS_SPARE) {
         free(r);
@@ -145,7 +147,8 @@ static void host_answer(struct simba_host *host, struct simba_request *wire,
         return;
     }
     r->answered = true;
-    r->code = answer->code > 0 ? SIMBA_ESTORE : answer->code;
+    if (r->code == 0)
+        r->code = answer->code > 0 ? SIMBA_ESTORE : answer->code;
     r->granted = answer->granted && wire->op == SIMBA_CONTEND;
     r->token = answer->token;
     r->left_ms = answer->left_ms < 0 ? 0 : answer->left_ms;
@@ -165,6 +168,36 @@ static void host_answer(struct simba_host *host, struct simba_request *wire,
     if (!answer->more)
         loop_want_locked(s);
     loop_unlock_turn(s, false);
+}
+
+static void host_found(struct simba_host *host, struct simba_request *wire,
+                       const struct simba_found *found)
+{
+    (void)host;
+    struct request *r = (struct request *)(void *)wire;
+    struct found *f = malloc(sizeof *f);
+    if (f == NULL) {
+        r->code = SIMBA_ELIMIT; /* instead of a list with holes */
+        return;
+    }
+    *f = (struct found){r->found,
+                        found->token,
+                        found->left_ms < 0 ? 0 : found->left_ms,
+                        found->age_ms,
+                        found->waiters,
+                        "",
+                        ""};
+    snprintf(f->mutex, sizeof f->mutex, "%s", found->mutex);
+    snprintf(f->id, sizeof f->id, "%s", found->id != NULL ? found->id : "");
+    r->found = f;
+}
+
+void found_free(struct found *list)
+{
+    for (struct found *next; list != NULL; list = next) {
+        next = list->next;
+        free(list);
+    }
 }
 
 /* ---- hints --------------------------------------------------------------------------------- */
@@ -191,8 +224,14 @@ static void host_hint(struct simba_host *host, const char *mutex)
 static void hint_mutex(struct simba *s, const char *mutex)
 {
     struct table_node *n = table_find(&s->actors, mutex);
-    for (; n != NULL; n = table_find_next(n))
-        actor_hint((struct actor *)(void *)n);
+    bool known = mutex[0] == '\0';
+    for (; n != NULL; n = table_find_next(n)) {
+        struct actor *a = (struct actor *)(void *)n;
+        known = known || a->parent != NULL;
+        actor_hint(a);
+    }
+    if (!known) /* to those who observe all */
+        hint_mutex(s, OBSERVER_OF_ALL);
 }
 
 static void hint_all(struct simba *s)
@@ -246,7 +285,7 @@ static void take_answers(struct simba *s, struct simba_request *answers)
         if (r->actor != NULL)
             actor_answered(r->actor, r);
         else
-            reading_answered(r);
+            inquiry_answered(r);
         loop_free_request(s, r);
     }
 }
@@ -323,14 +362,13 @@ static bool take_round(struct simba *s)
     s->woken = false;
     struct actor *inbox = s->inbox;
     struct simba_request *answers = s->answers;
-    struct reading *readings = s->readings;
+    bool asked = s->inquiries != NULL;
     struct hint *hints = s->hints;
     bool all = s->hint_all, close_asked = s->close_asked;
     s->inbox = NULL;
     s->inbox_last = &s->inbox;
     s->answers = NULL;
     s->answers_last = &s->answers;
-    s->readings = NULL;
     s->hints = NULL;
     s->hints_count = 0;
     s->hint_all = false;
@@ -339,10 +377,8 @@ static bool take_round(struct simba *s)
     take_answers(s, answers);
     take_hints(s, hints, all);
     take_notes(s, inbox);
-    for (struct reading *r = readings, *next; r != NULL; r = next) {
-        next = r->next;
-        reading_send(s, r);
-    }
+    if (asked)
+        inquiry_send(s);
     if (close_asked)
         close_actors(s);
     take_timers(s);
@@ -365,7 +401,7 @@ static void set_alarm(struct simba *s)
 
 static bool is_wanted_locked(const struct simba *s)
 {
-    return s->inbox != NULL || s->answers != NULL || s->readings != NULL || s->hints != NULL ||
+    return s->inbox != NULL || s->answers != NULL || s->inquiries != NULL || s->hints != NULL ||
            s->hint_all || s->alarmed || s->close_asked;
 }
 
@@ -409,7 +445,7 @@ static void end_if_done(struct simba *s)
     if (s->closing && s->guests == 0) { /* from now on the turn is the loop's alone */
         bool quiet = s->actors_count == s->quiet;
         close_store = quiet && !s->store_closing;
-        end = quiet && s->store_closed && s->in_flight == 0 && s->readings == NULL && !s->over;
+        end = quiet && s->store_closed && s->in_flight == 0 && s->inquiries == NULL && !s->over;
         s->store_closing = s->store_closing || close_store;
         s->over = s->over || end;
         s->wanted = close_store; /* it may have answers right away */
@@ -519,6 +555,7 @@ int loop_init(struct simba *s)
     s->host.version = SIMBA_BACKEND_VERSION;
     s->host.loop = &s->loop;
     s->host.answer = host_answer;
+    s->host.found = host_found;
     s->host.hint = host_hint;
     s->host.log = host_log;
     s->host.closed = host_closed;

@@ -227,7 +227,7 @@ const struct test callback_tests[] = {
     {"stop_in_acquired", stop_in_acquired, ANY_STORE, 0},
     {"destroy_in_released", destroy_in_released, ANY_STORE, 0},
     {"destroy_in_acquired", destroy_in_acquired, ANY_STORE, 0},
-    {"running_after_loss", running_after_loss, MEMORY_FAULTS, 0},
+    {"running_after_loss", running_after_loss, ANY_STORE, 0},
     {"wait_in_callback", wait_in_callback, ANY_STORE, 0},
     {"close_in_callback", close_in_callback, ANY_STORE, 0},
     {"callback_uses_everything", callback_uses_everything, ANY_STORE, 0},

@@ -309,9 +309,9 @@ const struct test fault_tests[] = {
     {"lost_release_same_id", lost_release_same_id, MEMORY_FAULTS, 0},
     {"duplicates", duplicates, MEMORY_FAULTS, 0},
     {"lost_hints", lost_hints, MEMORY_FAULTS, 0},
-    {"evict_graceful", evict_graceful, MEMORY_FAULTS, 0},
-    {"evict_reason", evict_reason, MEMORY_FAULTS, 0},
-    {"evict_forced_reason", evict_forced_reason, MEMORY_FAULTS, 0},
-    {"evict_forced", evict_forced, MEMORY_FAULTS, 0},
+    {"evict_graceful", evict_graceful, ANY_STORE, 0},
+    {"evict_reason", evict_reason, ANY_STORE, 0},
+    {"evict_forced_reason", evict_forced_reason, ANY_STORE, 0},
+    {"evict_forced", evict_forced, ANY_STORE, 0},
     {NULL, NULL, ANY_STORE, 0},
 };

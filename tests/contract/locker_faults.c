@@ -228,8 +228,8 @@ static void locker_late_grant(void)
 }
 
 const struct test locker_fault_tests[] = {
-    {"locker_evicted", locker_evicted, MEMORY_FAULTS, 0},
-    {"locker_evicted_forced", locker_evicted_forced, MEMORY_FAULTS, 0},
+    {"locker_evicted", locker_evicted, ANY_STORE, 0},
+    {"locker_evicted_forced", locker_evicted_forced, ANY_STORE, 0},
     {"locker_lost_calls_back", locker_lost_calls_back, MEMORY_FAULTS, 0},
     {"locker_expires", locker_expires, MEMORY_FAULTS, 0},
     {"locker_release_finds_loss", locker_release_finds_loss, MEMORY_FAULTS, 0},

@@ -232,5 +232,7 @@ void store_delay(int64_t ms)
 
 void store_evict(const char *mutex, bool forced)
 {
-    CHECK_OK(simba_memory_evict(suite_url(), mutex, forced));
+    simba *other = client_open();
+    CHECK_OK(simba_evict(other, mutex, 0, forced, PATIENCE_MS));
+    client_close(other);
 }

@@ -11,6 +11,7 @@
  *   start [at T], stop                     by the user of a contender
  *   acquire [once | until T], release      by the caller of a locker
  *   close, destroy                         by the client, by the owner of either
+ *   changed                                an observer's view of the mutex did
  *   done, skipped                          the callback returned; was outdated and did not run
  *   tick, hint                             a timer; a push from the store
  *   #N granted TOKEN [for MS]              the store's answer to request N, which may come late,
@@ -142,6 +143,8 @@ static inline void tell_update(struct machine *m, const struct handle_update *up
         tell(m, "call acquired");
     else if (up->call == CALL_RELEASED)
         tell(m, "call released %s", reasons[up->reason]);
+    else if (up->call == CALL_CHANGED)
+        tell(m, "call changed");
     else if (up->call == CALL_CLOSED)
         tell(m, "call closed");
     if (up->send && up->request.token != 0)
@@ -276,7 +279,7 @@ static inline void happen(struct machine *m, const struct machine_line *l)
         {"start", HANDLE_START},     {"stop", HANDLE_STOP},       {"close", HANDLE_CLOSE},
         {"acquire", HANDLE_ACQUIRE}, {"release", HANDLE_RELEASE}, {"done", HANDLE_DONE},
         {"skipped", HANDLE_DONE},    {"tick", HANDLE_TICK},       {"hint", HANDLE_HINT},
-        {"destroy", HANDLE_DESTROY},
+        {"destroy", HANDLE_DESTROY}, {"changed", HANDLE_CHANGED},
     };
     struct handle_event e = {.kind = HANDLE_REPLY, .now = word_time(l, 0), .at = NEVER};
     struct lease_reply reply;

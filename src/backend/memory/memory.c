@@ -99,7 +99,9 @@ static void apply(struct memory *m, struct simba_request *q)
         defer(m, q, &unknown, m->host->command_timeout_ms);
         return;
     }
-    const char *freed = space_apply(s, q, &answer);
+    enum space_news news = space_apply(s, q, &answer);
+    if (q->op == SIMBA_LIST)
+        space_list(s, m, q);
     bool twice = space_dice(s, f->duplicate);
     if (space_dice(s, f->lose_answer)) {
         defer(m, q, &unknown, m->host->command_timeout_ms);
@@ -110,8 +112,7 @@ static void apply(struct memory *m, struct simba_request *q)
         if (twice) /* before the runtime has seen the first: it must tell them apart */
             m->host->answer(m->host, q, &answer);
     }
-    if (freed != NULL)
-        space_ring(s, freed);
+    space_tell(s, q->mutex, news);
     if (twice)
         space_apply(s, q, &answer);
 }
@@ -134,6 +135,11 @@ static void submit(void *store, struct simba_request *batch)
     }
     pthread_mutex_unlock(&m->space->lock);
     set_timer(m);
+}
+
+static void watch(void *store, const char *mutex, enum simba_interest interest)
+{
+    space_watch(store, mutex, interest == SIMBA_OBSERVES);
 }
 
 /* The faults have changed. */
@@ -168,12 +174,16 @@ static int open_memory(struct simba_host *host, const struct simba_url *url, voi
     m->wake.data = m;
     m->timer.data = m;
     m->handles = 2;
+    if (table_init(&m->observed) != 0)
+        goto err_after_handles;
     m->space = space_enter(simba_url_path(url), m);
     if (m->space == NULL)
-        goto err_after_handles;
+        goto err_after_table;
     *store = m;
     return 0;
 
+err_after_table:
+    table_free(&m->observed);
 err_after_handles:
     uv_close((uv_handle_t *)&m->wake, NULL);
     uv_close((uv_handle_t *)&m->timer, NULL);
@@ -185,12 +195,19 @@ err:
     return SIMBA_ELIMIT;
 }
 
+static void free_observed(struct table_node *node)
+{
+    free(node);
+}
+
 static void on_handle_closed(uv_handle_t *handle)
 {
     struct memory *m = handle->data;
     if (--m->handles > 0)
         return;
     struct simba_host *host = m->host;
+    table_empty(&m->observed, free_observed);
+    table_free(&m->observed);
     free(m);
     host->closed(host);
 }
@@ -221,5 +238,6 @@ const struct simba_backend memory_backend = {
     .options = options,
     .open = open_memory,
     .submit = submit,
+    .watch = watch,
     .close = close_memory,
 };

@@ -103,12 +103,32 @@ bool space_dice(struct space *s, unsigned percent)
     return percent > 0 && random_next(&s->random) % 100 < percent;
 }
 
-void space_ring(struct space *s, const char *mutex)
+void space_tell(struct space *s, const char *mutex, enum space_news news)
 {
-    for (struct memory *m = s->members; m != NULL; m = m->next) {
-        if (!space_dice(s, s->faults.lose_hint))
+    for (struct memory *m = s->members; m != NULL && news != SPACE_NOTHING; m = m->next) {
+        bool cares = news == SPACE_FREED || m->observes_all ||
+                     (m->observed.count > 0 && table_find(&m->observed, mutex) != NULL);
+        if (cares && !space_dice(s, s->faults.lose_hint))
             m->host->hint(m->host, mutex);
     }
+}
+
+void space_watch(struct memory *m, const char *mutex, bool observe)
+{
+    pthread_mutex_lock(&m->space->lock);
+    struct table_node *n = mutex != NULL ? table_find(&m->observed, mutex) : NULL;
+    struct observed *o;
+    if (mutex == NULL) {
+        m->observes_all = observe;
+    } else if (observe && n == NULL && (o = malloc(sizeof *o)) != NULL) {
+        snprintf(o->mutex, sizeof o->mutex, "%s", mutex);
+        o->by_mutex.name = o->mutex;
+        table_add(&m->observed, &o->by_mutex);
+    } else if (!observe && n != NULL) {
+        table_remove(&m->observed, n);
+        free(n);
+    }
+    pthread_mutex_unlock(&m->space->lock);
 }
 
 /* Tokens rise through the life of the process, so that also a space that was closed and opened
@@ -147,12 +167,12 @@ static int64_t lease_of(const struct simba_request *q)
     return (q->ttl_ms + q->transition_ms) * NS_PER_MS;
 }
 
-static void contend(struct record *r, const struct simba_request *q, int64_t now,
-                    struct simba_answer *answer)
+static enum space_news contend(struct record *r, const struct simba_request *q, int64_t now,
+                               struct simba_answer *answer)
 {
     if (is_held(r, now)) {
         r->contended = true;
-        return;
+        return SPACE_NOTHING;
     }
     snprintf(r->id, sizeof r->id, "%s", q->id);
     r->token = atomic_fetch_add(&last_token, 1) + 1;
@@ -160,31 +180,56 @@ static void contend(struct record *r, const struct simba_request *q, int64_t now
     r->until = now + lease_of(q);
     r->evicted = false;
     answer->granted = true;
+    return SPACE_CHANGED;
 }
 
-static const char *release(struct record *r)
+static enum space_news release(struct record *r)
 {
+    enum space_news news = r->contended ? SPACE_FREED : SPACE_CHANGED;
     r->id[0] = '\0';
     r->until = 0;
-    if (!r->contended)
-        return NULL;
     r->contended = false;
-    return r->mutex;
+    return news;
 }
 
-const char *space_apply(struct space *s, const struct simba_request *q, struct simba_answer *answer)
+/* Gracefully: the owner is told, and asks. */
+static enum space_news evict(struct record *r, bool forced)
+{
+    r->evicted = true;
+    if (forced)
+        release(r);
+    return SPACE_FREED;
+}
+
+void space_list(struct space *s, struct memory *m, struct simba_request *q)
 {
     int64_t now = clock_now();
-    const char *freed = NULL;
+    for (size_t i = 0; i < s->records.buckets; i++) {
+        for (struct table_node *n = s->records.bucket[i]; n != NULL; n = n->next) {
+            const struct record *r = (struct record *)(void *)n;
+            if (is_held(r, now) && strncmp(r->mutex, q->mutex, strlen(q->mutex)) == 0)
+                m->host->found(m->host, q,
+                               &(struct simba_found){r->mutex, r->id, r->token,
+                                                     (r->until - now) / NS_PER_MS,
+                                                     (now - r->acquired) / NS_PER_MS, -1});
+        }
+    }
+}
+
+enum space_news space_apply(struct space *s, const struct simba_request *q,
+                            struct simba_answer *answer)
+{
+    int64_t now = clock_now();
+    enum space_news news = SPACE_NOTHING;
     struct record *r = record_of(s, q->mutex, q->op == SIMBA_CONTEND);
     *answer = (struct simba_answer){.age_ms = -1};
     switch (q->op) {
     case SIMBA_CONTEND:
         if (r == NULL) {
             *answer = (struct simba_answer){.code = SIMBA_ELIMIT, .text = "out of memory"};
-            return NULL;
+            return news;
         }
-        contend(r, q, now, answer);
+        news = contend(r, q, now, answer);
         break;
     case SIMBA_RENEW:
         if (!is_tenure(r, q) || !is_held(r, now) || r->evicted)
@@ -194,15 +239,19 @@ const char *space_apply(struct space *s, const struct simba_request *q, struct s
         break;
     case SIMBA_RELEASE:
         if (is_tenure(r, q))
-            freed = release(r);
+            news = release(r);
+        else
+            answer->code = SIMBA_ELOST;
+        break;
+    case SIMBA_EVICT:
+        if (is_held(r, now) && (q->token == 0 || q->token == r->token))
+            news = evict(r, q->forced);
         else
             answer->code = SIMBA_ELOST;
         break;
     case SIMBA_READ:
+    case SIMBA_LIST:
     case SIMBA_LEAVE: /* nobody is remembered as waiting */
-        break;
-    default:
-        answer->code = SIMBA_EUNSUPPORTED;
         break;
     }
     if (is_held(r, now)) {
@@ -211,7 +260,7 @@ const char *space_apply(struct space *s, const struct simba_request *q, struct s
         answer->left_ms = (r->until - now) / NS_PER_MS;
         answer->age_ms = (now - r->acquired) / NS_PER_MS;
     }
-    return freed;
+    return news;
 }
 
 /* ---- for tests ------------------------------------------------------------------------------- */
@@ -262,20 +311,4 @@ int simba_memory_set_faults(const char *url, const struct simba_memory_faults *f
         uv_async_send(&m->wake);
     close_for_test(s);
     return 0;
-}
-
-int simba_memory_evict(const char *url, const char *mutex, bool forced)
-{
-    struct space *s = open_for_test(url);
-    if (s == NULL)
-        return SIMBA_EINVAL;
-    struct record *r = record_of(s, mutex, false);
-    if (r != NULL) {
-        r->evicted = true;
-        if (forced)
-            release(r);
-        space_ring(s, mutex);
-    }
-    close_for_test(s);
-    return r != NULL ? 0 : fault(SIMBA_EINVAL, "nobody ever owned mutex '%s'", mutex);
 }

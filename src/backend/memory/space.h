@@ -1,6 +1,6 @@
 /* space.h: what a memory: store remembers. One space per NAME of memory:NAME, shared by all clients
  * of the process that open it, gone when the last of them closes. The reference for all stores:
- * what CONTEND, RENEW, RELEASE and READ mean is what space_apply() does. */
+ * what CONTEND, RENEW, RELEASE, READ and EVICT mean is what space_apply() does. */
 #ifndef BACKEND_MEMORY_SPACE_H
 #define BACKEND_MEMORY_SPACE_H
 
@@ -30,6 +30,13 @@ struct memory {
     int handles;                                /* of the two that are still open */
     struct simba_request *held, **held_last;    /* not applied while the store hangs */
     struct deferred *deferred, **deferred_last; /* applied, to be answered later */
+    struct table observed;                      /* struct observed; under the space's lock … */
+    bool observes_all;                          /* … and so is this */
+};
+
+struct observed {
+    struct table_node by_mutex; /* first */
+    char mutex[SIMBA_MUTEX_MAX + 1];
 };
 
 struct space {
@@ -48,12 +55,19 @@ struct space {
 struct space *space_enter(const char *name, struct memory *member);
 void space_leave(struct memory *member);
 
-/* The operation, under s->lock; the answer's id lives as long as the lock is held. Returns a mutex
- * that became free and is wanted, or NULL. */
-const char *space_apply(struct space *s, const struct simba_request *request,
-                        struct simba_answer *answer);
+enum space_news {
+    SPACE_NOTHING,
+    SPACE_CHANGED, /* another owner, or none */
+    SPACE_FREED    /* and somebody waits for it, or its owner must look */
+};
 
-/* Tells every member that the mutex is free; under s->lock. */
-void space_ring(struct space *s, const char *mutex);
+/* The operation, under s->lock; the answer's id lives as long as the lock is held. */
+enum space_news space_apply(struct space *s, const struct simba_request *request,
+                            struct simba_answer *answer);
+void space_list(struct space *s, struct memory *member, struct simba_request *request);
+
+/* Tells the members, all or those who observe; under s->lock. */
+void space_tell(struct space *s, const char *mutex, enum space_news news);
+void space_watch(struct memory *member, const char *mutex, bool observe);
 bool space_dice(struct space *s, unsigned percent);
 #endif

@@ -58,6 +58,17 @@ void bell_ring(struct bell *b, unsigned slot)
     syscall(SYS_futex, &b->words->any, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }
 
+void bell_observe(struct bell *b, int64_t until)
+{
+    if (b->words != NULL)
+        atomic_store(&b->words->observed, until); /* all say about the same */
+}
+
+bool bell_is_observed(const struct bell *b, int64_t now)
+{
+    return b->words != NULL && atomic_load(&b->words->observed) > now;
+}
+
 uint32_t bell_read(const struct bell *b)
 {
     return atomic_load(&b->words->any);

@@ -8,10 +8,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define BELL_SLOTS 16383 /* with the word before them 64 KiB */
+#define BELL_SLOTS 16380 /* with what is before them 64 KiB */
 
 struct bell_words {
-    _Atomic uint32_t any; /* futex; changes with every ring */
+    _Atomic int64_t observed; /* machine's boot time: until then somebody observes every change */
+    _Atomic uint32_t any;     /* futex; changes with every ring */
+    _Atomic uint32_t unused;
     _Atomic uint32_t slot[BELL_SLOTS];
 };
 
@@ -25,6 +27,8 @@ void bell_close(struct bell *b);
 bool bell_is_ours(const struct bell *b, const char *path); /* others ring the same one */
 unsigned bell_slot(const char *mutex);
 void bell_ring(struct bell *b, unsigned slot);
+void bell_observe(struct bell *b, int64_t until); /* whoever changes an owner rings, until then */
+bool bell_is_observed(const struct bell *b, int64_t now);
 uint32_t bell_read(const struct bell *b);
 
 /* Sleeps while the bell shows `seen`. A broken sleep returns early; rings are hints. */

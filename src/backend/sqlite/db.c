@@ -1,4 +1,4 @@
-/* db.c: what CONTEND, RENEW, RELEASE and READ mean in the database. All of a batch happens in one
+/* db.c: what each request means in the database. All of a batch happens in one
  * transaction: many renewals cost little more than one. */
 #include "backend/sqlite/db.h"
 
@@ -169,8 +169,10 @@ static int contend(struct db *d, const struct simba_request *q, int64_t now, str
     int rc = look(d, q->mutex, now, &row, out);
     if (rc < 0)
         return rc;
-    if (!row.held || db_client_is_gone(d, out->owner_client)) /* nobody is left who could act */
+    if (!row.held || db_client_is_gone(d, out->owner_client)) { /* nobody is left who could act */
+        out->changed = true;
         return take(d, q, now, &row, out);
+    }
     return row.contended ? 0 : set(d, DB_CONTEND, q->mutex);
 }
 
@@ -202,17 +204,75 @@ static int release(struct db *d, const struct simba_request *q, int64_t now, str
     if (!ours)
         return 0;
     out->ring = row.contended;
+    out->changed = true;
     return set(d, DB_FREE, q->mutex);
+}
+
+static int evict(struct db *d, const struct simba_request *q, int64_t now, struct db_result *out)
+{
+    struct row row;
+    int rc = look(d, q->mutex, now, &row, out);
+    if (rc < 0)
+        return rc;
+    bool found = row.held && (q->token == 0 || q->token == row.token);
+    out->answer = (struct simba_answer){.code = found ? 0 : SIMBA_ELOST, .age_ms = -1};
+    if (!found)
+        return 0;
+    out->ring = true; /* the owner renews at once, and learns of it */
+    out->changed = q->forced;
+    return set(d, q->forced ? DB_FREE : DB_EVICT, q->mutex);
+}
+
+/* A tenure whose owner is dead, with all that could act for it, is none. */
+static int read_owner(struct db *d, const struct simba_request *q, int64_t now,
+                      struct db_result *out)
+{
+    struct row row;
+    int rc = look(d, q->mutex, now, &row, out);
+    if (rc == 0 && db_client_is_gone(d, out->owner_client)) {
+        out->answer = (struct simba_answer){.age_ms = -1};
+        out->owner_client = 0;
+    }
+    return rc;
+}
+
+int db_list(struct db *d, struct simba_host *host, struct simba_request *q)
+{
+    sqlite3_stmt *s = d->statement[DB_LIST];
+    int64_t now = boot_now(&d->boot), last = 0;
+    bool gone = false;
+    int rc;
+    bind_name(s, 1, q->mutex);
+    sqlite3_bind_int64(s, 2, now);
+    while ((rc = sqlite3_step(s)) == SQLITE_ROW) {
+        int64_t client =
+            sqlite3_column_int64(s, 4) == d->live.file ? sqlite3_column_int64(s, 3) : 0;
+        if (client != last) {
+            last = client;
+            gone = db_client_is_gone(d, client);
+        }
+        struct simba_found found = {
+            .mutex = (const char *)sqlite3_column_text(s, 0),
+            .id = (const char *)sqlite3_column_text(s, 1),
+            .token = (uint64_t)sqlite3_column_int64(s, 2),
+            .left_ms = (sqlite3_column_int64(s, 6) - now) / NS_PER_MS,
+            .age_ms = (now - sqlite3_column_int64(s, 5)) / NS_PER_MS,
+            .waiters = -1,
+        };
+        if (!gone)
+            host->found(host, q, &found);
+    }
+    sqlite3_reset(s);
+    return rc == SQLITE_DONE ? 0 : db_fail(d, "cannot list");
 }
 
 int db_apply(struct db *d, const struct simba_request *q, struct db_result *out)
 {
     int64_t now = boot_now(&d->boot);
-    struct row row;
     int rc;
     out->answer = (struct simba_answer){.age_ms = -1};
     out->owner_client = 0;
-    out->ring = false;
+    out->ring = out->changed = false;
     switch (q->op) {
     case SIMBA_CONTEND:
         rc = contend(d, q, now, out);
@@ -223,8 +283,11 @@ int db_apply(struct db *d, const struct simba_request *q, struct db_result *out)
     case SIMBA_RELEASE:
         rc = release(d, q, now, out);
         break;
+    case SIMBA_EVICT:
+        rc = evict(d, q, now, out);
+        break;
     default:
-        rc = look(d, q->mutex, now, &row, out);
+        rc = read_owner(d, q, now, out);
         break;
     }
     if (rc == 0 && out->answer.code == 0 && now + lease_of(q) > d->last_until &&

@@ -23,6 +23,8 @@ enum db_statement {
     DB_FREE,
     DB_CONTEND,
     DB_RENEW,
+    DB_EVICT,
+    DB_LIST,
     DB_STATEMENTS
 };
 
@@ -55,7 +57,8 @@ struct db_result {              /* q->store of the request */
     struct simba_answer answer; /* its id or text is the one below */
     char text[DB_TEXT_MAX];
     int64_t owner_client; /* whose death would free the mutex; 0: nobody's */
-    bool ring;            /* it became free, and somebody waits */
+    bool ring;            /* somebody waits who should look now */
+    bool changed;         /* another owner, or none */
 };
 
 void db_init(struct db *d, const struct place *place, const struct boot *boot, int64_t busy_ms);
@@ -69,6 +72,7 @@ int db_commit(struct db *d);            /* likewise; after a failure nothing was
 void db_rollback(struct db *d);
 bool db_needs_tidying(const struct db *d);
 void db_tidy(struct db *d); /* takes as long as the disk does */
+int db_list(struct db *d, struct simba_host *host, struct simba_request *request);
 int db_apply(struct db *d, const struct simba_request *request, struct db_result *result);
 int db_fail(struct db *d, const char *what);                /* from what SQLite says */
 bool db_client_is_gone(const struct db *d, int64_t client); /* for certain */

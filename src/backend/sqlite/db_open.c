@@ -36,6 +36,9 @@ static const char *const sql[DB_STATEMENTS] = {
     [DB_CONTEND] = "UPDATE mutex SET contended = 1 WHERE name = ?1 AND contended = 0",
     [DB_RENEW] = "UPDATE mutex SET until = ?4 + ?5, lease = ?5 WHERE name = ?1 AND owner = ?2 AND "
                  "token = ?3 AND until > ?4 AND evicted = 0",
+    [DB_EVICT] = "UPDATE mutex SET evicted = 1 WHERE name = ?1",
+    [DB_LIST] = "SELECT name, owner, token, client, live, acquired, until FROM mutex WHERE "
+                "owner <> '' AND until > ?2 AND substr(name, 1, length(?1)) = ?1",
 };
 
 /* Polite for a while, then failure; SQLite's own handler sleeps too long for a lock's hand-over. */

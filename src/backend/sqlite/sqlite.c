@@ -11,10 +11,12 @@
 #include "backend/sqlite/db.h"
 #include "backend/sqlite/watch.h"
 #include "backend/worker.h"
+#include "core/period.h"
 #include "runtime/process.h"
 
 #define LOOK_MS 500       /* how soon one who waits notices that an owner was killed */
 #define LOOK_IDLE_MS 5000 /* how soon one who does not notices that the database was replaced */
+#define OBSERVED_MS 15000 /* how long others go on ringing for an observer that is gone */
 #define BATCH_MAX 1000    /* requests in one transaction: others want to write, too */
 
 struct sqlite {
@@ -49,12 +51,14 @@ static int apply_all(struct sqlite *s, struct simba_request *part)
 {
     bool write = false;
     for (struct simba_request *q = part; q != NULL; q = q->next)
-        write = write || (q->op != SIMBA_READ && q->op != SIMBA_LEAVE);
+        write = write || (q->op != SIMBA_READ && q->op != SIMBA_LEAVE && q->op != SIMBA_LIST);
     int rc = db_begin(&s->db, write);
     if (rc < 0)
         return rc;
     for (struct simba_request *q = part; q != NULL; q = q->next) {
         rc = db_apply(&s->db, q, q->store);
+        if (rc == 0 && q->op == SIMBA_LIST)
+            rc = db_list(&s->db, s->host, q);
         if (rc < 0) {
             db_rollback(&s->db);
             return rc;
@@ -78,13 +82,15 @@ static void ring(struct sqlite *s, unsigned slot)
 /* Committed: wake those who wait, before the one who left hears of it. */
 static void publish(struct sqlite *s, struct simba_request *part)
 {
+    bool observed = bell_is_observed(&s->watch.bell, boot_now(&s->db.boot));
     for (struct simba_request *q = part; q != NULL; q = q->next) {
         struct db_result *r = q->store;
-        if (q->op == SIMBA_CONTEND) {
-            bool any = watch_answered(&s->watch, q->mutex, !r->answer.granted, r->owner_client);
+        if (q->op == SIMBA_CONTEND || q->op == SIMBA_READ) {
+            bool owned = r->answer.id != NULL && !r->answer.granted;
+            bool any = watch_answered(&s->watch, q->mutex, owned, r->owner_client);
             worker_tick(&s->worker, any ? LOOK_MS : LOOK_IDLE_MS);
         }
-        if (r->ring)
+        if (r->ring || (r->changed && observed))
             ring(s, bell_slot(q->mutex));
     }
 }
@@ -107,6 +113,13 @@ static void fail_all(struct sqlite *s, struct simba_request *part, int code)
     }
 }
 
+/* Before a question, and then while nothing happens: from now on others ring for every change. */
+static void observe(struct sqlite *s)
+{
+    if (watch_observes(&s->watch))
+        bell_observe(&s->watch.bell, boot_now(&s->db.boot) + OBSERVED_MS * NS_PER_MS);
+}
+
 /* False: it would have to wait, and was not to. */
 static bool run_part(struct sqlite *s, struct simba_request *part, bool patient)
 {
@@ -114,6 +127,7 @@ static bool run_part(struct sqlite *s, struct simba_request *part, bool patient)
     if (!patient && (s->db.handle == NULL || db_needs_tidying(&s->db)))
         return false;
     int rc = be_open(s);
+    observe(s);
     if (rc == 0)
         rc = apply_all(s, part);
     if (rc < 0 && s->db.is_busy && !patient)
@@ -168,6 +182,7 @@ static void look(void *store)
 {
     struct sqlite *s = store;
     s->db.is_patient = true;
+    observe(s);
     if (s->db.handle != NULL && be_open(s) == 0)
         watch_look(&s->watch, &s->db, !bell_is_ours(&s->watch.bell, s->place.bell));
 }
@@ -210,7 +225,7 @@ static void work(void *store, bool here)
 
 static void watch(void *store, const char *mutex, enum simba_interest interest)
 {
-    watch_set(&((struct sqlite *)store)->watch, mutex, interest != SIMBA_NO_INTEREST);
+    watch_set(&((struct sqlite *)store)->watch, mutex, interest);
 }
 
 static void close_sqlite(void *store)

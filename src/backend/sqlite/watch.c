@@ -11,8 +11,9 @@
 
 struct watched {
     struct watched *next; /* in its slot */
-    bool refused;         /* another owns it */
-    int64_t client;       /* which; 0: it has no liveness */
+    bool owned;           /* by another */
+    bool observed;        /* any change is of interest */
+    int64_t client;       /* the owner's; 0: it has no liveness */
     char mutex[SIMBA_MUTEX_MAX + 1];
 };
 
@@ -51,12 +52,12 @@ struct due {
     char mutex[SIMBA_MUTEX_MAX + 1];
 };
 
-static void add_due(struct due **list, const struct watched *x)
+static void add_due(struct due **list, const char *mutex)
 {
     struct due *d = malloc(sizeof *d);
     if (d == NULL)
         return; /* asks again by itself at the end of the lease */
-    memcpy(d->mutex, x->mutex, sizeof d->mutex);
+    snprintf(d->mutex, sizeof d->mutex, "%s", mutex);
     d->next = *list;
     *list = d;
 }
@@ -70,6 +71,20 @@ static void hint_due(struct watch *w, struct due *list)
     }
 }
 
+/* Has one been rung for that is not among the watched? (One that shares its slot with a watched one
+ * is found by the next list.) */
+static bool is_new_rung(struct watch *w)
+{
+    bool any = false;
+    for (size_t i = 0; i < BELL_SLOTS; i++) {
+        uint32_t rings = atomic_load(&w->bell.words->slot[i]);
+        any = any || (w->slot[i] == NULL && rings != w->rings[i]);
+        if (w->slot[i] == NULL)
+            w->rings[i] = rings;
+    }
+    return any;
+}
+
 /* What has been rung for since it was last looked at; under the lock. */
 static struct due *heard(struct watch *w)
 {
@@ -79,10 +94,12 @@ static struct due *heard(struct watch *w)
             size_t i = word * 64 + (size_t)__builtin_ctzll(bits);
             uint32_t rings = atomic_load(&w->bell.words->slot[i]);
             for (struct watched *x = w->slot[i]; x != NULL && rings != w->rings[i]; x = x->next)
-                add_due(&due, x);
+                add_due(&due, x->mutex);
             w->rings[i] = rings;
         }
     }
+    if (w->observes_all && is_new_rung(w))
+        add_due(&due, "");
     return due;
 }
 
@@ -132,35 +149,82 @@ void watch_stop(struct watch *w)
     pthread_join(w->thread, NULL);
 }
 
-void watch_set(struct watch *w, const char *mutex, bool on)
+static struct watched *add(struct watch *w, const char *mutex, struct watched **at)
+{
+    struct watched *x = calloc(1, sizeof *x);
+    unsigned slot = bell_slot(mutex);
+    if (x == NULL)
+        return NULL;
+    snprintf(x->mutex, sizeof x->mutex, "%s", mutex);
+    *at = x;
+    w->used[slot / 64] |= UINT64_C(1) << slot % 64;
+    if (++w->count == 1)
+        pthread_cond_signal(&w->change);
+    return x;
+}
+
+static void take_out(struct watch *w, struct watched *x, struct watched **at)
+{
+    unsigned slot = bell_slot(x->mutex);
+    *at = x->next;
+    if (w->slot[slot] == NULL)
+        w->used[slot / 64] &= ~(UINT64_C(1) << slot % 64);
+    w->waiting -= x->owned;
+    w->observed -= x->observed;
+    w->count--;
+    free(x);
+}
+
+static void set(struct watch *w, const char *mutex, enum simba_interest interest)
+{
+    struct watched **at = find(w, mutex), *x = *at;
+    bool observe = interest == SIMBA_OBSERVES;
+    if (interest == SIMBA_NO_INTEREST && x != NULL) {
+        take_out(w, x, at);
+        return;
+    }
+    if (interest != SIMBA_NO_INTEREST && x == NULL)
+        x = add(w, mutex, at);
+    if (x != NULL) {
+        w->observed += (size_t)observe - (size_t)x->observed;
+        x->observed = observe;
+    }
+}
+
+static void set_all(struct watch *w, bool observe)
+{
+    if (observe == w->observes_all)
+        return;
+    w->observes_all = observe;
+    w->count += observe ? 1 : (size_t)-1;
+    pthread_cond_signal(&w->change);
+}
+
+void watch_set(struct watch *w, const char *mutex, enum simba_interest interest)
 {
     pthread_mutex_lock(&w->lock);
-    struct watched **at = find(w, mutex), *x = *at;
-    unsigned slot = bell_slot(mutex);
-    if (on && x == NULL && (x = calloc(1, sizeof *x)) != NULL) {
-        snprintf(x->mutex, sizeof x->mutex, "%s", mutex);
-        *at = x;
-        w->used[slot / 64] |= UINT64_C(1) << slot % 64;
-        if (++w->count == 1)
-            pthread_cond_signal(&w->change);
-    } else if (!on && x != NULL) {
-        *at = x->next;
-        if (w->slot[slot] == NULL)
-            w->used[slot / 64] &= ~(UINT64_C(1) << slot % 64);
-        w->waiting -= x->refused;
-        w->count--;
-        free(x);
-    }
+    if (mutex != NULL)
+        set(w, mutex, interest);
+    else
+        set_all(w, interest != SIMBA_NO_INTEREST);
     pthread_mutex_unlock(&w->lock);
 }
 
-bool watch_answered(struct watch *w, const char *mutex, bool refused, int64_t client)
+bool watch_observes(struct watch *w)
+{
+    pthread_mutex_lock(&w->lock);
+    bool observes = w->observed > 0 || w->observes_all;
+    pthread_mutex_unlock(&w->lock);
+    return observes;
+}
+
+bool watch_answered(struct watch *w, const char *mutex, bool owned, int64_t client)
 {
     pthread_mutex_lock(&w->lock);
     struct watched *x = *find(w, mutex);
     if (x != NULL) {
-        w->waiting += (size_t)refused - (size_t)x->refused;
-        x->refused = refused;
+        w->waiting += (size_t)owned - (size_t)x->owned;
+        x->owned = owned;
         x->client = client;
     }
     bool any = w->waiting > 0;
@@ -176,12 +240,12 @@ void watch_look(struct watch *w, const struct db *db, bool blind)
     pthread_mutex_lock(&w->lock);
     for (size_t i = 0; w->waiting > 0 && i < BELL_SLOTS; i++) {
         for (struct watched *x = w->slot[i]; x != NULL; x = x->next) {
-            if (x->refused && x->client != last) {
+            if (x->owned && x->client != last) {
                 last = x->client;
                 gone = db_client_is_gone(db, last);
             }
-            if (x->refused && (blind || gone))
-                add_due(&due, x);
+            if (x->owned && (blind || gone))
+                add_due(&due, x->mutex);
         }
     }
     pthread_mutex_unlock(&w->lock);

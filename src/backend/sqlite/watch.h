@@ -24,6 +24,8 @@ struct watch {
     uint64_t used[BELL_SLOTS / 64 + 1]; /* a bit for each slot that has any */
     size_t count;                       /* of all watched */
     size_t waiting;                     /* how many of them another owns, as far as we know */
+    size_t observed;                    /* how many of them are observed */
+    bool observes_all;
     bool stopping;
 };
 
@@ -32,11 +34,12 @@ void watch_free(struct watch *w);
 int watch_open(struct watch *w, const char *path); /* the bell; 0, or -1 and errno */
 void watch_stop(struct watch *w);                  /* the thread has ended when it returns */
 
-void watch_set(struct watch *w, const char *mutex, bool on);
+void watch_set(struct watch *w, const char *mutex, enum simba_interest interest);
+bool watch_observes(struct watch *w); /* somebody does, one mutex or all */
 
-/* The store answered a CONTEND: another owns it (client: whose death would free it), or not. True if
- * somebody waits for anything now. */
-bool watch_answered(struct watch *w, const char *mutex, bool refused, int64_t client);
+/* The store answered: another owns it (client: whose death would free it), or not. True if somebody
+ * waits for anything now. */
+bool watch_answered(struct watch *w, const char *mutex, bool owned, int64_t client);
 
 /* The slow look for owners that have died; on the thread that owns the database. blind: others ring a
  * bell that is not ours, so everybody asks again. */

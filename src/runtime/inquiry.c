@@ -1,0 +1,201 @@
+/* inquiry.c: questions to the store that no handle asks: simba_read, simba_list, simba_evict. The
+ * caller waits for the answer, or gives up; whoever comes second frees the inquiry. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/name.h"
+#include "runtime/client.h"
+#include "runtime/clock.h"
+#include "runtime/fault.h"
+#include "runtime/futex.h"
+
+enum { WAITS, ANSWERED, ABANDONED };
+
+struct inquiry {
+    struct inquiry *next;
+    enum simba_op op;
+    uint64_t token;
+    bool forced;
+    _Atomic uint32_t done; /* futex: one of the above */
+    int code;
+    int64_t sent_at;
+    struct simba_owner owner; /* READ */
+    struct found *found;      /* LIST */
+    char text[CALL_TEXT_MAX];
+    char mutex[SIMBA_MUTEX_MAX + 1]; /* LIST: the prefix */
+};
+
+static void free_inquiry(struct inquiry *q)
+{
+    found_free(q->found);
+    free(q);
+}
+
+static void end(struct simba *s, struct inquiry *q, int code, const char *text)
+{
+    uint32_t waits = WAITS;
+    q->code = code;
+    snprintf(q->text, sizeof q->text, "%.200s: %s", s->url.shown, text);
+    if (atomic_compare_exchange_strong(&q->done, &waits, ANSWERED))
+        futex_wake(&q->done);
+    else
+        free_inquiry(q);
+}
+
+void inquiry_send(struct simba *s)
+{
+    loop_lock(s);
+    struct inquiry *all = s->inquiries;
+    s->inquiries = NULL;
+    loop_unlock(s);
+    for (struct inquiry *q = all, *next; q != NULL; q = next) {
+        next = q->next;
+        struct request *r = loop_request(s);
+        if (r == NULL) {
+            end(s, q, SIMBA_ELIMIT, "too many requests are under way");
+            continue;
+        }
+        r->inquiry = q;
+        r->sent.sent_at = q->sent_at = clock_now();
+        r->wire.op = q->op;
+        r->wire.mutex = q->mutex;
+        r->wire.id = "";
+        r->wire.token = q->token;
+        r->wire.forced = q->forced;
+        loop_send(s, r);
+    }
+}
+
+/* A tenure as the store tells it, on our clock. */
+static void show(const struct simba *s, int64_t sent_at, struct simba_owner *out, const char *id,
+                 uint64_t token, int64_t left_ms, int64_t age_ms)
+{
+    int64_t now = sent_at / NS_PER_MS;
+    *out = (struct simba_owner){.token = 0};
+    if (id == NULL || id[0] == '\0')
+        return;
+    snprintf(out->id, sizeof out->id, "%s", id);
+    out->token = token;
+    out->transition_at = now + left_ms;
+    out->ttl_at = out->transition_at - s->period.transition / NS_PER_MS;
+    out->acquired_at = age_ms < 0 ? 0 : now - age_ms;
+}
+
+void inquiry_answered(struct request *r)
+{
+    struct inquiry *q = r->inquiry; /* the caller looks at it after the end */
+    if (r->code == 0) {
+        show(r->client, q->sent_at, &q->owner, r->owner, r->token, r->left_ms, r->age_ms);
+        q->found = r->found;
+        r->found = NULL;
+    }
+    end(r->client, q, r->code, r->text != NULL ? r->text : simba_strerror(r->code));
+}
+
+/* Puts the question; 0 and *out, which the caller frees; or an error. `what` is for its text. */
+static int ask(struct simba *s, const struct inquiry *question, const char *what,
+               int64_t timeout_ms, struct inquiry **out)
+{
+    if (client_is_forked(s))
+        return fault(SIMBA_EFORKED, "this client belongs to the parent process");
+    if (timeout_ms < 0)
+        return fault(SIMBA_EINVAL, "%s: a timeout must not be negative", what);
+    if (loop_is_here(s))
+        return fault(SIMBA_EDEADLOCK, "%s: asking on the loop would never end", what);
+    struct inquiry *q = malloc(sizeof *q);
+    if (q == NULL)
+        return fault(SIMBA_ELIMIT, "%s: out of memory", what);
+    memcpy(q, question, sizeof *q);
+
+    /* Once it is posted the client may be closed by another thread: nothing of it is used then. */
+    char store[CALL_TEXT_MAX];
+    snprintf(store, sizeof store, "%.200s", s->url.shown);
+    int64_t now = clock_now(), until = clock_after_ms(now, timeout_ms);
+    loop_lock(s);
+    bool closing = s->closing;
+    if (!closing) {
+        q->next = s->inquiries;
+        s->inquiries = q;
+        loop_want_locked(s);
+    }
+    loop_unlock_turn(s, until - now > LOOP_HERE_MIN);
+    if (closing) {
+        free_inquiry(q);
+        return fault(SIMBA_ESTATE, "%s: the client is being closed", what);
+    }
+    uint32_t waits = WAITS;
+    if (!futex_wait(&q->done, WAITS, until) &&
+        atomic_compare_exchange_strong(&q->done, &waits, ABANDONED))
+        return fault(SIMBA_ETIMEOUT, "%s on %.200s: the store did not answer in %lld ms", what,
+                     store, (long long)timeout_ms);
+    int code = q->code;
+    if (code == 0) {
+        *out = q;
+        return 0;
+    }
+    fault(code, "%s on %s", what, q->text);
+    free_inquiry(q);
+    return code;
+}
+
+static int ask_about(struct simba *s, enum simba_op op, const char *mutex, uint64_t token,
+                     bool forced, int64_t timeout_ms, struct inquiry **out)
+{
+    const char *rule;
+    char what[SIMBA_MUTEX_MAX + 16];
+    if (name_check_mutex(mutex, &rule) < 0)
+        return fault(SIMBA_EINVAL, "%s", rule);
+    struct inquiry q = {.op = op, .token = token, .forced = forced};
+    snprintf(q.mutex, sizeof q.mutex, "%s", mutex);
+    snprintf(what, sizeof what, "mutex '%s'", mutex);
+    return ask(s, &q, what, timeout_ms, out);
+}
+
+int simba_read(simba *s, const char *mutex, int64_t timeout_ms, struct simba_owner *out)
+{
+    struct inquiry *q;
+    if (s == NULL || out == NULL)
+        return fault(SIMBA_EINVAL, "simba_read needs a client and a place for the result");
+    int rc = ask_about(s, SIMBA_READ, mutex, 0, false, timeout_ms, &q);
+    if (rc < 0)
+        return rc;
+    *out = q->owner;
+    free_inquiry(q);
+    return 0;
+}
+
+int simba_evict(simba *s, const char *mutex, uint64_t token, bool forced, int64_t timeout_ms)
+{
+    struct inquiry *q;
+    if (s == NULL)
+        return fault(SIMBA_EINVAL, "simba_evict needs a client");
+    int rc = ask_about(s, SIMBA_EVICT, mutex, token, forced, timeout_ms, &q);
+    if (rc == SIMBA_ELOST)
+        return fault(rc, "mutex '%s': %s", mutex,
+                     token == 0 ? "nobody owns it" : "that tenure is over");
+    if (rc == 0)
+        free_inquiry(q);
+    return rc;
+}
+
+int simba_list(simba *s, const char *prefix, int64_t timeout_ms, simba_entry_fn *each, void *data)
+{
+    struct inquiry question = {.op = SIMBA_LIST}, *q;
+    if (s == NULL || each == NULL)
+        return fault(SIMBA_EINVAL, "simba_list needs a client and a function to call");
+    if (prefix != NULL && strlen(prefix) > SIMBA_MUTEX_MAX)
+        return fault(SIMBA_EINVAL, "no mutex has a name that long: at most %d bytes",
+                     SIMBA_MUTEX_MAX);
+    snprintf(question.mutex, sizeof question.mutex, "%s", prefix != NULL ? prefix : "");
+    int rc = ask(s, &question, "listing", timeout_ms, &q);
+    if (rc < 0)
+        return rc;
+    for (struct found *f = q->found; f != NULL; f = f->next) {
+        struct simba_entry entry = {.mutex = f->mutex, .waiters = f->waiters};
+        show(s, q->sent_at, &entry.owner, f->id, f->token, f->left_ms, f->age_ms);
+        each(data, &entry);
+    }
+    free_inquiry(q);
+    return 0;
+}

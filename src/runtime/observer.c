@@ -1,0 +1,90 @@
+/* observer.c: watching without contending; the public face of an actor that only reads.
+ *
+ * An observer of all mutexes is an actor that lists instead: at the start, when a mutex is pushed that
+ * it does not know, and once per ttl. For each mutex that it finds it has a child, an observer of that
+ * one, until nobody owns it any more. */
+#include <assert.h>
+#include <string.h>
+
+#include "runtime/client.h"
+#include "runtime/fault.h"
+
+struct simba_observer {
+    struct actor actor;
+};
+
+int simba_observer_create(simba *s, const char *mutex, const struct simba_handle_options *options,
+                          simba_observer **out)
+{
+    struct actor *a = NULL;
+    if (s == NULL || out == NULL)
+        return fault(SIMBA_EINVAL,
+                     "simba_observer_create needs a client and a place for the result");
+    *out = NULL;
+    if (options == NULL || options->on_changed == NULL)
+        return fault(SIMBA_EINVAL, "an observer needs an on_changed function");
+    int rc = actor_create(s, mutex, HANDLE_OBSERVER, options, &a);
+    if (rc < 0)
+        return rc;
+    actor_start(a);
+    *out = (simba_observer *)(void *)a;
+    return 0;
+}
+
+void simba_observer_state(const simba_observer *w, struct simba_state *out)
+{
+    assert(w != NULL);
+    if (client_is_forked(w->actor.client))
+        *out = (struct simba_state){.reason = SIMBA_UNCHANGED};
+    else
+        actor_state(&w->actor, out);
+}
+
+void simba_observer_destroy(simba_observer *w)
+{
+    actor_destroy((struct actor *)(void *)w);
+}
+
+/* ---- of all mutexes; by whoever has the turn ---------------------------------------------------- */
+
+static struct actor *child_of(const struct actor *all, const char *mutex)
+{
+    struct table_node *n = table_find(&all->client->actors, mutex);
+    while (n != NULL && ((struct actor *)(void *)n)->parent != all)
+        n = table_find_next(n);
+    return (struct actor *)(void *)n;
+}
+
+/* Ends its children; forgotten: only those that the last list does not have and that nobody owns. */
+static void end_children(struct actor *all, bool forgotten)
+{
+    const struct table *t = &all->client->actors;
+    for (size_t i = 0; i < t->buckets; i++) {
+        for (struct table_node *n = t->bucket[i]; n != NULL; n = n->next) {
+            struct actor *a = (struct actor *)(void *)n;
+            if (a->parent == all && !a->closing &&
+                (!forgotten || (a->listed != all->listed && a->after.id == NULL)))
+                actor_destroy(a);
+        }
+    }
+}
+
+void observer_listed(struct actor *all, const struct found *list)
+{
+    bool forgotten = all->children > 0;
+    all->listed++;
+    for (; list != NULL; list = list->next) {
+        struct actor *a = child_of(all, list->mutex);
+        if (a == NULL && list->id[0] != '\0')
+            a = actor_child(all, list->mutex);
+        if (a != NULL)
+            a->listed = all->listed;
+    }
+    if (forgotten)
+        end_children(all, true);
+}
+
+void observer_closing(struct actor *all)
+{
+    end_children(all, false);
+}

@@ -1,0 +1,365 @@
+/* observer.c: watching without contending (simba_observer), listing (simba_list), evicting by token. */
+#include <simba/backend.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "suite.h"
+
+/* ---- an observer that writes down and checks what it is told --------------------------------- */
+
+struct watcher {
+    simba_observer *w;
+    atomic_bool block, gate; /* block: the next call waits for the gate */
+    atomic_int calls, closed, inside;
+    _Atomic uint64_t token; /* of the owner as last told; 0: nobody */
+    _Atomic uint64_t top;   /* the greatest ever told */
+    atomic_int reason;
+    char id[sizeof((struct simba_owner *)0)->id]; /* written before calls is raised */
+};
+
+static void on_changed(void *data, const char *mutex, const struct simba_state *state)
+{
+    struct watcher *w = data;
+    CHECK(atomic_fetch_add(&w->inside, 1) == 0);
+    CHECK(atomic_load(&w->closed) == 0);
+    CHECK(mutex[0] != '\0');
+    CHECK(state->after.token == 0 || state->after.token >= atomic_load(&w->top));
+    CHECK((state->after.id[0] == '\0') == (state->after.token == 0));
+    if (state->after.token != 0)
+        atomic_store(&w->top, state->after.token);
+    snprintf(w->id, sizeof w->id, "%s", state->after.id);
+    atomic_store(&w->token, state->after.token);
+    atomic_store(&w->reason, state->reason);
+    atomic_fetch_add(&w->calls, 1);
+    if (atomic_load(&w->block))
+        AWAIT(atomic_load(&w->gate));
+    CHECK(atomic_fetch_sub(&w->inside, 1) == 1);
+}
+
+static void on_closed(void *data)
+{
+    struct watcher *w = data;
+    CHECK(atomic_load(&w->inside) == 0);
+    CHECK(atomic_fetch_add(&w->closed, 1) == 0);
+}
+
+static void watch(struct watcher *w, simba *s, const char *mutex)
+{
+    struct simba_handle_options o = lease_long();
+    o.on_changed = on_changed;
+    o.on_closed = on_closed;
+    o.data = w;
+    CHECK_OK(simba_observer_create(s, mutex, &o, &w->w));
+}
+
+/* With leases of a minute: what it is told it was pushed, it did not wait for their end. */
+static void observer_follows(void)
+{
+    simba *one = client_open(), *two = client_open();
+    const char *mutex = fresh("observed");
+    struct simba_handle_options o = lease_long();
+    struct watcher w = {.w = NULL};
+    struct probe p = {0};
+    watch(&w, two, mutex);
+    AWAIT(atomic_load(&w.calls) == 1);
+    CHECK(atomic_load(&w.token) == 0);
+    probe_create(&p, one, mutex, &o);
+    for (int i = 0; i < 5; i++) {
+        CHECK_OK(simba_contender_start(p.c));
+        AWAIT(probe_leads(&p));
+        uint64_t token = simba_contender_token(p.c);
+        AWAIT(atomic_load(&w.token) == token);
+        CHECK(strcmp(w.id, simba_contender_id(p.c)) == 0);
+        CHECK(atomic_load(&w.reason) == SIMBA_ACQUIRED);
+        probe_stop(&p);
+        AWAIT(atomic_load(&w.token) == 0);
+        CHECK(atomic_load(&w.reason) == SIMBA_RELEASED);
+    }
+    client_close(one);
+    client_close(two);
+    CHECK(atomic_load(&w.closed) == 1);
+}
+
+/* What is there before it comes is told, too; renewals are no change. */
+static void observer_comes_late(void)
+{
+    simba *s = client_open();
+    const char *mutex = fresh("late");
+    struct simba_handle_options o = lease_steady();
+    struct watcher w = {.w = NULL};
+    struct probe p = {0};
+    probe_start(&p, s, mutex, &o);
+    AWAIT(probe_leads(&p));
+    watch(&w, s, mutex);
+    AWAIT(atomic_load(&w.calls) == 1);
+    CHECK(atomic_load(&w.token) == simba_contender_token(p.c));
+    struct simba_state state;
+    simba_observer_state(w.w, &state);
+    CHECK(simba_owner_is(&state.after, simba_contender_id(p.c)));
+    nap(3 * o.ttl_ms / 2);
+    CHECK(atomic_load(&w.calls) == 1);
+    client_close(s);
+}
+
+/* While a call runs, changes become one: the next call tells the last state. */
+static void observer_slow(void)
+{
+    simba *one = client_open(), *two = client_open();
+    const char *mutex = fresh("slow");
+    struct simba_handle_options o = lease_long();
+    struct watcher w = {.block = true};
+    struct probe p = {0};
+    watch(&w, two, mutex);
+    AWAIT(atomic_load(&w.calls) == 1);
+    probe_create(&p, one, mutex, &o);
+    for (int i = 0; i < 10; i++) {
+        CHECK_OK(simba_contender_start(p.c));
+        AWAIT(probe_leads(&p));
+        if (i < 9)
+            probe_stop(&p);
+    }
+    struct simba_state state;
+    do { /* it goes on looking meanwhile */
+        simba_observer_state(w.w, &state);
+        nap(1);
+    } while (state.after.token != simba_contender_token(p.c));
+    atomic_store(&w.block, false);
+    atomic_store(&w.gate, true);
+    AWAIT(atomic_load(&w.token) == simba_contender_token(p.c));
+    CHECK(atomic_load(&w.calls) == 2);
+    client_close(one);
+    client_close(two);
+}
+
+/* Without any push it looks again when the lease that it knows of has ended. */
+static void observer_without_pushes(void)
+{
+    simba *one = client_open(), *two = client_open();
+    const char *mutex = fresh("unpushed");
+    struct simba_handle_options o = lease_short();
+    struct simba_memory_faults f = SIMBA_MEMORY_FAULTS_INIT;
+    struct watcher w = {.w = NULL};
+    struct probe p = {0};
+    f.lose_hint = 100;
+    CHECK_OK(simba_memory_set_faults(suite_url(), &f));
+    probe_start(&p, one, mutex, &o);
+    AWAIT(probe_leads(&p));
+    watch(&w, two, mutex);
+    AWAIT(atomic_load(&w.token) == simba_contender_token(p.c));
+    probe_stop(&p);
+    AWAIT(atomic_load(&w.token) == 0);
+    client_close(one);
+    client_close(two);
+}
+
+static void observer_destroyed(void)
+{
+    simba *s = client_open();
+    struct watcher w[3] = {{.w = NULL}};
+    watch(&w[0], s, fresh("destroyed"));
+    simba_observer_destroy(w[0].w);
+    AWAIT(atomic_load(&w[0].closed) == 1);
+    w[1].block = true;
+    watch(&w[1], s, fresh("destroyed"));
+    AWAIT(atomic_load(&w[1].calls) == 1);
+    simba_observer_destroy(w[1].w);
+    watch(&w[2], s, NULL);
+    simba_observer_destroy(w[2].w);
+    AWAIT(atomic_load(&w[2].closed) == 1);
+    CHECK(atomic_load(&w[1].closed) == 0);
+    atomic_store(&w[1].gate, true);
+    AWAIT(atomic_load(&w[1].closed) == 1);
+    simba_observer_destroy(NULL);
+    client_close(s);
+}
+
+static void observer_refused(void)
+{
+    simba *s = client_open();
+    struct simba_handle_options o = lease_long();
+    simba_observer *w;
+    CHECK_REFUSED(simba_observer_create(s, "x", NULL, &w), SIMBA_EINVAL, "on_changed");
+    CHECK_REFUSED(simba_observer_create(s, "x", &o, &w), SIMBA_EINVAL, "on_changed");
+    CHECK(w == NULL);
+    o.on_changed = on_changed;
+    CHECK_CODE(simba_observer_create(s, "", &o, &w), SIMBA_EINVAL);
+    CHECK_CODE(simba_observer_create(NULL, "x", &o, &w), SIMBA_EINVAL);
+    client_close(s);
+}
+
+/* ---- of all ---------------------------------------------------------------------------------- */
+
+#define MANY 8
+struct watcher_of_all {
+    const char *mutex[MANY];
+    _Atomic uint64_t token[MANY];
+    atomic_int closed;
+};
+
+static void on_any_changed(void *data, const char *mutex, const struct simba_state *state)
+{
+    struct watcher_of_all *w = data;
+    for (int i = 0; i < MANY; i++) {
+        if (strcmp(mutex, w->mutex[i]) == 0)
+            atomic_store(&w->token[i], state->after.token);
+    }
+}
+
+static void on_any_closed(void *data)
+{
+    atomic_fetch_add(&((struct watcher_of_all *)data)->closed, 1);
+}
+
+/* Half of the mutexes are owned when it comes, half later; then all are given back. A store that
+ * pushes only into the slot of a name may find a new one by its next list. */
+static void observer_of_all(void)
+{
+    simba *one = client_open(), *two = client_open();
+    struct simba_handle_options o = lease_long(), quick = lease_short();
+    struct watcher_of_all w = {.closed = 0};
+    struct probe p[MANY] = {{0}};
+    simba_observer *all;
+    quick.on_changed = on_any_changed;
+    quick.on_closed = on_any_closed;
+    quick.data = &w;
+    for (int i = 0; i < MANY; i++) {
+        w.mutex[i] = fresh("any");
+        probe_create(&p[i], one, w.mutex[i], &o);
+    }
+    for (int i = 0; i < MANY / 2; i++) {
+        CHECK_OK(simba_contender_start(p[i].c));
+        AWAIT(probe_leads(&p[i]));
+    }
+    CHECK_OK(simba_observer_create(two, NULL, &quick, &all));
+    for (int i = 0; i < MANY / 2; i++)
+        AWAIT(atomic_load(&w.token[i]) == simba_contender_token(p[i].c));
+    for (int i = MANY / 2; i < MANY; i++) {
+        CHECK_OK(simba_contender_start(p[i].c));
+        AWAIT(probe_leads(&p[i]));
+        AWAIT(atomic_load(&w.token[i]) == simba_contender_token(p[i].c));
+    }
+    for (int i = 0; i < MANY; i++) {
+        probe_stop(&p[i]);
+        AWAIT(atomic_load(&w.token[i]) == 0);
+    }
+    simba_observer_destroy(all);
+    AWAIT(atomic_load(&w.closed) == 1);
+    CHECK_OK(simba_contender_start(p[0].c));
+    AWAIT(probe_leads(&p[0]));
+    CHECK(atomic_load(&w.token[0]) == 0);
+    CHECK_OK(simba_observer_create(two, NULL, &quick, &all)); /* and closed with its client: */
+    AWAIT(atomic_load(&w.token[0]) == simba_contender_token(p[0].c));
+    client_close(two);
+    CHECK(atomic_load(&w.closed) == 2);
+    client_close(one);
+}
+
+const struct test observer_tests[] = {
+    {"observer_follows", observer_follows, ANY_STORE, 0},
+    {"observer_comes_late", observer_comes_late, ANY_STORE, 0},
+    {"observer_slow", observer_slow, ANY_STORE, 0},
+    {"observer_without_pushes", observer_without_pushes, MEMORY_FAULTS, 0},
+    {"observer_destroyed", observer_destroyed, ANY_STORE, 0},
+    {"observer_refused", observer_refused, ANY_STORE, 0},
+    {"observer_of_all", observer_of_all, ANY_STORE, 0},
+    {NULL, NULL, ANY_STORE, 0},
+};
+
+/* ---- list and evict -------------------------------------------------------------------------- */
+
+struct listing {
+    const char *mutex[MANY];
+    struct simba_owner owner[MANY];
+    int found[MANY], others;
+};
+
+static void note(void *data, const struct simba_entry *entry)
+{
+    struct listing *l = data;
+    CHECK(entry->waiters >= -1);
+    for (int i = 0; i < MANY; i++) {
+        if (l->mutex[i] != NULL && strcmp(entry->mutex, l->mutex[i]) == 0) {
+            l->found[i]++;
+            l->owner[i] = entry->owner;
+            return;
+        }
+    }
+    l->others++;
+}
+
+static void list_owned(void)
+{
+    simba *one = client_open(), *two = client_open();
+    struct simba_handle_options o = lease_long();
+    struct listing l = {.others = 0}, none = {.others = 0};
+    struct probe p[MANY] = {{0}};
+    char prefix[SIMBA_MUTEX_MAX + 1];
+    for (int i = 0; i < MANY; i++) {
+        l.mutex[i] = fresh("listed");
+        probe_start(&p[i], one, l.mutex[i], &o);
+        AWAIT(probe_leads(&p[i]));
+    }
+    probe_stop(&p[MANY - 1]);
+    CHECK_OK(simba_list(two, NULL, PATIENCE_MS, note, &l));
+    for (int i = 0; i < MANY - 1; i++) {
+        CHECK(l.found[i] == 1);
+        CHECK(l.owner[i].token == simba_contender_token(p[i].c));
+        CHECK(simba_owner_is(&l.owner[i], simba_contender_id(p[i].c)));
+        CHECK(simba_owner_exists(&l.owner[i], simba_now()));
+    }
+    CHECK(l.found[MANY - 1] == 0 || l.owner[MANY - 1].token == 0);
+    snprintf(prefix, sizeof prefix, "%s", l.mutex[0]);
+    none.mutex[0] = l.mutex[0];
+    CHECK_OK(simba_list(two, prefix, PATIENCE_MS, note, &none));
+    CHECK(none.found[0] == 1);
+    CHECK(none.others <= MANY); /* names that begin so */
+    none = (struct listing){.others = 0};
+    CHECK_OK(simba_list(two, fresh("%_*\\"), PATIENCE_MS, note, &none)); /* no pattern */
+    CHECK(none.others == 0);
+    client_close(one);
+    client_close(two);
+}
+
+static void list_refused(void)
+{
+    simba *s = client_open();
+    char name[SIMBA_MUTEX_MAX + 2];
+    memset(name, 'x', sizeof name);
+    name[sizeof name - 1] = '\0';
+    CHECK_CODE(simba_list(s, NULL, PATIENCE_MS, NULL, NULL), SIMBA_EINVAL);
+    CHECK_CODE(simba_list(NULL, NULL, PATIENCE_MS, note, NULL), SIMBA_EINVAL);
+    CHECK_CODE(simba_list(s, NULL, -1, note, NULL), SIMBA_EINVAL);
+    CHECK_CODE(simba_list(s, name, PATIENCE_MS, note, NULL), SIMBA_EINVAL);
+    CHECK_CODE(simba_evict(s, name, 0, false, PATIENCE_MS), SIMBA_EINVAL);
+    CHECK_CODE(simba_evict(NULL, "x", 0, false, PATIENCE_MS), SIMBA_EINVAL);
+    client_close(s);
+}
+
+/* Only the tenure that was meant. */
+static void evict_by_token(void)
+{
+    simba *one = client_open(), *two = client_open();
+    const char *mutex = fresh("token");
+    struct simba_handle_options o = lease_long();
+    struct probe p = {0};
+    CHECK_REFUSED(simba_evict(two, mutex, 0, false, PATIENCE_MS), SIMBA_ELOST, mutex);
+    probe_start(&p, one, mutex, &o);
+    AWAIT(probe_leads(&p));
+    uint64_t token = simba_contender_token(p.c);
+    CHECK_REFUSED(simba_evict(two, mutex, token + 1, false, PATIENCE_MS), SIMBA_ELOST, mutex);
+    CHECK_CODE(simba_evict(two, mutex, token + 2, true, PATIENCE_MS), SIMBA_ELOST);
+    CHECK(simba_contender_owns(p.c, token));
+    CHECK_OK(simba_evict(two, mutex, token, false, PATIENCE_MS));
+    AWAIT(atomic_load(&p.released) == 1);
+    AWAIT(atomic_load(&p.token) > token);
+    CHECK_CODE(simba_evict(two, mutex, token, true, PATIENCE_MS), SIMBA_ELOST);
+    client_close(one);
+    client_close(two);
+}
+
+const struct test list_tests[] = {
+    {"list_owned", list_owned, ANY_STORE, 0},
+    {"list_refused", list_refused, ANY_STORE, 0},
+    {"evict_by_token", evict_by_token, ANY_STORE, 0},
+    {NULL, NULL, ANY_STORE, 0},
+};
