@@ -2,7 +2,8 @@
  *
  * One client (struct simba) talks to one store. On it you create
  *   a contender   leader election by callbacks,
- *   a locker      a blocking lock with a timeout.
+ *   a locker      a blocking lock with a timeout,
+ *   a scheduler   work that runs again and again, on the leader only.
  *
  * Threads: every function may be called from any thread. [blocks] marks those that may wait, at
  *   most their timeout; called where waiting could never end (from a callback of the same handle)
@@ -33,6 +34,7 @@ extern "C" {
 #define SIMBA_TRANSITION_MS 6000    /* default transition */
 #define SIMBA_LEASE_MIN_MS 50       /* ttl + transition: not below */
 #define SIMBA_LEASE_MAX_MS 86400000 /* ttl + transition: not above one day */
+#define SIMBA_PERIOD_MAX_MS INT64_C(31622400000) /* period of a schedule: not above 366 days */
 
 /* ---- errors ------------------------------------------------------------------------------- */
 
@@ -116,7 +118,7 @@ int simba_id_uuid(char *out, size_t size);
 typedef struct simba simba;
 
 /* Where callbacks run: submit returns 0 once it has taken run(arg), to be called exactly once, on
- * any thread but the caller's. */
+ * any thread but the caller's; called within submit, it moves to a thread of ours. */
 struct simba_executor {
     void *data;
     int (*submit)(void *data, void (*run)(void *arg), void *arg);
@@ -231,6 +233,58 @@ bool simba_locker_is_held(const simba_locker *l); /* reads the clock, takes no l
 uint64_t simba_locker_token(const simba_locker *l);
 int64_t simba_locker_remaining(const simba_locker *l);
 void simba_locker_destroy(simba_locker *l); /* returns at once; releases first */
+
+/* ---- scheduler: work that runs on the leader only ------------------------------------------ */
+
+enum simba_pace { SIMBA_FIXED_RATE, SIMBA_FIXED_DELAY };
+
+struct simba_schedule {
+    size_t size; /* set by the INIT macro */
+    /* FIXED_RATE: due at the first run plus whole periods. What falls into a run that takes longer
+     * is skipped, not made up for. FIXED_DELAY: due one period after the end of the last run. */
+    enum simba_pace pace;
+    int64_t period_ms; /* must be set */
+    int64_t
+        initial_delay_ms; /* of each tenure: from on_acquired's end to the first run; default 0 */
+    int64_t at_least_ms;  /* keep the mutex for this long, also if stopped; default 0 */
+};
+#define SIMBA_SCHEDULE_INIT                                         \
+    {                                                               \
+        sizeof(struct simba_schedule), SIMBA_FIXED_RATE, -1, -1, -1 \
+    }
+
+typedef struct simba_scheduler simba_scheduler;
+typedef struct simba_run simba_run; /* one run of the work; borrowed for the call */
+
+/* The work: 0, or anything else if it failed, which is logged. A failure, also one by pthread_exit
+ * or cancellation, ends this run and not the schedule. It must not throw a C++ exception.
+ * It may call anything that a callback may, also stop and destroy its own scheduler. */
+typedef int simba_work_fn(void *data, const simba_run *run);
+
+/* A contender with work. While it leads it has one thread, simba-work, that runs
+ *     on_acquired, work, work, …, on_released
+ * in this order (the callbacks where callbacks run), never two at once, whatever is lost, stopped and
+ * started again; work and callbacks get the data of the options. Each run begins as the owner. When
+ * the leadership ends, no further run begins, a run that is at work sees simba_run_should_stop(), and
+ * on_released waits for it; so the mutex is not released before (up to drain_ms, see there).
+ * at_least_ms is counted from the acquisition. Who stops, destroys or closes earlier returns as
+ * usual, but on_released, and so what follows it, comes only then; give simba_close the time. A
+ * tenure that is lost is not kept. drain_ms must not be shorter; it is 30 s longer by default.
+ * If no thread can be had, that is logged, and the contender stops, for others to lead. */
+int simba_scheduler_create(simba *s, const char *mutex, const struct simba_schedule *schedule,
+                           simba_work_fn *work, const struct simba_handle_options *options,
+                           simba_scheduler **out);
+
+/* To start, stop, wait for and ask; it is the scheduler's, and goes with it. */
+simba_contender *simba_scheduler_contender(simba_scheduler *x);
+
+/* Returns at once, also from the work; stops first. on_closed comes last. */
+void simba_scheduler_destroy(simba_scheduler *x);
+
+/* Has the leadership of this run ended? Reads the clock, takes no lock; a work that takes long asks
+ * often, and ends soon after it hears true. */
+bool simba_run_should_stop(const simba_run *run);
+uint64_t simba_run_token(const simba_run *run); /* of the tenure, for fencing */
 
 #ifdef __cplusplus
 }

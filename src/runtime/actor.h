@@ -23,7 +23,8 @@ enum actor_note {
     NOTE_STOP = 8,
     NOTE_CLOSE = 16,   /* by simba_close */
     NOTE_DESTROY = 32, /* by its owner */
-    NOTE_DONE = 64
+    NOTE_DONE = 64,
+    NOTE_LEFT = 128 /* a scheduler's thread ends: on_released may run */
 };
 
 enum locker_phase { LOCKER_FREE, LOCKER_WAITING, LOCKER_HELD, LOCKER_LEAVING };
@@ -63,6 +64,7 @@ struct actor {
     struct timer timer;
     uint32_t requests;          /* unanswered */
     bool born, watching, quiet; /* born: in the client's table */
+    bool job_moved;             /* the user's executor ran it where it must not: it is with ours */
 
     /* Of the callback that is with the executor. */
     struct job job;
