@@ -368,20 +368,19 @@ static void end_early(void (*end)(struct duty *d, simba *s))
     AWAIT(atomic_load(&d.runs) > 2);
     probe_start(&other, two, mutex, &o);
     CHECK_OK(simba_contender_wait(other.c, SIMBA_RUNNING, PATIENCE_MS));
-    int64_t before = simba_now();
     atomic_store(&is_stopped, true);
     end(&d, s);
     AWAIT(probe_leads(&other));
-    CHECK(simba_now() >= before);
     client_close(two);
+    if (atomic_load(&d.closed) == 0)
+        client_close(s);
 }
 
 static void by_stop(struct duty *d, simba *s)
 {
     CHECK_OK(simba_contender_stop(d->c));
     CHECK_OK(simba_contender_wait(d->c, SIMBA_INITIAL, PATIENCE_MS));
-    CHECK_OK(simba_contender_start(d->c));
-    client_close(s);
+    (void)s;
 }
 
 static void by_destroy(struct duty *d, simba *s)
@@ -418,27 +417,20 @@ static void schedule_at_least_close(void)
 /* What is lost cannot be kept: nobody waits for the rest of the time. */
 static void schedule_at_least_lost(void)
 {
-    simba *s = client_open(), *two = client_open();
-    struct simba_handle_options o = lease_long();
-    const char *mutex = fresh("kept");
+    simba *s = client_open_quick(100);
+    struct simba_handle_options o = lease_tiny();
     struct duty d = {.period = 1, .at_least = PATIENCE_MS};
-    struct probe other = {0};
-    duty_start(&d, s, mutex, &o);
+    duty_start(&d, s, fresh("kept"), &o);
     for (int i = 0; i < 3; i++) {
-        AWAIT(atomic_load(&d.acquired) == i + 1);
-        store_evict(mutex, false);
-        AWAIT(atomic_load(&d.released) == i + 1);
+        AWAIT(atomic_load(&d.acquired) > atomic_load(&d.released));
+        store_set(HANG);
+        AWAIT(atomic_load(&d.released) == atomic_load(&d.acquired));
         CHECK(simba_now() < atomic_load(&d.acquired_at) + PATIENCE_MS);
+        if (i == 2)
+            CHECK_OK(simba_contender_stop(d.c)); /* does not lead: has nothing to keep */
+        store_set(HEALTHY);
     }
-    probe_start(&other, two, mutex, &o);
-    for (int i = 0; !probe_leads(&other); nap(10)) /* whoever comes first after an eviction */
-        if (atomic_load(&d.acquired) > i) {
-            i = atomic_load(&d.acquired);
-            store_evict(mutex, false);
-        }
-    AWAIT(atomic_load(&d.released) == atomic_load(&d.acquired));
-    client_close(s); /* does not lead: has nothing to keep */
-    client_close(two);
+    client_close(s);
 }
 
 /* ---- what a work may do -------------------------------------------------------------------- */
