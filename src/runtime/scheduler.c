@@ -24,7 +24,6 @@
 #include "runtime/futex.h"
 #include "runtime/scheduler.h"
 
-#define NAME "simba-work"
 #define DRAIN_SPARE_MS ACTOR_DRAIN_MS /* by default, on top of at_least */
 
 enum ends { GOES_ON, RELEASED, LOST };
@@ -42,8 +41,9 @@ struct scheduler {
     uint64_t token;
     int64_t keep_until, due;
     uint64_t failures; /* in a row */
-    pthread_t thread, before;
-    bool has_thread, has_before; /* before: the one whose work ended it, to be joined */
+    bool has_thread, has_before;
+    pthread_t thread; /* that leaves, for on_released to join */
+    pthread_t before; /* whose work ended it, for the next one to join */
 };
 
 struct simba_run {
@@ -123,19 +123,19 @@ static void leave(struct scheduler *x)
     futex_wait(&x->ends, GOES_ON, NEVER);
     if (atomic_load(&x->ends) == RELEASED)
         futex_wait(&x->ends, RELEASED, x->keep_until);
+    x->thread = pthread_self();
     pthread_mutex_lock(&s->lock);
     a->notes |= NOTE_LEFT;
     loop_post_locked(s, a);
     pthread_mutex_unlock(&s->lock);
 }
 
+/* Whoever starts it does not learn which one it is: its work may end it, and be replaced, before
+ * the starter looks. The last one says so itself. */
 static int start_thread(struct scheduler *x)
 {
-    pthread_t thread;
-    int rc = thread_start(&thread, NAME, lead, x);
-    if (rc == 0)
-        x->thread = thread;
-    return rc;
+    pthread_t unused;
+    return thread_start(&unused, NULL, lead, x);
 }
 
 /* A leader that cannot work makes room for others. */
@@ -169,7 +169,7 @@ static void *lead(void *arg)
 {
     struct scheduler *x = arg;
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
-    pthread_setname_np(pthread_self(), NAME); /* the starter may be late with it */
+    pthread_setname_np(pthread_self(), "simba-work");
     if (x->has_before)
         pthread_join(x->before, NULL);
     x->has_before = false;

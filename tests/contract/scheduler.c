@@ -192,6 +192,42 @@ static void schedule_lost_often(void)
     CHECK(atomic_load(&d.acquired) >= 30);
 }
 
+/* An executor whose submit stands still, and the loop, which calls it, as well. */
+static atomic_bool is_stuck;
+
+static int stick(void *data, void (*run)(void *arg), void *arg)
+{
+    (void)data;
+    (void)run;
+    (void)arg;
+    AWAIT(!atomic_load(&is_stuck));
+    return -1;
+}
+
+/* C5: nobody is left who could say that the tenure has ended. The clock does. */
+static void schedule_loop_is_stuck(void)
+{
+    struct simba_executor e = {.submit = stick};
+    struct simba_options options = SIMBA_OPTIONS_INIT;
+    options.executor = &e;
+    simba *s = NULL;
+    CHECK_OK(simba_open(suite_url(), &options, &s));
+    struct simba_handle_options o = lease_tiny(), calm = lease_long();
+    struct duty d = {.in_work = begin_as_owner, .period = 5};
+    struct probe other = {0};
+    duty_start(&d, s, fresh("stuck"), &o);
+    AWAIT(atomic_load(&d.runs) > 3);
+    atomic_store(&is_stuck, true);
+    probe_start(&other, s, fresh("stuck"), &calm);
+    AWAIT(!simba_contender_is_owner(d.c));
+    int runs = atomic_load(&d.runs);
+    nap(300);                                /* for runs that must not come */
+    CHECK(atomic_load(&d.runs) <= runs + 1); /* one may just have been about to begin */
+    atomic_store(&is_stuck, false);
+    AWAIT(atomic_load(&d.runs) > runs + 3);
+    client_close(s);
+}
+
 static void schedule_restart(void)
 {
     simba *s = client_open();
@@ -313,33 +349,60 @@ static void schedule_exits_after_stop(void)
     client_close(s);
 }
 
-/* T3: who cannot work does not lead. */
-static void schedule_without_thread(void)
+/* No thread can be started with more stack than there is. */
+static void allow_threads(bool allowed)
+{
+    static pthread_attr_t attr;
+    static size_t usual;
+    if (usual == 0)
+        CHECK(pthread_getattr_default_np(&attr) == 0 &&
+              pthread_attr_getstacksize(&attr, &usual) == 0);
+    CHECK(pthread_attr_setstacksize(&attr, allowed ? usual : (size_t)1 << 46) == 0);
+    CHECK(pthread_setattr_default_np(&attr) == 0);
+}
+
+static int exit_without_successor(struct duty *d, const simba_run *run)
+{
+    (void)run;
+    if (atomic_load(&d->runs) > 1)
+        return 0;
+    allow_threads(false);
+    duty_leave(d);
+    pthread_exit(NULL);
+}
+
+/* T3: who cannot work does not lead, until it is started again. */
+static void lead_without_thread(duty_fn *in_work, int runs)
 {
     simba *s = client_open(), *two = client_open();
     struct simba_handle_options o = lease_long();
     const char *mutex = fresh("no-thread");
-    struct duty d = {.period = 1};
+    struct duty d = {.in_work = in_work, .period = 1};
     struct probe other = {0};
     duty_create(&d, s, mutex, &o);
-    pthread_attr_t few, before;
-    CHECK(pthread_getattr_default_np(&before) == 0 && pthread_attr_init(&few) == 0);
-    CHECK(pthread_attr_setstacksize(&few, (size_t)1 << 46) == 0); /* more than can be had */
-    CHECK(pthread_setattr_default_np(&few) == 0);
+    allow_threads(in_work != NULL);
     CHECK_OK(simba_contender_start(d.c));
     AWAIT(atomic_load(&d.released) == 1);
     CHECK_OK(simba_contender_wait(d.c, SIMBA_INITIAL, PATIENCE_MS));
-    CHECK(atomic_load(&d.runs) == 0);
+    CHECK(atomic_load(&d.runs) == runs);
     probe_start(&other, two, mutex, &o);
     AWAIT(probe_leads(&other));
     probe_stop(&other);
-    CHECK(pthread_setattr_default_np(&before) == 0);
+    allow_threads(true);
     CHECK_OK(simba_contender_start(d.c));
-    AWAIT(atomic_load(&d.runs) > 3);
-    pthread_attr_destroy(&few);
-    pthread_attr_destroy(&before);
+    AWAIT(atomic_load(&d.runs) > runs + 3);
     client_close(s);
     client_close(two);
+}
+
+static void schedule_without_thread(void)
+{
+    lead_without_thread(NULL, 0);
+}
+
+static void schedule_exits_without_successor(void)
+{
+    lead_without_thread(exit_without_successor, 1);
 }
 
 /* ---- at least ------------------------------------------------------------------------------ */
@@ -590,12 +653,14 @@ const struct test scheduler_tests[] = {
     {"schedule_evicted_while_running", schedule_evicted_while_running, MEMORY_FAULTS, 0},
     {"schedule_expired_while_running", schedule_expired_while_running, MEMORY_FAULTS, 0},
     {"schedule_lost_often", schedule_lost_often, MEMORY_FAULTS, 0},
+    {"schedule_loop_is_stuck", schedule_loop_is_stuck, ANY_STORE, 0},
     {"schedule_restart", schedule_restart, ANY_STORE, 0},
     {"schedule_work_fails", schedule_work_fails, ANY_STORE, 0},
     {"schedule_work_exits_thread", schedule_work_exits_thread, ANY_STORE, 0},
     {"schedule_work_is_cancelled", schedule_work_is_cancelled, ANY_STORE, 0},
     {"schedule_exits_after_stop", schedule_exits_after_stop, ANY_STORE, 0},
     {"schedule_without_thread", schedule_without_thread, ANY_STORE, 0},
+    {"schedule_exits_without_successor", schedule_exits_without_successor, ANY_STORE, 0},
     {"schedule_at_least_stop", schedule_at_least_stop, ANY_STORE, 0},
     {"schedule_at_least_destroy", schedule_at_least_destroy, ANY_STORE, 0},
     {"schedule_at_least_close", schedule_at_least_close, ANY_STORE, 0},
