@@ -236,17 +236,19 @@ void simba_locker_destroy(simba_locker *l); /* returns at once; releases first *
 
 /* ---- scheduler: work that runs on the leader only ------------------------------------------ */
 
-enum simba_pace { SIMBA_FIXED_RATE, SIMBA_FIXED_DELAY };
+/* When a run is due. Every tenure begins anew, with the initial delay. */
+enum simba_pace {
+    SIMBA_FIXED_RATE, /* whole periods after the first. What falls into a run that takes longer is
+                         skipped: nothing piles up, the phase stays */
+    SIMBA_FIXED_DELAY /* one period after the end of the last run */
+};
 
 struct simba_schedule {
-    size_t size; /* set by the INIT macro */
-    /* FIXED_RATE: due at the first run plus whole periods. What falls into a run that takes longer
-     * is skipped, not made up for. FIXED_DELAY: due one period after the end of the last run. */
-    enum simba_pace pace;
-    int64_t period_ms; /* must be set */
-    int64_t
-        initial_delay_ms; /* of each tenure: from on_acquired's end to the first run; default 0 */
-    int64_t at_least_ms;  /* keep the mutex for this long, also if stopped; default 0 */
+    size_t size;              /* set by the INIT macro */
+    enum simba_pace pace;     /* default SIMBA_FIXED_RATE */
+    int64_t period_ms;        /* must be set; at least 1 */
+    int64_t initial_delay_ms; /* from the end of on_acquired to the first run; default 0 */
+    int64_t at_least_ms;      /* keep the mutex this long, also if stopped; default 0 */
 };
 #define SIMBA_SCHEDULE_INIT                                         \
     {                                                               \
@@ -256,21 +258,22 @@ struct simba_schedule {
 typedef struct simba_scheduler simba_scheduler;
 typedef struct simba_run simba_run; /* one run of the work; borrowed for the call */
 
-/* The work: 0, or anything else if it failed, which is logged. A failure, also one by pthread_exit
- * or cancellation, ends this run and not the schedule. It must not throw a C++ exception.
- * It may call anything that a callback may, also stop and destroy its own scheduler. */
+/* The work. It returns 0, or anything else if it has failed: that is logged, ends this run and not
+ * the schedule, as do pthread_exit and cancellation. It may call all that a callback may, also stop
+ * and destroy its own scheduler. It must not let a C++ exception escape. */
 typedef int simba_work_fn(void *data, const simba_run *run);
 
-/* A contender with work. While it leads it has one thread, simba-work, that runs
+/* A contender with work, which it does while it leads, on a thread of its own (simba-work):
  *     on_acquired, work, work, …, on_released
- * in this order (the callbacks where callbacks run), never two at once, whatever is lost, stopped and
- * started again; work and callbacks get the data of the options. Each run begins as the owner. When
- * the leadership ends, no further run begins, a run that is at work sees simba_run_should_stop(), and
- * on_released waits for it; so the mutex is not released before (up to drain_ms, see there).
- * at_least_ms is counted from the acquisition. Who stops, destroys or closes earlier returns as
- * usual, but on_released, and so what follows it, comes only then; give simba_close the time. A
- * tenure that is lost is not kept. drain_ms must not be shorter; it is 30 s longer by default.
- * If no thread can be had, that is logged, and the contender stops, for others to lead. */
+ * in this order, never two at once, whatever is lost, stopped and started again. Work and callbacks
+ * get the data of the options; the callbacks come where callbacks do. Each run begins as the owner.
+ * When the tenure ends, no further run begins, one that is at work sees simba_run_should_stop(), and
+ * on_released comes after it; before that the mutex is not released (up to drain_ms, as for a
+ * callback).
+ * at_least_ms counts from the acquisition. Who stops, destroys or closes before that does not wait
+ * longer than usual, but on_released comes only then: simba_close needs a timeout to match. A tenure
+ * that is lost is not kept. drain_ms must not be shorter; by default it is 30 s longer.
+ * If no thread can be had, that is logged and the contender stops, so that others can lead. */
 int simba_scheduler_create(simba *s, const char *mutex, const struct simba_schedule *schedule,
                            simba_work_fn *work, const struct simba_handle_options *options,
                            simba_scheduler **out);

@@ -93,3 +93,14 @@ void duty_stop(struct duty *d)
     CHECK(atomic_load(&d->inside) == 0);
     CHECK(atomic_load(&d->acquired) == atomic_load(&d->released));
 }
+
+int duty_block(struct duty *d, const simba_run *run)
+{
+    int64_t until = simba_now() + PATIENCE_MS;
+    for (; !atomic_load(&d->gate); nap(1)) {
+        CHECK(simba_now() < until);
+        if (simba_run_should_stop(run))
+            atomic_store(&d->told, true);
+    }
+    return 0;
+}

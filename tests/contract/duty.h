@@ -26,7 +26,7 @@ struct duty {
     const char *mutex;
     simba_scheduler *x;
     simba_contender *c;
-    atomic_bool gate, told; /* for in_work */
+    atomic_bool gate, told; /* for duty_block */
     atomic_int runs;        /* begun */
     atomic_int inside;
     atomic_int acquired, released, closed;
@@ -41,5 +41,8 @@ void duty_start(struct duty *d, simba *s, const char *mutex,
                 const struct simba_handle_options *like);
 void duty_stop(struct duty *d);  /* and waits until INITIAL */
 void duty_leave(struct duty *d); /* by a work that will not return */
+
+/* A work: until the gate is open, even if it should stop, of which it leaves a note in told. */
+int duty_block(struct duty *d, const simba_run *run);
 
 #endif
