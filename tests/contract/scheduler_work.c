@@ -205,6 +205,32 @@ static void schedule_work_calls_back(void)
     client_close(s);
 }
 
+/* A work that does not heed the end keeps the mutex up to the drain limit; then the lease is left to
+ * expire, and the next tenure still waits for the work. */
+static void schedule_work_heeds_nothing(void)
+{
+    simba *s = client_open(), *two = client_open();
+    struct simba_handle_options o = lease_tiny(), calm = lease_long();
+    const char *mutex = fresh("heeds");
+    struct duty d = {.in_work = duty_block, .period = 1};
+    struct probe other = {0};
+    o.drain_ms = 300;
+    duty_start(&d, s, mutex, &o);
+    AWAIT(atomic_load(&d.inside) == 1);
+    probe_start(&other, two, mutex, &calm);
+    CHECK_OK(simba_contender_stop(d.c));
+    AWAIT(probe_leads(&other));
+    CHECK(atomic_load(&d.inside) == 1 && atomic_load(&d.released) == 0);
+    CHECK(simba_contender_status(d.c) == SIMBA_STOPPING);
+    CHECK_CODE(simba_contender_start(d.c), SIMBA_ESTATE);
+    atomic_store(&d.gate, true);
+    CHECK_OK(simba_contender_wait(d.c, SIMBA_INITIAL, PATIENCE_MS));
+    CHECK(atomic_load(&d.runs) == 1 && atomic_load(&d.released) == 1);
+    CHECK(probe_leads(&other));
+    client_close(s);
+    client_close(two);
+}
+
 static int nothing(void *data, const simba_run *run)
 {
     (void)data;
@@ -257,6 +283,7 @@ const struct test scheduler_work_tests[] = {
     {"schedule_without_thread", schedule_without_thread, ANY_STORE, 0},
     {"schedule_exits_without_successor", schedule_exits_without_successor, ANY_STORE, 0},
     {"schedule_work_calls_back", schedule_work_calls_back, ANY_STORE, 0},
+    {"schedule_work_heeds_nothing", schedule_work_heeds_nothing, ANY_STORE, 0},
     {"schedule_refuses", schedule_refuses, ANY_STORE, 0},
     {NULL, NULL, ANY_STORE, 0},
 };
