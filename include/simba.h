@@ -2,7 +2,8 @@
  *
  * One client (struct simba) talks to one store. On it you create
  *   a contender   leader election by callbacks,
- *   a locker      a blocking lock with a timeout.
+ *   a locker      a blocking lock with a timeout,
+ *   a scheduler   work that runs again and again, on the leader only.
  *
  * Threads: every function may be called from any thread. [blocks] marks those that may wait, at
  *   most their timeout; called where waiting could never end (from a callback of the same handle)
@@ -33,6 +34,7 @@ extern "C" {
 #define SIMBA_TRANSITION_MS 6000    /* default transition */
 #define SIMBA_LEASE_MIN_MS 50       /* ttl + transition: not below */
 #define SIMBA_LEASE_MAX_MS 86400000 /* ttl + transition: not above one day */
+#define SIMBA_PERIOD_MAX_MS INT64_C(31622400000) /* period of a schedule: not above 366 days */
 
 /* ---- errors ------------------------------------------------------------------------------- */
 
@@ -116,7 +118,7 @@ int simba_id_uuid(char *out, size_t size);
 typedef struct simba simba;
 
 /* Where callbacks run: submit returns 0 once it has taken run(arg), to be called exactly once, on
- * any thread but the caller's. */
+ * any thread but the caller's; called within submit, it moves to a thread of ours. */
 struct simba_executor {
     void *data;
     int (*submit)(void *data, void (*run)(void *arg), void *arg);
@@ -264,6 +266,61 @@ int simba_observer_create(simba *s, const char *mutex, const struct simba_handle
                           simba_observer **out);
 void simba_observer_state(const simba_observer *w, struct simba_state *out); /* of one mutex */
 void simba_observer_destroy(simba_observer *w); /* returns at once; on_closed comes last */
+
+/* ---- scheduler: work that runs on the leader only ------------------------------------------ */
+
+/* When a run is due. Every tenure begins anew, with the initial delay. */
+enum simba_pace {
+    SIMBA_FIXED_RATE, /* whole periods after the first. What falls into a run that takes longer is
+                         skipped: nothing piles up, the phase stays */
+    SIMBA_FIXED_DELAY /* one period after the end of the last run */
+};
+
+struct simba_schedule {
+    size_t size;              /* set by the INIT macro */
+    enum simba_pace pace;     /* default SIMBA_FIXED_RATE */
+    int64_t period_ms;        /* must be set; at least 1 */
+    int64_t initial_delay_ms; /* from the end of on_acquired to the first run; default 0 */
+    int64_t at_least_ms;      /* keep the mutex this long, also if stopped; default 0 */
+};
+#define SIMBA_SCHEDULE_INIT                                         \
+    {                                                               \
+        sizeof(struct simba_schedule), SIMBA_FIXED_RATE, -1, -1, -1 \
+    }
+
+typedef struct simba_scheduler simba_scheduler;
+typedef struct simba_run simba_run; /* one run of the work; borrowed for the call */
+
+/* The work. It returns 0, or anything else if it has failed: that is logged, ends this run and not
+ * the schedule, as do pthread_exit and cancellation. It may call all that a callback may, also stop
+ * and destroy its own scheduler. It must not let a C++ exception escape. */
+typedef int simba_work_fn(void *data, const simba_run *run);
+
+/* A contender with work, which it does while it leads, on a thread of its own (simba-work):
+ *     on_acquired, work, work, …, on_released
+ * in this order, never two at once, whatever is lost, stopped and started again. Work and callbacks
+ * get the data of the options; the callbacks come where callbacks do. Each run begins as the owner.
+ * When the tenure ends, no further run begins, one that is at work sees simba_run_should_stop(), and
+ * on_released comes after it; before that the mutex is not released (up to drain_ms, as for a
+ * callback).
+ * at_least_ms counts from the acquisition. Who stops, destroys or closes before that does not wait
+ * longer than usual, but on_released comes only then: simba_close needs a timeout to match. A tenure
+ * that is lost is not kept. drain_ms must not be shorter; by default it is 30 s longer.
+ * If no thread can be had, that is logged and the contender stops, so that others can lead. */
+int simba_scheduler_create(simba *s, const char *mutex, const struct simba_schedule *schedule,
+                           simba_work_fn *work, const struct simba_handle_options *options,
+                           simba_scheduler **out);
+
+/* To start, stop, wait for and ask; it is the scheduler's, and goes with it. */
+simba_contender *simba_scheduler_contender(simba_scheduler *x);
+
+/* Returns at once, also from the work; stops first. on_closed comes last. */
+void simba_scheduler_destroy(simba_scheduler *x);
+
+/* Has the leadership of this run ended? Reads the clock, takes no lock; a work that takes long asks
+ * often, and ends soon after it hears true. */
+bool simba_run_should_stop(const simba_run *run);
+uint64_t simba_run_token(const simba_run *run); /* of the tenure, for fencing */
 
 #ifdef __cplusplus
 }

@@ -13,6 +13,7 @@
 #include "runtime/clock.h"
 #include "runtime/futex.h"
 #include "runtime/process.h"
+#include "runtime/scheduler.h"
 
 /* ---- what others see ------------------------------------------------------------------------ */
 
@@ -116,6 +117,24 @@ static void run_callback(void *arg)
     post_done(a, ran);
 }
 
+/* What the user's executor is given. User code on the loop would hold up every renewal, so an
+ * executor that calls this within submit, or later on the loop, has it moved. */
+static void run_for_user(void *arg)
+{
+    struct actor *a = arg;
+    struct simba *s = a->client;
+    if (!loop_is_here(s)) {
+        run_callback(a);
+        return;
+    }
+    a->job_moved = true;
+    log_put(&s->log, SIMBA_LOG_WARN,
+            "mutex '%s': your executor would run a callback inside submit, it runs on a thread of "
+            "ours",
+            a->by_mutex.name);
+    executor_submit(&s->executor, &a->job);
+}
+
 static void submit_job(struct actor *a)
 {
     struct simba *s = a->client;
@@ -128,8 +147,9 @@ static void submit_job(struct actor *a)
         return;
     }
     a->job = (struct job){.run = run_callback, .arg = a};
+    a->job_moved = false;
     if (s->has_executor_user) {
-        if (s->executor_user.submit(s->executor_user.data, run_callback, a) == 0)
+        if (s->executor_user.submit(s->executor_user.data, run_for_user, a) == 0 || a->job_moved)
             return;
         log_put(&s->log, SIMBA_LOG_WARN,
                 "mutex '%s': your executor refused a callback, it runs on a thread of ours",
@@ -148,6 +168,8 @@ static void dispatch(struct actor *a, const struct handle_update *up)
         a->childless = true;
         return;
     }
+    if (up->call == CALL_RELEASED && scheduler_lingers(a, up->reason))
+        return; /* until NOTE_LEFT */
     submit_job(a);
     if (up->call == CALL_CLOSED && parent != NULL && --parent->children == 0 && parent->childless)
         submit_job(parent);
@@ -382,6 +404,8 @@ void actor_take_notes(struct actor *a, uint32_t notes)
         }
         step(a, &event, NULL);
     }
+    if ((notes & NOTE_LEFT) != 0)
+        submit_job(a);
     end_if_gone(a);
 }
 

@@ -23,7 +23,8 @@ enum actor_note {
     NOTE_STOP = 8,
     NOTE_CLOSE = 16,   /* by simba_close */
     NOTE_DESTROY = 32, /* by its owner */
-    NOTE_DONE = 64
+    NOTE_DONE = 64,
+    NOTE_LEFT = 128 /* a scheduler's thread ends: on_released may run */
 };
 
 enum locker_phase { LOCKER_FREE, LOCKER_WAITING, LOCKER_HELD, LOCKER_LEAVING };
@@ -67,6 +68,7 @@ struct actor {
     uint8_t interest;  /* enum simba_interest */
     uint32_t listed;   /* an observer of all: lists so far; its child: the last one that has it */
     uint32_t children; /* an observer of all: of its own that are not closed */
+    bool job_moved;    /* the user's executor ran it where it must not: it is with ours */
     bool childless;    /* it may close when the last of them has */
     struct actor *parent; /* the observer of all that this one belongs to; NULL: none */
 

@@ -196,6 +196,8 @@ struct actor *actor_child(struct actor *parent, const char *mutex)
     a->data = parent->data;
     handle_init(&a->machine, HANDLE_OBSERVER, 0, a->period, a->id, false, false,
                 process_random64());
+    table_add(&s->actors, &a->by_mutex); /* now: the parent may be told to close in this turn */
+    a->born = true;
     parent->children++;
     loop_lock(s);
     s->actors_count++;

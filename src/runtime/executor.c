@@ -21,7 +21,8 @@ int thread_start(pthread_t *out, const char *name, void *(*run)(void *arg), void
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (rc != 0)
         return SIMBA_ELIMIT;
-    pthread_setname_np(*out, name);
+    if (name != NULL)
+        pthread_setname_np(*out, name);
     return 0;
 }
 

@@ -3,6 +3,7 @@
 #include "suite.h"
 
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
 /* ---- an executor with one thread ----------------------------------------------------------- */
@@ -21,6 +22,8 @@ struct pool {
     int first, count;
     bool stop;
     atomic_bool refuses;
+    atomic_bool hangs;  /* takes jobs and does not run them */
+    atomic_int slow_ms; /* before each */
     atomic_int taken, refused, ran;
     pthread_t thread;
 };
@@ -49,7 +52,7 @@ static void *pool_run(void *arg)
     is_ours = true;
     pthread_mutex_lock(&x->lock);
     while (!x->stop || x->count > 0) {
-        if (x->count == 0) {
+        if (x->count == 0 || atomic_load(&x->hangs)) {
             pthread_cond_wait(&x->changed, &x->lock);
             continue;
         }
@@ -57,6 +60,7 @@ static void *pool_run(void *arg)
         x->first = (x->first + 1) % TASKS_MAX;
         x->count--;
         pthread_mutex_unlock(&x->lock);
+        nap(atomic_load(&x->slow_ms));
         t.run(t.arg);
         atomic_fetch_add(&x->ran, 1);
         pthread_mutex_lock(&x->lock);
@@ -70,6 +74,14 @@ static void pool_begin(struct pool *x)
     pthread_mutex_init(&x->lock, NULL);
     pthread_cond_init(&x->changed, NULL);
     x->thread = spawn(pool_run, x);
+}
+
+static void pool_hang(struct pool *x, bool hangs)
+{
+    pthread_mutex_lock(&x->lock);
+    atomic_store(&x->hangs, hangs);
+    pthread_cond_signal(&x->changed);
+    pthread_mutex_unlock(&x->lock);
 }
 
 static void pool_end(struct pool *x)
@@ -175,6 +187,201 @@ static void executor_refuses_close(void)
     pool_end(&pool);
 }
 
+/* ---- slow, hanging, synchronous ------------------------------------------------------------ */
+
+/* One thread, and 100 ms before each job: all is told, in order, late, and nothing is lost. */
+static void executor_slow(void)
+{
+    static struct pool pool;
+    static struct probe p[5];
+    atomic_store(&pool.slow_ms, 100);
+    pool_begin(&pool);
+    simba *s = open_on(&pool), *two = client_open();
+    struct simba_handle_options o = lease_steady();
+    const char *mutex = fresh("slow");
+    struct probe first = {0}, second = {0};
+    probe_start(&first, s, mutex, &o);
+    for (int i = 0; i < 5; i++)
+        probe_start(&p[i], s, fresh("slow"), &o);
+    for (int i = 0; i < 5; i++)
+        AWAIT(probe_leads(&p[i]));
+    AWAIT(probe_leads(&first));
+    probe_start(&second, two, mutex, &o);
+    for (int i = 0; i < 5; i++)
+        CHECK_OK(simba_contender_stop(p[i].c));
+    CHECK_OK(simba_contender_stop(first.c));
+    AWAIT(probe_leads(&second));
+    CHECK(atomic_load(&first.ended_at) < atomic_load(&second.began_at)); /* C4 */
+    for (int i = 0; i < 5; i++) {
+        CHECK_OK(simba_contender_wait(p[i].c, SIMBA_INITIAL, PATIENCE_MS));
+        CHECK(atomic_load(&p[i].reason) == SIMBA_RELEASED && atomic_load(&p[i].released) == 1);
+    }
+    client_close(s);
+    client_close(two);
+    pool_end(&pool);
+}
+
+/* on_acquired is taken and not run: the lease is kept. What has ended meanwhile is not told. */
+static void executor_hangs(void)
+{
+    static struct pool pool;
+    pool_begin(&pool);
+    pool_hang(&pool, true);
+    simba *s = open_on(&pool), *two = client_open();
+    struct simba_handle_options o = lease_steady();
+    const char *mutex = fresh("hangs");
+    struct probe p = {0}, other = {0};
+    struct simba_state first, now;
+    probe_start(&p, s, mutex, &o);
+    AWAIT(atomic_load(&pool.taken) == 1);
+    simba_contender_state(p.c, &first);
+    AWAIT((simba_contender_state(p.c, &now), now.after.ttl_at > first.after.ttl_at));
+    CHECK(now.after.token == first.after.token && simba_contender_is_owner(p.c));
+    probe_start(&other, two, mutex, &o);
+    CHECK_OK(simba_contender_stop(p.c));
+    CHECK_REFUSED(simba_contender_wait(p.c, SIMBA_INITIAL, 300), SIMBA_ETIMEOUT, mutex);
+    CHECK(!simba_contender_is_owner(other.c)); /* it counts as a callback that runs (C4) */
+    pool_hang(&pool, false);
+    CHECK_OK(simba_contender_wait(p.c, SIMBA_INITIAL, PATIENCE_MS));
+    CHECK(atomic_load(&p.acquired) == 0 && atomic_load(&p.released) == 0);
+    AWAIT(probe_leads(&other));
+    client_close(two);
+    client_close(s);
+    CHECK(atomic_load(&p.closed) == 1);
+    pool_end(&pool);
+}
+
+/* on_released hangs: close says so, as often as it is asked, and ends when it can. */
+static void executor_hangs_close(void)
+{
+    static struct pool pool;
+    pool_begin(&pool);
+    simba *s = open_on(&pool);
+    struct simba_handle_options o = lease_long();
+    struct probe p = {0};
+    probe_start(&p, s, fresh("hangs"), &o);
+    AWAIT(atomic_load(&p.returned) == 1);
+    pool_hang(&pool, true);
+    for (int i = 0; i < 3; i++)
+        CHECK_REFUSED(simba_close(s, 100), SIMBA_ETIMEOUT, "a callback");
+    CHECK(!simba_contender_is_owner(p.c)); /* still there to be asked */
+    CHECK(atomic_load(&p.released) == 0);
+    pool_hang(&pool, false);
+    client_close(s);
+    CHECK(atomic_load(&p.released) == 1 && atomic_load(&p.closed) == 1);
+    pool_end(&pool);
+}
+
+/* Runs the job where it must not, and says what it was told to. */
+struct inliner {
+    int says;
+    atomic_int submits;
+};
+
+static _Thread_local bool is_inside;
+
+static int inline_submit(void *data, void (*run)(void *arg), void *arg)
+{
+    struct inliner *x = data;
+    is_inside = true;
+    run(arg);
+    is_inside = false;
+    atomic_fetch_add(&x->submits, 1);
+    return x->says;
+}
+
+/* What would stand still for ever, or be refused, on the loop. */
+static void read_and_block(struct probe *p)
+{
+    const struct probe *other = p->data;
+    CHECK(!is_inside);
+    AWAIT(probe_leads(other));
+    probe_block(p);
+}
+
+static void run_inline(int says)
+{
+    struct inliner x = {.says = says};
+    struct simba_executor e = {.data = &x, .submit = inline_submit};
+    struct simba_options options = SIMBA_OPTIONS_INIT;
+    options.executor = &e;
+    simba *s = NULL;
+    CHECK_OK(simba_open(suite_url(), &options, &s));
+    struct simba_handle_options o = lease_steady();
+    struct probe other = {0};
+    struct probe p = {.in_acquired = read_and_block, .in_released = probe_block, .data = &other};
+    struct simba_state first, now;
+    probe_create(&other, s, fresh("inline"), &o);
+    probe_start(&p, s, fresh("inline"), &o);
+    AWAIT(atomic_load(&p.acquired) == 1);
+    CHECK_OK(simba_contender_start(other.c));
+    AWAIT(probe_leads(&other));
+    simba_contender_state(p.c, &first);
+    AWAIT((simba_contender_state(p.c, &now), now.after.ttl_at > first.after.ttl_at));
+    atomic_store(&p.gate, true);
+    AWAIT(atomic_load(&p.returned) == 1);
+    probe_stop(&p);
+    CHECK(atomic_load(&p.acquired) == 1 && atomic_load(&p.released) == 1);
+    client_close(s);
+    CHECK(atomic_load(&p.closed) == 1 && atomic_load(&other.closed) == 1);
+    CHECK(atomic_load(&x.submits) == 6); /* three callbacks of each, each once */
+}
+
+static void executor_synchronous(void)
+{
+    run_inline(0);
+}
+
+/* It has run the job and then refuses it: that is still once. */
+static void executor_synchronous_refuses(void)
+{
+    run_inline(-1);
+}
+
+/* ---- one that hangs among many ------------------------------------------------------------- */
+
+#define MANY 1000
+
+/* Its callback does not end; all others are told of their tenures, renewed, stopped and told. */
+static void executor_one_hangs(void)
+{
+    static struct probe p[MANY];
+    static int64_t ttl_at[MANY];
+    char name[SIMBA_MUTEX_MAX + 1];
+    simba *s = client_open();
+    struct simba_handle_options o = lease(6000, 6000);
+    const char *tag = fresh("many");
+    struct simba_state now;
+    o.renew_ms = 1000;
+    p[0].in_acquired = probe_block;
+    for (int i = 0; i < MANY; i++) {
+        snprintf(name, sizeof name, "%s.%d", tag, i);
+        probe_create(&p[i], s, name, &o);
+    }
+    CHECK_OK(simba_contender_start(p[0].c));
+    AWAIT(atomic_load(&p[0].acquired) == 1);
+    for (int i = 1; i < MANY; i++)
+        CHECK_OK(simba_contender_start(p[i].c));
+    for (int i = 0; i < MANY; i++) {
+        AWAIT(probe_leads(&p[i]));
+        simba_contender_state(p[i].c, &now);
+        ttl_at[i] = now.after.ttl_at;
+    }
+    for (int i = 0; i < MANY; i++)
+        AWAIT((simba_contender_state(p[i].c, &now), now.after.ttl_at > ttl_at[i]));
+    for (int i = 1; i < MANY; i++)
+        CHECK_OK(simba_contender_stop(p[i].c));
+    for (int i = 1; i < MANY; i++) {
+        CHECK_OK(simba_contender_wait(p[i].c, SIMBA_INITIAL, PATIENCE_MS));
+        CHECK(atomic_load(&p[i].acquired) == 1 && atomic_load(&p[i].released) == 1);
+        CHECK(atomic_load(&p[i].reason) == SIMBA_RELEASED);
+    }
+    CHECK(probe_leads(&p[0]) && atomic_load(&p[0].returned) == 0);
+    atomic_store(&p[0].gate, true);
+    client_close(s);
+    CHECK(atomic_load(&p[0].released) == 1 && atomic_load(&p[0].closed) == 1);
+}
+
 /* T4: with one thread that is busy, an acquisition whose lease has ended meanwhile is never
  * announced as if it held: whoever hears of it asks is_owner and gets the truth of the clock. */
 static void executor_saturated(void)
@@ -270,6 +477,12 @@ const struct test executor_tests[] = {
     {"executor_of_user", executor_of_user, ANY_STORE, 0},
     {"executor_refuses", executor_refuses, ANY_STORE, 0},
     {"executor_refuses_close", executor_refuses_close, ANY_STORE, 0},
+    {"executor_slow", executor_slow, ANY_STORE, 0},
+    {"executor_hangs", executor_hangs, ANY_STORE, 0},
+    {"executor_hangs_close", executor_hangs_close, ANY_STORE, 0},
+    {"executor_synchronous", executor_synchronous, ANY_STORE, 0},
+    {"executor_synchronous_refuses", executor_synchronous_refuses, ANY_STORE, 0},
+    {"executor_one_hangs", executor_one_hangs, ANY_STORE, 0},
     {"executor_saturated", executor_saturated, MEMORY_FAULTS, 0},
     {"log_calls_back", log_calls_back, MEMORY_FAULTS, 0},
     {NULL, NULL, ANY_STORE, 0},

@@ -1,7 +1,7 @@
 /* peer.h: other processes for a test to play with.
  *
  * A peer is this program started anew, because SQLite must not be carried across a fork. It has one
- * client, and on one mutex a contender, a locker and a ledger. It gets a line and answers with one
+ * client, and on one mutex a contender, a locker, a scheduler and a ledger. It gets a line and answers with one
  * line; nothing is ever sent unasked. It ends when its input does, and dies with the test. */
 #ifndef CONTRACT_PEER_H
 #define CONTRACT_PEER_H
@@ -45,6 +45,8 @@ bool peer_is_up(struct peer *p);
  *   read                   a code, a token, the milliseconds left; after a failure its text
  *   count N FILE           a code; counts to N more in the file, guarded by the locker
  *   ledger FILE            a code; see below
+ *   work FILE, rest        a code; starts and stops a scheduler that writes a ledger of its works
+ *   runs                   how many it has done
  *   fork                   the pid of a child that has all our descriptors and does nothing; it ends
  *                          when the test does
  *   now                    simba_now() there

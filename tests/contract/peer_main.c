@@ -17,7 +17,10 @@ static struct {
     struct probe probe;
     bool has_probe;
     simba_locker *locker;
-    atomic_bool stop; /* the keeper of the ledger */
+    simba_scheduler *scheduler;
+    atomic_int runs;
+    struct tenure *shift; /* of the scheduler's last tenure */
+    atomic_bool stop;     /* the keeper of the ledger */
     struct ledger *ledger;
     pthread_t keeper;
     bool has_keeper;
@@ -94,6 +97,45 @@ static int begin_ledger(const char *path)
     me.keeper = spawn(keep_ledger, NULL);
     me.has_keeper = true;
     return 0;
+}
+
+/* ---- the scheduler ------------------------------------------------------------------------- */
+
+/* From the begin of a tenure's first run to the end of its last. */
+static int work(void *data, const simba_run *run)
+{
+    (void)data;
+    int64_t from = simba_now();
+    if (me.shift == NULL || me.shift->token != simba_run_token(run)) {
+        int place = atomic_fetch_add(&me.ledger->tenures, 1);
+        CHECK(place < LEDGER_MAX);
+        me.shift = &me.ledger->tenure[place];
+        me.shift->token = simba_run_token(run);
+        atomic_store(&me.shift->from, from);
+    }
+    usleep(1000);
+    atomic_store(&me.shift->to, simba_now());
+    atomic_fetch_add(&me.runs, 1);
+    return 0;
+}
+
+static int begin_work(const char *path)
+{
+    struct simba_schedule when = SIMBA_SCHEDULE_INIT;
+    when.period_ms = 2;
+    if (me.ledger == NULL)
+        me.ledger = ledger_map(path);
+    CHECK(me.ledger != NULL);
+    if (me.scheduler == NULL)
+        CHECK_OK(simba_scheduler_create(me.s, me.mutex, &when, work, &me.like, &me.scheduler));
+    return simba_contender_start(simba_scheduler_contender(me.scheduler));
+}
+
+static int end_work(void)
+{
+    simba_contender *c = simba_scheduler_contender(me.scheduler);
+    int code = simba_contender_stop(c);
+    return code != 0 ? code : simba_contender_wait(c, SIMBA_INITIAL, PATIENCE_MS);
 }
 
 /* ---- commands ------------------------------------------------------------------------------ */
@@ -209,6 +251,12 @@ static void obey(char *line)
         reply_number(count(args));
     else if (strcmp(line, "ledger") == 0)
         reply_number(begin_ledger(args));
+    else if (strcmp(line, "work") == 0)
+        reply_number(begin_work(args));
+    else if (strcmp(line, "rest") == 0)
+        reply_number(end_work());
+    else if (strcmp(line, "runs") == 0)
+        reply_number(atomic_load(&me.runs));
     else if (strcmp(line, "fork") == 0)
         reply_number(make_child());
     else if (strcmp(line, "now") == 0)

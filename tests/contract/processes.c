@@ -284,7 +284,55 @@ static void process_chaos(void)
     folder_remove();
 }
 
+/* ---- scheduled work ------------------------------------------------------------------------ */
+
+/* Whose work has run since the last look. */
+static int find_worker(struct peer *p, int n, long long *runs)
+{
+    int64_t until = simba_now() + PATIENCE_MS;
+    for (int i = 0; simba_now() < until; i = (i + 1) % n) {
+        long long before = runs[i];
+        runs[i] = peer_number(&p[i], "runs");
+        if (runs[i] > before)
+            return i;
+    }
+    suite_fail(__FILE__, __LINE__, "in time: somebody works");
+}
+
+/* Handed from one to the next, and once taken from the dead: their works never overlap. */
+static void process_schedule(void)
+{
+    struct simba_handle_options o = suite_is_sqlite() ? lease_long() : lease_short();
+    struct peer p[3];
+    long long runs[3] = {0};
+    folder_make();
+    start_peers(p, 3, suite_url(), &o);
+    for (int i = 0; i < 3; i++) {
+        peer_send(&p[i], "work %s", folder_path("works"));
+        expect(&p[i], "0");
+    }
+    for (int turn = 0; turn < 12; turn++) {
+        int i = find_worker(p, 3, runs);
+        AWAIT(peer_number(&p[i], "runs") > runs[i] + 3);
+        CHECK(peer_number(&p[i], "rest") == 0);
+        runs[i] = peer_number(&p[i], "runs");
+        peer_send(&p[i], "work %s", folder_path("works"));
+        expect(&p[i], "0");
+    }
+    int dead = find_worker(p, 3, runs);
+    peer_kill(&p[dead]);
+    p[dead] = p[2];
+    (void)find_worker(p, 2, (long long[2]){peer_number(&p[0], "runs"), peer_number(&p[1], "runs")});
+    peer_end(&p[0]);
+    peer_end(&p[1]);
+    struct ledger *l = ledger_map(folder_path("works"));
+    CHECK(l != NULL && atomic_load(&l->tenures) >= 13);
+    ledger_check(l);
+    folder_remove();
+}
+
 const struct test process_tests[] = {
+    {"process_schedule", process_schedule, SEVERAL_PROCESSES, 0},
     {"process_killed", process_killed, SEVERAL_PROCESSES, 0},
     {"process_killed_child_lives", process_killed_child_lives, SQLITE_ONLY, 0},
     {"process_stopped", process_stopped, SEVERAL_PROCESSES, 0},

@@ -1,0 +1,139 @@
+/* test_schedule.c: when scheduled work is due, and what a user may set. */
+#include "core/schedule.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "core/period.h"
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+#define MS NS_PER_MS
+#define DAY INT64_C(86400000)
+
+static struct schedule schedule_of(enum simba_pace pace, int64_t period_ms)
+{
+    struct simba_schedule o = SIMBA_SCHEDULE_INIT;
+    struct schedule s;
+    const char *why = "unset";
+    o.pace = pace;
+    o.period_ms = period_ms;
+    assert_int_equal(schedule_init(&s, &o, &why), 0);
+    assert_null(why);
+    return s;
+}
+
+static void defaults_are_at_once_and_not_kept(void **state)
+{
+    (void)state;
+    struct schedule s = schedule_of(SIMBA_FIXED_RATE, 250);
+    assert_int_equal(s.period, 250 * MS);
+    assert_int_equal(schedule_first(&s, 77), 77);
+    assert_int_equal(schedule_keep_until(&s, 77), 77);
+}
+
+static void delays_are_added(void **state)
+{
+    (void)state;
+    struct simba_schedule o = SIMBA_SCHEDULE_INIT;
+    struct schedule s;
+    const char *why;
+    o.period_ms = 10;
+    o.initial_delay_ms = 20;
+    o.at_least_ms = 30;
+    assert_int_equal(schedule_init(&s, &o, &why), 0);
+    assert_int_equal(schedule_first(&s, 5), 5 + 20 * MS);
+    assert_int_equal(schedule_keep_until(&s, 5), 5 + 30 * MS);
+}
+
+/* Due at 1000 with a period of 100: when a run ends decides how many are skipped. */
+static void fixed_rate_keeps_its_phase(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t ended, next;
+    } cases[] = {
+        {1000, 1100},                              /* it took no time at all */
+        {1001, 1100},  {1099, 1100}, {1100, 1100}, /* just in time: nothing is skipped */
+        {1101, 1200},  {1200, 1200}, {1201, 1300},
+        {9950, 10000}, /* asleep for long: one run follows, not ninety */
+    };
+    struct schedule s = schedule_of(SIMBA_FIXED_RATE, 100);
+    for (size_t i = 0; i < COUNT(cases); i++)
+        assert_int_equal(schedule_next(&s, 1000 * MS, cases[i].ended * MS), cases[i].next * MS);
+    assert_int_equal(schedule_next(&s, 1000 * MS, 1100 * MS + 1), 1200 * MS);
+    assert_int_equal(schedule_next(&s, 1000 * MS, 1100 * MS - 1), 1100 * MS);
+}
+
+static void fixed_delay_counts_from_the_end(void **state)
+{
+    (void)state;
+    struct schedule s = schedule_of(SIMBA_FIXED_DELAY, 100);
+    assert_int_equal(schedule_next(&s, 1000 * MS, 1000 * MS), 1100 * MS);
+    assert_int_equal(schedule_next(&s, 1000 * MS, 1234 * MS), 1334 * MS);
+}
+
+/* What is due lies in the future of the end, or at it, and by no more than one period. */
+static void the_longest_periods_do_not_overflow(void **state)
+{
+    (void)state;
+    struct schedule rate = schedule_of(SIMBA_FIXED_RATE, SIMBA_PERIOD_MAX_MS);
+    struct schedule delay = schedule_of(SIMBA_FIXED_DELAY, SIMBA_PERIOD_MAX_MS);
+    struct schedule brief = schedule_of(SIMBA_FIXED_RATE, 1);
+    int64_t now = 100 * 366 * DAY * MS, year = SIMBA_PERIOD_MAX_MS * MS;
+    assert_int_equal(schedule_next(&rate, now, now + 1), now + year);
+    assert_int_equal(schedule_next(&rate, now, now + year + 1), now + 2 * year);
+    assert_int_equal(schedule_next(&delay, now, now + 1), now + 1 + year);
+    assert_int_equal(schedule_next(&brief, 0, now + 1), now + MS);
+}
+
+static void what_may_be_set(void **state)
+{
+    (void)state;
+    static const struct {
+        int pace;
+        int64_t period, initial_delay, at_least;
+        int code;
+    } cases[] = {
+        {SIMBA_FIXED_RATE, 1, -1, -1, 0},
+        {SIMBA_FIXED_DELAY, SIMBA_PERIOD_MAX_MS, SIMBA_PERIOD_MAX_MS, SIMBA_LEASE_MAX_MS, 0},
+        {SIMBA_FIXED_DELAY, 1, 0, 0, 0},
+        {SIMBA_FIXED_RATE, -1, -1, -1, SIMBA_EINVAL}, /* there is no default */
+        {SIMBA_FIXED_RATE, 0, -1, -1, SIMBA_EINVAL},
+        {SIMBA_FIXED_DELAY, 0, -1, -1, SIMBA_EINVAL},
+        {SIMBA_FIXED_RATE, SIMBA_PERIOD_MAX_MS + 1, -1, -1, SIMBA_EINVAL},
+        {SIMBA_FIXED_RATE, INT64_MAX, -1, -1, SIMBA_EINVAL},
+        {SIMBA_FIXED_RATE, 1, -2, -1, SIMBA_EINVAL},
+        {SIMBA_FIXED_RATE, 1, SIMBA_PERIOD_MAX_MS + 1, -1, SIMBA_EINVAL},
+        {SIMBA_FIXED_RATE, 1, -1, -2, SIMBA_EINVAL},
+        {SIMBA_FIXED_RATE, 1, -1, SIMBA_LEASE_MAX_MS + 1, SIMBA_EINVAL},
+        {2, 1, -1, -1, SIMBA_EINVAL},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct simba_schedule o = SIMBA_SCHEDULE_INIT;
+        struct schedule s;
+        const char *why = NULL;
+        o.pace = (enum simba_pace)cases[i].pace;
+        o.period_ms = cases[i].period;
+        o.initial_delay_ms = cases[i].initial_delay;
+        o.at_least_ms = cases[i].at_least;
+        assert_int_equal(schedule_init(&s, &o, &why), cases[i].code);
+        assert_int_equal(why != NULL, cases[i].code != 0);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(defaults_are_at_once_and_not_kept),
+        cmocka_unit_test(delays_are_added),
+        cmocka_unit_test(fixed_rate_keeps_its_phase),
+        cmocka_unit_test(fixed_delay_counts_from_the_end),
+        cmocka_unit_test(the_longest_periods_do_not_overflow),
+        cmocka_unit_test(what_may_be_set),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
