@@ -163,6 +163,53 @@ int simba_list(simba *s, const char *prefix, int64_t timeout_ms, simba_entry_fn 
  * safe from the old owner. SIMBA_ELOST: there is no such tenure. */
 int simba_evict(simba *s, const char *mutex, uint64_t token, bool forced, int64_t timeout_ms);
 
+/* ---- metrics (the functions are below, with all else of the client) */
+
+struct simba_histogram {
+    uint64_t count, sum_us, max_us;
+    uint64_t bucket[32]; /* bucket[i]: how many took less than 2^i us and did not fit before */
+};
+
+/* What has happened since the client was opened. */
+struct simba_metrics {
+    size_t size;       /* set by the INIT macro: not more than this is written */
+    uint64_t handles;  /* contenders, lockers, schedulers and observers, now */
+    uint64_t owned;    /* mutexes that they own, now */
+    uint64_t attempts; /* to acquire, asked of the store */
+    uint64_t acquisitions;
+    uint64_t renewals;                /* asked of the store */
+    uint64_t failures;                /* of requests: no answer in time, or an error */
+    uint64_t expired;                 /* tenures lost because they could not be renewed in time */
+    uint64_t evicted;                 /* tenures lost because the store said so */
+    uint64_t reconnects;              /* to the store */
+    struct simba_histogram operation; /* from a request to its answer */
+    struct simba_histogram handoff;   /* from a push to the acquisition that it led to */
+    struct simba_histogram callback_delay; /* how long a callback waited for a thread */
+    struct simba_histogram callback;       /* how long it ran */
+};
+#define SIMBA_METRICS_INIT                   \
+    {                                        \
+        .size = sizeof(struct simba_metrics) \
+    }
+int simba_metrics_read(simba *s, struct simba_metrics *out);
+
+/* The same for one handle; its owner gauge and status as they are now. */
+struct simba_handle_metrics {
+    const char *mutex, *id; /* borrowed for the call; id "": an observer */
+    enum simba_status status;
+    uint64_t token; /* owned with this; 0: not owned */
+    uint64_t attempts, acquisitions, renewals, failures, expired, evicted;
+};
+typedef void simba_handle_metrics_fn(void *data, const struct simba_handle_metrics *metrics);
+
+/* Calls each for every handle, in no order, on the calling thread. [blocks] shortly. */
+int simba_metrics_each(simba *s, simba_handle_metrics_fn *each, void *data);
+
+/* Writes all of it in the text format of Prometheus, of every handle too if per_handle; returns the
+ * length that it has, or would have with more room, or an error. The text is cut, and ends with a NUL,
+ * if size is not greater than that. [blocks] shortly. */
+int64_t simba_metrics_prometheus(simba *s, bool per_handle, char *out, size_t size);
+
 /* Stops every handle, hands over in order, then frees the client and its handles. [blocks]
  * A lock that the calling thread has acquired is released.
  * SIMBA_ETIMEOUT: a callback or the log still runs, or another thread holds a lock: nothing is freed

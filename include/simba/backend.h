@@ -55,6 +55,8 @@ struct simba_request {
     const char *id;                /* the contender; "" for READ, LIST, EVICT */
     uint64_t token;                /* RENEW, RELEASE, EVICT */
     bool forced;                   /* EVICT */
+    bool others;                   /* CONTEND: others of this client wait for the mutex, too, and do
+                                      not ask by themselves: push when it is free again */
     int64_t ttl_ms, transition_ms; /* CONTEND, RENEW: the lease asked for */
     struct simba_request *next;    /* the rest of the batch; then for the store's own lists */
     void *store;                   /* for the store's own use */
@@ -96,8 +98,9 @@ struct simba_host {
                    const struct simba_answer *answer);
     void (*found)(struct simba_host *host, struct simba_request *list,
                   const struct simba_found *found); /* before the answer to that request */
-    /* Something may have changed: a reason to ask, never a truth. NULL: any mutex; "": of one that
-     * is not watched by its name. If there is a work(): with no lock that submit or watch takes. */
+    /* Something may have changed: a reason to ask, never a truth. Of all who wait for the mutex in
+     * this client the first one asks. NULL: any mutex; "": of one that is not watched by its name.
+     * If there is a work(): with no lock that submit or watch takes. */
     void (*hint)(struct simba_host *host, const char *mutex);
     void (*log)(struct simba_host *host, enum simba_level level, const char *line);
     void (*reconnected)(struct simba_host *host); /* for the metrics */

@@ -122,7 +122,7 @@ static enum lease_news fail(struct lease *l, int64_t now, int code)
     assert(code < 0);
     l->in_flight = false;
     l->failures++;
-    l->code = code;
+    l->code = (int16_t)code;
     switch ((enum lease_state)l->state) {
     case LEASE_CONTENDING:
         l->unsure = true;

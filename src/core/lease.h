@@ -55,7 +55,7 @@ struct lease {
     bool unsure;    /* a CONTEND's outcome is unknown */
     bool queues;    /* the store remembers who waits */
     bool joined;    /* it may remember us */
-    int code;       /* of the last failure since start; 0: none */
+    int16_t code;   /* of the last failure since start; 0: none */
 };
 
 struct lease_request {

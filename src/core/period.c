@@ -22,6 +22,7 @@
 #define DRIFT_PPM 10000
 #define DRIFT_PPM_MAX 200000
 #define RENEW_SPREAD 10 /* a tenth of the renewal period */
+#define RENEW_STEPS 128 /* of the renewal period */
 
 static int64_t min64(int64_t a, int64_t b)
 {
@@ -95,6 +96,8 @@ int period_init(struct period *p, const struct period_options *o, const char **w
         p->early = 0;
 
     p->renew = o->renew_ms < 0 ? p->ttl / 2 : o->renew_ms * NS_PER_MS;
+    p->step = p->renew / RENEW_STEPS;
+    p->phase = 0;
     if (p->renew > p->ttl) {
         *why = "renew must not be longer than ttl";
         return SIMBA_EINVAL;
@@ -117,7 +120,8 @@ int64_t period_hold_until(const struct period *p, int64_t sent_at, int64_t left)
 
 int64_t period_renew_at(const struct period *p, int64_t sent_at, uint64_t *random)
 {
-    return sent_at + p->renew - random_between(random, 0, p->renew / RENEW_SPREAD);
+    int64_t at = sent_at + p->renew - random_between(random, 0, p->renew / RENEW_SPREAD);
+    return at - (at + p->phase) % p->step;
 }
 
 int64_t period_retry_at(const struct period *p, int64_t now, int64_t expiry, uint64_t *random)

@@ -33,6 +33,8 @@ struct period {
     int64_t backoff_max; /* between attempts to contend while the store fails */
     int64_t early, late; /* jitter around the end of another's lease */
     int64_t drift_ppm;
+    int64_t step,
+        phase; /* renewals come at multiples of step, less the phase, which is the user's */
 };
 
 /* 0, or SIMBA_EINVAL with the broken rule, which names the field, in *why (a constant). */
@@ -41,7 +43,8 @@ int period_init(struct period *p, const struct period_options *options, const ch
 /* When our right to act ends, if the store said at some time after sent_at that `left` is left. */
 int64_t period_hold_until(const struct period *p, int64_t sent_at, int64_t left);
 
-/* A little before sent_at + renew, so that the renewals of many mutexes drift apart. */
+/* A little before sent_at + renew, so that the renewals of many mutexes drift apart; but only to a
+ * hundred or so instants per period, so that the renewals of one instant go out together. */
 int64_t period_renew_at(const struct period *p, int64_t sent_at, uint64_t *random);
 
 /* When one that is not owner tries again: another's lease ends at expiry. */

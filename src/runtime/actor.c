@@ -32,13 +32,13 @@ static bool see(struct actor *a, struct seen now, enum simba_reason reason)
     if (changed) {
         unused = a->before.id;
         a->before = a->after;
-        a->reason = reason;
+        a->reason = (uint8_t)reason;
     } else {
         now.id = a->after.id;
     }
     a->after = now;
     loop_unlock(a->client);
-    if (unused != a->id && unused != now.id)
+    if (unused != actor_id(a) && unused != now.id)
         free(unused);
     return changed;
 }
@@ -54,7 +54,7 @@ static bool is_old(const struct actor *a, uint64_t token)
 
 static bool see_answer(struct actor *a, struct request *r)
 {
-    const struct period *p = a->period;
+    const struct period *p = actor_period(a);
     struct seen now = {.id = NULL};
     bool own = r->own || r->sent.op == SIMBA_RENEW;
     if (r->code < 0 || r->sent.op == SIMBA_RELEASE || is_old(a, r->token))
@@ -63,10 +63,9 @@ static bool see_answer(struct actor *a, struct request *r)
         return false; /* ours, but not to act on */
     if (own || r->owner != NULL) {
         int64_t end = clock_after_ms(r->sent.sent_at, r->left_ms);
-        now.id = own ? (char *)a->id : r->owner;
+        now.id = own ? (char *)actor_id(a) : r->owner;
         now.token = r->sent.op == SIMBA_RENEW ? r->sent.token : r->token;
         now.acquired_at = r->age_ms < 0 ? end - p->lease : r->sent.sent_at - r->age_ms * NS_PER_MS;
-        now.ttl_at = end - p->transition;
         now.transition_at = end;
         r->owner = NULL;
     }
@@ -94,10 +93,11 @@ static void run_callback(void *arg)
     thread_client = a->client;
     thread_actor = a;
 
+    int64_t began = clock_now();
     struct simba_state state;
     actor_state(a, &state); /* before the check: so it shows the tenure that is checked */
     if (a->job_call != CALL_CHANGED)
-        state.reason = a->job_reason;
+        state.reason = (enum simba_reason)a->job_reason;
     uint64_t token;
     int64_t left;
     bool ran = true;
@@ -114,6 +114,11 @@ static void run_callback(void *arg)
     }
     thread_client = client_before;
     thread_actor = actor_before;
+    int64_t delay = began - a->job_at, ran_for = clock_now() - began;
+    loop_lock(a->client);
+    histogram_add(&a->client->metrics.callback_delay, delay);
+    histogram_add(&a->client->metrics.callback, ran_for);
+    loop_unlock(a->client);
     post_done(a, ran);
 }
 
@@ -147,6 +152,7 @@ static void submit_job(struct actor *a)
         return;
     }
     a->job = (struct job){.run = run_callback, .arg = a};
+    a->job_at = clock_now();
     a->job_moved = false;
     if (s->has_executor_user) {
         if (s->executor_user.submit(s->executor_user.data, run_for_user, a) == 0 || a->job_moved)
@@ -160,11 +166,12 @@ static void submit_job(struct actor *a)
 
 static void dispatch(struct actor *a, const struct handle_update *up)
 {
-    struct actor *parent = a->parent;
-    a->job_call = up->call;
-    a->job_reason = up->reason;
+    struct actor *parent = actor_parent(a);
+    bool has_children = a->machine.kind == HANDLE_OBSERVER && a->children > 0;
+    a->job_call = (uint8_t)up->call;
+    a->job_reason = (uint8_t)up->reason;
     a->job_token = a->machine.lease.token;
-    if (up->call == CALL_CLOSED && a->children > 0) { /* the last of them goes on from here */
+    if (up->call == CALL_CLOSED && has_children) { /* the last of them goes on from here */
         a->childless = true;
         return;
     }
@@ -177,6 +184,14 @@ static void dispatch(struct actor *a, const struct handle_update *up)
 
 /* ---- what a step brings about ---------------------------------------------------------------- */
 
+static bool others_wait(const struct actor *a)
+{
+    struct table_node *n = table_find(&a->client->actors, a->by_mutex.name);
+    while (n != NULL && (n == &a->by_mutex || !actor_waits((struct actor *)(void *)n)))
+        n = table_find_next(n);
+    return n != NULL;
+}
+
 static void send_request(struct actor *a, const struct lease_request *sent)
 {
     struct simba *s = a->client;
@@ -187,10 +202,11 @@ static void send_request(struct actor *a, const struct lease_request *sent)
     r->sent = *sent;
     r->wire.op = a->by_mutex.name[0] != '\0' ? sent->op : SIMBA_LIST;
     r->wire.mutex = a->by_mutex.name;
-    r->wire.id = a->id;
+    r->wire.id = actor_id(a);
     r->wire.token = sent->token;
-    r->wire.ttl_ms = a->period->ttl / NS_PER_MS;
-    r->wire.transition_ms = a->period->transition / NS_PER_MS;
+    r->wire.others = sent->op == SIMBA_CONTEND && others_wait(a);
+    r->wire.ttl_ms = actor_period(a)->ttl / NS_PER_MS;
+    r->wire.transition_ms = actor_period(a)->transition / NS_PER_MS;
     a->requests++;
     loop_send(s, r);
 }
@@ -231,19 +247,56 @@ static void report(struct actor *a, const struct handle_update *up)
     const char *mutex = a->by_mutex.name;
     const struct lease *l = &a->machine.lease;
     if (up->news == LEASE_BEGAN)
-        log_put(log, SIMBA_LOG_INFO, "mutex '%s': acquired by %s, token %llu", mutex, a->id,
+        log_put(log, SIMBA_LOG_INFO, "mutex '%s': acquired by %s, token %llu", mutex, actor_id(a),
                 (unsigned long long)l->token);
     else if (up->news == LEASE_LOST)
-        log_put(log, SIMBA_LOG_WARN, "mutex '%s': lost by %s, %s", mutex, a->id,
+        log_put(log, SIMBA_LOG_WARN, "mutex '%s': lost by %s, %s", mutex, actor_id(a),
                 l->reason == SIMBA_EVICTED ? "the store says that it is over"
                                            : "it could not be renewed in time");
     else if (up->news == LEASE_GIVEN || up->news == LEASE_GONE)
         log_put(log, SIMBA_LOG_INFO, "mutex '%s': %s by %s", mutex,
-                up->news == LEASE_GIVEN ? "given back" : "already lost when given back", a->id);
+                up->news == LEASE_GIVEN ? "given back" : "already lost when given back",
+                actor_id(a));
     else if (up->news == LEASE_FAILED && l->failures <= 1)
         log_put(log, SIMBA_LOG_WARN, "mutex '%s' on %.150s: %s; %s", mutex, actor_store(a),
                 a->failure != NULL ? a->failure : "the store does not answer",
                 handle_gives_up(up->failure) ? "that will not change" : "trying again");
+}
+
+static void count(struct actor *a, const struct handle_update *up, bool owned, int64_t now)
+{
+    struct metrics *m = &a->client->metrics;
+    const struct lease *l = &a->machine.lease;
+    if (up->send && (up->request.op == SIMBA_CONTEND || up->request.op == SIMBA_RENEW))
+        metrics_count(a, up->request.op == SIMBA_RENEW ? COUNT_RENEWALS : COUNT_ATTEMPTS);
+    if (up->news == LEASE_FAILED)
+        metrics_count(a, COUNT_FAILURES);
+    else if (up->news == LEASE_LOST)
+        metrics_count(a, l->reason == SIMBA_EVICTED ? COUNT_EVICTED : COUNT_EXPIRED);
+    else if (up->news == LEASE_BEGAN) {
+        metrics_count(a, COUNT_ACQUISITIONS);
+        if (a->hinted_at != 0)
+            histogram_add(&m->handoff, now - a->hinted_at);
+    }
+    bool owns = lease_deadline(l) != 0;
+    if (owned != owns)
+        atomic_fetch_add(&m->owned, owns ? 1 : UINT64_MAX);
+}
+
+/* Only one of those who wait is told of a push. If that one leaves without an answer, the next must be
+ * told; if it is refused or wins, the store pushes again. */
+static void keep_queue(struct actor *a, bool waited, const struct handle_update *up)
+{
+    struct simba *s = a->client;
+    bool waits = actor_waits(a);
+    if (waits && !waited)
+        a->since = ++s->waits;
+    if (up->news == LEASE_BEGAN || (up->news == LEASE_ANSWERED && !a->machine.lease.in_flight))
+        a->hinted_at = 0;
+    if (waited && !waits && a->hinted_at != 0) {
+        a->hinted_at = 0;
+        s->host.hint(&s->host, a->by_mutex.name);
+    }
 }
 
 /* What callers see, and what close counts. */
@@ -255,7 +308,7 @@ static void show(struct actor *a)
     /* What a caller has asked for meanwhile is already visible and comes next. */
     if (atomic_load(&a->status) != h->status && (a->notes & (NOTE_START | NOTE_STOP)) == 0) {
         if (h->status == SIMBA_INITIAL && handle_gives_up(h->lease.code))
-            a->start_failure = h->lease.code;
+            a->start_failure = (int16_t)h->lease.code;
         atomic_store(&a->status, h->status);
         futex_set(&a->changes, atomic_load(&a->changes) + 1);
     }
@@ -307,7 +360,7 @@ static void step(struct actor *a, struct handle_event *event, struct request *r)
     struct simba *s = a->client;
     struct handle_update up;
     bool owned = lease_deadline(&a->machine.lease) != 0;
-    bool observes = a->machine.kind == HANDLE_OBSERVER;
+    bool observes = a->machine.kind == HANDLE_OBSERVER, waited = actor_waits(a);
     bool starting = a->machine.status == SIMBA_STARTING;
     event->now = clock_now();
     handle_step(&a->machine, event, &up);
@@ -320,6 +373,8 @@ static void step(struct actor *a, struct handle_event *event, struct request *r)
     if (r != NULL && !observes)
         see_answer(a, r);
     report(a, &up);
+    count(a, &up, owned, event->now);
+    keep_queue(a, waited, &up);
     if (up.send)
         send_request(a, &up.request);
     timers_set(&s->timers, &a->timer, handle_next_wake(&a->machine));
@@ -345,9 +400,9 @@ static void observe(struct actor *a, struct request *r, bool first)
 void actor_free(struct table_node *node)
 {
     struct actor *a = (struct actor *)(void *)node;
-    if (a->before.id != a->id)
+    if (a->before.id != actor_id(a))
         free(a->before.id);
-    if (a->after.id != a->id)
+    if (a->after.id != actor_id(a))
         free(a->after.id);
     free(a->failure);
     free(a);
@@ -387,18 +442,20 @@ void actor_take_notes(struct actor *a, uint32_t notes)
         table_add(&a->client->actors, &a->by_mutex);
         a->born = true;
     }
-    if ((notes & (NOTE_CLOSE | NOTE_DESTROY)) != 0 && a->children > 0)
+    if ((notes & (NOTE_CLOSE | NOTE_DESTROY)) != 0 && a->machine.kind == HANDLE_OBSERVER)
         observer_closing(a);
     for (unsigned bit = 0; bit < sizeof kinds / sizeof *kinds; bit++) {
         if ((notes & (1u << bit)) == 0)
             continue;
         struct handle_event event = {.kind = kinds[bit]};
         if (event.kind == HANDLE_START) {
-            event.at = clock_now() + a->initial_delay;
+            event.at = clock_after_ms(clock_now(), a->initial_delay_ms);
         } else if (event.kind == HANDLE_ACQUIRE || event.kind == HANDLE_DONE) {
             loop_lock(a->client);
-            event.at = a->wait_until;
-            event.once = a->once;
+            if (event.kind == HANDLE_ACQUIRE) {
+                event.at = a->call->until;
+                event.once = a->call->once;
+            }
             event.ran = a->done_ran;
             loop_unlock(a->client);
         }
@@ -417,6 +474,8 @@ void actor_tick(struct actor *a)
 
 void actor_hint(struct actor *a)
 {
+    if (a->hinted_at == 0 && actor_waits(a))
+        a->hinted_at = clock_now();
     step(a, &(struct handle_event){.kind = HANDLE_HINT}, NULL);
 }
 
@@ -424,6 +483,7 @@ void actor_answered(struct actor *a, struct request *r)
 {
     assert(a->requests > 0);
     a->requests--;
+    histogram_add(&a->client->metrics.operation, clock_now() - r->sent.sent_at);
     if (a->failure != NULL || (r->code < 0 && r->code != SIMBA_ELOST)) {
         char *before = a->failure, *now = NULL;
         if (r->code < 0 && r->code != SIMBA_ELOST)
@@ -438,7 +498,7 @@ void actor_answered(struct actor *a, struct request *r)
         .request = r->sent,
         .code = r->code,
         .granted = r->granted,
-        .owner = r->own             ? a->id
+        .owner = r->own             ? actor_id(a)
                  : r->owner != NULL ? r->owner
                                     : "",
         .token = r->token,

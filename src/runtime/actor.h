@@ -8,6 +8,7 @@
 #include "core/handle.h"
 #include "core/view.h"
 #include "runtime/executor.h"
+#include "runtime/metrics.h"
 #include "runtime/table.h"
 #include "runtime/timers.h"
 
@@ -43,7 +44,7 @@ struct call {
 struct seen {
     char *id; /* the actor's own id, or allocated; NULL: nobody */
     uint64_t token;
-    int64_t acquired_at, ttl_at, transition_at; /* ns */
+    int64_t acquired_at, transition_at; /* ns */
 };
 
 struct simba;
@@ -51,55 +52,84 @@ struct request;
 
 struct actor {
     struct table_node by_mutex; /* first; by_mutex.name is the mutex */
+    uint32_t initial_delay_ms;
+    uint32_t requests; /* unanswered; whoever has the turn */
     struct simba *client;
-    const char *id;
-    const struct period *period;
-    int64_t initial_delay; /* ns */
+    union {
+        simba_state_fn *on_acquired;
+        simba_state_fn *on_changed; /* observer */
+    };
+    simba_state_fn *on_released;
+    void (*on_closed)(void *data);
+    void *data;
 
     struct view view;         /* what is_owner() reads */
     _Atomic uint32_t status;  /* changed under the client's lock */
     _Atomic uint32_t changes; /* futex: counts what a waiting caller must look at */
+    _Atomic uint32_t counted[METRICS_COUNTERS];
 
-    /* loop thread */
+    /* whoever has the turn */
     struct handle machine;
     struct timer timer;
-    uint32_t requests; /* unanswered */
+    int64_t hinted_at; /* it was pushed, and has no answer to what it asked since; 0: was not */
+    uint32_t since;    /* its place among those who wait: the client's count of waits then */
     bool born, quiet;  /* born: in the client's table */
+    bool childless;    /* an observer of all: it may close when the last of its children has */
     uint8_t interest;  /* enum simba_interest */
-    uint32_t listed;   /* an observer of all: lists so far; its child: the last one that has it */
-    uint32_t children; /* an observer of all: of its own that are not closed */
-    bool job_moved;    /* the user's executor ran it where it must not: it is with ours */
-    bool childless;    /* it may close when the last of them has */
-    struct actor *parent; /* the observer of all that this one belongs to; NULL: none */
 
     /* Of the callback that is with the executor. */
     struct job job;
     uint64_t job_token;
-    enum simba_reason job_reason;
-    enum handle_call job_call;
+    int64_t job_at;               /* when it was submitted */
+    uint8_t job_call, job_reason; /* enum handle_call, enum simba_reason */
+    bool job_moved; /* the user's executor ran it where it must not: it is with ours */
 
     /* under the client's lock */
-    struct actor *inbox_next;
+    bool in_inbox, done_ran;
+    bool closing;          /* its owner has given it up: free it when it is quiet */
+    uint8_t phase, reason; /* enum locker_phase; enum simba_reason of the change below */
+    int16_t start_failure; /* the start failed for good, with this code; 0: it did not */
+    uint16_t waiters;      /* callers inside simba_contender_wait */
     uint32_t notes;
-    bool in_inbox, done_ran, once;
-    bool closing;     /* its owner has given it up: free it when it is quiet */
-    uint32_t waiters; /* callers inside simba_contender_wait */
-    enum locker_phase phase;
-    pthread_t holder;  /* who acquired it last */
-    char *failure;     /* the last one in words, allocated; NULL: none */
-    int start_failure; /* the start failed for good, with this code; 0: it did not */
-    struct call *call;
-    int64_t wait_until;
+    struct actor *inbox_next;
+    union {
+        struct {              /* a locker, under the client's lock: */
+            pthread_t holder; /* who acquired it last */
+            struct call *call;
+        };
+        struct {                  /* an observer, whoever has the turn: */
+            struct actor *parent; /* the observer of all that it belongs to; NULL: none */
+            uint32_t listed;      /* of all: lists so far; a child: the last one that has it */
+            uint32_t children;    /* of all: how many are not closed */
+        };
+    };
+    char *failure; /* the last one in words, allocated; NULL: none */
     struct seen before, after;
-    enum simba_reason reason; /* of that change */
-
-    simba_state_fn *on_acquired, *on_released, *on_changed;
-    void (*on_closed)(void *data);
-    void *data;
     /* Behind it in the same memory: its own period if it has one, the mutex, the id. */
 };
 
 #define OBSERVER_OF_ALL "" /* the mutex of one */
+
+static inline const char *actor_id(const struct actor *a)
+{
+    return a->machine.lease.id;
+}
+
+static inline const struct period *actor_period(const struct actor *a)
+{
+    return a->machine.lease.period;
+}
+
+static inline struct actor *actor_parent(const struct actor *a)
+{
+    return a->machine.kind == HANDLE_OBSERVER ? a->parent : NULL;
+}
+
+/* A contender or locker that does not own the mutex and wants to. */
+static inline bool actor_waits(const struct actor *a)
+{
+    return a->machine.lease.state == LEASE_CONTENDING && a->machine.kind != HANDLE_OBSERVER;
+}
 
 /* API threads */
 int actor_create(struct simba *s, const char *mutex, enum handle_kind kind,

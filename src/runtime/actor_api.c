@@ -40,14 +40,14 @@ bool actor_owns(const struct actor *a, uint64_t *token, int64_t *left)
     return false;
 }
 
-static void show_owner(struct simba_owner *out, const struct seen *seen)
+static void show_owner(struct simba_owner *out, const struct seen *seen, int64_t transition)
 {
     *out = (struct simba_owner){.token = seen->token};
     if (seen->id == NULL)
         return;
     snprintf(out->id, sizeof out->id, "%s", seen->id);
     out->acquired_at = seen->acquired_at / NS_PER_MS;
-    out->ttl_at = seen->ttl_at / NS_PER_MS;
+    out->ttl_at = (seen->transition_at - transition) / NS_PER_MS;
     out->transition_at = seen->transition_at / NS_PER_MS;
 }
 
@@ -55,9 +55,9 @@ void actor_state(const struct actor *a, struct simba_state *out)
 {
     *out = (struct simba_state){.reason = SIMBA_UNCHANGED};
     loop_lock(a->client);
-    show_owner(&out->before, &a->before);
-    show_owner(&out->after, &a->after);
-    out->reason = a->reason;
+    show_owner(&out->before, &a->before, actor_period(a)->transition);
+    show_owner(&out->after, &a->after, actor_period(a)->transition);
+    out->reason = (enum simba_reason)a->reason;
     loop_unlock(a->client);
 }
 
@@ -98,8 +98,10 @@ static int make_period(const struct simba *s, const struct simba_handle_options 
         *why = "initial_delay must be between 0 and a day";
     else if (o->drain_ms < SIMBA_DEFAULT)
         *why = "drain must not be negative";
-    else
-        return period_init(period, &t, why);
+    else if (period_init(period, &t, why) == 0) {
+        period->phase = s->period.phase;
+        return 0;
+    }
     return SIMBA_EINVAL;
 }
 
@@ -115,9 +117,9 @@ static struct actor *allocate(struct simba *s, const char *mutex, const char *id
     struct actor *a = (struct actor *)(void *)memory;
     memory += sizeof *a;
     a->client = s;
-    a->period = period_size != 0 ? memcpy(memory, period, period_size) : period;
+    a->machine.lease.period = period_size != 0 ? memcpy(memory, period, period_size) : period;
     a->by_mutex.name = memcpy(memory + period_size, mutex, mutex_size);
-    a->id = memcpy(memory + period_size + mutex_size, id, id_size);
+    a->machine.lease.id = memcpy(memory + period_size + mutex_size, id, id_size);
     return a;
 }
 
@@ -151,15 +153,16 @@ int actor_create(struct simba *s, const char *mutex, enum handle_kind kind,
     struct actor *a = allocate(s, mutex, id, own_period ? &period : &s->period);
     if (a == NULL)
         return fault(SIMBA_ELIMIT, "mutex '%s': out of memory", mutex);
-    a->initial_delay = o->initial_delay_ms < 0 ? 0 : o->initial_delay_ms * NS_PER_MS;
+    a->initial_delay_ms = o->initial_delay_ms < 0 ? 0 : (uint32_t)o->initial_delay_ms;
     a->on_acquired = o->on_acquired;
     a->on_released = o->on_released;
-    a->on_changed = o->on_changed;
+    if (kind == HANDLE_OBSERVER)
+        a->on_changed = o->on_changed;
     a->on_closed = o->on_closed;
     a->data = o->data;
     int64_t drain = clock_after_ms(0, o->drain_ms < 0 ? ACTOR_DRAIN_MS : o->drain_ms);
-    handle_init(&a->machine, kind, drain, a->period, a->id, o->id == NULL, s->backend->queues,
-                process_random64());
+    handle_init(&a->machine, kind, drain, actor_period(a), actor_id(a), o->id == NULL,
+                s->backend->queues, process_random64());
 
     loop_lock(s);
     bool closing = s->closing;
@@ -188,13 +191,13 @@ void actor_start(struct actor *a)
 struct actor *actor_child(struct actor *parent, const char *mutex)
 {
     struct simba *s = parent->client;
-    struct actor *a = allocate(s, mutex, "", parent->period);
+    struct actor *a = allocate(s, mutex, "", actor_period(parent));
     if (a == NULL)
         return NULL;
     a->parent = parent;
     a->on_changed = parent->on_changed;
     a->data = parent->data;
-    handle_init(&a->machine, HANDLE_OBSERVER, 0, a->period, a->id, false, false,
+    handle_init(&a->machine, HANDLE_OBSERVER, 0, actor_period(a), actor_id(a), false, false,
                 process_random64());
     table_add(&s->actors, &a->by_mutex); /* now: the parent may be told to close in this turn */
     a->born = true;

@@ -80,6 +80,7 @@ static int set_timing(struct simba *s, const struct simba_options *o)
                      s->url.shown);
     if (period_init(&s->period, &s->timing, &why) < 0)
         return fault(SIMBA_EINVAL, "%s: %s", s->url.shown, why);
+    s->period.phase = (int64_t)(process_random64() % SIMBA_LEASE_MAX_MS) * NS_PER_MS;
     s->host.connect_timeout_ms = connect < 0 ? CONNECT_TIMEOUT_MS : connect;
     s->host.command_timeout_ms =
         s->timing.command_timeout_ms < 0 ? PERIOD_COMMAND_TIMEOUT_MS : s->timing.command_timeout_ms;

@@ -26,6 +26,7 @@
 #define HINTS_MAX 1024       /* waiting hints; more become "ask for everything" */
 #define REQUESTS_MAX 1000000 /* waiting for answers; more are refused */
 #define REQUESTS_SPARE 4096  /* kept for the next use */
+#define NOTES_MAX 1024       /* of one round: then their requests go out */
 #define ROUNDS_MAX 16        /* of one turn of the loop, before the store's own events get theirs */
 
 /* A request on its way, with room for its answer. */
@@ -68,6 +69,7 @@ struct simba {
     struct executor executor;
     struct log log;
     uint32_t generation; /* process.h */
+    struct metrics metrics;
 
     /* loop thread */
     pthread_t thread;
@@ -81,6 +83,7 @@ struct simba {
     int64_t alarm_at;
     struct timers timers;
     struct table actors; /* by mutex */
+    uint32_t waits;      /* of all actors so far */
     size_t quiet;        /* actors that are closed and wait for nothing but answers */
     struct simba_request *batch, **batch_last;
     struct request *spare;
@@ -139,6 +142,10 @@ const struct simba_backend *registry_find(const char *scheme);
 /* inquiry.c */
 void inquiry_send(struct simba *s); /* all that wait */
 void inquiry_answered(struct request *r);
+struct snapshot;
+int inquiry_snapshot(struct simba *s, struct snapshot **out);
+int metrics_take(struct simba *s, struct snapshot **out); /* metrics.c: whoever has the turn */
+void metrics_free(struct snapshot *list);
 void found_free(struct found *list); /* loop.c */
 
 /* observer.c: an observer of all has the list. */

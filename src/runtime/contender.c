@@ -165,7 +165,7 @@ int64_t simba_contender_remaining(const simba_contender *c)
 
 const char *simba_contender_id(const simba_contender *c)
 {
-    return of(c)->id;
+    return actor_id(of(c));
 }
 
 void simba_contender_state(const simba_contender *c, struct simba_state *out)

@@ -22,6 +22,8 @@ struct inquiry {
     int64_t sent_at;
     struct simba_owner owner; /* READ */
     struct found *found;      /* LIST */
+    bool of_ourselves;        /* nothing is asked of the store, but of all handles: */
+    struct snapshot *snapshot;
     char text[CALL_TEXT_MAX];
     char mutex[SIMBA_MUTEX_MAX + 1]; /* LIST: the prefix */
 };
@@ -29,6 +31,7 @@ struct inquiry {
 static void free_inquiry(struct inquiry *q)
 {
     found_free(q->found);
+    metrics_free(q->snapshot);
     free(q);
 }
 
@@ -51,6 +54,10 @@ void inquiry_send(struct simba *s)
     loop_unlock(s);
     for (struct inquiry *q = all, *next; q != NULL; q = next) {
         next = q->next;
+        if (q->of_ourselves) {
+            end(s, q, metrics_take(s, &q->snapshot), "out of memory");
+            continue;
+        }
         struct request *r = loop_request(s);
         if (r == NULL) {
             end(s, q, SIMBA_ELIMIT, "too many requests are under way");
@@ -150,6 +157,18 @@ static int ask_about(struct simba *s, enum simba_op op, const char *mutex, uint6
     snprintf(q.mutex, sizeof q.mutex, "%s", mutex);
     snprintf(what, sizeof what, "mutex '%s'", mutex);
     return ask(s, &q, what, timeout_ms, out);
+}
+
+int inquiry_snapshot(struct simba *s, struct snapshot **out)
+{
+    struct inquiry question = {.of_ourselves = true}, *q;
+    int rc = ask(s, &question, "metrics", SIMBA_FOREVER, &q);
+    if (rc < 0)
+        return rc;
+    *out = q->snapshot;
+    q->snapshot = NULL;
+    free_inquiry(q);
+    return 0;
 }
 
 int simba_read(simba *s, const char *mutex, int64_t timeout_ms, struct simba_owner *out)

@@ -40,8 +40,6 @@ static int ask(struct actor *a, enum locker_phase from, uint32_t note, struct ca
         a->phase = from == LOCKER_FREE ? LOCKER_WAITING : LOCKER_LEAVING;
         a->call = call;
         a->holder = pthread_self();
-        a->wait_until = call->until;
-        a->once = call->once;
         a->notes |= note;
         loop_post_locked(s, a);
     }
@@ -69,7 +67,7 @@ int simba_locker_acquire(simba_locker *l, int64_t timeout_ms)
     int64_t now = clock_now();
     struct call call = {.once = timeout_ms == 0, .until = clock_after_ms(now, timeout_ms)};
     if (call.once) /* a little longer than the store is given to answer */
-        call.until = now + a->period->patience + a->period->attempt;
+        call.until = now + actor_period(a)->patience + actor_period(a)->attempt;
     rc = ask(a, LOCKER_FREE, NOTE_ACQUIRE, &call);
     if (rc == SIMBA_ESTATE)
         return fault(rc, "mutex '%s': this locker is held or awaited already; use one per thread",

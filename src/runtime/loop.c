@@ -148,7 +148,7 @@ static void host_answer(struct simba_host *host, struct simba_request *wire,
     }
     r->answered = true;
     if (r->code == 0)
-        r->code = answer->code > 0 ? SIMBA_ESTORE : answer->code;
+        r->code = answer->code > 0 || answer->code < SIMBA_ECANCELED ? SIMBA_ESTORE : answer->code;
     r->granted = answer->granted && wire->op == SIMBA_CONTEND;
     r->token = answer->token;
     r->left_ms = answer->left_ms < 0 ? 0 : answer->left_ms;
@@ -221,15 +221,22 @@ static void host_hint(struct simba_host *host, const char *mutex)
     loop_unlock_turn(s, true);
 }
 
+/* Of those who wait for it one asks, the one that has waited longest: it alone can win. */
 static void hint_mutex(struct simba *s, const char *mutex)
 {
     struct table_node *n = table_find(&s->actors, mutex);
+    struct actor *first = NULL;
     bool known = mutex[0] == '\0';
     for (; n != NULL; n = table_find_next(n)) {
         struct actor *a = (struct actor *)(void *)n;
-        known = known || a->parent != NULL;
-        actor_hint(a);
+        known = known || actor_parent(a) != NULL;
+        if (!actor_waits(a))
+            actor_hint(a);
+        else if (first == NULL || (int32_t)(a->since - first->since) < 0)
+            first = a;
     }
+    if (first != NULL)
+        actor_hint(first);
     if (!known) /* to those who observe all */
         hint_mutex(s, OBSERVER_OF_ALL);
 }
@@ -266,6 +273,11 @@ static void host_log(struct simba_host *host, enum simba_level level, const char
     log_put(&s->log, level, "%s: %s", s->url.shown, line);
 }
 
+static void host_reconnected(struct simba_host *host)
+{
+    atomic_fetch_add(&((struct simba *)(void *)host)->metrics.reconnects, 1);
+}
+
 static void host_closed(struct simba_host *host)
 {
     struct simba *s = (struct simba *)(void *)host;
@@ -290,18 +302,26 @@ static void take_answers(struct simba *s, struct simba_request *answers)
     }
 }
 
-static void take_notes(struct simba *s, struct actor *inbox)
+/* False: there were none. */
+static bool take_notes(struct simba *s)
 {
-    while (inbox != NULL) {
-        struct actor *a = inbox;
-        inbox = a->inbox_next;
+    for (int i = 0; i < NOTES_MAX; i++) {
         loop_lock(s);
-        uint32_t notes = a->notes;
-        a->notes = 0;
-        a->in_inbox = false;
+        struct actor *a = s->inbox;
+        uint32_t notes = a != NULL ? a->notes : 0;
+        if (a != NULL) {
+            s->inbox = a->inbox_next;
+            if (s->inbox == NULL)
+                s->inbox_last = &s->inbox;
+            a->notes = 0;
+            a->in_inbox = false;
+        }
         loop_unlock(s);
+        if (a == NULL)
+            return i > 0;
         actor_take_notes(a, notes);
     }
+    return true;
 }
 
 /* A lock that the closing thread holds itself ends with the client; one that another thread works
@@ -360,13 +380,10 @@ static bool take_round(struct simba *s)
         s->alarm_at = NEVER;
     s->alarmed = false;
     s->woken = false;
-    struct actor *inbox = s->inbox;
     struct simba_request *answers = s->answers;
     bool asked = s->inquiries != NULL;
     struct hint *hints = s->hints;
     bool all = s->hint_all, close_asked = s->close_asked;
-    s->inbox = NULL;
-    s->inbox_last = &s->inbox;
     s->answers = NULL;
     s->answers_last = &s->answers;
     s->hints = NULL;
@@ -376,14 +393,14 @@ static bool take_round(struct simba *s)
 
     take_answers(s, answers);
     take_hints(s, hints, all);
-    take_notes(s, inbox);
+    bool noted = take_notes(s);
     if (asked)
         inquiry_send(s);
     if (close_asked)
         close_actors(s);
     take_timers(s);
     bool sent = submit_batch(s);
-    return sent || inbox != NULL || answers != NULL || hints != NULL || all || close_asked;
+    return sent || noted || answers != NULL || hints != NULL || all || close_asked;
 }
 
 static void set_alarm(struct simba *s)
@@ -558,6 +575,7 @@ int loop_init(struct simba *s)
     s->host.found = host_found;
     s->host.hint = host_hint;
     s->host.log = host_log;
+    s->host.reconnected = host_reconnected;
     s->host.closed = host_closed;
     if (uv_loop_init(&s->loop) != 0)
         return SIMBA_ELIMIT;

@@ -50,7 +50,7 @@ void simba_observer_destroy(simba_observer *w)
 static struct actor *child_of(const struct actor *all, const char *mutex)
 {
     struct table_node *n = table_find(&all->client->actors, mutex);
-    while (n != NULL && ((struct actor *)(void *)n)->parent != all)
+    while (n != NULL && actor_parent((struct actor *)(void *)n) != all)
         n = table_find_next(n);
     return (struct actor *)(void *)n;
 }
@@ -62,7 +62,7 @@ static void end_children(struct actor *all, bool forgotten)
     for (size_t i = 0; i < t->buckets; i++) {
         for (struct table_node *n = t->bucket[i]; n != NULL; n = n->next) {
             struct actor *a = (struct actor *)(void *)n;
-            if (a->parent == all && !a->closing &&
+            if (actor_parent(a) == all && !a->closing &&
                 (!forgotten || (a->listed != all->listed && a->after.id == NULL)))
                 actor_destroy(a);
         }
@@ -86,5 +86,6 @@ void observer_listed(struct actor *all, const struct found *list)
 
 void observer_closing(struct actor *all)
 {
-    end_children(all, false);
+    if (all->children > 0)
+        end_children(all, false);
 }

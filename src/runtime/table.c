@@ -49,7 +49,7 @@ static void grow(struct table *t)
 
 void table_add(struct table *t, struct table_node *node)
 {
-    if (t->count >= t->buckets)
+    if (t->count >= 2 * t->buckets)
         grow(t);
     node->hash = table_hash(node->name);
     struct table_node **head = &t->bucket[node->hash & (t->buckets - 1)];

@@ -32,7 +32,8 @@ const char *name_of_reason(enum simba_reason reason)
 
 const char *name_of_call(enum handle_call call)
 {
-    static const char *const names[] = {"none", "on_acquired", "on_released", "on_closed"};
+    static const char *const names[] = {"none", "on_acquired", "on_released", "on_changed",
+                                        "on_closed"};
     return names[call];
 }
 

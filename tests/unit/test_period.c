@@ -201,8 +201,22 @@ static void renewals_drift_apart(void **state)
     uint64_t random = 1;
     for (int i = 0; i < DRAWS; i++)
         draw(&r, period_renew_at(&p, 100 * MS, &random));
-    assert_spread(r, 4600 * MS, 5100 * MS);
-    assert_true(r.low > 4600 * MS); /* (4.5 s, 5 s] after it was sent */
+    assert_in_range(r.low, 4560 * MS, 4605 * MS);  /* 4.5 s to 5 s after it was sent … */
+    assert_in_range(r.high, 5060 * MS, 5100 * MS); /* … and up to 40 ms before that */
+}
+
+/* Many mutexes, few instants, another client's in between. */
+static void renewals_gather(void **state)
+{
+    (void)state;
+    struct period p = period_of("");
+    uint64_t random = 1;
+    int64_t step = 5000 * MS / 128;
+    for (int phase = 0; phase < 2; phase++) {
+        p.phase = phase * 11 * MS;
+        for (int i = 0; i < DRAWS; i++)
+            assert_int_equal((period_renew_at(&p, i * MS, &random) + p.phase) % step, 0);
+    }
 }
 
 static struct range retries(const struct period *p, int64_t now, int64_t expiry)
@@ -276,6 +290,7 @@ int main(void)
         cmocka_unit_test(others_are_refused_by_rule),
         cmocka_unit_test(extremes_are_taken),
         cmocka_unit_test(renewals_drift_apart),
+        cmocka_unit_test(renewals_gather),
         cmocka_unit_test(retries_spread_around_the_end_of_the_lease),
         cmocka_unit_test(pauses_double_up_to_a_second),
         cmocka_unit_test(backoff_doubles_up_to_the_ttl),

@@ -64,6 +64,7 @@ struct space *space_enter(const char *name, struct memory *member)
 
 static void free_record(struct table_node *node)
 {
+    free(((struct record *)(void *)node)->id);
     free(node);
 }
 
@@ -142,10 +143,11 @@ static struct record *record_of(struct space *s, const char *mutex, bool make)
     struct record *r = (struct record *)(void *)table_find(&s->records, mutex);
     if (r != NULL || !make)
         return r;
-    r = calloc(1, sizeof *r);
+    size_t size = strlen(mutex) + 1;
+    r = calloc(1, sizeof *r + size);
     if (r == NULL)
         return NULL;
-    snprintf(r->mutex, sizeof r->mutex, "%s", mutex);
+    memcpy(r->mutex, mutex, size);
     r->by_mutex.name = r->mutex;
     table_add(&s->records, &r->by_mutex);
     return r;
@@ -154,18 +156,21 @@ static struct record *record_of(struct space *s, const char *mutex, bool make)
 /* At `until` another may take it; the owner may renew only before. */
 static bool is_held(const struct record *r, int64_t now)
 {
-    return r != NULL && r->id[0] != '\0' && r->until > now;
+    return r != NULL && r->id != NULL && r->until > now;
 }
 
 static bool is_tenure(const struct record *r, const struct simba_request *q)
 {
-    return r != NULL && r->token == q->token && strcmp(r->id, q->id) == 0;
+    return r != NULL && r->id != NULL && r->token == q->token && strcmp(r->id, q->id) == 0;
 }
 
 static int64_t lease_of(const struct simba_request *q)
 {
     return (q->ttl_ms + q->transition_ms) * NS_PER_MS;
 }
+
+static const struct simba_answer out_of_memory = {
+    .code = SIMBA_ELIMIT, .age_ms = -1, .text = "out of memory"};
 
 static enum space_news contend(struct record *r, const struct simba_request *q, int64_t now,
                                struct simba_answer *answer)
@@ -174,11 +179,18 @@ static enum space_news contend(struct record *r, const struct simba_request *q, 
         r->contended = true;
         return SPACE_NOTHING;
     }
-    snprintf(r->id, sizeof r->id, "%s", q->id);
+    char *id = strdup(q->id);
+    if (id == NULL) {
+        *answer = out_of_memory;
+        return SPACE_NOTHING;
+    }
+    free(r->id);
+    r->id = id;
     r->token = atomic_fetch_add(&last_token, 1) + 1;
     r->acquired = now;
     r->until = now + lease_of(q);
     r->evicted = false;
+    r->contended = q->others;
     answer->granted = true;
     return SPACE_CHANGED;
 }
@@ -186,7 +198,8 @@ static enum space_news contend(struct record *r, const struct simba_request *q, 
 static enum space_news release(struct record *r)
 {
     enum space_news news = r->contended ? SPACE_FREED : SPACE_CHANGED;
-    r->id[0] = '\0';
+    free(r->id);
+    r->id = NULL;
     r->until = 0;
     r->contended = false;
     return news;
@@ -226,7 +239,7 @@ enum space_news space_apply(struct space *s, const struct simba_request *q,
     switch (q->op) {
     case SIMBA_CONTEND:
         if (r == NULL) {
-            *answer = (struct simba_answer){.code = SIMBA_ELIMIT, .text = "out of memory"};
+            *answer = out_of_memory;
             return news;
         }
         news = contend(r, q, now, answer);

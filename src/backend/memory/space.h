@@ -12,12 +12,12 @@
 
 struct record {
     struct table_node by_mutex; /* first */
-    char id[SIMBA_ID_MAX + 1];  /* the owner; "": nobody */
+    char *id;                   /* the owner, allocated; NULL: nobody */
     uint64_t token;             /* of the last tenure */
     int64_t acquired, until;    /* ns */
     bool evicted;               /* its renewals fail */
     bool contended;             /* somebody was refused: tell when it is free */
-    char mutex[SIMBA_MUTEX_MAX + 1];
+    char mutex[];
 };
 
 /* One client's view. */

@@ -135,7 +135,7 @@ static int take(struct db *d, const struct simba_request *q, int64_t now, const 
     sqlite3_bind_int64(s, 5, d->live.file);
     sqlite3_bind_int64(s, 6, now);
     sqlite3_bind_int64(s, 7, lease_of(q));
-    sqlite3_bind_int(s, 8, row->contended);
+    sqlite3_bind_int(s, 8, row->contended || q->others);
     if (!run(d, DB_TAKE))
         return db_fail(d, "cannot take");
     snprintf(out->text, sizeof out->text, "%s", q->id);

@@ -14,7 +14,7 @@ struct watched {
     bool owned;           /* by another */
     bool observed;        /* any change is of interest */
     int64_t client;       /* the owner's; 0: it has no liveness */
-    char mutex[SIMBA_MUTEX_MAX + 1];
+    char mutex[];
 };
 
 void watch_init(struct watch *w, struct simba_host *host)
@@ -151,11 +151,12 @@ void watch_stop(struct watch *w)
 
 static struct watched *add(struct watch *w, const char *mutex, struct watched **at)
 {
-    struct watched *x = calloc(1, sizeof *x);
+    size_t size = strlen(mutex) + 1;
+    struct watched *x = calloc(1, sizeof *x + size);
     unsigned slot = bell_slot(mutex);
     if (x == NULL)
         return NULL;
-    snprintf(x->mutex, sizeof x->mutex, "%s", mutex);
+    memcpy(x->mutex, mutex, size);
     *at = x;
     w->used[slot / 64] |= UINT64_C(1) << slot % 64;
     if (++w->count == 1)
