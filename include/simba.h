@@ -133,11 +133,14 @@ struct simba_options {
     /* NULL: silent. Called for one line at a time, on a thread of ours. */
     void (*log)(void *data, enum simba_level level, const char *line);
     void *log_data;
+    uint32_t flags; /* SIMBA_NO_THREAD */
 };
-#define SIMBA_OPTIONS_INIT                                                 \
-    {                                                                      \
-        sizeof(struct simba_options), -1, -1, -1, -1, -1, NULL, NULL, NULL \
+#define SIMBA_OPTIONS_INIT                                                    \
+    {                                                                         \
+        sizeof(struct simba_options), -1, -1, -1, -1, -1, NULL, NULL, NULL, 0 \
     }
+
+#define SIMBA_NO_THREAD 1u /* you drive the client with simba_poll(), see there */
 
 /* Opens a client. url NULL: $SIMBA_URL (ignored when setuid). Does not wait for the store. */
 int simba_open(const char *url, const struct simba_options *options, simba **out);
@@ -215,6 +218,17 @@ int64_t simba_metrics_prometheus(simba *s, bool per_handle, char *out, size_t si
  * SIMBA_ETIMEOUT: a callback or the log still runs, or another thread holds a lock: nothing is freed
  * yet, call it again. */
 int simba_close(simba *s, int64_t timeout_ms);
+
+/* ---- in a loop of yours ------------------------------------------------------------------- */
+
+/* A client opened with SIMBA_NO_THREAD has no thread of its own (a store that must block has). Instead,
+ * one thread of yours, at first the one that opened it, waits for the descriptor to become readable,
+ * or for the timeout, and calls simba_poll(), which never waits. Callbacks and the log run inside it,
+ * if there is no executor of yours; while one of them runs, nothing is renewed. On that thread a call
+ * that would wait gets SIMBA_EDEADLOCK; only simba_close() drives the client itself. */
+int simba_poll_fd(simba *s);          /* or an error; the same for the client's life */
+int64_t simba_poll_timeout(simba *s); /* milliseconds from now; -1: none. Ask after each poll */
+int simba_poll(simba *s);
 
 /* ---- handles ------------------------------------------------------------------------------- */
 

@@ -1,5 +1,6 @@
 /* client.c: opening, reading, closing. */
 #include <assert.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +13,7 @@
 #include "runtime/process.h"
 
 #define CONNECT_TIMEOUT_MS 5000
+#define CLOSE_SLICE_MS 60000 /* the clock decides, which also runs during suspend */
 
 _Thread_local struct simba *thread_client;
 _Thread_local struct actor *thread_actor;
@@ -42,7 +44,7 @@ bool client_is_forked(const struct simba *s)
 
 bool client_would_deadlock(const struct simba *s, const struct actor *a)
 {
-    if (loop_is_here(s))
+    if (loop_needs_me(s))
         return true;
     return thread_client == s && (a == NULL || thread_actor == a);
 }
@@ -112,7 +114,7 @@ static int start(struct simba *s, const struct simba_options *o)
     int rc = table_init(&s->actors);
     if (rc < 0)
         return fault(rc, "out of memory");
-    rc = executor_init(&s->executor);
+    rc = executor_init(&s->executor, s->no_thread ? loop_notify : NULL, s);
     if (rc < 0) {
         rc = fault(rc, "%s: cannot start a thread", s->url.shown);
         goto err_after_table;
@@ -154,6 +156,8 @@ int simba_open(const char *url, const struct simba_options *options, simba **out
     *out = NULL;
     if (o->size != sizeof *o)
         return fault(SIMBA_EINVAL, "client options must start as SIMBA_OPTIONS_INIT");
+    if ((o->flags & ~SIMBA_NO_THREAD) != 0)
+        return fault(SIMBA_EINVAL, "client options have an unknown flag");
     if (o->executor != NULL && o->executor->submit == NULL)
         return fault(SIMBA_EINVAL, "an executor must have a submit function");
     struct simba *s = calloc(1, sizeof *s);
@@ -162,6 +166,7 @@ int simba_open(const char *url, const struct simba_options *options, simba **out
         return fault(SIMBA_ELIMIT, "out of memory");
     }
     pthread_mutex_init(&s->lock, NULL);
+    s->no_thread = (o->flags & SIMBA_NO_THREAD) != 0;
     s->generation = process_generation();
     if (o->executor != NULL) {
         s->executor_user = *o->executor;
@@ -181,11 +186,53 @@ int simba_open(const char *url, const struct simba_options *options, simba **out
     return 0;
 }
 
+/* ---- in the user's loop --------------------------------------------------------------------- */
+
+static int check_poll(const struct simba *s)
+{
+    if (s == NULL || !s->no_thread)
+        return fault(SIMBA_EINVAL, "only a client that was opened with SIMBA_NO_THREAD is polled");
+    if (client_is_forked(s))
+        return fault(SIMBA_EFORKED, "this client belongs to the parent process");
+    return 0;
+}
+
+int simba_poll_fd(simba *s)
+{
+    int rc = check_poll(s);
+    return rc < 0 ? rc : uv_backend_fd(&s->loop);
+}
+
+int64_t simba_poll_timeout(simba *s)
+{
+    int rc = check_poll(s);
+    if (rc < 0)
+        return rc;
+    uv_update_time(&s->loop);
+    return uv_backend_timeout(&s->loop);
+}
+
+int simba_poll(simba *s)
+{
+    int rc = check_poll(s);
+    if (rc < 0)
+        return rc;
+    if (thread_client == s || loop_is_here(s))
+        return fault(SIMBA_EDEADLOCK, "simba_poll inside one of its own callbacks");
+    for (int round = 0; round < ROUNDS_MAX && atomic_load(&s->ended) == 0; round++) {
+        loop_poll(s);
+        if (!executor_run(&s->executor))
+            break;
+    }
+    return 0;
+}
+
 /* ---- close ----------------------------------------------------------------------------------- */
 
 static void free_client(struct simba *s)
 {
-    pthread_join(s->thread, NULL);
+    if (!s->no_thread)
+        pthread_join(s->thread, NULL);
     loop_close_wake(s);
     executor_free(&s->executor);
     log_free(&s->log);
@@ -205,6 +252,23 @@ static void free_client(struct simba *s)
     free(s);
 }
 
+/* As the loop of the user would. */
+static void drive_to_end(struct simba *s, int64_t until)
+{
+    while (atomic_load(&s->ended) == 0) {
+        (void)simba_poll(s);
+        int64_t left_ms = (until - clock_now()) / NS_PER_MS;
+        if (atomic_load(&s->ended) != 0 || left_ms <= 0)
+            break;
+        int64_t wait_ms = simba_poll_timeout(s);
+        if (wait_ms < 0 || wait_ms > left_ms)
+            wait_ms = left_ms;
+        struct pollfd fd = {.fd = simba_poll_fd(s), .events = POLLIN};
+        poll(&fd, 1, wait_ms > CLOSE_SLICE_MS ? CLOSE_SLICE_MS : (int)wait_ms);
+    }
+    executor_run(&s->executor); /* the last log lines */
+}
+
 int simba_close(simba *s, int64_t timeout_ms)
 {
     if (s == NULL)
@@ -213,7 +277,7 @@ int simba_close(simba *s, int64_t timeout_ms)
         return fault(SIMBA_EFORKED, "this client belongs to the parent process");
     if (timeout_ms < 0)
         return fault(SIMBA_EINVAL, "a timeout must not be negative");
-    if (client_would_deadlock(s, NULL))
+    if (s->no_thread ? thread_client == s : client_would_deadlock(s, NULL))
         return fault(SIMBA_EDEADLOCK, "closing a client inside one of its callbacks would never "
                                       "end");
     loop_lock(s);
@@ -223,6 +287,8 @@ int simba_close(simba *s, int64_t timeout_ms)
     loop_want_locked(s);
     loop_unlock(s);
     int64_t until = clock_after_ms(clock_now(), timeout_ms);
+    if (s->no_thread)
+        drive_to_end(s, until);
     if (!futex_wait(&s->ended, 0, until) || !executor_stop(&s->executor, until))
         return fault(
             SIMBA_ETIMEOUT,

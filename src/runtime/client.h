@@ -65,7 +65,7 @@ struct simba {
     struct period_options timing; /* defaults of the handles */
     struct period period;         /* from those, shared by handles that change nothing */
     struct simba_executor executor_user;
-    bool has_executor_user;
+    bool has_executor_user, no_thread;
     struct executor executor;
     struct log log;
     uint32_t generation; /* process.h */
@@ -73,6 +73,7 @@ struct simba {
 
     /* loop thread */
     pthread_t thread;
+    _Atomic(pthread_t) driver; /* no_thread: the user's thread that last polled, or opened it */
     uv_loop_t loop;
     uv_poll_t wake, alarm;
     uv_prepare_t before;
@@ -89,6 +90,7 @@ struct simba {
     struct request *spare;
     size_t spares, in_flight;
     bool submitted;        /* in this turn */
+    bool progress;         /* no_thread: a turn had something to do */
     struct call *verdicts; /* of this turn */
 
     pthread_mutex_t lock; /* and under it: */
@@ -122,7 +124,10 @@ bool client_would_deadlock(const struct simba *s, const struct actor *a);
 int loop_init(struct simba *s);
 void loop_discard(struct simba *s, bool store_open); /* instead of loop_run, if opening fails */
 int loop_run(struct simba *s);                       /* starts the thread */
-bool loop_is_here(const struct simba *s);
+bool loop_is_here(const struct simba *s);            /* this thread is inside it */
+bool loop_needs_me(const struct simba *s);           /* or it is the one that drives it */
+void loop_poll(struct simba *s); /* no_thread: all that can be done without waiting */
+void loop_notify(void *s);       /* no_thread: there is something to poll for */
 void loop_lock(struct simba *s);
 void loop_unlock(struct simba *s);
 /* The same; and if a turn is wanted, the calling thread may take it, and if it has nothing else to do

@@ -90,9 +90,9 @@ static int add_thread_locked(struct executor *x)
     return rc;
 }
 
-int executor_init(struct executor *x)
+int executor_init(struct executor *x, void (*notify)(void *arg), void *arg)
 {
-    *x = (struct executor){.threads = 0};
+    *x = (struct executor){.notify = notify, .notify_arg = arg};
     x->last = &x->first;
     pthread_condattr_t attr;
     pthread_condattr_init(&attr);
@@ -102,10 +102,27 @@ int executor_init(struct executor *x)
     pthread_cond_init(&x->empty, &attr);
     pthread_condattr_destroy(&attr);
 
+    if (notify != NULL)
+        return 0;
     pthread_mutex_lock(&x->lock);
     int rc = add_thread_locked(x);
     pthread_mutex_unlock(&x->lock);
     return rc;
+}
+
+bool executor_run(struct executor *x)
+{
+    struct job *job;
+    bool any = false;
+    do {
+        pthread_mutex_lock(&x->lock);
+        job = take_locked(x);
+        pthread_mutex_unlock(&x->lock);
+        if (job != NULL)
+            job->run(job->arg);
+        any = any || job != NULL;
+    } while (job != NULL);
+    return any;
 }
 
 void executor_submit(struct executor *x, struct job *job)
@@ -116,6 +133,11 @@ void executor_submit(struct executor *x, struct job *job)
     *x->last = job;
     x->last = &job->next;
     x->queued++;
+    if (x->notify != NULL) {
+        pthread_mutex_unlock(&x->lock);
+        x->notify(x->notify_arg);
+        return;
+    }
     if (x->queued > x->idle && x->threads < EXECUTOR_THREADS_MAX)
         (void)add_thread_locked(x); /* without it the job waits for a thread that is there */
     else

@@ -23,11 +23,15 @@ struct executor {
     struct job *first, **last;
     size_t threads, idle, queued;
     bool stopping, has_zombie;
+    void (*notify)(void *arg); /* not NULL: no threads, jobs wait for executor_run */
+    void *notify_arg;
     pthread_t zombie; /* the thread that ended last, not yet joined */
 };
 
-/* Starts one thread, which stays, so that submit cannot fail later. */
-int executor_init(struct executor *x);
+/* Starts one thread, which stays, so that submit cannot fail later; or none, and then notify says that
+ * there is something to run. */
+int executor_init(struct executor *x, void (*notify)(void *arg), void *arg);
+bool executor_run(struct executor *x); /* all that waits; false: nothing did */
 void executor_submit(struct executor *x, struct job *job);
 
 /* Waits until the queue is empty and all threads have ended; false: not by then, call it again. */

@@ -108,7 +108,7 @@ static int ask(struct simba *s, const struct inquiry *question, const char *what
         return fault(SIMBA_EFORKED, "this client belongs to the parent process");
     if (timeout_ms < 0)
         return fault(SIMBA_EINVAL, "%s: a timeout must not be negative", what);
-    if (loop_is_here(s))
+    if (loop_needs_me(s))
         return fault(SIMBA_EDEADLOCK, "%s: asking on the loop would never end", what);
     struct inquiry *q = malloc(sizeof *q);
     if (q == NULL)
@@ -162,6 +162,8 @@ static int ask_about(struct simba *s, enum simba_op op, const char *mutex, uint6
 int inquiry_snapshot(struct simba *s, struct snapshot **out)
 {
     struct inquiry question = {.of_ourselves = true}, *q;
+    if (s->no_thread && loop_needs_me(s) && !loop_is_here(s))
+        return metrics_take(s, out) < 0 ? fault(SIMBA_ELIMIT, "metrics: out of memory") : 0;
     int rc = ask(s, &question, "metrics", SIMBA_FOREVER, &q);
     if (rc < 0)
         return rc;

@@ -88,7 +88,7 @@ int simba_locker_release(simba_locker *l)
     if (rc < 0)
         return rc;
     snprintf(mutex, sizeof mutex, "%s", a->by_mutex.name);
-    if (loop_is_here(a->client))
+    if (loop_needs_me(a->client))
         return fault(SIMBA_EDEADLOCK, "mutex '%s': releasing on the loop would never end", mutex);
     rc = ask(a, LOCKER_HELD, NOTE_RELEASE, &call);
     if (rc == SIMBA_ESTATE)

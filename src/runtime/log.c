@@ -11,6 +11,7 @@ static void write_lines(void *arg)
 {
     struct log *log = arg;
     struct log_line line;
+    struct simba *before = thread_client;
     thread_client = log->client; /* so that it cannot wait for itself */
     pthread_mutex_lock(&log->lock);
     while (log->count > 0 || log->dropped > 0) {
@@ -30,7 +31,7 @@ static void write_lines(void *arg)
     }
     log->writing = false;
     pthread_mutex_unlock(&log->lock);
-    thread_client = NULL;
+    thread_client = before;
 }
 
 int log_init(struct log *log, struct simba *client, struct executor *executor,

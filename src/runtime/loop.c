@@ -9,6 +9,7 @@
  * changes of threads, which cost more than the turn. It never does so while the client closes, nor
  * if it would have to call the user's executor. */
 #include <assert.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -65,7 +66,8 @@ void loop_close_wake(struct simba *s)
 
 void loop_unlock_turn(struct simba *s, bool here)
 {
-    if (!s->wanted || s->backend->work == NULL || s->closing || s->has_executor_user) {
+    if (!s->wanted || s->backend->work == NULL || s->closing || s->has_executor_user ||
+        s->no_thread) {
         loop_unlock(s);
         return;
     }
@@ -427,7 +429,7 @@ static bool is_wanted_locked(const struct simba *s)
 static void take_turn(struct simba *s, bool here)
 {
     for (int round = 0; round < ROUNDS_MAX && take_round(s); round++)
-        ;
+        s->progress = true;
     set_alarm(s);
     bool work = s->submitted && s->backend->work != NULL;
     s->submitted = false;
@@ -519,12 +521,17 @@ static void on_alarm(uv_poll_t *handle, int status, int events)
     loop_unlock(s);
 }
 
-static void run_to_end(struct simba *s)
+static void close_loop(struct simba *s)
 {
-    uv_run(&s->loop, UV_RUN_DEFAULT);
     int rc = uv_loop_close(&s->loop);
     assert(rc == 0);
     close(s->alarm_fd);
+}
+
+static void run_to_end(struct simba *s)
+{
+    uv_run(&s->loop, UV_RUN_DEFAULT);
+    close_loop(s);
 }
 
 static void *run_loop(void *arg)
@@ -542,8 +549,49 @@ bool loop_is_here(const struct simba *s)
     return looping == s;
 }
 
+bool loop_needs_me(const struct simba *s)
+{
+    return looping == s || (s->no_thread && pthread_equal(atomic_load(&s->driver), pthread_self()));
+}
+
+void loop_notify(void *arg)
+{
+    struct simba *s = arg;
+    if (looping == s)
+        return; /* it runs what waits when it is through */
+    loop_lock(s);
+    s->wanted = !s->woken && !s->over;
+    loop_unlock(s);
+}
+
+/* libuv registers a descriptor only when it is about to wait. So this goes on until a run had nothing
+ * to do: then the descriptor of the loop tells of everything that the loop wants to hear of. */
+void loop_poll(struct simba *s)
+{
+    bool active = true, alive = true;
+    atomic_store(&s->driver, pthread_self());
+    looping = s;
+    for (int round = 0; round < ROUNDS_MAX && active && alive; round++) {
+        struct pollfd fd = {.fd = uv_backend_fd(&s->loop), .events = POLLIN};
+        uv_update_time(&s->loop);
+        active = poll(&fd, 1, 0) > 0 || uv_backend_timeout(&s->loop) == 0;
+        s->progress = false;
+        alive = uv_run(&s->loop, UV_RUN_NOWAIT) != 0;
+        active = active || s->progress;
+    }
+    looping = NULL;
+    if (!alive) {
+        close_loop(s);
+        futex_set(&s->ended, 1);
+    }
+}
+
 int loop_run(struct simba *s)
 {
+    if (s->no_thread) {
+        loop_poll(s); /* so that the descriptor is right from the start */
+        return 0;
+    }
     return thread_start(&s->thread, "simba-loop", run_loop, s);
 }
 

@@ -36,8 +36,9 @@ struct test {
 extern const struct test seeds_tests[], token_tests[], callback_tests[], handover_tests[],
     executor_tests[], status_tests[], stop_tests[], close_tests[], exclusion_tests[], fault_tests[],
     locker_tests[], locker_fault_tests[], read_tests[], fork_tests[], name_tests[], option_tests[],
-    process_tests[], observer_tests[], list_tests[], scheduler_tests[], scheduler_work_tests[],
-    sqlite_fault_tests[], sqlite_place_tests[], sqlite_file_tests[];
+    process_tests[], observer_tests[], list_tests[], embed_tests[], metrics_tests[],
+    scheduler_tests[], scheduler_work_tests[], sqlite_fault_tests[], sqlite_place_tests[],
+    sqlite_file_tests[];
 
 /* ---- what the runner tells the tests ------------------------------------------------------- */
 

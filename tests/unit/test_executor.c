@@ -55,7 +55,7 @@ static void begin(struct executor *x)
     atomic_store(&world.begun, 0);
     atomic_store(&world.ended, 0);
     atomic_store(&world.gate, 0);
-    assert_int_equal(executor_init(x), 0);
+    assert_int_equal(executor_init(x, NULL, NULL), 0);
     assert_int_equal(threads_of(x), 1);
 }
 

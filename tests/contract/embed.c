@@ -1,0 +1,315 @@
+/* embed.c: a client without a thread of its own, driven by a loop of the user's (SIMBA_NO_THREAD); and
+ * its metrics, and who is woken by a push. */
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "suite.h"
+
+static simba *open_embedded(void)
+{
+    struct simba_options o = SIMBA_OPTIONS_INIT;
+    simba *s;
+    o.flags = SIMBA_NO_THREAD;
+    CHECK_OK(simba_open(suite_url(), &o, &s));
+    return s;
+}
+
+/* One turn of a loop that has nothing else to do; the descriptor is inside another epoll. */
+static void turn(simba *s, int64_t at_most_ms)
+{
+    int outer = epoll_create1(0);
+    struct epoll_event e = {.events = EPOLLIN};
+    CHECK_OK(epoll_ctl(outer, EPOLL_CTL_ADD, simba_poll_fd(s), &e));
+    int64_t wait = simba_poll_timeout(s);
+    if (wait < 0 || wait > at_most_ms)
+        wait = at_most_ms;
+    CHECK(epoll_wait(outer, &e, 1, (int)wait) >= 0);
+    CHECK_OK(simba_poll(s));
+    close(outer);
+}
+
+#define DRIVE(s, cond)                                             \
+    do {                                                           \
+        int64_t drive_until_ = simba_now() + PATIENCE_MS;          \
+        while (!(cond)) {                                          \
+            if (simba_now() > drive_until_)                        \
+                suite_fail(__FILE__, __LINE__, "in time: " #cond); \
+            turn(s, 1000);                                         \
+        }                                                          \
+    } while (0)
+
+static pthread_t driver;
+
+static void note_thread(struct probe *p)
+{
+    (void)p;
+    CHECK(pthread_equal(pthread_self(), driver));
+}
+
+/* Callbacks come inside simba_poll, on this thread. Nothing but the descriptor wakes us: a turn of the
+ * loop waits for a second. */
+static void embed_leads(void)
+{
+    simba *s = open_embedded();
+    struct simba_handle_options o = lease_steady();
+    struct probe p = {.in_acquired = note_thread, .in_released = note_thread};
+    driver = pthread_self();
+    probe_create(&p, s, fresh("embedded"), &o);
+    for (int i = 1; i <= 3; i++) {
+        CHECK_OK(simba_contender_start(p.c));
+        DRIVE(s, probe_leads(&p));
+        CHECK_OK(simba_contender_stop(p.c));
+        DRIVE(s, simba_contender_status(p.c) == SIMBA_INITIAL);
+        CHECK(atomic_load(&p.acquired) == i && atomic_load(&p.released) == i);
+    }
+    CHECK_OK(simba_close(s, PATIENCE_MS));
+    CHECK(atomic_load(&p.closed) == 1);
+}
+
+/* The lease is kept by polling when the descriptor says so, for several times its length. */
+static void embed_renews(void)
+{
+    simba *s = open_embedded();
+    struct simba_handle_options o = lease_short();
+    struct probe p = {0};
+    probe_start(&p, s, fresh("kept"), &o);
+    DRIVE(s, probe_leads(&p));
+    uint64_t token = simba_contender_token(p.c);
+    int64_t until = simba_now() + 2 * (o.ttl_ms + o.transition_ms);
+    while (simba_now() < until) {
+        turn(s, until - simba_now());
+        CHECK(simba_contender_owns(p.c, token));
+    }
+    CHECK_OK(simba_close(s, PATIENCE_MS));
+}
+
+/* Whoever drives the client cannot wait for it. */
+static void embed_refuses_to_wait(void)
+{
+    simba *s = open_embedded();
+    struct simba_handle_options o = lease_long();
+    struct simba_owner owner;
+    struct probe p = {0};
+    simba_locker *l;
+    CHECK_CODE(simba_read(s, "x", 1000, &owner), SIMBA_EDEADLOCK);
+    CHECK_OK(simba_locker_create(s, fresh("refused"), NULL, &l));
+    CHECK_CODE(simba_locker_acquire(l, 1000), SIMBA_EDEADLOCK);
+    probe_start(&p, s, fresh("refused"), &o);
+    CHECK_CODE(simba_contender_wait(p.c, SIMBA_RUNNING, 1000), SIMBA_EDEADLOCK);
+    DRIVE(s, probe_leads(&p));
+    CHECK_OK(simba_contender_wait(p.c, SIMBA_RUNNING, 0)); /* no need to wait */
+    struct simba_metrics m = SIMBA_METRICS_INIT;
+    CHECK_OK(simba_metrics_read(s, &m));
+    CHECK(m.owned == 1 && m.handles == 2);
+    CHECK(simba_metrics_prometheus(s, true, NULL, 0) > 1000);
+    CHECK_OK(simba_close(s, PATIENCE_MS));
+    simba *other = client_open();
+    CHECK_CODE(simba_poll_fd(other), SIMBA_EINVAL);
+    CHECK_CODE(simba_poll(other), SIMBA_EINVAL);
+    CHECK(simba_poll_timeout(other) == SIMBA_EINVAL);
+    client_close(other);
+}
+
+static void *lock_often(void *arg)
+{
+    simba *s = arg;
+    simba_locker *l;
+    CHECK_OK(simba_locker_create(s, "embedded-locker", NULL, &l));
+    for (int i = 0; i < 20; i++) {
+        CHECK_OK(simba_locker_acquire(l, PATIENCE_MS));
+        CHECK(simba_locker_is_held(l));
+        CHECK_OK(simba_locker_release(l));
+    }
+    simba_locker_destroy(l);
+    return NULL;
+}
+
+static atomic_int finished;
+
+static void *lock_and_finish(void *arg)
+{
+    lock_often(arg);
+    atomic_fetch_add(&finished, 1);
+    return NULL;
+}
+
+/* Other threads may wait, as long as one drives. */
+static void embed_other_threads(void)
+{
+    simba *s = open_embedded();
+    pthread_t a = spawn(lock_and_finish, s), b = spawn(lock_and_finish, s);
+    DRIVE(s, atomic_load(&finished) == 2);
+    join(a);
+    join(b);
+    CHECK_OK(simba_close(s, PATIENCE_MS));
+}
+
+static void poll_inside(struct probe *p)
+{
+    CHECK_CODE(simba_poll(p->data), SIMBA_EDEADLOCK);
+    CHECK_CODE(simba_close(p->data, 1000), SIMBA_EDEADLOCK);
+    simba_contender_destroy(p->c);
+}
+
+static void embed_callback_calls(void)
+{
+    simba *s = open_embedded();
+    struct simba_handle_options o = lease_long();
+    struct probe p = {.in_acquired = poll_inside, .data = s};
+    probe_start(&p, s, fresh("inside"), &o);
+    DRIVE(s, atomic_load(&p.closed) == 1);
+    CHECK(atomic_load(&p.released) == 1);
+    CHECK_OK(simba_close(s, PATIENCE_MS));
+}
+
+const struct test embed_tests[] = {
+    {"embed_leads", embed_leads, ANY_STORE, 0},
+    {"embed_renews", embed_renews, ANY_STORE, 0},
+    {"embed_refuses_to_wait", embed_refuses_to_wait, ANY_STORE, 0},
+    {"embed_other_threads", embed_other_threads, ANY_STORE, 0},
+    {"embed_callback_calls", embed_callback_calls, ANY_STORE, 0},
+    {NULL, NULL, ANY_STORE, 0},
+};
+
+/* ---- metrics --------------------------------------------------------------------------------- */
+
+struct tally {
+    const char *mutex;
+    int found;
+    struct simba_handle_metrics seen;
+};
+
+static void tally(void *data, const struct simba_handle_metrics *m)
+{
+    struct tally *t = data;
+    if (strcmp(m->mutex, t->mutex) == 0) {
+        t->found++;
+        t->seen = *m;
+    }
+}
+
+static void metrics_count(void)
+{
+    simba *s = client_open();
+    struct simba_handle_options o = lease_short();
+    struct simba_metrics m = SIMBA_METRICS_INIT;
+    struct tally t = {.mutex = fresh("counted")};
+    struct probe p = {0};
+    probe_start(&p, s, t.mutex, &o);
+    AWAIT(probe_leads(&p));
+    do {
+        CHECK_OK(simba_metrics_read(s, &m));
+    } while (m.renewals == 0 || m.callback.count == 0);
+    CHECK(m.handles == 1 && m.owned == 1 && m.acquisitions == 1 && m.attempts == 1);
+    CHECK(m.expired == 0 && m.evicted == 0 && m.failures == 0);
+    CHECK(m.operation.count >= 1 && m.callback_delay.count == m.callback.count);
+    store_evict(t.mutex, true);
+    AWAIT(atomic_load(&p.acquired) == 2);
+    CHECK_OK(simba_metrics_read(s, &m));
+    CHECK(m.evicted == 1 && m.acquisitions == 2);
+    CHECK_OK(simba_metrics_each(s, tally, &t));
+    CHECK(t.found == 1 && t.seen.acquisitions == 2 && t.seen.evicted == 1);
+    CHECK(t.seen.status == SIMBA_RUNNING && t.seen.token == simba_contender_token(p.c));
+    probe_stop(&p);
+    CHECK_OK(simba_metrics_read(s, &m));
+    CHECK(m.owned == 0);
+    m.size = 2 * sizeof m;
+    CHECK_CODE(simba_metrics_read(s, &m), SIMBA_EINVAL);
+    client_close(s);
+}
+
+static void metrics_text(void)
+{
+    simba *s = client_open();
+    struct simba_handle_options o = lease_long();
+    struct probe p = {0};
+    char mutex[SIMBA_MUTEX_MAX + 1], line[256], small[20];
+    snprintf(mutex, sizeof mutex, "%s\"\\", fresh("quoted"));
+    probe_start(&p, s, mutex, &o);
+    AWAIT(probe_leads(&p));
+    int64_t length = simba_metrics_prometheus(s, true, NULL, 0);
+    CHECK(length > 1000);
+    char *text = malloc((size_t)length + 100);
+    CHECK(text != NULL);
+    CHECK(simba_metrics_prometheus(s, true, text, (size_t)length + 100) <= length + 50);
+    CHECK(strstr(text, "\nsimba_owned 1\n") != NULL);
+    CHECK(strstr(text, "simba_operation_seconds_bucket{le=\"+Inf\"}") != NULL);
+    snprintf(line, sizeof line, "simba_mutex_owned{mutex=\"%.*s\\\"\\\\\",id=\"%s\"} 1\n",
+             (int)strlen(mutex) - 2, mutex, simba_contender_id(p.c));
+    CHECK(strstr(text, line) != NULL);
+    free(text);
+    CHECK(simba_metrics_prometheus(s, false, small, sizeof small) > (int64_t)sizeof small);
+    CHECK(strlen(small) == sizeof small - 1);
+    CHECK(simba_metrics_prometheus(s, false, NULL, 7) == SIMBA_EINVAL);
+    client_close(s);
+}
+
+/* ---- many who wait in one client --------------------------------------------------------------- */
+
+#define CROWD 50
+
+static int leader_of(struct probe *p)
+{
+    for (int i = 0; i < CROWD; i++) {
+        if (probe_leads(&p[i]))
+            return i;
+    }
+    return -1;
+}
+
+/* One release, one question to the store; the others are not woken. In the end everybody had it. */
+static void push_wakes_one(void)
+{
+    simba *s = client_open();
+    struct simba_handle_options o = lease_long();
+    struct simba_metrics before = SIMBA_METRICS_INIT, after = SIMBA_METRICS_INIT;
+    const char *mutex = fresh("crowd");
+    static struct probe p[CROWD];
+    for (int i = 0; i < CROWD; i++)
+        probe_start(&p[i], s, mutex, &o);
+    for (int i = 0; i < CROWD; i++)
+        CHECK_OK(simba_contender_wait(p[i].c, SIMBA_RUNNING, PATIENCE_MS));
+    AWAIT(leader_of(p) >= 0);
+    CHECK_OK(simba_metrics_read(s, &before));
+    for (int i = 0; i < CROWD - 1; i++) {
+        probe_stop(&p[leader_of(p)]);
+        AWAIT(leader_of(p) >= 0);
+    }
+    CHECK_OK(simba_metrics_read(s, &after));
+    CHECK(after.acquisitions - before.acquisitions == CROWD - 1);
+    CHECK(after.attempts - before.attempts <= 2 * (CROWD - 1));
+    for (int i = 0; i < CROWD; i++)
+        CHECK(atomic_load(&p[i].acquired) == 1);
+    client_close(s);
+}
+
+/* Those who are woken and leave at that moment pass it on. */
+static void push_is_passed_on(void)
+{
+    simba *s = client_open();
+    struct simba_handle_options o = lease_long();
+    const char *mutex = fresh("leaving");
+    static struct probe p[CROWD];
+    struct probe last = {0};
+    for (int i = 0; i < CROWD; i++)
+        probe_start(&p[i], s, mutex, &o);
+    AWAIT(leader_of(p) >= 0);
+    probe_start(&last, s, mutex, &o);
+    CHECK_OK(simba_contender_wait(last.c, SIMBA_RUNNING, PATIENCE_MS));
+    for (int i = 0; i < CROWD; i++)
+        simba_contender_destroy(p[i].c);
+    AWAIT(probe_leads(&last));
+    client_close(s);
+}
+
+const struct test metrics_tests[] = {
+    {"metrics_count", metrics_count, ANY_STORE, 0},
+    {"metrics_text", metrics_text, ANY_STORE, 0},
+    {"push_wakes_one", push_wakes_one, ANY_STORE, 0},
+    {"push_is_passed_on", push_is_passed_on, ANY_STORE, 0},
+    {NULL, NULL, ANY_STORE, 0},
+};
