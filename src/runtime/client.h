@@ -42,7 +42,8 @@ struct request {
 
 struct hint {
     struct hint *next;
-    char mutex[]; /* copied */
+    const char *id; /* behind the mutex; NULL: for all who contend for it */
+    char mutex[];   /* copied */
 };
 
 struct simba {
@@ -106,8 +107,11 @@ struct request *loop_request(struct simba *s);           /* NULL: over the limit
 void loop_send(struct simba *s, struct request *r);
 void loop_free_request(struct simba *s, struct request *r);
 
-/* registry.c */
-const struct simba_backend *registry_find(const char *scheme);
+/* registry.c: NULL, and why, if no store serves such URLs. */
+const struct simba_backend *registry_find(const char *scheme, char *why, size_t why_size);
+
+/* module.c: the same for stores in files of their own. */
+const struct simba_backend *module_find(const char *scheme, char *why, size_t why_size);
 
 /* client.c: simba_read() */
 enum reading_done { READING_WAITS, READING_ANSWERED, READING_ABANDONED };
