@@ -29,9 +29,6 @@ if left < 0 then
     return {2, owner, left, ''}
 end
 local token = redis.call('GET', KEYS[4]) or ''
-if owner == ARGV[1] then
-    return {0, owner, left, token}
-end
 local score = ARGV[3]
 if score == '' then
     local now = redis.call('TIME')

@@ -155,7 +155,7 @@ static void write_contend(struct redis *s, const struct simba_request *q, bool w
     calls_key(s, q->mutex, ":token");
     resp_word(b, q->id);
     resp_number(b, lease_of(q));
-    resp_word(b, ear_score(&s->ear, q->mutex, q->id));
+    resp_word(b, ear_asks(&s->ear, q->mutex, q->id));
     resp_number(b, hold);
 }
 

@@ -274,7 +274,7 @@ static void on_message(struct ear *e, const struct reply *channel, const struct 
     if (!reply_is_text(channel) || (!released && !acquired))
         return; /* not in our words */
     struct waiter *w = (struct waiter *)(void *)table_find(&e->waiters, channel->text);
-    if (w != NULL && w->waits && released)
+    if (w != NULL && released)
         hint_waiter(e, w);
     struct place *p = place_of_key(e, channel->text);
     if (p == NULL)
@@ -466,7 +466,7 @@ void ear_waits(struct ear *e, const char *mutex, const char *id, const char *sco
         w = make_waiter(e, mutex, id);
     if (w == NULL)
         return; /* without memory it waits for the end of the lease */
-    if (!w->waits)
+    if (w->score[0] == '\0')
         snprintf(w->score, sizeof w->score, "%s", score);
     w->waits = true;
     w->rank = rank;
@@ -482,10 +482,18 @@ void ear_ends(struct ear *e, const char *mutex, const char *id)
     w->idle_since = simba_now();
 }
 
-const char *ear_score(struct ear *e, const char *mutex, const char *id)
+/* The message that it is free may be here before the answer that it was not: so who asks is counted
+ * as one who waits, and as the first, if it can hear already. */
+const char *ear_asks(struct ear *e, const char *mutex, const char *id)
 {
     struct waiter *w = waiter_of(e, mutex, id);
-    return w != NULL && w->waits ? w->score : "";
+    if (w == NULL)
+        return "";
+    if (!w->waits) {
+        w->waits = true;
+        w->rank = 0;
+    }
+    return w->score;
 }
 
 void ear_interest(struct ear *e, const char *mutex, enum simba_interest interest)

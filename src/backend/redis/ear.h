@@ -40,7 +40,8 @@ void ear_free(struct ear *e); /* after net->empty, or instead of ear_begin */
 /* The contender was refused and is in the queue. Sent with the next link_flush(&e->link). */
 void ear_waits(struct ear *e, const char *mutex, const char *id, const char *score, int64_t rank);
 void ear_ends(struct ear *e, const char *mutex, const char *id); /* it waits no longer */
-const char *ear_score(struct ear *e, const char *mutex, const char *id); /* its first; "": none */
+/* The contender asks now. Returns its first score; "": none. */
+const char *ear_asks(struct ear *e, const char *mutex, const char *id);
 void ear_interest(struct ear *e, const char *mutex, enum simba_interest interest);
 
 /* This mutex may be free, though no message said so. */
