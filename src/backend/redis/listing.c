@@ -115,8 +115,11 @@ static bool add_key(struct listing *l, const struct reply *key)
     memcpy(text, key->text, key->length + 1);
     if (key->length > tail && strcmp(text + key->length - tail, queue) == 0)
         text[key->length - tail] = '\0';
+    size_t prefix = strlen(l->request->mutex);
     if (!ear_mutex_of(text, &at, &n) || n > SIMBA_MUTEX_MAX)
         return true;
+    if (n < prefix || memcmp(at, l->request->mutex, prefix) != 0)
+        return true; /* the pattern took the closing brace for a part of the name */
     struct name *name = malloc(sizeof *name + n + 1);
     if (name == NULL || l->names.count >= LISTED_MAX) {
         free(name);
