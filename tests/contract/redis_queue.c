@@ -79,7 +79,7 @@ static void redis_wire(void)
     CHECK(strchr(r->element[1]->str, '.') != NULL); /* T38: not whole seconds */
     CHECK(run_number(&server, "PTTL simba:{m}:contender") > 60000); /* T31 */
     CHECK(peer_number(&a, "stop") == 0);
-    CHECK(peer_await_owner(&b) == token + 1);
+    CHECK(peer_await_owner(&b) > token);
     CHECK(waiting() == 0); /* T30 */
     static const char *const heard[] = {"acquired@@", "released@@", "acquired@@"};
     for (int i = 0; i < 3; i++) {
@@ -182,7 +182,11 @@ static void redis_in_order(void)
     }
     CHECK(peer_number(&a, "stop") == 0);
     for (int i = 0; i < WAITING; i++) {
-        CHECK(peer_await_owner(&p[i]) == token + (uint64_t)i + 1);
+        uint64_t next = peer_await_owner(&p[i]);
+        for (int j = i + 1; j < WAITING; j++)
+            CHECK(peer_number(&p[j], "token") == 0);
+        CHECK(next > token);
+        token = next;
         CHECK(peer_number(&p[i], "stop") == 0);
     }
     for (int i = 0; i < WAITING; i++)

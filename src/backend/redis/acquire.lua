@@ -1,6 +1,7 @@
 -- Takes the mutex if it is free; else joins its queue.
 -- KEYS  the mutex, its queue, its fence, its token
--- ARGV  id, lease in ms, the waiter's own first score or '', ms for which nothing may be granted
+-- ARGV  id, lease in ms, the waiter's own first score or '', ms for which nothing may be granted, when
+--       the server's memory began (its start, its promotion), in us of its clock
 -- Returns {1 granted | 0 owned or not to be had | 2 not ours, owner, ms left, token, score, rank}.
 -- What can fail comes before what counts: an error leaves nothing behind but a spent token.
 local owner = redis.call('GET', KEYS[1])
@@ -9,9 +10,9 @@ if not owner then
         return {0, '', tonumber(ARGV[4]), ''}
     end
     local token = redis.call('INCR', KEYS[3])
-    if token == 1 then
-        -- A server that lost its memory must not give out a token twice: the clock, in us, is above
-        -- all that it can have counted to.
+    if token < tonumber(ARGV[5]) then
+        -- Counted before that, or lost since: what was given out then may be more than is remembered.
+        -- The clock, in us, is above all that can have been counted.
         local now = redis.call('TIME')
         token = now[1] .. string.format('%06d', now[2])
         redis.call('SET', KEYS[3], token)

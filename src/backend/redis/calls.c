@@ -148,7 +148,7 @@ static void write_contend(struct redis *s, const struct simba_request *q, bool w
 {
     struct buffer *b = &s->link.out;
     int64_t hold = redis_guard_ms(s, lease_of(q));
-    script_call(b, SCRIPT_ACQUIRE, whole, 4, 4);
+    script_call(b, SCRIPT_ACQUIRE, whole, 4, 5);
     calls_key(s, q->mutex, "");
     calls_key(s, q->mutex, ":contender");
     calls_key(s, q->mutex, ":fence");
@@ -157,6 +157,7 @@ static void write_contend(struct redis *s, const struct simba_request *q, bool w
     resp_number(b, lease_of(q));
     resp_word(b, ear_asks(&s->ear, q->mutex, q->id));
     resp_number(b, hold);
+    resp_number(b, redis_epoch_us(s));
 }
 
 static void write_ending(struct redis *s, const struct simba_request *q, enum script script,

@@ -16,7 +16,7 @@
 #define KEEPALIVE_S 15
 #define OUT_KEPT (1u << 20) /* a larger buffer is given back when it is empty */
 
-enum greeting { GREET_AUTH, GREET_NAME, GREET_SELECT, GREET_INFO, GREET_MASTER };
+enum greeting { GREET_AUTH, GREET_NAME, GREET_SELECT, GREET_INFO, GREET_TIME, GREET_MASTER };
 
 /* One socket. libuv lets go of it some time after its link has, so it is a thing of its own. */
 struct conn {
@@ -253,6 +253,9 @@ static void greet(struct link *l)
         resp_begin(&l->out, 1);
         resp_word(&l->out, "INFO");
         expect(l, GREET_INFO);
+        resp_begin(&l->out, 1);
+        resp_word(&l->out, "TIME");
+        expect(l, GREET_TIME);
     }
     link_flush(l);
     if (l->state == LINK_GREETING && l->greetings == 0)
@@ -286,6 +289,18 @@ static bool take_info(struct link *l, const struct reply *r)
     return true;
 }
 
+static bool take_time(struct link *l, const struct reply *r)
+{
+    uint64_t s, us;
+    if (!reply_digits(reply_at(r, 0), &s) || !reply_digits(reply_at(r, 1), &us) ||
+        s > UINT32_MAX || us >= 1000000) {
+        link_fail(l, SIMBA_ESTORE, "the server does not know the time");
+        return false;
+    }
+    l->time_us = (int64_t)(s * 1000000 + us);
+    return true;
+}
+
 static void take_greeting(struct link *l, const struct reply *r)
 {
     char why[LINK_TEXT_MAX];
@@ -302,7 +317,7 @@ static void take_greeting(struct link *l, const struct reply *r)
             link_fail(l, code, "%s", why);
         return;
     }
-    if (kind == GREET_INFO && !take_info(l, r))
+    if ((kind == GREET_INFO && !take_info(l, r)) || (kind == GREET_TIME && !take_time(l, r)))
         return;
     if (kind == GREET_MASTER)
         l->master_ms = r->kind == REPLY_INTEGER && r->integer >= 0 ? r->integer : 0;

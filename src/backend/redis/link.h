@@ -78,6 +78,7 @@ struct link {
     struct health health;   /* as of the greeting */
     int64_t healthy_at;     /* simba_now() when it came */
     int64_t master_ms;      /* for how long it had been known as master; -1: from the beginning */
+    int64_t time_us;        /* of the server's clock, then */
     int64_t (*oldest)(struct link *l); /* when the oldest unanswered command was sent; 0: none */
 };
 

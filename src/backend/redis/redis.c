@@ -20,6 +20,15 @@ int64_t redis_guard_ms(const struct redis *s, int64_t lease_ms)
     return restarted > promoted ? restarted : promoted > 0 ? promoted : 0;
 }
 
+int64_t redis_epoch_us(const struct redis *s)
+{
+    const struct link *l = &s->link;
+    int64_t age_ms = l->health.uptime_s * 1000;
+    if (l->master_ms >= 0 && l->master_ms < age_ms)
+        age_ms = l->master_ms;
+    return l->time_us - age_ms * 1000;
+}
+
 /* Once per life of the server. */
 static void comment(struct redis *s)
 {

@@ -93,4 +93,5 @@ void sentinel_ask(struct redis *s); /* leads to link_go() or link_fail() of s->l
 
 /* redis.c */
 int64_t redis_guard_ms(const struct redis *s, int64_t lease_ms);
+int64_t redis_epoch_us(const struct redis *s); /* since when it forgets nothing, on its clock */
 #endif
