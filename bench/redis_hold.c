@@ -26,6 +26,11 @@ static void on_released(void *data, const char *mutex, const struct simba_state 
         atomic_fetch_add(&lost, 1);
 }
 
+static double server_cpu_s(void)
+{
+    return redis_info("cpu", "used_cpu_user:") + redis_info("cpu", "used_cpu_sys:");
+}
+
 static double cpu_s(void)
 {
     struct rusage u;
@@ -61,7 +66,7 @@ static void hold(void *arg)
         bench_sleep(10000000);
     printf("%-44s %10.1f s\n", "to acquire 100,000", (double)(bench_now() - began) / 1e9);
     bench_sleep(2000000000);
-    double cpu = cpu_s(), server = redis_info("cpu", "used_cpu_user:") + redis_info("cpu", "used_cpu_sys:");
+    double cpu = cpu_s(), server = server_cpu_s();
     double in = redis_info("stats", "total_net_input_bytes:"), out = redis_info("stats", "total_net_output_bytes:");
     double calls = redis_info("commandstats", "cmdstat_evalsha:calls=");
     began = bench_now();
@@ -73,7 +78,7 @@ static void hold(void *arg)
     printf("%-44s %10ld, acquired %ld\n", "lost", atomic_load(&lost), atomic_load(&acquired));
     printf("%-44s %10.1f %% of a core\n", "client", (cpu_s() - cpu) / s * 100);
     printf("%-44s %10.1f %% of a core\n", "server",
-           (redis_info("cpu", "used_cpu_user:") + redis_info("cpu", "used_cpu_sys:") - server) / s * 100);
+           (server_cpu_s() - server) / s * 100);
     printf("%-44s %10.0f in, %.0f out\n", "bytes per mutex and second, at the server",
            (redis_info("stats", "total_net_input_bytes:") - in) / s / HELD,
            (redis_info("stats", "total_net_output_bytes:") - out) / s / HELD);
@@ -92,9 +97,6 @@ static double renew(struct raw_redis *r, int group, int keys)
     static const char *argv[3 + 5 * GROUP];
     static char name[2 * GROUP][64];
     char count[16];
-    double before = redis_info("commandstats", "cmdstat_evalsha:calls=");
-    (void)before;
-    freeReplyObject(redis_run(r->c, "CONFIG RESETSTAT"));
     snprintf(count, sizeof count, "%d", 2 * group);
     for (int at = 0; at < keys; at += group) {
         int n = 0;
@@ -121,25 +123,22 @@ static double renew(struct raw_redis *r, int group, int keys)
             bench_die("by hand: a renewal failed");
         freeReplyObject(reply);
     }
-    return redis_info("commandstats", "cmdstat_evalsha:calls=") > 0
-               ? redis_info("cpu", "used_cpu_user:") + redis_info("cpu", "used_cpu_sys:")
-               : 0;
+    return server_cpu_s();
 }
 
 static void compare_renewals(void *arg)
 {
     const struct hold *h = arg;
-    enum { KEYS = 64 * GROUP, TIMES = 5 };
+    enum { KEYS = 256 * GROUP, TIMES = 5 };
     double cost[2][TIMES];
     struct raw_redis *r = raw_redis_open(h->place, "k", NULL);
     for (int i = 0; i < KEYS; i++) {
         freeReplyObject(redis_run(r->c, "SET simba:{k%d} %s PX 600000", i, r->id));
         freeReplyObject(redis_run(r->c, "SET simba:{k%d}:token 1753000000000000 PX 600000", i));
     }
-    double last = redis_info("cpu", "used_cpu_user:") + redis_info("cpu", "used_cpu_sys:");
     for (int t = 0; t < TIMES; t++) {
         for (int side = 0; side < 2; side++) {
-            last = redis_info("cpu", "used_cpu_user:") + redis_info("cpu", "used_cpu_sys:");
+            double last = server_cpu_s();
             cost[side][t] = (renew(r, side == 0 ? 1 : GROUP, KEYS) - last) * 1e6 / KEYS;
         }
     }

@@ -14,6 +14,8 @@
 #include "runtime/futex.h"
 #include "runtime/process.h"
 
+#define RENEWAL_STEPS 512 /* of a ttl */
+
 /* ---- what others see ------------------------------------------------------------------------ */
 
 static bool same(const char *a, const char *b)
@@ -233,6 +235,18 @@ static void watch(struct actor *a, bool on)
     s->backend->watch(s->store, a->by_mutex.name, on ? SIMBA_WAITS : SIMBA_NO_INTEREST);
 }
 
+/* Renewals that are due at about the same time happen at the same time, so that the store gets many at
+ * once and the loop wakes up less often. Only they may be late, and only by so little. */
+static int64_t next_wake(const struct actor *a)
+{
+    const struct lease *l = &a->machine.lease;
+    int64_t at = handle_next_wake(&a->machine), step = a->period->ttl / RENEWAL_STEPS;
+    bool renews = l->state == LEASE_HOLDING && !l->in_flight && at == l->wake_at;
+    if (!renews || step == 0 || at > l->hold_until - a->period->attempt - step)
+        return at;
+    return at + step - 1 - (at + step - 1) % step;
+}
+
 /* r: the answered request that the event is about; NULL: none. */
 static void step(struct actor *a, struct handle_event *event, struct request *r)
 {
@@ -252,7 +266,7 @@ static void step(struct actor *a, struct handle_event *event, struct request *r)
     report(a, &up);
     if (up.send)
         send_request(a, &up.request);
-    timers_set(&s->timers, &a->timer, handle_next_wake(&a->machine));
+    timers_set(&s->timers, &a->timer, next_wake(a));
     watch(a, a->machine.lease.state != LEASE_IDLE);
     show(a);
     if (up.verdict)

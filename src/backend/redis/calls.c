@@ -35,7 +35,9 @@ void calls_answer(struct redis *s, struct simba_request *q, const struct simba_a
     s->held = q;
     s->held_answer = *answer;
     if (answer->id != NULL) {
-        snprintf(s->held_id, sizeof s->held_id, "%s", answer->id);
+        size_t n = strnlen(answer->id, sizeof s->held_id - 1);
+        memcpy(s->held_id, answer->id, n);
+        s->held_id[n] = '\0';
         s->held_answer.id = s->held_id;
     }
     if (answer->text != NULL) {

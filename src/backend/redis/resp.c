@@ -3,7 +3,6 @@
 
 #include <assert.h>
 #include <hiredis/read.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -44,19 +43,27 @@ void buffer_free(struct buffer *b)
     *b = (struct buffer){.at = NULL};
 }
 
-/* mark, the number, and the end of the line; without stdio, which is most of the time otherwise. */
-static void add_head(struct buffer *b, char mark, size_t number)
+#define DIGITS_MAX 20
+
+/* The digits of a number, up to `end`; without stdio, which would be most of the time. */
+static char *digits(char *end, uint64_t number)
 {
-    char line[24];
-    size_t at = sizeof line;
-    line[--at] = '\n';
-    line[--at] = '\r';
     do {
-        line[--at] = (char)('0' + number % 10);
+        *--end = (char)('0' + number % 10);
         number /= 10;
     } while (number > 0);
-    line[--at] = mark;
-    buffer_add(b, line + at, sizeof line - at);
+    return end;
+}
+
+/* mark, the number, and the end of the line. */
+static void add_head(struct buffer *b, char mark, size_t number)
+{
+    char line[DIGITS_MAX + 3], *end = line + sizeof line;
+    end[-1] = '\n';
+    end[-2] = '\r';
+    char *at = digits(end - 2, number) - 1;
+    *at = mark;
+    buffer_add(b, at, (size_t)(end - at));
 }
 
 void resp_begin(struct buffer *b, size_t words)
@@ -78,9 +85,12 @@ void resp_word(struct buffer *b, const char *word)
 
 void resp_number(struct buffer *b, int64_t number)
 {
-    char text[24];
-    int n = snprintf(text, sizeof text, "%lld", (long long)number);
-    resp_bytes(b, text, (size_t)n);
+    char text[DIGITS_MAX + 1], *end = text + sizeof text;
+    uint64_t size = number < 0 ? 0 - (uint64_t)number : (uint64_t)number;
+    char *at = digits(end, size);
+    if (number < 0)
+        *--at = '-';
+    resp_bytes(b, at, (size_t)(end - at));
 }
 
 void resp_pieces(struct buffer *b, const char *const *pieces)
