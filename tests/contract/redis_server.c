@@ -39,6 +39,20 @@ static int free_port(void)
     return port;
 }
 
+/* A sentinel has its settings in a file, which it writes to. */
+static void write_sentinel(const struct server *s)
+{
+    FILE *f = fopen(folder_path(s->name), "we");
+    CHECK(f != NULL);
+    fprintf(f,
+            "port %d\nbind 127.0.0.1\nunixsocket %s\ndir %s\n"
+            "sentinel monitor main 127.0.0.1 %d 1\n"
+            "sentinel down-after-milliseconds main 500\n"
+            "sentinel failover-timeout main 3000\n",
+            s->port, s->socket, folder_path(""), s->watches->port);
+    CHECK(fclose(f) == 0);
+}
+
 static _Noreturn void become_server(const struct server *s, pid_t test)
 {
     char port[16];
@@ -54,6 +68,11 @@ static _Noreturn void become_server(const struct server *s, pid_t test)
     for (int i = 0; s->options[i] != NULL; i++)
         argv[n++] = s->options[i];
     argv[n] = NULL;
+    if (s->watches != NULL) {
+        argv[1] = folder_path(s->name);
+        argv[2] = "--sentinel";
+        argv[3] = NULL;
+    }
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     int log = open(folder_path("server.log"), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
     if (getppid() != test || log < 0 || dup2(log, STDOUT_FILENO) < 0 || dup2(log, STDERR_FILENO) < 0)
@@ -70,6 +89,8 @@ void server_launch(struct server *s)
         snprintf(s->url, sizeof s->url, "redis://127.0.0.1:%d/0?%s", s->port,
                  s->query != NULL ? s->query : "restart_guard=off");
     }
+    if (s->watches != NULL)
+        write_sentinel(s);
     pid_t test = getpid();
     s->pid = fork();
     CHECK(s->pid >= 0);
@@ -128,7 +149,16 @@ static const redisReply *run_args(struct server *s, const char *format, va_list 
     if (last != NULL)
         freeReplyObject(last);
     last = NULL;
+    va_list again;
+    va_copy(again, args);
     redisReply *r = redisvCommand(s->raw, format, args);
+    if (r == NULL) { /* a sentinel's reconfiguration ends all connections, ours too */
+        redisFree(s->raw);
+        s->raw = redisConnectUnix(s->socket);
+        CHECK(s->raw != NULL && s->raw->err == 0);
+        r = redisvCommand(s->raw, format, again);
+    }
+    va_end(again);
     if (r == NULL)
         suite_fail(__FILE__, __LINE__, s->raw->errstr);
     if (strcmp(format, "PING") == 0) {

@@ -14,6 +14,7 @@ struct server {
     const char *name;                        /* of its files */
     const char *options[SERVER_OPTIONS_MAX]; /* of its command line, on top of ours */
     const char *query;                       /* of its URL; NULL: restart_guard=off */
+    const struct server *watches;            /* not NULL: this one is a sentinel, of that master */
     int port;                                /* chosen at the first start */
     pid_t pid;
     char url[256], socket[128];
