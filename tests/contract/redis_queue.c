@@ -146,6 +146,26 @@ static void redis_dead_waiters(void)
     end();
 }
 
+/* T30: who takes over what has expired leaves the queue, so its release wakes another and not itself. */
+static void redis_takeover(void)
+{
+    begin();
+    struct peer a = start(lease(600, 200)), b = start(lease_long()), c = start(lease_long());
+    own(&a);
+    wait_for(&b);
+    peer_kill(&a);
+    uint64_t token = peer_await_owner(&b);
+    CHECK(waiting() == 0);
+    wait_for(&c);
+    CHECK(peer_number(&b, "stop") == 0);
+    int64_t released = simba_now();
+    CHECK(peer_await_owner(&c) > token);
+    CHECK(simba_now() - released < 1000);
+    peer_end(&b);
+    peer_end(&c);
+    end();
+}
+
 /* The first in the queue is stopped: it hears, and does nothing. */
 static void redis_stopped_waiter(void)
 {
@@ -342,6 +362,7 @@ const struct test redis_queue_tests[] = {
     {"redis_wire", redis_wire, REDIS_ONLY, 0},
     {"redis_jvm_owner", redis_jvm_owner, REDIS_ONLY, 0},
     {"redis_dead_waiters", redis_dead_waiters, REDIS_ONLY, 0},
+    {"redis_takeover", redis_takeover, REDIS_ONLY, 0},
     {"redis_stopped_waiter", redis_stopped_waiter, REDIS_ONLY, 0},
     {"redis_in_order", redis_in_order, REDIS_ONLY, 0},
     {"redis_passed_on", redis_passed_on, REDIS_ONLY, 0},
