@@ -23,7 +23,7 @@ static struct {
     int open; /* requests */
     bool closed;
     struct simba_answer last;
-    char id[SIMBA_ID_MAX + 1], found[2048];
+    char id[SIMBA_ID_MAX + 1], found[2048], hinted[256]; /* MUTEX/ID */
 } me;
 
 static void on_answer(struct simba_host *host, struct simba_request *q,
@@ -62,8 +62,7 @@ static void on_hint(struct simba_host *host, const char *mutex)
 static void on_hint_one(struct simba_host *host, const char *mutex, const char *id)
 {
     (void)host;
-    (void)mutex;
-    (void)id;
+    snprintf(me.hinted, sizeof me.hinted, "%s/%s", mutex, id);
 }
 
 static void on_log(struct simba_host *host, enum simba_level level, const char *line)
@@ -241,6 +240,46 @@ static void redis_evict(void)
     end();
 }
 
+static void await_hint(const char *want)
+{
+    AWAIT((uv_run(&me.loop, UV_RUN_NOWAIT), strcmp(me.hinted, want) == 0));
+    me.hinted[0] = '\0';
+}
+
+/* T33: who is refused tries again when it hears, though nothing has changed by then. */
+static void redis_tries_again(void)
+{
+    begin();
+    run(&server, "SET simba:{m} 0:1@jvm PX 60000");
+    CHECK(contend("m", "one") == 0 && !me.last.granted);
+    await_hint("m/one");
+    CHECK(contend("m", "one") == 0 && !me.last.granted);
+    CHECK(run_number(&server, "PUBLISH simba:{m}:one released@@0:1@jvm") == 1);
+    await_hint("m/one");
+    end();
+}
+
+/* Whoever gives up passes on the wake-up that it has swallowed. */
+static void redis_leaves(void)
+{
+    begin();
+    run(&server, "SET simba:{m} 0:1@jvm PX 60000");
+    CHECK(contend("m", "one") == 0 && contend("m", "two") == 0);
+    await_hint("m/two");
+    CHECK(contend("m", "two") == 0 && !me.last.granted);
+    run(&server, "DEL simba:{m}");
+    CHECK(strcmp(run(&server, "ZPOPMIN simba:{m}:contender")->element[0]->str, "one") == 0);
+    CHECK(tenure(SIMBA_LEAVE, "m", "one", 0) == 0 && me.id[0] == '\0');
+    await_hint("m/two");
+    CHECK(run_number(&server, "ZCARD simba:{m}:contender") == 0);
+    /* It keeps its place if another was faster. */
+    run(&server, "SET simba:{m} 0:1@jvm PX 60000");
+    CHECK(contend("m", "three") == 0 && contend("m", "two") == 0);
+    CHECK(run_number(&server, "ZRANK simba:{m}:contender two") == 0);
+    CHECK(run_number(&server, "ZRANK simba:{m}:contender three") == 1);
+    end();
+}
+
 /* How the file of a store is found, and what is said if it is not. */
 static void redis_module_missing(void)
 {
@@ -263,6 +302,8 @@ static void redis_module_missing(void)
 const struct test redis_module_tests[] = {
     {"redis_list", redis_list, REDIS_ONLY, 0},
     {"redis_evict", redis_evict, REDIS_ONLY, 0},
+    {"redis_tries_again", redis_tries_again, REDIS_ONLY, 0},
+    {"redis_leaves", redis_leaves, REDIS_ONLY, 0},
     {"redis_module_missing", redis_module_missing, REDIS_ONLY, 0},
     {NULL, NULL, ANY_STORE, 0},
 };

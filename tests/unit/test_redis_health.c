@@ -30,7 +30,10 @@ static void reads_what_it_needs(void **state)
     assert_string_equal(h.version, "7.0.15");
     assert_string_equal(h.run_id, "abc");
     assert_int_equal(h.major, 7);
-    assert_int_equal(h.uptime_s, 12);
+    assert_int_equal(h.uptime_ms, 11000);
+    assert_int_equal(parse(INFO("7.0.15", "1", "")).uptime_ms, 0);
+    assert_int_equal(parse(INFO("7.0.15", "-9", "")).uptime_ms, 0);
+    assert_int_equal(parse(INFO("7.0.15", "9223372036854775807", "")).uptime_ms, 0);
     assert_int_equal(h.memory_limit, 1000);
     assert_int_equal(h.replicas, 2);
     assert_true(h.append_only);

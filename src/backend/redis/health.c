@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define UPTIME_MAX_S 10000000000 /* what is more is nonsense */
+
 /* The value of a line NAME:VALUE. */
 static bool find(const char *info, const char *name, char *out, size_t size)
 {
@@ -39,9 +41,9 @@ bool health_parse(struct health *h, const char *info)
         return false;
     h->major = (int)strtol(h->version, NULL, 10);
     h->replica = strcmp(text, "master") != 0;
-    h->uptime_s = number(info, "uptime_in_seconds");
-    if (h->uptime_s < 0)
-        h->uptime_s = 0;
+    /* The difference of two times in whole seconds: up to one more than it is. */
+    int64_t uptime_s = number(info, "uptime_in_seconds");
+    h->uptime_ms = uptime_s > 1 && uptime_s < UPTIME_MAX_S ? (uptime_s - 1) * 1000 : 0;
     h->cluster = number(info, "cluster_enabled") != 0;
     h->loading = number(info, "loading") != 0;
     h->append_only = number(info, "aof_enabled") != 0;

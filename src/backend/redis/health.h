@@ -13,7 +13,7 @@ struct health {
     char version[24];
     int major;
     char run_id[48];
-    int64_t uptime_s;
+    int64_t uptime_ms; /* at least */
     bool cluster, replica, loading, append_only;
     bool promoted;         /* was a replica in this life of its process */
     uint64_t memory_limit; /* 0: none */

@@ -15,7 +15,7 @@ int64_t redis_guard_ms(const struct redis *s, int64_t lease_ms)
         return 0;
     int64_t longest = s->config.guard_ms > 0 ? s->config.guard_ms : lease_ms;
     int64_t since = simba_now() - l->healthy_at;
-    int64_t restarted = health_guard_ms(&l->health, l->health.uptime_s * 1000 + since, longest);
+    int64_t restarted = health_guard_ms(&l->health, l->health.uptime_ms + since, longest);
     int64_t promoted = l->master_ms < 0 ? 0 : longest - (l->master_ms + since);
     return restarted > promoted ? restarted : promoted > 0 ? promoted : 0;
 }
@@ -23,7 +23,7 @@ int64_t redis_guard_ms(const struct redis *s, int64_t lease_ms)
 int64_t redis_epoch_us(const struct redis *s)
 {
     const struct link *l = &s->link;
-    int64_t age_ms = l->health.uptime_s * 1000;
+    int64_t age_ms = l->health.uptime_ms;
     if (l->master_ms >= 0 && l->master_ms < age_ms)
         age_ms = l->master_ms;
     return l->time_us - age_ms * 1000;
