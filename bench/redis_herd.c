@@ -69,8 +69,8 @@ static void process(void *arg)
 int main(int argc, char **argv)
 {
     struct bench b = bench_begin(
-        argc, argv, "redis: 2,000 contenders in 20 processes wait for one mutex, and take turns.", 1,
-        10);
+        argc, argv, "redis: 2,000 contenders in 20 processes wait for one mutex, and take turns.",
+        1, 10);
     char place[PLACE_MAX];
     pid_t pid[PROCESSES];
     redis_begin(place);

@@ -67,7 +67,8 @@ static void hold(void *arg)
     printf("%-44s %10.1f s\n", "to acquire 100,000", (double)(bench_now() - began) / 1e9);
     bench_sleep(2000000000);
     double cpu = cpu_s(), server = server_cpu_s();
-    double in = redis_info("stats", "total_net_input_bytes:"), out = redis_info("stats", "total_net_output_bytes:");
+    double in = redis_info("stats", "total_net_input_bytes:"),
+           out = redis_info("stats", "total_net_output_bytes:");
     double calls = redis_info("commandstats", "cmdstat_evalsha:calls=");
     began = bench_now();
     bench_sleep(h->bench->run_ns);
@@ -77,13 +78,13 @@ static void hold(void *arg)
     getrusage(RUSAGE_SELF, &u);
     printf("%-44s %10ld, acquired %ld\n", "lost", atomic_load(&lost), atomic_load(&acquired));
     printf("%-44s %10.1f %% of a core\n", "client", (cpu_s() - cpu) / s * 100);
-    printf("%-44s %10.1f %% of a core\n", "server",
-           (server_cpu_s() - server) / s * 100);
+    printf("%-44s %10.1f %% of a core\n", "server", (server_cpu_s() - server) / s * 100);
     printf("%-44s %10.0f in, %.0f out\n", "bytes per mutex and second, at the server",
            (redis_info("stats", "total_net_input_bytes:") - in) / s / HELD,
            (redis_info("stats", "total_net_output_bytes:") - out) / s / HELD);
     printf("%-44s %10.0f\n", "calls per second", calls / s);
-    printf("%-44s %10.0f\n", "client's memory per mutex, bytes, at most", (double)u.ru_maxrss * 1024 / HELD);
+    printf("%-44s %10.0f\n", "client's memory per mutex, bytes, at most",
+           (double)u.ru_maxrss * 1024 / HELD);
     fflush(stdout);
     if (atomic_load(&lost) > 0 || atomic_load(&acquired) != HELD)
         bench_die("some were lost");

@@ -68,7 +68,8 @@ static inline void redis_serve(int core)
             _exit(1);
         bench_pin(core);
         execlp("redis-server", "redis-server", "--port", port, "--bind", "127.0.0.1", "--save", "",
-               "--appendonly", "no", "--dir", redis_folder, "--logfile", redis_socket, (char *)NULL);
+               "--appendonly", "no", "--dir", redis_folder, "--logfile", redis_socket,
+               (char *)NULL);
         _exit(127);
     }
     redisContext *c = NULL;
@@ -150,8 +151,8 @@ static inline void raw_redis_ask(struct raw_redis *r, enum raw_script which)
 {
     const char *acquire[] = {"EVALSHA", r->sha[which], "4",       r->key[0], r->key[1], r->key[2],
                              r->key[3], r->id,         RAW_LEASE, "",        "0",       "1"};
-    const char *release[] = {"EVALSHA", r->sha[which], "3", r->key[0], r->key[1], r->key[3], r->id,
-                             r->token};
+    const char *release[] = {"EVALSHA", r->sha[which], "3",   r->key[0],
+                             r->key[1], r->key[3],     r->id, r->token};
     if (which == RAW_ACQUIRE)
         redisAppendCommandArgv(r->c, 12, acquire, NULL);
     else

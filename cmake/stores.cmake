@@ -48,9 +48,8 @@ macro(store_objects objects_list needs_list)
             list(APPEND store_test_needs ${${store}_needs})
         endif()
     endforeach()
-    if(builtin_list)
-        target_compile_definitions(simba_objects PRIVATE "SIMBA_BUILTIN_STORES(X)=${builtin_list}")
-    endif()
+    file(CONFIGURE OUTPUT ${generated}/runtime/builtin.h
+        CONTENT "#define SIMBA_BUILTIN_STORES(X)${builtin_list}\n")
 endmacro()
 
 # A module is linked with libsimba.so: what it calls of it is the public interface, and a program that

@@ -20,7 +20,7 @@
 /* What the stores of this project are called where they are packaged. */
 static const char *package_of(const char *name)
 {
-    static const char *const stores[] = {"redis", "rediss",     "mysql",     "mariadb",
+    static const char *const stores[] = {"redis",      "rediss",   "mysql",    "mariadb",
                                          "postgresql", "postgres", "zookeeper"};
     for (size_t i = 0; i < sizeof stores / sizeof *stores; i++) {
         if (strcmp(stores[i], name) == 0)

@@ -3,12 +3,9 @@
 
 #include "backend/memory/memory.h"
 #include "backend/sqlite/sqlite.h"
+#include "runtime/builtin.h" /* those of the build option SIMBA_BUILTIN, as X(redis) X(...) */
 #include "runtime/client.h"
 
-/* Those of the build option SIMBA_BUILTIN, as X(redis) X(...). */
-#ifndef SIMBA_BUILTIN_STORES
-#define SIMBA_BUILTIN_STORES(X)
-#endif
 #define DECLARE(name) extern const struct simba_backend name##_backend;
 #define LIST(name) &name##_backend,
 SIMBA_BUILTIN_STORES(DECLARE)

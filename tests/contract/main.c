@@ -23,12 +23,13 @@
 #define OUTPUT_MAX 16384 /* bytes of a failed test's output that are shown */
 
 static const struct test *const tables[] = {
-    seeds_tests,  token_tests,        callback_tests,     handover_tests,     executor_tests,
-    status_tests, stop_tests,         close_tests,        exclusion_tests,    fault_tests,
-    locker_tests, locker_fault_tests, read_tests,         fork_tests,         name_tests,
-    option_tests, process_tests,      sqlite_fault_tests, sqlite_place_tests, sqlite_file_tests,
+    seeds_tests,       token_tests,        callback_tests,     handover_tests,
+    executor_tests,    status_tests,       stop_tests,         close_tests,
+    exclusion_tests,   fault_tests,        locker_tests,       locker_fault_tests,
+    read_tests,        fork_tests,         name_tests,         option_tests,
+    process_tests,     sqlite_fault_tests, sqlite_place_tests, sqlite_file_tests,
 #ifdef CONTRACT_REDIS
-    redis_fault_tests, redis_queue_tests, redis_module_tests,
+    redis_fault_tests, redis_queue_tests,  redis_module_tests,
 #endif
 };
 

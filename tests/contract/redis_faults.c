@@ -195,6 +195,83 @@ static void expect_refusal(const struct server *s, int want, const char *part)
     client_close(c);
 }
 
+/* What verification is for: a certificate of somebody else's, or for another name. */
+static void redis_tls(void)
+{
+    char command[1024], port[16], url[256];
+    simba *c = NULL;
+    struct simba_owner o;
+    folder_make();
+    snprintf(command, sizeof command,
+             "cd %s && exec 2>/dev/null && for ca in ca other; do openssl req -x509 -newkey ec "
+             "-pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=$ca -keyout $ca.key -out "
+             "$ca.crt; done && openssl req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes "
+             "-subj /CN=localhost -keyout key -out csr && echo subjectAltName=DNS:localhost >names "
+             "&& openssl x509 -req -in csr -CA ca.crt -CAkey ca.key -CAcreateserial -days 2 "
+             "-extfile names -out crt",
+             folder_path(""));
+    if (system(command) != 0)
+        suite_skip("openssl cannot make certificates here");
+    struct server s = {.name = "a"};
+    snprintf(port, sizeof port, "%d", server_free_port());
+    const char *const tls[] = {"--tls-port",         port,
+                               "--tls-cert-file",    folder_path("crt"),
+                               "--tls-key-file",     folder_path("key"),
+                               "--tls-ca-cert-file", folder_path("ca.crt"),
+                               "--tls-auth-clients", "optional"};
+    for (size_t i = 0; i < sizeof tls / sizeof *tls; i++)
+        s.options[i] = tls[i];
+    server_start(&s);
+    const struct {
+        const char *host, *option, *file;
+        int code;
+    } cases[] = {
+        {"localhost", "tls_ca", "ca.crt", 0},
+        {"localhost", "tls_ca", "other.crt", SIMBA_EDENIED}, /* not who we trust */
+        {"127.0.0.1", "tls_ca", "ca.crt", SIMBA_EDENIED},    /* not for this name */
+        {"localhost", "ttl", NULL, SIMBA_EDENIED},           /* not the system's */
+        {"127.0.0.1", "tls_verify", "off", 0},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const char *value = cases[i].file == NULL                    ? "10s"
+                            : strcmp(cases[i].option, "tls_ca") == 0 ? folder_path(cases[i].file)
+                                                                     : cases[i].file;
+        snprintf(url, sizeof url, "rediss://%s:%s?%s=%s", cases[i].host, port, cases[i].option,
+                 value);
+        CHECK_OK(simba_open(url, NULL, &c));
+        int code = simba_read(c, "m", PATIENCE_MS, &o);
+        if (code != cases[i].code ||
+            (code != 0 && strstr(simba_error_text(), "certificate") == NULL))
+            suite_fail(__FILE__, __LINE__, code != 0 ? simba_error_text() : url);
+        client_close(c);
+    }
+    snprintf(url, sizeof url, "rediss://127.0.0.1:%d?connect_timeout=300ms",
+             s.port); /* nobody speaks TLS there */
+    CHECK_OK(simba_open(url, NULL, &c));
+    CHECK(simba_read(c, "m", PATIENCE_MS, &o) != 0);
+    client_close(c);
+    server_end(&s);
+    folder_remove();
+}
+
+/* A name that nobody knows, and a host that does not answer: said, and closed without waiting. */
+static void redis_unreachable(void)
+{
+    static const char *const urls[] = {"redis://does-not-exist.invalid", "redis://127.0.0.1:1",
+                                       "redis+unix:///does/not/exist",
+                                       "redis+sentinel://127.0.0.1:1,127.0.0.1:2?master=main"};
+    for (size_t i = 0; i < sizeof urls / sizeof *urls; i++) {
+        simba *c = NULL;
+        struct simba_owner o;
+        CHECK_OK(simba_open(urls[i], NULL, &c));
+        int code = simba_read(c, "m", 200, &o); /* a resolver may take its time */
+        CHECK(code == SIMBA_ESTORE || code == SIMBA_ETIMEOUT);
+        int64_t began = simba_now();
+        client_close(c);
+        CHECK(simba_now() - began < 2000);
+    }
+}
+
 static void redis_replica(void)
 {
     char port[16];
@@ -289,9 +366,16 @@ static void redis_memory_full(void)
 static void redis_nonsense(void)
 {
     static const char *const nonsense[] = {
-        "HTTP/1.1 400 Bad Request\r\n\r\n", "*2147483647\r\n", "*-5\r\n", "$-7\r\n",
-        "$9999999999999\r\n", "*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n:1\r\n",
-        "+OK\r\n$5\r\nhello\r\n", ":1\r\n:1\r\n", "\r\n\r\n", "*1152921504606846976\r\n"};
+        "HTTP/1.1 400 Bad Request\r\n\r\n",
+        "*2147483647\r\n",
+        "*-5\r\n",
+        "$-7\r\n",
+        "$9999999999999\r\n",
+        "*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n:1\r\n",
+        "+OK\r\n$5\r\nhello\r\n",
+        ":1\r\n:1\r\n",
+        "\r\n\r\n",
+        "*1152921504606846976\r\n"};
     for (size_t i = 0; i < sizeof nonsense / sizeof *nonsense; i++) {
         int ready[2], port;
         folder_make();
@@ -454,7 +538,8 @@ static void forget(const char *command)
     server_start(&s);
     struct peer p = start(&s, lease_steady());
     uint64_t token = own(&p);
-    const redisReply *r = strcmp(command, "flush") == 0 ? run(&s, "FLUSHALL") : run(&s, "DEL simba:{m}");
+    const redisReply *r =
+        strcmp(command, "flush") == 0 ? run(&s, "FLUSHALL") : run(&s, "DEL simba:{m}");
     CHECK(r->type != REDIS_REPLY_ERROR);
     AWAIT((uint64_t)peer_number(&p, "token") > token);
     CHECK(strstr(peer_ask(&p, "log"), "the store says that it is over") != NULL);
@@ -481,6 +566,8 @@ const struct test redis_fault_tests[] = {
     {"redis_server_stopped", redis_server_stopped, REDIS_ONLY, 0},
     {"redis_script_flush", redis_script_flush, REDIS_ONLY, 0},
     {"redis_wrong_password", redis_wrong_password, REDIS_ONLY, 0},
+    {"redis_tls", redis_tls, REDIS_ONLY, 0},
+    {"redis_unreachable", redis_unreachable, REDIS_ONLY, 0},
     {"redis_replica", redis_replica, REDIS_ONLY, 0},
     {"redis_cluster", redis_cluster, REDIS_ONLY, 0},
     {"redis_loading", redis_loading, REDIS_ONLY, 0},

@@ -76,7 +76,7 @@ static void redis_wire(void)
     wait_for(&b);
     r = run(&server, "ZRANGE simba:{m}:contender 0 -1 WITHSCORES");
     CHECK(r->elements == 2 && strcmp(r->element[0]->str, id) != 0);
-    CHECK(strchr(r->element[1]->str, '.') != NULL); /* T38: not whole seconds */
+    CHECK(strchr(r->element[1]->str, '.') != NULL);                 /* T38: not whole seconds */
     CHECK(run_number(&server, "PTTL simba:{m}:contender") > 60000); /* T31 */
     CHECK(peer_number(&a, "stop") == 0);
     CHECK(peer_await_owner(&b) > token);
@@ -251,14 +251,15 @@ static void redis_forged_messages(void)
     char id[SIMBA_ID_MAX + 1], channel[256];
     snprintf(id, sizeof id, "%s", run(&server, "ZRANGE simba:{m}:contender 0 0")->element[0]->str);
     snprintf(channel, sizeof channel, "simba:{m}:%s", id);
-    static const char *const forged[] = {"acquired@@", "released@@", "acquired@@@@", "released",
-                                         "", "@@", "released@@released@@"};
+    static const char *const forged[] = {
+        "acquired@@", "released@@", "acquired@@@@", "released", "", "@@", "released@@released@@"};
     for (int db = 0; db < 2; db++) {
         run(&server, "SELECT %d", db);
         for (size_t i = 0; i < sizeof forged / sizeof *forged; i++) {
             CHECK(run_number(&server, "PUBLISH %s %s%s", channel, forged[i], id) == 1);
             CHECK(run_number(&server, "PUBLISH simba:{m} %s%s", forged[i], id) >= 1);
-            CHECK(run_number(&server, "PUBLISH %s %b", channel, "released@@\0\r\n$", (size_t)14) == 1);
+            CHECK(run_number(&server, "PUBLISH %s %b", channel, "released@@\0\r\n$", (size_t)14) ==
+                  1);
         }
         CHECK(peer_ask(&b, "read")[0] == '0');
         CHECK(peer_number(&b, "token") == 0);

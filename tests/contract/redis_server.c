@@ -30,7 +30,7 @@ static int try_port(void)
     return ntohs(a.sin_port);
 }
 
-static int free_port(void)
+int server_free_port(void)
 {
     int port;
     do
@@ -59,10 +59,12 @@ static _Noreturn void become_server(const struct server *s, pid_t test)
     const char *argv[SERVER_OPTIONS_MAX + 24];
     int n = 0;
     snprintf(port, sizeof port, "%d", s->port);
-    const char *const ours[] = {"redis-server", "--port",       port,      "--bind",
-                                "127.0.0.1",    "--unixsocket", s->socket, "--dir",
-                                folder_path(""), "--dbfilename", s->name,  "--enable-debug-command",
-                                "yes",          "--save",       "",        "--loglevel", "warning"};
+    const char *const ours[] = {"redis-server", "--port",    port,
+                                "--bind",       "127.0.0.1", "--unixsocket",
+                                s->socket,      "--dir",     folder_path(""),
+                                "--dbfilename", s->name,     "--enable-debug-command",
+                                "yes",          "--save",    "",
+                                "--loglevel",   "warning"};
     for (size_t i = 0; i < sizeof ours / sizeof *ours; i++)
         argv[n++] = ours[i];
     for (int i = 0; s->options[i] != NULL; i++)
@@ -75,7 +77,8 @@ static _Noreturn void become_server(const struct server *s, pid_t test)
     }
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     int log = open(folder_path("server.log"), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
-    if (getppid() != test || log < 0 || dup2(log, STDOUT_FILENO) < 0 || dup2(log, STDERR_FILENO) < 0)
+    if (getppid() != test || log < 0 || dup2(log, STDOUT_FILENO) < 0 ||
+        dup2(log, STDERR_FILENO) < 0)
         _exit(1);
     execvp(argv[0], (char *const *)argv);
     _exit(127);
@@ -84,7 +87,7 @@ static _Noreturn void become_server(const struct server *s, pid_t test)
 void server_launch(struct server *s)
 {
     if (s->port == 0) {
-        s->port = free_port();
+        s->port = server_free_port();
         snprintf(s->socket, sizeof s->socket, "%s.sock", folder_path(s->name));
         snprintf(s->url, sizeof s->url, "redis://127.0.0.1:%d/0?%s", s->port,
                  s->query != NULL ? s->query : "restart_guard=off");

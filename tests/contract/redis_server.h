@@ -21,10 +21,12 @@ struct server {
     redisContext *raw; /* for run() */
 };
 
-void server_start(struct server *s); /* returns when it answers; again after server_kill */
+void server_start(struct server *s);  /* returns when it answers; again after server_kill */
 void server_launch(struct server *s); /* does not wait for its answer */
-void server_kill(struct server *s);  /* -9 */
-void server_end(struct server *s);   /* at the end of the test */
+void server_kill(struct server *s);   /* -9 */
+void server_end(struct server *s);    /* at the end of the test */
+
+int server_free_port(void); /* until somebody else takes it */
 
 /* Runs a command as somebody else would. The reply is valid until the next one. */
 const redisReply *run(struct server *s, const char *format, ...); /* hiredis' formats */

@@ -5,13 +5,13 @@
 #include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
 #include <simba.h>
+#include <cmocka.h>
 
 #include "backend/redis/health.h"
 
-#define INFO(version, uptime, more)                                                             \
-    "# Server\r\nredis_version:" version "\r\nrun_id:abc\r\nuptime_in_seconds:" uptime          \
+#define INFO(version, uptime, more)                                                    \
+    "# Server\r\nredis_version:" version "\r\nrun_id:abc\r\nuptime_in_seconds:" uptime \
     "\r\nmaxmemory_human:0B\r\n# Replication\r\nrole:master\r\n" more
 
 static struct health parse(const char *info)
@@ -24,9 +24,10 @@ static struct health parse(const char *info)
 static void reads_what_it_needs(void **state)
 {
     (void)state;
-    struct health h = parse(INFO("7.0.15", "12",
-                                 "aof_enabled:1\r\nmaxmemory:1000\r\nmaxmemory_policy:allkeys-lru\r\n"
-                                 "connected_slaves:2\r\nmaster_replid2:000a0\r\n"));
+    struct health h =
+        parse(INFO("7.0.15", "12",
+                   "aof_enabled:1\r\nmaxmemory:1000\r\nmaxmemory_policy:allkeys-lru\r\n"
+                   "connected_slaves:2\r\nmaster_replid2:000a0\r\n"));
     assert_string_equal(h.version, "7.0.15");
     assert_string_equal(h.run_id, "abc");
     assert_int_equal(h.major, 7);
@@ -58,7 +59,8 @@ static void refuses(void **state)
     assert_non_null(strstr(why, "4.0.14"));
     h = parse(INFO("7.0.15", "12", "loading:1\r\n"));
     assert_int_equal(health_refuses(&h, why, sizeof why), SIMBA_ESTORE);
-    assert_true(health_parse(&h, "redis_version:7\nrun_id:a\nrole:slave\nmaster_host:h\nmaster_port:1"));
+    assert_true(
+        health_parse(&h, "redis_version:7\nrun_id:a\nrole:slave\nmaster_host:h\nmaster_port:1"));
     assert_int_equal(health_refuses(&h, why, sizeof why), SIMBA_ESTORE);
     assert_non_null(strstr(why, "replica of h:1"));
 }
@@ -69,9 +71,12 @@ static void warns(void **state)
     (void)state;
     char line[256];
     bool serious;
-    struct health h = parse(INFO("7.0.15", "12", "aof_enabled:1\r\nmaxmemory_policy:volatile-lru\r\n"));
-    assert_false(health_warns(&h, 0, line, sizeof line, &serious)); /* without a limit none is evicted */
-    h = parse(INFO("7.0.15", "12", "maxmemory:9\r\nmaxmemory_policy:volatile-lru\r\nconnected_slaves:1\r\n"));
+    struct health h =
+        parse(INFO("7.0.15", "12", "aof_enabled:1\r\nmaxmemory_policy:volatile-lru\r\n"));
+    assert_false(
+        health_warns(&h, 0, line, sizeof line, &serious)); /* without a limit none is evicted */
+    h = parse(INFO("7.0.15", "12",
+                   "maxmemory:9\r\nmaxmemory_policy:volatile-lru\r\nconnected_slaves:1\r\n"));
     assert_true(health_warns(&h, 0, line, sizeof line, &serious) && serious);
     assert_non_null(strstr(line, "volatile-lru"));
     assert_true(health_warns(&h, 1, line, sizeof line, &serious) && !serious);

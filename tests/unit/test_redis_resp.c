@@ -34,8 +34,9 @@ static const struct reply *decode(const char *bytes)
 static void every_kind(void **state)
 {
     (void)state;
-    const struct reply *r = decode("*7\r\n:-5\r\n$3\r\na\r\n\r\n+OK\r\n-ERR no\r\n$-1\r\n*-1\r\n*2\r\n:1\r\n"
-                                   "$0\r\n\r\n");
+    const struct reply *r =
+        decode("*7\r\n:-5\r\n$3\r\na\r\n\r\n+OK\r\n-ERR no\r\n$-1\r\n*-1\r\n*2\r\n:1\r\n"
+               "$0\r\n\r\n");
     assert_non_null(r);
     assert_int_equal(r->elements, 7);
     assert_int_equal(reply_at(r, 0)->integer, -5);
@@ -133,8 +134,9 @@ static void commands(void **state)
     resp_pieces(&b, (const char *const[]){"simba:{", "m", "}", "", NULL});
     resp_number(&b, INT64_MIN);
     resp_number(&b, 1200);
-    static const char want[] = "*4\r\n$3\r\nSET\r\n$9\r\nsimba:{m}\r\n$20\r\n-9223372036854775808\r\n"
-                               "$4\r\n1200\r\n";
+    static const char want[] =
+        "*4\r\n$3\r\nSET\r\n$9\r\nsimba:{m}\r\n$20\r\n-9223372036854775808\r\n"
+        "$4\r\n1200\r\n";
     assert_int_equal(b.used, sizeof want - 1);
     assert_memory_equal(b.at, want, b.used);
     b.used = BUFFER_MAX - 10;

@@ -10,7 +10,8 @@
 #include "backend/redis/redis.h"
 
 #define ODD "an answer of the server makes no sense"
-#define FOREIGN "the key of this mutex holds something that is not ours (it never expires); look at it"
+#define FOREIGN \
+    "the key of this mutex holds something that is not ours (it never expires); look at it"
 
 /* ---- answers ------------------------------------------------------------------------------- */
 

@@ -8,10 +8,17 @@
 #include <string.h>
 #include <unistd.h>
 
-const char *const config_options[] = {
-    "password_file", "tls_ca",        "tls_cert",          "tls_key",
-    "tls_verify",    "restart_guard", "master",            "sentinel_password",
-    "db",            "sentinel_password_file", NULL};
+const char *const config_options[] = {"password_file",
+                                      "tls_ca",
+                                      "tls_cert",
+                                      "tls_key",
+                                      "tls_verify",
+                                      "restart_guard",
+                                      "master",
+                                      "sentinel_password",
+                                      "db",
+                                      "sentinel_password_file",
+                                      NULL};
 
 struct reading {
     struct config *c;
@@ -47,7 +54,8 @@ static int keep_secret(struct reading *r, const char *name, const char **out)
     if (path == NULL)
         return 0;
     if (*out != NULL)
-        return REFUSE(r, SIMBA_EINVAL, "the password is given twice: option %s, and in the URL", name);
+        return REFUSE(r, SIMBA_EINVAL, "the password is given twice: option %s, and in the URL",
+                      name);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     ssize_t n = fd < 0 ? -1 : read(fd, secret, sizeof secret);
     int error = errno;
@@ -182,8 +190,9 @@ static int read_secrets(struct reading *r)
     if (rc == 0)
         rc = keep_secret(r, "sentinel_password_file", &c->sentinel_password);
     if (rc == 0 && c->user != NULL && c->password == NULL)
-        rc = REFUSE(r, SIMBA_EINVAL, "a user without a password; for a password alone write "
-                                     "redis://:PASSWORD@host, or use password_file");
+        rc = REFUSE(r, SIMBA_EINVAL,
+                    "a user without a password; for a password alone write "
+                    "redis://:PASSWORD@host, or use password_file");
     return rc;
 }
 

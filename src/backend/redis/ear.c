@@ -18,8 +18,8 @@ struct waiter {
     struct place *place;
     struct waiter *next, **link; /* of the place */
     enum subscription sub;
-    bool waits;     /* else it lingers */
-    bool tries;     /* as soon as it hears */
+    bool waits; /* else it lingers */
+    bool tries; /* as soon as it hears */
     int64_t idle_since;
     int64_t rank;
     char score[32];

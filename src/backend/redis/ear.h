@@ -22,7 +22,7 @@
 
 struct ear {
     struct link link;
-    const struct link *commands; /* whose server it listens to */
+    const struct link *commands;  /* whose server it listens to */
     struct table places, waiters; /* by mutex; by channel */
     struct place *later;          /* a list: those that ask a while later */
     uv_timer_t upkeep, alarm;

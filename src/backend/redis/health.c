@@ -61,8 +61,9 @@ bool health_parse(struct health *h, const char *info)
 int health_refuses(const struct health *h, char *why, size_t size)
 {
     if (h->cluster) {
-        snprintf(why, size, "this is a Redis Cluster, which is not supported yet: use a single "
-                            "server, or one with replicas under Sentinel");
+        snprintf(why, size,
+                 "this is a Redis Cluster, which is not supported yet: use a single "
+                 "server, or one with replicas under Sentinel");
         return SIMBA_EUNSUPPORTED;
     }
     if (h->major < HEALTH_VERSION_MIN) {
@@ -75,8 +76,9 @@ int health_refuses(const struct health *h, char *why, size_t size)
         return SIMBA_ESTORE;
     }
     if (h->replica) {
-        snprintf(why, size, "this server is a replica%s%.200s: give the address of the master, or "
-                            "ask Sentinel with redis+sentinel://",
+        snprintf(why, size,
+                 "this server is a replica%s%.200s: give the address of the master, or "
+                 "ask Sentinel with redis+sentinel://",
                  h->master[0] != '\0' ? " of " : "", h->master);
         return SIMBA_ESTORE;
     }
@@ -85,8 +87,8 @@ int health_refuses(const struct health *h, char *why, size_t size)
 
 bool health_warns(const struct health *h, size_t n, char *line, size_t size, bool *serious)
 {
-    bool evicts = h->memory_limit > 0 && h->eviction[0] != '\0' &&
-                  strcmp(h->eviction, "noeviction") != 0;
+    bool evicts =
+        h->memory_limit > 0 && h->eviction[0] != '\0' && strcmp(h->eviction, "noeviction") != 0;
     *serious = false;
     if (evicts && n-- == 0) {
         *serious = true;

@@ -292,8 +292,8 @@ static bool take_info(struct link *l, const struct reply *r)
 static bool take_time(struct link *l, const struct reply *r)
 {
     uint64_t s, us;
-    if (!reply_digits(reply_at(r, 0), &s) || !reply_digits(reply_at(r, 1), &us) ||
-        s > UINT32_MAX || us >= 1000000) {
+    if (!reply_digits(reply_at(r, 0), &s) || !reply_digits(reply_at(r, 1), &us) || s > UINT32_MAX ||
+        us >= 1000000) {
         link_fail(l, SIMBA_ESTORE, "the server does not know the time");
         return false;
     }
@@ -568,8 +568,8 @@ static void on_timer(uv_timer_t *timer)
 {
     struct link *l = timer->data;
     static const char *const doing[] = {
-        [LINK_FINDING] = "asking the sentinels",    [LINK_RESOLVING] = "looking up the host",
-        [LINK_CONNECTING] = "connecting",           [LINK_SHAKING] = "TLS handshake",
+        [LINK_FINDING] = "asking the sentinels",   [LINK_RESOLVING] = "looking up the host",
+        [LINK_CONNECTING] = "connecting",          [LINK_SHAKING] = "TLS handshake",
         [LINK_GREETING] = "the server's greeting",
     };
     if (l->state == LINK_DOWN && l->wanted) {
@@ -655,7 +655,8 @@ int link_refusal(const struct reply *r, char *why, size_t size)
         }
     }
     if (strstr(r->text, "not an integer") != NULL) { /* the fence */
-        snprintf(why, size, "a key of this mutex holds something that is not ours: %.150s", r->text);
+        snprintf(why, size, "a key of this mutex holds something that is not ours: %.150s",
+                 r->text);
         return SIMBA_ESCHEMA;
     }
     snprintf(why, size, "the server says: %.200s", r->text);

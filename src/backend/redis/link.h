@@ -35,16 +35,16 @@ struct net {
     SSL_CTX *tls;
     struct resolver *resolver;
     uint64_t dice;
-    unsigned handles; /* of libuv, not closed yet */
+    unsigned handles;               /* of libuv, not closed yet */
     void (*empty)(struct net *net); /* after all are */
     char inbox[LINK_INBOX], plain[LINK_INBOX];
 };
 
 struct link;
 struct link_use {
-    bool wants_info;   /* the greeting asks who the server is, and chooses the database */
+    bool wants_info; /* the greeting asks who the server is, and chooses the database */
     bool is_sentinel;
-    bool keeps_trying; /* else it is down after a failure until it is opened again */
+    bool keeps_trying;            /* else it is down after a failure until it is opened again */
     void (*find)(struct link *l); /* leads to link_go() or link_fail(); NULL: the URL's server */
     void (*ready)(struct link *l);
     void (*reply)(struct link *l, const struct reply *r);
@@ -58,10 +58,10 @@ struct link {
     const struct link_use *use;
     void *data;
     enum link_state state;
-    bool wanted;     /* to be kept up */
-    bool was_ready;  /* since it was opened */
+    bool wanted;    /* to be kept up */
+    bool was_ready; /* since it was opened */
     unsigned failures, turn;
-    int code;        /* of the last failure; 0: none since it was ready */
+    int code; /* of the last failure; 0: none since it was ready */
     char why[LINK_TEXT_MAX];
     uv_timer_t timer; /* of the attempt, of the pause, or of the watch over unanswered commands */
     struct address address;
@@ -71,14 +71,16 @@ struct link {
     struct tls tls;
     struct decoder decoder;
     struct buffer out;
-    struct { int kind; } greeting[LINK_GREETINGS_MAX];
+    struct {
+        int kind;
+    } greeting[LINK_GREETINGS_MAX];
     unsigned greetings, greeted;
     bool in_replies; /* the reading goes on: what is written is sent after it */
 
-    struct health health;   /* as of the greeting */
-    int64_t healthy_at;     /* simba_now() when it came */
-    int64_t master_ms;      /* for how long it had been known as master; -1: from the beginning */
-    int64_t time_us;        /* of the server's clock, then */
+    struct health health; /* as of the greeting */
+    int64_t healthy_at;   /* simba_now() when it came */
+    int64_t master_ms;    /* for how long it had been known as master; -1: from the beginning */
+    int64_t time_us;      /* of the server's clock, then */
     int64_t (*oldest)(struct link *l); /* when the oldest unanswered command was sent; 0: none */
 };
 

@@ -164,8 +164,12 @@ void listing_details(struct redis *s, struct listing *l, const struct reply *r)
         struct told t;
         if (!calls_told(reply_at(one, 0), reply_at(one, 1), reply_at(one, 2), &t) || t.is_foreign)
             continue;
-        struct simba_found found = {.mutex = n->text, .id = t.id, .token = t.token,
-                                    .left_ms = t.left_ms, .age_ms = -1, .waiters = -1};
+        struct simba_found found = {.mutex = n->text,
+                                    .id = t.id,
+                                    .token = t.token,
+                                    .left_ms = t.left_ms,
+                                    .age_ms = -1,
+                                    .waiters = -1};
         if (waiters->kind == REPLY_INTEGER)
             found.waiters = waiters->integer;
         if (found.id[0] != '\0' || found.waiters > 0)

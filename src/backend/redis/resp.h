@@ -37,14 +37,7 @@ void resp_pieces(struct buffer *b, const char *const *pieces);
 
 /* ---- replies ------------------------------------------------------------------------------- */
 
-enum reply_kind {
-    REPLY_STRING,
-    REPLY_ARRAY,
-    REPLY_INTEGER,
-    REPLY_NIL,
-    REPLY_STATUS,
-    REPLY_ERROR
-};
+enum reply_kind { REPLY_STRING, REPLY_ARRAY, REPLY_INTEGER, REPLY_NIL, REPLY_STATUS, REPLY_ERROR };
 
 struct reply {
     enum reply_kind kind;
@@ -76,7 +69,7 @@ const struct reply *decoder_next(struct decoder *d);
 
 /* The n-th element; a nil if there is none such, so that a chain of questions needs no checks. */
 const struct reply *reply_at(const struct reply *r, size_t n);
-bool reply_is_text(const struct reply *r);                  /* a string or status without a NUL */
+bool reply_is_text(const struct reply *r);                    /* a string or status without a NUL */
 bool reply_is_error(const struct reply *r, const char *kind); /* its first word */
 bool reply_equals(const struct reply *r, const char *text);
 

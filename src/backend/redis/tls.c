@@ -53,7 +53,8 @@ SSL_CTX *tls_context(const struct config *c, char *why, size_t why_size)
 static bool expect_host(SSL *ssl, const char *host, bool verify)
 {
     unsigned char address[sizeof(struct in6_addr)];
-    bool literal = inet_pton(AF_INET, host, address) == 1 || inet_pton(AF_INET6, host, address) == 1;
+    bool literal =
+        inet_pton(AF_INET, host, address) == 1 || inet_pton(AF_INET6, host, address) == 1;
     if (literal)
         return !verify || X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl), host) == 1;
     return SSL_set_tlsext_host_name(ssl, host) == 1 && (!verify || SSL_set1_host(ssl, host) == 1);
@@ -61,8 +62,8 @@ static bool expect_host(SSL *ssl, const char *host, bool verify)
 
 bool tls_begin(struct tls *t, SSL_CTX *context, const char *host, bool verify)
 {
-    *t = (struct tls){.ssl = SSL_new(context), .in = BIO_new(BIO_s_mem()),
-                      .out = BIO_new(BIO_s_mem())};
+    *t = (struct tls){
+        .ssl = SSL_new(context), .in = BIO_new(BIO_s_mem()), .out = BIO_new(BIO_s_mem())};
     if (t->ssl == NULL || t->in == NULL || t->out == NULL) {
         SSL_free(t->ssl);
         BIO_free(t->in);
