@@ -390,6 +390,20 @@ static void find_server(struct link *l)
         link_fail(l, SIMBA_ESTORE, "the server is not there");
 }
 
+/* It listens to the server that is talked to, also after a failover that the old one survived. */
+void ear_follow(struct ear *e)
+{
+    const struct address *now = &e->commands->address, *before = &e->link.address;
+    bool moved = strcmp(now->host, before->host) != 0 || now->port != before->port;
+    if (!e->is_open)
+        return;
+    if (moved && e->link.state != LINK_DOWN) {
+        on_down(&e->link);
+        link_shut(&e->link);
+    }
+    link_hurry(&e->link);
+}
+
 static int64_t oldest(struct link *l)
 {
     return ((struct ear *)l->data)->asked_at;

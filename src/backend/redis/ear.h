@@ -37,6 +37,9 @@ void ear_begin(struct ear *e, struct net *net, const struct link *commands);
 void ear_close(struct ear *e);
 void ear_free(struct ear *e); /* after net->empty, or instead of ear_begin */
 
+/* The connection for commands is there (again). */
+void ear_follow(struct ear *e);
+
 /* The contender was refused and is in the queue. Sent with the next link_flush(&e->link). */
 void ear_waits(struct ear *e, const char *mutex, const char *id, const char *score, int64_t rank);
 void ear_ends(struct ear *e, const char *mutex, const char *id); /* it waits no longer */

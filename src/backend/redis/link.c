@@ -606,6 +606,15 @@ void link_open(struct link *l)
         attempt(l);
 }
 
+void link_hurry(struct link *l)
+{
+    l->wanted = true;
+    if (l->state == LINK_DOWN) {
+        uv_timer_stop(&l->timer);
+        attempt(l);
+    }
+}
+
 void link_shut(struct link *l)
 {
     l->wanted = false;

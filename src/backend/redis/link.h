@@ -87,8 +87,9 @@ struct link {
 void link_init(struct link *l, struct net *net, const struct link_use *use, void *data);
 void link_close(struct link *l); /* for good: no call comes any more but net->empty */
 
-void link_open(struct link *l); /* keeps it up from now on */
-void link_shut(struct link *l); /* until it is opened again */
+void link_open(struct link *l);  /* keeps it up from now on */
+void link_hurry(struct link *l); /* and does not wait for the end of a pause */
+void link_shut(struct link *l);  /* until it is opened again */
 
 /* find()'s answers. */
 void link_go(struct link *l, const struct address *address);

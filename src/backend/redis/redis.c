@@ -52,8 +52,7 @@ static void on_ready(struct link *l)
     s->guard_said = false;
     comment(s);
     calls_send(s, waiting);
-    if (s->ear.is_open)
-        link_open(&s->ear.link);
+    ear_follow(&s->ear);
 }
 
 static void on_reply(struct link *l, const struct reply *r)
