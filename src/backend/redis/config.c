@@ -8,6 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#define BYTES_MAX (4 * SECRET_MAX) /* all strings together: a URL is not longer */
+
 const char *const config_options[] = {"password_file",
                                       "tls_ca",
                                       "tls_cert",
@@ -63,8 +65,8 @@ static int keep_secret(struct reading *r, const char *name, const char **out)
         close(fd);
     if (n < 0)
         return REFUSE(r, SIMBA_EINVAL, "option %s: %s", name, strerror(error));
-    if (n > SECRET_MAX)
-        return REFUSE(r, SIMBA_EINVAL, "option %s: the file is longer than %d bytes", name,
+    if ((size_t)n > SECRET_MAX)
+        return REFUSE(r, SIMBA_EINVAL, "option %s: the file is longer than %zu bytes", name,
                       SECRET_MAX);
     secret[n] = '\0';
     secret[strcspn(secret, "\r\n")] = '\0';
@@ -220,7 +222,7 @@ int config_read(struct config *c, const struct simba_url *url, char *why, size_t
 {
     struct reading r = {.c = c, .url = url, .why = why, .why_size = why_size};
     *c = (struct config){.db = 0};
-    r.size = 4 * SECRET_MAX;
+    r.size = BYTES_MAX;
     c->bytes = calloc(1, r.size);
     if (c->bytes == NULL)
         return REFUSE(&r, SIMBA_ELIMIT, "out of memory");
@@ -242,7 +244,7 @@ int config_read(struct config *c, const struct simba_url *url, char *why, size_t
 void config_free(struct config *c)
 {
     if (c->bytes != NULL)
-        explicit_bzero(c->bytes, 4 * SECRET_MAX);
+        explicit_bzero(c->bytes, BYTES_MAX);
     free(c->bytes);
     c->bytes = NULL;
 }

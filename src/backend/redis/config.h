@@ -7,7 +7,7 @@
 #define REDIS_PORT 6379
 #define SENTINEL_PORT 26379
 #define SENTINELS_MAX 16
-#define SECRET_MAX 4096
+#define SECRET_MAX ((size_t)4096)
 
 struct address {
     char host[256]; /* "": a unix socket */

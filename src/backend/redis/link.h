@@ -100,6 +100,10 @@ void link_fail(struct link *l, int code, const char *format, ...)
 void link_flush(struct link *l);
 void link_watch(struct link *l); /* after a command was written: sees to it that it is answered */
 
+/* greet.c: begins when bytes can be sent; each reply until it is ready, or has failed. */
+void greet_begin(struct link *l);
+void greet_take(struct link *l, const struct reply *r);
+
 /* An error reply in our words, and its code. */
 int link_refusal(const struct reply *r, char *why, size_t size);
 #endif

@@ -7,7 +7,8 @@
  *   listing.c   LIST, which takes several exchanges
  *   ear.c       the connection that listens
  *   sentinel.c  who is the master
- *   link.c      a connection: address, socket, TLS, greeting, and again
+ *   link.c      a connection: address, socket, TLS, pipeline, and again
+ *   greet.c     its first words: password, database, what the server says about itself
  *   resp.c      bytes
  *   health.c    what the server says about itself */
 #ifndef BACKEND_REDIS_H

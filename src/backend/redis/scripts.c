@@ -16,7 +16,7 @@
 #include "backend/redis/release_lua.h"
 #include "backend/redis/wake_lua.h"
 
-#define SHA1_BYTES 20
+#define SHA1_BYTES ((size_t)20)
 
 static struct {
     const char *name, *before, *body;
