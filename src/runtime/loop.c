@@ -204,15 +204,17 @@ void found_free(struct found *list)
 
 /* ---- hints --------------------------------------------------------------------------------- */
 
-static void host_hint(struct simba_host *host, const char *mutex)
+static void host_hint_one(struct simba_host *host, const char *mutex, const char *id)
 {
     struct simba *s = (struct simba *)(void *)host;
+    size_t length = mutex != NULL ? strlen(mutex) + 1 : 0, more = id != NULL ? strlen(id) + 1 : 0;
     loop_lock(s);
     struct hint *h = NULL;
     if (mutex != NULL && s->hints_count < HINTS_MAX)
-        h = malloc(sizeof *h + strlen(mutex) + 1);
+        h = malloc(sizeof *h + length + more);
     if (h != NULL) {
-        memcpy(h->mutex, mutex, strlen(mutex) + 1);
+        memcpy(h->mutex, mutex, length);
+        h->id = id != NULL ? memcpy(h->mutex + length, id, more) : NULL;
         h->next = s->hints;
         s->hints = h;
         s->hints_count++;
@@ -223,24 +225,30 @@ static void host_hint(struct simba_host *host, const char *mutex)
     loop_unlock_turn(s, true);
 }
 
-/* Of those who wait for it one asks, the one that has waited longest: it alone can win. */
-static void hint_mutex(struct simba *s, const char *mutex)
+static void host_hint(struct simba_host *host, const char *mutex)
+{
+    host_hint_one(host, mutex, NULL);
+}
+
+/* Of those who wait for it one asks: the one that is named, else the one that has waited longest. */
+static void hint_mutex(struct simba *s, const char *mutex, const char *id)
 {
     struct table_node *n = table_find(&s->actors, mutex);
     struct actor *first = NULL;
-    bool known = mutex[0] == '\0';
+    bool known = mutex[0] == '\0' || id != NULL;
     for (; n != NULL; n = table_find_next(n)) {
         struct actor *a = (struct actor *)(void *)n;
         known = known || actor_parent(a) != NULL;
-        if (!actor_waits(a))
+        bool meant = id == NULL || strcmp(actor_id(a), id) == 0;
+        if (meant && !actor_waits(a))
             actor_hint(a);
-        else if (first == NULL || (int32_t)(a->since - first->since) < 0)
+        else if (meant && (first == NULL || (int32_t)(a->since - first->since) < 0))
             first = a;
     }
     if (first != NULL)
         actor_hint(first);
     if (!known) /* to those who observe all */
-        hint_mutex(s, OBSERVER_OF_ALL);
+        hint_mutex(s, OBSERVER_OF_ALL, NULL);
 }
 
 static void hint_all(struct simba *s)
@@ -260,7 +268,7 @@ static void take_hints(struct simba *s, struct hint *hints, bool all)
         struct hint *h = hints;
         hints = h->next;
         if (!all)
-            hint_mutex(s, h->mutex);
+            hint_mutex(s, h->mutex, h->id);
         free(h);
     }
     if (all)
@@ -622,6 +630,7 @@ int loop_init(struct simba *s)
     s->host.answer = host_answer;
     s->host.found = host_found;
     s->host.hint = host_hint;
+    s->host.hint_one = host_hint_one;
     s->host.log = host_log;
     s->host.reconnected = host_reconnected;
     s->host.closed = host_closed;

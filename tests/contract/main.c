@@ -23,12 +23,16 @@
 #define OUTPUT_MAX 16384 /* bytes of a failed test's output that are shown */
 
 static const struct test *const tables[] = {
-    seeds_tests,       token_tests,          callback_tests, handover_tests,     executor_tests,
-    status_tests,      stop_tests,           close_tests,    exclusion_tests,    fault_tests,
-    locker_tests,      locker_fault_tests,   read_tests,     fork_tests,         name_tests,
-    option_tests,      observer_tests,       list_tests,     embed_tests,        metrics_tests,
-    scheduler_tests,   scheduler_work_tests, process_tests,  sqlite_fault_tests, sqlite_place_tests,
-    sqlite_file_tests,
+    seeds_tests,        token_tests,          callback_tests,     handover_tests,
+    executor_tests,     status_tests,         stop_tests,         close_tests,
+    exclusion_tests,    fault_tests,          locker_tests,       locker_fault_tests,
+    read_tests,         fork_tests,           name_tests,         option_tests,
+    observer_tests,     list_tests,           embed_tests,        metrics_tests,
+    scheduler_tests,    scheduler_work_tests, process_tests,      sqlite_fault_tests,
+    sqlite_place_tests, sqlite_file_tests,
+#ifdef CONTRACT_REDIS
+    redis_fault_tests,  redis_queue_tests,    redis_module_tests,
+#endif
 };
 
 struct settings {
@@ -257,6 +261,8 @@ static const char *misses(const struct test *t)
         return suite_is_memory() ? "needs a store that several processes can use" : NULL;
     case SQLITE_ONLY:
         return suite_is_sqlite() ? NULL : "needs a sqlite: store";
+    case REDIS_ONLY:
+        return strncmp(suite_url(), "redis:", 6) == 0 ? NULL : "needs a redis: store";
     default:
         return NULL;
     }
@@ -291,6 +297,7 @@ static void list(const struct settings *s)
         [MEMORY_FAULTS] = " (memory: only)",
         [SEVERAL_PROCESSES] = " (not memory:)",
         [SQLITE_ONLY] = " (sqlite: only)",
+        [REDIS_ONLY] = " (redis: only)",
     };
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
         for (const struct test *t = tables[i]; t->name != NULL; t++)

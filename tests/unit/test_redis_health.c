@@ -1,0 +1,111 @@
+/* test_redis_health.c: what INFO says, and what is said about it. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <simba.h>
+#include <cmocka.h>
+
+#include "backend/redis/health.h"
+
+#define INFO(version, uptime, more)                                                    \
+    "# Server\r\nredis_version:" version "\r\nrun_id:abc\r\nuptime_in_seconds:" uptime \
+    "\r\nmaxmemory_human:0B\r\n# Replication\r\nrole:master\r\n" more
+
+static struct health parse(const char *info)
+{
+    struct health h;
+    assert_true(health_parse(&h, info));
+    return h;
+}
+
+static void reads_what_it_needs(void **state)
+{
+    (void)state;
+    struct health h =
+        parse(INFO("7.0.15", "12",
+                   "aof_enabled:1\r\nmaxmemory:1000\r\nmaxmemory_policy:allkeys-lru\r\n"
+                   "connected_slaves:2\r\nmaster_replid2:000a0\r\n"));
+    assert_string_equal(h.version, "7.0.15");
+    assert_string_equal(h.run_id, "abc");
+    assert_int_equal(h.major, 7);
+    assert_int_equal(h.uptime_ms, 11000);
+    assert_int_equal(parse(INFO("7.0.15", "1", "")).uptime_ms, 0);
+    assert_int_equal(parse(INFO("7.0.15", "-9", "")).uptime_ms, 0);
+    assert_int_equal(parse(INFO("7.0.15", "9223372036854775807", "")).uptime_ms, 0);
+    assert_int_equal(h.memory_limit, 1000);
+    assert_int_equal(h.replicas, 2);
+    assert_true(h.append_only);
+    assert_true(h.promoted);
+    assert_false(h.replica);
+    assert_false(parse(INFO("7.0.15", "12", "master_replid2:0000\r\n")).promoted);
+    assert_false(health_parse(&h, "HTTP/1.1 400 Bad Request"));
+    assert_false(health_parse(&h, ""));
+    assert_false(health_parse(&h, "redis_version:"));
+}
+
+static void refuses(void **state)
+{
+    (void)state;
+    char why[256];
+    struct health h = parse(INFO("7.0.15", "12", ""));
+    assert_int_equal(health_refuses(&h, why, sizeof why), 0);
+    h = parse(INFO("7.0.15", "12", "cluster_enabled:1\r\n"));
+    assert_int_equal(health_refuses(&h, why, sizeof why), SIMBA_EUNSUPPORTED);
+    h = parse(INFO("4.0.14", "12", ""));
+    assert_int_equal(health_refuses(&h, why, sizeof why), SIMBA_EUNSUPPORTED);
+    assert_non_null(strstr(why, "4.0.14"));
+    h = parse(INFO("7.0.15", "12", "loading:1\r\n"));
+    assert_int_equal(health_refuses(&h, why, sizeof why), SIMBA_ESTORE);
+    assert_true(
+        health_parse(&h, "redis_version:7\nrun_id:a\nrole:slave\nmaster_host:h\nmaster_port:1"));
+    assert_int_equal(health_refuses(&h, why, sizeof why), SIMBA_ESTORE);
+    assert_non_null(strstr(why, "replica of h:1"));
+}
+
+/* T36, T37. */
+static void warns(void **state)
+{
+    (void)state;
+    char line[256];
+    bool serious;
+    struct health h =
+        parse(INFO("7.0.15", "12", "aof_enabled:1\r\nmaxmemory_policy:volatile-lru\r\n"));
+    assert_false(
+        health_warns(&h, 0, line, sizeof line, &serious)); /* without a limit none is evicted */
+    h = parse(INFO("7.0.15", "12",
+                   "maxmemory:9\r\nmaxmemory_policy:volatile-lru\r\nconnected_slaves:1\r\n"));
+    assert_true(health_warns(&h, 0, line, sizeof line, &serious) && serious);
+    assert_non_null(strstr(line, "volatile-lru"));
+    assert_true(health_warns(&h, 1, line, sizeof line, &serious) && !serious);
+    assert_non_null(strstr(line, "appendonly"));
+    assert_true(health_warns(&h, 2, line, sizeof line, &serious));
+    assert_non_null(strstr(line, "1 replica:"));
+    assert_false(health_warns(&h, 3, line, sizeof line, &serious));
+}
+
+/* T37. */
+static void guards(void **state)
+{
+    (void)state;
+    struct health h = parse(INFO("7.0.15", "3", ""));
+    assert_int_equal(health_guard_ms(&h, 3000, 16000), 13000);
+    assert_int_equal(health_guard_ms(&h, 15999, 16000), 1);
+    assert_int_equal(health_guard_ms(&h, 16000, 16000), 0);
+    assert_int_equal(health_guard_ms(&h, 99999, 16000), 0);
+    h.append_only = true;
+    assert_int_equal(health_guard_ms(&h, 0, 16000), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(reads_what_it_needs),
+        cmocka_unit_test(refuses),
+        cmocka_unit_test(warns),
+        cmocka_unit_test(guards),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
