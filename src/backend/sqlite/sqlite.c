@@ -23,6 +23,7 @@ struct sqlite {
     struct worker worker;
     struct watch watch;
     uv_async_t ended; /* the worker has */
+    _Atomic int live; /* the descriptor that shows that we are there; -1: none yet */
 
     /* worker thread */
     struct db db;
@@ -124,6 +125,7 @@ static void run_part(struct sqlite *s, struct simba_request *part, size_t count)
     }
     int rc = be_open(s);
     if (rc == 0 && (rc = apply_all(s, part)) == 0) {
+        atomic_store(&s->live, s->db.live.fd);
         publish(s, part);
         return;
     }
@@ -190,6 +192,11 @@ static void watch(void *store, const char *mutex, enum simba_interest interest)
     watch_set(&((struct sqlite *)store)->watch, mutex, interest != SIMBA_NO_INTEREST);
 }
 
+static int liveness(void *store)
+{
+    return atomic_load(&((struct sqlite *)store)->live);
+}
+
 static void close_sqlite(void *store)
 {
     worker_stop(&((struct sqlite *)store)->worker);
@@ -225,6 +232,7 @@ static int open_sqlite(struct simba_host *host, const struct simba_url *url, voi
         return rc;
     }
     s->host = host;
+    atomic_init(&s->live, -1);
     s->worker.store = s;
     s->worker.run = run_batch;
     s->worker.idle = look;
@@ -262,4 +270,5 @@ const struct simba_backend sqlite_backend = {
     .submit = submit,
     .watch = watch,
     .close = close_sqlite,
+    .liveness = liveness,
 };
