@@ -192,7 +192,7 @@ static int wait_for(struct plan *p, struct asker *a, struct looker *k, int *sign
 static int verdict(const struct plan *p, const struct asker *a)
 {
     if (a->code == 0)
-        return 0;
+        return ACQUIRED;
     if (a->code == SIMBA_EHELD || a->code == SIMBA_ETIMEOUT) {
         say(p->c, "%s", a->text);
         return p->conflict_code;
@@ -219,7 +219,7 @@ int acquire(struct plan *p, simba_locker *l, int *signal)
     close(a.done);
     if (!given_up)
         code = verdict(p, &a);
-    if (given_up || code != 0)
+    if (code != ACQUIRED)
         simba_close(p->c->client, CLOSE_TIMEOUT_MS);
     return code;
 }

@@ -14,6 +14,7 @@
 #define FEED_LEAST_MS 5
 #define GUARD_GRACE_MS 200 /* for a guard that should have acted */
 #define KILL_PAUSE_MS 2
+#define ROUNDING_NS (2 * NS_PER_MS) /* what is left is told in whole milliseconds */
 #define REST_AFTER_MS 500 /* before that it is not worth a line: they may be on their way out */
 
 struct keeper {
@@ -46,7 +47,7 @@ static void finish(struct keeper *k, int code)
 static void look_at_lease(struct keeper *k)
 {
     int64_t now = now_ns(), left = simba_locker_remaining(k->l);
-    if (left > 0 && now + left * NS_PER_MS > k->hold_until)
+    if (left > 0 && now + left * NS_PER_MS > k->hold_until + ROUNDING_NS)
         k->hold_until = now + left * NS_PER_MS;
 }
 

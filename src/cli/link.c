@@ -46,7 +46,9 @@ int link_receive(int fd, struct link_message *m, int *passed)
     memset(m, 0, sizeof *m);
     *passed = -1;
     ssize_t n;
-    while ((n = recvmsg(fd, &in, MSG_CMSG_CLOEXEC | MSG_DONTWAIT)) < 0 && errno == EINTR)
+    /* ECONNRESET: it went without reading all of ours, but what it said is still there. */
+    while ((n = recvmsg(fd, &in, MSG_CMSG_CLOEXEC | MSG_DONTWAIT)) < 0 &&
+           (errno == EINTR || errno == ECONNRESET))
         ;
     if (n < 0)
         return errno == EAGAIN ? -1 : 0;

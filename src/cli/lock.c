@@ -255,7 +255,7 @@ static int lock(struct plan *p)
         code = create_locker(p, &lost, &l);
     if (code == 0)
         code = acquire(p, l, &signal);
-    if (code == 0 && signal == 0)
+    if (code == ACQUIRED)
         return p->argv != NULL ? keep(p, l, lost, link, guard) : hold(p, l, lost);
     guard_end(guard);
     if (signal != 0)

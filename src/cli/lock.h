@@ -51,7 +51,8 @@ int signal_by_name(const char *name); /* TERM, SIGTERM, 15; -1: none */
 
 /* ---- acquire.c ------------------------------------------------------------------------------- */
 
-/* Waits for the lock. 0, or an exit code after saying why; *signal: what ended the wait. */
+/* Waits for the lock. ACQUIRED, or an exit code after saying why; *signal: what ended the wait. */
+enum { ACQUIRED = -1 };
 int acquire(struct plan *p, simba_locker *l, int *signal);
 
 /* ---- tree.c ---------------------------------------------------------------------------------- */

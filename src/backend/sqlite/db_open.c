@@ -22,6 +22,8 @@
 #define SCHEMA_VERSION 1
 #define TOKENS_PER_BOOT 1000000
 #define NAP_NS 100000
+#define CHECKPOINT_PAGES 1000    /* SQLite's own default */
+#define CHECKPOINT_PAGES_OPEN 64 /* when somebody opens it */
 
 static const char *const sql[DB_STATEMENTS] = {
     [DB_BEGIN] = "BEGIN IMMEDIATE",
@@ -215,6 +217,9 @@ static int use_wal(struct db *d)
 static int set_up(struct db *d)
 {
     sqlite3_busy_handler(d->handle, on_busy, d);
+    /* Whoever opens a database that nobody has open reads the whole log first. Where processes come
+     * and go (the command) it is therefore kept short, and they pay for that in turns. */
+    sqlite3_wal_autocheckpoint(d->handle, CHECKPOINT_PAGES_OPEN);
     int rc = identify(d);
     if (rc < 0)
         return rc;
@@ -239,6 +244,7 @@ static int set_up(struct db *d)
     }
     if (!execute(d, "COMMIT; PRAGMA synchronous = NORMAL"))
         return db_fail(d, "cannot open");
+    sqlite3_wal_autocheckpoint(d->handle, CHECKPOINT_PAGES);
     return prepare(d);
 }
 
