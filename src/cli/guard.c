@@ -338,6 +338,7 @@ static _Noreturn void guard_main(const struct plan *p, int link)
     sigemptyset(&child);
     sigaddset(&child, SIGCHLD);
     prctl(PR_SET_CHILD_SUBREAPER, 1);
+    prctl(PR_SET_PDEATHSIG, SIGCONT); /* if somebody has stopped us, we go on when we are needed */
     prctl(PR_SET_NAME, "simba-guard");
     close(p->signals);
     g.children = signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);

@@ -78,7 +78,6 @@ next_was_alone() {
 }
 
 @test "the guard is stopped, then the keeper is killed" {
-    # The guard's group has lost its parent: the kernel sends it CONT.
     start_both
     kill -STOP "$GUARD"
     kill -KILL "$KEEPER"
@@ -218,7 +217,7 @@ os.execv(sys.argv[1], sys.argv[1:])' "$SIMBA" lock m \
 
 # ---- what CMD leaves behind (T79) -------------------------------------------------------------
 
-leaver='setsid sh -c "echo \$\$ >left.pid; until [ -e go ]; do sleep 0.02; done" & until [ -s left.pid ]; do sleep 0.01; done; exit 4'
+leaver='setsid sh -c "echo \$\$ >left.pid; until [ -e go ]; do sleep 0.02; done" >&- 2>&- & until [ -s left.pid ]; do sleep 0.01; done; exit 4'
 
 @test "the lock is held until the last of the tree ends, and that is said" {
     "$SIMBA" lock m sh -c "$leaver" 2>said 3>&- &
