@@ -179,58 +179,41 @@ static void set_environment(const struct plan *p, const struct link_message *m)
     setenv("SIMBA_STORE", m->store, 1);
 }
 
-/* Runs until exec; what fails is written to `report`. */
-static _Noreturn void run_cmd(const struct guard *g, pid_t guard, int live, int go, int report)
+/* The child of vfork(): it has the memory of the guard, which stands still until exec. */
+static _Noreturn void run_cmd(const struct guard *g, pid_t guard, pid_t group, int live,
+                              volatile int *error)
 {
-    char byte;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != guard)
         _exit(EXIT_TROUBLE);
-    if (!g->is_shared)
-        setpgid(0, 0);
-    while (read(go, &byte, 1) < 0 && errno == EINTR) /* until the guard has left our group */
-        ;
+    if (!g->is_shared || group > 0)
+        setpgid(0, g->is_shared ? group : 0);
     if (live >= 0 && !g->p->close_live && fcntl(live, F_DUPFD, LIVE_FD_LEAST) < 0)
         fcntl(live, F_SETFD, 0); /* few descriptors are allowed here: then as it is */
     signals_give_back(g->p);
     execvp(g->p->argv[0], g->p->argv);
-    int error = errno;
-    (void)!write(report, &error, sizeof error);
-    _exit(error == ENOENT ? EXIT_NOT_FOUND : EXIT_CANNOT_RUN);
+    *error = errno;
+    _exit(EXIT_CANNOT_RUN);
 }
 
+/* vfork, because copying page tables for an exec takes as long as the exec. The guard leaves the
+ * keeper's group before; only where that group has no number here, being of another process
+ * namespace, and CMD could not join it again, after. */
 static int fork_cmd(struct guard *g, int live)
 {
-    int go[2], report[2], error = 0;
-    pid_t guard = getpid();
-    if (pipe2(go, O_CLOEXEC) != 0)
-        return errno;
-    if (pipe2(report, O_CLOEXEC) != 0) {
-        error = errno;
-        close(go[0]);
-        close(go[1]);
-        return error;
-    }
+    volatile int error = 0;
+    pid_t guard = getpid(), group = getpgrp();
     g->is_shared = is_in_foreground();
-    g->cmd = fork();
-    if (g->cmd == 0) {
-        close(go[1]);
-        run_cmd(g, guard, live, go[0], report[1]);
-    }
-    if (g->cmd < 0)
+    if (!g->is_shared || group > 0)
+        setpgid(0, 0);
+    pid_t pid = vfork(); /* NOLINT(clang-analyzer-security.insecureAPI.vfork) */
+    if (pid == 0)
+        run_cmd(g, guard, group, live, &error); /* NOLINT(clang-analyzer-unix.Vfork) */
+    if (pid < 0)
         error = errno;
-    else if (!g->is_shared)
-        setpgid(g->cmd, g->cmd);
+    g->cmd = pid;
     setpgid(0, 0);
-    close(go[0]);
-    close(go[1]);
-    close(report[1]);
     drop_stdio();
-    if (error == 0) {
-        while (read(report[0], &error, sizeof error) < 0 && errno == EINTR)
-            ;
-    }
-    close(report[0]);
     return error;
 }
 

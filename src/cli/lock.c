@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <malloc.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -279,6 +280,7 @@ static int run(struct cli *c)
                                         .signal = SIGTERM,
                                         .signals = -1}};
     r.plan.c = c;
+    mallopt(M_ARENA_MAX, 1); /* one for each of our few threads costs more than they ever wait */
     open_stdio();
     int code = take_words(c, &r);
     if (code < 0)
