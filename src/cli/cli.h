@@ -25,9 +25,8 @@ enum exit_code {
 
 struct option {
     const char *name; /* --name; NULL at the end of a table */
-    char letter;      /* -l; 0: none */
+    int letter, id;   /* -l; 0: none */
     const char *arg;  /* what its value is called in the help; NULL: it has none */
-    int id;
     const char *help; /* NULL: accepted, but not shown */
 };
 

@@ -24,19 +24,19 @@ enum {
 };
 
 static const struct option common[] = {
-    {"url", 'u', "URL", OPT_URL,
+    {"url", 'u', OPT_URL, "URL",
      "the store; else SIMBA_URL, the configuration, a file of your own"},
-    {"ttl", 0, "D", OPT_TTL, "the owner renews within this; default 10s"},
-    {"transition", 0, "D", OPT_TRANSITION, "nobody else owns for this long after it; default 6s"},
-    {"id", 0, "ID", OPT_ID,
+    {"ttl", 0, OPT_TTL, "D", "the owner renews within this; default 10s"},
+    {"transition", 0, OPT_TRANSITION, "D", "nobody else owns for this long after it; default 6s"},
+    {"id", 0, OPT_ID, "ID",
      "who we are to others; must be unique; default: made from host and pid"},
-    {"json", 0, NULL, OPT_JSON, "data as one JSON object per line"},
-    {"quiet", 'q', NULL, OPT_QUIET, "only errors on stderr"},
-    {"verbose", 'v', NULL, OPT_VERBOSE, "more on stderr; twice: what the library logs"},
-    {"dry-run", 0, NULL, OPT_DRY_RUN, "show the configuration and where it comes from, then end"},
-    {"help", 'h', NULL, OPT_HELP, "this"},
-    {"version", 0, NULL, OPT_VERSION, NULL},
-    {NULL, 0, NULL, 0, NULL},
+    {"json", 0, OPT_JSON, NULL, "data as one JSON object per line"},
+    {"quiet", 'q', OPT_QUIET, NULL, "only errors on stderr"},
+    {"verbose", 'v', OPT_VERBOSE, NULL, "more on stderr; twice: what the library logs"},
+    {"dry-run", 0, OPT_DRY_RUN, NULL, "show the configuration and where it comes from, then end"},
+    {"help", 'h', OPT_HELP, NULL, "this"},
+    {"version", 0, OPT_VERSION, NULL, NULL},
+    {NULL, 0, 0, NULL, NULL},
 };
 
 /* ---- help ------------------------------------------------------------------------------------ */

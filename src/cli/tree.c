@@ -80,6 +80,8 @@ static bool read_all(DIR *proc, struct processes *out)
         if (read_stat(dirfd(proc), path, &one) && !add(out, &one))
             return false;
     }
+    if (out->count == 0)
+        return false; /* not even we are in it */
     qsort(out->all, out->count, sizeof *out->all, compare);
     return true;
 }
