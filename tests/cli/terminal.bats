@@ -11,6 +11,7 @@ at_terminal() { # case
 @test "Ctrl-C ends a shell and its child, and the lock" { at_terminal ctrl_c_kills; }
 @test "Ctrl-Z and fg" { at_terminal ctrl_z; }
 @test "Ctrl-Z for longer than the lease: CMD is ended (T78)" { at_terminal ctrl_z_too_long; }
+@test "kill -STOP of the whole job (T78)" { at_terminal stop_job; }
 @test "in a pipeline CMD can read from the terminal" { at_terminal pager; }
 @test "simba lock m cmd | less" {
     command -v less >/dev/null || skip "less is not installed"

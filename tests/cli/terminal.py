@@ -116,6 +116,21 @@ def ctrl_z_too_long(t):
     t.wait("status 123")
 
 
+def stop_job(t):
+    """All of the foreground's group is stopped, by a signal that nobody can block."""
+    t.run(SIMBA + " lock --ttl 1s --transition 500ms m sh -c 'echo up; sleep 60'")
+    t.wait(r"\nup")
+    os.killpg(os.tcgetpgrp(t.fd), signal.SIGSTOP)
+    t.wait("Stopped")
+    t.wait("could not be kept")
+    t.run(SIMBA + " lock m echo mine now")
+    t.wait(r"[\nK]mine now")
+    t.run("fg")
+    t.wait("ready> ")
+    t.run("echo status $?")
+    t.wait("status 123")
+
+
 def pager(t):
     """A pipeline in the foreground: the reader and CMD can both use the terminal."""
     t.run(SIMBA + " lock m sh -c 'read -r word </dev/tty; echo got $word' | sed s/got/read/")
