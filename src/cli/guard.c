@@ -179,9 +179,8 @@ static void set_environment(const struct plan *p, const struct link_message *m)
     setenv("SIMBA_STORE", m->store, 1);
 }
 
-/* The child of vfork(): it has the memory of the guard, which stands still until exec. */
-static _Noreturn void run_cmd(const struct guard *g, pid_t guard, pid_t group, int live,
-                              volatile int *error)
+/* The child of vfork(): the guard stands still until exec. Why that failed goes through `report`. */
+static _Noreturn void run_cmd(const struct guard *g, pid_t guard, pid_t group, int live, int report)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != guard)
@@ -192,7 +191,8 @@ static _Noreturn void run_cmd(const struct guard *g, pid_t guard, pid_t group, i
         fcntl(live, F_SETFD, 0); /* few descriptors are allowed here: then as it is */
     signals_give_back(g->p);
     execvp(g->p->argv[0], g->p->argv);
-    *error = errno;
+    int error = errno;
+    (void)!write(report, &error, sizeof error);
     _exit(EXIT_CANNOT_RUN);
 }
 
@@ -201,19 +201,25 @@ static _Noreturn void run_cmd(const struct guard *g, pid_t guard, pid_t group, i
  * namespace, and CMD could not join it again, after. */
 static int fork_cmd(struct guard *g, int live)
 {
-    volatile int error = 0;
+    int report[2], error = 0;
     pid_t guard = getpid(), group = getpgrp();
+    if (pipe2(report, O_CLOEXEC) != 0)
+        return errno;
     g->is_shared = is_in_foreground();
     if (!g->is_shared || group > 0)
         setpgid(0, 0);
     pid_t pid = vfork(); /* NOLINT(clang-analyzer-security.insecureAPI.vfork) */
     if (pid == 0)
-        run_cmd(g, guard, group, live, &error); /* NOLINT(clang-analyzer-unix.Vfork) */
-    if (pid < 0)
-        error = errno;
+        run_cmd(g, guard, group, live, report[1]); /* NOLINT(clang-analyzer-unix.Vfork) */
     g->cmd = pid;
     setpgid(0, 0);
     drop_stdio();
+    close(report[1]);
+    if (pid < 0)
+        error = EAGAIN;
+    while (pid > 0 && read(report[0], &error, sizeof error) < 0 && errno == EINTR)
+        ;
+    close(report[0]);
     return error;
 }
 
