@@ -50,6 +50,7 @@ mutants:
 model:
 	@scripts/setup model
 	@model/run
+	@model/run-guard
 
 SECONDS ?= 60
 fuzz:
