@@ -188,7 +188,9 @@ static void on_signals(struct keeper *k)
     while (read(k->p->signals, &info, sizeof info) == sizeof info) {
         struct link_message m = {.kind = LINK_SIGNAL, .number = (int)info.ssi_signo};
         m.from_terminal = info.ssi_code == SI_KERNEL;
-        if (info.ssi_signo != SIGCHLD && k->link >= 0)
+        if (info.ssi_signo == SIGCHLD)
+            reap_all(k); /* as PID 1 we also get the orphans of others */
+        else if (k->link >= 0)
             link_send(k->link, &m, -1);
     }
 }
@@ -238,6 +240,7 @@ int keep(struct plan *p, simba_locker *l, int lost, int link, pid_t guard)
     snprintf(m.store, sizeof m.store, "%s", p->c->store);
     if (m.token == 0) {
         complain(p->c, "mutex '%s': the lock was lost before CMD began", p->mutex);
+        guard_end(guard);
         return EXIT_LOST;
     }
     notify_service_manager("READY=1");

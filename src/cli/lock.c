@@ -256,6 +256,9 @@ static int lock(struct plan *p)
         code = create_locker(p, &lost, &l);
     if (code == 0)
         code = acquire(p, l, &signal);
+    if (code == ACQUIRED && p->c->verbose > 0)
+        complain(p->c, "mutex '%s' on %s: acquired by %s, token %llu", p->mutex, p->c->store,
+                 simba_locker_id(l), (unsigned long long)simba_locker_token(l));
     if (code == ACQUIRED)
         return p->argv != NULL ? keep(p, l, lost, link, guard) : hold(p, l, lost);
     guard_end(guard);

@@ -32,7 +32,7 @@ static const struct option common[] = {
      "who we are to others; must be unique; default: made from host and pid"},
     {"json", 0, OPT_JSON, NULL, "data as one JSON object per line"},
     {"quiet", 'q', OPT_QUIET, NULL, "only errors on stderr"},
-    {"verbose", 'v', OPT_VERBOSE, NULL, "more on stderr; twice: what the library logs"},
+    {"verbose", 'v', OPT_VERBOSE, NULL, "say what happens; twice: also what the library logs"},
     {"dry-run", 0, OPT_DRY_RUN, NULL, "show the configuration and where it comes from, then end"},
     {"help", 'h', OPT_HELP, NULL, "this"},
     {"version", 0, OPT_VERSION, NULL, NULL},

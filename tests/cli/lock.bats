@@ -141,6 +141,12 @@ load helper
     [ "$second" -gt "$first" ]
 }
 
+@test "-v says what happens, on stderr" {
+    run --separate-stderr simba lock -v --id me m echo out
+    [ "$output" = out ]
+    grep -qE "mutex 'm' on sqlite:.*: acquired by me, token [0-9]+$" <<<"$stderr"
+}
+
 @test "-c is for the shell; flock's -x, -e, --nb, --timeout are understood" {
     run simba lock m -c 'echo one | tr o 0'
     expect 0 '^0ne$'
