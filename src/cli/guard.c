@@ -96,11 +96,12 @@ static void reap(struct guard *g)
 
 static void signal_tree(const struct guard *g, int signal)
 {
-    if (tree_signal(signal, 0) < 0) { /* without /proc: whom we know */
+    if (tree_signal(signal, 0) >= 0)
+        return;
+    if (!g->has_ended) /* without /proc: whom we know */
         kill(g->cmd, signal);
-        if (!g->is_shared)
-            kill(-g->cmd, signal);
-    }
+    if (!g->is_shared)
+        kill(-g->cmd, signal);
 }
 
 static _Noreturn void kill_tree(struct guard *g)

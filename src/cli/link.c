@@ -30,7 +30,8 @@ bool link_send(int fd, const struct link_message *m, int pass)
         memcpy(CMSG_DATA(c), &pass, sizeof pass);
     }
     ssize_t n;
-    while ((n = sendmsg(fd, &out, MSG_NOSIGNAL)) < 0 && errno == EINTR)
+    /* Never waiting: a guard that was stopped long ago must not stop its keeper. */
+    while ((n = sendmsg(fd, &out, MSG_NOSIGNAL | MSG_DONTWAIT)) < 0 && errno == EINTR)
         ;
     return n == (ssize_t)size;
 }
