@@ -16,8 +16,9 @@ all:
 
 demo:
 	@scripts/setup build
-	$(call build,release,,--target examples_demo)
+	$(call build,release,,--target examples_demo simba_command)
 	@build/examples/demo
+	@examples/command.sh build/simba
 
 test:
 	@scripts/setup test
@@ -49,6 +50,7 @@ mutants:
 model:
 	@scripts/setup model
 	@model/run
+	@model/run-guard
 
 SECONDS ?= 60
 fuzz:
@@ -63,7 +65,7 @@ clean:
 	@rm -rf build build-*/
 
 help:
-	@echo "make            build libsimba and the examples into build/"
+	@echo "make            build simba, libsimba and the examples into build/"
 	@echo "make demo       install what is missing, build, and watch a leader being replaced"
 	@echo "make test       install what is missing, build, run all tests; the last line is the sum"
 	@echo "make check      format, static analysis, warnings of gcc and clang, house rules"
@@ -72,5 +74,5 @@ help:
 	@echo "make mutants    plant old mistakes in the core: the simulator must catch each"
 	@echo "make model      check a model of the protocol exhaustively with spin"
 	@echo "make fuzz       [SECONDS=60] feed parsers and machines with whatever breaks them"
-	@echo "make install    [PREFIX=/usr/local] [DESTDIR=]  library, headers, pkg-config, CMake package"
+	@echo "make install    [PREFIX=/usr/local] [DESTDIR=]  command, manual, library, headers"
 	@echo "make clean      remove all build folders"

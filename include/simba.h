@@ -142,8 +142,20 @@ struct simba_options {
 
 #define SIMBA_NO_THREAD 1u /* you drive the client with simba_poll(), see there */
 
-/* Opens a client. url NULL: $SIMBA_URL (ignored when setuid). Does not wait for the store. */
+/* Opens a client. url NULL: $SIMBA_URL (ignored when setuid), else the default store, whose folder
+ * is made. Does not wait for the store. */
 int simba_open(const char *url, const struct simba_options *options, simba **out);
+
+/* The URL of the default store: for root /var/lib/simba/simba.db, else in $STATE_DIRECTORY,
+ * $XDG_STATE_HOME/simba or ~/.local/state/simba. SIMBA_EINVAL: there is no such place. */
+int simba_default_url(char *out, size_t size);
+
+const char *simba_store_text(const simba *s); /* the URL, to show: secrets blanked */
+
+/* A descriptor to hand on to processes that act for the owner: while any of them has it open, a store
+ * that can tell dead clients from living ones does not take this client for dead. It stays the
+ * client's. -1: none yet (there is one after the first exchange), or the store has none. */
+int simba_liveness_fd(simba *s);
 
 /* Who owns the mutex now; all zero when nobody does. [blocks] */
 int simba_read(simba *s, const char *mutex, int64_t timeout_ms, struct simba_owner *out);
@@ -312,6 +324,7 @@ int simba_locker_release(simba_locker *l);
 bool simba_locker_is_held(const simba_locker *l); /* reads the clock, takes no lock */
 uint64_t simba_locker_token(const simba_locker *l);
 int64_t simba_locker_remaining(const simba_locker *l);
+const char *simba_locker_id(const simba_locker *l);
 void simba_locker_destroy(simba_locker *l); /* returns at once; releases first */
 
 /* ---- observer: watches without contending -------------------------------------------------- */

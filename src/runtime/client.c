@@ -8,6 +8,7 @@
 #include "core/duration.h"
 #include "runtime/client.h"
 #include "runtime/clock.h"
+#include "runtime/default_store.h"
 #include "runtime/fault.h"
 #include "runtime/futex.h"
 #include "runtime/process.h"
@@ -91,11 +92,15 @@ static int set_timing(struct simba *s, const struct simba_options *o)
 
 static int read_url(struct simba *s, const char *url)
 {
-    char why[CALL_TEXT_MAX];
+    char why[CALL_TEXT_MAX], by_default[URL_BYTES_MAX];
     if (url == NULL)
         url = secure_getenv("SIMBA_URL");
-    if (url == NULL)
-        return fault(SIMBA_EINVAL, "no URL of a store: give one, or set SIMBA_URL");
+    if (url == NULL) {
+        int rc = default_store_make(by_default, sizeof by_default);
+        if (rc < 0)
+            return rc;
+        url = by_default;
+    }
     if (url_parse(&s->url, url, why, sizeof why) < 0)
         return fault(SIMBA_EINVAL, "the URL of the store: %s", why);
     s->backend = registry_find(s->url.scheme, why, sizeof why);

@@ -125,6 +125,11 @@ int64_t simba_locker_remaining(const simba_locker *l)
     return actor_owns(of(l), &token, &left) ? left / NS_PER_MS : 0;
 }
 
+const char *simba_locker_id(const simba_locker *l)
+{
+    return actor_id(of(l));
+}
+
 void simba_locker_destroy(simba_locker *l)
 {
     actor_destroy((struct actor *)(void *)l);

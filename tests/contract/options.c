@@ -163,8 +163,6 @@ static void options_layered(void)
 static void url_from_environment(void)
 {
     simba *s = NULL;
-    CHECK(unsetenv("SIMBA_URL") == 0);
-    CHECK_REFUSED(simba_open(NULL, NULL, &s), SIMBA_EINVAL, "SIMBA_URL");
     CHECK(setenv("SIMBA_URL", suite_url(), 1) == 0);
     CHECK_OK(simba_open(NULL, NULL, &s));
     client_close(s);

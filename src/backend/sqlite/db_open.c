@@ -23,6 +23,7 @@
 #define TOKENS_PER_BOOT 1000000
 #define NAP_NS 100000
 #define IMPATIENT_NS (5 * NS_PER_MS)
+#define OPEN_WAL_PAGES 64
 
 static const char *const sql[DB_STATEMENTS] = {
     [DB_BEGIN] = "BEGIN IMMEDIATE",
@@ -254,6 +255,10 @@ static int set_up(struct db *d)
     }
     if (!execute(d, "COMMIT; PRAGMA synchronous = NORMAL"))
         return db_fail(d, "cannot open");
+    /* Whoever opens a database that nobody has open reads the whole log first. Where processes come
+     * and go (the command) it is therefore kept short, and they pay for that in turns. */
+    if (d->wal_pages >= OPEN_WAL_PAGES)
+        db_tidy(d);
     return prepare(d);
 }
 

@@ -25,6 +25,7 @@ struct sqlite {
     struct worker worker;
     struct watch watch;
     uv_async_t ended; /* the worker has */
+    _Atomic int live; /* the descriptor that shows that we are there; -1: none yet */
 
     /* the worker's, or whoever does its work */
     struct db db;
@@ -138,6 +139,7 @@ static bool run_part(struct sqlite *s, struct simba_request *part, bool patient)
             db_close(&s->db); /* begin afresh next time */
         return true;
     }
+    atomic_store(&s->live, s->db.live.fd);
     publish(s, part);
     if (patient && db_needs_tidying(&s->db))
         db_tidy(&s->db);
@@ -228,6 +230,11 @@ static void watch(void *store, const char *mutex, enum simba_interest interest)
     watch_set(&((struct sqlite *)store)->watch, mutex, interest);
 }
 
+static int liveness(void *store)
+{
+    return atomic_load(&((struct sqlite *)store)->live);
+}
+
 static void close_sqlite(void *store)
 {
     worker_stop(&((struct sqlite *)store)->worker);
@@ -263,6 +270,7 @@ static int open_sqlite(struct simba_host *host, const struct simba_url *url, voi
         return rc;
     }
     s->host = host;
+    atomic_init(&s->live, -1);
     s->worker.store = s;
     s->worker.run = run;
     s->worker.answer = answer;
@@ -302,4 +310,5 @@ const struct simba_backend sqlite_backend = {
     .watch = watch,
     .close = close_sqlite,
     .work = work,
+    .liveness = liveness,
 };

@@ -1,0 +1,123 @@
+/* cli.h: what the subcommands share. A subcommand is one file with one struct command, and one line
+ * in the table of main.c. Nothing here knows more of Simba than the public headers say.
+ *
+ * Data goes to stdout, everything else to stderr. */
+#ifndef CLI_H
+#define CLI_H
+
+#include <simba.h>
+#include <stdbool.h>
+#include <stdio.h>
+
+#define URL_MAX 4096
+
+/* How simba ends when it is not CMD's own status. */
+enum exit_code {
+    EXIT_USAGE = 64,
+    EXIT_LOST = 123,     /* the lease was lost and CMD was stopped */
+    EXIT_CONFLICT = 124, /* not acquired in time, or held by another */
+    EXIT_TROUBLE = 125,  /* simba itself failed */
+    EXIT_CANNOT_RUN = 126,
+    EXIT_NOT_FOUND = 127
+};
+
+/* ---- args.c: options and words, in the order in which they stand ---------------------------- */
+
+struct option {
+    const char *name; /* --name; NULL at the end of a table */
+    int letter, id;   /* -l; 0: none */
+    const char *arg;  /* what its value is called in the help; NULL: it has none */
+    const char *help; /* NULL: accepted, but not shown */
+};
+
+enum { ARG_END = -1, ARG_WORD = -2, ARG_WRONG = -3 }; /* beside the ids of options */
+
+struct args {
+    char **argv;
+    int at;              /* next to look at; argv[at] is NULL at the end */
+    const char *bundle;  /* the rest of -abc */
+    bool only_words;     /* after -- */
+    const char *command; /* of the subcommand, for messages; NULL: none yet */
+    const struct option *common, *own;
+};
+
+/* The id of the next option, ARG_WORD, ARG_END, or ARG_WRONG after saying what is wrong. value is the
+ * option's, or the word. It points into argv: it may be blanked there. */
+int args_next(struct args *a, char **value);
+
+/* ---- config.c: what is set where ------------------------------------------------------------ */
+
+enum setting_id { SET_URL, SET_TTL, SET_TRANSITION, SET_ID, SET_INITIAL_DELAY, SETTINGS };
+
+struct setting {
+    const char *value;        /* NULL: not set */
+    char where[URL_MAX + 64]; /* "--ttl", "SIMBA_TTL", "/etc/simba/simba.yaml:3", "default" */
+    bool by_flag;
+};
+
+struct cli;
+
+/* Environment, then files, for all that no flag has set; 0, or an exit code after saying why. */
+int config_load(struct cli *c);
+
+/* The duration that a setting says, or `otherwise`; 0, or an exit code after saying why. */
+int config_duration(struct cli *c, enum setting_id id, int64_t otherwise, int64_t *ms);
+
+/* yaml.c: calls found() for each scalar: its key with dots, its line. found returns NULL, or what
+ * is wrong with it. 0; 1 after saying what is wrong; no file is no mistake. */
+typedef const char *yaml_fn(void *data, const char *key, const char *value, long line);
+int yaml_read(struct cli *c, const char *path, yaml_fn *found, void *data);
+
+/* ---- the frame ------------------------------------------------------------------------------ */
+
+struct cli {
+    struct args args;
+    const struct command *command;
+    struct setting setting[SETTINGS];
+    bool json, quiet, dry_run;
+    int verbose;
+    char url[URL_MAX]; /* of -u, since the one in argv is blanked */
+
+    simba *client; /* of cli_open() */
+    int64_t ttl_ms, transition_ms;
+    char store[URL_MAX]; /* to show */
+};
+
+struct command {
+    const char *name, *words, *summary;
+    const char *help; /* paragraphs and examples, after the options */
+    const struct option *options;
+    int (*run)(struct cli *c); /* the exit code */
+};
+
+extern const struct command lock_command, version_command;
+
+/* A common option: true if it was one. *code: an exit code if it ends the program, else -1. */
+bool cli_common(struct cli *c, int id, char *value, int *code);
+
+/* Reads the configuration and finds ttl and transition; with --dry-run shows all of it. -1: go on,
+ * else the exit code. */
+int cli_configure(struct cli *c);
+
+/* Opens the client of the configured store. 0, or an exit code after saying why. */
+int cli_open(struct cli *c);
+
+/* ---- say.c: words on stderr, data on stdout -------------------------------------------------- */
+
+/* A line on stderr: "simba lock: …". say() unless -q; complain() always. */
+__attribute__((format(printf, 2, 3))) void say(const struct cli *c, const char *format, ...);
+__attribute__((format(printf, 2, 3))) void complain(const struct cli *c, const char *format, ...);
+
+/* complain(), and how to find out more; returns EXIT_USAGE. */
+__attribute__((format(printf, 2, 3))) int usage(const struct cli *c, const char *format, ...);
+
+/* An object as one line of JSON on stdout: pairs of names and values, as jansson's json_pack has
+ * them in its format. */
+void print_json(const char *format, ...);
+
+/* The nearest of some words, to suggest; NULL: none is near. */
+const char *nearest(const char *word, const char *const *words, size_t count);
+
+/* notify.c: tells systemd, if it asked to be told. */
+void notify_service_manager(const char *state);
+#endif

@@ -1,0 +1,368 @@
+/* guard.c: the process between keeper and CMD. It is CMD's parent, knows until when the lease holds
+ * because the keeper says so, and ends the tree in time whatever becomes of the keeper. It blocks all
+ * signals that can be blocked; only KILL and STOP reach it, and then there is the keeper.
+ *
+ *     RUNNING --- at hold_until - kill_after, or the keeper is gone or says "lost" ---> TOLD
+ *     TOLD    --- at kill_at, hold_until at the latest -------------------------------> killed
+ *     any     --- no process is left ------------------------------------------------> the end
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/timerfd.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "lock.h"
+
+#define KILL_PAUSE_MS 2
+#define LIVE_FD_LEAST 64 /* out of the way of the numbers that scripts use */
+
+struct guard {
+    const struct plan *p;
+    int link; /* -1: the keeper is gone */
+    int timer, children;
+    pid_t cmd;
+    bool has_ended; /* CMD, not all of the tree */
+    int status;
+    bool is_told;   /* because the lease ends */
+    bool is_ending; /* a kill is due at kill_at, for that or for --kill-rest */
+    bool is_shared; /* CMD is in the keeper's process group */
+    int64_t hold_until, kill_at;
+};
+
+int64_t now_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_BOOTTIME, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+void drop_stdio(void)
+{
+    int fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+    if (fd < 0)
+        return;
+    dup2(fd, STDIN_FILENO);
+    dup2(fd, STDOUT_FILENO);
+    if (fd > STDERR_FILENO)
+        close(fd);
+}
+
+static void tell(const struct guard *g, enum link_kind kind, int number)
+{
+    struct link_message m = {.kind = kind, .number = number};
+    if (g->link >= 0)
+        link_send(g->link, &m, -1);
+}
+
+/* Suspend counts, and so does a point that has passed. */
+static void set_timer(const struct guard *g)
+{
+    int64_t at = g->is_ending ? g->kill_at : g->hold_until - g->p->kill_after;
+    if (at < 1)
+        at = 1;
+    struct itimerspec t = {.it_value = {.tv_sec = at / 1000000000, .tv_nsec = at % 1000000000}};
+    timerfd_settime(g->timer, TFD_TIMER_ABSTIME, &t, NULL);
+}
+
+/* ---- the tree -------------------------------------------------------------------------------- */
+
+/* Ends everything here when nothing is left: no child means no tree, for whoever loses its parent
+ * becomes our child. */
+static void reap(struct guard *g)
+{
+    for (;;) {
+        int status;
+        pid_t pid = waitpid(-1, &status, WNOHANG);
+        if (pid == 0)
+            return;
+        if (pid < 0 && errno == ECHILD)
+            break;
+        if (pid == g->cmd) {
+            g->has_ended = true;
+            g->status = status;
+        }
+    }
+    tell(g, LINK_EMPTY, g->status);
+    _exit(0);
+}
+
+static void signal_tree(const struct guard *g, int signal)
+{
+    if (tree_signal(signal, 0) >= 0)
+        return;
+    if (!g->has_ended) /* without /proc: whom we know */
+        kill(g->cmd, signal);
+    if (!g->is_shared)
+        kill(-g->cmd, signal);
+}
+
+static _Noreturn void kill_tree(struct guard *g)
+{
+    for (;;) {
+        signal_tree(g, SIGKILL);
+        reap(g);
+        poll(NULL, 0, KILL_PAUSE_MS);
+    }
+}
+
+/* Tells the tree to end. Stopped processes are woken to hear it. */
+static void end_tree(struct guard *g)
+{
+    int64_t at = now_ns() + g->p->kill_after;
+    g->kill_at = at < g->hold_until ? at : g->hold_until;
+    g->is_ending = true;
+    signal_tree(g, g->p->signal);
+    signal_tree(g, SIGCONT);
+    set_timer(g);
+}
+
+static void end_for_lease(struct guard *g)
+{
+    if (g->is_told)
+        return;
+    g->is_told = true;
+    tell(g, LINK_TOLD, 0);
+    end_tree(g);
+}
+
+/* CMD has ended. What about those it left behind? */
+static void on_cmd_ended(struct guard *g)
+{
+    if (g->p->rest == REST_LEAVE) {
+        tell(g, LINK_EMPTY, g->status);
+        _exit(0);
+    }
+    int count = tree_signal(0, 0);
+    tell(g, LINK_ENDED, count > 0 ? count : 1);
+    if (g->p->rest == REST_KILL && !g->is_ending)
+        end_tree(g);
+}
+
+static void on_children(struct guard *g)
+{
+    struct signalfd_siginfo info;
+    bool had_ended = g->has_ended;
+    while (read(g->children, &info, sizeof info) > 0)
+        ;
+    reap(g);
+    if (g->has_ended && !had_ended)
+        on_cmd_ended(g);
+}
+
+/* ---- CMD ------------------------------------------------------------------------------------- */
+
+/* Is our job, whose group we are still in, in the foreground of its terminal? */
+static bool is_in_foreground(void)
+{
+    int fd = open("/dev/tty", O_RDONLY | O_NOCTTY | O_CLOEXEC);
+    if (fd < 0)
+        return false;
+    bool yes = tcgetpgrp(fd) == getpgrp();
+    close(fd);
+    return yes;
+}
+
+static void set_environment(const struct plan *p, const struct link_message *m)
+{
+    char token[32];
+    snprintf(token, sizeof token, "%llu", (unsigned long long)m->token);
+    setenv("SIMBA_MUTEX", p->mutex, 1);
+    setenv("SIMBA_CONTENDER_ID", m->id, 1);
+    setenv("SIMBA_FENCING_TOKEN", token, 1);
+    setenv("SIMBA_STORE", m->store, 1);
+}
+
+/* The child of vfork(): the guard stands still until exec. Why that failed goes through `report`. */
+static _Noreturn void run_cmd(const struct guard *g, pid_t guard, pid_t group, int live, int report)
+{
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != guard)
+        _exit(EXIT_TROUBLE);
+    if (!g->is_shared || group > 0)
+        setpgid(0, g->is_shared ? group : 0);
+    if (live >= 0 && !g->p->close_live && fcntl(live, F_DUPFD, LIVE_FD_LEAST) < 0)
+        fcntl(live, F_SETFD, 0); /* few descriptors are allowed here: then as it is */
+    signals_give_back(g->p);
+    execvp(g->p->argv[0], g->p->argv);
+    int error = errno;
+    (void)!write(report, &error, sizeof error);
+    _exit(EXIT_CANNOT_RUN);
+}
+
+/* vfork, because copying page tables for an exec takes as long as the exec. The guard leaves the
+ * keeper's group before; only where that group has no number here, being of another process
+ * namespace, and CMD could not join it again, after. */
+static int fork_cmd(struct guard *g, int live)
+{
+    int report[2], error = 0;
+    pid_t guard = getpid(), group = getpgrp();
+    if (pipe2(report, O_CLOEXEC) != 0)
+        return errno;
+    g->is_shared = is_in_foreground();
+    if (!g->is_shared || group > 0)
+        setpgid(0, 0);
+    pid_t pid = vfork(); /* NOLINT(clang-analyzer-security.insecureAPI.vfork) */
+    if (pid == 0)
+        run_cmd(g, guard, group, live, report[1]); /* NOLINT(clang-analyzer-unix.Vfork) */
+    g->cmd = pid;
+    setpgid(0, 0);
+    drop_stdio();
+    close(report[1]);
+    if (pid < 0)
+        error = EAGAIN;
+    while (pid > 0 && read(report[0], &error, sizeof error) < 0 && errno == EINTR)
+        ;
+    close(report[0]);
+    return error;
+}
+
+static void start(struct guard *g, const struct link_message *m, int live)
+{
+    char byte;
+    if (recv(g->link, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0)
+        _exit(0); /* the keeper is gone again */
+    g->hold_until = m->hold_until;
+    set_environment(g->p, m);
+    int error = fork_cmd(g, live); /* live stays open here, too: we act for the owner */
+    if (error != 0) {
+        tell(g, LINK_FAILED, error);
+        _exit(0);
+    }
+    tell(g, LINK_STARTED, g->cmd);
+    set_timer(g);
+}
+
+/* ---- messages from the keeper ---------------------------------------------------------------- */
+
+/* To end is for all of them, or a shell would end and its child go on; the rest is for CMD. */
+static void pass_on(const struct guard *g, int signal, bool from_terminal)
+{
+    if (from_terminal && g->is_shared)
+        return; /* CMD has it already */
+    if (signal_ends(signal) || signal == SIGCONT)
+        signal_tree(g, signal);
+    else if (!g->has_ended)
+        kill(g->cmd, signal);
+}
+
+static void on_keeper_gone(struct guard *g)
+{
+    close(g->link);
+    g->link = -1;
+    if (g->cmd == 0)
+        _exit(0);
+    complain(g->p->c, "mutex '%s': the keeper of the lock died; CMD is told to end", g->p->mutex);
+    end_for_lease(g);
+}
+
+static void on_link(struct guard *g)
+{
+    struct link_message m;
+    int live;
+    int rc = link_receive(g->link, &m, &live);
+    if (rc == 0)
+        on_keeper_gone(g);
+    if (rc <= 0)
+        return;
+    switch (m.kind) {
+    case LINK_START:
+        start(g, &m, live);
+        return;
+    case LINK_HOLD:
+        if (m.hold_until > g->hold_until)
+            g->hold_until = m.hold_until;
+        set_timer(g);
+        return;
+    case LINK_LOST:
+        end_for_lease(g);
+        return;
+    case LINK_SIGNAL:
+        pass_on(g, m.number, m.from_terminal);
+        return;
+    default:
+        return;
+    }
+}
+
+static void on_timer(struct guard *g)
+{
+    uint64_t times;
+    if (read(g->timer, &times, sizeof times) != sizeof times)
+        return;
+    if (g->is_ending)
+        kill_tree(g);
+    complain(g->p->c, "mutex '%s': the lease could not be kept; CMD is told to end", g->p->mutex);
+    end_for_lease(g);
+}
+
+static _Noreturn void guard_run(struct guard *g)
+{
+    for (;;) {
+        struct pollfd fds[] = {
+            {g->timer, POLLIN, 0}, {g->children, POLLIN, 0}, {g->link, POLLIN, 0}};
+        if (poll(fds, 3, -1) < 0)
+            continue;
+        if (fds[0].revents != 0)
+            on_timer(g);
+        if (fds[1].revents != 0 && g->cmd != 0)
+            on_children(g);
+        if (g->link >= 0 && fds[2].revents != 0)
+            on_link(g);
+    }
+}
+
+static _Noreturn void guard_main(const struct plan *p, int link)
+{
+    struct guard g = {.p = p, .link = link};
+    sigset_t all, child;
+    sigfillset(&all);
+    sigprocmask(SIG_SETMASK, &all, NULL);
+    sigemptyset(&child);
+    sigaddset(&child, SIGCHLD);
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+    prctl(PR_SET_PDEATHSIG, SIGCONT); /* if somebody has stopped us, we go on when we are needed */
+    prctl(PR_SET_NAME, "simba-guard");
+    close(p->signals);
+    g.children = signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
+    g.timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
+    if (g.children < 0 || g.timer < 0) {
+        complain(p->c, "the guard cannot start: %s", strerror(errno));
+        _exit(EXIT_TROUBLE);
+    }
+    guard_run(&g);
+}
+
+pid_t guard_fork(const struct plan *p, int *link)
+{
+    int ends[2];
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
+        return -1;
+    pid_t pid = fork();
+    if (pid == 0) {
+        close(ends[0]);
+        guard_main(p, ends[1]);
+    }
+    close(ends[1]);
+    *link = ends[0];
+    if (pid < 0)
+        close(ends[0]);
+    return pid;
+}
+
+/* It may be stopped; and whoever waits for us waits for it, too. */
+void guard_end(pid_t guard)
+{
+    if (guard <= 0)
+        return;
+    kill(guard, SIGKILL);
+    while (waitpid(guard, NULL, 0) < 0 && errno == EINTR)
+        ;
+}

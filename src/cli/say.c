@@ -1,0 +1,106 @@
+/* say.c: words for people on stderr, data for programs on stdout. */
+#include <jansson.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli.h"
+
+#define LINE_MAX_BYTES 2048
+
+/* One write, so that lines of several processes do not mix. */
+static void line(const struct cli *c, const char *format, va_list args)
+{
+    char text[LINE_MAX_BYTES];
+    const char *command = c->args.command;
+    int n = snprintf(text, sizeof text, "simba%s%s: ", command != NULL ? " " : "",
+                     command != NULL ? command : "");
+    int m = vsnprintf(text + n, sizeof text - (size_t)n - 1, format, args);
+    size_t length = strnlen(text, sizeof text - 2);
+    (void)m;
+    text[length] = '\n';
+    if (write(STDERR_FILENO, text, length + 1) < 0)
+        return; /* nobody listens: nothing can be said about that */
+}
+
+void say(const struct cli *c, const char *format, ...)
+{
+    va_list args;
+    if (c->quiet)
+        return;
+    va_start(args, format);
+    line(c, format, args);
+    va_end(args);
+}
+
+void complain(const struct cli *c, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    line(c, format, args);
+    va_end(args);
+}
+
+int usage(const struct cli *c, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    line(c, format, args);
+    va_end(args);
+    const char *command = c->args.command;
+    dprintf(STDERR_FILENO, "Try: simba %s%s--help\n", command != NULL ? command : "",
+            command != NULL ? " " : "");
+    return EXIT_USAGE;
+}
+
+void print_json(const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    json_t *value = json_vpack_ex(NULL, 0, format, args);
+    va_end(args);
+    char *text = value != NULL ? json_dumps(value, JSON_COMPACT) : NULL;
+    printf("%s\n", text != NULL ? text : "null");
+    free(text);
+    json_decref(value);
+}
+
+/* ---- suggestions ----------------------------------------------------------------------------- */
+
+#define WORD_MAX 32
+
+/* How many letters must be changed, added or left out (Levenshtein). */
+static size_t distance(const char *a, const char *b)
+{
+    size_t row[WORD_MAX + 1], la = strlen(a), lb = strlen(b);
+    if (la > WORD_MAX || lb > WORD_MAX)
+        return WORD_MAX;
+    for (size_t j = 0; j <= lb; j++)
+        row[j] = j;
+    for (size_t i = 1; i <= la; i++) {
+        size_t diagonal = row[0];
+        row[0] = i;
+        for (size_t j = 1; j <= lb; j++) {
+            size_t change = diagonal + (a[i - 1] != b[j - 1]);
+            size_t add = (row[j] < row[j - 1] ? row[j] : row[j - 1]) + 1;
+            diagonal = row[j];
+            row[j] = change < add ? change : add;
+        }
+    }
+    return row[lb];
+}
+
+const char *nearest(const char *word, const char *const *words, size_t count)
+{
+    const char *best = NULL;
+    size_t least = strlen(word) / 3 + 2;
+    for (size_t i = 0; i < count; i++) {
+        size_t d = distance(word, words[i]);
+        if (d < least) {
+            least = d;
+            best = words[i];
+        }
+    }
+    return best;
+}

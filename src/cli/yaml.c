@@ -1,0 +1,144 @@
+/* yaml.c: the configuration file: mappings and scalars, whose keys become one key with dots, so that
+ *     simba: {redis: {ttl: 15s}}      and      simba.redis.ttl: 15s
+ * are the same. Read by libyaml; what YAML has beyond that (lists, anchors, several documents) has no
+ * meaning here and is refused with its line. */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <yaml.h>
+
+#include "cli.h"
+
+#define FILE_BYTES_MAX 65536
+#define KEY_BYTES_MAX 256
+#define DEPTH_MAX 8
+
+struct reader {
+    struct cli *c;
+    const char *path;
+    yaml_fn *found;
+    void *data;
+    char key[KEY_BYTES_MAX];
+    size_t length[DEPTH_MAX]; /* of the key, at each depth */
+    int depth;                /* 0: outside of all mappings */
+    bool has_key;             /* a key stands there, its value is next */
+};
+
+static int wrong(const struct reader *r, const yaml_mark_t *mark, const char *what)
+{
+    complain(r->c, "%s:%zu: %s", r->path, mark->line + 1, what);
+    return 1;
+}
+
+static int take_key(struct reader *r, const yaml_event_t *e)
+{
+    size_t at = r->length[r->depth - 1];
+    int n = snprintf(r->key + at, sizeof r->key - at, "%s%s", at > 0 ? "." : "",
+                     (const char *)e->data.scalar.value);
+    if (n < 0 || (size_t)n >= sizeof r->key - at)
+        return wrong(r, &e->start_mark, "this key is too long");
+    r->has_key = true;
+    return 0;
+}
+
+static int take_scalar(struct reader *r, const yaml_event_t *e)
+{
+    const char *value = (const char *)e->data.scalar.value;
+    if (r->depth == 0)
+        return value[0] == '\0' ? 0 : wrong(r, &e->start_mark, "expected KEY: VALUE");
+    if (strlen(value) != e->data.scalar.length)
+        return wrong(r, &e->start_mark, "a NUL byte has no place here");
+    if (!r->has_key)
+        return take_key(r, e);
+    r->has_key = false;
+    const char *why = r->found(r->data, r->key, value, (long)e->start_mark.line + 1);
+    return why == NULL ? 0 : wrong(r, &e->start_mark, why);
+}
+
+static int take_event(struct reader *r, const yaml_event_t *e)
+{
+    switch (e->type) {
+    case YAML_SCALAR_EVENT:
+        return take_scalar(r, e);
+    case YAML_MAPPING_START_EVENT:
+        if (r->depth == DEPTH_MAX || (r->depth > 0 && !r->has_key))
+            return wrong(r, &e->start_mark, "this is nested too deeply, or is a key");
+        r->length[r->depth] = r->depth == 0 ? 0 : strlen(r->key);
+        r->depth++;
+        r->has_key = false;
+        return 0;
+    case YAML_MAPPING_END_EVENT:
+        r->depth--;
+        r->key[r->length[r->depth]] = '\0';
+        r->has_key = false;
+        return 0;
+    case YAML_SEQUENCE_START_EVENT:
+        return wrong(r, &e->start_mark, "a list has no meaning here");
+    case YAML_ALIAS_EVENT:
+        return wrong(r, &e->start_mark, "an alias has no meaning here");
+    default:
+        return 0;
+    }
+}
+
+static int read_events(struct reader *r, yaml_parser_t *parser)
+{
+    yaml_event_t e;
+    for (bool end = false; !end;) {
+        if (yaml_parser_parse(parser, &e) == 0) {
+            /* libyaml's own words; they quote nothing of the file */
+            return wrong(r, &parser->problem_mark,
+                         parser->problem != NULL ? parser->problem : "this is not YAML");
+        }
+        end = e.type == YAML_STREAM_END_EVENT;
+        int rc = take_event(r, &e);
+        yaml_event_delete(&e);
+        if (rc != 0)
+            return rc;
+    }
+    return 0;
+}
+
+static ssize_t read_all(int fd, char *out, size_t size)
+{
+    size_t at = 0;
+    for (ssize_t n = 1; n > 0 && at < size; at += (size_t)n) {
+        n = read(fd, out + at, size - at);
+        if (n < 0)
+            return -1;
+    }
+    return (ssize_t)at;
+}
+
+int yaml_read(struct cli *c, const char *path, yaml_fn *found, void *data)
+{
+    static char bytes[FILE_BYTES_MAX + 1];
+    struct reader r = {.c = c, .path = path, .found = found, .data = data};
+    yaml_parser_t parser;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0 && (errno == ENOENT || errno == ENOTDIR))
+        return 0;
+    ssize_t size = fd < 0 ? -1 : read_all(fd, bytes, sizeof bytes);
+    int error = errno;
+    if (fd >= 0)
+        close(fd);
+    if (size < 0) {
+        /* Going on without it could mean another store, and so another lock. */
+        complain(c, "cannot read %s: %s", path, strerror(error));
+        return 1;
+    }
+    if (size > FILE_BYTES_MAX) {
+        complain(c, "%s has more than %d bytes", path, FILE_BYTES_MAX);
+        return 1;
+    }
+    if (yaml_parser_initialize(&parser) == 0) {
+        complain(c, "out of memory");
+        return 1;
+    }
+    yaml_parser_set_input_string(&parser, (const unsigned char *)bytes, (size_t)size);
+    int rc = read_events(&r, &parser);
+    yaml_parser_delete(&parser);
+    return rc;
+}

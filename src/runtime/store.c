@@ -1,0 +1,17 @@
+/* store.c: what a client can be asked about its store. */
+#include <assert.h>
+
+#include "runtime/client.h"
+
+const char *simba_store_text(const simba *s)
+{
+    assert(s != NULL);
+    return s->url.shown;
+}
+
+int simba_liveness_fd(simba *s)
+{
+    if (s == NULL || client_is_forked(s) || s->backend->liveness == NULL)
+        return -1;
+    return s->backend->liveness(s->store);
+}

@@ -1,0 +1,189 @@
+#!/usr/bin/env bats
+# config.bats: where settings come from, what is wrong with them, the default store.
+bats_require_minimum_version 1.5.0
+load helper
+
+source_of() { # setting
+    awk -v s="$1" '$1 == s { sub(/.* from /, ""); print }' <<<"$output"
+}
+value_of() { # setting
+    awk -v s="$1" '$1 == s { print $2 }' <<<"$output"
+}
+
+@test "flags before SIMBA_*, before the user's file, before defaults" {
+    mkdir -p home/.config/simba
+    printf 'simba:\n  ttl: 15s\n  sqlite:\n    transition: 3s\nsimba.id: from-file\n' \
+        >home/.config/simba/simba.yaml
+    run simba lock --dry-run m
+    expect 0
+    [ "$(value_of ttl)" = 15s ]
+    [ "$(source_of ttl)" = "$HOME/.config/simba/simba.yaml:2" ]
+    [ "$(value_of transition)" = 3s ]
+    [ "$(source_of transition)" = "$HOME/.config/simba/simba.yaml:4" ]
+    [ "$(source_of id)" = "$HOME/.config/simba/simba.yaml:5" ]
+    [ "$(source_of url)" = SIMBA_URL ]
+    SIMBA_TTL=20s run simba lock --dry-run m
+    [ "$(value_of ttl)" = 20s ] && [ "$(source_of ttl)" = SIMBA_TTL ]
+    SIMBA_TTL=20s run simba lock --ttl 25s --dry-run m
+    [ "$(value_of ttl)" = 25s ] && [ "$(source_of ttl)" = --ttl ]
+    SIMBA_URL="$SIMBA_URL?ttl=12s" run simba lock --dry-run m
+    [ "$(value_of ttl)" = 12s ] && [ "$(source_of ttl)" = "the URL" ]
+    run simba lock m sh -c 'echo $SIMBA_CONTENDER_ID'
+    expect 0 '^from-file$'
+}
+
+@test "XDG_CONFIG_HOME; the keys of a kind of store count for that kind" {
+    mkdir -p xdg/simba
+    printf 'simba.ttl: 9s\nsimba.redis.ttl: 15s\nsimba.redis.enabled: true\n' >xdg/simba/simba.yaml
+    XDG_CONFIG_HOME=$DIR/xdg run simba lock --dry-run m
+    [ "$(value_of ttl)" = 9s ]
+    printf 'simba: {ttl: 9s, sqlite: {ttl: 15s}}\n' >xdg/simba/simba.yaml
+    XDG_CONFIG_HOME=$DIR/xdg run simba lock --dry-run m
+    [ "$(value_of ttl)" = 15s ]
+    [ ! -e store/locks.db ] # nothing was opened
+}
+
+@test "--dry-run --json: an object per line" {
+    run simba lock --dry-run --json m
+    expect 0 '^\{"setting":"ttl","value":"10s","from":"default"\}$'
+}
+
+@test "a wrong file is named with its line" {
+    mkdir -p home/.config/simba
+    file=home/.config/simba/simba.yaml
+    printf 'simba:\n  redis:\n    tll: 15s\n' >$file
+    run simba lock m true
+    expect 125 'simba.yaml:3: there is no key simba.redis.tll; did you mean simba.redis.ttl\?'
+    printf '# good\nsimba.ttl: soon\n' >$file
+    run simba lock m true
+    expect 125 "simba.yaml:2: 'soon' is not a duration"
+    printf 'simba.ttl: 3s\nsimba: {ttl: 4s}\n' >$file
+    run simba lock m true
+    expect 125 'simba.yaml:2: simba.ttl stands here for the second time'
+    printf 'simba:\n  - ttl\n' >$file
+    run simba lock m true
+    expect 125 'simba.yaml:2: a list'
+    printf 'simba: [\n' >$file
+    run simba lock m true
+    expect 125 'simba.yaml:[0-9]+: '
+    printf 'simba.ttl: &a 3s\nsimba.transition: *a\n' >$file
+    run simba lock m true
+    expect 125 'simba.yaml:2: an alias'
+    printf 'just words\n' >$file
+    run simba lock m true
+    expect 125 'expected KEY: VALUE'
+    printf '' >$file
+    run simba lock m true
+    expect 0
+    rm $file && mkdir $file
+    run simba lock m true
+    expect 125 'cannot read'
+}
+
+@test "a wrong file shows no secret" {
+    mkdir -p home/.config/simba
+    printf 'simba.url: redis://u:s3cret@h/\nsimba.url: redis://u:s3cret@h/\n' \
+        >home/.config/simba/simba.yaml
+    run env -u SIMBA_URL "$SIMBA" lock m true
+    expect 125
+    [[ "$output" != *s3cret* ]]
+    printf 'simba.url: "redis://u:s3cret@h/%%zz"\n' >home/.config/simba/simba.yaml
+    run env -u SIMBA_URL "$SIMBA" lock m true
+    expect 125
+    [[ "$output" != *s3cret* ]]
+}
+
+@test "wrong variables are named" {
+    SIMBA_TTL=soon run simba lock m true
+    expect 125 "SIMBA_TTL: 'soon'"
+    SIMBA_TTL=100ms SIMBA_TRANSITION=0 run simba lock m true
+    expect 125 "shorter than 500ms.*SIMBA_TTL"
+}
+
+# ---- the default store ------------------------------------------------------------------------
+
+as_nobody() { # command...: without root's privileges, and with the environment that is given
+    chmod 755 "$DIR"
+    mkdir -p nobody
+    chown 65534:65534 nobody
+    setpriv --reuid=65534 --regid=65534 --clear-groups env -i "PATH=$PATH" "$@"
+}
+
+needs_root() {
+    [ "$(id -u)" -eq 0 ] || skip "needs root, to be somebody else"
+    command -v setpriv >/dev/null || skip "needs setpriv"
+}
+
+@test "root: /var/lib/simba" {
+    [ "$(id -u)" -eq 0 ] || skip "not root"
+    run env -u SIMBA_URL XDG_STATE_HOME=/x STATE_DIRECTORY=/y "$SIMBA" lock --dry-run m
+    expect 0
+    [ "$(value_of url)" = sqlite:/var/lib/simba/simba.db ]
+    [ "$(source_of url)" = default ]
+}
+
+@test "others: STATE_DIRECTORY, XDG_STATE_HOME, HOME; the folder is made, for its owner only" {
+    needs_root
+    run as_nobody HOME="$DIR/nobody" "$SIMBA" lock m sh -c 'echo $SIMBA_STORE'
+    expect 0 "^sqlite:$DIR/nobody/.local/state/simba/simba.db$"
+    [ "$(stat -c %a nobody/.local/state/simba)" = 700 ]
+    run as_nobody HOME="$DIR/nobody" XDG_STATE_HOME="$DIR/nobody/s t" "$SIMBA" lock m true
+    expect 0
+    [ -e "nobody/s t/simba/simba.db" ]
+    run as_nobody HOME="$DIR/nobody" XDG_STATE_HOME=/x STATE_DIRECTORY="$DIR/nobody/sd:/other" \
+        "$SIMBA" lock m true
+    expect 0
+    [ -e nobody/sd/simba.db ]
+    run as_nobody HOME="$DIR/nobody" XDG_STATE_HOME=relative "$SIMBA" lock --dry-run m
+    [ "$(value_of url)" = "sqlite:$DIR/nobody/.local/state/simba/simba.db" ]
+}
+
+@test "HOME unset: the home of passwd; where that cannot be written, SIMBA_URL is named" {
+    needs_root
+    home=$(getent passwd 65534 | cut -d: -f6)
+    [ -n "$home" ] && [ ! -w "$home" ] || [ ! -d "$home" ] || skip "nobody has a home"
+    run as_nobody "$SIMBA" lock m true
+    expect 125 "$home/.local/state/simba.*SIMBA_URL"
+    # somebody whom passwd does not know
+    run setpriv --reuid=54321 --regid=54321 --clear-groups env -i "$SIMBA" lock m true
+    expect 125 "no home.*SIMBA_URL"
+}
+
+@test "setuid: the environment is not believed" {
+    needs_root
+    cp "$SIMBA" nobodys-simba
+    chown 65534:65534 nobodys-simba
+    chmod 4755 nobodys-simba
+    chmod 755 "$DIR"
+    run setpriv --reuid=54321 --regid=54321 --clear-groups ./nobodys-simba lock --dry-run m
+    [[ "$output" != *"from SIMBA_URL"* ]] || {
+        # a file system that knows no setuid
+        findmnt -no OPTIONS --target "$DIR" | grep -q nosuid && skip "nosuid here"
+        false
+    }
+    [[ "$output" != *"$DIR/store"* ]]
+}
+
+# ---- help -------------------------------------------------------------------------------------
+
+@test "help teaches; version says" {
+    run simba --help
+    expect 0 'simba lock backup rsync'
+    run simba lock --help
+    expect 0 '--conflict-exit-code N'
+    run simba help lock
+    expect 0 'Examples:'
+    run simba help nosuch
+    expect 64
+    run simba version
+    expect 0 '^simba [0-9]+\.[0-9]+\.[0-9]+$'
+    run simba --version --json
+    expect 0 '^\{"version":"[0-9.]+"\}$'
+    run simba version more
+    expect 64
+}
+
+@test "only libc, libuv and libsqlite3 are loaded beside libsimba" {
+    run bash -c "ldd '$SIMBA' | awk '{ print \$1 }' | grep -vE 'linux-vdso|ld-linux|lib(simba|c|m|uv|sqlite3|asan|ubsan|tsan|gcc_s|stdc..|pthread|dl|rt)\.so'"
+    expect 1 '^$'
+}

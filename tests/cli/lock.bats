@@ -1,0 +1,307 @@
+#!/usr/bin/env bats
+# lock.bats: simba lock: exit codes, options, environment, streams.
+bats_require_minimum_version 1.5.0
+load helper
+
+# ---- exit codes -------------------------------------------------------------------------------
+
+@test "CMD's status is passed through: 0, 1, 42 (T74)" {
+    run simba lock m true
+    expect 0 '^$'
+    run simba lock m false
+    expect 1 '^$'
+    run simba lock m sh -c 'exit 42'
+    expect 42 '^$'
+}
+
+@test "CMD killed by a signal: 128 + signal" {
+    run simba lock m sh -c 'kill -9 $$'
+    expect 137
+    run simba lock m sh -c 'kill -TERM $$'
+    expect 143
+}
+
+@test "CMD's options are its own, without -- (T76)" {
+    run simba lock m sh -c 'exit 3'
+    expect 3
+    run simba lock -n m sh -e -c 'exit 4'
+    expect 4
+    run simba lock m -- sh -c 'exit 5'
+    expect 5
+    run simba lock m printf '%s,' -n --wait -- --json
+    expect 0 '^-n,--wait,--,--json,$'
+}
+
+@test "124: held by another with -n; after a while with -w; -E changes it" {
+    run simba lock m "$SIMBA" lock -n m true
+    expect 124 "held by"
+    run simba lock m "$SIMBA" lock -w 100ms m true
+    expect 124 "not in time"
+    run simba lock m "$SIMBA" lock -w 0 m true
+    expect 124
+    run simba lock m "$SIMBA" lock -n -E 7 m true
+    expect 7
+    run simba lock m "$SIMBA" lock -w 0.1 -E 0 m false
+    expect 0
+    run simba lock m "$SIMBA" lock -qn m true
+    expect 124 '^$'
+}
+
+@test "-w is enough when the owner lets go in time" {
+    begin "$SIMBA" lock m sh -c 'touch held; until [ -e go ]; do sleep 0.01; done'
+    await test -e held
+    begin "$SIMBA" lock -w 10s m touch second
+    touch go
+    ends "$PID"
+    [ "$CODE" -eq 0 ]
+    [ -e second ]
+}
+
+@test "126: CMD cannot be run; 127: there is no CMD of that name" {
+    touch plain
+    run simba lock m ./plain
+    expect 126 "cannot run ./plain: Permission denied"
+    run -127 simba lock m ./nosuch
+    expect 127 "cannot run ./nosuch"
+    run -127 simba lock m no-such-command-anywhere
+    expect 127
+    run simba lock m /
+    expect 126
+    run simba lock -n m true # nothing is left of it
+    expect 0
+}
+
+@test "125: a store that does not work, in words" {
+    run simba -u sqlite:/nosuch/folder/x.db lock m true
+    expect 125 "/nosuch/folder.*make it first"
+    run simba -u nosuch:x lock m true
+    expect 125 "no store for URLs with 'nosuch:'"
+    run simba -u 'not a url' lock m true
+    expect 125 URL
+    echo "this is not a database, and never will be" >store/other.db
+    run simba -u "sqlite:$DIR/store/other.db" lock m true
+    expect 125 other.db
+}
+
+@test "125: a folder that cannot be written to" {
+    [ "$(id -u)" -eq 0 ] || skip "needs root, to be somebody else"
+    command -v setpriv || skip "needs setpriv"
+    chmod 755 "$DIR"
+    mkdir -m 755 others
+    run timeout 10 setpriv --reuid=65534 --regid=65534 --clear-groups \
+        env -i "SIMBA_URL=sqlite:$DIR/others/x.db" "$SIMBA" lock m true
+    expect 125 "others/x.db.*Permission denied"
+}
+
+@test "64: wrong usage, and how to go on" {
+    run simba
+    expect 64 "Try: simba --help"
+    run simba lock
+    expect 64 "name of a mutex is missing"
+    run simba lok m
+    expect 64 "did you mean lock"
+    run simba lock --wiat 3 m true
+    expect 64 "did you mean --wait"
+    run simba lock -Z m true
+    expect 64 "no option -Z"
+    run simba lock -w
+    expect 64 "--wait needs a value"
+    run simba lock --no-wait=3 m true
+    expect 64 "takes no value"
+    run simba lock -w abc m true
+    expect 64 "not a duration"
+    run simba lock --ttl 1d m true
+    expect 64 "unit of a duration"
+    run simba lock -E 300 m true
+    expect 64 "0 to 255"
+    run simba lock --signal NOPE m true
+    expect 64 "no signal NOPE"
+    run simba lock -s m true
+    expect 64 "no shared locks"
+    run simba lock -c true m false
+    expect 64 "not from both"
+    run simba lock --ttl 200ms --transition 100ms m true
+    expect 64 "shorter than 500ms"
+    run simba lock -k 14s m true
+    expect 64 "no time to renew"
+    run simba lock '' true
+    expect 64
+    run simba lock --id "$(printf %0200d 0)" m true
+    expect 64
+}
+
+# ---- options and environment ------------------------------------------------------------------
+
+@test "CMD gets the tenure in its environment" {
+    run simba lock --id me m sh -c 'echo "$SIMBA_MUTEX|$SIMBA_CONTENDER_ID|$SIMBA_STORE|$SIMBA_URL"'
+    expect 0 "^m\|me\|$SIMBA_URL\|$SIMBA_URL$"
+    first=$(simba lock m sh -c 'echo $SIMBA_FENCING_TOKEN')
+    second=$(simba lock m sh -c 'echo $SIMBA_FENCING_TOKEN')
+    [ "$first" -gt 0 ]
+    [ "$second" -gt "$first" ]
+}
+
+@test "-v says what happens, on stderr" {
+    run --separate-stderr simba lock -v --id me m echo out
+    [ "$output" = out ]
+    grep -qE "mutex 'm' on sqlite:.*: acquired by me, token [0-9]+$" <<<"$stderr"
+}
+
+@test "-c is for the shell; flock's -x, -e, --nb, --timeout are understood" {
+    run simba lock m -c 'echo one | tr o 0'
+    expect 0 '^0ne$'
+    run simba lock -x --nb m true
+    expect 0
+    run simba lock -e --timeout 3 m true
+    expect 0
+}
+
+@test "CMD has the liveness descriptor, with -o it has not" {
+    run simba lock m sh -c 'ls -l /proc/self/fd'
+    expect 0 'locks.db-live'
+    run simba lock -o m sh -c 'ls -l /proc/self/fd'
+    expect 0
+    [[ "$output" != *locks.db* ]]
+}
+
+@test "CMD inherits nothing else of ours" {
+    # 10 and above are the shell's; 3 is of ls itself
+    run simba lock -o m sh -c 'ls -l /proc/self/fd | grep -cE "socket:|timerfd|signalfd|eventfd"' 3>&-
+    expect 1 '^0$'
+}
+
+@test "CMD's signal mask and dispositions are as they were" {
+    before=$(grep -E 'SigBlk|SigIgn' /proc/self/status)
+    run simba lock m grep -E 'SigBlk|SigIgn' /proc/self/status
+    [ "$output" = "$(grep -E 'SigBlk|SigIgn' /proc/self/status)" ]
+    run sh -c "trap '' HUP CHLD; grep SigIgn /proc/self/status; exec $SIMBA lock m grep SigIgn /proc/self/status"
+    [ "${lines[0]}" = "${lines[1]}" ]
+    expect 0
+}
+
+@test "without CMD: prints the token and holds until a signal" {
+    begin "$SIMBA" lock m
+    exec {out}< <(exec "$SIMBA" lock two)
+    STARTED+=("$!")
+    holder=$!
+    read -r token <&"$out"
+    [ "$token" -gt 0 ]
+    run simba lock -n two true
+    expect 124
+    kill -TERM "$holder"
+    ends "$holder"
+    [ "$CODE" -eq 0 ]
+    run simba lock -n two true
+    expect 0
+}
+
+@test "without CMD, --json" {
+    exec {out}< <(exec "$SIMBA" --json lock m --id me)
+    STARTED+=("$!")
+    read -r line <&"$out"
+    grep -qE '^\{"mutex":"m","token":[0-9]+,"id":"me","store":"sqlite:[^"]+"\}$' <<<"$line"
+}
+
+@test "READY=1 goes to the service manager once the lock is held" {
+    python3 - "$DIR/notify" >heard 3>&- <<'P' &
+import socket, sys
+s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+s.bind(sys.argv[1])
+s.settimeout(10)
+print(s.recv(100).decode())
+P
+    STARTED+=("$!")
+    listener=$!
+    await test -S notify
+    NOTIFY_SOCKET=$DIR/notify simba lock m true
+    ends "$listener"
+    [ "$CODE" -eq 0 ]
+    [ "$(cat heard)" = "READY=1" ]
+}
+
+@test "a password in -u is blanked for everybody who looks" {
+    run simba -u 'redis://me:s3cret@localhost:1/0' lock m true
+    expect 125
+    [[ "$output" != *s3cret* ]]
+    run simba -u 'redis://me:s3cret@localhost:1/0' lock --dry-run m
+    [[ "$output" != *s3cret* ]]
+    run simba lock -u 'sqlite:/x?password=s3cret' m true
+    expect 125
+    [[ "$output" != *s3cret* ]]
+    run simba -u "sqlite:$DIR/store/locks.db?command_timeout=2s" lock m sh -c \
+        'tr "\0" " " </proc/$(cut -d" " -f4 </proc/$PPID/stat)/cmdline'
+    expect 0 '\?\*+ lock m'
+}
+
+# ---- streams ----------------------------------------------------------------------------------
+
+@test "100 MB go through stdin and stdout, and nothing of ours" {
+    sum=$(head -c 100M /dev/zero | tr '\0' x | "$SIMBA" lock m cat | md5sum)
+    [ "$sum" = "$(head -c 100M /dev/zero | tr '\0' x | md5sum)" ]
+}
+
+@test "the reader sees the end when CMD closes stdout" {
+    "$SIMBA" lock m sh -c 'echo text; exec >&-; for i in $(seq 500); do
+        [ -e eof ] && exit 0; sleep 0.01; done; exit 9' 3>&- | sh -c 'cat >got; touch eof'
+    [ "${PIPESTATUS[0]}" -eq 0 ]
+    [ "$(cat got)" = text ]
+}
+
+@test "the writer sees the end when CMD closes stdin" {
+    # yes ends of SIGPIPE when nobody is left who could read
+    sh -c 'yes; touch ended' 2>/dev/null | "$SIMBA" lock m sh -c 'exec <&-; for i in $(seq 500); do
+        [ -e ended ] && exit 0; sleep 0.01; done; exit 9' 3>&-
+    [ "${PIPESTATUS[1]}" -eq 0 ]
+}
+
+@test "closed stdin and stdout do no harm" {
+    run simba lock m sh -c 'exit 6' <&- >&-
+    expect 6
+}
+
+# ---- many -------------------------------------------------------------------------------------
+
+@test "50 at once count to 50" {
+    echo 0 >count
+    for _ in $(seq 50); do
+        begin "$SIMBA" lock m sh -c 'n=$(cat count); echo $((n + 1)) >count'
+    done
+    for pid in "${STARTED[@]}"; do
+        ends "$pid"
+        [ "$CODE" -eq 0 ]
+    done
+    [ "$(cat count)" -eq 50 ]
+}
+
+@test "wrappers are killed at random: never two children at once" {
+    cat >job <<'J'
+#!/bin/bash
+# Whoever finds the mark of another that is alive, was not alone.
+set -C
+if ! echo $$ 2>/dev/null >mark; then
+    read -r other <mark
+    state=$(sed 's/.*) //' "/proc/$other/stat" 2>/dev/null | cut -c1)
+    [ -z "$state" ] || [ "$state" = Z ] || echo "$$ met $other" >>overlap
+    rm -f mark
+    echo $$ >mark
+fi
+echo >>ran
+sleep 0.0$((RANDOM % 10))
+rm -f mark
+J
+    chmod +x job
+    RANDOM=42
+    for _ in $(seq 40); do
+        begin "$SIMBA" lock -k 50ms m ./job
+    done
+    pids=("${STARTED[@]}")
+    for _ in $(seq 15); do
+        kill -KILL "${pids[RANDOM % 40]}" 2>/dev/null || true
+        sleep 0.1
+    done
+    for pid in "${pids[@]}"; do
+        ends "$pid"
+    done
+    [ ! -e overlap ] || { cat overlap; false; }
+    [ "$(wc -l <ran)" -ge 20 ]
+}

@@ -1,0 +1,188 @@
+#!/usr/bin/env python3
+"""Drives an interactive shell on a pseudo-terminal, as a person would: Ctrl-C, Ctrl-Z, fg, a pager.
+
+terminal.py CASE: exits with 0 if the case went as it should; else says what was on the screen."""
+import os
+import pty
+import re
+import select
+import signal
+import sys
+import time
+
+SIMBA = os.environ["SIMBA"]
+PATIENCE = 15
+
+
+class Terminal:
+    def __init__(self):
+        env = dict(os.environ, PS1="ready> ", TERM="dumb", HISTFILE="")
+        self.pid, self.fd = pty.fork()
+        if self.pid == 0:
+            os.execvpe("bash", ["bash", "--norc", "--noprofile", "-i"], env)
+        self.seen = ""
+        self.wait("ready> ")
+
+    def read(self, seconds):
+        if select.select([self.fd], [], [], seconds)[0]:
+            try:
+                self.seen += os.read(self.fd, 65536).decode(errors="replace")
+            except OSError:
+                pass
+
+    def wait(self, pattern):
+        """Until it is on the screen, after what was waited for before."""
+        end = time.monotonic() + PATIENCE
+        while True:
+            found = re.search(pattern, self.seen)
+            if found:
+                self.seen = self.seen[found.end():]
+                return found
+            if time.monotonic() > end:
+                self.close()
+                sys.exit("in vain: %r; on the screen: %r" % (pattern, self.seen))
+            self.read(0.1)
+
+    def type(self, text):
+        os.write(self.fd, text.encode())
+
+    def run(self, line):
+        self.type(line + "\n")
+
+    def close(self):
+        try:
+            os.kill(self.pid, signal.SIGHUP)
+            os.kill(self.pid, signal.SIGKILL)
+            os.waitpid(self.pid, 0)
+        except OSError:
+            pass
+
+
+def ctrl_c(t):
+    """The terminal sends INT to both; CMD gets it once, and decides."""
+    t.run(SIMBA + """ lock m bash -c 'trap "echo hit; n=x\\$n" INT; echo up; until [ "$n" = xx ]; do sleep 0.1; done; exit 9'""")
+    t.wait(r"\nup")
+    t.type("\x03")
+    t.wait("hit")
+    time.sleep(0.3)  # a second hit would end it here
+    t.read(0.2)
+    if "hit" in t.seen or "ready" in t.seen:
+        sys.exit("one Ctrl-C came twice: %r" % t.seen)
+    t.type("\x03")
+    t.wait("ready> ")
+    t.run("echo status $?")
+    t.wait("status 9")
+
+
+def ctrl_c_kills(t):
+    # bash, since dash 0.5.12 loses an INT that comes while it starts a command
+    t.run(SIMBA + " lock m bash -c 'echo up; sleep 60; :'")
+    t.wait(r"\nup")
+    t.type("\x03")
+    t.wait("ready> ")
+    t.run(SIMBA + " lock -n m echo free again")
+    t.wait(r"\nfree again")
+
+
+def ctrl_z(t):
+    """Stopped, in the foreground again, and CMD goes on under the lock."""
+    t.run(SIMBA + " lock m sh -c 'echo up; until [ -e go ]; do sleep 0.05; done; echo over'")
+    t.wait(r"\nup")
+    t.type("\x1a")
+    t.wait("Stopped")
+    t.wait("ready> ")
+    t.run(SIMBA + " lock -n m true; echo status $?")
+    t.wait("status 124")
+    t.wait("ready> ")
+    t.run("touch go; fg")
+    t.wait(r"\nover")
+    t.wait("ready> ")
+    t.run("echo status $?")
+    t.wait("status 0")
+
+
+def ctrl_z_too_long(t):
+    """Stopped for longer than the lease: the guard, which nobody stopped, ends it."""
+    t.run(SIMBA + " lock --ttl 1s --transition 500ms m sh -c 'echo up; sleep 60'")
+    t.wait(r"\nup")
+    t.type("\x1a")
+    t.wait("Stopped")
+    t.wait("could not be kept")
+    t.run(SIMBA + " lock m echo mine now")
+    t.wait(r"[\nK]mine now")
+    t.run("fg")
+    t.wait("ready> ")
+    t.run("echo status $?")
+    t.wait("status 123")
+
+
+def stop_job(t):
+    """All of the foreground's group is stopped, by a signal that nobody can block."""
+    t.run(SIMBA + " lock --ttl 1s --transition 500ms m sh -c 'echo up; sleep 60'")
+    t.wait(r"\nup")
+    os.killpg(os.tcgetpgrp(t.fd), signal.SIGSTOP)
+    t.wait("Stopped")
+    t.wait("could not be kept")
+    t.run(SIMBA + " lock m echo mine now")
+    t.wait(r"[\nK]mine now")
+    t.run("fg")
+    t.wait("ready> ")
+    t.run("echo status $?")
+    t.wait("status 123")
+
+
+def pager(t):
+    """A pipeline in the foreground: the reader and CMD can both use the terminal."""
+    t.run(SIMBA + " lock m sh -c 'read -r word </dev/tty; echo got $word' | sed s/got/read/")
+    time.sleep(0.3)
+    t.run("hello")
+    t.wait(r"\nread hello")
+    t.wait("ready> ")
+
+
+def less(t):
+    t.run(SIMBA + " lock m seq 1000 | TERM=vt100 less")
+    t.wait("\n10\r")
+    t.type("q")
+    t.wait("ready> ")
+    t.run(SIMBA + " lock -n m echo free again")
+    t.wait(r"\nfree again")
+
+
+def background(t):
+    t.run(SIMBA + " lock m sh -c 'until [ -e go ]; do sleep 0.05; done; exit 3' &")
+    t.wait("ready> ")
+    t.run("touch go; wait %1; echo status $?")
+    t.wait("status 3")
+
+
+def waiting_line(t):
+    """Who holds it, how long, and where; gone when it is ours."""
+    t.run(SIMBA + " lock --id holder m sh -c 'until [ -e go ]; do sleep 0.05; done' &")
+    t.wait("ready> ")
+    t.run("until " + SIMBA + " lock -qn m true; test $? = 124; do :; done")
+    t.wait("ready> ")
+    t.run(SIMBA + " lock m echo mine")
+    t.wait(r"waiting \d+s for 'm' on sqlite:.*locks.db: held by holder, lease \d+s")
+    t.type("\x03")
+    t.wait("ready> ")
+    t.run("echo status $?")
+    t.wait("status 130")
+    t.run("touch go")
+
+
+def hang_up(t):
+    """The terminal goes away, and the job with it."""
+    t.run(SIMBA + " lock m sh -c 'echo $$ >cmd.pid; echo up; sleep 60'")
+    t.wait(r"\nup")
+    os.close(t.fd)
+    end = time.monotonic() + PATIENCE
+    while os.path.exists("/proc/" + open("cmd.pid").read().strip()):
+        if time.monotonic() > end:
+            sys.exit("CMD lives on without its terminal")
+        time.sleep(0.05)
+
+
+terminal = Terminal()
+globals()[sys.argv[1]](terminal)
+terminal.close()
