@@ -236,8 +236,8 @@ int simba_close(simba *s, int64_t timeout_ms);
 /* A client opened with SIMBA_NO_THREAD has no thread of its own (a store that must block has). Instead,
  * one thread of yours, at first the one that opened it, waits for the descriptor to become readable,
  * or for the timeout, and calls simba_poll(), which never waits. Callbacks and the log run inside it,
- * if there is no executor of yours; while one of them runs, nothing is renewed. On that thread a call
- * that would wait gets SIMBA_EDEADLOCK; only simba_close() drives the client itself. */
+ * if there is no executor of yours; while one of them runs, nothing is renewed. A call of that thread
+ * that waits, drives the client meanwhile; inside a callback it gets SIMBA_EDEADLOCK. */
 int simba_poll_fd(simba *s);          /* or an error; the same for the client's life */
 int64_t simba_poll_timeout(simba *s); /* milliseconds from now; -1: none. Ask after each poll */
 int simba_poll(simba *s);

@@ -44,7 +44,7 @@ static void do_part(struct worker *w, bool patient)
     pthread_mutex_lock(&w->lock);
     w->busy = false;
     put_back(w, batch);
-    bool signal = !patient && (w->first != NULL || monotonic() >= w->next_tick);
+    bool signal = !patient && w->has_thread && (w->first != NULL || monotonic() >= w->next_tick);
     pthread_mutex_unlock(&w->lock);
     if (signal)
         pthread_cond_signal(&w->work);
@@ -87,7 +87,15 @@ static void *run(void *arg)
     return NULL;
 }
 
-int worker_start(struct worker *w, const char *name)
+/* Under the lock; false: none is to be had. */
+static bool need_thread(struct worker *w)
+{
+    if (!w->has_thread)
+        w->has_thread = thread_start(&w->thread, w->name, run, w) == 0;
+    return w->has_thread;
+}
+
+void worker_init(struct worker *w, const char *name)
 {
     pthread_condattr_t attr;
     pthread_condattr_init(&attr);
@@ -98,7 +106,7 @@ int worker_start(struct worker *w, const char *name)
     w->last = &w->first;
     w->tick_ms = 1000;
     w->next_tick = monotonic() + w->tick_ms * 1000000;
-    return thread_start(&w->thread, name, run, w);
+    w->name = name;
 }
 
 void worker_submit(struct worker *w, struct simba_request *batch)
@@ -112,17 +120,24 @@ void worker_submit(struct worker *w, struct simba_request *batch)
 void worker_work(struct worker *w, bool here)
 {
     pthread_mutex_lock(&w->lock);
-    bool any = w->first != NULL, mine = any && here && !w->busy;
-    if (mine)
+    if (w->first != NULL && here && !w->busy)
         do_part(w, false);
+    bool left = w->first != NULL;
+    while (left && !need_thread(w)) { /* then whoever is here */
+        if (!w->busy)
+            do_part(w, true);
+        left = w->first != NULL && !w->busy;
+    }
     pthread_mutex_unlock(&w->lock);
-    if (any && !mine)
+    if (left)
         pthread_cond_signal(&w->work);
 }
 
-void worker_tick(struct worker *w, int64_t tick_ms)
+void worker_tick(struct worker *w, int64_t tick_ms, bool needed)
 {
     pthread_mutex_lock(&w->lock);
+    if (needed)
+        (void)need_thread(w); /* without it the lease is waited for */
     if (tick_ms < w->tick_ms)
         w->next_tick = monotonic() + tick_ms * 1000000;
     w->tick_ms = tick_ms;
@@ -133,13 +148,17 @@ void worker_stop(struct worker *w)
 {
     pthread_mutex_lock(&w->lock);
     w->stopping = true;
+    bool has_thread = w->has_thread;
     pthread_cond_signal(&w->work);
     pthread_mutex_unlock(&w->lock);
+    if (!has_thread)
+        w->end(w->store);
 }
 
 void worker_join(struct worker *w)
 {
-    pthread_join(w->thread, NULL);
+    if (w->has_thread)
+        pthread_join(w->thread, NULL);
     pthread_cond_destroy(&w->work);
     pthread_mutex_destroy(&w->lock);
 }

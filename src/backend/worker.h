@@ -21,13 +21,18 @@ struct worker {
     struct simba_request *first, **last;
     int64_t tick_ms, next_tick; /* on the worker's clock, ns */
     bool busy, stopping;
+    const char *name;
+    bool has_thread;
     pthread_t thread;
 };
 
-int worker_start(struct worker *w, const char *name);              /* all of the above are set */
+/* All of the above are set. The thread is started when there is something for it to do. */
+void worker_init(struct worker *w, const char *name);
 void worker_submit(struct worker *w, struct simba_request *batch); /* and then: */
-void worker_work(struct worker *w, bool here);       /* here: on the calling thread, if it can */
-void worker_tick(struct worker *w, int64_t tick_ms); /* from now on; at the start 1 s */
+void worker_work(struct worker *w, bool here); /* here: on the calling thread, if it can */
+
+/* From now on; at the start 1 s. needed: also if there is nothing else to do. */
+void worker_tick(struct worker *w, int64_t tick_ms, bool needed);
 void worker_stop(struct worker *w); /* does not wait; what is queued is run first */
 void worker_join(struct worker *w);
 #endif

@@ -1,5 +1,5 @@
-/* acquire.c: waiting for the lock, with an ear for signals. The library's acquire blocks, so a thread
- * of its own asks; another looks at the store if that takes long, for the line that says who holds the
+/* acquire.c: waiting for the lock, with an ear for signals. A store in a file answers at once, so it
+ * is first simply asked. Then, since the library's acquire blocks, a thread of its own asks; another looks at the store if that takes long, for the line that says who holds the
  * lock, and to find out whether the store answers at all. */
 #include <poll.h>
 #include <pthread.h>
@@ -201,11 +201,13 @@ static int verdict(const struct plan *p, const struct asker *a)
     return EXIT_TROUBLE;
 }
 
-int acquire(struct plan *p, simba_locker *l, int *signal)
+static int acquire_by_waiting(struct plan *p, simba_locker *l, int *signal)
 {
     struct asker a = {.l = l, .wait_ms = p->wait_ms, .done = eventfd(0, EFD_CLOEXEC)};
     struct looker k = {.p = p, .lock = PTHREAD_MUTEX_INITIALIZER, .wake = PTHREAD_COND_INITIALIZER};
     *signal = 0;
+    if (!driver_start(p->c))
+        return EXIT_TROUBLE;
     if (a.done < 0 || pthread_create(&a.thread, NULL, ask, &a) != 0) {
         complain(p->c, "out of threads or descriptors");
         return EXIT_TROUBLE;
@@ -217,8 +219,16 @@ int acquire(struct plan *p, simba_locker *l, int *signal)
     pthread_join(a.thread, NULL);
     look_no_more(&k);
     close(a.done);
-    if (!given_up)
-        code = verdict(p, &a);
+    return given_up ? code : verdict(p, &a);
+}
+
+int acquire(struct plan *p, simba_locker *l, int *signal)
+{
+    *signal = 0;
+    if (p->c->is_driven && simba_locker_acquire(l, 0) == 0)
+        return ACQUIRED;
+    int code = acquire_by_waiting(p, l, signal);
+    driver_stop(p->c);
     if (code != ACQUIRED)
         simba_close(p->c->client, CLOSE_TIMEOUT_MS);
     return code;

@@ -78,7 +78,8 @@ struct cli {
     int verbose;
     char url[URL_MAX]; /* of -u, since the one in argv is blanked */
 
-    simba *client; /* of cli_open() */
+    simba *client;  /* of cli_open() */
+    bool is_driven; /* set before that: it gets no thread of its own, see driver.c */
     int64_t ttl_ms, transition_ms;
     char store[URL_MAX]; /* to show */
 };
@@ -101,6 +102,12 @@ int cli_configure(struct cli *c);
 
 /* Opens the client of the configured store. 0, or an exit code after saying why. */
 int cli_open(struct cli *c);
+
+/* ---- driver.c: for a client that is driven -------------------------------------------------- */
+
+/* From now on a thread drives it, if it has none; false after saying why: there is none. */
+bool driver_start(struct cli *c);
+void driver_stop(struct cli *c); /* the caller drives it by waiting; before simba_close() */
 
 /* ---- say.c: words on stderr, data on stdout -------------------------------------------------- */
 

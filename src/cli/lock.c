@@ -219,6 +219,8 @@ static void print_token(const struct plan *p, const simba_locker *l)
 static int hold(struct plan *p, simba_locker *l, int lost)
 {
     struct signalfd_siginfo info;
+    if (!driver_start(p->c))
+        return EXIT_TROUBLE;
     print_token(p, l);
     notify_service_manager("READY=1");
     for (;;) {
@@ -251,6 +253,8 @@ static int lock(struct plan *p)
         complain(p->c, "cannot start: %s", strerror(errno));
         return EXIT_TROUBLE;
     }
+    const char *url = p->c->setting[SET_URL].value;
+    p->c->is_driven = url == NULL || strncmp(url, "sqlite:", 7) == 0;
     int code = cli_open(p->c);
     if (code == 0)
         code = create_locker(p, &lost, &l);

@@ -183,6 +183,8 @@ int cli_open(struct cli *c)
         o.log = on_log;
         o.log_data = c;
     }
+    if (c->is_driven)
+        o.flags |= SIMBA_NO_THREAD;
     if (simba_open(c->setting[SET_URL].value, &o, &c->client) != 0) {
         complain(c, "%s", simba_error_text());
         return EXIT_TROUBLE;

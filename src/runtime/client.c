@@ -14,7 +14,7 @@
 #include "runtime/process.h"
 
 #define CONNECT_TIMEOUT_MS 5000
-#define CLOSE_SLICE_MS 60000 /* the clock decides, which also runs during suspend */
+#define POLL_SLICE_MS 60000 /* the clock decides, which also runs during suspend */
 
 _Thread_local struct simba *thread_client;
 _Thread_local struct actor *thread_actor;
@@ -43,9 +43,14 @@ bool client_is_forked(const struct simba *s)
     return atomic_load_explicit(&process_wiped->generation, memory_order_relaxed) != s->generation;
 }
 
+bool client_drives(const struct simba *s)
+{
+    return s->no_thread && pthread_equal(atomic_load(&s->driver), pthread_self());
+}
+
 bool client_would_deadlock(const struct simba *s, const struct actor *a)
 {
-    if (loop_needs_me(s))
+    if (loop_is_here(s) || (thread_client == s && client_drives(s)))
         return true;
     return thread_client == s && (a == NULL || thread_actor == a);
 }
@@ -215,6 +220,15 @@ int64_t simba_poll_timeout(simba *s)
     return uv_backend_timeout(&s->loop);
 }
 
+static void poll_all(struct simba *s, bool here)
+{
+    for (int round = 0; round < ROUNDS_MAX && atomic_load(&s->ended) == 0; round++) {
+        loop_poll(s, here);
+        if (!executor_run(&s->executor))
+            break;
+    }
+}
+
 int simba_poll(simba *s)
 {
     int rc = check_poll(s);
@@ -222,12 +236,28 @@ int simba_poll(simba *s)
         return rc;
     if (thread_client == s || loop_is_here(s))
         return fault(SIMBA_EDEADLOCK, "simba_poll inside one of its own callbacks");
-    for (int round = 0; round < ROUNDS_MAX && atomic_load(&s->ended) == 0; round++) {
-        loop_poll(s);
-        if (!executor_run(&s->executor))
-            break;
-    }
+    poll_all(s, false);
     return 0;
+}
+
+bool client_wait(struct simba *s, _Atomic uint32_t *word, uint32_t value, int64_t until)
+{
+    if (!client_drives(s))
+        return futex_wait(word, value, until);
+    for (;;) { /* as a loop of the user would */
+        poll_all(s, true);
+        int64_t left_ms = (until - clock_now()) / NS_PER_MS;
+        if (atomic_load(word) != value)
+            return true;
+        if (left_ms <= 0)
+            return false;
+        uv_update_time(&s->loop);
+        int64_t wait_ms = uv_backend_timeout(&s->loop);
+        if (wait_ms < 0 || wait_ms > left_ms)
+            wait_ms = left_ms;
+        struct pollfd fd = {.fd = uv_backend_fd(&s->loop), .events = POLLIN};
+        poll(&fd, 1, wait_ms > POLL_SLICE_MS ? POLL_SLICE_MS : (int)wait_ms);
+    }
 }
 
 /* ---- close ----------------------------------------------------------------------------------- */
@@ -255,23 +285,6 @@ static void free_client(struct simba *s)
     free(s);
 }
 
-/* As the loop of the user would. */
-static void drive_to_end(struct simba *s, int64_t until)
-{
-    while (atomic_load(&s->ended) == 0) {
-        (void)simba_poll(s);
-        int64_t left_ms = (until - clock_now()) / NS_PER_MS;
-        if (atomic_load(&s->ended) != 0 || left_ms <= 0)
-            break;
-        int64_t wait_ms = simba_poll_timeout(s);
-        if (wait_ms < 0 || wait_ms > left_ms)
-            wait_ms = left_ms;
-        struct pollfd fd = {.fd = simba_poll_fd(s), .events = POLLIN};
-        poll(&fd, 1, wait_ms > CLOSE_SLICE_MS ? CLOSE_SLICE_MS : (int)wait_ms);
-    }
-    executor_run(&s->executor); /* the last log lines */
-}
-
 int simba_close(simba *s, int64_t timeout_ms)
 {
     if (s == NULL)
@@ -291,8 +304,11 @@ int simba_close(simba *s, int64_t timeout_ms)
     loop_unlock(s);
     int64_t until = clock_after_ms(clock_now(), timeout_ms);
     if (s->no_thread)
-        drive_to_end(s, until);
-    if (!futex_wait(&s->ended, 0, until) || !executor_stop(&s->executor, until))
+        atomic_store(&s->driver, pthread_self());
+    bool ended = client_wait(s, &s->ended, 0, until);
+    if (ended && s->no_thread)
+        executor_run(&s->executor); /* the last log lines */
+    if (!ended || !executor_stop(&s->executor, until))
         return fault(
             SIMBA_ETIMEOUT,
             "%s: not closed in %lld ms: a callback or the log still runs, a lock is held, or the "

@@ -91,6 +91,7 @@ struct simba {
     struct request *spare;
     size_t spares, in_flight;
     bool submitted;        /* in this turn */
+    bool here;             /* no_thread: the driver has nothing else to do */
     bool progress;         /* no_thread: a turn had something to do */
     struct call *verdicts; /* of this turn */
 
@@ -118,6 +119,11 @@ extern _Thread_local struct actor *thread_actor;
 
 bool client_is_forked(const struct simba *s);
 
+bool client_drives(const struct simba *s); /* no_thread: this thread does */
+
+/* futex_wait(); whoever drives the client goes on with that meanwhile. */
+bool client_wait(struct simba *s, _Atomic uint32_t *word, uint32_t value, int64_t until);
+
 /* Would waiting here, for the actor or (NULL) for the whole client, wait for this very thread? */
 bool client_would_deadlock(const struct simba *s, const struct actor *a);
 
@@ -126,9 +132,9 @@ int loop_init(struct simba *s);
 void loop_discard(struct simba *s, bool store_open); /* instead of loop_run, if opening fails */
 int loop_run(struct simba *s);                       /* starts the thread */
 bool loop_is_here(const struct simba *s);            /* this thread is inside it */
-bool loop_needs_me(const struct simba *s);           /* or it is the one that drives it */
-void loop_poll(struct simba *s); /* no_thread: all that can be done without waiting */
-void loop_notify(void *s);       /* no_thread: there is something to poll for */
+/* no_thread: all that can be done without waiting; here: also for the store. */
+void loop_poll(struct simba *s, bool here);
+void loop_notify(void *s); /* no_thread: there is something to poll for */
 void loop_lock(struct simba *s);
 void loop_unlock(struct simba *s);
 /* The same; and if a turn is wanted, the calling thread may take it, and if it has nothing else to do

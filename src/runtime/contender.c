@@ -112,7 +112,7 @@ int simba_contender_wait(simba_contender *c, enum simba_status until, int64_t ti
         }
         uint32_t changes = atomic_load(&a->changes);
         loop_unlock(s);
-        bool in_time = futex_wait(&a->changes, changes, end);
+        bool in_time = client_wait(s, &a->changes, changes, end);
         loop_lock(s);
         if (!in_time && atomic_load(&a->changes) == changes) {
             rc = say_late(a, until, timeout_ms);

@@ -108,7 +108,7 @@ static int ask(struct simba *s, const struct inquiry *question, const char *what
         return fault(SIMBA_EFORKED, "this client belongs to the parent process");
     if (timeout_ms < 0)
         return fault(SIMBA_EINVAL, "%s: a timeout must not be negative", what);
-    if (loop_needs_me(s))
+    if (loop_is_here(s) || (client_drives(s) && thread_client == s))
         return fault(SIMBA_EDEADLOCK, "%s: asking on the loop would never end", what);
     struct inquiry *q = malloc(sizeof *q);
     if (q == NULL)
@@ -132,7 +132,7 @@ static int ask(struct simba *s, const struct inquiry *question, const char *what
         return fault(SIMBA_ESTATE, "%s: the client is being closed", what);
     }
     uint32_t waits = WAITS;
-    if (!futex_wait(&q->done, WAITS, until) &&
+    if (!client_wait(s, &q->done, WAITS, until) &&
         atomic_compare_exchange_strong(&q->done, &waits, ABANDONED))
         return fault(SIMBA_ETIMEOUT, "%s on %.200s: the store did not answer in %lld ms", what,
                      store, (long long)timeout_ms);
@@ -162,7 +162,7 @@ static int ask_about(struct simba *s, enum simba_op op, const char *mutex, uint6
 int inquiry_snapshot(struct simba *s, struct snapshot **out)
 {
     struct inquiry question = {.of_ourselves = true}, *q;
-    if (s->no_thread && loop_needs_me(s) && !loop_is_here(s))
+    if (s->no_thread && client_drives(s) && !loop_is_here(s))
         return metrics_take(s, out) < 0 ? fault(SIMBA_ELIMIT, "metrics: out of memory") : 0;
     int rc = ask(s, &question, "metrics", SIMBA_FOREVER, &q);
     if (rc < 0)

@@ -46,7 +46,10 @@ static int ask(struct actor *a, enum locker_phase from, uint32_t note, struct ca
     loop_unlock_turn(s, call->once || call->until - clock_now() > LOOP_HERE_MIN);
     if (!allowed)
         return closing ? SIMBA_ECANCELED : SIMBA_ESTATE;
-    futex_await(&call->done);
+    if (client_drives(s))
+        client_wait(s, &call->done, 0, NEVER);
+    else
+        futex_await(&call->done);
     return call->code;
 }
 
@@ -88,7 +91,7 @@ int simba_locker_release(simba_locker *l)
     if (rc < 0)
         return rc;
     snprintf(mutex, sizeof mutex, "%s", a->by_mutex.name);
-    if (loop_needs_me(a->client))
+    if (loop_is_here(a->client) || (client_drives(a->client) && thread_client == a->client))
         return fault(SIMBA_EDEADLOCK, "mutex '%s': releasing on the loop would never end", mutex);
     rc = ask(a, LOCKER_HELD, NOTE_RELEASE, &call);
     if (rc == SIMBA_ESTATE)

@@ -492,7 +492,7 @@ static void turn_here(struct simba *s)
     loop_unlock(s);
     if (!free)
         return;
-    take_turn(s, false);
+    take_turn(s, s->here);
     end_if_done(s);
 }
 
@@ -557,11 +557,6 @@ bool loop_is_here(const struct simba *s)
     return looping == s;
 }
 
-bool loop_needs_me(const struct simba *s)
-{
-    return looping == s || (s->no_thread && pthread_equal(atomic_load(&s->driver), pthread_self()));
-}
-
 void loop_notify(void *arg)
 {
     struct simba *s = arg;
@@ -574,9 +569,10 @@ void loop_notify(void *arg)
 
 /* libuv registers a descriptor only when it is about to wait. So this goes on until a run had nothing
  * to do: then the descriptor of the loop tells of everything that the loop wants to hear of. */
-void loop_poll(struct simba *s)
+void loop_poll(struct simba *s, bool here)
 {
     bool active = true, alive = true;
+    s->here = here;
     atomic_store(&s->driver, pthread_self());
     looping = s;
     for (int round = 0; round < ROUNDS_MAX && active && alive; round++) {
@@ -597,7 +593,7 @@ void loop_poll(struct simba *s)
 int loop_run(struct simba *s)
 {
     if (s->no_thread) {
-        loop_poll(s); /* so that the descriptor is right from the start */
+        loop_poll(s, false); /* so that the descriptor is right from the start */
         return 0;
     }
     return thread_start(&s->thread, "simba-loop", run_loop, s);

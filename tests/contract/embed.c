@@ -87,27 +87,35 @@ static void embed_renews(void)
     CHECK_OK(simba_close(s, PATIENCE_MS));
 }
 
-/* Whoever drives the client cannot wait for it. */
-static void embed_refuses_to_wait(void)
+/* Whoever drives the client and waits, drives it meanwhile. */
+static void embed_waits(void)
 {
-    simba *s = open_embedded();
+    simba *s = open_embedded(), *other = client_open();
     struct simba_handle_options o = lease_long();
     struct simba_owner owner;
     struct probe p = {0};
     simba_locker *l;
-    CHECK_CODE(simba_read(s, "x", 1000, &owner), SIMBA_EDEADLOCK);
-    CHECK_OK(simba_locker_create(s, fresh("refused"), NULL, &l));
-    CHECK_CODE(simba_locker_acquire(l, 1000), SIMBA_EDEADLOCK);
-    probe_start(&p, s, fresh("refused"), &o);
-    CHECK_CODE(simba_contender_wait(p.c, SIMBA_RUNNING, 1000), SIMBA_EDEADLOCK);
-    DRIVE(s, probe_leads(&p));
-    CHECK_OK(simba_contender_wait(p.c, SIMBA_RUNNING, 0)); /* no need to wait */
+    const char *mutex = fresh("waits");
+    CHECK_OK(simba_read(s, mutex, PATIENCE_MS, &owner));
+    CHECK(owner.token == 0);
+    CHECK_OK(simba_locker_create(s, mutex, NULL, &l));
+    CHECK_OK(simba_locker_acquire(l, PATIENCE_MS));
+    CHECK_OK(simba_read(other, mutex, PATIENCE_MS, &owner));
+    CHECK(owner.token == simba_locker_token(l));
+    CHECK_OK(simba_locker_release(l));
+    probe_start(&p, other, mutex, &o);
+    AWAIT(probe_leads(&p));
+    CHECK_CODE(simba_locker_acquire(l, 0), SIMBA_EHELD);
+    CHECK_CODE(simba_locker_acquire(l, 200), SIMBA_ETIMEOUT);
+    struct probe q = {0};
+    probe_start(&q, s, fresh("waits"), &o);
+    CHECK_OK(simba_contender_wait(q.c, SIMBA_RUNNING, PATIENCE_MS));
+    DRIVE(s, probe_leads(&q));
     struct simba_metrics m = SIMBA_METRICS_INIT;
     CHECK_OK(simba_metrics_read(s, &m));
     CHECK(m.owned == 1 && m.handles == 2);
     CHECK(simba_metrics_prometheus(s, true, NULL, 0) > 1000);
     CHECK_OK(simba_close(s, PATIENCE_MS));
-    simba *other = client_open();
     CHECK_CODE(simba_poll_fd(other), SIMBA_EINVAL);
     CHECK_CODE(simba_poll(other), SIMBA_EINVAL);
     CHECK(simba_poll_timeout(other) == SIMBA_EINVAL);
@@ -152,6 +160,7 @@ static void poll_inside(struct probe *p)
 {
     CHECK_CODE(simba_poll(p->data), SIMBA_EDEADLOCK);
     CHECK_CODE(simba_close(p->data, 1000), SIMBA_EDEADLOCK);
+    CHECK_CODE(simba_read(p->data, "x", 1000, &(struct simba_owner){.token = 0}), SIMBA_EDEADLOCK);
     simba_contender_destroy(p->c);
 }
 
@@ -169,7 +178,7 @@ static void embed_callback_calls(void)
 const struct test embed_tests[] = {
     {"embed_leads", embed_leads, ANY_STORE, 0},
     {"embed_renews", embed_renews, ANY_STORE, 0},
-    {"embed_refuses_to_wait", embed_refuses_to_wait, ANY_STORE, 0},
+    {"embed_waits", embed_waits, ANY_STORE, 0},
     {"embed_other_threads", embed_other_threads, ANY_STORE, 0},
     {"embed_callback_calls", embed_callback_calls, ANY_STORE, 0},
     {NULL, NULL, ANY_STORE, 0},

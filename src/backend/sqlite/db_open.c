@@ -240,6 +240,10 @@ static int set_up(struct db *d)
         rc = use_wal(d);
     if (rc < 0)
         return rc;
+    if (!d->is_patient && !is_continued(d)) {
+        d->is_busy = true; /* what follows has to be synced */
+        return fail(d, SIMBA_ESTORE, "the database has to be set up first");
+    }
     if (!execute(d, is_continued(d) ? "PRAGMA synchronous = NORMAL; BEGIN IMMEDIATE"
                                     : "PRAGMA synchronous = FULL; BEGIN IMMEDIATE"))
         return db_fail(d, "cannot open");

@@ -89,7 +89,9 @@ static void publish(struct sqlite *s, struct simba_request *part)
         if (q->op == SIMBA_CONTEND || q->op == SIMBA_READ) {
             bool owned = r->answer.id != NULL && !r->answer.granted;
             bool any = watch_answered(&s->watch, q->mutex, owned, r->owner_client);
-            worker_tick(&s->worker, any ? LOOK_MS : LOOK_IDLE_MS);
+            worker_tick(&s->worker, any ? LOOK_MS : LOOK_IDLE_MS, any || watch_observes(&s->watch));
+            if (any)
+                watch_listen(&s->watch);
         }
         if (r->ring || (r->changed && observed))
             ring(s, bell_slot(q->mutex));
@@ -125,7 +127,7 @@ static void observe(struct sqlite *s)
 static bool run_part(struct sqlite *s, struct simba_request *part, bool patient)
 {
     s->db.is_patient = patient;
-    if (!patient && (s->db.handle == NULL || db_needs_tidying(&s->db)))
+    if (!patient && db_needs_tidying(&s->db))
         return false;
     int rc = be_open(s);
     observe(s);
@@ -185,6 +187,7 @@ static void look(void *store)
     struct sqlite *s = store;
     s->db.is_patient = true;
     observe(s);
+    watch_listen(&s->watch);
     if (s->db.handle != NULL && be_open(s) == 0)
         watch_look(&s->watch, &s->db, !bell_is_ours(&s->watch.bell, s->place.bell));
 }
@@ -282,14 +285,10 @@ static int open_sqlite(struct simba_host *host, const struct simba_url *url, voi
     if (uv_async_init(host->loop, &s->ended, on_ended) != 0)
         goto err_after_watch;
     s->ended.data = s;
-    if (worker_start(&s->worker, "simba-sqlite") < 0)
-        goto err_after_async;
+    worker_init(&s->worker, "simba-sqlite");
     *store = s;
     return 0;
 
-err_after_async:
-    uv_close((uv_handle_t *)&s->ended, NULL);
-    uv_run(host->loop, UV_RUN_NOWAIT);
 err_after_watch:
     watch_free(&s->watch);
     free(s);

@@ -133,8 +133,16 @@ int watch_open(struct watch *w, const char *path)
     pthread_mutex_lock(&w->lock);
     w->bell = bell;
     pthread_mutex_unlock(&w->lock);
-    w->listening = thread_start(&w->thread, "simba-bell", listen, w) == 0;
-    return 0; /* without the thread there is still the slow look */
+    return 0;
+}
+
+/* Not before it is needed: a program that takes a free lock and ends has no use for the thread. What
+ * was rung before is heard then. */
+void watch_listen(struct watch *w)
+{
+    if (w->bell.words != NULL && !w->listening)
+        w->listening = thread_start(&w->thread, "simba-bell", listen, w) == 0;
+    /* without the thread there is still the slow look */
 }
 
 void watch_stop(struct watch *w)

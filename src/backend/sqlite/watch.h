@@ -32,6 +32,7 @@ struct watch {
 void watch_init(struct watch *w, struct simba_host *host);
 void watch_free(struct watch *w);
 int watch_open(struct watch *w, const char *path); /* the bell; 0, or -1 and errno */
+void watch_listen(struct watch *w);                /* from now on, if it is open */
 void watch_stop(struct watch *w);                  /* the thread has ended when it returns */
 
 void watch_set(struct watch *w, const char *mutex, enum simba_interest interest);

@@ -1,0 +1,47 @@
+/* driver.c: a client without a thread of its own, and a thread for it when it lasts. A lock that is
+ * free is taken, and a short CMD run under it, before a thread would have begun to be of use. */
+#include <poll.h>
+#include <pthread.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "cli.h"
+
+#define SLICE_MS 60000
+
+static pthread_t thread;
+static int stop = -1; /* eventfd */
+
+static void *drive(void *arg)
+{
+    simba *client = arg;
+    for (;;) {
+        int64_t ms = simba_poll_timeout(client);
+        struct pollfd fds[] = {{simba_poll_fd(client), POLLIN, 0}, {stop, POLLIN, 0}};
+        poll(fds, 2, ms < 0 || ms > SLICE_MS ? SLICE_MS : (int)ms);
+        if (fds[1].revents != 0)
+            return NULL;
+        simba_poll(client);
+    }
+}
+
+bool driver_start(struct cli *c)
+{
+    if (!c->is_driven || stop >= 0)
+        return true;
+    stop = eventfd(0, EFD_CLOEXEC);
+    if (stop >= 0 && pthread_create(&thread, NULL, drive, c->client) == 0)
+        return true;
+    complain(c, "out of threads or descriptors");
+    return false;
+}
+
+void driver_stop(struct cli *c)
+{
+    if (!c->is_driven || stop < 0)
+        return;
+    (void)!write(stop, &(uint64_t){1}, sizeof(uint64_t));
+    pthread_join(thread, NULL);
+    close(stop);
+    stop = -1;
+}
