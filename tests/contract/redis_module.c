@@ -307,7 +307,7 @@ static void redis_batch(void)
 {
     enum { MANY = 300 };
     static struct simba_request q[MANY];
-    static char name[MANY][8];
+    static char name[MANY][16];
     begin();
     for (int i = 0; i < MANY; i++) {
         snprintf(name[i], sizeof name[i], "m%d", i);
