@@ -80,7 +80,7 @@ static void kill_clients(const char *type)
     begin(&s, NULL);
     for (int i = 0; i < 5; i++) {
         await_subscribers(&s.server);
-        CHECK(run_number(&s.server, "CLIENT KILL TYPE %s SKIPME yes", type) > 0);
+        AWAIT(run_number(&s.server, "CLIENT KILL TYPE %s SKIPME yes", type) > 0);
         nap(150); /* some renewals */
         CHECK((uint64_t)peer_number(&s.owner, "token") == s.token);
     }
