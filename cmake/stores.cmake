@@ -67,6 +67,9 @@ macro(store_modules)
             ${${store}_needs})
         target_link_options(${target} PRIVATE
             LINKER:--version-script=${PROJECT_SOURCE_DIR}/cmake/module.map)
+        if(NOT SIMBA_SANITIZE)
+            target_link_options(${target} PRIVATE LINKER:-z,defs)
+        endif()
         set_target_properties(${target} PROPERTIES
             PREFIX "" OUTPUT_NAME simba-${store} SUFFIX .so LINKER_LANGUAGE C
             INSTALL_RPATH "$ORIGIN/.."

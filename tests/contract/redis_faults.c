@@ -80,7 +80,7 @@ static void kill_clients(const char *type)
     begin(&s, NULL);
     for (int i = 0; i < 5; i++) {
         await_subscribers(&s.server);
-        CHECK(run_number(&s.server, "CLIENT KILL TYPE %s SKIPME yes", type) > 0);
+        AWAIT(run_number(&s.server, "CLIENT KILL TYPE %s SKIPME yes", type) > 0);
         nap(150); /* some renewals */
         CHECK((uint64_t)peer_number(&s.owner, "token") == s.token);
     }
@@ -354,7 +354,7 @@ static void redis_memory_full(void)
     struct peer late = {.url = s.server.url, .mutex = "another", .like = lease_long()};
     peer_start(&late);
     CHECK(peer_number(&late, "acquire 0") == SIMBA_ESTORE);
-    CHECK(strstr(peer_ask(&late, "log"), "out of memory") != NULL);
+    AWAIT(strstr(peer_ask(&late, "log"), "out of memory") != NULL);
     CHECK(run_number(&s.server, "EXISTS simba:{another} simba:{another}:fence") == 0);
     run(&s.server, "CONFIG SET maxmemory 0");
     CHECK(peer_number(&late, "acquire 20000") == 0);
@@ -542,7 +542,7 @@ static void forget(const char *command)
         strcmp(command, "flush") == 0 ? run(&s, "FLUSHALL") : run(&s, "DEL simba:{m}");
     CHECK(r->type != REDIS_REPLY_ERROR);
     AWAIT((uint64_t)peer_number(&p, "token") > token);
-    CHECK(strstr(peer_ask(&p, "log"), "the store says that it is over") != NULL);
+    AWAIT(strstr(peer_ask(&p, "log"), "the store says that it is over") != NULL);
     peer_end(&p);
     server_end(&s);
     folder_remove();

@@ -21,6 +21,7 @@ static struct {
     const struct simba_backend *backend;
     void *store;
     int open; /* requests */
+    int lost;
     bool closed;
     struct simba_answer last;
     char id[SIMBA_ID_MAX + 1], found[2048], hinted[1024]; /* MUTEX/ID, one after the other */
@@ -32,6 +33,7 @@ static void on_answer(struct simba_host *host, struct simba_request *q,
     (void)host;
     (void)q;
     me.last = *answer;
+    me.lost += answer->code == SIMBA_ELOST;
     snprintf(me.id, sizeof me.id, "%s", answer->id != NULL ? answer->id : "");
     me.open--;
 }
@@ -53,17 +55,16 @@ static void on_found(struct simba_host *host, struct simba_request *q,
              (long long)found->waiters);
 }
 
-static void on_hint(struct simba_host *host, const char *mutex)
-{
-    (void)host;
-    (void)mutex;
-}
-
 static void on_hint_one(struct simba_host *host, const char *mutex, const char *id)
 {
     (void)host;
     size_t n = strlen(me.hinted);
     snprintf(me.hinted + n, sizeof me.hinted - n, "%s/%s ", mutex, id);
+}
+
+static void on_hint(struct simba_host *host, const char *mutex)
+{
+    on_hint_one(host, mutex != NULL ? mutex : "any", "all");
 }
 
 static void on_log(struct simba_host *host, enum simba_level level, const char *line)
@@ -281,6 +282,56 @@ static void redis_leaves(void)
     end();
 }
 
+/* Who observes hears of every change, of one mutex or of all. */
+static void redis_observes(void)
+{
+    begin();
+    CHECK(contend("m", "one") == 0 && me.last.granted);
+    uint64_t token = me.last.token;
+    me.backend->watch(me.store, "m", SIMBA_OBSERVES);
+    await_hint("m/all"); /* it listens from now on, and may have missed something */
+    CHECK(tenure(SIMBA_RELEASE, "m", "one", token) == 0);
+    await_hint("m/all");
+    CHECK(contend("m", "two") == 0 && me.last.granted);
+    await_hint("m/all");
+    me.backend->watch(me.store, "m", SIMBA_NO_INTEREST);
+    me.backend->watch(me.store, NULL, SIMBA_OBSERVES);
+    await_hint("any/all");
+    CHECK(contend("another", "one") == 0 && me.last.granted);
+    await_hint("another/all");
+    end();
+}
+
+/* All renewals of a batch in one call, and each has its own answer. */
+static void redis_batch(void)
+{
+    enum { MANY = 300 };
+    static struct simba_request q[MANY];
+    static char name[MANY][16];
+    begin();
+    for (int i = 0; i < MANY; i++) {
+        snprintf(name[i], sizeof name[i], "m%d", i);
+        CHECK(contend(name[i], "one") == 0 && me.last.granted);
+        q[i] = (struct simba_request){.op = SIMBA_RENEW,
+                                      .mutex = name[i],
+                                      .id = "one",
+                                      .token = me.last.token + (i == 7),
+                                      .ttl_ms = 20000,
+                                      .next = i + 1 < MANY ? &q[i + 1] : NULL};
+    }
+    long long calls = server_calls(&server, "evalsha") + server_calls(&server, "eval");
+    me.open = MANY;
+    me.lost = 0;
+    me.backend->submit(me.store, q);
+    while (me.open > 0)
+        uv_run(&me.loop, UV_RUN_ONCE);
+    CHECK(me.lost == 1); /* that with the wrong token */
+    CHECK(!me.last.more);
+    calls = server_calls(&server, "evalsha") + server_calls(&server, "eval") - calls;
+    CHECK(calls >= 3 && calls <= 6); /* 128 each; at first the server does not know the script */
+    end();
+}
+
 /* How the file of a store is found, and what is said if it is not. */
 static void redis_module_missing(void)
 {
@@ -305,6 +356,8 @@ const struct test redis_module_tests[] = {
     {"redis_evict", redis_evict, REDIS_ONLY, 0},
     {"redis_tries_again", redis_tries_again, REDIS_ONLY, 0},
     {"redis_leaves", redis_leaves, REDIS_ONLY, 0},
+    {"redis_observes", redis_observes, REDIS_ONLY, 0},
+    {"redis_batch", redis_batch, REDIS_ONLY, 0},
     {"redis_module_missing", redis_module_missing, REDIS_ONLY, 0},
     {NULL, NULL, ANY_STORE, 0},
 };

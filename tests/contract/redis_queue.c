@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "peer.h"
@@ -166,6 +167,15 @@ static void redis_takeover(void)
     end();
 }
 
+/* Really stopped, and all that it has sent before is done. */
+static void stop_process(const struct peer *p)
+{
+    int status;
+    CHECK(kill(p->pid, SIGSTOP) == 0);
+    CHECK(waitpid(p->pid, &status, WUNTRACED) == p->pid && WIFSTOPPED(status));
+    CHECK(run_number(&server, "EXISTS simba:{m}") == 1);
+}
+
 /* The first in the queue is stopped: it hears, and does nothing. */
 static void redis_stopped_waiter(void)
 {
@@ -174,7 +184,7 @@ static void redis_stopped_waiter(void)
     uint64_t token = own(&a);
     wait_for(&b);
     wait_for(&c);
-    CHECK(kill(b.pid, SIGSTOP) == 0);
+    stop_process(&b);
     CHECK(peer_number(&a, "stop") == 0);
     int64_t released = simba_now();
     CHECK(peer_await_owner(&c) > token);
@@ -223,7 +233,7 @@ static void redis_passed_on(void)
     own(&a);
     wait_for(&b);
     wait_for(&c);
-    CHECK(kill(b.pid, SIGSTOP) == 0);
+    stop_process(&b);
     run(&server, "DEL simba:{m} simba:{m}:token");
     const redisReply *r = run(&server, "ZPOPMIN simba:{m}:contender");
     char channel[256];

@@ -1,17 +1,11 @@
-/* calls.c: requests to commands, replies to answers.
- *
- * Commands are answered in their order, so a ring of what was asked is all there is to remember. A
- * reply that does not look as its script makes it ends the connection: nothing in it is believed. */
+/* calls.c: requests to commands, and who waits for an answer. Commands are answered in their order, so a
+ * ring of what was asked is all there is to remember. */
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "backend/redis/redis.h"
-
-#define ODD "an answer of the server makes no sense"
-#define FOREIGN \
-    "the key of this mutex holds something that is not ours (it never expires); look at it"
 
 /* ---- answers ------------------------------------------------------------------------------- */
 
@@ -84,7 +78,7 @@ struct flight *calls_push(struct redis *s, enum flight_kind kind)
     return f;
 }
 
-static struct flight pop(struct redis *s)
+struct flight calls_pop(struct redis *s)
 {
     assert(s->flights > 0);
     struct flight f = s->ring[s->first];
@@ -93,7 +87,7 @@ static struct flight pop(struct redis *s)
     return f;
 }
 
-static void fail_flight(struct redis *s, const struct flight *f, int code, const char *why)
+void calls_fail_flight(struct redis *s, const struct flight *f, int code, const char *why)
 {
     if (f->kind == FLIGHT_REQUEST || f->kind == FLIGHT_RENEWAL)
         refuse_all(s, f->request, code, why);
@@ -104,8 +98,8 @@ static void fail_flight(struct redis *s, const struct flight *f, int code, const
 void calls_fail(struct redis *s, int code, const char *why)
 {
     while (s->flights > 0) {
-        struct flight f = pop(s);
-        fail_flight(s, &f, code, why);
+        struct flight f = calls_pop(s);
+        calls_fail_flight(s, &f, code, why);
     }
     struct simba_request *waiting = s->waiting;
     s->waiting = NULL;
@@ -121,7 +115,7 @@ void calls_key(struct redis *s, const char *mutex, const char *part)
     resp_pieces(&s->link.out, (const char *const[]){"simba:{", mutex, "}", part, NULL});
 }
 
-static int64_t lease_of(const struct simba_request *q)
+int64_t calls_lease(const struct simba_request *q)
 {
     return q->ttl_ms + q->transition_ms;
 }
@@ -134,30 +128,17 @@ static void write_token(struct redis *s, uint64_t token)
         resp_number(&s->link.out, (int64_t)token);
 }
 
-static void say_guard(struct redis *s, int64_t left_ms)
-{
-    char line[192];
-    if (s->guard_said)
-        return;
-    s->guard_said = true;
-    snprintf(line, sizeof line,
-             "the server has %s and may have forgotten owners: what is free is not granted for "
-             "another %lld ms (restart_guard)",
-             s->link.master_ms >= 0 ? "become the master" : "restarted", (long long)left_ms);
-    s->host->log(s->host, SIMBA_LOG_WARN, line);
-}
-
 static void write_contend(struct redis *s, const struct simba_request *q, bool whole)
 {
     struct buffer *b = &s->link.out;
-    int64_t hold = redis_guard_ms(s, lease_of(q));
+    int64_t hold = redis_guard_ms(s, calls_lease(q));
     script_call(b, SCRIPT_ACQUIRE, whole, 4, 5);
     calls_key(s, q->mutex, "");
     calls_key(s, q->mutex, ":contender");
     calls_key(s, q->mutex, ":fence");
     calls_key(s, q->mutex, ":token");
     resp_word(b, q->id);
-    resp_number(b, lease_of(q));
+    resp_number(b, calls_lease(q));
     resp_word(b, ear_asks(&s->ear, q->mutex, q->id));
     resp_number(b, hold);
     resp_number(b, redis_epoch_us(s));
@@ -201,11 +182,11 @@ static void write_renewals(struct redis *s, const struct simba_request *list, bo
     for (const struct simba_request *q = list; q != NULL; q = q->next) {
         resp_word(&s->link.out, q->id);
         write_token(s, q->token);
-        resp_number(&s->link.out, lease_of(q));
+        resp_number(&s->link.out, calls_lease(q));
     }
 }
 
-static enum script script_of(enum simba_op op)
+enum script calls_script(enum simba_op op)
 {
     switch (op) {
     case SIMBA_CONTEND:
@@ -222,9 +203,9 @@ static enum script script_of(enum simba_op op)
 }
 
 /* Writes a request, or a list of renewals, and remembers it. */
-static void write_call(struct redis *s, struct simba_request *q, bool whole)
+void calls_write(struct redis *s, struct simba_request *q, bool whole)
 {
-    enum script script = script_of(q->op);
+    enum script script = calls_script(q->op);
     struct flight *f = calls_push(s, q->op == SIMBA_RENEW ? FLIGHT_RENEWAL : FLIGHT_REQUEST);
     if (f == NULL) {
         refuse_all(s, q, SIMBA_ELIMIT, "out of memory");
@@ -259,7 +240,7 @@ static void send_one(struct redis *s, struct simba_request *q)
     }
     if (q->op == SIMBA_RELEASE || q->op == SIMBA_LEAVE)
         ear_ends(&s->ear, q->mutex, q->id);
-    write_call(s, q, false);
+    calls_write(s, q, false);
 }
 
 void calls_send(struct redis *s, struct simba_request *batch)
@@ -282,219 +263,17 @@ void calls_send(struct redis *s, struct simba_request *batch)
         last = &q->next;
         if (++count < GUARD_GROUP)
             continue;
-        write_call(s, group, false);
+        calls_write(s, group, false);
         group = NULL;
         last = &group;
         count = 0;
     }
     if (group != NULL && s->link.state == LINK_READY)
-        write_call(s, group, false);
+        calls_write(s, group, false);
     else
         refuse_all(s, group, s->link.code, s->link.why);
     link_flush(&s->link);
     link_flush(&s->ear.link);
-}
-
-/* ---- to answers ---------------------------------------------------------------------------- */
-
-bool calls_told(const struct reply *owner, const struct reply *left, const struct reply *token,
-                struct told *out)
-{
-    *out = (struct told){.id = ""};
-    if (left->kind != REPLY_INTEGER)
-        return false;
-    if (owner->kind == REPLY_NIL) {
-        out->is_foreign = true;
-        return true;
-    }
-    if (owner->kind != REPLY_STRING || token->kind != REPLY_STRING)
-        return false;
-    /* Not an id of anybody who plays by the rules. */
-    out->is_foreign = !reply_is_text(owner) || owner->length > SIMBA_ID_MAX || left->integer < 0;
-    if (out->is_foreign)
-        return true;
-    struct reply digits = *token;
-    if (digits.length > 0 && digits.text[0] == '-') {
-        out->evicted = true;
-        digits.text++;
-        digits.length--;
-    }
-    if (!reply_digits(&digits, &out->token))
-        out->token = 0;
-    out->id = owner->text;
-    out->left_ms = left->integer;
-    return true;
-}
-
-static bool take_contend(struct redis *s, struct simba_request *q, const struct reply *r)
-{
-    const struct reply *score = reply_at(r, 4), *rank = reply_at(r, 5);
-    int64_t verdict = reply_at(r, 0)->integer;
-    struct told t;
-    if (reply_at(r, 0)->kind != REPLY_INTEGER || verdict < 0 || verdict > 2 ||
-        !calls_told(reply_at(r, 1), reply_at(r, 2), reply_at(r, 3), &t))
-        return false;
-    if (verdict == 2 || t.is_foreign) {
-        calls_refuse(s, q, SIMBA_ESCHEMA, FOREIGN);
-        return true;
-    }
-    struct simba_answer answer = {.id = t.id, .token = t.token, .left_ms = t.left_ms, .age_ms = -1};
-    if (verdict == 1) {
-        if (strcmp(t.id, q->id) != 0 || t.token == 0 || t.evicted || t.left_ms > lease_of(q))
-            return false;
-        answer.granted = true;
-        answer.age_ms = 0;
-        ear_ends(&s->ear, q->mutex, q->id);
-    } else if (t.id[0] == '\0') {
-        say_guard(s, t.left_ms);
-    } else if (t.evicted) {
-        answer.token = 0; /* nobody may take it up again */
-    }
-    if (reply_is_text(score) && rank->kind == REPLY_INTEGER)
-        ear_waits(&s->ear, q->mutex, q->id, score->text, rank->integer);
-    calls_answer(s, q, &answer);
-    return true;
-}
-
-static bool take_ending(struct redis *s, struct simba_request *q, const struct reply *r)
-{
-    struct told t;
-    if (reply_at(r, 0)->kind != REPLY_INTEGER ||
-        !calls_told(reply_at(r, 1), reply_at(r, 2), reply_at(r, 3), &t))
-        return false;
-    struct simba_answer answer = {.id = t.id, .left_ms = t.left_ms, .age_ms = -1};
-    answer.token = t.evicted ? 0 : t.token;
-    if (q->op == SIMBA_RELEASE && reply_at(r, 0)->integer != 1)
-        answer.code = SIMBA_ELOST;
-    calls_answer(s, q, &answer);
-    return true;
-}
-
-static bool take_read(struct redis *s, struct simba_request *q, const struct reply *r)
-{
-    const struct reply *one = reply_at(r, 0);
-    struct told t;
-    if (!calls_told(reply_at(one, 0), reply_at(one, 1), reply_at(one, 2), &t))
-        return false;
-    if (t.is_foreign)
-        calls_refuse(s, q, SIMBA_ESCHEMA, FOREIGN);
-    else
-        calls_answer(s, q,
-                     &(struct simba_answer){
-                         .id = t.id, .token = t.token, .left_ms = t.left_ms, .age_ms = -1});
-    return true;
-}
-
-static bool take_evict(struct redis *s, struct simba_request *q, const struct reply *r)
-{
-    if (r->kind != REPLY_INTEGER)
-        return false;
-    if (r->integer == 2)
-        calls_refuse(s, q, SIMBA_EUNSUPPORTED,
-                     "its owner is not of a kind that can be asked to go; only force ends it");
-    else
-        calls_refuse(s, q, r->integer == 1 ? 0 : SIMBA_ELOST, NULL);
-    return true;
-}
-
-static bool take_renewals(struct redis *s, struct simba_request *list, const struct reply *r)
-{
-    size_t i = 0;
-    for (const struct simba_request *q = list; q != NULL; q = q->next)
-        i++;
-    if (r->kind != REPLY_ARRAY || r->elements != i)
-        return false;
-    i = 0;
-    for (struct simba_request *q = list, *next; q != NULL; q = next) {
-        const struct reply *kept = &r->element[i++];
-        next = q->next;
-        struct simba_answer answer = {
-            .id = q->id, .token = q->token, .left_ms = lease_of(q), .age_ms = -1};
-        if (kept->kind != REPLY_INTEGER || kept->integer != 1)
-            answer = (struct simba_answer){.code = SIMBA_ELOST, .age_ms = -1};
-        calls_answer(s, q, &answer);
-    }
-    return true;
-}
-
-static bool take_request(struct redis *s, struct simba_request *q, const struct reply *r)
-{
-    switch (script_of(q->op)) {
-    case SCRIPT_ACQUIRE:
-        return take_contend(s, q, r);
-    case SCRIPT_GUARD:
-        return take_renewals(s, q, r);
-    case SCRIPT_READ:
-        return take_read(s, q, r);
-    case SCRIPT_EVICT:
-        return take_evict(s, q, r);
-    default:
-        return take_ending(s, q, r);
-    }
-}
-
-/* True: it has been dealt with. */
-static bool take_error(struct redis *s, const struct flight *f, const struct reply *r)
-{
-    char why[LINK_TEXT_MAX];
-    if (r->kind != REPLY_ERROR)
-        return false;
-    if (reply_is_error(r, "NOSCRIPT")) {
-        if (f->kind == FLIGHT_REQUEST || f->kind == FLIGHT_RENEWAL) {
-            write_call(s, f->request, true);
-            return true;
-        }
-        s->whole[f->script] = true;
-    }
-    int code = link_refusal(r, why, sizeof why);
-    bool is_gone = reply_is_error(r, "READONLY") || reply_is_error(r, "LOADING") ||
-                   reply_is_error(r, "MASTERDOWN");
-    fail_flight(s, f, code, why);
-    if (is_gone) /* no longer the server that was greeted */
-        link_fail(&s->link, code, "%s", why);
-    return true;
-}
-
-static bool take_look(struct redis *s, const struct reply *r)
-{
-    if (r->kind != REPLY_ARRAY)
-        return false;
-    for (size_t i = 0; i < r->elements; i++) {
-        if (reply_is_text(&r->element[i]))
-            ear_free_mutex(&s->ear, r->element[i].text);
-    }
-    return true;
-}
-
-void calls_reply(struct redis *s, const struct reply *r)
-{
-    bool sense = true;
-    if (s->flights == 0) {
-        link_fail(&s->link, SIMBA_ESTORE, "the server answered what nobody asked");
-        return;
-    }
-    struct flight f = pop(s);
-    if (take_error(s, &f, r))
-        return;
-    switch (f.kind) {
-    case FLIGHT_REQUEST:
-    case FLIGHT_RENEWAL:
-        sense = take_request(s, f.request, r);
-        break;
-    case FLIGHT_SCAN:
-        listing_scanned(s, f.listing, r);
-        break;
-    case FLIGHT_DETAILS:
-        listing_details(s, f.listing, r);
-        break;
-    default:
-        sense = take_look(s, r);
-        break;
-    }
-    if (!sense) {
-        fail_flight(s, &f, SIMBA_ESTORE, ODD);
-        link_fail(&s->link, SIMBA_ESTORE, ODD);
-    }
 }
 
 /* ---- the look behind the messages ---------------------------------------------------------- */

@@ -32,7 +32,7 @@ static void be_ready(struct link *l)
 {
     l->state = LINK_READY;
     uv_timer_stop(&l->timer);
-    l->failures = 0;
+    l->ready_at = simba_now();
     l->turn = 0;
     l->code = 0;
     if (l->was_ready && l->net->host->reconnected != NULL)

@@ -11,6 +11,7 @@
 
 #define PAUSE_FIRST_MS 50
 #define PAUSE_MAX_MS 1000
+#define STEADY_MS 1000 /* a connection that lasted so long is worth an attempt at once */
 #define KEEPALIVE_S 15
 #define OUT_KEPT (1u << 20) /* a larger buffer is given back when it is empty */
 
@@ -95,7 +96,8 @@ void link_fail(struct link *l, int code, const char *format, ...)
     vsnprintf(l->why, sizeof l->why, format, args);
     va_end(args);
     l->code = code;
-    l->failures = l->state == LINK_READY ? 0 : l->failures + 1;
+    bool was_fine = l->state == LINK_READY && simba_now() - l->ready_at >= STEADY_MS;
+    l->failures = was_fine ? 0 : l->failures + 1;
     drop(l);
     if (l->wanted && l->use->keeps_trying)
         uv_timer_start(&l->timer, on_timer, pause_of(l), 0);

@@ -58,8 +58,9 @@ struct link {
     const struct link_use *use;
     void *data;
     enum link_state state;
-    bool wanted;    /* to be kept up */
-    bool was_ready; /* since it was opened */
+    bool wanted;      /* to be kept up */
+    bool was_ready;   /* since it was opened */
+    int64_t ready_at; /* the last time */
     unsigned failures, turn;
     int code; /* of the last failure; 0: none since it was ready */
     char why[LINK_TEXT_MAX];

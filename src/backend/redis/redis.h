@@ -3,7 +3,8 @@
  *
  * All on the loop's thread:
  *   redis.c     opening, closing, what is done when the connection comes and goes
- *   calls.c     requests to commands, replies to answers, in order
+ *   calls.c     requests to commands
+ *   answers.c   replies to answers
  *   listing.c   LIST, which takes several exchanges
  *   ear.c       the connection that listens
  *   sentinel.c  who is the master
@@ -61,18 +62,25 @@ struct redis {
 
 extern const struct simba_backend redis_backend;
 
+/* answers.c */
+void calls_reply(struct redis *s, const struct reply *r);
+
 /* calls.c */
 void calls_send(struct redis *s, struct simba_request *batch);
-void calls_reply(struct redis *s, const struct reply *r);
+void calls_write(struct redis *s, struct simba_request *q, bool whole); /* and remembers it */
 void calls_end_reading(struct redis *s); /* gives the answer that was held back */
 void calls_fail(struct redis *s, int code, const char *why); /* all that is in flight or waits */
 void calls_answer(struct redis *s, struct simba_request *q, const struct simba_answer *answer);
 void calls_refuse(struct redis *s, struct simba_request *q, int code, const char *why);
 struct flight *calls_push(struct redis *s, enum flight_kind kind); /* NULL: the link has failed */
+struct flight calls_pop(struct redis *s);                          /* the oldest */
+void calls_fail_flight(struct redis *s, const struct flight *f, int code, const char *why);
+enum script calls_script(enum simba_op op);
+int64_t calls_lease(const struct simba_request *q);                   /* in ms */
 void calls_key(struct redis *s, const char *mutex, const char *part); /* part "": the mutex */
 void calls_look(struct ear *e);
 
-/* How a reply tells of an owner. False: it makes no sense. evicted: its renewals are refused. */
+/* How a reply tells of an owner (answers.c). False: it makes no sense. evicted: its renewals are refused. */
 struct told {
     const char *id; /* "": nobody */
     int64_t left_ms;

@@ -1,0 +1,223 @@
+/* answers.c: replies to answers. A reply that does not look as its script makes it ends the connection:
+ * nothing in it is believed. */
+#include <stdio.h>
+#include <string.h>
+
+#include "backend/redis/redis.h"
+
+#define ODD "an answer of the server makes no sense"
+#define FOREIGN \
+    "the key of this mutex holds something that is not ours (it never expires); look at it"
+
+bool calls_told(const struct reply *owner, const struct reply *left, const struct reply *token,
+                struct told *out)
+{
+    *out = (struct told){.id = ""};
+    if (left->kind != REPLY_INTEGER)
+        return false;
+    if (owner->kind == REPLY_NIL) {
+        out->is_foreign = true;
+        return true;
+    }
+    if (owner->kind != REPLY_STRING || token->kind != REPLY_STRING)
+        return false;
+    /* Not an id of anybody who plays by the rules. */
+    out->is_foreign = !reply_is_text(owner) || owner->length > SIMBA_ID_MAX || left->integer < 0;
+    if (out->is_foreign)
+        return true;
+    struct reply digits = *token;
+    if (digits.length > 0 && digits.text[0] == '-') {
+        out->evicted = true;
+        digits.text++;
+        digits.length--;
+    }
+    if (!reply_digits(&digits, &out->token))
+        out->token = 0;
+    out->id = owner->text;
+    out->left_ms = left->integer;
+    return true;
+}
+
+static void say_guard(struct redis *s, int64_t left_ms)
+{
+    char line[192];
+    if (s->guard_said)
+        return;
+    s->guard_said = true;
+    snprintf(line, sizeof line,
+             "the server has %s and may have forgotten owners: what is free is not granted for "
+             "another %lld ms (restart_guard)",
+             s->link.master_ms >= 0 ? "become the master" : "restarted", (long long)left_ms);
+    s->host->log(s->host, SIMBA_LOG_WARN, line);
+}
+
+static bool take_contend(struct redis *s, struct simba_request *q, const struct reply *r)
+{
+    const struct reply *score = reply_at(r, 4), *rank = reply_at(r, 5);
+    int64_t verdict = reply_at(r, 0)->integer;
+    struct told t;
+    if (reply_at(r, 0)->kind != REPLY_INTEGER || verdict < 0 || verdict > 2 ||
+        !calls_told(reply_at(r, 1), reply_at(r, 2), reply_at(r, 3), &t))
+        return false;
+    if (verdict == 2 || t.is_foreign) {
+        calls_refuse(s, q, SIMBA_ESCHEMA, FOREIGN);
+        return true;
+    }
+    struct simba_answer answer = {.id = t.id, .token = t.token, .left_ms = t.left_ms, .age_ms = -1};
+    if (verdict == 1) {
+        if (strcmp(t.id, q->id) != 0 || t.token == 0 || t.evicted || t.left_ms > calls_lease(q))
+            return false;
+        answer.granted = true;
+        answer.age_ms = 0;
+        ear_ends(&s->ear, q->mutex, q->id);
+    } else if (t.id[0] == '\0') {
+        say_guard(s, t.left_ms);
+    } else if (t.evicted) {
+        answer.token = 0; /* nobody may take it up again */
+    }
+    if (reply_is_text(score) && rank->kind == REPLY_INTEGER)
+        ear_waits(&s->ear, q->mutex, q->id, score->text, rank->integer);
+    calls_answer(s, q, &answer);
+    return true;
+}
+
+static bool take_ending(struct redis *s, struct simba_request *q, const struct reply *r)
+{
+    struct told t;
+    if (reply_at(r, 0)->kind != REPLY_INTEGER ||
+        !calls_told(reply_at(r, 1), reply_at(r, 2), reply_at(r, 3), &t))
+        return false;
+    struct simba_answer answer = {.id = t.id, .left_ms = t.left_ms, .age_ms = -1};
+    answer.token = t.evicted ? 0 : t.token;
+    if (q->op == SIMBA_RELEASE && reply_at(r, 0)->integer != 1)
+        answer.code = SIMBA_ELOST;
+    calls_answer(s, q, &answer);
+    return true;
+}
+
+static bool take_read(struct redis *s, struct simba_request *q, const struct reply *r)
+{
+    const struct reply *one = reply_at(r, 0);
+    struct told t;
+    if (!calls_told(reply_at(one, 0), reply_at(one, 1), reply_at(one, 2), &t))
+        return false;
+    if (t.is_foreign)
+        calls_refuse(s, q, SIMBA_ESCHEMA, FOREIGN);
+    else
+        calls_answer(s, q,
+                     &(struct simba_answer){
+                         .id = t.id, .token = t.token, .left_ms = t.left_ms, .age_ms = -1});
+    return true;
+}
+
+static bool take_evict(struct redis *s, struct simba_request *q, const struct reply *r)
+{
+    if (r->kind != REPLY_INTEGER)
+        return false;
+    if (r->integer == 2)
+        calls_refuse(s, q, SIMBA_EUNSUPPORTED,
+                     "its owner is not of a kind that can be asked to go; only force ends it");
+    else
+        calls_refuse(s, q, r->integer == 1 ? 0 : SIMBA_ELOST, NULL);
+    return true;
+}
+
+static bool take_renewals(struct redis *s, struct simba_request *list, const struct reply *r)
+{
+    size_t i = 0;
+    for (const struct simba_request *q = list; q != NULL; q = q->next)
+        i++;
+    if (r->kind != REPLY_ARRAY || r->elements != i)
+        return false;
+    i = 0;
+    for (struct simba_request *q = list, *next; q != NULL; q = next) {
+        const struct reply *kept = &r->element[i++];
+        next = q->next;
+        struct simba_answer answer = {
+            .id = q->id, .token = q->token, .left_ms = calls_lease(q), .age_ms = -1};
+        if (kept->kind != REPLY_INTEGER || kept->integer != 1)
+            answer = (struct simba_answer){.code = SIMBA_ELOST, .age_ms = -1};
+        calls_answer(s, q, &answer);
+    }
+    return true;
+}
+
+static bool take_request(struct redis *s, struct simba_request *q, const struct reply *r)
+{
+    switch (calls_script(q->op)) {
+    case SCRIPT_ACQUIRE:
+        return take_contend(s, q, r);
+    case SCRIPT_GUARD:
+        return take_renewals(s, q, r);
+    case SCRIPT_READ:
+        return take_read(s, q, r);
+    case SCRIPT_EVICT:
+        return take_evict(s, q, r);
+    default:
+        return take_ending(s, q, r);
+    }
+}
+
+/* True: it has been dealt with. */
+static bool take_error(struct redis *s, const struct flight *f, const struct reply *r)
+{
+    char why[LINK_TEXT_MAX];
+    if (r->kind != REPLY_ERROR)
+        return false;
+    if (reply_is_error(r, "NOSCRIPT")) {
+        if (f->kind == FLIGHT_REQUEST || f->kind == FLIGHT_RENEWAL) {
+            calls_write(s, f->request, true);
+            return true;
+        }
+        s->whole[f->script] = true;
+    }
+    int code = link_refusal(r, why, sizeof why);
+    bool is_gone = reply_is_error(r, "READONLY") || reply_is_error(r, "LOADING") ||
+                   reply_is_error(r, "MASTERDOWN");
+    calls_fail_flight(s, f, code, why);
+    if (is_gone) /* no longer the server that was greeted */
+        link_fail(&s->link, code, "%s", why);
+    return true;
+}
+
+static bool take_look(struct redis *s, const struct reply *r)
+{
+    if (r->kind != REPLY_ARRAY)
+        return false;
+    for (size_t i = 0; i < r->elements; i++) {
+        if (reply_is_text(&r->element[i]))
+            ear_free_mutex(&s->ear, r->element[i].text);
+    }
+    return true;
+}
+
+void calls_reply(struct redis *s, const struct reply *r)
+{
+    bool sense = true;
+    if (s->flights == 0) {
+        link_fail(&s->link, SIMBA_ESTORE, "the server answered what nobody asked");
+        return;
+    }
+    struct flight f = calls_pop(s);
+    if (take_error(s, &f, r))
+        return;
+    switch (f.kind) {
+    case FLIGHT_REQUEST:
+    case FLIGHT_RENEWAL:
+        sense = take_request(s, f.request, r);
+        break;
+    case FLIGHT_SCAN:
+        listing_scanned(s, f.listing, r);
+        break;
+    case FLIGHT_DETAILS:
+        listing_details(s, f.listing, r);
+        break;
+    default:
+        sense = take_look(s, r);
+        break;
+    }
+    if (!sense) {
+        calls_fail_flight(s, &f, SIMBA_ESTORE, ODD);
+        link_fail(&s->link, SIMBA_ESTORE, ODD);
+    }
+}
