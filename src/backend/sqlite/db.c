@@ -36,7 +36,7 @@ int db_fail(struct db *d, const char *what)
 /* Runs a statement that gives no rows. */
 static bool run(struct db *d, enum db_statement which)
 {
-    sqlite3_stmt *s = d->statement[which];
+    sqlite3_stmt *s = db_statement(d, which);
     int rc = sqlite3_step(s);
     sqlite3_reset(s);
     return rc == SQLITE_DONE;
@@ -93,7 +93,7 @@ struct row {
 static int look(struct db *d, const char *mutex, int64_t now, struct row *row,
                 struct db_result *out)
 {
-    sqlite3_stmt *s = d->statement[DB_SELECT];
+    sqlite3_stmt *s = db_statement(d, DB_SELECT);
     *row = (struct row){.found = false};
     bind_name(s, 1, mutex);
     int rc = sqlite3_step(s);
@@ -127,7 +127,7 @@ static int take(struct db *d, const struct simba_request *q, int64_t now, const 
                 struct db_result *out)
 {
     uint64_t base = (uint64_t)d->base, token = (row->token > base ? row->token : base) + 1;
-    sqlite3_stmt *s = d->statement[DB_TAKE];
+    sqlite3_stmt *s = db_statement(d, DB_TAKE);
     bind_name(s, 1, q->mutex);
     bind_name(s, 2, q->id);
     sqlite3_bind_int64(s, 3, (int64_t)token);
@@ -147,7 +147,7 @@ static int take(struct db *d, const struct simba_request *q, int64_t now, const 
 
 static int set(struct db *d, enum db_statement which, const char *mutex)
 {
-    bind_name(d->statement[which], 1, mutex);
+    bind_name(db_statement(d, which), 1, mutex);
     return run(d, which) ? 0 : db_fail(d, "cannot write");
 }
 
@@ -178,7 +178,7 @@ static int contend(struct db *d, const struct simba_request *q, int64_t now, str
 
 static int renew(struct db *d, const struct simba_request *q, int64_t now, struct db_result *out)
 {
-    sqlite3_stmt *s = d->statement[DB_RENEW];
+    sqlite3_stmt *s = db_statement(d, DB_RENEW);
     bind_name(s, 1, q->mutex);
     bind_name(s, 2, q->id);
     sqlite3_bind_int64(s, 3, (int64_t)q->token);
@@ -238,7 +238,7 @@ static int read_owner(struct db *d, const struct simba_request *q, int64_t now,
 
 int db_list(struct db *d, struct simba_host *host, struct simba_request *q)
 {
-    sqlite3_stmt *s = d->statement[DB_LIST];
+    sqlite3_stmt *s = db_statement(d, DB_LIST);
     int64_t now = boot_now(&d->boot), last = 0;
     bool gone = false;
     int rc;

@@ -74,6 +74,7 @@ bool db_needs_tidying(const struct db *d);
 void db_tidy(struct db *d); /* takes as long as the disk does */
 int db_list(struct db *d, struct simba_host *host, struct simba_request *request);
 int db_apply(struct db *d, const struct simba_request *request, struct db_result *result);
+sqlite3_stmt *db_statement(struct db *d, enum db_statement which);
 int db_fail(struct db *d, const char *what);                /* from what SQLite says */
 bool db_client_is_gone(const struct db *d, int64_t client); /* for certain */
 #endif

@@ -188,14 +188,14 @@ static int enrol(struct db *d, bool continued)
     return live_hold(&d->live, clients + 1) == 0 ? 0 : fail_errno(d, d->place->live);
 }
 
-static int prepare(struct db *d)
+/* Most processes need a few of them. NULL if it cannot be prepared: then its step fails, and SQLite
+ * knows why. */
+sqlite3_stmt *db_statement(struct db *d, enum db_statement which)
 {
-    for (int i = 0; i < DB_STATEMENTS; i++) {
-        if (sqlite3_prepare_v3(d->handle, sql[i], -1, SQLITE_PREPARE_PERSISTENT, &d->statement[i],
-                               NULL) != SQLITE_OK)
-            return db_fail(d, "cannot prepare");
-    }
-    return 0;
+    if (d->statement[which] == NULL)
+        sqlite3_prepare_v3(d->handle, sql[which], -1, SQLITE_PREPARE_PERSISTENT,
+                           &d->statement[which], NULL);
+    return d->statement[which];
 }
 
 /* Which file it is that we have opened; -1: it is already another's place. */
@@ -263,7 +263,7 @@ static int set_up(struct db *d)
      * and go (the command) it is therefore kept short, and they pay for that in turns. */
     if (d->wal_pages >= OPEN_WAL_PAGES)
         db_tidy(d);
-    return prepare(d);
+    return 0;
 }
 
 void db_init(struct db *d, const struct place *place, const struct boot *boot, int64_t busy_ms)
