@@ -453,6 +453,7 @@ void actor_take_notes(struct actor *a, uint32_t notes)
         } else if (event.kind == HANDLE_ACQUIRE || event.kind == HANDLE_DONE) {
             loop_lock(a->client);
             if (event.kind == HANDLE_ACQUIRE) {
+                assert(a->call != NULL);
                 event.at = a->call->until;
                 event.once = a->call->once;
             }

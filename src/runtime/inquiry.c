@@ -1,5 +1,6 @@
 /* inquiry.c: questions to the store that no handle asks: simba_read, simba_list, simba_evict. The
  * caller waits for the answer, or gives up; whoever comes second frees the inquiry. */
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -161,12 +162,13 @@ static int ask_about(struct simba *s, enum simba_op op, const char *mutex, uint6
 
 int inquiry_snapshot(struct simba *s, struct snapshot **out)
 {
-    struct inquiry question = {.of_ourselves = true}, *q;
+    struct inquiry question = {.of_ourselves = true}, *q = NULL;
     if (s->no_thread && client_drives(s) && !loop_is_here(s))
         return metrics_take(s, out) < 0 ? fault(SIMBA_ELIMIT, "metrics: out of memory") : 0;
     int rc = ask(s, &question, "metrics", SIMBA_FOREVER, &q);
     if (rc < 0)
         return rc;
+    assert(q != NULL);
     *out = q->snapshot;
     q->snapshot = NULL;
     free_inquiry(q);
@@ -175,12 +177,13 @@ int inquiry_snapshot(struct simba *s, struct snapshot **out)
 
 int simba_read(simba *s, const char *mutex, int64_t timeout_ms, struct simba_owner *out)
 {
-    struct inquiry *q;
+    struct inquiry *q = NULL;
     if (s == NULL || out == NULL)
         return fault(SIMBA_EINVAL, "simba_read needs a client and a place for the result");
     int rc = ask_about(s, SIMBA_READ, mutex, 0, false, timeout_ms, &q);
     if (rc < 0)
         return rc;
+    assert(q != NULL);
     *out = q->owner;
     free_inquiry(q);
     return 0;
@@ -188,21 +191,21 @@ int simba_read(simba *s, const char *mutex, int64_t timeout_ms, struct simba_own
 
 int simba_evict(simba *s, const char *mutex, uint64_t token, bool forced, int64_t timeout_ms)
 {
-    struct inquiry *q;
+    struct inquiry *q = NULL;
     if (s == NULL)
         return fault(SIMBA_EINVAL, "simba_evict needs a client");
     int rc = ask_about(s, SIMBA_EVICT, mutex, token, forced, timeout_ms, &q);
     if (rc == SIMBA_ELOST)
         return fault(rc, "mutex '%s': %s", mutex,
                      token == 0 ? "nobody owns it" : "that tenure is over");
-    if (rc == 0)
+    if (rc == 0 && q != NULL)
         free_inquiry(q);
     return rc;
 }
 
 int simba_list(simba *s, const char *prefix, int64_t timeout_ms, simba_entry_fn *each, void *data)
 {
-    struct inquiry question = {.op = SIMBA_LIST}, *q;
+    struct inquiry question = {.op = SIMBA_LIST}, *q = NULL;
     if (s == NULL || each == NULL)
         return fault(SIMBA_EINVAL, "simba_list needs a client and a function to call");
     if (prefix != NULL && strlen(prefix) > SIMBA_MUTEX_MAX)
@@ -212,6 +215,7 @@ int simba_list(simba *s, const char *prefix, int64_t timeout_ms, simba_entry_fn 
     int rc = ask(s, &question, "listing", timeout_ms, &q);
     if (rc < 0)
         return rc;
+    assert(q != NULL);
     for (struct found *f = q->found; f != NULL; f = f->next) {
         struct simba_entry entry = {.mutex = f->mutex, .waiters = f->waiters};
         show(s, q->sent_at, &entry.owner, f->id, f->token, f->left_ms, f->age_ms);

@@ -75,7 +75,7 @@ uint32_t process_generation(void)
  * milliseconds. */
 static void find_address(char *out, size_t size)
 {
-    struct ifreq all[ADDRESSES_MAX];
+    struct ifreq all[ADDRESSES_MAX] = {0};
     struct ifconf list = {.ifc_len = sizeof all, .ifc_req = all};
     struct in_addr found = {htonl(INADDR_LOOPBACK)};
     int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);

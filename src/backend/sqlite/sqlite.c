@@ -101,7 +101,7 @@ static void publish(struct sqlite *s, struct simba_request *part)
 /* The results are one piece of memory, which the first request has. False: out of memory. */
 static bool add_results(struct simba_request *part, size_t count)
 {
-    struct db_result *result = malloc(count * sizeof *result);
+    struct db_result *result = calloc(count, sizeof *result);
     for (size_t i = 0; part != NULL; part = part->next)
         part->store = result != NULL ? &result[i++] : NULL;
     return result != NULL;
