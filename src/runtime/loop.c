@@ -352,12 +352,14 @@ static void close_actors(struct simba *s)
     loop_unlock(s);
 }
 
-static void take_timers(struct simba *s)
+/* True: more may be due than fit into a round. */
+static bool take_timers(struct simba *s)
 {
     int64_t now = clock_now();
-    struct timer *t;
-    while ((t = timers_pop(&s->timers, now)) != NULL)
+    struct timer *t = NULL;
+    for (int i = 0; i < NOTES_MAX && (t = timers_pop(&s->timers, now)) != NULL; i++)
         actor_tick((struct actor *)(void *)((char *)t - offsetof(struct actor, timer)));
+    return t != NULL;
 }
 
 /* False: there was none. */
@@ -408,9 +410,9 @@ static bool take_round(struct simba *s)
         inquiry_send(s);
     if (close_asked)
         close_actors(s);
-    take_timers(s);
+    bool ticked = take_timers(s);
     bool sent = submit_batch(s);
-    return sent || noted || answers != NULL || hints != NULL || all || close_asked;
+    return sent || ticked || noted || answers != NULL || hints != NULL || all || close_asked;
 }
 
 static void set_alarm(struct simba *s)
