@@ -241,6 +241,12 @@ static void give_verdict(struct actor *a, int code)
     a->client->verdicts = call;
 }
 
+static void report_failure(struct actor *a, int code, const char *text)
+{
+    log_put(&a->client->log, SIMBA_LOG_WARN, "mutex '%s' on %.150s: %s; %s", a->by_mutex.name,
+            actor_store(a), text, handle_gives_up(code) ? "that will not change" : "trying again");
+}
+
 static void report(struct actor *a, const struct handle_update *up)
 {
     struct log *log = &a->client->log;
@@ -257,10 +263,8 @@ static void report(struct actor *a, const struct handle_update *up)
         log_put(log, SIMBA_LOG_INFO, "mutex '%s': %s by %s", mutex,
                 up->news == LEASE_GIVEN ? "given back" : "already lost when given back",
                 actor_id(a));
-    else if (up->news == LEASE_FAILED && l->failures <= 1)
-        log_put(log, SIMBA_LOG_WARN, "mutex '%s' on %.150s: %s; %s", mutex, actor_store(a),
-                a->failure != NULL ? a->failure : "the store does not answer",
-                handle_gives_up(up->failure) ? "that will not change" : "trying again");
+    else if (up->news == LEASE_FAILED && up->failure == SIMBA_ETIMEOUT && l->failures <= 1)
+        report_failure(a, up->failure, "the store does not answer");
 }
 
 static void count(struct actor *a, const struct handle_update *up, bool owned, int64_t now)
@@ -490,6 +494,8 @@ void actor_answered(struct actor *a, struct request *r)
         if (r->code < 0 && r->code != SIMBA_ELOST)
             now = r->text != NULL ? r->text : strdup(simba_strerror(r->code));
         r->text = NULL;
+        if (now != NULL && !same(now, before)) /* said once, until it is another or has passed */
+            report_failure(a, r->code, now);
         loop_lock(a->client);
         a->failure = now;
         loop_unlock(a->client);

@@ -48,12 +48,14 @@ static int be_open(struct sqlite *s)
     return rc;
 }
 
+static bool only_reads(const struct simba_request *q)
+{
+    return q->op == SIMBA_READ || q->op == SIMBA_LEAVE || q->op == SIMBA_LIST;
+}
+
 static int apply_all(struct sqlite *s, struct simba_request *part)
 {
-    bool write = false;
-    for (struct simba_request *q = part; q != NULL; q = q->next)
-        write = write || (q->op != SIMBA_READ && q->op != SIMBA_LEAVE && q->op != SIMBA_LIST);
-    int rc = db_begin(&s->db, write);
+    int rc = db_begin(&s->db, !only_reads(part));
     if (rc < 0)
         return rc;
     for (struct simba_request *q = part; q != NULL; q = q->next) {
@@ -148,11 +150,28 @@ static bool run_part(struct sqlite *s, struct simba_request *part, bool patient)
     return true;
 }
 
+/* Those who only read come first: they need not wait for another's transaction. */
+static struct simba_request *sort(struct simba_request *batch)
+{
+    struct simba_request *reads = NULL, **last = &reads, *writes = NULL, **end = &writes;
+    for (struct simba_request *next; batch != NULL; batch = next) {
+        struct simba_request ***at = only_reads(batch) ? &last : &end;
+        next = batch->next;
+        batch->next = NULL;
+        **at = batch;
+        *at = &batch->next;
+    }
+    *last = writes;
+    return reads;
+}
+
 static struct simba_request *run(void *store, struct simba_request **batch, bool patient)
 {
+    *batch = sort(*batch);
     struct simba_request *part = *batch, *last = part, *rest;
     size_t count = 1;
-    for (; count < BATCH_MAX && last->next != NULL; count++)
+    for (; count < BATCH_MAX && last->next != NULL && only_reads(last->next) == only_reads(part);
+         count++)
         last = last->next;
     rest = last->next;
     last->next = NULL;
