@@ -102,6 +102,8 @@ struct simba_host {
     void (*log)(struct simba_host *host, enum simba_level level, const char *line);
     void (*reconnected)(struct simba_host *host); /* for the metrics */
     void (*closed)(struct simba_host *host);      /* after close(): the store is gone, once */
+    /* As hint, but only for those who contend under this id. */
+    void (*hint_one)(struct simba_host *host, const char *mutex, const char *id);
 };
 
 /* One kind of store. The structure only grows; version says how far it is filled. */
@@ -135,6 +137,10 @@ struct simba_backend {
      * this client for dead. Any thread. */
     int (*liveness)(void *store);
 };
+
+/* A store in a file of its own: simba-NAME.so, where NAME is the scheme of its URLs up to a +, defines
+ *     const struct simba_backend *simba_module(void); */
+#define SIMBA_MODULE_ENTRY "simba_module"
 
 /* Parts of the URL, already checked and decoded; NULL where there is none. */
 const char *simba_url_scheme(const struct simba_url *u);

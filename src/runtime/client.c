@@ -95,11 +95,9 @@ static int read_url(struct simba *s, const char *url)
         return fault(SIMBA_EINVAL, "no URL of a store: give one, or set SIMBA_URL");
     if (url_parse(&s->url, url, why, sizeof why) < 0)
         return fault(SIMBA_EINVAL, "the URL of the store: %s", why);
-    s->backend = registry_find(s->url.scheme);
+    s->backend = registry_find(s->url.scheme, why, sizeof why);
     if (s->backend == NULL)
-        return fault(
-            SIMBA_EMODULE,
-            "no store for URLs with '%s:'; this build knows sqlite: and memory:", s->url.scheme);
+        return fault(SIMBA_EMODULE, "%s", why);
     if (url_check_options(&s->url, common_options, s->backend->options, why, sizeof why) < 0)
         return fault(SIMBA_EINVAL, "%s: %s", s->url.shown, why);
     return 0;

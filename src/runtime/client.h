@@ -53,7 +53,8 @@ struct found {
 
 struct hint {
     struct hint *next;
-    char mutex[]; /* copied */
+    const char *id; /* behind the mutex; NULL: for all who contend for it */
+    char mutex[];   /* copied */
 };
 
 struct simba {
@@ -133,8 +134,11 @@ struct request *loop_request(struct simba *s);           /* NULL: over the limit
 void loop_send(struct simba *s, struct request *r);
 void loop_free_request(struct simba *s, struct request *r);
 
-/* registry.c */
-const struct simba_backend *registry_find(const char *scheme);
+/* registry.c: NULL, and why, if no store serves such URLs. */
+const struct simba_backend *registry_find(const char *scheme, char *why, size_t why_size);
+
+/* module.c: the same for stores in files of their own. */
+const struct simba_backend *module_find(const char *scheme, char *why, size_t why_size);
 
 /* inquiry.c */
 void inquiry_send(struct simba *s); /* all that wait */

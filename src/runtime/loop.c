@@ -202,15 +202,17 @@ void found_free(struct found *list)
 
 /* ---- hints --------------------------------------------------------------------------------- */
 
-static void host_hint(struct simba_host *host, const char *mutex)
+static void host_hint_one(struct simba_host *host, const char *mutex, const char *id)
 {
     struct simba *s = (struct simba *)(void *)host;
+    size_t length = mutex != NULL ? strlen(mutex) + 1 : 0, more = id != NULL ? strlen(id) + 1 : 0;
     loop_lock(s);
     struct hint *h = NULL;
     if (mutex != NULL && s->hints_count < HINTS_MAX)
-        h = malloc(sizeof *h + strlen(mutex) + 1);
+        h = malloc(sizeof *h + length + more);
     if (h != NULL) {
-        memcpy(h->mutex, mutex, strlen(mutex) + 1);
+        memcpy(h->mutex, mutex, length);
+        h->id = id != NULL ? memcpy(h->mutex + length, id, more) : NULL;
         h->next = s->hints;
         s->hints = h;
         s->hints_count++;
@@ -221,17 +223,23 @@ static void host_hint(struct simba_host *host, const char *mutex)
     loop_unlock_turn(s, true);
 }
 
-static void hint_mutex(struct simba *s, const char *mutex)
+static void host_hint(struct simba_host *host, const char *mutex)
+{
+    host_hint_one(host, mutex, NULL);
+}
+
+static void hint_mutex(struct simba *s, const char *mutex, const char *id)
 {
     struct table_node *n = table_find(&s->actors, mutex);
     bool known = mutex[0] == '\0';
     for (; n != NULL; n = table_find_next(n)) {
         struct actor *a = (struct actor *)(void *)n;
         known = known || a->parent != NULL;
-        actor_hint(a);
+        if (id == NULL || strcmp(a->id, id) == 0)
+            actor_hint(a);
     }
-    if (!known) /* to those who observe all */
-        hint_mutex(s, OBSERVER_OF_ALL);
+    if (!known && id == NULL) /* to those who observe all */
+        hint_mutex(s, OBSERVER_OF_ALL, NULL);
 }
 
 static void hint_all(struct simba *s)
@@ -251,7 +259,7 @@ static void take_hints(struct simba *s, struct hint *hints, bool all)
         struct hint *h = hints;
         hints = h->next;
         if (!all)
-            hint_mutex(s, h->mutex);
+            hint_mutex(s, h->mutex, h->id);
         free(h);
     }
     if (all)
@@ -557,6 +565,7 @@ int loop_init(struct simba *s)
     s->host.answer = host_answer;
     s->host.found = host_found;
     s->host.hint = host_hint;
+    s->host.hint_one = host_hint_one;
     s->host.log = host_log;
     s->host.closed = host_closed;
     if (uv_loop_init(&s->loop) != 0)

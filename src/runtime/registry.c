@@ -5,15 +5,31 @@
 #include "backend/sqlite/sqlite.h"
 #include "runtime/client.h"
 
-static const struct simba_backend *const built_in[] = {&sqlite_backend, &memory_backend};
+/* Those of the build option SIMBA_BUILTIN, as X(redis) X(...). */
+#ifndef SIMBA_BUILTIN_STORES
+#define SIMBA_BUILTIN_STORES(X)
+#endif
+#define DECLARE(name) extern const struct simba_backend name##_backend;
+#define LIST(name) &name##_backend,
+SIMBA_BUILTIN_STORES(DECLARE)
 
-const struct simba_backend *registry_find(const char *scheme)
+static const struct simba_backend *const built_in[] = {&sqlite_backend, &memory_backend,
+                                                       SIMBA_BUILTIN_STORES(LIST)};
+
+static bool serves(const struct simba_backend *b, const char *scheme)
+{
+    for (const char *const *name = b->schemes; *name != NULL; name++) {
+        if (strcmp(*name, scheme) == 0)
+            return true;
+    }
+    return false;
+}
+
+const struct simba_backend *registry_find(const char *scheme, char *why, size_t why_size)
 {
     for (size_t i = 0; i < sizeof built_in / sizeof *built_in; i++) {
-        for (const char *const *name = built_in[i]->schemes; *name != NULL; name++) {
-            if (strcmp(*name, scheme) == 0)
-                return built_in[i];
-        }
+        if (serves(built_in[i], scheme))
+            return built_in[i];
     }
-    return NULL;
+    return module_find(scheme, why, why_size);
 }

@@ -28,6 +28,9 @@ static const struct test *const tables[] = {
     locker_tests,  locker_fault_tests, read_tests,         fork_tests,        name_tests,
     option_tests,  observer_tests,     list_tests,         scheduler_tests,   scheduler_work_tests,
     process_tests, sqlite_fault_tests, sqlite_place_tests, sqlite_file_tests,
+#ifdef CONTRACT_REDIS
+    redis_fault_tests, redis_queue_tests, redis_module_tests,
+#endif
 };
 
 struct settings {
@@ -256,6 +259,8 @@ static const char *misses(const struct test *t)
         return suite_is_memory() ? "needs a store that several processes can use" : NULL;
     case SQLITE_ONLY:
         return suite_is_sqlite() ? NULL : "needs a sqlite: store";
+    case REDIS_ONLY:
+        return strncmp(suite_url(), "redis:", 6) == 0 ? NULL : "needs a redis: store";
     default:
         return NULL;
     }
@@ -290,6 +295,7 @@ static void list(const struct settings *s)
         [MEMORY_FAULTS] = " (memory: only)",
         [SEVERAL_PROCESSES] = " (not memory:)",
         [SQLITE_ONLY] = " (sqlite: only)",
+        [REDIS_ONLY] = " (redis: only)",
     };
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
         for (const struct test *t = tables[i]; t->name != NULL; t++)

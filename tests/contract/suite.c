@@ -31,6 +31,11 @@ bool suite_is_sqlite(void)
     return strncmp(the_url, "sqlite:", 7) == 0;
 }
 
+bool suite_is_redis(void)
+{
+    return strncmp(the_url, "redis", 5) == 0;
+}
+
 bool suite_is_long(void)
 {
     return the_length;

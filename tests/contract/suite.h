@@ -22,7 +22,8 @@ enum needs {
     ANY_STORE,
     MEMORY_FAULTS,     /* the switches of simba/backend.h */
     SEVERAL_PROCESSES, /* all but memory: */
-    SQLITE_ONLY
+    SQLITE_ONLY,
+    REDIS_ONLY /* redis://, once: these have servers of their own */
 };
 
 struct test {
@@ -37,7 +38,8 @@ extern const struct test seeds_tests[], token_tests[], callback_tests[], handove
     executor_tests[], status_tests[], stop_tests[], close_tests[], exclusion_tests[], fault_tests[],
     locker_tests[], locker_fault_tests[], read_tests[], fork_tests[], name_tests[], option_tests[],
     process_tests[], observer_tests[], list_tests[], scheduler_tests[], scheduler_work_tests[],
-    sqlite_fault_tests[], sqlite_place_tests[], sqlite_file_tests[];
+    sqlite_fault_tests[], sqlite_place_tests[], sqlite_file_tests[],
+    redis_fault_tests[], redis_queue_tests[], redis_module_tests[];
 
 /* ---- what the runner tells the tests ------------------------------------------------------- */
 
@@ -45,6 +47,7 @@ const char *suite_url(void);
 bool suite_is_long(void);
 bool suite_is_memory(void); /* the store lives in this process and has fault switches */
 bool suite_is_sqlite(void);
+bool suite_is_redis(void); /* redis:// and its kin */
 void suite_set(const char *url, bool is_long);
 
 /* ---- checks -------------------------------------------------------------------------------- */

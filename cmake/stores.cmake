@@ -1,0 +1,86 @@
+# stores.cmake: the stores that are not part of every build. For each there is a list of what it needs,
+# its objects, and a module made of them, unless it is built in.
+
+# ---- redis ---------------------------------------------------------------------------------------
+
+if("redis" IN_LIST SIMBA_STORES)
+    pkg_check_modules(OPENSSL IMPORTED_TARGET openssl)
+    pkg_check_modules(HIREDIS IMPORTED_TARGET hiredis)
+    if(NOT OPENSSL_FOUND OR NOT HIREDIS_FOUND)
+        message(FATAL_ERROR "For redis: Debian's libhiredis-dev and libssl-dev are needed. "
+            "scripts/setup installs them; -DSIMBA_STORES= builds without.")
+    endif()
+    set(redis_needs PkgConfig::HIREDIS PkgConfig::OPENSSL)
+    set(redis_schemes redis rediss) # up to a +
+    set(redis_shares src/runtime/table.c) # what a module needs a copy of
+endif()
+
+# ---- all of them ---------------------------------------------------------------------------------
+
+foreach(store IN LISTS SIMBA_BUILTIN)
+    if(NOT store IN_LIST SIMBA_STORES)
+        message(FATAL_ERROR "SIMBA_BUILTIN: ${store} is not one of SIMBA_STORES (${SIMBA_STORES})")
+    endif()
+endforeach()
+
+# Compiles the stores, and adds those that are built in to the lists of these names.
+macro(store_objects objects_list needs_list)
+    set(builtin_list "")
+    foreach(store IN LISTS SIMBA_STORES)
+        file(GLOB sources CONFIGURE_DEPENDS src/backend/${store}/*.c)
+        list(FILTER sources EXCLUDE REGEX "/module\\.c$")
+        file(GLOB scripts CONFIGURE_DEPENDS src/backend/${store}/*.lua)
+        foreach(script IN LISTS scripts)
+            cmake_path(GET script STEM stem)
+            embed(${script} ${stem}_lua ${generated}/backend/${store}/${stem}_lua.h)
+        endforeach()
+        add_library(simba_${store}_objects OBJECT ${sources})
+        target_include_directories(simba_${store}_objects PRIVATE include src ${generated})
+        target_link_libraries(simba_${store}_objects PRIVATE simba_flags PkgConfig::LIBUV
+            Threads::Threads ${${store}_needs})
+        set_target_properties(simba_${store}_objects PROPERTIES POSITION_INDEPENDENT_CODE ON)
+        if(store IN_LIST SIMBA_BUILTIN)
+            list(APPEND ${objects_list} $<TARGET_OBJECTS:simba_${store}_objects>)
+            list(APPEND ${needs_list} ${${store}_needs})
+            string(APPEND builtin_list " X(${store})")
+        else()
+            list(APPEND store_test_objects $<TARGET_OBJECTS:simba_${store}_objects>)
+            list(APPEND store_test_needs ${${store}_needs})
+        endif()
+    endforeach()
+    if(builtin_list)
+        target_compile_definitions(simba_objects PRIVATE "SIMBA_BUILTIN_STORES(X)=${builtin_list}")
+    endif()
+endmacro()
+
+# A module is linked with libsimba.so: what it calls of it is the public interface, and a program that
+# has the library linked in statically keeps the state of its own.
+macro(store_modules)
+    foreach(store IN LISTS SIMBA_STORES)
+        if(store IN_LIST SIMBA_BUILTIN)
+            continue()
+        endif()
+        set(target simba_${store}_module)
+        add_library(${target} MODULE src/backend/${store}/module.c ${${store}_shares}
+            $<TARGET_OBJECTS:simba_${store}_objects>)
+        target_include_directories(${target} PRIVATE include src)
+        target_link_libraries(${target} PRIVATE simba_flags simba PkgConfig::LIBUV Threads::Threads
+            ${${store}_needs})
+        target_link_options(${target} PRIVATE
+            LINKER:--version-script=${PROJECT_SOURCE_DIR}/cmake/module.map)
+        set_target_properties(${target} PROPERTIES
+            PREFIX "" OUTPUT_NAME simba-${store} SUFFIX .so LINKER_LANGUAGE C
+            INSTALL_RPATH "$ORIGIN/.."
+            LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/modules)
+        install(TARGETS ${target} LIBRARY DESTINATION ${module_dir})
+        foreach(scheme IN LISTS ${store}_schemes)
+            if(scheme STREQUAL store)
+                continue()
+            endif()
+            add_custom_command(TARGET ${target} POST_BUILD
+                COMMAND ${CMAKE_COMMAND} -E create_symlink simba-${store}.so
+                    ${PROJECT_BINARY_DIR}/modules/simba-${scheme}.so)
+            install(FILES ${PROJECT_BINARY_DIR}/modules/simba-${scheme}.so DESTINATION ${module_dir})
+        endforeach()
+    endforeach()
+endmacro()

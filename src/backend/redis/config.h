@@ -1,0 +1,38 @@
+/* config.h: what the URL says. */
+#ifndef BACKEND_REDIS_CONFIG_H
+#define BACKEND_REDIS_CONFIG_H
+
+#include <simba/backend.h>
+
+#define REDIS_PORT 6379
+#define SENTINEL_PORT 26379
+#define SENTINELS_MAX 16
+#define SECRET_MAX 4096
+
+struct address {
+    char host[256]; /* "": a unix socket */
+    int port;
+    char path[108];
+};
+
+struct config {
+    struct address server; /* unless there are sentinels */
+    struct address sentinel[SENTINELS_MAX];
+    size_t sentinels;
+    char master[256];
+    const char *user, *password; /* NULL: none; the latter two in `secret` or the URL's copy */
+    const char *sentinel_password;
+    int db;
+    bool tls, tls_verify;
+    const char *tls_ca, *tls_cert, *tls_key; /* files; NULL: none */
+    bool guard;
+    int64_t guard_ms; /* 0: the lease of who asks */
+    char *bytes;      /* what the pointers point to */
+};
+
+extern const char *const config_options[];
+
+/* 0, or a code and why. On success config_free() it. */
+int config_read(struct config *c, const struct simba_url *url, char *why, size_t why_size);
+void config_free(struct config *c);
+#endif

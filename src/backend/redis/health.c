@@ -1,0 +1,126 @@
+/* health.c: see health.h. */
+#include "backend/redis/health.h"
+
+#include <simba.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The value of a line NAME:VALUE. */
+static bool find(const char *info, const char *name, char *out, size_t size)
+{
+    size_t length = strlen(name);
+    for (const char *line = info; *line != '\0';) {
+        size_t n = strcspn(line, "\r\n");
+        if (n > length && strncmp(line, name, length) == 0 && line[length] == ':') {
+            snprintf(out, size, "%.*s", (int)(n - length - 1), line + length + 1);
+            return true;
+        }
+        line += n;
+        line += strspn(line, "\r\n");
+    }
+    out[0] = '\0';
+    return false;
+}
+
+static int64_t number(const char *info, const char *name)
+{
+    char text[32];
+    return find(info, name, text, sizeof text) ? strtoll(text, NULL, 10) : 0;
+}
+
+bool health_parse(struct health *h, const char *info)
+{
+    char text[64], host[256];
+    *h = (struct health){.major = 0};
+    if (!find(info, "redis_version", h->version, sizeof h->version) ||
+        !find(info, "run_id", h->run_id, sizeof h->run_id) ||
+        !find(info, "role", text, sizeof text))
+        return false;
+    h->major = (int)strtol(h->version, NULL, 10);
+    h->replica = strcmp(text, "master") != 0;
+    h->uptime_s = number(info, "uptime_in_seconds");
+    if (h->uptime_s < 0)
+        h->uptime_s = 0;
+    h->cluster = number(info, "cluster_enabled") != 0;
+    h->loading = number(info, "loading") != 0;
+    h->append_only = number(info, "aof_enabled") != 0;
+    h->replicas = number(info, "connected_slaves");
+    h->memory_limit = (uint64_t)number(info, "maxmemory");
+    find(info, "maxmemory_policy", h->eviction, sizeof h->eviction);
+    if (find(info, "master_replid2", text, sizeof text))
+        h->promoted = strspn(text, "0") < strlen(text);
+    if (h->replica && find(info, "master_host", host, sizeof host))
+        snprintf(h->master, sizeof h->master, "%s:%lld", host,
+                 (long long)number(info, "master_port"));
+    return true;
+}
+
+int health_refuses(const struct health *h, char *why, size_t size)
+{
+    if (h->cluster) {
+        snprintf(why, size, "this is a Redis Cluster, which is not supported yet: use a single "
+                            "server, or one with replicas under Sentinel");
+        return SIMBA_EUNSUPPORTED;
+    }
+    if (h->major < HEALTH_VERSION_MIN) {
+        snprintf(why, size, "Redis %s is too old: it takes %d.0 or newer", h->version,
+                 HEALTH_VERSION_MIN);
+        return SIMBA_EUNSUPPORTED;
+    }
+    if (h->loading) {
+        snprintf(why, size, "the server is still loading its data");
+        return SIMBA_ESTORE;
+    }
+    if (h->replica) {
+        snprintf(why, size, "this server is a replica%s%.200s: give the address of the master, or "
+                            "ask Sentinel with redis+sentinel://",
+                 h->master[0] != '\0' ? " of " : "", h->master);
+        return SIMBA_ESTORE;
+    }
+    return 0;
+}
+
+bool health_warns(const struct health *h, size_t n, char *line, size_t size, bool *serious)
+{
+    bool evicts = h->memory_limit > 0 && h->eviction[0] != '\0' &&
+                  strcmp(h->eviction, "noeviction") != 0;
+    *serious = false;
+    if (evicts && n-- == 0) {
+        *serious = true;
+        snprintf(line, size,
+                 "maxmemory-policy is %s: with its memory full the server throws away locks that "
+                 "are held. Set it to noeviction, or use a server of its own",
+                 h->eviction);
+        return true;
+    }
+    if (!h->append_only && n-- == 0) {
+        snprintf(line, size,
+                 "appendonly is off: a restart forgets all locks, and after one nothing is granted "
+                 "for the length of a lease (restart_guard)");
+        return true;
+    }
+    if (h->replicas > 0 && n-- == 0) {
+        snprintf(line, size,
+                 "%lld replica%s: a failover may lose a lock that was just granted; check tokens "
+                 "where that matters",
+                 (long long)h->replicas, h->replicas == 1 ? "" : "s");
+        return true;
+    }
+    return false;
+}
+
+int64_t health_guard_ms(const struct health *h, int64_t uptime_ms, int64_t lease_ms)
+{
+    if (h->append_only || uptime_ms >= lease_ms)
+        return 0;
+    return lease_ms - uptime_ms;
+}
+
+const char *health_acl(void)
+{
+    return "resetkeys resetchannels ~simba:* &simba:* -@all +evalsha +eval +info +ping +select "
+           "+client|setname +subscribe +unsubscribe +psubscribe +punsubscribe +publish +get +set "
+           "+mget +del +exists +incr +time +pttl +pexpire +zadd +zrem +zrank +zscore +zcard "
+           "+zpopmin +scan +hmget +hset";
+}

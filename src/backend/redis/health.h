@@ -1,0 +1,41 @@
+/* health.h: what a server says about itself (INFO), and what is to be said about that. Pure: used
+ * when a connection begins, and for whoever wants to show it. */
+#ifndef BACKEND_REDIS_HEALTH_H
+#define BACKEND_REDIS_HEALTH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define HEALTH_VERSION_MIN 5 /* ZPOPMIN, and scripts that may ask for the time */
+
+struct health {
+    char version[24];
+    int major;
+    char run_id[48];
+    int64_t uptime_s;
+    bool cluster, replica, loading, append_only;
+    bool promoted;         /* was a replica in this life of its process */
+    uint64_t memory_limit; /* 0: none */
+    char eviction[32];     /* its policy */
+    int64_t replicas;
+    char master[280]; /* of a replica: HOST:PORT */
+};
+
+/* False: this is no INFO of a Redis. */
+bool health_parse(struct health *h, const char *info);
+
+/* Why this server cannot be used now, in a sentence, and the code for it; 0: it can be. */
+int health_refuses(const struct health *h, char *why, size_t size);
+
+/* The n-th thing that an operator should know; false: no more. Serious: locks can get lost while
+ * nothing fails. */
+bool health_warns(const struct health *h, size_t n, char *line, size_t size, bool *serious);
+
+/* For how long nothing may be granted under this lease, uptime_ms after its process began: owners
+ * from before a restart may be left that it does not remember. */
+int64_t health_guard_ms(const struct health *h, int64_t uptime_ms, int64_t lease_ms);
+
+/* The ACL rules that are enough for a user of Simba. */
+const char *health_acl(void);
+#endif

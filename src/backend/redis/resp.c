@@ -1,0 +1,301 @@
+/* resp.c: see resp.h. */
+#include "backend/redis/resp.h"
+
+#include <assert.h>
+#include <hiredis/read.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CHUNK_BYTES (32u << 10)
+
+/* ---- commands ------------------------------------------------------------------------------ */
+
+static bool make_room(struct buffer *b, size_t count)
+{
+    if (b->failed)
+        return false;
+    if (count <= b->size - b->used)
+        return true;
+    size_t size = b->size == 0 ? 4096 : b->size;
+    while (size - b->used < count && size <= BUFFER_MAX)
+        size *= 2;
+    char *at = size > BUFFER_MAX ? NULL : realloc(b->at, size);
+    if (at == NULL) {
+        b->failed = true;
+        return false;
+    }
+    b->at = at;
+    b->size = size;
+    return true;
+}
+
+void buffer_add(struct buffer *b, const void *bytes, size_t count)
+{
+    if (count > 0 && make_room(b, count)) {
+        memcpy(b->at + b->used, bytes, count);
+        b->used += count;
+    }
+}
+
+void buffer_free(struct buffer *b)
+{
+    free(b->at);
+    *b = (struct buffer){.at = NULL};
+}
+
+/* mark, the number, and the end of the line; without stdio, which is most of the time otherwise. */
+static void add_head(struct buffer *b, char mark, size_t number)
+{
+    char line[24];
+    size_t at = sizeof line;
+    line[--at] = '\n';
+    line[--at] = '\r';
+    do {
+        line[--at] = (char)('0' + number % 10);
+        number /= 10;
+    } while (number > 0);
+    line[--at] = mark;
+    buffer_add(b, line + at, sizeof line - at);
+}
+
+void resp_begin(struct buffer *b, size_t words)
+{
+    add_head(b, '*', words);
+}
+
+void resp_bytes(struct buffer *b, const char *bytes, size_t count)
+{
+    add_head(b, '$', count);
+    buffer_add(b, bytes, count);
+    buffer_add(b, "\r\n", 2);
+}
+
+void resp_word(struct buffer *b, const char *word)
+{
+    resp_bytes(b, word, strlen(word));
+}
+
+void resp_number(struct buffer *b, int64_t number)
+{
+    char text[24];
+    int n = snprintf(text, sizeof text, "%lld", (long long)number);
+    resp_bytes(b, text, (size_t)n);
+}
+
+void resp_pieces(struct buffer *b, const char *const *pieces)
+{
+    size_t count = 0;
+    for (const char *const *p = pieces; *p != NULL; p++)
+        count += strlen(*p);
+    add_head(b, '$', count);
+    for (const char *const *p = pieces; *p != NULL; p++)
+        buffer_add(b, *p, strlen(*p));
+    buffer_add(b, "\r\n", 2);
+}
+
+/* ---- the arena ----------------------------------------------------------------------------- */
+
+struct chunk {
+    struct chunk *next;
+    size_t used, size;
+    _Alignas(16) char bytes[];
+};
+
+static void *take(struct decoder *d, size_t count)
+{
+    count = (count + 15) & ~(size_t)15;
+    if (count > RESP_BYTES_MAX - d->used) {
+        d->fault = "a reply is too large";
+        return NULL;
+    }
+    struct chunk *c = d->chunk;
+    if (c == NULL || c->size - c->used < count) {
+        size_t size = count > CHUNK_BYTES ? count : CHUNK_BYTES;
+        c = malloc(sizeof *c + size);
+        if (c == NULL) {
+            d->fault = "out of memory";
+            return NULL;
+        }
+        *c = (struct chunk){.next = d->chunk, .size = size};
+        d->chunk = c;
+    }
+    void *at = c->bytes + c->used;
+    c->used += count;
+    d->used += count;
+    return at;
+}
+
+/* Keeps one chunk of the usual size for the next reply. */
+static void rewind_arena(struct decoder *d)
+{
+    while (d->chunk != NULL && (d->chunk->next != NULL || d->chunk->size > CHUNK_BYTES)) {
+        struct chunk *c = d->chunk;
+        d->chunk = c->next;
+        free(c);
+    }
+    if (d->chunk != NULL)
+        d->chunk->used = 0;
+    d->used = 0;
+}
+
+/* ---- what hiredis calls -------------------------------------------------------------------- */
+
+/* The place for a value: in its array, or a new one. */
+static struct reply *place(const redisReadTask *task)
+{
+    struct reply *r;
+    if (task->parent != NULL) {
+        struct reply *array = task->parent->obj;
+        assert(task->idx >= 0 && (size_t)task->idx < array->elements);
+        r = &array->element[task->idx];
+    } else {
+        r = take(task->privdata, sizeof *r);
+    }
+    if (r != NULL)
+        *r = (struct reply){.kind = REPLY_NIL, .text = ""};
+    return r;
+}
+
+static void *on_text(const redisReadTask *task, char *text, size_t length)
+{
+    struct reply *r = place(task);
+    char *copy = r != NULL ? take(task->privdata, length + 1) : NULL;
+    if (copy == NULL)
+        return NULL;
+    memcpy(copy, text, length);
+    copy[length] = '\0';
+    r->kind = task->type == REDIS_REPLY_ERROR    ? REPLY_ERROR
+              : task->type == REDIS_REPLY_STATUS ? REPLY_STATUS
+                                                 : REPLY_STRING;
+    r->text = copy;
+    r->length = length;
+    return r;
+}
+
+static void *on_array(const redisReadTask *task, int elements)
+{
+    struct reply *r = place(task);
+    if (r == NULL || elements < 0)
+        return NULL;
+    r->kind = REPLY_ARRAY;
+    if (elements == 0)
+        return r;
+    if ((size_t)elements > RESP_BYTES_MAX / sizeof *r) { /* before it is multiplied */
+        ((struct decoder *)task->privdata)->fault = "a reply has too many elements";
+        return NULL;
+    }
+    r->element = take(task->privdata, (size_t)elements * sizeof *r);
+    if (r->element == NULL)
+        return NULL;
+    r->elements = (size_t)elements;
+    for (size_t i = 0; i < r->elements; i++)
+        r->element[i] = (struct reply){.kind = REPLY_NIL, .text = ""};
+    return r;
+}
+
+static void *on_integer(const redisReadTask *task, long long value)
+{
+    struct reply *r = place(task);
+    if (r != NULL) {
+        r->kind = REPLY_INTEGER;
+        r->integer = value;
+    }
+    return r;
+}
+
+static void *on_nil(const redisReadTask *task)
+{
+    return place(task);
+}
+
+static void on_free(void *object)
+{
+    (void)object; /* the arena's */
+}
+
+/* ---- the decoder --------------------------------------------------------------------------- */
+
+bool decoder_init(struct decoder *d)
+{
+    static redisReplyObjectFunctions functions = {on_text, on_array, on_integer, on_nil, on_free};
+    *d = (struct decoder){.reader = redisReaderCreateWithFunctions(&functions)};
+    if (d->reader == NULL)
+        return false;
+    d->reader->privdata = d;
+    d->reader->maxbuf = 0; /* keep the buffer, whatever its size: it has a ceiling */
+    return true;
+}
+
+void decoder_free(struct decoder *d)
+{
+    if (d->reader != NULL)
+        redisReaderFree(d->reader);
+    rewind_arena(d);
+    free(d->chunk);
+    *d = (struct decoder){.reader = NULL};
+}
+
+bool decoder_feed(struct decoder *d, const char *bytes, size_t count)
+{
+    assert(d->reader != NULL);
+    if (d->fault == NULL && d->reader->len - d->reader->pos + count > RESP_BYTES_MAX)
+        d->fault = "a reply is too large";
+    if (d->fault == NULL && redisReaderFeed(d->reader, bytes, count) != REDIS_OK)
+        d->fault = "the stream of replies makes no sense";
+    return d->fault == NULL;
+}
+
+const struct reply *decoder_next(struct decoder *d)
+{
+    void *reply = NULL;
+    if (d->fault != NULL)
+        return NULL;
+    if (d->reader->reply == NULL) /* not in the middle of one */
+        rewind_arena(d);
+    if (redisReaderGetReply(d->reader, &reply) != REDIS_OK) {
+        if (d->fault == NULL)
+            d->fault = "the stream of replies makes no sense";
+        return NULL;
+    }
+    return reply;
+}
+
+/* ---- what replies look like ---------------------------------------------------------------- */
+
+const struct reply *reply_at(const struct reply *r, size_t n)
+{
+    static const struct reply none = {.kind = REPLY_NIL, .text = ""};
+    return r->kind == REPLY_ARRAY && n < r->elements ? &r->element[n] : &none;
+}
+
+bool reply_is_text(const struct reply *r)
+{
+    return (r->kind == REPLY_STRING || r->kind == REPLY_STATUS) && strlen(r->text) == r->length;
+}
+
+bool reply_is_error(const struct reply *r, const char *kind)
+{
+    size_t n = strlen(kind);
+    return r->kind == REPLY_ERROR && strncmp(r->text, kind, n) == 0 &&
+           (r->text[n] == ' ' || r->text[n] == '\0');
+}
+
+bool reply_equals(const struct reply *r, const char *text)
+{
+    return reply_is_text(r) && strcmp(r->text, text) == 0;
+}
+
+bool reply_digits(const struct reply *r, uint64_t *out)
+{
+    uint64_t value = 0;
+    if (!reply_is_text(r) || r->length == 0 || r->length > 19)
+        return false;
+    for (size_t i = 0; i < r->length; i++) {
+        if (r->text[i] < '0' || r->text[i] > '9')
+            return false;
+        value = value * 10 + (uint64_t)(r->text[i] - '0');
+    }
+    *out = value;
+    return true;
+}

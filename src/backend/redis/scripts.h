@@ -1,0 +1,29 @@
+/* scripts.h: what runs inside the server; each has a file of its own, NAME.lua. */
+#ifndef BACKEND_REDIS_SCRIPTS_H
+#define BACKEND_REDIS_SCRIPTS_H
+
+#include <stdbool.h>
+
+#include "backend/redis/resp.h"
+
+enum script {
+    SCRIPT_ACQUIRE,
+    SCRIPT_GUARD,
+    SCRIPT_RELEASE,
+    SCRIPT_READ,
+    SCRIPT_EVICT,
+    SCRIPT_ABSENT,
+    SCRIPT_PROMOTED,
+    SCRIPTS
+};
+
+/* Once, before the others; false: out of memory. Any thread, any number of times. */
+bool scripts_init(void);
+
+/* Begins a call with this many keys and arguments, which follow. Whole: with its text, for a server
+ * that does not know it yet. */
+void script_call(struct buffer *b, enum script script, bool whole, size_t keys, size_t arguments);
+
+const char *script_name(enum script script);
+const char *script_text(enum script script);
+#endif

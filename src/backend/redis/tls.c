@@ -1,0 +1,155 @@
+/* tls.c: see tls.h. */
+#include "backend/redis/tls.h"
+
+#include <arpa/inet.h>
+#include <limits.h>
+#include <openssl/err.h>
+#include <openssl/x509v3.h>
+#include <stdio.h>
+#include <string.h>
+
+/* OpenSSL's last word, which is about certificates and files and holds no secret. */
+static void say(const char *what, char *why, size_t why_size)
+{
+    unsigned long error = ERR_peek_last_error();
+    const char *reason = error != 0 ? ERR_reason_error_string(error) : NULL;
+    snprintf(why, why_size, "%s: %s", what, reason != NULL ? reason : "no reason is given");
+    ERR_clear_error();
+}
+
+SSL_CTX *tls_context(const struct config *c, char *why, size_t why_size)
+{
+    ERR_clear_error();
+    SSL_CTX *context = SSL_CTX_new(TLS_client_method());
+    if (context == NULL) {
+        say("TLS", why, why_size);
+        return NULL;
+    }
+    SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION);
+    SSL_CTX_set_mode(context, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_AUTO_RETRY);
+    SSL_CTX_set_verify(context, c->tls_verify ? SSL_VERIFY_PEER : SSL_VERIFY_NONE, NULL);
+    const char *what = NULL;
+    if (c->tls_ca != NULL) {
+        if (SSL_CTX_load_verify_locations(context, c->tls_ca, NULL) != 1)
+            what = "option tls_ca: the certificates cannot be read";
+    } else if (SSL_CTX_set_default_verify_paths(context) != 1) {
+        what = "the system's certificates cannot be read";
+    }
+    if (what == NULL && c->tls_cert != NULL) {
+        if (SSL_CTX_use_certificate_chain_file(context, c->tls_cert) != 1)
+            what = "option tls_cert: the certificate cannot be read";
+        else if (SSL_CTX_use_PrivateKey_file(context, c->tls_key, SSL_FILETYPE_PEM) != 1)
+            what = "option tls_key: the key cannot be read";
+        else if (SSL_CTX_check_private_key(context) != 1)
+            what = "tls_key is not the key of tls_cert";
+    }
+    if (what == NULL)
+        return context;
+    say(what, why, why_size);
+    SSL_CTX_free(context);
+    return NULL;
+}
+
+static bool expect_host(SSL *ssl, const char *host, bool verify)
+{
+    unsigned char address[sizeof(struct in6_addr)];
+    bool literal = inet_pton(AF_INET, host, address) == 1 || inet_pton(AF_INET6, host, address) == 1;
+    if (literal)
+        return !verify || X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl), host) == 1;
+    return SSL_set_tlsext_host_name(ssl, host) == 1 && (!verify || SSL_set1_host(ssl, host) == 1);
+}
+
+bool tls_begin(struct tls *t, SSL_CTX *context, const char *host, bool verify)
+{
+    *t = (struct tls){.ssl = SSL_new(context), .in = BIO_new(BIO_s_mem()),
+                      .out = BIO_new(BIO_s_mem())};
+    if (t->ssl == NULL || t->in == NULL || t->out == NULL) {
+        SSL_free(t->ssl);
+        BIO_free(t->in);
+        BIO_free(t->out);
+        *t = (struct tls){.ssl = NULL};
+        return false;
+    }
+    BIO_set_mem_eof_return(t->in, -1); /* "come again", not the end */
+    SSL_set_bio(t->ssl, t->in, t->out);
+    SSL_set_connect_state(t->ssl);
+    if (expect_host(t->ssl, host, verify))
+        return true;
+    tls_end(t);
+    return false;
+}
+
+void tls_end(struct tls *t)
+{
+    SSL_free(t->ssl); /* and its BIOs */
+    *t = (struct tls){.ssl = NULL};
+}
+
+void tls_put(struct tls *t, const char *bytes, size_t count)
+{
+    BIO_write(t->in, bytes, (int)count);
+}
+
+static enum tls_state state_of(struct tls *t, int rc, char *why, size_t why_size)
+{
+    int error = SSL_get_error(t->ssl, rc);
+    long verdict = SSL_get_verify_result(t->ssl);
+    if (error == SSL_ERROR_WANT_READ || error == SSL_ERROR_WANT_WRITE)
+        return TLS_GOES_ON;
+    if (error == SSL_ERROR_ZERO_RETURN)
+        return TLS_ENDED;
+    if (verdict != X509_V_OK && (SSL_get_verify_mode(t->ssl) & SSL_VERIFY_PEER) != 0) {
+        snprintf(why, why_size, "TLS: the server's certificate is not accepted: %s",
+                 X509_verify_cert_error_string(verdict));
+        ERR_clear_error();
+    } else {
+        say("TLS", why, why_size);
+    }
+    return TLS_FAILED;
+}
+
+enum tls_state tls_shake(struct tls *t, char *why, size_t why_size)
+{
+    ERR_clear_error();
+    int rc = SSL_do_handshake(t->ssl);
+    return rc == 1 ? TLS_READY : state_of(t, rc, why, why_size);
+}
+
+enum tls_state tls_read(struct tls *t, char *to, size_t size, size_t *count, char *why,
+                        size_t why_size)
+{
+    ERR_clear_error();
+    *count = 0;
+    int rc = SSL_read_ex(t->ssl, to, size, count);
+    if (rc == 1)
+        return TLS_READY;
+    *count = 0;
+    enum tls_state state = state_of(t, rc, why, why_size);
+    return state == TLS_GOES_ON ? TLS_READY : state;
+}
+
+bool tls_write(struct tls *t, const char *bytes, size_t count)
+{
+    while (count > 0) {
+        size_t written = 0;
+        ERR_clear_error();
+        if (SSL_write_ex(t->ssl, bytes, count, &written) != 1)
+            return false;
+        bytes += written;
+        count -= written;
+    }
+    return true;
+}
+
+size_t tls_pending(struct tls *t, const char **bytes)
+{
+    char *at = NULL;
+    long n = BIO_get_mem_data(t->out, &at);
+    *bytes = at;
+    return n > 0 ? (size_t)n : 0;
+}
+
+void tls_sent(struct tls *t)
+{
+    (void)BIO_reset(t->out);
+}

@@ -1,0 +1,453 @@
+/* redis_faults.c: a redis-server that fails, and what others do to it. Each case has its own. */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "peer.h"
+#include "redis_server.h"
+#include "suite.h"
+
+static struct peer start(const struct server *s, struct simba_handle_options like)
+{
+    struct peer p = {.url = s->url, .mutex = "m", .like = like};
+    peer_start(&p);
+    return p;
+}
+
+static void contend(struct peer *p)
+{
+    CHECK(peer_number(p, "start") == 0);
+}
+
+static uint64_t own(struct peer *p)
+{
+    contend(p);
+    return peer_await_owner(p);
+}
+
+static void keep_ledger(struct peer *p)
+{
+    peer_send(p, "ledger %s", folder_path("ledger"));
+    CHECK(strcmp(peer_reply(p, PATIENCE_MS), "0") == 0);
+}
+
+/* An owner that renews often, in a lease that it does not lose, and one who waits for it. */
+struct scene {
+    struct server server;
+    struct peer owner, other;
+    uint64_t token;
+};
+
+static void begin(struct scene *s, const char *const *options)
+{
+    folder_make();
+    *s = (struct scene){.server = {.name = "a"}};
+    for (int i = 0; options != NULL && options[i] != NULL; i++)
+        s->server.options[i] = options[i];
+    server_start(&s->server);
+    s->owner = start(&s->server, lease_steady());
+    s->other = start(&s->server, lease_long());
+    s->token = own(&s->owner);
+    contend(&s->other);
+    CHECK(peer_number(&s->other, "wait") == 0);
+}
+
+/* The mutex passes on by a message, not by the end of a lease. */
+static void hand_over_and_end(struct scene *s)
+{
+    CHECK((uint64_t)peer_number(&s->owner, "token") == s->token);
+    CHECK(peer_number(&s->owner, "stop") == 0);
+    CHECK(peer_await_owner(&s->other) > s->token);
+    peer_end(&s->owner);
+    peer_end(&s->other);
+    server_end(&s->server);
+    folder_remove();
+}
+
+/* ---- connections --------------------------------------------------------------------------- */
+
+static void await_subscribers(struct server *s)
+{
+    AWAIT(run_number(s, "EVAL %s 0", "return #redis.call('PUBSUB', 'CHANNELS', 'simba:*')") >= 2);
+}
+
+static void kill_clients(const char *type)
+{
+    struct scene s;
+    begin(&s, NULL);
+    for (int i = 0; i < 5; i++) {
+        await_subscribers(&s.server);
+        CHECK(run_number(&s.server, "CLIENT KILL TYPE %s SKIPME yes", type) > 0);
+        nap(150); /* some renewals */
+        CHECK((uint64_t)peer_number(&s.owner, "token") == s.token);
+    }
+    await_subscribers(&s.server);
+    hand_over_and_end(&s);
+}
+
+static void redis_client_kill_normal(void)
+{
+    kill_clients("normal");
+}
+
+static void redis_client_kill_pubsub(void)
+{
+    kill_clients("pubsub");
+}
+
+/* The message goes to nobody, and the look behind it finds out. */
+static void redis_deaf(void)
+{
+    struct scene s;
+    begin(&s, NULL);
+    await_subscribers(&s.server);
+    run(&s.server, "ACL SETUSER default resetchannels");
+    run(&s.server, "CLIENT KILL TYPE pubsub");
+    hand_over_and_end(&s);
+}
+
+static void redis_client_pause(void)
+{
+    struct scene s;
+    begin(&s, NULL);
+    run(&s.server, "CLIENT PAUSE 2000 ALL");
+    for (int64_t end = simba_now() + 2500; simba_now() < end; nap(50))
+        CHECK((uint64_t)peer_number(&s.owner, "token") == s.token);
+    hand_over_and_end(&s);
+}
+
+static void redis_server_stopped(void)
+{
+    struct scene s;
+    begin(&s, NULL);
+    CHECK(kill(s.server.pid, SIGSTOP) == 0);
+    for (int64_t end = simba_now() + 2500; simba_now() < end; nap(50))
+        CHECK((uint64_t)peer_number(&s.owner, "token") == s.token);
+    CHECK(kill(s.server.pid, SIGCONT) == 0);
+    hand_over_and_end(&s);
+}
+
+static void redis_script_flush(void)
+{
+    struct scene s;
+    begin(&s, NULL);
+    for (int i = 0; i < 20; i++) {
+        run(&s.server, "SCRIPT FLUSH");
+        nap(30);
+        CHECK((uint64_t)peer_number(&s.owner, "token") == s.token);
+        CHECK(peer_ask(&s.owner, "read")[0] == '0');
+    }
+    run(&s.server, "SCRIPT FLUSH");
+    hand_over_and_end(&s);
+}
+
+/* ---- refusals ------------------------------------------------------------------------------ */
+
+static void redis_wrong_password(void)
+{
+    folder_make();
+    struct server s = {.name = "a", .options = {"--requirepass", "right"}};
+    char url[256];
+    simba *c = NULL;
+    struct simba_owner o;
+    server_launch(&s);
+    struct simba_options quick = SIMBA_OPTIONS_INIT;
+    const char *const wrong[] = {":wrong-secret@", "somebody:wrong-secret@", ""};
+    for (size_t i = 0; i < 3; i++) {
+        snprintf(url, sizeof url, "redis://%s127.0.0.1:%d", wrong[i], s.port);
+        CHECK_OK(simba_open(url, &quick, &c));
+        int code;
+        AWAIT((code = simba_read(c, "m", PATIENCE_MS, &o)) == SIMBA_EDENIED);
+        CHECK(strstr(simba_error_text(), "password") != NULL);
+        CHECK(strstr(simba_error_text(), "wrong-secret") == NULL);
+        client_close(c);
+    }
+    snprintf(url, sizeof url, "redis://:right@127.0.0.1:%d?restart_guard=off", s.port);
+    CHECK_OK(simba_open(url, NULL, &c));
+    CHECK_OK(simba_read(c, "m", PATIENCE_MS, &o));
+    client_close(c);
+    FILE *f = fopen(folder_path("password"), "we");
+    CHECK(f != NULL && fputs("right\n", f) > 0 && fclose(f) == 0);
+    snprintf(url, sizeof url, "redis://127.0.0.1:%d?password_file=%s", s.port,
+             folder_path("password"));
+    CHECK_OK(simba_open(url, NULL, &c));
+    CHECK_OK(simba_read(c, "m", PATIENCE_MS, &o));
+    client_close(c);
+    server_kill(&s);
+    folder_remove();
+}
+
+/* What a server says that cannot be used, and that it can be used when that is over. */
+static void expect_refusal(const struct server *s, int want, const char *part)
+{
+    simba *c = NULL;
+    struct simba_owner o;
+    CHECK_OK(simba_open(s->url, NULL, &c));
+    CHECK_REFUSED(simba_read(c, "m", PATIENCE_MS, &o), want, part);
+    client_close(c);
+}
+
+static void redis_replica(void)
+{
+    char port[16];
+    folder_make();
+    struct server master = {.name = "master"};
+    server_start(&master);
+    snprintf(port, sizeof port, "%d", master.port);
+    struct server s = {.name = "replica", .options = {"--replicaof", "127.0.0.1", port}};
+    server_start(&s);
+    expect_refusal(&s, SIMBA_ESTORE, "replica of 127.0.0.1");
+    struct peer p = start(&s, lease_long());
+    contend(&p);
+    AWAIT(strstr(peer_ask(&p, "log"), "replica") != NULL);
+    run(&s, "REPLICAOF NO ONE");
+    peer_await_owner(&p);
+    run(&s, "REPLICAOF 127.0.0.1 %s", port); /* a demotion in the middle of a connection */
+    AWAIT(peer_ask(&p, "read")[0] != '0');
+    peer_end(&p);
+    server_end(&s);
+    server_end(&master);
+    folder_remove();
+}
+
+static void redis_cluster(void)
+{
+    folder_make();
+    struct server s = {.name = "a",
+                       .options = {"--cluster-enabled", "yes", "--cluster-config-file", "nodes"}};
+    server_start(&s);
+    expect_refusal(&s, SIMBA_EUNSUPPORTED, "Cluster");
+    server_end(&s);
+    folder_remove();
+}
+
+static void redis_loading(void)
+{
+    folder_make();
+    struct server s = {.name = "a"};
+    server_start(&s);
+    run(&s, "DEBUG POPULATE 400");
+    run(&s, "SAVE");
+    server_kill(&s);
+    s.options[0] = "--key-load-delay";
+    s.options[1] = "5000";
+    s.options[2] = "--loading-process-events-interval-bytes";
+    s.options[3] = "1024";
+    server_launch(&s);
+    struct peer p = start(&s, lease_long());
+    contend(&p);
+    AWAIT(strstr(peer_ask(&p, "log"), "loading") != NULL);
+    peer_await_owner(&p);
+    peer_end(&p);
+    server_end(&s);
+    folder_remove();
+}
+
+/* T36. */
+static void redis_eviction_policy(void)
+{
+    folder_make();
+    struct server s = {.name = "a",
+                       .options = {"--maxmemory", "100mb", "--maxmemory-policy", "volatile-lru"}};
+    server_start(&s);
+    struct peer p = start(&s, lease_long());
+    own(&p);
+    AWAIT(strstr(peer_ask(&p, "log"), "maxmemory-policy is volatile-lru") != NULL);
+    peer_end(&p);
+    server_end(&s);
+    folder_remove();
+}
+
+/* Who owns goes on, who would like to does not. */
+static void redis_memory_full(void)
+{
+    struct scene s;
+    begin(&s, NULL);
+    run(&s.server, "CONFIG SET maxmemory 1");
+    for (int64_t end = simba_now() + 1000; simba_now() < end; nap(50))
+        CHECK((uint64_t)peer_number(&s.owner, "token") == s.token);
+    struct peer late = {.url = s.server.url, .mutex = "another", .like = lease_long()};
+    peer_start(&late);
+    CHECK(peer_number(&late, "acquire 0") == SIMBA_ESTORE);
+    CHECK(strstr(peer_ask(&late, "log"), "out of memory") != NULL);
+    CHECK(run_number(&s.server, "EXISTS simba:{another} simba:{another}:fence") == 0);
+    run(&s.server, "CONFIG SET maxmemory 0");
+    CHECK(peer_number(&late, "acquire 20000") == 0);
+    peer_end(&late);
+    hand_over_and_end(&s);
+}
+
+/* T40: whatever answers there, nobody becomes owner by it. */
+static void redis_nonsense(void)
+{
+    static const char *const nonsense[] = {
+        "HTTP/1.1 400 Bad Request\r\n\r\n", "*2147483647\r\n", "*-5\r\n", "$-7\r\n",
+        "$9999999999999\r\n", "*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n:1\r\n",
+        "+OK\r\n$5\r\nhello\r\n", ":1\r\n:1\r\n", "\r\n\r\n", "*1152921504606846976\r\n"};
+    for (size_t i = 0; i < sizeof nonsense / sizeof *nonsense; i++) {
+        int ready[2], port;
+        folder_make();
+        CHECK(pipe(ready) == 0);
+        pid_t liar = fork();
+        CHECK(liar >= 0);
+        if (liar == 0)
+            redis_lie(nonsense[i], ready[1]);
+        CHECK(read(ready[0], &port, sizeof port) == sizeof port);
+        struct server s = {.port = port};
+        snprintf(s.url, sizeof s.url, "redis://127.0.0.1:%d?connect_timeout=200ms", port);
+        struct peer p = start(&s, lease_long());
+        CHECK(peer_number(&p, "acquire 300") == SIMBA_ESTORE);
+        CHECK(peer_number(&p, "held") == 0);
+        peer_end(&p);
+        CHECK(kill(liar, SIGKILL) == 0 && waitpid(liar, NULL, 0) == liar);
+        close(ready[0]);
+        close(ready[1]);
+        folder_remove();
+    }
+}
+
+/* ---- forgetting ---------------------------------------------------------------------------- */
+
+/* T37: what it has granted it remembers. */
+static void redis_restart_with_aof(void)
+{
+    struct scene s;
+    begin(&s, (const char *const[]){"--appendonly", "yes", "--appendfsync", "always", NULL});
+    for (int i = 0; i < 3; i++) {
+        server_kill(&s.server);
+        server_start(&s.server);
+        nap(300);
+        CHECK((uint64_t)peer_number(&s.owner, "token") == s.token);
+        CHECK(peer_number(&s.other, "token") == 0);
+    }
+    AWAIT(peer_ask(&s.owner, "read")[0] == '0');
+    hand_over_and_end(&s);
+}
+
+/* T37: it has forgotten everything, again and again. Never two owners, and tokens only rise. */
+static void redis_restart_empty(void)
+{
+    int rounds = suite_is_long() ? 50 : 3;
+    folder_make();
+    struct server s = {.name = "a", .query = "restart_guard=on"};
+    struct peer p[3];
+    struct ledger *ledger = ledger_map(folder_path("ledger"));
+    server_start(&s);
+    for (int i = 0; i < 3; i++) {
+        p[i] = start(&s, lease(1000, 0));
+        contend(&p[i]);
+        keep_ledger(&p[i]);
+    }
+    for (int i = 0; i < rounds; i++) {
+        int before = atomic_load(&ledger->tenures);
+        AWAIT(peer_number(&p[0], "token") + peer_number(&p[1], "token") +
+                  peer_number(&p[2], "token") >
+              0);
+        AWAIT(atomic_load(&ledger->tenures) > before);
+        nap(i % 7 * 20);
+        server_kill(&s);
+        server_start(&s);
+    }
+    for (int i = 0; i < 3; i++) {
+        CHECK(strstr(peer_ask(&p[i], "log"), "restart_guard") != NULL);
+        peer_kill(&p[i]);
+    }
+    ledger_check(ledger);
+    server_end(&s);
+    folder_remove();
+}
+
+/* T37: a replica that missed the grant becomes the master. */
+static void redis_stale_replica(void)
+{
+    char port[16];
+    folder_make();
+    struct server master = {.name = "master"};
+    server_start(&master);
+    snprintf(port, sizeof port, "%d", master.port);
+    struct server replica = {.name = "replica", .options = {"--replicaof", "127.0.0.1", port}};
+    server_start(&replica);
+    AWAIT(strstr(run(&replica, "INFO replication")->str, "master_link_status:up") != NULL);
+    AWAIT(run_number(&replica, "EVAL %s 0",
+                     "return tonumber(string.match(redis.call('INFO', 'server'), "
+                     "'uptime_in_seconds:(%d+)'))") >= 3); /* only the promotion is young */
+    CHECK(symlink(master.socket, folder_path("current")) == 0);
+    struct server either = {.port = 1};
+    snprintf(either.url, sizeof either.url, "redis+unix://%s?restart_guard=3s",
+             folder_path("current"));
+    struct peer a = start(&either, lease(2000, 1000)), b = start(&either, lease(2000, 1000));
+    contend(&a);
+    keep_ledger(&a);
+    uint64_t token = peer_await_owner(&a);
+    contend(&b);
+    keep_ledger(&b);
+    CHECK(peer_number(&b, "wait") == 0);
+    CHECK(kill(replica.pid, SIGSTOP) == 0);
+    CHECK(peer_number(&a, "stop") == 0); /* b's tenure is one that the replica never hears of */
+    uint64_t second = peer_await_owner(&b);
+    CHECK(second > token);
+    contend(&a);
+    server_kill(&master);
+    CHECK(kill(replica.pid, SIGCONT) == 0);
+    run(&replica, "REPLICAOF NO ONE");
+    CHECK(unlink(folder_path("current")) == 0);
+    CHECK(symlink(replica.socket, folder_path("current")) == 0);
+    AWAIT(peer_number(&a, "token") != 0 || (uint64_t)peer_number(&b, "token") > second);
+    peer_kill(&a);
+    peer_kill(&b);
+    ledger_check(ledger_map(folder_path("ledger")));
+    server_end(&replica);
+    folder_remove();
+}
+
+/* The operator's mistake: the owner learns of it with its next renewal, and no token comes twice. */
+static void forget(const char *command)
+{
+    folder_make();
+    struct server s = {.name = "a"};
+    server_start(&s);
+    struct peer p = start(&s, lease_steady());
+    uint64_t token = own(&p);
+    const redisReply *r = strcmp(command, "flush") == 0 ? run(&s, "FLUSHALL") : run(&s, "DEL simba:{m}");
+    CHECK(r->type != REDIS_REPLY_ERROR);
+    AWAIT((uint64_t)peer_number(&p, "token") > token);
+    CHECK(strstr(peer_ask(&p, "log"), "the store says that it is over") != NULL);
+    peer_end(&p);
+    server_end(&s);
+    folder_remove();
+}
+
+static void redis_flushall(void)
+{
+    forget("flush");
+}
+
+static void redis_del(void)
+{
+    forget("del");
+}
+
+const struct test redis_fault_tests[] = {
+    {"redis_client_kill_normal", redis_client_kill_normal, REDIS_ONLY, 0},
+    {"redis_client_kill_pubsub", redis_client_kill_pubsub, REDIS_ONLY, 0},
+    {"redis_deaf", redis_deaf, REDIS_ONLY, 0},
+    {"redis_client_pause", redis_client_pause, REDIS_ONLY, 0},
+    {"redis_server_stopped", redis_server_stopped, REDIS_ONLY, 0},
+    {"redis_script_flush", redis_script_flush, REDIS_ONLY, 0},
+    {"redis_wrong_password", redis_wrong_password, REDIS_ONLY, 0},
+    {"redis_replica", redis_replica, REDIS_ONLY, 0},
+    {"redis_cluster", redis_cluster, REDIS_ONLY, 0},
+    {"redis_loading", redis_loading, REDIS_ONLY, 0},
+    {"redis_eviction_policy", redis_eviction_policy, REDIS_ONLY, 0},
+    {"redis_memory_full", redis_memory_full, REDIS_ONLY, 0},
+    {"redis_nonsense", redis_nonsense, REDIS_ONLY, 0},
+    {"redis_restart_with_aof", redis_restart_with_aof, REDIS_ONLY, 0},
+    {"redis_restart_empty", redis_restart_empty, REDIS_ONLY, 300},
+    {"redis_stale_replica", redis_stale_replica, REDIS_ONLY, 0},
+    {"redis_flushall", redis_flushall, REDIS_ONLY, 0},
+    {"redis_del", redis_del, REDIS_ONLY, 0},
+    {NULL, NULL, ANY_STORE, 0},
+};

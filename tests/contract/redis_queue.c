@@ -1,0 +1,349 @@
+/* redis_queue.c: what is in the server, who is woken, and what messages are worth. */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "peer.h"
+#include "redis_server.h"
+#include "suite.h"
+
+static struct server server;
+
+static void begin(void)
+{
+    folder_make();
+    server = (struct server){.name = "a"};
+    server_start(&server);
+}
+
+static void end(void)
+{
+    server_end(&server);
+    folder_remove();
+}
+
+static struct peer start(struct simba_handle_options like)
+{
+    struct peer p = {.url = server.url, .mutex = "m", .like = like};
+    peer_start(&p);
+    return p;
+}
+
+static uint64_t own(struct peer *p)
+{
+    CHECK(peer_number(p, "start") == 0);
+    return peer_await_owner(p);
+}
+
+static long long waiting(void)
+{
+    return run_number(&server, "ZCARD simba:{m}:contender");
+}
+
+/* In the queue, and it hears. */
+static void wait_for(struct peer *p)
+{
+    long long before = waiting();
+    CHECK(peer_number(p, "start") == 0);
+    AWAIT(waiting() == before + 1);
+    AWAIT(run_number(&server, "EVAL %s 0",
+                     "return #redis.call('PUBSUB', 'CHANNELS', 'simba:{m}:*')") > before);
+}
+
+/* ---- the wire ------------------------------------------------------------------------------ */
+
+/* As the JVM's Simba finds it. */
+static void redis_wire(void)
+{
+    begin();
+    char id[SIMBA_ID_MAX + 1];
+    struct peer a = start(lease(8000, 2000)), b = start(lease_long());
+    redisContext *ear = redisConnectUnix(server.socket);
+    CHECK(ear != NULL && ear->err == 0);
+    freeReplyObject(redisCommand(ear, "SUBSCRIBE simba:{m}"));
+    uint64_t token = own(&a);
+    const redisReply *r = run(&server, "GET simba:{m}");
+    CHECK(r->type == REDIS_REPLY_STRING && r->len <= SIMBA_ID_MAX);
+    snprintf(id, sizeof id, "%s", r->str);
+    long long left = run_number(&server, "PTTL simba:{m}");
+    CHECK(left > 8000 && left <= 10000);
+    CHECK((uint64_t)run_number(&server, "GET simba:{m}:token") == token);
+    CHECK((uint64_t)run_number(&server, "GET simba:{m}:fence") == token);
+    CHECK(run_number(&server, "PTTL simba:{m}:fence") == -1);
+    CHECK(run_number(&server, "PTTL simba:{m}:token") > 8000);
+    wait_for(&b);
+    r = run(&server, "ZRANGE simba:{m}:contender 0 -1 WITHSCORES");
+    CHECK(r->elements == 2 && strcmp(r->element[0]->str, id) != 0);
+    CHECK(strchr(r->element[1]->str, '.') != NULL); /* T38: not whole seconds */
+    CHECK(run_number(&server, "PTTL simba:{m}:contender") > 60000); /* T31 */
+    CHECK(peer_number(&a, "stop") == 0);
+    CHECK(peer_await_owner(&b) == token + 1);
+    CHECK(waiting() == 0); /* T30 */
+    static const char *const heard[] = {"acquired@@", "released@@", "acquired@@"};
+    for (int i = 0; i < 3; i++) {
+        redisReply *m = NULL;
+        CHECK(redisGetReply(ear, (void **)&m) == REDIS_OK && m->elements == 3);
+        CHECK(strncmp(m->element[2]->str, heard[i], 10) == 0);
+        CHECK((strcmp(m->element[2]->str + 10, id) == 0) == (i < 2));
+        freeReplyObject(m);
+    }
+    redisFree(ear);
+    peer_end(&a);
+    peer_end(&b);
+    end();
+}
+
+/* A JVM of 3.x owns it, and renews without knowing of tokens; then it releases as those do. */
+static void redis_jvm_owner(void)
+{
+    begin();
+    run(&server, "SET simba:{m} 0:1@jvm PX 3000");
+    struct peer a = start(lease_long());
+    wait_for(&a);
+    for (int i = 0; i < 4; i++) {
+        nap(300);
+        run(&server, "SET simba:{m} 0:1@jvm XX PX 3000");
+        CHECK(peer_number(&a, "token") == 0);
+    }
+    run(&server, "DEL simba:{m}");
+    const redisReply *r = run(&server, "ZPOPMIN simba:{m}:contender");
+    char channel[256];
+    snprintf(channel, sizeof channel, "simba:{m}:%s", r->element[0]->str);
+    CHECK(run_number(&server, "PUBLISH %s released@@0:1@jvm", channel) == 1);
+    peer_await_owner(&a);
+    CHECK(peer_number(&a, "stop") == 0);
+    /* And 4.x, which tells all. */
+    run(&server, "SET simba:{m} 0:1@jvm PX 60000");
+    wait_for(&a);
+    run(&server, "DEL simba:{m}");
+    CHECK(run_number(&server, "PUBLISH simba:{m} released@@0:1@jvm") == 1);
+    peer_await_owner(&a);
+    peer_end(&a);
+    end();
+}
+
+/* ---- who is woken -------------------------------------------------------------------------- */
+
+/* T31: a thousand that are gone stand before the one who is not. */
+static void redis_dead_waiters(void)
+{
+    begin();
+    struct peer a = start(lease_long()), b = start(lease_long());
+    own(&a);
+    wait_for(&b);
+    run(&server, "EVAL %s 1 simba:{m}:contender",
+        "for i = 1, 1000 do redis.call('ZADD', KEYS[1], i, 'dead-' .. i) end");
+    CHECK(waiting() == 1001);
+    CHECK(peer_number(&a, "stop") == 0);
+    int64_t released = simba_now();
+    peer_await_owner(&b);
+    CHECK(simba_now() - released < 1000);
+    CHECK(waiting() == 0);
+    peer_end(&a);
+    peer_end(&b);
+    end();
+}
+
+/* The first in the queue is stopped: it hears, and does nothing. */
+static void redis_stopped_waiter(void)
+{
+    begin();
+    struct peer a = start(lease_long()), b = start(lease_long()), c = start(lease_long());
+    uint64_t token = own(&a);
+    wait_for(&b);
+    wait_for(&c);
+    CHECK(kill(b.pid, SIGSTOP) == 0);
+    CHECK(peer_number(&a, "stop") == 0);
+    int64_t released = simba_now();
+    CHECK(peer_await_owner(&c) > token);
+    CHECK(simba_now() - released < 1500);
+    CHECK(kill(b.pid, SIGCONT) == 0);
+    CHECK(peer_number(&b, "token") == 0);
+    CHECK(peer_number(&c, "stop") == 0);
+    peer_await_owner(&b);
+    peer_end(&a);
+    peer_end(&b);
+    peer_end(&c);
+    end();
+}
+
+/* T38: in the order in which they came, though within one second. */
+static void redis_in_order(void)
+{
+    begin();
+    enum { WAITING = 5 };
+    struct peer a = start(lease_long()), p[WAITING];
+    uint64_t token = own(&a);
+    for (int i = 0; i < WAITING; i++) {
+        p[i] = start(lease_long());
+        wait_for(&p[i]);
+    }
+    CHECK(peer_number(&a, "stop") == 0);
+    for (int i = 0; i < WAITING; i++) {
+        CHECK(peer_await_owner(&p[i]) == token + (uint64_t)i + 1);
+        CHECK(peer_number(&p[i], "stop") == 0);
+    }
+    for (int i = 0; i < WAITING; i++)
+        peer_end(&p[i]);
+    peer_end(&a);
+    end();
+}
+
+/* The wake-up was for one that gives up: it is passed on. */
+static void redis_passed_on(void)
+{
+    begin();
+    struct peer a = start(lease_long()), b = start(lease_long()), c = start(lease_long());
+    own(&a);
+    wait_for(&b);
+    wait_for(&c);
+    CHECK(kill(b.pid, SIGSTOP) == 0);
+    run(&server, "DEL simba:{m} simba:{m}:token");
+    const redisReply *r = run(&server, "ZPOPMIN simba:{m}:contender");
+    char channel[256];
+    snprintf(channel, sizeof channel, "simba:{m}:%s", r->element[0]->str);
+    peer_send(&b, "stop");
+    CHECK(run_number(&server, "PUBLISH %s released@@x", channel) == 1);
+    CHECK(kill(b.pid, SIGCONT) == 0);
+    CHECK(peer_reply(&b, PATIENCE_MS)[0] == '0');
+    AWAIT(peer_number(&c, "token") != 0 || peer_number(&a, "token") != 0);
+    peer_end(&a);
+    peer_end(&b);
+    peer_end(&c);
+    end();
+}
+
+/* ---- messages ------------------------------------------------------------------------------ */
+
+/* T32: late, doubled, forged, of another database, or no message of ours at all. */
+static void redis_forged_messages(void)
+{
+    begin();
+    struct peer a = start(lease_long()), b = start(lease_long());
+    uint64_t token = own(&a);
+    wait_for(&b);
+    char id[SIMBA_ID_MAX + 1], channel[256];
+    snprintf(id, sizeof id, "%s", run(&server, "ZRANGE simba:{m}:contender 0 0")->element[0]->str);
+    snprintf(channel, sizeof channel, "simba:{m}:%s", id);
+    static const char *const forged[] = {"acquired@@", "released@@", "acquired@@@@", "released",
+                                         "", "@@", "released@@released@@"};
+    for (int db = 0; db < 2; db++) {
+        run(&server, "SELECT %d", db);
+        for (size_t i = 0; i < sizeof forged / sizeof *forged; i++) {
+            CHECK(run_number(&server, "PUBLISH %s %s%s", channel, forged[i], id) == 1);
+            CHECK(run_number(&server, "PUBLISH simba:{m} %s%s", forged[i], id) >= 1);
+            CHECK(run_number(&server, "PUBLISH %s %b", channel, "released@@\0\r\n$", (size_t)14) == 1);
+        }
+        CHECK(peer_ask(&b, "read")[0] == '0');
+        CHECK(peer_number(&b, "token") == 0);
+        CHECK((uint64_t)peer_number(&a, "token") == token);
+    }
+    run(&server, "SELECT 0");
+    CHECK(peer_number(&a, "stop") == 0);
+    peer_await_owner(&b);
+    peer_end(&a);
+    peer_end(&b);
+    end();
+}
+
+/* ---- what is not ours ---------------------------------------------------------------------- */
+
+/* T35. */
+static void redis_foreign_value(void)
+{
+    begin();
+    struct peer a = start(lease_long());
+    run(&server, "SET simba:{m} something");
+    CHECK(peer_number(&a, "acquire 0") == SIMBA_ESCHEMA);
+    CHECK(atoi(peer_ask(&a, "read")) == SIMBA_ESCHEMA);
+    CHECK(waiting() == 0);
+    CHECK(strcmp(run(&server, "GET simba:{m}")->str, "something") == 0);
+    run(&server, "DEL simba:{m}");
+    run(&server, "RPUSH simba:{m} something");
+    CHECK(peer_number(&a, "acquire 0") == SIMBA_ESCHEMA);
+    CHECK(atoi(peer_ask(&a, "read")) == SIMBA_ESCHEMA);
+    CHECK(waiting() == 0);
+    CHECK(run_number(&server, "LLEN simba:{m}") == 1);
+    run(&server, "DEL simba:{m}");
+    run(&server, "SET simba:{m}:fence many");
+    CHECK(peer_number(&a, "acquire 0") == SIMBA_ESCHEMA);
+    CHECK(run_number(&server, "EXISTS simba:{m} simba:{m}:token") == 0);
+    run(&server, "DEL simba:{m}:fence");
+    run(&server, "SET simba:{m}:contender something");
+    CHECK(peer_number(&a, "acquire 0") == SIMBA_ESCHEMA);
+    CHECK(run_number(&server, "EXISTS simba:{m}") == 0);
+    run(&server, "DEL simba:{m}:contender");
+    CHECK(peer_number(&a, "start") == 0);
+    peer_await_owner(&a);
+    run(&server, "SET simba:{m}:contender something"); /* it can let go all the same */
+    CHECK(peer_number(&a, "stop") == 0);
+    CHECK(run_number(&server, "EXISTS simba:{m}") == 0);
+    peer_end(&a);
+    end();
+}
+
+/* T34, T39. */
+static void redis_names_refused(void)
+{
+    simba *s = client_open();
+    simba_locker *l = NULL;
+    static const char *const ids[] = {"a@@b", "@@", "a@", "@"};
+    for (size_t i = 0; i < sizeof ids / sizeof *ids; i++) {
+        struct simba_handle_options o = lease_long();
+        o.id = ids[i];
+        CHECK_REFUSED(simba_locker_create(s, "m", &o, &l), SIMBA_EINVAL, "'@@'");
+    }
+    CHECK_REFUSED(simba_locker_create(s, "}m", NULL, &l), SIMBA_EINVAL, "'}'");
+    client_close(s);
+}
+
+static void redis_urls_refused(void)
+{
+    static const struct {
+        const char *url, *part;
+    } bad[] = {
+        {"redis://h/x", "number"},
+        {"redis://h/-1", "number"},
+        {"redis://h/99999999999999999999", "number"},
+        {"redis://a,b", "several hosts"},
+        {"redis://user@h", "password"},
+        {"redis://h?master=x", "sentinel"},
+        {"redis://h?tls_ca=/x", "rediss"},
+        {"redis://h?restart_guard=maybe", "restart_guard"},
+        {"redis://h?restart_gard=off", "restart_guard"},
+        {"redis://h?password_file=/does/not/exist", "password_file"},
+        {"redis://:secret@h?password_file=/dev/null", "twice"},
+        {"redis://h?db=1", "db"},
+        {"rediss://h?tls_ca=/does/not/exist", "tls_ca"},
+        {"rediss://h?tls_cert=/x", "tls_key"},
+        {"rediss://h?tls_verify=maybe", "tls_verify"},
+        {"redis+unix://", "redis+unix:///"},
+        {"redis+unix:///s?db=x", "number"},
+        {"redis+sentinel://h", "master"},
+        {"redis+tcp://h", "redis+tcp"},
+    };
+    simba *s = NULL;
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        int code = simba_open(bad[i].url, NULL, &s);
+        if ((code != SIMBA_EINVAL && code != SIMBA_EMODULE) ||
+            strstr(simba_error_text(), bad[i].part) == NULL ||
+            strstr(simba_error_text(), "secret") != NULL)
+            suite_fail(__FILE__, __LINE__, simba_error_text());
+    }
+}
+
+const struct test redis_queue_tests[] = {
+    {"redis_wire", redis_wire, REDIS_ONLY, 0},
+    {"redis_jvm_owner", redis_jvm_owner, REDIS_ONLY, 0},
+    {"redis_dead_waiters", redis_dead_waiters, REDIS_ONLY, 0},
+    {"redis_stopped_waiter", redis_stopped_waiter, REDIS_ONLY, 0},
+    {"redis_in_order", redis_in_order, REDIS_ONLY, 0},
+    {"redis_passed_on", redis_passed_on, REDIS_ONLY, 0},
+    {"redis_forged_messages", redis_forged_messages, REDIS_ONLY, 0},
+    {"redis_foreign_value", redis_foreign_value, REDIS_ONLY, 0},
+    {"redis_names_refused", redis_names_refused, REDIS_ONLY, 0},
+    {"redis_urls_refused", redis_urls_refused, REDIS_ONLY, 0},
+    {NULL, NULL, ANY_STORE, 0},
+};
