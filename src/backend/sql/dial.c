@@ -9,6 +9,8 @@
 
 #include "backend/sql/sql.h"
 
+#define STACK_BYTES (1u << 20)
+
 struct sql_dial {
     const struct sql_driver *driver;
     void *config;
@@ -100,6 +102,7 @@ int dial_begin(struct sql_dial *d)
     pthread_sigmask(SIG_SETMASK, &all, &before);
     pthread_attr_init(&detached);
     pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
+    pthread_attr_setstacksize(&detached, STACK_BYTES); /* whatever the program has as its default */
     int rc = pthread_create(&thread, &detached, run, d);
     pthread_attr_destroy(&detached);
     pthread_sigmask(SIG_SETMASK, &before, NULL);

@@ -13,6 +13,8 @@
 #define POLL_MS 250    /* the default of ?poll= */
 #define BEHIND_MS 5000 /* between looks where the server tells */
 #define BELL_MS 1000   /* between looks at the bell, if nothing else is to be looked at */
+#define SOON_MS 20     /* the first look at something new: many locks are held for a moment only */
+#define LEAST_MS 10    /* between looks that have found something */
 #define REST_FIRST_MS 50
 #define REST_MAX_MS 1000
 #define RETRIES 5 /* of a statement that deadlocked */
@@ -88,7 +90,7 @@ static void answer_item(struct sql *s, int op, const struct sql_item *item, bool
     struct simba_answer a = {.age_ms = -1, .more = more};
     bool held = item->owner[0] != '\0' && item->left_ms > 0;
     int64_t lease = q->ttl_ms + q->transition_ms;
-    bool granted = op == SIMBA_CONTEND && item->changed;
+    bool granted = op == SIMBA_CONTEND && item->changed && held && strcmp(item->owner, q->id) == 0;
     if (op == SIMBA_RENEW || op == SIMBA_RELEASE || op == SIMBA_EVICT)
         a.code = item->changed ? 0 : SIMBA_ELOST;
     if (op == SIMBA_RELEASE || op == SIMBA_EVICT)
@@ -358,15 +360,20 @@ static void done_contend(struct sql *s, struct sql_job *job)
     }
 }
 
+/* Looks that find nothing become rarer, up to the time that was asked for. */
 static void done_poll(struct sql *s, struct sql_job *job)
 {
+    bool news = false;
     for (size_t i = 0; i < job->count; i++) {
         const struct sql_item *item = &job->item[i];
         bool held = item->owner[0] != '\0' && item->left_ms > 0;
         struct interest_look look = {item->mutex, held ? item->owner : "", item->token};
-        if (item->mutex[0] != '\0' && interest_saw(&s->interests, &look))
+        if (item->mutex[0] != '\0' && interest_saw(&s->interests, &look)) {
             s->host->hint(s->host, item->mutex);
+            news = true;
+        }
     }
+    s->pause_ms = news ? s->pause_ms / 2 : s->pause_ms * 2;
 }
 
 static void done(struct sql *s, struct sql_job *job)
@@ -667,7 +674,11 @@ static void on_look(uv_timer_t *timer)
         dial(s);
     else if (!s->polls)
         look(s);
-    int64_t every = s->poll_ms;
+    if (s->pause_ms < LEAST_MS)
+        s->pause_ms = LEAST_MS;
+    if (s->pause_ms > s->poll_ms)
+        s->pause_ms = s->poll_ms;
+    int64_t every = s->pause_ms;
     if (s->listens)
         every = BEHIND_MS;
     else if (every > 0 && every < BELL_MS && !s->interests.observes_all &&
@@ -711,11 +722,15 @@ void sql_watch(void *store, const char *mutex, enum simba_interest interest)
     bool tells = s->driver->tells != NULL;
     if (interest == SIMBA_NO_INTEREST || (s->poll_ms == 0 && !tells))
         return;
-    bool soon = tells && !s->listens;
-    if (soon)
+    if (s->listens) {
+        if (!s->looking)
+            set_look(s, jittered(s, BEHIND_MS));
+    } else if (tells) {
         set_look(s, 0);
-    else if (!s->looking || interest == SIMBA_OBSERVES)
-        set_look(s, jittered(s, s->listens ? BEHIND_MS : s->poll_ms));
+    } else if (!s->looking || s->pause_ms > SOON_MS) {
+        s->pause_ms = SOON_MS < s->poll_ms ? SOON_MS : s->poll_ms;
+        set_look(s, jittered(s, s->pause_ms));
+    }
 }
 
 static void on_closed(uv_handle_t *handle)

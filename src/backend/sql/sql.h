@@ -114,6 +114,7 @@ struct sql {
     uv_timer_t timeout; /* of the job, or until the next attempt to connect */
     uv_timer_t look;    /* until the next poll */
     int64_t poll_ms;    /* 0: none */
+    int64_t pause_ms;   /* between looks, at present; at most poll_ms */
     int handles;        /* of the loop */
     int events;         /* that the link waits for */
     bool dialing, resting, looking, closing, listens, polls;
