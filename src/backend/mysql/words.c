@@ -34,7 +34,7 @@ static void put(struct statement *t, char what, void *data)
         statement_put(t, c->dialect->fences ? "fencing_token" : "version");
         return;
     case 'c':
-        statement_fill(t,
+        statement_fill(t, '$',
                        "mutex,owner_id,$f,CAST(transition_at AS SIGNED)-$n,"
                        "$n-CAST(acquired_at AS SIGNED)",
                        put, data);
@@ -71,7 +71,7 @@ static void fill(struct statement *t, const struct mysql_dialect *d, const struc
                  const char *form)
 {
     struct context c = {d, item};
-    statement_fill(t, form, put, &c);
+    statement_fill(t, '$', form, put, &c);
 }
 
 static void put_columns(struct statement *t, const struct mysql_dialect *d)

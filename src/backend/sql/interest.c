@@ -95,6 +95,17 @@ bool interest_any(const struct interests *w)
     return w->all.count > 0 || w->observes_all;
 }
 
+bool interest_observes(const struct interests *w)
+{
+    for (size_t b = 0; !w->observes_all && b < w->all.buckets; b++) {
+        for (struct table_node *n = w->all.bucket[b]; n != NULL; n = n->next) {
+            if (((struct interest *)(void *)n)->kind == SIMBA_OBSERVES)
+                return true;
+        }
+    }
+    return w->observes_all;
+}
+
 bool interest_saw(struct interests *w, const struct interest_look *look)
 {
     struct interest *i = find(w, look->mutex);

@@ -44,6 +44,7 @@ size_t interest_each(const struct interests *w, int64_t now,
                      void (*each)(void *data, const char *mutex), void *data);
 bool interest_owns(const struct interests *w, int64_t now); /* anything: the bell matters */
 bool interest_any(const struct interests *w);               /* anything at all */
+bool interest_observes(const struct interests *w);
 
 /* Is what was seen a reason for a hint? */
 bool interest_saw(struct interests *w, const struct interest_look *look);

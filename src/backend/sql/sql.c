@@ -396,6 +396,7 @@ static void done(struct sql *s, struct sql_job *job)
         break;
     case SQL_DIGEST:
     case SQL_RING:
+    case SQL_OBSERVE:
         break;
     default:
         for (size_t i = 0; i < job->count; i++)
@@ -599,6 +600,10 @@ static void on_dialed(void *data, void *link, int code, const char *why)
     s->polls = false;
     if (s->reconnections++ > 0 && s->host->reconnected != NULL)
         s->host->reconnected(s->host);
+    const char *remark = s->driver->remark != NULL ? s->driver->remark(link) : NULL;
+    if (remark != NULL && !s->remarked)
+        s->host->log(s->host, SIMBA_LOG_WARN, remark);
+    s->remarked = s->remarked || remark != NULL;
     if (interest_any(&s->interests))
         set_look(s, 0);
     pump(s);
@@ -653,6 +658,10 @@ static void look(struct sql *s)
             append(s, job);
         return; /* and look when that is done */
     }
+    struct sql_job *observe =
+        told && interest_observes(&s->interests) ? new_job(SQL_OBSERVE, 0) : NULL;
+    if (observe != NULL)
+        append(s, observe);
     if (s->poll_ms == 0)
         return;
     if (count > 0 || (!told && interest_owns(&s->interests, simba_now())))
@@ -722,11 +731,11 @@ void sql_watch(void *store, const char *mutex, enum simba_interest interest)
     bool tells = s->driver->tells != NULL;
     if (interest == SIMBA_NO_INTEREST || (s->poll_ms == 0 && !tells))
         return;
-    if (s->listens) {
+    if (tells && (!s->listens || interest == SIMBA_OBSERVES)) {
+        set_look(s, 0);
+    } else if (s->listens) {
         if (!s->looking)
             set_look(s, jittered(s, BEHIND_MS));
-    } else if (tells) {
-        set_look(s, 0);
     } else if (!s->looking || s->pause_ms > SOON_MS) {
         s->pause_ms = SOON_MS < s->poll_ms ? SOON_MS : s->poll_ms;
         set_look(s, jittered(s, s->pause_ms));

@@ -22,6 +22,7 @@
 #include "backend/sql/interest.h"
 
 #define SQL_WHY_MAX 512
+#define SQL_OBSERVED_MS 15000 /* how long others go on telling an observer that is gone */
 #define SQL_JOB_MAX 1000 /* mutexes in one statement */
 
 /* Beyond enum simba_op. */
@@ -29,7 +30,8 @@ enum sql_op {
     SQL_POLL = 100, /* look at what is watched */
     SQL_DIGEST,     /* one number that changes when any owner does */
     SQL_RING,       /* tell owners who poll that one of them was evicted */
-    SQL_LISTEN      /* be told of changes from now on */
+    SQL_LISTEN,     /* be told of what becomes free from now on */
+    SQL_OBSERVE     /* and, for SQL_OBSERVED_MS, of what is taken */
 };
 
 /* What a statement tells of a mutex. */
@@ -85,6 +87,7 @@ struct sql_driver {
     int (*fd)(void *link);
     size_t (*group)(void *link, int op); /* how many in one statement */
     bool (*tells)(void *link);           /* NULL, or: LISTEN works there */
+    const char *(*remark)(void *link);   /* NULL, or something to warn of, once; NULL: nothing */
 
     /* Begins a job, goes on with it: returns the events to wait for, as of uv_poll; 0: it has ended,
      * see *end. Rows go to sql_found(). */
@@ -117,7 +120,7 @@ struct sql {
     int64_t pause_ms;   /* between looks, at present; at most poll_ms */
     int handles;        /* of the loop */
     int events;         /* that the link waits for */
-    bool dialing, resting, looking, closing, listens, polls;
+    bool dialing, resting, looking, closing, listens, polls, remarked;
     int failures;      /* attempts to connect in a row */
     int reconnections; /* so far */
     uint64_t dice;

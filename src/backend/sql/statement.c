@@ -53,6 +53,11 @@ void statement_put(struct statement *t, const char *part)
     put_bytes(t, part, strlen(part));
 }
 
+void statement_end(struct statement *t)
+{
+    put_bytes(t, "", 1);
+}
+
 void statement_number(struct statement *t, uint64_t number)
 {
     char digits[24];
@@ -73,10 +78,10 @@ void statement_hex(struct statement *t, const char *value)
     t->bytes[t->length] = '\0';
 }
 
-void statement_fill(struct statement *t, const char *form, void (*put)(struct statement *t, char what, void *data),
-               void *data)
+void statement_fill(struct statement *t, char mark, const char *form,
+                    void (*put)(struct statement *t, char what, void *data), void *data)
 {
-    for (const char *at; (at = strchr(form, '$')) != NULL; form = at + 2) {
+    for (const char *at; (at = strchr(form, mark)) != NULL; form = at + 2) {
         put_bytes(t, form, (size_t)(at - form));
         put(t, at[1], data);
     }

@@ -16,10 +16,11 @@ struct statement {
 void statement_reset(struct statement *t);
 void statement_free(struct statement *t);
 void statement_put(struct statement *t, const char *part);
+void statement_end(struct statement *t); /* a NUL that counts: another text follows */
 void statement_number(struct statement *t, uint64_t number);
 void statement_hex(struct statement *t, const char *value); /* its bytes, two digits each */
 
-/* Puts the template, with each $x in it replaced by what `put` writes for x. */
-void statement_fill(struct statement *t, const char *form, void (*put)(struct statement *t, char what, void *data),
-               void *data);
+/* Puts the form, with each mark and letter in it replaced by what `put` writes for the letter. */
+void statement_fill(struct statement *t, char mark, const char *form,
+                    void (*put)(struct statement *t, char what, void *data), void *data);
 #endif
