@@ -180,30 +180,13 @@ static bool check_table(struct dialing *d)
     return true;
 }
 
-static bool prepare(struct dialing *d)
+static bool make_words(struct dialing *d)
 {
-    struct postgres_link *l = d->link;
-    if (!words_of_postgres(l)) {
-        *d->code = SIMBA_ELIMIT;
-        snprintf(d->why, SQL_WHY_MAX, "out of memory");
-        return false;
-    }
-    for (int w = 0; w < WORDS && !l->pooled; w++) {
-        if (w == WORDS_LISTEN)
-            continue;
-        PGresult *r = PQprepare(l->conn, words_names[w], l->words[w].bytes, 0, NULL);
-        bool ok = PQresultStatus(r) == PGRES_COMMAND_OK;
-        if (!ok) {
-            const char *state = PQresultErrorField(r, PG_DIAG_SQLSTATE), *help = "";
-            postgres_explain(state != NULL ? state : "", d->code, &help);
-            snprintf(d->why, SQL_WHY_MAX, "%.300s%s", PQerrorMessage(l->conn), help);
-        }
-        PQclear(r);
-        if (!ok)
-            return false;
-    }
-    l->prepared = !l->pooled;
-    return true;
+    if (words_of_postgres(d->link))
+        return true;
+    *d->code = SIMBA_ELIMIT;
+    snprintf(d->why, SQL_WHY_MAX, "out of memory");
+    return false;
 }
 
 static void be_silent(void *arg, const PGresult *notice)
@@ -229,7 +212,7 @@ void *postgres_dial(const void *config, int *code, char *why)
         return NULL;
     }
     PQsetNoticeReceiver(d.link->conn, be_silent, NULL);
-    if (check_server(&d) && set_session(&d) && check_table(&d) && prepare(&d) &&
+    if (check_server(&d) && set_session(&d) && check_table(&d) && make_words(&d) &&
         PQsetnonblocking(d.link->conn, 1) == 0)
         return d.link;
     postgres_hang_up(d.link);

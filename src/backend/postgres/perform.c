@@ -77,12 +77,11 @@ static const enum field *fields_of(enum words w)
     }
 }
 
-/* One after another into t, each with its NUL; `at` says where. */
-static void put_parameters(struct statement *t, const struct sql_job *job, enum words w, size_t *at)
+/* One after another, each with its NUL. */
+static void put_parameters(struct statement *t, const struct sql_job *job, enum words w)
 {
     bool many = w < WORDS_SINGLE || w == WORDS_READ || w == WORDS_POLL;
     for (int n = 0; n < words_parameters[w]; n++) {
-        at[n] = t->length;
         if (w == WORDS_OBSERVE) {
             statement_number(t, SQL_OBSERVED_MS);
         } else {
@@ -109,33 +108,43 @@ static int broken(struct sql *s, struct postgres_link *l, enum sql_end *end)
     return 0;
 }
 
+/* The parameters are in s->statement, one after another. */
+static bool say(struct sql *s, struct postgres_link *l, enum words w)
+{
+    const char *value[PARAMETERS_MAX], *at = s->statement.bytes;
+    int n = words_parameters[w];
+    for (int i = 0; i < n; at += strlen(at) + 1)
+        value[i++] = at;
+    l->preparing = l->known[w] == WORDS_SAID && !l->pooled && w != WORDS_LISTEN;
+    if (l->preparing)
+        return PQsendPrepare(l->conn, words_names[w], l->words[w].bytes, 0, NULL) != 0;
+    if (l->known[w] == WORDS_PREPARED)
+        return PQsendQueryPrepared(l->conn, words_names[w], n, value, NULL, NULL, 0) != 0;
+    l->known[w] = WORDS_SAID;
+    return PQsendQueryParams(l->conn, l->words[w].bytes, n, NULL, value, NULL, NULL, 0) != 0;
+}
+
+static int send_off(struct sql *s, struct postgres_link *l, enum words w, enum sql_end *end)
+{
+    int rest = say(s, l, w) ? PQflush(l->conn) : -1;
+    if (rest < 0)
+        return broken(s, l, end);
+    return rest > 0 ? UV_READABLE | UV_WRITABLE : UV_READABLE;
+}
+
 int perform_postgres_begin(struct sql *s, void *link, struct sql_job *job, enum sql_end *end)
 {
     struct postgres_link *l = link;
     enum words w = words_of_job(job);
-    size_t at[PARAMETERS_MAX];
-    const char *value[PARAMETERS_MAX];
     statement_reset(&s->statement);
-    put_parameters(&s->statement, job, w, at);
+    put_parameters(&s->statement, job, w);
     if (s->statement.failed) {
         sql_fail(s, SIMBA_ELIMIT, "out of memory");
         *end = SQL_FAILED;
         return 0;
     }
-    for (int i = 0; i < words_parameters[w]; i++)
-        value[i] = s->statement.bytes + at[i];
-    int sent = l->prepared && w != WORDS_LISTEN
-                   ? PQsendQueryPrepared(l->conn, words_names[w], words_parameters[w], value, NULL,
-                                         NULL, 0)
-                   : PQsendQueryParams(l->conn, l->words[w].bytes, words_parameters[w], NULL, value,
-                                       NULL, NULL, 0);
-    if (sent == 0)
-        return broken(s, l, end);
     l->end = SQL_DONE;
-    int rest = PQflush(l->conn);
-    if (rest < 0)
-        return broken(s, l, end);
-    return rest > 0 ? UV_READABLE | UV_WRITABLE : UV_READABLE;
+    return send_off(s, l, w, end);
 }
 
 /* ---- receiving ----------------------------------------------------------------------------- */
@@ -197,6 +206,11 @@ int perform_postgres_go_on(struct sql *s, void *link, struct sql_job *job, int e
         PGresult *r = PQgetResult(l->conn);
         if (r == NULL) {
             take_notices(s, l);
+            enum words w = words_of_job(job);
+            if (l->preparing && l->end == SQL_DONE && PQstatus(l->conn) == CONNECTION_OK) {
+                l->known[w] = WORDS_PREPARED;
+                return send_off(s, l, w, end);
+            }
             *end = PQstatus(l->conn) == CONNECTION_OK ? l->end : SQL_BROKEN;
             return 0;
         }

@@ -48,7 +48,9 @@ struct postgres_link {
     bool fences;   /* there is a fencing_token; else the version is the token */
     bool pooled;   /* others may use the server's process between our statements */
     bool tells;    /* LISTEN can work */
-    bool prepared; /* the statements are known there */
+    /* What is said again is worth being prepared; not behind a pooler. */
+    enum { WORDS_NEW, WORDS_SAID, WORDS_PREPARED } known[WORDS];
+    bool preparing;
     enum sql_end end;
     struct statement words[WORDS];
 };
