@@ -80,7 +80,7 @@ static const enum field *fields_of(enum words w)
 /* One after another, each with its NUL. */
 static void put_parameters(struct statement *t, const struct sql_job *job, enum words w)
 {
-    bool many = w < WORDS_SINGLE || w == WORDS_READ || w == WORDS_POLL;
+    bool many = w < WORDS_SINGLE || w == WORDS_READ || w == WORDS_POLL || w == WORDS_MARK;
     for (int n = 0; n < words_parameters[w]; n++) {
         if (w == WORDS_OBSERVE) {
             statement_number(t, SQL_OBSERVED_MS);
@@ -158,7 +158,8 @@ static void take_notices(struct sql *s, struct postgres_link *l)
     }
 }
 
-static void take_rows(struct sql *s, struct sql_job *job, const PGresult *r)
+static void take_rows(struct sql *s, const struct postgres_link *l, struct sql_job *job,
+                      const PGresult *r)
 {
     for (int i = 0; i < PQntuples(r) && PQnfields(r) >= COLUMNS; i++) {
         struct sql_row row = {.mutex = PQgetvalue(r, i, 0),
@@ -166,7 +167,8 @@ static void take_rows(struct sql *s, struct sql_job *job, const PGresult *r)
                               .token = strtoull(PQgetvalue(r, i, 2), NULL, 10),
                               .left_ms = strtoll(PQgetvalue(r, i, 3), NULL, 10),
                               .age_ms = strtoll(PQgetvalue(r, i, 4), NULL, 10),
-                              .changed = PQgetvalue(r, i, 5)[0] == '1'};
+                              .changed = PQgetvalue(r, i, 5)[0] == '1',
+                              .unmarked = PQgetvalue(r, i, 5)[0] == '2' && l->tells};
         sql_found(s, job, &row);
     }
 }
@@ -176,7 +178,7 @@ static void take_result(struct sql *s, struct postgres_link *l, struct sql_job *
 {
     ExecStatusType status = PQresultStatus(r);
     if (status == PGRES_TUPLES_OK) {
-        take_rows(s, job, r);
+        take_rows(s, l, job, r);
         return;
     }
     if (status == PGRES_COMMAND_OK)

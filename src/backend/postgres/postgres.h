@@ -40,6 +40,7 @@ enum words {
     WORDS_RING,
     WORDS_LISTEN,
     WORDS_OBSERVE,
+    WORDS_MARK,
     WORDS
 };
 

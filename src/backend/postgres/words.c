@@ -12,9 +12,9 @@
 const char *const words_names[WORDS] = {
     "simba_contend", "simba_renew", "simba_release", "simba_contend_one", "simba_renew_one",
     "simba_release_one", "simba_evict", "simba_free", "simba_read", "simba_poll", "simba_list",
-    "simba_digest", "simba_ring", "simba_listen", "simba_observe"};
+    "simba_digest", "simba_ring", "simba_listen", "simba_observe", "simba_mark"};
 
-const int words_parameters[WORDS] = {4, 5, 4, 4, 5, 4, 2, 2, 1, 1, 1, 0, 1, 0, 1};
+const int words_parameters[WORDS] = {4, 5, 4, 4, 5, 4, 2, 2, 1, 1, 1, 0, 1, 0, 1, 1};
 
 /* @n now, @f the column of tokens, @t the next token, @c the columns of an answer, @o tell observers */
 static void put(struct statement *t, char what, void *data)
@@ -32,6 +32,9 @@ static void put(struct statement *t, char what, void *data)
                                   "version=least(greatest(t.version,t.fencing_token)+1,2147483647)"
                                 : "version=t.version+1");
         return;
+    case 'w': /* is there a mark? */
+        statement_put(t, fences ? "CASE WHEN t.version>t.fencing_token THEN 0 ELSE 2 END" : "0");
+        return;
     case 'k':
         statement_put(t, fences ? "version,fencing_token" : "version");
         return;
@@ -42,7 +45,7 @@ static void put(struct statement *t, char what, void *data)
     default:
         statement_fill(t, '@',
                        "CASE WHEN EXISTS(SELECT FROM simba_mutex WHERE mutex='' AND "
-                       "transition_at>@n)THEN pg_notify('" POSTGRES_CHANNEL "',mutex)END",
+                       "transition_at>@n)THEN pg_notify('" POSTGRES_CHANNEL "',mutex)::text END",
                        put, data);
     }
 }
@@ -56,13 +59,17 @@ static void put(struct statement *t, char what, void *data)
 
 #define INTO "INSERT INTO simba_mutex AS t(mutex,acquired_at,ttl_at,transition_at,owner_id,@k)"
 
+/* Who finds it held, and most do, only reads: a lock on the row would hold up its owner. What is not told
+ * was free at first and then another's. */
 #define CONTEND(rows, values)                                                                     \
-    "WITH t AS(" INTO "SELECT m,@n,@n+l,@n+a,i," values " FROM " rows                             \
-    " ON CONFLICT(mutex)DO UPDATE SET acquired_at=@n,"                                            \
+    "WITH q AS(SELECT*FROM " rows "),g AS(" INTO "SELECT m,@n,@n+l,@n+a,i," values " FROM q "     \
+    "WHERE NOT EXISTS(SELECT FROM simba_mutex AS h WHERE h.mutex=q.m AND h.transition_at>@n)"     \
+    "ON CONFLICT(mutex)DO UPDATE SET acquired_at=@n,"                                             \
     "ttl_at=@n+EXCLUDED.ttl_at-EXCLUDED.acquired_at,"                                             \
     "transition_at=@n+EXCLUDED.transition_at-EXCLUDED.acquired_at,"                               \
     "owner_id=EXCLUDED.owner_id,@t WHERE t.transition_at<=@n RETURNING t.*)"                      \
-    "SELECT @c,1,@o FROM t"
+    "SELECT @c,1,@o FROM g AS t UNION ALL SELECT @c,@w,NULL FROM simba_mutex AS t,q "              \
+    "WHERE t.mutex=q.m AND t.transition_at>@n AND NOT EXISTS(SELECT FROM g WHERE g.mutex=q.m)"
 
 #define RENEW(rows, values)                                                                  \
     INTO "SELECT m,0,l,a,i," values " FROM " rows                                            \
@@ -77,12 +84,17 @@ static void put(struct statement *t, char what, void *data)
     "WHERE mutex=$1::text AND owner_id=$2::text AND @f=$3::bigint AND transition_at>@n "      \
     "RETURNING @c,1"
 
-/* NOTIFY follows what has happened, in the same transaction: who is told finds it so. */
+/* NOTIFY follows what has happened, in the same transaction: who is told finds it so. All that notify wait for
+ * each other until they are committed, so a release does it only if somebody has left a mark that he waits: a
+ * version above the token. */
 #define TELL "SELECT mutex,'',0,0,0,1,pg_notify('" POSTGRES_CHANNEL "',mutex)FROM r"
+#define TELL_MARKED                                                                            \
+    "SELECT mutex,'',0,0,0,1,CASE WHEN version>fencing_token THEN "                            \
+    "pg_notify('" POSTGRES_CHANNEL "',mutex)::text ELSE @o END FROM r"
 #define FREE "acquired_at=0,ttl_at=0,transition_at=0,owner_id=''"
-#define RELEASE(rows)                                                                          \
+#define RELEASE(rows, tell)                                                                    \
     "WITH r AS(UPDATE simba_mutex AS t SET " FREE " FROM " rows " WHERE t.mutex=q.m AND "      \
-    "t.@f=q.k AND(t.owner_id=q.i OR(t.ttl_at=0 AND t.owner_id=q.e))RETURNING t.mutex)" TELL
+    "t.@f=q.k AND(t.owner_id=q.i OR(t.ttl_at=0 AND t.owner_id=q.e))RETURNING t.*)" tell
 
 /* Gracefully: the owner's id changes, so that it cannot renew, and the lease runs out. */
 #define EVICTED                                                                        \
@@ -104,9 +116,9 @@ static const char *form_of(enum words w, bool fences)
     case WORDS_RENEW_ONE:
         return RENEW_ONE;
     case WORDS_RELEASE:
-        return RELEASE(MANY_RELEASE);
+        return fences ? RELEASE(MANY_RELEASE, TELL_MARKED) : RELEASE(MANY_RELEASE, TELL);
     case WORDS_RELEASE_ONE:
-        return RELEASE(ONE_RELEASE);
+        return fences ? RELEASE(ONE_RELEASE, TELL_MARKED) : RELEASE(ONE_RELEASE, TELL);
     case WORDS_EVICT:
         return EVICT(EVICTED);
     case WORDS_FREE:
@@ -126,6 +138,13 @@ static const char *form_of(enum words w, bool fences)
         return "INSERT INTO simba_mutex AS t(mutex,acquired_at,ttl_at,transition_at,owner_id,version)"
                "VALUES('',0,0,0,$1::text,1)ON CONFLICT(mutex)DO UPDATE SET "
                "owner_id=EXCLUDED.owner_id,version=(t.version+1)%2147483647";
+    case WORDS_MARK: /* of what is held; told is what has a mark then */
+        return fences ? "WITH u AS(UPDATE simba_mutex SET version=fencing_token+1 WHERE "
+                        "mutex=ANY($1::text[])AND version<=fencing_token AND transition_at>@n "
+                        "RETURNING mutex)SELECT mutex,'',0,0,0,0 FROM u UNION ALL "
+                        "SELECT mutex,'',0,0,0,0 FROM simba_mutex WHERE mutex=ANY($1::text[])AND "
+                        "version>fencing_token AND transition_at>@n"
+                      : "SELECT mutex,'',0,0,0,0 FROM simba_mutex WHERE mutex=ANY($1::text[])";
     case WORDS_LISTEN:
         return "LISTEN " POSTGRES_CHANNEL;
     default:
@@ -170,6 +189,8 @@ enum words words_of_job(const struct sql_job *job)
         return WORDS_LISTEN;
     case SQL_OBSERVE:
         return WORDS_OBSERVE;
+    case SQL_MARK:
+        return WORDS_MARK;
     default:
         return WORDS_READ;
     }

@@ -149,6 +149,7 @@ void sql_found(struct sql *s, struct sql_job *job, const struct sql_row *row)
             return;
         item->seen = true;
         item->changed = row->changed;
+        item->unmarked = row->unmarked;
         item->token = row->token;
         item->left_ms = row->left_ms;
         item->age_ms = row->age_ms;
@@ -300,26 +301,65 @@ static bool split(struct sql *s, struct sql_job *job)
     return true;
 }
 
+static struct sql_job *named_job(int op, size_t count)
+{
+    struct sql_job *job = new_job(op, count);
+    if (job == NULL)
+        return NULL;
+    job->names = malloc(count * (SIMBA_MUTEX_MAX + 1));
+    if (job->names != NULL)
+        return job;
+    free(job);
+    return NULL;
+}
+
+static void name_item(struct sql_job *job, size_t at, const char *mutex)
+{
+    char *name = job->names + at * (SIMBA_MUTEX_MAX + 1);
+    snprintf(name, SIMBA_MUTEX_MAX + 1, "%s", mutex);
+    job->item[at].mutex = name;
+}
+
 static void ring(struct sql *s, const struct sql_job *evict)
 {
-    struct sql_job *job = new_job(SQL_RING, 1);
-    size_t size = strlen(evict->item[0].mutex) + 1;
-    char *name = malloc(size);
-    if (job == NULL || name == NULL) {
-        free(job);
-        free(name);
+    struct sql_job *job = named_job(SQL_RING, 1);
+    if (job == NULL)
         return;
-    }
-    memcpy(name, evict->item[0].mutex, size);
-    job->names = name;
-    job->item[0].mutex = name;
+    name_item(job, 0, evict->item[0].mutex);
     put_first(s, job);
+}
+
+/* After the answers, which need not wait for it. */
+static void mark(struct sql *s, const struct sql_job *job)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < job->count; i++)
+        n += job->item[i].unmarked;
+    struct sql_job *marks = n > 0 ? named_job(SQL_MARK, n) : NULL;
+    if (marks == NULL)
+        return;
+    n = 0;
+    for (size_t i = 0; i < job->count; i++) {
+        if (job->item[i].unmarked)
+            name_item(marks, n++, job->item[i].mutex);
+    }
+    put_first(s, marks);
+}
+
+/* What could not be marked has changed meanwhile. */
+static void done_mark(struct sql *s, const struct sql_job *job)
+{
+    for (size_t i = 0; i < job->count; i++) {
+        if (!job->item[i].seen)
+            s->host->hint(s->host, job->item[i].mutex);
+    }
 }
 
 /* Who owns what we have not got. */
 static void reread(struct sql *s, struct sql_job *job)
 {
     size_t n = 0;
+    mark(s, job);
     struct sql_job *rest = new_job(SIMBA_READ, job->count);
     for (size_t i = 0; i < job->count; i++) {
         struct sql_item *item = &job->item[i];
@@ -389,6 +429,9 @@ static void done(struct sql *s, struct sql_job *job)
         break;
     case SQL_POLL:
         done_poll(s, job);
+        break;
+    case SQL_MARK:
+        done_mark(s, job);
         break;
     case SQL_LISTEN:
         s->listens = true;
@@ -619,9 +662,7 @@ struct collection {
 static void collect(void *data, const char *mutex)
 {
     struct collection *c = data;
-    char *name = c->job->names + c->at * (SIMBA_MUTEX_MAX + 1);
-    snprintf(name, SIMBA_MUTEX_MAX + 1, "%s", mutex);
-    c->job->item[c->at++].mutex = name;
+    name_item(c->job, c->at++, mutex);
 }
 
 static int compare_items(const void *a, const void *b)
@@ -632,14 +673,9 @@ static int compare_items(const void *a, const void *b)
 /* One statement for all that is watched, and the bell. */
 static void poll_rows(struct sql *s, size_t count)
 {
-    struct collection c = {.job = new_job(SQL_POLL, count + 1)};
+    struct collection c = {.job = named_job(SQL_POLL, count + 1)};
     if (c.job == NULL)
         return;
-    c.job->names = malloc((count + 1) * (SIMBA_MUTEX_MAX + 1));
-    if (c.job->names == NULL) {
-        free(c.job);
-        return;
-    }
     collect(&c, "");
     interest_each(&s->interests, simba_now(), collect, &c);
     assert(c.at == count + 1);

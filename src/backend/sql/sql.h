@@ -31,6 +31,7 @@ enum sql_op {
     SQL_DIGEST,     /* one number that changes when any owner does */
     SQL_RING,       /* tell owners who poll that one of them was evicted */
     SQL_LISTEN,     /* be told of what becomes free from now on */
+    SQL_MARK,       /* leave a mark that somebody waits, so that a release is told */
     SQL_OBSERVE     /* and, for SQL_OBSERVED_MS, of what is taken */
 };
 
@@ -39,13 +40,14 @@ struct sql_row {
     const char *mutex, *owner;
     uint64_t token; /* of the row whose name is empty, its version */
     int64_t left_ms, age_ms;
-    bool changed; /* by this very statement */
+    bool changed;  /* by this very statement */
+    bool unmarked; /* nobody is known to wait for it, where that matters */
 };
 
 struct sql_item {
     const char *mutex;
     struct simba_request *request; /* NULL: of a poll */
-    bool seen, changed;
+    bool seen, changed, unmarked;
     uint64_t token;
     int64_t left_ms, age_ms;
     char owner[SIMBA_ID_MAX + 1]; /* "": nobody */
@@ -76,7 +78,7 @@ struct sql;
 struct sql_driver {
     const char *name;
     const char *needs_help; /* what to do about a table that cannot hold a name */
-    bool rereads; /* a CONTEND tells nothing of a mutex that is another's: it is read then */
+    bool rereads; /* a CONTEND may tell nothing of a mutex: then it is read */
 
     /* On a thread of its own; blocks at most about the connect timeout. NULL: failed, with code and
      * why. */
