@@ -51,7 +51,8 @@ static void explain_connect(PGconn *conn, int *code, char *why)
     static const struct {
         const char *part;
         int code;
-    } known[] = {{"authentication failed", SIMBA_EDENIED},
+    } known[] = {{"too many connections", SIMBA_ESTORE},
+                 {"authentication failed", SIMBA_EDENIED},
                  {"no password supplied", SIMBA_EDENIED},
                  {"no pg_hba.conf entry", SIMBA_EDENIED},
                  {"permission denied for database", SIMBA_EDENIED},
@@ -129,7 +130,7 @@ static bool set_session(struct dialing *d)
     if (d->link->pooled)
         return true;
     snprintf(line, sizeof line,
-             "SET lock_timeout=1000;SET statement_timeout=%lld;SET client_min_messages=error",
+             POSTGRES_PATIENT ";SET statement_timeout=%lld;SET client_min_messages=error",
              (long long)d->config->command_timeout_ms + 1000);
     return run(d, line, NULL, 0);
 }

@@ -124,9 +124,16 @@ static bool say(struct sql *s, struct postgres_link *l, enum words w)
     return PQsendQueryParams(l->conn, l->words[w].bytes, n, NULL, value, NULL, NULL, 0) != 0;
 }
 
-static int send_off(struct sql *s, struct postgres_link *l, enum words w, enum sql_end *end)
+static int send_off(struct sql *s, struct postgres_link *l, const struct sql_job *job,
+                    enum sql_end *end)
 {
-    int rest = say(s, l, w) ? PQflush(l->conn) : -1;
+    bool sent;
+    l->hurrying = l->impatient != job->impatient && !l->pooled;
+    if (l->hurrying)
+        sent = PQsendQuery(l->conn, job->impatient ? POSTGRES_IMPATIENT : POSTGRES_PATIENT) != 0;
+    else
+        sent = say(s, l, words_of_job(job));
+    int rest = sent ? PQflush(l->conn) : -1;
     if (rest < 0)
         return broken(s, l, end);
     return rest > 0 ? UV_READABLE | UV_WRITABLE : UV_READABLE;
@@ -144,7 +151,7 @@ int perform_postgres_begin(struct sql *s, void *link, struct sql_job *job, enum 
         return 0;
     }
     l->end = SQL_DONE;
-    return send_off(s, l, w, end);
+    return send_off(s, l, job, end);
 }
 
 /* ---- receiving ----------------------------------------------------------------------------- */
@@ -195,6 +202,18 @@ static void take_result(struct sql *s, struct postgres_link *l, struct sql_job *
                  state != NULL ? state : "?", help);
 }
 
+/* What was said was only to prepare the statement that is still to come. */
+static bool go_further(struct postgres_link *l, const struct sql_job *job)
+{
+    if (PQstatus(l->conn) != CONNECTION_OK || (!l->hurrying && !l->preparing))
+        return false;
+    if (l->hurrying)
+        l->impatient = job->impatient;
+    else
+        l->known[words_of_job(job)] = WORDS_PREPARED;
+    return true;
+}
+
 int perform_postgres_go_on(struct sql *s, void *link, struct sql_job *job, int events,
                            enum sql_end *end)
 {
@@ -208,11 +227,8 @@ int perform_postgres_go_on(struct sql *s, void *link, struct sql_job *job, int e
         PGresult *r = PQgetResult(l->conn);
         if (r == NULL) {
             take_notices(s, l);
-            enum words w = words_of_job(job);
-            if (l->preparing && l->end == SQL_DONE && PQstatus(l->conn) == CONNECTION_OK) {
-                l->known[w] = WORDS_PREPARED;
-                return send_off(s, l, w, end);
-            }
+            if (l->end == SQL_DONE && go_further(l, job))
+                return send_off(s, l, job, end);
             *end = PQstatus(l->conn) == CONNECTION_OK ? l->end : SQL_BROKEN;
             return 0;
         }

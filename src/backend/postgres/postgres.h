@@ -13,6 +13,8 @@
 
 #define POSTGRES_PARAMETERS 40
 #define POSTGRES_CHANNEL "simba"
+#define POSTGRES_PATIENT "SET lock_timeout=1000"
+#define POSTGRES_IMPATIENT "SET lock_timeout=20"
 
 struct postgres_config {
     /* As libpq takes them, NULL at the end. */
@@ -52,6 +54,7 @@ struct postgres_link {
     /* What is said again is worth being prepared; not behind a pooler. */
     enum { WORDS_NEW, WORDS_SAID, WORDS_PREPARED } known[WORDS];
     bool preparing;
+    bool impatient, hurrying; /* lock_timeout is short; is being changed */
     enum sql_end end;
     struct statement words[WORDS];
 };

@@ -211,9 +211,49 @@ static int op_of(const struct simba_request *q)
     return q->op == SIMBA_LEAVE ? SIMBA_READ : (int)q->op;
 }
 
+/* ---- rows that somebody's transaction holds ------------------------------------------------ */
+
+static void remember_locked(struct sql *s, const char *mutex)
+{
+    s->locked[s->locked_next].mutex = table_hash(mutex);
+    s->locked[s->locked_next].until = simba_now() + SQL_LOCKED_MS;
+    s->locked_next = (s->locked_next + 1) % SQL_LOCKED_MAX;
+}
+
+static bool was_locked(const struct sql *s, const char *mutex, int64_t now)
+{
+    uint32_t hash = table_hash(mutex);
+    for (size_t i = 0; i < SQL_LOCKED_MAX; i++) {
+        if (s->locked[i].until > now && s->locked[i].mutex == hash)
+            return true;
+    }
+    return false;
+}
+
+/* Takes them out, each for itself: what is under the same roof must not wait for them again. */
+static size_t part_locked(struct sql *s, int op, struct simba_request **q, size_t count)
+{
+    size_t rest = 0;
+    int64_t now = simba_now();
+    for (size_t i = 0; i < count; i++) {
+        struct sql_job *job =
+            op != SIMBA_READ && op != SIMBA_LIST && was_locked(s, q[i]->mutex, now)
+                ? job_of(op, &q[i], 1)
+                : NULL;
+        if (job == NULL) {
+            q[rest++] = q[i];
+            continue;
+        }
+        job->impatient = true;
+        append(s, job);
+    }
+    return rest;
+}
+
 /* Sorted requests of one kind become jobs; what would be twice in one waits for the next. */
 static void group(struct sql *s, int op, struct simba_request **q, size_t count)
 {
+    count = part_locked(s, op, q, count);
     size_t most = op == SIMBA_LIST || op == SIMBA_EVICT ? 1 : s->driver->group(s->link->link, op);
     while (count > 0) {
         size_t n = 0, rest = 0;
@@ -459,11 +499,8 @@ static bool ended(struct sql *s, enum sql_end end)
         put_first(s, job);
         return true;
     }
-    if (end == SQL_LOCKED && job->impatient && job->count == 1 && job->tries++ == 0) {
-        job->impatient = false; /* it is this one, or somebody's statement that is over by now */
-        put_first(s, job);
-        return true;
-    }
+    if (end == SQL_LOCKED && job->count == 1 && job->item[0].request != NULL)
+        remember_locked(s, job->item[0].mutex);
     if (end == SQL_DONE) {
         done(s, job);
     } else if (end != SQL_LOCKED || !split(s, job)) {

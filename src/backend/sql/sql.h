@@ -56,7 +56,7 @@ struct sql_item {
 struct sql_job {
     struct sql_job *next;
     int op;
-    bool impatient; /* one of several that were locked: waits for locks as little as it can */
+    bool impatient; /* waits for locks as little as it can */
     int tries;
     size_t count;
     char *names; /* of a poll */
@@ -99,6 +99,9 @@ struct sql_driver {
     bool (*idle)(struct sql *s, void *link);
 };
 
+#define SQL_LOCKED_MAX 16
+#define SQL_LOCKED_MS 5000 /* how long a row that was locked is not waited for */
+
 struct sql_link {
     struct sql *store;
     void *link;
@@ -114,6 +117,11 @@ struct sql {
     struct sql_job *jobs, **jobs_last;
     struct simba_request *waiting, **waiting_last;
     struct interests interests;
+    struct {
+        uint32_t mutex; /* its hash: a mistake costs little */
+        int64_t until;  /* simba_now() */
+    } locked[SQL_LOCKED_MAX];
+    size_t locked_next;
     struct statement statement;
 
     uv_timer_t timeout; /* of the job, or until the next attempt to connect */
