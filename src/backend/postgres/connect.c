@@ -126,11 +126,12 @@ static bool check_server(struct dialing *d)
 /* Behind a pooler a setting would stay with whoever comes next. */
 static bool set_session(struct dialing *d)
 {
-    char line[160];
+    char line[256];
     if (d->link->pooled)
         return true;
     snprintf(line, sizeof line,
-             POSTGRES_PATIENT ";SET statement_timeout=%lld;SET client_min_messages=error",
+             POSTGRES_PATIENT ";SET statement_timeout=%lld;SET client_min_messages=error;"
+             "SET plan_cache_mode=force_generic_plan",
              (long long)d->config->command_timeout_ms + 1000);
     return run(d, line, NULL, 0);
 }

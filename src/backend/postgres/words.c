@@ -22,7 +22,7 @@ static void put(struct statement *t, char what, void *data)
     bool fences = *(const bool *)data;
     switch (what) {
     case 'n':
-        statement_put(t, "floor(extract(epoch from clock_timestamp())*1000)::bigint");
+        statement_put(t, "floor(date_part('epoch',clock_timestamp())*1000)::bigint");
         return;
     case 'f':
         statement_put(t, fences ? "fencing_token" : "version");
@@ -44,18 +44,16 @@ static void put(struct statement *t, char what, void *data)
         return;
     default:
         statement_fill(t, '@',
-                       "CASE WHEN EXISTS(SELECT FROM simba_mutex WHERE mutex='' AND "
-                       "transition_at>@n)THEN pg_notify('" POSTGRES_CHANNEL "',mutex)::text END",
+                       "CASE WHEN EXISTS(SELECT FROM simba_mutex AS b WHERE b.mutex='' AND "
+                       "b.transition_at>@n)THEN pg_notify('" POSTGRES_CHANNEL "',t.mutex)::text END",
                        put, data);
     }
 }
 
 #define MANY_CONTEND "unnest($1::text[],$2::text[],$3::bigint[],$4::bigint[])AS q(m,i,l,a)"
-#define ONE_CONTEND "(VALUES($1::text,$2::text,$3::bigint,$4::bigint))AS q(m,i,l,a)"
 #define MANY_RENEW \
     "unnest($1::text[],$2::text[],$3::bigint[],$4::bigint[],$5::bigint[])AS q(m,i,k,l,a)"
 #define MANY_RELEASE "unnest($1::text[],$2::text[],$3::bigint[],$4::text[])AS q(m,i,k,e)"
-#define ONE_RELEASE "(VALUES($1::text,$2::text,$3::bigint,$4::text))AS q(m,i,k,e)"
 
 #define INTO "INSERT INTO simba_mutex AS t(mutex,acquired_at,ttl_at,transition_at,owner_id,@k)"
 
@@ -70,6 +68,14 @@ static void put(struct statement *t, char what, void *data)
     "owner_id=EXCLUDED.owner_id,@t WHERE t.transition_at<=@n RETURNING t.*)"                      \
     "SELECT @c,1,@o FROM g AS t UNION ALL SELECT @c,@w,NULL FROM simba_mutex AS t,q "              \
     "WHERE t.mutex=q.m AND t.transition_at>@n AND NOT EXISTS(SELECT FROM g WHERE g.mutex=q.m)"
+
+/* For one, who wins most of the time: what is not told is read. */
+#define CONTEND_ONE(values)                                                                       \
+    INTO "SELECT $1::text,@n,@n+$3::bigint,@n+$4::bigint,$2::text," values                        \
+         " WHERE NOT EXISTS(SELECT FROM simba_mutex AS h WHERE h.mutex=$1::text AND h.transition_at>@n)" \
+         "ON CONFLICT(mutex)DO UPDATE SET acquired_at=@n,ttl_at=@n+$3::bigint,"                   \
+         "transition_at=@n+$4::bigint,owner_id=$2::text,@t WHERE t.transition_at<=@n "            \
+         "RETURNING @c,1,@o"
 
 #define RENEW(rows, values)                                                                  \
     INTO "SELECT m,0,l,a,i," values " FROM " rows                                            \
@@ -90,11 +96,16 @@ static void put(struct statement *t, char what, void *data)
 #define TELL "SELECT mutex,'',0,0,0,1,pg_notify('" POSTGRES_CHANNEL "',mutex)FROM r"
 #define TELL_MARKED                                                                            \
     "SELECT mutex,'',0,0,0,1,CASE WHEN version>fencing_token THEN "                            \
-    "pg_notify('" POSTGRES_CHANNEL "',mutex)::text ELSE @o END FROM r"
+    "pg_notify('" POSTGRES_CHANNEL "',mutex)::text ELSE @o END FROM r AS t"
 #define FREE "acquired_at=0,ttl_at=0,transition_at=0,owner_id=''"
 #define RELEASE(rows, tell)                                                                    \
     "WITH r AS(UPDATE simba_mutex AS t SET " FREE " FROM " rows " WHERE t.mutex=q.m AND "      \
     "t.@f=q.k AND(t.owner_id=q.i OR(t.ttl_at=0 AND t.owner_id=q.e))RETURNING t.*)" tell
+
+#define RELEASE_ONE(tell)                                                                      \
+    "UPDATE simba_mutex AS t SET " FREE " WHERE mutex=$1::text AND @f=$3::bigint AND("         \
+    "owner_id=$2::text OR(ttl_at=0 AND owner_id=$4::text))RETURNING mutex,'',0,0,0,1," tell
+#define TOLD "pg_notify('" POSTGRES_CHANNEL "',mutex)"
 
 /* Gracefully: the owner's id changes, so that it cannot renew, and the lease runs out. */
 #define EVICTED                                                                        \
@@ -110,7 +121,7 @@ static const char *form_of(enum words w, bool fences)
     case WORDS_CONTEND:
         return fences ? CONTEND(MANY_CONTEND, "1,1") : CONTEND(MANY_CONTEND, "1");
     case WORDS_CONTEND_ONE:
-        return fences ? CONTEND(ONE_CONTEND, "1,1") : CONTEND(ONE_CONTEND, "1");
+        return fences ? CONTEND_ONE("1,1") : CONTEND_ONE("1");
     case WORDS_RENEW:
         return fences ? RENEW(MANY_RENEW, "1,k") : RENEW(MANY_RENEW, "k");
     case WORDS_RENEW_ONE:
@@ -118,7 +129,8 @@ static const char *form_of(enum words w, bool fences)
     case WORDS_RELEASE:
         return fences ? RELEASE(MANY_RELEASE, TELL_MARKED) : RELEASE(MANY_RELEASE, TELL);
     case WORDS_RELEASE_ONE:
-        return fences ? RELEASE(ONE_RELEASE, TELL_MARKED) : RELEASE(ONE_RELEASE, TELL);
+        return fences ? RELEASE_ONE("CASE WHEN version>fencing_token THEN " TOLD "::text ELSE @o END")
+                      : RELEASE_ONE(TOLD);
     case WORDS_EVICT:
         return EVICT(EVICTED);
     case WORDS_FREE:
