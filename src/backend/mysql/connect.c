@@ -193,6 +193,23 @@ static int check_table(struct mysql_link *l, const struct mysql_config *c, char 
     return 0;
 }
 
+static bool prepare(struct mysql_link *l)
+{
+    struct statement t = {.bytes = NULL};
+    bool ok = true;
+    for (int i = 0; i < OFTEN && ok; i++) {
+        struct mysql_prepared *p = &l->often[i];
+        statement_reset(&t);
+        if (!words_often(&t, &l->dialect, (enum mysql_often)i, p->marks))
+            continue;
+        p->statement = mysql_stmt_init(&l->mysql);
+        ok = p->statement != NULL &&
+             mysql_stmt_prepare(p->statement, t.bytes, (unsigned long)t.length) == 0;
+    }
+    statement_free(&t);
+    return ok;
+}
+
 /* ---- dialling ------------------------------------------------------------------------------ */
 
 static void set_options(MYSQL *m, const struct mysql_config *c)
@@ -241,14 +258,15 @@ void *mysql_dial(const void *config, int *code, char *why)
     if (rc == 0) {
         l->dialect.returning = c->returning && mariadb_connection(&l->mysql) &&
                                mysql_get_server_version(&l->mysql) >= 100500;
-        return l;
+        if (prepare(l))
+            return l;
+        rc = -1;
     }
     if (rc == -1)
         mysql_explain(&l->mysql, code, why);
     else
         *code = rc;
-    mysql_close(&l->mysql);
-    free(l);
+    mysql_hang_up(l);
     return NULL;
 }
 
@@ -259,14 +277,14 @@ void mysql_hang_up(void *link)
     int error;
     if (l->waiting != 0)
         shutdown(mysql_get_socket(&l->mysql), SHUT_RDWR);
-    while (l->waiting != 0) {
-        if (l->step == STEP_QUERY)
-            l->waiting = mysql_real_query_cont(&error, &l->mysql, l->waiting);
-        else
-            l->waiting = mysql_store_result_cont(&l->result, &l->mysql, l->waiting);
-    }
+    while (l->waiting != 0)
+        l->waiting = perform_resume(l, l->waiting, &error);
     if (l->result != NULL)
         mysql_free_result(l->result);
     mysql_close(&l->mysql);
+    for (int i = 0; i < OFTEN; i++) { /* after that they have nobody to say good-bye to */
+        if (l->often[i].statement != NULL)
+            mysql_stmt_close(l->often[i].statement);
+    }
     free(l);
 }

@@ -27,9 +27,20 @@ struct mysql_config {
 struct mysql_dialect {
     bool fences;    /* there is a fencing_token; else the version is the token */
     bool returning; /* INSERT ... ON DUPLICATE KEY UPDATE ... RETURNING */
+    char *marks;    /* not NULL: for a statement to be prepared; what is missing in it, letter by letter */
 };
 
-enum mysql_step { STEP_QUERY, STEP_RESULT };
+#define MYSQL_MARKS_MAX 16
+
+/* What is done most often, one mutex at a time, is prepared. */
+enum mysql_often { OFTEN_CONTEND, OFTEN_RENEW, OFTEN_RELEASE, OFTEN };
+
+struct mysql_prepared {
+    MYSQL_STMT *statement; /* NULL: there is none */
+    char marks[MYSQL_MARKS_MAX];
+};
+
+enum mysql_step { STEP_QUERY, STEP_RESULT, STEP_EXECUTE, STEP_STORE };
 
 struct mysql_link {
     MYSQL mysql;
@@ -38,6 +49,10 @@ struct mysql_link {
     int stage;   /* of a job that takes several statements */
     int waiting; /* what a call that is under way waits for; 0: none is */
     MYSQL_RES *result;
+    struct mysql_prepared often[OFTEN];
+    MYSQL_STMT *statement; /* under way */
+    uint64_t token, ttl_ms, lease_ms;
+    char evicted[SIMBA_ID_MAX + 1];
 };
 
 extern const struct simba_backend mysql_backend;
@@ -51,10 +66,13 @@ enum sql_end mysql_explain(MYSQL *mysql, int *code, char *why); /* the last fail
 /* perform.c */
 int perform_begin(struct sql *s, void *link, struct sql_job *job, enum sql_end *end);
 int perform_go_on(struct sql *s, void *link, struct sql_job *job, int events, enum sql_end *end);
+int perform_resume(struct mysql_link *l, int events, int *error); /* the call that waits */
 size_t perform_group(void *link, int op);
 
 /* words.c */
 void words_for(struct statement *t, const struct mysql_dialect *d, const struct sql_job *job);
+bool words_often(struct statement *t, const struct mysql_dialect *d, enum mysql_often which,
+                 char marks[MYSQL_MARKS_MAX]); /* false: this one is not prepared */
 void words_read(struct statement *t, const struct mysql_dialect *d, const struct sql_job *job);
 void words_ensure(struct statement *t, const char *mutex); /* a free row, unless there is one */
 #endif

@@ -69,6 +69,91 @@ static void take_count(struct sql *s, struct mysql_link *l, struct sql_job *job)
     sql_found(s, job, &row);
 }
 
+/* ---- prepared statements ------------------------------------------------------------------- */
+
+static struct mysql_prepared *prepared_for(struct mysql_link *l, const struct sql_job *job)
+{
+    if (job->count != 1 || job->impatient)
+        return NULL;
+    struct mysql_prepared *p = NULL;
+    if (job->op == SIMBA_CONTEND)
+        p = &l->often[OFTEN_CONTEND];
+    else if (job->op == SIMBA_RENEW)
+        p = &l->often[OFTEN_RENEW];
+    else if (job->op == SIMBA_RELEASE)
+        p = &l->often[OFTEN_RELEASE];
+    return p != NULL && p->statement != NULL ? p : NULL;
+}
+
+static MYSQL_BIND bind_text(const char *text)
+{
+    return (MYSQL_BIND){.buffer_type = MYSQL_TYPE_STRING,
+                        .buffer = (void *)(uintptr_t)text,
+                        .buffer_length = (unsigned long)strlen(text)};
+}
+
+static MYSQL_BIND bind_number(uint64_t *number)
+{
+    return (MYSQL_BIND){.buffer_type = MYSQL_TYPE_LONGLONG, .buffer = number, .is_unsigned = 1};
+}
+
+/* False: it does not take them. */
+static bool bind_all(struct mysql_link *l, const struct mysql_prepared *p, const struct simba_request *q)
+{
+    MYSQL_BIND in[MYSQL_MARKS_MAX];
+    l->token = q->token;
+    l->ttl_ms = (uint64_t)q->ttl_ms;
+    l->lease_ms = (uint64_t)(q->ttl_ms + q->transition_ms);
+    sql_evicted_id(q->id, l->evicted);
+    for (size_t i = 0; p->marks[i] != '\0'; i++) {
+        switch (p->marks[i]) {
+        case 'm':
+        case 'M':
+            in[i] = bind_text(q->mutex);
+            break;
+        case 'i':
+        case 'I':
+            in[i] = bind_text(q->id);
+            break;
+        case 'E':
+            in[i] = bind_text(l->evicted);
+            break;
+        default:
+            in[i] = bind_number(p->marks[i] == 't'   ? &l->token
+                                : p->marks[i] == 'l' ? &l->ttl_ms
+                                                     : &l->lease_ms);
+        }
+    }
+    return mysql_stmt_bind_param(p->statement, in) == 0;
+}
+
+/* The one row of an acquisition. */
+static void take_stored(struct sql *s, struct mysql_link *l, struct sql_job *job)
+{
+    char mutex[4 * SIMBA_MUTEX_MAX + 1] = "", owner[4 * SIMBA_ID_MAX + 1] = "";
+    int64_t left = 0, age = 0, changed = 0;
+    uint64_t token = 0;
+    MYSQL_BIND out[COLUMNS] = {
+        {.buffer_type = MYSQL_TYPE_STRING, .buffer = mutex, .buffer_length = sizeof mutex - 1},
+        {.buffer_type = MYSQL_TYPE_STRING, .buffer = owner, .buffer_length = sizeof owner - 1},
+        bind_number(&token),
+        {.buffer_type = MYSQL_TYPE_LONGLONG, .buffer = &left},
+        {.buffer_type = MYSQL_TYPE_LONGLONG, .buffer = &age},
+        {.buffer_type = MYSQL_TYPE_LONGLONG, .buffer = &changed}};
+    unsigned long length[2] = {0, 0};
+    out[0].length = &length[0];
+    out[1].length = &length[1];
+    if (mysql_stmt_field_count(l->statement) == COLUMNS &&
+        mysql_stmt_bind_result(l->statement, out) == 0 && mysql_stmt_fetch(l->statement) == 0) {
+        mutex[length[0] < sizeof mutex ? length[0] : sizeof mutex - 1] = '\0';
+        owner[length[1] < sizeof owner ? length[1] : sizeof owner - 1] = '\0';
+        sql_found(s, job, &(struct sql_row){mutex, owner, token, left, age, changed != 0, false});
+    }
+    mysql_stmt_free_result(l->statement);
+}
+
+/* ---- statements as text -------------------------------------------------------------------- */
+
 enum next { NEXT_NONE, NEXT_STATEMENT };
 
 /* Without RETURNING: UPDATE, and if that was for nothing, SELECT, and if there is no row, INSERT and all
@@ -135,9 +220,22 @@ static int run(struct sql *s, struct mysql_link *l, struct sql_job *job, int wai
         l->waiting = wait;
         if (wait != 0)
             return to_uv(wait);
+        if (error != 0)
+            return failed(s, l, job, end);
+        if (l->step == STEP_EXECUTE && job->op == SIMBA_CONTEND) {
+            l->step = STEP_STORE;
+            wait = mysql_stmt_store_result_start(&error, l->statement);
+            continue;
+        }
+        if (l->step == STEP_EXECUTE || l->step == STEP_STORE) {
+            if (l->step == STEP_STORE)
+                take_stored(s, l, job);
+            else
+                take_count(s, l, job);
+            *end = SQL_DONE;
+            return 0;
+        }
         if (l->step == STEP_QUERY) {
-            if (error != 0)
-                return failed(s, l, job, end);
             l->step = STEP_RESULT;
             wait = mysql_store_result_start(&l->result, &l->mysql);
             continue;
@@ -156,7 +254,14 @@ static int run(struct sql *s, struct mysql_link *l, struct sql_job *job, int wai
 int perform_begin(struct sql *s, void *link, struct sql_job *job, enum sql_end *end)
 {
     struct mysql_link *l = link;
-    int error = 0;
+    int error = 0, wait;
+    const struct mysql_prepared *p = prepared_for(l, job);
+    if (p != NULL && bind_all(l, p, job->item[0].request)) {
+        l->step = STEP_EXECUTE;
+        l->statement = p->statement;
+        wait = mysql_stmt_execute_start(&error, l->statement);
+        return run(s, l, job, wait, error, end);
+    }
     statement_reset(&s->statement);
     words_for(&s->statement, &l->dialect, job);
     if (s->statement.failed) {
@@ -166,17 +271,26 @@ int perform_begin(struct sql *s, void *link, struct sql_job *job, enum sql_end *
     }
     l->stage = 0;
     l->step = STEP_QUERY;
-    int wait = mysql_real_query_start(&error, &l->mysql, s->statement.bytes, s->statement.length);
+    wait = mysql_real_query_start(&error, &l->mysql, s->statement.bytes, s->statement.length);
     return run(s, l, job, wait, error, end);
+}
+
+int perform_resume(struct mysql_link *l, int events, int *error)
+{
+    switch (l->step) {
+    case STEP_QUERY:
+        return mysql_real_query_cont(error, &l->mysql, events);
+    case STEP_EXECUTE:
+        return mysql_stmt_execute_cont(error, l->statement, events);
+    case STEP_STORE:
+        return mysql_stmt_store_result_cont(error, l->statement, events);
+    default:
+        return mysql_store_result_cont(&l->result, &l->mysql, events);
+    }
 }
 
 int perform_go_on(struct sql *s, void *link, struct sql_job *job, int events, enum sql_end *end)
 {
-    struct mysql_link *l = link;
-    int error = 0, wait;
-    if (l->step == STEP_QUERY)
-        wait = mysql_real_query_cont(&error, &l->mysql, to_mysql(events));
-    else
-        wait = mysql_store_result_cont(&l->result, &l->mysql, to_mysql(events));
-    return run(s, l, job, wait, error, end);
+    int error = 0, wait = perform_resume(link, to_mysql(events), &error);
+    return run(s, link, job, wait, error, end);
 }

@@ -7,6 +7,7 @@
  *
  * In SET everything is assigned from left to right: what conditions read comes last, and @g keeps whether
  * this very row was changed. */
+#include <assert.h>
 #include <string.h>
 
 #include "backend/mysql/mysql.h"
@@ -25,7 +26,14 @@ static void put(struct statement *t, char what, void *data)
 {
     const struct context *c = data;
     const struct simba_request *q = c->item != NULL ? c->item->request : NULL;
-    char evicted[SIMBA_ID_MAX + 1];
+    char evicted[SIMBA_ID_MAX + 1], *marks = c->dialect->marks;
+    if (marks != NULL && strchr("mMiIEtla", what) != NULL) {
+        size_t n = strlen(marks);
+        assert(n + 1 < MYSQL_MARKS_MAX);
+        marks[n] = what;
+        statement_put(t, strchr("MIE", what) != NULL ? "BINARY ?" : "?");
+        return;
+    }
     switch (what) {
     case 'n':
         statement_put(t, "(" NOW ")");
@@ -239,6 +247,26 @@ void words_ensure(struct statement *t, const char *mutex)
                      "VALUES(_utf8mb4 x'");
     statement_hex(t, mutex);
     statement_put(t, "',0,0,0,'',0)");
+}
+
+bool words_often(struct statement *t, const struct mysql_dialect *d, enum mysql_often which,
+                 char marks[MYSQL_MARKS_MAX])
+{
+    static const int op[OFTEN] = {SIMBA_CONTEND, SIMBA_RENEW, SIMBA_RELEASE};
+    struct mysql_dialect open = *d;
+    union {
+        struct sql_job job;
+        char space[sizeof(struct sql_job) + sizeof(struct sql_item)];
+    } one;
+    if (which == OFTEN_CONTEND && !d->returning)
+        return false;
+    memset(&one, 0, sizeof one);
+    memset(marks, 0, MYSQL_MARKS_MAX);
+    one.job.op = op[which];
+    one.job.count = 1;
+    open.marks = marks;
+    words_for(t, &open, &one.job);
+    return !t->failed;
 }
 
 void words_for(struct statement *t, const struct mysql_dialect *d, const struct sql_job *job)
