@@ -38,18 +38,19 @@ static void *raw_open(const char *place, const char *mutex, _Atomic uint32_t *be
         bench_die("%s", mysql_error(r->m));
     snprintf(r->mutex, sizeof r->mutex, "%s", mutex);
     snprintf(r->id, sizeof r->id, "0:%d@127.0.0.1-3f9a2c7e", (int)getpid());
-    r->take = prepare(
-        r->m,
-        "INSERT INTO simba_mutex VALUES(?," NOW "," NOW "+10000," NOW "+16000,?,1,1)"
-        "ON DUPLICATE KEY UPDATE owner_id=IF(transition_at<=" NOW ",VALUES(owner_id),owner_id),"
-        "version=IF(transition_at<=" NOW ",version+1,version),"
-        "fencing_token=IF(transition_at<=" NOW ",version,fencing_token),"
-        "acquired_at=IF(transition_at<=" NOW "," NOW ",acquired_at),"
-        "ttl_at=IF(transition_at<=" NOW ",VALUES(ttl_at),ttl_at),"
-        "transition_at=IF(transition_at<=" NOW ",VALUES(transition_at),transition_at)"
-        "RETURNING fencing_token");
-    r->drop = prepare(r->m, "UPDATE simba_mutex SET acquired_at=0,ttl_at=0,transition_at=0,owner_id='' "
-                            "WHERE mutex=? AND owner_id=? AND fencing_token=?");
+    r->take =
+        prepare(r->m, "INSERT INTO simba_mutex VALUES(?," NOW "," NOW "+10000," NOW "+16000,?,1,1)"
+                      "ON DUPLICATE KEY UPDATE owner_id=IF(transition_at<=" NOW
+                      ",VALUES(owner_id),owner_id),"
+                      "version=IF(transition_at<=" NOW ",version+1,version),"
+                      "fencing_token=IF(transition_at<=" NOW ",version,fencing_token),"
+                      "acquired_at=IF(transition_at<=" NOW "," NOW ",acquired_at),"
+                      "ttl_at=IF(transition_at<=" NOW ",VALUES(ttl_at),ttl_at),"
+                      "transition_at=IF(transition_at<=" NOW ",VALUES(transition_at),transition_at)"
+                      "RETURNING fencing_token");
+    r->drop =
+        prepare(r->m, "UPDATE simba_mutex SET acquired_at=0,ttl_at=0,transition_at=0,owner_id='' "
+                      "WHERE mutex=? AND owner_id=? AND fencing_token=?");
     r->update = prepare(r->m, "UPDATE simba_mutex SET owner_id=?,version=version+1,"
                               "fencing_token=version,acquired_at=" NOW ",ttl_at=" NOW "+10000,"
                               "transition_at=" NOW "+16000 WHERE mutex=? AND transition_at<=" NOW);
@@ -59,7 +60,8 @@ static void *raw_open(const char *place, const char *mutex, _Atomic uint32_t *be
 
 static void bind_text(MYSQL_BIND *b, char *text)
 {
-    *b = (MYSQL_BIND){.buffer_type = MYSQL_TYPE_STRING, .buffer = text,
+    *b = (MYSQL_BIND){.buffer_type = MYSQL_TYPE_STRING,
+                      .buffer = text,
                       .buffer_length = (unsigned long)strlen(text)};
 }
 
@@ -68,8 +70,8 @@ static void execute(MYSQL_STMT *s, MYSQL_BIND *in, unsigned long long *out)
     MYSQL_BIND result = {.buffer_type = MYSQL_TYPE_LONGLONG, .buffer = out, .is_unsigned = 1};
     if (mysql_stmt_bind_param(s, in) != 0 || mysql_stmt_execute(s) != 0)
         bench_die("%s", mysql_stmt_error(s));
-    if (out != NULL && (mysql_stmt_bind_result(s, &result) != 0 || mysql_stmt_store_result(s) != 0 ||
-                        mysql_stmt_fetch(s) != 0))
+    if (out != NULL && (mysql_stmt_bind_result(s, &result) != 0 ||
+                        mysql_stmt_store_result(s) != 0 || mysql_stmt_fetch(s) != 0))
         bench_die("no row: %s", mysql_stmt_error(s));
     if (out != NULL)
         mysql_stmt_free_result(s);

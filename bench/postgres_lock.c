@@ -7,10 +7,11 @@
 
 int main(int argc, char **argv)
 {
-    struct bench b = bench_begin(argc, argv,
-                                 "postgresql: acquire and release a free mutex, against the same two "
-                                 "statements by hand.",
-                                 7, 0.5);
+    struct bench b =
+        bench_begin(argc, argv,
+                    "postgresql: acquire and release a free mutex, against the same two "
+                    "statements by hand.",
+                    7, 0.5);
     bench_head();
     lock_compare(&b, &postgres_contest, 1, 0.8);
     return 0;

@@ -46,10 +46,11 @@ static inline void *raw_postgres_open(const char *place, const char *mutex, _Ato
     raw_prepare(r->conn, "drop",
                 "UPDATE simba_mutex SET acquired_at=0,ttl_at=0,transition_at=0,owner_id='' "
                 "WHERE mutex=$1 AND owner_id=$2 AND fencing_token=$3");
-    raw_prepare(r->conn, "tell",
-                "WITH r AS(UPDATE simba_mutex SET acquired_at=0,ttl_at=0,transition_at=0,owner_id='' "
-                "WHERE mutex=$1 AND owner_id=$2 AND fencing_token=$3 RETURNING mutex)"
-                "SELECT pg_notify('simba',mutex)FROM r");
+    raw_prepare(
+        r->conn, "tell",
+        "WITH r AS(UPDATE simba_mutex SET acquired_at=0,ttl_at=0,transition_at=0,owner_id='' "
+        "WHERE mutex=$1 AND owner_id=$2 AND fencing_token=$3 RETURNING mutex)"
+        "SELECT pg_notify('simba',mutex)FROM r");
     if (r->waits)
         PQclear(raw_check(r->conn, PQexec(r->conn, "LISTEN simba")));
     return r;
@@ -58,7 +59,8 @@ static inline void *raw_postgres_open(const char *place, const char *mutex, _Ato
 static inline bool raw_postgres_take(struct raw_postgres *r)
 {
     const char *values[] = {r->mutex, r->id};
-    PGresult *result = raw_check(r->conn, PQexecPrepared(r->conn, "take", 2, values, NULL, NULL, 0));
+    PGresult *result =
+        raw_check(r->conn, PQexecPrepared(r->conn, "take", 2, values, NULL, NULL, 0));
     bool taken = PQntuples(result) == 1;
     if (taken)
         snprintf(r->token, sizeof r->token, "%s", PQgetvalue(result, 0, 0));
@@ -86,8 +88,8 @@ static inline void raw_postgres_release(void *one)
 {
     struct raw_postgres *r = one;
     const char *values[] = {r->mutex, r->id, r->token};
-    PQclear(raw_check(r->conn, PQexecPrepared(r->conn, r->waits ? "tell" : "drop", 3, values, NULL,
-                                              NULL, 0)));
+    PQclear(raw_check(
+        r->conn, PQexecPrepared(r->conn, r->waits ? "tell" : "drop", 3, values, NULL, NULL, 0)));
 }
 
 static inline void raw_postgres_close(void *one)

@@ -14,9 +14,8 @@ static inline struct sql_place sql_place(void)
 {
     struct sql_place p;
     const char *url = getenv("SIMBA_BENCH_URL");
-    if (url == NULL ||
-        sscanf(url, "%*[a-z]://%63[^:]:%63[^@]@%63[^:]:%d/%63[a-z0-9]", p.user, p.password, p.host,
-               &p.port, p.database) != 5)
+    if (url == NULL || sscanf(url, "%*[a-z]://%63[^:]:%63[^@]@%63[^:]:%d/%63[a-z0-9]", p.user,
+                              p.password, p.host, &p.port, p.database) != 5)
         bench_die("run it as: tests/servers/NAME env SIMBA_BENCH_URL=@URL@ %s",
                   program_invocation_short_name);
     return p;

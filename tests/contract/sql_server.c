@@ -282,7 +282,8 @@ void server_make(struct database *d)
         char line[1024];
         snprintf(d->socket, sizeof d->socket, "%.200s", folder);
         snprintf(line, sizeof line, become_postgres, folder, folder);
-        shell("%s $as $bin/initdb -D %s/data --auth-local=trust --auth-host=scram-sha-256 -U postgres "
+        shell("%s $as $bin/initdb -D %s/data --auth-local=trust --auth-host=scram-sha-256 -U "
+              "postgres "
               "--no-sync >/dev/null 2>&1",
               line, folder);
     }

@@ -28,7 +28,7 @@ void server_restart(struct database *d); /* after that; returns when it answers 
 void sql_run(struct database *d, const char *format, ...) __attribute__((format(printf, 2, 3)));
 long long sql_number(struct database *d, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
-extern const char *sql_now; /* that expression */
+extern const char *sql_now;                           /* that expression */
 void sql_make_table(struct database *d, bool fences); /* as JVM Simba does */
 
 /* Something between a client and the server, in a process of its own. */

@@ -64,8 +64,10 @@ static void jvm_row(bool fences)
     CHECK(simba_owner_is(&o, "0:1@jvm") && o.token == (fences ? 7 : 41));
     CHECK_OK(simba_locker_acquire(l, PATIENCE_MS));
     CHECK(simba_locker_token(l) == 42);
-    CHECK(sql_number(&d, "SELECT CASE WHEN transition_at>%s AND acquired_at>=%s-20000 THEN 1 ELSE 0 "
-                         "END FROM simba_mutex WHERE mutex='m'", sql_now, sql_now) == 1);
+    CHECK(sql_number(&d,
+                     "SELECT CASE WHEN transition_at>%s AND acquired_at>=%s-20000 THEN 1 ELSE 0 "
+                     "END FROM simba_mutex WHERE mutex='m'",
+                     sql_now, sql_now) == 1);
     CHECK_OK(simba_locker_release(l));
     CHECK(sql_number(&d, "SELECT acquired_at+ttl_at+transition_at FROM simba_mutex "
                          "WHERE mutex='m' AND owner_id=''") == 0);
@@ -146,8 +148,10 @@ static void sql_narrow_table(void)
     const char *most = sql_is_mysql() ? "4294967295" : "2147483647";
     database_make(&d);
     sql_make_table(&d, true);
-    sql_run(&d, "INSERT INTO simba_mutex(mutex,acquired_at,ttl_at,transition_at,owner_id,version) "
-                "VALUES ('m',0,0,0,'',%s)", most);
+    sql_run(&d,
+            "INSERT INTO simba_mutex(mutex,acquired_at,ttl_at,transition_at,owner_id,version) "
+            "VALUES ('m',0,0,0,'',%s)",
+            most);
     simba *s = open_at(d.url);
     simba_locker *l = locker(s, "m", NULL, lease_long());
     for (int i = 0; i < 3; i++) {
@@ -161,9 +165,10 @@ static void sql_narrow_table(void)
                                : "ALTER TABLE simba_mutex DROP COLUMN fencing_token, "
                                  "ALTER owner_id TYPE varchar(32)");
     s = open_at(d.url);
-    CHECK_REFUSED(simba_locker_acquire(locker(s, "m", NULL, lease_long()), 0), SIMBA_ESCHEMA, "narrow");
-    CHECK_REFUSED(simba_locker_acquire(locker(s, "n", "0123456789012345678901234567890123456789",
-                                              lease_long()), 0),
+    CHECK_REFUSED(simba_locker_acquire(locker(s, "m", NULL, lease_long()), 0), SIMBA_ESCHEMA,
+                  "narrow");
+    CHECK_REFUSED(simba_locker_acquire(
+                      locker(s, "n", "0123456789012345678901234567890123456789", lease_long()), 0),
                   SIMBA_ESCHEMA, "narrow");
     client_close(s);
     database_drop(&d);
@@ -221,8 +226,10 @@ static void sql_late_grant(void)
     }
     CHECK_OK(simba_locker_acquire(l, PATIENCE_MS));
     bool ends_later =
-        sql_number(&d, "SELECT CASE WHEN transition_at>%s THEN 1 ELSE 0 END FROM simba_mutex "
-                       "WHERE mutex='m'", sql_now) == 1;
+        sql_number(&d,
+                   "SELECT CASE WHEN transition_at>%s THEN 1 ELSE 0 END FROM simba_mutex "
+                   "WHERE mutex='m'",
+                   sql_now) == 1;
     CHECK(ends_later || !simba_locker_is_held(l));
     client_close(s);
     database_drop(&d);
@@ -235,8 +242,10 @@ static void kill_sessions(struct database *d)
                 d->name);
         return;
     }
-    for (long long id; (id = sql_number(d, "SELECT MAX(ID) FROM information_schema.PROCESSLIST "
-                                           "WHERE USER='%s' AND COMMAND<>'Killed'", d->name)) > 0;)
+    for (long long id; (id = sql_number(d,
+                                        "SELECT MAX(ID) FROM information_schema.PROCESSLIST "
+                                        "WHERE USER='%s' AND COMMAND<>'Killed'",
+                                        d->name)) > 0;)
         sql_run(d, "KILL CONNECTION %lld", id);
 }
 
@@ -368,8 +377,10 @@ static void sql_rights(void)
     struct simba_owner o;
     database_make(&d);
     if (sql_is_mysql()) {
-        sql_run(&d, "REVOKE ALL ON %s.* FROM %s, %s@localhost; GRANT SELECT, INSERT, UPDATE ON %s.* TO "
-                    "%s, %s@localhost", d.name, d.name, d.name, d.name, d.name, d.name);
+        sql_run(&d,
+                "REVOKE ALL ON %s.* FROM %s, %s@localhost; GRANT SELECT, INSERT, UPDATE ON %s.* TO "
+                "%s, %s@localhost",
+                d.name, d.name, d.name, d.name, d.name, d.name);
     } else {
         sql_run(&d, "ALTER DATABASE %s OWNER TO postgres", d.name);
         sql_run(&d, "REVOKE CREATE ON SCHEMA public FROM public");
@@ -391,9 +402,10 @@ static void sql_rights(void)
     CHECK_OK(simba_evict(s, "m", 0, true, PATIENCE_MS));
     CHECK_OK(simba_read(s, "m", PATIENCE_MS, &o));
     client_close(s);
-    sql_run(&d, sql_is_mysql() ? "REVOKE INSERT, UPDATE ON %s.* FROM %s; REVOKE INSERT, UPDATE ON %s.* "
-                                 "FROM %s@localhost"
-                               : "REVOKE INSERT, UPDATE ON simba_mutex FROM PUBLIC, %s -- %s %s %s",
+    sql_run(&d,
+            sql_is_mysql() ? "REVOKE INSERT, UPDATE ON %s.* FROM %s; REVOKE INSERT, UPDATE ON %s.* "
+                             "FROM %s@localhost"
+                           : "REVOKE INSERT, UPDATE ON simba_mutex FROM PUBLIC, %s -- %s %s %s",
             d.name, d.name, d.name, d.name);
     s = open_at(d.url);
     l = locker(s, "m", NULL, lease_long());
@@ -433,7 +445,8 @@ static void sql_urls_refused(void)
         CHECK_REFUSED(simba_open("mysql://u@h/d?tls=maybe", NULL, &s), SIMBA_EINVAL, "tls");
         CHECK_REFUSED(simba_open("mysql://u@h/d?tls_cert=x", NULL, &s), SIMBA_EINVAL, "belong");
         CHECK_REFUSED(simba_open("mariadb://u@h/d?pol=1s", NULL, &s), SIMBA_EINVAL, "poll");
-        CHECK_REFUSED(simba_open("mysql://u:p@h/d?password_file=/x", NULL, &s), SIMBA_EINVAL, "twice");
+        CHECK_REFUSED(simba_open("mysql://u:p@h/d?password_file=/x", NULL, &s), SIMBA_EINVAL,
+                      "twice");
         CHECK_REFUSED(simba_open("mysql://u@h/d?poll=1ms", NULL, &s), SIMBA_EINVAL, "poll");
     } else {
         CHECK_REFUSED(simba_open("postgresql://h/d?listen=no", NULL, &s), SIMBA_EINVAL, "listen");
@@ -446,11 +459,14 @@ static void sql_urls_refused(void)
 
 static long long statements(struct database *d)
 {
-    return sql_is_mysql() ? sql_number(d, "SELECT SUM(SELECT_COMMANDS+UPDATE_COMMANDS+OTHER_COMMANDS) "
-                                          "FROM information_schema.USER_STATISTICS WHERE USER='%s'",
+    return sql_is_mysql() ? sql_number(d,
+                                       "SELECT SUM(SELECT_COMMANDS+UPDATE_COMMANDS+OTHER_COMMANDS) "
+                                       "FROM information_schema.USER_STATISTICS WHERE USER='%s'",
                                        d->name)
-                          : sql_number(d, "SELECT xact_commit FROM pg_stat_database "
-                                          "WHERE datname='%s'", d->name);
+                          : sql_number(d,
+                                       "SELECT xact_commit FROM pg_stat_database "
+                                       "WHERE datname='%s'",
+                                       d->name);
 }
 
 static void sql_many_wait(void)
@@ -514,8 +530,8 @@ static void sql_restart(void)
         long long first = sql_number(&d, "SET timestamp=1761436800; SELECT %s", sql_now);
         long long second = sql_number(&d, "SET timestamp=1761440400; SELECT %s", sql_now);
         CHECK(second - first == 3600000 && first == 1761436800000);
-        static const char old[] =
-            "SET timestamp=%lld; SELECT CAST(UNIX_TIMESTAMP(CURRENT_TIMESTAMP(3))*1000 AS UNSIGNED)";
+        static const char old[] = "SET timestamp=%lld; SELECT "
+                                  "CAST(UNIX_TIMESTAMP(CURRENT_TIMESTAMP(3))*1000 AS UNSIGNED)";
         CHECK(sql_number(&d, old, 1761440400LL) - sql_number(&d, old, 1761436800LL) != 3600000);
         sql_run(&d, "SET timestamp=DEFAULT; SET GLOBAL read_only=1");
     } else {

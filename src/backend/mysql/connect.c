@@ -169,10 +169,11 @@ static int check_table(struct mysql_link *l, const struct mysql_config *c, char 
     int found = find_columns(l);
     if (found == 0 && c->creates) {
         if (!run(l, mariadb_connection(&l->mysql) ? mariadb_sql : mysql_sql)) {
-            snprintf(why, SQL_WHY_MAX,
-                     "there is no table simba_mutex in this database, or no right to read it, and it "
-                     "cannot be created: %.200s (%u). Let somebody with more rights run mariadb.sql",
-                     mysql_error(&l->mysql), mysql_errno(&l->mysql));
+            snprintf(
+                why, SQL_WHY_MAX,
+                "there is no table simba_mutex in this database, or no right to read it, and it "
+                "cannot be created: %.200s (%u). Let somebody with more rights run mariadb.sql",
+                mysql_error(&l->mysql), mysql_errno(&l->mysql));
             return SIMBA_ESCHEMA;
         }
         found = find_columns(l);
@@ -249,8 +250,8 @@ void *mysql_dial(const void *config, int *code, char *why)
     }
     set_options(&l->mysql, c);
     int rc = -1; /* as the client library says */
-    if (mysql_real_connect(&l->mysql, c->host, c->user, c->password, c->database,
-                           (unsigned)c->port, c->socket, CLIENT_FOUND_ROWS) != NULL &&
+    if (mysql_real_connect(&l->mysql, c->host, c->user, c->password, c->database, (unsigned)c->port,
+                           c->socket, CLIENT_FOUND_ROWS) != NULL &&
         set_session(l, c))
         rc = check_writable(l, why);
     if (rc == 0)

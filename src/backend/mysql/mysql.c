@@ -99,8 +99,7 @@ static int read_place(struct reading *r)
     if (socket != NULL && socket[0] != '/')
         return REFUSE(r, "option socket is an absolute path");
     if (path[0] != '/' || path[1] == '\0' || strchr(path + 1, '/') != NULL)
-        return REFUSE(r, "which database? write %s://user@host/database",
-                      simba_url_scheme(r->url));
+        return REFUSE(r, "which database? write %s://user@host/database", simba_url_scheme(r->url));
     c->port = port > 0 ? port : MYSQL_PORT_DEFAULT;
     int rc = keep(r, path + 1, &c->database);
     if (rc == 0)
@@ -181,7 +180,7 @@ static int open_store(struct simba_host *host, const struct simba_url *url, void
 }
 
 static const char *const schemes[] = {"mysql", "mariadb", NULL};
-static const char *const options[] = {"socket", "poll",    "password_file", "tls",    "tls_ca",
+static const char *const options[] = {"socket",   "poll",    "password_file", "tls",    "tls_ca",
                                       "tls_cert", "tls_key", "tls_verify",    "create", "returning",
                                       NULL};
 

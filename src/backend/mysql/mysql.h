@@ -27,7 +27,8 @@ struct mysql_config {
 struct mysql_dialect {
     bool fences;    /* there is a fencing_token; else the version is the token */
     bool returning; /* INSERT ... ON DUPLICATE KEY UPDATE ... RETURNING */
-    char *marks;    /* not NULL: for a statement to be prepared; what is missing in it, letter by letter */
+    char *
+        marks; /* not NULL: for a statement to be prepared; what is missing in it, letter by letter */
 };
 
 #define MYSQL_MARKS_MAX 16

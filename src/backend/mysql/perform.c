@@ -98,7 +98,8 @@ static MYSQL_BIND bind_number(uint64_t *number)
 }
 
 /* False: it does not take them. */
-static bool bind_all(struct mysql_link *l, const struct mysql_prepared *p, const struct simba_request *q)
+static bool bind_all(struct mysql_link *l, const struct mysql_prepared *p,
+                     const struct simba_request *q)
 {
     MYSQL_BIND in[MYSQL_MARKS_MAX];
     l->token = q->token;
@@ -205,7 +206,8 @@ static int failed(struct sql *s, struct mysql_link *l, const struct sql_job *job
     int code;
     *end = mysql_explain(&l->mysql, &code, why);
     if (*end == SQL_LOCKED && job->count == 1 && job->item[0].request != NULL)
-        sql_fail(s, code, "the row of '%s' is locked by somebody's transaction: see SHOW PROCESSLIST",
+        sql_fail(s, code,
+                 "the row of '%s' is locked by somebody's transaction: see SHOW PROCESSLIST",
                  job->item[0].mutex);
     else
         sql_fail(s, code, "%s", why);

@@ -95,8 +95,8 @@ static bool run(struct dialing *d, const char *statement, char *out, size_t size
         const char *state = PQresultErrorField(r, PG_DIAG_SQLSTATE), *help = "";
         const char *text = PQresultErrorField(r, PG_DIAG_MESSAGE_PRIMARY);
         postgres_explain(state != NULL ? state : "", d->code, &help);
-        snprintf(d->why, SQL_WHY_MAX, "%.380s%s", text != NULL ? text : PQerrorMessage(d->link->conn),
-                 help);
+        snprintf(d->why, SQL_WHY_MAX, "%.380s%s",
+                 text != NULL ? text : PQerrorMessage(d->link->conn), help);
     }
     PQclear(r);
     return ok;
@@ -106,13 +106,14 @@ static bool check_server(struct dialing *d)
 {
     char answer[64];
     struct postgres_link *l = d->link;
-    if (!run(d, "SELECT pg_is_in_recovery() OR current_setting('transaction_read_only')::bool", answer,
-             sizeof answer))
+    if (!run(d, "SELECT pg_is_in_recovery() OR current_setting('transaction_read_only')::bool",
+             answer, sizeof answer))
         return false;
     if (answer[0] == 't') {
         *d->code = SIMBA_ESTORE;
-        snprintf(d->why, SQL_WHY_MAX, "the server is read-only, perhaps a standby: use the primary, or "
-                                      "add target_session_attrs=read-write to the URL");
+        snprintf(d->why, SQL_WHY_MAX,
+                 "the server is read-only, perhaps a standby: use the primary, or "
+                 "add target_session_attrs=read-write to the URL");
         return false;
     }
     /* A pooler makes up a process number of its own. */
@@ -131,7 +132,7 @@ static bool set_session(struct dialing *d)
         return true;
     snprintf(line, sizeof line,
              POSTGRES_PATIENT ";SET statement_timeout=%lld;SET client_min_messages=error;"
-             "SET plan_cache_mode=force_generic_plan",
+                              "SET plan_cache_mode=force_generic_plan",
              (long long)d->config->command_timeout_ms + 1000);
     return run(d, line, NULL, 0);
 }

@@ -38,7 +38,8 @@ static const char *remark(void *link)
 {
     const struct postgres_link *l = link;
     return l->pooled && !l->tells
-               ? "there is a pooler before the server, where LISTEN does nothing: mutexes that are waited "
+               ? "there is a pooler before the server, where LISTEN does nothing: mutexes that are "
+                 "waited "
                  "for are looked at every now and then (?poll=). If it pools sessions only, add "
                  "listen=on to the URL"
                : NULL;

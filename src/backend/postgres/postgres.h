@@ -48,9 +48,9 @@ enum words {
 
 struct postgres_link {
     PGconn *conn;
-    bool fences;   /* there is a fencing_token; else the version is the token */
-    bool pooled;   /* others may use the server's process between our statements */
-    bool tells;    /* LISTEN can work */
+    bool fences; /* there is a fencing_token; else the version is the token */
+    bool pooled; /* others may use the server's process between our statements */
+    bool tells;  /* LISTEN can work */
     /* What is said again is worth being prepared; not behind a pooler. */
     enum { WORDS_NEW, WORDS_SAID, WORDS_PREPARED } known[WORDS];
     bool preparing;

@@ -10,9 +10,10 @@
 #include "backend/postgres/postgres.h"
 
 const char *const words_names[WORDS] = {
-    "simba_contend", "simba_renew", "simba_release", "simba_contend_one", "simba_renew_one",
-    "simba_release_one", "simba_evict", "simba_free", "simba_read", "simba_poll", "simba_list",
-    "simba_digest", "simba_ring", "simba_listen", "simba_observe", "simba_mark"};
+    "simba_contend",   "simba_renew",       "simba_release", "simba_contend_one",
+    "simba_renew_one", "simba_release_one", "simba_evict",   "simba_free",
+    "simba_read",      "simba_poll",        "simba_list",    "simba_digest",
+    "simba_ring",      "simba_listen",      "simba_observe", "simba_mark"};
 
 const int words_parameters[WORDS] = {4, 5, 4, 4, 5, 4, 2, 2, 1, 1, 1, 0, 1, 0, 1, 1};
 
@@ -45,7 +46,8 @@ static void put(struct statement *t, char what, void *data)
     default:
         statement_fill(t, '@',
                        "CASE WHEN EXISTS(SELECT FROM simba_mutex AS b WHERE b.mutex='' AND "
-                       "b.transition_at>@n)THEN pg_notify('" POSTGRES_CHANNEL "',t.mutex)::text END",
+                       "b.transition_at>@n)THEN pg_notify('" POSTGRES_CHANNEL
+                       "',t.mutex)::text END",
                        put, data);
     }
 }
@@ -59,60 +61,61 @@ static void put(struct statement *t, char what, void *data)
 
 /* Who finds it held, and most do, only reads: a lock on the row would hold up its owner. What is not told
  * was free at first and then another's. */
-#define CONTEND(rows, values)                                                                     \
-    "WITH q AS(SELECT*FROM " rows "),g AS(" INTO "SELECT m,@n,@n+l,@n+a,i," values " FROM q "     \
-    "WHERE NOT EXISTS(SELECT FROM simba_mutex AS h WHERE h.mutex=q.m AND h.transition_at>@n)"     \
-    "ON CONFLICT(mutex)DO UPDATE SET acquired_at=@n,"                                             \
-    "ttl_at=@n+EXCLUDED.ttl_at-EXCLUDED.acquired_at,"                                             \
-    "transition_at=@n+EXCLUDED.transition_at-EXCLUDED.acquired_at,"                               \
-    "owner_id=EXCLUDED.owner_id,@t WHERE t.transition_at<=@n RETURNING t.*)"                      \
-    "SELECT @c,1,@o FROM g AS t UNION ALL SELECT @c,@w,NULL FROM simba_mutex AS t,q "              \
+#define CONTEND(rows, values)                                                                 \
+    "WITH q AS(SELECT*FROM " rows "),g AS(" INTO "SELECT m,@n,@n+l,@n+a,i," values " FROM q " \
+    "WHERE NOT EXISTS(SELECT FROM simba_mutex AS h WHERE h.mutex=q.m AND h.transition_at>@n)" \
+    "ON CONFLICT(mutex)DO UPDATE SET acquired_at=@n,"                                         \
+    "ttl_at=@n+EXCLUDED.ttl_at-EXCLUDED.acquired_at,"                                         \
+    "transition_at=@n+EXCLUDED.transition_at-EXCLUDED.acquired_at,"                           \
+    "owner_id=EXCLUDED.owner_id,@t WHERE t.transition_at<=@n RETURNING t.*)"                  \
+    "SELECT @c,1,@o FROM g AS t UNION ALL SELECT @c,@w,NULL FROM simba_mutex AS t,q "         \
     "WHERE t.mutex=q.m AND t.transition_at>@n AND NOT EXISTS(SELECT FROM g WHERE g.mutex=q.m)"
 
 /* For one, who wins most of the time: what is not told is read. */
-#define CONTEND_ONE(values)                                                                       \
-    INTO "SELECT $1::text,@n,@n+$3::bigint,@n+$4::bigint,$2::text," values                        \
-         " WHERE NOT EXISTS(SELECT FROM simba_mutex AS h WHERE h.mutex=$1::text AND h.transition_at>@n)" \
-         "ON CONFLICT(mutex)DO UPDATE SET acquired_at=@n,ttl_at=@n+$3::bigint,"                   \
-         "transition_at=@n+$4::bigint,owner_id=$2::text,@t WHERE t.transition_at<=@n "            \
+#define CONTEND_ONE(values)                                                            \
+    INTO "SELECT $1::text,@n,@n+$3::bigint,@n+$4::bigint,$2::text," values             \
+         " WHERE NOT EXISTS(SELECT FROM simba_mutex AS h WHERE h.mutex=$1::text AND "  \
+         "h.transition_at>@n)"                                                         \
+         "ON CONFLICT(mutex)DO UPDATE SET acquired_at=@n,ttl_at=@n+$3::bigint,"        \
+         "transition_at=@n+$4::bigint,owner_id=$2::text,@t WHERE t.transition_at<=@n " \
          "RETURNING @c,1,@o"
 
-#define RENEW(rows, values)                                                                  \
-    INTO "SELECT m,0,l,a,i," values " FROM " rows                                            \
-         " ON CONFLICT(mutex)DO UPDATE SET ttl_at=@n+EXCLUDED.ttl_at,"                       \
-         "transition_at=greatest(t.transition_at,@n+EXCLUDED.transition_at)"                 \
-         "WHERE t.owner_id=EXCLUDED.owner_id AND t.@f=EXCLUDED.@f AND t.transition_at>@n "   \
+#define RENEW(rows, values)                                                                \
+    INTO "SELECT m,0,l,a,i," values " FROM " rows                                          \
+         " ON CONFLICT(mutex)DO UPDATE SET ttl_at=@n+EXCLUDED.ttl_at,"                     \
+         "transition_at=greatest(t.transition_at,@n+EXCLUDED.transition_at)"               \
+         "WHERE t.owner_id=EXCLUDED.owner_id AND t.@f=EXCLUDED.@f AND t.transition_at>@n " \
          "RETURNING @c,(t.transition_at>@n)::int"
 
-#define RENEW_ONE                                                                             \
-    "UPDATE simba_mutex AS t SET ttl_at=@n+$4::bigint,"                                       \
-    "transition_at=greatest(transition_at,@n+$5::bigint)"                                     \
-    "WHERE mutex=$1::text AND owner_id=$2::text AND @f=$3::bigint AND transition_at>@n "      \
+#define RENEW_ONE                                                                        \
+    "UPDATE simba_mutex AS t SET ttl_at=@n+$4::bigint,"                                  \
+    "transition_at=greatest(transition_at,@n+$5::bigint)"                                \
+    "WHERE mutex=$1::text AND owner_id=$2::text AND @f=$3::bigint AND transition_at>@n " \
     "RETURNING @c,1"
 
 /* NOTIFY follows what has happened, in the same transaction: who is told finds it so. All that notify wait for
  * each other until they are committed, so a release does it only if somebody has left a mark that he waits: a
  * version above the token. */
 #define TELL "SELECT mutex,'',0,0,0,1,pg_notify('" POSTGRES_CHANNEL "',mutex)FROM r"
-#define TELL_MARKED                                                                            \
-    "SELECT mutex,'',0,0,0,1,CASE WHEN version>fencing_token THEN "                            \
+#define TELL_MARKED                                                 \
+    "SELECT mutex,'',0,0,0,1,CASE WHEN version>fencing_token THEN " \
     "pg_notify('" POSTGRES_CHANNEL "',mutex)::text ELSE @o END FROM r AS t"
 #define FREE "acquired_at=0,ttl_at=0,transition_at=0,owner_id=''"
-#define RELEASE(rows, tell)                                                                    \
-    "WITH r AS(UPDATE simba_mutex AS t SET " FREE " FROM " rows " WHERE t.mutex=q.m AND "      \
+#define RELEASE(rows, tell)                                                               \
+    "WITH r AS(UPDATE simba_mutex AS t SET " FREE " FROM " rows " WHERE t.mutex=q.m AND " \
     "t.@f=q.k AND(t.owner_id=q.i OR(t.ttl_at=0 AND t.owner_id=q.e))RETURNING t.*)" tell
 
-#define RELEASE_ONE(tell)                                                                      \
-    "UPDATE simba_mutex AS t SET " FREE " WHERE mutex=$1::text AND @f=$3::bigint AND("         \
+#define RELEASE_ONE(tell)                                                              \
+    "UPDATE simba_mutex AS t SET " FREE " WHERE mutex=$1::text AND @f=$3::bigint AND(" \
     "owner_id=$2::text OR(ttl_at=0 AND owner_id=$4::text))RETURNING mutex,'',0,0,0,1," tell
 #define TOLD "pg_notify('" POSTGRES_CHANNEL "',mutex)"
 
 /* Gracefully: the owner's id changes, so that it cannot renew, and the lease runs out. */
-#define EVICTED                                                                        \
-    "ttl_at=0,owner_id=CASE WHEN ttl_at=0 THEN owner_id WHEN left(owner_id,1)='~' "    \
+#define EVICTED                                                                     \
+    "ttl_at=0,owner_id=CASE WHEN ttl_at=0 THEN owner_id WHEN left(owner_id,1)='~' " \
     "THEN '!'||substr(owner_id,2)ELSE '~'||substr(owner_id,2)END"
-#define EVICT(how)                                                                      \
-    "WITH r AS(UPDATE simba_mutex AS t SET " how " WHERE mutex=$1::text AND "           \
+#define EVICT(how)                                                            \
+    "WITH r AS(UPDATE simba_mutex AS t SET " how " WHERE mutex=$1::text AND " \
     "transition_at>@n AND owner_id<>'' AND($2::bigint=0 OR @f=$2::bigint)RETURNING mutex)" TELL
 
 static const char *form_of(enum words w, bool fences)
@@ -129,8 +132,9 @@ static const char *form_of(enum words w, bool fences)
     case WORDS_RELEASE:
         return fences ? RELEASE(MANY_RELEASE, TELL_MARKED) : RELEASE(MANY_RELEASE, TELL);
     case WORDS_RELEASE_ONE:
-        return fences ? RELEASE_ONE("CASE WHEN version>fencing_token THEN " TOLD "::text ELSE @o END")
-                      : RELEASE_ONE(TOLD);
+        return fences
+                   ? RELEASE_ONE("CASE WHEN version>fencing_token THEN " TOLD "::text ELSE @o END")
+                   : RELEASE_ONE(TOLD);
     case WORDS_EVICT:
         return EVICT(EVICTED);
     case WORDS_FREE:
@@ -147,7 +151,8 @@ static const char *form_of(enum words w, bool fences)
         return "SELECT '','',abs(coalesce(sum(hashtext(mutex||'/'||owner_id||'/'||@f)::bigint),0)),"
                "1,0,0 FROM simba_mutex WHERE transition_at>@n AND owner_id<>'' AND mutex<>''";
     case WORDS_RING: /* for those who cannot listen */
-        return "INSERT INTO simba_mutex AS t(mutex,acquired_at,ttl_at,transition_at,owner_id,version)"
+        return "INSERT INTO simba_mutex AS "
+               "t(mutex,acquired_at,ttl_at,transition_at,owner_id,version)"
                "VALUES('',0,0,0,$1::text,1)ON CONFLICT(mutex)DO UPDATE SET "
                "owner_id=EXCLUDED.owner_id,version=(t.version+1)%2147483647";
     case WORDS_MARK: /* of what is held; told is what has a mark then */
@@ -160,7 +165,8 @@ static const char *form_of(enum words w, bool fences)
     case WORDS_LISTEN:
         return "LISTEN " POSTGRES_CHANNEL;
     default:
-        return "INSERT INTO simba_mutex AS t(mutex,acquired_at,ttl_at,transition_at,owner_id,version)"
+        return "INSERT INTO simba_mutex AS "
+               "t(mutex,acquired_at,ttl_at,transition_at,owner_id,version)"
                "VALUES('',0,0,@n+$1::bigint,'',0)ON CONFLICT(mutex)DO UPDATE SET "
                "transition_at=@n+$1::bigint";
     }

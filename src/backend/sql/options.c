@@ -21,9 +21,10 @@ int sql_read_poll(const struct simba_url *url, int64_t *ms, char *why, size_t wh
     if (simba_duration_parse(text, ms) == 0 &&
         (*ms == 0 || (*ms >= POLL_MIN_MS && *ms <= POLL_MAX_MS)))
         return 0;
-    snprintf(why, why_size,
-             "option poll is how often to look at mutexes that are waited for, from 10ms to 1h, or 0 "
-             "to look only when leases end");
+    snprintf(
+        why, why_size,
+        "option poll is how often to look at mutexes that are waited for, from 10ms to 1h, or 0 "
+        "to look only when leases end");
     return SIMBA_EINVAL;
 }
 

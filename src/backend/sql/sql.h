@@ -18,12 +18,12 @@
 #include <simba/backend.h>
 #include <uv.h>
 
-#include "backend/sql/statement.h"
 #include "backend/sql/interest.h"
+#include "backend/sql/statement.h"
 
 #define SQL_WHY_MAX 512
 #define SQL_OBSERVED_MS 15000 /* how long others go on telling an observer that is gone */
-#define SQL_JOB_MAX 1000 /* mutexes in one statement */
+#define SQL_JOB_MAX 1000      /* mutexes in one statement */
 
 /* Beyond enum simba_op. */
 enum sql_op {
@@ -78,7 +78,7 @@ struct sql;
 struct sql_driver {
     const char *name;
     const char *needs_help; /* what to do about a table that cannot hold a name */
-    bool rereads; /* a CONTEND may tell nothing of a mutex: then it is read */
+    bool rereads;           /* a CONTEND may tell nothing of a mutex: then it is read */
 
     /* On a thread of its own; blocks at most about the connect timeout. NULL: failed, with code and
      * why. */
@@ -149,7 +149,8 @@ void sql_close(void *store);
 /* For drivers. */
 void sql_found(struct sql *s, struct sql_job *job, const struct sql_row *row);
 void sql_told(struct sql *s, const char *mutex); /* something about it has changed */
-__attribute__((format(printf, 3, 4))) void sql_fail(struct sql *s, int code, const char *format, ...);
+__attribute__((format(printf, 3, 4))) void sql_fail(struct sql *s, int code, const char *format,
+                                                    ...);
 
 /* The id that the row of an evicted tenure has: its owner's with another first character. */
 void sql_evicted_id(const char *id, char out[SIMBA_ID_MAX + 1]);
