@@ -24,8 +24,11 @@ struct context {
  * one's, $t the token, $l ttl, $a lease, $c the columns of an answer. */
 static void put(struct statement *t, char what, void *data)
 {
+    static const struct simba_request no_request = {.id = ""};
+    static const struct sql_item no_item = {.mutex = ""};
     const struct context *c = data;
-    const struct simba_request *q = c->item != NULL ? c->item->request : NULL;
+    const struct sql_item *item = c->item != NULL ? c->item : &no_item;
+    const struct simba_request *q = item->request != NULL ? item->request : &no_request;
     char evicted[SIMBA_ID_MAX + 1], *marks = c->dialect->marks;
     if (marks != NULL && strchr("mMiIEtla", what) != NULL) {
         size_t n = strlen(marks);
@@ -50,12 +53,12 @@ static void put(struct statement *t, char what, void *data)
     case 'm':
     case 'i':
         statement_put(t, "_utf8mb4 x'");
-        statement_hex(t, what == 'm' ? c->item->mutex : q->id);
+        statement_hex(t, what == 'm' ? item->mutex : q->id);
         break;
     case 'M':
     case 'I':
         statement_put(t, "x'");
-        statement_hex(t, what == 'M' ? c->item->mutex : q->id);
+        statement_hex(t, what == 'M' ? item->mutex : q->id);
         break;
     case 'E':
         sql_evicted_id(q->id, evicted);

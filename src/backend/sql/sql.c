@@ -25,10 +25,10 @@ static void set_look(struct sql *s, int64_t ms);
 void sql_fail(struct sql *s, int code, const char *format, ...)
 {
     va_list args;
-    va_start(args, format);
-    vsnprintf(s->why, sizeof s->why, format, args);
-    va_end(args);
     s->code = code;
+    va_start(args, format);
+    vsnprintf(s->why, sizeof s->why, format, args); // NOLINT(clang-analyzer-valist.Uninitialized)
+    va_end(args);
 }
 
 static int64_t jittered(struct sql *s, int64_t ms)
@@ -144,7 +144,8 @@ void sql_found(struct sql *s, struct sql_job *job, const struct sql_row *row)
         found_bell(s, row);
     } else {
         struct sql_item *item =
-            bsearch(row->mutex, job->item, job->count, sizeof *item, compare_names);
+            job->count > 0 ? bsearch(row->mutex, job->item, job->count, sizeof *item, compare_names)
+                           : NULL;
         if (item == NULL)
             return;
         item->seen = true;
