@@ -195,6 +195,7 @@ static struct sql_job *job_of(int op, struct simba_request **q, size_t count)
 {
     struct sql_job *job = new_job(op, count);
     for (size_t i = 0; job != NULL && i < count; i++) {
+        assert(q[i] != NULL);
         job->item[i].request = q[i];
         job->item[i].mutex = q[i]->mutex;
     }
