@@ -140,7 +140,7 @@ static const char *form_of(enum words w, bool fences)
     case WORDS_FREE:
         return EVICT(FREE);
     case WORDS_READ:
-        return "SELECT @c,0 FROM simba_mutex AS t WHERE mutex=ANY($1::text[])";
+        return "SELECT @c,@w FROM simba_mutex AS t WHERE mutex=ANY($1::text[])";
     case WORDS_POLL:
         return "SELECT mutex,owner_id,CASE WHEN mutex='' THEN version ELSE @f END,"
                "transition_at-@n,0,0 FROM simba_mutex WHERE mutex=ANY($1::text[])";

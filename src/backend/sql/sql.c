@@ -371,18 +371,23 @@ static void ring(struct sql *s, const struct sql_job *evict)
     put_first(s, job);
 }
 
+static bool wants_mark(const struct sql_item *item)
+{
+    return item->unmarked && item->request->op == SIMBA_CONTEND;
+}
+
 /* After the answers, which need not wait for it. */
 static void mark(struct sql *s, const struct sql_job *job)
 {
     size_t n = 0;
     for (size_t i = 0; i < job->count; i++)
-        n += job->item[i].unmarked;
+        n += wants_mark(&job->item[i]);
     struct sql_job *marks = n > 0 ? named_job(SQL_MARK, n) : NULL;
     if (marks == NULL)
         return;
     n = 0;
     for (size_t i = 0; i < job->count; i++) {
-        if (job->item[i].unmarked)
+        if (wants_mark(&job->item[i]))
             name_item(marks, n++, job->item[i].mutex);
     }
     put_first(s, marks);
@@ -484,6 +489,8 @@ static void done(struct sql *s, struct sql_job *job)
     case SQL_OBSERVE:
         break;
     default:
+        if (job->op == SIMBA_READ)
+            mark(s, job);
         for (size_t i = 0; i < job->count; i++)
             answer_item(s, job->op, &job->item[i], i + 1 < job->count);
     }
