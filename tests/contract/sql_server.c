@@ -299,10 +299,18 @@ void server_crash(struct database *d)
     d->pid = 0;
 }
 
+/* While processes of the killed one are still about to end, PostgreSQL refuses to start. */
+static bool is_up_again(struct database *d)
+{
+    if (waitpid(d->pid, NULL, WNOHANG) == d->pid)
+        launch(d);
+    return is_up(d, d->name);
+}
+
 void server_restart(struct database *d)
 {
     launch(d);
-    connect_to(d, d->name);
+    AWAIT(is_up_again(d));
 }
 
 /* ---- a proxy ------------------------------------------------------------------------------- */
