@@ -232,7 +232,7 @@ static void shell(const char *format, ...)
 
 static const char become_postgres[] =
     "as=; if [ $(id -u) = 0 ]; then chmod 755 '%s'; chown postgres '%s'; "
-    "as='setpriv --reuid=postgres --regid=postgres --init-groups'; fi; "
+    "as='setpriv --reuid=postgres --regid=postgres --init-groups --pdeathsig KILL'; fi; "
     "bin=$(ls -d /usr/lib/postgresql/*/bin | sort -V | tail -n 1); ";
 
 static void launch(struct database *d)
