@@ -33,6 +33,9 @@ static const struct test *const tables[] = {
 #ifdef CONTRACT_REDIS
     redis_fault_tests,  redis_queue_tests,    redis_module_tests,
 #endif
+#ifdef CONTRACT_SQL
+    sql_tests,
+#endif
 };
 
 struct settings {
@@ -263,6 +266,11 @@ static const char *misses(const struct test *t)
         return suite_is_sqlite() ? NULL : "needs a sqlite: store";
     case REDIS_ONLY:
         return strncmp(suite_url(), "redis:", 6) == 0 ? NULL : "needs a redis: store";
+    case SQL_ONLY:
+        return strncmp(suite_url(), "mysql:", 6) == 0 || strncmp(suite_url(), "mariadb:", 8) == 0 ||
+                       strncmp(suite_url(), "postgresql:", 11) == 0
+                   ? NULL
+                   : "needs an SQL server";
     default:
         return NULL;
     }
@@ -298,6 +306,7 @@ static void list(const struct settings *s)
         [SEVERAL_PROCESSES] = " (not memory:)",
         [SQLITE_ONLY] = " (sqlite: only)",
         [REDIS_ONLY] = " (redis: only)",
+        [SQL_ONLY] = " (mysql: and postgresql: only)",
     };
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
         for (const struct test *t = tables[i]; t->name != NULL; t++)

@@ -1,0 +1,79 @@
+/* mysql.h: the store in a MariaDB or MySQL server. See docs/backends/mysql.md.
+ *
+ *   mysql.c      the URL, and the way into the frame of backend/sql
+ *   connect.c    a new connection, on a thread: session, table, columns; and its failures
+ *   perform.c    a job as statements, without blocking
+ *   words.c      the statements */
+#ifndef BACKEND_MYSQL_H
+#define BACKEND_MYSQL_H
+
+#include <mysql.h>
+
+#include "backend/sql/sql.h"
+
+#define MYSQL_PORT_DEFAULT 3306
+
+struct mysql_config {
+    char *host, *user, *password, *database, *socket; /* NULL: not given */
+    char *tls_ca, *tls_cert, *tls_key;
+    int port;
+    bool tls, tls_verify;
+    bool creates;   /* the table, if it is not there */
+    bool returning; /* use INSERT ... RETURNING where the server has it */
+    int64_t connect_timeout_ms, command_timeout_ms;
+};
+
+/* What the table can do, which changes the words of statements. */
+struct mysql_dialect {
+    bool fences;    /* there is a fencing_token; else the version is the token */
+    bool returning; /* INSERT ... ON DUPLICATE KEY UPDATE ... RETURNING */
+    char *
+        marks; /* not NULL: for a statement to be prepared; what is missing in it, letter by letter */
+};
+
+#define MYSQL_MARKS_MAX 16
+
+/* What is done most often, one mutex at a time, is prepared. */
+enum mysql_often { OFTEN_CONTEND, OFTEN_RENEW, OFTEN_RELEASE, OFTEN };
+
+struct mysql_prepared {
+    MYSQL_STMT *statement; /* NULL: there is none */
+    char marks[MYSQL_MARKS_MAX];
+};
+
+enum mysql_step { STEP_QUERY, STEP_RESULT, STEP_EXECUTE, STEP_STORE };
+
+struct mysql_link {
+    MYSQL mysql;
+    struct mysql_dialect dialect;
+    enum mysql_step step;
+    int stage;   /* of a job that takes several statements */
+    int waiting; /* what a call that is under way waits for; 0: none is */
+    MYSQL_RES *result;
+    struct mysql_prepared often[OFTEN];
+    MYSQL_STMT *statement; /* under way */
+    uint64_t token, ttl_ms, lease_ms;
+    char evicted[SIMBA_ID_MAX + 1];
+};
+
+extern const struct simba_backend mysql_backend;
+extern const struct sql_driver mysql_driver;
+
+/* connect.c */
+void *mysql_dial(const void *config, int *code, char *why);
+void mysql_hang_up(void *link);
+enum sql_end mysql_explain(MYSQL *mysql, int *code, char *why); /* the last failure */
+
+/* perform.c */
+int perform_begin(struct sql *s, void *link, struct sql_job *job, enum sql_end *end);
+int perform_go_on(struct sql *s, void *link, struct sql_job *job, int events, enum sql_end *end);
+int perform_resume(struct mysql_link *l, int events, int *error); /* the call that waits */
+size_t perform_group(void *link, int op);
+
+/* words.c */
+void words_for(struct statement *t, const struct mysql_dialect *d, const struct sql_job *job);
+bool words_often(struct statement *t, const struct mysql_dialect *d, enum mysql_often which,
+                 char marks[MYSQL_MARKS_MAX]); /* false: this one is not prepared */
+void words_read(struct statement *t, const struct mysql_dialect *d, const struct sql_job *job);
+void words_ensure(struct statement *t, const char *mutex); /* a free row, unless there is one */
+#endif

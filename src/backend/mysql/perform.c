@@ -1,0 +1,298 @@
+/* perform.c: a job as one statement, in the client library's way not to block: a call either ends or
+ * says what it waits for. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "backend/mysql/mysql.h"
+
+#define COLUMNS 6
+
+static int to_uv(int wait)
+{
+    int events = 0;
+    if (wait & MYSQL_WAIT_READ)
+        events |= UV_READABLE;
+    if (wait & MYSQL_WAIT_WRITE)
+        events |= UV_WRITABLE;
+    if (wait & MYSQL_WAIT_EXCEPT)
+        events |= UV_PRIORITIZED;
+    return events != 0 ? events : UV_READABLE; /* a timeout is ours to watch */
+}
+
+static int to_mysql(int events)
+{
+    return (events & UV_READABLE ? MYSQL_WAIT_READ : 0) |
+           (events & UV_WRITABLE ? MYSQL_WAIT_WRITE : 0) |
+           (events & UV_PRIORITIZED ? MYSQL_WAIT_EXCEPT : 0);
+}
+
+size_t perform_group(void *link, int op)
+{
+    const struct mysql_link *l = link;
+    return l->dialect.returning || op == SIMBA_READ ? SQL_JOB_MAX : 1;
+}
+
+static int64_t number(const char *text)
+{
+    return text != NULL ? strtoll(text, NULL, 10) : 0;
+}
+
+static void take_rows(struct sql *s, struct sql_job *job, MYSQL_RES *result)
+{
+    MYSQL_ROW r;
+    if (mysql_num_fields(result) != COLUMNS)
+        return;
+    while ((r = mysql_fetch_row(result)) != NULL) {
+        struct sql_row row = {.mutex = r[0] != NULL ? r[0] : "",
+                              .owner = r[1] != NULL ? r[1] : "",
+                              .token = r[2] != NULL ? strtoull(r[2], NULL, 10) : 0,
+                              .left_ms = number(r[3]),
+                              .age_ms = number(r[4]),
+                              .changed = number(r[5]) != 0};
+        sql_found(s, job, &row);
+    }
+}
+
+/* What an UPDATE of one row says: how many there were. */
+static void take_count(struct sql *s, struct mysql_link *l, struct sql_job *job)
+{
+    const struct simba_request *q = job->item[0].request;
+    if (q == NULL)
+        return;
+    bool changed = mysql_affected_rows(&l->mysql) > 0;
+    struct sql_row row = {.mutex = q->mutex,
+                          .owner = changed ? q->id : "",
+                          .token = job->op == SIMBA_CONTEND ? mysql_insert_id(&l->mysql) : q->token,
+                          .left_ms = changed ? q->ttl_ms + q->transition_ms : 0,
+                          .age_ms = job->op == SIMBA_CONTEND ? 0 : -1,
+                          .changed = changed};
+    sql_found(s, job, &row);
+}
+
+/* ---- prepared statements ------------------------------------------------------------------- */
+
+static struct mysql_prepared *prepared_for(struct mysql_link *l, const struct sql_job *job)
+{
+    if (job->count != 1 || job->impatient)
+        return NULL;
+    struct mysql_prepared *p = NULL;
+    if (job->op == SIMBA_CONTEND)
+        p = &l->often[OFTEN_CONTEND];
+    else if (job->op == SIMBA_RENEW)
+        p = &l->often[OFTEN_RENEW];
+    else if (job->op == SIMBA_RELEASE)
+        p = &l->often[OFTEN_RELEASE];
+    return p != NULL && p->statement != NULL ? p : NULL;
+}
+
+static MYSQL_BIND bind_text(const char *text)
+{
+    return (MYSQL_BIND){.buffer_type = MYSQL_TYPE_STRING,
+                        .buffer = (void *)(uintptr_t)text,
+                        .buffer_length = (unsigned long)strlen(text)};
+}
+
+static MYSQL_BIND bind_number(uint64_t *number)
+{
+    return (MYSQL_BIND){.buffer_type = MYSQL_TYPE_LONGLONG, .buffer = number, .is_unsigned = 1};
+}
+
+/* False: it does not take them. */
+static bool bind_all(struct mysql_link *l, const struct mysql_prepared *p,
+                     const struct simba_request *q)
+{
+    MYSQL_BIND in[MYSQL_MARKS_MAX];
+    l->token = q->token;
+    l->ttl_ms = (uint64_t)q->ttl_ms;
+    l->lease_ms = (uint64_t)(q->ttl_ms + q->transition_ms);
+    sql_evicted_id(q->id, l->evicted);
+    for (size_t i = 0; p->marks[i] != '\0'; i++) {
+        switch (p->marks[i]) {
+        case 'm':
+        case 'M':
+            in[i] = bind_text(q->mutex);
+            break;
+        case 'i':
+        case 'I':
+            in[i] = bind_text(q->id);
+            break;
+        case 'E':
+            in[i] = bind_text(l->evicted);
+            break;
+        default:
+            in[i] = bind_number(p->marks[i] == 't'   ? &l->token
+                                : p->marks[i] == 'l' ? &l->ttl_ms
+                                                     : &l->lease_ms);
+        }
+    }
+    return mysql_stmt_bind_param(p->statement, in) == 0;
+}
+
+/* The one row of an acquisition. */
+static void take_stored(struct sql *s, struct mysql_link *l, struct sql_job *job)
+{
+    char mutex[4 * SIMBA_MUTEX_MAX + 1] = "", owner[4 * SIMBA_ID_MAX + 1] = "";
+    int64_t left = 0, age = 0, changed = 0;
+    uint64_t token = 0;
+    MYSQL_BIND out[COLUMNS] = {
+        {.buffer_type = MYSQL_TYPE_STRING, .buffer = mutex, .buffer_length = sizeof mutex - 1},
+        {.buffer_type = MYSQL_TYPE_STRING, .buffer = owner, .buffer_length = sizeof owner - 1},
+        bind_number(&token),
+        {.buffer_type = MYSQL_TYPE_LONGLONG, .buffer = &left},
+        {.buffer_type = MYSQL_TYPE_LONGLONG, .buffer = &age},
+        {.buffer_type = MYSQL_TYPE_LONGLONG, .buffer = &changed}};
+    unsigned long length[2] = {0, 0};
+    out[0].length = &length[0];
+    out[1].length = &length[1];
+    if (mysql_stmt_field_count(l->statement) == COLUMNS &&
+        mysql_stmt_bind_result(l->statement, out) == 0 && mysql_stmt_fetch(l->statement) == 0) {
+        mutex[length[0] < sizeof mutex ? length[0] : sizeof mutex - 1] = '\0';
+        owner[length[1] < sizeof owner ? length[1] : sizeof owner - 1] = '\0';
+        sql_found(s, job, &(struct sql_row){mutex, owner, token, left, age, changed != 0, false});
+    }
+    mysql_stmt_free_result(l->statement);
+}
+
+/* ---- statements as text -------------------------------------------------------------------- */
+
+enum next { NEXT_NONE, NEXT_STATEMENT };
+
+/* Without RETURNING: UPDATE, and if that was for nothing, SELECT, and if there is no row, INSERT and all
+ * again. */
+static enum next after_contend_one(struct sql *s, struct mysql_link *l, struct sql_job *job)
+{
+    struct statement *t = &s->statement;
+    bool changed = mysql_affected_rows(&l->mysql) > 0;
+    statement_reset(t);
+    switch (l->stage++) {
+    case 0: /* the UPDATE */
+    case 3:
+        if (changed) {
+            take_count(s, l, job);
+            return NEXT_NONE;
+        }
+        words_read(t, &l->dialect, job);
+        return NEXT_STATEMENT;
+    case 1: /* the SELECT */
+        if (job->item[0].seen)
+            return NEXT_NONE;
+        words_ensure(t, job->item[0].mutex);
+        return NEXT_STATEMENT;
+    case 2: /* the INSERT */
+        words_for(t, &l->dialect, job);
+        return NEXT_STATEMENT;
+    default:
+        return NEXT_NONE;
+    }
+}
+
+static enum next after_statement(struct sql *s, struct mysql_link *l, struct sql_job *job)
+{
+    if (l->result != NULL) {
+        take_rows(s, job, l->result);
+        mysql_free_result(l->result);
+        l->result = NULL;
+    } else if (job->op == SIMBA_RENEW || job->op == SIMBA_RELEASE || job->op == SIMBA_EVICT) {
+        take_count(s, l, job);
+    }
+    if (job->op == SIMBA_CONTEND && !l->dialect.returning)
+        return after_contend_one(s, l, job);
+    return NEXT_NONE;
+}
+
+static int failed(struct sql *s, struct mysql_link *l, const struct sql_job *job, enum sql_end *end)
+{
+    char why[SQL_WHY_MAX];
+    int code;
+    *end = mysql_explain(&l->mysql, &code, why);
+    if (*end == SQL_LOCKED && job->count == 1 && job->item[0].request != NULL)
+        sql_fail(s, code,
+                 "the row of '%s' is locked by somebody's transaction: see SHOW PROCESSLIST",
+                 job->item[0].mutex);
+    else
+        sql_fail(s, code, "%s", why);
+    return 0;
+}
+
+/* Calls that the library has begun or can begin, until one waits or all is done. */
+static int run(struct sql *s, struct mysql_link *l, struct sql_job *job, int wait, int error,
+               enum sql_end *end)
+{
+    for (;;) {
+        l->waiting = wait;
+        if (wait != 0)
+            return to_uv(wait);
+        if (error != 0)
+            return failed(s, l, job, end);
+        if (l->step == STEP_EXECUTE && job->op == SIMBA_CONTEND) {
+            l->step = STEP_STORE;
+            wait = mysql_stmt_store_result_start(&error, l->statement);
+            continue;
+        }
+        if (l->step == STEP_EXECUTE || l->step == STEP_STORE) {
+            if (l->step == STEP_STORE)
+                take_stored(s, l, job);
+            else
+                take_count(s, l, job);
+            *end = SQL_DONE;
+            return 0;
+        }
+        if (l->step == STEP_QUERY) {
+            l->step = STEP_RESULT;
+            wait = mysql_store_result_start(&l->result, &l->mysql);
+            continue;
+        }
+        if (l->result == NULL && mysql_errno(&l->mysql) != 0)
+            return failed(s, l, job, end);
+        if (after_statement(s, l, job) == NEXT_NONE) {
+            *end = SQL_DONE;
+            return 0;
+        }
+        l->step = STEP_QUERY;
+        wait = mysql_real_query_start(&error, &l->mysql, s->statement.bytes, s->statement.length);
+    }
+}
+
+int perform_begin(struct sql *s, void *link, struct sql_job *job, enum sql_end *end)
+{
+    struct mysql_link *l = link;
+    int error = 0, wait;
+    const struct mysql_prepared *p = prepared_for(l, job);
+    if (p != NULL && bind_all(l, p, job->item[0].request)) {
+        l->step = STEP_EXECUTE;
+        l->statement = p->statement;
+        wait = mysql_stmt_execute_start(&error, l->statement);
+        return run(s, l, job, wait, error, end);
+    }
+    statement_reset(&s->statement);
+    words_for(&s->statement, &l->dialect, job);
+    if (s->statement.failed) {
+        sql_fail(s, SIMBA_ELIMIT, "out of memory");
+        *end = SQL_FAILED;
+        return 0;
+    }
+    l->stage = 0;
+    l->step = STEP_QUERY;
+    wait = mysql_real_query_start(&error, &l->mysql, s->statement.bytes, s->statement.length);
+    return run(s, l, job, wait, error, end);
+}
+
+int perform_resume(struct mysql_link *l, int events, int *error)
+{
+    switch (l->step) {
+    case STEP_QUERY:
+        return mysql_real_query_cont(error, &l->mysql, events);
+    case STEP_EXECUTE:
+        return mysql_stmt_execute_cont(error, l->statement, events);
+    case STEP_STORE:
+        return mysql_stmt_store_result_cont(error, l->statement, events);
+    default:
+        return mysql_store_result_cont(&l->result, &l->mysql, events);
+    }
+}
+
+int perform_go_on(struct sql *s, void *link, struct sql_job *job, int events, enum sql_end *end)
+{
+    int error = 0, wait = perform_resume(link, to_mysql(events), &error);
+    return run(s, link, job, wait, error, end);
+}

@@ -1,0 +1,232 @@
+/* connect.c: a new connection, made on a thread where it may block, and what went wrong with one. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "backend/postgres/postgres.h"
+#include "backend/postgres/schema_sql.h"
+
+/* ---- failures ------------------------------------------------------------------------------ */
+
+struct failure {
+    const char *state; /* an SQLSTATE, or its first two letters */
+    enum sql_end end;
+    int code;
+    const char *help;
+};
+
+static const struct failure failures[] = {
+    {"55P03", SQL_LOCKED, SIMBA_ESTORE, ""},
+    {"40P01", SQL_RETRY, SIMBA_ESTORE, ""},
+    {"40001", SQL_RETRY, SIMBA_ESTORE, ""},
+    {"25006", SQL_BROKEN, SIMBA_ESTORE, "; this server cannot be written to, use the primary"},
+    {"26000", SQL_BROKEN, SIMBA_ESTORE, "; behind a pooler, add listen=off to the URL"},
+    {"42P01", SQL_BROKEN, SIMBA_ESCHEMA, ""}, /* the next connection looks at the table anew */
+    {"42703", SQL_BROKEN, SIMBA_ESCHEMA, ""},
+    {"3D", SQL_FAILED, SIMBA_ESCHEMA, "; create the database"},
+    {"3F", SQL_FAILED, SIMBA_ESCHEMA, ""},
+    {"42501", SQL_FAILED, SIMBA_EDENIED, "; grant SELECT, INSERT and UPDATE on simba_mutex"},
+    {"28", SQL_FAILED, SIMBA_EDENIED, "; check user, password and pg_hba.conf"},
+    {"22001", SQL_FAILED, SIMBA_ESCHEMA, "; the table is too narrow (docs/backends/postgres.md)"},
+    {"22003", SQL_FAILED, SIMBA_ESCHEMA, "; the table is too narrow (docs/backends/postgres.md)"},
+    {"53300", SQL_FAILED, SIMBA_ESTORE, "; raise max_connections, or use fewer"},
+    {"57P", SQL_BROKEN, SIMBA_ESTORE, ""},
+    {"08", SQL_BROKEN, SIMBA_ESTORE, ""},
+    {"", SQL_FAILED, SIMBA_ESTORE, ""},
+};
+
+enum sql_end postgres_explain(const char *state, int *code, const char **help)
+{
+    const struct failure *f = failures;
+    while (strncmp(f->state, state, strlen(f->state)) != 0)
+        f++;
+    *code = f->code;
+    *help = f->help;
+    return f->end;
+}
+
+/* A connection that was not made has no SQLSTATE, only words. */
+static void explain_connect(PGconn *conn, int *code, char *why)
+{
+    static const struct {
+        const char *part;
+        int code;
+    } known[] = {{"too many connections", SIMBA_ESTORE},
+                 {"authentication failed", SIMBA_EDENIED},
+                 {"no password supplied", SIMBA_EDENIED},
+                 {"no pg_hba.conf entry", SIMBA_EDENIED},
+                 {"permission denied for database", SIMBA_EDENIED},
+                 {"is not permitted to log in", SIMBA_EDENIED},
+                 {"role \"", SIMBA_EDENIED},
+                 {"database \"", SIMBA_ESCHEMA}};
+    const char *text = PQerrorMessage(conn);
+    snprintf(why, SQL_WHY_MAX, "%s", text);
+    for (char *c = why; *c != '\0'; c++)
+        *c = *c == '\n' || *c == '\t' ? ' ' : *c;
+    for (size_t n = strlen(why); n > 0 && why[n - 1] == ' '; n--)
+        why[n - 1] = '\0';
+    *code = SIMBA_ESTORE;
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        if (strstr(text, known[i].part) != NULL) {
+            *code = known[i].code;
+            return;
+        }
+    }
+}
+
+/* ---- a session ----------------------------------------------------------------------------- */
+
+struct dialing {
+    struct postgres_link *link;
+    const struct postgres_config *config;
+    int *code;
+    char *why;
+};
+
+/* Runs a statement; its one value, if it is to have one, goes to out. */
+static bool run(struct dialing *d, const char *statement, char *out, size_t size)
+{
+    PGresult *r = PQexec(d->link->conn, statement);
+    ExecStatusType status = PQresultStatus(r);
+    bool ok = status == PGRES_TUPLES_OK || status == PGRES_COMMAND_OK;
+    if (ok && out != NULL)
+        snprintf(out, size, "%s", PQntuples(r) > 0 ? PQgetvalue(r, 0, 0) : "");
+    if (!ok) {
+        const char *state = PQresultErrorField(r, PG_DIAG_SQLSTATE), *help = "";
+        const char *text = PQresultErrorField(r, PG_DIAG_MESSAGE_PRIMARY);
+        postgres_explain(state != NULL ? state : "", d->code, &help);
+        snprintf(d->why, SQL_WHY_MAX, "%.380s%s",
+                 text != NULL ? text : PQerrorMessage(d->link->conn), help);
+    }
+    PQclear(r);
+    return ok;
+}
+
+static bool check_server(struct dialing *d)
+{
+    char answer[64];
+    struct postgres_link *l = d->link;
+    if (!run(d, "SELECT pg_is_in_recovery() OR current_setting('transaction_read_only')::bool",
+             answer, sizeof answer))
+        return false;
+    if (answer[0] == 't') {
+        *d->code = SIMBA_ESTORE;
+        snprintf(d->why, SQL_WHY_MAX,
+                 "the server is read-only, perhaps a standby: use the primary, or "
+                 "add target_session_attrs=read-write to the URL");
+        return false;
+    }
+    /* A pooler makes up a process number of its own. */
+    if (!run(d, "SELECT pg_backend_pid()", answer, sizeof answer))
+        return false;
+    l->pooled = strtol(answer, NULL, 10) != PQbackendPID(l->conn);
+    l->tells = d->config->listen == LISTEN_ON || (d->config->listen == LISTEN_AUTO && !l->pooled);
+    return true;
+}
+
+/* Behind a pooler a setting would stay with whoever comes next. */
+static bool set_session(struct dialing *d)
+{
+    char line[256];
+    if (d->link->pooled)
+        return true;
+    snprintf(line, sizeof line,
+             POSTGRES_PATIENT ";SET statement_timeout=%lld;SET client_min_messages=error;"
+                              "SET plan_cache_mode=force_generic_plan",
+             (long long)d->config->command_timeout_ms + 1000);
+    return run(d, line, NULL, 0);
+}
+
+static bool find_columns(struct dialing *d, char *out, size_t size)
+{
+    return run(d,
+               "SELECT coalesce(string_agg(attname,',' ORDER BY attnum),'')||',' FROM pg_attribute "
+               "WHERE attrelid=to_regclass('simba_mutex') AND attnum>0 AND NOT attisdropped",
+               out, size);
+}
+
+static bool check_table(struct dialing *d)
+{
+    static const char *const required[] = {"mutex,",         "acquired_at,", "ttl_at,",
+                                           "transition_at,", "owner_id,",    "version,"};
+    char found[512];
+    if (!find_columns(d, found, sizeof found))
+        return false;
+    if (strcmp(found, ",") == 0 && d->config->creates) {
+        char why[200];
+        /* Two at once may meet: then one fails, and finds the other's. */
+        bool made = run(d, schema_sql, NULL, 0);
+        snprintf(why, sizeof why, "%s", d->why);
+        if (!find_columns(d, found, sizeof found))
+            return false;
+        if (!made && strcmp(found, ",") == 0) {
+            *d->code = SIMBA_ESCHEMA;
+            snprintf(d->why, SQL_WHY_MAX,
+                     "there is no table simba_mutex in the search path, and it cannot be created: "
+                     "%.199s. Let somebody with more rights run schema.sql",
+                     why);
+            return false;
+        }
+    }
+    for (size_t i = 0; i < sizeof required / sizeof *required; i++) {
+        if (strstr(found, required[i]) == NULL) {
+            *d->code = SIMBA_ESCHEMA;
+            snprintf(d->why, SQL_WHY_MAX,
+                     strcmp(found, ",") == 0
+                         ? "there is no table simba_mutex in the search path (its column %.*s)"
+                         : "the table simba_mutex has no column %.*s: it is not Simba's",
+                     (int)strlen(required[i]) - 1, required[i]);
+            return false;
+        }
+    }
+    d->link->fences = strstr(found, ",fencing_token,") != NULL;
+    return true;
+}
+
+static bool make_words(struct dialing *d)
+{
+    if (words_of_postgres(d->link))
+        return true;
+    *d->code = SIMBA_ELIMIT;
+    snprintf(d->why, SQL_WHY_MAX, "out of memory");
+    return false;
+}
+
+static void be_silent(void *arg, const PGresult *notice)
+{
+    (void)arg;
+    (void)notice;
+}
+
+void *postgres_dial(const void *config, int *code, char *why)
+{
+    struct dialing d = {.config = config, .code = code, .why = why};
+    d.link = calloc(1, sizeof *d.link);
+    if (d.link == NULL) {
+        *code = SIMBA_ELIMIT;
+        snprintf(why, SQL_WHY_MAX, "out of memory");
+        return NULL;
+    }
+    d.link->conn = PQconnectdbParams((const char *const *)d.config->keyword,
+                                     (const char *const *)d.config->value, 0);
+    if (PQstatus(d.link->conn) != CONNECTION_OK) {
+        explain_connect(d.link->conn, code, why);
+        postgres_hang_up(d.link);
+        return NULL;
+    }
+    PQsetNoticeReceiver(d.link->conn, be_silent, NULL);
+    if (check_server(&d) && set_session(&d) && check_table(&d) && make_words(&d) &&
+        PQsetnonblocking(d.link->conn, 1) == 0)
+        return d.link;
+    postgres_hang_up(d.link);
+    return NULL;
+}
+
+void postgres_hang_up(void *link)
+{
+    struct postgres_link *l = link;
+    PQfinish(l->conn);
+    for (int w = 0; w < WORDS; w++)
+        statement_free(&l->words[w]);
+    free(l);
+}

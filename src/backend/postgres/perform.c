@@ -1,0 +1,248 @@
+/* perform.c: a job as one statement with parameters, in libpq's way not to block. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "backend/postgres/postgres.h"
+
+#define COLUMNS 6 /* that are read; a seventh only does something */
+#define PARAMETERS_MAX 5
+
+/* ---- parameters ---------------------------------------------------------------------------- */
+
+enum field { FIELD_MUTEX, FIELD_ID, FIELD_EVICTED, FIELD_TOKEN, FIELD_TTL, FIELD_LEASE };
+
+static void put_quoted(struct statement *t, const char *value)
+{
+    char piece[3] = "";
+    statement_put(t, "\"");
+    for (; *value != '\0'; value++) {
+        bool special = *value == '"' || *value == '\\';
+        piece[0] = special ? '\\' : *value;
+        piece[1] = special ? *value : '\0';
+        statement_put(t, piece);
+    }
+    statement_put(t, "\"");
+}
+
+static void put_field(struct statement *t, const struct sql_item *item, enum field f, bool quoted)
+{
+    const struct simba_request *q = item->request;
+    char evicted[SIMBA_ID_MAX + 1];
+    const char *value = item->mutex;
+    switch (f) {
+    case FIELD_TOKEN:
+        statement_number(t, q->token);
+        return;
+    case FIELD_TTL:
+        statement_number(t, (uint64_t)q->ttl_ms);
+        return;
+    case FIELD_LEASE:
+        statement_number(t, (uint64_t)(q->ttl_ms + q->transition_ms));
+        return;
+    case FIELD_ID:
+        value = q->id;
+        break;
+    case FIELD_EVICTED:
+        sql_evicted_id(q->id, evicted);
+        value = evicted;
+        break;
+    case FIELD_MUTEX:
+        break;
+    }
+    if (quoted)
+        put_quoted(t, value);
+    else
+        statement_put(t, value);
+}
+
+static const enum field *fields_of(enum words w)
+{
+    static const enum field contend[] = {FIELD_MUTEX, FIELD_ID, FIELD_TTL, FIELD_LEASE};
+    static const enum field renew[] = {FIELD_MUTEX, FIELD_ID, FIELD_TOKEN, FIELD_TTL, FIELD_LEASE};
+    static const enum field release[] = {FIELD_MUTEX, FIELD_ID, FIELD_TOKEN, FIELD_EVICTED};
+    static const enum field evict[] = {FIELD_MUTEX, FIELD_TOKEN};
+    switch (w) {
+    case WORDS_CONTEND:
+    case WORDS_CONTEND_ONE:
+        return contend;
+    case WORDS_RENEW:
+    case WORDS_RENEW_ONE:
+        return renew;
+    case WORDS_RELEASE:
+    case WORDS_RELEASE_ONE:
+        return release;
+    default:
+        return evict;
+    }
+}
+
+/* One after another, each with its NUL. */
+static void put_parameters(struct statement *t, const struct sql_job *job, enum words w)
+{
+    bool many = w < WORDS_SINGLE || w == WORDS_READ || w == WORDS_POLL || w == WORDS_MARK;
+    for (int n = 0; n < words_parameters[w]; n++) {
+        if (w == WORDS_OBSERVE) {
+            statement_number(t, SQL_OBSERVED_MS);
+        } else {
+            statement_put(t, many ? "{" : "");
+            for (size_t i = 0; i < job->count; i++) {
+                statement_put(t, i > 0 ? "," : "");
+                put_field(t, &job->item[i], fields_of(w)[n], many);
+            }
+            statement_put(t, many ? "}" : "");
+        }
+        statement_end(t);
+    }
+}
+
+/* ---- sending ------------------------------------------------------------------------------- */
+
+static int broken(struct sql *s, struct postgres_link *l, enum sql_end *end)
+{
+    char why[SQL_WHY_MAX - 8];
+    snprintf(why, sizeof why, "%s", PQerrorMessage(l->conn));
+    why[strcspn(why, "\n")] = '\0';
+    sql_fail(s, SIMBA_ESTORE, "%s", why[0] != '\0' ? why : "the connection has ended");
+    *end = SQL_BROKEN;
+    return 0;
+}
+
+/* The parameters are in s->statement, one after another. */
+static bool say(struct sql *s, struct postgres_link *l, enum words w)
+{
+    const char *value[PARAMETERS_MAX], *at = s->statement.bytes;
+    int n = words_parameters[w];
+    for (int i = 0; i < n; at += strlen(at) + 1)
+        value[i++] = at;
+    l->preparing = l->known[w] == WORDS_SAID && !l->pooled && w != WORDS_LISTEN;
+    if (l->preparing)
+        return PQsendPrepare(l->conn, words_names[w], l->words[w].bytes, 0, NULL) != 0;
+    if (l->known[w] == WORDS_PREPARED)
+        return PQsendQueryPrepared(l->conn, words_names[w], n, value, NULL, NULL, 0) != 0;
+    l->known[w] = WORDS_SAID;
+    return PQsendQueryParams(l->conn, l->words[w].bytes, n, NULL, value, NULL, NULL, 0) != 0;
+}
+
+static int send_off(struct sql *s, struct postgres_link *l, const struct sql_job *job,
+                    enum sql_end *end)
+{
+    bool sent;
+    l->hurrying = l->impatient != job->impatient && !l->pooled;
+    if (l->hurrying)
+        sent = PQsendQuery(l->conn, job->impatient ? POSTGRES_IMPATIENT : POSTGRES_PATIENT) != 0;
+    else
+        sent = say(s, l, words_of_job(job));
+    int rest = sent ? PQflush(l->conn) : -1;
+    if (rest < 0)
+        return broken(s, l, end);
+    return rest > 0 ? UV_READABLE | UV_WRITABLE : UV_READABLE;
+}
+
+int perform_postgres_begin(struct sql *s, void *link, struct sql_job *job, enum sql_end *end)
+{
+    struct postgres_link *l = link;
+    enum words w = words_of_job(job);
+    statement_reset(&s->statement);
+    put_parameters(&s->statement, job, w);
+    if (s->statement.failed) {
+        sql_fail(s, SIMBA_ELIMIT, "out of memory");
+        *end = SQL_FAILED;
+        return 0;
+    }
+    l->end = SQL_DONE;
+    return send_off(s, l, job, end);
+}
+
+/* ---- receiving ----------------------------------------------------------------------------- */
+
+/* Our own are no news: whoever waits in this process was told when we did it. */
+static void take_notices(struct sql *s, struct postgres_link *l)
+{
+    for (PGnotify *n; (n = PQnotifies(l->conn)) != NULL; PQfreemem(n)) {
+        if (n->be_pid != PQbackendPID(l->conn) && n->extra[0] != '\0')
+            sql_told(s, n->extra);
+    }
+}
+
+static void take_rows(struct sql *s, const struct postgres_link *l, struct sql_job *job,
+                      const PGresult *r)
+{
+    for (int i = 0; i < PQntuples(r) && PQnfields(r) >= COLUMNS; i++) {
+        struct sql_row row = {.mutex = PQgetvalue(r, i, 0),
+                              .owner = PQgetvalue(r, i, 1),
+                              .token = strtoull(PQgetvalue(r, i, 2), NULL, 10),
+                              .left_ms = strtoll(PQgetvalue(r, i, 3), NULL, 10),
+                              .age_ms = strtoll(PQgetvalue(r, i, 4), NULL, 10),
+                              .changed = PQgetvalue(r, i, 5)[0] == '1',
+                              .unmarked = PQgetvalue(r, i, 5)[0] == '2' && l->tells};
+        sql_found(s, job, &row);
+    }
+}
+
+static void take_result(struct sql *s, struct postgres_link *l, struct sql_job *job,
+                        const PGresult *r)
+{
+    ExecStatusType status = PQresultStatus(r);
+    if (status == PGRES_TUPLES_OK) {
+        take_rows(s, l, job, r);
+        return;
+    }
+    if (status == PGRES_COMMAND_OK)
+        return;
+    const char *state = PQresultErrorField(r, PG_DIAG_SQLSTATE), *help = "";
+    const char *text = PQresultErrorField(r, PG_DIAG_MESSAGE_PRIMARY);
+    int code;
+    l->end = postgres_explain(state != NULL ? state : "", &code, &help);
+    if (l->end == SQL_LOCKED && job->count == 1 && job->item[0].request != NULL)
+        sql_fail(s, code, "the row of '%s' is locked by somebody's transaction: see pg_locks",
+                 job->item[0].mutex);
+    else
+        sql_fail(s, code, "%.380s (%s)%s", text != NULL ? text : "no reason given",
+                 state != NULL ? state : "?", help);
+}
+
+/* What was said was only to prepare the statement that is still to come. */
+static bool go_further(struct postgres_link *l, const struct sql_job *job)
+{
+    if (PQstatus(l->conn) != CONNECTION_OK || (!l->hurrying && !l->preparing))
+        return false;
+    if (l->hurrying)
+        l->impatient = job->impatient;
+    else
+        l->known[words_of_job(job)] = WORDS_PREPARED;
+    return true;
+}
+
+int perform_postgres_go_on(struct sql *s, void *link, struct sql_job *job, int events,
+                           enum sql_end *end)
+{
+    struct postgres_link *l = link;
+    if (events & UV_READABLE && PQconsumeInput(l->conn) == 0)
+        return l->end == SQL_DONE ? broken(s, l, end) : (*end = SQL_BROKEN, 0);
+    int rest = PQflush(l->conn);
+    if (rest < 0)
+        return broken(s, l, end);
+    while (PQisBusy(l->conn) == 0) {
+        PGresult *r = PQgetResult(l->conn);
+        if (r == NULL) {
+            take_notices(s, l);
+            if (l->end == SQL_DONE && go_further(l, job))
+                return send_off(s, l, job, end);
+            *end = PQstatus(l->conn) == CONNECTION_OK ? l->end : SQL_BROKEN;
+            return 0;
+        }
+        take_result(s, l, job, r);
+        PQclear(r);
+    }
+    return rest > 0 ? UV_READABLE | UV_WRITABLE : UV_READABLE;
+}
+
+bool perform_postgres_idle(struct sql *s, void *link)
+{
+    struct postgres_link *l = link;
+    if (PQconsumeInput(l->conn) == 0)
+        return false;
+    take_notices(s, l);
+    return PQstatus(l->conn) == CONNECTION_OK;
+}

@@ -1,0 +1,215 @@
+/* words.c: the statements.
+ *
+ * The clock is the server's at the moment of the comparison, clock_timestamp(), and not the beginning of the
+ * statement: that may have waited for a lock. So also what is written is computed where a row is changed, and
+ * not where the statement begins.
+ *
+ * Many rows are changed by INSERT ... ON CONFLICT in the order in which they are given, by name, so that two
+ * clients do not wait for each other. A row that is made by that, because somebody has deleted it, has ended in
+ * 1970. */
+#include "backend/postgres/postgres.h"
+
+const char *const words_names[WORDS] = {
+    "simba_contend",   "simba_renew",       "simba_release", "simba_contend_one",
+    "simba_renew_one", "simba_release_one", "simba_evict",   "simba_free",
+    "simba_read",      "simba_poll",        "simba_list",    "simba_digest",
+    "simba_ring",      "simba_listen",      "simba_observe", "simba_mark"};
+
+const int words_parameters[WORDS] = {4, 5, 4, 4, 5, 4, 2, 2, 1, 1, 1, 0, 1, 0, 1, 1};
+
+/* @n now, @f the column of tokens, @t the next token, @c the columns of an answer, @o tell observers */
+static void put(struct statement *t, char what, void *data)
+{
+    bool fences = *(const bool *)data;
+    switch (what) {
+    case 'n':
+        statement_put(t, "floor(date_part('epoch',clock_timestamp())*1000)::bigint");
+        return;
+    case 'f':
+        statement_put(t, fences ? "fencing_token" : "version");
+        return;
+    case 't':
+        statement_put(t, fences ? "fencing_token=greatest(t.version,t.fencing_token)+1,"
+                                  "version=least(greatest(t.version,t.fencing_token)+1,2147483647)"
+                                : "version=t.version+1");
+        return;
+    case 'w': /* is there a mark? */
+        statement_put(t, fences ? "CASE WHEN t.version>t.fencing_token THEN 0 ELSE 2 END" : "0");
+        return;
+    case 'k':
+        statement_put(t, fences ? "version,fencing_token" : "version");
+        return;
+    case 'c':
+        statement_fill(t, '@', "t.mutex,t.owner_id,t.@f,t.transition_at-@n,@n-t.acquired_at", put,
+                       data);
+        return;
+    default:
+        statement_fill(t, '@',
+                       "CASE WHEN EXISTS(SELECT FROM simba_mutex AS b WHERE b.mutex='' AND "
+                       "b.transition_at>@n)THEN pg_notify('" POSTGRES_CHANNEL
+                       "',t.mutex)::text END",
+                       put, data);
+    }
+}
+
+#define MANY_CONTEND "unnest($1::text[],$2::text[],$3::bigint[],$4::bigint[])AS q(m,i,l,a)"
+#define MANY_RENEW \
+    "unnest($1::text[],$2::text[],$3::bigint[],$4::bigint[],$5::bigint[])AS q(m,i,k,l,a)"
+#define MANY_RELEASE "unnest($1::text[],$2::text[],$3::bigint[],$4::text[])AS q(m,i,k,e)"
+
+#define INTO "INSERT INTO simba_mutex AS t(mutex,acquired_at,ttl_at,transition_at,owner_id,@k)"
+
+/* Who finds it held, and most do, only reads: a lock on the row would hold up its owner. What is not told
+ * was free at first and then another's. */
+#define CONTEND(rows, values)                                                                 \
+    "WITH q AS(SELECT*FROM " rows "),g AS(" INTO "SELECT m,@n,@n+l,@n+a,i," values " FROM q " \
+    "WHERE NOT EXISTS(SELECT FROM simba_mutex AS h WHERE h.mutex=q.m AND h.transition_at>@n)" \
+    "ON CONFLICT(mutex)DO UPDATE SET acquired_at=@n,"                                         \
+    "ttl_at=@n+EXCLUDED.ttl_at-EXCLUDED.acquired_at,"                                         \
+    "transition_at=@n+EXCLUDED.transition_at-EXCLUDED.acquired_at,"                           \
+    "owner_id=EXCLUDED.owner_id,@t WHERE t.transition_at<=@n RETURNING t.*)"                  \
+    "SELECT @c,1,@o FROM g AS t UNION ALL SELECT @c,@w,NULL FROM simba_mutex AS t,q "         \
+    "WHERE t.mutex=q.m AND t.transition_at>@n AND NOT EXISTS(SELECT FROM g WHERE g.mutex=q.m)"
+
+/* For one, who wins most of the time: what is not told is read. */
+#define CONTEND_ONE(values)                                                            \
+    INTO "SELECT $1::text,@n,@n+$3::bigint,@n+$4::bigint,$2::text," values             \
+         " WHERE NOT EXISTS(SELECT FROM simba_mutex AS h WHERE h.mutex=$1::text AND "  \
+         "h.transition_at>@n)"                                                         \
+         "ON CONFLICT(mutex)DO UPDATE SET acquired_at=@n,ttl_at=@n+$3::bigint,"        \
+         "transition_at=@n+$4::bigint,owner_id=$2::text,@t WHERE t.transition_at<=@n " \
+         "RETURNING @c,1,@o"
+
+#define RENEW(rows, values)                                                                \
+    INTO "SELECT m,0,l,a,i," values " FROM " rows                                          \
+         " ON CONFLICT(mutex)DO UPDATE SET ttl_at=@n+EXCLUDED.ttl_at,"                     \
+         "transition_at=greatest(t.transition_at,@n+EXCLUDED.transition_at)"               \
+         "WHERE t.owner_id=EXCLUDED.owner_id AND t.@f=EXCLUDED.@f AND t.transition_at>@n " \
+         "RETURNING @c,(t.transition_at>@n)::int"
+
+#define RENEW_ONE                                                                        \
+    "UPDATE simba_mutex AS t SET ttl_at=@n+$4::bigint,"                                  \
+    "transition_at=greatest(transition_at,@n+$5::bigint)"                                \
+    "WHERE mutex=$1::text AND owner_id=$2::text AND @f=$3::bigint AND transition_at>@n " \
+    "RETURNING @c,1"
+
+/* NOTIFY follows what has happened, in the same transaction: who is told finds it so. All that notify wait for
+ * each other until they are committed, so a release does it only if somebody has left a mark that he waits: a
+ * version above the token. */
+#define TELL "SELECT mutex,'',0,0,0,1,pg_notify('" POSTGRES_CHANNEL "',mutex)FROM r"
+#define TELL_MARKED                                                 \
+    "SELECT mutex,'',0,0,0,1,CASE WHEN version>fencing_token THEN " \
+    "pg_notify('" POSTGRES_CHANNEL "',mutex)::text ELSE @o END FROM r AS t"
+#define FREE "acquired_at=0,ttl_at=0,transition_at=0,owner_id=''"
+#define RELEASE(rows, tell)                                                               \
+    "WITH r AS(UPDATE simba_mutex AS t SET " FREE " FROM " rows " WHERE t.mutex=q.m AND " \
+    "t.@f=q.k AND(t.owner_id=q.i OR(t.ttl_at=0 AND t.owner_id=q.e))RETURNING t.*)" tell
+
+#define RELEASE_ONE(tell)                                                              \
+    "UPDATE simba_mutex AS t SET " FREE " WHERE mutex=$1::text AND @f=$3::bigint AND(" \
+    "owner_id=$2::text OR(ttl_at=0 AND owner_id=$4::text))RETURNING mutex,'',0,0,0,1," tell
+#define TOLD "pg_notify('" POSTGRES_CHANNEL "',mutex)"
+
+/* Gracefully: the owner's id changes, so that it cannot renew, and the lease runs out. */
+#define EVICTED                                                                     \
+    "ttl_at=0,owner_id=CASE WHEN ttl_at=0 THEN owner_id WHEN left(owner_id,1)='~' " \
+    "THEN '!'||substr(owner_id,2)ELSE '~'||substr(owner_id,2)END"
+#define EVICT(how)                                                            \
+    "WITH r AS(UPDATE simba_mutex AS t SET " how " WHERE mutex=$1::text AND " \
+    "transition_at>@n AND owner_id<>'' AND($2::bigint=0 OR @f=$2::bigint)RETURNING mutex)" TELL
+
+static const char *form_of(enum words w, bool fences)
+{
+    switch (w) {
+    case WORDS_CONTEND:
+        return fences ? CONTEND(MANY_CONTEND, "1,1") : CONTEND(MANY_CONTEND, "1");
+    case WORDS_CONTEND_ONE:
+        return fences ? CONTEND_ONE("1,1") : CONTEND_ONE("1");
+    case WORDS_RENEW:
+        return fences ? RENEW(MANY_RENEW, "1,k") : RENEW(MANY_RENEW, "k");
+    case WORDS_RENEW_ONE:
+        return RENEW_ONE;
+    case WORDS_RELEASE:
+        return fences ? RELEASE(MANY_RELEASE, TELL_MARKED) : RELEASE(MANY_RELEASE, TELL);
+    case WORDS_RELEASE_ONE:
+        return fences
+                   ? RELEASE_ONE("CASE WHEN version>fencing_token THEN " TOLD "::text ELSE @o END")
+                   : RELEASE_ONE(TOLD);
+    case WORDS_EVICT:
+        return EVICT(EVICTED);
+    case WORDS_FREE:
+        return EVICT(FREE);
+    case WORDS_READ:
+        return "SELECT @c,@w FROM simba_mutex AS t WHERE mutex=ANY($1::text[])";
+    case WORDS_POLL:
+        return "SELECT mutex,owner_id,CASE WHEN mutex='' THEN version ELSE @f END,"
+               "transition_at-@n,0,0 FROM simba_mutex WHERE mutex=ANY($1::text[])";
+    case WORDS_LIST:
+        return "SELECT @c,0 FROM simba_mutex AS t WHERE transition_at>@n AND owner_id<>'' AND "
+               "mutex<>'' AND starts_with(mutex,$1::text)";
+    case WORDS_DIGEST:
+        return "SELECT '','',abs(coalesce(sum(hashtext(mutex||'/'||owner_id||'/'||@f)::bigint),0)),"
+               "1,0,0 FROM simba_mutex WHERE transition_at>@n AND owner_id<>'' AND mutex<>''";
+    case WORDS_RING: /* for those who cannot listen */
+        return "INSERT INTO simba_mutex AS "
+               "t(mutex,acquired_at,ttl_at,transition_at,owner_id,version)"
+               "VALUES('',0,0,0,$1::text,1)ON CONFLICT(mutex)DO UPDATE SET "
+               "owner_id=EXCLUDED.owner_id,version=(t.version+1)%2147483647";
+    case WORDS_MARK: /* of what is held; told is what has a mark then */
+        return fences ? "WITH u AS(UPDATE simba_mutex SET version=fencing_token+1 WHERE "
+                        "mutex=ANY($1::text[])AND version<=fencing_token AND transition_at>@n "
+                        "RETURNING mutex)SELECT mutex,'',0,0,0,0 FROM u UNION ALL "
+                        "SELECT mutex,'',0,0,0,0 FROM simba_mutex WHERE mutex=ANY($1::text[])AND "
+                        "version>fencing_token AND transition_at>@n"
+                      : "SELECT mutex,'',0,0,0,0 FROM simba_mutex WHERE mutex=ANY($1::text[])";
+    case WORDS_LISTEN:
+        return "LISTEN " POSTGRES_CHANNEL;
+    default:
+        return "INSERT INTO simba_mutex AS "
+               "t(mutex,acquired_at,ttl_at,transition_at,owner_id,version)"
+               "VALUES('',0,0,@n+$1::bigint,'',0)ON CONFLICT(mutex)DO UPDATE SET "
+               "transition_at=@n+$1::bigint";
+    }
+}
+
+bool words_of_postgres(struct postgres_link *l)
+{
+    bool failed = false;
+    for (int w = 0; w < WORDS; w++) {
+        statement_reset(&l->words[w]);
+        statement_fill(&l->words[w], '@', form_of((enum words)w, l->fences), put, &l->fences);
+        failed = failed || l->words[w].failed;
+    }
+    return !failed;
+}
+
+enum words words_of_job(const struct sql_job *job)
+{
+    bool one = job->count == 1;
+    switch (job->op) {
+    case SIMBA_CONTEND:
+        return one ? WORDS_CONTEND_ONE : WORDS_CONTEND;
+    case SIMBA_RENEW:
+        return one ? WORDS_RENEW_ONE : WORDS_RENEW;
+    case SIMBA_RELEASE:
+        return one ? WORDS_RELEASE_ONE : WORDS_RELEASE;
+    case SIMBA_EVICT:
+        return job->item[0].request->forced ? WORDS_FREE : WORDS_EVICT;
+    case SIMBA_LIST:
+        return WORDS_LIST;
+    case SQL_POLL:
+        return WORDS_POLL;
+    case SQL_DIGEST:
+        return WORDS_DIGEST;
+    case SQL_RING:
+        return WORDS_RING;
+    case SQL_LISTEN:
+        return WORDS_LISTEN;
+    case SQL_OBSERVE:
+        return WORDS_OBSERVE;
+    case SQL_MARK:
+        return WORDS_MARK;
+    default:
+        return WORDS_READ;
+    }
+}

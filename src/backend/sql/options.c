@@ -1,0 +1,70 @@
+/* options.c: what the URLs of SQL stores have in common. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "backend/sql/sql.h"
+
+#define POLL_MIN_MS 10
+#define POLL_MAX_MS 3600000
+#define SECRET_MAX 4096
+
+int sql_read_poll(const struct simba_url *url, int64_t *ms, char *why, size_t why_size)
+{
+    const char *text = simba_url_option(url, "poll");
+    *ms = -1;
+    if (text == NULL)
+        return 0;
+    if (simba_duration_parse(text, ms) == 0 &&
+        (*ms == 0 || (*ms >= POLL_MIN_MS && *ms <= POLL_MAX_MS)))
+        return 0;
+    snprintf(
+        why, why_size,
+        "option poll is how often to look at mutexes that are waited for, from 10ms to 1h, or 0 "
+        "to look only when leases end");
+    return SIMBA_EINVAL;
+}
+
+int sql_read_secret(const struct simba_url *url, char **out, char *why, size_t why_size)
+{
+    char secret[SECRET_MAX + 1];
+    const char *given = simba_url_password(url), *path = simba_url_option(url, "password_file");
+    *out = NULL;
+    if (given != NULL && path != NULL) {
+        snprintf(why, why_size, "the password is given twice: in the URL, and by password_file");
+        return SIMBA_EINVAL;
+    }
+    if (given != NULL) {
+        *out = strdup(given);
+        return *out != NULL ? 0 : SIMBA_ELIMIT;
+    }
+    if (path == NULL)
+        return 0;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? -1 : read(fd, secret, sizeof secret);
+    int error = errno;
+    if (fd >= 0)
+        close(fd);
+    if (n < 0 || n > SECRET_MAX) {
+        snprintf(why, why_size, "option password_file: %s",
+                 n < 0 ? strerror(error) : "the file is longer than 4096 bytes");
+        return SIMBA_EINVAL;
+    }
+    secret[n] = '\0';
+    secret[strcspn(secret, "\r\n")] = '\0';
+    *out = strdup(secret);
+    explicit_bzero(secret, sizeof secret);
+    return *out != NULL ? 0 : SIMBA_ELIMIT;
+}
+
+/* A whole character is replaced, so that what is left is text. */
+void sql_evicted_id(const char *id, char out[SIMBA_ID_MAX + 1])
+{
+    const char *rest = id + (id[0] != '\0');
+    while (((unsigned char)*rest & 0xc0) == 0x80)
+        rest++;
+    snprintf(out, SIMBA_ID_MAX + 1, "%c%s", id[0] == '~' ? '!' : '~', rest);
+}

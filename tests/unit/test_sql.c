@@ -1,0 +1,153 @@
+/* test_sql.c: what the SQL stores share and needs no server: statements as text, what a look means, the id of
+ * one who was evicted. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "backend/sql/interest.h"
+#include "backend/sql/sql.h"
+#include "backend/sql/statement.h"
+
+static void put_letter(struct statement *t, char what, void *data)
+{
+    (void)data;
+    statement_put(t, what == 'a' ? "<A>" : "<?>");
+}
+
+static void statement_is_filled(void **state)
+{
+    (void)state;
+    struct statement t = {.bytes = NULL};
+    statement_reset(&t);
+    statement_fill(&t, '$', "x=$a,$b and $a", put_letter, NULL);
+    assert_string_equal(t.bytes, "x=<A>,<?> and <A>");
+    statement_reset(&t);
+    statement_hex(&t, "a'\xff\\");
+    statement_number(&t, UINT64_MAX);
+    assert_string_equal(t.bytes, "6127ff5c18446744073709551615");
+    for (int i = 0; i < 5000; i++)
+        statement_put(&t, "0123456789");
+    assert_false(t.failed);
+    assert_int_equal(t.length, 28 + 50000);
+    statement_free(&t);
+}
+
+static void statement_has_a_limit(void **state)
+{
+    (void)state;
+    struct statement t = {.bytes = NULL};
+    char *kilo = calloc(1, 1025);
+    memset(kilo, 'x', 1024);
+    statement_reset(&t);
+    for (int i = 0; i < 20000 && !t.failed; i++)
+        statement_put(&t, kilo);
+    assert_true(t.failed);
+    statement_reset(&t);
+    assert_false(t.failed);
+    statement_free(&t);
+    free(kilo);
+}
+
+static void evicted_ids(void **state)
+{
+    (void)state;
+    char out[SIMBA_ID_MAX + 1];
+    sql_evicted_id("0:1@host", out);
+    assert_string_equal(out, "~:1@host");
+    sql_evicted_id("~x", out);
+    assert_string_equal(out, "!x");
+    sql_evicted_id("\xc3\xa4x", out); /* a whole character */
+    assert_string_equal(out, "~x");
+    sql_evicted_id("y", out);
+    assert_string_equal(out, "~");
+}
+
+static bool saw(struct interests *w, const char *owner, uint64_t token)
+{
+    return interest_saw(w, &(struct interest_look){"m", owner, token});
+}
+
+static void who_waits_is_told_of_what_is_free(void **state)
+{
+    (void)state;
+    struct interests w;
+    assert_int_equal(interest_init(&w), 0);
+    assert_false(saw(&w, "", 0)); /* nobody is interested */
+    interest_set(&w, "m", SIMBA_WAITS);
+    assert_false(saw(&w, "a", 1));
+    assert_false(saw(&w, "b", 2));
+    assert_true(saw(&w, "", 2));
+    assert_false(saw(&w, "", 2)); /* once */
+    assert_true(saw(&w, "", 3));  /* somebody had it in between */
+    assert_false(saw(&w, "a", 4));
+    assert_true(saw(&w, "", 4));
+    interest_free(&w);
+}
+
+static void who_observes_is_told_of_every_change(void **state)
+{
+    (void)state;
+    struct interests w;
+    assert_int_equal(interest_init(&w), 0);
+    interest_set(&w, "m", SIMBA_OBSERVES);
+    assert_true(interest_observes(&w));
+    assert_true(saw(&w, "a", 1));
+    assert_false(saw(&w, "a", 1));
+    assert_true(saw(&w, "a", 2));
+    assert_true(saw(&w, "~", 2)); /* evicted */
+    assert_true(saw(&w, "", 2));
+    interest_set(&w, "m", SIMBA_NO_INTEREST);
+    assert_false(interest_any(&w));
+    interest_free(&w);
+}
+
+static void what_is_ours_needs_no_look(void **state)
+{
+    (void)state;
+    struct interests w;
+    assert_int_equal(interest_init(&w), 0);
+    interest_set(&w, "m", SIMBA_WAITS);
+    interest_set(&w, "n", SIMBA_WAITS);
+    assert_int_equal(interest_each(&w, 100, NULL, NULL), 2);
+    assert_false(interest_owns(&w, 100));
+    interest_ours(&w, "m", 200);
+    assert_int_equal(interest_each(&w, 100, NULL, NULL), 1);
+    assert_true(interest_owns(&w, 100));
+    assert_int_equal(interest_each(&w, 200, NULL, NULL), 2); /* its lease has ended */
+    interest_ours(&w, "m", 0);
+    assert_false(interest_owns(&w, 100));
+    interest_free(&w);
+}
+
+static void bell_and_digest(void **state)
+{
+    (void)state;
+    struct interests w;
+    assert_int_equal(interest_init(&w), 0);
+    assert_int_equal(interest_bell(&w, 7), 0);
+    assert_int_equal(interest_bell(&w, 7), 0);
+    assert_int_equal(interest_bell(&w, 8), 1);
+    assert_int_equal(interest_bell(&w, 11), 2);
+    assert_true(interest_digest(&w, 1));
+    assert_false(interest_digest(&w, 1));
+    assert_true(interest_digest(&w, 2));
+    interest_free(&w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(statement_is_filled),
+        cmocka_unit_test(statement_has_a_limit),
+        cmocka_unit_test(evicted_ids),
+        cmocka_unit_test(who_waits_is_told_of_what_is_free),
+        cmocka_unit_test(who_observes_is_told_of_every_change),
+        cmocka_unit_test(what_is_ours_needs_no_look),
+        cmocka_unit_test(bell_and_digest),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
