@@ -2,6 +2,7 @@
  * batch in one transaction and answers when it is committed; a second thread listens to the bell. */
 #include "backend/sqlite/sqlite.h"
 
+#include <assert.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -170,6 +171,7 @@ static struct simba_request *run(void *store, struct simba_request **batch, bool
     *batch = sort(*batch);
     struct simba_request *part = *batch, *last = part, *rest;
     size_t count = 1;
+    assert(part != NULL);
     for (; count < BATCH_MAX && last->next != NULL && only_reads(last->next) == only_reads(part);
          count++)
         last = last->next;
