@@ -11,7 +11,7 @@
 #define BACKEND_REDIS_LINK_H
 
 #include "backend/redis/health.h"
-#include "backend/redis/resolve.h"
+#include "backend/resolve.h"
 #include "backend/redis/tls.h"
 
 #define LINK_INBOX (64u << 10)
