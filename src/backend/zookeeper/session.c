@@ -8,6 +8,7 @@
  * What keeps the session is a write: every sixth of its timeout a transaction that only checks that
  * our root is there. It goes through the leader and its quorum as any write does, changes nothing and
  * wakes no watch. A read would be answered by a follower that is cut off. */
+#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -332,6 +333,8 @@ static void open_handle(struct session *s)
         clean_up(s);
         return;
     }
+    /* They are numbers; else it would resolve them in every call of zookeeper_interest. */
+    zoo_set_servers_resolution_delay(s->handle, -1);
     if (c->auth[0] != '\0')
         zoo_add_auth(s->handle, "digest", c->auth, (int)strlen(c->auth), NULL, NULL);
     pump(s);
@@ -350,20 +353,27 @@ static void resolved_all(struct session *s)
     clean_up(s);
 }
 
-static void add_address(struct session *s, const struct addrinfo *a)
+static void add_address(struct session *s, const char *host, int port, bool six)
 {
-    char host[64], port[8];
-    if (getnameinfo(a->ai_addr, a->ai_addrlen, host, sizeof host, port, sizeof port,
-                    NI_NUMERICHOST | NI_NUMERICSERV) != 0)
-        return;
     size_t left = sizeof s->addresses - s->addresses_length;
-    const char *form = a->ai_family == AF_INET6 ? "%s[%s]:%s" : "%s%s:%s";
-    int n = snprintf(s->addresses + s->addresses_length, left, form,
+    int n = snprintf(s->addresses + s->addresses_length, left, six ? "%s[%s]:%d" : "%s%s:%d",
                      s->addresses_length > 0 ? "," : "", host, port);
     if (n > 0 && (size_t)n < left)
         s->addresses_length += (size_t)n;
     else
         s->addresses[s->addresses_length] = '\0';
+}
+
+/* What is an address already needs no thread to find out. */
+static bool add_number(struct session *s, size_t n)
+{
+    const struct zookeeper_config *c = &s->store->config;
+    unsigned char number[16];
+    bool four = inet_pton(AF_INET, c->host[n].name, number) == 1;
+    bool six = !four && inet_pton(AF_INET6, c->host[n].name, number) == 1;
+    if (four || six)
+        add_address(s, c->host[n].name, c->host[n].port, six);
+    return four || six;
 }
 
 static void on_resolved(void *data, struct addrinfo *list, int code)
@@ -372,8 +382,11 @@ static void on_resolved(void *data, struct addrinfo *list, int code)
     struct session *s = asked->session;
     const struct zookeeper_config *c = &s->store->config;
     s->question[asked->n] = NULL;
-    for (const struct addrinfo *a = list; a != NULL; a = a->ai_next)
-        add_address(s, a);
+    for (const struct addrinfo *a = list; a != NULL; a = a->ai_next) {
+        char host[64];
+        if (getnameinfo(a->ai_addr, a->ai_addrlen, host, sizeof host, NULL, 0, NI_NUMERICHOST) == 0)
+            add_address(s, host, c->host[asked->n].port, a->ai_family == AF_INET6);
+    }
     if (list == NULL)
         snprintf(s->why, sizeof s->why, "cannot find host %.150s: %s", c->host[asked->n].name,
                  gai_strerror(code));
@@ -383,7 +396,6 @@ static void on_resolved(void *data, struct addrinfo *list, int code)
         resolved_all(s);
 }
 
-/* Also of numbers: it takes care of their form. */
 static void begin(struct session *s)
 {
     const struct zookeeper_config *c = &s->store->config;
@@ -391,12 +403,14 @@ static void begin(struct session *s)
     s->addresses[0] = '\0';
     s->questions = 1; /* until all are asked */
     for (size_t i = 0; i < c->hosts; i++) {
+        if (add_number(s, i))
+            continue;
         s->asked[i] = (struct asked){s, i};
         s->question[i] = resolver_ask(s->store->resolver, c->host[i].name, c->host[i].port,
                                       on_resolved, &s->asked[i]);
         s->questions += s->question[i] != NULL;
     }
-    if (s->questions == 1)
+    if (s->questions == 1 && s->addresses_length == 0)
         snprintf(s->why, sizeof s->why, "no thread to resolve names with");
     if (--s->questions == 0)
         resolved_all(s);
