@@ -7,7 +7,6 @@
 #include <string.h>
 
 #define MARK "latch-"
-#define DIGITS 10 /* of a sequence; after a minus there are as many */
 
 /* ---- names ------------------------------------------------------------------------------------ */
 
@@ -37,14 +36,14 @@ bool latch_parse(const char *name, int32_t *sequence)
         at = next + strlen(MARK);
     if (at == NULL || strlen(name) >= LATCH_NAME_SIZE)
         return false;
-    const char *digits = at + (*at == '-');
-    if (strlen(digits) != DIGITS || strspn(digits, "0123456789") != DIGITS)
-        return false;
-    long long n = strtoll(at, NULL, 10);
-    if (n < INT32_MIN || n > INT32_MAX)
+    char again[16]; /* the server writes it in this one form, also below zero */
+    char *end;
+    long long n = strtoll(at, &end, 10);
+    if (*end != '\0' || n < INT32_MIN || n > INT32_MAX)
         return false;
     *sequence = (int32_t)n;
-    return true;
+    snprintf(again, sizeof again, "%010d", *sequence);
+    return strcmp(again, at) == 0;
 }
 
 /* The counter runs over; members are never half of its range apart. */
