@@ -23,13 +23,38 @@
 #define OUTPUT_MAX 16384 /* bytes of a failed test's output that are shown */
 
 static const struct test *const tables[] = {
-    seeds_tests,   token_tests,        callback_tests,     handover_tests,    executor_tests,
-    status_tests,  stop_tests,         close_tests,        exclusion_tests,   fault_tests,
-    locker_tests,  locker_fault_tests, read_tests,         fork_tests,        name_tests,
-    option_tests,  observer_tests,     list_tests,         scheduler_tests,   scheduler_work_tests,
-    process_tests, sqlite_fault_tests, sqlite_place_tests, sqlite_file_tests,
+    seeds_tests,
+    token_tests,
+    callback_tests,
+    handover_tests,
+    executor_tests,
+    status_tests,
+    stop_tests,
+    close_tests,
+    exclusion_tests,
+    fault_tests,
+    locker_tests,
+    locker_fault_tests,
+    read_tests,
+    fork_tests,
+    name_tests,
+    option_tests,
+    observer_tests,
+    list_tests,
+    scheduler_tests,
+    scheduler_work_tests,
+    process_tests,
+    sqlite_fault_tests,
+    sqlite_place_tests,
+    sqlite_file_tests,
 #ifdef CONTRACT_REDIS
-    redis_fault_tests, redis_queue_tests, redis_module_tests,
+    redis_fault_tests,
+    redis_queue_tests,
+    redis_module_tests,
+#endif
+#ifdef CONTRACT_ZOOKEEPER
+    zookeeper_fault_tests,
+    zookeeper_ensemble_tests,
 #endif
 };
 
@@ -261,6 +286,8 @@ static const char *misses(const struct test *t)
         return suite_is_sqlite() ? NULL : "needs a sqlite: store";
     case REDIS_ONLY:
         return strncmp(suite_url(), "redis:", 6) == 0 ? NULL : "needs a redis: store";
+    case ZOOKEEPER_ONLY:
+        return strncmp(suite_url(), "zookeeper:", 10) == 0 ? NULL : "needs a zookeeper: store";
     default:
         return NULL;
     }
@@ -296,6 +323,7 @@ static void list(const struct settings *s)
         [SEVERAL_PROCESSES] = " (not memory:)",
         [SQLITE_ONLY] = " (sqlite: only)",
         [REDIS_ONLY] = " (redis: only)",
+        [ZOOKEEPER_ONLY] = " (zookeeper: only)",
     };
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
         for (const struct test *t = tables[i]; t->name != NULL; t++)

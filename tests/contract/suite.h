@@ -23,7 +23,8 @@ enum needs {
     MEMORY_FAULTS,     /* the switches of simba/backend.h */
     SEVERAL_PROCESSES, /* all but memory: */
     SQLITE_ONLY,
-    REDIS_ONLY /* redis://, once: these have servers of their own */
+    REDIS_ONLY,    /* redis://, once: these have servers of their own */
+    ZOOKEEPER_ONLY /* likewise */
 };
 
 struct test {
@@ -38,8 +39,8 @@ extern const struct test seeds_tests[], token_tests[], callback_tests[], handove
     executor_tests[], status_tests[], stop_tests[], close_tests[], exclusion_tests[], fault_tests[],
     locker_tests[], locker_fault_tests[], read_tests[], fork_tests[], name_tests[], option_tests[],
     process_tests[], observer_tests[], list_tests[], scheduler_tests[], scheduler_work_tests[],
-    sqlite_fault_tests[], sqlite_place_tests[], sqlite_file_tests[],
-    redis_fault_tests[], redis_queue_tests[], redis_module_tests[];
+    sqlite_fault_tests[], sqlite_place_tests[], sqlite_file_tests[], redis_fault_tests[],
+    redis_queue_tests[], redis_module_tests[], zookeeper_fault_tests[], zookeeper_ensemble_tests[];
 
 /* ---- what the runner tells the tests ------------------------------------------------------- */
 

@@ -11,6 +11,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -320,9 +321,17 @@ static void be_silent(const char *message)
     (void)message;
 }
 
+/* The library formats what it logs in memory that all threads share, and writes it to stderr. */
+static void silence(void)
+{
+    zoo_set_debug_level((ZooLogLevel)0);
+}
+
 static void open_handle(struct session *s)
 {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
     const struct zookeeper_config *c = &s->store->config;
+    pthread_once(&once, silence);
     s->tried_at = simba_now();
     s->handle = zookeeper_init2(s->addresses, on_state, (int)s->asked_ms, NULL, s, 0, be_silent);
     if (s->handle == NULL) {
