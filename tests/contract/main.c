@@ -287,7 +287,9 @@ static const char *misses(const struct test *t)
     case REDIS_ONLY:
         return strncmp(suite_url(), "redis:", 6) == 0 ? NULL : "needs a redis: store";
     case ZOOKEEPER_ONLY:
-        return strncmp(suite_url(), "zookeeper:", 10) == 0 ? NULL : "needs a zookeeper: store";
+        return strncmp(suite_url(), "zookeeper:", 10) == 0 && strchr(suite_url(), ',') == NULL
+                   ? NULL
+                   : "needs a zookeeper: store of one server";
     default:
         return NULL;
     }

@@ -24,7 +24,7 @@ enum needs {
     SEVERAL_PROCESSES, /* all but memory: */
     SQLITE_ONLY,
     REDIS_ONLY,    /* redis://, once: these have servers of their own */
-    ZOOKEEPER_ONLY /* likewise */
+    ZOOKEEPER_ONLY /* one server, likewise */
 };
 
 struct test {
