@@ -27,6 +27,8 @@
 #define GUARD_MS 20     /* a tenure shorter than this needs no watch on its node */
 #define READINGS_MAX 64 /* of the socket in one go */
 #define BEAT_MIN_MS 5
+#define PART_GREETING 8
+#define GREETING_MIN_MS 250
 #define PART_FRESH 4 /* a write within S/4: no need to wait for the next */
 
 static void begin(struct session *s);
@@ -174,6 +176,29 @@ static void clean_up(struct session *s)
         begin(s);
 }
 
+/* How long a server may take to answer a new connection. One that is just starting may never do; the
+ * library would wait for two thirds of the session's timeout. */
+static int64_t greeting_ms(const struct session *s)
+{
+    int64_t ms = s->asked_ms / PART_GREETING;
+    if (ms > s->store->host->connect_timeout_ms)
+        ms = s->store->host->connect_timeout_ms;
+    return ms > GREETING_MIN_MS ? ms : GREETING_MIN_MS;
+}
+
+/* The library takes the end of the connection for the server's doing, and tries the next one. */
+static int64_t hurry(struct session *s, int64_t now, int64_t ms)
+{
+    if (s->connected || s->socket == NULL)
+        return ms;
+    int64_t left = s->tried_at + greeting_ms(s) - now;
+    if (left <= 0) {
+        shutdown(s->socket->fd, SHUT_RDWR);
+        left = greeting_ms(s); /* it is noticed at once */
+    }
+    return left < ms ? left : ms;
+}
+
 static void pump(struct session *s)
 {
     int fd = -1, interest = 0;
@@ -194,7 +219,7 @@ static void pump(struct session *s)
     watch_socket(s, rc == ZOK || fd >= 0 ? fd : -1, mask);
     if (s->socket_inode != before && s->socket_inode != 0)
         s->tried_at = now; /* what is sent on it is sent later than this */
-    int64_t ms = (int64_t)wait.tv_sec * 1000 + wait.tv_usec / 1000;
+    int64_t ms = hurry(s, now, (int64_t)wait.tv_sec * 1000 + wait.tv_usec / 1000);
     later(&s->timer, on_timer, s->over ? 0 : ms > 0 ? ms : 1);
 }
 
