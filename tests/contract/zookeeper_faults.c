@@ -279,6 +279,27 @@ static void zookeeper_server_restarted(void)
     end();
 }
 
+/* A session that nobody needed for long serves the first one who does. */
+static void zookeeper_idle(void)
+{
+    begin();
+    struct peer a = start(lease(800, 400));
+    uint64_t last = 0;
+    for (int i = 0; i < 3; i++) {
+        long long writes = ensemble_number(&server, 0, "Zxid");
+        CHECK(peer_number(&a, "acquire 20000") == 0);
+        writes = ensemble_number(&server, 0, "Zxid") - writes;
+        CHECK(i == 0 || writes <= 2); /* it joins once, and that counts */
+        uint64_t token = (uint64_t)peer_number(&a, "held");
+        CHECK(token > last);
+        last = token;
+        CHECK(peer_number(&a, "release") == 0);
+        nap(3000);
+    }
+    peer_end(&a);
+    end();
+}
+
 /* T11: answers are lost and connections break again and again. Never two owners; and when all is over
  * no node is left (T53). */
 static void zookeeper_connections_break(void)
@@ -497,6 +518,7 @@ const struct test zookeeper_fault_tests[] = {
     {"zookeeper_client_stopped", zookeeper_client_stopped, ZOOKEEPER_ONLY, 0},
     {"zookeeper_server_restarted", zookeeper_server_restarted, ZOOKEEPER_ONLY, 0},
     {"zookeeper_server_stopped", zookeeper_server_stopped, ZOOKEEPER_ONLY, 0},
+    {"zookeeper_idle", zookeeper_idle, ZOOKEEPER_ONLY, 0},
     {"zookeeper_connections_break", zookeeper_connections_break, ZOOKEEPER_ONLY, 90},
     {"zookeeper_disconnect_releases", zookeeper_disconnect_releases, ZOOKEEPER_ONLY, 0},
     {"zookeeper_acl", zookeeper_acl, ZOOKEEPER_ONLY, 0},

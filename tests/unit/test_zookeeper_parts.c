@@ -104,6 +104,23 @@ static void after_a_pause_it_stands_less(void **state)
     assert_int_equal(standing_until(&s), 5500 + 6000 < 7100 + 4000 ? 11500 : 11100);
 }
 
+/* Reads do not prolong anything, but make the first write after a long time worth it. */
+static void reads_prepare_a_write(void **state)
+{
+    (void)state;
+    struct standing s;
+    standing_begin(&s, 6000, 0);
+    assert_int_equal(standing_idle_ms(&s), 1500);
+    int64_t t = 0;
+    for (; t < 600000; t += standing_idle_ms(&s)) {
+        standing_heard(&s, t, t + 5);
+        assert_int_equal(standing_until(&s), 4000);
+    }
+    standing_wrote(&s, t, t + 5);
+    assert_true(standing_until(&s) >= t + 3000);
+    assert_true(standing_until(&s) <= t + 4000);
+}
+
 /* A new connection is confirmed by the leader, but proves no majority. */
 static void moving_is_no_write(void **state)
 {
@@ -204,6 +221,7 @@ int main(void)
         cmocka_unit_test(nodes_of_others_are_no_mutexes),
         cmocka_unit_test(two_thirds_after_the_last_write),
         cmocka_unit_test(after_a_pause_it_stands_less),
+        cmocka_unit_test(reads_prepare_a_write),
         cmocka_unit_test(moving_is_no_write),
         cmocka_unit_test(never_longer_than_the_leader_thinks),
         cmocka_unit_test(srvr_is_read),

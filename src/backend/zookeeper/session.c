@@ -29,6 +29,7 @@
 #define BEAT_MIN_MS 5
 #define PART_GREETING 8
 #define GREETING_MIN_MS 250
+#define PART_FIRST 6 /* joining is a write by itself: the next is due S/6 later */
 #define PART_FRESH 4 /* a write within S/4: no need to wait for the next */
 
 static void begin(struct session *s);
@@ -154,6 +155,7 @@ static void close_handle(struct session *s)
     s->established = false;
     s->over = false;
     s->beat_sent = 0;
+    s->touch_sent = 0;
 }
 
 /* Outside of the library's callbacks. */
@@ -484,12 +486,38 @@ void session_write_now(struct session *s)
         s->beat_sent = 0;
 }
 
+static void on_touched(int rc, const struct Stat *stat, const void *data)
+{
+    struct session *s = (struct session *)(uintptr_t)data;
+    (void)stat;
+    if (rc == ZOK || rc == ZNONODE)
+        standing_heard(&s->standing, s->touch_sent, simba_now());
+    s->touch_sent = 0;
+}
+
+/* Without members there is nothing to keep; but a read now and then, in place of the library's ping,
+ * makes the next write worth its full length. */
+static void idle(struct session *s, int64_t now)
+{
+    if (s->touch_sent == 0) {
+        s->touch_sent = now;
+        if (zoo_aexists(s->handle, s->store->base, 0, on_touched, s) != ZOK)
+            s->touch_sent = 0;
+    }
+    later(&s->beat, on_beat, standing_idle_ms(&s->standing));
+}
+
 static void on_beat(uv_timer_t *timer)
 {
     struct session *s = timer->data;
     int64_t now = simba_now();
-    if (!s->connected || s->members_count == 0)
+    if (!s->connected)
         return;
+    if (s->members_count == 0) {
+        idle(s, now);
+        session_pump(s);
+        return;
+    }
     member_scan(s, now);
     if (now + BEAT_MIN_MS > standing_write_at(&s->standing))
         session_write_now(s);
@@ -500,8 +528,11 @@ static void on_beat(uv_timer_t *timer)
 
 void session_keep(struct session *s)
 {
-    if (s->connected && s->members_count > 0 && !uv_is_active((uv_handle_t *)&s->beat))
-        wait_for_beat(s);
+    if (!s->connected)
+        return;
+    if (s->members_count > 1 && uv_is_active((uv_handle_t *)&s->beat))
+        return; /* it is kept already */
+    later(&s->beat, on_beat, s->standing.timeout / PART_FIRST);
 }
 
 void session_wrote(struct session *s, int64_t sent)

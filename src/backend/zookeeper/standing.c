@@ -6,7 +6,7 @@
 
 #define PART_WRITE 6  /* a write every S/6 */
 #define PART_PING 4   /* a ping within S/4 */
-#define PART_APART 16 /* writes closer together than this are kept as one */
+#define PART_APART 16 /* exchanges closer together than this are kept as one */
 
 void standing_begin(struct standing *s, int64_t timeout, int64_t sent)
 {
@@ -22,8 +22,9 @@ void standing_moved(struct standing *s, int64_t sent)
         s->counted = sent;
 }
 
-static void keep(struct standing *s, int64_t sent, int64_t ended)
+void standing_heard(struct standing *s, int64_t sent, int64_t ended)
 {
+    assert(ended >= sent);
     if (s->count > 0 && sent - s->kept[s->count - 1].sent < s->timeout / PART_APART)
         return;
     if (s->count == STANDING_KEPT)
@@ -34,14 +35,13 @@ static void keep(struct standing *s, int64_t sent, int64_t ended)
 
 void standing_wrote(struct standing *s, int64_t sent, int64_t ended)
 {
-    assert(ended >= sent);
     for (int i = 0; i < s->count; i++) {
         if (sent - s->kept[i].ended >= s->timeout / PART_PING && s->kept[i].sent > s->counted)
             s->counted = s->kept[i].sent;
     }
     if (sent > s->written)
         s->written = sent;
-    keep(s, sent, ended);
+    standing_heard(s, sent, ended);
 }
 
 int64_t standing_until(const struct standing *s)
@@ -53,4 +53,9 @@ int64_t standing_until(const struct standing *s)
 int64_t standing_write_at(const struct standing *s)
 {
     return s->written + s->timeout / PART_WRITE;
+}
+
+int64_t standing_idle_ms(const struct standing *s)
+{
+    return s->timeout / PART_PING;
 }

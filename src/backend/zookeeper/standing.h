@@ -26,7 +26,7 @@ struct standing {
     int64_t written; /* when the last acknowledged write was sent */
     struct {
         int64_t sent, ended;
-    } kept[STANDING_KEPT]; /* recent writes, oldest first */
+    } kept[STANDING_KEPT]; /* recent exchanges, oldest first */
     int count;
 };
 
@@ -34,9 +34,12 @@ struct standing {
 void standing_begin(struct standing *s, int64_t timeout, int64_t sent); /* the session was made */
 void standing_moved(struct standing *s,
                     int64_t sent); /* the leader confirmed it on a new connection */
+void standing_heard(struct standing *s, int64_t sent, int64_t ended); /* an answer to a read */
 void standing_wrote(struct standing *s, int64_t sent, int64_t ended);
 int64_t standing_until(const struct standing *s);
 
-/* When the next write is due. */
+/* When the next write is due; how often a session that needs none asks for something, so that the
+ * first one counts in full. */
 int64_t standing_write_at(const struct standing *s);
+int64_t standing_idle_ms(const struct standing *s);
 #endif

@@ -68,7 +68,7 @@ struct session {
 
     uv_timer_t timer, beat, guard;
     struct standing standing;
-    int64_t beat_sent; /* 0: none is under way */
+    int64_t beat_sent, touch_sent; /* 0: none is under way */
     zoo_op_t beat_op;
     zoo_op_result_t beat_result;
 
