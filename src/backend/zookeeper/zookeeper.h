@@ -5,6 +5,8 @@
  *   zookeeper.c  opening, closing, which request goes where
  *   session.c    a session with the ensemble: connecting, the loop's events, the write that keeps it
  *   member.c     our nodes in the queues: CONTEND, RENEW, RELEASE, LEAVE
+ *   place.c      one of them: making it, finding it again, deleting it
+ *   queue.c      its look at the others, and the answers
  *   look.c       who leads: READ, LIST, EVICT, and what observers hear
  * and pure, so that they can be tested without a server:
  *   latch.c      one place in a queue          standing.c  until when a session surely stands
