@@ -182,8 +182,11 @@ static void make_path(struct member *m)
     m->flights++;
     int rc = zoo_acreate(m->session->handle, path, "", 0, z->acl,
                          z->no_containers ? ZOO_PERSISTENT : ZOO_CONTAINER, on_made, m);
-    if (rc != ZOK)
-        on_made(rc, NULL, m);
+    if (rc != ZOK) {
+        m->making = false;
+        m->flights--;
+        place_refuse_asking(m, rc);
+    }
 }
 
 /* ---- joining and leaving ---------------------------------------------------------------------- */
@@ -196,6 +199,8 @@ static void on_created(int rc, const char *path, const struct Stat *stat, const 
     latch_created(&m->latch, store_reply(rc), name != NULL ? name + 1 : "",
                   rc == ZOK ? stat->czxid : 0, rc == ZOK ? stat->ephemeralOwner : 0,
                   m->session->id);
+    if (rc == ZOK)
+        m->makes = 0;
     if (rc == ZOK && m->session->connected)
         session_wrote(m->session, m->created_at);
     if (rc == ZNONODE && m->session->connected && m->latch.wanted)
