@@ -127,12 +127,14 @@ static void moving_is_no_write(void **state)
     (void)state;
     struct standing s;
     standing_begin(&s, 6000, 0);
-    standing_moved(&s, 3000);
+    standing_moved(&s, 6000, 3000);
     assert_int_equal(standing_until(&s), 4000);
     standing_wrote(&s, 3100, 3200);
     assert_int_equal(standing_until(&s), 7100);
-    standing_moved(&s, 1000); /* nothing is taken back */
+    standing_moved(&s, 9000, 1000); /* nothing is taken back */
     assert_int_equal(standing_until(&s), 7100);
+    standing_moved(&s, 3000, 3300); /* the servers' bounds differ: the shortest counts */
+    assert_int_equal(standing_until(&s), 3100 + 2000);
 }
 
 /* A leader that hears of the client by pings of a follower, every quarter of the timeout, and a follower

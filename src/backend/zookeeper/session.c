@@ -303,7 +303,7 @@ static void connected(struct session *s)
         standing_begin(&s->standing, zoo_recv_timeout(s->handle), s->tried_at);
         comment(s);
     } else {
-        standing_moved(&s->standing, s->tried_at);
+        standing_moved(&s->standing, zoo_recv_timeout(s->handle), s->tried_at);
         if (s->store->host->reconnected != NULL)
             s->store->host->reconnected(s->store->host);
     }

@@ -16,8 +16,11 @@ void standing_begin(struct standing *s, int64_t timeout, int64_t sent)
     s->count = 1;
 }
 
-void standing_moved(struct standing *s, int64_t sent)
+void standing_moved(struct standing *s, int64_t timeout, int64_t sent)
 {
+    assert(timeout > 0);
+    if (timeout < s->timeout)
+        s->timeout = timeout;
     if (sent > s->counted)
         s->counted = sent;
 }

@@ -32,8 +32,8 @@ struct standing {
 
 /* All times in milliseconds of one clock; sent: read before it was. */
 void standing_begin(struct standing *s, int64_t timeout, int64_t sent); /* the session was made */
-void standing_moved(struct standing *s,
-                    int64_t sent); /* the leader confirmed it on a new connection */
+/* The leader confirmed it on a new connection, where the timeout may be another. */
+void standing_moved(struct standing *s, int64_t timeout, int64_t sent);
 void standing_heard(struct standing *s, int64_t sent, int64_t ended); /* an answer to a read */
 void standing_wrote(struct standing *s, int64_t sent, int64_t ended);
 int64_t standing_until(const struct standing *s);
