@@ -389,10 +389,11 @@ static void resolved_all(struct session *s)
     clean_up(s);
 }
 
-static void add_address(struct session *s, const char *host, int port, bool six)
+/* The library cuts at the last colon, so numbers of version six need no brackets, and may have none. */
+static void add_address(struct session *s, const char *host, int port)
 {
     size_t left = sizeof s->addresses - s->addresses_length;
-    int n = snprintf(s->addresses + s->addresses_length, left, six ? "%s[%s]:%d" : "%s%s:%d",
+    int n = snprintf(s->addresses + s->addresses_length, left, "%s%s:%d",
                      s->addresses_length > 0 ? "," : "", host, port);
     if (n > 0 && (size_t)n < left)
         s->addresses_length += (size_t)n;
@@ -405,11 +406,11 @@ static bool add_number(struct session *s, size_t n)
 {
     const struct zookeeper_config *c = &s->store->config;
     unsigned char number[16];
-    bool four = inet_pton(AF_INET, c->host[n].name, number) == 1;
-    bool six = !four && inet_pton(AF_INET6, c->host[n].name, number) == 1;
-    if (four || six)
-        add_address(s, c->host[n].name, c->host[n].port, six);
-    return four || six;
+    if (inet_pton(AF_INET, c->host[n].name, number) != 1 &&
+        inet_pton(AF_INET6, c->host[n].name, number) != 1)
+        return false;
+    add_address(s, c->host[n].name, c->host[n].port);
+    return true;
 }
 
 static void on_resolved(void *data, struct addrinfo *list, int code)
@@ -421,7 +422,7 @@ static void on_resolved(void *data, struct addrinfo *list, int code)
     for (const struct addrinfo *a = list; a != NULL; a = a->ai_next) {
         char host[64];
         if (getnameinfo(a->ai_addr, a->ai_addrlen, host, sizeof host, NULL, 0, NI_NUMERICHOST) == 0)
-            add_address(s, host, c->host[asked->n].port, a->ai_family == AF_INET6);
+            add_address(s, host, c->host[asked->n].port);
     }
     if (list == NULL)
         snprintf(s->why, sizeof s->why, "cannot find host %.150s: %s", c->host[asked->n].name,
