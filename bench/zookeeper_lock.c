@@ -10,8 +10,8 @@ static double kazoo(const struct bench *b)
     char pin[32] = "";
     if (b->core >= 0)
         snprintf(pin, sizeof pin, "taskset -c %d ", b->core);
-    snprintf(command, sizeof command, "%s/usr/bin/python3 bench/zookeeper_kazoo.py '%.200s' %g", pin, url,
-             (double)b->run_ns / 1e9);
+    snprintf(command, sizeof command, "%s/usr/bin/python3 bench/zookeeper_kazoo.py '%.200s' %g",
+             pin, url, (double)b->run_ns / 1e9);
     FILE *f = popen(command, "r");
     bool read = f != NULL && fgets(line, sizeof line, f) != NULL;
     if (f != NULL)
