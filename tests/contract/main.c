@@ -64,7 +64,7 @@ static const struct test *const tables[] = {
 const char *__tsan_default_suppressions(void);
 const char *__tsan_default_suppressions(void)
 {
-    return "race:libzookeeper_st.so\ncalled_from_lib:libzookeeper_st.so\n";
+    return "race:libzookeeper_st.so\n";
 }
 #endif
 

@@ -179,10 +179,11 @@ static _Noreturn void become_server(const struct ensemble *e, int n, pid_t test)
         dup2(log, STDERR_FILENO) < 0)
         _exit(1);
     execlp("java", "java", "-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
-           "-Dzookeeper.forceSync=no", "-Dzookeeper.admin.enableServer=false",
-           "-Dzookeeper.jmx.log4j.disable=true", "-Dzookeeper.4lw.commands.whitelist=*",
-           e->java != NULL ? e->java : "-Dsimba=1", "-cp", JAR,
-           "org.apache.zookeeper.server.quorum.QuorumPeerMain", folder_path(config), (char *)NULL);
+           "-Dzookeeper.forceSync=no", "-Dzookeeper.preAllocSize=1024",
+           "-Dzookeeper.admin.enableServer=false", "-Dzookeeper.jmx.log4j.disable=true",
+           "-Dzookeeper.4lw.commands.whitelist=*", e->java != NULL ? e->java : "-Dsimba=1", "-cp",
+           JAR, "org.apache.zookeeper.server.quorum.QuorumPeerMain", folder_path(config),
+           (char *)NULL);
     _exit(127);
 }
 
