@@ -29,7 +29,7 @@ check:
 	@scripts/check
 
 bench:
-	@scripts/setup build
+	@scripts/setup bench
 	@scripts/bench
 
 # A branch of an assert is one that no test can take.

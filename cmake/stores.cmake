@@ -12,7 +12,21 @@ if("redis" IN_LIST SIMBA_STORES)
     endif()
     set(redis_needs PkgConfig::HIREDIS PkgConfig::OPENSSL)
     set(redis_schemes redis rediss) # up to a +
-    set(redis_shares src/runtime/table.c) # what a module needs a copy of
+    set(redis_shares src/runtime/table.c src/backend/resolve.c) # what a module needs a copy of
+endif()
+
+# ---- zookeeper -----------------------------------------------------------------------------------
+
+if("zookeeper" IN_LIST SIMBA_STORES)
+    find_path(ZOOKEEPER_INCLUDE zookeeper/zookeeper.h)
+    find_library(ZOOKEEPER_LIBRARY zookeeper_st) # the one without threads; it has no .pc file
+    if(NOT ZOOKEEPER_INCLUDE OR NOT ZOOKEEPER_LIBRARY)
+        message(FATAL_ERROR "For zookeeper: Debian's libzookeeper-st-dev is needed. "
+            "scripts/setup installs it; -DSIMBA_STORES=redis builds without.")
+    endif()
+    set(zookeeper_needs ${ZOOKEEPER_LIBRARY})
+    set(zookeeper_schemes zookeeper)
+    set(zookeeper_shares src/runtime/table.c src/backend/resolve.c)
 endif()
 
 # ---- mysql, postgres -----------------------------------------------------------------------------

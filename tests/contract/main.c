@@ -23,20 +23,55 @@
 #define OUTPUT_MAX 16384 /* bytes of a failed test's output that are shown */
 
 static const struct test *const tables[] = {
-    seeds_tests,        token_tests,          callback_tests,     handover_tests,
-    executor_tests,     status_tests,         stop_tests,         close_tests,
-    exclusion_tests,    fault_tests,          locker_tests,       locker_fault_tests,
-    read_tests,         fork_tests,           name_tests,         option_tests,
-    observer_tests,     list_tests,           embed_tests,        metrics_tests,
-    scheduler_tests,    scheduler_work_tests, process_tests,      sqlite_fault_tests,
-    sqlite_place_tests, sqlite_file_tests,
+    seeds_tests,
+    token_tests,
+    callback_tests,
+    handover_tests,
+    executor_tests,
+    status_tests,
+    stop_tests,
+    close_tests,
+    exclusion_tests,
+    fault_tests,
+    locker_tests,
+    locker_fault_tests,
+    read_tests,
+    fork_tests,
+    name_tests,
+    option_tests,
+    observer_tests,
+    list_tests,
+    embed_tests,
+    metrics_tests,
+    scheduler_tests,
+    scheduler_work_tests,
+    process_tests,
+    sqlite_fault_tests,
+    sqlite_place_tests,
+    sqlite_file_tests,
 #ifdef CONTRACT_REDIS
-    redis_fault_tests,  redis_queue_tests,    redis_module_tests,
+    redis_fault_tests,
+    redis_queue_tests,
+    redis_module_tests,
 #endif
 #ifdef CONTRACT_SQL
     sql_tests,
 #endif
+#ifdef CONTRACT_ZOOKEEPER
+    zookeeper_fault_tests,
+    zookeeper_ensemble_tests,
+#endif
 };
+
+#ifdef CONTRACT_ZOOKEEPER
+/* The client library writes what it would log into memory that all threads share, and does not read
+ * it. */
+const char *__tsan_default_suppressions(void);
+const char *__tsan_default_suppressions(void)
+{
+    return "race:libzookeeper_st.so\n";
+}
+#endif
 
 struct settings {
     const char *url, *only;
@@ -271,6 +306,10 @@ static const char *misses(const struct test *t)
                        strncmp(suite_url(), "postgresql:", 11) == 0
                    ? NULL
                    : "needs an SQL server";
+    case ZOOKEEPER_ONLY:
+        return strncmp(suite_url(), "zookeeper:", 10) == 0 && strchr(suite_url(), ',') == NULL
+                   ? NULL
+                   : "needs a zookeeper: store of one server";
     default:
         return NULL;
     }
@@ -307,6 +346,7 @@ static void list(const struct settings *s)
         [SQLITE_ONLY] = " (sqlite: only)",
         [REDIS_ONLY] = " (redis: only)",
         [SQL_ONLY] = " (mysql: and postgresql: only)",
+        [ZOOKEEPER_ONLY] = " (zookeeper: only)",
     };
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
         for (const struct test *t = tables[i]; t->name != NULL; t++)

@@ -11,8 +11,8 @@
 #define BACKEND_REDIS_LINK_H
 
 #include "backend/redis/health.h"
-#include "backend/redis/resolve.h"
 #include "backend/redis/tls.h"
+#include "backend/resolve.h"
 
 #define LINK_INBOX (64u << 10)
 #define LINK_TEXT_MAX 320

@@ -1,6 +1,6 @@
 /* resolve.c: see resolve.h. Under the lock: the list of answered questions, who is forgotten, and
  * whether the loop still listens. The last of loop and threads frees. */
-#include "backend/redis/resolve.h"
+#include "backend/resolve.h"
 
 #include <pthread.h>
 #include <stdbool.h>

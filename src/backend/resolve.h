@@ -2,8 +2,8 @@
  *
  * getaddrinfo may take half a minute and cannot be stopped. libuv's own would keep the loop, and so
  * simba_close(), for as long; here each question has a thread that is simply left behind. */
-#ifndef BACKEND_REDIS_RESOLVE_H
-#define BACKEND_REDIS_RESOLVE_H
+#ifndef BACKEND_RESOLVE_H
+#define BACKEND_RESOLVE_H
 
 #include <netdb.h>
 #include <uv.h>

@@ -1,0 +1,369 @@
+/* look.c: who leads a mutex, for those who ask without being in its queue: READ, LEAVE, LIST, EVICT.
+ *
+ * The members are the children of the mutex's node; then the lowest one is asked for its data, the id.
+ * If it is gone by then, we look again. Where somebody observes, a watch is left behind on what would
+ * have to change first: the leader's node, or the list of children if there is none, or the mutex's
+ * node if there is not even that.
+ *
+ * An eviction without force is a mark on the mutex's node, which its owner watches: "evict CZXID". The
+ * owner's own node is not touched, since a write to it would use up the watch of whoever is next. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "backend/zookeeper/zookeeper.h"
+
+#define LOOKS_MAX 16
+#define LIST_WINDOW 32 /* mutexes that are looked at together */
+#define MARK "evict "
+
+/* A list under way. */
+struct listing {
+    struct simba_request *request;
+    char **mutex;
+    size_t count, next, open;
+    bool filling;
+    int code;
+    const char *why;
+};
+
+struct look {
+    struct session *session;
+    struct simba_request *request; /* NULL: of a listing */
+    struct listing *listing;
+    int tries, members;
+    bool watches;   /* the list of children has a watch already */
+    uint64_t token; /* of the leader */
+    char mutex[SIMBA_MUTEX_MAX + 1];
+    char leader[LATCH_NAME_SIZE];
+    char path[PATH_SIZE];
+};
+
+static void start(struct look *l);
+static void go_on(struct session *s, struct listing *list);
+
+/* ---- the end of a look ------------------------------------------------------------------------ */
+
+static void end_listing(struct session *s, struct listing *list)
+{
+    struct simba_answer a = {.code = list->code, .age_ms = -1, .text = list->why};
+    store_answer(s->store, list->request, &a);
+    for (size_t i = 0; i < list->count; i++)
+        free(list->mutex[i]);
+    free(list->mutex);
+    free(list);
+}
+
+static void finish(struct look *l, int code, const char *why)
+{
+    struct session *s = l->session;
+    struct listing *list = l->listing;
+    if (l->request != NULL)
+        store_refuse(s->store, l->request, code, why);
+    free(l);
+    if (list == NULL)
+        return;
+    list->open--;
+    if (code != 0) {
+        list->code = code;
+        list->why = why;
+    }
+    go_on(s, list);
+}
+
+static void fail(struct look *l, int rc)
+{
+    const char *why;
+    int code = store_code(rc, &why);
+    if (l->session->store->closing)
+        code = SIMBA_ECANCELED;
+    finish(l, code, why);
+}
+
+static void tell(struct look *l, const char *id)
+{
+    struct session *s = l->session;
+    int64_t left = id[0] != '\0' ? session_timeout_ms(s) : 0;
+    if (l->listing != NULL) {
+        struct simba_found f = {.mutex = l->mutex,
+                                .id = id,
+                                .token = l->token,
+                                .left_ms = left,
+                                .age_ms = -1,
+                                .waiters = l->members > 0 ? l->members - 1 : 0};
+        if (l->members > 0)
+            s->store->host->found(s->store->host, l->listing->request, &f);
+        finish(l, 0, NULL);
+        return;
+    }
+    store_answer(
+        s->store, l->request,
+        &(struct simba_answer){.id = id, .token = l->token, .left_ms = left, .age_ms = -1});
+    l->request = NULL;
+    finish(l, 0, NULL);
+}
+
+/* ---- eviction --------------------------------------------------------------------------------- */
+
+bool look_parse_mark(const char *data, int length, int64_t *czxid)
+{
+    char text[64];
+    size_t n = strlen(MARK);
+    if (data == NULL || length <= (int)n || length >= (int)sizeof text)
+        return false;
+    memcpy(text, data, (size_t)length);
+    text[length] = '\0';
+    if (strncmp(text, MARK, n) != 0)
+        return false;
+    *czxid = (int64_t)strtoll(text + n, NULL, 10);
+    return *czxid > 0;
+}
+
+static void evicted(struct look *l, int rc)
+{
+    if (rc != ZOK && rc != ZNONODE) {
+        fail(l, rc);
+        return;
+    }
+    store_answer(l->session->store, l->request,
+                 &(struct simba_answer){.code = rc == ZOK ? 0 : SIMBA_ELOST, .age_ms = -1});
+    l->request = NULL;
+    finish(l, 0, NULL);
+}
+
+static void on_deleted(int rc, const void *data)
+{
+    evicted((struct look *)(uintptr_t)data, rc);
+}
+
+static void on_marked(int rc, const struct Stat *stat, const void *data)
+{
+    (void)stat;
+    evicted((struct look *)(uintptr_t)data, rc);
+}
+
+static void evict(struct look *l)
+{
+    char mark[64], node[PATH_SIZE];
+    zhandle_t *handle = l->session->handle;
+    if (l->token == 0 || (l->request->token != 0 && l->request->token != l->token)) {
+        evicted(l, ZNONODE);
+        return;
+    }
+    int n = snprintf(mark, sizeof mark, MARK "%" PRIu64, l->token);
+    snprintf(node, sizeof node, "%.480s/%s", l->path, l->leader);
+    int rc = l->request->forced ? zoo_adelete(handle, node, -1, on_deleted, l)
+                                : zoo_aset(handle, l->path, mark, n, -1, on_marked, l);
+    if (rc != ZOK)
+        fail(l, rc);
+}
+
+/* ---- looking ---------------------------------------------------------------------------------- */
+
+static void on_leader(int rc, const char *value, int length, const struct Stat *stat,
+                      const void *data)
+{
+    struct look *l = (struct look *)(uintptr_t)data;
+    char id[SIMBA_ID_MAX + 1];
+    if (rc == ZNONODE && ++l->tries < LOOKS_MAX) {
+        start(l);
+        return;
+    }
+    if (rc != ZOK) {
+        fail(l, rc);
+        return;
+    }
+    snprintf(id, sizeof id, "%.*s", length > 0 ? length : 0, value != NULL ? value : "");
+    if (id[0] == '\0')
+        snprintf(id, sizeof id, "?"); /* a latch of Curator's without an id */
+    l->token = (uint64_t)stat->czxid;
+    if (l->request != NULL && l->request->op == SIMBA_EVICT)
+        evict(l);
+    else
+        tell(l, id);
+}
+
+static void nobody(struct look *l)
+{
+    l->token = 0;
+    l->members = 0;
+    if (l->request != NULL && l->request->op == SIMBA_EVICT)
+        evict(l);
+    else
+        tell(l, "");
+}
+
+/* Whether the mutex's node has come into being since. */
+static void on_exists(int rc, const struct Stat *stat, const void *data)
+{
+    struct look *l = (struct look *)(uintptr_t)data;
+    (void)stat;
+    if (rc == ZOK && ++l->tries < LOOKS_MAX)
+        start(l);
+    else if (rc == ZNONODE || rc == ZOK)
+        nobody(l);
+    else
+        fail(l, rc);
+}
+
+static void on_children(int rc, const struct String_vector *names, const void *data)
+{
+    struct look *l = (struct look *)(uintptr_t)data;
+    struct session *s = l->session;
+    bool observed = !s->store->closing && store_observes(s->store, l->mutex);
+    int count = rc == ZOK ? names->count : 0;
+    int lowest = latch_lowest(rc == ZOK ? names->data : NULL, count, &l->members);
+    if (rc != ZOK && rc != ZNONODE) {
+        fail(l, rc);
+        return;
+    }
+    if (lowest >= 0) {
+        char node[PATH_SIZE];
+        snprintf(l->leader, sizeof l->leader, "%s", names->data[lowest]);
+        snprintf(node, sizeof node, "%.480s/%s", l->path, l->leader);
+        rc = zoo_awget(s->handle, node, observed ? session_on_node : NULL, s, on_leader, l);
+    } else if (!observed || l->watches) {
+        nobody(l);
+        return;
+    } else if (rc == ZNONODE) {
+        rc = zoo_awexists(s->handle, l->path, session_on_node, s, on_exists, l);
+    } else { /* the same once more, and this time it leaves a watch */
+        l->watches = true;
+        rc = zoo_awget_children(s->handle, l->path, session_on_node, s, on_children, l);
+    }
+    if (rc != ZOK)
+        fail(l, rc);
+}
+
+static void start(struct look *l)
+{
+    l->watches = false;
+    int rc = zoo_aget_children(l->session->handle, l->path, 0, on_children, l);
+    if (rc != ZOK)
+        fail(l, rc);
+}
+
+static struct look *make(struct session *s, const char *mutex)
+{
+    struct look *l = calloc(1, sizeof *l);
+    if (l == NULL)
+        return NULL;
+    l->session = s;
+    snprintf(l->mutex, sizeof l->mutex, "%s", mutex);
+    store_mutex_path(s->store, mutex, l->path);
+    return l;
+}
+
+/* ---- all mutexes ------------------------------------------------------------------------------ */
+
+static void go_on(struct session *s, struct listing *list)
+{
+    if (list->filling)
+        return;
+    list->filling = true;
+    while (list->open < LIST_WINDOW && list->next < list->count && list->code == 0) {
+        struct look *l = make(s, list->mutex[list->next++]);
+        if (l == NULL) {
+            list->code = SIMBA_ELIMIT;
+            list->why = "out of memory";
+            break;
+        }
+        l->listing = list;
+        list->open++;
+        start(l);
+    }
+    list->filling = false;
+    if (list->open == 0)
+        end_listing(s, list);
+}
+
+static void on_root(int rc, const struct Stat *stat, const void *data)
+{
+    (void)rc;
+    (void)stat;
+    (void)data; /* the watch is all that was wanted */
+}
+
+static void on_mutexes(int rc, const struct String_vector *names, const void *data)
+{
+    struct look *l = (struct look *)(uintptr_t)data;
+    struct session *s = l->session;
+    struct listing *list = l->listing;
+    const char *why = NULL;
+    free(l);
+    if (rc == ZOK) {
+        list->mutex = calloc((size_t)names->count + 1, sizeof *list->mutex);
+        if (list->mutex == NULL) {
+            list->code = SIMBA_ELIMIT;
+            list->why = "out of memory";
+        }
+    } else if (rc == ZNONODE) {
+        if (s->store->observes_all && s->connected)
+            zoo_awexists(s->handle, s->store->base, session_on_node, s, on_root, NULL);
+    } else {
+        list->code = s->store->closing ? SIMBA_ECANCELED : store_code(rc, &why);
+        list->why = why;
+    }
+    for (int i = 0; list->mutex != NULL && i < names->count; i++) {
+        char mutex[SIMBA_MUTEX_MAX + 1];
+        size_t n = strlen(list->request->mutex);
+        if (!path_decode(mutex, names->data[i]) || strncmp(mutex, list->request->mutex, n) != 0)
+            continue;
+        list->mutex[list->count] = strdup(mutex);
+        list->count += list->mutex[list->count] != NULL;
+    }
+    go_on(s, list);
+}
+
+static void list_all(struct session *s, struct simba_request *q)
+{
+    struct listing *list = calloc(1, sizeof *list);
+    struct look *l = calloc(1, sizeof *l);
+    int rc = ZSYSTEMERROR;
+    if (list != NULL && l != NULL) {
+        list->request = q;
+        l->session = s;
+        l->listing = list;
+        rc = zoo_awget_children(s->handle, s->store->base,
+                                s->store->observes_all ? session_on_node : NULL, s, on_mutexes, l);
+        if (rc == ZOK)
+            return;
+    }
+    free(list);
+    free(l);
+    store_refuse(s->store, q, SIMBA_ESTORE, zerror(rc));
+}
+
+/* ---- from outside ----------------------------------------------------------------------------- */
+
+void look_submit(struct session *s, struct simba_request *q)
+{
+    if (q->op == SIMBA_LIST) {
+        list_all(s, q);
+        return;
+    }
+    struct look *l = make(s, q->mutex);
+    if (l == NULL) {
+        store_refuse(s->store, q, SIMBA_ELIMIT, "out of memory");
+        return;
+    }
+    l->request = q;
+    start(l);
+}
+
+void look_event(struct session *s, int type, const char *mutex)
+{
+    struct zookeeper *z = s->store;
+    (void)type;
+    if (table_find(&z->observed, mutex) != NULL)
+        z->host->hint_one(z->host, mutex, ""); /* observers have no id */
+    else if (z->observes_all)
+        z->host->hint(z->host, mutex);
+}
+
+void look_root_event(struct session *s)
+{
+    if (s->store->observes_all)
+        s->store->host->hint(s->store->host, "");
+}

@@ -1,0 +1,336 @@
+/* place.c: a member's node: making it, finding it again, deleting it. What to send next is the latch's
+ * decision (latch.c); here it is sent, and the latch is told what comes back.
+ *
+ * What is not wanted any more, but could not be deleted for want of a connection, is deleted when there
+ * is one. */
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "backend/zookeeper/member.h"
+
+#define MAKES_MAX 5 /* of the mutex's node, which others remove when it is empty */
+
+static const struct String_vector nobody; /* what comes with an error */
+static const struct Stat nothing;
+
+/* ---- making and freeing ----------------------------------------------------------------------- */
+
+struct member *place_make(struct session *s, const struct simba_request *q)
+{
+    unsigned char random[16];
+    char uuid[LATCH_UUID_SIZE];
+    struct member *m = calloc(1, sizeof *m);
+    if (m == NULL)
+        return NULL;
+    if (getrandom(random, sizeof random, 0) != sizeof random) {
+        free(m);
+        return NULL;
+    }
+    latch_uuid(uuid, random);
+    latch_init(&m->latch, uuid);
+    m->session = s;
+    m->asking_last = &m->asking;
+    snprintf(m->mutex, sizeof m->mutex, "%s", q->mutex);
+    snprintf(m->id, sizeof m->id, "%s", q->id);
+    store_mutex_path(s->store, m->mutex, m->path);
+    m->node.name = m->mutex;
+    m->in_table = true;
+    table_add(&s->store->members, &m->node);
+    m->next = s->members;
+    m->before = &s->members;
+    if (m->next != NULL)
+        m->next->before = &m->next;
+    s->members = m;
+    s->members_count++;
+    session_keep(s);
+    return m;
+}
+
+static void leave_table(struct member *m)
+{
+    assert(m->session != NULL);
+    if (m->in_table)
+        table_remove(&m->session->store->members, &m->node);
+    m->in_table = false;
+}
+
+static void unlink_unguarded(struct member *m)
+{
+    struct member **at = &m->session->unguarded;
+    while (m->unguarded && *at != NULL) {
+        if (*at == m) {
+            *at = m->unguarded_next;
+            m->unguarded = false;
+        } else {
+            at = &(*at)->unguarded_next;
+        }
+    }
+}
+
+void place_free(struct member *m)
+{
+    assert(m->asking == NULL && m->ending == NULL);
+    leave_table(m);
+    unlink_unguarded(m);
+    *m->before = m->next;
+    if (m->next != NULL)
+        m->next->before = m->before;
+    m->session->members_count--;
+    free(m);
+}
+
+struct simba_request *place_take_asking(struct member *m)
+{
+    struct simba_request *list = m->asking;
+    m->asking = NULL;
+    m->asking_last = &m->asking;
+    return list;
+}
+
+void place_refuse_list(struct zookeeper *z, struct simba_request *list, int code, const char *why)
+{
+    for (struct simba_request *next; list != NULL; list = next) {
+        next = list->next;
+        store_refuse(z, list, code, why);
+    }
+}
+
+void place_refuse_asking(struct member *m, int rc)
+{
+    const char *why;
+    int code = store_code(rc, &why);
+    place_refuse_list(m->session->store, place_take_asking(m), code, why);
+}
+
+void place_node_path(const struct member *m, const char *node, char out[PATH_SIZE])
+{
+    snprintf(out, PATH_SIZE, "%.480s/%s", m->path, node);
+}
+
+void place_hint(struct member *m)
+{
+    struct simba_host *host = m->session->store->host;
+    host->hint_one(host, m->mutex, m->id);
+}
+
+/* Its contender has nothing to do with it any more. May free it. */
+void place_discard(struct member *m)
+{
+    leave_table(m);
+    latch_unwanted(&m->latch);
+    place_drive(m);
+}
+
+/* The node is gone, by whatever hand. May free it. */
+void place_vanished(struct member *m)
+{
+    bool tell = m->in_table && !m->over;
+    latch_vanished(&m->latch);
+    m->over = true;
+    m->deleted = ZNONODE;
+    leave_table(m);
+    if (tell)
+        place_hint(m);
+    place_drive(m);
+}
+
+/* ---- the mutex's node ------------------------------------------------------------------------- */
+
+static void on_part_made(int rc, const char *name, const void *data)
+{
+    (void)rc; /* what matters is the last one */
+    (void)name;
+    (void)data;
+}
+
+static void on_made(int rc, const char *name, const void *data)
+{
+    struct member *m = (struct member *)(uintptr_t)data;
+    (void)name;
+    m->flights--;
+    m->making = false;
+    if (rc == ZUNIMPLEMENTED)
+        m->session->store->no_containers = true;
+    else if (rc != ZOK && rc != ZNODEEXISTS)
+        place_refuse_asking(m, rc);
+    place_drive(m);
+}
+
+/* The parts of the path one after the other; those that are there stay as they are. */
+static void make_path(struct member *m)
+{
+    struct zookeeper *z = m->session->store;
+    size_t chroot = strlen(z->config.chroot);
+    char path[PATH_SIZE];
+    if (++m->makes > MAKES_MAX) {
+        m->makes = 0;
+        place_refuse_asking(m, ZNONODE);
+        return;
+    }
+    snprintf(path, sizeof path, "%s", m->path);
+    for (char *slash = strchr(path + 1, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        bool ours = (size_t)(slash - path) > chroot;
+        zoo_acreate(m->session->handle, path, "", 0, ours ? z->acl : &ZOO_OPEN_ACL_UNSAFE,
+                    ours && !z->no_containers ? ZOO_CONTAINER : ZOO_PERSISTENT, on_part_made, NULL);
+        *slash = '/';
+    }
+    m->making = true;
+    m->flights++;
+    int rc = zoo_acreate(m->session->handle, path, "", 0, z->acl,
+                         z->no_containers ? ZOO_PERSISTENT : ZOO_CONTAINER, on_made, m);
+    if (rc != ZOK) {
+        m->making = false;
+        m->flights--;
+        place_refuse_asking(m, rc);
+    }
+}
+
+/* ---- joining and leaving ---------------------------------------------------------------------- */
+
+static void on_created(int rc, const char *path, const struct Stat *stat, const void *data)
+{
+    struct member *m = (struct member *)(uintptr_t)data;
+    const char *name = rc == ZOK ? strrchr(path, '/') : NULL;
+    m->flights--;
+    latch_created(&m->latch, store_reply(rc), name != NULL ? name + 1 : "",
+                  rc == ZOK ? stat->czxid : 0, rc == ZOK ? stat->ephemeralOwner : 0,
+                  m->session->id);
+    if (rc == ZOK)
+        m->makes = 0;
+    if (rc == ZOK && m->session->connected)
+        session_wrote(m->session, m->created_at);
+    if (rc == ZNONODE && m->session->connected && m->latch.wanted)
+        make_path(m);
+    else if (rc != ZOK)
+        place_refuse_asking(m, rc);
+    place_drive(m);
+}
+
+static void create(struct member *m)
+{
+    char prefix[LATCH_NAME_SIZE], path[PATH_SIZE];
+    latch_sent(&m->latch);
+    latch_prefix(prefix, sizeof prefix, m->latch.uuid);
+    place_node_path(m, prefix, path);
+    m->created_at = simba_now();
+    m->flights++;
+    int rc = zoo_acreate2(m->session->handle, path, m->id, (int)strlen(m->id),
+                          m->session->store->acl, ZOO_EPHEMERAL_SEQUENTIAL, on_created, m);
+    if (rc != ZOK) {
+        m->flights--;
+        latch_created(&m->latch, LATCH_REFUSED, "", 0, 0, 0);
+        place_refuse_asking(m, rc);
+        return;
+    }
+    queue_look(m); /* right behind it: the server keeps their order */
+}
+
+static void refuse_ending(struct member *m, int rc)
+{
+    const char *why;
+    int code = store_code(rc, &why);
+    struct simba_request *list = m->ending;
+    m->ending = NULL;
+    place_refuse_list(m->session->store, list, code, why);
+}
+
+/* What cannot be done now is not tried again and again. */
+static void note_failure(struct member *m, int rc)
+{
+    if (rc == ZOK || rc == ZNONODE)
+        return;
+    m->stuck = true;
+    place_refuse_asking(m, rc);
+    refuse_ending(m, rc);
+}
+
+static void on_deleted(int rc, const void *data)
+{
+    struct member *m = (struct member *)(uintptr_t)data;
+    m->flights--;
+    m->deleted = rc;
+    latch_deleted(&m->latch, store_reply(rc));
+    note_failure(m, rc);
+    place_drive(m);
+}
+
+static void on_found(int rc, const struct String_vector *names, const void *data)
+{
+    struct member *m = (struct member *)(uintptr_t)data;
+    struct latch_view v = {.own = -1};
+    if (rc == ZOK)
+        v = latch_look(&m->latch, names->data, names->count);
+    m->flights--;
+    latch_found(&m->latch, store_reply(rc), v.own >= 0 ? names->data[v.own] : NULL);
+    note_failure(m, rc);
+    place_drive(m);
+}
+
+static void on_stat(int rc, const struct Stat *stat, const void *data)
+{
+    struct member *m = (struct member *)(uintptr_t)data;
+    m->flights--;
+    latch_stat(&m->latch, store_reply(rc), rc == ZOK ? stat->czxid : 0,
+               rc == ZOK ? stat->ephemeralOwner : 0, m->session->id);
+    note_failure(m, rc);
+    place_drive(m);
+}
+
+/* One that cannot even be queued fails as if the connection had been lost. */
+static void send_act(struct member *m, enum latch_act act)
+{
+    zhandle_t *handle = m->session->handle;
+    char path[PATH_SIZE];
+    int rc;
+    latch_sent(&m->latch);
+    place_node_path(m, m->latch.name, path);
+    m->flights++;
+    if (act == LATCH_DELETE) {
+        rc = zoo_adelete(handle, path, -1, on_deleted, m);
+        if (rc != ZOK)
+            on_deleted(rc, m);
+    } else if (act == LATCH_STAT) {
+        rc = zoo_aexists(handle, path, 0, on_stat, m);
+        if (rc != ZOK)
+            on_stat(rc, &nothing, m);
+    } else {
+        zoo_async(handle, m->path, on_part_made, NULL); /* another server may lag behind */
+        rc = zoo_aget_children(handle, m->path, 0, on_found, m);
+        if (rc != ZOK)
+            on_found(rc, &nobody, m);
+    }
+}
+
+/* ---- what is next ------------------------------------------------------------------------------ */
+
+/* Sends what is to be sent; frees the member when nothing is left of it. */
+void place_drive(struct member *m)
+{
+    enum latch_act act = latch_next(&m->latch);
+    if (act == LATCH_END) {
+        place_refuse_asking(m, ZNONODE);
+        queue_answer_ending(m);
+        if (m->flights == 0 && !m->in_table)
+            place_free(m);
+        return;
+    }
+    if (!m->session->connected || m->making || m->stuck)
+        return;
+    switch (act) {
+    case LATCH_CREATE:
+        if (m->asking != NULL)
+            create(m);
+        break;
+    case LATCH_REST:
+        if (m->asking != NULL && m->latch.state == LATCH_IN && !m->looking)
+            queue_look(m);
+        break;
+    default:
+        send_act(m, act);
+        break;
+    }
+}

@@ -1,0 +1,64 @@
+/* standing.c: see standing.h. */
+#include "backend/zookeeper/standing.h"
+
+#include <assert.h>
+#include <string.h>
+
+#define PART_WRITE 6  /* a write every S/6 */
+#define PART_PING 4   /* a ping within S/4 */
+#define PART_APART 16 /* exchanges closer together than this are kept as one */
+
+void standing_begin(struct standing *s, int64_t timeout, int64_t sent)
+{
+    assert(timeout > 0);
+    *s = (struct standing){.timeout = timeout, .counted = sent, .written = sent};
+    s->kept[0].sent = s->kept[0].ended = sent;
+    s->count = 1;
+}
+
+void standing_moved(struct standing *s, int64_t timeout, int64_t sent)
+{
+    assert(timeout > 0);
+    if (timeout < s->timeout)
+        s->timeout = timeout;
+    if (sent > s->counted)
+        s->counted = sent;
+}
+
+void standing_heard(struct standing *s, int64_t sent, int64_t ended)
+{
+    assert(ended >= sent);
+    if (s->count > 0 && sent - s->kept[s->count - 1].sent < s->timeout / PART_APART)
+        return;
+    if (s->count == STANDING_KEPT)
+        memmove(s->kept, s->kept + 1, sizeof *s->kept * (size_t)--s->count);
+    s->kept[s->count].sent = sent;
+    s->kept[s->count++].ended = ended;
+}
+
+void standing_wrote(struct standing *s, int64_t sent, int64_t ended)
+{
+    for (int i = 0; i < s->count; i++) {
+        if (sent - s->kept[i].ended >= s->timeout / PART_PING && s->kept[i].sent > s->counted)
+            s->counted = s->kept[i].sent;
+    }
+    if (sent > s->written)
+        s->written = sent;
+    standing_heard(s, sent, ended);
+}
+
+int64_t standing_until(const struct standing *s)
+{
+    int64_t counted = s->counted + s->timeout, written = s->written + s->timeout * 2 / 3;
+    return counted < written ? counted : written;
+}
+
+int64_t standing_write_at(const struct standing *s)
+{
+    return s->written + s->timeout / PART_WRITE;
+}
+
+int64_t standing_idle_ms(const struct standing *s)
+{
+    return s->timeout / PART_PING;
+}

@@ -1,0 +1,273 @@
+/* zookeeper.c: see zookeeper.h. */
+#include "backend/zookeeper/zookeeper.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define ROOT "/simba"
+
+/* ---- answers ---------------------------------------------------------------------------------- */
+
+void store_answer(struct zookeeper *z, struct simba_request *q, const struct simba_answer *answer)
+{
+    q->next = NULL;
+    z->host->answer(z->host, q, answer);
+}
+
+void store_refuse(struct zookeeper *z, struct simba_request *q, int code, const char *why)
+{
+    z->refused = true;
+    store_answer(z, q, &(struct simba_answer){.code = code, .age_ms = -1, .text = why});
+}
+
+void store_fail_waiting(struct zookeeper *z, int code, const char *why)
+{
+    struct simba_request *list = z->waiting;
+    z->waiting = NULL;
+    z->waiting_last = &z->waiting;
+    for (struct simba_request *next; list != NULL; list = next) {
+        next = list->next;
+        store_refuse(z, list, code, why);
+    }
+}
+
+int store_code(int rc, const char **text)
+{
+    *text = zerror(rc);
+    switch (rc) {
+    case ZNOAUTH:
+        *text = "the nodes' access list does not let us in: give the user and the password that "
+                "they were made with";
+        return SIMBA_EDENIED;
+    case ZAUTHFAILED:
+        return SIMBA_EDENIED;
+    case ZCLOSING:
+        *text = "the connection is being closed";
+        return SIMBA_ESTORE;
+    case ZCONNECTIONLOSS:
+    case ZOPERATIONTIMEOUT:
+        *text = "the connection to the server is lost";
+        return SIMBA_ESTORE;
+    default:
+        return SIMBA_ESTORE;
+    }
+}
+
+enum latch_reply store_reply(int rc)
+{
+    switch (rc) {
+    case ZOK:
+        return LATCH_DONE;
+    case ZNONODE:
+        return LATCH_NO_NODE;
+    case ZNOAUTH:
+    case ZBADARGUMENTS:
+    case ZINVALIDACL:
+    case ZUNIMPLEMENTED:
+    case ZNOCHILDRENFOREPHEMERALS:
+        return LATCH_REFUSED;
+    default:
+        return LATCH_UNKNOWN;
+    }
+}
+
+/* ---- names ------------------------------------------------------------------------------------ */
+
+void store_mutex_path(const struct zookeeper *z, const char *mutex, char out[PATH_SIZE])
+{
+    char node[PATH_NODE_SIZE];
+    path_encode(node, mutex);
+    snprintf(out, PATH_SIZE, "%s/%s", z->base, node);
+}
+
+bool store_observes(const struct zookeeper *z, const char *mutex)
+{
+    return z->observes_all || table_find(&z->observed, mutex) != NULL;
+}
+
+/* ---- requests --------------------------------------------------------------------------------- */
+
+static void submit_look(struct zookeeper *z, struct simba_request *q)
+{
+    struct session *s = session_any(z);
+    if (s == NULL) {
+        store_refuse(z, q, SIMBA_ELIMIT, "out of memory");
+    } else if (s->connected) {
+        look_submit(s, q);
+    } else if (session_is_hopeful(s)) {
+        q->next = NULL;
+        *z->waiting_last = q;
+        z->waiting_last = &q->next;
+    } else {
+        store_refuse(z, q, s->code, s->why);
+    }
+}
+
+static void submit(void *store, struct simba_request *batch)
+{
+    struct zookeeper *z = store;
+    for (struct simba_request *next; batch != NULL; batch = next) {
+        next = batch->next;
+        batch->next = NULL;
+        if (batch->op == SIMBA_READ || batch->op == SIMBA_LIST || batch->op == SIMBA_EVICT)
+            submit_look(z, batch);
+        else
+            member_submit(z, batch);
+    }
+    for (struct session *s = z->sessions; s != NULL; s = s->next)
+        session_pump(s);
+}
+
+void store_connected(struct session *s)
+{
+    struct zookeeper *z = s->store;
+    struct simba_request *list = z->waiting;
+    z->waiting = NULL;
+    z->waiting_last = &z->waiting;
+    for (struct simba_request *next; list != NULL; list = next) {
+        next = list->next;
+        list->next = NULL;
+        look_submit(s, list);
+    }
+    if (z->refused)
+        z->host->hint(z->host, NULL);
+    z->refused = false;
+}
+
+/* ---- who wants to hear what ------------------------------------------------------------------- */
+
+struct observed {
+    struct table_node node;
+    char mutex[SIMBA_MUTEX_MAX + 1];
+};
+
+/* Who waits hears of its turn by its node; only observers need more. The watch itself is set when
+ * they read. */
+static void watch(void *store, const char *mutex, enum simba_interest interest)
+{
+    struct zookeeper *z = store;
+    bool observes = interest == SIMBA_OBSERVES;
+    if (mutex == NULL) {
+        z->observes_all = observes;
+        return;
+    }
+    struct table_node *n = table_find(&z->observed, mutex);
+    if (observes && n == NULL) {
+        struct observed *o = calloc(1, sizeof *o);
+        if (o == NULL)
+            return; /* it looks once per ttl then */
+        snprintf(o->mutex, sizeof o->mutex, "%s", mutex);
+        o->node.name = o->mutex;
+        table_add(&z->observed, &o->node);
+    } else if (!observes && n != NULL) {
+        table_remove(&z->observed, n);
+        free(n);
+    }
+}
+
+static void free_observed(struct table_node *node)
+{
+    free(node);
+}
+
+/* ---- opening and closing ---------------------------------------------------------------------- */
+
+static void free_store(struct zookeeper *z)
+{
+    table_empty(&z->observed, free_observed);
+    table_free(&z->observed);
+    table_free(&z->members);
+    for (struct session *s = z->sessions, *next; s != NULL; s = next) {
+        next = s->next;
+        free(s);
+    }
+    explicit_bzero(&z->config, sizeof z->config);
+    free(z);
+}
+
+void store_handle_closed(struct zookeeper *z)
+{
+    if (--z->handles > 0 || !z->closing)
+        return;
+    struct simba_host *host = z->host;
+    free_store(z);
+    host->closed(host);
+}
+
+static void on_resolver_closed(void *data)
+{
+    store_handle_closed(data);
+}
+
+static void close_store(void *store)
+{
+    struct zookeeper *z = store;
+    z->closing = true;
+    store_fail_waiting(z, SIMBA_ECANCELED, "the client is being closed");
+    for (struct session *s = z->sessions; s != NULL; s = s->next)
+        session_close(s);
+    resolver_close(z->resolver, on_resolver_closed, z);
+}
+
+static void choose_acl(struct zookeeper *z)
+{
+    z->creator_read[0] = ZOO_CREATOR_ALL_ACL.data[0];
+    z->creator_read[1] = ZOO_READ_ACL_UNSAFE.data[0];
+    z->creator_read_vector = (struct ACL_vector){2, z->creator_read};
+    z->acl = z->config.acl == ACL_OPEN      ? &ZOO_OPEN_ACL_UNSAFE
+             : z->config.acl == ACL_CREATOR ? &ZOO_CREATOR_ALL_ACL
+                                            : &z->creator_read_vector;
+}
+
+static int open_store(struct simba_host *host, const struct simba_url *url, void **store, char *why,
+                      size_t why_size)
+{
+    struct zookeeper *z = calloc(1, sizeof *z);
+    int rc = SIMBA_ELIMIT;
+    if (z == NULL) {
+        snprintf(why, why_size, "out of memory");
+        return rc;
+    }
+    z->host = host;
+    z->waiting_last = &z->waiting;
+    rc = zookeeper_config_read(&z->config, url, why, why_size);
+    if (rc != 0)
+        goto err_after_store;
+    rc = SIMBA_ELIMIT;
+    snprintf(z->base, sizeof z->base, "%.240s" ROOT, z->config.chroot);
+    snprintf(why, why_size, "out of memory or descriptors");
+    choose_acl(z);
+    if (table_init(&z->members) != 0)
+        goto err_after_store;
+    if (table_init(&z->observed) != 0)
+        goto err_after_members;
+    z->resolver = resolver_open(host->loop);
+    if (z->resolver == NULL)
+        goto err_after_observed;
+    z->handles = 1;
+    *store = z;
+    return 0;
+
+err_after_observed:
+    table_free(&z->observed);
+err_after_members:
+    table_free(&z->members);
+err_after_store:
+    explicit_bzero(&z->config, sizeof z->config);
+    free(z);
+    return rc;
+}
+
+static const char *const schemes[] = {"zookeeper", NULL};
+
+const struct simba_backend zookeeper_backend = {
+    .version = SIMBA_BACKEND_VERSION,
+    .schemes = schemes,
+    .options = zookeeper_options,
+    .queues = true,
+    .open = open_store,
+    .submit = submit,
+    .watch = watch,
+    .close = close_store,
+};

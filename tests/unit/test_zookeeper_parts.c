@@ -1,0 +1,233 @@
+/* test_zookeeper_parts.c: names of nodes, how long a session stands, remarks. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "backend/zookeeper/health.h"
+#include "backend/zookeeper/path.h"
+#include "backend/zookeeper/standing.h"
+#include "core/random.h"
+
+/* ---- names ------------------------------------------------------------------------------------ */
+
+static void names_stay_where_they_can(void **state)
+{
+    (void)state;
+    static const char *const rows[][2] = {
+        {"job", "job"},
+        {"a b", "a b"},
+        {"50%", "50%"},
+        {"%s%n", "%s%n"},
+        {"\xe7\xae\x80", "\xe7\xae\x80"},
+        {"...", "..."},
+        {"a/0", "a%2F0"}, /* T50 */
+        {"/", "%2F"},
+        {".", "%2E"},
+        {"..", "%2E%2E"},
+        {"%2F", "%252F"},
+        {"%%2f", "%%252f"},
+        {"%/", "%%2F"},
+        {"%2/", "%2%2F"},
+        {"a\tb", "a%09b"},
+        {"\x7f", "%7F"},
+        {"\xc2\x80", "%C2%80"},
+        {"\xee\x80\x80", "%EE%80%80"},        /* private use */
+        {"\xef\xbf\xbd", "%EF%BF%BD"},        /* U+FFFD */
+        {"\xf0\x9f\xa6\x81", "%F0%9F%A6%81"}, /* a lion */
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char node[PATH_NODE_SIZE], back[SIMBA_MUTEX_MAX + 1];
+        path_encode(node, rows[i][0]);
+        assert_string_equal(node, rows[i][1]);
+        assert_true(path_decode(back, node));
+        assert_string_equal(back, rows[i][0]);
+    }
+}
+
+static void longest_name(void **state)
+{
+    (void)state;
+    char name[SIMBA_MUTEX_MAX + 1], node[PATH_NODE_SIZE], back[SIMBA_MUTEX_MAX + 1];
+    memset(name, '/', SIMBA_MUTEX_MAX);
+    name[SIMBA_MUTEX_MAX] = '\0';
+    path_encode(node, name);
+    assert_int_equal(strlen(node), 3 * SIMBA_MUTEX_MAX);
+    assert_true(path_decode(back, node));
+    assert_string_equal(back, name);
+}
+
+static void nodes_of_others_are_no_mutexes(void **state)
+{
+    (void)state;
+    char back[SIMBA_MUTEX_MAX + 1], node[SIMBA_MUTEX_MAX + 2];
+    static const char *const others[] = {"", "%00", "%41", "%2f", "a\tb", "."};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        assert_false(path_decode(back, others[i]));
+    memset(node, 'x', sizeof node);
+    node[sizeof node - 1] = '\0';
+    assert_false(path_decode(back, node));
+}
+
+/* ---- how long a session stands ---------------------------------------------------------------- */
+
+static void two_thirds_after_the_last_write(void **state)
+{
+    (void)state;
+    struct standing s;
+    standing_begin(&s, 6000, 1000);
+    assert_int_equal(standing_until(&s), 5000);
+    assert_int_equal(standing_write_at(&s), 2000);
+    for (int64_t t = 2000; t < 100000; t += 1000) {
+        standing_wrote(&s, t, t + 3);
+        assert_int_equal(standing_until(&s),
+                         t + 4000 < s.counted + 6000 ? t + 4000 : s.counted + 6000);
+        assert_true(standing_until(&s) >= t + 3000);
+    }
+    assert_int_equal(standing_until(&s), 99000 + 4000);
+}
+
+/* After a long pause one write does not help much: the leader may not have heard of us since. */
+static void after_a_pause_it_stands_less(void **state)
+{
+    (void)state;
+    struct standing s;
+    standing_begin(&s, 6000, 0);
+    standing_wrote(&s, 5500, 5510);
+    assert_int_equal(standing_until(&s), 6000);
+    standing_wrote(&s, 5600, 5610); /* too close behind it */
+    assert_int_equal(standing_until(&s), 6000);
+    standing_wrote(&s, 7100, 7110);
+    assert_int_equal(standing_until(&s), 5500 + 6000 < 7100 + 4000 ? 11500 : 11100);
+}
+
+/* Reads do not prolong anything, but make the first write after a long time worth it. */
+static void reads_prepare_a_write(void **state)
+{
+    (void)state;
+    struct standing s;
+    standing_begin(&s, 6000, 0);
+    assert_int_equal(standing_idle_ms(&s), 1500);
+    int64_t t = 0;
+    for (; t < 600000; t += standing_idle_ms(&s)) {
+        standing_heard(&s, t, t + 5);
+        assert_int_equal(standing_until(&s), 4000);
+    }
+    standing_wrote(&s, t, t + 5);
+    assert_true(standing_until(&s) >= t + 3000);
+    assert_true(standing_until(&s) <= t + 4000);
+}
+
+/* A new connection is confirmed by the leader, but proves no majority. */
+static void moving_is_no_write(void **state)
+{
+    (void)state;
+    struct standing s;
+    standing_begin(&s, 6000, 0);
+    standing_moved(&s, 6000, 3000);
+    assert_int_equal(standing_until(&s), 4000);
+    standing_wrote(&s, 3100, 3200);
+    assert_int_equal(standing_until(&s), 7100);
+    standing_moved(&s, 9000, 1000); /* nothing is taken back */
+    assert_int_equal(standing_until(&s), 7100);
+    standing_moved(&s, 3000, 3300); /* the servers' bounds differ: the shortest counts */
+    assert_int_equal(standing_until(&s), 3100 + 2000);
+}
+
+/* A leader that hears of the client by pings of a follower, every quarter of the timeout, and a follower
+ * that is cut off at any moment after an acknowledgement: it never ends the session earlier than we
+ * think, whenever we write. */
+static void never_longer_than_the_leader_thinks(void **state)
+{
+    (void)state;
+    uint64_t random = 7;
+    for (int run = 0; run < 2000; run++) {
+        struct standing s;
+        int64_t S = 6000, now = 0, follower = 0, leader = 0; /* when they heard of us last */
+        int64_t ping = random_between(&random, 0, S / 4);
+        standing_begin(&s, S, 0);
+        for (int i = 0; i < 30; i++) {
+            now += random_between(&random, 1, random_between(&random, 0, 4) == 0 ? S : S / 5);
+            for (; ping <= now; ping += S / 4) { /* it answers with what it knew then */
+                if (follower <= ping)
+                    leader = follower > leader ? follower : leader;
+            }
+            if (now >= leader + S)
+                break; /* it has expired, and the write is refused */
+            int64_t ended = now + random_between(&random, 0, 50);
+            follower = now;
+            standing_wrote(&s, now, ended);
+            assert_true(standing_until(&s) <= leader + S);
+            now = ended;
+        }
+    }
+}
+
+/* ---- remarks ---------------------------------------------------------------------------------- */
+
+static void srvr_is_read(void **state)
+{
+    (void)state;
+    struct zookeeper_health h;
+    assert_true(zookeeper_health_parse(
+        &h, "Zookeeper version: 3.8.0-debian, built on 2023\nLatency min/avg/max: 0/0.0/0\n"
+            "Outstanding: 3\nZxid: 0x0\nMode: follower\nNode count: 5\n"));
+    assert_string_equal(h.version, "3.8.0");
+    assert_string_equal(h.mode, "follower");
+    assert_int_equal(h.outstanding, 3);
+    assert_false(zookeeper_health_parse(&h, "This ZooKeeper instance is not currently serving "
+                                            "requests"));
+    assert_string_equal(h.mode, "");
+}
+
+static void remarks_name_what_to_do(void **state)
+{
+    (void)state;
+    char line[256];
+    bool serious;
+    struct zookeeper_health h = {.mode = "standalone"}, none = {.mode = ""};
+    struct zookeeper_facts f = {.asked_ms = 16000, .granted_ms = 16000, .containers = true};
+    assert_false(zookeeper_health_says(&f, 0, line, sizeof line, &serious));
+    f.granted_ms = 40000;
+    assert_true(zookeeper_health_says(&f, 0, line, sizeof line, &serious));
+    assert_true(serious);
+    assert_non_null(strstr(line, "minSessionTimeout"));
+    f.granted_ms = 10000;
+    f.server = &h;
+    f.world_writable = true;
+    f.containers = false;
+    assert_true(zookeeper_health_says(&f, 0, line, sizeof line, &serious));
+    assert_false(serious);
+    assert_non_null(strstr(line, "maxSessionTimeout"));
+    assert_true(zookeeper_health_says(&f, 1, line, sizeof line, &serious));
+    assert_non_null(strstr(line, "single server"));
+    assert_true(zookeeper_health_says(&f, 2, line, sizeof line, &serious));
+    assert_non_null(strstr(line, "password"));
+    assert_true(zookeeper_health_says(&f, 3, line, sizeof line, &serious));
+    assert_non_null(strstr(line, "3.5"));
+    assert_false(zookeeper_health_says(&f, 4, line, sizeof line, &serious));
+    f.server = &none;
+    assert_true(zookeeper_health_says(&f, 0, line, sizeof line, &serious));
+    assert_true(serious);
+    assert_non_null(strstr(line, "majority"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(names_stay_where_they_can),
+        cmocka_unit_test(longest_name),
+        cmocka_unit_test(nodes_of_others_are_no_mutexes),
+        cmocka_unit_test(two_thirds_after_the_last_write),
+        cmocka_unit_test(after_a_pause_it_stands_less),
+        cmocka_unit_test(reads_prepare_a_write),
+        cmocka_unit_test(moving_is_no_write),
+        cmocka_unit_test(never_longer_than_the_leader_thinks),
+        cmocka_unit_test(srvr_is_read),
+        cmocka_unit_test(remarks_name_what_to_do),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
