@@ -141,14 +141,17 @@ static bool take_url(struct cli *c, char *value)
     return true;
 }
 
+void cli_url(struct cli *c, char *value, int *code)
+{
+    *code = take_url(c, value) ? -1 : usage(c, "the URL is longer than %d bytes", URL_MAX - 1);
+}
+
 bool cli_common(struct cli *c, int id, char *value, int *code)
 {
     *code = -1;
     switch (id) {
     case OPT_URL:
-        if (!take_url(c, value))
-            *code = usage(c, "the URL is longer than %d bytes", URL_MAX - 1);
-        return true;
+        return cli_url(c, value, code), true;
     case OPT_TTL:
         return set(c, SET_TTL, value, "--ttl"), true;
     case OPT_TRANSITION:

@@ -21,14 +21,17 @@ struct watcher {
     size_t count;
     pthread_mutex_t lock;
     int over; /* eventfd: nobody reads us */
+    int64_t began;
 };
 
-static const char *event_of(const struct simba_state *s)
+/* What is told first is how things are; of a mutex that was not known, that may be news. */
+static const char *event_of(const struct watcher *w, const struct simba_state *s)
 {
+    bool is_first = s->before.id[0] == '\0' && s->before.token == 0;
     bool owned = s->after.id[0] != '\0';
     switch (s->reason) {
     case SIMBA_ACQUIRED:
-        return s->before.id[0] == '\0' && s->before.token == 0 ? "held" : "acquired";
+        return is_first && s->after.acquired_at < w->began ? "held" : "acquired";
     case SIMBA_RELEASED:
         return s->before.id[0] == '\0' ? "free" : "released";
     case SIMBA_EXPIRED:
@@ -43,7 +46,7 @@ static const char *event_of(const struct simba_state *s)
 static void on_changed(void *data, const char *mutex, const struct simba_state *s)
 {
     struct watcher *w = data;
-    const char *event = event_of(s);
+    const char *event = event_of(w, s);
     /* Of a tenure that is over, say which one it was. */
     const struct simba_owner *about = s->after.id[0] != '\0' ? &s->after : &s->before;
     pthread_mutex_lock(&w->lock);
@@ -112,6 +115,7 @@ static int run(struct cli *c)
         code = cli_configure(c);
     if (code >= 0)
         return code;
+    w.began = simba_now();
     w.over = eventfd(0, EFD_CLOEXEC);
     if ((code = cli_open(c)) != 0 || (code = ask_once(c, &w)) != 0 || (code = observe(&w)) != 0)
         return code;
