@@ -99,7 +99,24 @@ static int make_folder(const char *folder)
     return errno == EEXIST ? 1 : -1;
 }
 
-/* Through a descriptor, so that it is this folder and no other that is changed. */
+/* A member of the group may have put something else in its place, so what is changed is what was
+ * looked at, and only if it can be nothing but ours. */
+static bool share_file(int folder, const char *file, gid_t gid)
+{
+    struct stat s;
+    char path[64];
+    int fd = openat(folder, file, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0)
+        return errno == ENOENT; /* it will be made so */
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    bool done = fstat(fd, &s) == 0 &&
+                ((s.st_gid == gid && (s.st_mode & 07777) == 0660) ||
+                 (S_ISREG(s.st_mode) && s.st_nlink == 1 &&
+                  fchownat(fd, "", (uid_t)-1, gid, AT_EMPTY_PATH) == 0 && chmod(path, 0660) == 0));
+    close(fd);
+    return done;
+}
+
 static int share(struct cli *c, const struct request *r, const char *folder)
 {
     static const char *const ends[] = {"", "-live", "-bell", "-wal", "-shm"};
@@ -111,18 +128,14 @@ static int share(struct cli *c, const struct request *r, const char *folder)
     if (!done)
         complain(c, "cannot give the folder %s to group %s: %s", folder, r->group, strerror(errno));
     const char *name = strrchr(c->store, '/');
-    for (size_t i = 0; done && name != NULL && i < sizeof ends / sizeof *ends; i++) {
+    name = name != NULL ? name + 1 : c->store + strlen("sqlite:");
+    for (size_t i = 0; done && i < sizeof ends / sizeof *ends; i++) {
         char file[NAME_MAX + 1];
-        snprintf(file, sizeof file, "%.200s%s", name + 1, ends[i]);
-        int one = openat(fd, file, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-        if (one >= 0) { /* from before it was shared */
-            done = fchownat(one, "", (uid_t)-1, r->gid, AT_EMPTY_PATH) == 0 &&
-                   fchmodat(fd, file, 0660, 0) == 0;
-            close(one);
-        }
+        snprintf(file, sizeof file, "%.200s%s", name, ends[i]);
+        done = share_file(fd, file, r->gid);
         if (!done)
-            complain(c, "cannot give %s/%s to group %s: %s", folder, file, r->group,
-                     strerror(errno));
+            complain(c, "cannot give %s/%s to group %s: it is another's, or not a plain file",
+                     folder, file, r->group);
     }
     if (fd >= 0)
         close(fd);
