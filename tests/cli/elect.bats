@@ -66,7 +66,6 @@ P
     await has lost out
     await has released log
     is_dead "$(cat hook.pid)"
-    await has '(acquired.*){1}' out
     kill -TERM "$PID"
     ends "$PID"
     [ "$CODE" -eq 0 ]
@@ -109,8 +108,8 @@ P
     kill -STOP "$PID"
     simba lock m sh -c 'echo next >>log'
     kill -CONT "$PID"
-    await has '^acquired.*' <(tail -n 1 log)
-    [ "$(order)" = "acquired released next acquired" ]
+    leads_again() { [ "$(order)" = "acquired released next acquired" ]; }
+    await leads_again
     kill -TERM "$PID"
     ends "$PID"
     [ "$CODE" -eq 0 ]
@@ -225,7 +224,9 @@ P
     await test -s log
     begin "$SIMBA" schedule -q m --every 50ms sh -c 'echo two >>log'
     second=$PID
-    await test "$(wc -l <log)" -ge 1
+    before=$(wc -l <log)
+    more() { [ "$(wc -l <log)" -ge $((before + 5)) ]; }
+    await more
     run grep two log
     expect 1
     kill -KILL "$first"

@@ -91,7 +91,6 @@ P
 }
 
 @test "list: 10,000 mutexes" {
-    command -v sqlite3 >/dev/null || python3 -c 'import sqlite3'
     simba init >/dev/null
     python3 - <<'P'
 import os, sqlite3
@@ -122,8 +121,8 @@ P
     for width in 20 40 60 80; do
         run with_terminal "$width" env NO_COLOR=1 "$SIMBA" status a-name-that-is-rather-long-for-a-mutex
         [ "$status" -eq 0 ]
-        awk -v w="$width" 'length($0) > w { print "too wide: " $0; exit 1 }' <<<"$output"
-        grep -q '^a-name' <<<"$output"
+        sed 's/…/./g' <<<"$output" | awk -v w="$width" 'length($0) > w { print "too wide: " $0; exit 1 }'
+        grep -q '^a-na' <<<"$output"
     done
     run with_terminal 200 env NO_COLOR=1 "$SIMBA" status a-name-that-is-rather-long-for-a-mutex
     expect 0 'a-name-that-is-rather-long-for-a-mutex .* an-id-of-a-holder-that-is-rather-long-as-well$'
@@ -157,8 +156,6 @@ P
     ends "${STARTED[0]}"
     run simba list --watch --every 1ms
     expect 64 "at least"
-    run timeout 1 python3 - <<'P'
-P
     run with_terminal 80 timeout 0.5 "$SIMBA" status --watch a
     [ "$status" -eq 124 ]
     grep -q $'\033\\[H' <<<"$output"
