@@ -59,7 +59,7 @@ P
 }
 
 @test "elect: lost to an operator; the hook that runs is ended, on-released follows" {
-    begin "$SIMBA" elect m -a 'echo acquired >>log; echo $$ >hook.pid; exec sleep 60' -r 'echo released >>log' >out 2>err
+    begin "$SIMBA" elect --ttl 60s --transition 30s m -a 'echo acquired >>log; echo $$ >hook.pid; exec sleep 60' -r 'echo released >>log' >out 2>err
     await test -s hook.pid
     run simba release --yes m
     expect 0
@@ -99,6 +99,15 @@ P
     await has acquired log
     kill -KILL "$PID"
     simba lock m sh -c 'echo next >>log'
+    [ "$(order)" = "acquired released next" ]
+}
+
+@test "elect: killed with -9 while on-acquired runs: that is ended, and on-released follows" {
+    begin "$SIMBA" elect "${SHORT[@]}" m -a 'echo acquired >>log; echo $$ >hook.pid; exec sleep 60' -r 'echo released >>log' >out 2>err
+    await test -s hook.pid
+    kill -KILL "$PID"
+    simba lock m sh -c 'echo next >>log'
+    is_dead "$(cat hook.pid)"
     [ "$(order)" = "acquired released next" ]
 }
 

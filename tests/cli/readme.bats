@@ -27,7 +27,7 @@ def pattern(line):
 background = []
 for command, expected in steps:
     if command.endswith("&"):
-        background.append(subprocess.Popen(["bash", "-c", "exec " + command[:-1]]))
+        background.append(subprocess.Popen(["bash", "-c", "exec " + command[:-1]], stdout=subprocess.DEVNULL))
         while subprocess.run(["bash", "-c", "simba list --json | grep -q ."]).returncode != 0:
             pass
         continue
