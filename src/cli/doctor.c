@@ -194,25 +194,24 @@ static void look_at_settings(struct doctor *d)
 
 static void conclude(struct doctor *d)
 {
-    long long lease = (long long)(d->c->ttl_ms + d->c->transition_ms);
-    bool broken = d->worst == BAD;
-    if (broken)
+    double lease = (double)d->c->ttl_ms + (double)d->c->transition_ms, ttl = (double)d->c->ttl_ms;
+    double quarter = (double)d->c->transition_ms / 4;
+    double margin = quarter > lease / 10 ? quarter : lease / 10;
+    margin = margin < 1000 ? margin : 1000;
+    if (d->worst == BAD)
         find(d, BAD, "exclusion", "not promised: see what is BAD above");
     else
         find(d, OK, "exclusion",
              "at most one owner at a time: the store applies one operation at a time, and an owner "
-             "stops before its lease of %lld ms ends",
+             "stops before its lease of %.0f ms ends",
              lease);
     find(d, d->tokens_rise ? OK : BAD, "fencing", "tokens %s: %llu, then %llu",
          d->tokens_rise ? "rise" : "do not rise", (unsigned long long)d->tokens[0],
          (unsigned long long)d->tokens[1]);
     find(d, d->can_write ? OK : BAD, "liveness",
-         "after a crash another owns within %.1f s at the latest",
-         (double)(lease + lease / 100) / 1000 + 1.5);
+         "after a crash another owns within %.1f s at the latest", lease * 1.01 / 1000 + 1.5);
     find(d, OK, "blips", "a store that is away for less than %.1f s costs no tenure",
-         (double)(lease - lease / 100 - (lease / 10 < 1000 ? lease / 10 : 1000) - d->c->ttl_ms / 2 -
-                  d->c->ttl_ms / 4) /
-             1000);
+         (lease * 0.99 - margin - ttl / 2 - ttl / 4) / 1000);
 }
 
 static int run(struct cli *c)
