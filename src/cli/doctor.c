@@ -67,7 +67,7 @@ static int64_t now_us(void)
 
 static bool reach(struct doctor *d, const char *mutex)
 {
-    int64_t took[READS];
+    int64_t took[READS] = {0};
     struct simba_owner owner;
     for (int i = -1; i < READS; i++) { /* the first one connects */
         int64_t began = now_us();

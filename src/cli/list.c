@@ -47,7 +47,7 @@ static int take_name(struct cli *c, void *data, int id, char *value)
     struct view *v = data;
     (void)id;
     if (v->names == NULL)
-        v->names = &c->args.argv[c->args.at - 1];
+        v->names = c->args.argv + c->args.at - 1;
     v->names[v->count++] = value; /* options among them leave gaps */
     return -1;
 }

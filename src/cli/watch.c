@@ -100,7 +100,7 @@ static int take_name(struct cli *c, void *data, int id, char *value)
     struct watcher *w = data;
     (void)id;
     if (w->names == NULL)
-        w->names = &c->args.argv[c->args.at - 1];
+        w->names = c->args.argv + c->args.at - 1;
     w->names[w->count++] = value; /* options among them leave gaps */
     return -1;
 }

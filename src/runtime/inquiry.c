@@ -1,5 +1,6 @@
 /* inquiry.c: questions to the store that no handle asks: simba_read, simba_list, simba_evict. The
  * caller waits for the answer, or gives up; whoever comes second frees the inquiry. */
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -136,6 +137,7 @@ void inquiry_answered(struct request *r)
 static int ask(struct simba *s, const struct inquiry *question, const char *what,
                int64_t timeout_ms, struct inquiry **out)
 {
+    *out = NULL;
     if (client_is_forked(s))
         return fault(SIMBA_EFORKED, "this client belongs to the parent process");
     if (timeout_ms < 0)
@@ -199,6 +201,7 @@ int inquiry_snapshot(struct simba *s, struct snapshot **out)
     int rc = ask(s, &question, "metrics", SIMBA_FOREVER, &q);
     if (rc < 0)
         return rc;
+    assert(q != NULL);
     *out = q->snapshot;
     q->snapshot = NULL;
     free_inquiry(q);
@@ -207,12 +210,13 @@ int inquiry_snapshot(struct simba *s, struct snapshot **out)
 
 int simba_read(simba *s, const char *mutex, int64_t timeout_ms, struct simba_owner *out)
 {
-    struct inquiry *q;
+    struct inquiry *q = NULL;
     if (s == NULL || out == NULL)
         return fault(SIMBA_EINVAL, "simba_read needs a client and a place for the result");
     int rc = ask_about(s, SIMBA_READ, mutex, 0, false, timeout_ms, &q);
     if (rc < 0)
         return rc;
+    assert(q != NULL);
     *out = q->owner;
     free_inquiry(q);
     return 0;
@@ -220,14 +224,14 @@ int simba_read(simba *s, const char *mutex, int64_t timeout_ms, struct simba_own
 
 int simba_evict(simba *s, const char *mutex, uint64_t token, bool forced, int64_t timeout_ms)
 {
-    struct inquiry *q;
+    struct inquiry *q = NULL;
     if (s == NULL)
         return fault(SIMBA_EINVAL, "simba_evict needs a client");
     int rc = ask_about(s, SIMBA_EVICT, mutex, token, forced, timeout_ms, &q);
     if (rc == SIMBA_ELOST)
         return fault(rc, "mutex '%s': %s", mutex,
                      token == 0 ? "nobody owns it" : "that tenure is over");
-    if (rc == 0)
+    if (rc == 0 && q != NULL)
         free_inquiry(q);
     return rc;
 }
@@ -244,6 +248,7 @@ int simba_list(simba *s, const char *prefix, int64_t timeout_ms, simba_entry_fn 
     int rc = ask(s, &question, "listing", timeout_ms, &q);
     if (rc < 0)
         return rc;
+    assert(q != NULL);
     for (struct found *f = q->found; f != NULL; f = f->next) {
         struct simba_entry entry = {.mutex = f->mutex, .waiters = f->waiters};
         show(s, q->sent_at, &entry.owner, f->id, f->token, f->left_ms, f->age_ms);
@@ -263,6 +268,7 @@ int simba_diagnose(simba *s, int64_t timeout_ms, simba_finding_fn *each, void *d
     int rc = ask(s, &question, "diagnosing", timeout_ms, &q);
     if (rc < 0)
         return rc;
+    assert(q != NULL);
     for (struct finding *f = q->findings; f != NULL; f = f->next)
         each(data, f->level, f->line);
     free_inquiry(q);

@@ -116,9 +116,10 @@ mode_t place_mode(const char *path)
 {
     char folder[PATH_MAX];
     struct stat s;
-    const char *slash = strrchr(path, '/');
-    snprintf(folder, sizeof folder, "%.*s", slash > path ? (int)(slash - path) : 1,
-             slash != NULL ? path : ".");
+    snprintf(folder, sizeof folder, "%s", path);
+    char *slash = strrchr(folder, '/'); /* of a place all paths are absolute */
+    if (slash != NULL)
+        slash[slash == folder ? 1 : 0] = '\0';
     bool shared = stat(folder, &s) == 0 && (s.st_mode & S_ISGID) != 0 && (s.st_mode & S_IWGRP) != 0;
     return shared ? 0660 : 0600;
 }
@@ -127,8 +128,7 @@ int place_open(const char *path)
 {
     int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (fd >= 0) {
-        if (fchmod(fd, place_mode(path)) != 0) /* whatever the umask says */
-            errno = 0;                         /* then it is ours alone */
+        (void)!fchmod(fd, place_mode(path)); /* whatever the umask says; else it is ours alone */
         return fd;
     }
     if (errno != EEXIST)
