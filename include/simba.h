@@ -178,6 +178,12 @@ int simba_list(simba *s, const char *prefix, int64_t timeout_ms, simba_entry_fn 
  * safe from the old owner. SIMBA_ELOST: there is no such tenure. */
 int simba_evict(simba *s, const char *mutex, uint64_t token, bool forced, int64_t timeout_ms);
 
+/* What the store says about itself and how it is set up: ERROR where a guarantee does not hold, WARN
+ * where one is weaker or has conditions, INFO for why it holds. Calls each for every line, on the
+ * calling thread. Ask after a first exchange. [blocks] SIMBA_EUNSUPPORTED: it has nothing to say. */
+typedef void simba_finding_fn(void *data, enum simba_level level, const char *line);
+int simba_diagnose(simba *s, int64_t timeout_ms, simba_finding_fn *each, void *data);
+
 /* ---- metrics (the functions are below, with all else of the client) */
 
 struct simba_histogram {

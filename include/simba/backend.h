@@ -25,7 +25,7 @@
 extern "C" {
 #endif
 
-#define SIMBA_BACKEND_VERSION 1u
+#define SIMBA_BACKEND_VERSION 2u /* 2: diagnose */
 
 enum simba_op {
     SIMBA_CONTEND, /* take it if it is free; answer who owns it */
@@ -139,6 +139,11 @@ struct simba_backend {
     /* NULL, or a descriptor, -1: none yet. While any process has it open, the store does not take
      * this client for dead. Any thread. */
     int (*liveness)(void *store);
+
+    /* NULL, or: says what an operator should know about this store, a line at a time, as soon as
+     * anything was exchanged with it. ERROR: a guarantee does not hold; WARN: it holds under
+     * conditions, or is weaker; INFO: why it holds. As submit, and may take as long as a request. */
+    void (*diagnose)(void *store, simba_finding_fn *say, void *data);
 };
 
 /* A store in a file of its own: simba-NAME.so, where NAME is the scheme of its URLs up to a +, defines

@@ -201,6 +201,22 @@ static int verdict(const struct plan *p, const struct asker *a)
     return EXIT_TROUBLE;
 }
 
+static void on_handle(void *data, const struct simba_handle_metrics *m)
+{
+    *(bool *)data = m->attempts > 0 || m->status != SIMBA_INITIAL;
+}
+
+/* A locker must not be destroyed before the thread that is to wait for it has called it. */
+static void await_asker(struct plan *p, const struct asker *a)
+{
+    struct pollfd done = {a->done, POLLIN, 0};
+    bool is_inside = false; /* there is one handle */
+    while (simba_metrics_each(p->c->client, on_handle, &is_inside) == 0 && !is_inside) {
+        if (poll(&done, 1, 1) > 0)
+            return;
+    }
+}
+
 static int acquire_by_waiting(struct plan *p, simba_locker *l, int *signal)
 {
     struct asker a = {.l = l, .wait_ms = p->wait_ms, .done = eventfd(0, EFD_CLOEXEC)};
@@ -214,8 +230,10 @@ static int acquire_by_waiting(struct plan *p, simba_locker *l, int *signal)
     }
     int code = wait_for(p, &a, &k, signal);
     bool given_up = code != 0 || *signal != 0;
-    if (given_up)
+    if (given_up) {
+        await_asker(p, &a);
         simba_locker_destroy(l); /* what was won meanwhile is given back */
+    }
     pthread_join(a.thread, NULL);
     look_no_more(&k);
     close(a.done);

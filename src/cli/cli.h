@@ -18,7 +18,8 @@ enum exit_code {
     EXIT_CONFLICT = 124, /* not acquired in time, or held by another */
     EXIT_TROUBLE = 125,  /* simba itself failed */
     EXIT_CANNOT_RUN = 126,
-    EXIT_NOT_FOUND = 127
+    EXIT_NOT_FOUND = 127,
+    EXIT_NO_READER = 141 /* as if SIGPIPE had ended us: it does, unless it is ignored */
 };
 
 /* ---- args.c: options and words, in the order in which they stand ---------------------------- */
@@ -91,10 +92,29 @@ struct command {
     int (*run)(struct cli *c); /* the exit code */
 };
 
-extern const struct command lock_command, version_command;
+extern const struct command lock_command, elect_command, schedule_command, watch_command,
+    status_command, list_command, release_command, init_command, doctor_command, tck_command,
+    completion_command, version_command;
+
+/* All of them, NULL at the end; and the options that they share. */
+extern const struct command *const commands[];
+extern const struct option common_options[];
 
 /* A common option: true if it was one. *code: an exit code if it ends the program, else -1. */
 bool cli_common(struct cli *c, int id, char *value, int *code);
+
+/* As -u does it. *code: as of cli_common(). */
+void cli_url(struct cli *c, char *value, int *code);
+
+/* Takes what stands on the command line, and leaves the common options to cli_common(): option gets
+ * the others, word the words (NULL: there are none). They return -1, or an exit code after saying
+ * why; word may return STOP_HERE: it has begun a CMD. -1: go on, else the exit code. */
+enum { STOP_HERE = -2 };
+typedef int take_fn(struct cli *c, void *data, int id, char *value);
+int cli_take(struct cli *c, take_fn *option, take_fn *word, void *data);
+
+/* A value of an option: -1, or an exit code after saying what is wrong with it. */
+int take_duration(const struct cli *c, const char *option, const char *value, int64_t *ms);
 
 /* Reads the configuration and finds ttl and transition; with --dry-run shows all of it. -1: go on,
  * else the exit code. */
@@ -121,6 +141,44 @@ __attribute__((format(printf, 2, 3))) int usage(const struct cli *c, const char 
 /* An object as one line of JSON on stdout: pairs of names and values, as jansson's json_pack has
  * them in its format. */
 void print_json(const char *format, ...);
+
+/* Writes what stdout has gathered. If nobody reads it any more, that is the quiet end. */
+void flush_stdout(const struct cli *c);
+
+/* Colours, a terminal's width: 0 unless stdout is a terminal and wants such. */
+bool wants_colour(void);
+int terminal_width(void);
+
+/* ---- table.c: owners, as aligned columns or as JSON lines ------------------------------------ */
+
+struct row {
+    char mutex[SIMBA_MUTEX_MAX + 1];
+    struct simba_owner owner; /* all zero: nobody */
+    int64_t waiters;          /* -1: unknown */
+};
+
+struct rows {
+    struct row *row;
+    size_t count, room;
+    bool failed; /* out of memory */
+};
+
+void rows_add(struct rows *r, const char *mutex, const struct simba_owner *owner, int64_t waiters);
+void rows_print(const struct cli *c, const struct rows *r); /* as --json says */
+
+/* A change as a line of JSON: the event, and the tenure that it is about. */
+void print_event(const struct cli *c, const char *event, const char *mutex,
+                 const struct simba_owner *owner, int64_t waiters);
+
+/* The same for people; at a terminal in colour. */
+void print_event_line(const struct cli *c, const char *event, const char *mutex,
+                      const struct simba_owner *owner);
+
+/* "1.5s", "12s", "3m07s", "2h05m"; out holds at least 24 bytes. */
+const char *show_duration(int64_t ms, char *out);
+
+/* A name as it can be shown: what would move the cursor is a question mark. */
+const char *show_name(const char *name, char *out, size_t size);
 
 /* The nearest of some words, to suggest; NULL: none is near. */
 const char *nearest(const char *word, const char *const *words, size_t count);

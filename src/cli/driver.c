@@ -2,6 +2,7 @@
  * free is taken, and a short CMD run under it, before a thread would have begun to be of use. */
 #include <poll.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -11,10 +12,13 @@
 
 static pthread_t thread;
 static int stop = -1; /* eventfd */
+static sem_t begun;   /* from then on nobody else is taken for the driver */
 
 static void *drive(void *arg)
 {
     simba *client = arg;
+    simba_poll(client);
+    sem_post(&begun);
     for (;;) {
         int64_t ms = simba_poll_timeout(client);
         struct pollfd fds[] = {{simba_poll_fd(client), POLLIN, 0}, {stop, POLLIN, 0}};
@@ -30,8 +34,12 @@ bool driver_start(struct cli *c)
     if (!c->is_driven || stop >= 0)
         return true;
     stop = eventfd(0, EFD_CLOEXEC);
-    if (stop >= 0 && pthread_create(&thread, NULL, drive, c->client) == 0)
+    sem_init(&begun, 0, 0);
+    if (stop >= 0 && pthread_create(&thread, NULL, drive, c->client) == 0) {
+        while (sem_wait(&begun) != 0)
+            ;
         return true;
+    }
     complain(c, "out of threads or descriptors");
     return false;
 }
@@ -44,4 +52,5 @@ void driver_stop(struct cli *c)
     pthread_join(thread, NULL);
     close(stop);
     stop = -1;
+    simba_poll(c->client); /* the calling thread is the driver now, and drives it by waiting */
 }

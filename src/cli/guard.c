@@ -5,7 +5,10 @@
  *     RUNNING --- at hold_until - kill_after, or the keeper is gone or says "lost" ---> TOLD
  *     TOLD    --- at kill_at, hold_until at the latest -------------------------------> killed
  *     any     --- no process is left ------------------------------------------------> the end
- */
+ *
+ * In a series the end of one command is not the guard's: it waits for the next. Is the tenure over, or
+ * the keeper gone, then the command for that (`last`) is run first, by whoever is left to do it. It
+ * may take until where another could own the mutex. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -28,13 +31,18 @@ struct guard {
     const struct plan *p;
     int link; /* -1: the keeper is gone */
     int timer, children;
-    pid_t cmd;
-    bool has_ended; /* CMD, not all of the tree */
+    int live;          /* in a series, to be passed on; -1: none */
+    enum link_job job; /* which command runs, or ran */
+    bool is_led;       /* a series: CMD was begun in this tenure, last was not */
+    uint64_t token;    /* of the tenure */
+    pid_t cmd;         /* 0: none runs */
+    bool has_ended;    /* CMD, not all of the tree */
     int status;
     bool is_told;   /* because the lease ends */
     bool is_ending; /* a kill is due at kill_at, for that or for --kill-rest */
     bool is_shared; /* CMD is in the keeper's process group */
     int64_t hold_until, kill_at;
+    int64_t last_until; /* last must have ended */
 };
 
 int64_t now_ns(void)
@@ -57,41 +65,48 @@ void drop_stdio(void)
 
 static void tell(const struct guard *g, enum link_kind kind, int number)
 {
-    struct link_message m = {.kind = kind, .number = number};
+    struct link_message m = {.kind = kind, .job = g->job, .number = number, .token = g->token};
     if (g->link >= 0)
         link_send(g->link, &m, -1);
+}
+
+/* When something has to be done about what runs; 0: nothing does. */
+static int64_t due_at(const struct guard *g)
+{
+    if (g->is_ending)
+        return g->kill_at;
+    if (g->cmd != 0 && g->job == JOB_LAST)
+        return g->last_until - lease_margin(g->p->c) / 2;
+    return g->cmd != 0 || g->is_led ? g->hold_until - g->p->kill_after : 0;
 }
 
 /* Suspend counts, and so does a point that has passed. */
 static void set_timer(const struct guard *g)
 {
-    int64_t at = g->is_ending ? g->kill_at : g->hold_until - g->p->kill_after;
-    if (at < 1)
-        at = 1;
+    int64_t at = due_at(g);
     struct itimerspec t = {.it_value = {.tv_sec = at / 1000000000, .tv_nsec = at % 1000000000}};
+    if (at < 0)
+        t.it_value = (struct timespec){.tv_nsec = 1};
     timerfd_settime(g->timer, TFD_TIMER_ABSTIME, &t, NULL);
 }
 
 /* ---- the tree -------------------------------------------------------------------------------- */
 
-/* Ends everything here when nothing is left: no child means no tree, for whoever loses its parent
- * becomes our child. */
-static void reap(struct guard *g)
+/* True when nothing is left: no child means no tree, for whoever loses its parent becomes our child. */
+static bool reap(struct guard *g)
 {
     for (;;) {
         int status;
         pid_t pid = waitpid(-1, &status, WNOHANG);
         if (pid == 0)
-            return;
+            return false;
         if (pid < 0 && errno == ECHILD)
-            break;
+            return true;
         if (pid == g->cmd) {
             g->has_ended = true;
             g->status = status;
         }
     }
-    tell(g, LINK_EMPTY, g->status);
-    _exit(0);
 }
 
 static void signal_tree(const struct guard *g, int signal)
@@ -104,20 +119,43 @@ static void signal_tree(const struct guard *g, int signal)
         kill(-g->cmd, signal);
 }
 
-static _Noreturn void kill_tree(struct guard *g)
+static void run_last(struct guard *g);
+
+/* Nothing is left of the command. */
+static void on_empty(struct guard *g)
+{
+    tell(g, LINK_EMPTY, g->status);
+    if (!g->p->is_series)
+        _exit(0);
+    g->cmd = 0;
+    g->has_ended = g->is_ending = false;
+    if (g->is_led && g->is_told) {
+        run_last(g);
+        return;
+    }
+    g->is_told = false;
+    if (g->link < 0)
+        _exit(0);
+    set_timer(g);
+}
+
+static void kill_tree(struct guard *g)
 {
     for (;;) {
         signal_tree(g, SIGKILL);
-        reap(g);
+        if (reap(g))
+            break;
         poll(NULL, 0, KILL_PAUSE_MS);
     }
+    on_empty(g);
 }
 
 /* Tells the tree to end. Stopped processes are woken to hear it. */
 static void end_tree(struct guard *g)
 {
     int64_t at = now_ns() + g->p->kill_after;
-    g->kill_at = at < g->hold_until ? at : g->hold_until;
+    int64_t latest = g->job == JOB_LAST ? g->last_until : g->hold_until;
+    g->kill_at = at < latest ? at : latest;
     g->is_ending = true;
     signal_tree(g, g->p->signal);
     signal_tree(g, SIGCONT);
@@ -128,9 +166,14 @@ static void end_for_lease(struct guard *g)
 {
     if (g->is_told)
         return;
+    if (g->cmd == 0 && !g->is_led)
+        return; /* nobody acts */
     g->is_told = true;
     tell(g, LINK_TOLD, 0);
-    end_tree(g);
+    if (g->cmd == 0)
+        run_last(g);
+    else if (g->job == JOB_CMD)
+        end_tree(g);
 }
 
 /* CMD has ended. What about those it left behind? */
@@ -152,8 +195,11 @@ static void on_children(struct guard *g)
     bool had_ended = g->has_ended;
     while (read(g->children, &info, sizeof info) > 0)
         ;
-    reap(g);
-    if (g->has_ended && !had_ended)
+    if (g->cmd == 0)
+        return;
+    if (reap(g))
+        on_empty(g);
+    else if (g->has_ended && !had_ended && !g->p->is_series)
         on_cmd_ended(g);
 }
 
@@ -180,6 +226,11 @@ static void set_environment(const struct plan *p, const struct link_message *m)
     setenv("SIMBA_STORE", m->store, 1);
 }
 
+static char **argv_of(const struct guard *g)
+{
+    return g->job == JOB_LAST ? g->p->last : g->p->argv;
+}
+
 /* The child of vfork(): the guard stands still until exec. Why that failed goes through `report`. */
 static _Noreturn void run_cmd(const struct guard *g, pid_t guard, pid_t group, int live, int report)
 {
@@ -191,7 +242,7 @@ static _Noreturn void run_cmd(const struct guard *g, pid_t guard, pid_t group, i
     if (live >= 0 && !g->p->close_live && fcntl(live, F_DUPFD, LIVE_FD_LEAST) < 0)
         fcntl(live, F_SETFD, 0); /* few descriptors are allowed here: then as it is */
     signals_give_back(g->p);
-    execvp(g->p->argv[0], g->p->argv);
+    execvp(argv_of(g)[0], argv_of(g));
     int error = errno;
     (void)!write(report, &error, sizeof error);
     _exit(EXIT_CANNOT_RUN);
@@ -206,7 +257,7 @@ static int fork_cmd(struct guard *g, int live)
     pid_t guard = getpid(), group = getpgrp();
     if (pipe2(report, O_CLOEXEC) != 0)
         return errno;
-    g->is_shared = is_in_foreground();
+    g->is_shared = !g->p->is_series && is_in_foreground();
     if (!g->is_shared || group > 0)
         setpgid(0, 0);
     pid_t pid = vfork(); /* NOLINT(clang-analyzer-security.insecureAPI.vfork) */
@@ -214,7 +265,8 @@ static int fork_cmd(struct guard *g, int live)
         run_cmd(g, guard, group, live, report[1]); /* NOLINT(clang-analyzer-unix.Vfork) */
     g->cmd = pid;
     setpgid(0, 0);
-    drop_stdio();
+    if (!g->p->is_series)
+        drop_stdio();
     close(report[1]);
     if (pid < 0)
         error = EAGAIN;
@@ -224,9 +276,66 @@ static int fork_cmd(struct guard *g, int live)
     return error;
 }
 
+/* One of a series; without such a command it has ended already. */
+static void run_job(struct guard *g, enum link_job job)
+{
+    g->job = job;
+    g->status = 0;
+    g->has_ended = g->is_ending = false;
+    int error = argv_of(g) != NULL ? fork_cmd(g, g->live) : 0;
+    if (error != 0)
+        tell(g, LINK_FAILED, error);
+    if (argv_of(g) == NULL || g->cmd < 0) {
+        on_empty(g);
+        return;
+    }
+    tell(g, LINK_STARTED, g->cmd);
+    set_timer(g);
+}
+
+/* If the lease is over (both of us were stopped, the machine slept), late is better than never: it
+ * undoes what CMD has done. */
+static void run_last(struct guard *g)
+{
+    int64_t now = now_ns(), margin = lease_margin(g->p->c);
+    g->is_led = false;
+    g->last_until = g->hold_until + margin - margin / 10;
+    if (g->last_until <= now) {
+        complain(g->p->c, "mutex '%s': the lease has ended before the tenure was wound up",
+                 g->p->mutex);
+        g->last_until = now + g->p->kill_after + margin / 2;
+    }
+    run_job(g, JOB_LAST);
+}
+
+static void start_of_series(struct guard *g, const struct link_message *m, int live)
+{
+    if (live >= 0 && g->live >= 0)
+        close(g->live);
+    if (live >= 0)
+        g->live = live;
+    if (m->job == JOB_LAST) {
+        if (g->is_led && g->cmd == 0)
+            run_last(g);
+        return; /* else it is being done */
+    }
+    char byte;
+    if (recv(g->link, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0)
+        return; /* the keeper is gone again */
+    g->hold_until = m->hold_until;
+    g->token = m->token;
+    g->is_led = g->p->last != NULL;
+    set_environment(g->p, m);
+    run_job(g, JOB_CMD);
+}
+
 static void start(struct guard *g, const struct link_message *m, int live)
 {
     char byte;
+    if (g->p->is_series) {
+        start_of_series(g, m, live);
+        return;
+    }
     if (recv(g->link, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0)
         _exit(0); /* the keeper is gone again */
     g->hold_until = m->hold_until;
@@ -245,7 +354,7 @@ static void start(struct guard *g, const struct link_message *m, int live)
 /* To end is for all of them, or a shell would end and its child go on; the rest is for CMD. */
 static void pass_on(const struct guard *g, int signal, bool from_terminal)
 {
-    if (from_terminal && g->is_shared)
+    if (g->cmd == 0 || (from_terminal && g->is_shared))
         return; /* CMD has it already */
     if (signal_ends(signal) || signal == SIGCONT)
         signal_tree(g, signal);
@@ -257,7 +366,7 @@ static void on_keeper_gone(struct guard *g)
 {
     close(g->link);
     g->link = -1;
-    if (g->cmd == 0)
+    if (g->cmd == 0 && !g->is_led)
         _exit(0);
     complain(g->p->c, "mutex '%s': the keeper of the lock died; CMD is told to end", g->p->mutex);
     end_for_lease(g);
@@ -297,10 +406,17 @@ static void on_timer(struct guard *g)
     uint64_t times;
     if (read(g->timer, &times, sizeof times) != sizeof times)
         return;
-    if (g->is_ending)
+    if (g->is_ending) {
         kill_tree(g);
-    complain(g->p->c, "mutex '%s': the lease could not be kept; CMD is told to end", g->p->mutex);
-    end_for_lease(g);
+    } else if (g->cmd != 0 && g->job == JOB_LAST) {
+        complain(g->p->c, "mutex '%s': '%s' does not end in time, and is told to", g->p->mutex,
+                 g->p->last[2]);
+        end_tree(g);
+    } else {
+        complain(g->p->c, "mutex '%s': the lease could not be kept; CMD is told to end",
+                 g->p->mutex);
+        end_for_lease(g);
+    }
 }
 
 static _Noreturn void guard_run(struct guard *g)
@@ -312,16 +428,29 @@ static _Noreturn void guard_run(struct guard *g)
             continue;
         if (fds[0].revents != 0)
             on_timer(g);
-        if (fds[1].revents != 0 && g->cmd != 0)
+        if (fds[1].revents != 0)
             on_children(g);
         if (g->link >= 0 && fds[2].revents != 0)
             on_link(g);
     }
 }
 
+/* The commands of a series have nothing to do with the terminal. */
+static void leave_job(const struct plan *p)
+{
+    int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    setpgid(0, 0);
+    if (fd >= 0) {
+        dup2(fd, STDIN_FILENO);
+        close(fd);
+    }
+    if (p->to_stderr)
+        dup2(STDERR_FILENO, STDOUT_FILENO);
+}
+
 static _Noreturn void guard_main(const struct plan *p, int link)
 {
-    struct guard g = {.p = p, .link = link};
+    struct guard g = {.p = p, .link = link, .live = -1};
     sigset_t all, child;
     sigfillset(&all);
     sigprocmask(SIG_SETMASK, &all, NULL);
@@ -331,6 +460,8 @@ static _Noreturn void guard_main(const struct plan *p, int link)
     prctl(PR_SET_PDEATHSIG, SIGCONT); /* if somebody has stopped us, we go on when we are needed */
     prctl(PR_SET_NAME, "simba-guard");
     close(p->signals);
+    if (p->is_series)
+        leave_job(p);
     g.children = signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
     g.timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
     if (g.children < 0 || g.timer < 0) {

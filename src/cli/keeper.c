@@ -13,8 +13,7 @@
 
 #define FEED_LEAST_MS 5
 #define SHORT_MS 20
-#define GUARD_GRACE_MS 200 /* for a guard that should have acted */
-#define KILL_PAUSE_MS 2
+#define GUARD_GRACE_MS 200          /* for a guard that should have acted */
 #define ROUNDING_NS (2 * NS_PER_MS) /* what is left is told in whole milliseconds */
 #define REST_AFTER_MS 500 /* before that it is not worth a line: they may be on their way out */
 
@@ -31,7 +30,7 @@ struct keeper {
     int64_t rest_since; /* and since when */
 };
 
-static int exit_code_of(int status)
+int exit_code_of(int status)
 {
     return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
@@ -74,33 +73,12 @@ static int feed_pause_ms(const struct keeper *k)
 
 /* ---- in the guard's place --------------------------------------------------------------------- */
 
-static void reap_all(struct keeper *k)
-{
-    for (pid_t pid; (pid = waitpid(-1, NULL, WNOHANG)) > 0;) {
-        if (pid == k->guard)
-            k->guard = 0;
-    }
-}
-
-/* The guard is dead, or did not act: until no process is left. */
-static void kill_tree(struct keeper *k)
-{
-    if (k->guard > 0)
-        kill(k->guard, SIGKILL); /* it takes CMD along, the others become ours */
-    for (;;) {
-        int left = tree_signal(SIGKILL, k->guard);
-        reap_all(k);
-        if (left <= 0 && waitpid(-1, NULL, WNOHANG) < 0 && errno == ECHILD)
-            return;
-        poll(NULL, 0, KILL_PAUSE_MS);
-    }
-}
-
 static void on_guard_gone(struct keeper *k)
 {
     if (!k->is_over) {
         complain(k->p->c, "mutex '%s': the guard died; CMD was killed", k->p->mutex);
-        kill_tree(k);
+        tree_end(k->guard);
+        k->guard = 0;
         finish(k, EXIT_TROUBLE);
     }
     close(k->link);
@@ -116,7 +94,8 @@ static void on_deadline(struct keeper *k)
     if (poll(&fd, 1, GUARD_GRACE_MS) > 0)
         return; /* it lives */
     complain(k->p->c, "mutex '%s': the guard did not act; CMD was killed", k->p->mutex);
-    kill_tree(k);
+    tree_end(k->guard);
+    k->guard = 0;
     finish(k, EXIT_LOST);
 }
 
@@ -190,7 +169,7 @@ static void on_signals(struct keeper *k)
         struct link_message m = {.kind = LINK_SIGNAL, .number = (int)info.ssi_signo};
         m.from_terminal = info.ssi_code == SI_KERNEL;
         if (info.ssi_signo == SIGCHLD)
-            reap_all(k); /* as PID 1 we also get the orphans of others */
+            reap_all(&k->guard); /* as PID 1 we also get the orphans of others */
         else if (k->link >= 0)
             link_send(k->link, &m, -1);
     }

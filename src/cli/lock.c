@@ -2,7 +2,6 @@
 #include "lock.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <malloc.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -10,8 +9,6 @@
 #include <sys/eventfd.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
-
-#define KILL_AFTER_MOST_MS 3000 /* by default; a fifth of the lease if that is less */
 
 enum {
     OPT_NO_WAIT,
@@ -70,13 +67,6 @@ struct request {
     bool is_shell;
     char *shell[4];
 };
-
-static int take_duration(const struct cli *c, const char *option, const char *value, int64_t *ms)
-{
-    if (simba_duration_parse(value, ms) != 0)
-        return usage(c, "%s: %s", option, simba_error_text());
-    return -1;
-}
 
 static int take_option(struct cli *c, struct request *r, int id, char *value)
 {
@@ -153,27 +143,6 @@ static int take_words(struct cli *c, struct request *r)
         r->shell[1] = "-c";
         r->plan.argv = r->shell;
     }
-    return -1;
-}
-
-/* The lease is renewed at half the ttl; CMD must not be told to end before that had a chance. */
-static int set_kill_after(struct cli *c, struct request *r)
-{
-    int64_t lease = c->ttl_ms + c->transition_ms, ms = lease / 5;
-    if (ms > KILL_AFTER_MOST_MS)
-        ms = KILL_AFTER_MOST_MS;
-    if (r->kill_after != NULL) {
-        int code = take_duration(c, "--kill-after", r->kill_after, &ms);
-        if (code >= 0)
-            return code;
-        int64_t most = lease * 8 / 10 - c->ttl_ms / 2 - c->ttl_ms / 8;
-        if (ms > most)
-            return usage(c,
-                         "--kill-after %s leaves no time to renew the lease: at most %lldms with "
-                         "this ttl and transition",
-                         r->kill_after, (long long)most);
-    }
-    r->plan.kill_after = ms * NS_PER_MS;
     return -1;
 }
 
@@ -271,15 +240,6 @@ static int lock(struct plan *p)
     return code;
 }
 
-/* A descriptor of ours must not become somebody's stdin or stdout. */
-static void open_stdio(void)
-{
-    for (int fd = 0; fd <= STDERR_FILENO; fd++) {
-        if (fcntl(fd, F_GETFD) < 0)
-            (void)!open("/dev/null", O_RDWR);
-    }
-}
-
 static int run(struct cli *c)
 {
     static struct request r = {.plan = {.wait_ms = SIMBA_FOREVER,
@@ -293,7 +253,7 @@ static int run(struct cli *c)
     if (code < 0)
         code = cli_configure(c);
     if (code < 0)
-        code = set_kill_after(c, &r);
+        code = plan_kill_after(&r.plan, r.kill_after);
     if (code < 0) {
         code = lock(&r.plan);
         /* The lock is released and nothing else is owed; taking the client apart in order would

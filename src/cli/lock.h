@@ -1,4 +1,4 @@
-/* lock.h: the processes behind `simba lock NAME CMD`.
+/* lock.h: the processes behind `simba lock NAME CMD`, and behind elect and schedule.
  *
  *     keeper   the process that was started: holds the lock and renews it      keeper.c
  *       guard  its child, forked before any thread exists: does no I/O on      guard.c
@@ -8,10 +8,15 @@
  * If the keeper dies or is stopped, the guard ends the tree before the mutex can be another's; if
  * the guard dies, the keeper does. Both are subreapers, so that no process gets out of the tree by
  * losing its parent, and the guard has a process group of its own, so that what stops the job does
- * not stop it. All times are nanoseconds on CLOCK_BOOTTIME. */
+ * not stop it. All times are nanoseconds on CLOCK_BOOTTIME.
+ *
+ * `lock` runs one CMD (keeper.c). `elect` and `schedule` run many, one after the other, by the same
+ * guard (series.c); a plan may have a second command, `last`, which follows CMD when the tenure ends,
+ * however it ends: if the keeper cannot say so any more, the guard runs it by itself. */
 #ifndef CLI_LOCK_H
 #define CLI_LOCK_H
 
+#include <pthread.h>
 #include <signal.h>
 #include <sys/types.h>
 
@@ -26,6 +31,9 @@ struct plan {
     struct cli *c;
     const char *mutex;
     char **argv; /* CMD; NULL: hold until a signal */
+    char **last; /* a series: at the end of the tenure; NULL: nothing */
+    bool is_series;
+    bool to_stderr; /* a series: what it prints is no data */
     int64_t wait_ms;
     int conflict_code;
     int64_t kill_after; /* from telling CMD to killing it */
@@ -61,6 +69,10 @@ int acquire(struct plan *p, simba_locker *l, int *signal);
  * many there are; -1: /proc cannot be read. */
 int tree_signal(int signal, pid_t spare);
 
+/* In the guard's place: kills it (0: it is dead already) and everything below, until none is left. */
+void tree_end(pid_t guard);
+void reap_all(pid_t *guard); /* whoever has ended; *guard is 0 then, if it was among them */
+
 /* ---- link: between keeper and guard ---------------------------------------------------------- */
 
 enum link_kind {
@@ -75,8 +87,11 @@ enum link_kind {
     LINK_EMPTY    /* the tree is gone: CMD's wait status */
 };
 
+enum link_job { JOB_CMD, JOB_LAST };
+
 struct link_message {
     enum link_kind kind;
+    enum link_job job;  /* START, STARTED, FAILED, EMPTY of a series */
     int number;         /* signal, errno, count or wait status */
     bool from_terminal; /* SIGNAL: sent to the whole foreground group */
     int64_t hold_until;
@@ -95,6 +110,75 @@ pid_t guard_fork(const struct plan *p, int *link); /* -1: errno */
 void guard_end(pid_t guard);                       /* when there is nothing left to guard */
 void drop_stdio(void);                             /* stdin and stdout are CMD's alone */
 
+/* How long the tree is left from the signal to the kill: as the option says (NULL: by default). -1,
+ * or an exit code after saying why. */
+int plan_kill_after(struct plan *p, const char *option);
+
+/* From hold_until to where another may own it. */
+int64_t lease_margin(const struct cli *c);
+
+int exit_code_of(int status); /* of waitpid() */
+void open_stdio(void);        /* no descriptor of ours becomes somebody's stdin or stdout */
+
 /* Runs CMD under the lock, until nothing is left of it and the lock is released. The exit code. */
 int keep(struct plan *p, simba_locker *l, int lost, int link, pid_t guard);
+
+/* ---- series.c: elect and schedule ------------------------------------------------------------- */
+
+/* The keeper of a series. The main thread runs it; callbacks and work, on the library's threads, hand
+ * their commands to it and wait. */
+struct series {
+    struct plan *p;
+    simba_contender *contender; /* set before series_run */
+    bool fail_fast;
+
+    int link; /* -1: there are no commands to be run */
+    pid_t guard;
+    int wake;
+    int64_t hold_until;
+    uint64_t tenure; /* whose CMD was sent to the guard … */
+    bool is_led;     /* … and whose last was not */
+    bool is_stopping;
+    int64_t again_at; /* contend again then; 0: as usual */
+
+    pthread_mutex_t lock; /* for the rest */
+    pthread_cond_t done;
+    struct {
+        enum link_job kind;
+        uint64_t token;
+        bool is_wanted, is_sent, is_over, is_told;
+        int64_t until; /* for the guard to have it ended */
+        int status, error;
+    } job;
+    uint64_t last_done; /* of this tenure, last has been run */
+    bool is_dead;       /* the guard */
+    enum {
+        STAY,
+        STEP_ASIDE,
+        STEP_DOWN
+    } step;      /* lead no more, and try again: at once, after a ttl */
+    bool is_end; /* and with this exit code: */
+    int code;
+};
+
+/* What became of a command. */
+struct outcome {
+    bool is_run;  /* else the tenure had ended before */
+    bool is_lost; /* it was told to end */
+    int error;    /* of exec */
+    int code;     /* as lock would exit */
+};
+
+/* Takes the signals and forks the guard, if there is anything to run; before any thread. 0, or an
+ * exit code after saying why. */
+int series_begin(struct series *s, struct plan *p);
+
+/* Contends until a signal, and hands over in order. The exit code. */
+int series_run(struct series *s);
+
+/* On a thread of the library's: */
+struct outcome series_perform(struct series *s, enum link_job kind, uint64_t token);
+void series_step_down(struct series *s); /* let others lead; try again after a ttl */
+void series_end(struct series *s, int code);
+void series_flush(struct series *s); /* stdout; if nobody reads it, that is the end */
 #endif

@@ -7,8 +7,22 @@
 
 #define LEASE_LEAST_MS 500 /* below this, starting a process takes too much of it */
 
-static const struct command *const commands[] = {&lock_command, &version_command};
-#define COMMANDS (sizeof commands / sizeof *commands)
+const struct command *const commands[] = {
+    &lock_command,
+    &elect_command,
+    &schedule_command,
+    &watch_command,
+    &status_command,
+    &list_command,
+    &release_command,
+    &init_command,
+    &doctor_command,
+    &tck_command,
+    &completion_command,
+    &version_command,
+    NULL,
+};
+#define COMMANDS (sizeof commands / sizeof *commands - 1)
 
 enum {
     OPT_URL = 1000,
@@ -23,7 +37,7 @@ enum {
     OPT_VERSION
 };
 
-static const struct option common[] = {
+const struct option common_options[] = {
     {"url", 'u', OPT_URL, "URL",
      "the store; else SIMBA_URL, the configuration, a file of your own"},
     {"ttl", 0, OPT_TTL, "D", "the owner renews within this; default 10s"},
@@ -59,7 +73,7 @@ static int show_command(const struct command *m)
     printf("simba %s %s\n    %s\n\nOptions:\n", m->name, m->words, m->summary);
     show_options(m->options);
     printf("\nOptions of all commands:\n");
-    show_options(common);
+    show_options(common_options);
     printf("\n%s", m->help);
     return 0;
 }
@@ -68,10 +82,10 @@ static int show_overview(void)
 {
     printf("simba: at most one owner of a named mutex, in any number of processes\n\n");
     for (size_t i = 0; i < COMMANDS; i++)
-        printf("  simba %-9s %-22s %s\n", commands[i]->name, commands[i]->words,
+        printf("  simba %-10s %-19s %s\n", commands[i]->name, commands[i]->words,
                commands[i]->summary);
     printf("\nsimba COMMAND --help says more. Options of all commands:\n");
-    show_options(common);
+    show_options(common_options);
     printf("\nTry:\n"
            "  simba lock backup rsync -a /data /backup      # one at a time on this machine\n"
            "  simba lock -n backup rsync -a /data /backup   # or not at all, exit 124\n"
@@ -127,14 +141,17 @@ static bool take_url(struct cli *c, char *value)
     return true;
 }
 
+void cli_url(struct cli *c, char *value, int *code)
+{
+    *code = take_url(c, value) ? -1 : usage(c, "the URL is longer than %d bytes", URL_MAX - 1);
+}
+
 bool cli_common(struct cli *c, int id, char *value, int *code)
 {
     *code = -1;
     switch (id) {
     case OPT_URL:
-        if (!take_url(c, value))
-            *code = usage(c, "the URL is longer than %d bytes", URL_MAX - 1);
-        return true;
+        return cli_url(c, value, code), true;
     case OPT_TTL:
         return set(c, SET_TTL, value, "--ttl"), true;
     case OPT_TRANSITION:
@@ -158,6 +175,35 @@ bool cli_common(struct cli *c, int id, char *value, int *code)
     default:
         return false;
     }
+}
+
+int cli_take(struct cli *c, take_fn *option, take_fn *word, void *data)
+{
+    char *value;
+    for (;;) {
+        int code, id = args_next(&c->args, &value);
+        if (id == ARG_WRONG)
+            return EXIT_USAGE;
+        if (id == ARG_END)
+            return -1;
+        if (id == ARG_WORD && word == NULL)
+            return usage(c, "there is no word expected, but '%.60s' stands there", value);
+        if (id == ARG_WORD)
+            code = word(c, data, id, value);
+        else if (!cli_common(c, id, value, &code))
+            code = option(c, data, id, value);
+        if (code == STOP_HERE)
+            return -1;
+        if (code >= 0)
+            return code;
+    }
+}
+
+int take_duration(const struct cli *c, const char *option, const char *value, int64_t *ms)
+{
+    if (simba_duration_parse(value, ms) != 0)
+        return usage(c, "%s: %s", option, simba_error_text());
+    return -1;
 }
 
 /* ---- the store ------------------------------------------------------------------------------- */
@@ -276,11 +322,8 @@ int main(int argc, char **argv)
 {
     static struct cli c;
     (void)argc;
-    c.args = (struct args){.argv = argv, .at = argv[0] != NULL ? 1 : 0, .common = common};
+    c.args = (struct args){.argv = argv, .at = argv[0] != NULL ? 1 : 0, .common = common_options};
     int code = run(&c);
-    if (fflush(stdout) != 0 && code == 0) {
-        complain(&c, "cannot write to stdout");
-        code = EXIT_TROUBLE;
-    }
+    flush_stdout(&c);
     return code;
 }

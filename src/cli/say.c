@@ -1,8 +1,10 @@
 /* say.c: words for people on stderr, data for programs on stdout. */
+#include <errno.h>
 #include <jansson.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "cli.h"
@@ -64,6 +66,30 @@ void print_json(const char *format, ...)
     printf("%s\n", text != NULL ? text : "null");
     free(text);
     json_decref(value);
+}
+
+void flush_stdout(const struct cli *c)
+{
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return;
+    if (errno != EPIPE)
+        complain(c, "cannot write to stdout: %s", strerror(errno));
+    _exit(errno == EPIPE ? EXIT_NO_READER : EXIT_TROUBLE);
+}
+
+bool wants_colour(void)
+{
+    const char *no = getenv("NO_COLOR"), *terminal = getenv("TERM");
+    return (no == NULL || no[0] == '\0') && isatty(STDOUT_FILENO) != 0 &&
+           (terminal == NULL || strcmp(terminal, "dumb") != 0);
+}
+
+int terminal_width(void)
+{
+    struct winsize size;
+    if (isatty(STDOUT_FILENO) == 0 || ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0)
+        return 0;
+    return size.ws_col;
 }
 
 /* ---- suggestions ----------------------------------------------------------------------------- */

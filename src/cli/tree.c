@@ -8,15 +8,18 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "lock.h"
 
 #define STAT_BYTES 512
 #define FIRST_ROOM 256
+#define KILL_PAUSE_MS 2
 
 struct process {
     long pid, parent;
@@ -147,4 +150,25 @@ out:
     free(all.all);
     closedir(proc);
     return count;
+}
+
+void reap_all(pid_t *guard)
+{
+    for (pid_t pid; (pid = waitpid(-1, NULL, WNOHANG)) > 0;) {
+        if (pid == *guard)
+            *guard = 0;
+    }
+}
+
+void tree_end(pid_t guard)
+{
+    if (guard > 0)
+        kill(guard, SIGKILL); /* it takes CMD along, the others become ours */
+    for (;;) {
+        int left = tree_signal(SIGKILL, guard);
+        reap_all(&guard);
+        if (left <= 0 && waitpid(-1, NULL, WNOHANG) < 0 && errno == ECHILD)
+            return;
+        poll(NULL, 0, KILL_PAUSE_MS);
+    }
 }

@@ -3,17 +3,9 @@
 
 static int run(struct cli *c)
 {
-    char *value;
-    for (int id; (id = args_next(&c->args, &value)) != ARG_END;) {
-        int code;
-        if (id == ARG_WRONG)
-            return EXIT_USAGE;
-        if (id == ARG_WORD)
-            return usage(c, "there is nothing to be said about '%.60s'", value);
-        cli_common(c, id, value, &code);
-        if (code >= 0)
-            return code;
-    }
+    int code = cli_take(c, NULL, NULL, NULL);
+    if (code >= 0)
+        return code;
     if (c->json)
         print_json("{s:s}", "version", simba_version());
     else

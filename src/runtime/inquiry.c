@@ -25,12 +25,24 @@ struct inquiry {
     struct found *found;      /* LIST */
     bool of_ourselves;        /* nothing is asked of the store, but of all handles: */
     struct snapshot *snapshot;
+    bool diagnoses; /* or of the store itself: */
+    struct finding *findings;
     char text[CALL_TEXT_MAX];
     char mutex[SIMBA_MUTEX_MAX + 1]; /* LIST: the prefix */
 };
 
+struct finding {
+    struct finding *next;
+    enum simba_level level;
+    char line[];
+};
+
 static void free_inquiry(struct inquiry *q)
 {
+    for (struct finding *f = q->findings, *next; f != NULL; f = next) {
+        next = f->next;
+        free(f);
+    }
     found_free(q->found);
     metrics_free(q->snapshot);
     free(q);
@@ -47,6 +59,21 @@ static void end(struct simba *s, struct inquiry *q, int code, const char *text)
         free_inquiry(q);
 }
 
+/* Kept in order. */
+static void on_finding(void *data, enum simba_level level, const char *line)
+{
+    struct inquiry *q = data;
+    struct finding **last = &q->findings, *f = malloc(sizeof *f + strlen(line) + 1);
+    if (f == NULL)
+        return;
+    while (*last != NULL)
+        last = &(*last)->next;
+    f->next = NULL;
+    f->level = level;
+    memcpy(f->line, line, strlen(line) + 1);
+    *last = f;
+}
+
 void inquiry_send(struct simba *s)
 {
     loop_lock(s);
@@ -57,6 +84,11 @@ void inquiry_send(struct simba *s)
         next = q->next;
         if (q->of_ourselves) {
             end(s, q, metrics_take(s, &q->snapshot), "out of memory");
+            continue;
+        }
+        if (q->diagnoses) {
+            s->backend->diagnose(s->store, on_finding, q);
+            end(s, q, 0, "");
             continue;
         }
         struct request *r = loop_request(s);
@@ -105,6 +137,7 @@ void inquiry_answered(struct request *r)
 static int ask(struct simba *s, const struct inquiry *question, const char *what,
                int64_t timeout_ms, struct inquiry **out)
 {
+    *out = NULL;
     if (client_is_forked(s))
         return fault(SIMBA_EFORKED, "this client belongs to the parent process");
     if (timeout_ms < 0)
@@ -221,6 +254,23 @@ int simba_list(simba *s, const char *prefix, int64_t timeout_ms, simba_entry_fn 
         show(s, q->sent_at, &entry.owner, f->id, f->token, f->left_ms, f->age_ms);
         each(data, &entry);
     }
+    free_inquiry(q);
+    return 0;
+}
+
+int simba_diagnose(simba *s, int64_t timeout_ms, simba_finding_fn *each, void *data)
+{
+    struct inquiry question = {.diagnoses = true}, *q;
+    if (s == NULL || each == NULL)
+        return fault(SIMBA_EINVAL, "simba_diagnose needs a client and a function to call");
+    if (s->backend->version < 2 || s->backend->diagnose == NULL)
+        return fault(SIMBA_EUNSUPPORTED, "%s: this store says nothing about itself", s->url.shown);
+    int rc = ask(s, &question, "diagnosing", timeout_ms, &q);
+    if (rc < 0)
+        return rc;
+    assert(q != NULL);
+    for (struct finding *f = q->findings; f != NULL; f = f->next)
+        each(data, f->level, f->line);
     free_inquiry(q);
     return 0;
 }

@@ -171,6 +171,25 @@ static void on_resolver_closed(void *data)
         net->empty(net);
 }
 
+static void diagnose(void *store, simba_finding_fn *say, void *data)
+{
+    struct redis *s = store;
+    const struct health *h = &s->link.health;
+    char line[LINK_TEXT_MAX];
+    bool serious;
+    if (h->major == 0) {
+        say(data, SIMBA_LOG_WARN, "the server has not said anything about itself yet");
+        return;
+    }
+    snprintf(line, sizeof line, "Redis %s, a master; one operation at a time: scripts", h->version);
+    say(data, SIMBA_LOG_INFO, line);
+    if (h->append_only)
+        say(data, SIMBA_LOG_INFO,
+            "appendonly is on: a restart forgets at most what appendfsync lets it");
+    for (size_t n = 0; health_warns(h, n, line, sizeof line, &serious); n++)
+        say(data, serious ? SIMBA_LOG_ERROR : SIMBA_LOG_WARN, line);
+}
+
 static void close_store(void *store)
 {
     struct redis *s = store;
@@ -245,4 +264,5 @@ const struct simba_backend redis_backend = {
     .submit = submit,
     .watch = watch,
     .close = close_store,
+    .diagnose = diagnose,
 };

@@ -205,7 +205,8 @@ static int identify(struct db *d)
     int moved = 0;
     if (stat(d->place->db, &s) != 0)
         return fail_errno(d, d->place->db);
-    if (s.st_size == 0 && chmod(d->place->db, 0600) != 0) /* -wal and -shm get the same mode */
+    if (s.st_size == 0 &&
+        chmod(d->place->db, place_mode(d->place->db)) != 0) /* -wal and -shm get the same mode */
         return fail_errno(d, d->place->db);
     d->device = s.st_dev;
     d->inode = s.st_ino;

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <simba.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -109,7 +110,28 @@ int place_find(struct place *p, const char *path, char *why, size_t why_size)
     return rc;
 }
 
+/* A folder that hands its group on (setgid), and that the group may write to, is meant to be shared
+ * with it. */
+mode_t place_mode(const char *path)
+{
+    char folder[PATH_MAX];
+    struct stat s;
+    snprintf(folder, sizeof folder, "%s", path);
+    char *slash = strrchr(folder, '/'); /* of a place all paths are absolute */
+    if (slash != NULL)
+        slash[slash == folder ? 1 : 0] = '\0';
+    bool shared = stat(folder, &s) == 0 && (s.st_mode & S_ISGID) != 0 && (s.st_mode & S_IWGRP) != 0;
+    return shared ? 0660 : 0600;
+}
+
 int place_open(const char *path)
 {
+    int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (fd >= 0) {
+        (void)!fchmod(fd, place_mode(path)); /* whatever the umask says; else it is ours alone */
+        return fd;
+    }
+    if (errno != EEXIST)
+        return -1;
     return open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
 }

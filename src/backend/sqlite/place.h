@@ -16,6 +16,9 @@ struct place {
 /* 0, or SIMBA_EINVAL, SIMBA_EDENIED, SIMBA_EUNSUPPORTED with the reason in why. */
 int place_find(struct place *p, const char *path, char *why, size_t why_size);
 
-/* Opens a file beside the database, makes it if need be, mode 0600, CLOEXEC; -1: see errno. */
+/* 0600; 0660 in a folder that is shared with its group: mode 2770. */
+mode_t place_mode(const char *path);
+
+/* Opens a file beside the database, makes it with that mode if need be, CLOEXEC; -1: see errno. */
 int place_open(const char *path);
 #endif

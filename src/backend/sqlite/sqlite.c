@@ -10,6 +10,7 @@
 #include <uv.h>
 
 #include "backend/sqlite/db.h"
+#include "backend/sqlite/diagnose.h"
 #include "backend/sqlite/watch.h"
 #include "backend/worker.h"
 #include "core/period.h"
@@ -259,6 +260,13 @@ static int liveness(void *store)
     return atomic_load(&((struct sqlite *)store)->live);
 }
 
+/* Place and boot do not change. */
+static void diagnose_sqlite(void *store, simba_finding_fn *say, void *data)
+{
+    struct sqlite *s = store;
+    diagnose(&s->place, &s->db.boot, liveness(s), say, data);
+}
+
 static void close_sqlite(void *store)
 {
     worker_stop(&((struct sqlite *)store)->worker);
@@ -331,4 +339,5 @@ const struct simba_backend sqlite_backend = {
     .close = close_sqlite,
     .work = work,
     .liveness = liveness,
+    .diagnose = diagnose_sqlite,
 };

@@ -1,0 +1,10 @@
+/* diagnose.h: for simba_diagnose(). */
+#ifndef BACKEND_SQLITE_DIAGNOSE_H
+#define BACKEND_SQLITE_DIAGNOSE_H
+
+#include "backend/sqlite/db.h"
+
+/* live: the descriptor that shows that this client is there; -1: none. */
+void diagnose(const struct place *p, const struct boot *b, int live, simba_finding_fn *say,
+              void *data);
+#endif

@@ -1,0 +1,186 @@
+/* elect.c: simba elect: stays a candidate, says who it is to be, and runs hooks. */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "lock.h"
+
+enum { OPT_ACQUIRED, OPT_RELEASED, OPT_KILL_AFTER, OPT_SIGNAL, OPT_FAIL_FAST };
+
+static const struct option options[] = {
+    {"on-acquired", 'a', OPT_ACQUIRED, "CMD", "run by the shell when NAME is ours"},
+    {"on-released", 'r', OPT_RELEASED, "CMD",
+     "run by the shell when it is not any more, before another begins"},
+    {"kill-after", 'k', OPT_KILL_AFTER, "D",
+     "from the signal to the kill, if the lease is lost; default 3s or a fifth of the lease"},
+    {"signal", 0, OPT_SIGNAL, "SIG", "that signal; default TERM"},
+    {"fail-fast", 0, OPT_FAIL_FAST, NULL,
+     "exit with 125 if the store does not answer at the start"},
+    {NULL, 0, 0, NULL, NULL},
+};
+
+static const char help[] =
+    "Prints a line for acquired, released and lost (--json: event, at_ms, mutex, holder, token, "
+    "…), "
+    "and\nstays a candidate until a signal ends it (status 0). A store that is down is tried again "
+    "for ever.\n\n"
+    "--on-acquired may take as long as the tenure; it is ended before the lease is. If it fails, "
+    "NAME "
+    "is\nleft to others for a ttl. --on-released runs once for every --on-acquired, also if simba "
+    "is "
+    "killed\nor stopped, and ends before another can own NAME. Hooks get SIMBA_MUTEX, "
+    "SIMBA_FENCING_TOKEN,\nSIMBA_CONTENDER_ID and SIMBA_STORE; what they print goes to stderr.\n\n"
+    "Exit status: 0 ended by a signal; 125 simba itself failed; 64 wrong usage.\n\n"
+    "Examples:\n"
+    "  simba elect web -a 'ip addr add 10.0.0.9/24 dev eth0' -r 'ip addr del 10.0.0.9/24 dev "
+    "eth0'\n"
+    "  simba elect worker -a 'exec ./worker'\n"
+    "  simba elect --json web | ./follow\n";
+
+struct elect {
+    struct plan plan;
+    struct series series;
+    const char *kill_after;
+    char *acquired[4], *released[4]; /* sh -c HOOK */
+    simba_contender *contender;
+    struct simba_owner tenure; /* of the last on_acquired */
+};
+
+static char **shell(char *argv[4], char *text)
+{
+    argv[0] = "/bin/sh";
+    argv[1] = "-c";
+    argv[2] = text;
+    return argv;
+}
+
+static int take_option(struct cli *c, void *data, int id, char *value)
+{
+    struct elect *e = data;
+    switch (id) {
+    case OPT_ACQUIRED:
+        e->plan.argv = shell(e->acquired, value);
+        return -1;
+    case OPT_RELEASED:
+        e->plan.last = shell(e->released, value);
+        return -1;
+    case OPT_KILL_AFTER:
+        e->kill_after = value;
+        return -1;
+    case OPT_SIGNAL:
+        e->plan.signal = signal_by_name(value);
+        return e->plan.signal > 0 ? -1 : usage(c, "--signal: there is no signal %.40s", value);
+    default:
+        e->series.fail_fast = true;
+        return -1;
+    }
+}
+
+static int take_name(struct cli *c, void *data, int id, char *value)
+{
+    struct elect *e = data;
+    (void)id;
+    if (e->plan.mutex != NULL)
+        return usage(c, "there is no CMD here, but '%.60s' stands there: see --on-acquired", value);
+    e->plan.mutex = value;
+    return -1;
+}
+
+/* ---- on the library's threads -------------------------------------------------------------------- */
+
+static void report(struct elect *e, const char *event)
+{
+    if (e->plan.c->json)
+        print_event(e->plan.c, event, e->plan.mutex, &e->tenure, -1);
+    else
+        print_event_line(e->plan.c, event, e->plan.mutex, &e->tenure);
+    series_flush(&e->series);
+}
+
+static bool perform(struct elect *e, enum link_job job, const char *hook)
+{
+    struct outcome o = series_perform(&e->series, job, e->tenure.token);
+    if (!o.is_run || o.code == 0)
+        return true;
+    if (o.error != 0)
+        complain(e->plan.c, "cannot run %s: %s", hook, strerror(o.error));
+    else
+        complain(e->plan.c, "mutex '%s': %s ended with status %d", e->plan.mutex, hook, o.code);
+    return o.is_lost;
+}
+
+static void on_acquired(void *data, const char *mutex, const struct simba_state *state)
+{
+    struct elect *e = data;
+    (void)mutex;
+    e->tenure = state->after;
+    report(e, "acquired");
+    if ((e->plan.argv != NULL || e->plan.last != NULL) && !perform(e, JOB_CMD, "--on-acquired"))
+        series_step_down(&e->series);
+}
+
+static void on_released(void *data, const char *mutex, const struct simba_state *state)
+{
+    struct elect *e = data;
+    (void)mutex;
+    bool lost = state->reason == SIMBA_EXPIRED || state->reason == SIMBA_EVICTED;
+    e->tenure.transition_at = 0; /* nothing of it is left */
+    report(e, lost ? "lost" : "released");
+    if (e->plan.last != NULL)
+        perform(e, JOB_LAST, "--on-released");
+}
+
+/* ---- the whole ----------------------------------------------------------------------------------- */
+
+static int create(struct elect *e)
+{
+    struct cli *c = e->plan.c;
+    struct simba_handle_options o = SIMBA_HANDLE_OPTIONS_INIT;
+    const struct setting *id = &c->setting[SET_ID];
+    int code = config_duration(c, SET_INITIAL_DELAY, SIMBA_DEFAULT, &o.initial_delay_ms);
+    if (code != 0)
+        return code;
+    o.id = id->value;
+    o.on_acquired = on_acquired;
+    o.on_released = on_released;
+    o.data = e;
+    int rc = simba_contender_create(c->client, e->plan.mutex, &o, &e->contender);
+    if (rc == 0)
+        return 0;
+    complain(c, "%s", simba_error_text());
+    return rc == SIMBA_EINVAL && (id->value == NULL || id->by_flag) ? EXIT_USAGE : EXIT_TROUBLE;
+}
+
+static int run(struct cli *c)
+{
+    static struct elect e = {.plan = {.signal = SIGTERM, .signals = -1, .to_stderr = true}};
+    e.plan.c = c;
+    open_stdio();
+    int code = cli_take(c, take_option, take_name, &e);
+    if (code < 0 && e.plan.mutex == NULL)
+        return usage(c, "the name of a mutex is missing: simba elect NAME");
+    if (code < 0)
+        code = cli_configure(c);
+    if (code < 0)
+        code = plan_kill_after(&e.plan, e.kill_after);
+    if (code >= 0)
+        return code;
+    if ((code = series_begin(&e.series, &e.plan)) == 0 && (code = cli_open(c)) == 0 &&
+        (code = create(&e)) == 0) {
+        e.series.contender = e.contender;
+        code = series_run(&e.series);
+    } else {
+        guard_end(e.series.guard);
+    }
+    fflush(stdout);
+    _exit(code);
+}
+
+const struct command elect_command = {
+    .name = "elect",
+    .words = "NAME",
+    .summary = "stay a candidate, print changes, run hooks",
+    .help = help,
+    .options = options,
+    .run = run,
+};

@@ -1,0 +1,262 @@
+/* init.c: simba init: makes a store ready. Most need nothing; the file of sqlite: needs a folder, and
+ * one for several users needs a group. What has to be done for which kind of store is in one table. */
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cli.h"
+
+#define TIMEOUT_MS 5000
+#define SHARED_MODE 02770 /* setgid: what is made in it belongs to the group */
+
+enum { OPT_SHARED, OPT_GROUP };
+
+static const struct option options[] = {
+    {"shared", 0, OPT_SHARED, NULL, "sqlite: a folder for all members of a group"},
+    {"group", 'g', OPT_GROUP, "G", "that group, by name or number"},
+    {NULL, 0, 0, NULL, NULL},
+};
+
+struct request {
+    bool shared;
+    const char *group;
+    gid_t gid;
+    const char *url;
+};
+
+static int take_option(struct cli *c, void *data, int id, char *value)
+{
+    struct request *r = data;
+    (void)c;
+    if (id == OPT_SHARED)
+        r->shared = true;
+    else
+        r->group = value;
+    return -1;
+}
+
+static int find_group(struct cli *c, struct request *r)
+{
+    char *end;
+    if (r->shared != (r->group != NULL))
+        return usage(c, "--shared and --group G belong together");
+    if (!r->shared)
+        return -1;
+    const struct group *g = getgrnam(r->group);
+    unsigned long number = strtoul(r->group, &end, 10);
+    if (g == NULL && (r->group[0] < '0' || r->group[0] > '9' || *end != '\0'))
+        return usage(c, "there is no group %.60s", r->group);
+    r->gid = g != NULL ? g->gr_gid : (gid_t)number;
+    return -1;
+}
+
+/* ---- sqlite: ------------------------------------------------------------------------------------- */
+
+/* The folder of sqlite:PATH, decoded; false: that is not how such a URL looks. */
+static bool folder_of(const char *url, char *out, size_t size)
+{
+    size_t n = 0;
+    const char *path = url + strlen("sqlite:");
+    if (strncmp(path, "//", 2) == 0)
+        path += 2;
+    for (; *path != '\0' && *path != '?' && n + 1 < size; n++) {
+        unsigned c;
+        if (*path == '%' && sscanf(path, "%%%2x", &c) == 1)
+            out[n] = (char)c, path += 3;
+        else
+            out[n] = *path++;
+    }
+    out[n] = '\0';
+    char *slash = strrchr(out, '/');
+    if (n == 0 || n + 1 >= size)
+        return false;
+    if (slash == NULL)
+        snprintf(out, size, ".");
+    else
+        slash[slash == out ? 1 : 0] = '\0';
+    return true;
+}
+
+/* 1: it was there already; 0: made; -1: see errno. Those above it are made, too, as mkdir -p does. */
+static int make_folder(const char *folder)
+{
+    char path[PATH_MAX];
+    snprintf(path, sizeof path, "%s", folder);
+    for (char *p = path + 1; *p != '\0'; p++) {
+        if (*p != '/')
+            continue;
+        *p = '\0';
+        mkdir(path, 0755); /* what is missing then shows below */
+        *p = '/';
+    }
+    if (mkdir(folder, 0700) == 0)
+        return 0;
+    return errno == EEXIST ? 1 : -1;
+}
+
+/* A member of the group may have put something else in its place, so what is changed is what was
+ * looked at, and only if it can be nothing but ours. */
+static bool share_file(int folder, const char *file, gid_t gid)
+{
+    struct stat s;
+    char path[64];
+    int fd = openat(folder, file, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0)
+        return errno == ENOENT; /* it will be made so */
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    bool done = fstat(fd, &s) == 0 &&
+                ((s.st_gid == gid && (s.st_mode & 07777) == 0660) ||
+                 (S_ISREG(s.st_mode) && s.st_nlink == 1 &&
+                  fchownat(fd, "", (uid_t)-1, gid, AT_EMPTY_PATH) == 0 && chmod(path, 0660) == 0));
+    close(fd);
+    return done;
+}
+
+static int share(struct cli *c, const struct request *r, const char *folder)
+{
+    static const char *const ends[] = {"", "-live", "-bell", "-wal", "-shm"};
+    struct stat s;
+    int fd = open(folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    bool done = fd >= 0 && fstat(fd, &s) == 0;
+    if (done && ((s.st_mode & 07777) != SHARED_MODE || s.st_gid != r->gid))
+        done = fchown(fd, (uid_t)-1, r->gid) == 0 && fchmod(fd, SHARED_MODE) == 0;
+    if (!done)
+        complain(c, "cannot give the folder %s to group %s: %s", folder, r->group, strerror(errno));
+    const char *name = strrchr(c->store, '/');
+    name = name != NULL ? name + 1 : c->store + strlen("sqlite:");
+    for (size_t i = 0; done && i < sizeof ends / sizeof *ends; i++) {
+        char file[NAME_MAX + 1];
+        snprintf(file, sizeof file, "%.200s%s", name, ends[i]);
+        done = share_file(fd, file, r->gid);
+        if (!done)
+            complain(c, "cannot give %s/%s to group %s: it is another's, or not a plain file",
+                     folder, file, r->group);
+    }
+    if (fd >= 0)
+        close(fd);
+    return done ? 0 : EXIT_TROUBLE;
+}
+
+static int init_sqlite(struct cli *c, struct request *r)
+{
+    char folder[PATH_MAX];
+    if (!folder_of(r->url, folder, sizeof folder))
+        return usage(c, "a path is missing, as in sqlite:/var/lib/app/locks.db");
+    int made = make_folder(folder);
+    if (made < 0) {
+        complain(c, "cannot make the folder %s: %s", folder, strerror(errno));
+        return EXIT_TROUBLE;
+    }
+    snprintf(c->store, sizeof c->store, "%s", r->url);
+    c->store[strcspn(c->store, "?")] = '\0';
+    if (r->shared && share(c, r, folder) != 0)
+        return EXIT_TROUBLE;
+    say(c, "the folder %s %s%s%s", folder, made == 0 ? "was made" : "is there",
+        r->shared ? ", for all members of " : "", r->shared ? r->group : "");
+    return -1;
+}
+
+/* ---- the others ---------------------------------------------------------------------------------- */
+
+static int init_nothing(struct cli *c, struct request *r)
+{
+    (void)r;
+    say(c, "nothing has to be made for this kind of store");
+    return -1;
+}
+
+/* Each returns -1 if the store can be asked now, else an exit code. */
+static const struct {
+    const char *scheme;
+    int (*init)(struct cli *c, struct request *r);
+} kinds[] = {
+    {"sqlite", init_sqlite},     {"memory", init_nothing},     {"redis", init_nothing},
+    {"rediss", init_nothing},    {"redis+unix", init_nothing}, {"redis+sentinel", init_nothing},
+    {"zookeeper", init_nothing},
+};
+
+static int init(struct cli *c, struct request *r)
+{
+    size_t length = strcspn(r->url, ":");
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        if (strlen(kinds[i].scheme) == length && strncmp(kinds[i].scheme, r->url, length) == 0)
+            return kinds[i].init(c, r);
+    }
+    return -1; /* a store of somebody's own: it will say what it misses */
+}
+
+static void ignore_entry(void *data, const struct simba_entry *e)
+{
+    (void)data;
+    (void)e;
+}
+
+/* The first exchange makes what the store makes by itself, such as tables. */
+static int exchange(struct cli *c)
+{
+    int code = cli_open(c);
+    if (code != 0)
+        return code;
+    if (simba_list(c->client, "simba.init", TIMEOUT_MS, ignore_entry, NULL) != 0) {
+        complain(c, "%s", simba_error_text());
+        code = EXIT_TROUBLE;
+    } else if (c->json) {
+        print_json("{s:s, s:b}", "store", c->store, "ready", 1);
+    } else {
+        printf("%s\n", c->store);
+    }
+    simba_close(c->client, TIMEOUT_MS);
+    return code;
+}
+
+static int run(struct cli *c)
+{
+    struct request r = {.shared = false};
+    char by_default[URL_MAX];
+    int code = cli_take(c, take_option, NULL, &r);
+    if (code < 0)
+        code = find_group(c, &r);
+    if (code < 0)
+        code = cli_configure(c);
+    if (code >= 0)
+        return code;
+    r.url = c->setting[SET_URL].value;
+    if (r.url == NULL && simba_default_url(by_default, sizeof by_default) != 0) {
+        complain(c, "%s", simba_error_text());
+        return EXIT_TROUBLE;
+    }
+    if (r.url == NULL)
+        r.url = by_default;
+    if (r.shared && strncmp(r.url, "sqlite:", 7) != 0)
+        return usage(c, "--shared is for sqlite: stores");
+    code = init(c, &r);
+    if (code < 0)
+        code = exchange(c);
+    if (code == 0 && r.shared && !c->json)
+        say(c, "let its users have SIMBA_URL=%s", r.url);
+    return code;
+}
+
+const struct command init_command = {
+    .name = "init",
+    .words = "",
+    .summary = "make the store ready: its folder, its tables",
+    .help = "Prints the URL of the store that is ready. Servers need nothing but a URL; what a "
+            "store makes "
+            "by\nitself at the first use is made now. For sqlite: the folder is made, for its "
+            "owner only "
+            "(0700); with\n--shared --group G for all members of G (2770, files 0660): they can "
+            "take and free "
+            "each other's\nlocks, nobody else can. It can be repeated.\n\n"
+            "Exit status: 0 ready; 125 it cannot be made or does not answer; 64 wrong usage.\n\n"
+            "Examples:\n"
+            "  simba init\n"
+            "  simba -u sqlite:/var/lib/backup/locks.db init --shared --group backup\n",
+    .options = options,
+    .run = run,
+};

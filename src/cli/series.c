@@ -1,0 +1,388 @@
+/* series.c: the keeper of elect and schedule: commands one after the other, by one guard that was
+ * forked before any thread.
+ *
+ * The main thread has the link to the guard, the signals and the time. A callback that wants a command
+ * run leaves it in `job` and waits; the library keeps the tenure meanwhile, and releases nothing before
+ * the callback returns. What the callback cannot hear while it waits (that the tenure was lost) the
+ * main thread sees by asking. */
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "lock.h"
+
+#define LOOK_MS 100       /* how soon it is seen that a tenure was lost under a command … */
+#define LOOK_IDLE_MS 1000 /* … and without one the library calls us, but the guard wants feeding */
+#define LOOK_STOPPING_MS 10 /* how soon it is seen that all is over */
+#define GUARD_GRACE_MS 200  /* for a guard that should have acted */
+#define ROUNDING_NS (2 * NS_PER_MS)
+#define CONNECT_TIMEOUT_MS 5000
+#define READ_TIMEOUT_MS 1000
+#define CLOSE_TIMEOUT_MS 5000
+
+int series_begin(struct series *s, struct plan *p)
+{
+    s->p = p;
+    s->link = -1;
+    p->is_series = true;
+    pthread_mutex_init(&s->lock, NULL);
+    pthread_cond_init(&s->done, NULL);
+    s->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    bool has_commands = p->argv != NULL || p->last != NULL;
+    if (s->wake < 0 || !signals_take(p) ||
+        (has_commands && (s->guard = guard_fork(p, &s->link)) < 0)) {
+        complain(p->c, "cannot start: %s", strerror(errno));
+        return EXIT_TROUBLE;
+    }
+    return 0;
+}
+
+/* ---- on the library's threads ---------------------------------------------------------------- */
+
+static void wake(struct series *s)
+{
+    (void)!write(s->wake, &(uint64_t){1}, sizeof(uint64_t));
+}
+
+struct outcome series_perform(struct series *s, enum link_job kind, uint64_t token)
+{
+    struct outcome o = {.is_run = false};
+    if (s->link < 0)
+        return o;
+    pthread_mutex_lock(&s->lock);
+    memset(&s->job, 0, sizeof s->job);
+    s->job.kind = kind;
+    s->job.token = token;
+    s->job.is_wanted = true;
+    wake(s);
+    while (!s->job.is_over && !s->is_dead)
+        pthread_cond_wait(&s->done, &s->lock);
+    if (s->job.is_over) {
+        o.is_run = s->job.is_sent;
+        o.is_lost = s->job.is_told;
+        o.error = s->job.error;
+        o.code = o.error == 0        ? exit_code_of(s->job.status)
+                 : o.error == ENOENT ? EXIT_NOT_FOUND
+                                     : EXIT_CANNOT_RUN;
+    }
+    s->job.is_wanted = false;
+    pthread_mutex_unlock(&s->lock);
+    return o;
+}
+
+void series_step_down(struct series *s)
+{
+    pthread_mutex_lock(&s->lock);
+    s->step = STEP_DOWN;
+    pthread_mutex_unlock(&s->lock);
+    wake(s);
+}
+
+void series_end(struct series *s, int code)
+{
+    pthread_mutex_lock(&s->lock);
+    s->is_end = true;
+    s->code = code;
+    pthread_mutex_unlock(&s->lock);
+    wake(s);
+}
+
+void series_flush(struct series *s)
+{
+    if (fflush(stdout) == 0)
+        return;
+    if (errno != EPIPE)
+        complain(s->p->c, "cannot write to stdout: %s", strerror(errno));
+    series_end(s, errno == EPIPE ? EXIT_NO_READER : EXIT_TROUBLE);
+}
+
+/* ---- the job, on the main thread, under the lock ------------------------------------------------ */
+
+static void finish_job(struct series *s)
+{
+    s->job.is_over = true;
+    pthread_cond_broadcast(&s->done);
+}
+
+/* The clock is read before the library is asked, so the result is early, never late. */
+static void look_at_lease(struct series *s)
+{
+    int64_t now = now_ns(), left = simba_contender_remaining(s->contender);
+    if (left > 0 && simba_contender_owns(s->contender, s->tenure) &&
+        now + left * NS_PER_MS > s->hold_until + ROUNDING_NS)
+        s->hold_until = now + left * NS_PER_MS;
+}
+
+static void feed(struct series *s)
+{
+    int64_t before = s->hold_until;
+    if (s->link < 0 || s->tenure == 0)
+        return;
+    look_at_lease(s);
+    if (s->hold_until > before)
+        link_send(s->link, &(struct link_message){.kind = LINK_HOLD, .hold_until = s->hold_until},
+                  -1);
+}
+
+static void send_cmd(struct series *s)
+{
+    struct link_message m = {.kind = LINK_START, .job = JOB_CMD, .token = s->job.token};
+    s->hold_until = 0;
+    s->tenure = s->job.token;
+    look_at_lease(s);
+    if (s->hold_until == 0) { /* over before it began */
+        s->tenure = 0;
+        finish_job(s);
+        return;
+    }
+    m.hold_until = s->hold_until;
+    snprintf(m.id, sizeof m.id, "%s", simba_contender_id(s->contender));
+    snprintf(m.store, sizeof m.store, "%s", s->p->c->store);
+    s->is_led = true;
+    s->job.is_sent = true;
+    link_send(s->link, &m, simba_liveness_fd(s->p->c->client));
+}
+
+static void send_last(struct series *s)
+{
+    struct link_message m = {.kind = LINK_START, .job = JOB_LAST, .token = s->job.token};
+    if (!s->is_led || s->tenure != s->job.token || s->last_done == s->tenure) {
+        s->job.is_sent = s->last_done == s->job.token;
+        finish_job(s); /* not to be run, or the guard has */
+        return;
+    }
+    int64_t until = s->hold_until + lease_margin(s->p->c), now = now_ns();
+    if (until < now)
+        until = now + s->p->kill_after + lease_margin(s->p->c);
+    s->job.until = until;
+    s->job.is_sent = true;
+    link_send(s->link, &m, -1);
+}
+
+static void tend_job(struct series *s)
+{
+    if (!s->job.is_wanted || s->job.is_sent || s->job.is_over)
+        return;
+    if (s->job.kind == JOB_CMD)
+        send_cmd(s);
+    else
+        send_last(s);
+}
+
+static bool is_under_way(const struct series *s)
+{
+    return s->job.is_wanted && s->job.is_sent && !s->job.is_over;
+}
+
+/* Its callback waits for the command, so the library cannot tell us; an operator may have taken it. */
+static void look_for_loss(struct series *s)
+{
+    if (!is_under_way(s) || s->job.kind != JOB_CMD || s->job.is_told || s->is_stopping ||
+        simba_contender_owns(s->contender, s->tenure))
+        return;
+    s->job.is_told = true;
+    complain(s->p->c, "mutex '%s' on %s: lost; CMD is told to end", s->p->mutex, s->p->c->store);
+    link_send(s->link, &(struct link_message){.kind = LINK_LOST}, -1);
+}
+
+/* ---- the guard ----------------------------------------------------------------------------------- */
+
+/* There is no other: a guard has to be forked before there are threads. So this is the end. */
+static void on_guard_gone(struct series *s, const char *what)
+{
+    complain(s->p->c, "mutex '%s': the guard %s; CMD was killed", s->p->mutex, what);
+    tree_end(s->guard);
+    s->guard = 0;
+    close(s->link);
+    s->link = -1;
+    s->is_dead = true;
+    s->is_end = true;
+    s->code = EXIT_TROUBLE;
+    pthread_cond_broadcast(&s->done);
+}
+
+/* A quarter of the margin later than it should have been: before another can own it. */
+static void look_at_guard(struct series *s)
+{
+    int64_t at = s->job.kind == JOB_CMD ? s->hold_until + lease_margin(s->p->c) / 4 : s->job.until;
+    struct pollfd fd = {s->link, POLLIN, 0};
+    if (!is_under_way(s) || now_ns() < at)
+        return;
+    if (s->job.kind == JOB_CMD)
+        tree_signal(SIGKILL, s->guard);
+    if (poll(&fd, 1, GUARD_GRACE_MS) == 0)
+        on_guard_gone(s, "did not act");
+}
+
+static void on_empty(struct series *s, const struct link_message *m)
+{
+    if (m->job == JOB_LAST) {
+        s->last_done = m->token;
+        s->is_led = s->is_led && m->token != s->tenure;
+    }
+    if (!is_under_way(s) || s->job.kind != m->job || s->job.token != m->token)
+        return;
+    s->job.status = m->number;
+    finish_job(s);
+}
+
+static void on_link(struct series *s)
+{
+    struct link_message m;
+    int none, rc = link_receive(s->link, &m, &none);
+    if (rc == 0)
+        on_guard_gone(s, "died");
+    if (rc <= 0)
+        return;
+    switch (m.kind) {
+    case LINK_FAILED:
+        s->job.error = m.number;
+        return;
+    case LINK_TOLD: /* it has begun to wind up the tenure, so it must not go on */
+        s->job.is_told = true;
+        if (s->step == STAY && s->p->last != NULL)
+            s->step = STEP_ASIDE;
+        return;
+    case LINK_EMPTY:
+        on_empty(s, &m);
+        return;
+    default:
+        return;
+    }
+}
+
+/* ---- the life ------------------------------------------------------------------------------------ */
+
+static void stop(struct series *s)
+{
+    if (s->is_stopping)
+        return;
+    s->is_stopping = true;
+    s->again_at = 0;
+    simba_contender_stop(s->contender); /* fails only if it is stopped already */
+}
+
+static void on_signals(struct series *s)
+{
+    struct signalfd_siginfo info;
+    while (read(s->p->signals, &info, sizeof info) == sizeof info) {
+        int number = (int)info.ssi_signo;
+        if (number == SIGCHLD) {
+            reap_all(&s->guard);
+            continue;
+        }
+        if (is_under_way(s))
+            link_send(s->link, &(struct link_message){.kind = LINK_SIGNAL, .number = number}, -1);
+        if (signal_ends(number))
+            stop(s);
+    }
+}
+
+/* It is stopped by us; or by itself, when a scheduler has got no thread for its work. */
+static void tend_contender(struct series *s)
+{
+    int64_t now = now_ns(), later = now + s->p->c->ttl_ms * NS_PER_MS;
+    bool is_idle = simba_contender_status(s->contender) == SIMBA_INITIAL;
+    if (s->is_end)
+        stop(s);
+    if (s->is_stopping)
+        return;
+    if (s->step != STAY && s->again_at == 0) {
+        s->again_at = s->step == STEP_DOWN ? later : now;
+        simba_contender_stop(s->contender);
+    } else if (is_idle && s->again_at == 0) {
+        s->again_at = later;
+    } else if (is_idle && now >= s->again_at) {
+        s->again_at = 0;
+        simba_contender_start(s->contender);
+    }
+    s->step = STAY;
+}
+
+static int pause_ms(const struct series *s)
+{
+    int64_t ms = LOOK_IDLE_MS;
+    if (s->is_stopping)
+        return LOOK_STOPPING_MS;
+    if (is_under_way(s) || s->again_at != 0)
+        ms = LOOK_MS;
+    if (s->link >= 0 && s->tenure != 0) { /* a renewal shows within a quarter of what is left */
+        int64_t left = (s->hold_until - s->p->kill_after - now_ns()) / NS_PER_MS / 4;
+        ms = left > 0 && left < ms ? left : ms;
+        ms = ms < s->p->c->ttl_ms / 8 ? ms : s->p->c->ttl_ms / 8;
+    }
+    return (int)(ms > 5 ? ms : 5);
+}
+
+/* Says what is wrong with a store that does not answer; from then on only that it does. */
+static void *herald(void *arg)
+{
+    struct series *s = arg;
+    struct simba_owner owner;
+    for (bool has_said = false;;) {
+        int rc = simba_contender_wait(s->contender, SIMBA_RUNNING,
+                                      has_said ? SIMBA_FOREVER : CONNECT_TIMEOUT_MS);
+        if (rc == 0) {
+            notify_service_manager("READY=1");
+            if (has_said)
+                say(s->p->c, "%s answers now", s->p->c->store);
+            return NULL;
+        }
+        if (rc != SIMBA_ETIMEOUT)
+            return NULL;
+        has_said = true;
+        if (simba_read(s->p->c->client, s->p->mutex, READ_TIMEOUT_MS, &owner) == 0)
+            continue;
+        complain(s->p->c, "%s%s", simba_error_text(), s->fail_fast ? "" : "; it is tried again");
+        if (s->fail_fast) {
+            series_end(s, EXIT_TROUBLE);
+            return NULL;
+        }
+    }
+}
+
+static void turn(struct series *s)
+{
+    feed(s);
+    tend_job(s);
+    look_for_loss(s);
+    if (s->link >= 0)
+        look_at_guard(s);
+    tend_contender(s);
+}
+
+int series_run(struct series *s)
+{
+    pthread_t thread;
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+    simba_contender_start(s->contender);
+    if (pthread_create(&thread, NULL, herald, s) == 0)
+        pthread_detach(thread);
+    pthread_mutex_lock(&s->lock);
+    while (!s->is_stopping || simba_contender_status(s->contender) != SIMBA_INITIAL) {
+        struct pollfd fds[] = {
+            {s->p->signals, POLLIN, 0}, {s->wake, POLLIN, 0}, {s->link, POLLIN, 0}};
+        int ms = pause_ms(s);
+        uint64_t times;
+        pthread_mutex_unlock(&s->lock);
+        int n = poll(fds, 3, ms);
+        pthread_mutex_lock(&s->lock);
+        if (n > 0 && fds[1].revents != 0)
+            (void)!read(s->wake, &times, sizeof times);
+        if (n > 0 && fds[0].revents != 0)
+            on_signals(s);
+        if (n > 0 && s->link >= 0 && fds[2].revents != 0)
+            on_link(s);
+        turn(s);
+    }
+    int code = s->code;
+    pthread_mutex_unlock(&s->lock);
+    simba_close(s->p->c->client, CLOSE_TIMEOUT_MS);
+    guard_end(s->guard);
+    return code;
+}

@@ -1,0 +1,274 @@
+/* table.c: who owns what, for people in aligned columns, for programs in lines of JSON.
+ *
+ * On a terminal a table fits its width: first the holders' ids are cut, then the names, then columns
+ * are left out, the least useful first. Elsewhere nothing is ever cut. */
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "cli.h"
+
+#define FIRST_ROOM 64
+#define CELL_MAX (SIMBA_ID_MAX + 16)
+#define GAP 2
+
+enum column { NAME, STATE, LEFT, TOKEN, HELD, WAIT, HOLDER, COLUMNS };
+static const char *const titles[COLUMNS] = {
+    [NAME] = "NAME", [STATE] = "STATE",  [LEFT] = "LEFT",     [TOKEN] = "TOKEN",
+    [HELD] = "HELD", [WAIT] = "WAITERS", [HOLDER] = "HOLDER",
+};
+static const bool to_the_right[COLUMNS] = {
+    [LEFT] = true, [TOKEN] = true, [HELD] = true, [WAIT] = true};
+/* What is given up where there is no room: cut down to this, or left out. */
+static const struct {
+    enum column column;
+    int least; /* 0: leave it out */
+} savings[] = {{HOLDER, 24}, {NAME, 24}, {WAIT, 0},  {HELD, 0},   {HOLDER, 12},
+               {NAME, 12},   {TOKEN, 0}, {STATE, 0}, {HOLDER, 6}, {NAME, 6}};
+
+void rows_add(struct rows *r, const char *mutex, const struct simba_owner *owner, int64_t waiters)
+{
+    if (r->count == r->room) {
+        size_t room = r->room > 0 ? 2 * r->room : FIRST_ROOM;
+        struct row *row = realloc(r->row, room * sizeof *row);
+        if (row == NULL) {
+            r->failed = true;
+            return;
+        }
+        r->row = row;
+        r->room = room;
+    }
+    struct row *one = &r->row[r->count++];
+    *one = (struct row){.owner = *owner, .waiters = waiters};
+    snprintf(one->mutex, sizeof one->mutex, "%s", mutex);
+}
+
+/* ---- cells ------------------------------------------------------------------------------------- */
+
+const char *show_duration(int64_t ms, char *out)
+{
+    long long s = (long long)(ms < 0 ? 0 : ms) / 1000;
+    if (ms < 10000)
+        snprintf(out, 24, "%lld.%llds", s, (long long)(ms < 0 ? 0 : ms) / 100 % 10);
+    else if (s < 60)
+        snprintf(out, 24, "%llds", s);
+    else if (s < 3600)
+        snprintf(out, 24, "%lldm%02llds", s / 60, s % 60);
+    else if (s < 86400)
+        snprintf(out, 24, "%lldh%02lldm", s / 3600, s / 60 % 60);
+    else
+        snprintf(out, 24, "%lldd%02lldh", s / 86400, s / 3600 % 24);
+    return out;
+}
+
+/* Also the control characters above ASCII, which are C2 80 to C2 9F. */
+const char *show_name(const char *name, char *out, size_t size)
+{
+    size_t n = 0;
+    for (const char *at = name; *at != '\0' && n + 1 < size; at++) {
+        unsigned char c = (unsigned char)at[0], next = (unsigned char)at[1];
+        bool moves = c < 0x20 || c == 0x7f || (c == 0xc2 && next >= 0x80 && next < 0xa0);
+        if (c == 0xc2 && moves)
+            at++;
+        out[n++] = moves ? '?' : (char)c;
+    }
+    out[n] = '\0';
+    return out;
+}
+
+static int width_of(const char *text)
+{
+    int width = 0;
+    for (; *text != '\0'; text++)
+        width += ((unsigned char)*text & 0xc0) != 0x80;
+    return width;
+}
+
+/* At most so many characters; what was cut ends with a dot dot dot. */
+static void cut(char *text, int most)
+{
+    if (width_of(text) <= most)
+        return;
+    for (; *text != '\0' && most > 1; most--) {
+        do
+            text++;
+        while (((unsigned char)*text & 0xc0) == 0x80);
+    }
+    memcpy(text, "…", sizeof "…");
+}
+
+static void cell(const struct row *r, enum column column, int64_t now, char out[CELL_MAX])
+{
+    const struct simba_owner *o = &r->owner;
+    bool held = simba_owner_exists(o, now);
+    char text[24];
+    snprintf(out, CELL_MAX, "-");
+    switch (column) {
+    case NAME:
+        show_name(r->mutex, out, CELL_MAX);
+        return;
+    case STATE:
+        snprintf(out, CELL_MAX, "%s", held ? "held" : "free");
+        return;
+    case LEFT:
+        if (held)
+            snprintf(out, CELL_MAX, "%s", show_duration(o->transition_at - now, text));
+        return;
+    case TOKEN:
+        if (held && o->token != 0)
+            snprintf(out, CELL_MAX, "%llu", (unsigned long long)o->token);
+        return;
+    case HELD:
+        if (held && o->acquired_at != 0)
+            snprintf(out, CELL_MAX, "%s", show_duration(now - o->acquired_at, text));
+        return;
+    case WAIT:
+        if (r->waiters >= 0)
+            snprintf(out, CELL_MAX, "%lld", (long long)r->waiters);
+        return;
+    default:
+        if (held)
+            show_name(o->id, out, CELL_MAX);
+    }
+}
+
+/* ---- the table ----------------------------------------------------------------------------------- */
+
+static int total(const int width[COLUMNS])
+{
+    int sum = -GAP;
+    for (int i = 0; i < COLUMNS; i++)
+        sum += width[i] > 0 ? width[i] + GAP : 0;
+    return sum;
+}
+
+static void fit(int width[COLUMNS], int most)
+{
+    for (size_t i = 0; most > 0 && i < sizeof savings / sizeof *savings; i++) {
+        int *one = &width[savings[i].column], excess = total(width) - most;
+        if (excess <= 0)
+            return;
+        if (savings[i].least == 0)
+            *one = 0;
+        else if (*one > savings[i].least)
+            *one = *one - excess > savings[i].least ? *one - excess : savings[i].least;
+    }
+}
+
+static void print_cells(const int width[COLUMNS], char cells[COLUMNS][CELL_MAX], const char *colour)
+{
+    int last = COLUMNS - 1;
+    fputs(colour, stdout);
+    while (last > 0 && width[last] == 0)
+        last--;
+    for (int i = 0; i <= last; i++) {
+        if (width[i] == 0)
+            continue;
+        cut(cells[i], width[i]);
+        int blank = width[i] - width_of(cells[i]);
+        printf("%*s%s", to_the_right[i] ? blank : 0, "", cells[i]);
+        if (i < last)
+            printf("%*s", GAP + (to_the_right[i] ? 0 : blank), "");
+    }
+    printf("%s\n", colour[0] != '\0' ? "\033[0m" : "");
+}
+
+static void print_table(const struct rows *r, int64_t now)
+{
+    char cells[COLUMNS][CELL_MAX];
+    int width[COLUMNS];
+    bool colour = wants_colour();
+    for (int i = 0; i < COLUMNS; i++)
+        width[i] = width_of(titles[i]);
+    for (size_t n = 0; n < r->count; n++) {
+        for (int i = 0; i < COLUMNS; i++) {
+            cell(&r->row[n], (enum column)i, now, cells[i]);
+            int w = width_of(cells[i]);
+            width[i] = w > width[i] ? w : width[i];
+        }
+    }
+    fit(width, terminal_width());
+    for (int i = 0; i < COLUMNS; i++)
+        snprintf(cells[i], CELL_MAX, "%s", titles[i]);
+    print_cells(width, cells, colour ? "\033[1m" : "");
+    for (size_t n = 0; n < r->count; n++) {
+        for (int i = 0; i < COLUMNS; i++)
+            cell(&r->row[n], (enum column)i, now, cells[i]);
+        bool held = simba_owner_exists(&r->row[n].owner, now);
+        print_cells(width, cells, !colour || held ? "" : "\033[2m");
+    }
+}
+
+/* ---- JSON ------------------------------------------------------------------------------------------ */
+
+static json_t *number_or_null(bool known, int64_t value)
+{
+    return known ? json_integer(value) : json_null();
+}
+
+void print_event(const struct cli *c, const char *event, const char *mutex,
+                 const struct simba_owner *o, int64_t waiters)
+{
+    int64_t now = simba_now();
+    bool known = o->id[0] != '\0', held = simba_owner_exists(o, now);
+    char *text = NULL;
+    json_t *j = json_object();
+    if (event != NULL) {
+        json_object_set_new(j, "event", json_string(event));
+        json_object_set_new(j, "at_ms", json_integer(simba_wall_ms(now)));
+    }
+    json_object_set_new(j, "mutex", json_string(mutex));
+    if (event == NULL)
+        json_object_set_new(j, "state", json_string(held ? "held" : "free"));
+    json_object_set_new(j, "holder", known ? json_string(o->id) : json_null());
+    json_object_set_new(j, "token", number_or_null(known && o->token != 0, (int64_t)o->token));
+    json_object_set_new(j, "remaining_ms", number_or_null(held, o->transition_at - now));
+    json_object_set_new(j, "held_ms",
+                        number_or_null(held && o->acquired_at != 0, now - o->acquired_at));
+    json_object_set_new(j, "waiters", number_or_null(waiters >= 0, waiters));
+    json_object_set_new(j, "store", json_string(c->store));
+    text = json_dumps(j, JSON_COMPACT);
+    printf("%s\n", text != NULL ? text : "null");
+    free(text);
+    json_decref(j);
+}
+
+void print_event_line(const struct cli *c, const char *event, const char *mutex,
+                      const struct simba_owner *o)
+{
+    char name[SIMBA_MUTEX_MAX + 1], id[SIMBA_ID_MAX + 1], when[32];
+    int64_t wall = simba_wall_ms(simba_now());
+    time_t seconds = (time_t)(wall / 1000);
+    struct tm t;
+    (void)c;
+    localtime_r(&seconds, &t);
+    strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%S", &t);
+    bool begins = strcmp(event, "acquired") == 0 || strcmp(event, "held") == 0;
+    bool colour = wants_colour();
+    printf("%s.%03d  %s%-8s%s  %s", when, (int)(wall % 1000),
+           !colour  ? ""
+           : begins ? "\033[32m"
+                    : "\033[33m",
+           event, colour ? "\033[0m" : "", show_name(mutex, name, sizeof name));
+    if (o->id[0] != '\0')
+        printf("  %s", show_name(o->id, id, sizeof id));
+    if (o->token != 0)
+        printf("  token %llu", (unsigned long long)o->token);
+    printf("\n");
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(((const struct row *)a)->mutex, ((const struct row *)b)->mutex);
+}
+
+void rows_print(const struct cli *c, const struct rows *r)
+{
+    if (r->count > 0)
+        qsort(r->row, r->count, sizeof *r->row, by_name);
+    for (size_t i = 0; c->json && i < r->count; i++)
+        print_event(c, NULL, r->row[i].mutex, &r->row[i].owner, r->row[i].waiters);
+    if (!c->json && r->count > 0)
+        print_table(r, simba_now());
+}

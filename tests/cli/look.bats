@@ -1,0 +1,268 @@
+#!/usr/bin/env bats
+# look.bats: status, list, watch, release: what operators see and do.
+bats_require_minimum_version 1.5.0
+load helper
+
+has() { grep -qE -- "$1" "$2"; } # pattern file
+
+hold() { # name [id]: until the test ends, or lets go
+    begin "$SIMBA" lock --id "${2:-holder-of-$1}" "$1" sh -c "touch 'held-$1'; exec sleep 60"
+    await test -e "held-$1"
+}
+
+with_terminal() { # columns, command...: its output, as a terminal of that width shows it
+    python3 - "$@" <<'P'
+import fcntl, os, pty, struct, sys, termios
+pid, fd = pty.fork()
+if pid == 0:
+    fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", 24, int(sys.argv[1]), 0, 0))
+    os.execvp(sys.argv[2], sys.argv[2:])
+out = b""
+while True:
+    try:
+        part = os.read(fd, 65536)
+    except OSError:
+        break
+    if not part:
+        break
+    out += part
+_, status = os.waitpid(pid, 0)
+sys.stdout.write(out.decode().replace("\r\n", "\n"))
+sys.exit(os.waitstatus_to_exitcode(status))
+P
+}
+
+# ---- status and list --------------------------------------------------------------------------
+
+@test "an empty store: list says so, status of a name is 1" {
+    run --separate-stderr simba list
+    expect 0 '^$'
+    grep -q "nobody owns anything on sqlite:" <<<"$stderr"
+    run simba list -q
+    expect 0 '^$'
+    run simba list --json
+    [ "$status" -eq 0 ]
+    run simba status m
+    expect 1 '^m +free +- +- '
+    run simba status
+    [ "$status" -eq 0 ]
+}
+
+@test "status: 0 all held, 1 any free, 125 no store" {
+    hold a
+    run simba status a
+    expect 0 '^a +held +1[0-9]s +[0-9]+ +[0-9.]+s +- +holder-of-a$'
+    run simba status a b
+    expect 1 '^b +free'
+    run simba status
+    expect 0 '^a +held'
+    run simba -u sqlite:/nosuch/x.db status a
+    expect 125 "/nosuch"
+    run simba status ''
+    expect 64 "empty"
+    run simba status --nosuch
+    expect 64 "no option --nosuch"
+    run simba list a b
+    expect 64 "one PREFIX"
+}
+
+@test "status and list: JSON" {
+    hold a
+    simba status --json a b >out || true
+    simba list --json >>out
+    python3 - <<'P'
+import json
+a, b, l = [json.loads(line) for line in open("out")]
+assert a["mutex"] == "a" and a["state"] == "held" and a["holder"] == "holder-of-a"
+assert a["token"] > 0 and 0 < a["remaining_ms"] <= 16000 and a["held_ms"] >= 0 and a["waiters"] is None
+assert a["store"].startswith("sqlite:")
+assert b["state"] == "free" and b["holder"] is None and b["token"] is None
+assert l["mutex"] == "a" and l["token"] == a["token"]
+P
+}
+
+@test "list: by prefix, in order" {
+    hold job-2; hold job-1; hold other
+    run simba list job-
+    [ "$status" -eq 0 ]
+    [ "$(sed 's/ .*//' <<<"$output" | xargs)" = "NAME job-1 job-2" ]
+    run simba list nosuch
+    expect 0 "nobody owns anything that begins with nosuch"
+}
+
+@test "list: 10,000 mutexes" {
+    simba init >/dev/null
+    python3 - <<'P'
+import os, sqlite3
+db = sqlite3.connect(os.environ["DIR"] + "/store/locks.db")
+now = int(float(open("/proc/uptime").read().split()[0]) * 1e9)
+columns = [row[1] for row in db.execute("PRAGMA table_info(mutex)")]
+assert len(columns) == 10, columns
+for n in range(10000):
+    db.execute("REPLACE INTO mutex VALUES (?, 'somebody', ?, 0, 0, ?, ?, 60000000000, 0, 0)",
+               ("m%05d" % n, 1000 + n, now, now + 60 * 10**9))
+db.commit()
+P
+    run simba list
+    [ "$status" -eq 0 ]
+    [ "$(wc -l <<<"$output")" -eq 10001 ]
+    [ "$(sed -n 2p <<<"$output" | cut -d' ' -f1)" = m00000 ]
+    [ "$(tail -n 1 <<<"$output" | cut -d' ' -f1)" = m09999 ]
+    [ "$(simba list --json | wc -l)" -eq 10000 ]
+    # a reader that goes away: quietly
+    simba list 2>err | head -n 1 >/dev/null
+    [ ! -s err ]
+    bash -c 'trap "" PIPE; "$SIMBA" list --json 2>>err | head -n 1 >/dev/null; [ "${PIPESTATUS[0]}" -eq 141 ]'
+    [ ! -s err ]
+}
+
+@test "a narrow terminal: nothing is wider than it; a wide one: nothing is cut" {
+    hold a-name-that-is-rather-long-for-a-mutex an-id-of-a-holder-that-is-rather-long-as-well
+    for width in 20 40 60 80; do
+        run with_terminal "$width" env NO_COLOR=1 "$SIMBA" status a-name-that-is-rather-long-for-a-mutex
+        [ "$status" -eq 0 ]
+        sed 's/…/./g' <<<"$output" | awk -v w="$width" 'length($0) > w { print "too wide: " $0; exit 1 }'
+        grep -q '^a-na' <<<"$output"
+    done
+    run with_terminal 200 env NO_COLOR=1 "$SIMBA" status a-name-that-is-rather-long-for-a-mutex
+    expect 0 'a-name-that-is-rather-long-for-a-mutex .* an-id-of-a-holder-that-is-rather-long-as-well$'
+    run simba status a-name-that-is-rather-long-for-a-mutex
+    expect 0 'an-id-of-a-holder-that-is-rather-long-as-well$'
+}
+
+@test "colours on a terminal only, and not with NO_COLOR" {
+    run with_terminal 80 env TERM=xterm "$SIMBA" status m
+    [ "$status" -eq 1 ]
+    grep -q $'\033' <<<"$output"
+    run with_terminal 80 env TERM=xterm NO_COLOR=1 "$SIMBA" status m
+    ! grep -q $'\033' <<<"$output"
+    run env TERM=xterm "$SIMBA" status m
+    ! grep -q $'\033' <<<"$output"
+}
+
+@test "names that would move the cursor are shown harmlessly" {
+    name=$'ab\033[2Jc'
+    begin "$SIMBA" lock "$name" sh -c 'touch held; exec sleep 60'
+    await test -e held
+    run simba list
+    expect 0 '^ab\?\[2Jc +held'
+}
+
+@test "--watch: again and again" {
+    begin "$SIMBA" list --json --watch --every 100ms >out
+    hold a
+    await has '"mutex":"a"' out
+    kill -TERM "$PID" "${STARTED[0]}"
+    ends "${STARTED[0]}"
+    run simba list --watch --every 1ms
+    expect 64 "at least"
+    run with_terminal 80 timeout 0.5 "$SIMBA" status --watch a
+    [ "$status" -eq 124 ]
+    grep -q $'\033\\[H' <<<"$output"
+}
+
+# ---- watch ------------------------------------------------------------------------------------
+
+@test "watch: how it is, and every change" {
+    hold a
+    begin "$SIMBA" watch a b >out
+    await has ' held +a +holder-of-a +token [0-9]+$' out
+    await has ' free +b$' out
+    run simba lock b true
+    await has ' acquired +b ' out
+    await has ' released +b ' out
+    simba release --yes --force a 2>/dev/null
+    await has ' (released|evicted|expired) +a +holder-of-a' out
+}
+
+@test "watch: all of them, as JSON" {
+    begin "$SIMBA" watch --json >out
+    await test -e "$DIR/store/locks.db"
+    hold a
+    await has '"event":"acquired".*"mutex":"a"' out
+    python3 -c 'import json; [json.loads(line) for line in open("out")]'
+}
+
+@test "watch: a reader that goes away, no store, bad input" {
+    hold a
+    run timeout 10 bash -c '"$SIMBA" watch a 2>err | head -n 1; [ "${PIPESTATUS[0]}" -eq 141 ]'
+    expect 0 held
+    [ ! -s err ]
+    run simba -u sqlite:/nosuch/x.db watch
+    expect 125 "/nosuch"
+    run simba watch ''
+    expect 64 "empty"
+}
+
+# ---- release ----------------------------------------------------------------------------------
+
+@test "release: the owner lets go in order" {
+    begin "$SIMBA" lock m sh -c 'touch held; trap "echo bye >log; exit 0" TERM; while :; do sleep 0.02; done' 2>err
+    await test -e held
+    run simba release m
+    expect 0 "cannot renew token [0-9]+ any more"
+    ends "$PID"
+    [ "$CODE" -eq 123 ]
+    [ "$(cat log)" = bye ]
+    run simba status m
+    expect 1
+}
+
+@test "release --force: free at once, also if the owner hangs" {
+    hold m
+    kill -STOP "$PID"
+    run simba release --force --json m
+    expect 0 '"event":"freed".*"holder":"holder-of-m"'
+    run simba lock -n m true
+    expect 0
+    kill -CONT "$PID"
+}
+
+@test "release: by token, nobody, no store, bad input" {
+    hold m
+    token=$(simba status --json m | sed 's/.*"token":\([0-9]*\).*/\1/')
+    run simba release --token $((token - 1)) m
+    expect 1 "its token is $token now"
+    run simba release --token "$token" m
+    expect 0
+    run simba release nobody
+    expect 1 "nobody owns it"
+    run simba -u sqlite:/nosuch/x.db release m
+    expect 125
+    run simba release
+    expect 64 "name of a mutex is missing"
+    run simba release a b
+    expect 64 "one NAME"
+    run simba release --token x m
+    expect 64 "--token is a number"
+    run simba release --token -1 m
+    expect 64 "--token is a number"
+}
+
+@test "release: asks on a terminal" {
+    hold m
+    run python3 - <<'P'
+import os, pty, sys
+def ask(answer):
+    pid, fd = pty.fork()
+    if pid == 0:
+        os.execvp(os.environ["SIMBA"], ["simba", "release", "m"])
+    out = b""
+    while b"[y/N]" not in out:
+        out += os.read(fd, 4096)
+    os.write(fd, answer)
+    try:
+        while os.read(fd, 4096):
+            pass
+    except OSError:
+        pass
+    assert b"is held by holder-of-m, token" in out, out
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+assert ask(b"n\n") == 1
+assert ask(b"\n") == 1
+assert ask(b"\x04") == 1
+os.system(os.environ["SIMBA"] + " status -q m >/dev/null || exit 9") == 0 or sys.exit("gone without a yes")
+assert ask(b"y\n") == 0
+P
+    expect 0
+}

@@ -1,0 +1,253 @@
+#!/usr/bin/env bats
+# setup.bats: init, doctor, tck, completion: what is done before, and beside, the work.
+bats_require_minimum_version 1.5.0
+load helper
+
+mode() { stat -c %a "$1"; }
+
+# ---- init -------------------------------------------------------------------------------------
+
+@test "init: makes the folder for its owner only, and the files; again: nothing is wrong" {
+    for _ in once again; do
+        run --separate-stderr simba -u "sqlite:$DIR/a/b/locks.db" init
+        expect 0 "^sqlite:$DIR/a/b/locks.db$"
+    done
+    [ "$(mode a/b)" = 700 ]
+    [ "$(mode a/b/locks.db)" = 600 ]
+    [ "$(mode a/b/locks.db-live)" = 600 ]
+    run simba -u "sqlite:$DIR/a/b/locks.db" lock -n m true
+    expect 0
+}
+
+@test "init: the default store" {
+    [ "$(id -u)" -ne 0 ] || skip "root's is that of the machine"
+    env -u SIMBA_URL "$SIMBA" init
+    [ -e home/.local/state/simba/simba.db ]
+}
+
+@test "init --shared: for a group, whatever the umask; also what was there before" {
+    group=$(id -gn)
+    [ "$(id -u)" -ne 0 ] || group=games
+    umask 077
+    simba -u "sqlite:$DIR/old/locks.db" lock m true 2>/dev/null || true
+    simba -u "sqlite:$DIR/old/locks.db" init >/dev/null
+    for folder in old new; do
+        run --separate-stderr simba -u "sqlite:$DIR/$folder/locks.db" init --shared --group "$group"
+        expect 0 "^sqlite:"
+        [ "$(mode $folder)" = 2770 ]
+        for file in "$folder"/*; do
+            [ "$(mode "$file")" = 660 ]
+            [ "$(stat -c %G "$file")" = "$group" ]
+        done
+    done
+    begin "$SIMBA" -u "sqlite:$DIR/new/locks.db" lock m sh -c 'touch held; exec sleep 60'
+    await test -e held
+    for file in new/*; do [ "$(mode "$file")" = 660 ]; done # with -wal and -shm
+}
+
+@test "init --shared: another member of the group can use it, others cannot" {
+    [ "$(id -u)" -eq 0 ] && command -v setpriv >/dev/null || skip "needs root and setpriv"
+    chmod 711 "$DIR"
+    simba -u "sqlite:$DIR/s/locks.db" init --shared --group games
+    as() { HOME=/nonexistent setpriv --reuid "$1" --regid "$1" --groups "$2" "${@:3}"; }
+    run as 2001 "$(getent group games | cut -d: -f3)" "$SIMBA" -u "sqlite:$DIR/s/locks.db" lock m true
+    expect 0
+    begin as 2001 "$(getent group games | cut -d: -f3)" "$SIMBA" -u "sqlite:$DIR/s/locks.db" lock m sleep 60
+    held() { simba -u "sqlite:$DIR/s/locks.db" status m; }
+    await held
+    run as 2002 "$(getent group games | cut -d: -f3)" "$SIMBA" -u "sqlite:$DIR/s/locks.db" lock -n m true
+    expect 124
+    run as 2003 2003 "$SIMBA" -u "sqlite:$DIR/s/locks.db" lock -n m true
+    expect 125
+}
+
+@test "init --shared: what somebody has put there is not touched" {
+    mkdir -m 700 s
+    touch precious
+    chmod 600 precious
+    ln -s "$DIR/precious" s/locks.db-live
+    group=$(id -gn)
+    run simba -u "sqlite:$DIR/s/locks.db" init --shared --group "$group"
+    expect 125 "not a plain file"
+    [ "$(mode precious)" = 600 ]
+    rm s/locks.db-live
+    ln precious s/locks.db-live
+    [ "$group" = root ] && group=games
+    run simba -u "sqlite:$DIR/s/locks.db" init --shared --group "$group"
+    expect 125
+    [ "$(mode precious)" = 600 ]
+}
+
+@test "init: others need nothing; bad input" {
+    run simba -u memory:x init
+    expect 0 "nothing has to be made"
+    run simba init --shared
+    expect 64 "belong together"
+    run simba init --shared --group no-such-group
+    expect 64 "no group no-such-group"
+    run simba -u memory:x init --shared --group "$(id -gn)"
+    expect 64 "for sqlite: stores"
+    run simba -u sqlite:/proc/nosuch/x.db init
+    expect 125 "cannot make the folder"
+    run simba init something
+    expect 64
+}
+
+# ---- doctor -----------------------------------------------------------------------------------
+
+@test "doctor: a healthy store" {
+    run simba doctor
+    expect 0 '^ok +reach +sqlite:'
+    grep -q '^ok    exclusion ' <<<"$output"
+    grep -q '^ok    fencing     tokens rise' <<<"$output"
+    grep -q 'its locks hold' <<<"$output"
+    ! grep -q '^BAD' <<<"$output"
+    simba doctor --json | python3 -c '
+import json, sys
+lines = [json.loads(line) for line in sys.stdin]
+topics = {l["topic"] for l in lines}
+assert {"lease", "reach", "round trip", "rights", "hand-over", "store", "exclusion"} <= topics, topics
+assert all(l["result"] in ("ok", "note") for l in lines), lines'
+    run simba list
+    expect 0 "nobody owns anything" # it leaves nothing behind
+}
+
+@test "doctor: what is wrong is BAD, what has to be known a note" {
+    simba init
+    chmod 666 store/locks.db
+    run simba doctor
+    expect 1 '^BAD +store .*locks.db, mode 0666: everybody can change it'
+    grep -q '^BAD   exclusion   not promised' <<<"$output"
+    chmod 600 store/locks.db
+    chmod 770 store
+    run simba doctor
+    expect 0 '^note +store .*chmod g\+s'
+    run simba --ttl 500ms --transition 0 --id me doctor
+    expect 0 '^note +lease +transition is 0'
+    grep -q '^note  id ' <<<"$output"
+}
+
+@test "doctor: no store, bad input" {
+    run simba -u sqlite:/nosuch/x.db doctor
+    expect 125 "/nosuch"
+    printf 'this is no database, and it is long enough to be looked at by SQLite' >store/bad.db
+    run simba -u "sqlite:$DIR/store/bad.db" doctor
+    expect 125 '^BAD +reach'
+    run simba doctor me
+    expect 64
+}
+
+# ---- tck --------------------------------------------------------------------------------------
+
+@test "tck: finds the suite, hands on what it says" {
+    run simba tck --list
+    expect 0 '^start$'
+    run simba tck --only tokens_rise "sqlite:$DIR/store/tck.db"
+    expect 0 '^1 passed, 0 failed'
+    run simba tck --only nosuchtest memory:x
+    expect 1 "no test matches"
+    run simba tck
+    expect 64 "which store"
+    run simba tck memory:a memory:b
+    expect 64 "one URL"
+}
+
+@test "tck: a store of one's own, as a module" {
+    modules=$(dirname "$SIMBA")/examples
+    [ -e "$modules/simba-dir.so" ] || skip "the examples are not built"
+    mkdir -m 700 locks
+    SIMBA_MODULE_PATH=$modules run simba tck --only 'locker_*' "dir:$DIR/locks"
+    expect 0 ' passed, 0 failed'
+    SIMBA_MODULE_PATH=$modules run simba -u "dir:$DIR/locks" doctor
+    expect 0 '^note +store .*says nothing about itself'
+}
+
+@test "tck: no secret in the list of processes" {
+    begin "$SIMBA" tck --repeat 1000 --only tokens_rise 'memory:x?ttl=77s' >out
+    runs() { grep -q '^ok' out && is_alive "$PID"; }
+    await runs
+    ! tr '\0' ' ' <"/proc/$PID/cmdline" | grep -q 77s
+}
+
+# ---- completion -------------------------------------------------------------------------------
+
+# What bash offers at the end of these words.
+offers() { # words...
+    bash --norc -c 'eval "$("$SIMBA" completion bash)"
+        COMP_WORDS=("$@") COMP_CWORD=$(($# - 1))
+        _simba; printf "%s\n" "${COMPREPLY[@]}"' - "$@" | sort | xargs
+}
+
+@test "completion bash: commands, options, and CMD's own words" {
+    [ "$(offers simba sch)" = schedule ]
+    [ "$(offers simba -u x --ttl 5s lo)" = lock ]
+    [ "$(offers simba lock --no)" = --no-wait ]
+    [ "$(offers simba elect --on-)" = "--on-acquired --on-released" ]
+    [ "$(offers simba lock -w 5s --kill-a)" = --kill-after ]
+    [ "$(offers simba lock --wait '')" = "" ]
+    [ "$(offers simba completion '')" = "bash fish zsh" ]
+    [ "$(offers simba help tc)" = tck ]
+    [ "$(offers simba status --js)" = --json ]
+    offers simba lock name bas | grep -qw bash
+    touch some-file
+    [ "$(offers simba lock name cat some-)" = some-file ]
+    [ "$(offers simba lock name cat --js)" = "" ]
+}
+
+@test "completion bash: really, at a terminal" {
+    run python3 - <<'P'
+import os, pty, select, sys, time
+pid, fd = pty.fork()
+if pid == 0:
+    os.environ.update(PS1="ready> ", TERM="dumb", PATH=os.path.dirname(os.environ["SIMBA"]) + ":" + os.environ["PATH"])
+    os.execvp("bash", ["bash", "--norc", "--noprofile", "-i"])
+seen = ""
+def wait(text):
+    global seen
+    end = time.time() + 10
+    while text not in seen:
+        assert time.time() < end, (text, seen)
+        if select.select([fd], [], [], 0.1)[0]:
+            seen += os.read(fd, 4096).decode(errors="replace")
+    seen = seen[seen.index(text) + len(text):]
+wait("ready> ")
+os.write(fd, b'eval "$(simba completion bash)"; echo do""ne\n')
+wait("done")
+wait("ready> ")
+os.write(fd, b"simba sched\t")
+wait("simba schedule ")
+os.write(fd, b"m --ini\t")
+wait("m --initial-delay ")
+os.close(fd)
+P
+    expect 0
+}
+
+@test "completion: every option that the help shows, in each shell" {
+    for shell in bash zsh fish; do
+        simba completion "$shell" >"all.$shell"
+        [ -s "all.$shell" ]
+        for command in lock elect schedule status release init tck; do
+            for option in $(simba help "$command" | sed -nE 's/^  .{4}--([a-z-]+).*/\1/p'); do
+                grep -qE -- "(--|-l )$option" "all.$shell" || { echo "$shell: no --$option"; return 1; }
+            done
+        done
+    done
+    bash -n all.bash
+    if command -v zsh >/dev/null; then zsh -n all.zsh; fi
+    if command -v fish >/dev/null; then fish -n all.fish; fi
+    run simba completion
+    expect 64 "which shell"
+    run simba completion csh
+    expect 64 "there is none for csh"
+}
+
+@test "every command has help with an example or a hint, and a manual page" {
+    for command in $(simba help | sed -nE 's/^  simba ([a-z]+) .*/\1/p' | sort -u); do
+        run simba "$command" --help
+        expect 0 "^simba $command"
+        [ "$command" = version ] || [ -e "$BATS_TEST_DIRNAME/../../man/simba-$command.1.scd" ]
+    done
+    run simba help nosuch
+    expect 64 "no command nosuch"
+}
