@@ -1,4 +1,4 @@
-/* client.c: opening, reading, closing. */
+/* client.c: opening, polling, waiting, closing. */
 #include <assert.h>
 #include <poll.h>
 #include <stdio.h>
