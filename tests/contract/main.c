@@ -89,7 +89,7 @@ struct job {
 };
 
 struct tally {
-    int number, passed, failed, skipped;
+    int number, passed, failed, skipped, left_out;
 };
 
 static void usage(FILE *to)
@@ -221,19 +221,13 @@ static void show_output(FILE *output)
         printf("         ... (cut here)\n");
 }
 
-static void skip(int number, const char *name, const char *reason, struct tally *sum)
-{
-    printf("skip %3d %s: %s\n", number, name, reason);
-    sum->skipped++;
-}
-
-/* The test has found out by itself. */
 static void finish_skipped(struct job *j, struct tally *sum)
 {
     char reason[256];
     rewind(j->output);
     reason[fread(reason, 1, sizeof reason - 1, j->output)] = '\0';
-    skip(j->number, j->test->name, reason, sum);
+    printf("skip %3d %s: %s\n", j->number, j->test->name, reason);
+    sum->skipped++;
     fclose(j->output);
     j->pid = 0;
 }
@@ -291,29 +285,30 @@ static struct job *collect(const struct settings *s, struct job *jobs, struct ta
 
 /* ---- all tests ----------------------------------------------------------------------------- */
 
-/* NULL: the test can be run against this store. */
-static const char *misses(const struct test *t)
+static bool is_at(const char *scheme)
+{
+    return strncmp(suite_url(), scheme, strlen(scheme)) == 0;
+}
+
+/* A test of another store is left out: nothing is missing. A test that finds out that it cannot run
+ * here is skipped. */
+static bool suits(const struct test *t)
 {
     switch (t->needs) {
     case MEMORY_FAULTS:
-        return suite_is_memory() ? NULL : "needs the fault switches of a memory: store";
+        return suite_is_memory();
     case SEVERAL_PROCESSES:
-        return suite_is_memory() ? "needs a store that several processes can use" : NULL;
+        return !suite_is_memory();
     case SQLITE_ONLY:
-        return suite_is_sqlite() ? NULL : "needs a sqlite: store";
+        return suite_is_sqlite();
     case REDIS_ONLY:
-        return strncmp(suite_url(), "redis:", 6) == 0 ? NULL : "needs a redis: store";
+        return is_at("redis:");
     case SQL_ONLY:
-        return strncmp(suite_url(), "mysql:", 6) == 0 || strncmp(suite_url(), "mariadb:", 8) == 0 ||
-                       strncmp(suite_url(), "postgresql:", 11) == 0
-                   ? NULL
-                   : "needs an SQL server";
-    case ZOOKEEPER_ONLY:
-        return strncmp(suite_url(), "zookeeper:", 10) == 0 && strchr(suite_url(), ',') == NULL
-                   ? NULL
-                   : "needs a zookeeper: store of one server";
+        return is_at("mysql:") || is_at("mariadb:") || is_at("postgresql:");
+    case ZOOKEEPER_ONLY: /* of one server: the test starts its own ensemble, if it needs one */
+        return is_at("zookeeper:") && strchr(suite_url(), ',') == NULL;
     default:
-        return NULL;
+        return true;
     }
 }
 
@@ -327,8 +322,8 @@ static void run_all(const struct settings *s, struct tally *sum)
                 if (!is_wanted(s, t))
                     continue;
                 sum->number++;
-                if (misses(t) != NULL) {
-                    skip(sum->number, t->name, misses(t), sum);
+                if (!suits(t)) {
+                    sum->left_out++;
                     continue;
                 }
                 struct job *place = collect(s, jobs, sum, false);
@@ -367,6 +362,8 @@ int main(int argc, char **argv)
     }
     struct tally sum = {0};
     run_all(&s, &sum);
+    if (sum.left_out > 0)
+        printf("%d tests are for other stores (--list says for which)\n", sum.left_out);
     printf("%d passed, %d failed", sum.passed, sum.failed);
     if (sum.skipped > 0)
         printf(", %d skipped", sum.skipped);
