@@ -2,7 +2,7 @@
 PREFIX ?= /usr/local
 DESTDIR ?=
 
-.PHONY: all demo test check bench coverage mutants model fuzz install clean help
+.PHONY: all demo test soak check bench coverage mutants model fuzz install clean help
 .DEFAULT_GOAL := all
 
 define build
@@ -43,6 +43,12 @@ coverage:
 	@$(GCOVR) --fail-under-line 100 --fail-under-branch 100
 
 # Long runs, not part of `make test`.
+STORES ?= memory sqlite redis mariadb postgres zookeeper
+TIMES ?= 20
+soak:
+	@scripts/setup test
+	@scripts/soak -n $(TIMES) $(STORES)
+
 mutants:
 	@scripts/setup test
 	@scripts/mutants
@@ -71,6 +77,7 @@ help:
 	@echo "make check      format, static analysis, warnings of gcc and clang, house rules"
 	@echo "make bench      build and run the benchmarks"
 	@echo "make coverage   unit tests must reach every line and branch of src/core"
+	@echo "make soak       [STORES=redis] [TIMES=20]  the tests on each store again and again"
 	@echo "make mutants    plant old mistakes in the core: the simulator must catch each"
 	@echo "make model      check a model of the protocol exhaustively with spin"
 	@echo "make fuzz       [SECONDS=60] feed parsers and machines with whatever breaks them"
