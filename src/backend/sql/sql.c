@@ -485,7 +485,8 @@ static void done(struct sql *s, struct sql_job *job)
         break;
     case SQL_LISTEN:
         s->listens = true;
-        set_look(s, 0); /* what has happened before that was told to nobody */
+        s->missed = true; /* what has happened before that was told to nobody */
+        set_look(s, 0);
         break;
     case SQL_DIGEST:
     case SQL_RING:
@@ -747,8 +748,9 @@ static void look(struct sql *s)
         told && interest_observes(&s->interests) ? new_job(SQL_OBSERVE, 0) : NULL;
     if (observe != NULL)
         append(s, observe);
-    if (s->poll_ms == 0)
+    if (s->poll_ms == 0 && !s->missed)
         return;
+    s->missed = false;
     if (count > 0 || (!told && interest_owns(&s->interests, simba_now())))
         poll_rows(s, count);
     struct sql_job *digest = s->interests.observes_all ? new_job(SQL_DIGEST, 0) : NULL;
@@ -825,6 +827,19 @@ void sql_watch(void *store, const char *mutex, enum simba_interest interest)
         s->pause_ms = SOON_MS < s->poll_ms ? SOON_MS : s->poll_ms;
         set_look(s, jittered(s, s->pause_ms));
     }
+}
+
+void sql_diagnose(void *store, simba_finding_fn *say, void *data)
+{
+    struct sql *s = store;
+    if (s->link == NULL)
+        say(data, SIMBA_LOG_WARN, "there is no connection to the server at present");
+    else
+        s->driver->diagnose(s->link->link, say, data);
+    if (s->link != NULL && s->driver->tells == NULL)
+        say(data, SIMBA_LOG_INFO,
+            "this kind of server cannot push: mutexes that are waited for are looked at, at first "
+            "often (?poll=)");
 }
 
 static void on_closed(uv_handle_t *handle)
