@@ -150,6 +150,20 @@ void sql_make_table(struct database *d, bool fences)
         sql_run(d, "ALTER TABLE simba_mutex OWNER TO %s", d->name);
 }
 
+void sql_kill_sessions(struct database *d)
+{
+    if (!sql_is_mysql()) {
+        sql_run(d, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename='%s'",
+                d->name);
+        return;
+    }
+    for (long long id; (id = sql_number(d,
+                                        "SELECT MAX(ID) FROM information_schema.PROCESSLIST "
+                                        "WHERE USER='%s' AND COMMAND<>'Killed'",
+                                        d->name)) > 0;)
+        sql_run(d, "KILL CONNECTION %lld", id);
+}
+
 /* ---- databases ----------------------------------------------------------------------------- */
 
 static void choose_now(void)
@@ -205,7 +219,7 @@ void database_drop(struct database *d)
 
 /* ---- a server of its own ------------------------------------------------------------------- */
 
-static int free_port(void)
+int free_port(void)
 {
     struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t size = sizeof a;
@@ -371,10 +385,10 @@ static _Noreturn void relay(int listener, int port, int control)
     for (;;) {
         struct pollfd p[2 + 2 * PAIRS] = {{.fd = listener, .events = POLLIN},
                                           {.fd = control, .events = POLLIN}};
-        bool held = r.mode == PROXY_HOLD;
+        bool held = r.mode == PROXY_HOLD, mute = r.mode == PROXY_MUTE;
         for (int i = 0; i < PAIRS; i++) {
             p[2 + 2 * i] = (struct pollfd){.fd = held ? -1 : r.client[i], .events = POLLIN};
-            p[3 + 2 * i] = (struct pollfd){.fd = held ? -1 : r.server[i], .events = POLLIN};
+            p[3 + 2 * i] = (struct pollfd){.fd = held || mute ? -1 : r.server[i], .events = POLLIN};
         }
         poll(p, 2 + 2 * PAIRS, -1);
         char mode;
