@@ -39,10 +39,11 @@ static void sql_pushed(void)
         suite_skip("needs a server that pushes");
     database_make(&d);
     snprintf(url, sizeof url, "%s?poll=0", d.url);
-    simba *s = open_at(url), *other = open_at(url), *third = open_at(url);
+    simba *s = open_at(url), *third = open_at(url);
     simba_locker *l = locker(s, "m", NULL, lease_long());
-    simba_locker *next = locker(other, "m", NULL, lease_long());
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 20; i++) {
+        simba *other = open_at(url); /* a new one, which does not listen yet */
+        simba_locker *next = locker(other, "m", NULL, lease_long());
         CHECK_OK(simba_locker_acquire(l, PATIENCE_MS));
         CHECK(pthread_create(&thread, NULL, take, next) == 0);
         AWAIT(sql_number(&d, "SELECT COUNT(*) FROM simba_mutex WHERE mutex='m' AND "
@@ -51,6 +52,7 @@ static void sql_pushed(void)
         CHECK(pthread_join(thread, &code) == 0);
         CHECK_OK((int)(intptr_t)code);
         CHECK_OK(simba_locker_release(next));
+        client_close(other);
     }
     simba_observer *w = NULL;
     struct simba_handle_options o = lease_long();
@@ -64,7 +66,6 @@ static void sql_pushed(void)
     CHECK_OK(simba_locker_release(l));
     AWAIT((simba_observer_state(w, &state), state.after.token == 0));
     client_close(s);
-    client_close(other);
     client_close(third);
     database_drop(&d);
 }

@@ -272,19 +272,20 @@ void words_ensure(struct statement *t, const char *mutex)
 bool words_often(struct statement *t, const struct mysql_dialect *d, enum mysql_often which,
                  char marks[MYSQL_MARKS_MAX])
 {
-    static const int op[OFTEN] = {SIMBA_CONTEND, SIMBA_RENEW, SIMBA_RELEASE};
+    static const int op[OFTEN] = {SIMBA_CONTEND, SIMBA_CONTEND, SIMBA_RENEW, SIMBA_RELEASE};
     struct mysql_dialect open = *d;
     union {
         struct sql_job job;
         char space[sizeof(struct sql_job) + sizeof(struct sql_item)];
     } one;
-    if (which == OFTEN_CONTEND && !d->returning)
+    if (op[which] == SIMBA_CONTEND && !d->returning)
         return false;
     memset(&one, 0, sizeof one);
     memset(marks, 0, MYSQL_MARKS_MAX);
     one.job.op = op[which];
     one.job.count = 1;
     open.marks = marks;
+    open.returning = which != OFTEN_TAKE;
     words_for(t, &open, &one.job);
     return !t->failed;
 }
