@@ -117,6 +117,28 @@ static void sql_clock_steps(void)
     clock_end(&d);
 }
 
+/* T22: the server's time zone is one with summer time; at the end of that an hour comes twice. */
+static void sql_summer_time(void)
+{
+    struct database d;
+    clock_make(&d); /* a MariaDB server of its own has TZ=Europe/Berlin */
+    if (!sql_is_mysql())
+        sql_run(&d, "ALTER ROLE %s SET timezone='Europe/Berlin'", d.name);
+    simba *s = open_at(d.url);
+    simba_locker *l = locker(s, "m", NULL, lease_long());
+    struct simba_owner o;
+    for (long long at = 1761436800 - 3600; at <= 1761436800 + 7200; at += 1800) {
+        clock_set(&d, at);
+        AWAIT(simba_read(s, "m", PATIENCE_MS, &o) == 0); /* connected anew */
+        AWAIT(simba_locker_acquire(l, PATIENCE_MS) == 0);
+        CHECK(sql_number(&d, "SELECT acquired_at FROM simba_mutex WHERE mutex='m'") == at * 1000);
+        CHECK(end_of(&d, "m") == at * 1000 + 60000);
+        AWAIT(simba_locker_release(l) == 0);
+    }
+    client_close(s);
+    clock_end(&d);
+}
+
 /* T26: a grant whose answer comes when the lease has ended here is nobody's: it is given back, or has ended
  * there, too. Who takes it would own what others can have. */
 static void *take(void *l)
@@ -166,6 +188,7 @@ static void sql_late_grant(void)
 const struct test sql_clock_tests[] = {
     {"sql_end_of_lease", sql_end_of_lease, SQL_ONLY, 0},
     {"sql_clock_steps", sql_clock_steps, SQL_ONLY, 0},
+    {"sql_summer_time", sql_summer_time, SQL_ONLY, 0},
     {"sql_late_grant", sql_late_grant, SQL_ONLY, 0},
     {NULL, NULL, ANY_STORE, 0},
 };

@@ -103,6 +103,15 @@ static void sql_collation(void)
         CHECK_OK(simba_locker_acquire(same, 0));
     CHECK(simba_locker_is_held(owner) && simba_locker_token(owner) == token);
     CHECK_OK(simba_locker_release(owner));
+    if (sql_is_mysql()) { /* nor is a free row taken under another name, in one statement or in two */
+        char url[600];
+        CHECK_REFUSED(simba_locker_acquire(same, 0), SIMBA_ESCHEMA, "collation");
+        snprintf(url, sizeof url, "%s?returning=off", d.url);
+        simba *other = open_at(url);
+        CHECK(simba_locker_acquire(locker(other, "JOB", "x", lease_long()), 0) != 0);
+        client_close(other);
+        CHECK(sql_number(&d, "SELECT COUNT(*) FROM simba_mutex WHERE owner_id<>''") == 0);
+    }
     client_close(s);
     database_drop(&d);
 }
@@ -136,6 +145,40 @@ static void sql_narrow_table(void)
                   SIMBA_ESCHEMA, "narrow");
     client_close(s);
     database_drop(&d);
+}
+
+static void find_mode(void *data, enum simba_level level, const char *line)
+{
+    if (level == SIMBA_LOG_WARN && strstr(line, "sql_mode is not strict") != NULL)
+        *(bool *)data = true;
+}
+
+/* T27: a server that cuts what is too long, unless it is told not to. */
+static void sql_not_strict(void)
+{
+    struct database d;
+    bool said = false;
+    if (!sql_is_mysql())
+        suite_skip("needs a server that has such a mode");
+    folder_make();
+    server_make(&d);
+    sql_run(&d, "SET GLOBAL sql_mode=''");
+    sql_make_table(&d, true);
+    sql_run(&d, "ALTER TABLE simba_mutex MODIFY owner_id VARCHAR(32) NOT NULL, "
+                "MODIFY mutex VARCHAR(8) NOT NULL");
+    simba *s = open_at(d.url);
+    CHECK_REFUSED(simba_locker_acquire(
+                      locker(s, "m", "0123456789012345678901234567890123456789", lease_long()), 0),
+                  SIMBA_ESCHEMA, "narrow");
+    CHECK_OK(simba_locker_acquire(locker(s, "12345678", "a", lease_long()), 0));
+    CHECK_REFUSED(simba_locker_acquire(locker(s, "123456789", "b", lease_long()), 0), SIMBA_ESCHEMA,
+                  "narrow");
+    CHECK(sql_number(&d, "SELECT COUNT(*) FROM simba_mutex") == 1);
+    CHECK_OK(simba_diagnose(s, PATIENCE_MS, find_mode, &said));
+    CHECK(said);
+    client_close(s);
+    server_crash(&d);
+    folder_remove();
 }
 
 /* ---- tokens -------------------------------------------------------------------------------- */
@@ -404,6 +447,7 @@ const struct test sql_table_tests[] = {
     {"sql_upgrade", sql_upgrade, SQL_ONLY, 0},
     {"sql_collation", sql_collation, SQL_ONLY, 0},
     {"sql_narrow_table", sql_narrow_table, SQL_ONLY, 0},
+    {"sql_not_strict", sql_not_strict, SQL_ONLY, 0},
     {"sql_deleted_row", sql_deleted_row, SQL_ONLY, 0},
     {"sql_deleted_jvm3_row", sql_deleted_jvm3_row, SQL_ONLY, 0},
     {"sql_first_use", sql_first_use, SQL_ONLY, 0},
