@@ -273,7 +273,7 @@ static void first_use(const char *url)
     struct simba_handle_options o = lease_long();
     simba *s[CLIENTS];
     simba_contender *c[CLIENTS];
-    char name[16];
+    char name[24];
     so.log = on_log;
     for (int i = 0; i < CLIENTS; i++)
         CHECK_OK(simba_open(url, &so, &s[i]));

@@ -4,13 +4,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "backend/mysql/mysql.h"
 #include "backend/mysql/schema_sql.h"
 #include "backend/mysql/upgrade_sql.h"
 
-#define OWNER_ID_LENGTH 128
 #define STATEMENT_BYTES 2048
 
 static bool run(struct mysql_link *l, const char *statement)
@@ -55,13 +53,6 @@ static const char facts[] =
     "@@max_user_connections,@@innodb_flush_log_at_trx_commit,"
     "TIMESTAMPDIFF(MICROSECOND,'1970-01-01',UTC_TIMESTAMP(3))DIV 1000,CURRENT_USER(),DATABASE()";
 
-static int64_t wall_ms(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_REALTIME, &t);
-    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
-
 /* As an account or a name is written in a statement: user@host with each part in quotes. */
 static void put_grants(struct sql_health *h, const char *user, const char *database)
 {
@@ -83,7 +74,7 @@ static void note_server(struct mysql_link *l, const struct mysql_config *c, char
     snprintf(h->cipher, sizeof h->cipher, "%s", cipher != NULL ? cipher : "");
     snprintf(h->zone, sizeof h->zone, "%s", row[ZONE]);
     h->is_local = sql_is_local(c->host);
-    h->ahead_ms = strtoll(row[NOW_MS], NULL, 10) - wall_ms();
+    h->ahead_ms = strtoll(row[NOW_MS], NULL, 10) - health_wall_ms();
     h->connections = each > 0 && each < all ? each : all;
     put_grants(h, row[USER], row[DATABASE]);
     bool strict = strstr(row[SQL_MODE], "STRICT_") != NULL;
@@ -127,12 +118,6 @@ int look_at_server(struct mysql_link *l, const struct mysql_config *c, char *why
 
 /* ---- the table ----------------------------------------------------------------------------- */
 
-/* The columns that are there, as bits in this order. */
-static const char *const columns[] = {"mutex",    "acquired_at", "ttl_at",       "transition_at",
-                                      "owner_id", "version",     "fencing_token"};
-enum { MUTEX = 1, OWNER_ID = 1 << 4, VERSION_COLUMN = 1 << 5, FENCES = 1 << 6 };
-#define REQUIRED 6
-
 static bool is_bytewise(const char *collation)
 {
     return collation == NULL || strstr(collation, "nopad_bin") != NULL ||
@@ -153,18 +138,16 @@ static void note_rights(struct sql_health *h, const char *rights)
 /* name, type, length, collation, rights */
 static int note_column(struct sql_health *h, char *const *row)
 {
-    int bit = 0;
-    for (int i = 0; i < 7 && bit == 0; i++)
-        bit = row[0] != NULL && strcmp(row[0], columns[i]) == 0 ? 1 << i : 0;
-    if (bit == VERSION_COLUMN)
+    int bit = row[0] != NULL ? health_column(row[0]) : 0;
+    if (bit == COLUMN_VERSION)
         h->wide = row[1] != NULL && strcmp(row[1], "bigint") == 0;
-    if (bit == OWNER_ID)
+    if (bit == COLUMN_OWNER_ID)
         h->long_ids = row[2] != NULL && strtol(row[2], NULL, 10) >= OWNER_ID_LENGTH;
-    if (bit == MUTEX || bit == OWNER_ID)
+    if (bit == COLUMN_MUTEX || bit == COLUMN_OWNER_ID)
         h->bytewise = h->bytewise && is_bytewise(row[3]);
-    if (bit == MUTEX)
+    if (bit == COLUMN_MUTEX)
         note_rights(h, row[4] != NULL ? row[4] : "");
-    h->fences = h->fences || bit == FENCES;
+    h->fences = h->fences || bit == COLUMN_FENCING_TOKEN;
     return bit;
 }
 
@@ -207,15 +190,14 @@ int look_at_table(struct mysql_link *l, const struct mysql_config *c, char *why)
     }
     if (found < 0)
         return -1;
-    for (int i = 0; i < REQUIRED; i++) {
-        if (!(found & 1 << i)) {
-            snprintf(why, SQL_WHY_MAX,
-                     found == 0 ? "there is no table simba_mutex in this database, or no right to "
-                                  "read its column %s"
-                                : "the table simba_mutex has no column %s: it is not Simba's",
-                     columns[i]);
-            return SIMBA_ESCHEMA;
-        }
+    const char *missing = health_missing_column(found);
+    if (missing != NULL) {
+        snprintf(why, SQL_WHY_MAX,
+                 found == 0 ? "there is no table simba_mutex in this database, or no right to "
+                              "read its column %s"
+                            : "the table simba_mutex has no column %s: it is not Simba's",
+                 missing);
+        return SIMBA_ESCHEMA;
     }
     if (c->create == SQL_CREATE_UPGRADE && !health_is_current(&l->health)) {
         if (!run_script(l, upgrade_sql))

@@ -3,13 +3,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "backend/postgres/postgres.h"
 #include "backend/postgres/schema_sql.h"
 #include "backend/postgres/upgrade_sql.h"
-
-#define OWNER_ID_LENGTH 128
 
 /* ---- the server ---------------------------------------------------------------------------- */
 
@@ -21,13 +18,6 @@ static const char facts[] =
     "current_setting('max_connections'),current_setting('fsync'),"
     "current_setting('synchronous_commit'),"
     "floor(date_part('epoch',clock_timestamp())*1000)::bigint";
-
-static int64_t wall_ms(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_REALTIME, &t);
-    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
 
 static void note_push(struct postgres_link *l)
 {
@@ -54,7 +44,7 @@ static void note_server(struct postgres_link *l, const PGresult *r)
                                   : "TLS");
     h->is_local = sql_is_local(PQhost(l->conn));
     h->connections = strtoll(PQgetvalue(r, 0, CONNECTIONS), NULL, 10);
-    h->ahead_ms = strtoll(PQgetvalue(r, 0, NOW_MS), NULL, 10) - wall_ms();
+    h->ahead_ms = strtoll(PQgetvalue(r, 0, NOW_MS), NULL, 10) - health_wall_ms();
     const char *syncs = PQgetvalue(r, 0, SYNCS), *commits = PQgetvalue(r, 0, COMMITS);
     bool durable = strcmp(syncs, "off") != 0 && strcmp(commits, "off") != 0;
     health_note(h, durable ? SIMBA_LOG_INFO : SIMBA_LOG_WARN,
@@ -87,12 +77,6 @@ bool look_at_postgres(struct postgres_dialing *d)
 
 /* ---- the table ----------------------------------------------------------------------------- */
 
-/* The columns that are there, as bits in this order. */
-static const char *const columns[] = {"mutex",    "acquired_at", "ttl_at",       "transition_at",
-                                      "owner_id", "version",     "fencing_token"};
-enum { OWNER_ID = 1 << 4, VERSION_COLUMN = 1 << 5, FENCES = 1 << 6 };
-#define REQUIRED 6
-
 /* A table that is not there has no rights either. The statements are made where names can be quoted. */
 static const char find[] =
     "SELECT a.attname,a.atttypid='int8'::regtype,CASE WHEN a.atttypid='text'::regtype THEN 1000 "
@@ -111,15 +95,13 @@ enum { NAME, IS_WIDE, LENGTH, IS_BYTEWISE, MISSING, GRANTS };
 
 static int note_column(struct sql_health *h, const PGresult *r, int row)
 {
-    int bit = 0;
-    for (int i = 0; i < 7 && bit == 0; i++)
-        bit = strcmp(PQgetvalue(r, row, NAME), columns[i]) == 0 ? 1 << i : 0;
-    if (bit == VERSION_COLUMN)
+    int bit = health_column(PQgetvalue(r, row, NAME));
+    if (bit == COLUMN_VERSION)
         h->wide = PQgetvalue(r, row, IS_WIDE)[0] == 't';
-    if (bit == OWNER_ID)
+    if (bit == COLUMN_OWNER_ID)
         h->long_ids = strtol(PQgetvalue(r, row, LENGTH), NULL, 10) >= OWNER_ID_LENGTH;
     h->bytewise = h->bytewise && PQgetvalue(r, row, IS_BYTEWISE)[0] == 't';
-    h->fences = h->fences || bit == FENCES;
+    h->fences = h->fences || bit == COLUMN_FENCING_TOKEN;
     snprintf(h->missing, sizeof h->missing, "%s", PQgetvalue(r, row, MISSING));
     snprintf(h->grants, sizeof h->grants, "%s", PQgetvalue(r, row, GRANTS));
     return bit;
@@ -180,15 +162,14 @@ bool look_at_postgres_table(struct postgres_dialing *d)
         return false;
     if (found < 0)
         return false;
-    for (int i = 0; i < REQUIRED; i++) {
-        if (!(found & 1 << i)) {
-            *d->code = SIMBA_ESCHEMA;
-            snprintf(d->why, SQL_WHY_MAX,
-                     found == 0 ? "there is no table simba_mutex in the search path (its column %s)"
-                                : "the table simba_mutex has no column %s: it is not Simba's",
-                     columns[i]);
-            return false;
-        }
+    const char *missing = health_missing_column(found);
+    if (missing != NULL) {
+        *d->code = SIMBA_ESCHEMA;
+        snprintf(d->why, SQL_WHY_MAX,
+                 found == 0 ? "there is no table simba_mutex in the search path (its column %s)"
+                            : "the table simba_mutex has no column %s: it is not Simba's",
+                 missing);
+        return false;
     }
     struct sql_health *h = &d->link->health;
     if (d->config->create == SQL_CREATE_UPGRADE && !health_is_current(h)) {

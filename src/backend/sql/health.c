@@ -3,6 +3,8 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
+#include <time.h>
 
 #define LINE_MAX_BYTES (HEALTH_GRANTS_MAX + 256)
 #define CLOCKS_DIFFER_MS 1000
@@ -21,6 +23,34 @@ tell(const struct report *r, enum simba_level level, const char *format, ...)
     vsnprintf(line, sizeof line, format, args); // NOLINT(clang-analyzer-valist.Uninitialized)
     va_end(args);
     r->say(r->data, level, line);
+}
+
+static const char *const columns[] = {"mutex",    "acquired_at", "ttl_at",       "transition_at",
+                                      "owner_id", "version",     "fencing_token"};
+
+int health_column(const char *name)
+{
+    for (int i = 0; i < 7; i++) {
+        if (strcmp(name, columns[i]) == 0)
+            return 1 << i;
+    }
+    return 0;
+}
+
+const char *health_missing_column(int found)
+{
+    for (int i = 0; 1 << i < COLUMN_FENCING_TOKEN; i++) {
+        if (!(found & 1 << i))
+            return columns[i];
+    }
+    return NULL;
+}
+
+int64_t health_wall_ms(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_REALTIME, &t);
+    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
 void health_note(struct sql_health *h, enum simba_level level, const char *format, ...)

@@ -32,6 +32,19 @@ struct sql_health {
     int notes;
 };
 
+/* The columns of the table; a set of them has a bit for each. Only the last one may be missing. */
+enum {
+    COLUMN_MUTEX = 1,
+    COLUMN_OWNER_ID = 1 << 4,
+    COLUMN_VERSION = 1 << 5,
+    COLUMN_FENCING_TOKEN = 1 << 6
+};
+#define OWNER_ID_LENGTH 128
+int health_column(const char *name);            /* its bit; 0: none of ours */
+const char *health_missing_column(int columns); /* NULL: all are there that must be */
+
+int64_t health_wall_ms(void); /* of this machine */
+
 __attribute__((format(printf, 3, 4))) void health_note(struct sql_health *h, enum simba_level level,
                                                        const char *format, ...);
 

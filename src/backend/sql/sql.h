@@ -1,11 +1,14 @@
 /* sql.h: what the stores in SQL servers share. One table, one row per mutex, and this frame around it:
  *
- *   sql.c    the store: requests become jobs, jobs run one after another on one connection
- *   dial.c   a thread that connects, because looking up a name and greeting a server block
- *   interest.c  which mutexes are waited for or observed, and what a look at them means
+ *   sql.c        the store as the runtime sees it: open, submit, diagnose, close
+ *   jobs.c       requests become jobs
+ *   link.c       jobs run one after another on one connection
+ *   dial.c       a thread that connects, because looking up a name and greeting a server block
+ *   outcome.c    what the end of a statement means; answers.c: the answers to requests
+ *   interest.c   which mutexes are waited for or observed, and what a look at them means; look.c: looking
  *   statement.c  statements as text
- *   health.c what is known of a server and its table, for people
- *   options.c  what their URLs have in common
+ *   health.c     what is known of a server and its table, for people
+ *   options.c    what their URLs have in common
  *
  * A job is one statement for many requests of one kind, each for another mutex, in the order of their
  * names so that two clients lock rows in the same order. Everything but dialling happens on the loop's
@@ -134,8 +137,8 @@ struct sql {
     int handles;        /* of the loop */
     int events;         /* that the link waits for */
     bool dialing, resting, looking, closing, listens, polls, remarked;
-    bool missed; /* perhaps something, while nobody listened: look, even if that is not wanted */
-    int failures;      /* attempts to connect in a row */
+    bool missed;  /* perhaps something, while nobody listened: look, even if that is not wanted */
+    int failures; /* attempts to connect in a row */
     int reconnections; /* so far */
     uint64_t dice;
 
