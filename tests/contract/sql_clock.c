@@ -185,10 +185,46 @@ static void sql_late_grant(void)
     database_drop(&d);
 }
 
+/* While the server is slow, renewals are tried again and again. When it is back, each tenure is renewed once, and
+ * not once for each attempt: else a server that is a little too slow becomes slower and slower. */
+static void sql_slow_server(void)
+{
+    struct database d;
+    struct proxy p;
+    char url[512];
+    struct simba_options so = SIMBA_OPTIONS_INIT;
+    struct simba_handle_options o = lease(800, 39200);
+    simba *s = NULL;
+    database_make(&d);
+    proxy_start(&p, d.port);
+    url_of(&d, p.port, url);
+    so.command_timeout_ms = PATIENCE_MS;
+    CHECK_OK(simba_open(url, &so, &s));
+    simba_locker *l = locker(s, "m", NULL, o);
+    CHECK_OK(simba_locker_acquire(l, PATIENCE_MS));
+    uint64_t token = simba_locker_token(l);
+    int before = *p.questions;
+    AWAIT(*p.questions >= before + 3); /* renewals, and the statement is prepared */
+    proxy_set(&p, PROXY_MUTE);
+    nap(4000); /* some thirty attempts */
+    before = *p.questions;
+    proxy_set(&p, PROXY_PASS);
+    long long end = end_of(&d, "m");
+    AWAIT(end_of(&d, "m") > end);
+    nap(200);
+    CHECK(*p.questions - before <= 8); /* one for all of them, and a few after it */
+    CHECK(simba_locker_is_held(l) && simba_locker_token(l) == token);
+    CHECK_OK(simba_locker_release(l));
+    client_close(s);
+    proxy_end(&p);
+    database_drop(&d);
+}
+
 const struct test sql_clock_tests[] = {
     {"sql_end_of_lease", sql_end_of_lease, SQL_ONLY, 0},
     {"sql_clock_steps", sql_clock_steps, SQL_ONLY, 0},
     {"sql_summer_time", sql_summer_time, SQL_ONLY, 0},
+    {"sql_slow_server", sql_slow_server, SQL_ONLY, 0},
     {"sql_late_grant", sql_late_grant, SQL_ONLY, 0},
     {NULL, NULL, ANY_STORE, 0},
 };

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -334,6 +335,7 @@ void server_restart(struct database *d)
 struct relay {
     int client[PAIRS], server[PAIRS];
     enum proxy_mode mode;
+    _Atomic int *questions;
 };
 
 static void drop(struct relay *r, int i)
@@ -352,6 +354,8 @@ static bool copy(int from, int to)
 
 static void relay_one(struct relay *r, int i, bool from_client, bool from_server)
 {
+    if (from_client)
+        atomic_fetch_add(r->questions, 1);
     if (from_server && r->mode == PROXY_SWALLOW)
         drop(r, i);
     else if ((from_client && !copy(r->client[i], r->server[i])) ||
@@ -377,9 +381,10 @@ static void accept_one(struct relay *r, int listener, int port)
     r->server[i] = server;
 }
 
-static _Noreturn void relay(int listener, int port, int control)
+static _Noreturn void relay(int listener, int port, int control, _Atomic int *questions)
 {
     static struct relay r;
+    r.questions = questions;
     memset(r.client, -1, sizeof r.client);
     memset(r.server, -1, sizeof r.server);
     for (;;) {
@@ -418,12 +423,15 @@ void proxy_start(struct proxy *p, int port)
     CHECK(getsockname(fd, (struct sockaddr *)&a, &size) == 0);
     CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, p->control) == 0);
     p->port = ntohs(a.sin_port);
+    p->questions =
+        mmap(NULL, sizeof *p->questions, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    CHECK(p->questions != MAP_FAILED);
     p->pid = fork();
     CHECK(p->pid >= 0);
     if (p->pid == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         close(p->control[0]);
-        relay(fd, port, p->control[1]);
+        relay(fd, port, p->control[1], p->questions);
     }
     close(fd);
     close(p->control[1]);

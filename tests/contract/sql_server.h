@@ -4,6 +4,7 @@
 #ifndef CONTRACT_SQL_SERVER_H
 #define CONTRACT_SQL_SERVER_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <sys/types.h>
 
@@ -39,6 +40,7 @@ struct proxy {
     int port;
     pid_t pid;
     int control[2];
+    _Atomic int *questions; /* parts that came from clients */
 };
 enum proxy_mode {
     PROXY_PASS,

@@ -7,10 +7,19 @@
 
 /* ---- answers ------------------------------------------------------------------------------- */
 
+/* To a request, and those that have gone with it. */
+static void answer(struct sql *s, struct simba_request *q, struct simba_answer *a)
+{
+    for (struct simba_request *next; q != NULL; q = next) {
+        next = q->store;
+        s->host->answer(s->host, q, a);
+    }
+}
+
 void sql_refuse(struct sql *s, struct simba_request *q, int code, const char *why, bool more)
 {
     struct simba_answer a = {.code = code, .age_ms = -1, .text = why, .more = more};
-    s->host->answer(s->host, q, &a);
+    answer(s, q, &a);
 }
 
 void sql_refuse_list(struct sql *s, struct simba_request *list, int code, const char *why)
@@ -77,7 +86,7 @@ void sql_answer(struct sql *s, int op, const struct sql_item *item, bool more)
         interest_ours(&s->interests, q->mutex, 0);
     if (item->changed && op != SIMBA_RENEW)
         changed(s, q, granted);
-    s->host->answer(s->host, q, &a);
+    answer(s, q, &a);
 }
 
 /* ---- rows ---------------------------------------------------------------------------------- */

@@ -94,7 +94,13 @@ static size_t part_locked(struct sql *s, int op, struct simba_request **q, size_
     return rest;
 }
 
-/* Sorted requests of one kind become jobs; what would be twice in one waits for the next. */
+static bool same_tenure(const struct simba_request *a, const struct simba_request *b)
+{
+    return a->token == b->token && strcmp(a->id, b->id) == 0;
+}
+
+/* Sorted requests of one kind become jobs; what would be twice in one waits for the next. But of one tenure one
+ * renewal is enough: with a server that is too slow they would become more and more. */
 static void group(struct sql *s, int op, struct simba_request **q, size_t count)
 {
     count = part_locked(s, op, q, count);
@@ -105,7 +111,10 @@ static void group(struct sql *s, int op, struct simba_request **q, size_t count)
         struct simba_request **left = malloc(count * sizeof *left), **taken = q;
         for (size_t i = 0; left != NULL && i < count; i++) {
             bool twice = last != NULL && strcmp(last->mutex, q[i]->mutex) == 0;
-            if (n == most || twice) {
+            if (twice && op == SIMBA_RENEW && same_tenure(last, q[i])) {
+                q[i]->store = last->store;
+                last->store = q[i];
+            } else if (n == most || twice) {
                 left[rest++] = q[i];
             } else {
                 last = q[i];
@@ -114,8 +123,10 @@ static void group(struct sql *s, int op, struct simba_request **q, size_t count)
         }
         struct sql_job *job = n > 0 ? job_of(op, taken, n) : NULL;
         if (job == NULL) {
-            for (size_t i = 0; i < count; i++)
-                sql_refuse(s, q[i], SIMBA_ELIMIT, "out of memory", i + 1 < count);
+            for (size_t i = 0; i < (left != NULL ? n : count); i++)
+                sql_refuse(s, taken[i], SIMBA_ELIMIT, "out of memory", false);
+            for (size_t i = 0; i < rest; i++)
+                sql_refuse(s, left[i], SIMBA_ELIMIT, "out of memory", false);
             free(left);
             return;
         }

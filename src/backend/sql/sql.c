@@ -35,12 +35,14 @@ void sql_submit(void *store, struct simba_request *batch)
 {
     struct sql *s = store;
     if (s->resting) {
+        for (struct simba_request *q = batch; q != NULL; q = q->next)
+            q->store = NULL;
         sql_refuse_list(s, batch, s->code, s->why);
         return;
     }
     *s->waiting_last = batch;
-    while (*s->waiting_last != NULL)
-        s->waiting_last = &(*s->waiting_last)->next;
+    for (; *s->waiting_last != NULL; s->waiting_last = &(*s->waiting_last)->next)
+        (*s->waiting_last)->store = NULL; /* others that go with it */
     sql_dial_now(s);
     sql_pump(s);
 }
