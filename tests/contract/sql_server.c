@@ -256,11 +256,11 @@ static void launch(struct database *d)
     snprintf(folder, sizeof folder, "%s", folder_path("server"));
     if (sql_is_mysql())
         snprintf(line, sizeof line,
-                 "export TZ=Europe/Berlin; exec mariadbd --no-defaults --user=$(id -un) "
+                 "export TZ=Europe/Berlin TMPDIR=%s; exec mariadbd --no-defaults --user=$(id -un) "
                  "--datadir=%s/data --bind-address=127.0.0.1 --port=%d --socket=%s "
                  "--pid-file=%s/pid --innodb-buffer-pool-size=16M --innodb-log-file-size=8M "
                  "--skip-name-resolve >>%s/log 2>&1",
-                 folder, d->port, d->socket, folder, folder);
+                 folder, folder, d->port, d->socket, folder, folder);
     else {
         int n = snprintf(line, sizeof line, become_postgres, folder, folder);
         snprintf(line + n, sizeof line - (size_t)n,
@@ -290,9 +290,10 @@ void server_make(struct database *d)
     CHECK(chmod(folder_path(""), 0711) == 0 && mkdir(folder, 0755) == 0);
     if (sql_is_mysql()) {
         snprintf(d->socket, sizeof d->socket, "%.200s/sock", folder);
-        shell("mariadb-install-db --no-defaults --user=$(id -un) --datadir=%s/data "
+        /* Servers that begin remove each other's temporary tables, if these are in one place. */
+        shell("TMPDIR=%s mariadb-install-db --no-defaults --user=$(id -un) --datadir=%s/data "
               "--auth-root-authentication-method=normal --skip-test-db >%s/log 2>&1",
-              folder, folder);
+              folder, folder, folder);
     } else {
         char line[1024];
         snprintf(d->socket, sizeof d->socket, "%.200s", folder);
