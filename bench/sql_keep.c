@@ -9,10 +9,16 @@ static _Atomic int lost;
 static void on_released(void *data, const char *mutex, const struct simba_state *state)
 {
     (void)data;
-    if (state->reason != SIMBA_RELEASED) {
-        atomic_fetch_add(&lost, 1);
-        fprintf(stderr, "lost %s\n", mutex);
-    }
+    if (state->reason != SIMBA_RELEASED && atomic_fetch_add(&lost, 1) < 10)
+        fprintf(stderr, "lost %s, reason %d\n", mutex, (int)state->reason);
+}
+
+/* Why, if any is. */
+static void on_log(void *data, enum simba_level level, const char *line)
+{
+    (void)data;
+    if (level <= SIMBA_LOG_WARN)
+        fprintf(stderr, "%s\n", line);
 }
 
 static double cpu_seconds(void)
@@ -36,8 +42,10 @@ int main(int argc, char **argv)
     simba_contender **c = calloc((size_t)count, sizeof *c);
     struct simba_handle_options o = SIMBA_HANDLE_OPTIONS_INIT;
     o.on_released = on_released;
+    struct simba_options so = SIMBA_OPTIONS_INIT;
+    so.log = on_log;
     sql_place();
-    if (simba_open(getenv("SIMBA_BENCH_URL"), NULL, &s) != 0)
+    if (simba_open(getenv("SIMBA_BENCH_URL"), &so, &s) != 0)
         bench_die("%s", simba_error_text());
     int64_t began = bench_now();
     for (int i = 0; i < count; i++) {

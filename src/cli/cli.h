@@ -123,6 +123,11 @@ int cli_configure(struct cli *c);
 /* Opens the client of the configured store. 0, or an exit code after saying why. */
 int cli_open(struct cli *c);
 
+/* ---- schema.c: -------------------------------------------------------------------------------- */
+
+/* What makes the tables of a store, on stdout; false: it has none that somebody else could make. */
+bool schema_print(const char *url);
+
 /* ---- driver.c: for a client that is driven -------------------------------------------------- */
 
 /* From now on a thread drives it, if it has none; false after saying why: there is none. */

@@ -141,11 +141,12 @@ static void use(struct doctor *d, const char *mutex)
     else
         find(d, OK, "rights", "a mutex was taken, handed over and given back");
     if (done && d->handover_ms <= PUSH_MS)
-        find(d, OK, "hand-over", "%lld ms from a release to the next owner: the store pushes",
+        find(d, OK, "hand-over",
+             "%lld ms from a release to the next owner: it was told, or has just looked",
              (long long)d->handover_ms);
     else if (done)
         find(d, NOTE, "hand-over",
-             "%lld ms from a release to the next owner: no push came, who waits asks by itself",
+             "%lld ms from a release to the next owner: nobody told it, who waits asks by itself",
              (long long)d->handover_ms);
     simba_locker_destroy(first);
     simba_locker_destroy(second);

@@ -14,16 +14,17 @@
 #define TIMEOUT_MS 5000
 #define SHARED_MODE 02770 /* setgid: what is made in it belongs to the group */
 
-enum { OPT_SHARED, OPT_GROUP };
+enum { OPT_SHARED, OPT_GROUP, OPT_PRINT };
 
 static const struct option options[] = {
     {"shared", 0, OPT_SHARED, NULL, "sqlite: a folder for all members of a group"},
     {"group", 'g', OPT_GROUP, "G", "that group, by name or number"},
+    {"print", 'p', OPT_PRINT, NULL, "SQL servers: print what would be run, without connecting"},
     {NULL, 0, 0, NULL, NULL},
 };
 
 struct request {
-    bool shared;
+    bool shared, print, upgrades;
     const char *group;
     gid_t gid;
     const char *url;
@@ -35,9 +36,23 @@ static int take_option(struct cli *c, void *data, int id, char *value)
     (void)c;
     if (id == OPT_SHARED)
         r->shared = true;
+    else if (id == OPT_PRINT)
+        r->print = true;
     else
         r->group = value;
     return -1;
+}
+
+/* The word is a URL, and as that of -u hidden from the list of processes. */
+static int take_url(struct cli *c, void *data, int id, char *value)
+{
+    int code;
+    (void)data;
+    (void)id;
+    if (strchr(value, ':') == NULL)
+        return usage(c, "'%.60s' is no URL: simba init postgresql://user@host/database", value);
+    cli_url(c, value, &code);
+    return code;
 }
 
 static int find_group(struct cli *c, struct request *r)
@@ -161,6 +176,30 @@ static int init_sqlite(struct cli *c, struct request *r)
     return -1;
 }
 
+/* ---- SQL servers --------------------------------------------------------------------------------- */
+
+#define UPGRADE "create=upgrade"
+
+/* The store makes its table by itself; that it changes one that is there has to be asked for. */
+static int init_sql(struct cli *c, struct request *r)
+{
+    static char url[URL_MAX + sizeof UPGRADE + 1];
+    if (strstr(r->url, "create=") != NULL)
+        return -1; /* as was said there */
+    snprintf(url, sizeof url, "%s%c" UPGRADE, r->url, strchr(r->url, '?') != NULL ? '&' : '?');
+    c->setting[SET_URL].value = url;
+    r->upgrades = true;
+    return -1;
+}
+
+/* Of all that the store says: what its table is like now. */
+static void say_table(void *data, enum simba_level level, const char *line)
+{
+    (void)level;
+    if (strncmp(line, "table ", 6) == 0)
+        say(data, "%s", line);
+}
+
 /* ---- the others ---------------------------------------------------------------------------------- */
 
 static int init_nothing(struct cli *c, struct request *r)
@@ -177,7 +216,8 @@ static const struct {
 } kinds[] = {
     {"sqlite", init_sqlite},     {"memory", init_nothing},     {"redis", init_nothing},
     {"rediss", init_nothing},    {"redis+unix", init_nothing}, {"redis+sentinel", init_nothing},
-    {"zookeeper", init_nothing},
+    {"zookeeper", init_nothing}, {"mysql", init_sql},          {"mariadb", init_sql},
+    {"postgresql", init_sql},    {"postgres", init_sql},
 };
 
 static int init(struct cli *c, struct request *r)
@@ -197,18 +237,23 @@ static void ignore_entry(void *data, const struct simba_entry *e)
 }
 
 /* The first exchange makes what the store makes by itself, such as tables. */
-static int exchange(struct cli *c)
+static int exchange(struct cli *c, const struct request *r)
 {
     int code = cli_open(c);
     if (code != 0)
         return code;
+    if (r->upgrades) /* that was ours, and is no part of the name */
+        c->store[strlen(c->store) - sizeof UPGRADE] = '\0';
     if (simba_list(c->client, "simba.init", TIMEOUT_MS, ignore_entry, NULL) != 0) {
         complain(c, "%s", simba_error_text());
         code = EXIT_TROUBLE;
-    } else if (c->json) {
-        print_json("{s:s, s:b}", "store", c->store, "ready", 1);
     } else {
-        printf("%s\n", c->store);
+        if (r->upgrades)
+            simba_diagnose(c->client, TIMEOUT_MS, say_table, c);
+        if (c->json)
+            print_json("{s:s, s:b}", "store", c->store, "ready", 1);
+        else
+            printf("%s\n", c->store);
     }
     simba_close(c->client, TIMEOUT_MS);
     return code;
@@ -218,7 +263,7 @@ static int run(struct cli *c)
 {
     struct request r = {.shared = false};
     char by_default[URL_MAX];
-    int code = cli_take(c, take_option, NULL, &r);
+    int code = cli_take(c, take_option, take_url, &r);
     if (code < 0)
         code = find_group(c, &r);
     if (code < 0)
@@ -234,9 +279,13 @@ static int run(struct cli *c)
         r.url = by_default;
     if (r.shared && strncmp(r.url, "sqlite:", 7) != 0)
         return usage(c, "--shared is for sqlite: stores");
+    if (r.print && !schema_print(r.url))
+        return usage(c, "--print is for mysql:, mariadb: and postgresql: stores");
+    if (r.print)
+        return 0;
     code = init(c, &r);
     if (code < 0)
-        code = exchange(c);
+        code = exchange(c, &r);
     if (code == 0 && r.shared && !c->json)
         say(c, "let its users have SIMBA_URL=%s", r.url);
     return code;
@@ -244,11 +293,12 @@ static int run(struct cli *c)
 
 const struct command init_command = {
     .name = "init",
-    .words = "",
+    .words = "[URL]",
     .summary = "make the store ready: its folder, its tables",
-    .help = "Prints the URL of the store that is ready. Servers need nothing but a URL; what a "
-            "store makes "
-            "by\nitself at the first use is made now. For sqlite: the folder is made, for its "
+    .help = "Prints the URL of the store that is ready. Of SQL servers the table is made, or one "
+            "of JVM Simba\n"
+            "gets the columns that it lacks, also while it is used; --print shows the statements "
+            "instead. For sqlite: the folder is made, for its "
             "owner only "
             "(0700); with\n--shared --group G for all members of G (2770, files 0660): they can "
             "take and free "
@@ -256,6 +306,7 @@ const struct command init_command = {
             "Exit status: 0 ready; 125 it cannot be made or does not answer; 64 wrong usage.\n\n"
             "Examples:\n"
             "  simba init\n"
+            "  simba init --print postgresql://db.example.org/app | psql app\n"
             "  simba -u sqlite:/var/lib/backup/locks.db init --shared --group backup\n",
     .options = options,
     .run = run,

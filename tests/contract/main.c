@@ -56,6 +56,9 @@ static const struct test *const tables[] = {
 #endif
 #ifdef CONTRACT_SQL
     sql_tests,
+    sql_table_tests,
+    sql_clock_tests,
+    sql_push_tests,
 #endif
 #ifdef CONTRACT_ZOOKEEPER
     zookeeper_fault_tests,

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -150,6 +151,20 @@ void sql_make_table(struct database *d, bool fences)
         sql_run(d, "ALTER TABLE simba_mutex OWNER TO %s", d->name);
 }
 
+void sql_kill_sessions(struct database *d)
+{
+    if (!sql_is_mysql()) {
+        sql_run(d, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename='%s'",
+                d->name);
+        return;
+    }
+    for (long long id; (id = sql_number(d,
+                                        "SELECT MAX(ID) FROM information_schema.PROCESSLIST "
+                                        "WHERE USER='%s' AND COMMAND<>'Killed'",
+                                        d->name)) > 0;)
+        sql_run(d, "KILL CONNECTION %lld", id);
+}
+
 /* ---- databases ----------------------------------------------------------------------------- */
 
 static void choose_now(void)
@@ -205,7 +220,7 @@ void database_drop(struct database *d)
 
 /* ---- a server of its own ------------------------------------------------------------------- */
 
-static int free_port(void)
+int free_port(void)
 {
     struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t size = sizeof a;
@@ -241,11 +256,11 @@ static void launch(struct database *d)
     snprintf(folder, sizeof folder, "%s", folder_path("server"));
     if (sql_is_mysql())
         snprintf(line, sizeof line,
-                 "export TZ=Europe/Berlin; exec mariadbd --no-defaults --user=$(id -un) "
+                 "export TZ=Europe/Berlin TMPDIR=%s; exec mariadbd --no-defaults --user=$(id -un) "
                  "--datadir=%s/data --bind-address=127.0.0.1 --port=%d --socket=%s "
                  "--pid-file=%s/pid --innodb-buffer-pool-size=16M --innodb-log-file-size=8M "
                  "--skip-name-resolve >>%s/log 2>&1",
-                 folder, d->port, d->socket, folder, folder);
+                 folder, folder, d->port, d->socket, folder, folder);
     else {
         int n = snprintf(line, sizeof line, become_postgres, folder, folder);
         snprintf(line + n, sizeof line - (size_t)n,
@@ -275,9 +290,10 @@ void server_make(struct database *d)
     CHECK(chmod(folder_path(""), 0711) == 0 && mkdir(folder, 0755) == 0);
     if (sql_is_mysql()) {
         snprintf(d->socket, sizeof d->socket, "%.200s/sock", folder);
-        shell("mariadb-install-db --no-defaults --user=$(id -un) --datadir=%s/data "
+        /* Servers that begin remove each other's temporary tables, if these are in one place. */
+        shell("TMPDIR=%s mariadb-install-db --no-defaults --user=$(id -un) --datadir=%s/data "
               "--auth-root-authentication-method=normal --skip-test-db >%s/log 2>&1",
-              folder, folder);
+              folder, folder, folder);
     } else {
         char line[1024];
         snprintf(d->socket, sizeof d->socket, "%.200s", folder);
@@ -320,6 +336,7 @@ void server_restart(struct database *d)
 struct relay {
     int client[PAIRS], server[PAIRS];
     enum proxy_mode mode;
+    _Atomic int *questions;
 };
 
 static void drop(struct relay *r, int i)
@@ -338,6 +355,8 @@ static bool copy(int from, int to)
 
 static void relay_one(struct relay *r, int i, bool from_client, bool from_server)
 {
+    if (from_client)
+        atomic_fetch_add(r->questions, 1);
     if (from_server && r->mode == PROXY_SWALLOW)
         drop(r, i);
     else if ((from_client && !copy(r->client[i], r->server[i])) ||
@@ -363,18 +382,19 @@ static void accept_one(struct relay *r, int listener, int port)
     r->server[i] = server;
 }
 
-static _Noreturn void relay(int listener, int port, int control)
+static _Noreturn void relay(int listener, int port, int control, _Atomic int *questions)
 {
     static struct relay r;
+    r.questions = questions;
     memset(r.client, -1, sizeof r.client);
     memset(r.server, -1, sizeof r.server);
     for (;;) {
         struct pollfd p[2 + 2 * PAIRS] = {{.fd = listener, .events = POLLIN},
                                           {.fd = control, .events = POLLIN}};
-        bool held = r.mode == PROXY_HOLD;
+        bool held = r.mode == PROXY_HOLD, mute = r.mode == PROXY_MUTE;
         for (int i = 0; i < PAIRS; i++) {
             p[2 + 2 * i] = (struct pollfd){.fd = held ? -1 : r.client[i], .events = POLLIN};
-            p[3 + 2 * i] = (struct pollfd){.fd = held ? -1 : r.server[i], .events = POLLIN};
+            p[3 + 2 * i] = (struct pollfd){.fd = held || mute ? -1 : r.server[i], .events = POLLIN};
         }
         poll(p, 2 + 2 * PAIRS, -1);
         char mode;
@@ -404,12 +424,15 @@ void proxy_start(struct proxy *p, int port)
     CHECK(getsockname(fd, (struct sockaddr *)&a, &size) == 0);
     CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, p->control) == 0);
     p->port = ntohs(a.sin_port);
+    p->questions =
+        mmap(NULL, sizeof *p->questions, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    CHECK(p->questions != MAP_FAILED);
     p->pid = fork();
     CHECK(p->pid >= 0);
     if (p->pid == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         close(p->control[0]);
-        relay(fd, port, p->control[1]);
+        relay(fd, port, p->control[1], p->questions);
     }
     close(fd);
     close(p->control[1]);

@@ -4,6 +4,7 @@
 #ifndef CONTRACT_SQL_SERVER_H
 #define CONTRACT_SQL_SERVER_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <sys/types.h>
 
@@ -16,6 +17,7 @@ struct database {
     pid_t pid; /* a server of its own; 0: not */
 };
 
+int free_port(void);     /* until somebody else takes it */
 bool sql_is_mysql(void); /* else it is PostgreSQL */
 
 void database_make(struct database *d);  /* with all rights in it, on the server that is there */
@@ -31,16 +33,20 @@ long long sql_number(struct database *d, const char *format, ...)
 extern const char *sql_now;                           /* that expression */
 void sql_make_table(struct database *d, bool fences); /* as JVM Simba does */
 
+void sql_kill_sessions(struct database *d); /* all of the user's */
+
 /* Something between a client and the server, in a process of its own. */
 struct proxy {
     int port;
     pid_t pid;
     int control[2];
+    _Atomic int *questions; /* parts that came from clients */
 };
 enum proxy_mode {
     PROXY_PASS,
     PROXY_SWALLOW, /* what the server answers gets lost, and then the connection */
-    PROXY_HOLD     /* nothing gets through, in neither direction */
+    PROXY_HOLD,    /* nothing gets through, in neither direction */
+    PROXY_MUTE     /* what the server answers waits until it is PASS again */
 };
 void proxy_start(struct proxy *p, int port);
 void proxy_set(struct proxy *p, enum proxy_mode mode); /* has happened when it returns */

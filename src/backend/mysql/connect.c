@@ -6,9 +6,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "backend/mysql/mariadb_sql.h"
 #include "backend/mysql/mysql.h"
-#include "backend/mysql/mysql_sql.h"
 
 /* Not in the headers of the client library: failures of MySQL and MariaDB servers. */
 enum {
@@ -41,6 +39,10 @@ enum sql_end mysql_explain(MYSQL *mysql, int *code, char *why)
     case ER_LOCK_DEADLOCK:
     case ER_CHECKREAD:
         end = SQL_RETRY;
+        break;
+    case ER_SUBQUERY_NO_1_ROW: /* STILL_OLD in words.c */
+        end = SQL_BROKEN;
+        help = ": the table has got a column for tokens, and is looked at anew";
         break;
     case ER_NO_SUCH_TABLE:
     case ER_BAD_FIELD_ERROR:
@@ -97,7 +99,7 @@ enum sql_end mysql_explain(MYSQL *mysql, int *code, char *why)
 
 static bool run(struct mysql_link *l, const char *statement)
 {
-    return mysql_real_query(&l->mysql, statement, (unsigned long)strlen(statement)) == 0;
+    return mysql_query(&l->mysql, statement) == 0;
 }
 
 static bool set_session(struct mysql_link *l, const struct mysql_config *c)
@@ -114,84 +116,6 @@ static bool set_session(struct mysql_link *l, const struct mysql_config *c)
     snprintf(line, sizeof line, "SET SESSION max_statement_time=%u",
              seconds(c->command_timeout_ms) + 1);
     return run(l, line);
-}
-
-/* Does the server take writes? SUPER may write to a replica, too, where it must not. */
-static int check_writable(struct mysql_link *l, char *why)
-{
-    if (!run(l, "SELECT @@global.read_only,@@global.log_bin,@@session.binlog_format"))
-        return -1;
-    MYSQL_RES *r = mysql_store_result(&l->mysql);
-    MYSQL_ROW row = r != NULL ? mysql_fetch_row(r) : NULL;
-    bool read_only = row != NULL && row[0] != NULL && strcmp(row[0], "0") != 0;
-    bool by_statement = row != NULL && row[1] != NULL && strcmp(row[1], "1") == 0 &&
-                        row[2] != NULL && strcmp(row[2], "STATEMENT") == 0;
-    mysql_free_result(r);
-    if (row == NULL)
-        return -1;
-    if (read_only) {
-        snprintf(why, SQL_WHY_MAX, "the server is read-only, perhaps a replica: use the primary");
-        return SIMBA_ESTORE;
-    }
-    if (by_statement && !run(l, "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ"))
-        return -1;
-    return 0;
-}
-
-/* The columns that are there, as bits in this order. */
-static const char *const columns[] = {"mutex",    "acquired_at", "ttl_at",       "transition_at",
-                                      "owner_id", "version",     "fencing_token"};
-#define REQUIRED 0x3f
-#define FENCES 0x40
-
-static int find_columns(struct mysql_link *l)
-{
-    MYSQL_ROW row;
-    int found = 0;
-    if (!run(l, "SELECT COLUMN_NAME FROM information_schema.COLUMNS "
-                "WHERE TABLE_SCHEMA=DATABASE() AND TABLE_NAME='simba_mutex'"))
-        return -1;
-    MYSQL_RES *r = mysql_store_result(&l->mysql);
-    if (r == NULL)
-        return -1;
-    while ((row = mysql_fetch_row(r)) != NULL) {
-        for (int i = 0; i < 7; i++) {
-            if (row[0] != NULL && strcmp(row[0], columns[i]) == 0)
-                found |= 1 << i;
-        }
-    }
-    mysql_free_result(r);
-    return found;
-}
-
-static int check_table(struct mysql_link *l, const struct mysql_config *c, char *why)
-{
-    int found = find_columns(l);
-    if (found == 0 && c->creates) {
-        if (!run(l, mariadb_connection(&l->mysql) ? mariadb_sql : mysql_sql)) {
-            snprintf(
-                why, SQL_WHY_MAX,
-                "there is no table simba_mutex in this database, or no right to read it, and it "
-                "cannot be created: %.200s (%u). Let somebody with more rights run mariadb.sql",
-                mysql_error(&l->mysql), mysql_errno(&l->mysql));
-            return SIMBA_ESCHEMA;
-        }
-        found = find_columns(l);
-    }
-    if (found < 0)
-        return -1;
-    for (int i = 0; i < 6; i++) {
-        if (!(found & 1 << i)) {
-            snprintf(why, SQL_WHY_MAX,
-                     found == 0 ? "there is no table simba_mutex in this database, or no right to "
-                                  "read its column %s"
-                                : "the table simba_mutex has no column %s: it is not Simba's",
-                     columns[i]);
-            return SIMBA_ESCHEMA;
-        }
-    }
-    l->dialect.fences = (found & FENCES) != 0;
-    return 0;
 }
 
 static bool prepare(struct mysql_link *l)
@@ -253,9 +177,9 @@ void *mysql_dial(const void *config, int *code, char *why)
     if (mysql_real_connect(&l->mysql, c->host, c->user, c->password, c->database, (unsigned)c->port,
                            c->socket, CLIENT_FOUND_ROWS) != NULL &&
         set_session(l, c))
-        rc = check_writable(l, why);
+        rc = look_at_server(l, c, why);
     if (rc == 0)
-        rc = check_table(l, c, why);
+        rc = look_at_table(l, c, why);
     if (rc == 0) {
         l->dialect.returning = c->returning && mariadb_connection(&l->mysql) &&
                                mysql_get_server_version(&l->mysql) >= 100500;

@@ -34,6 +34,11 @@ static bool idle(struct sql *s, void *link)
     return false;
 }
 
+static void diagnose(void *link, simba_finding_fn *say, void *data)
+{
+    health_say(&((struct mysql_link *)link)->health, say, data);
+}
+
 const struct sql_driver mysql_driver = {
     .name = "mysql",
     .needs_help = "give the columns mutex and owner_id a binary collation (docs/backends/mysql.md)",
@@ -45,6 +50,7 @@ const struct sql_driver mysql_driver = {
     .begin = perform_begin,
     .go_on = perform_go_on,
     .idle = idle,
+    .diagnose = diagnose,
 };
 
 /* ---- the URL ------------------------------------------------------------------------------- */
@@ -109,17 +115,11 @@ static int read_place(struct reading *r)
     return rc;
 }
 
-static bool is_local(const char *host)
-{
-    return host == NULL || strcmp(host, "localhost") == 0 || strcmp(host, "::1") == 0 ||
-           strncmp(host, "127.", 4) == 0;
-}
-
 /* To other machines, unless it is switched off; and always verified, unless that is. */
 static int read_tls(struct reading *r)
 {
     struct mysql_config *c = r->c;
-    c->tls = !is_local(c->host);
+    c->tls = !sql_is_local(c->host);
     c->tls_verify = true;
     int rc = keep_option(r, "tls_ca", &c->tls_ca);
     if (rc == 0)
@@ -142,7 +142,7 @@ static int read_tls(struct reading *r)
 static int read_url(struct reading *r)
 {
     struct mysql_config *c = r->c;
-    c->creates = c->returning = true;
+    c->returning = true;
     int rc = read_place(r);
     if (rc == 0)
         rc = keep(r, simba_url_user(r->url), &c->user);
@@ -151,7 +151,7 @@ static int read_url(struct reading *r)
     if (rc == 0)
         rc = read_tls(r);
     if (rc == 0)
-        rc = read_switch(r, "create", &c->creates);
+        rc = sql_read_create(r->url, &c->create, r->why, r->why_size);
     if (rc == 0)
         rc = read_switch(r, "returning", &c->returning);
     return rc;
@@ -192,4 +192,5 @@ const struct simba_backend mysql_backend = {
     .submit = sql_submit,
     .watch = sql_watch,
     .close = sql_close,
+    .diagnose = sql_diagnose,
 };

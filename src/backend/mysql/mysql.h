@@ -1,7 +1,8 @@
 /* mysql.h: the store in a MariaDB or MySQL server. See docs/backends/mysql.md.
  *
  *   mysql.c      the URL, and the way into the frame of backend/sql
- *   connect.c    a new connection, on a thread: session, table, columns; and its failures
+ *   connect.c    a new connection, on a thread: the session; and its failures
+ *   look.c       what its server and table are like; makes the table, or a better one of it
  *   perform.c    a job as statements, without blocking
  *   words.c      the statements */
 #ifndef BACKEND_MYSQL_H
@@ -9,6 +10,7 @@
 
 #include <mysql.h>
 
+#include "backend/sql/health.h"
 #include "backend/sql/sql.h"
 
 #define MYSQL_PORT_DEFAULT 3306
@@ -18,7 +20,7 @@ struct mysql_config {
     char *tls_ca, *tls_cert, *tls_key;
     int port;
     bool tls, tls_verify;
-    bool creates;   /* the table, if it is not there */
+    enum sql_create create;
     bool returning; /* use INSERT ... RETURNING where the server has it */
     int64_t connect_timeout_ms, command_timeout_ms;
 };
@@ -33,8 +35,9 @@ struct mysql_dialect {
 
 #define MYSQL_MARKS_MAX 16
 
-/* What is done most often, one mutex at a time, is prepared. */
-enum mysql_often { OFTEN_CONTEND, OFTEN_RENEW, OFTEN_RELEASE, OFTEN };
+/* What is done most often, one mutex at a time, is prepared. A mutex is mostly there and free: an UPDATE takes
+ * it with the least effort, and only if it was in vain the statement that can do everything follows. */
+enum mysql_often { OFTEN_TAKE, OFTEN_CONTEND, OFTEN_RENEW, OFTEN_RELEASE, OFTEN };
 
 struct mysql_prepared {
     MYSQL_STMT *statement; /* NULL: there is none */
@@ -54,6 +57,7 @@ struct mysql_link {
     MYSQL_STMT *statement; /* under way */
     uint64_t token, ttl_ms, lease_ms;
     char evicted[SIMBA_ID_MAX + 1];
+    struct sql_health health;
 };
 
 extern const struct simba_backend mysql_backend;
@@ -63,6 +67,10 @@ extern const struct sql_driver mysql_driver;
 void *mysql_dial(const void *config, int *code, char *why);
 void mysql_hang_up(void *link);
 enum sql_end mysql_explain(MYSQL *mysql, int *code, char *why); /* the last failure */
+
+/* look.c: 0, a code of ours with why, or -1: as the client library says */
+int look_at_server(struct mysql_link *l, const struct mysql_config *c, char *why);
+int look_at_table(struct mysql_link *l, const struct mysql_config *c, char *why);
 
 /* perform.c */
 int perform_begin(struct sql *s, void *link, struct sql_job *job, enum sql_end *end);

@@ -77,7 +77,7 @@ static struct mysql_prepared *prepared_for(struct mysql_link *l, const struct sq
         return NULL;
     struct mysql_prepared *p = NULL;
     if (job->op == SIMBA_CONTEND)
-        p = &l->often[OFTEN_CONTEND];
+        p = &l->often[OFTEN_TAKE];
     else if (job->op == SIMBA_RENEW)
         p = &l->often[OFTEN_RENEW];
     else if (job->op == SIMBA_RELEASE)
@@ -214,6 +214,20 @@ static int failed(struct sql *s, struct mysql_link *l, const struct sql_job *job
     return 0;
 }
 
+static int execute(struct mysql_link *l, const struct mysql_prepared *p, int *error)
+{
+    l->step = STEP_EXECUTE;
+    l->statement = p->statement;
+    return mysql_stmt_execute_start(error, l->statement);
+}
+
+/* The UPDATE has taken nothing: it is another's, or there is no row. */
+static bool was_in_vain(const struct mysql_link *l)
+{
+    return l->statement == l->often[OFTEN_TAKE].statement &&
+           mysql_stmt_affected_rows(l->statement) == 0;
+}
+
 /* Calls that the library has begun or can begin, until one waits or all is done. */
 static int run(struct sql *s, struct mysql_link *l, struct sql_job *job, int wait, int error,
                enum sql_end *end)
@@ -224,7 +238,12 @@ static int run(struct sql *s, struct mysql_link *l, struct sql_job *job, int wai
             return to_uv(wait);
         if (error != 0)
             return failed(s, l, job, end);
-        if (l->step == STEP_EXECUTE && job->op == SIMBA_CONTEND) {
+        if (l->step == STEP_EXECUTE && was_in_vain(l) &&
+            bind_all(l, &l->often[OFTEN_CONTEND], job->item[0].request)) {
+            wait = execute(l, &l->often[OFTEN_CONTEND], &error);
+            continue;
+        }
+        if (l->step == STEP_EXECUTE && l->statement == l->often[OFTEN_CONTEND].statement) {
             l->step = STEP_STORE;
             wait = mysql_stmt_store_result_start(&error, l->statement);
             continue;
@@ -259,9 +278,7 @@ int perform_begin(struct sql *s, void *link, struct sql_job *job, enum sql_end *
     int error = 0, wait;
     const struct mysql_prepared *p = prepared_for(l, job);
     if (p != NULL && bind_all(l, p, job->item[0].request)) {
-        l->step = STEP_EXECUTE;
-        l->statement = p->statement;
-        wait = mysql_stmt_execute_start(&error, l->statement);
+        wait = execute(l, p, &error);
         return run(s, l, job, wait, error, end);
     }
     statement_reset(&s->statement);

@@ -13,14 +13,26 @@
 #include "backend/mysql/mysql.h"
 
 #define NOW "TIMESTAMPDIFF(MICROSECOND,'1970-01-01',UTC_TIMESTAMP(3))DIV 1000"
-#define VERSION_MAX "4294967295" /* of the JVM's column */
+#define VERSION_MAX "2147483647" /* that JVM peers can read */
+
+/* A token is at least the clock, so that it does not fall when a row is deleted, or an old copy of the table
+ * is put in its place: in us where there is a column for it. A version has to stay small for the JVM; there it
+ * is the seconds since 2020. */
+#define CLOCK_US "CAST(TIMESTAMPDIFF(MICROSECOND,'1970-01-01',UTC_TIMESTAMP(6))AS UNSIGNED)"
+#define CLOCK_S "CAST(TIMESTAMPDIFF(SECOND,'2020-01-01',UTC_TIMESTAMP())AS UNSIGNED)"
+
+/* 1, or an error: the table has got the column for tokens since we have looked at it, and who goes on without
+ * would give out lower ones. */
+#define STILL_OLD                                                                      \
+    "(SELECT 1 UNION ALL SELECT 1 FROM information_schema.COLUMNS WHERE TABLE_SCHEMA=" \
+    "DATABASE()AND TABLE_NAME='simba_mutex' AND COLUMN_NAME='fencing_token')"
 
 struct context {
     const struct mysql_dialect *dialect;
     const struct sql_item *item;
 };
 
-/* $n now, $f the column of tokens, $m the name, $M its bytes, $i the id, $I its bytes, $E those of an evicted
+/* $n now, $f the column of tokens, $u the least token, $o 1 if the columns are as we know them, $m the name, $M its bytes, $i the id, $I its bytes, $E those of an evicted
  * one's, $t the token, $l ttl, $a lease, $c the columns of an answer. */
 static void put(struct statement *t, char what, void *data)
 {
@@ -43,6 +55,12 @@ static void put(struct statement *t, char what, void *data)
         return;
     case 'f':
         statement_put(t, c->dialect->fences ? "fencing_token" : "version");
+        return;
+    case 'u':
+        statement_put(t, c->dialect->fences ? CLOCK_US : CLOCK_S);
+        return;
+    case 'o':
+        statement_put(t, c->dialect->fences ? "1" : STILL_OLD);
         return;
     case 'c':
         statement_fill(t, '$',
@@ -111,15 +129,14 @@ static void contend(struct statement *t, const struct mysql_dialect *d, const st
 {
     put_columns(t, d);
     put_rows(t, d, job,
-             d->fences ? "$m,IF(@g:=1,$n,0),$n+$l,$n+$a,$i,1,1"
-                       : "$m,IF(@g:=1,$n,0),$n+$l,$n+$a,$i,1");
+             d->fences ? "$m,IF(@g:=$o,$n,0),$n+$l,$n+$a,$i,1,$u"
+                       : "$m,IF(@g:=$o,$n,0),$n+$l,$n+$a,$i,$u");
     fill(t, d, NULL,
          "owner_id=IF(@g:=(" SAME_NAME " AND transition_at<=$n),VALUES(owner_id),owner_id),");
-    if (d->fences)
-        statement_put(t, "fencing_token=IF(@g,GREATEST(version,fencing_token)+1,fencing_token),"
-                         "version=IF(@g,LEAST(fencing_token," VERSION_MAX "),version),");
-    else
-        statement_put(t, "version=IF(@g,version+1,version),");
+    fill(t, d, NULL,
+         d->fences ? "fencing_token=IF(@g,GREATEST(version+1,fencing_token+1,$u),fencing_token),"
+                     "version=IF(@g,LEAST(version+1," VERSION_MAX "),version),"
+                   : "version=IF(@g,GREATEST(version+1,$u),version),");
     fill(t, d, NULL,
          "acquired_at=IF(@g,$n,acquired_at),ttl_at=IF(@g,VALUES(ttl_at),ttl_at),"
          "transition_at=IF(@g,VALUES(transition_at),transition_at)RETURNING $c,@g");
@@ -160,12 +177,12 @@ static void contend_one(struct statement *t, const struct mysql_dialect *d,
     /* LAST_INSERT_ID(x) tells x together with the number of rows. */
     fill(t, d, item,
          d->fences ? "UPDATE simba_mutex SET "
-                     "fencing_token=LAST_INSERT_ID(GREATEST(version,fencing_token)+1),"
-                     "version=LEAST(fencing_token," VERSION_MAX "),"
-                   : "UPDATE simba_mutex SET version=LAST_INSERT_ID(version+1),");
+                     "fencing_token=LAST_INSERT_ID(GREATEST(version+1,fencing_token+1,$u)),"
+                     "version=LEAST(version+1," VERSION_MAX "),"
+                   : "UPDATE simba_mutex SET version=LAST_INSERT_ID(GREATEST(version+1,$u)),");
     fill(t, d, item,
          "owner_id=$i,acquired_at=$n,ttl_at=$n+$l,transition_at=$n+$a " THIS_ROW
-         " AND transition_at<=$n");
+         " AND transition_at<=$n AND 1=$o");
 }
 
 static void renew_one(struct statement *t, const struct mysql_dialect *d,
@@ -255,19 +272,20 @@ void words_ensure(struct statement *t, const char *mutex)
 bool words_often(struct statement *t, const struct mysql_dialect *d, enum mysql_often which,
                  char marks[MYSQL_MARKS_MAX])
 {
-    static const int op[OFTEN] = {SIMBA_CONTEND, SIMBA_RENEW, SIMBA_RELEASE};
+    static const int op[OFTEN] = {SIMBA_CONTEND, SIMBA_CONTEND, SIMBA_RENEW, SIMBA_RELEASE};
     struct mysql_dialect open = *d;
     union {
         struct sql_job job;
         char space[sizeof(struct sql_job) + sizeof(struct sql_item)];
     } one;
-    if (which == OFTEN_CONTEND && !d->returning)
+    if (op[which] == SIMBA_CONTEND && !d->returning)
         return false;
     memset(&one, 0, sizeof one);
     memset(marks, 0, MYSQL_MARKS_MAX);
     one.job.op = op[which];
     one.job.count = 1;
     open.marks = marks;
+    open.returning = which != OFTEN_TAKE;
     words_for(t, &open, &one.job);
     return !t->failed;
 }

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "backend/postgres/postgres.h"
-#include "backend/postgres/schema_sql.h"
 
 /* ---- failures ------------------------------------------------------------------------------ */
 
@@ -20,6 +19,8 @@ static const struct failure failures[] = {
     {"40P01", SQL_RETRY, SIMBA_ESTORE, ""},
     {"40001", SQL_RETRY, SIMBA_ESTORE, ""},
     {"25006", SQL_BROKEN, SIMBA_ESTORE, "; this server cannot be written to, use the primary"},
+    {"21000", SQL_BROKEN, SIMBA_ESTORE, /* STILL_OLD in words.c */
+     ": the table has got a column for tokens, and is looked at anew"},
     {"26000", SQL_BROKEN, SIMBA_ESTORE, "; behind a pooler, add listen=off to the URL"},
     {"42P01", SQL_BROKEN, SIMBA_ESCHEMA, ""}, /* the next connection looks at the table anew */
     {"42703", SQL_BROKEN, SIMBA_ESCHEMA, ""},
@@ -76,56 +77,23 @@ static void explain_connect(PGconn *conn, int *code, char *why)
 
 /* ---- a session ----------------------------------------------------------------------------- */
 
-struct dialing {
-    struct postgres_link *link;
-    const struct postgres_config *config;
-    int *code;
-    char *why;
-};
-
-/* Runs a statement; its one value, if it is to have one, goes to out. */
-static bool run(struct dialing *d, const char *statement, char *out, size_t size)
+PGresult *postgres_run(struct postgres_dialing *d, const char *statement)
 {
     PGresult *r = PQexec(d->link->conn, statement);
     ExecStatusType status = PQresultStatus(r);
-    bool ok = status == PGRES_TUPLES_OK || status == PGRES_COMMAND_OK;
-    if (ok && out != NULL)
-        snprintf(out, size, "%s", PQntuples(r) > 0 ? PQgetvalue(r, 0, 0) : "");
-    if (!ok) {
-        const char *state = PQresultErrorField(r, PG_DIAG_SQLSTATE), *help = "";
-        const char *text = PQresultErrorField(r, PG_DIAG_MESSAGE_PRIMARY);
-        postgres_explain(state != NULL ? state : "", d->code, &help);
-        snprintf(d->why, SQL_WHY_MAX, "%.380s%s",
-                 text != NULL ? text : PQerrorMessage(d->link->conn), help);
-    }
+    if (status == PGRES_TUPLES_OK || status == PGRES_COMMAND_OK)
+        return r;
+    const char *state = PQresultErrorField(r, PG_DIAG_SQLSTATE), *help = "";
+    const char *text = PQresultErrorField(r, PG_DIAG_MESSAGE_PRIMARY);
+    postgres_explain(state != NULL ? state : "", d->code, &help);
+    snprintf(d->why, SQL_WHY_MAX, "%.380s%s", text != NULL ? text : PQerrorMessage(d->link->conn),
+             help);
     PQclear(r);
-    return ok;
-}
-
-static bool check_server(struct dialing *d)
-{
-    char answer[64];
-    struct postgres_link *l = d->link;
-    if (!run(d, "SELECT pg_is_in_recovery() OR current_setting('transaction_read_only')::bool",
-             answer, sizeof answer))
-        return false;
-    if (answer[0] == 't') {
-        *d->code = SIMBA_ESTORE;
-        snprintf(d->why, SQL_WHY_MAX,
-                 "the server is read-only, perhaps a standby: use the primary, or "
-                 "add target_session_attrs=read-write to the URL");
-        return false;
-    }
-    /* A pooler makes up a process number of its own. */
-    if (!run(d, "SELECT pg_backend_pid()", answer, sizeof answer))
-        return false;
-    l->pooled = strtol(answer, NULL, 10) != PQbackendPID(l->conn);
-    l->tells = d->config->listen == LISTEN_ON || (d->config->listen == LISTEN_AUTO && !l->pooled);
-    return true;
+    return NULL;
 }
 
 /* Behind a pooler a setting would stay with whoever comes next. */
-static bool set_session(struct dialing *d)
+static bool set_session(struct postgres_dialing *d)
 {
     char line[256];
     if (d->link->pooled)
@@ -134,56 +102,12 @@ static bool set_session(struct dialing *d)
              POSTGRES_PATIENT ";SET statement_timeout=%lld;SET client_min_messages=error;"
                               "SET plan_cache_mode=force_generic_plan",
              (long long)d->config->command_timeout_ms + 1000);
-    return run(d, line, NULL, 0);
+    PGresult *r = postgres_run(d, line);
+    PQclear(r);
+    return r != NULL;
 }
 
-static bool find_columns(struct dialing *d, char *out, size_t size)
-{
-    return run(d,
-               "SELECT coalesce(string_agg(attname,',' ORDER BY attnum),'')||',' FROM pg_attribute "
-               "WHERE attrelid=to_regclass('simba_mutex') AND attnum>0 AND NOT attisdropped",
-               out, size);
-}
-
-static bool check_table(struct dialing *d)
-{
-    static const char *const required[] = {"mutex,",         "acquired_at,", "ttl_at,",
-                                           "transition_at,", "owner_id,",    "version,"};
-    char found[512];
-    if (!find_columns(d, found, sizeof found))
-        return false;
-    if (strcmp(found, ",") == 0 && d->config->creates) {
-        char why[200];
-        /* Two at once may meet: then one fails, and finds the other's. */
-        bool made = run(d, schema_sql, NULL, 0);
-        snprintf(why, sizeof why, "%s", d->why);
-        if (!find_columns(d, found, sizeof found))
-            return false;
-        if (!made && strcmp(found, ",") == 0) {
-            *d->code = SIMBA_ESCHEMA;
-            snprintf(d->why, SQL_WHY_MAX,
-                     "there is no table simba_mutex in the search path, and it cannot be created: "
-                     "%.199s. Let somebody with more rights run schema.sql",
-                     why);
-            return false;
-        }
-    }
-    for (size_t i = 0; i < sizeof required / sizeof *required; i++) {
-        if (strstr(found, required[i]) == NULL) {
-            *d->code = SIMBA_ESCHEMA;
-            snprintf(d->why, SQL_WHY_MAX,
-                     strcmp(found, ",") == 0
-                         ? "there is no table simba_mutex in the search path (its column %.*s)"
-                         : "the table simba_mutex has no column %.*s: it is not Simba's",
-                     (int)strlen(required[i]) - 1, required[i]);
-            return false;
-        }
-    }
-    d->link->fences = strstr(found, ",fencing_token,") != NULL;
-    return true;
-}
-
-static bool make_words(struct dialing *d)
+static bool make_words(struct postgres_dialing *d)
 {
     if (words_of_postgres(d->link))
         return true;
@@ -200,7 +124,7 @@ static void be_silent(void *arg, const PGresult *notice)
 
 void *postgres_dial(const void *config, int *code, char *why)
 {
-    struct dialing d = {.config = config, .code = code, .why = why};
+    struct postgres_dialing d = {.config = config, .code = code, .why = why};
     d.link = calloc(1, sizeof *d.link);
     if (d.link == NULL) {
         *code = SIMBA_ELIMIT;
@@ -215,7 +139,7 @@ void *postgres_dial(const void *config, int *code, char *why)
         return NULL;
     }
     PQsetNoticeReceiver(d.link->conn, be_silent, NULL);
-    if (check_server(&d) && set_session(&d) && check_table(&d) && make_words(&d) &&
+    if (look_at_postgres(&d) && set_session(&d) && look_at_postgres_table(&d) && make_words(&d) &&
         PQsetnonblocking(d.link->conn, 1) == 0)
         return d.link;
     postgres_hang_up(d.link);

@@ -45,6 +45,11 @@ static const char *remark(void *link)
                : NULL;
 }
 
+static void diagnose(void *link, simba_finding_fn *say, void *data)
+{
+    health_say(&((struct postgres_link *)link)->health, say, data);
+}
+
 const struct sql_driver postgres_driver = {
     .name = "postgresql",
     .rereads = true,
@@ -58,6 +63,7 @@ const struct sql_driver postgres_driver = {
     .begin = perform_postgres_begin,
     .go_on = perform_postgres_go_on,
     .idle = perform_postgres_idle,
+    .diagnose = diagnose,
 };
 
 /* ---- the URL ------------------------------------------------------------------------------- */
@@ -167,7 +173,7 @@ static int add_parts(struct postgres_config *c, const struct simba_url *url,
 static int read_ours(struct postgres_config *c, const struct simba_url *url, char *why,
                      size_t why_size)
 {
-    const char *listen = simba_url_option(url, "listen"), *create = simba_url_option(url, "create");
+    const char *listen = simba_url_option(url, "listen");
     char *secret = NULL;
     int rc = sql_read_secret(url, &secret, why, why_size);
     if (rc == 0 && secret != NULL)
@@ -175,13 +181,10 @@ static int read_ours(struct postgres_config *c, const struct simba_url *url, cha
     if (secret != NULL)
         explicit_bzero(secret, strlen(secret));
     free(secret);
+    if (rc == 0)
+        rc = sql_read_create(url, &c->create, why, why_size);
     if (rc != 0)
         return rc;
-    if (create != NULL && strcmp(create, "on") != 0 && strcmp(create, "off") != 0) {
-        snprintf(why, why_size, "option create is on or off");
-        return SIMBA_EINVAL;
-    }
-    c->creates = create == NULL || strcmp(create, "on") == 0;
     if (listen == NULL || strcmp(listen, "auto") == 0)
         c->listen = LISTEN_AUTO;
     else if (strcmp(listen, "on") == 0)
@@ -226,4 +229,5 @@ const struct simba_backend postgres_backend = {
     .submit = sql_submit,
     .watch = sql_watch,
     .close = sql_close,
+    .diagnose = sql_diagnose,
 };

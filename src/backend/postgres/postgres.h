@@ -1,7 +1,8 @@
 /* postgres.h: the store in a PostgreSQL server. See docs/backends/postgres.md.
  *
  *   postgres.c   the URL, and the way into the frame of backend/sql
- *   connect.c    a new connection, on a thread: table, columns, pooler; and its failures
+ *   connect.c    a new connection, on a thread: the session; and its failures
+ *   look.c       what its server and table are like; makes the table, or a better one of it
  *   perform.c    a job as a statement, without blocking; what is told unasked
  *   words.c      the statements */
 #ifndef BACKEND_POSTGRES_H
@@ -9,6 +10,7 @@
 
 #include <libpq-fe.h>
 
+#include "backend/sql/health.h"
 #include "backend/sql/sql.h"
 
 #define POSTGRES_PARAMETERS 40
@@ -20,7 +22,7 @@ struct postgres_config {
     /* As libpq takes them, NULL at the end. */
     char *keyword[POSTGRES_PARAMETERS + 1], *value[POSTGRES_PARAMETERS + 1];
     size_t count;
-    bool creates;
+    enum sql_create create;
     enum { LISTEN_AUTO, LISTEN_ON, LISTEN_OFF } listen;
     int64_t command_timeout_ms;
 };
@@ -46,9 +48,16 @@ enum words {
     WORDS
 };
 
+/* What the table can do, which changes the words of statements. */
+struct postgres_table {
+    bool fences; /* there is a fencing_token; else the version is the token */
+    bool marks;  /* the version can be above the token: somebody waits */
+};
+
 struct postgres_link {
     PGconn *conn;
-    bool fences; /* there is a fencing_token; else the version is the token */
+    struct postgres_table table;
+    struct sql_health health;
     bool pooled; /* others may use the server's process between our statements */
     bool tells;  /* LISTEN can work */
     /* What is said again is worth being prepared; not behind a pooler. */
@@ -66,6 +75,18 @@ extern const struct sql_driver postgres_driver;
 void *postgres_dial(const void *config, int *code, char *why);
 void postgres_hang_up(void *link);
 enum sql_end postgres_explain(const char *state, int *code, const char **help);
+
+struct postgres_dialing {
+    struct postgres_link *link;
+    const struct postgres_config *config;
+    int *code;
+    char *why;
+};
+PGresult *postgres_run(struct postgres_dialing *d, const char *statement); /* NULL: see code, why */
+
+/* look.c: false: see code, why */
+bool look_at_postgres(struct postgres_dialing *d);
+bool look_at_postgres_table(struct postgres_dialing *d);
 
 /* perform.c */
 int perform_postgres_begin(struct sql *s, void *link, struct sql_job *job, enum sql_end *end);

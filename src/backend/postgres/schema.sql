@@ -7,4 +7,4 @@ CREATE TABLE IF NOT EXISTS simba_mutex (
     owner_id      varchar(128) COLLATE "C" NOT NULL,
     version       bigint NOT NULL,
     fencing_token bigint NOT NULL DEFAULT 0
-) WITH (fillfactor = 50)
+) WITH (fillfactor = 50);

@@ -17,10 +17,35 @@ const char *const words_names[WORDS] = {
 
 const int words_parameters[WORDS] = {4, 5, 4, 4, 5, 4, 2, 2, 1, 1, 1, 0, 1, 0, 1, 1};
 
-/* @n now, @f the column of tokens, @t the next token, @c the columns of an answer, @o tell observers */
+/* A token is at least the clock, so that it does not fall when a row is deleted, or an old copy of the table is
+ * put in its place: in us where there is a column for it. A version that is the token may be an int; there it is
+ * the seconds since 2020. */
+#define CLOCK_US "floor(date_part('epoch',clock_timestamp())*1000000)::bigint"
+#define CLOCK_S "floor(date_part('epoch',clock_timestamp())-1577836800)::bigint"
+
+/* 1, or an error: the table has got the column for tokens since we have looked at it, and who goes on without
+ * would give out lower ones. */
+#define STILL_OLD                                                    \
+    "(SELECT 1 UNION ALL SELECT 1 FROM pg_attribute WHERE attrelid=" \
+    "to_regclass('simba_mutex')AND attname='fencing_token' AND NOT attisdropped)"
+
+/* A mark is a version above the token, so the version of a new tenure is not: its clock is read first. */
+static const char *next_token(const struct postgres_table *d)
+{
+    if (!d->fences)
+        return "version=greatest(t.version+1,@u)";
+    return d->marks ? "version=greatest(t.version,t.fencing_token)+1,"
+                      "fencing_token=greatest(t.version+1,t.fencing_token+1,@u)"
+                    : "version=least(t.version::bigint+1,2147483647),"
+                      "fencing_token=greatest(t.version::bigint+1,t.fencing_token+1,@u)";
+}
+
+/* @n now, @f the column of tokens, @t the next token, @u the least one, @a condition of a new tenure, @c the
+ * columns of an answer, @o tell observers */
 static void put(struct statement *t, char what, void *data)
 {
-    bool fences = *(const bool *)data;
+    const struct postgres_table *d = data;
+    bool fences = d->fences;
     switch (what) {
     case 'n':
         statement_put(t, "floor(date_part('epoch',clock_timestamp())*1000)::bigint");
@@ -29,12 +54,16 @@ static void put(struct statement *t, char what, void *data)
         statement_put(t, fences ? "fencing_token" : "version");
         return;
     case 't':
-        statement_put(t, fences ? "fencing_token=greatest(t.version,t.fencing_token)+1,"
-                                  "version=least(greatest(t.version,t.fencing_token)+1,2147483647)"
-                                : "version=t.version+1");
+        statement_fill(t, '@', next_token(d), put, data);
+        return;
+    case 'u':
+        statement_put(t, fences ? CLOCK_US : CLOCK_S);
+        return;
+    case 'a':
+        statement_put(t, fences ? "" : " AND 1=" STILL_OLD);
         return;
     case 'w': /* is there a mark? */
-        statement_put(t, fences ? "CASE WHEN t.version>t.fencing_token THEN 0 ELSE 2 END" : "0");
+        statement_put(t, d->marks ? "CASE WHEN t.version>t.fencing_token THEN 0 ELSE 2 END" : "0");
         return;
     case 'k':
         statement_put(t, fences ? "version,fencing_token" : "version");
@@ -61,21 +90,21 @@ static void put(struct statement *t, char what, void *data)
 
 /* Who finds it held, and most do, only reads: a lock on the row would hold up its owner. What is not told
  * was free at first and then another's. */
-#define CONTEND(rows, values)                                                                 \
-    "WITH q AS(SELECT*FROM " rows "),g AS(" INTO "SELECT m,@n,@n+l,@n+a,i," values " FROM q " \
-    "WHERE NOT EXISTS(SELECT FROM simba_mutex AS h WHERE h.mutex=q.m AND h.transition_at>@n)" \
-    "ON CONFLICT(mutex)DO UPDATE SET acquired_at=@n,"                                         \
-    "ttl_at=@n+EXCLUDED.ttl_at-EXCLUDED.acquired_at,"                                         \
-    "transition_at=@n+EXCLUDED.transition_at-EXCLUDED.acquired_at,"                           \
-    "owner_id=EXCLUDED.owner_id,@t WHERE t.transition_at<=@n RETURNING t.*)"                  \
-    "SELECT @c,1,@o FROM g AS t UNION ALL SELECT @c,@w,NULL FROM simba_mutex AS t,q "         \
+#define CONTEND(rows, values)                                                                    \
+    "WITH q AS(SELECT*FROM " rows "),g AS(" INTO "SELECT m,@n,@n+l,@n+a,i," values " FROM q "    \
+    "WHERE NOT EXISTS(SELECT FROM simba_mutex AS h WHERE h.mutex=q.m AND h.transition_at>@n)@a " \
+    "ON CONFLICT(mutex)DO UPDATE SET acquired_at=@n,"                                            \
+    "ttl_at=@n+EXCLUDED.ttl_at-EXCLUDED.acquired_at,"                                            \
+    "transition_at=@n+EXCLUDED.transition_at-EXCLUDED.acquired_at,"                              \
+    "owner_id=EXCLUDED.owner_id,@t WHERE t.transition_at<=@n RETURNING t.*)"                     \
+    "SELECT @c,1,@o FROM g AS t UNION ALL SELECT @c,@w,NULL FROM simba_mutex AS t,q "            \
     "WHERE t.mutex=q.m AND t.transition_at>@n AND NOT EXISTS(SELECT FROM g WHERE g.mutex=q.m)"
 
 /* For one, who wins most of the time: what is not told is read. */
 #define CONTEND_ONE(values)                                                            \
     INTO "SELECT $1::text,@n,@n+$3::bigint,@n+$4::bigint,$2::text," values             \
          " WHERE NOT EXISTS(SELECT FROM simba_mutex AS h WHERE h.mutex=$1::text AND "  \
-         "h.transition_at>@n)"                                                         \
+         "h.transition_at>@n)@a "                                                      \
          "ON CONFLICT(mutex)DO UPDATE SET acquired_at=@n,ttl_at=@n+$3::bigint,"        \
          "transition_at=@n+$4::bigint,owner_id=$2::text,@t WHERE t.transition_at<=@n " \
          "RETURNING @c,1,@o"
@@ -118,21 +147,22 @@ static void put(struct statement *t, char what, void *data)
     "WITH r AS(UPDATE simba_mutex AS t SET " how " WHERE mutex=$1::text AND " \
     "transition_at>@n AND owner_id<>'' AND($2::bigint=0 OR @f=$2::bigint)RETURNING mutex)" TELL
 
-static const char *form_of(enum words w, bool fences)
+static const char *form_of(enum words w, const struct postgres_table *d)
 {
+    bool fences = d->fences, marks = d->marks;
     switch (w) {
     case WORDS_CONTEND:
-        return fences ? CONTEND(MANY_CONTEND, "1,1") : CONTEND(MANY_CONTEND, "1");
+        return fences ? CONTEND(MANY_CONTEND, "1,@u") : CONTEND(MANY_CONTEND, "@u");
     case WORDS_CONTEND_ONE:
-        return fences ? CONTEND_ONE("1,1") : CONTEND_ONE("1");
+        return fences ? CONTEND_ONE("1,@u") : CONTEND_ONE("@u");
     case WORDS_RENEW:
         return fences ? RENEW(MANY_RENEW, "1,k") : RENEW(MANY_RENEW, "k");
     case WORDS_RENEW_ONE:
         return RENEW_ONE;
     case WORDS_RELEASE:
-        return fences ? RELEASE(MANY_RELEASE, TELL_MARKED) : RELEASE(MANY_RELEASE, TELL);
+        return marks ? RELEASE(MANY_RELEASE, TELL_MARKED) : RELEASE(MANY_RELEASE, TELL);
     case WORDS_RELEASE_ONE:
-        return fences
+        return marks
                    ? RELEASE_ONE("CASE WHEN version>fencing_token THEN " TOLD "::text ELSE @o END")
                    : RELEASE_ONE(TOLD);
     case WORDS_EVICT:
@@ -156,12 +186,12 @@ static const char *form_of(enum words w, bool fences)
                "VALUES('',0,0,0,$1::text,1)ON CONFLICT(mutex)DO UPDATE SET "
                "owner_id=EXCLUDED.owner_id,version=(t.version+1)%2147483647";
     case WORDS_MARK: /* of what is held; told is what has a mark then */
-        return fences ? "WITH u AS(UPDATE simba_mutex SET version=fencing_token+1 WHERE "
-                        "mutex=ANY($1::text[])AND version<=fencing_token AND transition_at>@n "
-                        "RETURNING mutex)SELECT mutex,'',0,0,0,0 FROM u UNION ALL "
-                        "SELECT mutex,'',0,0,0,0 FROM simba_mutex WHERE mutex=ANY($1::text[])AND "
-                        "version>fencing_token AND transition_at>@n"
-                      : "SELECT mutex,'',0,0,0,0 FROM simba_mutex WHERE mutex=ANY($1::text[])";
+        return marks ? "WITH u AS(UPDATE simba_mutex SET version=fencing_token+1 WHERE "
+                       "mutex=ANY($1::text[])AND version<=fencing_token AND transition_at>@n "
+                       "RETURNING mutex)SELECT mutex,'',0,0,0,0 FROM u UNION ALL "
+                       "SELECT mutex,'',0,0,0,0 FROM simba_mutex WHERE mutex=ANY($1::text[])AND "
+                       "version>fencing_token AND transition_at>@n"
+                     : "SELECT mutex,'',0,0,0,0 FROM simba_mutex WHERE mutex=ANY($1::text[])";
     case WORDS_LISTEN:
         return "LISTEN " POSTGRES_CHANNEL;
     default:
@@ -177,7 +207,7 @@ bool words_of_postgres(struct postgres_link *l)
     bool failed = false;
     for (int w = 0; w < WORDS; w++) {
         statement_reset(&l->words[w]);
-        statement_fill(&l->words[w], '@', form_of((enum words)w, l->fences), put, &l->fences);
+        statement_fill(&l->words[w], '@', form_of((enum words)w, &l->table), put, &l->table);
         failed = failed || l->words[w].failed;
     }
     return !failed;

@@ -28,6 +28,32 @@ int sql_read_poll(const struct simba_url *url, int64_t *ms, char *why, size_t wh
     return SIMBA_EINVAL;
 }
 
+int sql_read_create(const struct simba_url *url, enum sql_create *out, char *why, size_t why_size)
+{
+    static const char *const names[] = {
+        [SQL_CREATE_NEVER] = "off", [SQL_CREATE_TABLE] = "on", [SQL_CREATE_UPGRADE] = "upgrade"};
+    const char *text = simba_url_option(url, "create");
+    *out = SQL_CREATE_TABLE;
+    if (text == NULL)
+        return 0;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if (strcmp(text, names[i]) == 0) {
+            *out = (enum sql_create)i;
+            return 0;
+        }
+    }
+    snprintf(why, why_size,
+             "option create is on (make the table if there is none), off, or upgrade (and change "
+             "one that JVM Simba has made)");
+    return SIMBA_EINVAL;
+}
+
+bool sql_is_local(const char *host)
+{
+    return host == NULL || host[0] == '/' || strcmp(host, "localhost") == 0 ||
+           strcmp(host, "::1") == 0 || strncmp(host, "127.", 4) == 0;
+}
+
 int sql_read_secret(const struct simba_url *url, char **out, char *why, size_t why_size)
 {
     char secret[SECRET_MAX + 1];

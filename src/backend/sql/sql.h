@@ -1,9 +1,14 @@
 /* sql.h: what the stores in SQL servers share. One table, one row per mutex, and this frame around it:
  *
- *   sql.c    the store: requests become jobs, jobs run one after another on one connection
- *   dial.c   a thread that connects, because looking up a name and greeting a server block
- *   interest.c  which mutexes are waited for or observed, and what a look at them means
+ *   sql.c        the store as the runtime sees it: open, submit, diagnose, close
+ *   jobs.c       requests become jobs
+ *   link.c       jobs run one after another on one connection
+ *   dial.c       a thread that connects, because looking up a name and greeting a server block
+ *   outcome.c    what the end of a statement means; answers.c: the answers to requests
+ *   interest.c   which mutexes are waited for or observed, and what a look at them means; look.c: looking
  *   statement.c  statements as text
+ *   health.c     what is known of a server and its table, for people
+ *   options.c    what their URLs have in common
  *
  * A job is one statement for many requests of one kind, each for another mutex, in the order of their
  * names so that two clients lock rows in the same order. Everything but dialling happens on the loop's
@@ -97,6 +102,7 @@ struct sql_driver {
     int (*go_on)(struct sql *s, void *link, struct sql_job *job, int events, enum sql_end *end);
     /* There is something to read while nothing was asked. False: the connection has ended. */
     bool (*idle)(struct sql *s, void *link);
+    void (*diagnose)(void *link, simba_finding_fn *say, void *data); /* from what is known */
 };
 
 #define SQL_LOCKED_MAX 16
@@ -131,7 +137,8 @@ struct sql {
     int handles;        /* of the loop */
     int events;         /* that the link waits for */
     bool dialing, resting, looking, closing, listens, polls, remarked;
-    int failures;      /* attempts to connect in a row */
+    bool missed;  /* perhaps something, while nobody listened: look, even if that is not wanted */
+    int failures; /* attempts to connect in a row */
     int reconnections; /* so far */
     uint64_t dice;
 
@@ -145,6 +152,7 @@ int sql_open(struct simba_host *host, const struct sql_driver *driver, void *con
 void sql_submit(void *store, struct simba_request *batch);
 void sql_watch(void *store, const char *mutex, enum simba_interest interest);
 void sql_close(void *store);
+void sql_diagnose(void *store, simba_finding_fn *say, void *data);
 
 /* For drivers. */
 void sql_found(struct sql *s, struct sql_job *job, const struct sql_row *row);
@@ -154,6 +162,16 @@ __attribute__((format(printf, 3, 4))) void sql_fail(struct sql *s, int code, con
 
 /* The id that the row of an evicted tenure has: its owner's with another first character. */
 void sql_evicted_id(const char *id, char out[SIMBA_ID_MAX + 1]);
+
+/* ?create=: what to do about a table that is missing, or an old one. */
+enum sql_create {
+    SQL_CREATE_NEVER,  /* off */
+    SQL_CREATE_TABLE,  /* on: if there is none */
+    SQL_CREATE_UPGRADE /* upgrade: and make one of JVM Simba's one like ours */
+};
+int sql_read_create(const struct simba_url *url, enum sql_create *out, char *why, size_t why_size);
+
+bool sql_is_local(const char *host); /* NULL: a unix socket */
 
 /* ?poll= and ?password_file=; -1: not given. */
 int sql_read_poll(const struct simba_url *url, int64_t *ms, char *why, size_t why_size);

@@ -1,0 +1,183 @@
+/* look.c: what a server and its table are like, looked at with every new connection, on the thread that makes
+ * it. Makes the table if there is none; and, if that is wished, one like ours of one that is older. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "backend/postgres/postgres.h"
+#include "backend/postgres/schema_sql.h"
+#include "backend/postgres/upgrade_sql.h"
+
+/* ---- the server ---------------------------------------------------------------------------- */
+
+enum { READ_ONLY, PID, VERSION, ZONE, CONNECTIONS, SYNCS, COMMITS, NOW_MS };
+
+static const char facts[] =
+    "SELECT pg_is_in_recovery()OR current_setting('transaction_read_only')::bool,pg_backend_pid(),"
+    "current_setting('server_version'),current_setting('TimeZone'),"
+    "current_setting('max_connections'),current_setting('fsync'),"
+    "current_setting('synchronous_commit'),"
+    "floor(date_part('epoch',clock_timestamp())*1000)::bigint";
+
+static void note_push(struct postgres_link *l)
+{
+    if (l->tells)
+        health_note(&l->health, SIMBA_LOG_INFO, "LISTEN is used: a release is pushed to who waits");
+    else if (l->pooled)
+        health_note(&l->health, SIMBA_LOG_WARN,
+                    "a pooler is before the server, where LISTEN does nothing: what is waited for "
+                    "is looked at (?poll=). If it pools whole sessions, say listen=on");
+    else
+        health_note(&l->health, SIMBA_LOG_WARN,
+                    "LISTEN is switched off: what is waited for is looked at (?poll=)");
+}
+
+static void note_server(struct postgres_link *l, const PGresult *r)
+{
+    struct sql_health *h = &l->health;
+    const char *cipher = PQsslAttribute(l->conn, "cipher");
+    snprintf(h->server, sizeof h->server, "PostgreSQL %s", PQgetvalue(r, 0, VERSION));
+    snprintf(h->zone, sizeof h->zone, "%s", PQgetvalue(r, 0, ZONE));
+    snprintf(h->cipher, sizeof h->cipher, "%s",
+             !PQsslInUse(l->conn) ? ""
+             : cipher != NULL     ? cipher
+                                  : "TLS");
+    h->is_local = sql_is_local(PQhost(l->conn));
+    h->connections = strtoll(PQgetvalue(r, 0, CONNECTIONS), NULL, 10);
+    h->ahead_ms = strtoll(PQgetvalue(r, 0, NOW_MS), NULL, 10) - health_wall_ms();
+    const char *syncs = PQgetvalue(r, 0, SYNCS), *commits = PQgetvalue(r, 0, COMMITS);
+    bool durable = strcmp(syncs, "off") != 0 && strcmp(commits, "off") != 0;
+    health_note(h, durable ? SIMBA_LOG_INFO : SIMBA_LOG_WARN,
+                "fsync is %s, synchronous_commit %s: %s", syncs, commits,
+                durable ? "a grant survives a crash"
+                        : "a crash may forget a grant; then two may own a mutex for a lease");
+    note_push(l);
+}
+
+bool look_at_postgres(struct postgres_dialing *d)
+{
+    struct postgres_link *l = d->link;
+    PGresult *r = postgres_run(d, facts);
+    if (r == NULL)
+        return false;
+    bool read_only = PQgetvalue(r, 0, READ_ONLY)[0] == 't';
+    /* A pooler makes up a process number of its own. */
+    l->pooled = strtol(PQgetvalue(r, 0, PID), NULL, 10) != PQbackendPID(l->conn);
+    l->tells = d->config->listen == LISTEN_ON || (d->config->listen == LISTEN_AUTO && !l->pooled);
+    note_server(l, r);
+    PQclear(r);
+    if (!read_only)
+        return true;
+    *d->code = SIMBA_ESTORE;
+    snprintf(d->why, SQL_WHY_MAX,
+             "the server is read-only, perhaps a standby: use the primary, or "
+             "add target_session_attrs=read-write to the URL");
+    return false;
+}
+
+/* ---- the table ----------------------------------------------------------------------------- */
+
+/* A table that is not there has no rights either. The statements are made where names can be quoted. */
+static const char find[] =
+    "SELECT a.attname,a.atttypid='int8'::regtype,CASE WHEN a.atttypid='text'::regtype THEN 1000 "
+    "ELSE a.atttypmod-4 END,coalesce(k.collisdeterministic,true),"
+    "concat_ws(', ',CASE WHEN NOT has_table_privilege(c.oid,'SELECT')THEN 'SELECT' END,"
+    "CASE WHEN NOT has_table_privilege(c.oid,'INSERT')THEN 'INSERT' END,"
+    "CASE WHEN NOT has_table_privilege(c.oid,'UPDATE')THEN 'UPDATE' END),"
+    "format('GRANT CONNECT ON DATABASE %I TO %I; GRANT USAGE ON SCHEMA %I TO %I; "
+    "GRANT SELECT, INSERT, UPDATE ON %s TO %I;',current_database(),current_user,n.nspname,"
+    "current_user,format('%I.%I',n.nspname,c.relname),current_user)"
+    "FROM pg_class c JOIN pg_namespace n ON n.oid=c.relnamespace "
+    "JOIN pg_attribute a ON a.attrelid=c.oid LEFT JOIN pg_collation k ON k.oid=a.attcollation "
+    "WHERE c.oid=to_regclass('simba_mutex')AND a.attnum>0 AND NOT a.attisdropped";
+
+enum { NAME, IS_WIDE, LENGTH, IS_BYTEWISE, MISSING, GRANTS };
+
+static int note_column(struct sql_health *h, const PGresult *r, int row)
+{
+    int bit = health_column(PQgetvalue(r, row, NAME));
+    if (bit == COLUMN_VERSION)
+        h->wide = PQgetvalue(r, row, IS_WIDE)[0] == 't';
+    if (bit == COLUMN_OWNER_ID)
+        h->long_ids = strtol(PQgetvalue(r, row, LENGTH), NULL, 10) >= OWNER_ID_LENGTH;
+    h->bytewise = h->bytewise && PQgetvalue(r, row, IS_BYTEWISE)[0] == 't';
+    h->fences = h->fences || bit == COLUMN_FENCING_TOKEN;
+    snprintf(h->missing, sizeof h->missing, "%s", PQgetvalue(r, row, MISSING));
+    snprintf(h->grants, sizeof h->grants, "%s", PQgetvalue(r, row, GRANTS));
+    return bit;
+}
+
+/* -1: see code and why. */
+static int find_columns(struct postgres_dialing *d)
+{
+    int found = 0;
+    PGresult *r = postgres_run(d, find);
+    if (r == NULL)
+        return -1;
+    d->link->health.bytewise = true;
+    for (int i = 0; i < PQntuples(r); i++)
+        found |= note_column(&d->link->health, r, i);
+    PQclear(r);
+    return found;
+}
+
+/* What went wrong with a script is in d->why. */
+static bool cannot(struct postgres_dialing *d, const char *what)
+{
+    char why[200];
+    snprintf(why, sizeof why, "%s", d->why);
+    *d->code = SIMBA_ESCHEMA;
+    snprintf(d->why, SQL_WHY_MAX,
+             "%s: %.199s. Let somebody with more rights run what 'simba init --print' prints", what,
+             why);
+    return false;
+}
+
+static bool run_script(struct postgres_dialing *d, const char *script)
+{
+    PGresult *r = postgres_run(d, script);
+    PQclear(r);
+    return r != NULL;
+}
+
+/* Two at once may meet: then one fails, and finds the other's. */
+static bool make_table(struct postgres_dialing *d, int *found)
+{
+    char why[SQL_WHY_MAX];
+    bool made = run_script(d, schema_sql);
+    snprintf(why, sizeof why, "%s", d->why);
+    *found = find_columns(d);
+    if (*found != 0)
+        return *found > 0;
+    if (!made)
+        snprintf(d->why, SQL_WHY_MAX, "%s", why);
+    return made || cannot(d, "there is no table simba_mutex in the search path, and it cannot be "
+                             "created");
+}
+
+bool look_at_postgres_table(struct postgres_dialing *d)
+{
+    int found = find_columns(d);
+    if (found == 0 && d->config->create != SQL_CREATE_NEVER && !make_table(d, &found))
+        return false;
+    if (found < 0)
+        return false;
+    const char *missing = health_missing_column(found);
+    if (missing != NULL) {
+        *d->code = SIMBA_ESCHEMA;
+        snprintf(d->why, SQL_WHY_MAX,
+                 found == 0 ? "there is no table simba_mutex in the search path (its column %s)"
+                            : "the table simba_mutex has no column %s: it is not Simba's",
+                 missing);
+        return false;
+    }
+    struct sql_health *h = &d->link->health;
+    if (d->config->create == SQL_CREATE_UPGRADE && !health_is_current(h)) {
+        if (!run_script(d, upgrade_sql))
+            return cannot(d, "the table simba_mutex is there, but cannot be upgraded");
+        if (find_columns(d) < 0)
+            return false;
+    }
+    d->link->table = (struct postgres_table){h->fences, h->fences && h->wide};
+    return true;
+}

@@ -1,0 +1,126 @@
+/* health.c: see health.h. */
+#include "backend/sql/health.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#define LINE_MAX_BYTES (HEALTH_GRANTS_MAX + 256)
+#define CLOCKS_DIFFER_MS 1000
+
+struct report {
+    simba_finding_fn *say;
+    void *data;
+};
+
+__attribute__((format(printf, 3, 4))) static void
+tell(const struct report *r, enum simba_level level, const char *format, ...)
+{
+    char line[LINE_MAX_BYTES];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(line, sizeof line, format, args); // NOLINT(clang-analyzer-valist.Uninitialized)
+    va_end(args);
+    r->say(r->data, level, line);
+}
+
+static const char *const columns[] = {"mutex",    "acquired_at", "ttl_at",       "transition_at",
+                                      "owner_id", "version",     "fencing_token"};
+
+int health_column(const char *name)
+{
+    for (int i = 0; i < 7; i++) {
+        if (strcmp(name, columns[i]) == 0)
+            return 1 << i;
+    }
+    return 0;
+}
+
+const char *health_missing_column(int found)
+{
+    for (int i = 0; 1 << i < COLUMN_FENCING_TOKEN; i++) {
+        if (!(found & 1 << i))
+            return columns[i];
+    }
+    return NULL;
+}
+
+int64_t health_wall_ms(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_REALTIME, &t);
+    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+void health_note(struct sql_health *h, enum simba_level level, const char *format, ...)
+{
+    va_list args;
+    if (h->notes == HEALTH_NOTES)
+        return;
+    h->note[h->notes].level = level;
+    va_start(args, format);
+    // NOLINTNEXTLINE(clang-analyzer-valist.Uninitialized)
+    vsnprintf(h->note[h->notes].line, sizeof h->note[0].line, format, args);
+    va_end(args);
+    h->notes++;
+}
+
+bool health_is_current(const struct sql_health *h)
+{
+    return h->fences && h->wide && h->bytewise && h->long_ids;
+}
+
+static void say_table(const struct sql_health *h, const struct report *r)
+{
+    if (health_is_current(h)) {
+        tell(r, SIMBA_LOG_INFO, "table simba_mutex: as simba init makes it");
+        return;
+    }
+    tell(r, SIMBA_LOG_WARN,
+         "table simba_mutex: as JVM Simba %s makes it. It works; 'simba init' "
+         "improves it, also while it is used",
+         h->fences ? "4" : "3");
+    if (!h->fences)
+        tell(r, SIMBA_LOG_WARN,
+             "  no column fencing_token: the version is the token, and falls if a row is deleted "
+             "that had more than one tenure per second");
+    if (!h->wide)
+        tell(r, SIMBA_LOG_WARN, "  version has 32 bits: one day it is used up");
+    if (!h->bytewise)
+        tell(r, SIMBA_LOG_WARN,
+             "  its collation takes 'JOB' for 'job': whoever comes second gets an error");
+    if (!h->long_ids)
+        tell(r, SIMBA_LOG_WARN, "  owner_id is short: longer ids get an error");
+}
+
+void health_say(const struct sql_health *h, simba_finding_fn *say, void *data)
+{
+    struct report r = {say, data};
+    tell(&r, SIMBA_LOG_INFO,
+         "%s, takes writes; one operation at a time: single statements, each a transaction",
+         h->server);
+    if (h->cipher[0] != '\0')
+        tell(&r, SIMBA_LOG_INFO, "encrypted: %s", h->cipher);
+    else
+        tell(&r, h->is_local ? SIMBA_LOG_INFO : SIMBA_LOG_WARN, "not encrypted%s",
+             h->is_local ? ", on this machine" : ": others on the way can read and change it");
+    say_table(h, &r);
+    if (h->missing[0] != '\0')
+        tell(&r, SIMBA_LOG_ERROR, "rights are missing: %s. This is enough: %s", h->missing,
+             h->grants);
+    else
+        tell(&r, SIMBA_LOG_INFO, "rights: all that are needed. This is enough: %s", h->grants);
+    tell(&r,
+         h->ahead_ms > CLOCKS_DIFFER_MS || h->ahead_ms < -CLOCKS_DIFFER_MS ? SIMBA_LOG_WARN
+                                                                           : SIMBA_LOG_INFO,
+         "clock: leases are in UTC, whatever its time zone (%s); it is %lld ms %s this machine's, "
+         "which decides nothing",
+         h->zone, (long long)(h->ahead_ms < 0 ? -h->ahead_ms : h->ahead_ms),
+         h->ahead_ms < 0 ? "behind" : "before");
+    if (h->connections > 0)
+        tell(&r, SIMBA_LOG_INFO, "connections: at most %lld; a client of Simba takes one",
+             (long long)h->connections);
+    for (int i = 0; i < h->notes; i++)
+        tell(&r, h->note[i].level, "%s", h->note[i].line);
+}
