@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # setup.bats: init, doctor, tck, completion: what is done before, and beside, the work.
-bats_require_minimum_version 1.5.0
+bats_require_minimum_version 1.8.0
+# bats file_tags=storeless
 load helper
 
 mode() { stat -c %a "$1"; }

@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # terminal.bats: at a terminal: who gets Ctrl-C and Ctrl-Z, who may read, what is shown.
-bats_require_minimum_version 1.5.0
+bats_require_minimum_version 1.8.0
+# bats file_tags=store
 load helper
 
 at_terminal() { # case
