@@ -5,8 +5,6 @@ bats_require_minimum_version 1.8.0
 # bats file_tags=store
 load helper
 
-LEASE="--ttl 1s --transition 1s"
-
 # A job with a grandchild that has left session and group and is deaf to what can be ignored.
 write_job() {
     cat >deaf <<'J'
@@ -37,13 +35,11 @@ J
 # Starts the job as the leader of a session of its own, and the next one, which waits.
 start_both() { # options of simba lock...
     write_job
-    # shellcheck disable=SC2086
-    begin setsid "$SIMBA" lock $LEASE "$@" "$M" ./job
+    begin setsid "$SIMBA" lock "${SHORT[@]}" "$@" "$M" ./job
     KEEPER=$PID
     await test -e deaf.pid
     GUARD=$(child_of "$KEEPER")
-    # shellcheck disable=SC2086
-    begin "$SIMBA" lock $LEASE "$M" ./next
+    begin "$SIMBA" lock "$M" ./next
     NEXT=$PID
 }
 
@@ -98,7 +94,7 @@ next_was_alone() {
     make_store_losable
     start_both
     kill -STOP "$GUARD"
-    sleep 2.5 # longer than the lease
+    sleep "$OUTLIVES_SHORT"
     [ ! -e next.ran ]
     is_alive "$(cat deaf.pid)"
     lose_store # the lease cannot be renewed any more
@@ -117,8 +113,7 @@ while :; do sleep 0.02; done
 J
     chmod +x polite
     make_store_losable
-    # shellcheck disable=SC2086
-    begin "$SIMBA" lock $LEASE -k 300ms "$M" ./polite
+    begin "$SIMBA" lock "${SHORT[@]}" -k 300ms "$M" ./polite
     await test -s polite.pid
     lose_store
     ends "$PID"
@@ -129,8 +124,7 @@ J
 
 @test "--signal: how CMD is told" {
     make_store_losable
-    # shellcheck disable=SC2086
-    begin "$SIMBA" lock $LEASE --signal USR1 "$M" \
+    begin "$SIMBA" lock "${SHORT[@]}" --signal USR1 "$M" \
         bash -c 'trap "echo told >told; exit 5" USR1; echo $$ >x.pid; while :; do sleep 0.02; done'
     await test -s x.pid
     lose_store
@@ -139,8 +133,8 @@ J
     [ -e told ]
 }
 
-@test "a long job outlives many leases" {
-    run simba lock --ttl 400ms --transition 200ms "$M" sleep 2
+@test "a long job outlives its first lease" {
+    run simba lock "${SHORT[@]}" "$M" sleep "$OUTLIVES_SHORT"
     expect 0 '^$'
 }
 

@@ -58,13 +58,14 @@ P
 }
 
 @test "elect: lost to an operator; the hook that runs is ended, on-released follows" {
-    begin "$SIMBA" elect --ttl 60s --transition 30s "$M" -a 'echo acquired >>log; echo $$ >hook.pid; exec sleep 60' -r 'echo released >>log' >out 2>err
+    begin "$SIMBA" elect "${LONG_LEASE[@]}" "$M" -a 'echo acquired >>log; echo $$ >hook.pid; exec sleep 60' -r 'echo released >>log' >out 2>err
     await test -s hook.pid
+    hook=$(cat hook.pid) # it leads again soon
     run simba release --yes "$M"
     expect 0
     await has lost out
     await has released log
-    is_dead "$(cat hook.pid)"
+    is_dead "$hook"
     kill -TERM "$PID"
     ends "$PID"
     [ "$CODE" -eq 0 ]
@@ -151,14 +152,15 @@ P
     begin timeout 20 "$SIMBA" elect --fail-fast "$M" 2>fast
     fast=$PID
     begin "$SIMBA" elect "$M" >out 2>err
+    candidate=$PID
     await has "tried again" err
     ends "$fast"
     [ "$CODE" -eq 125 ]
     has "$STORE" fast
     find_store
     await has acquired out
-    kill -TERM "$PID"
-    ends "$PID"
+    kill -TERM "$candidate"
+    ends "$candidate"
     [ "$CODE" -eq 0 ]
 }
 

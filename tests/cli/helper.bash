@@ -11,9 +11,6 @@
 SIMBA=${SIMBA:-$BATS_TEST_DIRNAME/../../build/simba}
 SIMBA=$(realpath "$SIMBA")
 
-# Short enough to be waited for, long enough not to be lost on a busy machine.
-SHORT=(--ttl 1s --transition 500ms)
-
 setup() {
     DIR=$(mktemp -d)
     cd "$DIR"
@@ -31,12 +28,19 @@ setup() {
 know_store() {
     KIND=${SIMBA_URL%%:*}
     STORE=$(sed -E -e 's|(//[^:@/]*):[^@/]*@|\1:***@|' -e 's|[^A-Za-z0-9:/]|.|g' <<<"$SIMBA_URL")
+    # A lease to be waited for, and how many seconds are more; where there is a server between, long
+    # enough not to be lost on a busy machine.
+    SHORT_LEASE="--ttl 1s --transition 500ms" OUTLIVES_SHORT=2.5
+    LONG_LEASE=(--ttl 60s --transition 30s) # an owner hears of its eviction long before it renews …
     KNOWS_HELD='[0-9.]+s' # since when it is held …
     KNOWS_WAITERS=-       # … and how many wait; - where it does not know
     case "$KIND" in
     redis* | zookeeper) KNOWS_HELD=- KNOWS_WAITERS=0 ;;
     esac
-    export KIND STORE KNOWS_HELD KNOWS_WAITERS
+    case "$KIND" in redis*) LONG_LEASE=(--ttl 6s --transition 30s) ;; esac # … except there
+    [ "$KIND" = sqlite ] || SHORT_LEASE="--ttl 1s --transition 2s" OUTLIVES_SHORT=5
+    read -ra SHORT <<<"$SHORT_LEASE"
+    export SHORT_LEASE KIND STORE KNOWS_HELD KNOWS_WAITERS
 }
 
 # A way to the store that can be cut and mended, for all who use SIMBA_URL from now on.
@@ -71,9 +75,16 @@ find_store() {
     fi
 }
 
+# Is that process one of this test's? All of them work in its folder; a number may be somebody else's by now.
+is_ours() { # pid
+    case "$(readlink "/proc/$1/cwd" 2>/dev/null)" in "$DIR" | "$DIR"/*) return 0 ;; esac
+    return 1
+}
+
 teardown() {
     local pid
     for pid in ${STARTED[@]+"${STARTED[@]}"} $(cat ./*.pid 2>/dev/null); do
+        is_ours "$pid" || continue
         kill -CONT "$pid" 2>/dev/null || true
         kill -KILL "$pid" 2>/dev/null || true
     done
@@ -126,7 +137,7 @@ child_of() { # pid: its first child
 is_alive() { # pid
     local state
     state=$(sed 's/.*) //' "/proc/$1/stat" 2>/dev/null | cut -c1)
-    [ -n "$state" ] && [ "$state" != Z ] && [ "$state" != X ]
+    [ -n "$state" ] && [ "$state" != Z ] && [ "$state" != X ] && is_ours "$1"
 }
 is_dead() { ! is_alive "$1"; }
 

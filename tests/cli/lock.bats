@@ -36,7 +36,7 @@ load helper
 @test "124: held by another with -n; after a while with -w; -E changes it" {
     run simba lock "$M" "$SIMBA" lock -n "$M" true
     expect 124 "held by"
-    run simba lock "$M" "$SIMBA" lock -w 100ms "$M" true
+    run simba lock "$M" "$SIMBA" lock -w 1s "$M" true
     expect 124 "not in time"
     run simba lock "$M" "$SIMBA" lock -w 0 "$M" true
     expect 124

@@ -38,8 +38,6 @@ P
     [ "$status" -eq 0 ]
     run simba status "$M"
     expect 1 "^$M +free +- +- "
-    run simba status
-    [ "$status" -eq 0 ]
 }
 
 @test "status: 0 all held, 1 any free, 125 no store" {
@@ -49,7 +47,8 @@ P
     run simba status "$M" "${M}2"
     expect 1 "^${M}2 +free"
     run simba status
-    expect 0 "^$M +held"
+    [ "$status" -le 1 ] # others use this store, too
+    grep -q "^$M  *held" <<<"$output"
     run simba -u sqlite:/nosuch/x.db status "$M"
     expect 125 "/nosuch"
     run simba status ''
@@ -225,7 +224,7 @@ P
 @test "release: by token, nobody, no store, bad input" {
     hold "$M"
     token=$(simba status --json "$M" | sed 's/.*"token":\([0-9]*\).*/\1/')
-    run simba release --token $((token - 1)) "$M"
+    run simba release --token $((token + 1)) "$M"
     expect 1 "its token is $token now"
     run simba release --token "$token" "$M"
     expect 0

@@ -103,7 +103,7 @@ def ctrl_z(t):
 
 def ctrl_z_too_long(t):
     """Stopped for longer than the lease: the guard, which nobody stopped, ends it."""
-    t.run(SIMBA + " lock --ttl 1s --transition 500ms $M sh -c 'echo up; sleep 60'")
+    t.run(SIMBA + " lock $SHORT_LEASE $M sh -c 'echo up; sleep 60'")
     t.wait(r"\nup")
     t.type("\x1a")
     t.wait("Stopped")
@@ -118,7 +118,7 @@ def ctrl_z_too_long(t):
 
 def stop_job(t):
     """All of the foreground's group is stopped, by a signal that nobody can block."""
-    t.run(SIMBA + " lock --ttl 1s --transition 500ms $M sh -c 'echo up; sleep 60'")
+    t.run(SIMBA + " lock $SHORT_LEASE $M sh -c 'echo up; sleep 60'")
     t.wait(r"\nup")
     os.killpg(os.tcgetpgrp(t.fd), signal.SIGSTOP)
     t.wait("Stopped")
