@@ -338,8 +338,8 @@ static void *herald(void *arg)
         has_said = true;
         if (simba_read(s->p->c->client, s->p->mutex, READ_TIMEOUT_MS, &owner) == 0)
             continue;
-        complain(s->p->c, "%s%s", simba_error_text(), s->fail_fast ? "" : "; it is tried again");
-        if (s->fail_fast) {
+        complain(s->p->c, "%s%s", simba_error_text(), s->p->fail_fast ? "" : "; it is tried again");
+        if (s->p->fail_fast) {
             series_end(s, EXIT_TROUBLE);
             return NULL;
         }
