@@ -115,7 +115,11 @@ void drop_stdio(void);                             /* stdin and stdout are CMD's
 /* ---- plan.c: what lock, elect and schedule have in common -------------------------------------- */
 
 /* Options, for their tables; plan_take() takes them. -1, or an exit code after saying why. */
-enum { PLAN_KILL_AFTER = 1000, PLAN_SIGNAL, PLAN_FAIL_FAST };
+enum {
+    PLAN_KILL_AFTER = 500,
+    PLAN_SIGNAL,
+    PLAN_FAIL_FAST
+}; /* beside a command's own, and the common ones */
 #define PLAN_OPTIONS                                                                           \
     {"kill-after", 'k', PLAN_KILL_AFTER, "D",                                                  \
      "from the signal to the kill, if the lease is lost; default 3s or a fifth of the lease"}, \

@@ -126,13 +126,17 @@ P
 }
 
 @test "elect: the guard is killed: what the hook has started is gone, and so is the candidate" {
-    begin "$SIMBA" elect "$M" -a 'echo $$ >hook.pid; while :; do sleep 0.05; done' >out 2>err
+    begin "$SIMBA" elect --id me "$M" -a 'echo $SIMBA_FENCING_TOKEN >token; echo $$ >hook.pid; while :; do sleep 0.05; done' \
+        -r 'echo $SIMBA_MUTEX $SIMBA_CONTENDER_ID $SIMBA_FENCING_TOKEN >>log; echo said' >out 2>err
     await test -s hook.pid
     kill -KILL "$(child_of "$PID")"
     ends "$PID"
     [ "$CODE" -eq 125 ]
     is_dead "$(cat hook.pid)"
     has "the guard died" err
+    [ "$(cat log)" = "$M me $(cat token)" ] # and once
+    has '^said$' err
+    has released out
     run simba lock -w 5s "$M" true
     expect 0
 }
