@@ -5,7 +5,7 @@ bats_require_minimum_version 1.8.0
 load helper
 
 at_terminal() { # case
-    timeout 60 python3 "$BATS_TEST_DIRNAME/terminal.py" "$1" 3>&-
+    timeout 100 python3 "$BATS_TEST_DIRNAME/terminal.py" "$1" 3>&-
 }
 
 @test "Ctrl-C reaches CMD once" { at_terminal ctrl_c; }

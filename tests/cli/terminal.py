@@ -11,7 +11,7 @@ import sys
 import time
 
 SIMBA = os.environ["SIMBA"]
-PATIENCE = 15
+PATIENCE = 40
 
 
 class Terminal:
@@ -39,6 +39,8 @@ class Terminal:
                 self.seen = self.seen[found.end():]
                 return found
             if time.monotonic() > end:
+                os.system("ps -o pid,ppid,pgid,tpgid,stat,wchan:24,args --ppid %d --pid %d >&2; ps -o "
+                          "pid,ppid,pgid,tpgid,stat,wchan:24,args -C simba,simba-guard,less >&2" % (self.pid, self.pid))
                 self.close()
                 sys.exit("in vain: %r; on the screen: %r" % (pattern, self.seen))
             self.read(0.1)
