@@ -123,6 +123,10 @@ int cli_configure(struct cli *c);
 /* Opens the client of the configured store. 0, or an exit code after saying why. */
 int cli_open(struct cli *c);
 
+/* What a question to the store has come to: says what went wrong, and is the exit code. */
+#define ANSWER_MS 5000 /* it has so long to answer */
+int cli_fail(const struct cli *c, int rc);
+
 /* ---- schema.c: -------------------------------------------------------------------------------- */
 
 /* What makes the tables of a store, on stdout; false: it has none that somebody else could make. */

@@ -5,17 +5,13 @@
 
 #include "lock.h"
 
-enum { OPT_ACQUIRED, OPT_RELEASED, OPT_KILL_AFTER, OPT_SIGNAL, OPT_FAIL_FAST };
+enum { OPT_ACQUIRED, OPT_RELEASED };
 
 static const struct option options[] = {
     {"on-acquired", 'a', OPT_ACQUIRED, "CMD", "run by the shell when NAME is ours"},
     {"on-released", 'r', OPT_RELEASED, "CMD",
      "run by the shell when it is not any more, before another begins"},
-    {"kill-after", 'k', OPT_KILL_AFTER, "D",
-     "from the signal to the kill, if the lease is lost; default 3s or a fifth of the lease"},
-    {"signal", 0, OPT_SIGNAL, "SIG", "that signal; default TERM"},
-    {"fail-fast", 0, OPT_FAIL_FAST, NULL,
-     "exit with 125 if the store does not answer at the start"},
+    SERIES_OPTIONS,
     {NULL, 0, 0, NULL, NULL},
 };
 
@@ -40,39 +36,24 @@ static const char help[] =
 struct elect {
     struct plan plan;
     struct series series;
-    const char *kill_after;
     char *acquired[4], *released[4]; /* sh -c HOOK */
     simba_contender *contender;
     struct simba_owner tenure; /* of the last on_acquired */
 };
 
-static char **shell(char *argv[4], char *text)
-{
-    argv[0] = "/bin/sh";
-    argv[1] = "-c";
-    argv[2] = text;
-    return argv;
-}
-
 static int take_option(struct cli *c, void *data, int id, char *value)
 {
     struct elect *e = data;
+    (void)c;
     switch (id) {
     case OPT_ACQUIRED:
-        e->plan.argv = shell(e->acquired, value);
+        e->plan.argv = shell_argv(e->acquired, value);
         return -1;
     case OPT_RELEASED:
-        e->plan.last = shell(e->released, value);
+        e->plan.last = shell_argv(e->released, value);
         return -1;
-    case OPT_KILL_AFTER:
-        e->kill_after = value;
-        return -1;
-    case OPT_SIGNAL:
-        e->plan.signal = signal_by_name(value);
-        return e->plan.signal > 0 ? -1 : usage(c, "--signal: there is no signal %.40s", value);
     default:
-        e->series.fail_fast = true;
-        return -1;
+        return plan_take(&e->plan, id, value);
     }
 }
 
@@ -134,21 +115,15 @@ static void on_released(void *data, const char *mutex, const struct simba_state 
 
 static int create(struct elect *e)
 {
-    struct cli *c = e->plan.c;
     struct simba_handle_options o = SIMBA_HANDLE_OPTIONS_INIT;
-    const struct setting *id = &c->setting[SET_ID];
-    int code = config_duration(c, SET_INITIAL_DELAY, SIMBA_DEFAULT, &o.initial_delay_ms);
+    int code = plan_handle(&e->plan, &o);
     if (code != 0)
         return code;
-    o.id = id->value;
     o.on_acquired = on_acquired;
     o.on_released = on_released;
     o.data = e;
-    int rc = simba_contender_create(c->client, e->plan.mutex, &o, &e->contender);
-    if (rc == 0)
-        return 0;
-    complain(c, "%s", simba_error_text());
-    return rc == SIMBA_EINVAL && (id->value == NULL || id->by_flag) ? EXIT_USAGE : EXIT_TROUBLE;
+    int rc = simba_contender_create(e->plan.c->client, e->plan.mutex, &o, &e->contender);
+    return rc == 0 ? 0 : plan_refused(&e->plan, rc);
 }
 
 static int run(struct cli *c)
@@ -162,7 +137,7 @@ static int run(struct cli *c)
     if (code < 0)
         code = cli_configure(c);
     if (code < 0)
-        code = plan_kill_after(&e.plan, e.kill_after);
+        code = plan_kill_after(&e.plan);
     if (code >= 0)
         return code;
     if ((code = series_begin(&e.series, &e.plan)) == 0 && (code = cli_open(c)) == 0 &&

@@ -5,7 +5,6 @@
 
 #include "cli.h"
 
-#define TIMEOUT_MS 5000
 #define REFRESH_MS 1000
 #define REFRESH_LEAST_MS 100
 #define WAITERS_NAMES_MAX 16 /* of more names at once it is not asked who waits */
@@ -73,22 +72,16 @@ static void on_entry(void *data, const struct simba_entry *e)
         v->waiters = e->waiters;
 }
 
-static int fail(const struct cli *c, int rc)
-{
-    complain(c, "%s", simba_error_text());
-    return rc == SIMBA_EINVAL ? EXIT_USAGE : EXIT_TROUBLE;
-}
-
 static int read_one(struct cli *c, struct view *v, const char *name)
 {
     struct simba_owner owner;
-    int rc = simba_read(c->client, name, TIMEOUT_MS, &owner);
+    int rc = simba_read(c->client, name, ANSWER_MS, &owner);
     if (rc < 0)
-        return fail(c, rc);
+        return cli_fail(c, rc);
     v->exactly = name;
     v->waiters = -1;
     if (v->count <= WAITERS_NAMES_MAX)
-        simba_list(c->client, name, TIMEOUT_MS, on_entry, v); /* if not, nothing is said about it */
+        simba_list(c->client, name, ANSWER_MS, on_entry, v); /* if not, nothing is said about it */
     rows_add(&v->rows, name, &owner, v->waiters);
     return 0;
 }
@@ -100,8 +93,8 @@ static int read_all(struct cli *c, struct view *v)
     for (size_t i = 0; code == 0 && i < v->count; i++)
         code = read_one(c, v, v->names[i]);
     if (code == 0 && v->count == 0) {
-        int rc = simba_list(c->client, v->prefix, TIMEOUT_MS, on_entry, v);
-        code = rc < 0 ? fail(c, rc) : 0;
+        int rc = simba_list(c->client, v->prefix, ANSWER_MS, on_entry, v);
+        code = rc < 0 ? cli_fail(c, rc) : 0;
     }
     if (code == 0 && v->rows.failed) {
         complain(c, "out of memory");
@@ -156,7 +149,7 @@ static int run(struct cli *c, take_fn *word)
     for (size_t i = 0; code == 0 && word == take_name && i < v.rows.count; i++)
         code = simba_owner_exists(&v.rows.row[i].owner, simba_now()) ? 0 : 1;
     free(v.rows.row);
-    simba_close(c->client, TIMEOUT_MS);
+    simba_close(c->client, ANSWER_MS);
     return code;
 }
 

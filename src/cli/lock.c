@@ -14,8 +14,6 @@ enum {
     OPT_NO_WAIT,
     OPT_WAIT,
     OPT_CONFLICT,
-    OPT_KILL_AFTER,
-    OPT_SIGNAL,
     OPT_COMMAND,
     OPT_CLOSE,
     OPT_KILL_REST,
@@ -31,9 +29,7 @@ static const struct option options[] = {
     {"wait", 'w', OPT_WAIT, "D", "wait so long at most, then exit with 124"},
     {"timeout", 0, OPT_WAIT, "D", NULL},
     {"conflict-exit-code", 'E', OPT_CONFLICT, "N", "instead of 124"},
-    {"kill-after", 'k', OPT_KILL_AFTER, "D",
-     "from the signal to the kill, if the lease is lost; default 3s or a fifth of the lease"},
-    {"signal", 0, OPT_SIGNAL, "SIG", "that signal; default TERM"},
+    PLAN_OPTIONS,
     {"command", 'c', OPT_COMMAND, "STRING", "CMD for the shell: sh -c STRING"},
     {"close", 'o', OPT_CLOSE, NULL, "CMD does not inherit the descriptor that shows it is alive"},
     {"kill-rest", 0, OPT_KILL_REST, NULL, "when CMD ends, end what it left running"},
@@ -63,9 +59,7 @@ static const char help[] =
 
 struct request {
     struct plan plan;
-    const char *kill_after; /* as given; NULL: default */
-    bool is_shell;
-    char *shell[4];
+    char *shell[4]; /* all NULL: no -c */
 };
 
 static int take_option(struct cli *c, struct request *r, int id, char *value)
@@ -85,15 +79,10 @@ static int take_option(struct cli *c, struct request *r, int id, char *value)
             return usage(c, "--conflict-exit-code is a number from 0 to 255");
         p->conflict_code = (int)number;
         return -1;
-    case OPT_KILL_AFTER:
-        r->kill_after = value;
-        return -1;
-    case OPT_SIGNAL:
-        p->signal = signal_by_name(value);
-        return p->signal > 0 ? -1 : usage(c, "--signal: there is no signal %.40s", value);
     case OPT_COMMAND:
-        r->is_shell = true;
-        r->shell[2] = value;
+        shell_argv(r->shell, value);
+        return -1;
+    case OPT_EXCLUSIVE:
         return -1;
     case OPT_CLOSE:
         p->close_live = true;
@@ -107,7 +96,7 @@ static int take_option(struct cli *c, struct request *r, int id, char *value)
     case OPT_SHARED:
         return usage(c, "there are no shared locks: a mutex has one owner");
     default:
-        return -1;
+        return plan_take(p, id, value);
     }
 }
 
@@ -136,13 +125,10 @@ static int take_words(struct cli *c, struct request *r)
     }
     if (r->plan.mutex == NULL)
         return usage(c, "the name of a mutex is missing: simba lock NAME [CMD…]");
-    if (r->is_shell && r->plan.argv != NULL)
+    if (r->shell[0] != NULL && r->plan.argv != NULL)
         return usage(c, "CMD comes from -c or from words, not from both");
-    if (r->is_shell) {
-        r->shell[0] = "/bin/sh";
-        r->shell[1] = "-c";
+    if (r->shell[0] != NULL)
         r->plan.argv = r->shell;
-    }
     return -1;
 }
 
@@ -158,19 +144,13 @@ static void on_lost(void *data, const char *mutex, const struct simba_state *sta
 static int create_locker(struct plan *p, int *lost, simba_locker **l)
 {
     struct simba_handle_options o = SIMBA_HANDLE_OPTIONS_INIT;
-    const struct setting *id = &p->c->setting[SET_ID];
-    int code = config_duration(p->c, SET_INITIAL_DELAY, SIMBA_DEFAULT, &o.initial_delay_ms);
+    int code = plan_handle(p, &o);
     if (code != 0)
         return code;
-    o.id = id->value;
     o.on_released = on_lost;
     o.data = lost;
     int rc = simba_locker_create(p->c->client, p->mutex, &o, l);
-    if (rc == 0)
-        return 0;
-    bool ours = rc == SIMBA_EINVAL && (id->value == NULL || id->by_flag);
-    complain(p->c, "%s", simba_error_text());
-    return ours ? EXIT_USAGE : EXIT_TROUBLE;
+    return rc == 0 ? 0 : plan_refused(p, rc);
 }
 
 static void print_token(const struct plan *p, const simba_locker *l)
@@ -253,7 +233,7 @@ static int run(struct cli *c)
     if (code < 0)
         code = cli_configure(c);
     if (code < 0)
-        code = plan_kill_after(&r.plan, r.kill_after);
+        code = plan_kill_after(&r.plan);
     if (code < 0) {
         code = lock(&r.plan);
         /* The lock is released and nothing else is owed; taking the client apart in order would

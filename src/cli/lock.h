@@ -34,11 +34,13 @@ struct plan {
     char **last; /* a series: at the end of the tenure; NULL: nothing */
     bool is_series;
     bool to_stderr; /* a series: what it prints is no data */
+    bool fail_fast; /* a series: the store must answer at the start */
     int64_t wait_ms;
     int conflict_code;
-    int64_t kill_after; /* from telling CMD to killing it */
-    int signal;         /* how CMD is told */
-    bool close_live;    /* CMD does not inherit the liveness descriptor */
+    const char *kill_after_given; /* as the option has it; NULL: default */
+    int64_t kill_after;           /* from telling CMD to killing it */
+    int signal;                   /* how CMD is told */
+    bool close_live;              /* CMD does not inherit the liveness descriptor */
     enum rest_policy rest;
 
     sigset_t mask;         /* as it was when we were started, for CMD */
@@ -110,9 +112,36 @@ pid_t guard_fork(const struct plan *p, int *link); /* -1: errno */
 void guard_end(pid_t guard);                       /* when there is nothing left to guard */
 void drop_stdio(void);                             /* stdin and stdout are CMD's alone */
 
-/* How long the tree is left from the signal to the kill: as the option says (NULL: by default). -1,
- * or an exit code after saying why. */
-int plan_kill_after(struct plan *p, const char *option);
+/* ---- plan.c: what lock, elect and schedule have in common -------------------------------------- */
+
+/* Options, for their tables; plan_take() takes them. -1, or an exit code after saying why. */
+enum {
+    PLAN_KILL_AFTER = 500,
+    PLAN_SIGNAL,
+    PLAN_FAIL_FAST
+}; /* beside a command's own, and the common ones */
+#define PLAN_OPTIONS                                                                           \
+    {"kill-after", 'k', PLAN_KILL_AFTER, "D",                                                  \
+     "from the signal to the kill, if the lease is lost; default 3s or a fifth of the lease"}, \
+    {                                                                                          \
+        "signal", 0, PLAN_SIGNAL, "SIG", "that signal; default TERM"                           \
+    }
+#define SERIES_OPTIONS                                                \
+    PLAN_OPTIONS,                                                     \
+    {                                                                 \
+        "fail-fast", 0, PLAN_FAIL_FAST, NULL,                         \
+            "exit with 125 if the store does not answer at the start" \
+    }
+int plan_take(struct plan *p, int id, char *value);
+
+char **shell_argv(char *argv[4], char *text); /* sh -c text; argv */
+
+/* How long the tree is left from the signal to the kill. -1, or an exit code after saying why. */
+int plan_kill_after(struct plan *p);
+
+/* Fills in what the configuration says of a handle: 0, or an exit code after saying why. */
+int plan_handle(const struct plan *p, struct simba_handle_options *o);
+int plan_refused(const struct plan *p, int rc); /* says why there is no handle; the exit code */
 
 /* From hold_until to where another may own it. */
 int64_t lease_margin(const struct cli *c);
@@ -130,7 +159,6 @@ int keep(struct plan *p, simba_locker *l, int lost, int link, pid_t guard);
 struct series {
     struct plan *p;
     simba_contender *contender; /* set before series_run */
-    bool fail_fast;
 
     int link; /* -1: there are no commands to be run */
     pid_t guard;

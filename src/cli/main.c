@@ -220,6 +220,12 @@ static int64_t unless_in_url(const struct setting *s, int64_t ms)
     return s->value != NULL && strcmp(s->where, "the URL") == 0 ? SIMBA_DEFAULT : ms;
 }
 
+int cli_fail(const struct cli *c, int rc)
+{
+    complain(c, "%s", simba_error_text());
+    return rc == SIMBA_EINVAL ? EXIT_USAGE : EXIT_TROUBLE;
+}
+
 int cli_open(struct cli *c)
 {
     struct simba_options o = SIMBA_OPTIONS_INIT;

@@ -1,16 +1,43 @@
 /* plan.c: what the commands that run others have in common, before anything is run. */
 #include <fcntl.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "lock.h"
 
 #define KILL_AFTER_MOST_MS 3000 /* by default; a fifth of the lease if that is less */
 #define MARGIN_MOST_MS 1000
+#define ZOOKEEPER_RENEWALS 8 /* in a ttl */
+
+int plan_take(struct plan *p, int id, char *value)
+{
+    switch (id) {
+    case PLAN_KILL_AFTER:
+        p->kill_after_given = value;
+        return -1;
+    case PLAN_SIGNAL:
+        p->signal = signal_by_name(value);
+        return p->signal > 0 ? -1 : usage(p->c, "--signal: there is no signal %.40s", value);
+    default:
+        p->fail_fast = true;
+        return -1;
+    }
+}
+
+char **shell_argv(char *argv[4], char *text)
+{
+    argv[0] = "/bin/sh";
+    argv[1] = "-c";
+    argv[2] = text;
+    argv[3] = NULL;
+    return argv;
+}
 
 /* The lease is renewed at half the ttl; CMD must not be told to end before that had a chance. */
-int plan_kill_after(struct plan *p, const char *option)
+int plan_kill_after(struct plan *p)
 {
     const struct cli *c = p->c;
+    const char *option = p->kill_after_given;
     int64_t lease = c->ttl_ms + c->transition_ms, ms = lease / 5;
     if (ms > KILL_AFTER_MOST_MS)
         ms = KILL_AFTER_MOST_MS;
@@ -27,6 +54,30 @@ int plan_kill_after(struct plan *p, const char *option)
     }
     p->kill_after = ms * NS_PER_MS;
     return -1;
+}
+
+/* On zookeeper: the session keeps the tenure, and a renewal only says for how long: down to half a
+ * lease, from which kill_after is still to be taken. So it is asked often, which costs no round trip. */
+static int64_t renew_ms(const struct cli *c)
+{
+    const char *url = c->setting[SET_URL].value;
+    if (url == NULL || strncmp(url, "zookeeper:", 10) != 0)
+        return SIMBA_DEFAULT;
+    return c->ttl_ms >= ZOOKEEPER_RENEWALS ? c->ttl_ms / ZOOKEEPER_RENEWALS : 1;
+}
+
+int plan_handle(const struct plan *p, struct simba_handle_options *o)
+{
+    o->id = p->c->setting[SET_ID].value;
+    o->renew_ms = renew_ms(p->c);
+    return config_duration(p->c, SET_INITIAL_DELAY, SIMBA_DEFAULT, &o->initial_delay_ms);
+}
+
+int plan_refused(const struct plan *p, int rc)
+{
+    const struct setting *id = &p->c->setting[SET_ID];
+    complain(p->c, "%s", simba_error_text());
+    return rc == SIMBA_EINVAL && (id->value == NULL || id->by_flag) ? EXIT_USAGE : EXIT_TROUBLE;
 }
 
 /* As docs/guarantees.md has it. */

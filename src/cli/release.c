@@ -6,7 +6,6 @@
 
 #include "cli.h"
 
-#define TIMEOUT_MS 5000
 #define EXIT_NOTHING 1 /* there was nothing to end, or the answer was no */
 
 enum { OPT_FORCE, OPT_TOKEN, OPT_YES };
@@ -70,19 +69,13 @@ static bool confirms(const struct request *r, const struct cli *c, const struct 
     return strcmp(answer, "y\n") == 0 || strcmp(answer, "yes\n") == 0;
 }
 
-static int fail(const struct cli *c, int rc)
-{
-    complain(c, "%s", simba_error_text());
-    return rc == SIMBA_EINVAL ? EXIT_USAGE : rc == SIMBA_ELOST ? EXIT_NOTHING : EXIT_TROUBLE;
-}
-
 /* The tenure that was looked at is the one that is ended, not one that has begun meanwhile. */
 static int release(struct cli *c, struct request *r)
 {
     struct simba_owner o;
-    int rc = simba_read(c->client, r->mutex, TIMEOUT_MS, &o);
+    int rc = simba_read(c->client, r->mutex, ANSWER_MS, &o);
     if (rc < 0)
-        return fail(c, rc);
+        return cli_fail(c, rc);
     if (o.id[0] == '\0') {
         complain(c, "mutex '%s' on %s: nobody owns it", r->mutex, c->store);
         return EXIT_NOTHING;
@@ -96,9 +89,11 @@ static int release(struct cli *c, struct request *r)
         say(c, "nothing was changed");
         return EXIT_NOTHING;
     }
-    rc = simba_evict(c->client, r->mutex, o.token, r->forced, TIMEOUT_MS);
-    if (rc < 0)
-        return fail(c, rc);
+    rc = simba_evict(c->client, r->mutex, o.token, r->forced, ANSWER_MS);
+    if (rc < 0) {
+        int code = cli_fail(c, rc);
+        return rc == SIMBA_ELOST ? EXIT_NOTHING : code;
+    }
     if (c->json)
         print_event(c, r->forced ? "freed" : "evicted", r->mutex, &o, -1);
     else if (r->forced)
@@ -126,7 +121,7 @@ static int run(struct cli *c)
     if ((code = cli_open(c)) != 0)
         return code;
     code = release(c, &r);
-    simba_close(c->client, TIMEOUT_MS);
+    simba_close(c->client, ANSWER_MS);
     return code;
 }
 

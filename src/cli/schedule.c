@@ -5,17 +5,7 @@
 
 #include "lock.h"
 
-enum {
-    OPT_EVERY,
-    OPT_DELAY,
-    OPT_INITIAL,
-    OPT_AT_LEAST,
-    OPT_ONCE,
-    OPT_COMMAND,
-    OPT_KILL_AFTER,
-    OPT_SIGNAL,
-    OPT_FAIL_FAST
-};
+enum { OPT_EVERY, OPT_DELAY, OPT_INITIAL, OPT_AT_LEAST, OPT_ONCE, OPT_COMMAND };
 
 static const struct option options[] = {
     {"every", 0, OPT_EVERY, "D", "runs begin so often; what falls into a longer run is skipped"},
@@ -24,11 +14,7 @@ static const struct option options[] = {
     {"at-least", 0, OPT_AT_LEAST, "D", "keep NAME so long, also if told to end; default 0"},
     {"once", 0, OPT_ONCE, NULL, "one run, then exit with CMD's status"},
     {"command", 'c', OPT_COMMAND, "STRING", "CMD for the shell: sh -c STRING"},
-    {"kill-after", 'k', OPT_KILL_AFTER, "D",
-     "from the signal to the kill, if the lease is lost; default 3s or a fifth of the lease"},
-    {"signal", 0, OPT_SIGNAL, "SIG", "that signal; default TERM"},
-    {"fail-fast", 0, OPT_FAIL_FAST, NULL,
-     "exit with 125 if the store does not answer at the start"},
+    SERIES_OPTIONS,
     {NULL, 0, 0, NULL, NULL},
 };
 
@@ -50,7 +36,6 @@ struct schedule {
     struct plan plan;
     struct series series;
     struct simba_schedule when;
-    const char *kill_after;
     bool has_every, has_delay, once;
     char *shell[4];
     simba_scheduler *scheduler;
@@ -76,19 +61,10 @@ static int take_option(struct cli *c, void *data, int id, char *value)
         s->once = true;
         return -1;
     case OPT_COMMAND:
-        s->shell[0] = "/bin/sh";
-        s->shell[1] = "-c";
-        s->shell[2] = value;
+        shell_argv(s->shell, value);
         return -1;
-    case OPT_KILL_AFTER:
-        s->kill_after = value;
-        return -1;
-    case OPT_SIGNAL:
-        s->plan.signal = signal_by_name(value);
-        return s->plan.signal > 0 ? -1 : usage(c, "--signal: there is no signal %.40s", value);
     default:
-        s->series.fail_fast = true;
-        return -1;
+        return plan_take(&s->plan, id, value);
     }
 }
 
@@ -192,23 +168,20 @@ static void on_released(void *data, const char *mutex, const struct simba_state 
 
 static int create(struct schedule *s)
 {
-    struct cli *c = s->plan.c;
     struct simba_handle_options o = SIMBA_HANDLE_OPTIONS_INIT;
-    const struct setting *id = &c->setting[SET_ID];
-    o.id = id->value;
+    int code = plan_handle(&s->plan, &o);
+    if (code != 0)
+        return code;
+    /* For a scheduler it is from becoming the leader to the first run. */
+    if (s->when.initial_delay_ms < 0)
+        s->when.initial_delay_ms = o.initial_delay_ms;
+    o.initial_delay_ms = SIMBA_DEFAULT;
     o.on_acquired = on_acquired;
     o.on_released = on_released;
     o.data = s;
-    int code = 0;
-    if (s->when.initial_delay_ms < 0)
-        code = config_duration(c, SET_INITIAL_DELAY, SIMBA_DEFAULT, &s->when.initial_delay_ms);
-    if (code != 0)
-        return code;
-    int rc = simba_scheduler_create(c->client, s->plan.mutex, &s->when, work, &o, &s->scheduler);
-    if (rc == 0)
-        return 0;
-    complain(c, "%s", simba_error_text());
-    return rc == SIMBA_EINVAL && (id->value == NULL || id->by_flag) ? EXIT_USAGE : EXIT_TROUBLE;
+    int rc =
+        simba_scheduler_create(s->plan.c->client, s->plan.mutex, &s->when, work, &o, &s->scheduler);
+    return rc == 0 ? 0 : plan_refused(&s->plan, rc);
 }
 
 static int run(struct cli *c)
@@ -223,7 +196,7 @@ static int run(struct cli *c)
     if (code < 0)
         code = cli_configure(c);
     if (code < 0)
-        code = plan_kill_after(&s.plan, s.kill_after);
+        code = plan_kill_after(&s.plan);
     if (code >= 0)
         return code;
     s.plan.to_stderr = c->json;

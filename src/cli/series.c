@@ -6,7 +6,9 @@
  * the callback returns. What the callback cannot hear while it waits (that the tenure was lost) the
  * main thread sees by asking. */
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
+#include <spawn.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/prctl.h>
@@ -19,11 +21,12 @@
 #define LOOK_MS 100       /* how soon it is seen that a tenure was lost under a command … */
 #define LOOK_IDLE_MS 1000 /* … and without one the library calls us, but the guard wants feeding */
 #define LOOK_STOPPING_MS 10 /* how soon it is seen that all is over */
-#define GUARD_GRACE_MS 200  /* for a guard that should have acted */
+#define GUARD_GRACE_MS 1000 /* for a guard that should have acted; nobody acts any more then */
 #define ROUNDING_NS (2 * NS_PER_MS)
 #define CONNECT_TIMEOUT_MS 5000
 #define READ_TIMEOUT_MS 1000
 #define CLOSE_TIMEOUT_MS 5000
+#define ENVIRONMENT_MAX 4096 /* variables */
 
 int series_begin(struct series *s, struct plan *p)
 {
@@ -148,6 +151,13 @@ static void send_cmd(struct series *s)
     link_send(s->link, &m, simba_liveness_fd(s->p->c->client));
 }
 
+/* Where another may own it; if that is over, late is better than never. */
+static int64_t last_until(const struct series *s)
+{
+    int64_t until = s->hold_until + lease_margin(s->p->c), now = now_ns();
+    return until >= now ? until : now + s->p->kill_after + lease_margin(s->p->c);
+}
+
 static void send_last(struct series *s)
 {
     struct link_message m = {.kind = LINK_START, .job = JOB_LAST, .token = s->job.token};
@@ -156,10 +166,7 @@ static void send_last(struct series *s)
         finish_job(s); /* not to be run, or the guard has */
         return;
     }
-    int64_t until = s->hold_until + lease_margin(s->p->c), now = now_ns();
-    if (until < now)
-        until = now + s->p->kill_after + lease_margin(s->p->c);
-    s->job.until = until;
+    s->job.until = last_until(s);
     s->job.is_sent = true;
     link_send(s->link, &m, -1);
 }
@@ -192,12 +199,69 @@ static void look_for_loss(struct series *s)
 
 /* ---- the guard ----------------------------------------------------------------------------------- */
 
-/* There is no other: a guard has to be forked before there are threads. So this is the end. */
+/* The environment of last, for which the guard has set it. */
+static void environment_of(const struct series *s, char *out[ENVIRONMENT_MAX], char (*own)[URL_MAX])
+{
+    const char *const name[] = {"SIMBA_MUTEX", "SIMBA_CONTENDER_ID", "SIMBA_STORE",
+                                "SIMBA_FENCING_TOKEN"};
+    const char *const value[] = {s->p->mutex, simba_contender_id(s->contender), s->p->c->store};
+    size_t n = 0, count = sizeof name / sizeof *name;
+    for (; n < count; n++) {
+        if (n + 1 < count)
+            snprintf(own[n], URL_MAX, "%s=%s", name[n], value[n]);
+        else
+            snprintf(own[n], URL_MAX, "%s=%llu", name[n], (unsigned long long)s->tenure);
+        out[n] = own[n];
+    }
+    for (char **e = environ; *e != NULL && n + 1 < ENVIRONMENT_MAX; e++) {
+        bool is_ours = false;
+        for (size_t i = 0; i < count; i++)
+            is_ours = is_ours ||
+                      (strncmp(*e, name[i], strlen(name[i])) == 0 && (*e)[strlen(name[i])] == '=');
+        if (!is_ours)
+            out[n++] = *e;
+    }
+    out[n] = NULL;
+}
+
+/* Without a guard: last is run by ourselves, and ended before another can own the mutex; the library
+ * renews meanwhile. There are threads, so it is spawned, not forked. */
+static void run_last_here(struct series *s)
+{
+    static char own[4][URL_MAX], *environment[ENVIRONMENT_MAX];
+    posix_spawn_file_actions_t files;
+    posix_spawnattr_t attributes;
+    pid_t pid;
+    int64_t until = last_until(s);
+    if (!s->is_led || s->p->last == NULL || s->last_done == s->tenure)
+        return;
+    s->last_done = s->tenure;
+    s->is_led = false;
+    environment_of(s, environment, own);
+    posix_spawn_file_actions_init(&files);
+    posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+    if (s->p->to_stderr)
+        posix_spawn_file_actions_adddup2(&files, STDERR_FILENO, STDOUT_FILENO);
+    posix_spawnattr_init(&attributes);
+    posix_spawnattr_setsigmask(&attributes, &s->p->mask);
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP);
+    int rc = posix_spawn(&pid, s->p->last[0], &files, &attributes, s->p->last, environment);
+    if (rc != 0)
+        complain(s->p->c, "cannot run %s: %s", s->p->last[2], strerror(rc));
+    while (rc == 0 && now_ns() < until && waitpid(pid, NULL, WNOHANG) == 0)
+        poll(NULL, 0, LOOK_STOPPING_MS);
+    tree_end(0);
+    posix_spawnattr_destroy(&attributes);
+    posix_spawn_file_actions_destroy(&files);
+}
+
+/* There is no other: a guard has to be forked before there are threads. So this is the end, in order. */
 static void on_guard_gone(struct series *s, const char *what)
 {
     complain(s->p->c, "mutex '%s': the guard %s; CMD was killed", s->p->mutex, what);
     tree_end(s->guard);
     s->guard = 0;
+    run_last_here(s);
     close(s->link);
     s->link = -1;
     s->is_dead = true;
@@ -213,8 +277,7 @@ static void look_at_guard(struct series *s)
     struct pollfd fd = {s->link, POLLIN, 0};
     if (!is_under_way(s) || now_ns() < at)
         return;
-    if (s->job.kind == JOB_CMD)
-        tree_signal(SIGKILL, s->guard);
+    tree_signal(SIGKILL, s->guard);
     if (poll(&fd, 1, GUARD_GRACE_MS) == 0)
         on_guard_gone(s, "did not act");
 }
@@ -338,8 +401,8 @@ static void *herald(void *arg)
         has_said = true;
         if (simba_read(s->p->c->client, s->p->mutex, READ_TIMEOUT_MS, &owner) == 0)
             continue;
-        complain(s->p->c, "%s%s", simba_error_text(), s->fail_fast ? "" : "; it is tried again");
-        if (s->fail_fast) {
+        complain(s->p->c, "%s%s", simba_error_text(), s->p->fail_fast ? "" : "; it is tried again");
+        if (s->p->fail_fast) {
             series_end(s, EXIT_TROUBLE);
             return NULL;
         }

@@ -2,9 +2,9 @@
  * process names its parent, and since we are a subreaper, a process that lost its parent names us. A
  * process group would not do: setsid() leaves it.
  *
- * A process is signalled through its folder in /proc, opened before a last look at its parent: so it
- * cannot be another that got its number meanwhile, and it does not matter whose process namespace
- * /proc counts in. */
+ * A process is signalled through its folder in /proc, opened before a last look at when it was started:
+ * so it cannot be another that got its number meanwhile, and it does not matter whose process namespace
+ * /proc counts in. Its parent says nothing any more: that may just have died of the same signal. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -18,11 +18,13 @@
 #include "lock.h"
 
 #define STAT_BYTES 512
+#define STAT_STARTED 20 /* of the fields after NAME */
 #define FIRST_ROOM 256
 #define KILL_PAUSE_MS 2
 
 struct process {
     long pid, parent;
+    unsigned long long started; /* in ticks since the machine was */
     bool is_below, is_dead;
 };
 
@@ -30,6 +32,13 @@ struct processes {
     struct process *all;
     size_t count, room;
 };
+
+static unsigned long long started_of(const char *text)
+{
+    for (int field = 1; field < STAT_STARTED && text != NULL; field++)
+        text = strchr(text + 1, ' ');
+    return text != NULL ? strtoull(text, NULL, 10) : 0;
+}
 
 /* "PID (NAME) STATE PARENT …", where NAME may hold anything. */
 static bool read_stat(int folder, const char *path, struct process *out)
@@ -47,6 +56,7 @@ static bool read_stat(int folder, const char *path, struct process *out)
         return false;
     *out = (struct process){.pid = strtol(text, NULL, 10),
                             .parent = strtol(after + 3, NULL, 10),
+                            .started = started_of(after + 1),
                             .is_dead = after[2] == 'Z' || after[2] == 'X'};
     return out->pid > 0;
 }
@@ -113,7 +123,7 @@ static bool send_to(DIR *proc, const struct process *one, int signal)
     int folder = openat(dirfd(proc), path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (folder < 0)
         return false;
-    bool same = read_stat(folder, "stat", &now) && now.parent == one->parent && !now.is_dead;
+    bool same = read_stat(folder, "stat", &now) && now.started == one->started && !now.is_dead;
     if (same && syscall(SYS_pidfd_send_signal, folder, signal, NULL, 0) != 0 && errno == ENOSYS)
         kill((pid_t)one->pid, signal); /* Linux before 5.1 */
     close(folder);

@@ -11,7 +11,6 @@
 
 #include "cli.h"
 
-#define TIMEOUT_MS 5000
 
 static const struct option options[] = {{NULL, 0, 0, NULL, NULL}};
 
@@ -71,13 +70,10 @@ static int ask_once(const struct cli *c, const struct watcher *w)
     struct simba_owner owner;
     int rc = 0;
     if (w->count == 0)
-        rc = simba_list(c->client, NULL, TIMEOUT_MS, ignore_entry, NULL);
+        rc = simba_list(c->client, NULL, ANSWER_MS, ignore_entry, NULL);
     for (size_t i = 0; rc == 0 && i < w->count; i++)
-        rc = simba_read(c->client, w->names[i], TIMEOUT_MS, &owner);
-    if (rc == 0)
-        return 0;
-    complain(c, "%s", simba_error_text());
-    return rc == SIMBA_EINVAL ? EXIT_USAGE : EXIT_TROUBLE;
+        rc = simba_read(c->client, w->names[i], ANSWER_MS, &owner);
+    return rc == 0 ? 0 : cli_fail(c, rc);
 }
 
 static int observe(struct watcher *w)

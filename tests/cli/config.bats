@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # config.bats: where settings come from, what is wrong with them, the default store.
-bats_require_minimum_version 1.5.0
+bats_require_minimum_version 1.8.0
+# bats file_tags=storeless
 load helper
 
 source_of() { # setting

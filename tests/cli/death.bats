@@ -1,10 +1,9 @@
 #!/usr/bin/env bats
 # death.bats: whatever dies, hangs or is stopped: nothing of the old job is left when the next begins.
 # Leases are short here, so that those that must run out do.
-bats_require_minimum_version 1.5.0
+bats_require_minimum_version 1.8.0
+# bats file_tags=store
 load helper
-
-LEASE="--ttl 1s --transition 1s"
 
 # A job with a grandchild that has left session and group and is deaf to what can be ignored.
 write_job() {
@@ -36,13 +35,11 @@ J
 # Starts the job as the leader of a session of its own, and the next one, which waits.
 start_both() { # options of simba lock...
     write_job
-    # shellcheck disable=SC2086
-    begin setsid "$SIMBA" lock $LEASE "$@" m ./job
+    begin setsid "$SIMBA" lock "${SHORT[@]}" "$@" "$M" ./job
     KEEPER=$PID
     await test -e deaf.pid
     GUARD=$(child_of "$KEEPER")
-    # shellcheck disable=SC2086
-    begin "$SIMBA" lock $LEASE m ./next
+    begin "$SIMBA" lock "$M" ./next
     NEXT=$PID
 }
 
@@ -94,12 +91,13 @@ next_was_alone() {
 }
 
 @test "the guard is stopped: the keeper renews, and ends the tree when the lease is lost" {
+    make_store_losable
     start_both
     kill -STOP "$GUARD"
-    sleep 2.5 # longer than the lease
+    sleep "$OUTLIVES_SHORT"
     [ ! -e next.ran ]
     is_alive "$(cat deaf.pid)"
-    rm -rf store # the lease cannot be renewed any more
+    lose_store # the lease cannot be renewed any more
     await is_dead "$(cat deaf.pid)"
     ends "$KEEPER"
     [ "$CODE" -eq 123 ]
@@ -114,10 +112,10 @@ echo $$ >polite.pid
 while :; do sleep 0.02; done
 J
     chmod +x polite
-    # shellcheck disable=SC2086
-    begin "$SIMBA" lock $LEASE -k 300ms m ./polite
+    make_store_losable
+    begin "$SIMBA" lock "${SHORT[@]}" -k 300ms "$M" ./polite
     await test -s polite.pid
-    rm -rf store
+    lose_store
     ends "$PID"
     [ "$CODE" -eq 123 ]
     [ -e told ]
@@ -125,18 +123,18 @@ J
 }
 
 @test "--signal: how CMD is told" {
-    # shellcheck disable=SC2086
-    begin "$SIMBA" lock $LEASE --signal USR1 m \
+    make_store_losable
+    begin "$SIMBA" lock "${SHORT[@]}" --signal USR1 "$M" \
         bash -c 'trap "echo told >told; exit 5" USR1; echo $$ >x.pid; while :; do sleep 0.02; done'
     await test -s x.pid
-    rm -rf store
+    lose_store
     ends "$PID"
     [ "$CODE" -eq 123 ] # and not 5: the lease was lost
     [ -e told ]
 }
 
-@test "a long job outlives many leases" {
-    run simba lock --ttl 400ms --transition 200ms m sleep 2
+@test "a long job outlives its first lease" {
+    run simba lock "${SHORT[@]}" "$M" sleep "$OUTLIVES_SHORT"
     expect 0 '^$'
 }
 
@@ -148,14 +146,14 @@ has_guard() { # pid
 }
 
 @test "TERM, INT, HUP, QUIT while waiting: simba dies of it, and leaves nothing (T72)" {
-    begin "$SIMBA" lock m sh -c 'touch held; exec sleep 60'
+    begin "$SIMBA" lock "$M" sh -c 'touch held; exec sleep 60'
     holder=$PID
     await test -e held
     for name in TERM INT HUP QUIT; do
         # INT and QUIT are ignored in the background of a script, unless somebody says otherwise
         begin python3 -c 'import os, signal, sys
 for s in (signal.SIGINT, signal.SIGQUIT): signal.signal(s, signal.SIG_DFL)
-os.execv(sys.argv[1], sys.argv[1:])' "$SIMBA" lock m touch never
+os.execv(sys.argv[1], sys.argv[1:])' "$SIMBA" lock "$M" touch never
         waiter=$PID
         await has_guard "$waiter"
         kill -"$name" "$waiter"
@@ -166,12 +164,12 @@ os.execv(sys.argv[1], sys.argv[1:])' "$SIMBA" lock m touch never
     kill -TERM "$holder"
     ends "$holder"
     [ "$CODE" -eq 143 ]
-    run simba lock -n m true
+    run simba lock -n "$M" true
     expect 0
 }
 
 @test "TERM while running goes to the shell and its child alike (T70, T71)" {
-    begin "$SIMBA" lock m sh -c 'sleep 60 & echo $! >sleeper.pid; wait; echo not reached'
+    begin "$SIMBA" lock "$M" sh -c 'sleep 60 & echo $! >sleeper.pid; wait; echo not reached'
     keeper=$PID
     await test -s sleeper.pid
     kill -TERM "$keeper"
@@ -180,10 +178,20 @@ os.execv(sys.argv[1], sys.argv[1:])' "$SIMBA" lock m touch never
     is_dead "$(cat sleeper.pid)"
 }
 
+@test "TERM while running reaches all of a big tree, though their parent dies of it first (T70)" {
+    begin "$SIMBA" lock "$M" sh -c 'for i in $(seq 200); do sleep 60 & done; touch all; wait'
+    keeper=$PID
+    await test -e all
+    kill -TERM "$keeper"
+    await is_dead "$keeper" # and not only when the last sleeper has slept
+    ends "$keeper"
+    [ "$CODE" -eq 143 ]
+}
+
 @test "INT while running; CMD may handle it, and its status counts" {
     begin python3 -c 'import os, signal, sys
 signal.signal(signal.SIGINT, signal.SIG_DFL)
-os.execv(sys.argv[1], sys.argv[1:])' "$SIMBA" lock m \
+os.execv(sys.argv[1], sys.argv[1:])' "$SIMBA" lock "$M" \
         bash -c 'trap "exit 9" INT; echo $$ >x.pid; while :; do sleep 0.02; done'
     await test -s x.pid
     kill -INT "$PID"
@@ -192,7 +200,7 @@ os.execv(sys.argv[1], sys.argv[1:])' "$SIMBA" lock m \
 }
 
 @test "USR1 and USR2 are passed on to CMD" {
-    begin "$SIMBA" lock m bash -c 'trap "echo one >>got" USR1; trap "echo two >>got; exit 0" USR2
+    begin "$SIMBA" lock "$M" bash -c 'trap "echo one >>got" USR1; trap "echo two >>got; exit 0" USR2
         echo $$ >x.pid; while :; do sleep 0.02; done'
     await test -s x.pid
     kill -USR1 "$PID"
@@ -204,7 +212,7 @@ os.execv(sys.argv[1], sys.argv[1:])' "$SIMBA" lock m \
 }
 
 @test "what is ignored stays ignored: nohup" {
-    begin nohup "$SIMBA" lock m sh -c 'echo $$ >x.pid; until [ -e go ]; do sleep 0.02; done'
+    begin nohup "$SIMBA" lock "$M" sh -c 'echo $$ >x.pid; until [ -e go ]; do sleep 0.02; done'
     await test -s x.pid
     kill -HUP "$PID"
     kill -HUP "$(cat x.pid)"
@@ -220,30 +228,30 @@ os.execv(sys.argv[1], sys.argv[1:])' "$SIMBA" lock m \
 leaver='setsid sh -c "echo \$\$ >left.pid; until [ -e go ]; do sleep 0.02; done" >&- 2>&- & until [ -s left.pid ]; do sleep 0.01; done; exit 4'
 
 @test "the lock is held until the last of the tree ends, and that is said" {
-    "$SIMBA" lock m sh -c "$leaver" 2>said 3>&- &
+    "$SIMBA" lock "$M" sh -c "$leaver" 2>said 3>&- &
     keeper=$!
     STARTED+=("$keeper")
     await grep -q -E 'held until [0-9]+ process' said
-    run simba lock -n m true
+    run simba lock -n "$M" true
     expect 124
     touch go
     ends "$keeper"
     [ "$CODE" -eq 4 ]
-    run simba lock -n m true
+    run simba lock -n "$M" true
     expect 0
 }
 
 @test "--kill-rest ends them" {
-    run timeout 10 "$SIMBA" lock --kill-rest -k 300ms m sh -c "$leaver"
+    run timeout 10 "$SIMBA" lock --kill-rest -k 300ms "$M" sh -c "$leaver"
     expect 4
     is_dead "$(cat left.pid)"
 }
 
 @test "--leave-rest leaves them, and lets go" {
-    run timeout 10 "$SIMBA" lock --leave-rest m sh -c "$leaver"
+    run timeout 10 "$SIMBA" lock --leave-rest "$M" sh -c "$leaver"
     expect 4
     is_alive "$(cat left.pid)"
-    run simba lock -n m true
+    run simba lock -n "$M" true
     expect 0
 }
 
@@ -253,10 +261,10 @@ leaver='setsid sh -c "echo \$\$ >left.pid; until [ -e go ]; do sleep 0.02; done"
     unshare -pf true 2>/dev/null || skip "cannot make namespaces here"
     for mount in --mount-proc ""; do
         # shellcheck disable=SC2086
-        run timeout 20 unshare -pf $mount "$SIMBA" lock m sh -c 'echo pid $PPID; exit 42'
+        run timeout 20 unshare -pf $mount "$SIMBA" lock "$M" sh -c 'echo pid $PPID; exit 42'
         expect 42 '^pid 2$'
         # shellcheck disable=SC2086
-        run timeout 20 unshare -pf $mount "$SIMBA" lock --kill-rest -k 200ms m \
+        run timeout 20 unshare -pf $mount "$SIMBA" lock --kill-rest -k 200ms "$M" \
             sh -c 'trap "" TERM; setsid sleep 60 & exit 7'
         expect 7
     done
@@ -264,7 +272,7 @@ leaver='setsid sh -c "echo \$\$ >left.pid; until [ -e go ]; do sleep 0.02; done"
 
 @test "as PID 1, TERM ends it" {
     unshare -pf true 2>/dev/null || skip "cannot make namespaces here"
-    begin unshare -pf --mount-proc "$SIMBA" lock m sh -c 'touch up; exec sleep 60'
+    begin unshare -pf --mount-proc "$SIMBA" lock "$M" sh -c 'touch up; exec sleep 60'
     await test -e up
     kill -TERM "$(child_of "$PID")"
     ends "$PID"

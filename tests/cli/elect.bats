@@ -1,43 +1,42 @@
 #!/usr/bin/env bats
 # elect.bats: simba elect: lines, hooks, loss, what dies; simba schedule.
-bats_require_minimum_version 1.5.0
+bats_require_minimum_version 1.8.0
+# bats file_tags=store
 load helper
 
-SHORT=(--ttl 1s --transition 500ms)
 HOOKS=(-a 'echo acquired $SIMBA_FENCING_TOKEN >>log' -r 'echo released $SIMBA_FENCING_TOKEN >>log')
 
-has() { grep -qE -- "$1" "$2"; } # pattern file
 order() { cut -d' ' -f1 log | xargs; }
 
 # ---- elect ------------------------------------------------------------------------------------
 
 @test "elect: acquired and released, for people and as JSON" {
-    begin "$SIMBA" elect --id me m >out
-    await has '^20..-..-..T..:..:......  acquired  m  me  token [0-9]+$' out
+    begin "$SIMBA" elect --id me "$M" >out
+    await has "^20..-..-..T..:..:......  acquired  $M  me  token [0-9]+$" out
     kill -TERM "$PID"
     ends "$PID"
     [ "$CODE" -eq 0 ]
-    has '  released  m  me  token [0-9]+$' out
+    has "  released  $M  me  token [0-9]+$" out
     [ "$(wc -l <out)" -eq 2 ]
-    begin "$SIMBA" elect --json --id me m >out
+    begin "$SIMBA" elect --json --id me "$M" >out
     await has acquired out
     kill -HUP "$PID"
     ends "$PID"
     [ "$CODE" -eq 0 ]
     python3 - <<'P'
-import json
+import json, os
 a, r = [json.loads(line) for line in open("out")]
 assert a["event"] == "acquired" and r["event"] == "released", (a, r)
-assert a["token"] == r["token"] > 0 and a["holder"] == "me" and a["mutex"] == "m"
+assert a["token"] == r["token"] > 0 and a["holder"] == "me" and a["mutex"] == os.environ["M"]
 assert 10000 < a["remaining_ms"] <= 16000 and r["remaining_ms"] is None
 P
 }
 
 @test "elect: two candidates, the second follows; hooks in order across both" {
-    begin "$SIMBA" elect m "${HOOKS[@]}" >one
+    begin "$SIMBA" elect "$M" "${HOOKS[@]}" >one
     first=$PID
     await has acquired log
-    begin "$SIMBA" elect m "${HOOKS[@]}" >two
+    begin "$SIMBA" elect "$M" "${HOOKS[@]}" >two
     second=$PID
     kill -TERM "$first"
     ends "$first"
@@ -50,32 +49,33 @@ P
 }
 
 @test "elect: hooks know the mutex, the store and the id; what they print goes to stderr" {
-    begin "$SIMBA" elect --id me m -a 'echo $SIMBA_MUTEX $SIMBA_CONTENDER_ID $SIMBA_STORE; echo up >up' >out 2>err
+    begin "$SIMBA" elect --id me "$M" -a 'echo $SIMBA_MUTEX $SIMBA_CONTENDER_ID $SIMBA_STORE; echo up >up' >out 2>err
     await test -s up
     kill -TERM "$PID"
     ends "$PID"
-    has "^m me $SIMBA_URL$" err
+    has "^$M me $STORE$" err
     [ "$(wc -l <out)" -eq 2 ]
 }
 
 @test "elect: lost to an operator; the hook that runs is ended, on-released follows" {
-    begin "$SIMBA" elect --ttl 60s --transition 30s m -a 'echo acquired >>log; echo $$ >hook.pid; exec sleep 60' -r 'echo released >>log' >out 2>err
+    begin "$SIMBA" elect "${LONG_LEASE[@]}" "$M" -a 'echo acquired >>log; echo $$ >hook.pid; exec sleep 60' -r 'echo released >>log' >out 2>err
     await test -s hook.pid
-    run simba release --yes m
+    hook=$(cat hook.pid) # it leads again soon
+    run simba release --yes "$M"
     expect 0
     await has lost out
     await has released log
-    is_dead "$(cat hook.pid)"
+    is_dead "$hook"
     kill -TERM "$PID"
     ends "$PID"
     [ "$CODE" -eq 0 ]
 }
 
 @test "elect: a hook that hangs and ignores TERM is killed before the lease is over" {
-    begin "$SIMBA" elect "${SHORT[@]}" m -a 'trap "" TERM; echo $$ >hook.pid; while :; do sleep 0.05; done' >out 2>err
+    begin "$SIMBA" elect "${SHORT[@]}" "$M" -a 'trap "" TERM; echo $$ >hook.pid; while :; do sleep 0.05; done' >out 2>err
     await test -s hook.pid
     kill -STOP "$PID"
-    simba lock m true
+    simba lock "$M" true
     is_dead "$(cat hook.pid)"
     kill -CONT "$PID"
     kill -TERM "$PID"
@@ -84,10 +84,10 @@ P
 }
 
 @test "elect: on-released that hangs is ended, too" {
-    begin "$SIMBA" elect "${SHORT[@]}" m -r 'trap "" TERM; echo $$ >hook.pid; while :; do sleep 0.05; done' >out 2>err
+    begin "$SIMBA" elect "${SHORT[@]}" "$M" -r 'trap "" TERM; echo $$ >hook.pid; while :; do sleep 0.05; done' >out 2>err
     await has acquired out
     kill -TERM "$PID"
-    simba lock m true
+    simba lock "$M" true
     is_dead "$(cat hook.pid)"
     ends "$PID"
     [ "$CODE" -eq 0 ]
@@ -95,27 +95,27 @@ P
 }
 
 @test "elect: killed with -9, on-released still comes before the next one" {
-    begin "$SIMBA" elect "${SHORT[@]}" m "${HOOKS[@]}" >out 2>err
+    begin "$SIMBA" elect "${SHORT[@]}" "$M" "${HOOKS[@]}" >out 2>err
     await has acquired log
     kill -KILL "$PID"
-    simba lock m sh -c 'echo next >>log'
+    simba lock "$M" sh -c 'echo next >>log'
     [ "$(order)" = "acquired released next" ]
 }
 
 @test "elect: killed with -9 while on-acquired runs: that is ended, and on-released follows" {
-    begin "$SIMBA" elect "${SHORT[@]}" m -a 'echo acquired >>log; echo $$ >hook.pid; exec sleep 60' -r 'echo released >>log' >out 2>err
+    begin "$SIMBA" elect "${SHORT[@]}" "$M" -a 'echo acquired >>log; echo $$ >hook.pid; exec sleep 60' -r 'echo released >>log' >out 2>err
     await test -s hook.pid
     kill -KILL "$PID"
-    simba lock m sh -c 'echo next >>log'
+    simba lock "$M" sh -c 'echo next >>log'
     is_dead "$(cat hook.pid)"
     [ "$(order)" = "acquired released next" ]
 }
 
 @test "elect: stopped for longer than the lease, on-released comes in time, once" {
-    begin "$SIMBA" elect "${SHORT[@]}" m "${HOOKS[@]}" >out 2>err
+    begin "$SIMBA" elect "${SHORT[@]}" "$M" "${HOOKS[@]}" >out 2>err
     await has acquired log
     kill -STOP "$PID"
-    simba lock m sh -c 'echo next >>log'
+    simba lock "$M" sh -c 'echo next >>log'
     kill -CONT "$PID"
     leads_again() { [ "$(order)" = "acquired released next acquired" ]; }
     await leads_again
@@ -126,19 +126,23 @@ P
 }
 
 @test "elect: the guard is killed: what the hook has started is gone, and so is the candidate" {
-    begin "$SIMBA" elect m -a 'echo $$ >hook.pid; while :; do sleep 0.05; done' >out 2>err
+    begin "$SIMBA" elect --id me "$M" -a 'echo $SIMBA_FENCING_TOKEN >token; echo $$ >hook.pid; while :; do sleep 0.05; done' \
+        -r 'echo $SIMBA_MUTEX $SIMBA_CONTENDER_ID $SIMBA_FENCING_TOKEN >>log; echo said' >out 2>err
     await test -s hook.pid
     kill -KILL "$(child_of "$PID")"
     ends "$PID"
     [ "$CODE" -eq 125 ]
     is_dead "$(cat hook.pid)"
     has "the guard died" err
-    run simba lock -w 5s m true
+    [ "$(cat log)" = "$M me $(cat token)" ] # and once
+    has '^said$' err
+    has released out
+    run simba lock -w 5s "$M" true
     expect 0
 }
 
 @test "elect: a hook that fails lets others lead" {
-    begin "$SIMBA" elect "${SHORT[@]}" m -a 'exit 3' -r 'echo released >>log' >out 2>err
+    begin "$SIMBA" elect "${SHORT[@]}" "$M" -a 'exit 3' -r 'echo released >>log' >out 2>err
     await has released log
     has "ended with status 3" err
     kill -TERM "$PID"
@@ -147,61 +151,66 @@ P
 }
 
 @test "elect: a store that is down is tried again; --fail-fast gives up" {
-    mkdir -m 700 later
-    printf 'this is no database, and it is long enough to be looked at by SQLite' >later/x.db
-    run timeout 20 "$SIMBA" -u sqlite:later/x.db elect --fail-fast m
-    expect 125 "sqlite:later/x.db"
-    begin "$SIMBA" -u sqlite:later/x.db elect m >out 2>err
+    make_store_losable
+    lose_store
+    begin timeout 20 "$SIMBA" elect --fail-fast "$M" 2>fast
+    fast=$PID
+    begin "$SIMBA" elect "$M" >out 2>err
+    candidate=$PID
     await has "tried again" err
-    rm later/x.db
+    ends "$fast"
+    [ "$CODE" -eq 125 ]
+    has "$STORE" fast
+    find_store
     await has acquired out
-    kill -TERM "$PID"
-    ends "$PID"
+    kill -TERM "$candidate"
+    ends "$candidate"
     [ "$CODE" -eq 0 ]
 }
 
 @test "elect: nobody reads: steps down quietly" {
-    begin sh -c '"$SIMBA" elect m "$@" | head -n 1; exec sleep 60' sh "${HOOKS[@]}"
+    begin sh -c '"$SIMBA" elect "$M" "$@" | head -n 1; exec sleep 60' sh "${HOOKS[@]}"
     await has acquired log
-    run simba lock -n m true # it cannot know before it writes again
-    simba release --yes m
+    run simba lock -n "$M" true # it cannot know before it writes again
+    simba release --yes "$M"
     await has released log
-    run simba lock -w 5s m true
+    run simba lock -w 5s "$M" true
     expect 0
 }
 
+# bats test_tags=storeless
 @test "elect: bad input" {
     run simba elect
     expect 64 "name of a mutex is missing"
-    run simba elect m cmd
+    run simba elect "$M" cmd
     expect 64 "no CMD here"
-    run simba elect --on-aquired x m
+    run simba elect --on-aquired x "$M"
     expect 64 "did you mean --on-acquired"
-    run simba elect --signal nosuch m
+    run simba elect --signal nosuch "$M"
     expect 64 "no signal nosuch"
-    run simba elect --kill-after 1h m
+    run simba elect --kill-after 1h "$M"
     expect 64 "leaves no time"
     run simba elect ""
     expect 64 "empty"
-    run simba elect --ttl 1ms --transition 1ms m
+    run simba elect --ttl 1ms --transition 1ms "$M"
     expect 64 "500ms"
 }
 
 # ---- schedule ---------------------------------------------------------------------------------
 
 @test "schedule: runs again and again, reports each, ends with 0" {
-    begin "$SIMBA" schedule m --every 100ms sh -c 'echo run $SIMBA_MUTEX' >out 2>err
+    begin "$SIMBA" schedule "$M" --every 100ms sh -c 'echo run $SIMBA_MUTEX' >out 2>err
     await has 'run 3 ended with status 0 after' err
     kill -TERM "$PID"
     ends "$PID"
     [ "$CODE" -eq 0 ]
-    [ "$(grep -c '^run m$' out)" -ge 3 ]
+    [ "$(grep -c "^run $M$" out)" -ge 3 ]
     has "acquired, token" err
     has "released, token" err
 }
 
 @test "schedule: --json on stdout, and CMD's words on stderr" {
-    begin "$SIMBA" schedule --json m --delay 50ms sh -c 'echo words; exit 4' >out 2>err
+    begin "$SIMBA" schedule --json "$M" --delay 50ms sh -c 'echo words; exit 4' >out 2>err
     await has '"run":2,' out
     kill -TERM "$PID"
     ends "$PID"
@@ -217,21 +226,21 @@ P
 }
 
 @test "schedule: --once ends with CMD's status" {
-    run simba schedule -q m --once sh -c 'exit 7'
+    run simba schedule -q "$M" --once sh -c 'exit 7'
     expect 7 '^$'
-    run simba schedule -q m --once true
+    run simba schedule -q "$M" --once true
     expect 0 '^$'
-    run -127 simba schedule -q m --once no-such-command-anywhere
+    run -127 simba schedule -q "$M" --once no-such-command-anywhere
     expect 127 "cannot run no-such-command-anywhere"
-    run simba schedule -q m --once -c 'exit 5'
+    run simba schedule -q "$M" --once -c 'exit 5'
     expect 5
 }
 
 @test "schedule: only the leader runs" {
-    begin "$SIMBA" schedule -q m --every 50ms sh -c 'echo one >>log'
+    begin "$SIMBA" schedule -q "${SHORT[@]}" "$M" --every 50ms sh -c 'echo one >>log'
     first=$PID
     await test -s log
-    begin "$SIMBA" schedule -q m --every 50ms sh -c 'echo two >>log'
+    begin "$SIMBA" schedule -q "${SHORT[@]}" "$M" --every 50ms sh -c 'echo two >>log'
     second=$PID
     before=$(wc -l <log)
     more() { [ "$(wc -l <log)" -ge $((before + 5)) ]; }
@@ -245,10 +254,10 @@ P
 }
 
 @test "schedule: a run that hangs is ended when the lease is, and the next leader begins after it" {
-    begin "$SIMBA" schedule -q "${SHORT[@]}" m --every 1s sh -c 'trap "" TERM; echo $$ >run.pid; while :; do sleep 0.05; done' 2>err
+    begin "$SIMBA" schedule -q "${SHORT[@]}" "$M" --every 1s sh -c 'trap "" TERM; echo $$ >run.pid; while :; do sleep 0.05; done' 2>err
     await test -s run.pid
     kill -STOP "$PID"
-    simba lock m true
+    simba lock "$M" true
     is_dead "$(cat run.pid)"
     kill -CONT "$PID"
     kill -TERM "$PID"
@@ -256,15 +265,15 @@ P
 }
 
 @test "schedule: --at-least keeps the mutex when told to end; --initial-delay" {
-    begin "$SIMBA" schedule -q m --every 1h --at-least 1s sh -c 'date +%s%N >>log'
+    begin "$SIMBA" schedule -q "$M" --every 1h --at-least 3s sh -c 'date +%s%N >>log'
     await test -s log
     kill -TERM "$PID"
-    simba lock m sh -c 'date +%s%N >>log'
+    simba lock "$M" sh -c 'date +%s%N >>log'
     ends "$PID"
     mapfile -t at <log
-    [ $((at[1] - at[0])) -ge 900000000 ]
-    begin "$SIMBA" schedule -q m2 --every 1h --initial-delay 400ms touch ran
-    await simba status m2
+    [ $((at[1] - at[0])) -ge 2000000000 ] # it counts from before the run
+    begin "$SIMBA" schedule -q "${M}2" --every 1h --initial-delay 400ms touch ran
+    await simba status "${M}2"
     [ ! -e ran ]
     await test -e ran
     kill -TERM "$PID"
@@ -272,7 +281,7 @@ P
 }
 
 @test "schedule: a signal reaches the run, and ends it in order" {
-    begin "$SIMBA" schedule m --every 1s sh -c 'trap "echo told >>log; exit 9" TERM; echo up >up; while :; do sleep 0.05; done' 2>err
+    begin "$SIMBA" schedule "$M" --every 1s sh -c 'trap "echo told >>log; exit 9" TERM; echo up >up; while :; do sleep 0.05; done' 2>err
     await test -s up
     kill -TERM "$PID"
     ends "$PID"
@@ -281,21 +290,22 @@ P
     has 'run 1 ended with status 9' err
 }
 
+# bats test_tags=storeless
 @test "schedule: bad input" {
     run simba schedule
     expect 64 "name of a mutex is missing"
-    run simba schedule m
+    run simba schedule "$M"
     expect 64 "CMD is missing"
-    run simba schedule m true
+    run simba schedule "$M" true
     expect 64 "how often"
-    run simba schedule m --every 1s --delay 1s true
+    run simba schedule "$M" --every 1s --delay 1s true
     expect 64 "either --every or --delay"
-    run simba schedule m --every 0 true
+    run simba schedule "$M" --every 0 true
     expect 64 "longer than 0"
-    run simba schedule m --every soon true
+    run simba schedule "$M" --every soon true
     expect 64 "every"
-    run simba schedule m --every 1s -c x y
+    run simba schedule "$M" --every 1s -c x y
     expect 64 "not from both"
-    run simba schedule m --every 500d true
+    run simba schedule "$M" --every 500d true
     expect 64
 }

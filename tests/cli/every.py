@@ -10,6 +10,7 @@ import sys
 import time
 
 SIMBA = os.environ["SIMBA"]
+MUTEX = os.environ["M"]
 SECONDS = int(sys.argv[1]) if len(sys.argv) > 1 else 30
 TTL, TRANSITION = 3, 2
 JITTER = 1  # of a busy machine: a run may be that late
@@ -20,12 +21,12 @@ GAP = TTL + TRANSITION + 1.5 + 0.01 * (TTL + TRANSITION) + 1 + JITTER
 def start():
     # The first run of a leader comes a period after it has become one, so that the rate stays.
     return subprocess.Popen([SIMBA, "schedule", "--json", "--ttl", "%ds" % TTL, "--transition", "%ds" % TRANSITION,
-                             "tick", "--every", "1s", "--initial-delay", "1s", "true"],
+                             MUTEX, "--every", "1s", "--initial-delay", "1s", "true"],
                             stdout=open("runs", "ab"), stderr=open("errors", "ab"))
 
 
 def leader():
-    out = subprocess.run([SIMBA, "status", "--json", "tick"], capture_output=True, text=True).stdout
+    out = subprocess.run([SIMBA, "status", "--json", MUTEX], capture_output=True, text=True).stdout
     holder = json.loads(out)["holder"]
     return int(holder.split(":")[1].split("@")[0]) if holder else None
 

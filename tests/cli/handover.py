@@ -14,6 +14,7 @@ import sys
 import time
 
 SIMBA = os.environ["SIMBA"]
+MUTEX = os.environ["M"]
 COUNT = int(sys.argv[1]) if len(sys.argv) > 1 else 200
 PROCESSES = 5
 PATIENCE = 30
@@ -25,7 +26,7 @@ RELEASED = ACQUIRED.replace("acquired", "released")
 class Candidate:
     def __init__(self):
         self.process = subprocess.Popen(
-            [SIMBA, "elect", "-q", "--ttl", "2s", "--transition", "1s", "leader", "-a", ACQUIRED, "-r", RELEASED],
+            [SIMBA, "elect", "-q", "--ttl", "2s", "--transition", "1s", MUTEX, "-a", ACQUIRED, "-r", RELEASED],
             stdout=subprocess.PIPE, stderr=open("errors", "ab"))
         os.set_blocking(self.process.stdout.fileno(), False)
 
@@ -35,7 +36,7 @@ class Candidate:
 
 def holder():
     """The leader's process, and its token; None: there is none."""
-    out = subprocess.run([SIMBA, "status", "--json", "leader"], capture_output=True, text=True).stdout
+    out = subprocess.run([SIMBA, "status", "--json", MUTEX], capture_output=True, text=True).stdout
     import json
     one = json.loads(out)
     if one["state"] != "held":
@@ -88,7 +89,7 @@ def main():
             if leader is None:
                 sys.exit("an unknown leader: %d" % pid)
             if how == "release":
-                subprocess.run([SIMBA, "release", "-q", "--token", str(token), "leader"], check=False)
+                subprocess.run([SIMBA, "release", "-q", "--token", str(token), MUTEX], check=False)
             elif how == "kill":
                 leader.signal(signal.SIGKILL)
                 leader.process.wait()

@@ -1,5 +1,13 @@
-# helper.bash: what the tests of the command share. Each test has a folder of its own, with a store
-# and a home in it; SIMBA is the command under test. Whatever a test leaves running is ended by pid.
+# helper.bash: what the tests of the command share. SIMBA is the command under test, SIMBA_URL the store:
+# that of SIMBA_TEST_URL if it is set, else a file in the test's own folder. Many tests use one store at the
+# same time, so the names of mutexes begin with PREFIX, which is the test's own; M is one of them.
+# Whatever a test leaves running is ended by pid.
+#
+# What a test is good for stands above it, or in file_tags for all of a file:
+#     store       about lock and store: run on every store
+#     sqlite      looks into the file, or at what only a file can have
+#     storeless   asks no store
+# All run on sqlite:, those tagged `store` and neither of the others elsewhere. See run.
 SIMBA=${SIMBA:-$BATS_TEST_DIRNAME/../../build/simba}
 SIMBA=$(realpath "$SIMBA")
 
@@ -7,15 +15,78 @@ setup() {
     DIR=$(mktemp -d)
     cd "$DIR"
     mkdir -m 700 home store
-    export HOME=$DIR/home SIMBA_URL=sqlite:$DIR/store/locks.db DIR SIMBA
+    PREFIX=${DIR##*.}- M=${PREFIX}m
+    SIMBA_URL=${SIMBA_TEST_URL:-sqlite:$DIR/store/locks.db}
+    export HOME=$DIR/home SIMBA_URL DIR SIMBA PREFIX M
     unset XDG_CONFIG_HOME XDG_STATE_HOME STATE_DIRECTORY NOTIFY_SOCKET
     unset SIMBA_TTL SIMBA_TRANSITION SIMBA_ID SIMBA_INITIAL_DELAY
     STARTED=()
+    know_store
+}
+
+# What differs from store to store: KIND is the scheme, STORE how it is shown, as a pattern.
+know_store() {
+    KIND=${SIMBA_URL%%:*}
+    STORE=$(sed -E -e 's|(//[^:@/]*):[^@/]*@|\1:***@|' -e 's|[^A-Za-z0-9:/]|.|g' <<<"$SIMBA_URL")
+    # A lease to be waited for, and how many seconds are more; where there is a server between, long
+    # enough not to be lost on a busy machine.
+    SHORT_LEASE="--ttl 1s --transition 500ms" OUTLIVES_SHORT=2.5
+    LONG_LEASE=(--ttl 60s --transition 30s) # an owner hears of its eviction long before it renews …
+    KNOWS_HELD='[0-9.]+s' # since when it is held …
+    KNOWS_WAITERS=-       # … and how many wait; - where it does not know
+    case "$KIND" in
+    redis* | zookeeper) KNOWS_HELD=- KNOWS_WAITERS=0 ;;
+    esac
+    case "$KIND" in redis*) LONG_LEASE=(--ttl 6s --transition 30s) ;; esac # … except there
+    [ "$KIND" = sqlite ] || SHORT_LEASE="--ttl 1s --transition 2s" OUTLIVES_SHORT=5
+    # Down to half of it is what a renewal gives there, and less than that to kill.
+    [ "$KIND" != zookeeper ] || SHORT_LEASE="--ttl 2s --transition 4s -k 500ms" OUTLIVES_SHORT=8
+    read -ra SHORT <<<"$SHORT_LEASE"
+    export SHORT_LEASE KIND STORE KNOWS_HELD KNOWS_WAITERS
+}
+
+# A way to the store that can be cut and mended, for all who use SIMBA_URL from now on.
+make_store_losable() {
+    [ "$KIND" != sqlite ] || return 0
+    WAY_TO=$(grep -oE '(@|//)[^@/?]+:[0-9]+' <<<"$SIMBA_URL" | sed -E 's/^(@|\/\/)//') || true
+    [ -n "$WAY_TO" ] && [ "$KIND" != redis+sentinel ] || skip "no way to this store can be cut"
+    find_store
+    SIMBA_URL=${SIMBA_URL/"$WAY_TO"/"${WAY_TO%%:*}:$(cat way.port)"}
+    know_store
+}
+
+lose_store() {
+    if [ "$KIND" = sqlite ]; then
+        rm -rf store
+        mkdir -m 700 store
+        printf 'this is no database, and it is long enough to be looked at by SQLite' >store/locks.db
+    else
+        kill -KILL "$WAY"
+        wait "$WAY" || true
+    fi
+}
+
+find_store() {
+    if [ "$KIND" = sqlite ]; then
+        rm store/locks.db
+    else
+        local server=${WAY_TO%%,*} # one of several will do
+        begin python3 "$BATS_TEST_DIRNAME/way.py" "${server%:*}" "${server##*:}" way.port
+        WAY=$PID
+        await test -s way.port
+    fi
+}
+
+# Is that process one of this test's? All of them work in its folder; a number may be somebody else's by now.
+is_ours() { # pid
+    case "$(readlink "/proc/$1/cwd" 2>/dev/null)" in "$DIR" | "$DIR"/*) return 0 ;; esac
+    return 1
 }
 
 teardown() {
     local pid
     for pid in ${STARTED[@]+"${STARTED[@]}"} $(cat ./*.pid 2>/dev/null); do
+        is_ours "$pid" || continue
         kill -CONT "$pid" 2>/dev/null || true
         kill -KILL "$pid" 2>/dev/null || true
     done
@@ -32,15 +103,24 @@ begin() { # program...; its pid is in $PID
     STARTED+=("$PID")
 }
 
-# Until the command is true; ten seconds are for ever.
+# Until the command is true; twenty seconds are for ever.
 await() { # command...
-    local i
-    for ((i = 0; i < 1000; i++)); do
-        if "$@" >/dev/null 2>&1; then return 0; fi
+    local end=$((SECONDS + 20))
+    until "$@" >/dev/null 2>&1; do
+        if [ $SECONDS -ge $end ]; then
+            echo "in vain: $*" >&2
+            return 1
+        fi
         sleep 0.01
     done
-    echo "in vain: $*" >&2
-    return 1
+}
+
+has() { grep -qE -- "$1" "$2"; } # pattern file
+
+# Another's hold on a mutex: until the test ends, or it is told to.
+hold() { # name [id]
+    begin "$SIMBA" lock --id "${2:-holder-of-$1}" "$1" sh -c "touch 'held-$1'; exec sleep 60"
+    await test -e "held-$1"
 }
 
 # How a background process ends, as the shell has it: in $CODE.
@@ -59,7 +139,7 @@ child_of() { # pid: its first child
 is_alive() { # pid
     local state
     state=$(sed 's/.*) //' "/proc/$1/stat" 2>/dev/null | cut -c1)
-    [ -n "$state" ] && [ "$state" != Z ] && [ "$state" != X ]
+    [ -n "$state" ] && [ "$state" != Z ] && [ "$state" != X ] && is_ours "$1"
 }
 is_dead() { ! is_alive "$1"; }
 

@@ -1,56 +1,57 @@
 #!/usr/bin/env bats
 # lock.bats: simba lock: exit codes, options, environment, streams.
-bats_require_minimum_version 1.5.0
+bats_require_minimum_version 1.8.0
+# bats file_tags=store
 load helper
 
 # ---- exit codes -------------------------------------------------------------------------------
 
 @test "CMD's status is passed through: 0, 1, 42 (T74)" {
-    run simba lock m true
+    run simba lock "$M" true
     expect 0 '^$'
-    run simba lock m false
+    run simba lock "$M" false
     expect 1 '^$'
-    run simba lock m sh -c 'exit 42'
+    run simba lock "$M" sh -c 'exit 42'
     expect 42 '^$'
 }
 
 @test "CMD killed by a signal: 128 + signal" {
-    run simba lock m sh -c 'kill -9 $$'
+    run simba lock "$M" sh -c 'kill -9 $$'
     expect 137
-    run simba lock m sh -c 'kill -TERM $$'
+    run simba lock "$M" sh -c 'kill -TERM $$'
     expect 143
 }
 
 @test "CMD's options are its own, without -- (T76)" {
-    run simba lock m sh -c 'exit 3'
+    run simba lock "$M" sh -c 'exit 3'
     expect 3
-    run simba lock -n m sh -e -c 'exit 4'
+    run simba lock -n "$M" sh -e -c 'exit 4'
     expect 4
-    run simba lock m -- sh -c 'exit 5'
+    run simba lock "$M" -- sh -c 'exit 5'
     expect 5
-    run simba lock m printf '%s,' -n --wait -- --json
+    run simba lock "$M" printf '%s,' -n --wait -- --json
     expect 0 '^-n,--wait,--,--json,$'
 }
 
 @test "124: held by another with -n; after a while with -w; -E changes it" {
-    run simba lock m "$SIMBA" lock -n m true
+    run simba lock "$M" "$SIMBA" lock -n "$M" true
     expect 124 "held by"
-    run simba lock m "$SIMBA" lock -w 100ms m true
+    run simba lock "$M" "$SIMBA" lock -w 1s "$M" true
     expect 124 "not in time"
-    run simba lock m "$SIMBA" lock -w 0 m true
+    run simba lock "$M" "$SIMBA" lock -w 0 "$M" true
     expect 124
-    run simba lock m "$SIMBA" lock -n -E 7 m true
+    run simba lock "$M" "$SIMBA" lock -n -E 7 "$M" true
     expect 7
-    run simba lock m "$SIMBA" lock -w 0.1 -E 0 m false
+    run simba lock "$M" "$SIMBA" lock -w 0.1 -E 0 "$M" false
     expect 0
-    run simba lock m "$SIMBA" lock -qn m true
+    run simba lock "$M" "$SIMBA" lock -qn "$M" true
     expect 124 '^$'
 }
 
 @test "-w is enough when the owner lets go in time" {
-    begin "$SIMBA" lock m sh -c 'touch held; until [ -e go ]; do sleep 0.01; done'
+    begin "$SIMBA" lock "$M" sh -c 'touch held; until [ -e go ]; do sleep 0.01; done'
     await test -e held
-    begin "$SIMBA" lock -w 10s m touch second
+    begin "$SIMBA" lock -w 10s "$M" touch second
     touch go
     ends "$PID"
     [ "$CODE" -eq 0 ]
@@ -59,28 +60,39 @@ load helper
 
 @test "126: CMD cannot be run; 127: there is no CMD of that name" {
     touch plain
-    run simba lock m ./plain
+    run simba lock "$M" ./plain
     expect 126 "cannot run ./plain: Permission denied"
-    run -127 simba lock m ./nosuch
+    run -127 simba lock "$M" ./nosuch
     expect 127 "cannot run ./nosuch"
-    run -127 simba lock m no-such-command-anywhere
+    run -127 simba lock "$M" no-such-command-anywhere
     expect 127
-    run simba lock m /
+    run simba lock "$M" /
     expect 126
-    run simba lock -n m true # nothing is left of it
+    run simba lock -n "$M" true # nothing is left of it
     expect 0
 }
 
+# bats test_tags=sqlite
 @test "125: a store that does not work, in words" {
-    run simba -u sqlite:/nosuch/folder/x.db lock m true
+    run simba -u sqlite:/nosuch/folder/x.db lock "$M" true
     expect 125 "/nosuch/folder.*make it first"
-    run simba -u nosuch:x lock m true
+    run simba -u nosuch:x lock "$M" true
     expect 125 "no store for URLs with 'nosuch:'"
-    run simba -u 'not a url' lock m true
+    run simba -u 'not a url' lock "$M" true
     expect 125 URL
     echo "this is not a database, and never will be" >store/other.db
-    run simba -u "sqlite:$DIR/store/other.db" lock m true
+    run simba -u "sqlite:$DIR/store/other.db" lock "$M" true
     expect 125 other.db
+}
+
+# bats test_tags=sqlite
+@test "125: a store that cannot be reached, in words" {
+    make_store_losable
+    lose_store
+    run timeout 20 "$SIMBA" lock "$M" true
+    expect 125 "$STORE"
+    run timeout 20 "$SIMBA" lock -w 100ms "$M" true
+    [ "$status" -eq 125 ] || [ "$status" -eq 124 ] # it is not known who has it
 }
 
 @test "125: a folder that cannot be written to" {
@@ -89,117 +101,119 @@ load helper
     chmod 755 "$DIR"
     mkdir -m 755 others
     run timeout 10 setpriv --reuid=65534 --regid=65534 --clear-groups \
-        env -i "SIMBA_URL=sqlite:$DIR/others/x.db" "$SIMBA" lock m true
+        env -i "SIMBA_URL=sqlite:$DIR/others/x.db" "$SIMBA" lock "$M" true
     expect 125 "others/x.db.*Permission denied"
 }
 
+# bats test_tags=storeless
 @test "64: wrong usage, and how to go on" {
     run simba
     expect 64 "Try: simba --help"
     run simba lock
     expect 64 "name of a mutex is missing"
-    run simba lok m
+    run simba lok "$M"
     expect 64 "did you mean lock"
-    run simba lock --wiat 3 m true
+    run simba lock --wiat 3 "$M" true
     expect 64 "did you mean --wait"
-    run simba lock -Z m true
+    run simba lock -Z "$M" true
     expect 64 "no option -Z"
     run simba lock -w
     expect 64 "--wait needs a value"
-    run simba lock --no-wait=3 m true
+    run simba lock --no-wait=3 "$M" true
     expect 64 "takes no value"
-    run simba lock -w abc m true
+    run simba lock -w abc "$M" true
     expect 64 "not a duration"
-    run simba lock --ttl 1d m true
+    run simba lock --ttl 1d "$M" true
     expect 64 "unit of a duration"
-    run simba lock -E 300 m true
+    run simba lock -E 300 "$M" true
     expect 64 "0 to 255"
-    run simba lock --signal NOPE m true
+    run simba lock --signal NOPE "$M" true
     expect 64 "no signal NOPE"
-    run simba lock -s m true
+    run simba lock -s "$M" true
     expect 64 "no shared locks"
-    run simba lock -c true m false
+    run simba lock -c true "$M" false
     expect 64 "not from both"
-    run simba lock --ttl 200ms --transition 100ms m true
+    run simba lock --ttl 200ms --transition 100ms "$M" true
     expect 64 "shorter than 500ms"
-    run simba lock -k 14s m true
+    run simba lock -k 14s "$M" true
     expect 64 "no time to renew"
     run simba lock '' true
     expect 64
-    run simba lock --id "$(printf %0200d 0)" m true
+    run simba lock --id "$(printf %0200d 0)" "$M" true
     expect 64
 }
 
 # ---- options and environment ------------------------------------------------------------------
 
 @test "CMD gets the tenure in its environment" {
-    run simba lock --id me m sh -c 'echo "$SIMBA_MUTEX|$SIMBA_CONTENDER_ID|$SIMBA_STORE|$SIMBA_URL"'
-    expect 0 "^m\|me\|$SIMBA_URL\|$SIMBA_URL$"
-    first=$(simba lock m sh -c 'echo $SIMBA_FENCING_TOKEN')
-    second=$(simba lock m sh -c 'echo $SIMBA_FENCING_TOKEN')
+    GIVEN=$SIMBA_URL run simba lock --id me "$M" sh -c 'echo "$SIMBA_MUTEX|$SIMBA_CONTENDER_ID|$SIMBA_STORE|$([ "$SIMBA_URL" = "$GIVEN" ] && echo same)"'
+    expect 0 "^$M\|me\|$STORE\|same$"
+    first=$(simba lock "$M" sh -c 'echo $SIMBA_FENCING_TOKEN')
+    second=$(simba lock "$M" sh -c 'echo $SIMBA_FENCING_TOKEN')
     [ "$first" -gt 0 ]
     [ "$second" -gt "$first" ]
 }
 
 @test "-v says what happens, on stderr" {
-    run --separate-stderr simba lock -v --id me m echo out
+    run --separate-stderr simba lock -v --id me "$M" echo out
     [ "$output" = out ]
-    grep -qE "mutex 'm' on sqlite:.*: acquired by me, token [0-9]+$" <<<"$stderr"
+    grep -qE "mutex '$M' on $STORE: acquired by me, token [0-9]+$" <<<"$stderr"
 }
 
 @test "-c is for the shell; flock's -x, -e, --nb, --timeout are understood" {
-    run simba lock m -c 'echo one | tr o 0'
+    run simba lock "$M" -c 'echo one | tr o 0'
     expect 0 '^0ne$'
-    run simba lock -x --nb m true
+    run simba lock -x --nb "$M" true
     expect 0
-    run simba lock -e --timeout 3 m true
+    run simba lock -e --timeout 3 "$M" true
     expect 0
 }
 
+# bats test_tags=sqlite
 @test "CMD has the liveness descriptor, with -o it has not" {
-    run simba lock m sh -c 'ls -l /proc/self/fd'
+    run simba lock "$M" sh -c 'ls -l /proc/self/fd'
     expect 0 'locks.db-live'
-    run simba lock -o m sh -c 'ls -l /proc/self/fd'
+    run simba lock -o "$M" sh -c 'ls -l /proc/self/fd'
     expect 0
     [[ "$output" != *locks.db* ]]
 }
 
 @test "CMD inherits nothing else of ours" {
     # 10 and above are the shell's; 3 is of ls itself
-    run simba lock -o m sh -c 'ls -l /proc/self/fd | grep -cE "socket:|timerfd|signalfd|eventfd"' 3>&-
+    run simba lock -o "$M" sh -c 'ls -l /proc/self/fd | grep -cE "socket:|timerfd|signalfd|eventfd"' 3>&-
     expect 1 '^0$'
 }
 
 @test "CMD's signal mask and dispositions are as they were" {
     before=$(grep -E 'SigBlk|SigIgn' /proc/self/status)
-    run simba lock m grep -E 'SigBlk|SigIgn' /proc/self/status
+    run simba lock "$M" grep -E 'SigBlk|SigIgn' /proc/self/status
     [ "$output" = "$(grep -E 'SigBlk|SigIgn' /proc/self/status)" ]
-    run sh -c "trap '' HUP CHLD; grep SigIgn /proc/self/status; exec $SIMBA lock m grep SigIgn /proc/self/status"
+    run sh -c "trap '' HUP CHLD; grep SigIgn /proc/self/status; exec $SIMBA lock $M grep SigIgn /proc/self/status"
     [ "${lines[0]}" = "${lines[1]}" ]
     expect 0
 }
 
 @test "without CMD: prints the token and holds until a signal" {
-    begin "$SIMBA" lock m
-    exec {out}< <(exec "$SIMBA" lock two)
+    begin "$SIMBA" lock "$M"
+    exec {out}< <(exec "$SIMBA" lock "${M}2")
     STARTED+=("$!")
     holder=$!
     read -r token <&"$out"
     [ "$token" -gt 0 ]
-    run simba lock -n two true
+    run simba lock -n "${M}2" true
     expect 124
     kill -TERM "$holder"
     ends "$holder"
     [ "$CODE" -eq 0 ]
-    run simba lock -n two true
+    run simba lock -n "${M}2" true
     expect 0
 }
 
 @test "without CMD, --json" {
-    exec {out}< <(exec "$SIMBA" --json lock m --id me)
+    exec {out}< <(exec "$SIMBA" --json lock "$M" --id me)
     STARTED+=("$!")
     read -r line <&"$out"
-    grep -qE '^\{"mutex":"m","token":[0-9]+,"id":"me","store":"sqlite:[^"]+"\}$' <<<"$line"
+    grep -qE "^\{\"mutex\":\"$M\",\"token\":[0-9]+,\"id\":\"me\",\"store\":\"$STORE\"\}$" <<<"$line"
 }
 
 @test "READY=1 goes to the service manager once the lock is held" {
@@ -213,35 +227,36 @@ P
     STARTED+=("$!")
     listener=$!
     await test -S notify
-    NOTIFY_SOCKET=$DIR/notify simba lock m true
+    NOTIFY_SOCKET=$DIR/notify simba lock "$M" true
     ends "$listener"
     [ "$CODE" -eq 0 ]
     [ "$(cat heard)" = "READY=1" ]
 }
 
+# bats test_tags=storeless
 @test "a password in -u is blanked for everybody who looks" {
-    run simba -u 'redis://me:s3cret@localhost:1/0' lock m true
+    run simba -u 'redis://me:s3cret@localhost:1/0' lock "$M" true
     expect 125
     [[ "$output" != *s3cret* ]]
-    run simba -u 'redis://me:s3cret@localhost:1/0' lock --dry-run m
+    run simba -u 'redis://me:s3cret@localhost:1/0' lock --dry-run "$M"
     [[ "$output" != *s3cret* ]]
-    run simba lock -u 'sqlite:/x?password=s3cret' m true
+    run simba lock -u 'sqlite:/x?password=s3cret' "$M" true
     expect 125
     [[ "$output" != *s3cret* ]]
-    run simba -u "sqlite:$DIR/store/locks.db?command_timeout=2s" lock m sh -c \
+    run simba -u "sqlite:$DIR/store/locks.db?command_timeout=2s" lock "$M" sh -c \
         'tr "\0" " " </proc/$(cut -d" " -f4 </proc/$PPID/stat)/cmdline'
-    expect 0 '\?\*+ lock m'
+    expect 0 "\?\*+ lock $M"
 }
 
 # ---- streams ----------------------------------------------------------------------------------
 
 @test "100 MB go through stdin and stdout, and nothing of ours" {
-    sum=$(head -c 100M /dev/zero | tr '\0' x | "$SIMBA" lock m cat | md5sum)
+    sum=$(head -c 100M /dev/zero | tr '\0' x | "$SIMBA" lock "$M" cat | md5sum)
     [ "$sum" = "$(head -c 100M /dev/zero | tr '\0' x | md5sum)" ]
 }
 
 @test "the reader sees the end when CMD closes stdout" {
-    "$SIMBA" lock m sh -c 'echo text; exec >&-; for i in $(seq 500); do
+    "$SIMBA" lock "$M" sh -c 'echo text; exec >&-; for i in $(seq 500); do
         [ -e eof ] && exit 0; sleep 0.01; done; exit 9' 3>&- | sh -c 'cat >got; touch eof'
     [ "${PIPESTATUS[0]}" -eq 0 ]
     [ "$(cat got)" = text ]
@@ -249,13 +264,13 @@ P
 
 @test "the writer sees the end when CMD closes stdin" {
     # yes ends of SIGPIPE when nobody is left who could read
-    sh -c 'yes; touch ended' 2>/dev/null | "$SIMBA" lock m sh -c 'exec <&-; for i in $(seq 500); do
+    sh -c 'yes; touch ended' 2>/dev/null | "$SIMBA" lock "$M" sh -c 'exec <&-; for i in $(seq 500); do
         [ -e ended ] && exit 0; sleep 0.01; done; exit 9' 3>&-
     [ "${PIPESTATUS[1]}" -eq 0 ]
 }
 
 @test "closed stdin and stdout do no harm" {
-    run simba lock m sh -c 'exit 6' <&- >&-
+    run simba lock "$M" sh -c 'exit 6' <&- >&-
     expect 6
 }
 
@@ -264,7 +279,7 @@ P
 @test "50 at once count to 50" {
     echo 0 >count
     for _ in $(seq 50); do
-        begin "$SIMBA" lock m sh -c 'n=$(cat count); echo $((n + 1)) >count'
+        begin "$SIMBA" lock "$M" sh -c 'n=$(cat count); echo $((n + 1)) >count'
     done
     for pid in "${STARTED[@]}"; do
         ends "$pid"
@@ -292,7 +307,7 @@ J
     chmod +x job
     RANDOM=42
     for _ in $(seq 40); do
-        begin "$SIMBA" lock -k 50ms m ./job
+        begin "$SIMBA" lock "${SHORT[@]}" -k 50ms "$M" ./job
     done
     pids=("${STARTED[@]}")
     for _ in $(seq 15); do

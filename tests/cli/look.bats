@@ -1,14 +1,8 @@
 #!/usr/bin/env bats
 # look.bats: status, list, watch, release: what operators see and do.
-bats_require_minimum_version 1.5.0
+bats_require_minimum_version 1.8.0
+# bats file_tags=store
 load helper
-
-has() { grep -qE -- "$1" "$2"; } # pattern file
-
-hold() { # name [id]: until the test ends, or lets go
-    begin "$SIMBA" lock --id "${2:-holder-of-$1}" "$1" sh -c "touch 'held-$1'; exec sleep 60"
-    await test -e "held-$1"
-}
 
 with_terminal() { # columns, command...: its output, as a terminal of that width shows it
     python3 - "$@" <<'P'
@@ -34,29 +28,28 @@ P
 
 # ---- status and list --------------------------------------------------------------------------
 
-@test "an empty store: list says so, status of a name is 1" {
-    run --separate-stderr simba list
+@test "nothing is owned: list says so, status of a name is 1" {
+    run --separate-stderr simba list "$PREFIX"
     expect 0 '^$'
-    grep -q "nobody owns anything on sqlite:" <<<"$stderr"
-    run simba list -q
+    grep -qE "nobody owns anything that begins with $PREFIX on $STORE$" <<<"$stderr"
+    run simba list -q "$PREFIX"
     expect 0 '^$'
-    run simba list --json
+    run simba list --json "$PREFIX"
     [ "$status" -eq 0 ]
-    run simba status m
-    expect 1 '^m +free +- +- '
-    run simba status
-    [ "$status" -eq 0 ]
+    run simba status "$M"
+    expect 1 "^$M +free +- +- "
 }
 
 @test "status: 0 all held, 1 any free, 125 no store" {
-    hold a
-    run simba status a
-    expect 0 '^a +held +1[0-9]s +[0-9]+ +[0-9.]+s +- +holder-of-a$'
-    run simba status a b
-    expect 1 '^b +free'
+    hold "$M"
+    run simba status "$M"
+    expect 0 "^$M +held +1[0-9]s +[0-9]+ +$KNOWS_HELD +$KNOWS_WAITERS +holder-of-$M$"
+    run simba status "$M" "${M}2"
+    expect 1 "^${M}2 +free"
     run simba status
-    expect 0 '^a +held'
-    run simba -u sqlite:/nosuch/x.db status a
+    [ "$status" -le 1 ] # others use this store, too
+    grep -q "^$M  *held" <<<"$output"
+    run simba -u sqlite:/nosuch/x.db status "$M"
     expect 125 "/nosuch"
     run simba status ''
     expect 64 "empty"
@@ -67,29 +60,33 @@ P
 }
 
 @test "status and list: JSON" {
-    hold a
-    simba status --json a b >out || true
-    simba list --json >>out
+    hold "$M"
+    simba status --json "$M" "${M}2" >out || true
+    simba list --json "$PREFIX" >>out
     python3 - <<'P'
-import json
+import json, os, re
+m, knows = os.environ["M"], {"[0-9.]+s": int, "-": type(None), "0": int}
 a, b, l = [json.loads(line) for line in open("out")]
-assert a["mutex"] == "a" and a["state"] == "held" and a["holder"] == "holder-of-a"
-assert a["token"] > 0 and 0 < a["remaining_ms"] <= 16000 and a["held_ms"] >= 0 and a["waiters"] is None
-assert a["store"].startswith("sqlite:")
+assert a["mutex"] == m and a["state"] == "held" and a["holder"] == "holder-of-" + m
+assert a["token"] > 0 and 0 < a["remaining_ms"] <= 16000
+assert isinstance(a["held_ms"], knows[os.environ["KNOWS_HELD"]]), a
+assert isinstance(a["waiters"], knows[os.environ["KNOWS_WAITERS"]]), a
+assert re.fullmatch(os.environ["STORE"], a["store"]), a
 assert b["state"] == "free" and b["holder"] is None and b["token"] is None
-assert l["mutex"] == "a" and l["token"] == a["token"]
+assert l["mutex"] == m and l["token"] == a["token"]
 P
 }
 
 @test "list: by prefix, in order" {
-    hold job-2; hold job-1; hold other
-    run simba list job-
+    hold "${M}job-2"; hold "${M}job-1"; hold "${M}other"
+    run simba list "${M}job-"
     [ "$status" -eq 0 ]
-    [ "$(sed 's/ .*//' <<<"$output" | xargs)" = "NAME job-1 job-2" ]
-    run simba list nosuch
-    expect 0 "nobody owns anything that begins with nosuch"
+    [ "$(sed 's/ .*//' <<<"$output" | xargs)" = "NAME ${M}job-1 ${M}job-2" ]
+    run simba list "${M}nosuch"
+    expect 0 "nobody owns anything that begins with ${M}nosuch"
 }
 
+# bats test_tags=sqlite
 @test "list: 10,000 mutexes" {
     simba init >/dev/null
     python3 - <<'P'
@@ -116,6 +113,7 @@ P
     [ ! -s err ]
 }
 
+# bats test_tags=storeless
 @test "a narrow terminal: nothing is wider than it; a wide one: nothing is cut" {
     hold a-name-that-is-rather-long-for-a-mutex an-id-of-a-holder-that-is-rather-long-as-well
     for width in 20 40 60 80; do
@@ -130,33 +128,34 @@ P
     expect 0 'an-id-of-a-holder-that-is-rather-long-as-well$'
 }
 
+# bats test_tags=storeless
 @test "colours on a terminal only, and not with NO_COLOR" {
-    run with_terminal 80 env TERM=xterm "$SIMBA" status m
+    run with_terminal 80 env TERM=xterm "$SIMBA" status "$M"
     [ "$status" -eq 1 ]
     grep -q $'\033' <<<"$output"
-    run with_terminal 80 env TERM=xterm NO_COLOR=1 "$SIMBA" status m
+    run with_terminal 80 env TERM=xterm NO_COLOR=1 "$SIMBA" status "$M"
     ! grep -q $'\033' <<<"$output"
-    run env TERM=xterm "$SIMBA" status m
+    run env TERM=xterm "$SIMBA" status "$M"
     ! grep -q $'\033' <<<"$output"
 }
 
 @test "names that would move the cursor are shown harmlessly" {
-    name=$'ab\033[2Jc'
+    name=$PREFIX$'ab\033[2Jc'
     begin "$SIMBA" lock "$name" sh -c 'touch held; exec sleep 60'
     await test -e held
-    run simba list
-    expect 0 '^ab\?\[2Jc +held'
+    run simba list "$PREFIX"
+    expect 0 "^${PREFIX}ab\?\[2Jc +held"
 }
 
 @test "--watch: again and again" {
-    begin "$SIMBA" list --json --watch --every 100ms >out
-    hold a
-    await has '"mutex":"a"' out
+    begin "$SIMBA" list --json --watch --every 100ms "$PREFIX" >out
+    hold "$M"
+    await has "\"mutex\":\"$M\"" out
     kill -TERM "$PID" "${STARTED[0]}"
     ends "${STARTED[0]}"
     run simba list --watch --every 1ms
     expect 64 "at least"
-    run with_terminal 80 timeout 0.5 "$SIMBA" status --watch a
+    run with_terminal 80 timeout 0.5 "$SIMBA" status --watch "$M"
     [ "$status" -eq 124 ]
     grep -q $'\033\\[H' <<<"$output"
 }
@@ -164,29 +163,33 @@ P
 # ---- watch ------------------------------------------------------------------------------------
 
 @test "watch: how it is, and every change" {
-    hold a
-    begin "$SIMBA" watch a b >out
-    await has ' held +a +holder-of-a +token [0-9]+$' out
-    await has ' free +b$' out
-    run simba lock b true
-    await has ' acquired +b ' out
-    await has ' released +b ' out
-    simba release --yes --force a 2>/dev/null
-    await has ' (released|evicted|expired) +a +holder-of-a' out
+    hold "$M"
+    begin "$SIMBA" watch "$M" "${M}2" >out
+    await has " (held|acquired) +$M +holder-of-$M +token [0-9]+$" out
+    await has " free +${M}2$" out
+    begin "$SIMBA" lock "${M}2" sh -c 'until [ -e go ]; do sleep 0.02; done'
+    await has " acquired +${M}2 " out
+    touch go
+    await has " released +${M}2 " out
+    simba release --yes --force "$M" 2>/dev/null
+    await has " (released|evicted|expired) +$M +holder-of-$M" out
 }
 
 @test "watch: all of them, as JSON" {
+    hold "${M}first"
     begin "$SIMBA" watch --json >out
-    await test -e "$DIR/store/locks.db"
-    hold a
-    await has '"event":"acquired".*"mutex":"a"' out
+    await has "\"mutex\":\"${M}first\"" out
+    hold "$M"
+    await has "\"event\":\"acquired\".*\"mutex\":\"$M\"" out
     python3 -c 'import json; [json.loads(line) for line in open("out")]'
 }
 
 @test "watch: a reader that goes away, no store, bad input" {
-    hold a
-    run timeout 10 bash -c '"$SIMBA" watch a 2>err | head -n 1; [ "${PIPESTATUS[0]}" -eq 141 ]'
-    expect 0 held
+    hold "$M"
+    begin bash -c '"$SIMBA" watch "$M" 2>err | head -n 1 >first; [ "${PIPESTATUS[0]}" -eq 141 ]'
+    await test -s first
+    ends "$PID"
+    [ "$CODE" -eq 0 ]
     [ ! -s err ]
     run simba -u sqlite:/nosuch/x.db watch
     expect 125 "/nosuch"
@@ -197,56 +200,56 @@ P
 # ---- release ----------------------------------------------------------------------------------
 
 @test "release: the owner lets go in order" {
-    begin "$SIMBA" lock m sh -c 'touch held; trap "echo bye >log; exit 0" TERM; while :; do sleep 0.02; done' 2>err
+    begin "$SIMBA" lock "$M" sh -c 'touch held; trap "echo bye >log; exit 0" TERM; while :; do sleep 0.02; done' 2>err
     await test -e held
-    run simba release m
+    run simba release "$M"
     expect 0 "cannot renew token [0-9]+ any more"
     ends "$PID"
     [ "$CODE" -eq 123 ]
     [ "$(cat log)" = bye ]
-    run simba status m
+    run simba status "$M"
     expect 1
 }
 
 @test "release --force: free at once, also if the owner hangs" {
-    hold m
+    hold "$M"
     kill -STOP "$PID"
-    run simba release --force --json m
-    expect 0 '"event":"freed".*"holder":"holder-of-m"'
-    run simba lock -n m true
+    run simba release --force --json "$M"
+    expect 0 '"event":"freed".*"holder":"holder-of-'"$M"'"'
+    run simba lock -n "$M" true
     expect 0
     kill -CONT "$PID"
 }
 
 @test "release: by token, nobody, no store, bad input" {
-    hold m
-    token=$(simba status --json m | sed 's/.*"token":\([0-9]*\).*/\1/')
-    run simba release --token $((token - 1)) m
+    hold "$M"
+    token=$(simba status --json "$M" | sed 's/.*"token":\([0-9]*\).*/\1/')
+    run simba release --token $((token + 1)) "$M"
     expect 1 "its token is $token now"
-    run simba release --token "$token" m
+    run simba release --token "$token" "$M"
     expect 0
-    run simba release nobody
+    run simba release "${M}2"
     expect 1 "nobody owns it"
-    run simba -u sqlite:/nosuch/x.db release m
+    run simba -u sqlite:/nosuch/x.db release "$M"
     expect 125
     run simba release
     expect 64 "name of a mutex is missing"
     run simba release a b
     expect 64 "one NAME"
-    run simba release --token x m
+    run simba release --token x "$M"
     expect 64 "--token is a number"
-    run simba release --token -1 m
+    run simba release --token -1 "$M"
     expect 64 "--token is a number"
 }
 
 @test "release: asks on a terminal" {
-    hold m
+    hold "$M"
     run python3 - <<'P'
 import os, pty, sys
 def ask(answer):
     pid, fd = pty.fork()
     if pid == 0:
-        os.execvp(os.environ["SIMBA"], ["simba", "release", "m"])
+        os.execvp(os.environ["SIMBA"], ["simba", "release", os.environ["M"]])
     out = b""
     while b"[y/N]" not in out:
         out += os.read(fd, 4096)
@@ -256,12 +259,12 @@ def ask(answer):
             pass
     except OSError:
         pass
-    assert b"is held by holder-of-m, token" in out, out
+    assert b"is held by holder-of-" + os.environ["M"].encode() + b", token" in out, out
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 assert ask(b"n\n") == 1
 assert ask(b"\n") == 1
 assert ask(b"\x04") == 1
-os.system(os.environ["SIMBA"] + " status -q m >/dev/null || exit 9") == 0 or sys.exit("gone without a yes")
+os.system(os.environ["SIMBA"] + " status -q $M >/dev/null || exit 9") == 0 or sys.exit("gone without a yes")
 assert ask(b"y\n") == 0
 P
     expect 0

@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # readme.bats: the transcript in README.md is true. Numbers that differ each time (tokens, times) may.
-bats_require_minimum_version 1.5.0
+bats_require_minimum_version 1.8.0
+# bats file_tags=storeless
 load helper
 
 @test "README: the transcript" {

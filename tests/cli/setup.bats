@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # setup.bats: init, doctor, tck, completion: what is done before, and beside, the work.
-bats_require_minimum_version 1.5.0
+bats_require_minimum_version 1.8.0
+# bats file_tags=storeless
 load helper
 
 mode() { stat -c %a "$1"; }
@@ -234,12 +235,29 @@ P
         done
     done
     bash -n all.bash
-    if command -v zsh >/dev/null; then zsh -n all.zsh; fi
-    if command -v fish >/dev/null; then fish -n all.fish; fi
     run simba completion
     expect 64 "which shell"
     run simba completion csh
     expect 64 "there is none for csh"
+}
+
+@test "completion zsh: zsh accepts it" {
+    command -v zsh >/dev/null || skip "zsh is not installed"
+    simba completion zsh >_simba
+    zsh -n _simba
+    # where zsh looks for it: the first line says what it is for
+    run zsh -fc 'fpath=($PWD $fpath); autoload -U compinit; compinit -D -u; echo $_comps[simba]'
+    expect 0 '^_simba$'
+}
+
+@test "completion fish: fish accepts it, and offers what it says" {
+    command -v fish >/dev/null || skip "fish is not installed"
+    simba completion fish >simba.fish
+    fish -n simba.fish
+    PATH=$(dirname "$SIMBA"):$PATH
+    run fish --no-config -c 'source simba.fish; complete -C "simba sch"; complete -C "simba lock --no-w"'
+    expect 0 '^schedule'
+    grep -q '^--no-wait' <<<"$output"
 }
 
 @test "every command has help with an example or a hint, and a manual page" {

@@ -1,10 +1,11 @@
 #!/usr/bin/env bats
 # terminal.bats: at a terminal: who gets Ctrl-C and Ctrl-Z, who may read, what is shown.
-bats_require_minimum_version 1.5.0
+bats_require_minimum_version 1.8.0
+# bats file_tags=store
 load helper
 
 at_terminal() { # case
-    timeout 60 python3 "$BATS_TEST_DIRNAME/terminal.py" "$1" 3>&-
+    timeout 100 python3 "$BATS_TEST_DIRNAME/terminal.py" "$1" 3>&-
 }
 
 @test "Ctrl-C reaches CMD once" { at_terminal ctrl_c; }

@@ -11,7 +11,7 @@ import sys
 import time
 
 SIMBA = os.environ["SIMBA"]
-PATIENCE = 15
+PATIENCE = 40
 
 
 class Terminal:
@@ -39,6 +39,8 @@ class Terminal:
                 self.seen = self.seen[found.end():]
                 return found
             if time.monotonic() > end:
+                os.system("ps -o pid,ppid,pgid,tpgid,stat,wchan:24,args --ppid %d --pid %d >&2; ps -o "
+                          "pid,ppid,pgid,tpgid,stat,wchan:24,args -C simba,simba-guard,less >&2" % (self.pid, self.pid))
                 self.close()
                 sys.exit("in vain: %r; on the screen: %r" % (pattern, self.seen))
             self.read(0.1)
@@ -60,7 +62,7 @@ class Terminal:
 
 def ctrl_c(t):
     """The terminal sends INT to both; CMD gets it once, and decides."""
-    t.run(SIMBA + """ lock m bash -c 'trap "echo hit; n=x\\$n" INT; echo up; until [ "$n" = xx ]; do sleep 0.1; done; exit 9'""")
+    t.run(SIMBA + """ lock $M bash -c 'trap "echo hit; n=x\\$n" INT; echo up; until [ "$n" = xx ]; do sleep 0.1; done; exit 9'""")
     t.wait(r"\nup")
     t.type("\x03")
     t.wait("hit")
@@ -76,22 +78,22 @@ def ctrl_c(t):
 
 def ctrl_c_kills(t):
     # bash, since dash 0.5.12 loses an INT that comes while it starts a command
-    t.run(SIMBA + " lock m bash -c 'echo up; sleep 60; :'")
+    t.run(SIMBA + " lock $M bash -c 'echo up; sleep 60; :'")
     t.wait(r"\nup")
     t.type("\x03")
     t.wait("ready> ")
-    t.run(SIMBA + " lock -n m echo free again")
+    t.run(SIMBA + " lock -n $M echo free again")
     t.wait(r"\nfree again")
 
 
 def ctrl_z(t):
     """Stopped, in the foreground again, and CMD goes on under the lock."""
-    t.run(SIMBA + " lock m sh -c 'echo up; until [ -e go ]; do sleep 0.05; done; echo over'")
+    t.run(SIMBA + " lock $M sh -c 'echo up; until [ -e go ]; do sleep 0.05; done; echo over'")
     t.wait(r"\nup")
     t.type("\x1a")
     t.wait("Stopped")
     t.wait("ready> ")
-    t.run(SIMBA + " lock -n m true; echo status $?")
+    t.run(SIMBA + " lock -n $M true; echo status $?")
     t.wait("status 124")
     t.wait("ready> ")
     t.run("touch go; fg")
@@ -103,12 +105,12 @@ def ctrl_z(t):
 
 def ctrl_z_too_long(t):
     """Stopped for longer than the lease: the guard, which nobody stopped, ends it."""
-    t.run(SIMBA + " lock --ttl 1s --transition 500ms m sh -c 'echo up; sleep 60'")
+    t.run(SIMBA + " lock $SHORT_LEASE $M sh -c 'echo up; sleep 60'")
     t.wait(r"\nup")
     t.type("\x1a")
     t.wait("Stopped")
     t.wait("could not be kept")
-    t.run(SIMBA + " lock m echo mine now")
+    t.run(SIMBA + " lock $M echo mine now")
     t.wait(r"[\nK]mine now")
     t.run("fg")
     t.wait("ready> ")
@@ -118,12 +120,12 @@ def ctrl_z_too_long(t):
 
 def stop_job(t):
     """All of the foreground's group is stopped, by a signal that nobody can block."""
-    t.run(SIMBA + " lock --ttl 1s --transition 500ms m sh -c 'echo up; sleep 60'")
+    t.run(SIMBA + " lock $SHORT_LEASE $M sh -c 'echo up; sleep 60'")
     t.wait(r"\nup")
     os.killpg(os.tcgetpgrp(t.fd), signal.SIGSTOP)
     t.wait("Stopped")
     t.wait("could not be kept")
-    t.run(SIMBA + " lock m echo mine now")
+    t.run(SIMBA + " lock $M echo mine now")
     t.wait(r"[\nK]mine now")
     t.run("fg")
     t.wait("ready> ")
@@ -133,7 +135,7 @@ def stop_job(t):
 
 def pager(t):
     """A pipeline in the foreground: the reader and CMD can both use the terminal."""
-    t.run(SIMBA + " lock m sh -c 'read -r word </dev/tty; echo got $word' | sed s/got/read/")
+    t.run(SIMBA + " lock $M sh -c 'read -r word </dev/tty; echo got $word' | sed s/got/read/")
     time.sleep(0.3)
     t.run("hello")
     t.wait(r"\nread hello")
@@ -141,16 +143,16 @@ def pager(t):
 
 
 def less(t):
-    t.run(SIMBA + " lock m seq 1000 | TERM=vt100 less")
+    t.run(SIMBA + " lock $M seq 1000 | TERM=vt100 less")
     t.wait("\n10\r")
     t.type("q")
     t.wait("ready> ")
-    t.run(SIMBA + " lock -n m echo free again")
+    t.run(SIMBA + " lock -n $M echo free again")
     t.wait(r"\nfree again")
 
 
 def background(t):
-    t.run(SIMBA + " lock m sh -c 'until [ -e go ]; do sleep 0.05; done; exit 3' &")
+    t.run(SIMBA + " lock $M sh -c 'until [ -e go ]; do sleep 0.05; done; exit 3' &")
     t.wait("ready> ")
     t.run("touch go; wait %1; echo status $?")
     t.wait("status 3")
@@ -158,12 +160,12 @@ def background(t):
 
 def waiting_line(t):
     """Who holds it, how long, and where; gone when it is ours."""
-    t.run(SIMBA + " lock --id holder m sh -c 'until [ -e go ]; do sleep 0.05; done' &")
+    t.run(SIMBA + " lock --id holder $M sh -c 'until [ -e go ]; do sleep 0.05; done' &")
     t.wait("ready> ")
-    t.run("until " + SIMBA + " lock -qn m true; test $? = 124; do :; done")
+    t.run("until " + SIMBA + " lock -qn $M true; test $? = 124; do :; done")
     t.wait("ready> ")
-    t.run(SIMBA + " lock m echo mine")
-    t.wait(r"waiting \d+s for 'm' on sqlite:.*locks.db: held by holder, lease \d+s")
+    t.run(SIMBA + " lock $M echo mine")
+    t.wait(r"waiting \d+s for '%s' on %s: held by holder, lease \d+s" % (os.environ["M"], os.environ["STORE"]))
     t.type("\x03")
     t.wait("ready> ")
     t.run("echo status $?")
@@ -173,7 +175,7 @@ def waiting_line(t):
 
 def hang_up(t):
     """The terminal goes away, and the job with it."""
-    t.run(SIMBA + " lock m sh -c 'echo $$ >cmd.pid; echo up; sleep 60'")
+    t.run(SIMBA + " lock $M sh -c 'echo $$ >cmd.pid; echo up; sleep 60'")
     t.wait(r"\nup")
     os.close(t.fd)
     end = time.monotonic() + PATIENCE

@@ -123,8 +123,9 @@ bool interest_saw(struct interests *w, const struct interest_look *look)
 
 int interest_bell(struct interests *w, uint64_t count)
 {
-    uint64_t news = w->bell_known ? count - w->bell : 0;
-    w->bell_known = true;
+    /* Before the first look it is 0, as where it has never been rung: what was rung since we own
+     * anything must not be taken for old. */
+    uint64_t news = count - w->bell;
     w->bell = count;
     return news == 0 ? 0 : news == 1 ? 1 : 2;
 }

@@ -22,7 +22,7 @@ struct interest {
 
 struct interests {
     struct table all;
-    bool observes_all, digest_known, bell_known;
+    bool observes_all, digest_known;
     uint64_t digest, bell;
 };
 
