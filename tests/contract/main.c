@@ -60,6 +60,7 @@ static const struct test *const tables[] = {
 #ifdef CONTRACT_ZOOKEEPER
     zookeeper_fault_tests,
     zookeeper_ensemble_tests,
+    zookeeper_doctor_tests,
 #endif
 };
 

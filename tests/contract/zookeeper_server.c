@@ -437,6 +437,13 @@ int raw_create(struct ensemble *e, const char *path, const char *data)
     return r.rc;
 }
 
+int raw_create_readable(struct ensemble *e, const char *path)
+{
+    struct result r = {.rc = 0};
+    TWICE(zoo_acreate(raw(e), path, "", 0, &ZOO_READ_ACL_UNSAFE, ZOO_PERSISTENT, on_string, &r));
+    return r.rc;
+}
+
 int raw_delete(struct ensemble *e, const char *path)
 {
     struct result r = {.rc = 0};

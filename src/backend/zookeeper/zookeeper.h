@@ -8,6 +8,7 @@
  *   place.c      one of them: making it, finding it again, deleting it
  *   queue.c      its look at the others, and the answers
  *   look.c       who leads: READ, LIST, EVICT, and what observers hear
+ *   examine.c    what an operator should know; words.c asks the servers for it
  * and pure, so that they can be tested without a server:
  *   latch.c      one place in a queue          standing.c  until when a session surely stands
  *   path.c       names                         health.c    what to say about the ensemble
@@ -33,6 +34,7 @@
 
 struct member;
 struct look;
+struct exam;
 
 /* The part of a session that waits for its socket. It has a descriptor of its own: the client library
  * closes its one whenever it likes. */
@@ -86,6 +88,7 @@ struct zookeeper {
     char base[PATH_BASE_MAX]; /* chroot + "/simba" */
     struct resolver *resolver;
     struct session *sessions;
+    struct exam *exams;
     size_t sessions_count;
     unsigned handles; /* of the loop's, that must be closed before we are */
     bool closing;
@@ -153,4 +156,9 @@ void look_submit(struct session *s, struct simba_request *q); /* READ, LEAVE, LI
 void look_event(struct session *s, int type, const char *mutex);
 void look_root_event(struct session *s);
 bool look_parse_mark(const char *data, int length, int64_t *czxid);
+
+/* ---- examine.c -------------------------------------------------------------------------------- */
+
+void examine_store(void *store, struct simba_request *q);
+void examine_close(struct zookeeper *z); /* after the sessions */
 #endif
