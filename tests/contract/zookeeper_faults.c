@@ -337,6 +337,50 @@ static void zookeeper_connections_break(void)
     end();
 }
 
+/* T53: the node is made, but that is never told. It is found again by its name, and is the one. */
+static void zookeeper_create_unanswered(void)
+{
+    char url[128];
+    struct cutter cutter = {.lose_create = true};
+    begin();
+    CHECK(raw_create(&server, "/simba", "") == ZOK && raw_create(&server, "/simba/m", "") == ZOK);
+    cutter_start(&cutter, server.port[0]);
+    snprintf(url, sizeof url, "zookeeper://127.0.0.1:%d", cutter.port);
+    struct peer a = start_at(url, lease_long());
+    uint64_t token = own(&a);
+    CHECK(atomic_load(&cutter.lost) == 1);
+    CHECK(sequence_of_first() == 0);
+    CHECK(strcmp(node_of(token), node(names[0])) == 0);
+    CHECK(peer_number(&a, "stop") == 0);
+    AWAIT(members() == 0);
+    peer_end(&a);
+    end();
+}
+
+/* The same, and its contender has gone meanwhile: an orphan, in front of all, of a session that lives. */
+static void zookeeper_orphan(void)
+{
+    char url[128];
+    struct cutter cutter = {.lose_create = true, .freezes = true};
+    begin();
+    CHECK(raw_create(&server, "/simba", "") == ZOK && raw_create(&server, "/simba/m", "") == ZOK);
+    cutter_start(&cutter, server.port[0]);
+    snprintf(url, sizeof url, "zookeeper://127.0.0.1:%d", cutter.port);
+    struct peer a = start_at(url, lease_long()), b = start(lease_long());
+    CHECK(peer_number(&a, "start") == 0);
+    AWAIT(atomic_load(&cutter.lost) == 1);
+    CHECK(members() == 1);
+    CHECK(peer_number(&a, "stop") == 0);
+    wait_for(&b);
+    atomic_store(&cutter.frozen, false);
+    peer_await_owner(&b); /* long before the session ends */
+    CHECK(members() == 1);
+    CHECK(peer_ask(&a, "read")[0] == '0');
+    peer_end(&a);
+    peer_end(&b);
+    end();
+}
+
 /* Curator's standard policy: without a connection there is no leader. */
 static void zookeeper_disconnect_releases(void)
 {
@@ -518,6 +562,8 @@ const struct test zookeeper_fault_tests[] = {
     {"zookeeper_server_stopped", zookeeper_server_stopped, ZOOKEEPER_ONLY, 0},
     {"zookeeper_idle", zookeeper_idle, ZOOKEEPER_ONLY, 0},
     {"zookeeper_connections_break", zookeeper_connections_break, ZOOKEEPER_ONLY, 90},
+    {"zookeeper_create_unanswered", zookeeper_create_unanswered, ZOOKEEPER_ONLY, 0},
+    {"zookeeper_orphan", zookeeper_orphan, ZOOKEEPER_ONLY, 0},
     {"zookeeper_disconnect_releases", zookeeper_disconnect_releases, ZOOKEEPER_ONLY, 0},
     {"zookeeper_acl", zookeeper_acl, ZOOKEEPER_ONLY, 0},
     {"zookeeper_urls", zookeeper_urls, ZOOKEEPER_ONLY, 0},

@@ -21,6 +21,10 @@ struct cutter {
     atomic_bool cut;    /* all connections are closed now */
     atomic_int
         lose; /* not 0: a connection is closed after about so many messages from the server */
+    atomic_bool
+        lose_create; /* the answer to the next member's creation, and its connection; then */
+    bool freezes;    /* it also freezes */
+    atomic_int lost; /* such answers */
     pthread_t thread;
 };
 void cutter_start(struct cutter *c, int to);
