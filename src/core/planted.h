@@ -31,7 +31,8 @@
     X(LATCH_FORGETS_DELETE, "a deletion that was not answered counts as done")        \
     X(LATCH_PLAIN_ORDER, "sequences are compared as numbers, and run over")           \
     X(LATCH_ANY_CHILD, "every child of the mutex's node is a member")                 \
-    X(LATCH_KEEPS_UNWANTED, "a node that nobody wants any more stays")
+    X(LATCH_KEEPS_UNWANTED, "a node that nobody wants any more stays")                \
+    X(LATCH_TAKES_ORPHAN, "an own node that is to be deleted is taken for a tenure")
 
 #ifdef SIMBA_PLANTED
 #define PLANTED_X(name, text) PLANTED_##name,

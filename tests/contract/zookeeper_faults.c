@@ -381,6 +381,39 @@ static void zookeeper_orphan(void)
     end();
 }
 
+/* T11: once more, and the contender is back before its orphan is deleted. The orphan leads, under the
+ * contender's own id; but it is nobody's, and is deleted behind its back. */
+static void zookeeper_orphan_leads(void)
+{
+    char url[128];
+    struct cutter cutter = {.lose_create = true, .freezes = true};
+    begin();
+    CHECK(raw_create(&server, "/simba", "") == ZOK && raw_create(&server, "/simba/m", "") == ZOK);
+    struct ledger *ledger = ledger_map(folder_path("ledger"));
+    cutter_start(&cutter, server.port[0]);
+    snprintf(url, sizeof url, "zookeeper://127.0.0.1:%d", cutter.port);
+    struct peer a = start_at(url, lease_long()), b = start(lease_long());
+    CHECK(peer_number(&a, "start") == 0);
+    keep_ledger(&a);
+    AWAIT(atomic_load(&cutter.lost) == 1);
+    CHECK(peer_number(&a, "stop") == 0);
+    wait_for(&b);
+    keep_ledger(&b);
+    CHECK(peer_number(&a, "start") == 0);
+    atomic_store(&cutter.frozen, false);
+    uint64_t token = peer_await_owner(&b);
+    AWAIT(members() == 2);
+    CHECK(peer_number(&a, "token") == 0);
+    CHECK(peer_number(&b, "stop") == 0);
+    CHECK(peer_await_owner(&a) > token);
+    AWAIT(atomic_load(&ledger->tenures) >= 2);
+    ledger_check(ledger);
+    CHECK(atomic_load(&ledger->tenures) == 2);
+    peer_end(&a);
+    peer_end(&b);
+    end();
+}
+
 /* Curator's standard policy: without a connection there is no leader. */
 static void zookeeper_disconnect_releases(void)
 {
@@ -564,6 +597,7 @@ const struct test zookeeper_fault_tests[] = {
     {"zookeeper_connections_break", zookeeper_connections_break, ZOOKEEPER_ONLY, 90},
     {"zookeeper_create_unanswered", zookeeper_create_unanswered, ZOOKEEPER_ONLY, 0},
     {"zookeeper_orphan", zookeeper_orphan, ZOOKEEPER_ONLY, 0},
+    {"zookeeper_orphan_leads", zookeeper_orphan_leads, ZOOKEEPER_ONLY, 0},
     {"zookeeper_disconnect_releases", zookeeper_disconnect_releases, ZOOKEEPER_ONLY, 0},
     {"zookeeper_acl", zookeeper_acl, ZOOKEEPER_ONLY, 0},
     {"zookeeper_urls", zookeeper_urls, ZOOKEEPER_ONLY, 0},

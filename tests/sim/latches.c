@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/planted.h"
+
 #define SILENCE_PARTS 3
 #define SILENCE_MS 10000
 #define BEAT_MIN_MS 5
@@ -416,7 +418,8 @@ static void answer_own(struct world *w, struct node *n, struct place *p)
         memcpy(m.owner, n->id, sizeof m.owner);
         if (!p->granted) {
             p->granted = true;
-            check_granted(w, &(struct event){.node = n->index});
+            if (m.token > w->forced[n->mutex]) /* else only its token protects */
+                check_granted(w, &(struct event){.node = n->index});
             world_trace(w, "    the store grants %llu to %s", (unsigned long long)m.token, n->id);
         }
         answer(w, n, &p->asking[i], m);
@@ -425,9 +428,9 @@ static void answer_own(struct world *w, struct node *n, struct place *p)
 }
 
 static void answer_other(struct world *w, struct node *n, struct lease_request *list, int *count,
-                         const struct tree_member *leader)
+                         bool leads, const struct tree_member *leader)
 {
-    struct message m = {.left = leader != NULL ? w->period.lease : 0};
+    struct message m = {.left = leads ? w->period.lease : 0};
     if (leader != NULL) {
         memcpy(m.owner, leader->id, sizeof m.owner);
         m.token = (uint64_t)leader->czxid;
@@ -465,7 +468,8 @@ static void looked(struct world *w, struct node *n, struct place *p, const struc
             snprintf(p->watched, sizeof p->watched, "%s", names[v.ahead]);
             send_name(w, n, p, WIRE_WATCH, p->watched);
         }
-        answer_other(w, n, p->asking, &p->askings, &l->member[v.leader]);
+        bool left_over = strcmp(l->member[v.leader].id, n->id) == 0 && !PLANTED(LATCH_TAKES_ORPHAN);
+        answer_other(w, n, p->asking, &p->askings, true, left_over ? NULL : &l->member[v.leader]);
     } else if (p->latch.wanted && !p->over) {
         answer_own(w, n, p);
     }
@@ -569,7 +573,7 @@ static void read_list(struct world *w, struct node *n, const struct wire *r)
     char *names[MEMBERS_MAX];
     int members;
     int i = l != NULL ? latch_lowest(names, names_of(l, names), &members) : -1;
-    answer_other(w, n, c->reading, &c->readings, i >= 0 ? &l->member[i] : NULL);
+    answer_other(w, n, c->reading, &c->readings, i >= 0, i >= 0 ? &l->member[i] : NULL);
 }
 
 void latches_event(struct world *w, struct node *n, const struct event *e)

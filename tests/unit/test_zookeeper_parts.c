@@ -105,6 +105,30 @@ static void after_a_pause_it_stands_less(void **state)
     assert_int_equal(standing_until(&s), 5500 + 6000 < 7100 + 4000 ? 11500 : 11100);
 }
 
+/* With little left the next write comes as soon as it shows that the leader counts from later. */
+static void with_little_left_it_writes_sooner(void **state)
+{
+    (void)state;
+    struct standing s;
+    standing_begin(&s, 12000, 0);
+    for (int64_t t = 2000; t <= 20000; t += 2000) {
+        standing_wrote(&s, t, t + 5);
+        assert_int_equal(standing_write_at(&s), t + 2000);
+    }
+    standing_wrote(&s, 22000, 27000); /* a slow one */
+    standing_wrote(&s, 27000, 27005);
+    assert_int_equal(standing_until(&s), 20000 + 12000);
+    assert_int_equal(standing_write_at(&s), 29000); /* nothing to show before */
+    standing_wrote(&s, 29000, 29005);
+    assert_int_equal(standing_write_at(&s), 30000); /* three seconds after the slow one's end */
+    standing_wrote(&s, 30000, 30005);
+    assert_int_equal(standing_until(&s), 22000 + 12000);
+    assert_int_equal(standing_write_at(&s), 30005); /* and after the one behind it */
+    standing_wrote(&s, 30005, 30010);
+    assert_int_equal(standing_until(&s), 30005 + 8000);
+    assert_int_equal(standing_write_at(&s), 32005);
+}
+
 /* Reads do not prolong anything, but make the first write after a long time worth it. */
 static void reads_prepare_a_write(void **state)
 {
@@ -322,6 +346,7 @@ int main(void)
         cmocka_unit_test(nodes_of_others_are_no_mutexes),
         cmocka_unit_test(two_thirds_after_the_last_write),
         cmocka_unit_test(after_a_pause_it_stands_less),
+        cmocka_unit_test(with_little_left_it_writes_sooner),
         cmocka_unit_test(reads_prepare_a_write),
         cmocka_unit_test(moving_is_no_write),
         cmocka_unit_test(never_longer_than_the_leader_thinks),
