@@ -313,6 +313,8 @@ static const char *misses(const struct test *t)
         return strncmp(suite_url(), "zookeeper:", 10) == 0 && strchr(suite_url(), ',') == NULL
                    ? NULL
                    : "needs a zookeeper: store of one server";
+    case ZOOKEEPER_ALL:
+        return strncmp(suite_url(), "zookeeper:", 10) == 0 ? NULL : "needs a zookeeper: store";
     default:
         return NULL;
     }
@@ -350,6 +352,7 @@ static void list(const struct settings *s)
         [REDIS_ONLY] = " (redis: only)",
         [SQL_ONLY] = " (mysql: and postgresql: only)",
         [ZOOKEEPER_ONLY] = " (zookeeper: only)",
+        [ZOOKEEPER_ALL] = " (zookeeper: only)",
     };
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
         for (const struct test *t = tables[i]; t->name != NULL; t++)

@@ -23,9 +23,10 @@ enum needs {
     MEMORY_FAULTS,     /* the switches of simba/backend.h */
     SEVERAL_PROCESSES, /* all but memory: */
     SQLITE_ONLY,
-    REDIS_ONLY,    /* redis://, once: these have servers of their own */
-    SQL_ONLY,      /* mysql:, mariadb:, postgresql: on a server of tests/servers/ */
-    ZOOKEEPER_ONLY /* one server, likewise */
+    REDIS_ONLY,     /* redis://, once: these have servers of their own */
+    SQL_ONLY,       /* mysql:, mariadb:, postgresql: on a server of tests/servers/ */
+    ZOOKEEPER_ONLY, /* one server, likewise */
+    ZOOKEEPER_ALL   /* one server, or an ensemble, likewise */
 };
 
 struct test {

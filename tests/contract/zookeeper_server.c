@@ -476,6 +476,8 @@ int raw_get(struct ensemble *e, const char *path, char *data, int size, struct S
 int raw_children(struct ensemble *e, const char *path, char names[][128], int max)
 {
     struct result r = {.names = names, .max = max};
+    if (e->servers > 1 && e->raw_mask == 0) /* the server of ours may lag behind */
+        TWICE(zoo_async(raw(e), path, on_string, &r));
     TWICE(zoo_aget_children(raw(e), path, 0, on_strings, &r));
     return r.rc == ZOK ? r.count : r.rc;
 }

@@ -1,7 +1,7 @@
 /* latches.h: a store as ZooKeeper is one, down to its wire: sessions, connections that break and come back,
- * ephemeral sequential nodes, watches. tree.c is the server; latches.c is what src/backend/zookeeper
- * does around its pure parts, which are the shipped ones: latch.c (one place in a queue) and standing.c
- * (until when a session surely stands). Only for latches.c and tree.c. */
+ * ephemeral sequential nodes, watches. tree.c is the server; latches.c and places.c are what
+ * src/backend/zookeeper does around its pure parts, which are the shipped ones: latch.c (one place in a
+ * queue) and standing.c (until when a session surely stands). Only for these three. */
 #ifndef SIM_LATCHES_H
 #define SIM_LATCHES_H
 
@@ -75,6 +75,36 @@ struct latches {
     struct tree tree;
     struct client client[NODES_MAX];
 };
+
+#define EACH_PLACE(p, c)                                                 \
+    for (struct place *p = (c)->place; p < &(c)->place[PLACES_MAX]; p++) \
+        if (p->used)
+
+/* latches.c: the process, its connection, its session */
+struct client *client_of(struct world *w, const struct node *n);
+int64_t client_now(const struct world *w, const struct node *n); /* ms of its clock */
+void client_answer(struct world *w, struct node *n, const struct lease_request *request,
+                   struct message m);
+void client_refuse(struct world *w, struct node *n, struct lease_request *list, int *count);
+void client_hint(struct world *w, struct node *n);
+bool client_keep(struct lease_request *list, int *count, const struct lease_request *request);
+void wire_send(struct world *w, struct node *n, const struct place *p, struct wire r);
+void wire_send_name(struct world *w, struct node *n, struct place *p, enum wire_op op,
+                    const char *name);
+bool session_is_fresh(const struct world *w, const struct client *c, int64_t now);
+int64_t session_left(struct world *w, struct node *n, const struct client *c, int64_t now);
+void session_stall(struct world *w, struct node *n, struct lease_request *list, int *count);
+
+/* places.c */
+void place_drive(struct world *w, struct node *n, struct place *p);
+void place_discard(struct world *w, struct node *n, struct place *p); /* not wanted any more */
+void place_vanish(struct world *w, struct node *n, struct place *p);  /* its node is gone */
+void place_refuse_asking(struct world *w, struct node *n, struct place *p);
+void place_gone(struct world *w, struct node *n, const char *name); /* news of a node */
+void place_marked(struct world *w, struct node *n, const char *name);
+void place_wired(struct world *w, struct node *n, const struct wire *r);
+void place_read(struct world *w, struct node *n, const struct wire *r);
+void place_request(struct world *w, struct node *n, const struct lease_request *request);
 
 /* tree.c */
 void tree_arrive(struct world *w, const struct event *e);
