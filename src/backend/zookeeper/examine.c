@@ -348,7 +348,7 @@ static void look_at_tree(struct exam *x)
     x->flights++;
     if (zoo_aget(x->session->handle, CONFIG_NODE, 0, on_config, x) != ZOK)
         x->flights--;
-    session_pump(x->session);
+    wire_pump(x->session);
 }
 
 /* ---- the servers ------------------------------------------------------------------------------- */

@@ -116,7 +116,7 @@ static void submit(void *store, struct simba_request *batch)
             member_submit(z, batch);
     }
     for (struct session *s = z->sessions; s != NULL; s = s->next)
-        session_pump(s);
+        wire_pump(s);
 }
 
 void store_connected(struct session *s)
