@@ -287,7 +287,7 @@ static void zookeeper_client_stopped(void)
 static void zookeeper_not_taken_up_again(void)
 {
     char url[128], data[256];
-    struct cutter cutter = {.port = 0};
+    static struct cutter cutter = {.port = 0};
     struct Stat before, after;
     begin();
     cutter_start(&cutter, server.port[0]);
@@ -352,7 +352,7 @@ static void zookeeper_idle(void)
 static void zookeeper_connections_break(void)
 {
     char url[128], data[32];
-    struct cutter cutter = {.lose = 12};
+    static struct cutter cutter = {.lose = 12};
     struct peer p[3];
     int64_t seconds = suite_is_long() ? 60 : 5;
     begin();
@@ -390,7 +390,7 @@ static void zookeeper_connections_break(void)
 static void zookeeper_create_unanswered(void)
 {
     char url[128];
-    struct cutter cutter = {.lose_create = true};
+    static struct cutter cutter = {.lose_create = true};
     begin();
     CHECK(raw_create(&server, "/simba", "") == ZOK && raw_create(&server, "/simba/m", "") == ZOK);
     cutter_start(&cutter, server.port[0]);
@@ -410,7 +410,7 @@ static void zookeeper_create_unanswered(void)
 static void zookeeper_orphan(void)
 {
     char url[128];
-    struct cutter cutter = {.lose_create = true, .freezes = true};
+    static struct cutter cutter = {.lose_create = true, .freezes = true};
     begin();
     CHECK(raw_create(&server, "/simba", "") == ZOK && raw_create(&server, "/simba/m", "") == ZOK);
     cutter_start(&cutter, server.port[0]);
@@ -435,7 +435,7 @@ static void zookeeper_orphan(void)
 static void zookeeper_orphan_leads(void)
 {
     char url[128];
-    struct cutter cutter = {.lose_create = true, .freezes = true};
+    static struct cutter cutter = {.lose_create = true, .freezes = true};
     begin();
     CHECK(raw_create(&server, "/simba", "") == ZOK && raw_create(&server, "/simba/m", "") == ZOK);
     struct ledger *ledger = ledger_map(folder_path("ledger"));
@@ -467,7 +467,7 @@ static void zookeeper_orphan_leads(void)
 static void zookeeper_disconnect_releases(void)
 {
     char url[128];
-    struct cutter cutter = {.port = 0};
+    static struct cutter cutter = {.port = 0};
     begin();
     cutter_start(&cutter, server.port[0]);
     snprintf(url, sizeof url, "zookeeper://127.0.0.1:%d?on_disconnect=release", cutter.port);

@@ -27,7 +27,7 @@ struct cutter {
     atomic_int lost; /* such answers */
     pthread_t thread;
 };
-void cutter_start(struct cutter *c, int to);
+void cutter_start(struct cutter *c, int to); /* used until the process ends: a static one */
 
 /* One server, or several. They die with the test. */
 struct ensemble {
