@@ -25,7 +25,7 @@
 extern "C" {
 #endif
 
-#define SIMBA_BACKEND_VERSION 2u /* 2: diagnose */
+#define SIMBA_BACKEND_VERSION 3u /* 2: diagnose; 3: examine, say */
 
 enum simba_op {
     SIMBA_CONTEND, /* take it if it is free; answer who owns it */
@@ -107,6 +107,9 @@ struct simba_host {
     void (*closed)(struct simba_host *host);      /* after close(): the store is gone, once */
     /* As hint, but only for those who contend under this id. */
     void (*hint_one)(struct simba_host *host, const char *mutex, const char *id);
+    /* A finding of examine(), before the answer to that request. Borrowed for the call. */
+    void (*say)(struct simba_host *host, struct simba_request *examine, enum simba_level level,
+                const char *line);
 };
 
 /* One kind of store. The structure only grows; version says how far it is filled. */
@@ -144,6 +147,11 @@ struct simba_backend {
      * anything was exchanged with it. ERROR: a guarantee does not hold; WARN: it holds under
      * conditions, or is weaker; INFO: why it holds. As submit, and may take as long as a request. */
     void (*diagnose)(void *store, simba_finding_fn *say, void *data);
+
+    /* NULL, or: as diagnose, which it replaces, for a store that has to ask servers first: say() for
+     * each line, then an answer to the request, which carries the lease that contenders ask for by
+     * default. As submit; also when nothing could be exchanged with the store, and to say why. */
+    void (*examine)(void *store, struct simba_request *request);
 };
 
 /* A store in a file of its own: simba-NAME.so, where NAME is the scheme of its URLs up to a +, defines

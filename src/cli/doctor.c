@@ -229,11 +229,11 @@ static int run(struct cli *c)
     snprintf(mutex, sizeof mutex, "simba.doctor.%lld.%d", (long long)simba_now(), (int)getpid());
     look_at_settings(&d);
     bool reached = reach(&d, mutex);
-    if (reached) {
+    if (reached)
         use(&d, mutex);
-        ask_store(&d);
+    ask_store(&d); /* it may know why it cannot be reached */
+    if (reached)
         conclude(&d);
-    }
     simba_close(c->client, TIMEOUT_MS);
     return !reached ? EXIT_TROUBLE : d.worst == BAD ? EXIT_ILL : 0;
 }

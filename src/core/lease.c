@@ -274,6 +274,9 @@ static enum lease_news renewed(struct lease *l, int64_t now, const struct lease_
         l->hold_until = until;
     if (current || !l->in_flight) {
         l->wake_at = l->hinted ? now : renew_at(l, now, r);
+        /* With as little as before, from a store that answers at once: not in a circle. */
+        if (current && !l->hinted && l->hold_until - l->period->attempt <= now)
+            l->wake_at = now + period_pause(l->period, 1, &l->random);
         l->in_flight = false;
         l->hinted = false;
     }

@@ -26,7 +26,13 @@
     X(STALE_CALLBACK, "an acquisition is told though it has ended in the queue")      \
     X(RELEASE_UNTOLD, "a release is told though the acquisition was not")             \
     X(NO_NEXT_TRY, "a failed attempt sets no next one")                               \
-    X(OWNER_WHILE_STOPPING, "is_owner stays true while on_released runs")
+    X(OWNER_WHILE_STOPPING, "is_owner stays true while on_released runs")             \
+    X(LATCH_FORGETS_CREATE, "a node whose creation was not answered is forgotten")    \
+    X(LATCH_FORGETS_DELETE, "a deletion that was not answered counts as done")        \
+    X(LATCH_PLAIN_ORDER, "sequences are compared as numbers, and run over")           \
+    X(LATCH_ANY_CHILD, "every child of the mutex's node is a member")                 \
+    X(LATCH_KEEPS_UNWANTED, "a node that nobody wants any more stays")                \
+    X(LATCH_TAKES_ORPHAN, "an own node that is to be deleted is taken for a tenure")
 
 #ifdef SIMBA_PLANTED
 #define PLANTED_X(name, text) PLANTED_##name,

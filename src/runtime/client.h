@@ -157,6 +157,7 @@ const struct simba_backend *module_find(const char *scheme, char *why, size_t wh
 /* inquiry.c */
 void inquiry_send(struct simba *s); /* all that wait */
 void inquiry_answered(struct request *r);
+void inquiry_say(struct request *r, enum simba_level level, const char *line);
 struct snapshot;
 int inquiry_snapshot(struct simba *s, struct snapshot **out);
 int metrics_take(struct simba *s, struct snapshot **out); /* metrics.c: whoever has the turn */

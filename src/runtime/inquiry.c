@@ -74,6 +74,27 @@ static void on_finding(void *data, enum simba_level level, const char *line)
     *last = f;
 }
 
+void inquiry_say(struct request *r, enum simba_level level, const char *line)
+{
+    on_finding(r->inquiry, level, line);
+}
+
+static bool examines(const struct simba *s)
+{
+    return s->backend->version >= 3 && s->backend->examine != NULL;
+}
+
+/* Without anything to ask for: the store knows at once. */
+static void diagnose(struct simba *s, struct inquiry *q)
+{
+    if (s->store_closing) {
+        end(s, q, SIMBA_ECANCELED, "the client is being closed");
+        return;
+    }
+    s->backend->diagnose(s->store, on_finding, q);
+    end(s, q, 0, "");
+}
+
 void inquiry_send(struct simba *s)
 {
     loop_lock(s);
@@ -86,9 +107,8 @@ void inquiry_send(struct simba *s)
             end(s, q, metrics_take(s, &q->snapshot), "out of memory");
             continue;
         }
-        if (q->diagnoses) {
-            s->backend->diagnose(s->store, on_finding, q);
-            end(s, q, 0, "");
+        if (q->diagnoses && (s->store_closing || !examines(s))) {
+            diagnose(s, q);
             continue;
         }
         struct request *r = loop_request(s);
@@ -103,7 +123,12 @@ void inquiry_send(struct simba *s)
         r->wire.id = "";
         r->wire.token = q->token;
         r->wire.forced = q->forced;
-        loop_send(s, r);
+        r->wire.ttl_ms = s->period.ttl / NS_PER_MS;
+        r->wire.transition_ms = s->period.transition / NS_PER_MS;
+        if (q->diagnoses)
+            s->backend->examine(s->store, &r->wire);
+        else
+            loop_send(s, r);
     }
 }
 
@@ -263,7 +288,7 @@ int simba_diagnose(simba *s, int64_t timeout_ms, simba_finding_fn *each, void *d
     struct inquiry question = {.diagnoses = true}, *q;
     if (s == NULL || each == NULL)
         return fault(SIMBA_EINVAL, "simba_diagnose needs a client and a function to call");
-    if (s->backend->version < 2 || s->backend->diagnose == NULL)
+    if (s->backend->version < 2 || (s->backend->diagnose == NULL && !examines(s)))
         return fault(SIMBA_EUNSUPPORTED, "%s: this store says nothing about itself", s->url.shown);
     int rc = ask(s, &question, "diagnosing", timeout_ms, &q);
     if (rc < 0)

@@ -194,6 +194,13 @@ static void host_found(struct simba_host *host, struct simba_request *wire,
     r->found = f;
 }
 
+static void host_say(struct simba_host *host, struct simba_request *wire, enum simba_level level,
+                     const char *line)
+{
+    (void)host;
+    inquiry_say((struct request *)(void *)wire, level, line);
+}
+
 void found_free(struct found *list)
 {
     for (struct found *next; list != NULL; list = next) {
@@ -627,6 +634,7 @@ int loop_init(struct simba *s)
     s->host.loop = &s->loop;
     s->host.answer = host_answer;
     s->host.found = host_found;
+    s->host.say = host_say;
     s->host.hint = host_hint;
     s->host.hint_one = host_hint_one;
     s->host.log = host_log;

@@ -63,6 +63,7 @@ static const struct test *const tables[] = {
 #ifdef CONTRACT_ZOOKEEPER
     zookeeper_fault_tests,
     zookeeper_ensemble_tests,
+    zookeeper_doctor_tests,
 #endif
 };
 
@@ -310,6 +311,8 @@ static bool suits(const struct test *t)
         return is_at("mysql:") || is_at("mariadb:") || is_at("postgresql:");
     case ZOOKEEPER_ONLY: /* of one server: the test starts its own ensemble, if it needs one */
         return is_at("zookeeper:") && strchr(suite_url(), ',') == NULL;
+    case ZOOKEEPER_ALL:
+        return is_at("zookeeper:");
     default:
         return true;
     }
@@ -347,6 +350,7 @@ static void list(const struct settings *s)
         [REDIS_ONLY] = " (redis: only)",
         [SQL_ONLY] = " (mysql: and postgresql: only)",
         [ZOOKEEPER_ONLY] = " (zookeeper: only)",
+        [ZOOKEEPER_ALL] = " (zookeeper: only)",
     };
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
         for (const struct test *t = tables[i]; t->name != NULL; t++)

@@ -23,9 +23,10 @@ enum needs {
     MEMORY_FAULTS,     /* the switches of simba/backend.h */
     SEVERAL_PROCESSES, /* all but memory: */
     SQLITE_ONLY,
-    REDIS_ONLY,    /* redis://, once: these have servers of their own */
-    SQL_ONLY,      /* mysql:, mariadb:, postgresql: on a server of tests/servers/ */
-    ZOOKEEPER_ONLY /* one server, likewise */
+    REDIS_ONLY,     /* redis://, once: these have servers of their own */
+    SQL_ONLY,       /* mysql:, mariadb:, postgresql: on a server of tests/servers/ */
+    ZOOKEEPER_ONLY, /* one server, likewise */
+    ZOOKEEPER_ALL   /* one server, or an ensemble, likewise */
 };
 
 struct test {
@@ -43,7 +44,7 @@ extern const struct test seeds_tests[], token_tests[], callback_tests[], handove
     scheduler_tests[], scheduler_work_tests[], sqlite_fault_tests[], sqlite_place_tests[],
     sqlite_file_tests[], redis_fault_tests[], redis_queue_tests[], redis_module_tests[],
     sql_tests[], sql_table_tests[], sql_clock_tests[], sql_push_tests[], zookeeper_fault_tests[],
-    zookeeper_ensemble_tests[];
+    zookeeper_ensemble_tests[], zookeeper_doctor_tests[];
 
 /* ---- what the runner tells the tests ------------------------------------------------------- */
 

@@ -17,6 +17,7 @@
 #include "peer.h"
 #include "suite.h"
 
+#define CREATES "-latch-" /* other requests of a member's name come later than this one */
 #define JAR "/usr/share/java/zookeeper.jar"
 
 /* ---- ports ---------------------------------------------------------------------------------- */
@@ -56,6 +57,7 @@ static int connect_to(int port)
 
 struct link {
     int client, server, left;
+    bool doomed; /* the answer to a creation comes next */
 };
 
 static void drop(struct link *l)
@@ -67,10 +69,11 @@ static void drop(struct link *l)
     l->client = l->server = -1;
 }
 
-static bool pass(int from, int to)
+static bool pass(int from, int to, const char *part, bool *seen)
 {
     char bytes[65536];
     ssize_t n = read(from, bytes, sizeof bytes);
+    *seen = n > 0 && part != NULL && memmem(bytes, (size_t)n, part, strlen(part)) != NULL;
     return n > 0 && send(to, bytes, (size_t)n, MSG_NOSIGNAL) == n;
 }
 
@@ -81,7 +84,9 @@ static void take(struct cutter *c, struct link *links)
         if (links[i].client >= 0)
             continue;
         int lose = atomic_load(&c->lose);
-        links[i] = (struct link){fd, connect_to(c->to), lose > 0 ? 1 + rand() % (2 * lose) : 0};
+        links[i] = (struct link){.client = fd,
+                                 .server = connect_to(c->to),
+                                 .left = lose > 0 ? 1 + rand() % (2 * lose) : 0};
         if (links[i].server < 0)
             drop(&links[i]);
         return;
@@ -93,14 +98,24 @@ static void take(struct cutter *c, struct link *links)
 /* What came from the server last may be lost: the request was applied, its answer is not told. */
 static void serve(struct cutter *c, struct link *l, bool from_client, bool from_server)
 {
-    if (from_client && !pass(l->client, l->server)) {
-        drop(l);
-        return;
+    bool create, ignored;
+    if (from_client) {
+        if (!pass(l->client, l->server, CREATES, &create)) {
+            drop(l);
+            return;
+        }
+        l->doomed = l->doomed || (create && atomic_exchange(&c->lose_create, false));
     }
     if (!from_server)
         return;
-    if ((l->left > 0 && --l->left == 0 && atomic_load(&c->lose) > 0) || !pass(l->server, l->client))
+    if (l->doomed) {
+        atomic_store(&c->frozen, c->freezes);
         drop(l);
+        atomic_fetch_add(&c->lost, 1);
+    } else if ((l->left > 0 && --l->left == 0 && atomic_load(&c->lose) > 0) ||
+               !pass(l->server, l->client, NULL, &ignored)) {
+        drop(l);
+    }
 }
 
 static void *cut(void *arg)
@@ -108,7 +123,7 @@ static void *cut(void *arg)
     struct cutter *c = arg;
     struct link links[CUTTER_LINKS];
     for (int i = 0; i < CUTTER_LINKS; i++)
-        links[i] = (struct link){-1, -1, 0};
+        links[i] = (struct link){.client = -1, .server = -1};
     for (;;) {
         struct pollfd fds[1 + 2 * CUTTER_LINKS];
         fds[0] = (struct pollfd){c->listener, POLLIN, 0};
@@ -437,6 +452,13 @@ int raw_create(struct ensemble *e, const char *path, const char *data)
     return r.rc;
 }
 
+int raw_create_readable(struct ensemble *e, const char *path)
+{
+    struct result r = {.rc = 0};
+    TWICE(zoo_acreate(raw(e), path, "", 0, &ZOO_READ_ACL_UNSAFE, ZOO_PERSISTENT, on_string, &r));
+    return r.rc;
+}
+
 int raw_delete(struct ensemble *e, const char *path)
 {
     struct result r = {.rc = 0};
@@ -454,6 +476,8 @@ int raw_get(struct ensemble *e, const char *path, char *data, int size, struct S
 int raw_children(struct ensemble *e, const char *path, char names[][128], int max)
 {
     struct result r = {.names = names, .max = max};
+    if (e->servers > 1 && e->raw_mask == 0) /* the server of ours may lag behind */
+        TWICE(zoo_async(raw(e), path, on_string, &r));
     TWICE(zoo_aget_children(raw(e), path, 0, on_strings, &r));
     return r.rc == ZOK ? r.count : r.rc;
 }

@@ -21,9 +21,13 @@ struct cutter {
     atomic_bool cut;    /* all connections are closed now */
     atomic_int
         lose; /* not 0: a connection is closed after about so many messages from the server */
+    atomic_bool
+        lose_create; /* the answer to the next member's creation, and its connection; then */
+    bool freezes;    /* it also freezes */
+    atomic_int lost; /* such answers */
     pthread_t thread;
 };
-void cutter_start(struct cutter *c, int to);
+void cutter_start(struct cutter *c, int to); /* used until the process ends: a static one */
 
 /* One server, or several. They die with the test. */
 struct ensemble {
@@ -49,6 +53,7 @@ long long ensemble_number(struct ensemble *e, int n, const char *name); /* of sr
 
 /* As somebody else would; through the first server, or the one that serves. Codes of the library. */
 int raw_create(struct ensemble *e, const char *path, const char *data);
+int raw_create_readable(struct ensemble *e, const char *path); /* by all, and nothing else */
 int raw_delete(struct ensemble *e, const char *path);
 int raw_get(struct ensemble *e, const char *path, char *data, int size, struct Stat *stat);
 int raw_children(struct ensemble *e, const char *path, char names[][128], int max); /* how many */

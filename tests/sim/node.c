@@ -150,6 +150,8 @@ void node_lag(struct world *w, struct node *n, int64_t how_long)
 void node_calm(struct world *w, struct node *n)
 {
     n->stopped_until = n->lag_until = w->now;
+    if (w->latches != NULL)
+        latches_calm(w, n);
     if (n->alive && n->hanging)
         world_post(w, w->now, EVENT_RETURN, n, NULL);
     if (n->alive) {
@@ -205,16 +207,22 @@ static void take_reply(struct world *w, struct node *n, const struct message *m)
 /* True if the process, or its loop, cannot take this event now; then it comes later or is lost. */
 static bool is_put_off(struct world *w, struct node *n, const struct event *e)
 {
-    bool message = e->kind == EVENT_REPLY || e->kind == EVENT_HINT;
-    bool loop =
-        message || e->kind == EVENT_TICK || e->kind == EVENT_USER || e->kind == EVENT_RETURN;
+    bool latches = w->latches != NULL; /* there replies and hints come from within the process */
+    bool message =
+        latches ? e->kind == EVENT_WIRED : e->kind == EVENT_REPLY || e->kind == EVENT_HINT;
+    bool loop = message || e->kind == EVENT_TICK || e->kind == EVENT_USER ||
+                e->kind == EVENT_RETURN || e->kind == EVENT_REPLY || e->kind == EVENT_HINT ||
+                e->kind == EVENT_BEAT;
     int64_t until = n->stopped_until;
     if (loop && n->lag_until > until)
         until = n->lag_until;
     if (until <= w->now)
         return false;
-    if (message && n->frozen && n->stopped_until > w->now)
+    if (message && n->frozen && n->stopped_until > w->now) {
+        if (latches)
+            latches_cut(w, n);
         return true;
+    }
     if (e->kind == EVENT_TICK)
         n->tick_at = until;
     world_post(w, until, (enum event_kind)e->kind, n, &e->message);
@@ -246,6 +254,10 @@ void node_event(struct world *w, struct node *n, const struct event *e)
     case EVENT_TICK:
         n->tick_at = NEVER;
         node_step(w, n, (struct handle_event){.kind = HANDLE_TICK});
+        break;
+    case EVENT_WIRED:
+    case EVENT_BEAT:
+        latches_event(w, n, e);
         break;
     case EVENT_DISPATCH:
         user_dispatch(w, n);

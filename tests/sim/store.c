@@ -92,6 +92,10 @@ static void end_session(struct world *w, unsigned node)
 
 void store_expire(struct world *w)
 {
+    if (w->latches != NULL) {
+        latches_expire(w);
+        return;
+    }
     for (unsigned i = 0; i < w->nodes; i++) {
         if (w->store.session[i].alive && w->store.session[i].until <= w->now)
             end_session(w, i);
@@ -217,7 +221,7 @@ void store_apply(struct world *w, struct event *e)
 }
 
 /* By force the mutex is free at once; the tenure that loses it is protected by its token only. */
-static void mark_forced(struct world *w, unsigned mutex, uint64_t token)
+void store_mark_forced(struct world *w, unsigned mutex, uint64_t token)
 {
     w->forced[mutex] = token;
     for (unsigned i = 0; i < w->nodes; i++) {
@@ -231,15 +235,17 @@ void store_evict(struct world *w, unsigned mutex, bool forced)
 {
     struct lease_record *r = &w->store.lease[mutex];
     struct member *first = &w->store.member[mutex][0];
-    if (w->store.sessions && w->store.members[mutex] > 0) {
+    if (w->latches != NULL) {
+        latches_evict(w, mutex, forced);
+    } else if (w->store.sessions && w->store.members[mutex] > 0) {
         if (forced) {
-            mark_forced(w, mutex, first->token);
+            store_mark_forced(w, mutex, first->token);
             remove_member(w, mutex, 0);
         }
     } else if (!w->store.sessions && r->owner[0] != '\0') {
         r->evicted = true;
         if (forced) {
-            mark_forced(w, mutex, r->token);
+            store_mark_forced(w, mutex, r->token);
             r->owner[0] = '\0';
         }
         network_hint(w, mutex);
@@ -252,6 +258,8 @@ void store_evict(struct world *w, unsigned mutex, bool forced)
 void store_restart(struct world *w, bool forget)
 {
     world_trace(w, "    the store restarts%s", forget ? " and has forgotten everything" : "");
+    if (w->latches != NULL)
+        latches_restart(w);
     if (!forget)
         return;
     memset(w->store.lease, 0, sizeof w->store.lease);

@@ -212,6 +212,7 @@ void world_free(struct world *w)
         free(e);
     }
     free(w->heap);
+    free(w->latches);
     free(w);
 }
 
@@ -224,6 +225,9 @@ static void handle_event(struct world *w, struct event *e)
         break;
     case EVENT_EXPIRE:
         store_expire(w);
+        break;
+    case EVENT_WIRE:
+        latches_arrive(w, e);
         break;
     case EVENT_MISFORTUNE:
         misfortune(w);

@@ -74,6 +74,32 @@ struct tally {
 
 /* ---- messages ----------------------------------------------------------------------------- */
 
+/* Between a client and the server of latches.h. */
+enum wire_op {
+    WIRE_CONNECT,
+    WIRE_CREATE,
+    WIRE_FIND,
+    WIRE_STAT,
+    WIRE_DELETE,
+    WIRE_LOOK,
+    WIRE_WATCH,
+    WIRE_BEAT,  /* the write that keeps a session */
+    WIRE_TOUCH, /* a read, which does not */
+    WIRE_READ,
+    WIRE_GONE, /* a watch: that node is deleted */
+    WIRE_MARK  /* a watch: that node's tenure is to end */
+};
+
+#define WIRE_NAME_SIZE 64
+
+struct wire {
+    uint8_t op, rc; /* enum latch_reply */
+    uint8_t place;
+    uint32_t serial, connection, list;
+    int64_t session, owner, czxid, sent;
+    char name[WIRE_NAME_SIZE];
+};
+
 struct message {
     struct lease_request request;
     uint32_t life; /* of the client that sent it */
@@ -87,6 +113,7 @@ struct message {
     char owner[24];
     uint64_t token;
     int64_t left;
+    struct wire wire;
 };
 
 enum event_kind {
@@ -101,7 +128,10 @@ enum event_kind {
     EVENT_READ_CLOCK, /* a reader of is_owner, after loading the deadline, reads the clock */
     EVENT_READ_END,   /* and then looks at the deadline again */
     EVENT_MISFORTUNE, /* some fault strikes */
-    EVENT_EXPIRE      /* the store looks whether a session has ended */
+    EVENT_EXPIRE,     /* the store looks whether a session has ended */
+    EVENT_WIRE,       /* latches: a request reaches the server */
+    EVENT_WIRED,      /* latches: an answer or a watch reaches the client */
+    EVENT_BEAT        /* latches: the client looks after its connection and its session */
 };
 
 struct event {
@@ -193,7 +223,7 @@ struct store {
 
 struct mix { /* of one run, drawn by the swarm; per 10,000 */
     unsigned rate[FAULT_COUNT];
-    bool sessions;
+    bool sessions, latches;
     unsigned chosen_ids;
     int64_t ttl_ms, transition_ms, latency_ms, renew_ms;
     int64_t quickest; /* ns: the least latency */
@@ -229,6 +259,7 @@ struct world {
     void *trace_data;
     char failure[200];
     struct tally *tally;
+    struct latches *latches; /* NULL: the store is not of that kind */
 };
 
 /* world.c */
@@ -298,6 +329,18 @@ void store_apply(struct world *w, struct event *e);
 void store_expire(struct world *w);
 void store_evict(struct world *w, unsigned mutex, bool forced);
 void store_restart(struct world *w, bool forget);
+void store_mark_forced(struct world *w, unsigned mutex, uint64_t token);
+
+/* latches.c, tree.c: see latches.h */
+void latches_make(struct world *w);
+void latches_request(struct world *w, struct node *n, const struct lease_request *request);
+void latches_arrive(struct world *w, const struct event *e);
+void latches_event(struct world *w, struct node *n, const struct event *e); /* WIRED, BEAT */
+void latches_cut(struct world *w, struct node *n); /* what was on its way to it is lost */
+void latches_calm(struct world *w, struct node *n);
+void latches_expire(struct world *w);
+void latches_evict(struct world *w, unsigned mutex, bool forced);
+void latches_restart(struct world *w);
 
 /* check.c: the promises */
 void check_published(struct world *w, struct node *n, uint64_t token, int64_t deadline);

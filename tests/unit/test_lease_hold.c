@@ -41,6 +41,21 @@ static void renewal_never_shortens_the_right_to_act(void **state)
                "      next 9500..10000\n");
 }
 
+/* A store that need not ask anybody answers at once, and may have nothing more to give for a while. */
+static void renewals_do_not_go_round_in_a_circle(void **state)
+{
+    (void)state;
+    tell_story(HANDLE_CONTENDER, PROMPT,
+               "    0 start                 > STARTING; send #1 CONTEND\n"
+               "    0 #1 granted 7 for 3000 > owns 7 until 1968; RUNNING; call acquired\n"
+               "  718 tick                  > send #2 RENEW 7\n"
+               "  718 #2 renewed for 2200   > -\n"
+               "      next 743..768\n"
+               "  768 tick                  > send #3 RENEW 7\n"
+               "  768 #3 renewed            > owns 7 until 15606\n"
+               "      next 5268..5768\n");
+}
+
 static void pauses_between_attempts_double(void **state)
 {
     (void)state;
@@ -255,6 +270,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tenure_is_renewed_for_ever),
         cmocka_unit_test(renewal_never_shortens_the_right_to_act),
+        cmocka_unit_test(renewals_do_not_go_round_in_a_circle),
         cmocka_unit_test(pauses_between_attempts_double),
         cmocka_unit_test(late_answer_counts_from_its_own_request),
         cmocka_unit_test(late_answer_ends_the_pause),

@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -102,6 +103,30 @@ static void after_a_pause_it_stands_less(void **state)
     assert_int_equal(standing_until(&s), 6000);
     standing_wrote(&s, 7100, 7110);
     assert_int_equal(standing_until(&s), 5500 + 6000 < 7100 + 4000 ? 11500 : 11100);
+}
+
+/* With little left the next write comes as soon as it shows that the leader counts from later. */
+static void with_little_left_it_writes_sooner(void **state)
+{
+    (void)state;
+    struct standing s;
+    standing_begin(&s, 12000, 0);
+    for (int64_t t = 2000; t <= 20000; t += 2000) {
+        standing_wrote(&s, t, t + 5);
+        assert_int_equal(standing_write_at(&s), t + 2000);
+    }
+    standing_wrote(&s, 22000, 27000); /* a slow one */
+    standing_wrote(&s, 27000, 27005);
+    assert_int_equal(standing_until(&s), 20000 + 12000);
+    assert_int_equal(standing_write_at(&s), 29000); /* nothing to show before */
+    standing_wrote(&s, 29000, 29005);
+    assert_int_equal(standing_write_at(&s), 30000); /* three seconds after the slow one's end */
+    standing_wrote(&s, 30000, 30005);
+    assert_int_equal(standing_until(&s), 22000 + 12000);
+    assert_int_equal(standing_write_at(&s), 30005); /* and after the one behind it */
+    standing_wrote(&s, 30005, 30010);
+    assert_int_equal(standing_until(&s), 30005 + 8000);
+    assert_int_equal(standing_write_at(&s), 32005);
 }
 
 /* Reads do not prolong anything, but make the first write after a long time worth it. */
@@ -215,14 +240,113 @@ static void remarks_name_what_to_do(void **state)
     assert_non_null(strstr(line, "majority"));
 }
 
+/* ---- all servers of a URL --------------------------------------------------------------------- */
+
+static char said[4096];
+
+static void note(void *data, enum simba_level level, const char *line)
+{
+    size_t used = strlen(said);
+    (void)data;
+    snprintf(said + used, sizeof said - used, "%d %s\n", (int)level, line);
+}
+
+static bool says(enum simba_level level, const char *part)
+{
+    char *at = strstr(said, part);
+    while (at != NULL && at > said && at[-1] != '\n')
+        at--;
+    return at != NULL && at[0] == '0' + (int)level;
+}
+
+static const char serves[] = "Zookeeper version: 3.8.0-x, built\nMode: follower\n";
+
+static void servers_are_read(void **state)
+{
+    (void)state;
+    struct zookeeper_server s = {.address = "h:1"};
+    zookeeper_server_read(&s, serves, "minSessionTimeout=4000\nmaxSessionTimeout=40000\n");
+    assert_int_equal(s.state, SERVER_SERVES);
+    assert_int_equal(s.min_ms, 4000);
+    assert_int_equal(s.max_ms, 40000);
+    s = (struct zookeeper_server){.address = "h:1"};
+    zookeeper_server_read(&s, "srvr is not executed because it is not in the whitelist.\n", "");
+    assert_int_equal(s.state, SERVER_HIDES);
+    s = (struct zookeeper_server){.address = "h:1"};
+    zookeeper_server_read(&s, "This ZooKeeper instance is not currently serving requests\n", "");
+    assert_int_equal(s.state, SERVER_IDLE);
+    s = (struct zookeeper_server){.address = "h:1"};
+    zookeeper_server_read(&s, "", "");
+    assert_int_equal(s.state, SERVER_SILENT);
+    assert_non_null(strstr(s.why, "says nothing"));
+    s = (struct zookeeper_server){.address = "h:1"};
+    zookeeper_server_read(&s, "HTTP/1.1 400 Bad Request\r\n", "-ERR\r\n");
+    assert_int_equal(s.state, SERVER_SILENT);
+    assert_non_null(strstr(s.why, "no ZooKeeper"));
+    assert_int_equal(s.max_ms, 0);
+}
+
+static void voters_are_counted(void **state)
+{
+    (void)state;
+    static const char config[] = "server.1=a:2888:3888:participant;0.0.0.0:2181\n"
+                                 "server.2=b:2888:3888:observer;0.0.0.0:2181\n"
+                                 "server.3=c:2888:3888\nversion=0";
+    assert_int_equal(zookeeper_voters(config, strlen(config)), 2);
+    assert_int_equal(zookeeper_voters("", 0), 0);
+}
+
+static void judge(const enum server_state *states, size_t count, int voters)
+{
+    struct zookeeper_server s[5] = {{.address = "h"}, {.address = "h"}, {.address = "h"}};
+    said[0] = '\0';
+    for (size_t i = 0; i < count; i++) {
+        s[i].state = states[i];
+        snprintf(s[i].health.mode, sizeof s[i].health.mode, "%s", i == 0 ? "leader" : "follower");
+    }
+    zookeeper_ensemble_says(s, count, voters, note, NULL);
+}
+
+static void majorities_are_counted(void **state)
+{
+    (void)state;
+    judge((const enum server_state[]){SERVER_SERVES, SERVER_SERVES, SERVER_SERVES}, 3, 3);
+    assert_true(says(SIMBA_LOG_INFO, "all 3 servers serve: 1 of them may fail"));
+    judge((const enum server_state[]){SERVER_SERVES, SERVER_SERVES, SERVER_SILENT}, 3, 3);
+    assert_true(says(SIMBA_LOG_WARN, "2 of 3 servers serve: when one more fails"));
+    judge((const enum server_state[]){SERVER_SERVES, SERVER_IDLE, SERVER_SILENT}, 3, 0);
+    assert_true(says(SIMBA_LOG_ERROR, "1 of 3 servers serve, and it takes 2"));
+    judge((const enum server_state[]){SERVER_HIDES, SERVER_HIDES, SERVER_HIDES}, 3, 3);
+    assert_true(says(SIMBA_LOG_INFO, "hidden"));
+    assert_false(says(SIMBA_LOG_ERROR, "servers serve"));
+    judge((const enum server_state[]){SERVER_SERVES}, 1, 5);
+    assert_true(says(SIMBA_LOG_WARN, "names 1 of the 5 servers"));
+    assert_false(says(SIMBA_LOG_ERROR, "servers serve"));
+}
+
+static void a_server_that_only_reads(void **state)
+{
+    (void)state;
+    struct zookeeper_server s = {
+        .address = "h:1", .state = SERVER_SERVES, .health = {.mode = "read-only"}};
+    said[0] = '\0';
+    zookeeper_ensemble_says(&s, 1, 3, note, NULL);
+    assert_true(says(SIMBA_LOG_WARN, "read-only"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(servers_are_read),
+        cmocka_unit_test(voters_are_counted),
+        cmocka_unit_test(majorities_are_counted),
+        cmocka_unit_test(a_server_that_only_reads),
         cmocka_unit_test(names_stay_where_they_can),
         cmocka_unit_test(longest_name),
         cmocka_unit_test(nodes_of_others_are_no_mutexes),
         cmocka_unit_test(two_thirds_after_the_last_write),
         cmocka_unit_test(after_a_pause_it_stands_less),
+        cmocka_unit_test(with_little_left_it_writes_sooner),
         cmocka_unit_test(reads_prepare_a_write),
         cmocka_unit_test(moving_is_no_write),
         cmocka_unit_test(never_longer_than_the_leader_thinks),

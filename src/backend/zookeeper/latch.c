@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/planted.h"
+
 #define MARK "latch-"
 
 /* ---- names ------------------------------------------------------------------------------------ */
@@ -32,10 +34,11 @@ void latch_prefix(char *out, size_t size, const char *uuid)
 bool latch_parse(const char *name, int32_t *sequence)
 {
     const char *at = NULL;
+    *sequence = 0;
     for (const char *next = name; (next = strstr(next, MARK)) != NULL; next++)
         at = next + strlen(MARK);
     if (at == NULL || strlen(name) >= LATCH_NAME_SIZE)
-        return false;
+        return PLANTED(LATCH_ANY_CHILD);
     char again[16]; /* the server writes it in this one form, also below zero */
     char *end;
     long long n = strtoll(at, &end, 10);
@@ -49,6 +52,8 @@ bool latch_parse(const char *name, int32_t *sequence)
 /* The counter runs over; members are never half of its range apart. */
 bool latch_before(int32_t a, int32_t b)
 {
+    if (PLANTED(LATCH_PLAIN_ORDER))
+        return a < b;
     return (int32_t)((uint32_t)a - (uint32_t)b) < 0;
 }
 
@@ -123,7 +128,7 @@ enum latch_act latch_next(const struct latch *l)
     case LATCH_LOST:
         return l->name[0] == '\0' ? LATCH_FIND : LATCH_STAT;
     case LATCH_IN:
-        return l->wanted ? LATCH_REST : LATCH_DELETE;
+        return l->wanted || PLANTED(LATCH_KEEPS_UNWANTED) ? LATCH_REST : LATCH_DELETE;
     default:
         assert(l->state == LATCH_GONE); /* the others have something in flight */
         return LATCH_END;
@@ -171,7 +176,8 @@ void latch_created(struct latch *l, enum latch_reply reply, const char *name, in
     if (reply == LATCH_DONE)
         come_in(l, name, czxid, owner, session);
     else
-        l->state = reply == LATCH_UNKNOWN ? LATCH_LOST : LATCH_OUT;
+        l->state =
+            reply == LATCH_UNKNOWN && !PLANTED(LATCH_FORGETS_CREATE) ? LATCH_LOST : LATCH_OUT;
 }
 
 void latch_found(struct latch *l, enum latch_reply reply, const char *name)
@@ -207,7 +213,8 @@ void latch_deleted(struct latch *l, enum latch_reply reply)
         return;
     assert(l->state == LATCH_LEAVING);
     l->in_flight = false;
-    l->state = reply == LATCH_DONE || reply == LATCH_NO_NODE ? LATCH_GONE : LATCH_IN;
+    bool gone = reply == LATCH_DONE || reply == LATCH_NO_NODE;
+    l->state = gone || PLANTED(LATCH_FORGETS_DELETE) ? LATCH_GONE : LATCH_IN;
 }
 
 void latch_unwanted(struct latch *l)

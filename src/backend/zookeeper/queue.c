@@ -33,11 +33,14 @@ void queue_answer_ending(struct member *m)
     }
 }
 
+/* A node in front of ours that bears our own id is one that its contender has given up, and that we
+ * have yet to delete. It must not be taken for a tenure of ours whose grant got lost. */
 static void answer_other(struct member *m)
 {
     struct zookeeper *z = m->session->store;
-    struct simba_answer a = {.id = m->leader_id,
-                             .token = m->leader_token,
+    bool left_over = strcmp(m->leader_id, m->id) == 0;
+    struct simba_answer a = {.id = left_over ? NULL : m->leader_id,
+                             .token = left_over ? 0 : m->leader_token,
                              .left_ms = session_timeout_ms(m->session),
                              .age_ms = -1};
     struct simba_request *list = place_take_asking(m);

@@ -6,6 +6,7 @@
 
 #define PART_WRITE 6  /* a write every S/6 */
 #define PART_PING 4   /* a ping within S/4 */
+#define PART_ENOUGH 3 /* this much is left when the next write is sent, in quiet times half */
 #define PART_APART 16 /* exchanges closer together than this are kept as one */
 
 void standing_begin(struct standing *s, int64_t timeout, int64_t sent)
@@ -53,9 +54,19 @@ int64_t standing_until(const struct standing *s)
     return counted < written ? counted : written;
 }
 
+/* After a disturbance the leader may count from long ago, and the next regular write be too late for
+ * those who rely on the session: then the first one that shows more. */
 int64_t standing_write_at(const struct standing *s)
 {
-    return s->written + s->timeout / PART_WRITE;
+    int64_t at = s->written + s->timeout / PART_WRITE;
+    if (standing_until(s) - at >= s->timeout / PART_ENOUGH)
+        return at;
+    for (int i = 0; i < s->count; i++) {
+        int64_t shows = s->kept[i].ended + s->timeout / PART_PING;
+        if (s->kept[i].sent > s->counted && shows < at)
+            at = shows;
+    }
+    return at;
 }
 
 int64_t standing_idle_ms(const struct standing *s)

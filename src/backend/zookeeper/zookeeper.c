@@ -116,7 +116,7 @@ static void submit(void *store, struct simba_request *batch)
             member_submit(z, batch);
     }
     for (struct session *s = z->sessions; s != NULL; s = s->next)
-        session_pump(s);
+        wire_pump(s);
 }
 
 void store_connected(struct session *s)
@@ -207,6 +207,7 @@ static void close_store(void *store)
     store_fail_waiting(z, SIMBA_ECANCELED, "the client is being closed");
     for (struct session *s = z->sessions; s != NULL; s = s->next)
         session_close(s);
+    examine_close(z);
     resolver_close(z->resolver, on_resolver_closed, z);
 }
 
@@ -270,4 +271,5 @@ const struct simba_backend zookeeper_backend = {
     .submit = submit,
     .watch = watch,
     .close = close_store,
+    .examine = examine_store,
 };

@@ -3,11 +3,13 @@
  *
  * All on the loop's thread, with the C client that has no threads (libzookeeper_st):
  *   zookeeper.c  opening, closing, which request goes where
- *   session.c    a session with the ensemble: connecting, the loop's events, the write that keeps it
+ *   session.c    a session with the ensemble, and the write that keeps it
+ *   wire.c       its connection: names, the socket, the loop's events
  *   member.c     our nodes in the queues: CONTEND, RENEW, RELEASE, LEAVE
  *   place.c      one of them: making it, finding it again, deleting it
  *   queue.c      its look at the others, and the answers
  *   look.c       who leads: READ, LIST, EVICT, and what observers hear
+ *   examine.c    what an operator should know; words.c asks the servers for it
  * and pure, so that they can be tested without a server:
  *   latch.c      one place in a queue          standing.c  until when a session surely stands
  *   path.c       names                         health.c    what to say about the ensemble
@@ -33,6 +35,7 @@
 
 struct member;
 struct look;
+struct exam;
 
 /* The part of a session that waits for its socket. It has a descriptor of its own: the client library
  * closes its one whenever it likes. */
@@ -86,6 +89,7 @@ struct zookeeper {
     char base[PATH_BASE_MAX]; /* chroot + "/simba" */
     struct resolver *resolver;
     struct session *sessions;
+    struct exam *exams;
     size_t sessions_count;
     unsigned handles; /* of the loop's, that must be closed before we are */
     bool closing;
@@ -122,7 +126,6 @@ enum latch_reply store_reply(int rc);
 struct session *session_for(struct zookeeper *z, int64_t lease_ms); /* NULL: out of memory */
 struct session *session_any(struct zookeeper *z); /* a connected one if there is */
 bool session_is_hopeful(const struct session *s); /* not connected, but it may be soon */
-void session_pump(struct session *s);             /* after something was sent */
 void session_close(struct session *s);
 void session_wrote(struct session *s, int64_t sent); /* a write of ours is acknowledged */
 void session_keep(struct session *s);                /* it has members: see to its writes */
@@ -131,7 +134,15 @@ void session_write_now(struct session *s);
 void session_guard_soon(struct session *s);                 /* it has members in `unguarded` */
 int64_t session_left(const struct session *s, int64_t now); /* of what we may rely on */
 int64_t session_timeout_ms(const struct session *s);
+void session_connected(struct session *s);
 void session_on_node(zhandle_t *handle, int type, int state, const char *path, void *session);
+
+/* ---- wire.c ----------------------------------------------------------------------------------- */
+
+void wire_begin(struct session *s); /* connects; names are resolved anew */
+void wire_close(struct session *s); /* outside of the library's callbacks */
+void wire_pump(struct session *s);  /* after something was sent */
+void wire_later(uv_timer_t *timer, uv_timer_cb run, int64_t ms);
 
 /* ---- member.c --------------------------------------------------------------------------------- */
 
@@ -153,4 +164,9 @@ void look_submit(struct session *s, struct simba_request *q); /* READ, LEAVE, LI
 void look_event(struct session *s, int type, const char *mutex);
 void look_root_event(struct session *s);
 bool look_parse_mark(const char *data, int length, int64_t *czxid);
+
+/* ---- examine.c -------------------------------------------------------------------------------- */
+
+void examine_store(void *store, struct simba_request *q);
+void examine_close(struct zookeeper *z); /* after the sessions */
 #endif

@@ -1,0 +1,384 @@
+/* wire.c: a session's connection.
+ *
+ * The client library without threads is driven by the loop: wire_pump() asks it what it waits for, the
+ * socket or a time, and on either it is let go on. Its callbacks (completions, watches, the state of
+ * the session) run inside that, on the loop's thread; none of them may close it, so an expired handle
+ * is closed behind them (clean_up). */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "backend/zookeeper/zookeeper.h"
+
+#define AGAIN_MS 500    /* after names could not be resolved, or a session expired */
+#define READINGS_MAX 64 /* of the socket in one go */
+#define PART_GREETING 8
+#define GREETING_MIN_MS 250
+
+void wire_later(uv_timer_t *timer, uv_timer_cb run, int64_t ms)
+{
+    uv_update_time(timer->loop);
+    uv_timer_start(timer, run, (uint64_t)(ms > 0 ? ms : 0), 0);
+}
+
+/* ---- the socket ------------------------------------------------------------------------------- */
+
+static void on_socket_closed(uv_handle_t *poll)
+{
+    struct watch_socket *w = (struct watch_socket *)(void *)poll;
+    struct session *s = poll->data;
+    close(w->fd);
+    free(w);
+    store_handle_closed(s->store);
+}
+
+static void forget_socket(struct session *s)
+{
+    if (s->socket == NULL)
+        return;
+    uv_poll_stop(&s->socket->poll);
+    uv_close((uv_handle_t *)&s->socket->poll, on_socket_closed);
+    s->socket = NULL;
+    s->socket_inode = 0;
+    s->socket_mask = 0;
+}
+
+static void on_socket(uv_poll_t *poll, int status, int events);
+
+/* Its own descriptor of the library's socket; a new one whenever that is another. */
+static void watch_socket(struct session *s, int fd, int mask)
+{
+    struct stat st;
+    if (fd < 0 || fstat(fd, &st) != 0) {
+        forget_socket(s);
+        return;
+    }
+    if (s->socket != NULL && st.st_ino != s->socket_inode)
+        forget_socket(s);
+    if (s->socket == NULL) {
+        struct watch_socket *w = calloc(1, sizeof *w);
+        if (w == NULL)
+            return; /* the timer tries again */
+        w->fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+        if (w->fd < 0 || uv_poll_init(s->store->host->loop, &w->poll, w->fd) != 0) {
+            if (w->fd >= 0)
+                close(w->fd);
+            free(w);
+            return;
+        }
+        fcntl(fd, F_SETFD, FD_CLOEXEC);
+        w->poll.data = s;
+        s->store->handles++;
+        s->socket = w;
+        s->socket_inode = st.st_ino;
+        s->socket_mask = 0;
+    }
+    if (mask != s->socket_mask && uv_poll_start(&s->socket->poll, mask, on_socket) == 0)
+        s->socket_mask = mask;
+}
+
+/* ---- driving the client library --------------------------------------------------------------- */
+
+static void on_timer(uv_timer_t *timer);
+
+static void note_failure(struct session *s, int rc)
+{
+    const char *text;
+    if (s->connected || rc == ZOK || rc == ZNOTHING)
+        return;
+    int error = errno;
+    s->code = store_code(rc, &text);
+    s->failures++;
+    snprintf(s->why, sizeof s->why, "cannot connect to %.100s: %s", s->addresses,
+             rc == ZCONNECTIONLOSS && error != 0 && error != EINPROGRESS && error != EAGAIN
+                 ? strerror(error)
+                 : text);
+}
+
+/* Closing sends the server a last word; where that could wait for a socket, it is left out, and the
+ * server ends the session when its time is over. */
+void wire_close(struct session *s)
+{
+    zhandle_t *handle = s->handle;
+    if (handle == NULL)
+        return;
+    if (s->socket != NULL && (s->socket_mask & UV_WRITABLE) != 0)
+        shutdown(s->socket->fd, SHUT_RDWR);
+    forget_socket(s);
+    s->connected = false;
+    s->in_client = true;
+    zookeeper_close(handle);
+    s->in_client = false;
+    s->handle = NULL;
+    s->established = false;
+    s->over = false;
+    s->beat_sent = 0;
+    s->touch_sent = 0;
+}
+
+/* Outside of the library's callbacks. */
+static void clean_up(struct session *s)
+{
+    if (!s->connected && s->failures > 0 && !session_is_hopeful(s)) {
+        member_unreachable(s);
+        store_fail_waiting(s->store, s->code, s->why);
+    }
+    if (!s->over)
+        return;
+    wire_close(s);
+    member_expired(s);
+    uv_timer_stop(&s->beat);
+    if (s->store->closing)
+        return;
+    if (s->code == SIMBA_EDENIED)
+        wire_later(&s->timer, on_timer, AGAIN_MS);
+    else
+        wire_begin(s);
+}
+
+/* How long a server may take to answer a new connection. One that is just starting may never do; the
+ * library would wait for two thirds of the session's timeout. */
+static int64_t greeting_ms(const struct session *s)
+{
+    int64_t ms = s->asked_ms / PART_GREETING;
+    if (ms > s->store->host->connect_timeout_ms)
+        ms = s->store->host->connect_timeout_ms;
+    return ms > GREETING_MIN_MS ? ms : GREETING_MIN_MS;
+}
+
+/* The library takes the end of the connection for the server's doing, and tries the next one. */
+static int64_t hurry(struct session *s, int64_t now, int64_t ms)
+{
+    if (s->connected || s->socket == NULL)
+        return ms;
+    int64_t left = s->tried_at + greeting_ms(s) - now;
+    if (left <= 0) {
+        shutdown(s->socket->fd, SHUT_RDWR);
+        left = greeting_ms(s); /* it is noticed at once */
+    }
+    return left < ms ? left : ms;
+}
+
+void wire_pump(struct session *s)
+{
+    int fd = -1, interest = 0;
+    struct timeval wait = {.tv_sec = 0};
+    if (s->handle == NULL || s->over || s->in_client)
+        return;
+    int64_t now = simba_now();
+    ino_t before = s->socket_inode;
+    s->in_client = true;
+    errno = 0;
+    int rc = zookeeper_interest(s->handle, &fd, &interest, &wait);
+    s->in_client = false;
+    note_failure(s, rc);
+    if (is_unrecoverable(s->handle) != ZOK)
+        s->over = true;
+    int mask = (interest & ZOOKEEPER_READ ? UV_READABLE : 0) |
+               (interest & ZOOKEEPER_WRITE ? UV_WRITABLE : 0);
+    watch_socket(s, rc == ZOK || fd >= 0 ? fd : -1, mask);
+    if (s->socket_inode != before && s->socket_inode != 0)
+        s->tried_at = now; /* what is sent on it is sent later than this */
+    int64_t ms = hurry(s, now, (int64_t)wait.tv_sec * 1000 + wait.tv_usec / 1000);
+    wire_later(&s->timer, on_timer, s->over ? 0 : ms > 0 ? ms : 1);
+}
+
+static bool is_readable(const struct session *s)
+{
+    char byte;
+    return s->socket != NULL && !s->over &&
+           recv(s->socket->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0;
+}
+
+/* The library takes one message at a time; what has come with it is taken as well. */
+static void process(struct session *s, int events)
+{
+    int rc;
+    if (s->handle == NULL)
+        return;
+    for (int i = 0; i < READINGS_MAX; i++) {
+        s->in_client = true;
+        errno = 0;
+        rc = zookeeper_process(s->handle, events);
+        s->in_client = false;
+        note_failure(s, rc);
+        if (rc != ZOK || s->over || (events & ZOOKEEPER_READ) == 0 || !is_readable(s))
+            break;
+        events = ZOOKEEPER_READ;
+    }
+    wire_pump(s);
+    clean_up(s);
+}
+
+static void on_socket(uv_poll_t *poll, int status, int events)
+{
+    struct session *s = poll->data;
+    int ready =
+        (events & UV_READABLE ? ZOOKEEPER_READ : 0) | (events & UV_WRITABLE ? ZOOKEEPER_WRITE : 0);
+    if (&s->socket->poll != poll)
+        return;
+    process(s, status < 0 ? ZOOKEEPER_READ | ZOOKEEPER_WRITE : ready);
+}
+
+static void on_timer(uv_timer_t *timer)
+{
+    struct session *s = timer->data;
+    if (s->store->closing)
+        return;
+    if (s->handle == NULL) {
+        wire_begin(s);
+        return;
+    }
+    wire_pump(s);
+    clean_up(s);
+}
+
+/* ---- connecting ------------------------------------------------------------------------------- */
+
+static void on_state(zhandle_t *handle, int type, int state, const char *path, void *context)
+{
+    struct session *s = context;
+    (void)handle;
+    (void)path;
+    if (type != ZOO_SESSION_EVENT || s->store->closing || s->over)
+        return;
+    if (state == ZOO_CONNECTED_STATE) {
+        session_connected(s);
+        return;
+    }
+    bool was = s->connected;
+    s->connected = false;
+    s->code = SIMBA_ESTORE;
+    if (state == ZOO_EXPIRED_SESSION_STATE || state == ZOO_AUTH_FAILED_STATE) {
+        bool denied = state == ZOO_AUTH_FAILED_STATE;
+        s->over = true;
+        s->code = denied ? SIMBA_EDENIED : SIMBA_ESTORE;
+        snprintf(s->why, sizeof s->why, "%s",
+                 denied ? "the server refuses the user or the password"
+                        : "the session has expired on the server");
+        if (denied)
+            s->failures = (int)s->store->config.hosts;
+        s->store->host->log(s->store->host, SIMBA_LOG_WARN, s->why);
+    } else {
+        snprintf(s->why, sizeof s->why, "the connection to the server is lost");
+    }
+    if (was)
+        member_disconnected(s);
+}
+
+static void be_silent(const char *message)
+{
+    (void)message;
+}
+
+/* The library formats what it logs in memory that all threads share, and writes it to stderr. */
+static void silence(void)
+{
+    zoo_set_debug_level((ZooLogLevel)0);
+}
+
+static void open_handle(struct session *s)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    const struct zookeeper_config *c = &s->store->config;
+    pthread_once(&once, silence);
+    s->tried_at = simba_now();
+    s->handle = zookeeper_init2(s->addresses, on_state, (int)s->asked_ms, NULL, s, 0, be_silent);
+    if (s->handle == NULL) {
+        s->code = SIMBA_ESTORE;
+        s->failures = (int)c->hosts;
+        snprintf(s->why, sizeof s->why, "no client can be made: %s", strerror(errno));
+        wire_later(&s->timer, on_timer, AGAIN_MS);
+        clean_up(s);
+        return;
+    }
+    /* They are numbers; else it would resolve them in every call of zookeeper_interest. */
+    zoo_set_servers_resolution_delay(s->handle, -1);
+    if (c->auth[0] != '\0')
+        zoo_add_auth(s->handle, "digest", c->auth, (int)strlen(c->auth), NULL, NULL);
+    wire_pump(s);
+    clean_up(s);
+}
+
+static void resolved_all(struct session *s)
+{
+    if (s->addresses_length > 0) {
+        open_handle(s);
+        return;
+    }
+    s->code = SIMBA_ESTORE;
+    s->failures = (int)s->store->config.hosts;
+    wire_later(&s->timer, on_timer, AGAIN_MS);
+    clean_up(s);
+}
+
+/* The library cuts at the last colon, so numbers of version six need no brackets, and may have none. */
+static void add_address(struct session *s, const char *host, int port)
+{
+    size_t left = sizeof s->addresses - s->addresses_length;
+    int n = snprintf(s->addresses + s->addresses_length, left, "%s%s:%d",
+                     s->addresses_length > 0 ? "," : "", host, port);
+    if (n > 0 && (size_t)n < left)
+        s->addresses_length += (size_t)n;
+    else
+        s->addresses[s->addresses_length] = '\0';
+}
+
+/* What is an address already needs no thread to find out. */
+static bool add_number(struct session *s, size_t n)
+{
+    const struct zookeeper_config *c = &s->store->config;
+    unsigned char number[16];
+    if (inet_pton(AF_INET, c->host[n].name, number) != 1 &&
+        inet_pton(AF_INET6, c->host[n].name, number) != 1)
+        return false;
+    add_address(s, c->host[n].name, c->host[n].port);
+    return true;
+}
+
+static void on_resolved(void *data, struct addrinfo *list, int code)
+{
+    const struct asked *asked = data;
+    struct session *s = asked->session;
+    const struct zookeeper_config *c = &s->store->config;
+    s->question[asked->n] = NULL;
+    for (const struct addrinfo *a = list; a != NULL; a = a->ai_next) {
+        char host[64];
+        if (getnameinfo(a->ai_addr, a->ai_addrlen, host, sizeof host, NULL, 0, NI_NUMERICHOST) == 0)
+            add_address(s, host, c->host[asked->n].port);
+    }
+    if (list == NULL)
+        snprintf(s->why, sizeof s->why, "cannot find host %.150s: %s", c->host[asked->n].name,
+                 gai_strerror(code));
+    else
+        freeaddrinfo(list);
+    if (--s->questions == 0)
+        resolved_all(s);
+}
+
+void wire_begin(struct session *s)
+{
+    const struct zookeeper_config *c = &s->store->config;
+    s->addresses_length = 0;
+    s->addresses[0] = '\0';
+    s->questions = 1; /* until all are asked */
+    for (size_t i = 0; i < c->hosts; i++) {
+        if (add_number(s, i))
+            continue;
+        s->asked[i] = (struct asked){s, i};
+        s->question[i] = resolver_ask(s->store->resolver, c->host[i].name, c->host[i].port,
+                                      on_resolved, &s->asked[i]);
+        s->questions += s->question[i] != NULL;
+    }
+    if (s->questions == 1 && s->addresses_length == 0)
+        snprintf(s->why, sizeof s->why, "no thread to resolve names with");
+    if (--s->questions == 0)
+        resolved_all(s);
+}

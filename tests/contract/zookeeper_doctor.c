@@ -1,0 +1,223 @@
+/* zookeeper_doctor.c: what a store says about itself: as it is at that moment, without the loop waiting for
+ * anybody. */
+#include <arpa/inet.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "peer.h"
+#include "suite.h"
+#include "zookeeper_server.h"
+
+#define TEXT_MAX 8192
+
+static struct ensemble e;
+static char said[TEXT_MAX]; /* a line each, with E, W or I in front */
+
+static void begin(int servers, const char *java)
+{
+    folder_make();
+    e = (struct ensemble){.servers = servers, .java = java};
+    ensemble_start(&e);
+}
+
+static void end(void)
+{
+    ensemble_end(&e);
+    folder_remove();
+}
+
+static void on_finding(void *data, enum simba_level level, const char *line)
+{
+    size_t used = strlen(said);
+    (void)data;
+    CHECK(strstr(line, "secret") == NULL);
+    snprintf(said + used, sizeof said - used, "%c %s\n",
+             level == SIMBA_LOG_ERROR  ? 'E'
+             : level == SIMBA_LOG_WARN ? 'W'
+                                       : 'I',
+             line);
+}
+
+static void ask(simba *s)
+{
+    said[0] = '\0';
+    CHECK_OK(simba_diagnose(s, PATIENCE_MS, on_finding, NULL));
+}
+
+static bool says(const char *part)
+{
+    if (strstr(said, part) != NULL)
+        return true;
+    dprintf(STDERR_FILENO, "no '%s' in:\n%s", part, said);
+    return false;
+}
+
+static simba *open_like(const char *url, struct simba_handle_options like)
+{
+    simba *s = NULL;
+    struct simba_options o = SIMBA_OPTIONS_INIT;
+    o.ttl_ms = like.ttl_ms;
+    o.transition_ms = like.transition_ms;
+    CHECK_OK(simba_open(url, &o, &s));
+    return s;
+}
+
+static bool has_error(void)
+{
+    return said[0] == 'E' || strstr(said, "\nE ") != NULL;
+}
+
+/* Its version and role, the timeout and its bounds, the rights. */
+static void zookeeper_doctor_one(void)
+{
+    begin(1, NULL);
+    simba *s = open_like(e.url, lease(2000, 1000));
+    ask(s); /* also as the first thing of all */
+    CHECK(says("ZooKeeper 3.") && says("standalone") && says("our session"));
+    CHECK(says("W a single server"));
+    CHECK(says("session timeout 3000 ms, as asked for"));
+    CHECK(says("from 200 to 60000 ms"));
+    CHECK(says("I rights: nodes can be made in /, where our root is to be"));
+    CHECK(says("W anybody who reaches the server can delete our nodes"));
+    CHECK(!has_error());
+    CHECK(raw_children(&e, "/simba", NULL, 0) == ZNONODE); /* nothing is left of it */
+    CHECK(raw_children(&e, "/", NULL, 0) == 1);            /* zookeeper */
+    client_close(s);
+
+    s = open_like(e.url, lease(80000, 1000));
+    ask(s);
+    CHECK(says("W the server allows no session longer than 60000 ms"));
+    client_close(s);
+    s = open_like(e.url, lease(50, 50));
+    ask(s);
+    CHECK(says("W the server allows no session shorter than 200 ms"));
+    client_close(s);
+    end();
+}
+
+static void zookeeper_doctor_ensemble(void)
+{
+    begin(3, NULL);
+    simba *s = open_like(e.url, lease_long()),
+          *one = open_like(ensemble_url(&e, 1, NULL), lease_long());
+    ask(s);
+    CHECK(says("leader") && says("follower") && says("I all 3 servers serve: 1 of them may fail"));
+    CHECK(!has_error());
+    ask(one);
+    CHECK(says("W the URL names 1 of the 3 servers"));
+    client_close(one);
+    ensemble_kill(&e, 2);
+    for (int i = 0; i < 2; i++)
+        ensemble_await(&e, i);
+    ask(s);
+    CHECK(says("connection refused"));
+    CHECK(says("W 2 of 3 servers serve: when one more fails nobody can own anything"));
+    CHECK(!has_error());
+    ensemble_kill(&e, 1); /* no majority: no session either, but it is said */
+    simba *late = open_like(e.url, lease_long());
+    AWAIT((ask(late), strstr(said, "runs, but serves nobody") != NULL)); /* it notices in a while */
+    CHECK(says("E 0 of 3 servers serve, and it takes 2"));
+    CHECK(says("E there is no session"));
+    client_close(late);
+    client_close(s);
+    end();
+}
+
+/* Somebody else's tree: what is missing is said, and it is enough. */
+static void zookeeper_doctor_rights(void)
+{
+    char url[160];
+    begin(1, NULL);
+    CHECK(raw_create_readable(&e, "/theirs") == ZOK);
+    snprintf(url, sizeof url, "zookeeper://127.0.0.1:%d/theirs", e.port[0]);
+    simba *s = open_like(url, lease_long());
+    ask(s);
+    CHECK(says("E rights: no node can be made in /theirs, where our root is to be"));
+    CHECK(says("setAcl /theirs world:anyone:cr"));
+    client_close(s);
+    snprintf(url, sizeof url, "zookeeper://me:my-secret@127.0.0.1:%d/theirs", e.port[0]);
+    s = open_like(url, lease_long());
+    ask(s);
+    CHECK(says("setAcl /theirs digest:me:HASH:cr"));
+    client_close(s);
+    snprintf(url, sizeof url, "zookeeper://me:my-secret@127.0.0.1:%d", e.port[0]);
+    s = open_like(url, lease_long());
+    ask(s);
+    CHECK(says("I rights: nodes can be made in /, where our root is to be"));
+    CHECK(!has_error() && strstr(said, "anybody") == NULL);
+    client_close(s);
+    end();
+}
+
+/* A server that hides how it is set up (srvr it always answers): no fault, and how to see it is said. */
+static void zookeeper_doctor_hidden(void)
+{
+    begin(1, "-Dzookeeper.4lw.commands.whitelist=ruok");
+    simba *s = open_like(e.url, lease_long());
+    ask(s);
+    CHECK(says("they do not say") && says("4lw.commands.whitelist=srvr,conf"));
+    CHECK(says("our session") && says("I rights: nodes can be made"));
+    CHECK(!has_error());
+    client_close(s);
+    end();
+}
+
+/* One that takes connections and says nothing. Meanwhile others of the client are served; and it can be
+ * closed in the middle. */
+static atomic_bool asked;
+
+static void *ask_there(void *s)
+{
+    said[0] = '\0';
+    simba_diagnose(s, PATIENCE_MS, on_finding, NULL);
+    atomic_store(&asked, true);
+    return NULL;
+}
+
+static void zookeeper_doctor_waits_for_nobody(void)
+{
+    char url[160];
+    struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t size = sizeof a;
+    int mute = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    begin(1, NULL);
+    CHECK(bind(mute, (struct sockaddr *)&a, size) == 0 && listen(mute, 64) == 0);
+    CHECK(getsockname(mute, (struct sockaddr *)&a, &size) == 0);
+    snprintf(url, sizeof url, "zookeeper://127.0.0.1:%d,127.0.0.1:%d", e.port[0],
+             ntohs(a.sin_port));
+    simba *s = open_like(url, lease_long());
+    simba_locker *l = NULL;
+    CHECK_OK(simba_locker_create(s, "m", NULL, &l));
+    CHECK_OK(simba_locker_acquire(l, PATIENCE_MS));
+    pthread_t asks = spawn(ask_there, s);
+    int served = 0;
+    while (!atomic_load(&asked)) {
+        CHECK_OK(simba_locker_release(l));
+        CHECK_OK(simba_locker_acquire(l, PATIENCE_MS));
+        served++;
+    }
+    join(asks);
+    CHECK(served > 2); /* hundreds, in the second and a half that the mute one is given */
+    CHECK(says("no answer: connection timed out"));
+    CHECK_OK(simba_locker_release(l));
+    simba_locker_destroy(l);
+    asks = spawn(ask_there, s);
+    nap(200);
+    client_close(s);
+    join(asks);
+    close(mute);
+    end();
+}
+
+const struct test zookeeper_doctor_tests[] = {
+    {"zookeeper_doctor_one", zookeeper_doctor_one, ZOOKEEPER_ONLY, 0},
+    {"zookeeper_doctor_ensemble", zookeeper_doctor_ensemble, ZOOKEEPER_ONLY, 0},
+    {"zookeeper_doctor_rights", zookeeper_doctor_rights, ZOOKEEPER_ONLY, 0},
+    {"zookeeper_doctor_hidden", zookeeper_doctor_hidden, ZOOKEEPER_ONLY, 0},
+    {"zookeeper_doctor_waits_for_nobody", zookeeper_doctor_waits_for_nobody, ZOOKEEPER_ONLY, 0},
+    {NULL, NULL, ANY_STORE, 0},
+};
