@@ -158,6 +158,11 @@ static bool take_request(struct redis *s, struct simba_request *q, const struct 
     }
 }
 
+static bool is_for_requests(const struct flight *f)
+{
+    return f->kind == FLIGHT_REQUEST || f->kind == FLIGHT_RENEWAL || f->kind == FLIGHT_MANY;
+}
+
 /* True: it has been dealt with. */
 static bool take_error(struct redis *s, const struct flight *f, const struct reply *r)
 {
@@ -165,7 +170,7 @@ static bool take_error(struct redis *s, const struct flight *f, const struct rep
     if (r->kind != REPLY_ERROR)
         return false;
     if (reply_is_error(r, "NOSCRIPT")) {
-        if (f->kind == FLIGHT_REQUEST || f->kind == FLIGHT_RENEWAL) {
+        if (is_for_requests(f)) {
             calls_write(s, f->request, true);
             return true;
         }
@@ -177,6 +182,31 @@ static bool take_error(struct redis *s, const struct flight *f, const struct rep
     calls_fail_flight(s, f, code, why);
     if (is_gone) /* no longer the server that was greeted */
         link_fail(&s->link, code, "%s", why);
+    return true;
+}
+
+/* One that failed is asked for again, alone: then the server says why. What makes no sense refuses the
+ * rest of them, too. */
+static bool take_many(struct redis *s, struct flight *f, const struct reply *r)
+{
+    size_t count = 0;
+    for (const struct simba_request *q = f->request; q != NULL; q = q->next)
+        count++;
+    if (r->kind != REPLY_ARRAY || r->elements != count)
+        return false;
+    for (size_t i = 0; i < count; i++) {
+        struct simba_request *q = f->request;
+        struct simba_request *rest = q->next;
+        const struct reply *one = reply_at(r, i);
+        q->next = NULL;
+        if (one->kind == REPLY_NIL) {
+            calls_write(s, q, false);
+        } else if (!take_request(s, q, one)) {
+            q->next = rest;
+            return false;
+        }
+        f->request = rest;
+    }
     return true;
 }
 
@@ -205,6 +235,9 @@ void calls_reply(struct redis *s, const struct reply *r)
     case FLIGHT_REQUEST:
     case FLIGHT_RENEWAL:
         sense = take_request(s, f.request, r);
+        break;
+    case FLIGHT_MANY:
+        sense = take_many(s, &f, r);
         break;
     case FLIGHT_SCAN:
         listing_scanned(s, f.listing, r);

@@ -18,7 +18,7 @@
 #include "backend/redis/ear.h"
 #include "backend/redis/scripts.h"
 
-#define GUARD_GROUP 128 /* renewals in one call */
+#define GROUP_MAX 128 /* mutexes in one call */
 
 struct listing;
 
@@ -27,6 +27,7 @@ struct flight {
     enum flight_kind {
         FLIGHT_REQUEST, /* one request */
         FLIGHT_RENEWAL, /* a list of them */
+        FLIGHT_MANY,    /* a list of acquisitions, or of releases */
         FLIGHT_SCAN,
         FLIGHT_DETAILS, /* of what a scan found */
         FLIGHT_LOOK     /* the ear's */
