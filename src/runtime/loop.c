@@ -10,6 +10,7 @@
  * if it would have to call the user's executor. */
 #include <assert.h>
 #include <poll.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +24,7 @@
 
 static _Thread_local const struct simba *looping; /* whose loop this thread is */
 
-static void take_turn(struct simba *s, bool here);
+static int take_turn(struct simba *s, bool here);
 
 /* ---- who takes the next turn ----------------------------------------------------------------- */
 
@@ -434,10 +435,24 @@ static bool is_wanted_locked(const struct simba *s)
            s->hint_all || s->alarmed || s->close_asked;
 }
 
-/* The caller has set `turning`. What another thread posts meanwhile wakes nobody: it is looked for
- * again before the turn ends. */
-static void take_turn(struct simba *s, bool here)
+/* Returns to how many. */
+static int tell(struct call *verdicts)
 {
+    struct futex_ringing r = {.bells = 0};
+    int count = 0;
+    for (struct call *next; verdicts != NULL; verdicts = next, count++) {
+        next = verdicts->next; /* it is gone right after */
+        futex_finish(&r, &verdicts->done, verdicts->seat);
+    }
+    futex_ring(&r);
+    return count;
+}
+
+/* The caller has set `turning`. What another thread posts meanwhile wakes nobody: it is looked for
+ * again before the turn ends. Returns how many callers have got their verdict. */
+static int take_turn(struct simba *s, bool here)
+{
+    int told = 0;
     for (int round = 0; round < ROUNDS_MAX && take_round(s); round++)
         s->progress = true;
     set_alarm(s);
@@ -449,12 +464,11 @@ static void take_turn(struct simba *s, bool here)
     s->turning = false;
     s->wanted = is_wanted_locked(s) && !s->over;
     loop_unlock(s);
-    for (struct call *next; verdicts != NULL; verdicts = next) {
-        next = verdicts->next; /* it is gone right after */
-        futex_finish(&verdicts->done);
-    }
+    if (verdicts != NULL)
+        told = tell(verdicts);
     if (work)
         s->backend->work(s->store, here);
+    return told;
 }
 
 static void close_handles(struct simba *s)
@@ -486,16 +500,29 @@ static void end_if_done(struct simba *s)
         close_handles(s);
 }
 
-static void turn_here(struct simba *s)
+/* Several callers that go on at once will soon be back: let them, so that what they want makes one
+ * batch. Meanwhile nobody needs to wake this thread. */
+static void let_them_go_on(struct simba *s)
 {
     loop_lock(s);
-    bool free = !s->turning; /* if not, whoever has the turn looks again */
-    s->turning = true;
+    s->woken = s->woken || !s->turning; /* whoever has the turn has looked perhaps for the last time */
     loop_unlock(s);
-    if (!free)
-        return;
-    take_turn(s, s->here);
-    end_if_done(s);
+    sched_yield();
+}
+
+static void turn_here(struct simba *s)
+{
+    for (int told = 2; told > 1; end_if_done(s)) {
+        loop_lock(s);
+        bool free = !s->turning; /* if not, whoever has the turn looks again */
+        s->turning = true;
+        loop_unlock(s);
+        if (!free)
+            return;
+        told = take_turn(s, s->here);
+        if (told > 1)
+            let_them_go_on(s);
+    }
 }
 
 static void before_sleep(uv_prepare_t *handle)

@@ -1,7 +1,8 @@
 -- Takes many mutexes; one(KEYS, ARGV) before it is acquire.lua.
 -- KEYS  those of the first mutex, of the second, ...
 -- ARGV  those of the first mutex, of the second, ...
--- Returns for each what one() does; nil: it failed, and left nothing behind. Alone it says why.
+-- Returns for each the token, or what one() does; nil: it failed, and left nothing behind. Alone it
+-- says why.
 -- The usual case is that all are free and nobody waits. One question tells, for all of them.
 local call, keys, args = redis.call, KEYS, ARGV
 local asked = {}
@@ -24,7 +25,7 @@ local function take(key, arg)
     end
     call('SET', keys[key + 3], token, 'PX', lease)
     call('PUBLISH', keys[key], 'acquired@@' .. id)
-    return {1, id, tonumber(lease), token}
+    return token
 end
 
 local all, key, arg = {}, 1, 1

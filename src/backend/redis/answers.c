@@ -185,6 +185,25 @@ static bool take_error(struct redis *s, const struct flight *f, const struct rep
     return true;
 }
 
+/* The short form in which a call for many says that all is as it should be. */
+static bool take_short(struct redis *s, struct simba_request *q, const struct reply *r)
+{
+    struct simba_answer answer = {.age_ms = -1};
+    if (q->op == SIMBA_CONTEND) {
+        if (!reply_digits(r, &answer.token) || answer.token == 0)
+            return false;
+        answer.granted = true;
+        answer.id = q->id;
+        answer.left_ms = calls_lease(q);
+        answer.age_ms = 0;
+        ear_ends(&s->ear, q->mutex, q->id);
+    } else if (r->kind != REPLY_INTEGER || r->integer != 1) {
+        return false;
+    }
+    calls_answer(s, q, &answer);
+    return true;
+}
+
 /* One that failed is asked for again, alone: then the server says why. What makes no sense refuses the
  * rest of them, too. */
 static bool take_many(struct redis *s, struct flight *f, const struct reply *r)
@@ -195,13 +214,12 @@ static bool take_many(struct redis *s, struct flight *f, const struct reply *r)
     if (r->kind != REPLY_ARRAY || r->elements != count)
         return false;
     for (size_t i = 0; i < count; i++) {
-        struct simba_request *q = f->request;
-        struct simba_request *rest = q->next;
+        struct simba_request *q = f->request, *rest = q->next;
         const struct reply *one = reply_at(r, i);
         q->next = NULL;
         if (one->kind == REPLY_NIL) {
             calls_write(s, q, false);
-        } else if (!take_request(s, q, one)) {
+        } else if (one->kind == REPLY_ARRAY ? !take_request(s, q, one) : !take_short(s, q, one)) {
             q->next = rest;
             return false;
         }

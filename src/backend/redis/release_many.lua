@@ -1,7 +1,7 @@
 -- Ends many tenures; one(KEYS, ARGV) before it is release.lua.
 -- KEYS  those of the first mutex, of the second, ...
 -- ARGV  those of the first mutex, of the second, ...
--- Returns for each what one() does; nil: it failed, and left nothing behind. Alone it says why.
+-- Returns for each 1, or what one() does; nil: it failed, and left nothing behind. Alone it says why.
 -- The usual case is that nobody waits. One question tells, for all of them, and one call deletes.
 local call, keys, args = redis.call, KEYS, ARGV
 local queues, values = {}, {}
@@ -33,7 +33,7 @@ for i = 1, #queues do
     local id, key = args[2 * i - 1], values[2 * i - 1]
     if ended[i] then
         call('PUBLISH', key, 'released@@' .. id)
-        all[i] = {1, '', 0, ''}
+        all[i] = 1
     else
         local fine, reply = pcall(one, {key, queues[i], values[2 * i]}, {id, args[2 * i]})
         all[i] = fine and reply
