@@ -25,7 +25,7 @@
 extern "C" {
 #endif
 
-#define SIMBA_BACKEND_VERSION 2u /* 2: diagnose */
+#define SIMBA_BACKEND_VERSION 3u /* 2: diagnose; 3: lends */
 
 enum simba_op {
     SIMBA_CONTEND, /* take it if it is free; answer who owns it */
@@ -144,6 +144,11 @@ struct simba_backend {
      * anything was exchanged with it. ERROR: a guarantee does not hold; WARN: it holds under
      * conditions, or is weaker; INFO: why it holds. As submit, and may take as long as a request. */
     void (*diagnose)(void *store, simba_finding_fn *say, void *data);
+
+    /* NULL, or: whether the store waits for nothing but timers of libuv and for descriptors to become
+     * readable that the loop watches already. Then another thread may drive the loop for a while, and
+     * all the store's functions and callbacks run there. On the thread that drives the loop. */
+    bool (*lends)(void *store);
 };
 
 /* A store in a file of its own: simba-NAME.so, where NAME is the scheme of its URLs up to a +, defines

@@ -46,7 +46,12 @@ static int ask(struct actor *a, enum locker_phase from, uint32_t note, struct ca
         a->notes |= note;
         loop_post_locked(s, a);
     }
-    loop_unlock_turn(s, call->once || call->until - clock_now() > LOOP_HERE_MIN);
+    if (allowed && lend_take_locked(s, call)) {
+        loop_unlock(s);
+        lend_drive(s, call);
+    } else {
+        loop_unlock_turn(s, call->once || call->until - clock_now() > LOOP_HERE_MIN);
+    }
     if (!allowed)
         return closing ? SIMBA_ECANCELED : SIMBA_ESTATE;
     if (client_drives(s))

@@ -40,22 +40,48 @@ void loop_want_locked(struct simba *s)
 }
 
 /* The write comes after the unlock, so that the loop does not wake up only to wait for the lock. */
-void loop_unlock(struct simba *s)
+static void unlock_and_wake(struct simba *s, bool parked)
 {
     static const uint64_t one = 1;
-    bool wake = s->wanted;
-    s->wanted = false;
-    if (wake) {
-        s->woken = true;
-        atomic_fetch_add(&s->wakers, 1);
-    }
+    if (parked)
+        atomic_fetch_add(&s->recall, 1);
+    atomic_fetch_add(&s->wakers, 1);
     pthread_mutex_unlock(&s->lock);
-    if (!wake)
-        return;
     ssize_t n = write(s->wake_fd, &one, sizeof one);
     (void)n; /* it can only fail because it is readable already */
+    if (parked)
+        futex_wake(&s->recall);
     if (atomic_fetch_sub(&s->wakers, 1) == 1)
         futex_wake(&s->wakers);
+}
+
+void loop_unlock(struct simba *s)
+{
+    bool wake = s->wanted, parked = s->loan.parked && s->loan.state == LOOP_RESTS;
+    s->wanted = false;
+    if (!wake) {
+        pthread_mutex_unlock(&s->lock);
+        return;
+    }
+    s->woken = true;
+    if (parked)
+        s->loan.since = 0;
+    unlock_and_wake(s, parked);
+}
+
+void lend_unlock(struct simba *s, bool wake)
+{
+    if (wake)
+        unlock_and_wake(s, s->loan.parked);
+    else
+        loop_unlock(s);
+}
+
+const struct simba *loop_enter(const struct simba *s)
+{
+    const struct simba *before = looping;
+    looping = s;
+    return before;
 }
 
 void loop_close_wake(struct simba *s)
@@ -520,6 +546,7 @@ static void turn_here(struct simba *s)
         if (!free)
             return;
         told = take_turn(s, s->here);
+        lend_told(s, told);
         if (told > 1)
             let_them_go_on(s);
     }
@@ -576,7 +603,8 @@ static void *run_loop(void *arg)
     struct simba *s = arg;
     looping = s;
     thread_client = s;
-    run_to_end(s);
+    lend_run(s);
+    close_loop(s);
     futex_set(&s->ended, 1);
     return NULL;
 }

@@ -142,6 +142,13 @@ static void submit(void *store, struct simba_request *batch)
     calls_end_reading(s);
 }
 
+static bool lends(void *store)
+{
+    const struct redis *s = store;
+    return s->link.state == LINK_READY && link_is_steady(&s->link) &&
+           link_is_steady(&s->ear.link) && link_is_steady(&s->sentinel);
+}
+
 static void watch(void *store, const char *mutex, enum simba_interest interest)
 {
     ear_interest(&((struct redis *)store)->ear, mutex, interest);
@@ -265,4 +272,5 @@ const struct simba_backend redis_backend = {
     .watch = watch,
     .close = close_store,
     .diagnose = diagnose,
+    .lends = lends,
 };
