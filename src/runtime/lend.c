@@ -5,23 +5,28 @@
  * allows it, a caller that comes alone drives the loop itself until it has its verdict.
  *
  *   RUNS   the loop's thread drives it, or sleeps inside libuv
- *   RESTS  nobody does; the loop's thread sleeps outside of libuv, on the descriptor of the loop, or
- *          parked because a caller was here a moment ago and may be back
- *   LENT   a caller drives it; the loop's thread is parked, and asks for it back after a while, so
- *          that nothing depends for long on a thread that is not ours
+ *   RESTS  nobody does; the loop's thread sleeps outside of libuv, at the gate
+ *   LENT   a caller drives it, but not for long, so that nothing depends on a thread that is not ours
  *
- * The state changes under the client's lock, which also makes what one driver has done visible to the
- * next. With several callers at once the loop's thread is better: it makes one batch of all. */
-#include <poll.h>
+ * The gate is an epoll descriptor that watches the one of the loop, except while that is lent: so what
+ * the caller waits for wakes the caller alone. State and gate change together, under the client's lock,
+ * which also makes what one driver has done visible to the next. With several callers at once the loop's
+ * thread is better: it makes one batch of all. */
+#include <sys/epoll.h>
 #include <unistd.h>
 
 #include "runtime/client.h"
 #include "runtime/clock.h"
 #include "runtime/futex.h"
 
-#define GRACE (200 * NS_PER_MS / 1000) /* for how long the loop may be left alone after a caller */
-#define LENT_SHORT (5 * GRACE)
-#define LENT_MAX (20 * NS_PER_MS)
+#define LENT_MAX_MS 20
+#define LATE_MAX (2 * NS_PER_MS) /* a timer of libuv may be so late */
+
+static void set_gate(struct simba *s, uint32_t events)
+{
+    struct epoll_event e = {.events = events};
+    epoll_ctl(s->loan.gate, EPOLL_CTL_MOD, uv_backend_fd(&s->loop), &e);
+}
 
 /* ---- a caller -------------------------------------------------------------------------------- */
 
@@ -32,13 +37,17 @@ bool lend_take_locked(struct simba *s, struct call *call)
         l->crowd = true;
     if (l->state != LOOP_RESTS || l->crowd || s->closing || s->has_executor_user)
         return false;
+    set_gate(s, 0);
     l->state = LOOP_LENT;
-    l->since = clock_now();
     l->call = call;
-    l->recalled = false;
     s->wanted = false;
     s->guests++;
     return true;
+}
+
+static void on_long_enough(uv_timer_t *timer)
+{
+    ((struct simba *)timer->data)->loan.is_long = true;
 }
 
 static void give_back(struct simba *s)
@@ -46,31 +55,34 @@ static void give_back(struct simba *s)
     struct loan *l = &s->loan;
     uv_update_time(&s->loop);
     int timeout = uv_backend_timeout(&s->loop);
-    bool odd = !s->backend->lends(s->store), busy = odd || s->in_flight > 0;
+    bool odd = !s->backend->lends(s->store);
     loop_lock(s);
-    int64_t now = clock_now();
-    int64_t due = timeout < 0 ? NEVER : now + timeout * NS_PER_MS;
-    busy = busy || l->recalled || l->crowd || s->closing;
+    int64_t due = timeout < 0 ? NEVER : clock_now() + timeout * NS_PER_MS;
     l->state = LOOP_RESTS;
-    l->since = busy ? 0 : now;
     l->call = NULL;
     s->guests--;
-    bool wake = l->parked ? busy || l->until > now + GRACE : odd || s->closing || due < l->until;
-    lend_unlock(s, wake);
+    s->wanted = odd || l->crowd || s->closing || due < l->until - LATE_MAX;
+    set_gate(s, EPOLLIN);
+    loop_unlock(s);
 }
 
 void lend_drive(struct simba *s, struct call *call)
 {
+    struct loan *l = &s->loan;
     int cancel;
     bool go_on = true;
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
     const struct simba *before = loop_enter(s);
+    l->is_long = false;
+    uv_update_time(&s->loop);
+    uv_timer_start(&l->timer, on_long_enough, LENT_MAX_MS, 0);
     while (go_on) {
         uv_run(&s->loop, UV_RUN_ONCE);
         loop_lock(s);
-        go_on = !futex_is_done(&call->done) && !s->loan.recalled && !s->loan.crowd && !s->closing;
+        go_on = !futex_is_done(&call->done) && !l->is_long && !l->crowd && !s->closing;
         loop_unlock(s);
     }
+    uv_timer_stop(&l->timer);
     loop_enter(before);
     give_back(s);
     pthread_setcancelstate(cancel, NULL);
@@ -78,53 +90,23 @@ void lend_drive(struct simba *s, struct call *call)
 
 /* ---- the loop's thread ----------------------------------------------------------------------- */
 
-/* Until when to sleep; asks for the loop when it has been away for too long. */
-static int64_t until_when(struct simba *s, int64_t now)
-{
-    static const uint64_t one = 1;
-    struct loan *l = &s->loan;
-    int64_t age = now - l->since;
-    if (l->state == LOOP_RESTS)
-        return l->since + GRACE;
-    if (age < LENT_SHORT) /* then a caller need not wake anybody when it leaves */
-        return now + GRACE;
-    if (age < LENT_MAX)
-        return l->since + LENT_MAX;
-    l->recalled = true;
-    ssize_t n = write(s->wake_fd, &one, sizeof one);
-    (void)n;
-    return NEVER;
-}
-
-static void take_back(struct simba *s)
-{
-    struct loan *l = &s->loan;
-    int64_t now;
-    loop_lock(s);
-    while (now = clock_now(), l->state == LOOP_LENT || now - l->since < GRACE) {
-        uint32_t before = atomic_load(&s->recall);
-        l->until = until_when(s, now);
-        l->parked = true;
-        loop_unlock(s);
-        futex_wait(&s->recall, before, l->until);
-        loop_lock(s);
-        l->parked = false;
-    }
-    l->state = LOOP_RUNS;
-    loop_unlock(s);
-}
-
 static void rest(struct simba *s)
 {
-    struct pollfd fd = {.fd = uv_backend_fd(&s->loop), .events = POLLIN};
+    struct loan *l = &s->loan;
+    struct epoll_event event;
     uv_update_time(&s->loop);
     int timeout = uv_backend_timeout(&s->loop);
     loop_lock(s);
-    s->loan.state = LOOP_RESTS;
-    s->loan.until = timeout < 0 ? NEVER : clock_now() + timeout * NS_PER_MS;
+    l->state = LOOP_RESTS;
+    do {
+        l->until = timeout < 0 ? NEVER : clock_now() + timeout * NS_PER_MS;
+        loop_unlock(s);
+        epoll_wait(l->gate, &event, 1, timeout);
+        loop_lock(s);
+        timeout = LENT_MAX_MS; /* if it is lent just now */
+    } while (l->state == LOOP_LENT);
+    l->state = LOOP_RUNS;
     loop_unlock(s);
-    poll(&fd, 1, timeout);
-    take_back(s);
 }
 
 /* Nothing may wait to be registered with the kernel while this thread is outside of libuv. */
@@ -158,4 +140,19 @@ void lend_told(struct simba *s, int told)
     else if (s->in_flight == 0)
         l->crowd = false;
     loop_unlock(s);
+}
+
+bool lend_init(struct simba *s)
+{
+    struct epoll_event e = {.events = EPOLLIN};
+    s->loan.gate = epoll_create1(EPOLL_CLOEXEC);
+    if (s->loan.gate < 0)
+        return false;
+    if (epoll_ctl(s->loan.gate, EPOLL_CTL_ADD, uv_backend_fd(&s->loop), &e) != 0) {
+        close(s->loan.gate);
+        return false;
+    }
+    uv_timer_init(&s->loop, &s->loan.timer);
+    s->loan.timer.data = s;
+    return true;
 }

@@ -40,41 +40,22 @@ void loop_want_locked(struct simba *s)
 }
 
 /* The write comes after the unlock, so that the loop does not wake up only to wait for the lock. */
-static void unlock_and_wake(struct simba *s, bool parked)
-{
-    static const uint64_t one = 1;
-    if (parked)
-        atomic_fetch_add(&s->recall, 1);
-    atomic_fetch_add(&s->wakers, 1);
-    pthread_mutex_unlock(&s->lock);
-    ssize_t n = write(s->wake_fd, &one, sizeof one);
-    (void)n; /* it can only fail because it is readable already */
-    if (parked)
-        futex_wake(&s->recall);
-    if (atomic_fetch_sub(&s->wakers, 1) == 1)
-        futex_wake(&s->wakers);
-}
-
 void loop_unlock(struct simba *s)
 {
-    bool wake = s->wanted, parked = s->loan.parked && s->loan.state == LOOP_RESTS;
+    static const uint64_t one = 1;
+    bool wake = s->wanted;
     s->wanted = false;
-    if (!wake) {
-        pthread_mutex_unlock(&s->lock);
-        return;
+    if (wake) {
+        s->woken = true;
+        atomic_fetch_add(&s->wakers, 1);
     }
-    s->woken = true;
-    if (parked)
-        s->loan.since = 0;
-    unlock_and_wake(s, parked);
-}
-
-void lend_unlock(struct simba *s, bool wake)
-{
-    if (wake)
-        unlock_and_wake(s, s->loan.parked);
-    else
-        loop_unlock(s);
+    pthread_mutex_unlock(&s->lock);
+    if (!wake)
+        return;
+    ssize_t n = write(s->wake_fd, &one, sizeof one);
+    (void)n; /* it can only fail because it is readable already */
+    if (atomic_fetch_sub(&s->wakers, 1) == 1)
+        futex_wake(&s->wakers);
 }
 
 const struct simba *loop_enter(const struct simba *s)
@@ -503,6 +484,7 @@ static void close_handles(struct simba *s)
     uv_close((uv_handle_t *)&s->alarm, NULL);
     uv_close((uv_handle_t *)&s->before, NULL);
     uv_close((uv_handle_t *)&s->after, NULL);
+    uv_close((uv_handle_t *)&s->loan.timer, NULL);
 }
 
 /* The store is closed when all actors are quiet: closed, and waiting for nothing but answers. The
@@ -590,6 +572,7 @@ static void close_loop(struct simba *s)
     int rc = uv_loop_close(&s->loop);
     assert(rc == 0);
     close(s->alarm_fd);
+    close(s->loan.gate);
 }
 
 static void run_to_end(struct simba *s)
@@ -695,6 +678,8 @@ int loop_init(struct simba *s)
     s->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     if (s->wake_fd < 0)
         goto err_after_alarm;
+    if (!lend_init(s))
+        goto err_after_wake;
     listen_to(s, &s->wake, s->wake_fd, on_wake);
     listen_to(s, &s->alarm, s->alarm_fd, on_alarm);
     uv_prepare_init(&s->loop, &s->before);
@@ -704,6 +689,8 @@ int loop_init(struct simba *s)
     uv_check_start(&s->after, after_sleep);
     return 0;
 
+err_after_wake:
+    close(s->wake_fd);
 err_after_alarm:
     close(s->alarm_fd);
 err_after_loop:

@@ -252,6 +252,17 @@ static void on_released(struct ear *e, struct place *p)
     set_alarm(e);
 }
 
+/* Who owns it, and has nobody here who waits, need not hear what others do with it. But each waiter's own
+ * channel is kept for a while. */
+static void on_acquired(struct ear *e, struct place *p)
+{
+    remove_later(e, p);
+    if (p->sub != SUB_HEARS || p->observed || first_of(p) != NULL)
+        return;
+    say(e, "UNSUBSCRIBE", p->channel);
+    p->sub = SUB_NONE;
+}
+
 void ear_free_mutex(struct ear *e, const char *key)
 {
     struct place *p = place_of_key(e, key);
@@ -284,7 +295,7 @@ static void on_message(struct ear *e, const struct reply *channel, const struct 
     if (released)
         on_released(e, p);
     else
-        remove_later(e, p);
+        on_acquired(e, p);
 }
 
 /* Of a channel by pattern, for those who observe all. */
@@ -316,8 +327,11 @@ static void on_subscribed(struct ear *e, const struct reply *channel)
     if (p == NULL || p->sub == SUB_HEARS)
         return;
     p->sub = SUB_HEARS;
+    w = first_of(p);
     if (p->observed)
         host->hint(host, p->mutex);
+    else if (w != NULL && w->sub == SUB_HEARS) /* else it tries when it hears */
+        hint_waiter(e, w);
 }
 
 static void on_reply(struct link *l, const struct reply *r)
@@ -484,6 +498,8 @@ void ear_waits(struct ear *e, const char *mutex, const char *id, const char *sco
         snprintf(w->score, sizeof w->score, "%s", score);
     w->waits = true;
     w->rank = rank;
+    if (w->place->sub == SUB_NONE)
+        subscribe(e, &w->place->sub, w->place->channel);
 }
 
 void ear_ends(struct ear *e, const char *mutex, const char *id)
@@ -525,6 +541,8 @@ void ear_interest(struct ear *e, const char *mutex, enum simba_interest interest
         struct place *p = observes ? make_place(e, mutex) : place_of(e, mutex);
         if (p != NULL)
             p->observed = observes;
+        if (p != NULL && observes && p->sub == SUB_NONE)
+            subscribe(e, &p->sub, p->channel);
         if (p != NULL && interest == SIMBA_NO_INTEREST) {
             for (struct waiter *w = p->waiters; w != NULL; w = w->next)
                 ear_ends(e, mutex, w->id);
