@@ -24,7 +24,8 @@ struct futex_ringing {
 uint32_t futex_seat(void); /* for those who never wait at the same time */
 void futex_await(_Atomic uint32_t *word, uint32_t seat);
 bool futex_is_done(_Atomic uint32_t *word);
-void futex_finish(struct futex_ringing *r, _Atomic uint32_t *word, uint32_t seat); /* it may be gone then */
+void futex_finish(struct futex_ringing *r, _Atomic uint32_t *word,
+                  uint32_t seat);         /* it may be gone then */
 void futex_ring(struct futex_ringing *r); /* once, after those */
 
 void futex_wake(_Atomic uint32_t *word); /* after setting it by other means */

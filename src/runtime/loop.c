@@ -513,7 +513,8 @@ static void end_if_done(struct simba *s)
 static void let_them_go_on(struct simba *s)
 {
     loop_lock(s);
-    s->woken = s->woken || !s->turning; /* whoever has the turn has looked perhaps for the last time */
+    s->woken =
+        s->woken || !s->turning; /* whoever has the turn has looked perhaps for the last time */
     loop_unlock(s);
     sched_yield();
 }

@@ -32,6 +32,7 @@ struct place {
     struct waiter *waiters;
     enum subscription sub;
     bool observed;
+    bool is_taken; /* the last message said so */
     bool is_later;
     int64_t ask_at; /* simba_now() */
     struct place *later;
@@ -236,6 +237,7 @@ static void set_alarm(struct ear *e)
 static void on_released(struct ear *e, struct place *p)
 {
     struct waiter *w = first_of(p);
+    p->is_taken = false;
     if (w == NULL)
         return;
     if (w->rank == 0) {
@@ -252,15 +254,22 @@ static void on_released(struct ear *e, struct place *p)
     set_alarm(e);
 }
 
-/* Who owns it, and has nobody here who waits, need not hear what others do with it. But each waiter's own
- * channel is kept for a while. */
-static void on_acquired(struct ear *e, struct place *p)
+/* Where nobody waits for a mutex that is taken, what others do with it need not be heard. But each waiter's
+ * own channel is kept for a while. */
+static void stop_listening(struct ear *e, struct place *p)
 {
-    remove_later(e, p);
-    if (p->sub != SUB_HEARS || p->observed || first_of(p) != NULL)
+    if (!p->is_taken || p->sub != SUB_HEARS || p->observed || first_of(p) != NULL)
         return;
     say(e, "UNSUBSCRIBE", p->channel);
     p->sub = SUB_NONE;
+    p->is_taken = false;
+}
+
+static void on_acquired(struct ear *e, struct place *p)
+{
+    remove_later(e, p);
+    p->is_taken = true;
+    stop_listening(e, p);
 }
 
 void ear_free_mutex(struct ear *e, const char *key)
@@ -510,6 +519,7 @@ void ear_ends(struct ear *e, const char *mutex, const char *id)
     w->waits = false;
     w->score[0] = '\0';
     w->idle_since = simba_now();
+    stop_listening(e, w->place);
 }
 
 /* The message that it is free may be here before the answer that it was not: so who asks is counted
