@@ -163,6 +163,19 @@ static void on_finding(void *data, enum simba_level level, const char *line)
          "store", "%s", line);
 }
 
+static void ignore(void *data, enum simba_level level, const char *line)
+{
+    (void)data;
+    (void)level;
+    (void)line;
+}
+
+/* A store that has to find out first what it will be asked begins with that now. */
+static void warn_store(struct doctor *d)
+{
+    simba_diagnose(d->c->client, TIMEOUT_MS, ignore, NULL);
+}
+
 static void ask_store(struct doctor *d)
 {
     int rc = simba_diagnose(d->c->client, TIMEOUT_MS, on_finding, d);
@@ -229,6 +242,7 @@ static int run(struct cli *c)
     look_at_settings(&d);
     bool reached = reach(&d, mutex);
     if (reached) {
+        warn_store(&d);
         use(&d, mutex);
         ask_store(&d);
         conclude(&d);

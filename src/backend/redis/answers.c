@@ -247,6 +247,10 @@ void calls_reply(struct redis *s, const struct reply *r)
         return;
     }
     struct flight f = calls_pop(s);
+    if (f.kind == FLIGHT_RIGHT) {
+        rights_reply(s, &f, r);
+        return;
+    }
     if (take_error(s, &f, r))
         return;
     switch (f.kind) {

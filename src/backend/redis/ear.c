@@ -347,6 +347,8 @@ static void on_reply(struct link *l, const struct reply *r)
 {
     struct ear *e = l->data;
     const struct reply *kind = reply_at(r, 0), *channel = reply_at(r, 1);
+    if (r->kind == REPLY_ERROR)
+        e->denied(e, r);
     if (r->kind == REPLY_ERROR && !e->was_denied) {
         char why[LINK_TEXT_MAX], line[LINK_TEXT_MAX + 64];
         link_refusal(r, why, sizeof why);
@@ -363,10 +365,36 @@ static void on_reply(struct link *l, const struct reply *r)
         l->net->host->hint(l->net->host, NULL);
     } else if (reply_equals(kind, "pong") || reply_equals(r, "PONG")) {
         e->asked_at = 0;
+        e->tries = false; /* they were sent before */
     }
 }
 
 /* ---- the connection ------------------------------------------------------------------------ */
+
+static void send_ping(struct ear *e)
+{
+    resp_begin(&e->link.out, 1);
+    resp_word(&e->link.out, "PING");
+    e->asked_at = simba_now();
+    link_watch(&e->link);
+}
+
+static void send_tries(struct ear *e)
+{
+    static const char *const command[] = {"SUBSCRIBE", "UNSUBSCRIBE", "PSUBSCRIBE", "PUNSUBSCRIBE"};
+    for (size_t i = 0; i < sizeof command / sizeof *command; i++)
+        say(e, command[i], "simba:rights");
+    send_ping(e);
+}
+
+void ear_try(struct ear *e)
+{
+    e->tries = true;
+    open_ear(e);
+    if (e->link.state == LINK_READY)
+        send_tries(e);
+    link_flush(&e->link);
+}
 
 /* Messages may have been missed. One of those who wait for a mutex is enough to find out. */
 static void on_ready(struct link *l)
@@ -387,6 +415,8 @@ static void on_ready(struct link *l)
     }
     if (e->observes_all)
         say(e, "PSUBSCRIBE", PREFIX "*" SUFFIX);
+    if (e->tries)
+        send_tries(e);
     link_flush(l);
 }
 
@@ -474,12 +504,8 @@ static void on_upkeep(uv_timer_t *timer)
     e->look(e);
     if (e->link.state != LINK_READY)
         return;
-    if (e->asked_at == 0) {
-        resp_begin(&e->link.out, 1);
-        resp_word(&e->link.out, "PING");
-        e->asked_at = simba_now();
-        link_watch(&e->link);
-    }
+    if (e->asked_at == 0)
+        send_ping(e);
     link_flush(&e->link);
 }
 

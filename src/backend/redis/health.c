@@ -85,10 +85,14 @@ int health_refuses(const struct health *h, char *why, size_t size)
     return 0;
 }
 
+bool health_evicts(const struct health *h)
+{
+    return h->memory_limit > 0 && h->eviction[0] != '\0' && strcmp(h->eviction, "noeviction") != 0;
+}
+
 bool health_warns(const struct health *h, size_t n, char *line, size_t size, bool *serious)
 {
-    bool evicts =
-        h->memory_limit > 0 && h->eviction[0] != '\0' && strcmp(h->eviction, "noeviction") != 0;
+    bool evicts = health_evicts(h);
     *serious = false;
     if (evicts && n-- == 0) {
         *serious = true;

@@ -28,6 +28,8 @@ bool health_parse(struct health *h, const char *info);
 /* Why this server cannot be used now, in a sentence, and the code for it; 0: it can be. */
 int health_refuses(const struct health *h, char *why, size_t size);
 
+bool health_evicts(const struct health *h); /* what is held may be thrown away */
+
 /* The n-th thing that an operator should know; false: no more. Serious: locks can get lost while
  * nothing fails. */
 bool health_warns(const struct health *h, size_t n, char *line, size_t size, bool *serious);

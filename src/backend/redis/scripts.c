@@ -16,6 +16,7 @@
 #include "backend/redis/read_lua.h"
 #include "backend/redis/release_lua.h"
 #include "backend/redis/release_many_lua.h"
+#include "backend/redis/rights_lua.h"
 #include "backend/redis/wake_lua.h"
 
 #define SHA1_BYTES ((size_t)20)
@@ -34,6 +35,7 @@ static struct {
     [SCRIPT_EVICT] = {"evict", wake_lua, evict_lua, NULL, NULL, 0, ""},
     [SCRIPT_ABSENT] = {"absent", "", absent_lua, NULL, NULL, 0, ""},
     [SCRIPT_PROMOTED] = {"promoted", "", promoted_lua, NULL, NULL, 0, ""},
+    [SCRIPT_RIGHTS] = {"rights", "", rights_lua, NULL, NULL, 0, ""},
     [SCRIPT_ACQUIRE_MANY] = {"acquire many", "", acquire_lua, acquire_many_lua, NULL, 0, ""},
     [SCRIPT_RELEASE_MANY] = {"release many", wake_lua, release_lua, release_many_lua, NULL, 0, ""},
 };

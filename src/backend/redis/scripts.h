@@ -16,6 +16,7 @@ enum script {
     SCRIPT_PROMOTED,
     SCRIPT_ACQUIRE_MANY, /* the same for many mutexes at once */
     SCRIPT_RELEASE_MANY,
+    SCRIPT_RIGHTS,
     SCRIPTS
 };
 
