@@ -381,9 +381,12 @@ static void send_ping(struct ear *e)
 
 static void send_tries(struct ear *e)
 {
-    static const char *const command[] = {"SUBSCRIBE", "UNSUBSCRIBE", "PSUBSCRIBE", "PUNSUBSCRIBE"};
-    for (size_t i = 0; i < sizeof command / sizeof *command; i++)
-        say(e, command[i], "simba:rights");
+    say(e, "SUBSCRIBE", "simba:rights");
+    say(e, "UNSUBSCRIBE", "simba:rights");
+    if (!e->observes_all) { /* else it has been tried */
+        say(e, "PSUBSCRIBE", PREFIX "*" SUFFIX);
+        say(e, "PUNSUBSCRIBE", PREFIX "*" SUFFIX);
+    }
     send_ping(e);
 }
 

@@ -127,7 +127,8 @@ int64_t health_guard_ms(const struct health *h, int64_t uptime_ms, int64_t lease
 
 const char *health_acl(void)
 {
-    return "resetkeys resetchannels ~simba:* &simba:* -@all +evalsha +eval +info +ping +select "
+    return "resetkeys resetchannels ~simba:* " HEALTH_ACL_CHANNELS
+           " -@all +evalsha +eval +info +ping +select "
            "+client|setname +subscribe +unsubscribe +psubscribe +punsubscribe +publish +get +set "
            "+mget +del +exists +incr +time +pttl +pexpire +zadd +zrem +zrank +zscore +zcard "
            "+zpopmin +scan +hmget +hset";

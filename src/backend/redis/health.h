@@ -38,6 +38,7 @@ bool health_warns(const struct health *h, size_t n, char *line, size_t size, boo
  * from before a restart may be left that it does not remember. */
 int64_t health_guard_ms(const struct health *h, int64_t uptime_ms, int64_t lease_ms);
 
-/* The ACL rules that are enough for a user of Simba. */
+/* The ACL rules that are enough for a user of Simba. A pattern is allowed only literally. */
+#define HEALTH_ACL_CHANNELS "&simba:* &simba:{*}"
 const char *health_acl(void);
 #endif

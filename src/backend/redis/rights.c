@@ -5,25 +5,27 @@
 
 #include "backend/redis/redis.h"
 
-static void add_denied(struct redis *s, const char *name, size_t length)
+static void add_denied(struct redis *s, const char *mark, const char *name, size_t length)
 {
     char word[48];
     size_t used = strlen(s->rights.denied);
-    snprintf(word, sizeof word, " +%.*s", (int)(length < 40 ? length : 40), name);
+    snprintf(word, sizeof word, " %s%.*s", mark, (int)(length < 40 ? length : 40), name);
     if (strstr(s->rights.denied, word) == NULL)
         snprintf(s->rights.denied + used, sizeof s->rights.denied - used, "%s", word);
 }
 
-/* NOPERM this user has no permissions to run the 'ping' command. */
+/* NOPERM this user has no permissions to run the 'ping' command; or to access one of the channels. */
 static void add_error(struct redis *s, const struct reply *r, const char *right)
 {
     const char *at = strchr(r->text, '\'');
     if (!reply_is_error(r, "NOPERM"))
         return;
     if (right != NULL)
-        add_denied(s, right, strlen(right));
+        add_denied(s, "+", right, strlen(right));
     else if (at != NULL)
-        add_denied(s, at + 1, strcspn(at + 1, "'"));
+        add_denied(s, "+", at + 1, strcspn(at + 1, "'"));
+    else if (strstr(r->text, "channel") != NULL)
+        add_denied(s, "", HEALTH_ACL_CHANNELS, strlen(HEALTH_ACL_CHANNELS));
 }
 
 static void ask(struct redis *s, const char *right, const char *const *word, size_t words)
@@ -66,7 +68,7 @@ void rights_reply(struct redis *s, const struct flight *f, const struct reply *r
         add_error(s, r, f->right);
     for (size_t i = 0; strcmp(f->right, "eval") == 0 && i < r->elements; i++) {
         if (reply_is_text(&r->element[i]))
-            add_denied(s, r->element[i].text, r->element[i].length);
+            add_denied(s, "+", r->element[i].text, r->element[i].length);
     }
 }
 
