@@ -122,21 +122,38 @@ static bool take_evict(struct redis *s, struct simba_request *q, const struct re
     return true;
 }
 
+/* How many were renewed, and then the numbers of the others, in their order. */
+static bool counts_all(const struct reply *r, int64_t count)
+{
+    int64_t last = 0;
+    if (reply_at(r, 0)->kind != REPLY_INTEGER ||
+        reply_at(r, 0)->integer + (int64_t)r->elements - 1 != count)
+        return false;
+    for (size_t i = 1; i < r->elements; i++) {
+        if (r->element[i].kind != REPLY_INTEGER || r->element[i].integer <= last)
+            return false;
+        last = r->element[i].integer;
+    }
+    return last <= count;
+}
+
 static bool take_renewals(struct redis *s, struct simba_request *list, const struct reply *r)
 {
-    size_t i = 0;
+    int64_t count = 0;
     for (const struct simba_request *q = list; q != NULL; q = q->next)
-        i++;
-    if (r->kind != REPLY_ARRAY || r->elements != i)
+        count++;
+    if (!counts_all(r, count))
         return false;
-    i = 0;
-    for (struct simba_request *q = list, *next; q != NULL; q = next) {
-        const struct reply *kept = &r->element[i++];
+    size_t lost = 1;
+    int64_t number = 1;
+    for (struct simba_request *q = list, *next; q != NULL; q = next, number++) {
         next = q->next;
         struct simba_answer answer = {
             .id = q->id, .token = q->token, .left_ms = calls_lease(q), .age_ms = -1};
-        if (kept->kind != REPLY_INTEGER || kept->integer != 1)
+        if (reply_at(r, lost)->kind == REPLY_INTEGER && reply_at(r, lost)->integer == number) {
             answer = (struct simba_answer){.code = SIMBA_ELOST, .age_ms = -1};
+            lost++;
+        }
         calls_answer(s, q, &answer);
     }
     return true;
