@@ -352,9 +352,9 @@ static void send_one(struct redis *s, struct simba_request *q)
 
 void calls_send(struct redis *s, struct simba_request *batch)
 {
-    struct group group[GROUPS];
+    struct group group[GROUPS] = {{.count = 0}};
     for (int i = 0; i < GROUPS; i++)
-        group[i] = (struct group){.last = &group[i].first};
+        group[i].last = &group[i].first;
     for (struct simba_request *q = batch, *next; q != NULL; q = next) {
         next = q->next;
         q->next = NULL;
