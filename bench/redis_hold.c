@@ -119,8 +119,8 @@ static double renew(struct raw_redis *r, int group, int keys)
     }
     for (int at = 0; at < keys; at += group) {
         redisReply *reply = NULL;
-        if (redisGetReply(r->c, (void **)&reply) != REDIS_OK || reply->elements != (size_t)group ||
-            reply->element[0]->integer != 1)
+        if (redisGetReply(r->c, (void **)&reply) != REDIS_OK || reply->type != REDIS_REPLY_ARRAY ||
+            reply->elements != 1)
             bench_die("by hand: a renewal failed");
         freeReplyObject(reply);
     }

@@ -25,7 +25,7 @@
 extern "C" {
 #endif
 
-#define SIMBA_BACKEND_VERSION 3u /* 2: diagnose; 3: examine, say */
+#define SIMBA_BACKEND_VERSION 3u /* 2: diagnose; 3: examine, say, lends */
 
 enum simba_op {
     SIMBA_CONTEND, /* take it if it is free; answer who owns it */
@@ -152,6 +152,11 @@ struct simba_backend {
      * each line, then an answer to the request, which carries the lease that contenders ask for by
      * default. As submit; also when nothing could be exchanged with the store, and to say why. */
     void (*examine)(void *store, struct simba_request *request);
+
+    /* NULL, or: whether the store waits for nothing but timers of libuv and for descriptors to become
+     * readable that the loop watches already. Then another thread may drive the loop for a while, and
+     * all the store's functions and callbacks run there. On the thread that drives the loop. */
+    bool (*lends)(void *store);
 };
 
 /* A store in a file of its own: simba-NAME.so, where NAME is the scheme of its URLs up to a +, defines

@@ -96,6 +96,7 @@ struct waiter {
     simba_locker *l;
     int code;
     int64_t got_at;
+    char why[TEXT_MAX];
 };
 
 static void *wait_for_it(void *arg)
@@ -103,10 +104,13 @@ static void *wait_for_it(void *arg)
     struct waiter *w = arg;
     w->code = simba_locker_acquire(w->l, TIMEOUT_MS);
     w->got_at = simba_now();
+    if (w->code != 0)
+        snprintf(w->why, sizeof w->why, "%s", simba_error_text());
     return NULL;
 }
 
-static bool hand_over(struct doctor *d, simba_locker *first, simba_locker *second)
+/* False: why is what went wrong on another thread; "": it was on this one. */
+static bool hand_over(struct doctor *d, simba_locker *first, simba_locker *second, char *why)
 {
     struct waiter w = {.l = second};
     const struct timespec pause = {.tv_nsec = 300000000}; /* until it waits; else it is no test */
@@ -120,6 +124,7 @@ static bool hand_over(struct doctor *d, simba_locker *first, simba_locker *secon
     int64_t began = simba_now();
     bool done = simba_locker_release(first) == 0;
     pthread_join(w.thread, NULL);
+    snprintf(why, TEXT_MAX, "%s", done ? w.why : "");
     if (!done || w.code != 0)
         return false;
     d->handover_ms = w.got_at - began;
@@ -132,12 +137,13 @@ static void use(struct doctor *d, const char *mutex)
 {
     simba_locker *first = NULL, *second = NULL;
     simba *other = d->c->client;
+    char why[TEXT_MAX] = "";
     int code = cli_open(d->c); /* a second client, as another process would be */
     bool done = code == 0 && simba_locker_create(other, mutex, NULL, &first) == 0 &&
                 simba_locker_create(d->c->client, mutex, NULL, &second) == 0 &&
-                hand_over(d, first, second);
+                hand_over(d, first, second, why);
     if (!done)
-        find(d, BAD, "rights", "%s", simba_error_text());
+        find(d, BAD, "rights", "%s", why[0] != '\0' ? why : simba_error_text());
     else
         find(d, OK, "rights", "a mutex was taken, handed over and given back");
     if (done && d->handover_ms <= PUSH_MS)
@@ -162,6 +168,19 @@ static void on_finding(void *data, enum simba_level level, const char *line)
          : level == SIMBA_LOG_WARN ? NOTE
                                    : OK,
          "store", "%s", line);
+}
+
+static void ignore(void *data, enum simba_level level, const char *line)
+{
+    (void)data;
+    (void)level;
+    (void)line;
+}
+
+/* A store that has to find out first what it will be asked begins with that now. */
+static void warn_store(struct doctor *d)
+{
+    simba_diagnose(d->c->client, TIMEOUT_MS, ignore, NULL);
 }
 
 static void ask_store(struct doctor *d)
@@ -229,8 +248,10 @@ static int run(struct cli *c)
     snprintf(mutex, sizeof mutex, "simba.doctor.%lld.%d", (long long)simba_now(), (int)getpid());
     look_at_settings(&d);
     bool reached = reach(&d, mutex);
-    if (reached)
+    if (reached) {
+        warn_store(&d);
         use(&d, mutex);
+    }
     ask_store(&d); /* it may know why it cannot be reached */
     if (reached)
         conclude(&d);

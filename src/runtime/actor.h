@@ -34,6 +34,7 @@ enum locker_phase { LOCKER_FREE, LOCKER_WAITING, LOCKER_HELD, LOCKER_LEAVING };
 struct call {
     struct call *next;     /* of those whose verdict is known */
     _Atomic uint32_t done; /* futex_await */
+    uint32_t seat;
     bool once;
     int64_t until;
     int code;
@@ -96,6 +97,7 @@ struct actor {
         struct {              /* a locker, under the client's lock: */
             pthread_t holder; /* who acquired it last */
             struct call *call;
+            uint32_t seat; /* where its caller waits; constant */
         };
         struct {                  /* an observer, whoever has the turn: */
             struct actor *parent; /* the observer of all that it belongs to; NULL: none */

@@ -58,6 +58,18 @@ struct hint {
     char mutex[];   /* copied */
 };
 
+/* Who drives the loop (lend.c). */
+struct loan {
+    int gate;         /* where the loop's thread sleeps outside of libuv */
+    uv_timer_t timer; /* whoever drives the loop: these three */
+    bool is_long;
+    struct call *call; /* the driving caller's; NULL: it is the loop's thread */
+
+    enum { LOOP_RUNS, LOOP_RESTS, LOOP_LENT } state; /* under the client's lock, from here on */
+    bool crowd;    /* several callers at once: the loop's thread serves them better */
+    int64_t until; /* the loop's thread sleeps at most so long */
+};
+
 struct simba {
     struct simba_host host;
     const struct simba_backend *backend;
@@ -108,6 +120,7 @@ struct simba {
     unsigned guests;  /* threads other than the loop's that have the turn, or work for the store */
     pthread_t closer; /* the last thread that called simba_close */
     bool store_closing, store_closed, over; /* over: the loop takes nothing more */
+    struct loan loan;
 
     _Atomic uint32_t wakers; /* threads that are about to wake the loop; futex */
     _Atomic uint32_t ended;  /* the loop has ended; futex */
@@ -147,6 +160,16 @@ void loop_close_wake(struct simba *s);                   /* after the loop has e
 struct request *loop_request(struct simba *s);           /* NULL: over the limit */
 void loop_send(struct simba *s, struct request *r);
 void loop_free_request(struct simba *s, struct request *r);
+
+const struct simba *loop_enter(const struct simba *s); /* returns whose loop this thread was */
+
+/* lend.c */
+bool lend_init(struct simba *s); /* false: out of descriptors */
+/* True: this thread has to lend_drive() after the unlock, until the call is done or another goes on. */
+bool lend_take_locked(struct simba *s, struct call *call);
+void lend_drive(struct simba *s, struct call *call);
+void lend_run(struct simba *s);            /* the loop's thread, until the loop has ended */
+void lend_told(struct simba *s, int told); /* after a turn */
 
 /* registry.c: NULL, and why, if no store serves such URLs. */
 const struct simba_backend *registry_find(const char *scheme, char *why, size_t why_size);

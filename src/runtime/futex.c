@@ -31,19 +31,59 @@ void futex_set(_Atomic uint32_t *word, uint32_t value)
     futex_wake(word);
 }
 
+/* ---- many who wait for a word each ----------------------------------------------------------- */
+
 enum { PENDING, AWAITED, DONE };
 
-void futex_await(_Atomic uint32_t *word)
+/* Never freed, because who was woken may look at its bell once more when all else is gone. */
+static struct {
+    _Alignas(64) _Atomic uint32_t strokes;
+} bells[FUTEX_BELLS];
+static _Atomic uint32_t seats;
+
+uint32_t futex_seat(void)
 {
-    uint32_t pending = PENDING;
-    if (atomic_compare_exchange_strong(word, &pending, AWAITED))
-        futex_wait(word, AWAITED, NEVER);
+    return atomic_fetch_add(&seats, 1) % (FUTEX_BELLS * FUTEX_BITS);
 }
 
-void futex_finish(_Atomic uint32_t *word)
+void futex_await(_Atomic uint32_t *word, uint32_t seat)
 {
-    if (atomic_exchange(word, DONE) == AWAITED)
-        futex_wake(word);
+    _Atomic uint32_t *strokes = &bells[seat / FUTEX_BITS].strokes;
+    uint32_t pending = PENDING, bit = UINT32_C(1) << seat % FUTEX_BITS;
+    if (!atomic_compare_exchange_strong(word, &pending, AWAITED))
+        return;
+    for (;;) {
+        uint32_t before = atomic_load(strokes); /* first this, then the word: no stroke is missed */
+        if (atomic_load(word) == DONE)
+            return;
+        syscall(SYS_futex, strokes, FUTEX_WAIT_BITSET_PRIVATE, before, NULL, NULL, bit);
+    }
+}
+
+bool futex_is_done(_Atomic uint32_t *word)
+{
+    return atomic_load(word) == DONE;
+}
+
+void futex_finish(struct futex_ringing *r, _Atomic uint32_t *word, uint32_t seat)
+{
+    if (atomic_exchange(word, DONE) != AWAITED)
+        return;
+    r->bells |= UINT64_C(1) << seat / FUTEX_BITS;
+    r->bits[seat / FUTEX_BITS] |= UINT32_C(1) << seat % FUTEX_BITS;
+}
+
+void futex_ring(struct futex_ringing *r)
+{
+    for (unsigned i = 0; r->bells >> i != 0; i++) {
+        if ((r->bells >> i & 1) == 0)
+            continue;
+        atomic_fetch_add(&bells[i].strokes, 1);
+        syscall(SYS_futex, &bells[i].strokes, FUTEX_WAKE_BITSET_PRIVATE, INT_MAX, NULL, NULL,
+                r->bits[i]);
+        if (i == FUTEX_BELLS - 1)
+            break;
+    }
 }
 
 void futex_wake(_Atomic uint32_t *word)

@@ -1,6 +1,6 @@
 /* locker.c: a blocking lock; the public face of an actor whose user code is the caller. */
 #include <assert.h>
-#include <stdio.h>
+#include <string.h>
 
 #include "runtime/client.h"
 #include "runtime/clock.h"
@@ -24,6 +24,8 @@ int simba_locker_create(simba *s, const char *mutex, const struct simba_handle_o
     if (s == NULL || out == NULL)
         return fault(SIMBA_EINVAL, "simba_locker_create needs a client and a place for the result");
     int rc = actor_create(s, mutex, HANDLE_LOCKER, options, &a);
+    if (rc == 0)
+        a->seat = futex_seat();
     *out = (simba_locker *)(void *)a;
     return rc;
 }
@@ -33,6 +35,7 @@ int simba_locker_create(simba *s, const char *mutex, const struct simba_handle_o
 static int ask(struct actor *a, enum locker_phase from, uint32_t note, struct call *call)
 {
     struct simba *s = a->client;
+    call->seat = a->seat;
     loop_lock(s);
     bool closing = a->closing || (s->closing && note == NOTE_ACQUIRE);
     bool allowed = a->phase == from && !closing;
@@ -43,14 +46,25 @@ static int ask(struct actor *a, enum locker_phase from, uint32_t note, struct ca
         a->notes |= note;
         loop_post_locked(s, a);
     }
-    loop_unlock_turn(s, call->once || call->until - clock_now() > LOOP_HERE_MIN);
+    if (allowed && lend_take_locked(s, call)) {
+        loop_unlock(s);
+        lend_drive(s, call);
+    } else {
+        loop_unlock_turn(s, call->once || call->until - clock_now() > LOOP_HERE_MIN);
+    }
     if (!allowed)
         return closing ? SIMBA_ECANCELED : SIMBA_ESTATE;
     if (client_drives(s))
         client_wait(s, &call->done, 0, NEVER);
     else
-        futex_await(&call->done);
+        futex_await(&call->done, call->seat);
     return call->code;
+}
+
+/* For messages: the locker may be gone by then. */
+static void copy_name(char out[SIMBA_MUTEX_MAX + 1], const struct actor *a)
+{
+    memcpy(out, a->by_mutex.name, strlen(a->by_mutex.name) + 1);
 }
 
 int simba_locker_acquire(simba_locker *l, int64_t timeout_ms)
@@ -60,7 +74,7 @@ int simba_locker_acquire(simba_locker *l, int64_t timeout_ms)
     int rc = actor_check(a);
     if (rc < 0)
         return rc;
-    snprintf(mutex, sizeof mutex, "%s", a->by_mutex.name);
+    copy_name(mutex, a);
     if (timeout_ms < 0)
         return fault(SIMBA_EINVAL, "mutex '%s': a timeout must not be negative", mutex);
     if (client_would_deadlock(a->client, a))
@@ -90,7 +104,7 @@ int simba_locker_release(simba_locker *l)
     int rc = actor_check(a);
     if (rc < 0)
         return rc;
-    snprintf(mutex, sizeof mutex, "%s", a->by_mutex.name);
+    copy_name(mutex, a);
     if (loop_is_here(a->client) || (client_drives(a->client) && thread_client == a->client))
         return fault(SIMBA_EDEADLOCK, "mutex '%s': releasing on the loop would never end", mutex);
     rc = ask(a, LOCKER_HELD, NOTE_RELEASE, &call);

@@ -10,6 +10,7 @@
  * if it would have to call the user's executor. */
 #include <assert.h>
 #include <poll.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +24,7 @@
 
 static _Thread_local const struct simba *looping; /* whose loop this thread is */
 
-static void take_turn(struct simba *s, bool here);
+static int take_turn(struct simba *s, bool here);
 
 /* ---- who takes the next turn ----------------------------------------------------------------- */
 
@@ -55,6 +56,13 @@ void loop_unlock(struct simba *s)
     (void)n; /* it can only fail because it is readable already */
     if (atomic_fetch_sub(&s->wakers, 1) == 1)
         futex_wake(&s->wakers);
+}
+
+const struct simba *loop_enter(const struct simba *s)
+{
+    const struct simba *before = looping;
+    looping = s;
+    return before;
 }
 
 void loop_close_wake(struct simba *s)
@@ -441,10 +449,24 @@ static bool is_wanted_locked(const struct simba *s)
            s->hint_all || s->alarmed || s->close_asked;
 }
 
-/* The caller has set `turning`. What another thread posts meanwhile wakes nobody: it is looked for
- * again before the turn ends. */
-static void take_turn(struct simba *s, bool here)
+/* Returns to how many. */
+static int tell(struct call *verdicts)
 {
+    struct futex_ringing r = {.bells = 0};
+    int count = 0;
+    for (struct call *next; verdicts != NULL; verdicts = next, count++) {
+        next = verdicts->next; /* it is gone right after */
+        futex_finish(&r, &verdicts->done, verdicts->seat);
+    }
+    futex_ring(&r);
+    return count;
+}
+
+/* The caller has set `turning`. What another thread posts meanwhile wakes nobody: it is looked for
+ * again before the turn ends. Returns how many callers have got their verdict. */
+static int take_turn(struct simba *s, bool here)
+{
+    int told = 0;
     for (int round = 0; round < ROUNDS_MAX && take_round(s); round++)
         s->progress = true;
     set_alarm(s);
@@ -456,12 +478,11 @@ static void take_turn(struct simba *s, bool here)
     s->turning = false;
     s->wanted = is_wanted_locked(s) && !s->over;
     loop_unlock(s);
-    for (struct call *next; verdicts != NULL; verdicts = next) {
-        next = verdicts->next; /* it is gone right after */
-        futex_finish(&verdicts->done);
-    }
+    if (verdicts != NULL)
+        told = tell(verdicts);
     if (work)
         s->backend->work(s->store, here);
+    return told;
 }
 
 static void close_handles(struct simba *s)
@@ -470,6 +491,7 @@ static void close_handles(struct simba *s)
     uv_close((uv_handle_t *)&s->alarm, NULL);
     uv_close((uv_handle_t *)&s->before, NULL);
     uv_close((uv_handle_t *)&s->after, NULL);
+    uv_close((uv_handle_t *)&s->loan.timer, NULL);
 }
 
 /* The store is closed when all actors are quiet: closed, and waiting for nothing but answers. The
@@ -493,16 +515,31 @@ static void end_if_done(struct simba *s)
         close_handles(s);
 }
 
-static void turn_here(struct simba *s)
+/* Several callers that go on at once will soon be back: let them, so that what they want makes one
+ * batch. Meanwhile nobody needs to wake this thread. */
+static void let_them_go_on(struct simba *s)
 {
     loop_lock(s);
-    bool free = !s->turning; /* if not, whoever has the turn looks again */
-    s->turning = true;
+    s->woken =
+        s->woken || !s->turning; /* whoever has the turn has looked perhaps for the last time */
     loop_unlock(s);
-    if (!free)
-        return;
-    take_turn(s, s->here);
-    end_if_done(s);
+    sched_yield();
+}
+
+static void turn_here(struct simba *s)
+{
+    for (int told = 2; told > 1; end_if_done(s)) {
+        loop_lock(s);
+        bool free = !s->turning; /* if not, whoever has the turn looks again */
+        s->turning = true;
+        loop_unlock(s);
+        if (!free)
+            return;
+        told = take_turn(s, s->here);
+        lend_told(s, told);
+        if (told > 1)
+            let_them_go_on(s);
+    }
 }
 
 static void before_sleep(uv_prepare_t *handle)
@@ -543,6 +580,7 @@ static void close_loop(struct simba *s)
     int rc = uv_loop_close(&s->loop);
     assert(rc == 0);
     close(s->alarm_fd);
+    close(s->loan.gate);
 }
 
 static void run_to_end(struct simba *s)
@@ -556,7 +594,8 @@ static void *run_loop(void *arg)
     struct simba *s = arg;
     looping = s;
     thread_client = s;
-    run_to_end(s);
+    lend_run(s);
+    close_loop(s);
     futex_set(&s->ended, 1);
     return NULL;
 }
@@ -648,6 +687,8 @@ int loop_init(struct simba *s)
     s->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     if (s->wake_fd < 0)
         goto err_after_alarm;
+    if (!lend_init(s))
+        goto err_after_wake;
     listen_to(s, &s->wake, s->wake_fd, on_wake);
     listen_to(s, &s->alarm, s->alarm_fd, on_alarm);
     uv_prepare_init(&s->loop, &s->before);
@@ -657,6 +698,8 @@ int loop_init(struct simba *s)
     uv_check_start(&s->after, after_sleep);
     return 0;
 
+err_after_wake:
+    close(s->wake_fd);
 err_after_alarm:
     close(s->alarm_fd);
 err_after_loop:

@@ -53,6 +53,7 @@ static const struct test *const tables[] = {
     redis_fault_tests,
     redis_queue_tests,
     redis_module_tests,
+    redis_rights_tests,
 #endif
 #ifdef CONTRACT_SQL
     sql_tests,

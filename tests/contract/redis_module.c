@@ -21,7 +21,7 @@ static struct {
     const struct simba_backend *backend;
     void *store;
     int open; /* requests */
-    int lost;
+    int lost, granted, odd;
     bool closed;
     struct simba_answer last;
     char id[SIMBA_ID_MAX + 1], found[2048], hinted[1024]; /* MUTEX/ID, one after the other */
@@ -31,9 +31,11 @@ static void on_answer(struct simba_host *host, struct simba_request *q,
                       const struct simba_answer *answer)
 {
     (void)host;
-    (void)q;
     me.last = *answer;
     me.lost += answer->code == SIMBA_ELOST;
+    me.odd += answer->code == SIMBA_ESCHEMA;
+    me.granted += answer->granted;
+    q->token = answer->token;
     snprintf(me.id, sizeof me.id, "%s", answer->id != NULL ? answer->id : "");
     me.open--;
 }
@@ -130,6 +132,22 @@ static int ask(struct simba_request q)
     while (me.open > 0)
         uv_run(&me.loop, UV_RUN_ONCE);
     return me.last.code;
+}
+
+/* All of them in one batch, with their answers' tokens. */
+static void ask_all(struct simba_request *q, int count)
+{
+    for (int i = 0; i < count; i++) {
+        q[i].ttl_ms = 20000;
+        q[i].transition_ms = 10000;
+        q[i].next = i + 1 < count ? &q[i + 1] : NULL;
+    }
+    me.open = count;
+    me.lost = me.granted = me.odd = 0;
+    me.backend->submit(me.store, q);
+    while (me.open > 0)
+        uv_run(&me.loop, UV_RUN_ONCE);
+    CHECK(!me.last.more);
 }
 
 static int contend(const char *mutex, const char *id)
@@ -332,6 +350,189 @@ static void redis_batch(void)
     end();
 }
 
+static long long calls(void)
+{
+    return server_calls(&server, "evalsha") + server_calls(&server, "eval");
+}
+
+/* Acquisitions of a batch are one call, and so are releases; each has its own answer. At first all are free
+ * and wanted once; then one is wanted twice; then some are not free, or not ours. */
+static void redis_batch_of_locks(void)
+{
+    enum { MANY = 100, HELD = 3, FOREIGN = 5, FENCE = 8, TWICE = 11, STALE = 17 };
+    static struct simba_request q[MANY];
+    static char name[MANY][16];
+    begin();
+    for (int round = 0; round < 3; round++) {
+        bool twice = round > 0, odd = round == 2;
+        for (int i = 0; i < MANY; i++) {
+            snprintf(name[i], sizeof name[i], "m%d", twice && i == TWICE ? TWICE + 1 : i);
+            q[i] = (struct simba_request){.op = SIMBA_CONTEND, .mutex = name[i], .id = "one"};
+        }
+        q[TWICE].id = "two";
+        if (odd) {
+            run(&server, "SET simba:{m3} other PX 60000");
+            run(&server, "RPUSH simba:{m5} something");
+            run(&server, "SET simba:{m8}:fence many");
+            run(&server, "ZADD simba:{m13}:contender 1 one 2 other");
+        }
+        long long before = calls();
+        ask_all(q, MANY);
+        CHECK(calls() - before <= (odd ? 5 : 2)); /* at first the server does not know the script */
+        CHECK(me.granted == MANY - (odd ? 4 : twice ? 1 : 0));
+        CHECK(me.odd == (odd ? 2 : 0));
+        for (int i = 0; i < MANY; i++) {
+            bool free = !odd || (i != HELD && i != FOREIGN && i != FENCE);
+            if (free)
+                CHECK((uint64_t)run_number(&server, "GET simba:{%s}:token", name[i]) == q[i].token);
+            q[i].op = SIMBA_RELEASE;
+        }
+        CHECK(strcmp(run(&server, "GET simba:{m12}")->str, twice ? "two" : "one") == 0);
+        CHECK(run_number(&server, "ZCARD simba:{m12}:contender") == twice);
+        if (odd) {
+            CHECK(strcmp(run(&server, "GET simba:{m3}")->str, "other") == 0);
+            CHECK(run_number(&server, "LLEN simba:{m5}") == 1);
+            CHECK(run_number(&server, "EXISTS simba:{m8} simba:{m8}:token") == 0);
+            CHECK(run_number(&server, "ZCARD simba:{m13}:contender") == 1);
+            CHECK(run_number(&server, "EXISTS simba:{m5}:contender") == 0);
+        }
+        q[STALE].token++;
+        before = calls();
+        ask_all(q, MANY);
+        CHECK(calls() - before <= 3);
+        /* Not what another owns, nor by another token. */
+        CHECK(me.lost == (odd ? 4 : twice ? 2 : 1));
+        CHECK(me.odd == (odd ? 1 : 0));
+        CHECK(run_number(&server, "EXISTS simba:{m17} simba:{m17}:token") == 2);
+        CHECK(run_number(&server, "EXISTS simba:{m0} simba:{m0}:token simba:{m12} simba:{m13}") ==
+              0);
+        CHECK(run_number(&server, "EXISTS simba:{m3} simba:{m5}") == (odd ? 2 : 0));
+        run(&server, "DEL simba:{m17} simba:{m17}:token");
+    }
+    end();
+}
+
+/* A release twice in a batch is one release; and it does not pass an acquisition of its own handle. */
+static void redis_batch_order(void)
+{
+    begin();
+    static const char id[] = "one";
+    CHECK(contend("m", id) == 0 && me.last.granted);
+    uint64_t token = me.last.token;
+    struct simba_request q[4] = {
+        {.op = SIMBA_RELEASE, .mutex = "m", .id = id, .token = token},
+        {.op = SIMBA_RELEASE, .mutex = "m", .id = id, .token = token},
+        {.op = SIMBA_CONTEND, .mutex = "n", .id = id},
+        {.op = SIMBA_CONTEND, .mutex = "m", .id = "two"},
+    };
+    ask_all(q, 4);
+    CHECK(me.lost == 1 && me.granted == 2);
+    CHECK(strcmp(run(&server, "GET simba:{m}")->str, "two") == 0);
+    run(&server, "DEL simba:{m} simba:{m}:token");
+    CHECK(tenure(SIMBA_RELEASE, "m", id, 1) == SIMBA_ELOST); /* the server knows the script now */
+    token = (uint64_t)run_number(&server, "GET simba:{m}:fence") + 1;
+    struct simba_request r[2] = {
+        {.op = SIMBA_CONTEND, .mutex = "m", .id = id},
+        {.op = SIMBA_RELEASE, .mutex = "m", .id = id, .token = token},
+    };
+    ask_all(r, 2);
+    CHECK(me.granted == 1 && me.lost == 0);
+    CHECK(run_number(&server, "EXISTS simba:{m}") == 0);
+    end();
+}
+
+/* T35: nothing that is done to a mutex touches what is not ours, nor leaves anything beside it. */
+static void redis_foreign_untouched(void)
+{
+    static const char *const make[] = {"SET simba:{m} something", "RPUSH simba:{m} something",
+                                       "HSET simba:{m} some thing"};
+    begin();
+    for (size_t i = 0; i < sizeof make / sizeof *make; i++) {
+        char before[256];
+        run(&server, make[i]);
+        const redisReply *r = run(&server, "DUMP simba:{m}");
+        CHECK(r->type == REDIS_REPLY_STRING && r->len < sizeof before);
+        size_t length = r->len;
+        memcpy(before, r->str, length);
+        CHECK(contend("m", "one") == SIMBA_ESCHEMA);
+        CHECK(contend("m", "something") == SIMBA_ESCHEMA);
+        CHECK(tenure(SIMBA_READ, "m", "", 0) == SIMBA_ESCHEMA);
+        CHECK(tenure(SIMBA_RENEW, "m", "something", 1) < 0);
+        CHECK(evict("m", 0, false) < 0);
+        CHECK(evict("m", 0, true) < 0);
+        int code = tenure(SIMBA_RELEASE, "m", "something", 1);
+        CHECK(code == SIMBA_ELOST || code == SIMBA_ESCHEMA);
+        tenure(SIMBA_LEAVE, "m", "something", 0);
+        struct simba_request q[2] = {
+            {.op = SIMBA_CONTEND, .mutex = "m", .id = "one"},
+            {.op = SIMBA_CONTEND, .mutex = "m", .id = "two"},
+        };
+        ask_all(q, 2);
+        CHECK(me.odd == 2);
+        r = run(&server, "DUMP simba:{m}");
+        CHECK(r->type == REDIS_REPLY_STRING && r->len == length);
+        CHECK(memcmp(r->str, before, length) == 0);
+        CHECK(run_number(&server, "PTTL simba:{m}") == -1);
+        CHECK(run_number(&server, "DBSIZE") == 1); /* no queue, no token, no fence */
+        run(&server, "DEL simba:{m}");
+    }
+    end();
+}
+
+/* The message that it is free comes while one asks who has waited before, and before its answer: it is
+ * about to wait, and may be the first now, whatever it was then. */
+static void redis_heard_while_asking(void)
+{
+    begin();
+    run(&server, "SET simba:{m} 0:1@jvm PX 60000");
+    run(&server, "ZADD simba:{m}:contender 1 another");
+    CHECK(contend("m", "one") == 0 && !me.last.granted);
+    await_hint("m/one"); /* it hears */
+    CHECK(contend("m", "one") == 0);
+    CHECK(run_number(&server, "ZRANK simba:{m}:contender one") == 1);
+    CHECK(tenure(SIMBA_LEAVE, "m", "one", 0) == 0);
+    CHECK(run_number(&server, "PUBLISH simba:{m} released@@0:1@jvm") == 1);
+    nap(50);
+    uv_run(&me.loop, UV_RUN_NOWAIT);
+    CHECK(me.hinted[0] == '\0'); /* nobody waits */
+    CHECK(run_number(&server, "PUBLISH simba:{m} released@@0:1@jvm") == 1);
+    nap(50); /* it has come, and is not read yet */
+    CHECK(contend("m", "one") == 0 && !me.last.granted);
+    CHECK(strcmp(me.hinted, "m/one ") == 0);
+    end();
+}
+
+/* Who owns it and has nobody beside it who waits does not listen. But who then observes, or waits, does. */
+static void redis_listens_again(void)
+{
+    begin();
+    run(&server, "SET simba:{m} 0:1@jvm PX 60000");
+    CHECK(contend("m", "one") == 0 && !me.last.granted);
+    await_hint("m/one");
+    run(&server, "DEL simba:{m}");
+    CHECK(contend("m", "one") == 0 && me.last.granted);
+    uint64_t token = me.last.token;
+    AWAIT((uv_run(&me.loop, UV_RUN_NOWAIT),
+           run(&server, "PUBSUB NUMSUB simba:{m}")->element[1]->integer == 0));
+    me.backend->watch(me.store, "m", SIMBA_OBSERVES);
+    await_hint("m/all");
+    CHECK(run_number(&server, "PUBLISH simba:{m} released@@one") == 1);
+    await_hint("m/all");
+    me.backend->watch(me.store, "m", SIMBA_WAITS);
+    CHECK(tenure(SIMBA_RELEASE, "m", "one", token) == 0);
+    CHECK(contend("m", "one") == 0 && me.last.granted);
+    token = me.last.token;
+    AWAIT((uv_run(&me.loop, UV_RUN_NOWAIT),
+           run(&server, "PUBSUB NUMSUB simba:{m}")->element[1]->integer == 0));
+    CHECK(tenure(SIMBA_RELEASE, "m", "one", token) == 0);
+    run(&server, "SET simba:{m} 0:1@jvm PX 60000");
+    me.hinted[0] = '\0';
+    CHECK(contend("m", "one") == 0 && !me.last.granted);
+    await_hint("m/one"); /* something may have been said before it listened */
+    CHECK(run_number(&server, "PUBLISH simba:{m} released@@0:1@jvm") == 1);
+    end();
+}
+
 /* How the file of a store is found, and what is said if it is not. */
 static void redis_module_missing(void)
 {
@@ -358,6 +559,11 @@ const struct test redis_module_tests[] = {
     {"redis_leaves", redis_leaves, REDIS_ONLY, 0},
     {"redis_observes", redis_observes, REDIS_ONLY, 0},
     {"redis_batch", redis_batch, REDIS_ONLY, 0},
+    {"redis_batch_of_locks", redis_batch_of_locks, REDIS_ONLY, 0},
+    {"redis_batch_order", redis_batch_order, REDIS_ONLY, 0},
+    {"redis_foreign_untouched", redis_foreign_untouched, REDIS_ONLY, 0},
+    {"redis_heard_while_asking", redis_heard_while_asking, REDIS_ONLY, 0},
+    {"redis_listens_again", redis_listens_again, REDIS_ONLY, 0},
     {"redis_module_missing", redis_module_missing, REDIS_ONLY, 0},
     {NULL, NULL, ANY_STORE, 0},
 };

@@ -118,6 +118,7 @@ static void redis_jvm_owner(void)
     /* And 4.x, which tells all. */
     run(&server, "SET simba:{m} 0:1@jvm PX 60000");
     wait_for(&a);
+    AWAIT(run(&server, "PUBSUB NUMSUB simba:{m}")->element[1]->integer == 1);
     run(&server, "DEL simba:{m}");
     CHECK(run_number(&server, "PUBLISH simba:{m} released@@0:1@jvm") == 1);
     peer_await_owner(&a);

@@ -122,21 +122,38 @@ static bool take_evict(struct redis *s, struct simba_request *q, const struct re
     return true;
 }
 
+/* How many were renewed, and then the numbers of the others, in their order. */
+static bool counts_all(const struct reply *r, int64_t count)
+{
+    int64_t last = 0;
+    if (reply_at(r, 0)->kind != REPLY_INTEGER ||
+        reply_at(r, 0)->integer + (int64_t)r->elements - 1 != count)
+        return false;
+    for (size_t i = 1; i < r->elements; i++) {
+        if (r->element[i].kind != REPLY_INTEGER || r->element[i].integer <= last)
+            return false;
+        last = r->element[i].integer;
+    }
+    return last <= count;
+}
+
 static bool take_renewals(struct redis *s, struct simba_request *list, const struct reply *r)
 {
-    size_t i = 0;
+    int64_t count = 0;
     for (const struct simba_request *q = list; q != NULL; q = q->next)
-        i++;
-    if (r->kind != REPLY_ARRAY || r->elements != i)
+        count++;
+    if (!counts_all(r, count))
         return false;
-    i = 0;
-    for (struct simba_request *q = list, *next; q != NULL; q = next) {
-        const struct reply *kept = &r->element[i++];
+    size_t lost = 1;
+    int64_t number = 1;
+    for (struct simba_request *q = list, *next; q != NULL; q = next, number++) {
         next = q->next;
         struct simba_answer answer = {
             .id = q->id, .token = q->token, .left_ms = calls_lease(q), .age_ms = -1};
-        if (kept->kind != REPLY_INTEGER || kept->integer != 1)
+        if (reply_at(r, lost)->kind == REPLY_INTEGER && reply_at(r, lost)->integer == number) {
             answer = (struct simba_answer){.code = SIMBA_ELOST, .age_ms = -1};
+            lost++;
+        }
         calls_answer(s, q, &answer);
     }
     return true;
@@ -158,6 +175,11 @@ static bool take_request(struct redis *s, struct simba_request *q, const struct 
     }
 }
 
+static bool is_for_requests(const struct flight *f)
+{
+    return f->kind == FLIGHT_REQUEST || f->kind == FLIGHT_RENEWAL || f->kind == FLIGHT_MANY;
+}
+
 /* True: it has been dealt with. */
 static bool take_error(struct redis *s, const struct flight *f, const struct reply *r)
 {
@@ -165,7 +187,7 @@ static bool take_error(struct redis *s, const struct flight *f, const struct rep
     if (r->kind != REPLY_ERROR)
         return false;
     if (reply_is_error(r, "NOSCRIPT")) {
-        if (f->kind == FLIGHT_REQUEST || f->kind == FLIGHT_RENEWAL) {
+        if (is_for_requests(f)) {
             calls_write(s, f->request, true);
             return true;
         }
@@ -177,6 +199,49 @@ static bool take_error(struct redis *s, const struct flight *f, const struct rep
     calls_fail_flight(s, f, code, why);
     if (is_gone) /* no longer the server that was greeted */
         link_fail(&s->link, code, "%s", why);
+    return true;
+}
+
+/* The short form in which a call for many says that all is as it should be. */
+static bool take_short(struct redis *s, struct simba_request *q, const struct reply *r)
+{
+    struct simba_answer answer = {.age_ms = -1};
+    if (q->op == SIMBA_CONTEND) {
+        if (!reply_digits(r, &answer.token) || answer.token == 0)
+            return false;
+        answer.granted = true;
+        answer.id = q->id;
+        answer.left_ms = calls_lease(q);
+        answer.age_ms = 0;
+        ear_ends(&s->ear, q->mutex, q->id);
+    } else if (r->kind != REPLY_INTEGER || r->integer != 1) {
+        return false;
+    }
+    calls_answer(s, q, &answer);
+    return true;
+}
+
+/* One that failed is asked for again, alone: then the server says why. What makes no sense refuses the
+ * rest of them, too. */
+static bool take_many(struct redis *s, struct flight *f, const struct reply *r)
+{
+    size_t count = 0;
+    for (const struct simba_request *q = f->request; q != NULL; q = q->next)
+        count++;
+    if (r->kind != REPLY_ARRAY || r->elements != count)
+        return false;
+    for (size_t i = 0; i < count; i++) {
+        struct simba_request *q = f->request, *rest = q->next;
+        const struct reply *one = reply_at(r, i);
+        q->next = NULL;
+        if (one->kind == REPLY_NIL) {
+            calls_write(s, q, false);
+        } else if (one->kind == REPLY_ARRAY ? !take_request(s, q, one) : !take_short(s, q, one)) {
+            q->next = rest;
+            return false;
+        }
+        f->request = rest;
+    }
     return true;
 }
 
@@ -199,12 +264,19 @@ void calls_reply(struct redis *s, const struct reply *r)
         return;
     }
     struct flight f = calls_pop(s);
+    if (f.kind == FLIGHT_RIGHT) {
+        rights_reply(s, &f, r);
+        return;
+    }
     if (take_error(s, &f, r))
         return;
     switch (f.kind) {
     case FLIGHT_REQUEST:
     case FLIGHT_RENEWAL:
         sense = take_request(s, f.request, r);
+        break;
+    case FLIGHT_MANY:
+        sense = take_many(s, &f, r);
         break;
     case FLIGHT_SCAN:
         listing_scanned(s, f.listing, r);

@@ -89,7 +89,7 @@ struct flight calls_pop(struct redis *s)
 
 void calls_fail_flight(struct redis *s, const struct flight *f, int code, const char *why)
 {
-    if (f->kind == FLIGHT_REQUEST || f->kind == FLIGHT_RENEWAL)
+    if (f->kind == FLIGHT_REQUEST || f->kind == FLIGHT_RENEWAL || f->kind == FLIGHT_MANY)
         refuse_all(s, f->request, code, why);
     else if (f->listing != NULL)
         listing_end(s, f->listing, code, why);
@@ -128,37 +128,83 @@ static void write_token(struct redis *s, uint64_t token)
         resp_number(&s->link.out, (int64_t)token);
 }
 
-static void write_contend(struct redis *s, const struct simba_request *q, bool whole)
+#define ACQUIRE_KEYS 4
+#define ACQUIRE_WORDS 5
+#define ENDING_KEYS 3
+#define ENDING_WORDS 2
+
+static void acquire_keys(struct redis *s, const struct simba_request *q)
 {
-    struct buffer *b = &s->link.out;
-    int64_t hold = redis_guard_ms(s, calls_lease(q));
-    script_call(b, SCRIPT_ACQUIRE, whole, 4, 5);
     calls_key(s, q->mutex, "");
     calls_key(s, q->mutex, ":contender");
     calls_key(s, q->mutex, ":fence");
     calls_key(s, q->mutex, ":token");
+}
+
+static void acquire_words(struct redis *s, const struct simba_request *q)
+{
+    struct buffer *b = &s->link.out;
     resp_word(b, q->id);
     resp_number(b, calls_lease(q));
     resp_word(b, ear_asks(&s->ear, q->mutex, q->id));
-    resp_number(b, hold);
+    resp_number(b, redis_guard_ms(s, calls_lease(q)));
     resp_number(b, redis_epoch_us(s));
+}
+
+static void ending_keys(struct redis *s, const struct simba_request *q)
+{
+    calls_key(s, q->mutex, "");
+    calls_key(s, q->mutex, ":contender");
+    calls_key(s, q->mutex, ":token");
+}
+
+static void ending_words(struct redis *s, const struct simba_request *q)
+{
+    if (q->op == SIMBA_EVICT) {
+        write_token(s, q->token);
+        resp_word(&s->link.out, q->forced ? "1" : "0");
+    } else {
+        resp_word(&s->link.out, q->id);
+        write_token(s, q->op == SIMBA_RELEASE ? q->token : 0);
+    }
+}
+
+static void write_contend(struct redis *s, const struct simba_request *q, bool whole)
+{
+    script_call(&s->link.out, SCRIPT_ACQUIRE, whole, ACQUIRE_KEYS, ACQUIRE_WORDS);
+    acquire_keys(s, q);
+    acquire_words(s, q);
 }
 
 static void write_ending(struct redis *s, const struct simba_request *q, enum script script,
                          bool whole)
 {
-    struct buffer *b = &s->link.out;
-    script_call(b, script, whole, 3, 2);
-    calls_key(s, q->mutex, "");
-    calls_key(s, q->mutex, ":contender");
-    calls_key(s, q->mutex, ":token");
-    if (script == SCRIPT_EVICT) {
-        write_token(s, q->token);
-        resp_word(b, q->forced ? "1" : "0");
-        return;
+    script_call(&s->link.out, script, whole, ENDING_KEYS, ENDING_WORDS);
+    ending_keys(s, q);
+    ending_words(s, q);
+}
+
+static void write_many(struct redis *s, const struct simba_request *list, enum script script,
+                       bool whole)
+{
+    bool acquires = script == SCRIPT_ACQUIRE_MANY;
+    size_t keys = acquires ? ACQUIRE_KEYS : ENDING_KEYS;
+    size_t words = acquires ? ACQUIRE_WORDS : ENDING_WORDS, count = 0;
+    for (const struct simba_request *q = list; q != NULL; q = q->next)
+        count++;
+    script_call(&s->link.out, script, whole, keys * count, words * count);
+    for (const struct simba_request *q = list; q != NULL; q = q->next) {
+        if (acquires)
+            acquire_keys(s, q);
+        else
+            ending_keys(s, q);
     }
-    resp_word(b, q->id);
-    write_token(s, q->op == SIMBA_RELEASE ? q->token : 0);
+    for (const struct simba_request *q = list; q != NULL; q = q->next) {
+        if (acquires)
+            acquire_words(s, q);
+        else
+            ending_words(s, q);
+    }
 }
 
 static void write_read(struct redis *s, const struct simba_request *q, bool whole)
@@ -202,11 +248,17 @@ enum script calls_script(enum simba_op op)
     }
 }
 
-/* Writes a request, or a list of renewals, and remembers it. */
+/* One call for a request, or for a list of them that are of one kind; and remembers it. */
 void calls_write(struct redis *s, struct simba_request *q, bool whole)
 {
     enum script script = calls_script(q->op);
-    struct flight *f = calls_push(s, q->op == SIMBA_RENEW ? FLIGHT_RENEWAL : FLIGHT_REQUEST);
+    enum flight_kind kind = q->op == SIMBA_RENEW ? FLIGHT_RENEWAL : FLIGHT_REQUEST;
+    if (q->next != NULL && q->op != SIMBA_RENEW) {
+        assert(q->op == SIMBA_CONTEND || q->op == SIMBA_RELEASE);
+        script = q->op == SIMBA_CONTEND ? SCRIPT_ACQUIRE_MANY : SCRIPT_RELEASE_MANY;
+        kind = FLIGHT_MANY;
+    }
+    struct flight *f = calls_push(s, kind);
     if (f == NULL) {
         refuse_all(s, q, SIMBA_ELIMIT, "out of memory");
         return;
@@ -225,53 +277,97 @@ void calls_write(struct redis *s, struct simba_request *q, bool whole)
     case SCRIPT_READ:
         write_read(s, q, whole);
         break;
+    case SCRIPT_ACQUIRE_MANY:
+    case SCRIPT_RELEASE_MANY:
+        write_many(s, q, script, whole);
+        break;
     default:
         write_ending(s, q, script, whole);
         break;
     }
 }
 
+/* Requests of one kind, until they are as many as fit into a call. */
+struct group {
+    struct simba_request *first, **last;
+    size_t count;
+};
+
+enum { RELEASES, CONTENDS, RENEWALS, GROUPS }; /* in the order in which they are written */
+
+static void write_group(struct redis *s, struct group *g)
+{
+    struct simba_request *list = g->first;
+    *g = (struct group){.last = &g->first};
+    if (list == NULL)
+        return;
+    if (s->link.state == LINK_READY)
+        calls_write(s, list, false);
+    else
+        refuse_all(s, list, s->link.code, s->link.why);
+}
+
+static void write_groups(struct redis *s, struct group *group)
+{
+    for (int i = 0; i < GROUPS; i++)
+        write_group(s, &group[i]);
+}
+
+/* Releases go out before acquisitions, but not before one of their own handle: its names are the very
+ * same memory. */
+static bool is_after(const struct group *contends, const struct simba_request *release)
+{
+    const struct simba_request *q = contends->first;
+    while (q != NULL && q->id != release->id)
+        q = q->next;
+    return q != NULL;
+}
+
+static void add_to_group(struct redis *s, struct group *group, struct simba_request *q)
+{
+    struct group *g = &group[q->op == SIMBA_RENEW     ? RENEWALS
+                             : q->op == SIMBA_RELEASE ? RELEASES
+                                                      : CONTENDS];
+    if (q->op == SIMBA_RELEASE) {
+        ear_ends(&s->ear, q->mutex, q->id);
+        if (is_after(&group[CONTENDS], q))
+            write_groups(s, group);
+    }
+    *g->last = q;
+    g->last = &q->next;
+    if (++g->count == GROUP_MAX)
+        write_group(s, g);
+}
+
 static void send_one(struct redis *s, struct simba_request *q)
 {
-    q->next = NULL;
     if (q->op == SIMBA_LIST) {
         listing_begin(s, q);
         return;
     }
-    if (q->op == SIMBA_RELEASE || q->op == SIMBA_LEAVE)
+    if (q->op == SIMBA_LEAVE)
         ear_ends(&s->ear, q->mutex, q->id);
     calls_write(s, q, false);
 }
 
 void calls_send(struct redis *s, struct simba_request *batch)
 {
-    struct simba_request *group = NULL, **last = &group;
-    size_t count = 0;
+    struct group group[GROUPS] = {{.count = 0}};
+    for (int i = 0; i < GROUPS; i++)
+        group[i].last = &group[i].first;
     for (struct simba_request *q = batch, *next; q != NULL; q = next) {
         next = q->next;
-        if (s->link.state != LINK_READY) { /* it failed on the way */
-            q->next = NULL;
-            calls_refuse(s, q, s->link.code, s->link.why);
-            continue;
-        }
-        if (q->op != SIMBA_RENEW) {
-            send_one(s, q);
-            continue;
-        }
         q->next = NULL;
-        *last = q;
-        last = &q->next;
-        if (++count < GUARD_GROUP)
-            continue;
-        calls_write(s, group, false);
-        group = NULL;
-        last = &group;
-        count = 0;
+        if (s->link.state != LINK_READY) { /* it failed on the way */
+            calls_refuse(s, q, s->link.code, s->link.why);
+        } else if (q->op == SIMBA_RENEW || q->op == SIMBA_RELEASE || q->op == SIMBA_CONTEND) {
+            add_to_group(s, group, q);
+        } else {
+            write_groups(s, group); /* what comes after them may be about the same */
+            send_one(s, q);
+        }
     }
-    if (group != NULL && s->link.state == LINK_READY)
-        calls_write(s, group, false);
-    else
-        refuse_all(s, group, s->link.code, s->link.why);
+    write_groups(s, group);
     link_flush(&s->link);
     link_flush(&s->ear.link);
 }
@@ -280,7 +376,7 @@ void calls_send(struct redis *s, struct simba_request *batch)
 
 struct look {
     struct redis *s;
-    const char *key[GUARD_GROUP];
+    const char *key[GROUP_MAX];
     size_t keys;
 };
 
@@ -304,9 +400,9 @@ static void add_look(void *data, const char *key)
 {
     struct look *l = data;
     l->key[l->keys++] = key;
-    if (l->keys == GUARD_GROUP)
+    if (l->keys == GROUP_MAX)
         send_look(l);
-    if (l->keys == GUARD_GROUP) /* the link is down */
+    if (l->keys == GROUP_MAX) /* the link is down */
         l->keys = 0;
 }
 

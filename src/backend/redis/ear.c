@@ -32,6 +32,7 @@ struct place {
     struct waiter *waiters;
     enum subscription sub;
     bool observed;
+    bool is_taken; /* the last message said so */
     bool is_later;
     int64_t ask_at; /* simba_now() */
     struct place *later;
@@ -236,6 +237,7 @@ static void set_alarm(struct ear *e)
 static void on_released(struct ear *e, struct place *p)
 {
     struct waiter *w = first_of(p);
+    p->is_taken = false;
     if (w == NULL)
         return;
     if (w->rank == 0) {
@@ -250,6 +252,24 @@ static void on_released(struct ear *e, struct place *p)
     p->later = e->later;
     e->later = p;
     set_alarm(e);
+}
+
+/* Where nobody waits for a mutex that is taken, what others do with it need not be heard. But each waiter's
+ * own channel is kept for a while. */
+static void stop_listening(struct ear *e, struct place *p)
+{
+    if (!p->is_taken || p->sub != SUB_HEARS || p->observed || first_of(p) != NULL)
+        return;
+    say(e, "UNSUBSCRIBE", p->channel);
+    p->sub = SUB_NONE;
+    p->is_taken = false;
+}
+
+static void on_acquired(struct ear *e, struct place *p)
+{
+    remove_later(e, p);
+    p->is_taken = true;
+    stop_listening(e, p);
 }
 
 void ear_free_mutex(struct ear *e, const char *key)
@@ -284,7 +304,7 @@ static void on_message(struct ear *e, const struct reply *channel, const struct 
     if (released)
         on_released(e, p);
     else
-        remove_later(e, p);
+        on_acquired(e, p);
 }
 
 /* Of a channel by pattern, for those who observe all. */
@@ -316,14 +336,19 @@ static void on_subscribed(struct ear *e, const struct reply *channel)
     if (p == NULL || p->sub == SUB_HEARS)
         return;
     p->sub = SUB_HEARS;
+    w = first_of(p);
     if (p->observed)
         host->hint(host, p->mutex);
+    else if (w != NULL && w->sub == SUB_HEARS) /* else it tries when it hears */
+        hint_waiter(e, w);
 }
 
 static void on_reply(struct link *l, const struct reply *r)
 {
     struct ear *e = l->data;
     const struct reply *kind = reply_at(r, 0), *channel = reply_at(r, 1);
+    if (r->kind == REPLY_ERROR)
+        e->denied(e, r);
     if (r->kind == REPLY_ERROR && !e->was_denied) {
         char why[LINK_TEXT_MAX], line[LINK_TEXT_MAX + 64];
         link_refusal(r, why, sizeof why);
@@ -340,10 +365,39 @@ static void on_reply(struct link *l, const struct reply *r)
         l->net->host->hint(l->net->host, NULL);
     } else if (reply_equals(kind, "pong") || reply_equals(r, "PONG")) {
         e->asked_at = 0;
+        e->tries = false; /* they were sent before */
     }
 }
 
 /* ---- the connection ------------------------------------------------------------------------ */
+
+static void send_ping(struct ear *e)
+{
+    resp_begin(&e->link.out, 1);
+    resp_word(&e->link.out, "PING");
+    e->asked_at = simba_now();
+    link_watch(&e->link);
+}
+
+static void send_tries(struct ear *e)
+{
+    say(e, "SUBSCRIBE", "simba:rights");
+    say(e, "UNSUBSCRIBE", "simba:rights");
+    if (!e->observes_all) { /* else it has been tried */
+        say(e, "PSUBSCRIBE", PREFIX "*" SUFFIX);
+        say(e, "PUNSUBSCRIBE", PREFIX "*" SUFFIX);
+    }
+    send_ping(e);
+}
+
+void ear_try(struct ear *e)
+{
+    e->tries = true;
+    open_ear(e);
+    if (e->link.state == LINK_READY)
+        send_tries(e);
+    link_flush(&e->link);
+}
 
 /* Messages may have been missed. One of those who wait for a mutex is enough to find out. */
 static void on_ready(struct link *l)
@@ -364,6 +418,8 @@ static void on_ready(struct link *l)
     }
     if (e->observes_all)
         say(e, "PSUBSCRIBE", PREFIX "*" SUFFIX);
+    if (e->tries)
+        send_tries(e);
     link_flush(l);
 }
 
@@ -451,12 +507,8 @@ static void on_upkeep(uv_timer_t *timer)
     e->look(e);
     if (e->link.state != LINK_READY)
         return;
-    if (e->asked_at == 0) {
-        resp_begin(&e->link.out, 1);
-        resp_word(&e->link.out, "PING");
-        e->asked_at = simba_now();
-        link_watch(&e->link);
-    }
+    if (e->asked_at == 0)
+        send_ping(e);
     link_flush(&e->link);
 }
 
@@ -484,6 +536,8 @@ void ear_waits(struct ear *e, const char *mutex, const char *id, const char *sco
         snprintf(w->score, sizeof w->score, "%s", score);
     w->waits = true;
     w->rank = rank;
+    if (w->place->sub == SUB_NONE)
+        subscribe(e, &w->place->sub, w->place->channel);
 }
 
 void ear_ends(struct ear *e, const char *mutex, const char *id)
@@ -494,6 +548,7 @@ void ear_ends(struct ear *e, const char *mutex, const char *id)
     w->waits = false;
     w->score[0] = '\0';
     w->idle_since = simba_now();
+    stop_listening(e, w->place);
 }
 
 /* The message that it is free may be here before the answer that it was not: so who asks is counted
@@ -525,6 +580,8 @@ void ear_interest(struct ear *e, const char *mutex, enum simba_interest interest
         struct place *p = observes ? make_place(e, mutex) : place_of(e, mutex);
         if (p != NULL)
             p->observed = observes;
+        if (p != NULL && observes && p->sub == SUB_NONE)
+            subscribe(e, &p->sub, p->channel);
         if (p != NULL && interest == SIMBA_NO_INTEREST) {
             for (struct waiter *w = p->waiters; w != NULL; w = w->next)
                 ear_ends(e, mutex, w->id);

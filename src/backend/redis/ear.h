@@ -29,6 +29,8 @@ struct ear {
     bool observes_all, is_open;
     int64_t asked_at; /* a PING is not answered; 0: none is */
     bool was_denied;
+    bool tries; /* whether it may: ear_try() */
+    void (*denied)(struct ear *e, const struct reply *r);
     void (*look)(struct ear *e); /* the upkeep's question: which mutexes are free */
 };
 
@@ -46,6 +48,9 @@ void ear_ends(struct ear *e, const char *mutex, const char *id); /* it waits no 
 /* The contender asks now. Returns its first score; "": none. */
 const char *ear_asks(struct ear *e, const char *mutex, const char *id);
 void ear_interest(struct ear *e, const char *mutex, enum simba_interest interest);
+
+/* Finds out whether it may do all that it can; errors go to denied(). */
+void ear_try(struct ear *e);
 
 /* This mutex may be free, though no message said so. */
 void ear_free_mutex(struct ear *e, const char *key);

@@ -173,6 +173,10 @@ int link_refusal(const struct reply *r, char *why, size_t size)
             return known[i].code;
         }
     }
+    if (strstr(r->text, "The user executing the script can't") != NULL) {
+        snprintf(why, size, "the user lacks a permission: %.200s", r->text);
+        return SIMBA_EDENIED;
+    }
     if (strstr(r->text, "not an integer") != NULL) { /* the fence */
         snprintf(why, size, "a key of this mutex holds something that is not ours: %.150s",
                  r->text);

@@ -85,10 +85,14 @@ int health_refuses(const struct health *h, char *why, size_t size)
     return 0;
 }
 
+bool health_evicts(const struct health *h)
+{
+    return h->memory_limit > 0 && h->eviction[0] != '\0' && strcmp(h->eviction, "noeviction") != 0;
+}
+
 bool health_warns(const struct health *h, size_t n, char *line, size_t size, bool *serious)
 {
-    bool evicts =
-        h->memory_limit > 0 && h->eviction[0] != '\0' && strcmp(h->eviction, "noeviction") != 0;
+    bool evicts = health_evicts(h);
     *serious = false;
     if (evicts && n-- == 0) {
         *serious = true;
@@ -123,7 +127,8 @@ int64_t health_guard_ms(const struct health *h, int64_t uptime_ms, int64_t lease
 
 const char *health_acl(void)
 {
-    return "resetkeys resetchannels ~simba:* &simba:* -@all +evalsha +eval +info +ping +select "
+    return "resetkeys resetchannels ~simba:* " HEALTH_ACL_CHANNELS
+           " -@all +evalsha +eval +info +ping +select "
            "+client|setname +subscribe +unsubscribe +psubscribe +punsubscribe +publish +get +set "
            "+mget +del +exists +incr +time +pttl +pexpire +zadd +zrem +zrank +zscore +zcard "
            "+zpopmin +scan +hmget +hset";

@@ -28,6 +28,8 @@ bool health_parse(struct health *h, const char *info);
 /* Why this server cannot be used now, in a sentence, and the code for it; 0: it can be. */
 int health_refuses(const struct health *h, char *why, size_t size);
 
+bool health_evicts(const struct health *h); /* what is held may be thrown away */
+
 /* The n-th thing that an operator should know; false: no more. Serious: locks can get lost while
  * nothing fails. */
 bool health_warns(const struct health *h, size_t n, char *line, size_t size, bool *serious);
@@ -36,6 +38,7 @@ bool health_warns(const struct health *h, size_t n, char *line, size_t size, boo
  * from before a restart may be left that it does not remember. */
 int64_t health_guard_ms(const struct health *h, int64_t uptime_ms, int64_t lease_ms);
 
-/* The ACL rules that are enough for a user of Simba. */
+/* The ACL rules that are enough for a user of Simba. A pattern is allowed only literally. */
+#define HEALTH_ACL_CHANNELS "&simba:* &simba:{*}"
 const char *health_acl(void);
 #endif

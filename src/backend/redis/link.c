@@ -465,6 +465,11 @@ void link_init(struct link *l, struct net *net, const struct link_use *use, void
     net->handles++;
 }
 
+bool link_is_steady(const struct link *l)
+{
+    return l->state == LINK_DOWN || (l->state == LINK_READY && !l->conn->is_writing);
+}
+
 void link_open(struct link *l)
 {
     l->wanted = true;

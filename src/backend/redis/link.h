@@ -97,6 +97,9 @@ void link_go(struct link *l, const struct address *address);
 void link_fail(struct link *l, int code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
+/* It waits for nothing but replies, or for the end of a pause. */
+bool link_is_steady(const struct link *l);
+
 /* Sends what was written to l->out. */
 void link_flush(struct link *l);
 void link_watch(struct link *l); /* after a command was written: sees to it that it is answered */

@@ -80,7 +80,7 @@ static void ask_details(struct redis *s, struct listing *l)
     f->script = SCRIPT_READ;
     struct name **last = &l->todo;
     size_t count = 0;
-    for (; *last != NULL && count < GUARD_GROUP; count++)
+    for (; *last != NULL && count < GROUP_MAX; count++)
         last = &(*last)->next;
     l->asked = l->todo;
     l->todo = *last;

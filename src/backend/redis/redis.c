@@ -50,6 +50,7 @@ static void on_ready(struct link *l)
     s->waiting = NULL;
     s->waiting_last = &s->waiting;
     s->guard_said = false;
+    s->rights.asked = false;
     comment(s);
     calls_send(s, waiting);
     ear_follow(&s->ear);
@@ -142,6 +143,13 @@ static void submit(void *store, struct simba_request *batch)
     calls_end_reading(s);
 }
 
+static bool lends(void *store)
+{
+    const struct redis *s = store;
+    return s->link.state == LINK_READY && link_is_steady(&s->link) &&
+           link_is_steady(&s->ear.link) && link_is_steady(&s->sentinel);
+}
+
 static void watch(void *store, const char *mutex, enum simba_interest interest)
 {
     ear_interest(&((struct redis *)store)->ear, mutex, interest);
@@ -181,13 +189,21 @@ static void diagnose(void *store, simba_finding_fn *say, void *data)
         say(data, SIMBA_LOG_WARN, "the server has not said anything about itself yet");
         return;
     }
-    snprintf(line, sizeof line, "Redis %s, a master; one operation at a time: scripts", h->version);
+    rights_ask(s);
+    snprintf(line, sizeof line, "Redis %s, a master%s; one operation at a time: scripts",
+             h->version, h->replicas > 0 ? "" : " without replicas");
     say(data, SIMBA_LOG_INFO, line);
+    if (h->eviction[0] != '\0' && !health_evicts(h)) {
+        snprintf(line, sizeof line, "maxmemory-policy is %s%s: no lock is thrown away", h->eviction,
+                 h->memory_limit == 0 ? ", and maxmemory is not set" : "");
+        say(data, SIMBA_LOG_INFO, line);
+    }
     if (h->append_only)
         say(data, SIMBA_LOG_INFO,
             "appendonly is on: a restart forgets at most what appendfsync lets it");
     for (size_t n = 0; health_warns(h, n, line, sizeof line, &serious); n++)
         say(data, serious ? SIMBA_LOG_ERROR : SIMBA_LOG_WARN, line);
+    rights_say(s, say, data);
 }
 
 static void close_store(void *store)
@@ -238,6 +254,7 @@ static int open_store(struct simba_host *host, const struct simba_url *url, void
     sentinel_init(s);
     ear_begin(&s->ear, &s->net, &s->link);
     s->ear.look = calls_look;
+    s->ear.denied = rights_heard;
     *store = s;
     return 0;
 
@@ -265,4 +282,5 @@ const struct simba_backend redis_backend = {
     .watch = watch,
     .close = close_store,
     .diagnose = diagnose,
+    .lends = lends,
 };

@@ -11,6 +11,7 @@
  *   link.c      a connection: address, socket, TLS, pipeline, and again
  *   greet.c     its first words: password, database, what the server says about itself
  *   resp.c      bytes
+ *   rights.c    what the user may do
  *   health.c    what the server says about itself */
 #ifndef BACKEND_REDIS_H
 #define BACKEND_REDIS_H
@@ -18,7 +19,7 @@
 #include "backend/redis/ear.h"
 #include "backend/redis/scripts.h"
 
-#define GUARD_GROUP 128 /* renewals in one call */
+#define GROUP_MAX 128 /* mutexes in one call */
 
 struct listing;
 
@@ -27,13 +28,16 @@ struct flight {
     enum flight_kind {
         FLIGHT_REQUEST, /* one request */
         FLIGHT_RENEWAL, /* a list of them */
+        FLIGHT_MANY,    /* a list of acquisitions, or of releases */
         FLIGHT_SCAN,
         FLIGHT_DETAILS, /* of what a scan found */
-        FLIGHT_LOOK     /* the ear's */
+        FLIGHT_LOOK,    /* the ear's */
+        FLIGHT_RIGHT    /* whether something is allowed */
     } kind;
     enum script script;
     struct simba_request *request;
     struct listing *listing;
+    const char *right;
     int64_t sent_at;
 };
 
@@ -56,6 +60,11 @@ struct redis {
     struct simba_answer held_answer;
     char held_id[SIMBA_ID_MAX + 1], held_text[LINK_TEXT_MAX];
 
+    struct {
+        bool asked;
+        unsigned open;    /* not answered yet */
+        char denied[256]; /* " +zadd +scan" */
+    } rights;
     bool guard_said, closing;
     char warned_of[48]; /* the run id of the server that was commented on */
 };
@@ -99,6 +108,12 @@ void listing_end(struct redis *s, struct listing *l, int code, const char *why);
 /* sentinel.c */
 void sentinel_init(struct redis *s);
 void sentinel_ask(struct redis *s); /* leads to link_go() or link_fail() of s->link */
+
+/* rights.c */
+void rights_ask(struct redis *s); /* once per connection */
+void rights_reply(struct redis *s, const struct flight *f, const struct reply *r);
+void rights_heard(struct ear *e, const struct reply *r); /* an error */
+void rights_say(const struct redis *s, simba_finding_fn *say, void *data);
 
 /* redis.c */
 int64_t redis_guard_ms(const struct redis *s, int64_t lease_ms);

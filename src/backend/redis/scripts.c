@@ -9,28 +9,35 @@
 
 #include "backend/redis/absent_lua.h"
 #include "backend/redis/acquire_lua.h"
+#include "backend/redis/acquire_many_lua.h"
 #include "backend/redis/evict_lua.h"
 #include "backend/redis/guard_lua.h"
 #include "backend/redis/promoted_lua.h"
 #include "backend/redis/read_lua.h"
 #include "backend/redis/release_lua.h"
+#include "backend/redis/release_many_lua.h"
+#include "backend/redis/rights_lua.h"
 #include "backend/redis/wake_lua.h"
 
 #define SHA1_BYTES ((size_t)20)
 
 static struct {
     const char *name, *before, *body;
+    const char *many; /* what does for many what the body, as a function, does for one */
     char *text;
     size_t length;
     char sha[2 * SHA1_BYTES + 1];
 } scripts[SCRIPTS] = {
-    [SCRIPT_ACQUIRE] = {"acquire", "", acquire_lua, NULL, 0, ""},
-    [SCRIPT_GUARD] = {"guard", "", guard_lua, NULL, 0, ""},
-    [SCRIPT_RELEASE] = {"release", wake_lua, release_lua, NULL, 0, ""},
-    [SCRIPT_READ] = {"read", "", read_lua, NULL, 0, ""},
-    [SCRIPT_EVICT] = {"evict", wake_lua, evict_lua, NULL, 0, ""},
-    [SCRIPT_ABSENT] = {"absent", "", absent_lua, NULL, 0, ""},
-    [SCRIPT_PROMOTED] = {"promoted", "", promoted_lua, NULL, 0, ""},
+    [SCRIPT_ACQUIRE] = {"acquire", "", acquire_lua, NULL, NULL, 0, ""},
+    [SCRIPT_GUARD] = {"guard", "", guard_lua, NULL, NULL, 0, ""},
+    [SCRIPT_RELEASE] = {"release", wake_lua, release_lua, NULL, NULL, 0, ""},
+    [SCRIPT_READ] = {"read", "", read_lua, NULL, NULL, 0, ""},
+    [SCRIPT_EVICT] = {"evict", wake_lua, evict_lua, NULL, NULL, 0, ""},
+    [SCRIPT_ABSENT] = {"absent", "", absent_lua, NULL, NULL, 0, ""},
+    [SCRIPT_PROMOTED] = {"promoted", "", promoted_lua, NULL, NULL, 0, ""},
+    [SCRIPT_RIGHTS] = {"rights", "", rights_lua, NULL, NULL, 0, ""},
+    [SCRIPT_ACQUIRE_MANY] = {"acquire many", "", acquire_lua, acquire_many_lua, NULL, 0, ""},
+    [SCRIPT_RELEASE_MANY] = {"release many", wake_lua, release_lua, release_many_lua, NULL, 0, ""},
 };
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static bool done;
@@ -40,11 +47,16 @@ static bool prepare(enum script i)
 {
     unsigned char digest[EVP_MAX_MD_SIZE];
     unsigned length = 0;
-    scripts[i].length = strlen(scripts[i].before) + strlen(scripts[i].body);
-    char *text = malloc(scripts[i].length + 1);
+    const char *after = scripts[i].many != NULL ? scripts[i].many : "";
+    const char *head = scripts[i].many != NULL ? "local function one(KEYS, ARGV)\n" : "";
+    const char *end = scripts[i].many != NULL ? "end\n" : "";
+    size_t size = strlen(scripts[i].before) + strlen(head) + strlen(scripts[i].body) + strlen(end) +
+                  strlen(after) + 1;
+    char *text = malloc(size);
     if (text == NULL)
         return false;
-    snprintf(text, scripts[i].length + 1, "%s%s", scripts[i].before, scripts[i].body);
+    scripts[i].length = (size_t)snprintf(text, size, "%s%s%s%s%s", scripts[i].before, head,
+                                         scripts[i].body, end, after);
     scripts[i].text = text;
     if (EVP_Digest(text, scripts[i].length, digest, &length, EVP_sha1(), NULL) != 1 ||
         length != SHA1_BYTES)

@@ -14,6 +14,9 @@ enum script {
     SCRIPT_EVICT,
     SCRIPT_ABSENT,
     SCRIPT_PROMOTED,
+    SCRIPT_ACQUIRE_MANY, /* the same for many mutexes at once */
+    SCRIPT_RELEASE_MANY,
+    SCRIPT_RIGHTS,
     SCRIPTS
 };
 

@@ -1,0 +1,42 @@
+-- Ends many tenures; one(KEYS, ARGV) before it is release.lua.
+-- KEYS  those of the first mutex, of the second, ...
+-- ARGV  those of the first mutex, of the second, ...
+-- Returns for each 1, or what one() does; nil: it failed, and left nothing behind. Alone it says why.
+-- The usual case is that nobody waits. One question tells, for all of them, and one call deletes.
+local call, keys, args = redis.call, KEYS, ARGV
+local queues, values = {}, {}
+for i = 1, #keys, 3 do
+    queues[#queues + 1] = keys[i + 1]
+    values[#values + 1] = keys[i]
+    values[#values + 1] = keys[i + 2]
+end
+local now = call('EXISTS', unpack(queues)) == 0 and call('MGET', unpack(values)) or {}
+
+local ended, gone, seen = {}, {}, {}
+for i = 1, #queues do
+    local id, token, key = args[2 * i - 1], args[2 * i], values[2 * i - 1]
+    local held = now[2 * i]
+    if token ~= '' and now[2 * i - 1] == id and (held == token or held == '-' .. token) and
+        not seen[key] then
+        seen[key] = true
+        ended[i] = true
+        gone[#gone + 1] = key
+        gone[#gone + 1] = values[2 * i]
+    end
+end
+if #gone > 0 then
+    call('DEL', unpack(gone))
+end
+
+local all = {}
+for i = 1, #queues do
+    local id, key = args[2 * i - 1], values[2 * i - 1]
+    if ended[i] then
+        call('PUBLISH', key, 'released@@' .. id)
+        all[i] = 1
+    else
+        local fine, reply = pcall(one, {key, queues[i], values[2 * i]}, {id, args[2 * i]})
+        all[i] = fine and reply
+    end
+end
+return all

@@ -1,0 +1,202 @@
+/* redis_rights.c: the line of rights that the store says is enough, and what it says if one is missing. */
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "peer.h"
+#include "redis_server.h"
+#include "suite.h"
+
+#define LINE_MAX_BYTES 1024
+
+static struct server server;
+
+struct findings {
+    char rules[LINE_MAX_BYTES], bad[LINE_MAX_BYTES];
+    bool has_all;
+};
+
+static void on_finding(void *data, enum simba_level level, const char *line)
+{
+    struct findings *f = data;
+    const char *rules = strstr(line, ">PASSWORD ");
+    if (rules != NULL)
+        snprintf(f->rules, sizeof f->rules, "%s", rules + strlen(">PASSWORD "));
+    if (level == SIMBA_LOG_ERROR)
+        snprintf(f->bad, sizeof f->bad, "%s", line);
+    f->has_all = f->has_all || strstr(line, "has all rights") != NULL;
+}
+
+/* Until it knows. */
+static struct findings diagnose(simba *s)
+{
+    struct findings f;
+    AWAIT((f = (struct findings){.has_all = false},
+           simba_diagnose(s, PATIENCE_MS, on_finding, &f) == 0 && (f.has_all || f.bad[0] != '\0')));
+    return f;
+}
+
+static int open_as(const char *user, simba **out)
+{
+    char url[384];
+    struct simba_owner owner;
+    snprintf(url, sizeof url, "redis://%s:pw@127.0.0.1:%d?restart_guard=off", user, server.port);
+    CHECK_OK(simba_open(url, NULL, out));
+    return simba_read(*out, "m", PATIENCE_MS, &owner); /* the first exchange */
+}
+
+/* The line without one word of it. */
+static void make_user(const char *user, const char *rules, const char *without)
+{
+    const char *word[64] = {"ACL", "SETUSER", user, "reset", "on", ">pw"};
+    static char copy[LINE_MAX_BYTES];
+    char *rest = NULL;
+    int n = 6;
+    snprintf(copy, sizeof copy, "%s", rules);
+    for (char *w = strtok_r(copy, " ", &rest); w != NULL; w = strtok_r(NULL, " ", &rest)) {
+        CHECK(n < 64);
+        if (without == NULL || strcmp(w, without) != 0)
+            word[n++] = w;
+    }
+    run(&server, "PING"); /* the connection is there */
+    redisReply *r = redisCommandArgv(server.raw, n, word, NULL);
+    CHECK(r != NULL && r->type == REDIS_REPLY_STATUS);
+    freeReplyObject(r);
+}
+
+/* ---- enough -------------------------------------------------------------------------------- */
+
+static _Atomic int changes, lines;
+
+static void on_changed(void *data, const char *mutex, const struct simba_state *state)
+{
+    (void)data;
+    (void)mutex;
+    (void)state;
+    atomic_fetch_add(&changes, 1);
+}
+
+static void on_entry(void *data, const struct simba_entry *entry)
+{
+    (void)entry;
+    ++*(int *)data;
+}
+
+static void on_log(void *data, enum simba_level level, const char *line)
+{
+    (void)data;
+    if (level <= SIMBA_LOG_WARN && strstr(line, "appendonly") == NULL)
+        atomic_fetch_add(&lines, 1);
+}
+
+static void use_all(const char *url)
+{
+    struct simba_options o = SIMBA_OPTIONS_INIT;
+    struct simba_handle_options h = lease(400, 400), w = lease_long();
+    simba *s = NULL;
+    simba_locker *l = NULL;
+    simba_contender *a = NULL, *b = NULL;
+    simba_observer *one = NULL, *all = NULL;
+    o.log = on_log;
+    w.on_changed = on_changed;
+    CHECK_OK(simba_open(url, &o, &s));
+    CHECK_OK(simba_observer_create(s, "m", &w, &one));
+    CHECK_OK(simba_observer_create(s, NULL, &w, &all));
+    CHECK_OK(simba_locker_create(s, "m", NULL, &l));
+    CHECK_OK(simba_locker_acquire(l, PATIENCE_MS));
+    AWAIT(atomic_load(&changes) >= 3);
+    CHECK_OK(simba_locker_release(l));
+    CHECK_OK(simba_contender_create(s, "m", &h, &a)); /* renews several times, while b waits */
+    CHECK_OK(simba_contender_create(s, "m", &h, &b));
+    CHECK_OK(simba_contender_start(a));
+    AWAIT(simba_contender_is_owner(a));
+    CHECK_OK(simba_contender_start(b));
+    nap(1500);
+    CHECK(simba_contender_is_owner(a));
+    int found = 0;
+    CHECK_OK(simba_list(s, NULL, PATIENCE_MS, on_entry, &found));
+    CHECK(found == 1);
+    CHECK_OK(simba_evict(s, "m", 0, false, PATIENCE_MS));
+    CHECK_OK(simba_contender_stop(a));
+    AWAIT(simba_contender_is_owner(b));
+    CHECK_OK(simba_evict(s, "m", 0, true, PATIENCE_MS));
+    CHECK_OK(simba_contender_stop(b));
+    simba_observer_destroy(one);
+    simba_observer_destroy(all);
+    client_close(s);
+}
+
+static void redis_rights_enough(void)
+{
+    folder_make();
+    server = (struct server){.name = "a"};
+    server_start(&server);
+    simba *s = NULL;
+    char url[384];
+    CHECK_OK(simba_open(server.url, NULL, &s));
+    struct simba_owner owner;
+    CHECK_OK(simba_read(s, "m", PATIENCE_MS, &owner));
+    struct findings f = diagnose(s);
+    client_close(s);
+    CHECK(f.has_all && strstr(f.rules, "-@all") != NULL);
+    make_user("simba", f.rules, NULL);
+    CHECK_OK(open_as("simba", &s));
+    struct findings as_user = diagnose(s);
+    CHECK(as_user.has_all && as_user.bad[0] == '\0');
+    CHECK(strcmp(as_user.rules, f.rules) == 0);
+    client_close(s);
+    run(&server, "SCRIPT FLUSH");
+    snprintf(url, sizeof url, "redis://simba:pw@127.0.0.1:%d?restart_guard=off", server.port);
+    use_all(url);
+    const redisReply *refused = run(&server, "ACL LOG 1");
+    if (refused->elements > 0) /* count, reason, context, object, ... */
+        suite_fail(__FILE__, __LINE__, refused->element[0]->element[7]->str);
+    CHECK(atomic_load(&lines) == 0);
+    server_end(&server);
+    folder_remove();
+}
+
+/* Any one of them is missed: at once, or when the store is asked how it is. */
+static void redis_rights_missing(void)
+{
+    folder_make();
+    server = (struct server){.name = "a"};
+    server_start(&server);
+    simba *s = NULL;
+    CHECK_OK(simba_open(server.url, NULL, &s));
+    struct simba_owner owner;
+    CHECK_OK(simba_read(s, "m", PATIENCE_MS, &owner));
+    struct findings f = diagnose(s);
+    client_close(s);
+    char copy[LINE_MAX_BYTES], *rest = NULL;
+    snprintf(copy, sizeof copy, "%s", f.rules);
+    int tried = 0;
+    for (char *w = strtok_r(copy, " ", &rest); w != NULL; w = strtok_r(NULL, " ", &rest)) {
+        if (strchr("+&~", w[0]) == NULL)
+            continue;
+        char what[LINE_MAX_BYTES + 64];
+        make_user("poor", f.rules, w);
+        run(&server, "SCRIPT FLUSH");
+        int code = open_as("poor", &s);
+        struct findings poor = {.has_all = false};
+        if (code == 0)
+            poor = diagnose(s);
+        snprintf(what, sizeof what, "%s: code %d, %s", w, code, poor.bad);
+        if (code != 0 ? code != SIMBA_EDENIED : poor.has_all)
+            suite_fail(__FILE__, __LINE__, what);
+        if (code == 0 && w[0] == '+' && strstr(poor.bad, w) == NULL)
+            suite_fail(__FILE__, __LINE__, what);
+        client_close(s);
+        tried++;
+    }
+    CHECK(tried > 30);
+    server_end(&server);
+    folder_remove();
+}
+
+const struct test redis_rights_tests[] = {
+    {"redis_rights_enough", redis_rights_enough, REDIS_ONLY, 0},
+    {"redis_rights_missing", redis_rights_missing, REDIS_ONLY, 0},
+    {NULL, NULL, ANY_STORE, 0},
+};
