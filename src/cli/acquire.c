@@ -21,7 +21,8 @@ struct asker {
     pthread_t thread;
     simba_locker *l;
     int64_t wait_ms;
-    int done; /* eventfd */
+    int done;        /* eventfd */
+    uint64_t before; /* attempts of the handle, before there was an asker */
     int code;
     char text[TEXT_MAX];
 };
@@ -203,15 +204,23 @@ static int verdict(const struct plan *p, const struct asker *a)
 
 static void on_handle(void *data, const struct simba_handle_metrics *m)
 {
-    *(bool *)data = m->attempts > 0 || m->status != SIMBA_INITIAL;
+    *(struct simba_handle_metrics *)data = *m; /* there is one handle */
+}
+
+/* Has the asker made the handle move? Before it, a first try may have, which has ended. */
+static bool is_inside(struct plan *p, const struct asker *a)
+{
+    struct simba_handle_metrics m = {.attempts = 0, .status = SIMBA_INITIAL};
+    if (simba_metrics_each(p->c->client, on_handle, &m) != 0)
+        return true;
+    return m.attempts > a->before || (a->before == 0 && m.status != SIMBA_INITIAL);
 }
 
 /* A locker must not be destroyed before the thread that is to wait for it has called it. */
 static void await_asker(struct plan *p, const struct asker *a)
 {
     struct pollfd done = {a->done, POLLIN, 0};
-    bool is_inside = false; /* there is one handle */
-    while (simba_metrics_each(p->c->client, on_handle, &is_inside) == 0 && !is_inside) {
+    while (!is_inside(p, a)) {
         if (poll(&done, 1, 1) > 0)
             return;
     }
@@ -221,9 +230,12 @@ static int acquire_by_waiting(struct plan *p, simba_locker *l, int *signal)
 {
     struct asker a = {.l = l, .wait_ms = p->wait_ms, .done = eventfd(0, EFD_CLOEXEC)};
     struct looker k = {.p = p, .lock = PTHREAD_MUTEX_INITIALIZER, .wake = PTHREAD_COND_INITIALIZER};
+    struct simba_handle_metrics m = {.attempts = 0};
     *signal = 0;
     if (!driver_start(p->c))
         return EXIT_TROUBLE;
+    if (simba_metrics_each(p->c->client, on_handle, &m) == 0)
+        a.before = m.attempts;
     if (a.done < 0 || pthread_create(&a.thread, NULL, ask, &a) != 0) {
         complain(p->c, "out of threads or descriptors");
         return EXIT_TROUBLE;

@@ -11,7 +11,6 @@
 
 #include "cli.h"
 
-
 static const struct option options[] = {{NULL, 0, 0, NULL, NULL}};
 
 struct watcher {

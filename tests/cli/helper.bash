@@ -38,7 +38,7 @@ know_store() {
     redis* | zookeeper) KNOWS_HELD=- KNOWS_WAITERS=0 ;;
     esac
     case "$KIND" in redis*) LONG_LEASE=(--ttl 6s --transition 30s) ;; esac # … except there
-    [ "$KIND" = sqlite ] || SHORT_LEASE="--ttl 1s --transition 2s" OUTLIVES_SHORT=5
+    [ "$KIND" = sqlite ] || SHORT_LEASE="--ttl 1s --transition 3s -k 300ms" OUTLIVES_SHORT=6
     # Down to half of it is what a renewal gives there, and less than that to kill.
     [ "$KIND" != zookeeper ] || SHORT_LEASE="--ttl 2s --transition 4s -k 500ms" OUTLIVES_SHORT=8
     read -ra SHORT <<<"$SHORT_LEASE"

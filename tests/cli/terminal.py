@@ -63,7 +63,7 @@ class Terminal:
 def ctrl_c(t):
     """The terminal sends INT to both; CMD gets it once, and decides."""
     t.run(SIMBA + """ lock $M bash -c 'trap "echo hit; n=x\\$n" INT; echo up; until [ "$n" = xx ]; do sleep 0.1; done; exit 9'""")
-    t.wait(r"\nup")
+    t.wait(r"[\nK]up")
     t.type("\x03")
     t.wait("hit")
     time.sleep(0.3)  # a second hit would end it here
@@ -79,17 +79,17 @@ def ctrl_c(t):
 def ctrl_c_kills(t):
     # bash, since dash 0.5.12 loses an INT that comes while it starts a command
     t.run(SIMBA + " lock $M bash -c 'echo up; sleep 60; :'")
-    t.wait(r"\nup")
+    t.wait(r"[\nK]up")
     t.type("\x03")
     t.wait("ready> ")
     t.run(SIMBA + " lock -n $M echo free again")
-    t.wait(r"\nfree again")
+    t.wait(r"[\nK]free again")
 
 
 def ctrl_z(t):
     """Stopped, in the foreground again, and CMD goes on under the lock."""
     t.run(SIMBA + " lock $M sh -c 'echo up; until [ -e go ]; do sleep 0.05; done; echo over'")
-    t.wait(r"\nup")
+    t.wait(r"[\nK]up")
     t.type("\x1a")
     t.wait("Stopped")
     t.wait("ready> ")
@@ -97,7 +97,7 @@ def ctrl_z(t):
     t.wait("status 124")
     t.wait("ready> ")
     t.run("touch go; fg")
-    t.wait(r"\nover")
+    t.wait(r"[\nK]over")
     t.wait("ready> ")
     t.run("echo status $?")
     t.wait("status 0")
@@ -106,7 +106,7 @@ def ctrl_z(t):
 def ctrl_z_too_long(t):
     """Stopped for longer than the lease: the guard, which nobody stopped, ends it."""
     t.run(SIMBA + " lock $SHORT_LEASE $M sh -c 'echo up; sleep 60'")
-    t.wait(r"\nup")
+    t.wait(r"[\nK]up")
     t.type("\x1a")
     t.wait("Stopped")
     t.wait("could not be kept")
@@ -121,7 +121,7 @@ def ctrl_z_too_long(t):
 def stop_job(t):
     """All of the foreground's group is stopped, by a signal that nobody can block."""
     t.run(SIMBA + " lock $SHORT_LEASE $M sh -c 'echo up; sleep 60'")
-    t.wait(r"\nup")
+    t.wait(r"[\nK]up")
     os.killpg(os.tcgetpgrp(t.fd), signal.SIGSTOP)
     t.wait("Stopped")
     t.wait("could not be kept")
@@ -138,7 +138,7 @@ def pager(t):
     t.run(SIMBA + " lock $M sh -c 'read -r word </dev/tty; echo got $word' | sed s/got/read/")
     time.sleep(0.3)
     t.run("hello")
-    t.wait(r"\nread hello")
+    t.wait(r"[\nK]read hello")
     t.wait("ready> ")
 
 
@@ -148,7 +148,7 @@ def less(t):
     t.type("q")
     t.wait("ready> ")
     t.run(SIMBA + " lock -n $M echo free again")
-    t.wait(r"\nfree again")
+    t.wait(r"[\nK]free again")
 
 
 def background(t):
@@ -176,7 +176,7 @@ def waiting_line(t):
 def hang_up(t):
     """The terminal goes away, and the job with it."""
     t.run(SIMBA + " lock $M sh -c 'echo $$ >cmd.pid; echo up; sleep 60'")
-    t.wait(r"\nup")
+    t.wait(r"[\nK]up")
     os.close(t.fd)
     end = time.monotonic() + PATIENCE
     while os.path.exists("/proc/" + open("cmd.pid").read().strip()):
