@@ -193,4 +193,5 @@ const struct simba_backend mysql_backend = {
     .watch = sql_watch,
     .close = sql_close,
     .diagnose = sql_diagnose,
+    .lends = sql_lends,
 };

@@ -230,4 +230,5 @@ const struct simba_backend postgres_backend = {
     .watch = sql_watch,
     .close = sql_close,
     .diagnose = sql_diagnose,
+    .lends = sql_lends,
 };

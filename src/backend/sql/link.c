@@ -81,9 +81,17 @@ static void on_ready(uv_poll_t *poll, int status, int events);
 
 static void wait_for(struct sql *s, int events)
 {
-    if (s->events != events)
-        uv_poll_start(&s->link->poll, events, on_ready);
+    if (s->events == events)
+        return;
+    uv_poll_start(&s->link->poll, events, on_ready);
     s->events = events;
+    s->link->settled = false;
+}
+
+bool sql_lends(void *store)
+{
+    const struct sql *s = store;
+    return s->link != NULL && s->link->settled && s->events == UV_READABLE && !s->closing;
 }
 
 /* Runs jobs until one has to wait for the server, or there is none. */
@@ -116,6 +124,7 @@ static void on_ready(uv_poll_t *poll, int status, int events)
 {
     struct sql *s = ((struct sql_link *)poll->data)->store;
     enum sql_end end = SQL_DONE;
+    s->link->settled = true;
     if (status < 0)
         events = UV_READABLE | UV_WRITABLE;
     if (s->job == NULL) {

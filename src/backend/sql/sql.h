@@ -112,6 +112,7 @@ struct sql_link {
     struct sql *store;
     void *link;
     uv_poll_t poll;
+    bool settled; /* the kernel watches what we wait for */
 };
 
 struct sql {
@@ -152,6 +153,7 @@ int sql_open(struct simba_host *host, const struct sql_driver *driver, void *con
 void sql_submit(void *store, struct simba_request *batch);
 void sql_watch(void *store, const char *mutex, enum simba_interest interest);
 void sql_close(void *store);
+bool sql_lends(void *store);
 void sql_diagnose(void *store, simba_finding_fn *say, void *data);
 
 /* For drivers. */
