@@ -170,6 +170,11 @@ static void on_leader(int rc, const char *value, int length, const struct Stat *
         start(l);
         return;
     }
+    bool evicts = l->request != NULL && l->request->op == SIMBA_EVICT;
+    if (rc == ZNONODE && !evicts) { /* it goes from hand to hand faster than we look */
+        tell(l, "");
+        return;
+    }
     if (rc != ZOK) {
         fail(l, rc);
         return;
@@ -178,7 +183,7 @@ static void on_leader(int rc, const char *value, int length, const struct Stat *
     if (id[0] == '\0')
         snprintf(id, sizeof id, "?"); /* a latch of Curator's without an id */
     l->token = (uint64_t)stat->czxid;
-    if (l->request != NULL && l->request->op == SIMBA_EVICT)
+    if (evicts)
         evict(l);
     else
         tell(l, id);
