@@ -136,6 +136,9 @@ static void lead_without_thread(duty_fn *in_work, int runs)
     const char *mutex = fresh("no-thread");
     struct duty d = {.in_work = in_work, .period = 1};
     struct probe other = {0};
+    struct simba_owner owner;
+    CHECK_OK(simba_read(s, mutex, PATIENCE_MS, &owner)); /* connected: the store needs no thread */
+    CHECK_OK(simba_read(two, mutex, PATIENCE_MS, &owner));
     duty_create(&d, s, mutex, &o);
     allow_threads(in_work != NULL);
     CHECK_OK(simba_contender_start(d.c));
