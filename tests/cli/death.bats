@@ -113,7 +113,7 @@ while :; do sleep 0.02; done
 J
     chmod +x polite
     make_store_losable
-    begin "$SIMBA" lock "${SHORT[@]}" -k 300ms "$M" ./polite
+    begin "$SIMBA" lock "${LOSABLE[@]}" "$M" ./polite
     await test -s polite.pid
     lose_store
     ends "$PID"
@@ -124,7 +124,7 @@ J
 
 @test "--signal: how CMD is told" {
     make_store_losable
-    begin "$SIMBA" lock "${SHORT[@]}" --signal USR1 "$M" \
+    begin "$SIMBA" lock "${LOSABLE[@]}" --signal USR1 "$M" \
         bash -c 'trap "echo told >told; exit 5" USR1; echo $$ >x.pid; while :; do sleep 0.02; done'
     await test -s x.pid
     lose_store

@@ -272,10 +272,11 @@ P
     ends "$PID"
     mapfile -t at <log
     [ $((at[1] - at[0])) -ge 2000000000 ] # it counts from before the run
-    begin "$SIMBA" schedule -q "${M}2" --every 1h --initial-delay 400ms touch ran
-    await simba status "${M}2"
-    [ ! -e ran ]
-    await test -e ran
+    local before
+    before=$(date +%s%N)
+    begin "$SIMBA" schedule -q "${M}2" --every 1h --initial-delay 400ms sh -c 'date +%s%N >ran'
+    await test -s ran
+    [ $(($(cat ran) - before)) -ge 400000000 ]
     kill -TERM "$PID"
     ends "$PID"
 }

@@ -31,6 +31,7 @@ know_store() {
     # A lease to be waited for, and how many seconds are more; where there is a server between, long
     # enough not to be lost on a busy machine.
     SHORT_LEASE="--ttl 1s --transition 500ms" OUTLIVES_SHORT=2.5
+    LOSABLE=(--ttl 1s --transition 5s -k 2s) # who is told to end has time for it, on a busy machine, too
     LONG_LEASE=(--ttl 60s --transition 30s) # an owner hears of its eviction long before it renews …
     KNOWS_HELD='[0-9.]+s' # since when it is held …
     KNOWS_WAITERS=-       # … and how many wait; - where it does not know

@@ -252,7 +252,10 @@ def ask(answer):
         os.execvp(os.environ["SIMBA"], ["simba", "release", os.environ["M"]])
     out = b""
     while b"[y/N]" not in out:
-        out += os.read(fd, 4096)
+        try:
+            out += os.read(fd, 4096)
+        except OSError:
+            sys.exit("ended without asking: " + out.decode())
     os.write(fd, answer)
     try:
         while os.read(fd, 4096):

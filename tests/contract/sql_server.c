@@ -158,11 +158,7 @@ void sql_kill_sessions(struct database *d)
                 d->name);
         return;
     }
-    for (long long id; (id = sql_number(d,
-                                        "SELECT MAX(ID) FROM information_schema.PROCESSLIST "
-                                        "WHERE USER='%s' AND COMMAND<>'Killed'",
-                                        d->name)) > 0;)
-        sql_run(d, "KILL CONNECTION %lld", id);
+    sql_run(d, "KILL CONNECTION USER '%s'", d->name);
 }
 
 /* ---- databases ----------------------------------------------------------------------------- */
