@@ -112,6 +112,8 @@ void cli_url(struct cli *c, char *value, int *code);
 enum { STOP_HERE = -2 };
 typedef int take_fn(struct cli *c, void *data, int id, char *value);
 int cli_take(struct cli *c, take_fn *option, take_fn *word, void *data);
+/* For a word that is a URL: as that of -u, and hidden from the list of processes, too. */
+int cli_take_url(struct cli *c, void *data, int id, char *value);
 
 /* A value of an option: -1, or an exit code after saying what is wrong with it. */
 int take_duration(const struct cli *c, const char *option, const char *value, int64_t *ms);

@@ -170,19 +170,6 @@ static void on_finding(void *data, enum simba_level level, const char *line)
          "store", "%s", line);
 }
 
-static void ignore(void *data, enum simba_level level, const char *line)
-{
-    (void)data;
-    (void)level;
-    (void)line;
-}
-
-/* A store that has to find out first what it will be asked begins with that now. */
-static void warn_store(struct doctor *d)
-{
-    simba_diagnose(d->c->client, TIMEOUT_MS, ignore, NULL);
-}
-
 static void ask_store(struct doctor *d)
 {
     int rc = simba_diagnose(d->c->client, TIMEOUT_MS, on_finding, d);
@@ -238,7 +225,7 @@ static int run(struct cli *c)
 {
     struct doctor d = {.c = c, .handover_ms = -1};
     char mutex[SIMBA_MUTEX_MAX + 1];
-    int code = cli_take(c, NULL, NULL, NULL);
+    int code = cli_take(c, NULL, cli_take_url, NULL);
     if (code < 0)
         code = cli_configure(c);
     if (code >= 0)
@@ -248,10 +235,8 @@ static int run(struct cli *c)
     snprintf(mutex, sizeof mutex, "simba.doctor.%lld.%d", (long long)simba_now(), (int)getpid());
     look_at_settings(&d);
     bool reached = reach(&d, mutex);
-    if (reached) {
-        warn_store(&d);
+    if (reached)
         use(&d, mutex);
-    }
     ask_store(&d); /* it may know why it cannot be reached */
     if (reached)
         conclude(&d);
@@ -261,7 +246,7 @@ static int run(struct cli *c)
 
 const struct command doctor_command = {
     .name = "doctor",
-    .words = "",
+    .words = "[URL]",
     .summary = "is the store fit for use, and what is guaranteed",
     .help =
         "Reaches the store, measures round trips, takes and hands over a mutex of its own "
@@ -272,6 +257,6 @@ const struct command doctor_command = {
         "Exit status: 0 fit; 1 something is BAD; 125 the store does not answer; 64 wrong usage.\n\n"
         "Examples:\n"
         "  simba doctor\n"
-        "  simba -u redis://locks.example.org/0 --ttl 5s doctor\n",
+        "  simba doctor redis://locks.example.org/0 --ttl 5s\n",
     .run = run,
 };

@@ -43,18 +43,6 @@ static int take_option(struct cli *c, void *data, int id, char *value)
     return -1;
 }
 
-/* The word is a URL, and as that of -u hidden from the list of processes. */
-static int take_url(struct cli *c, void *data, int id, char *value)
-{
-    int code;
-    (void)data;
-    (void)id;
-    if (strchr(value, ':') == NULL)
-        return usage(c, "'%.60s' is no URL: simba init postgresql://user@host/database", value);
-    cli_url(c, value, &code);
-    return code;
-}
-
 static int find_group(struct cli *c, struct request *r)
 {
     char *end;
@@ -263,7 +251,7 @@ static int run(struct cli *c)
 {
     struct request r = {.shared = false};
     char by_default[URL_MAX];
-    int code = cli_take(c, take_option, take_url, &r);
+    int code = cli_take(c, take_option, cli_take_url, &r);
     if (code < 0)
         code = find_group(c, &r);
     if (code < 0)

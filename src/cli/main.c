@@ -70,7 +70,9 @@ static void show_options(const struct option *o)
 
 static int show_command(const struct command *m)
 {
-    printf("simba %s %s\n    %s\n\nOptions:\n", m->name, m->words, m->summary);
+    printf("simba %s %s\n    %s\n", m->name, m->words, m->summary);
+    if (m->options != NULL)
+        printf("\nOptions:\n");
     show_options(m->options);
     printf("\nOptions of all commands:\n");
     show_options(common_options);
@@ -144,6 +146,19 @@ static bool take_url(struct cli *c, char *value)
 void cli_url(struct cli *c, char *value, int *code)
 {
     *code = take_url(c, value) ? -1 : usage(c, "the URL is longer than %d bytes", URL_MAX - 1);
+}
+
+int cli_take_url(struct cli *c, void *data, int id, char *value)
+{
+    int code = -1;
+    (void)data;
+    (void)id;
+    if (strchr(value, ':') == NULL)
+        return usage(c, "'%.60s' is no URL: simba %s redis://host:6379/0", value, c->command->name);
+    if (c->setting[SET_URL].value != NULL)
+        return usage(c, "one URL at a time: there is a second one");
+    cli_url(c, value, &code);
+    return code;
 }
 
 bool cli_common(struct cli *c, int id, char *value, int *code)

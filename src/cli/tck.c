@@ -60,18 +60,6 @@ static int take_option(struct cli *c, void *data, int id, char *value)
     }
 }
 
-/* The word is a URL, and as that of -u hidden from the list of processes. */
-static int take_url(struct cli *c, void *data, int id, char *value)
-{
-    int code;
-    (void)data;
-    (void)id;
-    if (c->setting[SET_URL].value != NULL)
-        return usage(c, "one URL at a time: '%.60s' is the second", value);
-    cli_url(c, value, &code);
-    return code;
-}
-
 /* Where it was installed, seen from where we are; or where it was built. */
 static bool find(char *out, size_t size)
 {
@@ -96,7 +84,7 @@ static int run(struct cli *c)
 {
     static struct request r = {.argv = {"tck"}, .count = 1};
     char path[PATH_MAX];
-    int code = cli_take(c, take_option, take_url, &r);
+    int code = cli_take(c, take_option, cli_take_url, &r);
     if (code >= 0)
         return code;
     /* Not on the default store by mistake: the suite leaves names behind. */

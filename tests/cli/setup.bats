@@ -97,7 +97,7 @@ mode() { stat -c %a "$1"; }
 # ---- doctor -----------------------------------------------------------------------------------
 
 @test "doctor: a healthy store" {
-    run simba doctor
+    run simba doctor "$SIMBA_URL"
     expect 0 '^ok +reach +sqlite:'
     grep -q '^ok    exclusion ' <<<"$output"
     grep -q '^ok    fencing     tokens rise' <<<"$output"
@@ -135,7 +135,9 @@ assert all(l["result"] in ("ok", "note") for l in lines), lines'
     run simba -u "sqlite:$DIR/store/bad.db" doctor
     expect 125 '^BAD +reach'
     run simba doctor me
-    expect 64
+    expect 64 "no URL"
+    run simba doctor "$SIMBA_URL" sqlite:other.db
+    expect 64 "one URL"
 }
 
 # ---- tck --------------------------------------------------------------------------------------

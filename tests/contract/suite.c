@@ -128,7 +128,7 @@ struct simba_handle_options lease_short(void)
 
 struct simba_handle_options lease_steady(void)
 {
-    return lease(2000, 6000);
+    return lease(4000, 4000);
 }
 
 struct simba_handle_options lease_tiny(void)

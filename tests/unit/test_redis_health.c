@@ -73,17 +73,17 @@ static void warns(void **state)
     bool serious;
     struct health h =
         parse(INFO("7.0.15", "12", "aof_enabled:1\r\nmaxmemory_policy:volatile-lru\r\n"));
-    assert_false(
-        health_warns(&h, 0, line, sizeof line, &serious)); /* without a limit none is evicted */
+    assert_false(health_warns(&h, true, 0, line, sizeof line,
+                              &serious)); /* without a limit none is evicted */
     h = parse(INFO("7.0.15", "12",
                    "maxmemory:9\r\nmaxmemory_policy:volatile-lru\r\nconnected_slaves:1\r\n"));
-    assert_true(health_warns(&h, 0, line, sizeof line, &serious) && serious);
+    assert_true(health_warns(&h, true, 0, line, sizeof line, &serious) && serious);
     assert_non_null(strstr(line, "volatile-lru"));
-    assert_true(health_warns(&h, 1, line, sizeof line, &serious) && !serious);
+    assert_true(health_warns(&h, true, 1, line, sizeof line, &serious) && !serious);
     assert_non_null(strstr(line, "appendonly"));
-    assert_true(health_warns(&h, 2, line, sizeof line, &serious));
+    assert_true(health_warns(&h, true, 2, line, sizeof line, &serious));
     assert_non_null(strstr(line, "1 replica:"));
-    assert_false(health_warns(&h, 3, line, sizeof line, &serious));
+    assert_false(health_warns(&h, true, 3, line, sizeof line, &serious));
 }
 
 /* T37. */

@@ -265,7 +265,7 @@ void calls_reply(struct redis *s, const struct reply *r)
     }
     struct flight f = calls_pop(s);
     if (f.kind == FLIGHT_RIGHT) {
-        rights_reply(s, &f, r);
+        examine_reply(s, &f, r);
         return;
     }
     if (take_error(s, &f, r))

@@ -343,6 +343,14 @@ static void on_subscribed(struct ear *e, const struct reply *channel)
         hint_waiter(e, w);
 }
 
+static void end_tries(struct ear *e)
+{
+    bool tried = e->tries;
+    e->tries = false;
+    if (tried)
+        e->tried(e);
+}
+
 static void on_reply(struct link *l, const struct reply *r)
 {
     struct ear *e = l->data;
@@ -365,7 +373,8 @@ static void on_reply(struct link *l, const struct reply *r)
         l->net->host->hint(l->net->host, NULL);
     } else if (reply_equals(kind, "pong") || reply_equals(r, "PONG")) {
         e->asked_at = 0;
-        e->tries = false; /* they were sent before */
+        if (e->pings > 0 && --e->pings == 0)
+            end_tries(e); /* they were sent before */
     }
 }
 
@@ -375,6 +384,7 @@ static void send_ping(struct ear *e)
 {
     resp_begin(&e->link.out, 1);
     resp_word(&e->link.out, "PING");
+    e->pings++;
     e->asked_at = simba_now();
     link_watch(&e->link);
 }
@@ -404,6 +414,7 @@ static void on_ready(struct link *l)
 {
     struct ear *e = l->data;
     e->asked_at = 0;
+    e->pings = 0;
     e->was_denied = false;
     for (size_t i = 0; i < e->places.buckets; i++) {
         for (struct table_node *n = e->places.bucket[i]; n != NULL; n = n->next) {
@@ -435,6 +446,8 @@ static void on_down(struct link *l)
             ((struct waiter *)(void *)n)->sub = SUB_NONE;
     }
     e->asked_at = 0;
+    e->pings = 0;
+    end_tries(e);
 }
 
 static void find_server(struct link *l)
@@ -498,7 +511,7 @@ static void on_upkeep(uv_timer_t *timer)
 {
     struct ear *e = timer->data;
     sweep(e);
-    if (e->places.count == 0 && !e->observes_all) {
+    if (e->places.count == 0 && !e->observes_all && !e->tries) {
         e->is_open = false;
         link_shut(&e->link);
         uv_timer_stop(&e->upkeep);

@@ -28,10 +28,12 @@ struct ear {
     uv_timer_t upkeep, alarm;
     bool observes_all, is_open;
     int64_t asked_at; /* a PING is not answered; 0: none is */
+    unsigned pings;   /* that are not answered */
     bool was_denied;
     bool tries; /* whether it may: ear_try() */
     void (*denied)(struct ear *e, const struct reply *r);
-    void (*look)(struct ear *e); /* the upkeep's question: which mutexes are free */
+    void (*tried)(struct ear *e); /* tries is over */
+    void (*look)(struct ear *e);  /* the upkeep's question: which mutexes are free */
 };
 
 int ear_init(struct ear *e); /* 0, SIMBA_ELIMIT */

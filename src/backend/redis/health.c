@@ -90,7 +90,8 @@ bool health_evicts(const struct health *h)
     return h->memory_limit > 0 && h->eviction[0] != '\0' && strcmp(h->eviction, "noeviction") != 0;
 }
 
-bool health_warns(const struct health *h, size_t n, char *line, size_t size, bool *serious)
+bool health_warns(const struct health *h, bool guarded, size_t n, char *line, size_t size,
+                  bool *serious)
 {
     bool evicts = health_evicts(h);
     *serious = false;
@@ -103,9 +104,10 @@ bool health_warns(const struct health *h, size_t n, char *line, size_t size, boo
         return true;
     }
     if (!h->append_only && n-- == 0) {
-        snprintf(line, size,
-                 "appendonly is off: a restart forgets all locks, and after one nothing is granted "
-                 "for the length of a lease (restart_guard)");
+        snprintf(line, size, "appendonly is off: a restart forgets all locks, and after one %s",
+                 guarded
+                     ? "nothing is granted for the length of a lease (restart_guard)"
+                     : "two may own a mutex for the length of a lease, as restart_guard is off");
         return true;
     }
     if (h->replicas > 0 && n-- == 0) {

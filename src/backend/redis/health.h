@@ -32,7 +32,8 @@ bool health_evicts(const struct health *h); /* what is held may be thrown away *
 
 /* The n-th thing that an operator should know; false: no more. Serious: locks can get lost while
  * nothing fails. */
-bool health_warns(const struct health *h, size_t n, char *line, size_t size, bool *serious);
+bool health_warns(const struct health *h, bool guarded, size_t n, char *line, size_t size,
+                  bool *serious);
 
 /* For how long nothing may be granted under this lease, uptime_ms after its process began: owners
  * from before a restart may be left that it does not remember. */

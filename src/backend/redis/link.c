@@ -477,6 +477,12 @@ void link_open(struct link *l)
         attempt(l);
 }
 
+bool link_hopes(struct link *l)
+{
+    link_open(l);
+    return l->state != LINK_DOWN || (l->wanted && l->failures == 0);
+}
+
 void link_hurry(struct link *l)
 {
     l->wanted = true;

@@ -89,6 +89,7 @@ void link_init(struct link *l, struct net *net, const struct link_use *use, void
 void link_close(struct link *l); /* for good: no call comes any more but net->empty */
 
 void link_open(struct link *l);  /* keeps it up from now on */
+bool link_hopes(struct link *l); /* opens it; false: it has failed, and waits before the next try */
 void link_hurry(struct link *l); /* and does not wait for the end of a pause */
 void link_shut(struct link *l);  /* until it is opened again */
 

@@ -37,7 +37,8 @@ static void comment(struct redis *s)
     if (strcmp(s->warned_of, s->link.health.run_id) == 0)
         return;
     memcpy(s->warned_of, s->link.health.run_id, sizeof s->warned_of);
-    for (size_t n = 0; health_warns(&s->link.health, n, line, sizeof line, &serious); n++)
+    for (size_t n = 0;
+         health_warns(&s->link.health, s->config.guard, n, line, sizeof line, &serious); n++)
         s->host->log(s->host, serious ? SIMBA_LOG_WARN : SIMBA_LOG_INFO, line);
 }
 
@@ -50,10 +51,10 @@ static void on_ready(struct link *l)
     s->waiting = NULL;
     s->waiting_last = &s->waiting;
     s->guard_said = false;
-    s->rights.asked = false;
     comment(s);
     calls_send(s, waiting);
     ear_follow(&s->ear);
+    examine_ready(s);
 }
 
 static void on_reply(struct link *l, const struct reply *r)
@@ -74,6 +75,7 @@ static void on_down(struct link *l)
     char why[LINK_TEXT_MAX];
     memcpy(why, l->why, sizeof why);
     calls_fail(s, l->code, why);
+    examine_down(s);
 }
 
 static void find_master(struct link *l)
@@ -128,8 +130,7 @@ static void submit(void *store, struct simba_request *batch)
         calls_end_reading(s);
         return;
     }
-    link_open(l);
-    bool hopeful = l->state != LINK_DOWN || (l->wanted && l->failures == 0);
+    bool hopeful = link_hopes(l);
     for (struct simba_request *next; batch != NULL; batch = next) {
         next = batch->next;
         batch->next = NULL;
@@ -179,37 +180,11 @@ static void on_resolver_closed(void *data)
         net->empty(net);
 }
 
-static void diagnose(void *store, simba_finding_fn *say, void *data)
-{
-    struct redis *s = store;
-    const struct health *h = &s->link.health;
-    char line[LINK_TEXT_MAX];
-    bool serious;
-    if (h->major == 0) {
-        say(data, SIMBA_LOG_WARN, "the server has not said anything about itself yet");
-        return;
-    }
-    rights_ask(s);
-    snprintf(line, sizeof line, "Redis %s, a master%s; one operation at a time: scripts",
-             h->version, h->replicas > 0 ? "" : " without replicas");
-    say(data, SIMBA_LOG_INFO, line);
-    if (h->eviction[0] != '\0' && !health_evicts(h)) {
-        snprintf(line, sizeof line, "maxmemory-policy is %s%s: no lock is thrown away", h->eviction,
-                 h->memory_limit == 0 ? ", and maxmemory is not set" : "");
-        say(data, SIMBA_LOG_INFO, line);
-    }
-    if (h->append_only)
-        say(data, SIMBA_LOG_INFO,
-            "appendonly is on: a restart forgets at most what appendfsync lets it");
-    for (size_t n = 0; health_warns(h, n, line, sizeof line, &serious); n++)
-        say(data, serious ? SIMBA_LOG_ERROR : SIMBA_LOG_WARN, line);
-    rights_say(s, say, data);
-}
-
 static void close_store(void *store)
 {
     struct redis *s = store;
     calls_fail(s, SIMBA_ECANCELED, "the client is being closed");
+    examine_close(s);
     link_close(&s->link);
     link_close(&s->sentinel);
     ear_close(&s->ear);
@@ -254,7 +229,8 @@ static int open_store(struct simba_host *host, const struct simba_url *url, void
     sentinel_init(s);
     ear_begin(&s->ear, &s->net, &s->link);
     s->ear.look = calls_look;
-    s->ear.denied = rights_heard;
+    s->ear.denied = examine_denied;
+    s->ear.tried = examine_tried;
     *store = s;
     return 0;
 
@@ -281,6 +257,6 @@ const struct simba_backend redis_backend = {
     .submit = submit,
     .watch = watch,
     .close = close_store,
-    .diagnose = diagnose,
+    .examine = examine_store,
     .lends = lends,
 };

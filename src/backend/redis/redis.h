@@ -11,7 +11,7 @@
  *   link.c      a connection: address, socket, TLS, pipeline, and again
  *   greet.c     its first words: password, database, what the server says about itself
  *   resp.c      bytes
- *   rights.c    what the user may do
+ *   examine.c   what an operator should know; what the user may do
  *   health.c    what the server says about itself */
 #ifndef BACKEND_REDIS_H
 #define BACKEND_REDIS_H
@@ -61,10 +61,10 @@ struct redis {
     char held_id[SIMBA_ID_MAX + 1], held_text[LINK_TEXT_MAX];
 
     struct {
-        bool asked;
-        unsigned open;    /* not answered yet */
-        char denied[256]; /* " +zadd +scan" */
-    } rights;
+        struct simba_request *asking; /* they wait for what is found */
+        unsigned open;                /* tries that are not answered yet */
+        char denied[256];             /* " +zadd +scan" */
+    } exam;
     bool guard_said, closing;
     char warned_of[48]; /* the run id of the server that was commented on */
 };
@@ -109,11 +109,14 @@ void listing_end(struct redis *s, struct listing *l, int code, const char *why);
 void sentinel_init(struct redis *s);
 void sentinel_ask(struct redis *s); /* leads to link_go() or link_fail() of s->link */
 
-/* rights.c */
-void rights_ask(struct redis *s); /* once per connection */
-void rights_reply(struct redis *s, const struct flight *f, const struct reply *r);
-void rights_heard(struct ear *e, const struct reply *r); /* an error */
-void rights_say(const struct redis *s, simba_finding_fn *say, void *data);
+/* examine.c */
+void examine_store(void *store, struct simba_request *q);
+void examine_reply(struct redis *s, const struct flight *f, const struct reply *r);
+void examine_denied(struct ear *e, const struct reply *r); /* an error */
+void examine_tried(struct ear *e);                         /* ear_try() is over */
+void examine_ready(struct redis *s);                       /* the connection is */
+void examine_down(struct redis *s);
+void examine_close(struct redis *s);
 
 /* redis.c */
 int64_t redis_guard_ms(const struct redis *s, int64_t lease_ms);
