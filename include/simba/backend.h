@@ -155,7 +155,8 @@ struct simba_backend {
 
     /* NULL, or: whether the store waits for nothing but timers of libuv and for descriptors to become
      * readable that the loop watches already. Then another thread may drive the loop for a while, and
-     * all the store's functions and callbacks run there. On the thread that drives the loop. */
+     * all the store's functions and callbacks run there. On the thread that drives the loop. Not together
+     * with work. */
     bool (*lends)(void *store);
 };
 

@@ -21,7 +21,7 @@
 #define LOOK_MS 100       /* how soon it is seen that a tenure was lost under a command … */
 #define LOOK_IDLE_MS 1000 /* … and without one the library calls us, but the guard wants feeding */
 #define LOOK_STOPPING_MS 10 /* how soon it is seen that all is over */
-#define GUARD_GRACE_MS 1000 /* for a guard that should have acted; nobody acts any more then */
+#define GUARD_GRACE_MS 1000 /* at most, for a guard that should have acted */
 #define ROUNDING_NS (2 * NS_PER_MS)
 #define CONNECT_TIMEOUT_MS 5000
 #define READ_TIMEOUT_MS 1000
@@ -232,7 +232,7 @@ static void run_last_here(struct series *s)
     posix_spawn_file_actions_t files;
     posix_spawnattr_t attributes;
     pid_t pid;
-    int64_t until = last_until(s);
+    int64_t until = last_until(s) - lease_margin(s->p->c) / 10;
     if (!s->is_led || s->p->last == NULL || s->last_done == s->tenure)
         return;
     s->last_done = s->tenure;
@@ -270,15 +270,19 @@ static void on_guard_gone(struct series *s, const char *what)
     pthread_cond_broadcast(&s->done);
 }
 
-/* A quarter of the margin later than it should have been: before another can own it. */
+/* A quarter of the margin later than it should have been, and another quarter: then half of it is left for
+ * last, before another can own it. */
 static void look_at_guard(struct series *s)
 {
-    int64_t at = s->job.kind == JOB_CMD ? s->hold_until + lease_margin(s->p->c) / 4 : s->job.until;
+    bool is_cmd = s->job.kind == JOB_CMD;
+    int64_t quarter = lease_margin(s->p->c) / 4;
+    int64_t at = is_cmd ? s->hold_until + quarter : s->job.until;
+    int64_t grace = is_cmd ? quarter / NS_PER_MS : GUARD_GRACE_MS;
     struct pollfd fd = {s->link, POLLIN, 0};
     if (!is_under_way(s) || now_ns() < at)
         return;
     tree_signal(SIGKILL, s->guard);
-    if (poll(&fd, 1, GUARD_GRACE_MS) == 0)
+    if (poll(&fd, 1, (int)(grace < GUARD_GRACE_MS ? grace : GUARD_GRACE_MS)) == 0)
         on_guard_gone(s, "did not act");
 }
 

@@ -154,7 +154,8 @@ void loop_unlock(struct simba *s);
  * (here), work for the store as well. */
 #define LOOP_HERE_MIN (100 * NS_PER_MS) /* who waits less must not be kept by the store */
 void loop_unlock_turn(struct simba *s, bool here);
-void loop_want_locked(struct simba *s);                  /* a turn */
+void loop_want_locked(struct simba *s);            /* a turn */
+bool loop_is_wanted_locked(const struct simba *s); /* somebody has left something for a turn */
 void loop_post_locked(struct simba *s, struct actor *a); /* a->notes says what */
 void loop_close_wake(struct simba *s);                   /* after the loop has ended */
 struct request *loop_request(struct simba *s);           /* NULL: over the limit */

@@ -178,6 +178,7 @@ static int ask(struct simba *s, const struct inquiry *question, const char *what
     char store[CALL_TEXT_MAX];
     snprintf(store, sizeof store, "%.200s", s->url.shown);
     int64_t now = clock_now(), until = clock_after_ms(now, timeout_ms);
+    bool drives = client_drives(s); /* the client may be gone with the answer */
     loop_lock(s);
     bool closing = s->closing;
     if (!closing) {
@@ -191,8 +192,9 @@ static int ask(struct simba *s, const struct inquiry *question, const char *what
         return fault(SIMBA_ESTATE, "%s: the client is being closed", what);
     }
     uint32_t waits = WAITS;
-    if (!client_wait(s, &q->done, WAITS, until) &&
-        atomic_compare_exchange_strong(&q->done, &waits, ABANDONED))
+    bool answered =
+        drives ? client_wait(s, &q->done, WAITS, until) : futex_wait(&q->done, WAITS, until);
+    if (!answered && atomic_compare_exchange_strong(&q->done, &waits, ABANDONED))
         return fault(SIMBA_ETIMEOUT, "%s on %.200s: the store did not answer in %lld ms", what,
                      store, (long long)timeout_ms);
     int code = q->code;

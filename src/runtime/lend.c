@@ -12,7 +12,9 @@
  * the caller waits for wakes the caller alone. State and gate change together, under the client's lock,
  * which also makes what one driver has done visible to the next. With several callers at once the loop's
  * thread is better: it makes one batch of all. */
+#include <signal.h>
 #include <sys/epoll.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "runtime/client.h"
@@ -61,9 +63,30 @@ static void give_back(struct simba *s)
     l->state = LOOP_RESTS;
     l->call = NULL;
     s->guests--;
-    s->wanted = odd || l->crowd || s->closing || due < l->until - LATE_MAX;
+    s->wanted =
+        loop_is_wanted_locked(s) || odd || l->crowd || s->closing || due < l->until - LATE_MAX;
     set_gate(s, EPOLLIN);
     loop_unlock(s);
+}
+
+/* As on the loop's thread: no handler of the user's runs, threads that are started inherit it, and a write
+ * to a connection that is gone must not end the process. */
+static void block_signals(sigset_t *before)
+{
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, before);
+}
+
+static void restore_signals(const sigset_t *before)
+{
+    static const struct timespec at_once;
+    sigset_t pipe;
+    sigemptyset(&pipe);
+    sigaddset(&pipe, SIGPIPE);
+    if (!sigismember(before, SIGPIPE))
+        sigtimedwait(&pipe, NULL, &at_once);
+    pthread_sigmask(SIG_SETMASK, before, NULL);
 }
 
 void lend_drive(struct simba *s, struct call *call)
@@ -71,7 +94,9 @@ void lend_drive(struct simba *s, struct call *call)
     struct loan *l = &s->loan;
     int cancel;
     bool go_on = true;
+    sigset_t mask;
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+    block_signals(&mask);
     const struct simba *before = loop_enter(s);
     l->is_long = false;
     uv_update_time(&s->loop);
@@ -85,6 +110,7 @@ void lend_drive(struct simba *s, struct call *call)
     uv_timer_stop(&l->timer);
     loop_enter(before);
     give_back(s);
+    restore_signals(&mask);
     pthread_setcancelstate(cancel, NULL);
 }
 
@@ -113,7 +139,8 @@ static void rest(struct simba *s)
 static bool may_rest(struct simba *s)
 {
     loop_lock(s);
-    bool may = s->backend->lends != NULL && !s->loan.crowd && !s->closing;
+    bool may = s->backend->lends != NULL && !s->loan.crowd && !s->closing &&
+               !loop_is_wanted_locked(s); /* left by a timer after the last turn */
     loop_unlock(s);
     return may && s->backend->lends(s->store);
 }

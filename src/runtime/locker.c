@@ -34,7 +34,8 @@ int simba_locker_create(simba *s, const char *mutex, const struct simba_handle_o
  * the verdict: after that the locker may be gone. A holder may release while the client closes. */
 static int ask(struct actor *a, enum locker_phase from, uint32_t note, struct call *call)
 {
-    struct simba *s = a->client;
+    struct simba *s = a->client; /* gone, perhaps, with the verdict */
+    bool drives = client_drives(s);
     call->seat = a->seat;
     loop_lock(s);
     bool closing = a->closing || (s->closing && note == NOTE_ACQUIRE);
@@ -54,7 +55,7 @@ static int ask(struct actor *a, enum locker_phase from, uint32_t note, struct ca
     }
     if (!allowed)
         return closing ? SIMBA_ECANCELED : SIMBA_ESTATE;
-    if (client_drives(s))
+    if (drives)
         client_wait(s, &call->done, 0, NEVER);
     else
         futex_await(&call->done, call->seat);

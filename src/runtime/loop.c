@@ -443,7 +443,7 @@ static void set_alarm(struct simba *s)
     assert(rc == 0);
 }
 
-static bool is_wanted_locked(const struct simba *s)
+bool loop_is_wanted_locked(const struct simba *s)
 {
     return s->inbox != NULL || s->answers != NULL || s->inquiries != NULL || s->hints != NULL ||
            s->hint_all || s->alarmed || s->close_asked;
@@ -476,7 +476,7 @@ static int take_turn(struct simba *s, bool here)
     s->verdicts = NULL;
     loop_lock(s);
     s->turning = false;
-    s->wanted = is_wanted_locked(s) && !s->over;
+    s->wanted = loop_is_wanted_locked(s) && !s->over;
     loop_unlock(s);
     if (verdicts != NULL)
         told = tell(verdicts);

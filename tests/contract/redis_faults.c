@@ -558,7 +558,43 @@ static void redis_del(void)
     forget("del");
 }
 
+static void *kill_soon(void *arg)
+{
+    struct server *s = arg;
+    nap(1 + s->pid % 5);
+    server_kill(s);
+    return NULL;
+}
+
+/* A caller that writes to a connection that has just broken, which costs it no more than an error. */
+static void redis_broken_pipe(void)
+{
+    folder_make();
+    struct server server = {.name = "a"};
+    struct simba_handle_options o = lease_tiny();
+    simba *s = NULL;
+    simba_locker *l = NULL;
+    char url[256];
+    signal(SIGPIPE, SIG_DFL);
+    for (int round = 0; round < 10; round++) {
+        server_start(&server);
+        if (round == 0) {
+            snprintf(url, sizeof url, "redis+unix://%s?restart_guard=off", server.socket);
+            CHECK_OK(simba_open(url, NULL, &s));
+            CHECK_OK(simba_locker_create(s, fresh("pipe"), &o, &l));
+        }
+        AWAIT(simba_locker_acquire(l, PATIENCE_MS) == 0);
+        pthread_t killer = spawn(kill_soon, &server);
+        while (simba_locker_release(l) == 0 && simba_locker_acquire(l, 0) == 0) {
+        }
+        join(killer);
+    }
+    client_close(s);
+    folder_remove();
+}
+
 const struct test redis_fault_tests[] = {
+    {"redis_broken_pipe", redis_broken_pipe, REDIS_ONLY, 0},
     {"redis_client_kill_normal", redis_client_kill_normal, REDIS_ONLY, 0},
     {"redis_client_kill_pubsub", redis_client_kill_pubsub, REDIS_ONLY, 0},
     {"redis_deaf", redis_deaf, REDIS_ONLY, 0},

@@ -50,6 +50,14 @@ static void sql_jvm4_row(void)
     jvm_row(true);
 }
 
+static void await_renewals(struct database *d, int count)
+{
+    while (count-- > 0) {
+        long long before = sql_number(d, "SELECT ttl_at FROM simba_mutex WHERE mutex='m'");
+        AWAIT(sql_number(d, "SELECT ttl_at FROM simba_mutex WHERE mutex='m'") > before);
+    }
+}
+
 /* T2A: while clients hold and wait, the table gets its column; tokens do not fall. */
 static void sql_upgrade(void)
 {
@@ -58,9 +66,11 @@ static void sql_upgrade(void)
     database_make(&d);
     sql_make_table(&d, false);
     sql_run(&d, "INSERT INTO simba_mutex VALUES ('m',0,0,0,'',500),('n',0,0,0,'',9)");
-    struct peer a = start(d.url, "m", lease_steady()), b = start(d.url, "m", lease_steady());
+    struct simba_handle_options often = lease(400, 7600);
+    struct peer a = start(d.url, "m", often), b = start(d.url, "m", lease_steady());
     uint64_t token = own(&a);
     CHECK(token > 500);
+    await_renewals(&d, 4); /* so many that the server has planned the statement */
     snprintf(url, sizeof url, "%s?create=upgrade", d.url);
     simba *s = open_at(url);
     struct simba_owner o;
@@ -68,7 +78,9 @@ static void sql_upgrade(void)
     CHECK((uint64_t)peer_number(&a, "token") == token);
     CHECK(sql_number(&d, "SELECT fencing_token FROM simba_mutex WHERE mutex='n'") == 9);
     client_close(s);
-    contend(&b); /* it sees the new column, the other does not */
+    contend(&b); /* it sees the new column, the other does not, and waits */
+    await_renewals(&d, 4);
+    CHECK((uint64_t)peer_number(&a, "token") == token);
     for (int i = 0; i < 4; i++) {
         struct peer *from = i % 2 == 0 ? &a : &b, *to = i % 2 == 0 ? &b : &a;
         CHECK((uint64_t)peer_number(from, "token") == token);

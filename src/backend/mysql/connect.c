@@ -105,8 +105,10 @@ static bool run(struct mysql_link *l, const char *statement)
 static bool set_session(struct mysql_link *l, const struct mysql_config *c)
 {
     char line[128];
-    if (!run(l, "SET SESSION autocommit=1,time_zone='+00:00',sql_mode='STRICT_ALL_TABLES',"
-                "innodb_lock_wait_timeout=1,@g=0")) /* @g: see words.c; it must be there */
+    if (!run(
+            l,
+            "SET SESSION autocommit=1,time_zone='+00:00',sql_mode='STRICT_ALL_TABLES',"
+            "innodb_lock_wait_timeout=1,lock_wait_timeout=1,@g=0")) /* @g: see words.c; it must be there */
         return false;
     /* Without gaps that others wait for, unless the binary log forbids it. */
     if (!run(l, "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED"))

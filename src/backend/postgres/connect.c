@@ -21,6 +21,8 @@ static const struct failure failures[] = {
     {"25006", SQL_BROKEN, SIMBA_ESTORE, "; this server cannot be written to, use the primary"},
     {"21000", SQL_BROKEN, SIMBA_ESTORE, /* STILL_OLD in words.c */
      ": the table has got a column for tokens, and is looked at anew"},
+    {"0A000", SQL_BROKEN, SIMBA_ESTORE, /* a cached plan, of a table that was upgraded */
+     ": the table has changed, and is looked at anew"},
     {"26000", SQL_BROKEN, SIMBA_ESTORE, "; behind a pooler, add listen=off to the URL"},
     {"42P01", SQL_BROKEN, SIMBA_ESCHEMA, ""}, /* the next connection looks at the table anew */
     {"42703", SQL_BROKEN, SIMBA_ESCHEMA, ""},
@@ -95,12 +97,13 @@ PGresult *postgres_run(struct postgres_dialing *d, const char *statement)
 /* Behind a pooler a setting would stay with whoever comes next. */
 static bool set_session(struct postgres_dialing *d)
 {
-    char line[256];
+    char line[320];
     if (d->link->pooled)
         return true;
     snprintf(line, sizeof line,
              POSTGRES_PATIENT ";SET statement_timeout=%lld;SET client_min_messages=error;"
-                              "SET plan_cache_mode=force_generic_plan",
+                              "SET plan_cache_mode=force_generic_plan;"
+                              "SET default_transaction_isolation='read committed'",
              (long long)d->config->command_timeout_ms + 1000);
     PGresult *r = postgres_run(d, line);
     PQclear(r);

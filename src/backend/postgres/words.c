@@ -111,15 +111,15 @@ static void put(struct statement *t, char what, void *data)
 
 #define RENEW(rows, values)                                                                \
     INTO "SELECT m,0,l,a,i," values " FROM " rows                                          \
-         " ON CONFLICT(mutex)DO UPDATE SET ttl_at=@n+EXCLUDED.ttl_at,"                     \
+         " WHERE 1=1@a ON CONFLICT(mutex)DO UPDATE SET ttl_at=@n+EXCLUDED.ttl_at,"         \
          "transition_at=greatest(t.transition_at,@n+EXCLUDED.transition_at)"               \
          "WHERE t.owner_id=EXCLUDED.owner_id AND t.@f=EXCLUDED.@f AND t.transition_at>@n " \
          "RETURNING @c,(t.transition_at>@n)::int"
 
-#define RENEW_ONE                                                                        \
-    "UPDATE simba_mutex AS t SET ttl_at=@n+$4::bigint,"                                  \
-    "transition_at=greatest(transition_at,@n+$5::bigint)"                                \
-    "WHERE mutex=$1::text AND owner_id=$2::text AND @f=$3::bigint AND transition_at>@n " \
+#define RENEW_ONE                                                                          \
+    "UPDATE simba_mutex AS t SET ttl_at=@n+$4::bigint,"                                    \
+    "transition_at=greatest(transition_at,@n+$5::bigint)"                                  \
+    "WHERE mutex=$1::text AND owner_id=$2::text AND @f=$3::bigint AND transition_at>@n@a " \
     "RETURNING @c,1"
 
 /* NOTIFY follows what has happened, in the same transaction: who is told finds it so. All that notify wait for
@@ -132,11 +132,11 @@ static void put(struct statement *t, char what, void *data)
 #define FREE "acquired_at=0,ttl_at=0,transition_at=0,owner_id=''"
 #define RELEASE(rows, tell)                                                               \
     "WITH r AS(UPDATE simba_mutex AS t SET " FREE " FROM " rows " WHERE t.mutex=q.m AND " \
-    "t.@f=q.k AND(t.owner_id=q.i OR(t.ttl_at=0 AND t.owner_id=q.e))RETURNING t.*)" tell
+    "t.@f=q.k AND(t.owner_id=q.i OR(t.ttl_at=0 AND t.owner_id=q.e))@a RETURNING t.*)" tell
 
 #define RELEASE_ONE(tell)                                                              \
     "UPDATE simba_mutex AS t SET " FREE " WHERE mutex=$1::text AND @f=$3::bigint AND(" \
-    "owner_id=$2::text OR(ttl_at=0 AND owner_id=$4::text))RETURNING mutex,'',0,0,0,1," tell
+    "owner_id=$2::text OR(ttl_at=0 AND owner_id=$4::text))@a RETURNING mutex,'',0,0,0,1," tell
 #define TOLD "pg_notify('" POSTGRES_CHANNEL "',mutex)"
 
 /* Gracefully: the owner's id changes, so that it cannot renew, and the lease runs out. */

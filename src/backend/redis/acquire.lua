@@ -22,7 +22,7 @@ if not owner then
     redis.call('ZREM', KEYS[2], ARGV[1])
     redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
     redis.call('SET', KEYS[4], token, 'PX', ARGV[2])
-    redis.call('PUBLISH', KEYS[1], 'acquired@@' .. ARGV[1])
+    redis.pcall('PUBLISH', KEYS[1], 'acquired@@' .. ARGV[1])
     return {1, ARGV[1], tonumber(ARGV[2]), token}
 end
 local left = redis.call('PTTL', KEYS[1])

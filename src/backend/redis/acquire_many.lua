@@ -24,7 +24,7 @@ local function take(key, arg)
         return false
     end
     call('SET', keys[key + 3], token, 'PX', lease)
-    call('PUBLISH', keys[key], 'acquired@@' .. id)
+    redis.pcall('PUBLISH', keys[key], 'acquired@@' .. id)
     return token
 end
 

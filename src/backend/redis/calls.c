@@ -329,9 +329,9 @@ static void add_to_group(struct redis *s, struct group *group, struct simba_requ
                              : q->op == SIMBA_RELEASE ? RELEASES
                                                       : CONTENDS];
     if (q->op == SIMBA_RELEASE) {
-        ear_ends(&s->ear, q->mutex, q->id);
         if (is_after(&group[CONTENDS], q))
             write_groups(s, group);
+        ear_ends(&s->ear, q->mutex, q->id); /* after what the contention leads to */
     }
     *g->last = q;
     g->last = &q->next;

@@ -11,7 +11,7 @@ end
 if ARGV[2] == '1' then
     redis.call('DEL', KEYS[1], KEYS[3])
     wake(KEYS[1], KEYS[2], owner)
-    redis.call('PUBLISH', KEYS[1], 'released@@' .. owner)
+    redis.pcall('PUBLISH', KEYS[1], 'released@@' .. owner)
     return 1
 end
 if token == '' then

@@ -14,6 +14,6 @@ if not owner then
     wake(KEYS[1], KEYS[2], ARGV[1])
 end
 if freed == 1 then
-    redis.call('PUBLISH', KEYS[1], 'released@@' .. ARGV[1])
+    redis.pcall('PUBLISH', KEYS[1], 'released@@' .. ARGV[1])
 end
 return {freed, owner or '', owner and redis.call('PTTL', KEYS[1]) or 0, token}

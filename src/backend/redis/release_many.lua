@@ -32,7 +32,7 @@ local all = {}
 for i = 1, #queues do
     local id, key = args[2 * i - 1], values[2 * i - 1]
     if ended[i] then
-        call('PUBLISH', key, 'released@@' .. id)
+        redis.pcall('PUBLISH', key, 'released@@' .. id)
         all[i] = 1
     else
         local fine, reply = pcall(one, {key, queues[i], values[2 * i]}, {id, args[2 * i]})

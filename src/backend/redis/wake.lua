@@ -5,7 +5,8 @@ local function wake(key, queue, by)
         if head.err or not head[1] then
             return
         end
-        if redis.call('PUBLISH', key .. ':' .. head[1], 'released@@' .. by) > 0 then
+        local heard = redis.pcall('PUBLISH', key .. ':' .. head[1], 'released@@' .. by)
+        if type(heard) ~= 'number' or heard > 0 then -- not a number: without the right to it
             return
         end
     end

@@ -148,23 +148,35 @@ void sql_jobs_make(struct sql *s)
     s->waiting_last = &s->waiting;
     for (struct simba_request *q = list; q != NULL; q = q->next)
         count++;
-    struct simba_request **all = malloc((count + 1) * sizeof *all);
+    struct simba_request **all = malloc((2 * count + 1) * sizeof *all), **same = all + count;
     if (all == NULL) {
         sql_refuse_list(s, list, SIMBA_ELIMIT, "out of memory");
         return;
     }
+    for (size_t i = 0; i < count; i++, list = list->next)
+        all[i] = list; /* what is refused leaves the list */
     for (size_t i = 0; i < sizeof order / sizeof *order; i++) {
         size_t n = 0;
-        for (struct simba_request *q = list; q != NULL; q = q->next) {
-            if (op_of(q) == order[i])
-                all[n++] = q;
+        for (size_t k = 0; k < count; k++) {
+            if (all[k] != NULL && op_of(all[k]) == order[i]) {
+                same[n++] = all[k];
+                all[k] = NULL;
+            }
         }
         if (n > 1)
-            qsort(all, n, sizeof *all, compare_requests);
+            qsort(same, n, sizeof *same, compare_requests);
         if (n > 0)
-            group(s, order[i], all, n);
+            group(s, order[i], same, n);
     }
     free(all);
+}
+
+void sql_job_forget(struct sql_job *job)
+{
+    for (size_t i = 0; i < job->count; i++) {
+        const struct sql_item *item = &job->item[i];
+        job->item[i] = (struct sql_item){.mutex = item->mutex, .request = item->request};
+    }
 }
 
 /* Some of the items of a job, as another job. */
@@ -181,7 +193,7 @@ static struct sql_job *part_of(const struct sql_job *job, int op, size_t from, s
 /* One row that somebody holds a lock on must not keep a thousand others from being renewed. */
 bool sql_job_split(struct sql *s, struct sql_job *job)
 {
-    if (job->count < 2 || job->op == SQL_POLL)
+    if (job->count < 2 || job->names != NULL) /* a look; there will be another */
         return false;
     struct sql_job *a = part_of(job, job->op, 0, job->count / 2);
     struct sql_job *b = part_of(job, job->op, job->count / 2, job->count);

@@ -125,8 +125,11 @@ static void on_ready(uv_poll_t *poll, int status, int events)
     struct sql *s = ((struct sql_link *)poll->data)->store;
     enum sql_end end = SQL_DONE;
     s->link->settled = true;
-    if (status < 0)
+    if (status < 0) {
         events = UV_READABLE | UV_WRITABLE;
+        s->events = 0; /* libuv has stopped to look */
+        s->link->settled = false;
+    }
     if (s->job == NULL) {
         if (!s->driver->idle(s, s->link->link))
             lost(s);

@@ -28,13 +28,13 @@ static int compare_items(const void *a, const void *b)
 }
 
 /* One statement for all that is watched, and the bell. */
-static void poll_rows(struct sql *s, size_t count)
+static void poll_rows(struct sql *s, int64_t now, size_t count)
 {
     struct collection c = {.job = sql_job_named(SQL_POLL, count + 1)};
     if (c.job == NULL)
         return;
     collect(&c, "");
-    interest_each(&s->interests, simba_now(), collect, &c);
+    interest_each(&s->interests, now, collect, &c);
     assert(c.at == count + 1);
     qsort(c.job->item, c.at, sizeof c.job->item[0], compare_items);
     s->polls = true;
@@ -43,7 +43,8 @@ static void poll_rows(struct sql *s, size_t count)
 
 static void look(struct sql *s)
 {
-    size_t count = interest_each(&s->interests, simba_now(), NULL, NULL);
+    int64_t now = simba_now(); /* one for all, or a mutex more is found than was counted */
+    size_t count = interest_each(&s->interests, now, NULL, NULL);
     bool told = s->driver->tells != NULL && s->driver->tells(s->link->link);
     if (told && !s->listens) {
         struct sql_job *job = sql_job_new(SQL_LISTEN, 0);
@@ -58,8 +59,8 @@ static void look(struct sql *s)
     if (s->poll_ms == 0 && !s->missed)
         return;
     s->missed = false;
-    if (count > 0 || (!told && interest_owns(&s->interests, simba_now())))
-        poll_rows(s, count);
+    if (count > 0 || (!told && interest_owns(&s->interests, now)))
+        poll_rows(s, now, count);
     struct sql_job *digest = s->interests.observes_all ? sql_job_new(SQL_DIGEST, 0) : NULL;
     if (digest != NULL) {
         s->polls = true;

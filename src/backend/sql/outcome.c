@@ -118,6 +118,7 @@ bool sql_ended(struct sql *s, enum sql_end end)
     s->job = NULL;
     uv_timer_stop(&s->timeout);
     if (end == SQL_RETRY && ++job->tries <= RETRIES) {
+        sql_job_forget(job); /* what was told before the commit failed has not happened */
         sql_job_put_first(s, job);
         return true;
     }

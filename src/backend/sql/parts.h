@@ -18,6 +18,7 @@ void sql_job_name(struct sql_job *job, size_t at, const char *mutex);
 void sql_job_append(struct sql *s, struct sql_job *job);
 void sql_job_put_first(struct sql *s, struct sql_job *job);
 void sql_jobs_make(struct sql *s);                      /* of all requests that wait */
+void sql_job_forget(struct sql_job *job);               /* what it was told */
 bool sql_job_split(struct sql *s, struct sql_job *job); /* false: it cannot be */
 void sql_job_ring(struct sql *s, const struct sql_job *evict);
 void sql_job_mark(struct sql *s, const struct sql_job *job); /* what its requests wait for */
