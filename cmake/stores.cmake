@@ -33,11 +33,12 @@ endif()
 
 if("mysql" IN_LIST SIMBA_STORES)
     pkg_check_modules(MARIADB IMPORTED_TARGET libmariadb)
-    if(NOT MARIADB_FOUND)
-        message(FATAL_ERROR "For mysql: Debian's libmariadb-dev is needed. "
+    pkg_check_modules(OPENSSL IMPORTED_TARGET openssl)
+    if(NOT MARIADB_FOUND OR NOT OPENSSL_FOUND)
+        message(FATAL_ERROR "For mysql: Debian's libmariadb-dev and libssl-dev are needed. "
             "scripts/setup installs it; -DSIMBA_STORES= builds without.")
     endif()
-    set(mysql_needs PkgConfig::MARIADB)
+    set(mysql_needs PkgConfig::MARIADB PkgConfig::OPENSSL)
     set(mysql_schemes mysql mariadb)
     set(mysql_frame sql) # another folder that it is built on
     set(mysql_shares src/runtime/table.c)
@@ -45,11 +46,12 @@ endif()
 
 if("postgres" IN_LIST SIMBA_STORES)
     pkg_check_modules(POSTGRES IMPORTED_TARGET libpq)
-    if(NOT POSTGRES_FOUND)
-        message(FATAL_ERROR "For postgres: Debian's libpq-dev is needed. "
+    pkg_check_modules(OPENSSL IMPORTED_TARGET openssl)
+    if(NOT POSTGRES_FOUND OR NOT OPENSSL_FOUND)
+        message(FATAL_ERROR "For postgres: Debian's libpq-dev and libssl-dev are needed. "
             "scripts/setup installs it; -DSIMBA_STORES= builds without.")
     endif()
-    set(postgres_needs PkgConfig::POSTGRES)
+    set(postgres_needs PkgConfig::POSTGRES PkgConfig::OPENSSL)
     set(postgres_schemes postgres postgresql)
     set(postgres_frame sql)
     set(postgres_shares src/runtime/table.c)

@@ -176,6 +176,7 @@ static int open_store(struct simba_host *host, const struct simba_url *url, void
         free_config(c);
         return rc;
     }
+    mysql_server_init(0, NULL, NULL); /* once, and not on a thread, for those who fork */
     return sql_open(host, &mysql_driver, c, poll, store, why, why_size);
 }
 

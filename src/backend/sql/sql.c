@@ -1,6 +1,9 @@
 /* sql.c: see sql.h. The store as the runtime sees it. */
 #include "backend/sql/parts.h"
 
+#include <openssl/evp.h>
+#include <openssl/rand.h>
+#include <openssl/ssl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -87,12 +90,24 @@ void sql_close(void *store)
     dial_close(s->dial, on_dial_closed);
 }
 
+/* The client libraries use OpenSSL, which is set up at its first use, in many steps and under locks. A program
+ * that forks right after simba_open() must not have them half done in its child, which would hang. */
+static void prepare_openssl(void)
+{
+    unsigned char out[EVP_MAX_MD_SIZE];
+    OPENSSL_init_ssl(0, NULL);
+    EVP_Digest("", 0, out, NULL, EVP_sha1(), NULL);
+    EVP_Digest("", 0, out, NULL, EVP_sha256(), NULL);
+    RAND_bytes(out, 1);
+}
+
 int sql_open(struct simba_host *host, const struct sql_driver *driver, void *config,
              int64_t poll_ms, void **store, char *why, size_t why_size)
 {
     struct sql *s = calloc(1, sizeof *s);
     if (s == NULL || interest_init(&s->interests) < 0)
         goto err;
+    prepare_openssl();
     s->host = host;
     s->driver = driver;
     s->poll_ms = poll_ms < 0 ? POLL_MS : poll_ms;
