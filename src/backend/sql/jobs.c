@@ -148,11 +148,12 @@ void sql_jobs_make(struct sql *s)
     s->waiting_last = &s->waiting;
     for (struct simba_request *q = list; q != NULL; q = q->next)
         count++;
-    struct simba_request **all = malloc((2 * count + 1) * sizeof *all), **same = all + count;
+    struct simba_request **all = malloc((2 * count + 1) * sizeof *all), **same;
     if (all == NULL) {
         sql_refuse_list(s, list, SIMBA_ELIMIT, "out of memory");
         return;
     }
+    same = all + count;
     for (size_t i = 0; i < count; i++, list = list->next)
         all[i] = list; /* what is refused leaves the list */
     for (size_t i = 0; i < sizeof order / sizeof *order; i++) {
