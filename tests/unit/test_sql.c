@@ -128,7 +128,9 @@ static void bell_and_digest(void **state)
     (void)state;
     struct interests w;
     assert_int_equal(interest_init(&w), 0);
-    assert_int_equal(interest_bell(&w, 7), 0);
+    assert_int_equal(interest_bell(&w, 0), 0); /* never rung */
+    assert_int_equal(interest_bell(&w, 1), 1);
+    assert_int_equal(interest_bell(&w, 7), 2); /* or by others before our first look: all look */
     assert_int_equal(interest_bell(&w, 7), 0);
     assert_int_equal(interest_bell(&w, 8), 1);
     assert_int_equal(interest_bell(&w, 11), 2);
