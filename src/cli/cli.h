@@ -103,9 +103,6 @@ extern const struct option common_options[];
 /* A common option: true if it was one. *code: an exit code if it ends the program, else -1. */
 bool cli_common(struct cli *c, int id, char *value, int *code);
 
-/* As -u does it. *code: as of cli_common(). */
-void cli_url(struct cli *c, char *value, int *code);
-
 /* Takes what stands on the command line, and leaves the common options to cli_common(): option gets
  * the others, word the words (NULL: there are none). They return -1, or an exit code after saying
  * why; word may return STOP_HERE: it has begun a CMD. -1: go on, else the exit code. */

@@ -143,22 +143,20 @@ static bool take_url(struct cli *c, char *value)
     return true;
 }
 
-void cli_url(struct cli *c, char *value, int *code)
+static int set_url(struct cli *c, char *value)
 {
-    *code = take_url(c, value) ? -1 : usage(c, "the URL is longer than %d bytes", URL_MAX - 1);
+    return take_url(c, value) ? -1 : usage(c, "the URL is longer than %d bytes", URL_MAX - 1);
 }
 
 int cli_take_url(struct cli *c, void *data, int id, char *value)
 {
-    int code = -1;
     (void)data;
     (void)id;
     if (strchr(value, ':') == NULL)
         return usage(c, "'%.60s' is no URL: simba %s redis://host:6379/0", value, c->command->name);
     if (c->setting[SET_URL].value != NULL)
         return usage(c, "one URL at a time: there is a second one");
-    cli_url(c, value, &code);
-    return code;
+    return set_url(c, value);
 }
 
 bool cli_common(struct cli *c, int id, char *value, int *code)
@@ -166,7 +164,8 @@ bool cli_common(struct cli *c, int id, char *value, int *code)
     *code = -1;
     switch (id) {
     case OPT_URL:
-        return cli_url(c, value, code), true;
+        *code = set_url(c, value);
+        return true;
     case OPT_TTL:
         return set(c, SET_TTL, value, "--ttl"), true;
     case OPT_TRANSITION:
