@@ -1,13 +1,11 @@
 /* plan.c: what the commands that run others have in common, before anything is run. */
 #include <fcntl.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "lock.h"
 
 #define KILL_AFTER_MOST_MS 3000 /* by default; a fifth of the lease if that is less */
 #define MARGIN_MOST_MS 1000
-#define ZOOKEEPER_RENEWALS 8 /* in a ttl */
 
 int plan_take(struct plan *p, int id, char *value)
 {
@@ -56,20 +54,9 @@ int plan_kill_after(struct plan *p)
     return -1;
 }
 
-/* On zookeeper: the session keeps the tenure, and a renewal only says for how long: down to half a
- * lease, from which kill_after is still to be taken. So it is asked often, which costs no round trip. */
-static int64_t renew_ms(const struct cli *c)
-{
-    const char *url = c->setting[SET_URL].value;
-    if (url == NULL || strncmp(url, "zookeeper:", 10) != 0)
-        return SIMBA_DEFAULT;
-    return c->ttl_ms >= ZOOKEEPER_RENEWALS ? c->ttl_ms / ZOOKEEPER_RENEWALS : 1;
-}
-
 int plan_handle(const struct plan *p, struct simba_handle_options *o)
 {
     o->id = p->c->setting[SET_ID].value;
-    o->renew_ms = renew_ms(p->c);
     return config_duration(p->c, SET_INITIAL_DELAY, SIMBA_DEFAULT, &o->initial_delay_ms);
 }
 

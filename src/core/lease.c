@@ -170,7 +170,7 @@ static int64_t right_until(const struct lease *l, int64_t now, const struct leas
 /* When to renew next; with little left, in time for one attempt. */
 static int64_t renew_at(struct lease *l, int64_t now, const struct lease_reply *r)
 {
-    int64_t at = period_renew_at(l->period, r->request.sent_at, &l->random);
+    int64_t at = period_renew_at(l->period, r->request.sent_at, r->left, &l->random);
     if (at > l->hold_until - l->period->attempt)
         at = l->hold_until - l->period->attempt;
     return at > now ? at : now;

@@ -118,9 +118,11 @@ int64_t period_hold_until(const struct period *p, int64_t sent_at, int64_t left)
     return sent_at + sure - p->margin;
 }
 
-int64_t period_renew_at(const struct period *p, int64_t sent_at, uint64_t *random)
+int64_t period_renew_at(const struct period *p, int64_t sent_at, int64_t left, uint64_t *random)
 {
-    int64_t at = sent_at + p->renew - random_between(random, 0, p->renew / RENEW_SPREAD);
+    int64_t after = p->renew - max64(p->lease - left, 0);
+    after = max64(after, min64(p->renew, p->attempt));
+    int64_t at = sent_at + after - random_between(random, 0, after / RENEW_SPREAD);
     return at - (at + p->phase) % p->step;
 }
 

@@ -44,8 +44,9 @@ int period_init(struct period *p, const struct period_options *options, const ch
 int64_t period_hold_until(const struct period *p, int64_t sent_at, int64_t left);
 
 /* A little before sent_at + renew, so that the renewals of many mutexes drift apart; but only to a
- * hundred or so instants per period, so that the renewals of one instant go out together. */
-int64_t period_renew_at(const struct period *p, int64_t sent_at, uint64_t *random);
+ * hundred or so instants per period, so that the renewals of one instant go out together. What the
+ * answer left of the lease less than the whole, the next renewal is earlier, down to an attempt. */
+int64_t period_renew_at(const struct period *p, int64_t sent_at, int64_t left, uint64_t *random);
 
 /* When one that is not owner tries again: another's lease ends at expiry. */
 int64_t period_retry_at(const struct period *p, int64_t now, int64_t expiry, uint64_t *random);

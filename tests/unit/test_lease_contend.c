@@ -90,7 +90,7 @@ static void lost_grant_of_a_generated_id_is_adopted(void **state)
                " 2100 tick                      > send #2 CONTEND\n"
                " 2105 #2 owner me 7 for 14000   > owns 7 until 14958; RUNNING; call acquired\n"
                " 2120 #1 granted 7              > -\n"
-               "      next 6600..7100\n");
+               "      next 4760..5100\n");
 }
 
 /* An id that somebody chose may be another's, too. Only the answer to the very request that won
@@ -190,10 +190,10 @@ static void short_grant_is_renewed_in_time(void **state)
     tell_story(HANDLE_CONTENDER, PROMPT,
                "    0 start                  > STARTING; send #1 CONTEND\n"
                "    1 #1 granted 7 for 5000  > owns 7 until 3948; RUNNING; call acquired\n"
-               "      next 2698..2698\n"
-               " 2698 tick                   > send #2 RENEW 7\n"
-               " 2699 #2 renewed for 5000    > owns 7 until 6646\n"
-               "      next 5396..5396\n");
+               "      next 1085..1250\n"
+               " 1250 tick                   > send #2 RENEW 7\n"
+               " 1251 #2 renewed for 5000    > owns 7 until 5198\n"
+               "      next 2335..2500\n");
 }
 
 /* The first try waits for its time, whatever the store shouts. */

@@ -38,7 +38,7 @@ static void renewal_never_shortens_the_right_to_act(void **state)
                "    3 #1 granted 7          > owns 7 until 14838; RUNNING; call acquired\n"
                " 5000 tick                  > send #2 RENEW 7\n"
                " 5001 #2 renewed for 1000   > -\n"
-               "      next 9500..10000\n");
+               "      next 6085..6250\n");
 }
 
 /* A store that need not ask anybody answers at once, and may have nothing more to give for a while. */

@@ -193,16 +193,37 @@ static void assert_spread(struct range r, int64_t low, int64_t high)
     assert_in_range(high - r.high, 0, (high - low) / 100);
 }
 
+static struct range renewals(const struct period *p, int64_t sent_at, int64_t left)
+{
+    struct range r = NO_RANGE;
+    uint64_t random = 1;
+    for (int i = 0; i < DRAWS; i++)
+        draw(&r, period_renew_at(p, sent_at, left, &random));
+    return r;
+}
+
 static void renewals_drift_apart(void **state)
 {
     (void)state;
     struct period p = period_of("");
-    struct range r = NO_RANGE;
-    uint64_t random = 1;
-    for (int i = 0; i < DRAWS; i++)
-        draw(&r, period_renew_at(&p, 100 * MS, &random));
+    struct range r = renewals(&p, 100 * MS, p.lease);
     assert_in_range(r.low, 4560 * MS, 4605 * MS);  /* 4.5 s to 5 s after it was sent … */
     assert_in_range(r.high, 5060 * MS, 5100 * MS); /* … and up to 40 ms before that */
+}
+
+/* A store whose session is older than the request, or a tenure that was adopted. */
+static void a_shorter_lease_is_renewed_sooner(void **state)
+{
+    (void)state;
+    struct period p = period_of("");
+    struct range r = renewals(&p, 0, p.lease - 2000 * MS);
+    assert_in_range(r.low, 2660 * MS, 2705 * MS);
+    assert_in_range(r.high, 2960 * MS, 3000 * MS);
+    r = renewals(&p, 0, 1); /* never in a circle */
+    assert_in_range(r.low, 1085 * MS, 1130 * MS);
+    assert_in_range(r.high, 1210 * MS, 1250 * MS);
+    r = renewals(&p, 0, 2 * p.lease); /* of another life with a longer one */
+    assert_in_range(r.high, 4960 * MS, 5000 * MS);
 }
 
 /* Many mutexes, few instants, another client's in between. */
@@ -215,7 +236,7 @@ static void renewals_gather(void **state)
     for (int phase = 0; phase < 2; phase++) {
         p.phase = phase * 11 * MS;
         for (int i = 0; i < DRAWS; i++)
-            assert_int_equal((period_renew_at(&p, i * MS, &random) + p.phase) % step, 0);
+            assert_int_equal((period_renew_at(&p, i * MS, p.lease, &random) + p.phase) % step, 0);
     }
 }
 
@@ -290,6 +311,7 @@ int main(void)
         cmocka_unit_test(others_are_refused_by_rule),
         cmocka_unit_test(extremes_are_taken),
         cmocka_unit_test(renewals_drift_apart),
+        cmocka_unit_test(a_shorter_lease_is_renewed_sooner),
         cmocka_unit_test(renewals_gather),
         cmocka_unit_test(retries_spread_around_the_end_of_the_lease),
         cmocka_unit_test(pauses_double_up_to_a_second),
