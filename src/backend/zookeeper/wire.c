@@ -5,6 +5,7 @@
  * the session) run inside that, on the loop's thread; none of them may close it, so an expired handle
  * is closed behind them (clean_up). */
 #include <arpa/inet.h>
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -109,6 +110,7 @@ void wire_close(struct session *s)
     zhandle_t *handle = s->handle;
     if (handle == NULL)
         return;
+    assert(!s->in_client); /* a close inside its own callback crashes it */
     if (s->socket != NULL && (s->socket_mask & UV_WRITABLE) != 0)
         shutdown(s->socket->fd, SHUT_RDWR);
     forget_socket(s);
