@@ -7,7 +7,6 @@
 #include <hiredis/hiredis.h>
 
 #include "backend/redis/acquire_lua.h"
-#include "backend/redis/guard_lua.h"
 #include "backend/redis/release_lua.h"
 #include "backend/redis/wake_lua.h"
 #include "rival.h"
@@ -103,7 +102,7 @@ static inline void redis_end(const char *place)
 
 /* ---- by hand --------------------------------------------------------------------------------- */
 
-enum raw_script { RAW_ACQUIRE, RAW_RELEASE, RAW_GUARD, RAW_SCRIPTS };
+enum raw_script { RAW_ACQUIRE, RAW_RELEASE, RAW_GUARD, RAW_ONE, RAW_SCRIPTS };
 
 struct raw_redis {
     redisContext *c, *ear; /* for commands; for messages, NULL: nobody waits */
@@ -139,7 +138,6 @@ static inline void *raw_redis_open(const char *place, const char *mutex, _Atomic
     raw_redis_name(r, mutex);
     raw_redis_load(r, RAW_ACQUIRE, "", acquire_lua);
     raw_redis_load(r, RAW_RELEASE, wake_lua, release_lua);
-    raw_redis_load(r, RAW_GUARD, "", guard_lua);
     if (bell != NULL) {
         r->ear = redis_dial();
         freeReplyObject(redis_run(r->ear, "SUBSCRIBE simba:{%s}:%s", mutex, r->id));

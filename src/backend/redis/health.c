@@ -132,6 +132,6 @@ const char *health_acl(void)
     return "resetkeys resetchannels ~simba:* " HEALTH_ACL_CHANNELS
            " -@all +evalsha +eval +info +ping +select "
            "+client|setname +subscribe +unsubscribe +psubscribe +punsubscribe +publish +get +set "
-           "+mget +del +exists +incr +time +pttl +pexpire +zadd +zrem +zrank +zscore +zcard "
-           "+zpopmin +scan +hmget +hset";
+           "+mget +del +exists +incr +time +pttl +pexpire +pexpireat +zadd +zrem +zrank +zscore "
+           "+zcard +zpopmin +scan +hmget +hset";
 }

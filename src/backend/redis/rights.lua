@@ -7,8 +7,8 @@ local tries = {
     {'time'}, {'set', value, '1', 'PX', '1000'}, {'get', value}, {'mget', value}, {'exists', value},
     {'incr', value}, {'pttl', value}, {'zadd', queue, '1', 'x'}, {'zrank', queue, 'x'},
     {'zscore', queue, 'x'}, {'zcard', queue}, {'zrem', queue, 'y'}, {'hset', hash, 'x', '1'},
-    {'hmget', hash, 'x'}, {'pexpire', hash, '1000'}, {'zpopmin', queue}, {'publish', value, 'rights'},
-    {'del', value, queue, hash},
+    {'hmget', hash, 'x'}, {'pexpire', hash, '1000'}, {'pexpireat', hash, '1'},
+    {'zpopmin', queue}, {'publish', value, 'rights'}, {'del', value, queue, hash},
 }
 local denied = {}
 for _, try in ipairs(tries) do
