@@ -1,5 +1,6 @@
 /* timers.c: a pairing heap. Its links are inside the timers, so setting one never allocates and
- * never fails, which a renewal may rely on. */
+ * never fails, which a renewal may rely on. Renewals come at few instants (period.h), so most timers
+ * find one of the same time, and are a list behind that: taking them touches nothing else. */
 #include "runtime/timers.h"
 
 #include <assert.h>
@@ -52,26 +53,78 @@ static struct timer *meld_list(struct timer *list)
     return heap;
 }
 
+static struct timer **recent(struct timers *t, int64_t at)
+{
+    uint64_t hash = (uint64_t)at * UINT64_C(0x9e3779b97f4a7c15);
+    return &t->recent[hash >> 56];
+}
+
 static bool is_set(const struct timers *t, const struct timer *timer)
 {
     return timer == t->first || timer->before != NULL;
 }
 
+/* Whoever points to the timer points to the other, which may be NULL, from now on. */
+static void replace(struct timers *t, const struct timer *timer, struct timer *other)
+{
+    struct timer *before = timer->before;
+    if (timer == t->first)
+        t->first = other;
+    else if (before->child == timer)
+        before->child = other;
+    else if (before->same == timer)
+        before->same = other;
+    else
+        before->next = other;
+    if (other != NULL)
+        other->before = before;
+}
+
+/* The next of the same time takes its place in the heap. */
+static void bequeath(struct timers *t, struct timer *timer)
+{
+    struct timer *heir = timer->same;
+    replace(t, timer, heir);
+    heir->same = heir->next;
+    heir->next = timer->next;
+    heir->child = timer->child;
+    struct timer *const led[] = {heir->same, heir->next, heir->child};
+    for (size_t i = 0; i < 3; i++) {
+        if (led[i] != NULL)
+            led[i]->before = heir;
+    }
+}
+
 static void unset(struct timers *t, struct timer *timer)
 {
-    struct timer *below = meld_list(timer->child);
-    if (timer == t->first) {
-        t->first = below;
+    struct timer **slot = recent(t, timer->at);
+    if (*slot == timer)
+        *slot = timer->same;
+    if (timer->same != NULL) {
+        bequeath(t, timer);
+    } else if (timer == t->first) {
+        t->first = meld_list(timer->child);
     } else {
-        if (timer->before->child == timer)
-            timer->before->child = timer->next;
-        else
-            timer->before->next = timer->next;
-        if (timer->next != NULL)
-            timer->next->before = timer->before;
-        t->first = meld(t->first, below);
+        replace(t, timer, timer->next);
+        t->first = meld(t->first, meld_list(timer->child));
     }
     *timer = (struct timer){.at = 0};
+}
+
+/* Behind one of the same time, if there is one to be found. */
+static void join(struct timers *t, struct timer *timer)
+{
+    struct timer **slot = recent(t, timer->at), *other = *slot;
+    if (other == NULL || other->at != timer->at) {
+        *slot = timer;
+        t->first = meld(t->first, timer);
+        return;
+    }
+    timer->before = other;
+    timer->next = other->same;
+    if (timer->next != NULL)
+        timer->next->before = timer;
+    other->same = timer;
 }
 
 void timers_set(struct timers *t, struct timer *timer, int64_t at)
@@ -85,7 +138,7 @@ void timers_set(struct timers *t, struct timer *timer, int64_t at)
         return;
     assert(timer->child == NULL);
     timer->at = at;
-    t->first = meld(t->first, timer);
+    join(t, timer);
 }
 
 int64_t timers_next(const struct timers *t)
@@ -98,6 +151,8 @@ struct timer *timers_pop(struct timers *t, int64_t now)
     struct timer *timer = t->first;
     if (timer == NULL || timer->at > now)
         return NULL;
+    if (timer->same != NULL)
+        timer = timer->same;
     unset(t, timer);
     return timer;
 }

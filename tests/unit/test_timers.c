@@ -53,6 +53,7 @@ static void pop_due(struct model *m)
         assert_null(t->before);
         assert_null(t->child);
         assert_null(t->next);
+        assert_null(t->same);
     }
     assert_true(first_of(m) > m->now);
 }
@@ -67,7 +68,7 @@ static void init(struct model *m, uint64_t seed)
 static void no_timer_is_never_due(void **state)
 {
     (void)state;
-    struct timers t = {NULL};
+    struct timers t = {.first = NULL};
     struct timer timer = {.at = 0};
     assert_true(timers_next(&t) == NEVER);
     assert_null(timers_pop(&t, NEVER));
@@ -78,7 +79,7 @@ static void no_timer_is_never_due(void **state)
 static void one_timer_is_set_again_and_unset(void **state)
 {
     (void)state;
-    struct timers t = {NULL};
+    struct timers t = {.first = NULL};
     struct timer timer = {.at = 0};
     timers_set(&t, &timer, 5);
     timers_set(&t, &timer, 5);
@@ -114,8 +115,10 @@ static void heap_agrees_with_the_model(void **state)
         for (int step = 0; step < STEPS; step++) {
             size_t i = (size_t)random_between(&m.random, 0, TIMERS);
             int64_t dice = random_between(&m.random, 0, 100);
-            if (dice < 60)
+            if (dice < 30)
                 set(&m, i, m.now + random_between(&m.random, -10, 1000));
+            else if (dice < 60) /* at few instants */
+                set(&m, i, (m.now / 100 + random_between(&m.random, 0, 5)) * 100);
             else if (dice < 75)
                 set(&m, i, NEVER);
             else if (dice < 80)
@@ -131,6 +134,8 @@ static void heap_agrees_with_the_model(void **state)
         m.now = NEVER - 1;
         pop_due(&m);
         assert_null(m.heap.first);
+        for (size_t i = 0; i < TIMERS_RECENT; i++)
+            assert_null(m.heap.recent[i]);
     }
 }
 
