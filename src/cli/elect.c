@@ -130,7 +130,6 @@ static int run(struct cli *c)
 {
     static struct elect e = {.plan = {.signal = SIGTERM, .signals = -1, .to_stderr = true}};
     e.plan.c = c;
-    open_stdio();
     int code = cli_take(c, take_option, take_name, &e);
     if (code < 0 && e.plan.mutex == NULL)
         return usage(c, "the name of a mutex is missing: simba elect NAME");

@@ -228,7 +228,6 @@ static int run(struct cli *c)
                                         .signals = -1}};
     r.plan.c = c;
     mallopt(M_ARENA_MAX, 1); /* one for each of our few threads costs more than they ever wait */
-    open_stdio();
     int code = take_words(c, &r);
     if (code < 0)
         code = cli_configure(c);

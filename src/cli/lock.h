@@ -147,7 +147,6 @@ int plan_refused(const struct plan *p, int rc); /* says why there is no handle; 
 int64_t lease_margin(const struct cli *c);
 
 int exit_code_of(int status); /* of waitpid() */
-void open_stdio(void);        /* no descriptor of ours becomes somebody's stdin or stdout */
 
 /* Runs CMD under the lock, until nothing is left of it and the lock is released. The exit code. */
 int keep(struct plan *p, simba_locker *l, int lost, int link, pid_t guard);

@@ -1,5 +1,6 @@
 /* main.c: the frame of the command: the table of subcommands, the options that all of them have, help
  * and the way to the store. */
+#include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -338,10 +339,21 @@ static int run(struct cli *c)
     return c->command->run(c);
 }
 
+/* No descriptor of ours becomes somebody's stdin or stdout. What was closed still is, for whoever reads or
+ * writes. */
+static void keep_stdio(void)
+{
+    for (int fd = 0; fd <= STDERR_FILENO; fd++) {
+        if (fcntl(fd, F_GETFD) < 0)
+            (void)!open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+    }
+}
+
 int main(int argc, char **argv)
 {
     static struct cli c;
     (void)argc;
+    keep_stdio();
     c.args = (struct args){.argv = argv, .at = argv[0] != NULL ? 1 : 0, .common = common_options};
     int code = run(&c);
     flush_stdout(&c);

@@ -1,7 +1,4 @@
 /* plan.c: what the commands that run others have in common, before anything is run. */
-#include <fcntl.h>
-#include <unistd.h>
-
 #include "lock.h"
 
 #define KILL_AFTER_MOST_MS 3000 /* by default; a fifth of the lease if that is less */
@@ -73,12 +70,4 @@ int64_t lease_margin(const struct cli *c)
     int64_t lease = c->ttl_ms + c->transition_ms;
     int64_t ms = c->transition_ms / 4 > lease / 10 ? c->transition_ms / 4 : lease / 10;
     return (ms < MARGIN_MOST_MS ? ms : MARGIN_MOST_MS) * NS_PER_MS;
-}
-
-void open_stdio(void)
-{
-    for (int fd = 0; fd <= STDERR_FILENO; fd++) {
-        if (fcntl(fd, F_GETFD) < 0)
-            (void)!open("/dev/null", O_RDWR);
-    }
 }

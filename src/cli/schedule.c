@@ -189,7 +189,6 @@ static int run(struct cli *c)
     static struct schedule s = {.plan = {.signal = SIGTERM, .signals = -1},
                                 .when = SIMBA_SCHEDULE_INIT};
     s.plan.c = c;
-    open_stdio();
     int code = cli_take(c, take_option, take_word, &s);
     if (code < 0)
         code = check(c, &s);

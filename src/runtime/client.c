@@ -168,6 +168,7 @@ int simba_open(const char *url, const struct simba_options *options, simba **out
         return fault(SIMBA_EINVAL, "client options have an unknown flag");
     if (o->executor != NULL && o->executor->submit == NULL)
         return fault(SIMBA_EINVAL, "an executor must have a submit function");
+    process_hold_stdio();
     struct simba *s = calloc(1, sizeof *s);
     if (s == NULL || process_wiped == NULL) {
         free(s);

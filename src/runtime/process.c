@@ -9,6 +9,7 @@
 #include <arpa/inet.h>
 #include <assert.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <net/if.h>
 #include <pthread.h>
 #include <simba.h>
@@ -36,6 +37,17 @@ __attribute__((constructor)) static void map_page(void)
     void *page = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (page != MAP_FAILED && madvise(page, size, MADV_WIPEONFORK) == 0)
         process_wiped = page;
+}
+
+void process_hold_stdio(void)
+{
+    for (int fd = 0; fd <= STDERR_FILENO; fd++) {
+        if (fcntl(fd, F_GETFD) >= 0)
+            continue;
+        int got = open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+        if (got > STDERR_FILENO) /* another thread was faster */
+            close(got);
+    }
 }
 
 void process_random(void *out, size_t size)

@@ -272,6 +272,10 @@ P
 @test "closed stdin and stdout do no harm" {
     run simba lock "$M" sh -c 'exit 6' <&- >&-
     expect 6
+    run simba status "$M" <&-
+    expect 1
+    run sh -c '"$SIMBA" status "$M" 2>&1 >&-'
+    expect 125 "simba status: cannot write to stdout: Bad file descriptor"
 }
 
 # ---- many -------------------------------------------------------------------------------------

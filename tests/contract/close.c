@@ -1,7 +1,9 @@
 /* close.c: the end of handles and clients in every state they can be in (C9). */
 #include "suite.h"
 
+#include <errno.h>
 #include <stddef.h>
+#include <unistd.h>
 
 /* ---- destroy ------------------------------------------------------------------------------- */
 
@@ -178,6 +180,22 @@ static void close_together(void)
     }
 }
 
+/* A daemon has closed its stdin, and perhaps opens something there later: no socket of ours gets the number, and it
+ * stays as closed as it was. */
+static void close_without_stdin(void)
+{
+    char byte;
+    close(STDIN_FILENO);
+    simba *s = client_open();
+    struct simba_handle_options o = lease_long();
+    struct probe p = {0};
+    probe_start(&p, s, fresh("stdin"), &o);
+    AWAIT(probe_leads(&p));
+    CHECK(read(STDIN_FILENO, &byte, 1) < 0 && errno == EBADF);
+    client_close(s);
+    CHECK(read(STDIN_FILENO, &byte, 1) < 0 && errno == EBADF);
+}
+
 const struct test close_tests[] = {
     {"destroy_owner", destroy_owner, ANY_STORE, 0},
     {"destroy_waiter", destroy_waiter, ANY_STORE, 0},
@@ -187,5 +205,6 @@ const struct test close_tests[] = {
     {"close_hanging_callback", close_hanging_callback, ANY_STORE, 0},
     {"close_store_hangs", close_store_hangs, MEMORY_FAULTS, 0},
     {"close_together", close_together, ANY_STORE, 0},
+    {"close_without_stdin", close_without_stdin, ANY_STORE, 0},
     {NULL, NULL, ANY_STORE, 0},
 };
