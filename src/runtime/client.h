@@ -23,7 +23,7 @@
 #include "runtime/table.h"
 #include "runtime/timers.h"
 
-#define HINTS_MAX 1024       /* waiting hints; more become "ask for everything" */
+#define HINTS_MAX 1024       /* and one for each handle; more become "ask for everything" */
 #define REQUESTS_MAX 1000000 /* waiting for answers; more are refused */
 #define REQUESTS_SPARE 4096  /* kept for the next use */
 #define NOTES_MAX 1024       /* of one round: then their requests go out */

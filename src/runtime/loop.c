@@ -170,7 +170,8 @@ static void host_answer(struct simba_host *host, struct simba_request *wire,
         if (!r->own && (r->owner = strndup(answer->id, SIMBA_ID_MAX)) == NULL)
             r->code = SIMBA_ELIMIT;
     }
-    if (r->code < 0 && answer->text != NULL)
+    bool is_shut = r->code == 0 && r->owner == NULL && !r->own && r->left_ms > 0;
+    if ((r->code < 0 || is_shut) && answer->text != NULL)
         r->text = strndup(answer->text, CALL_TEXT_MAX);
     wire->next = NULL;
     *s->answers_last = wire;
@@ -225,7 +226,7 @@ static void host_hint_one(struct simba_host *host, const char *mutex, const char
     size_t length = mutex != NULL ? strlen(mutex) + 1 : 0, more = id != NULL ? strlen(id) + 1 : 0;
     loop_lock(s);
     struct hint *h = NULL;
-    if (mutex != NULL && s->hints_count < HINTS_MAX)
+    if (mutex != NULL && s->hints_count < HINTS_MAX + s->actors_count)
         h = malloc(sizeof *h + length + more);
     if (h != NULL) {
         memcpy(h->mutex, mutex, length);

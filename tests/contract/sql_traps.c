@@ -281,6 +281,37 @@ static void sql_restart(void)
     folder_remove();
 }
 
+/* Owners hear of their eviction long before they renew, also if several are evicted in one go, and a moment after
+ * they began: where nobody tells them, a count of all evictions does. */
+static void sql_evict_several(void)
+{
+    enum { SEVERAL = 3, ROUNDS = 2 };
+    struct database d;
+    struct probe p[SEVERAL] = {{0}};
+    char name[16];
+    struct simba_handle_options o = lease(120000, 60000);
+    o.renew_ms = 60000;
+    database_make(&d);
+    simba *s = open_at(d.url), *other = open_at(d.url);
+    for (int i = 0; i < SEVERAL; i++) {
+        snprintf(name, sizeof name, "m%d", i);
+        probe_start(&p[i], s, name, &o);
+    }
+    for (int round = 1; round <= ROUNDS; round++) {
+        for (int i = 0; i < SEVERAL; i++)
+            AWAIT(atomic_load(&p[i].acquired) == round && probe_leads(&p[i]));
+        for (int i = 0; i < SEVERAL; i++) {
+            snprintf(name, sizeof name, "m%d", i);
+            CHECK_OK(simba_evict(other, name, 0, false, PATIENCE_MS));
+        }
+        for (int i = 0; i < SEVERAL; i++)
+            AWAIT(atomic_load(&p[i].released) == round);
+    }
+    client_close(s);
+    client_close(other);
+    database_drop(&d);
+}
+
 const struct test sql_tests[] = {
     {"sql_restart", sql_restart, SQL_ONLY, 0},
     {"sql_row_locked", sql_row_locked, SQL_ONLY, 0},
@@ -291,5 +322,6 @@ const struct test sql_tests[] = {
     {"sql_connection_limit", sql_connection_limit, SQL_ONLY, 0},
     {"sql_urls_refused", sql_urls_refused, SQL_ONLY, 0},
     {"sql_many_wait", sql_many_wait, SQL_ONLY, 0},
+    {"sql_evict_several", sql_evict_several, SQL_ONLY, 0},
     {NULL, NULL, ANY_STORE, 0},
 };

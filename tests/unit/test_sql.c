@@ -113,13 +113,13 @@ static void what_is_ours_needs_no_look(void **state)
     interest_set(&w, "m", SIMBA_WAITS);
     interest_set(&w, "n", SIMBA_WAITS);
     assert_int_equal(interest_each(&w, 100, NULL, NULL), 2);
-    assert_false(interest_owns(&w, 100));
+    assert_int_equal(interest_each_ours(&w, 100, NULL, NULL), 0);
     interest_ours(&w, "m", 200);
     assert_int_equal(interest_each(&w, 100, NULL, NULL), 1);
-    assert_true(interest_owns(&w, 100));
+    assert_int_equal(interest_each_ours(&w, 100, NULL, NULL), 1);
     assert_int_equal(interest_each(&w, 200, NULL, NULL), 2); /* its lease has ended */
     interest_ours(&w, "m", 0);
-    assert_false(interest_owns(&w, 100));
+    assert_int_equal(interest_each_ours(&w, 100, NULL, NULL), 0);
     interest_free(&w);
 }
 

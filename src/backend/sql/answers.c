@@ -102,13 +102,21 @@ static void found_in_list(struct sql *s, struct sql_job *job, const struct sql_r
     s->host->found(s->host, job->item[0].request, &f);
 }
 
+static void hint_ours(void *store, const char *mutex)
+{
+    struct sql *s = store;
+    s->host->hint(s->host, mutex);
+}
+
+/* It names the last mutex that it was rung for. If it was rung more than once, each of ours may be meant, and is
+ * hinted by its name: a hint at all is for those who wait. */
 static void found_bell(struct sql *s, const struct sql_row *row)
 {
     int news = interest_bell(&s->interests, row->token);
     if (news == 1 && row->owner[0] != '\0')
         s->host->hint(s->host, row->owner);
     else if (news > 0)
-        s->host->hint(s->host, NULL);
+        interest_each_ours(&s->interests, simba_now(), hint_ours, s);
 }
 
 void sql_found(struct sql *s, struct sql_job *job, const struct sql_row *row)

@@ -79,15 +79,21 @@ size_t interest_each(const struct interests *w, int64_t now,
     return count;
 }
 
-bool interest_owns(const struct interests *w, int64_t now)
+size_t interest_each_ours(const struct interests *w, int64_t now,
+                          void (*each)(void *data, const char *mutex), void *data)
 {
+    size_t count = 0;
     for (size_t b = 0; b < w->all.buckets; b++) {
         for (struct table_node *n = w->all.bucket[b]; n != NULL; n = n->next) {
-            if (((struct interest *)(void *)n)->ours_until > now)
-                return true;
+            const struct interest *i = (struct interest *)(void *)n;
+            if (i->ours_until <= now)
+                continue;
+            count++;
+            if (each != NULL)
+                each(data, i->mutex);
         }
     }
-    return false;
+    return count;
 }
 
 bool interest_any(const struct interests *w)

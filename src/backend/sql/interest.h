@@ -39,11 +39,13 @@ int interest_set(struct interests *w, const char *mutex, enum simba_interest kin
 /* A grant or renewal until that time; 0: it is not ours any more. */
 void interest_ours(struct interests *w, const char *mutex, int64_t until);
 
-/* Calls each() for what needs a look; returns how many. each NULL: only counts. */
+/* Calls each() for what needs a look, or for what is ours, to which the bell matters; returns how many. each
+ * NULL: only counts. */
 size_t interest_each(const struct interests *w, int64_t now,
                      void (*each)(void *data, const char *mutex), void *data);
-bool interest_owns(const struct interests *w, int64_t now); /* anything: the bell matters */
-bool interest_any(const struct interests *w);               /* anything at all */
+size_t interest_each_ours(const struct interests *w, int64_t now,
+                          void (*each)(void *data, const char *mutex), void *data);
+bool interest_any(const struct interests *w); /* anything at all */
 bool interest_observes(const struct interests *w);
 
 /* Is what was seen a reason for a hint? */

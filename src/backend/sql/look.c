@@ -59,7 +59,7 @@ static void look(struct sql *s)
     if (s->poll_ms == 0 && !s->missed)
         return;
     s->missed = false;
-    if (count > 0 || (!told && interest_owns(&s->interests, now)))
+    if (count > 0 || (!told && interest_each_ours(&s->interests, now, NULL, NULL) > 0))
         poll_rows(s, now, count);
     struct sql_job *digest = s->interests.observes_all ? sql_job_new(SQL_DIGEST, 0) : NULL;
     if (digest != NULL) {
