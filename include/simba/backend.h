@@ -72,7 +72,8 @@ struct simba_answer {
     int64_t left_ms;  /* until its lease ends, never rounded up; 0 without an owner: come again when
                          you like; more: nobody can be granted before */
     int64_t age_ms;   /* since it began; -1: unknown */
-    const char *text; /* a failure in words, without secrets; may be NULL. Borrowed for the call */
+    const char *text; /* a failure in words, or why nobody can be granted yet; without secrets; may be
+                         NULL. Borrowed for the call */
     bool more;        /* the next answer comes at once: both can be acted on together */
 };
 

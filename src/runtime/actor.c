@@ -218,11 +218,10 @@ static void say_why(struct actor *a, int code, char *out, size_t size)
 {
     const char *holder = a->after.id != NULL ? a->after.id : "another";
     const char *failure = a->failure != NULL ? a->failure : "the store does not answer";
-    const char *store = actor_store(a);
-    if (code == SIMBA_EHELD)
-        snprintf(out, size, "%.150s: held by %s", store, holder);
-    else if (code == SIMBA_ETIMEOUT && a->machine.answered)
-        snprintf(out, size, "%.150s: not in time, held by %s", store, holder);
+    const char *store = actor_store(a), *late = code == SIMBA_ETIMEOUT ? "not in time, " : "";
+    bool is_held = code == SIMBA_EHELD || (code == SIMBA_ETIMEOUT && a->machine.answered);
+    if (is_held && (a->after.id != NULL || a->failure == NULL))
+        snprintf(out, size, "%.150s: %sheld by %s", store, late, holder);
     else
         snprintf(out, size, "%.150s: %s", store, failure);
 }
@@ -494,23 +493,32 @@ void actor_hint(struct actor *a)
     step(a, &(struct handle_event){.kind = HANDLE_HINT}, NULL);
 }
 
+/* What the store says against us, for whoever asks why; a failure is logged as well, once until it is
+ * another or has passed. */
+static void keep_failure(struct actor *a, struct request *r)
+{
+    bool failed = r->code < 0 && r->code != SIMBA_ELOST, shut = r->code == 0 && r->text != NULL;
+    char *before = a->failure, *now = NULL;
+    if (before == NULL && !failed && !shut)
+        return;
+    if (failed || shut) {
+        now = r->text != NULL ? r->text : strdup(simba_strerror(r->code));
+        r->text = NULL;
+    }
+    if (failed && now != NULL && !same(now, before))
+        report_failure(a, r->code, now);
+    loop_lock(a->client);
+    a->failure = now;
+    loop_unlock(a->client);
+    free(before);
+}
+
 void actor_answered(struct actor *a, struct request *r)
 {
     assert(a->requests > 0);
     a->requests--;
     histogram_add(&a->client->metrics.operation, clock_now() - r->sent.sent_at);
-    if (a->failure != NULL || (r->code < 0 && r->code != SIMBA_ELOST)) {
-        char *before = a->failure, *now = NULL;
-        if (r->code < 0 && r->code != SIMBA_ELOST)
-            now = r->text != NULL ? r->text : strdup(simba_strerror(r->code));
-        r->text = NULL;
-        if (now != NULL && !same(now, before)) /* said once, until it is another or has passed */
-            report_failure(a, r->code, now);
-        loop_lock(a->client);
-        a->failure = now;
-        loop_unlock(a->client);
-        free(before);
-    }
+    keep_failure(a, r);
     struct lease_reply reply = {
         .request = r->sent,
         .code = r->code,

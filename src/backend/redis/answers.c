@@ -38,23 +38,22 @@ bool calls_told(const struct reply *owner, const struct reply *left, const struc
     return true;
 }
 
-static void say_guard(struct redis *s, int64_t left_ms)
+static void say_guard(struct redis *s, int64_t left_ms, char line[LINK_TEXT_MAX])
 {
-    char line[192];
-    if (s->guard_said)
-        return;
-    s->guard_said = true;
-    snprintf(line, sizeof line,
+    snprintf(line, LINK_TEXT_MAX,
              "the server has %s and may have forgotten owners: what is free is not granted for "
              "another %lld ms (restart_guard)",
              s->link.master_ms >= 0 ? "become the master" : "restarted", (long long)left_ms);
-    s->host->log(s->host, SIMBA_LOG_WARN, line);
+    if (!s->guard_said)
+        s->host->log(s->host, SIMBA_LOG_WARN, line);
+    s->guard_said = true;
 }
 
 static bool take_contend(struct redis *s, struct simba_request *q, const struct reply *r)
 {
     const struct reply *score = reply_at(r, 4), *rank = reply_at(r, 5);
     int64_t verdict = reply_at(r, 0)->integer;
+    char line[LINK_TEXT_MAX];
     struct told t;
     if (reply_at(r, 0)->kind != REPLY_INTEGER || verdict < 0 || verdict > 2 ||
         !calls_told(reply_at(r, 1), reply_at(r, 2), reply_at(r, 3), &t))
@@ -71,7 +70,8 @@ static bool take_contend(struct redis *s, struct simba_request *q, const struct 
         answer.age_ms = 0;
         ear_ends(&s->ear, q->mutex, q->id);
     } else if (t.id[0] == '\0') {
-        say_guard(s, t.left_ms);
+        say_guard(s, t.left_ms, line);
+        answer.text = line;
     } else if (t.evicted) {
         answer.token = 0; /* nobody may take it up again */
     }
