@@ -301,6 +301,10 @@ P
     expect 64 "how often"
     run simba schedule "$M" --every 1s --delay 1s true
     expect 64 "either --every or --delay"
+    run simba schedule "$M" --every 1s --once true
+    expect 64 "either --once, or --every or --delay"
+    run simba schedule "$M" --once --delay 1s true
+    expect 64 "either --once, or --every or --delay"
     run simba schedule "$M" --every 0 true
     expect 64 "longer than 0"
     run simba schedule "$M" --every soon true
