@@ -249,9 +249,9 @@ static int run(struct cli *c)
 
 const struct command completion_command = {
     .name = "completion",
-    .words = "bash|zsh|fish",
+    .words = "SHELL",
     .summary = "what your shell needs to complete simba's words",
-    .help = "Installed with simba where the shells look for it; else:\n"
+    .help = "For bash, zsh or fish. Installed with simba where the shells look for it; else:\n"
             "  bash   eval \"$(simba completion bash)\" in ~/.bashrc\n"
             "  zsh    simba completion zsh >~/.zfunc/_simba, with that folder in fpath\n"
             "  fish   simba completion fish >~/.config/fish/completions/simba.fish\n",

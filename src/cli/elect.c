@@ -16,20 +16,19 @@ static const struct option options[] = {
 };
 
 static const char help[] =
-    "Prints a line for acquired, released and lost (--json: event, at_ms, mutex, holder, token, "
-    "…), "
-    "and\nstays a candidate until a signal ends it (status 0). A store that is down is tried again "
-    "for ever.\n\n"
-    "--on-acquired may take as long as the tenure; it is ended before the lease is. If it fails, "
-    "NAME "
-    "is\nleft to others for a ttl. --on-released runs once for every --on-acquired, also if simba "
-    "is "
-    "killed\nor stopped, and ends before another can own NAME. Hooks get SIMBA_MUTEX, "
-    "SIMBA_FENCING_TOKEN,\nSIMBA_CONTENDER_ID and SIMBA_STORE; what they print goes to stderr.\n\n"
-    "Exit status: 0 ended by a signal; 125 simba itself failed; 64 wrong usage.\n\n"
+    "Prints a line for acquired, released and lost, and stays a candidate until a signal ends it. "
+    "A store that is down is tried again for ever.\n"
+    "--json: event, at_ms, mutex, holder, token, remaining_ms, held_ms, waiters, store.\n\n"
+    "The hook of --on-acquired may take as long as the tenure; it is ended before the lease is. If "
+    "it fails, NAME is left to others for a ttl. That of --on-released runs once for every "
+    "--on-acquired, also if simba is killed or stopped, and ends before another can own NAME. "
+    "Hooks get SIMBA_MUTEX, SIMBA_FENCING_TOKEN, SIMBA_CONTENDER_ID and SIMBA_STORE; what they "
+    "print goes to stderr.\n\n"
+    "Exit status: 0 ended by a signal; 125 simba itself failed; 141 nobody reads its lines; 64 "
+    "wrong usage.\n\n"
     "Examples:\n"
-    "  simba elect web -a 'ip addr add 10.0.0.9/24 dev eth0' -r 'ip addr del 10.0.0.9/24 dev "
-    "eth0'\n"
+    "  simba elect web -a 'ip addr add 10.0.0.9/24 dev eth0' \\\n"
+    "                  -r 'ip addr del 10.0.0.9/24 dev eth0'\n"
     "  simba elect worker -a 'exec ./worker'\n"
     "  simba elect --json web | ./follow\n";
 

@@ -283,14 +283,13 @@ const struct command init_command = {
     .name = "init",
     .words = "[URL]",
     .summary = "make the store ready: its folder, its tables",
-    .help = "Prints the URL of the store that is ready. Of SQL servers the table is made, or one "
-            "of JVM Simba\n"
-            "gets the columns that it lacks, also while it is used; --print shows the statements "
-            "instead. For sqlite: the folder is made, for its "
-            "owner only "
-            "(0700); with\n--shared --group G for all members of G (2770, files 0660): they can "
-            "take and free "
-            "each other's\nlocks, nobody else can. It can be repeated.\n\n"
+    .help = "Prints the URL of the store that is ready. It can be repeated.\n\n"
+            "SQL servers: the table is made, or one of JVM Simba gets the columns that it lacks, "
+            "also while it is used; --print shows the statements instead.\n\n"
+            "sqlite: the folder is made, for its owner only (0700); with --shared --group G for "
+            "all members of G (2770, files 0660): they can take and free each other's locks, "
+            "nobody else can.\n\n"
+            "Other stores need nothing.\n\n"
             "Exit status: 0 ready; 125 it cannot be made or does not answer; 64 wrong usage.\n\n"
             "Examples:\n"
             "  simba init\n"

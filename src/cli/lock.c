@@ -42,18 +42,16 @@ static const struct option options[] = {
 
 static const char help[] =
     "CMD gets SIMBA_MUTEX, SIMBA_FENCING_TOKEN, SIMBA_CONTENDER_ID and SIMBA_STORE. Without CMD, "
-    "the\n"
-    "token is printed and NAME is held until a signal comes. Options end at the first word of "
-    "CMD.\n\n"
+    "the token is printed and NAME is held until a signal comes. Options end at the first word of "
+    "CMD. Of -n and -w the last one counts.\n\n"
     "Exit status: CMD's own, or 128 + the signal that killed it; 123 the lease was lost and CMD "
-    "was\n"
-    "stopped; 124 held by another (-n) or not acquired in time (-w); 125 simba itself failed;\n"
+    "was stopped; 124 held by another (-n) or not acquired in time (-w); 125 simba itself failed; "
     "126 CMD cannot be run; 127 CMD not found; 64 wrong usage.\n\n"
     "Examples:\n"
-    "  simba lock backup rsync -a /data /backup     # one at a time on this machine\n"
-    "  simba lock -n report ./report.sh             # skip it if the last one still runs\n"
-    "  simba lock -w 5m -E 0 sync -c 'a | b'        # wait five minutes, then give up quietly\n"
-    "  simba -u redis://db1/0 lock nightly ./job    # one at a time on all machines\n";
+    "  simba lock backup rsync -a /data /backup   # one at a time on this machine\n"
+    "  simba lock -n report ./report.sh           # skip it if the last still runs\n"
+    "  simba lock -w 5m -E 0 sync -c 'a | b'      # after 5 minutes give up quietly\n"
+    "  simba -u redis://db1/0 lock nightly ./job  # one at a time on all machines\n";
 
 /* ---- options ---------------------------------------------------------------------------------- */
 

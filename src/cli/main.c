@@ -42,19 +42,69 @@ const struct option common_options[] = {
     {"url", 'u', OPT_URL, "URL",
      "the store; else SIMBA_URL, the configuration, a file of your own"},
     {"ttl", 0, OPT_TTL, "D", "the owner renews within this; default 10s"},
-    {"transition", 0, OPT_TRANSITION, "D", "nobody else owns for this long after it; default 6s"},
+    {"transition", 0, OPT_TRANSITION, "D", "nobody else owns for so long after it; default 6s"},
     {"id", 0, OPT_ID, "ID",
      "who we are to others; must be unique; default: made from host and pid"},
     {"json", 0, OPT_JSON, NULL, "data as one JSON object per line"},
     {"quiet", 'q', OPT_QUIET, NULL, "only errors on stderr"},
-    {"verbose", 'v', OPT_VERBOSE, NULL, "say what happens; twice: also what the library logs"},
-    {"dry-run", 0, OPT_DRY_RUN, NULL, "show the configuration and where it comes from, then end"},
+    {"verbose", 'v', OPT_VERBOSE, NULL, "say what happens; twice: also the library's log"},
+    {"dry-run", 0, OPT_DRY_RUN, NULL, "show the configuration and its origin, then end"},
     {"help", 'h', OPT_HELP, NULL, "this"},
-    {"version", 0, OPT_VERSION, NULL, NULL},
+    {"version", 0, OPT_VERSION, NULL, "the version of the command and its library"},
     {NULL, 0, 0, NULL, NULL},
 };
 
 /* ---- help ------------------------------------------------------------------------------------ */
+
+#define HELP_WIDTH 80
+#define OPTION_WIDTH 30 /* with the blanks around it */
+#define WORDS_WIDTH 12
+
+/* Columns, not bytes: there are dots of three bytes. */
+static int width_of(const char *text, size_t bytes)
+{
+    int width = 0;
+    for (size_t i = 0; i < bytes; i++)
+        width += ((unsigned char)text[i] & 0xc0) != 0x80;
+    return width;
+}
+
+/* Goes on in column `at`, and where a line is full in the next one, below `indent`. */
+static int put_wrapped(const char *text, size_t bytes, int indent, int at)
+{
+    for (size_t i = 0, word; i < bytes; i += word) {
+        i += strspn(text + i, " ");
+        word = strcspn(text + i, " \n");
+        int width = width_of(text + i, word);
+        if (at > indent && at + 1 + width > HELP_WIDTH) {
+            printf("\n%*s", indent, "");
+            at = indent;
+        }
+        at += printf("%s", at > indent ? " " : "") + width;
+        printf("%.*s", (int)word, text + i);
+    }
+    return at;
+}
+
+/* Lines that begin with a blank stay as they are. Those that begin with a dash, or follow an empty one,
+ * begin anew; all others go on where the one before has ended. */
+static void show_text(const char *text)
+{
+    for (int at = 0; *text != '\0';) {
+        size_t bytes = strcspn(text, "\n");
+        bool is_verbatim = *text == ' ';
+        if (is_verbatim)
+            printf("%.*s", (int)bytes, text);
+        else
+            at = put_wrapped(text, bytes, 0, at);
+        text += bytes;
+        text += *text == '\n';
+        if (is_verbatim || bytes == 0 || strchr(" -\n", *text) != NULL) { /* or it is the end */
+            putchar('\n');
+            at = 0;
+        }
+    }
+}
 
 static void show_options(const struct option *o)
 {
@@ -65,35 +115,41 @@ static void show_options(const struct option *o)
         snprintf(left, sizeof left, "%s%c%s--%s%s%s", o->letter != 0 ? "-" : "",
                  o->letter != 0 ? o->letter : ' ', o->letter != 0 ? ", " : "   ", o->name,
                  o->arg != NULL ? " " : "", o->arg != NULL ? o->arg : "");
-        printf("  %-30s %s\n", left, o->help);
+        printf("  %-*s", OPTION_WIDTH - 2, left);
+        put_wrapped(o->help, strlen(o->help), OPTION_WIDTH, OPTION_WIDTH);
+        putchar('\n');
     }
 }
 
 static int show_command(const struct command *m)
 {
-    printf("simba %s %s\n    %s\n", m->name, m->words, m->summary);
+    printf("simba %s%s%s\n    %s\n", m->name, m->words[0] != '\0' ? " " : "", m->words, m->summary);
     if (m->options != NULL)
         printf("\nOptions:\n");
     show_options(m->options);
     printf("\nOptions of all commands:\n");
     show_options(common_options);
-    printf("\n%s", m->help);
+    putchar('\n');
+    show_text(m->help);
     return 0;
 }
 
 static int show_overview(void)
 {
     printf("simba: at most one owner of a named mutex, in any number of processes\n\n");
-    for (size_t i = 0; i < COMMANDS; i++)
-        printf("  simba %-10s %-19s %s\n", commands[i]->name, commands[i]->words,
-               commands[i]->summary);
+    for (size_t i = 0; i < COMMANDS; i++) {
+        const char *words = commands[i]->words;
+        printf("  simba %-10s %s%*s %s\n", commands[i]->name, words,
+               WORDS_WIDTH - width_of(words, strlen(words)), "", commands[i]->summary);
+    }
     printf("\nsimba COMMAND --help says more. Options of all commands:\n");
     show_options(common_options);
     printf("\nTry:\n"
            "  simba lock backup rsync -a /data /backup      # one at a time on this machine\n"
            "  simba lock -n backup rsync -a /data /backup   # or not at all, exit 124\n"
            "  simba lock --dry-run backup                   # which store, which durations?\n\n"
-           "Durations: 500ms, 10s, 5m, 1h; a bare number is in seconds. See simba(1), simba(7).\n");
+           "Durations: 500ms, 10s, 5m, 1h; a bare number is in seconds.\n"
+           "See simba(1), simba(7).\n");
     return 0;
 }
 

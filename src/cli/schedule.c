@@ -10,7 +10,7 @@ enum { OPT_EVERY, OPT_DELAY, OPT_INITIAL, OPT_AT_LEAST, OPT_ONCE, OPT_COMMAND };
 static const struct option options[] = {
     {"every", 0, OPT_EVERY, "D", "runs begin so often; what falls into a longer run is skipped"},
     {"delay", 0, OPT_DELAY, "D", "from the end of a run to the next"},
-    {"initial-delay", 0, OPT_INITIAL, "D", "from becoming the leader to the first run; default 0"},
+    {"initial-delay", 0, OPT_INITIAL, "D", "from leading to the first run; default 0"},
     {"at-least", 0, OPT_AT_LEAST, "D", "keep NAME so long, also if told to end; default 0"},
     {"once", 0, OPT_ONCE, NULL, "one run, then exit with CMD's status"},
     {"command", 'c', OPT_COMMAND, "STRING", "CMD for the shell: sh -c STRING"},
@@ -20,17 +20,17 @@ static const struct option options[] = {
 
 static const char help[] =
     "Of all that run this with the same NAME one leads, and runs CMD; if it goes away, another "
-    "does. "
-    "CMD\ngets SIMBA_MUTEX, SIMBA_FENCING_TOKEN, SIMBA_CONTENDER_ID and SIMBA_STORE, and is ended "
-    "before the\nlease is. Each run is reported on stderr; with --json on stdout (event, at_ms, "
-    "mutex, token, run,\ntook_ms, code, lost), and then what CMD prints goes to stderr.\n\n"
-    "Exit status: 0 ended by a signal; with --once CMD's own, or 123 if the lease was lost "
-    "meanwhile; "
-    "125\nsimba itself failed; 64 wrong usage.\n\n"
+    "does. CMD gets SIMBA_MUTEX, SIMBA_FENCING_TOKEN, SIMBA_CONTENDER_ID and SIMBA_STORE, and is "
+    "ended before the lease is. Each run is reported on stderr, and so is who leads.\n"
+    "--json: on stdout, and what CMD prints goes to stderr. Event run has at_ms, mutex, token, "
+    "run, took_ms, code, lost, store; acquired, released and lost are those of simba elect.\n\n"
+    "Exit status: 0 ended by a signal; 125 simba itself failed; 141 nobody reads its lines; 64 "
+    "wrong usage. With --once: CMD's own, or 128 + the signal that killed it; 123 the lease was "
+    "lost and CMD was stopped; 126 CMD cannot be run; 127 CMD not found.\n\n"
     "Examples:\n"
     "  simba schedule cleanup --every 5m ./cleanup.sh\n"
     "  simba schedule report --delay 1h --initial-delay 10s -c './make && ./send'\n"
-    "  simba schedule nightly --once --at-least 1m ./job     # from cron, on several machines\n";
+    "  simba schedule night --once --at-least 1m ./job   # by cron, on many machines\n";
 
 struct schedule {
     struct plan plan;
@@ -91,6 +91,8 @@ static int check(struct cli *c, struct schedule *s)
         s->plan.argv = s->shell;
     if (s->plan.argv == NULL)
         return usage(c, "CMD is missing: simba schedule NAME --every D CMD…");
+    if (s->once && (s->has_every || s->has_delay))
+        return usage(c, "either --once, or --every or --delay");
     if (s->has_every && s->has_delay)
         return usage(c, "either --every or --delay");
     if (!s->has_every && !s->has_delay && !s->once)

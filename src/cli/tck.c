@@ -117,8 +117,7 @@ const struct command tck_command = {
         "usage.\n\n"
         "Examples:\n"
         "  simba tck sqlite:/tmp/new.db\n"
-        "  SIMBA_MODULE_PATH=$PWD simba tck dir:/tmp/locks     # a store of your own, as a "
-        "module\n",
+        "  SIMBA_MODULE_PATH=$PWD simba tck dir:/tmp/locks   # a store of your own\n",
     .options = options,
     .run = run,
 };

@@ -11,8 +11,6 @@
 
 #include "cli.h"
 
-static const struct option options[] = {{NULL, 0, 0, NULL, NULL}};
-
 struct watcher {
     struct cli *c;
     char **names;
@@ -124,15 +122,17 @@ static int run(struct cli *c)
 const struct command watch_command = {
     .name = "watch",
     .words = "[NAME…]",
-    .summary = "follow who owns NAME, or everything; observes only",
+    .summary = "follow who owns NAME, or everything",
     .help =
         "A line per change: when, what, NAME, the tenure's holder and token. What: held or free at "
-        "the\nbeginning; then acquired, released, expired, evicted. Runs until a signal ends it.\n"
+        "the\nbeginning; then acquired, released, expired, evicted. It does not contend, and runs "
+        "until a "
+        "signal ends it.\n"
         "--json: event, at_ms, mutex, holder, token, remaining_ms, held_ms, waiters, store.\n\n"
-        "Exit status: 125 the store does not answer at the beginning; 64 wrong usage.\n\n"
+        "Exit status: 125 the store does not answer at the beginning; 141 nobody reads its lines; "
+        "64 wrong usage.\n\n"
         "Examples:\n"
         "  simba watch\n"
         "  simba watch --json leader | while read -r line; do …; done\n",
-    .options = options,
     .run = run,
 };

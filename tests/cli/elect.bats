@@ -236,6 +236,15 @@ P
     expect 5
 }
 
+@test "schedule --json: who leads and each run, until nobody reads, exit 141" {
+    run timeout 20 bash -c '"$SIMBA" schedule --json "$M" --every 50ms true | head -n 2; echo "${PIPESTATUS[0]}"'
+    expect 0 '^\{"event":"acquired",.*"holder":'
+    grep -qE '^\{"event":"run","at_ms":[0-9]+,"mutex":"[^"]+","token":[0-9]+,"run":1,"took_ms":[0-9]+,"code":0,"lost":false,"store":"[^"]+"\}$' <<<"$output"
+    grep -qx 141 <<<"$output"
+    run simba lock -w 5s "$M" true
+    expect 0
+}
+
 @test "schedule: only the leader runs" {
     begin "$SIMBA" schedule -q "${SHORT[@]}" "$M" --every 50ms sh -c 'echo one >>log'
     first=$PID
@@ -301,6 +310,10 @@ P
     expect 64 "how often"
     run simba schedule "$M" --every 1s --delay 1s true
     expect 64 "either --every or --delay"
+    run simba schedule "$M" --every 1s --once true
+    expect 64 "either --once, or --every or --delay"
+    run simba schedule "$M" --once --delay 1s true
+    expect 64 "either --once, or --every or --delay"
     run simba schedule "$M" --every 0 true
     expect 64 "longer than 0"
     run simba schedule "$M" --every soon true

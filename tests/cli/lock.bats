@@ -48,6 +48,13 @@ load helper
     expect 124 '^$'
 }
 
+@test "of -n and -w the last one counts" {
+    run simba lock "$M" "$SIMBA" lock -n -w 1s "$M" true
+    expect 124 "not in time"
+    run timeout 20 "$SIMBA" lock "$M" "$SIMBA" lock -w 1m -n "$M" true
+    expect 124 "held by"
+}
+
 @test "-w is enough when the owner lets go in time" {
     begin "$SIMBA" lock "$M" sh -c 'touch held; until [ -e go ]; do sleep 0.01; done'
     await test -e held

@@ -271,3 +271,20 @@ P
     run simba help nosuch
     expect 64 "no command nosuch"
 }
+
+@test "help fits 80 columns, and what belongs below each other stands so" {
+    simba --help >help
+    for command in $(sed -nE 's/^  simba ([a-z]+) .*/\1/p' help | sort -u); do
+        simba "$command" --help >>help
+    done
+    run python3 - <<'P'
+lines = open("help", encoding="utf-8").read().splitlines()
+for line, after in zip(lines, lines[1:]):
+    assert len(line) <= 80 and line == line.rstrip(), line
+    assert line != "Options:" or after.startswith("  "), "no options"
+column = {next(l for l in lines if what in l).index(what) for what in ("hold NAME", "run CMD", "make the store")}
+assert len(column) == 1, column
+P
+    expect 0
+    grep -q -e '--version' help
+}
