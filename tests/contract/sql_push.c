@@ -70,6 +70,50 @@ static void sql_pushed(void)
     database_drop(&d);
 }
 
+static long long sessions(struct database *d, const char *name)
+{
+    return sql_number(d, "SELECT COUNT(*) FROM pg_stat_activity WHERE application_name='%s'", name);
+}
+
+/* What was told while nobody listened was told to nobody: whoever listens again has to look once, also with poll=0.
+ * Else it waits for the end of a lease that is three times as long as we have patience. */
+static void sql_pushed_to_nobody(void)
+{
+    struct database d;
+    struct proxy p;
+    char base[512], url[600];
+    pthread_t thread;
+    void *code;
+    if (sql_is_mysql())
+        suite_skip("needs a server that pushes");
+    database_make(&d);
+    proxy_start(&p, d.port);
+    url_of(&d, p.port, base);
+    snprintf(url, sizeof url, "%s?poll=0&application_name=waits", base);
+    simba *s = open_at(d.url), *other = open_at(url);
+    simba_locker *l = locker(s, "m", NULL, lease_long());
+    simba_locker *next = locker(other, "m", NULL, lease_long());
+    for (int i = 0; i < 3; i++) {
+        CHECK_OK(simba_locker_acquire(l, PATIENCE_MS));
+        CHECK(pthread_create(&thread, NULL, take, next) == 0);
+        AWAIT(sql_number(&d, "SELECT COUNT(*) FROM simba_mutex WHERE mutex='m' AND "
+                             "version>fencing_token") == 1);
+        proxy_set(&p, PROXY_HOLD); /* it does not hear that its session ends, nor gets a new one */
+        sql_run(&d, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE "
+                    "application_name='waits'");
+        AWAIT(sessions(&d, "waits") == 0);
+        CHECK_OK(simba_locker_release(l));
+        proxy_set(&p, PROXY_PASS);
+        CHECK(pthread_join(thread, &code) == 0);
+        CHECK_OK((int)(intptr_t)code);
+        CHECK_OK(simba_locker_release(next));
+    }
+    client_close(s);
+    client_close(other);
+    proxy_end(&p);
+    database_drop(&d);
+}
+
 /* A JVM peer frees it, and tells nobody. */
 static void sql_freed_silently(void)
 {
@@ -195,6 +239,7 @@ static void sql_pooler(void)
 
 const struct test sql_push_tests[] = {
     {"sql_pushed", sql_pushed, SQL_ONLY, 0},
+    {"sql_pushed_to_nobody", sql_pushed_to_nobody, SQL_ONLY, 0},
     {"sql_freed_silently", sql_freed_silently, SQL_ONLY, 0},
     {"sql_pooler", sql_pooler, SQL_ONLY, 0},
     {NULL, NULL, ANY_STORE, 0},
