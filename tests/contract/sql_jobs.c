@@ -262,11 +262,119 @@ static void sql_release_given_away(void)
     database_drop(&d);
 }
 
+/* ---- a table that gets its column ---------------------------------------------------------- */
+
+static void upgrade(const struct database *d)
+{
+    char url[600];
+    struct simba_owner o;
+    snprintf(url, sizeof url, "%s?create=upgrade", d->url);
+    simba *s = open_at(url);
+    CHECK_OK(simba_read(s, "m0", PATIENCE_MS, &o));
+    client_close(s);
+}
+
+static long long count_of(struct database *d, const char *which)
+{
+    return sql_number(d, "SELECT COUNT(*) FROM simba_mutex WHERE mutex<>'' AND %s", which);
+}
+
+/* T2A: who has looked at the table before it got its column, and has not said a statement so often that the server
+ * has planned it and now refuses it, finds out all the same. Else a mark that somebody waits, a version above the
+ * token, is taken for another's tenure: it is not renewed, or not given back. */
+static void upgrade_unseen(bool releases, int many)
+{
+    struct database d;
+    simba_locker *l[MOST];
+    uint64_t token[MOST];
+    database_make(&d);
+    sql_make_table(&d, false);
+    simba *s = open_still(d.url);
+    struct simba_handle_options o = releases ? lease_long() : lease(4000, 40000);
+    if (releases)
+        o.renew_ms = SIMBA_DEFAULT; /* none before that */
+    take_all(s, l, many, o);
+    for (int i = 0; i < many; i++)
+        token[i] = simba_locker_token(l[i]);
+    upgrade(&d);
+    if (!sql_is_mysql()) /* as who waits does, where there are marks */
+        sql_run(&d, "UPDATE simba_mutex SET version=fencing_token+1");
+    long long before = sql_number(&d, "SELECT MAX(ttl_at) FROM simba_mutex");
+    char renewed[64];
+    snprintf(renewed, sizeof renewed, "ttl_at>%lld", before);
+    if (!releases) {
+        nap(300); /* all are due */
+        for (int64_t end = simba_now() + PATIENCE_MS; simba_now() < end;) {
+            drive(s, PATIENCE_MS);
+            if (count_of(&d, renewed) == many)
+                break;
+        }
+        CHECK(count_of(&d, renewed) == many);
+        for (int i = 0; i < many; i++)
+            CHECK(simba_locker_is_held(l[i]) && simba_locker_token(l[i]) == token[i]);
+    }
+    CHECK_OK(simba_close(s, PATIENCE_MS));
+    CHECK(count_of(&d, "owner_id<>''") == 0);
+    database_drop(&d);
+}
+
+static void sql_upgrade_renewal(void)
+{
+    upgrade_unseen(false, 1);
+    upgrade_unseen(false, MOST);
+}
+
+static void sql_upgrade_release(void)
+{
+    upgrade_unseen(true, 1);
+    upgrade_unseen(true, MOST);
+}
+
+/* Nor does anybody give out a token by the old count that is below one by the new. One mutex at a time, and all in
+ * one statement. */
+static void sql_upgrade_token(void)
+{
+    struct database d;
+    simba_locker *l[MOST];
+    simba_contender *c[MOST];
+    struct simba_owner o;
+    struct simba_handle_options like = lease_long();
+    database_make(&d);
+    sql_make_table(&d, false);
+    simba *s = open_still(d.url), *one = open_at(d.url), *all = open_still(d.url);
+    CHECK_OK(simba_read(one, "m0", PATIENCE_MS, &o)); /* these have looked at it */
+    CHECK_OK(simba_read(all, "m0", PATIENCE_MS, &o));
+    upgrade(&d);
+    take_all(s, l, MOST, lease_long());
+    uint64_t token = simba_locker_token(l[MOST - 1]);
+    CHECK_OK(simba_close(s, PATIENCE_MS));
+    simba_locker *first = locker(one, "m0", NULL, lease_long());
+    CHECK_OK(simba_locker_acquire(first, PATIENCE_MS));
+    CHECK(simba_locker_token(first) > token);
+    CHECK_OK(simba_locker_release(first));
+    for (int i = 0; i < MOST; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "m%d", i);
+        CHECK_OK(simba_contender_create(all, name, &like, &c[i]));
+        CHECK_OK(simba_contender_start(c[i]));
+    }
+    for (int i = 0; i < MOST; i++) {
+        AWAIT((drive(all, PATIENCE_MS), simba_contender_is_owner(c[i])));
+        CHECK(simba_contender_token(c[i]) > token);
+    }
+    client_close(one);
+    CHECK_OK(simba_close(all, PATIENCE_MS));
+    database_drop(&d);
+}
+
 const struct test sql_job_tests[] = {
     {"sql_commit_fails", sql_commit_fails, SQL_ONLY, 0},
     {"sql_isolation", sql_isolation, SQL_ONLY, 0},
     {"sql_batch_locked", sql_batch_locked, SQL_ONLY, 0},
     {"sql_renew_given_away", sql_renew_given_away, SQL_ONLY, 0},
     {"sql_release_given_away", sql_release_given_away, SQL_ONLY, 0},
+    {"sql_upgrade_renewal", sql_upgrade_renewal, SQL_ONLY, 0},
+    {"sql_upgrade_release", sql_upgrade_release, SQL_ONLY, 0},
+    {"sql_upgrade_token", sql_upgrade_token, SQL_ONLY, 0},
     {NULL, NULL, ANY_STORE, 0},
 };
