@@ -135,7 +135,6 @@ bool sql_ended(struct sql *s, enum sql_end end)
             s->polls = false;
         sql_refuse_job(s, job, s->code, s->why);
     }
-    free(job->names);
-    free(job);
+    sql_job_free(job);
     return end != SQL_BROKEN;
 }
