@@ -14,7 +14,7 @@
 #include <uv.h>
 #include <cmocka.h>
 
-#include "backend/sql/sql.h"
+#include "backend/sql/parts.h"
 
 #define LETTERS 26
 #define PATIENCE_S 20 /* with one test: an answer that never comes ends them all */
@@ -51,6 +51,7 @@ static struct server {
     const char *unmarked;     /* likewise, but told, and nobody has left a mark that he waits */
     const char *locked_marks; /* rows that cannot be marked for a lock, */
     const char *free_marks;   /* or because they are free by then */
+    bool breaks_marks;        /* the connection ends with a mark */
     int failing_commits;      /* of so many acquisitions, after they were told */
     bool tells;
     char said[4096];
@@ -114,6 +115,9 @@ static int begin(struct sql *s, void *link, struct sql_job *job, enum sql_end *e
     sql_fail(s, SIMBA_ESTORE, "locked, or not committed");
     *end = SQL_LOCKED;
     if (is_locked(job))
+        return 0;
+    *end = SQL_BROKEN;
+    if (job->op == SQL_MARK && server.breaks_marks)
         return 0;
     bool commits = job->op != SIMBA_CONTEND || server.failing_commits-- <= 0;
     for (size_t i = 0; i < job->count; i++)
@@ -270,6 +274,13 @@ static void run(struct simba_request *list)
         uv_run(&runtime.loop, UV_RUN_ONCE);
 }
 
+/* Not ONCE: that waits for the next timer although what we wait for has happened. */
+static void await_said(const char *what)
+{
+    while (strstr(server.said, what) == NULL)
+        uv_run(&runtime.loop, UV_RUN_NOWAIT);
+}
+
 static int set_up(void **state)
 {
     char why[64];
@@ -391,8 +402,7 @@ static void who_listens_looks_once(void **state)
     run(batch(0, SIMBA_CONTEND, "a"));
     server.said[0] = '\0';
     sql_watch(runtime.store, "a", SIMBA_WAITS);
-    while (strstr(server.said, "poll") == NULL)
-        uv_run(&runtime.loop, UV_RUN_ONCE);
+    await_said("poll");
     assert_string_equal(server.said, "listen , poll a");
 }
 
@@ -426,6 +436,40 @@ static void a_locked_row_does_not_keep_others_from_marks(void **state)
     assert_string_equal(server.said,
                         "contend abcd, mark abcd, mark! ab, mark! a, mark! b, mark! cd");
     assert_string_equal(runtime.hinted, "");
+}
+
+/* The store is asked to look at nothing (poll=0), and does after something went wrong. */
+static void a_mark_that_was_lost_is_left_again(void **state)
+{
+    (void)state;
+    server.tells = true;
+    server.unmarked = "ab";
+    server.breaks_marks = true;
+    sql_watch(runtime.store, "a", SIMBA_WAITS);
+    sql_watch(runtime.store, "b", SIMBA_OBSERVES);
+    run(batch(0, SIMBA_CONTEND, "a"));
+    server.breaks_marks = false;
+    server.said[0] = '\0';
+    await_said("mark");
+    assert_string_equal(server.said, "listen , observe , poll ab, mark a");
+}
+
+static void a_mark_that_found_a_lock_is_left_later(void **state)
+{
+    (void)state;
+    server.tells = true;
+    server.unmarked = "a";
+    server.locked_marks = "a";
+    sql_watch(runtime.store, "a", SIMBA_WAITS);
+    await_said("poll"); /* it listens */
+    run(batch(0, SIMBA_CONTEND, "a"));
+    assert_string_equal(server.said, "contend a, mark a");
+    server.locked_marks = NULL;
+    server.said[0] = '\0';
+    assert_true(uv_is_active((uv_handle_t *)&((struct sql *)runtime.store)->look));
+    sql_look_in(runtime.store, 0); /* now, and not in five seconds */
+    await_said("mark");
+    assert_string_equal(server.said, "poll a, mark a");
 }
 
 /* ---- memory -------------------------------------------------------------------------------- */
@@ -478,6 +522,8 @@ int main(void)
         TEST(who_waits_leaves_marks),
         TEST(what_is_free_when_it_is_to_be_marked_is_asked_for),
         TEST(a_locked_row_does_not_keep_others_from_marks),
+        TEST(a_mark_that_was_lost_is_left_again),
+        TEST(a_mark_that_found_a_lock_is_left_later),
         TEST(each_is_answered_without_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -249,9 +249,19 @@ void sql_job_ring(struct sql *s, const struct sql_job *evict)
     sql_job_put_first(s, job);
 }
 
+/* A look finds one without a mark if that was lost: with the connection, or because the row was locked. */
+static bool lacks_mark(const struct sql *s, const struct sql_item *item)
+{
+    bool held = item->owner[0] != '\0' && item->left_ms > 0;
+    struct interest *i = (struct interest *)(void *)table_find(&s->interests.all, item->mutex);
+    return item->unmarked && held && i != NULL && i->kind == SIMBA_WAITS;
+}
+
 /* Who was refused waits; and who was granted it may leave others behind that wait. */
 static bool wants_mark(const struct sql *s, const struct sql_item *item)
 {
+    if (item->request == NULL)
+        return lacks_mark(s, item);
     bool told = s->driver->tells != NULL && s->driver->tells(s->link->link);
     bool leaves = item->changed && item->request->others && told;
     return (item->unmarked || leaves) && item->request->op == SIMBA_CONTEND;

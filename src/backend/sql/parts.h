@@ -22,7 +22,7 @@ void sql_jobs_make(struct sql *s);                      /* of all requests that 
 void sql_job_forget(struct sql_job *job);               /* what it was told */
 bool sql_job_split(struct sql *s, struct sql_job *job); /* false: it cannot be */
 void sql_job_ring(struct sql *s, const struct sql_job *evict);
-void sql_job_mark(struct sql *s, const struct sql_job *job); /* what its requests wait for */
+void sql_job_mark(struct sql *s, const struct sql_job *job); /* what is waited for */
 void sql_remember_locked(struct sql *s, const char *mutex);
 
 /* outcome.c: the statement of s->job has ended. True: the connection can be used on. */
