@@ -139,7 +139,7 @@ static void sql_batch_locked(void)
     sql_run(&d, "ROLLBACK");
     CHECK_OK(simba_locker_acquire(l[LOCKED], PATIENCE_MS));
     for (int i = 0; i < MANY; i++)
-        simba_locker_release(l[i]); /* here its thread is another */
+        CHECK_OK(simba_locker_release(l[i]));
     client_close(s);
     proxy_end(&p);
     database_drop(&d);
