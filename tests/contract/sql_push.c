@@ -28,6 +28,13 @@ static void on_changed(void *data, const char *mutex, const struct simba_state *
     atomic_fetch_add(&changes, 1);
 }
 
+/* Whether somebody waits, and has said so. */
+static long long marks(struct database *d)
+{
+    return sql_number(d, "SELECT COUNT(*) FROM simba_mutex WHERE mutex='m' AND "
+                         "version>fencing_token");
+}
+
 /* With poll=0 nobody looks, and the lease is three times as long as we have patience: it was NOTIFY. */
 static void sql_pushed(void)
 {
@@ -46,8 +53,7 @@ static void sql_pushed(void)
         simba_locker *next = locker(other, "m", NULL, lease_long());
         CHECK_OK(simba_locker_acquire(l, PATIENCE_MS));
         CHECK(pthread_create(&thread, NULL, take, next) == 0);
-        AWAIT(sql_number(&d, "SELECT COUNT(*) FROM simba_mutex WHERE mutex='m' AND "
-                             "version>fencing_token") == 1); /* it waits, and has said so */
+        AWAIT(marks(&d) == 1);
         CHECK_OK(simba_locker_release(l));
         CHECK(pthread_join(thread, &code) == 0);
         CHECK_OK((int)(intptr_t)code);
@@ -67,6 +73,54 @@ static void sql_pushed(void)
     AWAIT((simba_observer_state(w, &state), state.after.token == 0));
     client_close(s);
     client_close(third);
+    database_drop(&d);
+}
+
+#define WHO_WAITS "pg_stat_activity WHERE application_name='waits' AND datname=current_database()"
+
+/* What was told while nobody listened was told to nobody: whoever listens again has to look once, also with poll=0,
+ * and to leave its mark anew if that is gone. Else it waits for the end of a lease that is three times as long as we
+ * have patience. */
+static void sql_pushed_to_nobody(void)
+{
+    struct database d;
+    struct proxy p;
+    char base[512], url[600];
+    pthread_t thread;
+    void *code;
+    if (sql_is_mysql())
+        suite_skip("needs a server that pushes");
+    database_make(&d);
+    proxy_start(&p, d.port);
+    url_of(&d, p.port, base);
+    snprintf(url, sizeof url, "%s?poll=0&application_name=waits", base);
+    simba *s = open_at(d.url), *other = open_at(url);
+    simba_locker *l = locker(s, "m", NULL, lease_long());
+    simba_locker *next = locker(other, "m", NULL, lease_long());
+    for (int i = 0; i < 4; i++) {
+        bool loses_mark = i % 2 == 1;
+        CHECK_OK(simba_locker_acquire(l, PATIENCE_MS));
+        CHECK(pthread_create(&thread, NULL, take, next) == 0);
+        AWAIT(marks(&d) == 1);
+        proxy_set(&p, PROXY_HOLD); /* it does not hear that its session ends, nor gets a new one */
+        sql_run(&d, "SELECT pg_terminate_backend(pid) FROM " WHO_WAITS);
+        AWAIT(sql_number(&d, "SELECT COUNT(*) FROM " WHO_WAITS) == 0);
+        if (loses_mark)
+            sql_run(&d, "UPDATE simba_mutex SET version=0 WHERE mutex='m'");
+        else
+            CHECK_OK(simba_locker_release(l));
+        proxy_set(&p, PROXY_PASS);
+        if (loses_mark) {
+            AWAIT(marks(&d) == 1);
+            CHECK_OK(simba_locker_release(l));
+        }
+        CHECK(pthread_join(thread, &code) == 0);
+        CHECK_OK((int)(intptr_t)code);
+        CHECK_OK(simba_locker_release(next));
+    }
+    client_close(s);
+    client_close(other);
+    proxy_end(&p);
     database_drop(&d);
 }
 
@@ -195,6 +249,7 @@ static void sql_pooler(void)
 
 const struct test sql_push_tests[] = {
     {"sql_pushed", sql_pushed, SQL_ONLY, 0},
+    {"sql_pushed_to_nobody", sql_pushed_to_nobody, SQL_ONLY, 0},
     {"sql_freed_silently", sql_freed_silently, SQL_ONLY, 0},
     {"sql_pooler", sql_pooler, SQL_ONLY, 0},
     {NULL, NULL, ANY_STORE, 0},

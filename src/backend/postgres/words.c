@@ -173,7 +173,7 @@ static const char *form_of(enum words w, const struct postgres_table *d)
         return "SELECT @c,@w FROM simba_mutex AS t WHERE mutex=ANY($1::text[])";
     case WORDS_POLL:
         return "SELECT mutex,owner_id,CASE WHEN mutex='' THEN version ELSE @f END,"
-               "transition_at-@n,0,0 FROM simba_mutex WHERE mutex=ANY($1::text[])";
+               "transition_at-@n,0,@w FROM simba_mutex AS t WHERE mutex=ANY($1::text[])";
     case WORDS_LIST:
         return "SELECT @c,0 FROM simba_mutex AS t WHERE transition_at>@n AND owner_id<>'' AND "
                "mutex<>'' AND starts_with(mutex,$1::text)";

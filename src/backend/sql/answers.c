@@ -46,8 +46,7 @@ void sql_refuse_all(struct sql *s, int code, const char *why)
     for (struct sql_job *job; (job = s->jobs) != NULL;) {
         s->jobs = job->next;
         sql_refuse_job(s, job, code, why);
-        free(job->names);
-        free(job);
+        sql_job_free(job);
     }
     s->jobs_last = &s->jobs;
     sql_refuse_list(s, waiting, code, why);

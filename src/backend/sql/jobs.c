@@ -180,35 +180,6 @@ void sql_job_forget(struct sql_job *job)
     }
 }
 
-/* Some of the items of a job, as another job. */
-static struct sql_job *part_of(const struct sql_job *job, int op, size_t from, size_t to)
-{
-    struct sql_job *part = sql_job_new(op, to - from);
-    for (size_t i = from; part != NULL && i < to; i++) {
-        part->item[i - from].request = job->item[i].request;
-        part->item[i - from].mutex = job->item[i].mutex;
-    }
-    return part;
-}
-
-/* One row that somebody holds a lock on must not keep a thousand others from being renewed. */
-bool sql_job_split(struct sql *s, struct sql_job *job)
-{
-    if (job->count < 2 || job->names != NULL) /* a look; there will be another */
-        return false;
-    struct sql_job *a = part_of(job, job->op, 0, job->count / 2);
-    struct sql_job *b = part_of(job, job->op, job->count / 2, job->count);
-    if (a == NULL || b == NULL) {
-        free(a);
-        free(b);
-        return false;
-    }
-    a->impatient = b->impatient = true;
-    sql_job_put_first(s, b);
-    sql_job_put_first(s, a);
-    return true;
-}
-
 struct sql_job *sql_job_named(int op, size_t count)
 {
     struct sql_job *job = sql_job_new(op, count);
@@ -228,6 +199,47 @@ void sql_job_name(struct sql_job *job, size_t at, const char *mutex)
     job->item[at].mutex = name;
 }
 
+void sql_job_free(struct sql_job *job)
+{
+    if (job != NULL)
+        free(job->names);
+    free(job);
+}
+
+/* Some of the items of a job, as another job. */
+static struct sql_job *part_of(const struct sql_job *job, size_t from, size_t to)
+{
+    bool named = job->names != NULL;
+    struct sql_job *part =
+        named ? sql_job_named(job->op, to - from) : sql_job_new(job->op, to - from);
+    for (size_t i = from; part != NULL && i < to; i++) {
+        part->item[i - from].request = job->item[i].request;
+        if (named)
+            sql_job_name(part, i - from, job->item[i].mutex);
+        else
+            part->item[i - from].mutex = job->item[i].mutex;
+    }
+    return part;
+}
+
+/* One row that somebody holds a lock on must not keep a thousand others from being renewed, or marked. */
+bool sql_job_split(struct sql *s, struct sql_job *job)
+{
+    if (job->count < 2 || job->op == SQL_POLL) /* a look; there will be another */
+        return false;
+    struct sql_job *a = part_of(job, 0, job->count / 2);
+    struct sql_job *b = part_of(job, job->count / 2, job->count);
+    if (a == NULL || b == NULL) {
+        sql_job_free(a);
+        sql_job_free(b);
+        return false;
+    }
+    a->impatient = b->impatient = true;
+    sql_job_put_first(s, b);
+    sql_job_put_first(s, a);
+    return true;
+}
+
 void sql_job_ring(struct sql *s, const struct sql_job *evict)
 {
     struct sql_job *job = sql_job_named(SQL_RING, 1);
@@ -237,9 +249,19 @@ void sql_job_ring(struct sql *s, const struct sql_job *evict)
     sql_job_put_first(s, job);
 }
 
+/* A look finds one without a mark if that was lost: with the connection, or because the row was locked. */
+static bool lacks_mark(const struct sql *s, const struct sql_item *item)
+{
+    bool held = item->owner[0] != '\0' && item->left_ms > 0;
+    struct interest *i = (struct interest *)(void *)table_find(&s->interests.all, item->mutex);
+    return item->unmarked && held && i != NULL && i->kind == SIMBA_WAITS;
+}
+
 /* Who was refused waits; and who was granted it may leave others behind that wait. */
 static bool wants_mark(const struct sql *s, const struct sql_item *item)
 {
+    if (item->request == NULL)
+        return lacks_mark(s, item);
     bool told = s->driver->tells != NULL && s->driver->tells(s->link->link);
     bool leaves = item->changed && item->request->others && told;
     return (item->unmarked || leaves) && item->request->op == SIMBA_CONTEND;

@@ -72,6 +72,7 @@ static void done_poll(struct sql *s, struct sql_job *job)
             news = true;
         }
     }
+    sql_job_mark(s, job);
     s->pause_ms = news ? s->pause_ms / 2 : s->pause_ms * 2;
 }
 
@@ -133,9 +134,10 @@ bool sql_ended(struct sql *s, enum sql_end end)
             s->host->log(s->host, SIMBA_LOG_WARN, s->why);
         if (job->op == SQL_POLL || job->op == SQL_DIGEST)
             s->polls = false;
+        if (job->op == SQL_MARK)
+            s->missed = true; /* who waits may be told nothing: the next look leaves marks */
         sql_refuse_job(s, job, s->code, s->why);
     }
-    free(job->names);
-    free(job);
+    sql_job_free(job);
     return end != SQL_BROKEN;
 }

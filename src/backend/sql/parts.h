@@ -15,13 +15,14 @@ void sql_answer(struct sql *s, int op, const struct sql_item *item, bool more);
 struct sql_job *sql_job_new(int op, size_t count);
 struct sql_job *sql_job_named(int op, size_t count); /* with room for names of its own: */
 void sql_job_name(struct sql_job *job, size_t at, const char *mutex);
+void sql_job_free(struct sql_job *job); /* NULL: nothing */
 void sql_job_append(struct sql *s, struct sql_job *job);
 void sql_job_put_first(struct sql *s, struct sql_job *job);
 void sql_jobs_make(struct sql *s);                      /* of all requests that wait */
 void sql_job_forget(struct sql_job *job);               /* what it was told */
 bool sql_job_split(struct sql *s, struct sql_job *job); /* false: it cannot be */
 void sql_job_ring(struct sql *s, const struct sql_job *evict);
-void sql_job_mark(struct sql *s, const struct sql_job *job); /* what its requests wait for */
+void sql_job_mark(struct sql *s, const struct sql_job *job); /* what is waited for */
 void sql_remember_locked(struct sql *s, const char *mutex);
 
 /* outcome.c: the statement of s->job has ended. True: the connection can be used on. */

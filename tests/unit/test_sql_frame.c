@@ -1,0 +1,530 @@
+/* test_sql_frame.c: the frame of the SQL stores around a server of which the test says what it answers: what
+ * becomes of a job one of whose rows is locked, of one that is tried again, of those that find no memory.
+ *
+ * A mutex is a letter. What is asked of the server is written down, and who is answered what. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+#include <uv.h>
+#include <cmocka.h>
+
+#include "backend/sql/parts.h"
+
+#define LETTERS 26
+#define PATIENCE_S 20 /* with one test: an answer that never comes ends them all */
+
+/* ---- memory that ends ---------------------------------------------------------------------- */
+
+void *__real_malloc(size_t size);
+void *__real_calloc(size_t count, size_t size);
+void *__wrap_malloc(size_t size);
+void *__wrap_calloc(size_t count, size_t size);
+
+static int fails_after = -1; /* so many allocations: one, once; -1: none does */
+
+static bool fails(void)
+{
+    return fails_after >= 0 && fails_after-- == 0;
+}
+
+void *__wrap_malloc(size_t size)
+{
+    return fails() ? NULL : __real_malloc(size);
+}
+
+void *__wrap_calloc(size_t count, size_t size)
+{
+    return fails() ? NULL : __real_calloc(count, size);
+}
+
+/* ---- a server ------------------------------------------------------------------------------ */
+
+static struct server {
+    const char *locked;       /* rows that somebody's transaction holds */
+    const char *others;       /* mutexes that are another's; that is found only by reading */
+    const char *unmarked;     /* likewise, but told, and nobody has left a mark that he waits */
+    const char *locked_marks; /* rows that cannot be marked for a lock, */
+    const char *free_marks;   /* or because they are free by then */
+    bool breaks_marks;        /* the connection ends with a mark */
+    int failing_commits;      /* of so many acquisitions, after they were told */
+    bool tells;
+    char said[4096];
+    int fd;
+} server;
+
+static bool is_in(const char *letters, const char *mutex)
+{
+    return letters != NULL && mutex[0] != '\0' && strchr(letters, mutex[0]) != NULL;
+}
+
+static void note(const struct sql_job *job)
+{
+    static const char *const names[] = {"contend", "renew", "release", "read",
+                                        "leave",   "list",  "evict"};
+    static const char *const more[] = {"poll", "digest", "ring", "listen", "mark", "observe"};
+    size_t n = strlen(server.said);
+    n += (size_t)snprintf(server.said + n, sizeof server.said - n, "%s%s%s ", n > 0 ? ", " : "",
+                          job->op >= SQL_POLL ? more[job->op - SQL_POLL] : names[job->op],
+                          job->impatient ? "!" : "");
+    for (size_t i = 0; i < job->count; i++)
+        n += (size_t)snprintf(server.said + n, sizeof server.said - n, "%s", job->item[i].mutex);
+    assert_true(n < sizeof server.said);
+}
+
+/* Before a commit that fails the mutex was ours. */
+static void tell(struct sql *s, struct sql_job *job, const struct sql_item *item, bool commits)
+{
+    struct sql_row row = {.mutex = item->mutex, .owner = "", .token = 1};
+    bool unmarked = is_in(server.unmarked, item->mutex);
+    if (job->op == SIMBA_CONTEND && commits && is_in(server.others, item->mutex))
+        return;
+    if (job->op == SQL_MARK && is_in(server.free_marks, item->mutex))
+        return;
+    if (commits && (unmarked || is_in(server.others, item->mutex))) {
+        row.owner = "another";
+        row.left_ms = 1000;
+        row.unmarked = unmarked;
+    } else if (item->request != NULL && job->op != SIMBA_READ) {
+        row.owner = item->request->id;
+        row.left_ms = 1000;
+        row.changed = true;
+    }
+    sql_found(s, job, &row);
+}
+
+static bool is_locked(const struct sql_job *job)
+{
+    const char *rows = job->op == SQL_MARK ? server.locked_marks : server.locked;
+    for (size_t i = 0; i < job->count; i++) {
+        if (is_in(rows, job->item[i].mutex) && job->op != SIMBA_READ && job->op != SQL_POLL)
+            return true;
+    }
+    return false;
+}
+
+static int begin(struct sql *s, void *link, struct sql_job *job, enum sql_end *end)
+{
+    (void)link;
+    note(job);
+    sql_fail(s, SIMBA_ESTORE, "locked, or not committed");
+    *end = SQL_LOCKED;
+    if (is_locked(job))
+        return 0;
+    *end = SQL_BROKEN;
+    if (job->op == SQL_MARK && server.breaks_marks)
+        return 0;
+    bool commits = job->op != SIMBA_CONTEND || server.failing_commits-- <= 0;
+    for (size_t i = 0; i < job->count; i++)
+        tell(s, job, &job->item[i], commits);
+    *end = commits ? SQL_DONE : SQL_RETRY;
+    return 0;
+}
+
+static int go_on(struct sql *s, void *link, struct sql_job *job, int events, enum sql_end *end)
+{
+    (void)s;
+    (void)link;
+    (void)job;
+    (void)events;
+    *end = SQL_BROKEN;
+    return 0;
+}
+
+static void *dial(const void *config, int *code, char *why)
+{
+    (void)config;
+    (void)code;
+    (void)why;
+    server.fd = eventfd(0, EFD_CLOEXEC);
+    return &server;
+}
+
+static void hang_up(void *link)
+{
+    (void)link;
+    close(server.fd);
+}
+
+static void forget_config(void *config)
+{
+    (void)config;
+}
+
+static int get_fd(void *link)
+{
+    return ((struct server *)link)->fd;
+}
+
+static size_t group(void *link, int op)
+{
+    (void)link;
+    (void)op;
+    return SQL_JOB_MAX;
+}
+
+static bool tells(void *link)
+{
+    return ((struct server *)link)->tells;
+}
+
+static bool idle(struct sql *s, void *link)
+{
+    (void)s;
+    (void)link;
+    return true;
+}
+
+static const struct sql_driver driver = {.name = "fake",
+                                         .rereads = true,
+                                         .connect = dial,
+                                         .disconnect = hang_up,
+                                         .free_config = forget_config,
+                                         .fd = get_fd,
+                                         .group = group,
+                                         .tells = tells,
+                                         .begin = begin,
+                                         .go_on = go_on,
+                                         .idle = idle};
+
+/* ---- the runtime --------------------------------------------------------------------------- */
+
+static struct runtime {
+    struct simba_host host;
+    uv_loop_t loop;
+    void *store;
+    struct simba_request request[2 * LETTERS];
+    char name[2 * LETTERS][2];
+    int answers[2 * LETTERS]; /* to each */
+    int open;                 /* requests */
+    char answered[1024], hinted[64];
+    bool is_closed;
+} runtime;
+
+static void on_answer(struct simba_host *host, struct simba_request *q,
+                      const struct simba_answer *a)
+{
+    (void)host;
+    size_t n = strlen(runtime.answered);
+    const char *what = a->code != 0                        ? "failed"
+                       : a->granted                        ? "granted"
+                       : a->id != NULL && a->id[0] != '\0' ? "held"
+                                                           : "free";
+    if (q->op != SIMBA_CONTEND && q->op != SIMBA_READ)
+        what = a->code == 0 ? "done" : a->code == SIMBA_ELOST ? "lost" : "failed";
+    snprintf(runtime.answered + n, sizeof runtime.answered - n, "%s%s %s", n > 0 ? ", " : "",
+             q->mutex, what);
+    runtime.answers[q - runtime.request]++;
+    runtime.open--;
+}
+
+static void on_hint(struct simba_host *host, const char *mutex)
+{
+    (void)host;
+    size_t n = strlen(runtime.hinted);
+    snprintf(runtime.hinted + n, sizeof runtime.hinted - n, "%s", mutex != NULL ? mutex : "*");
+}
+
+static void on_log(struct simba_host *host, enum simba_level level, const char *line)
+{
+    (void)host;
+    (void)level;
+    (void)line;
+}
+
+static void on_closed(struct simba_host *host)
+{
+    (void)host;
+    runtime.is_closed = true;
+}
+
+/* A batch of one kind, a letter each; run() begins a new record and returns when all are answered. */
+static struct simba_request *batch(int first, enum simba_op op, const char *letters)
+{
+    struct simba_request *next = NULL;
+    for (int i = (int)strlen(letters) - 1; i >= 0; i--) {
+        struct simba_request *q = &runtime.request[first + i];
+        char *name = runtime.name[first + i];
+        name[0] = letters[i];
+        name[1] = '\0';
+        *q = (struct simba_request){.op = op,
+                                    .mutex = name,
+                                    .id = "me",
+                                    .token = 1,
+                                    .ttl_ms = 1000,
+                                    .transition_ms = 1000,
+                                    .next = next};
+        runtime.answers[first + i] = 0;
+        runtime.open++;
+        next = q;
+    }
+    return next;
+}
+
+static void run(struct simba_request *list)
+{
+    server.said[0] = runtime.answered[0] = runtime.hinted[0] = '\0';
+    sql_submit(runtime.store, list);
+    while (runtime.open > 0)
+        uv_run(&runtime.loop, UV_RUN_ONCE);
+}
+
+/* Not ONCE: that waits for the next timer although what we wait for has happened. */
+static void await_said(const char *what)
+{
+    while (strstr(server.said, what) == NULL)
+        uv_run(&runtime.loop, UV_RUN_NOWAIT);
+}
+
+static int set_up(void **state)
+{
+    char why[64];
+    (void)state;
+    alarm(PATIENCE_S);
+    server = (struct server){.locked = NULL};
+    runtime = (struct runtime){.host = {.loop = &runtime.loop,
+                                        .connect_timeout_ms = 1000,
+                                        .command_timeout_ms = 1000,
+                                        .answer = on_answer,
+                                        .hint = on_hint,
+                                        .log = on_log,
+                                        .closed = on_closed}};
+    assert_int_equal(uv_loop_init(&runtime.loop), 0);
+    assert_int_equal(sql_open(&runtime.host, &driver, &server, 0, &runtime.store, why, sizeof why),
+                     0);
+    run(batch(0, SIMBA_READ, "a")); /* connected */
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    sql_close(runtime.store);
+    while (!runtime.is_closed)
+        uv_run(&runtime.loop, UV_RUN_ONCE);
+    uv_run(&runtime.loop, UV_RUN_DEFAULT);
+    return uv_loop_close(&runtime.loop);
+}
+
+/* ---- a row that is locked ------------------------------------------------------------------ */
+
+static void a_job_is_split_at_a_locked_row(void **state)
+{
+    (void)state;
+    server.locked = "c";
+    run(batch(0, SIMBA_RENEW, "abcdefgh"));
+    assert_string_equal(server.said, "renew abcdefgh, renew! abcd, renew! ab, renew! cd, renew! c, "
+                                     "renew! d, renew! efgh");
+    assert_string_equal(runtime.answered, "a done, b done, c failed, d done, e done, f done, "
+                                          "g done, h done");
+}
+
+static void several_locked_rows_fail_for_themselves(void **state)
+{
+    (void)state;
+    server.locked = "adh";
+    run(batch(0, SIMBA_CONTEND, "abcdefgh"));
+    assert_string_equal(runtime.answered, "a failed, b granted, c granted, d failed, e granted, "
+                                          "f granted, g granted, h failed");
+}
+
+static void what_was_locked_is_not_waited_for_again(void **state)
+{
+    (void)state;
+    server.locked = "c";
+    run(batch(0, SIMBA_RENEW, "abcd"));
+    run(batch(0, SIMBA_RENEW, "abcd"));
+    assert_string_equal(server.said, "renew! c, renew abd");
+    assert_string_equal(runtime.answered, "c failed, a done, b done, d done");
+    server.locked = NULL;
+    run(batch(0, SIMBA_RENEW, "abcd"));
+    assert_string_equal(runtime.answered, "c done, a done, b done, d done");
+}
+
+/* ---- answers that do not hold -------------------------------------------------------------- */
+
+static void what_a_failed_commit_told_is_forgotten(void **state)
+{
+    (void)state;
+    server.failing_commits = 1;
+    server.others = "b";
+    run(batch(0, SIMBA_CONTEND, "ab"));
+    assert_string_equal(server.said, "contend ab, contend ab, read b");
+    assert_string_equal(runtime.answered, "a granted, b held");
+}
+
+static void commits_that_fail_are_not_tried_for_ever(void **state)
+{
+    (void)state;
+    server.failing_commits = 1000;
+    run(batch(0, SIMBA_CONTEND, "a"));
+    assert_string_equal(runtime.answered, "a failed");
+    assert_in_range(server.failing_commits, 990, 999);
+}
+
+/* ---- what goes together -------------------------------------------------------------------- */
+
+static void what_keeps_a_tenure_goes_first(void **state)
+{
+    (void)state;
+    struct simba_request *list = batch(0, SIMBA_CONTEND, "a");
+    list->next = batch(1, SIMBA_RELEASE, "b");
+    list->next->next = batch(2, SIMBA_RENEW, "dc");
+    run(list);
+    assert_string_equal(server.said, "renew cd, release b, contend a");
+}
+
+static void of_one_tenure_one_renewal_is_enough(void **state)
+{
+    (void)state;
+    struct simba_request *list = batch(0, SIMBA_RENEW, "aab");
+    runtime.request[1].token = 2;
+    list->next->next->next = batch(3, SIMBA_RENEW, "ab");
+    run(list);
+    assert_int_equal(runtime.open, 0);
+    for (int i = 0; i < 5; i++)
+        assert_int_equal(runtime.answers[i], 1);
+    assert_string_equal(server.said, "renew ab, renew a");
+}
+
+/* ---- marks, and listening ------------------------------------------------------------------ */
+
+static void who_listens_looks_once(void **state)
+{
+    (void)state;
+    server.tells = true;
+    server.others = "a";
+    run(batch(0, SIMBA_CONTEND, "a"));
+    server.said[0] = '\0';
+    sql_watch(runtime.store, "a", SIMBA_WAITS);
+    await_said("poll");
+    assert_string_equal(server.said, "listen , poll a");
+}
+
+static void who_waits_leaves_marks(void **state)
+{
+    (void)state;
+    server.tells = true;
+    server.unmarked = "bc";
+    run(batch(0, SIMBA_CONTEND, "abc"));
+    assert_string_equal(server.said, "contend abc, mark bc");
+    assert_string_equal(runtime.hinted, "");
+}
+
+static void what_is_free_when_it_is_to_be_marked_is_asked_for(void **state)
+{
+    (void)state;
+    server.tells = true;
+    server.unmarked = "abc";
+    server.free_marks = "b";
+    run(batch(0, SIMBA_CONTEND, "abc"));
+    assert_string_equal(runtime.hinted, "b");
+}
+
+static void a_locked_row_does_not_keep_others_from_marks(void **state)
+{
+    (void)state;
+    server.tells = true;
+    server.unmarked = "abcd";
+    server.locked_marks = "b";
+    run(batch(0, SIMBA_CONTEND, "abcd"));
+    assert_string_equal(server.said,
+                        "contend abcd, mark abcd, mark! ab, mark! a, mark! b, mark! cd");
+    assert_string_equal(runtime.hinted, "");
+}
+
+/* The store is asked to look at nothing (poll=0), and does after something went wrong. */
+static void a_mark_that_was_lost_is_left_again(void **state)
+{
+    (void)state;
+    server.tells = true;
+    server.unmarked = "ab";
+    server.breaks_marks = true;
+    sql_watch(runtime.store, "a", SIMBA_WAITS);
+    sql_watch(runtime.store, "b", SIMBA_OBSERVES);
+    run(batch(0, SIMBA_CONTEND, "a"));
+    server.breaks_marks = false;
+    server.said[0] = '\0';
+    await_said("mark");
+    assert_string_equal(server.said, "listen , observe , poll ab, mark a");
+}
+
+static void a_mark_that_found_a_lock_is_left_later(void **state)
+{
+    (void)state;
+    server.tells = true;
+    server.unmarked = "a";
+    server.locked_marks = "a";
+    sql_watch(runtime.store, "a", SIMBA_WAITS);
+    await_said("poll"); /* it listens */
+    run(batch(0, SIMBA_CONTEND, "a"));
+    assert_string_equal(server.said, "contend a, mark a");
+    server.locked_marks = NULL;
+    server.said[0] = '\0';
+    assert_true(uv_is_active((uv_handle_t *)&((struct sql *)runtime.store)->look));
+    sql_look_in(runtime.store, 0); /* now, and not in five seconds */
+    await_said("mark");
+    assert_string_equal(server.said, "poll a, mark a");
+}
+
+/* ---- memory -------------------------------------------------------------------------------- */
+
+/* Whichever allocation fails: each request is answered once, what is not kept is told as a failure, and all goes
+ * on with the next. */
+static void each_is_answered_without_memory(void **state)
+{
+    (void)state;
+    bool failed = true;
+    int failures = 0;
+    server.tells = true;
+    server.others = "lm";
+    server.unmarked = "jk";
+    server.locked_marks = "j";
+    for (int after = 0; failed; after++) {
+        server.locked = "ci";
+        server.failing_commits = 1;
+        struct simba_request *list = batch(0, SIMBA_RENEW, "abcda"), *last = list;
+        while (last->next != NULL)
+            last = last->next;
+        last->next = batch(5, SIMBA_CONTEND, "hijkklm");
+        fails_after = after;
+        run(list);
+        failed = fails_after < 0;
+        fails_after = -1;
+        failures += strstr(runtime.answered, "d failed") != NULL;
+        for (int i = 0; i < 12; i++)
+            assert_int_equal(runtime.answers[i], 1);
+        server.locked = NULL;
+        server.failing_commits = 0;
+        run(batch(0, SIMBA_RENEW, "abcdefghij"));
+        assert_null(strstr(runtime.answered, "failed"));
+    }
+    assert_true(failures > 0);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        TEST(a_job_is_split_at_a_locked_row),
+        TEST(several_locked_rows_fail_for_themselves),
+        TEST(what_was_locked_is_not_waited_for_again),
+        TEST(what_a_failed_commit_told_is_forgotten),
+        TEST(commits_that_fail_are_not_tried_for_ever),
+        TEST(what_keeps_a_tenure_goes_first),
+        TEST(of_one_tenure_one_renewal_is_enough),
+        TEST(who_listens_looks_once),
+        TEST(who_waits_leaves_marks),
+        TEST(what_is_free_when_it_is_to_be_marked_is_asked_for),
+        TEST(a_locked_row_does_not_keep_others_from_marks),
+        TEST(a_mark_that_was_lost_is_left_again),
+        TEST(a_mark_that_found_a_lock_is_left_later),
+        TEST(each_is_answered_without_memory),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
