@@ -1,4 +1,6 @@
 /* plan.c: what the commands that run others have in common, before anything is run. */
+#include <string.h>
+
 #include "lock.h"
 
 #define KILL_AFTER_MOST_MS 3000 /* by default; a fifth of the lease if that is less */
@@ -53,6 +55,11 @@ int plan_kill_after(struct plan *p)
 
 int plan_handle(const struct plan *p, struct simba_handle_options *o)
 {
+    if (strncmp(p->c->store, "memory:", 7) == 0) {
+        complain(p->c, "memory: is a store within one process: it keeps nobody else out. Use "
+                       "sqlite:PATH");
+        return EXIT_TROUBLE;
+    }
     o->id = p->c->setting[SET_ID].value;
     return config_duration(p->c, SET_INITIAL_DELAY, SIMBA_DEFAULT, &o->initial_delay_ms);
 }

@@ -11,16 +11,16 @@
 
 #define LINE_MAX_BYTES 2048
 
-/* One write, so that lines of several processes do not mix. */
+/* One write, so that lines of several processes do not mix. Names and ids may be anybody's: nothing in them
+ * moves the cursor or begins another line. */
 static void line(const struct cli *c, const char *format, va_list args)
 {
-    char text[LINE_MAX_BYTES];
+    char raw[LINE_MAX_BYTES], text[LINE_MAX_BYTES];
     const char *command = c->args.command;
-    int n = snprintf(text, sizeof text, "simba%s%s: ", command != NULL ? " " : "",
+    int n = snprintf(raw, sizeof raw, "simba%s%s: ", command != NULL ? " " : "",
                      command != NULL ? command : "");
-    int m = vsnprintf(text + n, sizeof text - (size_t)n - 1, format, args);
-    size_t length = strnlen(text, sizeof text - 2);
-    (void)m;
+    (void)!vsnprintf(raw + n, sizeof raw - (size_t)n, format, args);
+    size_t length = strlen(show_name(raw, text, sizeof text - 1));
     text[length] = '\n';
     if (write(STDERR_FILENO, text, length + 1) < 0)
         return; /* nobody listens: nothing can be said about that */

@@ -24,6 +24,7 @@
 #define GUARD_GRACE_MS 1000 /* at most, for a guard that should have acted */
 #define ROUNDING_NS (2 * NS_PER_MS)
 #define CONNECT_TIMEOUT_MS 5000
+#define SILENCE_MS 1000
 #define READ_TIMEOUT_MS 1000
 #define CLOSE_TIMEOUT_MS 5000
 #define ENVIRONMENT_MAX 4096 /* variables */
@@ -391,9 +392,12 @@ static void *herald(void *arg)
 {
     struct series *s = arg;
     struct simba_owner owner;
+    int64_t patience = simba_now() + CONNECT_TIMEOUT_MS;
     for (bool has_said = false;;) {
         int rc = simba_contender_wait(s->contender, SIMBA_RUNNING,
-                                      has_said ? SIMBA_FOREVER : CONNECT_TIMEOUT_MS);
+                                      has_said          ? SIMBA_FOREVER
+                                      : s->p->fail_fast ? CONNECT_TIMEOUT_MS
+                                                        : SILENCE_MS);
         if (rc == 0) {
             notify_service_manager("READY=1");
             if (has_said)
@@ -402,9 +406,10 @@ static void *herald(void *arg)
         }
         if (rc != SIMBA_ETIMEOUT)
             return NULL;
-        has_said = true;
-        if (simba_read(s->p->c->client, s->p->mutex, READ_TIMEOUT_MS, &owner) == 0)
+        rc = simba_read(s->p->c->client, s->p->mutex, READ_TIMEOUT_MS, &owner);
+        if (rc == 0 || (rc == SIMBA_ETIMEOUT && simba_now() < patience))
             continue;
+        has_said = true;
         complain(s->p->c, "%s%s", simba_error_text(), s->p->fail_fast ? "" : "; it is tried again");
         if (s->p->fail_fast) {
             series_end(s, EXIT_TROUBLE);

@@ -17,14 +17,17 @@
 #define SCHEME_MAX 32
 #define MODULE_PATH_MAX 512
 
-/* What the stores of this project are called where they are packaged. */
-static const char *package_of(const char *name)
+/* What the stores of this project are called where they are built. */
+static const char *store_of(const char *name)
 {
-    static const char *const stores[] = {"redis",      "rediss",   "mysql",    "mariadb",
-                                         "postgresql", "postgres", "zookeeper"};
+    static const char *const stores[][2] = {
+        {"redis", "redis"},         {"rediss", "redis"},      {"mysql", "mysql"},
+        {"mariadb", "mysql"},       {"postgres", "postgres"}, {"postgresql", "postgres"},
+        {"zookeeper", "zookeeper"},
+    };
     for (size_t i = 0; i < sizeof stores / sizeof *stores; i++) {
-        if (strcmp(stores[i], name) == 0)
-            return name;
+        if (strcmp(stores[i][0], name) == 0)
+            return stores[i][1];
     }
     return NULL;
 }
@@ -32,15 +35,17 @@ static const char *package_of(const char *name)
 static void say_missing(const char *scheme, const char *name, const char *path, char *why,
                         size_t why_size)
 {
-    if (package_of(name) != NULL)
+    const char *store = store_of(name);
+    if (store != NULL)
         snprintf(why, why_size,
                  "the store for '%s:' is not installed: there is no %.300s. Install Simba's module "
-                 "for %s, or build with -DSIMBA_STORES=%s",
-                 scheme, path, name, name);
+                 "for %s (SIMBA_MODULE_PATH names another folder), or build with %s among "
+                 "SIMBA_STORES",
+                 scheme, path, store, store);
     else
         snprintf(why, why_size,
-                 "no store for URLs with '%s:': sqlite: and memory: are built in, and there is no "
-                 "module %.300s",
+                 "no store for URLs with '%s:': there are sqlite:, redis:, mysql:, mariadb:, "
+                 "postgresql:, zookeeper: and memory:, and no module %.300s",
                  scheme, path);
 }
 

@@ -84,7 +84,9 @@ load helper
     run simba -u sqlite:/nosuch/folder/x.db lock "$M" true
     expect 125 "/nosuch/folder.*make it first"
     run simba -u nosuch:x lock "$M" true
-    expect 125 "no store for URLs with 'nosuch:'"
+    expect 125 "no store for URLs with 'nosuch:': there are sqlite:, redis:"
+    run simba -u memory:x lock "$M" true
+    expect 125 "memory: is a store within one process"
     run simba -u 'not a url' lock "$M" true
     expect 125 URL
     echo "this is not a database, and never will be" >store/other.db
@@ -274,6 +276,15 @@ P
     sh -c 'yes; touch ended' 2>/dev/null | "$SIMBA" lock "$M" sh -c 'exec <&-; for i in $(seq 500); do
         [ -e ended ] && exit 0; sleep 0.01; done; exit 9' 3>&-
     [ "${PIPESTATUS[1]}" -eq 0 ]
+}
+
+@test "what others call themselves cannot write on the terminal" {
+    begin "$SIMBA" lock --id $'evil\033[31m\nid' "$M" sh -c 'touch held; exec sleep 60'
+    await test -e held
+    run simba lock -n "$M" true
+    expect 124 'held by evil.\[31m.id$'
+    [ "${#lines[@]}" -eq 1 ]
+    [ "${output/$'\033'/}" = "$output" ]
 }
 
 @test "closed stdin and stdout do no harm" {

@@ -114,7 +114,8 @@ static int read_db(struct reading *r, const char *text)
     errno = 0;
     long db = strtol(text, &end, 10);
     if (errno != 0 || *end != '\0' || *text < '0' || *text > '9' || db > 100000)
-        return REFUSE(r, SIMBA_EINVAL, "the database is a number, as in redis://host/0");
+        return REFUSE(r, SIMBA_EINVAL, "the database '%.40s' is not a number: write redis://HOST/0",
+                      text);
     r->c->db = (int)db;
     return 0;
 }

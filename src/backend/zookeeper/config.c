@@ -49,8 +49,10 @@ static int read_chroot(struct reading *r)
         return 0;
     size_t n = strlen(path);
     if (path[0] != '/' || n >= sizeof r->c->chroot - sizeof "/simba")
-        return REFUSE(r, SIMBA_EINVAL, "the path begins with / and has at most %zu bytes",
-                      sizeof r->c->chroot - sizeof "/simba" - 1);
+        return REFUSE(r, SIMBA_EINVAL,
+                      "the path '%.40s' does not begin with /, or has more than %zu bytes: write "
+                      "zookeeper://HOST/PATH",
+                      path, sizeof r->c->chroot - sizeof "/simba" - 1);
     for (const char *part = path; *part != '\0';) {
         size_t length = strcspn(++part, "/");
         bool dots = (length == 1 && part[0] == '.') || (length == 2 && memcmp(part, "..", 2) == 0);
