@@ -110,6 +110,8 @@ static void *acquire(void *arg)
 {
     struct tenure *t = arg;
     t->code = simba_locker_acquire(t->locker, TIMEOUT_MS);
+    if (t->code == SIMBA_ETIMEOUT) /* it may just have become free */
+        t->code = simba_locker_acquire(t->locker, 0);
     t->got_at = simba_now();
     if (t->code != 0)
         snprintf(t->why, sizeof t->why, "%s", simba_error_text());
@@ -140,8 +142,7 @@ static bool explain(struct doctor *d, const char *mutex, const struct tenure *fi
     d->taking = NOTE;
     if (is_free)
         find(d, NOTE, "rights",
-             "not tried: nobody owns %s, but the store grants nothing yet; see what it says",
-             mutex);
+             "not tried: nobody owns %s, but the store grants nothing yet; see store", mutex);
     else
         find(d, NOTE, "rights", "not tried%s: %s is held by %s, perhaps another doctor; ask again",
              d->can_write ? " to the end" : "", mutex, owner.id);

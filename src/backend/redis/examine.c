@@ -124,7 +124,7 @@ static void tell_of_guard(const struct redis *s, const struct telling *t)
         tell(t, SIMBA_LOG_WARN,
              "the server has %s and may have forgotten owners: what is free is not granted for "
              "another %.1f s (restart_guard); ask again then",
-             s->link.master_ms >= 0 ? "become the master" : "restarted", (double)left_ms / 1000);
+             s->link.master_ms >= 0 ? "become the master" : "just started", (double)left_ms / 1000);
 }
 
 static void tell_of_rights(const struct redis *s, const struct telling *t)
