@@ -282,22 +282,22 @@ static void conclude(struct doctor *d)
     double hold =
         lease * (1 - DRIFT) - ROUNDING_MS - (margin < MARGIN_MAX_MS ? margin : MARGIN_MAX_MS);
     double pause = part < PAUSE_MAX_MS ? part : PAUSE_MAX_MS;
-    int64_t blip_ms = (int64_t)(hold - ttl / 2 - pause - part);
-    int64_t takeover_ms = (int64_t)(lease * (1 + DRIFT) + LATE_MS);
+    long long blip_ms = (long long)(hold - ttl / 2 - pause - part);
+    long long takeover_ms = (long long)(lease * (1 + DRIFT) + LATE_MS) + 99;
     conclude_exclusion(d, lease);
     conclude_fencing(d);
     if (d->can_write)
         find(d, OK, "liveness",
-             "after a crash another owns within %.1f s of the last renewal, and one exchange",
-             (double)((takeover_ms + 99) / 100) / 10);
+             "after a crash another owns within %lld.%lld s of the last renewal, and one exchange",
+             takeover_ms / 1000, takeover_ms % 1000 / 100);
     else
         find(d, d->taking, "liveness", "not promised: no mutex could be taken");
     if (blip_ms < 1000)
         find(d, OK, "blips", "a store that is away for less than %lld ms costs no tenure",
-             (long long)(blip_ms > 0 ? blip_ms : 0));
+             blip_ms > 0 ? blip_ms : 0);
     else
-        find(d, OK, "blips", "a store that is away for less than %.1f s costs no tenure",
-             (double)(blip_ms / 100) / 10);
+        find(d, OK, "blips", "a store that is away for less than %lld.%lld s costs no tenure",
+             blip_ms / 1000, blip_ms % 1000 / 100);
 }
 
 static int run(struct cli *c)
