@@ -229,6 +229,13 @@ static void close_memory(void *store)
     uv_close((uv_handle_t *)&m->timer, on_handle_closed);
 }
 
+static void diagnose(void *store, simba_finding_fn *say, void *data)
+{
+    (void)store;
+    say(data, SIMBA_LOG_ERROR,
+        "memory: serves this process only; use sqlite:PATH for the processes of one machine");
+}
+
 static const char *const schemes[] = {"memory", NULL};
 static const char *const options[] = {NULL};
 
@@ -240,4 +247,5 @@ const struct simba_backend memory_backend = {
     .submit = submit,
     .watch = watch,
     .close = close_memory,
+    .diagnose = diagnose,
 };

@@ -194,7 +194,7 @@ int look_at_table(struct mysql_link *l, const struct mysql_config *c, char *why)
     if (missing != NULL) {
         snprintf(why, SQL_WHY_MAX,
                  found == 0 ? "there is no table simba_mutex in this database, or no right to "
-                              "read its column %s"
+                              "read its column %s" SQL_MAKE_TABLE
                             : "the table simba_mutex has no column %s: it is not Simba's",
                  missing);
         return SIMBA_ESCHEMA;

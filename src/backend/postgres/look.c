@@ -165,10 +165,12 @@ bool look_at_postgres_table(struct postgres_dialing *d)
     const char *missing = health_missing_column(found);
     if (missing != NULL) {
         *d->code = SIMBA_ESCHEMA;
-        snprintf(d->why, SQL_WHY_MAX,
-                 found == 0 ? "there is no table simba_mutex in the search path (its column %s)"
-                            : "the table simba_mutex has no column %s: it is not Simba's",
-                 missing);
+        snprintf(
+            d->why, SQL_WHY_MAX,
+            found == 0
+                ? "there is no table simba_mutex in the search path (its column %s)" SQL_MAKE_TABLE
+                : "the table simba_mutex has no column %s: it is not Simba's",
+            missing);
         return false;
     }
     struct sql_health *h = &d->link->health;

@@ -16,18 +16,35 @@ static void add_denied(struct redis *s, const char *mark, const char *name, size
         snprintf(s->exam.denied + used, sizeof s->exam.denied - used, "%s", word);
 }
 
-/* NOPERM this user has no permissions to run the 'ping' command; or to access one of the channels. */
+/* What is not allowed: a command, or its use on our keys or channels. Servers say in many ways that
+ *     this user has no permissions to run the 'ping' command
+ *     this user has no permissions to access one of the keys used as arguments
+ *     this user has no permissions to access one of the channels used as arguments
+ * and may name a key or the user as well. */
 static void add_error(struct redis *s, const struct reply *r, const char *right)
 {
-    const char *at = strchr(r->text, '\'');
+    const char *at = strchr(r->text, '\''), *place = strstr(r->text, " to access ");
     if (!reply_is_error(r, "NOPERM"))
         return;
-    if (right != NULL)
+    if (place != NULL && strstr(place, "key") != NULL)
+        add_denied(s, "", HEALTH_ACL_KEYS, strlen(HEALTH_ACL_KEYS));
+    else if (place != NULL && strstr(place, "channel") != NULL)
+        add_denied(s, "", HEALTH_ACL_CHANNELS, strlen(HEALTH_ACL_CHANNELS));
+    else if (right != NULL)
         add_denied(s, "+", right, strlen(right));
     else if (at != NULL)
         add_denied(s, "+", at + 1, strcspn(at + 1, "'"));
-    else if (strstr(r->text, "channel") != NULL)
+}
+
+/* As rights.lua has found it. */
+static void add_found(struct redis *s, const struct reply *r)
+{
+    if (strcmp(r->text, "~") == 0)
+        add_denied(s, "", HEALTH_ACL_KEYS, strlen(HEALTH_ACL_KEYS));
+    else if (strcmp(r->text, "&") == 0)
         add_denied(s, "", HEALTH_ACL_CHANNELS, strlen(HEALTH_ACL_CHANNELS));
+    else
+        add_denied(s, "+", r->text, r->length);
 }
 
 static void ask(struct redis *s, const char *right, const char *const *word, size_t words)
@@ -99,6 +116,17 @@ static void tell_of_server(const struct redis *s, const struct telling *t)
         tell(t, serious ? SIMBA_LOG_ERROR : SIMBA_LOG_WARN, "%s", line);
 }
 
+/* The lease is the one that contenders of this client ask for. */
+static void tell_of_guard(const struct redis *s, const struct telling *t)
+{
+    int64_t left_ms = redis_guard_ms(s, calls_lease(t->to));
+    if (left_ms > 0)
+        tell(t, SIMBA_LOG_WARN,
+             "the server has %s and may have forgotten owners: what is free is not granted for "
+             "another %.1f s (restart_guard); ask again then",
+             s->link.master_ms >= 0 ? "become the master" : "just started", (double)left_ms / 1000);
+}
+
 static void tell_of_rights(const struct redis *s, const struct telling *t)
 {
     if (s->ear.link.state != LINK_READY)
@@ -118,6 +146,7 @@ static void report(struct redis *s)
         s->exam.asking = q->next;
         if (s->link.state == LINK_READY) {
             tell_of_server(s, &t);
+            tell_of_guard(s, &t);
             tell_of_rights(s, &t);
         } else {
             tell(&t, SIMBA_LOG_WARN, "there is no connection to the server: %s", s->link.why);
@@ -136,7 +165,7 @@ void examine_reply(struct redis *s, const struct flight *f, const struct reply *
         add_error(s, r, f->right);
     for (size_t i = 0; strcmp(f->right, "eval") == 0 && i < r->elements; i++) {
         if (reply_is_text(&r->element[i]))
-            add_denied(s, "+", r->element[i].text, r->element[i].length);
+            add_found(s, &r->element[i]);
     }
     if (!is_under_way(s))
         report(s);

@@ -129,7 +129,7 @@ int64_t health_guard_ms(const struct health *h, int64_t uptime_ms, int64_t lease
 
 const char *health_acl(void)
 {
-    return "resetkeys resetchannels ~simba:* " HEALTH_ACL_CHANNELS
+    return "resetkeys resetchannels " HEALTH_ACL_KEYS " " HEALTH_ACL_CHANNELS
            " -@all +evalsha +eval +info +ping +select "
            "+client|setname +subscribe +unsubscribe +psubscribe +punsubscribe +publish +get +set "
            "+mget +del +exists +incr +time +pttl +pexpire +pexpireat +zadd +zrem +zrank +zscore "

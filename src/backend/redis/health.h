@@ -40,6 +40,7 @@ bool health_warns(const struct health *h, bool guarded, size_t n, char *line, si
 int64_t health_guard_ms(const struct health *h, int64_t uptime_ms, int64_t lease_ms);
 
 /* The ACL rules that are enough for a user of Simba. A pattern is allowed only literally. */
+#define HEALTH_ACL_KEYS "~simba:*"
 #define HEALTH_ACL_CHANNELS "&simba:* &simba:{*}"
 const char *health_acl(void);
 #endif

@@ -1,7 +1,7 @@
 -- Which of the commands that the scripts use is this user not allowed to run? Tried on keys that are gone
 -- afterwards.
 -- KEYS  three of them; the first is also the channel
--- Returns the names of the commands.
+-- Returns the names of the commands; ~ and & if they are allowed, but not on these keys and this channel.
 local value, queue, hash = KEYS[1], KEYS[2], KEYS[3]
 local tries = {
     {'time'}, {'set', value, '1', 'PX', '1000'}, {'get', value}, {'mget', value}, {'exists', value},
@@ -15,7 +15,8 @@ for _, try in ipairs(tries) do
     local reply = redis.pcall(unpack(try))
     local text = type(reply) == 'table' and reply.err
     if text and (string.find(text, "can't", 1, true) or string.find(text, 'NOPERM', 1, true)) then
-        denied[#denied + 1] = try[1]
+        local keys = string.find(text, 'access', 1, true) and string.find(text, 'key', 1, true)
+        denied[#denied + 1] = keys and '~' or string.find(text, 'channel', 1, true) and '&' or try[1]
     end
 end
 return denied

@@ -50,11 +50,22 @@ void sql_submit(void *store, struct simba_request *batch)
     sql_pump(s);
 }
 
+/* Why there is no connection: a server whose table is missing was reached. */
+static void say_absence(const struct sql *s, simba_finding_fn *say, void *data)
+{
+    char line[SQL_WHY_MAX + 64];
+    snprintf(line, sizeof line, "%s%s%s",
+             s->code == SIMBA_ESCHEMA ? "the server was reached, but not its table"
+                                      : "there is no connection to the server",
+             s->why[0] != '\0' ? ": " : " at present", s->why);
+    say(data, SIMBA_LOG_WARN, line);
+}
+
 void sql_diagnose(void *store, simba_finding_fn *say, void *data)
 {
     struct sql *s = store;
     if (s->link == NULL)
-        say(data, SIMBA_LOG_WARN, "there is no connection to the server at present");
+        say_absence(s, say, data);
     else
         s->driver->diagnose(s->link->link, say, data);
     if (s->link != NULL && s->driver->tells == NULL)

@@ -27,6 +27,8 @@
 #include "backend/sql/statement.h"
 
 #define SQL_WHY_MAX 512
+#define SQL_MAKE_TABLE /* what to do about a missing one */ \
+    "; make it: simba init URL, or have its statements printed: simba init --print URL"
 #define SQL_OBSERVED_MS 15000 /* how long others go on telling an observer that is gone */
 #define SQL_JOB_MAX 1000      /* mutexes in one statement */
 

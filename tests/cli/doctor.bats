@@ -1,0 +1,135 @@
+#!/usr/bin/env bats
+# doctor.bats: what doctor says of stores that are well, young, busy or not there. Servers are started for the
+# test. What the SQL stores say of themselves is in sql.bats.
+bats_require_minimum_version 1.5.0
+load helper
+
+# A script with a server of its own: $1 is its URL.
+with() { # server [options] -- script
+    local server=$1 options=()
+    shift
+    while [ "$1" != -- ]; do options+=("$1") && shift; done
+    printf 'set -eu\nsimba() { "$SIMBA" "$@"; }\nport=${1#*:*:}\nport=${port##*:} port=${port%%%%/*}\n%s\n' "$2" >script
+    SIMBA_MODULE_PATH=$(dirname "$SIMBA")/modules run \
+        "$BATS_TEST_DIRNAME/../servers/$server" ${options[@]+"${options[@]}"} bash script @URL@
+    [ "$status" -ne 77 ] || skip "$server is not installed"
+}
+
+# The status, and all of the patterns, each of a line.
+expect_all() { # status, pattern...
+    local status_=$1 pattern
+    shift
+    for pattern; do expect "$status_" "$pattern" || return 1; done
+}
+
+expect_none() { # pattern
+    ! grep -E -- "$1" <<<"$output"
+}
+
+MUTEX=simba.doctor.$(id -u)
+
+@test "doctor: a Redis that has just started grants nothing yet, and nothing is wrong with it" {
+    with redis --guard -- 'simba doctor "$1"'
+    expect_all 0 '^note  rights      not tried: nobody owns .*, but the store grants nothing yet' \
+        '^note  store       .*has just started.* not granted for another [0-9.]+ s .*ask again then' \
+        '^note  exclusion ' '^note  fencing     not tried: no mutex could be taken' \
+        '^note  liveness    not promised: no mutex could be taken'
+    expect_none '^BAD'
+    with redis --guard -- 'simba doctor --ttl 1s --transition 1s "$1"' # it waits for so short a time
+    expect_all 0 '^ok    rights ' '^ok    fencing     tokens rise' '^ok    liveness '
+    expect_none 'not granted for another'
+}
+
+@test "doctor: a mutex that cannot be taken for a real reason is BAD" {
+    with redis -- 'redis-cli -p "$port" ACL SETUSER poor on ">pw" "~*" "&*" "+@all" -set >&2
+        simba doctor "redis://poor:pw@127.0.0.1:$port?restart_guard=off"'
+    expect_all 1 '^BAD +rights .*permission' '^BAD +store +the user lacks rights: \+set$' \
+        '^BAD   fencing     not tried: no mutex could be taken' \
+        '^BAD   liveness    not promised: no mutex could be taken'
+}
+
+@test "doctor: names the right of Redis that is missing" {
+    with redis -- 'redis-cli -p "$port" ACL SETUSER poor on ">pw" "~other:*" "&*" "+@all" >&2
+        simba doctor "redis://poor:pw@127.0.0.1:$port?restart_guard=off"'
+    expect 125 '^BAD +store +the user lacks rights: ~simba:\*$'
+}
+
+@test "doctor: leaves one name behind, however often it runs" {
+    for _ in 1 2 3; do simba doctor >/dev/null; done
+    [ "$(python3 -c 'import sqlite3
+for row in sqlite3.connect("store/locks.db").execute("select name from mutex"): print(*row)')" = "$MUTEX" ]
+    with postgres -- 'simba doctor "$1" >&2; simba doctor "$1" >&2
+        psql "$1" -qAtc "select mutex from simba_mutex"'
+    [ "$(grep -c '^simba.doctor' <<<"$output")" -eq 1 ]
+    with redis -- 'simba doctor "$1" >&2; simba doctor "$1" >&2
+        redis-cli -p "$port" --scan --pattern "*doctor*"'
+    expect 0 "^simba:.$MUTEX.:fence$"
+    [ "$(grep -c '^simba:.*doctor' <<<"$output")" -eq 1 ]
+}
+
+@test "doctor: several at once wait for each other" {
+    local pids=()
+    for n in 1 2 3 4; do
+        begin "$SIMBA" doctor >"out.$n"
+        pids+=("$PID")
+    done
+    for n in 1 2 3 4; do
+        ends "${pids[n - 1]}"
+        output=$(cat "out.$n") status=$CODE
+        expect 0 '^ok +fencing +tokens rise'
+        expect_none '^BAD'
+    done
+}
+
+@test "doctor: another that does not end is no fault of the store" {
+    hold "$MUTEX" other
+    run simba doctor
+    expect_all 0 "^note  rights      not tried: $MUTEX is held by other, perhaps another doctor" \
+        '^note  fencing     not tried: no mutex could be taken'
+    expect_none '^BAD'
+}
+
+@test "doctor: its figures are those of docs/guarantees.md" {
+    run simba doctor
+    figure() { sed -nE "s/^\| \*\*$1\*\* .*\*\*[^0-9*]*([0-9.]+) s.*/\1/p" "$BATS_TEST_DIRNAME/../../docs/guarantees.md"; }
+    expect_all 0 "^ok +liveness +after a crash another owns within $(figure 'takeover after a crash') s of" \
+        "^ok +blips +a store that is away for less than $(figure 'outage that costs no tenure') s costs"
+    [ -n "$(figure 'takeover after a crash')" ]
+    run simba doctor --ttl 600ms --transition 0
+    expect 0 '^ok +blips .* less than [1-9][0-9]* ms costs'
+}
+
+@test "doctor: a server without the table was reached all the same" {
+    local do='; make it: simba init URL, or have its statements printed: simba init --print URL'
+    for server in mariadb postgres; do
+        with $server -- 'simba doctor "$1?create=off"'
+        expect_all 125 "^BAD +reach .*no table simba_mutex.*$do$" \
+            "^note +store +the server was reached, but not its table: there is no table"
+        expect_none 'no connection|geheim'
+    done
+}
+
+@test "doctor: why there is no connection, and no password" {
+    for server in mariadb postgres; do
+        with $server -- 'simba doctor "${1/geheim/falsch}"'
+        expect_all 125 '^BAD +reach ' '^note +store +there is no connection to the server: .*[Pp]assword'
+        expect_none 'falsch|at present'
+    done
+}
+
+@test "doctor: exclusion is not promised without what is noted" {
+    with postgres -- 'simba doctor "$1"'
+    expect_all 0 '^note +store .*fsync is off' \
+        '^note  exclusion   at most one owner at a time, but for what is noted above$'
+    with redis -- 'simba doctor "$1"'
+    expect_all 0 '^note +store .*two may own' '^note  exclusion '
+    SIMBA_TEST_DURABLE=1 with postgres -- 'simba doctor "$1"'
+    expect 0 '^ok    exclusion   at most one owner at a time: '
+}
+
+# bats test_tags=storeless
+@test "doctor: memory: is for one process" {
+    run simba doctor memory:x
+    expect_all 1 '^BAD   store       memory: serves this process only; use sqlite:PATH for the processes of one machine$' \
+        '^BAD   exclusion   not promised'
+}
