@@ -33,7 +33,7 @@ struct doctor {
     int64_t handover_ms; /* -1: unknown */
     enum level taking;   /* how bad it is that a mutex could not be taken twice; OK: it could */
     bool can_write;      /* it could once */
-    bool store_warned;   /* a guarantee has conditions */
+    bool two_may_own;    /* so a line of the store says, under a condition */
 };
 
 __attribute__((format(printf, 4, 5))) static void find(struct doctor *d, enum level level,
@@ -209,7 +209,7 @@ static void use(struct doctor *d, const char *mutex)
 static void on_finding(void *data, enum simba_level level, const char *line)
 {
     struct doctor *d = data;
-    d->store_warned = d->store_warned || level == SIMBA_LOG_WARN;
+    d->two_may_own = d->two_may_own || strstr(line, "two may own") != NULL;
     find(d,
          level == SIMBA_LOG_ERROR  ? BAD
          : level == SIMBA_LOG_WARN ? NOTE
@@ -250,7 +250,7 @@ static void conclude_exclusion(struct doctor *d, double lease)
 {
     if (d->worst == BAD)
         find(d, BAD, "exclusion", "not promised: see what is BAD above");
-    else if (d->store_warned)
+    else if (d->two_may_own)
         find(d, NOTE, "exclusion", "at most one owner at a time, but for what is noted above");
     else
         find(d, OK, "exclusion",

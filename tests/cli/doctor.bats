@@ -32,7 +32,7 @@ MUTEX=simba.doctor.$(id -u)
     with redis --guard -- 'simba doctor "$1"'
     expect_all 0 '^note  rights      not tried: nobody owns .*, but the store grants nothing yet' \
         '^note  store       .*has just started.* not granted for another [0-9.]+ s .*ask again then' \
-        '^note  exclusion ' '^note  fencing     not tried: no mutex could be taken' \
+        '^ok    exclusion ' '^note  fencing     not tried: no mutex could be taken' \
         '^note  liveness    not promised: no mutex could be taken'
     expect_none '^BAD'
     with redis --guard -- 'simba doctor --ttl 1s --transition 1s "$1"' # it waits for so short a time

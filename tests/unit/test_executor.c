@@ -2,6 +2,7 @@
  * forgotten. */
 #include "runtime/executor.h"
 
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -50,6 +51,14 @@ static size_t threads_of(struct executor *x)
     return threads;
 }
 
+static bool is_idle(struct executor *x)
+{
+    pthread_mutex_lock(&x->lock);
+    bool yes = x->idle == x->threads;
+    pthread_mutex_unlock(&x->lock);
+    return yes;
+}
+
 static void begin(struct executor *x)
 {
     atomic_store(&world.begun, 0);
@@ -57,6 +66,8 @@ static void begin(struct executor *x)
     atomic_store(&world.gate, 0);
     assert_int_equal(executor_init(x, NULL, NULL), 0);
     assert_int_equal(threads_of(x), 1);
+    while (!is_idle(x)) /* or the first job gets another thread */
+        sched_yield();
 }
 
 static void end(struct executor *x)
