@@ -40,10 +40,7 @@ bool calls_told(const struct reply *owner, const struct reply *left, const struc
 
 static void say_guard(struct redis *s, int64_t left_ms, char line[LINK_TEXT_MAX])
 {
-    snprintf(line, LINK_TEXT_MAX,
-             "the server has %s and may have forgotten owners: what is free is not granted for "
-             "another %lld ms (restart_guard)",
-             s->link.master_ms >= 0 ? "become the master" : "restarted", (long long)left_ms);
+    redis_guard_text(s, left_ms, line, LINK_TEXT_MAX);
     if (!s->guard_said)
         s->host->log(s->host, SIMBA_LOG_WARN, line);
     s->guard_said = true;

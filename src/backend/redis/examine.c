@@ -120,11 +120,10 @@ static void tell_of_server(const struct redis *s, const struct telling *t)
 static void tell_of_guard(const struct redis *s, const struct telling *t)
 {
     int64_t left_ms = redis_guard_ms(s, calls_lease(t->to));
+    char line[LINK_TEXT_MAX];
+    redis_guard_text(s, left_ms, line, sizeof line);
     if (left_ms > 0)
-        tell(t, SIMBA_LOG_WARN,
-             "the server has %s and may have forgotten owners: what is free is not granted for "
-             "another %.1f s (restart_guard); ask again then",
-             s->link.master_ms >= 0 ? "become the master" : "just started", (double)left_ms / 1000);
+        tell(t, SIMBA_LOG_WARN, "%s; ask again then", line);
 }
 
 static void tell_of_rights(const struct redis *s, const struct telling *t)

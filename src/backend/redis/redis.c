@@ -20,6 +20,14 @@ int64_t redis_guard_ms(const struct redis *s, int64_t lease_ms)
     return restarted > promoted ? restarted : promoted > 0 ? promoted : 0;
 }
 
+void redis_guard_text(const struct redis *s, int64_t left_ms, char *line, size_t size)
+{
+    snprintf(line, size,
+             "the server has %s and may have forgotten owners: what is free is not granted for "
+             "another %.1f s (restart_guard)",
+             s->link.master_ms >= 0 ? "become the master" : "just started", (double)left_ms / 1000);
+}
+
 int64_t redis_epoch_us(const struct redis *s)
 {
     const struct link *l = &s->link;

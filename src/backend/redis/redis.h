@@ -120,5 +120,6 @@ void examine_close(struct redis *s);
 
 /* redis.c */
 int64_t redis_guard_ms(const struct redis *s, int64_t lease_ms);
+void redis_guard_text(const struct redis *s, int64_t left_ms, char *line, size_t size);
 int64_t redis_epoch_us(const struct redis *s); /* since when it forgets nothing, on its clock */
 #endif
