@@ -15,13 +15,6 @@ with() { # server [options] -- script
     [ "$status" -ne 77 ] || skip "$server is not installed"
 }
 
-# The status, and all of the patterns, each of a line.
-expect_all() { # status, pattern...
-    local status_=$1 pattern
-    shift
-    for pattern; do expect "$status_" "$pattern" || return 1; done
-}
-
 expect_none() { # pattern
     ! grep -E -- "$1" <<<"$output"
 }

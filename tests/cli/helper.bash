@@ -148,3 +148,10 @@ expect() { # status, output pattern
     [ "$status" -eq "$1" ] || { echo "status $status, not $1: $output"; return 1; }
     [ $# -lt 2 ] || grep -qE -- "$2" <<<"$output" || { echo "no '$2' in: $output"; return 1; }
 }
+
+# The status, and all of the patterns.
+expect_all() { # status, pattern...
+    local status_=$1 pattern
+    shift
+    for pattern; do expect "$status_" "$pattern" || return 1; done
+}

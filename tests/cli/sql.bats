@@ -25,13 +25,6 @@ SCRIPT
     [ "$status" -ne 77 ] || skip "$server is not installed"
 }
 
-# The status, and all of the patterns.
-expect_all() { # status, pattern...
-    local status_=$1 pattern
-    shift
-    for pattern; do expect "$status_" "$pattern" || return 1; done
-}
-
 # A table of JVM Simba 3, as it comes, with rows of somebody who holds it, of a free one, of one long over.
 OLD="create table simba_mutex (mutex varchar(66) not null primary key, acquired_at bigint not null,
     ttl_at bigint not null, transition_at bigint not null, owner_id varchar(32) not null, version int not null);
