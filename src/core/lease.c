@@ -353,11 +353,12 @@ bool lease_poll(struct lease *l, int64_t now, struct lease_request *out)
         return false;
 
     *out = (struct lease_request){.seq = ++l->seq, .sent_at = now};
-    int64_t timeout = l->period->attempt;
+    int64_t timeout = l->period->patience;
     switch ((enum lease_state)l->state) {
     case LEASE_HOLDING:
         out->op = SIMBA_RENEW;
         out->token = l->token;
+        timeout = l->period->attempt;
         break;
     case LEASE_RETURNING:
         out->op = l->owed != 0 ? SIMBA_RELEASE : SIMBA_LEAVE;
@@ -365,7 +366,6 @@ bool lease_poll(struct lease *l, int64_t now, struct lease_request *out)
         break;
     default:
         out->op = l->role == LEASE_OBSERVER ? SIMBA_READ : SIMBA_CONTEND;
-        timeout = l->period->patience;
         l->joined = l->joined || l->queues;
         break;
     }

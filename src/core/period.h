@@ -27,8 +27,8 @@ struct period {
     int64_t ttl, transition, lease;
     int64_t margin;      /* between our last act and the end of the lease */
     int64_t renew;       /* from a renewal to the next */
-    int64_t attempt;     /* how long one renewal or release may take */
-    int64_t patience;    /* how long one contend or read may take */
+    int64_t attempt;     /* how long one renewal may take */
+    int64_t patience;    /* how long any other request may take */
     int64_t pause_max;   /* between attempts to renew */
     int64_t backoff_max; /* between attempts to contend while the store fails */
     int64_t early, late; /* jitter around the end of another's lease */

@@ -171,18 +171,18 @@ static void release_while_the_store_fails(void **state)
                HELD " 1000 release          > owns nothing; send #2 RELEASE 7\n"
                     " 1001 #2 fails DENIED  > failed DENIED; verdict STORE\n"
                     " 1051 tick             > send #3 RELEASE 7\n"
-                    " 2301 tick             > failed TIMEOUT\n"
-                    " 2310 acquire          > -\n"
-                    " 2401 tick             > send #4 RELEASE 7\n"
-                    " 2402 #4 released      > given back; send #5 CONTEND\n");
+                    " 3051 tick             > failed TIMEOUT\n"
+                    " 3060 acquire          > -\n"
+                    " 3151 tick             > send #4 RELEASE 7\n"
+                    " 3152 #4 released      > given back; send #5 CONTEND\n");
     tell_story(HANDLE_LOCKER, 0,
                HELD " 1000 release          > owns nothing; send #2 RELEASE 7\n"
-                    " 2250 tick             > failed TIMEOUT; verdict STORE\n"
-                    " 2300 tick             > send #3 RELEASE 7\n"
-                    " 2310 acquire once     > -\n"
-                    " 2311 #3 fails STORE   > failed STORE; verdict STORE\n"
-                    " 2411 tick             > send #4 RELEASE 7\n"
-                    " 2412 #4 fails STORE   > failed STORE\n"
+                    " 3000 tick             > failed TIMEOUT; verdict STORE\n"
+                    " 3050 tick             > send #3 RELEASE 7\n"
+                    " 3060 acquire once     > -\n"
+                    " 3061 #3 fails STORE   > failed STORE; verdict STORE\n"
+                    " 3161 tick             > send #4 RELEASE 7\n"
+                    " 3162 #4 fails STORE   > failed STORE\n"
                     "      is idle\n");
 }
 

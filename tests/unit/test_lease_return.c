@@ -15,7 +15,7 @@ static void release_names_the_token(void **state)
     (void)state;
     tell_story(HANDLE_CONTENDER, PROMPT,
                WON_AND_STOPPED "      is returning\n"
-                               "      next 2250..2250\n"
+                               "      next 3000..3000\n"
                                " 1002 #2 released    > given back; INITIAL\n"
                                "      is idle\n"
                                "      next never\n");
@@ -37,10 +37,10 @@ static void release_is_tried_three_times(void **state)
                WON_AND_STOPPED " 1002 #2 fails STORE    > failed STORE\n"
                                "      next 1027..1052\n"
                                " 1052 tick              > send #3 RELEASE 7\n"
-                               " 2302 tick              > failed TIMEOUT\n"
-                               "      next 2352..2402\n"
-                               " 2402 tick              > send #4 RELEASE 7\n"
-                               " 3652 tick              > failed TIMEOUT; INITIAL\n"
+                               " 3052 tick              > failed TIMEOUT\n"
+                               "      next 3102..3152\n"
+                               " 3152 tick              > send #4 RELEASE 7\n"
+                               " 5152 tick              > failed TIMEOUT; INITIAL\n"
                                "      is idle\n"
                                "      next never\n");
 }
@@ -49,12 +49,12 @@ static void late_answer_to_a_release_is_good_enough(void **state)
 {
     (void)state;
     tell_story(HANDLE_CONTENDER, PROMPT,
-               WON_AND_STOPPED " 2250 tick              > failed TIMEOUT\n"
-                               " 2300 tick              > send #3 RELEASE 7\n"
-                               " 2301 #2 fails STORE    > -\n"
-                               "      next 3550..3550\n"
-                               " 2302 #2 released       > given back; INITIAL\n"
-                               " 2303 #3 lost           > -\n"
+               WON_AND_STOPPED " 3000 tick              > failed TIMEOUT\n"
+                               " 3050 tick              > send #3 RELEASE 7\n"
+                               " 3051 #2 fails STORE    > -\n"
+                               "      next 5050..5050\n"
+                               " 3052 #2 released       > given back; INITIAL\n"
+                               " 3053 #3 lost           > -\n"
                                "      is idle\n");
 }
 
@@ -69,7 +69,7 @@ static void later_tenure_is_given_back_too(void **state)
                " 2101 stop                 > STOPPING\n"
                " 2102 #2 granted 7         > send #3 RELEASE 7\n"
                " 2103 #1 granted 9         > -\n"
-               "      next 3352..3352\n"
+               "      next 4102..4102\n"
                " 2104 #3 lost              > send #4 RELEASE 9\n"
                " 2105 #3 released          > -\n"
                " 2106 #4 released          > given back; INITIAL\n");
@@ -137,7 +137,7 @@ static void unknown_outcome_is_looked_up_after_stop(void **state)
                "    1 stop                      > STOPPING\n"
                " 2000 tick                      > failed TIMEOUT; send #2 LEAVE\n"
                "      is returning\n"
-               "      next 3250..3250\n"
+               "      next 4000..4000\n"
                " 2001 #2 owner me 7 for 14000   > send #3 RELEASE 7\n"
                " 2002 #3 released               > given back; INITIAL\n");
     tell_story(HANDLE_CONTENDER, PROMPT,
@@ -150,7 +150,7 @@ static void unknown_outcome_is_looked_up_after_stop(void **state)
                "    0 start                     > STARTING; send #1 CONTEND\n"
                "    5 #1 fails STORE            > failed STORE\n"
                "    6 stop                      > STOPPING; send #2 LEAVE\n"
-               " 1256 tick                      > failed TIMEOUT; INITIAL\n"
+               " 2006 tick                      > failed TIMEOUT; INITIAL\n"
                "      is idle\n");
 }
 
@@ -194,7 +194,7 @@ static void grant_during_the_look_is_given_back(void **state)
                  "    1 stop                      > STOPPING\n"
                  " 2000 tick                      > failed TIMEOUT; send #2 LEAVE\n"
                  " 2001 #1 granted 7              > -\n"
-                 "      next 3250..3250\n");
+                 "      next 4000..4000\n");
         play(&m, answers[i]);
         if (m.sent_last == 2)
             play(&m, " 2052 tick                      > send #3 RELEASE 7\n");
