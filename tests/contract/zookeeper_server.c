@@ -33,13 +33,6 @@ static int listen_any(int *port)
     return fd;
 }
 
-static int free_port(void)
-{
-    int port;
-    close(listen_any(&port));
-    return port;
-}
-
 static int connect_to(int port)
 {
     struct sockaddr_in a = {.sin_family = AF_INET,
@@ -261,6 +254,23 @@ const char *ensemble_url(const struct ensemble *e, unsigned mask, const char *qu
     return url;
 }
 
+/* All at once: one that is free again can be drawn again. */
+static void draw_ports(struct ensemble *e)
+{
+    int held[ENSEMBLE_MAX][3];
+    for (int i = 0; i < e->servers; i++) {
+        held[i][0] = listen_any(&e->port[i]);
+        held[i][1] = listen_any(&e->quorum[i]);
+        held[i][2] = listen_any(&e->election[i]);
+        if (e->isolates)
+            cutter_start(&e->cutter[i], e->quorum[i]);
+    }
+    for (int i = 0; i < e->servers; i++) {
+        for (int j = 0; j < 3; j++)
+            close(held[i][j]);
+    }
+}
+
 void ensemble_start(struct ensemble *e)
 {
     if (access(JAR, R_OK) != 0)
@@ -268,13 +278,7 @@ void ensemble_start(struct ensemble *e)
     signal(SIGPIPE, SIG_IGN);
     if (e->servers == 0)
         e->servers = 1;
-    for (int i = 0; i < e->servers; i++) {
-        e->port[i] = free_port();
-        e->quorum[i] = free_port();
-        e->election[i] = free_port();
-        if (e->isolates)
-            cutter_start(&e->cutter[i], e->quorum[i]);
-    }
+    draw_ports(e);
     for (int i = 0; i < e->servers; i++)
         write_config(e, i);
     snprintf(e->url, sizeof e->url, "%s", ensemble_url(e, 7, NULL));
