@@ -32,8 +32,9 @@ struct context {
     const struct sql_item *item;
 };
 
-/* $n now, $f the column of tokens, $u the least token, $o 1 if the columns are as we know them, $m the name, $M its bytes, $i the id, $I its bytes, $E those of an evicted
- * one's, $t the token, $l ttl, $a lease, $c the columns of an answer. */
+/* $n now, $f the column of tokens, $u the least token, $o 1 if the columns are as we know them, $m the
+ * name, $M its bytes, $i the id, $I its bytes, $E those of an evicted one's, $t the token, $l ttl, $a
+ * lease, $c the columns of an answer. */
 static void put(struct statement *t, char what, void *data)
 {
     static const struct simba_request no_request = {.id = ""};
