@@ -1,6 +1,7 @@
 /* acquire.c: waiting for the lock, with an ear for signals. A store in a file answers at once, so it
- * is first simply asked. Then, since the library's acquire blocks, a thread of its own asks; another looks at the store if that takes long, for the line that says who holds the
- * lock, and to find out whether the store answers at all. */
+ * is first simply asked. Then, since the library's acquire blocks, a thread of its own asks; another
+ * looks at the store if that takes long, for the line that says who holds the lock, and to find out
+ * whether the store answers at all. */
 #include <poll.h>
 #include <pthread.h>
 #include <string.h>
