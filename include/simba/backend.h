@@ -64,18 +64,17 @@ struct simba_request {
 
 /* The tenure that the store knows after the operation. */
 struct simba_answer {
-    int code;        /* 0, or SIMBA_ELOST, SIMBA_ESTORE (outcome unknown), SIMBA_EDENIED, … */
-    bool granted;    /* CONTEND: the tenure began by this very request, or the store knows by
+    int code;         /* 0, or SIMBA_ELOST, SIMBA_ESTORE (outcome unknown), SIMBA_EDENIED, … */
+    bool granted;     /* CONTEND: the tenure began by this very request, or the store knows by
                          other means than the id that it is this contender's */
-    const char *id;  /* its owner; NULL or "": nobody. Borrowed for the call */
-    uint64_t token;  /* its token; 0: the store does not know (a foreign client's) */
-    int64_t left_ms; /* until its lease ends, never rounded up; 0 without an owner: come again when
+    const char *id;   /* its owner; NULL or "": nobody. Borrowed for the call */
+    uint64_t token;   /* its token; 0: the store does not know (a foreign client's) */
+    int64_t left_ms;  /* until its lease ends, never rounded up; 0 without an owner: come again when
                          you like; more: nobody can be granted before */
-    int64_t age_ms;  /* since it began; -1: unknown */
-    const char
-        *text; /* a failure in words, or why nobody can be granted yet; without secrets; may be
-                         NULL. Borrowed for the call */
-    bool more; /* the next answer comes at once: both can be acted on together */
+    int64_t age_ms;   /* since it began; -1: unknown */
+    const char *text; /* a failure, or why nobody can be granted yet, in words; without secrets;
+                         may be NULL. Borrowed for the call */
+    bool more;        /* the next answer comes at once: both can be acted on together */
 };
 
 /* What LIST finds. All borrowed for the call. */

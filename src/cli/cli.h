@@ -157,6 +157,8 @@ void flush_stdout(const struct cli *c);
 bool wants_colour(void);
 int terminal_width(void);
 
+int width_of(const char *text, size_t bytes); /* columns: a character may have several bytes */
+
 /* ---- table.c: owners, as aligned columns or as JSON lines ------------------------------------ */
 
 struct row {

@@ -60,15 +60,6 @@ const struct option common_options[] = {
 #define OPTION_WIDTH 30 /* with the blanks around it */
 #define WORDS_WIDTH 12
 
-/* Columns, not bytes: there are dots of three bytes. */
-static int width_of(const char *text, size_t bytes)
-{
-    int width = 0;
-    for (size_t i = 0; i < bytes; i++)
-        width += ((unsigned char)text[i] & 0xc0) != 0x80;
-    return width;
-}
-
 /* Goes on in column `at`, and where a line is full in the next one, below `indent`. */
 static int put_wrapped(const char *text, size_t bytes, int indent, int at)
 {

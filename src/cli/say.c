@@ -84,6 +84,14 @@ bool wants_colour(void)
            (terminal == NULL || strcmp(terminal, "dumb") != 0);
 }
 
+int width_of(const char *text, size_t bytes)
+{
+    int width = 0;
+    for (size_t i = 0; i < bytes; i++)
+        width += ((unsigned char)text[i] & 0xc0) != 0x80;
+    return width;
+}
+
 int terminal_width(void)
 {
     struct winsize size;

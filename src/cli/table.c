@@ -77,18 +77,10 @@ const char *show_name(const char *name, char *out, size_t size)
     return out;
 }
 
-static int width_of(const char *text)
-{
-    int width = 0;
-    for (; *text != '\0'; text++)
-        width += ((unsigned char)*text & 0xc0) != 0x80;
-    return width;
-}
-
 /* At most so many characters; what was cut ends with a dot dot dot. */
 static void cut(char *text, int most)
 {
-    if (width_of(text) <= most)
+    if (width_of(text, strlen(text)) <= most)
         return;
     for (; *text != '\0' && most > 1; most--) {
         do
@@ -166,7 +158,7 @@ static void print_cells(const int width[COLUMNS], char cells[COLUMNS][CELL_MAX],
         if (width[i] == 0)
             continue;
         cut(cells[i], width[i]);
-        int blank = width[i] - width_of(cells[i]);
+        int blank = width[i] - width_of(cells[i], strlen(cells[i]));
         printf("%*s%s", to_the_right[i] ? blank : 0, "", cells[i]);
         if (i < last)
             printf("%*s", GAP + (to_the_right[i] ? 0 : blank), "");
@@ -180,11 +172,11 @@ static void print_table(const struct rows *r, int64_t now)
     int width[COLUMNS];
     bool colour = wants_colour();
     for (int i = 0; i < COLUMNS; i++)
-        width[i] = width_of(titles[i]);
+        width[i] = width_of(titles[i], strlen(titles[i]));
     for (size_t n = 0; n < r->count; n++) {
         for (int i = 0; i < COLUMNS; i++) {
             cell(&r->row[n], (enum column)i, now, cells[i]);
-            int w = width_of(cells[i]);
+            int w = width_of(cells[i], strlen(cells[i]));
             width[i] = w > width[i] ? w : width[i];
         }
     }

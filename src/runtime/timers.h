@@ -8,17 +8,15 @@
 struct timer {
     int64_t at;
     struct timer *child, *next;
-    struct timer
-        *same; /* the first of a list of others at this very time, which are not in the heap */
+    struct timer *same;   /* the first of those of the same time, which are not in the heap */
     struct timer *before; /* whoever has it as child or same, else the sibling before */
 };
 
 #define TIMERS_RECENT 256
 
 struct timers {
-    struct timer *first; /* NULL: none */
-    struct timer
-        *recent[TIMERS_RECENT]; /* by the time, where others may join; NULL: look for none */
+    struct timer *first;                 /* NULL: none */
+    struct timer *recent[TIMERS_RECENT]; /* by their time: which others may join; or NULL */
 };
 
 void timers_set(struct timers *t, struct timer *timer, int64_t at); /* NEVER: unset */

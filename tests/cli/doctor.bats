@@ -4,15 +4,8 @@
 bats_require_minimum_version 1.5.0
 load helper
 
-# A script with a server of its own: $1 is its URL.
-with() { # server [options] -- script
-    local server=$1 options=()
-    shift
-    while [ "$1" != -- ]; do options+=("$1") && shift; done
-    printf 'set -eu\nsimba() { "$SIMBA" "$@"; }\nport=${1#*:*:}\nport=${port##*:} port=${port%%%%/*}\n%s\n' "$2" >script
-    SIMBA_MODULE_PATH=$(dirname "$SIMBA")/modules run \
-        "$BATS_TEST_DIRNAME/../servers/$server" ${options[@]+"${options[@]}"} bash script @URL@
-    [ "$status" -ne 77 ] || skip "$server is not installed"
+with() { # server [options] -- script; port is the server's
+    with_server 'port=${1#*:*:}; port=${port##*:} port=${port%%/*}' "$@"
 }
 
 expect_none() { # pattern

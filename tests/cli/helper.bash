@@ -155,3 +155,16 @@ expect_all() { # status, pattern...
     shift
     for pattern; do expect "$status_" "$pattern" || return 1; done
 }
+
+# A script with a server of its own: $1 is its URL, $server its kind. What the preamble does comes first.
+with_server() { # [option of run] preamble server [options] -- script
+    local how=() options=() preamble server
+    while [[ "$1" == --* ]]; do how+=("$1") && shift; done
+    preamble=$1 server=$2
+    shift 2
+    while [ "$1" != -- ]; do options+=("$1") && shift; done
+    printf '%s\n' 'set -eu' 'simba() { "$SIMBA" "$@"; }' "server=$server" "$preamble" "$2" >script
+    SIMBA_MODULE_PATH=$(dirname "$SIMBA")/modules run ${how[@]+"${how[@]}"} \
+        "$BATS_TEST_DIRNAME/../servers/$server" ${options[@]+"${options[@]}"} bash script @URL@
+    [ "$status" -ne 77 ] || skip "$server is not installed"
+}

@@ -3,26 +3,15 @@
 bats_require_minimum_version 1.5.0
 load helper
 
-# A script with a server of its own: $1 is its URL, $2 its administrator's, and sql runs statements as that.
+# sql runs statements as the administrator, whose URL is in admin.
 with() { # server [options] -- script
-    local server=$1 options=()
-    shift
-    while [ "$1" != -- ]; do options+=("$1") && shift; done
-    cat >script <<SCRIPT
-set -eu
-simba() { "$SIMBA" "\$@"; }
-if [ $server = mariadb ]; then
-    admin="mysql://root@/simba?socket=\$SIMBA_TEST_FOLDER/sock"
-    sql() { mariadb --no-defaults --socket="\$SIMBA_TEST_FOLDER/sock" -uroot -N simba "\$@"; }
+    with_server --separate-stderr 'if [ $server = mariadb ]; then
+    admin="mysql://root@/simba?socket=$SIMBA_TEST_FOLDER/sock"
+    sql() { mariadb --no-defaults --socket="$SIMBA_TEST_FOLDER/sock" -uroot -N simba "$@"; }
 else
-    admin="postgresql://postgres@/simba?host=\$SIMBA_TEST_FOLDER/run&port=\$SIMBA_TEST_PORT"
-    sql() { psql -qAt -v ON_ERROR_STOP=1 -h "\$SIMBA_TEST_FOLDER/run" -p "\$SIMBA_TEST_PORT" -U postgres simba "\$@"; }
-fi
-$2
-SCRIPT
-    SIMBA_MODULE_PATH=$(dirname "$SIMBA")/modules run --separate-stderr \
-        "$BATS_TEST_DIRNAME/../servers/$server" ${options[@]+"${options[@]}"} bash script @URL@
-    [ "$status" -ne 77 ] || skip "$server is not installed"
+    admin="postgresql://postgres@/simba?host=$SIMBA_TEST_FOLDER/run&port=$SIMBA_TEST_PORT"
+    sql() { psql -qAt -v ON_ERROR_STOP=1 -h "$SIMBA_TEST_FOLDER/run" -p "$SIMBA_TEST_PORT" -U postgres simba "$@"; }
+fi' "$@"
 }
 
 # A table of JVM Simba 3, as it comes, with rows of somebody who holds it, of a free one, of one long over.

@@ -62,14 +62,15 @@ void interest_ours(struct interests *w, const char *mutex, int64_t until)
         i->ours_until = until;
 }
 
-size_t interest_each(const struct interests *w, int64_t now,
-                     void (*each)(void *data, const char *mutex), void *data)
+static size_t walk(const struct interests *w, int64_t now, bool ours,
+                   void (*each)(void *data, const char *mutex), void *data)
 {
     size_t count = 0;
     for (size_t b = 0; b < w->all.buckets; b++) {
         for (struct table_node *n = w->all.bucket[b]; n != NULL; n = n->next) {
             const struct interest *i = (struct interest *)(void *)n;
-            if (i->kind == SIMBA_WAITS && i->ours_until > now)
+            bool is_ours = i->ours_until > now;
+            if (ours ? !is_ours : is_ours && i->kind == SIMBA_WAITS)
                 continue;
             count++;
             if (each != NULL)
@@ -79,21 +80,22 @@ size_t interest_each(const struct interests *w, int64_t now,
     return count;
 }
 
+size_t interest_each(const struct interests *w, int64_t now,
+                     void (*each)(void *data, const char *mutex), void *data)
+{
+    return walk(w, now, false, each, data);
+}
+
 size_t interest_each_ours(const struct interests *w, int64_t now,
                           void (*each)(void *data, const char *mutex), void *data)
 {
-    size_t count = 0;
-    for (size_t b = 0; b < w->all.buckets; b++) {
-        for (struct table_node *n = w->all.bucket[b]; n != NULL; n = n->next) {
-            const struct interest *i = (struct interest *)(void *)n;
-            if (i->ours_until <= now)
-                continue;
-            count++;
-            if (each != NULL)
-                each(data, i->mutex);
-        }
-    }
-    return count;
+    return walk(w, now, true, each, data);
+}
+
+bool interest_waits(const struct interests *w, const char *mutex)
+{
+    const struct interest *i = find(w, mutex);
+    return i != NULL && i->kind == SIMBA_WAITS;
 }
 
 bool interest_any(const struct interests *w)

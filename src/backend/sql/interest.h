@@ -45,6 +45,7 @@ size_t interest_each(const struct interests *w, int64_t now,
                      void (*each)(void *data, const char *mutex), void *data);
 size_t interest_each_ours(const struct interests *w, int64_t now,
                           void (*each)(void *data, const char *mutex), void *data);
+bool interest_waits(const struct interests *w, const char *mutex);
 bool interest_any(const struct interests *w); /* anything at all */
 bool interest_observes(const struct interests *w);
 

@@ -253,8 +253,7 @@ void sql_job_ring(struct sql *s, const struct sql_job *evict)
 static bool lacks_mark(const struct sql *s, const struct sql_item *item)
 {
     bool held = item->owner[0] != '\0' && item->left_ms > 0;
-    struct interest *i = (struct interest *)(void *)table_find(&s->interests.all, item->mutex);
-    return item->unmarked && held && i != NULL && i->kind == SIMBA_WAITS;
+    return item->unmarked && held && interest_waits(&s->interests, item->mutex);
 }
 
 /* Who was refused waits; and who was granted it may leave others behind that wait. */
