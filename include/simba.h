@@ -82,8 +82,13 @@ struct simba_owner {
     int64_t acquired_at;   /* when it began */
     int64_t ttl_at;        /* the owner means to renew before this */
     int64_t transition_at; /* from here on another may own the mutex */
-    uint64_t reserved[4];
+    uint32_t flags;        /* SIMBA_OWNER_* */
+    uint32_t reserved32;
+    uint64_t reserved[3];
 };
+
+#define SIMBA_OWNER_EVICTED \
+    1u /* an operator ends this tenure: its renewals fail, its lease runs out */
 
 struct simba_state {
     struct simba_owner before, after;

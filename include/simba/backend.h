@@ -25,7 +25,7 @@
 extern "C" {
 #endif
 
-#define SIMBA_BACKEND_VERSION 3u /* 2: diagnose; 3: examine, say, lends */
+#define SIMBA_BACKEND_VERSION 4u /* 2: diagnose; 3: examine, say, lends; 4: evicted */
 
 enum simba_op {
     SIMBA_CONTEND, /* take it if it is free; answer who owns it */
@@ -75,6 +75,7 @@ struct simba_answer {
     const char *text; /* a failure, or why nobody can be granted yet, in words; without secrets;
                          may be NULL. Borrowed for the call */
     bool more;        /* the next answer comes at once: both can be acted on together */
+    bool evicted;     /* this tenure was evicted, and its lease runs out */
 };
 
 /* What LIST finds. All borrowed for the call. */
@@ -85,6 +86,7 @@ struct simba_found {
     int64_t left_ms; /* until the lease ends */
     int64_t age_ms;  /* since the tenure began; -1: unknown */
     int64_t waiters; /* how many wait; -1: unknown */
+    bool evicted;    /* this tenure was evicted, and its lease runs out */
 };
 
 struct uv_loop_s;

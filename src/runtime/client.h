@@ -37,6 +37,7 @@ struct request {
     struct inquiry *inquiry; /* NULL: an actor's */
     struct lease_request sent;
     bool answered, granted, own; /* own: the owner is the contender itself */
+    bool evicted;                /* as the answer says */
     int code;
     uint64_t token;
     int64_t left_ms, age_ms;
@@ -49,6 +50,7 @@ struct found {
     struct found *next;
     uint64_t token;
     int64_t left_ms, age_ms, waiters;
+    bool evicted;
     char mutex[SIMBA_MUTEX_MAX + 1], id[SIMBA_ID_MAX + 1];
 };
 

@@ -134,7 +134,7 @@ void inquiry_send(struct simba *s)
 
 /* A tenure as the store tells it, on our clock. */
 static void show(const struct simba *s, int64_t sent_at, struct simba_owner *out, const char *id,
-                 uint64_t token, int64_t left_ms, int64_t age_ms)
+                 uint64_t token, int64_t left_ms, int64_t age_ms, bool evicted)
 {
     int64_t now = sent_at / NS_PER_MS;
     *out = (struct simba_owner){.token = 0};
@@ -145,13 +145,15 @@ static void show(const struct simba *s, int64_t sent_at, struct simba_owner *out
     out->transition_at = now + left_ms;
     out->ttl_at = out->transition_at - s->period.transition / NS_PER_MS;
     out->acquired_at = age_ms < 0 ? 0 : now - age_ms;
+    out->flags = evicted ? SIMBA_OWNER_EVICTED : 0;
 }
 
 void inquiry_answered(struct request *r)
 {
     struct inquiry *q = r->inquiry; /* the caller looks at it after the end */
     if (r->code == 0) {
-        show(r->client, q->sent_at, &q->owner, r->owner, r->token, r->left_ms, r->age_ms);
+        show(r->client, q->sent_at, &q->owner, r->owner, r->token, r->left_ms, r->age_ms,
+             r->evicted);
         q->found = r->found;
         r->found = NULL;
     }
@@ -278,7 +280,7 @@ int simba_list(simba *s, const char *prefix, int64_t timeout_ms, simba_entry_fn 
     assert(q != NULL);
     for (struct found *f = q->found; f != NULL; f = f->next) {
         struct simba_entry entry = {.mutex = f->mutex, .waiters = f->waiters};
-        show(s, q->sent_at, &entry.owner, f->id, f->token, f->left_ms, f->age_ms);
+        show(s, q->sent_at, &entry.owner, f->id, f->token, f->left_ms, f->age_ms, f->evicted);
         each(data, &entry);
     }
     free_inquiry(q);

@@ -165,6 +165,7 @@ static void host_answer(struct simba_host *host, struct simba_request *wire,
     if (r->left_ms > SIMBA_LEASE_MAX_MS)
         r->left_ms = SIMBA_LEASE_MAX_MS;
     r->age_ms = answer->age_ms;
+    r->evicted = answer->evicted;
     if (answer->id != NULL && answer->id[0] != '\0') {
         r->own = strcmp(answer->id, wire->id) == 0;
         if (!r->own && (r->owner = strndup(answer->id, SIMBA_ID_MAX)) == NULL)
@@ -196,6 +197,7 @@ static void host_found(struct simba_host *host, struct simba_request *wire,
                         found->left_ms < 0 ? 0 : found->left_ms,
                         found->age_ms,
                         found->waiters,
+                        found->evicted,
                         "",
                         ""};
     snprintf(f->mutex, sizeof f->mutex, "%s", found->mutex);
