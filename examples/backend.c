@@ -213,6 +213,7 @@ static void do_request(struct dir *d, struct simba_request *q)
     else if (is_held(d, &r, now)) {
         answer.id = r.id;
         answer.token = r.token;
+        answer.evicted = r.evicted;
         answer.left_ms = r.until - now;
         answer.age_ms = now - r.acquired;
     }
@@ -229,9 +230,9 @@ static void do_list(struct dir *d, struct simba_request *q)
         struct record r;
         if (decode(mutex, e->d_name) && strncmp(mutex, q->mutex, strlen(q->mutex)) == 0 &&
             read_record(d, e->d_name, &r) == 0 && is_held(d, &r, now))
-            d->host->found(
-                d->host, q,
-                &(struct simba_found){mutex, r.id, r.token, r.until - now, now - r.acquired, -1});
+            d->host->found(d->host, q,
+                           &(struct simba_found){mutex, r.id, r.token, r.until - now,
+                                                 now - r.acquired, -1, r.evicted});
     }
     if (folder != NULL)
         closedir(folder);

@@ -221,10 +221,10 @@ void space_list(struct space *s, struct memory *m, struct simba_request *q)
         for (struct table_node *n = s->records.bucket[i]; n != NULL; n = n->next) {
             const struct record *r = (struct record *)(void *)n;
             if (is_held(r, now) && strncmp(r->mutex, q->mutex, strlen(q->mutex)) == 0)
-                m->host->found(m->host, q,
-                               &(struct simba_found){r->mutex, r->id, r->token,
-                                                     (r->until - now) / NS_PER_MS,
-                                                     (now - r->acquired) / NS_PER_MS, -1});
+                m->host->found(
+                    m->host, q,
+                    &(struct simba_found){r->mutex, r->id, r->token, (r->until - now) / NS_PER_MS,
+                                          (now - r->acquired) / NS_PER_MS, -1, r->evicted});
         }
     }
 }
@@ -272,6 +272,7 @@ enum space_news space_apply(struct space *s, const struct simba_request *q,
         answer->token = r->token;
         answer->left_ms = (r->until - now) / NS_PER_MS;
         answer->age_ms = (now - r->acquired) / NS_PER_MS;
+        answer->evicted = r->evicted;
     }
     return news;
 }

@@ -97,7 +97,8 @@ static int compare_names(const void *key, const void *element)
 
 static void found_in_list(struct sql *s, struct sql_job *job, const struct sql_row *row)
 {
-    struct simba_found f = {row->mutex, row->owner, row->token, row->left_ms, row->age_ms, -1};
+    struct simba_found f = {row->mutex,  row->owner, row->token, row->left_ms,
+                            row->age_ms, -1,         false};
     s->host->found(s->host, job->item[0].request, &f);
 }
 
