@@ -177,11 +177,13 @@ typedef void simba_entry_fn(void *data, const struct simba_entry *entry);
  * in no order, on the calling thread, after the store has answered. [blocks] */
 int simba_list(simba *s, const char *prefix, int64_t timeout_ms, simba_entry_fn *each, void *data);
 
-/* Ends the tenure with this token, or with 0 whichever is on, as an operator. [blocks] Its renewals
- * fail from now on: a Simba owner that is alive hears of it, ends its work in order and releases;
- * else the lease runs out. forced: the mutex is free at once, so that only whoever checks tokens is
- * safe from the old owner. SIMBA_ELOST: there is no such tenure. */
-int simba_evict(simba *s, const char *mutex, uint64_t token, bool forced, int64_t timeout_ms);
+/* Ends a tenure, as an operator: this one, as simba_read or simba_list showed it (its id and token
+ * count), or with NULL whichever is on. [blocks] Its renewals fail from now on: a Simba owner that is
+ * alive hears of it, ends its work in order and releases; else the lease runs out. forced: the mutex is
+ * free at once, so that only whoever checks tokens is safe from the old owner. SIMBA_ELOST: that tenure
+ * is over, or nobody owns the mutex. */
+int simba_evict(simba *s, const char *mutex, const struct simba_owner *tenure, bool forced,
+                int64_t timeout_ms);
 
 /* What the store says about itself and how it is set up: ERROR where a guarantee does not hold, WARN
  * where one is weaker or has conditions, INFO for why it holds. Calls each for every line, on the
