@@ -307,7 +307,7 @@ void simba_contender_destroy(simba_contender *c);
 enum simba_status simba_contender_status(const simba_contender *c);
 
 /* May I act as the owner now? Reads the clock, takes no lock, false the instant the lease ends,
- * whatever hangs. owns() asks about one tenure, so that work of an old one is not misled. */
+ * whatever hangs, and from the call of stop, destroy or simba_close on, in all threads. owns() asks about one tenure, so that work of an old one is not misled. */
 bool simba_contender_is_owner(const simba_contender *c);
 bool simba_contender_owns(const simba_contender *c, uint64_t token);
 uint64_t simba_contender_token(const simba_contender *c);    /* 0: not owner */

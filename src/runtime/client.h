@@ -115,7 +115,8 @@ struct simba {
     struct inquiry *inquiries;
     struct hint *hints;
     size_t hints_count, actors_count;
-    bool hint_all, alarmed, closing, close_asked;
+    bool hint_all, alarmed, close_asked;
+    _Atomic bool closing; /* is_owner() reads it without the lock */
     bool turning;     /* somebody has the turn, and looks again before it ends */
     bool wanted;      /* a turn is, and nobody has been told yet: loop_unlock does */
     bool woken;       /* the loop has been told */

@@ -29,8 +29,8 @@ int simba_contender_create(simba *s, const char *mutex, const struct simba_handl
     return rc;
 }
 
-/* Start and stop change the visible status at once, so that their results are exact; the loop
- * follows in the same order. */
+/* Start and stop change the visible status and is_owner() at once, so that their results are exact;
+ * the loop follows in the same order. */
 static int move(struct actor *a, enum status_event event, uint32_t note, const char *verb)
 {
     int rc = actor_check(a);
@@ -43,6 +43,10 @@ static int move(struct actor *a, enum status_event event, uint32_t note, const c
     if (next >= 0) {
         a->notes |= note;
         a->start_failure = 0;
+        if (event == STATUS_STOP)
+            view_stop(&a->view);
+        else
+            view_start(&a->view);
         atomic_store(&a->status, (uint32_t)next);
         futex_set(&a->changes, atomic_load(&a->changes) + 1);
         loop_post_locked(a->client, a);

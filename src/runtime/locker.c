@@ -45,6 +45,10 @@ static int ask(struct actor *a, enum locker_phase from, uint32_t note, struct ca
         a->call = call;
         a->holder = pthread_self();
         a->notes |= note;
+        if (note == NOTE_RELEASE)
+            view_stop(&a->view);
+        else
+            view_start(&a->view);
         loop_post_locked(s, a);
     }
     if (allowed && lend_take_locked(s, call)) {

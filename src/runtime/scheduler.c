@@ -51,13 +51,11 @@ struct simba_run {
     uint64_t token;
 };
 
-/* A stop counts from the call on, before the loop has seen it. */
 static bool may_work(const struct actor *a, uint64_t token)
 {
     uint64_t mine;
     int64_t left;
-    return atomic_load(&a->status) != SIMBA_STOPPING && actor_owns(a, &mine, &left) &&
-           mine == token;
+    return actor_owns(a, &mine, &left) && mine == token;
 }
 
 bool simba_run_should_stop(const simba_run *run)

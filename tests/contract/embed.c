@@ -175,7 +175,66 @@ static void embed_callback_calls(void)
     CHECK_OK(simba_close(s, PATIENCE_MS));
 }
 
+/* Nobody owns after a stop, from the call on: here the loop cannot have seen it. */
+static void stop_counts_at_once(void)
+{
+    simba *s = open_embedded();
+    struct simba_handle_options o = lease_long();
+    struct probe p = {0}, q = {0}, r = {0};
+    simba_locker *l;
+    probe_start(&p, s, fresh("stopped"), &o);
+    probe_start(&q, s, fresh("destroyed"), &o);
+    probe_start(&r, s, fresh("closed"), &o);
+    CHECK_OK(simba_locker_create(s, fresh("locked"), &o, &l));
+    CHECK_OK(simba_locker_acquire(l, PATIENCE_MS));
+    DRIVE(s, probe_leads(&p) && probe_leads(&q) && probe_leads(&r));
+    uint64_t token = simba_contender_token(p.c);
+    CHECK_OK(simba_contender_stop(p.c));
+    CHECK(!simba_contender_is_owner(p.c) && !simba_contender_owns(p.c, token));
+    CHECK(simba_contender_token(p.c) == 0 && simba_contender_remaining(p.c) == 0);
+    simba_contender_destroy(q.c); /* still there until the loop has seen it */
+    CHECK(!simba_contender_is_owner(q.c));
+    simba_locker_destroy(l);
+    CHECK(!simba_locker_is_held(l) && simba_locker_remaining(l) == 0);
+    DRIVE(s, simba_contender_status(p.c) == SIMBA_INITIAL && atomic_load(&q.closed) == 1);
+    CHECK(atomic_load(&p.released) == 1 && atomic_load(&q.released) == 1);
+    CHECK_OK(simba_contender_start(p.c));
+    DRIVE(s, probe_leads(&p));
+    CHECK(simba_contender_is_owner(r.c));
+    CHECK_OK(simba_close(s, PATIENCE_MS));
+}
+
+static atomic_int ends;
+
+static void still_owner(void *data, const char *mutex, const struct simba_state *state)
+{
+    (void)data;
+    (void)mutex;
+    (void)state;
+    atomic_fetch_add(&ends, 1);
+    while (atomic_load(&ends) < 2)
+        nap(1);
+}
+
+/* The same for a close that does not wait: a callback keeps it from coming to an end. */
+static void close_counts_at_once(void)
+{
+    simba *s = client_open();
+    struct simba_handle_options o = lease_long();
+    simba_contender *c;
+    o.on_acquired = still_owner;
+    CHECK_OK(simba_contender_create(s, fresh("closing"), &o, &c));
+    CHECK_OK(simba_contender_start(c));
+    AWAIT(atomic_load(&ends) == 1 && simba_contender_is_owner(c));
+    CHECK_CODE(simba_close(s, 0), SIMBA_ETIMEOUT);
+    CHECK(!simba_contender_is_owner(c));
+    atomic_store(&ends, 2);
+    CHECK_OK(simba_close(s, PATIENCE_MS));
+}
+
 const struct test embed_tests[] = {
+    {"stop_counts_at_once", stop_counts_at_once, ANY_STORE, 0},
+    {"close_counts_at_once", close_counts_at_once, ANY_STORE, 0},
     {"embed_leads", embed_leads, ANY_STORE, 0},
     {"embed_renews", embed_renews, ANY_STORE, 0},
     {"embed_waits", embed_waits, ANY_STORE, 0},
