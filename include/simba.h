@@ -230,7 +230,8 @@ struct simba_handle_metrics {
 };
 typedef void simba_handle_metrics_fn(void *data, const struct simba_handle_metrics *metrics);
 
-/* Calls each for every handle, in no order, on the calling thread. [blocks] shortly. */
+/* Calls each for every handle, in no order, on the calling thread. [blocks] shortly; SIMBA_ETIMEOUT
+ * after 5 s, if a callback holds up the loop that must answer (SIMBA_NO_THREAD). */
 int simba_metrics_each(simba *s, simba_handle_metrics_fn *each, void *data);
 
 /* Writes all of it in the text format of Prometheus, of every handle too if per_handle; returns the
@@ -239,7 +240,7 @@ int simba_metrics_each(simba *s, simba_handle_metrics_fn *each, void *data);
 int64_t simba_metrics_prometheus(simba *s, bool per_handle, char *out, size_t size);
 
 /* Stops every handle, hands over in order, then frees the client and its handles. [blocks]
- * A lock that the calling thread has acquired is released.
+ * A lock that the calling thread has acquired is released, or a thread that has ended since.
  * SIMBA_ETIMEOUT: a callback or the log still runs, or another thread holds a lock: nothing is freed
  * yet, call it again. */
 int simba_close(simba *s, int64_t timeout_ms);
@@ -250,7 +251,10 @@ int simba_close(simba *s, int64_t timeout_ms);
  * one thread of yours, at first the one that opened it, waits for the descriptor to become readable,
  * or for the timeout, and calls simba_poll(), which never waits. Callbacks and the log run inside it,
  * if there is no executor of yours; while one of them runs, nothing is renewed. A call of that thread
- * that waits, drives the client meanwhile; inside a callback it gets SIMBA_EDEADLOCK. */
+ * that waits, drives the client meanwhile; inside a callback it gets SIMBA_EDEADLOCK. Calls of other
+ * threads depend on it: while nobody polls they return SIMBA_ETIMEOUT (release: SIMBA_ESTORE) in time,
+ * and what is granted after that is given back. simba_close takes over, from any thread; stop polling
+ * first. */
 int simba_poll_fd(simba *s);          /* or an error; the same for the client's life */
 int64_t simba_poll_timeout(simba *s); /* milliseconds from now; -1: none. Ask after each poll */
 int simba_poll(simba *s);
@@ -324,6 +328,7 @@ int simba_locker_create(simba *s, const char *mutex, const struct simba_handle_o
                         simba_locker **out);
 
 /* One thread at a time, not reentrant: SIMBA_ESTATE while it is held or awaited. [blocks]
+ * Another thread may release it. simba_close waits for the thread that acquired it, while that lives.
  * timeout 0 asks the store once: SIMBA_EHELD if another owns the mutex.
  * SIMBA_ETIMEOUT: not in time. SIMBA_ESTORE, SIMBA_EDENIED, …: the store never answered. */
 int simba_locker_acquire(simba_locker *l, int64_t timeout_ms);

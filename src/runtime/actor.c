@@ -230,14 +230,18 @@ static void say_why(struct actor *a, int code, char *out, size_t size)
 static void give_verdict(struct actor *a, int code)
 {
     loop_lock(a->client);
-    struct call *call = a->call;
-    assert(call != NULL);
-    a->call = NULL;
-    a->phase = code == 0 && a->machine.held ? LOCKER_HELD : LOCKER_FREE;
-    call->code = code;
-    if (code < 0)
+    struct call *call = a->abandoned ? NULL : a->call;
+    if (!a->abandoned) {
+        a->call = NULL;
+        a->phase = code == 0 && a->machine.held ? LOCKER_HELD : LOCKER_FREE;
+    }
+    if (call != NULL)
+        call->code = code;
+    if (call != NULL && code < 0)
         say_why(a, code, call->text, sizeof call->text);
     loop_unlock(a->client);
+    if (call == NULL) /* it has gone */
+        return;
     call->next = a->client->verdicts;
     a->client->verdicts = call;
 }
@@ -417,6 +421,8 @@ void actor_free(struct table_node *node)
         free(a->before.id);
     if (a->after.id != actor_id(a))
         free(a->after.id);
+    if (a->machine.kind == HANDLE_LOCKER)
+        holder_drop(a->holder);
     free(a->failure);
     free(a);
 }
@@ -447,8 +453,8 @@ static void end_if_gone(struct actor *a)
 void actor_take_notes(struct actor *a, uint32_t notes)
 {
     static const enum handle_event_kind kinds[] = {
-        HANDLE_START, HANDLE_ACQUIRE, HANDLE_RELEASE, HANDLE_STOP,
-        HANDLE_CLOSE, HANDLE_DESTROY, HANDLE_DONE,
+        HANDLE_START, HANDLE_ABANDON, HANDLE_ACQUIRE, HANDLE_RELEASE,
+        HANDLE_STOP,  HANDLE_CLOSE,   HANDLE_DESTROY, HANDLE_DONE,
     };
     assert(!a->machine.closed || (notes & ~(uint32_t)(NOTE_CLOSE | NOTE_DESTROY)) == 0);
     if (!a->born) {
@@ -474,6 +480,11 @@ void actor_take_notes(struct actor *a, uint32_t notes)
             loop_unlock(a->client);
         }
         step(a, &event, NULL);
+        if (event.kind == HANDLE_ABANDON) {
+            loop_lock(a->client);
+            a->abandoned = false;
+            loop_unlock(a->client);
+        }
     }
     if ((notes & NOTE_LEFT) != 0)
         submit_job(a);

@@ -300,7 +300,7 @@ int simba_close(simba *s, int64_t timeout_ms)
     loop_lock(s);
     s->closing = true;
     s->close_asked = true;
-    s->closer = pthread_self();
+    s->closer = holder_self();
     loop_want_locked(s);
     loop_unlock(s);
     int64_t until = clock_after_ms(clock_now(), timeout_ms);

@@ -11,6 +11,8 @@
 #include "runtime/fault.h"
 #include "runtime/futex.h"
 
+#define SNAPSHOT_MS 5000 /* for the loop to answer */
+
 enum { WAITS, ANSWERED, ABANDONED };
 
 struct inquiry {
@@ -198,8 +200,8 @@ static int ask(struct simba *s, const struct inquiry *question, const char *what
     bool answered =
         drives ? client_wait(s, &q->done, WAITS, until) : futex_wait(&q->done, WAITS, until);
     if (!answered && atomic_compare_exchange_strong(&q->done, &waits, ABANDONED))
-        return fault(SIMBA_ETIMEOUT, "%s on %.200s: the store did not answer in %lld ms", what,
-                     store, (long long)timeout_ms);
+        return fault(SIMBA_ETIMEOUT, "%s on %.200s: the %s did not answer in %lld ms", what, store,
+                     question->of_ourselves ? "client's loop" : "store", (long long)timeout_ms);
     int code = q->code;
     if (code == 0) {
         *out = q;
@@ -230,7 +232,7 @@ int inquiry_snapshot(struct simba *s, struct snapshot **out)
     struct inquiry question = {.of_ourselves = true}, *q = NULL;
     if (s->no_thread && client_drives(s) && !loop_is_here(s))
         return metrics_take(s, out) < 0 ? fault(SIMBA_ELIMIT, "metrics: out of memory") : 0;
-    int rc = ask(s, &question, "metrics", SIMBA_FOREVER, &q);
+    int rc = ask(s, &question, "metrics", SNAPSHOT_MS, &q);
     if (rc < 0)
         return rc;
     assert(q != NULL);

@@ -352,8 +352,8 @@ static bool take_notes(struct simba *s)
     return true;
 }
 
-/* A lock that the closing thread holds itself ends with the client; one that another thread works
- * under is waited for. */
+/* A lock that the closing thread holds itself, or one that has ended, ends with the client; one that
+ * another thread works under is waited for. */
 static void close_actors(struct simba *s)
 {
     loop_lock(s);
@@ -361,8 +361,9 @@ static void close_actors(struct simba *s)
     for (size_t i = 0; i < s->actors.buckets; i++) {
         for (struct table_node *n = s->actors.bucket[i]; n != NULL; n = n->next) {
             struct actor *a = (struct actor *)(void *)n;
-            bool mine = a->phase == LOCKER_HELD && pthread_equal(a->holder, s->closer);
-            a->notes |= mine ? NOTE_DESTROY : NOTE_CLOSE;
+            bool over = a->machine.kind == HANDLE_LOCKER && a->phase == LOCKER_HELD &&
+                        (a->holder == s->closer || holder_has_ended(a->holder));
+            a->notes |= over ? NOTE_DESTROY : NOTE_CLOSE;
             futex_set(&a->changes, atomic_load(&a->changes) + 1);
             loop_post_locked(s, a);
         }

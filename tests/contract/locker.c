@@ -275,7 +275,32 @@ static void locker_and_contender(void)
     client_close(two);
 }
 
+static void *acquire_and_end(void *arg)
+{
+    CHECK_OK(simba_locker_acquire(arg, PATIENCE_MS));
+    return NULL;
+}
+
+/* Whoever has ended does no work under the lock: closing releases it. */
+static void locker_thread_ended(void)
+{
+    simba *s = client_open(), *other = client_open();
+    struct simba_handle_options o = lease_long();
+    const char *mutex = fresh("ended");
+    simba_locker *l, *next;
+    CHECK_OK(simba_locker_create(s, mutex, &o, &l));
+    CHECK_OK(simba_locker_create(other, mutex, &o, &next));
+    join(spawn(acquire_and_end, l));
+    CHECK(simba_locker_is_held(l));
+    CHECK_OK(simba_locker_release(l)); /* another thread may */
+    join(spawn(acquire_and_end, l));
+    CHECK_OK(simba_close(s, PATIENCE_MS));
+    CHECK_OK(simba_locker_acquire(next, PATIENCE_MS));
+    client_close(other);
+}
+
 const struct test locker_tests[] = {
+    {"locker_thread_ended", locker_thread_ended, ANY_STORE, 0},
     {"locker_basics", locker_basics, ANY_STORE, 0},
     {"locker_try", locker_try, ANY_STORE, 0},
     {"locker_timeout", locker_timeout, ANY_STORE, 0},
