@@ -132,6 +132,7 @@ struct waiting {
     simba_locker *l;
     atomic_int code;
     atomic_bool is_done;
+    atomic_bool stays; /* while this is set */
 };
 
 static void *wait_for_it(void *arg)
@@ -143,6 +144,8 @@ static void *wait_for_it(void *arg)
     while (code == SIMBA_ESTATE);
     atomic_store(&w->code, code);
     atomic_store(&w->is_done, true);
+    while (atomic_load(&w->stays))
+        nap(1);
     return NULL;
 }
 
@@ -155,18 +158,19 @@ static void locker_handover(void)
     simba_locker *a = locker(one, mutex);
     CHECK_OK(simba_locker_acquire(a, PATIENCE_MS));
     uint64_t token = simba_locker_token(a);
-    struct waiting w = {.l = locker(two, mutex)};
+    struct waiting w = {.l = locker(two, mutex), .stays = true};
     pthread_t thread = spawn(wait_for_it, &w);
     AWAIT(simba_locker_acquire(w.l, 0) == SIMBA_ESTATE); /* the thread waits */
     CHECK_REFUSED(simba_locker_release(w.l), SIMBA_ESTATE, NULL);
     CHECK(!atomic_load(&w.is_done));
     CHECK_OK(simba_locker_release(a));
     AWAIT(atomic_load(&w.is_done));
-    join(thread);
     CHECK(atomic_load(&w.code) == 0);
     CHECK(simba_locker_token(w.l) > token);
     CHECK_REFUSED(simba_close(two, 50), SIMBA_ETIMEOUT, "held"); /* by another thread */
     CHECK(simba_locker_is_held(w.l));
+    atomic_store(&w.stays, false);
+    join(thread);
     CHECK_OK(simba_locker_release(w.l));
     client_close(one);
     client_close(two);
