@@ -8,8 +8,12 @@
  * Threads: every function may be called from any thread. [blocks] marks those that may wait, at
  *   most their timeout; called where waiting could never end (from a callback of the same handle)
  *   they return SIMBA_EDEADLOCK instead.
+ *   Signals do not end a wait; its timeout does, and destroy or simba_close by another thread. None is
+ *   a cancellation point. A callback that ends its thread counts as done; no C++ exception may leave it
+ *   (on a thread of ours: std::terminate).
  * Memory: strings and options are copied. `data` is borrowed until on_closed. The state given to
  *   a callback is borrowed for the call. destroy(NULL) does nothing.
+ *   After the call of destroy only the handle's own callbacks may still use it.
  * Results: 0, or a negative enum simba_error; simba_error_text() then says in words what failed in
  *   this thread's last call, on which mutex and store, and what to do.
  * Times: milliseconds. Points in time are on simba_now(), which goes on while the machine sleeps.
@@ -311,7 +315,8 @@ void simba_contender_destroy(simba_contender *c);
 enum simba_status simba_contender_status(const simba_contender *c);
 
 /* May I act as the owner now? Reads the clock, takes no lock, false the instant the lease ends,
- * whatever hangs, and from the call of stop, destroy or simba_close on, in all threads. owns() asks about one tenure, so that work of an old one is not misled. */
+ * whatever hangs, and from the call of stop, destroy or simba_close on, in all threads. owns() asks
+ * about one tenure, so that work of an old one is not misled. */
 bool simba_contender_is_owner(const simba_contender *c);
 bool simba_contender_owns(const simba_contender *c, uint64_t token);
 uint64_t simba_contender_token(const simba_contender *c);    /* 0: not owner */

@@ -163,6 +163,24 @@ void inquiry_answered(struct request *r)
     end(r->client, q, r->code, r->text != NULL ? r->text : simba_strerror(r->code));
 }
 
+/* A callback that this thread ran while it waited has ended the thread. */
+static void driving_over(void *arg)
+{
+    struct inquiry *q = arg;
+    uint32_t waits = WAITS;
+    if (!atomic_compare_exchange_strong(&q->done, &waits, ABANDONED))
+        free_inquiry(q);
+}
+
+static bool drive(struct simba *s, struct inquiry *q, int64_t until)
+{
+    bool answered;
+    pthread_cleanup_push(driving_over, q);
+    answered = client_wait(s, &q->done, WAITS, until);
+    pthread_cleanup_pop(0);
+    return answered;
+}
+
 /* Puts the question; 0 and *out, which the caller frees; or an error. `what` is for its text. */
 static int ask(struct simba *s, const struct inquiry *question, const char *what,
                int64_t timeout_ms, struct inquiry **out)
@@ -197,8 +215,7 @@ static int ask(struct simba *s, const struct inquiry *question, const char *what
         return fault(SIMBA_ESTATE, "%s: the client is being closed", what);
     }
     uint32_t waits = WAITS;
-    bool answered =
-        drives ? client_wait(s, &q->done, WAITS, until) : futex_wait(&q->done, WAITS, until);
+    bool answered = drives ? drive(s, q, until) : futex_wait(&q->done, WAITS, until);
     if (!answered && atomic_compare_exchange_strong(&q->done, &waits, ABANDONED))
         return fault(SIMBA_ETIMEOUT, "%s on %.200s: the %s did not answer in %lld ms", what, store,
                      question->of_ourselves ? "client's loop" : "store", (long long)timeout_ms);

@@ -75,6 +75,31 @@ static void await_or_leave(struct actor *a, uint32_t note, struct call *call)
     loop_unlock(s);
 }
 
+struct driving {
+    struct actor *actor;
+    uint32_t note;
+    struct call *call;
+};
+
+/* A callback that this thread ran while it waited has ended the thread: the wait goes with it. */
+static void driving_over(void *arg)
+{
+    struct driving *d = arg;
+    if (futex_is_done(&d->call->done))
+        return;
+    loop_lock(d->actor->client);
+    leave_locked(d->actor, d->note, d->call);
+    loop_unlock(d->actor->client);
+}
+
+static void drive(struct simba *s, struct actor *a, uint32_t note, struct call *call)
+{
+    struct driving d = {a, note, call};
+    pthread_cleanup_push(driving_over, &d);
+    client_wait(s, &call->done, 0, NEVER);
+    pthread_cleanup_pop(0);
+}
+
 /* Puts the note to the loop and waits for the verdict. The loop changes the phase before it gives
  * the verdict: after that the locker may be gone. A holder may release while the client closes. */
 static int ask(struct actor *a, enum locker_phase from, uint32_t note, struct call *call)
@@ -112,7 +137,7 @@ static int ask(struct actor *a, enum locker_phase from, uint32_t note, struct ca
     if (!allowed)
         return closing ? SIMBA_ECANCELED : SIMBA_ESTATE;
     if (drives)
-        client_wait(s, &call->done, 0, NEVER);
+        drive(s, a, note, call);
     else if (may_leave)
         await_or_leave(a, note, call);
     else

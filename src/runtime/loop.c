@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/syscall.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
@@ -52,8 +53,8 @@ void loop_unlock(struct simba *s)
     pthread_mutex_unlock(&s->lock);
     if (!wake)
         return;
-    ssize_t n = write(s->wake_fd, &one, sizeof one);
-    (void)n; /* it can only fail because it is readable already */
+    /* Not write(), where a thread can be cancelled. It can only fail because it is readable already. */
+    syscall(SYS_write, s->wake_fd, &one, sizeof one);
     if (atomic_fetch_sub(&s->wakers, 1) == 1)
         futex_wake(&s->wakers);
 }
@@ -624,6 +625,8 @@ void loop_notify(void *arg)
 void loop_poll(struct simba *s, bool here)
 {
     bool active = true, alive = true;
+    int cancel;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
     s->here = here;
     atomic_store(&s->driver, pthread_self());
     looping = s;
@@ -640,6 +643,7 @@ void loop_poll(struct simba *s, bool here)
         close_loop(s);
         futex_set(&s->ended, 1);
     }
+    pthread_setcancelstate(cancel, NULL);
 }
 
 int loop_run(struct simba *s)
