@@ -180,7 +180,8 @@ static bool apply(const struct dir *d, struct record *r, const struct simba_requ
         free_it(r);
         return true;
     case SIMBA_EVICT:
-        if (!held || (q->token != 0 && q->token != r->token))
+        if (!held || (q->token != 0 && q->token != r->token) ||
+            (q->id[0] != '\0' && strcmp(q->id, r->id) != 0))
             break;
         r->evicted = true;
         if (q->forced)

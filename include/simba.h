@@ -8,8 +8,12 @@
  * Threads: every function may be called from any thread. [blocks] marks those that may wait, at
  *   most their timeout; called where waiting could never end (from a callback of the same handle)
  *   they return SIMBA_EDEADLOCK instead.
+ *   Signals do not end a wait; its timeout does, and destroy or simba_close by another thread. None is
+ *   a cancellation point. A callback that ends its thread counts as done; no C++ exception may leave it
+ *   (on a thread of ours: std::terminate).
  * Memory: strings and options are copied. `data` is borrowed until on_closed. The state given to
  *   a callback is borrowed for the call. destroy(NULL) does nothing.
+ *   After the call of destroy only the handle's own callbacks may still use it.
  * Results: 0, or a negative enum simba_error; simba_error_text() then says in words what failed in
  *   this thread's last call, on which mutex and store, and what to do.
  * Times: milliseconds. Points in time are on simba_now(), which goes on while the machine sleeps.
@@ -177,11 +181,13 @@ typedef void simba_entry_fn(void *data, const struct simba_entry *entry);
  * in no order, on the calling thread, after the store has answered. [blocks] */
 int simba_list(simba *s, const char *prefix, int64_t timeout_ms, simba_entry_fn *each, void *data);
 
-/* Ends the tenure with this token, or with 0 whichever is on, as an operator. [blocks] Its renewals
- * fail from now on: a Simba owner that is alive hears of it, ends its work in order and releases;
- * else the lease runs out. forced: the mutex is free at once, so that only whoever checks tokens is
- * safe from the old owner. SIMBA_ELOST: there is no such tenure. */
-int simba_evict(simba *s, const char *mutex, uint64_t token, bool forced, int64_t timeout_ms);
+/* Ends a tenure, as an operator: this one, as simba_read or simba_list showed it (its id and token
+ * count), or with NULL whichever is on. [blocks] Its renewals fail from now on: a Simba owner that is
+ * alive hears of it, ends its work in order and releases; else the lease runs out. forced: the mutex is
+ * free at once, so that only whoever checks tokens is safe from the old owner. SIMBA_ELOST: that tenure
+ * is over, or nobody owns the mutex. */
+int simba_evict(simba *s, const char *mutex, const struct simba_owner *tenure, bool forced,
+                int64_t timeout_ms);
 
 /* What the store says about itself and how it is set up: ERROR where a guarantee does not hold, WARN
  * where one is weaker or has conditions, INFO for why it holds. Calls each for every line, on the
@@ -228,7 +234,8 @@ struct simba_handle_metrics {
 };
 typedef void simba_handle_metrics_fn(void *data, const struct simba_handle_metrics *metrics);
 
-/* Calls each for every handle, in no order, on the calling thread. [blocks] shortly. */
+/* Calls each for every handle, in no order, on the calling thread. [blocks] shortly; SIMBA_ETIMEOUT
+ * after 5 s, if a callback holds up the loop that must answer (SIMBA_NO_THREAD). */
 int simba_metrics_each(simba *s, simba_handle_metrics_fn *each, void *data);
 
 /* Writes all of it in the text format of Prometheus, of every handle too if per_handle; returns the
@@ -237,7 +244,7 @@ int simba_metrics_each(simba *s, simba_handle_metrics_fn *each, void *data);
 int64_t simba_metrics_prometheus(simba *s, bool per_handle, char *out, size_t size);
 
 /* Stops every handle, hands over in order, then frees the client and its handles. [blocks]
- * A lock that the calling thread has acquired is released.
+ * A lock that the calling thread has acquired is released, or a thread that has ended since.
  * SIMBA_ETIMEOUT: a callback or the log still runs, or another thread holds a lock: nothing is freed
  * yet, call it again. */
 int simba_close(simba *s, int64_t timeout_ms);
@@ -248,7 +255,10 @@ int simba_close(simba *s, int64_t timeout_ms);
  * one thread of yours, at first the one that opened it, waits for the descriptor to become readable,
  * or for the timeout, and calls simba_poll(), which never waits. Callbacks and the log run inside it,
  * if there is no executor of yours; while one of them runs, nothing is renewed. A call of that thread
- * that waits, drives the client meanwhile; inside a callback it gets SIMBA_EDEADLOCK. */
+ * that waits, drives the client meanwhile; inside a callback it gets SIMBA_EDEADLOCK. Calls of other
+ * threads depend on it: while nobody polls they return SIMBA_ETIMEOUT (release: SIMBA_ESTORE) in time,
+ * and what is granted after that is given back. simba_close takes over, from any thread; stop polling
+ * first. */
 int simba_poll_fd(simba *s);          /* or an error; the same for the client's life */
 int64_t simba_poll_timeout(simba *s); /* milliseconds from now; -1: none. Ask after each poll */
 int simba_poll(simba *s);
@@ -305,7 +315,8 @@ void simba_contender_destroy(simba_contender *c);
 enum simba_status simba_contender_status(const simba_contender *c);
 
 /* May I act as the owner now? Reads the clock, takes no lock, false the instant the lease ends,
- * whatever hangs. owns() asks about one tenure, so that work of an old one is not misled. */
+ * whatever hangs, and from the call of stop, destroy or simba_close on, in all threads. owns() asks
+ * about one tenure, so that work of an old one is not misled. */
 bool simba_contender_is_owner(const simba_contender *c);
 bool simba_contender_owns(const simba_contender *c, uint64_t token);
 uint64_t simba_contender_token(const simba_contender *c);    /* 0: not owner */
@@ -322,6 +333,7 @@ int simba_locker_create(simba *s, const char *mutex, const struct simba_handle_o
                         simba_locker **out);
 
 /* One thread at a time, not reentrant: SIMBA_ESTATE while it is held or awaited. [blocks]
+ * Another thread may release it. simba_close waits for the thread that acquired it, while that lives.
  * timeout 0 asks the store once: SIMBA_EHELD if another owns the mutex.
  * SIMBA_ETIMEOUT: not in time. SIMBA_ESTORE, SIMBA_EDENIED, …: the store never answered. */
 int simba_locker_acquire(simba_locker *l, int64_t timeout_ms);

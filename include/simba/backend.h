@@ -36,8 +36,9 @@ enum simba_op {
                       contenders, as a last look at what became of a request) */
     SIMBA_LIST,    /* found() for each mutex that is owned or waited for and whose name begins with
                       `mutex`; then answer */
-    SIMBA_EVICT    /* end the tenure `token`, 0: whichever is on: its renewals fail from now on and
-                      the lease runs out; forced: it is free at once. LOST: there is none such */
+    SIMBA_EVICT    /* end the tenure of `id` ("": whoever owns it) with `token` (0: whichever): its
+                      renewals fail from now on and the lease runs out; forced: it is free at once.
+                      LOST: there is none such. `id` is as an answer showed it */
 };
 
 /* What somebody wants to be hinted of. */
@@ -52,7 +53,7 @@ enum simba_interest {
 struct simba_request {
     enum simba_op op;
     const char *mutex;
-    const char *id;                /* the contender; "" for READ, LIST, EVICT */
+    const char *id;                /* the contender; EVICT: the owner; "" for READ and LIST */
     uint64_t token;                /* RENEW, RELEASE, EVICT */
     bool forced;                   /* EVICT */
     bool others;                   /* CONTEND: others of this client wait for the mutex, too, and do

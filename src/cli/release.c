@@ -89,7 +89,7 @@ static int release(struct cli *c, struct request *r)
         say(c, "nothing was changed");
         return EXIT_NOTHING;
     }
-    rc = simba_evict(c->client, r->mutex, o.token, r->forced, ANSWER_MS);
+    rc = simba_evict(c->client, r->mutex, &o, r->forced, ANSWER_MS);
     if (rc < 0) {
         int code = cli_fail(c, rc);
         return rc == SIMBA_ELOST ? EXIT_NOTHING : code;

@@ -112,6 +112,16 @@ static void release(struct handle *h, int64_t now, struct handle_update *up)
         verdict(h, SIMBA_ELOST, up);
 }
 
+/* Nobody waits for a verdict: what a locker's caller wanted, or has got, is given back. */
+static void abandon(struct handle *h, int64_t now)
+{
+    h->waiting = false;
+    h->wait_until = NEVER;
+    h->held = false;
+    h->lost = false;
+    lease_stop(&h->lease, now);
+}
+
 static void close_handle(struct handle *h, int64_t now, bool destroy, struct handle_update *up)
 {
     h->closing = true;
@@ -119,11 +129,8 @@ static void close_handle(struct handle *h, int64_t now, bool destroy, struct han
         stop(h, now);
     if (h->waiting)
         end_wait(h, now, SIMBA_ECANCELED, up);
-    if (h->held && destroy) { /* nobody waits for this verdict */
-        h->held = false;
-        h->lost = false;
-        lease_stop(&h->lease, now);
-    }
+    if (h->held && destroy)
+        abandon(h, now);
 }
 
 static void done(struct handle *h, bool ran)
@@ -164,6 +171,10 @@ static void accept_event(struct handle *h, const struct handle_event *e, struct 
         break;
     case HANDLE_RELEASE:
         release(h, e->now, up);
+        break;
+    case HANDLE_ABANDON:
+        assert(h->kind == HANDLE_LOCKER);
+        abandon(h, e->now);
         break;
     case HANDLE_CLOSE:
     case HANDLE_DESTROY:

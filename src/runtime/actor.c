@@ -86,42 +86,76 @@ static void post_done(struct actor *a, bool ran)
     loop_unlock(s);
 }
 
-/* On a thread of the executor. An acquisition that has ended while it was queued is not told. */
+/* One run of a callback, on the stack of its thread. */
+struct callback {
+    struct actor *actor;
+    struct simba *client_before;
+    struct actor *actor_before;
+    int64_t began;
+    bool ran, returned;
+    int cancel; /* the thread's, for user code */
+};
+
+/* Also if the user code has ended its thread or thrown an exception: it is over. */
+static void callback_over(void *arg)
+{
+    struct callback *c = arg;
+    struct actor *a = c->actor;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
+    pthread_setcanceltype(PTHREAD_CANCEL_DEFERRED, NULL);
+    thread_client = c->client_before;
+    thread_actor = c->actor_before;
+    if (!c->returned)
+        log_put(&a->client->log, SIMBA_LOG_WARN,
+                "mutex '%s': a callback did not return, it has ended its thread; it counts as done",
+                a->by_mutex.name);
+    int64_t delay = c->began - a->job_at, ran_for = clock_now() - c->began;
+    loop_lock(a->client);
+    histogram_add(&a->client->metrics.callback_delay, delay);
+    histogram_add(&a->client->metrics.callback, ran_for);
+    loop_unlock(a->client);
+    post_done(a, c->ran);
+}
+
+static void call_user(struct actor *a, const struct simba_state *state)
+{
+    if (a->job_call == CALL_ACQUIRED)
+        a->on_acquired(a->data, a->by_mutex.name, state);
+    else if (a->job_call == CALL_RELEASED)
+        a->on_released(a->data, a->by_mutex.name, state);
+    else if (a->job_call == CALL_CHANGED)
+        a->on_changed(a->data, a->by_mutex.name, state);
+    else
+        a->on_closed(a->data);
+}
+
+/* On a thread of the executor. An acquisition that has ended while it was queued is not told. Only
+ * the user's code may be cancelled, not ours around it. */
 static void run_callback(void *arg)
 {
     struct actor *a = arg;
-    struct simba *client_before = thread_client;
-    struct actor *actor_before = thread_actor;
+    struct callback c = {a, thread_client, thread_actor, clock_now(), true, false, 0};
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &c.cancel);
     thread_client = a->client;
     thread_actor = a;
 
-    int64_t began = clock_now();
     struct simba_state state;
     actor_state(a, &state); /* before the check: so it shows the tenure that is checked */
     if (a->job_call != CALL_CHANGED)
         state.reason = (enum simba_reason)a->job_reason;
     uint64_t token;
     int64_t left;
-    bool ran = true;
-    if (a->job_call == CALL_ACQUIRED) {
-        ran = actor_owns(a, &token, &left) && token == a->job_token;
-        if (ran)
-            a->on_acquired(a->data, a->by_mutex.name, &state);
-    } else if (a->job_call == CALL_RELEASED) {
-        a->on_released(a->data, a->by_mutex.name, &state);
-    } else if (a->job_call == CALL_CHANGED) {
-        a->on_changed(a->data, a->by_mutex.name, &state);
-    } else {
-        a->on_closed(a->data);
+    if (a->job_call == CALL_ACQUIRED)
+        c.ran = actor_owns(a, &token, &left) && token == a->job_token;
+    pthread_cleanup_push(callback_over, &c);
+    if (c.ran) {
+        pthread_setcancelstate(c.cancel, NULL);
+        call_user(a, &state);
+        pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
     }
-    thread_client = client_before;
-    thread_actor = actor_before;
-    int64_t delay = began - a->job_at, ran_for = clock_now() - began;
-    loop_lock(a->client);
-    histogram_add(&a->client->metrics.callback_delay, delay);
-    histogram_add(&a->client->metrics.callback, ran_for);
-    loop_unlock(a->client);
-    post_done(a, ran);
+    c.returned = true;
+    pthread_cleanup_pop(1);
+    pthread_setcancelstate(c.cancel, NULL);
 }
 
 /* What the user's executor is given. User code on the loop would hold up every renewal, so an
@@ -230,14 +264,18 @@ static void say_why(struct actor *a, int code, char *out, size_t size)
 static void give_verdict(struct actor *a, int code)
 {
     loop_lock(a->client);
-    struct call *call = a->call;
-    assert(call != NULL);
-    a->call = NULL;
-    a->phase = code == 0 && a->machine.held ? LOCKER_HELD : LOCKER_FREE;
-    call->code = code;
-    if (code < 0)
+    struct call *call = a->abandoned ? NULL : a->call;
+    if (!a->abandoned) {
+        a->call = NULL;
+        a->phase = code == 0 && a->machine.held ? LOCKER_HELD : LOCKER_FREE;
+    }
+    if (call != NULL)
+        call->code = code;
+    if (call != NULL && code < 0)
         say_why(a, code, call->text, sizeof call->text);
     loop_unlock(a->client);
+    if (call == NULL) /* it has gone */
+        return;
     call->next = a->client->verdicts;
     a->client->verdicts = call;
 }
@@ -417,6 +455,8 @@ void actor_free(struct table_node *node)
         free(a->before.id);
     if (a->after.id != actor_id(a))
         free(a->after.id);
+    if (a->machine.kind == HANDLE_LOCKER)
+        holder_drop(a->holder);
     free(a->failure);
     free(a);
 }
@@ -447,8 +487,8 @@ static void end_if_gone(struct actor *a)
 void actor_take_notes(struct actor *a, uint32_t notes)
 {
     static const enum handle_event_kind kinds[] = {
-        HANDLE_START, HANDLE_ACQUIRE, HANDLE_RELEASE, HANDLE_STOP,
-        HANDLE_CLOSE, HANDLE_DESTROY, HANDLE_DONE,
+        HANDLE_START, HANDLE_ABANDON, HANDLE_ACQUIRE, HANDLE_RELEASE,
+        HANDLE_STOP,  HANDLE_CLOSE,   HANDLE_DESTROY, HANDLE_DONE,
     };
     assert(!a->machine.closed || (notes & ~(uint32_t)(NOTE_CLOSE | NOTE_DESTROY)) == 0);
     if (!a->born) {
@@ -474,6 +514,11 @@ void actor_take_notes(struct actor *a, uint32_t notes)
             loop_unlock(a->client);
         }
         step(a, &event, NULL);
+        if (event.kind == HANDLE_ABANDON) {
+            loop_lock(a->client);
+            a->abandoned = false;
+            loop_unlock(a->client);
+        }
     }
     if ((notes & NOTE_LEFT) != 0)
         submit_job(a);

@@ -8,6 +8,7 @@
 #include "core/handle.h"
 #include "core/view.h"
 #include "runtime/executor.h"
+#include "runtime/holder.h"
 #include "runtime/metrics.h"
 #include "runtime/table.h"
 #include "runtime/timers.h"
@@ -19,13 +20,14 @@
  * they can have been meant: nothing can be started before a stop has been seen. */
 enum actor_note {
     NOTE_START = 1,
-    NOTE_ACQUIRE = 2,
-    NOTE_RELEASE = 4,
-    NOTE_STOP = 8,
-    NOTE_CLOSE = 16,   /* by simba_close */
-    NOTE_DESTROY = 32, /* by its owner */
-    NOTE_DONE = 64,
-    NOTE_LEFT = 128 /* a scheduler's thread ends: on_released may run */
+    NOTE_ABANDON = 2, /* a locker's caller has given up waiting for its verdict */
+    NOTE_ACQUIRE = 4,
+    NOTE_RELEASE = 8,
+    NOTE_STOP = 16,
+    NOTE_CLOSE = 32,   /* by simba_close */
+    NOTE_DESTROY = 64, /* by its owner */
+    NOTE_DONE = 128,
+    NOTE_LEFT = 256 /* a scheduler's thread ends: on_released may run */
 };
 
 enum locker_phase { LOCKER_FREE, LOCKER_WAITING, LOCKER_HELD, LOCKER_LEAVING };
@@ -37,6 +39,7 @@ struct call {
     uint32_t seat;
     bool once;
     int64_t until;
+    int64_t leave_at; /* without a thread of ours: the caller goes without a verdict */
     int code;
     char text[CALL_TEXT_MAX]; /* what the store last complained of */
 };
@@ -87,15 +90,16 @@ struct actor {
 
     /* under the client's lock */
     bool in_inbox, done_ran;
+    bool abandoned;        /* NOTE_ABANDON is not through: no verdict is the present caller's */
     bool closing;          /* its owner has given it up: free it when it is quiet */
     uint8_t phase, reason; /* enum locker_phase; enum simba_reason of the change below */
     int16_t start_failure; /* the start failed for good, with this code; 0: it did not */
-    uint16_t waiters;      /* callers inside simba_contender_wait */
+    uint16_t waiters;      /* callers inside that must find it when they go on */
     uint32_t notes;
     struct actor *inbox_next;
     union {
-        struct {              /* a locker, under the client's lock: */
-            pthread_t holder; /* who acquired it last */
+        struct {                   /* a locker, under the client's lock: */
+            struct holder *holder; /* who acquired it last; NULL: nobody has */
             struct call *call;
             uint32_t seat; /* where its caller waits; constant */
         };

@@ -31,6 +31,8 @@ bool actor_owns(const struct actor *a, uint64_t *token, int64_t *left)
     struct view_reading r;
     if (client_is_forked(a->client))
         return false;
+    if (a->machine.kind == HANDLE_CONTENDER && a->client->closing) /* counts from the call on */
+        return false;
     while (view_begin(&a->view, &r)) {
         *token = r.token;
         *left = r.deadline - clock_now();
@@ -217,6 +219,7 @@ void actor_destroy(struct actor *a)
     loop_lock(s);
     a->closing = true;
     a->notes |= NOTE_DESTROY;
+    view_stop(&a->view);
     futex_set(&a->changes, atomic_load(&a->changes) + 1);
     loop_post_locked(s, a);
     loop_unlock(s);

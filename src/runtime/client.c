@@ -257,7 +257,10 @@ bool client_wait(struct simba *s, _Atomic uint32_t *word, uint32_t value, int64_
         if (wait_ms < 0 || wait_ms > left_ms)
             wait_ms = left_ms;
         struct pollfd fd = {.fd = uv_backend_fd(&s->loop), .events = POLLIN};
+        int cancel;
+        pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
         poll(&fd, 1, wait_ms > POLL_SLICE_MS ? POLL_SLICE_MS : (int)wait_ms);
+        pthread_setcancelstate(cancel, NULL);
     }
 }
 
@@ -300,7 +303,7 @@ int simba_close(simba *s, int64_t timeout_ms)
     loop_lock(s);
     s->closing = true;
     s->close_asked = true;
-    s->closer = pthread_self();
+    s->closer = holder_self();
     loop_want_locked(s);
     loop_unlock(s);
     int64_t until = clock_after_ms(clock_now(), timeout_ms);

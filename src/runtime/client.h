@@ -115,12 +115,13 @@ struct simba {
     struct inquiry *inquiries;
     struct hint *hints;
     size_t hints_count, actors_count;
-    bool hint_all, alarmed, closing, close_asked;
-    bool turning;     /* somebody has the turn, and looks again before it ends */
-    bool wanted;      /* a turn is, and nobody has been told yet: loop_unlock does */
-    bool woken;       /* the loop has been told */
-    unsigned guests;  /* threads other than the loop's that have the turn, or work for the store */
-    pthread_t closer; /* the last thread that called simba_close */
+    bool hint_all, alarmed, close_asked;
+    _Atomic bool closing; /* is_owner() reads it without the lock */
+    bool turning;         /* somebody has the turn, and looks again before it ends */
+    bool wanted;          /* a turn is, and nobody has been told yet: loop_unlock does */
+    bool woken;           /* the loop has been told */
+    unsigned guests; /* threads other than the loop's that have the turn, or work for the store */
+    const struct holder *closer; /* the last thread that called simba_close; only to be compared */
     bool store_closing, store_closed, over; /* over: the loop takes nothing more */
     struct loan loan;
 

@@ -29,8 +29,8 @@ int simba_contender_create(simba *s, const char *mutex, const struct simba_handl
     return rc;
 }
 
-/* Start and stop change the visible status at once, so that their results are exact; the loop
- * follows in the same order. */
+/* Start and stop change the visible status and is_owner() at once, so that their results are exact;
+ * the loop follows in the same order. */
 static int move(struct actor *a, enum status_event event, uint32_t note, const char *verb)
 {
     int rc = actor_check(a);
@@ -43,6 +43,10 @@ static int move(struct actor *a, enum status_event event, uint32_t note, const c
     if (next >= 0) {
         a->notes |= note;
         a->start_failure = 0;
+        if (event == STATUS_STOP)
+            view_stop(&a->view);
+        else
+            view_start(&a->view);
         atomic_store(&a->status, (uint32_t)next);
         futex_set(&a->changes, atomic_load(&a->changes) + 1);
         loop_post_locked(a->client, a);
@@ -89,6 +93,30 @@ static int say_late(const struct actor *a, enum simba_status until, int64_t time
                  a->failure != NULL ? a->failure : "");
 }
 
+static void wait_over_locked(struct actor *a)
+{
+    if (--a->waiters == 0 && (a->closing || a->client->closing))
+        loop_post_locked(a->client, a);
+}
+
+/* A callback that this thread ran while it waited has ended the thread. */
+static void wait_over(void *arg)
+{
+    struct actor *a = arg;
+    loop_lock(a->client);
+    wait_over_locked(a);
+    loop_unlock(a->client);
+}
+
+static bool wait_once(struct actor *a, uint32_t changes, int64_t end)
+{
+    bool in_time;
+    pthread_cleanup_push(wait_over, a);
+    in_time = client_wait(a->client, &a->changes, changes, end);
+    pthread_cleanup_pop(0);
+    return in_time;
+}
+
 int simba_contender_wait(simba_contender *c, enum simba_status until, int64_t timeout_ms)
 {
     struct actor *a = of(c);
@@ -112,15 +140,14 @@ int simba_contender_wait(simba_contender *c, enum simba_status until, int64_t ti
         }
         uint32_t changes = atomic_load(&a->changes);
         loop_unlock(s);
-        bool in_time = client_wait(s, &a->changes, changes, end);
+        bool in_time = wait_once(a, changes, end);
         loop_lock(s);
         if (!in_time && atomic_load(&a->changes) == changes) {
             rc = say_late(a, until, timeout_ms);
             break;
         }
     }
-    if (--a->waiters == 0 && (a->closing || s->closing))
-        loop_post_locked(s, a);
+    wait_over_locked(a);
     loop_unlock(s);
     return rc;
 }

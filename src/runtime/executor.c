@@ -56,19 +56,11 @@ static bool wait_locked(struct executor *x)
     return x->first != NULL;
 }
 
-static void *run_thread(void *arg)
-{
-    struct executor *x = arg;
-    pthread_mutex_lock(&x->lock);
-    do {
-        struct job *job = take_locked(x);
-        if (job == NULL)
-            continue;
-        pthread_mutex_unlock(&x->lock);
-        job->run(job->arg);
-        pthread_mutex_lock(&x->lock);
-    } while (wait_locked(x));
+static void serve_locked(struct executor *x);
 
+/* Unlocks. */
+static void leave_locked(struct executor *x)
+{
     bool join = x->has_zombie;
     pthread_t before = x->zombie;
     x->has_zombie = true;
@@ -78,6 +70,15 @@ static void *run_thread(void *arg)
     pthread_mutex_unlock(&x->lock);
     if (join)
         pthread_join(before, NULL);
+}
+
+static void *run_thread(void *arg)
+{
+    struct executor *x = arg;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
+    pthread_mutex_lock(&x->lock);
+    serve_locked(x);
+    leave_locked(x);
     return NULL;
 }
 
@@ -88,6 +89,36 @@ static int add_thread_locked(struct executor *x)
     if (rc == 0)
         x->threads++;
     return rc;
+}
+
+/* A job has ended its thread, by pthread_exit or because it was cancelled: another goes on. If there
+ * is none to be had, this one does, in its last moments. */
+static void replace_thread(void *arg)
+{
+    struct executor *x = arg;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
+    pthread_mutex_lock(&x->lock);
+    if (add_thread_locked(x) < 0 && x->threads == 1)
+        serve_locked(x);
+    leave_locked(x);
+}
+
+/* Jobs are run with cancellation as it is in a new thread; they see to it that only user code is
+ * cancelled. */
+static void serve_locked(struct executor *x)
+{
+    do {
+        struct job *job = take_locked(x);
+        if (job == NULL)
+            continue;
+        pthread_mutex_unlock(&x->lock);
+        pthread_cleanup_push(replace_thread, x);
+        pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, NULL);
+        job->run(job->arg);
+        pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
+        pthread_cleanup_pop(0);
+        pthread_mutex_lock(&x->lock);
+    } while (wait_locked(x));
 }
 
 int executor_init(struct executor *x, void (*notify)(void *arg), void *arg)
@@ -128,7 +159,7 @@ bool executor_run(struct executor *x)
 void executor_submit(struct executor *x, struct job *job)
 {
     pthread_mutex_lock(&x->lock);
-    assert(!x->stopping);
+    assert(x->threads > 0 || x->notify != NULL);
     job->next = NULL;
     *x->last = job;
     x->last = &job->next;
@@ -147,6 +178,8 @@ void executor_submit(struct executor *x, struct job *job)
 
 bool executor_stop(struct executor *x, int64_t until)
 {
+    int cancel;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
     pthread_mutex_lock(&x->lock);
     x->stopping = true;
     pthread_cond_broadcast(&x->work);
@@ -164,6 +197,7 @@ bool executor_stop(struct executor *x, int64_t until)
     }
     bool ended = x->threads == 0;
     pthread_mutex_unlock(&x->lock);
+    pthread_setcancelstate(cancel, NULL);
     return ended;
 }
 

@@ -5,6 +5,7 @@
 #include <limits.h>
 #include <linux/futex.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "runtime/clock.h"
@@ -46,17 +47,31 @@ uint32_t futex_seat(void)
     return atomic_fetch_add(&seats, 1) % (FUTEX_BELLS * FUTEX_BITS);
 }
 
-void futex_await(_Atomic uint32_t *word, uint32_t seat)
+/* This one takes a point in time, on a clock that stands still during suspend. */
+static struct timespec monotonic_after(int64_t left)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    int64_t ns = t.tv_nsec + (left < SLICE ? left : SLICE);
+    return (struct timespec){t.tv_sec + ns / 1000000000, ns % 1000000000};
+}
+
+bool futex_await(_Atomic uint32_t *word, uint32_t seat, int64_t until)
 {
     _Atomic uint32_t *strokes = &bells[seat / FUTEX_BITS].strokes;
     uint32_t pending = PENDING, bit = UINT32_C(1) << seat % FUTEX_BITS;
-    if (!atomic_compare_exchange_strong(word, &pending, AWAITED))
-        return;
+    if (!atomic_compare_exchange_strong(word, &pending, AWAITED) && pending == DONE)
+        return true;
     for (;;) {
         uint32_t before = atomic_load(strokes); /* first this, then the word: no stroke is missed */
         if (atomic_load(word) == DONE)
-            return;
-        syscall(SYS_futex, strokes, FUTEX_WAIT_BITSET_PRIVATE, before, NULL, NULL, bit);
+            return true;
+        int64_t left = until == NEVER ? NEVER : until - clock_now();
+        if (left <= 0)
+            return false;
+        struct timespec at = monotonic_after(left);
+        syscall(SYS_futex, strokes, FUTEX_WAIT_BITSET_PRIVATE, before, until == NEVER ? NULL : &at,
+                NULL, bit);
     }
 }
 

@@ -22,7 +22,7 @@ struct futex_ringing {
     uint32_t bits[FUTEX_BELLS];
 };
 uint32_t futex_seat(void); /* for those who never wait at the same time */
-void futex_await(_Atomic uint32_t *word, uint32_t seat);
+bool futex_await(_Atomic uint32_t *word, uint32_t seat, int64_t until); /* false: as futex_wait */
 bool futex_is_done(_Atomic uint32_t *word);
 void futex_finish(struct futex_ringing *r, _Atomic uint32_t *word,
                   uint32_t seat);         /* it may be gone then */

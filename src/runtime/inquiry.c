@@ -11,13 +11,16 @@
 #include "runtime/fault.h"
 #include "runtime/futex.h"
 
+#define SNAPSHOT_MS 5000 /* for the loop to answer */
+
 enum { WAITS, ANSWERED, ABANDONED };
 
 struct inquiry {
     struct inquiry *next;
     enum simba_op op;
-    uint64_t token;
+    uint64_t token; /* EVICT: these three */
     bool forced;
+    char id[SIMBA_ID_MAX + 1];
     _Atomic uint32_t done; /* futex: one of the above */
     int code;
     int64_t sent_at;
@@ -120,7 +123,7 @@ void inquiry_send(struct simba *s)
         r->sent.sent_at = q->sent_at = clock_now();
         r->wire.op = q->op;
         r->wire.mutex = q->mutex;
-        r->wire.id = "";
+        r->wire.id = q->id;
         r->wire.token = q->token;
         r->wire.forced = q->forced;
         r->wire.ttl_ms = s->period.ttl / NS_PER_MS;
@@ -160,6 +163,24 @@ void inquiry_answered(struct request *r)
     end(r->client, q, r->code, r->text != NULL ? r->text : simba_strerror(r->code));
 }
 
+/* A callback that this thread ran while it waited has ended the thread. */
+static void driving_over(void *arg)
+{
+    struct inquiry *q = arg;
+    uint32_t waits = WAITS;
+    if (!atomic_compare_exchange_strong(&q->done, &waits, ABANDONED))
+        free_inquiry(q);
+}
+
+static bool drive(struct simba *s, struct inquiry *q, int64_t until)
+{
+    bool answered;
+    pthread_cleanup_push(driving_over, q);
+    answered = client_wait(s, &q->done, WAITS, until);
+    pthread_cleanup_pop(0);
+    return answered;
+}
+
 /* Puts the question; 0 and *out, which the caller frees; or an error. `what` is for its text. */
 static int ask(struct simba *s, const struct inquiry *question, const char *what,
                int64_t timeout_ms, struct inquiry **out)
@@ -194,11 +215,10 @@ static int ask(struct simba *s, const struct inquiry *question, const char *what
         return fault(SIMBA_ESTATE, "%s: the client is being closed", what);
     }
     uint32_t waits = WAITS;
-    bool answered =
-        drives ? client_wait(s, &q->done, WAITS, until) : futex_wait(&q->done, WAITS, until);
+    bool answered = drives ? drive(s, q, until) : futex_wait(&q->done, WAITS, until);
     if (!answered && atomic_compare_exchange_strong(&q->done, &waits, ABANDONED))
-        return fault(SIMBA_ETIMEOUT, "%s on %.200s: the store did not answer in %lld ms", what,
-                     store, (long long)timeout_ms);
+        return fault(SIMBA_ETIMEOUT, "%s on %.200s: the %s did not answer in %lld ms", what, store,
+                     question->of_ourselves ? "client's loop" : "store", (long long)timeout_ms);
     int code = q->code;
     if (code == 0) {
         *out = q;
@@ -209,14 +229,16 @@ static int ask(struct simba *s, const struct inquiry *question, const char *what
     return code;
 }
 
-static int ask_about(struct simba *s, enum simba_op op, const char *mutex, uint64_t token,
-                     bool forced, int64_t timeout_ms, struct inquiry **out)
+static int ask_about(struct simba *s, enum simba_op op, const char *mutex,
+                     const struct simba_owner *tenure, bool forced, int64_t timeout_ms,
+                     struct inquiry **out)
 {
     const char *rule;
     char what[SIMBA_MUTEX_MAX + 16];
     if (name_check_mutex(mutex, &rule) < 0)
         return fault(SIMBA_EINVAL, "%s", rule);
-    struct inquiry q = {.op = op, .token = token, .forced = forced};
+    struct inquiry q = {.op = op, .token = tenure->token, .forced = forced};
+    snprintf(q.id, sizeof q.id, "%.*s", SIMBA_ID_MAX, tenure->id);
     snprintf(q.mutex, sizeof q.mutex, "%s", mutex);
     snprintf(what, sizeof what, "mutex '%s'", mutex);
     return ask(s, &q, what, timeout_ms, out);
@@ -227,7 +249,7 @@ int inquiry_snapshot(struct simba *s, struct snapshot **out)
     struct inquiry question = {.of_ourselves = true}, *q = NULL;
     if (s->no_thread && client_drives(s) && !loop_is_here(s))
         return metrics_take(s, out) < 0 ? fault(SIMBA_ELIMIT, "metrics: out of memory") : 0;
-    int rc = ask(s, &question, "metrics", SIMBA_FOREVER, &q);
+    int rc = ask(s, &question, "metrics", SNAPSHOT_MS, &q);
     if (rc < 0)
         return rc;
     assert(q != NULL);
@@ -242,7 +264,8 @@ int simba_read(simba *s, const char *mutex, int64_t timeout_ms, struct simba_own
     struct inquiry *q = NULL;
     if (s == NULL || out == NULL)
         return fault(SIMBA_EINVAL, "simba_read needs a client and a place for the result");
-    int rc = ask_about(s, SIMBA_READ, mutex, 0, false, timeout_ms, &q);
+    int rc =
+        ask_about(s, SIMBA_READ, mutex, &(struct simba_owner){.token = 0}, false, timeout_ms, &q);
     if (rc < 0)
         return rc;
     assert(q != NULL);
@@ -251,15 +274,20 @@ int simba_read(simba *s, const char *mutex, int64_t timeout_ms, struct simba_own
     return 0;
 }
 
-int simba_evict(simba *s, const char *mutex, uint64_t token, bool forced, int64_t timeout_ms)
+/* A tenure that was read as nobody's cannot be ended, whoever has come since. */
+int simba_evict(simba *s, const char *mutex, const struct simba_owner *tenure, bool forced,
+                int64_t timeout_ms)
 {
     struct inquiry *q = NULL;
+    static const struct simba_owner nobody;
     if (s == NULL)
         return fault(SIMBA_EINVAL, "simba_evict needs a client");
-    int rc = ask_about(s, SIMBA_EVICT, mutex, token, forced, timeout_ms, &q);
+    const struct simba_owner *o = tenure != NULL ? tenure : &nobody;
+    bool none = tenure != NULL && o->id[0] == '\0' && o->token == 0;
+    int rc = none ? SIMBA_ELOST : ask_about(s, SIMBA_EVICT, mutex, o, forced, timeout_ms, &q);
     if (rc == SIMBA_ELOST)
-        return fault(rc, "mutex '%s': %s", mutex,
-                     token == 0 ? "nobody owns it" : "that tenure is over");
+        return fault(rc, "mutex '%.70s' on %.200s: %s", mutex != NULL ? mutex : "", s->url.shown,
+                     tenure == NULL || none ? "nobody owns it" : "that tenure is over");
     if (rc == 0 && q != NULL)
         free_inquiry(q);
     return rc;

@@ -1,5 +1,6 @@
 /* locker.c: a blocking lock; the public face of an actor whose user code is the caller. */
 #include <assert.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "runtime/client.h"
@@ -30,12 +31,84 @@ int simba_locker_create(simba *s, const char *mutex, const struct simba_handle_o
     return rc;
 }
 
+/* The verdict does not come; under the lock. What was wanted is not any more, or is given back if it
+ * is granted meanwhile. A release goes on. */
+static void leave_locked(struct actor *a, uint32_t note, struct call *call)
+{
+    a->call = NULL;
+    call->code = note == NOTE_ACQUIRE ? SIMBA_ETIMEOUT : SIMBA_ESTORE;
+    if (note == NOTE_ACQUIRE && a->after.id != NULL)
+        snprintf(call->text, sizeof call->text, "%.150s: not in time, held by %s", actor_store(a),
+                 a->after.id);
+    else
+        snprintf(call->text, sizeof call->text,
+                 "%.150s: not in time; is the thread busy that calls simba_poll?", actor_store(a));
+    if (note != NOTE_ACQUIRE)
+        return;
+    view_stop(&a->view);
+    a->phase = LOCKER_FREE;
+    if ((a->notes & NOTE_ACQUIRE) != 0) { /* nobody has seen it */
+        a->notes &= ~(uint32_t)NOTE_ACQUIRE;
+        return;
+    }
+    a->abandoned = true;
+    a->notes |= NOTE_ABANDON;
+    loop_post_locked(a->client, a);
+}
+
+/* Without a thread of ours nobody may be there to give the verdict: the caller looks at the clock
+ * itself. It is among the waiters, so that nobody frees the locker under it. */
+static void await_or_leave(struct actor *a, uint32_t note, struct call *call)
+{
+    struct simba *s = a->client;
+    bool done = futex_await(&call->done, call->seat, call->leave_at);
+    loop_lock(s);
+    if (!done && a->call == call) {
+        leave_locked(a, note, call);
+    } else if (!done) { /* the verdict is known, and told at the end of this turn */
+        loop_unlock(s);
+        futex_await(&call->done, call->seat, NEVER);
+        loop_lock(s);
+    }
+    if (--a->waiters == 0 && (a->closing || s->closing))
+        loop_post_locked(s, a);
+    loop_unlock(s);
+}
+
+struct driving {
+    struct actor *actor;
+    uint32_t note;
+    struct call *call;
+};
+
+/* A callback that this thread ran while it waited has ended the thread: the wait goes with it. */
+static void driving_over(void *arg)
+{
+    struct driving *d = arg;
+    if (futex_is_done(&d->call->done))
+        return;
+    loop_lock(d->actor->client);
+    leave_locked(d->actor, d->note, d->call);
+    loop_unlock(d->actor->client);
+}
+
+static void drive(struct simba *s, struct actor *a, uint32_t note, struct call *call)
+{
+    struct driving d = {a, note, call};
+    pthread_cleanup_push(driving_over, &d);
+    client_wait(s, &call->done, 0, NEVER);
+    pthread_cleanup_pop(0);
+}
+
 /* Puts the note to the loop and waits for the verdict. The loop changes the phase before it gives
  * the verdict: after that the locker may be gone. A holder may release while the client closes. */
 static int ask(struct actor *a, enum locker_phase from, uint32_t note, struct call *call)
 {
     struct simba *s = a->client; /* gone, perhaps, with the verdict */
-    bool drives = client_drives(s);
+    bool drives = client_drives(s), may_leave = s->no_thread && !drives;
+    struct holder *self = holder_self();
+    if (self == NULL)
+        return SIMBA_ELIMIT;
     call->seat = a->seat;
     loop_lock(s);
     bool closing = a->closing || (s->closing && note == NOTE_ACQUIRE);
@@ -43,8 +116,16 @@ static int ask(struct actor *a, enum locker_phase from, uint32_t note, struct ca
     if (allowed) {
         a->phase = from == LOCKER_FREE ? LOCKER_WAITING : LOCKER_LEAVING;
         a->call = call;
-        a->holder = pthread_self();
+        if (a->holder != self) {
+            holder_drop(a->holder);
+            a->holder = holder_keep(self);
+        }
+        a->waiters += may_leave;
         a->notes |= note;
+        if (note == NOTE_RELEASE)
+            view_stop(&a->view);
+        else
+            view_start(&a->view);
         loop_post_locked(s, a);
     }
     if (allowed && lend_take_locked(s, call)) {
@@ -56,9 +137,11 @@ static int ask(struct actor *a, enum locker_phase from, uint32_t note, struct ca
     if (!allowed)
         return closing ? SIMBA_ECANCELED : SIMBA_ESTATE;
     if (drives)
-        client_wait(s, &call->done, 0, NEVER);
+        drive(s, a, note, call);
+    else if (may_leave)
+        await_or_leave(a, note, call);
     else
-        futex_await(&call->done, call->seat);
+        futex_await(&call->done, call->seat, NEVER);
     return call->code;
 }
 
@@ -86,12 +169,15 @@ int simba_locker_acquire(simba_locker *l, int64_t timeout_ms)
     struct call call = {.once = timeout_ms == 0, .until = clock_after_ms(now, timeout_ms)};
     if (call.once) /* a little longer than the store is given to answer */
         call.until = now + actor_period(a)->patience + actor_period(a)->attempt;
+    call.leave_at = call.until;
     rc = ask(a, LOCKER_FREE, NOTE_ACQUIRE, &call);
     if (rc == SIMBA_ESTATE)
         return fault(rc, "mutex '%s': this locker is held or awaited already; use one per thread",
                      mutex);
     if (rc == SIMBA_ECANCELED)
         return fault(rc, "mutex '%s': the locker or its client is being closed", mutex);
+    if (rc == SIMBA_ELIMIT && call.text[0] == '\0')
+        return fault(rc, "mutex '%s': out of memory", mutex);
     if (rc < 0)
         return fault(rc, "mutex '%s' on %s", mutex, call.text);
     return 0;
@@ -100,6 +186,7 @@ int simba_locker_acquire(simba_locker *l, int64_t timeout_ms)
 int simba_locker_release(simba_locker *l)
 {
     struct actor *a = of(l);
+    const struct period *p = actor_period(a);
     struct call call = {.until = NEVER};
     char mutex[SIMBA_MUTEX_MAX + 1];
     int rc = actor_check(a);
@@ -108,6 +195,7 @@ int simba_locker_release(simba_locker *l)
     copy_name(mutex, a);
     if (loop_is_here(a->client) || (client_drives(a->client) && thread_client == a->client))
         return fault(SIMBA_EDEADLOCK, "mutex '%s': releasing on the loop would never end", mutex);
+    call.leave_at = clock_now() + p->patience + p->attempt;
     rc = ask(a, LOCKER_HELD, NOTE_RELEASE, &call);
     if (rc == SIMBA_ESTATE)
         return fault(rc, "mutex '%s': this locker is not held", mutex);

@@ -7,12 +7,45 @@
 
 #include "runtime/client.h"
 
+struct writing {
+    struct log *log;
+    struct simba *client_before;
+};
+
+/* The user's function has ended its thread; the lines that are left are written on another. */
+static void writing_over(void *arg)
+{
+    struct writing *w = arg;
+    struct log *log = w->log;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
+    pthread_setcanceltype(PTHREAD_CANCEL_DEFERRED, NULL);
+    thread_client = w->client_before;
+    pthread_mutex_lock(&log->lock);
+    log->writing = log->count > 0 || log->dropped > 0;
+    bool submit = log->writing;
+    pthread_mutex_unlock(&log->lock);
+    if (submit)
+        executor_submit(log->executor, &log->job);
+}
+
+static void write_one(struct log *log, const struct log_line *line, int cancel)
+{
+    struct writing w = {log, thread_client};
+    thread_client = log->client; /* so that it cannot wait for itself */
+    pthread_cleanup_push(writing_over, &w);
+    pthread_setcancelstate(cancel, NULL);
+    log->write(log->data, line->level, line->text);
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
+    pthread_cleanup_pop(0);
+    thread_client = w.client_before;
+}
+
 static void write_lines(void *arg)
 {
     struct log *log = arg;
     struct log_line line;
-    struct simba *before = thread_client;
-    thread_client = log->client; /* so that it cannot wait for itself */
+    int cancel;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
     pthread_mutex_lock(&log->lock);
     while (log->count > 0 || log->dropped > 0) {
         if (log->count > 0) {
@@ -26,12 +59,12 @@ static void write_lines(void *arg)
             log->dropped = 0;
         }
         pthread_mutex_unlock(&log->lock);
-        log->write(log->data, line.level, line.text);
+        write_one(log, &line, cancel);
         pthread_mutex_lock(&log->lock);
     }
     log->writing = false;
     pthread_mutex_unlock(&log->lock);
-    thread_client = before;
+    pthread_setcancelstate(cancel, NULL);
 }
 
 int log_init(struct log *log, struct simba *client, struct executor *executor,

@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/syscall.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
@@ -52,8 +53,8 @@ void loop_unlock(struct simba *s)
     pthread_mutex_unlock(&s->lock);
     if (!wake)
         return;
-    ssize_t n = write(s->wake_fd, &one, sizeof one);
-    (void)n; /* it can only fail because it is readable already */
+    /* Not write(), where a thread can be cancelled. It can only fail because it is readable already. */
+    syscall(SYS_write, s->wake_fd, &one, sizeof one);
     if (atomic_fetch_sub(&s->wakers, 1) == 1)
         futex_wake(&s->wakers);
 }
@@ -352,8 +353,8 @@ static bool take_notes(struct simba *s)
     return true;
 }
 
-/* A lock that the closing thread holds itself ends with the client; one that another thread works
- * under is waited for. */
+/* A lock that the closing thread holds itself, or one that has ended, ends with the client; one that
+ * another thread works under is waited for. */
 static void close_actors(struct simba *s)
 {
     loop_lock(s);
@@ -361,8 +362,9 @@ static void close_actors(struct simba *s)
     for (size_t i = 0; i < s->actors.buckets; i++) {
         for (struct table_node *n = s->actors.bucket[i]; n != NULL; n = n->next) {
             struct actor *a = (struct actor *)(void *)n;
-            bool mine = a->phase == LOCKER_HELD && pthread_equal(a->holder, s->closer);
-            a->notes |= mine ? NOTE_DESTROY : NOTE_CLOSE;
+            bool over = a->machine.kind == HANDLE_LOCKER && a->phase == LOCKER_HELD &&
+                        (a->holder == s->closer || holder_has_ended(a->holder));
+            a->notes |= over ? NOTE_DESTROY : NOTE_CLOSE;
             futex_set(&a->changes, atomic_load(&a->changes) + 1);
             loop_post_locked(s, a);
         }
@@ -623,6 +625,8 @@ void loop_notify(void *arg)
 void loop_poll(struct simba *s, bool here)
 {
     bool active = true, alive = true;
+    int cancel;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
     s->here = here;
     atomic_store(&s->driver, pthread_self());
     looping = s;
@@ -639,6 +643,7 @@ void loop_poll(struct simba *s, bool here)
         close_loop(s);
         futex_set(&s->ended, 1);
     }
+    pthread_setcancelstate(cancel, NULL);
 }
 
 int loop_run(struct simba *s)

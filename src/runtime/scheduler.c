@@ -51,13 +51,11 @@ struct simba_run {
     uint64_t token;
 };
 
-/* A stop counts from the call on, before the loop has seen it. */
 static bool may_work(const struct actor *a, uint64_t token)
 {
     uint64_t mine;
     int64_t left;
-    return atomic_load(&a->status) != SIMBA_STOPPING && actor_owns(a, &mine, &left) &&
-           mine == token;
+    return actor_owns(a, &mine, &left) && mine == token;
 }
 
 bool simba_run_should_stop(const simba_run *run)
@@ -184,6 +182,16 @@ static void *lead(void *arg)
 
 /* ---- callbacks ------------------------------------------------------------------------------- */
 
+/* After the user's on_acquired, also if that has ended its thread. */
+static void begin_work(void *arg)
+{
+    struct scheduler *x = arg;
+    x->due = schedule_first(&x->schedule, clock_now());
+    x->has_thread = start_thread(x) == 0;
+    if (!x->has_thread)
+        give_up(x);
+}
+
 static void on_acquired(void *data, const char *mutex, const struct simba_state *state)
 {
     struct scheduler *x = data;
@@ -192,12 +200,10 @@ static void on_acquired(void *data, const char *mutex, const struct simba_state 
     x->keep_until = schedule_keep_until(&x->schedule, clock_now());
     x->failures = 0;
     atomic_store(&x->ends, GOES_ON);
+    pthread_cleanup_push(begin_work, x);
     if (x->on_acquired != NULL)
         x->on_acquired(x->data, mutex, state);
-    x->due = schedule_first(&x->schedule, clock_now());
-    x->has_thread = start_thread(x) == 0;
-    if (!x->has_thread)
-        give_up(x);
+    pthread_cleanup_pop(1);
 }
 
 static void on_released(void *data, const char *mutex, const struct simba_state *state)
@@ -213,9 +219,10 @@ static void on_released(void *data, const char *mutex, const struct simba_state 
 static void on_closed(void *data)
 {
     struct scheduler *x = data;
+    pthread_cleanup_push(free, x);
     if (x->on_closed != NULL)
         x->on_closed(x->data);
-    free(x);
+    pthread_cleanup_pop(1);
 }
 
 bool scheduler_lingers(const struct actor *a, enum simba_reason reason)

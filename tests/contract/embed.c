@@ -156,6 +156,131 @@ static void embed_other_threads(void)
     CHECK_OK(simba_close(s, PATIENCE_MS));
 }
 
+struct task {
+    simba *s;
+    simba_locker *l;
+    const char *mutex;
+    int64_t timeout_ms;
+    int acquired, released;
+    atomic_bool over;
+};
+
+static void *acquire_once(void *arg)
+{
+    struct task *t = arg;
+    t->acquired = simba_locker_acquire(t->l, t->timeout_ms);
+    atomic_store(&t->over, true);
+    return NULL;
+}
+
+/* Nobody polls: none of these may wait longer than it was told to. */
+static void *ask_in_vain(void *arg)
+{
+    struct task *t = arg;
+    struct simba_owner owner;
+    simba_contender *c;
+    int64_t began = simba_now();
+    CHECK_CODE(simba_locker_acquire(t->l, 200), SIMBA_ETIMEOUT);
+    CHECK_CODE(simba_locker_acquire(t->l, 200), SIMBA_ETIMEOUT);
+    CHECK_CODE(simba_locker_acquire(t->l, 0), SIMBA_ETIMEOUT);
+    CHECK(!simba_locker_is_held(t->l));
+    CHECK_CODE(simba_read(t->s, t->mutex, 100, &owner), SIMBA_ETIMEOUT);
+    CHECK_CODE(simba_evict(t->s, t->mutex, NULL, false, 100), SIMBA_ETIMEOUT);
+    CHECK_OK(simba_contender_create(t->s, t->mutex, NULL, &c));
+    CHECK_OK(simba_contender_start(c));
+    CHECK_CODE(simba_contender_wait(c, SIMBA_RUNNING, 100), SIMBA_ETIMEOUT);
+    CHECK(simba_metrics_prometheus(t->s, true, NULL, 0) == SIMBA_ETIMEOUT);
+    simba_contender_destroy(c);
+    CHECK(simba_now() - began < PATIENCE_MS);
+    return NULL;
+}
+
+static void embed_nobody_polls(void)
+{
+    simba *s = open_embedded(), *other = client_open_quick(1000);
+    struct simba_handle_options o = lease_long();
+    struct task t = {.s = s, .mutex = fresh("unpolled"), .timeout_ms = PATIENCE_MS};
+    simba_locker *rival;
+    CHECK_OK(simba_locker_create(s, t.mutex, &o, &t.l));
+    CHECK_OK(simba_locker_create(other, t.mutex, &o, &rival));
+    join(spawn(ask_in_vain, &t));
+    CHECK_OK(simba_locker_acquire(rival, PATIENCE_MS)); /* nothing of it has reached the store */
+    CHECK_OK(simba_locker_release(rival));
+    pthread_t thread = spawn(acquire_once, &t); /* and all goes on as soon as somebody polls */
+    DRIVE(s, atomic_load(&t.over));
+    join(thread);
+    CHECK_OK(t.acquired);
+    CHECK_OK(simba_close(s, PATIENCE_MS));
+    client_close(other);
+}
+
+/* The question is on its way when the polling ends: a grant that comes then is given back. */
+static void embed_late_grant(void)
+{
+    simba *s = open_embedded(), *other = client_open();
+    struct simba_handle_options o = lease_long();
+    struct simba_metrics m = SIMBA_METRICS_INIT;
+    struct task t = {.s = s, .mutex = fresh("late"), .timeout_ms = 300};
+    struct task u = {.s = other, .mutex = t.mutex, .timeout_ms = PATIENCE_MS};
+    CHECK_OK(simba_locker_create(s, t.mutex, &o, &t.l));
+    CHECK_OK(simba_locker_create(other, t.mutex, &o, &u.l));
+    store_delay(400);
+    pthread_t thread = spawn(acquire_once, &t);
+    while (m.attempts == 0) {
+        CHECK_OK(simba_poll(s));
+        CHECK_OK(simba_metrics_read(s, &m));
+    }
+    join(thread);
+    CHECK_CODE(t.acquired, SIMBA_ETIMEOUT);
+    store_set(HEALTHY);
+    thread = spawn(acquire_once, &u);
+    DRIVE(s, atomic_load(&u.over));
+    join(thread);
+    CHECK_OK(u.acquired);
+    CHECK(!simba_locker_is_held(t.l));
+    CHECK_OK(simba_close(s, PATIENCE_MS));
+    client_close(other);
+}
+
+static void *hold_and_release(void *arg)
+{
+    struct task *t = arg;
+    t->acquired = simba_locker_acquire(t->l, t->timeout_ms);
+    atomic_store(&t->over, true);
+    while (atomic_load(&t->over))
+        nap(1);
+    t->released = simba_locker_release(t->l);
+    return NULL;
+}
+
+/* Nobody hears of the release: it counts here at once, and the store hears of it later. */
+static void embed_unheard_release(void)
+{
+    struct simba_options quick = SIMBA_OPTIONS_INIT;
+    struct simba_handle_options o = lease_long();
+    simba *s;
+    quick.flags = SIMBA_NO_THREAD;
+    quick.command_timeout_ms = 500;
+    CHECK_OK(simba_open(suite_url(), &quick, &s));
+    struct task t = {.s = s, .mutex = fresh("unheard"), .timeout_ms = PATIENCE_MS};
+    CHECK_OK(simba_locker_create(s, t.mutex, &o, &t.l));
+    pthread_t thread = spawn(hold_and_release, &t);
+    DRIVE(s, atomic_load(&t.over));
+    atomic_store(&t.over, false);
+    join(thread);
+    CHECK_OK(t.acquired);
+    CHECK_CODE(t.released, SIMBA_ESTORE);
+    CHECK(!simba_locker_is_held(t.l));
+    thread = spawn(acquire_once, &t);
+    join(thread);
+    CHECK_CODE(t.acquired, SIMBA_ESTATE); /* until that is through */
+    struct simba_owner owner = {.token = 1};
+    while (owner.token != 0) /* this thread drives */
+        CHECK_OK(simba_read(s, t.mutex, PATIENCE_MS, &owner));
+    CHECK_OK(simba_locker_acquire(t.l, PATIENCE_MS));
+    CHECK_OK(simba_close(s, PATIENCE_MS));
+}
+
 static void poll_inside(struct probe *p)
 {
     CHECK_CODE(simba_poll(p->data), SIMBA_EDEADLOCK);
@@ -175,11 +300,73 @@ static void embed_callback_calls(void)
     CHECK_OK(simba_close(s, PATIENCE_MS));
 }
 
+/* Nobody owns after a stop, from the call on: here the loop cannot have seen it. */
+static void stop_counts_at_once(void)
+{
+    simba *s = open_embedded();
+    struct simba_handle_options o = lease_long();
+    struct probe p = {0}, q = {0}, r = {0};
+    simba_locker *l;
+    probe_start(&p, s, fresh("stopped"), &o);
+    probe_start(&q, s, fresh("destroyed"), &o);
+    probe_start(&r, s, fresh("closed"), &o);
+    CHECK_OK(simba_locker_create(s, fresh("locked"), &o, &l));
+    CHECK_OK(simba_locker_acquire(l, PATIENCE_MS));
+    DRIVE(s, probe_leads(&p) && probe_leads(&q) && probe_leads(&r));
+    uint64_t token = simba_contender_token(p.c);
+    CHECK_OK(simba_contender_stop(p.c));
+    CHECK(!simba_contender_is_owner(p.c) && !simba_contender_owns(p.c, token));
+    CHECK(simba_contender_token(p.c) == 0 && simba_contender_remaining(p.c) == 0);
+    simba_contender_destroy(q.c); /* still there until the loop has seen it */
+    CHECK(!simba_contender_is_owner(q.c));
+    simba_locker_destroy(l);
+    CHECK(!simba_locker_is_held(l) && simba_locker_remaining(l) == 0);
+    DRIVE(s, simba_contender_status(p.c) == SIMBA_INITIAL && atomic_load(&q.closed) == 1);
+    CHECK(atomic_load(&p.released) == 1 && atomic_load(&q.released) == 1);
+    CHECK_OK(simba_contender_start(p.c));
+    DRIVE(s, probe_leads(&p));
+    CHECK(simba_contender_is_owner(r.c));
+    CHECK_OK(simba_close(s, PATIENCE_MS));
+}
+
+static atomic_int ends;
+
+static void still_owner(void *data, const char *mutex, const struct simba_state *state)
+{
+    (void)data;
+    (void)mutex;
+    (void)state;
+    atomic_fetch_add(&ends, 1);
+    while (atomic_load(&ends) < 2)
+        nap(1);
+}
+
+/* The same for a close that does not wait: a callback keeps it from coming to an end. */
+static void close_counts_at_once(void)
+{
+    simba *s = client_open();
+    struct simba_handle_options o = lease_long();
+    simba_contender *c;
+    o.on_acquired = still_owner;
+    CHECK_OK(simba_contender_create(s, fresh("closing"), &o, &c));
+    CHECK_OK(simba_contender_start(c));
+    AWAIT(atomic_load(&ends) == 1 && simba_contender_is_owner(c));
+    CHECK_CODE(simba_close(s, 0), SIMBA_ETIMEOUT);
+    CHECK(!simba_contender_is_owner(c));
+    atomic_store(&ends, 2);
+    CHECK_OK(simba_close(s, PATIENCE_MS));
+}
+
 const struct test embed_tests[] = {
+    {"stop_counts_at_once", stop_counts_at_once, ANY_STORE, 0},
+    {"close_counts_at_once", close_counts_at_once, ANY_STORE, 0},
     {"embed_leads", embed_leads, ANY_STORE, 0},
     {"embed_renews", embed_renews, ANY_STORE, 0},
     {"embed_waits", embed_waits, ANY_STORE, 0},
     {"embed_other_threads", embed_other_threads, ANY_STORE, 0},
+    {"embed_nobody_polls", embed_nobody_polls, ANY_STORE, 0},
+    {"embed_late_grant", embed_late_grant, MEMORY_FAULTS, 0},
+    {"embed_unheard_release", embed_unheard_release, ANY_STORE, 0},
     {"embed_callback_calls", embed_callback_calls, ANY_STORE, 0},
     {NULL, NULL, ANY_STORE, 0},
 };

@@ -132,6 +132,7 @@ struct waiting {
     simba_locker *l;
     atomic_int code;
     atomic_bool is_done;
+    atomic_bool stays; /* while this is set */
 };
 
 static void *wait_for_it(void *arg)
@@ -143,6 +144,8 @@ static void *wait_for_it(void *arg)
     while (code == SIMBA_ESTATE);
     atomic_store(&w->code, code);
     atomic_store(&w->is_done, true);
+    while (atomic_load(&w->stays))
+        nap(1);
     return NULL;
 }
 
@@ -155,18 +158,19 @@ static void locker_handover(void)
     simba_locker *a = locker(one, mutex);
     CHECK_OK(simba_locker_acquire(a, PATIENCE_MS));
     uint64_t token = simba_locker_token(a);
-    struct waiting w = {.l = locker(two, mutex)};
+    struct waiting w = {.l = locker(two, mutex), .stays = true};
     pthread_t thread = spawn(wait_for_it, &w);
     AWAIT(simba_locker_acquire(w.l, 0) == SIMBA_ESTATE); /* the thread waits */
     CHECK_REFUSED(simba_locker_release(w.l), SIMBA_ESTATE, NULL);
     CHECK(!atomic_load(&w.is_done));
     CHECK_OK(simba_locker_release(a));
     AWAIT(atomic_load(&w.is_done));
-    join(thread);
     CHECK(atomic_load(&w.code) == 0);
     CHECK(simba_locker_token(w.l) > token);
     CHECK_REFUSED(simba_close(two, 50), SIMBA_ETIMEOUT, "held"); /* by another thread */
     CHECK(simba_locker_is_held(w.l));
+    atomic_store(&w.stays, false);
+    join(thread);
     CHECK_OK(simba_locker_release(w.l));
     client_close(one);
     client_close(two);
@@ -275,7 +279,32 @@ static void locker_and_contender(void)
     client_close(two);
 }
 
+static void *acquire_and_end(void *arg)
+{
+    CHECK_OK(simba_locker_acquire(arg, PATIENCE_MS));
+    return NULL;
+}
+
+/* Whoever has ended does no work under the lock: closing releases it. */
+static void locker_thread_ended(void)
+{
+    simba *s = client_open(), *other = client_open();
+    struct simba_handle_options o = lease_long();
+    const char *mutex = fresh("ended");
+    simba_locker *l, *next;
+    CHECK_OK(simba_locker_create(s, mutex, &o, &l));
+    CHECK_OK(simba_locker_create(other, mutex, &o, &next));
+    join(spawn(acquire_and_end, l));
+    CHECK(simba_locker_is_held(l));
+    CHECK_OK(simba_locker_release(l)); /* another thread may */
+    join(spawn(acquire_and_end, l));
+    CHECK_OK(simba_close(s, PATIENCE_MS));
+    CHECK_OK(simba_locker_acquire(next, PATIENCE_MS));
+    client_close(other);
+}
+
 const struct test locker_tests[] = {
+    {"locker_thread_ended", locker_thread_ended, ANY_STORE, 0},
     {"locker_basics", locker_basics, ANY_STORE, 0},
     {"locker_try", locker_try, ANY_STORE, 0},
     {"locker_timeout", locker_timeout, ANY_STORE, 0},

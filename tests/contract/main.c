@@ -45,6 +45,7 @@ static const struct test *const tables[] = {
     metrics_tests,
     scheduler_tests,
     scheduler_work_tests,
+    thread_end_tests,
     process_tests,
     sqlite_fault_tests,
     sqlite_place_tests,

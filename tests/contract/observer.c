@@ -330,29 +330,45 @@ static void list_refused(void)
     CHECK_CODE(simba_list(NULL, NULL, PATIENCE_MS, note, NULL), SIMBA_EINVAL);
     CHECK_CODE(simba_list(s, NULL, -1, note, NULL), SIMBA_EINVAL);
     CHECK_CODE(simba_list(s, name, PATIENCE_MS, note, NULL), SIMBA_EINVAL);
-    CHECK_CODE(simba_evict(s, name, 0, false, PATIENCE_MS), SIMBA_EINVAL);
-    CHECK_CODE(simba_evict(NULL, "x", 0, false, PATIENCE_MS), SIMBA_EINVAL);
+    CHECK_CODE(simba_evict(s, name, NULL, false, PATIENCE_MS), SIMBA_EINVAL);
+    CHECK_CODE(simba_evict(NULL, "x", NULL, false, PATIENCE_MS), SIMBA_EINVAL);
     client_close(s);
 }
 
-/* Only the tenure that was meant. */
-static void evict_by_token(void)
+/* Only the tenure that was meant, by its token and by its owner. */
+static void evict_by_tenure(void)
 {
     simba *one = client_open(), *two = client_open();
-    const char *mutex = fresh("token");
+    const char *mutex = fresh("tenure");
     struct simba_handle_options o = lease_long();
+    struct simba_owner nobody, now, other;
     struct probe p = {0};
-    CHECK_REFUSED(simba_evict(two, mutex, 0, false, PATIENCE_MS), SIMBA_ELOST, mutex);
+    CHECK_REFUSED(simba_evict(two, mutex, NULL, false, PATIENCE_MS), SIMBA_ELOST, mutex);
+    CHECK_OK(simba_read(two, mutex, PATIENCE_MS, &nobody));
     probe_start(&p, one, mutex, &o);
     AWAIT(probe_leads(&p));
     uint64_t token = simba_contender_token(p.c);
-    CHECK_REFUSED(simba_evict(two, mutex, token + 1, false, PATIENCE_MS), SIMBA_ELOST, mutex);
-    CHECK_CODE(simba_evict(two, mutex, token + 2, true, PATIENCE_MS), SIMBA_ELOST);
+    CHECK_OK(simba_read(two, mutex, PATIENCE_MS, &now));
+    CHECK(now.token == token);
+    CHECK_REFUSED(simba_evict(two, mutex, &nobody, true, PATIENCE_MS), SIMBA_ELOST, mutex);
+    other = now;
+    other.token++;
+    CHECK_REFUSED(simba_evict(two, mutex, &other, false, PATIENCE_MS), SIMBA_ELOST, mutex);
+    CHECK_CODE(simba_evict(two, mutex, &other, true, PATIENCE_MS), SIMBA_ELOST);
+    other = now;
+    other.id[strlen(other.id) - 1] = '\0';
+    CHECK_REFUSED(simba_evict(two, mutex, &other, false, PATIENCE_MS), SIMBA_ELOST, mutex);
+    other.token = 0; /* as of a client whose tokens the store does not know */
+    CHECK_CODE(simba_evict(two, mutex, &other, true, PATIENCE_MS), SIMBA_ELOST);
     CHECK(simba_contender_owns(p.c, token));
-    CHECK_OK(simba_evict(two, mutex, token, false, PATIENCE_MS));
+    CHECK_OK(simba_evict(two, mutex, &now, false, PATIENCE_MS));
     AWAIT(atomic_load(&p.released) == 1);
     AWAIT(atomic_load(&p.token) > token);
-    CHECK_CODE(simba_evict(two, mutex, token, true, PATIENCE_MS), SIMBA_ELOST);
+    CHECK_CODE(simba_evict(two, mutex, &now, true, PATIENCE_MS), SIMBA_ELOST);
+    other = now; /* the owner alone */
+    other.token = 0;
+    CHECK_OK(simba_evict(two, mutex, &other, false, PATIENCE_MS));
+    AWAIT(atomic_load(&p.released) == 2);
     client_close(one);
     client_close(two);
 }
@@ -360,6 +376,6 @@ static void evict_by_token(void)
 const struct test list_tests[] = {
     {"list_owned", list_owned, ANY_STORE, 0},
     {"list_refused", list_refused, ANY_STORE, 0},
-    {"evict_by_token", evict_by_token, ANY_STORE, 0},
+    {"evict_by_tenure", evict_by_tenure, ANY_STORE, 0},
     {NULL, NULL, ANY_STORE, 0},
 };

@@ -118,10 +118,10 @@ static void use_all(const char *url)
     int found = 0;
     CHECK_OK(simba_list(s, NULL, PATIENCE_MS, on_entry, &found));
     CHECK(found == 1);
-    CHECK_OK(simba_evict(s, "m", 0, false, PATIENCE_MS));
+    CHECK_OK(simba_evict(s, "m", NULL, false, PATIENCE_MS));
     CHECK_OK(simba_contender_stop(a));
     AWAIT(simba_contender_is_owner(b));
-    CHECK_OK(simba_evict(s, "m", 0, true, PATIENCE_MS));
+    CHECK_OK(simba_evict(s, "m", NULL, true, PATIENCE_MS));
     CHECK_OK(simba_contender_stop(b));
     simba_observer_destroy(one);
     simba_observer_destroy(all);

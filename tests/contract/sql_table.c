@@ -399,11 +399,11 @@ static void sql_least_rights(void)
     CHECK(count == 1);
     CHECK_OK(simba_locker_release(l));
     CHECK_OK(simba_locker_acquire(l, PATIENCE_MS));
-    CHECK_OK(simba_evict(other, "m", 0, false, PATIENCE_MS));
+    CHECK_OK(simba_evict(other, "m", NULL, false, PATIENCE_MS));
     AWAIT(!simba_locker_is_held(l));
     simba_locker_release(l);
     CHECK_OK(simba_locker_acquire(l, PATIENCE_MS));
-    CHECK_OK(simba_evict(other, "m", 0, true, PATIENCE_MS));
+    CHECK_OK(simba_evict(other, "m", NULL, true, PATIENCE_MS));
     client_close(s);
     client_close(other);
     database_drop(&d);
@@ -438,7 +438,7 @@ static void sql_rights(void)
     simba *s = open_at(d.url); /* these three are enough for everything */
     simba_locker *l = locker(s, "m", NULL, lease_long());
     CHECK_OK(simba_locker_acquire(l, PATIENCE_MS));
-    CHECK_OK(simba_evict(s, "m", 0, true, PATIENCE_MS));
+    CHECK_OK(simba_evict(s, "m", NULL, true, PATIENCE_MS));
     CHECK_OK(simba_read(s, "m", PATIENCE_MS, &o));
     client_close(s);
     sql_run(&d,

@@ -302,7 +302,7 @@ static void sql_evict_several(void)
             AWAIT(atomic_load(&p[i].acquired) == round && probe_leads(&p[i]));
         for (int i = 0; i < SEVERAL; i++) {
             snprintf(name, sizeof name, "m%d", i);
-            CHECK_OK(simba_evict(other, name, 0, false, PATIENCE_MS));
+            CHECK_OK(simba_evict(other, name, NULL, false, PATIENCE_MS));
         }
         for (int i = 0; i < SEVERAL; i++)
             AWAIT(atomic_load(&p[i].released) == round);

@@ -238,6 +238,6 @@ void store_delay(int64_t ms)
 void store_evict(const char *mutex, bool forced)
 {
     simba *other = client_open();
-    CHECK_OK(simba_evict(other, mutex, 0, forced, PATIENCE_MS));
+    CHECK_OK(simba_evict(other, mutex, NULL, forced, PATIENCE_MS));
     client_close(other);
 }

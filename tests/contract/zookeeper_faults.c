@@ -235,16 +235,17 @@ static void zookeeper_evict(void)
     struct peer a = start(lease_long()), b = start(lease_long());
     uint64_t token = own(&a);
     wait_for(&b);
-    CHECK_CODE(simba_evict(s, "m", token + 1, false, PATIENCE_MS), SIMBA_ELOST);
+    CHECK_CODE(simba_evict(s, "m", &(struct simba_owner){.token = token + 1}, false, PATIENCE_MS),
+               SIMBA_ELOST);
     CHECK(kill(a.pid, SIGSTOP) == 0);
-    CHECK_OK(simba_evict(s, "m", token, false, PATIENCE_MS));
-    CHECK_OK(simba_evict(s, "m", 0, false, PATIENCE_MS)); /* twice is once */
+    CHECK_OK(simba_evict(s, "m", &(struct simba_owner){.token = token}, false, PATIENCE_MS));
+    CHECK_OK(simba_evict(s, "m", NULL, false, PATIENCE_MS)); /* twice is once */
     CHECK(raw_get(&server, node_of(token), data, sizeof data, &stat) == ZOK && stat.version == 0);
     CHECK(peer_number(&b, "token") == 0);
     CHECK(kill(a.pid, SIGCONT) == 0);
     uint64_t second = peer_await_owner(&b);
     CHECK(second > token);
-    CHECK_OK(simba_evict(s, "m", second, true, PATIENCE_MS));
+    CHECK_OK(simba_evict(s, "m", &(struct simba_owner){.token = second}, true, PATIENCE_MS));
     uint64_t third = peer_await_owner(&a);
     CHECK(third > second);
     client_close(s);

@@ -91,6 +91,8 @@ static void make_machine(struct world *w, struct node *n)
     n->call = CALL_NONE;
     n->last_call = CALL_NONE;
     n->running = n->hanging = n->user_waits = n->user_holds = n->reading = false;
+    n->note = HANDLE_TICK;
+    view_start(&n->view);
     n->published = 0;
     n->forced = false;
     n->joined = 0;
@@ -211,8 +213,8 @@ static bool is_put_off(struct world *w, struct node *n, const struct event *e)
     bool message =
         latches ? e->kind == EVENT_WIRED : e->kind == EVENT_REPLY || e->kind == EVENT_HINT;
     bool loop = message || e->kind == EVENT_TICK || e->kind == EVENT_USER ||
-                e->kind == EVENT_RETURN || e->kind == EVENT_REPLY || e->kind == EVENT_HINT ||
-                e->kind == EVENT_BEAT;
+                e->kind == EVENT_NOTE || e->kind == EVENT_RETURN || e->kind == EVENT_REPLY ||
+                e->kind == EVENT_HINT || e->kind == EVENT_BEAT;
     int64_t until = n->stopped_until;
     if (loop && n->lag_until > until)
         until = n->lag_until;
@@ -266,6 +268,9 @@ void node_event(struct world *w, struct node *n, const struct event *e)
         user_return(w, n);
         if (n->machine.closed && handle_is_idle(&n->machine))
             make_another(w, n);
+        break;
+    case EVENT_NOTE:
+        user_take_note(w, n);
         break;
     case EVENT_USER:
         user_act(w, n);

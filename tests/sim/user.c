@@ -26,15 +26,35 @@ void user_ask(struct world *w, struct node *n)
     world_post(w, w->now + delay, EVENT_READ_CLOCK, n, NULL);
 }
 
+/* A stop or a close counts at once, though the loop sees it only later. */
+static void end(struct world *w, struct node *n, bool close)
+{
+    view_stop(&n->view);
+    n->note = close ? HANDLE_CLOSE : HANDLE_STOP;
+    world_post(w, w->now + world_between(w, 0, 2 * MS), EVENT_NOTE, n, NULL);
+    struct view_reading r;
+    if (view_begin(&n->view, &r))
+        world_fail(w, "C4: %c is owner after its stop", NAME(n));
+}
+
+void user_take_note(struct world *w, struct node *n)
+{
+    enum handle_event_kind note = n->note;
+    n->note = HANDLE_TICK;
+    if (note != HANDLE_TICK)
+        node_step(w, n, (struct handle_event){.kind = note});
+}
+
 static void act_contender(struct world *w, struct node *n)
 {
     if (n->machine.status == SIMBA_INITIAL) {
         world_trace(w, "%c   start", NAME(n));
+        view_start(&n->view);
         node_step(w, n, (struct handle_event){.kind = HANDLE_START, .at = world_local(w, n)});
     } else if (n->machine.status != SIMBA_STOPPING && world_fault(w, FAULT_STOP, n)) {
         bool close = world_chance(w, 2000);
         world_trace(w, "%c   %s", NAME(n), close ? "close" : "stop");
-        node_step(w, n, (struct handle_event){.kind = close ? HANDLE_CLOSE : HANDLE_STOP});
+        end(w, n, close);
     }
 }
 
@@ -71,7 +91,7 @@ static void act_locker(struct world *w, struct node *n)
 
 void user_act(struct world *w, struct node *n)
 {
-    if (!n->machine.closing) {
+    if (!n->machine.closing && n->note == HANDLE_TICK) {
         user_ask(w, n);
         if (n->kind == HANDLE_LOCKER)
             act_locker(w, n);
@@ -106,12 +126,12 @@ static int64_t duration(struct world *w, struct node *n)
 /* A callback may do anything with its own handle. */
 static void reenter(struct world *w, struct node *n)
 {
-    if (n->kind != HANDLE_CONTENDER || n->machine.closing)
+    if (n->kind != HANDLE_CONTENDER || n->machine.closing || n->note != HANDLE_TICK)
         return;
     if (n->machine.status == SIMBA_RUNNING || n->machine.status == SIMBA_STARTING) {
         bool close = world_chance(w, 3000);
         world_trace(w, "%c   %s in a callback", NAME(n), close ? "close" : "stop");
-        node_step(w, n, (struct handle_event){.kind = close ? HANDLE_CLOSE : HANDLE_STOP});
+        end(w, n, close);
     }
 }
 
@@ -158,5 +178,6 @@ void user_return(struct world *w, struct node *n)
     n->running = n->hanging = false;
     bool ran = !n->skipped;
     n->skipped = false;
+    user_take_note(w, n); /* what was asked for before the callback ended comes before its end */
     node_step(w, n, (struct handle_event){.kind = HANDLE_DONE, .ran = ran});
 }

@@ -124,6 +124,7 @@ enum event_kind {
     EVENT_DISPATCH,   /* the executor begins a callback */
     EVENT_RETURN,     /* a callback returns */
     EVENT_USER,       /* a user does something */
+    EVENT_NOTE,       /* the loop sees that the user has stopped the handle */
     EVENT_REBOOT,     /* a killed client starts again */
     EVENT_READ_CLOCK, /* a reader of is_owner, after loading the deadline, reads the clock */
     EVENT_READ_END,   /* and then looks at the deadline again */
@@ -168,6 +169,9 @@ struct node {
     enum simba_reason reason;   /* that it is told */
     enum handle_call last_call; /* that really ran */
     uint64_t call_token;
+
+    /* its user has stopped or closed it, which the loop has not seen; HANDLE_TICK: has not */
+    enum handle_event_kind note;
 
     /* the user of a locker */
     bool user_waits, user_holds, user_leaves;
@@ -317,6 +321,7 @@ void user_acquire(struct world *w, struct node *n, int64_t until, bool once);
 void user_release(struct world *w, struct node *n);
 void user_dispatch(struct world *w, struct node *n);
 void user_return(struct world *w, struct node *n);
+void user_take_note(struct world *w, struct node *n);
 void user_verdict(struct world *w, struct node *n, int code);
 
 /* network.c */

@@ -10,6 +10,7 @@
  * What can happen:
  *   start [at T], stop                     by the user of a contender
  *   acquire [once | until T], release      by the caller of a locker
+ *   abandon                                it has gone without its verdict
  *   close, destroy                         by the client, by the owner of either
  *   changed                                an observer's view of the mutex did
  *   done, skipped                          the callback returned; was outdated and did not run
@@ -199,7 +200,7 @@ static inline void check_step(struct machine *m, const struct handle_event *e,
 
     bool asked = m->asks || e->kind == HANDLE_ACQUIRE || e->kind == HANDLE_RELEASE;
     assert_true(asked || !up->verdict);
-    m->asks = asked && !up->verdict;
+    m->asks = asked && !up->verdict && e->kind != HANDLE_ABANDON;
     assert_true(m->asks == (h->waiting || h->leaving));
     if (up->send)
         check_request(m, &up->request);
@@ -279,7 +280,7 @@ static inline void happen(struct machine *m, const struct machine_line *l)
         {"start", HANDLE_START},     {"stop", HANDLE_STOP},       {"close", HANDLE_CLOSE},
         {"acquire", HANDLE_ACQUIRE}, {"release", HANDLE_RELEASE}, {"done", HANDLE_DONE},
         {"skipped", HANDLE_DONE},    {"tick", HANDLE_TICK},       {"hint", HANDLE_HINT},
-        {"destroy", HANDLE_DESTROY}, {"changed", HANDLE_CHANGED},
+        {"destroy", HANDLE_DESTROY}, {"changed", HANDLE_CHANGED}, {"abandon", HANDLE_ABANDON},
     };
     struct handle_event e = {.kind = HANDLE_REPLY, .now = word_time(l, 0), .at = NEVER};
     struct lease_reply reply;

@@ -290,9 +290,35 @@ static void close_while_free(void **state)
                "    1 done   > -\n");
 }
 
+/* Nobody polled: the caller looked at the clock by itself. */
+static void caller_gives_up(void **state)
+{
+    (void)state;
+    tell_story(HANDLE_LOCKER, 0,
+               "    0 acquire until 1000       > send #1 CONTEND\n"
+               "    3 #1 owner bob 6 for 9000  > answered\n"
+               "  999 abandon                  > -\n"
+               "      is idle\n"
+               " 1000 acquire until 2000       > send #2 CONTEND\n"
+               " 1500 abandon                  > -\n"
+               " 1501 #2 granted 7             > send #3 RELEASE 7\n"
+               " 1502 #3 released              > given back\n"
+               "      is idle\n");
+    tell_story(HANDLE_LOCKER, 0, /* granted before it was seen that the caller had gone */
+               HELD "  100 abandon       > owns nothing; send #2 RELEASE 7\n"
+                    "  101 #2 released   > given back\n"
+                    "      is idle\n");
+    tell_story(HANDLE_LOCKER, 0, /* late: the machine has seen the same deadline */
+               "    0 acquire until 1000       > send #1 CONTEND\n"
+               "    3 #1 owner bob 6 for 9000  > answered\n"
+               " 1001 abandon                  > verdict TIMEOUT\n"
+               "      is idle\n");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(caller_gives_up),
         cmocka_unit_test(lock_and_unlock),
         cmocka_unit_test(waits_for_another),
         cmocka_unit_test(try_is_one_question),

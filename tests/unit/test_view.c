@@ -72,10 +72,36 @@ static void token_changes_under_no_deadline(void **state)
     assert_int_equal(r.token, 8);
 }
 
+/* A stop counts at once, also against renewals and grants that the machine publishes before it has
+ * seen it; the next start ends that. */
+static void stop_counts_at_once(void **state)
+{
+    (void)state;
+    struct view v = {0};
+    struct view_reading r;
+    view_publish(&v, 100, 7);
+    assert_true(view_begin(&v, &r));
+    view_stop(&v);
+    assert_false(view_end(&v, &r)); /* also if it comes between the two looks */
+    assert_false(view_begin(&v, &r));
+    assert_int_equal(r.deadline, 0);
+    view_publish(&v, 200, 7);
+    assert_false(view_begin(&v, &r));
+    view_publish(&v, 300, 8);
+    assert_false(view_begin(&v, &r));
+    view_publish(&v, 0, 8);
+    view_start(&v);
+    assert_false(view_begin(&v, &r));
+    view_publish(&v, 400, 9);
+    assert_true(view_begin(&v, &r));
+    assert_int_equal(r.token, 9);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nobody_owns),
+        cmocka_unit_test(stop_counts_at_once),
         cmocka_unit_test(deadline_and_token_belong_together),
         cmocka_unit_test(renewal_is_noticed),
         cmocka_unit_test(next_tenure_is_noticed),

@@ -164,6 +164,13 @@ static bool is_tenure(const struct record *r, const struct simba_request *q)
     return r != NULL && r->id != NULL && r->token == q->token && strcmp(r->id, q->id) == 0;
 }
 
+/* EVICT: what the operator does not name may be anything. */
+static bool is_meant(const struct record *r, const struct simba_request *q)
+{
+    return (q->token == 0 || q->token == r->token) &&
+           (q->id[0] == '\0' || strcmp(q->id, r->id) == 0);
+}
+
 static int64_t lease_of(const struct simba_request *q)
 {
     return (q->ttl_ms + q->transition_ms) * NS_PER_MS;
@@ -257,7 +264,7 @@ enum space_news space_apply(struct space *s, const struct simba_request *q,
             answer->code = SIMBA_ELOST;
         break;
     case SIMBA_EVICT:
-        if (is_held(r, now) && (q->token == 0 || q->token == r->token))
+        if (is_held(r, now) && is_meant(r, q))
             news = evict(r, q->forced);
         else
             answer->code = SIMBA_ELOST;
