@@ -193,6 +193,8 @@ const char *show_name(const char *name, char *out, size_t size);
 /* The nearest of some words, to suggest; NULL: none is near. */
 const char *nearest(const char *word, const char *const *words, size_t count);
 
-/* notify.c: tells systemd, if it asked to be told. */
+/* notify.c: tells systemd, if it asked to be told; after notify_through() by another process of ours,
+ * because systemd listens to the one that it started. */
 void notify_service_manager(const char *state);
+void notify_through(int fd);
 #endif

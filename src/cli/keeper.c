@@ -167,7 +167,7 @@ static void on_signals(struct keeper *k)
     struct signalfd_siginfo info;
     while (read(k->p->signals, &info, sizeof info) == sizeof info) {
         struct link_message m = {.kind = LINK_SIGNAL, .number = (int)info.ssi_signo};
-        m.from_terminal = info.ssi_code == SI_KERNEL;
+        m.from_terminal = signal_is_from_terminal(&info);
         if (info.ssi_signo == SIGCHLD)
             reap_all(&k->guard); /* as PID 1 we also get the orphans of others */
         else if (k->link >= 0)

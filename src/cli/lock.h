@@ -8,7 +8,7 @@
  * If the keeper dies or is stopped, the guard ends the tree before the mutex can be another's; if
  * the guard dies, the keeper does. Both are subreapers, so that no process gets out of the tree by
  * losing its parent, and the guard has a process group of its own, so that what stops the job does
- * not stop it. All times are nanoseconds on CLOCK_BOOTTIME.
+ * not stop it. Nobody but these is below the keeper (relay.c). All times are nanoseconds on CLOCK_BOOTTIME.
  *
  * `lock` runs one CMD (keeper.c). `elect` and `schedule` run many, one after the other, by the same
  * guard (series.c); a plan may have a second command, `last`, which follows CMD when the tenure ends,
@@ -56,6 +56,9 @@ int64_t now_ns(void);
 bool signals_take(struct plan *p);
 void signals_give_back(const struct plan *p); /* in CMD, before exec */
 bool signal_ends(int signal);                 /* TERM INT HUP QUIT */
+struct signalfd_siginfo;
+bool signal_is_from_terminal(
+    const struct signalfd_siginfo *info); /* to its whole foreground group */
 _Noreturn void die_of(int signal);
 int signal_by_name(const char *name); /* TERM, SIGTERM, 15; -1: none */
 
@@ -105,6 +108,13 @@ struct link_message {
 bool link_send(int fd, const struct link_message *m, int pass); /* pass: a descriptor; -1: none */
 /* 1: a message; 0: the other side is gone; -1: none there. *passed: -1, or a descriptor. */
 int link_receive(int fd, struct link_message *m, int *passed);
+
+/* ---- relay.c --------------------------------------------------------------------------------- */
+
+/* Before guard_fork(): makes sure that nobody but the guard and CMD's tree comes below this process. Where
+ * there may be others it is a new process that returns, while the old one waits for its end and never
+ * returns. false: errno. */
+bool keeper_apart(void);
 
 /* ---- guard.c and keeper.c -------------------------------------------------------------------- */
 
