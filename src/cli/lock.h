@@ -18,6 +18,7 @@
 
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <sys/types.h>
 
 #include "cli.h"
@@ -46,6 +47,10 @@ struct plan {
     sigset_t mask;         /* as it was when we were started, for CMD */
     bool ignores_children; /* SIGCHLD was ignored, likewise */
     int signals;           /* signalfd of what we forward */
+
+    /* The lease holds until then. In memory that keeper and guard share: the keeper writes, the guard reads,
+     * so a guard that was stopped knows the latest when it goes on. Set by guard_fork(). */
+    _Atomic int64_t *deadline;
 };
 
 int64_t now_ns(void);
@@ -82,7 +87,6 @@ void reap_all(pid_t *guard); /* whoever has ended; *guard is 0 then, if it was a
 
 enum link_kind {
     LINK_START,   /* to the guard: run CMD; with the liveness descriptor if there is one */
-    LINK_HOLD,    /* the lease holds until then */
     LINK_LOST,    /* it cannot be kept: end the tree */
     LINK_SIGNAL,  /* pass on */
     LINK_STARTED, /* to the keeper: CMD runs */
@@ -99,8 +103,7 @@ struct link_message {
     enum link_job job;  /* START, STARTED, FAILED, EMPTY of a series */
     int number;         /* signal, errno, count or wait status */
     bool from_terminal; /* SIGNAL: sent to the whole foreground group */
-    int64_t hold_until;
-    uint64_t token; /* START … */
+    uint64_t token;     /* START … */
     char id[SIMBA_ID_MAX + 1];
     char store[URL_MAX];
 };
@@ -118,9 +121,9 @@ bool keeper_apart(void);
 
 /* ---- guard.c and keeper.c -------------------------------------------------------------------- */
 
-pid_t guard_fork(const struct plan *p, int *link); /* -1: errno */
-void guard_end(pid_t guard);                       /* when there is nothing left to guard */
-void drop_stdio(void);                             /* stdin and stdout are CMD's alone */
+pid_t guard_fork(struct plan *p, int *link); /* -1: errno */
+void guard_end(pid_t guard);                 /* when there is nothing left to guard */
+void drop_stdio(void);                       /* stdin and stdout are CMD's alone */
 
 /* ---- plan.c: what lock, elect and schedule have in common -------------------------------------- */
 
