@@ -5,6 +5,7 @@
 #ifndef CLI_H
 #define CLI_H
 
+#include <limits.h>
 #include <simba.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -125,6 +126,15 @@ int cli_open(struct cli *c);
 /* What a question to the store has come to: says what went wrong, and is the exit code. */
 #define ANSWER_MS 5000 /* it has so long to answer */
 int cli_fail(const struct cli *c, int rc);
+
+/* ---- place.c: where a database of sqlite: is --------------------------------------------------- */
+
+struct place {
+    char folder[PATH_MAX], file[NAME_MAX + 1];
+};
+
+/* From sqlite:PATH, decoded as the library does it; NULL, or what is wrong with it. */
+const char *place_of(const char *url, struct place *out);
 
 /* ---- schema.c: -------------------------------------------------------------------------------- */
 

@@ -52,3 +52,17 @@ share() { # folder
     expect 0
     [ -e ready/locks.db ]
 }
+
+@test "init: a % without two hex digits is refused, wherever the URL comes from" {
+    mkdir -p home/.config/simba
+    for url in 'sqlite:%4' 'sqlite:%' 'sqlite:/x/%0' "sqlite:$DIR/%zz.db" "sqlite:$DIR/%00.db"; do
+        printf 'simba:\n  url: "%s"\n' "$url" >home/.config/simba/simba.yaml
+        run env -u SIMBA_URL "$SIMBA" init
+        expect 125 'simba.yaml:2.*hex digits: write % as %25'
+        run simba init "$url"
+        expect 64 'hex digits'
+    done
+    run simba -u "sqlite:$DIR/a%20b/c%2fd.db" init
+    expect 0
+    [ -d "$DIR/a b" ]
+}
