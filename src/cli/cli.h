@@ -5,6 +5,7 @@
 #ifndef CLI_H
 #define CLI_H
 
+#include <limits.h>
 #include <simba.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -126,6 +127,15 @@ int cli_open(struct cli *c);
 #define ANSWER_MS 5000 /* it has so long to answer */
 int cli_fail(const struct cli *c, int rc);
 
+/* ---- place.c: where a database of sqlite: is --------------------------------------------------- */
+
+struct place {
+    char folder[PATH_MAX], file[NAME_MAX + 1];
+};
+
+/* From sqlite:PATH, decoded as the library does it; NULL, or what is wrong with it. */
+const char *place_of(const char *url, struct place *out);
+
 /* ---- schema.c: -------------------------------------------------------------------------------- */
 
 /* What makes the tables of a store, on stdout; false: it has none that somebody else could make. */
@@ -193,6 +203,8 @@ const char *show_name(const char *name, char *out, size_t size);
 /* The nearest of some words, to suggest; NULL: none is near. */
 const char *nearest(const char *word, const char *const *words, size_t count);
 
-/* notify.c: tells systemd, if it asked to be told. */
+/* notify.c: tells systemd, if it asked to be told; after notify_through() by another process of ours,
+ * because systemd listens to the one that it started. */
 void notify_service_manager(const char *state);
+void notify_through(int fd);
 #endif

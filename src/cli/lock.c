@@ -196,7 +196,8 @@ static int lock(struct plan *p)
     pid_t guard = 0;
     simba_locker *l = NULL;
     lost = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (lost < 0 || !signals_take(p) || (p->argv != NULL && (guard = guard_fork(p, &link)) < 0)) {
+    if (lost < 0 || (p->argv != NULL && !keeper_apart()) || !signals_take(p) ||
+        (p->argv != NULL && (guard = guard_fork(p, &link)) < 0)) {
         complain(p->c, "cannot start: %s", strerror(errno));
         return EXIT_TROUBLE;
     }

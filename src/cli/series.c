@@ -38,7 +38,7 @@ int series_begin(struct series *s, struct plan *p)
     pthread_cond_init(&s->done, NULL);
     s->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     bool has_commands = p->argv != NULL || p->last != NULL;
-    if (s->wake < 0 || !signals_take(p) ||
+    if (s->wake < 0 || (has_commands && !keeper_apart()) || !signals_take(p) ||
         (has_commands && (s->guard = guard_fork(p, &s->link)) < 0)) {
         complain(p->c, "cannot start: %s", strerror(errno));
         return EXIT_TROUBLE;
@@ -129,8 +129,7 @@ static void feed(struct series *s)
         return;
     look_at_lease(s);
     if (s->hold_until > before)
-        link_send(s->link, &(struct link_message){.kind = LINK_HOLD, .hold_until = s->hold_until},
-                  -1);
+        *s->p->deadline = s->hold_until;
 }
 
 static void send_cmd(struct series *s)
@@ -144,7 +143,7 @@ static void send_cmd(struct series *s)
         finish_job(s);
         return;
     }
-    m.hold_until = s->hold_until;
+    *s->p->deadline = s->hold_until;
     snprintf(m.id, sizeof m.id, "%s", simba_contender_id(s->contender));
     snprintf(m.store, sizeof m.store, "%s", s->p->c->store);
     s->is_led = true;
@@ -299,17 +298,11 @@ static void on_empty(struct series *s, const struct link_message *m)
     finish_job(s);
 }
 
-static void on_link(struct series *s)
+static void on_message(struct series *s, const struct link_message *m)
 {
-    struct link_message m;
-    int none, rc = link_receive(s->link, &m, &none);
-    if (rc == 0)
-        on_guard_gone(s, "died");
-    if (rc <= 0)
-        return;
-    switch (m.kind) {
+    switch (m->kind) {
     case LINK_FAILED:
-        s->job.error = m.number;
+        s->job.error = m->number;
         return;
     case LINK_TOLD: /* it has begun to wind up the tenure, so it must not go on */
         s->job.is_told = true;
@@ -317,11 +310,21 @@ static void on_link(struct series *s)
             s->step = STEP_ASIDE;
         return;
     case LINK_EMPTY:
-        on_empty(s, &m);
+        on_empty(s, m);
         return;
     default:
         return;
     }
+}
+
+static void on_link(struct series *s)
+{
+    struct link_message m;
+    int none, rc;
+    while ((rc = link_receive(s->link, &m, &none)) > 0)
+        on_message(s, &m);
+    if (rc == 0)
+        on_guard_gone(s, "died");
 }
 
 /* ---- the life ------------------------------------------------------------------------------------ */
