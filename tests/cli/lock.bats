@@ -105,12 +105,9 @@ load helper
 }
 
 @test "125: a folder that cannot be written to" {
-    [ "$(id -u)" -eq 0 ] || skip "needs root, to be somebody else"
-    command -v setpriv || skip "needs setpriv"
-    chmod 755 "$DIR"
+    needs_other_users
     mkdir -m 755 others
-    run timeout 10 setpriv --reuid=65534 --regid=65534 --clear-groups \
-        env -i "SIMBA_URL=sqlite:$DIR/others/x.db" "$SIMBA" lock "$M" true
+    run as_user 65534 env -i "SIMBA_URL=sqlite:$DIR/others/x.db" timeout 10 "$SIMBA" lock "$M" true
     expect 125 "others/x.db.*Permission denied"
 }
 

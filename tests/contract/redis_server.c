@@ -53,13 +53,19 @@ static void write_sentinel(const struct server *s)
     CHECK(fclose(f) == 0);
 }
 
+static const char *program(void)
+{
+    const char *name = getenv("SIMBA_REDIS_SERVER"); /* see tests/servers/redis */
+    return name != NULL && *name != '\0' ? name : "redis-server";
+}
+
 static _Noreturn void become_server(const struct server *s, pid_t test)
 {
     char port[16];
     const char *argv[SERVER_OPTIONS_MAX + 24];
     int n = 0;
     snprintf(port, sizeof port, "%d", s->port);
-    const char *const ours[] = {"redis-server", "--port",    port,
+    const char *const ours[] = {program(),      "--port",    port,
                                 "--bind",       "127.0.0.1", "--unixsocket",
                                 s->socket,      "--dir",     folder_path(""),
                                 "--dbfilename", s->name,     "--enable-debug-command",
@@ -106,7 +112,7 @@ static bool answers(struct server *s)
     int status;
     pid_t gone = waitpid(s->pid, &status, WNOHANG);
     if (gone == s->pid && WIFEXITED(status) && WEXITSTATUS(status) == 127)
-        suite_skip("redis-server is not installed");
+        suite_skip("the server of Redis is not installed");
     CHECK(gone == 0); /* its log is in the folder */
     redisContext *c = redisConnectUnix(s->socket);
     bool up = c != NULL && c->err == 0;

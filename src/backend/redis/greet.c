@@ -173,7 +173,8 @@ int link_refusal(const struct reply *r, char *why, size_t size)
             return known[i].code;
         }
     }
-    if (strstr(r->text, "The user executing the script can't") != NULL) {
+    if (strstr(r->text, "The user executing the script can't") != NULL ||
+        strstr(r->text, "ACL failure in script") != NULL) { /* from 7.2 on */
         snprintf(why, size, "the user lacks a permission: %.200s", r->text);
         return SIMBA_EDENIED;
     }

@@ -10,13 +10,19 @@ local tries = {
     {'hmget', hash, 'x'}, {'pexpire', hash, '1000'}, {'pexpireat', hash, '1'},
     {'zpopmin', queue}, {'publish', value, 'rights'}, {'del', value, queue, hash},
 }
+-- Servers say "can't run this command", "can't access at least one of the keys" (up to 7.0), "has no
+-- permissions to run the 'set' command", "No permissions to access a channel" (Redis 7.2, Valkey).
+local function is_refusal(text)
+    return string.find(text, "can't", 1, true) or string.find(text, 'permission', 1, true)
+end
 local denied = {}
 for _, try in ipairs(tries) do
     local reply = redis.pcall(unpack(try))
     local text = type(reply) == 'table' and reply.err
-    if text and (string.find(text, "can't", 1, true) or string.find(text, 'NOPERM', 1, true)) then
-        local keys = string.find(text, 'access', 1, true) and string.find(text, 'key', 1, true)
-        denied[#denied + 1] = keys and '~' or string.find(text, 'channel', 1, true) and '&' or try[1]
+    if text and is_refusal(text) then
+        local place = string.match(text, ' access (.*)') or ''
+        denied[#denied + 1] = string.find(place, 'key', 1, true) and '~' or
+            string.find(place, 'channel', 1, true) and '&' or try[1]
     end
 end
 return denied
