@@ -66,6 +66,7 @@ static const struct test *const tables[] = {
     zookeeper_fault_tests,
     zookeeper_ensemble_tests,
     zookeeper_doctor_tests,
+    zookeeper_absurd_tests,
 #endif
 };
 

@@ -236,6 +236,34 @@ static void late_answers_mean_nothing(void **state)
     assert_int_equal(l.czxid, 0);
 }
 
+/* T103: what a broken server says is no reason to stop, and no reason to believe it. */
+static void absurd_answers_are_none(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        int64_t czxid;
+    } rows[] = {
+        {NODE(U1, "0000000001"), 0},  {NODE(U1, "0000000001"), -1},
+        {NODE(U2, "0000000001"), 55}, /* another's */
+        {NODE(U1, "1"), 55},          {"", 55},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct latch l;
+        latch_init(&l, U1);
+        send_next(&l, LATCH_CREATE);
+        latch_created(&l, LATCH_DONE, rows[i].name, rows[i].czxid, 7, 7);
+        send_next(&l, LATCH_FIND);
+        latch_found(&l, LATCH_DONE, NODE(U1, "0000000001"));
+        send_next(&l, LATCH_STAT);
+        latch_stat(&l, LATCH_DONE, -(int64_t)i, 7, 7);
+        send_next(&l, LATCH_STAT);
+        latch_stat(&l, LATCH_DONE, 55, 7, 7);
+        assert_int_equal(l.state, LATCH_IN);
+        assert_int_equal(l.czxid, 55);
+    }
+}
+
 /* ---- by chance -------------------------------------------------------------------------------- */
 
 #define CONTENDERS 4
@@ -478,6 +506,7 @@ int main(void)
         cmocka_unit_test(nothing_is_found),
         cmocka_unit_test(a_node_of_another_session),
         cmocka_unit_test(late_answers_mean_nothing),
+        cmocka_unit_test(absurd_answers_are_none),
         cmocka_unit_test(never_two_and_nothing_left),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -153,11 +153,19 @@ static void forget(struct latch *l, enum latch_state state)
     l->state = (uint8_t)state;
 }
 
+/* Whether a server can have said so of the node that we asked it to make. Else it is no answer: a
+ * name that is not ours would have us lead with, and delete, a node of somebody else. */
+static bool is_credible(const struct latch *l, const char *name, int64_t czxid)
+{
+    int32_t sequence;
+    return czxid > 0 && is_ours(l, name) && latch_parse(name, &sequence);
+}
+
 /* A node that is not our session's dies with the session that made it: not ours to lead with. */
 static void come_in(struct latch *l, const char *name, int64_t czxid, int64_t owner,
                     int64_t session)
 {
-    assert(czxid != 0);
+    assert(czxid > 0);
     if (name != l->name)
         snprintf(l->name, sizeof l->name, "%s", name);
     l->czxid = czxid;
@@ -173,6 +181,8 @@ void latch_created(struct latch *l, enum latch_reply reply, const char *name, in
         return;
     assert(l->state == LATCH_JOINING);
     l->in_flight = false;
+    if (reply == LATCH_DONE && !is_credible(l, name, czxid))
+        reply = LATCH_UNKNOWN;
     if (reply == LATCH_DONE)
         come_in(l, name, czxid, owner, session);
     else
@@ -201,7 +211,7 @@ void latch_stat(struct latch *l, enum latch_reply reply, int64_t czxid, int64_t 
         return;
     assert(l->state == LATCH_LOST);
     l->in_flight = false;
-    if (reply == LATCH_DONE)
+    if (reply == LATCH_DONE && is_credible(l, l->name, czxid))
         come_in(l, l->name, czxid, owner, session);
     else if (reply == LATCH_NO_NODE)
         forget(l, LATCH_OUT);

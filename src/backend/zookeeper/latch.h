@@ -65,7 +65,8 @@ void latch_init(struct latch *l, const char *uuid);
 enum latch_act latch_next(const struct latch *l);
 void latch_sent(struct latch *l);
 
-/* owner, session: the node's ephemeralOwner and who we are. */
+/* owner, session: the node's ephemeralOwner and who we are. An answer that no sane server gives, a czxid
+ * of 0 or a name that is not ours, counts as none: the latch is not IN after it. */
 void latch_created(struct latch *l, enum latch_reply reply, const char *name, int64_t czxid,
                    int64_t owner, int64_t session);
 void latch_found(struct latch *l, enum latch_reply reply, const char *name); /* NULL: none */

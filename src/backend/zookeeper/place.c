@@ -199,6 +199,8 @@ static void on_created(int rc, const char *path, const struct Stat *stat, const 
     latch_created(&m->latch, store_reply(rc), name != NULL ? name + 1 : "",
                   rc == ZOK ? stat->czxid : 0, rc == ZOK ? stat->ephemeralOwner : 0,
                   m->session->id);
+    if (rc == ZOK && m->latch.state == LATCH_LOST)
+        rc = ZDATAINCONSISTENCY; /* not what a server can say */
     if (rc == ZOK)
         m->makes = 0;
     if (rc == ZOK && m->session->connected)
@@ -276,6 +278,8 @@ static void on_stat(int rc, const struct Stat *stat, const void *data)
     m->flights--;
     latch_stat(&m->latch, store_reply(rc), rc == ZOK ? stat->czxid : 0,
                rc == ZOK ? stat->ephemeralOwner : 0, m->session->id);
+    if (rc == ZOK && m->latch.state == LATCH_LOST)
+        rc = ZDATAINCONSISTENCY;
     note_failure(m, rc);
     place_drive(m);
 }

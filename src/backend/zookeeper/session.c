@@ -139,18 +139,37 @@ static void comment(struct session *s)
         s->store->host->log(s->store->host, serious ? SIMBA_LOG_WARN : SIMBA_LOG_INFO, line);
 }
 
+/* A session without a length or a number is none. Its nodes, if it has any, stay until the server ends
+ * it: who relied on them has to end first. */
+static void refuse_session(struct session *s, int timeout)
+{
+    s->over = true;
+    s->refused = true;
+    s->code = SIMBA_ESTORE;
+    s->failures = (int)s->store->config.hosts;
+    snprintf(s->why, sizeof s->why,
+             "%.100s grants a session of %d ms, which cannot be: is it a ZooKeeper server?",
+             s->addresses, timeout);
+    s->store->host->log(s->store->host, SIMBA_LOG_WARN, s->why);
+}
+
 void session_connected(struct session *s)
 {
     const clientid_t *id = zoo_client_id(s->handle);
+    int timeout = zoo_recv_timeout(s->handle);
+    if (timeout <= 0 || id->client_id == 0) {
+        refuse_session(s, timeout);
+        return;
+    }
     s->connected = true;
     s->failures = 0;
     if (!s->established) {
         s->established = true;
         s->id = id->client_id;
-        standing_begin(&s->standing, zoo_recv_timeout(s->handle), s->tried_at);
+        standing_begin(&s->standing, timeout, s->tried_at);
         comment(s);
     } else {
-        standing_moved(&s->standing, zoo_recv_timeout(s->handle), s->tried_at);
+        standing_moved(&s->standing, timeout, s->tried_at);
         if (s->store->host->reconnected != NULL)
             s->store->host->reconnected(s->store->host);
     }

@@ -134,15 +134,18 @@ static void clean_up(struct session *s)
     }
     if (!s->over)
         return;
+    if (s->socket != NULL) /* no last word: it would delete nodes that somebody still acts under */
+        shutdown(s->socket->fd, SHUT_RDWR);
     wire_close(s);
     member_expired(s);
     uv_timer_stop(&s->beat);
     if (s->store->closing)
         return;
-    if (s->code == SIMBA_EDENIED)
+    if (s->refused)
         wire_later(&s->timer, on_timer, AGAIN_MS);
     else
         wire_begin(s);
+    s->refused = false;
 }
 
 /* How long a server may take to answer a new connection. One that is just starting may never do; the
@@ -265,8 +268,10 @@ static void on_state(zhandle_t *handle, int type, int state, const char *path, v
         snprintf(s->why, sizeof s->why, "%s",
                  denied ? "the server refuses the user or the password"
                         : "the session has expired on the server");
-        if (denied)
+        if (denied) {
+            s->refused = true;
             s->failures = (int)s->store->config.hosts;
+        }
         s->store->host->log(s->store->host, SIMBA_LOG_WARN, s->why);
     } else {
         snprintf(s->why, sizeof s->why, "the connection to the server is lost");

@@ -42,6 +42,9 @@ int store_code(int rc, const char **text)
         return SIMBA_EDENIED;
     case ZAUTHFAILED:
         return SIMBA_EDENIED;
+    case ZDATAINCONSISTENCY:
+        *text = "the server's answer makes no sense: is this a ZooKeeper server, and is it well?";
+        return SIMBA_ESTORE;
     case ZCLOSING:
         *text = "the connection is being closed";
         return SIMBA_ESTORE;

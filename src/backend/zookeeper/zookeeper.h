@@ -56,6 +56,7 @@ struct session {
     bool connected;
     bool established; /* the handle has had its session */
     bool over;        /* the handle is of no use any more; it is closed outside of its callbacks */
+    bool refused;     /* and not to be begun again at once */
     bool in_client;   /* its callbacks may be running */
     int64_t id;       /* of the session */
     int64_t tried_at; /* when the last connection was begun */
