@@ -463,6 +463,50 @@ static void zookeeper_orphan_leads(void)
     end();
 }
 
+/* T104: the deletion of a node was acknowledged, and it is still there, in front of all, for as long as its
+ * session lives. Its client deletes it again when it contends; a node under the same id that another
+ * client made is left alone. */
+static void zookeeper_node_kept(void)
+{
+    char url[128], data[256];
+    static struct cutter cutter = {.port = 0};
+    struct Stat stat;
+    simba *s = NULL;
+    begin();
+    cutter_start(&cutter, server.port[0]);
+    snprintf(url, sizeof url, "zookeeper://127.0.0.1:%d", cutter.port);
+    struct peer a = start_at(url, lease_long()), b = start(lease_long());
+    uint64_t token = own(&a);
+    wait_for(&b);
+    atomic_store(&cutter.keep_node, true);
+    CHECK(peer_number(&a, "stop") == 0);
+    AWAIT(!atomic_load(&cutter.keep_node));
+    CHECK(raw_get(&server, node_of(token), data, sizeof data, &stat) == ZOK);
+    CHECK(peer_number(&b, "token") == 0);
+    AWAIT(peer_number(&a, "start") == 0);
+    uint64_t next = peer_await_owner(&b); /* it was next in the queue */
+    CHECK(next > token);
+    CHECK(peer_number(&a, "token") == 0);
+    AWAIT(members() == 2);
+    CHECK_OK(simba_open(server.url, NULL, &s));
+    simba_locker *same[2];
+    struct simba_handle_options like = lease_long();
+    like.id = "chosen";
+    CHECK_OK(simba_locker_create(s, "chosen", &like, &same[0]));
+    CHECK_OK(simba_locker_acquire(same[0], PATIENCE_MS));
+    simba *other = NULL;
+    CHECK_OK(simba_open(server.url, NULL, &other));
+    CHECK_OK(simba_locker_create(other, "chosen", &like, &same[1]));
+    CHECK_CODE(simba_locker_acquire(same[1], 500), SIMBA_ETIMEOUT);
+    CHECK_OK(simba_locker_release(same[0]));
+    CHECK_OK(simba_locker_acquire(same[1], PATIENCE_MS));
+    client_close(s);
+    client_close(other);
+    peer_end(&a);
+    peer_end(&b);
+    end();
+}
+
 /* Curator's standard policy: without a connection there is no leader. */
 static void zookeeper_disconnect_releases(void)
 {
@@ -649,6 +693,7 @@ const struct test zookeeper_fault_tests[] = {
     {"zookeeper_create_unanswered", zookeeper_create_unanswered, ZOOKEEPER_ALL, 0},
     {"zookeeper_orphan", zookeeper_orphan, ZOOKEEPER_ALL, 0},
     {"zookeeper_orphan_leads", zookeeper_orphan_leads, ZOOKEEPER_ALL, 0},
+    {"zookeeper_node_kept", zookeeper_node_kept, ZOOKEEPER_ALL, 0},
     {"zookeeper_disconnect_releases", zookeeper_disconnect_releases, ZOOKEEPER_ALL, 0},
     {"zookeeper_acl", zookeeper_acl, ZOOKEEPER_ALL, 0},
     {"zookeeper_urls", zookeeper_urls, ZOOKEEPER_ONLY, 0},

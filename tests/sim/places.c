@@ -21,11 +21,8 @@ static struct place *find(struct client *c)
 static struct place *make(struct world *w, struct node *n)
 {
     struct client *c = client_of(w, n);
-    unsigned char random[16];
     char uuid[LATCH_UUID_SIZE];
-    for (size_t i = 0; i < sizeof random; i++)
-        random[i] = (unsigned char)random_next(&w->random);
-    latch_uuid(uuid, random);
+    latch_uuid(uuid, c->name, c->serials);
     for (struct place *p = c->place; p < &c->place[PLACES_MAX]; p++) {
         if (p->used)
             continue;
@@ -43,7 +40,10 @@ void place_refuse_asking(struct world *w, struct node *n, struct place *p)
 
 void place_vanish(struct world *w, struct node *n, struct place *p)
 {
+    struct client *c = client_of(w, n);
     bool tell = p->in_table && !p->over;
+    if (tell && p->granted)
+        c->relied_until = client_now(w, n) + w->period.lease / MS;
     latch_vanished(&p->latch);
     p->over = true;
     p->in_table = false;
@@ -167,6 +167,28 @@ static int names_of(const struct tree_list *l, char *names[MEMBERS_MAX])
     return l->count;
 }
 
+static bool knows(struct client *c, const char *name)
+{
+    EACH_PLACE(p, c)
+    {
+        if (latch_is_for(&p->latch, name))
+            return true;
+    }
+    return false;
+}
+
+/* Nodes that this client made and has forgotten are nobody's. */
+static void remove_forgotten(struct world *w, struct node *n, struct place *p,
+                             const struct tree_list *l)
+{
+    struct client *c = client_of(w, n);
+    for (int i = 0; i < l->count && client_now(w, n) >= c->relied_until; i++) {
+        const char *name = l->member[i].name;
+        if (latch_is_kin(&p->latch, name) && !knows(c, name))
+            wire_send_name(w, n, NULL, WIRE_DELETE, name);
+    }
+}
+
 static void looked(struct world *w, struct node *n, struct place *p, const struct tree_list *l)
 {
     char *names[MEMBERS_MAX];
@@ -176,6 +198,7 @@ static void looked(struct world *w, struct node *n, struct place *p, const struc
         return;
     }
     struct latch_view v = latch_look(&p->latch, names, names_of(l, names));
+    remove_forgotten(w, n, p, l);
     if (v.orphan >= 0)
         wire_send_name(w, n, NULL, WIRE_DELETE, names[v.orphan]);
     if (v.own < 0) {

@@ -23,14 +23,45 @@ static void a_uuid_is_one(void **state)
 {
     (void)state;
     char text[LATCH_UUID_SIZE], prefix[LATCH_NAME_SIZE];
-    static const unsigned char zeros[16],
-        ones[16] = {255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255};
-    latch_uuid(text, zeros);
-    assert_string_equal(text, "00000000-0000-4000-8000-000000000000");
-    latch_uuid(text, ones);
-    assert_string_equal(text, "ffffffff-ffff-4fff-bfff-ffffffffffff");
+    static const unsigned char zeros[10],
+        ones[10] = {255, 255, 255, 255, 255, 255, 255, 255, 255, 255};
+    latch_uuid(text, zeros, 0);
+    assert_string_equal(text, "00000000-0000-8000-8000-000000000000");
+    latch_uuid(text, ones, 0x123456789abcdef);
+    assert_string_equal(text, "ffffffff-ffff-8fff-bfff-456789abcdef");
     latch_prefix(prefix, sizeof prefix, text);
-    assert_string_equal(prefix, "_c_ffffffff-ffff-4fff-bfff-ffffffffffff-latch-");
+    assert_string_equal(prefix, "_c_ffffffff-ffff-8fff-bfff-456789abcdef-latch-");
+}
+
+/* Who made a node is in its name; the id in it may be another process's as well. */
+static void makers_are_told_apart(void **state)
+{
+    (void)state;
+    static const unsigned char one[10] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10},
+                               two[10] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 11};
+    struct latch l;
+    char uuid[LATCH_UUID_SIZE], name[LATCH_NAME_SIZE];
+    latch_uuid(uuid, one, 7);
+    latch_init(&l, uuid);
+    static const struct {
+        const unsigned char *client;
+        uint64_t number;
+        bool is_for, is_kin;
+    } rows[] = {{one, 7, true, true}, {one, 8, false, true}, {two, 7, false, false}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        latch_uuid(uuid, rows[i].client, rows[i].number);
+        snprintf(name, sizeof name, "_c_%s-latch-0000000001", uuid);
+        assert_true(latch_heeds_marks(name));
+        assert_int_equal(latch_is_for(&l, name), rows[i].is_for);
+        assert_int_equal(latch_is_kin(&l, name), rows[i].is_kin);
+        assert_false(latch_is_kin(&l, name + 1));
+    }
+    static const char *const others[] = {NODE(U1, "0000000001"), "latch-0000000001", "_c_", "",
+                                         "_c_11111111-1111-8111-8111-111111111111"};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        assert_false(latch_heeds_marks(others[i]));
+        assert_false(latch_is_kin(&l, others[i]));
+    }
 }
 
 static void members_are_told_from_others(void **state)
@@ -303,11 +334,11 @@ static bool chance(struct world *w, int64_t of)
 
 static void join_again(struct world *w, struct contender *c)
 {
-    unsigned char bytes[16];
+    unsigned char bytes[LATCH_CLIENT_SIZE];
     char uuid[LATCH_UUID_SIZE];
-    for (int i = 0; i < 16; i++)
+    for (int i = 0; i < LATCH_CLIENT_SIZE; i++)
         bytes[i] = (unsigned char)random_between(&w->random, 0, 255);
-    latch_uuid(uuid, bytes);
+    latch_uuid(uuid, bytes, 0);
     latch_init(&c->l, uuid);
     c->sent = LATCH_REST;
     c->leads = false;
@@ -496,6 +527,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_uuid_is_one),
+        cmocka_unit_test(makers_are_told_apart),
         cmocka_unit_test(members_are_told_from_others),
         cmocka_unit_test(sequences_run_over),
         cmocka_unit_test(the_lowest_leads),

@@ -8,15 +8,21 @@
 
 #include "core/planted.h"
 
+#define PREFIX "_c_"
 #define MARK "latch-"
+#define VERSION_AT 14    /* in a UUID's text */
+#define CLIENT_DIGITS 24 /* of a UUID's text, with dashes: ten bytes */
 
 /* ---- names ------------------------------------------------------------------------------------ */
 
-void latch_uuid(char out[LATCH_UUID_SIZE], const unsigned char random[16])
+void latch_uuid(char out[LATCH_UUID_SIZE], const unsigned char client[LATCH_CLIENT_SIZE],
+                uint64_t number)
 {
     unsigned char b[16];
-    memcpy(b, random, sizeof b);
-    b[6] = (unsigned char)((b[6] & 0x0f) | 0x40); /* version 4 */
+    memcpy(b, client, LATCH_CLIENT_SIZE);
+    for (int i = 15; i >= LATCH_CLIENT_SIZE; i--, number >>= 8)
+        b[i] = (unsigned char)number;
+    b[6] = (unsigned char)((b[6] & 0x0f) | 0x80); /* version 8 */
     b[8] = (unsigned char)((b[8] & 0x3f) | 0x80);
     char *at = out;
     for (int i = 0; i < 16; i++) {
@@ -28,7 +34,7 @@ void latch_uuid(char out[LATCH_UUID_SIZE], const unsigned char random[16])
 
 void latch_prefix(char *out, size_t size, const char *uuid)
 {
-    snprintf(out, size, "_c_%s-" MARK, uuid);
+    snprintf(out, size, PREFIX "%s-" MARK, uuid);
 }
 
 bool latch_parse(const char *name, int32_t *sequence)
@@ -74,10 +80,26 @@ int latch_lowest(char *const *names, int count, int *members)
     return lowest;
 }
 
-static bool is_ours(const struct latch *l, const char *name)
+bool latch_is_for(const struct latch *l, const char *name)
 {
     size_t n = strlen(l->uuid);
-    return strncmp(name, "_c_", 3) == 0 && strncmp(name + 3, l->uuid, n) == 0 && name[3 + n] == '-';
+    return strncmp(name, PREFIX, strlen(PREFIX)) == 0 &&
+           strncmp(name + strlen(PREFIX), l->uuid, n) == 0 && name[strlen(PREFIX) + n] == '-';
+}
+
+bool latch_is_kin(const struct latch *l, const char *name)
+{
+    if (PLANTED(LATCH_REMOVES_OTHERS))
+        return true;
+    return strncmp(name, PREFIX, strlen(PREFIX)) == 0 &&
+           strncmp(name + strlen(PREFIX), l->uuid, CLIENT_DIGITS) == 0;
+}
+
+bool latch_heeds_marks(const char *name)
+{
+    size_t n = strlen(PREFIX) + LATCH_UUID_SIZE - 1;
+    return strncmp(name, PREFIX, strlen(PREFIX)) == 0 && strlen(name) > n &&
+           name[strlen(PREFIX) + VERSION_AT] == '8' && strncmp(name + n, "-" MARK, 7) == 0;
 }
 
 struct latch_view latch_look(const struct latch *l, char *const *names, int count)
@@ -86,7 +108,7 @@ struct latch_view latch_look(const struct latch *l, char *const *names, int coun
     int32_t own = 0, ahead = 0, sequence;
     v.leader = latch_lowest(names, count, &v.members);
     for (int i = 0; i < count; i++) {
-        if (!latch_parse(names[i], &sequence) || !is_ours(l, names[i]))
+        if (!latch_parse(names[i], &sequence) || !latch_is_for(l, names[i]))
             continue;
         bool known = l->name[0] != '\0' && strcmp(l->name, names[i]) == 0;
         bool first = l->name[0] == '\0' && (v.own < 0 || latch_before(sequence, own));
@@ -158,7 +180,7 @@ static void forget(struct latch *l, enum latch_state state)
 static bool is_credible(const struct latch *l, const char *name, int64_t czxid)
 {
     int32_t sequence;
-    return czxid > 0 && is_ours(l, name) && latch_parse(name, &sequence);
+    return czxid > 0 && latch_is_for(l, name) && latch_parse(name, &sequence);
 }
 
 /* A node that is not our session's dies with the session that made it: not ours to lead with. */

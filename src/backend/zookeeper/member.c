@@ -42,6 +42,30 @@ static struct member *find_token(const struct zookeeper *z, const struct simba_r
     return NULL;
 }
 
+int member_count(const struct zookeeper *z, const char *mutex)
+{
+    int count = 0;
+    for (struct table_node *n = table_find(&z->members, mutex); n != NULL; n = table_find_next(n))
+        count += ((struct member *)(void *)n)->latch.state == LATCH_IN;
+    return count;
+}
+
+bool member_knows(const struct zookeeper *z, const char *mutex, const char *node)
+{
+    struct table_node *n = table_find(&z->members, mutex);
+    for (; n != NULL; n = table_find_next(n)) {
+        if (latch_is_for(&((struct member *)(void *)n)->latch, node))
+            return true;
+    }
+    for (const struct session *s = z->sessions; s != NULL; s = s->next) {
+        for (const struct member *m = s->members; m != NULL; m = m->next) {
+            if (latch_is_for(&m->latch, node))
+                return true;
+        }
+    }
+    return false;
+}
+
 static void contend(struct zookeeper *z, struct simba_request *q)
 {
     int64_t lease_ms = q->ttl_ms + q->transition_ms;

@@ -44,6 +44,11 @@ struct simba_request *place_take_asking(struct member *m);
 void place_refuse_list(struct zookeeper *z, struct simba_request *list, int code, const char *why);
 void place_refuse_asking(struct member *m, int rc);
 
+/* ---- member.c ---------------------------------------------------------------------------------- */
+
+int member_count(const struct zookeeper *z, const char *mutex); /* that have a node */
+bool member_knows(const struct zookeeper *z, const char *mutex, const char *node);
+
 /* ---- queue.c ----------------------------------------------------------------------------------- */
 
 void queue_look(struct member *m);

@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 
 #include "backend/zookeeper/member.h"
 
@@ -20,16 +19,11 @@ static const struct Stat nothing;
 
 struct member *place_make(struct session *s, const struct simba_request *q)
 {
-    unsigned char random[16];
     char uuid[LATCH_UUID_SIZE];
     struct member *m = calloc(1, sizeof *m);
     if (m == NULL)
         return NULL;
-    if (getrandom(random, sizeof random, 0) != sizeof random) {
-        free(m);
-        return NULL;
-    }
-    latch_uuid(uuid, random);
+    latch_uuid(uuid, s->store->client, s->store->nodes++);
     latch_init(&m->latch, uuid);
     m->session = s;
     m->asking_last = &m->asking;
@@ -127,7 +121,11 @@ void place_discard(struct member *m)
 /* The node is gone, by whatever hand. May free it. */
 void place_vanished(struct member *m)
 {
+    struct zookeeper *z = m->session->store;
     bool tell = m->in_table && !m->over;
+    int64_t until = simba_now() + session_timeout_ms(m->session);
+    if (tell && m->granted && until > z->relied_until)
+        z->relied_until = until;
     latch_vanished(&m->latch);
     m->over = true;
     m->deleted = ZNONODE;

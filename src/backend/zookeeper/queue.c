@@ -100,7 +100,7 @@ static void answer_own(struct member *m)
 
 static void on_orphan_deleted(int rc, const void *data)
 {
-    (void)rc; /* if it is still there, the next look finds it */
+    (void)rc; /* if it is still there, we find it again when we look next */
     (void)data;
 }
 
@@ -176,6 +176,29 @@ static void wait_behind(struct member *m, const char *ahead, const char *leader)
     }
 }
 
+/* A node that we made and that no member is for: its deletion was acknowledged and is not true, which
+ * happened to an ensemble under a storm of partitions (T104), or it outlived its session. It would stay
+ * for as long as its session lives. Nobody relies on it: its name is ours alone, and owners whose node
+ * vanished, perhaps only for the server that we asked, have ended by relied_until. */
+static void remove_forgotten(struct member *m, char *const *names, int count)
+{
+    struct zookeeper *z = m->session->store;
+    char path[PATH_SIZE];
+    int kin = 0;
+    for (int i = 0; i < count; i++)
+        kin += latch_is_kin(&m->latch, names[i]);
+    if (kin <= member_count(z, m->mutex) || simba_now() < z->relied_until)
+        return;
+    for (int i = 0; i < count; i++) {
+        if (!latch_is_kin(&m->latch, names[i]) || member_knows(z, m->mutex, names[i]))
+            continue;
+        z->host->log(z->host, SIMBA_LOG_WARN,
+                     "a node of ours that was deleted is still there: deleting it again");
+        place_node_path(m, names[i], path);
+        zoo_adelete(m->session->handle, path, -1, on_orphan_deleted, NULL);
+    }
+}
+
 static void on_list(int rc, const struct String_vector *names, const void *data)
 {
     struct member *m = (struct member *)(uintptr_t)data;
@@ -189,6 +212,8 @@ static void on_list(int rc, const struct String_vector *names, const void *data)
     }
     struct latch_view v =
         latch_look(&m->latch, rc == ZOK ? names->data : NULL, rc == ZOK ? names->count : 0);
+    if (rc == ZOK)
+        remove_forgotten(m, names->data, names->count);
     if (v.orphan >= 0) {
         char path[PATH_SIZE];
         place_node_path(m, names->data[v.orphan], path);

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 
 #define ROOT "/simba"
 
@@ -231,6 +232,11 @@ static int open_store(struct simba_host *host, const struct simba_url *url, void
     int rc = SIMBA_ELIMIT;
     if (z == NULL) {
         snprintf(why, why_size, "out of memory");
+        return rc;
+    }
+    if (getrandom(z->client, sizeof z->client, 0) != sizeof z->client) {
+        snprintf(why, why_size, "the kernel has no random numbers yet");
+        free(z);
         return rc;
     }
     z->host = host;

@@ -94,8 +94,11 @@ struct zookeeper {
     size_t sessions_count;
     unsigned handles; /* of the loop's, that must be closed before we are */
     bool closing;
-    bool no_containers;    /* an old server */
-    bool refused;          /* somebody was, for want of a connection */
+    bool no_containers;                      /* an old server */
+    bool refused;                            /* somebody was, for want of a connection */
+    unsigned char client[LATCH_CLIENT_SIZE]; /* in the names of our nodes */
+    uint64_t nodes;                          /* how many were named */
+    int64_t relied_until;  /* on nodes that vanished: until then their owners may act */
     struct table members;  /* by mutex */
     struct table observed; /* by mutex */
     bool observes_all;
