@@ -26,7 +26,7 @@ if("zookeeper" IN_LIST SIMBA_STORES)
     endif()
     set(zookeeper_needs ${ZOOKEEPER_LIBRARY})
     set(zookeeper_schemes zookeeper)
-    set(zookeeper_shares src/runtime/table.c src/backend/resolve.c)
+    set(zookeeper_shares src/runtime/table.c src/backend/resolve.c src/core/text.c)
 endif()
 
 # ---- mysql, postgres -----------------------------------------------------------------------------

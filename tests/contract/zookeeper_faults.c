@@ -239,17 +239,48 @@ static void zookeeper_evict(void)
     CHECK(kill(a.pid, SIGSTOP) == 0);
     CHECK_OK(simba_evict(s, "m", token, false, PATIENCE_MS));
     CHECK_OK(simba_evict(s, "m", 0, false, PATIENCE_MS)); /* twice is once */
+    struct simba_owner o;
+    CHECK_OK(simba_read(s, "m", PATIENCE_MS, &o));
+    CHECK(o.token == token && (o.flags & SIMBA_OWNER_EVICTED) != 0);
     CHECK(raw_get(&server, node_of(token), data, sizeof data, &stat) == ZOK && stat.version == 0);
     CHECK(peer_number(&b, "token") == 0);
     CHECK(kill(a.pid, SIGCONT) == 0);
     uint64_t second = peer_await_owner(&b);
     CHECK(second > token);
+    CHECK_OK(simba_read(s, "m", PATIENCE_MS, &o));
+    CHECK(o.token == second && (o.flags & SIMBA_OWNER_EVICTED) == 0);
     CHECK_OK(simba_evict(s, "m", second, true, PATIENCE_MS));
     uint64_t third = peer_await_owner(&a);
     CHECK(third > second);
     client_close(s);
     peer_end(&a);
     peer_end(&b);
+    end();
+}
+
+/* A client of Curator's does not heed a mark: who asks is told so, and nothing is changed. Only force
+ * helps. */
+static void zookeeper_evict_foreign(void)
+{
+#define FOREIGN "/simba/m/_c_22222222-2222-4222-8222-222222222222-latch-0000000000"
+    char data[256], long_id[200];
+    struct Stat stat;
+    struct simba_owner o;
+    simba *s = NULL;
+    begin();
+    memset(long_id, 'x', sizeof long_id);
+    long_id[sizeof long_id - 1] = '\0';
+    CHECK(raw_create(&server, "/simba", "") == ZOK && raw_create(&server, "/simba/m", "") == ZOK);
+    CHECK(raw_create(&server, FOREIGN, long_id) == ZOK);
+    CHECK_OK(simba_open(server.url, NULL, &s));
+    AWAIT(simba_read(s, "m", PATIENCE_MS, &o) == 0 && o.id[0] != '\0');
+    CHECK(strlen(o.id) == SIMBA_ID_MAX && o.token != 0);
+    CHECK_REFUSED(simba_evict(s, "m", 0, false, PATIENCE_MS), SIMBA_EUNSUPPORTED, "--force");
+    CHECK_REFUSED(simba_evict(s, "m", o.token, false, PATIENCE_MS), SIMBA_EUNSUPPORTED, "Curator");
+    CHECK(raw_get(&server, "/simba/m", data, sizeof data, &stat) == ZOK && data[0] == '\0');
+    CHECK_OK(simba_evict(s, "m", o.token, true, PATIENCE_MS));
+    CHECK(members() == 0);
+    client_close(s);
     end();
 }
 
@@ -684,6 +715,7 @@ const struct test zookeeper_fault_tests[] = {
     {"zookeeper_node_deleted", zookeeper_node_deleted, ZOOKEEPER_ALL, 0},
     {"zookeeper_waiting_node_deleted", zookeeper_waiting_node_deleted, ZOOKEEPER_ALL, 0},
     {"zookeeper_evict", zookeeper_evict, ZOOKEEPER_ALL, 0},
+    {"zookeeper_evict_foreign", zookeeper_evict_foreign, ZOOKEEPER_ALL, 0},
     {"zookeeper_client_stopped", zookeeper_client_stopped, ZOOKEEPER_ALL, 0},
     {"zookeeper_not_taken_up_again", zookeeper_not_taken_up_again, ZOOKEEPER_ALL, 0},
     {"zookeeper_server_restarted", zookeeper_server_restarted, ZOOKEEPER_ONLY, 0},

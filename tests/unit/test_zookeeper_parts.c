@@ -73,6 +73,31 @@ static void nodes_of_others_are_no_mutexes(void **state)
     assert_false(path_decode(back, node));
 }
 
+/* What other clients write is shown, whatever it is. */
+static void ids_of_others(void **state)
+{
+    (void)state;
+    char id[SIMBA_ID_MAX + 1], data[300];
+    path_show_id(id, "nightly@web1", 12);
+    assert_string_equal(id, "nightly@web1");
+    path_show_id(id, NULL, -1);
+    assert_string_equal(id, "?");
+    path_show_id(id, "a\0b\xff\xc3", 5);
+    assert_string_equal(id, "a?b??");
+    memset(data, 'x', sizeof data);
+    path_show_id(id, data, SIMBA_ID_MAX);
+    assert_int_equal(strlen(id), SIMBA_ID_MAX);
+    assert_null(strchr(id, '\xe2'));
+    path_show_id(id, data, SIMBA_ID_MAX + 1);
+    assert_int_equal(strlen(id), SIMBA_ID_MAX);
+    assert_string_equal(id + SIMBA_ID_MAX - 4, "x\xe2\x80\xa6");
+    for (size_t at = 0; at + 4 <= sizeof data; at += 4)
+        memcpy(data + at, "\xf0\x9f\xa6\x81", 4); /* lions */
+    path_show_id(id, data, (int)sizeof data);
+    assert_int_equal(strlen(id), 124 + 3);
+    assert_string_equal(id + 120, "\xf0\x9f\xa6\x81\xe2\x80\xa6");
+}
+
 /* ---- how long a session stands ---------------------------------------------------------------- */
 
 static void two_thirds_after_the_last_write(void **state)
@@ -344,6 +369,7 @@ int main(void)
         cmocka_unit_test(names_stay_where_they_can),
         cmocka_unit_test(longest_name),
         cmocka_unit_test(nodes_of_others_are_no_mutexes),
+        cmocka_unit_test(ids_of_others),
         cmocka_unit_test(two_thirds_after_the_last_write),
         cmocka_unit_test(after_a_pause_it_stands_less),
         cmocka_unit_test(with_little_left_it_writes_sooner),

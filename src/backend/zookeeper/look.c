@@ -6,7 +6,8 @@
  * node if there is not even that.
  *
  * An eviction without force is a mark on the mutex's node, which its owner watches: "evict CZXID". The
- * owner's own node is not touched, since a write to it would use up the watch of whoever is next. */
+ * owner's own node is not touched, since a write to it would use up the watch of whoever is next. An owner
+ * of Curator's would not heed a mark, nor a Simba before 0.2 show by its node's name that it does. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,7 +35,10 @@ struct look {
     struct listing *listing;
     int tries, members;
     bool watches;   /* the list of children has a watch already */
+    bool marked;    /* the mutex's node has data */
+    bool evicted;   /* the mark is the leader's */
     uint64_t token; /* of the leader */
+    char id[SIMBA_ID_MAX + 1];
     char mutex[SIMBA_MUTEX_MAX + 1];
     char leader[LATCH_NAME_SIZE];
     char path[PATH_SIZE];
@@ -81,17 +85,18 @@ static void fail(struct look *l, int rc)
     finish(l, code, why);
 }
 
-static void tell(struct look *l, const char *id)
+static void tell(struct look *l)
 {
     struct session *s = l->session;
-    int64_t left = id[0] != '\0' ? session_timeout_ms(s) : 0;
+    int64_t left = l->id[0] != '\0' ? session_timeout_ms(s) : 0;
     if (l->listing != NULL) {
         struct simba_found f = {.mutex = l->mutex,
-                                .id = id,
+                                .id = l->id,
                                 .token = l->token,
                                 .left_ms = left,
                                 .age_ms = -1,
-                                .waiters = l->members > 0 ? l->members - 1 : 0};
+                                .waiters = l->members > 0 ? l->members - 1 : 0,
+                                .evicted = l->evicted};
         if (l->members > 0)
             s->store->host->found(s->store->host, l->listing->request, &f);
         finish(l, 0, NULL);
@@ -99,7 +104,8 @@ static void tell(struct look *l, const char *id)
     }
     store_answer(
         s->store, l->request,
-        &(struct simba_answer){.id = id, .token = l->token, .left_ms = left, .age_ms = -1});
+        &(struct simba_answer){
+            .id = l->id, .token = l->token, .left_ms = left, .age_ms = -1, .evicted = l->evicted});
     l->request = NULL;
     finish(l, 0, NULL);
 }
@@ -143,12 +149,27 @@ static void on_marked(int rc, const struct Stat *stat, const void *data)
     evicted((struct look *)(uintptr_t)data, rc);
 }
 
+static bool is_meant(const struct look *l)
+{
+    const struct simba_request *q = l->request;
+    return l->token != 0 && (q->token == 0 || q->token == l->token) &&
+           (q->id[0] == '\0' || strcmp(q->id, l->id) == 0);
+}
+
+/* Node and mark name one tenure, whose id never changes: what was compared is what is ended. */
 static void evict(struct look *l)
 {
     char mark[64], node[PATH_SIZE];
     zhandle_t *handle = l->session->handle;
-    if (l->token == 0 || (l->request->token != 0 && l->request->token != l->token)) {
+    if (!is_meant(l)) {
         evicted(l, ZNONODE);
+        return;
+    }
+    if (!l->request->forced && !latch_heeds_marks(l->leader)) {
+        finish(l, SIMBA_EUNSUPPORTED,
+               "its owner is a client of Curator's or of an older Simba, which cannot be asked to "
+               "leave: end it there, or evict it with --force (forced), and then only the fencing "
+               "token protects");
         return;
     }
     int n = snprintf(mark, sizeof mark, MARK "%" PRIu64, l->token);
@@ -161,42 +182,60 @@ static void evict(struct look *l)
 
 /* ---- looking ---------------------------------------------------------------------------------- */
 
+static void on_mark(int rc, const char *value, int length, const struct Stat *stat,
+                    const void *data)
+{
+    struct look *l = (struct look *)(uintptr_t)data;
+    int64_t czxid;
+    (void)stat;
+    l->evicted = rc == ZOK && look_parse_mark(value, length, &czxid) && czxid == (int64_t)l->token;
+    if (rc == ZOK || rc == ZNONODE)
+        tell(l);
+    else
+        fail(l, rc);
+}
+
 static void on_leader(int rc, const char *value, int length, const struct Stat *stat,
                       const void *data)
 {
     struct look *l = (struct look *)(uintptr_t)data;
-    char id[SIMBA_ID_MAX + 1];
+    struct session *s = l->session;
     if (rc == ZNONODE && ++l->tries < LOOKS_MAX) {
         start(l);
         return;
     }
     bool evicts = l->request != NULL && l->request->op == SIMBA_EVICT;
     if (rc == ZNONODE && !evicts) { /* it goes from hand to hand faster than we look */
-        tell(l, "");
+        tell(l);
         return;
     }
     if (rc != ZOK) {
         fail(l, rc);
         return;
     }
-    snprintf(id, sizeof id, "%.*s", length > 0 ? length : 0, value != NULL ? value : "");
-    if (id[0] == '\0')
-        snprintf(id, sizeof id, "?"); /* a latch of Curator's without an id */
+    bool observed = !s->store->closing && store_observes(s->store, l->mutex);
+    path_show_id(l->id, value, length);
     l->token = (uint64_t)stat->czxid;
-    if (evicts)
+    if (evicts) {
         evict(l);
-    else
-        tell(l, id);
+    } else if (!l->marked && !observed) {
+        tell(l);
+    } else {
+        rc = zoo_awget(s->handle, l->path, observed ? session_on_node : NULL, s, on_mark, l);
+        if (rc != ZOK)
+            fail(l, rc);
+    }
 }
 
 static void nobody(struct look *l)
 {
     l->token = 0;
+    l->id[0] = '\0';
     l->members = 0;
     if (l->request != NULL && l->request->op == SIMBA_EVICT)
         evict(l);
     else
-        tell(l, "");
+        tell(l);
 }
 
 /* Whether the mutex's node has come into being since. */
@@ -212,10 +251,12 @@ static void on_exists(int rc, const struct Stat *stat, const void *data)
         fail(l, rc);
 }
 
-static void on_children(int rc, const struct String_vector *names, const void *data)
+static void on_children(int rc, const struct String_vector *names, const struct Stat *stat,
+                        const void *data)
 {
     struct look *l = (struct look *)(uintptr_t)data;
     struct session *s = l->session;
+    l->marked = rc == ZOK && stat->dataLength > 0;
     bool observed = !s->store->closing && store_observes(s->store, l->mutex);
     int count = rc == ZOK ? names->count : 0;
     int lowest = latch_lowest(rc == ZOK ? names->data : NULL, count, &l->members);
@@ -235,7 +276,7 @@ static void on_children(int rc, const struct String_vector *names, const void *d
         rc = zoo_awexists(s->handle, l->path, session_on_node, s, on_exists, l);
     } else { /* the same once more, and this time it leaves a watch */
         l->watches = true;
-        rc = zoo_awget_children(s->handle, l->path, session_on_node, s, on_children, l);
+        rc = zoo_awget_children2(s->handle, l->path, session_on_node, s, on_children, l);
     }
     if (rc != ZOK)
         fail(l, rc);
@@ -244,7 +285,7 @@ static void on_children(int rc, const struct String_vector *names, const void *d
 static void start(struct look *l)
 {
     l->watches = false;
-    int rc = zoo_aget_children(l->session->handle, l->path, 0, on_children, l);
+    int rc = zoo_aget_children2(l->session->handle, l->path, 0, on_children, l);
     if (rc != ZOK)
         fail(l, rc);
 }

@@ -111,10 +111,7 @@ static void on_leader(int rc, const char *value, int length, const struct Stat *
     m->flights--;
     m->looking = false;
     if (rc == ZOK) {
-        snprintf(m->leader_id, sizeof m->leader_id, "%.*s", length > 0 ? length : 0,
-                 value != NULL ? value : "");
-        if (m->leader_id[0] == '\0')
-            snprintf(m->leader_id, sizeof m->leader_id, "?");
+        path_show_id(m->leader_id, value, length);
         m->leader_token = (uint64_t)stat->czxid;
         if (!m->again)
             answer_other(m);
