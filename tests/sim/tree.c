@@ -188,7 +188,7 @@ static void help(struct world *w, unsigned mutex)
         if (s == NULL)
             continue;
         EACH_PLACE(p, &w->latches->client[s->node])
-        contends = contends || p->in_table || latch_is_for(&p->latch, m->name);
+        contends = contends || p->in_table || zk_latch_is_for(&p->latch, m->name);
         if (!contends)
             remove_node(w, mutex, i);
     }

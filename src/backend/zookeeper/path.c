@@ -41,7 +41,7 @@ static bool is_refused(uint32_t c)
            c >= 0xfff0;
 }
 
-void path_encode(char out[PATH_NODE_SIZE], const char *mutex)
+void zk_path_encode(char out[PATH_NODE_SIZE], const char *mutex)
 {
     bool dots = strcmp(mutex, ".") == 0 || strcmp(mutex, "..") == 0;
     char *at = out, *end = out + PATH_NODE_SIZE;
@@ -58,7 +58,7 @@ void path_encode(char out[PATH_NODE_SIZE], const char *mutex)
     *at = '\0';
 }
 
-bool path_decode(char out[SIMBA_MUTEX_MAX + 1], const char *node)
+bool zk_path_decode(char out[SIMBA_MUTEX_MAX + 1], const char *node)
 {
     size_t n = 0;
     char again[PATH_NODE_SIZE];
@@ -77,12 +77,12 @@ bool path_decode(char out[SIMBA_MUTEX_MAX + 1], const char *node)
     out[n] = '\0';
     if (n == 0)
         return false;
-    path_encode(again, out);
+    zk_path_encode(again, out);
     return strcmp(again, node) == 0; /* else some mutex is written otherwise */
 }
 
 /* Ours are at most SIMBA_ID_MAX bytes of UTF-8; others write what they like. */
-void path_show_id(char out[SIMBA_ID_MAX + 1], const char *data, int length)
+void zk_path_show_id(char out[SIMBA_ID_MAX + 1], const char *data, int length)
 {
     char text[SIMBA_ID_MAX + 5] = ""; /* with the whole of a character that does not fit */
     size_t used = 0, fits = 0, end = sizeof text - 1;
