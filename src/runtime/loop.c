@@ -147,6 +147,13 @@ void loop_send(struct simba *s, struct request *r)
 }
 
 /* Stores are not trusted with more than their word: lengths are clamped, strings bounded. */
+static int64_t bounded_left(int64_t ms)
+{
+    if (ms < 0)
+        return 0;
+    return ms < SIMBA_LEASE_MAX_MS ? ms : SIMBA_LEASE_MAX_MS;
+}
+
 static void host_answer(struct simba_host *host, struct simba_request *wire,
                         const struct simba_answer *answer)
 {
@@ -162,9 +169,7 @@ static void host_answer(struct simba_host *host, struct simba_request *wire,
         r->code = answer->code > 0 || answer->code < SIMBA_ECANCELED ? SIMBA_ESTORE : answer->code;
     r->granted = answer->granted && wire->op == SIMBA_CONTEND;
     r->token = answer->token;
-    r->left_ms = answer->left_ms < 0 ? 0 : answer->left_ms;
-    if (r->left_ms > SIMBA_LEASE_MAX_MS)
-        r->left_ms = SIMBA_LEASE_MAX_MS;
+    r->left_ms = bounded_left(answer->left_ms);
     r->age_ms = answer->age_ms;
     r->evicted = answer->evicted;
     if (answer->id != NULL && answer->id[0] != '\0') {
@@ -195,9 +200,9 @@ static void host_found(struct simba_host *host, struct simba_request *wire,
     }
     *f = (struct found){r->found,
                         found->token,
-                        found->left_ms < 0 ? 0 : found->left_ms,
+                        bounded_left(found->left_ms),
                         found->age_ms,
-                        found->waiters,
+                        found->waiters < 0 ? -1 : found->waiters,
                         found->evicted,
                         "",
                         ""};

@@ -162,6 +162,10 @@ assert all(l["result"] in ("ok", "note") for l in lines), lines'
     mkdir -m 700 locks
     SIMBA_MODULE_PATH=$modules run simba tck --only 'locker_*' "dir:$DIR/locks"
     expect 0 ' passed, 0 failed'
+    # Hints are optional: what needs them is skipped, and why is said.
+    SIMBA_MODULE_PATH=$modules run simba tck --only handover_order "dir:$DIR/locks?hints=off"
+    expect 0 'handover_order: the store does not push'
+    expect 0 '0 passed, 0 failed, 1 skipped'
     SIMBA_MODULE_PATH=$modules run simba -u "dir:$DIR/locks" doctor
     expect 0 '^note +store .*says nothing about itself'
 }

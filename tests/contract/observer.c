@@ -255,13 +255,13 @@ static void observer_of_all(void)
 }
 
 const struct test observer_tests[] = {
-    {"observer_follows", observer_follows, ANY_STORE, 0},
+    {"observer_follows", observer_follows, PUSHES, 0},
     {"observer_comes_late", observer_comes_late, ANY_STORE, 0},
-    {"observer_slow", observer_slow, ANY_STORE, 0},
+    {"observer_slow", observer_slow, PUSHES, 0},
     {"observer_without_pushes", observer_without_pushes, MEMORY_FAULTS, 0},
     {"observer_destroyed", observer_destroyed, ANY_STORE, 0},
     {"observer_refused", observer_refused, ANY_STORE, 0},
-    {"observer_of_all", observer_of_all, ANY_STORE, 0},
+    {"observer_of_all", observer_of_all, PUSHES, 0},
     {NULL, NULL, ANY_STORE, 0},
 };
 
