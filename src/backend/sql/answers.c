@@ -83,6 +83,8 @@ void sql_answer(struct sql *s, int op, const struct sql_item *item, bool more)
         interest_ours(&s->interests, q->mutex, simba_now() + lease);
     else if (op == SIMBA_RENEW || op == SIMBA_RELEASE)
         interest_ours(&s->interests, q->mutex, 0);
+    else if (q->op == SIMBA_CONTEND && held)
+        sql_look_for(s, q->mutex);
     if (item->changed && op != SIMBA_RENEW)
         changed(s, q, granted);
     answer(s, q, &a);
