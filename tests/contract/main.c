@@ -60,6 +60,7 @@ static const struct test *const tables[] = {
     sql_table_tests,
     sql_clock_tests,
     sql_push_tests,
+    sql_module_tests,
     sql_job_tests,
 #endif
 #ifdef CONTRACT_ZOOKEEPER

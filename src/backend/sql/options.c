@@ -85,12 +85,3 @@ int sql_read_secret(const struct simba_url *url, char **out, char *why, size_t w
     explicit_bzero(secret, sizeof secret);
     return *out != NULL ? 0 : SIMBA_ELIMIT;
 }
-
-/* A whole character is replaced, so that what is left is text. */
-void sql_evicted_id(const char *id, char out[SIMBA_ID_MAX + 1])
-{
-    const char *rest = id + (id[0] != '\0');
-    while (((unsigned char)*rest & 0xc0) == 0x80)
-        rest++;
-    snprintf(out, SIMBA_ID_MAX + 1, "%c%s", id[0] == '~' ? '!' : '~', rest);
-}
