@@ -66,6 +66,22 @@ static void evicted_ids(void **state)
     assert_string_equal(out, "~");
 }
 
+/* Where TLS is off unless it is asked for. */
+static void local_hosts(void **state)
+{
+    (void)state;
+    static const char *const local[] = {"localhost", "127.0.0.1", "127.8.9.10",
+                                        "::1",       "/run/sock", "::ffff:127.0.0.1"};
+    static const char *const others[] = {"127.evil.example",  "127.0.0.1.example", "127.",
+                                         "localhost.example", "10.0.0.1",          "::2",
+                                         "::ffff:10.0.0.1",   "example.com"};
+    assert_true(sql_is_local(NULL));
+    for (size_t i = 0; i < sizeof local / sizeof *local; i++)
+        assert_true(sql_is_local(local[i]));
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        assert_false(sql_is_local(others[i]));
+}
+
 static const char *shown(const char *owner, uint32_t first)
 {
     static char out[SIMBA_ID_MAX + 1];
@@ -184,6 +200,7 @@ int main(void)
         cmocka_unit_test(statement_has_a_limit),
         cmocka_unit_test(evicted_ids),
         cmocka_unit_test(shown_ids),
+        cmocka_unit_test(local_hosts),
         cmocka_unit_test(who_waits_is_told_of_what_is_free),
         cmocka_unit_test(who_observes_is_told_of_every_change),
         cmocka_unit_test(what_is_ours_needs_no_look),

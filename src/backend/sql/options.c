@@ -1,6 +1,8 @@
 /* options.c: what the URLs of SQL stores have in common. */
+#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,10 +50,17 @@ int sql_read_create(const struct simba_url *url, enum sql_create *out, char *why
     return SIMBA_EINVAL;
 }
 
+/* Only what no resolver can make another machine of: numbers, and the one name that is reserved. */
 bool sql_is_local(const char *host)
 {
-    return host == NULL || host[0] == '/' || strcmp(host, "localhost") == 0 ||
-           strcmp(host, "::1") == 0 || strncmp(host, "127.", 4) == 0;
+    struct in_addr v4;
+    struct in6_addr v6;
+    if (host == NULL || host[0] == '/' || strcmp(host, "localhost") == 0)
+        return true;
+    if (inet_pton(AF_INET, host, &v4) == 1)
+        return ntohl(v4.s_addr) >> 24 == 127;
+    return inet_pton(AF_INET6, host, &v6) == 1 &&
+           (IN6_IS_ADDR_LOOPBACK(&v6) || (IN6_IS_ADDR_V4MAPPED(&v6) && v6.s6_addr[12] == 127));
 }
 
 int sql_read_secret(const struct simba_url *url, char **out, char *why, size_t why_size)
