@@ -111,6 +111,8 @@ static int add(struct postgres_config *c, const char *keyword, const char *value
     c->keyword[c->count] = strdup(keyword);
     c->value[c->count] = strdup(value);
     if (c->keyword[c->count] == NULL || c->value[c->count] == NULL) {
+        if (c->value[c->count] != NULL)
+            explicit_bzero(c->value[c->count], strlen(value));
         free(c->keyword[c->count]);
         free(c->value[c->count]);
         c->keyword[c->count] = c->value[c->count] = NULL;
