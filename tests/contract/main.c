@@ -61,6 +61,7 @@ static const struct test *const tables[] = {
     sql_clock_tests,
     sql_push_tests,
     sql_module_tests,
+    sql_safety_tests,
     sql_job_tests,
 #endif
 #ifdef CONTRACT_ZOOKEEPER

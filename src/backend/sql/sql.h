@@ -97,9 +97,10 @@ struct sql_driver {
     void (*free_config)(void *config);
 
     int (*fd)(void *link);
-    size_t (*group)(void *link, int op); /* how many in one statement */
-    bool (*tells)(void *link);           /* NULL, or: LISTEN works there */
-    const char *(*remark)(void *link);   /* NULL, or something to warn of, once; NULL: nothing */
+    size_t (*group)(void *link, int op);  /* how many in one statement */
+    bool (*tells)(void *link);            /* NULL, or: LISTEN works there */
+    const char *(*remark)(void *link);    /* NULL, or something to warn of, once; NULL: nothing */
+    const char *(*read_only)(void *link); /* NULL, or why nothing can be written; NULL: it can */
 
     /* Begins a job, goes on with it: returns the events to wait for, as of uv_poll; 0: it has ended,
      * see *end. Rows go to sql_found(). */
@@ -117,7 +118,8 @@ struct sql_link {
     struct sql *store;
     void *link;
     uv_poll_t poll;
-    bool settled; /* the kernel watches what we wait for */
+    bool settled;  /* the kernel watches what we wait for */
+    int64_t since; /* simba_now() */
 };
 
 struct sql {
