@@ -100,6 +100,13 @@ static bool writes(int op)
            op != SQL_LISTEN;
 }
 
+/* By another connection, while this one is used on. */
+static void look_anew(struct sql *s)
+{
+    if (!s->dialing && dial_begin(s->dial) == 0)
+        s->dialing = true;
+}
+
 /* A server that cannot be written to is not asked to; but looked at anew after a while, because it may have
  * become a primary, or another server has its address by now. */
 static int begin(struct sql *s, struct sql_job *job, enum sql_end *end)
@@ -110,7 +117,9 @@ static int begin(struct sql *s, struct sql_job *job, enum sql_end *end)
     if (why == NULL)
         return s->driver->begin(s, s->link->link, job, end);
     sql_fail(s, SIMBA_ESTORE, "%s", why);
-    *end = simba_now() - s->link->since > REST_MAX_MS ? SQL_BROKEN : SQL_FAILED;
+    *end = SQL_FAILED;
+    if (simba_now() - s->link->since > REST_MAX_MS)
+        look_anew(s);
     return 0;
 }
 
@@ -168,8 +177,15 @@ static void on_ready(uv_poll_t *poll, int status, int events)
 void sql_on_dialed(void *data, void *link, int code, const char *why)
 {
     struct sql *s = data;
-    struct sql_link *l = link != NULL ? calloc(1, sizeof *l) : NULL;
     s->dialing = false;
+    if (s->link != NULL && (link == NULL || s->job != NULL)) { /* see look_anew(): another time */
+        if (link != NULL)
+            s->driver->disconnect(link);
+        return;
+    }
+    if (s->link != NULL)
+        sql_hang_up(s);
+    struct sql_link *l = link != NULL ? calloc(1, sizeof *l) : NULL;
     if (l == NULL || uv_poll_init(s->host->loop, &l->poll, s->driver->fd(link)) != 0) {
         sql_fail(s, link != NULL ? SIMBA_ELIMIT : code, "%s",
                  link != NULL ? "out of memory or descriptors" : why);
