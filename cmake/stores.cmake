@@ -44,7 +44,7 @@ if("mysql" IN_LIST SIMBA_STORES)
     set(mysql_flags ${MARIADB_STATIC_LDFLAGS} ${OPENSSL_STATIC_LDFLAGS})
     set(mysql_schemes mysql mariadb)
     set(mysql_frame sql) # another folder that it is built on
-    set(mysql_shares src/runtime/table.c)
+    set(mysql_shares src/runtime/table.c src/core/text.c)
 endif()
 
 if("postgres" IN_LIST SIMBA_STORES)
@@ -58,7 +58,7 @@ if("postgres" IN_LIST SIMBA_STORES)
     set(postgres_flags ${POSTGRES_STATIC_LDFLAGS} ${OPENSSL_STATIC_LDFLAGS})
     set(postgres_schemes postgres postgresql)
     set(postgres_frame sql)
-    set(postgres_shares src/runtime/table.c)
+    set(postgres_shares src/runtime/table.c src/core/text.c)
 endif()
 
 # ---- all of them ---------------------------------------------------------------------------------

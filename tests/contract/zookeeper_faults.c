@@ -276,10 +276,10 @@ static void zookeeper_evict_foreign(void)
     CHECK_OK(simba_open(server.url, NULL, &s));
     AWAIT(simba_read(s, "m", PATIENCE_MS, &o) == 0 && o.id[0] != '\0');
     CHECK(strlen(o.id) == SIMBA_ID_MAX && o.token != 0);
-    CHECK_REFUSED(simba_evict(s, "m", 0, false, PATIENCE_MS), SIMBA_EUNSUPPORTED, "--force");
-    CHECK_REFUSED(simba_evict(s, "m", o.token, false, PATIENCE_MS), SIMBA_EUNSUPPORTED, "Curator");
+    CHECK_REFUSED(simba_evict(s, "m", NULL, false, PATIENCE_MS), SIMBA_EUNSUPPORTED, "--force");
+    CHECK_REFUSED(simba_evict(s, "m", &o, false, PATIENCE_MS), SIMBA_EUNSUPPORTED, "Curator");
     CHECK(raw_get(&server, "/simba/m", data, sizeof data, &stat) == ZOK && data[0] == '\0');
-    CHECK_OK(simba_evict(s, "m", o.token, true, PATIENCE_MS));
+    CHECK_OK(simba_evict(s, "m", &o, true, PATIENCE_MS));
     CHECK(members() == 0);
     client_close(s);
     end();

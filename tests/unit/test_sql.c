@@ -66,6 +66,59 @@ static void evicted_ids(void **state)
     assert_string_equal(out, "~");
 }
 
+/* Where TLS is off unless it is asked for. */
+static void local_hosts(void **state)
+{
+    (void)state;
+    static const char *const local[] = {"localhost", "127.0.0.1", "127.8.9.10",
+                                        "::1",       "/run/sock", "::ffff:127.0.0.1"};
+    static const char *const others[] = {"127.evil.example",  "127.0.0.1.example", "127.",
+                                         "localhost.example", "10.0.0.1",          "::2",
+                                         "::ffff:10.0.0.1",   "example.com"};
+    assert_true(sql_is_local(NULL));
+    for (size_t i = 0; i < sizeof local / sizeof *local; i++)
+        assert_true(sql_is_local(local[i]));
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        assert_false(sql_is_local(others[i]));
+}
+
+static const char *shown(const char *owner, uint32_t first)
+{
+    static char out[SIMBA_ID_MAX + 1];
+    memset(out, 'z', sizeof out);
+    sql_shown_id(owner, first, out);
+    return out;
+}
+
+static void shown_ids(void **state)
+{
+    (void)state;
+    char owner[4 * SIMBA_ID_MAX + 1];
+    assert_string_equal(shown("", 0), "");
+    assert_string_equal(shown("0:1@host", 0), "0:1@host");
+    assert_string_equal(shown("~ightly", 'n'), "nightly");
+    assert_string_equal(shown("~", 'n'), "n");
+    assert_string_equal(shown("~uro", 0xe282ac), "\xe2\x82\xacuro");
+    assert_string_equal(shown("!x", 0xf09f9880), "\xf0\x9f\x98\x80x");
+    assert_string_equal(shown("a\xff\xc3", 0), "a??");
+    assert_string_equal(shown("~x", 0xff), "?x"); /* no character at all */
+    memset(owner, 'x', sizeof owner);
+    owner[SIMBA_ID_MAX] = '\0';
+    assert_string_equal(shown(owner, 0), owner);
+    owner[SIMBA_ID_MAX] = 'x';
+    owner[SIMBA_ID_MAX + 1] = '\0';
+    const char *cut = shown(owner, 0);
+    assert_int_equal(strlen(cut), SIMBA_ID_MAX);
+    assert_string_equal(cut + SIMBA_ID_MAX - 3, "\xe2\x80\xa6");
+    assert_int_equal(sql_cut_bytes(cut), SIMBA_ID_MAX - 3);
+    for (size_t i = 0; i < SIMBA_ID_MAX; i++)
+        memcpy(owner + 4 * i, "\xf0\x9f\x98\x80", 4);
+    owner[4 * SIMBA_ID_MAX] = '\0';
+    cut = shown(owner, 'a');
+    assert_int_equal(strlen(cut), 1 + 4 * 31 + 3); /* whole characters */
+    assert_int_equal(sql_cut_bytes("abc"), 0);
+}
+
 static bool saw(struct interests *w, const char *owner, uint64_t token)
 {
     return interest_saw(w, &(struct interest_look){"m", owner, token});
@@ -146,6 +199,8 @@ int main(void)
         cmocka_unit_test(statement_is_filled),
         cmocka_unit_test(statement_has_a_limit),
         cmocka_unit_test(evicted_ids),
+        cmocka_unit_test(shown_ids),
+        cmocka_unit_test(local_hosts),
         cmocka_unit_test(who_waits_is_told_of_what_is_free),
         cmocka_unit_test(who_observes_is_told_of_every_change),
         cmocka_unit_test(what_is_ours_needs_no_look),

@@ -179,13 +179,14 @@ void *mysql_dial(const void *config, int *code, char *why)
     if (mysql_real_connect(&l->mysql, c->host, c->user, c->password, c->database, (unsigned)c->port,
                            c->socket, CLIENT_FOUND_ROWS) != NULL &&
         set_session(l, c))
-        rc = look_at_server(l, c, why);
+        rc = look_at_server(l, c);
     if (rc == 0)
         rc = look_at_table(l, c, why);
     if (rc == 0) {
         l->dialect.returning = c->returning && mariadb_connection(&l->mysql) &&
                                mysql_get_server_version(&l->mysql) >= 100500;
-        if (prepare(l))
+        bool may_write = l->health.missing[0] == '\0' && !l->health.read_only;
+        if (!may_write || prepare(l))
             return l;
         rc = -1;
     }

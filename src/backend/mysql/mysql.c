@@ -39,6 +39,11 @@ static void diagnose(void *link, simba_finding_fn *say, void *data)
     health_say(&((struct mysql_link *)link)->health, say, data);
 }
 
+static const char *read_only(void *link)
+{
+    return health_read_only(&((struct mysql_link *)link)->health);
+}
+
 const struct sql_driver mysql_driver = {
     .name = "mysql",
     .needs_help = "give the columns mutex and owner_id a binary collation (docs/backends/mysql.md)",
@@ -47,6 +52,7 @@ const struct sql_driver mysql_driver = {
     .free_config = free_config,
     .fd = get_fd,
     .group = perform_group,
+    .read_only = read_only,
     .begin = perform_begin,
     .go_on = perform_go_on,
     .idle = idle,

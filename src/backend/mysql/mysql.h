@@ -58,6 +58,7 @@ struct mysql_link {
     uint64_t token, ttl_ms, lease_ms;
     char evicted[SIMBA_ID_MAX + 1];
     struct sql_health health;
+    int notes; /* of these, about the server */
 };
 
 extern const struct simba_backend mysql_backend;
@@ -69,7 +70,7 @@ void mysql_hang_up(void *link);
 enum sql_end mysql_explain(MYSQL *mysql, int *code, char *why); /* the last failure */
 
 /* look.c: 0, a code of ours with why, or -1: as the client library says */
-int look_at_server(struct mysql_link *l, const struct mysql_config *c, char *why);
+int look_at_server(struct mysql_link *l, const struct mysql_config *c);
 int look_at_table(struct mysql_link *l, const struct mysql_config *c, char *why);
 
 /* perform.c */

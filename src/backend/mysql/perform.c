@@ -5,7 +5,7 @@
 
 #include "backend/mysql/mysql.h"
 
-#define COLUMNS 6
+#define COLUMNS 7
 
 static int to_uv(int wait)
 {
@@ -48,7 +48,9 @@ static void take_rows(struct sql *s, struct sql_job *job, MYSQL_RES *result)
                               .token = r[2] != NULL ? strtoull(r[2], NULL, 10) : 0,
                               .left_ms = number(r[3]),
                               .age_ms = number(r[4]),
-                              .changed = number(r[5]) != 0};
+                              .evicted = r[5] != NULL,
+                              .first = (uint32_t)number(r[5]),
+                              .changed = number(r[6]) != 0};
         sql_found(s, job, &row);
     }
 }
@@ -133,22 +135,33 @@ static void take_stored(struct sql *s, struct mysql_link *l, struct sql_job *job
 {
     char mutex[4 * SIMBA_MUTEX_MAX + 1] = "", owner[4 * SIMBA_ID_MAX + 1] = "";
     int64_t left = 0, age = 0, changed = 0;
-    uint64_t token = 0;
+    uint64_t token = 0, first = 0;
+    my_bool whole = 1; /* no character was replaced */
     MYSQL_BIND out[COLUMNS] = {
         {.buffer_type = MYSQL_TYPE_STRING, .buffer = mutex, .buffer_length = sizeof mutex - 1},
         {.buffer_type = MYSQL_TYPE_STRING, .buffer = owner, .buffer_length = sizeof owner - 1},
         bind_number(&token),
         {.buffer_type = MYSQL_TYPE_LONGLONG, .buffer = &left},
         {.buffer_type = MYSQL_TYPE_LONGLONG, .buffer = &age},
+        bind_number(&first),
         {.buffer_type = MYSQL_TYPE_LONGLONG, .buffer = &changed}};
     unsigned long length[2] = {0, 0};
     out[0].length = &length[0];
     out[1].length = &length[1];
+    out[5].is_null = &whole;
     if (mysql_stmt_field_count(l->statement) == COLUMNS &&
         mysql_stmt_bind_result(l->statement, out) == 0 && mysql_stmt_fetch(l->statement) == 0) {
         mutex[length[0] < sizeof mutex ? length[0] : sizeof mutex - 1] = '\0';
         owner[length[1] < sizeof owner ? length[1] : sizeof owner - 1] = '\0';
-        sql_found(s, job, &(struct sql_row){mutex, owner, token, left, age, changed != 0, false});
+        sql_found(s, job,
+                  &(struct sql_row){.mutex = mutex,
+                                    .owner = owner,
+                                    .token = token,
+                                    .left_ms = left,
+                                    .age_ms = age,
+                                    .evicted = !whole,
+                                    .first = whole ? 0 : (uint32_t)first,
+                                    .changed = changed != 0});
     }
     mysql_stmt_free_result(l->statement);
 }

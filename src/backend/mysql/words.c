@@ -32,9 +32,23 @@ struct context {
     const struct sql_item *item;
 };
 
-/* $n now, $f the column of tokens, $u the least token, $o 1 if the columns are as we know them, $m the
- * name, $M its bytes, $i the id, $I its bytes, $E those of an evicted one's, $t the token, $l ttl, $a
- * lease, $c the columns of an answer. */
+#define EVICTED "ttl_at<" SQL_EVICTED_BELOW
+
+/* As we say them, whatever character set the table has. */
+#define BYTES(column) "BINARY CONVERT(" column " USING utf8mb4)"
+
+/* The token to tell of. JVM 3 owners leave the one of an earlier tenure in the column, or, where there is none,
+ * count on in the version with each renewal. Ours is at least the clock at which the tenure began. */
+#define TOKEN \
+    "IF(fencing_token>=1000000000000000 AND fencing_token DIV 1000<acquired_at,0,fencing_token)"
+#define TOKEN_BY_VERSION "IF(version+1577836800<acquired_at DIV 1000,0,version)"
+
+/* A time that can be subtracted from, whatever a foreign hand has written. */
+#define TIME(column) "CAST(LEAST(" column ",9000000000000)AS SIGNED)"
+
+/* $n now, $f the column of tokens, $k the token to tell of, $u the least token, $o 1 if the columns are as we
+ * know them, $m the name, $M its bytes, $i the id, $I its bytes, $E those of an evicted one's, $t the token, $l
+ * ttl, $a lease, $c the columns of an answer. */
 static void put(struct statement *t, char what, void *data)
 {
     static const struct simba_request no_request = {.id = ""};
@@ -57,6 +71,9 @@ static void put(struct statement *t, char what, void *data)
     case 'f':
         statement_put(t, c->dialect->fences ? "fencing_token" : "version");
         return;
+    case 'k':
+        statement_put(t, c->dialect->fences ? TOKEN : TOKEN_BY_VERSION);
+        return;
     case 'u':
         statement_put(t, c->dialect->fences ? CLOCK_US : CLOCK_S);
         return;
@@ -65,8 +82,8 @@ static void put(struct statement *t, char what, void *data)
         return;
     case 'c':
         statement_fill(t, '$',
-                       "mutex,owner_id,$f,CAST(transition_at AS SIGNED)-$n,"
-                       "$n-CAST(acquired_at AS SIGNED)",
+                       "mutex,owner_id,$k," TIME("transition_at") "-$n,$n-" TIME(
+                           "acquired_at") ",IF(" EVICTED ",ttl_at,NULL)",
                        put, data);
         return;
     case 'm':
@@ -164,13 +181,14 @@ static void release_many(struct statement *t, const struct mysql_dialect *d,
     /* Of an evicted id the first character differs. */
     fill(t, d, NULL,
          "acquired_at=IF(@g:=(" SAME_NAME " AND $f=VALUES($f)AND(BINARY owner_id=BINARY "
-         "VALUES(owner_id)OR(ttl_at=0 AND LEFT(owner_id,1)IN('~','!')AND "
+         "VALUES(owner_id)OR(" EVICTED " AND LEFT(owner_id,1)IN('~','!')AND "
          "BINARY SUBSTRING(owner_id,2)=BINARY SUBSTRING(VALUES(owner_id),2)))),0,acquired_at),"
          "ttl_at=IF(@g,0,ttl_at),transition_at=IF(@g,0,transition_at),"
          "owner_id=IF(@g,'',owner_id)RETURNING $c,@g");
 }
 
-#define THIS_ROW "WHERE mutex=$m AND BINARY mutex=$M"
+#define THIS_ROW "WHERE mutex=$m AND " BYTES("mutex") "=$M"
+#define THIS_OWNER "(" BYTES("owner_id") "=$I OR(" EVICTED " AND " BYTES("owner_id") "=$E))"
 
 static void contend_one(struct statement *t, const struct mysql_dialect *d,
                         const struct sql_item *item)
@@ -191,7 +209,7 @@ static void renew_one(struct statement *t, const struct mysql_dialect *d,
 {
     fill(t, d, item,
          "UPDATE simba_mutex SET ttl_at=$n+$l,transition_at=GREATEST(transition_at,$n+$a) " THIS_ROW
-         " AND BINARY owner_id=$I AND $f=$t AND transition_at>$n");
+         " AND " BYTES("owner_id") "=$I AND $f=$t AND transition_at>$n");
 }
 
 static void release_one(struct statement *t, const struct mysql_dialect *d,
@@ -199,21 +217,44 @@ static void release_one(struct statement *t, const struct mysql_dialect *d,
 {
     fill(t, d, item,
          "UPDATE simba_mutex SET acquired_at=0,transition_at=0,owner_id='',ttl_at=0 " THIS_ROW
-         " AND $f=$t AND(BINARY owner_id=$I OR(ttl_at=0 AND BINARY owner_id=$E))");
+         " AND $f=$t AND " THIS_OWNER);
+}
+
+/* Which owner: the id as it was shown, where a long one is cut. */
+static void put_evicted_owner(struct statement *t, const struct mysql_dialect *d,
+                              const struct sql_item *item)
+{
+    const char *id = item->request->id;
+    char cut[SIMBA_ID_MAX + 1];
+    size_t n = sql_cut_bytes(id);
+    fill(t, d, item, " AND(" THIS_OWNER);
+    if (n > 0) {
+        memcpy(cut, id, n);
+        cut[n] = '\0';
+        statement_put(t, "OR(LENGTH(" BYTES("owner_id") ")>128 AND LEFT(" BYTES("owner_id") ",");
+        statement_number(t, n);
+        statement_put(t, ")=x'");
+        statement_hex(t, cut);
+        statement_put(t, "')");
+    }
+    statement_put(t, ")");
 }
 
 /* Gracefully: the owner's id changes, so that neither ours nor a JVM owner can renew, and the lease runs
- * out. The ttl of 0 says that it has been done. */
+ * out. ttl_at says that it has been done, and keeps the character. */
 static void evict(struct statement *t, const struct mysql_dialect *d, const struct sql_item *item)
 {
     fill(t, d, item,
          item->request->forced
              ? "UPDATE simba_mutex SET acquired_at=0,ttl_at=0,owner_id='',transition_at=0 "
-             : "UPDATE simba_mutex SET owner_id=IF(ttl_at=0,owner_id,CONCAT("
-               "IF(LEFT(owner_id,1)='~','!','~'),SUBSTRING(owner_id,2))),ttl_at=0 ");
+             : "UPDATE simba_mutex SET ttl_at=IF(@g:=NOT(" EVICTED "),CONV(HEX(CONVERT("
+               "LEFT(owner_id,1)USING utf8mb4)),16,10),ttl_at),owner_id=IF(@g,CONCAT("
+               "IF(LEFT(owner_id,1)='~','!','~'),SUBSTRING(owner_id,2)),owner_id)");
     fill(t, d, item, THIS_ROW " AND transition_at>$n AND owner_id<>''");
     if (item->request->token != 0)
         fill(t, d, item, " AND $f=$t");
+    if (item->request->id[0] != '\0')
+        put_evicted_owner(t, d, item);
 }
 
 static void put_names(struct statement *t, const struct mysql_dialect *d, const struct sql_job *job)
@@ -234,8 +275,9 @@ void words_read(struct statement *t, const struct mysql_dialect *d, const struct
 static void poll(struct statement *t, const struct mysql_dialect *d, const struct sql_job *job)
 {
     fill(t, d, NULL,
-         "SELECT mutex,owner_id,IF(mutex='',version,$f),CAST(transition_at AS SIGNED)-$n,0,0 "
-         "FROM simba_mutex WHERE mutex IN(");
+         "SELECT mutex,owner_id,IF(mutex='',version,$k)," TIME(
+             "transition_at") "-$n,0,NULL,0 "
+                              "FROM simba_mutex WHERE mutex IN(");
     put_names(t, d, job);
 }
 
@@ -244,7 +286,7 @@ static void list(struct statement *t, const struct mysql_dialect *d, const struc
     fill(t, d, item,
          "SELECT $c,0 FROM simba_mutex WHERE transition_at>$n AND owner_id<>'' AND mutex<>''");
     if (item->mutex[0] != '\0') {
-        fill(t, d, item, " AND LEFT(BINARY mutex,");
+        fill(t, d, item, " AND LEFT(" BYTES("mutex") ",");
         statement_number(t, strlen(item->mutex));
         fill(t, d, item, ")=$M");
     }
@@ -326,7 +368,7 @@ void words_for(struct statement *t, const struct mysql_dialect *d, const struct 
         break;
     case SQL_DIGEST:
         fill(t, d, NULL,
-             "SELECT '','',IFNULL(SUM(CRC32(CONCAT(mutex,'/',owner_id,'/',$f))),0),1,0,0 "
+             "SELECT '','',IFNULL(SUM(CRC32(CONCAT(mutex,'/',owner_id,'/',$k))),0),1,0,NULL,0 "
              "FROM simba_mutex WHERE transition_at>$n AND owner_id<>''");
         break;
     case SQL_RING:

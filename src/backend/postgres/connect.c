@@ -103,8 +103,9 @@ static bool set_session(struct postgres_dialing *d)
     snprintf(line, sizeof line,
              POSTGRES_PATIENT ";SET statement_timeout=%lld;SET client_min_messages=error;"
                               "SET plan_cache_mode=force_generic_plan;"
-                              "SET default_transaction_isolation='read committed'",
-             (long long)d->config->command_timeout_ms + 1000);
+                              "SET default_transaction_isolation='read committed'%s",
+             (long long)d->config->command_timeout_ms + 1000,
+             d->link->syncs ? "" : ";SET synchronous_commit=on");
     PGresult *r = postgres_run(d, line);
     PQclear(r);
     return r != NULL;

@@ -5,12 +5,12 @@
 
 #include "backend/postgres/postgres.h"
 
-#define COLUMNS 6 /* that are read; a seventh only does something */
+#define COLUMNS 7 /* that are read; an eighth only does something */
 #define PARAMETERS_MAX 5
 
 /* ---- parameters ---------------------------------------------------------------------------- */
 
-enum field { FIELD_MUTEX, FIELD_ID, FIELD_EVICTED, FIELD_TOKEN, FIELD_TTL, FIELD_LEASE };
+enum field { FIELD_MUTEX, FIELD_ID, FIELD_EVICTED, FIELD_CUT, FIELD_TOKEN, FIELD_TTL, FIELD_LEASE };
 
 static void put_quoted(struct statement *t, const char *value)
 {
@@ -47,6 +47,10 @@ static void put_field(struct statement *t, const struct sql_item *item, enum fie
         sql_evicted_id(q->id, evicted);
         value = evicted;
         break;
+    case FIELD_CUT: /* what is shown of an id that was too long */
+        snprintf(evicted, sizeof evicted, "%.*s", (int)sql_cut_bytes(q->id), q->id);
+        value = evicted;
+        break;
     case FIELD_MUTEX:
         break;
     }
@@ -61,7 +65,8 @@ static const enum field *fields_of(enum words w)
     static const enum field contend[] = {FIELD_MUTEX, FIELD_ID, FIELD_TTL, FIELD_LEASE};
     static const enum field renew[] = {FIELD_MUTEX, FIELD_ID, FIELD_TOKEN, FIELD_TTL, FIELD_LEASE};
     static const enum field release[] = {FIELD_MUTEX, FIELD_ID, FIELD_TOKEN, FIELD_EVICTED};
-    static const enum field evict[] = {FIELD_MUTEX, FIELD_TOKEN};
+    static const enum field evict[] = {FIELD_MUTEX, FIELD_TOKEN, FIELD_ID, FIELD_EVICTED,
+                                       FIELD_CUT};
     switch (w) {
     case WORDS_CONTEND:
     case WORDS_CONTEND_ONE:
@@ -174,8 +179,10 @@ static void take_rows(struct sql *s, const struct postgres_link *l, struct sql_j
                               .token = strtoull(PQgetvalue(r, i, 2), NULL, 10),
                               .left_ms = strtoll(PQgetvalue(r, i, 3), NULL, 10),
                               .age_ms = strtoll(PQgetvalue(r, i, 4), NULL, 10),
-                              .changed = PQgetvalue(r, i, 5)[0] == '1',
-                              .unmarked = PQgetvalue(r, i, 5)[0] == '2' && l->tells};
+                              .evicted = PQgetisnull(r, i, 5) == 0,
+                              .first = (uint32_t)strtoul(PQgetvalue(r, i, 5), NULL, 10),
+                              .changed = PQgetvalue(r, i, 6)[0] == '1',
+                              .unmarked = PQgetvalue(r, i, 6)[0] == '2' && l->tells};
         sql_found(s, job, &row);
     }
 }

@@ -50,6 +50,11 @@ static void diagnose(void *link, simba_finding_fn *say, void *data)
     health_say(&((struct postgres_link *)link)->health, say, data);
 }
 
+static const char *read_only(void *link)
+{
+    return health_read_only(&((struct postgres_link *)link)->health);
+}
+
 const struct sql_driver postgres_driver = {
     .name = "postgresql",
     .rereads = true,
@@ -60,6 +65,7 @@ const struct sql_driver postgres_driver = {
     .group = group_of,
     .tells = tells,
     .remark = remark,
+    .read_only = read_only,
     .begin = perform_postgres_begin,
     .go_on = perform_postgres_go_on,
     .idle = perform_postgres_idle,
@@ -111,6 +117,8 @@ static int add(struct postgres_config *c, const char *keyword, const char *value
     c->keyword[c->count] = strdup(keyword);
     c->value[c->count] = strdup(value);
     if (c->keyword[c->count] == NULL || c->value[c->count] == NULL) {
+        if (c->value[c->count] != NULL)
+            explicit_bzero(c->value[c->count], strlen(value));
         free(c->keyword[c->count]);
         free(c->value[c->count]);
         c->keyword[c->count] = c->value[c->count] = NULL;

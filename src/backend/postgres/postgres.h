@@ -60,6 +60,8 @@ struct postgres_link {
     struct sql_health health;
     bool pooled; /* others may use the server's process between our statements */
     bool tells;  /* LISTEN can work */
+    bool syncs;  /* synchronous_commit is not off, or we switch it on */
+    int notes;   /* in health, about the server */
     /* What is said again is worth being prepared; not behind a pooler. */
     enum { WORDS_NEW, WORDS_SAID, WORDS_PREPARED } known[WORDS];
     bool preparing;

@@ -66,6 +66,22 @@ void health_note(struct sql_health *h, enum simba_level level, const char *forma
     h->notes++;
 }
 
+const char *health_read_only(const struct sql_health *h)
+{
+    return h->read_only
+               ? "the server is read-only, perhaps a replica: mutexes can be looked at, but "
+                 "not taken, renewed or freed. Use the primary"
+               : NULL;
+}
+
+void health_note_loss(struct sql_health *h, enum simba_level level, const char *because)
+{
+    health_note(h, level,
+                "%s: a crash of the %s forgets grants, and then two own a mutex for up to a lease "
+                "(tokens still rise)",
+                because, level == SIMBA_LOG_ERROR ? "server" : "machine");
+}
+
 bool health_is_current(const struct sql_health *h)
 {
     return h->fences && h->wide && h->bytewise && h->long_ids;
@@ -97,9 +113,12 @@ static void say_table(const struct sql_health *h, const struct report *r)
 void health_say(const struct sql_health *h, simba_finding_fn *say, void *data)
 {
     struct report r = {say, data};
-    tell(&r, SIMBA_LOG_INFO,
-         "%s, takes writes; one operation at a time: single statements, each a transaction",
-         h->server);
+    if (h->read_only)
+        tell(&r, SIMBA_LOG_ERROR, "%s: %s", h->server, health_read_only(h));
+    else
+        tell(&r, SIMBA_LOG_INFO,
+             "%s, takes writes; one operation at a time: single statements, each a transaction",
+             h->server);
     if (h->cipher[0] != '\0')
         tell(&r, SIMBA_LOG_INFO, "encrypted: %s", h->cipher);
     else

@@ -101,12 +101,30 @@ void sql_look_in(struct sql *s, int64_t ms)
     sql_start_timer(&s->look, on_look, ms);
 }
 
+/* Whether the next look is further off than the pause: then nothing was to be looked at. */
+static bool is_idle(const struct sql *s)
+{
+    return !s->looking || (int64_t)uv_timer_get_due_in(&s->look) > s->pause_ms + s->pause_ms / 8;
+}
+
+static void look_soon(struct sql *s)
+{
+    s->pause_ms = SOON_MS < s->poll_ms ? SOON_MS : s->poll_ms;
+    sql_look_in(s, sql_jittered(s, s->pause_ms));
+}
+
+void sql_look_for(struct sql *s, const char *mutex)
+{
+    if (s->poll_ms > 0 && !s->listens && is_idle(s) && interest_waits(&s->interests, mutex))
+        look_soon(s);
+}
+
 void sql_watch(void *store, const char *mutex, enum simba_interest interest)
 {
     struct sql *s = store;
     if (interest_set(&s->interests, mutex, interest) < 0)
         s->host->log(s->host, SIMBA_LOG_WARN, "out of memory: waiting takes longer");
-    bool tells = s->driver->tells != NULL;
+    bool tells = s->driver->tells != NULL && (s->link == NULL || s->driver->tells(s->link->link));
     if (interest == SIMBA_NO_INTEREST || (s->poll_ms == 0 && !tells))
         return;
     if (tells && (!s->listens || interest == SIMBA_OBSERVES)) {
@@ -114,8 +132,7 @@ void sql_watch(void *store, const char *mutex, enum simba_interest interest)
     } else if (s->listens) {
         if (!s->looking)
             sql_look_in(s, sql_jittered(s, BEHIND_MS));
-    } else if (!s->looking || s->pause_ms > SOON_MS) {
-        s->pause_ms = SOON_MS < s->poll_ms ? SOON_MS : s->poll_ms;
-        sql_look_in(s, sql_jittered(s, s->pause_ms));
+    } else if (s->pause_ms > SOON_MS || is_idle(s)) {
+        look_soon(s);
     }
 }
