@@ -212,7 +212,77 @@ static void sql_crash_forgets_nothing(void)
     folder_remove();
 }
 
+/* ---- rows that are taken away -------------------------------------------------------------- */
+
+static void delete_row(struct database *d)
+{
+    sql_run(d, "DELETE FROM simba_mutex WHERE mutex='m'");
+}
+
+static void truncate_table(struct database *d)
+{
+    sql_run(d, "TRUNCATE TABLE simba_mutex");
+}
+
+static void drop_table(struct database *d)
+{
+    sql_run(d, "DROP TABLE simba_mutex");
+}
+
+static void restore_copy(struct database *d)
+{
+    sql_run(d, "DELETE FROM simba_mutex");
+    sql_run(d, "INSERT INTO simba_mutex SELECT * FROM old_copy");
+}
+
+/* As an eviction by force: another gets it at once, its owner hears of it when it renews next, at the latest, and
+ * whoever compares tokens refuses the one from before. */
+static void take_away(struct database *d, void (*act)(struct database *d))
+{
+    struct simba_handle_options often = lease(2000, 20000);
+    often.renew_ms = 500;
+    struct peer a = start(d->url, "m", often), b = start(d->url, "m", often);
+    uint64_t before = own(&a);
+    if (act == restore_copy) { /* taken when an earlier tenure was on, which has ended since */
+        sql_run(d, "CREATE TABLE old_copy AS SELECT * FROM simba_mutex");
+        sql_run(d, "UPDATE old_copy SET transition_at=acquired_at");
+        CHECK(peer_number(&a, "stop") == 0);
+        AWAIT(peer_number(&a, "start") == 0);
+        uint64_t later = peer_await_owner(&a);
+        CHECK(later > before);
+        before = later;
+    }
+    contend(&b);
+    CHECK(peer_number(&b, "wait") == 0);
+    act(d);
+    uint64_t after = 0;
+    AWAIT(((uint64_t)peer_number(&a, "token") != before));
+    AWAIT((after = (uint64_t)(peer_number(&a, "token") + peer_number(&b, "token"))) > 0);
+    CHECK(after > before);
+    for (int64_t end = simba_now() + 1500; simba_now() < end; nap(50)) {
+        bool first = peer_number(&a, "token") > 0, second = peer_number(&b, "token") > 0;
+        CHECK(first + second == 1);
+    }
+    peer_end(&a);
+    peer_end(&b);
+}
+
+static void sql_taken_away(void)
+{
+    struct database d;
+    database_make(&d);
+    take_away(&d, delete_row);
+    sql_run(&d, "DELETE FROM simba_mutex");
+    take_away(&d, truncate_table);
+    sql_run(&d, "DELETE FROM simba_mutex");
+    take_away(&d, restore_copy);
+    sql_run(&d, "DELETE FROM simba_mutex");
+    take_away(&d, drop_table);
+    database_drop(&d);
+}
+
 const struct test sql_safety_tests[] = {
+    {"sql_taken_away", sql_taken_away, SQL_ONLY, 0},
     {"sql_read_only", sql_read_only, SQL_ONLY, 0},
     {"sql_read_rights", sql_read_rights, SQL_ONLY, 0},
     {"sql_forgetful_server", sql_forgetful_server, SQL_ONLY, 0},

@@ -15,25 +15,25 @@
 static void put_letter(struct statement *t, char what, void *data)
 {
     (void)data;
-    statement_put(t, what == 'a' ? "<A>" : "<?>");
+    sql_statement_put(t, what == 'a' ? "<A>" : "<?>");
 }
 
 static void statement_is_filled(void **state)
 {
     (void)state;
     struct statement t = {.bytes = NULL};
-    statement_reset(&t);
-    statement_fill(&t, '$', "x=$a,$b and $a", put_letter, NULL);
+    sql_statement_reset(&t);
+    sql_statement_fill(&t, '$', "x=$a,$b and $a", put_letter, NULL);
     assert_string_equal(t.bytes, "x=<A>,<?> and <A>");
-    statement_reset(&t);
-    statement_hex(&t, "a'\xff\\");
-    statement_number(&t, UINT64_MAX);
+    sql_statement_reset(&t);
+    sql_statement_hex(&t, "a'\xff\\");
+    sql_statement_number(&t, UINT64_MAX);
     assert_string_equal(t.bytes, "6127ff5c18446744073709551615");
     for (int i = 0; i < 5000; i++)
-        statement_put(&t, "0123456789");
+        sql_statement_put(&t, "0123456789");
     assert_false(t.failed);
     assert_int_equal(t.length, 28 + 50000);
-    statement_free(&t);
+    sql_statement_free(&t);
 }
 
 static void statement_has_a_limit(void **state)
@@ -42,13 +42,13 @@ static void statement_has_a_limit(void **state)
     struct statement t = {.bytes = NULL};
     char *kilo = calloc(1, 1025);
     memset(kilo, 'x', 1024);
-    statement_reset(&t);
+    sql_statement_reset(&t);
     for (int i = 0; i < 20000 && !t.failed; i++)
-        statement_put(&t, kilo);
+        sql_statement_put(&t, kilo);
     assert_true(t.failed);
-    statement_reset(&t);
+    sql_statement_reset(&t);
     assert_false(t.failed);
-    statement_free(&t);
+    sql_statement_free(&t);
     free(kilo);
 }
 
@@ -121,16 +121,16 @@ static void shown_ids(void **state)
 
 static bool saw(struct interests *w, const char *owner, uint64_t token)
 {
-    return interest_saw(w, &(struct interest_look){"m", owner, token});
+    return sql_interest_saw(w, &(struct interest_look){"m", owner, token});
 }
 
 static void who_waits_is_told_of_what_is_free(void **state)
 {
     (void)state;
     struct interests w;
-    assert_int_equal(interest_init(&w), 0);
+    assert_int_equal(sql_interest_init(&w), 0);
     assert_false(saw(&w, "", 0)); /* nobody is interested */
-    interest_set(&w, "m", SIMBA_WAITS);
+    sql_interest_set(&w, "m", SIMBA_WAITS);
     assert_false(saw(&w, "a", 1));
     assert_false(saw(&w, "b", 2));
     assert_true(saw(&w, "", 2));
@@ -138,59 +138,60 @@ static void who_waits_is_told_of_what_is_free(void **state)
     assert_true(saw(&w, "", 3));  /* somebody had it in between */
     assert_false(saw(&w, "a", 4));
     assert_true(saw(&w, "", 4));
-    interest_free(&w);
+    sql_interest_free(&w);
 }
 
 static void who_observes_is_told_of_every_change(void **state)
 {
     (void)state;
     struct interests w;
-    assert_int_equal(interest_init(&w), 0);
-    interest_set(&w, "m", SIMBA_OBSERVES);
-    assert_true(interest_observes(&w));
+    assert_int_equal(sql_interest_init(&w), 0);
+    sql_interest_set(&w, "m", SIMBA_OBSERVES);
+    assert_true(sql_interest_observes(&w));
     assert_true(saw(&w, "a", 1));
     assert_false(saw(&w, "a", 1));
     assert_true(saw(&w, "a", 2));
     assert_true(saw(&w, "~", 2)); /* evicted */
     assert_true(saw(&w, "", 2));
-    interest_set(&w, "m", SIMBA_NO_INTEREST);
-    assert_false(interest_any(&w));
-    interest_free(&w);
+    sql_interest_set(&w, "m", SIMBA_NO_INTEREST);
+    assert_false(sql_interest_any(&w));
+    sql_interest_free(&w);
 }
 
 static void what_is_ours_needs_no_look(void **state)
 {
     (void)state;
     struct interests w;
-    assert_int_equal(interest_init(&w), 0);
-    interest_set(&w, "m", SIMBA_WAITS);
-    interest_set(&w, "n", SIMBA_WAITS);
-    assert_int_equal(interest_each(&w, 100, NULL, NULL), 2);
-    assert_int_equal(interest_each_ours(&w, 100, NULL, NULL), 0);
-    interest_ours(&w, "m", 200);
-    assert_int_equal(interest_each(&w, 100, NULL, NULL), 1);
-    assert_int_equal(interest_each_ours(&w, 100, NULL, NULL), 1);
-    assert_int_equal(interest_each(&w, 200, NULL, NULL), 2); /* its lease has ended */
-    interest_ours(&w, "m", 0);
-    assert_int_equal(interest_each_ours(&w, 100, NULL, NULL), 0);
-    interest_free(&w);
+    assert_int_equal(sql_interest_init(&w), 0);
+    sql_interest_set(&w, "m", SIMBA_WAITS);
+    sql_interest_set(&w, "n", SIMBA_WAITS);
+    assert_int_equal(sql_interest_each(&w, 100, NULL, NULL), 2);
+    assert_int_equal(sql_interest_each_ours(&w, 100, NULL, NULL), 0);
+    sql_interest_ours(&w, "m", 200);
+    assert_int_equal(sql_interest_each(&w, 100, NULL, NULL), 1);
+    assert_int_equal(sql_interest_each_ours(&w, 100, NULL, NULL), 1);
+    assert_int_equal(sql_interest_each(&w, 200, NULL, NULL), 2); /* its lease has ended */
+    sql_interest_ours(&w, "m", 0);
+    assert_int_equal(sql_interest_each_ours(&w, 100, NULL, NULL), 0);
+    sql_interest_free(&w);
 }
 
 static void bell_and_digest(void **state)
 {
     (void)state;
     struct interests w;
-    assert_int_equal(interest_init(&w), 0);
-    assert_int_equal(interest_bell(&w, 0), 0); /* never rung */
-    assert_int_equal(interest_bell(&w, 1), 1);
-    assert_int_equal(interest_bell(&w, 7), 2); /* or by others before our first look: all look */
-    assert_int_equal(interest_bell(&w, 7), 0);
-    assert_int_equal(interest_bell(&w, 8), 1);
-    assert_int_equal(interest_bell(&w, 11), 2);
-    assert_true(interest_digest(&w, 1));
-    assert_false(interest_digest(&w, 1));
-    assert_true(interest_digest(&w, 2));
-    interest_free(&w);
+    assert_int_equal(sql_interest_init(&w), 0);
+    assert_int_equal(sql_interest_bell(&w, 0), 0); /* never rung */
+    assert_int_equal(sql_interest_bell(&w, 1), 1);
+    assert_int_equal(sql_interest_bell(&w, 7),
+                     2); /* or by others before our first look: all look */
+    assert_int_equal(sql_interest_bell(&w, 7), 0);
+    assert_int_equal(sql_interest_bell(&w, 8), 1);
+    assert_int_equal(sql_interest_bell(&w, 11), 2);
+    assert_true(sql_interest_digest(&w, 1));
+    assert_false(sql_interest_digest(&w, 1));
+    assert_true(sql_interest_digest(&w, 2));
+    sql_interest_free(&w);
 }
 
 int main(void)

@@ -26,7 +26,7 @@ static int to_mysql(int events)
            (events & UV_PRIORITIZED ? MYSQL_WAIT_EXCEPT : 0);
 }
 
-size_t perform_group(void *link, int op)
+size_t mysql_perform_group(void *link, int op)
 {
     const struct mysql_link *l = link;
     return l->dialect.returning || op == SIMBA_READ ? SQL_JOB_MAX : 1;
@@ -176,7 +176,7 @@ static enum next after_contend_one(struct sql *s, struct mysql_link *l, struct s
 {
     struct statement *t = &s->statement;
     bool changed = mysql_affected_rows(&l->mysql) > 0;
-    statement_reset(t);
+    sql_statement_reset(t);
     switch (l->stage++) {
     case 0: /* the UPDATE */
     case 3:
@@ -184,15 +184,15 @@ static enum next after_contend_one(struct sql *s, struct mysql_link *l, struct s
             take_count(s, l, job);
             return NEXT_NONE;
         }
-        words_read(t, &l->dialect, job);
+        mysql_words_read(t, &l->dialect, job);
         return NEXT_STATEMENT;
     case 1: /* the SELECT */
         if (job->item[0].seen)
             return NEXT_NONE;
-        words_ensure(t, job->item[0].mutex);
+        mysql_words_ensure(t, job->item[0].mutex);
         return NEXT_STATEMENT;
     case 2: /* the INSERT */
-        words_for(t, &l->dialect, job);
+        mysql_words_for(t, &l->dialect, job);
         return NEXT_STATEMENT;
     default:
         return NEXT_NONE;
@@ -285,7 +285,7 @@ static int run(struct sql *s, struct mysql_link *l, struct sql_job *job, int wai
     }
 }
 
-int perform_begin(struct sql *s, void *link, struct sql_job *job, enum sql_end *end)
+int mysql_perform_begin(struct sql *s, void *link, struct sql_job *job, enum sql_end *end)
 {
     struct mysql_link *l = link;
     int error = 0, wait;
@@ -294,8 +294,8 @@ int perform_begin(struct sql *s, void *link, struct sql_job *job, enum sql_end *
         wait = execute(l, p, &error);
         return run(s, l, job, wait, error, end);
     }
-    statement_reset(&s->statement);
-    words_for(&s->statement, &l->dialect, job);
+    sql_statement_reset(&s->statement);
+    mysql_words_for(&s->statement, &l->dialect, job);
     if (s->statement.failed) {
         sql_fail(s, SIMBA_ELIMIT, "out of memory");
         *end = SQL_FAILED;
@@ -307,7 +307,7 @@ int perform_begin(struct sql *s, void *link, struct sql_job *job, enum sql_end *
     return run(s, l, job, wait, error, end);
 }
 
-int perform_resume(struct mysql_link *l, int events, int *error)
+int mysql_perform_resume(struct mysql_link *l, int events, int *error)
 {
     switch (l->step) {
     case STEP_QUERY:
@@ -321,8 +321,9 @@ int perform_resume(struct mysql_link *l, int events, int *error)
     }
 }
 
-int perform_go_on(struct sql *s, void *link, struct sql_job *job, int events, enum sql_end *end)
+int mysql_perform_go_on(struct sql *s, void *link, struct sql_job *job, int events,
+                        enum sql_end *end)
 {
-    int error = 0, wait = perform_resume(link, to_mysql(events), &error);
+    int error = 0, wait = mysql_perform_resume(link, to_mysql(events), &error);
     return run(s, link, job, wait, error, end);
 }

@@ -61,82 +61,82 @@ static void put(struct statement *t, char what, void *data)
         size_t n = strlen(marks);
         assert(n + 1 < MYSQL_MARKS_MAX);
         marks[n] = what;
-        statement_put(t, strchr("MIE", what) != NULL ? "BINARY ?" : "?");
+        sql_statement_put(t, strchr("MIE", what) != NULL ? "BINARY ?" : "?");
         return;
     }
     switch (what) {
     case 'n':
-        statement_put(t, "(" NOW ")");
+        sql_statement_put(t, "(" NOW ")");
         return;
     case 'f':
-        statement_put(t, c->dialect->fences ? "fencing_token" : "version");
+        sql_statement_put(t, c->dialect->fences ? "fencing_token" : "version");
         return;
     case 'k':
-        statement_put(t, c->dialect->fences ? TOKEN : TOKEN_BY_VERSION);
+        sql_statement_put(t, c->dialect->fences ? TOKEN : TOKEN_BY_VERSION);
         return;
     case 'u':
-        statement_put(t, c->dialect->fences ? CLOCK_US : CLOCK_S);
+        sql_statement_put(t, c->dialect->fences ? CLOCK_US : CLOCK_S);
         return;
     case 'o':
-        statement_put(t, c->dialect->fences ? "1" : STILL_OLD);
+        sql_statement_put(t, c->dialect->fences ? "1" : STILL_OLD);
         return;
     case 'c':
-        statement_fill(t, '$',
-                       "mutex,owner_id,$k," TIME("transition_at") "-$n,$n-" TIME(
-                           "acquired_at") ",IF(" EVICTED ",ttl_at,NULL)",
-                       put, data);
+        sql_statement_fill(t, '$',
+                           "mutex,owner_id,$k," TIME("transition_at") "-$n,$n-" TIME(
+                               "acquired_at") ",IF(" EVICTED ",ttl_at,NULL)",
+                           put, data);
         return;
     case 'm':
     case 'i':
-        statement_put(t, "_utf8mb4 x'");
-        statement_hex(t, what == 'm' ? item->mutex : q->id);
+        sql_statement_put(t, "_utf8mb4 x'");
+        sql_statement_hex(t, what == 'm' ? item->mutex : q->id);
         break;
     case 'M':
     case 'I':
-        statement_put(t, "x'");
-        statement_hex(t, what == 'M' ? item->mutex : q->id);
+        sql_statement_put(t, "x'");
+        sql_statement_hex(t, what == 'M' ? item->mutex : q->id);
         break;
     case 'E':
         sql_evicted_id(q->id, evicted);
-        statement_put(t, "x'");
-        statement_hex(t, evicted);
+        sql_statement_put(t, "x'");
+        sql_statement_hex(t, evicted);
         break;
     case 't':
-        statement_number(t, q->token);
+        sql_statement_number(t, q->token);
         return;
     case 'l':
-        statement_number(t, (uint64_t)q->ttl_ms);
+        sql_statement_number(t, (uint64_t)q->ttl_ms);
         return;
     default:
-        statement_number(t, (uint64_t)(q->ttl_ms + q->transition_ms));
+        sql_statement_number(t, (uint64_t)(q->ttl_ms + q->transition_ms));
         return;
     }
-    statement_put(t, "'");
+    sql_statement_put(t, "'");
 }
 
 static void fill(struct statement *t, const struct mysql_dialect *d, const struct sql_item *item,
                  const char *form)
 {
     struct context c = {d, item};
-    statement_fill(t, '$', form, put, &c);
+    sql_statement_fill(t, '$', form, put, &c);
 }
 
 static void put_columns(struct statement *t, const struct mysql_dialect *d)
 {
-    statement_put(t, "INSERT INTO simba_mutex"
-                     "(mutex,acquired_at,ttl_at,transition_at,owner_id,version");
-    statement_put(t, d->fences ? ",fencing_token)VALUES" : ")VALUES");
+    sql_statement_put(t, "INSERT INTO simba_mutex"
+                         "(mutex,acquired_at,ttl_at,transition_at,owner_id,version");
+    sql_statement_put(t, d->fences ? ",fencing_token)VALUES" : ")VALUES");
 }
 
 static void put_rows(struct statement *t, const struct mysql_dialect *d, const struct sql_job *job,
                      const char *row)
 {
     for (size_t i = 0; i < job->count; i++) {
-        statement_put(t, i > 0 ? ",(" : "(");
+        sql_statement_put(t, i > 0 ? ",(" : "(");
         fill(t, d, &job->item[i], row);
-        statement_put(t, ")");
+        sql_statement_put(t, ")");
     }
-    statement_put(t, "ON DUPLICATE KEY UPDATE ");
+    sql_statement_put(t, "ON DUPLICATE KEY UPDATE ");
 }
 
 #define SAME_NAME "BINARY mutex=BINARY VALUES(mutex)"
@@ -231,13 +231,14 @@ static void put_evicted_owner(struct statement *t, const struct mysql_dialect *d
     if (n > 0) {
         memcpy(cut, id, n);
         cut[n] = '\0';
-        statement_put(t, "OR(LENGTH(" BYTES("owner_id") ")>128 AND LEFT(" BYTES("owner_id") ",");
-        statement_number(t, n);
-        statement_put(t, ")=x'");
-        statement_hex(t, cut);
-        statement_put(t, "')");
+        sql_statement_put(t,
+                          "OR(LENGTH(" BYTES("owner_id") ")>128 AND LEFT(" BYTES("owner_id") ",");
+        sql_statement_number(t, n);
+        sql_statement_put(t, ")=x'");
+        sql_statement_hex(t, cut);
+        sql_statement_put(t, "')");
     }
-    statement_put(t, ")");
+    sql_statement_put(t, ")");
 }
 
 /* Gracefully: the owner's id changes, so that neither ours nor a JVM owner can renew, and the lease runs
@@ -260,13 +261,13 @@ static void evict(struct statement *t, const struct mysql_dialect *d, const stru
 static void put_names(struct statement *t, const struct mysql_dialect *d, const struct sql_job *job)
 {
     for (size_t i = 0; i < job->count; i++) {
-        statement_put(t, i > 0 ? "," : "");
+        sql_statement_put(t, i > 0 ? "," : "");
         fill(t, d, &job->item[i], "$m");
     }
-    statement_put(t, ")");
+    sql_statement_put(t, ")");
 }
 
-void words_read(struct statement *t, const struct mysql_dialect *d, const struct sql_job *job)
+void mysql_words_read(struct statement *t, const struct mysql_dialect *d, const struct sql_job *job)
 {
     fill(t, d, NULL, "SELECT $c,0 FROM simba_mutex WHERE mutex IN(");
     put_names(t, d, job);
@@ -287,7 +288,7 @@ static void list(struct statement *t, const struct mysql_dialect *d, const struc
          "SELECT $c,0 FROM simba_mutex WHERE transition_at>$n AND owner_id<>'' AND mutex<>''");
     if (item->mutex[0] != '\0') {
         fill(t, d, item, " AND LEFT(" BYTES("mutex") ",");
-        statement_number(t, strlen(item->mutex));
+        sql_statement_number(t, strlen(item->mutex));
         fill(t, d, item, ")=$M");
     }
 }
@@ -296,24 +297,24 @@ static void list(struct statement *t, const struct mysql_dialect *d, const struc
 
 static void ring(struct statement *t, const char *mutex)
 {
-    statement_put(t, "INSERT INTO simba_mutex"
-                     "(mutex,acquired_at,ttl_at,transition_at,owner_id,version)"
-                     "VALUES('',0,0,0,_utf8mb4 x'");
-    statement_hex(t, strlen(mutex) <= BELL_NAME_MAX ? mutex : "");
-    statement_put(t, "',1)ON DUPLICATE KEY UPDATE owner_id=VALUES(owner_id),version=version+1");
+    sql_statement_put(t, "INSERT INTO simba_mutex"
+                         "(mutex,acquired_at,ttl_at,transition_at,owner_id,version)"
+                         "VALUES('',0,0,0,_utf8mb4 x'");
+    sql_statement_hex(t, strlen(mutex) <= BELL_NAME_MAX ? mutex : "");
+    sql_statement_put(t, "',1)ON DUPLICATE KEY UPDATE owner_id=VALUES(owner_id),version=version+1");
 }
 
-void words_ensure(struct statement *t, const char *mutex)
+void mysql_words_ensure(struct statement *t, const char *mutex)
 {
-    statement_put(t, "INSERT IGNORE INTO simba_mutex"
-                     "(mutex,acquired_at,ttl_at,transition_at,owner_id,version)"
-                     "VALUES(_utf8mb4 x'");
-    statement_hex(t, mutex);
-    statement_put(t, "',0,0,0,'',0)");
+    sql_statement_put(t, "INSERT IGNORE INTO simba_mutex"
+                         "(mutex,acquired_at,ttl_at,transition_at,owner_id,version)"
+                         "VALUES(_utf8mb4 x'");
+    sql_statement_hex(t, mutex);
+    sql_statement_put(t, "',0,0,0,'',0)");
 }
 
-bool words_often(struct statement *t, const struct mysql_dialect *d, enum mysql_often which,
-                 char marks[MYSQL_MARKS_MAX])
+bool mysql_words_often(struct statement *t, const struct mysql_dialect *d, enum mysql_often which,
+                       char marks[MYSQL_MARKS_MAX])
 {
     static const int op[OFTEN] = {SIMBA_CONTEND, SIMBA_CONTEND, SIMBA_RENEW, SIMBA_RELEASE};
     struct mysql_dialect open = *d;
@@ -329,15 +330,15 @@ bool words_often(struct statement *t, const struct mysql_dialect *d, enum mysql_
     one.job.count = 1;
     open.marks = marks;
     open.returning = which != OFTEN_TAKE;
-    words_for(t, &open, &one.job);
+    mysql_words_for(t, &open, &one.job);
     return !t->failed;
 }
 
-void words_for(struct statement *t, const struct mysql_dialect *d, const struct sql_job *job)
+void mysql_words_for(struct statement *t, const struct mysql_dialect *d, const struct sql_job *job)
 {
     bool many = job->count > 1;
     if (job->impatient && d->returning)
-        statement_put(t, "SET STATEMENT innodb_lock_wait_timeout=0 FOR ");
+        sql_statement_put(t, "SET STATEMENT innodb_lock_wait_timeout=0 FOR ");
     switch (job->op) {
     case SIMBA_CONTEND:
         if (d->returning)
@@ -375,6 +376,6 @@ void words_for(struct statement *t, const struct mysql_dialect *d, const struct 
         ring(t, job->item[0].mutex);
         break;
     default:
-        words_read(t, d, job);
+        mysql_words_read(t, d, job);
     }
 }

@@ -9,13 +9,13 @@
  * 1970. */
 #include "backend/postgres/postgres.h"
 
-const char *const words_names[WORDS] = {
+const char *const postgres_words_names[WORDS] = {
     "simba_contend",   "simba_renew",       "simba_release", "simba_contend_one",
     "simba_renew_one", "simba_release_one", "simba_evict",   "simba_free",
     "simba_read",      "simba_poll",        "simba_list",    "simba_digest",
     "simba_ring",      "simba_listen",      "simba_observe", "simba_mark"};
 
-const int words_parameters[WORDS] = {4, 5, 4, 4, 5, 4, 5, 5, 1, 1, 1, 0, 1, 0, 1, 1};
+const int postgres_words_parameters[WORDS] = {4, 5, 4, 4, 5, 4, 5, 5, 1, 1, 1, 0, 1, 0, 1, 1};
 
 /* A token is at least the clock, so that it does not fall when a row is deleted, or an old copy of the table is
  * put in its place: in us where there is a column for it. A version that is the token may be an int; there it is
@@ -49,38 +49,39 @@ static void put(struct statement *t, char what, void *data)
     bool fences = d->fences;
     switch (what) {
     case 'n':
-        statement_put(t, "floor(date_part('epoch',clock_timestamp())*1000)::bigint");
+        sql_statement_put(t, "floor(date_part('epoch',clock_timestamp())*1000)::bigint");
         return;
     case 'f':
-        statement_put(t, fences ? "fencing_token" : "version");
+        sql_statement_put(t, fences ? "fencing_token" : "version");
         return;
     case 't':
-        statement_fill(t, '@', next_token(d), put, data);
+        sql_statement_fill(t, '@', next_token(d), put, data);
         return;
     case 'u':
-        statement_put(t, fences ? CLOCK_US : CLOCK_S);
+        sql_statement_put(t, fences ? CLOCK_US : CLOCK_S);
         return;
     case 'a':
-        statement_put(t, fences ? "" : " AND 1=" STILL_OLD);
+        sql_statement_put(t, fences ? "" : " AND 1=" STILL_OLD);
         return;
     case 'w': /* is there a mark? */
-        statement_put(t, d->marks ? "CASE WHEN t.version>t.fencing_token THEN 0 ELSE 2 END" : "0");
+        sql_statement_put(t,
+                          d->marks ? "CASE WHEN t.version>t.fencing_token THEN 0 ELSE 2 END" : "0");
         return;
     case 'k':
-        statement_put(t, fences ? "version,fencing_token" : "version");
+        sql_statement_put(t, fences ? "version,fencing_token" : "version");
         return;
     case 'c':
-        statement_fill(t, '@',
-                       "t.mutex,t.owner_id,t.@f,t.transition_at-@n,@n-t.acquired_at,"
-                       "CASE WHEN t." EVICTED " THEN t.ttl_at END",
-                       put, data);
+        sql_statement_fill(t, '@',
+                           "t.mutex,t.owner_id,t.@f,t.transition_at-@n,@n-t.acquired_at,"
+                           "CASE WHEN t." EVICTED " THEN t.ttl_at END",
+                           put, data);
         return;
     default:
-        statement_fill(t, '@',
-                       "CASE WHEN EXISTS(SELECT FROM simba_mutex AS b WHERE b.mutex='' AND "
-                       "b.transition_at>@n)THEN pg_notify('" POSTGRES_CHANNEL
-                       "',t.mutex)::text END",
-                       put, data);
+        sql_statement_fill(t, '@',
+                           "CASE WHEN EXISTS(SELECT FROM simba_mutex AS b WHERE b.mutex='' AND "
+                           "b.transition_at>@n)THEN pg_notify('" POSTGRES_CHANNEL
+                           "',t.mutex)::text END",
+                           put, data);
     }
 }
 
@@ -212,18 +213,18 @@ static const char *form_of(enum words w, const struct postgres_table *d)
     }
 }
 
-bool words_of_postgres(struct postgres_link *l)
+bool postgres_words_make(struct postgres_link *l)
 {
     bool failed = false;
     for (int w = 0; w < WORDS; w++) {
-        statement_reset(&l->words[w]);
-        statement_fill(&l->words[w], '@', form_of((enum words)w, &l->table), put, &l->table);
+        sql_statement_reset(&l->words[w]);
+        sql_statement_fill(&l->words[w], '@', form_of((enum words)w, &l->table), put, &l->table);
         failed = failed || l->words[w].failed;
     }
     return !failed;
 }
 
-enum words words_of_job(const struct sql_job *job)
+enum words postgres_words_of_job(const struct sql_job *job)
 {
     bool one = job->count == 1;
     switch (job->op) {

@@ -83,9 +83,9 @@ void sql_answer(struct sql *s, int op, const struct sql_item *item, bool more)
         a.evicted = item->evicted;
     }
     if (granted || (op == SIMBA_RENEW && a.code == 0))
-        interest_ours(&s->interests, q->mutex, simba_now() + lease);
+        sql_interest_ours(&s->interests, q->mutex, simba_now() + lease);
     else if (op == SIMBA_RENEW || op == SIMBA_RELEASE)
-        interest_ours(&s->interests, q->mutex, 0);
+        sql_interest_ours(&s->interests, q->mutex, 0);
     else if (q->op == SIMBA_CONTEND && held)
         sql_look_for(s, q->mutex);
     if (item->changed && op != SIMBA_RENEW)
@@ -126,11 +126,11 @@ static void hint_ours(void *store, const char *mutex)
  * hinted by its name: a hint at all is for those who wait. */
 static void found_bell(struct sql *s, const struct sql_row *row)
 {
-    int news = interest_bell(&s->interests, row->token);
+    int news = sql_interest_bell(&s->interests, row->token);
     if (news == 1 && row->owner[0] != '\0')
         s->host->hint(s->host, row->owner);
     else if (news > 0)
-        interest_each_ours(&s->interests, simba_now(), hint_ours, s);
+        sql_interest_each_ours(&s->interests, simba_now(), hint_ours, s);
 }
 
 void sql_found(struct sql *s, struct sql_job *job, const struct sql_row *row)
@@ -138,7 +138,7 @@ void sql_found(struct sql *s, struct sql_job *job, const struct sql_row *row)
     if (job->op == SIMBA_LIST) {
         found_in_list(s, job, row);
     } else if (job->op == SQL_DIGEST) {
-        if (interest_digest(&s->interests, row->token))
+        if (sql_interest_digest(&s->interests, row->token))
             s->host->hint(s->host, "");
     } else if (job->op == SQL_POLL && row->mutex[0] == '\0') {
         found_bell(s, row);
@@ -161,6 +161,6 @@ void sql_found(struct sql *s, struct sql_job *job, const struct sql_row *row)
 
 void sql_told(struct sql *s, const char *mutex)
 {
-    if (interest_any(&s->interests))
+    if (sql_interest_any(&s->interests))
         s->host->hint(s->host, mutex);
 }

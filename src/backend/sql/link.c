@@ -9,8 +9,8 @@
 static void free_store(struct sql *s)
 {
     struct simba_host *host = s->host;
-    interest_free(&s->interests);
-    statement_free(&s->statement);
+    sql_interest_free(&s->interests);
+    sql_statement_free(&s->statement);
     free(s);
     host->closed(host);
 }
@@ -43,7 +43,7 @@ void sql_dial_now(struct sql *s)
 {
     if (s->link != NULL || s->dialing || s->resting || s->closing)
         return;
-    int rc = dial_begin(s->dial);
+    int rc = sql_dial_begin(s->dial);
     if (rc == 0) {
         s->dialing = true;
         return;
@@ -56,7 +56,7 @@ static void on_rested(uv_timer_t *timer)
 {
     struct sql *s = timer->data;
     s->resting = false;
-    if (s->waiting != NULL || interest_any(&s->interests))
+    if (s->waiting != NULL || sql_interest_any(&s->interests))
         sql_dial_now(s);
 }
 
@@ -64,7 +64,7 @@ static void lost(struct sql *s)
 {
     sql_hang_up(s);
     uv_timer_stop(&s->timeout);
-    if (s->jobs != NULL || s->waiting != NULL || interest_any(&s->interests))
+    if (s->jobs != NULL || s->waiting != NULL || sql_interest_any(&s->interests))
         sql_dial_now(s);
 }
 
@@ -103,7 +103,7 @@ static bool writes(int op)
 /* By another connection, while this one is used on. */
 static void look_anew(struct sql *s)
 {
-    if (!s->dialing && dial_begin(s->dial) == 0)
+    if (!s->dialing && sql_dial_begin(s->dial) == 0)
         s->dialing = true;
 }
 
@@ -215,7 +215,7 @@ void sql_on_dialed(void *data, void *link, int code, const char *why)
     if (remark != NULL && !s->remarked)
         s->host->log(s->host, SIMBA_LOG_WARN, remark);
     s->remarked = s->remarked || remark != NULL;
-    if (interest_any(&s->interests))
+    if (sql_interest_any(&s->interests))
         sql_look_in(s, 0);
     sql_pump(s);
 }

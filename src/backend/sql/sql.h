@@ -192,9 +192,9 @@ int sql_read_poll(const struct simba_url *url, int64_t *ms, char *why, size_t wh
 int sql_read_secret(const struct simba_url *url, char **out, char *why, size_t why_size);
 
 /* dial.c: told() runs on the loop. */
-struct sql_dial *dial_open(uv_loop_t *loop, const struct sql_driver *driver, void *config,
-                           void (*told)(void *data, void *link, int code, const char *why),
-                           void *data);
-int dial_begin(struct sql_dial *d); /* 0, or SIMBA_ELIMIT; one at a time */
-void dial_close(struct sql_dial *d, void (*closed)(void *data));
+struct sql_dial *sql_dial_open(uv_loop_t *loop, const struct sql_driver *driver, void *config,
+                               void (*told)(void *data, void *link, int code, const char *why),
+                               void *data);
+int sql_dial_begin(struct sql_dial *d); /* 0, or SIMBA_ELIMIT; one at a time */
+void sql_dial_close(struct sql_dial *d, void (*closed)(void *data));
 #endif
