@@ -117,10 +117,10 @@ static bool is_final(int code)
 
 static void show_wait(const struct plan *p, const struct looker *k, int64_t waited_ms)
 {
-    char who[SIMBA_ID_MAX + 64] = "nobody answers yet";
+    char who[SHOWN_MAX + 64] = "nobody answers yet", id[SHOWN_MAX];
     if (k->code == 0 && k->owner.id[0] != '\0') {
         int64_t left = k->owner.transition_at - simba_now();
-        snprintf(who, sizeof who, "held by %s, lease %llds", k->owner.id,
+        snprintf(who, sizeof who, "held by %s, lease %llds", show_name(k->owner.id, id, sizeof id),
                  (long long)(left > 0 ? left / 1000 : 0));
     } else if (k->code == 0) {
         snprintf(who, sizeof who, "free");

@@ -42,7 +42,7 @@ __attribute__((format(printf, 4, 5))) static void find(struct doctor *d, enum le
     static const char *const names[LEVELS] = {"ok", "note", "BAD"};
     static const char *const colours[LEVELS] = {"\033[32m", "\033[33m", "\033[31m"};
     bool colour = wants_colour();
-    char text[TEXT_MAX];
+    char text[TEXT_MAX], shown[TEXT_MAX];
     va_list args;
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
@@ -54,7 +54,7 @@ __attribute__((format(printf, 4, 5))) static void find(struct doctor *d, enum le
                    topic, "text", text, "store", d->c->store);
     else
         printf("%s%-4s%s  %-10s  %s\n", colour ? colours[level] : "", names[level],
-               colour ? "\033[0m" : "", topic, text);
+               colour ? "\033[0m" : "", topic, show_name(text, shown, sizeof shown));
 }
 
 /* ---- the store ----------------------------------------------------------------------------------- */

@@ -47,9 +47,9 @@ static void on_changed(void *data, const char *mutex, const struct simba_state *
     const struct simba_owner *about = s->after.id[0] != '\0' ? &s->after : &s->before;
     pthread_mutex_lock(&w->lock);
     if (w->c->json)
-        print_event(w->c, event, mutex, about, -1);
+        print_event(w->c, event, mutex, about, s->reason);
     else
-        print_event_line(w->c, event, mutex, about);
+        print_event_line(w->c, event, mutex, about, s->reason);
     if (fflush(stdout) != 0)
         (void)!write(w->over, &(uint64_t){1}, sizeof(uint64_t));
     pthread_mutex_unlock(&w->lock);
