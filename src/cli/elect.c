@@ -18,7 +18,7 @@ static const struct option options[] = {
 static const char help[] =
     "Prints a line for acquired, released and lost, and stays a candidate until a signal ends it. "
     "A store that is down is tried again for ever.\n"
-    "--json: event, at_ms, mutex, holder, token, remaining_ms, held_ms, reason, store.\n\n"
+    "--json: event, at_ms, mutex, holder, token, remaining_ms, held_ms, waiters, reason, store.\n\n"
     "The hook of --on-acquired may take as long as the tenure; it is ended before the lease is. If "
     "it fails, NAME is left to others for a ttl. That of --on-released runs once for every "
     "--on-acquired, also if simba is killed or stopped, and ends before another can own NAME. "

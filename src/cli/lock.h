@@ -156,6 +156,8 @@ int plan_kill_after(struct plan *p);
 int plan_handle(const struct plan *p, struct simba_handle_options *o);
 int plan_refused(const struct plan *p, int rc); /* says why there is no handle; the exit code */
 
+int64_t default_kill_after_ms(const struct cli *c);
+
 /* From hold_until to where another may own it. */
 int64_t lease_margin(const struct cli *c);
 

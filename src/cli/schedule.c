@@ -29,8 +29,7 @@ static const char help[] =
     "lost and CMD was stopped; 126 CMD cannot be run; 127 CMD not found.\n\n"
     "Examples:\n"
     "  simba schedule cleanup --every 5m ./cleanup.sh\n"
-    "  simba schedule report --delay 1h --initial-delay 10s -c './make && ./send'\n"
-    "  simba schedule night --once --at-least 1m ./job   # by cron, on many machines\n";
+    "  simba schedule report --delay 1h --initial-delay 10s -c './make && ./send'\n";
 
 struct schedule {
     struct plan plan;
