@@ -160,6 +160,15 @@ __attribute__((format(printf, 2, 3))) int usage(const struct cli *c, const char 
  * them in its format. */
 void print_json(const char *format, ...);
 
+/* Any text as it can be shown to people, whoever wrote it: characters that move the cursor, begin a line or
+ * turn the direction of text are question marks, and so is what is not UTF-8. The result is not longer. */
+#define SHOWN_MAX (SIMBA_ID_MAX + 16) /* for a name or an id */
+const char *show_name(const char *name, char *out, size_t size);
+
+/* A value of jansson's as a line on stdout, in which such characters are \u escapes; it is given up. */
+struct json_t;
+void print_json_value(struct json_t *value);
+
 /* Writes what stdout has gathered. If nobody reads it any more, that is the quiet end. */
 void flush_stdout(const struct cli *c);
 
@@ -186,19 +195,19 @@ struct rows {
 void rows_add(struct rows *r, const char *mutex, const struct simba_owner *owner, int64_t waiters);
 void rows_print(const struct cli *c, const struct rows *r); /* as --json says */
 
-/* A change as a line of JSON: the event, and the tenure that it is about. */
+/* A change as a line of JSON: the event, the tenure that it is about, and why. */
 void print_event(const struct cli *c, const char *event, const char *mutex,
-                 const struct simba_owner *owner, int64_t waiters);
+                 const struct simba_owner *owner, enum simba_reason reason);
 
 /* The same for people; at a terminal in colour. */
 void print_event_line(const struct cli *c, const char *event, const char *mutex,
-                      const struct simba_owner *owner);
+                      const struct simba_owner *owner, enum simba_reason reason);
+
+const char *reason_name(enum simba_reason reason); /* "expired" …; NULL: none */
+bool reason_is_loss(enum simba_reason reason);     /* expired or evicted: not by its owner */
 
 /* "1.5s", "12s", "3m07s", "2h05m"; out holds at least 24 bytes. */
 const char *show_duration(int64_t ms, char *out);
-
-/* A name as it can be shown: what would move the cursor is a question mark. */
-const char *show_name(const char *name, char *out, size_t size);
 
 /* The nearest of some words, to suggest; NULL: none is near. */
 const char *nearest(const char *word, const char *const *words, size_t count);

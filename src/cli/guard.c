@@ -39,9 +39,10 @@ struct guard {
     pid_t cmd;         /* 0: none runs */
     bool has_ended;    /* CMD, not all of the tree */
     int status;
-    bool is_told;   /* because the lease ends */
-    bool is_ending; /* a kill is due at kill_at, for that or for --kill-rest */
-    bool is_shared; /* CMD is in the keeper's process group */
+    bool is_told;             /* because the lease ends */
+    enum simba_reason reason; /* why the tenure is over, for last */
+    bool is_ending;           /* a kill is due at kill_at, for that or for --kill-rest */
+    bool is_shared;           /* CMD is in the keeper's process group */
     int64_t kill_at;
     int64_t last_until; /* last must have ended */
 };
@@ -163,13 +164,14 @@ static void end_tree(struct guard *g)
     set_timer(g);
 }
 
-static void end_for_lease(struct guard *g)
+static void end_for_lease(struct guard *g, enum simba_reason reason)
 {
     if (g->is_told)
         return;
     if (g->cmd == 0 && !g->is_led)
         return; /* nobody acts */
     g->is_told = true;
+    g->reason = reason;
     tell(g, LINK_TOLD, 0);
     if (g->cmd == 0)
         run_last(g);
@@ -225,6 +227,7 @@ static void set_environment(const struct plan *p, const struct link_message *m)
     setenv("SIMBA_CONTENDER_ID", m->id, 1);
     setenv("SIMBA_FENCING_TOKEN", token, 1);
     setenv("SIMBA_STORE", m->store, 1);
+    unsetenv("SIMBA_REASON");
 }
 
 static char **argv_of(const struct guard *g)
@@ -306,6 +309,7 @@ static void run_last(struct guard *g)
                  g->p->mutex);
         g->last_until = now + g->p->kill_after + margin / 2;
     }
+    setenv("SIMBA_REASON", reason_name(g->reason), 1);
     run_job(g, JOB_LAST);
 }
 
@@ -316,9 +320,11 @@ static void start_of_series(struct guard *g, const struct link_message *m, int l
     if (live >= 0)
         g->live = live;
     if (m->job == JOB_LAST) {
-        if (g->is_led && g->cmd == 0)
-            run_last(g);
-        return; /* else it is being done */
+        if (!g->is_led || g->cmd != 0)
+            return; /* it is being done */
+        g->reason = (enum simba_reason)m->number;
+        run_last(g);
+        return;
     }
     char byte;
     if (recv(g->link, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0)
@@ -368,7 +374,7 @@ static void on_keeper_gone(struct guard *g)
     if (g->cmd == 0 && !g->is_led)
         _exit(0);
     complain(g->p->c, "mutex '%s': the keeper of the lock died; CMD is told to end", g->p->mutex);
-    end_for_lease(g);
+    end_for_lease(g, SIMBA_EXPIRED);
 }
 
 static void on_message(struct guard *g, const struct link_message *m, int live)
@@ -378,7 +384,7 @@ static void on_message(struct guard *g, const struct link_message *m, int live)
         start(g, m, live);
         return;
     case LINK_LOST:
-        end_for_lease(g);
+        end_for_lease(g, (enum simba_reason)m->number);
         return;
     case LINK_SIGNAL:
         pass_on(g, m->number, m->from_terminal);
@@ -414,7 +420,7 @@ static void on_timer(struct guard *g)
     } else {
         complain(g->p->c, "mutex '%s': the lease could not be kept; CMD is told to end",
                  g->p->mutex);
-        end_for_lease(g);
+        end_for_lease(g, SIMBA_EXPIRED);
     }
 }
 

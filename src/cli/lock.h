@@ -87,7 +87,7 @@ void reap_all(pid_t *guard); /* whoever has ended; *guard is 0 then, if it was a
 
 enum link_kind {
     LINK_START,   /* to the guard: run CMD; with the liveness descriptor if there is one */
-    LINK_LOST,    /* it cannot be kept: end the tree */
+    LINK_LOST,    /* the tenure is over: end the tree; number: the reason */
     LINK_SIGNAL,  /* pass on */
     LINK_STARTED, /* to the keeper: CMD runs */
     LINK_FAILED,  /* exec failed: errno */
@@ -101,7 +101,7 @@ enum link_job { JOB_CMD, JOB_LAST };
 struct link_message {
     enum link_kind kind;
     enum link_job job;  /* START, STARTED, FAILED, EMPTY of a series */
-    int number;         /* signal, errno, count or wait status */
+    int number;         /* signal, errno, count, wait status; START of last: the reason */
     bool from_terminal; /* SIGNAL: sent to the whole foreground group */
     uint64_t token;     /* START … */
     char id[SIMBA_ID_MAX + 1];
@@ -156,6 +156,8 @@ int plan_kill_after(struct plan *p);
 int plan_handle(const struct plan *p, struct simba_handle_options *o);
 int plan_refused(const struct plan *p, int rc); /* says why there is no handle; the exit code */
 
+int64_t default_kill_after_ms(const struct cli *c);
+
 /* From hold_until to where another may own it. */
 int64_t lease_margin(const struct cli *c);
 
@@ -166,11 +168,15 @@ int keep(struct plan *p, simba_locker *l, int lost, int link, pid_t guard);
 
 /* ---- series.c: elect and schedule ------------------------------------------------------------- */
 
+struct outcome;
+
 /* The keeper of a series. The main thread runs it; callbacks and work, on the library's threads, hand
  * their commands to it and wait. */
 struct series {
     struct plan *p;
-    simba_contender *contender; /* set before series_run */
+    simba_contender *contender; /* set before series_run, and so are, for series_launch: */
+    void *data;
+    bool (*judge)(void *data, const struct outcome *o); /* on the main thread; false: step down */
 
     int link; /* -1: there are no commands to be run */
     pid_t guard;
@@ -187,11 +193,14 @@ struct series {
         enum link_job kind;
         uint64_t token;
         bool is_wanted, is_sent, is_over, is_told;
-        int64_t until; /* for the guard to have it ended */
+        bool is_detached;         /* nobody waits for its end: judge() hears of it */
+        enum simba_reason reason; /* why the tenure is over; of last, or while CMD runs */
+        int64_t until;            /* for the guard to have it ended */
         int status, error;
     } job;
-    uint64_t last_done; /* of this tenure, last has been run */
-    bool is_dead;       /* the guard */
+    uint64_t last_done;      /* of this tenure, last has been run */
+    uint64_t ended_by_guard; /* the tenure whose lease could not be kept */
+    bool is_dead;            /* the guard */
     enum {
         STAY,
         STEP_ASIDE,
@@ -217,7 +226,13 @@ int series_begin(struct series *s, struct plan *p);
 int series_run(struct series *s);
 
 /* On a thread of the library's: */
-struct outcome series_perform(struct series *s, enum link_job kind, uint64_t token);
+struct outcome series_perform(struct series *s, enum link_job kind, uint64_t token,
+                              enum simba_reason reason);
+void series_launch(struct series *s, uint64_t token); /* CMD, without waiting for its end … */
+void series_await(struct series *s, uint64_t token, enum simba_reason reason); /* … until here */
+/* Why a tenure is over, where the library says `reason`: it does not know that we stopped it because the
+ * lease could not be kept. */
+enum simba_reason series_reason(struct series *s, uint64_t token, enum simba_reason reason);
 void series_step_down(struct series *s); /* let others lead; try again after a ttl */
 void series_end(struct series *s, int code);
 void series_flush(struct series *s); /* stdout; if nobody reads it, that is the end */
