@@ -10,19 +10,20 @@ local tries = {
     {'hmget', hash, 'x'}, {'pexpire', hash, '1000'}, {'pexpireat', hash, '1'},
     {'zpopmin', queue}, {'publish', value, 'rights'}, {'del', value, queue, hash},
 }
--- Servers say "can't run this command", "can't access at least one of the keys" (up to 7.0), "has no
--- permissions to run the 'set' command", "No permissions to access a channel" (Redis 7.2, Valkey).
-local function is_refusal(text)
-    return string.find(text, "can't", 1, true) or string.find(text, 'permission', 1, true)
+-- How servers say what is denied: up to 7.0 "can't run this command", "can't access at least one of the
+-- keys", "can't publish to the channel"; from 7.2 on, and Valkey, "User simba has no permissions to run
+-- the 'set' command", "No permissions to access a key". The name of a user has no spaces.
+local function what_is_denied(text)
+    if string.find(text, 'permissions to run ', 1, true) then return 'command' end
+    return string.match(text, "can't (.*)") or string.match(text, 'permissions to access (.*)')
 end
 local denied = {}
 for _, try in ipairs(tries) do
     local reply = redis.pcall(unpack(try))
-    local text = type(reply) == 'table' and reply.err
-    if text and is_refusal(text) then
-        local place = string.match(text, ' access (.*)') or ''
-        denied[#denied + 1] = string.find(place, 'key', 1, true) and '~' or
-            string.find(place, 'channel', 1, true) and '&' or try[1]
+    local what = type(reply) == 'table' and reply.err and what_is_denied(reply.err)
+    if what then
+        denied[#denied + 1] = string.find(what, 'key', 1, true) and '~' or
+            string.find(what, 'channel', 1, true) and '&' or try[1]
     end
 end
 return denied
