@@ -49,6 +49,7 @@ static const struct test *const tables[] = {
     sqlite_fault_tests,
     sqlite_place_tests,
     sqlite_file_tests,
+    sqlite_cell_tests,
 #ifdef CONTRACT_REDIS
     redis_fault_tests,
     redis_queue_tests,
