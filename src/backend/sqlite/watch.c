@@ -133,12 +133,13 @@ int watch_open(struct watch *w, const char *path)
         return -1;
     pthread_mutex_lock(&w->lock);
     w->bell = bell;
+    bell_read_slots(&bell, w->rings); /* who was rung for before has not asked yet */
     pthread_mutex_unlock(&w->lock);
     return 0;
 }
 
-/* Not before it is needed: a program that takes a free lock and ends has no use for the thread. What
- * was rung before is heard then. */
+/* Not before it is needed: a program that only looks has no use for the thread. What was rung since
+ * the bell was opened is heard then. */
 void watch_listen(struct watch *w)
 {
     if (w->bell.words != NULL && !w->listening)
