@@ -68,6 +68,7 @@ static const struct {
     {sqlite_fault_tests, NULL},
     {sqlite_place_tests, NULL},
     {sqlite_file_tests, NULL},
+    {sqlite_cell_tests, NULL},
 #ifdef CONTRACT_REDIS
     {redis_fault_tests, NULL},
     {redis_queue_tests, NULL},

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "peer.h"
@@ -196,6 +197,94 @@ static void database_locked(void)
     folder_remove();
 }
 
+/* Long before its next renewal. */
+static void evicted_lock_hears(void)
+{
+    begin();
+    struct peer a = start(lease(100000, 20000));
+    CHECK(peer_number(&a, "acquire 20000") == 0);
+    simba *s = NULL;
+    CHECK_OK(simba_open(url, NULL, &s));
+    CHECK_OK(simba_evict(s, "m", 0, false, PATIENCE_MS));
+    AWAIT(peer_number(&a, "held") == 0);
+    client_close(s);
+    peer_end(&a);
+    folder_remove();
+}
+
+/* Another program locks PATH-live to its end: who comes is refused within its time, and those who are
+ * there go on. */
+static void foreign_lock(void)
+{
+    begin();
+    struct peer a = start(lease_short());
+    contend(&a);
+    uint64_t token = peer_await_owner(&a);
+    int fd = open(folder_path("a.db-live"), O_RDWR | O_CLOEXEC);
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 100};
+    CHECK(fd >= 0 && fcntl(fd, F_SETLK, &lock) == 0);
+    struct peer b = {.url = url, .mutex = "n", .like = lease_long()};
+    peer_start(&b);
+    const char *said = peer_ask(&b, "read");
+    CHECK(atoi(said) == SIMBA_ESTORE && strstr(said, "locked") != NULL);
+    for (int64_t end = simba_now() + 4000; simba_now() < end; nap(20))
+        CHECK((uint64_t)peer_number(&a, "token") == token);
+    close(fd);
+    CHECK(peer_number(&b, "acquire 20000") == 0);
+    peer_end(&a);
+    peer_end(&b);
+    folder_remove();
+}
+
+/* The number that it could not write down is nobody's. */
+static void full_when_enrolling(void)
+{
+    begin();
+    struct peer a = start(lease_short());
+    CHECK(peer_number(&a, "acquire 20000") == 0 && peer_number(&a, "release") == 0);
+    struct peer b = {.url = url, .mutex = "m", .like = lease_short(), .flaky = true};
+    peer_start(&b);
+    CHECK(peer_number(&b, "fail write") == 0);
+    CHECK(atoi(peer_ask(&b, "read")) == SIMBA_ESTORE);
+    struct peer c = start(lease_short());
+    CHECK(peer_number(&c, "acquire 0") == 0 && peer_number(&c, "release") == 0);
+    CHECK(peer_number(&b, "fail none") == 0);
+    CHECK(peer_number(&b, "acquire 20000") == 0 && peer_number(&b, "release") == 0);
+    CHECK(peer_number(&c, "acquire 0") == 0);
+    peer_end(&a);
+    peer_end(&b);
+    peer_end(&c);
+    folder_remove();
+}
+
+/* Not a refusal: the next try may find one. */
+static void no_descriptors(void)
+{
+    begin();
+    simba *s = NULL;
+    struct simba_owner owner;
+    struct rlimit limit, old;
+    CHECK_OK(simba_open(url, NULL, &s));
+    CHECK(getrlimit(RLIMIT_NOFILE, &old) == 0);
+    limit = old;
+    int next = dup(STDERR_FILENO);
+    CHECK(next >= 0);
+    for (int more = 0; more < 5; more++) { /* it fails at each of the files in turn */
+        limit.rlim_cur = (rlim_t)(next + more);
+        CHECK(setrlimit(RLIMIT_NOFILE, &limit) == 0);
+        int code = simba_read(s, "m", PATIENCE_MS, &owner);
+        if (code != 0 && code != SIMBA_ESTORE)
+            suite_fail(__FILE__, __LINE__, simba_error_text());
+        if (more == 0)
+            CHECK(code != 0 && strstr(simba_error_text(), "Too many open files") != NULL);
+    }
+    CHECK(setrlimit(RLIMIT_NOFILE, &old) == 0);
+    CHECK_OK(simba_read(s, "m", PATIENCE_MS, &owner));
+    close(next);
+    client_close(s);
+    folder_remove();
+}
+
 /* ---- clocks -------------------------------------------------------------------------------- */
 
 static void check_left(struct peer *p, uint64_t token, int64_t most)
@@ -258,6 +347,68 @@ static void other_time_namespace(void)
     folder_remove();
 }
 
+/* The offsets that the kernel shows are those of the children's namespace: ours cannot be known. */
+static void unshared_time_namespace(void)
+{
+    begin();
+    if (unshare(CLONE_NEWTIME) != 0) {
+        folder_remove();
+        suite_skip("time namespaces cannot be made here (not root?)");
+    }
+    simba *s = NULL;
+    CHECK_REFUSED(simba_open(url, NULL, &s), SIMBA_EUNSUPPORTED, "time namespace");
+    folder_remove();
+}
+
+static void write_file(const char *path, const char *text)
+{
+    FILE *f = fopen(path, "we");
+    CHECK(f != NULL && fputs(text, f) >= 0 && fclose(f) == 0);
+}
+
+/* Two containers on one kernel, each with a boot id of its own, take turns. Whom nobody outlives has
+ * its lease waited for once, however often the others come and go; else it is noticed at once. */
+static void other_boot_id(void)
+{
+    begin();
+    char id[2][160];
+    for (int i = 0; i < 2; i++) {
+        snprintf(id[i], sizeof id[i], "%s", folder_path(i == 0 ? "x" : "y"));
+        write_file(id[i], i == 0 ? "11111111-1111-4111-8111-111111111111\n"
+                                 : "22222222-2222-4222-8222-222222222222\n");
+    }
+    struct peer a = {.url = url, .mutex = "m", .like = lease_short(), .boot_id = id[0]};
+    struct peer b = {.url = url, .mutex = "m", .like = lease_long(), .boot_id = id[1]};
+    peer_start(&a);
+    if (!peer_is_up(&a)) {
+        folder_remove();
+        suite_skip("a file cannot be mounted here (not root?)");
+    }
+    contend(&a);
+    uint64_t token = peer_await_owner(&a);
+    peer_start(&b);
+    check_left(&b, token, 3000);
+    CHECK(peer_number(&b, "acquire 0") != 0);
+    CHECK((uint64_t)peer_number(&a, "token") == token);
+    peer_end(&b);
+    peer_kill(&a);
+    for (int64_t end = simba_now() + 6000; simba_now() < end;) { /* in turns, for two leases */
+        for (int i = 0; i < 2; i++) {
+            struct peer p = {.url = url, .mutex = "other", .like = lease_short()};
+            p.boot_id = id[i];
+            peer_start(&p);
+            CHECK(peer_number(&p, "acquire 20000") == 0 && peer_number(&p, "release") == 0);
+            peer_end(&p);
+        }
+    }
+    struct peer c = {.url = url, .mutex = "m", .like = lease_long(), .boot_id = id[1]};
+    peer_start(&c);
+    CHECK(peer_number(&c, "acquire 0") == 0);
+    CHECK((uint64_t)peer_number(&c, "held") > token);
+    peer_end(&c);
+    folder_remove();
+}
+
 /* T63, T66: tokens jump over all that a power cut may have lost, and an owner of before the restart
  * is honoured for one lease, since nobody knows when it got it. */
 static void machine_restarted(void)
@@ -298,6 +449,12 @@ const struct test sqlite_fault_tests[] = {
     {"device_fails_reading", device_fails_reading, SQLITE_ONLY, 0},
     {"database_locked", database_locked, SQLITE_ONLY, 0},
     {"other_time_namespace", other_time_namespace, SQLITE_ONLY, 0},
+    {"unshared_time_namespace", unshared_time_namespace, SQLITE_ONLY, 0},
+    {"other_boot_id", other_boot_id, SQLITE_ONLY, 0},
+    {"evicted_lock_hears", evicted_lock_hears, SQLITE_ONLY, 0},
+    {"foreign_lock", foreign_lock, SQLITE_ONLY, 0},
+    {"full_when_enrolling", full_when_enrolling, SQLITE_ONLY, 0},
+    {"no_descriptors", no_descriptors, SQLITE_ONLY, 0},
     {"machine_restarted", machine_restarted, SQLITE_ONLY, 0},
     {NULL, NULL, ANY_STORE, 0},
 };

@@ -208,8 +208,10 @@ static void note_lease(struct db *d, int64_t now, int64_t lease, uint64_t token)
 {
     if (now + lease > d->last_until)
         d->last_until = now + lease;
-    if (lease > d->own.longest)
+    if (lease > d->own.longest) {
         d->own.longest = lease;
+        d->tidy_at = 0; /* it has to be known also where the log is lost */
+    }
     if ((int64_t)token > d->mark.token)
         d->mark.token = (int64_t)token;
 }

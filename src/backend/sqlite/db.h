@@ -49,12 +49,12 @@ struct db {
     sqlite3 *handle; /* NULL: not open */
     sqlite3_stmt *statement[DB_STATEMENTS];
     struct files files;
-    int64_t checked;      /* when they were looked at, ns */
-    bool has_turn;        /* to write; see live.h */
-    struct db_own own;    /* as of the current or last transaction */
+    int64_t checked;       /* when they were looked at, ns */
+    bool has_turn;         /* to write; see live.h */
+    struct db_own own;     /* as of the current or last transaction */
     struct live_mark mark; /* likewise */
-    int64_t serial;       /* of the last transaction that we know was committed */
-    int64_t last_until;   /* the latest end of a lease that we were granted */
+    int64_t serial;        /* of the last transaction that we know was committed */
+    int64_t last_until;    /* the latest end of a lease that we were granted */
     int64_t busy_since;
     int wal_pages; /* after the last commit … */
     int tidy_at;   /* … and when they are so many that the log should be written back */

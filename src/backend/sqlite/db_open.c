@@ -35,8 +35,9 @@ static const char *const sql[DB_STATEMENTS] = {
     [DB_TAKE] = "REPLACE INTO mutex VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?6 + ?7, ?7, 0, ?8)",
     [DB_FREE] = "UPDATE mutex SET owner = '', until = 0, contended = 0 WHERE name = ?1",
     [DB_CONTEND] = "UPDATE mutex SET contended = 1 WHERE name = ?1 AND contended = 0",
-    [DB_RENEW] = "UPDATE mutex SET until = ?4 + ?5, lease = ?5, client = ?6, live = ?7 WHERE name = "
-                 "?1 AND owner = ?2 AND token = ?3 AND until > ?4 AND evicted = 0",
+    [DB_RENEW] =
+        "UPDATE mutex SET until = ?4 + ?5, lease = ?5, client = ?6, live = ?7 WHERE name = "
+        "?1 AND owner = ?2 AND token = ?3 AND until > ?4 AND evicted = 0",
     [DB_EVICT] = "UPDATE mutex SET evicted = 1 WHERE name = ?1",
     [DB_LIST] = "SELECT name, owner, token, client, live, acquired, until, evicted FROM mutex "
                 "WHERE owner <> '' AND until > ?2 AND substr(name, 1, length(?1)) = ?1",
@@ -89,7 +90,8 @@ static int check_owner(struct db *d, int64_t *tables)
     if (*tables != 0 && application != APPLICATION_ID)
         return db_fail_text(d, SIMBA_ESCHEMA, "this is a database of something else");
     if (*tables != 0 && version > SCHEMA_VERSION)
-        return db_fail_text(d, SIMBA_ESCHEMA, "this database was made by a newer Simba: update this one");
+        return db_fail_text(d, SIMBA_ESCHEMA,
+                            "this database was made by a newer Simba: update this one");
     return 0;
 }
 
@@ -250,8 +252,8 @@ static int check_head(struct db *d)
         return db_fail_text(d, SIMBA_ESCHEMA, "this is not a database");
     if (file->pMethods->xRead(file, head, sizeof head, 0) != SQLITE_OK)
         return db_fail_text(d, SIMBA_ESTORE, "cannot read the database file: disk I/O error");
-    uint32_t id = (uint32_t)head[68] << 24 | (uint32_t)head[69] << 16 | (uint32_t)head[70] << 8 |
-                  head[71];
+    uint32_t id =
+        (uint32_t)head[68] << 24 | (uint32_t)head[69] << 16 | (uint32_t)head[70] << 8 | head[71];
     uint32_t page = (uint32_t)head[16] << 8 | head[17];
     if (memcmp(head, "SQLite format 3", 16) != 0)
         return db_fail_text(d, SIMBA_ESCHEMA, "this is not a database");
@@ -285,9 +287,9 @@ static int identify(struct db *d)
         return db_fail_errno(d, d->place->db);
     d->files.db = (struct file_id){s.st_dev, s.st_ino};
     sqlite3_file_control(d->handle, "main", SQLITE_FCNTL_HAS_MOVED, &moved);
-    return moved == 0 ? 0
-                      : db_fail_text(d, SIMBA_ESTORE,
-                                     "the database was replaced while it was opened");
+    return moved == 0
+               ? 0
+               : db_fail_text(d, SIMBA_ESTORE, "the database was replaced while it was opened");
 }
 
 static int use_wal(struct db *d)
@@ -300,8 +302,7 @@ static int use_wal(struct db *d)
     sqlite3_finalize(s);
     if (!asked)
         return db_fail(d, "cannot open");
-    return wal ? 0
-               : db_fail_text(d, SIMBA_EUNSUPPORTED, "SQLite cannot use its WAL mode here");
+    return wal ? 0 : db_fail_text(d, SIMBA_EUNSUPPORTED, "SQLite cannot use its WAL mode here");
 }
 
 /* In a transaction. */
@@ -356,8 +357,11 @@ static int set_up(struct db *d)
         return rc;
     }
     db_set_mark(d);
-    if (!continued)
+    if (!continued) {
         files_end_writing(&d->files, d->place, &d->live);
+        d->tidy_at =
+            0; /* a database whose log is lost must not look like one that was never used */
+    }
     return execute(d, "PRAGMA synchronous = NORMAL") ? 0 : db_fail(d, "cannot open");
 }
 
@@ -375,8 +379,8 @@ void db_init(struct db *d, const struct place *place, const struct boot *boot, i
 static int open_live(struct db *d)
 {
     struct stat s;
-    if (d->live.fd >= 0 && (stat(d->place->live, &s) != 0 || s.st_ino != d->live.inode ||
-                            s.st_dev != d->live.device))
+    if (d->live.fd >= 0 &&
+        (stat(d->place->live, &s) != 0 || s.st_ino != d->live.inode || s.st_dev != d->live.device))
         live_close(&d->live);
     if (d->live.fd < 0 && live_open(&d->live, d->place->live) != 0)
         return db_fail_errno(d, d->place->live);
@@ -403,7 +407,7 @@ int db_open(struct db *d)
     db_give_turn(d);
     /* Whoever opens a database that nobody has open reads the whole log first. Where processes come
      * and go (the command) it is therefore kept short, and they pay for that in turns. */
-    if (rc == 0 && d->wal_pages >= OPEN_WAL_PAGES)
+    if (rc == 0 && (d->wal_pages >= OPEN_WAL_PAGES || d->tidy_at == 0))
         db_tidy(d);
     if (rc < 0)
         db_close(d);

@@ -114,7 +114,7 @@ static void publish(struct sqlite *s, struct simba_request *part)
             bool owned = r->answer.id != NULL && !r->answer.granted;
             bool any = watch_answered(&s->watch, q->mutex, owned, r->owner_client);
             worker_tick(&s->worker, any ? LOOK_MS : LOOK_IDLE_MS, any || watch_observes(&s->watch));
-            if (any)
+            if (any || r->answer.granted) /* an owner hears that it is evicted */
                 watch_listen(&s->watch);
         }
         if (r->ring || (r->changed && observed))
