@@ -16,6 +16,8 @@
  *   After the call of destroy only the handle's own callbacks may still use it.
  * Results: 0, or a negative enum simba_error; simba_error_text() then says in words what failed in
  *   this thread's last call, on which mutex and store, and what to do.
+ * NULL for a client, a handle, a run, a value or a place for a result: SIMBA_EINVAL, false, 0, "", NULL;
+ *   should_stop says true; destroy and simba_close do nothing.
  * Times: milliseconds. Points in time are on simba_now(), which goes on while the machine sleeps.
  * fork: in the child every handle of the parent is not-owner and refuses with SIMBA_EFORKED. */
 #ifndef SIMBA_H

@@ -357,34 +357,27 @@ int url_check_options(const struct simba_url *u, const char *const *common, cons
 
 const char *simba_url_scheme(const struct simba_url *u)
 {
-    assert(u != NULL);
-    return u->scheme;
+    return u != NULL ? u->scheme : NULL;
 }
 
 const char *simba_url_user(const struct simba_url *u)
 {
-    assert(u != NULL);
-    return u->user;
+    return u != NULL ? u->user : NULL;
 }
 
 const char *simba_url_password(const struct simba_url *u)
 {
-    assert(u != NULL);
-    return u->password;
+    return u != NULL ? u->password : NULL;
 }
 
 const char *simba_url_path(const struct simba_url *u)
 {
-    assert(u != NULL);
-    return u->path;
+    return u != NULL ? u->path : "";
 }
 
 bool simba_url_host(const struct simba_url *u, size_t n, const char **host, int *port)
 {
-    assert(u != NULL);
-    assert(host != NULL);
-    assert(port != NULL);
-    if (n >= u->hosts)
+    if (u == NULL || host == NULL || port == NULL || n >= u->hosts)
         return false;
     *host = u->host[n].name;
     *port = u->host[n].port;
@@ -393,9 +386,7 @@ bool simba_url_host(const struct simba_url *u, size_t n, const char **host, int 
 
 const char *simba_url_option(const struct simba_url *u, const char *name)
 {
-    assert(u != NULL);
-    assert(name != NULL);
-    for (size_t i = 0; i < u->options; i++)
+    for (size_t i = 0; u != NULL && name != NULL && i < u->options; i++)
         if (strcmp(u->option[i].name, name) == 0)
             return u->option[i].value;
     return NULL;
@@ -403,6 +394,5 @@ const char *simba_url_option(const struct simba_url *u, const char *name)
 
 const char *simba_url_text(const struct simba_url *u)
 {
-    assert(u != NULL);
-    return u->shown;
+    return u != NULL ? u->shown : "";
 }

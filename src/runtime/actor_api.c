@@ -13,6 +13,8 @@
 
 int actor_check(const struct actor *a)
 {
+    if (a == NULL)
+        return fault(SIMBA_EINVAL, "there is no handle: NULL was given instead of one");
     if (!client_is_forked(a->client))
         return 0;
     return fault(SIMBA_EFORKED,
@@ -29,7 +31,7 @@ const char *actor_store(const struct actor *a)
 bool actor_owns(const struct actor *a, uint64_t *token, int64_t *left)
 {
     struct view_reading r;
-    if (client_is_forked(a->client))
+    if (a == NULL || client_is_forked(a->client))
         return false;
     if (a->machine.kind == HANDLE_CONTENDER && a->client->closing) /* counts from the call on */
         return false;
@@ -55,7 +57,11 @@ static void show_owner(struct simba_owner *out, const struct seen *seen, int64_t
 
 void actor_state(const struct actor *a, struct simba_state *out)
 {
+    if (out == NULL)
+        return;
     *out = (struct simba_state){.reason = SIMBA_UNCHANGED};
+    if (a == NULL || client_is_forked(a->client))
+        return;
     loop_lock(a->client);
     show_owner(&out->before, &a->before, actor_period(a)->transition);
     show_owner(&out->after, &a->after, actor_period(a)->transition);

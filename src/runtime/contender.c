@@ -1,6 +1,4 @@
 /* contender.c: leader election by callbacks; the public face of an actor. */
-#include <assert.h>
-
 #include "core/status.h"
 #include "runtime/client.h"
 #include "runtime/clock.h"
@@ -13,7 +11,6 @@ struct simba_contender {
 
 static struct actor *of(const simba_contender *c)
 {
-    assert(c != NULL);
     return (struct actor *)(uintptr_t)c;
 }
 
@@ -120,10 +117,10 @@ static bool wait_once(struct actor *a, uint32_t changes, int64_t end)
 int simba_contender_wait(simba_contender *c, enum simba_status until, int64_t timeout_ms)
 {
     struct actor *a = of(c);
-    struct simba *s = a->client;
     int rc = actor_check(a);
     if (rc < 0)
         return rc;
+    struct simba *s = a->client;
     if (timeout_ms < 0 || until > SIMBA_STOPPING)
         return fault(SIMBA_EINVAL, "mutex '%s': %s", a->by_mutex.name,
                      timeout_ms < 0 ? "a timeout must not be negative" : "there is no such status");
@@ -159,7 +156,7 @@ void simba_contender_destroy(simba_contender *c)
 
 enum simba_status simba_contender_status(const simba_contender *c)
 {
-    return (enum simba_status)atomic_load(&of(c)->status);
+    return c == NULL ? SIMBA_INITIAL : (enum simba_status)atomic_load(&of(c)->status);
 }
 
 bool simba_contender_is_owner(const simba_contender *c)
@@ -192,13 +189,10 @@ int64_t simba_contender_remaining(const simba_contender *c)
 
 const char *simba_contender_id(const simba_contender *c)
 {
-    return actor_id(of(c));
+    return c == NULL ? "" : actor_id(of(c));
 }
 
 void simba_contender_state(const simba_contender *c, struct simba_state *out)
 {
-    if (client_is_forked(of(c)->client))
-        *out = (struct simba_state){.reason = SIMBA_UNCHANGED};
-    else
-        actor_state(of(c), out);
+    actor_state(of(c), out);
 }

@@ -1,5 +1,4 @@
 /* locker.c: a blocking lock; the public face of an actor whose user code is the caller. */
-#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -14,7 +13,6 @@ struct simba_locker {
 
 static struct actor *of(const simba_locker *l)
 {
-    assert(l != NULL);
     return (struct actor *)(uintptr_t)l;
 }
 
@@ -186,7 +184,6 @@ int simba_locker_acquire(simba_locker *l, int64_t timeout_ms)
 int simba_locker_release(simba_locker *l)
 {
     struct actor *a = of(l);
-    const struct period *p = actor_period(a);
     struct call call = {.until = NEVER};
     char mutex[SIMBA_MUTEX_MAX + 1];
     int rc = actor_check(a);
@@ -195,7 +192,7 @@ int simba_locker_release(simba_locker *l)
     copy_name(mutex, a);
     if (loop_is_here(a->client) || (client_drives(a->client) && thread_client == a->client))
         return fault(SIMBA_EDEADLOCK, "mutex '%s': releasing on the loop would never end", mutex);
-    call.leave_at = clock_now() + p->patience + p->attempt;
+    call.leave_at = clock_now() + actor_period(a)->patience + actor_period(a)->attempt;
     rc = ask(a, LOCKER_HELD, NOTE_RELEASE, &call);
     if (rc == SIMBA_ESTATE)
         return fault(rc, "mutex '%s': this locker is not held", mutex);
@@ -233,7 +230,7 @@ int64_t simba_locker_remaining(const simba_locker *l)
 
 const char *simba_locker_id(const simba_locker *l)
 {
-    return actor_id(of(l));
+    return l == NULL ? "" : actor_id(of(l));
 }
 
 void simba_locker_destroy(simba_locker *l)

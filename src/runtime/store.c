@@ -1,12 +1,9 @@
 /* store.c: what a client can be asked about its store. */
-#include <assert.h>
-
 #include "runtime/client.h"
 
 const char *simba_store_text(const simba *s)
 {
-    assert(s != NULL);
-    return s->url.shown;
+    return s != NULL ? s->url.shown : "";
 }
 
 int simba_liveness_fd(simba *s)

@@ -281,7 +281,85 @@ static void durations_parsed(void)
     CHECK_REFUSED(simba_duration_parse(NULL, &ms), SIMBA_EINVAL, NULL);
 }
 
+static int no_work(void *data, const simba_run *run)
+{
+    (void)data;
+    (void)run;
+    return 0;
+}
+
+/* NULL instead of a client, a handle, a value or a place for the result is refused everywhere. */
+static void null_client(void)
+{
+    struct simba_owner owner;
+    struct simba_metrics m = SIMBA_METRICS_INIT;
+    struct simba_schedule every = SIMBA_SCHEDULE_INIT;
+    simba_contender *c;
+    simba_locker *l;
+    simba_observer *w;
+    simba_scheduler *x;
+    int64_t ms;
+    CHECK_CODE(simba_open("memory:", NULL, NULL), SIMBA_EINVAL);
+    CHECK_CODE(simba_default_url(NULL, 0), SIMBA_EINVAL);
+    CHECK_CODE(simba_duration_parse(NULL, &ms), SIMBA_EINVAL);
+    CHECK_CODE(simba_duration_parse("1s", NULL), SIMBA_EINVAL);
+    CHECK_CODE(simba_id_host(NULL, 0), SIMBA_EINVAL);
+    CHECK_CODE(simba_id_uuid(NULL, 0), SIMBA_EINVAL);
+    CHECK(strcmp(simba_store_text(NULL), "") == 0);
+    CHECK(simba_liveness_fd(NULL) == -1);
+    CHECK_CODE(simba_read(NULL, "m", 0, &owner), SIMBA_EINVAL);
+    CHECK_CODE(simba_list(NULL, NULL, 0, NULL, NULL), SIMBA_EINVAL);
+    CHECK_CODE(simba_evict(NULL, "m", NULL, false, 0), SIMBA_EINVAL);
+    CHECK_CODE(simba_diagnose(NULL, 0, NULL, NULL), SIMBA_EINVAL);
+    CHECK_CODE(simba_metrics_read(NULL, &m), SIMBA_EINVAL);
+    CHECK_CODE(simba_metrics_each(NULL, NULL, NULL), SIMBA_EINVAL);
+    CHECK(simba_metrics_prometheus(NULL, true, NULL, 0) == SIMBA_EINVAL);
+    CHECK_CODE(simba_poll_fd(NULL), SIMBA_EINVAL);
+    CHECK(simba_poll_timeout(NULL) == SIMBA_EINVAL);
+    CHECK_CODE(simba_poll(NULL), SIMBA_EINVAL);
+    CHECK_CODE(simba_contender_create(NULL, "m", NULL, &c), SIMBA_EINVAL);
+    CHECK_CODE(simba_locker_create(NULL, "m", NULL, &l), SIMBA_EINVAL);
+    CHECK_CODE(simba_observer_create(NULL, "m", NULL, &w), SIMBA_EINVAL);
+    CHECK_CODE(simba_scheduler_create(NULL, "m", &every, no_work, NULL, &x), SIMBA_EINVAL);
+    CHECK_OK(simba_close(NULL, 0));
+}
+
+static void null_handles(void)
+{
+    struct simba_state state;
+    memset(&state, 1, sizeof state);
+    CHECK_REFUSED(simba_contender_start(NULL), SIMBA_EINVAL, "NULL");
+    CHECK_CODE(simba_contender_stop(NULL), SIMBA_EINVAL);
+    CHECK_CODE(simba_contender_wait(NULL, SIMBA_INITIAL, 0), SIMBA_EINVAL);
+    CHECK(simba_contender_status(NULL) == SIMBA_INITIAL);
+    CHECK(!simba_contender_is_owner(NULL) && !simba_contender_owns(NULL, 0));
+    CHECK(simba_contender_token(NULL) == 0 && simba_contender_remaining(NULL) == 0);
+    CHECK(strcmp(simba_contender_id(NULL), "") == 0);
+    simba_contender_state(NULL, &state);
+    CHECK(state.reason == SIMBA_UNCHANGED && state.after.token == 0);
+    simba_contender_state(NULL, NULL);
+    simba_contender_destroy(NULL);
+    CHECK_REFUSED(simba_locker_acquire(NULL, 0), SIMBA_EINVAL, "NULL");
+    CHECK_CODE(simba_locker_release(NULL), SIMBA_EINVAL);
+    CHECK(!simba_locker_is_held(NULL) && simba_locker_token(NULL) == 0);
+    CHECK(simba_locker_remaining(NULL) == 0 && strcmp(simba_locker_id(NULL), "") == 0);
+    simba_locker_destroy(NULL);
+    memset(&state, 1, sizeof state);
+    simba_observer_state(NULL, &state);
+    CHECK(state.reason == SIMBA_UNCHANGED && state.after.token == 0);
+    simba_observer_destroy(NULL);
+    CHECK(simba_scheduler_contender(NULL) == NULL);
+    simba_scheduler_destroy(NULL);
+    CHECK(simba_run_should_stop(NULL) && simba_run_token(NULL) == 0);
+    CHECK(!simba_owner_is(NULL, "x") && !simba_owner_exists(NULL, 0));
+    CHECK(!simba_owner_in_ttl(NULL, 0) && !simba_owner_in_transition(NULL, 0));
+    CHECK(!simba_state_changed(NULL) && !simba_state_acquired(NULL, "x"));
+    CHECK(!simba_state_released(NULL, "x"));
+}
+
 const struct test name_tests[] = {
+    {"null_client", null_client, ANY_STORE, 0},
+    {"null_handles", null_handles, ANY_STORE, 0},
     {"names_refused", names_refused, ANY_STORE, 0},
     {"names_hostile", names_hostile, ANY_STORE, 0},
     {"names_bytewise", names_bytewise, ANY_STORE, 0},

@@ -1,7 +1,6 @@
 /* space.c: see space.h. */
 #include "backend/memory/space.h"
 
-#include <assert.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -320,8 +319,7 @@ static void close_for_test(struct space *s)
 
 int simba_memory_set_faults(const char *url, const struct simba_memory_faults *faults)
 {
-    assert(faults != NULL);
-    if (faults->size != sizeof *faults)
+    if (faults == NULL || faults->size != sizeof *faults)
         return fault(SIMBA_EINVAL, "faults must start as SIMBA_MEMORY_FAULTS_INIT");
     struct space *s = open_for_test(url);
     if (s == NULL)
