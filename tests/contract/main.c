@@ -51,6 +51,7 @@ static const struct test *const tables[] = {
     sqlite_file_tests,
 #ifdef CONTRACT_REDIS
     redis_fault_tests,
+    redis_forget_tests,
     redis_queue_tests,
     redis_module_tests,
     redis_rights_tests,

@@ -281,14 +281,15 @@ static void redis_replica(void)
     snprintf(port, sizeof port, "%d", master.port);
     struct server s = {.name = "replica", .options = {"--replicaof", "127.0.0.1", port}};
     server_start(&s);
-    expect_refusal(&s, SIMBA_ESTORE, "replica of 127.0.0.1");
     struct peer p = start(&s, lease_long());
+    CHECK(peer_ask(&p, "read")[0] == '0');
     contend(&p);
     AWAIT(strstr(peer_ask(&p, "log"), "replica") != NULL);
     run(&s, "REPLICAOF NO ONE");
     peer_await_owner(&p);
     run(&s, "REPLICAOF 127.0.0.1 %s", port); /* a demotion in the middle of a connection */
-    AWAIT(peer_ask(&p, "read")[0] != '0');
+    CHECK(peer_number(&p, "stop") == 0);
+    AWAIT(strstr(peer_ask(&p, "log"), "read-only replica: READONLY") != NULL);
     peer_end(&p);
     server_end(&s);
     server_end(&master);

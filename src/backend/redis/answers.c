@@ -40,7 +40,7 @@ bool calls_told(const struct reply *owner, const struct reply *left, const struc
 
 static void say_guard(struct redis *s, int64_t left_ms, char line[LINK_TEXT_MAX])
 {
-    redis_guard_text(s, left_ms, line, LINK_TEXT_MAX);
+    redis_guard_text(left_ms, line, LINK_TEXT_MAX);
     if (!s->guard_said)
         s->host->log(s->host, SIMBA_LOG_WARN, line);
     s->guard_said = true;
@@ -189,6 +189,11 @@ static bool take_error(struct redis *s, const struct flight *f, const struct rep
             return true;
         }
         s->whole[f->script] = true;
+    }
+    if (reply_is_error(r, "SIMBAEPOCH") && is_for_requests(f)) {
+        link_fail(&s->link, link_refusal(r, why, sizeof why), "%s", why);
+        redis_submit(s, f->request); /* nothing was granted: ask again, under the new epoch */
+        return true;
     }
     int code = link_refusal(r, why, sizeof why);
     bool is_gone = reply_is_error(r, "READONLY") || reply_is_error(r, "LOADING") ||

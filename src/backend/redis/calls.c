@@ -128,8 +128,10 @@ static void write_token(struct redis *s, uint64_t token)
         resp_number(&s->link.out, (int64_t)token);
 }
 
-#define ACQUIRE_KEYS 4
-#define ACQUIRE_WORDS 5
+#define ACQUIRE_KEYS 4 /* of each, and of all the epoch's */
+#define ACQUIRE_WORDS 4
+#define EPOCH_KEYS 1
+#define EPOCH_WORDS 2
 #define ENDING_KEYS 3
 #define ENDING_WORDS 2
 
@@ -148,7 +150,12 @@ static void acquire_words(struct redis *s, const struct simba_request *q)
     resp_number(b, calls_lease(q));
     resp_word(b, ear_asks(&s->ear, q->mutex, q->id));
     resp_number(b, redis_guard_ms(s, calls_lease(q)));
-    resp_number(b, redis_epoch_us(s));
+}
+
+static void epoch_words(struct redis *s)
+{
+    resp_word(&s->link.out, s->link.epoch.note);
+    resp_number(&s->link.out, s->link.epoch.seen_us);
 }
 
 static void ending_keys(struct redis *s, const struct simba_request *q)
@@ -171,8 +178,11 @@ static void ending_words(struct redis *s, const struct simba_request *q)
 
 static void write_contend(struct redis *s, const struct simba_request *q, bool whole)
 {
-    script_call(&s->link.out, SCRIPT_ACQUIRE, whole, ACQUIRE_KEYS, ACQUIRE_WORDS);
+    script_call(&s->link.out, SCRIPT_ACQUIRE, whole, EPOCH_KEYS + ACQUIRE_KEYS,
+                EPOCH_WORDS + ACQUIRE_WORDS);
+    resp_word(&s->link.out, EPOCH_KEY);
     acquire_keys(s, q);
+    epoch_words(s);
     acquire_words(s, q);
 }
 
@@ -192,13 +202,18 @@ static void write_many(struct redis *s, const struct simba_request *list, enum s
     size_t words = acquires ? ACQUIRE_WORDS : ENDING_WORDS, count = 0;
     for (const struct simba_request *q = list; q != NULL; q = q->next)
         count++;
-    script_call(&s->link.out, script, whole, keys * count, words * count);
+    script_call(&s->link.out, script, whole, keys * count + (acquires ? EPOCH_KEYS : 0),
+                words * count + (acquires ? EPOCH_WORDS : 0));
+    if (acquires)
+        resp_word(&s->link.out, EPOCH_KEY);
     for (const struct simba_request *q = list; q != NULL; q = q->next) {
         if (acquires)
             acquire_keys(s, q);
         else
             ending_keys(s, q);
     }
+    if (acquires)
+        epoch_words(s);
     for (const struct simba_request *q = list; q != NULL; q = q->next) {
         if (acquires)
             acquire_words(s, q);
@@ -350,6 +365,13 @@ static void send_one(struct redis *s, struct simba_request *q)
     calls_write(s, q, false);
 }
 
+/* A replica takes nothing but questions. A master that could not note its epoch grants nothing. */
+static bool can_take(const struct link *l, enum simba_op op)
+{
+    bool asks = op == SIMBA_READ || op == SIMBA_LIST;
+    return asks || l->epoch.note[0] != '\0' || (!l->health.replica && op != SIMBA_CONTEND);
+}
+
 void calls_send(struct redis *s, struct simba_request *batch)
 {
     struct group group[GROUPS] = {{.count = 0}};
@@ -360,6 +382,9 @@ void calls_send(struct redis *s, struct simba_request *batch)
         q->next = NULL;
         if (s->link.state != LINK_READY) { /* it failed on the way */
             calls_refuse(s, q, s->link.code, s->link.why);
+        } else if (!can_take(&s->link, q->op)) {
+            calls_refuse(s, q, s->link.write_code, s->link.write_why);
+            s->to_greet = true;
         } else if (q->op == SIMBA_RENEW || q->op == SIMBA_RELEASE || q->op == SIMBA_CONTEND) {
             add_to_group(s, group, q);
         } else {
@@ -370,6 +395,18 @@ void calls_send(struct redis *s, struct simba_request *batch)
     write_groups(s, group);
     link_flush(&s->link);
     link_flush(&s->ear.link);
+    calls_greet_again(s);
+}
+
+void calls_greet_again(struct redis *s)
+{
+    char why[LINK_TEXT_MAX];
+    if (!s->to_greet || s->flights > 0)
+        return;
+    s->to_greet = false;
+    memcpy(why, s->link.write_why, sizeof why);
+    if (s->link.state == LINK_READY)
+        link_fail(&s->link, s->link.write_code, "%s", why);
 }
 
 /* ---- the look behind the messages ---------------------------------------------------------- */
