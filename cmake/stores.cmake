@@ -12,7 +12,7 @@ if("redis" IN_LIST SIMBA_STORES)
     endif()
     set(redis_needs PkgConfig::HIREDIS PkgConfig::OPENSSL)
     set(redis_schemes redis rediss) # up to a +
-    set(redis_shares src/runtime/table.c src/backend/resolve.c) # what a module needs a copy of
+    set(redis_shares src/core/text.c src/runtime/table.c src/backend/resolve.c) # what a module needs a copy of
 endif()
 
 # ---- zookeeper -----------------------------------------------------------------------------------

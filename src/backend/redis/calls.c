@@ -167,13 +167,8 @@ static void ending_keys(struct redis *s, const struct simba_request *q)
 
 static void ending_words(struct redis *s, const struct simba_request *q)
 {
-    if (q->op == SIMBA_EVICT) {
-        write_token(s, q->token);
-        resp_word(&s->link.out, q->forced ? "1" : "0");
-    } else {
-        resp_word(&s->link.out, q->id);
-        write_token(s, q->op == SIMBA_RELEASE ? q->token : 0);
-    }
+    resp_word(&s->link.out, q->id);
+    write_token(s, q->op == SIMBA_RELEASE ? q->token : 0);
 }
 
 static void write_contend(struct redis *s, const struct simba_request *q, bool whole)
@@ -186,12 +181,21 @@ static void write_contend(struct redis *s, const struct simba_request *q, bool w
     acquire_words(s, q);
 }
 
-static void write_ending(struct redis *s, const struct simba_request *q, enum script script,
-                         bool whole)
+static void write_ending(struct redis *s, const struct simba_request *q, bool whole)
 {
-    script_call(&s->link.out, script, whole, ENDING_KEYS, ENDING_WORDS);
+    script_call(&s->link.out, SCRIPT_RELEASE, whole, ENDING_KEYS, ENDING_WORDS);
     ending_keys(s, q);
     ending_words(s, q);
+}
+
+static void write_evict(struct redis *s, const struct simba_request *q, const char *id,
+                        size_t length, bool whole)
+{
+    script_call(&s->link.out, SCRIPT_EVICT, whole, ENDING_KEYS, 3);
+    ending_keys(s, q);
+    resp_bytes(&s->link.out, id, length);
+    write_token(s, q->token);
+    resp_word(&s->link.out, q->forced ? "1" : "0");
 }
 
 static void write_many(struct redis *s, const struct simba_request *list, enum script script,
@@ -296,10 +300,26 @@ void calls_write(struct redis *s, struct simba_request *q, bool whole)
     case SCRIPT_RELEASE_MANY:
         write_many(s, q, script, whole);
         break;
+    case SCRIPT_EVICT:
+        write_evict(s, q, q->id, strlen(q->id), whole);
+        break;
     default:
-        write_ending(s, q, script, whole);
+        write_ending(s, q, whole);
         break;
     }
+}
+
+/* Once more, for exactly this owner. */
+void calls_evict(struct redis *s, struct simba_request *q, const struct reply *owner)
+{
+    struct flight *f = calls_push(s, FLIGHT_REQUEST);
+    if (f == NULL) {
+        refuse_all(s, q, SIMBA_ELIMIT, "out of memory");
+        return;
+    }
+    f->script = SCRIPT_EVICT;
+    f->request = q;
+    write_evict(s, q, owner->text, owner->length, true);
 }
 
 /* Requests of one kind, until they are as many as fit into a call. */
