@@ -13,7 +13,7 @@ if("redis" IN_LIST SIMBA_STORES)
     set(redis_needs PkgConfig::HIREDIS PkgConfig::OPENSSL)
     set(redis_flags ${HIREDIS_STATIC_LDFLAGS} ${OPENSSL_STATIC_LDFLAGS}) # to link it in
     set(redis_schemes redis rediss) # up to a +
-    set(redis_shares src/runtime/table.c src/backend/resolve.c) # what a module needs a copy of
+    set(redis_shares src/core/text.c src/runtime/table.c src/backend/resolve.c) # what a module needs a copy of
 endif()
 
 # ---- zookeeper -----------------------------------------------------------------------------------

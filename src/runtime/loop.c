@@ -11,6 +11,7 @@
 #include <assert.h>
 #include <poll.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -632,6 +633,10 @@ void loop_poll(struct simba *s, bool here)
     bool active = true, alive = true;
     int cancel;
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+    sigset_t pipe, before; /* a write to a connection that is gone must not end the host program */
+    sigemptyset(&pipe);
+    sigaddset(&pipe, SIGPIPE);
+    pthread_sigmask(SIG_BLOCK, &pipe, &before);
     s->here = here;
     atomic_store(&s->driver, pthread_self());
     looping = s;
@@ -648,6 +653,7 @@ void loop_poll(struct simba *s, bool here)
         close_loop(s);
         futex_set(&s->ended, 1);
     }
+    lend_restore_signals(&before);
     pthread_setcancelstate(cancel, NULL);
 }
 

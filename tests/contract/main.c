@@ -71,6 +71,7 @@ static const struct {
     {sqlite_cell_tests, NULL},
 #ifdef CONTRACT_REDIS
     {redis_fault_tests, NULL},
+    {redis_forget_tests, NULL},
     {redis_queue_tests, NULL},
     {redis_module_tests, NULL},
     {redis_rights_tests, NULL},

@@ -81,6 +81,9 @@ static _Noreturn void become_server(const struct server *s, pid_t test)
         argv[2] = "--sentinel";
         argv[3] = NULL;
     }
+    if (s->clock != NULL && (setenv("CLOCK_STEP", s->clock, 1) != 0 ||
+                             setenv("LD_PRELOAD", CONTRACT_CLOCK_STEP, 1) != 0))
+        _exit(1);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     int log = open(folder_path("server.log"), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
     if (getppid() != test || log < 0 || dup2(log, STDOUT_FILENO) < 0 ||
@@ -100,6 +103,8 @@ void server_launch(struct server *s)
     }
     if (s->watches != NULL)
         write_sentinel(s);
+    if (s->clock != NULL && access(CONTRACT_CLOCK_STEP, R_OK) != 0)
+        suite_skip("needs the folder of the build");
     pid_t test = getpid();
     s->pid = fork();
     CHECK(s->pid >= 0);

@@ -205,7 +205,7 @@ static void evicted_lock_hears(void)
     CHECK(peer_number(&a, "acquire 20000") == 0);
     simba *s = NULL;
     CHECK_OK(simba_open(url, NULL, &s));
-    CHECK_OK(simba_evict(s, "m", 0, false, PATIENCE_MS));
+    CHECK_OK(simba_evict(s, "m", NULL, false, PATIENCE_MS));
     AWAIT(peer_number(&a, "held") == 0);
     client_close(s);
     peer_end(&a);

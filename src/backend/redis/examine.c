@@ -121,7 +121,7 @@ static void tell_of_guard(const struct redis *s, const struct telling *t)
 {
     int64_t left_ms = redis_guard_ms(s, calls_lease(t->to));
     char line[LINK_TEXT_MAX];
-    redis_guard_text(s, left_ms, line, sizeof line);
+    redis_guard_text(left_ms, line, sizeof line);
     if (left_ms > 0)
         tell(t, SIMBA_LOG_WARN, "%s; ask again then", line);
 }

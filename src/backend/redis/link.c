@@ -459,7 +459,7 @@ void link_watch(struct link *l)
 
 void link_init(struct link *l, struct net *net, const struct link_use *use, void *data)
 {
-    *l = (struct link){.net = net, .use = use, .data = data, .master_ms = -1};
+    *l = (struct link){.net = net, .use = use, .data = data};
     uv_timer_init(net->host->loop, &l->timer);
     l->timer.data = l;
     net->handles++;

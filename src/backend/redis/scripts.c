@@ -10,13 +10,14 @@
 #include "backend/redis/absent_lua.h"
 #include "backend/redis/acquire_lua.h"
 #include "backend/redis/acquire_many_lua.h"
+#include "backend/redis/epoch_lua.h"
 #include "backend/redis/evict_lua.h"
 #include "backend/redis/guard_lua.h"
-#include "backend/redis/promoted_lua.h"
 #include "backend/redis/read_lua.h"
 #include "backend/redis/release_lua.h"
 #include "backend/redis/release_many_lua.h"
 #include "backend/redis/rights_lua.h"
+#include "backend/redis/same_epoch_lua.h"
 #include "backend/redis/wake_lua.h"
 
 #define SHA1_BYTES ((size_t)20)
@@ -28,15 +29,16 @@ static struct {
     size_t length;
     char sha[2 * SHA1_BYTES + 1];
 } scripts[SCRIPTS] = {
-    [SCRIPT_ACQUIRE] = {"acquire", "", acquire_lua, NULL, NULL, 0, ""},
+    [SCRIPT_ACQUIRE] = {"acquire", same_epoch_lua, acquire_lua, NULL, NULL, 0, ""},
     [SCRIPT_GUARD] = {"guard", "", guard_lua, NULL, NULL, 0, ""},
     [SCRIPT_RELEASE] = {"release", wake_lua, release_lua, NULL, NULL, 0, ""},
     [SCRIPT_READ] = {"read", "", read_lua, NULL, NULL, 0, ""},
     [SCRIPT_EVICT] = {"evict", wake_lua, evict_lua, NULL, NULL, 0, ""},
     [SCRIPT_ABSENT] = {"absent", "", absent_lua, NULL, NULL, 0, ""},
-    [SCRIPT_PROMOTED] = {"promoted", "", promoted_lua, NULL, NULL, 0, ""},
+    [SCRIPT_EPOCH] = {"epoch", "", epoch_lua, NULL, NULL, 0, ""},
     [SCRIPT_RIGHTS] = {"rights", "", rights_lua, NULL, NULL, 0, ""},
-    [SCRIPT_ACQUIRE_MANY] = {"acquire many", "", acquire_lua, acquire_many_lua, NULL, 0, ""},
+    [SCRIPT_ACQUIRE_MANY] = {"acquire many", same_epoch_lua, acquire_lua, acquire_many_lua, NULL, 0,
+                             ""},
     [SCRIPT_RELEASE_MANY] = {"release many", wake_lua, release_lua, release_many_lua, NULL, 0, ""},
 };
 static pthread_once_t once = PTHREAD_ONCE_INIT;

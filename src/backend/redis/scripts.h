@@ -13,7 +13,7 @@ enum script {
     SCRIPT_READ,
     SCRIPT_EVICT,
     SCRIPT_ABSENT,
-    SCRIPT_PROMOTED,
+    SCRIPT_EPOCH,
     SCRIPT_ACQUIRE_MANY, /* the same for many mutexes at once */
     SCRIPT_RELEASE_MANY,
     SCRIPT_RIGHTS,
