@@ -100,8 +100,7 @@ static bool find_ourselves(char path[PATH_MAX], bool *is_program)
     static const char here;
     Dl_info info;
     struct link_map *map = NULL;
-    if (dladdr1(&here, &info, (void **)&map, RTLD_DL_LINKMAP) == 0 ||
-        map == NULL)
+    if (dladdr1(&here, &info, (void **)&map, RTLD_DL_LINKMAP) == 0 || map == NULL)
         return false;
     *is_program = map->l_name[0] == '\0';
     if (!*is_program && map->l_name[0] != '/')

@@ -62,24 +62,21 @@ static void drop(struct link *l)
     l->client = l->server = -1;
 }
 
-/* A deletion becomes a question whether the node is there, which is answered with "done" as well. Both
- * begin with the length of the message, its number, its type and the path. */
+/* A deletion becomes a question whether the node is there, which is answered with "done" as well. Both are
+ * a type, the length of the path, and the path; what comes before them may have been read already. */
 static void keep_node(struct cutter *c, char *bytes, size_t count)
 {
-    enum { DELETE = 2, EXISTS = 3, LENGTH = 4, TYPE = 8, PATH = 16 };
-    for (size_t at = 0; at + PATH < count;) {
-        uint32_t length, type;
-        memcpy(&length, bytes + at, sizeof length);
-        memcpy(&type, bytes + at + TYPE, sizeof type);
-        size_t next = at + LENGTH + ntohl(length);
-        if (next > count)
-            return;
-        if (ntohl(type) == DELETE && memmem(bytes + at, next - at, CREATES, strlen(CREATES)) &&
-            atomic_exchange(&c->keep_node, false)) {
-            type = htonl(EXISTS);
-            memcpy(bytes + at + TYPE, &type, sizeof type);
-        }
-        at = next;
+    enum { DELETE = 2, EXISTS = 3, PATH = 8 };
+    for (size_t at = 0; at + PATH < count; at++) {
+        uint32_t type, length;
+        memcpy(&type, bytes + at, sizeof type);
+        memcpy(&length, bytes + at + 4, sizeof length);
+        if (ntohl(type) != DELETE || bytes[at + PATH] != '/' || ntohl(length) > count - at - PATH ||
+            memmem(bytes + at + PATH, ntohl(length), CREATES, strlen(CREATES)) == NULL ||
+            !atomic_exchange(&c->keep_node, false))
+            continue;
+        type = htonl(EXISTS);
+        memcpy(bytes + at, &type, sizeof type);
     }
 }
 

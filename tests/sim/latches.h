@@ -21,6 +21,7 @@
 struct tree_member {
     char name[WIRE_NAME_SIZE], id[24];
     int64_t czxid, session; /* session 0: a stranger's child */
+    bool kept;              /* its deletion was acknowledged */
 };
 
 struct tree_list { /* what a client was told; a few are kept */

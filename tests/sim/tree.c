@@ -185,7 +185,7 @@ static void help(struct world *w, unsigned mutex)
         const struct tree_member *m = &T(w)->member[mutex][i];
         struct tree_session *s = find_session(w, m->session);
         bool contends = false;
-        if (s == NULL)
+        if (s == NULL || !m->kept)
             continue;
         EACH_PLACE(p, &w->latches->client[s->node])
         contends = contends || p->in_table || zk_latch_is_for(&p->latch, m->name);
@@ -233,8 +233,8 @@ static void apply(struct world *w, const struct event *e, struct wire *r)
         break;
     case WIRE_DELETE:
         if (i >= 0 && world_fault(w, FAULT_KEEP_NODE, &w->node[e->node]))
-            break; /* acknowledged, and not true (T104) */
-        if (i >= 0)
+            T(w)->member[mutex][i].kept = true; /* acknowledged, and not true (T104) */
+        else if (i >= 0)
             remove_node(w, mutex, i);
         else
             r->rc = LATCH_NO_NODE;
