@@ -239,6 +239,13 @@ int mysql_look_at_table(struct mysql_link *l, const struct mysql_config *c, char
     if (found < 0)
         return -1;
     const char *missing = sql_health_missing_column(found);
+    if (found == 0 && (&l->health)->read_only) {
+        snprintf(
+            why, SQL_WHY_MAX,
+            "there is no table simba_mutex, and the server is read-only: make it on the primary, "
+            "with simba init");
+        return SIMBA_ESCHEMA;
+    }
     if (missing != NULL) {
         snprintf(why, SQL_WHY_MAX,
                  found == 0 ? "there is no table simba_mutex in this database, or no right to "

@@ -186,6 +186,14 @@ bool postgres_look_at_table(struct postgres_dialing *d)
     if (found < 0)
         return false;
     const char *missing = sql_health_missing_column(found);
+    if (found == 0 && (&d->link->health)->read_only) {
+        *d->code = SIMBA_ESCHEMA;
+        snprintf(
+            d->why, SQL_WHY_MAX,
+            "there is no table simba_mutex, and the server is read-only: make it on the primary, "
+            "with simba init");
+        return false;
+    }
     if (missing != NULL) {
         *d->code = SIMBA_ESCHEMA;
         snprintf(
