@@ -123,6 +123,12 @@ int cli_configure(struct cli *c);
 /* Opens the client of the configured store. 0, or an exit code after saying why. */
 int cli_open(struct cli *c);
 
+/* When it is open, or for a process that will not open it: overwrites the URL, which may have a password. */
+void cli_forget_url(struct cli *c);
+
+/* The same for a command that only looks: a file that is not there is not made. */
+int cli_open_to_look(struct cli *c);
+
 /* What a question to the store has come to: says what went wrong, and is the exit code. */
 #define ANSWER_MS 5000 /* it has so long to answer */
 int cli_fail(const struct cli *c, int rc);

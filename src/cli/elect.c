@@ -153,7 +153,7 @@ static int run(struct cli *c)
     if (code >= 0)
         return code;
     if ((code = series_begin(&e.series, &e.plan)) == 0 && (code = cli_open(c)) == 0 &&
-        (code = create(&e)) == 0) {
+        (cli_forget_url(c), code = create(&e)) == 0) {
         e.series.contender = e.contender;
         e.series.data = &e;
         e.series.judge = judge_acquired;

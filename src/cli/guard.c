@@ -466,6 +466,7 @@ static _Noreturn void guard_main(const struct plan *p, int link)
     prctl(PR_SET_PDEATHSIG, SIGCONT); /* if somebody has stopped us, we go on when we are needed */
     prctl(PR_SET_NAME, "simba-guard");
     close(p->signals);
+    cli_forget_url(p->c);
     if (p->is_series)
         leave_job(p);
     g.children = signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);

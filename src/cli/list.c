@@ -136,7 +136,7 @@ static int run(struct cli *c, take_fn *word)
         code = cli_configure(c);
     if (code >= 0)
         return code;
-    if ((code = cli_open(c)) != 0)
+    if ((code = cli_open_to_look(c)) != 0)
         return code;
     for (;;) {
         if ((code = read_all(c, &v)) != 0)

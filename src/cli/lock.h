@@ -117,7 +117,7 @@ int link_receive(int fd, struct link_message *m, int *passed);
 /* Before guard_fork(): makes sure that nobody but the guard and CMD's tree comes below this process. Where
  * there may be others it is a new process that returns, while the old one waits for its end and never
  * returns. false: errno. */
-bool keeper_apart(void);
+bool keeper_apart(struct cli *c);
 
 /* ---- guard.c and keeper.c -------------------------------------------------------------------- */
 

@@ -67,7 +67,7 @@ static _Noreturn void relay(const struct plan *p, pid_t keeper, int notices)
     }
 }
 
-bool keeper_apart(void)
+bool keeper_apart(struct cli *c)
 {
     struct plan p = {.signals = -1};
     int notices[2];
@@ -79,6 +79,7 @@ bool keeper_apart(void)
     pid_t keeper = fork();
     if (keeper > 0) {
         close(notices[1]);
+        cli_forget_url(c);
         relay(&p, keeper, notices[0]);
     }
     close(notices[0]);

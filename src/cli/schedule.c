@@ -205,7 +205,7 @@ static int run(struct cli *c)
         return code;
     s.plan.to_stderr = c->json;
     if ((code = series_begin(&s.series, &s.plan)) == 0 && (code = cli_open(c)) == 0 &&
-        (code = create(&s)) == 0) {
+        (cli_forget_url(c), code = create(&s)) == 0) {
         s.series.contender = simba_scheduler_contender(s.scheduler);
         code = series_run(&s.series);
     } else {

@@ -39,7 +39,7 @@ int series_begin(struct series *s, struct plan *p)
     pthread_cond_init(&s->done, NULL);
     s->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     bool has_commands = p->argv != NULL || p->last != NULL;
-    if (s->wake < 0 || (has_commands && !keeper_apart()) || !signals_take(p) ||
+    if (s->wake < 0 || (has_commands && !keeper_apart(p->c)) || !signals_take(p) ||
         (has_commands && (s->guard = guard_fork(p, &s->link)) < 0)) {
         complain(p->c, "cannot start: %s", strerror(errno));
         return EXIT_TROUBLE;

@@ -110,7 +110,8 @@ static int run(struct cli *c)
         return code;
     w.began = simba_now();
     w.over = eventfd(0, EFD_CLOEXEC);
-    if ((code = cli_open(c)) != 0 || (code = ask_once(c, &w)) != 0 || (code = observe(&w)) != 0)
+    if ((code = cli_open_to_look(c)) != 0 || (code = ask_once(c, &w)) != 0 ||
+        (code = observe(&w)) != 0)
         return code;
     for (;;) {
         struct pollfd fds[] = {{w.over, POLLIN, 0}, {STDOUT_FILENO, 0, 0}};

@@ -29,6 +29,7 @@ P
 # ---- status and list --------------------------------------------------------------------------
 
 @test "nothing is owned: list says so, status of a name is 1" {
+    simba init
     run --separate-stderr simba list "$PREFIX"
     expect 0 '^$'
     grep -qE "nobody owns anything that begins with $PREFIX on $STORE$" <<<"$stderr"
@@ -132,6 +133,7 @@ P
 # bats test_tags=storeless
 @test "colours on a terminal only, and not with NO_COLOR" {
     needs_terminal
+    simba init
     run with_terminal 80 env TERM=xterm "$SIMBA" status "$M"
     [ "$status" -eq 1 ]
     grep -q $'\033' <<<"$output"
@@ -150,6 +152,7 @@ P
 }
 
 @test "--watch: again and again" {
+    simba init
     begin "$SIMBA" list --json --watch --every 100ms "$PREFIX" >out
     hold "$M"
     await has "\"mutex\":\"$M\"" out
