@@ -339,3 +339,13 @@ J
     [ ! -e overlap ] || { cat overlap; false; }
     [ "$(wc -l <ran)" -ge 20 ]
 }
+
+@test "lock: an owner hears of its eviction long before it renews" {
+    simba lock "$M" true # so that there is nothing to be set up
+    begin "$SIMBA" lock "${LONG_LEASE[@]}" "$M" sh -c 'echo >ready; exec sleep 60' >out 2>err
+    await test -e ready
+    run simba release --yes "$M"
+    expect 0
+    ends "$PID"
+    [ "$CODE" -eq 123 ]
+}

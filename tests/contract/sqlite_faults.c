@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "peer.h"
@@ -67,6 +68,22 @@ static void run(sqlite3 *db, const char *statements)
         suite_fail(__FILE__, __LINE__, sqlite3_errmsg(db));
 }
 
+/* One that is stopped in the middle of a transaction blocks all others: then it is let out first. */
+static void stop_between_transactions(pid_t pid)
+{
+    for (bool blocks = true; blocks;) {
+        CHECK(kill(pid, SIGSTOP) == 0);
+        sqlite3 *db = open_database();
+        sqlite3_busy_timeout(db, 200);
+        blocks = sqlite3_exec(db, "BEGIN IMMEDIATE; ROLLBACK", NULL, NULL, NULL) != SQLITE_OK;
+        sqlite3_close(db);
+        if (blocks) {
+            CHECK(kill(pid, SIGCONT) == 0);
+            nap(1);
+        }
+    }
+}
+
 /* ---- full and read-only -------------------------------------------------------------------- */
 
 /* Takes what is free, also what became free since the last time. */
@@ -118,14 +135,73 @@ static void disk_read_only(void)
     peer_end(&maker);
     CHECK(mount("tmpfs", folder_path(""), NULL, MS_REMOUNT | MS_RDONLY, "size=512k") == 0);
     struct peer a = start(lease_short());
-    const char *said = peer_ask(&a, "read");
-    CHECK(atoi(said) == SIMBA_EDENIED && strstr(said, "Read-only") != NULL);
+    CHECK(peer_ask(&a, "read")[0] == '0'); /* who only looks need not write */
     CHECK(peer_number(&a, "acquire 0") == SIMBA_EDENIED);
     contend(&a);
+    AWAIT(strstr(peer_ask(&a, "log"), "Read-only") != NULL);
     CHECK(mount("tmpfs", folder_path(""), NULL, MS_REMOUNT, "size=512k") == 0);
     peer_await_owner(&a);
     peer_end(&a);
     end_mounted();
+}
+
+/* Another user, who may read the files and the folder and write to neither: it sees the owner while
+ * that is connected, that it was killed, and the rows also when nobody is. */
+static void other_user_looks(void)
+{
+    begin();
+    struct peer a = start(lease_long());
+    contend(&a);
+    uint64_t token = peer_await_owner(&a);
+    CHECK(chmod(folder_path(""), 0755) == 0);
+    static const char *const files[] = {"a.db", "a.db-wal", "a.db-shm", "a.db-live", "a.db-bell"};
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++)
+        CHECK(chmod(folder_path(files[i]), 0644) == 0);
+    struct peer b = {.url = url, .mutex = "m", .like = lease_short(), .user = 65534};
+    peer_start(&b);
+    if (!peer_is_up(&b)) {
+        folder_remove();
+        suite_skip("a peer cannot become another user here (not root?)");
+    }
+    long long code, held;
+    CHECK(sscanf(peer_ask(&b, "read"), "%lld %lld", &code, &held) == 2);
+    CHECK(code == 0 && (uint64_t)held == token);
+    CHECK(peer_number(&b, "acquire 0") == SIMBA_EDENIED);
+    peer_kill(&a);
+    CHECK(sscanf(peer_ask(&b, "read"), "%lld %lld", &code, &held) == 2);
+    CHECK(code == 0 && held == 0);
+    peer_end(&b);
+    folder_remove();
+}
+
+/* Without any newcomer who would put it right. */
+static void truncated(const char *file)
+{
+    begin();
+    struct peer a = start(lease_short()), b = start(lease_long());
+    contend(&a);
+    uint64_t token = peer_await_owner(&a);
+    contend(&b);
+    CHECK(peer_number(&b, "wait") == 0);
+    stop_between_transactions(a.pid);
+    stop_between_transactions(b.pid);
+    CHECK(truncate(folder_path(file), 0) == 0);
+    CHECK(kill(a.pid, SIGCONT) == 0 && kill(b.pid, SIGCONT) == 0);
+    CHECK(peer_number(&a, "stop") == 0);
+    CHECK(peer_await_owner(&b) > token);
+    peer_end(&a);
+    peer_end(&b);
+    folder_remove();
+}
+
+static void truncated_bell(void)
+{
+    truncated("a.db-bell");
+}
+
+static void truncated_index(void)
+{
+    truncated("a.db-shm");
 }
 
 /* ---- errors and locks ---------------------------------------------------------------------- */
@@ -201,7 +277,11 @@ static void database_locked(void)
 static void evicted_lock_hears(void)
 {
     begin();
-    struct peer a = start(lease(100000, 20000));
+    struct simba_handle_options like = lease(100000, 20000);
+    struct peer maker = start(like);
+    CHECK(peer_number(&maker, "acquire 20000") == 0 && peer_number(&maker, "release") == 0);
+    peer_end(&maker); /* so that the next one finds nothing to be set up */
+    struct peer a = start(like);
     CHECK(peer_number(&a, "acquire 20000") == 0);
     simba *s = NULL;
     CHECK_OK(simba_open(url, NULL, &s));
@@ -293,22 +373,6 @@ static void check_left(struct peer *p, uint64_t token, int64_t most)
     CHECK(sscanf(peer_ask(p, "read"), "%lld %lld %lld", &code, &held, &left) == 3);
     CHECK(code == 0 && (uint64_t)held == token);
     CHECK(left > 0 && left <= most);
-}
-
-/* One that is stopped in the middle of a transaction blocks all others: then it is let out first. */
-static void stop_between_transactions(pid_t pid)
-{
-    for (bool blocks = true; blocks;) {
-        CHECK(kill(pid, SIGSTOP) == 0);
-        sqlite3 *db = open_database();
-        sqlite3_busy_timeout(db, 200);
-        blocks = sqlite3_exec(db, "BEGIN IMMEDIATE; ROLLBACK", NULL, NULL, NULL) != SQLITE_OK;
-        sqlite3_close(db);
-        if (blocks) {
-            CHECK(kill(pid, SIGCONT) == 0);
-            nap(1);
-        }
-    }
 }
 
 /* T62, T63: each of two processes lives in a time of its own; the leases are the same. */
@@ -445,6 +509,9 @@ static void machine_restarted(void)
 const struct test sqlite_fault_tests[] = {
     {"disk_full", disk_full, SQLITE_ONLY, 0},
     {"disk_read_only", disk_read_only, SQLITE_ONLY, 0},
+    {"other_user_looks", other_user_looks, SQLITE_ONLY, 0},
+    {"truncated_bell", truncated_bell, SQLITE_ONLY, 0},
+    {"truncated_index", truncated_index, SQLITE_ONLY, 0},
     {"device_fails_writing", device_fails_writing, SQLITE_ONLY, 0},
     {"device_fails_reading", device_fails_reading, SQLITE_ONLY, 0},
     {"database_locked", database_locked, SQLITE_ONLY, 0},

@@ -50,6 +50,7 @@ struct db {
     sqlite3_stmt *statement[DB_STATEMENTS];
     struct files files;
     int64_t checked;       /* when they were looked at, ns */
+    bool is_reader;        /* we may only read, and have neither a number nor a turn */
     bool has_turn;         /* to write; see live.h */
     struct db_own own;     /* as of the current or last transaction */
     struct live_mark mark; /* likewise */
@@ -76,6 +77,7 @@ struct db_result {              /* q->store of the request */
 
 void db_init(struct db *d, const struct place *place, const struct boot *boot, int64_t busy_ms);
 int db_open(struct db *d);              /* 0, or a code and d->why; nothing to do if it is open */
+int db_open_reader(struct db *d);       /* likewise, where we may not write */
 void db_close(struct db *d);            /* the connection only: we are still there */
 void db_end(struct db *d);              /* everything */
 int db_begin(struct db *d, bool write); /* 0, or a code and d->why */

@@ -391,6 +391,9 @@ int db_open(struct db *d)
 {
     if (d->handle != NULL)
         return 0;
+    if (d->is_reader && d->live.number == 0)
+        live_close(&d->live);
+    d->is_reader = false;
     int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX |
                 SQLITE_OPEN_NOFOLLOW | SQLITE_OPEN_EXRESCODE;
     int rc = sqlite3_open_v2(d->place->db, &d->handle, flags, NULL) == SQLITE_OK
@@ -409,6 +412,32 @@ int db_open(struct db *d)
      * and go (the command) it is therefore kept short, and they pay for that in turns. */
     if (rc == 0 && (d->wal_pages >= OPEN_WAL_PAGES || d->tidy_at == 0))
         db_tidy(d);
+    if (rc < 0)
+        db_close(d);
+    return rc;
+}
+
+/* Whoever may not write can look: SQLite reads a log also without writing to PATH-shm, and whether a
+ * client is alive can be asked without a lock of one's own. (If we have one, because we could write
+ * before, it stays: we may still own something.) It is closed after each question, so there is nothing
+ * that could become old. */
+int db_open_reader(struct db *d)
+{
+    int64_t tables = 0;
+    int flags =
+        SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_NOFOLLOW | SQLITE_OPEN_EXRESCODE;
+    int rc = sqlite3_open_v2(d->place->db, &d->handle, flags, NULL) == SQLITE_OK
+                 ? check_head(d)
+                 : db_fail(d, "cannot open");
+    if (rc == 0) {
+        harden(d);
+        rc = check_owner(d, &tables);
+    }
+    if (rc == 0 && tables == 0)
+        rc = db_fail_text(d, SIMBA_EDENIED, "the database is empty, and may not be written");
+    if (rc == 0 && d->live.fd < 0 && live_open_reader(&d->live, d->place->live) != 0)
+        rc = db_fail_errno(d, d->place->live);
+    d->is_reader = rc == 0;
     if (rc < 0)
         db_close(d);
     return rc;

@@ -235,7 +235,7 @@ bool db_run(struct db *d, enum db_statement which)
 int db_begin(struct db *d, bool write)
 {
     int rc = write ? db_take_turn(d) : 0;
-    if (rc == 0)
+    if (rc == 0 && !d->is_reader)
         rc = db_check_files(d);
     if (rc == 0 && !db_run(d, write ? DB_BEGIN : DB_BEGIN_READ))
         rc = db_fail(d, "cannot begin");

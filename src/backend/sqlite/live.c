@@ -17,6 +17,13 @@
  * rest of the file while clients are there cannot have byte 0. */
 static const int64_t turn_at[] = {[LIVE_WRITE] = 0, [LIVE_CHECKPOINT] = NUMBERS};
 
+static void identify(struct live *l, const struct stat *s)
+{
+    l->device = s->st_dev;
+    l->inode = s->st_ino;
+    l->file = (int64_t)(s->st_ino ^ ((uint64_t)s->st_dev << 40)) & INT64_MAX;
+}
+
 int live_open(struct live *l, const char *path)
 {
     struct stat s, t;
@@ -34,9 +41,23 @@ int live_open(struct live *l, const char *path)
         errno = ESTALE;
         return -1;
     }
-    l->device = s.st_dev;
-    l->inode = s.st_ino;
-    l->file = (int64_t)(s.st_ino ^ ((uint64_t)s.st_dev << 40)) & INT64_MAX;
+    identify(l, &s);
+    return 0;
+}
+
+int live_open_reader(struct live *l, const char *path)
+{
+    struct stat s;
+    l->number = 0;
+    l->turn = -1;
+    l->fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    if (l->fd < 0)
+        return -1;
+    if (fstat(l->fd, &s) != 0) {
+        live_close(l);
+        return -1;
+    }
+    identify(l, &s);
     return 0;
 }
 

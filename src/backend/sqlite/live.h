@@ -41,9 +41,10 @@ struct live_written {
     int64_t unfinished; /* not 0: one has begun, and has not ended, or not well */
 };
 
-int live_open(struct live *l, const char *path); /* 0, or -1 and errno */
-int live_hold(struct live *l, int64_t number);   /* 0, or -1 and errno */
-void live_drop(struct live *l);                  /* the number */
+int live_open(struct live *l, const char *path);        /* 0, or -1 and errno */
+int live_open_reader(struct live *l, const char *path); /* only to ask; likewise */
+int live_hold(struct live *l, int64_t number);          /* 0, or -1 and errno */
+void live_drop(struct live *l);                         /* the number */
 void live_close(struct live *l);
 
 /* Does another hold this number? Errs to yes. */

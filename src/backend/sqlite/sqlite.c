@@ -43,9 +43,17 @@ static void observe(struct sqlite *s)
         bell_observe(&s->watch.bell, boot_now(&s->db.boot) + OBSERVED_MS * NS_PER_MS);
 }
 
-static int be_open(struct sqlite *s)
+static int be_open(struct sqlite *s, bool write)
 {
     int rc = db_open(&s->db);
+    if (rc == SIMBA_EDENIED && !write) {
+        char why[DB_TEXT_MAX];
+        memcpy(why, s->db.why, sizeof why); /* the reason that helps, if this fails, too */
+        if (db_open_reader(&s->db) == 0)
+            return 0;
+        memcpy(s->db.why, why, sizeof why);
+        return rc;
+    }
     if (rc == 0 && watch_open(&s->watch, s->place.bell) != 0 && !s->is_deaf) {
         s->is_deaf = true;
         s->host->log(s->host, SIMBA_LOG_WARN, "cannot open the bell: waiting takes longer");
@@ -63,7 +71,7 @@ static bool only_reads(const struct simba_request *q)
 static int begin(struct sqlite *s, bool write)
 {
     s->db.is_stale = false;
-    int rc = be_open(s);
+    int rc = be_open(s, write);
     if (rc == 0)
         rc = db_begin(&s->db, write);
     if (rc == 0 || !s->db.is_stale)
@@ -71,7 +79,7 @@ static int begin(struct sqlite *s, bool write)
     s->host->log(s->host, SIMBA_LOG_ERROR, s->db.why);
     db_close(&s->db);
     s->db.is_stale = false;
-    rc = be_open(s);
+    rc = be_open(s, write);
     return rc == 0 ? db_begin(&s->db, write) : rc;
 }
 
@@ -155,7 +163,9 @@ static bool run_part(struct sqlite *s, struct simba_request *part, bool patient)
             db_close(&s->db); /* begin afresh next time */
         return true;
     }
-    atomic_store(&s->live, s->db.live.fd);
+    if (s->db.is_reader)
+        db_close(&s->db);
+    atomic_store(&s->live, s->db.live.number != 0 ? s->db.live.fd : -1);
     publish(s, part);
     if (patient && db_needs_tidying(&s->db))
         db_tidy(&s->db);
@@ -220,6 +230,8 @@ static void look(void *store)
     s->db.is_patient = true;
     observe(s);
     watch_listen(&s->watch);
+    if (s->db.is_reader)
+        watch_look(&s->watch, &s->db, true);
     if (s->db.handle == NULL)
         return;
     if (begin(s, false) == 0) {

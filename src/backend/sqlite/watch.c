@@ -249,16 +249,19 @@ void watch_look(struct watch *w, const struct db *db, bool blind)
     bool gone = false;
     struct due *due = NULL;
     pthread_mutex_lock(&w->lock);
-    for (size_t i = 0; w->waiting > 0 && i < BELL_SLOTS; i++) {
+    bool any = w->waiting > 0 || (blind && w->observed > 0);
+    for (size_t i = 0; any && i < BELL_SLOTS; i++) {
         for (struct watched *x = w->slot[i]; x != NULL; x = x->next) {
             if (x->owned && x->client != last) {
                 last = x->client;
                 gone = db_client_is_gone(db, last);
             }
-            if (x->owned && (blind || gone))
+            if ((x->owned && gone) || (blind && (x->owned || x->observed)))
                 add_due(&due, x->mutex);
         }
     }
+    if (blind && w->observes_all)
+        add_due(&due, "");
     pthread_mutex_unlock(&w->lock);
     hint_due(w, due);
 }
