@@ -367,7 +367,12 @@ typedef struct simba_observer simba_observer;
 
 /* on_changed tells what is known first, also that nobody owns the mutex, and then every change;
  * changes that come while it runs become one, and tokens never fall. It is as quick as the store can
- * push, else it is told when the lease that it knows of ends.
+ * push, else it is told when the lease that it knows of ends. That a tenure ends and that the next one
+ * begins are told one after the other, also if both are seen at once. The reason of an end is what can
+ * be seen from outside: SIMBA_EVICTED if the tenure was seen with SIMBA_OWNER_EVICTED, SIMBA_EXPIRED if
+ * it was found gone at or after the end of the lease that was known, else SIMBA_RELEASED. So an owner
+ * that is evicted by force, or whose store knows of its death, may be called released; one whose release
+ * was found late, expired.
  * mutex NULL: all of the store. Then it is first told of those that are owned, and calls for different
  * mutexes may come at the same time. */
 int simba_observer_create(simba *s, const char *mutex, const struct simba_handle_options *options,

@@ -26,17 +26,18 @@ static bool same(const char *a, const char *b)
 
 /* Takes over now.id, which is the actor's own, or allocated, or NULL. True: another tenure, or none
  * any more. */
-static bool see(struct actor *a, struct seen now, enum simba_reason reason)
+static bool see(struct actor *a, struct tenure now, enum simba_reason reason)
 {
     char *unused = now.id;
     loop_lock(a->client);
-    bool changed = now.token != a->after.token || !same(now.id, a->after.id);
+    bool changed = !tenure_is_same(&a->after, &now);
     if (changed) {
         unused = a->before.id;
         a->before = a->after;
         a->reason = (uint8_t)reason;
     } else {
         now.id = a->after.id;
+        now.acquired_at = a->after.acquired_at; /* a renewal moves nothing but the end */
     }
     a->after = now;
     loop_unlock(a->client);
@@ -54,10 +55,33 @@ static bool is_old(const struct actor *a, uint64_t token)
     return token < a->after.token || (a->after.id == NULL && token <= a->before.token);
 }
 
+/* An observer sees that one tenure has ended and another begun, and tells it in two steps, so that each
+ * has its reason. The second comes when the first has been told (tell_next). While it is busy telling
+ * something else, changes become one. */
+static bool see_end_first(struct actor *a, const struct tenure *now, bool *changed)
+{
+    *changed = false;
+    if (a->machine.kind != HANDLE_OBSERVER)
+        return false;
+    if (a->next == NULL) {
+        bool busy = a->machine.call != CALL_NONE || a->machine.changed;
+        if (busy || a->after.id == NULL || now->id == NULL || tenure_is_same(&a->after, now))
+            return false;
+        a->next = malloc(sizeof *a->next);
+        if (a->next == NULL)
+            return false; /* one step, then */
+        *a->next = (struct tenure){.id = NULL};
+        *changed = see(a, (struct tenure){.id = NULL}, tenure_end(&a->after, now->seen_at));
+    }
+    free(a->next->id);
+    *a->next = *now;
+    return true;
+}
+
 static bool see_answer(struct actor *a, struct request *r)
 {
     const struct period *p = actor_period(a);
-    struct seen now = {.id = NULL};
+    struct tenure now = {.seen_at = clock_now()};
     bool own = r->own || r->sent.op == SIMBA_RENEW;
     if (r->code < 0 || r->sent.op == SIMBA_RELEASE || is_old(a, r->token))
         return false;
@@ -68,10 +92,15 @@ static bool see_answer(struct actor *a, struct request *r)
         now.id = own ? (char *)actor_id(a) : r->owner;
         now.token = r->sent.op == SIMBA_RENEW ? r->sent.token : r->token;
         now.acquired_at = r->age_ms < 0 ? end - p->lease : r->sent.sent_at - r->age_ms * NS_PER_MS;
-        now.transition_at = end;
+        now.until = end;
+        now.aged = r->age_ms >= 0;
+        now.evicted = r->evicted;
         r->owner = NULL;
     }
-    return see(a, now, now.id != NULL ? SIMBA_ACQUIRED : SIMBA_RELEASED);
+    bool changed;
+    if (see_end_first(a, &now, &changed))
+        return changed;
+    return see(a, now, now.id != NULL ? SIMBA_ACQUIRED : tenure_end(&a->after, now.seen_at));
 }
 
 /* ---- callbacks ------------------------------------------------------------------------------ */
@@ -141,6 +170,11 @@ static void run_callback(void *arg)
 
     struct simba_state state;
     actor_state(a, &state); /* before the check: so it shows the tenure that is checked */
+    if (a->job_call == CALL_CHANGED && a->telling != NULL) {
+        state = *a->telling;
+        free(a->telling);
+        a->telling = NULL;
+    }
     if (a->job_call != CALL_CHANGED)
         state.reason = (enum simba_reason)a->job_reason;
     uint64_t token;
@@ -211,6 +245,9 @@ static void dispatch(struct actor *a, const struct handle_update *up)
         a->childless = true;
         return;
     }
+    /* What is seen while the callback waits for a thread is the next change, with its own reason. */
+    if (up->call == CALL_CHANGED && (a->telling = malloc(sizeof *a->telling)) != NULL)
+        actor_state(a, a->telling);
     if (up->call == CALL_RELEASED && scheduler_lingers(a, up->reason))
         return; /* until NOTE_LEFT */
     submit_job(a);
@@ -419,7 +456,7 @@ static void step(struct actor *a, struct handle_event *event, struct request *r)
     int64_t deadline = lease_deadline(&a->machine.lease);
     view_publish(&a->view, deadline, a->machine.lease.token);
     if (owned && deadline == 0)
-        see(a, (struct seen){.id = NULL},
+        see(a, (struct tenure){.id = NULL},
             up.news == LEASE_LOST ? (enum simba_reason)a->machine.lease.reason : SIMBA_RELEASED);
     if (r != NULL && !observes)
         see_answer(a, r);
@@ -448,9 +485,27 @@ static void observe(struct actor *a, struct request *r, bool first)
         step(a, &(struct handle_event){.kind = HANDLE_CHANGED}, NULL);
 }
 
+/* The end of a tenure has been told: now the one that followed. */
+static void tell_next(struct actor *a)
+{
+    struct tenure *next = a->next;
+    if (next == NULL || a->machine.changed || a->machine.call != CALL_NONE)
+        return;
+    a->next = NULL;
+    if (see(a, *next, SIMBA_ACQUIRED))
+        step(a, &(struct handle_event){.kind = HANDLE_CHANGED}, NULL);
+    free(next);
+}
+
 void actor_free(struct table_node *node)
 {
     struct actor *a = (struct actor *)(void *)node;
+    if (a->machine.kind == HANDLE_OBSERVER) {
+        free(a->telling);
+        if (a->next != NULL)
+            free(a->next->id);
+        free(a->next);
+    }
     if (a->before.id != actor_id(a))
         free(a->before.id);
     if (a->after.id != actor_id(a))
@@ -514,6 +569,8 @@ void actor_take_notes(struct actor *a, uint32_t notes)
             loop_unlock(a->client);
         }
         step(a, &event, NULL);
+        if (event.kind == HANDLE_DONE && a->machine.kind == HANDLE_OBSERVER)
+            tell_next(a);
         if (event.kind == HANDLE_ABANDON) {
             loop_lock(a->client);
             a->abandoned = false;

@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 
 #include "core/handle.h"
+#include "core/tenure.h"
 #include "core/view.h"
 #include "runtime/executor.h"
 #include "runtime/holder.h"
@@ -42,13 +43,6 @@ struct call {
     int64_t leave_at; /* without a thread of ours: the caller goes without a verdict */
     int code;
     char text[CALL_TEXT_MAX]; /* what the store last complained of */
-};
-
-/* A tenure as last seen. */
-struct seen {
-    char *id; /* the actor's own id, or allocated; NULL: nobody */
-    uint64_t token;
-    int64_t acquired_at, transition_at; /* ns */
 };
 
 struct simba;
@@ -107,10 +101,13 @@ struct actor {
             struct actor *parent; /* the observer of all that it belongs to; NULL: none */
             uint32_t listed;      /* of all: lists so far; a child: the last one that has it */
             uint32_t children;    /* of all: how many are not closed */
+            struct simba_state *telling; /* what its callback tells */
+            struct tenure *next;         /* to be told after the end of the one before */
+            /* both allocated, or NULL */
         };
     };
-    char *failure; /* the last one in words, allocated; NULL: none */
-    struct seen before, after;
+    char *failure;               /* the last one in words, allocated; NULL: none */
+    struct tenure before, after; /* ns; their ids are the actor's own, or allocated */
     /* Behind it in the same memory: its own period if it has one, the mutex, the id. */
 };
 

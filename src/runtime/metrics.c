@@ -171,12 +171,16 @@ __attribute__((format(printf, 2, 3))) static void put(struct page *p, const char
     p->length += n > 0 ? (size_t)n : 0;
 }
 
-/* The value of a label; names may have any printable character. */
+/* The value of a label, escaped as Prometheus wants it. */
 static void put_label(struct page *p, const char *name, const char *value)
 {
     put(p, "%s=\"", name);
-    for (; *value != '\0'; value++)
-        put(p, *value == '"' || *value == '\\' ? "\\%c" : "%c", *value);
+    for (; *value != '\0'; value++) {
+        if (*value == '\n')
+            put(p, "\\n");
+        else
+            put(p, *value == '"' || *value == '\\' ? "\\%c" : "%c", *value);
+    }
     put(p, "\"");
 }
 
@@ -192,6 +196,12 @@ static void put_number(struct page *p, const char *name, const char *type, const
     put(p, "simba_%s %llu\n", name, (unsigned long long)value);
 }
 
+/* Microseconds as seconds; printf would write a comma in some locales. */
+static void put_seconds(struct page *p, uint64_t us)
+{
+    put(p, "%llu.%06llu", (unsigned long long)(us / 1000000), (unsigned long long)(us % 1000000));
+}
+
 static void put_histogram(struct page *p, const char *name, const char *help,
                           const struct simba_histogram *h)
 {
@@ -199,12 +209,14 @@ static void put_histogram(struct page *p, const char *name, const char *help,
     put_head(p, name, "histogram", help);
     for (unsigned i = 0; i + 1 < METRICS_BUCKETS; i++) {
         sum += h->bucket[i];
-        put(p, "simba_%s_bucket{le=\"%g\"} %llu\n", name, (double)(UINT64_C(1) << i) / 1e6,
-            (unsigned long long)sum);
+        put(p, "simba_%s_bucket{le=\"", name);
+        put_seconds(p, UINT64_C(1) << i);
+        put(p, "\"} %llu\n", (unsigned long long)sum);
     }
-    put(p, "simba_%s_bucket{le=\"+Inf\"} %llu\nsimba_%s_sum %.6f\nsimba_%s_count %llu\n", name,
-        (unsigned long long)h->count, name, (double)h->sum_us / 1e6, name,
-        (unsigned long long)h->count);
+    put(p, "simba_%s_bucket{le=\"+Inf\"} %llu\nsimba_%s_sum ", name, (unsigned long long)h->count,
+        name);
+    put_seconds(p, h->sum_us);
+    put(p, "\nsimba_%s_count %llu\n", name, (unsigned long long)h->count);
 }
 
 static void put_client(struct page *p, const struct simba_metrics *m)

@@ -152,6 +152,100 @@ static void observer_without_pushes(void)
     client_close(two);
 }
 
+struct ends {
+    atomic_int calls;
+    int reason[16];
+    char before[16][40], after[16][40];
+    bool evicted; /* was seen */
+};
+
+static void note_end(void *data, const char *mutex, const struct simba_state *state)
+{
+    struct ends *e = data;
+    int n = atomic_load(&e->calls);
+    (void)mutex;
+    CHECK(n < 16);
+    e->reason[n] = (int)state->reason;
+    snprintf(e->before[n], sizeof e->before[n], "%.30s", state->before.id);
+    snprintf(e->after[n], sizeof e->after[n], "%.30s", state->after.id);
+    e->evicted = e->evicted || (state->before.flags & SIMBA_OWNER_EVICTED) != 0;
+    atomic_store(&e->calls, n + 1);
+}
+
+static bool told(const struct ends *e, int n, enum simba_reason reason, const char *before,
+                 const char *after)
+{
+    return atomic_load(&e->calls) > n && e->reason[n] == (int)reason &&
+           strcmp(e->before[n], before) == 0 && strcmp(e->after[n], after) == 0;
+}
+
+/* Each end of a tenure has its own reason, and comes before the next beginning. A tenure that is left to
+ * expire is one whose store stands still for longer than the lease. */
+static void observer_reasons(void)
+{
+    simba *one = client_open_quick(200), *two = client_open();
+    const char *mutex = fresh("reasons");
+    struct simba_handle_options o = lease_long(), w = lease_long(), brief = lease(400, 200);
+    struct ends e = {0};
+    struct probe p = {0};
+    simba_observer *watch;
+    o.id = "a";
+    brief.id = "b";
+    w.on_changed = note_end;
+    w.data = &e;
+    CHECK_OK(simba_observer_create(two, mutex, &w, &watch));
+    AWAIT(atomic_load(&e.calls) == 1);
+    probe_start(&p, one, mutex, &o);
+    AWAIT(told(&e, 1, SIMBA_ACQUIRED, "", "a"));
+    probe_stop(&p);
+    AWAIT(told(&e, 2, SIMBA_RELEASED, "a", ""));
+    struct probe q = {0};
+    probe_start(&q, one, mutex, &brief);
+    AWAIT(told(&e, 3, SIMBA_ACQUIRED, "", "b"));
+    store_set(HANG); /* nobody renews, nobody can ask */
+    AWAIT(atomic_load(&q.released) == 1);
+    nap(800);
+    store_set(HEALTHY);
+    AWAIT(atomic_load(&e.calls) > 5);
+    CHECK(told(&e, 4, SIMBA_EXPIRED, "b", ""));
+    AWAIT(told(&e, 5, SIMBA_ACQUIRED, "", "b"));
+    client_close(one);
+    client_close(two);
+}
+
+/* Evicted without force by an operator, while its owner stands still and cannot release. */
+static void observer_sees_eviction(void)
+{
+    struct simba_options manual = SIMBA_OPTIONS_INIT;
+    simba *one, *two = client_open();
+    const char *mutex = fresh("evicted");
+    struct simba_handle_options o = lease(3000, 0), w = lease_long();
+    struct ends e = {0};
+    simba_observer *watch;
+    simba_locker *l;
+    struct simba_state state;
+    o.id = "a";
+    w.on_changed = note_end;
+    w.data = &e;
+    manual.flags = SIMBA_NO_THREAD; /* renews only when it is polled */
+    CHECK_OK(simba_open(suite_url(), &manual, &one));
+    CHECK_OK(simba_observer_create(two, mutex, &w, &watch));
+    CHECK_OK(simba_locker_create(one, mutex, &o, &l));
+    CHECK_OK(simba_locker_acquire(l, PATIENCE_MS));
+    AWAIT(atomic_load(&e.calls) > 0 &&
+          told(&e, atomic_load(&e.calls) - 1, SIMBA_ACQUIRED, "", "a"));
+    int n = atomic_load(&e.calls);
+    CHECK_OK(simba_evict(two, mutex, NULL, false, PATIENCE_MS));
+    do
+        simba_observer_state(watch, &state);
+    while (strcmp(state.after.id, "a") == 0 && (state.after.flags & SIMBA_OWNER_EVICTED) == 0);
+    CHECK(strcmp(state.after.id, "a") == 0); /* it runs out */
+    AWAIT(told(&e, n, SIMBA_EVICTED, "a", ""));
+    CHECK(e.evicted);
+    CHECK_OK(simba_close(one, PATIENCE_MS));
+    client_close(two);
+}
+
 static void observer_destroyed(void)
 {
     simba *s = client_open();
@@ -259,6 +353,8 @@ const struct test observer_tests[] = {
     {"observer_comes_late", observer_comes_late, ANY_STORE, 0},
     {"observer_slow", observer_slow, PUSHES, 0},
     {"observer_without_pushes", observer_without_pushes, MEMORY_FAULTS, 0},
+    {"observer_reasons", observer_reasons, MEMORY_FAULTS, 0},
+    {"observer_sees_eviction", observer_sees_eviction, MEMORY_FAULTS, 0},
     {"observer_destroyed", observer_destroyed, ANY_STORE, 0},
     {"observer_refused", observer_refused, ANY_STORE, 0},
     {"observer_of_all", observer_of_all, PUSHES, 0},

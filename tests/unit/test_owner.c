@@ -105,9 +105,22 @@ static void states_tell_what_changed(void **state)
     }
 }
 
+static void null_is_nobody(void **state)
+{
+    (void)state;
+    assert_false(simba_owner_is(NULL, "a"));
+    assert_false(simba_owner_exists(NULL, 0));
+    assert_false(simba_owner_in_ttl(NULL, 0));
+    assert_false(simba_owner_in_transition(NULL, 0));
+    assert_false(simba_state_changed(NULL));
+    assert_false(simba_state_acquired(NULL, "a"));
+    assert_false(simba_state_released(NULL, "a"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(null_is_nobody),
         cmocka_unit_test(is_who_it_is),
         cmocka_unit_test(compares_the_longest_id_to_its_end),
         cmocka_unit_test(tenure_ends_at_its_deadlines),

@@ -392,9 +392,29 @@ static void a_wiped_url_holds_no_password(void **state)
     assert_null(u.password);
 }
 
+static void null_is_no_url(void **state)
+{
+    (void)state;
+    const char *host;
+    int port;
+    struct simba_url u;
+    assert_int_equal(url_parse(&u, "redis://h", why, sizeof why), 0);
+    assert_null(simba_url_scheme(NULL));
+    assert_null(simba_url_user(NULL));
+    assert_null(simba_url_password(NULL));
+    assert_string_equal(simba_url_path(NULL), "");
+    assert_string_equal(simba_url_text(NULL), "");
+    assert_null(simba_url_option(NULL, "ttl"));
+    assert_null(simba_url_option(&u, NULL));
+    assert_false(simba_url_host(NULL, 0, &host, &port));
+    assert_false(simba_url_host(&u, 0, NULL, &port));
+    assert_false(simba_url_host(&u, 0, &host, NULL));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(null_is_no_url),
         cmocka_unit_test(parts_are_found),
         cmocka_unit_test(options_are_found),
         cmocka_unit_test(wrong_ones_are_refused_by_rule),

@@ -1,0 +1,28 @@
+/* tenure.h: what others' tenures look like from outside: whether two sightings are of the same one,
+ * and why one has ended. Times are on one clock, that of whoever looks. */
+#ifndef CORE_TENURE_H
+#define CORE_TENURE_H
+
+#include <simba.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/* A tenure as last seen. */
+struct tenure {
+    char *id;            /* borrowed; NULL: nobody */
+    uint64_t token;      /* 0: unknown */
+    int64_t acquired_at; /* not after this */
+    int64_t until;       /* the end of its lease, as far as it was known then */
+    int64_t seen_at;     /* when the answer came that showed it */
+    bool aged;           /* the store knows when it began */
+    bool evicted;        /* an operator ends it */
+};
+
+/* A renewal never makes another tenure. Where the tokens do not tell, one that began after the last
+ * sighting is another; when in doubt it is the same. */
+bool tenure_is_same(const struct tenure *a, const struct tenure *later);
+
+/* Why it is gone, if the answer that does not show it any more came at `now`: EVICTED if it was seen
+ * to be evicted, EXPIRED at or after the end of the lease that was known, else RELEASED. */
+enum simba_reason tenure_end(const struct tenure *was, int64_t now);
+#endif
