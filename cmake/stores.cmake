@@ -69,6 +69,25 @@ foreach(store IN LISTS SIMBA_BUILTIN)
     endif()
 endforeach()
 
+# The scripts as they are sent: a part that stands before others, one that does for many what another does.
+function(redis_scripts)
+    set(lua ${PROJECT_SOURCE_DIR}/src/backend/redis)
+    set(one "local function one(KEYS, ARGV)\n")
+    foreach(script guard read absent epoch rights)
+        embed_script(script_${script} ${generated}/backend/redis/script_${script}.h ${lua}/${script}.lua)
+    endforeach()
+    foreach(script release evict)
+        embed_script(script_${script} ${generated}/backend/redis/script_${script}.h
+            ${lua}/wake.lua ${lua}/${script}.lua)
+    endforeach()
+    embed_script(script_acquire ${generated}/backend/redis/script_acquire.h
+        ${lua}/same_epoch.lua ${lua}/acquire.lua)
+    embed_script(script_acquire_many ${generated}/backend/redis/script_acquire_many.h
+        ${lua}/same_epoch.lua ${one} ${lua}/acquire.lua "end\n" ${lua}/acquire_many.lua)
+    embed_script(script_release_many ${generated}/backend/redis/script_release_many.h
+        ${lua}/wake.lua ${one} ${lua}/release.lua "end\n" ${lua}/release_many.lua)
+endfunction()
+
 # Compiles the stores, and adds those that are built in to the lists of these names.
 macro(store_objects objects_list needs_list)
     set(builtin_list "")
@@ -81,6 +100,9 @@ macro(store_objects objects_list needs_list)
             cmake_path(GET script STEM stem)
             embed(${script} ${stem}_lua ${generated}/backend/${store}/${stem}_lua.h)
         endforeach()
+        if(store STREQUAL "redis")
+            redis_scripts()
+        endif()
         file(GLOB scripts CONFIGURE_DEPENDS src/backend/${store}/*.sql)
         foreach(script IN LISTS scripts)
             cmake_path(GET script STEM stem)

@@ -199,7 +199,7 @@ void examine_down(struct redis *s)
     report(s);
 }
 
-void examine_close(struct redis *s)
+void redis_examine_close(struct redis *s)
 {
     for (struct simba_request *q; (q = s->exam.asking) != NULL;) {
         s->exam.asking = q->next;
@@ -208,7 +208,7 @@ void examine_close(struct redis *s)
     calls_end_reading(s);
 }
 
-void examine_store(void *store, struct simba_request *q)
+void redis_examine(void *store, struct simba_request *q)
 {
     struct redis *s = store;
     q->next = s->exam.asking;

@@ -115,7 +115,8 @@ bool link_is_steady(const struct link *l);
 
 /* Sends what was written to l->out. */
 void link_flush(struct link *l);
-void link_watch(struct link *l); /* after a command was written: sees to it that it is answered */
+void link_wipe(struct buffer *b); /* all that it ever held; leaves `used` alone */
+void link_watch(struct link *l);  /* after a command was written: sees to it that it is answered */
 
 /* greet.c: begins when bytes can be sent; each reply until it is ready, or has failed. */
 void greet_begin(struct link *l);

@@ -186,7 +186,7 @@ static void close_store(void *store)
 {
     struct redis *s = store;
     calls_fail(s, SIMBA_ECANCELED, "the client is being closed");
-    examine_close(s);
+    redis_examine_close(s);
     link_close(&s->link);
     link_close(&s->sentinel);
     ear_close(&s->ear);
@@ -197,8 +197,7 @@ static int open_store(struct simba_host *host, const struct simba_url *url, void
                       size_t why_size)
 {
     struct redis *s = calloc(1, sizeof *s);
-    if (s == NULL || !scripts_init()) {
-        free(s);
+    if (s == NULL) {
         snprintf(why, why_size, "out of memory");
         return SIMBA_ELIMIT;
     }
@@ -259,6 +258,6 @@ const struct simba_backend redis_backend = {
     .submit = submit,
     .watch = watch,
     .close = close_store,
-    .examine = examine_store,
+    .examine = redis_examine,
     .lends = lends,
 };

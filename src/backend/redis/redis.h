@@ -115,13 +115,13 @@ void sentinel_init(struct redis *s);
 void sentinel_ask(struct redis *s); /* leads to link_go() or link_fail() of s->link */
 
 /* examine.c */
-void examine_store(void *store, struct simba_request *q);
+void redis_examine(void *store, struct simba_request *q);
 void examine_reply(struct redis *s, const struct flight *f, const struct reply *r);
 void examine_denied(struct ear *e, const struct reply *r); /* an error */
 void examine_tried(struct ear *e);                         /* ear_try() is over */
 void examine_ready(struct redis *s);                       /* the connection is */
 void examine_down(struct redis *s);
-void examine_close(struct redis *s);
+void redis_examine_close(struct redis *s);
 
 /* redis.c */
 void redis_submit(struct redis *s, struct simba_request *batch);
