@@ -83,7 +83,7 @@ enum simba_reason {
 
 /* A tenure of a mutex. A plain value; all zero means nobody. The layout is frozen. */
 struct simba_owner {
-    char id[136];          /* at most SIMBA_ID_MAX bytes and a NUL */
+    char id[136];          /* at most SIMBA_ID_MAX bytes and a NUL; as it is, not escaped */
     uint64_t token;        /* fencing token: greater than that of every earlier tenure */
     int64_t acquired_at;   /* when it began */
     int64_t ttl_at;        /* the owner means to renew before this */

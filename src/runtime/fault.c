@@ -6,6 +6,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "core/text.h"
+
 #define TEXT_MAX 512
 
 static _Thread_local char text[TEXT_MAX];
@@ -15,8 +17,12 @@ int fault(int code, const char *format, ...)
     assert(code < 0);
     va_list args;
     va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
+    char raw[TEXT_MAX];
+    struct text escaped;
+    vsnprintf(raw, sizeof raw, format, args);
     va_end(args);
+    text_init(&escaped, text, sizeof text);
+    text_add_escaped(&escaped, raw); /* others' ids, and what servers say */
     return code;
 }
 

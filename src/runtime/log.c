@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "core/text.h"
 #include "runtime/client.h"
 
 struct writing {
@@ -97,8 +98,12 @@ void log_put(struct log *log, enum simba_level level, const char *format, ...)
         line->level = level;
         va_list args;
         va_start(args, format);
-        vsnprintf(line->text, sizeof line->text, format, args);
+        char raw[sizeof line->text];
+        struct text escaped;
+        vsnprintf(raw, sizeof raw, format, args);
         va_end(args);
+        text_init(&escaped, line->text, sizeof line->text);
+        text_add_escaped(&escaped, raw);
     }
     bool submit = !log->writing;
     log->writing = true;

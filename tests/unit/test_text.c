@@ -242,9 +242,22 @@ static void counts_edits(void **state)
         assert_int_equal(text_distance(cases[i].a, cases[i].b), cases[i].edits);
 }
 
+static void escapes_what_cannot_be_seen(void **state)
+{
+    (void)state;
+    char at[128];
+    struct text t;
+    text_init(&t, at, sizeof at);
+    text_add_escaped(&t, "a\x1b[2J\x7f\xc2\x9b\xc3\xa9\xe2\x80\xae\xe2\x80\xa8\xe2\x81\xa6"
+                         "\xe2\x81\xaa\xe2\x80\x8e\xe2\x80\x8f\xd8\x9c\xe2\x82\xac\xff");
+    assert_string_equal(at, "a\\x1b[2J\\x7f\\x9b\xc3\xa9\\u202e\\u2028\\u2066\xe2\x81\xaa"
+                            "\\u200e\\u200f\\u061c\xe2\x82\xac\\xff");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(escapes_what_cannot_be_seen),
         cmocka_unit_test(adds_up),
         cmocka_unit_test(writes_numbers),
         cmocka_unit_test(cuts_between_characters),
