@@ -2,7 +2,7 @@
 PREFIX ?= /usr/local
 DESTDIR ?=
 
-.PHONY: all demo test soak check bench coverage mutants model fuzz install clean help
+.PHONY: all demo test soak check bench coverage mutants model fuzz install moved clean help
 .DEFAULT_GOAL := all
 
 define build
@@ -10,6 +10,11 @@ define build
 	@cmake --preset $(1) $(2) >/dev/null
 	@cmake --build --preset $(1) $(3)
 endef
+
+# A build that was copied or moved here with its sources is configured anew.
+all demo test soak check bench coverage mutants fuzz install: moved
+moved:
+	@scripts/moved
 
 all:
 	$(call build,release)

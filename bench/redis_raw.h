@@ -136,7 +136,10 @@ static inline void *raw_redis_open(const char *place, const char *mutex, _Atomic
     if (r == NULL || (r->c = redis_dial()) == NULL)
         bench_die("cannot connect by hand");
     raw_redis_name(r, mutex);
-    raw_redis_load(r, RAW_ACQUIRE, "", acquire_lua);
+    /* Without the look at the server's epoch, which is a price of safety. */
+    raw_redis_load(r, RAW_ACQUIRE,
+                   "local function same_epoch() return true end\nlocal OTHER_EPOCH = ''\n",
+                   acquire_lua);
     raw_redis_load(r, RAW_RELEASE, wake_lua, release_lua);
     if (bell != NULL) {
         r->ear = redis_dial();
@@ -147,12 +150,13 @@ static inline void *raw_redis_open(const char *place, const char *mutex, _Atomic
 
 static inline void raw_redis_ask(struct raw_redis *r, enum raw_script which)
 {
-    const char *acquire[] = {"EVALSHA", r->sha[which], "4",       r->key[0], r->key[1], r->key[2],
-                             r->key[3], r->id,         RAW_LEASE, "",        "0",       "1"};
+    const char *acquire[] = {
+        "EVALSHA", r->sha[which], "5",   "simba:epoch", r->key[0], r->key[1], r->key[2], r->key[3],
+        "",        "1",           r->id, RAW_LEASE,     "",        "0"};
     const char *release[] = {"EVALSHA", r->sha[which], "3",   r->key[0],
                              r->key[1], r->key[3],     r->id, r->token};
     if (which == RAW_ACQUIRE)
-        redisAppendCommandArgv(r->c, 12, acquire, NULL);
+        redisAppendCommandArgv(r->c, 14, acquire, NULL);
     else
         redisAppendCommandArgv(r->c, 8, release, NULL);
 }

@@ -11,8 +11,9 @@ if("redis" IN_LIST SIMBA_STORES)
             "scripts/setup installs them; -DSIMBA_STORES= builds without.")
     endif()
     set(redis_needs PkgConfig::HIREDIS PkgConfig::OPENSSL)
+    set(redis_flags ${HIREDIS_STATIC_LDFLAGS} ${OPENSSL_STATIC_LDFLAGS}) # to link it in
     set(redis_schemes redis rediss) # up to a +
-    set(redis_shares src/runtime/table.c src/backend/resolve.c) # what a module needs a copy of
+    set(redis_shares src/core/text.c src/runtime/table.c src/backend/resolve.c) # what a module needs a copy of
 endif()
 
 # ---- zookeeper -----------------------------------------------------------------------------------
@@ -25,8 +26,9 @@ if("zookeeper" IN_LIST SIMBA_STORES)
             "scripts/setup installs it; -DSIMBA_STORES=redis builds without.")
     endif()
     set(zookeeper_needs ${ZOOKEEPER_LIBRARY})
+    set(zookeeper_flags -lzookeeper_st)
     set(zookeeper_schemes zookeeper)
-    set(zookeeper_shares src/runtime/table.c src/backend/resolve.c)
+    set(zookeeper_shares src/runtime/table.c src/backend/resolve.c src/core/text.c)
 endif()
 
 # ---- mysql, postgres -----------------------------------------------------------------------------
@@ -39,9 +41,10 @@ if("mysql" IN_LIST SIMBA_STORES)
             "scripts/setup installs it; -DSIMBA_STORES= builds without.")
     endif()
     set(mysql_needs PkgConfig::MARIADB PkgConfig::OPENSSL)
+    set(mysql_flags ${MARIADB_STATIC_LDFLAGS} ${OPENSSL_STATIC_LDFLAGS})
     set(mysql_schemes mysql mariadb)
     set(mysql_frame sql) # another folder that it is built on
-    set(mysql_shares src/runtime/table.c)
+    set(mysql_shares src/runtime/table.c src/core/text.c)
 endif()
 
 if("postgres" IN_LIST SIMBA_STORES)
@@ -52,9 +55,10 @@ if("postgres" IN_LIST SIMBA_STORES)
             "scripts/setup installs it; -DSIMBA_STORES= builds without.")
     endif()
     set(postgres_needs PkgConfig::POSTGRES PkgConfig::OPENSSL)
+    set(postgres_flags ${POSTGRES_STATIC_LDFLAGS} ${OPENSSL_STATIC_LDFLAGS})
     set(postgres_schemes postgres postgresql)
     set(postgres_frame sql)
-    set(postgres_shares src/runtime/table.c)
+    set(postgres_shares src/runtime/table.c src/core/text.c)
 endif()
 
 # ---- all of them ---------------------------------------------------------------------------------
@@ -64,6 +68,25 @@ foreach(store IN LISTS SIMBA_BUILTIN)
         message(FATAL_ERROR "SIMBA_BUILTIN: ${store} is not one of SIMBA_STORES (${SIMBA_STORES})")
     endif()
 endforeach()
+
+# The scripts as they are sent: a part that stands before others, one that does for many what another does.
+function(redis_scripts)
+    set(lua ${PROJECT_SOURCE_DIR}/src/backend/redis)
+    set(one "local function one(KEYS, ARGV)\n")
+    foreach(script guard read absent epoch rights)
+        embed_script(script_${script} ${generated}/backend/redis/script_${script}.h ${lua}/${script}.lua)
+    endforeach()
+    foreach(script release evict)
+        embed_script(script_${script} ${generated}/backend/redis/script_${script}.h
+            ${lua}/wake.lua ${lua}/${script}.lua)
+    endforeach()
+    embed_script(script_acquire ${generated}/backend/redis/script_acquire.h
+        ${lua}/same_epoch.lua ${lua}/acquire.lua)
+    embed_script(script_acquire_many ${generated}/backend/redis/script_acquire_many.h
+        ${lua}/same_epoch.lua ${one} ${lua}/acquire.lua "end\n" ${lua}/acquire_many.lua)
+    embed_script(script_release_many ${generated}/backend/redis/script_release_many.h
+        ${lua}/wake.lua ${one} ${lua}/release.lua "end\n" ${lua}/release_many.lua)
+endfunction()
 
 # Compiles the stores, and adds those that are built in to the lists of these names.
 macro(store_objects objects_list needs_list)
@@ -77,6 +100,9 @@ macro(store_objects objects_list needs_list)
             cmake_path(GET script STEM stem)
             embed(${script} ${stem}_lua ${generated}/backend/${store}/${stem}_lua.h)
         endforeach()
+        if(store STREQUAL "redis")
+            redis_scripts()
+        endif()
         file(GLOB scripts CONFIGURE_DEPENDS src/backend/${store}/*.sql)
         foreach(script IN LISTS scripts)
             cmake_path(GET script STEM stem)
@@ -99,6 +125,7 @@ macro(store_objects objects_list needs_list)
         if(store IN_LIST SIMBA_BUILTIN)
             list(APPEND ${objects_list} $<TARGET_OBJECTS:simba_${store}_objects>)
             list(APPEND ${needs_list} ${${store}_needs})
+            list(APPEND builtin_flags ${${store}_flags})
             string(APPEND builtin_list " X(${store})")
             if(frame AND NOT frame IN_LIST frame_list)
                 list(APPEND frame_list ${frame})

@@ -14,7 +14,8 @@
  *   time                      boot time, which all processes of the machine share; of the time before a
  *                             reboot nothing counts, because nobody from then is alive
  *   tokens only rise          a file stays when its mutex is free; a new one begins at the clock
- *   pushes                    inotify tells that a file has changed; we look whether the owner has */
+ *   pushes                    inotify tells that a file has changed; we look whether the owner has. They
+ *                             are optional: dir:PATH?hints=off goes without, and is as right, but slow */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -352,7 +353,11 @@ static void read_boot(char *out, size_t size)
 static int open_dir(struct simba_host *host, const struct simba_url *url, void **store, char *why,
                     size_t why_size)
 {
-    const char *path = simba_url_path(url);
+    const char *path = simba_url_path(url), *hints = simba_url_option(url, "hints");
+    if (hints != NULL && strcmp(hints, "on") != 0 && strcmp(hints, "off") != 0) {
+        snprintf(why, why_size, "option hints is on or off");
+        return SIMBA_EINVAL;
+    }
     struct dir *d = calloc(1, sizeof *d);
     if (d == NULL) {
         snprintf(why, why_size, "out of memory");
@@ -369,7 +374,8 @@ static int open_dir(struct simba_host *host, const struct simba_url *url, void *
     }
     uv_fs_event_init(host->loop, &d->events);
     d->events.data = d;
-    int rc = uv_fs_event_start(&d->events, on_event, path, 0);
+    bool pushes = hints == NULL || strcmp(hints, "on") == 0;
+    int rc = pushes ? uv_fs_event_start(&d->events, on_event, path, 0) : 0;
     *store = d;
     if (rc != 0) /* without pushes: who waits asks when the lease ends */
         host->log(host, SIMBA_LOG_WARN, "inotify does not work here: waiting takes longer");
@@ -381,7 +387,7 @@ const struct simba_backend *simba_module(void);
 const struct simba_backend *simba_module(void)
 {
     static const char *const schemes[] = {"dir", NULL};
-    static const char *const options[] = {NULL};
+    static const char *const options[] = {"hints", NULL};
     static const struct simba_backend backend = {
         .version = SIMBA_BACKEND_VERSION,
         .schemes = schemes,

@@ -221,9 +221,18 @@ struct simba_metrics {
     struct simba_histogram callback_delay; /* how long a callback waited for a thread */
     struct simba_histogram callback;       /* how long it ran */
 };
-#define SIMBA_METRICS_INIT                   \
-    {                                        \
-        .size = sizeof(struct simba_metrics) \
+/* Every INIT macro names no field: C++ before 20 knows no designated initialisers. */
+#define SIMBA_HISTOGRAM_INIT \
+    {                        \
+        0, 0, 0,             \
+        {                    \
+            0                \
+        }                    \
+    }
+#define SIMBA_METRICS_INIT                                                             \
+    {                                                                                  \
+        sizeof(struct simba_metrics), 0, 0, 0, 0, 0, 0, 0, 0, 0, SIMBA_HISTOGRAM_INIT, \
+            SIMBA_HISTOGRAM_INIT, SIMBA_HISTOGRAM_INIT, SIMBA_HISTOGRAM_INIT           \
     }
 int simba_metrics_read(simba *s, struct simba_metrics *out);
 

@@ -6,11 +6,13 @@
  *
  * Must hold: when another begins, nothing of the tree is alive; unless keeper and guard were dead or
  * stopped at the same time, which is the limit that docs/guarantees.md names. (A guard that was stopped
- * when its keeper dies is no excuse: it is woken.)
+ * when its keeper dies is no excuse: it is woken.) And: the guard's timer never ends the tree before the
+ * deadline that the keeper has told last, also if the guard was stopped when it was told.
  *
  * Taken away, and then it breaks: NO_TIMER (the guard has no deadline), NO_STANDIN (the keeper does
  * not act for its guard), NO_WAKE (a stopped guard stays so when its keeper dies), NO_LIVENESS (the
- * store asks for the keeper alone), FED_LATE (the deadline counts from when the guard hears of it). */
+ * store asks for the keeper alone), FED_LATE (the deadline counts from when the guard hears of it),
+ * ACTS_FIRST (a guard that goes on acts on its timer before it looks at what it was told). */
 #ifndef LEASE
 #define LEASE 5 /* as the store counts it */
 #endif
@@ -24,7 +26,8 @@ bool tree = true, other = false;
 bool excused = false; /* both were out of action at once */
 byte left = LEASE;    /* of the lease, in the store */
 byte hold = HOLD;     /* as the keeper knows */
-byte fed = HOLD;      /* as the guard was told */
+byte told = HOLD;     /* as the keeper has told, in memory that both share */
+byte timer = HOLD;    /* as the guard has set it, when it last looked there */
 
 #define ACTS(p) (p == RUNS)
 #define BOTH_OUT (!ACTS(keeper) && !ACTS(guard))
@@ -32,7 +35,7 @@ byte fed = HOLD;      /* as the guard was told */
 #ifdef NO_TIMER
 #define GUARD_DUE (tree && ACTS(guard) && keeper == DEAD)
 #else
-#define GUARD_DUE (tree && ACTS(guard) && (fed == 0 || keeper == DEAD))
+#define GUARD_DUE (tree && ACTS(guard) && (timer == 0 || keeper == DEAD))
 #endif
 #ifdef NO_STANDIN
 #define KEEPER_DUE false
@@ -51,6 +54,22 @@ inline note()
     excused = excused || BOTH_OUT
 }
 
+inline by_timer()
+{
+#ifdef ACTS_FIRST
+    tree = false; assert(told == 0)
+#else
+    if
+#ifdef FED_LATE
+    :: told > 0 -> timer = HOLD
+#else
+    :: told > 0 -> timer = told
+#endif
+    :: else -> tree = false; assert(told == 0)
+    fi
+#endif
+}
+
 active proctype main()
 {
     do
@@ -58,21 +77,20 @@ active proctype main()
 
     /* the keeper, as long as it has a right to, and there is something to hold the lock for */
     :: atomic { ACTS(keeper) && hold > 0 && tree -> left = LEASE; hold = HOLD }
-    :: atomic { ACTS(keeper) && ACTS(guard) && hold > 0 ->
-#ifdef FED_LATE
-        fed = HOLD
-#else
-        fed = hold
-#endif
-    }
+    :: atomic { ACTS(keeper) && hold > 0 && told != hold -> told = hold }
     :: atomic { KEEPER_DUE -> tree = false }
     :: atomic { ACTS(keeper) && !tree -> left = 0; hold = 0 } /* releases */
 
-    :: atomic { GUARD_DUE -> tree = false }
+    :: atomic { GUARD_DUE ->
+        if
+        :: keeper == DEAD -> tree = false
+        :: else -> by_timer()
+        fi
+    }
     :: atomic { ACTS(guard) && !tree -> guard = DEAD; note() } /* nothing left to do */
     :: atomic { tree -> tree = false } /* ends by itself */
 
-    :: atomic { !GUARD_DUE && !KEEPER_DUE && left > 0 -> LESS(left); LESS(hold); LESS(fed) }
+    :: atomic { !GUARD_DUE && !KEEPER_DUE && left > 0 -> LESS(left); LESS(hold); LESS(told); LESS(timer) }
 
     /* what may befall them */
     :: atomic { keeper == RUNS -> keeper = STOPPED; note() }

@@ -117,10 +117,10 @@ static bool is_final(int code)
 
 static void show_wait(const struct plan *p, const struct looker *k, int64_t waited_ms)
 {
-    char who[SIMBA_ID_MAX + 64] = "nobody answers yet";
+    char who[SHOWN_MAX + 64] = "nobody answers yet", id[SHOWN_MAX];
     if (k->code == 0 && k->owner.id[0] != '\0') {
         int64_t left = k->owner.transition_at - simba_now();
-        snprintf(who, sizeof who, "held by %s, lease %llds", k->owner.id,
+        snprintf(who, sizeof who, "held by %s, lease %llds", show_name(k->owner.id, id, sizeof id),
                  (long long)(left > 0 ? left / 1000 : 0));
     } else if (k->code == 0) {
         snprintf(who, sizeof who, "free");
@@ -129,11 +129,25 @@ static void show_wait(const struct plan *p, const struct looker *k, int64_t wait
             (long long)waited_ms / 1000, p->mutex, p->c->store, who);
 }
 
+static void on_handle(void *data, const struct simba_handle_metrics *m)
+{
+    *(struct simba_handle_metrics *)data = *m; /* there is one handle */
+}
+
+/* Once the store has answered the handle, it is RUNNING until it is stopped. */
+static bool has_answered(const struct plan *p)
+{
+    struct simba_handle_metrics m = {.status = SIMBA_INITIAL};
+    return simba_metrics_each(p->c->client, on_handle, &m) == 0 && m.status == SIMBA_RUNNING;
+}
+
 /* What is known by now; 0: wait on, else an exit code. */
 static int judge(struct plan *p, struct looker *k, int64_t waited_ms, bool on_terminal)
 {
     int code = 0;
+    bool answered = has_answered(p);
     pthread_mutex_lock(&k->lock);
+    k->ever_answered = k->ever_answered || answered;
     bool hopeless =
         k->has_answer && !k->ever_answered &&
         (is_final(k->code) || (p->wait_ms == SIMBA_FOREVER && waited_ms >= CONNECT_TIMEOUT_MS));
@@ -203,11 +217,6 @@ static int verdict(const struct plan *p, const struct asker *a)
     return EXIT_TROUBLE;
 }
 
-static void on_handle(void *data, const struct simba_handle_metrics *m)
-{
-    *(struct simba_handle_metrics *)data = *m; /* there is one handle */
-}
-
 /* Has the asker made the handle move? Before it, a first try may have, which has ended. */
 static bool is_inside(struct plan *p, const struct asker *a)
 {
@@ -227,10 +236,13 @@ static void await_asker(struct plan *p, const struct asker *a)
     }
 }
 
-static int acquire_by_waiting(struct plan *p, simba_locker *l, int *signal)
+static int acquire_by_waiting(struct plan *p, simba_locker *l, bool answered, int *signal)
 {
     struct asker a = {.l = l, .wait_ms = p->wait_ms, .done = eventfd(0, EFD_CLOEXEC)};
-    struct looker k = {.p = p, .lock = PTHREAD_MUTEX_INITIALIZER, .wake = PTHREAD_COND_INITIALIZER};
+    struct looker k = {.p = p,
+                       .lock = PTHREAD_MUTEX_INITIALIZER,
+                       .wake = PTHREAD_COND_INITIALIZER,
+                       .ever_answered = answered};
     struct simba_handle_metrics m = {.attempts = 0};
     *signal = 0;
     if (!driver_start(p->c))
@@ -256,9 +268,10 @@ static int acquire_by_waiting(struct plan *p, simba_locker *l, int *signal)
 int acquire(struct plan *p, simba_locker *l, int *signal)
 {
     *signal = 0;
-    if (p->c->is_driven && simba_locker_acquire(l, 0) == 0)
+    int first = p->c->is_driven ? simba_locker_acquire(l, 0) : SIMBA_ETIMEOUT;
+    if (first == 0)
         return ACQUIRED;
-    int code = acquire_by_waiting(p, l, signal);
+    int code = acquire_by_waiting(p, l, first == SIMBA_EHELD, signal);
     driver_stop(p->c);
     if (code != ACQUIRED)
         simba_close(p->c->client, CLOSE_TIMEOUT_MS);

@@ -5,6 +5,7 @@
 #ifndef CLI_H
 #define CLI_H
 
+#include <limits.h>
 #include <simba.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -122,9 +123,24 @@ int cli_configure(struct cli *c);
 /* Opens the client of the configured store. 0, or an exit code after saying why. */
 int cli_open(struct cli *c);
 
+/* When it is open, or for a process that will not open it: overwrites the URL, which may have a password. */
+void cli_forget_url(struct cli *c);
+
+/* The same for a command that only looks: a file that is not there is not made. */
+int cli_open_to_look(struct cli *c);
+
 /* What a question to the store has come to: says what went wrong, and is the exit code. */
 #define ANSWER_MS 5000 /* it has so long to answer */
 int cli_fail(const struct cli *c, int rc);
+
+/* ---- place.c: where a database of sqlite: is --------------------------------------------------- */
+
+struct place {
+    char folder[PATH_MAX], file[NAME_MAX + 1];
+};
+
+/* From sqlite:PATH, decoded as the library does it; NULL, or what is wrong with it. */
+const char *place_of(const char *url, struct place *out);
 
 /* ---- schema.c: -------------------------------------------------------------------------------- */
 
@@ -149,6 +165,15 @@ __attribute__((format(printf, 2, 3))) int usage(const struct cli *c, const char 
 /* An object as one line of JSON on stdout: pairs of names and values, as jansson's json_pack has
  * them in its format. */
 void print_json(const char *format, ...);
+
+/* Any text as it can be shown to people, whoever wrote it: characters that move the cursor, begin a line or
+ * turn the direction of text are question marks, and so is what is not UTF-8. The result is not longer. */
+#define SHOWN_MAX (SIMBA_ID_MAX + 16) /* for a name or an id */
+const char *show_name(const char *name, char *out, size_t size);
+
+/* A value of jansson's as a line on stdout, in which such characters are \u escapes; it is given up. */
+struct json_t;
+void print_json_value(struct json_t *value);
 
 /* Writes what stdout has gathered. If nobody reads it any more, that is the quiet end. */
 void flush_stdout(const struct cli *c);
@@ -176,23 +201,25 @@ struct rows {
 void rows_add(struct rows *r, const char *mutex, const struct simba_owner *owner, int64_t waiters);
 void rows_print(const struct cli *c, const struct rows *r); /* as --json says */
 
-/* A change as a line of JSON: the event, and the tenure that it is about. */
+/* A change as a line of JSON: the event, the tenure that it is about, and why. */
 void print_event(const struct cli *c, const char *event, const char *mutex,
-                 const struct simba_owner *owner, int64_t waiters);
+                 const struct simba_owner *owner, enum simba_reason reason);
 
 /* The same for people; at a terminal in colour. */
 void print_event_line(const struct cli *c, const char *event, const char *mutex,
-                      const struct simba_owner *owner);
+                      const struct simba_owner *owner, enum simba_reason reason);
+
+const char *reason_name(enum simba_reason reason); /* "expired" …; NULL: none */
+bool reason_is_loss(enum simba_reason reason);     /* expired or evicted: not by its owner */
 
 /* "1.5s", "12s", "3m07s", "2h05m"; out holds at least 24 bytes. */
 const char *show_duration(int64_t ms, char *out);
 
-/* A name as it can be shown: what would move the cursor is a question mark. */
-const char *show_name(const char *name, char *out, size_t size);
-
 /* The nearest of some words, to suggest; NULL: none is near. */
 const char *nearest(const char *word, const char *const *words, size_t count);
 
-/* notify.c: tells systemd, if it asked to be told. */
+/* notify.c: tells systemd, if it asked to be told; after notify_through() by another process of ours,
+ * because systemd listens to the one that it started. */
 void notify_service_manager(const char *state);
+void notify_through(int fd);
 #endif

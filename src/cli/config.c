@@ -188,6 +188,7 @@ static void take_url_option(struct cli *c, enum setting_id id)
 int config_load(struct cli *c)
 {
     static struct file file[2];
+    memset(file, 0, sizeof file);
     take_environment(c);
     snprintf(file[1].path, sizeof file[1].path, "%s", MACHINE_FILE);
     if ((user_file(file[0].path, sizeof file[0].path) &&

@@ -8,7 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "cli.h"
+#include "lock.h"
 
 #define TIMEOUT_MS 5000
 #define READS 20
@@ -19,7 +19,6 @@
 #define PUSH_MS 400    /* what is handed over sooner was pushed; who looks by itself takes longer */
 #define LATE_MS 1000.0 /* as contenders have them by default: see docs/guarantees.md */
 #define PAUSE_MAX_MS 1000.0
-#define MARGIN_MAX_MS 1000.0
 #define DRIFT 0.01
 #define ROUNDING_MS 2.0
 
@@ -42,7 +41,7 @@ __attribute__((format(printf, 4, 5))) static void find(struct doctor *d, enum le
     static const char *const names[LEVELS] = {"ok", "note", "BAD"};
     static const char *const colours[LEVELS] = {"\033[32m", "\033[33m", "\033[31m"};
     bool colour = wants_colour();
-    char text[TEXT_MAX];
+    char text[TEXT_MAX], shown[TEXT_MAX];
     va_list args;
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
@@ -54,7 +53,7 @@ __attribute__((format(printf, 4, 5))) static void find(struct doctor *d, enum le
                    topic, "text", text, "store", d->c->store);
     else
         printf("%s%-4s%s  %-10s  %s\n", colour ? colours[level] : "", names[level],
-               colour ? "\033[0m" : "", topic, text);
+               colour ? "\033[0m" : "", topic, show_name(text, shown, sizeof shown));
 }
 
 /* ---- the store ----------------------------------------------------------------------------------- */
@@ -106,7 +105,7 @@ struct tenure {
     char why[TEXT_MAX];
 };
 
-static void *acquire(void *arg)
+static void *take_mutex(void *arg)
 {
     struct tenure *t = arg;
     t->code = simba_locker_acquire(t->locker, TIMEOUT_MS);
@@ -153,12 +152,12 @@ static bool hand_over(struct doctor *d, const char *mutex, struct tenure *first,
                       struct tenure *second)
 {
     const struct timespec pause = {.tv_nsec = 300000000}; /* until it waits; else it is no test */
-    acquire(first);
+    take_mutex(first);
     if (first->code != 0)
         return explain(d, mutex, first, first);
     d->can_write = true;
     d->tokens[0] = simba_locker_token(first->locker);
-    if (pthread_create(&second->thread, NULL, acquire, second) != 0)
+    if (pthread_create(&second->thread, NULL, take_mutex, second) != 0)
         return fail(d, "cannot start a thread");
     nanosleep(&pause, NULL);
     int64_t began = simba_now();
@@ -272,15 +271,36 @@ static void conclude_fencing(struct doctor *d)
              (unsigned long long)d->tokens[1]);
 }
 
+/* "850 ms", "7.5 s", rounded down; out holds at least 24 bytes. */
+static const char *show_least(long long ms, char *out)
+{
+    if (ms < 1000)
+        snprintf(out, 24, "%lld ms", ms > 0 ? ms : 0);
+    else
+        snprintf(out, 24, "%lld.%lld s", ms / 1000, ms % 1000 / 100);
+    return out;
+}
+
+/* Who holds a lease by the library may renew until its end; a command is told to end before. */
+static void conclude_blips(struct doctor *d, long long blip_ms)
+{
+    long long kill_ms = (long long)default_kill_after_ms(d->c);
+    char tenure[24], command[24], before[24];
+    find(d, OK, "blips",
+         "a store that is away for less than %s costs no tenure of a program that uses the "
+         "library; under simba lock, elect and schedule it is %s, since CMD is told to end %s "
+         "(--kill-after) before its lease does",
+         show_least(blip_ms, tenure), show_least(blip_ms - kill_ms, command),
+         show_least(kill_ms, before));
+}
+
 /* The arithmetic of a lease, as docs/guarantees.md has it. Never better than it is: an outage is rounded
  * down, a wait up. */
 static void conclude(struct doctor *d)
 {
     double ttl = (double)d->c->ttl_ms, transition = (double)d->c->transition_ms;
     double lease = ttl + transition, part = ttl / SLOW_PART;
-    double margin = transition / 4 > lease / 10 ? transition / 4 : lease / 10;
-    double hold =
-        lease * (1 - DRIFT) - ROUNDING_MS - (margin < MARGIN_MAX_MS ? margin : MARGIN_MAX_MS);
+    double hold = lease * (1 - DRIFT) - ROUNDING_MS - (double)lease_margin(d->c) / NS_PER_MS;
     double pause = part < PAUSE_MAX_MS ? part : PAUSE_MAX_MS;
     long long blip_ms = (long long)(hold - ttl / 2 - pause - part);
     long long takeover_ms = (long long)(lease * (1 + DRIFT) + LATE_MS) + 99;
@@ -292,12 +312,7 @@ static void conclude(struct doctor *d)
              takeover_ms / 1000, takeover_ms % 1000 / 100);
     else
         find(d, d->taking, "liveness", "not promised: no mutex could be taken");
-    if (blip_ms < 1000)
-        find(d, OK, "blips", "a store that is away for less than %lld ms costs no tenure",
-             blip_ms > 0 ? blip_ms : 0);
-    else
-        find(d, OK, "blips", "a store that is away for less than %lld.%lld s costs no tenure",
-             blip_ms / 1000, blip_ms % 1000 / 100);
+    conclude_blips(d, blip_ms);
 }
 
 static int run(struct cli *c)

@@ -18,12 +18,13 @@ static const struct option options[] = {
 static const char help[] =
     "Prints a line for acquired, released and lost, and stays a candidate until a signal ends it. "
     "A store that is down is tried again for ever.\n"
-    "--json: event, at_ms, mutex, holder, token, remaining_ms, held_ms, waiters, store.\n\n"
+    "--json: event, at_ms, mutex, holder, token, remaining_ms, held_ms, waiters, reason, store.\n\n"
     "The hook of --on-acquired may take as long as the tenure; it is ended before the lease is. If "
     "it fails, NAME is left to others for a ttl. That of --on-released runs once for every "
     "--on-acquired, also if simba is killed or stopped, and ends before another can own NAME. "
-    "Hooks get SIMBA_MUTEX, SIMBA_FENCING_TOKEN, SIMBA_CONTENDER_ID and SIMBA_STORE; what they "
-    "print goes to stderr.\n\n"
+    "Hooks get SIMBA_MUTEX, SIMBA_FENCING_TOKEN, SIMBA_CONTENDER_ID and SIMBA_STORE, that of "
+    "--on-released also SIMBA_REASON: released, expired or evicted. What they print goes to "
+    "stderr.\n\n"
     "Exit status: 0 ended by a signal; 125 simba itself failed; 141 nobody reads its lines; 64 "
     "wrong usage.\n\n"
     "Examples:\n"
@@ -68,25 +69,30 @@ static int take_name(struct cli *c, void *data, int id, char *value)
 
 /* ---- on the library's threads -------------------------------------------------------------------- */
 
-static void report(struct elect *e, const char *event)
+static void report(struct elect *e, const char *event, enum simba_reason reason)
 {
     if (e->plan.c->json)
-        print_event(e->plan.c, event, e->plan.mutex, &e->tenure, -1);
+        print_event(e->plan.c, event, e->plan.mutex, &e->tenure, reason);
     else
-        print_event_line(e->plan.c, event, e->plan.mutex, &e->tenure);
+        print_event_line(e->plan.c, event, e->plan.mutex, &e->tenure, reason);
     series_flush(&e->series);
 }
 
-static bool perform(struct elect *e, enum link_job job, const char *hook)
+/* False: the hook has failed. */
+static bool judge(const struct elect *e, const struct outcome *o, const char *hook)
 {
-    struct outcome o = series_perform(&e->series, job, e->tenure.token);
-    if (!o.is_run || o.code == 0)
+    if (!o->is_run || o->code == 0)
         return true;
-    if (o.error != 0)
-        complain(e->plan.c, "cannot run %s: %s", hook, strerror(o.error));
+    if (o->error != 0)
+        complain(e->plan.c, "cannot run %s: %s", hook, strerror(o->error));
     else
-        complain(e->plan.c, "mutex '%s': %s ended with status %d", e->plan.mutex, hook, o.code);
-    return o.is_lost;
+        complain(e->plan.c, "mutex '%s': %s ended with status %d", e->plan.mutex, hook, o->code);
+    return o->is_lost;
+}
+
+static bool judge_acquired(void *data, const struct outcome *o)
+{
+    return judge(data, o, "--on-acquired");
 }
 
 static void on_acquired(void *data, const char *mutex, const struct simba_state *state)
@@ -94,20 +100,28 @@ static void on_acquired(void *data, const char *mutex, const struct simba_state 
     struct elect *e = data;
     (void)mutex;
     e->tenure = state->after;
-    report(e, "acquired");
-    if ((e->plan.argv != NULL || e->plan.last != NULL) && !perform(e, JOB_CMD, "--on-acquired"))
-        series_step_down(&e->series);
+    report(e, "acquired", SIMBA_UNCHANGED);
+    if (e->plan.argv != NULL || e->plan.last != NULL)
+        series_launch(&e->series, e->tenure.token);
 }
 
 static void on_released(void *data, const char *mutex, const struct simba_state *state)
 {
     struct elect *e = data;
+    uint64_t token = e->tenure.token;
+    enum simba_reason reason = series_reason(&e->series, token, state->reason);
+    bool lost = reason_is_loss(reason);
     (void)mutex;
-    bool lost = state->reason == SIMBA_EXPIRED || state->reason == SIMBA_EVICTED;
     e->tenure.transition_at = 0; /* nothing of it is left */
-    report(e, lost ? "lost" : "released");
-    if (e->plan.last != NULL)
-        perform(e, JOB_LAST, "--on-released");
+    if (lost)
+        report(e, "lost", reason);
+    series_await(&e->series, token, reason);
+    if (!lost)
+        report(e, "released", reason);
+    if (e->plan.last == NULL)
+        return;
+    struct outcome o = series_perform(&e->series, JOB_LAST, token, reason);
+    judge(e, &o, "--on-released");
 }
 
 /* ---- the whole ----------------------------------------------------------------------------------- */
@@ -139,8 +153,10 @@ static int run(struct cli *c)
     if (code >= 0)
         return code;
     if ((code = series_begin(&e.series, &e.plan)) == 0 && (code = cli_open(c)) == 0 &&
-        (code = create(&e)) == 0) {
+        (cli_forget_url(c), code = create(&e)) == 0) {
         e.series.contender = e.contender;
+        e.series.data = &e;
+        e.series.judge = judge_acquired;
         code = series_run(&e.series);
     } else {
         guard_end(e.series.guard);

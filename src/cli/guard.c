@@ -2,8 +2,8 @@
  * because the keeper says so, and ends the tree in time whatever becomes of the keeper. It blocks all
  * signals that can be blocked; only KILL and STOP reach it, and then there is the keeper.
  *
- *     RUNNING --- at hold_until - kill_after, or the keeper is gone or says "lost" ---> TOLD
- *     TOLD    --- at kill_at, hold_until at the latest -------------------------------> killed
+ *     RUNNING --- at deadline - kill_after, or the keeper is gone or says "lost" -----> TOLD
+ *     TOLD    --- at kill_at, the deadline at the latest -----------------------------> killed
  *     any     --- no process is left ------------------------------------------------> the end
  *
  * In a series the end of one command is not the guard's: it waits for the next. Is the tenure over, or
@@ -14,6 +14,7 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
@@ -38,10 +39,11 @@ struct guard {
     pid_t cmd;         /* 0: none runs */
     bool has_ended;    /* CMD, not all of the tree */
     int status;
-    bool is_told;   /* because the lease ends */
-    bool is_ending; /* a kill is due at kill_at, for that or for --kill-rest */
-    bool is_shared; /* CMD is in the keeper's process group */
-    int64_t hold_until, kill_at;
+    bool is_told;             /* because the lease ends */
+    enum simba_reason reason; /* why the tenure is over, for last */
+    bool is_ending;           /* a kill is due at kill_at, for that or for --kill-rest */
+    bool is_shared;           /* CMD is in the keeper's process group */
+    int64_t kill_at;
     int64_t last_until; /* last must have ended */
 };
 
@@ -77,7 +79,7 @@ static int64_t due_at(const struct guard *g)
         return g->kill_at;
     if (g->cmd != 0 && g->job == JOB_LAST)
         return g->last_until - lease_margin(g->p->c) / 2;
-    return g->cmd != 0 || g->is_led ? g->hold_until - g->p->kill_after : 0;
+    return g->cmd != 0 || g->is_led ? *g->p->deadline - g->p->kill_after : 0;
 }
 
 /* Suspend counts, and so does a point that has passed. */
@@ -154,7 +156,7 @@ static void kill_tree(struct guard *g)
 static void end_tree(struct guard *g)
 {
     int64_t at = now_ns() + g->p->kill_after;
-    int64_t latest = g->job == JOB_LAST ? g->last_until : g->hold_until;
+    int64_t latest = g->job == JOB_LAST ? g->last_until : *g->p->deadline;
     g->kill_at = at < latest ? at : latest;
     g->is_ending = true;
     signal_tree(g, g->p->signal);
@@ -162,13 +164,14 @@ static void end_tree(struct guard *g)
     set_timer(g);
 }
 
-static void end_for_lease(struct guard *g)
+static void end_for_lease(struct guard *g, enum simba_reason reason)
 {
     if (g->is_told)
         return;
     if (g->cmd == 0 && !g->is_led)
         return; /* nobody acts */
     g->is_told = true;
+    g->reason = reason;
     tell(g, LINK_TOLD, 0);
     if (g->cmd == 0)
         run_last(g);
@@ -224,6 +227,7 @@ static void set_environment(const struct plan *p, const struct link_message *m)
     setenv("SIMBA_CONTENDER_ID", m->id, 1);
     setenv("SIMBA_FENCING_TOKEN", token, 1);
     setenv("SIMBA_STORE", m->store, 1);
+    unsetenv("SIMBA_REASON");
 }
 
 static char **argv_of(const struct guard *g)
@@ -299,12 +303,13 @@ static void run_last(struct guard *g)
 {
     int64_t now = now_ns(), margin = lease_margin(g->p->c);
     g->is_led = false;
-    g->last_until = g->hold_until + margin - margin / 10;
+    g->last_until = *g->p->deadline + margin - margin / 10;
     if (g->last_until <= now) {
         complain(g->p->c, "mutex '%s': the lease has ended before the tenure was wound up",
                  g->p->mutex);
         g->last_until = now + g->p->kill_after + margin / 2;
     }
+    setenv("SIMBA_REASON", reason_name(g->reason), 1);
     run_job(g, JOB_LAST);
 }
 
@@ -315,14 +320,15 @@ static void start_of_series(struct guard *g, const struct link_message *m, int l
     if (live >= 0)
         g->live = live;
     if (m->job == JOB_LAST) {
-        if (g->is_led && g->cmd == 0)
-            run_last(g);
-        return; /* else it is being done */
+        if (!g->is_led || g->cmd != 0)
+            return; /* it is being done */
+        g->reason = (enum simba_reason)m->number;
+        run_last(g);
+        return;
     }
     char byte;
     if (recv(g->link, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0)
         return; /* the keeper is gone again */
-    g->hold_until = m->hold_until;
     g->token = m->token;
     g->is_led = g->p->last != NULL;
     set_environment(g->p, m);
@@ -338,7 +344,6 @@ static void start(struct guard *g, const struct link_message *m, int live)
     }
     if (recv(g->link, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0)
         _exit(0); /* the keeper is gone again */
-    g->hold_until = m->hold_until;
     set_environment(g->p, m);
     int error = fork_cmd(g, live); /* live stays open here, too: we act for the owner */
     if (error != 0) {
@@ -369,36 +374,34 @@ static void on_keeper_gone(struct guard *g)
     if (g->cmd == 0 && !g->is_led)
         _exit(0);
     complain(g->p->c, "mutex '%s': the keeper of the lock died; CMD is told to end", g->p->mutex);
-    end_for_lease(g);
+    end_for_lease(g, SIMBA_EXPIRED);
+}
+
+static void on_message(struct guard *g, const struct link_message *m, int live)
+{
+    switch (m->kind) {
+    case LINK_START:
+        start(g, m, live);
+        return;
+    case LINK_LOST:
+        end_for_lease(g, (enum simba_reason)m->number);
+        return;
+    case LINK_SIGNAL:
+        pass_on(g, m->number, m->from_terminal);
+        return;
+    default:
+        return;
+    }
 }
 
 static void on_link(struct guard *g)
 {
     struct link_message m;
-    int live;
-    int rc = link_receive(g->link, &m, &live);
+    int live, rc;
+    while ((rc = link_receive(g->link, &m, &live)) > 0)
+        on_message(g, &m, live);
     if (rc == 0)
         on_keeper_gone(g);
-    if (rc <= 0)
-        return;
-    switch (m.kind) {
-    case LINK_START:
-        start(g, &m, live);
-        return;
-    case LINK_HOLD:
-        if (m.hold_until > g->hold_until)
-            g->hold_until = m.hold_until;
-        set_timer(g);
-        return;
-    case LINK_LOST:
-        end_for_lease(g);
-        return;
-    case LINK_SIGNAL:
-        pass_on(g, m.number, m.from_terminal);
-        return;
-    default:
-        return;
-    }
 }
 
 static void on_timer(struct guard *g)
@@ -406,7 +409,9 @@ static void on_timer(struct guard *g)
     uint64_t times;
     if (read(g->timer, &times, sizeof times) != sizeof times)
         return;
-    if (g->is_ending) {
+    if (now_ns() < due_at(g)) {
+        set_timer(g); /* the keeper has renewed since it was set */
+    } else if (g->is_ending) {
         kill_tree(g);
     } else if (g->cmd != 0 && g->job == JOB_LAST) {
         complain(g->p->c, "mutex '%s': '%s' does not end in time, and is told to", g->p->mutex,
@@ -415,23 +420,24 @@ static void on_timer(struct guard *g)
     } else {
         complain(g->p->c, "mutex '%s': the lease could not be kept; CMD is told to end",
                  g->p->mutex);
-        end_for_lease(g);
+        end_for_lease(g, SIMBA_EXPIRED);
     }
 }
 
+/* The time comes last: after a stop or a sleep, what happened meanwhile may have settled it. */
 static _Noreturn void guard_run(struct guard *g)
 {
     for (;;) {
         struct pollfd fds[] = {
-            {g->timer, POLLIN, 0}, {g->children, POLLIN, 0}, {g->link, POLLIN, 0}};
+            {g->children, POLLIN, 0}, {g->link, POLLIN, 0}, {g->timer, POLLIN, 0}};
         if (poll(fds, 3, -1) < 0)
             continue;
         if (fds[0].revents != 0)
-            on_timer(g);
-        if (fds[1].revents != 0)
             on_children(g);
-        if (g->link >= 0 && fds[2].revents != 0)
+        if (g->link >= 0 && fds[1].revents != 0)
             on_link(g);
+        if (fds[2].revents != 0)
+            on_timer(g);
     }
 }
 
@@ -460,6 +466,7 @@ static _Noreturn void guard_main(const struct plan *p, int link)
     prctl(PR_SET_PDEATHSIG, SIGCONT); /* if somebody has stopped us, we go on when we are needed */
     prctl(PR_SET_NAME, "simba-guard");
     close(p->signals);
+    cli_forget_url(p->c);
     if (p->is_series)
         leave_job(p);
     g.children = signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
@@ -471,9 +478,13 @@ static _Noreturn void guard_main(const struct plan *p, int link)
     guard_run(&g);
 }
 
-pid_t guard_fork(const struct plan *p, int *link)
+pid_t guard_fork(struct plan *p, int *link)
 {
     int ends[2];
+    p->deadline =
+        mmap(NULL, sizeof *p->deadline, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (p->deadline == MAP_FAILED)
+        return -1;
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
         return -1;
     pid_t pid = fork();

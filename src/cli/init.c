@@ -1,9 +1,11 @@
 /* init.c: simba init: makes a store ready. Most need nothing; the file of sqlite: needs a folder, and
  * one for several users needs a group. What has to be done for which kind of store is in one table. */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
 #include <limits.h>
+#include <pwd.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -60,31 +62,6 @@ static int find_group(struct cli *c, struct request *r)
 
 /* ---- sqlite: ------------------------------------------------------------------------------------- */
 
-/* The folder of sqlite:PATH, decoded; false: that is not how such a URL looks. */
-static bool folder_of(const char *url, char *out, size_t size)
-{
-    size_t n = 0;
-    const char *path = url + strlen("sqlite:");
-    if (strncmp(path, "//", 2) == 0)
-        path += 2;
-    for (; *path != '\0' && *path != '?' && n + 1 < size; n++) {
-        unsigned c;
-        if (*path == '%' && sscanf(path, "%%%2x", &c) == 1)
-            out[n] = (char)c, path += 3;
-        else
-            out[n] = *path++;
-    }
-    out[n] = '\0';
-    char *slash = strrchr(out, '/');
-    if (n == 0 || n + 1 >= size)
-        return false;
-    if (slash == NULL)
-        snprintf(out, size, ".");
-    else
-        slash[slash == out ? 1 : 0] = '\0';
-    return true;
-}
-
 /* 1: it was there already; 0: made; -1: see errno. Those above it are made, too, as mkdir -p does. */
 static int make_folder(const char *folder)
 {
@@ -120,46 +97,123 @@ static bool share_file(int folder, const char *file, gid_t gid)
     return done;
 }
 
-static int share(struct cli *c, const struct request *r, const char *folder)
+static const char *const ends[] = {"", "-live", "-bell", "-wal", "-shm", "-journal"};
+#define ENDS (sizeof ends / sizeof *ends)
+
+static bool is_of_store(const struct place *at, const char *file)
 {
-    static const char *const ends[] = {"", "-live", "-bell", "-wal", "-shm"};
+    size_t length = strlen(at->file);
+    bool found = strcmp(file, ".") == 0 || strcmp(file, "..") == 0;
+    for (size_t i = 0; i < ENDS; i++)
+        found =
+            found || (strncmp(file, at->file, length) == 0 && strcmp(file + length, ends[i]) == 0);
+    return found;
+}
+
+/* True if there is something else than the store in it; `what` is one of that. */
+static bool holds_others(int folder, const struct place *at, char what[NAME_MAX + 1])
+{
+    int fd = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+    bool found = dir == NULL;
+    snprintf(what, NAME_MAX + 1, "what cannot be read");
+    for (struct dirent *e; dir != NULL && !found && (e = readdir(dir)) != NULL;) {
+        found = !is_of_store(at, e->d_name);
+        if (found)
+            snprintf(what, NAME_MAX + 1, "%.*s", NAME_MAX, e->d_name);
+    }
+    if (dir != NULL)
+        closedir(dir);
+    else if (fd >= 0)
+        close(fd);
+    return found;
+}
+
+static bool is_home(const struct stat *s)
+{
+    struct stat home;
+    const char *path = getenv("HOME");
+    const struct passwd *owner = getpwuid(s->st_uid);
+    return (path != NULL && stat(path, &home) == 0 && home.st_ino == s->st_ino &&
+            home.st_dev == s->st_dev) ||
+           (owner != NULL && stat(owner->pw_dir, &home) == 0 && home.st_ino == s->st_ino &&
+            home.st_dev == s->st_dev);
+}
+
+/* A folder that we did not make is changed only if it can be nothing but the store's: nobody else may use
+ * it, and nothing else is in it. */
+static bool may_change(struct cli *c, const struct request *r, const struct place *at, int fd,
+                       const struct stat *s)
+{
+    char why[NAME_MAX + 64] = "", what[NAME_MAX + 1];
+    bool is_private = (s->st_mode & 077) == 0 || (s->st_mode & 07777) == SHARED_MODE;
+    if (is_home(s))
+        snprintf(why, sizeof why, "it is a home folder");
+    else if (holds_others(fd, at, what))
+        snprintf(why, sizeof why, "it also holds %s", what);
+    else if (!is_private)
+        snprintf(why, sizeof why, "others use it: its mode is %o", s->st_mode & 07777U);
+    else
+        return true;
+    complain(c,
+             "the folder %s is not changed: %s. Give the store a folder of its own, as in "
+             "sqlite:%s%ssimba/%s; or share this one yourself: chgrp %s %s && chmod 2770 %s",
+             at->folder, why, at->folder, strcmp(at->folder, "/") == 0 ? "" : "/", at->file,
+             r->group, at->folder, at->folder);
+    return false;
+}
+
+static bool share_folder(struct cli *c, const struct request *r, const struct place *at, int fd,
+                         bool is_new)
+{
     struct stat s;
-    int fd = open(folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     bool done = fd >= 0 && fstat(fd, &s) == 0;
-    if (done && ((s.st_mode & 07777) != SHARED_MODE || s.st_gid != r->gid))
-        done = fchown(fd, (uid_t)-1, r->gid) == 0 && fchmod(fd, SHARED_MODE) == 0;
+    if (done && (s.st_mode & 07777) == SHARED_MODE && s.st_gid == r->gid)
+        return true;
+    if (done && !is_new && !may_change(c, r, at, fd, &s))
+        return false;
+    done = done && fchown(fd, (uid_t)-1, r->gid) == 0 && fchmod(fd, SHARED_MODE) == 0;
     if (!done)
-        complain(c, "cannot give the folder %s to group %s: %s", folder, r->group, strerror(errno));
-    const char *name = strrchr(c->store, '/');
-    name = name != NULL ? name + 1 : c->store + strlen("sqlite:");
-    for (size_t i = 0; done && i < sizeof ends / sizeof *ends; i++) {
-        char file[NAME_MAX + 1];
-        snprintf(file, sizeof file, "%.200s%s", name, ends[i]);
+        complain(c, "cannot give the folder %s to group %s: %s", at->folder, r->group,
+                 strerror(errno));
+    return done;
+}
+
+static bool share(struct cli *c, const struct request *r, const struct place *at, bool is_new)
+{
+    int fd = open(at->folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    bool done = share_folder(c, r, at, fd, is_new);
+    for (size_t i = 0; done && i < ENDS; i++) {
+        char file[NAME_MAX + 16];
+        snprintf(file, sizeof file, "%s%s", at->file, ends[i]);
         done = share_file(fd, file, r->gid);
         if (!done)
             complain(c, "cannot give %s/%s to group %s: it is another's, or not a plain file",
-                     folder, file, r->group);
+                     at->folder, file, r->group);
     }
     if (fd >= 0)
         close(fd);
-    return done ? 0 : EXIT_TROUBLE;
+    return done;
 }
 
 static int init_sqlite(struct cli *c, struct request *r)
 {
-    char folder[PATH_MAX];
-    if (!folder_of(r->url, folder, sizeof folder))
-        return usage(c, "a path is missing, as in sqlite:/var/lib/app/locks.db");
-    int made = make_folder(folder);
-    if (made < 0) {
-        complain(c, "cannot make the folder %s: %s", folder, strerror(errno));
+    static struct place at;
+    const char *wrong = place_of(r->url, &at);
+    if (wrong != NULL && c->setting[SET_URL].by_flag)
+        return usage(c, "the URL of the store: %s", wrong);
+    if (wrong != NULL) {
+        complain(c, "the URL of the store, from %s: %s", c->setting[SET_URL].where, wrong);
         return EXIT_TROUBLE;
     }
-    snprintf(c->store, sizeof c->store, "%s", r->url);
-    c->store[strcspn(c->store, "?")] = '\0';
-    if (r->shared && share(c, r, folder) != 0)
+    int made = make_folder(at.folder);
+    if (made < 0) {
+        complain(c, "cannot make the folder %s: %s", at.folder, strerror(errno));
         return EXIT_TROUBLE;
-    say(c, "the folder %s %s%s%s", folder, made == 0 ? "was made" : "is there",
+    }
+    if (r->shared && !share(c, r, &at, made == 0))
+        return EXIT_TROUBLE;
+    say(c, "the folder %s %s%s%s", at.folder, made == 0 ? "was made" : "is there",
         r->shared ? ", for all members of " : "", r->shared ? r->group : "");
     return -1;
 }
@@ -288,7 +342,8 @@ const struct command init_command = {
             "also while it is used; --print shows the statements instead.\n\n"
             "sqlite: the folder is made, for its owner only (0700); with --shared --group G for "
             "all members of G (2770, files 0660): they can take and free each other's locks, "
-            "nobody else can.\n\n"
+            "nobody else can. A folder that was there is shared only if it is the store's "
+            "alone.\n\n"
             "Other stores need nothing.\n\n"
             "Exit status: 0 ready; 125 it cannot be made or does not answer; 64 wrong usage.\n\n"
             "Examples:\n"

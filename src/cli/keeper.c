@@ -55,9 +55,8 @@ static void feed(struct keeper *k)
 {
     int64_t before = k->hold_until;
     look_at_lease(k);
-    if (k->hold_until > before && k->link >= 0)
-        link_send(k->link, &(struct link_message){.kind = LINK_HOLD, .hold_until = k->hold_until},
-                  -1);
+    if (k->hold_until > before)
+        *k->p->deadline = k->hold_until;
 }
 
 /* A renewal shows within a quarter of what is left, so the guard hears of it in time. */
@@ -121,34 +120,38 @@ static void on_failed(struct keeper *k, int error)
     finish(k, error == ENOENT ? EXIT_NOT_FOUND : EXIT_CANNOT_RUN);
 }
 
-static void on_link(struct keeper *k)
+static void on_message(struct keeper *k, const struct link_message *m)
 {
-    struct link_message m;
-    int none, rc = link_receive(k->link, &m, &none);
-    if (rc == 0)
-        on_guard_gone(k);
-    if (rc <= 0)
-        return;
-    switch (m.kind) {
+    switch (m->kind) {
     case LINK_STARTED:
         drop_stdio();
         return;
     case LINK_FAILED:
-        on_failed(k, m.number);
+        on_failed(k, m->number);
         return;
     case LINK_ENDED:
-        k->rest = m.number;
+        k->rest = m->number;
         k->rest_since = now_ns();
         return;
     case LINK_TOLD:
         k->is_told = true;
         return;
     case LINK_EMPTY:
-        finish(k, exit_code_of(m.number));
+        finish(k, exit_code_of(m->number));
         return;
     default:
         return;
     }
+}
+
+static void on_link(struct keeper *k)
+{
+    struct link_message m;
+    int none, rc = -1;
+    while (!k->is_over && (rc = link_receive(k->link, &m, &none)) > 0)
+        on_message(k, &m);
+    if (!k->is_over && rc == 0)
+        on_guard_gone(k);
 }
 
 static void on_lost(struct keeper *k)
@@ -167,7 +170,7 @@ static void on_signals(struct keeper *k)
     struct signalfd_siginfo info;
     while (read(k->p->signals, &info, sizeof info) == sizeof info) {
         struct link_message m = {.kind = LINK_SIGNAL, .number = (int)info.ssi_signo};
-        m.from_terminal = info.ssi_code == SI_KERNEL;
+        m.from_terminal = signal_is_from_terminal(&info);
         if (info.ssi_signo == SIGCHLD)
             reap_all(&k->guard); /* as PID 1 we also get the orphans of others */
         else if (k->link >= 0)
@@ -188,10 +191,10 @@ static void run(struct keeper *k)
         feed(k);
         if (n > 0 && fds[1].revents != 0)
             on_signals(k);
-        if (n > 0 && !k->is_told && fds[2].revents != 0)
-            on_lost(k);
         if (n > 0 && fds[0].revents != 0)
-            on_link(k);
+            on_link(k); /* before the others: CMD may have ended while we were stopped */
+        if (n > 0 && !k->is_over && !k->is_told && fds[2].revents != 0)
+            on_lost(k);
         int64_t now = now_ns();
         if (!k->is_over && k->rest > 0 && now - k->rest_since >= REST_AFTER_MS * NS_PER_MS)
             say_rest(k);
@@ -218,8 +221,7 @@ int keep(struct plan *p, simba_locker *l, int lost, int link, pid_t guard)
     struct keeper k = {.p = p, .l = l, .lost = lost, .link = link, .guard = guard};
     struct link_message m = {.kind = LINK_START, .token = simba_locker_token(l)};
     prctl(PR_SET_CHILD_SUBREAPER, 1);
-    look_at_lease(&k);
-    m.hold_until = k.hold_until;
+    feed(&k);
     snprintf(m.id, sizeof m.id, "%s", simba_locker_id(l));
     snprintf(m.store, sizeof m.store, "%s", p->c->store);
     if (m.token == 0) {

@@ -136,7 +136,7 @@ static int run(struct cli *c, take_fn *word)
         code = cli_configure(c);
     if (code >= 0)
         return code;
-    if ((code = cli_open(c)) != 0)
+    if ((code = cli_open_to_look(c)) != 0)
         return code;
     for (;;) {
         if ((code = read_all(c, &v)) != 0)
@@ -167,14 +167,15 @@ const struct command status_command = {
     .name = "status",
     .words = "[NAME…]",
     .summary = "who owns NAME, or everything that is owned",
-    .help = "LEFT: until another may own it, if it is not renewed. HELD, WAITERS: where the store "
-            "knows.\n"
-            "--json: mutex, state, holder, token, remaining_ms, held_ms, waiters, store.\n\n"
-            "Exit status: 0 all of them are held; 1 at least one is free; 125 the store does not "
-            "answer;\n64 wrong usage.\n\n"
-            "Examples:\n"
-            "  simba status backup && echo running\n"
-            "  simba status --watch\n",
+    .help =
+        "STATE evicted: an operator ends this tenure, its lease runs out. LEFT: until another may "
+        "own it, if it is not renewed. HELD, WAITERS: where the store knows.\n"
+        "--json: mutex, state, holder, token, remaining_ms, held_ms, waiters, store.\n\n"
+        "Exit status: 0 all of them are held; 1 at least one is free; 125 the store does not "
+        "answer;\n64 wrong usage.\n\n"
+        "Examples:\n"
+        "  simba status backup && echo running\n"
+        "  simba status --watch\n",
     .options = options,
     .run = run_status,
 };

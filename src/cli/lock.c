@@ -196,13 +196,15 @@ static int lock(struct plan *p)
     pid_t guard = 0;
     simba_locker *l = NULL;
     lost = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (lost < 0 || !signals_take(p) || (p->argv != NULL && (guard = guard_fork(p, &link)) < 0)) {
+    if (lost < 0 || (p->argv != NULL && !keeper_apart(p->c)) || !signals_take(p) ||
+        (p->argv != NULL && (guard = guard_fork(p, &link)) < 0)) {
         complain(p->c, "cannot start: %s", strerror(errno));
         return EXIT_TROUBLE;
     }
     const char *url = p->c->setting[SET_URL].value;
     p->c->is_driven = url == NULL || strncmp(url, "sqlite:", 7) == 0;
     int code = cli_open(p->c);
+    cli_forget_url(p->c);
     if (code == 0)
         code = create_locker(p, &lost, &l);
     if (code == 0)

@@ -8,7 +8,7 @@
  * If the keeper dies or is stopped, the guard ends the tree before the mutex can be another's; if
  * the guard dies, the keeper does. Both are subreapers, so that no process gets out of the tree by
  * losing its parent, and the guard has a process group of its own, so that what stops the job does
- * not stop it. All times are nanoseconds on CLOCK_BOOTTIME.
+ * not stop it. Nobody but these is below the keeper (relay.c). All times are nanoseconds on CLOCK_BOOTTIME.
  *
  * `lock` runs one CMD (keeper.c). `elect` and `schedule` run many, one after the other, by the same
  * guard (series.c); a plan may have a second command, `last`, which follows CMD when the tenure ends,
@@ -18,6 +18,7 @@
 
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <sys/types.h>
 
 #include "cli.h"
@@ -46,6 +47,10 @@ struct plan {
     sigset_t mask;         /* as it was when we were started, for CMD */
     bool ignores_children; /* SIGCHLD was ignored, likewise */
     int signals;           /* signalfd of what we forward */
+
+    /* The lease holds until then. In memory that keeper and guard share: the keeper writes, the guard reads,
+     * so a guard that was stopped knows the latest when it goes on. Set by guard_fork(). */
+    _Atomic int64_t *deadline;
 };
 
 int64_t now_ns(void);
@@ -56,6 +61,9 @@ int64_t now_ns(void);
 bool signals_take(struct plan *p);
 void signals_give_back(const struct plan *p); /* in CMD, before exec */
 bool signal_ends(int signal);                 /* TERM INT HUP QUIT */
+struct signalfd_siginfo;
+bool signal_is_from_terminal(
+    const struct signalfd_siginfo *info); /* to its whole foreground group */
 _Noreturn void die_of(int signal);
 int signal_by_name(const char *name); /* TERM, SIGTERM, 15; -1: none */
 
@@ -79,8 +87,7 @@ void reap_all(pid_t *guard); /* whoever has ended; *guard is 0 then, if it was a
 
 enum link_kind {
     LINK_START,   /* to the guard: run CMD; with the liveness descriptor if there is one */
-    LINK_HOLD,    /* the lease holds until then */
-    LINK_LOST,    /* it cannot be kept: end the tree */
+    LINK_LOST,    /* the tenure is over: end the tree; number: the reason */
     LINK_SIGNAL,  /* pass on */
     LINK_STARTED, /* to the keeper: CMD runs */
     LINK_FAILED,  /* exec failed: errno */
@@ -94,10 +101,9 @@ enum link_job { JOB_CMD, JOB_LAST };
 struct link_message {
     enum link_kind kind;
     enum link_job job;  /* START, STARTED, FAILED, EMPTY of a series */
-    int number;         /* signal, errno, count or wait status */
+    int number;         /* signal, errno, count, wait status; START of last: the reason */
     bool from_terminal; /* SIGNAL: sent to the whole foreground group */
-    int64_t hold_until;
-    uint64_t token; /* START … */
+    uint64_t token;     /* START … */
     char id[SIMBA_ID_MAX + 1];
     char store[URL_MAX];
 };
@@ -106,11 +112,18 @@ bool link_send(int fd, const struct link_message *m, int pass); /* pass: a descr
 /* 1: a message; 0: the other side is gone; -1: none there. *passed: -1, or a descriptor. */
 int link_receive(int fd, struct link_message *m, int *passed);
 
+/* ---- relay.c --------------------------------------------------------------------------------- */
+
+/* Before guard_fork(): makes sure that nobody but the guard and CMD's tree comes below this process. Where
+ * there may be others it is a new process that returns, while the old one waits for its end and never
+ * returns. false: errno. */
+bool keeper_apart(struct cli *c);
+
 /* ---- guard.c and keeper.c -------------------------------------------------------------------- */
 
-pid_t guard_fork(const struct plan *p, int *link); /* -1: errno */
-void guard_end(pid_t guard);                       /* when there is nothing left to guard */
-void drop_stdio(void);                             /* stdin and stdout are CMD's alone */
+pid_t guard_fork(struct plan *p, int *link); /* -1: errno */
+void guard_end(pid_t guard);                 /* when there is nothing left to guard */
+void drop_stdio(void);                       /* stdin and stdout are CMD's alone */
 
 /* ---- plan.c: what lock, elect and schedule have in common -------------------------------------- */
 
@@ -143,6 +156,8 @@ int plan_kill_after(struct plan *p);
 int plan_handle(const struct plan *p, struct simba_handle_options *o);
 int plan_refused(const struct plan *p, int rc); /* says why there is no handle; the exit code */
 
+int64_t default_kill_after_ms(const struct cli *c);
+
 /* From hold_until to where another may own it. */
 int64_t lease_margin(const struct cli *c);
 
@@ -153,11 +168,15 @@ int keep(struct plan *p, simba_locker *l, int lost, int link, pid_t guard);
 
 /* ---- series.c: elect and schedule ------------------------------------------------------------- */
 
+struct outcome;
+
 /* The keeper of a series. The main thread runs it; callbacks and work, on the library's threads, hand
  * their commands to it and wait. */
 struct series {
     struct plan *p;
-    simba_contender *contender; /* set before series_run */
+    simba_contender *contender; /* set before series_run, and so are, for series_launch: */
+    void *data;
+    bool (*judge)(void *data, const struct outcome *o); /* on the main thread; false: step down */
 
     int link; /* -1: there are no commands to be run */
     pid_t guard;
@@ -174,11 +193,14 @@ struct series {
         enum link_job kind;
         uint64_t token;
         bool is_wanted, is_sent, is_over, is_told;
-        int64_t until; /* for the guard to have it ended */
+        bool is_detached;         /* nobody waits for its end: judge() hears of it */
+        enum simba_reason reason; /* why the tenure is over; of last, or while CMD runs */
+        int64_t until;            /* for the guard to have it ended */
         int status, error;
     } job;
-    uint64_t last_done; /* of this tenure, last has been run */
-    bool is_dead;       /* the guard */
+    uint64_t last_done;      /* of this tenure, last has been run */
+    uint64_t ended_by_guard; /* the tenure whose lease could not be kept */
+    bool is_dead;            /* the guard */
     enum {
         STAY,
         STEP_ASIDE,
@@ -204,7 +226,13 @@ int series_begin(struct series *s, struct plan *p);
 int series_run(struct series *s);
 
 /* On a thread of the library's: */
-struct outcome series_perform(struct series *s, enum link_job kind, uint64_t token);
+struct outcome series_perform(struct series *s, enum link_job kind, uint64_t token,
+                              enum simba_reason reason);
+void series_launch(struct series *s, uint64_t token); /* CMD, without waiting for its end … */
+void series_await(struct series *s, uint64_t token, enum simba_reason reason); /* … until here */
+/* Why a tenure is over, where the library says `reason`: it does not know that we stopped it because the
+ * lease could not be kept. */
+enum simba_reason series_reason(struct series *s, uint64_t token, enum simba_reason reason);
 void series_step_down(struct series *s); /* let others lead; try again after a ttl */
 void series_end(struct series *s, int code);
 void series_flush(struct series *s); /* stdout; if nobody reads it, that is the end */

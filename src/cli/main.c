@@ -1,7 +1,9 @@
 /* main.c: the frame of the command: the table of subcommands, the options that all of them have, help
  * and the way to the store. */
+#include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cli.h"
@@ -305,6 +307,38 @@ int cli_open(struct cli *c)
     }
     snprintf(c->store, sizeof c->store, "%s", simba_store_text(c->client));
     return 0;
+}
+
+/* What stands in the environment is not ours: CMD gets it as it is. */
+void cli_forget_url(struct cli *c)
+{
+    struct setting *s = &c->setting[SET_URL];
+    bool is_own = s->value != NULL && strcmp(s->where, "SIMBA_URL") != 0;
+    if (is_own)
+        explicit_bzero((char *)(uintptr_t)s->value, strlen(s->value));
+    explicit_bzero(c->url, sizeof c->url);
+    if (is_own)
+        s->value = c->store;
+}
+
+int cli_open_to_look(struct cli *c)
+{
+    static struct place at;
+    static char by_default[URL_MAX], path[PATH_MAX + NAME_MAX + 2];
+    struct stat s;
+    const char *url = c->setting[SET_URL].value;
+    if (url == NULL && simba_default_url(by_default, sizeof by_default) == 0)
+        url = by_default;
+    if (url == NULL || strncmp(url, "sqlite:", 7) != 0 || place_of(url, &at) != NULL)
+        return cli_open(c); /* it says what is wrong */
+    snprintf(path, sizeof path, "%s/%s", at.folder, at.file);
+    if (stat(path, &s) == 0 || (errno != ENOENT && errno != ENOTDIR))
+        return cli_open(c);
+    complain(c,
+             "there is no store at %s: nobody has used it yet, or the URL is wrong (from %s). Its "
+             "first user makes it, or simba init does",
+             path, c->setting[SET_URL].value != NULL ? c->setting[SET_URL].where : "default");
+    return EXIT_TROUBLE;
 }
 
 /* What would be used, without using it: the folder of the default store is not made. */

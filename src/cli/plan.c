@@ -30,14 +30,18 @@ char **shell_argv(char *argv[4], char *text)
     return argv;
 }
 
+int64_t default_kill_after_ms(const struct cli *c)
+{
+    int64_t ms = (c->ttl_ms + c->transition_ms) / 5;
+    return ms < KILL_AFTER_MOST_MS ? ms : KILL_AFTER_MOST_MS;
+}
+
 /* The lease is renewed at half the ttl; CMD must not be told to end before that had a chance. */
 int plan_kill_after(struct plan *p)
 {
     const struct cli *c = p->c;
     const char *option = p->kill_after_given;
-    int64_t lease = c->ttl_ms + c->transition_ms, ms = lease / 5;
-    if (ms > KILL_AFTER_MOST_MS)
-        ms = KILL_AFTER_MOST_MS;
+    int64_t lease = c->ttl_ms + c->transition_ms, ms = default_kill_after_ms(c);
     if (option != NULL) {
         int code = take_duration(c, "--kill-after", option, &ms);
         if (code >= 0)

@@ -95,7 +95,7 @@ static int release(struct cli *c, struct request *r)
         return rc == SIMBA_ELOST ? EXIT_NOTHING : code;
     }
     if (c->json)
-        print_event(c, r->forced ? "freed" : "evicted", r->mutex, &o, -1);
+        print_event(c, r->forced ? "freed" : "evicted", r->mutex, &o, SIMBA_EVICTED);
     else if (r->forced)
         say(c, "mutex '%s' on %s is free; %s may still act with token %llu", r->mutex, c->store,
             o.id, (unsigned long long)o.token);

@@ -11,6 +11,61 @@
 
 #define LINE_MAX_BYTES 2048
 
+/* ---- characters -------------------------------------------------------------------------------- */
+
+/* The character at `at`, and how many bytes it has; 1 and 0xFFFD if that is not UTF-8. */
+static size_t decode(const char *at, unsigned *code)
+{
+    static const unsigned least[] = {0, 0, 0x80, 0x800, 0x10000};
+    unsigned char c = (unsigned char)at[0];
+    size_t length = c < 0x80 ? 1 : c < 0xc0 ? 0 : c < 0xe0 ? 2 : c < 0xf0 ? 3 : c < 0xf8 ? 4 : 0;
+    *code = length == 1 ? c : length == 0 ? 0 : c & (0xffU >> (length + 1));
+    for (size_t i = 1; i < length; i++) {
+        unsigned char next = (unsigned char)at[i];
+        if ((next & 0xc0) != 0x80)
+            length = 0; /* also where the text ends */
+        *code = *code << 6 | (next & 0x3fU);
+    }
+    if (length > 0 && *code >= least[length] && *code <= 0x10ffff &&
+        (*code < 0xd800 || *code > 0xdfff))
+        return length;
+    *code = 0xfffd;
+    return 1;
+}
+
+/* Controls, ends of lines and paragraphs, and what turns the direction of text. */
+static bool is_unsafe(unsigned code)
+{
+    static const struct {
+        unsigned first, last;
+    } ranges[] = {{0, 0x1f},        {0x7f, 0x9f},     {0x61c, 0x61c},
+                  {0x200e, 0x200f}, {0x2028, 0x202e}, {0x2066, 0x2069}};
+    for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++) {
+        if (code >= ranges[i].first && code <= ranges[i].last)
+            return true;
+    }
+    return false;
+}
+
+const char *show_name(const char *name, char *out, size_t size)
+{
+    size_t n = 0, length;
+    unsigned code;
+    for (const char *at = name; *at != '\0'; at += length) {
+        length = decode(at, &code);
+        bool is_shown = !is_unsafe(code) && !(length == 1 && code == 0xfffd);
+        size_t bytes = is_shown ? length : 1;
+        if (n + bytes >= size)
+            break;
+        memcpy(out + n, is_shown ? at : "?", bytes);
+        n += bytes;
+    }
+    out[n] = '\0';
+    return out;
+}
+
+/* ---- lines ---------------------------------------------------------------------------------------- */
+
 /* One write, so that lines of several processes do not mix. Names and ids may be anybody's: nothing in them
  * moves the cursor or begins another line. */
 static void line(const struct cli *c, const char *format, va_list args)
@@ -62,8 +117,23 @@ void print_json(const char *format, ...)
     va_start(args, format);
     json_t *value = json_vpack_ex(NULL, 0, format, args);
     va_end(args);
+    print_json_value(value);
+}
+
+/* jansson escapes what JSON forbids, and leaves the rest of what is unsafe. */
+void print_json_value(json_t *value)
+{
     char *text = value != NULL ? json_dumps(value, JSON_COMPACT) : NULL;
-    printf("%s\n", text != NULL ? text : "null");
+    size_t length;
+    unsigned code;
+    for (const char *at = text != NULL ? text : "null"; *at != '\0'; at += length) {
+        length = decode(at, &code);
+        if (is_unsafe(code))
+            printf("\\u%04x", code);
+        else
+            fwrite(at, 1, length, stdout);
+    }
+    putchar('\n');
     free(text);
     json_decref(value);
 }

@@ -29,8 +29,7 @@ static const char help[] =
     "lost and CMD was stopped; 126 CMD cannot be run; 127 CMD not found.\n\n"
     "Examples:\n"
     "  simba schedule cleanup --every 5m ./cleanup.sh\n"
-    "  simba schedule report --delay 1h --initial-delay 10s -c './make && ./send'\n"
-    "  simba schedule night --once --at-least 1m ./job   # by cron, on many machines\n";
+    "  simba schedule report --delay 1h --initial-delay 10s -c './make && ./send'\n";
 
 struct schedule {
     struct plan plan;
@@ -129,7 +128,7 @@ static int work(void *data, const simba_run *run)
 {
     struct schedule *s = data;
     int64_t began = simba_now();
-    struct outcome o = series_perform(&s->series, JOB_CMD, simba_run_token(run));
+    struct outcome o = series_perform(&s->series, JOB_CMD, simba_run_token(run), SIMBA_UNCHANGED);
     if (!o.is_run)
         return 0;
     s->runs++;
@@ -139,14 +138,17 @@ static int work(void *data, const simba_run *run)
     return o.code;
 }
 
-static void report(struct schedule *s, const char *event, const struct simba_owner *o)
+static void report(struct schedule *s, const char *event, const struct simba_owner *o,
+                   enum simba_reason reason)
 {
     struct cli *c = s->plan.c;
+    bool lost = reason_is_loss(reason);
     if (c->json) {
-        print_event(c, event, s->plan.mutex, o, -1);
+        print_event(c, event, s->plan.mutex, o, reason);
         series_flush(&s->series);
     } else {
-        say(c, "mutex '%s' on %s: %s, token %llu", s->plan.mutex, c->store, event,
+        say(c, "mutex '%s' on %s: %s%s%s%s, token %llu", s->plan.mutex, c->store, event,
+            lost ? " (" : "", lost ? reason_name(reason) : "", lost ? ")" : "",
             (unsigned long long)o->token);
     }
 }
@@ -154,16 +156,17 @@ static void report(struct schedule *s, const char *event, const struct simba_own
 static void on_acquired(void *data, const char *mutex, const struct simba_state *state)
 {
     (void)mutex;
-    report(data, "acquired", &state->after);
+    report(data, "acquired", &state->after, SIMBA_UNCHANGED);
 }
 
 static void on_released(void *data, const char *mutex, const struct simba_state *state)
 {
-    bool lost = state->reason == SIMBA_EXPIRED || state->reason == SIMBA_EVICTED;
+    struct schedule *s = data;
     struct simba_owner o = state->before;
+    enum simba_reason reason = series_reason(&s->series, o.token, state->reason);
     (void)mutex;
     o.transition_at = 0; /* nothing of it is left */
-    report(data, lost ? "lost" : "released", &o);
+    report(s, reason_is_loss(reason) ? "lost" : "released", &o, reason);
 }
 
 /* ---- the whole ----------------------------------------------------------------------------------- */
@@ -202,7 +205,7 @@ static int run(struct cli *c)
         return code;
     s.plan.to_stderr = c->json;
     if ((code = series_begin(&s.series, &s.plan)) == 0 && (code = cli_open(c)) == 0 &&
-        (code = create(&s)) == 0) {
+        (cli_forget_url(c), code = create(&s)) == 0) {
         s.series.contender = simba_scheduler_contender(s.scheduler);
         code = series_run(&s.series);
     } else {

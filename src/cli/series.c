@@ -2,9 +2,9 @@
  * forked before any thread.
  *
  * The main thread has the link to the guard, the signals and the time. A callback that wants a command
- * run leaves it in `job` and waits; the library keeps the tenure meanwhile, and releases nothing before
- * the callback returns. What the callback cannot hear while it waits (that the tenure was lost) the
- * main thread sees by asking. */
+ * run leaves it in `job`. elect does not wait for it before on_released, which the library calls as soon
+ * as the tenure is lost; the work of schedule waits, so there the main thread sees a loss by asking.
+ * The library keeps the tenure until on_released, or the work, returns. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -18,8 +18,8 @@
 
 #include "lock.h"
 
-#define LOOK_MS 100       /* how soon it is seen that a tenure was lost under a command … */
-#define LOOK_IDLE_MS 1000 /* … and without one the library calls us, but the guard wants feeding */
+#define LOOK_MS 100       /* how soon it is seen that a tenure was lost under schedule's work … */
+#define LOOK_IDLE_MS 1000 /* … otherwise the library calls us, but the guard wants feeding */
 #define LOOK_STOPPING_MS 10 /* how soon it is seen that all is over */
 #define GUARD_GRACE_MS 1000 /* at most, for a guard that should have acted */
 #define ROUNDING_NS (2 * NS_PER_MS)
@@ -28,6 +28,7 @@
 #define READ_TIMEOUT_MS 1000
 #define CLOSE_TIMEOUT_MS 5000
 #define ENVIRONMENT_MAX 4096 /* variables */
+#define OWN_VARIABLES 5
 
 int series_begin(struct series *s, struct plan *p)
 {
@@ -38,7 +39,7 @@ int series_begin(struct series *s, struct plan *p)
     pthread_cond_init(&s->done, NULL);
     s->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     bool has_commands = p->argv != NULL || p->last != NULL;
-    if (s->wake < 0 || !signals_take(p) ||
+    if (s->wake < 0 || (has_commands && !keeper_apart(p->c)) || !signals_take(p) ||
         (has_commands && (s->guard = guard_fork(p, &s->link)) < 0)) {
         complain(p->c, "cannot start: %s", strerror(errno));
         return EXIT_TROUBLE;
@@ -53,30 +54,77 @@ static void wake(struct series *s)
     (void)!write(s->wake, &(uint64_t){1}, sizeof(uint64_t));
 }
 
-struct outcome series_perform(struct series *s, enum link_job kind, uint64_t token)
+/* Under the lock, and so is the next one. */
+static void want_job(struct series *s, enum link_job kind, uint64_t token)
 {
-    struct outcome o = {.is_run = false};
-    if (s->link < 0)
-        return o;
-    pthread_mutex_lock(&s->lock);
     memset(&s->job, 0, sizeof s->job);
     s->job.kind = kind;
     s->job.token = token;
     s->job.is_wanted = true;
     wake(s);
+}
+
+static struct outcome outcome_of(const struct series *s)
+{
+    struct outcome o = {.is_run = false};
+    if (!s->job.is_over)
+        return o;
+    o.is_run = s->job.is_sent;
+    o.is_lost = s->job.is_told;
+    o.error = s->job.error;
+    o.code = o.error == 0        ? exit_code_of(s->job.status)
+             : o.error == ENOENT ? EXIT_NOT_FOUND
+                                 : EXIT_CANNOT_RUN;
+    return o;
+}
+
+struct outcome series_perform(struct series *s, enum link_job kind, uint64_t token,
+                              enum simba_reason reason)
+{
+    if (s->link < 0)
+        return (struct outcome){.is_run = false};
+    pthread_mutex_lock(&s->lock);
+    want_job(s, kind, token);
+    s->job.reason = reason;
     while (!s->job.is_over && !s->is_dead)
         pthread_cond_wait(&s->done, &s->lock);
-    if (s->job.is_over) {
-        o.is_run = s->job.is_sent;
-        o.is_lost = s->job.is_told;
-        o.error = s->job.error;
-        o.code = o.error == 0        ? exit_code_of(s->job.status)
-                 : o.error == ENOENT ? EXIT_NOT_FOUND
-                                     : EXIT_CANNOT_RUN;
-    }
+    struct outcome o = outcome_of(s);
     s->job.is_wanted = false;
     pthread_mutex_unlock(&s->lock);
     return o;
+}
+
+void series_launch(struct series *s, uint64_t token)
+{
+    if (s->link < 0)
+        return;
+    pthread_mutex_lock(&s->lock);
+    want_job(s, JOB_CMD, token);
+    s->job.is_detached = true;
+    pthread_mutex_unlock(&s->lock);
+}
+
+void series_await(struct series *s, uint64_t token, enum simba_reason reason)
+{
+    pthread_mutex_lock(&s->lock);
+    if (s->job.is_wanted && s->job.token == token) {
+        if (reason_is_loss(reason))
+            s->job.reason = reason; /* so the command is told to end */
+        wake(s);
+        while (!s->job.is_over && !s->is_dead)
+            pthread_cond_wait(&s->done, &s->lock);
+        s->job.is_wanted = false;
+    }
+    pthread_mutex_unlock(&s->lock);
+}
+
+enum simba_reason series_reason(struct series *s, uint64_t token, enum simba_reason reason)
+{
+    pthread_mutex_lock(&s->lock);
+    if (reason == SIMBA_RELEASED && s->ended_by_guard == token)
+        reason = SIMBA_EXPIRED;
+    pthread_mutex_unlock(&s->lock);
+    return reason;
 }
 
 void series_step_down(struct series *s)
@@ -110,6 +158,11 @@ void series_flush(struct series *s)
 static void finish_job(struct series *s)
 {
     s->job.is_over = true;
+    if (s->job.is_detached) {
+        struct outcome o = outcome_of(s);
+        if (!s->judge(s->data, &o))
+            s->step = STEP_DOWN;
+    }
     pthread_cond_broadcast(&s->done);
 }
 
@@ -129,8 +182,7 @@ static void feed(struct series *s)
         return;
     look_at_lease(s);
     if (s->hold_until > before)
-        link_send(s->link, &(struct link_message){.kind = LINK_HOLD, .hold_until = s->hold_until},
-                  -1);
+        *s->p->deadline = s->hold_until;
 }
 
 static void send_cmd(struct series *s)
@@ -144,7 +196,7 @@ static void send_cmd(struct series *s)
         finish_job(s);
         return;
     }
-    m.hold_until = s->hold_until;
+    *s->p->deadline = s->hold_until;
     snprintf(m.id, sizeof m.id, "%s", simba_contender_id(s->contender));
     snprintf(m.store, sizeof m.store, "%s", s->p->c->store);
     s->is_led = true;
@@ -161,7 +213,8 @@ static int64_t last_until(const struct series *s)
 
 static void send_last(struct series *s)
 {
-    struct link_message m = {.kind = LINK_START, .job = JOB_LAST, .token = s->job.token};
+    struct link_message m = {
+        .kind = LINK_START, .job = JOB_LAST, .token = s->job.token, .number = (int)s->job.reason};
     if (!s->is_led || s->tenure != s->job.token || s->last_done == s->tenure) {
         s->job.is_sent = s->last_done == s->job.token;
         finish_job(s); /* not to be run, or the guard has */
@@ -187,15 +240,18 @@ static bool is_under_way(const struct series *s)
     return s->job.is_wanted && s->job.is_sent && !s->job.is_over;
 }
 
-/* Its callback waits for the command, so the library cannot tell us; an operator may have taken it. */
+/* The library has said so, or cannot, because its thread waits for the command: then it is asked. */
 static void look_for_loss(struct series *s)
 {
     if (!is_under_way(s) || s->job.kind != JOB_CMD || s->job.is_told || s->is_stopping ||
-        simba_contender_owns(s->contender, s->tenure))
+        (s->job.reason == SIMBA_UNCHANGED && simba_contender_owns(s->contender, s->tenure)))
         return;
+    if (s->job.reason == SIMBA_UNCHANGED)
+        s->job.reason = now_ns() < s->hold_until ? SIMBA_EVICTED : SIMBA_EXPIRED;
     s->job.is_told = true;
-    complain(s->p->c, "mutex '%s' on %s: lost; CMD is told to end", s->p->mutex, s->p->c->store);
-    link_send(s->link, &(struct link_message){.kind = LINK_LOST}, -1);
+    complain(s->p->c, "mutex '%s' on %s: lost (%s); CMD is told to end", s->p->mutex,
+             s->p->c->store, reason_name(s->job.reason));
+    link_send(s->link, &(struct link_message){.kind = LINK_LOST, .number = (int)s->job.reason}, -1);
 }
 
 /* ---- the guard ----------------------------------------------------------------------------------- */
@@ -203,10 +259,11 @@ static void look_for_loss(struct series *s)
 /* The environment of last, for which the guard has set it. */
 static void environment_of(const struct series *s, char *out[ENVIRONMENT_MAX], char (*own)[URL_MAX])
 {
-    const char *const name[] = {"SIMBA_MUTEX", "SIMBA_CONTENDER_ID", "SIMBA_STORE",
-                                "SIMBA_FENCING_TOKEN"};
-    const char *const value[] = {s->p->mutex, simba_contender_id(s->contender), s->p->c->store};
-    size_t n = 0, count = sizeof name / sizeof *name;
+    const char *const name[OWN_VARIABLES] = {"SIMBA_MUTEX", "SIMBA_CONTENDER_ID", "SIMBA_STORE",
+                                             "SIMBA_REASON", "SIMBA_FENCING_TOKEN"};
+    const char *const value[] = {s->p->mutex, simba_contender_id(s->contender), s->p->c->store,
+                                 reason_name(SIMBA_RELEASED)}; /* we still own it */
+    size_t n = 0, count = OWN_VARIABLES;
     for (; n < count; n++) {
         if (n + 1 < count)
             snprintf(own[n], URL_MAX, "%s=%s", name[n], value[n]);
@@ -229,7 +286,7 @@ static void environment_of(const struct series *s, char *out[ENVIRONMENT_MAX], c
  * renews meanwhile. There are threads, so it is spawned, not forked. */
 static void run_last_here(struct series *s)
 {
-    static char own[4][URL_MAX], *environment[ENVIRONMENT_MAX];
+    static char own[OWN_VARIABLES][URL_MAX], *environment[ENVIRONMENT_MAX];
     posix_spawn_file_actions_t files;
     posix_spawnattr_t attributes;
     pid_t pid;
@@ -299,29 +356,34 @@ static void on_empty(struct series *s, const struct link_message *m)
     finish_job(s);
 }
 
-static void on_link(struct series *s)
+static void on_message(struct series *s, const struct link_message *m)
 {
-    struct link_message m;
-    int none, rc = link_receive(s->link, &m, &none);
-    if (rc == 0)
-        on_guard_gone(s, "died");
-    if (rc <= 0)
-        return;
-    switch (m.kind) {
+    switch (m->kind) {
     case LINK_FAILED:
-        s->job.error = m.number;
+        s->job.error = m->number;
         return;
     case LINK_TOLD: /* it has begun to wind up the tenure, so it must not go on */
         s->job.is_told = true;
+        s->ended_by_guard = m->token;
         if (s->step == STAY && s->p->last != NULL)
             s->step = STEP_ASIDE;
         return;
     case LINK_EMPTY:
-        on_empty(s, &m);
+        on_empty(s, m);
         return;
     default:
         return;
     }
+}
+
+static void on_link(struct series *s)
+{
+    struct link_message m;
+    int none, rc;
+    while ((rc = link_receive(s->link, &m, &none)) > 0)
+        on_message(s, &m);
+    if (rc == 0)
+        on_guard_gone(s, "died");
 }
 
 /* ---- the life ------------------------------------------------------------------------------------ */
@@ -377,10 +439,12 @@ static int pause_ms(const struct series *s)
     int64_t ms = LOOK_IDLE_MS;
     if (s->is_stopping)
         return LOOK_STOPPING_MS;
-    if (is_under_way(s) || s->again_at != 0)
+    if ((is_under_way(s) && !s->job.is_detached) || s->again_at != 0)
         ms = LOOK_MS;
     if (s->link >= 0 && s->tenure != 0) { /* a renewal shows within a quarter of what is left */
         int64_t left = (s->hold_until - s->p->kill_after - now_ns()) / NS_PER_MS / 4;
+        if (left <= 0 && is_under_way(s))
+            left = LOOK_MS; /* the guard has to act */
         ms = left > 0 && left < ms ? left : ms;
         ms = ms < s->p->c->ttl_ms / 8 ? ms : s->p->c->ttl_ms / 8;
     }

@@ -48,6 +48,12 @@ bool signal_ends(int signal)
     return signal == SIGTERM || signal == SIGINT || signal == SIGHUP || signal == SIGQUIT;
 }
 
+/* A hang-up goes to the leader of the session alone. */
+bool signal_is_from_terminal(const struct signalfd_siginfo *info)
+{
+    return info->ssi_code == SI_KERNEL && info->ssi_signo != SIGHUP;
+}
+
 /* So that whoever started us sees what happened. As PID 1 that has no effect, hence the rest. */
 _Noreturn void die_of(int number)
 {

@@ -10,7 +10,7 @@
 #include "cli.h"
 
 #define FIRST_ROOM 64
-#define CELL_MAX (SIMBA_ID_MAX + 16)
+#define CELL_MAX SHOWN_MAX
 #define GAP 2
 
 enum column { NAME, STATE, LEFT, TOKEN, HELD, WAIT, HOLDER, COLUMNS };
@@ -62,21 +62,6 @@ const char *show_duration(int64_t ms, char *out)
     return out;
 }
 
-/* Also the control characters above ASCII, which are C2 80 to C2 9F. */
-const char *show_name(const char *name, char *out, size_t size)
-{
-    size_t n = 0;
-    for (const char *at = name; *at != '\0' && n + 1 < size; at++) {
-        unsigned char c = (unsigned char)at[0], next = (unsigned char)at[1];
-        bool moves = c < 0x20 || c == 0x7f || (c == 0xc2 && next >= 0x80 && next < 0xa0);
-        if (c == 0xc2 && moves)
-            at++;
-        out[n++] = moves ? '?' : (char)c;
-    }
-    out[n] = '\0';
-    return out;
-}
-
 /* At most so many characters; what was cut ends with a dot dot dot. */
 static void cut(char *text, int most)
 {
@@ -90,6 +75,13 @@ static void cut(char *text, int most)
     memcpy(text, "…", sizeof "…");
 }
 
+static const char *state_of(const struct simba_owner *o, int64_t now)
+{
+    if (!simba_owner_exists(o, now))
+        return "free";
+    return (o->flags & SIMBA_OWNER_EVICTED) != 0 ? "evicted" : "held";
+}
+
 static void cell(const struct row *r, enum column column, int64_t now, char out[CELL_MAX])
 {
     const struct simba_owner *o = &r->owner;
@@ -101,7 +93,7 @@ static void cell(const struct row *r, enum column column, int64_t now, char out[
         show_name(r->mutex, out, CELL_MAX);
         return;
     case STATE:
-        snprintf(out, CELL_MAX, "%s", held ? "held" : "free");
+        snprintf(out, CELL_MAX, "%s", state_of(o, now));
         return;
     case LEFT:
         if (held)
@@ -199,37 +191,64 @@ static json_t *number_or_null(bool known, int64_t value)
     return known ? json_integer(value) : json_null();
 }
 
-void print_event(const struct cli *c, const char *event, const char *mutex,
-                 const struct simba_owner *o, int64_t waiters)
+static void add_tenure(json_t *j, const struct simba_owner *o, int64_t now)
 {
-    int64_t now = simba_now();
     bool known = o->id[0] != '\0', held = simba_owner_exists(o, now);
-    char *text = NULL;
-    json_t *j = json_object();
-    if (event != NULL) {
-        json_object_set_new(j, "event", json_string(event));
-        json_object_set_new(j, "at_ms", json_integer(simba_wall_ms(now)));
-    }
-    json_object_set_new(j, "mutex", json_string(mutex));
-    if (event == NULL)
-        json_object_set_new(j, "state", json_string(held ? "held" : "free"));
     json_object_set_new(j, "holder", known ? json_string(o->id) : json_null());
     json_object_set_new(j, "token", number_or_null(known && o->token != 0, (int64_t)o->token));
     json_object_set_new(j, "remaining_ms", number_or_null(held, o->transition_at - now));
     json_object_set_new(j, "held_ms",
                         number_or_null(held && o->acquired_at != 0, now - o->acquired_at));
-    json_object_set_new(j, "waiters", number_or_null(waiters >= 0, waiters));
+}
+
+static void print_row(const struct cli *c, const struct row *r, int64_t now)
+{
+    json_t *j = json_object();
+    json_object_set_new(j, "mutex", json_string(r->mutex));
+    json_object_set_new(j, "state", json_string(state_of(&r->owner, now)));
+    add_tenure(j, &r->owner, now);
+    json_object_set_new(j, "waiters", number_or_null(r->waiters >= 0, r->waiters));
     json_object_set_new(j, "store", json_string(c->store));
-    text = json_dumps(j, JSON_COMPACT);
-    printf("%s\n", text != NULL ? text : "null");
-    free(text);
-    json_decref(j);
+    print_json_value(j);
+}
+
+/* ---- events ---------------------------------------------------------------------------------------- */
+
+const char *reason_name(enum simba_reason reason)
+{
+    static const char *const names[] = {[SIMBA_ACQUIRED] = "acquired",
+                                        [SIMBA_RELEASED] = "released",
+                                        [SIMBA_EXPIRED] = "expired",
+                                        [SIMBA_EVICTED] = "evicted"};
+    size_t i = (size_t)reason;
+    return i < sizeof names / sizeof *names ? names[i] : NULL;
+}
+
+bool reason_is_loss(enum simba_reason reason)
+{
+    return reason == SIMBA_EXPIRED || reason == SIMBA_EVICTED;
+}
+
+void print_event(const struct cli *c, const char *event, const char *mutex,
+                 const struct simba_owner *o, enum simba_reason reason)
+{
+    int64_t now = simba_now();
+    const char *why = reason_name(reason);
+    json_t *j = json_object();
+    json_object_set_new(j, "event", json_string(event));
+    json_object_set_new(j, "at_ms", json_integer(simba_wall_ms(now)));
+    json_object_set_new(j, "mutex", json_string(mutex));
+    add_tenure(j, o, now);
+    json_object_set_new(j, "waiters", json_null());
+    json_object_set_new(j, "reason", why != NULL ? json_string(why) : json_null());
+    json_object_set_new(j, "store", json_string(c->store));
+    print_json_value(j);
 }
 
 void print_event_line(const struct cli *c, const char *event, const char *mutex,
-                      const struct simba_owner *o)
+                      const struct simba_owner *o, enum simba_reason reason)
 {
-    char name[SIMBA_MUTEX_MAX + 1], id[SIMBA_ID_MAX + 1], when[32];
+    char name[SHOWN_MAX], when[32];
     int64_t wall = simba_wall_ms(simba_now());
     time_t seconds = (time_t)(wall / 1000);
     struct tm t;
@@ -244,9 +263,11 @@ void print_event_line(const struct cli *c, const char *event, const char *mutex,
                     : "\033[33m",
            event, colour ? "\033[0m" : "", show_name(mutex, name, sizeof name));
     if (o->id[0] != '\0')
-        printf("  %s", show_name(o->id, id, sizeof id));
+        printf("  %s", show_name(o->id, name, sizeof name));
     if (o->token != 0)
         printf("  token %llu", (unsigned long long)o->token);
+    if (strcmp(event, "lost") == 0 && reason_name(reason) != NULL)
+        printf("  %s", reason_name(reason));
     printf("\n");
 }
 
@@ -260,7 +281,7 @@ void rows_print(const struct cli *c, const struct rows *r)
     if (r->count > 0)
         qsort(r->row, r->count, sizeof *r->row, by_name);
     for (size_t i = 0; c->json && i < r->count; i++)
-        print_event(c, NULL, r->row[i].mutex, &r->row[i].owner, r->row[i].waiters);
+        print_row(c, &r->row[i], simba_now());
     if (!c->json && r->count > 0)
         print_table(r, simba_now());
 }

@@ -47,9 +47,9 @@ static void on_changed(void *data, const char *mutex, const struct simba_state *
     const struct simba_owner *about = s->after.id[0] != '\0' ? &s->after : &s->before;
     pthread_mutex_lock(&w->lock);
     if (w->c->json)
-        print_event(w->c, event, mutex, about, -1);
+        print_event(w->c, event, mutex, about, s->reason);
     else
-        print_event_line(w->c, event, mutex, about);
+        print_event_line(w->c, event, mutex, about, s->reason);
     if (fflush(stdout) != 0)
         (void)!write(w->over, &(uint64_t){1}, sizeof(uint64_t));
     pthread_mutex_unlock(&w->lock);
@@ -110,7 +110,8 @@ static int run(struct cli *c)
         return code;
     w.began = simba_now();
     w.over = eventfd(0, EFD_CLOEXEC);
-    if ((code = cli_open(c)) != 0 || (code = ask_once(c, &w)) != 0 || (code = observe(&w)) != 0)
+    if ((code = cli_open_to_look(c)) != 0 || (code = ask_once(c, &w)) != 0 ||
+        (code = observe(&w)) != 0)
         return code;
     for (;;) {
         struct pollfd fds[] = {{w.over, POLLIN, 0}, {STDOUT_FILENO, 0, 0}};
@@ -128,7 +129,8 @@ const struct command watch_command = {
         "the\nbeginning; then acquired, released, expired, evicted. It does not contend, and runs "
         "until a "
         "signal ends it.\n"
-        "--json: event, at_ms, mutex, holder, token, remaining_ms, held_ms, waiters, store.\n\n"
+        "--json: event, at_ms, mutex, holder, token, remaining_ms, held_ms, waiters, reason, "
+        "store.\n\n"
         "Exit status: 125 the store does not answer at the beginning; 141 nobody reads its lines; "
         "64 wrong usage.\n\n"
         "Examples:\n"

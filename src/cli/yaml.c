@@ -140,5 +140,6 @@ int yaml_read(struct cli *c, const char *path, yaml_fn *found, void *data)
     yaml_parser_set_input_string(&parser, (const unsigned char *)bytes, (size_t)size);
     int rc = read_events(&r, &parser);
     yaml_parser_delete(&parser);
+    explicit_bzero(bytes, sizeof bytes); /* there may be a password in it */
     return rc;
 }

@@ -33,7 +33,8 @@
     X(LATCH_PLAIN_ORDER, "sequences are compared as numbers, and run over")           \
     X(LATCH_ANY_CHILD, "every child of the mutex's node is a member")                 \
     X(LATCH_KEEPS_UNWANTED, "a node that nobody wants any more stays")                \
-    X(LATCH_TAKES_ORPHAN, "an own node that is to be deleted is taken for a tenure")
+    X(LATCH_TAKES_ORPHAN, "an own node that is to be deleted is taken for a tenure")  \
+    X(LATCH_REMOVES_OTHERS, "a node in front that we do not know is deleted, whoever made it")
 
 #ifdef SIMBA_PLANTED
 #define PLANTED_X(name, text) PLANTED_##name,

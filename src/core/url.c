@@ -286,8 +286,17 @@ int url_parse(struct simba_url *u, const char *text, char *why, size_t why_size)
     if (rc == 0)
         rc = parse(&p, text);
     if (rc != 0)
-        memset(u, 0, sizeof(*u)); /* half a URL is none, and may hold a password */
+        url_wipe(u); /* half a URL is none, and may hold a password */
     return rc;
+}
+
+/* No compiler may leave it out because nobody reads what it writes. */
+void url_wipe(struct simba_url *u)
+{
+    volatile unsigned char *byte = (volatile unsigned char *)u;
+    assert(u != NULL);
+    for (size_t i = 0; i < sizeof(*u); i++)
+        byte[i] = 0;
 }
 
 /* ---- options ------------------------------------------------------------------------------- */

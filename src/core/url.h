@@ -50,6 +50,9 @@ struct simba_url {
  * stop what is wrong. It quotes nothing of the URL but names of options, and u is all zero. */
 int url_parse(struct simba_url *u, const char *text, char *why, size_t why_size);
 
+/* Leaves nothing of it in memory: passwords above all. */
+void url_wipe(struct simba_url *u);
+
 /* Every option must be in one of the two lists (NULL-terminated; the second may be NULL), else
  * SIMBA_EINVAL and a sentence that names the nearest known one. */
 int url_check_options(const struct simba_url *u, const char *const *common, const char *const *own,

@@ -188,6 +188,7 @@ int simba_open(const char *url, const struct simba_options *options, simba **out
         rc = start(s, o);
     if (rc < 0) {
         pthread_mutex_destroy(&s->lock);
+        url_wipe(&s->url);
         free(s);
         return rc;
     }
@@ -286,6 +287,7 @@ static void free_client(struct simba *s)
         free(h);
     }
     pthread_mutex_destroy(&s->lock);
+    url_wipe(&s->url);
     free(s);
 }
 

@@ -12,6 +12,7 @@
 #define RUNTIME_CLIENT_H
 
 #include <pthread.h>
+#include <signal.h>
 #include <simba/backend.h>
 #include <stdatomic.h>
 #include <uv.h>
@@ -172,6 +173,9 @@ bool lend_init(struct simba *s); /* false: out of descriptors */
 /* True: this thread has to lend_drive() after the unlock, until the call is done or another goes on. */
 bool lend_take_locked(struct simba *s, struct call *call);
 void lend_drive(struct simba *s, struct call *call);
+
+/* The mask as it was, without a SIGPIPE that a write of ours has left. */
+void lend_restore_signals(const sigset_t *before);
 void lend_run(struct simba *s);            /* the loop's thread, until the loop has ended */
 void lend_told(struct simba *s, int told); /* after a turn */
 

@@ -78,7 +78,7 @@ static void block_signals(sigset_t *before)
     pthread_sigmask(SIG_SETMASK, &all, before);
 }
 
-static void restore_signals(const sigset_t *before)
+void lend_restore_signals(const sigset_t *before)
 {
     static const struct timespec at_once;
     sigset_t pipe;
@@ -110,7 +110,7 @@ void lend_drive(struct simba *s, struct call *call)
     uv_timer_stop(&l->timer);
     loop_enter(before);
     give_back(s);
-    restore_signals(&mask);
+    lend_restore_signals(&mask);
     pthread_setcancelstate(cancel, NULL);
 }
 

@@ -11,6 +11,7 @@
 #include <assert.h>
 #include <poll.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -147,6 +148,13 @@ void loop_send(struct simba *s, struct request *r)
 }
 
 /* Stores are not trusted with more than their word: lengths are clamped, strings bounded. */
+static int64_t bounded_left(int64_t ms)
+{
+    if (ms < 0)
+        return 0;
+    return ms < SIMBA_LEASE_MAX_MS ? ms : SIMBA_LEASE_MAX_MS;
+}
+
 static void host_answer(struct simba_host *host, struct simba_request *wire,
                         const struct simba_answer *answer)
 {
@@ -162,9 +170,7 @@ static void host_answer(struct simba_host *host, struct simba_request *wire,
         r->code = answer->code > 0 || answer->code < SIMBA_ECANCELED ? SIMBA_ESTORE : answer->code;
     r->granted = answer->granted && wire->op == SIMBA_CONTEND;
     r->token = answer->token;
-    r->left_ms = answer->left_ms < 0 ? 0 : answer->left_ms;
-    if (r->left_ms > SIMBA_LEASE_MAX_MS)
-        r->left_ms = SIMBA_LEASE_MAX_MS;
+    r->left_ms = bounded_left(answer->left_ms);
     r->age_ms = answer->age_ms;
     r->evicted = answer->evicted;
     if (answer->id != NULL && answer->id[0] != '\0') {
@@ -195,9 +201,9 @@ static void host_found(struct simba_host *host, struct simba_request *wire,
     }
     *f = (struct found){r->found,
                         found->token,
-                        found->left_ms < 0 ? 0 : found->left_ms,
+                        bounded_left(found->left_ms),
                         found->age_ms,
-                        found->waiters,
+                        found->waiters < 0 ? -1 : found->waiters,
                         found->evicted,
                         "",
                         ""};
@@ -627,6 +633,10 @@ void loop_poll(struct simba *s, bool here)
     bool active = true, alive = true;
     int cancel;
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+    sigset_t pipe, before; /* a write to a connection that is gone must not end the host program */
+    sigemptyset(&pipe);
+    sigaddset(&pipe, SIGPIPE);
+    pthread_sigmask(SIG_BLOCK, &pipe, &before);
     s->here = here;
     atomic_store(&s->driver, pthread_self());
     looping = s;
@@ -643,6 +653,7 @@ void loop_poll(struct simba *s, bool here)
         close_loop(s);
         futex_set(&s->ended, 1);
     }
+    lend_restore_signals(&before);
     pthread_setcancelstate(cancel, NULL);
 }
 

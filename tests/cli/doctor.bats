@@ -79,7 +79,7 @@ for row in sqlite3.connect("store/locks.db").execute("select name from mutex"): 
     run simba doctor
     figure() { sed -nE "s/^\| \*\*$1\*\* .*\*\*[^0-9*]*([0-9.]+) s.*/\1/p" "$BATS_TEST_DIRNAME/../../docs/guarantees.md"; }
     expect_all 0 "^ok +liveness +after a crash another owns within $(figure 'takeover after a crash') s of" \
-        "^ok +blips +a store that is away for less than $(figure 'outage that costs no tenure') s costs"
+        "^ok +blips +a store that is away for less than $(figure 'outage that costs no tenure') s costs.*elect and schedule it is $(figure 'outage that CMD does not notice') s,.* 3.0 s \\(--kill-after\\)"
     [ -n "$(figure 'takeover after a crash')" ]
     run simba doctor --ttl 600ms --transition 0
     expect 0 '^ok +blips .* less than [1-9][0-9]* ms costs'

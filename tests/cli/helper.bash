@@ -95,6 +95,45 @@ teardown() {
     rm -rf "$DIR"
 }
 
+# ---- what may not be had here -----------------------------------------------------------------
+# Each of these skips the test, and says why, where a chroot, a container or an ordinary user has it not. Call
+# them in the test itself: in what `run` runs they skip nothing.
+
+needs_terminal() {
+    python3 -c 'import os; os.openpty()' 2>/dev/null || skip "no terminal can be opened here: /dev/pts is missing"
+}
+
+needs_namespaces() { # options of unshare...
+    unshare "$@" true 2>/dev/null || skip "'unshare $*' is not allowed here"
+}
+
+# Runs something as another user, who is in no group but, perhaps, this one.
+as_user() { # uid [-g group] command...
+    local uid=$1 group=(--clear-groups)
+    shift
+    [ "$1" != -g ] || { group=(--groups "$2") && shift 2; }
+    setpriv --reuid="$uid" --regid="$uid" "${group[@]}" "$@"
+}
+
+# Another user may not look into a folder such as /root: from here on SIMBA is a copy, with library and
+# modules, in a place that everybody can reach.
+needs_other_users() {
+    local build
+    build=$(dirname "$SIMBA")
+    as_user 65534 true 2>/dev/null || skip "only root can run something as another user"
+    mkdir public public/real
+    cp -d "$SIMBA" "$build"/libsimba.so* public/real
+    [ ! -d "$build/modules" ] || cp -r "$build/modules" public
+    printf '#!/bin/sh\nexport LD_LIBRARY_PATH=%s SIMBA_MODULE_PATH=%s\nexec %s "$@"\n' \
+        "$DIR/public/real" "$DIR/public/modules" "$DIR/public/real/simba" >public/simba
+    chmod -R a+rX public
+    chmod 755 "$DIR" public/simba
+    SIMBA=$DIR/public/simba
+    as_user 65534 test -x "$SIMBA" || skip "other users cannot reach $(dirname "$DIR") (TMPDIR)"
+}
+
+# ---- running the command ----------------------------------------------------------------------
+
 simba() { "$SIMBA" "$@"; }
 
 # Runs a program in the background, without the descriptor that bats waits for.

@@ -105,12 +105,9 @@ load helper
 }
 
 @test "125: a folder that cannot be written to" {
-    [ "$(id -u)" -eq 0 ] || skip "needs root, to be somebody else"
-    command -v setpriv || skip "needs setpriv"
-    chmod 755 "$DIR"
+    needs_other_users
     mkdir -m 755 others
-    run timeout 10 setpriv --reuid=65534 --regid=65534 --clear-groups \
-        env -i "SIMBA_URL=sqlite:$DIR/others/x.db" "$SIMBA" lock "$M" true
+    run as_user 65534 env -i "SIMBA_URL=sqlite:$DIR/others/x.db" timeout 10 "$SIMBA" lock "$M" true
     expect 125 "others/x.db.*Permission denied"
 }
 
@@ -341,4 +338,14 @@ J
     done
     [ ! -e overlap ] || { cat overlap; false; }
     [ "$(wc -l <ran)" -ge 20 ]
+}
+
+@test "lock: an owner hears of its eviction long before it renews" {
+    simba lock "$M" true # so that there is nothing to be set up
+    begin "$SIMBA" lock "${LONG_LEASE[@]}" "$M" sh -c 'echo >ready; exec sleep 60' >out 2>err
+    await test -e ready
+    run simba release --yes "$M"
+    expect 0
+    ends "$PID"
+    [ "$CODE" -eq 123 ]
 }

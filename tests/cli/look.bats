@@ -29,6 +29,7 @@ P
 # ---- status and list --------------------------------------------------------------------------
 
 @test "nothing is owned: list says so, status of a name is 1" {
+    simba init
     run --separate-stderr simba list "$PREFIX"
     expect 0 '^$'
     grep -qE "nobody owns anything that begins with $PREFIX on $STORE$" <<<"$stderr"
@@ -115,6 +116,7 @@ P
 
 # bats test_tags=storeless
 @test "a narrow terminal: nothing is wider than it; a wide one: nothing is cut" {
+    needs_terminal
     hold a-name-that-is-rather-long-for-a-mutex an-id-of-a-holder-that-is-rather-long-as-well
     for width in 20 40 60 80; do
         run with_terminal "$width" env NO_COLOR=1 "$SIMBA" status a-name-that-is-rather-long-for-a-mutex
@@ -130,6 +132,8 @@ P
 
 # bats test_tags=storeless
 @test "colours on a terminal only, and not with NO_COLOR" {
+    needs_terminal
+    simba init
     run with_terminal 80 env TERM=xterm "$SIMBA" status "$M"
     [ "$status" -eq 1 ]
     grep -q $'\033' <<<"$output"
@@ -148,6 +152,7 @@ P
 }
 
 @test "--watch: again and again" {
+    simba init
     begin "$SIMBA" list --json --watch --every 100ms "$PREFIX" >out
     hold "$M"
     await has "\"mutex\":\"$M\"" out
@@ -155,6 +160,10 @@ P
     ends "${STARTED[0]}"
     run simba list --watch --every 1ms
     expect 64 "at least"
+}
+
+@test "--watch: a terminal shows the latest only" {
+    needs_terminal
     run with_terminal 80 timeout 0.5 "$SIMBA" status --watch "$M"
     [ "$status" -eq 124 ]
     grep -q $'\033\\[H' <<<"$output"
@@ -243,6 +252,7 @@ P
 }
 
 @test "release: asks on a terminal" {
+    needs_terminal
     hold "$M"
     run python3 - <<'P'
 import os, pty, sys

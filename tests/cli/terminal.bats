@@ -5,6 +5,7 @@ bats_require_minimum_version 1.8.0
 load helper
 
 at_terminal() { # case
+    needs_terminal
     timeout 100 python3 "$BATS_TEST_DIRNAME/terminal.py" "$1" 3>&-
 }
 

@@ -197,7 +197,7 @@ static void close_without_stdin(void)
 }
 
 const struct test close_tests[] = {
-    {"destroy_owner", destroy_owner, ANY_STORE, 0},
+    {"destroy_owner", destroy_owner, PUSHES, 0},
     {"destroy_waiter", destroy_waiter, ANY_STORE, 0},
     {"destroy_at_once", destroy_at_once, ANY_STORE, 0},
     {"close_empty", close_empty, ANY_STORE, 0},

@@ -122,11 +122,13 @@ static void embed_waits(void)
     client_close(other);
 }
 
+static const char *lock_name;
+
 static void *lock_often(void *arg)
 {
     simba *s = arg;
     simba_locker *l;
-    CHECK_OK(simba_locker_create(s, "embedded-locker", NULL, &l));
+    CHECK_OK(simba_locker_create(s, lock_name, NULL, &l));
     for (int i = 0; i < 20; i++) {
         CHECK_OK(simba_locker_acquire(l, PATIENCE_MS));
         CHECK(simba_locker_is_held(l));
@@ -149,6 +151,7 @@ static void *lock_and_finish(void *arg)
 static void embed_other_threads(void)
 {
     simba *s = open_embedded();
+    lock_name = fresh("embedded");
     pthread_t a = spawn(lock_and_finish, s), b = spawn(lock_and_finish, s);
     DRIVE(s, atomic_load(&finished) == 2);
     join(a);
@@ -363,7 +366,7 @@ const struct test embed_tests[] = {
     {"embed_leads", embed_leads, ANY_STORE, 0},
     {"embed_renews", embed_renews, ANY_STORE, 0},
     {"embed_waits", embed_waits, ANY_STORE, 0},
-    {"embed_other_threads", embed_other_threads, ANY_STORE, 0},
+    {"embed_other_threads", embed_other_threads, PUSHES, 0},
     {"embed_nobody_polls", embed_nobody_polls, ANY_STORE, 0},
     {"embed_late_grant", embed_late_grant, MEMORY_FAULTS, 0},
     {"embed_unheard_release", embed_unheard_release, ANY_STORE, 0},
@@ -505,7 +508,7 @@ static void push_is_passed_on(void)
 const struct test metrics_tests[] = {
     {"metrics_count", metrics_count, ANY_STORE, 0},
     {"metrics_text", metrics_text, ANY_STORE, 0},
-    {"push_wakes_one", push_wakes_one, ANY_STORE, 0},
-    {"push_is_passed_on", push_is_passed_on, ANY_STORE, 0},
+    {"push_wakes_one", push_wakes_one, PUSHES, 0},
+    {"push_is_passed_on", push_is_passed_on, PUSHES, 0},
     {NULL, NULL, ANY_STORE, 0},
 };

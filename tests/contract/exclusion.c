@@ -347,7 +347,7 @@ static void storm_same_ids(void)
 }
 
 const struct test exclusion_tests[] = {
-    {"same_id_two_clients", same_id_two_clients, ANY_STORE, 0},
+    {"same_id_two_clients", same_id_two_clients, PUSHES, 0},
     {"tiny_leases", tiny_leases, ANY_STORE, 0},
     {"self_fencing", self_fencing, MEMORY_FAULTS, 0},
     {"fenced_before_lease_end", fenced_before_lease_end, MEMORY_FAULTS, 0},

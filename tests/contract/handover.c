@@ -175,11 +175,11 @@ static void close_hands_over(void)
 }
 
 const struct test handover_tests[] = {
-    {"handover_order", handover_order, ANY_STORE, 0},
+    {"handover_order", handover_order, PUSHES, 0},
     {"drain_keeps_lease", drain_keeps_lease, ANY_STORE, 0},
     {"drain_limit", drain_limit, ANY_STORE, 0},
     {"hanging_callback", hanging_callback, MEMORY_FAULTS, 0},
     {"blocked_released", blocked_released, MEMORY_FAULTS, 0},
-    {"close_hands_over", close_hands_over, ANY_STORE, 0},
+    {"close_hands_over", close_hands_over, PUSHES, 0},
     {NULL, NULL, ANY_STORE, 0},
 };

@@ -252,7 +252,7 @@ const struct test status_tests[] = {
 };
 
 const struct test stop_tests[] = {
-    {"stop_while_waiting", stop_while_waiting, ANY_STORE, 0},
+    {"stop_while_waiting", stop_while_waiting, PUSHES, 0},
     {"stop_right_after_start", stop_right_after_start, ANY_STORE, 0},
     {"stop_in_flight", stop_in_flight, MEMORY_FAULTS, 0},
     {"stop_while_store_hangs", stop_while_store_hangs, MEMORY_FAULTS, 0},

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <grp.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
@@ -12,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -33,6 +35,20 @@ static void enter_time(int64_t offset_s)
     close(fd);
 }
 
+static void enter_boot(const char *file)
+{
+    if (unshare(CLONE_NEWNS) != 0 || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
+        mount(file, "/proc/sys/kernel/random/boot_id", NULL, MS_BIND, NULL) != 0)
+        _exit(EXIT_SKIP);
+}
+
+static void become_user(uid_t user)
+{
+    if (setgroups(0, NULL) != 0 || setgid(user) != 0 || setuid(user) != 0)
+        _exit(EXIT_SKIP);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+}
+
 static _Noreturn void become_peer(const struct peer *p, int in, int out, pid_t test)
 {
     char ttl[24], transition[24], renew[24], timeout[24];
@@ -45,6 +61,10 @@ static _Noreturn void become_peer(const struct peer *p, int in, int out, pid_t t
         _exit(1);
     if (p->boottime_s != 0)
         enter_time(p->boottime_s);
+    if (p->boot_id != NULL)
+        enter_boot(p->boot_id);
+    if (p->user != 0)
+        become_user(p->user);
     execl("/proc/self/exe", "contract", "--peer", p->url, p->mutex, ttl, transition, renew, timeout,
           p->flaky ? "flaky" : "sound", (char *)NULL);
     _exit(127);

@@ -21,6 +21,8 @@ struct peer {
     int64_t command_timeout_ms;       /* 0: the default */
     int64_t boottime_s;               /* not 0: in a time namespace with this offset */
     bool flaky;                       /* SQLite's files can be made to fail */
+    const char *boot_id;              /* a file that it sees in place of the kernel's boot id */
+    uid_t user;                       /* not 0: it runs as this user, without any group */
 
     pid_t pid;
     int to, from;

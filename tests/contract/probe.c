@@ -121,3 +121,25 @@ void probe_stop(struct probe *p)
     CHECK(!simba_contender_is_owner(p->c));
     CHECK(probe_is_idle(p));
 }
+
+/* ---- does the store push? -------------------------------------------------------------------- */
+
+/* One owns, with a lease of a minute; another has been told so, and by itself asks a minute later. If it
+ * owns soon after the release, it was hinted. */
+bool suite_pushes(void)
+{
+    static struct probe owner, waiter;
+    const char *mutex = fresh("push");
+    struct simba_handle_options like = lease_long();
+    simba *one = client_open(), *two = client_open();
+    probe_start(&owner, one, mutex, &like);
+    AWAIT(probe_leads(&owner));
+    probe_start(&waiter, two, mutex, &like);
+    CHECK_OK(simba_contender_wait(waiter.c, SIMBA_RUNNING, PATIENCE_MS));
+    probe_stop(&owner);
+    for (int64_t until = simba_now() + PUSH_MS; simba_now() < until; nap(5)) {
+        if (probe_leads(&waiter))
+            return true;
+    }
+    return false;
+}

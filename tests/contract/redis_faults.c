@@ -281,14 +281,15 @@ static void redis_replica(void)
     snprintf(port, sizeof port, "%d", master.port);
     struct server s = {.name = "replica", .options = {"--replicaof", "127.0.0.1", port}};
     server_start(&s);
-    expect_refusal(&s, SIMBA_ESTORE, "replica of 127.0.0.1");
     struct peer p = start(&s, lease_long());
+    CHECK(peer_ask(&p, "read")[0] == '0');
     contend(&p);
     AWAIT(strstr(peer_ask(&p, "log"), "replica") != NULL);
     run(&s, "REPLICAOF NO ONE");
     peer_await_owner(&p);
     run(&s, "REPLICAOF 127.0.0.1 %s", port); /* a demotion in the middle of a connection */
-    AWAIT(peer_ask(&p, "read")[0] != '0');
+    CHECK(peer_number(&p, "stop") == 0);
+    AWAIT(strstr(peer_ask(&p, "log"), "read-only replica: READONLY") != NULL);
     peer_end(&p);
     server_end(&s);
     server_end(&master);
@@ -603,7 +604,39 @@ static void redis_broken_pipe(void)
     folder_remove();
 }
 
+/* T94: the same without a thread of ours, where all is written on the caller's. */
+static void redis_broken_pipe_polled(void)
+{
+    folder_make();
+    struct server server = {.name = "a"};
+    struct simba_options options = SIMBA_OPTIONS_INIT;
+    struct simba_handle_options o = lease_long();
+    simba *s = NULL;
+    simba_locker *l = NULL;
+    char url[256];
+    options.flags = SIMBA_NO_THREAD;
+    signal(SIGPIPE, SIG_DFL);
+    server_start(&server);
+    snprintf(url, sizeof url, "redis+unix://%s?restart_guard=off", server.socket);
+    CHECK_OK(simba_open(url, &options, &s));
+    CHECK_OK(simba_locker_create(s, "pipe", &o, &l));
+    for (int round = 0; round < 3; round++) {
+        AWAIT(simba_locker_acquire(l, PATIENCE_MS) == 0);
+        server_kill(&server);
+        simba_locker_release(l); /* it has not read yet that the server is gone */
+        CHECK_OK(simba_poll(s));
+        sigset_t now, left;
+        CHECK(pthread_sigmask(SIG_BLOCK, NULL, &now) == 0 && !sigismember(&now, SIGPIPE));
+        CHECK(sigpending(&left) == 0 && !sigismember(&left, SIGPIPE));
+        server_start(&server);
+    }
+    client_close(s);
+    server_kill(&server);
+    folder_remove();
+}
+
 const struct test redis_fault_tests[] = {
+    {"redis_broken_pipe_polled", redis_broken_pipe_polled, REDIS_ONLY, 0},
     {"redis_broken_pipe", redis_broken_pipe, REDIS_ONLY, 0},
     {"redis_client_kill_normal", redis_client_kill_normal, REDIS_ONLY, 0},
     {"redis_client_kill_pubsub", redis_client_kill_pubsub, REDIS_ONLY, 0},

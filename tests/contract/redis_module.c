@@ -53,8 +53,8 @@ static void on_found(struct simba_host *host, struct simba_request *q,
     (void)q;
     size_t n = strlen(me.found);
     CHECK(found->left_ms >= 0);
-    snprintf(me.found + n, sizeof me.found - n, "%s/%s/%lld ", found->mutex, found->id,
-             (long long)found->waiters);
+    snprintf(me.found + n, sizeof me.found - n, "%s/%s%s/%lld ", found->mutex, found->id,
+             found->evicted ? "!" : "", (long long)found->waiters);
 }
 
 static void on_hint_one(struct simba_host *host, const char *mutex, const char *id)
@@ -220,7 +220,7 @@ static void redis_list(void)
     CHECK(contend("b", "one") == 0);
     run(&server, "SET simba:{foreign} value");
     run(&server, "RPUSH simba:{list} value");
-    run(&server, "SET simba:promoted value");
+    run(&server, "SET simba:other value");
     run(&server, "ZADD simba:{queue}:contender 1 x");
     CHECK(strcmp(list(""), "a*b/one/0 a/one/2 a}:fence/one/0 b/one/0 queue//1 ") == 0);
     CHECK(strcmp(list("a"), "a*b/one/0 a/one/2 a}:fence/one/0 ") == 0);
@@ -253,10 +253,82 @@ static void redis_evict(void)
     CHECK(evict("m", token, true) == 0);
     CHECK(tenure(SIMBA_RENEW, "m", "two", token) == SIMBA_ELOST);
     CHECK(contend("m", "three") == 0 && me.last.granted && me.last.token > token);
-    run(&server, "SET simba:{jvm} 0:1@jvm PX 60000");
-    CHECK(evict("jvm", 0, false) == SIMBA_EUNSUPPORTED);
-    CHECK(evict("jvm", 0, true) == 0);
-    CHECK(run_number(&server, "EXISTS simba:{jvm}") == 0);
+    end();
+}
+
+static int evict_id(const char *mutex, const char *id, uint64_t token, bool forced)
+{
+    return ask((struct simba_request){
+        .op = SIMBA_EVICT, .mutex = mutex, .id = id, .token = token, .forced = forced});
+}
+
+/* Another id, or another token, is another tenure. */
+static void redis_evict_id(void)
+{
+    begin();
+    run(&server, "SET simba:{m} 0:1@jvm PX 60000"); /* 3.1 knows no tokens */
+    CHECK(evict_id("m", "0:2@jvm", 0, true) == SIMBA_ELOST);
+    CHECK(evict_id("m", "0:1@jvm", 7, true) == SIMBA_ELOST);
+    CHECK(evict_id("m", "0:1@jvm", 0, true) == 0);
+    CHECK(run_number(&server, "EXISTS simba:{m}") == 0);
+    CHECK(contend("m", "one") == 0 && me.last.granted);
+    uint64_t token = me.last.token;
+    CHECK(evict_id("m", "two", token, false) == SIMBA_ELOST);
+    CHECK(evict_id("m", "one", token, false) == 0);
+    CHECK(evict_id("m", "one", token, false) == 0);
+    CHECK(evict_id("m", "one", token, true) == 0);
+    end();
+}
+
+/* What both JVM clients ask before they renew, and what 4.x then takes for its token. */
+#define JVM_GUARD                                                                           \
+    "if redis.call('GET', KEYS[1]) ~= ARGV[1] then return -1 end return redis.call('GET', " \
+    "KEYS[2])"
+
+/* T89: a JVM owner's next renewal fails, its token stays what it is, nobody else gets the mutex. */
+static void redis_evict_jvm(void)
+{
+    begin();
+    run(&server, "SET simba:{m} 0:1@jvm PX 60000");
+    run(&server, "SET simba:{m}:token 7 PX 60000");
+    run(&server, "SET simba:{m}:fence 7");
+    CHECK(run_number(&server, "EVAL %s 2 simba:{m} simba:{m}:token 0:1@jvm", JVM_GUARD) == 7);
+    CHECK(evict("m", 0, false) == 0);
+    CHECK(run_number(&server, "EVAL %s 2 simba:{m} simba:{m}:token 0:1@jvm", JVM_GUARD) == -1);
+    CHECK(run_number(&server, "GET simba:{m}:token") == 7);
+    CHECK(run_number(&server, "PTTL simba:{m}") > 30000);
+    CHECK(run(&server, "SET simba:{m} 0:2@jvm NX PX 1000")->type == REDIS_REPLY_NIL);
+    CHECK(tenure(SIMBA_READ, "m", "", 0) == 0 && strcmp(me.id, "0:1@jvm") == 0);
+    CHECK(me.last.evicted && me.last.token == 7);
+    CHECK(contend("m", "one") == 0 && !me.last.granted && strcmp(me.id, "0:1@jvm") == 0);
+    CHECK(me.last.evicted && me.last.left_ms > 0);
+    CHECK(strcmp(list("m"), "m/0:1@jvm!/1 ") == 0);
+    end();
+}
+
+/* T90: ids that nobody here would give are those of owners with a lease. */
+static void redis_foreign_ids(void)
+{
+    char id[513], shown[SIMBA_ID_MAX + 1];
+    begin();
+    memset(id, 'x', 512);
+    id[512] = '\0';
+    memcpy(id + 123, "\xc3\xa4", 2); /* across the place where it is cut */
+    id[0] = '\xff';
+    snprintf(shown, sizeof shown, "?%.122s\xc3\xa4\xe2\x80\xa6", id + 1);
+    CHECK(strlen(shown) == SIMBA_ID_MAX);
+    run(&server, "SET simba:{m} %s PX 60000", id);
+    run(&server, "SET simba:{m}:token 7 PX 60000");
+    CHECK(tenure(SIMBA_READ, "m", "", 0) == 0 && strcmp(me.id, shown) == 0);
+    CHECK(contend("m", "one") == 0 && !me.last.granted && strcmp(me.id, shown) == 0);
+    CHECK(me.last.left_ms > 30000 && strstr(list("m"), "x\xc3\xa4\xe2\x80\xa6/1") != NULL);
+    CHECK(evict_id("m", "?", 0, false) == SIMBA_ELOST);
+    CHECK(evict_id("m", shown, 7, false) == 0); /* as it was shown */
+    CHECK(tenure(SIMBA_READ, "m", "", 0) == 0 && me.last.evicted && strcmp(me.id, shown) == 0);
+    CHECK(evict_id("m", shown, 7, true) == 0);
+    CHECK(run_number(&server, "EXISTS simba:{m}") == 0);
+    run(&server, "SET simba:{m} %b PX 60000", "a\0b", (size_t)3);
+    CHECK(tenure(SIMBA_READ, "m", "", 0) == 0 && strcmp(me.id, "a?b") == 0);
     end();
 }
 
@@ -320,6 +392,19 @@ static void redis_observes(void)
     end();
 }
 
+/* T97: who owns hears of an eviction, also of one that came before it could hear. */
+static void redis_hears_eviction(void)
+{
+    begin();
+    CHECK(contend("m", "one") == 0 && me.last.granted);
+    await_hint("m/all"); /* it listens from now on, and may have missed something */
+    CHECK(evict("m", 0, false) == 0);
+    await_hint("m/all");
+    CHECK(evict("m", 0, true) == 0);
+    await_hint("m/all");
+    end();
+}
+
 /* All renewals of a batch in one call, and each has its own answer. */
 static void redis_batch(void)
 {
@@ -363,6 +448,7 @@ static void redis_batch_of_locks(void)
     static struct simba_request q[MANY];
     static char name[MANY][16];
     begin();
+    CHECK(tenure(SIMBA_READ, "m", "", 0) == 0); /* the connection is there */
     for (int round = 0; round < 3; round++) {
         bool twice = round > 0, odd = round == 2;
         for (int i = 0; i < MANY; i++) {
@@ -473,7 +559,7 @@ static void redis_foreign_untouched(void)
         CHECK(r->type == REDIS_REPLY_STRING && r->len == length);
         CHECK(memcmp(r->str, before, length) == 0);
         CHECK(run_number(&server, "PTTL simba:{m}") == -1);
-        CHECK(run_number(&server, "DBSIZE") == 1); /* no queue, no token, no fence */
+        CHECK(run_number(&server, "DBSIZE") == 2); /* no queue, no token, no fence */
         run(&server, "DEL simba:{m}");
     }
     end();
@@ -555,6 +641,10 @@ static void redis_module_missing(void)
 const struct test redis_module_tests[] = {
     {"redis_list", redis_list, REDIS_ONLY, 0},
     {"redis_evict", redis_evict, REDIS_ONLY, 0},
+    {"redis_evict_id", redis_evict_id, REDIS_ONLY, 0},
+    {"redis_evict_jvm", redis_evict_jvm, REDIS_ONLY, 0},
+    {"redis_foreign_ids", redis_foreign_ids, REDIS_ONLY, 0},
+    {"redis_hears_eviction", redis_hears_eviction, REDIS_ONLY, 0},
     {"redis_tries_again", redis_tries_again, REDIS_ONLY, 0},
     {"redis_leaves", redis_leaves, REDIS_ONLY, 0},
     {"redis_observes", redis_observes, REDIS_ONLY, 0},

@@ -53,13 +53,19 @@ static void write_sentinel(const struct server *s)
     CHECK(fclose(f) == 0);
 }
 
+static const char *program(void)
+{
+    const char *name = getenv("SIMBA_REDIS_SERVER"); /* see tests/servers/redis */
+    return name != NULL && *name != '\0' ? name : "redis-server";
+}
+
 static _Noreturn void become_server(const struct server *s, pid_t test)
 {
     char port[16];
     const char *argv[SERVER_OPTIONS_MAX + 24];
     int n = 0;
     snprintf(port, sizeof port, "%d", s->port);
-    const char *const ours[] = {"redis-server", "--port",    port,
+    const char *const ours[] = {program(),      "--port",    port,
                                 "--bind",       "127.0.0.1", "--unixsocket",
                                 s->socket,      "--dir",     folder_path(""),
                                 "--dbfilename", s->name,     "--enable-debug-command",
@@ -75,6 +81,9 @@ static _Noreturn void become_server(const struct server *s, pid_t test)
         argv[2] = "--sentinel";
         argv[3] = NULL;
     }
+    if (s->clock != NULL && (setenv("CLOCK_STEP", s->clock, 1) != 0 ||
+                             setenv("LD_PRELOAD", CONTRACT_CLOCK_STEP, 1) != 0))
+        _exit(1);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     int log = open(folder_path("server.log"), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
     if (getppid() != test || log < 0 || dup2(log, STDOUT_FILENO) < 0 ||
@@ -94,6 +103,8 @@ void server_launch(struct server *s)
     }
     if (s->watches != NULL)
         write_sentinel(s);
+    if (s->clock != NULL && access(CONTRACT_CLOCK_STEP, R_OK) != 0)
+        suite_skip("needs the folder of the build");
     pid_t test = getpid();
     s->pid = fork();
     CHECK(s->pid >= 0);
@@ -106,7 +117,7 @@ static bool answers(struct server *s)
     int status;
     pid_t gone = waitpid(s->pid, &status, WNOHANG);
     if (gone == s->pid && WIFEXITED(status) && WEXITSTATUS(status) == 127)
-        suite_skip("redis-server is not installed");
+        suite_skip("the server of Redis is not installed");
     CHECK(gone == 0); /* its log is in the folder */
     redisContext *c = redisConnectUnix(s->socket);
     bool up = c != NULL && c->err == 0;

@@ -15,7 +15,8 @@ struct server {
     const char *options[SERVER_OPTIONS_MAX]; /* of its command line, on top of ours */
     const char *query;                       /* of its URL; NULL: restart_guard=off */
     const struct server *watches;            /* not NULL: this one is a sentinel, of that master */
-    int port;                                /* chosen at the first start */
+    const char *clock; /* a file with a step of its clock, in us; NULL: none */
+    int port;          /* chosen at the first start */
     pid_t pid;
     char url[256], socket[128];
     redisContext *raw; /* for run() */

@@ -23,7 +23,8 @@ static void jvm_row(bool fences)
     CHECK_CODE(simba_locker_acquire(l, 0), SIMBA_EHELD);
     struct simba_owner o;
     CHECK_OK(simba_read(s, "m", PATIENCE_MS, &o));
-    CHECK(simba_owner_is(&o, "0:1@jvm") && o.token == (fences ? 7 : 41));
+    /* Its version would be another one with each of its renewals. */
+    CHECK(simba_owner_is(&o, "0:1@jvm") && o.token == (fences ? 7 : sql_is_mysql() ? 0 : 41));
     CHECK_OK(simba_locker_acquire(l, PATIENCE_MS));
     CHECK(simba_locker_token(l) > 41);
     CHECK(sql_number(&d, "SELECT acquired_at FROM simba_mutex WHERE mutex='m'") >= end);

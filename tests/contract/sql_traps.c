@@ -262,17 +262,6 @@ static void sql_restart(void)
     nap(2000);
     CHECK(kill(d.pid, SIGCONT) == 0);
     CHECK((uint64_t)peer_number(&a, "token") == token);
-    if (sql_is_mysql()) {
-        sql_run(&d, "SET GLOBAL read_only=1");
-    } else {
-        sql_run(&d, "ALTER DATABASE %s SET default_transaction_read_only=on", d.name);
-    }
-    refused(d.url, SIMBA_ESTORE, "read-only");
-    if (sql_is_mysql())
-        sql_run(&d, "SET GLOBAL read_only=0");
-    else
-        sql_run(&d, "SET default_transaction_read_only=off; ALTER DATABASE %s RESET ALL", d.name);
-    AWAIT(peer_ask(&a, "read")[0] == '0');
     CHECK(peer_number(&a, "stop") == 0);
     CHECK(peer_await_owner(&b) > token);
     peer_end(&a);

@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "peer.h"
@@ -66,6 +68,22 @@ static void run(sqlite3 *db, const char *statements)
         suite_fail(__FILE__, __LINE__, sqlite3_errmsg(db));
 }
 
+/* One that is stopped in the middle of a transaction blocks all others: then it is let out first. */
+static void stop_between_transactions(pid_t pid)
+{
+    for (bool blocks = true; blocks;) {
+        CHECK(kill(pid, SIGSTOP) == 0);
+        sqlite3 *db = open_database();
+        sqlite3_busy_timeout(db, 200);
+        blocks = sqlite3_exec(db, "BEGIN IMMEDIATE; ROLLBACK", NULL, NULL, NULL) != SQLITE_OK;
+        sqlite3_close(db);
+        if (blocks) {
+            CHECK(kill(pid, SIGCONT) == 0);
+            nap(1);
+        }
+    }
+}
+
 /* ---- full and read-only -------------------------------------------------------------------- */
 
 /* Takes what is free, also what became free since the last time. */
@@ -117,14 +135,73 @@ static void disk_read_only(void)
     peer_end(&maker);
     CHECK(mount("tmpfs", folder_path(""), NULL, MS_REMOUNT | MS_RDONLY, "size=512k") == 0);
     struct peer a = start(lease_short());
-    const char *said = peer_ask(&a, "read");
-    CHECK(atoi(said) == SIMBA_EDENIED && strstr(said, "Read-only") != NULL);
+    CHECK(peer_ask(&a, "read")[0] == '0'); /* who only looks need not write */
     CHECK(peer_number(&a, "acquire 0") == SIMBA_EDENIED);
     contend(&a);
+    AWAIT(strstr(peer_ask(&a, "log"), "Read-only") != NULL);
     CHECK(mount("tmpfs", folder_path(""), NULL, MS_REMOUNT, "size=512k") == 0);
     peer_await_owner(&a);
     peer_end(&a);
     end_mounted();
+}
+
+/* Another user, who may read the files and the folder and write to neither: it sees the owner while
+ * that is connected, that it was killed, and the rows also when nobody is. */
+static void other_user_looks(void)
+{
+    begin();
+    struct peer a = start(lease_long());
+    contend(&a);
+    uint64_t token = peer_await_owner(&a);
+    CHECK(chmod(folder_path(""), 0755) == 0);
+    static const char *const files[] = {"a.db", "a.db-wal", "a.db-shm", "a.db-live", "a.db-bell"};
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++)
+        CHECK(chmod(folder_path(files[i]), 0644) == 0);
+    struct peer b = {.url = url, .mutex = "m", .like = lease_short(), .user = 65534};
+    peer_start(&b);
+    if (!peer_is_up(&b)) {
+        folder_remove();
+        suite_skip("a peer cannot become another user here (not root?)");
+    }
+    long long code, held;
+    CHECK(sscanf(peer_ask(&b, "read"), "%lld %lld", &code, &held) == 2);
+    CHECK(code == 0 && (uint64_t)held == token);
+    CHECK(peer_number(&b, "acquire 0") == SIMBA_EDENIED);
+    peer_kill(&a);
+    CHECK(sscanf(peer_ask(&b, "read"), "%lld %lld", &code, &held) == 2);
+    CHECK(code == 0 && held == 0);
+    peer_end(&b);
+    folder_remove();
+}
+
+/* Without any newcomer who would put it right. */
+static void truncated(const char *file)
+{
+    begin();
+    struct peer a = start(lease_short()), b = start(lease_long());
+    contend(&a);
+    uint64_t token = peer_await_owner(&a);
+    contend(&b);
+    CHECK(peer_number(&b, "wait") == 0);
+    stop_between_transactions(a.pid);
+    stop_between_transactions(b.pid);
+    CHECK(truncate(folder_path(file), 0) == 0);
+    CHECK(kill(a.pid, SIGCONT) == 0 && kill(b.pid, SIGCONT) == 0);
+    CHECK(peer_number(&a, "stop") == 0);
+    CHECK(peer_await_owner(&b) > token);
+    peer_end(&a);
+    peer_end(&b);
+    folder_remove();
+}
+
+static void truncated_bell(void)
+{
+    truncated("a.db-bell");
+}
+
+static void truncated_index(void)
+{
+    truncated("a.db-shm");
 }
 
 /* ---- errors and locks ---------------------------------------------------------------------- */
@@ -196,6 +273,98 @@ static void database_locked(void)
     folder_remove();
 }
 
+/* Long before its next renewal. */
+static void evicted_lock_hears(void)
+{
+    begin();
+    struct simba_handle_options like = lease(100000, 20000);
+    struct peer maker = start(like);
+    CHECK(peer_number(&maker, "acquire 20000") == 0 && peer_number(&maker, "release") == 0);
+    peer_end(&maker); /* so that the next one finds nothing to be set up */
+    struct peer a = start(like);
+    CHECK(peer_number(&a, "acquire 20000") == 0);
+    simba *s = NULL;
+    CHECK_OK(simba_open(url, NULL, &s));
+    CHECK_OK(simba_evict(s, "m", NULL, false, PATIENCE_MS));
+    AWAIT(peer_number(&a, "held") == 0);
+    client_close(s);
+    peer_end(&a);
+    folder_remove();
+}
+
+/* Another program locks PATH-live to its end: who comes is refused within its time, and those who are
+ * there go on. */
+static void foreign_lock(void)
+{
+    begin();
+    struct peer a = start(lease_short());
+    contend(&a);
+    uint64_t token = peer_await_owner(&a);
+    int fd = open(folder_path("a.db-live"), O_RDWR | O_CLOEXEC);
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 100};
+    CHECK(fd >= 0 && fcntl(fd, F_SETLK, &lock) == 0);
+    struct peer b = {.url = url, .mutex = "n", .like = lease_long()};
+    peer_start(&b);
+    const char *said = peer_ask(&b, "read");
+    CHECK(atoi(said) == SIMBA_ESTORE && strstr(said, "locked") != NULL);
+    for (int64_t end = simba_now() + 4000; simba_now() < end; nap(20))
+        CHECK((uint64_t)peer_number(&a, "token") == token);
+    close(fd);
+    CHECK(peer_number(&b, "acquire 20000") == 0);
+    peer_end(&a);
+    peer_end(&b);
+    folder_remove();
+}
+
+/* The number that it could not write down is nobody's. */
+static void full_when_enrolling(void)
+{
+    begin();
+    struct peer a = start(lease_short());
+    CHECK(peer_number(&a, "acquire 20000") == 0 && peer_number(&a, "release") == 0);
+    struct peer b = {.url = url, .mutex = "m", .like = lease_short(), .flaky = true};
+    peer_start(&b);
+    CHECK(peer_number(&b, "fail write") == 0);
+    CHECK(atoi(peer_ask(&b, "read")) == SIMBA_ESTORE);
+    struct peer c = start(lease_short());
+    CHECK(peer_number(&c, "acquire 0") == 0 && peer_number(&c, "release") == 0);
+    CHECK(peer_number(&b, "fail none") == 0);
+    CHECK(peer_number(&b, "acquire 20000") == 0 && peer_number(&b, "release") == 0);
+    CHECK(peer_number(&c, "acquire 0") == 0);
+    peer_end(&a);
+    peer_end(&b);
+    peer_end(&c);
+    folder_remove();
+}
+
+/* Not a refusal: the next try may find one. */
+static void no_descriptors(void)
+{
+    begin();
+    simba *s = NULL;
+    struct simba_owner owner;
+    struct rlimit limit, old;
+    CHECK_OK(simba_open(url, NULL, &s));
+    CHECK(getrlimit(RLIMIT_NOFILE, &old) == 0);
+    limit = old;
+    int next = dup(STDERR_FILENO);
+    CHECK(next >= 0);
+    for (int more = 0; more < 5; more++) { /* it fails at each of the files in turn */
+        limit.rlim_cur = (rlim_t)(next + more);
+        CHECK(setrlimit(RLIMIT_NOFILE, &limit) == 0);
+        int code = simba_read(s, "m", PATIENCE_MS, &owner);
+        if (code != 0 && code != SIMBA_ESTORE)
+            suite_fail(__FILE__, __LINE__, simba_error_text());
+        if (more == 0)
+            CHECK(code != 0 && strstr(simba_error_text(), "Too many open files") != NULL);
+    }
+    CHECK(setrlimit(RLIMIT_NOFILE, &old) == 0);
+    CHECK_OK(simba_read(s, "m", PATIENCE_MS, &owner));
+    close(next);
+    client_close(s);
+    folder_remove();
+}
+
 /* ---- clocks -------------------------------------------------------------------------------- */
 
 static void check_left(struct peer *p, uint64_t token, int64_t most)
@@ -204,22 +373,6 @@ static void check_left(struct peer *p, uint64_t token, int64_t most)
     CHECK(sscanf(peer_ask(p, "read"), "%lld %lld %lld", &code, &held, &left) == 3);
     CHECK(code == 0 && (uint64_t)held == token);
     CHECK(left > 0 && left <= most);
-}
-
-/* One that is stopped in the middle of a transaction blocks all others: then it is let out first. */
-static void stop_between_transactions(pid_t pid)
-{
-    for (bool blocks = true; blocks;) {
-        CHECK(kill(pid, SIGSTOP) == 0);
-        sqlite3 *db = open_database();
-        sqlite3_busy_timeout(db, 200);
-        blocks = sqlite3_exec(db, "BEGIN IMMEDIATE; ROLLBACK", NULL, NULL, NULL) != SQLITE_OK;
-        sqlite3_close(db);
-        if (blocks) {
-            CHECK(kill(pid, SIGCONT) == 0);
-            nap(1);
-        }
-    }
 }
 
 /* T62, T63: each of two processes lives in a time of its own; the leases are the same. */
@@ -255,6 +408,68 @@ static void other_time_namespace(void)
     }
     peer_end(&p[0]);
     peer_end(&p[1]);
+    folder_remove();
+}
+
+/* The offsets that the kernel shows are those of the children's namespace: ours cannot be known. */
+static void unshared_time_namespace(void)
+{
+    begin();
+    if (unshare(CLONE_NEWTIME) != 0) {
+        folder_remove();
+        suite_skip("time namespaces cannot be made here (not root?)");
+    }
+    simba *s = NULL;
+    CHECK_REFUSED(simba_open(url, NULL, &s), SIMBA_EUNSUPPORTED, "time namespace");
+    folder_remove();
+}
+
+static void write_file(const char *path, const char *text)
+{
+    FILE *f = fopen(path, "we");
+    CHECK(f != NULL && fputs(text, f) >= 0 && fclose(f) == 0);
+}
+
+/* Two containers on one kernel, each with a boot id of its own, take turns. Whom nobody outlives has
+ * its lease waited for once, however often the others come and go; else it is noticed at once. */
+static void other_boot_id(void)
+{
+    begin();
+    char id[2][160];
+    for (int i = 0; i < 2; i++) {
+        snprintf(id[i], sizeof id[i], "%s", folder_path(i == 0 ? "x" : "y"));
+        write_file(id[i], i == 0 ? "11111111-1111-4111-8111-111111111111\n"
+                                 : "22222222-2222-4222-8222-222222222222\n");
+    }
+    struct peer a = {.url = url, .mutex = "m", .like = lease_short(), .boot_id = id[0]};
+    struct peer b = {.url = url, .mutex = "m", .like = lease_long(), .boot_id = id[1]};
+    peer_start(&a);
+    if (!peer_is_up(&a)) {
+        folder_remove();
+        suite_skip("a file cannot be mounted here (not root?)");
+    }
+    contend(&a);
+    uint64_t token = peer_await_owner(&a);
+    peer_start(&b);
+    check_left(&b, token, 3000);
+    CHECK(peer_number(&b, "acquire 0") != 0);
+    CHECK((uint64_t)peer_number(&a, "token") == token);
+    peer_end(&b);
+    peer_kill(&a);
+    for (int64_t end = simba_now() + 6000; simba_now() < end;) { /* in turns, for two leases */
+        for (int i = 0; i < 2; i++) {
+            struct peer p = {.url = url, .mutex = "other", .like = lease_short()};
+            p.boot_id = id[i];
+            peer_start(&p);
+            CHECK(peer_number(&p, "acquire 20000") == 0 && peer_number(&p, "release") == 0);
+            peer_end(&p);
+        }
+    }
+    struct peer c = {.url = url, .mutex = "m", .like = lease_long(), .boot_id = id[1]};
+    peer_start(&c);
+    CHECK(peer_number(&c, "acquire 0") == 0);
+    CHECK((uint64_t)peer_number(&c, "held") > token);
+    peer_end(&c);
     folder_remove();
 }
 
@@ -294,10 +509,19 @@ static void machine_restarted(void)
 const struct test sqlite_fault_tests[] = {
     {"disk_full", disk_full, SQLITE_ONLY, 0},
     {"disk_read_only", disk_read_only, SQLITE_ONLY, 0},
+    {"other_user_looks", other_user_looks, SQLITE_ONLY, 0},
+    {"truncated_bell", truncated_bell, SQLITE_ONLY, 0},
+    {"truncated_index", truncated_index, SQLITE_ONLY, 0},
     {"device_fails_writing", device_fails_writing, SQLITE_ONLY, 0},
     {"device_fails_reading", device_fails_reading, SQLITE_ONLY, 0},
     {"database_locked", database_locked, SQLITE_ONLY, 0},
     {"other_time_namespace", other_time_namespace, SQLITE_ONLY, 0},
+    {"unshared_time_namespace", unshared_time_namespace, SQLITE_ONLY, 0},
+    {"other_boot_id", other_boot_id, SQLITE_ONLY, 0},
+    {"evicted_lock_hears", evicted_lock_hears, SQLITE_ONLY, 0},
+    {"foreign_lock", foreign_lock, SQLITE_ONLY, 0},
+    {"full_when_enrolling", full_when_enrolling, SQLITE_ONLY, 0},
+    {"no_descriptors", no_descriptors, SQLITE_ONLY, 0},
     {"machine_restarted", machine_restarted, SQLITE_ONLY, 0},
     {NULL, NULL, ANY_STORE, 0},
 };

@@ -46,8 +46,9 @@ static void place_refused(void)
     folder_remove();
 }
 
-/* What a client says of the file that is there. */
-static void unusable(const char *part)
+/* What a client says of the file that is there. is_beside: files of ours are there, too; else none
+ * is made. */
+static void unusable(const char *part, bool is_beside)
 {
     simba *s = NULL;
     struct simba_owner owner;
@@ -56,6 +57,8 @@ static void unusable(const char *part)
     simba_locker *l = NULL;
     CHECK_OK(simba_locker_create(s, "any", NULL, &l));
     CHECK_CODE(simba_locker_acquire(l, 0), SIMBA_ESCHEMA);
+    CHECK(!is_beside || access(folder_path("a.db-live"), F_OK) == 0);
+    CHECK(is_beside || access(folder_path("a.db-live"), F_OK) != 0);
     CHECK(unlink(folder_path("a.db")) == 0);
     CHECK_OK(simba_locker_acquire(l, PATIENCE_MS)); /* one of our own takes its place */
     client_close(s);
@@ -79,7 +82,7 @@ static void file_is_no_database(void)
     for (int i = 0; i < 200; i++)
         fputs("these are notes, not tables\n", f);
     fclose(f);
-    unusable("not a database");
+    unusable("not a database", false);
     folder_remove();
 }
 
@@ -87,7 +90,33 @@ static void file_of_another(void)
 {
     folder_make();
     make_database("CREATE TABLE customers (name TEXT); PRAGMA user_version = 1");
-    unusable("something else");
+    unusable("something else", false);
+    folder_remove();
+}
+
+/* One of the group may write to a shared database, but not have us run what it put there. */
+static void file_with_triggers(void)
+{
+    folder_make();
+    simba *s = NULL;
+    struct simba_owner owner;
+    CHECK_OK(simba_open(url_of(folder_path("a.db")), NULL, &s));
+    CHECK_OK(simba_read(s, "any", PATIENCE_MS, &owner));
+    client_close(s);
+    make_database("CREATE TABLE loot (name TEXT); CREATE TRIGGER t AFTER INSERT ON mutex BEGIN "
+                  "INSERT INTO loot VALUES (new.name); UPDATE mutex SET owner = 'x'; END");
+    CHECK_OK(simba_open(url_of(folder_path("a.db")), NULL, &s));
+    simba_locker *l = NULL;
+    CHECK_OK(simba_locker_create(s, "any", NULL, &l));
+    CHECK_OK(simba_locker_acquire(l, PATIENCE_MS));
+    CHECK_OK(simba_locker_release(l));
+    client_close(s);
+    sqlite3 *db = NULL;
+    CHECK(sqlite3_open(folder_path("a.db"), &db) == SQLITE_OK);
+    CHECK(sqlite3_exec(db,
+                       "INSERT INTO meta SELECT * FROM meta WHERE (SELECT count(*) FROM loot) > 0",
+                       NULL, NULL, NULL) == SQLITE_OK); /* would make a second row, which fails */
+    CHECK(sqlite3_close(db) == SQLITE_OK);
     folder_remove();
 }
 
@@ -100,7 +129,7 @@ static void file_of_newer_version(void)
     CHECK_OK(simba_read(s, "any", PATIENCE_MS, &owner));
     client_close(s);
     make_database("PRAGMA user_version = 99");
-    unusable("newer");
+    unusable("newer", true);
     folder_remove();
 }
 
@@ -108,6 +137,7 @@ const struct test sqlite_place_tests[] = {
     {"place_refused", place_refused, SQLITE_ONLY, 0},
     {"file_is_no_database", file_is_no_database, SQLITE_ONLY, 0},
     {"file_of_another", file_of_another, SQLITE_ONLY, 0},
+    {"file_with_triggers", file_with_triggers, SQLITE_ONLY, 0},
     {"file_of_newer_version", file_of_newer_version, SQLITE_ONLY, 0},
     {NULL, NULL, ANY_STORE, 0},
 };

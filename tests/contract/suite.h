@@ -16,12 +16,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#define PUSH_MS 10000     /* a hint that comes later is none */
 #define PATIENCE_MS 20000 /* below the watchdog, so that the line that waited is named */
 
 enum needs {
     ANY_STORE,
+    PUSHES,            /* one that hints: else who waits asks when the lease ends, a minute later */
     MEMORY_FAULTS,     /* the switches of simba/backend.h */
     SEVERAL_PROCESSES, /* all but memory: */
+    PROCESSES_PUSH,    /* both */
     SQLITE_ONLY,
     REDIS_ONLY,     /* redis://, once: these have servers of their own */
     SQL_ONLY,       /* mysql:, mariadb:, postgresql: on a server of tests/servers/ */
@@ -42,15 +45,17 @@ extern const struct test seeds_tests[], token_tests[], callback_tests[], handove
     locker_tests[], locker_fault_tests[], read_tests[], fork_tests[], name_tests[], option_tests[],
     process_tests[], observer_tests[], list_tests[], embed_tests[], metrics_tests[],
     scheduler_tests[], scheduler_work_tests[], thread_end_tests[], sqlite_fault_tests[],
-    sqlite_place_tests[], sqlite_file_tests[], redis_fault_tests[], redis_queue_tests[],
-    redis_module_tests[], redis_rights_tests[], sql_tests[], sql_table_tests[], sql_clock_tests[],
-    sql_push_tests[], sql_job_tests[], zookeeper_fault_tests[], zookeeper_ensemble_tests[],
-    zookeeper_doctor_tests[];
+    sqlite_place_tests[], sqlite_file_tests[], sqlite_cell_tests[], redis_fault_tests[],
+    redis_forget_tests[], redis_queue_tests[], redis_module_tests[], redis_rights_tests[],
+    sql_tests[], sql_table_tests[], sql_clock_tests[], sql_push_tests[], sql_module_tests[],
+    sql_safety_tests[], sql_job_tests[], zookeeper_fault_tests[], zookeeper_ensemble_tests[],
+    zookeeper_doctor_tests[], zookeeper_absurd_tests[];
 
 /* ---- what the runner tells the tests ------------------------------------------------------- */
 
 const char *suite_url(void);
 bool suite_is_long(void);
+bool suite_pushes(void);    /* finds out: in a process of its own, since it starts threads */
 bool suite_is_memory(void); /* the store lives in this process and has fault switches */
 bool suite_is_sqlite(void);
 bool suite_is_redis(void); /* redis:// and its kin */

@@ -240,17 +240,48 @@ static void zookeeper_evict(void)
     CHECK(kill(a.pid, SIGSTOP) == 0);
     CHECK_OK(simba_evict(s, "m", &(struct simba_owner){.token = token}, false, PATIENCE_MS));
     CHECK_OK(simba_evict(s, "m", NULL, false, PATIENCE_MS)); /* twice is once */
+    struct simba_owner o;
+    CHECK_OK(simba_read(s, "m", PATIENCE_MS, &o));
+    CHECK(o.token == token && (o.flags & SIMBA_OWNER_EVICTED) != 0);
     CHECK(raw_get(&server, node_of(token), data, sizeof data, &stat) == ZOK && stat.version == 0);
     CHECK(peer_number(&b, "token") == 0);
     CHECK(kill(a.pid, SIGCONT) == 0);
     uint64_t second = peer_await_owner(&b);
     CHECK(second > token);
+    CHECK_OK(simba_read(s, "m", PATIENCE_MS, &o));
+    CHECK(o.token == second && (o.flags & SIMBA_OWNER_EVICTED) == 0);
     CHECK_OK(simba_evict(s, "m", &(struct simba_owner){.token = second}, true, PATIENCE_MS));
     uint64_t third = peer_await_owner(&a);
     CHECK(third > second);
     client_close(s);
     peer_end(&a);
     peer_end(&b);
+    end();
+}
+
+/* A client of Curator's does not heed a mark: who asks is told so, and nothing is changed. Only force
+ * helps. */
+static void zookeeper_evict_foreign(void)
+{
+#define FOREIGN "/simba/m/_c_22222222-2222-4222-8222-222222222222-latch-0000000000"
+    char data[256], long_id[200];
+    struct Stat stat;
+    struct simba_owner o;
+    simba *s = NULL;
+    begin();
+    memset(long_id, 'x', sizeof long_id);
+    long_id[sizeof long_id - 1] = '\0';
+    CHECK(raw_create(&server, "/simba", "") == ZOK && raw_create(&server, "/simba/m", "") == ZOK);
+    CHECK(raw_create(&server, FOREIGN, long_id) == ZOK);
+    CHECK_OK(simba_open(server.url, NULL, &s));
+    AWAIT(simba_read(s, "m", PATIENCE_MS, &o) == 0 && o.id[0] != '\0');
+    CHECK(strlen(o.id) == SIMBA_ID_MAX && o.token != 0);
+    CHECK_REFUSED(simba_evict(s, "m", NULL, false, PATIENCE_MS), SIMBA_EUNSUPPORTED, "--force");
+    CHECK_REFUSED(simba_evict(s, "m", &o, false, PATIENCE_MS), SIMBA_EUNSUPPORTED, "Curator");
+    CHECK(raw_get(&server, "/simba/m", data, sizeof data, &stat) == ZOK && data[0] == '\0');
+    CHECK_OK(simba_evict(s, "m", &o, true, PATIENCE_MS));
+    CHECK(members() == 0);
+    client_close(s);
     end();
 }
 
@@ -464,6 +495,50 @@ static void zookeeper_orphan_leads(void)
     end();
 }
 
+/* T104: the deletion of a node was acknowledged, and it is still there, in front of all, for as long as its
+ * session lives. Its client deletes it again when it contends; a node under the same id that another
+ * client made is left alone. */
+static void zookeeper_node_kept(void)
+{
+    char url[128], data[256];
+    static struct cutter cutter = {.port = 0};
+    struct Stat stat;
+    simba *s = NULL;
+    begin();
+    cutter_start(&cutter, server.port[0]);
+    snprintf(url, sizeof url, "zookeeper://127.0.0.1:%d", cutter.port);
+    struct peer a = start_at(url, lease_long()), b = start(lease_long());
+    uint64_t token = own(&a);
+    wait_for(&b);
+    atomic_store(&cutter.keep_node, true);
+    CHECK(peer_number(&a, "stop") == 0);
+    AWAIT(!atomic_load(&cutter.keep_node));
+    CHECK(raw_get(&server, node_of(token), data, sizeof data, &stat) == ZOK);
+    CHECK(peer_number(&b, "token") == 0);
+    AWAIT(peer_number(&a, "start") == 0);
+    uint64_t next = peer_await_owner(&b); /* it was next in the queue */
+    CHECK(next > token);
+    CHECK(peer_number(&a, "token") == 0);
+    AWAIT(members() == 2);
+    CHECK_OK(simba_open(server.url, NULL, &s));
+    simba_locker *same[2];
+    struct simba_handle_options like = lease_long();
+    like.id = "chosen";
+    CHECK_OK(simba_locker_create(s, "chosen", &like, &same[0]));
+    CHECK_OK(simba_locker_acquire(same[0], PATIENCE_MS));
+    simba *other = NULL;
+    CHECK_OK(simba_open(server.url, NULL, &other));
+    CHECK_OK(simba_locker_create(other, "chosen", &like, &same[1]));
+    CHECK_CODE(simba_locker_acquire(same[1], 500), SIMBA_ETIMEOUT);
+    CHECK_OK(simba_locker_release(same[0]));
+    CHECK_OK(simba_locker_acquire(same[1], PATIENCE_MS));
+    client_close(s);
+    client_close(other);
+    peer_end(&a);
+    peer_end(&b);
+    end();
+}
+
 /* Curator's standard policy: without a connection there is no leader. */
 static void zookeeper_disconnect_releases(void)
 {
@@ -641,6 +716,7 @@ const struct test zookeeper_fault_tests[] = {
     {"zookeeper_node_deleted", zookeeper_node_deleted, ZOOKEEPER_ALL, 0},
     {"zookeeper_waiting_node_deleted", zookeeper_waiting_node_deleted, ZOOKEEPER_ALL, 0},
     {"zookeeper_evict", zookeeper_evict, ZOOKEEPER_ALL, 0},
+    {"zookeeper_evict_foreign", zookeeper_evict_foreign, ZOOKEEPER_ALL, 0},
     {"zookeeper_client_stopped", zookeeper_client_stopped, ZOOKEEPER_ALL, 0},
     {"zookeeper_not_taken_up_again", zookeeper_not_taken_up_again, ZOOKEEPER_ALL, 0},
     {"zookeeper_server_restarted", zookeeper_server_restarted, ZOOKEEPER_ONLY, 0},
@@ -650,6 +726,7 @@ const struct test zookeeper_fault_tests[] = {
     {"zookeeper_create_unanswered", zookeeper_create_unanswered, ZOOKEEPER_ALL, 0},
     {"zookeeper_orphan", zookeeper_orphan, ZOOKEEPER_ALL, 0},
     {"zookeeper_orphan_leads", zookeeper_orphan_leads, ZOOKEEPER_ALL, 0},
+    {"zookeeper_node_kept", zookeeper_node_kept, ZOOKEEPER_ALL, 0},
     {"zookeeper_disconnect_releases", zookeeper_disconnect_releases, ZOOKEEPER_ALL, 0},
     {"zookeeper_acl", zookeeper_acl, ZOOKEEPER_ALL, 0},
     {"zookeeper_urls", zookeeper_urls, ZOOKEEPER_ONLY, 0},

@@ -62,10 +62,30 @@ static void drop(struct link *l)
     l->client = l->server = -1;
 }
 
-static bool pass(int from, int to, const char *part, bool *seen)
+/* A deletion becomes a question whether the node is there, which is answered with "done" as well. Both are
+ * a type, the length of the path, and the path; what comes before them may have been read already. */
+static void keep_node(struct cutter *c, char *bytes, size_t count)
+{
+    enum { DELETE = 2, EXISTS = 3, PATH = 8 };
+    for (size_t at = 0; at + PATH < count; at++) {
+        uint32_t type, length;
+        memcpy(&type, bytes + at, sizeof type);
+        memcpy(&length, bytes + at + 4, sizeof length);
+        if (ntohl(type) != DELETE || bytes[at + PATH] != '/' || ntohl(length) > count - at - PATH ||
+            memmem(bytes + at + PATH, ntohl(length), CREATES, strlen(CREATES)) == NULL ||
+            !atomic_exchange(&c->keep_node, false))
+            continue;
+        type = htonl(EXISTS);
+        memcpy(bytes + at, &type, sizeof type);
+    }
+}
+
+static bool pass(struct cutter *c, int from, int to, const char *part, bool *seen)
 {
     char bytes[65536];
     ssize_t n = read(from, bytes, sizeof bytes);
+    if (n > 0 && part != NULL && atomic_load(&c->keep_node))
+        keep_node(c, bytes, (size_t)n);
     *seen = n > 0 && part != NULL && memmem(bytes, (size_t)n, part, strlen(part)) != NULL;
     return n > 0 && send(to, bytes, (size_t)n, MSG_NOSIGNAL) == n;
 }
@@ -93,7 +113,7 @@ static void serve(struct cutter *c, struct link *l, bool from_client, bool from_
 {
     bool create, ignored;
     if (from_client) {
-        if (!pass(l->client, l->server, CREATES, &create)) {
+        if (!pass(c, l->client, l->server, CREATES, &create)) {
             drop(l);
             return;
         }
@@ -106,7 +126,7 @@ static void serve(struct cutter *c, struct link *l, bool from_client, bool from_
         drop(l);
         atomic_fetch_add(&c->lost, 1);
     } else if ((l->left > 0 && --l->left == 0 && atomic_load(&c->lose) > 0) ||
-               !pass(l->server, l->client, NULL, &ignored)) {
+               !pass(c, l->server, l->client, NULL, &ignored)) {
         drop(l);
     }
 }

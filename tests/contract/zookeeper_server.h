@@ -24,6 +24,8 @@ struct cutter {
     atomic_bool
         lose_create; /* the answer to the next member's creation, and its connection; then */
     bool freezes;    /* it also freezes */
+    atomic_bool
+        keep_node;   /* the next deletion of a member: it is acknowledged, and the node stays */
     atomic_int lost; /* such answers */
     pthread_t thread;
 };

@@ -24,7 +24,7 @@ static size_t look(const struct reply *r, unsigned depth)
         bool serious;
         if (health_parse(&h, r->text)) {
             (void)health_refuses(&h, line, sizeof line);
-            for (size_t n = 0; health_warns(&h, n, line, sizeof line, &serious); n++)
+            for (size_t n = 0; health_warns(&h, true, n, line, sizeof line, &serious); n++)
                 assert(strlen(line) < sizeof line);
         }
     }

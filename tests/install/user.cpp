@@ -47,7 +47,8 @@ int main(int argc, char **argv)
     simba *client = nullptr;
     simba_locker *locker = nullptr;
     simba_observer *observer = nullptr;
-    if (faults.hang || simba_open(argc > 1 ? argv[1] : "memory:", &options, &client) != 0 ||
+    if (faults.hang || schedule.period_ms != 1000 ||
+        simba_open(argc > 1 ? argv[1] : "memory:", &options, &client) != 0 ||
         simba_observer_create(client, "from-c++", &handle, &observer) != 0 ||
         simba_locker_create(client, "from-c++", nullptr, &locker) != 0 ||
         simba_locker_acquire(locker, 10000) != 0 || simba_metrics_read(client, &metrics) != 0 ||

@@ -129,7 +129,7 @@ bool session_is_fresh(const struct world *w, const struct client *c, int64_t now
  * quiet times there is always more left than this. */
 int64_t session_left(struct world *w, struct node *n, const struct client *c, int64_t now)
 {
-    int64_t ms = standing_until(&c->standing) - now - 1;
+    int64_t ms = zk_standing_until(&c->standing) - now - 1;
     if (ms < w->period.lease / MS / 3)
         wire_trouble(w, n);
     return ms > 0 ? ms * MS : 0;
@@ -181,13 +181,13 @@ static void disconnected(struct world *w, struct node *n)
         if (!p->latch.in_flight)
             continue;
         if (p->latch.state == LATCH_JOINING)
-            latch_created(&p->latch, LATCH_UNKNOWN, "", 0, 0, 0);
+            zk_latch_created(&p->latch, LATCH_UNKNOWN, "", 0, 0, 0);
         else if (p->latch.state == LATCH_LEAVING)
-            latch_deleted(&p->latch, LATCH_UNKNOWN);
+            zk_latch_deleted(&p->latch, LATCH_UNKNOWN);
         else if (p->latch.name[0] == '\0')
-            latch_found(&p->latch, LATCH_UNKNOWN, NULL);
+            zk_latch_found(&p->latch, LATCH_UNKNOWN, NULL);
         else
-            latch_stat(&p->latch, LATCH_UNKNOWN, 0, 0, 0);
+            zk_latch_stat(&p->latch, LATCH_UNKNOWN, 0, 0, 0);
         client_refuse(w, n, p->ending, &p->endings);
     }
 }
@@ -214,9 +214,9 @@ static void on_connected(struct world *w, struct node *n, const struct wire *r)
     }
     c->connected = true;
     if (c->session == 0)
-        standing_begin(&c->standing, timeout, c->tried_at);
+        zk_standing_begin(&c->standing, timeout, c->tried_at);
     else
-        standing_moved(&c->standing, timeout, c->tried_at);
+        zk_standing_moved(&c->standing, timeout, c->tried_at);
     c->session = r->session;
     next_beat(w, n, w->period.lease / BEAT_PARTS);
     EACH_PLACE(p, c)
@@ -248,7 +248,7 @@ static void scan(struct world *w, struct node *n)
 
 static void wait_for_beat(struct world *w, struct node *n)
 {
-    int64_t ms = standing_write_at(&client_of(w, n)->standing) - client_now(w, n);
+    int64_t ms = zk_standing_write_at(&client_of(w, n)->standing) - client_now(w, n);
     next_beat(w, n, (ms > BEAT_MIN_MS ? ms : BEAT_MIN_MS) * MS);
 }
 
@@ -271,7 +271,7 @@ static void beat(struct world *w, struct node *n)
         connect(w, n);
     } else if (c->connected && has_members(c)) {
         scan(w, n);
-        if (now + BEAT_MIN_MS > standing_write_at(&c->standing))
+        if (now + BEAT_MIN_MS > zk_standing_write_at(&c->standing))
             write_now(w, n);
         else
             wait_for_beat(w, n);
@@ -288,7 +288,7 @@ static void written(struct world *w, struct node *n)
     struct client *c = client_of(w, n);
     struct lease_request list[ASKING_MAX];
     int count = c->stalls;
-    standing_wrote(&c->standing, c->beat_sent, client_now(w, n));
+    zk_standing_wrote(&c->standing, c->beat_sent, client_now(w, n));
     c->beat_sent = 0;
     c->stalls = 0;
     wait_for_beat(w, n);
@@ -317,7 +317,7 @@ void latches_event(struct world *w, struct node *n, const struct event *e)
         written(w, n);
         break;
     case WIRE_TOUCH:
-        standing_heard(&c->standing, c->touch_sent, client_now(w, n));
+        zk_standing_heard(&c->standing, c->touch_sent, client_now(w, n));
         c->touch_sent = 0;
         break;
     case WIRE_READ:
@@ -344,6 +344,8 @@ void latches_request(struct world *w, struct node *n, const struct lease_request
     if (!c->begun || c->life != n->life) { /* a new process */
         uint32_t connection = c->connection, beats = c->beats;
         *c = (struct client){.begun = true, .life = n->life};
+        for (size_t i = 0; i < sizeof c->name; i++)
+            c->name[i] = (unsigned char)random_next(&w->random);
         c->connection = connection;
         c->beats = beats;
         next_beat(w, n, w->period.lease / BEAT_PARTS);

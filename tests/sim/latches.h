@@ -11,7 +11,7 @@
 
 #define PLACES_MAX 16
 #define ASKING_MAX 8
-#define LISTS_MAX 256
+#define LISTS_MAX 1024
 #define SESSIONS_MAX 128
 #define BEAT_PARTS 6  /* a write every S/6 */
 #define FRESH_PARTS 4 /* one within S/4 is fresh */
@@ -21,6 +21,7 @@
 struct tree_member {
     char name[WIRE_NAME_SIZE], id[24];
     int64_t czxid, session; /* session 0: a stranger's child */
+    bool kept;              /* its deletion was acknowledged */
 };
 
 struct tree_list { /* what a client was told; a few are kept */
@@ -61,6 +62,8 @@ struct place {
 
 struct client {
     uint32_t life, connection, serials, beats;
+    unsigned char name[LATCH_CLIENT_SIZE]; /* in the names of its nodes */
+    int64_t relied_until;                  /* on nodes that vanished */
     bool begun, connected, connecting;
     int64_t session; /* 0: none */
     int64_t tried_at, beat_sent, touch_sent, heard_at;

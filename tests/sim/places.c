@@ -21,16 +21,13 @@ static struct place *find(struct client *c)
 static struct place *make(struct world *w, struct node *n)
 {
     struct client *c = client_of(w, n);
-    unsigned char random[16];
     char uuid[LATCH_UUID_SIZE];
-    for (size_t i = 0; i < sizeof random; i++)
-        random[i] = (unsigned char)random_next(&w->random);
-    latch_uuid(uuid, random);
+    zk_latch_uuid(uuid, c->name, c->serials);
     for (struct place *p = c->place; p < &c->place[PLACES_MAX]; p++) {
         if (p->used)
             continue;
         *p = (struct place){.used = true, .in_table = true, .serial = ++c->serials};
-        latch_init(&p->latch, uuid);
+        zk_latch_init(&p->latch, uuid);
         return p;
     }
     return NULL;
@@ -43,8 +40,11 @@ void place_refuse_asking(struct world *w, struct node *n, struct place *p)
 
 void place_vanish(struct world *w, struct node *n, struct place *p)
 {
+    struct client *c = client_of(w, n);
     bool tell = p->in_table && !p->over;
-    latch_vanished(&p->latch);
+    if (tell && p->granted)
+        c->relied_until = client_now(w, n) + w->period.lease / MS;
+    zk_latch_vanished(&p->latch);
     p->over = true;
     p->in_table = false;
     if (tell)
@@ -55,7 +55,7 @@ void place_vanish(struct world *w, struct node *n, struct place *p)
 void place_discard(struct world *w, struct node *n, struct place *p)
 {
     p->in_table = false;
-    latch_unwanted(&p->latch);
+    zk_latch_unwanted(&p->latch);
     place_drive(w, n, p);
 }
 
@@ -82,10 +82,10 @@ static void look(struct world *w, struct node *n, struct place *p)
 static void send_act(struct world *w, struct node *n, struct place *p, enum latch_act act)
 {
     char prefix[LATCH_NAME_SIZE];
-    latch_sent(&p->latch);
+    zk_latch_sent(&p->latch);
     switch (act) {
     case LATCH_CREATE:
-        latch_prefix(prefix, sizeof prefix, p->latch.uuid);
+        zk_latch_prefix(prefix, sizeof prefix, p->latch.uuid);
         p->created_at = client_now(w, n);
         wire_send_name(w, n, p, WIRE_CREATE, prefix);
         look(w, n, p);
@@ -104,7 +104,7 @@ static void send_act(struct world *w, struct node *n, struct place *p, enum latc
 
 void place_drive(struct world *w, struct node *n, struct place *p)
 {
-    enum latch_act act = latch_next(&p->latch);
+    enum latch_act act = zk_latch_next(&p->latch);
     if (act == LATCH_END) {
         place_refuse_asking(w, n, p);
         answer_ending(w, n, p);
@@ -167,6 +167,28 @@ static int names_of(const struct tree_list *l, char *names[MEMBERS_MAX])
     return l->count;
 }
 
+static bool knows(struct client *c, const char *name)
+{
+    EACH_PLACE(p, c)
+    {
+        if (zk_latch_is_for(&p->latch, name))
+            return true;
+    }
+    return false;
+}
+
+/* Nodes that this client made and has forgotten are nobody's. */
+static void remove_forgotten(struct world *w, struct node *n, struct place *p,
+                             const struct tree_list *l)
+{
+    struct client *c = client_of(w, n);
+    for (int i = 0; i < l->count && client_now(w, n) >= c->relied_until; i++) {
+        const char *name = l->member[i].name;
+        if (zk_latch_is_kin(&p->latch, name) && !knows(c, name))
+            wire_send_name(w, n, NULL, WIRE_DELETE, name);
+    }
+}
+
 static void looked(struct world *w, struct node *n, struct place *p, const struct tree_list *l)
 {
     char *names[MEMBERS_MAX];
@@ -175,7 +197,8 @@ static void looked(struct world *w, struct node *n, struct place *p, const struc
         place_drive(w, n, p);
         return;
     }
-    struct latch_view v = latch_look(&p->latch, names, names_of(l, names));
+    struct latch_view v = zk_latch_look(&p->latch, names, names_of(l, names));
+    remove_forgotten(w, n, p, l);
     if (v.orphan >= 0)
         wire_send_name(w, n, NULL, WIRE_DELETE, names[v.orphan]);
     if (v.own < 0) {
@@ -199,8 +222,8 @@ static void looked(struct world *w, struct node *n, struct place *p, const struc
 static void found(struct world *w, struct node *n, struct place *p, const struct tree_list *l)
 {
     char *names[MEMBERS_MAX];
-    struct latch_view v = latch_look(&p->latch, names, names_of(l, names));
-    latch_found(&p->latch, LATCH_DONE, v.own >= 0 ? names[v.own] : NULL);
+    struct latch_view v = zk_latch_look(&p->latch, names, names_of(l, names));
+    zk_latch_found(&p->latch, LATCH_DONE, v.own >= 0 ? names[v.own] : NULL);
     place_drive(w, n, p);
 }
 
@@ -243,19 +266,19 @@ void place_wired(struct world *w, struct node *n, const struct wire *r)
     enum latch_reply reply = (enum latch_reply)r->rc;
     switch ((enum wire_op)r->op) {
     case WIRE_CREATE:
-        latch_created(&p->latch, reply, r->name, r->czxid, r->owner, c->session);
+        zk_latch_created(&p->latch, reply, r->name, r->czxid, r->owner, c->session);
         if (reply == LATCH_DONE)
-            standing_wrote(&c->standing, p->created_at, client_now(w, n));
+            zk_standing_wrote(&c->standing, p->created_at, client_now(w, n));
         else
             place_refuse_asking(w, n, p);
         place_drive(w, n, p);
         break;
     case WIRE_STAT:
-        latch_stat(&p->latch, reply, r->czxid, r->owner, c->session);
+        zk_latch_stat(&p->latch, reply, r->czxid, r->owner, c->session);
         place_drive(w, n, p);
         break;
     case WIRE_DELETE:
-        latch_deleted(&p->latch, reply);
+        zk_latch_deleted(&p->latch, reply);
         p->deleted = reply == LATCH_DONE;
         place_drive(w, n, p);
         break;
@@ -278,7 +301,7 @@ void place_read(struct world *w, struct node *n, const struct wire *r)
     const struct tree_list *l = tree_list(w, r);
     char *names[MEMBERS_MAX];
     int members;
-    int i = l != NULL ? latch_lowest(names, names_of(l, names), &members) : -1;
+    int i = l != NULL ? zk_latch_lowest(names, names_of(l, names), &members) : -1;
     answer_other(w, n, c->reading, &c->readings, i >= 0, i >= 0 ? &l->member[i] : NULL);
 }
 

@@ -178,9 +178,27 @@ static void create(struct world *w, const struct event *e, struct wire *r)
     world_trace(w, "    the store adds node %lld of %s", (long long)m->czxid, m->id);
 }
 
+/* A kept node whose client does not contend any more is noticed by nobody but an operator. */
+static void help(struct world *w, unsigned mutex)
+{
+    for (int i = T(w)->count[mutex]; i-- > 0;) {
+        const struct tree_member *m = &T(w)->member[mutex][i];
+        struct tree_session *s = find_session(w, m->session);
+        bool contends = false;
+        if (s == NULL || !m->kept)
+            continue;
+        EACH_PLACE(p, &w->latches->client[s->node])
+        contends = contends || p->in_table || zk_latch_is_for(&p->latch, m->name);
+        if (!contends)
+            remove_node(w, mutex, i);
+    }
+}
+
 static void list(struct world *w, unsigned mutex, struct wire *r)
 {
     struct tree *t = T(w);
+    if (w->calm)
+        help(w, mutex);
     struct tree_list *l = &t->list[t->lists % LISTS_MAX];
     l->serial = r->list = t->lists++;
     l->count = t->count[mutex];
@@ -214,7 +232,9 @@ static void apply(struct world *w, const struct event *e, struct wire *r)
         r->rc = i >= 0 ? LATCH_DONE : LATCH_NO_NODE;
         break;
     case WIRE_DELETE:
-        if (i >= 0)
+        if (i >= 0 && world_fault(w, FAULT_KEEP_NODE, &w->node[e->node]))
+            T(w)->member[mutex][i].kept = true; /* acknowledged, and not true (T104) */
+        else if (i >= 0)
             remove_node(w, mutex, i);
         else
             r->rc = LATCH_NO_NODE;

@@ -50,7 +50,8 @@
     X(FORCE, "evicted by force")                \
     X(RESTART, "store restarted")               \
     X(FORGET, "store restarted without memory") \
-    X(PREEMPT, "reader of is_owner preempted")
+    X(PREEMPT, "reader of is_owner preempted")  \
+    X(KEEP_NODE, "node deleted but still there")
 
 #define FAULT_X(name, text) FAULT_##name,
 enum fault { FAULTS(FAULT_X) FAULT_COUNT };

@@ -61,11 +61,12 @@ static void refuses(void **state)
     assert_int_equal(health_refuses(&h, why, sizeof why), SIMBA_ESTORE);
     assert_true(
         health_parse(&h, "redis_version:7\nrun_id:a\nrole:slave\nmaster_host:h\nmaster_port:1"));
-    assert_int_equal(health_refuses(&h, why, sizeof why), SIMBA_ESTORE);
+    assert_int_equal(health_refuses(&h, why, sizeof why), 0); /* it can be read */
+    assert_true(health_is_read_only(&h, why, sizeof why));
     assert_non_null(strstr(why, "replica of h:1"));
 }
 
-/* T36, T37. */
+/* T36. */
 static void warns(void **state)
 {
     (void)state;
@@ -86,26 +87,12 @@ static void warns(void **state)
     assert_false(health_warns(&h, true, 3, line, sizeof line, &serious));
 }
 
-/* T37. */
-static void guards(void **state)
-{
-    (void)state;
-    struct health h = parse(INFO("7.0.15", "3", ""));
-    assert_int_equal(health_guard_ms(&h, 3000, 16000), 13000);
-    assert_int_equal(health_guard_ms(&h, 15999, 16000), 1);
-    assert_int_equal(health_guard_ms(&h, 16000, 16000), 0);
-    assert_int_equal(health_guard_ms(&h, 99999, 16000), 0);
-    h.append_only = true;
-    assert_int_equal(health_guard_ms(&h, 0, 16000), 0);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reads_what_it_needs),
         cmocka_unit_test(refuses),
         cmocka_unit_test(warns),
-        cmocka_unit_test(guards),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -79,6 +79,32 @@ static void in_pieces(void **state)
     }
 }
 
+/* The kinds of the newer protocol, which is not asked for, also inside an array. */
+static void other_kinds(void **state)
+{
+    static const char *const bad[] = {
+        "_\r\n",
+        "#t\r\n",
+        ",1.5\r\n",
+        "(123\r\n",
+        "!5\r\nERR x\r\n",
+        "=7\r\ntxt:abc\r\n",
+        "%1\r\n+a\r\n:1\r\n",
+        "%0\r\n",
+        "~1\r\n:1\r\n",
+        ">2\r\n+message\r\n:1\r\n",
+        "|1\r\n+a\r\n:1\r\n:2\r\n",
+    };
+    for (size_t i = 0; i < 2 * (sizeof bad / sizeof *bad); i++) {
+        if (i % 2 == 1)
+            assert_null(decode("*2\r\n:1\r\n"));
+        assert_null(decode(bad[i / 2]));
+        assert_non_null(d.fault);
+        end(state);
+        assert_int_equal(begin(state), 0);
+    }
+}
+
 /* T40: counts and lengths of the other side's choice. */
 static void limits(void **state)
 {
@@ -152,6 +178,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(every_kind, begin, end),
         cmocka_unit_test_setup_teardown(in_pieces, begin, end),
+        cmocka_unit_test_setup_teardown(other_kinds, begin, end),
         cmocka_unit_test_setup_teardown(limits, begin, end),
         cmocka_unit_test_setup_teardown(digits, begin, end),
         cmocka_unit_test(commands),

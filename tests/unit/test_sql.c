@@ -15,25 +15,25 @@
 static void put_letter(struct statement *t, char what, void *data)
 {
     (void)data;
-    statement_put(t, what == 'a' ? "<A>" : "<?>");
+    sql_statement_put(t, what == 'a' ? "<A>" : "<?>");
 }
 
 static void statement_is_filled(void **state)
 {
     (void)state;
     struct statement t = {.bytes = NULL};
-    statement_reset(&t);
-    statement_fill(&t, '$', "x=$a,$b and $a", put_letter, NULL);
+    sql_statement_reset(&t);
+    sql_statement_fill(&t, '$', "x=$a,$b and $a", put_letter, NULL);
     assert_string_equal(t.bytes, "x=<A>,<?> and <A>");
-    statement_reset(&t);
-    statement_hex(&t, "a'\xff\\");
-    statement_number(&t, UINT64_MAX);
+    sql_statement_reset(&t);
+    sql_statement_hex(&t, "a'\xff\\");
+    sql_statement_number(&t, UINT64_MAX);
     assert_string_equal(t.bytes, "6127ff5c18446744073709551615");
     for (int i = 0; i < 5000; i++)
-        statement_put(&t, "0123456789");
+        sql_statement_put(&t, "0123456789");
     assert_false(t.failed);
     assert_int_equal(t.length, 28 + 50000);
-    statement_free(&t);
+    sql_statement_free(&t);
 }
 
 static void statement_has_a_limit(void **state)
@@ -42,13 +42,13 @@ static void statement_has_a_limit(void **state)
     struct statement t = {.bytes = NULL};
     char *kilo = calloc(1, 1025);
     memset(kilo, 'x', 1024);
-    statement_reset(&t);
+    sql_statement_reset(&t);
     for (int i = 0; i < 20000 && !t.failed; i++)
-        statement_put(&t, kilo);
+        sql_statement_put(&t, kilo);
     assert_true(t.failed);
-    statement_reset(&t);
+    sql_statement_reset(&t);
     assert_false(t.failed);
-    statement_free(&t);
+    sql_statement_free(&t);
     free(kilo);
 }
 
@@ -66,18 +66,71 @@ static void evicted_ids(void **state)
     assert_string_equal(out, "~");
 }
 
+/* Where TLS is off unless it is asked for. */
+static void local_hosts(void **state)
+{
+    (void)state;
+    static const char *const local[] = {"localhost", "127.0.0.1", "127.8.9.10",
+                                        "::1",       "/run/sock", "::ffff:127.0.0.1"};
+    static const char *const others[] = {"127.evil.example",  "127.0.0.1.example", "127.",
+                                         "localhost.example", "10.0.0.1",          "::2",
+                                         "::ffff:10.0.0.1",   "example.com"};
+    assert_true(sql_is_local(NULL));
+    for (size_t i = 0; i < sizeof local / sizeof *local; i++)
+        assert_true(sql_is_local(local[i]));
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        assert_false(sql_is_local(others[i]));
+}
+
+static const char *shown(const char *owner, uint32_t first)
+{
+    static char out[SIMBA_ID_MAX + 1];
+    memset(out, 'z', sizeof out);
+    sql_shown_id(owner, first, out);
+    return out;
+}
+
+static void shown_ids(void **state)
+{
+    (void)state;
+    char owner[4 * SIMBA_ID_MAX + 1];
+    assert_string_equal(shown("", 0), "");
+    assert_string_equal(shown("0:1@host", 0), "0:1@host");
+    assert_string_equal(shown("~ightly", 'n'), "nightly");
+    assert_string_equal(shown("~", 'n'), "n");
+    assert_string_equal(shown("~uro", 0xe282ac), "\xe2\x82\xacuro");
+    assert_string_equal(shown("!x", 0xf09f9880), "\xf0\x9f\x98\x80x");
+    assert_string_equal(shown("a\xff\xc3", 0), "a??");
+    assert_string_equal(shown("~x", 0xff), "?x"); /* no character at all */
+    memset(owner, 'x', sizeof owner);
+    owner[SIMBA_ID_MAX] = '\0';
+    assert_string_equal(shown(owner, 0), owner);
+    owner[SIMBA_ID_MAX] = 'x';
+    owner[SIMBA_ID_MAX + 1] = '\0';
+    const char *cut = shown(owner, 0);
+    assert_int_equal(strlen(cut), SIMBA_ID_MAX);
+    assert_string_equal(cut + SIMBA_ID_MAX - 3, "\xe2\x80\xa6");
+    assert_int_equal(sql_cut_bytes(cut), SIMBA_ID_MAX - 3);
+    for (size_t i = 0; i < SIMBA_ID_MAX; i++)
+        memcpy(owner + 4 * i, "\xf0\x9f\x98\x80", 4);
+    owner[4 * SIMBA_ID_MAX] = '\0';
+    cut = shown(owner, 'a');
+    assert_int_equal(strlen(cut), 1 + 4 * 31 + 3); /* whole characters */
+    assert_int_equal(sql_cut_bytes("abc"), 0);
+}
+
 static bool saw(struct interests *w, const char *owner, uint64_t token)
 {
-    return interest_saw(w, &(struct interest_look){"m", owner, token});
+    return sql_interest_saw(w, &(struct interest_look){"m", owner, token});
 }
 
 static void who_waits_is_told_of_what_is_free(void **state)
 {
     (void)state;
     struct interests w;
-    assert_int_equal(interest_init(&w), 0);
+    assert_int_equal(sql_interest_init(&w), 0);
     assert_false(saw(&w, "", 0)); /* nobody is interested */
-    interest_set(&w, "m", SIMBA_WAITS);
+    sql_interest_set(&w, "m", SIMBA_WAITS);
     assert_false(saw(&w, "a", 1));
     assert_false(saw(&w, "b", 2));
     assert_true(saw(&w, "", 2));
@@ -85,59 +138,60 @@ static void who_waits_is_told_of_what_is_free(void **state)
     assert_true(saw(&w, "", 3));  /* somebody had it in between */
     assert_false(saw(&w, "a", 4));
     assert_true(saw(&w, "", 4));
-    interest_free(&w);
+    sql_interest_free(&w);
 }
 
 static void who_observes_is_told_of_every_change(void **state)
 {
     (void)state;
     struct interests w;
-    assert_int_equal(interest_init(&w), 0);
-    interest_set(&w, "m", SIMBA_OBSERVES);
-    assert_true(interest_observes(&w));
+    assert_int_equal(sql_interest_init(&w), 0);
+    sql_interest_set(&w, "m", SIMBA_OBSERVES);
+    assert_true(sql_interest_observes(&w));
     assert_true(saw(&w, "a", 1));
     assert_false(saw(&w, "a", 1));
     assert_true(saw(&w, "a", 2));
     assert_true(saw(&w, "~", 2)); /* evicted */
     assert_true(saw(&w, "", 2));
-    interest_set(&w, "m", SIMBA_NO_INTEREST);
-    assert_false(interest_any(&w));
-    interest_free(&w);
+    sql_interest_set(&w, "m", SIMBA_NO_INTEREST);
+    assert_false(sql_interest_any(&w));
+    sql_interest_free(&w);
 }
 
 static void what_is_ours_needs_no_look(void **state)
 {
     (void)state;
     struct interests w;
-    assert_int_equal(interest_init(&w), 0);
-    interest_set(&w, "m", SIMBA_WAITS);
-    interest_set(&w, "n", SIMBA_WAITS);
-    assert_int_equal(interest_each(&w, 100, NULL, NULL), 2);
-    assert_int_equal(interest_each_ours(&w, 100, NULL, NULL), 0);
-    interest_ours(&w, "m", 200);
-    assert_int_equal(interest_each(&w, 100, NULL, NULL), 1);
-    assert_int_equal(interest_each_ours(&w, 100, NULL, NULL), 1);
-    assert_int_equal(interest_each(&w, 200, NULL, NULL), 2); /* its lease has ended */
-    interest_ours(&w, "m", 0);
-    assert_int_equal(interest_each_ours(&w, 100, NULL, NULL), 0);
-    interest_free(&w);
+    assert_int_equal(sql_interest_init(&w), 0);
+    sql_interest_set(&w, "m", SIMBA_WAITS);
+    sql_interest_set(&w, "n", SIMBA_WAITS);
+    assert_int_equal(sql_interest_each(&w, 100, NULL, NULL), 2);
+    assert_int_equal(sql_interest_each_ours(&w, 100, NULL, NULL), 0);
+    sql_interest_ours(&w, "m", 200);
+    assert_int_equal(sql_interest_each(&w, 100, NULL, NULL), 1);
+    assert_int_equal(sql_interest_each_ours(&w, 100, NULL, NULL), 1);
+    assert_int_equal(sql_interest_each(&w, 200, NULL, NULL), 2); /* its lease has ended */
+    sql_interest_ours(&w, "m", 0);
+    assert_int_equal(sql_interest_each_ours(&w, 100, NULL, NULL), 0);
+    sql_interest_free(&w);
 }
 
 static void bell_and_digest(void **state)
 {
     (void)state;
     struct interests w;
-    assert_int_equal(interest_init(&w), 0);
-    assert_int_equal(interest_bell(&w, 0), 0); /* never rung */
-    assert_int_equal(interest_bell(&w, 1), 1);
-    assert_int_equal(interest_bell(&w, 7), 2); /* or by others before our first look: all look */
-    assert_int_equal(interest_bell(&w, 7), 0);
-    assert_int_equal(interest_bell(&w, 8), 1);
-    assert_int_equal(interest_bell(&w, 11), 2);
-    assert_true(interest_digest(&w, 1));
-    assert_false(interest_digest(&w, 1));
-    assert_true(interest_digest(&w, 2));
-    interest_free(&w);
+    assert_int_equal(sql_interest_init(&w), 0);
+    assert_int_equal(sql_interest_bell(&w, 0), 0); /* never rung */
+    assert_int_equal(sql_interest_bell(&w, 1), 1);
+    assert_int_equal(sql_interest_bell(&w, 7),
+                     2); /* or by others before our first look: all look */
+    assert_int_equal(sql_interest_bell(&w, 7), 0);
+    assert_int_equal(sql_interest_bell(&w, 8), 1);
+    assert_int_equal(sql_interest_bell(&w, 11), 2);
+    assert_true(sql_interest_digest(&w, 1));
+    assert_false(sql_interest_digest(&w, 1));
+    assert_true(sql_interest_digest(&w, 2));
+    sql_interest_free(&w);
 }
 
 int main(void)
@@ -146,6 +200,8 @@ int main(void)
         cmocka_unit_test(statement_is_filled),
         cmocka_unit_test(statement_has_a_limit),
         cmocka_unit_test(evicted_ids),
+        cmocka_unit_test(shown_ids),
+        cmocka_unit_test(local_hosts),
         cmocka_unit_test(who_waits_is_told_of_what_is_free),
         cmocka_unit_test(who_observes_is_told_of_every_change),
         cmocka_unit_test(what_is_ours_needs_no_look),

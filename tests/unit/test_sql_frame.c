@@ -472,6 +472,61 @@ static void a_mark_that_found_a_lock_is_left_later(void **state)
     assert_string_equal(server.said, "poll a, mark a");
 }
 
+/* ---- looking ------------------------------------------------------------------------------- */
+
+static int64_t next_look_ms(void)
+{
+    struct sql *s = runtime.store;
+    assert_true(uv_is_active((uv_handle_t *)&s->look));
+    return (int64_t)uv_timer_get_due_in(&s->look);
+}
+
+/* What is waited for is ours: only the bell is looked at, once a second. */
+static void wait_for_our_own(void)
+{
+    ((struct sql *)runtime.store)->poll_ms = 250;
+    sql_watch(runtime.store, "a", SIMBA_WAITS);
+    run(batch(0, SIMBA_CONTEND, "a"));
+    sql_look_in(runtime.store, 0);
+    await_said("poll");
+    assert_in_range(next_look_ms(), 500, 1200);
+    ((struct sql *)runtime.store)->pause_ms = 10; /* as after looks that have found something */
+}
+
+static void a_new_waiter_is_looked_for_soon(void **state)
+{
+    (void)state;
+    wait_for_our_own();
+    sql_watch(runtime.store, "b", SIMBA_WAITS);
+    assert_in_range(next_look_ms(), 0, 50);
+}
+
+/* The runtime has said before that it is waited for; it was ours until then. */
+static void what_another_has_got_from_us_is_looked_for_soon(void **state)
+{
+    (void)state;
+    wait_for_our_own();
+    run(batch(0, SIMBA_RELEASE, "a"));
+    server.others = "a";
+    run(batch(0, SIMBA_CONTEND, "a"));
+    assert_string_equal(runtime.answered, "a held");
+    assert_in_range(next_look_ms(), 0, 50);
+}
+
+/* Who asks again and again does not make looks more frequent. */
+static void a_refusal_does_not_hurry_a_look(void **state)
+{
+    (void)state;
+    struct sql *s = runtime.store;
+    s->poll_ms = 250;
+    server.others = "a";
+    sql_watch(runtime.store, "a", SIMBA_WAITS);
+    s->pause_ms = 250;
+    sql_look_in(runtime.store, 200);
+    run(batch(0, SIMBA_CONTEND, "a"));
+    assert_in_range(next_look_ms(), 100, 200);
+}
+
 /* ---- memory -------------------------------------------------------------------------------- */
 
 /* Whichever allocation fails: each request is answered once, what is not kept is told as a failure, and all goes
@@ -524,6 +579,9 @@ int main(void)
         TEST(a_locked_row_does_not_keep_others_from_marks),
         TEST(a_mark_that_was_lost_is_left_again),
         TEST(a_mark_that_found_a_lock_is_left_later),
+        TEST(a_new_waiter_is_looked_for_soon),
+        TEST(what_another_has_got_from_us_is_looked_for_soon),
+        TEST(a_refusal_does_not_hurry_a_look),
         TEST(each_is_answered_without_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

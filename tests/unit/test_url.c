@@ -377,6 +377,21 @@ static void noise_is_harmless(void **state)
     }
 }
 
+/* Wherever it was put. */
+static void a_wiped_url_holds_no_password(void **state)
+{
+    (void)state;
+    static struct simba_url u;
+    char text[64];
+    assert_int_equal(
+        url_parse(&u, "mysql://me:ge%68eim@h/d?sslpassword=geheim", text, sizeof(text)), 0);
+    assert_string_equal(u.password, "geheim");
+    assert_non_null(memmem(&u, sizeof(u), "geheim", 6));
+    url_wipe(&u);
+    assert_null(memmem(&u, sizeof(u), "geheim", 6));
+    assert_null(u.password);
+}
+
 static void null_is_no_url(void **state)
 {
     (void)state;
@@ -412,6 +427,7 @@ int main(void)
         cmocka_unit_test(unknown_options_get_a_suggestion),
         cmocka_unit_test(messages_fit_where_they_go),
         cmocka_unit_test(noise_is_harmless),
+        cmocka_unit_test(a_wiped_url_holds_no_password),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

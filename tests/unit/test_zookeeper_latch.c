@@ -23,29 +23,60 @@ static void a_uuid_is_one(void **state)
 {
     (void)state;
     char text[LATCH_UUID_SIZE], prefix[LATCH_NAME_SIZE];
-    static const unsigned char zeros[16],
-        ones[16] = {255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255};
-    latch_uuid(text, zeros);
-    assert_string_equal(text, "00000000-0000-4000-8000-000000000000");
-    latch_uuid(text, ones);
-    assert_string_equal(text, "ffffffff-ffff-4fff-bfff-ffffffffffff");
-    latch_prefix(prefix, sizeof prefix, text);
-    assert_string_equal(prefix, "_c_ffffffff-ffff-4fff-bfff-ffffffffffff-latch-");
+    static const unsigned char zeros[10],
+        ones[10] = {255, 255, 255, 255, 255, 255, 255, 255, 255, 255};
+    zk_latch_uuid(text, zeros, 0);
+    assert_string_equal(text, "00000000-0000-8000-8000-000000000000");
+    zk_latch_uuid(text, ones, 0x123456789abcdef);
+    assert_string_equal(text, "ffffffff-ffff-8fff-bfff-456789abcdef");
+    zk_latch_prefix(prefix, sizeof prefix, text);
+    assert_string_equal(prefix, "_c_ffffffff-ffff-8fff-bfff-456789abcdef-latch-");
+}
+
+/* Who made a node is in its name; the id in it may be another process's as well. */
+static void makers_are_told_apart(void **state)
+{
+    (void)state;
+    static const unsigned char one[10] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10},
+                               two[10] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 11};
+    struct latch l;
+    char uuid[LATCH_UUID_SIZE], name[LATCH_NAME_SIZE];
+    zk_latch_uuid(uuid, one, 7);
+    zk_latch_init(&l, uuid);
+    static const struct {
+        const unsigned char *client;
+        uint64_t number;
+        bool is_for, is_kin;
+    } rows[] = {{one, 7, true, true}, {one, 8, false, true}, {two, 7, false, false}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        zk_latch_uuid(uuid, rows[i].client, rows[i].number);
+        snprintf(name, sizeof name, "_c_%s-latch-0000000001", uuid);
+        assert_true(zk_latch_heeds_marks(name));
+        assert_int_equal(zk_latch_is_for(&l, name), rows[i].is_for);
+        assert_int_equal(zk_latch_is_kin(&l, name), rows[i].is_kin);
+        assert_false(zk_latch_is_kin(&l, name + 1));
+    }
+    static const char *const others[] = {NODE(U1, "0000000001"), "latch-0000000001", "_c_", "",
+                                         "_c_11111111-1111-8111-8111-111111111111"};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        assert_false(zk_latch_heeds_marks(others[i]));
+        assert_false(zk_latch_is_kin(&l, others[i]));
+    }
 }
 
 static void members_are_told_from_others(void **state)
 {
     (void)state;
     int32_t n = -1;
-    assert_true(latch_parse(NODE(U1, "0000000042"), &n));
+    assert_true(zk_latch_parse(NODE(U1, "0000000042"), &n));
     assert_int_equal(n, 42);
-    assert_true(latch_parse("latch-0000000007", &n)); /* Curator without protection */
+    assert_true(zk_latch_parse("latch-0000000007", &n)); /* Curator without protection */
     assert_int_equal(n, 7);
-    assert_true(latch_parse(NODE(U1, "-2147483648"), &n)); /* T52 */
+    assert_true(zk_latch_parse(NODE(U1, "-2147483648"), &n)); /* T52 */
     assert_int_equal(n, INT32_MIN);
-    assert_true(latch_parse(NODE(U1, "-000000005"), &n));
+    assert_true(zk_latch_parse(NODE(U1, "-000000005"), &n));
     assert_int_equal(n, -5);
-    assert_true(latch_parse("latch-latch-0000000009", &n));
+    assert_true(zk_latch_parse("latch-latch-0000000009", &n));
     assert_int_equal(n, 9);
     static const char *const others[] = {"0",
                                          "lock-0000000001",
@@ -59,22 +90,22 @@ static void members_are_told_from_others(void **state)
                                          "",
                                          "latch-0000000001-x"};
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-        assert_false(latch_parse(others[i], &n));
+        assert_false(zk_latch_parse(others[i], &n));
     char too_long[2 * LATCH_NAME_SIZE];
     memset(too_long, 'x', sizeof too_long);
     snprintf(too_long + LATCH_NAME_SIZE, LATCH_NAME_SIZE, "latch-0000000001");
-    assert_false(latch_parse(too_long, &n));
+    assert_false(zk_latch_parse(too_long, &n));
 }
 
 static void sequences_run_over(void **state)
 {
     (void)state;
-    assert_true(latch_before(1, 2));
-    assert_false(latch_before(2, 1));
-    assert_false(latch_before(2, 2));
-    assert_true(latch_before(INT32_MAX, INT32_MIN));
-    assert_false(latch_before(INT32_MIN, INT32_MAX));
-    assert_true(latch_before(-1, 0));
+    assert_true(zk_latch_before(1, 2));
+    assert_false(zk_latch_before(2, 1));
+    assert_false(zk_latch_before(2, 2));
+    assert_true(zk_latch_before(INT32_MAX, INT32_MIN));
+    assert_false(zk_latch_before(INT32_MIN, INT32_MAX));
+    assert_true(zk_latch_before(-1, 0));
 }
 
 /* ---- who leads -------------------------------------------------------------------------------- */
@@ -82,7 +113,7 @@ static void sequences_run_over(void **state)
 static struct latch member(const char *uuid, const char *name)
 {
     struct latch l;
-    latch_init(&l, uuid);
+    zk_latch_init(&l, uuid);
     snprintf(l.name, sizeof l.name, "%s", name);
     return l;
 }
@@ -93,24 +124,24 @@ static void the_lowest_leads(void **state)
     char *names[] = {NODE(U2, "0000000012"), "0", NODE(U1, "0000000011"), "junk",
                      "latch-0000000010"};
     int members;
-    assert_int_equal(latch_lowest(names, 5, &members), 4);
+    assert_int_equal(zk_latch_lowest(names, 5, &members), 4);
     assert_int_equal(members, 3);
     struct latch l = member(U2, names[0]);
-    struct latch_view v = latch_look(&l, names, 5);
+    struct latch_view v = zk_latch_look(&l, names, 5);
     assert_int_equal(v.own, 0);
     assert_int_equal(v.ahead, 2);
     assert_int_equal(v.leader, 4);
     assert_int_equal(v.orphan, -1);
     l = member(U1, names[2]);
-    v = latch_look(&l, names, 4); /* without the last one */
+    v = zk_latch_look(&l, names, 4); /* without the last one */
     assert_int_equal(v.ahead, -1);
     assert_int_equal(v.leader, 2);
     l = member(U1, NODE(U1, "0000000099"));
-    v = latch_look(&l, names, 4);
+    v = zk_latch_look(&l, names, 4);
     assert_int_equal(v.own, -1);
     assert_int_equal(v.orphan, 2); /* another of ours is there: not what we lead with */
-    assert_int_equal(latch_lowest(names, 0, &members), -1);
-    assert_int_equal(latch_lowest(names + 1, 1, &members), -1); /* T50 */
+    assert_int_equal(zk_latch_lowest(names, 0, &members), -1);
+    assert_int_equal(zk_latch_lowest(names + 1, 1, &members), -1); /* T50 */
 }
 
 static void the_lowest_leads_beyond_the_end(void **state)
@@ -118,7 +149,7 @@ static void the_lowest_leads_beyond_the_end(void **state)
     (void)state;
     char *names[] = {NODE(U1, "-2147483648"), NODE(U2, "2147483647")};
     struct latch l = member(U1, names[0]);
-    struct latch_view v = latch_look(&l, names, 2);
+    struct latch_view v = zk_latch_look(&l, names, 2);
     assert_int_equal(v.leader, 1);
     assert_int_equal(v.ahead, 1);
 }
@@ -129,11 +160,11 @@ static void an_orphan_is_found(void **state)
     (void)state;
     char *names[] = {NODE(U1, "0000000005"), NODE(U2, "0000000001"), NODE(U1, "0000000003")};
     struct latch l = member(U1, "");
-    struct latch_view v = latch_look(&l, names, 3);
+    struct latch_view v = zk_latch_look(&l, names, 3);
     assert_int_equal(v.own, 2);
     assert_int_equal(v.orphan, 0);
     l = member(U1, names[0]);
-    v = latch_look(&l, names, 3);
+    v = zk_latch_look(&l, names, 3);
     assert_int_equal(v.own, 0);
     assert_int_equal(v.orphan, 2);
     assert_int_equal(v.ahead, 2);
@@ -143,66 +174,66 @@ static void an_orphan_is_found(void **state)
 
 static void send_next(struct latch *l, enum latch_act want)
 {
-    assert_int_equal(latch_next(l), want);
-    latch_sent(l);
-    assert_int_equal(latch_next(l), LATCH_REST);
+    assert_int_equal(zk_latch_next(l), want);
+    zk_latch_sent(l);
+    assert_int_equal(zk_latch_next(l), LATCH_REST);
 }
 
 static void comes_and_goes(void **state)
 {
     (void)state;
     struct latch l;
-    latch_init(&l, U1);
+    zk_latch_init(&l, U1);
     send_next(&l, LATCH_CREATE);
-    latch_created(&l, LATCH_NO_NODE, "", 0, 0, 7);
+    zk_latch_created(&l, LATCH_NO_NODE, "", 0, 0, 7);
     send_next(&l, LATCH_CREATE); /* when there is a parent */
-    latch_created(&l, LATCH_DONE, NODE(U1, "0000000001"), 55, 7, 7);
-    assert_int_equal(latch_next(&l), LATCH_REST);
+    zk_latch_created(&l, LATCH_DONE, NODE(U1, "0000000001"), 55, 7, 7);
+    assert_int_equal(zk_latch_next(&l), LATCH_REST);
     assert_int_equal(l.czxid, 55);
-    latch_unwanted(&l);
+    zk_latch_unwanted(&l);
     send_next(&l, LATCH_DELETE);
-    latch_deleted(&l, LATCH_UNKNOWN);
+    zk_latch_deleted(&l, LATCH_UNKNOWN);
     send_next(&l, LATCH_DELETE);
-    latch_deleted(&l, LATCH_NO_NODE);
-    assert_int_equal(latch_next(&l), LATCH_END);
+    zk_latch_deleted(&l, LATCH_NO_NODE);
+    assert_int_equal(zk_latch_next(&l), LATCH_END);
 }
 
 static void an_answer_is_lost(void **state)
 {
     (void)state;
     struct latch l;
-    latch_init(&l, U1);
+    zk_latch_init(&l, U1);
     send_next(&l, LATCH_CREATE);
-    latch_created(&l, LATCH_UNKNOWN, "", 0, 0, 7);
+    zk_latch_created(&l, LATCH_UNKNOWN, "", 0, 0, 7);
     send_next(&l, LATCH_FIND);
-    latch_found(&l, LATCH_UNKNOWN, NULL);
+    zk_latch_found(&l, LATCH_UNKNOWN, NULL);
     send_next(&l, LATCH_FIND);
-    latch_found(&l, LATCH_DONE, NODE(U1, "0000000001"));
+    zk_latch_found(&l, LATCH_DONE, NODE(U1, "0000000001"));
     send_next(&l, LATCH_STAT);
-    latch_stat(&l, LATCH_UNKNOWN, 0, 0, 7);
+    zk_latch_stat(&l, LATCH_UNKNOWN, 0, 0, 7);
     send_next(&l, LATCH_STAT);
-    latch_stat(&l, LATCH_DONE, 55, 7, 7);
+    zk_latch_stat(&l, LATCH_DONE, 55, 7, 7);
     assert_int_equal(l.state, LATCH_IN);
-    assert_int_equal(latch_next(&l), LATCH_REST);
+    assert_int_equal(zk_latch_next(&l), LATCH_REST);
 }
 
 static void nothing_is_found(void **state)
 {
     (void)state;
     struct latch l;
-    latch_init(&l, U1);
+    zk_latch_init(&l, U1);
     send_next(&l, LATCH_CREATE);
-    latch_created(&l, LATCH_UNKNOWN, "", 0, 0, 7);
+    zk_latch_created(&l, LATCH_UNKNOWN, "", 0, 0, 7);
     send_next(&l, LATCH_FIND);
-    latch_found(&l, LATCH_DONE, NODE(U1, "0000000001"));
+    zk_latch_found(&l, LATCH_DONE, NODE(U1, "0000000001"));
     send_next(&l, LATCH_STAT);
-    latch_stat(&l, LATCH_NO_NODE, 0, 0, 7); /* gone in between */
+    zk_latch_stat(&l, LATCH_NO_NODE, 0, 0, 7); /* gone in between */
     send_next(&l, LATCH_CREATE);
-    latch_created(&l, LATCH_UNKNOWN, "", 0, 0, 7);
-    latch_unwanted(&l); /* and yet it must be looked for */
+    zk_latch_created(&l, LATCH_UNKNOWN, "", 0, 0, 7);
+    zk_latch_unwanted(&l); /* and yet it must be looked for */
     send_next(&l, LATCH_FIND);
-    latch_found(&l, LATCH_NO_NODE, NULL);
-    assert_int_equal(latch_next(&l), LATCH_END);
+    zk_latch_found(&l, LATCH_NO_NODE, NULL);
+    assert_int_equal(zk_latch_next(&l), LATCH_END);
 }
 
 /* T51: a node of another session of ours, which is about to die. */
@@ -210,13 +241,13 @@ static void a_node_of_another_session(void **state)
 {
     (void)state;
     struct latch l;
-    latch_init(&l, U1);
+    zk_latch_init(&l, U1);
     send_next(&l, LATCH_CREATE);
-    latch_created(&l, LATCH_UNKNOWN, "", 0, 0, 7);
+    zk_latch_created(&l, LATCH_UNKNOWN, "", 0, 0, 7);
     send_next(&l, LATCH_FIND);
-    latch_found(&l, LATCH_DONE, NODE(U1, "0000000001"));
+    zk_latch_found(&l, LATCH_DONE, NODE(U1, "0000000001"));
     send_next(&l, LATCH_STAT);
-    latch_stat(&l, LATCH_DONE, 55, 6, 7);
+    zk_latch_stat(&l, LATCH_DONE, 55, 6, 7);
     assert_false(l.wanted);
     send_next(&l, LATCH_DELETE);
 }
@@ -225,15 +256,43 @@ static void late_answers_mean_nothing(void **state)
 {
     (void)state;
     struct latch l;
-    latch_init(&l, U1);
+    zk_latch_init(&l, U1);
     send_next(&l, LATCH_CREATE);
-    latch_vanished(&l); /* the session has expired */
-    latch_created(&l, LATCH_DONE, NODE(U1, "0000000001"), 55, 7, 7);
-    latch_found(&l, LATCH_DONE, NODE(U1, "0000000001"));
-    latch_stat(&l, LATCH_DONE, 55, 7, 7);
-    latch_deleted(&l, LATCH_UNKNOWN);
-    assert_int_equal(latch_next(&l), LATCH_END);
+    zk_latch_vanished(&l); /* the session has expired */
+    zk_latch_created(&l, LATCH_DONE, NODE(U1, "0000000001"), 55, 7, 7);
+    zk_latch_found(&l, LATCH_DONE, NODE(U1, "0000000001"));
+    zk_latch_stat(&l, LATCH_DONE, 55, 7, 7);
+    zk_latch_deleted(&l, LATCH_UNKNOWN);
+    assert_int_equal(zk_latch_next(&l), LATCH_END);
     assert_int_equal(l.czxid, 0);
+}
+
+/* T103: what a broken server says is no reason to stop, and no reason to believe it. */
+static void absurd_answers_are_none(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        int64_t czxid;
+    } rows[] = {
+        {NODE(U1, "0000000001"), 0},  {NODE(U1, "0000000001"), -1},
+        {NODE(U2, "0000000001"), 55}, /* another's */
+        {NODE(U1, "1"), 55},          {"", 55},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct latch l;
+        zk_latch_init(&l, U1);
+        send_next(&l, LATCH_CREATE);
+        zk_latch_created(&l, LATCH_DONE, rows[i].name, rows[i].czxid, 7, 7);
+        send_next(&l, LATCH_FIND);
+        zk_latch_found(&l, LATCH_DONE, NODE(U1, "0000000001"));
+        send_next(&l, LATCH_STAT);
+        zk_latch_stat(&l, LATCH_DONE, -(int64_t)i, 7, 7);
+        send_next(&l, LATCH_STAT);
+        zk_latch_stat(&l, LATCH_DONE, 55, 7, 7);
+        assert_int_equal(l.state, LATCH_IN);
+        assert_int_equal(l.czxid, 55);
+    }
 }
 
 /* ---- by chance -------------------------------------------------------------------------------- */
@@ -275,12 +334,12 @@ static bool chance(struct world *w, int64_t of)
 
 static void join_again(struct world *w, struct contender *c)
 {
-    unsigned char bytes[16];
+    unsigned char bytes[LATCH_CLIENT_SIZE];
     char uuid[LATCH_UUID_SIZE];
-    for (int i = 0; i < 16; i++)
+    for (int i = 0; i < LATCH_CLIENT_SIZE; i++)
         bytes[i] = (unsigned char)random_between(&w->random, 0, 255);
-    latch_uuid(uuid, bytes);
-    latch_init(&c->l, uuid);
+    zk_latch_uuid(uuid, bytes, 0);
+    zk_latch_init(&c->l, uuid);
     c->sent = LATCH_REST;
     c->leads = false;
 }
@@ -318,7 +377,7 @@ static void apply(struct world *w, struct contender *c)
             ;
         assert_true(n < w->node + NODES_MAX);
         char prefix[LATCH_NAME_SIZE];
-        latch_prefix(prefix, sizeof prefix, c->l.uuid);
+        zk_latch_prefix(prefix, sizeof prefix, c->l.uuid);
         snprintf(n->name, sizeof n->name, "%.100s%010d", prefix, (int32_t)w->sequence++);
         n->session = c->session;
         n->czxid = ++w->zxid;
@@ -328,7 +387,7 @@ static void apply(struct world *w, struct contender *c)
             n->session = 0;
         return;
     } else if (c->sent == LATCH_FIND) {
-        struct latch_view v = latch_look(&c->l, names, names_of(w, names));
+        struct latch_view v = zk_latch_look(&c->l, names, names_of(w, names));
         n = v.own >= 0 ? find(w, names[v.own]) : NULL;
         c->name[0] = '\0';
     } else if (n == NULL) {
@@ -352,13 +411,13 @@ static void deliver(struct world *w, struct contender *c)
         apply(w, c); /* late, but before whatever this session sends next */
     c->sent = LATCH_REST;
     if (act == LATCH_CREATE)
-        latch_created(&c->l, reply, c->name, c->czxid, c->owner, c->session);
+        zk_latch_created(&c->l, reply, c->name, c->czxid, c->owner, c->session);
     else if (act == LATCH_FIND)
-        latch_found(&c->l, reply, c->name[0] != '\0' ? c->name : NULL);
+        zk_latch_found(&c->l, reply, c->name[0] != '\0' ? c->name : NULL);
     else if (act == LATCH_STAT)
-        latch_stat(&c->l, reply, c->czxid, c->owner, c->session);
+        zk_latch_stat(&c->l, reply, c->czxid, c->owner, c->session);
     else
-        latch_deleted(&c->l, reply);
+        zk_latch_deleted(&c->l, reply);
 }
 
 static void expire(struct world *w, struct contender *c)
@@ -367,7 +426,7 @@ static void expire(struct world *w, struct contender *c)
         if (w->node[i].session == c->session)
             w->node[i].session = 0;
     }
-    latch_vanished(&c->l);
+    zk_latch_vanished(&c->l);
     c->session = ++w->sessions;
     join_again(w, c);
 }
@@ -378,11 +437,11 @@ static void look_around(struct world *w, struct contender *c)
     char *names[NODES_MAX];
     if (c->l.state != LATCH_IN || !c->l.wanted)
         return;
-    struct latch_view v = latch_look(&c->l, names, names_of(w, names));
+    struct latch_view v = zk_latch_look(&c->l, names, names_of(w, names));
     assert_int_equal(v.orphan, -1);
     c->leads = v.own >= 0 && v.ahead < 0;
     if (v.own < 0)
-        latch_vanished(&c->l);
+        zk_latch_vanished(&c->l);
     if (!c->leads || c->token == c->l.czxid)
         return;
     c->token = c->l.czxid;
@@ -398,20 +457,20 @@ static void look_around(struct world *w, struct contender *c)
 static void turn(struct world *w)
 {
     struct contender *c = &w->c[random_between(&w->random, 0, CONTENDERS - 1)];
-    enum latch_act act = latch_next(&c->l);
+    enum latch_act act = zk_latch_next(&c->l);
     if (c->sent != LATCH_REST && chance(w, 2)) {
         deliver(w, c);
     } else if (act == LATCH_END) {
         join_again(w, c);
     } else if (act != LATCH_REST) {
-        latch_sent(&c->l);
+        zk_latch_sent(&c->l);
         c->sent = act;
         c->applied = false;
         c->name[0] = '\0';
         if (chance(w, 2))
             apply(w, c);
     } else if (chance(w, 20)) {
-        latch_unwanted(&c->l);
+        zk_latch_unwanted(&c->l);
     } else if (chance(w, 200)) {
         expire(w, c);
     } else if (chance(w, 200)) { /* T54: somebody deletes it */
@@ -428,17 +487,17 @@ static void settle(struct world *w)
     char *names[NODES_MAX];
     for (int i = 0; i < CONTENDERS; i++) {
         struct contender *c = &w->c[i];
-        latch_unwanted(&c->l);
-        for (int n = 0; c->sent != LATCH_REST || latch_next(&c->l) != LATCH_END; n++) {
+        zk_latch_unwanted(&c->l);
+        for (int n = 0; c->sent != LATCH_REST || zk_latch_next(&c->l) != LATCH_END; n++) {
             assert_true(n < 1000);
             if (c->sent != LATCH_REST) {
                 deliver(w, c);
                 continue;
             }
-            c->sent = latch_next(&c->l);
+            c->sent = zk_latch_next(&c->l);
             c->applied = false;
             c->name[0] = '\0';
-            latch_sent(&c->l);
+            zk_latch_sent(&c->l);
         }
     }
     assert_int_equal(names_of(w, names), 0); /* T53: nothing is left behind */
@@ -468,6 +527,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_uuid_is_one),
+        cmocka_unit_test(makers_are_told_apart),
         cmocka_unit_test(members_are_told_from_others),
         cmocka_unit_test(sequences_run_over),
         cmocka_unit_test(the_lowest_leads),
@@ -478,6 +538,7 @@ int main(void)
         cmocka_unit_test(nothing_is_found),
         cmocka_unit_test(a_node_of_another_session),
         cmocka_unit_test(late_answers_mean_nothing),
+        cmocka_unit_test(absurd_answers_are_none),
         cmocka_unit_test(never_two_and_nothing_left),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -42,9 +42,9 @@ static void names_stay_where_they_can(void **state)
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         char node[PATH_NODE_SIZE], back[SIMBA_MUTEX_MAX + 1];
-        path_encode(node, rows[i][0]);
+        zk_path_encode(node, rows[i][0]);
         assert_string_equal(node, rows[i][1]);
-        assert_true(path_decode(back, node));
+        assert_true(zk_path_decode(back, node));
         assert_string_equal(back, rows[i][0]);
     }
 }
@@ -55,9 +55,9 @@ static void longest_name(void **state)
     char name[SIMBA_MUTEX_MAX + 1], node[PATH_NODE_SIZE], back[SIMBA_MUTEX_MAX + 1];
     memset(name, '/', SIMBA_MUTEX_MAX);
     name[SIMBA_MUTEX_MAX] = '\0';
-    path_encode(node, name);
+    zk_path_encode(node, name);
     assert_int_equal(strlen(node), 3 * SIMBA_MUTEX_MAX);
-    assert_true(path_decode(back, node));
+    assert_true(zk_path_decode(back, node));
     assert_string_equal(back, name);
 }
 
@@ -67,10 +67,35 @@ static void nodes_of_others_are_no_mutexes(void **state)
     char back[SIMBA_MUTEX_MAX + 1], node[SIMBA_MUTEX_MAX + 2];
     static const char *const others[] = {"", "%00", "%41", "%2f", "a\tb", "."};
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-        assert_false(path_decode(back, others[i]));
+        assert_false(zk_path_decode(back, others[i]));
     memset(node, 'x', sizeof node);
     node[sizeof node - 1] = '\0';
-    assert_false(path_decode(back, node));
+    assert_false(zk_path_decode(back, node));
+}
+
+/* What other clients write is shown, whatever it is. */
+static void ids_of_others(void **state)
+{
+    (void)state;
+    char id[SIMBA_ID_MAX + 1], data[300];
+    zk_path_show_id(id, "nightly@web1", 12);
+    assert_string_equal(id, "nightly@web1");
+    zk_path_show_id(id, NULL, -1);
+    assert_string_equal(id, "?");
+    zk_path_show_id(id, "a\0b\xff\xc3", 5);
+    assert_string_equal(id, "a?b??");
+    memset(data, 'x', sizeof data);
+    zk_path_show_id(id, data, SIMBA_ID_MAX);
+    assert_int_equal(strlen(id), SIMBA_ID_MAX);
+    assert_null(strchr(id, '\xe2'));
+    zk_path_show_id(id, data, SIMBA_ID_MAX + 1);
+    assert_int_equal(strlen(id), SIMBA_ID_MAX);
+    assert_string_equal(id + SIMBA_ID_MAX - 4, "x\xe2\x80\xa6");
+    for (size_t at = 0; at + 4 <= sizeof data; at += 4)
+        memcpy(data + at, "\xf0\x9f\xa6\x81", 4); /* lions */
+    zk_path_show_id(id, data, (int)sizeof data);
+    assert_int_equal(strlen(id), 124 + 3);
+    assert_string_equal(id + 120, "\xf0\x9f\xa6\x81\xe2\x80\xa6");
 }
 
 /* ---- how long a session stands ---------------------------------------------------------------- */
@@ -79,16 +104,16 @@ static void two_thirds_after_the_last_write(void **state)
 {
     (void)state;
     struct standing s;
-    standing_begin(&s, 6000, 1000);
-    assert_int_equal(standing_until(&s), 5000);
-    assert_int_equal(standing_write_at(&s), 2000);
+    zk_standing_begin(&s, 6000, 1000);
+    assert_int_equal(zk_standing_until(&s), 5000);
+    assert_int_equal(zk_standing_write_at(&s), 2000);
     for (int64_t t = 2000; t < 100000; t += 1000) {
-        standing_wrote(&s, t, t + 3);
-        assert_int_equal(standing_until(&s),
+        zk_standing_wrote(&s, t, t + 3);
+        assert_int_equal(zk_standing_until(&s),
                          t + 4000 < s.counted + 6000 ? t + 4000 : s.counted + 6000);
-        assert_true(standing_until(&s) >= t + 3000);
+        assert_true(zk_standing_until(&s) >= t + 3000);
     }
-    assert_int_equal(standing_until(&s), 99000 + 4000);
+    assert_int_equal(zk_standing_until(&s), 99000 + 4000);
 }
 
 /* After a long pause one write does not help much: the leader may not have heard of us since. */
@@ -96,13 +121,13 @@ static void after_a_pause_it_stands_less(void **state)
 {
     (void)state;
     struct standing s;
-    standing_begin(&s, 6000, 0);
-    standing_wrote(&s, 5500, 5510);
-    assert_int_equal(standing_until(&s), 6000);
-    standing_wrote(&s, 5600, 5610); /* too close behind it */
-    assert_int_equal(standing_until(&s), 6000);
-    standing_wrote(&s, 7100, 7110);
-    assert_int_equal(standing_until(&s), 5500 + 6000 < 7100 + 4000 ? 11500 : 11100);
+    zk_standing_begin(&s, 6000, 0);
+    zk_standing_wrote(&s, 5500, 5510);
+    assert_int_equal(zk_standing_until(&s), 6000);
+    zk_standing_wrote(&s, 5600, 5610); /* too close behind it */
+    assert_int_equal(zk_standing_until(&s), 6000);
+    zk_standing_wrote(&s, 7100, 7110);
+    assert_int_equal(zk_standing_until(&s), 5500 + 6000 < 7100 + 4000 ? 11500 : 11100);
 }
 
 /* With little left the next write comes as soon as it shows that the leader counts from later. */
@@ -110,23 +135,23 @@ static void with_little_left_it_writes_sooner(void **state)
 {
     (void)state;
     struct standing s;
-    standing_begin(&s, 12000, 0);
+    zk_standing_begin(&s, 12000, 0);
     for (int64_t t = 2000; t <= 20000; t += 2000) {
-        standing_wrote(&s, t, t + 5);
-        assert_int_equal(standing_write_at(&s), t + 2000);
+        zk_standing_wrote(&s, t, t + 5);
+        assert_int_equal(zk_standing_write_at(&s), t + 2000);
     }
-    standing_wrote(&s, 22000, 27000); /* a slow one */
-    standing_wrote(&s, 27000, 27005);
-    assert_int_equal(standing_until(&s), 20000 + 12000);
-    assert_int_equal(standing_write_at(&s), 29000); /* nothing to show before */
-    standing_wrote(&s, 29000, 29005);
-    assert_int_equal(standing_write_at(&s), 30000); /* three seconds after the slow one's end */
-    standing_wrote(&s, 30000, 30005);
-    assert_int_equal(standing_until(&s), 22000 + 12000);
-    assert_int_equal(standing_write_at(&s), 30005); /* and after the one behind it */
-    standing_wrote(&s, 30005, 30010);
-    assert_int_equal(standing_until(&s), 30005 + 8000);
-    assert_int_equal(standing_write_at(&s), 32005);
+    zk_standing_wrote(&s, 22000, 27000); /* a slow one */
+    zk_standing_wrote(&s, 27000, 27005);
+    assert_int_equal(zk_standing_until(&s), 20000 + 12000);
+    assert_int_equal(zk_standing_write_at(&s), 29000); /* nothing to show before */
+    zk_standing_wrote(&s, 29000, 29005);
+    assert_int_equal(zk_standing_write_at(&s), 30000); /* three seconds after the slow one's end */
+    zk_standing_wrote(&s, 30000, 30005);
+    assert_int_equal(zk_standing_until(&s), 22000 + 12000);
+    assert_int_equal(zk_standing_write_at(&s), 30005); /* and after the one behind it */
+    zk_standing_wrote(&s, 30005, 30010);
+    assert_int_equal(zk_standing_until(&s), 30005 + 8000);
+    assert_int_equal(zk_standing_write_at(&s), 32005);
 }
 
 /* Reads do not prolong anything, but make the first write after a long time worth it. */
@@ -134,16 +159,16 @@ static void reads_prepare_a_write(void **state)
 {
     (void)state;
     struct standing s;
-    standing_begin(&s, 6000, 0);
-    assert_int_equal(standing_idle_ms(&s), 1500);
+    zk_standing_begin(&s, 6000, 0);
+    assert_int_equal(zk_standing_idle_ms(&s), 1500);
     int64_t t = 0;
-    for (; t < 600000; t += standing_idle_ms(&s)) {
-        standing_heard(&s, t, t + 5);
-        assert_int_equal(standing_until(&s), 4000);
+    for (; t < 600000; t += zk_standing_idle_ms(&s)) {
+        zk_standing_heard(&s, t, t + 5);
+        assert_int_equal(zk_standing_until(&s), 4000);
     }
-    standing_wrote(&s, t, t + 5);
-    assert_true(standing_until(&s) >= t + 3000);
-    assert_true(standing_until(&s) <= t + 4000);
+    zk_standing_wrote(&s, t, t + 5);
+    assert_true(zk_standing_until(&s) >= t + 3000);
+    assert_true(zk_standing_until(&s) <= t + 4000);
 }
 
 /* A new connection is confirmed by the leader, but proves no majority. */
@@ -151,15 +176,15 @@ static void moving_is_no_write(void **state)
 {
     (void)state;
     struct standing s;
-    standing_begin(&s, 6000, 0);
-    standing_moved(&s, 6000, 3000);
-    assert_int_equal(standing_until(&s), 4000);
-    standing_wrote(&s, 3100, 3200);
-    assert_int_equal(standing_until(&s), 7100);
-    standing_moved(&s, 9000, 1000); /* nothing is taken back */
-    assert_int_equal(standing_until(&s), 7100);
-    standing_moved(&s, 3000, 3300); /* the servers' bounds differ: the shortest counts */
-    assert_int_equal(standing_until(&s), 3100 + 2000);
+    zk_standing_begin(&s, 6000, 0);
+    zk_standing_moved(&s, 6000, 3000);
+    assert_int_equal(zk_standing_until(&s), 4000);
+    zk_standing_wrote(&s, 3100, 3200);
+    assert_int_equal(zk_standing_until(&s), 7100);
+    zk_standing_moved(&s, 9000, 1000); /* nothing is taken back */
+    assert_int_equal(zk_standing_until(&s), 7100);
+    zk_standing_moved(&s, 3000, 3300); /* the servers' bounds differ: the shortest counts */
+    assert_int_equal(zk_standing_until(&s), 3100 + 2000);
 }
 
 /* A leader that hears of the client by pings of a follower, every quarter of the timeout, and a follower
@@ -173,7 +198,7 @@ static void never_longer_than_the_leader_thinks(void **state)
         struct standing s;
         int64_t S = 6000, now = 0, follower = 0, leader = 0; /* when they heard of us last */
         int64_t ping = random_between(&random, 0, S / 4);
-        standing_begin(&s, S, 0);
+        zk_standing_begin(&s, S, 0);
         for (int i = 0; i < 30; i++) {
             now += random_between(&random, 1, random_between(&random, 0, 4) == 0 ? S : S / 5);
             for (; ping <= now; ping += S / 4) { /* it answers with what it knew then */
@@ -184,8 +209,8 @@ static void never_longer_than_the_leader_thinks(void **state)
                 break; /* it has expired, and the write is refused */
             int64_t ended = now + random_between(&random, 0, 50);
             follower = now;
-            standing_wrote(&s, now, ended);
-            assert_true(standing_until(&s) <= leader + S);
+            zk_standing_wrote(&s, now, ended);
+            assert_true(zk_standing_until(&s) <= leader + S);
             now = ended;
         }
     }
@@ -344,6 +369,7 @@ int main(void)
         cmocka_unit_test(names_stay_where_they_can),
         cmocka_unit_test(longest_name),
         cmocka_unit_test(nodes_of_others_are_no_mutexes),
+        cmocka_unit_test(ids_of_others),
         cmocka_unit_test(two_thirds_after_the_last_write),
         cmocka_unit_test(after_a_pause_it_stands_less),
         cmocka_unit_test(with_little_left_it_writes_sooner),

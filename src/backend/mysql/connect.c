@@ -126,14 +126,14 @@ static bool prepare(struct mysql_link *l)
     bool ok = true;
     for (int i = 0; i < OFTEN && ok; i++) {
         struct mysql_prepared *p = &l->often[i];
-        statement_reset(&t);
-        if (!words_often(&t, &l->dialect, (enum mysql_often)i, p->marks))
+        sql_statement_reset(&t);
+        if (!mysql_words_often(&t, &l->dialect, (enum mysql_often)i, p->marks))
             continue;
         p->statement = mysql_stmt_init(&l->mysql);
         ok = p->statement != NULL &&
              mysql_stmt_prepare(p->statement, t.bytes, (unsigned long)t.length) == 0;
     }
-    statement_free(&t);
+    sql_statement_free(&t);
     return ok;
 }
 
@@ -179,13 +179,14 @@ void *mysql_dial(const void *config, int *code, char *why)
     if (mysql_real_connect(&l->mysql, c->host, c->user, c->password, c->database, (unsigned)c->port,
                            c->socket, CLIENT_FOUND_ROWS) != NULL &&
         set_session(l, c))
-        rc = look_at_server(l, c, why);
+        rc = mysql_look_at_server(l, c);
     if (rc == 0)
-        rc = look_at_table(l, c, why);
+        rc = mysql_look_at_table(l, c, why);
     if (rc == 0) {
         l->dialect.returning = c->returning && mariadb_connection(&l->mysql) &&
                                mysql_get_server_version(&l->mysql) >= 100500;
-        if (prepare(l))
+        bool may_write = l->health.missing[0] == '\0' && !l->health.read_only;
+        if (!may_write || prepare(l))
             return l;
         rc = -1;
     }
@@ -205,7 +206,7 @@ void mysql_hang_up(void *link)
     if (l->waiting != 0)
         shutdown(mysql_get_socket(&l->mysql), SHUT_RDWR);
     while (l->waiting != 0)
-        l->waiting = perform_resume(l, l->waiting, &error);
+        l->waiting = mysql_perform_resume(l, l->waiting, &error);
     if (l->result != NULL)
         mysql_free_result(l->result);
     mysql_close(&l->mysql);

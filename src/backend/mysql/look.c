@@ -40,6 +40,9 @@ enum {
     CONNECTIONS,
     USER_CONNECTIONS,
     FLUSH,
+    SYNC_BINLOG,
+    DOUBLEWRITE,
+    CLUSTER,
     NOW_MS,
     USER,
     DATABASE,
@@ -50,7 +53,9 @@ static const char facts[] =
     "SELECT "
     "@@global.read_only,@@global.log_bin,@@session.binlog_format,VERSION(),@@global.sql_mode,"
     "IF(@@global.time_zone='SYSTEM',@@system_time_zone,@@global.time_zone),@@max_connections,"
-    "@@max_user_connections,@@innodb_flush_log_at_trx_commit,"
+    "@@max_user_connections,@@innodb_flush_log_at_trx_commit,@@sync_binlog,@@innodb_doublewrite,"
+    "COALESCE(/*M! (SELECT VARIABLE_VALUE FROM information_schema.GLOBAL_VARIABLES "
+    "WHERE VARIABLE_NAME='WSREP_ON'),*/''),"
     "TIMESTAMPDIFF(MICROSECOND,'1970-01-01',UTC_TIMESTAMP(3))DIV 1000,CURRENT_USER(),DATABASE()";
 
 /* As an account or a name is written in a statement: user@host with each part in quotes. */
@@ -61,6 +66,31 @@ static void put_grants(struct sql_health *h, const char *user, const char *datab
     snprintf(h->grants, sizeof h->grants,
              "GRANT SELECT, INSERT, UPDATE ON `%.64s`.simba_mutex TO '%.*s'@'%.255s';", database,
              length, user, at != NULL ? at + 1 : "%");
+}
+
+/* What a crash leaves of the last second. */
+static void note_durability(struct sql_health *h, char *const *row)
+{
+    bool binlog = strcmp(row[LOG_BIN], "1") == 0;
+    if (strcmp(row[FLUSH], "0") == 0)
+        sql_health_note_loss(h, SIMBA_LOG_ERROR, "innodb_flush_log_at_trx_commit is 0");
+    else if (strcmp(row[FLUSH], "2") == 0)
+        sql_health_note_loss(h, SIMBA_LOG_WARN, "innodb_flush_log_at_trx_commit is 2");
+    else if (binlog && strcmp(row[SYNC_BINLOG], "1") != 0) /* what is not in it is rolled back */
+        sql_health_note_loss(h, SIMBA_LOG_WARN, "there is a binary log, and sync_binlog is not 1");
+    else
+        sql_health_note(
+            h, SIMBA_LOG_INFO,
+            "innodb_flush_log_at_trx_commit is %s: a grant survives a crash of the machine",
+            row[FLUSH]);
+    if (strcmp(row[DOUBLEWRITE], "0") == 0 || strcmp(row[DOUBLEWRITE], "OFF") == 0)
+        sql_health_note(h, SIMBA_LOG_WARN,
+                        "innodb_doublewrite is off: a crash of the machine may damage the table");
+    if (strcmp(row[CLUSTER], "ON") == 0)
+        sql_health_note(
+            h, SIMBA_LOG_WARN,
+            "a Galera cluster: leases are counted by the clock of the node that answers. Let "
+            "all clients use one node, and keep the clocks of all together");
 }
 
 static void note_server(struct mysql_link *l, const struct mysql_config *c, char *const *row)
@@ -74,23 +104,19 @@ static void note_server(struct mysql_link *l, const struct mysql_config *c, char
     snprintf(h->cipher, sizeof h->cipher, "%s", cipher != NULL ? cipher : "");
     snprintf(h->zone, sizeof h->zone, "%s", row[ZONE]);
     h->is_local = sql_is_local(c->host);
-    h->ahead_ms = strtoll(row[NOW_MS], NULL, 10) - health_wall_ms();
+    h->ahead_ms = strtoll(row[NOW_MS], NULL, 10) - sql_health_wall_ms();
     h->connections = each > 0 && each < all ? each : all;
     put_grants(h, row[USER], row[DATABASE]);
     bool strict = strstr(row[SQL_MODE], "STRICT_") != NULL;
-    health_note(h, strict ? SIMBA_LOG_INFO : SIMBA_LOG_WARN,
-                strict ? "sql_mode: strict"
-                       : "sql_mode is not strict by default: names that are too long are refused "
-                         "here, but JVM peers' are cut");
-    bool durable = strcmp(row[FLUSH], "1") == 0;
-    health_note(h, durable ? SIMBA_LOG_INFO : SIMBA_LOG_WARN,
-                "innodb_flush_log_at_trx_commit is %s: %s", row[FLUSH],
-                durable ? "a grant survives a crash of the machine"
-                        : "a crash of the machine forgets up to a second; then two may own a mutex "
-                          "for a lease");
+    sql_health_note(h, strict ? SIMBA_LOG_INFO : SIMBA_LOG_WARN,
+                    strict
+                        ? "sql_mode: strict"
+                        : "sql_mode is not strict by default: names that are too long are refused "
+                          "here, but JVM peers' are cut");
+    note_durability(h, row);
 }
 
-int look_at_server(struct mysql_link *l, const struct mysql_config *c, char *why)
+int mysql_look_at_server(struct mysql_link *l, const struct mysql_config *c)
 {
     static char nothing[] = "";
     if (!run(l, facts))
@@ -99,18 +125,16 @@ int look_at_server(struct mysql_link *l, const struct mysql_config *c, char *why
     MYSQL_ROW row = r != NULL ? mysql_fetch_row(r) : NULL;
     for (int i = 0; row != NULL && i < FACTS; i++)
         row[i] = row[i] != NULL ? row[i] : nothing;
-    bool read_only = row != NULL && strcmp(row[READ_ONLY], "0") != 0;
     bool by_statement = row != NULL && strcmp(row[LOG_BIN], "1") == 0 &&
                         strcmp(row[BINLOG_FORMAT], "STATEMENT") == 0;
     if (row != NULL)
         note_server(l, c, row);
+    /* SUPER may write to a replica, too, where it must not. */
+    l->health.read_only = row != NULL && strcmp(row[READ_ONLY], "0") != 0;
     mysql_free_result(r);
+    l->notes = l->health.notes;
     if (row == NULL)
         return -1;
-    if (read_only) { /* SUPER may write to a replica, too, where it must not */
-        snprintf(why, SQL_WHY_MAX, "the server is read-only, perhaps a replica: use the primary");
-        return SIMBA_ESTORE;
-    }
     if (by_statement && !run(l, "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ"))
         return -1;
     return 0;
@@ -135,10 +159,30 @@ static void note_rights(struct sql_health *h, const char *rights)
     }
 }
 
-/* name, type, length, collation, rights */
+/* Engines that keep nothing, or what was half written, through a crash of the server. */
+static void note_engine(struct sql_health *h, const char *engine)
+{
+    static const char *const forget[] = {"MEMORY", "MyISAM", "Aria", "CSV", "BLACKHOLE"};
+    char line[128];
+    if (strcmp(engine, "InnoDB") == 0)
+        return;
+    snprintf(line, sizeof line,
+             "the table's engine is %.40s, not InnoDB (ALTER TABLE simba_mutex "
+             "ENGINE=InnoDB)",
+             engine);
+    for (size_t i = 0; i < sizeof forget / sizeof *forget; i++) {
+        if (strcmp(engine, forget[i]) == 0) {
+            sql_health_note_loss(h, SIMBA_LOG_ERROR, line);
+            return;
+        }
+    }
+    sql_health_note(h, SIMBA_LOG_WARN, "%s: what a crash leaves of it was never tried", line);
+}
+
+/* name, type, length, collation, rights, engine */
 static int note_column(struct sql_health *h, char *const *row)
 {
-    int bit = row[0] != NULL ? health_column(row[0]) : 0;
+    int bit = row[0] != NULL ? sql_health_column(row[0]) : 0;
     if (bit == COLUMN_VERSION)
         h->wide = row[1] != NULL && strcmp(row[1], "bigint") == 0;
     if (bit == COLUMN_OWNER_ID)
@@ -147,6 +191,8 @@ static int note_column(struct sql_health *h, char *const *row)
         h->bytewise = h->bytewise && is_bytewise(row[3]);
     if (bit == COLUMN_MUTEX)
         note_rights(h, row[4] != NULL ? row[4] : "");
+    if (bit == COLUMN_MUTEX && row[5] != NULL)
+        note_engine(h, row[5]);
     h->fences = h->fences || bit == COLUMN_FENCING_TOKEN;
     return bit;
 }
@@ -155,14 +201,16 @@ static int find_columns(struct mysql_link *l)
 {
     MYSQL_ROW row;
     int found = 0;
-    if (!run(l, "SELECT COLUMN_NAME,DATA_TYPE,CHARACTER_MAXIMUM_LENGTH,COLLATION_NAME,PRIVILEGES "
-                "FROM information_schema.COLUMNS "
+    if (!run(l, "SELECT COLUMN_NAME,DATA_TYPE,CHARACTER_MAXIMUM_LENGTH,COLLATION_NAME,PRIVILEGES,"
+                "(SELECT ENGINE FROM information_schema.TABLES WHERE TABLE_SCHEMA=DATABASE()AND "
+                "TABLE_NAME='simba_mutex')FROM information_schema.COLUMNS "
                 "WHERE TABLE_SCHEMA=DATABASE() AND TABLE_NAME='simba_mutex'"))
         return -1;
     MYSQL_RES *r = mysql_store_result(&l->mysql);
     if (r == NULL)
         return -1;
     l->health.bytewise = true;
+    l->health.notes = l->notes; /* those of the server */
     while ((row = mysql_fetch_row(r)) != NULL)
         found |= note_column(&l->health, row);
     mysql_free_result(r);
@@ -177,10 +225,10 @@ static int cannot(struct mysql_link *l, const char *what, char *why)
     return SIMBA_ESCHEMA;
 }
 
-int look_at_table(struct mysql_link *l, const struct mysql_config *c, char *why)
+int mysql_look_at_table(struct mysql_link *l, const struct mysql_config *c, char *why)
 {
     int found = find_columns(l);
-    if (found == 0 && c->create != SQL_CREATE_NEVER) {
+    if (found == 0 && c->create != SQL_CREATE_NEVER && !l->health.read_only) {
         if (!run_script(l, schema_sql))
             return cannot(l,
                           "there is no table simba_mutex in this database, or no right to read it, "
@@ -190,7 +238,14 @@ int look_at_table(struct mysql_link *l, const struct mysql_config *c, char *why)
     }
     if (found < 0)
         return -1;
-    const char *missing = health_missing_column(found);
+    const char *missing = sql_health_missing_column(found);
+    if (found == 0 && (&l->health)->read_only) {
+        snprintf(
+            why, SQL_WHY_MAX,
+            "there is no table simba_mutex, and the server is read-only: make it on the primary, "
+            "with simba init");
+        return SIMBA_ESCHEMA;
+    }
     if (missing != NULL) {
         snprintf(why, SQL_WHY_MAX,
                  found == 0 ? "there is no table simba_mutex in this database, or no right to "
@@ -199,7 +254,12 @@ int look_at_table(struct mysql_link *l, const struct mysql_config *c, char *why)
                  missing);
         return SIMBA_ESCHEMA;
     }
-    if (c->create == SQL_CREATE_UPGRADE && !health_is_current(&l->health)) {
+    if (c->create == SQL_CREATE_UPGRADE && !sql_health_is_current(&l->health)) {
+        if (l->health.read_only) {
+            snprintf(why, SQL_WHY_MAX, "the table simba_mutex is old, and %s",
+                     sql_health_read_only(&l->health));
+            return SIMBA_ESTORE;
+        }
         if (!run_script(l, upgrade_sql))
             return cannot(l, "the table simba_mutex is there, but cannot be upgraded", why);
         if (find_columns(l) < 0)

@@ -36,7 +36,12 @@ static bool idle(struct sql *s, void *link)
 
 static void diagnose(void *link, simba_finding_fn *say, void *data)
 {
-    health_say(&((struct mysql_link *)link)->health, say, data);
+    sql_health_say(&((struct mysql_link *)link)->health, say, data);
+}
+
+static const char *read_only(void *link)
+{
+    return sql_health_read_only(&((struct mysql_link *)link)->health);
 }
 
 const struct sql_driver mysql_driver = {
@@ -46,9 +51,10 @@ const struct sql_driver mysql_driver = {
     .disconnect = mysql_hang_up,
     .free_config = free_config,
     .fd = get_fd,
-    .group = perform_group,
-    .begin = perform_begin,
-    .go_on = perform_go_on,
+    .group = mysql_perform_group,
+    .read_only = read_only,
+    .begin = mysql_perform_begin,
+    .go_on = mysql_perform_go_on,
     .idle = idle,
     .diagnose = diagnose,
 };

@@ -58,6 +58,7 @@ struct mysql_link {
     uint64_t token, ttl_ms, lease_ms;
     char evicted[SIMBA_ID_MAX + 1];
     struct sql_health health;
+    int notes; /* of these, about the server */
 };
 
 extern const struct simba_backend mysql_backend;
@@ -69,19 +70,22 @@ void mysql_hang_up(void *link);
 enum sql_end mysql_explain(MYSQL *mysql, int *code, char *why); /* the last failure */
 
 /* look.c: 0, a code of ours with why, or -1: as the client library says */
-int look_at_server(struct mysql_link *l, const struct mysql_config *c, char *why);
-int look_at_table(struct mysql_link *l, const struct mysql_config *c, char *why);
+int mysql_look_at_server(struct mysql_link *l, const struct mysql_config *c);
+int mysql_look_at_table(struct mysql_link *l, const struct mysql_config *c, char *why);
 
 /* perform.c */
-int perform_begin(struct sql *s, void *link, struct sql_job *job, enum sql_end *end);
-int perform_go_on(struct sql *s, void *link, struct sql_job *job, int events, enum sql_end *end);
-int perform_resume(struct mysql_link *l, int events, int *error); /* the call that waits */
-size_t perform_group(void *link, int op);
+int mysql_perform_begin(struct sql *s, void *link, struct sql_job *job, enum sql_end *end);
+int mysql_perform_go_on(struct sql *s, void *link, struct sql_job *job, int events,
+                        enum sql_end *end);
+int mysql_perform_resume(struct mysql_link *l, int events, int *error); /* the call that waits */
+size_t mysql_perform_group(void *link, int op);
 
 /* words.c */
-void words_for(struct statement *t, const struct mysql_dialect *d, const struct sql_job *job);
-bool words_often(struct statement *t, const struct mysql_dialect *d, enum mysql_often which,
-                 char marks[MYSQL_MARKS_MAX]); /* false: this one is not prepared */
-void words_read(struct statement *t, const struct mysql_dialect *d, const struct sql_job *job);
-void words_ensure(struct statement *t, const char *mutex); /* a free row, unless there is one */
+void mysql_words_for(struct statement *t, const struct mysql_dialect *d, const struct sql_job *job);
+bool mysql_words_often(struct statement *t, const struct mysql_dialect *d, enum mysql_often which,
+                       char marks[MYSQL_MARKS_MAX]); /* false: this one is not prepared */
+void mysql_words_read(struct statement *t, const struct mysql_dialect *d,
+                      const struct sql_job *job);
+void mysql_words_ensure(struct statement *t,
+                        const char *mutex); /* a free row, unless there is one */
 #endif

@@ -5,7 +5,7 @@
 
 #include "backend/mysql/mysql.h"
 
-#define COLUMNS 6
+#define COLUMNS 7
 
 static int to_uv(int wait)
 {
@@ -26,7 +26,7 @@ static int to_mysql(int events)
            (events & UV_PRIORITIZED ? MYSQL_WAIT_EXCEPT : 0);
 }
 
-size_t perform_group(void *link, int op)
+size_t mysql_perform_group(void *link, int op)
 {
     const struct mysql_link *l = link;
     return l->dialect.returning || op == SIMBA_READ ? SQL_JOB_MAX : 1;
@@ -48,7 +48,9 @@ static void take_rows(struct sql *s, struct sql_job *job, MYSQL_RES *result)
                               .token = r[2] != NULL ? strtoull(r[2], NULL, 10) : 0,
                               .left_ms = number(r[3]),
                               .age_ms = number(r[4]),
-                              .changed = number(r[5]) != 0};
+                              .evicted = r[5] != NULL,
+                              .first = (uint32_t)number(r[5]),
+                              .changed = number(r[6]) != 0};
         sql_found(s, job, &row);
     }
 }
@@ -133,22 +135,33 @@ static void take_stored(struct sql *s, struct mysql_link *l, struct sql_job *job
 {
     char mutex[4 * SIMBA_MUTEX_MAX + 1] = "", owner[4 * SIMBA_ID_MAX + 1] = "";
     int64_t left = 0, age = 0, changed = 0;
-    uint64_t token = 0;
+    uint64_t token = 0, first = 0;
+    my_bool whole = 1; /* no character was replaced */
     MYSQL_BIND out[COLUMNS] = {
         {.buffer_type = MYSQL_TYPE_STRING, .buffer = mutex, .buffer_length = sizeof mutex - 1},
         {.buffer_type = MYSQL_TYPE_STRING, .buffer = owner, .buffer_length = sizeof owner - 1},
         bind_number(&token),
         {.buffer_type = MYSQL_TYPE_LONGLONG, .buffer = &left},
         {.buffer_type = MYSQL_TYPE_LONGLONG, .buffer = &age},
+        bind_number(&first),
         {.buffer_type = MYSQL_TYPE_LONGLONG, .buffer = &changed}};
     unsigned long length[2] = {0, 0};
     out[0].length = &length[0];
     out[1].length = &length[1];
+    out[5].is_null = &whole;
     if (mysql_stmt_field_count(l->statement) == COLUMNS &&
         mysql_stmt_bind_result(l->statement, out) == 0 && mysql_stmt_fetch(l->statement) == 0) {
         mutex[length[0] < sizeof mutex ? length[0] : sizeof mutex - 1] = '\0';
         owner[length[1] < sizeof owner ? length[1] : sizeof owner - 1] = '\0';
-        sql_found(s, job, &(struct sql_row){mutex, owner, token, left, age, changed != 0, false});
+        sql_found(s, job,
+                  &(struct sql_row){.mutex = mutex,
+                                    .owner = owner,
+                                    .token = token,
+                                    .left_ms = left,
+                                    .age_ms = age,
+                                    .evicted = !whole,
+                                    .first = whole ? 0 : (uint32_t)first,
+                                    .changed = changed != 0});
     }
     mysql_stmt_free_result(l->statement);
 }
@@ -163,7 +176,7 @@ static enum next after_contend_one(struct sql *s, struct mysql_link *l, struct s
 {
     struct statement *t = &s->statement;
     bool changed = mysql_affected_rows(&l->mysql) > 0;
-    statement_reset(t);
+    sql_statement_reset(t);
     switch (l->stage++) {
     case 0: /* the UPDATE */
     case 3:
@@ -171,15 +184,15 @@ static enum next after_contend_one(struct sql *s, struct mysql_link *l, struct s
             take_count(s, l, job);
             return NEXT_NONE;
         }
-        words_read(t, &l->dialect, job);
+        mysql_words_read(t, &l->dialect, job);
         return NEXT_STATEMENT;
     case 1: /* the SELECT */
         if (job->item[0].seen)
             return NEXT_NONE;
-        words_ensure(t, job->item[0].mutex);
+        mysql_words_ensure(t, job->item[0].mutex);
         return NEXT_STATEMENT;
     case 2: /* the INSERT */
-        words_for(t, &l->dialect, job);
+        mysql_words_for(t, &l->dialect, job);
         return NEXT_STATEMENT;
     default:
         return NEXT_NONE;
@@ -272,7 +285,7 @@ static int run(struct sql *s, struct mysql_link *l, struct sql_job *job, int wai
     }
 }
 
-int perform_begin(struct sql *s, void *link, struct sql_job *job, enum sql_end *end)
+int mysql_perform_begin(struct sql *s, void *link, struct sql_job *job, enum sql_end *end)
 {
     struct mysql_link *l = link;
     int error = 0, wait;
@@ -281,8 +294,8 @@ int perform_begin(struct sql *s, void *link, struct sql_job *job, enum sql_end *
         wait = execute(l, p, &error);
         return run(s, l, job, wait, error, end);
     }
-    statement_reset(&s->statement);
-    words_for(&s->statement, &l->dialect, job);
+    sql_statement_reset(&s->statement);
+    mysql_words_for(&s->statement, &l->dialect, job);
     if (s->statement.failed) {
         sql_fail(s, SIMBA_ELIMIT, "out of memory");
         *end = SQL_FAILED;
@@ -294,7 +307,7 @@ int perform_begin(struct sql *s, void *link, struct sql_job *job, enum sql_end *
     return run(s, l, job, wait, error, end);
 }
 
-int perform_resume(struct mysql_link *l, int events, int *error)
+int mysql_perform_resume(struct mysql_link *l, int events, int *error)
 {
     switch (l->step) {
     case STEP_QUERY:
@@ -308,8 +321,9 @@ int perform_resume(struct mysql_link *l, int events, int *error)
     }
 }
 
-int perform_go_on(struct sql *s, void *link, struct sql_job *job, int events, enum sql_end *end)
+int mysql_perform_go_on(struct sql *s, void *link, struct sql_job *job, int events,
+                        enum sql_end *end)
 {
-    int error = 0, wait = perform_resume(link, to_mysql(events), &error);
+    int error = 0, wait = mysql_perform_resume(link, to_mysql(events), &error);
     return run(s, link, job, wait, error, end);
 }

@@ -6,7 +6,7 @@ CREATE TABLE IF NOT EXISTS simba_mutex (
                   /*!80017 COLLATE utf8mb4_0900_bin */ /*M!100200 COLLATE utf8mb4_nopad_bin */
                   NOT NULL PRIMARY KEY,
     acquired_at   BIGINT UNSIGNED NOT NULL,
-    ttl_at        BIGINT UNSIGNED NOT NULL, -- 0 while transition_at is not: evicted
+    ttl_at        BIGINT UNSIGNED NOT NULL, -- below 2^32: evicted, and the first character of its id
     transition_at BIGINT UNSIGNED NOT NULL, -- from here on another may take it
     owner_id      VARCHAR(128) CHARACTER SET utf8mb4
                   /*!80017 COLLATE utf8mb4_0900_bin */ /*M!100200 COLLATE utf8mb4_nopad_bin */

@@ -32,9 +32,23 @@ struct context {
     const struct sql_item *item;
 };
 
-/* $n now, $f the column of tokens, $u the least token, $o 1 if the columns are as we know them, $m the
- * name, $M its bytes, $i the id, $I its bytes, $E those of an evicted one's, $t the token, $l ttl, $a
- * lease, $c the columns of an answer. */
+#define EVICTED "ttl_at<" SQL_EVICTED_BELOW
+
+/* As we say them, whatever character set the table has. */
+#define BYTES(column) "BINARY CONVERT(" column " USING utf8mb4)"
+
+/* The token to tell of. JVM 3 owners leave the one of an earlier tenure in the column, or, where there is none,
+ * count on in the version with each renewal. Ours is at least the clock at which the tenure began. */
+#define TOKEN \
+    "IF(fencing_token>=1000000000000000 AND fencing_token DIV 1000<acquired_at,0,fencing_token)"
+#define TOKEN_BY_VERSION "IF(version+1577836800<acquired_at DIV 1000,0,version)"
+
+/* A time that can be subtracted from, whatever a foreign hand has written. */
+#define TIME(column) "CAST(LEAST(" column ",9000000000000)AS SIGNED)"
+
+/* $n now, $f the column of tokens, $k the token to tell of, $u the least token, $o 1 if the columns are as we
+ * know them, $m the name, $M its bytes, $i the id, $I its bytes, $E those of an evicted one's, $t the token, $l
+ * ttl, $a lease, $c the columns of an answer. */
 static void put(struct statement *t, char what, void *data)
 {
     static const struct simba_request no_request = {.id = ""};
@@ -47,79 +61,82 @@ static void put(struct statement *t, char what, void *data)
         size_t n = strlen(marks);
         assert(n + 1 < MYSQL_MARKS_MAX);
         marks[n] = what;
-        statement_put(t, strchr("MIE", what) != NULL ? "BINARY ?" : "?");
+        sql_statement_put(t, strchr("MIE", what) != NULL ? "BINARY ?" : "?");
         return;
     }
     switch (what) {
     case 'n':
-        statement_put(t, "(" NOW ")");
+        sql_statement_put(t, "(" NOW ")");
         return;
     case 'f':
-        statement_put(t, c->dialect->fences ? "fencing_token" : "version");
+        sql_statement_put(t, c->dialect->fences ? "fencing_token" : "version");
+        return;
+    case 'k':
+        sql_statement_put(t, c->dialect->fences ? TOKEN : TOKEN_BY_VERSION);
         return;
     case 'u':
-        statement_put(t, c->dialect->fences ? CLOCK_US : CLOCK_S);
+        sql_statement_put(t, c->dialect->fences ? CLOCK_US : CLOCK_S);
         return;
     case 'o':
-        statement_put(t, c->dialect->fences ? "1" : STILL_OLD);
+        sql_statement_put(t, c->dialect->fences ? "1" : STILL_OLD);
         return;
     case 'c':
-        statement_fill(t, '$',
-                       "mutex,owner_id,$f,CAST(transition_at AS SIGNED)-$n,"
-                       "$n-CAST(acquired_at AS SIGNED)",
-                       put, data);
+        sql_statement_fill(t, '$',
+                           "mutex,owner_id,$k," TIME("transition_at") "-$n,$n-" TIME(
+                               "acquired_at") ",IF(" EVICTED ",ttl_at,NULL)",
+                           put, data);
         return;
     case 'm':
     case 'i':
-        statement_put(t, "_utf8mb4 x'");
-        statement_hex(t, what == 'm' ? item->mutex : q->id);
+        sql_statement_put(t, "_utf8mb4 x'");
+        sql_statement_hex(t, what == 'm' ? item->mutex : q->id);
         break;
     case 'M':
     case 'I':
-        statement_put(t, "x'");
-        statement_hex(t, what == 'M' ? item->mutex : q->id);
+        sql_statement_put(t, "x'");
+        sql_statement_hex(t, what == 'M' ? item->mutex : q->id);
         break;
     case 'E':
         sql_evicted_id(q->id, evicted);
-        statement_put(t, "x'");
-        statement_hex(t, evicted);
+        sql_statement_put(t, "x'");
+        sql_statement_hex(t, evicted);
         break;
     case 't':
-        statement_number(t, q->token);
+        sql_statement_number(t, q->token);
         return;
     case 'l':
-        statement_number(t, (uint64_t)q->ttl_ms);
+        sql_statement_number(t, (uint64_t)q->ttl_ms);
         return;
     default:
-        statement_number(t, (uint64_t)(q->ttl_ms + q->transition_ms));
+        sql_statement_number(t, (uint64_t)(q->ttl_ms + q->transition_ms));
         return;
     }
-    statement_put(t, "'");
+    sql_statement_put(t, "'");
 }
 
 static void fill(struct statement *t, const struct mysql_dialect *d, const struct sql_item *item,
                  const char *form)
 {
     struct context c = {d, item};
-    statement_fill(t, '$', form, put, &c);
+    sql_statement_fill(t, '$', form, put, &c);
 }
 
 static void put_columns(struct statement *t, const struct mysql_dialect *d)
 {
-    statement_put(t, "INSERT INTO simba_mutex"
-                     "(mutex,acquired_at,ttl_at,transition_at,owner_id,version");
-    statement_put(t, d->fences ? ",fencing_token)VALUES" : ")VALUES");
+    sql_statement_put(t, "INSERT INTO simba_mutex"
+                         "(mutex,acquired_at,ttl_at,transition_at,owner_id,version");
+    sql_statement_put(t, d->fences ? ",fencing_token)VALUES" : ")VALUES");
 }
 
 static void put_rows(struct statement *t, const struct mysql_dialect *d, const struct sql_job *job,
                      const char *row)
 {
     for (size_t i = 0; i < job->count; i++) {
-        statement_put(t, i > 0 ? ",(" : "(");
+        sql_statement_put(t, i > 0 ? ",(" : "(");
         fill(t, d, &job->item[i], row);
-        statement_put(t, ")");
+        sql_statement_put(t, ")");
     }
-    statement_put(t, "ON DUPLICATE KEY UPDATE ");
+    sql_statement_put(t, "ON DUPLICATE KEY UPDATE ");
 }
 
 #define SAME_NAME "BINARY mutex=BINARY VALUES(mutex)"
@@ -164,13 +181,14 @@ static void release_many(struct statement *t, const struct mysql_dialect *d,
     /* Of an evicted id the first character differs. */
     fill(t, d, NULL,
          "acquired_at=IF(@g:=(" SAME_NAME " AND $f=VALUES($f)AND(BINARY owner_id=BINARY "
-         "VALUES(owner_id)OR(ttl_at=0 AND LEFT(owner_id,1)IN('~','!')AND "
+         "VALUES(owner_id)OR(" EVICTED " AND LEFT(owner_id,1)IN('~','!')AND "
          "BINARY SUBSTRING(owner_id,2)=BINARY SUBSTRING(VALUES(owner_id),2)))),0,acquired_at),"
          "ttl_at=IF(@g,0,ttl_at),transition_at=IF(@g,0,transition_at),"
          "owner_id=IF(@g,'',owner_id)RETURNING $c,@g");
 }
 
-#define THIS_ROW "WHERE mutex=$m AND BINARY mutex=$M"
+#define THIS_ROW "WHERE mutex=$m AND " BYTES("mutex") "=$M"
+#define THIS_OWNER "(" BYTES("owner_id") "=$I OR(" EVICTED " AND " BYTES("owner_id") "=$E))"
 
 static void contend_one(struct statement *t, const struct mysql_dialect *d,
                         const struct sql_item *item)
@@ -191,7 +209,7 @@ static void renew_one(struct statement *t, const struct mysql_dialect *d,
 {
     fill(t, d, item,
          "UPDATE simba_mutex SET ttl_at=$n+$l,transition_at=GREATEST(transition_at,$n+$a) " THIS_ROW
-         " AND BINARY owner_id=$I AND $f=$t AND transition_at>$n");
+         " AND " BYTES("owner_id") "=$I AND $f=$t AND transition_at>$n");
 }
 
 static void release_one(struct statement *t, const struct mysql_dialect *d,
@@ -199,33 +217,57 @@ static void release_one(struct statement *t, const struct mysql_dialect *d,
 {
     fill(t, d, item,
          "UPDATE simba_mutex SET acquired_at=0,transition_at=0,owner_id='',ttl_at=0 " THIS_ROW
-         " AND $f=$t AND(BINARY owner_id=$I OR(ttl_at=0 AND BINARY owner_id=$E))");
+         " AND $f=$t AND " THIS_OWNER);
+}
+
+/* Which owner: the id as it was shown, where a long one is cut. */
+static void put_evicted_owner(struct statement *t, const struct mysql_dialect *d,
+                              const struct sql_item *item)
+{
+    const char *id = item->request->id;
+    char cut[SIMBA_ID_MAX + 1];
+    size_t n = sql_cut_bytes(id);
+    fill(t, d, item, " AND(" THIS_OWNER);
+    if (n > 0) {
+        memcpy(cut, id, n);
+        cut[n] = '\0';
+        sql_statement_put(t,
+                          "OR(LENGTH(" BYTES("owner_id") ")>128 AND LEFT(" BYTES("owner_id") ",");
+        sql_statement_number(t, n);
+        sql_statement_put(t, ")=x'");
+        sql_statement_hex(t, cut);
+        sql_statement_put(t, "')");
+    }
+    sql_statement_put(t, ")");
 }
 
 /* Gracefully: the owner's id changes, so that neither ours nor a JVM owner can renew, and the lease runs
- * out. The ttl of 0 says that it has been done. */
+ * out. ttl_at says that it has been done, and keeps the character. */
 static void evict(struct statement *t, const struct mysql_dialect *d, const struct sql_item *item)
 {
     fill(t, d, item,
          item->request->forced
              ? "UPDATE simba_mutex SET acquired_at=0,ttl_at=0,owner_id='',transition_at=0 "
-             : "UPDATE simba_mutex SET owner_id=IF(ttl_at=0,owner_id,CONCAT("
-               "IF(LEFT(owner_id,1)='~','!','~'),SUBSTRING(owner_id,2))),ttl_at=0 ");
+             : "UPDATE simba_mutex SET ttl_at=IF(@g:=NOT(" EVICTED "),CONV(HEX(CONVERT("
+               "LEFT(owner_id,1)USING utf8mb4)),16,10),ttl_at),owner_id=IF(@g,CONCAT("
+               "IF(LEFT(owner_id,1)='~','!','~'),SUBSTRING(owner_id,2)),owner_id)");
     fill(t, d, item, THIS_ROW " AND transition_at>$n AND owner_id<>''");
     if (item->request->token != 0)
         fill(t, d, item, " AND $f=$t");
+    if (item->request->id[0] != '\0')
+        put_evicted_owner(t, d, item);
 }
 
 static void put_names(struct statement *t, const struct mysql_dialect *d, const struct sql_job *job)
 {
     for (size_t i = 0; i < job->count; i++) {
-        statement_put(t, i > 0 ? "," : "");
+        sql_statement_put(t, i > 0 ? "," : "");
         fill(t, d, &job->item[i], "$m");
     }
-    statement_put(t, ")");
+    sql_statement_put(t, ")");
 }
 
-void words_read(struct statement *t, const struct mysql_dialect *d, const struct sql_job *job)
+void mysql_words_read(struct statement *t, const struct mysql_dialect *d, const struct sql_job *job)
 {
     fill(t, d, NULL, "SELECT $c,0 FROM simba_mutex WHERE mutex IN(");
     put_names(t, d, job);
@@ -234,8 +276,9 @@ void words_read(struct statement *t, const struct mysql_dialect *d, const struct
 static void poll(struct statement *t, const struct mysql_dialect *d, const struct sql_job *job)
 {
     fill(t, d, NULL,
-         "SELECT mutex,owner_id,IF(mutex='',version,$f),CAST(transition_at AS SIGNED)-$n,0,0 "
-         "FROM simba_mutex WHERE mutex IN(");
+         "SELECT mutex,owner_id,IF(mutex='',version,$k)," TIME(
+             "transition_at") "-$n,0,NULL,0 "
+                              "FROM simba_mutex WHERE mutex IN(");
     put_names(t, d, job);
 }
 
@@ -244,8 +287,8 @@ static void list(struct statement *t, const struct mysql_dialect *d, const struc
     fill(t, d, item,
          "SELECT $c,0 FROM simba_mutex WHERE transition_at>$n AND owner_id<>'' AND mutex<>''");
     if (item->mutex[0] != '\0') {
-        fill(t, d, item, " AND LEFT(BINARY mutex,");
-        statement_number(t, strlen(item->mutex));
+        fill(t, d, item, " AND LEFT(" BYTES("mutex") ",");
+        sql_statement_number(t, strlen(item->mutex));
         fill(t, d, item, ")=$M");
     }
 }
@@ -254,24 +297,24 @@ static void list(struct statement *t, const struct mysql_dialect *d, const struc
 
 static void ring(struct statement *t, const char *mutex)
 {
-    statement_put(t, "INSERT INTO simba_mutex"
-                     "(mutex,acquired_at,ttl_at,transition_at,owner_id,version)"
-                     "VALUES('',0,0,0,_utf8mb4 x'");
-    statement_hex(t, strlen(mutex) <= BELL_NAME_MAX ? mutex : "");
-    statement_put(t, "',1)ON DUPLICATE KEY UPDATE owner_id=VALUES(owner_id),version=version+1");
+    sql_statement_put(t, "INSERT INTO simba_mutex"
+                         "(mutex,acquired_at,ttl_at,transition_at,owner_id,version)"
+                         "VALUES('',0,0,0,_utf8mb4 x'");
+    sql_statement_hex(t, strlen(mutex) <= BELL_NAME_MAX ? mutex : "");
+    sql_statement_put(t, "',1)ON DUPLICATE KEY UPDATE owner_id=VALUES(owner_id),version=version+1");
 }
 
-void words_ensure(struct statement *t, const char *mutex)
+void mysql_words_ensure(struct statement *t, const char *mutex)
 {
-    statement_put(t, "INSERT IGNORE INTO simba_mutex"
-                     "(mutex,acquired_at,ttl_at,transition_at,owner_id,version)"
-                     "VALUES(_utf8mb4 x'");
-    statement_hex(t, mutex);
-    statement_put(t, "',0,0,0,'',0)");
+    sql_statement_put(t, "INSERT IGNORE INTO simba_mutex"
+                         "(mutex,acquired_at,ttl_at,transition_at,owner_id,version)"
+                         "VALUES(_utf8mb4 x'");
+    sql_statement_hex(t, mutex);
+    sql_statement_put(t, "',0,0,0,'',0)");
 }
 
-bool words_often(struct statement *t, const struct mysql_dialect *d, enum mysql_often which,
-                 char marks[MYSQL_MARKS_MAX])
+bool mysql_words_often(struct statement *t, const struct mysql_dialect *d, enum mysql_often which,
+                       char marks[MYSQL_MARKS_MAX])
 {
     static const int op[OFTEN] = {SIMBA_CONTEND, SIMBA_CONTEND, SIMBA_RENEW, SIMBA_RELEASE};
     struct mysql_dialect open = *d;
@@ -287,15 +330,15 @@ bool words_often(struct statement *t, const struct mysql_dialect *d, enum mysql_
     one.job.count = 1;
     open.marks = marks;
     open.returning = which != OFTEN_TAKE;
-    words_for(t, &open, &one.job);
+    mysql_words_for(t, &open, &one.job);
     return !t->failed;
 }
 
-void words_for(struct statement *t, const struct mysql_dialect *d, const struct sql_job *job)
+void mysql_words_for(struct statement *t, const struct mysql_dialect *d, const struct sql_job *job)
 {
     bool many = job->count > 1;
     if (job->impatient && d->returning)
-        statement_put(t, "SET STATEMENT innodb_lock_wait_timeout=0 FOR ");
+        sql_statement_put(t, "SET STATEMENT innodb_lock_wait_timeout=0 FOR ");
     switch (job->op) {
     case SIMBA_CONTEND:
         if (d->returning)
@@ -326,13 +369,13 @@ void words_for(struct statement *t, const struct mysql_dialect *d, const struct 
         break;
     case SQL_DIGEST:
         fill(t, d, NULL,
-             "SELECT '','',IFNULL(SUM(CRC32(CONCAT(mutex,'/',owner_id,'/',$f))),0),1,0,0 "
+             "SELECT '','',IFNULL(SUM(CRC32(CONCAT(mutex,'/',owner_id,'/',$k))),0),1,0,NULL,0 "
              "FROM simba_mutex WHERE transition_at>$n AND owner_id<>''");
         break;
     case SQL_RING:
         ring(t, job->item[0].mutex);
         break;
     default:
-        words_read(t, d, job);
+        mysql_words_read(t, d, job);
     }
 }

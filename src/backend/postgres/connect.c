@@ -103,8 +103,9 @@ static bool set_session(struct postgres_dialing *d)
     snprintf(line, sizeof line,
              POSTGRES_PATIENT ";SET statement_timeout=%lld;SET client_min_messages=error;"
                               "SET plan_cache_mode=force_generic_plan;"
-                              "SET default_transaction_isolation='read committed'",
-             (long long)d->config->command_timeout_ms + 1000);
+                              "SET default_transaction_isolation='read committed'%s",
+             (long long)d->config->command_timeout_ms + 1000,
+             d->link->syncs ? "" : ";SET synchronous_commit=on");
     PGresult *r = postgres_run(d, line);
     PQclear(r);
     return r != NULL;
@@ -112,7 +113,7 @@ static bool set_session(struct postgres_dialing *d)
 
 static bool make_words(struct postgres_dialing *d)
 {
-    if (words_of_postgres(d->link))
+    if (postgres_words_make(d->link))
         return true;
     *d->code = SIMBA_ELIMIT;
     snprintf(d->why, SQL_WHY_MAX, "out of memory");
@@ -142,8 +143,8 @@ void *postgres_dial(const void *config, int *code, char *why)
         return NULL;
     }
     PQsetNoticeReceiver(d.link->conn, be_silent, NULL);
-    if (look_at_postgres(&d) && set_session(&d) && look_at_postgres_table(&d) && make_words(&d) &&
-        PQsetnonblocking(d.link->conn, 1) == 0)
+    if (postgres_look_at_server(&d) && set_session(&d) && postgres_look_at_table(&d) &&
+        make_words(&d) && PQsetnonblocking(d.link->conn, 1) == 0)
         return d.link;
     postgres_hang_up(d.link);
     return NULL;
@@ -154,6 +155,6 @@ void postgres_hang_up(void *link)
     struct postgres_link *l = link;
     PQfinish(l->conn);
     for (int w = 0; w < WORDS; w++)
-        statement_free(&l->words[w]);
+        sql_statement_free(&l->words[w]);
     free(l);
 }

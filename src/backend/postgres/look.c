@@ -10,26 +10,54 @@
 
 /* ---- the server ---------------------------------------------------------------------------- */
 
-enum { READ_ONLY, PID, VERSION, ZONE, CONNECTIONS, SYNCS, COMMITS, NOW_MS };
+enum { READ_ONLY, PID, VERSION, ZONE, CONNECTIONS, SYNCS, COMMITS, PAGES, NOW_MS };
 
 static const char facts[] =
     "SELECT pg_is_in_recovery()OR current_setting('transaction_read_only')::bool,pg_backend_pid(),"
     "current_setting('server_version'),current_setting('TimeZone'),"
     "current_setting('max_connections'),current_setting('fsync'),"
-    "current_setting('synchronous_commit'),"
+    "current_setting('synchronous_commit'),current_setting('full_page_writes'),"
     "floor(date_part('epoch',clock_timestamp())*1000)::bigint";
 
 static void note_push(struct postgres_link *l)
 {
     if (l->tells)
-        health_note(&l->health, SIMBA_LOG_INFO, "LISTEN is used: a release is pushed to who waits");
+        sql_health_note(&l->health, SIMBA_LOG_INFO,
+                        "LISTEN is used: a release is pushed to who waits");
+    else if (l->health.read_only || l->health.missing[0] != '\0')
+        sql_health_note(
+            &l->health, SIMBA_LOG_INFO,
+            "who cannot write cannot ask to be told: what is observed is looked at (?poll=)");
     else if (l->pooled)
-        health_note(&l->health, SIMBA_LOG_WARN,
-                    "a pooler is before the server, where LISTEN does nothing: what is waited for "
-                    "is looked at (?poll=). If it pools whole sessions, say listen=on");
+        sql_health_note(
+            &l->health, SIMBA_LOG_WARN,
+            "a pooler is before the server, where LISTEN does nothing: what is waited for "
+            "is looked at (?poll=). If it pools whole sessions, say listen=on");
     else
-        health_note(&l->health, SIMBA_LOG_WARN,
-                    "LISTEN is switched off: what is waited for is looked at (?poll=)");
+        sql_health_note(&l->health, SIMBA_LOG_WARN,
+                        "LISTEN is switched off: what is waited for is looked at (?poll=)");
+}
+
+/* What a crash leaves of the last second. What is the session's to say is said there, see set_session(). */
+static void note_durability(struct postgres_link *l, const PGresult *r)
+{
+    struct sql_health *h = &l->health;
+    bool fsync = strcmp(PQgetvalue(r, 0, SYNCS), "off") != 0;
+    l->syncs = strcmp(PQgetvalue(r, 0, COMMITS), "off") != 0;
+    if (!l->syncs && l->pooled)
+        sql_health_note_loss(
+            h, SIMBA_LOG_ERROR,
+            "synchronous_commit is off, and behind a pooler nobody else can switch it "
+            "on (ALTER ROLE ... SET synchronous_commit=on)");
+    else if (!fsync)
+        sql_health_note_loss(h, SIMBA_LOG_WARN, "fsync is off");
+    else
+        sql_health_note(h, SIMBA_LOG_INFO,
+                        "fsync is on, synchronous_commit %s: a grant survives a crash",
+                        l->syncs ? "too" : "is switched on in our sessions");
+    if (strcmp(PQgetvalue(r, 0, PAGES), "off") == 0)
+        sql_health_note(h, SIMBA_LOG_WARN,
+                        "full_page_writes is off: a crash of the machine may damage the table");
 }
 
 static void note_server(struct postgres_link *l, const PGresult *r)
@@ -44,35 +72,24 @@ static void note_server(struct postgres_link *l, const PGresult *r)
                                   : "TLS");
     h->is_local = sql_is_local(PQhost(l->conn));
     h->connections = strtoll(PQgetvalue(r, 0, CONNECTIONS), NULL, 10);
-    h->ahead_ms = strtoll(PQgetvalue(r, 0, NOW_MS), NULL, 10) - health_wall_ms();
-    const char *syncs = PQgetvalue(r, 0, SYNCS), *commits = PQgetvalue(r, 0, COMMITS);
-    bool durable = strcmp(syncs, "off") != 0 && strcmp(commits, "off") != 0;
-    health_note(h, durable ? SIMBA_LOG_INFO : SIMBA_LOG_WARN,
-                "fsync is %s, synchronous_commit %s: %s", syncs, commits,
-                durable ? "a grant survives a crash"
-                        : "a crash may forget a grant; then two may own a mutex for a lease");
-    note_push(l);
+    h->ahead_ms = strtoll(PQgetvalue(r, 0, NOW_MS), NULL, 10) - sql_health_wall_ms();
+    note_durability(l, r);
+    l->notes = h->notes;
 }
 
-bool look_at_postgres(struct postgres_dialing *d)
+bool postgres_look_at_server(struct postgres_dialing *d)
 {
     struct postgres_link *l = d->link;
     PGresult *r = postgres_run(d, facts);
     if (r == NULL)
         return false;
-    bool read_only = PQgetvalue(r, 0, READ_ONLY)[0] == 't';
+    l->health.read_only = PQgetvalue(r, 0, READ_ONLY)[0] == 't';
     /* A pooler makes up a process number of its own. */
     l->pooled = strtol(PQgetvalue(r, 0, PID), NULL, 10) != PQbackendPID(l->conn);
     l->tells = d->config->listen == LISTEN_ON || (d->config->listen == LISTEN_AUTO && !l->pooled);
     note_server(l, r);
     PQclear(r);
-    if (!read_only)
-        return true;
-    *d->code = SIMBA_ESTORE;
-    snprintf(d->why, SQL_WHY_MAX,
-             "the server is read-only, perhaps a standby: use the primary, or "
-             "add target_session_attrs=read-write to the URL");
-    return false;
+    return true;
 }
 
 /* ---- the table ----------------------------------------------------------------------------- */
@@ -86,16 +103,16 @@ static const char find[] =
     "CASE WHEN NOT has_table_privilege(c.oid,'UPDATE')THEN 'UPDATE' END),"
     "format('GRANT CONNECT ON DATABASE %I TO %I; GRANT USAGE ON SCHEMA %I TO %I; "
     "GRANT SELECT, INSERT, UPDATE ON %s TO %I;',current_database(),current_user,n.nspname,"
-    "current_user,format('%I.%I',n.nspname,c.relname),current_user)"
+    "current_user,format('%I.%I',n.nspname,c.relname),current_user),c.relpersistence='p' "
     "FROM pg_class c JOIN pg_namespace n ON n.oid=c.relnamespace "
     "JOIN pg_attribute a ON a.attrelid=c.oid LEFT JOIN pg_collation k ON k.oid=a.attcollation "
     "WHERE c.oid=to_regclass('simba_mutex')AND a.attnum>0 AND NOT a.attisdropped";
 
-enum { NAME, IS_WIDE, LENGTH, IS_BYTEWISE, MISSING, GRANTS };
+enum { NAME, IS_WIDE, LENGTH, IS_BYTEWISE, MISSING, GRANTS, IS_LOGGED };
 
 static int note_column(struct sql_health *h, const PGresult *r, int row)
 {
-    int bit = health_column(PQgetvalue(r, row, NAME));
+    int bit = sql_health_column(PQgetvalue(r, row, NAME));
     if (bit == COLUMN_VERSION)
         h->wide = PQgetvalue(r, row, IS_WIDE)[0] == 't';
     if (bit == COLUMN_OWNER_ID)
@@ -114,9 +131,14 @@ static int find_columns(struct postgres_dialing *d)
     PGresult *r = postgres_run(d, find);
     if (r == NULL)
         return -1;
-    d->link->health.bytewise = true;
+    struct sql_health *h = &d->link->health;
+    h->bytewise = true;
+    h->notes = d->link->notes; /* those of the server */
     for (int i = 0; i < PQntuples(r); i++)
-        found |= note_column(&d->link->health, r, i);
+        found |= note_column(h, r, i);
+    if (PQntuples(r) > 0 && PQgetvalue(r, 0, IS_LOGGED)[0] != 't')
+        sql_health_note_loss(h, SIMBA_LOG_ERROR,
+                             "the table is UNLOGGED (ALTER TABLE simba_mutex SET LOGGED)");
     PQclear(r);
     return found;
 }
@@ -155,14 +177,23 @@ static bool make_table(struct postgres_dialing *d, int *found)
                              "created");
 }
 
-bool look_at_postgres_table(struct postgres_dialing *d)
+bool postgres_look_at_table(struct postgres_dialing *d)
 {
     int found = find_columns(d);
-    if (found == 0 && d->config->create != SQL_CREATE_NEVER && !make_table(d, &found))
+    bool create = d->config->create != SQL_CREATE_NEVER && !d->link->health.read_only;
+    if (found == 0 && create && !make_table(d, &found))
         return false;
     if (found < 0)
         return false;
-    const char *missing = health_missing_column(found);
+    const char *missing = sql_health_missing_column(found);
+    if (found == 0 && (&d->link->health)->read_only) {
+        *d->code = SIMBA_ESCHEMA;
+        snprintf(
+            d->why, SQL_WHY_MAX,
+            "there is no table simba_mutex, and the server is read-only: make it on the primary, "
+            "with simba init");
+        return false;
+    }
     if (missing != NULL) {
         *d->code = SIMBA_ESCHEMA;
         snprintf(
@@ -174,12 +205,21 @@ bool look_at_postgres_table(struct postgres_dialing *d)
         return false;
     }
     struct sql_health *h = &d->link->health;
-    if (d->config->create == SQL_CREATE_UPGRADE && !health_is_current(h)) {
+    if (d->config->create == SQL_CREATE_UPGRADE && !sql_health_is_current(h)) {
+        if (h->read_only) {
+            *d->code = SIMBA_ESTORE;
+            snprintf(d->why, SQL_WHY_MAX, "the table simba_mutex is old, and %s",
+                     sql_health_read_only(h));
+            return false;
+        }
         if (!run_script(d, upgrade_sql))
             return cannot(d, "the table simba_mutex is there, but cannot be upgraded");
         if (find_columns(d) < 0)
             return false;
     }
+    if (h->read_only || h->missing[0] != '\0')
+        d->link->tells = false;
+    note_push(d->link);
     d->link->table = (struct postgres_table){h->fences, h->fences && h->wide};
     return true;
 }

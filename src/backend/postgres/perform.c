@@ -5,24 +5,24 @@
 
 #include "backend/postgres/postgres.h"
 
-#define COLUMNS 6 /* that are read; a seventh only does something */
+#define COLUMNS 7 /* that are read; an eighth only does something */
 #define PARAMETERS_MAX 5
 
 /* ---- parameters ---------------------------------------------------------------------------- */
 
-enum field { FIELD_MUTEX, FIELD_ID, FIELD_EVICTED, FIELD_TOKEN, FIELD_TTL, FIELD_LEASE };
+enum field { FIELD_MUTEX, FIELD_ID, FIELD_EVICTED, FIELD_CUT, FIELD_TOKEN, FIELD_TTL, FIELD_LEASE };
 
 static void put_quoted(struct statement *t, const char *value)
 {
     char piece[3] = "";
-    statement_put(t, "\"");
+    sql_statement_put(t, "\"");
     for (; *value != '\0'; value++) {
         bool special = *value == '"' || *value == '\\';
         piece[0] = special ? '\\' : *value;
         piece[1] = special ? *value : '\0';
-        statement_put(t, piece);
+        sql_statement_put(t, piece);
     }
-    statement_put(t, "\"");
+    sql_statement_put(t, "\"");
 }
 
 static void put_field(struct statement *t, const struct sql_item *item, enum field f, bool quoted)
@@ -32,13 +32,13 @@ static void put_field(struct statement *t, const struct sql_item *item, enum fie
     const char *value = item->mutex;
     switch (f) {
     case FIELD_TOKEN:
-        statement_number(t, q->token);
+        sql_statement_number(t, q->token);
         return;
     case FIELD_TTL:
-        statement_number(t, (uint64_t)q->ttl_ms);
+        sql_statement_number(t, (uint64_t)q->ttl_ms);
         return;
     case FIELD_LEASE:
-        statement_number(t, (uint64_t)(q->ttl_ms + q->transition_ms));
+        sql_statement_number(t, (uint64_t)(q->ttl_ms + q->transition_ms));
         return;
     case FIELD_ID:
         value = q->id;
@@ -47,13 +47,17 @@ static void put_field(struct statement *t, const struct sql_item *item, enum fie
         sql_evicted_id(q->id, evicted);
         value = evicted;
         break;
+    case FIELD_CUT: /* what is shown of an id that was too long */
+        snprintf(evicted, sizeof evicted, "%.*s", (int)sql_cut_bytes(q->id), q->id);
+        value = evicted;
+        break;
     case FIELD_MUTEX:
         break;
     }
     if (quoted)
         put_quoted(t, value);
     else
-        statement_put(t, value);
+        sql_statement_put(t, value);
 }
 
 static const enum field *fields_of(enum words w)
@@ -61,7 +65,8 @@ static const enum field *fields_of(enum words w)
     static const enum field contend[] = {FIELD_MUTEX, FIELD_ID, FIELD_TTL, FIELD_LEASE};
     static const enum field renew[] = {FIELD_MUTEX, FIELD_ID, FIELD_TOKEN, FIELD_TTL, FIELD_LEASE};
     static const enum field release[] = {FIELD_MUTEX, FIELD_ID, FIELD_TOKEN, FIELD_EVICTED};
-    static const enum field evict[] = {FIELD_MUTEX, FIELD_TOKEN};
+    static const enum field evict[] = {FIELD_MUTEX, FIELD_TOKEN, FIELD_ID, FIELD_EVICTED,
+                                       FIELD_CUT};
     switch (w) {
     case WORDS_CONTEND:
     case WORDS_CONTEND_ONE:
@@ -81,18 +86,18 @@ static const enum field *fields_of(enum words w)
 static void put_parameters(struct statement *t, const struct sql_job *job, enum words w)
 {
     bool many = w < WORDS_SINGLE || w == WORDS_READ || w == WORDS_POLL || w == WORDS_MARK;
-    for (int n = 0; n < words_parameters[w]; n++) {
+    for (int n = 0; n < postgres_words_parameters[w]; n++) {
         if (w == WORDS_OBSERVE) {
-            statement_number(t, SQL_OBSERVED_MS);
+            sql_statement_number(t, SQL_OBSERVED_MS);
         } else {
-            statement_put(t, many ? "{" : "");
+            sql_statement_put(t, many ? "{" : "");
             for (size_t i = 0; i < job->count; i++) {
-                statement_put(t, i > 0 ? "," : "");
+                sql_statement_put(t, i > 0 ? "," : "");
                 put_field(t, &job->item[i], fields_of(w)[n], many);
             }
-            statement_put(t, many ? "}" : "");
+            sql_statement_put(t, many ? "}" : "");
         }
-        statement_end(t);
+        sql_statement_end(t);
     }
 }
 
@@ -112,14 +117,14 @@ static int broken(struct sql *s, struct postgres_link *l, enum sql_end *end)
 static bool say(struct sql *s, struct postgres_link *l, enum words w)
 {
     const char *value[PARAMETERS_MAX], *at = s->statement.bytes;
-    int n = words_parameters[w];
+    int n = postgres_words_parameters[w];
     for (int i = 0; i < n; at += strlen(at) + 1)
         value[i++] = at;
     l->preparing = l->known[w] == WORDS_SAID && !l->pooled && w != WORDS_LISTEN;
     if (l->preparing)
-        return PQsendPrepare(l->conn, words_names[w], l->words[w].bytes, 0, NULL) != 0;
+        return PQsendPrepare(l->conn, postgres_words_names[w], l->words[w].bytes, 0, NULL) != 0;
     if (l->known[w] == WORDS_PREPARED)
-        return PQsendQueryPrepared(l->conn, words_names[w], n, value, NULL, NULL, 0) != 0;
+        return PQsendQueryPrepared(l->conn, postgres_words_names[w], n, value, NULL, NULL, 0) != 0;
     l->known[w] = WORDS_SAID;
     return PQsendQueryParams(l->conn, l->words[w].bytes, n, NULL, value, NULL, NULL, 0) != 0;
 }
@@ -132,18 +137,18 @@ static int send_off(struct sql *s, struct postgres_link *l, const struct sql_job
     if (l->hurrying)
         sent = PQsendQuery(l->conn, job->impatient ? POSTGRES_IMPATIENT : POSTGRES_PATIENT) != 0;
     else
-        sent = say(s, l, words_of_job(job));
+        sent = say(s, l, postgres_words_of_job(job));
     int rest = sent ? PQflush(l->conn) : -1;
     if (rest < 0)
         return broken(s, l, end);
     return rest > 0 ? UV_READABLE | UV_WRITABLE : UV_READABLE;
 }
 
-int perform_postgres_begin(struct sql *s, void *link, struct sql_job *job, enum sql_end *end)
+int postgres_perform_begin(struct sql *s, void *link, struct sql_job *job, enum sql_end *end)
 {
     struct postgres_link *l = link;
-    enum words w = words_of_job(job);
-    statement_reset(&s->statement);
+    enum words w = postgres_words_of_job(job);
+    sql_statement_reset(&s->statement);
     put_parameters(&s->statement, job, w);
     if (s->statement.failed) {
         sql_fail(s, SIMBA_ELIMIT, "out of memory");
@@ -174,8 +179,10 @@ static void take_rows(struct sql *s, const struct postgres_link *l, struct sql_j
                               .token = strtoull(PQgetvalue(r, i, 2), NULL, 10),
                               .left_ms = strtoll(PQgetvalue(r, i, 3), NULL, 10),
                               .age_ms = strtoll(PQgetvalue(r, i, 4), NULL, 10),
-                              .changed = PQgetvalue(r, i, 5)[0] == '1',
-                              .unmarked = PQgetvalue(r, i, 5)[0] == '2' && l->tells};
+                              .evicted = PQgetisnull(r, i, 5) == 0,
+                              .first = (uint32_t)strtoul(PQgetvalue(r, i, 5), NULL, 10),
+                              .changed = PQgetvalue(r, i, 6)[0] == '1',
+                              .unmarked = PQgetvalue(r, i, 6)[0] == '2' && l->tells};
         sql_found(s, job, &row);
     }
 }
@@ -210,11 +217,11 @@ static bool go_further(struct postgres_link *l, const struct sql_job *job)
     if (l->hurrying)
         l->impatient = job->impatient;
     else
-        l->known[words_of_job(job)] = WORDS_PREPARED;
+        l->known[postgres_words_of_job(job)] = WORDS_PREPARED;
     return true;
 }
 
-int perform_postgres_go_on(struct sql *s, void *link, struct sql_job *job, int events,
+int postgres_perform_go_on(struct sql *s, void *link, struct sql_job *job, int events,
                            enum sql_end *end)
 {
     struct postgres_link *l = link;
@@ -238,7 +245,7 @@ int perform_postgres_go_on(struct sql *s, void *link, struct sql_job *job, int e
     return rest > 0 ? UV_READABLE | UV_WRITABLE : UV_READABLE;
 }
 
-bool perform_postgres_idle(struct sql *s, void *link)
+bool postgres_perform_idle(struct sql *s, void *link)
 {
     struct postgres_link *l = link;
     if (PQconsumeInput(l->conn) == 0)

@@ -47,7 +47,12 @@ static const char *remark(void *link)
 
 static void diagnose(void *link, simba_finding_fn *say, void *data)
 {
-    health_say(&((struct postgres_link *)link)->health, say, data);
+    sql_health_say(&((struct postgres_link *)link)->health, say, data);
+}
+
+static const char *read_only(void *link)
+{
+    return sql_health_read_only(&((struct postgres_link *)link)->health);
 }
 
 const struct sql_driver postgres_driver = {
@@ -60,9 +65,10 @@ const struct sql_driver postgres_driver = {
     .group = group_of,
     .tells = tells,
     .remark = remark,
-    .begin = perform_postgres_begin,
-    .go_on = perform_postgres_go_on,
-    .idle = perform_postgres_idle,
+    .read_only = read_only,
+    .begin = postgres_perform_begin,
+    .go_on = postgres_perform_go_on,
+    .idle = postgres_perform_idle,
     .diagnose = diagnose,
 };
 
@@ -111,6 +117,8 @@ static int add(struct postgres_config *c, const char *keyword, const char *value
     c->keyword[c->count] = strdup(keyword);
     c->value[c->count] = strdup(value);
     if (c->keyword[c->count] == NULL || c->value[c->count] == NULL) {
+        if (c->value[c->count] != NULL)
+            explicit_bzero(c->value[c->count], strlen(value));
         free(c->keyword[c->count]);
         free(c->value[c->count]);
         c->keyword[c->count] = c->value[c->count] = NULL;
@@ -125,14 +133,14 @@ static int add_hosts(struct postgres_config *c, const struct simba_url *url)
     struct statement hosts = {.bytes = NULL}, ports = {.bytes = NULL};
     const char *host;
     int port, rc = 0;
-    statement_reset(&hosts);
-    statement_reset(&ports);
+    sql_statement_reset(&hosts);
+    sql_statement_reset(&ports);
     for (size_t i = 0; simba_url_host(url, i, &host, &port); i++) {
-        statement_put(&hosts, i > 0 ? "," : "");
-        statement_put(&hosts, host);
-        statement_put(&ports, i > 0 ? "," : "");
+        sql_statement_put(&hosts, i > 0 ? "," : "");
+        sql_statement_put(&hosts, host);
+        sql_statement_put(&ports, i > 0 ? "," : "");
         if (port > 0)
-            statement_number(&ports, (uint64_t)port);
+            sql_statement_number(&ports, (uint64_t)port);
     }
     if (hosts.failed || ports.failed)
         rc = SIMBA_ELIMIT;
@@ -140,8 +148,8 @@ static int add_hosts(struct postgres_config *c, const struct simba_url *url)
         rc = add(c, "host", hosts.bytes);
     if (rc == 0 && hosts.length > 0 && strspn(ports.bytes, ",") < ports.length)
         rc = add(c, "port", ports.bytes);
-    statement_free(&hosts);
-    statement_free(&ports);
+    sql_statement_free(&hosts);
+    sql_statement_free(&ports);
     return rc;
 }
 

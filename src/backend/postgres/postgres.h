@@ -60,6 +60,8 @@ struct postgres_link {
     struct sql_health health;
     bool pooled; /* others may use the server's process between our statements */
     bool tells;  /* LISTEN can work */
+    bool syncs;  /* synchronous_commit is not off, or we switch it on */
+    int notes;   /* in health, about the server */
     /* What is said again is worth being prepared; not behind a pooler. */
     enum { WORDS_NEW, WORDS_SAID, WORDS_PREPARED } known[WORDS];
     bool preparing;
@@ -85,18 +87,18 @@ struct postgres_dialing {
 PGresult *postgres_run(struct postgres_dialing *d, const char *statement); /* NULL: see code, why */
 
 /* look.c: false: see code, why */
-bool look_at_postgres(struct postgres_dialing *d);
-bool look_at_postgres_table(struct postgres_dialing *d);
+bool postgres_look_at_server(struct postgres_dialing *d);
+bool postgres_look_at_table(struct postgres_dialing *d);
 
 /* perform.c */
-int perform_postgres_begin(struct sql *s, void *link, struct sql_job *job, enum sql_end *end);
-int perform_postgres_go_on(struct sql *s, void *link, struct sql_job *job, int events,
+int postgres_perform_begin(struct sql *s, void *link, struct sql_job *job, enum sql_end *end);
+int postgres_perform_go_on(struct sql *s, void *link, struct sql_job *job, int events,
                            enum sql_end *end);
-bool perform_postgres_idle(struct sql *s, void *link);
+bool postgres_perform_idle(struct sql *s, void *link);
 
 /* words.c */
-bool words_of_postgres(struct postgres_link *l); /* false: out of memory */
-enum words words_of_job(const struct sql_job *job);
-extern const char *const words_names[WORDS];
-extern const int words_parameters[WORDS];
+bool postgres_words_make(struct postgres_link *l); /* false: out of memory */
+enum words postgres_words_of_job(const struct sql_job *job);
+extern const char *const postgres_words_names[WORDS];
+extern const int postgres_words_parameters[WORDS];
 #endif

@@ -2,7 +2,7 @@
 CREATE TABLE IF NOT EXISTS simba_mutex (
     mutex         varchar(66) COLLATE "C" NOT NULL PRIMARY KEY,
     acquired_at   bigint NOT NULL,
-    ttl_at        bigint NOT NULL, -- 0 while transition_at is not: evicted
+    ttl_at        bigint NOT NULL, -- below 2^32: evicted, and the first character of its id
     transition_at bigint NOT NULL, -- from here on another may take it
     owner_id      varchar(128) COLLATE "C" NOT NULL,
     version       bigint NOT NULL,

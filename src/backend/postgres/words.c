@@ -9,17 +9,18 @@
  * 1970. */
 #include "backend/postgres/postgres.h"
 
-const char *const words_names[WORDS] = {
+const char *const postgres_words_names[WORDS] = {
     "simba_contend",   "simba_renew",       "simba_release", "simba_contend_one",
     "simba_renew_one", "simba_release_one", "simba_evict",   "simba_free",
     "simba_read",      "simba_poll",        "simba_list",    "simba_digest",
     "simba_ring",      "simba_listen",      "simba_observe", "simba_mark"};
 
-const int words_parameters[WORDS] = {4, 5, 4, 4, 5, 4, 2, 2, 1, 1, 1, 0, 1, 0, 1, 1};
+const int postgres_words_parameters[WORDS] = {4, 5, 4, 4, 5, 4, 5, 5, 1, 1, 1, 0, 1, 0, 1, 1};
 
 /* A token is at least the clock, so that it does not fall when a row is deleted, or an old copy of the table is
  * put in its place: in us where there is a column for it. A version that is the token may be an int; there it is
  * the seconds since 2020. */
+#define EVICTED "ttl_at<" SQL_EVICTED_BELOW
 #define CLOCK_US "floor(date_part('epoch',clock_timestamp())*1000000)::bigint"
 #define CLOCK_S "floor(date_part('epoch',clock_timestamp())-1577836800)::bigint"
 
@@ -48,36 +49,39 @@ static void put(struct statement *t, char what, void *data)
     bool fences = d->fences;
     switch (what) {
     case 'n':
-        statement_put(t, "floor(date_part('epoch',clock_timestamp())*1000)::bigint");
+        sql_statement_put(t, "floor(date_part('epoch',clock_timestamp())*1000)::bigint");
         return;
     case 'f':
-        statement_put(t, fences ? "fencing_token" : "version");
+        sql_statement_put(t, fences ? "fencing_token" : "version");
         return;
     case 't':
-        statement_fill(t, '@', next_token(d), put, data);
+        sql_statement_fill(t, '@', next_token(d), put, data);
         return;
     case 'u':
-        statement_put(t, fences ? CLOCK_US : CLOCK_S);
+        sql_statement_put(t, fences ? CLOCK_US : CLOCK_S);
         return;
     case 'a':
-        statement_put(t, fences ? "" : " AND 1=" STILL_OLD);
+        sql_statement_put(t, fences ? "" : " AND 1=" STILL_OLD);
         return;
     case 'w': /* is there a mark? */
-        statement_put(t, d->marks ? "CASE WHEN t.version>t.fencing_token THEN 0 ELSE 2 END" : "0");
+        sql_statement_put(t,
+                          d->marks ? "CASE WHEN t.version>t.fencing_token THEN 0 ELSE 2 END" : "0");
         return;
     case 'k':
-        statement_put(t, fences ? "version,fencing_token" : "version");
+        sql_statement_put(t, fences ? "version,fencing_token" : "version");
         return;
     case 'c':
-        statement_fill(t, '@', "t.mutex,t.owner_id,t.@f,t.transition_at-@n,@n-t.acquired_at", put,
-                       data);
+        sql_statement_fill(t, '@',
+                           "t.mutex,t.owner_id,t.@f,t.transition_at-@n,@n-t.acquired_at,"
+                           "CASE WHEN t." EVICTED " THEN t.ttl_at END",
+                           put, data);
         return;
     default:
-        statement_fill(t, '@',
-                       "CASE WHEN EXISTS(SELECT FROM simba_mutex AS b WHERE b.mutex='' AND "
-                       "b.transition_at>@n)THEN pg_notify('" POSTGRES_CHANNEL
-                       "',t.mutex)::text END",
-                       put, data);
+        sql_statement_fill(t, '@',
+                           "CASE WHEN EXISTS(SELECT FROM simba_mutex AS b WHERE b.mutex='' AND "
+                           "b.transition_at>@n)THEN pg_notify('" POSTGRES_CHANNEL
+                           "',t.mutex)::text END",
+                           put, data);
     }
 }
 
@@ -125,27 +129,33 @@ static void put(struct statement *t, char what, void *data)
 /* NOTIFY follows what has happened, in the same transaction: who is told finds it so. All that notify wait for
  * each other until they are committed, so a release does it only if somebody has left a mark that he waits: a
  * version above the token. */
-#define TELL "SELECT mutex,'',0,0,0,1,pg_notify('" POSTGRES_CHANNEL "',mutex)FROM r"
-#define TELL_MARKED                                                 \
-    "SELECT mutex,'',0,0,0,1,CASE WHEN version>fencing_token THEN " \
+#define TELL "SELECT mutex,'',0,0,0,NULL,1,pg_notify('" POSTGRES_CHANNEL "',mutex)FROM r"
+#define TELL_MARKED                                                      \
+    "SELECT mutex,'',0,0,0,NULL,1,CASE WHEN version>fencing_token THEN " \
     "pg_notify('" POSTGRES_CHANNEL "',mutex)::text ELSE @o END FROM r AS t"
 #define FREE "acquired_at=0,ttl_at=0,transition_at=0,owner_id=''"
 #define RELEASE(rows, tell)                                                               \
     "WITH r AS(UPDATE simba_mutex AS t SET " FREE " FROM " rows " WHERE t.mutex=q.m AND " \
-    "t.@f=q.k AND(t.owner_id=q.i OR(t.ttl_at=0 AND t.owner_id=q.e))@a RETURNING t.*)" tell
+    "t.@f=q.k AND(t.owner_id=q.i OR(t." EVICTED " AND t.owner_id=q.e))@a RETURNING t.*)" tell
 
 #define RELEASE_ONE(tell)                                                              \
     "UPDATE simba_mutex AS t SET " FREE " WHERE mutex=$1::text AND @f=$3::bigint AND(" \
-    "owner_id=$2::text OR(ttl_at=0 AND owner_id=$4::text))@a RETURNING mutex,'',0,0,0,1," tell
+    "owner_id=$2::text OR(" EVICTED " AND owner_id=$4::text))@a "                      \
+    "RETURNING mutex,'',0,0,0,NULL,1," tell
 #define TOLD "pg_notify('" POSTGRES_CHANNEL "',mutex)"
 
-/* Gracefully: the owner's id changes, so that it cannot renew, and the lease runs out. */
-#define EVICTED                                                                     \
-    "ttl_at=0,owner_id=CASE WHEN ttl_at=0 THEN owner_id WHEN left(owner_id,1)='~' " \
-    "THEN '!'||substr(owner_id,2)ELSE '~'||substr(owner_id,2)END"
-#define EVICT(how)                                                            \
-    "WITH r AS(UPDATE simba_mutex AS t SET " how " WHERE mutex=$1::text AND " \
-    "transition_at>@n AND owner_id<>'' AND($2::bigint=0 OR @f=$2::bigint)RETURNING mutex)" TELL
+/* Gracefully: the owner's id changes, so that it cannot renew, and the lease runs out. ttl_at says that it has
+ * been done, and keeps the character. */
+#define END_SOON                                                                               \
+    "ttl_at=CASE WHEN " EVICTED " THEN ttl_at ELSE('x'||lpad(encode(convert_to("               \
+    "left(owner_id,1),'UTF8'),'hex'),8,'0'))::bit(32)::bigint END,owner_id=CASE WHEN " EVICTED \
+    " THEN owner_id WHEN left(owner_id,1)='~' THEN '!'||substr(owner_id,2)"                    \
+    "ELSE '~'||substr(owner_id,2)END"
+#define EVICT(how)                                                                               \
+    "WITH r AS(UPDATE simba_mutex AS t SET " how " WHERE mutex=$1::text AND "                    \
+    "transition_at>@n AND owner_id<>'' AND($2::bigint=0 OR @f=$2::bigint)AND("                   \
+    "$3::text='' OR owner_id=$3::text OR(" EVICTED " AND owner_id=$4::text)OR($5::text<>'' AND " \
+    "octet_length(owner_id)>128 AND starts_with(owner_id,$5::text)))RETURNING mutex)" TELL
 
 static const char *form_of(enum words w, const struct postgres_table *d)
 {
@@ -166,32 +176,33 @@ static const char *form_of(enum words w, const struct postgres_table *d)
                    ? RELEASE_ONE("CASE WHEN version>fencing_token THEN " TOLD "::text ELSE @o END")
                    : RELEASE_ONE(TOLD);
     case WORDS_EVICT:
-        return EVICT(EVICTED);
+        return EVICT(END_SOON);
     case WORDS_FREE:
         return EVICT(FREE);
     case WORDS_READ:
         return "SELECT @c,@w FROM simba_mutex AS t WHERE mutex=ANY($1::text[])";
     case WORDS_POLL:
         return "SELECT mutex,owner_id,CASE WHEN mutex='' THEN version ELSE @f END,"
-               "transition_at-@n,0,@w FROM simba_mutex AS t WHERE mutex=ANY($1::text[])";
+               "transition_at-@n,0,NULL,@w FROM simba_mutex AS t WHERE mutex=ANY($1::text[])";
     case WORDS_LIST:
         return "SELECT @c,0 FROM simba_mutex AS t WHERE transition_at>@n AND owner_id<>'' AND "
                "mutex<>'' AND starts_with(mutex,$1::text)";
     case WORDS_DIGEST:
         return "SELECT '','',abs(coalesce(sum(hashtext(mutex||'/'||owner_id||'/'||@f)::bigint),0)),"
-               "1,0,0 FROM simba_mutex WHERE transition_at>@n AND owner_id<>'' AND mutex<>''";
+               "1,0,NULL,0 FROM simba_mutex WHERE transition_at>@n AND owner_id<>'' AND mutex<>''";
     case WORDS_RING: /* for those who cannot listen */
         return "INSERT INTO simba_mutex AS "
                "t(mutex,acquired_at,ttl_at,transition_at,owner_id,version)"
                "VALUES('',0,0,0,$1::text,1)ON CONFLICT(mutex)DO UPDATE SET "
                "owner_id=EXCLUDED.owner_id,version=(t.version+1)%2147483647";
     case WORDS_MARK: /* of what is held; told is what has a mark then */
-        return marks ? "WITH u AS(UPDATE simba_mutex SET version=fencing_token+1 WHERE "
-                       "mutex=ANY($1::text[])AND version<=fencing_token AND transition_at>@n "
-                       "RETURNING mutex)SELECT mutex,'',0,0,0,0 FROM u UNION ALL "
-                       "SELECT mutex,'',0,0,0,0 FROM simba_mutex WHERE mutex=ANY($1::text[])AND "
-                       "version>fencing_token AND transition_at>@n"
-                     : "SELECT mutex,'',0,0,0,0 FROM simba_mutex WHERE mutex=ANY($1::text[])";
+        return marks
+                   ? "WITH u AS(UPDATE simba_mutex SET version=fencing_token+1 WHERE "
+                     "mutex=ANY($1::text[])AND version<=fencing_token AND transition_at>@n "
+                     "RETURNING mutex)SELECT mutex,'',0,0,0,NULL,0 FROM u UNION ALL "
+                     "SELECT mutex,'',0,0,0,NULL,0 FROM simba_mutex WHERE mutex=ANY($1::text[])AND "
+                     "version>fencing_token AND transition_at>@n"
+                   : "SELECT mutex,'',0,0,0,NULL,0 FROM simba_mutex WHERE mutex=ANY($1::text[])";
     case WORDS_LISTEN:
         return "LISTEN " POSTGRES_CHANNEL;
     default:
@@ -202,18 +213,18 @@ static const char *form_of(enum words w, const struct postgres_table *d)
     }
 }
 
-bool words_of_postgres(struct postgres_link *l)
+bool postgres_words_make(struct postgres_link *l)
 {
     bool failed = false;
     for (int w = 0; w < WORDS; w++) {
-        statement_reset(&l->words[w]);
-        statement_fill(&l->words[w], '@', form_of((enum words)w, &l->table), put, &l->table);
+        sql_statement_reset(&l->words[w]);
+        sql_statement_fill(&l->words[w], '@', form_of((enum words)w, &l->table), put, &l->table);
         failed = failed || l->words[w].failed;
     }
     return !failed;
 }
 
-enum words words_of_job(const struct sql_job *job)
+enum words postgres_words_of_job(const struct sql_job *job)
 {
     bool one = job->count == 1;
     switch (job->op) {

@@ -1,44 +1,47 @@
 -- Takes the mutex if it is free; else joins its queue.
--- KEYS  the mutex, its queue, its fence, its token
--- ARGV  id, lease in ms, the waiter's own first score or '', ms for which nothing may be granted, when
---       the server's memory began (its start, its promotion), in us of its clock
--- Returns {1 granted | 0 owned or not to be had | 2 not ours, owner, ms left, token, score, rank}.
+-- KEYS  the epoch's note, the mutex, its queue, its fence, its token
+-- ARGV  the note as it was, when that epoch was first seen in us of the server's clock, id, lease in ms, the
+--       waiter's own first score or '', ms for which nothing may be granted
+-- Returns {1 granted | 0 owned or not to be had | 2 not ours, owner, ms left, token, score, rank}; an error
+-- SIMBAEPOCH if it is free, but the server is in another epoch.
 -- What can fail comes before what counts: an error leaves nothing behind but a spent token.
-local owner = redis.call('GET', KEYS[1])
+local owner = redis.call('GET', KEYS[2])
 if not owner then
-    if tonumber(ARGV[4]) > 0 then
-        return {0, '', tonumber(ARGV[4]), ''}
+    if tonumber(ARGV[6]) > 0 then
+        return {0, '', tonumber(ARGV[6]), ''}
     end
-    local token = redis.call('INCR', KEYS[3])
-    if token < tonumber(ARGV[5]) then
-        -- Counted before that, or lost since: what was given out then may be more than is remembered.
-        -- The clock, in us, is above all that can have been counted.
-        local now = redis.call('TIME')
-        token = now[1] .. string.format('%06d', now[2])
-        redis.call('SET', KEYS[3], token)
-    else
-        token = string.format('%.0f', token)
+    if not same_epoch(KEYS[1], ARGV[1]) then
+        return redis.error_reply(OTHER_EPOCH)
     end
-    redis.call('ZREM', KEYS[2], ARGV[1])
-    redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
-    redis.call('SET', KEYS[4], token, 'PX', ARGV[2])
-    redis.pcall('PUBLISH', KEYS[1], 'acquired@@' .. ARGV[1])
-    return {1, ARGV[1], tonumber(ARGV[2]), token}
+    local token = redis.call('INCR', KEYS[4])
+    if token < tonumber(ARGV[2]) then
+        -- Before this epoch the server may have issued higher tokens than it remembers. The clock, in us, is
+        -- above all of them; but it may have been set back, so what is remembered counts, too.
+        local time = redis.call('TIME')
+        token = math.max(token, time[1] * 1000000 + time[2])
+        redis.call('SET', KEYS[4], string.format('%.0f', token))
+    end
+    token = string.format('%.0f', token)
+    redis.call('ZREM', KEYS[3], ARGV[3])
+    redis.call('SET', KEYS[2], ARGV[3], 'PX', ARGV[4])
+    redis.call('SET', KEYS[5], token, 'PX', ARGV[4])
+    redis.pcall('PUBLISH', KEYS[2], 'acquired@@' .. ARGV[3])
+    return {1, ARGV[3], tonumber(ARGV[4]), token}
 end
-local left = redis.call('PTTL', KEYS[1])
+local left = redis.call('PTTL', KEYS[2])
 if left < 0 then
     return {2, owner, left, ''}
 end
-local token = redis.call('GET', KEYS[4]) or ''
-local score = ARGV[3]
+local token = redis.call('GET', KEYS[5]) or ''
+local score = ARGV[5]
 if score == '' then
     local now = redis.call('TIME')
     score = now[1] .. '.' .. string.format('%06d', now[2])
 end
-redis.call('ZADD', KEYS[2], 'NX', score, ARGV[1])
-local keep = left + tonumber(ARGV[2]) + 60000
-if redis.call('PTTL', KEYS[2]) < keep then
-    redis.call('PEXPIRE', KEYS[2], keep)
+redis.call('ZADD', KEYS[3], 'NX', score, ARGV[3])
+local keep = left + tonumber(ARGV[4]) + 60000
+if redis.call('PTTL', KEYS[3]) < keep then
+    redis.call('PEXPIRE', KEYS[3], keep)
 end
-return {0, owner, left, token, redis.call('ZSCORE', KEYS[2], ARGV[1]),
-        redis.call('ZRANK', KEYS[2], ARGV[1])}
+return {0, owner, left, token, redis.call('ZSCORE', KEYS[3], ARGV[3]),
+        redis.call('ZRANK', KEYS[3], ARGV[3])}

@@ -1,12 +1,17 @@
 -- Takes many mutexes; one(KEYS, ARGV) before it is acquire.lua.
--- KEYS  those of the first mutex, of the second, ...
--- ARGV  those of the first mutex, of the second, ...
+-- KEYS  the epoch's note; then mutex, queue, fence, token of the first mutex, of the second, ...
+-- ARGV  the note as it was, when that epoch was first seen; then id, lease, score, ms without grants of the
+--       first mutex, of the second, ...
 -- Returns for each the token, or what one() does; nil: it failed, and left nothing behind. Alone it
 -- says why.
 -- The usual case is that all are free and nobody waits. One question tells, for all of them.
 local call, keys, args = redis.call, KEYS, ARGV
+if not same_epoch(keys[1], args[1]) then
+    return redis.error_reply(OTHER_EPOCH)
+end
+local first_seen = tonumber(args[2])
 local asked = {}
-for i = 1, #keys, 4 do
+for i = 2, #keys, 4 do
     asked[#asked + 1] = keys[i]
     asked[#asked + 1] = keys[i + 1]
 end
@@ -16,7 +21,7 @@ local plain = call('EXISTS', unpack(asked)) == 0
 local function take(key, arg)
     local id, lease = args[arg], args[arg + 1]
     local token = call('INCR', keys[key + 2])
-    if token < tonumber(args[arg + 4]) then
+    if token < first_seen then
         return false
     end
     token = string.format('%.0f', token)
@@ -28,17 +33,17 @@ local function take(key, arg)
     return token
 end
 
-local all, key, arg = {}, 1, 1
-for i = 1, #keys / 4 do
+local all, key, arg = {}, 2, 3
+for i = 1, (#keys - 1) / 4 do
     local fine, reply = plain and tonumber(args[arg + 3]) <= 0, nil
     if fine then
         fine, reply = pcall(take, key, arg)
     end
     if not fine or not reply then
-        fine, reply = pcall(one, {keys[key], keys[key + 1], keys[key + 2], keys[key + 3]},
-                            {args[arg], args[arg + 1], args[arg + 2], args[arg + 3], args[arg + 4]})
+        fine, reply = pcall(one, {keys[1], keys[key], keys[key + 1], keys[key + 2], keys[key + 3]},
+                            {args[1], args[2], args[arg], args[arg + 1], args[arg + 2], args[arg + 3]})
     end
     all[i] = fine and reply
-    key, arg = key + 4, arg + 5
+    key, arg = key + 4, arg + 4
 end
 return all

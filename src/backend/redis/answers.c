@@ -4,14 +4,43 @@
 #include <string.h>
 
 #include "backend/redis/redis.h"
+#include "core/text.h"
 
 #define ODD "an answer of the server makes no sense"
 #define FOREIGN \
     "the key of this mutex holds something that is not ours (it never expires); look at it"
 
+#define EVICTED \
+    "\xff"      \
+    "evicted:"             /* see wake.lua */
+#define CUT "\xe2\x80\xa6" /* three dots */
+
+void calls_show_id(const struct reply *id, char out[SIMBA_ID_MAX + 1])
+{
+    size_t used = 0, fits = 0; /* fits: so much, if it has to be cut */
+    uint32_t point;
+    for (size_t i = 0; i < id->length;) {
+        size_t n = id->text[i] != '\0' ? text_utf8(id->text + i, &point) : 0;
+        if (used + (n > 0 ? n : 1) > SIMBA_ID_MAX) {
+            memcpy(out + fits, CUT, sizeof CUT);
+            return;
+        }
+        if (n > 0)
+            memcpy(out + used, id->text + i, n);
+        else
+            out[used] = '?';
+        i += n > 0 ? n : 1;
+        used += n > 0 ? n : 1;
+        if (used + strlen(CUT) <= SIMBA_ID_MAX)
+            fits = used;
+    }
+    out[used] = '\0';
+}
+
 bool calls_told(const struct reply *owner, const struct reply *left, const struct reply *token,
                 struct told *out)
 {
+    struct reply id = *owner;
     *out = (struct told){.id = ""};
     if (left->kind != REPLY_INTEGER)
         return false;
@@ -21,26 +50,24 @@ bool calls_told(const struct reply *owner, const struct reply *left, const struc
     }
     if (owner->kind != REPLY_STRING || token->kind != REPLY_STRING)
         return false;
-    /* Not an id of anybody who plays by the rules. */
-    out->is_foreign = !reply_is_text(owner) || owner->length > SIMBA_ID_MAX || left->integer < 0;
+    out->is_foreign = left->integer < 0; /* no tenure: it never ends */
     if (out->is_foreign)
         return true;
-    struct reply digits = *token;
-    if (digits.length > 0 && digits.text[0] == '-') {
+    if (strncmp(id.text, EVICTED, strlen(EVICTED)) == 0) {
         out->evicted = true;
-        digits.text++;
-        digits.length--;
+        id.text += strlen(EVICTED);
+        id.length -= strlen(EVICTED);
     }
-    if (!reply_digits(&digits, &out->token))
+    if (!reply_digits(token, &out->token))
         out->token = 0;
-    out->id = owner->text;
+    calls_show_id(&id, out->id);
     out->left_ms = left->integer;
     return true;
 }
 
 static void say_guard(struct redis *s, int64_t left_ms, char line[LINK_TEXT_MAX])
 {
-    redis_guard_text(s, left_ms, line, LINK_TEXT_MAX);
+    redis_guard_text(left_ms, line, LINK_TEXT_MAX);
     if (!s->guard_said)
         s->host->log(s->host, SIMBA_LOG_WARN, line);
     s->guard_said = true;
@@ -59,13 +86,15 @@ static bool take_contend(struct redis *s, struct simba_request *q, const struct 
         calls_refuse(s, q, SIMBA_ESCHEMA, FOREIGN);
         return true;
     }
-    struct simba_answer answer = {.id = t.id, .token = t.token, .left_ms = t.left_ms, .age_ms = -1};
+    struct simba_answer answer = {
+        .id = t.id, .token = t.token, .left_ms = t.left_ms, .age_ms = -1, .evicted = t.evicted};
     if (verdict == 1) {
         if (strcmp(t.id, q->id) != 0 || t.token == 0 || t.evicted || t.left_ms > calls_lease(q))
             return false;
         answer.granted = true;
         answer.age_ms = 0;
         ear_ends(&s->ear, q->mutex, q->id);
+        ear_owns(&s->ear, q->mutex, calls_lease(q));
     } else if (t.id[0] == '\0') {
         say_guard(s, t.left_ms, line);
         answer.text = line;
@@ -84,7 +113,8 @@ static bool take_ending(struct redis *s, struct simba_request *q, const struct r
     if (reply_at(r, 0)->kind != REPLY_INTEGER ||
         !calls_told(reply_at(r, 1), reply_at(r, 2), reply_at(r, 3), &t))
         return false;
-    struct simba_answer answer = {.id = t.id, .left_ms = t.left_ms, .age_ms = -1};
+    struct simba_answer answer = {
+        .id = t.id, .left_ms = t.left_ms, .age_ms = -1, .evicted = t.evicted};
     answer.token = t.evicted ? 0 : t.token;
     if (q->op == SIMBA_RELEASE && reply_at(r, 0)->integer != 1)
         answer.code = SIMBA_ELOST;
@@ -102,20 +132,31 @@ static bool take_read(struct redis *s, struct simba_request *q, const struct rep
         calls_refuse(s, q, SIMBA_ESCHEMA, FOREIGN);
     else
         calls_answer(s, q,
-                     &(struct simba_answer){
-                         .id = t.id, .token = t.token, .left_ms = t.left_ms, .age_ms = -1});
+                     &(struct simba_answer){.id = t.id,
+                                            .token = t.token,
+                                            .left_ms = t.left_ms,
+                                            .age_ms = -1,
+                                            .evicted = t.evicted});
     return true;
 }
 
 static bool take_evict(struct redis *s, struct simba_request *q, const struct reply *r)
 {
-    if (r->kind != REPLY_INTEGER)
+    const struct reply *owner = reply_at(r, 1);
+    char shown[SIMBA_ID_MAX + 1];
+    if (reply_at(r, 0)->kind != REPLY_INTEGER)
         return false;
-    if (r->integer == 2)
-        calls_refuse(s, q, SIMBA_EUNSUPPORTED,
-                     "its owner is not of a kind that can be asked to go; only force ends it");
+    if (reply_at(r, 0)->integer == 1) {
+        calls_refuse(s, q, 0, NULL);
+        return true;
+    }
+    if (owner->kind != REPLY_STRING)
+        return false;
+    calls_show_id(owner, shown);
+    if (q->id[0] != '\0' && strcmp(shown, q->id) == 0 && !reply_equals(owner, shown))
+        calls_evict(s, q, owner); /* this one, whose id is not shown as it is */
     else
-        calls_refuse(s, q, r->integer == 1 ? 0 : SIMBA_ELOST, NULL);
+        calls_refuse(s, q, SIMBA_ELOST, NULL);
     return true;
 }
 
@@ -143,6 +184,7 @@ static bool take_renewals(struct redis *s, struct simba_request *list, const str
         return false;
     size_t lost = 1;
     int64_t number = 1;
+    ear_owns(&s->ear, NULL, calls_lease(list));
     for (struct simba_request *q = list, *next; q != NULL; q = next, number++) {
         next = q->next;
         struct simba_answer answer = {
@@ -190,6 +232,11 @@ static bool take_error(struct redis *s, const struct flight *f, const struct rep
         }
         s->whole[f->script] = true;
     }
+    if (reply_is_error(r, "SIMBAEPOCH") && is_for_requests(f)) {
+        link_fail(&s->link, link_refusal(r, why, sizeof why), "%s", why);
+        redis_submit(s, f->request); /* nothing was granted: ask again, under the new epoch */
+        return true;
+    }
     int code = link_refusal(r, why, sizeof why);
     bool is_gone = reply_is_error(r, "READONLY") || reply_is_error(r, "LOADING") ||
                    reply_is_error(r, "MASTERDOWN");
@@ -211,6 +258,7 @@ static bool take_short(struct redis *s, struct simba_request *q, const struct re
         answer.left_ms = calls_lease(q);
         answer.age_ms = 0;
         ear_ends(&s->ear, q->mutex, q->id);
+        ear_owns(&s->ear, q->mutex, calls_lease(q));
     } else if (r->kind != REPLY_INTEGER || r->integer != 1) {
         return false;
     }

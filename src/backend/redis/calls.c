@@ -128,8 +128,10 @@ static void write_token(struct redis *s, uint64_t token)
         resp_number(&s->link.out, (int64_t)token);
 }
 
-#define ACQUIRE_KEYS 4
-#define ACQUIRE_WORDS 5
+#define ACQUIRE_KEYS 4 /* of each, and of all the epoch's */
+#define ACQUIRE_WORDS 4
+#define EPOCH_KEYS 1
+#define EPOCH_WORDS 2
 #define ENDING_KEYS 3
 #define ENDING_WORDS 2
 
@@ -148,7 +150,12 @@ static void acquire_words(struct redis *s, const struct simba_request *q)
     resp_number(b, calls_lease(q));
     resp_word(b, ear_asks(&s->ear, q->mutex, q->id));
     resp_number(b, redis_guard_ms(s, calls_lease(q)));
-    resp_number(b, redis_epoch_us(s));
+}
+
+static void epoch_words(struct redis *s)
+{
+    resp_word(&s->link.out, s->link.epoch.note);
+    resp_number(&s->link.out, s->link.epoch.seen_us);
 }
 
 static void ending_keys(struct redis *s, const struct simba_request *q)
@@ -160,28 +167,35 @@ static void ending_keys(struct redis *s, const struct simba_request *q)
 
 static void ending_words(struct redis *s, const struct simba_request *q)
 {
-    if (q->op == SIMBA_EVICT) {
-        write_token(s, q->token);
-        resp_word(&s->link.out, q->forced ? "1" : "0");
-    } else {
-        resp_word(&s->link.out, q->id);
-        write_token(s, q->op == SIMBA_RELEASE ? q->token : 0);
-    }
+    resp_word(&s->link.out, q->id);
+    write_token(s, q->op == SIMBA_RELEASE ? q->token : 0);
 }
 
 static void write_contend(struct redis *s, const struct simba_request *q, bool whole)
 {
-    script_call(&s->link.out, SCRIPT_ACQUIRE, whole, ACQUIRE_KEYS, ACQUIRE_WORDS);
+    script_call(&s->link.out, SCRIPT_ACQUIRE, whole, EPOCH_KEYS + ACQUIRE_KEYS,
+                EPOCH_WORDS + ACQUIRE_WORDS);
+    resp_word(&s->link.out, EPOCH_KEY);
     acquire_keys(s, q);
+    epoch_words(s);
     acquire_words(s, q);
 }
 
-static void write_ending(struct redis *s, const struct simba_request *q, enum script script,
-                         bool whole)
+static void write_ending(struct redis *s, const struct simba_request *q, bool whole)
 {
-    script_call(&s->link.out, script, whole, ENDING_KEYS, ENDING_WORDS);
+    script_call(&s->link.out, SCRIPT_RELEASE, whole, ENDING_KEYS, ENDING_WORDS);
     ending_keys(s, q);
     ending_words(s, q);
+}
+
+static void write_evict(struct redis *s, const struct simba_request *q, const char *id,
+                        size_t length, bool whole)
+{
+    script_call(&s->link.out, SCRIPT_EVICT, whole, ENDING_KEYS, 3);
+    ending_keys(s, q);
+    resp_bytes(&s->link.out, id, length);
+    write_token(s, q->token);
+    resp_word(&s->link.out, q->forced ? "1" : "0");
 }
 
 static void write_many(struct redis *s, const struct simba_request *list, enum script script,
@@ -192,13 +206,18 @@ static void write_many(struct redis *s, const struct simba_request *list, enum s
     size_t words = acquires ? ACQUIRE_WORDS : ENDING_WORDS, count = 0;
     for (const struct simba_request *q = list; q != NULL; q = q->next)
         count++;
-    script_call(&s->link.out, script, whole, keys * count, words * count);
+    script_call(&s->link.out, script, whole, keys * count + (acquires ? EPOCH_KEYS : 0),
+                words * count + (acquires ? EPOCH_WORDS : 0));
+    if (acquires)
+        resp_word(&s->link.out, EPOCH_KEY);
     for (const struct simba_request *q = list; q != NULL; q = q->next) {
         if (acquires)
             acquire_keys(s, q);
         else
             ending_keys(s, q);
     }
+    if (acquires)
+        epoch_words(s);
     for (const struct simba_request *q = list; q != NULL; q = q->next) {
         if (acquires)
             acquire_words(s, q);
@@ -281,10 +300,26 @@ void calls_write(struct redis *s, struct simba_request *q, bool whole)
     case SCRIPT_RELEASE_MANY:
         write_many(s, q, script, whole);
         break;
+    case SCRIPT_EVICT:
+        write_evict(s, q, q->id, strlen(q->id), whole);
+        break;
     default:
-        write_ending(s, q, script, whole);
+        write_ending(s, q, whole);
         break;
     }
+}
+
+/* Once more, for exactly this owner. */
+void calls_evict(struct redis *s, struct simba_request *q, const struct reply *owner)
+{
+    struct flight *f = calls_push(s, FLIGHT_REQUEST);
+    if (f == NULL) {
+        refuse_all(s, q, SIMBA_ELIMIT, "out of memory");
+        return;
+    }
+    f->script = SCRIPT_EVICT;
+    f->request = q;
+    write_evict(s, q, owner->text, owner->length, true);
 }
 
 /* Requests of one kind, until they are as many as fit into a call. */
@@ -350,6 +385,13 @@ static void send_one(struct redis *s, struct simba_request *q)
     calls_write(s, q, false);
 }
 
+/* A replica takes nothing but questions. A master that could not note its epoch grants nothing. */
+static bool can_take(const struct link *l, enum simba_op op)
+{
+    bool asks = op == SIMBA_READ || op == SIMBA_LIST;
+    return asks || l->epoch.note[0] != '\0' || (!l->health.replica && op != SIMBA_CONTEND);
+}
+
 void calls_send(struct redis *s, struct simba_request *batch)
 {
     struct group group[GROUPS] = {{.count = 0}};
@@ -360,6 +402,9 @@ void calls_send(struct redis *s, struct simba_request *batch)
         q->next = NULL;
         if (s->link.state != LINK_READY) { /* it failed on the way */
             calls_refuse(s, q, s->link.code, s->link.why);
+        } else if (!can_take(&s->link, q->op)) {
+            calls_refuse(s, q, s->link.write_code, s->link.write_why);
+            s->to_greet = true;
         } else if (q->op == SIMBA_RENEW || q->op == SIMBA_RELEASE || q->op == SIMBA_CONTEND) {
             add_to_group(s, group, q);
         } else {
@@ -370,6 +415,18 @@ void calls_send(struct redis *s, struct simba_request *batch)
     write_groups(s, group);
     link_flush(&s->link);
     link_flush(&s->ear.link);
+    calls_greet_again(s);
+}
+
+void calls_greet_again(struct redis *s)
+{
+    char why[LINK_TEXT_MAX];
+    if (!s->to_greet || s->flights > 0)
+        return;
+    s->to_greet = false;
+    memcpy(why, s->link.write_why, sizeof why);
+    if (s->link.state == LINK_READY)
+        link_fail(&s->link, s->link.write_code, "%s", why);
 }
 
 /* ---- the look behind the messages ---------------------------------------------------------- */

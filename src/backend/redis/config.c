@@ -63,15 +63,14 @@ static int keep_secret(struct reading *r, const char *name, const char **out)
     int error = errno;
     if (fd >= 0)
         close(fd);
-    if (n < 0)
-        return REFUSE(r, SIMBA_EINVAL, "option %s: %s", name, strerror(error));
-    if ((size_t)n > SECRET_MAX)
-        return REFUSE(r, SIMBA_EINVAL, "option %s: the file is longer than %zu bytes", name,
-                      SECRET_MAX);
-    secret[n] = '\0';
+    secret[n < 0 || (size_t)n > SECRET_MAX ? 0 : n] = '\0';
     secret[strcspn(secret, "\r\n")] = '\0';
-    int rc = secret[0] == '\0' ? REFUSE(r, SIMBA_EINVAL, "option %s: the file is empty", name)
-                               : keep(r, secret, out);
+    int rc = n < 0 ? REFUSE(r, SIMBA_EINVAL, "option %s: %s", name, strerror(error))
+             : (size_t)n > SECRET_MAX
+                 ? REFUSE(r, SIMBA_EINVAL, "option %s: the file is longer than %zu bytes", name,
+                          SECRET_MAX)
+             : secret[0] == '\0' ? REFUSE(r, SIMBA_EINVAL, "option %s: the file is empty", name)
+                                 : keep(r, secret, out);
     explicit_bzero(secret, sizeof secret);
     return rc;
 }

@@ -287,10 +287,28 @@ static bool begins(const struct reply *r, const char *with)
     return r->kind == REPLY_STRING && strncmp(r->text, with, strlen(with)) == 0;
 }
 
+/* What others say of this mutex: the channel, for those who observe all, or its owner was evicted. */
+static void on_change(struct ear *e, const struct reply *key)
+{
+    struct simba_host *host = e->link.net->host;
+    char mutex[SIMBA_MUTEX_MAX + 1];
+    const char *at;
+    size_t n;
+    if (!reply_is_text(key) || !ear_mutex_of(key->text, &at, &n) || n > SIMBA_MUTEX_MAX)
+        return;
+    memcpy(mutex, at, n);
+    mutex[n] = '\0';
+    host->hint(host, mutex);
+}
+
 static void on_message(struct ear *e, const struct reply *channel, const struct reply *what)
 {
     struct simba_host *host = e->link.net->host;
     bool released = begins(what, "released@@"), acquired = begins(what, "acquired@@");
+    if (reply_equals(channel, EVICTIONS)) {
+        on_change(e, what);
+        return;
+    }
     if (!reply_is_text(channel) || (!released && !acquired))
         return; /* not in our words */
     struct waiter *w = (struct waiter *)(void *)table_find(&e->waiters, channel->text);
@@ -307,25 +325,16 @@ static void on_message(struct ear *e, const struct reply *channel, const struct 
         on_acquired(e, p);
 }
 
-/* Of a channel by pattern, for those who observe all. */
-static void on_pattern(struct ear *e, const struct reply *channel)
-{
-    struct simba_host *host = e->link.net->host;
-    char mutex[SIMBA_MUTEX_MAX + 1];
-    const char *at;
-    size_t n;
-    if (!reply_is_text(channel) || !ear_mutex_of(channel->text, &at, &n) || n > SIMBA_MUTEX_MAX)
-        return;
-    memcpy(mutex, at, n);
-    mutex[n] = '\0';
-    host->hint(host, mutex);
-}
-
 /* From here on nothing gets lost; what was before this, only asking can tell. */
 static void on_subscribed(struct ear *e, const struct reply *channel)
 {
     struct simba_host *host = e->link.net->host;
     struct waiter *w = (struct waiter *)(void *)table_find(&e->waiters, channel->text);
+    if (strcmp(channel->text, EVICTIONS) == 0) {
+        e->hears_evictions = true;
+        while (e->unheard > 0)
+            host->hint(host, e->granted[--e->unheard]);
+    }
     if (w != NULL && w->sub != SUB_HEARS) {
         w->sub = SUB_HEARS;
         if (w->waits && w->tries)
@@ -366,7 +375,7 @@ static void on_reply(struct link *l, const struct reply *r)
     } else if (reply_equals(kind, "message")) {
         on_message(e, channel, reply_at(r, 2));
     } else if (reply_equals(kind, "pmessage")) {
-        on_pattern(e, reply_at(r, 2));
+        on_change(e, reply_at(r, 2));
     } else if (reply_equals(kind, "subscribe") && reply_is_text(channel)) {
         on_subscribed(e, channel);
     } else if (reply_equals(kind, "psubscribe")) {
@@ -427,6 +436,7 @@ static void on_ready(struct link *l)
             }
         }
     }
+    say(e, "SUBSCRIBE", EVICTIONS);
     if (e->observes_all)
         say(e, "PSUBSCRIBE", PREFIX "*" SUFFIX);
     if (e->tries)
@@ -445,6 +455,7 @@ static void on_down(struct link *l)
         for (struct table_node *n = e->waiters.bucket[i]; n != NULL; n = n->next)
             ((struct waiter *)(void *)n)->sub = SUB_NONE;
     }
+    e->hears_evictions = false;
     e->asked_at = 0;
     e->pings = 0;
     end_tries(e);
@@ -511,8 +522,8 @@ static void on_upkeep(uv_timer_t *timer)
 {
     struct ear *e = timer->data;
     sweep(e);
-    if (e->places.count == 0 && !e->observes_all && !e->tries) {
-        e->is_open = false;
+    if (e->places.count == 0 && !e->observes_all && !e->tries && e->owns_until < simba_now()) {
+        e->is_open = e->hears_evictions = false;
         link_shut(&e->link);
         uv_timer_stop(&e->upkeep);
         return;
@@ -601,6 +612,14 @@ void ear_interest(struct ear *e, const char *mutex, enum simba_interest interest
         }
     }
     link_flush(&e->link);
+}
+
+void ear_owns(struct ear *e, const char *mutex, int64_t lease_ms)
+{
+    e->owns_until = simba_now() + lease_ms;
+    open_ear(e);
+    if (mutex != NULL && !e->hears_evictions && e->unheard < EAR_UNHEARD_MAX)
+        snprintf(e->granted[e->unheard++], sizeof e->granted[0], "%s", mutex);
 }
 
 int ear_init(struct ear *e)

@@ -1,10 +1,12 @@
-/* ear.h: the second connection, which listens. It is open only while somebody waits or observes.
+/* ear.h: the second connection, which listens. It is open only while somebody owns, waits or observes.
  *
  * What it hears is a reason to ask and nothing else. Per mutex that is waited for there is a place:
  *   simba:{M}      "released": the first in the queue asks now, one of the others of this client a
  *                  random while later, unless "acquired" comes first; so a head of the queue that is
  *                  dead or stopped holds up nobody for long
  *   simba:{M}:ID   "released": ID has been taken out of the queue, and asks now
+ * and for all who own something
+ *   simba:evicted  "simba:{M}": its owner was evicted, and renews now, in vain
  * Behind that, every few seconds: a PING, and a look at which of the mutexes waited for are free.
  *
  * Subscriptions outlive the wait for a while: who takes turns with others subscribes once. */
@@ -19,6 +21,8 @@
 #define EAR_LATER_MIN_MS 100 /* after a "released" that was meant for somebody else */
 #define EAR_LATER_MAX_MS 1000
 #define CHANNEL_MAX 224
+#define EAR_UNHEARD_MAX 8 /* the others learn of it with their next renewal */
+#define EVICTIONS "simba:evicted"
 
 struct ear {
     struct link link;
@@ -27,6 +31,10 @@ struct ear {
     struct place *later;          /* a list: those that ask a while later */
     uv_timer_t upkeep, alarm;
     bool observes_all, is_open;
+    int64_t owns_until; /* somebody may own something until then: evictions are listened for */
+    bool hears_evictions;
+    size_t unheard; /* mutexes that were granted before it heard of evictions */
+    char granted[EAR_UNHEARD_MAX][SIMBA_MUTEX_MAX + 1];
     int64_t asked_at; /* a PING is not answered; 0: none is */
     unsigned pings;   /* that are not answered */
     bool was_denied;
@@ -49,6 +57,8 @@ void ear_waits(struct ear *e, const char *mutex, const char *id, const char *sco
 void ear_ends(struct ear *e, const char *mutex, const char *id); /* it waits no longer */
 /* The contender asks now. Returns its first score; "": none. */
 const char *ear_asks(struct ear *e, const char *mutex, const char *id);
+/* Somebody owns this mutex, or has renewed (NULL), for so long. */
+void ear_owns(struct ear *e, const char *mutex, int64_t lease_ms);
 void ear_interest(struct ear *e, const char *mutex, enum simba_interest interest);
 
 /* Finds out whether it may do all that it can; errors go to denied(). */

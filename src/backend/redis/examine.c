@@ -121,7 +121,7 @@ static void tell_of_guard(const struct redis *s, const struct telling *t)
 {
     int64_t left_ms = redis_guard_ms(s, calls_lease(t->to));
     char line[LINK_TEXT_MAX];
-    redis_guard_text(s, left_ms, line, sizeof line);
+    redis_guard_text(left_ms, line, sizeof line);
     if (left_ms > 0)
         tell(t, SIMBA_LOG_WARN, "%s; ask again then", line);
 }
@@ -199,7 +199,7 @@ void examine_down(struct redis *s)
     report(s);
 }
 
-void examine_close(struct redis *s)
+void redis_examine_close(struct redis *s)
 {
     for (struct simba_request *q; (q = s->exam.asking) != NULL;) {
         s->exam.asking = q->next;
@@ -208,7 +208,7 @@ void examine_close(struct redis *s)
     calls_end_reading(s);
 }
 
-void examine_store(void *store, struct simba_request *q)
+void redis_examine(void *store, struct simba_request *q)
 {
     struct redis *s = store;
     q->next = s->exam.asking;

@@ -2,13 +2,22 @@
  * keeps it from being used is found here. */
 #include <assert.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "backend/redis/link.h"
 #include "backend/redis/scripts.h"
 
-enum greeting { GREET_AUTH, GREET_NAME, GREET_SELECT, GREET_INFO, GREET_TIME, GREET_MASTER };
+enum greeting {
+    GREET_AUTH,
+    GREET_NAME,
+    GREET_SELECT,
+    GREET_INFO,
+    GREET_TIME,
+    GREET_NOTE,
+    GREET_EPOCH
+};
 
 static void expect(struct link *l, enum greeting kind)
 {
@@ -47,7 +56,6 @@ void greet_begin(struct link *l)
     char name[32];
     l->state = LINK_GREETING;
     l->greetings = l->greeted = 0;
-    l->master_ms = -1;
     if (l->use->is_sentinel) {
         write_auth(l, NULL, c->sentinel_password);
     } else {
@@ -72,19 +80,93 @@ void greet_begin(struct link *l)
         resp_begin(&l->out, 1);
         resp_word(&l->out, "TIME");
         expect(l, GREET_TIME);
+        resp_begin(&l->out, 2);
+        resp_word(&l->out, "GET");
+        resp_word(&l->out, EPOCH_KEY);
+        expect(l, GREET_NOTE);
     }
     link_flush(l);
+    if (l->out.used == 0)
+        link_wipe(&l->out); /* of the password */
     if (l->state == LINK_GREETING && l->greetings == 0)
         be_ready(l);
 }
 
-static void ask_master(struct link *l)
+/* ---- the epoch ----------------------------------------------------------------------------- */
+
+/* RUN ID:REPLICATION ID:, as a note of the current epoch begins. */
+static void epoch_head(const struct link *l, char head[EPOCH_NOTE_MAX])
 {
-    script_call(&l->out, SCRIPT_PROMOTED, true, 1, 1);
-    resp_word(&l->out, "simba:promoted");
-    resp_word(&l->out, l->health.run_id);
-    expect(l, GREET_MASTER);
+    snprintf(head, EPOCH_NOTE_MAX, "%s:%s:", l->health.run_id, l->health.replid);
 }
+
+/* False: it is not a note of the current epoch. One from the future was made before the server's clock was
+ * set back: it is made anew. */
+static bool epoch_parse(const struct link *l, const struct reply *r, struct epoch *out)
+{
+    char head[EPOCH_NOTE_MAX], *end;
+    epoch_head(l, head);
+    size_t n = strlen(head);
+    if (!reply_is_text(r) || r->length >= sizeof out->note || strncmp(r->text, head, n) != 0)
+        return false;
+    memcpy(out->note, r->text, r->length + 1);
+    out->seen_us = strtoll(r->text + n, &end, 10);
+    int64_t since_us = *end == ':' ? strtoll(end + 1, &end, 10) : 0;
+    out->age_ms = (l->time_us - since_us) / 1000;
+    return *end == '\0' && since_us > 0 && since_us <= out->seen_us;
+}
+
+/* Where the server says that it is in the epoch that we know, but has lost its note, it was emptied. */
+static void ask_epoch(struct link *l)
+{
+    char head[EPOCH_NOTE_MAX];
+    epoch_head(l, head);
+    bool is_known = strncmp(l->epoch.note, head, strlen(head)) == 0;
+    l->epoch.note[0] = '\0';
+    script_call(&l->out, SCRIPT_EPOCH, true, 1, 3);
+    resp_word(&l->out, EPOCH_KEY);
+    resp_word(&l->out, l->health.run_id);
+    resp_word(&l->out, l->health.replid);
+    resp_number(&l->out, is_known || l->health.promoted ? 0 : l->health.uptime_ms);
+    expect(l, GREET_EPOCH);
+}
+
+/* No reason not to read, or to renew: a server whose memory is full takes no note. */
+static void take_no_epoch(struct link *l, const struct reply *error)
+{
+    l->epoch.note[0] = '\0';
+    l->write_code = link_refusal(error, l->write_why, sizeof l->write_why);
+}
+
+static void take_note(struct link *l, const struct reply *r)
+{
+    struct epoch found;
+    if (r->kind == REPLY_ERROR) {
+        take_no_epoch(l, r);
+    } else if (health_is_read_only(&l->health, l->write_why, sizeof l->write_why)) {
+        l->write_code = SIMBA_ESTORE;
+        l->epoch.note[0] = '\0';
+    } else if (epoch_parse(l, r, &found) && found.age_ms >= 0) {
+        l->epoch = found;
+    } else {
+        ask_epoch(l);
+    }
+}
+
+static void take_epoch(struct link *l, const struct reply *r)
+{
+    if (r->kind == REPLY_ERROR) {
+        take_no_epoch(l, r);
+    } else if (!epoch_parse(l, r, &l->epoch)) {
+        l->epoch.note[0] = '\0';
+        l->write_code = SIMBA_ESTORE;
+        snprintf(l->write_why, sizeof l->write_why, "an answer of the server makes no sense");
+    } else if (l->epoch.age_ms < 0) {
+        l->epoch.age_ms = 0;
+    }
+}
+
+/* ---- what the server says ------------------------------------------------------------------ */
 
 /* False: it has failed. */
 static bool take_info(struct link *l, const struct reply *r)
@@ -100,8 +182,14 @@ static bool take_info(struct link *l, const struct reply *r)
         link_fail(l, code, "%s", why);
         return false;
     }
-    if (l->health.promoted && l->net->config->guard)
-        ask_master(l);
+    if (strlen(l->health.run_id) != EPOCH_ID || strlen(l->health.replid) != EPOCH_ID) {
+        link_fail(l, SIMBA_ESTORE, "the server does not say its run id and its replication id");
+        return false;
+    }
+    if (l->net->config->sentinels > 0 && health_is_read_only(&l->health, why, sizeof why)) {
+        link_fail(l, SIMBA_ESTORE, "%s", why);
+        return false;
+    }
     return true;
 }
 
@@ -121,8 +209,8 @@ void greet_take(struct link *l, const struct reply *r)
 {
     char why[LINK_TEXT_MAX];
     enum greeting kind = (enum greeting)l->greeting[l->greeted++].kind;
-    bool is_vital = kind != GREET_NAME || reply_is_error(r, "NOAUTH");
-    if (r->kind == REPLY_ERROR && is_vital) {
+    bool is_vital = kind < GREET_NOTE && kind != GREET_NAME;
+    if (r->kind == REPLY_ERROR && (is_vital || reply_is_error(r, "NOAUTH"))) {
         int code = link_refusal(r, why, sizeof why);
         if (kind == GREET_AUTH || kind == GREET_SELECT)
             code = SIMBA_EDENIED;
@@ -135,8 +223,10 @@ void greet_take(struct link *l, const struct reply *r)
     }
     if ((kind == GREET_INFO && !take_info(l, r)) || (kind == GREET_TIME && !take_time(l, r)))
         return;
-    if (kind == GREET_MASTER)
-        l->master_ms = r->kind == REPLY_INTEGER && r->integer >= 0 ? r->integer : 0;
+    if (kind == GREET_NOTE)
+        take_note(l, r);
+    if (kind == GREET_EPOCH)
+        take_epoch(l, r);
     if (l->greeted == l->greetings)
         be_ready(l);
 }
@@ -155,6 +245,7 @@ int link_refusal(const struct reply *r, char *why, size_t size)
         {"NOPERM", SIMBA_EDENIED, "the user lacks a permission"},
         {"WRONGTYPE", SIMBA_ESCHEMA, "a key of this mutex holds something that is not ours"},
         {"READONLY", SIMBA_ESTORE, "the server is a read-only replica"},
+        {"SIMBAEPOCH", SIMBA_ESTORE, "the server is not what it was"},
         {"LOADING", SIMBA_ESTORE, "the server is still loading its data"},
         {"OOM", SIMBA_ESTORE, "the server is out of memory (maxmemory)"},
         {"MISCONF", SIMBA_ESTORE, "the server cannot save its data and refuses to write"},
@@ -173,7 +264,8 @@ int link_refusal(const struct reply *r, char *why, size_t size)
             return known[i].code;
         }
     }
-    if (strstr(r->text, "The user executing the script can't") != NULL) {
+    if (strstr(r->text, "The user executing the script can't") != NULL ||
+        strstr(r->text, "ACL failure in script") != NULL) { /* from 7.2 on */
         snprintf(why, size, "the user lacks a permission: %.200s", r->text);
         return SIMBA_EDENIED;
     }

@@ -50,6 +50,7 @@ bool health_parse(struct health *h, const char *info)
     h->replicas = number(info, "connected_slaves");
     h->memory_limit = (uint64_t)number(info, "maxmemory");
     find(info, "maxmemory_policy", h->eviction, sizeof h->eviction);
+    find(info, "master_replid", h->replid, sizeof h->replid);
     if (find(info, "master_replid2", text, sizeof text))
         h->promoted = strspn(text, "0") < strlen(text);
     if (h->replica && find(info, "master_host", host, sizeof host))
@@ -75,14 +76,17 @@ int health_refuses(const struct health *h, char *why, size_t size)
         snprintf(why, size, "the server is still loading its data");
         return SIMBA_ESTORE;
     }
-    if (h->replica) {
-        snprintf(why, size,
-                 "this server is a replica%s%.200s: give the address of the master, or "
-                 "ask Sentinel with redis+sentinel://",
-                 h->master[0] != '\0' ? " of " : "", h->master);
-        return SIMBA_ESTORE;
-    }
     return 0;
+}
+
+bool health_is_read_only(const struct health *h, char *why, size_t size)
+{
+    if (h->replica)
+        snprintf(why, size,
+                 "this server is a read-only replica%s%.160s: to contend, give the address of the "
+                 "master, or ask Sentinel with redis+sentinel://",
+                 h->master[0] != '\0' ? " of " : "", h->master);
+    return h->replica;
 }
 
 bool health_evicts(const struct health *h)
@@ -118,13 +122,6 @@ bool health_warns(const struct health *h, bool guarded, size_t n, char *line, si
         return true;
     }
     return false;
-}
-
-int64_t health_guard_ms(const struct health *h, int64_t uptime_ms, int64_t lease_ms)
-{
-    if (h->append_only || uptime_ms >= lease_ms)
-        return 0;
-    return lease_ms - uptime_ms;
 }
 
 const char *health_acl(void)

@@ -12,10 +12,11 @@
 struct health {
     char version[24];
     int major;
-    char run_id[48];
-    int64_t uptime_ms; /* at least */
+    char run_id[48], replid[48]; /* of its process; of its term as the master */
+    int64_t uptime_ms;           /* at least */
     bool cluster, replica, loading, append_only;
-    bool promoted;         /* was a replica in this life of its process */
+    bool
+        promoted; /* has a second replication id: it was a replica, or has loaded what a master saved */
     uint64_t memory_limit; /* 0: none */
     char eviction[32];     /* its policy */
     int64_t replicas;
@@ -28,16 +29,15 @@ bool health_parse(struct health *h, const char *info);
 /* Why this server cannot be used now, in a sentence, and the code for it; 0: it can be. */
 int health_refuses(const struct health *h, char *why, size_t size);
 
+/* Why nothing can be written to it. */
+bool health_is_read_only(const struct health *h, char *why, size_t size);
+
 bool health_evicts(const struct health *h); /* what is held may be thrown away */
 
 /* The n-th thing that an operator should know; false: no more. Serious: locks can get lost while
  * nothing fails. */
 bool health_warns(const struct health *h, bool guarded, size_t n, char *line, size_t size,
                   bool *serious);
-
-/* For how long nothing may be granted under this lease, uptime_ms after its process began: owners
- * from before a restart may be left that it does not remember. */
-int64_t health_guard_ms(const struct health *h, int64_t uptime_ms, int64_t lease_ms);
 
 /* The ACL rules that are enough for a user of Simba. A pattern is allowed only literally. */
 #define HEALTH_ACL_KEYS "~simba:*"

@@ -44,10 +44,18 @@ static void handle_gone(struct net *net)
         net->empty(net);
 }
 
+void link_wipe(struct buffer *b)
+{
+    if (b->at != NULL)
+        explicit_bzero(b->at, b->size);
+}
+
 static void on_conn_closed(uv_handle_t *handle)
 {
     struct conn *c = handle->data;
     struct net *net = c->net;
+    link_wipe(&c->written); /* a password may have been among it */
+    link_wipe(&c->rest);
     buffer_free(&c->written);
     buffer_free(&c->rest);
     free(c);
@@ -459,7 +467,7 @@ void link_watch(struct link *l)
 
 void link_init(struct link *l, struct net *net, const struct link_use *use, void *data)
 {
-    *l = (struct link){.net = net, .use = use, .data = data, .master_ms = -1};
+    *l = (struct link){.net = net, .use = use, .data = data};
     uv_timer_init(net->host->loop, &l->timer);
     l->timer.data = l;
     net->handles++;
@@ -504,6 +512,7 @@ void link_close(struct link *l)
 {
     link_shut(l);
     decoder_free(&l->decoder);
+    link_wipe(&l->out);
     buffer_free(&l->out);
     uv_close((uv_handle_t *)&l->timer, on_timer_closed);
 }

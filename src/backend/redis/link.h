@@ -40,6 +40,16 @@ struct net {
     char inbox[LINK_INBOX], plain[LINK_INBOX];
 };
 
+/* A time in which the server has forgotten nothing, as it is noted there (epoch.lua). */
+#define EPOCH_KEY "simba:epoch"
+#define EPOCH_ID 40 /* digits of a run id, and of a replication id */
+#define EPOCH_NOTE_MAX 128
+struct epoch {
+    char note[EPOCH_NOTE_MAX]; /* "": none */
+    int64_t seen_us;           /* when it was first seen, on the server's clock */
+    int64_t age_ms;            /* for how long nothing had been forgotten at healthy_at */
+};
+
 struct link;
 struct link_use {
     bool wants_info; /* the greeting asks who the server is, and chooses the database */
@@ -80,8 +90,10 @@ struct link {
 
     struct health health; /* as of the greeting */
     int64_t healthy_at;   /* simba_now() when it came */
-    int64_t master_ms;    /* for how long it had been known as master; -1: from the beginning */
     int64_t time_us;      /* of the server's clock, then */
+    struct epoch epoch; /* no note: the server takes no writes, write_code and write_why say why */
+    int write_code;
+    char write_why[LINK_TEXT_MAX];
     int64_t (*oldest)(struct link *l); /* when the oldest unanswered command was sent; 0: none */
 };
 
@@ -103,7 +115,8 @@ bool link_is_steady(const struct link *l);
 
 /* Sends what was written to l->out. */
 void link_flush(struct link *l);
-void link_watch(struct link *l); /* after a command was written: sees to it that it is answered */
+void link_wipe(struct buffer *b); /* all that it ever held; leaves `used` alone */
+void link_watch(struct link *l);  /* after a command was written: sees to it that it is answered */
 
 /* greet.c: begins when bytes can be sent; each reply until it is ready, or has failed. */
 void greet_begin(struct link *l);

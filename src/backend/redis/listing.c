@@ -169,7 +169,8 @@ void listing_details(struct redis *s, struct listing *l, const struct reply *r)
                                     .token = t.token,
                                     .left_ms = t.left_ms,
                                     .age_ms = -1,
-                                    .waiters = -1};
+                                    .waiters = -1,
+                                    .evicted = t.evicted};
         if (waiters->kind == REPLY_INTEGER)
             found.waiters = waiters->integer;
         if (found.id[0] != '\0' || found.waiters > 0)

@@ -14,27 +14,16 @@ int64_t redis_guard_ms(const struct redis *s, int64_t lease_ms)
     if (!s->config.guard)
         return 0;
     int64_t longest = s->config.guard_ms > 0 ? s->config.guard_ms : lease_ms;
-    int64_t since = simba_now() - l->healthy_at;
-    int64_t restarted = health_guard_ms(&l->health, l->health.uptime_ms + since, longest);
-    int64_t promoted = l->master_ms < 0 ? 0 : longest - (l->master_ms + since);
-    return restarted > promoted ? restarted : promoted > 0 ? promoted : 0;
+    int64_t left = longest - (l->epoch.age_ms + simba_now() - l->healthy_at);
+    return left > 0 ? left : 0;
 }
 
-void redis_guard_text(const struct redis *s, int64_t left_ms, char *line, size_t size)
+void redis_guard_text(int64_t left_ms, char *line, size_t size)
 {
     snprintf(line, size,
-             "the server has %s and may have forgotten owners: what is free is not granted for "
-             "another %.1f s (restart_guard)",
-             s->link.master_ms >= 0 ? "become the master" : "just started", (double)left_ms / 1000);
-}
-
-int64_t redis_epoch_us(const struct redis *s)
-{
-    const struct link *l = &s->link;
-    int64_t age_ms = l->health.uptime_ms;
-    if (l->master_ms >= 0 && l->master_ms < age_ms)
-        age_ms = l->master_ms;
-    return l->time_us - age_ms * 1000;
+             "the server was restarted, has become the master or was emptied, and may have "
+             "forgotten owners: what is free is not granted for another %.1f s (restart_guard)",
+             (double)left_ms / 1000);
 }
 
 /* Once per life of the server. */
@@ -58,7 +47,7 @@ static void on_ready(struct link *l)
     struct simba_request *waiting = s->waiting;
     s->waiting = NULL;
     s->waiting_last = &s->waiting;
-    s->guard_said = false;
+    s->guard_said = s->to_greet = false;
     comment(s);
     calls_send(s, waiting);
     ear_follow(&s->ear);
@@ -75,6 +64,7 @@ static void on_pause(struct link *l)
     struct redis *s = l->data;
     calls_end_reading(s);
     link_flush(&s->ear.link);
+    calls_greet_again(s);
 }
 
 static void on_down(struct link *l)
@@ -129,9 +119,8 @@ static int check(void *store, const char *mutex, const char *id, char *why, size
 }
 
 /* While there is hope requests wait for the connection; else the last failure is the answer. */
-static void submit(void *store, struct simba_request *batch)
+void redis_submit(struct redis *s, struct simba_request *batch)
 {
-    struct redis *s = store;
     struct link *l = &s->link;
     if (l->state == LINK_READY) {
         calls_send(s, batch);
@@ -150,6 +139,11 @@ static void submit(void *store, struct simba_request *batch)
         }
     }
     calls_end_reading(s);
+}
+
+static void submit(void *store, struct simba_request *batch)
+{
+    redis_submit(store, batch);
 }
 
 static bool lends(void *store)
@@ -192,7 +186,7 @@ static void close_store(void *store)
 {
     struct redis *s = store;
     calls_fail(s, SIMBA_ECANCELED, "the client is being closed");
-    examine_close(s);
+    redis_examine_close(s);
     link_close(&s->link);
     link_close(&s->sentinel);
     ear_close(&s->ear);
@@ -203,8 +197,7 @@ static int open_store(struct simba_host *host, const struct simba_url *url, void
                       size_t why_size)
 {
     struct redis *s = calloc(1, sizeof *s);
-    if (s == NULL || !scripts_init()) {
-        free(s);
+    if (s == NULL) {
         snprintf(why, why_size, "out of memory");
         return SIMBA_ELIMIT;
     }
@@ -265,6 +258,6 @@ const struct simba_backend redis_backend = {
     .submit = submit,
     .watch = watch,
     .close = close_store,
-    .examine = examine_store,
+    .examine = redis_examine,
     .lends = lends,
 };

@@ -66,6 +66,7 @@ struct redis {
         char denied[256];             /* " +zadd +scan" */
     } exam;
     bool guard_said, closing;
+    bool to_greet;      /* anew, as soon as nothing is in flight: it may take writes by now */
     char warned_of[48]; /* the run id of the server that was commented on */
 };
 
@@ -77,6 +78,8 @@ void calls_reply(struct redis *s, const struct reply *r);
 /* calls.c */
 void calls_send(struct redis *s, struct simba_request *batch);
 void calls_write(struct redis *s, struct simba_request *q, bool whole); /* and remembers it */
+void calls_evict(struct redis *s, struct simba_request *q, const struct reply *owner);
+void calls_greet_again(struct redis *s); /* if there is a reason to */
 void calls_end_reading(struct redis *s); /* gives the answer that was held back */
 void calls_fail(struct redis *s, int code, const char *why); /* all that is in flight or waits */
 void calls_answer(struct redis *s, struct simba_request *q, const struct simba_answer *answer);
@@ -91,11 +94,13 @@ void calls_look(struct ear *e);
 
 /* How a reply tells of an owner (answers.c). False: it makes no sense. evicted: its renewals are refused. */
 struct told {
-    const char *id; /* "": nobody */
+    char id[SIMBA_ID_MAX + 1]; /* "": nobody; fit to be shown */
     int64_t left_ms;
     uint64_t token; /* 0: unknown */
     bool evicted, is_foreign;
 };
+/* An id that a foreign client made up: cut at 128 bytes, with "?" for each byte that is not UTF-8. */
+void calls_show_id(const struct reply *id, char out[SIMBA_ID_MAX + 1]);
 bool calls_told(const struct reply *owner, const struct reply *left, const struct reply *token,
                 struct told *out);
 
@@ -110,16 +115,16 @@ void sentinel_init(struct redis *s);
 void sentinel_ask(struct redis *s); /* leads to link_go() or link_fail() of s->link */
 
 /* examine.c */
-void examine_store(void *store, struct simba_request *q);
+void redis_examine(void *store, struct simba_request *q);
 void examine_reply(struct redis *s, const struct flight *f, const struct reply *r);
 void examine_denied(struct ear *e, const struct reply *r); /* an error */
 void examine_tried(struct ear *e);                         /* ear_try() is over */
 void examine_ready(struct redis *s);                       /* the connection is */
 void examine_down(struct redis *s);
-void examine_close(struct redis *s);
+void redis_examine_close(struct redis *s);
 
 /* redis.c */
+void redis_submit(struct redis *s, struct simba_request *batch);
 int64_t redis_guard_ms(const struct redis *s, int64_t lease_ms);
-void redis_guard_text(const struct redis *s, int64_t left_ms, char *line, size_t size);
-int64_t redis_epoch_us(const struct redis *s); /* since when it forgets nothing, on its clock */
+void redis_guard_text(int64_t left_ms, char *line, size_t size);
 #endif

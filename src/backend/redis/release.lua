@@ -5,7 +5,7 @@
 local owner = redis.call('GET', KEYS[1])
 local token = redis.call('GET', KEYS[3]) or ''
 local freed = 0
-if ARGV[2] ~= '' and owner == ARGV[1] and (token == ARGV[2] or token == '-' .. ARGV[2]) then
+if ARGV[2] ~= '' and token == ARGV[2] and (owner == ARGV[1] or owner == EVICTED .. ARGV[1]) then
     redis.call('DEL', KEYS[1], KEYS[3])
     owner, token, freed = false, '', 1
 end

@@ -15,8 +15,8 @@ local now = call('EXISTS', unpack(queues)) == 0 and call('MGET', unpack(values))
 local ended, gone, seen = {}, {}, {}
 for i = 1, #queues do
     local id, token, key = args[2 * i - 1], args[2 * i], values[2 * i - 1]
-    local held = now[2 * i]
-    if token ~= '' and now[2 * i - 1] == id and (held == token or held == '-' .. token) and
+    local owner = now[2 * i - 1]
+    if token ~= '' and now[2 * i] == token and (owner == id or owner == EVICTED .. id) and
         not seen[key] then
         seen[key] = true
         ended[i] = true

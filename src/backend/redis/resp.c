@@ -2,7 +2,7 @@
 #include "backend/redis/resp.h"
 
 #include <assert.h>
-#include <hiredis/read.h>
+#include <hiredis/hiredis.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -151,10 +151,39 @@ static void rewind_arena(struct decoder *d)
 
 /* ---- what hiredis calls -------------------------------------------------------------------- */
 
+/* From 1.0 on hiredis also decodes what only a client that has sent HELLO 3 is to get, and nests without
+ * a limit of its own. */
+#if HIREDIS_MAJOR >= 1
+typedef size_t array_length;
+#else
+typedef int array_length;
+#endif
+
+static void *refuse(const redisReadTask *task, const char *fault)
+{
+    ((struct decoder *)task->privdata)->fault = fault;
+    return NULL;
+}
+
+static void *refuse_kind(const redisReadTask *task)
+{
+    return refuse(task, "a reply is of a kind that was not asked for");
+}
+
+static bool is_too_deep(const redisReadTask *task)
+{
+    int depth = 1;
+    while ((task = task->parent) != NULL)
+        depth++;
+    return depth > RESP_DEPTH_MAX;
+}
+
 /* The place for a value: in its array, or a new one. */
 static struct reply *place(const redisReadTask *task)
 {
     struct reply *r;
+    if (is_too_deep(task))
+        return refuse(task, "a reply is nested too deep");
     if (task->parent != NULL) {
         struct reply *array = task->parent->obj;
         assert(task->idx >= 0 && (size_t)task->idx < array->elements);
@@ -169,32 +198,45 @@ static struct reply *place(const redisReadTask *task)
 
 static void *on_text(const redisReadTask *task, char *text, size_t length)
 {
+    enum reply_kind kind;
+    switch (task->type) {
+    case REDIS_REPLY_STRING:
+        kind = REPLY_STRING;
+        break;
+    case REDIS_REPLY_STATUS:
+        kind = REPLY_STATUS;
+        break;
+    case REDIS_REPLY_ERROR:
+        kind = REPLY_ERROR;
+        break;
+    default:
+        return refuse_kind(task);
+    }
     struct reply *r = place(task);
     char *copy = r != NULL ? take(task->privdata, length + 1) : NULL;
     if (copy == NULL)
         return NULL;
     memcpy(copy, text, length);
     copy[length] = '\0';
-    r->kind = task->type == REDIS_REPLY_ERROR    ? REPLY_ERROR
-              : task->type == REDIS_REPLY_STATUS ? REPLY_STATUS
-                                                 : REPLY_STRING;
+    r->kind = kind;
     r->text = copy;
     r->length = length;
     return r;
 }
 
-static void *on_array(const redisReadTask *task, int elements)
+static void *on_array(const redisReadTask *task, array_length elements)
 {
+    if (task->type != REDIS_REPLY_ARRAY)
+        return refuse_kind(task);
     struct reply *r = place(task);
-    if (r == NULL || elements < 0)
+    if (r == NULL)
         return NULL;
     r->kind = REPLY_ARRAY;
     if (elements == 0)
         return r;
-    if ((size_t)elements > RESP_BYTES_MAX / sizeof *r) { /* before it is multiplied */
-        ((struct decoder *)task->privdata)->fault = "a reply has too many elements";
-        return NULL;
-    }
+    /* Before it is multiplied; a negative one is more than any. */
+    if ((size_t)elements > RESP_BYTES_MAX / sizeof *r)
+        return refuse(task, "a reply has too many elements");
     r->element = take(task->privdata, (size_t)elements * sizeof *r);
     if (r->element == NULL)
         return NULL;
@@ -214,10 +256,27 @@ static void *on_integer(const redisReadTask *task, long long value)
     return r;
 }
 
+/* A string or an array that is not there; the nil of its own is another kind. */
 static void *on_nil(const redisReadTask *task)
 {
-    return place(task);
+    return task->type == REDIS_REPLY_NIL ? refuse_kind(task) : place(task);
 }
+
+#if HIREDIS_MAJOR >= 1
+static void *on_double(const redisReadTask *task, double value, char *text, size_t length)
+{
+    (void)value;
+    (void)text;
+    (void)length;
+    return refuse_kind(task);
+}
+
+static void *on_bool(const redisReadTask *task, int value)
+{
+    (void)value;
+    return refuse_kind(task);
+}
+#endif
 
 static void on_free(void *object)
 {
@@ -228,7 +287,17 @@ static void on_free(void *object)
 
 bool decoder_init(struct decoder *d)
 {
-    static redisReplyObjectFunctions functions = {on_text, on_array, on_integer, on_nil, on_free};
+    static redisReplyObjectFunctions functions = {
+        .createString = on_text,
+        .createArray = on_array,
+        .createInteger = on_integer,
+        .createNil = on_nil,
+        .freeObject = on_free,
+#if HIREDIS_MAJOR >= 1
+        .createDouble = on_double,
+        .createBool = on_bool,
+#endif
+    };
     *d = (struct decoder){.reader = redisReaderCreateWithFunctions(&functions)};
     if (d->reader == NULL)
         return false;

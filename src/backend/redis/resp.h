@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #define RESP_BYTES_MAX (8u << 20) /* of a reply; unfinished, or taken apart */
+#define RESP_DEPTH_MAX 8          /* arrays in arrays */
 
 /* ---- commands ------------------------------------------------------------------------------ */
 

@@ -10,13 +10,20 @@ local tries = {
     {'hmget', hash, 'x'}, {'pexpire', hash, '1000'}, {'pexpireat', hash, '1'},
     {'zpopmin', queue}, {'publish', value, 'rights'}, {'del', value, queue, hash},
 }
+-- How servers say what is denied: up to 7.0 "can't run this command", "can't access at least one of the
+-- keys", "can't publish to the channel"; from 7.2 on, and Valkey, "User simba has no permissions to run
+-- the 'set' command", "No permissions to access a key". The name of a user has no spaces.
+local function what_is_denied(text)
+    if string.find(text, 'permissions to run ', 1, true) then return 'command' end
+    return string.match(text, "can't (.*)") or string.match(text, 'permissions to access (.*)')
+end
 local denied = {}
 for _, try in ipairs(tries) do
     local reply = redis.pcall(unpack(try))
-    local text = type(reply) == 'table' and reply.err
-    if text and (string.find(text, "can't", 1, true) or string.find(text, 'NOPERM', 1, true)) then
-        local keys = string.find(text, 'access', 1, true) and string.find(text, 'key', 1, true)
-        denied[#denied + 1] = keys and '~' or string.find(text, 'channel', 1, true) and '&' or try[1]
+    local what = type(reply) == 'table' and reply.err and what_is_denied(reply.err)
+    if what then
+        denied[#denied + 1] = string.find(what, 'key', 1, true) and '~' or
+            string.find(what, 'channel', 1, true) and '&' or try[1]
     end
 end
 return denied

@@ -1,83 +1,40 @@
-/* scripts.c: see scripts.h. */
+/* scripts.c: see scripts.h. The headers are made by cmake/stores.cmake. */
 #include "backend/redis/scripts.h"
 
-#include <openssl/evp.h>
-#include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "backend/redis/absent_lua.h"
-#include "backend/redis/acquire_lua.h"
-#include "backend/redis/acquire_many_lua.h"
-#include "backend/redis/evict_lua.h"
-#include "backend/redis/guard_lua.h"
-#include "backend/redis/promoted_lua.h"
-#include "backend/redis/read_lua.h"
-#include "backend/redis/release_lua.h"
-#include "backend/redis/release_many_lua.h"
-#include "backend/redis/rights_lua.h"
-#include "backend/redis/wake_lua.h"
+#include "backend/redis/script_absent.h"
+#include "backend/redis/script_acquire.h"
+#include "backend/redis/script_acquire_many.h"
+#include "backend/redis/script_epoch.h"
+#include "backend/redis/script_evict.h"
+#include "backend/redis/script_guard.h"
+#include "backend/redis/script_read.h"
+#include "backend/redis/script_release.h"
+#include "backend/redis/script_release_many.h"
+#include "backend/redis/script_rights.h"
 
-#define SHA1_BYTES ((size_t)20)
+#define SCRIPT(name)                                    \
+    {                                                   \
+        name##_text, sizeof name##_text - 1, name##_sha \
+    }
 
-static struct {
-    const char *name, *before, *body;
-    const char *many; /* what does for many what the body, as a function, does for one */
-    char *text;
+static const struct {
+    const char *text;
     size_t length;
-    char sha[2 * SHA1_BYTES + 1];
+    const char *sha; /* of the text: by this Redis knows it */
 } scripts[SCRIPTS] = {
-    [SCRIPT_ACQUIRE] = {"acquire", "", acquire_lua, NULL, NULL, 0, ""},
-    [SCRIPT_GUARD] = {"guard", "", guard_lua, NULL, NULL, 0, ""},
-    [SCRIPT_RELEASE] = {"release", wake_lua, release_lua, NULL, NULL, 0, ""},
-    [SCRIPT_READ] = {"read", "", read_lua, NULL, NULL, 0, ""},
-    [SCRIPT_EVICT] = {"evict", wake_lua, evict_lua, NULL, NULL, 0, ""},
-    [SCRIPT_ABSENT] = {"absent", "", absent_lua, NULL, NULL, 0, ""},
-    [SCRIPT_PROMOTED] = {"promoted", "", promoted_lua, NULL, NULL, 0, ""},
-    [SCRIPT_RIGHTS] = {"rights", "", rights_lua, NULL, NULL, 0, ""},
-    [SCRIPT_ACQUIRE_MANY] = {"acquire many", "", acquire_lua, acquire_many_lua, NULL, 0, ""},
-    [SCRIPT_RELEASE_MANY] = {"release many", wake_lua, release_lua, release_many_lua, NULL, 0, ""},
+    [SCRIPT_ACQUIRE] = SCRIPT(script_acquire),
+    [SCRIPT_GUARD] = SCRIPT(script_guard),
+    [SCRIPT_RELEASE] = SCRIPT(script_release),
+    [SCRIPT_READ] = SCRIPT(script_read),
+    [SCRIPT_EVICT] = SCRIPT(script_evict),
+    [SCRIPT_ABSENT] = SCRIPT(script_absent),
+    [SCRIPT_EPOCH] = SCRIPT(script_epoch),
+    [SCRIPT_RIGHTS] = SCRIPT(script_rights),
+    [SCRIPT_ACQUIRE_MANY] = SCRIPT(script_acquire_many),
+    [SCRIPT_RELEASE_MANY] = SCRIPT(script_release_many),
 };
-static pthread_once_t once = PTHREAD_ONCE_INIT;
-static bool done;
-
-/* Redis knows a script by the SHA-1 of its text. */
-static bool prepare(enum script i)
-{
-    unsigned char digest[EVP_MAX_MD_SIZE];
-    unsigned length = 0;
-    const char *after = scripts[i].many != NULL ? scripts[i].many : "";
-    const char *head = scripts[i].many != NULL ? "local function one(KEYS, ARGV)\n" : "";
-    const char *end = scripts[i].many != NULL ? "end\n" : "";
-    size_t size = strlen(scripts[i].before) + strlen(head) + strlen(scripts[i].body) + strlen(end) +
-                  strlen(after) + 1;
-    char *text = malloc(size);
-    if (text == NULL)
-        return false;
-    scripts[i].length = (size_t)snprintf(text, size, "%s%s%s%s%s", scripts[i].before, head,
-                                         scripts[i].body, end, after);
-    scripts[i].text = text;
-    if (EVP_Digest(text, scripts[i].length, digest, &length, EVP_sha1(), NULL) != 1 ||
-        length != SHA1_BYTES)
-        return false;
-    for (size_t n = 0; n < SHA1_BYTES; n++)
-        snprintf(scripts[i].sha + 2 * n, 3, "%02x", digest[n]);
-    return true;
-}
-
-static void prepare_all(void)
-{
-    done = true;
-    for (int i = 0; i < SCRIPTS; i++)
-        done = prepare((enum script)i) && done;
-}
-
-bool scripts_init(void)
-{
-    pthread_once(&once, prepare_all);
-    return done;
-}
 
 void script_call(struct buffer *b, enum script script, bool whole, size_t keys, size_t arguments)
 {
@@ -87,14 +44,9 @@ void script_call(struct buffer *b, enum script script, bool whole, size_t keys, 
         resp_bytes(b, scripts[script].text, scripts[script].length);
     } else {
         resp_bytes(b, "EVALSHA", 7);
-        resp_bytes(b, scripts[script].sha, 2 * SHA1_BYTES);
+        resp_word(b, scripts[script].sha);
     }
     resp_number(b, (int64_t)keys);
-}
-
-const char *script_name(enum script script)
-{
-    return scripts[script].name;
 }
 
 const char *script_text(enum script script)

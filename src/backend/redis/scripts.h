@@ -13,20 +13,16 @@ enum script {
     SCRIPT_READ,
     SCRIPT_EVICT,
     SCRIPT_ABSENT,
-    SCRIPT_PROMOTED,
+    SCRIPT_EPOCH,
     SCRIPT_ACQUIRE_MANY, /* the same for many mutexes at once */
     SCRIPT_RELEASE_MANY,
     SCRIPT_RIGHTS,
     SCRIPTS
 };
 
-/* Once, before the others; false: out of memory. Any thread, any number of times. */
-bool scripts_init(void);
-
 /* Begins a call with this many keys and arguments, which follow. Whole: with its text, for a server
  * that does not know it yet. */
 void script_call(struct buffer *b, enum script script, bool whole, size_t keys, size_t arguments);
 
-const char *script_name(enum script script);
 const char *script_text(enum script script);
 #endif

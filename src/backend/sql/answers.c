@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define TIME_MAX_MS (100LL * 365 * 24 * 3600 * 1000)
+
 /* ---- answers ------------------------------------------------------------------------------- */
 
 /* To a request, and those that have gone with it. */
@@ -78,11 +80,14 @@ void sql_answer(struct sql *s, int op, const struct sql_item *item, bool more)
         a.token = item->token;
         a.left_ms = item->left_ms;
         a.age_ms = item->age_ms;
+        a.evicted = item->evicted;
     }
     if (granted || (op == SIMBA_RENEW && a.code == 0))
-        interest_ours(&s->interests, q->mutex, simba_now() + lease);
+        sql_interest_ours(&s->interests, q->mutex, simba_now() + lease);
     else if (op == SIMBA_RENEW || op == SIMBA_RELEASE)
-        interest_ours(&s->interests, q->mutex, 0);
+        sql_interest_ours(&s->interests, q->mutex, 0);
+    else if (q->op == SIMBA_CONTEND && held)
+        sql_look_for(s, q->mutex);
     if (item->changed && op != SIMBA_RENEW)
         changed(s, q, granted);
     answer(s, q, &a);
@@ -95,10 +100,19 @@ static int compare_names(const void *key, const void *element)
     return strcmp(key, ((const struct sql_item *)element)->mutex);
 }
 
+/* Times that a foreign hand has written must not overflow where others compute with them. */
+static int64_t to_limits(int64_t ms)
+{
+    return ms < -TIME_MAX_MS ? -TIME_MAX_MS : ms > TIME_MAX_MS ? TIME_MAX_MS : ms;
+}
+
 static void found_in_list(struct sql *s, struct sql_job *job, const struct sql_row *row)
 {
-    struct simba_found f = {row->mutex,  row->owner, row->token, row->left_ms,
-                            row->age_ms, -1,         false};
+    char owner[SIMBA_ID_MAX + 1];
+    sql_shown_id(row->owner, row->first, owner);
+    struct simba_found f = {
+        row->mutex, owner,       row->token, to_limits(row->left_ms), to_limits(row->age_ms),
+        -1,         row->evicted};
     s->host->found(s->host, job->item[0].request, &f);
 }
 
@@ -112,11 +126,11 @@ static void hint_ours(void *store, const char *mutex)
  * hinted by its name: a hint at all is for those who wait. */
 static void found_bell(struct sql *s, const struct sql_row *row)
 {
-    int news = interest_bell(&s->interests, row->token);
+    int news = sql_interest_bell(&s->interests, row->token);
     if (news == 1 && row->owner[0] != '\0')
         s->host->hint(s->host, row->owner);
     else if (news > 0)
-        interest_each_ours(&s->interests, simba_now(), hint_ours, s);
+        sql_interest_each_ours(&s->interests, simba_now(), hint_ours, s);
 }
 
 void sql_found(struct sql *s, struct sql_job *job, const struct sql_row *row)
@@ -124,7 +138,7 @@ void sql_found(struct sql *s, struct sql_job *job, const struct sql_row *row)
     if (job->op == SIMBA_LIST) {
         found_in_list(s, job, row);
     } else if (job->op == SQL_DIGEST) {
-        if (interest_digest(&s->interests, row->token))
+        if (sql_interest_digest(&s->interests, row->token))
             s->host->hint(s->host, "");
     } else if (job->op == SQL_POLL && row->mutex[0] == '\0') {
         found_bell(s, row);
@@ -138,14 +152,15 @@ void sql_found(struct sql *s, struct sql_job *job, const struct sql_row *row)
         item->changed = row->changed;
         item->unmarked = row->unmarked;
         item->token = row->token;
-        item->left_ms = row->left_ms;
-        item->age_ms = row->age_ms;
-        snprintf(item->owner, sizeof item->owner, "%s", row->owner);
+        item->left_ms = to_limits(row->left_ms);
+        item->age_ms = to_limits(row->age_ms);
+        item->evicted = row->evicted;
+        sql_shown_id(row->owner, row->first, item->owner);
     }
 }
 
 void sql_told(struct sql *s, const char *mutex)
 {
-    if (interest_any(&s->interests))
+    if (sql_interest_any(&s->interests))
         s->host->hint(s->host, mutex);
 }

@@ -72,9 +72,9 @@ static void on_wake(uv_async_t *wake)
         d->told(d->data, link, d->code, d->why);
 }
 
-struct sql_dial *dial_open(uv_loop_t *loop, const struct sql_driver *driver, void *config,
-                           void (*told)(void *data, void *link, int code, const char *why),
-                           void *data)
+struct sql_dial *sql_dial_open(uv_loop_t *loop, const struct sql_driver *driver, void *config,
+                               void (*told)(void *data, void *link, int code, const char *why),
+                               void *data)
 {
     struct sql_dial *d = calloc(1, sizeof *d);
     if (d == NULL)
@@ -90,7 +90,7 @@ struct sql_dial *dial_open(uv_loop_t *loop, const struct sql_driver *driver, voi
     return d;
 }
 
-int dial_begin(struct sql_dial *d)
+int sql_dial_begin(struct sql_dial *d)
 {
     pthread_t thread;
     pthread_attr_t detached;
@@ -123,7 +123,7 @@ static void on_closed(uv_handle_t *handle)
     closed(data);
 }
 
-void dial_close(struct sql_dial *d, void (*closed)(void *data))
+void sql_dial_close(struct sql_dial *d, void (*closed)(void *data))
 {
     d->closed = closed;
     pthread_mutex_lock(&d->lock);

@@ -10,12 +10,13 @@
 
 #define HEALTH_TEXT_MAX 256
 #define HEALTH_GRANTS_MAX 768
-#define HEALTH_NOTES 4
+#define HEALTH_NOTES 8
 
 struct sql_health {
     char server[64]; /* its name and version */
     char cipher[64]; /* "": not encrypted */
     bool is_local;   /* on this machine */
+    bool read_only;  /* the server, or the database: whoever asks */
     char zone[64];
     int64_t ahead_ms;               /* the server's clock before this machine's */
     int64_t connections;            /* that it takes; 0: unknown */
@@ -40,15 +41,19 @@ enum {
     COLUMN_FENCING_TOKEN = 1 << 6
 };
 #define OWNER_ID_LENGTH 128
-int health_column(const char *name);            /* its bit; 0: none of ours */
-const char *health_missing_column(int columns); /* NULL: all are there that must be */
+int sql_health_column(const char *name);            /* its bit; 0: none of ours */
+const char *sql_health_missing_column(int columns); /* NULL: all are there that must be */
 
-int64_t health_wall_ms(void); /* of this machine */
+int64_t sql_health_wall_ms(void); /* of this machine */
 
-__attribute__((format(printf, 3, 4))) void health_note(struct sql_health *h, enum simba_level level,
-                                                       const char *format, ...);
+__attribute__((format(printf, 3, 4))) void
+sql_health_note(struct sql_health *h, enum simba_level level, const char *format, ...);
 
 /* Is it as simba init makes it? */
-bool health_is_current(const struct sql_health *h);
-void health_say(const struct sql_health *h, simba_finding_fn *say, void *data);
+bool sql_health_is_current(const struct sql_health *h);
+/* Why nothing can be written there; NULL: it can, as far as that is known. */
+const char *sql_health_read_only(const struct sql_health *h);
+/* What a crash forgets: of the server (ERROR), or only of the machine (WARN). */
+void sql_health_note_loss(struct sql_health *h, enum simba_level level, const char *because);
+void sql_health_say(const struct sql_health *h, simba_finding_fn *say, void *data);
 #endif

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-int interest_init(struct interests *w)
+int sql_interest_init(struct interests *w)
 {
     *w = (struct interests){.observes_all = false};
     return table_init(&w->all);
@@ -16,7 +16,7 @@ static void free_node(struct table_node *n)
     free(n);
 }
 
-void interest_free(struct interests *w)
+void sql_interest_free(struct interests *w)
 {
     table_empty(&w->all, free_node);
     table_free(&w->all);
@@ -27,7 +27,7 @@ static struct interest *find(const struct interests *w, const char *mutex)
     return (struct interest *)(void *)table_find(&w->all, mutex);
 }
 
-int interest_set(struct interests *w, const char *mutex, enum simba_interest kind)
+int sql_interest_set(struct interests *w, const char *mutex, enum simba_interest kind)
 {
     if (mutex == NULL) {
         w->observes_all = kind == SIMBA_OBSERVES;
@@ -55,7 +55,7 @@ int interest_set(struct interests *w, const char *mutex, enum simba_interest kin
     return 0;
 }
 
-void interest_ours(struct interests *w, const char *mutex, int64_t until)
+void sql_interest_ours(struct interests *w, const char *mutex, int64_t until)
 {
     struct interest *i = find(w, mutex);
     if (i != NULL)
@@ -80,30 +80,30 @@ static size_t walk(const struct interests *w, int64_t now, bool ours,
     return count;
 }
 
-size_t interest_each(const struct interests *w, int64_t now,
-                     void (*each)(void *data, const char *mutex), void *data)
+size_t sql_interest_each(const struct interests *w, int64_t now,
+                         void (*each)(void *data, const char *mutex), void *data)
 {
     return walk(w, now, false, each, data);
 }
 
-size_t interest_each_ours(const struct interests *w, int64_t now,
-                          void (*each)(void *data, const char *mutex), void *data)
+size_t sql_interest_each_ours(const struct interests *w, int64_t now,
+                              void (*each)(void *data, const char *mutex), void *data)
 {
     return walk(w, now, true, each, data);
 }
 
-bool interest_waits(const struct interests *w, const char *mutex)
+bool sql_interest_waits(const struct interests *w, const char *mutex)
 {
     const struct interest *i = find(w, mutex);
     return i != NULL && i->kind == SIMBA_WAITS;
 }
 
-bool interest_any(const struct interests *w)
+bool sql_interest_any(const struct interests *w)
 {
     return w->all.count > 0 || w->observes_all;
 }
 
-bool interest_observes(const struct interests *w)
+bool sql_interest_observes(const struct interests *w)
 {
     for (size_t b = 0; !w->observes_all && b < w->all.buckets; b++) {
         for (struct table_node *n = w->all.bucket[b]; n != NULL; n = n->next) {
@@ -114,7 +114,7 @@ bool interest_observes(const struct interests *w)
     return w->observes_all;
 }
 
-bool interest_saw(struct interests *w, const struct interest_look *look)
+bool sql_interest_saw(struct interests *w, const struct interest_look *look)
 {
     struct interest *i = find(w, look->mutex);
     if (i == NULL)
@@ -129,7 +129,7 @@ bool interest_saw(struct interests *w, const struct interest_look *look)
     return i->kind == SIMBA_WAITS ? is_free && changed : changed;
 }
 
-int interest_bell(struct interests *w, uint64_t count)
+int sql_interest_bell(struct interests *w, uint64_t count)
 {
     /* Before the first look it is 0, as where it has never been rung: what was rung since we own
      * anything must not be taken for old. */
@@ -138,7 +138,7 @@ int interest_bell(struct interests *w, uint64_t count)
     return news == 0 ? 0 : news == 1 ? 1 : 2;
 }
 
-bool interest_digest(struct interests *w, uint64_t digest)
+bool sql_interest_digest(struct interests *w, uint64_t digest)
 {
     bool changed = !w->digest_known || w->digest != digest;
     w->digest_known = true;

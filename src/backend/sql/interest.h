@@ -32,27 +32,27 @@ struct interest_look {
     uint64_t token;
 };
 
-int interest_init(struct interests *w);
-void interest_free(struct interests *w);
-int interest_set(struct interests *w, const char *mutex, enum simba_interest kind); /* ELIMIT */
+int sql_interest_init(struct interests *w);
+void sql_interest_free(struct interests *w);
+int sql_interest_set(struct interests *w, const char *mutex, enum simba_interest kind); /* ELIMIT */
 
 /* A grant or renewal until that time; 0: it is not ours any more. */
-void interest_ours(struct interests *w, const char *mutex, int64_t until);
+void sql_interest_ours(struct interests *w, const char *mutex, int64_t until);
 
 /* Calls each() for what needs a look, or for what is ours, to which the bell matters; returns how many. each
  * NULL: only counts. */
-size_t interest_each(const struct interests *w, int64_t now,
-                     void (*each)(void *data, const char *mutex), void *data);
-size_t interest_each_ours(const struct interests *w, int64_t now,
-                          void (*each)(void *data, const char *mutex), void *data);
-bool interest_waits(const struct interests *w, const char *mutex);
-bool interest_any(const struct interests *w); /* anything at all */
-bool interest_observes(const struct interests *w);
+size_t sql_interest_each(const struct interests *w, int64_t now,
+                         void (*each)(void *data, const char *mutex), void *data);
+size_t sql_interest_each_ours(const struct interests *w, int64_t now,
+                              void (*each)(void *data, const char *mutex), void *data);
+bool sql_interest_waits(const struct interests *w, const char *mutex);
+bool sql_interest_any(const struct interests *w); /* anything at all */
+bool sql_interest_observes(const struct interests *w);
 
 /* Is what was seen a reason for a hint? */
-bool interest_saw(struct interests *w, const struct interest_look *look);
+bool sql_interest_saw(struct interests *w, const struct interest_look *look);
 
 /* The bell's count: 0: no news, 1: of one mutex, 2: of several. */
-int interest_bell(struct interests *w, uint64_t count);
-bool interest_digest(struct interests *w, uint64_t digest); /* has it changed? */
+int sql_interest_bell(struct interests *w, uint64_t count);
+bool sql_interest_digest(struct interests *w, uint64_t digest); /* has it changed? */
 #endif

@@ -253,7 +253,7 @@ void sql_job_ring(struct sql *s, const struct sql_job *evict)
 static bool lacks_mark(const struct sql *s, const struct sql_item *item)
 {
     bool held = item->owner[0] != '\0' && item->left_ms > 0;
-    return item->unmarked && held && interest_waits(&s->interests, item->mutex);
+    return item->unmarked && held && sql_interest_waits(&s->interests, item->mutex);
 }
 
 /* Who was refused waits; and who was granted it may leave others behind that wait. */

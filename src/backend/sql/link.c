@@ -9,8 +9,8 @@
 static void free_store(struct sql *s)
 {
     struct simba_host *host = s->host;
-    interest_free(&s->interests);
-    statement_free(&s->statement);
+    sql_interest_free(&s->interests);
+    sql_statement_free(&s->statement);
     free(s);
     host->closed(host);
 }
@@ -43,7 +43,7 @@ void sql_dial_now(struct sql *s)
 {
     if (s->link != NULL || s->dialing || s->resting || s->closing)
         return;
-    int rc = dial_begin(s->dial);
+    int rc = sql_dial_begin(s->dial);
     if (rc == 0) {
         s->dialing = true;
         return;
@@ -56,7 +56,7 @@ static void on_rested(uv_timer_t *timer)
 {
     struct sql *s = timer->data;
     s->resting = false;
-    if (s->waiting != NULL || interest_any(&s->interests))
+    if (s->waiting != NULL || sql_interest_any(&s->interests))
         sql_dial_now(s);
 }
 
@@ -64,7 +64,7 @@ static void lost(struct sql *s)
 {
     sql_hang_up(s);
     uv_timer_stop(&s->timeout);
-    if (s->jobs != NULL || s->waiting != NULL || interest_any(&s->interests))
+    if (s->jobs != NULL || s->waiting != NULL || sql_interest_any(&s->interests))
         sql_dial_now(s);
 }
 
@@ -94,6 +94,35 @@ bool sql_lends(void *store)
     return s->link != NULL && s->link->settled && s->events == UV_READABLE && !s->closing;
 }
 
+static bool writes(int op)
+{
+    return op != SIMBA_READ && op != SIMBA_LIST && op != SQL_POLL && op != SQL_DIGEST &&
+           op != SQL_LISTEN;
+}
+
+/* By another connection, while this one is used on. */
+static void look_anew(struct sql *s)
+{
+    if (!s->dialing && sql_dial_begin(s->dial) == 0)
+        s->dialing = true;
+}
+
+/* A server that cannot be written to is not asked to; but looked at anew after a while, because it may have
+ * become a primary, or another server has its address by now. */
+static int begin(struct sql *s, struct sql_job *job, enum sql_end *end)
+{
+    const char *why = s->driver->read_only != NULL && writes(job->op)
+                          ? s->driver->read_only(s->link->link)
+                          : NULL;
+    if (why == NULL)
+        return s->driver->begin(s, s->link->link, job, end);
+    sql_fail(s, SIMBA_ESTORE, "%s", why);
+    *end = SQL_FAILED;
+    if (simba_now() - s->link->since > REST_MAX_MS)
+        look_anew(s);
+    return 0;
+}
+
 /* Runs jobs until one has to wait for the server, or there is none. */
 void sql_pump(struct sql *s)
 {
@@ -110,7 +139,7 @@ void sql_pump(struct sql *s)
         if (s->jobs == NULL)
             s->jobs_last = &s->jobs;
         s->job = job;
-        int events = s->driver->begin(s, s->link->link, job, &end);
+        int events = begin(s, job, &end);
         if (events != 0) {
             wait_for(s, events);
             sql_start_timer(&s->timeout, on_timeout, s->host->command_timeout_ms);
@@ -148,8 +177,15 @@ static void on_ready(uv_poll_t *poll, int status, int events)
 void sql_on_dialed(void *data, void *link, int code, const char *why)
 {
     struct sql *s = data;
-    struct sql_link *l = link != NULL ? calloc(1, sizeof *l) : NULL;
     s->dialing = false;
+    if (s->link != NULL && (link == NULL || s->job != NULL)) { /* see look_anew(): another time */
+        if (link != NULL)
+            s->driver->disconnect(link);
+        return;
+    }
+    if (s->link != NULL)
+        sql_hang_up(s);
+    struct sql_link *l = link != NULL ? calloc(1, sizeof *l) : NULL;
     if (l == NULL || uv_poll_init(s->host->loop, &l->poll, s->driver->fd(link)) != 0) {
         sql_fail(s, link != NULL ? SIMBA_ELIMIT : code, "%s",
                  link != NULL ? "out of memory or descriptors" : why);
@@ -166,6 +202,7 @@ void sql_on_dialed(void *data, void *link, int code, const char *why)
     }
     l->store = s;
     l->link = link;
+    l->since = simba_now();
     l->poll.data = l;
     s->handles++;
     s->link = l;
@@ -178,7 +215,7 @@ void sql_on_dialed(void *data, void *link, int code, const char *why)
     if (remark != NULL && !s->remarked)
         s->host->log(s->host, SIMBA_LOG_WARN, remark);
     s->remarked = s->remarked || remark != NULL;
-    if (interest_any(&s->interests))
+    if (sql_interest_any(&s->interests))
         sql_look_in(s, 0);
     sql_pump(s);
 }

@@ -34,7 +34,7 @@ static void poll_rows(struct sql *s, int64_t now, size_t count)
     if (c.job == NULL)
         return;
     collect(&c, "");
-    interest_each(&s->interests, now, collect, &c);
+    sql_interest_each(&s->interests, now, collect, &c);
     assert(c.at == count + 1);
     qsort(c.job->item, c.at, sizeof c.job->item[0], compare_items);
     s->polls = true;
@@ -44,7 +44,7 @@ static void poll_rows(struct sql *s, int64_t now, size_t count)
 static void look(struct sql *s)
 {
     int64_t now = simba_now(); /* one for all, or a mutex more is found than was counted */
-    size_t count = interest_each(&s->interests, now, NULL, NULL);
+    size_t count = sql_interest_each(&s->interests, now, NULL, NULL);
     bool told = s->driver->tells != NULL && s->driver->tells(s->link->link);
     if (told && !s->listens) {
         struct sql_job *job = sql_job_new(SQL_LISTEN, 0);
@@ -53,13 +53,13 @@ static void look(struct sql *s)
         return; /* and look when that is done */
     }
     struct sql_job *observe =
-        told && interest_observes(&s->interests) ? sql_job_new(SQL_OBSERVE, 0) : NULL;
+        told && sql_interest_observes(&s->interests) ? sql_job_new(SQL_OBSERVE, 0) : NULL;
     if (observe != NULL)
         sql_job_append(s, observe);
     if (s->poll_ms == 0 && !s->missed)
         return;
     s->missed = false;
-    if (count > 0 || (!told && interest_each_ours(&s->interests, now, NULL, NULL) > 0))
+    if (count > 0 || (!told && sql_interest_each_ours(&s->interests, now, NULL, NULL) > 0))
         poll_rows(s, now, count);
     struct sql_job *digest = s->interests.observes_all ? sql_job_new(SQL_DIGEST, 0) : NULL;
     if (digest != NULL) {
@@ -72,7 +72,7 @@ static void on_look(uv_timer_t *timer)
 {
     struct sql *s = timer->data;
     s->looking = false;
-    if (!interest_any(&s->interests))
+    if (!sql_interest_any(&s->interests))
         return;
     if (s->link == NULL)
         sql_dial_now(s);
@@ -86,7 +86,7 @@ static void on_look(uv_timer_t *timer)
     if (s->listens)
         every = BEHIND_MS;
     else if (every > 0 && every < BELL_MS && !s->interests.observes_all &&
-             interest_each(&s->interests, simba_now(), NULL, NULL) == 0)
+             sql_interest_each(&s->interests, simba_now(), NULL, NULL) == 0)
         every = BELL_MS;
     if (every > 0 && !s->looking)
         sql_look_in(s, sql_jittered(s, every));
@@ -101,12 +101,30 @@ void sql_look_in(struct sql *s, int64_t ms)
     sql_start_timer(&s->look, on_look, ms);
 }
 
+/* Whether the next look is further off than the pause: then nothing was to be looked at. */
+static bool is_idle(const struct sql *s)
+{
+    return !s->looking || (int64_t)uv_timer_get_due_in(&s->look) > s->pause_ms + s->pause_ms / 8;
+}
+
+static void look_soon(struct sql *s)
+{
+    s->pause_ms = SOON_MS < s->poll_ms ? SOON_MS : s->poll_ms;
+    sql_look_in(s, sql_jittered(s, s->pause_ms));
+}
+
+void sql_look_for(struct sql *s, const char *mutex)
+{
+    if (s->poll_ms > 0 && !s->listens && is_idle(s) && sql_interest_waits(&s->interests, mutex))
+        look_soon(s);
+}
+
 void sql_watch(void *store, const char *mutex, enum simba_interest interest)
 {
     struct sql *s = store;
-    if (interest_set(&s->interests, mutex, interest) < 0)
+    if (sql_interest_set(&s->interests, mutex, interest) < 0)
         s->host->log(s->host, SIMBA_LOG_WARN, "out of memory: waiting takes longer");
-    bool tells = s->driver->tells != NULL;
+    bool tells = s->driver->tells != NULL && (s->link == NULL || s->driver->tells(s->link->link));
     if (interest == SIMBA_NO_INTEREST || (s->poll_ms == 0 && !tells))
         return;
     if (tells && (!s->listens || interest == SIMBA_OBSERVES)) {
@@ -114,8 +132,7 @@ void sql_watch(void *store, const char *mutex, enum simba_interest interest)
     } else if (s->listens) {
         if (!s->looking)
             sql_look_in(s, sql_jittered(s, BEHIND_MS));
-    } else if (!s->looking || s->pause_ms > SOON_MS) {
-        s->pause_ms = SOON_MS < s->poll_ms ? SOON_MS : s->poll_ms;
-        sql_look_in(s, sql_jittered(s, s->pause_ms));
+    } else if (s->pause_ms > SOON_MS || is_idle(s)) {
+        look_soon(s);
     }
 }

@@ -1,6 +1,8 @@
 /* options.c: what the URLs of SQL stores have in common. */
+#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,10 +50,17 @@ int sql_read_create(const struct simba_url *url, enum sql_create *out, char *why
     return SIMBA_EINVAL;
 }
 
+/* Only what no resolver can make another machine of: numbers, and the one name that is reserved. */
 bool sql_is_local(const char *host)
 {
-    return host == NULL || host[0] == '/' || strcmp(host, "localhost") == 0 ||
-           strcmp(host, "::1") == 0 || strncmp(host, "127.", 4) == 0;
+    struct in_addr v4;
+    struct in6_addr v6;
+    if (host == NULL || host[0] == '/' || strcmp(host, "localhost") == 0)
+        return true;
+    if (inet_pton(AF_INET, host, &v4) == 1)
+        return ntohl(v4.s_addr) >> 24 == 127;
+    return inet_pton(AF_INET6, host, &v6) == 1 &&
+           (IN6_IS_ADDR_LOOPBACK(&v6) || (IN6_IS_ADDR_V4MAPPED(&v6) && v6.s6_addr[12] == 127));
 }
 
 int sql_read_secret(const struct simba_url *url, char **out, char *why, size_t why_size)
@@ -84,13 +93,4 @@ int sql_read_secret(const struct simba_url *url, char **out, char *why, size_t w
     *out = strdup(secret);
     explicit_bzero(secret, sizeof secret);
     return *out != NULL ? 0 : SIMBA_ELIMIT;
-}
-
-/* A whole character is replaced, so that what is left is text. */
-void sql_evicted_id(const char *id, char out[SIMBA_ID_MAX + 1])
-{
-    const char *rest = id + (id[0] != '\0');
-    while (((unsigned char)*rest & 0xc0) == 0x80)
-        rest++;
-    snprintf(out, SIMBA_ID_MAX + 1, "%c%s", id[0] == '~' ? '!' : '~', rest);
 }

@@ -67,7 +67,7 @@ static void done_poll(struct sql *s, struct sql_job *job)
         const struct sql_item *item = &job->item[i];
         bool held = item->owner[0] != '\0' && item->left_ms > 0;
         struct interest_look look = {item->mutex, held ? item->owner : "", item->token};
-        if (item->mutex[0] != '\0' && interest_saw(&s->interests, &look)) {
+        if (item->mutex[0] != '\0' && sql_interest_saw(&s->interests, &look)) {
             s->host->hint(s->host, item->mutex);
             news = true;
         }

@@ -39,6 +39,7 @@ void sql_drop_handle(
 
 /* look.c */
 void sql_look_in(struct sql *s, int64_t ms);
+void sql_look_for(struct sql *s, const char *mutex); /* another has it, and we wait for it */
 
 /* sql.c */
 int64_t sql_jittered(struct sql *s, int64_t ms);

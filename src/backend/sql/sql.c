@@ -98,7 +98,7 @@ void sql_close(void *store)
     sql_refuse_all(s, SIMBA_ECANCELED, why);
     uv_close((uv_handle_t *)&s->timeout, on_closed);
     uv_close((uv_handle_t *)&s->look, on_closed);
-    dial_close(s->dial, on_dial_closed);
+    sql_dial_close(s->dial, on_dial_closed);
 }
 
 /* The client libraries use OpenSSL, which is set up at its first use, in many steps and under locks. A program
@@ -116,7 +116,7 @@ int sql_open(struct simba_host *host, const struct sql_driver *driver, void *con
              int64_t poll_ms, void **store, char *why, size_t why_size)
 {
     struct sql *s = calloc(1, sizeof *s);
-    if (s == NULL || interest_init(&s->interests) < 0)
+    if (s == NULL || sql_interest_init(&s->interests) < 0)
         goto err;
     prepare_openssl();
     s->host = host;
@@ -126,7 +126,7 @@ int sql_open(struct simba_host *host, const struct sql_driver *driver, void *con
     s->waiting_last = &s->waiting;
     if (getrandom(&s->dice, sizeof s->dice, 0) < 0)
         s->dice = (uint64_t)simba_now();
-    s->dial = dial_open(host->loop, driver, config, sql_on_dialed, s);
+    s->dial = sql_dial_open(host->loop, driver, config, sql_on_dialed, s);
     if (s->dial == NULL)
         goto err_after_interests;
     uv_timer_init(host->loop, &s->timeout); /* these cannot fail */
@@ -137,7 +137,7 @@ int sql_open(struct simba_host *host, const struct sql_driver *driver, void *con
     return 0;
 
 err_after_interests:
-    interest_free(&s->interests);
+    sql_interest_free(&s->interests);
 err:
     free(s);
     driver->free_config(config);

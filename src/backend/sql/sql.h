@@ -7,6 +7,7 @@
  *   outcome.c    what the end of a statement means; answers.c: the answers to requests
  *   interest.c   which mutexes are waited for or observed, and what a look at them means; look.c: looking
  *   statement.c  statements as text
+ *   owner.c      ids of owners, also of those who were evicted
  *   health.c     what is known of a server and its table, for people
  *   options.c    what their URLs have in common
  *
@@ -47,14 +48,16 @@ struct sql_row {
     const char *mutex, *owner;
     uint64_t token; /* of the row whose name is empty, its version */
     int64_t left_ms, age_ms;
-    bool changed;  /* by this very statement */
-    bool unmarked; /* nobody is known to wait for it, where that matters */
+    bool changed;   /* by this very statement */
+    bool unmarked;  /* nobody is known to wait for it, where that matters */
+    bool evicted;   /* and then of the owner's id: */
+    uint32_t first; /* the bytes of its first character, as one number; 0: unknown */
 };
 
 struct sql_item {
     const char *mutex;
     struct simba_request *request; /* NULL: of a poll */
-    bool seen, changed, unmarked;
+    bool seen, changed, unmarked, evicted;
     uint64_t token;
     int64_t left_ms, age_ms;
     char owner[SIMBA_ID_MAX + 1]; /* "": nobody */
@@ -94,9 +97,10 @@ struct sql_driver {
     void (*free_config)(void *config);
 
     int (*fd)(void *link);
-    size_t (*group)(void *link, int op); /* how many in one statement */
-    bool (*tells)(void *link);           /* NULL, or: LISTEN works there */
-    const char *(*remark)(void *link);   /* NULL, or something to warn of, once; NULL: nothing */
+    size_t (*group)(void *link, int op);  /* how many in one statement */
+    bool (*tells)(void *link);            /* NULL, or: LISTEN works there */
+    const char *(*remark)(void *link);    /* NULL, or something to warn of, once; NULL: nothing */
+    const char *(*read_only)(void *link); /* NULL, or why nothing can be written; NULL: it can */
 
     /* Begins a job, goes on with it: returns the events to wait for, as of uv_poll; 0: it has ended,
      * see *end. Rows go to sql_found(). */
@@ -114,7 +118,8 @@ struct sql_link {
     struct sql *store;
     void *link;
     uv_poll_t poll;
-    bool settled; /* the kernel watches what we wait for */
+    bool settled;  /* the kernel watches what we wait for */
+    int64_t since; /* simba_now() */
 };
 
 struct sql {
@@ -164,8 +169,13 @@ void sql_told(struct sql *s, const char *mutex); /* something about it has chang
 __attribute__((format(printf, 3, 4))) void sql_fail(struct sql *s, int code, const char *format,
                                                     ...);
 
-/* The id that the row of an evicted tenure has: its owner's with another first character. */
+/* owner.c: the id that the row of an evicted tenure has: its owner's with another first character. And the
+ * other way, from the row's and that character: text of at most SIMBA_ID_MAX bytes, "?" for what is no text, "…"
+ * at the end of what was too long. */
 void sql_evicted_id(const char *id, char out[SIMBA_ID_MAX + 1]);
+void sql_shown_id(const char *owner, uint32_t first, char out[SIMBA_ID_MAX + 1]);
+size_t sql_cut_bytes(const char *id);  /* that are before the "…" at its end; 0: there is none */
+#define SQL_EVICTED_BELOW "4294967296" /* a ttl_at below is no time, but the first character */
 
 /* ?create=: what to do about a table that is missing, or an old one. */
 enum sql_create {
@@ -182,9 +192,9 @@ int sql_read_poll(const struct simba_url *url, int64_t *ms, char *why, size_t wh
 int sql_read_secret(const struct simba_url *url, char **out, char *why, size_t why_size);
 
 /* dial.c: told() runs on the loop. */
-struct sql_dial *dial_open(uv_loop_t *loop, const struct sql_driver *driver, void *config,
-                           void (*told)(void *data, void *link, int code, const char *why),
-                           void *data);
-int dial_begin(struct sql_dial *d); /* 0, or SIMBA_ELIMIT; one at a time */
-void dial_close(struct sql_dial *d, void (*closed)(void *data));
+struct sql_dial *sql_dial_open(uv_loop_t *loop, const struct sql_driver *driver, void *config,
+                               void (*told)(void *data, void *link, int code, const char *why),
+                               void *data);
+int sql_dial_begin(struct sql_dial *d); /* 0, or SIMBA_ELIMIT; one at a time */
+void sql_dial_close(struct sql_dial *d, void (*closed)(void *data));
 #endif

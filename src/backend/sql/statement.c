@@ -35,37 +35,37 @@ static void put_bytes(struct statement *t, const char *bytes, size_t n)
     t->bytes[t->length] = '\0';
 }
 
-void statement_reset(struct statement *t)
+void sql_statement_reset(struct statement *t)
 {
     t->length = 0;
     t->failed = false;
     put_bytes(t, "", 0);
 }
 
-void statement_free(struct statement *t)
+void sql_statement_free(struct statement *t)
 {
     free(t->bytes);
     *t = (struct statement){.bytes = NULL};
 }
 
-void statement_put(struct statement *t, const char *part)
+void sql_statement_put(struct statement *t, const char *part)
 {
     put_bytes(t, part, strlen(part));
 }
 
-void statement_end(struct statement *t)
+void sql_statement_end(struct statement *t)
 {
     put_bytes(t, "", 1);
 }
 
-void statement_number(struct statement *t, uint64_t number)
+void sql_statement_number(struct statement *t, uint64_t number)
 {
     char digits[24];
     snprintf(digits, sizeof digits, "%llu", (unsigned long long)number);
-    statement_put(t, digits);
+    sql_statement_put(t, digits);
 }
 
-void statement_hex(struct statement *t, const char *value)
+void sql_statement_hex(struct statement *t, const char *value)
 {
     static const char digit[] = "0123456789abcdef";
     size_t n = strlen(value);
@@ -78,12 +78,12 @@ void statement_hex(struct statement *t, const char *value)
     t->bytes[t->length] = '\0';
 }
 
-void statement_fill(struct statement *t, char mark, const char *form,
-                    void (*put)(struct statement *t, char what, void *data), void *data)
+void sql_statement_fill(struct statement *t, char mark, const char *form,
+                        void (*put)(struct statement *t, char what, void *data), void *data)
 {
     for (const char *at; (at = strchr(form, mark)) != NULL; form = at + 2) {
         put_bytes(t, form, (size_t)(at - form));
         put(t, at[1], data);
     }
-    statement_put(t, form);
+    sql_statement_put(t, form);
 }

@@ -13,14 +13,14 @@ struct statement {
     bool failed; /* out of memory: what was added since is missing */
 };
 
-void statement_reset(struct statement *t);
-void statement_free(struct statement *t);
-void statement_put(struct statement *t, const char *part);
-void statement_end(struct statement *t); /* a NUL that counts: another text follows */
-void statement_number(struct statement *t, uint64_t number);
-void statement_hex(struct statement *t, const char *value); /* its bytes, two digits each */
+void sql_statement_reset(struct statement *t);
+void sql_statement_free(struct statement *t);
+void sql_statement_put(struct statement *t, const char *part);
+void sql_statement_end(struct statement *t); /* a NUL that counts: another text follows */
+void sql_statement_number(struct statement *t, uint64_t number);
+void sql_statement_hex(struct statement *t, const char *value); /* its bytes, two digits each */
 
 /* Puts the form, with each mark and letter in it replaced by what `put` writes for the letter. */
-void statement_fill(struct statement *t, char mark, const char *form,
-                    void (*put)(struct statement *t, char what, void *data), void *data);
+void sql_statement_fill(struct statement *t, char mark, const char *form,
+                        void (*put)(struct statement *t, char what, void *data), void *data);
 #endif

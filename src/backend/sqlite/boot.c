@@ -2,9 +2,12 @@
  * process in a time namespace sees that clock with an offset; without it all agree. */
 #include "backend/sqlite/boot.h"
 
+#include <errno.h>
 #include <simba.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "runtime/clock.h"
 
@@ -21,20 +24,37 @@ static int read_id(struct boot *b)
     return b->id[0] == '\0' ? -1 : 0;
 }
 
-/* Kernels without time namespaces have no such file, and no offset. */
-static void read_offset(struct boot *b)
+static bool same_link(const char *a, const char *b)
+{
+    char x[64], y[64];
+    ssize_t n = readlink(a, x, sizeof x), m = readlink(b, y, sizeof y);
+    return n > 0 && n == m && memcmp(x, y, (size_t)n) == 0;
+}
+
+/* The file speaks of the namespace that our children will be in. Mostly that is ours; after an
+ * unshare() without a fork it is not, and nothing tells our own offset. Kernels without time
+ * namespaces have no such links, and no offset. */
+static bool read_offset(struct boot *b)
 {
     b->offset = 0;
-    FILE *f = fopen("/proc/self/timens_offsets", "re");
+    if (access("/proc/self/ns/time", F_OK) != 0 && errno == ENOENT)
+        return access("/proc/self/ns", F_OK) == 0;
+    FILE *f = same_link("/proc/self/ns/time", "/proc/self/ns/time_for_children")
+                  ? fopen("/proc/self/timens_offsets", "re")
+                  : NULL;
     if (f == NULL)
-        return;
+        return false;
     char name[32];
     long long seconds, ns;
+    bool found = false;
     while (fscanf(f, "%31s %lld %lld", name, &seconds, &ns) == 3) {
-        if (strcmp(name, "boottime") == 0)
+        if (strcmp(name, "boottime") == 0) {
             b->offset = seconds * 1000000000 + ns;
+            found = true;
+        }
     }
     fclose(f);
+    return found;
 }
 
 int boot_read(struct boot *b, char *why, size_t why_size)
@@ -43,7 +63,13 @@ int boot_read(struct boot *b, char *why, size_t why_size)
         snprintf(why, why_size, "cannot read the boot id of this machine; is /proc mounted?");
         return SIMBA_EUNSUPPORTED;
     }
-    read_offset(b);
+    if (!read_offset(b)) {
+        snprintf(why, why_size,
+                 "cannot tell how this process's clock differs from that of other processes: it "
+                 "has a new time namespace for its children (start a child and open the store "
+                 "there), or /proc/self cannot be read");
+        return SIMBA_EUNSUPPORTED;
+    }
     return 0;
 }
 

@@ -1,77 +1,10 @@
-/* db.c: what each request means in the database. All of a batch happens in one
- * transaction: many renewals cost little more than one. */
+/* db.c: what each request means in the database. */
 #include "backend/sqlite/db.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include "core/period.h"
-
-int db_fail(struct db *d, const char *what)
-{
-    int full = sqlite3_extended_errcode(d->handle);
-    int code = SIMBA_ESTORE;
-    d->is_busy = (full & 0xff) == SQLITE_BUSY;
-    d->is_broken = !d->is_busy;
-    switch (full & 0xff) {
-    case SQLITE_READONLY:
-    case SQLITE_PERM:
-    case SQLITE_CANTOPEN:
-    case SQLITE_AUTH:
-        code = SIMBA_EDENIED;
-        break;
-    case SQLITE_CORRUPT:
-    case SQLITE_NOTADB:
-    case SQLITE_SCHEMA:
-    case SQLITE_ERROR:
-        code = SIMBA_ESCHEMA;
-        break;
-    default:
-        break;
-    }
-    snprintf(d->why, sizeof d->why, "%s: %.120s (%d)", what, sqlite3_errmsg(d->handle), full);
-    return code;
-}
-
-/* Runs a statement that gives no rows. */
-static bool run(struct db *d, enum db_statement which)
-{
-    sqlite3_stmt *s = db_statement(d, which);
-    int rc = sqlite3_step(s);
-    sqlite3_reset(s);
-    return rc == SQLITE_DONE;
-}
-
-int db_begin(struct db *d, bool write)
-{
-    return run(d, write ? DB_BEGIN : DB_BEGIN_READ) ? 0 : db_fail(d, "cannot begin");
-}
-
-int db_commit(struct db *d)
-{
-    if (run(d, DB_COMMIT))
-        return 0;
-    int code = db_fail(d, "cannot commit");
-    db_rollback(d);
-    return code;
-}
-
-void db_rollback(struct db *d)
-{
-    if (sqlite3_get_autocommit(d->handle) == 0)
-        (void)run(d, DB_ROLLBACK);
-}
-
-bool db_needs_tidying(const struct db *d)
-{
-    return d->wal_pages >= d->tidy_at;
-}
-
-void db_tidy(struct db *d)
-{
-    sqlite3_wal_checkpoint_v2(d->handle, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
-    d->tidy_at = d->wal_pages + DB_WAL_PAGES; /* unless the log begins anew */
-}
 
 static void bind_name(sqlite3_stmt *s, int at, const char *text)
 {
@@ -85,7 +18,7 @@ static int64_t lease_of(const struct simba_request *q)
 
 /* A row, as far as anybody looks. */
 struct row {
-    bool found, held, contended;
+    bool found, held, contended, evicted;
     uint64_t token;
     int64_t client, live;
 };
@@ -104,11 +37,13 @@ static int look(struct db *d, const char *mutex, int64_t now, struct row *row,
         row->client = sqlite3_column_int64(s, 2);
         row->live = sqlite3_column_int64(s, 3);
         row->contended = sqlite3_column_int(s, 6) != 0;
+        row->evicted = sqlite3_column_int(s, 7) != 0;
         snprintf(out->text, sizeof out->text, "%s", (const char *)sqlite3_column_text(s, 0));
         row->held = out->text[0] != '\0' && until > now;
         if (row->held) {
             out->answer.id = out->text;
             out->answer.token = row->token;
+            out->answer.evicted = row->evicted;
             out->answer.left_ms = (until - now) / NS_PER_MS;
             out->answer.age_ms = (now - sqlite3_column_int64(s, 4)) / NS_PER_MS;
             out->owner_client = row->live == d->live.file ? row->client : 0;
@@ -120,13 +55,13 @@ static int look(struct db *d, const char *mutex, int64_t now, struct row *row,
 
 bool db_client_is_gone(const struct db *d, int64_t client)
 {
-    return client != 0 && client != d->live.number && !live_is_held(&d->live, client, client + 1);
+    return client != 0 && client != d->live.number && !live_is_held(&d->live, client);
 }
 
 static int take(struct db *d, const struct simba_request *q, int64_t now, const struct row *row,
                 struct db_result *out)
 {
-    uint64_t base = (uint64_t)d->base, token = (row->token > base ? row->token : base) + 1;
+    uint64_t base = (uint64_t)d->own.base, token = (row->token > base ? row->token : base) + 1;
     sqlite3_stmt *s = db_statement(d, DB_TAKE);
     bind_name(s, 1, q->mutex);
     bind_name(s, 2, q->id);
@@ -136,7 +71,7 @@ static int take(struct db *d, const struct simba_request *q, int64_t now, const 
     sqlite3_bind_int64(s, 6, now);
     sqlite3_bind_int64(s, 7, lease_of(q));
     sqlite3_bind_int(s, 8, row->contended || q->others);
-    if (!run(d, DB_TAKE))
+    if (!db_run(d, DB_TAKE))
         return db_fail(d, "cannot take");
     snprintf(out->text, sizeof out->text, "%s", q->id);
     out->answer = (struct simba_answer){.granted = true, .id = out->text, .token = token};
@@ -148,28 +83,26 @@ static int take(struct db *d, const struct simba_request *q, int64_t now, const 
 static int set(struct db *d, enum db_statement which, const char *mutex)
 {
     bind_name(db_statement(d, which), 1, mutex);
-    return run(d, which) ? 0 : db_fail(d, "cannot write");
-}
-
-/* While clients of a database that was here before are alive, their tenures may be, too. */
-static bool is_guarded(struct db *d)
-{
-    if (d->guarded)
-        d->guarded = live_is_held(&d->live, 1, d->first);
-    return d->guarded;
+    return db_run(d, which) ? 0 : db_fail(d, "cannot write");
 }
 
 static int contend(struct db *d, const struct simba_request *q, int64_t now, struct db_result *out)
 {
     struct row row;
-    if (is_guarded(d)) {
-        out->answer.left_ms = 100; /* look again soon */
-        return 0;
-    }
     int rc = look(d, q->mutex, now, &row, out);
     if (rc < 0)
         return rc;
-    if (!row.held || db_client_is_gone(d, out->owner_client)) { /* nobody is left who could act */
+    bool is_free = !row.held || db_client_is_gone(d, out->owner_client); /* nobody could act */
+    if (is_free && now < d->own.quiet_until) {
+        out->answer = (struct simba_answer){.age_ms = -1, .text = out->text};
+        out->answer.left_ms = (d->own.quiet_until - now) / NS_PER_MS + 1;
+        out->owner_client = 0;
+        snprintf(out->text, sizeof out->text,
+                 "the database was deleted, replaced or restored: nothing is granted until all "
+                 "leases of before have ended");
+        return 0;
+    }
+    if (is_free) {
         out->changed = true;
         return take(d, q, now, &row, out);
     }
@@ -184,7 +117,9 @@ static int renew(struct db *d, const struct simba_request *q, int64_t now, struc
     sqlite3_bind_int64(s, 3, (int64_t)q->token);
     sqlite3_bind_int64(s, 4, now);
     sqlite3_bind_int64(s, 5, lease_of(q));
-    if (!run(d, DB_RENEW))
+    sqlite3_bind_int64(s, 6, d->live.number); /* it may have been another, or nobody's */
+    sqlite3_bind_int64(s, 7, d->live.file);
+    if (!db_run(d, DB_RENEW))
         return db_fail(d, "cannot renew");
     if (sqlite3_changes(d->handle) == 0)
         out->answer.code = SIMBA_ELOST;
@@ -214,7 +149,8 @@ static int evict(struct db *d, const struct simba_request *q, int64_t now, struc
     int rc = look(d, q->mutex, now, &row, out);
     if (rc < 0)
         return rc;
-    bool found = row.held && (q->token == 0 || q->token == row.token);
+    bool found = row.held && (q->token == 0 || q->token == row.token) &&
+                 (q->id[0] == '\0' || strcmp(q->id, out->text) == 0);
     out->answer = (struct simba_answer){.code = found ? 0 : SIMBA_ELOST, .age_ms = -1};
     if (!found)
         return 0;
@@ -258,12 +194,26 @@ int db_list(struct db *d, struct simba_host *host, struct simba_request *q)
             .left_ms = (sqlite3_column_int64(s, 6) - now) / NS_PER_MS,
             .age_ms = (now - sqlite3_column_int64(s, 5)) / NS_PER_MS,
             .waiters = -1,
+            .evicted = sqlite3_column_int(s, 7) != 0,
         };
         if (!gone)
             host->found(host, q, &found);
     }
     sqlite3_reset(s);
     return rc == SQLITE_DONE ? 0 : db_fail(d, "cannot list");
+}
+
+/* For a database that has forgotten this: how long to wait, and where to begin. */
+static void note_lease(struct db *d, int64_t now, int64_t lease, uint64_t token)
+{
+    if (now + lease > d->last_until)
+        d->last_until = now + lease;
+    if (lease > d->own.longest) {
+        d->own.longest = lease;
+        d->tidy_at = 0; /* it has to be known also where the log is lost */
+    }
+    if ((int64_t)token > d->mark.token)
+        d->mark.token = (int64_t)token;
 }
 
 int db_apply(struct db *d, const struct simba_request *q, struct db_result *out)
@@ -290,8 +240,7 @@ int db_apply(struct db *d, const struct simba_request *q, struct db_result *out)
         rc = read_owner(d, q, now, out);
         break;
     }
-    if (rc == 0 && out->answer.code == 0 && now + lease_of(q) > d->last_until &&
-        (out->answer.granted || q->op == SIMBA_RENEW))
-        d->last_until = now + lease_of(q);
+    if (rc == 0 && out->answer.code == 0 && (out->answer.granted || q->op == SIMBA_RENEW))
+        note_lease(d, now, lease_of(q), out->answer.token);
     return rc;
 }

@@ -7,6 +7,7 @@
 #include <sys/types.h>
 
 #include "backend/sqlite/boot.h"
+#include "backend/sqlite/files.h"
 #include "backend/sqlite/live.h"
 #include "backend/sqlite/place.h"
 
@@ -25,7 +26,18 @@ enum db_statement {
     DB_RENEW,
     DB_EVICT,
     DB_LIST,
+    DB_OWN,
+    DB_SET_OWN,
     DB_STATEMENTS
+};
+
+/* What the store keeps about itself, in the row of the mutex ''. */
+struct db_own {
+    int64_t serial;      /* counts the write transactions */
+    int64_t base;        /* tokens are above this */
+    int64_t quiet_until; /* nobody is granted anything before: tenures may be on that the database
+                            has forgotten */
+    int64_t longest;     /* the longest lease that was granted or renewed, ns */
 };
 
 struct db {
@@ -36,19 +48,21 @@ struct db {
     struct live live;
     sqlite3 *handle; /* NULL: not open */
     sqlite3_stmt *statement[DB_STATEMENTS];
-    int64_t base, first;
-    bool guarded; /* clients of a database that was here before may still own something */
-    dev_t device; /* of the database file, to see when it is replaced */
-    ino_t inode;
+    struct files files;
+    int64_t checked;       /* when they were looked at, ns */
+    bool is_reader;        /* we may only read, and have neither a number nor a turn */
+    bool has_turn;         /* to write; see live.h */
+    struct db_own own;     /* as of the current or last transaction */
+    struct live_mark mark; /* likewise */
+    int64_t serial;        /* of the last transaction that we know was committed */
+    int64_t last_until;    /* the latest end of a lease that we were granted */
     int64_t busy_since;
     int wal_pages; /* after the last commit … */
     int tidy_at;   /* … and when they are so many that the log should be written back */
 
-    struct live retired;   /* our lock of before it was replaced … */
-    int64_t retired_until; /* … kept until the tenures from there have ended */
-    int64_t last_until;    /* the latest end of a lease that we were granted */
     bool is_busy;          /* the last failure: there is another writer */
     bool is_broken;        /* by the last failure: close and open again */
+    bool is_stale;         /* likewise, and at once: our files are not the store's any more */
     char why[DB_TEXT_MAX]; /* that failure in words */
 };
 
@@ -63,9 +77,8 @@ struct db_result {              /* q->store of the request */
 
 void db_init(struct db *d, const struct place *place, const struct boot *boot, int64_t busy_ms);
 int db_open(struct db *d);              /* 0, or a code and d->why; nothing to do if it is open */
+int db_open_reader(struct db *d);       /* likewise, where we may not write */
 void db_close(struct db *d);            /* the connection only: we are still there */
-bool db_is_replaced(struct db *d);      /* another file is at the path: */
-void db_retire(struct db *d);           /* then this, and open again */
 void db_end(struct db *d);              /* everything */
 int db_begin(struct db *d, bool write); /* 0, or a code and d->why */
 int db_commit(struct db *d);            /* likewise; after a failure nothing was done */
@@ -74,7 +87,21 @@ bool db_needs_tidying(const struct db *d);
 void db_tidy(struct db *d); /* takes as long as the disk does */
 int db_list(struct db *d, struct simba_host *host, struct simba_request *request);
 int db_apply(struct db *d, const struct simba_request *request, struct db_result *result);
-sqlite3_stmt *db_statement(struct db *d, enum db_statement which);
-int db_fail(struct db *d, const char *what);                /* from what SQLite says */
 bool db_client_is_gone(const struct db *d, int64_t client); /* for certain */
+
+/* Within the store: */
+sqlite3_stmt *db_statement(struct db *d, enum db_statement which);
+bool db_run(struct db *d, enum db_statement which);         /* one that gives no rows */
+int db_fail(struct db *d, const char *what);                /* from what SQLite says */
+int db_fail_errno(struct db *d, const char *path);          /* from what the system says */
+int db_fail_text(struct db *d, int code, const char *text); /* close, and open again */
+int db_take_turn(struct db *d);                             /* 0, or a code and d->why */
+void db_give_turn(struct db *d);
+bool db_wait(struct db *d, int times); /* for another writer, the times-th time; false: too long */
+int db_check_files(struct db *d);      /* 0, or a code and d->why */
+int db_read_own(struct db *d);         /* own, and mark; likewise */
+bool db_is_behind(const struct db *d); /* it is an older database than the one last written */
+bool db_write_own(struct db *d);
+void db_set_mark(struct db *d); /* it is committed */
+void db_rebuild_index(struct db *d);
 #endif

@@ -1,12 +1,14 @@
 /* db_open.c: opening the database, and what has to be put right when it is.
  *
- * The first writer of a boot, or of a copy of the file, raises the base of all tokens and syncs that:
- * under synchronous=NORMAL a power cut may have lost the last commits, a copy is old, and a token
- * must not be given twice. What an owner held before is then honoured for one lease from now on.
+ * The first writer of a boot, of a copy of the file, or of an older database than the one last
+ * written, raises the base of all tokens and syncs that: under synchronous=NORMAL a power cut may
+ * have lost the last commits, a copy is old, and a token must not be given twice. What an owner held
+ * before is then honoured for one lease from now on. If clients are alive whose tenures the database
+ * may have forgotten, it grants nothing until the longest of them has ended: they cannot renew, since
+ * every writer looks first whether its files are still the store's.
  *
  * Our number and the lock on it belong to the client, not to the connection: they outlive errors
- * after which the database is opened again. A database that is made or moved in where clients of
- * another are alive grants nothing until they are gone: their locks are in the file beside it. */
+ * after which the database is opened again, as long as PATH-live is the same file. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -21,8 +23,6 @@
 #define APPLICATION_ID 0x53494d42 /* "SIMB" */
 #define SCHEMA_VERSION 1
 #define TOKENS_PER_BOOT 1000000
-#define NAP_NS 100000
-#define IMPATIENT_NS (5 * NS_PER_MS)
 #define OPEN_WAL_PAGES 64
 
 static const char *const sql[DB_STATEMENTS] = {
@@ -30,29 +30,24 @@ static const char *const sql[DB_STATEMENTS] = {
     [DB_BEGIN_READ] = "BEGIN",
     [DB_COMMIT] = "COMMIT",
     [DB_ROLLBACK] = "ROLLBACK",
-    [DB_SELECT] = "SELECT owner, token, client, live, acquired, until, contended FROM mutex "
-                  "WHERE name = ?1",
+    [DB_SELECT] = "SELECT owner, token, client, live, acquired, until, contended, evicted FROM "
+                  "mutex WHERE name = ?1",
     [DB_TAKE] = "REPLACE INTO mutex VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?6 + ?7, ?7, 0, ?8)",
     [DB_FREE] = "UPDATE mutex SET owner = '', until = 0, contended = 0 WHERE name = ?1",
     [DB_CONTEND] = "UPDATE mutex SET contended = 1 WHERE name = ?1 AND contended = 0",
-    [DB_RENEW] = "UPDATE mutex SET until = ?4 + ?5, lease = ?5 WHERE name = ?1 AND owner = ?2 AND "
-                 "token = ?3 AND until > ?4 AND evicted = 0",
+    [DB_RENEW] =
+        "UPDATE mutex SET until = ?4 + ?5, lease = ?5, client = ?6, live = ?7 WHERE name = "
+        "?1 AND owner = ?2 AND token = ?3 AND until > ?4 AND evicted = 0",
     [DB_EVICT] = "UPDATE mutex SET evicted = 1 WHERE name = ?1",
-    [DB_LIST] = "SELECT name, owner, token, client, live, acquired, until FROM mutex WHERE "
-                "owner <> '' AND until > ?2 AND substr(name, 1, length(?1)) = ?1",
+    [DB_LIST] = "SELECT name, owner, token, client, live, acquired, until, evicted FROM mutex "
+                "WHERE owner <> '' AND until > ?2 AND substr(name, 1, length(?1)) = ?1",
+    [DB_OWN] = "SELECT token, acquired, until, lease FROM mutex WHERE name = ''",
+    [DB_SET_OWN] = "REPLACE INTO mutex VALUES ('', '', ?1, 0, 0, ?2, ?3, ?4, 0, 0)",
 };
 
-/* Polite for a while, then failure; SQLite's own handler sleeps too long for a lock's hand-over. */
 static int on_busy(void *arg, int times)
 {
-    struct db *d = arg;
-    if (times == 0)
-        d->busy_since = clock_now();
-    int64_t limit = d->is_patient ? d->busy_ms * NS_PER_MS : IMPATIENT_NS;
-    if (clock_now() - d->busy_since > limit)
-        return 0;
-    nanosleep(&(struct timespec){.tv_nsec = times < 50 ? NAP_NS : 10 * NAP_NS}, NULL);
-    return 1;
+    return db_wait(arg, times);
 }
 
 /* Instead of SQLite's own, which would write the log back, and sync, within a commit. */
@@ -65,20 +60,6 @@ static int on_commit(void *arg, sqlite3 *handle, const char *name, int pages)
         d->tidy_at = DB_WAL_PAGES;
     d->wal_pages = pages;
     return SQLITE_OK;
-}
-
-static int fail(struct db *d, int code, const char *what)
-{
-    snprintf(d->why, sizeof d->why, "%s", what);
-    return code;
-}
-
-static int fail_errno(struct db *d, const char *path)
-{
-    int code = errno == EACCES || errno == EROFS || errno == EPERM || errno == ELOOP ? SIMBA_EDENIED
-                                                                                     : SIMBA_ESTORE;
-    snprintf(d->why, sizeof d->why, "cannot open %.160s: %s", path, strerror(errno));
-    return code;
 }
 
 /* The one number that the query gives. */
@@ -107,85 +88,141 @@ static int check_owner(struct db *d, int64_t *tables)
         !number(d, "PRAGMA user_version", &version))
         return db_fail(d, "cannot read");
     if (*tables != 0 && application != APPLICATION_ID)
-        return fail(d, SIMBA_ESCHEMA, "this is a database of something else");
+        return db_fail_text(d, SIMBA_ESCHEMA, "this is a database of something else");
     if (*tables != 0 && version > SCHEMA_VERSION)
-        return fail(d, SIMBA_ESCHEMA, "this database was made by a newer Simba: update this one");
+        return db_fail_text(d, SIMBA_ESCHEMA,
+                            "this database was made by a newer Simba: update this one");
     return 0;
 }
 
-/* Makes the tables in an empty database, or finds ours. Tokens begin at the clock, in microseconds: a
- * database that was deleted and made again gives none that was given before, and whoever checks
- * tokens goes on accepting them. */
-static int find_schema(struct db *d)
+/* How the database that we find relates to the last one that was written here. */
+struct found {
+    bool is_new;        /* there are no tables yet */
+    bool same_boot;     /* deadlines in it are on our clock */
+    bool same_file;     /* it is where its last writer had it, … */
+    bool same_live;     /* … beside the same PATH-live */
+    int64_t other;      /* the greatest number of another client that is alive; 0: none is */
+    int64_t clients;    /* the greatest number given */
+    int64_t last_token; /* of any mutex */
+};
+
+static bool is_continued(const struct found *f, const struct db *d)
 {
-    char text[256];
-    int64_t tables = 0;
-    int rc = check_owner(d, &tables);
-    if (rc == 0 && tables == 0) {
-        struct timespec t;
-        clock_gettime(CLOCK_REALTIME, &t);
-        int64_t base = (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
-        snprintf(text, sizeof text,
-                 "INSERT INTO meta VALUES (1, '', '', %lld, 0, 1);"
-                 "PRAGMA application_id = %d; PRAGMA user_version = %d",
-                 (long long)base, APPLICATION_ID, SCHEMA_VERSION);
-        return execute(d, schema_sql) && execute(d, text) ? 0
-                                                          : db_fail(d, "cannot make the tables");
+    return !f->is_new && f->same_boot && f->same_file && f->same_live && !db_is_behind(d);
+}
+
+/* A container may have a boot id of its own. Where another client is alive beside the same PATH-live
+ * it is our kernel, whatever the id says. */
+static int read_meta(struct db *d, struct found *f)
+{
+    sqlite3_stmt *s = NULL;
+    char here[64];
+    snprintf(here, sizeof here, "%llx.%llx.", (unsigned long long)d->files.db.device,
+             (unsigned long long)d->files.db.inode);
+    const char *query = "SELECT boot = ?1, substr(file, 1, length(?2)) = ?2, substr(file, "
+                        "length(?2) + 1) = ?3, clients, (SELECT max(token) FROM mutex WHERE name "
+                        "<> ''), base, (SELECT max(lease) FROM mutex) FROM meta";
+    char live[32];
+    snprintf(live, sizeof live, "%llx", (unsigned long long)d->live.file);
+    if (sqlite3_prepare_v2(d->handle, query, -1, &s, NULL) != SQLITE_OK)
+        return db_fail(d, "cannot open");
+    sqlite3_bind_text(s, 1, d->boot.id, -1, SQLITE_STATIC);
+    sqlite3_bind_text(s, 2, here, -1, SQLITE_STATIC);
+    sqlite3_bind_text(s, 3, live, -1, SQLITE_STATIC);
+    int rc = sqlite3_step(s) == SQLITE_ROW ? 0 : db_fail(d, "cannot open");
+    if (rc == 0) {
+        f->same_file = sqlite3_column_int(s, 1) != 0;
+        f->same_live = f->same_file && sqlite3_column_int(s, 2) != 0;
+        f->same_boot = sqlite3_column_int(s, 0) != 0 || (f->same_live && f->other != 0);
+        f->clients = sqlite3_column_int64(s, 3);
+        f->last_token = sqlite3_column_int64(s, 4);
+        if (d->own.serial == 0) { /* made by an older Simba, which keeps no row of its own */
+            d->own.base = sqlite3_column_int64(s, 5);
+            d->own.longest = sqlite3_column_int64(s, 6);
+        }
     }
+    sqlite3_finalize(s);
     return rc;
 }
 
-/* Is this the boot and the file of the last writer? False also for an empty database. */
-static bool is_continued(struct db *d)
+/* An index of the log that is older than the log, or damaged, is no reason to begin anew. */
+static int find_out(struct db *d, struct found *f)
 {
-    char text[256];
-    int64_t same = 0;
-    snprintf(text, sizeof text, "SELECT boot = '%s' AND file = '%llx.%llx.%llx' FROM meta",
-             d->boot.id, (unsigned long long)d->device, (unsigned long long)d->inode,
-             (unsigned long long)d->live.file);
-    return number(d, text, &same) && same == 1;
+    int64_t tables = 0;
+    int rc = check_owner(d, &tables);
+    if (rc < 0)
+        return rc;
+    *f = (struct found){.is_new = tables == 0, .other = live_last(&d->live, 1)};
+    d->own = (struct db_own){.serial = 0};
+    d->mark = live_mark(&d->live);
+    if (f->other < 0) {
+        db_fail_text(d, SIMBA_ESTORE, "");
+        snprintf(d->why, sizeof d->why, "another program has %.160s locked to its end",
+                 d->place->live);
+        return SIMBA_ESTORE;
+    }
+    if (f->is_new)
+        return 0;
+    rc = db_read_own(d);
+    if (rc == 0 && d->own.serial != 0 && db_is_behind(d)) {
+        db_rebuild_index(d);
+        rc = db_read_own(d);
+    }
+    return rc == 0 ? read_meta(d, f) : rc;
 }
 
-static int begin_anew(struct db *d)
+static int make_tables(struct db *d)
+{
+    char text[192];
+    snprintf(text, sizeof text,
+             "INSERT INTO meta VALUES (1, '', '', 0, 0, 1);"
+             "PRAGMA application_id = %d; PRAGMA user_version = %d",
+             APPLICATION_ID, SCHEMA_VERSION);
+    return execute(d, schema_sql) && execute(d, text) ? 0 : db_fail(d, "cannot make the tables");
+}
+
+static int64_t greatest(int64_t a, int64_t b, int64_t c)
+{
+    int64_t most = a > b ? a : b;
+    return most > c ? most : c;
+}
+
+/* Tokens begin at the clock, in microseconds: a database that was deleted and made again gives none
+ * that was given before, and whoever checks tokens goes on accepting them. A row whose lease was
+ * counted anew once (its client is 0) is not prolonged again: containers with boot ids of their own
+ * may take turns here. */
+static int begin_anew(struct db *d, const struct found *f)
 {
     char text[512];
     struct timespec t;
     clock_gettime(CLOCK_REALTIME, &t);
+    int64_t clock = (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000, now = boot_now(&d->boot);
+    int64_t last = greatest(d->own.base, d->mark.token, f->last_token);
+    d->own.base = last != 0 ? greatest(last + TOKENS_PER_BOOT, clock, 0) : clock;
+    d->own.longest = greatest(d->own.longest, d->mark.lease, 0);
+    d->own.quiet_until = d->last_until; /* tenures of our own */
+    if (f->other != 0 || (f->same_boot && !f->same_live && !f->is_new))
+        d->own.quiet_until = greatest(now + d->own.longest, d->last_until, 0);
     snprintf(text, sizeof text,
-             "UPDATE meta SET boot = '%s', file = '%llx.%llx.%llx', base = max(base + %d, %lld, "
-             "(SELECT coalesce(max(token), 0) + %d FROM mutex));"
-             "UPDATE mutex SET client = 0, until = %lld + lease WHERE owner <> ''",
-             d->boot.id, (unsigned long long)d->device, (unsigned long long)d->inode,
-             (unsigned long long)d->live.file, TOKENS_PER_BOOT, (long long)t.tv_sec * 1000000,
-             TOKENS_PER_BOOT, (long long)boot_now(&d->boot));
+             "UPDATE meta SET boot = '%s', file = '%llx.%llx.%llx', base = %lld;"
+             "UPDATE mutex SET client = 0, until = %lld + lease WHERE owner <> '' AND (client <> 0 "
+             "OR until > %lld + lease)",
+             d->boot.id, (unsigned long long)d->files.db.device,
+             (unsigned long long)d->files.db.inode, (unsigned long long)d->live.file,
+             (long long)d->own.base, (long long)now, (long long)now);
     return execute(d, text) ? 0 : db_fail(d, "cannot begin anew");
 }
 
-/* A number of our own, and the lock on it before anybody can see it. Nobody can hold a greater number
- * than the last one given, but a client of a database that was here before; in a database that is
- * new here, nobody can hold any. */
-static int enrol(struct db *d, bool continued)
+/* A number of our own, and the lock on it before anybody can see it. Numbers of clients that are
+ * alive are above all that an older database has given. */
+static int enrol(struct db *d, const struct found *f)
 {
-    char text[128];
-    int64_t clients, first;
-    if (!number(d, "SELECT clients FROM meta", &clients) ||
-        !number(d, "SELECT first FROM meta", &first) ||
-        !number(d, "SELECT base FROM meta", &d->base))
-        return db_fail(d, "cannot enrol");
-    int64_t foreign = d->live.number != 0 ? 0 : live_last(&d->live, continued ? clients + 1 : 1);
-    if (foreign != 0) {
-        clients = foreign > clients ? foreign : clients;
-        first = clients + 1;
-    }
-    d->first = first;
-    d->guarded = true;
-    if (d->live.number != 0)
-        return 0;
-    snprintf(text, sizeof text, "UPDATE meta SET clients = %lld, first = %lld",
-             (long long)clients + 1, (long long)first);
-    if (!execute(d, text))
-        return db_fail(d, "cannot enrol");
-    return live_hold(&d->live, clients + 1) == 0 ? 0 : fail_errno(d, d->place->live);
+    char text[96];
+    int64_t last = greatest(f->clients, f->other, d->live.number);
+    if (d->live.number == 0 && live_hold(&d->live, ++last) != 0)
+        return db_fail_errno(d, d->place->live);
+    snprintf(text, sizeof text, "UPDATE meta SET clients = %lld", (long long)last);
+    return last == f->clients || execute(d, text) ? 0 : db_fail(d, "cannot enrol");
 }
 
 /* Most processes need a few of them. NULL if it cannot be prepared: then its step fails, and SQLite
@@ -198,20 +235,61 @@ sqlite3_stmt *db_statement(struct db *d, enum db_statement which)
     return d->statement[which];
 }
 
-/* Which file it is that we have opened; -1: it is already another's place. */
+/* Before anything is made beside it: is this ours, or empty? Read through SQLite, since to close a
+ * descriptor of our own would drop its locks. A database whose first page is only in the log yet has
+ * no sign of ours, and one page at most. */
+static int check_head(struct db *d)
+{
+    unsigned char head[100];
+    sqlite3_file *file = NULL;
+    sqlite3_int64 size = 0;
+    sqlite3_file_control(d->handle, "main", SQLITE_FCNTL_FILE_POINTER, &file);
+    if (file == NULL || file->pMethods == NULL || file->pMethods->xFileSize(file, &size) != 0)
+        return db_fail_text(d, SIMBA_ESTORE, "cannot read the database file");
+    if (size == 0)
+        return 0;
+    if (size < (int)sizeof head)
+        return db_fail_text(d, SIMBA_ESCHEMA, "this is not a database");
+    if (file->pMethods->xRead(file, head, sizeof head, 0) != SQLITE_OK)
+        return db_fail_text(d, SIMBA_ESTORE, "cannot read the database file: disk I/O error");
+    uint32_t id =
+        (uint32_t)head[68] << 24 | (uint32_t)head[69] << 16 | (uint32_t)head[70] << 8 | head[71];
+    uint32_t page = (uint32_t)head[16] << 8 | head[17];
+    if (memcmp(head, "SQLite format 3", 16) != 0)
+        return db_fail_text(d, SIMBA_ESCHEMA, "this is not a database");
+    if (id != APPLICATION_ID && (id != 0 || size > (page == 1 ? 65536 : page)))
+        return db_fail_text(d, SIMBA_ESCHEMA, "this is a database of something else");
+    return 0;
+}
+
+/* Members of the group may write to a shared database, but not make us run what they put there. And
+ * only we write the log back: see files.h. */
+static void harden(struct db *d)
+{
+    sqlite3_db_config(d->handle, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
+    sqlite3_db_config(d->handle, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
+    sqlite3_db_config(d->handle, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, NULL);
+    sqlite3_db_config(d->handle, SQLITE_DBCONFIG_ENABLE_VIEW, 0, NULL);
+    sqlite3_db_config(d->handle, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
+    sqlite3_busy_handler(d->handle, on_busy, d);
+    sqlite3_wal_hook(d->handle, on_commit, d);
+}
+
+/* Which file it is that we have opened. */
 static int identify(struct db *d)
 {
     struct stat s;
     int moved = 0;
     if (stat(d->place->db, &s) != 0)
-        return fail_errno(d, d->place->db);
+        return db_fail_errno(d, d->place->db);
     if (s.st_size == 0 &&
         chmod(d->place->db, place_mode(d->place->db)) != 0) /* -wal and -shm get the same mode */
-        return fail_errno(d, d->place->db);
-    d->device = s.st_dev;
-    d->inode = s.st_ino;
+        return db_fail_errno(d, d->place->db);
+    d->files.db = (struct file_id){s.st_dev, s.st_ino};
     sqlite3_file_control(d->handle, "main", SQLITE_FCNTL_HAS_MOVED, &moved);
-    return moved == 0 ? 0 : fail(d, SIMBA_ESTORE, "the database was replaced while it was opened");
+    return moved == 0
+               ? 0
+               : db_fail_text(d, SIMBA_ESTORE, "the database was replaced while it was opened");
 }
 
 static int use_wal(struct db *d)
@@ -224,47 +302,67 @@ static int use_wal(struct db *d)
     sqlite3_finalize(s);
     if (!asked)
         return db_fail(d, "cannot open");
-    return wal ? 0 : fail(d, SIMBA_EUNSUPPORTED, "SQLite cannot use its WAL mode here");
+    return wal ? 0 : db_fail_text(d, SIMBA_EUNSUPPORTED, "SQLite cannot use its WAL mode here");
+}
+
+/* In a transaction. */
+static int put_right(struct db *d, const struct found *f, bool continued)
+{
+    int rc = f->is_new ? make_tables(d) : 0;
+    if (rc == 0 && !continued)
+        rc = begin_anew(d, f);
+    if (rc == 0)
+        rc = enrol(d, f);
+    d->own.serial = greatest(d->own.serial, d->mark.serial, d->serial) + 1;
+    if (rc == 0 && !db_write_own(d))
+        rc = db_fail(d, "cannot enrol");
+    if (rc == 0 && files_record(&d->files, d->place) != 0)
+        rc = db_fail_text(d, SIMBA_ESTORE,
+                          "files of the database were replaced while it was opened, or another "
+                          "client of this process still has the old ones");
+    return rc;
 }
 
 /* Everything that a process does once, in one transaction; synced where tokens depend on it. */
 static int set_up(struct db *d)
 {
-    sqlite3_busy_handler(d->handle, on_busy, d);
-    sqlite3_wal_hook(d->handle, on_commit, d);
+    struct found f = {.is_new = false};
     int rc = identify(d);
-    if (rc < 0)
-        return rc;
     int64_t tables = 0;
-    rc = check_owner(d, &tables);
+    if (rc == 0)
+        rc = check_owner(d, &tables);
     if (rc == 0)
         rc = use_wal(d);
+    if (rc == 0)
+        rc = find_out(d, &f);
     if (rc < 0)
         return rc;
-    if (!d->is_patient && !is_continued(d)) {
+    bool continued = is_continued(&f, d) && files_is_as_written(&d->files, d->place, &d->live);
+    if (!d->is_patient && !continued) {
+        db_fail_text(d, SIMBA_ESTORE, "the database has to be set up first");
         d->is_busy = true; /* what follows has to be synced */
-        return fail(d, SIMBA_ESTORE, "the database has to be set up first");
+        return SIMBA_ESTORE;
     }
-    if (!execute(d, is_continued(d) ? "PRAGMA synchronous = NORMAL; BEGIN IMMEDIATE"
-                                    : "PRAGMA synchronous = FULL; BEGIN IMMEDIATE"))
+    int64_t number = d->live.number;
+    if (!execute(d, continued ? "PRAGMA synchronous = NORMAL; BEGIN IMMEDIATE"
+                              : "PRAGMA synchronous = FULL; BEGIN IMMEDIATE"))
         return db_fail(d, "cannot open");
-    rc = find_schema(d);
-    bool continued = rc == 0 && is_continued(d);
-    if (rc == 0 && !continued)
-        rc = begin_anew(d);
-    if (rc == 0)
-        rc = enrol(d, continued);
+    rc = put_right(d, &f, continued);
+    if (rc == 0 && !execute(d, "COMMIT"))
+        rc = db_fail(d, "cannot open");
     if (rc < 0) {
         execute(d, "ROLLBACK");
+        if (number == 0)
+            live_drop(&d->live); /* nobody knows of it */
         return rc;
     }
-    if (!execute(d, "COMMIT; PRAGMA synchronous = NORMAL"))
-        return db_fail(d, "cannot open");
-    /* Whoever opens a database that nobody has open reads the whole log first. Where processes come
-     * and go (the command) it is therefore kept short, and they pay for that in turns. */
-    if (d->wal_pages >= OPEN_WAL_PAGES)
-        db_tidy(d);
-    return 0;
+    db_set_mark(d);
+    if (!continued) {
+        files_end_writing(&d->files, d->place, &d->live);
+        d->tidy_at =
+            0; /* a database whose log is lost must not look like one that was never used */
+    }
+    return execute(d, "PRAGMA synchronous = NORMAL") ? 0 : db_fail(d, "cannot open");
 }
 
 void db_init(struct db *d, const struct place *place, const struct boot *boot, int64_t busy_ms)
@@ -274,22 +372,72 @@ void db_init(struct db *d, const struct place *place, const struct boot *boot, i
                      .busy_ms = busy_ms,
                      .is_patient = true,
                      .tidy_at = DB_WAL_PAGES};
-    d->live.fd = d->retired.fd = -1;
+    d->live.fd = d->live.turn = -1;
+}
+
+/* PATH-live must be the one that others find, too. */
+static int open_live(struct db *d)
+{
+    struct stat s;
+    if (d->live.fd >= 0 &&
+        (stat(d->place->live, &s) != 0 || s.st_ino != d->live.inode || s.st_dev != d->live.device))
+        live_close(&d->live);
+    if (d->live.fd < 0 && live_open(&d->live, d->place->live) != 0)
+        return db_fail_errno(d, d->place->live);
+    return 0;
 }
 
 int db_open(struct db *d)
 {
-    if (d->retired.fd >= 0 && boot_now(&d->boot) > d->retired_until)
-        live_close(&d->retired);
     if (d->handle != NULL)
         return 0;
-    if (d->live.fd < 0 && live_open(&d->live, d->place->live) != 0)
-        return fail_errno(d, d->place->live);
+    if (d->is_reader && d->live.number == 0)
+        live_close(&d->live);
+    d->is_reader = false;
     int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX |
                 SQLITE_OPEN_NOFOLLOW | SQLITE_OPEN_EXRESCODE;
     int rc = sqlite3_open_v2(d->place->db, &d->handle, flags, NULL) == SQLITE_OK
-                 ? set_up(d)
+                 ? check_head(d)
                  : db_fail(d, "cannot open");
+    if (rc == 0)
+        rc = open_live(d);
+    if (rc == 0) {
+        harden(d);
+        rc = db_take_turn(d); /* so nobody else makes files now */
+    }
+    if (rc == 0)
+        rc = set_up(d);
+    db_give_turn(d);
+    /* Whoever opens a database that nobody has open reads the whole log first. Where processes come
+     * and go (the command) it is therefore kept short, and they pay for that in turns. */
+    if (rc == 0 && (d->wal_pages >= OPEN_WAL_PAGES || d->tidy_at == 0))
+        db_tidy(d);
+    if (rc < 0)
+        db_close(d);
+    return rc;
+}
+
+/* Whoever may not write can look: SQLite reads a log also without writing to PATH-shm, and whether a
+ * client is alive can be asked without a lock of one's own. (If we have one, because we could write
+ * before, it stays: we may still own something.) It is closed after each question, so there is nothing
+ * that could become old. */
+int db_open_reader(struct db *d)
+{
+    int64_t tables = 0;
+    int flags =
+        SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_NOFOLLOW | SQLITE_OPEN_EXRESCODE;
+    int rc = sqlite3_open_v2(d->place->db, &d->handle, flags, NULL) == SQLITE_OK
+                 ? check_head(d)
+                 : db_fail(d, "cannot open");
+    if (rc == 0) {
+        harden(d);
+        rc = check_owner(d, &tables);
+    }
+    if (rc == 0 && tables == 0)
+        rc = db_fail_text(d, SIMBA_EDENIED, "the database is empty, and may not be written");
+    if (rc == 0 && d->live.fd < 0 && live_open_reader(&d->live, d->place->live) != 0)
+        rc = db_fail_errno(d, d->place->live);
+    d->is_reader = rc == 0;
     if (rc < 0)
         db_close(d);
     return rc;
@@ -303,32 +451,12 @@ void db_close(struct db *d)
     }
     sqlite3_close(d->handle);
     d->handle = NULL;
-}
-
-bool db_is_replaced(struct db *d)
-{
-    struct stat s;
-    return stat(d->place->db, &s) != 0 || s.st_ino != d->inode || s.st_dev != d->device;
-}
-
-/* Tenures from the old database may still be on, and whoever looks must see that we are alive. One
- * old lock is enough: while it is held, the new database grants us nothing. */
-void db_retire(struct db *d)
-{
-    db_close(d);
-    if (d->retired.fd >= 0) {
-        live_close(&d->live);
-        return;
-    }
-    d->retired = d->live;
-    d->retired_until = d->last_until;
-    d->live.fd = -1;
-    d->live.number = 0;
+    d->checked = 0;
+    db_give_turn(d);
 }
 
 void db_end(struct db *d)
 {
     db_close(d);
     live_close(&d->live);
-    live_close(&d->retired);
 }

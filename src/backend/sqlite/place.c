@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <simba.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -61,16 +62,57 @@ static int check_folder(const char *folder, char *why, size_t why_size)
     return check_file_system(folder, why, why_size);
 }
 
-static int check_file(const char *path, char *why, size_t why_size)
+/* Which mount a path is on; 0: the kernel does not say (before 5.8). */
+static uint64_t mount_of(const char *path)
+{
+    struct statx x;
+    bool known = statx(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW, STATX_MNT_ID, &x) == 0 &&
+                 (x.stx_mask & STATX_MNT_ID) != 0;
+    return known ? x.stx_mnt_id : 0;
+}
+
+/* Locks and log of a database are beside it. Whoever opens it by another name, or sees it without its
+ * folder (docker -v FILE:FILE), has others, and so no exclusion at all. */
+static int check_file(const char *path, uint64_t mount, char *why, size_t why_size)
 {
     struct stat s;
     if (lstat(path, &s) != 0)
         return 0; /* it will be made */
-    if (S_ISREG(s.st_mode))
+    if (!S_ISREG(s.st_mode)) {
+        snprintf(why, why_size, "%s is %s, not a plain file", path,
+                 S_ISLNK(s.st_mode) ? "a symbolic link" : "something else");
+        return SIMBA_EINVAL;
+    }
+    if (mount != 0 && mount_of(path) != mount) {
+        snprintf(why, why_size,
+                 "%s is mounted by itself, so its locks, which are in files beside it, are not "
+                 "those of other mounts; mount its folder instead",
+                 path);
+        return SIMBA_EUNSUPPORTED;
+    }
+    return 0;
+}
+
+static int check_links(const char *path, char *why, size_t why_size)
+{
+    struct stat s;
+    if (lstat(path, &s) != 0 || s.st_nlink < 2)
         return 0;
-    snprintf(why, why_size, "%s is %s, not a plain file", path,
-             S_ISLNK(s.st_mode) ? "a symbolic link" : "something else");
-    return SIMBA_EINVAL;
+    snprintf(why, why_size,
+             "%s has another name (a hard link), and locks that are taken there would not count "
+             "here; remove one of the names, or copy the file",
+             path);
+    return SIMBA_EUNSUPPORTED;
+}
+
+static int check_files(const struct place *p, const char *folder, char *why, size_t why_size)
+{
+    const char *const paths[] = {p->db, p->wal, p->shm, p->live, p->bell};
+    uint64_t mount = mount_of(folder);
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < sizeof paths / sizeof *paths; i++)
+        rc = check_file(paths[i], mount, why, why_size);
+    return rc == 0 ? check_links(p->db, why, why_size) : rc;
 }
 
 int place_find(struct place *p, const char *path, char *why, size_t why_size)
@@ -95,6 +137,7 @@ int place_find(struct place *p, const char *path, char *why, size_t why_size)
     int rc = check_folder(real, why, why_size);
     const char *joint = strcmp(real, "/") == 0 ? "" : "/";
     int n = snprintf(p->db, sizeof p->db, "%s%s%s", real, joint, name);
+    snprintf(folder, sizeof folder, "%s", real);
     free(real);
     if (rc == 0 && (size_t)n + sizeof "-live" > sizeof p->db) {
         snprintf(why, why_size, "the path %s is too long", path);
@@ -102,12 +145,11 @@ int place_find(struct place *p, const char *path, char *why, size_t why_size)
     }
     if (rc < 0)
         return rc;
+    snprintf(p->wal, sizeof p->wal, "%.*s-wal", PATH_MAX - 8, p->db);
+    snprintf(p->shm, sizeof p->shm, "%.*s-shm", PATH_MAX - 8, p->db);
     snprintf(p->live, sizeof p->live, "%.*s-live", PATH_MAX - 8, p->db);
     snprintf(p->bell, sizeof p->bell, "%.*s-bell", PATH_MAX - 8, p->db);
-    if ((rc = check_file(p->db, why, why_size)) == 0 &&
-        (rc = check_file(p->live, why, why_size)) == 0)
-        rc = check_file(p->bell, why, why_size);
-    return rc;
+    return check_files(p, folder, why, why_size);
 }
 
 /* A folder that hands its group on (setgid), and that the group may write to, is meant to be shared

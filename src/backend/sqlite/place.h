@@ -9,6 +9,8 @@
 /* The folder is resolved; the last part is never a symbolic link. */
 struct place {
     char db[PATH_MAX];
+    char wal[PATH_MAX]; /* DB-wal, and DB-shm: SQLite's */
+    char shm[PATH_MAX];
     char live[PATH_MAX]; /* DB-live */
     char bell[PATH_MAX]; /* DB-bell */
 };

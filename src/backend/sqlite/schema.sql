@@ -5,9 +5,11 @@ CREATE TABLE meta (
     file    TEXT NOT NULL,    -- which file this is, beside which locks: to know a copy
     base    INTEGER NOT NULL, -- tokens are above this, whatever a power cut has lost
     clients INTEGER NOT NULL, -- the last client number given
-    first   INTEGER NOT NULL  -- numbers below this belong to a database that was here before
+    first   INTEGER NOT NULL  -- not used any more
 ) STRICT;
 
+-- The row of the mutex '' is the store's own: token counts the write transactions, acquired is the
+-- base of all tokens, nothing is granted before until, lease is the longest that was granted.
 CREATE TABLE mutex (
     name      TEXT PRIMARY KEY,
     owner     TEXT NOT NULL,    -- '': nobody

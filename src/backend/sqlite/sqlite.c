@@ -36,17 +36,29 @@ struct sqlite {
 
 /* ---- a batch --------------------------------------------------------------------------------- */
 
-static int be_open(struct sqlite *s)
+/* Before a question, and then while nothing happens: from now on others ring for every change. */
+static void observe(struct sqlite *s)
 {
-    if (s->db.handle != NULL && db_is_replaced(&s->db)) {
-        s->host->log(s->host, SIMBA_LOG_ERROR, "the database file was deleted or replaced");
-        db_retire(&s->db);
-    }
+    if (watch_observes(&s->watch))
+        bell_observe(&s->watch.bell, boot_now(&s->db.boot) + OBSERVED_MS * NS_PER_MS);
+}
+
+static int be_open(struct sqlite *s, bool write)
+{
     int rc = db_open(&s->db);
+    if (rc == SIMBA_EDENIED && !write) {
+        char why[DB_TEXT_MAX];
+        memcpy(why, s->db.why, sizeof why); /* the reason that helps, if this fails, too */
+        if (db_open_reader(&s->db) == 0)
+            return 0;
+        memcpy(s->db.why, why, sizeof why);
+        return rc;
+    }
     if (rc == 0 && watch_open(&s->watch, s->place.bell) != 0 && !s->is_deaf) {
         s->is_deaf = true;
         s->host->log(s->host, SIMBA_LOG_WARN, "cannot open the bell: waiting takes longer");
     }
+    observe(s);
     return rc;
 }
 
@@ -55,9 +67,25 @@ static bool only_reads(const struct simba_request *q)
     return q->op == SIMBA_READ || q->op == SIMBA_LEAVE || q->op == SIMBA_LIST;
 }
 
+/* Files that are not the store's any more are closed, and those that are there now opened. */
+static int begin(struct sqlite *s, bool write)
+{
+    s->db.is_stale = false;
+    int rc = be_open(s, write);
+    if (rc == 0)
+        rc = db_begin(&s->db, write);
+    if (rc == 0 || !s->db.is_stale)
+        return rc;
+    s->host->log(s->host, SIMBA_LOG_ERROR, s->db.why);
+    db_close(&s->db);
+    s->db.is_stale = false;
+    rc = be_open(s, write);
+    return rc == 0 ? db_begin(&s->db, write) : rc;
+}
+
 static int apply_all(struct sqlite *s, struct simba_request *part)
 {
-    int rc = db_begin(&s->db, !only_reads(part));
+    int rc = begin(s, !only_reads(part));
     if (rc < 0)
         return rc;
     for (struct simba_request *q = part; q != NULL; q = q->next) {
@@ -94,7 +122,7 @@ static void publish(struct sqlite *s, struct simba_request *part)
             bool owned = r->answer.id != NULL && !r->answer.granted;
             bool any = watch_answered(&s->watch, q->mutex, owned, r->owner_client);
             worker_tick(&s->worker, any ? LOOK_MS : LOOK_IDLE_MS, any || watch_observes(&s->watch));
-            if (any)
+            if (any || r->answer.granted) /* an owner hears that it is evicted */
                 watch_listen(&s->watch);
         }
         if (r->ring || (r->changed && observed))
@@ -120,23 +148,13 @@ static void fail_all(struct sqlite *s, struct simba_request *part, int code)
     }
 }
 
-/* Before a question, and then while nothing happens: from now on others ring for every change. */
-static void observe(struct sqlite *s)
-{
-    if (watch_observes(&s->watch))
-        bell_observe(&s->watch.bell, boot_now(&s->db.boot) + OBSERVED_MS * NS_PER_MS);
-}
-
 /* False: it would have to wait, and was not to. */
 static bool run_part(struct sqlite *s, struct simba_request *part, bool patient)
 {
     s->db.is_patient = patient;
     if (!patient && db_needs_tidying(&s->db))
         return false;
-    int rc = be_open(s);
-    observe(s);
-    if (rc == 0)
-        rc = apply_all(s, part);
+    int rc = apply_all(s, part);
     if (rc < 0 && s->db.is_busy && !patient)
         return false;
     if (rc < 0) {
@@ -145,7 +163,9 @@ static bool run_part(struct sqlite *s, struct simba_request *part, bool patient)
             db_close(&s->db); /* begin afresh next time */
         return true;
     }
-    atomic_store(&s->live, s->db.live.fd);
+    if (s->db.is_reader)
+        db_close(&s->db);
+    atomic_store(&s->live, s->db.live.number != 0 ? s->db.live.fd : -1);
     publish(s, part);
     if (patient && db_needs_tidying(&s->db))
         db_tidy(&s->db);
@@ -210,8 +230,16 @@ static void look(void *store)
     s->db.is_patient = true;
     observe(s);
     watch_listen(&s->watch);
-    if (s->db.handle != NULL && be_open(s) == 0)
+    if (s->db.is_reader)
+        watch_look(&s->watch, &s->db, true);
+    if (s->db.handle == NULL)
+        return;
+    if (begin(s, false) == 0) {
+        db_rollback(&s->db);
         watch_look(&s->watch, &s->db, !bell_is_ours(&s->watch.bell, s->place.bell));
+    } else if (s->db.is_broken) {
+        db_close(&s->db);
+    }
 }
 
 static void end(void *store)

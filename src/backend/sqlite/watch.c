@@ -77,7 +77,7 @@ static bool is_new_rung(struct watch *w)
 {
     bool any = false;
     for (size_t i = 0; i < BELL_SLOTS; i++) {
-        uint32_t rings = atomic_load(&w->bell.words->slot[i]);
+        uint32_t rings = w->read[i];
         any = any || (w->slot[i] == NULL && rings != w->rings[i]);
         if (w->slot[i] == NULL)
             w->rings[i] = rings;
@@ -89,10 +89,11 @@ static bool is_new_rung(struct watch *w)
 static struct due *heard(struct watch *w)
 {
     struct due *due = NULL;
+    bell_read_slots(&w->bell, w->read);
     for (size_t word = 0; word < sizeof w->used / sizeof *w->used; word++) {
         for (uint64_t bits = w->used[word]; bits != 0; bits &= bits - 1) {
             size_t i = word * 64 + (size_t)__builtin_ctzll(bits);
-            uint32_t rings = atomic_load(&w->bell.words->slot[i]);
+            uint32_t rings = w->read[i];
             for (struct watched *x = w->slot[i]; x != NULL && rings != w->rings[i]; x = x->next)
                 add_due(&due, x->mutex);
             w->rings[i] = rings;
@@ -132,12 +133,13 @@ int watch_open(struct watch *w, const char *path)
         return -1;
     pthread_mutex_lock(&w->lock);
     w->bell = bell;
+    bell_read_slots(&bell, w->rings); /* who was rung for before has not asked yet */
     pthread_mutex_unlock(&w->lock);
     return 0;
 }
 
-/* Not before it is needed: a program that takes a free lock and ends has no use for the thread. What
- * was rung before is heard then. */
+/* Not before it is needed: a program that only looks has no use for the thread. What was rung since
+ * the bell was opened is heard then. */
 void watch_listen(struct watch *w)
 {
     if (w->bell.words != NULL && !w->listening)
@@ -247,16 +249,19 @@ void watch_look(struct watch *w, const struct db *db, bool blind)
     bool gone = false;
     struct due *due = NULL;
     pthread_mutex_lock(&w->lock);
-    for (size_t i = 0; w->waiting > 0 && i < BELL_SLOTS; i++) {
+    bool any = w->waiting > 0 || (blind && w->observed > 0);
+    for (size_t i = 0; any && i < BELL_SLOTS; i++) {
         for (struct watched *x = w->slot[i]; x != NULL; x = x->next) {
             if (x->owned && x->client != last) {
                 last = x->client;
                 gone = db_client_is_gone(db, last);
             }
-            if (x->owned && (blind || gone))
+            if ((x->owned && gone) || (blind && (x->owned || x->observed)))
                 add_due(&due, x->mutex);
         }
     }
+    if (blind && w->observes_all)
+        add_due(&due, "");
     pthread_mutex_unlock(&w->lock);
     hint_due(w, due);
 }

@@ -21,6 +21,7 @@ struct watch {
     pthread_cond_t change;
     struct watched *slot[BELL_SLOTS];   /* the watched ones, by the slot that is rung for them */
     uint32_t rings[BELL_SLOTS];         /* of that slot, as last seen */
+    uint32_t read[BELL_SLOTS];          /* as just read */
     uint64_t used[BELL_SLOTS / 64 + 1]; /* a bit for each slot that has any */
     size_t count;                       /* of all watched */
     size_t waiting;                     /* how many of them another owns, as far as we know */

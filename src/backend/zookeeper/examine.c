@@ -77,7 +77,7 @@ static void on_handle_closed(struct exam *x)
     struct zookeeper *z = x->store;
     x->handles--;
     free_if_idle(x);
-    store_handle_closed(z);
+    zk_store_handle_closed(z);
 }
 
 static void on_timer_closed(uv_handle_t *timer)
@@ -100,7 +100,7 @@ static void give_up_words(struct exam *x)
         }
         h->question = NULL;
         for (int j = 0; j < WORDS; j++)
-            word_give_up(&h->word[j]);
+            zk_word_give_up(&h->word[j]);
     }
 }
 
@@ -109,12 +109,12 @@ static void end(struct exam *x, int code, const char *why)
     x->stage = ENDED;
     give_up_words(x);
     uv_close((uv_handle_t *)&x->timer, on_timer_closed);
-    store_answer(x->store, x->request,
-                 &(struct simba_answer){.code = code, .age_ms = -1, .text = why});
+    zk_store_answer(x->store, x->request,
+                    &(struct simba_answer){.code = code, .age_ms = -1, .text = why});
 }
 
 /* The sessions are closed: no completion comes any more. */
-void examine_close(struct zookeeper *z)
+void zk_examine_close(struct zookeeper *z)
 {
     for (struct exam *x = z->exams, *next; x != NULL; x = next) {
         next = x->next;
@@ -348,7 +348,7 @@ static void look_at_tree(struct exam *x)
     x->flights++;
     if (zoo_aget(x->session->handle, CONFIG_NODE, 0, on_config, x) != ZOK)
         x->flights--;
-    wire_pump(x->session);
+    zk_wire_pump(x->session);
 }
 
 /* ---- the servers ------------------------------------------------------------------------------- */
@@ -358,7 +358,7 @@ static void ask_words(struct exam_host *h, const struct sockaddr *to)
     static const char *const words[WORDS] = {"srvr", "conf"};
     struct exam *x = h->exam;
     for (int i = 0; i < WORDS; i++) {
-        if (!word_ask(&h->word[i], x->store->host->loop, words[i], to, on_word_closed, x))
+        if (!zk_word_ask(&h->word[i], x->store->host->loop, words[i], to, on_word_closed, x))
             continue;
         x->handles++;
         x->store->handles++;
@@ -425,7 +425,7 @@ static void on_tick(uv_timer_t *timer)
     case CONNECTING:
         if (x->session != NULL && x->session->connected)
             look_at_tree(x);
-        else if (x->session == NULL || !session_is_hopeful(x->session) || now >= x->until)
+        else if (x->session == NULL || !zk_session_is_hopeful(x->session) || now >= x->until)
             report(x);
         break;
     case LOOKING:
@@ -437,19 +437,19 @@ static void on_tick(uv_timer_t *timer)
     }
 }
 
-void examine_store(void *store, struct simba_request *q)
+void zk_examine_store(void *store, struct simba_request *q)
 {
     struct zookeeper *z = store;
     size_t hosts = z->config.hosts;
     struct exam *x = calloc(1, sizeof *x + hosts * sizeof *x->host);
     if (x == NULL) {
-        store_refuse(z, q, SIMBA_ELIMIT, "out of memory");
+        zk_store_refuse(z, q, SIMBA_ELIMIT, "out of memory");
         return;
     }
     x->store = z;
     x->request = q;
     x->hosts = hosts;
-    x->session = session_for(z, q->ttl_ms + q->transition_ms);
+    x->session = zk_session_for(z, q->ttl_ms + q->transition_ms);
     int64_t now = simba_now(), patience = z->host->connect_timeout_ms;
     x->words_until = now + (patience < WORDS_MS ? patience : WORDS_MS);
     x->until = now + WHOLE_MS;

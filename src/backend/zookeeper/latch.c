@@ -8,15 +8,21 @@
 
 #include "core/planted.h"
 
+#define PREFIX "_c_"
 #define MARK "latch-"
+#define VERSION_AT 14    /* in a UUID's text */
+#define CLIENT_DIGITS 24 /* of a UUID's text, with dashes: ten bytes */
 
 /* ---- names ------------------------------------------------------------------------------------ */
 
-void latch_uuid(char out[LATCH_UUID_SIZE], const unsigned char random[16])
+void zk_latch_uuid(char out[LATCH_UUID_SIZE], const unsigned char client[LATCH_CLIENT_SIZE],
+                   uint64_t number)
 {
     unsigned char b[16];
-    memcpy(b, random, sizeof b);
-    b[6] = (unsigned char)((b[6] & 0x0f) | 0x40); /* version 4 */
+    memcpy(b, client, LATCH_CLIENT_SIZE);
+    for (int i = 15; i >= LATCH_CLIENT_SIZE; i--, number >>= 8)
+        b[i] = (unsigned char)number;
+    b[6] = (unsigned char)((b[6] & 0x0f) | 0x80); /* version 8 */
     b[8] = (unsigned char)((b[8] & 0x3f) | 0x80);
     char *at = out;
     for (int i = 0; i < 16; i++) {
@@ -26,12 +32,12 @@ void latch_uuid(char out[LATCH_UUID_SIZE], const unsigned char random[16])
     }
 }
 
-void latch_prefix(char *out, size_t size, const char *uuid)
+void zk_latch_prefix(char *out, size_t size, const char *uuid)
 {
-    snprintf(out, size, "_c_%s-" MARK, uuid);
+    snprintf(out, size, PREFIX "%s-" MARK, uuid);
 }
 
-bool latch_parse(const char *name, int32_t *sequence)
+bool zk_latch_parse(const char *name, int32_t *sequence)
 {
     const char *at = NULL;
     *sequence = 0;
@@ -50,23 +56,23 @@ bool latch_parse(const char *name, int32_t *sequence)
 }
 
 /* The counter runs over; members are never half of its range apart. */
-bool latch_before(int32_t a, int32_t b)
+bool zk_latch_before(int32_t a, int32_t b)
 {
     if (PLANTED(LATCH_PLAIN_ORDER))
         return a < b;
     return (int32_t)((uint32_t)a - (uint32_t)b) < 0;
 }
 
-int latch_lowest(char *const *names, int count, int *members)
+int zk_latch_lowest(char *const *names, int count, int *members)
 {
     int lowest = -1;
     int32_t best = 0, sequence;
     *members = 0;
     for (int i = 0; i < count; i++) {
-        if (!latch_parse(names[i], &sequence))
+        if (!zk_latch_parse(names[i], &sequence))
             continue;
         ++*members;
-        if (lowest < 0 || latch_before(sequence, best)) {
+        if (lowest < 0 || zk_latch_before(sequence, best)) {
             lowest = i;
             best = sequence;
         }
@@ -74,22 +80,38 @@ int latch_lowest(char *const *names, int count, int *members)
     return lowest;
 }
 
-static bool is_ours(const struct latch *l, const char *name)
+bool zk_latch_is_for(const struct latch *l, const char *name)
 {
     size_t n = strlen(l->uuid);
-    return strncmp(name, "_c_", 3) == 0 && strncmp(name + 3, l->uuid, n) == 0 && name[3 + n] == '-';
+    return strncmp(name, PREFIX, strlen(PREFIX)) == 0 &&
+           strncmp(name + strlen(PREFIX), l->uuid, n) == 0 && name[strlen(PREFIX) + n] == '-';
 }
 
-struct latch_view latch_look(const struct latch *l, char *const *names, int count)
+bool zk_latch_is_kin(const struct latch *l, const char *name)
+{
+    if (PLANTED(LATCH_REMOVES_OTHERS))
+        return true;
+    return strncmp(name, PREFIX, strlen(PREFIX)) == 0 &&
+           strncmp(name + strlen(PREFIX), l->uuid, CLIENT_DIGITS) == 0;
+}
+
+bool zk_latch_heeds_marks(const char *name)
+{
+    size_t n = strlen(PREFIX) + LATCH_UUID_SIZE - 1;
+    return strncmp(name, PREFIX, strlen(PREFIX)) == 0 && strlen(name) > n &&
+           name[strlen(PREFIX) + VERSION_AT] == '8' && strncmp(name + n, "-" MARK, 7) == 0;
+}
+
+struct latch_view zk_latch_look(const struct latch *l, char *const *names, int count)
 {
     struct latch_view v = {.own = -1, .ahead = -1, .orphan = -1};
     int32_t own = 0, ahead = 0, sequence;
-    v.leader = latch_lowest(names, count, &v.members);
+    v.leader = zk_latch_lowest(names, count, &v.members);
     for (int i = 0; i < count; i++) {
-        if (!latch_parse(names[i], &sequence) || !is_ours(l, names[i]))
+        if (!zk_latch_parse(names[i], &sequence) || !zk_latch_is_for(l, names[i]))
             continue;
         bool known = l->name[0] != '\0' && strcmp(l->name, names[i]) == 0;
-        bool first = l->name[0] == '\0' && (v.own < 0 || latch_before(sequence, own));
+        bool first = l->name[0] == '\0' && (v.own < 0 || zk_latch_before(sequence, own));
         if (known || first) {
             if (v.own >= 0)
                 v.orphan = v.own;
@@ -100,8 +122,8 @@ struct latch_view latch_look(const struct latch *l, char *const *names, int coun
         }
     }
     for (int i = 0; i < count && v.own >= 0; i++) {
-        if (latch_parse(names[i], &sequence) && latch_before(sequence, own) &&
-            (v.ahead < 0 || latch_before(ahead, sequence))) {
+        if (zk_latch_parse(names[i], &sequence) && zk_latch_before(sequence, own) &&
+            (v.ahead < 0 || zk_latch_before(ahead, sequence))) {
             v.ahead = i;
             ahead = sequence;
         }
@@ -111,14 +133,14 @@ struct latch_view latch_look(const struct latch *l, char *const *names, int coun
 
 /* ---- the machine ------------------------------------------------------------------------------ */
 
-void latch_init(struct latch *l, const char *uuid)
+void zk_latch_init(struct latch *l, const char *uuid)
 {
     assert(strlen(uuid) == LATCH_UUID_SIZE - 1);
     *l = (struct latch){.state = LATCH_OUT, .wanted = true};
     memcpy(l->uuid, uuid, LATCH_UUID_SIZE);
 }
 
-enum latch_act latch_next(const struct latch *l)
+enum latch_act zk_latch_next(const struct latch *l)
 {
     if (l->in_flight)
         return LATCH_REST;
@@ -135,9 +157,9 @@ enum latch_act latch_next(const struct latch *l)
     }
 }
 
-void latch_sent(struct latch *l)
+void zk_latch_sent(struct latch *l)
 {
-    enum latch_act act = latch_next(l);
+    enum latch_act act = zk_latch_next(l);
     assert(act != LATCH_REST && act != LATCH_END);
     l->in_flight = true;
     if (act == LATCH_CREATE)
@@ -153,11 +175,19 @@ static void forget(struct latch *l, enum latch_state state)
     l->state = (uint8_t)state;
 }
 
+/* Whether a server can have said so of the node that we asked it to make. Else it is no answer: a
+ * name that is not ours would have us lead with, and delete, a node of somebody else. */
+static bool is_credible(const struct latch *l, const char *name, int64_t czxid)
+{
+    int32_t sequence;
+    return czxid > 0 && zk_latch_is_for(l, name) && zk_latch_parse(name, &sequence);
+}
+
 /* A node that is not our session's dies with the session that made it: not ours to lead with. */
 static void come_in(struct latch *l, const char *name, int64_t czxid, int64_t owner,
                     int64_t session)
 {
-    assert(czxid != 0);
+    assert(czxid > 0);
     if (name != l->name)
         snprintf(l->name, sizeof l->name, "%s", name);
     l->czxid = czxid;
@@ -166,13 +196,15 @@ static void come_in(struct latch *l, const char *name, int64_t czxid, int64_t ow
         l->wanted = false;
 }
 
-void latch_created(struct latch *l, enum latch_reply reply, const char *name, int64_t czxid,
-                   int64_t owner, int64_t session)
+void zk_latch_created(struct latch *l, enum latch_reply reply, const char *name, int64_t czxid,
+                      int64_t owner, int64_t session)
 {
     if (l->state == LATCH_GONE)
         return;
     assert(l->state == LATCH_JOINING);
     l->in_flight = false;
+    if (reply == LATCH_DONE && !is_credible(l, name, czxid))
+        reply = LATCH_UNKNOWN;
     if (reply == LATCH_DONE)
         come_in(l, name, czxid, owner, session);
     else
@@ -180,7 +212,7 @@ void latch_created(struct latch *l, enum latch_reply reply, const char *name, in
             reply == LATCH_UNKNOWN && !PLANTED(LATCH_FORGETS_CREATE) ? LATCH_LOST : LATCH_OUT;
 }
 
-void latch_found(struct latch *l, enum latch_reply reply, const char *name)
+void zk_latch_found(struct latch *l, enum latch_reply reply, const char *name)
 {
     if (l->state == LATCH_GONE)
         return;
@@ -194,20 +226,20 @@ void latch_found(struct latch *l, enum latch_reply reply, const char *name)
         forget(l, LATCH_OUT);
 }
 
-void latch_stat(struct latch *l, enum latch_reply reply, int64_t czxid, int64_t owner,
-                int64_t session)
+void zk_latch_stat(struct latch *l, enum latch_reply reply, int64_t czxid, int64_t owner,
+                   int64_t session)
 {
     if (l->state == LATCH_GONE)
         return;
     assert(l->state == LATCH_LOST);
     l->in_flight = false;
-    if (reply == LATCH_DONE)
+    if (reply == LATCH_DONE && is_credible(l, l->name, czxid))
         come_in(l, l->name, czxid, owner, session);
     else if (reply == LATCH_NO_NODE)
         forget(l, LATCH_OUT);
 }
 
-void latch_deleted(struct latch *l, enum latch_reply reply)
+void zk_latch_deleted(struct latch *l, enum latch_reply reply)
 {
     if (l->state == LATCH_GONE)
         return;
@@ -217,12 +249,12 @@ void latch_deleted(struct latch *l, enum latch_reply reply)
     l->state = gone || PLANTED(LATCH_FORGETS_DELETE) ? LATCH_GONE : LATCH_IN;
 }
 
-void latch_unwanted(struct latch *l)
+void zk_latch_unwanted(struct latch *l)
 {
     l->wanted = false;
 }
 
-void latch_vanished(struct latch *l)
+void zk_latch_vanished(struct latch *l)
 {
     l->state = LATCH_GONE;
     l->in_flight = false;

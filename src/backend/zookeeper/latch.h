@@ -3,7 +3,9 @@
  *
  * The members of a mutex are ephemeral sequential nodes _c_UUID-latch-NNNNNNNNNN; the one with the
  * lowest sequence leads. The sequence is a counter of 32 bits that runs over into the negative, so it
- * is compared serially. The UUID in the name finds a node again whose creation was never answered.
+ * is compared serially. The UUID in the name finds a node again whose creation was never answered, and
+ * tells who made it: it is of version 8, of our own making (Curator's are random, version 4). Its first
+ * ten bytes are the client's, drawn when it opens, the others number its nodes.
  *
  *          create sent        created              delete sent         deleted
  *   OUT --------------> JOINING ------> IN ------------------> LEAVING ------> GONE
@@ -23,6 +25,7 @@
 #include <stdint.h>
 
 #define LATCH_UUID_SIZE 37
+#define LATCH_CLIENT_SIZE 10
 #define LATCH_NAME_SIZE 128 /* longer names are not members' */
 
 enum latch_state { LATCH_OUT, LATCH_JOINING, LATCH_LOST, LATCH_IN, LATCH_LEAVING, LATCH_GONE };
@@ -61,28 +64,38 @@ struct latch_view {
     int members; /* in all */
 };
 
-void latch_init(struct latch *l, const char *uuid);
-enum latch_act latch_next(const struct latch *l);
-void latch_sent(struct latch *l);
+void zk_latch_init(struct latch *l, const char *uuid);
+enum latch_act zk_latch_next(const struct latch *l);
+void zk_latch_sent(struct latch *l);
 
-/* owner, session: the node's ephemeralOwner and who we are. */
-void latch_created(struct latch *l, enum latch_reply reply, const char *name, int64_t czxid,
-                   int64_t owner, int64_t session);
-void latch_found(struct latch *l, enum latch_reply reply, const char *name); /* NULL: none */
-void latch_stat(struct latch *l, enum latch_reply reply, int64_t czxid, int64_t owner,
-                int64_t session);
-void latch_deleted(struct latch *l, enum latch_reply reply);
-void latch_unwanted(struct latch *l);
-void latch_vanished(struct latch *l); /* our node is not there any more, or the session */
+/* owner, session: the node's ephemeralOwner and who we are. An answer that no sane server gives, a czxid
+ * of 0 or a name that is not ours, counts as none: the latch is not IN after it. */
+void zk_latch_created(struct latch *l, enum latch_reply reply, const char *name, int64_t czxid,
+                      int64_t owner, int64_t session);
+void zk_latch_found(struct latch *l, enum latch_reply reply, const char *name); /* NULL: none */
+void zk_latch_stat(struct latch *l, enum latch_reply reply, int64_t czxid, int64_t owner,
+                   int64_t session);
+void zk_latch_deleted(struct latch *l, enum latch_reply reply);
+void zk_latch_unwanted(struct latch *l);
+void zk_latch_vanished(struct latch *l); /* our node is not there any more, or the session */
 
 /* A list that was asked for after the node was there. name "": only by the UUID. */
-struct latch_view latch_look(const struct latch *l, char *const *names, int count);
+struct latch_view zk_latch_look(const struct latch *l, char *const *names, int count);
+
+/* Whether the node of this name is this latch's; whether the client that this latch belongs to made it. A
+ * node that our client made and none of its latches is for is nobody's: it may be deleted. The
+ * contender's id in it says nothing, since a user may have given it to several processes. */
+bool zk_latch_is_for(const struct latch *l, const char *name);
+bool zk_latch_is_kin(const struct latch *l, const char *name);
 
 /* ---- names ------------------------------------------------------------------------------------ */
 
-void latch_uuid(char out[LATCH_UUID_SIZE], const unsigned char random[16]);
-void latch_prefix(char *out, size_t size, const char *uuid); /* to create a node with */
-bool latch_parse(const char *name, int32_t *sequence);       /* false: not a member's */
-bool latch_before(int32_t a, int32_t b);
-int latch_lowest(char *const *names, int count, int *members); /* -1: there is no member */
+void zk_latch_uuid(char out[LATCH_UUID_SIZE], const unsigned char client[LATCH_CLIENT_SIZE],
+                   uint64_t number);
+void zk_latch_prefix(char *out, size_t size, const char *uuid); /* to create a node with */
+bool zk_latch_parse(const char *name, int32_t *sequence);       /* false: not a member's */
+bool zk_latch_before(int32_t a, int32_t b);
+int zk_latch_lowest(char *const *names, int count, int *members); /* -1: there is no member */
+bool zk_latch_heeds_marks(
+    const char *name); /* its owner is one of ours: an eviction's mark ends it */
 #endif

@@ -6,7 +6,8 @@
  * node if there is not even that.
  *
  * An eviction without force is a mark on the mutex's node, which its owner watches: "evict CZXID". The
- * owner's own node is not touched, since a write to it would use up the watch of whoever is next. */
+ * owner's own node is not touched, since a write to it would use up the watch of whoever is next. An owner
+ * of Curator's would not heed a mark, nor a Simba before 0.2 show by its node's name that it does. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,7 +35,10 @@ struct look {
     struct listing *listing;
     int tries, members;
     bool watches;   /* the list of children has a watch already */
+    bool marked;    /* the mutex's node has data */
+    bool evicted;   /* the mark is the leader's */
     uint64_t token; /* of the leader */
+    char id[SIMBA_ID_MAX + 1];
     char mutex[SIMBA_MUTEX_MAX + 1];
     char leader[LATCH_NAME_SIZE];
     char path[PATH_SIZE];
@@ -48,7 +52,7 @@ static void go_on(struct session *s, struct listing *list);
 static void end_listing(struct session *s, struct listing *list)
 {
     struct simba_answer a = {.code = list->code, .age_ms = -1, .text = list->why};
-    store_answer(s->store, list->request, &a);
+    zk_store_answer(s->store, list->request, &a);
     for (size_t i = 0; i < list->count; i++)
         free(list->mutex[i]);
     free(list->mutex);
@@ -60,7 +64,7 @@ static void finish(struct look *l, int code, const char *why)
     struct session *s = l->session;
     struct listing *list = l->listing;
     if (l->request != NULL)
-        store_refuse(s->store, l->request, code, why);
+        zk_store_refuse(s->store, l->request, code, why);
     free(l);
     if (list == NULL)
         return;
@@ -75,38 +79,40 @@ static void finish(struct look *l, int code, const char *why)
 static void fail(struct look *l, int rc)
 {
     const char *why;
-    int code = store_code(rc, &why);
+    int code = zk_store_code(rc, &why);
     if (l->session->store->closing)
         code = SIMBA_ECANCELED;
     finish(l, code, why);
 }
 
-static void tell(struct look *l, const char *id)
+static void tell(struct look *l)
 {
     struct session *s = l->session;
-    int64_t left = id[0] != '\0' ? session_timeout_ms(s) : 0;
+    int64_t left = l->id[0] != '\0' ? zk_session_timeout_ms(s) : 0;
     if (l->listing != NULL) {
         struct simba_found f = {.mutex = l->mutex,
-                                .id = id,
+                                .id = l->id,
                                 .token = l->token,
                                 .left_ms = left,
                                 .age_ms = -1,
-                                .waiters = l->members > 0 ? l->members - 1 : 0};
+                                .waiters = l->members > 0 ? l->members - 1 : 0,
+                                .evicted = l->evicted};
         if (l->members > 0)
             s->store->host->found(s->store->host, l->listing->request, &f);
         finish(l, 0, NULL);
         return;
     }
-    store_answer(
+    zk_store_answer(
         s->store, l->request,
-        &(struct simba_answer){.id = id, .token = l->token, .left_ms = left, .age_ms = -1});
+        &(struct simba_answer){
+            .id = l->id, .token = l->token, .left_ms = left, .age_ms = -1, .evicted = l->evicted});
     l->request = NULL;
     finish(l, 0, NULL);
 }
 
 /* ---- eviction --------------------------------------------------------------------------------- */
 
-bool look_parse_mark(const char *data, int length, int64_t *czxid)
+bool zk_look_parse_mark(const char *data, int length, int64_t *czxid)
 {
     char text[64];
     size_t n = strlen(MARK);
@@ -126,8 +132,8 @@ static void evicted(struct look *l, int rc)
         fail(l, rc);
         return;
     }
-    store_answer(l->session->store, l->request,
-                 &(struct simba_answer){.code = rc == ZOK ? 0 : SIMBA_ELOST, .age_ms = -1});
+    zk_store_answer(l->session->store, l->request,
+                    &(struct simba_answer){.code = rc == ZOK ? 0 : SIMBA_ELOST, .age_ms = -1});
     l->request = NULL;
     finish(l, 0, NULL);
 }
@@ -143,12 +149,27 @@ static void on_marked(int rc, const struct Stat *stat, const void *data)
     evicted((struct look *)(uintptr_t)data, rc);
 }
 
+static bool is_meant(const struct look *l)
+{
+    const struct simba_request *q = l->request;
+    return l->token != 0 && (q->token == 0 || q->token == l->token) &&
+           (q->id[0] == '\0' || strcmp(q->id, l->id) == 0);
+}
+
+/* Node and mark name one tenure, whose id never changes: what was compared is what is ended. */
 static void evict(struct look *l)
 {
     char mark[64], node[PATH_SIZE];
     zhandle_t *handle = l->session->handle;
-    if (l->token == 0 || (l->request->token != 0 && l->request->token != l->token)) {
+    if (!is_meant(l)) {
         evicted(l, ZNONODE);
+        return;
+    }
+    if (!l->request->forced && !zk_latch_heeds_marks(l->leader)) {
+        finish(l, SIMBA_EUNSUPPORTED,
+               "its owner is a client of Curator's or of an older Simba, which cannot be asked to "
+               "leave: end it there, or evict it with --force (forced), and then only the fencing "
+               "token protects");
         return;
     }
     int n = snprintf(mark, sizeof mark, MARK "%" PRIu64, l->token);
@@ -161,42 +182,61 @@ static void evict(struct look *l)
 
 /* ---- looking ---------------------------------------------------------------------------------- */
 
+static void on_mark(int rc, const char *value, int length, const struct Stat *stat,
+                    const void *data)
+{
+    struct look *l = (struct look *)(uintptr_t)data;
+    int64_t czxid;
+    (void)stat;
+    l->evicted =
+        rc == ZOK && zk_look_parse_mark(value, length, &czxid) && czxid == (int64_t)l->token;
+    if (rc == ZOK || rc == ZNONODE)
+        tell(l);
+    else
+        fail(l, rc);
+}
+
 static void on_leader(int rc, const char *value, int length, const struct Stat *stat,
                       const void *data)
 {
     struct look *l = (struct look *)(uintptr_t)data;
-    char id[SIMBA_ID_MAX + 1];
+    struct session *s = l->session;
     if (rc == ZNONODE && ++l->tries < LOOKS_MAX) {
         start(l);
         return;
     }
     bool evicts = l->request != NULL && l->request->op == SIMBA_EVICT;
     if (rc == ZNONODE && !evicts) { /* it goes from hand to hand faster than we look */
-        tell(l, "");
+        tell(l);
         return;
     }
     if (rc != ZOK) {
         fail(l, rc);
         return;
     }
-    snprintf(id, sizeof id, "%.*s", length > 0 ? length : 0, value != NULL ? value : "");
-    if (id[0] == '\0')
-        snprintf(id, sizeof id, "?"); /* a latch of Curator's without an id */
+    bool observed = !s->store->closing && zk_store_observes(s->store, l->mutex);
+    zk_path_show_id(l->id, value, length);
     l->token = (uint64_t)stat->czxid;
-    if (evicts)
+    if (evicts) {
         evict(l);
-    else
-        tell(l, id);
+    } else if (!l->marked && !observed) {
+        tell(l);
+    } else {
+        rc = zoo_awget(s->handle, l->path, observed ? zk_session_on_node : NULL, s, on_mark, l);
+        if (rc != ZOK)
+            fail(l, rc);
+    }
 }
 
 static void nobody(struct look *l)
 {
     l->token = 0;
+    l->id[0] = '\0';
     l->members = 0;
     if (l->request != NULL && l->request->op == SIMBA_EVICT)
         evict(l);
     else
-        tell(l, "");
+        tell(l);
 }
 
 /* Whether the mutex's node has come into being since. */
@@ -212,13 +252,15 @@ static void on_exists(int rc, const struct Stat *stat, const void *data)
         fail(l, rc);
 }
 
-static void on_children(int rc, const struct String_vector *names, const void *data)
+static void on_children(int rc, const struct String_vector *names, const struct Stat *stat,
+                        const void *data)
 {
     struct look *l = (struct look *)(uintptr_t)data;
     struct session *s = l->session;
-    bool observed = !s->store->closing && store_observes(s->store, l->mutex);
+    l->marked = rc == ZOK && stat->dataLength > 0;
+    bool observed = !s->store->closing && zk_store_observes(s->store, l->mutex);
     int count = rc == ZOK ? names->count : 0;
-    int lowest = latch_lowest(rc == ZOK ? names->data : NULL, count, &l->members);
+    int lowest = zk_latch_lowest(rc == ZOK ? names->data : NULL, count, &l->members);
     if (rc != ZOK && rc != ZNONODE) {
         fail(l, rc);
         return;
@@ -227,15 +269,15 @@ static void on_children(int rc, const struct String_vector *names, const void *d
         char node[PATH_SIZE];
         snprintf(l->leader, sizeof l->leader, "%s", names->data[lowest]);
         snprintf(node, sizeof node, "%.480s/%s", l->path, l->leader);
-        rc = zoo_awget(s->handle, node, observed ? session_on_node : NULL, s, on_leader, l);
+        rc = zoo_awget(s->handle, node, observed ? zk_session_on_node : NULL, s, on_leader, l);
     } else if (!observed || l->watches) {
         nobody(l);
         return;
     } else if (rc == ZNONODE) {
-        rc = zoo_awexists(s->handle, l->path, session_on_node, s, on_exists, l);
+        rc = zoo_awexists(s->handle, l->path, zk_session_on_node, s, on_exists, l);
     } else { /* the same once more, and this time it leaves a watch */
         l->watches = true;
-        rc = zoo_awget_children(s->handle, l->path, session_on_node, s, on_children, l);
+        rc = zoo_awget_children2(s->handle, l->path, zk_session_on_node, s, on_children, l);
     }
     if (rc != ZOK)
         fail(l, rc);
@@ -244,7 +286,7 @@ static void on_children(int rc, const struct String_vector *names, const void *d
 static void start(struct look *l)
 {
     l->watches = false;
-    int rc = zoo_aget_children(l->session->handle, l->path, 0, on_children, l);
+    int rc = zoo_aget_children2(l->session->handle, l->path, 0, on_children, l);
     if (rc != ZOK)
         fail(l, rc);
 }
@@ -256,7 +298,7 @@ static struct look *make(struct session *s, const char *mutex)
         return NULL;
     l->session = s;
     snprintf(l->mutex, sizeof l->mutex, "%s", mutex);
-    store_mutex_path(s->store, mutex, l->path);
+    zk_store_mutex_path(s->store, mutex, l->path);
     return l;
 }
 
@@ -305,15 +347,15 @@ static void on_mutexes(int rc, const struct String_vector *names, const void *da
         }
     } else if (rc == ZNONODE) {
         if (s->store->observes_all && s->connected)
-            zoo_awexists(s->handle, s->store->base, session_on_node, s, on_root, NULL);
+            zoo_awexists(s->handle, s->store->base, zk_session_on_node, s, on_root, NULL);
     } else {
-        list->code = s->store->closing ? SIMBA_ECANCELED : store_code(rc, &why);
+        list->code = s->store->closing ? SIMBA_ECANCELED : zk_store_code(rc, &why);
         list->why = why;
     }
     for (int i = 0; list->mutex != NULL && i < names->count; i++) {
         char mutex[SIMBA_MUTEX_MAX + 1];
         size_t n = strlen(list->request->mutex);
-        if (!path_decode(mutex, names->data[i]) || strncmp(mutex, list->request->mutex, n) != 0)
+        if (!zk_path_decode(mutex, names->data[i]) || strncmp(mutex, list->request->mutex, n) != 0)
             continue;
         list->mutex[list->count] = strdup(mutex);
         list->count += list->mutex[list->count] != NULL;
@@ -331,18 +373,19 @@ static void list_all(struct session *s, struct simba_request *q)
         l->session = s;
         l->listing = list;
         rc = zoo_awget_children(s->handle, s->store->base,
-                                s->store->observes_all ? session_on_node : NULL, s, on_mutexes, l);
+                                s->store->observes_all ? zk_session_on_node : NULL, s, on_mutexes,
+                                l);
         if (rc == ZOK)
             return;
     }
     free(list);
     free(l);
-    store_refuse(s->store, q, SIMBA_ESTORE, zerror(rc));
+    zk_store_refuse(s->store, q, SIMBA_ESTORE, zerror(rc));
 }
 
 /* ---- from outside ----------------------------------------------------------------------------- */
 
-void look_submit(struct session *s, struct simba_request *q)
+void zk_look_submit(struct session *s, struct simba_request *q)
 {
     if (q->op == SIMBA_LIST) {
         list_all(s, q);
@@ -350,14 +393,14 @@ void look_submit(struct session *s, struct simba_request *q)
     }
     struct look *l = make(s, q->mutex);
     if (l == NULL) {
-        store_refuse(s->store, q, SIMBA_ELIMIT, "out of memory");
+        zk_store_refuse(s->store, q, SIMBA_ELIMIT, "out of memory");
         return;
     }
     l->request = q;
     start(l);
 }
 
-void look_event(struct session *s, int type, const char *mutex)
+void zk_look_event(struct session *s, int type, const char *mutex)
 {
     struct zookeeper *z = s->store;
     (void)type;
@@ -367,7 +410,7 @@ void look_event(struct session *s, int type, const char *mutex)
         z->host->hint(z->host, mutex);
 }
 
-void look_root_event(struct session *s)
+void zk_look_root_event(struct session *s)
 {
     if (s->store->observes_all)
         s->store->host->hint(s->store->host, "");

@@ -42,23 +42,47 @@ static struct member *find_token(const struct zookeeper *z, const struct simba_r
     return NULL;
 }
 
+int zk_member_count(const struct zookeeper *z, const char *mutex)
+{
+    int count = 0;
+    for (struct table_node *n = table_find(&z->members, mutex); n != NULL; n = table_find_next(n))
+        count += ((struct member *)(void *)n)->latch.state == LATCH_IN;
+    return count;
+}
+
+bool zk_member_knows(const struct zookeeper *z, const char *mutex, const char *node)
+{
+    struct table_node *n = table_find(&z->members, mutex);
+    for (; n != NULL; n = table_find_next(n)) {
+        if (zk_latch_is_for(&((struct member *)(void *)n)->latch, node))
+            return true;
+    }
+    for (const struct session *s = z->sessions; s != NULL; s = s->next) {
+        for (const struct member *m = s->members; m != NULL; m = m->next) {
+            if (zk_latch_is_for(&m->latch, node))
+                return true;
+        }
+    }
+    return false;
+}
+
 static void contend(struct zookeeper *z, struct simba_request *q)
 {
     int64_t lease_ms = q->ttl_ms + q->transition_ms;
     struct member *m = find(z, q->mutex, q->id);
-    struct session *s = m != NULL ? m->session : session_for(z, lease_ms);
-    if (s != NULL && !s->connected && !session_is_hopeful(s)) {
-        store_refuse(z, q, s->code, s->why);
+    struct session *s = m != NULL ? m->session : zk_session_for(z, lease_ms);
+    if (s != NULL && !s->connected && !zk_session_is_hopeful(s)) {
+        zk_store_refuse(z, q, s->code, s->why);
         return;
     }
     if (m != NULL && (m->over || !m->latch.wanted)) {
-        place_discard(m); /* a tenure that has ended is not taken up again */
+        zk_place_discard(m); /* a tenure that has ended is not taken up again */
         m = NULL;
     }
     if (m == NULL && s != NULL)
-        m = place_make(s, q);
+        m = zk_place_make(s, q);
     if (m == NULL) {
-        store_refuse(z, q, SIMBA_ELIMIT, "out of memory");
+        zk_store_refuse(z, q, SIMBA_ELIMIT, "out of memory");
         return;
     }
     m->shared = m->shared || m->asking != NULL || m->granted;
@@ -66,18 +90,18 @@ static void contend(struct zookeeper *z, struct simba_request *q)
     m->asked_at = simba_now();
     *m->asking_last = q;
     m->asking_last = &q->next;
-    place_drive(m);
+    zk_place_drive(m);
 }
 
 static void answer_renewal(struct member *m, struct simba_request *q, int64_t now)
 {
     m->asked_at = now;
     m->lease_ms = q->ttl_ms + q->transition_ms;
-    store_answer(m->session->store, q,
-                 &(struct simba_answer){.id = m->id,
-                                        .token = (uint64_t)m->latch.czxid,
-                                        .left_ms = session_left(m->session, now),
-                                        .age_ms = -1});
+    zk_store_answer(m->session->store, q,
+                    &(struct simba_answer){.id = m->id,
+                                           .token = (uint64_t)m->latch.czxid,
+                                           .left_ms = zk_session_left(m->session, now),
+                                           .age_ms = -1});
 }
 
 static void renew(struct zookeeper *z, struct simba_request *q)
@@ -85,13 +109,13 @@ static void renew(struct zookeeper *z, struct simba_request *q)
     struct member *m = find(z, q->mutex, q->id);
     int64_t now = simba_now();
     if (m == NULL || m->over || !m->granted || (uint64_t)m->latch.czxid != q->token)
-        store_answer(z, q, &(struct simba_answer){.code = SIMBA_ELOST, .age_ms = -1});
-    else if (session_is_fresh(m->session, now))
+        zk_store_answer(z, q, &(struct simba_answer){.code = SIMBA_ELOST, .age_ms = -1});
+    else if (zk_session_is_fresh(m->session, now))
         answer_renewal(m, q, now);
     else if (m->session->connected)
-        queue_stall(m->session, q);
+        zk_queue_stall(m->session, q);
     else
-        store_refuse(z, q, SIMBA_ESTORE, m->session->why);
+        zk_store_refuse(z, q, SIMBA_ESTORE, m->session->why);
 }
 
 /* A contender of the same id is told that the place is gone; else nobody would tell it. */
@@ -101,23 +125,23 @@ static void end(struct member *m, struct simba_request *q)
     struct zookeeper *z = s->store;
     bool waits = s->connected;
     if (m->shared && m->in_table)
-        place_hint(m);
-    place_refuse_list(z, place_take_asking(m), SIMBA_ESTORE, "its contender has left");
+        zk_place_hint(m);
+    zk_place_refuse_list(z, zk_place_take_asking(m), SIMBA_ESTORE, "its contender has left");
     if (waits) {
         q->next = m->ending;
         m->ending = q;
     }
     m->stuck = false;
-    place_discard(m);
+    zk_place_discard(m);
     if (!waits)
-        store_refuse(z, q, SIMBA_ESTORE, s->why);
+        zk_store_refuse(z, q, SIMBA_ESTORE, s->why);
 }
 
 static void release(struct zookeeper *z, struct simba_request *q)
 {
     struct member *m = find_token(z, q);
     if (m == NULL || m->latch.state == LATCH_GONE)
-        store_answer(z, q, &(struct simba_answer){.code = SIMBA_ELOST, .age_ms = -1});
+        zk_store_answer(z, q, &(struct simba_answer){.code = SIMBA_ELOST, .age_ms = -1});
     else
         end(m, q);
 }
@@ -125,16 +149,16 @@ static void release(struct zookeeper *z, struct simba_request *q)
 static void leave(struct zookeeper *z, struct simba_request *q)
 {
     struct member *m = find(z, q->mutex, q->id);
-    struct session *s = session_any(z);
+    struct session *s = zk_session_any(z);
     if (m != NULL && !m->granted)
         end(m, q);
     else if (s != NULL && s->connected)
-        look_submit(s, q);
+        zk_look_submit(s, q);
     else
-        store_refuse(z, q, SIMBA_ESTORE, s != NULL ? s->why : "out of memory");
+        zk_store_refuse(z, q, SIMBA_ESTORE, s != NULL ? s->why : "out of memory");
 }
 
-void member_submit(struct zookeeper *z, struct simba_request *q)
+void zk_member_submit(struct zookeeper *z, struct simba_request *q)
 {
     switch (q->op) {
     case SIMBA_CONTEND:
@@ -159,18 +183,18 @@ void member_submit(struct zookeeper *z, struct simba_request *q)
     for (struct member *m = (s)->members, *m##_next; m != NULL && (m##_next = m->next, 1); \
          m = m##_next)
 
-void member_connected(struct session *s)
+void zk_member_connected(struct session *s)
 {
     EACH(m, s)
     {
         m->stuck = false;
-        place_drive(m);
+        zk_place_drive(m);
     }
     if (s->unguarded != NULL)
-        session_guard_soon(s);
+        zk_session_guard_soon(s);
 }
 
-void member_disconnected(struct session *s)
+void zk_member_disconnected(struct session *s)
 {
     if (!s->store->config.disconnect_releases)
         return;
@@ -178,7 +202,7 @@ void member_disconnected(struct session *s)
     {
         if (m->granted && !m->over) {
             m->over = true;
-            place_hint(m);
+            zk_place_hint(m);
         }
     }
 }
@@ -188,62 +212,62 @@ static void refuse_stalled(struct session *s, int code, const char *why)
     struct simba_request *list = s->stalled;
     s->stalled = NULL;
     s->stalled_last = &s->stalled;
-    place_refuse_list(s->store, list, code, why);
+    zk_place_refuse_list(s->store, list, code, why);
 }
 
-void member_unreachable(struct session *s)
+void zk_member_unreachable(struct session *s)
 {
     refuse_stalled(s, s->code, s->why);
     EACH(m, s)
     {
-        place_refuse_list(s->store, m->ending, s->code, s->why);
+        zk_place_refuse_list(s->store, m->ending, s->code, s->why);
         m->ending = NULL;
-        place_refuse_list(s->store, place_take_asking(m), s->code, s->why);
+        zk_place_refuse_list(s->store, zk_place_take_asking(m), s->code, s->why);
     }
 }
 
-void member_expired(struct session *s)
+void zk_member_expired(struct session *s)
 {
     refuse_stalled(s, s->code, s->why);
     EACH(m, s)
     {
-        place_refuse_list(s->store, place_take_asking(m), s->code, s->why);
-        place_vanished(m);
+        zk_place_refuse_list(s->store, zk_place_take_asking(m), s->code, s->why);
+        zk_place_vanished(m);
     }
 }
 
 /* The next round of those who waited for a write. */
-void member_written(struct session *s, int rc)
+void zk_member_written(struct session *s, int rc)
 {
     struct simba_request *list = s->stalled;
     const char *why;
-    int code = rc != ZOK ? store_code(rc, &why) : 0;
+    int code = rc != ZOK ? zk_store_code(rc, &why) : 0;
     s->stalled = NULL;
     s->stalled_last = &s->stalled;
     for (struct simba_request *next; list != NULL; list = next) {
         next = list->next;
         list->next = NULL;
         if (code != 0)
-            store_refuse(s->store, list, code, why);
+            zk_store_refuse(s->store, list, code, why);
         else
-            member_submit(s->store, list);
+            zk_member_submit(s->store, list);
     }
 }
 
 /* Contenders that have not been heard of: their tenures are over, their places are given up. */
-void member_scan(struct session *s, int64_t now)
+void zk_member_scan(struct session *s, int64_t now)
 {
-    int64_t silence = SILENCE_PARTS * session_timeout_ms(s) + SILENCE_MS;
+    int64_t silence = SILENCE_PARTS * zk_session_timeout_ms(s) + SILENCE_MS;
     EACH(m, s)
     {
         m->stuck = false;
         if (!m->in_table) {
-            place_drive(m);
+            zk_place_drive(m);
             continue;
         }
         if (m->asking == NULL && now - m->asked_at > (m->granted ? m->lease_ms : silence)) {
             m->over = true;
-            place_discard(m);
+            zk_place_discard(m);
         }
     }
 }
@@ -258,12 +282,12 @@ static void on_own(int rc, const char *value, int length, const struct Stat *sta
     (void)stat;
     m->flights--;
     if (rc == ZNONODE && m->latch.state == LATCH_IN) {
-        place_vanished(m);
+        zk_place_vanished(m);
         return;
     }
     if (rc != ZOK && m->in_table && !m->over)
-        queue_guard_later(m);
-    place_drive(m);
+        zk_queue_guard_later(m);
+    zk_place_drive(m);
 }
 
 static void on_mark(int rc, const char *value, int length, const struct Stat *stat,
@@ -273,25 +297,25 @@ static void on_mark(int rc, const char *value, int length, const struct Stat *st
     int64_t czxid;
     (void)stat;
     m->flights--;
-    if (rc == ZOK && look_parse_mark(value, length, &czxid) && czxid == m->latch.czxid &&
+    if (rc == ZOK && zk_look_parse_mark(value, length, &czxid) && czxid == m->latch.czxid &&
         m->in_table && !m->over) {
         m->over = true;
-        place_hint(m);
+        zk_place_hint(m);
     } else if (rc != ZOK && m->in_table && !m->over) {
-        queue_guard_later(m);
+        zk_queue_guard_later(m);
     }
-    place_drive(m);
+    zk_place_drive(m);
 }
 
 static void watch_mark(struct member *m)
 {
     m->flights++;
-    if (zoo_awget(m->session->handle, m->path, session_on_node, m->session, on_mark, m) != ZOK)
+    if (zoo_awget(m->session->handle, m->path, zk_session_on_node, m->session, on_mark, m) != ZOK)
         m->flights--;
 }
 
 /* An owner hears of the end of its node, and of a mark on the mutex's. */
-void member_guard(struct session *s)
+void zk_member_guard(struct session *s)
 {
     struct member *list = s->unguarded;
     s->unguarded = NULL;
@@ -300,13 +324,13 @@ void member_guard(struct session *s)
         list->unguarded = false;
         if (!list->in_table || list->over || list->latch.state != LATCH_IN)
             continue;
-        queue_get(list, list->latch.name, true, on_own);
+        zk_queue_get(list, list->latch.name, true, on_own);
         watch_mark(list);
     }
 }
 
-void member_event(struct session *s, int type, const char *path, const char *mutex,
-                  const char *node)
+void zk_member_event(struct session *s, int type, const char *path, const char *mutex,
+                     const char *node)
 {
     (void)path;
     struct table_node *next;
@@ -320,13 +344,13 @@ void member_event(struct session *s, int type, const char *path, const char *mut
                 watch_mark(m);
         } else if (strcmp(node, m->latch.name) == 0) {
             if (type == ZOO_DELETED_EVENT && m->latch.state == LATCH_IN)
-                place_vanished(m);
+                zk_place_vanished(m);
             else if (type == ZOO_CHANGED_EVENT && s->connected)
-                queue_get(m, node, true, on_own);
+                zk_queue_get(m, node, true, on_own);
         } else if (strcmp(node, m->watched) == 0) {
             m->watched[0] = '\0';
             m->again = true;
-            place_hint(m);
+            zk_place_hint(m);
         }
     }
 }
@@ -334,15 +358,15 @@ void member_event(struct session *s, int type, const char *path, const char *mut
 /* ---- the end ---------------------------------------------------------------------------------- */
 
 /* The handle is closed: no completion comes any more. */
-void member_close(struct session *s)
+void zk_member_close(struct session *s)
 {
     const char *why = "the client is being closed";
     refuse_stalled(s, SIMBA_ECANCELED, why);
     EACH(m, s)
     {
-        place_refuse_list(s->store, place_take_asking(m), SIMBA_ECANCELED, why);
-        place_refuse_list(s->store, m->ending, SIMBA_ECANCELED, why);
+        zk_place_refuse_list(s->store, zk_place_take_asking(m), SIMBA_ECANCELED, why);
+        zk_place_refuse_list(s->store, m->ending, SIMBA_ECANCELED, why);
         m->ending = NULL;
-        place_free(m);
+        zk_place_free(m);
     }
 }

@@ -32,23 +32,29 @@ struct member {
 
 /* ---- place.c: may free the member where it says so --------------------------------------------- */
 
-struct member *place_make(struct session *s,
-                          const struct simba_request *q); /* NULL: out of memory */
-void place_free(struct member *m);
-void place_drive(struct member *m);    /* sends what is to be sent; may free it */
-void place_discard(struct member *m);  /* not wanted any more; may free it */
-void place_vanished(struct member *m); /* the node is gone, by whatever hand; may free it */
-void place_hint(struct member *m);     /* its contender should ask */
-void place_node_path(const struct member *m, const char *node, char out[PATH_SIZE]);
-struct simba_request *place_take_asking(struct member *m);
-void place_refuse_list(struct zookeeper *z, struct simba_request *list, int code, const char *why);
-void place_refuse_asking(struct member *m, int rc);
+struct member *zk_place_make(struct session *s,
+                             const struct simba_request *q); /* NULL: out of memory */
+void zk_place_free(struct member *m);
+void zk_place_drive(struct member *m);    /* sends what is to be sent; may free it */
+void zk_place_discard(struct member *m);  /* not wanted any more; may free it */
+void zk_place_vanished(struct member *m); /* the node is gone, by whatever hand; may free it */
+void zk_place_hint(struct member *m);     /* its contender should ask */
+void zk_place_node_path(const struct member *m, const char *node, char out[PATH_SIZE]);
+struct simba_request *zk_place_take_asking(struct member *m);
+void zk_place_refuse_list(struct zookeeper *z, struct simba_request *list, int code,
+                          const char *why);
+void zk_place_refuse_asking(struct member *m, int rc);
+
+/* ---- member.c ---------------------------------------------------------------------------------- */
+
+int zk_member_count(const struct zookeeper *z, const char *mutex); /* that have a node */
+bool zk_member_knows(const struct zookeeper *z, const char *mutex, const char *node);
 
 /* ---- queue.c ----------------------------------------------------------------------------------- */
 
-void queue_look(struct member *m);
-bool queue_get(struct member *m, const char *node, bool watch, data_completion_t completion);
-void queue_guard_later(struct member *m);
-void queue_stall(struct session *s, struct simba_request *list); /* until the next write */
-void queue_answer_ending(struct member *m);
+void zk_queue_look(struct member *m);
+bool zk_queue_get(struct member *m, const char *node, bool watch, data_completion_t completion);
+void zk_queue_guard_later(struct member *m);
+void zk_queue_stall(struct session *s, struct simba_request *list); /* until the next write */
+void zk_queue_answer_ending(struct member *m);
 #endif

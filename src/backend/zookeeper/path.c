@@ -5,6 +5,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/text.h"
+
+#define ELLIPSIS "\xe2\x80\xa6"
+#define NO_BYTE '\xff' /* never in UTF-8 */
+
 static int hex(char c)
 {
     if (c >= '0' && c <= '9')
@@ -36,7 +41,7 @@ static bool is_refused(uint32_t c)
            c >= 0xfff0;
 }
 
-void path_encode(char out[PATH_NODE_SIZE], const char *mutex)
+void zk_path_encode(char out[PATH_NODE_SIZE], const char *mutex)
 {
     bool dots = strcmp(mutex, ".") == 0 || strcmp(mutex, "..") == 0;
     char *at = out, *end = out + PATH_NODE_SIZE;
@@ -53,7 +58,7 @@ void path_encode(char out[PATH_NODE_SIZE], const char *mutex)
     *at = '\0';
 }
 
-bool path_decode(char out[SIMBA_MUTEX_MAX + 1], const char *node)
+bool zk_path_decode(char out[SIMBA_MUTEX_MAX + 1], const char *node)
 {
     size_t n = 0;
     char again[PATH_NODE_SIZE];
@@ -72,6 +77,32 @@ bool path_decode(char out[SIMBA_MUTEX_MAX + 1], const char *node)
     out[n] = '\0';
     if (n == 0)
         return false;
-    path_encode(again, out);
+    zk_path_encode(again, out);
     return strcmp(again, node) == 0; /* else some mutex is written otherwise */
+}
+
+/* Ours are at most SIMBA_ID_MAX bytes of UTF-8; others write what they like. */
+void zk_path_show_id(char out[SIMBA_ID_MAX + 1], const char *data, int length)
+{
+    char text[SIMBA_ID_MAX + 5] = ""; /* with the whole of a character that does not fit */
+    size_t used = 0, fits = 0, end = sizeof text - 1;
+    if (data == NULL || length < 0)
+        length = 0;
+    if ((size_t)length < end)
+        end = (size_t)length;
+    for (size_t i = 0; i < end; i++)
+        text[i] = data[i] != '\0' ? data[i] : NO_BYTE;
+    while (text[used] != '\0' && used <= SIMBA_ID_MAX) {
+        uint32_t point;
+        size_t bytes = text_utf8(text + used, &point);
+        if (bytes == 0)
+            text[used] = '?';
+        used += bytes > 0 ? bytes : 1;
+        if (used + strlen(ELLIPSIS) <= SIMBA_ID_MAX)
+            fits = used;
+    }
+    bool all = used <= SIMBA_ID_MAX;
+    snprintf(out, SIMBA_ID_MAX + 1, "%.*s%s", (int)(all ? used : fits), text, all ? "" : ELLIPSIS);
+    if (used == 0)
+        snprintf(out, SIMBA_ID_MAX + 1, "?"); /* a latch of Curator's without an id */
 }

@@ -14,6 +14,10 @@
 #define PATH_BASE_MAX 256
 #define PATH_SIZE (PATH_BASE_MAX + PATH_NODE_SIZE + 160) /* of any path here */
 
-void path_encode(char out[PATH_NODE_SIZE], const char *mutex);     /* valid UTF-8, as all mutexes */
-bool path_decode(char out[SIMBA_MUTEX_MAX + 1], const char *node); /* false: none of ours */
+void zk_path_encode(char out[PATH_NODE_SIZE], const char *mutex); /* valid UTF-8, as all mutexes */
+bool zk_path_decode(char out[SIMBA_MUTEX_MAX + 1], const char *node); /* false: none of ours */
+
+/* The id of whoever made a node, from its data: what is no UTF-8 becomes '?', what is too long is cut and
+ * ends with an ellipsis, and nothing at all is shown as '?'. */
+void zk_path_show_id(char out[SIMBA_ID_MAX + 1], const char *data, int length);
 #endif

@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 
 #include "backend/zookeeper/member.h"
 
@@ -18,24 +17,19 @@ static const struct Stat nothing;
 
 /* ---- making and freeing ----------------------------------------------------------------------- */
 
-struct member *place_make(struct session *s, const struct simba_request *q)
+struct member *zk_place_make(struct session *s, const struct simba_request *q)
 {
-    unsigned char random[16];
     char uuid[LATCH_UUID_SIZE];
     struct member *m = calloc(1, sizeof *m);
     if (m == NULL)
         return NULL;
-    if (getrandom(random, sizeof random, 0) != sizeof random) {
-        free(m);
-        return NULL;
-    }
-    latch_uuid(uuid, random);
-    latch_init(&m->latch, uuid);
+    zk_latch_uuid(uuid, s->store->client, s->store->nodes++);
+    zk_latch_init(&m->latch, uuid);
     m->session = s;
     m->asking_last = &m->asking;
     snprintf(m->mutex, sizeof m->mutex, "%s", q->mutex);
     snprintf(m->id, sizeof m->id, "%s", q->id);
-    store_mutex_path(s->store, m->mutex, m->path);
+    zk_store_mutex_path(s->store, m->mutex, m->path);
     m->node.name = m->mutex;
     m->in_table = true;
     table_add(&s->store->members, &m->node);
@@ -45,7 +39,7 @@ struct member *place_make(struct session *s, const struct simba_request *q)
         m->next->before = &m->next;
     s->members = m;
     s->members_count++;
-    session_keep(s);
+    zk_session_keep(s);
     return m;
 }
 
@@ -70,7 +64,7 @@ static void unlink_unguarded(struct member *m)
     }
 }
 
-void place_free(struct member *m)
+void zk_place_free(struct member *m)
 {
     assert(m->asking == NULL && m->ending == NULL);
     leave_table(m);
@@ -82,7 +76,7 @@ void place_free(struct member *m)
     free(m);
 }
 
-struct simba_request *place_take_asking(struct member *m)
+struct simba_request *zk_place_take_asking(struct member *m)
 {
     struct simba_request *list = m->asking;
     m->asking = NULL;
@@ -90,51 +84,56 @@ struct simba_request *place_take_asking(struct member *m)
     return list;
 }
 
-void place_refuse_list(struct zookeeper *z, struct simba_request *list, int code, const char *why)
+void zk_place_refuse_list(struct zookeeper *z, struct simba_request *list, int code,
+                          const char *why)
 {
     for (struct simba_request *next; list != NULL; list = next) {
         next = list->next;
-        store_refuse(z, list, code, why);
+        zk_store_refuse(z, list, code, why);
     }
 }
 
-void place_refuse_asking(struct member *m, int rc)
+void zk_place_refuse_asking(struct member *m, int rc)
 {
     const char *why;
-    int code = store_code(rc, &why);
-    place_refuse_list(m->session->store, place_take_asking(m), code, why);
+    int code = zk_store_code(rc, &why);
+    zk_place_refuse_list(m->session->store, zk_place_take_asking(m), code, why);
 }
 
-void place_node_path(const struct member *m, const char *node, char out[PATH_SIZE])
+void zk_place_node_path(const struct member *m, const char *node, char out[PATH_SIZE])
 {
     snprintf(out, PATH_SIZE, "%.480s/%s", m->path, node);
 }
 
-void place_hint(struct member *m)
+void zk_place_hint(struct member *m)
 {
     struct simba_host *host = m->session->store->host;
     host->hint_one(host, m->mutex, m->id);
 }
 
 /* Its contender has nothing to do with it any more. May free it. */
-void place_discard(struct member *m)
+void zk_place_discard(struct member *m)
 {
     leave_table(m);
-    latch_unwanted(&m->latch);
-    place_drive(m);
+    zk_latch_unwanted(&m->latch);
+    zk_place_drive(m);
 }
 
 /* The node is gone, by whatever hand. May free it. */
-void place_vanished(struct member *m)
+void zk_place_vanished(struct member *m)
 {
+    struct zookeeper *z = m->session->store;
     bool tell = m->in_table && !m->over;
-    latch_vanished(&m->latch);
+    int64_t until = simba_now() + zk_session_timeout_ms(m->session);
+    if (tell && m->granted && until > z->relied_until)
+        z->relied_until = until;
+    zk_latch_vanished(&m->latch);
     m->over = true;
     m->deleted = ZNONODE;
     leave_table(m);
     if (tell)
-        place_hint(m);
-    place_drive(m);
+        zk_place_hint(m);
+    zk_place_drive(m);
 }
 
 /* ---- the mutex's node ------------------------------------------------------------------------- */
@@ -155,8 +154,8 @@ static void on_made(int rc, const char *name, const void *data)
     if (rc == ZUNIMPLEMENTED)
         m->session->store->no_containers = true;
     else if (rc != ZOK && rc != ZNODEEXISTS)
-        place_refuse_asking(m, rc);
-    place_drive(m);
+        zk_place_refuse_asking(m, rc);
+    zk_place_drive(m);
 }
 
 /* The parts of the path one after the other; those that are there stay as they are. */
@@ -167,7 +166,7 @@ static void make_path(struct member *m)
     char path[PATH_SIZE];
     if (++m->makes > MAKES_MAX) {
         m->makes = 0;
-        place_refuse_asking(m, ZNONODE);
+        zk_place_refuse_asking(m, ZNONODE);
         return;
     }
     snprintf(path, sizeof path, "%s", m->path);
@@ -185,7 +184,7 @@ static void make_path(struct member *m)
     if (rc != ZOK) {
         m->making = false;
         m->flights--;
-        place_refuse_asking(m, rc);
+        zk_place_refuse_asking(m, rc);
     }
 }
 
@@ -196,46 +195,48 @@ static void on_created(int rc, const char *path, const struct Stat *stat, const 
     struct member *m = (struct member *)(uintptr_t)data;
     const char *name = rc == ZOK ? strrchr(path, '/') : NULL;
     m->flights--;
-    latch_created(&m->latch, store_reply(rc), name != NULL ? name + 1 : "",
-                  rc == ZOK ? stat->czxid : 0, rc == ZOK ? stat->ephemeralOwner : 0,
-                  m->session->id);
+    zk_latch_created(&m->latch, zk_store_reply(rc), name != NULL ? name + 1 : "",
+                     rc == ZOK ? stat->czxid : 0, rc == ZOK ? stat->ephemeralOwner : 0,
+                     m->session->id);
+    if (rc == ZOK && m->latch.state == LATCH_LOST)
+        rc = ZDATAINCONSISTENCY; /* not what a server can say */
     if (rc == ZOK)
         m->makes = 0;
     if (rc == ZOK && m->session->connected)
-        session_wrote(m->session, m->created_at);
+        zk_session_wrote(m->session, m->created_at);
     if (rc == ZNONODE && m->session->connected && m->latch.wanted)
         make_path(m);
     else if (rc != ZOK)
-        place_refuse_asking(m, rc);
-    place_drive(m);
+        zk_place_refuse_asking(m, rc);
+    zk_place_drive(m);
 }
 
 static void create(struct member *m)
 {
     char prefix[LATCH_NAME_SIZE], path[PATH_SIZE];
-    latch_sent(&m->latch);
-    latch_prefix(prefix, sizeof prefix, m->latch.uuid);
-    place_node_path(m, prefix, path);
+    zk_latch_sent(&m->latch);
+    zk_latch_prefix(prefix, sizeof prefix, m->latch.uuid);
+    zk_place_node_path(m, prefix, path);
     m->created_at = simba_now();
     m->flights++;
     int rc = zoo_acreate2(m->session->handle, path, m->id, (int)strlen(m->id),
                           m->session->store->acl, ZOO_EPHEMERAL_SEQUENTIAL, on_created, m);
     if (rc != ZOK) {
         m->flights--;
-        latch_created(&m->latch, LATCH_REFUSED, "", 0, 0, 0);
-        place_refuse_asking(m, rc);
+        zk_latch_created(&m->latch, LATCH_REFUSED, "", 0, 0, 0);
+        zk_place_refuse_asking(m, rc);
         return;
     }
-    queue_look(m); /* right behind it: the server keeps their order */
+    zk_queue_look(m); /* right behind it: the server keeps their order */
 }
 
 static void refuse_ending(struct member *m, int rc)
 {
     const char *why;
-    int code = store_code(rc, &why);
+    int code = zk_store_code(rc, &why);
     struct simba_request *list = m->ending;
     m->ending = NULL;
-    place_refuse_list(m->session->store, list, code, why);
+    zk_place_refuse_list(m->session->store, list, code, why);
 }
 
 /* What cannot be done now is not tried again and again. */
@@ -244,7 +245,7 @@ static void note_failure(struct member *m, int rc)
     if (rc == ZOK || rc == ZNONODE)
         return;
     m->stuck = true;
-    place_refuse_asking(m, rc);
+    zk_place_refuse_asking(m, rc);
     refuse_ending(m, rc);
 }
 
@@ -253,9 +254,9 @@ static void on_deleted(int rc, const void *data)
     struct member *m = (struct member *)(uintptr_t)data;
     m->flights--;
     m->deleted = rc;
-    latch_deleted(&m->latch, store_reply(rc));
+    zk_latch_deleted(&m->latch, zk_store_reply(rc));
     note_failure(m, rc);
-    place_drive(m);
+    zk_place_drive(m);
 }
 
 static void on_found(int rc, const struct String_vector *names, const void *data)
@@ -263,21 +264,23 @@ static void on_found(int rc, const struct String_vector *names, const void *data
     struct member *m = (struct member *)(uintptr_t)data;
     struct latch_view v = {.own = -1};
     if (rc == ZOK)
-        v = latch_look(&m->latch, names->data, names->count);
+        v = zk_latch_look(&m->latch, names->data, names->count);
     m->flights--;
-    latch_found(&m->latch, store_reply(rc), v.own >= 0 ? names->data[v.own] : NULL);
+    zk_latch_found(&m->latch, zk_store_reply(rc), v.own >= 0 ? names->data[v.own] : NULL);
     note_failure(m, rc);
-    place_drive(m);
+    zk_place_drive(m);
 }
 
 static void on_stat(int rc, const struct Stat *stat, const void *data)
 {
     struct member *m = (struct member *)(uintptr_t)data;
     m->flights--;
-    latch_stat(&m->latch, store_reply(rc), rc == ZOK ? stat->czxid : 0,
-               rc == ZOK ? stat->ephemeralOwner : 0, m->session->id);
+    zk_latch_stat(&m->latch, zk_store_reply(rc), rc == ZOK ? stat->czxid : 0,
+                  rc == ZOK ? stat->ephemeralOwner : 0, m->session->id);
+    if (rc == ZOK && m->latch.state == LATCH_LOST)
+        rc = ZDATAINCONSISTENCY;
     note_failure(m, rc);
-    place_drive(m);
+    zk_place_drive(m);
 }
 
 /* One that cannot even be queued fails as if the connection had been lost. */
@@ -286,8 +289,8 @@ static void send_act(struct member *m, enum latch_act act)
     zhandle_t *handle = m->session->handle;
     char path[PATH_SIZE];
     int rc;
-    latch_sent(&m->latch);
-    place_node_path(m, m->latch.name, path);
+    zk_latch_sent(&m->latch);
+    zk_place_node_path(m, m->latch.name, path);
     m->flights++;
     if (act == LATCH_DELETE) {
         rc = zoo_adelete(handle, path, -1, on_deleted, m);
@@ -308,14 +311,14 @@ static void send_act(struct member *m, enum latch_act act)
 /* ---- what is next ------------------------------------------------------------------------------ */
 
 /* Sends what is to be sent; frees the member when nothing is left of it. */
-void place_drive(struct member *m)
+void zk_place_drive(struct member *m)
 {
-    enum latch_act act = latch_next(&m->latch);
+    enum latch_act act = zk_latch_next(&m->latch);
     if (act == LATCH_END) {
-        place_refuse_asking(m, ZNONODE);
-        queue_answer_ending(m);
+        zk_place_refuse_asking(m, ZNONODE);
+        zk_queue_answer_ending(m);
         if (m->flights == 0 && !m->in_table)
-            place_free(m);
+            zk_place_free(m);
         return;
     }
     if (!m->session->connected || m->making || m->stuck)
@@ -327,7 +330,7 @@ void place_drive(struct member *m)
         break;
     case LATCH_REST:
         if (m->asking != NULL && m->latch.state == LATCH_IN && !m->looking)
-            queue_look(m);
+            zk_queue_look(m);
         break;
     default:
         send_act(m, act);

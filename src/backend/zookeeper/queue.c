@@ -14,7 +14,7 @@ static const struct String_vector nobody; /* the list that comes with an error *
 /* ---- answers ---------------------------------------------------------------------------------- */
 
 /* Nobody waits in this place any longer. LEAVE also wants to know who owns the mutex now. */
-void queue_answer_ending(struct member *m)
+void zk_queue_answer_ending(struct member *m)
 {
     struct session *s = m->session;
     struct simba_request *list = m->ending;
@@ -23,13 +23,13 @@ void queue_answer_ending(struct member *m)
         next = list->next;
         list->next = NULL;
         if (list->op == SIMBA_RELEASE)
-            store_answer(
+            zk_store_answer(
                 s->store, list,
                 &(struct simba_answer){.code = m->deleted == ZOK ? 0 : SIMBA_ELOST, .age_ms = -1});
         else if (s->connected)
-            look_submit(s, list);
+            zk_look_submit(s, list);
         else
-            store_refuse(s->store, list, SIMBA_ESTORE, s->why);
+            zk_store_refuse(s->store, list, SIMBA_ESTORE, s->why);
     }
 }
 
@@ -41,16 +41,16 @@ static void answer_other(struct member *m)
     bool left_over = strcmp(m->leader_id, m->id) == 0;
     struct simba_answer a = {.id = left_over ? NULL : m->leader_id,
                              .token = left_over ? 0 : m->leader_token,
-                             .left_ms = session_timeout_ms(m->session),
+                             .left_ms = zk_session_timeout_ms(m->session),
                              .age_ms = -1};
-    struct simba_request *list = place_take_asking(m);
+    struct simba_request *list = zk_place_take_asking(m);
     for (struct simba_request *next; list != NULL; list = next) {
         next = list->next;
-        store_answer(z, list, &a);
+        zk_store_answer(z, list, &a);
     }
 }
 
-void queue_guard_later(struct member *m)
+void zk_queue_guard_later(struct member *m)
 {
     struct session *s = m->session;
     if (m->unguarded)
@@ -58,15 +58,15 @@ void queue_guard_later(struct member *m)
     m->unguarded = true;
     m->unguarded_next = s->unguarded;
     s->unguarded = m;
-    session_guard_soon(s);
+    zk_session_guard_soon(s);
 }
 
-void queue_stall(struct session *s, struct simba_request *list)
+void zk_queue_stall(struct session *s, struct simba_request *list)
 {
     *s->stalled_last = list;
     while (*s->stalled_last != NULL)
         s->stalled_last = &(*s->stalled_last)->next;
-    session_write_now(s);
+    zk_session_write_now(s);
 }
 
 /* Ours is the lowest. To one request it is granted; who asks later is only told whose it is, and knows
@@ -75,24 +75,24 @@ static void answer_own(struct member *m)
 {
     struct session *s = m->session;
     int64_t now = simba_now();
-    if (!session_is_fresh(s, now)) {
-        queue_stall(s, place_take_asking(m));
+    if (!zk_session_is_fresh(s, now)) {
+        zk_queue_stall(s, zk_place_take_asking(m));
         return;
     }
-    struct simba_request *list = place_take_asking(m);
+    struct simba_request *list = zk_place_take_asking(m);
     for (struct simba_request *next; list != NULL; list = next) {
         next = list->next;
         struct simba_answer a = {.granted = !m->granted,
                                  .id = m->id,
                                  .token = (uint64_t)m->latch.czxid,
-                                 .left_ms = session_left(s, now),
+                                 .left_ms = zk_session_left(s, now),
                                  .age_ms = -1};
         if (!m->granted) {
             m->granted = true;
             m->lease_ms = list->ttl_ms + list->transition_ms;
-            queue_guard_later(m);
+            zk_queue_guard_later(m);
         }
-        store_answer(s->store, list, &a);
+        zk_store_answer(s->store, list, &a);
     }
 }
 
@@ -100,7 +100,7 @@ static void answer_own(struct member *m)
 
 static void on_orphan_deleted(int rc, const void *data)
 {
-    (void)rc; /* if it is still there, the next look finds it */
+    (void)rc; /* if it is still there, we find it again when we look next */
     (void)data;
 }
 
@@ -111,10 +111,7 @@ static void on_leader(int rc, const char *value, int length, const struct Stat *
     m->flights--;
     m->looking = false;
     if (rc == ZOK) {
-        snprintf(m->leader_id, sizeof m->leader_id, "%.*s", length > 0 ? length : 0,
-                 value != NULL ? value : "");
-        if (m->leader_id[0] == '\0')
-            snprintf(m->leader_id, sizeof m->leader_id, "?");
+        zk_path_show_id(m->leader_id, value, length);
         m->leader_token = (uint64_t)stat->czxid;
         if (!m->again)
             answer_other(m);
@@ -122,9 +119,9 @@ static void on_leader(int rc, const char *value, int length, const struct Stat *
         m->leader[0] = '\0';
         m->watched[0] = '\0';
         if (rc != ZNONODE)
-            place_refuse_asking(m, rc);
+            zk_place_refuse_asking(m, rc);
     }
-    place_drive(m); /* if it was gone, or the one in front: look again */
+    zk_place_drive(m); /* if it was gone, or the one in front: look again */
 }
 
 static void on_ahead(int rc, const char *value, int length, const struct Stat *stat,
@@ -139,16 +136,16 @@ static void on_ahead(int rc, const char *value, int length, const struct Stat *s
         m->watched[0] = '\0';
         m->again = true;
     }
-    place_drive(m);
+    zk_place_drive(m);
 }
 
-bool queue_get(struct member *m, const char *node, bool watch, data_completion_t completion)
+bool zk_queue_get(struct member *m, const char *node, bool watch, data_completion_t completion)
 {
     char path[PATH_SIZE];
-    place_node_path(m, node, path);
+    zk_place_node_path(m, node, path);
     m->flights++;
-    if (zoo_awget(m->session->handle, path, watch ? session_on_node : NULL, m->session, completion,
-                  m) == ZOK)
+    if (zoo_awget(m->session->handle, path, watch ? zk_session_on_node : NULL, m->session,
+                  completion, m) == ZOK)
         return true;
     m->flights--;
     return false;
@@ -163,16 +160,39 @@ static void wait_behind(struct member *m, const char *ahead, const char *leader)
     snprintf(m->watched, sizeof m->watched, "%s", ahead);
     snprintf(m->leader, sizeof m->leader, "%s", leader);
     m->again = false;
-    if (!watched && !one && !queue_get(m, ahead, true, on_ahead))
+    if (!watched && !one && !zk_queue_get(m, ahead, true, on_ahead))
         m->watched[0] = '\0';
     if (known && watched) {
         m->looking = false;
         answer_other(m);
-    } else if (!queue_get(m, leader, one && !watched, on_leader)) {
+    } else if (!zk_queue_get(m, leader, one && !watched, on_leader)) {
         m->looking = false;
         m->leader[0] = '\0';
         m->watched[0] = '\0';
-        place_refuse_asking(m, ZCONNECTIONLOSS);
+        zk_place_refuse_asking(m, ZCONNECTIONLOSS);
+    }
+}
+
+/* A node that we made and that no member is for: its deletion was acknowledged and is not true, which
+ * happened to an ensemble under a storm of partitions (T104), or it outlived its session. It would stay
+ * for as long as its session lives. Nobody relies on it: its name is ours alone, and owners whose node
+ * vanished, perhaps only for the server that we asked, have ended by relied_until. */
+static void remove_forgotten(struct member *m, char *const *names, int count)
+{
+    struct zookeeper *z = m->session->store;
+    char path[PATH_SIZE];
+    int kin = 0;
+    for (int i = 0; i < count; i++)
+        kin += zk_latch_is_kin(&m->latch, names[i]);
+    if (kin <= zk_member_count(z, m->mutex) || simba_now() < z->relied_until)
+        return;
+    for (int i = 0; i < count; i++) {
+        if (!zk_latch_is_kin(&m->latch, names[i]) || zk_member_knows(z, m->mutex, names[i]))
+            continue;
+        z->host->log(z->host, SIMBA_LOG_WARN,
+                     "a node of ours that was deleted is still there: deleting it again");
+        zk_place_node_path(m, names[i], path);
+        zoo_adelete(m->session->handle, path, -1, on_orphan_deleted, NULL);
     }
 }
 
@@ -183,21 +203,23 @@ static void on_list(int rc, const struct String_vector *names, const void *data)
     m->looking = false;
     if (m->latch.state != LATCH_IN || (rc != ZOK && rc != ZNONODE)) {
         if (rc != ZOK && rc != ZNONODE)
-            place_refuse_asking(m, rc);
-        place_drive(m);
+            zk_place_refuse_asking(m, rc);
+        zk_place_drive(m);
         return;
     }
     struct latch_view v =
-        latch_look(&m->latch, rc == ZOK ? names->data : NULL, rc == ZOK ? names->count : 0);
+        zk_latch_look(&m->latch, rc == ZOK ? names->data : NULL, rc == ZOK ? names->count : 0);
+    if (rc == ZOK)
+        remove_forgotten(m, names->data, names->count);
     if (v.orphan >= 0) {
         char path[PATH_SIZE];
-        place_node_path(m, names->data[v.orphan], path);
+        zk_place_node_path(m, names->data[v.orphan], path);
         zoo_adelete(m->session->handle, path, -1, on_orphan_deleted, NULL);
         m->again = true;
     }
     if (v.own < 0) {
-        place_refuse_asking(m, ZNONODE);
-        place_vanished(m);
+        zk_place_refuse_asking(m, ZNONODE);
+        zk_place_vanished(m);
         return;
     }
     if (v.ahead >= 0) {
@@ -206,10 +228,10 @@ static void on_list(int rc, const struct String_vector *names, const void *data)
     } else if (m->latch.wanted && !m->over) {
         answer_own(m);
     }
-    place_drive(m);
+    zk_place_drive(m);
 }
 
-void queue_look(struct member *m)
+void zk_queue_look(struct member *m)
 {
     if (m->looking)
         return;

@@ -18,23 +18,23 @@
 
 /* ---- what others ask -------------------------------------------------------------------------- */
 
-int64_t session_timeout_ms(const struct session *s)
+int64_t zk_session_timeout_ms(const struct session *s)
 {
     return s->established ? s->standing.timeout : s->asked_ms;
 }
 
-int64_t session_left(const struct session *s, int64_t now)
+int64_t zk_session_left(const struct session *s, int64_t now)
 {
-    int64_t left = standing_until(&s->standing) - now - 1; /* now was rounded down */
+    int64_t left = zk_standing_until(&s->standing) - now - 1; /* now was rounded down */
     return left > 0 ? left : 0;
 }
 
-bool session_is_fresh(const struct session *s, int64_t now)
+bool zk_session_is_fresh(const struct session *s, int64_t now)
 {
     return s->connected && now - s->standing.written <= s->standing.timeout / PART_FRESH;
 }
 
-bool session_is_hopeful(const struct session *s)
+bool zk_session_is_hopeful(const struct session *s)
 {
     return !s->store->closing && s->failures < (int)s->store->config.hosts;
 }
@@ -45,8 +45,8 @@ static void on_beat(uv_timer_t *timer);
 
 static void wait_for_beat(struct session *s)
 {
-    int64_t ms = standing_write_at(&s->standing) - simba_now();
-    wire_later(&s->beat, on_beat, ms > BEAT_MIN_MS ? ms : BEAT_MIN_MS);
+    int64_t ms = zk_standing_write_at(&s->standing) - simba_now();
+    zk_wire_later(&s->beat, on_beat, ms > BEAT_MIN_MS ? ms : BEAT_MIN_MS);
 }
 
 static void on_written(int rc, const void *data)
@@ -57,13 +57,13 @@ static void on_written(int rc, const void *data)
     if (s->store->closing)
         return;
     if (rc == ZOK || rc == ZNONODE) /* a refused transaction has gone through the quorum as well */
-        session_wrote(s, sent);
-    member_written(s, rc == ZNONODE ? ZOK : rc);
+        zk_session_wrote(s, sent);
+    zk_member_written(s, rc == ZNONODE ? ZOK : rc);
     if (s->connected)
         wait_for_beat(s);
 }
 
-void session_write_now(struct session *s)
+void zk_session_write_now(struct session *s)
 {
     if (!s->connected || s->beat_sent != 0)
         return;
@@ -78,7 +78,7 @@ static void on_touched(int rc, const struct Stat *stat, const void *data)
     struct session *s = (struct session *)(uintptr_t)data;
     (void)stat;
     if (rc == ZOK || rc == ZNONODE)
-        standing_heard(&s->standing, s->touch_sent, simba_now());
+        zk_standing_heard(&s->standing, s->touch_sent, simba_now());
     s->touch_sent = 0;
 }
 
@@ -91,7 +91,7 @@ static void idle(struct session *s, int64_t now)
         if (zoo_aexists(s->handle, s->store->base, 0, on_touched, s) != ZOK)
             s->touch_sent = 0;
     }
-    wire_later(&s->beat, on_beat, standing_idle_ms(&s->standing));
+    zk_wire_later(&s->beat, on_beat, zk_standing_idle_ms(&s->standing));
 }
 
 static void on_beat(uv_timer_t *timer)
@@ -102,29 +102,29 @@ static void on_beat(uv_timer_t *timer)
         return;
     if (s->members_count == 0) {
         idle(s, now);
-        wire_pump(s);
+        zk_wire_pump(s);
         return;
     }
-    member_scan(s, now);
-    if (now + BEAT_MIN_MS > standing_write_at(&s->standing))
-        session_write_now(s);
+    zk_member_scan(s, now);
+    if (now + BEAT_MIN_MS > zk_standing_write_at(&s->standing))
+        zk_session_write_now(s);
     else
         wait_for_beat(s);
-    wire_pump(s);
+    zk_wire_pump(s);
 }
 
-void session_keep(struct session *s)
+void zk_session_keep(struct session *s)
 {
     if (!s->connected)
         return;
     if (s->members_count > 1 && uv_is_active((uv_handle_t *)&s->beat))
         return; /* it is kept already */
-    wire_later(&s->beat, on_beat, s->standing.timeout / PART_FIRST);
+    zk_wire_later(&s->beat, on_beat, s->standing.timeout / PART_FIRST);
 }
 
-void session_wrote(struct session *s, int64_t sent)
+void zk_session_wrote(struct session *s, int64_t sent)
 {
-    standing_wrote(&s->standing, sent, simba_now());
+    zk_standing_wrote(&s->standing, sent, simba_now());
 }
 
 /* ---- its beginning ------------------------------------------------------------------------------ */
@@ -139,30 +139,49 @@ static void comment(struct session *s)
         s->store->host->log(s->store->host, serious ? SIMBA_LOG_WARN : SIMBA_LOG_INFO, line);
 }
 
-void session_connected(struct session *s)
+/* A session without a length or a number is none. Its nodes, if it has any, stay until the server ends
+ * it: who relied on them has to end first. */
+static void refuse_session(struct session *s, int timeout)
+{
+    s->over = true;
+    s->refused = true;
+    s->code = SIMBA_ESTORE;
+    s->failures = (int)s->store->config.hosts;
+    snprintf(s->why, sizeof s->why,
+             "%.100s grants a session of %d ms, which cannot be: is it a ZooKeeper server?",
+             s->addresses, timeout);
+    s->store->host->log(s->store->host, SIMBA_LOG_WARN, s->why);
+}
+
+void zk_session_connected(struct session *s)
 {
     const clientid_t *id = zoo_client_id(s->handle);
+    int timeout = zoo_recv_timeout(s->handle);
+    if (timeout <= 0 || id->client_id == 0) {
+        refuse_session(s, timeout);
+        return;
+    }
     s->connected = true;
     s->failures = 0;
     if (!s->established) {
         s->established = true;
         s->id = id->client_id;
-        standing_begin(&s->standing, zoo_recv_timeout(s->handle), s->tried_at);
+        zk_standing_begin(&s->standing, timeout, s->tried_at);
         comment(s);
     } else {
-        standing_moved(&s->standing, zoo_recv_timeout(s->handle), s->tried_at);
+        zk_standing_moved(&s->standing, timeout, s->tried_at);
         if (s->store->host->reconnected != NULL)
             s->store->host->reconnected(s->store->host);
     }
-    member_connected(s);
-    store_connected(s);
-    session_keep(s);
+    zk_member_connected(s);
+    zk_store_connected(s);
+    zk_session_keep(s);
 }
 
 /* ---- watches ---------------------------------------------------------------------------------- */
 
 /* Of whatever node: which one is in its path, so that a watch outlives whoever asked for it. */
-void session_on_node(zhandle_t *handle, int type, int state, const char *path, void *context)
+void zk_session_on_node(zhandle_t *handle, int type, int state, const char *path, void *context)
 {
     struct session *s = context;
     size_t base = strlen(s->store->base);
@@ -173,7 +192,7 @@ void session_on_node(zhandle_t *handle, int type, int state, const char *path, v
         strncmp(path, s->store->base, base) != 0)
         return;
     if (path[base] == '\0') {
-        look_root_event(s);
+        zk_look_root_event(s);
         return;
     }
     const char *name = path + base + 1, *slash = strchr(name, '/');
@@ -182,24 +201,24 @@ void session_on_node(zhandle_t *handle, int type, int state, const char *path, v
         return;
     memcpy(node, name, n);
     node[n] = '\0';
-    if (!path_decode(mutex, node))
+    if (!zk_path_decode(mutex, node))
         return;
-    member_event(s, type, path, mutex, slash != NULL ? slash + 1 : "");
-    look_event(s, type, mutex);
+    zk_member_event(s, type, path, mutex, slash != NULL ? slash + 1 : "");
+    zk_look_event(s, type, mutex);
 }
 
 static void on_guard(uv_timer_t *timer)
 {
     struct session *s = timer->data;
     if (s->connected)
-        member_guard(s);
-    wire_pump(s);
+        zk_member_guard(s);
+    zk_wire_pump(s);
 }
 
-void session_guard_soon(struct session *s)
+void zk_session_guard_soon(struct session *s)
 {
     if (!uv_is_active((uv_handle_t *)&s->guard))
-        wire_later(&s->guard, on_guard, GUARD_MS);
+        zk_wire_later(&s->guard, on_guard, GUARD_MS);
 }
 
 /* ---- making and ending ------------------------------------------------------------------------ */
@@ -221,11 +240,11 @@ static struct session *make(struct zookeeper *z, int64_t asked_ms)
     s->next = z->sessions;
     z->sessions = s;
     z->sessions_count++;
-    wire_begin(s);
+    zk_wire_begin(s);
     return s;
 }
 
-struct session *session_for(struct zookeeper *z, int64_t lease_ms)
+struct session *zk_session_for(struct zookeeper *z, int64_t lease_ms)
 {
     int64_t asked = z->config.session_timeout_ms > 0 ? z->config.session_timeout_ms : lease_ms;
     struct session *best = NULL;
@@ -241,31 +260,31 @@ struct session *session_for(struct zookeeper *z, int64_t lease_ms)
     return z->sessions_count < SESSIONS_MAX ? make(z, asked) : best;
 }
 
-struct session *session_any(struct zookeeper *z)
+struct session *zk_session_any(struct zookeeper *z)
 {
     for (struct session *s = z->sessions; s != NULL; s = s->next) {
         if (s->connected)
             return s;
     }
-    return z->sessions != NULL ? z->sessions : session_for(z, DEFAULT_MS);
+    return z->sessions != NULL ? z->sessions : zk_session_for(z, DEFAULT_MS);
 }
 
 static void on_timer_closed(uv_handle_t *handle)
 {
     struct session *s = handle->data;
-    store_handle_closed(s->store);
+    zk_store_handle_closed(s->store);
 }
 
 /* Freed with the store, when the loop has let go of everything. */
-void session_close(struct session *s)
+void zk_session_close(struct session *s)
 {
     for (size_t i = 0; i < s->store->config.hosts; i++) {
         if (s->question[i] != NULL)
             resolver_forget(s->store->resolver, s->question[i]);
         s->question[i] = NULL;
     }
-    wire_close(s);
-    member_close(s);
+    zk_wire_close(s);
+    zk_member_close(s);
     uv_close((uv_handle_t *)&s->timer, on_timer_closed);
     uv_close((uv_handle_t *)&s->beat, on_timer_closed);
     uv_close((uv_handle_t *)&s->guard, on_timer_closed);

@@ -31,15 +31,16 @@ struct standing {
 };
 
 /* All times in milliseconds of one clock; sent: read before it was. */
-void standing_begin(struct standing *s, int64_t timeout, int64_t sent); /* the session was made */
+void zk_standing_begin(struct standing *s, int64_t timeout,
+                       int64_t sent); /* the session was made */
 /* The leader confirmed it on a new connection, where the timeout may be another. */
-void standing_moved(struct standing *s, int64_t timeout, int64_t sent);
-void standing_heard(struct standing *s, int64_t sent, int64_t ended); /* an answer to a read */
-void standing_wrote(struct standing *s, int64_t sent, int64_t ended);
-int64_t standing_until(const struct standing *s);
+void zk_standing_moved(struct standing *s, int64_t timeout, int64_t sent);
+void zk_standing_heard(struct standing *s, int64_t sent, int64_t ended); /* an answer to a read */
+void zk_standing_wrote(struct standing *s, int64_t sent, int64_t ended);
+int64_t zk_standing_until(const struct standing *s);
 
 /* When the next write is due; how often a session that needs none asks for something, so that the
  * first one counts in full. */
-int64_t standing_write_at(const struct standing *s);
-int64_t standing_idle_ms(const struct standing *s);
+int64_t zk_standing_write_at(const struct standing *s);
+int64_t zk_standing_idle_ms(const struct standing *s);
 #endif

@@ -1,6 +1,6 @@
 /* wire.c: a session's connection.
  *
- * The client library without threads is driven by the loop: wire_pump() asks it what it waits for, the
+ * The client library without threads is driven by the loop: zk_wire_pump() asks it what it waits for, the
  * socket or a time, and on either it is let go on. Its callbacks (completions, watches, the state of
  * the session) run inside that, on the loop's thread; none of them may close it, so an expired handle
  * is closed behind them (clean_up). */
@@ -23,7 +23,7 @@
 #define PART_GREETING 8
 #define GREETING_MIN_MS 250
 
-void wire_later(uv_timer_t *timer, uv_timer_cb run, int64_t ms)
+void zk_wire_later(uv_timer_t *timer, uv_timer_cb run, int64_t ms)
 {
     uv_update_time(timer->loop);
     uv_timer_start(timer, run, (uint64_t)(ms > 0 ? ms : 0), 0);
@@ -37,7 +37,7 @@ static void on_socket_closed(uv_handle_t *poll)
     struct session *s = poll->data;
     close(w->fd);
     free(w);
-    store_handle_closed(s->store);
+    zk_store_handle_closed(s->store);
 }
 
 static void forget_socket(struct session *s)
@@ -95,7 +95,7 @@ static void note_failure(struct session *s, int rc)
     if (s->connected || rc == ZOK || rc == ZNOTHING)
         return;
     int error = errno;
-    s->code = store_code(rc, &text);
+    s->code = zk_store_code(rc, &text);
     s->failures++;
     snprintf(s->why, sizeof s->why, "cannot connect to %.100s: %s", s->addresses,
              rc == ZCONNECTIONLOSS && error != 0 && error != EINPROGRESS && error != EAGAIN
@@ -105,7 +105,7 @@ static void note_failure(struct session *s, int rc)
 
 /* Closing sends the server a last word; where that could wait for a socket, it is left out, and the
  * server ends the session when its time is over. */
-void wire_close(struct session *s)
+void zk_wire_close(struct session *s)
 {
     zhandle_t *handle = s->handle;
     if (handle == NULL)
@@ -128,21 +128,24 @@ void wire_close(struct session *s)
 /* Outside of the library's callbacks. */
 static void clean_up(struct session *s)
 {
-    if (!s->connected && s->failures > 0 && !session_is_hopeful(s)) {
-        member_unreachable(s);
-        store_fail_waiting(s->store, s->code, s->why);
+    if (!s->connected && s->failures > 0 && !zk_session_is_hopeful(s)) {
+        zk_member_unreachable(s);
+        zk_store_fail_waiting(s->store, s->code, s->why);
     }
     if (!s->over)
         return;
-    wire_close(s);
-    member_expired(s);
+    if (s->socket != NULL) /* no last word: it would delete nodes that somebody still acts under */
+        shutdown(s->socket->fd, SHUT_RDWR);
+    zk_wire_close(s);
+    zk_member_expired(s);
     uv_timer_stop(&s->beat);
     if (s->store->closing)
         return;
-    if (s->code == SIMBA_EDENIED)
-        wire_later(&s->timer, on_timer, AGAIN_MS);
+    if (s->refused)
+        zk_wire_later(&s->timer, on_timer, AGAIN_MS);
     else
-        wire_begin(s);
+        zk_wire_begin(s);
+    s->refused = false;
 }
 
 /* How long a server may take to answer a new connection. One that is just starting may never do; the
@@ -168,7 +171,7 @@ static int64_t hurry(struct session *s, int64_t now, int64_t ms)
     return left < ms ? left : ms;
 }
 
-void wire_pump(struct session *s)
+void zk_wire_pump(struct session *s)
 {
     int fd = -1, interest = 0;
     struct timeval wait = {.tv_sec = 0};
@@ -189,7 +192,7 @@ void wire_pump(struct session *s)
     if (s->socket_inode != before && s->socket_inode != 0)
         s->tried_at = now; /* what is sent on it is sent later than this */
     int64_t ms = hurry(s, now, (int64_t)wait.tv_sec * 1000 + wait.tv_usec / 1000);
-    wire_later(&s->timer, on_timer, s->over ? 0 : ms > 0 ? ms : 1);
+    zk_wire_later(&s->timer, on_timer, s->over ? 0 : ms > 0 ? ms : 1);
 }
 
 static bool is_readable(const struct session *s)
@@ -215,7 +218,7 @@ static void process(struct session *s, int events)
             break;
         events = ZOOKEEPER_READ;
     }
-    wire_pump(s);
+    zk_wire_pump(s);
     clean_up(s);
 }
 
@@ -235,10 +238,10 @@ static void on_timer(uv_timer_t *timer)
     if (s->store->closing)
         return;
     if (s->handle == NULL) {
-        wire_begin(s);
+        zk_wire_begin(s);
         return;
     }
-    wire_pump(s);
+    zk_wire_pump(s);
     clean_up(s);
 }
 
@@ -252,7 +255,7 @@ static void on_state(zhandle_t *handle, int type, int state, const char *path, v
     if (type != ZOO_SESSION_EVENT || s->store->closing || s->over)
         return;
     if (state == ZOO_CONNECTED_STATE) {
-        session_connected(s);
+        zk_session_connected(s);
         return;
     }
     bool was = s->connected;
@@ -265,14 +268,16 @@ static void on_state(zhandle_t *handle, int type, int state, const char *path, v
         snprintf(s->why, sizeof s->why, "%s",
                  denied ? "the server refuses the user or the password"
                         : "the session has expired on the server");
-        if (denied)
+        if (denied) {
+            s->refused = true;
             s->failures = (int)s->store->config.hosts;
+        }
         s->store->host->log(s->store->host, SIMBA_LOG_WARN, s->why);
     } else {
         snprintf(s->why, sizeof s->why, "the connection to the server is lost");
     }
     if (was)
-        member_disconnected(s);
+        zk_member_disconnected(s);
 }
 
 static void be_silent(const char *message)
@@ -297,7 +302,7 @@ static void open_handle(struct session *s)
         s->code = SIMBA_ESTORE;
         s->failures = (int)c->hosts;
         snprintf(s->why, sizeof s->why, "no client can be made: %s", strerror(errno));
-        wire_later(&s->timer, on_timer, AGAIN_MS);
+        zk_wire_later(&s->timer, on_timer, AGAIN_MS);
         clean_up(s);
         return;
     }
@@ -305,7 +310,7 @@ static void open_handle(struct session *s)
     zoo_set_servers_resolution_delay(s->handle, -1);
     if (c->auth[0] != '\0')
         zoo_add_auth(s->handle, "digest", c->auth, (int)strlen(c->auth), NULL, NULL);
-    wire_pump(s);
+    zk_wire_pump(s);
     clean_up(s);
 }
 
@@ -317,7 +322,7 @@ static void resolved_all(struct session *s)
     }
     s->code = SIMBA_ESTORE;
     s->failures = (int)s->store->config.hosts;
-    wire_later(&s->timer, on_timer, AGAIN_MS);
+    zk_wire_later(&s->timer, on_timer, AGAIN_MS);
     clean_up(s);
 }
 
@@ -365,7 +370,7 @@ static void on_resolved(void *data, struct addrinfo *list, int code)
         resolved_all(s);
 }
 
-void wire_begin(struct session *s)
+void zk_wire_begin(struct session *s)
 {
     const struct zookeeper_config *c = &s->store->config;
     s->addresses_length = 0;

@@ -19,7 +19,7 @@ static void end(struct word *w, int error)
     uv_close((uv_handle_t *)&w->tcp, on_closed);
 }
 
-void word_give_up(struct word *w)
+void zk_word_give_up(struct word *w)
 {
     if (w->open)
         end(w, UV_ETIMEDOUT);
@@ -64,8 +64,8 @@ static void on_connected(uv_connect_t *connect, int status)
         end(w, status);
 }
 
-bool word_ask(struct word *w, uv_loop_t *loop, const char *word, const struct sockaddr *to,
-              void (*closed)(struct word *w), void *data)
+bool zk_word_ask(struct word *w, uv_loop_t *loop, const char *word, const struct sockaddr *to,
+                 void (*closed)(struct word *w), void *data)
 {
     w->word = word;
     w->closed = closed;

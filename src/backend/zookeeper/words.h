@@ -23,7 +23,7 @@ struct word {
 };
 
 /* closed(): after the end, when the word can be freed. False: it never began, and error says why. */
-bool word_ask(struct word *w, uv_loop_t *loop, const char *word, const struct sockaddr *to,
-              void (*closed)(struct word *w), void *data);
-void word_give_up(struct word *w); /* no answer any more */
+bool zk_word_ask(struct word *w, uv_loop_t *loop, const char *word, const struct sockaddr *to,
+                 void (*closed)(struct word *w), void *data);
+void zk_word_give_up(struct word *w); /* no answer any more */
 #endif

@@ -4,35 +4,37 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 
 #define ROOT "/simba"
 
 /* ---- answers ---------------------------------------------------------------------------------- */
 
-void store_answer(struct zookeeper *z, struct simba_request *q, const struct simba_answer *answer)
+void zk_store_answer(struct zookeeper *z, struct simba_request *q,
+                     const struct simba_answer *answer)
 {
     q->next = NULL;
     z->host->answer(z->host, q, answer);
 }
 
-void store_refuse(struct zookeeper *z, struct simba_request *q, int code, const char *why)
+void zk_store_refuse(struct zookeeper *z, struct simba_request *q, int code, const char *why)
 {
     z->refused = true;
-    store_answer(z, q, &(struct simba_answer){.code = code, .age_ms = -1, .text = why});
+    zk_store_answer(z, q, &(struct simba_answer){.code = code, .age_ms = -1, .text = why});
 }
 
-void store_fail_waiting(struct zookeeper *z, int code, const char *why)
+void zk_store_fail_waiting(struct zookeeper *z, int code, const char *why)
 {
     struct simba_request *list = z->waiting;
     z->waiting = NULL;
     z->waiting_last = &z->waiting;
     for (struct simba_request *next; list != NULL; list = next) {
         next = list->next;
-        store_refuse(z, list, code, why);
+        zk_store_refuse(z, list, code, why);
     }
 }
 
-int store_code(int rc, const char **text)
+int zk_store_code(int rc, const char **text)
 {
     *text = zerror(rc);
     switch (rc) {
@@ -42,6 +44,9 @@ int store_code(int rc, const char **text)
         return SIMBA_EDENIED;
     case ZAUTHFAILED:
         return SIMBA_EDENIED;
+    case ZDATAINCONSISTENCY:
+        *text = "the server's answer makes no sense: is this a ZooKeeper server, and is it well?";
+        return SIMBA_ESTORE;
     case ZCLOSING:
         *text = "the connection is being closed";
         return SIMBA_ESTORE;
@@ -54,7 +59,7 @@ int store_code(int rc, const char **text)
     }
 }
 
-enum latch_reply store_reply(int rc)
+enum latch_reply zk_store_reply(int rc)
 {
     switch (rc) {
     case ZOK:
@@ -74,14 +79,14 @@ enum latch_reply store_reply(int rc)
 
 /* ---- names ------------------------------------------------------------------------------------ */
 
-void store_mutex_path(const struct zookeeper *z, const char *mutex, char out[PATH_SIZE])
+void zk_store_mutex_path(const struct zookeeper *z, const char *mutex, char out[PATH_SIZE])
 {
     char node[PATH_NODE_SIZE];
-    path_encode(node, mutex);
+    zk_path_encode(node, mutex);
     snprintf(out, PATH_SIZE, "%s/%s", z->base, node);
 }
 
-bool store_observes(const struct zookeeper *z, const char *mutex)
+bool zk_store_observes(const struct zookeeper *z, const char *mutex)
 {
     return z->observes_all || table_find(&z->observed, mutex) != NULL;
 }
@@ -90,17 +95,17 @@ bool store_observes(const struct zookeeper *z, const char *mutex)
 
 static void submit_look(struct zookeeper *z, struct simba_request *q)
 {
-    struct session *s = session_any(z);
+    struct session *s = zk_session_any(z);
     if (s == NULL) {
-        store_refuse(z, q, SIMBA_ELIMIT, "out of memory");
+        zk_store_refuse(z, q, SIMBA_ELIMIT, "out of memory");
     } else if (s->connected) {
-        look_submit(s, q);
-    } else if (session_is_hopeful(s)) {
+        zk_look_submit(s, q);
+    } else if (zk_session_is_hopeful(s)) {
         q->next = NULL;
         *z->waiting_last = q;
         z->waiting_last = &q->next;
     } else {
-        store_refuse(z, q, s->code, s->why);
+        zk_store_refuse(z, q, s->code, s->why);
     }
 }
 
@@ -113,13 +118,13 @@ static void submit(void *store, struct simba_request *batch)
         if (batch->op == SIMBA_READ || batch->op == SIMBA_LIST || batch->op == SIMBA_EVICT)
             submit_look(z, batch);
         else
-            member_submit(z, batch);
+            zk_member_submit(z, batch);
     }
     for (struct session *s = z->sessions; s != NULL; s = s->next)
-        wire_pump(s);
+        zk_wire_pump(s);
 }
 
-void store_connected(struct session *s)
+void zk_store_connected(struct session *s)
 {
     struct zookeeper *z = s->store;
     struct simba_request *list = z->waiting;
@@ -128,7 +133,7 @@ void store_connected(struct session *s)
     for (struct simba_request *next; list != NULL; list = next) {
         next = list->next;
         list->next = NULL;
-        look_submit(s, list);
+        zk_look_submit(s, list);
     }
     if (z->refused)
         z->host->hint(z->host, NULL);
@@ -186,7 +191,7 @@ static void free_store(struct zookeeper *z)
     free(z);
 }
 
-void store_handle_closed(struct zookeeper *z)
+void zk_store_handle_closed(struct zookeeper *z)
 {
     if (--z->handles > 0 || !z->closing)
         return;
@@ -197,17 +202,17 @@ void store_handle_closed(struct zookeeper *z)
 
 static void on_resolver_closed(void *data)
 {
-    store_handle_closed(data);
+    zk_store_handle_closed(data);
 }
 
 static void close_store(void *store)
 {
     struct zookeeper *z = store;
     z->closing = true;
-    store_fail_waiting(z, SIMBA_ECANCELED, "the client is being closed");
+    zk_store_fail_waiting(z, SIMBA_ECANCELED, "the client is being closed");
     for (struct session *s = z->sessions; s != NULL; s = s->next)
-        session_close(s);
-    examine_close(z);
+        zk_session_close(s);
+    zk_examine_close(z);
     resolver_close(z->resolver, on_resolver_closed, z);
 }
 
@@ -228,6 +233,11 @@ static int open_store(struct simba_host *host, const struct simba_url *url, void
     int rc = SIMBA_ELIMIT;
     if (z == NULL) {
         snprintf(why, why_size, "out of memory");
+        return rc;
+    }
+    if (getrandom(z->client, sizeof z->client, 0) != sizeof z->client) {
+        snprintf(why, why_size, "the kernel has no random numbers yet");
+        free(z);
         return rc;
     }
     z->host = host;
@@ -271,5 +281,5 @@ const struct simba_backend zookeeper_backend = {
     .submit = submit,
     .watch = watch,
     .close = close_store,
-    .examine = examine_store,
+    .examine = zk_examine_store,
 };

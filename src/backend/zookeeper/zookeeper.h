@@ -56,6 +56,7 @@ struct session {
     bool connected;
     bool established; /* the handle has had its session */
     bool over;        /* the handle is of no use any more; it is closed outside of its callbacks */
+    bool refused;     /* and not to be begun again at once */
     bool in_client;   /* its callbacks may be running */
     int64_t id;       /* of the session */
     int64_t tried_at; /* when the last connection was begun */
@@ -93,8 +94,11 @@ struct zookeeper {
     size_t sessions_count;
     unsigned handles; /* of the loop's, that must be closed before we are */
     bool closing;
-    bool no_containers;    /* an old server */
-    bool refused;          /* somebody was, for want of a connection */
+    bool no_containers;                      /* an old server */
+    bool refused;                            /* somebody was, for want of a connection */
+    unsigned char client[LATCH_CLIENT_SIZE]; /* in the names of our nodes */
+    uint64_t nodes;                          /* how many were named */
+    int64_t relied_until;  /* on nodes that vanished: until then their owners may act */
     struct table members;  /* by mutex */
     struct table observed; /* by mutex */
     bool observes_all;
@@ -109,64 +113,65 @@ extern const struct simba_backend zookeeper_backend;
 
 /* ---- zookeeper.c ------------------------------------------------------------------------------ */
 
-void store_answer(struct zookeeper *z, struct simba_request *q, const struct simba_answer *answer);
-void store_refuse(struct zookeeper *z, struct simba_request *q, int code, const char *why);
-void store_fail_waiting(struct zookeeper *z, int code, const char *why);
-void store_connected(struct session *s);
-void store_handle_closed(struct zookeeper *z);
-void store_mutex_path(const struct zookeeper *z, const char *mutex, char out[PATH_SIZE]);
-bool store_observes(const struct zookeeper *z, const char *mutex);
+void zk_store_answer(struct zookeeper *z, struct simba_request *q,
+                     const struct simba_answer *answer);
+void zk_store_refuse(struct zookeeper *z, struct simba_request *q, int code, const char *why);
+void zk_store_fail_waiting(struct zookeeper *z, int code, const char *why);
+void zk_store_connected(struct session *s);
+void zk_store_handle_closed(struct zookeeper *z);
+void zk_store_mutex_path(const struct zookeeper *z, const char *mutex, char out[PATH_SIZE]);
+bool zk_store_observes(const struct zookeeper *z, const char *mutex);
 
 /* What an error of the client library means. */
-int store_code(int rc, const char **text);
-enum latch_reply store_reply(int rc);
+int zk_store_code(int rc, const char **text);
+enum latch_reply zk_store_reply(int rc);
 
 /* ---- session.c -------------------------------------------------------------------------------- */
 
-struct session *session_for(struct zookeeper *z, int64_t lease_ms); /* NULL: out of memory */
-struct session *session_any(struct zookeeper *z); /* a connected one if there is */
-bool session_is_hopeful(const struct session *s); /* not connected, but it may be soon */
-void session_close(struct session *s);
-void session_wrote(struct session *s, int64_t sent); /* a write of ours is acknowledged */
-void session_keep(struct session *s);                /* it has members: see to its writes */
-bool session_is_fresh(const struct session *s, int64_t now);
-void session_write_now(struct session *s);
-void session_guard_soon(struct session *s);                 /* it has members in `unguarded` */
-int64_t session_left(const struct session *s, int64_t now); /* of what we may rely on */
-int64_t session_timeout_ms(const struct session *s);
-void session_connected(struct session *s);
-void session_on_node(zhandle_t *handle, int type, int state, const char *path, void *session);
+struct session *zk_session_for(struct zookeeper *z, int64_t lease_ms); /* NULL: out of memory */
+struct session *zk_session_any(struct zookeeper *z); /* a connected one if there is */
+bool zk_session_is_hopeful(const struct session *s); /* not connected, but it may be soon */
+void zk_session_close(struct session *s);
+void zk_session_wrote(struct session *s, int64_t sent); /* a write of ours is acknowledged */
+void zk_session_keep(struct session *s);                /* it has members: see to its writes */
+bool zk_session_is_fresh(const struct session *s, int64_t now);
+void zk_session_write_now(struct session *s);
+void zk_session_guard_soon(struct session *s);                 /* it has members in `unguarded` */
+int64_t zk_session_left(const struct session *s, int64_t now); /* of what we may rely on */
+int64_t zk_session_timeout_ms(const struct session *s);
+void zk_session_connected(struct session *s);
+void zk_session_on_node(zhandle_t *handle, int type, int state, const char *path, void *session);
 
 /* ---- wire.c ----------------------------------------------------------------------------------- */
 
-void wire_begin(struct session *s); /* connects; names are resolved anew */
-void wire_close(struct session *s); /* outside of the library's callbacks */
-void wire_pump(struct session *s);  /* after something was sent */
-void wire_later(uv_timer_t *timer, uv_timer_cb run, int64_t ms);
+void zk_wire_begin(struct session *s); /* connects; names are resolved anew */
+void zk_wire_close(struct session *s); /* outside of the library's callbacks */
+void zk_wire_pump(struct session *s);  /* after something was sent */
+void zk_wire_later(uv_timer_t *timer, uv_timer_cb run, int64_t ms);
 
 /* ---- member.c --------------------------------------------------------------------------------- */
 
-void member_submit(struct zookeeper *z, struct simba_request *q);
-void member_connected(struct session *s);
-void member_disconnected(struct session *s);
-void member_unreachable(struct session *s); /* no hope for now: what waits is answered */
-void member_expired(struct session *s);     /* the session is gone, and all its nodes */
-void member_written(struct session *s, int rc);
-void member_scan(struct session *s, int64_t now);
-void member_guard(struct session *s);
-void member_event(struct session *s, int type, const char *path, const char *mutex,
-                  const char *node); /* node "": the mutex itself */
-void member_close(struct session *s);
+void zk_member_submit(struct zookeeper *z, struct simba_request *q);
+void zk_member_connected(struct session *s);
+void zk_member_disconnected(struct session *s);
+void zk_member_unreachable(struct session *s); /* no hope for now: what waits is answered */
+void zk_member_expired(struct session *s);     /* the session is gone, and all its nodes */
+void zk_member_written(struct session *s, int rc);
+void zk_member_scan(struct session *s, int64_t now);
+void zk_member_guard(struct session *s);
+void zk_member_event(struct session *s, int type, const char *path, const char *mutex,
+                     const char *node); /* node "": the mutex itself */
+void zk_member_close(struct session *s);
 
 /* ---- look.c ----------------------------------------------------------------------------------- */
 
-void look_submit(struct session *s, struct simba_request *q); /* READ, LEAVE, LIST, EVICT */
-void look_event(struct session *s, int type, const char *mutex);
-void look_root_event(struct session *s);
-bool look_parse_mark(const char *data, int length, int64_t *czxid);
+void zk_look_submit(struct session *s, struct simba_request *q); /* READ, LEAVE, LIST, EVICT */
+void zk_look_event(struct session *s, int type, const char *mutex);
+void zk_look_root_event(struct session *s);
+bool zk_look_parse_mark(const char *data, int length, int64_t *czxid);
 
 /* ---- examine.c -------------------------------------------------------------------------------- */
 
-void examine_store(void *store, struct simba_request *q);
-void examine_close(struct zookeeper *z); /* after the sessions */
+void zk_examine_store(void *store, struct simba_request *q);
+void zk_examine_close(struct zookeeper *z); /* after the sessions */
 #endif

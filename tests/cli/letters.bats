@@ -1,0 +1,66 @@
+#!/usr/bin/env bats
+# letters.bats: names and ids of others reach neither a terminal nor a log with characters in them that move
+# the cursor, begin a line, or turn the direction of text; programs get them as \u escapes.
+bats_require_minimum_version 1.8.0
+# bats file_tags=store,sqlite
+load helper
+
+# DEL, C1, mark and override of direction, separators, isolates
+BAD=$'\x7f|\u009b|\u061c|\u200e|\u200f|\u2028|\u2029|\u202a|\u202e|\u2066|\u2069'
+GOOD='ä…€😀'
+
+setup_id() { # an id that the library would not take
+    ID="x|$BAD|$GOOD"
+    hold "$M" placeholder
+    python3 - "$ID" <<'P'
+import os, sqlite3, sys
+db = sqlite3.connect(os.environ["DIR"] + "/store/locks.db", timeout=5)
+tables = [r[0] for r in db.execute("select name from sqlite_master where type='table'")]
+done = 0
+for t in tables:
+    for c in db.execute(f"pragma table_info({t})").fetchall():
+        done += db.execute(f"update {t} set {c[1]}=? where {c[1]}='placeholder'", (sys.argv[1],)).rowcount
+db.commit()
+assert done == 1, tables
+P
+}
+
+no_bad() { # of a file
+    python3 - "$1" <<'P'
+import sys
+text = open(sys.argv[1], encoding="utf-8").read()
+bad = [hex(ord(c)) for c in text if c != "\n" and (ord(c) < 32 or 127 <= ord(c) < 160 or c in "\u061c\u200e\u200f\u2028\u2029" or "\u202a" <= c <= "\u202e" or "\u2066" <= c <= "\u2069")]
+assert not bad, bad
+P
+}
+
+@test "status, list, watch, release: for people" {
+    setup_id
+    begin "$SIMBA" watch "$M" >watched
+    await has token watched
+    simba status "$M" >out
+    simba list "$PREFIX" >>out
+    cat watched >>out
+    simba lock -n "$M" true >>out 2>&1 || true
+    simba release --yes "$M" >>out 2>&1 || true
+    no_bad out
+    grep -qF "x|?|?|?|?|?|?|?|?|?|?|?|$GOOD" out
+    ! grep -qF placeholder out
+}
+
+@test "status, list, watch: as JSON, which decodes to what is stored" {
+    setup_id
+    begin "$SIMBA" watch --json "$M" >watched
+    await has token watched
+    simba status --json "$M" >out
+    simba list --json "$PREFIX" >>out
+    cat watched >>out
+    no_bad out
+    python3 - "$ID" <<'P'
+import json, sys
+lines = [json.loads(l) for l in open("out", encoding="utf-8")]
+assert len(lines) == 3 and all(l["holder"] == sys.argv[1] for l in lines), lines
+P
+    grep -qF '\u202e' out
+    grep -qF '😀' out
+}

@@ -1,0 +1,56 @@
+#!/usr/bin/env bats
+# stopped.bats: processes of simba that are stopped and go on: what is still right is left alone.
+bats_require_minimum_version 1.8.0
+# bats file_tags=store
+load helper
+
+LEASE=(--ttl 2s --transition 4s -k 500ms) # is not lost on a busy machine
+OUTLIVES=7
+
+@test "lock: the guard is stopped beyond the lease and goes on: CMD does, too" {
+    "$SIMBA" lock "${LEASE[@]}" "$M" sh -c 'touch up; until [ -e go ]; do sleep 0.02; done; exit 6' 2>said 3>&- &
+    PID=$!
+    STARTED+=("$PID")
+    await test -e up
+    guard=$(child_of "$PID")
+    kill -STOP "$guard"
+    sleep $OUTLIVES
+    kill -CONT "$guard"
+    sleep 0.2
+    touch go
+    ends "$PID"
+    [ "$CODE" -eq 6 ] || { cat said; return 1; }
+    [ ! -s said ]
+}
+
+@test "elect: the guard is stopped beyond the lease and goes on: the hook does, too" {
+    begin "$SIMBA" elect "${LEASE[@]}" "$M" -a 'echo up >>log; exec sleep 60' -r 'echo down >>log' 2>said >out
+    await has up log
+    guard=$(child_of "$PID")
+    kill -STOP "$guard"
+    sleep $OUTLIVES
+    kill -CONT "$guard"
+    sleep 0.3
+    [ "$(xargs <log)" = up ] || { cat said; return 1; }
+    kill -TERM "$PID"
+    ends "$PID"
+    [ "$CODE" -eq 0 ]
+    [ "$(xargs <log)" = "up down" ]
+}
+
+@test "lock: keeper and guard are stopped, CMD ends by itself: nobody says that it was told to" {
+    "$SIMBA" lock "${LEASE[@]}" "$M" sh -c 'touch up; until [ -e go ]; do sleep 0.02; done' 2>said 3>&- &
+    PID=$!
+    STARTED+=("$PID")
+    await test -e up
+    guard=$(child_of "$PID")
+    kill -STOP "$PID" "$guard"
+    touch go
+    sleep $OUTLIVES
+    kill -CONT "$guard"
+    sleep 0.1
+    kill -CONT "$PID"
+    ends "$PID"
+    [ "$CODE" -eq 123 ] # the lease had ended before it could be released
+    ! has 'CMD is told|did not act|killed' said || { cat said; return 1; }
+}

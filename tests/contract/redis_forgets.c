@@ -1,0 +1,256 @@
+/* redis_forgets.c: servers that have forgotten owners or tokens, and do not say so. */
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "peer.h"
+#include "redis_server.h"
+#include "suite.h"
+
+#define GUARD "restart_guard=2s"
+#define GUARD_OVER_S \
+    5 /* the server's uptime is in whole seconds, and is trusted from the second on */
+
+/* Of the mutex "m": a client and its locker. */
+struct user {
+    simba *client;
+    simba_locker *locker;
+};
+
+static struct user user_of(const struct server *s, const char *query)
+{
+    struct user u;
+    char url[256];
+    struct simba_handle_options o = lease_long();
+    snprintf(url, sizeof url, "redis://127.0.0.1:%d?%s", s->port, query);
+    CHECK_OK(simba_open(url, NULL, &u.client));
+    CHECK_OK(simba_locker_create(u.client, "m", &o, &u.locker));
+    return u;
+}
+
+static uint64_t take(const struct user *u)
+{
+    AWAIT(simba_locker_acquire(u->locker, PATIENCE_MS) == 0);
+    return simba_locker_token(u->locker);
+}
+
+/* It is free, as far as the server knows, and is not granted. */
+static void expect_guard(const struct user *u)
+{
+    int code;
+    AWAIT((code = simba_locker_acquire(u->locker, 0)) != SIMBA_ESTORE); /* it connects */
+    if (code != SIMBA_EHELD || strstr(simba_error_text(), "restart_guard") == NULL)
+        suite_fail(__FILE__, __LINE__, code != 0 ? simba_error_text() : "granted at once");
+}
+
+static void await_uptime(struct server *s)
+{
+    AWAIT(run_number(s, "EVAL %s 0",
+                     "return tonumber(string.match(redis.call('INFO', 'server'), "
+                     "'uptime_in_seconds:(%d+)'))") >= GUARD_OVER_S);
+}
+
+/* An owner, who learns of nothing for long, and one who found everything in order. */
+struct scene {
+    struct server server;
+    struct user owner, other;
+    uint64_t token;
+};
+
+static void begin(struct scene *s, const char *const *options)
+{
+    folder_make();
+    *s = (struct scene){.server = {.name = "a"}};
+    for (int i = 0; options != NULL && options[i] != NULL; i++)
+        s->server.options[i] = options[i];
+    server_start(&s->server);
+    await_uptime(&s->server);
+    s->other = user_of(&s->server, GUARD);
+    CHECK(simba_locker_acquire(s->other.locker, 0) == 0); /* at once */
+    CHECK_OK(simba_locker_release(s->other.locker));
+    s->owner = user_of(&s->server, "restart_guard=off");
+    s->token = take(&s->owner);
+}
+
+static void expect_guard_and_end(struct scene *s)
+{
+    CHECK(run_number(&s->server, "EXISTS simba:{m}") == 0);
+    expect_guard(&s->other);
+    struct user late = user_of(&s->server, GUARD);
+    expect_guard(&late);
+    client_close(s->owner.client);
+    CHECK(take(&late) > s->token);
+    client_close(s->other.client);
+    client_close(late.client);
+    server_end(&s->server);
+    folder_remove();
+}
+
+static const char *const aof[] = {"--appendonly", "yes", "--appendfsync", "always", NULL};
+
+/* T86: its volume is gone. */
+static void redis_aof_lost(void)
+{
+    struct scene s;
+    char command[256];
+    begin(&s, aof);
+    server_kill(&s.server);
+    snprintf(command, sizeof command, "rm -r %s", folder_path("appendonlydir"));
+    CHECK(system(command) == 0);
+    server_start(&s.server);
+    expect_guard_and_end(&s);
+}
+
+/* T86: the server begins to keep a file, and has loaded nothing. */
+static void redis_aof_switched_on(void)
+{
+    struct scene s;
+    begin(&s, NULL);
+    server_kill(&s.server);
+    for (int i = 0; aof[i] != NULL; i++)
+        s.server.options[i] = aof[i];
+    server_start(&s.server);
+    expect_guard_and_end(&s);
+}
+
+/* The first who comes long after a restart does not wait. */
+static void redis_restarted_long_ago(void)
+{
+    struct scene s;
+    begin(&s, aof);
+    client_close(s.owner.client);
+    client_close(s.other.client);
+    server_kill(&s.server);
+    server_start(&s.server);
+    await_uptime(&s.server);
+    s.other = user_of(&s.server, GUARD);
+    CHECK(simba_locker_acquire(s.other.locker, 0) == 0);
+    CHECK(simba_locker_token(s.other.locker) > s.token);
+    client_close(s.other.client);
+    server_end(&s.server);
+    folder_remove();
+}
+
+/* Its owner is forgotten, and the connections stay. */
+static void redis_emptied(void)
+{
+    struct scene s;
+    begin(&s, NULL);
+    run(&s.server, "FLUSHALL");
+    expect_guard_and_end(&s);
+}
+
+static void follow(struct server *s, const struct server *master)
+{
+    run(s, "REPLICAOF 127.0.0.1 %d", master->port);
+    AWAIT(strstr(run(s, "INFO replication")->str, "master_link_status:up") != NULL);
+}
+
+/* T87: connections that stay open learn of a demotion and a promotion, though they sent nothing meanwhile. */
+static void redis_demoted_and_promoted(void)
+{
+    struct scene s;
+    begin(&s, NULL);
+    struct server second = {.name = "second"};
+    server_start(&second);
+    follow(&s.server, &second); /* it knows nothing of the grant */
+    run(&s.server, "REPLICAOF NO ONE");
+    expect_guard_and_end(&s);
+}
+
+/* T87: the same, with nothing new from the master in between; a partition's end may look so. */
+static void redis_promoted_unchanged(void)
+{
+    struct scene s;
+    begin(&s, NULL);
+    client_close(s.owner.client);
+    AWAIT(run_number(&s.server, "EXISTS simba:{m}") == 0);
+    run(&s.server, "REPLICAOF 127.0.0.1 1");
+    run(&s.server, "REPLICAOF NO ONE");
+    expect_guard(&s.other);
+    CHECK(take(&s.other) > s.token);
+    client_close(s.other.client);
+    server_end(&s.server);
+    folder_remove();
+}
+
+/* T87: the new master has forgotten that it was a replica before anybody asked. */
+static void redis_promotion_forgotten(void)
+{
+    struct scene s;
+    begin(&s, NULL);
+    CHECK_OK(simba_locker_release(s.owner.locker));
+    struct server second = {.name = "second", .options = {"--repl-backlog-ttl", "1"}};
+    server_start(&second);
+    await_uptime(&second);
+    follow(&second, &s.server);
+    run(&second, "REPLICAOF 127.0.0.1 1"); /* it hears no more of its master */
+    s.token = take(&s.owner);
+    server_kill(&s.server);
+    run(&second, "REPLICAOF NO ONE");
+    AWAIT(strstr(run(&second, "INFO replication")->str, "master_replid2:00000000") != NULL);
+    client_close(s.other.client);
+    s.other = user_of(&second, GUARD);
+    s.server = second;
+    expect_guard_and_end(&s);
+}
+
+/* ---- the clock ----------------------------------------------------------------------------- */
+
+static int64_t *map_step(void)
+{
+    int fd = open(folder_path("step"), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    CHECK(fd >= 0 && ftruncate(fd, sizeof(int64_t)) == 0);
+    int64_t *step = mmap(NULL, sizeof *step, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    CHECK(step != MAP_FAILED);
+    close(fd);
+    return step;
+}
+
+/* T88: nothing was lost, only the clock is set back after the server's restart. */
+static void redis_clock_set_back(void)
+{
+    char step_file[256];
+    folder_make();
+    struct server s = {.name = "a", .clock = step_file};
+    snprintf(step_file, sizeof step_file, "%s", folder_path("step"));
+    for (int i = 0; aof[i] != NULL; i++)
+        s.options[i] = aof[i];
+    int64_t *step_us = map_step();
+    server_start(&s);
+    struct user u = user_of(&s, "restart_guard=off");
+    uint64_t token = take(&u), last = token;
+    CHECK_OK(simba_locker_release(u.locker));
+    client_close(u.client);
+    server_kill(&s);
+    server_start(&s);
+    for (int round = 0; round < 3; round++) {
+        struct simba_owner o;
+        u = user_of(&s, "restart_guard=off");
+        CHECK_OK(simba_read(u.client, "m", PATIENCE_MS, &o)); /* the connection is there */
+        *step_us -= 3600000000;
+        token = take(&u);
+        CHECK(token > last);
+        last = token;
+        CHECK_OK(simba_locker_release(u.locker));
+        client_close(u.client);
+    }
+    CHECK(munmap(step_us, sizeof *step_us) == 0);
+    server_end(&s);
+    folder_remove();
+}
+
+const struct test redis_forget_tests[] = {
+    {"redis_aof_lost", redis_aof_lost, REDIS_ONLY, 0},
+    {"redis_aof_switched_on", redis_aof_switched_on, REDIS_ONLY, 0},
+    {"redis_restarted_long_ago", redis_restarted_long_ago, REDIS_ONLY, 0},
+    {"redis_emptied", redis_emptied, REDIS_ONLY, 0},
+    {"redis_demoted_and_promoted", redis_demoted_and_promoted, REDIS_ONLY, 0},
+    {"redis_promoted_unchanged", redis_promoted_unchanged, REDIS_ONLY, 0},
+    {"redis_promotion_forgotten", redis_promotion_forgotten, REDIS_ONLY, 0},
+    {"redis_clock_set_back", redis_clock_set_back, REDIS_ONLY, 0},
+    {NULL, NULL, ANY_STORE, 0},
+};
