@@ -273,25 +273,6 @@ static void database_locked(void)
     folder_remove();
 }
 
-/* Long before its next renewal. */
-static void evicted_lock_hears(void)
-{
-    begin();
-    struct simba_handle_options like = lease(100000, 20000);
-    struct peer maker = start(like);
-    CHECK(peer_number(&maker, "acquire 20000") == 0 && peer_number(&maker, "release") == 0);
-    peer_end(&maker); /* so that the next one finds nothing to be set up */
-    struct peer a = start(like);
-    CHECK(peer_number(&a, "acquire 20000") == 0);
-    simba *s = NULL;
-    CHECK_OK(simba_open(url, NULL, &s));
-    CHECK_OK(simba_evict(s, "m", NULL, false, PATIENCE_MS));
-    AWAIT(peer_number(&a, "held") == 0);
-    client_close(s);
-    peer_end(&a);
-    folder_remove();
-}
-
 /* Another program locks PATH-live to its end: who comes is refused within its time, and those who are
  * there go on. */
 static void foreign_lock(void)
@@ -518,7 +499,6 @@ const struct test sqlite_fault_tests[] = {
     {"other_time_namespace", other_time_namespace, SQLITE_ONLY, 0},
     {"unshared_time_namespace", unshared_time_namespace, SQLITE_ONLY, 0},
     {"other_boot_id", other_boot_id, SQLITE_ONLY, 0},
-    {"evicted_lock_hears", evicted_lock_hears, SQLITE_ONLY, 0},
     {"foreign_lock", foreign_lock, SQLITE_ONLY, 0},
     {"full_when_enrolling", full_when_enrolling, SQLITE_ONLY, 0},
     {"no_descriptors", no_descriptors, SQLITE_ONLY, 0},

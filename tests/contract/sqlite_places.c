@@ -120,6 +120,27 @@ static void file_with_triggers(void)
     folder_remove();
 }
 
+/* 0.1 kept no row of its own, and left no mark in PATH-live. */
+static void file_of_older_version(void)
+{
+    folder_make();
+    simba *s = NULL;
+    simba_locker *l = NULL;
+    uint64_t token[2];
+    for (int i = 0; i < 2; i++) {
+        CHECK_OK(simba_open(url_of(folder_path("a.db")), NULL, &s));
+        CHECK_OK(simba_locker_create(s, "any", NULL, &l));
+        CHECK_OK(simba_locker_acquire(l, PATIENCE_MS));
+        token[i] = simba_locker_token(l);
+        CHECK_OK(simba_locker_release(l));
+        client_close(s);
+        make_database("DELETE FROM mutex WHERE name = ''");
+        CHECK(truncate(folder_path("a.db-live"), 0) == 0);
+    }
+    CHECK(token[1] > token[0]);
+    folder_remove();
+}
+
 static void file_of_newer_version(void)
 {
     folder_make();
@@ -138,6 +159,7 @@ const struct test sqlite_place_tests[] = {
     {"file_is_no_database", file_is_no_database, SQLITE_ONLY, 0},
     {"file_of_another", file_of_another, SQLITE_ONLY, 0},
     {"file_with_triggers", file_with_triggers, SQLITE_ONLY, 0},
+    {"file_of_older_version", file_of_older_version, SQLITE_ONLY, 0},
     {"file_of_newer_version", file_of_newer_version, SQLITE_ONLY, 0},
     {NULL, NULL, ANY_STORE, 0},
 };

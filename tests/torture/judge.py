@@ -26,7 +26,7 @@ def read(lines):
         if t[0] != worker:
             faults.append(f"{mutex}: token {token} was {t[0]}'s and {worker}'s")
         t[1], t[2] = min(t[1], after), max(t[2], before)
-    return tenures, faults
+    return tenures, list(dict.fromkeys(faults))  # each once
 
 
 def judge(lines):

@@ -12,7 +12,8 @@
 #include "backend/sqlite/place.h"
 
 #define DB_TEXT_MAX 256
-#define DB_WAL_PAGES 1000 /* then the log is written back, as SQLite does by default */
+#define DB_APPLICATION_ID 0x53494d42 /* "SIMB" */
+#define DB_WAL_PAGES 1000            /* then the log is written back, as SQLite does by default */
 
 enum db_statement {
     DB_BEGIN,
@@ -95,6 +96,8 @@ bool db_run(struct db *d, enum db_statement which);         /* one that gives no
 int db_fail(struct db *d, const char *what);                /* from what SQLite says */
 int db_fail_errno(struct db *d, const char *path);          /* from what the system says */
 int db_fail_text(struct db *d, int code, const char *text); /* close, and open again */
+int db_check_owner(struct db *d, int64_t *tables);          /* is this ours, or empty? */
+int db_set_up(struct db *d);                                /* in our turn */
 int db_take_turn(struct db *d);                             /* 0, or a code and d->why */
 void db_give_turn(struct db *d);
 bool db_wait(struct db *d, int times); /* for another writer, the times-th time; false: too long */

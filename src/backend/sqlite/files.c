@@ -28,7 +28,7 @@ static bool is_open_here(struct file_id id)
         return false;
     for (struct dirent *e; !found && (e = readdir(folder)) != NULL;) {
         struct stat s;
-        int fd = atoi(e->d_name);
+        int fd = (int)strtol(e->d_name, NULL, 10);
         found = e->d_name[0] != '.' && fstat(fd, &s) == 0 && is_file(&s, id);
     }
     closedir(folder);
