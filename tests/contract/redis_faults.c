@@ -1,4 +1,5 @@
 /* redis_faults.c: a redis-server that fails, and what others do to it. Each case has its own. */
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -181,6 +182,68 @@ static void redis_wrong_password(void)
     CHECK_OK(simba_open(url, NULL, &c));
     CHECK_OK(simba_read(c, "m", PATIENCE_MS, &o));
     client_close(c);
+    server_kill(&s);
+    folder_remove();
+}
+
+/* How often the mask of these bytes is in the memory that this process may write. */
+static int in_memory(const unsigned char *masked, size_t size)
+{
+    char line[512], rights[8];
+    static unsigned char page[1 << 16];
+    unsigned long from, to;
+    int count = 0, mem = open("/proc/self/mem", O_RDONLY | O_CLOEXEC);
+    FILE *maps = fopen("/proc/self/maps", "re");
+    CHECK(mem >= 0 && maps != NULL);
+    while (fgets(line, sizeof line, maps) != NULL) {
+        if (sscanf(line, "%lx-%lx %7s", &from, &to, rights) != 3 || rights[1] != 'w')
+            continue;
+        for (size_t step = sizeof page - size + 1; from < to; from += step) {
+            ssize_t n =
+                pread(mem, page, to - from < sizeof page ? to - from : sizeof page, (off_t)from);
+            bool is_page = (unsigned long)(uintptr_t)page < from + sizeof page &&
+                           (unsigned long)(uintptr_t)page + sizeof page > from;
+            for (ssize_t i = 0; !is_page && i + (ssize_t)size <= n; i++) {
+                size_t same = 0;
+                while (same < size && (page[i + (ssize_t)same] ^ 0x55) == masked[same])
+                    same++;
+                count += same == size;
+            }
+        }
+    }
+    fclose(maps);
+    close(mem);
+    return count;
+}
+
+/* The password is in memory while the client is open, and not afterwards. */
+static void redis_password_wiped(void)
+{
+    unsigned char masked[24];
+    char url[256];
+    simba *c = NULL;
+    struct simba_owner o;
+    folder_make();
+    struct server s = {.name = "a"};
+    server_start(&s);
+    FILE *f = fopen(folder_path("password"), "we");
+    CHECK(f != NULL && setvbuf(f, NULL, _IONBF, 0) == 0);
+    for (size_t i = 0; i < sizeof masked; i++) {
+        masked[i] = (unsigned char)(('a' + (i * 7 + (size_t)getpid()) % 26) ^ 0x55);
+        fputc(masked[i] ^ 0x55, f);
+    }
+    CHECK(fclose(f) == 0);
+    char command[512];
+    snprintf(command, sizeof command, "redis-cli -s %s CONFIG SET requirepass \"$(cat %s)\" >%s",
+             s.socket, folder_path("password"), folder_path("said"));
+    CHECK(system(command) == 0);
+    snprintf(url, sizeof url, "redis://127.0.0.1:%d?restart_guard=off&password_file=%s", s.port,
+             folder_path("password"));
+    CHECK_OK(simba_open(url, NULL, &c));
+    CHECK_OK(simba_read(c, "m", PATIENCE_MS, &o));
+    CHECK(in_memory(masked, sizeof masked) == 1); /* for the next connection */
+    client_close(c);
+    CHECK(in_memory(masked, sizeof masked) == 0);
     server_kill(&s);
     folder_remove();
 }
@@ -645,6 +708,7 @@ const struct test redis_fault_tests[] = {
     {"redis_server_stopped", redis_server_stopped, REDIS_ONLY, 0},
     {"redis_script_flush", redis_script_flush, REDIS_ONLY, 0},
     {"redis_wrong_password", redis_wrong_password, REDIS_ONLY, 0},
+    {"redis_password_wiped", redis_password_wiped, REDIS_ONLY, 0},
     {"redis_tls", redis_tls, REDIS_ONLY, 0},
     {"redis_unreachable", redis_unreachable, REDIS_ONLY, 0},
     {"redis_replica", redis_replica, REDIS_ONLY, 0},
