@@ -335,6 +335,26 @@ static void redis_unreachable(void)
     }
 }
 
+static void count_entry(void *data, const struct simba_entry *entry)
+{
+    *(int *)data += strcmp(entry->owner.id, "somebody") == 0;
+}
+
+/* Looking needs no right to write. */
+static void look_at_replica(struct server *master, const struct server *replica)
+{
+    simba *c = NULL;
+    struct simba_owner o;
+    int found = 0;
+    run(master, "SET simba:{seen} somebody PX 600000");
+    CHECK_OK(simba_open(replica->url, NULL, &c));
+    AWAIT(simba_read(c, "seen", PATIENCE_MS, &o) == 0 && strcmp(o.id, "somebody") == 0);
+    CHECK_OK(simba_list(c, "", PATIENCE_MS, count_entry, &found));
+    CHECK(found == 1);
+    CHECK_REFUSED(simba_evict(c, "seen", 0, true, PATIENCE_MS), SIMBA_ESTORE, "read-only replica");
+    client_close(c);
+}
+
 static void redis_replica(void)
 {
     char port[16];
@@ -344,6 +364,7 @@ static void redis_replica(void)
     snprintf(port, sizeof port, "%d", master.port);
     struct server s = {.name = "replica", .options = {"--replicaof", "127.0.0.1", port}};
     server_start(&s);
+    look_at_replica(&master, &s);
     struct peer p = start(&s, lease_long());
     CHECK(peer_ask(&p, "read")[0] == '0');
     contend(&p);
