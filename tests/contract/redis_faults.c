@@ -1,4 +1,5 @@
 /* redis_faults.c: a redis-server that fails, and what others do to it. Each case has its own. */
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -185,6 +186,68 @@ static void redis_wrong_password(void)
     folder_remove();
 }
 
+/* How often the mask of these bytes is in the memory that this process may write. */
+static int in_memory(const unsigned char *masked, size_t size)
+{
+    char line[512], rights[8];
+    static unsigned char page[1 << 16];
+    unsigned long from, to;
+    int count = 0, mem = open("/proc/self/mem", O_RDONLY | O_CLOEXEC);
+    FILE *maps = fopen("/proc/self/maps", "re");
+    CHECK(mem >= 0 && maps != NULL);
+    while (fgets(line, sizeof line, maps) != NULL) {
+        if (sscanf(line, "%lx-%lx %7s", &from, &to, rights) != 3 || rights[1] != 'w')
+            continue;
+        for (size_t step = sizeof page - size + 1; from < to; from += step) {
+            ssize_t n =
+                pread(mem, page, to - from < sizeof page ? to - from : sizeof page, (off_t)from);
+            bool is_page = (unsigned long)(uintptr_t)page < from + sizeof page &&
+                           (unsigned long)(uintptr_t)page + sizeof page > from;
+            for (ssize_t i = 0; !is_page && i + (ssize_t)size <= n; i++) {
+                size_t same = 0;
+                while (same < size && (page[i + (ssize_t)same] ^ 0x55) == masked[same])
+                    same++;
+                count += same == size;
+            }
+        }
+    }
+    fclose(maps);
+    close(mem);
+    return count;
+}
+
+/* The password is in memory while the client is open, and not afterwards. */
+static void redis_password_wiped(void)
+{
+    unsigned char masked[64]; /* its end is looked for: free() writes over the beginning */
+    char url[256];
+    simba *c = NULL;
+    struct simba_owner o;
+    folder_make();
+    struct server s = {.name = "a"};
+    server_start(&s);
+    FILE *f = fopen(folder_path("password"), "we");
+    CHECK(f != NULL && setvbuf(f, NULL, _IONBF, 0) == 0);
+    for (size_t i = 0; i < sizeof masked; i++) {
+        masked[i] = (unsigned char)(('a' + (i * i + i / 8 + (size_t)getpid()) % 26) ^ 0x55);
+        fputc(masked[i] ^ 0x55, f);
+    }
+    CHECK(fclose(f) == 0);
+    char command[512];
+    snprintf(command, sizeof command, "redis-cli -s %s CONFIG SET requirepass \"$(cat %s)\" >%s",
+             s.socket, folder_path("password"), folder_path("said"));
+    CHECK(system(command) == 0);
+    snprintf(url, sizeof url, "redis://127.0.0.1:%d?restart_guard=off&password_file=%s", s.port,
+             folder_path("password"));
+    CHECK_OK(simba_open(url, NULL, &c));
+    CHECK_OK(simba_read(c, "m", PATIENCE_MS, &o));
+    CHECK(in_memory(masked + 40, 24) == 1); /* for the next connection */
+    client_close(c);
+    CHECK(in_memory(masked + 40, 24) == 0);
+    server_kill(&s);
+    folder_remove();
+}
+
 /* What a server says that cannot be used, and that it can be used when that is over. */
 static void expect_refusal(const struct server *s, int want, const char *part)
 {
@@ -272,6 +335,26 @@ static void redis_unreachable(void)
     }
 }
 
+static void count_entry(void *data, const struct simba_entry *entry)
+{
+    *(int *)data += strcmp(entry->owner.id, "somebody") == 0;
+}
+
+/* Looking needs no right to write. */
+static void look_at_replica(struct server *master, const struct server *replica)
+{
+    simba *c = NULL;
+    struct simba_owner o;
+    int found = 0;
+    run(master, "SET simba:{seen} somebody PX 600000");
+    CHECK_OK(simba_open(replica->url, NULL, &c));
+    AWAIT(simba_read(c, "seen", PATIENCE_MS, &o) == 0 && strcmp(o.id, "somebody") == 0);
+    CHECK_OK(simba_list(c, "", PATIENCE_MS, count_entry, &found));
+    CHECK(found == 1);
+    CHECK_REFUSED(simba_evict(c, "seen", 0, true, PATIENCE_MS), SIMBA_ESTORE, "read-only replica");
+    client_close(c);
+}
+
 static void redis_replica(void)
 {
     char port[16];
@@ -281,6 +364,7 @@ static void redis_replica(void)
     snprintf(port, sizeof port, "%d", master.port);
     struct server s = {.name = "replica", .options = {"--replicaof", "127.0.0.1", port}};
     server_start(&s);
+    look_at_replica(&master, &s);
     struct peer p = start(&s, lease_long());
     CHECK(peer_ask(&p, "read")[0] == '0');
     contend(&p);
@@ -645,6 +729,7 @@ const struct test redis_fault_tests[] = {
     {"redis_server_stopped", redis_server_stopped, REDIS_ONLY, 0},
     {"redis_script_flush", redis_script_flush, REDIS_ONLY, 0},
     {"redis_wrong_password", redis_wrong_password, REDIS_ONLY, 0},
+    {"redis_password_wiped", redis_password_wiped, REDIS_ONLY, 0},
     {"redis_tls", redis_tls, REDIS_ONLY, 0},
     {"redis_unreachable", redis_unreachable, REDIS_ONLY, 0},
     {"redis_replica", redis_replica, REDIS_ONLY, 0},

@@ -67,8 +67,10 @@ def main(paths):
     lines = []
     for path in paths or ["/dev/stdin"]:
         with open(path, encoding="utf-8") as f:
-            lines += f.readlines()
+            lines += [line for line in f if line.endswith("\n")]  # else killed while it wrote
     faults, count = judge(lines)
+    if count == 0:
+        faults.append("nobody ever owned anything: that proves nothing")
     for fault in faults:
         print(fault)
     print(f"judge: {len(lines)} answers, {count} tenures, {len(faults)} faults")

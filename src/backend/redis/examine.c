@@ -104,14 +104,17 @@ static void tell_of_server(const struct redis *s, const struct telling *t)
     const struct health *h = &s->link.health;
     char line[LINK_TEXT_MAX];
     bool serious;
-    tell(t, SIMBA_LOG_INFO, "Redis %s, a master%s; one operation at a time: scripts", h->version,
-         h->replicas > 0 ? "" : " without replicas");
+    if (health_is_read_only(h, line, sizeof line))
+        tell(t, SIMBA_LOG_ERROR, "Redis %s: %s", h->version, line);
+    else
+        tell(t, SIMBA_LOG_INFO, "Redis %s, a master%s; one operation at a time: scripts",
+             h->version, h->replicas > 0 ? "" : " without replicas");
     if (h->eviction[0] != '\0' && !health_evicts(h))
         tell(t, SIMBA_LOG_INFO, "maxmemory-policy is %s%s: no lock is thrown away", h->eviction,
              h->memory_limit == 0 ? ", and maxmemory is not set" : "");
     if (h->append_only)
         tell(t, SIMBA_LOG_INFO,
-             "appendonly is on: a restart forgets at most what appendfsync lets it");
+             "appendonly is on: tenures survive a restart, but for what appendfsync lets it lose");
     for (size_t n = 0; health_warns(h, s->config.guard, n, line, sizeof line, &serious); n++)
         tell(t, serious ? SIMBA_LOG_ERROR : SIMBA_LOG_WARN, "%s", line);
 }

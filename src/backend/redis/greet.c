@@ -86,8 +86,7 @@ void greet_begin(struct link *l)
         expect(l, GREET_NOTE);
     }
     link_flush(l);
-    if (l->out.used == 0)
-        link_wipe(&l->out); /* of the password */
+    link_wipe(&l->out); /* of the password */
     if (l->state == LINK_GREETING && l->greetings == 0)
         be_ready(l);
 }

@@ -108,7 +108,7 @@ bool health_warns(const struct health *h, bool guarded, size_t n, char *line, si
         return true;
     }
     if (!h->append_only && n-- == 0) {
-        snprintf(line, size, "appendonly is off: a restart forgets all locks, and after one %s",
+        snprintf(line, size, "appendonly is off: a restart ends all tenures, and after one %s",
                  guarded
                      ? "nothing is granted for the length of a lease (restart_guard)"
                      : "two may own a mutex for the length of a lease, as restart_guard is off");

@@ -21,7 +21,7 @@ int64_t redis_guard_ms(const struct redis *s, int64_t lease_ms)
 void redis_guard_text(int64_t left_ms, char *line, size_t size)
 {
     snprintf(line, size,
-             "the server was restarted, has become the master or was emptied, and may have "
+             "the server has just started, become the master or been emptied, and may have "
              "forgotten owners: what is free is not granted for another %.1f s (restart_guard)",
              (double)left_ms / 1000);
 }
