@@ -279,7 +279,7 @@ P
     begin "$SIMBA" lock --id $'evil\033[31m\nid' "$M" sh -c 'touch held; exec sleep 60'
     await test -e held
     run simba lock -n "$M" true
-    expect 124 'held by evil.\[31m.id$'
+    expect 124 'held by evil\\x1b\[31m\\x0aid$'
     [ "${#lines[@]}" -eq 1 ]
     [ "${output/$'\033'/}" = "$output" ]
 }

@@ -164,6 +164,7 @@ P
 
 @test "--watch: a terminal shows the latest only" {
     needs_terminal
+    simba init
     run with_terminal 80 timeout 0.5 "$SIMBA" status --watch "$M"
     [ "$status" -eq 124 ]
     grep -q $'\033\\[H' <<<"$output"

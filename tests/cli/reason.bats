@@ -81,6 +81,7 @@ lead() { # options...
 }
 
 @test "watch: reasons in words and as JSON" {
+    simba init
     begin "$SIMBA" watch "$M" >text
     begin "$SIMBA" watch --json "$M" >json
     await has free text

@@ -78,7 +78,7 @@ void sql_health_note_loss(struct sql_health *h, enum simba_level level, const ch
 {
     sql_health_note(
         h, level,
-        "%s: a crash of the %s forgets grants, and then two own a mutex for up to a lease "
+        "%s: a crash of the %s forgets grants, and then two may own a mutex for up to a lease "
         "(tokens still rise)",
         because, level == SIMBA_LOG_ERROR ? "server" : "machine");
 }

@@ -124,6 +124,17 @@ static int open_live(struct db *d)
     return 0;
 }
 
+/* A file that it may not make SQLite then tries to read, and says that it is not there. */
+static int fail_to_open(struct db *d)
+{
+    char folder[PATH_MAX];
+    snprintf(folder, sizeof folder, "%s", d->place->db);
+    strrchr(folder, '/')[1] = '\0';
+    if (sqlite3_system_errno(d->handle) == ENOENT && euidaccess(folder, W_OK | X_OK) != 0)
+        return db_fail_errno(d, d->place->db);
+    return db_fail(d, "cannot open");
+}
+
 int db_open(struct db *d)
 {
     if (d->handle != NULL)
@@ -133,9 +144,8 @@ int db_open(struct db *d)
     d->is_reader = false;
     int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX |
                 SQLITE_OPEN_NOFOLLOW | SQLITE_OPEN_EXRESCODE;
-    int rc = sqlite3_open_v2(d->place->db, &d->handle, flags, NULL) == SQLITE_OK
-                 ? check_head(d)
-                 : db_fail(d, "cannot open");
+    int rc = sqlite3_open_v2(d->place->db, &d->handle, flags, NULL) == SQLITE_OK ? check_head(d)
+                                                                                 : fail_to_open(d);
     if (rc == 0)
         rc = open_live(d);
     if (rc == 0) {
