@@ -33,7 +33,7 @@ const char *place_of(const char *url, struct place *out)
         return "a file is missing, as in sqlite:/var/lib/app/locks.db";
     if (n + 1 >= sizeof path || strlen(file) + sizeof "-live" > sizeof out->file)
         return "it is too long";
-    snprintf(out->file, sizeof out->file, "%s", file);
+    memcpy(out->file, file, strlen(file) + 1);
     if (slash != NULL)
         slash[slash == path ? 1 : 0] = '\0';
     snprintf(out->folder, sizeof out->folder, "%s", slash != NULL ? path : ".");

@@ -14,6 +14,23 @@ bool tenure_is_same(const struct tenure *a, const struct tenure *later)
     return !later->aged || later->acquired_at <= a->seen_at;
 }
 
+/* It began before `before` was last seen, or was asked about before its end was. */
+static bool is_late(const struct tenure *before, const struct tenure *end, const struct tenure *now)
+{
+    return now->aged ? now->acquired_at <= before->seen_at : now->asked_at <= end->asked_at;
+}
+
+bool tenure_is_old(const struct tenure *before, const struct tenure *last, const struct tenure *now)
+{
+    const struct tenure *known = last->id != NULL ? last : before;
+    if (known->id == NULL)
+        return false;
+    if (now->token != 0 && now->token != known->token)
+        return now->token < known->token;
+    return now->id != NULL && last->id == NULL && strcmp(now->id, before->id) == 0 &&
+           is_late(before, last, now);
+}
+
 enum simba_reason tenure_end(const struct tenure *was, int64_t now)
 {
     if (was->evicted)

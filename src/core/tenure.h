@@ -13,7 +13,8 @@ struct tenure {
     uint64_t token;      /* 0: unknown */
     int64_t acquired_at; /* not after this */
     int64_t until;       /* the end of its lease, as far as it was known then */
-    int64_t seen_at;     /* when the answer came that showed it */
+    int64_t asked_at;    /* when the request was sent that showed it, */
+    int64_t seen_at;     /* and when its answer came */
     bool aged;           /* the store knows when it began */
     bool evicted;        /* an operator ends it */
 };
@@ -21,6 +22,13 @@ struct tenure {
 /* A renewal never makes another tenure. Where the tokens do not tell, one that began after the last
  * sighting is another; when in doubt it is the same. */
 bool tenure_is_same(const struct tenure *a, const struct tenure *later);
+
+/* Whether an answer brings old news to who sees the tenure `last`, and saw `before` before it: a tenure
+ * that is older than the last one, or that has been seen to end. Nobody (id NULL) may come with the token of
+ * the tenure that was last. A foreign client may own the mutex again
+ * with a token that was used before, or without one: that is no old news. */
+bool tenure_is_old(const struct tenure *before, const struct tenure *last,
+                   const struct tenure *now);
 
 /* Why it is gone, if the answer that does not show it any more came at `now`: EVICTED if it was seen
  * to be evicted, EXPIRED at or after the end of the lease that was known, else RELEASED. */

@@ -46,15 +46,6 @@ static bool see(struct actor *a, struct tenure now, enum simba_reason reason)
     return changed;
 }
 
-/* An observer never goes back: not to a tenure that is older than one it has seen, nor to one that it
- * has seen the end of. */
-static bool is_old(const struct actor *a, uint64_t token)
-{
-    if (a->machine.kind != HANDLE_OBSERVER || token == 0)
-        return false;
-    return token < a->after.token || (a->after.id == NULL && token <= a->before.token);
-}
-
 /* An observer sees that one tenure has ended and another begun, and tells it in two steps, so that each
  * has its reason. The second comes when the first has been told (tell_next). While it is busy telling
  * something else, changes become one. */
@@ -71,7 +62,8 @@ static bool see_end_first(struct actor *a, const struct tenure *now, bool *chang
         if (a->next == NULL)
             return false; /* one step, then */
         *a->next = (struct tenure){.id = NULL};
-        *changed = see(a, (struct tenure){.id = NULL}, tenure_end(&a->after, now->seen_at));
+        struct tenure nobody = {.asked_at = now->asked_at, .seen_at = now->seen_at};
+        *changed = see(a, nobody, tenure_end(&a->after, now->seen_at));
     }
     free(a->next->id);
     *a->next = *now;
@@ -81,22 +73,26 @@ static bool see_end_first(struct actor *a, const struct tenure *now, bool *chang
 static bool see_answer(struct actor *a, struct request *r)
 {
     const struct period *p = actor_period(a);
-    struct tenure now = {.seen_at = clock_now()};
+    struct tenure now = {.token = r->token, .asked_at = r->sent.sent_at, .seen_at = clock_now()};
     bool own = r->own || r->sent.op == SIMBA_RENEW;
-    if (r->code < 0 || r->sent.op == SIMBA_RELEASE || is_old(a, r->token))
+    if (r->code < 0 || r->sent.op == SIMBA_RELEASE)
         return false;
     if (own && lease_deadline(&a->machine.lease) == 0)
         return false; /* ours, but not to act on */
     if (own || r->owner != NULL) {
         int64_t end = clock_after_ms(r->sent.sent_at, r->left_ms);
         now.id = own ? (char *)actor_id(a) : r->owner;
-        now.token = r->sent.op == SIMBA_RENEW ? r->sent.token : r->token;
+        now.token = r->sent.op == SIMBA_RENEW ? r->sent.token : now.token;
         now.acquired_at = r->age_ms < 0 ? end - p->lease : r->sent.sent_at - r->age_ms * NS_PER_MS;
         now.until = end;
         now.aged = r->age_ms >= 0;
         now.evicted = r->evicted;
-        r->owner = NULL;
     }
+    if (a->machine.kind == HANDLE_OBSERVER && tenure_is_old(&a->before, &a->after, &now))
+        return false; /* an observer never goes back */
+    r->owner = NULL;
+    if (now.id == NULL)
+        now.token = 0;
     bool changed;
     if (see_end_first(a, &now, &changed))
         return changed;

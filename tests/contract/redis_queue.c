@@ -126,6 +126,46 @@ static void redis_jvm_owner(void)
     end();
 }
 
+static void jvm_changes(const char *what)
+{
+    if (strcmp(what, "acquired") == 0)
+        run(&server, "SET simba:{m} 0:1@jvm PX 60000");
+    else
+        run(&server, "DEL simba:{m}");
+    CHECK(run_number(&server, "PUBLISH simba:{m} %s@@0:1@jvm", what) == 1);
+}
+
+static void nothing_more(void *data, const char *mutex, const struct simba_state *state)
+{
+    (void)data;
+    (void)mutex;
+    (void)state;
+}
+
+/* An observer sees a JVM of 3.x come and go, though all its tenures seem to have one token: that of an
+ * owner whose key somebody has deleted. */
+static void redis_jvm_observed(void)
+{
+    begin();
+    run(&server, "SET simba:{m}:token 7 PX 60000");
+    simba *s = NULL;
+    simba_observer *w = NULL;
+    struct simba_state seen;
+    struct simba_handle_options o = lease_long();
+    o.on_changed = nothing_more;
+    CHECK_OK(simba_open(server.url, NULL, &s));
+    CHECK_OK(simba_observer_create(s, "m", &o, &w));
+    AWAIT(run(&server, "PUBSUB NUMSUB simba:{m}")->element[1]->integer == 1);
+    for (int i = 0; i < 3; i++) {
+        jvm_changes("acquired");
+        AWAIT((simba_observer_state(w, &seen), strcmp(seen.after.id, "0:1@jvm") == 0));
+        jvm_changes("released");
+        AWAIT((simba_observer_state(w, &seen), seen.after.id[0] == '\0'));
+    }
+    client_close(s);
+    end();
+}
+
 /* ---- who is woken -------------------------------------------------------------------------- */
 
 /* T31: a thousand that are gone stand before the one who is not. */
@@ -373,6 +413,7 @@ static void redis_urls_refused(void)
 const struct test redis_queue_tests[] = {
     {"redis_wire", redis_wire, REDIS_ONLY, 0},
     {"redis_jvm_owner", redis_jvm_owner, REDIS_ONLY, 0},
+    {"redis_jvm_observed", redis_jvm_observed, REDIS_ONLY, 0},
     {"redis_dead_waiters", redis_dead_waiters, REDIS_ONLY, 0},
     {"redis_takeover", redis_takeover, REDIS_ONLY, 0},
     {"redis_stopped_waiter", redis_stopped_waiter, REDIS_ONLY, 0},

@@ -45,6 +45,50 @@ static void without_tokens_the_beginning_tells(void **state)
     assert_true(tenure_is_same(&known, &a));
 }
 
+static struct tenure ended(int64_t asked_at, int64_t seen_at)
+{
+    return (struct tenure){.asked_at = asked_at, .seen_at = seen_at};
+}
+
+static void old_news_are_known_by_their_tokens(void **state)
+{
+    (void)state;
+    struct tenure none = {.id = NULL}, six = seen("a", 6), seven = seen("b", 7), free_at_six = none;
+    struct tenure end = ended(300, 310), eight = seen("a", 8);
+    free_at_six.token = 6;
+    assert_false(tenure_is_old(&none, &none, &six));
+    assert_true(tenure_is_old(&six, &seven, &six));
+    assert_true(tenure_is_old(&six, &seven, &free_at_six));
+    assert_false(tenure_is_old(&six, &seven, &seven));
+    assert_false(tenure_is_old(&six, &seven, &eight));
+    assert_false(tenure_is_old(&six, &seven, &none));
+    assert_true(tenure_is_old(&seven, &end, &six));
+    assert_true(tenure_is_old(&seven, &end, &seven));
+    assert_false(tenure_is_old(&seven, &end, &eight));
+    assert_false(tenure_is_old(&seven, &end, &end));
+}
+
+/* The JVM's clients before 4.0 leave the token of the tenure before them, or there is none. */
+static void foreign_owner_comes_back_with_the_same_token(void **state)
+{
+    (void)state;
+    for (uint64_t token = 0; token <= 7; token += 7) {
+        struct tenure ours = seen("a", 7), jvm = seen("jvm", token), end = ended(300, 310);
+        assert_false(tenure_is_old(&ours, &end, &jvm));
+        jvm.aged = false;
+        struct tenure late = jvm, again = jvm;
+        late.asked_at = 300; /* and answered after the end was seen */
+        again.asked_at = 301;
+        assert_true(tenure_is_old(&jvm, &end, &late));
+        assert_false(tenure_is_old(&jvm, &end, &again));
+        late.aged = again.aged = true; /* then its beginning counts */
+        late.acquired_at = jvm.seen_at;
+        again.acquired_at = jvm.seen_at + 1;
+        assert_true(tenure_is_old(&jvm, &end, &late));
+        assert_false(tenure_is_old(&jvm, &end, &again));
+    }
+}
+
 static void ends_have_reasons(void **state)
 {
     (void)state;
@@ -61,6 +105,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tokens_tell_tenures_apart),
         cmocka_unit_test(without_tokens_the_beginning_tells),
+        cmocka_unit_test(old_news_are_known_by_their_tokens),
+        cmocka_unit_test(foreign_owner_comes_back_with_the_same_token),
         cmocka_unit_test(ends_have_reasons),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
