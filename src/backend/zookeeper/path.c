@@ -92,7 +92,7 @@ void zk_path_show_id(char out[SIMBA_ID_MAX + 1], const char *data, int length)
         end = (size_t)length;
     for (size_t i = 0; i < end; i++)
         text[i] = data[i] != '\0' ? data[i] : NO_BYTE;
-    while (text[used] != '\0' && used <= SIMBA_ID_MAX) {
+    while (used <= SIMBA_ID_MAX && text[used] != '\0') {
         uint32_t point;
         size_t bytes = text_utf8(text + used, &point);
         if (bytes == 0)
