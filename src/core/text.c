@@ -215,3 +215,31 @@ void text_add_escaped(struct text *t, const char *string)
         string += length == 0 ? 1 : length;
     }
 }
+
+/* As text_utf8, within `left` bytes; 0 for a NUL, too. */
+static size_t character_at(const char *bytes, size_t left)
+{
+    char c[5] = "";
+    uint32_t point;
+    memcpy(c, bytes, left < 4 ? left : 4);
+    return c[0] != '\0' ? text_utf8(c, &point) : 0;
+}
+
+void text_shorten(char *out, size_t size, const char *bytes, size_t count)
+{
+    size_t used = 0, fits = 0; /* fits: so much is kept if it has to be cut */
+    assert(out != NULL);
+    assert(size > sizeof TEXT_ELLIPSIS);
+    for (size_t i = 0, step; i < count; i += step, used += step) {
+        size_t valid = character_at(bytes + i, count - i);
+        step = valid > 0 ? valid : 1;
+        if (used + step >= size) {
+            memcpy(out + fits, TEXT_ELLIPSIS, sizeof TEXT_ELLIPSIS);
+            return;
+        }
+        memcpy(out + used, valid > 0 ? bytes + i : "?", step);
+        if (used + step + sizeof TEXT_ELLIPSIS <= size)
+            fits = used + step;
+    }
+    out[used] = '\0';
+}

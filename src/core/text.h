@@ -34,6 +34,11 @@ size_t text_utf8(const char *at, uint32_t *point);
  * each byte that is not UTF-8. */
 void text_add_escaped(struct text *t, const char *string);
 
+/* Somebody else's name, to be shown in `size` bytes: each byte that is no UTF-8, and each NUL, becomes "?";
+ * what is too long is cut between two characters and ends with TEXT_ELLIPSIS. */
+#define TEXT_ELLIPSIS "\xe2\x80\xa6"
+void text_shorten(char *out, size_t size, const char *bytes, size_t count);
+
 /* What keeps a string out of a line of a log or JSON, as the end of a sentence; NULL: nothing. */
 const char *text_fault(const char *string);
 

@@ -2,6 +2,7 @@
 #include "core/text.h"
 
 #include <setjmp.h>
+#include <simba.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -254,10 +255,38 @@ static void escapes_what_cannot_be_seen(void **state)
                             "\\u200e\\u200f\\u061c\xe2\x82\xac\\xff");
 }
 
+static const char *shortened(const char *bytes, size_t count)
+{
+    static char out[SIMBA_ID_MAX + 1];
+    text_shorten(out, sizeof out, bytes, count);
+    return out;
+}
+
+static void shortens_names_of_others(void **state)
+{
+    (void)state;
+    char data[300];
+    assert_string_equal(shortened("nightly@web1", 12), "nightly@web1");
+    assert_string_equal(shortened("", 0), "");
+    assert_string_equal(shortened("a\0b\xff\xc3", 5), "a?b??");
+    memset(data, 'x', sizeof data);
+    assert_int_equal(strlen(shortened(data, SIMBA_ID_MAX)), SIMBA_ID_MAX);
+    assert_null(strchr(shortened(data, SIMBA_ID_MAX), '\xe2'));
+    const char *cut = shortened(data, SIMBA_ID_MAX + 1);
+    assert_int_equal(strlen(cut), SIMBA_ID_MAX);
+    assert_string_equal(cut + SIMBA_ID_MAX - 4, "x" TEXT_ELLIPSIS);
+    for (size_t at = 0; at + 4 <= sizeof data; at += 4)
+        memcpy(data + at, "\xf0\x9f\xa6\x81", 4); /* lions */
+    cut = shortened(data, sizeof data);
+    assert_int_equal(strlen(cut), 124 + 3); /* whole ones */
+    assert_string_equal(cut + 120, "\xf0\x9f\xa6\x81" TEXT_ELLIPSIS);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(escapes_what_cannot_be_seen),
+        cmocka_unit_test(shortens_names_of_others),
         cmocka_unit_test(adds_up),
         cmocka_unit_test(writes_numbers),
         cmocka_unit_test(cuts_between_characters),

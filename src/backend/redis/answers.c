@@ -12,30 +12,7 @@
 
 #define EVICTED \
     "\xff"      \
-    "evicted:"             /* see wake.lua */
-#define CUT "\xe2\x80\xa6" /* three dots */
-
-void calls_show_id(const struct reply *id, char out[SIMBA_ID_MAX + 1])
-{
-    size_t used = 0, fits = 0; /* fits: so much, if it has to be cut */
-    uint32_t point;
-    for (size_t i = 0; i < id->length;) {
-        size_t n = id->text[i] != '\0' ? text_utf8(id->text + i, &point) : 0;
-        if (used + (n > 0 ? n : 1) > SIMBA_ID_MAX) {
-            memcpy(out + fits, CUT, sizeof CUT);
-            return;
-        }
-        if (n > 0)
-            memcpy(out + used, id->text + i, n);
-        else
-            out[used] = '?';
-        i += n > 0 ? n : 1;
-        used += n > 0 ? n : 1;
-        if (used + strlen(CUT) <= SIMBA_ID_MAX)
-            fits = used;
-    }
-    out[used] = '\0';
-}
+    "evicted:" /* see wake.lua */
 
 bool calls_told(const struct reply *owner, const struct reply *left, const struct reply *token,
                 struct told *out)
@@ -60,7 +37,7 @@ bool calls_told(const struct reply *owner, const struct reply *left, const struc
     }
     if (!reply_digits(token, &out->token))
         out->token = 0;
-    calls_show_id(&id, out->id);
+    text_shorten(out->id, sizeof out->id, id.text, id.length);
     out->left_ms = left->integer;
     return true;
 }
@@ -152,7 +129,7 @@ static bool take_evict(struct redis *s, struct simba_request *q, const struct re
     }
     if (owner->kind != REPLY_STRING)
         return false;
-    calls_show_id(owner, shown);
+    text_shorten(shown, sizeof shown, owner->text, owner->length);
     if (q->id[0] != '\0' && strcmp(shown, q->id) == 0 && !reply_equals(owner, shown))
         calls_evict(s, q, owner); /* this one, whose id is not shown as it is */
     else

@@ -99,8 +99,6 @@ struct told {
     uint64_t token; /* 0: unknown */
     bool evicted, is_foreign;
 };
-/* An id that a foreign client made up: cut at 128 bytes, with "?" for each byte that is not UTF-8. */
-void calls_show_id(const struct reply *id, char out[SIMBA_ID_MAX + 1]);
 bool calls_told(const struct reply *owner, const struct reply *left, const struct reply *token,
                 struct told *out);
 

@@ -10,9 +10,6 @@
 
 #include "backend/sql/sql.h"
 
-#define ELLIPSIS "\xe2\x80\xa6"
-#define ELLIPSIS_BYTES 3
-
 /* A whole character is replaced, so that what is left is text. */
 static const char *after_first(const char *id)
 {
@@ -30,46 +27,18 @@ void sql_evicted_id(const char *id, char out[SIMBA_ID_MAX + 1])
 size_t sql_cut_bytes(const char *id)
 {
     size_t n = strlen(id);
-    bool cut = n > ELLIPSIS_BYTES && strcmp(id + n - ELLIPSIS_BYTES, ELLIPSIS) == 0;
-    return cut ? n - ELLIPSIS_BYTES : 0;
-}
-
-struct shown {
-    char *out;
-    size_t length, room_until; /* up to there an ellipsis fits behind it */
-    bool full;
-};
-
-static void show(struct shown *s, const char *text)
-{
-    for (size_t n; *text != '\0' && !s->full; text += n) {
-        uint32_t point;
-        size_t valid = text_utf8(text, &point);
-        n = valid > 0 ? valid : 1;
-        s->full = s->length + n > SIMBA_ID_MAX;
-        if (s->full)
-            break;
-        memcpy(s->out + s->length, valid > 0 ? text : "?", n);
-        s->length += n;
-        if (s->length + ELLIPSIS_BYTES <= SIMBA_ID_MAX)
-            s->room_until = s->length;
-    }
-    if (s->full)
-        s->length = s->room_until;
-    s->out[s->length] = '\0';
+    size_t dots = strlen(TEXT_ELLIPSIS);
+    return n > dots && strcmp(id + n - dots, TEXT_ELLIPSIS) == 0 ? n - dots : 0;
 }
 
 void sql_shown_id(const char *owner, uint32_t first, char out[SIMBA_ID_MAX + 1])
 {
-    struct shown s = {.out = out};
-    char character[5] = "";
+    char whole[SIMBA_ID_MAX + 8] = ""; /* enough to see that it is too long */
     size_t n = 0;
     for (int shift = 24; shift >= 0; shift -= 8) {
         if (first >> shift != 0)
-            character[n++] = (char)(first >> shift & 0xff);
+            whole[n++] = (char)(first >> shift & 0xff);
     }
-    show(&s, character);
-    show(&s, first != 0 ? after_first(owner) : owner);
-    if (s.full)
-        memcpy(out + s.length, ELLIPSIS, ELLIPSIS_BYTES + 1);
+    snprintf(whole + n, sizeof whole - n, "%s", first != 0 ? after_first(owner) : owner);
+    text_shorten(out, SIMBA_ID_MAX + 1, whole, strlen(whole));
 }

@@ -7,9 +7,6 @@
 
 #include "core/text.h"
 
-#define ELLIPSIS "\xe2\x80\xa6"
-#define NO_BYTE '\xff' /* never in UTF-8 */
-
 static int hex(char c)
 {
     if (c >= '0' && c <= '9')
@@ -84,25 +81,6 @@ bool zk_path_decode(char out[SIMBA_MUTEX_MAX + 1], const char *node)
 /* Ours are at most SIMBA_ID_MAX bytes of UTF-8; others write what they like. */
 void zk_path_show_id(char out[SIMBA_ID_MAX + 1], const char *data, int length)
 {
-    char text[SIMBA_ID_MAX + 5] = ""; /* with the whole of a character that does not fit */
-    size_t used = 0, fits = 0, end = sizeof text - 1;
-    if (data == NULL || length < 0)
-        length = 0;
-    if ((size_t)length < end)
-        end = (size_t)length;
-    for (size_t i = 0; i < end; i++)
-        text[i] = data[i] != '\0' ? data[i] : NO_BYTE;
-    while (used <= SIMBA_ID_MAX && text[used] != '\0') {
-        uint32_t point;
-        size_t bytes = text_utf8(text + used, &point);
-        if (bytes == 0)
-            text[used] = '?';
-        used += bytes > 0 ? bytes : 1;
-        if (used + strlen(ELLIPSIS) <= SIMBA_ID_MAX)
-            fits = used;
-    }
-    bool all = used <= SIMBA_ID_MAX;
-    snprintf(out, SIMBA_ID_MAX + 1, "%.*s%s", (int)(all ? used : fits), text, all ? "" : ELLIPSIS);
-    if (used == 0)
-        snprintf(out, SIMBA_ID_MAX + 1, "?"); /* a latch of Curator's without an id */
+    bool is_empty = data == NULL || length <= 0; /* a latch of Curator's without an id */
+    text_shorten(out, SIMBA_ID_MAX + 1, is_empty ? "?" : data, is_empty ? 1 : (size_t)length);
 }
