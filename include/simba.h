@@ -238,9 +238,9 @@ int simba_metrics_read(simba *s, struct simba_metrics *out);
 
 /* The same for one handle; its owner gauge and status as they are now. */
 struct simba_handle_metrics {
-    const char *mutex, *id; /* borrowed for the call; id "": an observer */
-    enum simba_status status;
-    uint64_t token; /* owned with this; 0: not owned */
+    const char *mutex, *id;   /* borrowed for the call; id "": an observer */
+    enum simba_status status; /* a locker: STARTING until it is answered, RUNNING also if held */
+    uint64_t token;           /* owned with this; 0: not owned */
     uint64_t attempts, acquisitions, renewals, failures, expired, evicted;
 };
 typedef void simba_handle_metrics_fn(void *data, const struct simba_handle_metrics *metrics);

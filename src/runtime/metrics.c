@@ -89,6 +89,17 @@ struct snapshot {
     char mutex[SIMBA_MUTEX_MAX + 1], id[SIMBA_ID_MAX + 1];
 };
 
+/* A locker is not started; it waits or holds, and the store has answered it, or not. */
+static enum simba_status status_of(const struct actor *a)
+{
+    const struct handle *h = &a->machine;
+    if (h->kind != HANDLE_LOCKER)
+        return (enum simba_status)atomic_load(&a->status);
+    if (h->held || (h->waiting && h->answered))
+        return SIMBA_RUNNING;
+    return h->waiting ? SIMBA_STARTING : SIMBA_INITIAL;
+}
+
 static bool take(struct actor *a, struct snapshot **list)
 {
     struct snapshot *n = malloc(sizeof *n);
@@ -97,7 +108,7 @@ static bool take(struct actor *a, struct snapshot **list)
         return false;
     n->next = *list;
     *list = n;
-    n->status = (enum simba_status)atomic_load(&a->status);
+    n->status = status_of(a);
     n->token = 0;
     if (!actor_owns(a, &n->token, &left))
         n->token = 0;
