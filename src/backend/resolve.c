@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/text.h"
+#include "runtime/errno_text.h"
 
 struct question {
     struct resolver *resolver;
@@ -58,7 +58,7 @@ static void *run(void *arg)
     struct addrinfo *list = NULL;
     errno = 0;
     int code = getaddrinfo(q->host, q->port, &hints, &list);
-    if ((code == EAI_SYSTEM && errno > 0) || (code != 0 && text_errno_is_limit(errno)))
+    if ((code == EAI_SYSTEM && errno > 0) || (code != 0 && errno_is_limit(errno)))
         code = errno; /* above 0: those of getaddrinfo are below */
     pthread_mutex_lock(&r->lock);
     q->list = code == 0 ? list : NULL;
@@ -77,7 +77,7 @@ static void *run(void *arg)
 
 const char *resolve_text(int code)
 {
-    return code > 0 ? text_errno(code) : gai_strerror(code);
+    return code > 0 ? errno_text(code) : gai_strerror(code);
 }
 
 static void on_wake(uv_async_t *wake)

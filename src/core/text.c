@@ -5,7 +5,6 @@
 #include "core/text.h"
 
 #include <assert.h>
-#include <errno.h>
 #include <string.h>
 
 /* How many bytes a character has that begins with this one; 0: none begins so. */
@@ -168,26 +167,6 @@ void text_add_hex(struct text *t, uint64_t value, size_t digits)
     for (size_t i = digits; i-- > 0; value >>= 4)
         hex[i] = "0123456789abcdef"[value & 15];
     text_add_bytes(t, hex, digits);
-}
-
-const char *text_errno(int error)
-{
-    switch (error) {
-    case EMFILE:
-        return "out of file descriptors: this process has as many as it may have, raise ulimit -n";
-    case ENFILE:
-        return "out of file descriptors: this machine has as many as it may have, raise "
-               "fs.file-max";
-    case ENOMEM:
-        return "out of memory";
-    default:
-        return strerror(error);
-    }
-}
-
-bool text_errno_is_limit(int error)
-{
-    return error == EMFILE || error == ENFILE || error == ENOMEM;
 }
 
 size_t text_distance(const char *a, const char *b)

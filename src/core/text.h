@@ -41,11 +41,6 @@ const char *text_fault(const char *string);
  * bytes at most. NULL, or what is wrong, as the end of a sentence. */
 const char *text_unescape(char *to, const char *from, size_t count);
 
-/* What a failed call of the system means, for people: as strerror(), and what to do where memory or file
- * descriptors have run out. */
-const char *text_errno(int error);
-bool text_errno_is_limit(int error); /* they have: SIMBA_ELIMIT, whatever else failed with it */
-
 /* How many bytes to add, drop or change to get from a to b, which has at most TEXT_DISTANCE_MAX. */
 #define TEXT_DISTANCE_MAX 64
 size_t text_distance(const char *a, const char *b);

@@ -7,10 +7,10 @@
 #include <string.h>
 
 #include "core/duration.h"
-#include "core/text.h"
 #include "runtime/client.h"
 #include "runtime/clock.h"
 #include "runtime/default_store.h"
+#include "runtime/errno_text.h"
 #include "runtime/fault.h"
 #include "runtime/futex.h"
 #include "runtime/process.h"
@@ -132,7 +132,7 @@ static int start(struct simba *s, const struct simba_options *o)
     rc = log_init(&s->log, s, &s->executor, o->log, o->log_data);
     int error = rc < 0 ? ENOMEM : loop_init(s);
     if (error != 0) {
-        rc = fault(SIMBA_ELIMIT, "%s: %s", s->url.shown, text_errno(error));
+        rc = fault(SIMBA_ELIMIT, "%s: %s", s->url.shown, errno_text(error));
         goto err_after_executor;
     }
     rc = s->backend->open(&s->host, &s->url, &s->store, why, sizeof why);

@@ -22,8 +22,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "core/text.h"
 #include "runtime/client.h"
+#include "runtime/errno_text.h"
 
 #ifndef SIMBA_MODULE_DIR
 #define SIMBA_MODULE_DIR "/usr/lib/simba"
@@ -181,9 +181,9 @@ int module_find(const char *scheme, const struct simba_backend **out, char *why,
         return SIMBA_EMODULE;
     }
     int error = try_file(path);
-    if (text_errno_is_limit(error)) {
+    if (errno_is_limit(error)) {
         snprintf(why, why_size, "the store for '%s:' cannot be loaded: %s", scheme,
-                 text_errno(error));
+                 errno_text(error));
         return SIMBA_ELIMIT;
     }
     void *module = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);

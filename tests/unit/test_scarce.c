@@ -18,6 +18,8 @@
 
 #include <cmocka.h>
 
+#include "runtime/errno_text.h"
+
 #define STEPS_MAX 400
 #define PATIENCE_MS 20000
 
@@ -332,9 +334,25 @@ static int remove_files(void **state)
         "sqlite: " #f, f, use_sqlite, remove_files, NULL \
     }
 
+/* ---- words ----------------------------------------------------------------------------------- */
+
+static void errors_of_the_system_say_what_to_do(void **state)
+{
+    (void)state;
+    assert_non_null(strstr(errno_text(EMFILE), "ulimit -n"));
+    assert_non_null(strstr(errno_text(ENFILE), "fs.file-max"));
+    assert_string_equal(errno_text(ENOMEM), "out of memory");
+    assert_string_equal(errno_text(EACCES), strerror(EACCES));
+    assert_true(errno_is_limit(EMFILE));
+    assert_true(errno_is_limit(ENFILE));
+    assert_true(errno_is_limit(ENOMEM));
+    assert_false(errno_is_limit(EACCES));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(errors_of_the_system_say_what_to_do),
         ON_MEMORY(descriptors_end),
         ON_SQLITE(descriptors_end),
         ON_SQLITE(module_finds_no_descriptor),

@@ -1,7 +1,6 @@
 /* test_text.c: texts that do not fit, numbers at their limits, and UTF-8 of every kind. */
 #include "core/text.h"
 
-#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -255,19 +254,6 @@ static void escapes_what_cannot_be_seen(void **state)
                             "\\u200e\\u200f\\u061c\xe2\x82\xac\\xff");
 }
 
-static void errors_of_the_system_say_what_to_do(void **state)
-{
-    (void)state;
-    assert_non_null(strstr(text_errno(EMFILE), "ulimit -n"));
-    assert_non_null(strstr(text_errno(ENFILE), "fs.file-max"));
-    assert_string_equal(text_errno(ENOMEM), "out of memory");
-    assert_string_equal(text_errno(EACCES), strerror(EACCES));
-    assert_true(text_errno_is_limit(EMFILE));
-    assert_true(text_errno_is_limit(ENFILE));
-    assert_true(text_errno_is_limit(ENOMEM));
-    assert_false(text_errno_is_limit(EACCES));
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -281,7 +267,6 @@ int main(void)
         cmocka_unit_test(finds_what_cannot_be_shown),
         cmocka_unit_test(unescapes),
         cmocka_unit_test(counts_edits),
-        cmocka_unit_test(errors_of_the_system_say_what_to_do),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

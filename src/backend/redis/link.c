@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "core/random.h"
-#include "core/text.h"
+#include "runtime/errno_text.h"
 
 #define PAUSE_FIRST_MS 50
 #define PAUSE_MAX_MS 1000
@@ -38,7 +38,7 @@ static void connect_next(struct link *l);
 /* What to do, where libuv does not say. */
 static const char *words_of(int status)
 {
-    return text_errno_is_limit(-status) ? text_errno(-status) : uv_strerror(status);
+    return errno_is_limit(-status) ? errno_text(-status) : uv_strerror(status);
 }
 static void on_timer(uv_timer_t *timer);
 

@@ -9,8 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "core/text.h"
 #include "runtime/clock.h"
+#include "runtime/errno_text.h"
 
 static int read_id(struct boot *b)
 {
@@ -60,7 +60,7 @@ static bool read_offset(struct boot *b)
 
 static int refuse_limit(int error, char *why, size_t why_size)
 {
-    snprintf(why, why_size, "cannot read /proc: %s", text_errno(error));
+    snprintf(why, why_size, "cannot read /proc: %s", errno_text(error));
     return SIMBA_ELIMIT;
 }
 
@@ -69,7 +69,7 @@ int boot_read(struct boot *b, char *why, size_t why_size)
     errno = 0;
     if (read_id(b) != 0) {
         int error = errno;
-        if (text_errno_is_limit(error))
+        if (errno_is_limit(error))
             return refuse_limit(error, why, why_size);
         snprintf(why, why_size,
                  "cannot read /proc/sys/kernel/random/boot_id (%s); is /proc mounted?",
@@ -78,7 +78,7 @@ int boot_read(struct boot *b, char *why, size_t why_size)
     }
     errno = 0;
     if (!read_offset(b)) {
-        if (text_errno_is_limit(errno))
+        if (errno_is_limit(errno))
             return refuse_limit(errno, why, why_size);
         snprintf(why, why_size,
                  "cannot tell how this process's clock differs from that of other processes: it "

@@ -17,7 +17,7 @@
 
 #include "backend/sqlite/db.h"
 #include "backend/sqlite/schema.h"
-#include "core/text.h"
+#include "runtime/errno_text.h"
 
 #define SCHEMA_VERSION 1
 #define TOKENS_PER_BOOT 1000000
@@ -227,7 +227,7 @@ static int put_right(struct db *d, const struct found *f, bool continued)
     if (rc == 0 && !db_write_own(d))
         rc = db_fail(d, "cannot enrol");
     if (rc == 0 && files_record(&d->files, d->place) != 0)
-        rc = text_errno_is_limit(errno)
+        rc = errno_is_limit(errno)
                  ? db_fail_errno(d, "/proc/self/fd")
                  : db_fail_text(d, SIMBA_ESTORE,
                                 "files of the database were replaced while it was opened, or "

@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "backend/zookeeper/zookeeper.h"
-#include "core/text.h"
+#include "runtime/errno_text.h"
 
 #define AGAIN_MS 500    /* after names could not be resolved, or a session expired */
 #define READINGS_MAX 64 /* of the socket in one go */
@@ -100,7 +100,7 @@ static void note_failure(struct session *s, int rc)
     s->failures++;
     snprintf(s->why, sizeof s->why, "cannot connect to %.100s: %s", s->addresses,
              rc == ZCONNECTIONLOSS && error != 0 && error != EINPROGRESS && error != EAGAIN
-                 ? text_errno(error)
+                 ? errno_text(error)
                  : text);
 }
 
@@ -302,7 +302,7 @@ static void open_handle(struct session *s)
     if (s->handle == NULL) {
         s->code = SIMBA_ESTORE;
         s->failures = (int)c->hosts;
-        snprintf(s->why, sizeof s->why, "no client can be made: %s", text_errno(errno));
+        snprintf(s->why, sizeof s->why, "no client can be made: %s", errno_text(errno));
         zk_wire_later(&s->timer, on_timer, AGAIN_MS);
         clean_up(s);
         return;
