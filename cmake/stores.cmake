@@ -13,7 +13,7 @@ if("redis" IN_LIST SIMBA_STORES)
     set(redis_needs PkgConfig::HIREDIS PkgConfig::OPENSSL)
     set(redis_flags ${HIREDIS_STATIC_LDFLAGS} ${OPENSSL_STATIC_LDFLAGS}) # to link it in
     set(redis_schemes redis rediss) # up to a +
-    set(redis_shares src/core/text.c src/runtime/table.c src/backend/resolve.c) # what a module needs a copy of
+    set(redis_shares src/core/text.c src/runtime/errno_text.c src/runtime/table.c src/backend/resolve.c) # what a module needs a copy of
 endif()
 
 # ---- zookeeper -----------------------------------------------------------------------------------
@@ -28,7 +28,7 @@ if("zookeeper" IN_LIST SIMBA_STORES)
     set(zookeeper_needs ${ZOOKEEPER_LIBRARY})
     set(zookeeper_flags -lzookeeper_st)
     set(zookeeper_schemes zookeeper)
-    set(zookeeper_shares src/runtime/table.c src/backend/resolve.c src/core/text.c)
+    set(zookeeper_shares src/runtime/errno_text.c src/runtime/table.c src/backend/resolve.c src/core/text.c)
 endif()
 
 # ---- mysql, postgres -----------------------------------------------------------------------------
@@ -44,7 +44,7 @@ if("mysql" IN_LIST SIMBA_STORES)
     set(mysql_flags ${MARIADB_STATIC_LDFLAGS} ${OPENSSL_STATIC_LDFLAGS})
     set(mysql_schemes mysql mariadb)
     set(mysql_frame sql) # another folder that it is built on
-    set(mysql_shares src/runtime/table.c src/core/text.c)
+    set(mysql_shares src/runtime/errno_text.c src/runtime/table.c src/core/text.c)
 endif()
 
 if("postgres" IN_LIST SIMBA_STORES)
@@ -58,7 +58,7 @@ if("postgres" IN_LIST SIMBA_STORES)
     set(postgres_flags ${POSTGRES_STATIC_LDFLAGS} ${OPENSSL_STATIC_LDFLAGS})
     set(postgres_schemes postgres postgresql)
     set(postgres_frame sql)
-    set(postgres_shares src/runtime/table.c src/core/text.c)
+    set(postgres_shares src/runtime/errno_text.c src/runtime/table.c src/core/text.c)
 endif()
 
 # ---- all of them ---------------------------------------------------------------------------------

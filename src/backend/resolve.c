@@ -2,11 +2,14 @@
  * whether the loop still listens. The last of loop and threads frees. */
 #include "backend/resolve.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "runtime/errno_text.h"
 
 struct question {
     struct resolver *resolver;
@@ -53,7 +56,10 @@ static void *run(void *arg)
     struct resolver *r = q->resolver;
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
     struct addrinfo *list = NULL;
+    errno = 0;
     int code = getaddrinfo(q->host, q->port, &hints, &list);
+    if ((code == EAI_SYSTEM && errno > 0) || (code != 0 && errno_is_limit(errno)))
+        code = errno; /* above 0: those of getaddrinfo are below */
     pthread_mutex_lock(&r->lock);
     q->list = code == 0 ? list : NULL;
     q->code = code;
@@ -67,6 +73,11 @@ static void *run(void *arg)
     }
     leave(r);
     return NULL;
+}
+
+const char *resolve_text(int code)
+{
+    return code > 0 ? errno_text(code) : gai_strerror(code);
 }
 
 static void on_wake(uv_async_t *wake)

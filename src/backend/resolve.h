@@ -11,10 +11,12 @@
 struct resolver; /* shared by the loop and by threads that are still busy */
 struct question;
 
-/* list: given, to be freed with freeaddrinfo(); NULL: code is getaddrinfo's. On the loop. */
+/* list: given, to be freed with freeaddrinfo(); NULL: resolve_text(code) says why. On the loop. */
 typedef void resolve_fn(void *data, struct addrinfo *list, int code);
 
-struct resolver *resolver_open(uv_loop_t *loop); /* NULL: out of memory or descriptors */
+const char *resolve_text(int code);
+
+struct resolver *resolver_open(uv_loop_t *loop); /* NULL: out of memory */
 void resolver_close(struct resolver *r, void (*closed)(void *data), void *data);
 
 /* NULL: no thread could be started. */

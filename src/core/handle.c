@@ -119,7 +119,8 @@ static void abandon(struct handle *h, int64_t now)
     h->wait_until = NEVER;
     h->held = false;
     h->lost = false;
-    lease_stop(&h->lease, now);
+    if (!PLANTED(ABANDONED_IS_KEPT) || h->lease.state != LEASE_HOLDING)
+        lease_stop(&h->lease, now);
 }
 
 static void close_handle(struct handle *h, int64_t now, bool destroy, struct handle_update *up)

@@ -312,7 +312,9 @@ enum lease_news lease_reply(struct lease *l, int64_t now, const struct lease_rep
 {
     assert(r->owner != NULL);
     assert(r->left >= 0);
-    bool current = l->in_flight && (r->request.seq == l->seq || PLANTED(ANY_ANSWER));
+    /* While it is held an assert would catch that mistake. */
+    bool current = l->in_flight &&
+                   (r->request.seq == l->seq || (PLANTED(ANY_ANSWER) && l->state != LEASE_HOLDING));
     switch (r->request.op) {
     case SIMBA_RENEW:
         return renewed(l, now, r, current);

@@ -28,6 +28,7 @@
     X(NO_NEXT_TRY, "a failed attempt sets no next one")                               \
     X(OWNER_WHILE_STOPPING, "is_owner stays true while on_released runs")             \
     X(OWNER_AFTER_STOP, "is_owner stays true after stop until the loop has seen it")  \
+    X(ABANDONED_IS_KEPT, "what a caller that has gone was granted is kept")           \
     X(LATCH_FORGETS_CREATE, "a node whose creation was not answered is forgotten")    \
     X(LATCH_FORGETS_DELETE, "a deletion that was not answered counts as done")        \
     X(LATCH_PLAIN_ORDER, "sequences are compared as numbers, and run over")           \

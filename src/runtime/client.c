@@ -1,5 +1,6 @@
 /* client.c: opening, polling, waiting, closing. */
 #include <assert.h>
+#include <errno.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,6 +10,7 @@
 #include "runtime/client.h"
 #include "runtime/clock.h"
 #include "runtime/default_store.h"
+#include "runtime/errno_text.h"
 #include "runtime/fault.h"
 #include "runtime/futex.h"
 #include "runtime/process.h"
@@ -108,9 +110,9 @@ static int read_url(struct simba *s, const char *url)
     }
     if (url_parse(&s->url, url, why, sizeof why) < 0)
         return fault(SIMBA_EINVAL, "the URL of the store: %s", why);
-    s->backend = registry_find(s->url.scheme, why, sizeof why);
-    if (s->backend == NULL)
-        return fault(SIMBA_EMODULE, "%s", why);
+    int rc = registry_find(s->url.scheme, &s->backend, why, sizeof why);
+    if (rc < 0)
+        return fault(rc, "%s", why);
     if (url_check_options(&s->url, common_options, s->backend->options, why, sizeof why) < 0)
         return fault(SIMBA_EINVAL, "%s: %s", s->url.shown, why);
     return 0;
@@ -128,10 +130,9 @@ static int start(struct simba *s, const struct simba_options *o)
         goto err_after_table;
     }
     rc = log_init(&s->log, s, &s->executor, o->log, o->log_data);
-    if (rc == 0)
-        rc = loop_init(s);
-    if (rc < 0) {
-        rc = fault(rc, "%s: out of memory or descriptors", s->url.shown);
+    int error = rc < 0 ? ENOMEM : loop_init(s);
+    if (error != 0) {
+        rc = fault(SIMBA_ELIMIT, "%s: %s", s->url.shown, errno_text(error));
         goto err_after_executor;
     }
     rc = s->backend->open(&s->host, &s->url, &s->store, why, sizeof why);

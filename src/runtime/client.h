@@ -145,7 +145,7 @@ bool client_wait(struct simba *s, _Atomic uint32_t *word, uint32_t value, int64_
 bool client_would_deadlock(const struct simba *s, const struct actor *a);
 
 /* loop.c */
-int loop_init(struct simba *s);
+int loop_init(struct simba *s);                      /* 0 or an errno */
 void loop_discard(struct simba *s, bool store_open); /* instead of loop_run, if opening fails */
 int loop_run(struct simba *s);                       /* starts the thread */
 bool loop_is_here(const struct simba *s);            /* this thread is inside it */
@@ -169,7 +169,7 @@ void loop_free_request(struct simba *s, struct request *r);
 const struct simba *loop_enter(const struct simba *s); /* returns whose loop this thread was */
 
 /* lend.c */
-bool lend_init(struct simba *s); /* false: out of descriptors */
+bool lend_init(struct simba *s); /* false: see errno */
 /* True: this thread has to lend_drive() after the unlock, until the call is done or another goes on. */
 bool lend_take_locked(struct simba *s, struct call *call);
 void lend_drive(struct simba *s, struct call *call);
@@ -179,11 +179,11 @@ void lend_restore_signals(const sigset_t *before);
 void lend_run(struct simba *s);            /* the loop's thread, until the loop has ended */
 void lend_told(struct simba *s, int told); /* after a turn */
 
-/* registry.c: NULL, and why, if no store serves such URLs. */
-const struct simba_backend *registry_find(const char *scheme, char *why, size_t why_size);
+/* registry.c: 0, or a code and why: no store serves such URLs, or it cannot be loaded. */
+int registry_find(const char *scheme, const struct simba_backend **out, char *why, size_t why_size);
 
 /* module.c: the same for stores in files of their own. */
-const struct simba_backend *module_find(const char *scheme, char *why, size_t why_size);
+int module_find(const char *scheme, const struct simba_backend **out, char *why, size_t why_size);
 
 /* inquiry.c */
 void inquiry_send(struct simba *s); /* all that wait */

@@ -105,7 +105,7 @@ static int ask(struct actor *a, enum locker_phase from, uint32_t note, struct ca
     struct simba *s = a->client; /* gone, perhaps, with the verdict */
     bool drives = client_drives(s), may_leave = s->no_thread && !drives;
     struct holder *self = holder_self();
-    if (self == NULL)
+    if (self == NULL && note == NOTE_ACQUIRE)
         return SIMBA_ELIMIT;
     call->seat = a->seat;
     loop_lock(s);
@@ -114,7 +114,7 @@ static int ask(struct actor *a, enum locker_phase from, uint32_t note, struct ca
     if (allowed) {
         a->phase = from == LOCKER_FREE ? LOCKER_WAITING : LOCKER_LEAVING;
         a->call = call;
-        if (a->holder != self) {
+        if (self != NULL && a->holder != self) {
             holder_drop(a->holder);
             a->holder = holder_keep(self);
         }

@@ -9,6 +9,8 @@
  * changes of threads, which cost more than the turn. It never does so while the client closes, nor
  * if it would have to call the user's executor. */
 #include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
@@ -682,6 +684,47 @@ static void listen_to(struct simba *s, uv_poll_t *handle, int fd, uv_poll_cb on_
     uv_poll_start(handle, UV_READABLE, on_readable);
 }
 
+/* With the first loop of a process libuv makes a pipe, and aborts where it cannot. So this tries whether as
+ * many descriptors are to be had. 0 or an errno. */
+static int try_descriptors(void)
+{
+    int fd[4];
+    if (pipe2(fd, O_CLOEXEC) != 0)
+        return errno;
+    int error = pipe2(fd + 2, O_CLOEXEC) != 0 ? errno : 0;
+    for (int i = 0; i < (error == 0 ? 4 : 2); i++)
+        close(fd[i]);
+    return error;
+}
+
+/* What takes descriptors: 0 or an errno. */
+static int open_descriptors(struct simba *s)
+{
+    int error = try_descriptors();
+    if (error == 0)
+        error = -uv_loop_init(&s->loop);
+    if (error != 0)
+        return error;
+    s->alarm_fd = timerfd_create(CLOCK_BOOTTIME, TFD_NONBLOCK | TFD_CLOEXEC);
+    if (s->alarm_fd < 0)
+        goto err_after_loop;
+    s->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    if (s->wake_fd < 0)
+        goto err_after_alarm;
+    if (!lend_init(s))
+        goto err_after_wake;
+    return 0;
+
+err_after_wake:
+    close(s->wake_fd); /* which leaves errno alone */
+err_after_alarm:
+    close(s->alarm_fd);
+err_after_loop:
+    error = errno;
+    uv_loop_close(&s->loop);
+    return error;
+}
+
 int loop_init(struct simba *s)
 {
     s->inbox_last = &s->inbox;
@@ -698,16 +741,9 @@ int loop_init(struct simba *s)
     s->host.log = host_log;
     s->host.reconnected = host_reconnected;
     s->host.closed = host_closed;
-    if (uv_loop_init(&s->loop) != 0)
-        return SIMBA_ELIMIT;
-    s->alarm_fd = timerfd_create(CLOCK_BOOTTIME, TFD_NONBLOCK | TFD_CLOEXEC);
-    if (s->alarm_fd < 0)
-        goto err_after_loop;
-    s->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-    if (s->wake_fd < 0)
-        goto err_after_alarm;
-    if (!lend_init(s))
-        goto err_after_wake;
+    int error = open_descriptors(s);
+    if (error != 0)
+        return error;
     listen_to(s, &s->wake, s->wake_fd, on_wake);
     listen_to(s, &s->alarm, s->alarm_fd, on_alarm);
     uv_prepare_init(&s->loop, &s->before);
@@ -716,12 +752,4 @@ int loop_init(struct simba *s)
     uv_prepare_start(&s->before, before_sleep);
     uv_check_start(&s->after, after_sleep);
     return 0;
-
-err_after_wake:
-    close(s->wake_fd);
-err_after_alarm:
-    close(s->alarm_fd);
-err_after_loop:
-    uv_loop_close(&s->loop);
-    return SIMBA_ELIMIT;
 }

@@ -11,6 +11,8 @@
  * folders so by default, and who may write there may in general replace the library itself.
  * A module stays loaded to the end of the process: threads of it may be anywhere. */
 #include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <link.h>
 #include <stdio.h>
@@ -21,6 +23,7 @@
 #include <unistd.h>
 
 #include "runtime/client.h"
+#include "runtime/errno_text.h"
 
 #ifndef SIMBA_MODULE_DIR
 #define SIMBA_MODULE_DIR "/usr/lib/simba"
@@ -153,26 +156,43 @@ static bool find_file(const char *name, char path[MODULE_PATH_MAX])
     return has_module(SIMBA_MODULE_DIR, name, path);
 }
 
-const struct simba_backend *module_find(const char *scheme, char *why, size_t why_size)
+/* 0 or an errno, which dlopen does not keep. */
+static int try_file(const char *path)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return errno;
+    close(fd);
+    return 0;
+}
+
+int module_find(const char *scheme, const struct simba_backend **out, char *why, size_t why_size)
 {
     char name[SCHEME_MAX + 1], path[MODULE_PATH_MAX];
     size_t length = strcspn(scheme, "+"); /* the scheme is [a-z][a-z0-9+]*, as url.c has seen */
     if (length > SCHEME_MAX) {
         snprintf(why, why_size, "no store for URLs with '%.40s...:'", scheme);
-        return NULL;
+        return SIMBA_EMODULE;
     }
     memcpy(name, scheme, length);
     name[length] = '\0';
     if (!find_file(name, path)) {
         say_missing(scheme, name, path, why, why_size);
-        return NULL;
+        return SIMBA_EMODULE;
+    }
+    int error = try_file(path);
+    if (errno_is_limit(error)) {
+        snprintf(why, why_size, "the store for '%s:' cannot be loaded: %s", scheme,
+                 errno_text(error));
+        return SIMBA_ELIMIT;
     }
     void *module = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
     if (module == NULL) {
-        const char *error = dlerror();
+        const char *text = dlerror();
         snprintf(why, why_size, "the store for '%s:' cannot be loaded: %.400s", scheme,
-                 error != NULL ? error : path);
-        return NULL;
+                 text != NULL ? text : path);
+        return SIMBA_EMODULE;
     }
-    return ask_module(module, scheme, path, why, why_size);
+    *out = ask_module(module, scheme, path, why, why_size);
+    return *out != NULL ? 0 : SIMBA_EMODULE;
 }

@@ -22,11 +22,13 @@ static bool serves(const struct simba_backend *b, const char *scheme)
     return false;
 }
 
-const struct simba_backend *registry_find(const char *scheme, char *why, size_t why_size)
+int registry_find(const char *scheme, const struct simba_backend **out, char *why, size_t why_size)
 {
     for (size_t i = 0; i < sizeof built_in / sizeof *built_in; i++) {
-        if (serves(built_in[i], scheme))
-            return built_in[i];
+        if (serves(built_in[i], scheme)) {
+            *out = built_in[i];
+            return 0;
+        }
     }
-    return module_find(scheme, why, why_size);
+    return module_find(scheme, out, why, why_size);
 }

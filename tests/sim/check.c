@@ -71,6 +71,9 @@ void check_call_begins(struct world *w, struct node *n, enum handle_call call)
         world_fail(w, "C4: is_owner of %c is %s when it is told of its %s", NAME(n),
                    call == CALL_ACQUIRED ? "false" : "true",
                    call == CALL_ACQUIRED ? "acquisition" : "release");
+    if (call == CALL_RELEASED && atomic_load(&n->view.deadline) != 0)
+        world_fail(w, "C4: %c is told of its release, and only its user's stop hides its deadline",
+                   NAME(n));
     n->last_call = call;
     if (call != CALL_ACQUIRED)
         return;
@@ -96,6 +99,14 @@ void check_lost(struct world *w, struct node *n)
                    (long long)((w->now - since) / MS));
 }
 
+/* C8: what nobody wants any more is not kept. */
+static bool is_kept(const struct node *n)
+{
+    const struct lease *l = &n->machine.lease;
+    bool wanted = n->user_waits || n->user_holds || n->note != HANDLE_TICK;
+    return n->kind == HANDLE_LOCKER && !wanted && l->state == LEASE_HOLDING && l->wanted;
+}
+
 /* Every machine is idle, waits for its user, or knows when to wake. */
 void check_machine(struct world *w, struct node *n)
 {
@@ -104,6 +115,8 @@ void check_machine(struct world *w, struct node *n)
     if (handle_next_wake(h) == NEVER && !handle_is_idle(h) && !user)
         world_fail(w, "%c sleeps for ever in state %s", NAME(n),
                    lease_state_name((enum lease_state)h->lease.state));
+    if (is_kept(n))
+        world_fail(w, "C8: %c keeps what its caller does not want any more", NAME(n));
     if (h->lease.state == LEASE_HOLDING && handle_next_wake(h) > h->lease.hold_until)
         world_fail(w, "C5: %c would sleep beyond its deadline", NAME(n));
 }

@@ -92,6 +92,8 @@ static bool is_impossible(enum fault f, enum column c)
         return c == COLUMN_CONTENDING || c == COLUMN_RETURNING;
     case FAULT_STOP: /* of one that is not started, or stopping already, is refused */
         return c == COLUMN_DRAINING || c == COLUMN_IDLE;
+    case FAULT_LEAVE: /* who waits contends, or what it had before is being given back */
+        return c == COLUMN_IDLE || c == COLUMN_HOLDING || c == COLUMN_DRAINING;
     case FAULT_KEEP_NODE: /* who holds or drains has nothing to delete, or hardly ever */
         return c != COLUMN_CONTENDING && c != COLUMN_RETURNING;
     default:

@@ -90,7 +90,8 @@ static void make_machine(struct world *w, struct node *n)
     n->tick_at = NEVER;
     n->call = CALL_NONE;
     n->last_call = CALL_NONE;
-    n->running = n->hanging = n->user_waits = n->user_holds = n->reading = false;
+    n->running = n->hanging = n->reading = false;
+    n->user_waits = n->user_holds = n->user_leaves = false;
     n->note = HANDLE_TICK;
     view_start(&n->view);
     n->published = 0;

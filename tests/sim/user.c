@@ -26,11 +26,12 @@ void user_ask(struct world *w, struct node *n)
     world_post(w, w->now + delay, EVENT_READ_CLOCK, n, NULL);
 }
 
-/* A stop or a close counts at once, though the loop sees it only later. */
-static void end(struct world *w, struct node *n, bool close)
+/* A stop or a close counts at once, though the loop sees it only later; so does that a locker's caller has
+ * gone. */
+static void end(struct world *w, struct node *n, enum handle_event_kind note)
 {
     view_stop(&n->view);
-    n->note = close ? HANDLE_CLOSE : HANDLE_STOP;
+    n->note = note;
     world_post(w, w->now + world_between(w, 0, 2 * MS), EVENT_NOTE, n, NULL);
     struct view_reading r;
     if (view_begin(&n->view, &r))
@@ -54,13 +55,14 @@ static void act_contender(struct world *w, struct node *n)
     } else if (n->machine.status != SIMBA_STOPPING && world_fault(w, FAULT_STOP, n)) {
         bool close = world_chance(w, 2000);
         world_trace(w, "%c   %s", NAME(n), close ? "close" : "stop");
-        end(w, n, close);
+        end(w, n, close ? HANDLE_CLOSE : HANDLE_STOP);
     }
 }
 
 void user_acquire(struct world *w, struct node *n, int64_t until, bool once)
 {
     n->user_waits = true;
+    view_start(&n->view);
     node_step(w, n, (struct handle_event){.kind = HANDLE_ACQUIRE, .at = until, .once = once});
 }
 
@@ -83,6 +85,9 @@ static void act_locker(struct world *w, struct node *n)
             until = world_local(w, n) + world_between(w, 0, 2 * w->period.lease);
         world_trace(w, "%c   acquire%s", NAME(n), once ? " (try)" : "");
         user_acquire(w, n, until, once);
+    } else if (n->user_waits && world_fault(w, FAULT_LEAVE, n)) {
+        n->user_waits = false;
+        end(w, n, HANDLE_ABANDON);
     } else if ((n->user_waits || w->calm) && world_fault(w, FAULT_STOP, n)) {
         world_trace(w, "%c   close", NAME(n));
         node_step(w, n, (struct handle_event){.kind = HANDLE_CLOSE});
@@ -104,6 +109,8 @@ void user_act(struct world *w, struct node *n)
 void user_verdict(struct world *w, struct node *n, int code)
 {
     world_trace(w, "%c   verdict %s", NAME(n), name_of_code(code));
+    if (n->note == HANDLE_ABANDON)
+        return; /* nobody hears it */
     if (n->user_waits) {
         n->user_waits = false;
         if (code == 0) {
@@ -131,7 +138,7 @@ static void reenter(struct world *w, struct node *n)
     if (n->machine.status == SIMBA_RUNNING || n->machine.status == SIMBA_STARTING) {
         bool close = world_chance(w, 3000);
         world_trace(w, "%c   %s in a callback", NAME(n), close ? "close" : "stop");
-        end(w, n, close);
+        end(w, n, close ? HANDLE_CLOSE : HANDLE_STOP);
     }
 }
 

@@ -46,6 +46,7 @@
     X(LATE_CALLBACK, "callback queued long")    \
     X(REENTER, "callback calls stop or start")  \
     X(STOP, "stopped by its user")              \
+    X(LEAVE, "caller gone without a verdict")   \
     X(EVICT, "evicted")                         \
     X(FORCE, "evicted by force")                \
     X(RESTART, "store restarted")               \
@@ -171,7 +172,7 @@ struct node {
     enum handle_call last_call; /* that really ran */
     uint64_t call_token;
 
-    /* its user has stopped or closed it, which the loop has not seen; HANDLE_TICK: has not */
+    /* its user has stopped, closed or left it, which the loop has not seen; HANDLE_TICK: has not */
     enum handle_event_kind note;
 
     /* the user of a locker */

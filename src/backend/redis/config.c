@@ -8,6 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "runtime/errno_text.h"
+
 #define BYTES_MAX (4 * SECRET_MAX) /* all strings together: a URL is not longer */
 
 const char *const config_options[] = {"password_file",
@@ -65,7 +67,8 @@ static int keep_secret(struct reading *r, const char *name, const char **out)
         close(fd);
     secret[n < 0 || (size_t)n > SECRET_MAX ? 0 : n] = '\0';
     secret[strcspn(secret, "\r\n")] = '\0';
-    int rc = n < 0 ? REFUSE(r, SIMBA_EINVAL, "option %s: %s", name, strerror(error))
+    int rc = n < 0 ? REFUSE(r, errno_is_limit(error) ? SIMBA_ELIMIT : SIMBA_EINVAL, "option %s: %s",
+                            name, errno_text(error))
              : (size_t)n > SECRET_MAX
                  ? REFUSE(r, SIMBA_EINVAL, "option %s: the file is longer than %zu bytes", name,
                           SECRET_MAX)

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "core/random.h"
+#include "runtime/errno_text.h"
 
 #define PAUSE_FIRST_MS 50
 #define PAUSE_MAX_MS 1000
@@ -33,6 +34,12 @@ struct conn {
 
 static void attempt(struct link *l);
 static void connect_next(struct link *l);
+
+/* What to do, where libuv does not say. */
+static const char *words_of(int status)
+{
+    return errno_is_limit(-status) ? errno_text(-status) : uv_strerror(status);
+}
 static void on_timer(uv_timer_t *timer);
 
 /* ---- sockets ------------------------------------------------------------------------------- */
@@ -320,7 +327,7 @@ static void on_connected(uv_connect_t *connect, int status)
         connect_next(l);
         return;
     }
-    link_fail(l, SIMBA_ESTORE, "cannot connect: %s", uv_strerror(status));
+    link_fail(l, SIMBA_ESTORE, "cannot connect: %s", words_of(status));
 }
 
 static struct conn *new_conn(struct link *l)
@@ -352,7 +359,7 @@ static void connect_next(struct link *l)
     l->next_address = to->ai_next;
     int rc = uv_tcp_connect(&c->connect, &c->io.tcp, to->ai_addr, on_connected);
     if (rc < 0) {
-        link_fail(l, SIMBA_ESTORE, "cannot connect: %s", uv_strerror(rc));
+        link_fail(l, SIMBA_ESTORE, "cannot connect: %s", words_of(rc));
         return;
     }
     uv_tcp_nodelay(&c->io.tcp, 1);
@@ -377,7 +384,7 @@ static void on_resolved(void *data, struct addrinfo *list, int code)
     struct link *l = data;
     l->question = NULL;
     if (list == NULL)
-        link_fail(l, SIMBA_ESTORE, "host %.200s: %s", l->address.host, gai_strerror(code));
+        link_fail(l, SIMBA_ESTORE, "host %.200s: %s", l->address.host, resolve_text(code));
     else
         connect_list(l, list);
 }

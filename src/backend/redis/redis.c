@@ -217,7 +217,7 @@ static int open_store(struct simba_host *host, const struct simba_url *url, void
     if (getrandom(&s->net.dice, sizeof s->net.dice, 0) < 0)
         s->net.dice = (uint64_t)simba_now();
     rc = SIMBA_ELIMIT;
-    snprintf(why, why_size, "out of memory or descriptors");
+    snprintf(why, why_size, "out of memory");
     if (ear_init(&s->ear) != 0)
         goto err_after_tls;
     s->net.resolver = resolver_open(host->loop);

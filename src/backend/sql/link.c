@@ -187,8 +187,7 @@ void sql_on_dialed(void *data, void *link, int code, const char *why)
         sql_hang_up(s);
     struct sql_link *l = link != NULL ? calloc(1, sizeof *l) : NULL;
     if (l == NULL || uv_poll_init(s->host->loop, &l->poll, s->driver->fd(link)) != 0) {
-        sql_fail(s, link != NULL ? SIMBA_ELIMIT : code, "%s",
-                 link != NULL ? "out of memory or descriptors" : why);
+        sql_fail(s, link != NULL ? SIMBA_ELIMIT : code, "%s", link != NULL ? "out of memory" : why);
         if (link != NULL)
             s->driver->disconnect(link);
         free(l);

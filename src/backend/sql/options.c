@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "backend/sql/sql.h"
+#include "runtime/errno_text.h"
 
 #define POLL_MIN_MS 10
 #define POLL_MAX_MS 3600000
@@ -85,8 +86,8 @@ int sql_read_secret(const struct simba_url *url, char **out, char *why, size_t w
         close(fd);
     if (n < 0 || n > SECRET_MAX) {
         snprintf(why, why_size, "option password_file: %s",
-                 n < 0 ? strerror(error) : "the file is longer than 4096 bytes");
-        return SIMBA_EINVAL;
+                 n < 0 ? errno_text(error) : "the file is longer than 4096 bytes");
+        return n < 0 && errno_is_limit(error) ? SIMBA_ELIMIT : SIMBA_EINVAL;
     }
     secret[n] = '\0';
     secret[strcspn(secret, "\r\n")] = '\0';

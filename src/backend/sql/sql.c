@@ -141,6 +141,6 @@ err_after_interests:
 err:
     free(s);
     driver->free_config(config);
-    snprintf(why, why_size, "out of memory or descriptors");
+    snprintf(why, why_size, "out of memory");
     return SIMBA_ELIMIT;
 }

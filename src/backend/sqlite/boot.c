@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "runtime/clock.h"
+#include "runtime/errno_text.h"
 
 static int read_id(struct boot *b)
 {
@@ -57,13 +58,28 @@ static bool read_offset(struct boot *b)
     return found;
 }
 
+static int refuse_limit(int error, char *why, size_t why_size)
+{
+    snprintf(why, why_size, "cannot read /proc: %s", errno_text(error));
+    return SIMBA_ELIMIT;
+}
+
 int boot_read(struct boot *b, char *why, size_t why_size)
 {
+    errno = 0;
     if (read_id(b) != 0) {
-        snprintf(why, why_size, "cannot read the boot id of this machine; is /proc mounted?");
+        int error = errno;
+        if (errno_is_limit(error))
+            return refuse_limit(error, why, why_size);
+        snprintf(why, why_size,
+                 "cannot read /proc/sys/kernel/random/boot_id (%s); is /proc mounted?",
+                 error != 0 ? strerror(error) : "it is empty");
         return SIMBA_EUNSUPPORTED;
     }
+    errno = 0;
     if (!read_offset(b)) {
+        if (errno_is_limit(errno))
+            return refuse_limit(errno, why, why_size);
         snprintf(why, why_size,
                  "cannot tell how this process's clock differs from that of other processes: it "
                  "has a new time namespace for its children (start a child and open the store "

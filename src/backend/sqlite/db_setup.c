@@ -9,6 +9,7 @@
  *
  * Our number and the lock on it belong to the client, not to the connection: they outlive errors
  * after which the database is opened again, as long as PATH-live is the same file. */
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -16,6 +17,7 @@
 
 #include "backend/sqlite/db.h"
 #include "backend/sqlite/schema.h"
+#include "runtime/errno_text.h"
 
 #define SCHEMA_VERSION 1
 #define TOKENS_PER_BOOT 1000000
@@ -225,9 +227,11 @@ static int put_right(struct db *d, const struct found *f, bool continued)
     if (rc == 0 && !db_write_own(d))
         rc = db_fail(d, "cannot enrol");
     if (rc == 0 && files_record(&d->files, d->place) != 0)
-        rc = db_fail_text(d, SIMBA_ESTORE,
-                          "files of the database were replaced while it was opened, or another "
-                          "client of this process still has the old ones");
+        rc = errno_is_limit(errno)
+                 ? db_fail_errno(d, "/proc/self/fd")
+                 : db_fail_text(d, SIMBA_ESTORE,
+                                "files of the database were replaced while it was opened, or "
+                                "another client of this process still has the old ones");
     return rc;
 }
 

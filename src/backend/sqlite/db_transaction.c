@@ -16,6 +16,7 @@
 #include "backend/sqlite/db.h"
 #include "core/period.h"
 #include "runtime/clock.h"
+#include "runtime/errno_text.h"
 
 #define NAP_NS 100000
 #define IMPATIENT_NS (5 * NS_PER_MS)
@@ -58,7 +59,7 @@ int db_fail(struct db *d, const char *what)
     }
     if ((full & 0xff) == SQLITE_CANTOPEN && error != 0)
         snprintf(d->why, sizeof d->why, "%s: %.120s: %s", what, sqlite3_errmsg(d->handle),
-                 strerror(error));
+                 errno_text(error));
     else
         snprintf(d->why, sizeof d->why, "%s: %.120s (%d)", what, sqlite3_errmsg(d->handle), full);
     return code;
@@ -75,7 +76,7 @@ int db_fail_text(struct db *d, int code, const char *text)
 int db_fail_errno(struct db *d, const char *path)
 {
     int code = code_of_errno(errno);
-    const char *reason = strerror(errno);
+    const char *reason = errno_text(errno);
     db_fail_text(d, code, "");
     snprintf(d->why, sizeof d->why, "cannot open %.160s: %s", path, reason);
     return code;

@@ -25,13 +25,14 @@ static bool is_open_here(struct file_id id)
     DIR *folder = opendir("/proc/self/fd");
     bool found = false;
     if (folder == NULL)
-        return false;
+        return false; /* errno says why */
     for (struct dirent *e; !found && (e = readdir(folder)) != NULL;) {
         struct stat s;
         int fd = (int)strtol(e->d_name, NULL, 10);
         found = e->d_name[0] != '.' && fstat(fd, &s) == 0 && is_file(&s, id);
     }
     closedir(folder);
+    errno = ESTALE;
     return found;
 }
 
@@ -44,7 +45,6 @@ int files_record(struct files *f, const struct place *p)
     f->wal = (struct file_id){wal.st_dev, wal.st_ino};
     f->shm = (struct file_id){shm.st_dev, shm.st_ino};
     f->shm_size = shm.st_size;
-    errno = ESTALE;
     return is_open_here(f->shm) ? 0 : -1;
 }
 

@@ -30,7 +30,7 @@ enum files_state {
 };
 
 /* Which files SQLite has just opened; while nobody else can make new ones. 0, or -1: it has others
- * than those at the paths, or they cannot be looked at. */
+ * than those at the paths, or they cannot be looked at (errno). */
 int files_record(struct files *f, const struct place *p);
 
 /* which: the path that differs. */

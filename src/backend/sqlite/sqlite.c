@@ -350,7 +350,7 @@ err_after_watch:
     watch_free(&s->watch);
     free(s);
 err:
-    snprintf(why, why_size, "out of memory, descriptors or threads");
+    snprintf(why, why_size, "out of memory");
     return SIMBA_ELIMIT;
 }
 

@@ -7,6 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "runtime/errno_text.h"
+
 const char *const zookeeper_options[] = {"session_timeout", "on_disconnect", "acl", "password_file",
                                          NULL};
 
@@ -77,7 +79,8 @@ static int read_file(struct reading *r, const char *path, char *out, size_t size
     if (fd >= 0)
         close(fd);
     if (n < 0)
-        return REFUSE(r, SIMBA_EINVAL, "option password_file: %s", strerror(error));
+        return REFUSE(r, errno_is_limit(error) ? SIMBA_ELIMIT : SIMBA_EINVAL,
+                      "option password_file: %s", errno_text(error));
     out[n] = '\0';
     out[strcspn(out, "\r\n")] = '\0';
     if (out[0] == '\0')

@@ -370,7 +370,7 @@ static void on_resolved(void *host, struct addrinfo *list, int code)
     struct exam_host *h = host;
     h->question = NULL;
     if (list == NULL) {
-        snprintf(h->why, sizeof h->why, "%s", gai_strerror(code));
+        snprintf(h->why, sizeof h->why, "%s", resolve_text(code));
         return;
     }
     ask_words(h, list->ai_addr);

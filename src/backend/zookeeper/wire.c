@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "backend/zookeeper/zookeeper.h"
+#include "runtime/errno_text.h"
 
 #define AGAIN_MS 500    /* after names could not be resolved, or a session expired */
 #define READINGS_MAX 64 /* of the socket in one go */
@@ -99,7 +100,7 @@ static void note_failure(struct session *s, int rc)
     s->failures++;
     snprintf(s->why, sizeof s->why, "cannot connect to %.100s: %s", s->addresses,
              rc == ZCONNECTIONLOSS && error != 0 && error != EINPROGRESS && error != EAGAIN
-                 ? strerror(error)
+                 ? errno_text(error)
                  : text);
 }
 
@@ -301,7 +302,7 @@ static void open_handle(struct session *s)
     if (s->handle == NULL) {
         s->code = SIMBA_ESTORE;
         s->failures = (int)c->hosts;
-        snprintf(s->why, sizeof s->why, "no client can be made: %s", strerror(errno));
+        snprintf(s->why, sizeof s->why, "no client can be made: %s", errno_text(errno));
         zk_wire_later(&s->timer, on_timer, AGAIN_MS);
         clean_up(s);
         return;
@@ -363,7 +364,7 @@ static void on_resolved(void *data, struct addrinfo *list, int code)
     }
     if (list == NULL)
         snprintf(s->why, sizeof s->why, "cannot find host %.150s: %s", c->host[asked->n].name,
-                 gai_strerror(code));
+                 resolve_text(code));
     else
         freeaddrinfo(list);
     if (--s->questions == 0)

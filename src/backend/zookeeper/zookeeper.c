@@ -247,7 +247,7 @@ static int open_store(struct simba_host *host, const struct simba_url *url, void
         goto err_after_store;
     rc = SIMBA_ELIMIT;
     snprintf(z->base, sizeof z->base, "%.240s" ROOT, z->config.chroot);
-    snprintf(why, why_size, "out of memory or descriptors");
+    snprintf(why, why_size, "out of memory");
     choose_acl(z);
     if (table_init(&z->members) != 0)
         goto err_after_store;
