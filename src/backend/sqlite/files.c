@@ -4,7 +4,6 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -28,8 +27,7 @@ static bool is_open_here(struct file_id id)
         return false; /* errno says why */
     for (struct dirent *e; !found && (e = readdir(folder)) != NULL;) {
         struct stat s;
-        int fd = (int)strtol(e->d_name, NULL, 10);
-        found = e->d_name[0] != '.' && fstat(fd, &s) == 0 && is_file(&s, id);
+        found = fstatat(dirfd(folder), e->d_name, &s, 0) == 0 && is_file(&s, id);
     }
     closedir(folder);
     errno = ESTALE;
