@@ -100,9 +100,9 @@ static void on_acquired(void *data, const char *mutex, const struct simba_state 
     struct elect *e = data;
     (void)mutex;
     e->tenure = state->after;
-    report(e, "acquired", SIMBA_UNCHANGED);
     if (e->plan.argv != NULL || e->plan.last != NULL)
         series_launch(&e->series, e->tenure.token);
+    report(e, "acquired", SIMBA_UNCHANGED); /* now --on-released is sure to come, whoever dies */
 }
 
 static void on_released(void *data, const char *mutex, const struct simba_state *state)

@@ -101,6 +101,8 @@ void series_launch(struct series *s, uint64_t token)
     pthread_mutex_lock(&s->lock);
     want_job(s, JOB_CMD, token);
     s->job.is_detached = true;
+    while (!s->job.is_sent && !s->job.is_over && !s->is_dead)
+        pthread_cond_wait(&s->done, &s->lock);
     pthread_mutex_unlock(&s->lock);
 }
 
@@ -202,6 +204,7 @@ static void send_cmd(struct series *s)
     s->is_led = true;
     s->job.is_sent = true;
     link_send(s->link, &m, simba_liveness_fd(s->p->c->client));
+    pthread_cond_broadcast(&s->done);
 }
 
 /* Where another may own it; if that is over, late is better than never. */

@@ -12,7 +12,7 @@ write_starter() {
 #!/bin/bash
 sh -c 'echo $$ >stays.pid; while [ -e starter ]; do sleep 0.02; done' >&- 2>&- 3>&- &
 sh -c 'sh -c "echo \$\$ >orphan.pid; while [ -e starter ]; do sleep 0.02; done" &
-       until [ -e orphan ]; do sleep 0.02; done' >&- 2>&- 3>&- &
+       while [ -e starter ] && [ ! -e orphan ]; do sleep 0.02; done' >&- 2>&- 3>&- &
 until [ -s stays.pid ] && [ -s orphan.pid ]; do sleep 0.01; done
 exec "$SIMBA" "$@"
 J

@@ -14,6 +14,7 @@ lead() { # options...
 
 @test "elect: released by a signal" {
     lead -a 'echo ${SIMBA_REASON-none} >none'
+    await test -s none
     kill -TERM "$PID"
     ends "$PID"
     [ "$(cat none)" = none ]
