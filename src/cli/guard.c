@@ -327,12 +327,14 @@ static void start_of_series(struct guard *g, const struct link_message *m, int l
         return;
     }
     char byte;
-    if (recv(g->link, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0)
-        return; /* the keeper is gone again */
+    bool is_gone = recv(g->link, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
+    if (is_gone && g->p->argv != NULL)
+        return; /* the keeper is gone again: what was not begun is not wound up */
     g->token = m->token;
     g->is_led = g->p->last != NULL;
     set_environment(g->p, m);
-    run_job(g, JOB_CMD);
+    if (!is_gone)
+        run_job(g, JOB_CMD);
 }
 
 static void start(struct guard *g, const struct link_message *m, int live)
