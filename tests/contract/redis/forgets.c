@@ -1,4 +1,4 @@
-/* redis_forgets.c: servers that have forgotten owners or tokens, and do not say so. */
+/* forgets.c: servers that have forgotten owners or tokens, and do not say so. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -6,9 +6,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "peer.h"
-#include "redis_server.h"
-#include "suite.h"
+#include "contract/peer.h"
+#include "contract/suite.h"
+#include "server.h"
 
 #define GUARD "restart_guard=2s"
 #define GUARD_OVER_S \

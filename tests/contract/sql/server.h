@@ -1,4 +1,4 @@
-/* sql_server.h: an SQL server as somebody else sees it: its administrator, or who kills it.
+/* server.h: an SQL server as somebody else sees it: its administrator, or who kills it.
  *
  * A test gets a database of its own on the server that tests/servers/ has started, or a server of its own. */
 #ifndef CONTRACT_SQL_SERVER_H

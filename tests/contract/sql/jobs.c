@@ -1,10 +1,10 @@
-/* sql_jobs.c: statements that fail after they have told something, that are for many mutexes one of which somebody
+/* jobs.c: statements that fail after they have told something, that are for many mutexes one of which somebody
  * has locked, or that come when the row is another's. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "sql_help.h"
+#include "help.h"
 
 static void *take_now(void *l)
 {

@@ -1,4 +1,4 @@
-/* redis_server.h: servers for a test to kill. */
+/* server.h: servers for a test to kill. */
 #ifndef CONTRACT_REDIS_SERVER_H
 #define CONTRACT_REDIS_SERVER_H
 

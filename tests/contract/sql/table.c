@@ -1,9 +1,9 @@
-/* sql_table.c: a table that others have made or changed: JVM Simba's, one without some rights, one whose rows
+/* table.c: a table that others have made or changed: JVM Simba's, one without some rights, one whose rows
  * were deleted; and the first use of one. */
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "sql_help.h"
+#include "help.h"
 
 /* ---- rows of others ------------------------------------------------------------------------ */
 

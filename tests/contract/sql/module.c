@@ -1,4 +1,4 @@
-/* sql_module.c: the store by its own interface: evictions of one owner, and rows that a foreign hand has
+/* module.c: the store by its own interface: evictions of one owner, and rows that a foreign hand has
  * written. */
 #include <dlfcn.h>
 #include <simba/backend.h>
@@ -6,7 +6,7 @@
 #include <uv.h>
 
 #include "core/url.h"
-#include "sql_help.h"
+#include "help.h"
 
 /* ---- a host -------------------------------------------------------------------------------- */
 

@@ -1,4 +1,4 @@
-/* sqlite_files.c: files of the sqlite: store that are deleted, replaced or damaged while it is in
+/* files.c: files of the sqlite: store that are deleted, replaced or damaged while it is in
  * use. Whatever happens to them, never two owners, and it works again afterwards. */
 #include <fcntl.h>
 #include <signal.h>
@@ -8,8 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "peer.h"
-#include "suite.h"
+#include "contract/peer.h"
+#include "contract/suite.h"
 
 static char url[192];
 

@@ -1,4 +1,4 @@
-/* redis_module.c: the store by its own interface: what the library has no call for, and how its file
+/* module.c: the store by its own interface: what the library has no call for, and how its file
  * is found. */
 #include <dlfcn.h>
 #include <simba/backend.h>
@@ -8,10 +8,10 @@
 #include <unistd.h>
 #include <uv.h>
 
+#include "contract/peer.h"
+#include "contract/suite.h"
 #include "core/url.h"
-#include "peer.h"
-#include "redis_server.h"
-#include "suite.h"
+#include "server.h"
 
 /* ---- a host -------------------------------------------------------------------------------- */
 

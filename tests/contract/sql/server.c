@@ -1,5 +1,5 @@
-/* sql_server.c: see sql_server.h. */
-#include "sql_server.h"
+/* server.c: see server.h. */
+#include "server.h"
 
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -16,8 +16,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "peer.h"
-#include "suite.h"
+#include "contract/peer.h"
+#include "contract/suite.h"
 
 #ifdef CONTRACT_MYSQL
 #include <mysql.h>

@@ -1,12 +1,12 @@
-/* redis_rights.c: the line of rights that the store says is enough, and what it says if one is missing. */
+/* rights.c: the line of rights that the store says is enough, and what it says if one is missing. */
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "peer.h"
-#include "redis_server.h"
-#include "suite.h"
+#include "contract/peer.h"
+#include "contract/suite.h"
+#include "server.h"
 
 #define LINE_MAX_BYTES 1024
 

@@ -1,11 +1,11 @@
-/* sql_safety.c: what an operator does to a server and its table: makes it read-only, lets a crash forget things,
+/* safety.c: what an operator does to a server and its table: makes it read-only, lets a crash forget things,
  * deletes rows, puts back an old copy. Looking goes on; nobody is told less than what is true; tokens rise. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
-#include "sql_help.h"
+#include "help.h"
 
 /* ---- read-only ----------------------------------------------------------------------------- */
 

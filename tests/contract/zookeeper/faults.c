@@ -1,4 +1,4 @@
-/* zookeeper_faults.c: what is in the tree, and what others do to it; a server that fails. Each case has its
+/* faults.c: what is in the tree, and what others do to it; a server that fails. Each case has its
  * own; those that do not harm it are told again with an ensemble of three, if the suite's store is one. */
 #include <signal.h>
 #include <stdio.h>
@@ -6,9 +6,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "peer.h"
-#include "suite.h"
-#include "zookeeper_server.h"
+#include "contract/peer.h"
+#include "contract/suite.h"
+#include "server.h"
 
 #define NAMES_MAX 64
 

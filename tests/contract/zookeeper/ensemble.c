@@ -1,12 +1,12 @@
-/* zookeeper_ensemble.c: three servers, some of which fail. Each case has its own three. */
+/* ensemble.c: three servers, some of which fail. Each case has its own three. */
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "peer.h"
-#include "suite.h"
-#include "zookeeper_server.h"
+#include "contract/peer.h"
+#include "contract/suite.h"
+#include "server.h"
 
 #define PEERS 3
 

@@ -1,4 +1,4 @@
-/* sqlite_cells.c: every file of the sqlite: store, and everything that may happen to it while one
+/* cells.c: every file of the sqlite: store, and everything that may happen to it while one
  * process owns a mutex, another waits and a third comes. A ledger shows whether two ever owned it at
  * once, or tokens fell; afterwards the store must work again. The table is in
  * docs/backends/sqlite.md. */
@@ -14,8 +14,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "peer.h"
-#include "suite.h"
+#include "contract/peer.h"
+#include "contract/suite.h"
 
 static char url[192];
 

@@ -1,4 +1,4 @@
-/* sqlite_places.c: where a database may not be, and files that are not ours: each is refused with
+/* places.c: where a database may not be, and files that are not ours: each is refused with
  * words, and left as it was. */
 #include <sqlite3.h>
 #include <stdio.h>
@@ -7,8 +7,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "peer.h"
-#include "suite.h"
+#include "contract/peer.h"
+#include "contract/suite.h"
 
 static const char *url_of(const char *path)
 {

@@ -1,4 +1,4 @@
-/* sql_push.c: how those who wait hear of a release: told by PostgreSQL, behind a pooler or from who does not tell
+/* push.c: how those who wait hear of a release: told by PostgreSQL, behind a pooler or from who does not tell
  * by looking. */
 #include <pthread.h>
 #include <signal.h>
@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "sql_help.h"
+#include "help.h"
 
 static void *take(void *l)
 {

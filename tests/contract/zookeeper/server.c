@@ -1,5 +1,5 @@
-/* zookeeper_server.c: see zookeeper_server.h. */
-#include "zookeeper_server.h"
+/* server.c: see server.h. */
+#include "server.h"
 
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -14,8 +14,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "peer.h"
-#include "suite.h"
+#include "contract/peer.h"
+#include "contract/suite.h"
 
 #define CREATES "-latch-" /* other requests of a member's name come later than this one */
 #define JAR "/usr/share/java/zookeeper.jar"

@@ -1,4 +1,4 @@
-/* sqlite_faults.c: the machine fails the sqlite: store: a full disk, a read-only one, errors of the
+/* faults.c: the machine fails the sqlite: store: a full disk, a read-only one, errors of the
  * device, another that keeps the database locked, other clocks, a restart. */
 #include <errno.h>
 #include <fcntl.h>
@@ -13,8 +13,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "peer.h"
-#include "suite.h"
+#include "contract/peer.h"
+#include "contract/suite.h"
 
 static char url[192];
 

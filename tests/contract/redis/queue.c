@@ -1,4 +1,4 @@
-/* redis_queue.c: what is in the server, who is woken, and what messages are worth. */
+/* queue.c: what is in the server, who is woken, and what messages are worth. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -6,9 +6,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "peer.h"
-#include "redis_server.h"
-#include "suite.h"
+#include "contract/peer.h"
+#include "contract/suite.h"
+#include "server.h"
 
 static struct server server;
 

@@ -1,4 +1,4 @@
-/* zookeeper_server.h: servers for a test to kill, a client of its own to look at them, and a
+/* server.h: servers for a test to kill, a client of its own to look at them, and a
  * connection that can be cut. */
 #ifndef CONTRACT_ZOOKEEPER_SERVER_H
 #define CONTRACT_ZOOKEEPER_SERVER_H

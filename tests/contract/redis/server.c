@@ -1,5 +1,5 @@
-/* redis_server.c: see redis_server.h. */
-#include "redis_server.h"
+/* server.c: see server.h. */
+#include "server.h"
 
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -13,8 +13,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "peer.h"
-#include "suite.h"
+#include "contract/peer.h"
+#include "contract/suite.h"
 
 /* Low enough for that of a cluster's bus, ten thousand above it. */
 #define PORT_MAX 55000

@@ -1,4 +1,4 @@
-/* zookeeper_doctor.c: what a store says about itself: as it is at that moment, without the loop waiting for
+/* doctor.c: what a store says about itself: as it is at that moment, without the loop waiting for
  * anybody. */
 #include <arpa/inet.h>
 #include <signal.h>
@@ -8,9 +8,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "peer.h"
-#include "suite.h"
-#include "zookeeper_server.h"
+#include "contract/peer.h"
+#include "contract/suite.h"
+#include "server.h"
 
 #define TEXT_MAX 8192
 

@@ -1,13 +1,13 @@
-/* sql_help.h: what the tests on SQL servers share. */
+/* help.h: what the tests on SQL servers share. */
 #ifndef CONTRACT_SQL_HELP_H
 #define CONTRACT_SQL_HELP_H
 
 #include <stdio.h>
 #include <string.h>
 
-#include "peer.h"
-#include "sql_server.h"
-#include "suite.h"
+#include "contract/peer.h"
+#include "contract/suite.h"
+#include "server.h"
 
 /* The same database by another port. */
 static inline void url_of(const struct database *d, int port, char out[512])

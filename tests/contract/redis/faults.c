@@ -1,4 +1,4 @@
-/* redis_faults.c: a redis-server that fails, and what others do to it. Each case has its own. */
+/* faults.c: a redis-server that fails, and what others do to it. Each case has its own. */
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -7,9 +7,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "peer.h"
-#include "redis_server.h"
-#include "suite.h"
+#include "contract/peer.h"
+#include "contract/suite.h"
+#include "server.h"
 
 static struct peer start(const struct server *s, struct simba_handle_options like)
 {

@@ -1,4 +1,4 @@
-/* zookeeper_absurd.c: a server that speaks the protocol and says what no server can mean. It costs an error
+/* absurd.c: a server that speaks the protocol and says what no server can mean. It costs an error
  * in words, never the process (T103): asserts are for our own bugs. */
 #include <arpa/inet.h>
 #include <endian.h>
@@ -7,7 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "suite.h"
+#include "contract/suite.h"
 
 enum { CREATE = 1, EXISTS = 3, GET = 4, SYNC = 9, PING = 11, CHILDREN = 12, MULTI = 14 };
 enum { CREATE2 = 15, CONTAINER = 19, GET_CHILDREN = 8, CHECK_VERSION = 13 };

@@ -1,4 +1,4 @@
-/* sql_clock.c: the server's clock, which the test sets: at the very end of a lease, back, and forth. And answers
+/* clock.c: the server's clock, which the test sets: at the very end of a lease, back, and forth. And answers
  * that come late.
  *
  * MariaDB's sessions can be given a time that stands still; each new one gets the present one. PostgreSQL's
@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "sql_help.h"
+#include "help.h"
 
 #define NOON 2000000000LL /* s: a day in 2033 */
 

@@ -1,4 +1,4 @@
-/* sql_traps.c: locks, sessions, lost answers: what happens to others' locks in SQL databases, and must not happen here. */
+/* traps.c: locks, sessions, lost answers: what happens to others' locks in SQL databases, and must not happen here. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -6,10 +6,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "peer.h"
-#include "sql_help.h"
-#include "sql_server.h"
-#include "suite.h"
+#include "contract/peer.h"
+#include "contract/suite.h"
+#include "help.h"
+#include "server.h"
 
 /* ---- locks and sessions -------------------------------------------------------------------- */
 
