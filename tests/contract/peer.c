@@ -6,9 +6,11 @@
 #include <ftw.h>
 #include <grp.h>
 #include <poll.h>
+#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -108,6 +110,44 @@ void peer_kill(struct peer *p)
     CHECK(kill(p->pid, SIGKILL) == 0);
     int status = gone(p);
     CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+}
+
+struct visit {
+    const char *url;
+    _Atomic bool is_over;
+};
+
+/* Writes to the store as any client does. */
+static void *visit_store(void *arg)
+{
+    struct visit *v = arg;
+    simba *s;
+    simba_locker *l;
+    CHECK_CODE(simba_open(v->url, NULL, &s), 0);
+    CHECK_CODE(simba_locker_create(s, fresh("visit"), NULL, &l), 0);
+    CHECK_CODE(simba_locker_acquire(l, PATIENCE_MS), 0);
+    CHECK_CODE(simba_locker_release(l), 0);
+    atomic_store(&v->is_over, true);
+    simba_locker_destroy(l);
+    CHECK_CODE(simba_close(s, PATIENCE_MS), 0);
+    return NULL;
+}
+
+/* One that is stopped in the middle of a transaction blocks all others of a store in files: then it is
+ * let out first. */
+void peer_stop(struct peer *p)
+{
+    for (bool blocks = true; blocks;) {
+        struct visit v = {.url = p->url};
+        CHECK(kill(p->pid, SIGSTOP) == 0);
+        pthread_t thread = spawn(visit_store, &v);
+        for (int64_t end = simba_now() + 300; !atomic_load(&v.is_over) && simba_now() < end;)
+            nap(1);
+        blocks = !atomic_load(&v.is_over);
+        if (blocks)
+            CHECK(kill(p->pid, SIGCONT) == 0);
+        join(thread);
+    }
 }
 
 /* ---- talking ------------------------------------------------------------------------------- */

@@ -33,6 +33,7 @@ struct peer {
 void peer_start(struct peer *p); /* returns at once: several can start together */
 void peer_end(struct peer *p);   /* in order; it must not have failed */
 void peer_kill(struct peer *p);  /* -9, and it is gone when this returns */
+void peer_stop(struct peer *p);  /* SIGSTOP, while it has no lock in files of the store */
 
 /* Waits until it has begun, before anything is asked; false: it has ended. */
 bool peer_is_up(struct peer *p);

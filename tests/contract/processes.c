@@ -1,11 +1,12 @@
 /* processes.c: what only real processes can show: they are killed, stopped, and share nothing but
  * the store. */
+#include <errno.h>
 #include <poll.h>
 #include <signal.h>
-#include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "peer.h"
@@ -13,14 +14,20 @@
 
 #define PEERS_MAX 16
 
-/* Who is stopped in the middle of an SQLite transaction keeps all others from writing to that file
- * (docs/backends/sqlite.md). Cases that stop processes have a file of their own, in their folder. */
+/* Who is stopped in the middle of a transaction keeps all others from writing to a store in files
+ * (docs/backends/sqlite.md). Cases that stop processes have a store of their own, in their folder. */
 static const char *own_url(void)
 {
     static char url[512];
-    if (strncmp(suite_url(), "sqlite:", 7) != 0)
+    const char *options = strchr(suite_url(), '?');
+    bool is_folder = strncmp(suite_url(), "dir:", 4) == 0;
+    if (!is_folder && strncmp(suite_url(), "sqlite:", 7) != 0)
         return suite_url();
-    snprintf(url, sizeof url, "sqlite:%s", folder_path("own.db"));
+    const char *path = folder_path(is_folder ? "own" : "own.db");
+    if (is_folder && mkdir(path, 0700) != 0)
+        CHECK(errno == EEXIST);
+    snprintf(url, sizeof url, "%s:%s%s", is_folder ? "dir" : "sqlite", path,
+             options != NULL ? options : "");
     return url;
 }
 
@@ -98,18 +105,6 @@ static void process_killed_child_lives(void)
     peer_end(&p[1]);
 }
 
-static bool others_can_write(void)
-{
-    sqlite3 *db = NULL;
-    if (strncmp(own_url(), "sqlite:", 7) != 0)
-        return true;
-    bool can = sqlite3_open(folder_path("own.db"), &db) == SQLITE_OK &&
-               sqlite3_busy_timeout(db, 200) == SQLITE_OK &&
-               sqlite3_exec(db, "BEGIN IMMEDIATE; ROLLBACK", NULL, NULL, NULL) == SQLITE_OK;
-    sqlite3_close(db);
-    return can;
-}
-
 /* T16: the first thing that it says when it runs again is that it owns nothing. The other one has a
  * lease that it does not lose. */
 static void process_stopped(void)
@@ -126,12 +121,7 @@ static void process_stopped(void)
     uint64_t token = peer_await_owner(&p[0]);
     contend(&p[1]);
     keep_ledger(&p[1]);
-    CHECK(kill(p[0].pid, SIGSTOP) == 0);
-    while (!others_can_write()) { /* it was hit inside a transaction: let it out */
-        CHECK(kill(p[0].pid, SIGCONT) == 0);
-        nap(1);
-        CHECK(kill(p[0].pid, SIGSTOP) == 0);
-    }
+    peer_stop(&p[0]);
     uint64_t next = peer_await_owner(&p[1]);
     CHECK(next > token);
     peer_send(&p[0], "token");
