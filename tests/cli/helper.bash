@@ -72,7 +72,7 @@ find_store() {
         rm store/locks.db
     else
         local server=${WAY_TO%%,*} # one of several will do
-        begin python3 "$BATS_TEST_DIRNAME/way.py" "${server%:*}" "${server##*:}" way.port
+        begin python3 "$BATS_TEST_DIRNAME/way.py" "${server%:*}" "${server##*:}" way.port "$M"
         WAY=$PID
         await test -s way.port
     fi

@@ -78,6 +78,38 @@ assert l["mutex"] == m and l["token"] == a["token"]
 P
 }
 
+@test "status and list: evicted, whose it is, until its owner lets go" {
+    begin "$SIMBA" lock "${LONG_LEASE[@]}" --id "holder-of-$M" "$M" sh -c 'echo $$ >cmd.pid; exec sleep 60' 2>said
+    owner=$PID
+    await test -s cmd.pid
+    guard=$(child_of "$owner")
+    STARTED+=("$guard")
+    simba status --json "$M" >out
+    kill -STOP "$owner" "$guard" # it hears nothing
+    run simba release --yes "$M"
+    expect 0 "holder-of-$M cannot renew token [0-9]+ any more"
+    local row="^$M +evicted +[0-9ms]+ +[0-9]+ +$KNOWS_HELD +$KNOWS_WAITERS +holder-of-$M$"
+    run simba status "$M"
+    expect 0 "$row"
+    run simba list "$PREFIX"
+    expect 0 "$row"
+    simba status --json "$M" >>out
+    simba list --json "$PREFIX" >>out
+    python3 - <<'P'
+import json, os
+held, status, listed = [json.loads(line) for line in open("out")]
+assert held["state"] == "held", held
+for row in status, listed:
+    assert row["state"] == "evicted" and row["holder"] == "holder-of-" + os.environ["M"], row
+    assert row["token"] == held["token"] and row["remaining_ms"] > 0, row
+P
+    kill -CONT "$guard" "$owner"
+    ends "$owner"
+    [ "$CODE" -eq 123 ] || { cat said; return 1; }
+    run simba status "$M"
+    expect 1 "^$M +free"
+}
+
 @test "list: by prefix, in order" {
     hold "${M}job-2"; hold "${M}job-1"; hold "${M}other"
     run simba list "${M}job-"

@@ -5,7 +5,29 @@ bats_require_minimum_version 1.8.0
 load helper
 
 LEASE=(--ttl 2s --transition 4s -k 500ms) # is not lost on a busy machine
-OUTLIVES=7
+OUTLIVES=7                                # while somebody else renews it, only time shows that it is over
+
+# A process that was stopped goes on, does what it then finds to do, and waits again, or ends.
+go_on() { # pid
+    local before
+    before=$(count_waits "$1")
+    kill -CONT "$1"
+    await waits_again "$1" "$before"
+}
+
+count_waits() { # pid: how often it has waited for something
+    awk '/^voluntary_ctxt_switches/ { print $2 }' "/proc/$1/status"
+}
+
+waits_again() { # pid count
+    is_dead "$1" || { [ "$(count_waits "$1")" -gt "$2" ] && grep -q '^State:.S' "/proc/$1/status"; }
+}
+
+is_free() {
+    local code=0
+    simba status "$M" || code=$?
+    [ "$code" -eq 1 ]
+}
 
 @test "lock: the guard is stopped beyond the lease and goes on: CMD does, too" {
     "$SIMBA" lock "${LEASE[@]}" "$M" sh -c 'touch up; until [ -e go ]; do sleep 0.02; done; exit 6' 2>said 3>&- &
@@ -15,8 +37,7 @@ OUTLIVES=7
     guard=$(child_of "$PID")
     kill -STOP "$guard"
     sleep $OUTLIVES
-    kill -CONT "$guard"
-    sleep 0.2
+    go_on "$guard"
     touch go
     ends "$PID"
     [ "$CODE" -eq 6 ] || { cat said; return 1; }
@@ -29,8 +50,7 @@ OUTLIVES=7
     guard=$(child_of "$PID")
     kill -STOP "$guard"
     sleep $OUTLIVES
-    kill -CONT "$guard"
-    sleep 0.3
+    go_on "$guard"
     [ "$(xargs <log)" = up ] || { cat said; return 1; }
     kill -TERM "$PID"
     ends "$PID"
@@ -46,9 +66,8 @@ OUTLIVES=7
     guard=$(child_of "$PID")
     kill -STOP "$PID" "$guard"
     touch go
-    sleep $OUTLIVES
-    kill -CONT "$guard"
-    sleep 0.1
+    await is_free
+    go_on "$guard"
     kill -CONT "$PID"
     ends "$PID"
     [ "$CODE" -eq 123 ] # the lease had ended before it could be released

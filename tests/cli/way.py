@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""way.py HOST PORT FILE: a way to a server, through a port of its own: that in FILE, or else it writes there
-which it is. Whoever kills it cuts the way."""
+"""way.py HOST PORT FILE [WORD]: a way to a server, through a port of its own: that in FILE, or else it writes
+there which it is. Whoever kills it cuts the way. FILE.answered has a line for each connection on which the server
+has answered a question with WORD in it."""
 import errno
 import os
 import random
@@ -9,20 +10,34 @@ import sys
 import threading
 
 
-def carry(source, target):
-    try:
-        while data := source.recv(65536):
-            target.sendall(data)
-    except OSError:
-        pass
-    for end in source, target:
+class Connection:
+    def __init__(self, client, server):
+        self.client, self.server = client, server
+        self.asked = self.answered = False
+        for source, target in (client, server), (server, client):
+            source.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            threading.Thread(target=self.carry, args=(source, target), daemon=True).start()
+
+    def carry(self, source, target):
         try:
-            end.shutdown(socket.SHUT_RDWR)
+            while data := source.recv(65536):
+                if source is self.client:
+                    self.asked = self.asked or (word != "" and word.encode() in data)
+                target.sendall(data)
+                if source is self.server and self.asked and not self.answered:
+                    self.answered = True
+                    with open(file + ".answered", "a") as out:
+                        out.write("answered\n")
         except OSError:
             pass
+        for end in source, target:
+            try:
+                end.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass
 
 
-host, port, file = sys.argv[1:]
+host, port, file, word = (*sys.argv[1:], "")[:4]
 
 
 def listen():
@@ -42,7 +57,4 @@ with open(file + ".new", "w") as out:
 os.rename(file + ".new", file)
 while True:
     near, _ = listener.accept()
-    far = socket.create_connection((host, int(port)))
-    for a, b in (near, far), (far, near):
-        a.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        threading.Thread(target=carry, args=(a, b), daemon=True).start()
+    Connection(near, socket.create_connection((host, int(port))))

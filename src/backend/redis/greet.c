@@ -100,7 +100,8 @@ static void epoch_head(const struct link *l, char head[EPOCH_NOTE_MAX])
 }
 
 /* False: it is not a note of the current epoch. One from the future was made before the server's clock was
- * set back: it is made anew. */
+ * set back: it is made anew. One of an earlier term was made before this server was replaced and named again. A
+ * later term is right: our sentinel is behind, or we ask none. */
 static bool epoch_parse(const struct link *l, const struct reply *r, struct epoch *out)
 {
     char head[EPOCH_NOTE_MAX], *end;
@@ -109,10 +110,11 @@ static bool epoch_parse(const struct link *l, const struct reply *r, struct epoc
     if (!reply_is_text(r) || r->length >= sizeof out->note || strncmp(r->text, head, n) != 0)
         return false;
     memcpy(out->note, r->text, r->length + 1);
-    out->seen_us = strtoll(r->text + n, &end, 10);
+    int64_t term = strtoll(r->text + n, &end, 10);
+    out->seen_us = *end == ':' ? strtoll(end + 1, &end, 10) : 0;
     int64_t since_us = *end == ':' ? strtoll(end + 1, &end, 10) : 0;
     out->age_ms = (l->time_us - since_us) / 1000;
-    return *end == '\0' && since_us > 0 && since_us <= out->seen_us;
+    return *end == '\0' && term >= l->net->term && since_us > 0 && since_us <= out->seen_us;
 }
 
 /* Where the server says that it is in the epoch that we know, but has lost its note, it was emptied. */
@@ -122,11 +124,12 @@ static void ask_epoch(struct link *l)
     epoch_head(l, head);
     bool is_known = strncmp(l->epoch.note, head, strlen(head)) == 0;
     l->epoch.note[0] = '\0';
-    script_call(&l->out, SCRIPT_EPOCH, true, 1, 3);
+    script_call(&l->out, SCRIPT_EPOCH, true, 1, 4);
     resp_word(&l->out, EPOCH_KEY);
     resp_word(&l->out, l->health.run_id);
     resp_word(&l->out, l->health.replid);
     resp_number(&l->out, is_known || l->health.promoted ? 0 : l->health.uptime_ms);
+    resp_number(&l->out, l->net->term);
     expect(l, GREET_EPOCH);
 }
 

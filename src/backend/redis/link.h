@@ -35,6 +35,8 @@ struct net {
     SSL_CTX *tls;
     struct resolver *resolver;
     uint64_t dice;
+    int64_t
+        term; /* how often the sentinels had named a master when they named this one; 0: not asked */
     unsigned handles;               /* of libuv, not closed yet */
     void (*empty)(struct net *net); /* after all are */
     char inbox[LINK_INBOX], plain[LINK_INBOX];
@@ -43,7 +45,8 @@ struct net {
 /* A time in which the server has forgotten nothing, as it is noted there (epoch.lua). */
 #define EPOCH_KEY "simba:epoch"
 #define EPOCH_ID 40 /* digits of a run id, and of a replication id */
-#define EPOCH_NOTE_MAX 128
+#define EPOCH_NOTE_MAX 160
+#define TERM_MAX (INT64_C(1) << 53) /* what a script can count to */
 struct epoch {
     char note[EPOCH_NOTE_MAX]; /* "": none */
     int64_t seen_us;           /* when it was first seen, on the server's clock */

@@ -49,6 +49,7 @@ struct redis {
     struct ear ear;
     struct link sentinel;
     size_t sentinel_at, sentinels_asked;
+    bool sentinel_told_term;
 
     struct simba_request *waiting, **waiting_last; /* until the connection is there */
     struct flight *ring;                           /* in flight, oldest at `first` */

@@ -32,20 +32,45 @@ static void find(struct link *l)
     link_go(l, &s->config.sentinel[s->sentinel_at]);
 }
 
+static void ask(struct link *l, const char *question)
+{
+    const struct redis *s = l->data;
+    resp_begin(&l->out, 3);
+    resp_word(&l->out, "SENTINEL");
+    resp_word(&l->out, question);
+    resp_word(&l->out, s->config.master);
+}
+
 static void on_ready(struct link *l)
 {
     struct redis *s = l->data;
-    resp_begin(&l->out, 3);
-    resp_word(&l->out, "SENTINEL");
-    resp_word(&l->out, "get-master-addr-by-name");
-    resp_word(&l->out, s->config.master);
+    s->sentinel_told_term = false;
+    ask(l, "MASTER");
+    ask(l, "get-master-addr-by-name");
     link_watch(l);
     link_flush(l);
+}
+
+/* Each failover has a greater config-epoch. A server that was replaced, and is the master again before it
+ * could be made a replica, does not know of it: only this number tells. */
+static int64_t term_in(const struct reply *r)
+{
+    uint64_t term;
+    for (size_t i = 0; i + 1 < r->elements; i += 2) {
+        if (reply_equals(reply_at(r, i), "config-epoch") && reply_digits(reply_at(r, i + 1), &term))
+            return term <= (uint64_t)TERM_MAX ? (int64_t)term : 0;
+    }
+    return 0;
 }
 
 static void on_reply(struct link *l, const struct reply *r)
 {
     struct redis *s = l->data;
+    if (!s->sentinel_told_term) {
+        s->sentinel_told_term = true;
+        s->net.term = term_in(r);
+        return;
+    }
     const struct reply *host = reply_at(r, 0);
     struct address master = {.host = ""};
     uint64_t port;

@@ -64,6 +64,15 @@ bool sql_is_local(const char *host)
            (IN6_IS_ADDR_LOOPBACK(&v6) || (IN6_IS_ADDR_V4MAPPED(&v6) && v6.s6_addr[12] == 127));
 }
 
+static int keep_secret(const char *secret, char **out, char *why, size_t why_size)
+{
+    *out = strdup(secret);
+    if (*out != NULL)
+        return 0;
+    snprintf(why, why_size, "out of memory");
+    return SIMBA_ELIMIT;
+}
+
 int sql_read_secret(const struct simba_url *url, char **out, char *why, size_t why_size)
 {
     char secret[SECRET_MAX + 1];
@@ -73,10 +82,8 @@ int sql_read_secret(const struct simba_url *url, char **out, char *why, size_t w
         snprintf(why, why_size, "the password is given twice: in the URL, and by password_file");
         return SIMBA_EINVAL;
     }
-    if (given != NULL) {
-        *out = strdup(given);
-        return *out != NULL ? 0 : SIMBA_ELIMIT;
-    }
+    if (given != NULL)
+        return keep_secret(given, out, why, why_size);
     if (path == NULL)
         return 0;
     int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -91,7 +98,11 @@ int sql_read_secret(const struct simba_url *url, char **out, char *why, size_t w
     }
     secret[n] = '\0';
     secret[strcspn(secret, "\r\n")] = '\0';
-    *out = strdup(secret);
+    if (secret[0] == '\0') {
+        snprintf(why, why_size, "option password_file: the file is empty");
+        return SIMBA_EINVAL;
+    }
+    int rc = keep_secret(secret, out, why, why_size);
     explicit_bzero(secret, sizeof secret);
-    return *out != NULL ? 0 : SIMBA_ELIMIT;
+    return rc;
 }

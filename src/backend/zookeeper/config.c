@@ -71,16 +71,19 @@ static int read_chroot(struct reading *r)
 }
 
 /* The first line of a file. */
-static int read_file(struct reading *r, const char *path, char *out, size_t size)
+static int read_file(struct reading *r, const char *path, char out[ZOOKEEPER_SECRET_MAX + 1])
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd < 0 ? -1 : read(fd, out, size - 1);
+    ssize_t n = fd < 0 ? -1 : read(fd, out, ZOOKEEPER_SECRET_MAX + 1);
     int error = errno;
     if (fd >= 0)
         close(fd);
     if (n < 0)
         return REFUSE(r, errno_is_limit(error) ? SIMBA_ELIMIT : SIMBA_EINVAL,
                       "option password_file: %s", errno_text(error));
+    if (n > ZOOKEEPER_SECRET_MAX)
+        return REFUSE(r, SIMBA_EINVAL, "option password_file: the file is longer than %d bytes",
+                      ZOOKEEPER_SECRET_MAX);
     out[n] = '\0';
     out[strcspn(out, "\r\n")] = '\0';
     if (out[0] == '\0')
@@ -90,7 +93,7 @@ static int read_file(struct reading *r, const char *path, char *out, size_t size
 
 static int read_auth(struct reading *r)
 {
-    char secret[ZOOKEEPER_AUTH_MAX] = "";
+    char secret[ZOOKEEPER_SECRET_MAX + 1] = "";
     const char *user = simba_url_user(r->url), *password = simba_url_password(r->url);
     const char *file = simba_url_option(r->url, "password_file");
     if (user == NULL && password == NULL && file == NULL)
@@ -102,9 +105,11 @@ static int read_auth(struct reading *r)
     if (strchr(user, ':') != NULL)
         return REFUSE(r, SIMBA_EINVAL, "a user's name cannot contain ':'");
     if (file != NULL) {
-        int rc = read_file(r, file, secret, sizeof secret);
-        if (rc != 0)
+        int rc = read_file(r, file, secret);
+        if (rc != 0) {
+            explicit_bzero(secret, sizeof secret);
             return rc;
+        }
         password = secret;
     }
     int n = snprintf(r->c->auth, sizeof r->c->auth, "%s:%s", user, password);

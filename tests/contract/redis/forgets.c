@@ -20,15 +20,20 @@ struct user {
     simba_locker *locker;
 };
 
-static struct user user_of(const struct server *s, const char *query)
+static struct user user_at(const char *url)
 {
     struct user u;
-    char url[256];
     struct simba_handle_options o = lease_long();
-    snprintf(url, sizeof url, "redis://127.0.0.1:%d?%s", s->port, query);
     CHECK_OK(simba_open(url, NULL, &u.client));
     CHECK_OK(simba_locker_create(u.client, "m", &o, &u.locker));
     return u;
+}
+
+static struct user user_of(const struct server *s, const char *query)
+{
+    char url[256];
+    snprintf(url, sizeof url, "redis://127.0.0.1:%d?%s", s->port, query);
+    return user_at(url);
 }
 
 static uint64_t take(const struct user *u)
@@ -198,6 +203,57 @@ static void redis_promotion_forgotten(void)
     expect_guard_and_end(&s);
 }
 
+static long long term_of(struct server *sentinel)
+{
+    const redisReply *r = run(sentinel, "SENTINEL MASTER main");
+    for (size_t i = 0; i + 1 < r->elements; i += 2) {
+        if (strcmp(r->element[i]->str, "config-epoch") == 0)
+            return strtoll(r->element[i + 1]->str, NULL, 10);
+    }
+    return -1;
+}
+
+/* What another sentinel says after two failovers: away from this master, and back to it. */
+static void say_two_failovers(struct server *master)
+{
+    run(master, "PUBLISH __sentinel__:hello 127.0.0.1,1,%s,2,main,127.0.0.1,%d,2",
+        "0123456789012345678901234567890123456789", master->port);
+}
+
+/* T87: the master hung and was replaced, and is used again before it could be made a replica. It knows nothing
+ * of that, but the sentinels do. */
+static void redis_used_again(void)
+{
+    char url[256];
+    struct scene s;
+    begin(&s, NULL);
+    CHECK_OK(simba_locker_release(s.owner.locker));
+    client_close(s.owner.client);
+    struct server sentinel = {.name = "sentinel", .watches = &s.server};
+    server_start(&sentinel);
+    snprintf(url, sizeof url, "redis+sentinel://127.0.0.1:%d?master=main&" GUARD, sentinel.port);
+    struct user early = user_at(url);
+    AWAIT(simba_locker_acquire(early.locker, 0) == 0); /* it connects, and waits for nothing */
+    s.token = simba_locker_token(early.locker);
+    CHECK_OK(simba_locker_release(early.locker));
+    AWAIT((say_two_failovers(&s.server), term_of(&sentinel)) == 2);
+    struct user late = user_at(url);
+    expect_guard(&late);
+    expect_guard(&s.other); /* who asks no sentinel finds what others have noted */
+    expect_guard(&early);
+    CHECK(take(&late) > s.token);
+    CHECK_OK(simba_locker_release(late.locker));
+    CHECK(simba_locker_acquire(s.other.locker, 0) == 0); /* all are of one mind */
+    CHECK_OK(simba_locker_release(s.other.locker));
+    CHECK(simba_locker_acquire(early.locker, 0) == 0);
+    client_close(early.client);
+    client_close(late.client);
+    client_close(s.other.client);
+    server_end(&sentinel);
+    server_end(&s.server);
+    folder_remove();
+}
+
 /* ---- the clock ----------------------------------------------------------------------------- */
 
 static int64_t *map_step(void)
@@ -251,6 +307,7 @@ const struct test redis_forget_tests[] = {
     {"redis_demoted_and_promoted", redis_demoted_and_promoted, REDIS_ONLY, 0},
     {"redis_promoted_unchanged", redis_promoted_unchanged, REDIS_ONLY, 0},
     {"redis_promotion_forgotten", redis_promotion_forgotten, REDIS_ONLY, 0},
+    {"redis_used_again", redis_used_again, REDIS_ONLY, 0},
     {"redis_clock_set_back", redis_clock_set_back, REDIS_ONLY, 0},
     {NULL, NULL, ANY_STORE, 0},
 };
