@@ -7,7 +7,7 @@ load helper
 LEASE=(--ttl 2s --transition 4s -k 500ms) # is not lost on a busy machine
 OUTLIVES=7                                # while somebody else renews it, only time shows that it is over
 
-# A process that was stopped goes on, has done what it then finds to do, and waits again.
+# A process that was stopped goes on, does what it then finds to do, and waits again, or ends.
 go_on() { # pid
     local before
     before=$(count_waits "$1")
@@ -20,7 +20,7 @@ count_waits() { # pid: how often it has waited for something
 }
 
 waits_again() { # pid count
-    [ "$(count_waits "$1")" -gt "$2" ] && grep -q '^State:.S' "/proc/$1/status"
+    is_dead "$1" || { [ "$(count_waits "$1")" -gt "$2" ] && grep -q '^State:.S' "/proc/$1/status"; }
 }
 
 is_free() {
