@@ -75,8 +75,8 @@ static bool take_contend(struct redis *s, struct simba_request *q, const struct 
     } else if (t.id[0] == '\0') {
         say_guard(s, t.left_ms, line);
         answer.text = line;
-    } else if (t.evicted) {
-        answer.token = 0; /* nobody may take it up again */
+    } else if (t.evicted || (strcmp(t.id, q->id) == 0 && redis_guard_ms(s, calls_lease(q)) > 0)) {
+        answer.token = 0; /* nobody may take it up again: it may be older than what was forgotten */
     }
     if (reply_is_text(score) && rank->kind == REPLY_INTEGER)
         ear_waits(&s->ear, q->mutex, q->id, score->text, rank->integer);
