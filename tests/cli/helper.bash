@@ -1,7 +1,7 @@
 # helper.bash: what the tests of the command share. SIMBA is the command under test, SIMBA_URL the store:
 # that of SIMBA_TEST_URL if it is set, else a file in the test's own folder. Many tests use one store at the
 # same time, so the names of mutexes begin with PREFIX, which is the test's own; M is one of them.
-# Whatever a test leaves running is ended by pid.
+# Whatever a test leaves running in its folder is ended by pid.
 #
 # What a test is good for stands above it, or in file_tags for all of a file:
 #     store       about lock and store: run on every store
@@ -84,14 +84,18 @@ is_ours() { # pid
     return 1
 }
 
+left_running() {
+    find /proc -maxdepth 2 -name cwd \( -lname "$DIR" -o -lname "$DIR/*" \) 2>/dev/null | cut -d / -f 3
+}
+
+# A wrapper that is killed leaves a guard, and that has yet to end CMD: until nobody is left.
 teardown() {
-    local pid
-    for pid in ${STARTED[@]+"${STARTED[@]}"} $(cat ./*.pid 2>/dev/null); do
-        is_ours "$pid" || continue
-        kill -CONT "$pid" 2>/dev/null || true
-        kill -KILL "$pid" 2>/dev/null || true
-    done
+    local end=$((SECONDS + 20)) left
     cd /
+    while left=$(left_running) && [ -n "$left" ] && [ $SECONDS -lt $end ]; do
+        # shellcheck disable=SC2086 # numbers
+        kill -KILL $left 2>/dev/null || true
+    done
     rm -rf "$DIR"
 }
 

@@ -37,6 +37,7 @@ lead() { # options...
     lead "${LOSABLE[@]}" --json
     lose_store
     await has '"event":"lost".*"reason":"expired"' out
+    await has . reasons
     [ "$(head -n 1 reasons)" = expired ]
     has '"event":"acquired".*"reason":null' out
 }
