@@ -47,6 +47,30 @@ static void deleted_while_owned(void)
     sqlite_end();
 }
 
+/* Each time tokens go on from the clock. Were they ahead of it after that, they would fall when all is
+ * deleted, and nobody is left who knows them. */
+static void deleted_often(void)
+{
+    uint64_t last = 0, token;
+    sqlite_begin();
+    for (int life = 0; life < 2; life++) {
+        struct peer p = sqlite_peer(lease(60, 40));
+        for (int i = 0; i < 10; i++) {
+            CHECK(peer_number(&p, "acquire 20000") == 0);
+            token = (uint64_t)peer_number(&p, "held");
+            CHECK(token == 0 || token > last); /* 0: its lease is over already */
+            last = token > last ? token : last;
+            peer_number(&p, "release");
+            delete_database();
+        }
+        peer_end(&p);
+        delete_database();
+        unlink(folder_path("a.db-live"));
+        unlink(folder_path("a.db-bell"));
+    }
+    folder_remove();
+}
+
 /* It renews seldom, so it does not notice for long: a newcomer must not be faster. */
 static void deleted_while_unnoticed(void)
 {
@@ -188,6 +212,7 @@ static void damaged_while_owned(void)
 
 const struct test sqlite_file_tests[] = {
     {"deleted_while_owned", deleted_while_owned, SQLITE_ONLY, 0},
+    {"deleted_often", deleted_often, SQLITE_ONLY, 0},
     {"deleted_while_unnoticed", deleted_while_unnoticed, SQLITE_ONLY, 0},
     {"deleted_while_half_noticed", deleted_while_half_noticed, SQLITE_ONLY, 0},
     {"deleted_while_stopped", deleted_while_stopped, SQLITE_ONLY, 0},
