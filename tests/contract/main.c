@@ -69,6 +69,7 @@ static const struct {
     {sqlite_place_tests, NULL},
     {sqlite_file_tests, NULL},
     {sqlite_cell_tests, NULL},
+    {sqlite_mode_tests, NULL},
 #ifdef CONTRACT_REDIS
     {redis_fault_tests, NULL},
     {redis_forget_tests, NULL},

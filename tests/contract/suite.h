@@ -45,11 +45,11 @@ extern const struct test seeds_tests[], token_tests[], callback_tests[], handove
     locker_tests[], locker_fault_tests[], read_tests[], fork_tests[], name_tests[], option_tests[],
     process_tests[], observer_tests[], list_tests[], embed_tests[], metrics_tests[],
     scheduler_tests[], scheduler_work_tests[], thread_end_tests[], sqlite_fault_tests[],
-    sqlite_place_tests[], sqlite_file_tests[], sqlite_cell_tests[], redis_fault_tests[],
-    redis_forget_tests[], redis_queue_tests[], redis_module_tests[], redis_rights_tests[],
-    sql_tests[], sql_table_tests[], sql_clock_tests[], sql_push_tests[], sql_module_tests[],
-    sql_safety_tests[], sql_job_tests[], zookeeper_fault_tests[], zookeeper_ensemble_tests[],
-    zookeeper_doctor_tests[], zookeeper_absurd_tests[];
+    sqlite_place_tests[], sqlite_file_tests[], sqlite_cell_tests[], sqlite_mode_tests[],
+    redis_fault_tests[], redis_forget_tests[], redis_queue_tests[], redis_module_tests[],
+    redis_rights_tests[], sql_tests[], sql_table_tests[], sql_clock_tests[], sql_push_tests[],
+    sql_module_tests[], sql_safety_tests[], sql_job_tests[], zookeeper_fault_tests[],
+    zookeeper_ensemble_tests[], zookeeper_doctor_tests[], zookeeper_absurd_tests[];
 
 /* ---- what the runner tells the tests ------------------------------------------------------- */
 

@@ -148,17 +148,28 @@ static int64_t greatest(int64_t a, int64_t b, int64_t c)
 }
 
 /* Tokens begin at the clock, in microseconds: a database that was deleted and made again gives none
- * that was given before, and whoever checks tokens goes on accepting them. A row whose lease was
- * counted anew once (its client is 0) is not prolonged again: containers with boot ids of their own
- * may take turns here. */
+ * that was given before, and whoever checks tokens goes on accepting them. So they must not get
+ * ahead of the clock, however often the store begins anew. A reboot, however, may have lost tokens that
+ * were given, while the clock was set back: only without one it is enough to be above the last. */
+static int64_t new_base(const struct db *d, const struct found *f)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_REALTIME, &t);
+    int64_t clock = (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
+    int64_t last = greatest(d->own.base, d->mark.token, f->last_token);
+    bool no_reboot = f->same_boot || f->other != 0 || d->serial != 0;
+    if (clock > last && (no_reboot || last == 0))
+        return clock;
+    return greatest(last + TOKENS_PER_BOOT, clock, 0);
+}
+
+/* A row whose lease was counted anew once (its client is 0) is not prolonged again: containers with
+ * boot ids of their own may take turns here. */
 static int begin_anew(struct db *d, const struct found *f)
 {
     char text[512];
-    struct timespec t;
-    clock_gettime(CLOCK_REALTIME, &t);
-    int64_t clock = (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000, now = boot_now(&d->boot);
-    int64_t last = greatest(d->own.base, d->mark.token, f->last_token);
-    d->own.base = last != 0 ? greatest(last + TOKENS_PER_BOOT, clock, 0) : clock;
+    int64_t now = boot_now(&d->boot);
+    d->own.base = new_base(d, f);
     d->own.longest = greatest(d->own.longest, d->mark.lease, 0);
     d->own.quiet_until = d->last_until; /* tenures of our own */
     if (f->other != 0 || (f->same_boot && !f->same_live && !f->is_new))

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "backend/sqlite/db.h"
 #include "core/period.h"
@@ -33,9 +34,20 @@ static int code_of_errno(int error)
     return refused ? SIMBA_EDENIED : SIMBA_ESTORE;
 }
 
+/* SQLite does not say which of its files it may not open. NULL: none of them, as it seems now. */
+static const char *closed_file(const struct db *d)
+{
+    const char *const paths[] = {d->place->db, d->place->wal, d->place->shm};
+    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++)
+        if (euidaccess(paths[i], R_OK) != 0 && errno == EACCES)
+            return paths[i];
+    return NULL;
+}
+
 int db_fail(struct db *d, const char *what)
 {
     int full = sqlite3_extended_errcode(d->handle), error = sqlite3_system_errno(d->handle);
+    const char *closed = error == EACCES ? closed_file(d) : NULL;
     int code = SIMBA_ESTORE;
     d->is_busy = (full & 0xff) == SQLITE_BUSY;
     d->is_broken = !d->is_busy;
@@ -57,7 +69,9 @@ int db_fail(struct db *d, const char *what)
     default:
         break;
     }
-    if ((full & 0xff) == SQLITE_CANTOPEN && error != 0)
+    if ((full & 0xff) == SQLITE_CANTOPEN && closed != NULL)
+        snprintf(d->why, sizeof d->why, "cannot open %.160s: %s", closed, errno_text(error));
+    else if ((full & 0xff) == SQLITE_CANTOPEN && error != 0)
         snprintf(d->why, sizeof d->why, "%s: %.120s: %s", what, sqlite3_errmsg(d->handle),
                  errno_text(error));
     else

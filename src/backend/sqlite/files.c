@@ -42,6 +42,7 @@ int files_record(struct files *f, const struct place *p)
     f->db = (struct file_id){db.st_dev, db.st_ino};
     f->wal = (struct file_id){wal.st_dev, wal.st_ino};
     f->shm = (struct file_id){shm.st_dev, shm.st_ino};
+    f->wal_size = wal.st_size;
     f->shm_size = shm.st_size;
     return is_open_here(f->shm) ? 0 : -1;
 }
@@ -95,8 +96,9 @@ enum files_state files_check(struct files *f, const struct place *p, const struc
     *which = p->wal;
     if (stat(p->wal, &s) != 0)
         return missing();
-    if (!is_file(&s, f->wal))
+    if (!is_file(&s, f->wal) || s.st_size < f->wal_size)
         return FILES_OTHER;
+    f->wal_size = s.st_size;
     *which = p->db;
     if (stat(p->db, &s) != 0)
         return missing();

@@ -13,21 +13,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "contract/peer.h"
-#include "contract/suite.h"
-
-static char url[192];
-
-static void begin(void)
-{
-    folder_make();
-    snprintf(url, sizeof url, "sqlite:%s", folder_path("a.db"));
-}
+#include "help.h"
 
 /* A small file system of our own, seen by this test and its peers only. */
 static void begin_mounted(void)
 {
-    begin();
+    sqlite_begin();
     if (unshare(CLONE_NEWNS) != 0 || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
         mount("tmpfs", folder_path(""), "tmpfs", 0, "size=512k,mode=0700") != 0) {
         folder_remove();
@@ -39,13 +30,6 @@ static void end_mounted(void)
 {
     CHECK(umount2(folder_path(""), MNT_DETACH) == 0);
     folder_remove();
-}
-
-static struct peer start(struct simba_handle_options like)
-{
-    struct peer p = {.url = url, .mutex = "m", .like = like};
-    peer_start(&p);
-    return p;
 }
 
 static void contend(struct peer *p)
@@ -68,22 +52,6 @@ static void run(sqlite3 *db, const char *statements)
         suite_fail(__FILE__, __LINE__, sqlite3_errmsg(db));
 }
 
-/* One that is stopped in the middle of a transaction blocks all others: then it is let out first. */
-static void stop_between_transactions(pid_t pid)
-{
-    for (bool blocks = true; blocks;) {
-        CHECK(kill(pid, SIGSTOP) == 0);
-        sqlite3 *db = open_database();
-        sqlite3_busy_timeout(db, 200);
-        blocks = sqlite3_exec(db, "BEGIN IMMEDIATE; ROLLBACK", NULL, NULL, NULL) != SQLITE_OK;
-        sqlite3_close(db);
-        if (blocks) {
-            CHECK(kill(pid, SIGCONT) == 0);
-            nap(1);
-        }
-    }
-}
-
 /* ---- full and read-only -------------------------------------------------------------------- */
 
 /* Takes what is free, also what became free since the last time. */
@@ -103,7 +71,7 @@ static bool lets_go(struct peer *p, int fd)
 static void disk_full(void)
 {
     begin_mounted();
-    struct peer a = start(lease_short()), b = start(lease_short());
+    struct peer a = sqlite_peer(lease_short()), b = sqlite_peer(lease_short());
     contend(&a);
     uint64_t token = peer_await_owner(&a);
     contend(&b);
@@ -130,11 +98,11 @@ static void disk_full(void)
 static void disk_read_only(void)
 {
     begin_mounted();
-    struct peer maker = start(lease_short());
+    struct peer maker = sqlite_peer(lease_short());
     CHECK(peer_number(&maker, "acquire 20000") == 0 && peer_number(&maker, "release") == 0);
     peer_end(&maker);
     CHECK(mount("tmpfs", folder_path(""), NULL, MS_REMOUNT | MS_RDONLY, "size=512k") == 0);
-    struct peer a = start(lease_short());
+    struct peer a = sqlite_peer(lease_short());
     CHECK(peer_ask(&a, "read")[0] == '0'); /* who only looks need not write */
     CHECK(peer_number(&a, "acquire 0") == SIMBA_EDENIED);
     contend(&a);
@@ -149,15 +117,14 @@ static void disk_read_only(void)
  * that is connected, that it was killed, and the rows also when nobody is. */
 static void other_user_looks(void)
 {
-    begin();
-    struct peer a = start(lease_long());
+    sqlite_begin();
+    struct peer a = sqlite_peer(lease_long());
     contend(&a);
     uint64_t token = peer_await_owner(&a);
     CHECK(chmod(folder_path(""), 0755) == 0);
-    static const char *const files[] = {"a.db", "a.db-wal", "a.db-shm", "a.db-live", "a.db-bell"};
-    for (size_t i = 0; i < sizeof files / sizeof *files; i++)
-        CHECK(chmod(folder_path(files[i]), 0644) == 0);
-    struct peer b = {.url = url, .mutex = "m", .like = lease_short(), .user = 65534};
+    for (size_t i = 0; i < SQLITE_FILES; i++)
+        CHECK(chmod(folder_path(sqlite_files[i]), 0644) == 0);
+    struct peer b = {.url = sqlite_url(), .mutex = "m", .like = lease_short(), .user = 65534};
     peer_start(&b);
     if (!peer_is_up(&b)) {
         folder_remove();
@@ -177,14 +144,14 @@ static void other_user_looks(void)
 /* Without any newcomer who would put it right. */
 static void truncated(const char *file)
 {
-    begin();
-    struct peer a = start(lease_short()), b = start(lease_long());
+    sqlite_begin();
+    struct peer a = sqlite_peer(lease_short()), b = sqlite_peer(lease_long());
     contend(&a);
     uint64_t token = peer_await_owner(&a);
     contend(&b);
     CHECK(peer_number(&b, "wait") == 0);
-    stop_between_transactions(a.pid);
-    stop_between_transactions(b.pid);
+    peer_stop(&a);
+    peer_stop(&b);
     CHECK(truncate(folder_path(file), 0) == 0);
     CHECK(kill(a.pid, SIGCONT) == 0 && kill(b.pid, SIGCONT) == 0);
     CHECK(peer_number(&a, "stop") == 0);
@@ -209,10 +176,10 @@ static void truncated_index(void)
 /* What it cannot write it does not own for long; the other one has it after the lease. */
 static void device_fails_writing(void)
 {
-    begin();
-    struct peer a = {.url = url, .mutex = "m", .like = lease_short(), .flaky = true};
+    sqlite_begin();
+    struct peer a = {.url = sqlite_url(), .mutex = "m", .like = lease_short(), .flaky = true};
     peer_start(&a);
-    struct peer b = start(lease_long());
+    struct peer b = sqlite_peer(lease_long());
     contend(&a);
     uint64_t token = peer_await_owner(&a);
     contend(&b);
@@ -232,11 +199,11 @@ static void device_fails_writing(void)
 /* Not "this is no database of ours": the next try may find that it is. */
 static void device_fails_reading(void)
 {
-    begin();
-    struct peer maker = start(lease_short());
+    sqlite_begin();
+    struct peer maker = sqlite_peer(lease_short());
     CHECK(peer_number(&maker, "acquire 20000") == 0 && peer_number(&maker, "release") == 0);
     peer_end(&maker);
-    struct peer a = {.url = url, .mutex = "m", .like = lease_short(), .flaky = true};
+    struct peer a = {.url = sqlite_url(), .mutex = "m", .like = lease_short(), .flaky = true};
     peer_start(&a);
     CHECK(peer_number(&a, "fail read") == 0);
     const char *said = peer_ask(&a, "read");
@@ -252,9 +219,9 @@ static void device_fails_reading(void)
 /* Somebody's transaction outlasts several timeouts, but not the lease. */
 static void database_locked(void)
 {
-    begin();
+    sqlite_begin();
     struct peer a = {
-        .url = url, .mutex = "m", .like = lease(4000, 16000), .command_timeout_ms = 300};
+        .url = sqlite_url(), .mutex = "m", .like = lease(4000, 16000), .command_timeout_ms = 300};
     a.like.renew_ms = 200;
     peer_start(&a);
     contend(&a);
@@ -277,14 +244,14 @@ static void database_locked(void)
  * there go on. */
 static void foreign_lock(void)
 {
-    begin();
-    struct peer a = start(lease_short());
+    sqlite_begin();
+    struct peer a = sqlite_peer(lease_short());
     contend(&a);
     uint64_t token = peer_await_owner(&a);
     int fd = open(folder_path("a.db-live"), O_RDWR | O_CLOEXEC);
     struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 100};
     CHECK(fd >= 0 && fcntl(fd, F_SETLK, &lock) == 0);
-    struct peer b = {.url = url, .mutex = "n", .like = lease_long()};
+    struct peer b = {.url = sqlite_url(), .mutex = "n", .like = lease_long()};
     peer_start(&b);
     const char *said = peer_ask(&b, "read");
     CHECK(atoi(said) == SIMBA_ESTORE && strstr(said, "locked") != NULL);
@@ -300,14 +267,14 @@ static void foreign_lock(void)
 /* The number that it could not write down is nobody's. */
 static void full_when_enrolling(void)
 {
-    begin();
-    struct peer a = start(lease_short());
+    sqlite_begin();
+    struct peer a = sqlite_peer(lease_short());
     CHECK(peer_number(&a, "acquire 20000") == 0 && peer_number(&a, "release") == 0);
-    struct peer b = {.url = url, .mutex = "m", .like = lease_short(), .flaky = true};
+    struct peer b = {.url = sqlite_url(), .mutex = "m", .like = lease_short(), .flaky = true};
     peer_start(&b);
     CHECK(peer_number(&b, "fail write") == 0);
     CHECK(atoi(peer_ask(&b, "read")) == SIMBA_ESTORE);
-    struct peer c = start(lease_short());
+    struct peer c = sqlite_peer(lease_short());
     CHECK(peer_number(&c, "acquire 0") == 0 && peer_number(&c, "release") == 0);
     CHECK(peer_number(&b, "fail none") == 0);
     CHECK(peer_number(&b, "acquire 20000") == 0 && peer_number(&b, "release") == 0);
@@ -321,11 +288,11 @@ static void full_when_enrolling(void)
 /* Not a refusal: the next try may find one. */
 static void no_descriptors(void)
 {
-    begin();
+    sqlite_begin();
     simba *s = NULL;
     struct simba_owner owner;
     struct rlimit limit, old;
-    CHECK_OK(simba_open(url, NULL, &s));
+    CHECK_OK(simba_open(sqlite_url(), NULL, &s));
     CHECK(getrlimit(RLIMIT_NOFILE, &old) == 0);
     limit = old;
     int next = dup(STDERR_FILENO);
@@ -360,10 +327,10 @@ static void check_left(struct peer *p, uint64_t token, int64_t most)
 /* T62, T63: each of two processes lives in a time of its own; the leases are the same. */
 static void other_time_namespace(void)
 {
-    begin();
+    sqlite_begin();
     struct peer p[2] = {{.boottime_s = 100000}, {.boottime_s = 0}};
     for (int i = 0; i < 2; i++) {
-        p[i].url = url;
+        p[i].url = sqlite_url();
         p[i].mutex = "m";
         p[i].like = lease_short();
         peer_start(&p[i]);
@@ -382,7 +349,7 @@ static void other_time_namespace(void)
             CHECK(peer_number(other, "token") == 0);
             check_left(other, token, 3000);
         }
-        stop_between_transactions(owner->pid);
+        peer_stop(owner);
         CHECK(peer_await_owner(other) > token); /* at the end of the lease, not in a day */
         CHECK(kill(owner->pid, SIGCONT) == 0);
         CHECK(peer_number(owner, "token") == 0);
@@ -396,13 +363,13 @@ static void other_time_namespace(void)
 /* The offsets that the kernel shows are those of the children's namespace: ours cannot be known. */
 static void unshared_time_namespace(void)
 {
-    begin();
+    sqlite_begin();
     if (unshare(CLONE_NEWTIME) != 0) {
         folder_remove();
         suite_skip("time namespaces cannot be made here (not root?)");
     }
     simba *s = NULL;
-    CHECK_REFUSED(simba_open(url, NULL, &s), SIMBA_EUNSUPPORTED, "time namespace");
+    CHECK_REFUSED(simba_open(sqlite_url(), NULL, &s), SIMBA_EUNSUPPORTED, "time namespace");
     folder_remove();
 }
 
@@ -416,15 +383,15 @@ static void write_file(const char *path, const char *text)
  * its lease waited for once, however often the others come and go; else it is noticed at once. */
 static void other_boot_id(void)
 {
-    begin();
+    sqlite_begin();
     char id[2][160];
     for (int i = 0; i < 2; i++) {
         snprintf(id[i], sizeof id[i], "%s", folder_path(i == 0 ? "x" : "y"));
         write_file(id[i], i == 0 ? "11111111-1111-4111-8111-111111111111\n"
                                  : "22222222-2222-4222-8222-222222222222\n");
     }
-    struct peer a = {.url = url, .mutex = "m", .like = lease_short(), .boot_id = id[0]};
-    struct peer b = {.url = url, .mutex = "m", .like = lease_long(), .boot_id = id[1]};
+    struct peer a = {.url = sqlite_url(), .mutex = "m", .like = lease_short(), .boot_id = id[0]};
+    struct peer b = {.url = sqlite_url(), .mutex = "m", .like = lease_long(), .boot_id = id[1]};
     peer_start(&a);
     if (!peer_is_up(&a)) {
         folder_remove();
@@ -440,14 +407,14 @@ static void other_boot_id(void)
     peer_kill(&a);
     for (int64_t end = simba_now() + 6000; simba_now() < end;) { /* in turns, for two leases */
         for (int i = 0; i < 2; i++) {
-            struct peer p = {.url = url, .mutex = "other", .like = lease_short()};
+            struct peer p = {.url = sqlite_url(), .mutex = "other", .like = lease_short()};
             p.boot_id = id[i];
             peer_start(&p);
             CHECK(peer_number(&p, "acquire 20000") == 0 && peer_number(&p, "release") == 0);
             peer_end(&p);
         }
     }
-    struct peer c = {.url = url, .mutex = "m", .like = lease_long(), .boot_id = id[1]};
+    struct peer c = {.url = sqlite_url(), .mutex = "m", .like = lease_long(), .boot_id = id[1]};
     peer_start(&c);
     CHECK(peer_number(&c, "acquire 0") == 0);
     CHECK((uint64_t)peer_number(&c, "held") > token);
@@ -459,8 +426,8 @@ static void other_boot_id(void)
  * is honoured for one lease, since nobody knows when it got it. */
 static void machine_restarted(void)
 {
-    begin();
-    struct peer a = start(lease_short());
+    sqlite_begin();
+    struct peer a = sqlite_peer(lease_short());
     contend(&a);
     uint64_t token = peer_await_owner(&a);
     peer_kill(&a);
@@ -468,7 +435,7 @@ static void machine_restarted(void)
     run(db, "UPDATE meta SET boot = 'another'; UPDATE mutex SET until = until - 1000000000000");
     CHECK(sqlite3_close(db) == SQLITE_OK);
     int64_t before = simba_now();
-    struct peer b = start(lease_long()), c = start(lease_long());
+    struct peer b = sqlite_peer(lease_long()), c = sqlite_peer(lease_long());
     contend(&b);
     peer_send(&b, "ledger %s", folder_path("ledger"));
     CHECK(strcmp(peer_reply(&b, PATIENCE_MS), "0") == 0);

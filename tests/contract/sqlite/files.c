@@ -8,36 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "contract/peer.h"
-#include "contract/suite.h"
-
-static char url[192];
-
-static void begin(void)
-{
-    folder_make();
-    snprintf(url, sizeof url, "sqlite:%s", folder_path("a.db"));
-}
-
-static struct peer start(struct simba_handle_options like)
-{
-    struct peer p = {.url = url, .mutex = "m", .like = like};
-    peer_start(&p);
-    return p;
-}
-
-static void contend(struct peer *p)
-{
-    CHECK(peer_number(p, "start") == 0);
-    peer_send(p, "ledger %s", folder_path("ledger"));
-    CHECK(strcmp(peer_reply(p, PATIENCE_MS), "0") == 0);
-}
-
-static void check_and_remove(void)
-{
-    ledger_check(ledger_map(folder_path("ledger")));
-    folder_remove();
-}
+#include "help.h"
 
 /* A notices at last and lets go; B gets it although A lives on. Had both owned at any time, the ledger
  * shows it. */
@@ -48,7 +19,7 @@ static void end_both(struct peer *a, struct peer *b)
     peer_await_owner(b);
     peer_end(a);
     peer_end(b);
-    check_and_remove();
+    sqlite_end();
 }
 
 static void delete_database(void)
@@ -61,11 +32,11 @@ static void delete_database(void)
 /* The one that owned lets go when it sees that its row is gone; the other one comes after that. */
 static void deleted_while_owned(void)
 {
-    begin();
-    struct peer a = start(lease_short()), b = start(lease_short());
-    contend(&a);
+    sqlite_begin();
+    struct peer a = sqlite_peer(lease_short()), b = sqlite_peer(lease_short());
+    sqlite_contend(&a);
     uint64_t token = peer_await_owner(&a);
-    contend(&b);
+    sqlite_contend(&b);
     delete_database();
     AWAIT((uint64_t)peer_number(&a, "token") != token);
     AWAIT(peer_number(&a, "token") != 0 || peer_number(&b, "token") != 0);
@@ -73,51 +44,75 @@ static void deleted_while_owned(void)
     peer_end(&a);
     peer_await_owner(&b);
     peer_end(&b);
-    check_and_remove();
+    sqlite_end();
+}
+
+/* Each time tokens go on from the clock. Were they ahead of it after that, they would fall when all is
+ * deleted, and nobody is left who knows them. */
+static void deleted_often(void)
+{
+    uint64_t last = 0, token;
+    sqlite_begin();
+    for (int life = 0; life < 2; life++) {
+        struct peer p = sqlite_peer(lease(60, 40));
+        for (int i = 0; i < 10; i++) {
+            CHECK(peer_number(&p, "acquire 20000") == 0);
+            token = (uint64_t)peer_number(&p, "held");
+            CHECK(token == 0 || token > last); /* 0: its lease is over already */
+            last = token > last ? token : last;
+            peer_number(&p, "release");
+            delete_database();
+        }
+        peer_end(&p);
+        delete_database();
+        unlink(folder_path("a.db-live"));
+        unlink(folder_path("a.db-bell"));
+    }
+    folder_remove();
 }
 
 /* It renews seldom, so it does not notice for long: a newcomer must not be faster. */
 static void deleted_while_unnoticed(void)
 {
-    begin();
+    sqlite_begin();
     struct simba_handle_options seldom = lease(5000, 1000);
     seldom.renew_ms = 3000;
-    struct peer a = start(seldom);
-    contend(&a);
+    struct peer a = sqlite_peer(seldom);
+    sqlite_contend(&a);
     peer_await_owner(&a);
     delete_database();
-    struct peer b = start(lease_short());
-    contend(&b);
+    struct peer b = sqlite_peer(lease_short());
+    sqlite_contend(&b);
     end_both(&a, &b);
 }
 
 /* It opens the new one because of something else, and still owns by the old one. */
 static void deleted_while_half_noticed(void)
 {
-    begin();
+    sqlite_begin();
     struct simba_handle_options seldom = lease(5000, 1000);
     seldom.renew_ms = 3000;
-    struct peer a = start(seldom);
-    contend(&a);
+    struct peer a = sqlite_peer(seldom);
+    sqlite_contend(&a);
     peer_await_owner(&a);
     delete_database();
     CHECK(peer_ask(&a, "read")[0] == '0');
-    struct peer b = start(lease_short());
-    contend(&b);
+    struct peer b = sqlite_peer(lease_short());
+    sqlite_contend(&b);
     end_both(&a, &b);
 }
 
 /* As before, but its owner stands still: it is alive, so nobody else may own. */
 static void deleted_while_stopped(void)
 {
-    begin();
-    struct peer a = start(lease_short());
-    contend(&a);
+    sqlite_begin();
+    struct peer a = sqlite_peer(lease_short());
+    sqlite_contend(&a);
     peer_await_owner(&a);
-    CHECK(kill(a.pid, SIGSTOP) == 0);
+    peer_stop(&a);
     delete_database();
-    struct peer b = start(lease_short());
-    contend(&b);
+    struct peer b = sqlite_peer(lease_short());
+    sqlite_contend(&b);
     CHECK(peer_number(&b, "wait") == 0);
     CHECK(peer_number(&b, "token") == 0);
     CHECK(kill(a.pid, SIGCONT) == 0);
@@ -125,17 +120,17 @@ static void deleted_while_stopped(void)
     peer_kill(&a);
     peer_await_owner(&b);
     peer_end(&b);
-    check_and_remove();
+    sqlite_end();
 }
 
 /* Another good database comes in its place, made later than the first. */
 static void replaced_while_owned(void)
 {
-    begin();
+    sqlite_begin();
     struct simba_handle_options seldom = lease(5000, 1000);
     seldom.renew_ms = 3000;
-    struct peer a = start(seldom);
-    contend(&a);
+    struct peer a = sqlite_peer(seldom);
+    sqlite_contend(&a);
     peer_await_owner(&a);
     char other[192];
     snprintf(other, sizeof other, "sqlite:%s", folder_path("other.db"));
@@ -145,8 +140,8 @@ static void replaced_while_owned(void)
     peer_end(&maker);
     delete_database();
     CHECK(rename(folder_path("other.db"), folder_path("a.db")) == 0);
-    struct peer b = start(lease_short());
-    contend(&b);
+    struct peer b = sqlite_peer(lease_short());
+    sqlite_contend(&b);
     end_both(&a, &b);
 }
 
@@ -154,13 +149,13 @@ static void replaced_while_owned(void)
  * its lease is waited for, to the end that it has in the database. */
 static void deleted_locks(void)
 {
-    begin();
-    struct peer a = start(lease(3000, 1000));
-    contend(&a);
+    sqlite_begin();
+    struct peer a = sqlite_peer(lease(3000, 1000));
+    sqlite_contend(&a);
     uint64_t token = peer_await_owner(&a);
     CHECK(unlink(folder_path("a.db-live")) == 0);
-    struct peer b = start(lease_short());
-    contend(&b);
+    struct peer b = sqlite_peer(lease_short());
+    sqlite_contend(&b);
     CHECK(peer_number(&b, "wait") == 0);
     CHECK(kill(a.pid, SIGSTOP) == 0); /* so that it does not renew any more */
     int64_t asked = simba_now();
@@ -173,7 +168,7 @@ static void deleted_locks(void)
     AWAIT(atomic_load(&l->tenure[1].from) != 0);
     CHECK(atomic_load(&l->tenure[1].from) >= asked + left);
     peer_end(&b);
-    check_and_remove();
+    sqlite_end();
 }
 
 static void overwrite(const char *file, off_t from)
@@ -192,9 +187,9 @@ static void overwrite(const char *file, off_t from)
 /* Damage shows when it is read, at the latest by the next process. */
 static void damaged_while_owned(void)
 {
-    begin();
-    struct peer a = start(lease_short());
-    contend(&a);
+    sqlite_begin();
+    struct peer a = sqlite_peer(lease_short());
+    sqlite_contend(&a);
     uint64_t token = peer_await_owner(&a);
     sqlite3 *db = NULL;
     CHECK(sqlite3_open(folder_path("a.db"), &db) == SQLITE_OK);
@@ -202,21 +197,22 @@ static void damaged_while_owned(void)
     CHECK(sqlite3_close(db) == SQLITE_OK);
     overwrite(folder_path("a.db-wal"), 0);
     overwrite(folder_path("a.db"), 4096);
-    struct peer b = start(lease_short());
+    struct peer b = sqlite_peer(lease_short());
     const char *said = peer_ask(&b, "read");
     CHECK(strncmp(said, "-8 ", 3) == 0 && strstr(said, "malformed") != NULL);
-    contend(&b);
+    sqlite_contend(&b);
     delete_database();
     AWAIT((uint64_t)peer_number(&a, "token") != token);
     AWAIT(peer_number(&a, "token") != 0 || peer_number(&b, "token") != 0);
     peer_end(&a);
     peer_await_owner(&b);
     peer_end(&b);
-    check_and_remove();
+    sqlite_end();
 }
 
 const struct test sqlite_file_tests[] = {
     {"deleted_while_owned", deleted_while_owned, SQLITE_ONLY, 0},
+    {"deleted_often", deleted_often, SQLITE_ONLY, 0},
     {"deleted_while_unnoticed", deleted_while_unnoticed, SQLITE_ONLY, 0},
     {"deleted_while_half_noticed", deleted_while_half_noticed, SQLITE_ONLY, 0},
     {"deleted_while_stopped", deleted_while_stopped, SQLITE_ONLY, 0},
