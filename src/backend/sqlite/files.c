@@ -47,24 +47,43 @@ int files_record(struct files *f, const struct place *p)
     return is_open_here(f->shm) ? 0 : -1;
 }
 
+static struct live_written now_written(const struct stat *s)
+{
+    uint64_t access = (uint64_t)s->st_uid << 32 ^ (uint64_t)s->st_gid << 12 ^ s->st_mode;
+    return (struct live_written){.changed = nanoseconds(s->st_mtim),
+                                 .size = s->st_size,
+                                 .touched = nanoseconds(s->st_ctim),
+                                 .access = (int64_t)(access & INT64_MAX)};
+}
+
+/* Has nobody but us written to it? A copy of before that was put back, with its times, was touched later
+ * than we say; but so is a file whose mode or owner was changed, which harms nobody. */
+static bool is_ours(const struct live_written *now, const struct live_written *said)
+{
+    return now->changed == said->changed && now->size == said->size &&
+           (now->touched == said->touched || said->touched == 0 || now->access != said->access);
+}
+
 /* Who writes the log back says before and after it what it does to the file, so whatever changed it
  * without a word was not one of us. Asked before and after the look: both may be under way. */
 static bool is_as_written(struct files *f, const struct stat *db, const struct live *l,
                           const struct place *p)
 {
     struct stat s = *db;
-    if (f->changed == nanoseconds(s.st_mtim) && f->size == s.st_size)
+    struct live_written now = now_written(&s);
+    if (now.touched == f->seen.touched && is_ours(&now, &f->seen))
         return true;
     for (int i = 0; i < 10; i++) {
         struct live_written before = live_written(l);
         if (stat(p->db, &s) != 0)
             return false;
         struct live_written after = live_written(l);
-        bool same = before.changed == nanoseconds(s.st_mtim) && before.size == s.st_size;
-        if (same || before.changed == 0) { /* nobody has said anything yet */
-            f->changed = nanoseconds(s.st_mtim);
-            f->size = s.st_size;
-        }
+        now = now_written(&s);
+        bool same = is_ours(&now, &before);
+        if (same || before.changed == 0) /* nobody has said anything yet */
+            f->seen = now;
+        if (same && before.unfinished == 0 && now.access != before.access)
+            live_set_written(l, &now);
         if (same || before.changed == 0 || before.unfinished != 0)
             return true;
         if (after.changed == before.changed && after.unfinished == 0)
@@ -129,9 +148,8 @@ void files_end_writing(struct files *f, const struct place *p, const struct live
     struct stat s;
     if (stat(p->db, &s) != 0)
         return;
-    f->changed = nanoseconds(s.st_mtim);
-    f->size = s.st_size;
-    live_set_written(l, &(struct live_written){.changed = f->changed, .size = f->size});
+    f->seen = now_written(&s);
+    live_set_written(l, &f->seen);
 }
 
 void files_mend_shm(const struct files *f, const struct place *p)

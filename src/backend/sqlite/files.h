@@ -17,14 +17,14 @@ struct file_id {
 
 struct files {
     struct file_id db, wal, shm;
-    int64_t changed, size;      /* of the database file, as it should be */
+    struct live_written seen;   /* the database file, as it should be */
     int64_t wal_size, shm_size; /* the most that they were */
 };
 
 enum files_state {
     FILES_SAME,
     FILES_OTHER,  /* one was deleted or replaced, the log was truncated, or the database was written
-                      by another hand */
+                      or put back by another hand */
     FILES_SHRUNK, /* PATH-shm was truncated: whoever reads there would be killed */
     FILES_LINKED, /* the database has a second name, beside which others have other files */
     FILES_UNKNOWN, /* they cannot be looked at: errno */

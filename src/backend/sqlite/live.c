@@ -12,6 +12,7 @@
 #define NUMBERS (INT64_C(1) << 62) /* all numbers are below */
 #define MARK_AT 0
 #define WRITTEN_AT 64
+#define TOUCHED_AT 128
 
 /* Locks and contents of a file have nothing to do with each other. A foreign program that locks the
  * rest of the file while clients are there cannot have byte 0. */
@@ -171,12 +172,15 @@ void live_set_mark(const struct live *l, const struct live_mark *m)
 
 struct live_written live_written(const struct live *l)
 {
-    int64_t n[3];
+    int64_t n[3], m[3];
     read_three(l, WRITTEN_AT, n);
-    return (struct live_written){.changed = n[0], .size = n[1], .unfinished = n[2]};
+    read_three(l, TOUCHED_AT, m);
+    return (struct live_written){
+        .changed = n[0], .size = n[1], .unfinished = n[2], .touched = m[0], .access = m[1]};
 }
 
 void live_set_written(const struct live *l, const struct live_written *w)
 {
+    write_three(l, TOUCHED_AT, (const int64_t[]){w->touched, w->access, 0});
     write_three(l, WRITTEN_AT, (const int64_t[]){w->changed, w->size, w->unfinished});
 }

@@ -35,10 +35,12 @@ struct live_mark {
     int64_t lease;  /* nor a longer one, ns */
 };
 
+/* The database file after the last checkpoint. */
 struct live_written {
-    int64_t changed; /* the database file's time of change and size after the last checkpoint */
-    int64_t size;
-    int64_t unfinished; /* not 0: one has begun, and has not ended, or not well */
+    int64_t changed, size; /* when its bytes were last changed; a copy may keep that time */
+    int64_t unfinished;    /* not 0: a checkpoint has begun, and has not ended, or not well */
+    int64_t touched;       /* when anything of it was, which nobody can set; 0: unknown */
+    int64_t access;        /* a digest of its owners and mode, whose change counts as a touch */
 };
 
 int live_open(struct live *l, const char *path);        /* 0, or -1 and errno */

@@ -59,10 +59,19 @@ static void copy(const char *from, const char *to)
     close(out);
 }
 
+/* As cp -p does. */
+static void copy_with_times(const char *from, const char *to)
+{
+    struct stat s;
+    copy(from, to);
+    CHECK(stat(from, &s) == 0);
+    CHECK(utimensat(AT_FDCWD, to, (struct timespec[]){s.st_atim, s.st_mtim}, 0) == 0);
+}
+
 static void copy_all(void)
 {
     for (size_t i = 0; i < SQLITE_FILES; i++)
-        copy(now(sqlite_files[i]), before(sqlite_files[i]));
+        copy_with_times(now(sqlite_files[i]), before(sqlite_files[i]));
 }
 
 static void removed(const char *file)
@@ -278,6 +287,14 @@ static void all_are_overwritten(const char *file)
         overwritten(sqlite_files[i]);
 }
 
+/* By a backup's cp -p, tar or rsync --inplace, so that they look as if nobody had touched them. */
+static void all_are_put_back(const char *file)
+{
+    (void)file;
+    for (size_t i = 0; i < SQLITE_FILES; i++)
+        copy_with_times(before(sqlite_files[i]), now(sqlite_files[i]));
+}
+
 /* A log that was truncated is of no use to whoever builds the index again. The one that waits looks
  * twice a second and has to notice in time, as long as PATH-live knows what was written. */
 static void log_then_marks_go(const char *file)
@@ -326,6 +343,7 @@ SEVERAL(all_beside_go)
 SEVERAL(all_but_live_go)
 SEVERAL(all_are_older)
 SEVERAL(all_are_overwritten)
+SEVERAL(all_are_put_back)
 SEVERAL(log_then_marks_go)
 SEVERAL(restored)
 SEVERAL(folder_is_older)
@@ -394,18 +412,18 @@ MOUNTED(bell, "a.db-bell")
         "cell_" #name, cell_##name, SQLITE_ONLY, 0 \
     }
 const struct test sqlite_cell_tests[] = {
-    SQLITE_CELL(db_removed),        SQLITE_CELL(db_replaced),      SQLITE_CELL(db_overwritten),
-    SQLITE_CELL(db_truncated),      SQLITE_CELL(db_linked),        SQLITE_CELL(db_mounted),
-    SQLITE_CELL(wal_removed),       SQLITE_CELL(wal_replaced),     SQLITE_CELL(wal_overwritten),
-    SQLITE_CELL(wal_truncated),     SQLITE_CELL(wal_linked),       SQLITE_CELL(wal_mounted),
-    SQLITE_CELL(shm_removed),       SQLITE_CELL(shm_replaced),     SQLITE_CELL(shm_overwritten),
-    SQLITE_CELL(shm_truncated),     SQLITE_CELL(shm_halved),       SQLITE_CELL(shm_linked),
-    SQLITE_CELL(shm_mounted),       SQLITE_CELL(live_removed),     SQLITE_CELL(live_replaced),
-    SQLITE_CELL(live_overwritten),  SQLITE_CELL(live_truncated),   SQLITE_CELL(live_linked),
-    SQLITE_CELL(live_mounted),      SQLITE_CELL(bell_removed),     SQLITE_CELL(bell_replaced),
-    SQLITE_CELL(bell_overwritten),  SQLITE_CELL(bell_truncated),   SQLITE_CELL(bell_linked),
-    SQLITE_CELL(bell_mounted),      SQLITE_CELL(log_and_index_go), SQLITE_CELL(all_beside_go),
-    SQLITE_CELL(all_but_live_go),   SQLITE_CELL(all_are_older),    SQLITE_CELL(all_are_overwritten),
-    SQLITE_CELL(log_then_marks_go), SQLITE_CELL(restored),         SQLITE_CELL(folder_is_older),
-    {NULL, NULL, ANY_STORE, 0},
+    SQLITE_CELL(db_removed),       SQLITE_CELL(db_replaced),       SQLITE_CELL(db_overwritten),
+    SQLITE_CELL(db_truncated),     SQLITE_CELL(db_linked),         SQLITE_CELL(db_mounted),
+    SQLITE_CELL(wal_removed),      SQLITE_CELL(wal_replaced),      SQLITE_CELL(wal_overwritten),
+    SQLITE_CELL(wal_truncated),    SQLITE_CELL(wal_linked),        SQLITE_CELL(wal_mounted),
+    SQLITE_CELL(shm_removed),      SQLITE_CELL(shm_replaced),      SQLITE_CELL(shm_overwritten),
+    SQLITE_CELL(shm_truncated),    SQLITE_CELL(shm_halved),        SQLITE_CELL(shm_linked),
+    SQLITE_CELL(shm_mounted),      SQLITE_CELL(live_removed),      SQLITE_CELL(live_replaced),
+    SQLITE_CELL(live_overwritten), SQLITE_CELL(live_truncated),    SQLITE_CELL(live_linked),
+    SQLITE_CELL(live_mounted),     SQLITE_CELL(bell_removed),      SQLITE_CELL(bell_replaced),
+    SQLITE_CELL(bell_overwritten), SQLITE_CELL(bell_truncated),    SQLITE_CELL(bell_linked),
+    SQLITE_CELL(bell_mounted),     SQLITE_CELL(log_and_index_go),  SQLITE_CELL(all_beside_go),
+    SQLITE_CELL(all_but_live_go),  SQLITE_CELL(all_are_older),     SQLITE_CELL(all_are_overwritten),
+    SQLITE_CELL(all_are_put_back), SQLITE_CELL(log_then_marks_go), SQLITE_CELL(restored),
+    SQLITE_CELL(folder_is_older),  {NULL, NULL, ANY_STORE, 0},
 };
