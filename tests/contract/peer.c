@@ -113,18 +113,18 @@ void peer_kill(struct peer *p)
 }
 
 struct visit {
-    const char *url;
+    const struct peer *peer;
     _Atomic bool is_over;
 };
 
-/* Writes to the store as any client does. */
+/* Writes to the store as the peer does: some stores wait for the longest lease that they have seen. */
 static void *visit_store(void *arg)
 {
     struct visit *v = arg;
     simba *s;
     simba_locker *l;
-    CHECK_CODE(simba_open(v->url, NULL, &s), 0);
-    CHECK_CODE(simba_locker_create(s, fresh("visit"), NULL, &l), 0);
+    CHECK_CODE(simba_open(v->peer->url, NULL, &s), 0);
+    CHECK_CODE(simba_locker_create(s, fresh("visit"), &v->peer->like, &l), 0);
     CHECK_CODE(simba_locker_acquire(l, PATIENCE_MS), 0);
     CHECK_CODE(simba_locker_release(l), 0);
     atomic_store(&v->is_over, true);
@@ -138,10 +138,10 @@ static void *visit_store(void *arg)
 void peer_stop(struct peer *p)
 {
     for (bool blocks = true; blocks;) {
-        struct visit v = {.url = p->url};
+        struct visit v = {.peer = p};
         CHECK(kill(p->pid, SIGSTOP) == 0);
         pthread_t thread = spawn(visit_store, &v);
-        for (int64_t end = simba_now() + 300; !atomic_load(&v.is_over) && simba_now() < end;)
+        for (int64_t end = simba_now() + 2000; !atomic_load(&v.is_over) && simba_now() < end;)
             nap(1);
         blocks = !atomic_load(&v.is_over);
         if (blocks)

@@ -153,6 +153,8 @@ static void deleted_locks(void)
     struct peer a = sqlite_peer(lease(5000, 1000));
     sqlite_contend(&a);
     uint64_t token = peer_await_owner(&a);
+    struct ledger *l = ledger_map(folder_path("ledger"));
+    AWAIT(atomic_load(&l->tenure[0].from) != 0);
     peer_stop(&a); /* it would notice, and show itself alive in a new file */
     CHECK(unlink(folder_path("a.db-live")) == 0);
     struct peer b = sqlite_peer(lease_short());
@@ -164,7 +166,6 @@ static void deleted_locks(void)
     CHECK(code == 0 && (uint64_t)held == token && left > 0);
     peer_kill(&a);
     CHECK(peer_await_owner(&b) > token);
-    struct ledger *l = ledger_map(folder_path("ledger"));
     AWAIT(atomic_load(&l->tenure[1].from) != 0);
     CHECK(atomic_load(&l->tenure[1].from) >= asked + left);
     peer_end(&b);
