@@ -12,7 +12,7 @@
 #include "runtime/client.h"
 #include "runtime/clock.h"
 #include "runtime/futex.h"
-#include "runtime/process.h"
+#include "runtime/observer.h"
 #include "runtime/scheduler.h"
 
 #define FAR (250 * NS_PER_MS)
@@ -29,7 +29,7 @@ static bool same(const char *a, const char *b)
 static bool see(struct actor *a, struct tenure now, enum simba_reason reason)
 {
     char *unused = now.id;
-    loop_lock(a->client);
+    driver_lock(a->client);
     bool changed = !tenure_is_same(&a->after, &now);
     if (changed) {
         unused = a->before.id;
@@ -40,7 +40,7 @@ static bool see(struct actor *a, struct tenure now, enum simba_reason reason)
         now.acquired_at = a->after.acquired_at; /* a renewal moves nothing but the end */
     }
     a->after = now;
-    loop_unlock(a->client);
+    driver_unlock(a->client);
     if (unused != actor_id(a) && unused != now.id)
         free(unused);
     return changed;
@@ -104,11 +104,11 @@ static bool see_answer(struct actor *a, struct request *r)
 static void post_done(struct actor *a, bool ran)
 {
     struct simba *s = a->client;
-    loop_lock(s);
+    driver_lock(s);
     a->notes |= NOTE_DONE;
     a->done_ran = ran;
-    loop_post_locked(s, a);
-    loop_unlock(s);
+    turn_post_locked(s, a);
+    driver_unlock(s);
 }
 
 /* One run of a callback, on the stack of its thread. */
@@ -135,10 +135,10 @@ static void callback_over(void *arg)
                 "mutex '%s': a callback did not return, it has ended its thread; it counts as done",
                 a->by_mutex.name);
     int64_t delay = c->began - a->job_at, ran_for = clock_now() - c->began;
-    loop_lock(a->client);
+    driver_lock(a->client);
     histogram_add(&a->client->metrics.callback_delay, delay);
     histogram_add(&a->client->metrics.callback, ran_for);
-    loop_unlock(a->client);
+    driver_unlock(a->client);
     post_done(a, c->ran);
 }
 
@@ -194,7 +194,7 @@ static void run_for_user(void *arg)
 {
     struct actor *a = arg;
     struct simba *s = a->client;
-    if (!loop_is_here(s)) {
+    if (!driver_is_here(s)) {
         run_callback(a);
         return;
     }
@@ -264,7 +264,7 @@ static bool others_wait(const struct actor *a)
 static void send_request(struct actor *a, const struct lease_request *sent)
 {
     struct simba *s = a->client;
-    struct request *r = loop_request(s);
+    struct request *r = request_new(s);
     if (r == NULL) /* as a request that is never answered: the machine tries again */
         return;
     r->actor = a;
@@ -277,7 +277,7 @@ static void send_request(struct actor *a, const struct lease_request *sent)
     r->wire.ttl_ms = actor_period(a)->ttl / NS_PER_MS;
     r->wire.transition_ms = actor_period(a)->transition / NS_PER_MS;
     a->requests++;
-    loop_send(s, r);
+    request_send(r);
 }
 
 /* Why a locker's caller did not get what it wanted; under the lock. */
@@ -296,7 +296,7 @@ static void say_why(struct actor *a, int code, char *out, size_t size)
 /* The caller hears of it at the end of the turn, so that it finds the next turn free. */
 static void give_verdict(struct actor *a, int code)
 {
-    loop_lock(a->client);
+    driver_lock(a->client);
     struct call *call = a->abandoned ? NULL : a->call;
     if (!a->abandoned) {
         a->call = NULL;
@@ -306,11 +306,11 @@ static void give_verdict(struct actor *a, int code)
         call->code = code;
     if (call != NULL && code < 0)
         say_why(a, code, call->text, sizeof call->text);
-    loop_unlock(a->client);
+    driver_unlock(a->client);
     if (call == NULL) /* it has gone */
         return;
-    call->next = a->client->verdicts;
-    a->client->verdicts = call;
+    call->next = a->client->turn.verdicts;
+    a->client->turn.verdicts = call;
 }
 
 static void report_failure(struct actor *a, int code, const char *text)
@@ -380,7 +380,7 @@ static void show(struct actor *a)
 {
     struct simba *s = a->client;
     const struct handle *h = &a->machine;
-    loop_lock(s);
+    driver_lock(s);
     /* What a caller has asked for meanwhile is already visible and comes next. */
     if (atomic_load(&a->status) != h->status && (a->notes & (NOTE_START | NOTE_STOP)) == 0) {
         if (h->status == SIMBA_INITIAL && handle_gives_up(h->lease.code))
@@ -389,7 +389,7 @@ static void show(struct actor *a)
         futex_set(&a->changes, atomic_load(&a->changes) + 1);
     }
     bool quiet = h->closed && handle_is_idle(h) && a->waiters == 0;
-    loop_unlock(s);
+    driver_unlock(s);
     if (quiet != a->quiet) {
         a->quiet = quiet;
         s->quiet += quiet ? 1 : (size_t)-1;
@@ -520,11 +520,11 @@ static void end_if_gone(struct actor *a)
     show(a);
     if (!a->quiet || a->requests > 0)
         return;
-    loop_lock(s);
+    driver_lock(s);
     bool gone = a->closing && !a->in_inbox;
     if (gone)
         s->actors_count--;
-    loop_unlock(s);
+    driver_unlock(s);
     if (!gone)
         return;
     s->quiet--;
@@ -555,22 +555,22 @@ void actor_take_notes(struct actor *a, uint32_t notes)
         if (event.kind == HANDLE_START) {
             event.at = clock_after_ms(clock_now(), a->initial_delay_ms);
         } else if (event.kind == HANDLE_ACQUIRE || event.kind == HANDLE_DONE) {
-            loop_lock(a->client);
+            driver_lock(a->client);
             if (event.kind == HANDLE_ACQUIRE) {
                 assert(a->call != NULL);
                 event.at = a->call->until;
                 event.once = a->call->once;
             }
             event.ran = a->done_ran;
-            loop_unlock(a->client);
+            driver_unlock(a->client);
         }
         step(a, &event, NULL);
         if (event.kind == HANDLE_DONE && a->machine.kind == HANDLE_OBSERVER)
             tell_next(a);
         if (event.kind == HANDLE_ABANDON) {
-            loop_lock(a->client);
+            driver_lock(a->client);
             a->abandoned = false;
-            loop_unlock(a->client);
+            driver_unlock(a->client);
         }
     }
     if ((notes & NOTE_LEFT) != 0)
@@ -605,9 +605,9 @@ static void keep_failure(struct actor *a, struct request *r)
     }
     if (failed && now != NULL && !same(now, before))
         report_failure(a, r->code, now);
-    loop_lock(a->client);
+    driver_lock(a->client);
     a->failure = now;
-    loop_unlock(a->client);
+    driver_unlock(a->client);
     free(before);
 }
 

@@ -10,6 +10,7 @@
 #include "runtime/client.h"
 #include "runtime/clock.h"
 #include "runtime/fault.h"
+#include "runtime/inquiry.h"
 
 /* ---- counting -------------------------------------------------------------------------------- */
 
@@ -60,9 +61,9 @@ int simba_metrics_read(simba *s, struct simba_metrics *out)
     if (client_is_forked(s))
         return fault(SIMBA_EFORKED, "this client belongs to the parent process");
     const struct metrics *from = &s->metrics;
-    loop_lock(s);
+    driver_lock(s);
     m.handles = s->actors_count;
-    loop_unlock(s);
+    driver_unlock(s);
     m.owned = atomic_load(&from->owned);
     m.attempts = atomic_load(&from->counted[COUNT_ATTEMPTS]);
     m.acquisitions = atomic_load(&from->counted[COUNT_ACQUISITIONS]);

@@ -3,6 +3,8 @@
  * An observer of all mutexes is an actor that lists instead: at the start, when a mutex is pushed that
  * it does not know, and once per ttl. For each mutex that it finds it has a child, an observer of that
  * one, until nobody owns it any more. */
+#include "runtime/observer.h"
+
 #include <string.h>
 
 #include "runtime/client.h"
@@ -40,7 +42,7 @@ void simba_observer_destroy(simba_observer *w)
     actor_destroy((struct actor *)(void *)w);
 }
 
-/* ---- of all mutexes; by whoever has the turn ---------------------------------------------------- */
+/* ---- of all mutexes; by whoever has the baton ---------------------------------------------------- */
 
 static struct actor *child_of(const struct actor *all, const char *mutex)
 {
