@@ -140,8 +140,7 @@ int actor_create(struct simba *s, const char *mutex, enum handle_kind kind,
 void actor_destroy(struct actor *a);
 void actor_start(struct actor *a); /* an observer */
 bool actor_owns(const struct actor *a, uint64_t *token, int64_t *left);
-int actor_check(const struct actor *a); /* 0 or SIMBA_EFORKED */
-void actor_state(const struct actor *a, struct simba_state *out);
+int actor_check(const struct actor *a);         /* 0 or SIMBA_EFORKED */
 const char *actor_store(const struct actor *a); /* to show */
 
 /* whoever has the baton */

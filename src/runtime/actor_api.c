@@ -44,32 +44,6 @@ bool actor_owns(const struct actor *a, uint64_t *token, int64_t *left)
     return false;
 }
 
-static void show_owner(struct simba_owner *out, const struct tenure *seen, int64_t transition)
-{
-    *out = (struct simba_owner){.token = seen->token};
-    if (seen->id == NULL)
-        return;
-    snprintf(out->id, sizeof out->id, "%s", seen->id);
-    out->acquired_at = seen->acquired_at / NS_PER_MS;
-    out->ttl_at = (seen->until - transition) / NS_PER_MS;
-    out->transition_at = seen->until / NS_PER_MS;
-    out->flags = seen->evicted ? SIMBA_OWNER_EVICTED : 0;
-}
-
-void actor_state(const struct actor *a, struct simba_state *out)
-{
-    if (out == NULL)
-        return;
-    *out = (struct simba_state){.reason = SIMBA_UNCHANGED};
-    if (a == NULL || client_is_forked(a->client))
-        return;
-    driver_lock(a->client);
-    show_owner(&out->before, &a->before, actor_period(a)->transition);
-    show_owner(&out->after, &a->after, actor_period(a)->transition);
-    out->reason = (enum simba_reason)a->reason;
-    driver_unlock(a->client);
-}
-
 /* ---- creation -------------------------------------------------------------------------------- */
 
 static int check_names(struct simba *s, const char *mutex, const char *id)

@@ -5,6 +5,7 @@
 #include "runtime/fault.h"
 #include "runtime/futex.h"
 #include "runtime/poll.h"
+#include "runtime/state.h"
 
 struct simba_contender {
     struct actor actor;
@@ -195,5 +196,5 @@ const char *simba_contender_id(const simba_contender *c)
 
 void simba_contender_state(const simba_contender *c, struct simba_state *out)
 {
-    actor_state(of(c), out);
+    state_show(of(c), out);
 }

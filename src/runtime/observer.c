@@ -9,6 +9,7 @@
 
 #include "runtime/client.h"
 #include "runtime/fault.h"
+#include "runtime/state.h"
 
 struct simba_observer {
     struct actor actor;
@@ -34,7 +35,7 @@ int simba_observer_create(simba *s, const char *mutex, const struct simba_handle
 
 void simba_observer_state(const simba_observer *w, struct simba_state *out)
 {
-    actor_state((const struct actor *)(const void *)w, out);
+    state_show((const struct actor *)(const void *)w, out);
 }
 
 void simba_observer_destroy(simba_observer *w)
