@@ -1,8 +1,8 @@
 /* turn.c: one turn of a client.
  *
- * Whatever happens, a descriptor of the store, the alarm, a note from another thread, ends in one turn.
- * It has rounds: answers, hints, notes, due timers, and then one batch with every request that came of
- * it. Who takes it: driver.c. */
+ * Whatever happens, a descriptor of the store, the alarm, a note from another thread, ends in one
+ * turn. It has rounds: answers, hints, notes, due timers, and then one batch with every request
+ * that came of it. Who takes it: driver.c. */
 #include "runtime/turn.h"
 
 #include <stdlib.h>
@@ -138,8 +138,8 @@ static bool take_notes(struct simba *s)
     return true;
 }
 
-/* A lock that the closing thread holds itself, or one that has ended, ends with the client; one that
- * another thread works under is waited for. */
+/* A lock that the closing thread holds itself, or one that has ended, ends with the client; one
+ * that another thread works under is waited for. */
 static void close_actors(struct simba *s)
 {
     driver_lock(s);
@@ -150,6 +150,8 @@ static void close_actors(struct simba *s)
             bool over = a->machine.kind == HANDLE_LOCKER && a->phase == LOCKER_HELD &&
                         (a->holder == s->closer || holder_has_ended(a->holder));
             a->notes |= over ? NOTE_DESTROY : NOTE_CLOSE;
+            if (over) /* and a release that comes late is refused */
+                a->phase = LOCKER_FREE;
             futex_set(&a->changes, atomic_load(&a->changes) + 1);
             turn_post_locked(s, a);
         }
