@@ -116,12 +116,13 @@ int actor_create(struct simba *s, const char *mutex, enum handle_kind kind,
     bool own_period;
     const char *why;
 
-    if (client_is_forked(s))
-        return fault(SIMBA_EFORKED, "this client belongs to the parent process");
+    int rc = client_check(s);
+    if (rc < 0)
+        return rc;
     if (o->size != sizeof *o)
         return fault(SIMBA_EINVAL, "handle options must start as SIMBA_HANDLE_OPTIONS_INIT");
     bool all = kind == HANDLE_OBSERVER && mutex == NULL;
-    int rc = all ? 0 : check_names(s, mutex, o->id);
+    rc = all ? 0 : check_names(s, mutex, o->id);
     if (rc < 0)
         return rc;
     if (all)

@@ -1,5 +1,5 @@
-/* callback.c: the user's functions, one at a time for each handle, on a thread of the executor: never on
- * the loop, never under a lock. */
+/* callback.c: the user's functions, one at a time for each handle, on a thread of the executor:
+ * never on the loop, never under a lock. */
 #include "runtime/callback.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* client.c: opening and closing. */
+/* client.c: opening, closing, and what a client can be asked about its store. */
 #include <assert.h>
 #include <errno.h>
 #include <stdio.h>
@@ -43,6 +43,13 @@ int simba_duration_parse(const char *text, int64_t *ms)
 bool client_is_forked(const struct simba *s)
 {
     return atomic_load_explicit(&process_wiped->generation, memory_order_relaxed) != s->generation;
+}
+
+int client_check(const struct simba *s)
+{
+    if (client_is_forked(s))
+        return fault(SIMBA_EFORKED, "this client belongs to the parent process");
+    return 0;
 }
 
 bool client_is_here(const struct simba *s)
@@ -218,12 +225,19 @@ static void free_client(struct simba *s)
     free(s);
 }
 
+/* A callback that this thread ran while it waited has ended the thread: another may close again. */
+static void close_again(void *arg)
+{
+    (void)arg;
+}
+
 int simba_close(simba *s, int64_t timeout_ms)
 {
     if (s == NULL)
         return 0;
-    if (client_is_forked(s))
-        return fault(SIMBA_EFORKED, "this client belongs to the parent process");
+    int rc = client_check(s);
+    if (rc < 0)
+        return rc;
     if (timeout_ms < 0)
         return fault(SIMBA_EINVAL, "a timeout must not be negative");
     if (s->no_thread ? thread_client == s : client_would_deadlock(s, NULL))
@@ -238,7 +252,7 @@ int simba_close(simba *s, int64_t timeout_ms)
     int64_t until = clock_after_ms(clock_now(), timeout_ms);
     if (s->no_thread)
         poll_take_over(s);
-    bool ended = poll_wait(s, &s->ended, 0, until);
+    bool ended = poll_wait(s, &s->ended, 0, until, close_again, NULL);
     if (ended && s->no_thread)
         executor_run(&s->executor); /* the last log lines */
     if (!ended || !executor_stop(&s->executor, until))
@@ -249,4 +263,18 @@ int simba_close(simba *s, int64_t timeout_ms)
             s->url.shown, (long long)timeout_ms);
     free_client(s);
     return 0;
+}
+
+/* ---- the store ------------------------------------------------------------------------------- */
+
+const char *simba_store_text(const simba *s)
+{
+    return s != NULL ? s->url.shown : "";
+}
+
+int simba_liveness_fd(simba *s)
+{
+    if (s == NULL || client_is_forked(s) || s->backend->liveness == NULL)
+        return -1;
+    return s->backend->liveness(s->store);
 }

@@ -1,8 +1,8 @@
 /* client.h: one client and all that belongs to it.
  *
  * Who owns what:
- *   the baton      everything not said otherwise: machines, timers, requests, the store. One thread has
- *                  it at a time (driver.h)
+ *   the baton      everything not said otherwise: machines, timers, requests, the store. One
+ *                  thread has it at a time (driver.h)
  *   `lock`         the inbox, visible statuses, what contender_state() shows; held for a few
  *                  instructions, never while user code or a store runs
  *   atomics        the published deadline and token, read by is_owner() anywhere
@@ -65,8 +65,10 @@ extern _Thread_local struct simba *thread_client;
 extern _Thread_local struct actor *thread_actor;
 
 bool client_is_forked(const struct simba *s);
+int client_check(const struct simba *s); /* 0 or SIMBA_EFORKED */
 
-/* Is this thread inside of its loop, or of a poll that goes on only after it? Nothing can be waited for. */
+/* Is this thread inside of its loop, or of a poll that goes on only after it? Nothing can be
+ * waited for. */
 bool client_is_here(const struct simba *s);
 
 /* Would waiting here, for the actor or (NULL) for the whole client, wait for this very thread? */

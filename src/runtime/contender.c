@@ -107,15 +107,6 @@ static void wait_over(void *arg)
     driver_unlock(a->client);
 }
 
-static bool wait_once(struct actor *a, uint32_t changes, int64_t end)
-{
-    bool in_time;
-    pthread_cleanup_push(wait_over, a);
-    in_time = poll_wait(a->client, &a->changes, changes, end);
-    pthread_cleanup_pop(0);
-    return in_time;
-}
-
 int simba_contender_wait(simba_contender *c, enum simba_status until, int64_t timeout_ms)
 {
     struct actor *a = of(c);
@@ -139,7 +130,7 @@ int simba_contender_wait(simba_contender *c, enum simba_status until, int64_t ti
         }
         uint32_t changes = atomic_load(&a->changes);
         driver_unlock(s);
-        bool in_time = wait_once(a, changes, end);
+        bool in_time = poll_wait(s, &a->changes, changes, end, wait_over, a);
         driver_lock(s);
         if (!in_time && atomic_load(&a->changes) == changes) {
             rc = say_late(a, until, timeout_ms);

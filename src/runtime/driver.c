@@ -1,9 +1,9 @@
 /* driver.c: who drives a client.
  *
- * Machines, timers, requests and the store belong to the thread that has the baton. There is one:
+ * Machines, timers, requests and the store belong to the thread that has the baton:
  *
- *   TURNS  a thread takes a turn (turn.c). It looks again before it ends, so what is posted meanwhile
- *          wakes nobody.
+ *   TURNS  a thread takes a turn (turn.c). It looks again before it ends, so what is posted
+ *          meanwhile wakes nobody.
  *   WAITS  a thread is inside of libuv, between two turns. The eventfd wakes it.
  *   RESTS  nobody is. The own thread sleeps at the gate, outside of libuv.
  *
@@ -11,18 +11,19 @@
  *
  *   the own thread   always, from WAITS and RESTS.
  *   a poll           the host program's thread instead of it, with SIMBA_NO_THREAD (poll.c).
- *   a caller         that would only wait for the own thread. Two changes of threads cost more than all
- *                    the rest. It may if the store lends itself (work() in simba/backend.h):
- *                      SIMBA_LEND_STORE  one turn, from WAITS: the own thread stays inside of libuv, which
- *                                        such a store does not need. Then it works for the store,
- *                                        without the baton. A thread of the store's own may, too.
- *                      SIMBA_LEND_LOOP   from RESTS, and it goes inside of libuv until it has its
- *                                        verdict, but not for long, so that nothing depends on a thread
- *                                        that is not ours. One caller at a time.
+ *   a caller         that would only wait for the own thread: two changes of threads cost more than
+ *                    all the rest. It depends on what the store lends (work() in simba/backend.h):
+ *                      SIMBA_LEND_STORE  One turn, from WAITS: the own thread stays inside of
+ *                                        libuv, which such a store does not need. Then it works
+ *                                        for the store, without the baton. A thread of the
+ *                                        store's own may do the same.
+ *                      SIMBA_LEND_LOOP   From RESTS it goes inside of libuv until it has its
+ *                                        verdict, one caller at a time, and not for long: nothing
+ *                                        may depend on a thread that is not ours.
  *
- * No caller has it while the client closes, with an executor of the user's, whose submit must not run on
- * a thread that may hold the user's locks, or with SIMBA_NO_THREAD. The baton changes under the client's
- * lock, which makes what one driver has done visible to the next. */
+ * No caller has it while the client closes, or with SIMBA_NO_THREAD, or with an executor of the
+ * user's: its submit must not run on a thread that may hold the user's locks. The baton changes
+ * under the client's lock, which makes what one driver has done visible to the next. */
 #include "runtime/driver.h"
 
 #include <sched.h>
@@ -86,8 +87,8 @@ static int give_verdicts(struct call *verdicts)
     return count;
 }
 
-/* By whoever has set the baton to TURNS. The callers hear their verdicts after it, so that they find the
- * next turn free. Returns how many there were. */
+/* By whoever has set the baton to TURNS. The callers hear their verdicts after it, so that they
+ * find the next turn free. Returns how many there were. */
 static int take_turn(struct simba *s, bool here)
 {
     struct driver *d = &s->driver;
@@ -192,8 +193,8 @@ static void after_sleep(uv_check_t *handle)
 
 /* ---- a thread that is not ours, inside of libuv ---------------------------------------------- */
 
-/* As on the own thread: no handler of the user's runs, threads that are started inherit it, and a write
- * to a connection that is gone must not end the process. */
+/* As on the own thread: no handler of the user's runs, threads that are started inherit it, and a
+ * write to a connection that is gone must not end the process. */
 void driver_enter(struct driver_visit *v, const struct simba *s)
 {
     sigset_t all;
@@ -330,7 +331,8 @@ static void rest(struct simba *s)
     driver_unlock(s);
 }
 
-/* libuv registers descriptors on its way to sleep: nothing may wait for that while nobody is inside. */
+/* libuv registers descriptors on its way to sleep: nothing may wait for that while nobody is
+ * inside. */
 static bool may_rest(struct simba *s)
 {
     struct driver *d = &s->driver;

@@ -1,6 +1,6 @@
-/* host.c: what a store may call, on any thread (struct simba_host). It is copied and queued for the next
- * turn, never acted on in place. Stores are not trusted with more than their word: lengths are clamped,
- * strings bounded. */
+/* host.c: what a store may call, on any thread (struct simba_host). It is copied and queued for
+ * the next turn, never acted on in place. Stores are not trusted with more than their word:
+ * lengths are clamped, strings bounded. */
 #include "runtime/host.h"
 
 #include <stdio.h>

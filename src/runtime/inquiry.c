@@ -175,22 +175,14 @@ static void driving_over(void *arg)
         free_inquiry(q);
 }
 
-static bool drive(struct simba *s, struct inquiry *q, int64_t until)
-{
-    bool answered;
-    pthread_cleanup_push(driving_over, q);
-    answered = poll_wait(s, &q->done, WAITS, until);
-    pthread_cleanup_pop(0);
-    return answered;
-}
-
 /* Puts the question; 0 and *out, which the caller frees; or an error. `what` is for its text. */
 static int ask(struct simba *s, const struct inquiry *question, const char *what,
                int64_t timeout_ms, struct inquiry **out)
 {
     *out = NULL;
-    if (client_is_forked(s))
-        return fault(SIMBA_EFORKED, "this client belongs to the parent process");
+    int rc = client_check(s);
+    if (rc < 0)
+        return rc;
     if (timeout_ms < 0)
         return fault(SIMBA_EINVAL, "%s: a timeout must not be negative", what);
     if (client_is_here(s))
@@ -218,7 +210,8 @@ static int ask(struct simba *s, const struct inquiry *question, const char *what
         return fault(SIMBA_ESTATE, "%s: the client is being closed", what);
     }
     uint32_t waits = WAITS;
-    bool answered = drives ? drive(s, q, until) : futex_wait(&q->done, WAITS, until);
+    bool answered = drives ? poll_wait(s, &q->done, WAITS, until, driving_over, q)
+                           : futex_wait(&q->done, WAITS, until);
     if (!answered && atomic_compare_exchange_strong(&q->done, &waits, ABANDONED))
         return fault(SIMBA_ETIMEOUT, "%s on %.200s: the %s did not answer in %lld ms", what, store,
                      question->of_ourselves ? "client's loop" : "store", (long long)timeout_ms);

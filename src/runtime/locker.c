@@ -91,14 +91,6 @@ static void driving_over(void *arg)
     driver_unlock(d->actor->client);
 }
 
-static void drive(struct simba *s, struct actor *a, uint32_t note, struct call *call)
-{
-    struct driving d = {a, note, call};
-    pthread_cleanup_push(driving_over, &d);
-    poll_wait(s, &call->done, 0, NEVER);
-    pthread_cleanup_pop(0);
-}
-
 /* Puts the note to the loop and waits for the verdict. The loop changes the phase before it gives
  * the verdict: after that the locker may be gone. A holder may release while the client closes. */
 static int ask(struct actor *a, enum locker_phase from, uint32_t note, struct call *call)
@@ -132,7 +124,7 @@ static int ask(struct actor *a, enum locker_phase from, uint32_t note, struct ca
     if (!allowed)
         return closing ? SIMBA_ECANCELED : SIMBA_ESTATE;
     if (drives)
-        drive(s, a, note, call);
+        poll_wait(s, &call->done, 0, NEVER, driving_over, &(struct driving){a, note, call});
     else if (may_leave)
         await_or_leave(a, note, call);
     else

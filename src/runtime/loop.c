@@ -1,7 +1,7 @@
 /* loop.c: the descriptors that a client waits for.
  *
- * libuv's own timers stand still during suspend; the alarm is a timerfd that does not. An eventfd wakes
- * whoever is inside of libuv. The gate is an epoll descriptor that watches the one of libuv. */
+ * libuv's own timers stand still during suspend; the alarm is a timerfd that does not. An eventfd
+ * wakes whoever is inside of libuv. The gate is an epoll descriptor that watches libuv's. */
 #include "runtime/loop.h"
 
 #include <assert.h>
@@ -27,7 +27,8 @@ void loop_wake_locked(struct simba *s)
 void loop_wake(struct simba *s)
 {
     static const uint64_t one = 1;
-    /* Not write(), where a thread can be cancelled. It can only fail because it is readable already. */
+    /* Not write(), where a thread can be cancelled. It can only fail because it is readable
+     * already. */
     syscall(SYS_write, s->loop.wake_fd, &one, sizeof one);
     if (atomic_fetch_sub(&s->loop.wakers, 1) == 1)
         futex_wake(&s->loop.wakers);
@@ -99,8 +100,8 @@ int loop_timeout(struct simba *s)
 
 /* ---- beginning and end ----------------------------------------------------------------------- */
 
-/* With the first loop of a process libuv makes a pipe, and aborts where it cannot. So this tries whether
- * as many descriptors are to be had. 0 or an errno. */
+/* With the first loop of a process libuv makes a pipe, and aborts where it cannot. So this tries
+ * whether as many descriptors are to be had. 0 or an errno. */
 static int try_descriptors(void)
 {
     int fd[4];

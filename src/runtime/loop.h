@@ -20,15 +20,15 @@ struct loop {
 
 int loop_init(struct simba *s); /* 0 or an errno */
 
-/* Whoever is inside of libuv goes on. In two steps: the first under the client's lock, the second after
- * it, so that nobody wakes up only to wait for the lock. */
+/* Whoever is inside of libuv goes on. In two steps: the first under the client's lock, the second
+ * after it, so that nobody wakes up only to wait for the lock. */
 void loop_wake_locked(struct simba *s);
 void loop_wake(struct simba *s);
 
 void loop_set_alarm(struct simba *s, int64_t at); /* the next turn, at the latest */
 
-/* The gate is where the client's own thread sleeps outside of libuv: it opens when libuv has anything to
- * do, unless it is shut. timeout_ms -1: none. */
+/* The gate is where the client's own thread sleeps outside of libuv: it opens when libuv has
+ * anything to do, unless it is shut. timeout_ms -1: none. */
 void loop_shut_gate(struct simba *s, bool shut);
 void loop_wait_at_gate(struct simba *s, int timeout_ms);
 

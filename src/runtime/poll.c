@@ -1,5 +1,5 @@
-/* poll.c: a client in a loop of the host program, which drives it instead of a thread of ours. What a
- * thread of the executor would run, runs here as well, outside of libuv. */
+/* poll.c: a client in a loop of the host program, which drives it instead of a thread of ours.
+ * What a thread of the executor would run, runs here as well, outside of libuv. */
 #include "runtime/poll.h"
 
 #include <poll.h>
@@ -28,8 +28,9 @@ static int wait_readable(struct simba *s, int timeout_ms)
     return poll(&fd, 1, timeout_ms);
 }
 
-/* libuv registers a descriptor only when it is about to wait. So this goes on until a run had nothing
- * to do: then the descriptor of the loop tells of everything that the loop wants to hear of. */
+/* libuv registers a descriptor only when it is about to wait. So this goes on until a run had
+ * nothing to do: then the descriptor of the loop tells of everything that the loop wants to hear
+ * of. */
 static void run_loop(struct simba *s, bool here)
 {
     struct driver *d = &s->driver;
@@ -74,11 +75,10 @@ void poll_notify(void *arg)
     driver_unlock(s);
 }
 
-bool poll_wait(struct simba *s, _Atomic uint32_t *word, uint32_t value, int64_t until)
+/* As a loop of the user would. */
+static bool poll_until(struct simba *s, _Atomic uint32_t *word, uint32_t value, int64_t until)
 {
-    if (!poll_is_here(s))
-        return futex_wait(word, value, until);
-    for (;;) { /* as a loop of the user would */
+    for (;;) {
         run_all(s, true);
         int64_t left_ms = (until - clock_now()) / NS_PER_MS;
         if (atomic_load(word) != value)
@@ -95,15 +95,25 @@ bool poll_wait(struct simba *s, _Atomic uint32_t *word, uint32_t value, int64_t 
     }
 }
 
+bool poll_wait(struct simba *s, _Atomic uint32_t *word, uint32_t value, int64_t until,
+               void (*thread_ends)(void *arg), void *arg)
+{
+    bool in_time;
+    if (!poll_is_here(s))
+        return futex_wait(word, value, until);
+    pthread_cleanup_push(thread_ends, arg);
+    in_time = poll_until(s, word, value, until);
+    pthread_cleanup_pop(0);
+    return in_time;
+}
+
 /* ---- for the host program -------------------------------------------------------------------- */
 
 static int check(const struct simba *s)
 {
     if (s == NULL || !s->no_thread)
         return fault(SIMBA_EINVAL, "only a client that was opened with SIMBA_NO_THREAD is polled");
-    if (client_is_forked(s))
-        return fault(SIMBA_EFORKED, "this client belongs to the parent process");
-    return 0;
+    return client_check(s);
 }
 
 int simba_poll_fd(simba *s)

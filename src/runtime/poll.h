@@ -13,6 +13,8 @@ void poll_take_over(struct simba *s);     /* from now on by this thread */
 bool poll_is_here(const struct simba *s); /* this thread is the one that polls */
 void poll_notify(void *s);                /* there is something to poll for */
 
-/* futex_wait(); the thread that polls goes on with that meanwhile. */
-bool poll_wait(struct simba *s, _Atomic uint32_t *word, uint32_t value, int64_t until);
+/* futex_wait(); the thread that polls goes on with that meanwhile. If a callback ends that thread,
+ * thread_ends(arg) ends the wait. */
+bool poll_wait(struct simba *s, _Atomic uint32_t *word, uint32_t value, int64_t until,
+               void (*thread_ends)(void *arg), void *arg);
 #endif

@@ -1,5 +1,6 @@
-/* state.c: what a handle shows of who owns the mutex (struct simba_state): the tenure that it saw last, the
- * one before, and why that has ended. Written by whoever has the baton, read by any thread. */
+/* state.c: what a handle shows of who owns the mutex (struct simba_state): the tenure that it saw
+ * last, the one before, and why that has ended. Written by whoever has the baton, read by any
+ * thread. */
 #include "runtime/state.h"
 
 #include <stdio.h>
@@ -30,9 +31,9 @@ static bool see(struct actor *a, struct tenure now, enum simba_reason reason)
     return changed;
 }
 
-/* An observer sees that one tenure has ended and another begun, and tells it in two steps, so that each
- * has its reason. The second comes when the first has been told (state_next). While it is busy telling
- * something else, changes become one. */
+/* An observer sees that one tenure has ended and another begun, and tells it in two steps, so that
+ * each has its reason. The second comes when the first has been told (state_next). While it is
+ * busy telling something else, changes become one. */
 static bool see_end_first(struct actor *a, const struct tenure *now, bool *changed)
 {
     *changed = false;

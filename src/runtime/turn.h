@@ -37,7 +37,7 @@ void turn_free(struct inbox *in); /* what nobody has taken */
 void turn_post_locked(struct simba *s, struct actor *a); /* a->notes says what */
 bool turn_is_wanted_locked(const struct simba *s);       /* something waits */
 
-/* Takes what waits, until nothing does, or the store's own events must get their turn. With the baton.
- * False: nothing waited. */
+/* Takes what waits, until nothing does, or the store's own events must get their turn. With the
+ * baton. False: nothing waited. */
 bool turn_take(struct simba *s, struct turn *out);
 #endif
