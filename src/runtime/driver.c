@@ -1,14 +1,12 @@
 /* driver.c: who drives a client.
  *
  * Machines, timers, requests and the store belong to the thread that has the baton:
- *
  *   TURNS  a thread takes a turn (turn.c). It looks again before it ends, so what is posted
  *          meanwhile wakes nobody.
  *   WAITS  a thread is inside of libuv, between two turns. The eventfd wakes it.
  *   RESTS  nobody is. The own thread sleeps at the gate, outside of libuv.
  *
  * Who may have it:
- *
  *   the own thread   always, from WAITS and RESTS.
  *   a poll           the host program's thread instead of it, with SIMBA_NO_THREAD (poll.c).
  *   a caller         that would only wait for the own thread: two changes of threads cost more than
