@@ -25,7 +25,7 @@
 extern "C" {
 #endif
 
-#define SIMBA_BACKEND_VERSION 4u /* 2: diagnose; 3: examine, say, lends; 4: evicted */
+#define SIMBA_BACKEND_VERSION 5u /* 2: diagnose; 3: examine, say; 4: evicted; 5: work lends */
 
 enum simba_op {
     SIMBA_CONTEND, /* take it if it is free; answer who owns it */
@@ -104,7 +104,7 @@ struct simba_host {
                   const struct simba_found *found); /* before the answer to that request */
     /* Something may have changed: a reason to ask, never a truth. Of all who wait for the mutex in
      * this client the first one asks. NULL: any mutex; "": of one that is not watched by its name.
-     * If there is a work(): with no lock that submit or watch takes. */
+     * A store that lends submit and watch: with no lock that these take. */
     void (*hint)(struct simba_host *host, const char *mutex);
     void (*log)(struct simba_host *host, enum simba_level level, const char *line);
     void (*reconnected)(struct simba_host *host); /* for the metrics */
@@ -114,6 +114,17 @@ struct simba_host {
     /* A finding of examine(), before the answer to that request. Borrowed for the call. */
     void (*say)(struct simba_host *host, struct simba_request *examine, enum simba_level level,
                 const char *line);
+};
+
+/* What a thread may do for the store in place of the loop's: one that would only wait for that. */
+enum simba_lend {
+    SIMBA_LEND_NOTHING, /* as without work() */
+    SIMBA_LEND_STORE, /* submit and watch, one call at a time, and then work(). So it is from open to
+                           close: submit and watch only queue, and never touch the loop */
+    SIMBA_LEND_LOOP   /* it may drive the loop for a while, and all the store's functions and
+                           callbacks run there. So it is just now: the store waits for nothing but
+                           timers of libuv, and for descriptors to become readable that the loop
+                           watches already */
 };
 
 /* One kind of store. The structure only grows; version says how far it is filled. */
@@ -132,16 +143,17 @@ struct simba_backend {
      * thread. */
     int (*check)(void *store, const char *mutex, const char *id, char *why, size_t why_size);
 
-    /* The next three on the loop's thread only (but see work). */
+    /* The next three on the loop's thread only, but see enum simba_lend. */
     void (*submit)(void *store, struct simba_request *batch);
     /* Which hints are wanted from now on; mutex NULL: of all. The function NULL: cannot hint. */
     void (*watch)(void *store, const char *mutex, enum simba_interest interest);
     void (*close)(void *store); /* answers what is open with SIMBA_ECANCELED, then closed() */
 
-    /* NULL, or: submit and watch may be called on any thread, one call at a time, and a submit only
-     * queues. This follows it, at any time and on any thread: the work may begin. here: the calling
-     * thread has nothing else to do, so the store may use it, as long as it needs not wait. */
-    void (*work)(void *store, bool here);
+    /* NULL, or: what submit has queued may be done now; returns what the store lends. Follows each
+     * submit, on the same thread, with no lock of the runtime's; comes at other times, too, on the
+     * thread that drives the loop. here: the thread has nothing else to do, so the store may use it, as
+     * long as it needs not wait. */
+    enum simba_lend (*work)(void *store, bool here);
 
     /* NULL, or a descriptor, -1: none yet. While any process has it open, the store does not take
      * this client for dead. Any thread. */
@@ -156,12 +168,6 @@ struct simba_backend {
      * each line, then an answer to the request, which carries the lease that contenders ask for by
      * default. As submit; also when nothing could be exchanged with the store, and to say why. */
     void (*examine)(void *store, struct simba_request *request);
-
-    /* NULL, or: whether the store waits for nothing but timers of libuv and for descriptors to become
-     * readable that the loop watches already. Then another thread may drive the loop for a while, and
-     * all the store's functions and callbacks run there. On the thread that drives the loop. Not together
-     * with work. */
-    bool (*lends)(void *store);
 };
 
 /* A store in a file of its own: simba-NAME.so, where NAME is the scheme of its URLs up to a +, defines

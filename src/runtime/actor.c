@@ -1,5 +1,5 @@
 /* actor.c: executes what the machine of a handle decides. The only place where the machine is
- * stepped; always on the loop's thread, each time with a fresh reading of the clock.
+ * stepped; always with the baton, each time with a fresh reading of the clock.
  *
  * After a step the order is fixed: first what is_owner() says, then who is told about it. */
 #include "runtime/actor.h"
@@ -9,247 +9,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/callback.h"
 #include "runtime/client.h"
 #include "runtime/clock.h"
 #include "runtime/futex.h"
-#include "runtime/process.h"
-#include "runtime/scheduler.h"
+#include "runtime/observer.h"
+#include "runtime/state.h"
 
 #define FAR (250 * NS_PER_MS)
-
-/* ---- what others see ------------------------------------------------------------------------ */
-
-static bool same(const char *a, const char *b)
-{
-    return a == b || (a != NULL && b != NULL && strcmp(a, b) == 0);
-}
-
-/* Takes over now.id, which is the actor's own, or allocated, or NULL. True: another tenure, or none
- * any more. */
-static bool see(struct actor *a, struct tenure now, enum simba_reason reason)
-{
-    char *unused = now.id;
-    loop_lock(a->client);
-    bool changed = !tenure_is_same(&a->after, &now);
-    if (changed) {
-        unused = a->before.id;
-        a->before = a->after;
-        a->reason = (uint8_t)reason;
-    } else {
-        now.id = a->after.id;
-        now.acquired_at = a->after.acquired_at; /* a renewal moves nothing but the end */
-    }
-    a->after = now;
-    loop_unlock(a->client);
-    if (unused != actor_id(a) && unused != now.id)
-        free(unused);
-    return changed;
-}
-
-/* An observer sees that one tenure has ended and another begun, and tells it in two steps, so that each
- * has its reason. The second comes when the first has been told (tell_next). While it is busy telling
- * something else, changes become one. */
-static bool see_end_first(struct actor *a, const struct tenure *now, bool *changed)
-{
-    *changed = false;
-    if (a->machine.kind != HANDLE_OBSERVER)
-        return false;
-    if (a->next == NULL) {
-        bool busy = a->machine.call != CALL_NONE || a->machine.changed;
-        if (busy || a->after.id == NULL || now->id == NULL || tenure_is_same(&a->after, now))
-            return false;
-        a->next = malloc(sizeof *a->next);
-        if (a->next == NULL)
-            return false; /* one step, then */
-        *a->next = (struct tenure){.id = NULL};
-        struct tenure nobody = {.asked_at = now->asked_at, .seen_at = now->seen_at};
-        *changed = see(a, nobody, tenure_end(&a->after, now->seen_at));
-    }
-    free(a->next->id);
-    *a->next = *now;
-    return true;
-}
-
-static bool see_answer(struct actor *a, struct request *r)
-{
-    const struct period *p = actor_period(a);
-    struct tenure now = {.token = r->token, .asked_at = r->sent.sent_at, .seen_at = clock_now()};
-    bool own = r->own || r->sent.op == SIMBA_RENEW;
-    if (r->code < 0 || r->sent.op == SIMBA_RELEASE)
-        return false;
-    if (own && lease_deadline(&a->machine.lease) == 0)
-        return false; /* ours, but not to act on */
-    if (own || r->owner != NULL) {
-        int64_t end = clock_after_ms(r->sent.sent_at, r->left_ms);
-        now.id = own ? (char *)actor_id(a) : r->owner;
-        now.token = r->sent.op == SIMBA_RENEW ? r->sent.token : now.token;
-        now.acquired_at = r->age_ms < 0 ? end - p->lease : r->sent.sent_at - r->age_ms * NS_PER_MS;
-        now.until = end;
-        now.aged = r->age_ms >= 0;
-        now.evicted = r->evicted;
-    }
-    if (a->machine.kind == HANDLE_OBSERVER && tenure_is_old(&a->before, &a->after, &now))
-        return false; /* an observer never goes back */
-    r->owner = NULL;
-    if (now.id == NULL)
-        now.token = 0;
-    bool changed;
-    if (see_end_first(a, &now, &changed))
-        return changed;
-    return see(a, now, now.id != NULL ? SIMBA_ACQUIRED : tenure_end(&a->after, now.seen_at));
-}
-
-/* ---- callbacks ------------------------------------------------------------------------------ */
-
-static void post_done(struct actor *a, bool ran)
-{
-    struct simba *s = a->client;
-    loop_lock(s);
-    a->notes |= NOTE_DONE;
-    a->done_ran = ran;
-    loop_post_locked(s, a);
-    loop_unlock(s);
-}
-
-/* One run of a callback, on the stack of its thread. */
-struct callback {
-    struct actor *actor;
-    struct simba *client_before;
-    struct actor *actor_before;
-    int64_t began;
-    bool ran, returned;
-    int cancel; /* the thread's, for user code */
-};
-
-/* Also if the user code has ended its thread or thrown an exception: it is over. */
-static void callback_over(void *arg)
-{
-    struct callback *c = arg;
-    struct actor *a = c->actor;
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
-    pthread_setcanceltype(PTHREAD_CANCEL_DEFERRED, NULL);
-    thread_client = c->client_before;
-    thread_actor = c->actor_before;
-    if (!c->returned)
-        log_put(&a->client->log, SIMBA_LOG_WARN,
-                "mutex '%s': a callback did not return, it has ended its thread; it counts as done",
-                a->by_mutex.name);
-    int64_t delay = c->began - a->job_at, ran_for = clock_now() - c->began;
-    loop_lock(a->client);
-    histogram_add(&a->client->metrics.callback_delay, delay);
-    histogram_add(&a->client->metrics.callback, ran_for);
-    loop_unlock(a->client);
-    post_done(a, c->ran);
-}
-
-static void call_user(struct actor *a, const struct simba_state *state)
-{
-    if (a->job_call == CALL_ACQUIRED)
-        a->on_acquired(a->data, a->by_mutex.name, state);
-    else if (a->job_call == CALL_RELEASED)
-        a->on_released(a->data, a->by_mutex.name, state);
-    else if (a->job_call == CALL_CHANGED)
-        a->on_changed(a->data, a->by_mutex.name, state);
-    else
-        a->on_closed(a->data);
-}
-
-/* On a thread of the executor. An acquisition that has ended while it was queued is not told. Only
- * the user's code may be cancelled, not ours around it. */
-static void run_callback(void *arg)
-{
-    struct actor *a = arg;
-    struct callback c = {a, thread_client, thread_actor, clock_now(), true, false, 0};
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &c.cancel);
-    thread_client = a->client;
-    thread_actor = a;
-
-    struct simba_state state;
-    actor_state(a, &state); /* before the check: so it shows the tenure that is checked */
-    if (a->job_call == CALL_CHANGED && a->telling != NULL) {
-        state = *a->telling;
-        free(a->telling);
-        a->telling = NULL;
-    }
-    if (a->job_call != CALL_CHANGED)
-        state.reason = (enum simba_reason)a->job_reason;
-    uint64_t token;
-    int64_t left;
-    if (a->job_call == CALL_ACQUIRED)
-        c.ran = actor_owns(a, &token, &left) && token == a->job_token;
-    pthread_cleanup_push(callback_over, &c);
-    if (c.ran) {
-        pthread_setcancelstate(c.cancel, NULL);
-        call_user(a, &state);
-        pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
-    }
-    c.returned = true;
-    pthread_cleanup_pop(1);
-    pthread_setcancelstate(c.cancel, NULL);
-}
-
-/* What the user's executor is given. User code on the loop would hold up every renewal, so an
- * executor that calls this within submit, or later on the loop, has it moved. */
-static void run_for_user(void *arg)
-{
-    struct actor *a = arg;
-    struct simba *s = a->client;
-    if (!loop_is_here(s)) {
-        run_callback(a);
-        return;
-    }
-    a->job_moved = true;
-    log_put(&s->log, SIMBA_LOG_WARN,
-            "mutex '%s': your executor would run a callback inside submit, it runs on a thread of "
-            "ours",
-            a->by_mutex.name);
-    executor_submit(&s->executor, &a->job);
-}
-
-static void submit_job(struct actor *a)
-{
-    struct simba *s = a->client;
-    bool wanted = a->job_call == CALL_ACQUIRED   ? a->on_acquired != NULL
-                  : a->job_call == CALL_RELEASED ? a->on_released != NULL
-                  : a->job_call == CALL_CHANGED  ? a->on_changed != NULL
-                                                 : a->on_closed != NULL;
-    if (!wanted) {
-        post_done(a, true);
-        return;
-    }
-    a->job = (struct job){.run = run_callback, .arg = a};
-    a->job_at = clock_now();
-    a->job_moved = false;
-    if (s->has_executor_user) {
-        if (s->executor_user.submit(s->executor_user.data, run_for_user, a) == 0 || a->job_moved)
-            return;
-        log_put(&s->log, SIMBA_LOG_WARN,
-                "mutex '%s': your executor refused a callback, it runs on a thread of ours",
-                a->by_mutex.name);
-    }
-    executor_submit(&s->executor, &a->job);
-}
-
-static void dispatch(struct actor *a, const struct handle_update *up)
-{
-    struct actor *parent = actor_parent(a);
-    bool has_children = a->machine.kind == HANDLE_OBSERVER && a->children > 0;
-    a->job_call = (uint8_t)up->call;
-    a->job_reason = (uint8_t)up->reason;
-    a->job_token = a->machine.lease.token;
-    if (up->call == CALL_CLOSED && has_children) { /* the last of them goes on from here */
-        a->childless = true;
-        return;
-    }
-    /* What is seen while the callback waits for a thread is the next change, with its own reason. */
-    if (up->call == CALL_CHANGED && (a->telling = malloc(sizeof *a->telling)) != NULL)
-        actor_state(a, a->telling);
-    if (up->call == CALL_RELEASED && scheduler_lingers(a, up->reason))
-        return; /* until NOTE_LEFT */
-    submit_job(a);
-    if (up->call == CALL_CLOSED && parent != NULL && --parent->children == 0 && parent->childless)
-        submit_job(parent);
-}
 
 /* ---- what a step brings about ---------------------------------------------------------------- */
 
@@ -264,7 +31,7 @@ static bool others_wait(const struct actor *a)
 static void send_request(struct actor *a, const struct lease_request *sent)
 {
     struct simba *s = a->client;
-    struct request *r = loop_request(s);
+    struct request *r = request_new(s);
     if (r == NULL) /* as a request that is never answered: the machine tries again */
         return;
     r->actor = a;
@@ -277,7 +44,7 @@ static void send_request(struct actor *a, const struct lease_request *sent)
     r->wire.ttl_ms = actor_period(a)->ttl / NS_PER_MS;
     r->wire.transition_ms = actor_period(a)->transition / NS_PER_MS;
     a->requests++;
-    loop_send(s, r);
+    request_send(r);
 }
 
 /* Why a locker's caller did not get what it wanted; under the lock. */
@@ -296,7 +63,7 @@ static void say_why(struct actor *a, int code, char *out, size_t size)
 /* The caller hears of it at the end of the turn, so that it finds the next turn free. */
 static void give_verdict(struct actor *a, int code)
 {
-    loop_lock(a->client);
+    driver_lock(a->client);
     struct call *call = a->abandoned ? NULL : a->call;
     if (!a->abandoned) {
         a->call = NULL;
@@ -306,11 +73,11 @@ static void give_verdict(struct actor *a, int code)
         call->code = code;
     if (call != NULL && code < 0)
         say_why(a, code, call->text, sizeof call->text);
-    loop_unlock(a->client);
+    driver_unlock(a->client);
     if (call == NULL) /* it has gone */
         return;
-    call->next = a->client->verdicts;
-    a->client->verdicts = call;
+    call->next = a->client->turn.verdicts;
+    a->client->turn.verdicts = call;
 }
 
 static void report_failure(struct actor *a, int code, const char *text)
@@ -380,7 +147,7 @@ static void show(struct actor *a)
 {
     struct simba *s = a->client;
     const struct handle *h = &a->machine;
-    loop_lock(s);
+    driver_lock(s);
     /* What a caller has asked for meanwhile is already visible and comes next. */
     if (atomic_load(&a->status) != h->status && (a->notes & (NOTE_START | NOTE_STOP)) == 0) {
         if (h->status == SIMBA_INITIAL && handle_gives_up(h->lease.code))
@@ -389,7 +156,7 @@ static void show(struct actor *a)
         futex_set(&a->changes, atomic_load(&a->changes) + 1);
     }
     bool quiet = h->closed && handle_is_idle(h) && a->waiters == 0;
-    loop_unlock(s);
+    driver_unlock(s);
     if (quiet != a->quiet) {
         a->quiet = quiet;
         s->quiet += quiet ? 1 : (size_t)-1;
@@ -452,10 +219,10 @@ static void step(struct actor *a, struct handle_event *event, struct request *r)
     int64_t deadline = lease_deadline(&a->machine.lease);
     view_publish(&a->view, deadline, a->machine.lease.token);
     if (owned && deadline == 0)
-        see(a, (struct tenure){.id = NULL},
-            up.news == LEASE_LOST ? (enum simba_reason)a->machine.lease.reason : SIMBA_RELEASED);
+        state_ended(a, up.news == LEASE_LOST ? (enum simba_reason)a->machine.lease.reason
+                                             : SIMBA_RELEASED);
     if (r != NULL && !observes)
-        see_answer(a, r);
+        state_answered(a, r);
     report(a, &up);
     count(a, &up, owned, event->now);
     keep_queue(a, waited, &up);
@@ -467,7 +234,7 @@ static void step(struct actor *a, struct handle_event *event, struct request *r)
     if (up.verdict)
         give_verdict(a, up.code);
     if (up.call != CALL_NONE)
-        dispatch(a, &up);
+        callback_dispatch(a, &up);
     if (r != NULL && observes && up.news == LEASE_ANSWERED)
         observe(a, r, starting);
 }
@@ -477,35 +244,16 @@ static void observe(struct actor *a, struct request *r, bool first)
 {
     if (a->by_mutex.name[0] == '\0')
         observer_listed(a, r->found);
-    else if (see_answer(a, r) || first)
+    else if (state_answered(a, r) || first)
         step(a, &(struct handle_event){.kind = HANDLE_CHANGED}, NULL);
-}
-
-/* The end of a tenure has been told: now the one that followed. */
-static void tell_next(struct actor *a)
-{
-    struct tenure *next = a->next;
-    if (next == NULL || a->machine.changed || a->machine.call != CALL_NONE)
-        return;
-    a->next = NULL;
-    if (see(a, *next, SIMBA_ACQUIRED))
-        step(a, &(struct handle_event){.kind = HANDLE_CHANGED}, NULL);
-    free(next);
 }
 
 void actor_free(struct table_node *node)
 {
     struct actor *a = (struct actor *)(void *)node;
-    if (a->machine.kind == HANDLE_OBSERVER) {
+    state_free(a);
+    if (a->machine.kind == HANDLE_OBSERVER)
         free(a->telling);
-        if (a->next != NULL)
-            free(a->next->id);
-        free(a->next);
-    }
-    if (a->before.id != actor_id(a))
-        free(a->before.id);
-    if (a->after.id != actor_id(a))
-        free(a->after.id);
     if (a->machine.kind == HANDLE_LOCKER)
         holder_drop(a->holder);
     free(a->failure);
@@ -520,11 +268,11 @@ static void end_if_gone(struct actor *a)
     show(a);
     if (!a->quiet || a->requests > 0)
         return;
-    loop_lock(s);
+    driver_lock(s);
     bool gone = a->closing && !a->in_inbox;
     if (gone)
         s->actors_count--;
-    loop_unlock(s);
+    driver_unlock(s);
     if (!gone)
         return;
     s->quiet--;
@@ -555,26 +303,26 @@ void actor_take_notes(struct actor *a, uint32_t notes)
         if (event.kind == HANDLE_START) {
             event.at = clock_after_ms(clock_now(), a->initial_delay_ms);
         } else if (event.kind == HANDLE_ACQUIRE || event.kind == HANDLE_DONE) {
-            loop_lock(a->client);
+            driver_lock(a->client);
             if (event.kind == HANDLE_ACQUIRE) {
                 assert(a->call != NULL);
                 event.at = a->call->until;
                 event.once = a->call->once;
             }
             event.ran = a->done_ran;
-            loop_unlock(a->client);
+            driver_unlock(a->client);
         }
         step(a, &event, NULL);
-        if (event.kind == HANDLE_DONE && a->machine.kind == HANDLE_OBSERVER)
-            tell_next(a);
+        if (event.kind == HANDLE_DONE && a->machine.kind == HANDLE_OBSERVER && state_next(a))
+            step(a, &(struct handle_event){.kind = HANDLE_CHANGED}, NULL);
         if (event.kind == HANDLE_ABANDON) {
-            loop_lock(a->client);
+            driver_lock(a->client);
             a->abandoned = false;
-            loop_unlock(a->client);
+            driver_unlock(a->client);
         }
     }
     if ((notes & NOTE_LEFT) != 0)
-        submit_job(a);
+        callback_submit(a);
     end_if_gone(a);
 }
 
@@ -591,6 +339,11 @@ void actor_hint(struct actor *a)
     step(a, &(struct handle_event){.kind = HANDLE_HINT}, NULL);
 }
 
+static bool same(const char *a, const char *b)
+{
+    return a == b || (a != NULL && b != NULL && strcmp(a, b) == 0);
+}
+
 /* What the store says against us, for whoever asks why; a failure is logged as well, once until it is
  * another or has passed. */
 static void keep_failure(struct actor *a, struct request *r)
@@ -605,9 +358,9 @@ static void keep_failure(struct actor *a, struct request *r)
     }
     if (failed && now != NULL && !same(now, before))
         report_failure(a, r->code, now);
-    loop_lock(a->client);
+    driver_lock(a->client);
     a->failure = now;
-    loop_unlock(a->client);
+    driver_unlock(a->client);
     free(before);
 }
 

@@ -51,7 +51,7 @@ struct request;
 struct actor {
     struct table_node by_mutex; /* first; by_mutex.name is the mutex */
     uint32_t initial_delay_ms;
-    uint32_t requests; /* unanswered; whoever has the turn */
+    uint32_t requests; /* unanswered; whoever has the baton */
     struct simba *client;
     union {
         simba_state_fn *on_acquired;
@@ -66,7 +66,7 @@ struct actor {
     _Atomic uint32_t changes; /* futex: counts what a waiting caller must look at */
     _Atomic uint32_t counted[METRICS_COUNTERS];
 
-    /* whoever has the turn */
+    /* whoever has the baton */
     struct handle machine;
     struct timer timer;
     int64_t hinted_at; /* it was pushed, and has no answer to what it asked since; 0: was not */
@@ -97,7 +97,7 @@ struct actor {
             struct call *call;
             uint32_t seat; /* where its caller waits; constant */
         };
-        struct {                  /* an observer, whoever has the turn: */
+        struct {                  /* an observer, whoever has the baton: */
             struct actor *parent; /* the observer of all that it belongs to; NULL: none */
             uint32_t listed;      /* of all: lists so far; a child: the last one that has it */
             uint32_t children;    /* of all: how many are not closed */
@@ -140,11 +140,10 @@ int actor_create(struct simba *s, const char *mutex, enum handle_kind kind,
 void actor_destroy(struct actor *a);
 void actor_start(struct actor *a); /* an observer */
 bool actor_owns(const struct actor *a, uint64_t *token, int64_t *left);
-int actor_check(const struct actor *a); /* 0 or SIMBA_EFORKED */
-void actor_state(const struct actor *a, struct simba_state *out);
+int actor_check(const struct actor *a);         /* 0 or SIMBA_EFORKED */
 const char *actor_store(const struct actor *a); /* to show */
 
-/* whoever has the turn */
+/* whoever has the baton */
 struct actor *actor_child(struct actor *parent, const char *mutex); /* NULL: out of memory */
 void actor_take_notes(struct actor *a, uint32_t notes);
 void actor_tick(struct actor *a);

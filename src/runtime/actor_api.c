@@ -44,32 +44,6 @@ bool actor_owns(const struct actor *a, uint64_t *token, int64_t *left)
     return false;
 }
 
-static void show_owner(struct simba_owner *out, const struct tenure *seen, int64_t transition)
-{
-    *out = (struct simba_owner){.token = seen->token};
-    if (seen->id == NULL)
-        return;
-    snprintf(out->id, sizeof out->id, "%s", seen->id);
-    out->acquired_at = seen->acquired_at / NS_PER_MS;
-    out->ttl_at = (seen->until - transition) / NS_PER_MS;
-    out->transition_at = seen->until / NS_PER_MS;
-    out->flags = seen->evicted ? SIMBA_OWNER_EVICTED : 0;
-}
-
-void actor_state(const struct actor *a, struct simba_state *out)
-{
-    if (out == NULL)
-        return;
-    *out = (struct simba_state){.reason = SIMBA_UNCHANGED};
-    if (a == NULL || client_is_forked(a->client))
-        return;
-    loop_lock(a->client);
-    show_owner(&out->before, &a->before, actor_period(a)->transition);
-    show_owner(&out->after, &a->after, actor_period(a)->transition);
-    out->reason = (enum simba_reason)a->reason;
-    loop_unlock(a->client);
-}
-
 /* ---- creation -------------------------------------------------------------------------------- */
 
 static int check_names(struct simba *s, const char *mutex, const char *id)
@@ -142,12 +116,13 @@ int actor_create(struct simba *s, const char *mutex, enum handle_kind kind,
     bool own_period;
     const char *why;
 
-    if (client_is_forked(s))
-        return fault(SIMBA_EFORKED, "this client belongs to the parent process");
+    int rc = client_check(s);
+    if (rc < 0)
+        return rc;
     if (o->size != sizeof *o)
         return fault(SIMBA_EINVAL, "handle options must start as SIMBA_HANDLE_OPTIONS_INIT");
     bool all = kind == HANDLE_OBSERVER && mutex == NULL;
-    int rc = all ? 0 : check_names(s, mutex, o->id);
+    rc = all ? 0 : check_names(s, mutex, o->id);
     if (rc < 0)
         return rc;
     if (all)
@@ -173,13 +148,13 @@ int actor_create(struct simba *s, const char *mutex, enum handle_kind kind,
     handle_init(&a->machine, kind, drain, actor_period(a), actor_id(a), o->id == NULL,
                 s->backend->queues, process_random64());
 
-    loop_lock(s);
+    driver_lock(s);
     bool closing = s->closing;
     if (!closing) {
         s->actors_count++;
-        loop_post_locked(s, a); /* so that the loop knows it, for close */
+        turn_post_locked(s, a); /* so that the loop knows it, for close */
     }
-    loop_unlock(s);
+    driver_unlock(s);
     if (closing) {
         free(a);
         return fault(SIMBA_ESTATE, "mutex '%s': the client is being closed", mutex);
@@ -190,11 +165,11 @@ int actor_create(struct simba *s, const char *mutex, enum handle_kind kind,
 
 void actor_start(struct actor *a)
 {
-    loop_lock(a->client);
+    driver_lock(a->client);
     a->notes |= NOTE_START;
     atomic_store(&a->status, SIMBA_STARTING);
-    loop_post_locked(a->client, a);
-    loop_unlock(a->client);
+    turn_post_locked(a->client, a);
+    driver_unlock(a->client);
 }
 
 struct actor *actor_child(struct actor *parent, const char *mutex)
@@ -211,9 +186,9 @@ struct actor *actor_child(struct actor *parent, const char *mutex)
     table_add(&s->actors, &a->by_mutex); /* now: the parent may be told to close in this turn */
     a->born = true;
     parent->children++;
-    loop_lock(s);
+    driver_lock(s);
     s->actors_count++;
-    loop_unlock(s);
+    driver_unlock(s);
     actor_start(a);
     return a;
 }
@@ -223,11 +198,11 @@ void actor_destroy(struct actor *a)
     if (a == NULL || client_is_forked(a->client))
         return;
     struct simba *s = a->client;
-    loop_lock(s);
+    driver_lock(s);
     a->closing = true;
     a->notes |= NOTE_DESTROY;
     view_stop(&a->view);
     futex_set(&a->changes, atomic_load(&a->changes) + 1);
-    loop_post_locked(s, a);
-    loop_unlock(s);
+    turn_post_locked(s, a);
+    driver_unlock(s);
 }

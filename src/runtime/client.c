@@ -1,7 +1,6 @@
-/* client.c: opening, polling, waiting, closing. */
+/* client.c: opening, closing, and what a client can be asked about its store. */
 #include <assert.h>
 #include <errno.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,11 +11,12 @@
 #include "runtime/default_store.h"
 #include "runtime/errno_text.h"
 #include "runtime/fault.h"
-#include "runtime/futex.h"
+#include "runtime/host.h"
+#include "runtime/poll.h"
 #include "runtime/process.h"
+#include "runtime/registry.h"
 
 #define CONNECT_TIMEOUT_MS 5000
-#define POLL_SLICE_MS 60000 /* the clock decides, which also runs during suspend */
 
 _Thread_local struct simba *thread_client;
 _Thread_local struct actor *thread_actor;
@@ -45,16 +45,21 @@ bool client_is_forked(const struct simba *s)
     return atomic_load_explicit(&process_wiped->generation, memory_order_relaxed) != s->generation;
 }
 
-bool client_drives(const struct simba *s)
+int client_check(const struct simba *s)
 {
-    return s->no_thread && pthread_equal(atomic_load(&s->driver), pthread_self());
+    if (client_is_forked(s))
+        return fault(SIMBA_EFORKED, "this client belongs to the parent process");
+    return 0;
+}
+
+bool client_is_here(const struct simba *s)
+{
+    return driver_is_here(s) || (thread_client == s && poll_is_here(s));
 }
 
 bool client_would_deadlock(const struct simba *s, const struct actor *a)
 {
-    if (loop_is_here(s) || (thread_client == s && client_drives(s)))
-        return true;
-    return thread_client == s && (a == NULL || thread_actor == a);
+    return client_is_here(s) || (thread_client == s && (a == NULL || thread_actor == a));
 }
 
 /* ---- open ------------------------------------------------------------------------------------ */
@@ -124,7 +129,7 @@ static int start(struct simba *s, const struct simba_options *o)
     int rc = table_init(&s->actors);
     if (rc < 0)
         return fault(rc, "out of memory");
-    rc = executor_init(&s->executor, s->no_thread ? loop_notify : NULL, s);
+    rc = executor_init(&s->executor, s->no_thread ? poll_notify : NULL, s);
     if (rc < 0) {
         rc = fault(rc, "%s: cannot start a thread", s->url.shown);
         goto err_after_table;
@@ -135,18 +140,22 @@ static int start(struct simba *s, const struct simba_options *o)
         rc = fault(SIMBA_ELIMIT, "%s: %s", s->url.shown, errno_text(error));
         goto err_after_executor;
     }
+    driver_init(s);
     rc = s->backend->open(&s->host, &s->url, &s->store, why, sizeof why);
     if (rc < 0) {
         rc = fault(rc, "%s: %s", s->url.shown, why);
         goto err_after_loop;
     }
-    rc = loop_run(s);
+    if (s->no_thread)
+        poll_start(s);
+    else
+        rc = driver_start(s);
     if (rc == 0)
         return 0;
     rc = fault(rc, "%s: cannot start a thread", s->url.shown);
 
 err_after_loop:
-    loop_discard(s, s->store != NULL);
+    driver_discard(s, s->store != NULL);
 err_after_executor:
     executor_stop(&s->executor, NEVER);
     executor_free(&s->executor);
@@ -176,6 +185,9 @@ int simba_open(const char *url, const struct simba_options *options, simba **out
         return fault(SIMBA_ELIMIT, "out of memory");
     }
     pthread_mutex_init(&s->lock, NULL);
+    host_init(s);
+    turn_init(&s->inbox);
+    requests_init(&s->requests);
     s->no_thread = (o->flags & SIMBA_NO_THREAD) != 0;
     s->generation = process_generation();
     if (o->executor != NULL) {
@@ -197,122 +209,50 @@ int simba_open(const char *url, const struct simba_options *options, simba **out
     return 0;
 }
 
-/* ---- in the user's loop --------------------------------------------------------------------- */
-
-static int check_poll(const struct simba *s)
-{
-    if (s == NULL || !s->no_thread)
-        return fault(SIMBA_EINVAL, "only a client that was opened with SIMBA_NO_THREAD is polled");
-    if (client_is_forked(s))
-        return fault(SIMBA_EFORKED, "this client belongs to the parent process");
-    return 0;
-}
-
-int simba_poll_fd(simba *s)
-{
-    int rc = check_poll(s);
-    return rc < 0 ? rc : uv_backend_fd(&s->loop);
-}
-
-int64_t simba_poll_timeout(simba *s)
-{
-    int rc = check_poll(s);
-    if (rc < 0)
-        return rc;
-    uv_update_time(&s->loop);
-    return uv_backend_timeout(&s->loop);
-}
-
-static void poll_all(struct simba *s, bool here)
-{
-    for (int round = 0; round < ROUNDS_MAX && atomic_load(&s->ended) == 0; round++) {
-        loop_poll(s, here);
-        if (!executor_run(&s->executor))
-            break;
-    }
-}
-
-int simba_poll(simba *s)
-{
-    int rc = check_poll(s);
-    if (rc < 0)
-        return rc;
-    if (thread_client == s || loop_is_here(s))
-        return fault(SIMBA_EDEADLOCK, "simba_poll inside one of its own callbacks");
-    poll_all(s, false);
-    return 0;
-}
-
-bool client_wait(struct simba *s, _Atomic uint32_t *word, uint32_t value, int64_t until)
-{
-    if (!client_drives(s))
-        return futex_wait(word, value, until);
-    for (;;) { /* as a loop of the user would */
-        poll_all(s, true);
-        int64_t left_ms = (until - clock_now()) / NS_PER_MS;
-        if (atomic_load(word) != value)
-            return true;
-        if (left_ms <= 0)
-            return false;
-        uv_update_time(&s->loop);
-        int64_t wait_ms = uv_backend_timeout(&s->loop);
-        if (wait_ms < 0 || wait_ms > left_ms)
-            wait_ms = left_ms;
-        struct pollfd fd = {.fd = uv_backend_fd(&s->loop), .events = POLLIN};
-        int cancel;
-        pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
-        poll(&fd, 1, wait_ms > POLL_SLICE_MS ? POLL_SLICE_MS : (int)wait_ms);
-        pthread_setcancelstate(cancel, NULL);
-    }
-}
-
 /* ---- close ----------------------------------------------------------------------------------- */
 
 static void free_client(struct simba *s)
 {
-    if (!s->no_thread)
-        pthread_join(s->thread, NULL);
-    loop_close_wake(s);
+    driver_join(s);
     executor_free(&s->executor);
     log_free(&s->log);
     table_empty(&s->actors, actor_free);
     table_free(&s->actors);
-    while (s->spare != NULL) {
-        struct request *r = s->spare;
-        s->spare = (struct request *)(void *)r->wire.next;
-        free(r);
-    }
-    while (s->hints != NULL) {
-        struct hint *h = s->hints;
-        s->hints = h->next;
-        free(h);
-    }
+    requests_free(&s->requests);
+    turn_free(&s->inbox);
     pthread_mutex_destroy(&s->lock);
     url_wipe(&s->url);
     free(s);
+}
+
+/* A callback that this thread ran while it waited has ended the thread: another may close again. */
+static void close_again(void *arg)
+{
+    (void)arg;
 }
 
 int simba_close(simba *s, int64_t timeout_ms)
 {
     if (s == NULL)
         return 0;
-    if (client_is_forked(s))
-        return fault(SIMBA_EFORKED, "this client belongs to the parent process");
+    int rc = client_check(s);
+    if (rc < 0)
+        return rc;
     if (timeout_ms < 0)
         return fault(SIMBA_EINVAL, "a timeout must not be negative");
     if (s->no_thread ? thread_client == s : client_would_deadlock(s, NULL))
         return fault(SIMBA_EDEADLOCK, "closing a client inside one of its callbacks would never "
                                       "end");
-    loop_lock(s);
+    driver_lock(s);
     s->closing = true;
-    s->close_asked = true;
+    s->inbox.close_asked = true;
     s->closer = holder_self();
-    loop_want_locked(s);
-    loop_unlock(s);
+    driver_want_locked(s);
+    driver_unlock(s);
     int64_t until = clock_after_ms(clock_now(), timeout_ms);
     if (s->no_thread)
-        atomic_store(&s->driver, pthread_self());
-    bool ended = client_wait(s, &s->ended, 0, until);
+        poll_take_over(s);
+    bool ended = poll_wait(s, &s->ended, 0, until, close_again, NULL);
     if (ended && s->no_thread)
         executor_run(&s->executor); /* the last log lines */
     if (!ended || !executor_stop(&s->executor, until))
@@ -323,4 +263,18 @@ int simba_close(simba *s, int64_t timeout_ms)
             s->url.shown, (long long)timeout_ms);
     free_client(s);
     return 0;
+}
+
+/* ---- the store ------------------------------------------------------------------------------- */
+
+const char *simba_store_text(const simba *s)
+{
+    return s != NULL ? s->url.shown : "";
+}
+
+int simba_liveness_fd(simba *s)
+{
+    if (s == NULL || client_is_forked(s) || s->backend->liveness == NULL)
+        return -1;
+    return s->backend->liveness(s->store);
 }

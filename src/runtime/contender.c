@@ -4,6 +4,8 @@
 #include "runtime/clock.h"
 #include "runtime/fault.h"
 #include "runtime/futex.h"
+#include "runtime/poll.h"
+#include "runtime/state.h"
 
 struct simba_contender {
     struct actor actor;
@@ -33,7 +35,7 @@ static int move(struct actor *a, enum status_event event, uint32_t note, const c
     int rc = actor_check(a);
     if (rc < 0)
         return rc;
-    loop_lock(a->client);
+    driver_lock(a->client);
     enum simba_status status = (enum simba_status)atomic_load(&a->status);
     bool closing = a->closing || a->client->closing;
     int next = closing ? SIMBA_ESTATE : status_next(status, event);
@@ -46,9 +48,9 @@ static int move(struct actor *a, enum status_event event, uint32_t note, const c
             view_start(&a->view);
         atomic_store(&a->status, (uint32_t)next);
         futex_set(&a->changes, atomic_load(&a->changes) + 1);
-        loop_post_locked(a->client, a);
+        turn_post_locked(a->client, a);
     }
-    loop_unlock(a->client);
+    driver_unlock(a->client);
     if (next < 0)
         return fault(SIMBA_ESTATE, "mutex '%s': cannot %s a contender that is %s", a->by_mutex.name,
                      verb, closing ? "being closed" : status_name(status));
@@ -93,25 +95,16 @@ static int say_late(const struct actor *a, enum simba_status until, int64_t time
 static void wait_over_locked(struct actor *a)
 {
     if (--a->waiters == 0 && (a->closing || a->client->closing))
-        loop_post_locked(a->client, a);
+        turn_post_locked(a->client, a);
 }
 
 /* A callback that this thread ran while it waited has ended the thread. */
 static void wait_over(void *arg)
 {
     struct actor *a = arg;
-    loop_lock(a->client);
+    driver_lock(a->client);
     wait_over_locked(a);
-    loop_unlock(a->client);
-}
-
-static bool wait_once(struct actor *a, uint32_t changes, int64_t end)
-{
-    bool in_time;
-    pthread_cleanup_push(wait_over, a);
-    in_time = client_wait(a->client, &a->changes, changes, end);
-    pthread_cleanup_pop(0);
-    return in_time;
+    driver_unlock(a->client);
 }
 
 int simba_contender_wait(simba_contender *c, enum simba_status until, int64_t timeout_ms)
@@ -125,7 +118,7 @@ int simba_contender_wait(simba_contender *c, enum simba_status until, int64_t ti
         return fault(SIMBA_EINVAL, "mutex '%s': %s", a->by_mutex.name,
                      timeout_ms < 0 ? "a timeout must not be negative" : "there is no such status");
     int64_t end = clock_after_ms(clock_now(), timeout_ms);
-    loop_lock(s);
+    driver_lock(s);
     a->waiters++; /* so that nobody frees it under us */
     while ((rc = look(a, until)) == 1) {
         if (client_would_deadlock(s, a)) {
@@ -136,16 +129,16 @@ int simba_contender_wait(simba_contender *c, enum simba_status until, int64_t ti
             break;
         }
         uint32_t changes = atomic_load(&a->changes);
-        loop_unlock(s);
-        bool in_time = wait_once(a, changes, end);
-        loop_lock(s);
+        driver_unlock(s);
+        bool in_time = poll_wait(s, &a->changes, changes, end, wait_over, a);
+        driver_lock(s);
         if (!in_time && atomic_load(&a->changes) == changes) {
             rc = say_late(a, until, timeout_ms);
             break;
         }
     }
     wait_over_locked(a);
-    loop_unlock(s);
+    driver_unlock(s);
     return rc;
 }
 
@@ -194,5 +187,5 @@ const char *simba_contender_id(const simba_contender *c)
 
 void simba_contender_state(const simba_contender *c, struct simba_state *out)
 {
-    actor_state(of(c), out);
+    state_show(of(c), out);
 }

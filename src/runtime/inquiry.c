@@ -1,5 +1,7 @@
 /* inquiry.c: questions to the store that no handle asks: simba_read, simba_list, simba_evict. The
  * caller waits for the answer, or gives up; whoever comes second frees the inquiry. */
+#include "runtime/inquiry.h"
+
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +12,7 @@
 #include "runtime/clock.h"
 #include "runtime/fault.h"
 #include "runtime/futex.h"
+#include "runtime/poll.h"
 
 #define SNAPSHOT_MS 5000 /* for the loop to answer */
 
@@ -46,7 +49,7 @@ static void free_inquiry(struct inquiry *q)
         next = f->next;
         free(f);
     }
-    found_free(q->found);
+    request_free_found(q->found);
     metrics_free(q->snapshot);
     free(q);
 }
@@ -100,10 +103,10 @@ static void diagnose(struct simba *s, struct inquiry *q)
 
 void inquiry_send(struct simba *s)
 {
-    loop_lock(s);
-    struct inquiry *all = s->inquiries;
-    s->inquiries = NULL;
-    loop_unlock(s);
+    driver_lock(s);
+    struct inquiry *all = s->inbox.inquiries;
+    s->inbox.inquiries = NULL;
+    driver_unlock(s);
     for (struct inquiry *q = all, *next; q != NULL; q = next) {
         next = q->next;
         if (q->of_ourselves) {
@@ -114,7 +117,7 @@ void inquiry_send(struct simba *s)
             diagnose(s, q);
             continue;
         }
-        struct request *r = loop_request(s);
+        struct request *r = request_new(s);
         if (r == NULL) {
             end(s, q, SIMBA_ELIMIT, "too many requests are under way");
             continue;
@@ -131,7 +134,7 @@ void inquiry_send(struct simba *s)
         if (q->diagnoses)
             s->backend->examine(s->store, &r->wire);
         else
-            loop_send(s, r);
+            request_send(r);
     }
 }
 
@@ -172,25 +175,17 @@ static void driving_over(void *arg)
         free_inquiry(q);
 }
 
-static bool drive(struct simba *s, struct inquiry *q, int64_t until)
-{
-    bool answered;
-    pthread_cleanup_push(driving_over, q);
-    answered = client_wait(s, &q->done, WAITS, until);
-    pthread_cleanup_pop(0);
-    return answered;
-}
-
 /* Puts the question; 0 and *out, which the caller frees; or an error. `what` is for its text. */
 static int ask(struct simba *s, const struct inquiry *question, const char *what,
                int64_t timeout_ms, struct inquiry **out)
 {
     *out = NULL;
-    if (client_is_forked(s))
-        return fault(SIMBA_EFORKED, "this client belongs to the parent process");
+    int rc = client_check(s);
+    if (rc < 0)
+        return rc;
     if (timeout_ms < 0)
         return fault(SIMBA_EINVAL, "%s: a timeout must not be negative", what);
-    if (loop_is_here(s) || (client_drives(s) && thread_client == s))
+    if (client_is_here(s))
         return fault(SIMBA_EDEADLOCK, "%s: asking on the loop would never end", what);
     struct inquiry *q = malloc(sizeof *q);
     if (q == NULL)
@@ -201,21 +196,22 @@ static int ask(struct simba *s, const struct inquiry *question, const char *what
     char store[CALL_TEXT_MAX];
     snprintf(store, sizeof store, "%.200s", s->url.shown);
     int64_t now = clock_now(), until = clock_after_ms(now, timeout_ms);
-    bool drives = client_drives(s); /* the client may be gone with the answer */
-    loop_lock(s);
+    bool drives = poll_is_here(s); /* the client may be gone with the answer */
+    driver_lock(s);
     bool closing = s->closing;
     if (!closing) {
-        q->next = s->inquiries;
-        s->inquiries = q;
-        loop_want_locked(s);
+        q->next = s->inbox.inquiries;
+        s->inbox.inquiries = q;
+        driver_want_locked(s);
     }
-    loop_unlock_turn(s, until - now > LOOP_HERE_MIN);
+    driver_unlock_turn(s, NULL, until - now > DRIVER_HERE_MIN);
     if (closing) {
         free_inquiry(q);
         return fault(SIMBA_ESTATE, "%s: the client is being closed", what);
     }
     uint32_t waits = WAITS;
-    bool answered = drives ? drive(s, q, until) : futex_wait(&q->done, WAITS, until);
+    bool answered = drives ? poll_wait(s, &q->done, WAITS, until, driving_over, q)
+                           : futex_wait(&q->done, WAITS, until);
     if (!answered && atomic_compare_exchange_strong(&q->done, &waits, ABANDONED))
         return fault(SIMBA_ETIMEOUT, "%s on %.200s: the %s did not answer in %lld ms", what, store,
                      question->of_ourselves ? "client's loop" : "store", (long long)timeout_ms);
@@ -247,7 +243,7 @@ static int ask_about(struct simba *s, enum simba_op op, const char *mutex,
 int inquiry_snapshot(struct simba *s, struct snapshot **out)
 {
     struct inquiry question = {.of_ourselves = true}, *q = NULL;
-    if (s->no_thread && client_drives(s) && !loop_is_here(s))
+    if (poll_is_here(s) && !driver_is_here(s))
         return metrics_take(s, out) < 0 ? fault(SIMBA_ELIMIT, "metrics: out of memory") : 0;
     int rc = ask(s, &question, "metrics", SNAPSHOT_MS, &q);
     if (rc < 0)

@@ -6,6 +6,7 @@
 #include "runtime/clock.h"
 #include "runtime/fault.h"
 #include "runtime/futex.h"
+#include "runtime/poll.h"
 
 struct simba_locker {
     struct actor actor;
@@ -51,7 +52,7 @@ static void leave_locked(struct actor *a, uint32_t note, struct call *call)
     }
     a->abandoned = true;
     a->notes |= NOTE_ABANDON;
-    loop_post_locked(a->client, a);
+    turn_post_locked(a->client, a);
 }
 
 /* Without a thread of ours nobody may be there to give the verdict: the caller looks at the clock
@@ -60,17 +61,17 @@ static void await_or_leave(struct actor *a, uint32_t note, struct call *call)
 {
     struct simba *s = a->client;
     bool done = futex_await(&call->done, call->seat, call->leave_at);
-    loop_lock(s);
+    driver_lock(s);
     if (!done && a->call == call) {
         leave_locked(a, note, call);
     } else if (!done) { /* the verdict is known, and told at the end of this turn */
-        loop_unlock(s);
+        driver_unlock(s);
         futex_await(&call->done, call->seat, NEVER);
-        loop_lock(s);
+        driver_lock(s);
     }
     if (--a->waiters == 0 && (a->closing || s->closing))
-        loop_post_locked(s, a);
-    loop_unlock(s);
+        turn_post_locked(s, a);
+    driver_unlock(s);
 }
 
 struct driving {
@@ -85,17 +86,9 @@ static void driving_over(void *arg)
     struct driving *d = arg;
     if (futex_is_done(&d->call->done))
         return;
-    loop_lock(d->actor->client);
+    driver_lock(d->actor->client);
     leave_locked(d->actor, d->note, d->call);
-    loop_unlock(d->actor->client);
-}
-
-static void drive(struct simba *s, struct actor *a, uint32_t note, struct call *call)
-{
-    struct driving d = {a, note, call};
-    pthread_cleanup_push(driving_over, &d);
-    client_wait(s, &call->done, 0, NEVER);
-    pthread_cleanup_pop(0);
+    driver_unlock(d->actor->client);
 }
 
 /* Puts the note to the loop and waits for the verdict. The loop changes the phase before it gives
@@ -103,12 +96,12 @@ static void drive(struct simba *s, struct actor *a, uint32_t note, struct call *
 static int ask(struct actor *a, enum locker_phase from, uint32_t note, struct call *call)
 {
     struct simba *s = a->client; /* gone, perhaps, with the verdict */
-    bool drives = client_drives(s), may_leave = s->no_thread && !drives;
+    bool drives = poll_is_here(s), may_leave = s->no_thread && !drives;
     struct holder *self = holder_self();
     if (self == NULL && note == NOTE_ACQUIRE)
         return SIMBA_ELIMIT;
     call->seat = a->seat;
-    loop_lock(s);
+    driver_lock(s);
     bool closing = a->closing || (s->closing && note == NOTE_ACQUIRE);
     bool allowed = a->phase == from && !closing;
     if (allowed) {
@@ -124,18 +117,14 @@ static int ask(struct actor *a, enum locker_phase from, uint32_t note, struct ca
             view_stop(&a->view);
         else
             view_start(&a->view);
-        loop_post_locked(s, a);
+        turn_post_locked(s, a);
     }
-    if (allowed && lend_take_locked(s, call)) {
-        loop_unlock(s);
-        lend_drive(s, call);
-    } else {
-        loop_unlock_turn(s, call->once || call->until - clock_now() > LOOP_HERE_MIN);
-    }
+    driver_unlock_turn(s, allowed ? call : NULL,
+                       call->once || call->until - clock_now() > DRIVER_HERE_MIN);
     if (!allowed)
         return closing ? SIMBA_ECANCELED : SIMBA_ESTATE;
     if (drives)
-        drive(s, a, note, call);
+        poll_wait(s, &call->done, 0, NEVER, driving_over, &(struct driving){a, note, call});
     else if (may_leave)
         await_or_leave(a, note, call);
     else
@@ -190,7 +179,7 @@ int simba_locker_release(simba_locker *l)
     if (rc < 0)
         return rc;
     copy_name(mutex, a);
-    if (loop_is_here(a->client) || (client_drives(a->client) && thread_client == a->client))
+    if (client_is_here(a->client))
         return fault(SIMBA_EDEADLOCK, "mutex '%s': releasing on the loop would never end", mutex);
     call.leave_at = clock_now() + actor_period(a)->patience + actor_period(a)->attempt;
     rc = ask(a, LOCKER_HELD, NOTE_RELEASE, &call);

@@ -10,6 +10,7 @@
 #include "runtime/client.h"
 #include "runtime/clock.h"
 #include "runtime/fault.h"
+#include "runtime/inquiry.h"
 
 /* ---- counting -------------------------------------------------------------------------------- */
 
@@ -57,12 +58,13 @@ int simba_metrics_read(simba *s, struct simba_metrics *out)
     if (s == NULL || out == NULL || out->size < sizeof m.size || out->size > sizeof m)
         return fault(SIMBA_EINVAL, "simba_metrics_read needs a client, and metrics that start as "
                                    "SIMBA_METRICS_INIT");
-    if (client_is_forked(s))
-        return fault(SIMBA_EFORKED, "this client belongs to the parent process");
+    int rc = client_check(s);
+    if (rc < 0)
+        return rc;
     const struct metrics *from = &s->metrics;
-    loop_lock(s);
+    driver_lock(s);
     m.handles = s->actors_count;
-    loop_unlock(s);
+    driver_unlock(s);
     m.owned = atomic_load(&from->owned);
     m.attempts = atomic_load(&from->counted[COUNT_ATTEMPTS]);
     m.acquisitions = atomic_load(&from->counted[COUNT_ACQUISITIONS]);

@@ -1,4 +1,4 @@
-/* metrics.h: what is counted. One thread writes a counter at a time, whoever has the turn or the
+/* metrics.h: what is counted. One thread writes a counter at a time, whoever has the baton or the
  * client's lock; any thread reads it. */
 #ifndef RUNTIME_METRICS_H
 #define RUNTIME_METRICS_H
@@ -25,7 +25,7 @@ struct histogram {
 struct metrics {
     _Atomic uint64_t counted[METRICS_COUNTERS];
     _Atomic uint64_t reconnects, owned;
-    struct histogram operation, handoff;       /* by whoever has the turn */
+    struct histogram operation, handoff;       /* by whoever has the baton */
     struct histogram callback_delay, callback; /* under the client's lock */
 };
 
@@ -33,4 +33,9 @@ void histogram_add(struct histogram *h, int64_t ns);
 
 struct actor;
 void metrics_count(struct actor *a, enum metrics_counter which);
+
+struct simba;
+struct snapshot;                                          /* of each handle */
+int metrics_take(struct simba *s, struct snapshot **out); /* whoever has the baton */
+void metrics_free(struct snapshot *list);
 #endif

@@ -10,6 +10,8 @@
  * owns the library or program, and not everybody may write there. Its group may: many systems make
  * folders so by default, and who may write there may in general replace the library itself.
  * A module stays loaded to the end of the process: threads of it may be anywhere. */
+#include "runtime/module.h"
+
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -22,7 +24,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "runtime/client.h"
 #include "runtime/errno_text.h"
 
 #ifndef SIMBA_MODULE_DIR

@@ -3,10 +3,13 @@
  * An observer of all mutexes is an actor that lists instead: at the start, when a mutex is pushed that
  * it does not know, and once per ttl. For each mutex that it finds it has a child, an observer of that
  * one, until nobody owns it any more. */
+#include "runtime/observer.h"
+
 #include <string.h>
 
 #include "runtime/client.h"
 #include "runtime/fault.h"
+#include "runtime/state.h"
 
 struct simba_observer {
     struct actor actor;
@@ -32,7 +35,7 @@ int simba_observer_create(simba *s, const char *mutex, const struct simba_handle
 
 void simba_observer_state(const simba_observer *w, struct simba_state *out)
 {
-    actor_state((const struct actor *)(const void *)w, out);
+    state_show((const struct actor *)(const void *)w, out);
 }
 
 void simba_observer_destroy(simba_observer *w)
@@ -40,7 +43,7 @@ void simba_observer_destroy(simba_observer *w)
     actor_destroy((struct actor *)(void *)w);
 }
 
-/* ---- of all mutexes; by whoever has the turn ---------------------------------------------------- */
+/* ---- of all mutexes; by whoever has the baton ---------------------------------------------------- */
 
 static struct actor *child_of(const struct actor *all, const char *mutex)
 {

@@ -1,10 +1,12 @@
 /* registry.c: which store serves a URL. */
+#include "runtime/registry.h"
+
 #include <string.h>
 
 #include "backend/memory/memory.h"
 #include "backend/sqlite/sqlite.h"
 #include "runtime/builtin.h" /* those of the build option SIMBA_BUILTIN, as X(redis) X(...) */
-#include "runtime/client.h"
+#include "runtime/module.h"
 
 #define DECLARE(name) extern const struct simba_backend name##_backend;
 #define LIST(name) &name##_backend,

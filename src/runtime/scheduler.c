@@ -119,10 +119,10 @@ static void leave(struct scheduler *x)
     if (atomic_load(&x->ends) == RELEASED)
         futex_wait(&x->ends, RELEASED, x->keep_until);
     x->thread = pthread_self();
-    loop_lock(s);
+    driver_lock(s);
     a->notes |= NOTE_LEFT;
-    loop_post_locked(s, a);
-    loop_unlock(s);
+    turn_post_locked(s, a);
+    driver_unlock(s);
 }
 
 /* Whoever starts it does not learn which one it is: its work may end it, and be replaced, before

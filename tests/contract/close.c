@@ -133,6 +133,24 @@ static void close_hanging_callback(void)
     CHECK(atomic_load(&p.closed) == 1);
 }
 
+/* What the closing thread held is released, although it has to close again; so it is not held then. */
+static void close_then_release(void)
+{
+    simba *s = client_open();
+    struct simba_handle_options o = lease_long();
+    struct probe p = {.in_acquired = probe_block};
+    simba_locker *l = NULL;
+    probe_start(&p, s, fresh("close-hang"), &o);
+    AWAIT(atomic_load(&p.acquired) == 1);
+    CHECK_OK(simba_locker_create(s, fresh("close-held"), &o, &l));
+    CHECK_OK(simba_locker_acquire(l, PATIENCE_MS));
+    CHECK_CODE(simba_close(s, 300), SIMBA_ETIMEOUT);
+    AWAIT(!simba_locker_is_held(l));
+    CHECK_CODE(simba_locker_release(l), SIMBA_ESTATE);
+    atomic_store(&p.gate, true);
+    client_close(s);
+}
+
 /* A store that does not answer is no reason not to close: the lease runs out by itself. */
 static void close_store_hangs(void)
 {
@@ -203,6 +221,7 @@ const struct test close_tests[] = {
     {"close_empty", close_empty, ANY_STORE, 0},
     {"close_all_states", close_all_states, ANY_STORE, 0},
     {"close_hanging_callback", close_hanging_callback, ANY_STORE, 0},
+    {"close_then_release", close_then_release, ANY_STORE, 0},
     {"close_store_hangs", close_store_hangs, MEMORY_FAULTS, 0},
     {"close_together", close_together, ANY_STORE, 0},
     {"close_without_stdin", close_without_stdin, ANY_STORE, 0},

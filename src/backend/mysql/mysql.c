@@ -200,5 +200,5 @@ const struct simba_backend mysql_backend = {
     .watch = sql_watch,
     .close = sql_close,
     .diagnose = sql_diagnose,
-    .lends = sql_lends,
+    .work = sql_work,
 };

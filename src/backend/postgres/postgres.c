@@ -238,5 +238,5 @@ const struct simba_backend postgres_backend = {
     .watch = sql_watch,
     .close = sql_close,
     .diagnose = sql_diagnose,
-    .lends = sql_lends,
+    .work = sql_work,
 };

@@ -146,11 +146,13 @@ static void submit(void *store, struct simba_request *batch)
     redis_submit(store, batch);
 }
 
-static bool lends(void *store)
+static enum simba_lend work(void *store, bool here)
 {
     const struct redis *s = store;
-    return s->link.state == LINK_READY && link_is_steady(&s->link) &&
-           link_is_steady(&s->ear.link) && link_is_steady(&s->sentinel);
+    (void)here; /* submit has sent it */
+    bool is_steady = s->link.state == LINK_READY && link_is_steady(&s->link) &&
+                     link_is_steady(&s->ear.link) && link_is_steady(&s->sentinel);
+    return is_steady ? SIMBA_LEND_LOOP : SIMBA_LEND_NOTHING;
 }
 
 static void watch(void *store, const char *mutex, enum simba_interest interest)
@@ -259,5 +261,5 @@ const struct simba_backend redis_backend = {
     .watch = watch,
     .close = close_store,
     .examine = redis_examine,
-    .lends = lends,
+    .work = work,
 };

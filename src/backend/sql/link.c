@@ -88,10 +88,12 @@ static void wait_for(struct sql *s, int events)
     s->link->settled = false;
 }
 
-bool sql_lends(void *store)
+enum simba_lend sql_work(void *store, bool here)
 {
     const struct sql *s = store;
-    return s->link != NULL && s->link->settled && s->events == UV_READABLE && !s->closing;
+    (void)here; /* submit has sent it */
+    bool is_steady = s->link != NULL && s->link->settled && s->events == UV_READABLE && !s->closing;
+    return is_steady ? SIMBA_LEND_LOOP : SIMBA_LEND_NOTHING;
 }
 
 static bool writes(int op)

@@ -160,7 +160,7 @@ int sql_open(struct simba_host *host, const struct sql_driver *driver, void *con
 void sql_submit(void *store, struct simba_request *batch);
 void sql_watch(void *store, const char *mutex, enum simba_interest interest);
 void sql_close(void *store);
-bool sql_lends(void *store);
+enum simba_lend sql_work(void *store, bool here);
 void sql_diagnose(void *store, simba_finding_fn *say, void *data);
 
 /* For drivers. */

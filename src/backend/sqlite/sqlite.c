@@ -273,9 +273,10 @@ static void submit(void *store, struct simba_request *batch)
     worker_submit(&((struct sqlite *)store)->worker, batch);
 }
 
-static void work(void *store, bool here)
+static enum simba_lend work(void *store, bool here)
 {
     worker_work(&((struct sqlite *)store)->worker, here);
+    return SIMBA_LEND_STORE;
 }
 
 static void watch(void *store, const char *mutex, enum simba_interest interest)

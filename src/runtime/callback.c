@@ -1,0 +1,160 @@
+/* callback.c: the user's functions, one at a time for each handle, on a thread of the executor:
+ * never on the loop, never under a lock. */
+#include "runtime/callback.h"
+
+#include <stdlib.h>
+
+#include "runtime/client.h"
+#include "runtime/clock.h"
+#include "runtime/scheduler.h"
+#include "runtime/state.h"
+
+static void post_done(struct actor *a, bool ran)
+{
+    struct simba *s = a->client;
+    driver_lock(s);
+    a->notes |= NOTE_DONE;
+    a->done_ran = ran;
+    turn_post_locked(s, a);
+    driver_unlock(s);
+}
+
+/* One run of a callback, on the stack of its thread. */
+struct callback {
+    struct actor *actor;
+    struct simba *client_before;
+    struct actor *actor_before;
+    int64_t began;
+    bool ran, returned;
+    int cancel; /* the thread's, for user code */
+};
+
+/* Also if the user code has ended its thread or thrown an exception: it is over. */
+static void callback_over(void *arg)
+{
+    struct callback *c = arg;
+    struct actor *a = c->actor;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
+    pthread_setcanceltype(PTHREAD_CANCEL_DEFERRED, NULL);
+    thread_client = c->client_before;
+    thread_actor = c->actor_before;
+    if (!c->returned)
+        log_put(&a->client->log, SIMBA_LOG_WARN,
+                "mutex '%s': a callback did not return, it has ended its thread; it counts as done",
+                a->by_mutex.name);
+    int64_t delay = c->began - a->job_at, ran_for = clock_now() - c->began;
+    driver_lock(a->client);
+    histogram_add(&a->client->metrics.callback_delay, delay);
+    histogram_add(&a->client->metrics.callback, ran_for);
+    driver_unlock(a->client);
+    post_done(a, c->ran);
+}
+
+static void call_user(struct actor *a, const struct simba_state *state)
+{
+    if (a->job_call == CALL_ACQUIRED)
+        a->on_acquired(a->data, a->by_mutex.name, state);
+    else if (a->job_call == CALL_RELEASED)
+        a->on_released(a->data, a->by_mutex.name, state);
+    else if (a->job_call == CALL_CHANGED)
+        a->on_changed(a->data, a->by_mutex.name, state);
+    else
+        a->on_closed(a->data);
+}
+
+/* On a thread of the executor. An acquisition that has ended while it was queued is not told. Only
+ * the user's code may be cancelled, not ours around it. */
+static void run_callback(void *arg)
+{
+    struct actor *a = arg;
+    struct callback c = {a, thread_client, thread_actor, clock_now(), true, false, 0};
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &c.cancel);
+    thread_client = a->client;
+    thread_actor = a;
+
+    struct simba_state state;
+    state_show(a, &state); /* before the check: so it shows the tenure that is checked */
+    if (a->job_call == CALL_CHANGED && a->telling != NULL) {
+        state = *a->telling;
+        free(a->telling);
+        a->telling = NULL;
+    }
+    if (a->job_call != CALL_CHANGED)
+        state.reason = (enum simba_reason)a->job_reason;
+    uint64_t token;
+    int64_t left;
+    if (a->job_call == CALL_ACQUIRED)
+        c.ran = actor_owns(a, &token, &left) && token == a->job_token;
+    pthread_cleanup_push(callback_over, &c);
+    if (c.ran) {
+        pthread_setcancelstate(c.cancel, NULL);
+        call_user(a, &state);
+        pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
+    }
+    c.returned = true;
+    pthread_cleanup_pop(1);
+    pthread_setcancelstate(c.cancel, NULL);
+}
+
+/* What the user's executor is given. User code on the loop would hold up every renewal, so an
+ * executor that calls this within submit, or later on the loop, has it moved. */
+static void run_for_user(void *arg)
+{
+    struct actor *a = arg;
+    struct simba *s = a->client;
+    if (!driver_is_here(s)) {
+        run_callback(a);
+        return;
+    }
+    a->job_moved = true;
+    log_put(&s->log, SIMBA_LOG_WARN,
+            "mutex '%s': your executor would run a callback inside submit, it runs on a thread of "
+            "ours",
+            a->by_mutex.name);
+    executor_submit(&s->executor, &a->job);
+}
+
+void callback_submit(struct actor *a)
+{
+    struct simba *s = a->client;
+    bool wanted = a->job_call == CALL_ACQUIRED   ? a->on_acquired != NULL
+                  : a->job_call == CALL_RELEASED ? a->on_released != NULL
+                  : a->job_call == CALL_CHANGED  ? a->on_changed != NULL
+                                                 : a->on_closed != NULL;
+    if (!wanted) {
+        post_done(a, true);
+        return;
+    }
+    a->job = (struct job){.run = run_callback, .arg = a};
+    a->job_at = clock_now();
+    a->job_moved = false;
+    if (s->has_executor_user) {
+        if (s->executor_user.submit(s->executor_user.data, run_for_user, a) == 0 || a->job_moved)
+            return;
+        log_put(&s->log, SIMBA_LOG_WARN,
+                "mutex '%s': your executor refused a callback, it runs on a thread of ours",
+                a->by_mutex.name);
+    }
+    executor_submit(&s->executor, &a->job);
+}
+
+void callback_dispatch(struct actor *a, const struct handle_update *up)
+{
+    struct actor *parent = actor_parent(a);
+    bool has_children = a->machine.kind == HANDLE_OBSERVER && a->children > 0;
+    a->job_call = (uint8_t)up->call;
+    a->job_reason = (uint8_t)up->reason;
+    a->job_token = a->machine.lease.token;
+    if (up->call == CALL_CLOSED && has_children) { /* the last of them goes on from here */
+        a->childless = true;
+        return;
+    }
+    /* What is seen while the callback waits for a thread is the next change, with its own reason. */
+    if (up->call == CALL_CHANGED && (a->telling = malloc(sizeof *a->telling)) != NULL)
+        state_show(a, a->telling);
+    if (up->call == CALL_RELEASED && scheduler_lingers(a, up->reason))
+        return; /* until NOTE_LEFT */
+    callback_submit(a);
+    if (up->call == CALL_CLOSED && parent != NULL && --parent->children == 0 && parent->childless)
+        callback_submit(parent);
+}

@@ -1,0 +1,161 @@
+/* host.c: what a store may call, on any thread (struct simba_host). It is copied and queued for
+ * the next turn, never acted on in place. Stores are not trusted with more than their word:
+ * lengths are clamped, strings bounded. */
+#include "runtime/host.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/client.h"
+#include "runtime/inquiry.h"
+
+#define HINTS_MAX 1024 /* and one for each handle; more become "ask for everything" */
+
+static int64_t bounded_left(int64_t ms)
+{
+    if (ms < 0)
+        return 0;
+    return ms < SIMBA_LEASE_MAX_MS ? ms : SIMBA_LEASE_MAX_MS;
+}
+
+/* Under the lock. */
+static void copy_answer(struct request *r, const struct simba_answer *answer)
+{
+    if (r->code == 0)
+        r->code = answer->code > 0 || answer->code < SIMBA_ECANCELED ? SIMBA_ESTORE : answer->code;
+    r->granted = answer->granted && r->wire.op == SIMBA_CONTEND;
+    r->token = answer->token;
+    r->left_ms = bounded_left(answer->left_ms);
+    r->age_ms = answer->age_ms;
+    r->evicted = answer->evicted;
+    if (answer->id != NULL && answer->id[0] != '\0') {
+        r->own = strcmp(answer->id, r->wire.id) == 0;
+        if (!r->own && (r->owner = strndup(answer->id, SIMBA_ID_MAX)) == NULL)
+            r->code = SIMBA_ELIMIT;
+    }
+    bool is_shut = r->code == 0 && r->owner == NULL && !r->own && r->left_ms > 0;
+    if ((r->code < 0 || is_shut) && answer->text != NULL)
+        r->text = strndup(answer->text, CALL_TEXT_MAX);
+}
+
+static void host_answer(struct simba_host *host, struct simba_request *wire,
+                        const struct simba_answer *answer)
+{
+    struct simba *s = (struct simba *)(void *)host;
+    struct request *r = (struct request *)(void *)wire;
+    struct inbox *in = &s->inbox;
+    driver_lock(s);
+    if (r->answered) { /* a second answer is no answer */
+        driver_unlock(s);
+        return;
+    }
+    r->answered = true;
+    copy_answer(r, answer);
+    wire->next = NULL;
+    *in->answers_last = wire;
+    in->answers_last = &wire->next;
+    if (!answer->more)
+        driver_want_locked(s);
+    driver_unlock_turn(s, NULL, false);
+}
+
+void host_cancel(struct simba *s, struct simba_request *batch)
+{
+    static const struct simba_answer canceled = {.code = SIMBA_ECANCELED, .age_ms = -1};
+    for (struct simba_request *next; batch != NULL; batch = next) {
+        next = batch->next;
+        host_answer(&s->host, batch, &canceled);
+    }
+}
+
+static void host_found(struct simba_host *host, struct simba_request *wire,
+                       const struct simba_found *found)
+{
+    (void)host;
+    struct request *r = (struct request *)(void *)wire;
+    struct found *f = malloc(sizeof *f);
+    if (f == NULL) {
+        r->code = SIMBA_ELIMIT; /* instead of a list with holes */
+        return;
+    }
+    *f = (struct found){
+        .next = r->found,
+        .token = found->token,
+        .left_ms = bounded_left(found->left_ms),
+        .age_ms = found->age_ms,
+        .waiters = found->waiters < 0 ? -1 : found->waiters,
+        .evicted = found->evicted,
+    };
+    snprintf(f->mutex, sizeof f->mutex, "%s", found->mutex);
+    snprintf(f->id, sizeof f->id, "%s", found->id != NULL ? found->id : "");
+    r->found = f;
+}
+
+static void host_say(struct simba_host *host, struct simba_request *wire, enum simba_level level,
+                     const char *line)
+{
+    (void)host;
+    inquiry_say((struct request *)(void *)wire, level, line);
+}
+
+static void host_hint_one(struct simba_host *host, const char *mutex, const char *id)
+{
+    struct simba *s = (struct simba *)(void *)host;
+    struct inbox *in = &s->inbox;
+    size_t length = mutex != NULL ? strlen(mutex) + 1 : 0, more = id != NULL ? strlen(id) + 1 : 0;
+    driver_lock(s);
+    struct hint *h = NULL;
+    if (mutex != NULL && in->hints_count < HINTS_MAX + s->actors_count)
+        h = malloc(sizeof *h + length + more);
+    if (h != NULL) {
+        memcpy(h->mutex, mutex, length);
+        h->id = id != NULL ? memcpy(h->mutex + length, id, more) : NULL;
+        h->next = in->hints;
+        in->hints = h;
+        in->hints_count++;
+    } else {
+        in->hint_all = true;
+    }
+    driver_want_locked(s);
+    driver_unlock_turn(s, NULL, true);
+}
+
+static void host_hint(struct simba_host *host, const char *mutex)
+{
+    host_hint_one(host, mutex, NULL);
+}
+
+static void host_log(struct simba_host *host, enum simba_level level, const char *line)
+{
+    struct simba *s = (struct simba *)(void *)host;
+    log_put(&s->log, level, "%s: %s", s->url.shown, line);
+}
+
+static void host_reconnected(struct simba_host *host)
+{
+    atomic_fetch_add(&((struct simba *)(void *)host)->metrics.reconnects, 1);
+}
+
+static void host_closed(struct simba_host *host)
+{
+    struct simba *s = (struct simba *)(void *)host;
+    driver_lock(s);
+    s->store_closed = true;
+    driver_want_locked(s);
+    driver_unlock(s);
+}
+
+void host_init(struct simba *s)
+{
+    s->host.version = SIMBA_BACKEND_VERSION;
+    s->host.loop = &s->loop.uv;
+    s->host.answer = host_answer;
+    s->host.found = host_found;
+    s->host.say = host_say;
+    s->host.hint = host_hint;
+    s->host.hint_one = host_hint_one;
+    s->host.log = host_log;
+    s->host.reconnected = host_reconnected;
+    s->host.closed = host_closed;
+}

@@ -1,0 +1,15 @@
+/* inquiry.h: questions that no handle asks; whoever has the baton, but the last. */
+#ifndef RUNTIME_INQUIRY_H
+#define RUNTIME_INQUIRY_H
+
+#include <simba.h>
+
+struct simba;
+struct request;
+struct snapshot;
+
+void inquiry_send(struct simba *s); /* all that wait */
+void inquiry_answered(struct request *r);
+void inquiry_say(struct request *r, enum simba_level level, const char *line); /* any thread */
+int inquiry_snapshot(struct simba *s, struct snapshot **out);                  /* a caller's */
+#endif

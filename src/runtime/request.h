@@ -1,0 +1,51 @@
+/* request.h: a request on its way to the store, with room for its answer. */
+#ifndef RUNTIME_REQUEST_H
+#define RUNTIME_REQUEST_H
+
+#include <simba/backend.h>
+
+#include "core/lease.h"
+
+struct simba;
+struct actor;
+struct inquiry;
+
+struct request {
+    struct simba_request wire; /* first: the store hands this back */
+    struct simba *client;
+    struct actor *actor;     /* NULL: an inquiry */
+    struct inquiry *inquiry; /* NULL: an actor's */
+    struct lease_request sent;
+    bool answered, granted, own; /* own: the owner is the contender itself */
+    bool evicted;                /* as the answer says */
+    int code;
+    uint64_t token;
+    int64_t left_ms, age_ms;
+    char *owner, *text;  /* allocated; NULL: none */
+    struct found *found; /* LIST: allocated */
+};
+
+/* A mutex that a LIST found. */
+struct found {
+    struct found *next;
+    uint64_t token;
+    int64_t left_ms, age_ms, waiters;
+    bool evicted;
+    char mutex[SIMBA_MUTEX_MAX + 1], id[SIMBA_ID_MAX + 1];
+};
+
+/* Of one client; whoever has the baton. */
+struct requests {
+    struct simba_request *batch, **batch_last; /* of this round, for the store */
+    struct request *spare;                     /* for the next use */
+    size_t spares, in_flight;
+};
+
+void requests_init(struct requests *all);
+void requests_free(struct requests *all); /* when none is in flight */
+
+struct request *request_new(struct simba *s); /* NULL: over the limit */
+void request_send(struct request *r);
+void request_free(struct request *r);
+void request_free_found(struct found *list);
+#endif

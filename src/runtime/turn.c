@@ -1,0 +1,230 @@
+/* turn.c: one turn of a client.
+ *
+ * Whatever happens, a descriptor of the store, the alarm, a note from another thread, ends in one
+ * turn. It has rounds: answers, hints, notes, due timers, and then one batch with every request
+ * that came of it. Who takes it: driver.c. */
+#include "runtime/turn.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/client.h"
+#include "runtime/clock.h"
+#include "runtime/futex.h"
+#include "runtime/host.h"
+#include "runtime/inquiry.h"
+
+#define NOTES_MAX 1024 /* of one round: then their requests go out */
+#define ROUNDS_MAX 16  /* of one turn, before the store's own events get theirs */
+
+/* ---- what waits ------------------------------------------------------------------------------ */
+
+void turn_init(struct inbox *in)
+{
+    in->notes_last = &in->notes;
+    in->answers_last = &in->answers;
+}
+
+void turn_free(struct inbox *in)
+{
+    while (in->hints != NULL) {
+        struct hint *h = in->hints;
+        in->hints = h->next;
+        free(h);
+    }
+}
+
+void turn_post_locked(struct simba *s, struct actor *a)
+{
+    struct inbox *in = &s->inbox;
+    if (!a->in_inbox) {
+        a->in_inbox = true;
+        a->inbox_next = NULL;
+        *in->notes_last = a;
+        in->notes_last = &a->inbox_next;
+    }
+    driver_want_locked(s);
+}
+
+bool turn_is_wanted_locked(const struct simba *s)
+{
+    const struct inbox *in = &s->inbox;
+    return in->notes != NULL || in->answers != NULL || in->inquiries != NULL || in->hints != NULL ||
+           in->hint_all || in->alarmed || in->close_asked;
+}
+
+/* ---- hints ----------------------------------------------------------------------------------- */
+
+/* Of those who wait for it one asks: the one that is named, else the one that has waited longest. */
+static void hint_mutex(struct simba *s, const char *mutex, const char *id)
+{
+    struct table_node *n = table_find(&s->actors, mutex);
+    struct actor *first = NULL;
+    bool known = mutex[0] == '\0' || id != NULL;
+    for (; n != NULL; n = table_find_next(n)) {
+        struct actor *a = (struct actor *)(void *)n;
+        known = known || actor_parent(a) != NULL;
+        bool meant = id == NULL || strcmp(actor_id(a), id) == 0;
+        if (meant && !actor_waits(a))
+            actor_hint(a);
+        else if (meant && (first == NULL || (int32_t)(a->since - first->since) < 0))
+            first = a;
+    }
+    if (first != NULL)
+        actor_hint(first);
+    if (!known) /* to those who observe all */
+        hint_mutex(s, OBSERVER_OF_ALL, NULL);
+}
+
+static void hint_all(struct simba *s)
+{
+    for (size_t i = 0; i < s->actors.buckets; i++) {
+        for (struct table_node *n = s->actors.bucket[i]; n != NULL; n = n->next) {
+            struct actor *a = (struct actor *)(void *)n;
+            if (a->machine.lease.state != LEASE_HOLDING) /* or all would renew at once */
+                actor_hint(a);
+        }
+    }
+}
+
+static void take_hints(struct simba *s, struct hint *hints, bool all)
+{
+    while (hints != NULL) {
+        struct hint *h = hints;
+        hints = h->next;
+        if (!all)
+            hint_mutex(s, h->mutex, h->id);
+        free(h);
+    }
+    if (all)
+        hint_all(s);
+}
+
+/* ---- a round --------------------------------------------------------------------------------- */
+
+static void take_answers(struct simba_request *answers)
+{
+    while (answers != NULL) {
+        struct request *r = (struct request *)(void *)answers;
+        answers = answers->next;
+        if (r->actor != NULL)
+            actor_answered(r->actor, r);
+        else
+            inquiry_answered(r);
+        request_free(r);
+    }
+}
+
+/* False: there were none. */
+static bool take_notes(struct simba *s)
+{
+    struct inbox *in = &s->inbox;
+    for (int i = 0; i < NOTES_MAX; i++) {
+        driver_lock(s);
+        struct actor *a = in->notes;
+        uint32_t notes = a != NULL ? a->notes : 0;
+        if (a != NULL) {
+            in->notes = a->inbox_next;
+            if (in->notes == NULL)
+                in->notes_last = &in->notes;
+            a->notes = 0;
+            a->in_inbox = false;
+        }
+        driver_unlock(s);
+        if (a == NULL)
+            return i > 0;
+        actor_take_notes(a, notes);
+    }
+    return true;
+}
+
+/* A lock that the closing thread holds itself, or one that has ended, ends with the client; one
+ * that another thread works under is waited for. */
+static void close_actors(struct simba *s)
+{
+    driver_lock(s);
+    s->inbox.close_asked = false;
+    for (size_t i = 0; i < s->actors.buckets; i++) {
+        for (struct table_node *n = s->actors.bucket[i]; n != NULL; n = n->next) {
+            struct actor *a = (struct actor *)(void *)n;
+            bool over = a->machine.kind == HANDLE_LOCKER && a->phase == LOCKER_HELD &&
+                        (a->holder == s->closer || holder_has_ended(a->holder));
+            a->notes |= over ? NOTE_DESTROY : NOTE_CLOSE;
+            if (over) /* and a release that comes late is refused */
+                a->phase = LOCKER_FREE;
+            futex_set(&a->changes, atomic_load(&a->changes) + 1);
+            turn_post_locked(s, a);
+        }
+    }
+    driver_unlock(s);
+}
+
+/* True: more may be due than fit into a round. */
+static bool take_timers(struct simba *s)
+{
+    int64_t now = clock_now();
+    struct timer *t = NULL;
+    for (int i = 0; i < NOTES_MAX && (t = timers_pop(&s->timers, now)) != NULL; i++)
+        actor_tick((struct actor *)(void *)((char *)t - offsetof(struct actor, timer)));
+    return t != NULL;
+}
+
+/* False: there was none. */
+static bool submit_batch(struct simba *s)
+{
+    struct simba_request *batch = s->requests.batch;
+    if (batch == NULL)
+        return false;
+    s->requests.batch = NULL;
+    s->requests.batch_last = &s->requests.batch;
+    if (s->store_closing) {
+        host_cancel(s, batch);
+        return true;
+    }
+    s->backend->submit(s->store, batch);
+    s->turn.submitted = true;
+    return true;
+}
+
+/* Everything that waits now; false: nothing did. */
+static bool take_round(struct simba *s)
+{
+    struct inbox *in = &s->inbox;
+    driver_lock(s);
+    if (in->alarmed)
+        s->loop.alarm_at = NEVER;
+    in->alarmed = false;
+    s->driver.woken = false; /* what comes from now on has to wake somebody again */
+    struct simba_request *answers = in->answers;
+    bool asked = in->inquiries != NULL;
+    struct hint *hints = in->hints;
+    bool all = in->hint_all, close_asked = in->close_asked;
+    in->answers = NULL;
+    in->answers_last = &in->answers;
+    in->hints = NULL;
+    in->hints_count = 0;
+    in->hint_all = false;
+    driver_unlock(s);
+
+    take_answers(answers);
+    take_hints(s, hints, all);
+    bool noted = take_notes(s);
+    if (asked)
+        inquiry_send(s);
+    if (close_asked)
+        close_actors(s);
+    bool ticked = take_timers(s);
+    bool sent = submit_batch(s);
+    return sent || ticked || noted || answers != NULL || hints != NULL || all || close_asked;
+}
+
+bool turn_take(struct simba *s, struct turn *out)
+{
+    int round = 0;
+    while (round < ROUNDS_MAX && take_round(s))
+        round++;
+    loop_set_alarm(s, timers_next(&s->timers));
+    *out = s->turn;
+    s->turn = (struct turn){.verdicts = NULL};
+    return round > 0;
+}
