@@ -7,9 +7,9 @@
 #include "cli/commands/commands.h"
 #include "cli/output.h"
 #include "cli/owner_table.h"
+#include "cli/run/candidate.h"
 #include "cli/run/guard.h"
 #include "cli/run/plan.h"
-#include "cli/run/series.h"
 
 enum { OPT_ACQUIRED, OPT_RELEASED };
 
@@ -41,10 +41,9 @@ static const char help[] =
 
 struct elect {
     struct plan plan;
-    struct series series;
+    struct candidate candidate;
     char *acquired[4], *released[4]; /* sh -c HOOK */
-    simba_contender *contender;
-    struct simba_owner tenure; /* of the last on_acquired */
+    struct simba_owner tenure;       /* of the last on_acquired */
 };
 
 static int take_option(struct cli *c, void *data, int id, char *value)
@@ -78,11 +77,11 @@ static int take_name(struct cli *c, void *data, int id, char *value)
 static void report(struct elect *e, const char *event, enum simba_reason reason)
 {
     owner_event_print(e->plan.c, event, e->plan.mutex, &e->tenure, reason);
-    series_flush(&e->series);
+    candidate_flush(&e->candidate);
 }
 
 /* False: the hook has failed. */
-static bool judge(const struct elect *e, const struct outcome *o, const char *hook)
+static bool check_hook(const struct elect *e, const struct outcome *o, const char *hook)
 {
     if (!o->is_run || o->code == 0)
         return true;
@@ -93,9 +92,9 @@ static bool judge(const struct elect *e, const struct outcome *o, const char *ho
     return o->is_lost;
 }
 
-static bool judge_acquired(void *data, const struct outcome *o)
+static bool accepts(void *data, const struct outcome *o)
 {
-    return judge(data, o, "--on-acquired");
+    return check_hook(data, o, "--on-acquired");
 }
 
 static void on_acquired(void *data, const char *mutex, const struct simba_state *state)
@@ -104,27 +103,28 @@ static void on_acquired(void *data, const char *mutex, const struct simba_state 
     (void)mutex;
     e->tenure = state->after;
     if (e->plan.argv != NULL || e->plan.on_released != NULL)
-        series_launch(&e->series, e->tenure.token);
+        keeper_launch(&e->candidate.keeper, e->tenure.token);
     report(e, "acquired", SIMBA_UNCHANGED); /* now --on-released is sure to come, whoever dies */
 }
 
 static void on_released(void *data, const char *mutex, const struct simba_state *state)
 {
     struct elect *e = data;
+    struct keeper *k = &e->candidate.keeper;
     uint64_t token = e->tenure.token;
-    enum simba_reason reason = series_reason(&e->series, token, state->reason);
+    enum simba_reason reason = keeper_reason(k, token, state->reason);
     bool lost = reason_is_loss(reason);
     (void)mutex;
     e->tenure.transition_at = 0; /* nothing of it is left */
     if (lost)
         report(e, "lost", reason);
-    series_await(&e->series, token, reason);
+    keeper_await(k, token, reason);
     if (!lost)
         report(e, "released", reason);
     if (e->plan.on_released == NULL)
         return;
-    struct outcome o = series_perform(&e->series, JOB_ON_RELEASED, token, reason);
-    judge(e, &o, "--on-released");
+    struct outcome o = keeper_perform(k, JOB_ON_RELEASED, token, reason);
+    check_hook(e, &o, "--on-released");
 }
 
 /* ---- the whole ----------------------------------------------------------------------------------- */
@@ -138,13 +138,15 @@ static int create(struct elect *e)
     o.on_acquired = on_acquired;
     o.on_released = on_released;
     o.data = e;
-    int rc = simba_contender_create(e->plan.c->client, e->plan.mutex, &o, &e->contender);
+    int rc = simba_contender_create(e->plan.c->client, e->plan.mutex, &o, &e->candidate.contender);
     return rc == 0 ? 0 : plan_refused(&e->plan, rc);
 }
 
 static int run(struct cli *c)
 {
-    static struct elect e = {.plan = {.signal = SIGTERM, .signals = {.fd = -1}, .to_stderr = true}};
+    static struct elect e = {
+        .plan = {
+            .signal = SIGTERM, .signals = {.fd = -1}, .in_background = true, .to_stderr = true}};
     e.plan.c = c;
     int code = cli_take(c, take_option, take_name, &e);
     if (code < 0 && e.plan.mutex == NULL)
@@ -155,14 +157,13 @@ static int run(struct cli *c)
         code = plan_kill_after(&e.plan);
     if (code >= 0)
         return code;
-    if ((code = series_begin(&e.series, &e.plan)) == 0 && (code = cli_open(c)) == 0 &&
+    if ((code = keeper_begin(&e.candidate.keeper, &e.plan)) == 0 && (code = cli_open(c)) == 0 &&
         (cli_forget_url(c), code = create(&e)) == 0) {
-        e.series.contender = e.contender;
-        e.series.data = &e;
-        e.series.judge = judge_acquired;
-        code = series_run(&e.series);
+        e.candidate.data = &e;
+        e.candidate.accepts = accepts;
+        code = candidate_run(&e.candidate);
     } else {
-        guard_end(e.series.guard);
+        guard_end(e.candidate.keeper.guard);
     }
     fflush(stdout);
     _exit(code);

@@ -1,23 +1,25 @@
 /* lock.c: simba lock: hold a mutex while a command runs. */
-#include <errno.h>
+#include <limits.h>
 #include <malloc.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
 #include "cli/commands/commands.h"
 #include "cli/output.h"
 #include "cli/run/acquire.h"
+#include "cli/run/clock.h"
 #include "cli/run/guard.h"
 #include "cli/run/keeper.h"
 #include "cli/run/notify.h"
 #include "cli/run/plan.h"
 #include "cli/run/poll_thread.h"
-#include "cli/run/relay.h"
+
+#define SHORT_MS 20
+#define LEFT_BEHIND_AFTER_MS 500 /* before that it is not worth a line: they may be about to end */
 
 enum {
     OPT_NO_WAIT,
@@ -64,14 +66,19 @@ static const char help[] =
 
 /* ---- options ---------------------------------------------------------------------------------- */
 
-struct request {
+struct lock {
     struct plan plan;
+    struct keeper keeper;
+    simba_locker *locker;
     char *shell[4]; /* all NULL: no -c */
+    int64_t began;  /* CMD */
+    bool is_polled; /* by a thread of its own, if the client needs one */
 };
 
-static int take_option(struct cli *c, struct request *r, int id, char *value)
+static int take_option(struct cli *c, void *data, int id, char *value)
 {
-    struct plan *p = &r->plan;
+    struct lock *l = data;
+    struct plan *p = &l->plan;
     char *end;
     long number;
     switch (id) {
@@ -87,7 +94,7 @@ static int take_option(struct cli *c, struct request *r, int id, char *value)
         p->conflict_code = (int)number;
         return -1;
     case OPT_COMMAND:
-        plan_shell_argv(r->shell, value);
+        plan_shell_argv(l->shell, value);
         return -1;
     case OPT_EXCLUSIVE:
         return -1;
@@ -107,80 +114,152 @@ static int take_option(struct cli *c, struct request *r, int id, char *value)
     }
 }
 
-/* NAME is the first word, CMD begins with the second. */
-static int take_words(struct cli *c, struct request *r)
+static int take_word(struct cli *c, void *data, int id, char *value)
 {
-    char *value;
-    for (;;) {
-        int code, id = args_next(&c->args, &value);
-        if (id == ARG_WRONG)
-            return EXIT_USAGE;
-        if (id == ARG_END)
-            break;
-        if (id == ARG_WORD && r->plan.mutex == NULL) {
-            r->plan.mutex = value;
-            continue;
-        }
-        if (id == ARG_WORD) {
-            r->plan.argv = &c->args.argv[c->args.at - 1];
-            break;
-        }
-        if (!cli_common(c, id, value, &code))
-            code = take_option(c, r, id, value);
-        if (code >= 0)
-            return code;
-    }
-    if (r->plan.mutex == NULL)
+    struct lock *l = data;
+    (void)c;
+    (void)id;
+    return plan_take_word(&l->plan, value);
+}
+
+static int take_words(struct cli *c, struct lock *l)
+{
+    int code = cli_take(c, take_option, take_word, l);
+    if (code < 0 && l->plan.mutex == NULL)
         return usage(c, "the name of a mutex is missing: simba lock NAME [CMD…]");
-    if (r->shell[0] != NULL && r->plan.argv != NULL)
-        return usage(c, "CMD comes from -c or from words, not from both");
-    if (r->shell[0] != NULL)
-        r->plan.argv = r->shell;
-    return -1;
+    return code < 0 ? plan_choose_cmd(&l->plan, l->shell) : code;
+}
+
+/* ---- CMD under the lock ------------------------------------------------------------------------ */
+
+static int64_t remaining_ms(void *data, uint64_t token)
+{
+    const struct lock *l = data;
+    int64_t left = simba_locker_remaining(l->locker);
+    return simba_locker_token(l->locker) == token ? left : 0;
+}
+
+static void print_left_behind(const struct plan *p, int count)
+{
+    const char *es = count == 1 ? "" : "es";
+    if (p->rest == REST_KILL)
+        print_note(p->c, "mutex '%s': CMD has ended; ending %d process%s that it left", p->mutex,
+                   count, es);
+    else
+        print_note(p->c,
+                   "mutex '%s': CMD has ended; the lock is held until %d process%s that it left %s "
+                   "(--kill-rest ends them, --leave-rest does not wait)",
+                   p->mutex, count, es, count == 1 ? "ends" : "end");
+}
+
+/* A CMD that ends soon needs no thread for renewals. If there is none, the lock lasts one lease. */
+static int tend(void *data)
+{
+    struct lock *l = data;
+    struct keeper *k = &l->keeper;
+    int64_t now = now_ns();
+    if (k->job.is_over || k->is_guard_dead)
+        return -1;
+    if (!l->is_polled && now - l->began < SHORT_MS * NS_PER_MS)
+        return SHORT_MS;
+    if (!l->is_polled)
+        poll_thread_start(l->plan.c);
+    l->is_polled = true;
+    if (k->job.left_behind == 0)
+        return INT_MAX;
+    if (now - k->job.left_since >= LEFT_BEHIND_AFTER_MS * NS_PER_MS) {
+        print_left_behind(&l->plan, k->job.left_behind);
+        k->job.left_behind = 0;
+    }
+    return LEFT_BEHIND_AFTER_MS;
+}
+
+/* What CMD's end means, also if it was never begun. */
+static int exit_code(const struct lock *l, const struct outcome *o)
+{
+    const struct plan *p = &l->plan;
+    if (l->keeper.is_guard_dead)
+        return l->keeper.job.term_sent ? EXIT_LOST : EXIT_TROUBLE;
+    if (!o->is_run)
+        print_error(p->c, "mutex '%s': the lock was lost before CMD began", p->mutex);
+    if (!o->is_run || o->is_lost)
+        return EXIT_LOST;
+    if (o->error != 0)
+        print_error(p->c, "cannot run %s: %s", p->argv[0], strerror(o->error));
+    return o->code;
+}
+
+/* The lock had gone before CMD ended by itself, or the store cannot be told. */
+static int release(const struct lock *l, int code)
+{
+    int rc = simba_locker_release(l->locker);
+    if (rc == 0 || l->keeper.job.term_sent)
+        return code;
+    print_error(l->plan.c, "%s", simba_error_text());
+    return rc == SIMBA_ELOST ? EXIT_LOST : code;
+}
+
+static int run_cmd(struct lock *l)
+{
+    struct keeper *k = &l->keeper;
+    k->data = l;
+    k->id = simba_locker_id(l->locker);
+    k->remaining_ms = remaining_ms;
+    k->tend = tend;
+    l->began = now_ns();
+    keeper_start_only(k, simba_locker_token(l->locker));
+    notify_service_manager("READY=1");
+    keeper_run(k);
+    struct outcome o = keeper_outcome(k);
+    int code = exit_code(l, &o);
+    return o.is_run || k->is_guard_dead ? release(l, code) : code;
 }
 
 /* ---- the lock --------------------------------------------------------------------------------- */
 
 static void on_lost(void *data, const char *mutex, const struct simba_state *state)
 {
+    struct lock *l = data;
     (void)mutex;
     (void)state;
-    (void)!write(*(int *)data, &(uint64_t){1}, sizeof(uint64_t));
+    keeper_wake(&l->keeper);
 }
 
-static int create_locker(struct plan *p, int *lost, simba_locker **l)
+static int create_locker(struct lock *l)
 {
     struct simba_handle_options o = SIMBA_HANDLE_OPTIONS_INIT;
+    const struct plan *p = &l->plan;
     int code = plan_handle(p, &o);
     if (code != 0)
         return code;
     o.on_released = on_lost;
-    o.data = lost;
-    int rc = simba_locker_create(p->c->client, p->mutex, &o, l);
+    o.data = l;
+    int rc = simba_locker_create(p->c->client, p->mutex, &o, &l->locker);
     return rc == 0 ? 0 : plan_refused(p, rc);
 }
 
-static void print_token(const struct plan *p, const simba_locker *l)
+static void print_token(const struct plan *p, const simba_locker *locker)
 {
-    unsigned long long token = (unsigned long long)simba_locker_token(l);
+    unsigned long long token = (unsigned long long)simba_locker_token(locker);
     if (p->c->json)
         print_json("{s:s, s:I, s:s, s:s}", "mutex", p->mutex, "token", (long long)token, "id",
-                   simba_locker_id(l), "store", p->c->store);
+                   simba_locker_id(locker), "store", p->c->store);
     else
         printf("%llu\n", token);
     fflush(stdout);
 }
 
 /* Without CMD there is nothing to guard: we are the ones who are to be ended. */
-static int hold(struct plan *p, simba_locker *l, int lost)
+static int hold(struct lock *l)
 {
+    const struct plan *p = &l->plan;
     struct signalfd_siginfo info;
     if (!poll_thread_start(p->c))
         return EXIT_TROUBLE;
-    print_token(p, l);
+    print_token(p, l->locker);
     notify_service_manager("READY=1");
     for (;;) {
-        struct pollfd fds[] = {{p->signals.fd, POLLIN, 0}, {lost, POLLIN, 0}};
+        struct pollfd fds[] = {{p->signals.fd, POLLIN, 0}, {l->keeper.wake, POLLIN, 0}};
         if (poll(fds, 2, -1) <= 0)
             continue;
         if (fds[1].revents != 0) {
@@ -190,7 +269,7 @@ static int hold(struct plan *p, simba_locker *l, int lost)
         while (read(p->signals.fd, &info, sizeof info) == sizeof info) {
             if (!signal_ends((int)info.ssi_signo))
                 continue;
-            int rc = simba_locker_release(l);
+            int rc = simba_locker_release(l->locker);
             if (rc != 0)
                 print_error(p->c, "%s", simba_error_text());
             return rc == SIMBA_ELOST ? EXIT_LOST : 0;
@@ -198,32 +277,26 @@ static int hold(struct plan *p, simba_locker *l, int lost)
     }
 }
 
-static int lock(struct plan *p)
+static int lock(struct lock *l)
 {
-    static int lost;
-    int link = -1, signal = 0;
-    pid_t guard = 0;
-    simba_locker *l = NULL;
-    lost = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (lost < 0 || (p->argv != NULL && !relay_fork(p->c)) || !signals_take(&p->signals) ||
-        (p->argv != NULL && (guard = guard_fork(p, &link)) < 0)) {
-        print_error(p->c, "cannot start: %s", strerror(errno));
-        return EXIT_TROUBLE;
-    }
+    struct plan *p = &l->plan;
     const char *url = p->c->setting[SET_URL].value;
+    int signal = 0, code = keeper_begin(&l->keeper, p);
+    if (code != 0)
+        return code;
     p->c->is_driven = url == NULL || strncmp(url, "sqlite:", 7) == 0;
-    int code = cli_open(p->c);
+    code = cli_open(p->c);
     cli_forget_url(p->c);
     if (code == 0)
-        code = create_locker(p, &lost, &l);
+        code = create_locker(l);
     if (code == 0)
-        code = acquire(p, l, &signal);
+        code = acquire(p, l->locker, &signal);
     if (code == ACQUIRED && p->c->verbose > 0)
         print_error(p->c, "mutex '%s' on %s: acquired by %s, token %llu", p->mutex, p->c->store,
-                    simba_locker_id(l), (unsigned long long)simba_locker_token(l));
+                    simba_locker_id(l->locker), (unsigned long long)simba_locker_token(l->locker));
     if (code == ACQUIRED)
-        return p->argv != NULL ? keep(p, l, lost, link, guard) : hold(p, l, lost);
-    guard_end(guard);
+        code = p->argv != NULL ? run_cmd(l) : hold(l);
+    guard_end(l->keeper.guard);
     if (signal != 0)
         die_of(signal);
     return code;
@@ -231,21 +304,20 @@ static int lock(struct plan *p)
 
 static int run(struct cli *c)
 {
-    static struct request r = {.plan = {.wait_ms = SIMBA_FOREVER,
-                                        .conflict_code = EXIT_CONFLICT,
-                                        .signal = SIGTERM,
-                                        .signals = {.fd = -1}}};
-    r.plan.c = c;
+    static struct lock l = {.plan = {.wait_ms = SIMBA_FOREVER,
+                                     .conflict_code = EXIT_CONFLICT,
+                                     .signal = SIGTERM,
+                                     .signals = {.fd = -1}}};
+    l.plan.c = c;
     mallopt(M_ARENA_MAX, 1); /* one for each of our few threads costs more than they ever wait */
-    int code = take_words(c, &r);
+    int code = take_words(c, &l);
     if (code < 0)
         code = cli_configure(c);
     if (code < 0)
-        code = plan_kill_after(&r.plan);
+        code = plan_kill_after(&l.plan);
     if (code < 0) {
-        code = lock(&r.plan);
-        /* The lock is released and nothing else is owed; taking the client apart in order would
-         * only cost time. */
+        code = lock(&l);
+        /* The lock is released; taking the client apart in order would only cost time. */
         fflush(stdout);
         _exit(code);
     }

@@ -7,9 +7,9 @@
 #include "cli/commands/commands.h"
 #include "cli/output.h"
 #include "cli/owner_table.h"
+#include "cli/run/candidate.h"
 #include "cli/run/guard.h"
 #include "cli/run/plan.h"
-#include "cli/run/series.h"
 
 enum { OPT_EVERY, OPT_DELAY, OPT_INITIAL, OPT_AT_LEAST, OPT_ONCE, OPT_COMMAND };
 
@@ -39,7 +39,7 @@ static const char help[] =
 
 struct schedule {
     struct plan plan;
-    struct series series;
+    struct candidate candidate;
     struct simba_schedule when;
     bool has_every, has_delay, once;
     char *shell[4];
@@ -73,27 +73,22 @@ static int take_option(struct cli *c, void *data, int id, char *value)
     }
 }
 
-/* NAME is the first word, CMD begins with the second; options may stand between. */
+/* Options may stand between NAME and CMD. */
 static int take_word(struct cli *c, void *data, int id, char *value)
 {
     struct schedule *s = data;
+    (void)c;
     (void)id;
-    if (s->plan.mutex == NULL) {
-        s->plan.mutex = value;
-        return -1;
-    }
-    s->plan.argv = &c->args.argv[c->args.at - 1];
-    return STOP_HERE;
+    return plan_take_word(&s->plan, value);
 }
 
 static int check(struct cli *c, struct schedule *s)
 {
     if (s->plan.mutex == NULL)
         return usage(c, "the name of a mutex is missing: simba schedule NAME --every D CMD…");
-    if (s->shell[0] != NULL && s->plan.argv != NULL)
-        return usage(c, "CMD comes from -c or from words, not from both");
-    if (s->shell[0] != NULL)
-        s->plan.argv = s->shell;
+    int code = plan_choose_cmd(&s->plan, s->shell);
+    if (code >= 0)
+        return code;
     if (s->plan.argv == NULL)
         return usage(c, "CMD is missing: simba schedule NAME --every D CMD…");
     if (s->once && (s->has_every || s->has_delay))
@@ -121,7 +116,7 @@ static void report_run(struct schedule *s, const simba_run *run, const struct ou
                    (long long)simba_wall_ms(began), "mutex", s->plan.mutex, "token",
                    (long long)simba_run_token(run), "run", (int)s->runs, "took_ms",
                    (long long)took_ms, "code", o->code, "lost", (int)o->is_lost, "store", c->store);
-        series_flush(&s->series);
+        candidate_flush(&s->candidate);
     } else if (o->error != 0) {
         print_error(c, "cannot run %s: %s", s->plan.argv[0], strerror(o->error));
     } else {
@@ -134,13 +129,14 @@ static int work(void *data, const simba_run *run)
 {
     struct schedule *s = data;
     int64_t began = simba_now();
-    struct outcome o = series_perform(&s->series, JOB_CMD, simba_run_token(run), SIMBA_UNCHANGED);
+    struct outcome o =
+        keeper_perform(&s->candidate.keeper, JOB_CMD, simba_run_token(run), SIMBA_UNCHANGED);
     if (!o.is_run)
         return 0;
     s->runs++;
     report_run(s, run, &o, began, simba_now() - began);
     if (s->once)
-        series_end(&s->series, o.is_lost ? EXIT_LOST : o.code);
+        candidate_end(&s->candidate, o.is_lost ? EXIT_LOST : o.code);
     return o.code;
 }
 
@@ -151,7 +147,7 @@ static void report(struct schedule *s, const char *event, const struct simba_own
     bool lost = reason_is_loss(reason);
     if (c->json) {
         owner_event_print(c, event, s->plan.mutex, o, reason);
-        series_flush(&s->series);
+        candidate_flush(&s->candidate);
     } else {
         print_note(c, "mutex '%s' on %s: %s%s%s%s, token %llu", s->plan.mutex, c->store, event,
                    lost ? " (" : "", lost ? reason_name(reason) : "", lost ? ")" : "",
@@ -169,7 +165,7 @@ static void on_released(void *data, const char *mutex, const struct simba_state 
 {
     struct schedule *s = data;
     struct simba_owner o = state->before;
-    enum simba_reason reason = series_reason(&s->series, o.token, state->reason);
+    enum simba_reason reason = keeper_reason(&s->candidate.keeper, o.token, state->reason);
     (void)mutex;
     o.transition_at = 0; /* nothing of it is left */
     report(s, reason_is_loss(reason) ? "lost" : "released", &o, reason);
@@ -197,8 +193,9 @@ static int create(struct schedule *s)
 
 static int run(struct cli *c)
 {
-    static struct schedule s = {.plan = {.signal = SIGTERM, .signals = {.fd = -1}},
-                                .when = SIMBA_SCHEDULE_INIT};
+    static struct schedule s = {
+        .plan = {.signal = SIGTERM, .signals = {.fd = -1}, .in_background = true},
+        .when = SIMBA_SCHEDULE_INIT};
     s.plan.c = c;
     int code = cli_take(c, take_option, take_word, &s);
     if (code < 0)
@@ -210,12 +207,12 @@ static int run(struct cli *c)
     if (code >= 0)
         return code;
     s.plan.to_stderr = c->json;
-    if ((code = series_begin(&s.series, &s.plan)) == 0 && (code = cli_open(c)) == 0 &&
+    if ((code = keeper_begin(&s.candidate.keeper, &s.plan)) == 0 && (code = cli_open(c)) == 0 &&
         (cli_forget_url(c), code = create(&s)) == 0) {
-        s.series.contender = simba_scheduler_contender(s.scheduler);
-        code = series_run(&s.series);
+        s.candidate.contender = simba_scheduler_contender(s.scheduler);
+        code = candidate_run(&s.candidate);
     } else {
-        guard_end(s.series.guard);
+        guard_end(s.candidate.keeper.guard);
     }
     fflush(stdout);
     _exit(code);

@@ -24,6 +24,7 @@ struct message {
     enum message_kind kind;
     enum job job;       /* which command; not of LOST, SIGNAL */
     int number;         /* signal, errno, count, wait status; START of on_released: the reason */
+    bool is_only;       /* START of CMD: none follows, so the guard ends when the tree is gone */
     bool from_terminal; /* SIGNAL: sent to the whole foreground group */
     uint64_t token;     /* of the tenure; not of LOST, SIGNAL */
     char id[SIMBA_ID_MAX + 1]; /* START of CMD: these two */

@@ -2,13 +2,13 @@
  * because the keeper says so, and ends the tree in time whatever becomes of the keeper. It blocks all
  * signals that can be blocked; only KILL and STOP reach it, and then there is the keeper.
  *
- *     RUNNING --- at deadline - kill_after, or the keeper is gone or says "lost" -----> TOLD
- *     TOLD    --- at kill_at, the deadline at the latest -----------------------------> killed
- *     any     --- no process is left ------------------------------------------------> the end
+ *     RUNNING   --- at deadline - kill_after, or the keeper is gone or says "lost" ---> TERM_SENT
+ *     TERM_SENT --- at kill_at, the deadline at the latest ---------------------------> killed
+ *     any       --- no process is left -----------------------------------------------> EMPTY
  *
- * In a series the end of one command is not the guard's: it waits for the next. Is the tenure over, or
- * the keeper gone, then the command for that (`last`) is run first, by whoever is left to do it. It
- * may take until where another could own the mutex. */
+ * Then the guard waits for the next command, or ends if the keeper has said that there is none, or is gone.
+ * If the tenure is over, or the keeper gone, on_released is run first, by whoever is left to do it. It may
+ * take until another could own the mutex. */
 #include "cli/run/guard.h"
 
 #include <errno.h>
@@ -23,7 +23,6 @@
 #include <sys/socket.h>
 #include <sys/timerfd.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "cli/cli.h"
@@ -31,47 +30,37 @@
 #include "cli/owner_table.h"
 #include "cli/run/channel.h"
 #include "cli/run/clock.h"
+#include "cli/run/environment.h"
 #include "cli/run/plan.h"
 #include "cli/run/process_tree.h"
+#include "cli/run/spawn.h"
 
 #define KILL_PAUSE_MS 2
-#define LIVE_FD_LEAST 64 /* out of the way of the numbers that scripts use */
 
 struct guard {
     const struct plan *p;
-    int link; /* -1: the keeper is gone */
+    int channel; /* -1: the keeper is gone */
     int timer, children;
-    int live;       /* in a series, to be passed on; -1: none */
-    enum job job;   /* which command runs, or ran */
-    bool is_led;    /* a series: CMD was begun in this tenure, last was not */
-    uint64_t token; /* of the tenure */
-    pid_t cmd;      /* 0: none runs */
-    bool has_ended; /* CMD, not all of the tree */
+    int live;             /* the liveness descriptor, held because we act for the owner; -1: none */
+    enum job job;         /* which command runs, or ran */
+    bool on_released_due; /* CMD was begun in this tenure, on_released was not */
+    struct message tenure; /* the START of its CMD: token, id, store */
+    pid_t cmd;             /* 0: none runs */
+    bool has_ended;        /* the command, not all of the tree */
     int status;
-    bool is_told;             /* because the lease ends */
-    enum simba_reason reason; /* why the tenure is over, for last */
+    bool term_sent;           /* because the lease ends */
+    enum simba_reason reason; /* why the tenure is over, for on_released */
     bool is_ending;           /* a kill is due at kill_at, for that or for --kill-rest */
     bool is_shared;           /* CMD is in the keeper's process group */
     int64_t kill_at;
-    int64_t last_until; /* last must have ended */
+    int64_t on_released_until; /* it must have ended by then */
 };
 
-void guard_drop_stdio(void)
+static void report(const struct guard *g, enum message_kind kind, int number)
 {
-    int fd = open("/dev/null", O_RDWR | O_CLOEXEC);
-    if (fd < 0)
-        return;
-    dup2(fd, STDIN_FILENO);
-    dup2(fd, STDOUT_FILENO);
-    if (fd > STDERR_FILENO)
-        close(fd);
-}
-
-static void tell(const struct guard *g, enum message_kind kind, int number)
-{
-    struct message m = {.kind = kind, .job = g->job, .number = number, .token = g->token};
-    if (g->link >= 0)
-        channel_send(g->link, &m, -1);
+    struct message m = {.kind = kind, .job = g->job, .number = number, .token = g->tenure.token};
+    if (g->channel >= 0)
+        channel_send(g->channel, &m, -1);
 }
 
 /* When something has to be done about what runs; 0: nothing does. */
@@ -80,8 +69,8 @@ static int64_t due_at(const struct guard *g)
     if (g->is_ending)
         return g->kill_at;
     if (g->cmd != 0 && g->job == JOB_ON_RELEASED)
-        return g->last_until - plan_lease_margin(g->p->c) / 2;
-    return g->cmd != 0 || g->is_led ? *g->p->deadline - g->p->kill_after : 0;
+        return g->on_released_until - plan_lease_margin(g->p->c) / 2;
+    return g->cmd != 0 || g->on_released_due ? *g->p->deadline - g->p->kill_after : 0;
 }
 
 /* Suspend counts, and so does a point that has passed. */
@@ -123,22 +112,20 @@ static void signal_tree(const struct guard *g, int signal)
         kill(-g->cmd, signal);
 }
 
-static void run_last(struct guard *g);
+static void run_on_released(struct guard *g);
 
-/* Nothing is left of the command. */
+/* Nothing is left of the command, or nothing that matters. */
 static void on_empty(struct guard *g)
 {
-    tell(g, MESSAGE_EMPTY, g->status);
-    if (!g->p->in_background)
-        _exit(0);
+    report(g, MESSAGE_EMPTY, g->status);
     g->cmd = 0;
     g->has_ended = g->is_ending = false;
-    if (g->is_led && g->is_told) {
-        run_last(g);
+    if (g->on_released_due && g->term_sent) {
+        run_on_released(g);
         return;
     }
-    g->is_told = false;
-    if (g->link < 0)
+    g->term_sent = false;
+    if (g->channel < 0 || g->tenure.is_only)
         _exit(0);
     set_timer(g);
 }
@@ -158,7 +145,7 @@ static void kill_tree(struct guard *g)
 static void end_tree(struct guard *g)
 {
     int64_t at = now_ns() + g->p->kill_after;
-    int64_t latest = g->job == JOB_ON_RELEASED ? g->last_until : *g->p->deadline;
+    int64_t latest = g->job == JOB_ON_RELEASED ? g->on_released_until : *g->p->deadline;
     g->kill_at = at < latest ? at : latest;
     g->is_ending = true;
     signal_tree(g, g->p->signal);
@@ -168,28 +155,28 @@ static void end_tree(struct guard *g)
 
 static void end_for_lease(struct guard *g, enum simba_reason reason)
 {
-    if (g->is_told)
+    if (g->term_sent)
         return;
-    if (g->cmd == 0 && !g->is_led)
+    if (g->cmd == 0 && !g->on_released_due)
         return; /* nobody acts */
-    g->is_told = true;
+    g->term_sent = true;
     g->reason = reason;
-    tell(g, MESSAGE_TERM_SENT, 0);
+    report(g, MESSAGE_TERM_SENT, 0);
     if (g->cmd == 0)
-        run_last(g);
+        run_on_released(g);
     else if (g->job == JOB_CMD)
         end_tree(g);
 }
 
-/* CMD has ended. What about those it left behind? */
+/* The command has ended. What about those it left behind? */
 static void on_cmd_ended(struct guard *g)
 {
     if (g->p->rest == REST_LEAVE) {
-        tell(g, MESSAGE_EMPTY, g->status);
-        _exit(0);
+        on_empty(g);
+        return;
     }
     int count = process_tree_signal(0, 0);
-    tell(g, MESSAGE_ENDED, count > 0 ? count : 1);
+    report(g, MESSAGE_ENDED, count > 0 ? count : 1);
     if (g->p->rest == REST_KILL && !g->is_ending)
         end_tree(g);
 }
@@ -204,158 +191,86 @@ static void on_children(struct guard *g)
         return;
     if (reap(g))
         on_empty(g);
-    else if (g->has_ended && !had_ended && !g->p->in_background)
+    else if (g->has_ended && !had_ended)
         on_cmd_ended(g);
 }
 
 /* ---- CMD ------------------------------------------------------------------------------------- */
-
-/* Is our job, whose group we are still in, in the foreground of its terminal? */
-static bool is_in_foreground(void)
-{
-    int fd = open("/dev/tty", O_RDONLY | O_NOCTTY | O_CLOEXEC);
-    if (fd < 0)
-        return false;
-    bool yes = tcgetpgrp(fd) == getpgrp();
-    close(fd);
-    return yes;
-}
-
-static void set_environment(const struct plan *p, const struct message *m)
-{
-    char token[32];
-    snprintf(token, sizeof token, "%llu", (unsigned long long)m->token);
-    setenv("SIMBA_MUTEX", p->mutex, 1);
-    setenv("SIMBA_CONTENDER_ID", m->id, 1);
-    setenv("SIMBA_FENCING_TOKEN", token, 1);
-    setenv("SIMBA_STORE", m->store, 1);
-    unsetenv("SIMBA_REASON");
-}
 
 static char **argv_of(const struct guard *g)
 {
     return g->job == JOB_ON_RELEASED ? g->p->on_released : g->p->argv;
 }
 
-/* The child of vfork(): the guard stands still until exec. Why that failed goes through `report`. */
-static _Noreturn void run_cmd(const struct guard *g, pid_t guard, pid_t group, int live, int report)
+static int start(struct guard *g)
 {
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != guard)
-        _exit(EXIT_TROUBLE);
-    if (!g->is_shared || group > 0)
-        setpgid(0, g->is_shared ? group : 0);
-    if (live >= 0 && !g->p->close_live && fcntl(live, F_DUPFD, LIVE_FD_LEAST) < 0)
-        fcntl(live, F_SETFD, 0); /* few descriptors are allowed here: then as it is */
-    signals_give_back(&g->p->signals);
-    execvp(argv_of(g)[0], argv_of(g));
-    int error = errno;
-    (void)!write(report, &error, sizeof error);
-    _exit(EXIT_CANNOT_RUN);
-}
-
-/* vfork, because copying page tables for an exec takes as long as the exec. The guard leaves the
- * keeper's group before; only where that group has no number here, being of another process
- * namespace, and CMD could not join it again, after. */
-static int fork_cmd(struct guard *g, int live)
-{
-    int report[2], error = 0;
-    pid_t guard = getpid(), group = getpgrp();
-    if (pipe2(report, O_CLOEXEC) != 0)
-        return errno;
-    g->is_shared = !g->p->in_background && is_in_foreground();
-    if (!g->is_shared || group > 0)
-        setpgid(0, 0);
-    pid_t pid = vfork(); /* NOLINT(clang-analyzer-security.insecureAPI.vfork) */
-    if (pid == 0)
-        run_cmd(g, guard, group, live, report[1]); /* NOLINT(clang-analyzer-unix.Vfork) */
-    g->cmd = pid;
-    setpgid(0, 0);
-    if (!g->p->in_background)
-        guard_drop_stdio();
-    close(report[1]);
-    if (pid < 0)
-        error = EAGAIN;
-    while (pid > 0 && read(report[0], &error, sizeof error) < 0 && errno == EINTR)
-        ;
-    close(report[0]);
+    struct environment e = {.mutex = g->p->mutex,
+                            .id = g->tenure.id,
+                            .store = g->tenure.store,
+                            .token = g->tenure.token};
+    if (g->job == JOB_ON_RELEASED)
+        e.reason = reason_name(g->reason);
+    char **environment = environment_make(&e);
+    g->cmd = -1;
+    int error = ENOMEM;
+    if (environment != NULL)
+        error = spawn_command(g->p, argv_of(g), environment, g->live, &g->cmd, &g->is_shared);
+    environment_free(environment);
     return error;
 }
 
-/* One of a series; without such a command it has ended already. */
+/* Without such a command it has ended already. If exec fails, the child's end follows. */
 static void run_job(struct guard *g, enum job job)
 {
     g->job = job;
     g->status = 0;
     g->has_ended = g->is_ending = false;
-    int error = argv_of(g) != NULL ? fork_cmd(g, g->live) : 0;
+    int error = argv_of(g) != NULL ? start(g) : 0;
     if (error != 0)
-        tell(g, MESSAGE_FAILED, error);
+        report(g, MESSAGE_FAILED, error);
     if (argv_of(g) == NULL || g->cmd < 0) {
         on_empty(g);
         return;
     }
-    tell(g, MESSAGE_STARTED, g->cmd);
+    if (error == 0)
+        report(g, MESSAGE_STARTED, g->cmd);
     set_timer(g);
 }
 
 /* If the lease is over (both of us were stopped, the machine slept), late is better than never: it
  * undoes what CMD has done. */
-static void run_last(struct guard *g)
+static void run_on_released(struct guard *g)
 {
     int64_t now = now_ns(), margin = plan_lease_margin(g->p->c);
-    g->is_led = false;
-    g->last_until = *g->p->deadline + margin - margin / 10;
-    if (g->last_until <= now) {
+    g->on_released_due = false;
+    g->on_released_until = *g->p->deadline + margin - margin / 10;
+    if (g->on_released_until <= now) {
         print_error(g->p->c, "mutex '%s': the lease has ended before the tenure was wound up",
                     g->p->mutex);
-        g->last_until = now + g->p->kill_after + margin / 2;
+        g->on_released_until = now + g->p->kill_after + margin / 2;
     }
-    setenv("SIMBA_REASON", reason_name(g->reason), 1);
     run_job(g, JOB_ON_RELEASED);
 }
 
-static void start_of_series(struct guard *g, const struct message *m, int live)
+static void start_on_released(struct guard *g, enum simba_reason reason)
 {
-    if (live >= 0 && g->live >= 0)
-        close(g->live);
-    if (live >= 0)
-        g->live = live;
-    if (m->job == JOB_ON_RELEASED) {
-        if (!g->is_led || g->cmd != 0)
-            return; /* it is being done */
-        g->reason = (enum simba_reason)m->number;
-        run_last(g);
-        return;
-    }
-    char byte;
-    bool is_gone = recv(g->link, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
-    if (is_gone && g->p->argv != NULL)
-        return; /* the keeper is gone again: what was not begun is not wound up */
-    g->token = m->token;
-    g->is_led = g->p->on_released != NULL;
-    set_environment(g->p, m);
-    if (!is_gone)
-        run_job(g, JOB_CMD);
+    if (!g->on_released_due || g->cmd != 0)
+        return; /* it is being done */
+    g->reason = reason;
+    run_on_released(g);
 }
 
-static void start(struct guard *g, const struct message *m, int live)
+/* If the keeper is gone again, CMD is not begun; but where there is only on_released, it is due. */
+static void start_cmd(struct guard *g, const struct message *m)
 {
     char byte;
-    if (g->p->in_background) {
-        start_of_series(g, m, live);
+    bool is_gone = recv(g->channel, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
+    if (is_gone && g->p->argv != NULL)
         return;
-    }
-    if (recv(g->link, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0)
-        _exit(0); /* the keeper is gone again */
-    set_environment(g->p, m);
-    int error = fork_cmd(g, live); /* live stays open here, too: we act for the owner */
-    if (error != 0) {
-        tell(g, MESSAGE_FAILED, error);
-        _exit(0);
-    }
-    tell(g, MESSAGE_STARTED, g->cmd);
-    set_timer(g);
+    g->tenure = *m;
+    g->on_released_due = g->p->on_released != NULL;
+    if (!is_gone)
+        run_job(g, JOB_CMD);
 }
 
 /* ---- messages from the keeper ---------------------------------------------------------------- */
@@ -373,20 +288,23 @@ static void pass_on(const struct guard *g, int signal, bool from_terminal)
 
 static void on_keeper_gone(struct guard *g)
 {
-    close(g->link);
-    g->link = -1;
-    if (g->cmd == 0 && !g->is_led)
+    close(g->channel);
+    g->channel = -1;
+    if (g->cmd == 0 && !g->on_released_due)
         _exit(0);
     print_error(g->p->c, "mutex '%s': the keeper of the lock died; CMD is told to end",
                 g->p->mutex);
     end_for_lease(g, SIMBA_EXPIRED);
 }
 
-static void on_message(struct guard *g, const struct message *m, int live)
+static void on_message(struct guard *g, const struct message *m)
 {
     switch (m->kind) {
     case MESSAGE_START:
-        start(g, m, live);
+        if (m->job == JOB_CMD)
+            start_cmd(g, m);
+        else
+            start_on_released(g, (enum simba_reason)m->number);
         return;
     case MESSAGE_LOST:
         end_for_lease(g, (enum simba_reason)m->number);
@@ -399,12 +317,17 @@ static void on_message(struct guard *g, const struct message *m, int live)
     }
 }
 
-static void on_link(struct guard *g)
+static void on_channel(struct guard *g)
 {
     struct message m;
     int live, rc;
-    while ((rc = channel_receive(g->link, &m, &live)) > 0)
-        on_message(g, &m, live);
+    while ((rc = channel_receive(g->channel, &m, &live)) > 0) {
+        if (live >= 0 && g->live >= 0)
+            close(g->live);
+        if (live >= 0)
+            g->live = live;
+        on_message(g, &m);
+    }
     if (rc == 0)
         on_keeper_gone(g);
 }
@@ -434,20 +357,19 @@ static _Noreturn void guard_run(struct guard *g)
 {
     for (;;) {
         struct pollfd fds[] = {
-            {g->children, POLLIN, 0}, {g->link, POLLIN, 0}, {g->timer, POLLIN, 0}};
+            {g->children, POLLIN, 0}, {g->channel, POLLIN, 0}, {g->timer, POLLIN, 0}};
         if (poll(fds, 3, -1) < 0)
             continue;
         if (fds[0].revents != 0)
             on_children(g);
-        if (g->link >= 0 && fds[1].revents != 0)
-            on_link(g);
+        if (g->channel >= 0 && fds[1].revents != 0)
+            on_channel(g);
         if (fds[2].revents != 0)
             on_timer(g);
     }
 }
 
-/* The commands of a series have nothing to do with the terminal. */
-static void leave_job(const struct plan *p)
+static void leave_terminal(const struct plan *p)
 {
     int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
     setpgid(0, 0);
@@ -459,9 +381,9 @@ static void leave_job(const struct plan *p)
         dup2(STDERR_FILENO, STDOUT_FILENO);
 }
 
-static _Noreturn void guard_main(const struct plan *p, int link)
+static _Noreturn void guard_main(const struct plan *p, int channel)
 {
-    struct guard g = {.p = p, .link = link, .live = -1};
+    struct guard g = {.p = p, .channel = channel, .live = -1};
     sigset_t all, child;
     sigfillset(&all);
     sigprocmask(SIG_SETMASK, &all, NULL);
@@ -473,7 +395,7 @@ static _Noreturn void guard_main(const struct plan *p, int link)
     close(p->signals.fd);
     cli_forget_url(p->c);
     if (p->in_background)
-        leave_job(p);
+        leave_terminal(p);
     g.children = signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
     g.timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
     if (g.children < 0 || g.timer < 0) {
@@ -483,7 +405,7 @@ static _Noreturn void guard_main(const struct plan *p, int link)
     guard_run(&g);
 }
 
-pid_t guard_fork(struct plan *p, int *link)
+pid_t guard_fork(struct plan *p, int *channel)
 {
     int ends[2];
     p->deadline =
@@ -498,7 +420,7 @@ pid_t guard_fork(struct plan *p, int *link)
         guard_main(p, ends[1]);
     }
     close(ends[1]);
-    *link = ends[0];
+    *channel = ends[0];
     if (pid < 0)
         close(ends[0]);
     return pid;

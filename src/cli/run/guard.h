@@ -8,5 +8,4 @@ struct plan;
 
 pid_t guard_fork(struct plan *p, int *channel); /* before any thread; -1: errno */
 void guard_end(pid_t guard);                    /* when there is nothing left to guard */
-void guard_drop_stdio(void);                    /* stdin and stdout are CMD's alone */
 #endif

@@ -25,6 +25,27 @@ int plan_take(struct plan *p, int id, char *value)
     }
 }
 
+int plan_take_word(struct plan *p, char *value)
+{
+    const struct args *a = &p->c->args;
+    if (p->mutex == NULL) {
+        p->mutex = value;
+        return -1;
+    }
+    p->argv = &a->argv[a->at - 1];
+    return STOP_HERE;
+}
+
+int plan_choose_cmd(struct plan *p, char *shell[4])
+{
+    if (shell[0] == NULL)
+        return -1;
+    if (p->argv != NULL)
+        return usage(p->c, "CMD comes from -c or from words, not from both");
+    p->argv = shell;
+    return -1;
+}
+
 char **plan_shell_argv(char *argv[4], char *text)
 {
     argv[0] = "/bin/sh";

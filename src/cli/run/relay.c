@@ -15,9 +15,9 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
-#include "cli/run/guard.h"
 #include "cli/run/notify.h"
 #include "cli/run/signals.h"
+#include "cli/run/spawn.h"
 
 #define NOTICE_MAX 128
 
@@ -53,7 +53,7 @@ static void on_signals(const struct signals *s, pid_t keeper)
 static _Noreturn void relay(const struct signals *s, pid_t keeper, int notices)
 {
     char notice[NOTICE_MAX];
-    guard_drop_stdio();
+    spawn_drop_stdio();
     for (;;) {
         struct pollfd fds[] = {{s->fd, POLLIN, 0}, {notices, POLLIN, 0}};
         if (poll(fds, 2, -1) < 0)
