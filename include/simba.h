@@ -349,6 +349,14 @@ int simba_locker_create(simba *s, const char *mutex, const struct simba_handle_o
  * SIMBA_ETIMEOUT: not in time. SIMBA_ESTORE, SIMBA_EDENIED, …: the store never answered. */
 int simba_locker_acquire(simba_locker *l, int64_t timeout_ms);
 
+/* Ends the wait of a thread that is inside simba_locker_acquire, from any other thread, and returns at once.
+ * That acquire returns SIMBA_ECANCELED, and what the store grants meanwhile is given back; or it returns 0,
+ * because the grant was first, and the lock is held. The locker can be acquired again.
+ * SIMBA_ESTATE: nobody waits, or the outcome is known; nothing happens, the next acquire waits as usual.
+ * Takes a lock, so it is not for signal handlers: let a thread that reads the signal (signalfd, sigwait)
+ * call it. */
+int simba_locker_cancel(simba_locker *l);
+
 /* Ends the tenure and tells the store. [blocks] for one exchange at most.
  * SIMBA_ELOST: it had ended before, the work was not protected to its end.
  * SIMBA_ESTORE: released here, but the store could not be told; it is tried twice more, and gives the

@@ -1,9 +1,12 @@
 /* args.c: a parser of options that stops where it is told to. getopt's permutes, or needs + and
  * reports only a letter; here the caller stops asking at the first word of CMD, so that CMD's own
  * options are never looked at. */
+#include "cli/args.h"
+
 #include <string.h>
 
-#include "cli.h"
+#include "cli/cli.h"
+#include "cli/output.h"
 
 static const struct cli *of(const struct args *a)
 {

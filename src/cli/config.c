@@ -2,11 +2,16 @@
  * then defaults. In a file the keys are those of Simba for the JVM where it has them: what stands
  * under the kind of store (simba.redis.ttl) counts for URLs of that kind, before what stands under
  * simba itself. Options in the URL count before files. */
+#include "cli/config.h"
+
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli.h"
+#include "cli/cli.h"
+#include "cli/output.h"
+#include "cli/yaml.h"
 
 #define MACHINE_FILE "/etc/simba/simba.yaml"
 
@@ -218,6 +223,6 @@ int config_duration(struct cli *c, enum setting_id id, int64_t otherwise, int64_
         return 0;
     if (s->by_flag)
         return usage(c, "%s: %s", s->where, simba_error_text());
-    complain(c, "%s: %s", s->where, simba_error_text());
+    print_error(c, "%s: %s", s->where, simba_error_text());
     return EXIT_TROUBLE;
 }

@@ -1,8 +1,10 @@
 /* schema.c: the tables of SQL servers as text, for who has the right to make them and wants to read first. The
  * texts are those that the stores themselves run. */
+#include "cli/schema.h"
+
+#include <stdio.h>
 #include <string.h>
 
-#include "cli.h"
 #include "cli/mysql_schema.h"
 #include "cli/mysql_upgrade.h"
 #include "cli/postgres_schema.h"

@@ -2,14 +2,18 @@
  *     simba: {redis: {ttl: 15s}}      and      simba.redis.ttl: 15s
  * are the same. Read by libyaml; what YAML has beyond that (lists, anchors, several documents) has no
  * meaning here and is refused with its line. */
+#include "cli/yaml.h"
+
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <yaml.h>
 
-#include "cli.h"
+#include "cli/cli.h"
+#include "cli/output.h"
 
 #define FILE_BYTES_MAX 65536
 #define KEY_BYTES_MAX 256
@@ -28,7 +32,7 @@ struct reader {
 
 static int wrong(const struct reader *r, const yaml_mark_t *mark, const char *what)
 {
-    complain(r->c, "%s:%zu: %s", r->path, mark->line + 1, what);
+    print_error(r->c, "%s:%zu: %s", r->path, mark->line + 1, what);
     return 1;
 }
 
@@ -126,15 +130,15 @@ int yaml_read(struct cli *c, const char *path, yaml_fn *found, void *data)
         close(fd);
     if (size < 0) {
         /* Going on without it could mean another store, and so another lock. */
-        complain(c, "cannot read %s: %s", path, strerror(error));
+        print_error(c, "cannot read %s: %s", path, strerror(error));
         return 1;
     }
     if (size > FILE_BYTES_MAX) {
-        complain(c, "%s has more than %d bytes", path, FILE_BYTES_MAX);
+        print_error(c, "%s has more than %d bytes", path, FILE_BYTES_MAX);
         return 1;
     }
     if (yaml_parser_initialize(&parser) == 0) {
-        complain(c, "out of memory");
+        print_error(c, "out of memory");
         return 1;
     }
     yaml_parser_set_input_string(&parser, (const unsigned char *)bytes, (size_t)size);

@@ -177,6 +177,11 @@ static void accept_event(struct handle *h, const struct handle_event *e, struct 
         assert(h->kind == HANDLE_LOCKER);
         abandon(h, e->now);
         break;
+    case HANDLE_CANCEL:
+        assert(h->kind == HANDLE_LOCKER);
+        if (h->waiting) /* a grant, a timeout or a close may have been first */
+            end_wait(h, e->now, SIMBA_ECANCELED, up);
+        break;
     case HANDLE_CLOSE:
     case HANDLE_DESTROY:
         close_handle(h, e->now, e->kind == HANDLE_DESTROY, up);

@@ -26,6 +26,7 @@ enum handle_event_kind {
     HANDLE_ACQUIRE, /* locker: until at; once: no second try */
     HANDLE_RELEASE, /* locker */
     HANDLE_ABANDON, /* locker: its caller has gone without a verdict */
+    HANDLE_CANCEL,  /* locker: its caller, if one waits for a grant, is to wait no longer */
     HANDLE_CLOSE,   /* either: end in order, then CALL_CLOSED; a held lock waits for its holder */
     HANDLE_DESTROY, /* the same by its owner, who thereby ends a held lock */
     HANDLE_REPLY,

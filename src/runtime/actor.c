@@ -283,10 +283,19 @@ static void end_if_gone(struct actor *a)
 
 /* ---- events ---------------------------------------------------------------------------------- */
 
+/* A cancel that came too late must not end the wait of the next call. */
+static bool is_canceled(struct actor *a)
+{
+    loop_lock(a->client);
+    bool yes = a->call != NULL && a->call->canceled;
+    loop_unlock(a->client);
+    return yes;
+}
+
 void actor_take_notes(struct actor *a, uint32_t notes)
 {
     static const enum handle_event_kind kinds[] = {
-        HANDLE_START, HANDLE_ABANDON, HANDLE_ACQUIRE, HANDLE_RELEASE,
+        HANDLE_START, HANDLE_ABANDON, HANDLE_ACQUIRE, HANDLE_CANCEL, HANDLE_RELEASE,
         HANDLE_STOP,  HANDLE_CLOSE,   HANDLE_DESTROY, HANDLE_DONE,
     };
     assert(!a->machine.closed || (notes & ~(uint32_t)(NOTE_CLOSE | NOTE_DESTROY)) == 0);
@@ -300,6 +309,8 @@ void actor_take_notes(struct actor *a, uint32_t notes)
         if ((notes & (1u << bit)) == 0)
             continue;
         struct handle_event event = {.kind = kinds[bit]};
+        if (event.kind == HANDLE_CANCEL && !is_canceled(a))
+            continue;
         if (event.kind == HANDLE_START) {
             event.at = clock_after_ms(clock_now(), a->initial_delay_ms);
         } else if (event.kind == HANDLE_ACQUIRE || event.kind == HANDLE_DONE) {

@@ -23,12 +23,13 @@ enum actor_note {
     NOTE_START = 1,
     NOTE_ABANDON = 2, /* a locker's caller has given up waiting for its verdict */
     NOTE_ACQUIRE = 4,
-    NOTE_RELEASE = 8,
-    NOTE_STOP = 16,
-    NOTE_CLOSE = 32,   /* by simba_close */
-    NOTE_DESTROY = 64, /* by its owner */
-    NOTE_DONE = 128,
-    NOTE_LEFT = 256 /* a scheduler's thread ends: on_released may run */
+    NOTE_CANCEL = 8, /* of the call that is marked so; nobody may have any more */
+    NOTE_RELEASE = 16,
+    NOTE_STOP = 32,
+    NOTE_CLOSE = 64,    /* by simba_close */
+    NOTE_DESTROY = 128, /* by its owner */
+    NOTE_DONE = 256,
+    NOTE_LEFT = 512 /* a scheduler's thread ends: on_released may run */
 };
 
 enum locker_phase { LOCKER_FREE, LOCKER_WAITING, LOCKER_HELD, LOCKER_LEAVING };
@@ -39,6 +40,7 @@ struct call {
     _Atomic uint32_t done; /* futex_await */
     uint32_t seat;
     bool once;
+    bool canceled; /* under the client's lock until the verdict */
     int64_t until;
     int64_t leave_at; /* without a thread of ours: the caller goes without a verdict */
     int code;

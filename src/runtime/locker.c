@@ -162,11 +162,33 @@ int simba_locker_acquire(simba_locker *l, int64_t timeout_ms)
         return fault(rc, "mutex '%s': this locker is held or awaited already; use one per thread",
                      mutex);
     if (rc == SIMBA_ECANCELED)
-        return fault(rc, "mutex '%s': the locker or its client is being closed", mutex);
+        return fault(rc, "mutex '%s': %s", mutex,
+                     call.canceled ? "the wait was canceled"
+                                   : "the locker or its client is being closed");
     if (rc == SIMBA_ELIMIT && call.text[0] == '\0')
         return fault(rc, "mutex '%s': out of memory", mutex);
     if (rc < 0)
         return fault(rc, "mutex '%s' on %s", mutex, call.text);
+    return 0;
+}
+
+/* The call is marked, not the locker: so a cancel that comes when the wait is over ends no other. */
+int simba_locker_cancel(simba_locker *l)
+{
+    struct actor *a = of(l);
+    int rc = actor_check(a);
+    if (rc < 0)
+        return rc;
+    loop_lock(a->client);
+    bool waits = a->phase == LOCKER_WAITING && a->call != NULL;
+    if (waits) {
+        a->call->canceled = true;
+        a->notes |= NOTE_CANCEL;
+        loop_post_locked(a->client, a);
+    }
+    loop_unlock(a->client);
+    if (!waits)
+        return fault(SIMBA_ESTATE, "mutex '%s': nobody waits for this locker", a->by_mutex.name);
     return 0;
 }
 

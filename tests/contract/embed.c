@@ -176,6 +176,36 @@ static void *acquire_once(void *arg)
     return NULL;
 }
 
+static void *cancel_soon(void *arg)
+{
+    AWAIT(simba_locker_cancel(arg) == 0);
+    return NULL;
+}
+
+/* Another thread ends the wait of the one that drives, and that one the wait of another. */
+static void embed_cancel(void)
+{
+    simba *s = open_embedded(), *other = client_open();
+    struct task t = {.s = s, .mutex = fresh("canceled"), .timeout_ms = SIMBA_FOREVER};
+    struct simba_handle_options o = lease_long();
+    simba_locker *rival;
+    CHECK_OK(simba_locker_create(s, t.mutex, &o, &t.l));
+    CHECK_OK(simba_locker_create(other, t.mutex, &o, &rival));
+    CHECK_OK(simba_locker_acquire(rival, PATIENCE_MS));
+    pthread_t thread = spawn(cancel_soon, t.l);
+    CHECK_REFUSED(simba_locker_acquire(t.l, SIMBA_FOREVER), SIMBA_ECANCELED, "canceled");
+    join(thread);
+    thread = spawn(acquire_once, &t);
+    DRIVE(s, simba_locker_cancel(t.l) == 0);
+    DRIVE(s, atomic_load(&t.over));
+    join(thread);
+    CHECK(t.acquired == SIMBA_ECANCELED);
+    CHECK_OK(simba_locker_release(rival));
+    CHECK_OK(simba_locker_acquire(t.l, PATIENCE_MS));
+    CHECK_OK(simba_close(s, PATIENCE_MS));
+    client_close(other);
+}
+
 /* Nobody polls: none of these may wait longer than it was told to. */
 static void *ask_in_vain(void *arg)
 {
@@ -367,6 +397,7 @@ const struct test embed_tests[] = {
     {"embed_renews", embed_renews, ANY_STORE, 0},
     {"embed_waits", embed_waits, ANY_STORE, 0},
     {"embed_other_threads", embed_other_threads, PUSHES, 0},
+    {"embed_cancel", embed_cancel, ANY_STORE, 0},
     {"embed_nobody_polls", embed_nobody_polls, ANY_STORE, 0},
     {"embed_late_grant", embed_late_grant, MEMORY_FAULTS, 0},
     {"embed_unheard_release", embed_unheard_release, ANY_STORE, 0},

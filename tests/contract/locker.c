@@ -193,6 +193,70 @@ static void locker_close_cancels(void)
     client_close(one);
 }
 
+/* The waiting thread hears of it, the locker is free for the next acquire, and nothing is left behind that
+ * would keep another waiting. */
+static void locker_cancel(void)
+{
+    simba *one = client_open(), *two = client_open();
+    const char *mutex = fresh("cancel");
+    simba_locker *a = locker(one, mutex), *b = locker(two, mutex);
+    CHECK_REFUSED(simba_locker_cancel(b), SIMBA_ESTATE, mutex);
+    CHECK_OK(simba_locker_acquire(a, PATIENCE_MS));
+    CHECK_REFUSED(simba_locker_cancel(a), SIMBA_ESTATE, mutex); /* held, not awaited */
+    for (int round = 0; round < 3; round++) {
+        struct waiting w = {.l = b};
+        pthread_t thread = spawn(wait_for_it, &w);
+        AWAIT(simba_locker_cancel(b) == 0);
+        join(thread);
+        CHECK(atomic_load(&w.code) == SIMBA_ECANCELED);
+        CHECK(!simba_locker_is_held(b));
+    }
+    CHECK_REFUSED(simba_locker_cancel(b), SIMBA_ESTATE, mutex);
+    CHECK(simba_locker_is_held(a));
+    CHECK_OK(simba_locker_release(a));
+    CHECK_OK(simba_locker_acquire(b, PATIENCE_MS));
+    CHECK_OK(simba_locker_release(b));
+    CHECK_OK(simba_locker_acquire(a, PATIENCE_MS));
+    client_close(one);
+    client_close(two);
+}
+
+static void *cancel_it(void *arg)
+{
+    int code = simba_locker_cancel(arg);
+    CHECK(code == 0 || code == SIMBA_ESTATE);
+    return NULL;
+}
+
+/* The cancel and the grant race: either the lock is held, or it is not and can be acquired again, at once
+ * and by others. A cancel that comes too late does not end the next wait. */
+static void locker_cancel_races(void)
+{
+    simba *one = client_open(), *two = client_open();
+    const char *mutex = fresh("races");
+    simba_locker *a = locker(one, mutex), *b = locker(two, mutex);
+    for (int round = 0; round < 40; round++) {
+        CHECK_OK(simba_locker_acquire(a, PATIENCE_MS));
+        struct waiting w = {.l = b, .stays = true};
+        pthread_t waiter = spawn(wait_for_it, &w);
+        AWAIT(simba_locker_acquire(b, 0) == SIMBA_ESTATE); /* the thread waits */
+        pthread_t canceler = spawn(cancel_it, b);
+        CHECK_OK(simba_locker_release(a));
+        AWAIT(atomic_load(&w.is_done));
+        int code = atomic_load(&w.code);
+        CHECK(code == 0 || code == SIMBA_ECANCELED);
+        CHECK(simba_locker_is_held(b) == (code == 0));
+        if (code != 0)
+            CHECK_OK(simba_locker_acquire(round % 2 == 0 ? b : a, PATIENCE_MS));
+        CHECK_OK(simba_locker_release(code == 0 || round % 2 == 0 ? b : a));
+        join(canceler);
+        atomic_store(&w.stays, false);
+        join(waiter);
+    }
+    client_close(one);
+    client_close(two);
+}
+
 /* ---- exclusion ----------------------------------------------------------------------------- */
 
 #define THREADS 8
@@ -312,6 +376,8 @@ const struct test locker_tests[] = {
     {"locker_not_reentrant", locker_not_reentrant, ANY_STORE, 0},
     {"locker_handover", locker_handover, PUSHES, 0},
     {"locker_close_cancels", locker_close_cancels, ANY_STORE, 0},
+    {"locker_cancel", locker_cancel, ANY_STORE, 0},
+    {"locker_cancel_races", locker_cancel_races, PUSHES, 0},
     {"locker_exclusion", locker_exclusion, PUSHES, 0},
     {"locker_fast_loop", locker_fast_loop, ANY_STORE, 0},
     {"locker_destroy_held", locker_destroy_held, PUSHES, 0},

@@ -4,12 +4,15 @@
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "cli/output.h"
+#include "cli/sqlite_path.h"
 #include "core/duration.h"
 
 /* What was set stays for the life of the program. */
@@ -21,7 +24,7 @@ const char *__asan_default_options(void)
 
 static int complaints;
 
-void complain(const struct cli *c, const char *format, ...)
+void print_error(const struct cli *c, const char *format, ...)
 {
     char text[8192];
     va_list args;
@@ -78,7 +81,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static struct cli c;
-    static struct place at;
+    static struct sqlite_path at;
     int64_t ms;
     int fd = open(file_of_user(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     assert(fd >= 0);
@@ -93,7 +96,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     (void)config_duration(&c, SET_TTL, 1, &ms);
     const char *url = c.setting[SET_URL].value;
-    if (url != NULL && strncmp(url, "sqlite:", 7) == 0 && place_of(url, &at) == NULL)
+    if (url != NULL && strncmp(url, "sqlite:", 7) == 0 && sqlite_path_of(url, &at) == NULL)
         assert(at.folder[0] != '\0' && at.file[0] != '\0');
     return 0;
 }

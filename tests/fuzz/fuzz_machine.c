@@ -94,10 +94,12 @@ static void use(struct run *r, struct input *in)
         if (!e.once)
             e.at = r->now + (int64_t)take(in, 2) * NS_PER_MS;
         step(r, e);
-    } else if (!locker && h->status == SIMBA_INITIAL) {
+    } else if (locker) {
+        step(r, (struct handle_event){.kind = HANDLE_CANCEL});
+    } else if (h->status == SIMBA_INITIAL) {
         int64_t at = r->now + (int64_t)take(in, 1) * NS_PER_MS;
         step(r, (struct handle_event){.kind = HANDLE_START, .at = at});
-    } else if (!locker && h->status != SIMBA_STOPPING) {
+    } else if (h->status != SIMBA_STOPPING) {
         step(r, (struct handle_event){.kind = HANDLE_STOP});
     }
 }

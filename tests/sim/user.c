@@ -73,6 +73,14 @@ void user_release(struct world *w, struct node *n)
     node_step(w, n, (struct handle_event){.kind = HANDLE_RELEASE});
 }
 
+/* The caller waits on until the loop has seen it, and may be granted the lock before that. */
+static void cancel(struct world *w, struct node *n)
+{
+    world_trace(w, "%c   cancel", NAME(n));
+    n->note = HANDLE_CANCEL;
+    world_post(w, w->now + world_between(w, 0, 2 * MS), EVENT_NOTE, n, NULL);
+}
+
 static void act_locker(struct world *w, struct node *n)
 {
     if (n->user_holds) {
@@ -86,6 +94,10 @@ static void act_locker(struct world *w, struct node *n)
         world_trace(w, "%c   acquire%s", NAME(n), once ? " (try)" : "");
         user_acquire(w, n, until, once);
     } else if (n->user_waits && world_fault(w, FAULT_LEAVE, n)) {
+        if (world_chance(w, 5000)) {
+            cancel(w, n);
+            return;
+        }
         n->user_waits = false;
         end(w, n, HANDLE_ABANDON);
     } else if ((n->user_waits || w->calm) && world_fault(w, FAULT_STOP, n)) {

@@ -11,6 +11,7 @@
  *   start [at T], stop                     by the user of a contender
  *   acquire [once | until T], release      by the caller of a locker
  *   abandon                                it has gone without its verdict
+ *   cancel                                 it is to wait no longer
  *   close, destroy                         by the client, by the owner of either
  *   changed                                an observer's view of the mutex did
  *   done, skipped                          the callback returned; was outdated and did not run
@@ -281,6 +282,7 @@ static inline void happen(struct machine *m, const struct machine_line *l)
         {"acquire", HANDLE_ACQUIRE}, {"release", HANDLE_RELEASE}, {"done", HANDLE_DONE},
         {"skipped", HANDLE_DONE},    {"tick", HANDLE_TICK},       {"hint", HANDLE_HINT},
         {"destroy", HANDLE_DESTROY}, {"changed", HANDLE_CHANGED}, {"abandon", HANDLE_ABANDON},
+        {"cancel", HANDLE_CANCEL},
     };
     struct handle_event e = {.kind = HANDLE_REPLY, .now = word_time(l, 0), .at = NEVER};
     struct lease_reply reply;

@@ -315,10 +315,55 @@ static void caller_gives_up(void **state)
                "      is idle\n");
 }
 
+/* The outcome of a request that is under way is found out after the wait. */
+static void caller_is_canceled(void **state)
+{
+    (void)state;
+    tell_story(HANDLE_LOCKER, 0,
+               "    0 acquire                  > send #1 CONTEND\n"
+               "    3 #1 owner bob 6 for 9000  > answered\n"
+               "  500 cancel                   > verdict CANCELED\n"
+               "      is idle\n"
+               "      next never\n"
+               "  600 acquire                  > send #2 CONTEND\n"
+               "  700 cancel                   > verdict CANCELED\n"
+               "  701 #2 granted 7             > send #3 RELEASE 7\n"
+               "  702 #3 released              > given back\n"
+               "      is idle\n"
+               "  800 acquire                  > send #4 CONTEND\n"
+               "  801 #4 granted 9             > owns 9 until 15638; verdict OK\n");
+    tell_story(HANDLE_LOCKER, QUEUES, /* a store that remembers who waits hears of it */
+               "    0 acquire                  > send #1 CONTEND\n"
+               "    3 #1 owner bob 6 for 9000  > answered\n"
+               "  500 cancel                   > verdict CANCELED; send #2 LEAVE\n"
+               "  501 #2 owner bob 6 for 8502  > -\n"
+               "      is idle\n");
+}
+
+/* It does nothing where nobody waits: another verdict was first. */
+static void cancel_comes_too_late(void **state)
+{
+    (void)state;
+    tell_story(HANDLE_LOCKER, 0,
+               "    0 cancel  > -\n"
+               "      is idle\n");
+    tell_story(HANDLE_LOCKER, 0,
+               HELD "  100 cancel      > -\n"
+                    "  200 release     > owns nothing; send #2 RELEASE 7\n"
+                    "  201 cancel      > -\n"
+                    "  202 #2 released > given back; verdict OK\n");
+    tell_story(HANDLE_LOCKER, 0,
+               "    0 acquire until 1000       > send #1 CONTEND\n"
+               "    3 #1 owner bob 6 for 9000  > answered\n"
+               " 1001 cancel                   > verdict TIMEOUT\n");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(caller_gives_up),
+        cmocka_unit_test(caller_is_canceled),
+        cmocka_unit_test(cancel_comes_too_late),
         cmocka_unit_test(lock_and_unlock),
         cmocka_unit_test(waits_for_another),
         cmocka_unit_test(try_is_one_question),

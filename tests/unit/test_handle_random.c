@@ -33,6 +33,8 @@ static struct handle_event user_event(const struct handle *h, uint64_t *random)
     } else if (!h->held && !h->waiting && !h->leaving) {
         e.kind = HANDLE_ACQUIRE;
         e.once = toss(random, 30);
+    } else if (toss(random, 5)) {
+        e.kind = HANDLE_CANCEL;
     }
     return e;
 }

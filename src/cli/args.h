@@ -1,0 +1,28 @@
+/* args.h: options and words, in the order in which they stand. */
+#ifndef CLI_ARGS_H
+#define CLI_ARGS_H
+
+#include <stdbool.h>
+
+struct option {
+    const char *name; /* --name; NULL at the end of a table */
+    int letter, id;   /* -l; 0: none */
+    const char *arg;  /* what its value is called in the help; NULL: it has none */
+    const char *help; /* NULL: accepted, but not shown */
+};
+
+enum { ARG_END = -1, ARG_WORD = -2, ARG_WRONG = -3 }; /* beside the ids of options */
+
+struct args {
+    char **argv;
+    int at;              /* the next argument; argv[at] is NULL at the end */
+    const char *bundle;  /* the rest of -abc */
+    bool only_words;     /* after -- */
+    const char *command; /* of the subcommand, for messages; NULL: none yet */
+    const struct option *common, *own;
+};
+
+/* The id of the next option, ARG_WORD, ARG_END, or ARG_WRONG after saying what is wrong. value is the
+ * option's, or the word. It points into argv: it may be blanked there. */
+int args_next(struct args *a, char **value);
+#endif

@@ -1,0 +1,12 @@
+/* commands.h: the subcommands, each in the file of its name; list is in status.c. */
+#ifndef CLI_COMMANDS_H
+#define CLI_COMMANDS_H
+
+#include "cli/cli.h"
+
+extern const struct command lock_command, elect_command, schedule_command, watch_command,
+    status_command, list_command, release_command, init_command, doctor_command, tck_command,
+    completion_command, version_command;
+
+extern const struct command *const commands[]; /* all of them, NULL at the end: main.c */
+#endif

@@ -1,0 +1,362 @@
+/* doctor.c: simba doctor: does the store answer, how fast, may we write, does anything break a
+ * guarantee; and then which of them hold, and why. It uses the store as any program would, on a mutex
+ * of its own. */
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cli/commands/commands.h"
+#include "cli/output.h"
+#include "cli/run/clock.h"
+#include "cli/run/plan.h"
+
+#define TIMEOUT_MS 5000
+#define READS 20
+#define EXIT_ILL 1
+#define TEXT_MAX 4096
+#define SLOW_PART \
+    8 /* an answer should come within this part of the ttl: it is an attempt's timeout */
+#define PUSH_MS 400    /* what is handed over sooner was pushed; who looks by itself takes longer */
+#define LATE_MS 1000.0 /* as contenders have them by default: see docs/guarantees.md */
+#define PAUSE_MAX_MS 1000.0
+#define DRIFT 0.01
+#define ROUNDING_MS 2.0
+
+enum level { OK, NOTE, BAD, LEVELS };
+
+struct doctor {
+    struct cli *c;
+    int worst;
+    int64_t median_us;
+    uint64_t tokens[2];
+    int64_t handover_ms; /* -1: unknown */
+    enum level taking;   /* how bad it is that a mutex could not be taken twice; OK: it could */
+    bool can_write;      /* it could once */
+    bool two_may_own;    /* so a line of the store says, under a condition */
+};
+
+__attribute__((format(printf, 4, 5))) static void find(struct doctor *d, enum level level,
+                                                       const char *topic, const char *format, ...)
+{
+    static const char *const names[LEVELS] = {"ok", "note", "BAD"};
+    static const char *const colours[LEVELS] = {"\033[32m", "\033[33m", "\033[31m"};
+    bool colour = wants_colour();
+    char text[TEXT_MAX], shown[TEXT_MAX];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    if ((int)level > d->worst)
+        d->worst = (int)level;
+    if (d->c->json)
+        print_json("{s:s, s:s, s:s, s:s}", "result", level == BAD ? "bad" : names[level], "topic",
+                   topic, "text", text, "store", d->c->store);
+    else
+        printf("%s%-4s%s  %-10s  %s\n", colour ? colours[level] : "", names[level],
+               colour ? "\033[0m" : "", topic, show_name(text, shown, sizeof shown));
+}
+
+/* ---- the store ----------------------------------------------------------------------------------- */
+
+static int by_size(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+static int64_t now_us(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_BOOTTIME, &t);
+    return (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
+}
+
+static bool reach(struct doctor *d, const char *mutex)
+{
+    int64_t took[READS] = {0};
+    struct simba_owner owner;
+    for (int i = -1; i < READS; i++) { /* the first one connects */
+        int64_t began = now_us();
+        if (simba_read(d->c->client, mutex, TIMEOUT_MS, &owner) != 0) {
+            find(d, BAD, "reach", "%s", simba_error_text());
+            return false;
+        }
+        if (i < 0)
+            find(d, OK, "reach", "%s answers, the first time after %.1f ms", d->c->store,
+                 (double)(now_us() - began) / 1000);
+        else
+            took[i] = now_us() - began;
+    }
+    qsort(took, READS, sizeof *took, by_size);
+    d->median_us = took[READS / 2];
+    find(d, took[READS - 1] / 1000 * SLOW_PART > d->c->ttl_ms ? BAD : OK, "round trip",
+         "%.2f ms; of %d at least %.2f, at most %.2f ms; a renewal has %lld ms for each attempt",
+         (double)d->median_us / 1000, READS, (double)took[0] / 1000, (double)took[READS - 1] / 1000,
+         (long long)d->c->ttl_ms / SLOW_PART);
+    return true;
+}
+
+/* Two tenures of one mutex, by two clients; the second waits for the first. */
+struct tenure {
+    simba_locker *locker;
+    pthread_t thread;
+    int code;
+    int64_t got_at;
+    char why[TEXT_MAX];
+};
+
+static void *take_mutex(void *arg)
+{
+    struct tenure *t = arg;
+    t->code = simba_locker_acquire(t->locker, TIMEOUT_MS);
+    if (t->code == SIMBA_ETIMEOUT) /* it may just have become free */
+        t->code = simba_locker_acquire(t->locker, 0);
+    t->got_at = simba_now();
+    if (t->code != 0)
+        snprintf(t->why, sizeof t->why, "%s", simba_error_text());
+    return NULL;
+}
+
+static bool fail(struct doctor *d, const char *why)
+{
+    d->taking = BAD;
+    find(d, BAD, "rights", "%s", why);
+    return false;
+}
+
+/* Who holds the mutex of all doctors is most likely one of them, or one that was killed and whose lease
+ * runs out; and a store that may have forgotten owners grants nothing for a while. Neither is a fault. */
+static bool explain(struct doctor *d, const char *mutex, const struct tenure *first,
+                    const struct tenure *failed)
+{
+    struct simba_owner owner;
+    bool late = failed->code == SIMBA_ETIMEOUT || failed->code == SIMBA_EHELD;
+    if (!late || simba_read(d->c->client, mutex, TIMEOUT_MS, &owner) != 0)
+        return fail(d, failed->why);
+    bool is_free = owner.id[0] == '\0';
+    bool is_ours = strcmp(owner.id, simba_locker_id(first->locker)) == 0 ||
+                   strcmp(owner.id, simba_locker_id(failed->locker)) == 0;
+    if (d->can_write && (is_free || is_ours))
+        return fail(d, failed->why);
+    d->taking = NOTE;
+    if (is_free)
+        find(d, NOTE, "rights",
+             "not tried: nobody owns %s, but the store grants nothing yet; see store", mutex);
+    else
+        find(d, NOTE, "rights", "not tried%s: %s is held by %s, perhaps another doctor; ask again",
+             d->can_write ? " to the end" : "", mutex, owner.id);
+    return false;
+}
+
+static bool hand_over(struct doctor *d, const char *mutex, struct tenure *first,
+                      struct tenure *second)
+{
+    const struct timespec pause = {.tv_nsec = 300000000}; /* until it waits; else it is no test */
+    take_mutex(first);
+    if (first->code != 0)
+        return explain(d, mutex, first, first);
+    d->can_write = true;
+    d->tokens[0] = simba_locker_token(first->locker);
+    if (pthread_create(&second->thread, NULL, take_mutex, second) != 0)
+        return fail(d, "cannot start a thread");
+    nanosleep(&pause, NULL);
+    int64_t began = simba_now();
+    int released = simba_locker_release(first->locker);
+    if (released != 0)
+        fail(d, simba_error_text());
+    pthread_join(second->thread, NULL);
+    if (released != 0)
+        return false;
+    if (second->code != 0)
+        return explain(d, mutex, first, second);
+    d->handover_ms = second->got_at - began;
+    d->tokens[1] = simba_locker_token(second->locker);
+    return simba_locker_release(second->locker) == 0 || fail(d, simba_error_text());
+}
+
+static void tell_of_hand_over(struct doctor *d)
+{
+    find(d, OK, "rights", "a mutex was taken, handed over and given back");
+    if (d->handover_ms <= PUSH_MS)
+        find(d, OK, "hand-over",
+             "%lld ms from a release to the next owner: it was told, or has just looked",
+             (long long)d->handover_ms);
+    else
+        find(d, NOTE, "hand-over",
+             "%lld ms from a release to the next owner: nobody told it, who waits asks by itself%s",
+             (long long)d->handover_ms,
+             d->tokens[1] - d->tokens[0] > 1 ? "; or another doctor came in between" : "");
+}
+
+static void use(struct doctor *d, const char *mutex)
+{
+    struct tenure first = {.code = 0}, second = {.code = 0};
+    simba *other = d->c->client;
+    int code = cli_open(d->c); /* a second client, as another process would be */
+    if (code != 0 || simba_locker_create(other, mutex, NULL, &first.locker) != 0 ||
+        simba_locker_create(d->c->client, mutex, NULL, &second.locker) != 0)
+        fail(d, simba_error_text());
+    else if (hand_over(d, mutex, &first, &second))
+        tell_of_hand_over(d);
+    simba_locker_destroy(first.locker);
+    simba_locker_destroy(second.locker);
+    if (code == 0)
+        simba_close(d->c->client, TIMEOUT_MS);
+    d->c->client = other;
+}
+
+static void on_finding(void *data, enum simba_level level, const char *line)
+{
+    struct doctor *d = data;
+    d->two_may_own = d->two_may_own || strstr(line, "two may own") != NULL;
+    find(d,
+         level == SIMBA_LOG_ERROR  ? BAD
+         : level == SIMBA_LOG_WARN ? NOTE
+                                   : OK,
+         "store", "%s", line);
+}
+
+static void ask_store(struct doctor *d)
+{
+    int rc = simba_diagnose(d->c->client, TIMEOUT_MS, on_finding, d);
+    if (rc != 0)
+        find(d, rc == SIMBA_EUNSUPPORTED ? NOTE : BAD, "store", "%s", simba_error_text());
+}
+
+/* ---- ourselves ----------------------------------------------------------------------------------- */
+
+static void look_at_settings(struct doctor *d)
+{
+    const struct cli *c = d->c;
+    long long ttl = (long long)c->ttl_ms, transition = (long long)c->transition_ms;
+    find(d, OK, "lease", "ttl %lld ms from %s, transition %lld ms from %s", ttl,
+         c->setting[SET_TTL].where, transition, c->setting[SET_TRANSITION].where);
+    if (transition == 0)
+        find(d, NOTE, "lease",
+             "transition is 0: a renewal that is late by anything costs the tenure");
+    if (ttl + transition < 2000)
+        find(
+            d, NOTE, "lease",
+            "shorter than 2 s: on a busy machine tenures are lost often, though never overlapping");
+    if (c->setting[SET_ID].value != NULL)
+        find(d, NOTE, "id",
+             "set by %s: it must be unique; with two of the same a lost answer takes a lease to be "
+             "resolved",
+             c->setting[SET_ID].where);
+}
+
+static void conclude_exclusion(struct doctor *d, double lease)
+{
+    if (d->worst == BAD)
+        find(d, BAD, "exclusion", "not promised: see what is BAD above");
+    else if (d->two_may_own)
+        find(d, NOTE, "exclusion", "at most one owner at a time, but for what is noted above");
+    else
+        find(d, OK, "exclusion",
+             "at most one owner at a time: the store applies one operation at a time, and an owner "
+             "stops before its lease of %.0f ms ends",
+             lease);
+}
+
+static void conclude_fencing(struct doctor *d)
+{
+    bool rise = d->tokens[1] > d->tokens[0];
+    if (!d->can_write)
+        find(d, d->taking, "fencing", "not tried: no mutex could be taken");
+    else if (d->tokens[1] == 0)
+        find(d, d->taking, "fencing", "not tried: a mutex could be taken only once");
+    else
+        find(d, rise ? OK : BAD, "fencing", "tokens %s: %llu, then %llu",
+             rise ? "rise" : "do not rise", (unsigned long long)d->tokens[0],
+             (unsigned long long)d->tokens[1]);
+}
+
+/* "850 ms", "7.5 s", rounded down; out holds at least 24 bytes. */
+static const char *show_least(long long ms, char *out)
+{
+    if (ms < 1000)
+        snprintf(out, 24, "%lld ms", ms > 0 ? ms : 0);
+    else
+        snprintf(out, 24, "%lld.%lld s", ms / 1000, ms % 1000 / 100);
+    return out;
+}
+
+/* Who holds a lease by the library may renew until its end; a command is told to end before. */
+static void conclude_blips(struct doctor *d, long long blip_ms)
+{
+    long long kill_ms = (long long)plan_default_kill_after_ms(d->c);
+    char tenure[24], command[24], before[24];
+    find(d, OK, "blips",
+         "a store that is away for less than %s costs no tenure of a program that uses the "
+         "library; under simba lock, elect and schedule it is %s, since CMD is told to end %s "
+         "(--kill-after) before its lease does",
+         show_least(blip_ms, tenure), show_least(blip_ms - kill_ms, command),
+         show_least(kill_ms, before));
+}
+
+/* The arithmetic of a lease, as docs/guarantees.md has it. Never better than it is: an outage is rounded
+ * down, a wait up. */
+static void conclude(struct doctor *d)
+{
+    double ttl = (double)d->c->ttl_ms, transition = (double)d->c->transition_ms;
+    double lease = ttl + transition, part = ttl / SLOW_PART;
+    double hold = lease * (1 - DRIFT) - ROUNDING_MS - (double)plan_lease_margin(d->c) / NS_PER_MS;
+    double pause = part < PAUSE_MAX_MS ? part : PAUSE_MAX_MS;
+    long long blip_ms = (long long)(hold - ttl / 2 - pause - part);
+    long long takeover_ms = (long long)(lease * (1 + DRIFT) + LATE_MS) + 99;
+    conclude_exclusion(d, lease);
+    conclude_fencing(d);
+    if (d->can_write)
+        find(d, OK, "liveness",
+             "after a crash another owns within %lld.%lld s of the last renewal, and one exchange",
+             takeover_ms / 1000, takeover_ms % 1000 / 100);
+    else
+        find(d, d->taking, "liveness", "not promised: no mutex could be taken");
+    conclude_blips(d, blip_ms);
+}
+
+static int run(struct cli *c)
+{
+    struct doctor d = {.c = c, .handover_ms = -1};
+    char mutex[SIMBA_MUTEX_MAX + 1];
+    int code = cli_take(c, NULL, cli_take_url, NULL);
+    if (code < 0)
+        code = cli_configure(c);
+    if (code >= 0)
+        return code;
+    if ((code = cli_open(c)) != 0)
+        return code;
+    /* The same each time, since stores remember the last token of a name for ever; and one that does not
+     * grow in number with containers, as names of hosts do. */
+    snprintf(mutex, sizeof mutex, "simba.doctor.%lu", (unsigned long)geteuid());
+    look_at_settings(&d);
+    bool reached = reach(&d, mutex);
+    if (reached)
+        use(&d, mutex);
+    ask_store(&d); /* it may know why it cannot be reached */
+    if (reached)
+        conclude(&d);
+    simba_close(c->client, TIMEOUT_MS);
+    return !reached ? EXIT_TROUBLE : d.worst == BAD ? EXIT_ILL : 0;
+}
+
+const struct command doctor_command = {
+    .name = "doctor",
+    .words = "[URL]",
+    .summary = "is the store fit for use, and what is guaranteed",
+    .help =
+        "Reaches the store, measures round trips, takes and hands over a mutex of its own "
+        "(simba.doctor.UID),\nasks the store how it is set up, and says which guarantees hold, and "
+        "why. Each "
+        "line is ok, a note,\nor BAD: something breaks a guarantee.\n"
+        "--json: result (ok, note, bad), topic, text, store.\n\n"
+        "Exit status: 0 fit; 1 something is BAD; 125 the store does not answer; 64 wrong usage.\n\n"
+        "Examples:\n"
+        "  simba doctor\n"
+        "  simba doctor redis://locks.example.org/0 --ttl 5s\n",
+    .run = run,
+};

@@ -1,0 +1,179 @@
+/* elect.c: simba elect: stays a candidate, says who it is to be, and runs hooks. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/commands/commands.h"
+#include "cli/output.h"
+#include "cli/owner_table.h"
+#include "cli/run/candidate.h"
+#include "cli/run/guard.h"
+#include "cli/run/plan.h"
+
+enum { OPT_ACQUIRED, OPT_RELEASED };
+
+static const struct option options[] = {
+    {"on-acquired", 'a', OPT_ACQUIRED, "CMD", "run by the shell when NAME is ours"},
+    {"on-released", 'r', OPT_RELEASED, "CMD",
+     "run by the shell when it is not any more, before another begins"},
+    PLAN_OPTIONS_OF_CANDIDATES,
+    {NULL, 0, 0, NULL, NULL},
+};
+
+static const char help[] =
+    "Prints a line for acquired, released and lost, and stays a candidate until a signal ends it. "
+    "A store that is down is tried again for ever.\n"
+    "--json: event, at_ms, mutex, holder, token, remaining_ms, held_ms, waiters, reason, store.\n\n"
+    "The hook of --on-acquired may take as long as the tenure; it is ended before the lease is. If "
+    "it fails, NAME is left to others for a ttl. That of --on-released runs once for every "
+    "--on-acquired, also if simba is killed or stopped, and ends before another can own NAME. "
+    "Hooks get SIMBA_MUTEX, SIMBA_FENCING_TOKEN, SIMBA_CONTENDER_ID and SIMBA_STORE, that of "
+    "--on-released also SIMBA_REASON: released, expired or evicted. What they print goes to "
+    "stderr.\n\n"
+    "Exit status: 0 ended by a signal; 125 simba itself failed; 141 nobody reads its lines; 64 "
+    "wrong usage.\n\n"
+    "Examples:\n"
+    "  simba elect web -a 'ip addr add 10.0.0.9/24 dev eth0' \\\n"
+    "                  -r 'ip addr del 10.0.0.9/24 dev eth0'\n"
+    "  simba elect worker -a 'exec ./worker'\n"
+    "  simba elect --json web | ./follow\n";
+
+struct elect {
+    struct plan plan;
+    struct candidate candidate;
+    char *acquired[4], *released[4]; /* sh -c HOOK */
+    struct simba_owner tenure;       /* of the last on_acquired */
+};
+
+static int take_option(struct cli *c, void *data, int id, char *value)
+{
+    struct elect *e = data;
+    (void)c;
+    switch (id) {
+    case OPT_ACQUIRED:
+        e->plan.argv = plan_shell_argv(e->acquired, value);
+        return -1;
+    case OPT_RELEASED:
+        e->plan.on_released = plan_shell_argv(e->released, value);
+        return -1;
+    default:
+        return plan_take(&e->plan, id, value);
+    }
+}
+
+static int take_name(struct cli *c, void *data, int id, char *value)
+{
+    struct elect *e = data;
+    (void)id;
+    if (e->plan.mutex != NULL)
+        return usage(c, "there is no CMD here, but '%.60s' stands there: see --on-acquired", value);
+    e->plan.mutex = value;
+    return -1;
+}
+
+/* ---- on the library's threads -------------------------------------------------------------------- */
+
+static void report(struct elect *e, const char *event, enum simba_reason reason)
+{
+    owner_event_print(e->plan.c, event, e->plan.mutex, &e->tenure, reason);
+    candidate_flush(&e->candidate);
+}
+
+/* False: the hook has failed. */
+static bool check_hook(const struct elect *e, const struct outcome *o, const char *hook)
+{
+    if (!o->is_run || o->code == 0)
+        return true;
+    if (o->error != 0)
+        print_error(e->plan.c, "cannot run %s: %s", hook, strerror(o->error));
+    else
+        print_error(e->plan.c, "mutex '%s': %s ended with status %d", e->plan.mutex, hook, o->code);
+    return o->is_lost;
+}
+
+static bool accepts(void *data, const struct outcome *o)
+{
+    return check_hook(data, o, "--on-acquired");
+}
+
+static void on_acquired(void *data, const char *mutex, const struct simba_state *state)
+{
+    struct elect *e = data;
+    (void)mutex;
+    e->tenure = state->after;
+    if (e->plan.argv != NULL || e->plan.on_released != NULL)
+        keeper_launch(&e->candidate.keeper, e->tenure.token);
+    report(e, "acquired", SIMBA_UNCHANGED); /* now --on-released is sure to come, whoever dies */
+}
+
+static void on_released(void *data, const char *mutex, const struct simba_state *state)
+{
+    struct elect *e = data;
+    struct keeper *k = &e->candidate.keeper;
+    uint64_t token = e->tenure.token;
+    enum simba_reason reason = keeper_reason(k, token, state->reason);
+    bool lost = reason_is_loss(reason);
+    (void)mutex;
+    e->tenure.transition_at = 0; /* nothing of it is left */
+    if (lost)
+        report(e, "lost", reason);
+    keeper_await(k, token, reason);
+    if (!lost)
+        report(e, "released", reason);
+    if (e->plan.on_released == NULL)
+        return;
+    struct outcome o = keeper_perform(k, JOB_ON_RELEASED, token, reason);
+    check_hook(e, &o, "--on-released");
+}
+
+/* ---- the whole ----------------------------------------------------------------------------------- */
+
+static int create(struct elect *e)
+{
+    struct simba_handle_options o = SIMBA_HANDLE_OPTIONS_INIT;
+    int code = plan_handle(&e->plan, &o);
+    if (code != 0)
+        return code;
+    o.on_acquired = on_acquired;
+    o.on_released = on_released;
+    o.data = e;
+    int rc = simba_contender_create(e->plan.c->client, e->plan.mutex, &o, &e->candidate.contender);
+    return rc == 0 ? 0 : plan_refused(&e->plan, rc);
+}
+
+static int run(struct cli *c)
+{
+    static struct elect e = {
+        .plan = {
+            .signal = SIGTERM, .signals = {.fd = -1}, .in_background = true, .to_stderr = true}};
+    e.plan.c = c;
+    int code = cli_take(c, take_option, take_name, &e);
+    if (code < 0 && e.plan.mutex == NULL)
+        return usage(c, "the name of a mutex is missing: simba elect NAME");
+    if (code < 0)
+        code = cli_configure(c);
+    if (code < 0)
+        code = plan_kill_after(&e.plan);
+    if (code >= 0)
+        return code;
+    if ((code = keeper_begin(&e.candidate.keeper, &e.plan)) == 0 && (code = cli_open(c)) == 0 &&
+        (cli_forget_url(c), code = create(&e)) == 0) {
+        e.candidate.data = &e;
+        e.candidate.accepts = accepts;
+        code = candidate_run(&e.candidate);
+    } else {
+        guard_end(e.candidate.keeper.guard);
+    }
+    fflush(stdout);
+    _exit(code);
+}
+
+const struct command elect_command = {
+    .name = "elect",
+    .words = "NAME",
+    .summary = "stay a candidate, print changes, run hooks",
+    .help = help,
+    .options = options,
+    .run = run,
+};

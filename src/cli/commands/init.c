@@ -1,0 +1,359 @@
+/* init.c: simba init: makes a store ready. Most need nothing; the file of sqlite: needs a folder, and
+ * one for several users needs a group. What has to be done for which kind of store is in one table. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <limits.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cli/commands/commands.h"
+#include "cli/output.h"
+#include "cli/schema.h"
+#include "cli/sqlite_path.h"
+
+#define TIMEOUT_MS 5000
+#define SHARED_MODE 02770 /* setgid: what is made in it belongs to the group */
+
+enum { OPT_SHARED, OPT_GROUP, OPT_PRINT };
+
+static const struct option options[] = {
+    {"shared", 0, OPT_SHARED, NULL, "sqlite: a folder for all members of a group"},
+    {"group", 'g', OPT_GROUP, "G", "that group, by name or number"},
+    {"print", 'p', OPT_PRINT, NULL, "SQL servers: print what would be run, without connecting"},
+    {NULL, 0, 0, NULL, NULL},
+};
+
+struct request {
+    bool shared, print, upgrades;
+    const char *group;
+    gid_t gid;
+    const char *url;
+};
+
+static int take_option(struct cli *c, void *data, int id, char *value)
+{
+    struct request *r = data;
+    (void)c;
+    if (id == OPT_SHARED)
+        r->shared = true;
+    else if (id == OPT_PRINT)
+        r->print = true;
+    else
+        r->group = value;
+    return -1;
+}
+
+static int find_group(struct cli *c, struct request *r)
+{
+    char *end;
+    if (r->shared != (r->group != NULL))
+        return usage(c, "--shared and --group G belong together");
+    if (!r->shared)
+        return -1;
+    const struct group *g = getgrnam(r->group);
+    unsigned long number = strtoul(r->group, &end, 10);
+    if (g == NULL && (r->group[0] < '0' || r->group[0] > '9' || *end != '\0'))
+        return usage(c, "there is no group %.60s", r->group);
+    r->gid = g != NULL ? g->gr_gid : (gid_t)number;
+    return -1;
+}
+
+/* ---- sqlite: ------------------------------------------------------------------------------------- */
+
+/* 1: it was there already; 0: made; -1: see errno. Those above it are made, too, as mkdir -p does. */
+static int make_folder(const char *folder)
+{
+    char path[PATH_MAX];
+    snprintf(path, sizeof path, "%s", folder);
+    for (char *p = path + 1; *p != '\0'; p++) {
+        if (*p != '/')
+            continue;
+        *p = '\0';
+        mkdir(path, 0755); /* what is missing then shows below */
+        *p = '/';
+    }
+    if (mkdir(folder, 0700) == 0)
+        return 0;
+    return errno == EEXIST ? 1 : -1;
+}
+
+/* A member of the group may have put something else in its place, so what is changed is what was
+ * looked at, and only if it can be nothing but ours. */
+static bool share_file(int folder, const char *file, gid_t gid)
+{
+    struct stat s;
+    char path[64];
+    int fd = openat(folder, file, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0)
+        return errno == ENOENT; /* it will be made so */
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    bool done = fstat(fd, &s) == 0 &&
+                ((s.st_gid == gid && (s.st_mode & 07777) == 0660) ||
+                 (S_ISREG(s.st_mode) && s.st_nlink == 1 &&
+                  fchownat(fd, "", (uid_t)-1, gid, AT_EMPTY_PATH) == 0 && chmod(path, 0660) == 0));
+    close(fd);
+    return done;
+}
+
+static const char *const ends[] = {"", "-live", "-bell", "-wal", "-shm", "-journal"};
+#define ENDS (sizeof ends / sizeof *ends)
+
+static bool is_of_store(const struct sqlite_path *at, const char *file)
+{
+    size_t length = strlen(at->file);
+    bool found = strcmp(file, ".") == 0 || strcmp(file, "..") == 0;
+    for (size_t i = 0; i < ENDS; i++)
+        found =
+            found || (strncmp(file, at->file, length) == 0 && strcmp(file + length, ends[i]) == 0);
+    return found;
+}
+
+/* True if there is something else than the store in it; `what` is one of that. */
+static bool holds_others(int folder, const struct sqlite_path *at, char what[NAME_MAX + 1])
+{
+    int fd = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+    bool found = dir == NULL;
+    snprintf(what, NAME_MAX + 1, "what cannot be read");
+    for (struct dirent *e; dir != NULL && !found && (e = readdir(dir)) != NULL;) {
+        found = !is_of_store(at, e->d_name);
+        if (found)
+            snprintf(what, NAME_MAX + 1, "%.*s", NAME_MAX, e->d_name);
+    }
+    if (dir != NULL)
+        closedir(dir);
+    else if (fd >= 0)
+        close(fd);
+    return found;
+}
+
+static bool is_home(const struct stat *s)
+{
+    struct stat home;
+    const char *path = getenv("HOME");
+    const struct passwd *owner = getpwuid(s->st_uid);
+    return (path != NULL && stat(path, &home) == 0 && home.st_ino == s->st_ino &&
+            home.st_dev == s->st_dev) ||
+           (owner != NULL && stat(owner->pw_dir, &home) == 0 && home.st_ino == s->st_ino &&
+            home.st_dev == s->st_dev);
+}
+
+/* A folder that we did not make is changed only if it can be nothing but the store's: nobody else may use
+ * it, and nothing else is in it. */
+static bool may_change(struct cli *c, const struct request *r, const struct sqlite_path *at, int fd,
+                       const struct stat *s)
+{
+    char why[NAME_MAX + 64] = "", what[NAME_MAX + 1];
+    bool is_private = (s->st_mode & 077) == 0 || (s->st_mode & 07777) == SHARED_MODE;
+    if (is_home(s))
+        snprintf(why, sizeof why, "it is a home folder");
+    else if (holds_others(fd, at, what))
+        snprintf(why, sizeof why, "it also holds %s", what);
+    else if (!is_private)
+        snprintf(why, sizeof why, "others use it: its mode is %o", s->st_mode & 07777U);
+    else
+        return true;
+    print_error(c,
+                "the folder %s is not changed: %s. Give the store a folder of its own, as in "
+                "sqlite:%s%ssimba/%s; or share this one yourself: chgrp %s %s && chmod 2770 %s",
+                at->folder, why, at->folder, strcmp(at->folder, "/") == 0 ? "" : "/", at->file,
+                r->group, at->folder, at->folder);
+    return false;
+}
+
+static bool share_folder(struct cli *c, const struct request *r, const struct sqlite_path *at,
+                         int fd, bool is_new)
+{
+    struct stat s;
+    bool done = fd >= 0 && fstat(fd, &s) == 0;
+    if (done && (s.st_mode & 07777) == SHARED_MODE && s.st_gid == r->gid)
+        return true;
+    if (done && !is_new && !may_change(c, r, at, fd, &s))
+        return false;
+    done = done && fchown(fd, (uid_t)-1, r->gid) == 0 && fchmod(fd, SHARED_MODE) == 0;
+    if (!done)
+        print_error(c, "cannot give the folder %s to group %s: %s", at->folder, r->group,
+                    strerror(errno));
+    return done;
+}
+
+static bool share(struct cli *c, const struct request *r, const struct sqlite_path *at, bool is_new)
+{
+    int fd = open(at->folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    bool done = share_folder(c, r, at, fd, is_new);
+    for (size_t i = 0; done && i < ENDS; i++) {
+        char file[NAME_MAX + 16];
+        snprintf(file, sizeof file, "%s%s", at->file, ends[i]);
+        done = share_file(fd, file, r->gid);
+        if (!done)
+            print_error(c, "cannot give %s/%s to group %s: it is another's, or not a plain file",
+                        at->folder, file, r->group);
+    }
+    if (fd >= 0)
+        close(fd);
+    return done;
+}
+
+static int init_sqlite(struct cli *c, struct request *r)
+{
+    static struct sqlite_path at;
+    const char *wrong = sqlite_path_of(r->url, &at);
+    if (wrong != NULL && c->setting[SET_URL].by_flag)
+        return usage(c, "the URL of the store: %s", wrong);
+    if (wrong != NULL) {
+        print_error(c, "the URL of the store, from %s: %s", c->setting[SET_URL].where, wrong);
+        return EXIT_TROUBLE;
+    }
+    int made = make_folder(at.folder);
+    if (made < 0) {
+        print_error(c, "cannot make the folder %s: %s", at.folder, strerror(errno));
+        return EXIT_TROUBLE;
+    }
+    if (r->shared && !share(c, r, &at, made == 0))
+        return EXIT_TROUBLE;
+    print_note(c, "the folder %s %s%s%s", at.folder, made == 0 ? "was made" : "is there",
+               r->shared ? ", for all members of " : "", r->shared ? r->group : "");
+    return -1;
+}
+
+/* ---- SQL servers --------------------------------------------------------------------------------- */
+
+#define UPGRADE "create=upgrade"
+
+/* The store makes its table by itself; that it changes one that is there has to be asked for. */
+static int init_sql(struct cli *c, struct request *r)
+{
+    static char url[URL_MAX + sizeof UPGRADE + 1];
+    if (strstr(r->url, "create=") != NULL)
+        return -1; /* as was said there */
+    snprintf(url, sizeof url, "%s%c" UPGRADE, r->url, strchr(r->url, '?') != NULL ? '&' : '?');
+    c->setting[SET_URL].value = url;
+    r->upgrades = true;
+    return -1;
+}
+
+/* Of all that the store says: what its table is like now. */
+static void say_table(void *data, enum simba_level level, const char *line)
+{
+    (void)level;
+    if (strncmp(line, "table ", 6) == 0)
+        print_note(data, "%s", line);
+}
+
+/* ---- the others ---------------------------------------------------------------------------------- */
+
+static int init_nothing(struct cli *c, struct request *r)
+{
+    (void)r;
+    print_note(c, "nothing has to be made for this kind of store");
+    return -1;
+}
+
+/* Each returns -1 if the store can be asked now, else an exit code. */
+static const struct {
+    const char *scheme;
+    int (*init)(struct cli *c, struct request *r);
+} kinds[] = {
+    {"sqlite", init_sqlite},     {"memory", init_nothing},     {"redis", init_nothing},
+    {"rediss", init_nothing},    {"redis+unix", init_nothing}, {"redis+sentinel", init_nothing},
+    {"zookeeper", init_nothing}, {"mysql", init_sql},          {"mariadb", init_sql},
+    {"postgresql", init_sql},    {"postgres", init_sql},
+};
+
+static int init(struct cli *c, struct request *r)
+{
+    size_t length = strcspn(r->url, ":");
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        if (strlen(kinds[i].scheme) == length && strncmp(kinds[i].scheme, r->url, length) == 0)
+            return kinds[i].init(c, r);
+    }
+    return -1; /* a store of somebody's own: it will say what it misses */
+}
+
+static void ignore_entry(void *data, const struct simba_entry *e)
+{
+    (void)data;
+    (void)e;
+}
+
+/* The first exchange makes what the store makes by itself, such as tables. */
+static int exchange(struct cli *c, const struct request *r)
+{
+    int code = cli_open(c);
+    if (code != 0)
+        return code;
+    if (r->upgrades) /* that was ours, and is no part of the name */
+        c->store[strlen(c->store) - sizeof UPGRADE] = '\0';
+    if (simba_list(c->client, "simba.init", TIMEOUT_MS, ignore_entry, NULL) != 0) {
+        print_error(c, "%s", simba_error_text());
+        code = EXIT_TROUBLE;
+    } else {
+        if (r->upgrades)
+            simba_diagnose(c->client, TIMEOUT_MS, say_table, c);
+        if (c->json)
+            print_json("{s:s, s:b}", "store", c->store, "ready", 1);
+        else
+            printf("%s\n", c->store);
+    }
+    simba_close(c->client, TIMEOUT_MS);
+    return code;
+}
+
+static int run(struct cli *c)
+{
+    struct request r = {.shared = false};
+    char by_default[URL_MAX];
+    int code = cli_take(c, take_option, cli_take_url, &r);
+    if (code < 0)
+        code = find_group(c, &r);
+    if (code < 0)
+        code = cli_configure(c);
+    if (code >= 0)
+        return code;
+    r.url = c->setting[SET_URL].value;
+    if (r.url == NULL && simba_default_url(by_default, sizeof by_default) != 0) {
+        print_error(c, "%s", simba_error_text());
+        return EXIT_TROUBLE;
+    }
+    if (r.url == NULL)
+        r.url = by_default;
+    if (r.shared && strncmp(r.url, "sqlite:", 7) != 0)
+        return usage(c, "--shared is for sqlite: stores");
+    if (r.print && !schema_print(r.url))
+        return usage(c, "--print is for mysql:, mariadb: and postgresql: stores");
+    if (r.print)
+        return 0;
+    code = init(c, &r);
+    if (code < 0)
+        code = exchange(c, &r);
+    if (code == 0 && r.shared && !c->json)
+        print_note(c, "let its users have SIMBA_URL=%s", r.url);
+    return code;
+}
+
+const struct command init_command = {
+    .name = "init",
+    .words = "[URL]",
+    .summary = "make the store ready: its folder, its tables",
+    .help = "Prints the URL of the store that is ready. It can be repeated.\n\n"
+            "SQL servers: the table is made, or one of JVM Simba gets the columns that it lacks, "
+            "also while it is used; --print shows the statements instead.\n\n"
+            "sqlite: the folder is made, for its owner only (0700); with --shared --group G for "
+            "all members of G (2770, files 0660): they can take and free each other's locks, "
+            "nobody else can. A folder that was there is shared only if it is the store's "
+            "alone.\n\n"
+            "Other stores need nothing.\n\n"
+            "Exit status: 0 ready; 125 it cannot be made or does not answer; 64 wrong usage.\n\n"
+            "Examples:\n"
+            "  simba init\n"
+            "  simba init --print postgresql://db.example.org/app | psql app\n"
+            "  simba -u sqlite:/var/lib/backup/locks.db init --shared --group backup\n",
+    .options = options,
+    .run = run,
+};

@@ -1,0 +1,148 @@
+/* release.c: simba release: ends somebody's tenure, as an operator. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/commands/commands.h"
+#include "cli/output.h"
+#include "cli/owner_table.h"
+
+#define EXIT_NOTHING 1 /* there was nothing to end, or the answer was no */
+
+enum { OPT_FORCE, OPT_TOKEN, OPT_YES };
+
+static const struct option options[] = {
+    {"force", 'f', OPT_FORCE, NULL, "free at once: only what checks tokens is safe"},
+    {"token", 0, OPT_TOKEN, "N", "only if this is the tenure's token"},
+    {"yes", 'y', OPT_YES, NULL, "do not ask"},
+    {NULL, 0, 0, NULL, NULL},
+};
+
+struct request {
+    const char *mutex;
+    uint64_t token;
+    bool forced, yes;
+};
+
+static int take_option(struct cli *c, void *data, int id, char *value)
+{
+    struct request *r = data;
+    char *end;
+    switch (id) {
+    case OPT_FORCE:
+        r->forced = true;
+        return -1;
+    case OPT_YES:
+        r->yes = true;
+        return -1;
+    default:
+        errno = 0;
+        r->token = strtoull(value, &end, 10);
+        if (errno != 0 || *end != '\0' || value[0] < '1' || value[0] > '9')
+            return usage(c, "--token is a number, as simba status shows it");
+        return -1;
+    }
+}
+
+static int take_name(struct cli *c, void *data, int id, char *value)
+{
+    struct request *r = data;
+    (void)id;
+    if (r->mutex != NULL)
+        return usage(c, "one NAME at a time: '%.60s' is the second", value);
+    r->mutex = value;
+    return -1;
+}
+
+/* Where nobody can answer, nobody is asked. */
+static bool confirms(const struct request *r, const struct cli *c, const struct simba_owner *o)
+{
+    char answer[16] = "", name[SIMBA_MUTEX_MAX + 1], id[SIMBA_ID_MAX + 1], left[24];
+    if (r->yes || isatty(STDIN_FILENO) == 0 || isatty(STDERR_FILENO) == 0)
+        return true;
+    fprintf(stderr, "mutex '%s' on %s is held by %s, token %llu, lease %s.\n",
+            show_name(r->mutex, name, sizeof name), c->store, show_name(o->id, id, sizeof id),
+            (unsigned long long)o->token, show_duration(o->transition_at - simba_now(), left));
+    fprintf(stderr, "%s [y/N] ",
+            r->forced ? "Free it at once, although its owner may still act?" : "End this tenure?");
+    if (fgets(answer, sizeof answer, stdin) == NULL)
+        fputc('\n', stderr);
+    return strcmp(answer, "y\n") == 0 || strcmp(answer, "yes\n") == 0;
+}
+
+/* The tenure that was looked at is the one that is ended, not one that has begun meanwhile. */
+static int release(struct cli *c, struct request *r)
+{
+    struct simba_owner o;
+    int rc = simba_read(c->client, r->mutex, ANSWER_MS, &o);
+    if (rc < 0)
+        return cli_fail(c, rc);
+    if (o.id[0] == '\0') {
+        print_error(c, "mutex '%s' on %s: nobody owns it", r->mutex, c->store);
+        return EXIT_NOTHING;
+    }
+    if (r->token != 0 && o.token != r->token) {
+        print_error(c, "mutex '%s' on %s: its token is %llu now, the tenure with %llu is over",
+                    r->mutex, c->store, (unsigned long long)o.token, (unsigned long long)r->token);
+        return EXIT_NOTHING;
+    }
+    if (!confirms(r, c, &o)) {
+        print_note(c, "nothing was changed");
+        return EXIT_NOTHING;
+    }
+    rc = simba_evict(c->client, r->mutex, &o, r->forced, ANSWER_MS);
+    if (rc < 0) {
+        int code = cli_fail(c, rc);
+        return rc == SIMBA_ELOST ? EXIT_NOTHING : code;
+    }
+    if (c->json)
+        owner_event_print(c, r->forced ? "freed" : "evicted", r->mutex, &o, SIMBA_EVICTED);
+    else if (r->forced)
+        print_note(c, "mutex '%s' on %s is free; %s may still act with token %llu", r->mutex,
+                   c->store, o.id, (unsigned long long)o.token);
+    else
+        print_note(
+            c,
+            "mutex '%s' on %s: %s cannot renew token %llu any more; if it lives it ends its work "
+            "and lets go, else the lease runs out in %llds",
+            r->mutex, c->store, o.id, (unsigned long long)o.token,
+            (long long)(o.transition_at - simba_now()) / 1000 + 1);
+    return 0;
+}
+
+static int run(struct cli *c)
+{
+    struct request r = {.mutex = NULL};
+    int code = cli_take(c, take_option, take_name, &r);
+    if (code < 0 && r.mutex == NULL)
+        return usage(c, "the name of a mutex is missing: simba release NAME");
+    if (code < 0)
+        code = cli_configure(c);
+    if (code >= 0)
+        return code;
+    if ((code = cli_open(c)) != 0)
+        return code;
+    code = release(c, &r);
+    simba_close(c->client, ANSWER_MS);
+    return code;
+}
+
+const struct command release_command = {
+    .name = "release",
+    .words = "NAME",
+    .summary = "end the tenure of whoever owns NAME",
+    .help =
+        "The owner's renewals fail from now on: if it is alive it hears of it, ends its work and "
+        "lets go;\nelse the lease runs out. There is never a second owner. With --force NAME is "
+        "free at once, and\nthe old owner may go on for a while: use it only where tokens are "
+        "checked. On a terminal it asks.\n\n"
+        "Exit status: 0 done; 1 nobody owned it, or with another token, or you said no; 125 the "
+        "store\ndoes not answer; 64 wrong usage.\n\n"
+        "Examples:\n"
+        "  simba release backup\n"
+        "  simba release --yes --token 1763208402000001 backup\n",
+    .options = options,
+    .run = run,
+};

@@ -1,0 +1,228 @@
+/* schedule.c: simba schedule: runs a command again and again, on the leader only. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/commands/commands.h"
+#include "cli/output.h"
+#include "cli/owner_table.h"
+#include "cli/run/candidate.h"
+#include "cli/run/guard.h"
+#include "cli/run/plan.h"
+
+enum { OPT_EVERY, OPT_DELAY, OPT_INITIAL, OPT_AT_LEAST, OPT_ONCE, OPT_COMMAND };
+
+static const struct option options[] = {
+    {"every", 0, OPT_EVERY, "D", "runs begin so often; what falls into a longer run is skipped"},
+    {"delay", 0, OPT_DELAY, "D", "from the end of a run to the next"},
+    {"initial-delay", 0, OPT_INITIAL, "D", "from leading to the first run; default 0"},
+    {"at-least", 0, OPT_AT_LEAST, "D", "keep NAME so long, also if told to end; default 0"},
+    {"once", 0, OPT_ONCE, NULL, "one run, then exit with CMD's status"},
+    {"command", 'c', OPT_COMMAND, "STRING", "CMD for the shell: sh -c STRING"},
+    PLAN_OPTIONS_OF_CANDIDATES,
+    {NULL, 0, 0, NULL, NULL},
+};
+
+static const char help[] =
+    "Of all that run this with the same NAME one leads, and runs CMD; if it goes away, another "
+    "does. CMD gets SIMBA_MUTEX, SIMBA_FENCING_TOKEN, SIMBA_CONTENDER_ID and SIMBA_STORE, and is "
+    "ended before the lease is. Each run is reported on stderr, and so is who leads.\n"
+    "--json: on stdout, and what CMD prints goes to stderr. Event run has at_ms, mutex, token, "
+    "run, took_ms, code, lost, store; acquired, released and lost are those of simba elect.\n\n"
+    "Exit status: 0 ended by a signal; 125 simba itself failed; 141 nobody reads its lines; 64 "
+    "wrong usage. With --once: CMD's own, or 128 + the signal that killed it; 123 the lease was "
+    "lost and CMD was stopped; 126 CMD cannot be run; 127 CMD not found.\n\n"
+    "Examples:\n"
+    "  simba schedule cleanup --every 5m ./cleanup.sh\n"
+    "  simba schedule report --delay 1h --initial-delay 10s -c './make && ./send'\n";
+
+struct schedule {
+    struct plan plan;
+    struct candidate candidate;
+    struct simba_schedule when;
+    bool has_every, has_delay, once;
+    char *shell[4];
+    simba_scheduler *scheduler;
+    long runs; /* the work's */
+};
+
+static int take_option(struct cli *c, void *data, int id, char *value)
+{
+    struct schedule *s = data;
+    switch (id) {
+    case OPT_EVERY:
+        s->has_every = true;
+        return cli_take_duration(c, "--every", value, &s->when.period_ms);
+    case OPT_DELAY:
+        s->has_delay = true;
+        s->when.pace = SIMBA_FIXED_DELAY;
+        return cli_take_duration(c, "--delay", value, &s->when.period_ms);
+    case OPT_INITIAL:
+        return cli_take_duration(c, "--initial-delay", value, &s->when.initial_delay_ms);
+    case OPT_AT_LEAST:
+        return cli_take_duration(c, "--at-least", value, &s->when.at_least_ms);
+    case OPT_ONCE:
+        s->once = true;
+        return -1;
+    case OPT_COMMAND:
+        plan_shell_argv(s->shell, value);
+        return -1;
+    default:
+        return plan_take(&s->plan, id, value);
+    }
+}
+
+/* Options may stand between NAME and CMD. */
+static int take_word(struct cli *c, void *data, int id, char *value)
+{
+    struct schedule *s = data;
+    (void)c;
+    (void)id;
+    return plan_take_word(&s->plan, value);
+}
+
+static int check(struct cli *c, struct schedule *s)
+{
+    if (s->plan.mutex == NULL)
+        return usage(c, "the name of a mutex is missing: simba schedule NAME --every D CMD…");
+    int code = plan_choose_cmd(&s->plan, s->shell);
+    if (code >= 0)
+        return code;
+    if (s->plan.argv == NULL)
+        return usage(c, "CMD is missing: simba schedule NAME --every D CMD…");
+    if (s->once && (s->has_every || s->has_delay))
+        return usage(c, "either --once, or --every or --delay");
+    if (s->has_every && s->has_delay)
+        return usage(c, "either --every or --delay");
+    if (!s->has_every && !s->has_delay && !s->once)
+        return usage(c, "how often? --every D, --delay D, or --once");
+    if (s->when.period_ms == 0)
+        return usage(c, "%s must be longer than 0", s->has_every ? "--every" : "--delay");
+    if (s->when.period_ms < 0)
+        s->when.period_ms = SIMBA_PERIOD_MAX_MS;
+    return -1;
+}
+
+/* ---- on the library's threads -------------------------------------------------------------------- */
+
+static void report_run(struct schedule *s, const simba_run *run, const struct outcome *o,
+                       int64_t began, int64_t took_ms)
+{
+    const struct cli *c = s->plan.c;
+    char took[24];
+    if (c->json) {
+        print_json("{s:s, s:I, s:s, s:I, s:i, s:I, s:i, s:b, s:s}", "event", "run", "at_ms",
+                   (long long)simba_wall_ms(began), "mutex", s->plan.mutex, "token",
+                   (long long)simba_run_token(run), "run", (int)s->runs, "took_ms",
+                   (long long)took_ms, "code", o->code, "lost", (int)o->is_lost, "store", c->store);
+        candidate_flush(&s->candidate);
+    } else if (o->error != 0) {
+        print_error(c, "cannot run %s: %s", s->plan.argv[0], strerror(o->error));
+    } else {
+        print_note(c, "mutex '%s': run %ld ended with status %d after %s%s", s->plan.mutex, s->runs,
+                   o->code, show_duration(took_ms, took), o->is_lost ? ": the lease was lost" : "");
+    }
+}
+
+static int work(void *data, const simba_run *run)
+{
+    struct schedule *s = data;
+    int64_t began = simba_now();
+    struct outcome o =
+        keeper_perform(&s->candidate.keeper, JOB_CMD, simba_run_token(run), SIMBA_UNCHANGED);
+    if (!o.is_run)
+        return 0;
+    s->runs++;
+    report_run(s, run, &o, began, simba_now() - began);
+    if (s->once)
+        candidate_end(&s->candidate, o.is_lost ? EXIT_LOST : o.code);
+    return o.code;
+}
+
+static void report(struct schedule *s, const char *event, const struct simba_owner *o,
+                   enum simba_reason reason)
+{
+    struct cli *c = s->plan.c;
+    bool lost = reason_is_loss(reason);
+    if (c->json) {
+        owner_event_print(c, event, s->plan.mutex, o, reason);
+        candidate_flush(&s->candidate);
+    } else {
+        print_note(c, "mutex '%s' on %s: %s%s%s%s, token %llu", s->plan.mutex, c->store, event,
+                   lost ? " (" : "", lost ? reason_name(reason) : "", lost ? ")" : "",
+                   (unsigned long long)o->token);
+    }
+}
+
+static void on_acquired(void *data, const char *mutex, const struct simba_state *state)
+{
+    (void)mutex;
+    report(data, "acquired", &state->after, SIMBA_UNCHANGED);
+}
+
+static void on_released(void *data, const char *mutex, const struct simba_state *state)
+{
+    struct schedule *s = data;
+    struct simba_owner o = state->before;
+    enum simba_reason reason = keeper_reason(&s->candidate.keeper, o.token, state->reason);
+    (void)mutex;
+    o.transition_at = 0; /* nothing of it is left */
+    report(s, reason_is_loss(reason) ? "lost" : "released", &o, reason);
+}
+
+/* ---- the whole ----------------------------------------------------------------------------------- */
+
+static int create(struct schedule *s)
+{
+    struct simba_handle_options o = SIMBA_HANDLE_OPTIONS_INIT;
+    int code = plan_handle(&s->plan, &o);
+    if (code != 0)
+        return code;
+    /* For a scheduler it is from becoming the leader to the first run. */
+    if (s->when.initial_delay_ms < 0)
+        s->when.initial_delay_ms = o.initial_delay_ms;
+    o.initial_delay_ms = SIMBA_DEFAULT;
+    o.on_acquired = on_acquired;
+    o.on_released = on_released;
+    o.data = s;
+    int rc =
+        simba_scheduler_create(s->plan.c->client, s->plan.mutex, &s->when, work, &o, &s->scheduler);
+    return rc == 0 ? 0 : plan_refused(&s->plan, rc);
+}
+
+static int run(struct cli *c)
+{
+    static struct schedule s = {
+        .plan = {.signal = SIGTERM, .signals = {.fd = -1}, .in_background = true},
+        .when = SIMBA_SCHEDULE_INIT};
+    s.plan.c = c;
+    int code = cli_take(c, take_option, take_word, &s);
+    if (code < 0)
+        code = check(c, &s);
+    if (code < 0)
+        code = cli_configure(c);
+    if (code < 0)
+        code = plan_kill_after(&s.plan);
+    if (code >= 0)
+        return code;
+    s.plan.to_stderr = c->json;
+    if ((code = keeper_begin(&s.candidate.keeper, &s.plan)) == 0 && (code = cli_open(c)) == 0 &&
+        (cli_forget_url(c), code = create(&s)) == 0) {
+        s.candidate.contender = simba_scheduler_contender(s.scheduler);
+        code = candidate_run(&s.candidate);
+    } else {
+        guard_end(s.candidate.keeper.guard);
+    }
+    fflush(stdout);
+    _exit(code);
+}
+
+const struct command schedule_command = {
+    .name = "schedule",
+    .words = "NAME … CMD…",
+    .summary = "run CMD again and again, on the leader only",
+    .help = help,
+    .options = options,
+    .run = run,
+};

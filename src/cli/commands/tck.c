@@ -1,0 +1,125 @@
+/* tck.c: simba tck: the contract suite against a store. It is a program of its own, built from the
+ * tests; this finds it and gets out of its way. */
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/commands/commands.h"
+#include "cli/output.h"
+
+#define ARGS_MAX 16
+
+enum { OPT_LONG, OPT_JOBS, OPT_ONLY, OPT_LIST, OPT_REPEAT };
+
+static const struct option options[] = {
+    {"long", 0, OPT_LONG, NULL, "some tests for half a minute instead of seconds"},
+    {"jobs", 'j', OPT_JOBS, "N", "at most so many tests at once; default 4"},
+    {"only", 0, OPT_ONLY, "PATTERN", "tests whose name matches it or contains it"},
+    {"list", 0, OPT_LIST, NULL, "show the names of the tests"},
+    {"repeat", 0, OPT_REPEAT, "N", "every test so often"},
+    {NULL, 0, 0, NULL, NULL},
+};
+
+struct request {
+    char *argv[ARGS_MAX];
+    int count;
+    bool list;
+};
+
+static void add(struct request *r, const char *name, char *value)
+{
+    if (r->count + 3 > ARGS_MAX)
+        return; /* each is needed once */
+    r->argv[r->count++] = (char *)(uintptr_t)name;
+    if (value != NULL)
+        r->argv[r->count++] = value;
+}
+
+static int take_option(struct cli *c, void *data, int id, char *value)
+{
+    struct request *r = data;
+    (void)c;
+    switch (id) {
+    case OPT_LONG:
+        add(r, "--long", NULL);
+        return -1;
+    case OPT_JOBS:
+        add(r, "-j", value);
+        return -1;
+    case OPT_ONLY:
+        add(r, "--only", value);
+        return -1;
+    case OPT_REPEAT:
+        add(r, "--repeat", value);
+        return -1;
+    default:
+        r->list = true;
+        add(r, "--list", NULL);
+        return -1;
+    }
+}
+
+/* Where it was installed, seen from where we are; or where it was built. */
+static bool find(char *out, size_t size)
+{
+    static const char *const places[] = {SIMBA_TCK, "tests/contract"};
+    char self[PATH_MAX];
+    ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
+    char *slash;
+    if (n <= 0)
+        return false;
+    self[n] = '\0';
+    if ((slash = strrchr(self, '/')) != NULL)
+        *slash = '\0';
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        int length = snprintf(out, size, "%s/%s", self, places[i]);
+        if (length > 0 && (size_t)length < size && access(out, X_OK) == 0)
+            return true;
+    }
+    return false;
+}
+
+static int run(struct cli *c)
+{
+    static struct request r = {.argv = {"tck"}, .count = 1};
+    char path[PATH_MAX];
+    int code = cli_take(c, take_option, cli_take_url, &r);
+    if (code >= 0)
+        return code;
+    /* Not on the default store by mistake: the suite leaves names behind. */
+    if (c->setting[SET_URL].value == NULL && !r.list)
+        return usage(c, "which store? simba tck sqlite:/tmp/new.db");
+    if ((code = cli_configure(c)) >= 0)
+        return code;
+    if (!find(path, sizeof path)) {
+        print_error(c, "the suite is not installed: there is no %s beside this program", SIMBA_TCK);
+        return EXIT_TROUBLE;
+    }
+    if (c->setting[SET_URL].value != NULL)
+        setenv("SIMBA_TCK_URL", c->setting[SET_URL].value, 1);
+    execv(path, r.argv);
+    print_error(c, "cannot run %s: %s", path, strerror(errno));
+    return EXIT_TROUBLE;
+}
+
+const struct command tck_command = {
+    .name = "tck",
+    .words = "URL",
+    .summary = "test whether a store keeps the contract",
+    .help =
+        "Runs the contract suite: exclusion, tokens, order of callbacks, loss, hand-over, names, "
+        "lists; "
+        "as\nmuch of it as the store can be put through from outside. Leaves names behind that "
+        "begin "
+        "with t:\ngive it a store of its own.\n\n"
+        "Exit status: 0 all passed; 1 something failed; 125 the suite is not installed; 64 wrong "
+        "usage.\n\n"
+        "Examples:\n"
+        "  simba tck sqlite:/tmp/new.db\n"
+        "  SIMBA_MODULE_PATH=$PWD simba tck dir:/tmp/locks   # a store of your own\n",
+    .options = options,
+    .run = run,
+};

@@ -1,0 +1,25 @@
+/* version.c: simba version. */
+#include <stdio.h>
+
+#include "cli/commands/commands.h"
+#include "cli/output.h"
+
+static int run(struct cli *c)
+{
+    int code = cli_take(c, NULL, NULL, NULL);
+    if (code >= 0)
+        return code;
+    if (c->json)
+        print_json("{s:s}", "version", simba_version());
+    else
+        printf("simba %s\n", simba_version());
+    return 0;
+}
+
+const struct command version_command = {
+    .name = "version",
+    .words = "",
+    .summary = "the version of the command and its library",
+    .help = "Example:\n  simba version --json\n",
+    .run = run,
+};

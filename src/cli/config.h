@@ -1,0 +1,25 @@
+/* config.h: what is set where. */
+#ifndef CLI_CONFIG_H
+#define CLI_CONFIG_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define URL_MAX 4096
+
+enum setting_id { SET_URL, SET_TTL, SET_TRANSITION, SET_ID, SET_INITIAL_DELAY, SETTINGS };
+
+struct setting {
+    const char *value;        /* NULL: not set */
+    char where[URL_MAX + 64]; /* "--ttl", "SIMBA_TTL", "/etc/simba/simba.yaml:3", "default" */
+    bool by_flag;
+};
+
+struct cli;
+
+/* Environment, then files, for all that no flag has set; 0, or an exit code after saying why. */
+int config_load(struct cli *c);
+
+/* The duration that a setting says, or `otherwise`; 0, or an exit code after saying why. */
+int config_duration(struct cli *c, enum setting_id id, int64_t otherwise, int64_t *ms);
+#endif

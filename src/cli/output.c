@@ -1,0 +1,229 @@
+/* output.c: lines for people on stderr, data for programs on stdout. */
+#include "cli/output.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+
+#define LINE_MAX_BYTES 2048
+
+/* ---- characters -------------------------------------------------------------------------------- */
+
+/* The character at `at`, and how many bytes it has; 1 and 0xFFFD if that is not UTF-8. */
+static size_t decode(const char *at, unsigned *code)
+{
+    static const unsigned least[] = {0, 0, 0x80, 0x800, 0x10000};
+    unsigned char c = (unsigned char)at[0];
+    size_t length = c < 0x80 ? 1 : c < 0xc0 ? 0 : c < 0xe0 ? 2 : c < 0xf0 ? 3 : c < 0xf8 ? 4 : 0;
+    *code = length == 1 ? c : length == 0 ? 0 : c & (0xffU >> (length + 1));
+    for (size_t i = 1; i < length; i++) {
+        unsigned char next = (unsigned char)at[i];
+        if ((next & 0xc0) != 0x80)
+            length = 0; /* also where the text ends */
+        *code = *code << 6 | (next & 0x3fU);
+    }
+    if (length > 0 && *code >= least[length] && *code <= 0x10ffff &&
+        (*code < 0xd800 || *code > 0xdfff))
+        return length;
+    *code = 0xfffd;
+    return 1;
+}
+
+/* Controls, ends of lines and paragraphs, and what turns the direction of text. */
+static bool is_unsafe(unsigned code)
+{
+    static const struct {
+        unsigned first, last;
+    } ranges[] = {{0, 0x1f},        {0x7f, 0x9f},     {0x61c, 0x61c},
+                  {0x200e, 0x200f}, {0x2028, 0x202e}, {0x2066, 0x2069}};
+    for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++) {
+        if (code >= ranges[i].first && code <= ranges[i].last)
+            return true;
+    }
+    return false;
+}
+
+const char *show_name(const char *name, char *out, size_t size)
+{
+    size_t n = 0, length;
+    unsigned code;
+    for (const char *at = name; *at != '\0'; at += length) {
+        length = decode(at, &code);
+        bool is_shown = !is_unsafe(code) && !(length == 1 && code == 0xfffd);
+        size_t bytes = is_shown ? length : 1;
+        if (n + bytes >= size)
+            break;
+        memcpy(out + n, is_shown ? at : "?", bytes);
+        n += bytes;
+    }
+    out[n] = '\0';
+    return out;
+}
+
+/* ---- lines ---------------------------------------------------------------------------------------- */
+
+/* One write, so that lines of several processes do not mix. Names and ids may be anybody's: nothing in them
+ * moves the cursor or begins another line. */
+static void line(const struct cli *c, const char *format, va_list args)
+{
+    char raw[LINE_MAX_BYTES], text[LINE_MAX_BYTES];
+    const char *command = c->args.command;
+    int n = snprintf(raw, sizeof raw, "simba%s%s: ", command != NULL ? " " : "",
+                     command != NULL ? command : "");
+    (void)!vsnprintf(raw + n, sizeof raw - (size_t)n, format, args);
+    size_t length = strlen(show_name(raw, text, sizeof text - 1));
+    text[length] = '\n';
+    if (write(STDERR_FILENO, text, length + 1) < 0)
+        return; /* nobody listens: nothing can be said about that */
+}
+
+void print_note(const struct cli *c, const char *format, ...)
+{
+    va_list args;
+    if (c->quiet)
+        return;
+    va_start(args, format);
+    line(c, format, args);
+    va_end(args);
+}
+
+void print_error(const struct cli *c, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    line(c, format, args);
+    va_end(args);
+}
+
+int usage(const struct cli *c, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    line(c, format, args);
+    va_end(args);
+    const char *command = c->args.command;
+    dprintf(STDERR_FILENO, "Try: simba %s%s--help\n", command != NULL ? command : "",
+            command != NULL ? " " : "");
+    return EXIT_USAGE;
+}
+
+void print_json(const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    json_t *value = json_vpack_ex(NULL, 0, format, args);
+    va_end(args);
+    print_json_value(value);
+}
+
+/* jansson escapes what JSON forbids, and leaves the rest of what is unsafe. */
+void print_json_value(json_t *value)
+{
+    char *text = value != NULL ? json_dumps(value, JSON_COMPACT) : NULL;
+    size_t length;
+    unsigned code;
+    for (const char *at = text != NULL ? text : "null"; *at != '\0'; at += length) {
+        length = decode(at, &code);
+        if (is_unsafe(code))
+            printf("\\u%04x", code);
+        else
+            fwrite(at, 1, length, stdout);
+    }
+    putchar('\n');
+    free(text);
+    json_decref(value);
+}
+
+void flush_stdout(const struct cli *c)
+{
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return;
+    if (errno != EPIPE)
+        print_error(c, "cannot write to stdout: %s", strerror(errno));
+    _exit(errno == EPIPE ? EXIT_NO_READER : EXIT_TROUBLE);
+}
+
+bool wants_colour(void)
+{
+    const char *no = getenv("NO_COLOR"), *terminal = getenv("TERM");
+    return (no == NULL || no[0] == '\0') && isatty(STDOUT_FILENO) != 0 &&
+           (terminal == NULL || strcmp(terminal, "dumb") != 0);
+}
+
+int width_of(const char *text, size_t bytes)
+{
+    int width = 0;
+    for (size_t i = 0; i < bytes; i++)
+        width += ((unsigned char)text[i] & 0xc0) != 0x80;
+    return width;
+}
+
+int terminal_width(void)
+{
+    struct winsize size;
+    if (isatty(STDOUT_FILENO) == 0 || ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0)
+        return 0;
+    return size.ws_col;
+}
+
+const char *show_duration(int64_t ms, char *out)
+{
+    long long s = (long long)(ms < 0 ? 0 : ms) / 1000;
+    if (ms < 10000)
+        snprintf(out, 24, "%lld.%llds", s, (long long)(ms < 0 ? 0 : ms) / 100 % 10);
+    else if (s < 60)
+        snprintf(out, 24, "%llds", s);
+    else if (s < 3600)
+        snprintf(out, 24, "%lldm%02llds", s / 60, s % 60);
+    else if (s < 86400)
+        snprintf(out, 24, "%lldh%02lldm", s / 3600, s / 60 % 60);
+    else
+        snprintf(out, 24, "%lldd%02lldh", s / 86400, s / 3600 % 24);
+    return out;
+}
+
+/* ---- suggestions ----------------------------------------------------------------------------- */
+
+#define WORD_MAX 32
+
+/* How many letters must be changed, added or left out (Levenshtein). */
+static size_t distance(const char *a, const char *b)
+{
+    size_t row[WORD_MAX + 1], la = strlen(a), lb = strlen(b);
+    if (la > WORD_MAX || lb > WORD_MAX)
+        return WORD_MAX;
+    for (size_t j = 0; j <= lb; j++)
+        row[j] = j;
+    for (size_t i = 1; i <= la; i++) {
+        size_t diagonal = row[0];
+        row[0] = i;
+        for (size_t j = 1; j <= lb; j++) {
+            size_t change = diagonal + (a[i - 1] != b[j - 1]);
+            size_t add = (row[j] < row[j - 1] ? row[j] : row[j - 1]) + 1;
+            diagonal = row[j];
+            row[j] = change < add ? change : add;
+        }
+    }
+    return row[lb];
+}
+
+const char *nearest(const char *word, const char *const *words, size_t count)
+{
+    const char *best = NULL;
+    size_t least = strlen(word) / 3 + 2;
+    for (size_t i = 0; i < count; i++) {
+        size_t d = distance(word, words[i]);
+        if (d < least) {
+            least = d;
+            best = words[i];
+        }
+    }
+    return best;
+}

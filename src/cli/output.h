@@ -1,0 +1,48 @@
+/* output.h: lines for people on stderr, data for programs on stdout. */
+#ifndef CLI_OUTPUT_H
+#define CLI_OUTPUT_H
+
+#include <simba.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+struct cli;
+struct json_t;
+
+/* A line on stderr: "simba lock: …". print_note() unless -q; print_error() always. */
+__attribute__((format(printf, 2, 3))) void print_note(const struct cli *c, const char *format, ...);
+__attribute__((format(printf, 2, 3))) void print_error(const struct cli *c, const char *format,
+                                                       ...);
+
+/* print_error(), and how to find out more; returns EXIT_USAGE. */
+__attribute__((format(printf, 2, 3))) int usage(const struct cli *c, const char *format, ...);
+
+/* An object as one line of JSON on stdout: pairs of names and values, as jansson's json_pack has
+ * them in its format. */
+void print_json(const char *format, ...);
+
+/* A value of jansson's as a line on stdout, in which unsafe characters are \u escapes; it is given
+ * up. */
+void print_json_value(struct json_t *value);
+
+/* Any text as it can be shown to people, whoever wrote it: characters that move the cursor, begin a line
+ * or turn the direction of text are question marks, and so is what is not UTF-8. The result is not
+ * longer. */
+#define SHOWN_MAX (SIMBA_ID_MAX + 16) /* for a name or an id */
+const char *show_name(const char *name, char *out, size_t size);
+
+/* "1.5s", "12s", "3m07s", "2h05m"; out holds at least 24 bytes. */
+const char *show_duration(int64_t ms, char *out);
+
+/* Writes what stdout has gathered. If nobody reads it any more, that is the quiet end. */
+void flush_stdout(const struct cli *c);
+
+/* Colours, a terminal's width: 0 unless stdout is a terminal and wants such. */
+bool wants_colour(void);
+int terminal_width(void);
+
+int width_of(const char *text, size_t bytes); /* columns: a character may have several bytes */
+
+/* The nearest of some words, to suggest; NULL: none is near. */
+const char *nearest(const char *word, const char *const *words, size_t count);
+#endif

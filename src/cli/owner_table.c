@@ -1,0 +1,284 @@
+/* owner_table.c: who owns what, for people in aligned columns, for programs in lines of JSON.
+ *
+ * On a terminal a table fits its width: first the holders' ids are cut, then the names, then columns
+ * are left out, the least useful first. Elsewhere nothing is ever cut. */
+#include "cli/owner_table.h"
+
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "cli/cli.h"
+#include "cli/output.h"
+
+#define FIRST_ROOM 64
+#define CELL_MAX SHOWN_MAX
+#define GAP 2
+
+enum column { NAME, STATE, LEFT, TOKEN, HELD, WAIT, HOLDER, COLUMNS };
+static const char *const titles[COLUMNS] = {
+    [NAME] = "NAME", [STATE] = "STATE",  [LEFT] = "LEFT",     [TOKEN] = "TOKEN",
+    [HELD] = "HELD", [WAIT] = "WAITERS", [HOLDER] = "HOLDER",
+};
+static const bool to_the_right[COLUMNS] = {
+    [LEFT] = true, [TOKEN] = true, [HELD] = true, [WAIT] = true};
+/* What is given up where there is no room: cut down to this, or left out. */
+static const struct {
+    enum column column;
+    int least; /* 0: leave it out */
+} savings[] = {{HOLDER, 24}, {NAME, 24}, {WAIT, 0},  {HELD, 0},   {HOLDER, 12},
+               {NAME, 12},   {TOKEN, 0}, {STATE, 0}, {HOLDER, 6}, {NAME, 6}};
+
+void owner_table_add(struct owner_table *t, const char *mutex, const struct simba_owner *owner,
+                     int64_t waiters)
+{
+    if (t->count == t->room) {
+        size_t room = t->room > 0 ? 2 * t->room : FIRST_ROOM;
+        struct owner_row *row = realloc(t->row, room * sizeof *row);
+        if (row == NULL) {
+            t->failed = true;
+            return;
+        }
+        t->row = row;
+        t->room = room;
+    }
+    struct owner_row *one = &t->row[t->count++];
+    *one = (struct owner_row){.owner = *owner, .waiters = waiters};
+    snprintf(one->mutex, sizeof one->mutex, "%s", mutex);
+}
+
+/* ---- cells ------------------------------------------------------------------------------------- */
+
+/* At most so many characters; what was cut ends with a dot dot dot. */
+static void cut(char *text, int most)
+{
+    if (width_of(text, strlen(text)) <= most)
+        return;
+    for (; *text != '\0' && most > 1; most--) {
+        do
+            text++;
+        while (((unsigned char)*text & 0xc0) == 0x80);
+    }
+    memcpy(text, "…", sizeof "…");
+}
+
+static const char *state_of(const struct simba_owner *o, int64_t now)
+{
+    if (!simba_owner_exists(o, now))
+        return "free";
+    return (o->flags & SIMBA_OWNER_EVICTED) != 0 ? "evicted" : "held";
+}
+
+static void cell(const struct owner_row *r, enum column column, int64_t now, char out[CELL_MAX])
+{
+    const struct simba_owner *o = &r->owner;
+    bool held = simba_owner_exists(o, now);
+    char text[24];
+    snprintf(out, CELL_MAX, "-");
+    switch (column) {
+    case NAME:
+        show_name(r->mutex, out, CELL_MAX);
+        return;
+    case STATE:
+        snprintf(out, CELL_MAX, "%s", state_of(o, now));
+        return;
+    case LEFT:
+        if (held)
+            snprintf(out, CELL_MAX, "%s", show_duration(o->transition_at - now, text));
+        return;
+    case TOKEN:
+        if (held && o->token != 0)
+            snprintf(out, CELL_MAX, "%llu", (unsigned long long)o->token);
+        return;
+    case HELD:
+        if (held && o->acquired_at != 0)
+            snprintf(out, CELL_MAX, "%s", show_duration(now - o->acquired_at, text));
+        return;
+    case WAIT:
+        if (r->waiters >= 0)
+            snprintf(out, CELL_MAX, "%lld", (long long)r->waiters);
+        return;
+    default:
+        if (held)
+            show_name(o->id, out, CELL_MAX);
+    }
+}
+
+/* ---- the table ----------------------------------------------------------------------------------- */
+
+static int total(const int width[COLUMNS])
+{
+    int sum = -GAP;
+    for (int i = 0; i < COLUMNS; i++)
+        sum += width[i] > 0 ? width[i] + GAP : 0;
+    return sum;
+}
+
+static void fit(int width[COLUMNS], int most)
+{
+    for (size_t i = 0; most > 0 && i < sizeof savings / sizeof *savings; i++) {
+        int *one = &width[savings[i].column], excess = total(width) - most;
+        if (excess <= 0)
+            return;
+        if (savings[i].least == 0)
+            *one = 0;
+        else if (*one > savings[i].least)
+            *one = *one - excess > savings[i].least ? *one - excess : savings[i].least;
+    }
+}
+
+static void print_cells(const int width[COLUMNS], char cells[COLUMNS][CELL_MAX], const char *colour)
+{
+    int last = COLUMNS - 1;
+    fputs(colour, stdout);
+    while (last > 0 && width[last] == 0)
+        last--;
+    for (int i = 0; i <= last; i++) {
+        if (width[i] == 0)
+            continue;
+        cut(cells[i], width[i]);
+        int blank = width[i] - width_of(cells[i], strlen(cells[i]));
+        printf("%*s%s", to_the_right[i] ? blank : 0, "", cells[i]);
+        if (i < last)
+            printf("%*s", GAP + (to_the_right[i] ? 0 : blank), "");
+    }
+    printf("%s\n", colour[0] != '\0' ? "\033[0m" : "");
+}
+
+static void print_table(const struct owner_table *t, int64_t now)
+{
+    char cells[COLUMNS][CELL_MAX];
+    int width[COLUMNS];
+    bool colour = wants_colour();
+    for (int i = 0; i < COLUMNS; i++)
+        width[i] = width_of(titles[i], strlen(titles[i]));
+    for (size_t n = 0; n < t->count; n++) {
+        for (int i = 0; i < COLUMNS; i++) {
+            cell(&t->row[n], (enum column)i, now, cells[i]);
+            int w = width_of(cells[i], strlen(cells[i]));
+            width[i] = w > width[i] ? w : width[i];
+        }
+    }
+    fit(width, terminal_width());
+    for (int i = 0; i < COLUMNS; i++)
+        snprintf(cells[i], CELL_MAX, "%s", titles[i]);
+    print_cells(width, cells, colour ? "\033[1m" : "");
+    for (size_t n = 0; n < t->count; n++) {
+        for (int i = 0; i < COLUMNS; i++)
+            cell(&t->row[n], (enum column)i, now, cells[i]);
+        bool held = simba_owner_exists(&t->row[n].owner, now);
+        print_cells(width, cells, !colour || held ? "" : "\033[2m");
+    }
+}
+
+/* ---- JSON ------------------------------------------------------------------------------------------ */
+
+static json_t *number_or_null(bool known, int64_t value)
+{
+    return known ? json_integer(value) : json_null();
+}
+
+static void add_tenure(json_t *j, const struct simba_owner *o, int64_t now)
+{
+    bool known = o->id[0] != '\0', held = simba_owner_exists(o, now);
+    json_object_set_new(j, "holder", known ? json_string(o->id) : json_null());
+    json_object_set_new(j, "token", number_or_null(known && o->token != 0, (int64_t)o->token));
+    json_object_set_new(j, "remaining_ms", number_or_null(held, o->transition_at - now));
+    json_object_set_new(j, "held_ms",
+                        number_or_null(held && o->acquired_at != 0, now - o->acquired_at));
+}
+
+static void print_row(const struct cli *c, const struct owner_row *r, int64_t now)
+{
+    json_t *j = json_object();
+    json_object_set_new(j, "mutex", json_string(r->mutex));
+    json_object_set_new(j, "state", json_string(state_of(&r->owner, now)));
+    add_tenure(j, &r->owner, now);
+    json_object_set_new(j, "waiters", number_or_null(r->waiters >= 0, r->waiters));
+    json_object_set_new(j, "store", json_string(c->store));
+    print_json_value(j);
+}
+
+/* ---- events ---------------------------------------------------------------------------------------- */
+
+const char *reason_name(enum simba_reason reason)
+{
+    static const char *const names[] = {[SIMBA_ACQUIRED] = "acquired",
+                                        [SIMBA_RELEASED] = "released",
+                                        [SIMBA_EXPIRED] = "expired",
+                                        [SIMBA_EVICTED] = "evicted"};
+    size_t i = (size_t)reason;
+    return i < sizeof names / sizeof *names ? names[i] : NULL;
+}
+
+bool reason_is_loss(enum simba_reason reason)
+{
+    return reason == SIMBA_EXPIRED || reason == SIMBA_EVICTED;
+}
+
+static void print_event_json(const struct cli *c, const char *event, const char *mutex,
+                             const struct simba_owner *o, enum simba_reason reason)
+{
+    int64_t now = simba_now();
+    const char *why = reason_name(reason);
+    json_t *j = json_object();
+    json_object_set_new(j, "event", json_string(event));
+    json_object_set_new(j, "at_ms", json_integer(simba_wall_ms(now)));
+    json_object_set_new(j, "mutex", json_string(mutex));
+    add_tenure(j, o, now);
+    json_object_set_new(j, "waiters", json_null());
+    json_object_set_new(j, "reason", why != NULL ? json_string(why) : json_null());
+    json_object_set_new(j, "store", json_string(c->store));
+    print_json_value(j);
+}
+
+static void print_event_line(const char *event, const char *mutex, const struct simba_owner *o,
+                             enum simba_reason reason)
+{
+    char name[SHOWN_MAX], when[32];
+    int64_t wall = simba_wall_ms(simba_now());
+    time_t seconds = (time_t)(wall / 1000);
+    struct tm t;
+    localtime_r(&seconds, &t);
+    strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%S", &t);
+    bool begins = strcmp(event, "acquired") == 0 || strcmp(event, "held") == 0;
+    bool colour = wants_colour();
+    printf("%s.%03d  %s%-8s%s  %s", when, (int)(wall % 1000),
+           !colour  ? ""
+           : begins ? "\033[32m"
+                    : "\033[33m",
+           event, colour ? "\033[0m" : "", show_name(mutex, name, sizeof name));
+    if (o->id[0] != '\0')
+        printf("  %s", show_name(o->id, name, sizeof name));
+    if (o->token != 0)
+        printf("  token %llu", (unsigned long long)o->token);
+    if (strcmp(event, "lost") == 0 && reason_name(reason) != NULL)
+        printf("  %s", reason_name(reason));
+    printf("\n");
+}
+
+void owner_event_print(const struct cli *c, const char *event, const char *mutex,
+                       const struct simba_owner *owner, enum simba_reason reason)
+{
+    if (c->json)
+        print_event_json(c, event, mutex, owner, reason);
+    else
+        print_event_line(event, mutex, owner, reason);
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(((const struct owner_row *)a)->mutex, ((const struct owner_row *)b)->mutex);
+}
+
+void owner_table_print(const struct cli *c, const struct owner_table *t)
+{
+    if (t->count > 0)
+        qsort(t->row, t->count, sizeof *t->row, by_name);
+    for (size_t i = 0; c->json && i < t->count; i++)
+        print_row(c, &t->row[i], simba_now());
+    if (!c->json && t->count > 0)
+        print_table(t, simba_now());
+}

@@ -1,0 +1,33 @@
+/* owner_table.h: owners as aligned columns or as lines of JSON, and what happens to them. */
+#ifndef CLI_OWNER_TABLE_H
+#define CLI_OWNER_TABLE_H
+
+#include <simba.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+struct cli;
+
+struct owner_row {
+    char mutex[SIMBA_MUTEX_MAX + 1];
+    struct simba_owner owner; /* all zero: nobody */
+    int64_t waiters;          /* -1: unknown */
+};
+
+struct owner_table {
+    struct owner_row *row;
+    size_t count, room;
+    bool failed; /* out of memory */
+};
+
+void owner_table_add(struct owner_table *t, const char *mutex, const struct simba_owner *owner,
+                     int64_t waiters);
+void owner_table_print(const struct cli *c, const struct owner_table *t); /* as --json says */
+
+/* A change, as --json says: the event, the tenure that it is about, and why. */
+void owner_event_print(const struct cli *c, const char *event, const char *mutex,
+                       const struct simba_owner *owner, enum simba_reason reason);
+
+const char *reason_name(enum simba_reason reason); /* "expired" …; NULL: none */
+bool reason_is_loss(enum simba_reason reason);     /* expired or evicted: not by its owner */
+#endif

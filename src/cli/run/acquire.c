@@ -1,0 +1,189 @@
+/* acquire.c: waiting for the lock. The library's acquire blocks, so a second thread watches meanwhile: a
+ * signal, or a store that never answers, makes it cancel the wait. It also asks the store who holds the
+ * lock, for the line on a terminal. A store in a file answers at once, so that one is first simply
+ * asked. */
+#include "cli/run/acquire.h"
+
+#include <poll.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <sys/eventfd.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+#include "cli/output.h"
+#include "cli/run/plan.h"
+#include "cli/run/poll_thread.h"
+
+#define FIRST_READ_MS 20     /* a free lock is acquired sooner: then nothing is read */
+#define SHOW_AFTER_MS 400    /* before that it is not worth a line */
+#define READ_EVERY_MS 1000   /* while the line is shown, or the store has not answered */
+#define READ_TIMEOUT_MS 1000 /* so long at most a signal may have to wait */
+#define CONNECT_TIMEOUT_MS 5000
+#define CLOSE_TIMEOUT_MS 3000
+#define CANCEL_EVERY_MS 5
+
+struct watcher {
+    struct plan *p;
+    simba_locker *l;
+    int done; /* eventfd: acquire has returned */
+    bool on_terminal, has_answered, is_line_shown;
+    int64_t began, next_read; /* next_read: since began */
+    int signal, code;         /* why the wait was canceled: a signal, or an exit code; 0: neither */
+};
+
+/* ---- the store ---------------------------------------------------------------------------------- */
+
+/* Errors that time does not mend. */
+static bool is_final(int code)
+{
+    return code == SIMBA_EDENIED || code == SIMBA_ESCHEMA || code == SIMBA_EUNSUPPORTED ||
+           code == SIMBA_EINVAL;
+}
+
+static void show_line(struct watcher *w, int code, const struct simba_owner *owner,
+                      int64_t waited_ms)
+{
+    char who[SHOWN_MAX + 64] = "nobody answers yet", id[SHOWN_MAX];
+    if (code == 0 && owner->id[0] != '\0') {
+        int64_t left = owner->transition_at - simba_now();
+        snprintf(who, sizeof who, "held by %s, lease %llds", show_name(owner->id, id, sizeof id),
+                 (long long)(left > 0 ? left / 1000 : 0));
+    } else if (code == 0) {
+        snprintf(who, sizeof who, "free");
+    }
+    w->is_line_shown = true;
+    dprintf(STDERR_FILENO, "\r\033[Ksimba lock: waiting %llds for '%s' on %.200s: %s",
+            (long long)waited_ms / 1000, w->p->mutex, w->p->c->store, who);
+}
+
+static void clear_line(struct watcher *w)
+{
+    if (w->is_line_shown)
+        dprintf(STDERR_FILENO, "\r\033[K");
+    w->is_line_shown = false;
+}
+
+/* 0: wait on, else an exit code after saying why. Who may contend for a mutex may read it, so a store that
+ * answers neither gives no hope. */
+static int read_store(struct watcher *w, int64_t waited_ms)
+{
+    struct simba_owner owner = {0};
+    int code = simba_read(w->p->c->client, w->p->mutex, READ_TIMEOUT_MS, &owner);
+    bool patient = w->p->wait_ms != SIMBA_FOREVER ||
+                   simba_now() - w->began < CONNECT_TIMEOUT_MS; /* else acquire itself ends */
+    w->has_answered = w->has_answered || code == 0;
+    if (!w->has_answered && (is_final(code) || !patient)) {
+        clear_line(w);
+        print_error(w->p->c, "%s", simba_error_text());
+        return EXIT_TROUBLE;
+    }
+    if (w->on_terminal && waited_ms >= SHOW_AFTER_MS)
+        show_line(w, code, &owner, waited_ms);
+    return 0;
+}
+
+/* ---- the watcher -------------------------------------------------------------------------------- */
+
+/* The signal that ends the wait; 0: none. */
+static int ending_signal(const struct plan *p)
+{
+    struct signalfd_siginfo info;
+    int found = 0;
+    while (read(p->signals.fd, &info, sizeof info) == sizeof info) {
+        if (signal_ends((int)info.ssi_signo))
+            found = (int)info.ssi_signo;
+    }
+    return found;
+}
+
+static int pause_ms(const struct watcher *w)
+{
+    if (w->has_answered && !w->on_terminal)
+        return -1; /* there is nothing to ask for */
+    int64_t left = w->next_read - (simba_now() - w->began);
+    return left > 0 ? (int)left : 0;
+}
+
+/* A cancel that comes before the wait has begun does nothing: so it is repeated until acquire returns. */
+static void cancel(const struct watcher *w)
+{
+    struct pollfd done = {w->done, POLLIN, 0};
+    do
+        simba_locker_cancel(w->l);
+    while (poll(&done, 1, CANCEL_EVERY_MS) == 0);
+}
+
+static void *watch(void *arg)
+{
+    struct watcher *w = arg;
+    while (w->signal == 0 && w->code == 0) {
+        struct pollfd fds[] = {{w->done, POLLIN, 0}, {w->p->signals.fd, POLLIN, 0}};
+        int n = poll(fds, 2, pause_ms(w));
+        if (n > 0 && fds[0].revents != 0)
+            return NULL;
+        if (n > 0 && fds[1].revents != 0)
+            w->signal = ending_signal(w->p);
+        int64_t waited = simba_now() - w->began;
+        if (w->signal != 0 || pause_ms(w) != 0)
+            continue;
+        w->next_read = waited < SHOW_AFTER_MS ? SHOW_AFTER_MS : waited + READ_EVERY_MS;
+        w->code = read_store(w, waited);
+    }
+    cancel(w);
+    return NULL;
+}
+
+/* ---- the wait ----------------------------------------------------------------------------------- */
+
+/* What the library's answer means to whoever called us. */
+static int result_of(const struct plan *p, int code)
+{
+    if (code == 0)
+        return ACQUIRED;
+    if (code == SIMBA_EHELD || code == SIMBA_ETIMEOUT) {
+        print_note(p->c, "%s", simba_error_text());
+        return p->conflict_code;
+    }
+    print_error(p->c, "%s", simba_error_text());
+    return EXIT_TROUBLE;
+}
+
+static int acquire_watched(struct plan *p, simba_locker *l, bool has_answered, int *signal)
+{
+    struct watcher w = {.p = p,
+                        .l = l,
+                        .done = eventfd(0, EFD_CLOEXEC),
+                        .on_terminal = !p->c->quiet && isatty(STDERR_FILENO) != 0,
+                        .has_answered = has_answered,
+                        .began = simba_now(),
+                        .next_read = FIRST_READ_MS};
+    pthread_t thread;
+    if (!poll_thread_start(p->c))
+        return EXIT_TROUBLE;
+    if (w.done < 0 || pthread_create(&thread, NULL, watch, &w) != 0) {
+        print_error(p->c, "out of threads or descriptors");
+        return EXIT_TROUBLE;
+    }
+    int code = simba_locker_acquire(l, p->wait_ms);
+    (void)!write(w.done, &(uint64_t){1}, sizeof(uint64_t));
+    pthread_join(thread, NULL);
+    close(w.done);
+    clear_line(&w);
+    *signal = w.signal;
+    return w.signal != 0 || w.code != 0 ? w.code : result_of(p, code);
+}
+
+int acquire(struct plan *p, simba_locker *l, int *signal)
+{
+    *signal = 0;
+    int first = p->c->is_driven ? simba_locker_acquire(l, 0) : SIMBA_ETIMEOUT;
+    if (first == 0)
+        return ACQUIRED;
+    int code = acquire_watched(p, l, first == SIMBA_EHELD, signal);
+    poll_thread_stop(p->c);
+    if (code != ACQUIRED) /* which gives back a lock that was granted in spite of the cancel */
+        simba_close(p->c->client, CLOSE_TIMEOUT_MS);
+    return code;
+}

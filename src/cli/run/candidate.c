@@ -1,0 +1,160 @@
+/* candidate.c: see candidate.h.
+ *
+ * elect does not wait for CMD before on_released, which the library calls as soon as the tenure is lost; the
+ * work of schedule waits, so there the main thread finds a loss by asking. The library keeps the tenure until
+ * on_released, or the work, returns. */
+#include "cli/run/candidate.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/cli.h"
+#include "cli/output.h"
+#include "cli/run/clock.h"
+#include "cli/run/guard.h"
+#include "cli/run/notify.h"
+#include "cli/run/plan.h"
+
+#define BUSY_MS 100     /* how soon it is seen that a tenure was lost under schedule's work … */
+#define IDLE_MS 1000    /* … otherwise the library calls us */
+#define STOPPING_MS 10  /* how soon it is seen that all is over */
+#define SILENCE_MS 1000 /* of a store, before it is asked what is wrong */
+#define CONNECT_TIMEOUT_MS 5000
+#define READ_TIMEOUT_MS 1000
+#define CLOSE_TIMEOUT_MS 5000
+
+void candidate_end(struct candidate *c, int code)
+{
+    struct keeper *k = &c->keeper;
+    pthread_mutex_lock(&k->lock);
+    c->is_end = true;
+    c->code = code;
+    pthread_mutex_unlock(&k->lock);
+    keeper_wake(k);
+}
+
+void candidate_flush(struct candidate *c)
+{
+    if (fflush(stdout) == 0)
+        return;
+    if (errno != EPIPE)
+        print_error(c->keeper.p->c, "cannot write to stdout: %s", strerror(errno));
+    candidate_end(c, errno == EPIPE ? EXIT_NO_READER : EXIT_TROUBLE);
+}
+
+/* ---- what the keeper asks ------------------------------------------------------------------------- */
+
+static int64_t remaining_ms(void *data, uint64_t token)
+{
+    const struct candidate *c = data;
+    int64_t left = simba_contender_remaining(c->contender);
+    return simba_contender_owns(c->contender, token) ? left : 0;
+}
+
+static void on_outcome(void *data, const struct outcome *o)
+{
+    struct candidate *c = data;
+    if (!c->accepts(c->data, o))
+        c->step = STEP_DOWN;
+}
+
+static void stop(struct candidate *c)
+{
+    c->keeper.is_stopping = true;
+    c->again_at = 0;
+    simba_contender_stop(c->contender); /* fails only if it is stopped already */
+}
+
+/* It is stopped by us; or by itself, when a scheduler has got no thread for its work. */
+static void step(struct candidate *c, bool is_idle)
+{
+    const struct plan *p = c->keeper.p;
+    int64_t now = now_ns(), later = now + p->c->ttl_ms * NS_PER_MS;
+    uint64_t ended = c->keeper.ended_by_guard;
+    if (ended != c->left_tenure && p->on_released != NULL && c->step == STAY)
+        c->step = STEP_ASIDE; /* on_released has been begun, so the tenure must not go on */
+    c->left_tenure = ended;
+    if (c->step != STAY && c->again_at == 0) {
+        c->again_at = c->step == STEP_DOWN ? later : now;
+        simba_contender_stop(c->contender);
+    } else if (is_idle && c->again_at == 0) {
+        c->again_at = later;
+    } else if (is_idle && now >= c->again_at) {
+        c->again_at = 0;
+        simba_contender_start(c->contender);
+    }
+    c->step = STAY;
+}
+
+static int tend(void *data)
+{
+    struct candidate *c = data;
+    const struct keeper *k = &c->keeper;
+    bool is_idle = simba_contender_status(c->contender) == SIMBA_INITIAL;
+    if (k->is_guard_dead && !c->is_end) {
+        c->is_end = true;
+        c->code = EXIT_TROUBLE;
+    }
+    if (!k->is_stopping && (c->is_end || k->has_ending_signal))
+        stop(c);
+    else if (k->is_stopping && is_idle)
+        return -1;
+    if (k->is_stopping)
+        return STOPPING_MS;
+    step(c, is_idle);
+    bool is_awaited = k->job.is_wanted && !k->job.is_over && !k->job.is_detached;
+    return is_awaited || c->again_at != 0 ? BUSY_MS : IDLE_MS;
+}
+
+/* ---- the beginning and the end -------------------------------------------------------------------- */
+
+/* Says what is wrong with a store that does not answer; from then on only that it does. */
+static void *report_startup(void *arg)
+{
+    struct candidate *c = arg;
+    const struct plan *p = c->keeper.p;
+    struct simba_owner owner;
+    int64_t patience = simba_now() + CONNECT_TIMEOUT_MS;
+    for (bool has_failed = false;;) {
+        int rc = simba_contender_wait(c->contender, SIMBA_RUNNING,
+                                      has_failed     ? SIMBA_FOREVER
+                                      : p->fail_fast ? CONNECT_TIMEOUT_MS
+                                                     : SILENCE_MS);
+        if (rc == 0) {
+            notify_service_manager("READY=1");
+            if (has_failed)
+                print_note(p->c, "%s answers now", p->c->store);
+            return NULL;
+        }
+        if (rc != SIMBA_ETIMEOUT)
+            return NULL;
+        rc = simba_read(p->c->client, p->mutex, READ_TIMEOUT_MS, &owner);
+        if (rc == 0 || (rc == SIMBA_ETIMEOUT && simba_now() < patience))
+            continue;
+        has_failed = true;
+        print_error(p->c, "%s%s", simba_error_text(), p->fail_fast ? "" : "; it is tried again");
+        if (p->fail_fast) {
+            candidate_end(c, EXIT_TROUBLE);
+            return NULL;
+        }
+    }
+}
+
+int candidate_run(struct candidate *c)
+{
+    struct keeper *k = &c->keeper;
+    pthread_t thread;
+    k->data = c;
+    k->id = simba_contender_id(c->contender);
+    k->remaining_ms = remaining_ms;
+    k->tend = tend;
+    k->on_outcome = on_outcome;
+    simba_contender_start(c->contender);
+    if (pthread_create(&thread, NULL, report_startup, c) == 0)
+        pthread_detach(thread);
+    keeper_run(k);
+    simba_close(k->p->c->client, CLOSE_TIMEOUT_MS);
+    guard_end(k->guard);
+    return c->code;
+}

@@ -1,0 +1,28 @@
+/* candidate.h: the keeper of elect and schedule: a contender that leads again and again, and runs
+ * commands while it does. */
+#ifndef CLI_RUN_CANDIDATE_H
+#define CLI_RUN_CANDIDATE_H
+
+#include "cli/run/keeper.h"
+
+struct candidate {
+    struct keeper keeper;
+    simba_contender *contender; /* set before candidate_run(), and so are, for keeper_launch(): */
+    void *data;
+    bool (*accepts)(void *data, const struct outcome *o); /* on the main thread; false: step down */
+
+    /* under the keeper's lock: */
+    int64_t again_at;                          /* contend again then; 0: as usual */
+    enum { STAY, STEP_ASIDE, STEP_DOWN } step; /* lead no more; try again at once, after a ttl */
+    uint64_t left_tenure; /* the last one that was left because the guard has ended it */
+    bool is_end;          /* and with this exit code: */
+    int code;
+};
+
+/* Contends until a signal, and hands over in order. The exit code. */
+int candidate_run(struct candidate *c);
+
+/* From any thread: */
+void candidate_end(struct candidate *c, int code);
+void candidate_flush(struct candidate *c); /* stdout; if nobody reads it, that is the end */
+#endif

@@ -1,0 +1,437 @@
+/* guard.c: the process between keeper and CMD. It is CMD's parent, knows until when the lease holds
+ * because the keeper says so, and ends the tree in time whatever becomes of the keeper. It blocks all
+ * signals that can be blocked; only KILL and STOP reach it, and then there is the keeper.
+ *
+ *     RUNNING   --- at deadline - kill_after, or the keeper is gone or says "lost" ---> TERM_SENT
+ *     TERM_SENT --- at kill_at, the deadline at the latest ---------------------------> killed
+ *     any       --- no process is left -----------------------------------------------> EMPTY
+ *
+ * Then the guard waits for the next command, or ends if the keeper has said that there is none, or is gone.
+ * If the tenure is over, or the keeper gone, on_released is run first, by whoever is left to do it. It may
+ * take until another could own the mutex. */
+#include "cli/run/guard.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/timerfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+#include "cli/output.h"
+#include "cli/owner_table.h"
+#include "cli/run/channel.h"
+#include "cli/run/clock.h"
+#include "cli/run/environment.h"
+#include "cli/run/plan.h"
+#include "cli/run/process_tree.h"
+#include "cli/run/spawn.h"
+
+#define KILL_PAUSE_MS 2
+
+struct guard {
+    const struct plan *p;
+    int channel; /* -1: the keeper is gone */
+    int timer, children;
+    int live;             /* the liveness descriptor, held because we act for the owner; -1: none */
+    enum job job;         /* which command runs, or ran */
+    bool on_released_due; /* CMD was begun in this tenure, on_released was not */
+    struct message tenure; /* the START of its CMD: token, id, store */
+    pid_t cmd;             /* 0: none runs */
+    bool has_ended;        /* the command, not all of the tree */
+    int status;
+    bool term_sent;           /* because the lease ends */
+    enum simba_reason reason; /* why the tenure is over, for on_released */
+    bool is_ending;           /* a kill is due at kill_at, for that or for --kill-rest */
+    bool is_shared;           /* CMD is in the keeper's process group */
+    int64_t kill_at;
+    int64_t on_released_until; /* it must have ended by then */
+};
+
+static void report(const struct guard *g, enum message_kind kind, int number)
+{
+    struct message m = {.kind = kind, .job = g->job, .number = number, .token = g->tenure.token};
+    if (g->channel >= 0)
+        channel_send(g->channel, &m, -1);
+}
+
+/* When something has to be done about what runs; 0: nothing does. */
+static int64_t due_at(const struct guard *g)
+{
+    if (g->is_ending)
+        return g->kill_at;
+    if (g->cmd != 0 && g->job == JOB_ON_RELEASED)
+        return g->on_released_until - plan_lease_margin(g->p->c) / 2;
+    return g->cmd != 0 || g->on_released_due ? *g->p->deadline - g->p->kill_after : 0;
+}
+
+/* Suspend counts, and so does a point that has passed. */
+static void set_timer(const struct guard *g)
+{
+    int64_t at = due_at(g);
+    struct itimerspec t = {.it_value = {.tv_sec = at / 1000000000, .tv_nsec = at % 1000000000}};
+    if (at < 0)
+        t.it_value = (struct timespec){.tv_nsec = 1};
+    timerfd_settime(g->timer, TFD_TIMER_ABSTIME, &t, NULL);
+}
+
+/* ---- the tree -------------------------------------------------------------------------------- */
+
+/* True when nothing is left: no child means no tree, for whoever loses its parent becomes our child. */
+static bool reap(struct guard *g)
+{
+    for (;;) {
+        int status;
+        pid_t pid = waitpid(-1, &status, WNOHANG);
+        if (pid == 0)
+            return false;
+        if (pid < 0 && errno == ECHILD)
+            return true;
+        if (pid == g->cmd) {
+            g->has_ended = true;
+            g->status = status;
+        }
+    }
+}
+
+static void signal_tree(const struct guard *g, int signal)
+{
+    if (process_tree_signal(signal, 0) >= 0)
+        return;
+    if (!g->has_ended) /* without /proc: whom we know */
+        kill(g->cmd, signal);
+    if (!g->is_shared)
+        kill(-g->cmd, signal);
+}
+
+static void run_on_released(struct guard *g);
+
+/* Nothing is left of the command, or nothing that matters. */
+static void on_empty(struct guard *g)
+{
+    report(g, MESSAGE_EMPTY, g->status);
+    g->cmd = 0;
+    g->has_ended = g->is_ending = false;
+    if (g->on_released_due && g->term_sent) {
+        run_on_released(g);
+        return;
+    }
+    g->term_sent = false;
+    if (g->channel < 0 || g->tenure.is_only)
+        _exit(0);
+    set_timer(g);
+}
+
+static void kill_tree(struct guard *g)
+{
+    for (;;) {
+        signal_tree(g, SIGKILL);
+        if (reap(g))
+            break;
+        poll(NULL, 0, KILL_PAUSE_MS);
+    }
+    on_empty(g);
+}
+
+/* Tells the tree to end. Stopped processes are woken to hear it. */
+static void end_tree(struct guard *g)
+{
+    int64_t at = now_ns() + g->p->kill_after;
+    int64_t latest = g->job == JOB_ON_RELEASED ? g->on_released_until : *g->p->deadline;
+    g->kill_at = at < latest ? at : latest;
+    g->is_ending = true;
+    signal_tree(g, g->p->signal);
+    signal_tree(g, SIGCONT);
+    set_timer(g);
+}
+
+static void end_for_lease(struct guard *g, enum simba_reason reason)
+{
+    if (g->term_sent)
+        return;
+    if (g->cmd == 0 && !g->on_released_due)
+        return; /* nobody acts */
+    g->term_sent = true;
+    g->reason = reason;
+    report(g, MESSAGE_TERM_SENT, 0);
+    if (g->cmd == 0)
+        run_on_released(g);
+    else if (g->job == JOB_CMD)
+        end_tree(g);
+}
+
+/* The command has ended. What about those it left behind? */
+static void on_cmd_ended(struct guard *g)
+{
+    if (g->p->rest == REST_LEAVE) {
+        on_empty(g);
+        return;
+    }
+    int count = process_tree_signal(0, 0);
+    report(g, MESSAGE_ENDED, count > 0 ? count : 1);
+    if (g->p->rest == REST_KILL && !g->is_ending)
+        end_tree(g);
+}
+
+static void on_children(struct guard *g)
+{
+    struct signalfd_siginfo info;
+    bool had_ended = g->has_ended;
+    while (read(g->children, &info, sizeof info) > 0)
+        ;
+    if (g->cmd == 0)
+        return;
+    if (reap(g))
+        on_empty(g);
+    else if (g->has_ended && !had_ended)
+        on_cmd_ended(g);
+}
+
+/* ---- CMD ------------------------------------------------------------------------------------- */
+
+static char **argv_of(const struct guard *g)
+{
+    return g->job == JOB_ON_RELEASED ? g->p->on_released : g->p->argv;
+}
+
+static int start(struct guard *g)
+{
+    struct environment e = {.mutex = g->p->mutex,
+                            .id = g->tenure.id,
+                            .store = g->tenure.store,
+                            .token = g->tenure.token};
+    if (g->job == JOB_ON_RELEASED)
+        e.reason = reason_name(g->reason);
+    char **environment = environment_make(&e);
+    g->cmd = -1;
+    int error = ENOMEM;
+    if (environment != NULL)
+        error = spawn_command(g->p, argv_of(g), environment, g->live, &g->cmd, &g->is_shared);
+    environment_free(environment);
+    return error;
+}
+
+/* Without such a command it has ended already. If exec fails, the child's end follows. */
+static void run_job(struct guard *g, enum job job)
+{
+    g->job = job;
+    g->status = 0;
+    g->has_ended = g->is_ending = false;
+    int error = argv_of(g) != NULL ? start(g) : 0;
+    if (error != 0)
+        report(g, MESSAGE_FAILED, error);
+    if (argv_of(g) == NULL || g->cmd < 0) {
+        on_empty(g);
+        return;
+    }
+    if (error == 0)
+        report(g, MESSAGE_STARTED, g->cmd);
+    set_timer(g);
+}
+
+/* If the lease is over (both of us were stopped, the machine slept), late is better than never: it
+ * undoes what CMD has done. */
+static void run_on_released(struct guard *g)
+{
+    int64_t now = now_ns(), margin = plan_lease_margin(g->p->c);
+    g->on_released_due = false;
+    g->on_released_until = *g->p->deadline + margin - margin / 10;
+    if (g->on_released_until <= now) {
+        print_error(g->p->c, "mutex '%s': the lease has ended before the tenure was wound up",
+                    g->p->mutex);
+        g->on_released_until = now + g->p->kill_after + margin / 2;
+    }
+    run_job(g, JOB_ON_RELEASED);
+}
+
+static void start_on_released(struct guard *g, enum simba_reason reason)
+{
+    if (!g->on_released_due || g->cmd != 0)
+        return; /* it is being done */
+    g->reason = reason;
+    run_on_released(g);
+}
+
+/* If the keeper is gone again, CMD is not begun; but where there is only on_released, it is due. */
+static void start_cmd(struct guard *g, const struct message *m)
+{
+    char byte;
+    bool is_gone = recv(g->channel, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
+    if (is_gone && g->p->argv != NULL)
+        return;
+    g->tenure = *m;
+    g->on_released_due = g->p->on_released != NULL;
+    if (!is_gone)
+        run_job(g, JOB_CMD);
+}
+
+/* ---- messages from the keeper ---------------------------------------------------------------- */
+
+/* To end is for all of them, or a shell would end and its child go on; the rest is for CMD. */
+static void pass_on(const struct guard *g, int signal, bool from_terminal)
+{
+    if (g->cmd == 0 || (from_terminal && g->is_shared))
+        return; /* CMD has it already */
+    if (signal_ends(signal) || signal == SIGCONT)
+        signal_tree(g, signal);
+    else if (!g->has_ended)
+        kill(g->cmd, signal);
+}
+
+static void on_keeper_gone(struct guard *g)
+{
+    close(g->channel);
+    g->channel = -1;
+    if (g->cmd == 0 && !g->on_released_due)
+        _exit(0);
+    print_error(g->p->c, "mutex '%s': the keeper of the lock died; CMD is told to end",
+                g->p->mutex);
+    end_for_lease(g, SIMBA_EXPIRED);
+}
+
+static void on_message(struct guard *g, const struct message *m)
+{
+    switch (m->kind) {
+    case MESSAGE_START:
+        if (m->job == JOB_CMD)
+            start_cmd(g, m);
+        else
+            start_on_released(g, (enum simba_reason)m->number);
+        return;
+    case MESSAGE_LOST:
+        end_for_lease(g, (enum simba_reason)m->number);
+        return;
+    case MESSAGE_SIGNAL:
+        pass_on(g, m->number, m->from_terminal);
+        return;
+    default:
+        return;
+    }
+}
+
+static void on_channel(struct guard *g)
+{
+    struct message m;
+    int live, rc;
+    while ((rc = channel_receive(g->channel, &m, &live)) > 0) {
+        if (live >= 0 && g->live >= 0)
+            close(g->live);
+        if (live >= 0)
+            g->live = live;
+        on_message(g, &m);
+    }
+    if (rc == 0)
+        on_keeper_gone(g);
+}
+
+static void on_timer(struct guard *g)
+{
+    uint64_t times;
+    if (read(g->timer, &times, sizeof times) != sizeof times)
+        return;
+    if (now_ns() < due_at(g)) {
+        set_timer(g); /* the keeper has renewed since it was set */
+    } else if (g->is_ending) {
+        kill_tree(g);
+    } else if (g->cmd != 0 && g->job == JOB_ON_RELEASED) {
+        print_error(g->p->c, "mutex '%s': '%s' does not end in time, and is told to", g->p->mutex,
+                    g->p->on_released[2]);
+        end_tree(g);
+    } else {
+        print_error(g->p->c, "mutex '%s': the lease could not be kept; CMD is told to end",
+                    g->p->mutex);
+        end_for_lease(g, SIMBA_EXPIRED);
+    }
+}
+
+/* The time comes last: after a stop or a sleep, what happened meanwhile may have settled it. */
+static _Noreturn void guard_run(struct guard *g)
+{
+    for (;;) {
+        struct pollfd fds[] = {
+            {g->children, POLLIN, 0}, {g->channel, POLLIN, 0}, {g->timer, POLLIN, 0}};
+        if (poll(fds, 3, -1) < 0)
+            continue;
+        if (fds[0].revents != 0)
+            on_children(g);
+        if (g->channel >= 0 && fds[1].revents != 0)
+            on_channel(g);
+        if (fds[2].revents != 0)
+            on_timer(g);
+    }
+}
+
+static void leave_terminal(const struct plan *p)
+{
+    int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    setpgid(0, 0);
+    if (fd >= 0) {
+        dup2(fd, STDIN_FILENO);
+        close(fd);
+    }
+    if (p->to_stderr)
+        dup2(STDERR_FILENO, STDOUT_FILENO);
+}
+
+static _Noreturn void guard_main(const struct plan *p, int channel)
+{
+    struct guard g = {.p = p, .channel = channel, .live = -1};
+    sigset_t all, child;
+    sigfillset(&all);
+    sigprocmask(SIG_SETMASK, &all, NULL);
+    sigemptyset(&child);
+    sigaddset(&child, SIGCHLD);
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+    prctl(PR_SET_PDEATHSIG, SIGCONT); /* if somebody has stopped us, we go on when we are needed */
+    prctl(PR_SET_NAME, "simba-guard");
+    close(p->signals.fd);
+    cli_forget_url(p->c);
+    if (p->in_background)
+        leave_terminal(p);
+    g.children = signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
+    g.timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
+    if (g.children < 0 || g.timer < 0) {
+        print_error(p->c, "the guard cannot start: %s", strerror(errno));
+        _exit(EXIT_TROUBLE);
+    }
+    guard_run(&g);
+}
+
+pid_t guard_fork(struct plan *p, int *channel)
+{
+    int ends[2];
+    p->deadline =
+        mmap(NULL, sizeof *p->deadline, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (p->deadline == MAP_FAILED)
+        return -1;
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
+        return -1;
+    pid_t pid = fork();
+    if (pid == 0) {
+        close(ends[0]);
+        guard_main(p, ends[1]);
+    }
+    close(ends[1]);
+    *channel = ends[0];
+    if (pid < 0)
+        close(ends[0]);
+    return pid;
+}
+
+/* It may be stopped; and whoever waits for us waits for it, too. */
+void guard_end(pid_t guard)
+{
+    if (guard <= 0)
+        return;
+    kill(guard, SIGKILL);
+    while (waitpid(guard, NULL, 0) < 0 && errno == EINTR)
+        ;
+}

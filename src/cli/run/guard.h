@@ -1,0 +1,11 @@
+/* guard.h: the process between keeper and CMD. */
+#ifndef CLI_RUN_GUARD_H
+#define CLI_RUN_GUARD_H
+
+#include <sys/types.h>
+
+struct plan;
+
+pid_t guard_fork(struct plan *p, int *channel); /* before any thread; -1: errno */
+void guard_end(pid_t guard);                    /* when there is nothing left to guard */
+#endif

@@ -1,0 +1,413 @@
+/* keeper.c: see keeper.h. The library renews the lease on its own threads; the keeper moves the guard's
+ * deadline, passes signals on, hears how commands end, and acts instead of a guard that dies or does
+ * nothing in time. */
+#include "cli/run/keeper.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+#include "cli/output.h"
+#include "cli/owner_table.h"
+#include "cli/run/clock.h"
+#include "cli/run/guard.h"
+#include "cli/run/on_released.h"
+#include "cli/run/plan.h"
+#include "cli/run/process_tree.h"
+#include "cli/run/relay.h"
+#include "cli/run/spawn.h"
+
+#define PAUSE_LEAST_MS 5
+#define GUARD_GRACE_MS 200          /* for a guard that should have ended CMD … */
+#define ON_RELEASED_GRACE_MS 1000   /* … or on_released */
+#define ROUNDING_NS (2 * NS_PER_MS) /* the library says in whole milliseconds what is left */
+
+int keeper_begin(struct keeper *k, struct plan *p)
+{
+    k->p = p;
+    k->channel = -1;
+    pthread_mutex_init(&k->lock, NULL);
+    pthread_cond_init(&k->changed, NULL);
+    k->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    bool has_commands = p->argv != NULL || p->on_released != NULL;
+    if (k->wake < 0 || (has_commands && !relay_fork(p->c)) || !signals_take(&p->signals) ||
+        (has_commands && (k->guard = guard_fork(p, &k->channel)) < 0)) {
+        print_error(p->c, "cannot start: %s", strerror(errno));
+        return EXIT_TROUBLE;
+    }
+    return 0;
+}
+
+void keeper_wake(struct keeper *k)
+{
+    (void)!write(k->wake, &(uint64_t){1}, sizeof(uint64_t));
+}
+
+/* ---- handing over a command ---------------------------------------------------------------------- */
+
+/* Under the lock, and so is the next one. */
+static void want(struct keeper *k, enum job kind, uint64_t token)
+{
+    memset(&k->job, 0, sizeof k->job);
+    k->job.kind = kind;
+    k->job.token = token;
+    k->job.is_wanted = true;
+    keeper_wake(k);
+}
+
+static struct outcome outcome_of(const struct keeper *k)
+{
+    struct outcome o = {.is_run = false};
+    int status = k->job.status;
+    if (!k->job.is_over)
+        return o;
+    o.is_run = k->job.is_sent;
+    o.is_lost = k->job.term_sent;
+    o.error = k->job.error;
+    if (o.error != 0)
+        o.code = o.error == ENOENT ? EXIT_NOT_FOUND : EXIT_CANNOT_RUN;
+    else
+        o.code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+    return o;
+}
+
+void keeper_start_only(struct keeper *k, uint64_t token)
+{
+    pthread_mutex_lock(&k->lock);
+    want(k, JOB_CMD, token);
+    k->job.is_only = true;
+    pthread_mutex_unlock(&k->lock);
+}
+
+struct outcome keeper_outcome(struct keeper *k)
+{
+    pthread_mutex_lock(&k->lock);
+    struct outcome o = outcome_of(k);
+    pthread_mutex_unlock(&k->lock);
+    return o;
+}
+
+struct outcome keeper_perform(struct keeper *k, enum job kind, uint64_t token,
+                              enum simba_reason reason)
+{
+    if (k->channel < 0)
+        return (struct outcome){.is_run = false};
+    pthread_mutex_lock(&k->lock);
+    want(k, kind, token);
+    k->job.reason = reason;
+    while (!k->job.is_over && !k->is_guard_dead)
+        pthread_cond_wait(&k->changed, &k->lock);
+    struct outcome o = outcome_of(k);
+    k->job.is_wanted = false;
+    pthread_mutex_unlock(&k->lock);
+    return o;
+}
+
+void keeper_launch(struct keeper *k, uint64_t token)
+{
+    if (k->channel < 0)
+        return;
+    pthread_mutex_lock(&k->lock);
+    want(k, JOB_CMD, token);
+    k->job.is_detached = true;
+    while (!k->job.is_sent && !k->job.is_over && !k->is_guard_dead)
+        pthread_cond_wait(&k->changed, &k->lock);
+    pthread_mutex_unlock(&k->lock);
+}
+
+void keeper_await(struct keeper *k, uint64_t token, enum simba_reason reason)
+{
+    pthread_mutex_lock(&k->lock);
+    if (k->job.is_wanted && k->job.token == token) {
+        if (reason_is_loss(reason))
+            k->job.reason = reason; /* so the command is asked to end */
+        keeper_wake(k);
+        while (!k->job.is_over && !k->is_guard_dead)
+            pthread_cond_wait(&k->changed, &k->lock);
+        k->job.is_wanted = false;
+    }
+    pthread_mutex_unlock(&k->lock);
+}
+
+enum simba_reason keeper_reason(struct keeper *k, uint64_t token, enum simba_reason reason)
+{
+    pthread_mutex_lock(&k->lock);
+    if (reason == SIMBA_RELEASED && k->ended_by_guard == token)
+        reason = SIMBA_EXPIRED;
+    pthread_mutex_unlock(&k->lock);
+    return reason;
+}
+
+/* ---- the command, on the main thread, under the lock ---------------------------------------------- */
+
+static bool is_under_way(const struct keeper *k)
+{
+    return k->job.is_wanted && k->job.is_sent && !k->job.is_over;
+}
+
+static void finish(struct keeper *k)
+{
+    k->job.is_over = true;
+    if (k->job.is_detached) {
+        struct outcome o = outcome_of(k);
+        k->on_outcome(k->data, &o);
+    }
+    pthread_cond_broadcast(&k->changed);
+}
+
+/* The clock is read before the library is asked, so the result is early, never late. */
+static bool move_hold_until(struct keeper *k)
+{
+    int64_t now = now_ns(), left = k->remaining_ms(k->data, k->tenure);
+    if (left <= 0 || now + left * NS_PER_MS <= k->hold_until + ROUNDING_NS)
+        return false;
+    k->hold_until = now + left * NS_PER_MS;
+    return true;
+}
+
+static void move_deadline(struct keeper *k)
+{
+    if (k->channel >= 0 && k->tenure != 0 && move_hold_until(k))
+        *k->p->deadline = k->hold_until;
+}
+
+static void send_cmd(struct keeper *k)
+{
+    struct message m = {
+        .kind = MESSAGE_START, .job = JOB_CMD, .token = k->job.token, .is_only = k->job.is_only};
+    k->hold_until = 0;
+    k->tenure = k->job.token;
+    if (!move_hold_until(k)) { /* over before it began */
+        k->tenure = 0;
+        finish(k);
+        return;
+    }
+    *k->p->deadline = k->hold_until;
+    snprintf(m.id, sizeof m.id, "%s", k->id);
+    snprintf(m.store, sizeof m.store, "%s", k->p->c->store);
+    k->on_released_due = true;
+    k->job.is_sent = true;
+    channel_send(k->channel, &m, simba_liveness_fd(k->p->c->client));
+    pthread_cond_broadcast(&k->changed);
+}
+
+/* Where another may own it; if that is over, late is better than never. */
+static int64_t on_released_until(const struct keeper *k)
+{
+    int64_t margin = plan_lease_margin(k->p->c), now = now_ns();
+    int64_t until = k->hold_until + margin;
+    return until >= now ? until : now + k->p->kill_after + margin;
+}
+
+static void send_on_released(struct keeper *k)
+{
+    struct message m = {.kind = MESSAGE_START,
+                        .job = JOB_ON_RELEASED,
+                        .token = k->job.token,
+                        .number = (int)k->job.reason};
+    if (!k->on_released_due || k->tenure != k->job.token || k->on_released_done == k->tenure) {
+        k->job.is_sent = k->on_released_done == k->job.token;
+        finish(k); /* not to be run, or the guard has */
+        return;
+    }
+    k->job.until = on_released_until(k);
+    k->job.is_sent = true;
+    channel_send(k->channel, &m, -1);
+}
+
+static void send_job(struct keeper *k)
+{
+    if (k->channel < 0 || !k->job.is_wanted || k->job.is_sent || k->job.is_over)
+        return;
+    if (k->job.kind == JOB_CMD)
+        send_cmd(k);
+    else
+        send_on_released(k);
+}
+
+/* The library has said so, or cannot, because its thread waits for the command: then it is asked. */
+static void check_loss(struct keeper *k)
+{
+    if (!is_under_way(k) || k->job.kind != JOB_CMD || k->job.term_sent || k->is_stopping ||
+        (k->job.reason == SIMBA_UNCHANGED && k->remaining_ms(k->data, k->tenure) > 0))
+        return;
+    if (k->job.reason == SIMBA_UNCHANGED)
+        k->job.reason = now_ns() < k->hold_until ? SIMBA_EVICTED : SIMBA_EXPIRED;
+    k->job.term_sent = true;
+    print_error(k->p->c, "mutex '%s' on %s: lost (%s); CMD is told to end", k->p->mutex,
+                k->p->c->store, reason_name(k->job.reason));
+    channel_send(k->channel, &(struct message){.kind = MESSAGE_LOST, .number = (int)k->job.reason},
+                 -1);
+}
+
+/* ---- the guard ----------------------------------------------------------------------------------- */
+
+/* There is no other: a guard has to be forked before there are threads. So this is the end, in order. */
+static void on_guard_gone(struct keeper *k, const char *what)
+{
+    print_error(k->p->c, "mutex '%s': the guard %s; CMD was killed", k->p->mutex, what);
+    process_tree_kill(k->guard);
+    k->guard = 0;
+    if (k->on_released_due && k->p->on_released != NULL && k->on_released_done != k->tenure) {
+        k->on_released_done = k->tenure;
+        on_released_run(k->p, k->id, k->tenure,
+                        on_released_until(k) - plan_lease_margin(k->p->c) / 10);
+    }
+    k->on_released_due = false;
+    close(k->channel);
+    k->channel = -1;
+    k->is_guard_dead = true;
+    pthread_cond_broadcast(&k->changed);
+}
+
+/* When the guard must have ended the command; *grace_ms: how long it then has to say so. Where on_released
+ * may follow, that is a quarter of the margin later than it should have been, and another quarter: then
+ * half of it is left for on_released, before another can own the mutex. */
+static int64_t guard_due_at(const struct keeper *k, int *grace_ms)
+{
+    int64_t quarter = plan_lease_margin(k->p->c) / 4;
+    if (k->job.kind == JOB_ON_RELEASED) {
+        *grace_ms = ON_RELEASED_GRACE_MS;
+        return k->job.until;
+    }
+    *grace_ms = k->job.is_only ? GUARD_GRACE_MS : (int)(quarter / NS_PER_MS);
+    return k->hold_until + (k->job.is_only ? 0 : quarter);
+}
+
+static void check_guard(struct keeper *k)
+{
+    int grace_ms;
+    struct pollfd fd = {k->channel, POLLIN, 0};
+    if (k->channel < 0 || !is_under_way(k) || now_ns() <= guard_due_at(k, &grace_ms))
+        return;
+    k->job.term_sent = k->job.term_sent || k->job.kind == JOB_CMD;
+    process_tree_signal(SIGKILL, k->guard);
+    if (poll(&fd, 1, grace_ms) == 0)
+        on_guard_gone(k, "did not act");
+}
+
+static void on_empty(struct keeper *k, const struct message *m)
+{
+    if (m->job == JOB_ON_RELEASED) {
+        k->on_released_done = m->token;
+        k->on_released_due = k->on_released_due && m->token != k->tenure;
+    }
+    if (!is_under_way(k) || k->job.kind != m->job || k->job.token != m->token)
+        return;
+    k->job.status = m->number;
+    finish(k);
+}
+
+static void on_message(struct keeper *k, const struct message *m)
+{
+    switch (m->kind) {
+    case MESSAGE_STARTED:
+        if (!k->p->in_background)
+            spawn_drop_stdio();
+        return;
+    case MESSAGE_FAILED:
+        k->job.error = m->number;
+        return;
+    case MESSAGE_ENDED:
+        k->job.left_behind = m->number;
+        k->job.left_since = now_ns();
+        return;
+    case MESSAGE_TERM_SENT:
+        k->job.term_sent = true;
+        k->ended_by_guard = m->token;
+        return;
+    case MESSAGE_EMPTY:
+        on_empty(k, m);
+        return;
+    default:
+        return;
+    }
+}
+
+/* After an only command the guard has ended, too. */
+static void on_channel(struct keeper *k)
+{
+    struct message m;
+    int none, rc;
+    while ((rc = channel_receive(k->channel, &m, &none)) > 0)
+        on_message(k, &m);
+    if (rc == 0 && !(k->job.is_only && k->job.is_over))
+        on_guard_gone(k, "died");
+}
+
+/* ---- the loop ------------------------------------------------------------------------------------ */
+
+/* What the terminal sends, it sends to CMD as well if that is in our group: the guard knows. */
+static void on_signals(struct keeper *k)
+{
+    struct signalfd_siginfo info;
+    while (read(k->p->signals.fd, &info, sizeof info) == sizeof info) {
+        struct message m = {.kind = MESSAGE_SIGNAL, .number = (int)info.ssi_signo};
+        if (info.ssi_signo == SIGCHLD) {
+            process_tree_reap(&k->guard);
+            continue;
+        }
+        m.from_terminal = signal_is_from_terminal(&info);
+        if (is_under_way(k))
+            channel_send(k->channel, &m, -1);
+        k->has_ending_signal = k->has_ending_signal || signal_ends(m.number);
+    }
+}
+
+/* A renewal shows within a quarter of what is left, so the guard hears of it in time. */
+static int pause_ms(const struct keeper *k, int64_t most)
+{
+    int64_t ms = most, now = now_ns(), part = k->p->c->ttl_ms / 8;
+    int unused;
+    if (k->channel >= 0 && k->tenure != 0) {
+        int64_t quarter = (k->hold_until - k->p->kill_after - now) / NS_PER_MS / 4;
+        ms = part < ms ? part : ms;
+        ms = quarter > 0 && quarter < ms ? quarter : ms;
+    }
+    if (k->channel >= 0 && is_under_way(k)) {
+        int64_t due = (guard_due_at(k, &unused) - now) / NS_PER_MS + 1;
+        ms = due < ms ? due : ms;
+    }
+    return (int)(ms > PAUSE_LEAST_MS ? ms : PAUSE_LEAST_MS);
+}
+
+/* The guard's messages come first: CMD may have ended while we were stopped. */
+static void wait_for_events(struct keeper *k, int ms)
+{
+    struct pollfd fds[] = {
+        {k->p->signals.fd, POLLIN, 0}, {k->wake, POLLIN, 0}, {k->channel, POLLIN, 0}};
+    uint64_t times;
+    pthread_mutex_unlock(&k->lock);
+    int n = poll(fds, 3, ms);
+    pthread_mutex_lock(&k->lock);
+    if (n > 0 && fds[1].revents != 0)
+        (void)!read(k->wake, &times, sizeof times);
+    if (n > 0 && fds[0].revents != 0)
+        on_signals(k);
+    if (n > 0 && k->channel >= 0 && fds[2].revents != 0)
+        on_channel(k);
+}
+
+void keeper_run(struct keeper *k)
+{
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+    pthread_mutex_lock(&k->lock);
+    for (;;) {
+        move_deadline(k);
+        send_job(k);
+        check_loss(k);
+        check_guard(k);
+        int most = k->tend(k->data);
+        if (most < 0)
+            break;
+        wait_for_events(k, pause_ms(k, most));
+    }
+    pthread_mutex_unlock(&k->lock);
+}

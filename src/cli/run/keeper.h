@@ -1,0 +1,87 @@
+/* keeper.h: the process that holds the mutex while commands run.
+ *
+ * The main thread runs it: it has the channel to the guard, the signals and the time. A command, of which
+ * there is one at a time, comes from the main thread itself (lock) or from a thread of the library's
+ * (elect and schedule: candidate.h). */
+#ifndef CLI_RUN_KEEPER_H
+#define CLI_RUN_KEEPER_H
+
+#include <pthread.h>
+#include <simba.h>
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "cli/run/channel.h"
+
+struct plan;
+
+/* What became of a command. */
+struct outcome {
+    bool is_run;  /* else the tenure had ended before */
+    bool is_lost; /* it was asked to end, because the tenure ended */
+    int error;    /* of exec */
+    int code;     /* as lock would exit */
+};
+
+struct keeper {
+    struct plan *p;
+
+    /* Set before keeper_run(). The main thread calls these, under the lock: */
+    void *data;
+    const char *id;                                      /* the contender's */
+    int64_t (*remaining_ms)(void *data, uint64_t token); /* of that tenure; 0: it is over */
+    int (*tend)(void *data); /* each turn: the next is in so many ms at most; -1: it is over */
+    void (*on_outcome)(void *data, const struct outcome *o); /* of a command nobody waits for */
+
+    /* The main thread's: */
+    int channel; /* -1: there are no commands to be run, or the guard is dead */
+    pid_t guard;
+    int wake;             /* eventfd: a turn is wanted */
+    int64_t hold_until;   /* the right to act ends then, as far as the keeper has heard */
+    uint64_t tenure;      /* whose CMD was sent to the guard … */
+    bool on_released_due; /* … and whose on_released was not */
+    bool is_stopping;     /* the tenure ends because we want it: that is no loss */
+    bool has_ending_signal;
+
+    pthread_mutex_t lock; /* for the rest */
+    pthread_cond_t changed;
+    struct {
+        enum job kind;
+        uint64_t token;
+        bool is_wanted, is_sent, is_over;
+        bool is_only;             /* none follows */
+        bool term_sent;           /* because the tenure ends */
+        bool is_detached;         /* nobody waits for its end: on_outcome() is called */
+        enum simba_reason reason; /* why the tenure is over; of on_released, or while CMD runs */
+        int64_t until;            /* of on_released: the guard has ended it by then */
+        int status, error;
+        int left_behind; /* so many processes, since: */
+        int64_t left_since;
+    } job;
+    uint64_t on_released_done; /* of this tenure it has been run */
+    uint64_t ended_by_guard;   /* the tenure whose lease could not be kept */
+    bool is_guard_dead;
+};
+
+/* Takes the signals and forks the guard, if there is anything to run; before any thread. 0, or an
+ * exit code after saying why. */
+int keeper_begin(struct keeper *k, struct plan *p);
+
+/* Runs commands until tend() says that it is over. */
+void keeper_run(struct keeper *k);
+void keeper_wake(struct keeper *k); /* any thread: a turn is wanted */
+
+/* Before keeper_run(): CMD, and nothing after it. */
+void keeper_start_only(struct keeper *k, uint64_t token);
+struct outcome keeper_outcome(struct keeper *k); /* of the last command */
+
+/* From a thread of the library's, while the main thread is in keeper_run(): */
+struct outcome keeper_perform(struct keeper *k, enum job kind, uint64_t token,
+                              enum simba_reason reason);
+void keeper_launch(struct keeper *k, uint64_t token); /* CMD: returns when the guard has it … */
+void keeper_await(struct keeper *k, uint64_t token, enum simba_reason reason); /* … until its end */
+
+/* Why a tenure is over, where the library says `reason`: it does not know that we stopped it because the
+ * lease could not be kept. */
+enum simba_reason keeper_reason(struct keeper *k, uint64_t token, enum simba_reason reason);
+#endif

@@ -1,0 +1,90 @@
+/* plan.h: what is to be run, and by whom.
+ *
+ *     keeper   the process that was started: holds the lock and renews it      keeper.c
+ *       guard  its child, forked before any thread exists: does no I/O on      guard.c
+ *              the store, only watches a deadline that the keeper moves
+ *         CMD  and whatever it starts: the tree                               process_tree.c
+ *
+ * If the keeper dies or is stopped, the guard ends the tree before the mutex can be another's; if
+ * the guard dies, the keeper does. Both are subreapers, so that no process gets out of the tree by
+ * losing its parent, and the guard has a process group of its own, so that what stops the job does
+ * not stop it. Nobody but these is below the keeper (relay.c). All times are nanoseconds on
+ * CLOCK_BOOTTIME.
+ *
+ * `lock` runs one CMD. `elect` and `schedule` run many, one after the other, by the same guard. A plan may
+ * have a second command, on_released, which follows CMD when the tenure ends, however it ends: if the keeper
+ * cannot say so any more, the guard runs it by itself. */
+#ifndef CLI_RUN_PLAN_H
+#define CLI_RUN_PLAN_H
+
+#include <simba.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "cli/run/signals.h"
+
+struct cli;
+
+enum rest_policy { REST_HOLD, REST_KILL, REST_LEAVE };
+
+/* Known before anything is forked. */
+struct plan {
+    struct cli *c;
+    const char *mutex;
+    char **argv;        /* CMD; NULL: none */
+    char **on_released; /* at the end of a tenure in which CMD was begun; NULL: nothing */
+    bool in_background; /* the commands have nothing to do with the terminal */
+    bool to_stderr;     /* what they print is no data */
+    bool fail_fast;     /* the store must answer at the start */
+    int64_t wait_ms;
+    int conflict_code;
+    const char *kill_after_given; /* as the option has it; NULL: default */
+    int64_t kill_after;           /* from the signal to the kill */
+    int signal;                   /* how CMD is asked to end */
+    bool close_live;              /* CMD does not inherit the liveness descriptor */
+    enum rest_policy rest;        /* what becomes of processes that CMD leaves behind */
+    struct signals signals;
+
+    /* The lease holds until then. In memory that keeper and guard share: the keeper writes, the guard reads,
+     * so a guard that was stopped knows the latest when it goes on. Set by guard_fork(). */
+    _Atomic int64_t *deadline;
+};
+
+/* Options, for their tables; plan_take() takes them. -1, or an exit code after saying why. */
+enum {
+    PLAN_KILL_AFTER = 500,
+    PLAN_SIGNAL,
+    PLAN_FAIL_FAST
+}; /* beside a command's own, and the common ones */
+#define PLAN_OPTIONS                                                                           \
+    {"kill-after", 'k', PLAN_KILL_AFTER, "D",                                                  \
+     "from the signal to the kill, if the lease is lost; default 3s or a fifth of the lease"}, \
+    {                                                                                          \
+        "signal", 0, PLAN_SIGNAL, "SIG", "that signal; default TERM"                           \
+    }
+#define PLAN_OPTIONS_OF_CANDIDATES                                    \
+    PLAN_OPTIONS,                                                     \
+    {                                                                 \
+        "fail-fast", 0, PLAN_FAIL_FAST, NULL,                         \
+            "exit with 125 if the store does not answer at the start" \
+    }
+int plan_take(struct plan *p, int id, char *value);
+
+/* A word: NAME is the first, CMD begins with the second. -1, or STOP_HERE. */
+int plan_take_word(struct plan *p, char *value);
+
+char **plan_shell_argv(char *argv[4], char *text); /* sh -c text; argv */
+/* CMD from -c (shell[0]: NULL if there was none) or from words: -1, or an exit code after saying why. */
+int plan_choose_cmd(struct plan *p, char *shell[4]);
+
+/* How long the tree is left from the signal to the kill. -1, or an exit code after saying why. */
+int plan_kill_after(struct plan *p);
+int64_t plan_default_kill_after_ms(const struct cli *c);
+
+/* Fills in what the configuration says of a handle: 0, or an exit code after saying why. */
+int plan_handle(const struct plan *p, struct simba_handle_options *o);
+int plan_refused(const struct plan *p, int rc); /* says why there is no handle; the exit code */
+
+/* From the end of the right to act to where another may own the mutex. */
+int64_t plan_lease_margin(const struct cli *c);
+#endif

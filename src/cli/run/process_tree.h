@@ -1,0 +1,16 @@
+/* process_tree.h: all processes that came from this one. */
+#ifndef CLI_RUN_PROCESS_TREE_H
+#define CLI_RUN_PROCESS_TREE_H
+
+#include <sys/types.h>
+
+/* Sends a signal to every process below this one but `spare` (0: none); 0: only counts. Returns how
+ * many there are; -1: /proc cannot be read. */
+int process_tree_signal(int signal, pid_t spare);
+
+/* Instead of the guard: kills it (0: it is dead already) and everything below, until none is left. */
+void process_tree_kill(pid_t guard);
+
+/* Whoever has ended; *guard is 0 then, if it was among them. */
+void process_tree_reap(pid_t *guard);
+#endif
