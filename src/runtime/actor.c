@@ -286,9 +286,9 @@ static void end_if_gone(struct actor *a)
 /* A cancel that came too late must not end the wait of the next call. */
 static bool is_canceled(struct actor *a)
 {
-    loop_lock(a->client);
+    driver_lock(a->client);
     bool yes = a->call != NULL && a->call->canceled;
-    loop_unlock(a->client);
+    driver_unlock(a->client);
     return yes;
 }
 

@@ -179,14 +179,14 @@ int simba_locker_cancel(simba_locker *l)
     int rc = actor_check(a);
     if (rc < 0)
         return rc;
-    loop_lock(a->client);
+    driver_lock(a->client);
     bool waits = a->phase == LOCKER_WAITING && a->call != NULL;
     if (waits) {
         a->call->canceled = true;
         a->notes |= NOTE_CANCEL;
-        loop_post_locked(a->client, a);
+        turn_post_locked(a->client, a);
     }
-    loop_unlock(a->client);
+    driver_unlock(a->client);
     if (!waits)
         return fault(SIMBA_ESTATE, "mutex '%s': nobody waits for this locker", a->by_mutex.name);
     return 0;
