@@ -6,13 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
+#include "base/errno_text.h"
+#include "base/futex.h"
 #include "core/duration.h"
 #include "runtime/client.h"
-#include "runtime/clock.h"
 #include "runtime/default_store.h"
-#include "runtime/errno_text.h"
 #include "runtime/fault.h"
-#include "runtime/futex.h"
 #include "runtime/process.h"
 
 #define CONNECT_TIMEOUT_MS 5000

@@ -17,11 +17,11 @@
 #include <stdatomic.h>
 #include <uv.h>
 
+#include "base/table.h"
 #include "core/url.h"
 #include "runtime/actor.h"
 #include "runtime/executor.h"
 #include "runtime/log.h"
-#include "runtime/table.h"
 #include "runtime/timers.h"
 
 #define HINTS_MAX 1024       /* and one for each handle; more become "ask for everything" */

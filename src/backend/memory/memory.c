@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "backend/memory/space.h"
-#include "runtime/clock.h"
+#include "base/clock.h"
 
 struct deferred {
     struct deferred *next;

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/random.h"
+#include "base/clock.h"
+#include "base/rng.h"
 #include "core/url.h"
-#include "runtime/clock.h"
 #include "runtime/fault.h"
 #include "runtime/process.h"
 
@@ -100,7 +100,7 @@ void space_leave(struct memory *member)
 
 bool space_dice(struct space *s, unsigned percent)
 {
-    return percent > 0 && random_next(&s->random) % 100 < percent;
+    return percent > 0 && rng_next(&s->random) % 100 < percent;
 }
 
 void space_tell(struct space *s, const char *mutex, enum space_news news)

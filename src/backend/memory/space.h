@@ -8,7 +8,7 @@
 #include <simba/backend.h>
 #include <uv.h>
 
-#include "runtime/table.h"
+#include "base/table.h"
 
 struct record {
     struct table_node by_mutex; /* first */

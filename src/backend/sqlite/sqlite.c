@@ -9,10 +9,10 @@
 #include <string.h>
 #include <uv.h>
 
+#include "backend/kit/worker.h"
 #include "backend/sqlite/db.h"
 #include "backend/sqlite/diagnose.h"
 #include "backend/sqlite/watch.h"
-#include "backend/worker.h"
 #include "core/period.h"
 #include "runtime/process.h"
 
@@ -121,7 +121,9 @@ static void publish(struct sqlite *s, struct simba_request *part)
         if (q->op == SIMBA_CONTEND || q->op == SIMBA_READ) {
             bool owned = r->answer.id != NULL && !r->answer.granted;
             bool any = watch_answered(&s->watch, q->mutex, owned, r->owner_client);
-            worker_tick(&s->worker, any ? LOOK_MS : LOOK_IDLE_MS, any || watch_observes(&s->watch));
+            worker_tick(&s->worker, any ? LOOK_MS : LOOK_IDLE_MS);
+            if (any || watch_observes(&s->watch))
+                worker_need(&s->worker);
             if (any || r->answer.granted) /* an owner hears that it is evicted */
                 watch_listen(&s->watch);
         }

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/executor.h"
+#include "base/thread.h"
 
 struct watched {
     struct watched *next; /* in its slot */
