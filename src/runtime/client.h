@@ -21,6 +21,7 @@
 #include "core/url.h"
 #include "runtime/actor.h"
 #include "runtime/executor.h"
+#include "runtime/interest.h"
 #include "runtime/log.h"
 #include "runtime/timers.h"
 
@@ -86,6 +87,7 @@ struct simba {
     struct log log;
     uint32_t generation; /* process.h */
     struct metrics metrics;
+    struct interests interests;
 
     /* loop thread */
     pthread_t thread;
