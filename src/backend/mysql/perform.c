@@ -184,15 +184,15 @@ static enum next after_contend_one(struct sql *s, struct mysql_link *l, struct s
             take_count(s, l, job);
             return NEXT_NONE;
         }
-        mysql_words_read(t, &l->dialect, job);
+        mysql_statements_read(t, &l->dialect, job);
         return NEXT_STATEMENT;
     case 1: /* the SELECT */
         if (job->item[0].seen)
             return NEXT_NONE;
-        mysql_words_ensure(t, job->item[0].mutex);
+        mysql_statements_ensure(t, job->item[0].mutex);
         return NEXT_STATEMENT;
     case 2: /* the INSERT */
-        mysql_words_for(t, &l->dialect, job);
+        mysql_statements_for(t, &l->dialect, job);
         return NEXT_STATEMENT;
     default:
         return NEXT_NONE;
@@ -295,7 +295,7 @@ int mysql_perform_begin(struct sql *s, void *link, struct sql_job *job, enum sql
         return run(s, l, job, wait, error, end);
     }
     sql_statement_reset(&s->statement);
-    mysql_words_for(&s->statement, &l->dialect, job);
+    mysql_statements_for(&s->statement, &l->dialect, job);
     if (s->statement.failed) {
         sql_fail(s, SIMBA_ELIMIT, "out of memory");
         *end = SQL_FAILED;

@@ -86,7 +86,7 @@ static const enum field *fields_of(enum words w)
 static void put_parameters(struct statement *t, const struct sql_job *job, enum words w)
 {
     bool many = w < WORDS_SINGLE || w == WORDS_READ || w == WORDS_POLL || w == WORDS_MARK;
-    for (int n = 0; n < postgres_words_parameters[w]; n++) {
+    for (int n = 0; n < postgres_statements_parameters[w]; n++) {
         if (w == WORDS_OBSERVE) {
             sql_statement_number(t, SQL_OBSERVED_MS);
         } else {
@@ -117,14 +117,16 @@ static int broken(struct sql *s, struct postgres_link *l, enum sql_end *end)
 static bool say(struct sql *s, struct postgres_link *l, enum words w)
 {
     const char *value[PARAMETERS_MAX], *at = s->statement.bytes;
-    int n = postgres_words_parameters[w];
+    int n = postgres_statements_parameters[w];
     for (int i = 0; i < n; at += strlen(at) + 1)
         value[i++] = at;
     l->preparing = l->known[w] == WORDS_SAID && !l->pooled && w != WORDS_LISTEN;
     if (l->preparing)
-        return PQsendPrepare(l->conn, postgres_words_names[w], l->words[w].bytes, 0, NULL) != 0;
+        return PQsendPrepare(l->conn, postgres_statements_names[w], l->words[w].bytes, 0, NULL) !=
+               0;
     if (l->known[w] == WORDS_PREPARED)
-        return PQsendQueryPrepared(l->conn, postgres_words_names[w], n, value, NULL, NULL, 0) != 0;
+        return PQsendQueryPrepared(l->conn, postgres_statements_names[w], n, value, NULL, NULL,
+                                   0) != 0;
     l->known[w] = WORDS_SAID;
     return PQsendQueryParams(l->conn, l->words[w].bytes, n, NULL, value, NULL, NULL, 0) != 0;
 }
@@ -137,7 +139,7 @@ static int send_off(struct sql *s, struct postgres_link *l, const struct sql_job
     if (l->hurrying)
         sent = PQsendQuery(l->conn, job->impatient ? POSTGRES_IMPATIENT : POSTGRES_PATIENT) != 0;
     else
-        sent = say(s, l, postgres_words_of_job(job));
+        sent = say(s, l, postgres_statements_of_job(job));
     int rest = sent ? PQflush(l->conn) : -1;
     if (rest < 0)
         return broken(s, l, end);
@@ -147,7 +149,7 @@ static int send_off(struct sql *s, struct postgres_link *l, const struct sql_job
 int postgres_perform_begin(struct sql *s, void *link, struct sql_job *job, enum sql_end *end)
 {
     struct postgres_link *l = link;
-    enum words w = postgres_words_of_job(job);
+    enum words w = postgres_statements_of_job(job);
     sql_statement_reset(&s->statement);
     put_parameters(&s->statement, job, w);
     if (s->statement.failed) {
@@ -217,7 +219,7 @@ static bool go_further(struct postgres_link *l, const struct sql_job *job)
     if (l->hurrying)
         l->impatient = job->impatient;
     else
-        l->known[postgres_words_of_job(job)] = WORDS_PREPARED;
+        l->known[postgres_statements_of_job(job)] = WORDS_PREPARED;
     return true;
 }
 

@@ -1,16 +1,18 @@
 /* postgres.h: the store in a PostgreSQL server. See docs/backends/postgres.md.
  *
- *   postgres.c   the URL, and the way into the frame of backend/sql
- *   connect.c    a new connection, on a thread: the session; and its failures
- *   look.c       what its server and table are like; makes the table, or a better one of it
- *   perform.c    a job as a statement, without blocking; what is told unasked
- *   words.c      the statements */
+ *   postgres.c     the way into the frame of backend/sql
+ *   config.c       what the URL says
+ *   connection.c   a new connection, on a thread: the session; and its failures
+ *   inspect.c      what its server and table are like; makes the table, or a better one of it
+ *   perform.c      a job as a statement, without blocking; what is told unasked
+ *   statements.c   the statements */
 #ifndef BACKEND_POSTGRES_H
 #define BACKEND_POSTGRES_H
 
 #include <libpq-fe.h>
 
-#include "backend/sql/health.h"
+#include "backend/sql/config.h"
+#include "backend/sql/inspect.h"
 #include "backend/sql/sql.h"
 
 #define POSTGRES_PARAMETERS 40
@@ -18,13 +20,15 @@
 #define POSTGRES_PATIENT "SET lock_timeout=1000"
 #define POSTGRES_IMPATIENT "SET lock_timeout=20"
 
+enum postgres_listen { LISTEN_AUTO, LISTEN_ON, LISTEN_OFF };
+
 struct postgres_config {
     /* As libpq takes them, NULL at the end. */
     char *keyword[POSTGRES_PARAMETERS + 1], *value[POSTGRES_PARAMETERS + 1];
     size_t count;
     enum sql_create create;
-    enum { LISTEN_AUTO, LISTEN_ON, LISTEN_OFF } listen;
-    int64_t command_timeout_ms;
+    enum postgres_listen listen;
+    int64_t command_timeout_ms, poll_ms;
 };
 
 enum words {
@@ -73,7 +77,13 @@ struct postgres_link {
 extern const struct simba_backend postgres_backend;
 extern const struct sql_driver postgres_driver;
 
-/* connect.c */
+/* config.c: as in kit/options.h */
+extern const char *const postgres_config_options[];
+int postgres_config_read(const struct options *o, const struct simba_host *host,
+                         struct postgres_config *c);
+void postgres_config_free(void *config);
+
+/* connection.c */
 void *postgres_dial(const void *config, int *code, char *why);
 void postgres_hang_up(void *link);
 enum sql_end postgres_explain(const char *state, int *code, const char **help);
@@ -86,9 +96,9 @@ struct postgres_dialing {
 };
 PGresult *postgres_run(struct postgres_dialing *d, const char *statement); /* NULL: see code, why */
 
-/* look.c: false: see code, why */
-bool postgres_look_at_server(struct postgres_dialing *d);
-bool postgres_look_at_table(struct postgres_dialing *d);
+/* inspect.c: false: see code, why */
+bool postgres_inspect_server(struct postgres_dialing *d);
+bool postgres_inspect_table(struct postgres_dialing *d);
 
 /* perform.c */
 int postgres_perform_begin(struct sql *s, void *link, struct sql_job *job, enum sql_end *end);
@@ -96,9 +106,9 @@ int postgres_perform_go_on(struct sql *s, void *link, struct sql_job *job, int e
                            enum sql_end *end);
 bool postgres_perform_idle(struct sql *s, void *link);
 
-/* words.c */
-bool postgres_words_make(struct postgres_link *l); /* false: out of memory */
-enum words postgres_words_of_job(const struct sql_job *job);
-extern const char *const postgres_words_names[WORDS];
-extern const int postgres_words_parameters[WORDS];
+/* statements.c */
+bool postgres_statements_make(struct postgres_link *l); /* false: out of memory */
+enum words postgres_statements_of_job(const struct sql_job *job);
+extern const char *const postgres_statements_names[WORDS];
+extern const int postgres_statements_parameters[WORDS];
 #endif

@@ -1,5 +1,5 @@
 /* sql.c: see sql.h. The store as the runtime sees it. */
-#include "backend/sql/parts.h"
+#include "backend/sql/sql.h"
 
 #include <openssl/evp.h>
 #include <openssl/rand.h>
@@ -7,11 +7,9 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/random.h>
 
-#include "base/rng.h"
-
-#define POLL_MS 250 /* the default of ?poll= */
+#include "backend/sql/connection.h"
+#include "backend/sql/replies.h"
 
 void sql_fail(struct sql *s, int code, const char *format, ...)
 {
@@ -22,32 +20,17 @@ void sql_fail(struct sql *s, int code, const char *format, ...)
     va_end(args);
 }
 
-int64_t sql_jittered(struct sql *s, int64_t ms)
-{
-    return ms - ms / 8 + (int64_t)(rng_next(&s->dice) % (uint64_t)(ms / 4 + 1));
-}
-
-void sql_start_timer(uv_timer_t *t, uv_timer_cb call, int64_t ms)
-{
-    uv_update_time(t->loop);
-    uv_timer_start(t, call, (uint64_t)ms, 0);
-}
-
 /* While there is hope requests wait for a connection; else the last failure is the answer. */
 void sql_submit(void *store, struct simba_request *batch)
 {
     struct sql *s = store;
-    if (s->resting) {
-        for (struct simba_request *q = batch; q != NULL; q = q->next)
-            q->store = NULL;
-        sql_refuse_list(s, batch, s->code, s->why);
+    if (s->resting && !reconnect_is_hopeful(&s->reconnect)) {
+        pending_refuse_list(s->host, batch, s->code, s->why);
         return;
     }
-    *s->waiting_last = batch;
-    for (; *s->waiting_last != NULL; s->waiting_last = &(*s->waiting_last)->next)
-        (*s->waiting_last)->store = NULL; /* others that go with it */
-    sql_dial_now(s);
-    sql_pump(s);
+    pending_add(&s->waiting, batch);
+    sql_connection_begin(s);
+    sql_connection_pump(s);
 }
 
 /* Why there is no connection: a server whose table is missing was reached. */
@@ -74,14 +57,11 @@ void sql_diagnose(void *store, simba_finding_fn *say, void *data)
             "often (?poll=)");
 }
 
-static void on_closed(uv_handle_t *handle)
+static void free_store(void *store)
 {
-    sql_drop_handle(handle->data);
-}
-
-static void on_dial_closed(void *data)
-{
-    sql_drop_handle(data);
+    struct sql *s = store;
+    sql_statement_free(&s->statement);
+    free(s);
 }
 
 void sql_close(void *store)
@@ -91,14 +71,13 @@ void sql_close(void *store)
     s->closing = true;
     if (s->job != NULL) {
         sql_fail(s, SIMBA_ECANCELED, "%s", why);
-        sql_ended(s, SQL_BROKEN);
+        sql_replies_ended(s, SQL_BROKEN);
     }
-    if (s->link != NULL)
-        sql_hang_up(s);
-    sql_refuse_all(s, SIMBA_ECANCELED, why);
-    uv_close((uv_handle_t *)&s->timeout, on_closed);
-    uv_close((uv_handle_t *)&s->look, on_closed);
-    sql_dial_close(s->dial, on_dial_closed);
+    sql_connection_close(s);
+    sql_replies_refuse_all(s, SIMBA_ECANCELED, why);
+    handles_close(&s->handles, &s->timeout);
+    handles_close(&s->handles, &s->poller.timer);
+    offload_close(s->offload, handles_drop, &s->handles);
 }
 
 /* The client libraries use OpenSSL, which is set up at its first use, in many steps and under locks. A program
@@ -116,31 +95,26 @@ int sql_open(struct simba_host *host, const struct sql_driver *driver, void *con
              int64_t poll_ms, void **store, char *why, size_t why_size)
 {
     struct sql *s = calloc(1, sizeof *s);
-    if (s == NULL || sql_interest_init(&s->interests) < 0)
-        goto err;
+    struct offload *offload =
+        s != NULL ? offload_open(host->loop, config, driver->free_config) : NULL;
+    if (offload == NULL) {
+        free(s);
+        driver->free_config(config);
+        snprintf(why, why_size, "out of memory");
+        return SIMBA_ELIMIT;
+    }
     prepare_openssl();
     s->host = host;
     s->driver = driver;
-    s->poll_ms = poll_ms < 0 ? POLL_MS : poll_ms;
+    s->offload = offload;
+    s->poller.poll_ms = poll_ms;
     s->jobs_last = &s->jobs;
-    s->waiting_last = &s->waiting;
-    if (getrandom(&s->dice, sizeof s->dice, 0) < 0)
-        s->dice = (uint64_t)simba_now();
-    s->dial = sql_dial_open(host->loop, driver, config, sql_on_dialed, s);
-    if (s->dial == NULL)
-        goto err_after_interests;
-    uv_timer_init(host->loop, &s->timeout); /* these cannot fail */
-    uv_timer_init(host->loop, &s->look);
-    s->timeout.data = s->look.data = s;
-    s->handles = 3;
+    pending_init(&s->waiting);
+    reconnect_init(&s->reconnect);
+    handles_init(&s->handles, host, free_store, s);
+    handles_add(&s->handles); /* of the offload */
+    handles_add_timer(&s->handles, &s->timeout, s);
+    handles_add_timer(&s->handles, &s->poller.timer, s);
     *store = s;
     return 0;
-
-err_after_interests:
-    sql_interest_free(&s->interests);
-err:
-    free(s);
-    driver->free_config(config);
-    snprintf(why, why_size, "out of memory");
-    return SIMBA_ELIMIT;
 }

@@ -1,4 +1,4 @@
-/* look.c: what a server and its table are like, looked at with every new connection, on the thread that makes
+/* inspect.c: what a server and its table are like, looked at with every new connection, on the thread that makes
  * it. Makes the table if there is none; and, if that is wished, one like ours of one that is JVM Simba's. */
 #include <mysqld_error.h>
 #include <stdio.h>
@@ -73,21 +73,21 @@ static void note_durability(struct sql_health *h, char *const *row)
 {
     bool binlog = strcmp(row[LOG_BIN], "1") == 0;
     if (strcmp(row[FLUSH], "0") == 0)
-        sql_health_note_loss(h, SIMBA_LOG_ERROR, "innodb_flush_log_at_trx_commit is 0");
+        sql_inspect_note_loss(h, SIMBA_LOG_ERROR, "innodb_flush_log_at_trx_commit is 0");
     else if (strcmp(row[FLUSH], "2") == 0)
-        sql_health_note_loss(h, SIMBA_LOG_WARN, "innodb_flush_log_at_trx_commit is 2");
+        sql_inspect_note_loss(h, SIMBA_LOG_WARN, "innodb_flush_log_at_trx_commit is 2");
     else if (binlog && strcmp(row[SYNC_BINLOG], "1") != 0) /* what is not in it is rolled back */
-        sql_health_note_loss(h, SIMBA_LOG_WARN, "there is a binary log, and sync_binlog is not 1");
+        sql_inspect_note_loss(h, SIMBA_LOG_WARN, "there is a binary log, and sync_binlog is not 1");
     else
-        sql_health_note(
+        sql_inspect_note(
             h, SIMBA_LOG_INFO,
             "innodb_flush_log_at_trx_commit is %s: a grant survives a crash of the machine",
             row[FLUSH]);
     if (strcmp(row[DOUBLEWRITE], "0") == 0 || strcmp(row[DOUBLEWRITE], "OFF") == 0)
-        sql_health_note(h, SIMBA_LOG_WARN,
-                        "innodb_doublewrite is off: a crash of the machine may damage the table");
+        sql_inspect_note(h, SIMBA_LOG_WARN,
+                         "innodb_doublewrite is off: a crash of the machine may damage the table");
     if (strcmp(row[CLUSTER], "ON") == 0)
-        sql_health_note(
+        sql_inspect_note(
             h, SIMBA_LOG_WARN,
             "a Galera cluster: leases are counted by the clock of the node that answers. Let "
             "all clients use one node, and keep the clocks of all together");
@@ -103,20 +103,20 @@ static void note_server(struct mysql_link *l, const struct mysql_config *c, char
              mariadb_connection(&l->mysql) ? "MariaDB" : "MySQL", row[VERSION]);
     snprintf(h->cipher, sizeof h->cipher, "%s", cipher != NULL ? cipher : "");
     snprintf(h->zone, sizeof h->zone, "%s", row[ZONE]);
-    h->is_local = sql_is_local(c->host);
-    h->ahead_ms = strtoll(row[NOW_MS], NULL, 10) - sql_health_wall_ms();
+    h->is_local = sql_config_is_local(c->host);
+    h->ahead_ms = strtoll(row[NOW_MS], NULL, 10) - sql_inspect_wall_ms();
     h->connections = each > 0 && each < all ? each : all;
     put_grants(h, row[USER], row[DATABASE]);
     bool strict = strstr(row[SQL_MODE], "STRICT_") != NULL;
-    sql_health_note(h, strict ? SIMBA_LOG_INFO : SIMBA_LOG_WARN,
-                    strict
-                        ? "sql_mode: strict"
-                        : "sql_mode is not strict by default: names that are too long are refused "
-                          "here, but JVM peers' are cut");
+    sql_inspect_note(h, strict ? SIMBA_LOG_INFO : SIMBA_LOG_WARN,
+                     strict
+                         ? "sql_mode: strict"
+                         : "sql_mode is not strict by default: names that are too long are refused "
+                           "here, but JVM peers' are cut");
     note_durability(h, row);
 }
 
-int mysql_look_at_server(struct mysql_link *l, const struct mysql_config *c)
+int mysql_inspect_server(struct mysql_link *l, const struct mysql_config *c)
 {
     static char nothing[] = "";
     if (!run(l, facts))
@@ -172,17 +172,17 @@ static void note_engine(struct sql_health *h, const char *engine)
              engine);
     for (size_t i = 0; i < sizeof forget / sizeof *forget; i++) {
         if (strcmp(engine, forget[i]) == 0) {
-            sql_health_note_loss(h, SIMBA_LOG_ERROR, line);
+            sql_inspect_note_loss(h, SIMBA_LOG_ERROR, line);
             return;
         }
     }
-    sql_health_note(h, SIMBA_LOG_WARN, "%s: what a crash leaves of it was never tried", line);
+    sql_inspect_note(h, SIMBA_LOG_WARN, "%s: what a crash leaves of it was never tried", line);
 }
 
 /* name, type, length, collation, rights, engine */
 static int note_column(struct sql_health *h, char *const *row)
 {
-    int bit = row[0] != NULL ? sql_health_column(row[0]) : 0;
+    int bit = row[0] != NULL ? sql_inspect_column(row[0]) : 0;
     if (bit == COLUMN_VERSION)
         h->wide = row[1] != NULL && strcmp(row[1], "bigint") == 0;
     if (bit == COLUMN_OWNER_ID)
@@ -225,7 +225,7 @@ static int cannot(struct mysql_link *l, const char *what, char *why)
     return SIMBA_ESCHEMA;
 }
 
-int mysql_look_at_table(struct mysql_link *l, const struct mysql_config *c, char *why)
+int mysql_inspect_table(struct mysql_link *l, const struct mysql_config *c, char *why)
 {
     int found = find_columns(l);
     if (found == 0 && c->create != SQL_CREATE_NEVER && !l->health.read_only) {
@@ -238,7 +238,7 @@ int mysql_look_at_table(struct mysql_link *l, const struct mysql_config *c, char
     }
     if (found < 0)
         return -1;
-    const char *missing = sql_health_missing_column(found);
+    const char *missing = sql_inspect_missing_column(found);
     if (found == 0 && (&l->health)->read_only) {
         snprintf(
             why, SQL_WHY_MAX,
@@ -254,10 +254,10 @@ int mysql_look_at_table(struct mysql_link *l, const struct mysql_config *c, char
                  missing);
         return SIMBA_ESCHEMA;
     }
-    if (c->create == SQL_CREATE_UPGRADE && !sql_health_is_current(&l->health)) {
+    if (c->create == SQL_CREATE_UPGRADE && !sql_inspect_is_current(&l->health)) {
         if (l->health.read_only) {
             snprintf(why, SQL_WHY_MAX, "the table simba_mutex is old, and %s",
-                     sql_health_read_only(&l->health));
+                     sql_inspect_read_only(&l->health));
             return SIMBA_ESTORE;
         }
         if (!run_script(l, upgrade_sql))

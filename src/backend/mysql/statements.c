@@ -1,4 +1,4 @@
-/* words.c: the statements.
+/* statements.c: the statements.
  *
  * The clock is the server's, as milliseconds since 1970 made from UTC_TIMESTAMP, so that no time zone and
  * no change to summer time can touch it. Names and ids are text for the index and bytes for every decision,
@@ -267,7 +267,8 @@ static void put_names(struct statement *t, const struct mysql_dialect *d, const 
     sql_statement_put(t, ")");
 }
 
-void mysql_words_read(struct statement *t, const struct mysql_dialect *d, const struct sql_job *job)
+void mysql_statements_read(struct statement *t, const struct mysql_dialect *d,
+                           const struct sql_job *job)
 {
     fill(t, d, NULL, "SELECT $c,0 FROM simba_mutex WHERE mutex IN(");
     put_names(t, d, job);
@@ -304,7 +305,7 @@ static void ring(struct statement *t, const char *mutex)
     sql_statement_put(t, "',1)ON DUPLICATE KEY UPDATE owner_id=VALUES(owner_id),version=version+1");
 }
 
-void mysql_words_ensure(struct statement *t, const char *mutex)
+void mysql_statements_ensure(struct statement *t, const char *mutex)
 {
     sql_statement_put(t, "INSERT IGNORE INTO simba_mutex"
                          "(mutex,acquired_at,ttl_at,transition_at,owner_id,version)"
@@ -313,8 +314,8 @@ void mysql_words_ensure(struct statement *t, const char *mutex)
     sql_statement_put(t, "',0,0,0,'',0)");
 }
 
-bool mysql_words_often(struct statement *t, const struct mysql_dialect *d, enum mysql_often which,
-                       char marks[MYSQL_MARKS_MAX])
+bool mysql_statements_often(struct statement *t, const struct mysql_dialect *d,
+                            enum mysql_often which, char marks[MYSQL_MARKS_MAX])
 {
     static const int op[OFTEN] = {SIMBA_CONTEND, SIMBA_CONTEND, SIMBA_RENEW, SIMBA_RELEASE};
     struct mysql_dialect open = *d;
@@ -330,11 +331,12 @@ bool mysql_words_often(struct statement *t, const struct mysql_dialect *d, enum 
     one.job.count = 1;
     open.marks = marks;
     open.returning = which != OFTEN_TAKE;
-    mysql_words_for(t, &open, &one.job);
+    mysql_statements_for(t, &open, &one.job);
     return !t->failed;
 }
 
-void mysql_words_for(struct statement *t, const struct mysql_dialect *d, const struct sql_job *job)
+void mysql_statements_for(struct statement *t, const struct mysql_dialect *d,
+                          const struct sql_job *job)
 {
     bool many = job->count > 1;
     if (job->impatient && d->returning)
@@ -376,6 +378,6 @@ void mysql_words_for(struct statement *t, const struct mysql_dialect *d, const s
         ring(t, job->item[0].mutex);
         break;
     default:
-        mysql_words_read(t, d, job);
+        mysql_statements_read(t, d, job);
     }
 }

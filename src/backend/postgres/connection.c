@@ -1,4 +1,4 @@
-/* connect.c: a new connection, made on a thread where it may block, and what went wrong with one. */
+/* connection.c: a new connection, made on a thread where it may block, and what went wrong with one. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +19,7 @@ static const struct failure failures[] = {
     {"40P01", SQL_RETRY, SIMBA_ESTORE, ""},
     {"40001", SQL_RETRY, SIMBA_ESTORE, ""},
     {"25006", SQL_BROKEN, SIMBA_ESTORE, "; this server cannot be written to, use the primary"},
-    {"21000", SQL_BROKEN, SIMBA_ESTORE, /* STILL_OLD in words.c */
+    {"21000", SQL_BROKEN, SIMBA_ESTORE, /* STILL_OLD in statements.c */
      ": the table has got a column for tokens, and is looked at anew"},
     {"0A000", SQL_BROKEN, SIMBA_ESTORE, /* a cached plan, of a table that was upgraded */
      ": the table has changed, and is looked at anew"},
@@ -113,7 +113,7 @@ static bool set_session(struct postgres_dialing *d)
 
 static bool make_words(struct postgres_dialing *d)
 {
-    if (postgres_words_make(d->link))
+    if (postgres_statements_make(d->link))
         return true;
     *d->code = SIMBA_ELIMIT;
     snprintf(d->why, SQL_WHY_MAX, "out of memory");
@@ -143,7 +143,7 @@ void *postgres_dial(const void *config, int *code, char *why)
         return NULL;
     }
     PQsetNoticeReceiver(d.link->conn, be_silent, NULL);
-    if (postgres_look_at_server(&d) && set_session(&d) && postgres_look_at_table(&d) &&
+    if (postgres_inspect_server(&d) && set_session(&d) && postgres_inspect_table(&d) &&
         make_words(&d) && PQsetnonblocking(d.link->conn, 1) == 0)
         return d.link;
     postgres_hang_up(d.link);

@@ -1,4 +1,4 @@
-/* look.c: what a server and its table are like, looked at with every new connection, on the thread that makes
+/* inspect.c: what a server and its table are like, looked at with every new connection, on the thread that makes
  * it. Makes the table if there is none; and, if that is wished, one like ours of one that is older. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,20 +22,20 @@ static const char facts[] =
 static void note_push(struct postgres_link *l)
 {
     if (l->tells)
-        sql_health_note(&l->health, SIMBA_LOG_INFO,
-                        "LISTEN is used: a release is pushed to who waits");
+        sql_inspect_note(&l->health, SIMBA_LOG_INFO,
+                         "LISTEN is used: a release is pushed to who waits");
     else if (l->health.read_only || l->health.missing[0] != '\0')
-        sql_health_note(
+        sql_inspect_note(
             &l->health, SIMBA_LOG_INFO,
             "who cannot write cannot ask to be told: what is observed is looked at (?poll=)");
     else if (l->pooled)
-        sql_health_note(
+        sql_inspect_note(
             &l->health, SIMBA_LOG_WARN,
             "a pooler is before the server, where LISTEN does nothing: what is waited for "
             "is looked at (?poll=). If it pools whole sessions, say listen=on");
     else
-        sql_health_note(&l->health, SIMBA_LOG_WARN,
-                        "LISTEN is switched off: what is waited for is looked at (?poll=)");
+        sql_inspect_note(&l->health, SIMBA_LOG_WARN,
+                         "LISTEN is switched off: what is waited for is looked at (?poll=)");
 }
 
 /* What a crash leaves of the last second. What is the session's to say is said there, see set_session(). */
@@ -45,19 +45,19 @@ static void note_durability(struct postgres_link *l, const PGresult *r)
     bool fsync = strcmp(PQgetvalue(r, 0, SYNCS), "off") != 0;
     l->syncs = strcmp(PQgetvalue(r, 0, COMMITS), "off") != 0;
     if (!l->syncs && l->pooled)
-        sql_health_note_loss(
+        sql_inspect_note_loss(
             h, SIMBA_LOG_ERROR,
             "synchronous_commit is off, and behind a pooler nobody else can switch it "
             "on (ALTER ROLE ... SET synchronous_commit=on)");
     else if (!fsync)
-        sql_health_note_loss(h, SIMBA_LOG_WARN, "fsync is off");
+        sql_inspect_note_loss(h, SIMBA_LOG_WARN, "fsync is off");
     else
-        sql_health_note(h, SIMBA_LOG_INFO,
-                        "fsync is on, synchronous_commit %s: a grant survives a crash",
-                        l->syncs ? "too" : "is switched on in our sessions");
+        sql_inspect_note(h, SIMBA_LOG_INFO,
+                         "fsync is on, synchronous_commit %s: a grant survives a crash",
+                         l->syncs ? "too" : "is switched on in our sessions");
     if (strcmp(PQgetvalue(r, 0, PAGES), "off") == 0)
-        sql_health_note(h, SIMBA_LOG_WARN,
-                        "full_page_writes is off: a crash of the machine may damage the table");
+        sql_inspect_note(h, SIMBA_LOG_WARN,
+                         "full_page_writes is off: a crash of the machine may damage the table");
 }
 
 static void note_server(struct postgres_link *l, const PGresult *r)
@@ -70,14 +70,14 @@ static void note_server(struct postgres_link *l, const PGresult *r)
              !PQsslInUse(l->conn) ? ""
              : cipher != NULL     ? cipher
                                   : "TLS");
-    h->is_local = sql_is_local(PQhost(l->conn));
+    h->is_local = sql_config_is_local(PQhost(l->conn));
     h->connections = strtoll(PQgetvalue(r, 0, CONNECTIONS), NULL, 10);
-    h->ahead_ms = strtoll(PQgetvalue(r, 0, NOW_MS), NULL, 10) - sql_health_wall_ms();
+    h->ahead_ms = strtoll(PQgetvalue(r, 0, NOW_MS), NULL, 10) - sql_inspect_wall_ms();
     note_durability(l, r);
     l->notes = h->notes;
 }
 
-bool postgres_look_at_server(struct postgres_dialing *d)
+bool postgres_inspect_server(struct postgres_dialing *d)
 {
     struct postgres_link *l = d->link;
     PGresult *r = postgres_run(d, facts);
@@ -112,7 +112,7 @@ enum { NAME, IS_WIDE, LENGTH, IS_BYTEWISE, MISSING, GRANTS, IS_LOGGED };
 
 static int note_column(struct sql_health *h, const PGresult *r, int row)
 {
-    int bit = sql_health_column(PQgetvalue(r, row, NAME));
+    int bit = sql_inspect_column(PQgetvalue(r, row, NAME));
     if (bit == COLUMN_VERSION)
         h->wide = PQgetvalue(r, row, IS_WIDE)[0] == 't';
     if (bit == COLUMN_OWNER_ID)
@@ -137,8 +137,8 @@ static int find_columns(struct postgres_dialing *d)
     for (int i = 0; i < PQntuples(r); i++)
         found |= note_column(h, r, i);
     if (PQntuples(r) > 0 && PQgetvalue(r, 0, IS_LOGGED)[0] != 't')
-        sql_health_note_loss(h, SIMBA_LOG_ERROR,
-                             "the table is UNLOGGED (ALTER TABLE simba_mutex SET LOGGED)");
+        sql_inspect_note_loss(h, SIMBA_LOG_ERROR,
+                              "the table is UNLOGGED (ALTER TABLE simba_mutex SET LOGGED)");
     PQclear(r);
     return found;
 }
@@ -177,7 +177,7 @@ static bool make_table(struct postgres_dialing *d, int *found)
                              "created");
 }
 
-bool postgres_look_at_table(struct postgres_dialing *d)
+bool postgres_inspect_table(struct postgres_dialing *d)
 {
     int found = find_columns(d);
     bool create = d->config->create != SQL_CREATE_NEVER && !d->link->health.read_only;
@@ -185,7 +185,7 @@ bool postgres_look_at_table(struct postgres_dialing *d)
         return false;
     if (found < 0)
         return false;
-    const char *missing = sql_health_missing_column(found);
+    const char *missing = sql_inspect_missing_column(found);
     if (found == 0 && (&d->link->health)->read_only) {
         *d->code = SIMBA_ESCHEMA;
         snprintf(
@@ -205,11 +205,11 @@ bool postgres_look_at_table(struct postgres_dialing *d)
         return false;
     }
     struct sql_health *h = &d->link->health;
-    if (d->config->create == SQL_CREATE_UPGRADE && !sql_health_is_current(h)) {
+    if (d->config->create == SQL_CREATE_UPGRADE && !sql_inspect_is_current(h)) {
         if (h->read_only) {
             *d->code = SIMBA_ESTORE;
             snprintf(d->why, SQL_WHY_MAX, "the table simba_mutex is old, and %s",
-                     sql_health_read_only(h));
+                     sql_inspect_read_only(h));
             return false;
         }
         if (!run_script(d, upgrade_sql))

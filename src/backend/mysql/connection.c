@@ -1,4 +1,4 @@
-/* connect.c: a new connection, made on a thread where it may block, and what went wrong with one. */
+/* connection.c: a new connection, made on a thread where it may block, and what went wrong with one. */
 #include <errmsg.h>
 #include <mysqld_error.h>
 #include <stdio.h>
@@ -40,7 +40,7 @@ enum sql_end mysql_explain(MYSQL *mysql, int *code, char *why)
     case ER_CHECKREAD:
         end = SQL_RETRY;
         break;
-    case ER_SUBQUERY_NO_1_ROW: /* STILL_OLD in words.c */
+    case ER_SUBQUERY_NO_1_ROW: /* STILL_OLD in statements.c */
         end = SQL_BROKEN;
         help = ": the table has got a column for tokens, and is looked at anew";
         break;
@@ -108,7 +108,7 @@ static bool set_session(struct mysql_link *l, const struct mysql_config *c)
     if (!run(
             l,
             "SET SESSION autocommit=1,time_zone='+00:00',sql_mode='STRICT_ALL_TABLES',"
-            "innodb_lock_wait_timeout=1,lock_wait_timeout=1,@g=0")) /* @g: see words.c; it must be there */
+            "innodb_lock_wait_timeout=1,lock_wait_timeout=1,@g=0")) /* @g: see statements.c; it must be there */
         return false;
     /* Without gaps that others wait for, unless the binary log forbids it. */
     if (!run(l, "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED"))
@@ -127,7 +127,7 @@ static bool prepare(struct mysql_link *l)
     for (int i = 0; i < OFTEN && ok; i++) {
         struct mysql_prepared *p = &l->often[i];
         sql_statement_reset(&t);
-        if (!mysql_words_often(&t, &l->dialect, (enum mysql_often)i, p->marks))
+        if (!mysql_statements_often(&t, &l->dialect, (enum mysql_often)i, p->marks))
             continue;
         p->statement = mysql_stmt_init(&l->mysql);
         ok = p->statement != NULL &&
@@ -179,9 +179,9 @@ void *mysql_dial(const void *config, int *code, char *why)
     if (mysql_real_connect(&l->mysql, c->host, c->user, c->password, c->database, (unsigned)c->port,
                            c->socket, CLIENT_FOUND_ROWS) != NULL &&
         set_session(l, c))
-        rc = mysql_look_at_server(l, c);
+        rc = mysql_inspect_server(l, c);
     if (rc == 0)
-        rc = mysql_look_at_table(l, c, why);
+        rc = mysql_inspect_table(l, c, why);
     if (rc == 0) {
         l->dialect.returning = c->returning && mariadb_connection(&l->mysql) &&
                                mysql_get_server_version(&l->mysql) >= 100500;

@@ -1,7 +1,7 @@
-/* statement.h: a statement as text. What comes from users is written in hexadecimal, so that no quote,
+/* statements.h: a statement as text. What comes from users is written in hexadecimal, so that no quote,
  * backslash, character set or mode of the server can make anything else of it. */
-#ifndef BACKEND_SQL_STATEMENT_H
-#define BACKEND_SQL_STATEMENT_H
+#ifndef BACKEND_SQL_STATEMENTS_H
+#define BACKEND_SQL_STATEMENTS_H
 
 #include <stdbool.h>
 #include <stddef.h>

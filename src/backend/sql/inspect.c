@@ -1,5 +1,5 @@
-/* health.c: see health.h. */
-#include "backend/sql/health.h"
+/* inspect.c: see inspect.h. */
+#include "backend/sql/inspect.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -28,7 +28,7 @@ tell(const struct report *r, enum simba_level level, const char *format, ...)
 static const char *const columns[] = {"mutex",    "acquired_at", "ttl_at",       "transition_at",
                                       "owner_id", "version",     "fencing_token"};
 
-int sql_health_column(const char *name)
+int sql_inspect_column(const char *name)
 {
     for (int i = 0; i < 7; i++) {
         if (strcmp(name, columns[i]) == 0)
@@ -37,7 +37,7 @@ int sql_health_column(const char *name)
     return 0;
 }
 
-const char *sql_health_missing_column(int found)
+const char *sql_inspect_missing_column(int found)
 {
     for (int i = 0; 1 << i < COLUMN_FENCING_TOKEN; i++) {
         if (!(found & 1 << i))
@@ -46,14 +46,14 @@ const char *sql_health_missing_column(int found)
     return NULL;
 }
 
-int64_t sql_health_wall_ms(void)
+int64_t sql_inspect_wall_ms(void)
 {
     struct timespec t;
     clock_gettime(CLOCK_REALTIME, &t);
     return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
-void sql_health_note(struct sql_health *h, enum simba_level level, const char *format, ...)
+void sql_inspect_note(struct sql_health *h, enum simba_level level, const char *format, ...)
 {
     va_list args;
     if (h->notes == HEALTH_NOTES)
@@ -66,7 +66,7 @@ void sql_health_note(struct sql_health *h, enum simba_level level, const char *f
     h->notes++;
 }
 
-const char *sql_health_read_only(const struct sql_health *h)
+const char *sql_inspect_read_only(const struct sql_health *h)
 {
     return h->read_only
                ? "the server is read-only, perhaps a replica: mutexes can be looked at, but "
@@ -74,23 +74,23 @@ const char *sql_health_read_only(const struct sql_health *h)
                : NULL;
 }
 
-void sql_health_note_loss(struct sql_health *h, enum simba_level level, const char *because)
+void sql_inspect_note_loss(struct sql_health *h, enum simba_level level, const char *because)
 {
-    sql_health_note(
+    sql_inspect_note(
         h, level,
         "%s: a crash of the %s forgets grants, and then two may own a mutex for up to a lease "
         "(tokens still rise)",
         because, level == SIMBA_LOG_ERROR ? "server" : "machine");
 }
 
-bool sql_health_is_current(const struct sql_health *h)
+bool sql_inspect_is_current(const struct sql_health *h)
 {
     return h->fences && h->wide && h->bytewise && h->long_ids;
 }
 
 static void say_table(const struct sql_health *h, const struct report *r)
 {
-    if (sql_health_is_current(h)) {
+    if (sql_inspect_is_current(h)) {
         tell(r, SIMBA_LOG_INFO, "table simba_mutex: as simba init makes it");
         return;
     }
@@ -111,11 +111,11 @@ static void say_table(const struct sql_health *h, const struct report *r)
         tell(r, SIMBA_LOG_WARN, "  owner_id is short: longer ids get an error");
 }
 
-void sql_health_say(const struct sql_health *h, simba_finding_fn *say, void *data)
+void sql_inspect_say(const struct sql_health *h, simba_finding_fn *say, void *data)
 {
     struct report r = {say, data};
     if (h->read_only)
-        tell(&r, SIMBA_LOG_ERROR, "%s: %s", h->server, sql_health_read_only(h));
+        tell(&r, SIMBA_LOG_ERROR, "%s: %s", h->server, sql_inspect_read_only(h));
     else
         tell(&r, SIMBA_LOG_INFO,
              "%s, takes writes; one operation at a time: single statements, each a transaction",

@@ -1,8 +1,8 @@
-/* health.h: what was found out about a server and its table while connecting, for those who ask. It costs no
+/* inspect.h: what was found out about a server and its table while connecting, for those who ask. It costs no
  * exchange of its own. Everything is text for people but the flags, and those decide the words of statements
  * elsewhere. */
-#ifndef BACKEND_SQL_HEALTH_H
-#define BACKEND_SQL_HEALTH_H
+#ifndef BACKEND_SQL_INSPECT_H
+#define BACKEND_SQL_INSPECT_H
 
 #include <simba.h>
 #include <stdbool.h>
@@ -41,19 +41,19 @@ enum {
     COLUMN_FENCING_TOKEN = 1 << 6
 };
 #define OWNER_ID_LENGTH 128
-int sql_health_column(const char *name);            /* its bit; 0: none of ours */
-const char *sql_health_missing_column(int columns); /* NULL: all are there that must be */
+int sql_inspect_column(const char *name);            /* its bit; 0: none of ours */
+const char *sql_inspect_missing_column(int columns); /* NULL: all are there that must be */
 
-int64_t sql_health_wall_ms(void); /* of this machine */
+int64_t sql_inspect_wall_ms(void); /* of this machine */
 
 __attribute__((format(printf, 3, 4))) void
-sql_health_note(struct sql_health *h, enum simba_level level, const char *format, ...);
+sql_inspect_note(struct sql_health *h, enum simba_level level, const char *format, ...);
 
 /* Is it as simba init makes it? */
-bool sql_health_is_current(const struct sql_health *h);
+bool sql_inspect_is_current(const struct sql_health *h);
 /* Why nothing can be written there; NULL: it can, as far as that is known. */
-const char *sql_health_read_only(const struct sql_health *h);
+const char *sql_inspect_read_only(const struct sql_health *h);
 /* What a crash forgets: of the server (ERROR), or only of the machine (WARN). */
-void sql_health_note_loss(struct sql_health *h, enum simba_level level, const char *because);
-void sql_health_say(const struct sql_health *h, simba_finding_fn *say, void *data);
+void sql_inspect_note_loss(struct sql_health *h, enum simba_level level, const char *because);
+void sql_inspect_say(const struct sql_health *h, simba_finding_fn *say, void *data);
 #endif

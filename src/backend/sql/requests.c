@@ -1,10 +1,13 @@
-/* jobs.c: requests become jobs: one statement for many mutexes, in the order of their names. */
-#include "backend/sql/parts.h"
+/* requests.c: see requests.h. */
+#include "backend/sql/requests.h"
 
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "backend/sql/replies.h"
+#include "base/table.h"
 
 /* ---- jobs ---------------------------------------------------------------------------------- */
 
@@ -21,6 +24,17 @@ void sql_job_put_first(struct sql *s, struct sql_job *job)
     s->jobs = job;
     if (job->next == NULL)
         s->jobs_last = &job->next;
+}
+
+struct sql_job *sql_job_take(struct sql *s)
+{
+    struct sql_job *job = s->jobs;
+    if (job == NULL)
+        return NULL;
+    s->jobs = job->next;
+    if (s->jobs == NULL)
+        s->jobs_last = &s->jobs;
+    return job;
 }
 
 struct sql_job *sql_job_new(int op, size_t count)
@@ -57,7 +71,7 @@ static int op_of(const struct simba_request *q)
 
 /* ---- rows that somebody's transaction holds ------------------------------------------------ */
 
-void sql_remember_locked(struct sql *s, const char *mutex)
+void sql_requests_remember_locked(struct sql *s, const char *mutex)
 {
     s->locked[s->locked_next].mutex = table_hash(mutex);
     s->locked[s->locked_next].until = simba_now() + SQL_LOCKED_MS;
@@ -124,9 +138,9 @@ static void group(struct sql *s, int op, struct simba_request **q, size_t count)
         struct sql_job *job = n > 0 ? job_of(op, taken, n) : NULL;
         if (job == NULL) {
             for (size_t i = 0; i < (left != NULL ? n : count); i++)
-                sql_refuse(s, taken[i], SIMBA_ELIMIT, "out of memory", false);
+                sql_replies_refuse(s, taken[i], SIMBA_ELIMIT, "out of memory", false);
             for (size_t i = 0; i < rest; i++)
-                sql_refuse(s, left[i], SIMBA_ELIMIT, "out of memory", false);
+                sql_replies_refuse(s, left[i], SIMBA_ELIMIT, "out of memory", false);
             free(left);
             return;
         }
@@ -138,24 +152,24 @@ static void group(struct sql *s, int op, struct simba_request **q, size_t count)
 }
 
 /* All that waits becomes jobs: what keeps a tenure first, then what frees a mutex. */
-void sql_jobs_make(struct sql *s)
+void sql_requests_to_jobs(struct sql *s)
 {
     static const int order[] = {SIMBA_RENEW,   SIMBA_RELEASE, SIMBA_EVICT,
                                 SIMBA_CONTEND, SIMBA_READ,    SIMBA_LIST};
     size_t count = 0;
-    struct simba_request *list = s->waiting;
-    s->waiting = NULL;
-    s->waiting_last = &s->waiting;
+    struct simba_request *list = pending_take(&s->waiting);
     for (struct simba_request *q = list; q != NULL; q = q->next)
         count++;
     struct simba_request **all = malloc((2 * count + 1) * sizeof *all), **same;
     if (all == NULL) {
-        sql_refuse_list(s, list, SIMBA_ELIMIT, "out of memory");
+        pending_refuse_list(s->host, list, SIMBA_ELIMIT, "out of memory");
         return;
     }
     same = all + count;
-    for (size_t i = 0; i < count; i++, list = list->next)
-        all[i] = list; /* what is refused leaves the list */
+    for (size_t i = 0; i < count; i++, list = list->next) {
+        all[i] = list;      /* what is refused leaves the list */
+        list->store = NULL; /* others that go with it */
+    }
     for (size_t i = 0; i < sizeof order / sizeof *order; i++) {
         size_t n = 0;
         for (size_t k = 0; k < count; k++) {
@@ -250,14 +264,14 @@ void sql_job_ring(struct sql *s, const struct sql_job *evict)
 }
 
 /* A look finds one without a mark if that was lost: with the connection, or because the row was locked. */
-static bool lacks_mark(const struct sql *s, const struct sql_item *item)
+static bool lacks_mark(struct sql *s, const struct sql_item *item)
 {
     bool held = item->owner[0] != '\0' && item->left_ms > 0;
-    return item->unmarked && held && sql_interest_waits(&s->interests, item->mutex);
+    return item->unmarked && held && sql_poller_waits(s, item->mutex);
 }
 
 /* Who was refused waits; and who was granted it may leave others behind that wait. */
-static bool wants_mark(const struct sql *s, const struct sql_item *item)
+static bool wants_mark(struct sql *s, const struct sql_item *item)
 {
     if (item->request == NULL)
         return lacks_mark(s, item);

@@ -1,4 +1,4 @@
-/* words.c: the statements.
+/* statements.c: the statements.
  *
  * The clock is the server's at the moment of the comparison, clock_timestamp(), and not the beginning of the
  * statement: that may have waited for a lock. So also what is written is computed where a row is changed, and
@@ -9,13 +9,13 @@
  * 1970. */
 #include "backend/postgres/postgres.h"
 
-const char *const postgres_words_names[WORDS] = {
+const char *const postgres_statements_names[WORDS] = {
     "simba_contend",   "simba_renew",       "simba_release", "simba_contend_one",
     "simba_renew_one", "simba_release_one", "simba_evict",   "simba_free",
     "simba_read",      "simba_poll",        "simba_list",    "simba_digest",
     "simba_ring",      "simba_listen",      "simba_observe", "simba_mark"};
 
-const int postgres_words_parameters[WORDS] = {4, 5, 4, 4, 5, 4, 5, 5, 1, 1, 1, 0, 1, 0, 1, 1};
+const int postgres_statements_parameters[WORDS] = {4, 5, 4, 4, 5, 4, 5, 5, 1, 1, 1, 0, 1, 0, 1, 1};
 
 /* A token is at least the clock, so that it does not fall when a row is deleted, or an old copy of the table is
  * put in its place: in us where there is a column for it. A version that is the token may be an int; there it is
@@ -213,7 +213,7 @@ static const char *form_of(enum words w, const struct postgres_table *d)
     }
 }
 
-bool postgres_words_make(struct postgres_link *l)
+bool postgres_statements_make(struct postgres_link *l)
 {
     bool failed = false;
     for (int w = 0; w < WORDS; w++) {
@@ -224,7 +224,7 @@ bool postgres_words_make(struct postgres_link *l)
     return !failed;
 }
 
-enum words postgres_words_of_job(const struct sql_job *job)
+enum words postgres_statements_of_job(const struct sql_job *job)
 {
     bool one = job->count == 1;
     switch (job->op) {

@@ -1,5 +1,5 @@
-/* statement.c: see statement.h. */
-#include "backend/sql/statement.h"
+/* statements.c: see statements.h. */
+#include "backend/sql/statements.h"
 
 #include <stdio.h>
 #include <stdlib.h>
