@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "backend/sqlite/place.h"
+#include "backend/sqlite/paths.h"
 #include "base/clock.h"
 #include "base/table.h"
 
@@ -22,7 +22,7 @@
 int bell_open(struct bell *b, const char *path)
 {
     b->words = NULL;
-    int fd = place_open(path);
+    int fd = paths_open(path);
     if (fd < 0)
         return -1;
     struct stat s;

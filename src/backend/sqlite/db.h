@@ -9,7 +9,7 @@
 #include "backend/sqlite/boot.h"
 #include "backend/sqlite/files.h"
 #include "backend/sqlite/live.h"
-#include "backend/sqlite/place.h"
+#include "backend/sqlite/paths.h"
 
 #define DB_TEXT_MAX 256
 #define DB_APPLICATION_ID 0x53494d42 /* "SIMB" */
@@ -42,7 +42,7 @@ struct db_own {
 };
 
 struct db {
-    const struct place *place; /* borrowed */
+    const struct paths *paths; /* borrowed */
     int64_t busy_ms;           /* how long to wait for another writer */
     bool is_patient;           /* if not: hardly at all */
     struct boot boot;
@@ -76,7 +76,7 @@ struct db_result {              /* q->store of the request */
     bool changed;         /* another owner, or none */
 };
 
-void db_init(struct db *d, const struct place *place, const struct boot *boot, int64_t busy_ms);
+void db_init(struct db *d, const struct paths *paths, const struct boot *boot, int64_t busy_ms);
 int db_open(struct db *d);              /* 0, or a code and d->why; nothing to do if it is open */
 int db_open_reader(struct db *d);       /* likewise, where we may not write */
 void db_close(struct db *d);            /* the connection only: we are still there */

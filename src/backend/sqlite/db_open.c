@@ -96,7 +96,7 @@ static void harden(struct db *d)
     sqlite3_wal_hook(d->handle, on_commit, d);
 }
 
-void db_init(struct db *d, const struct place *place, const struct boot *boot, int64_t busy_ms)
+void db_init(struct db *d, const struct paths *paths, const struct boot *boot, int64_t busy_ms)
 {
     *d = (struct db){.place = place,
                      .boot = *boot,
@@ -112,11 +112,11 @@ static int open_live(struct db *d)
 {
     struct stat s;
     struct live old = d->live;
-    if (old.fd >= 0 && stat(d->place->live, &s) == 0 && s.st_ino == old.inode &&
+    if (old.fd >= 0 && stat(d->paths->live, &s) == 0 && s.st_ino == old.inode &&
         s.st_dev == old.device)
         return 0;
-    if (live_open(&d->live, d->place->live) != 0) {
-        int rc = db_fail_errno(d, d->place->live);
+    if (live_open(&d->live, d->paths->live) != 0) {
+        int rc = db_fail_errno(d, d->paths->live);
         d->live = old;
         return rc;
     }
@@ -128,10 +128,10 @@ static int open_live(struct db *d)
 static int fail_to_open(struct db *d)
 {
     char folder[PATH_MAX];
-    snprintf(folder, sizeof folder, "%s", d->place->db);
+    snprintf(folder, sizeof folder, "%s", d->paths->db);
     strrchr(folder, '/')[1] = '\0';
     if (sqlite3_system_errno(d->handle) == ENOENT && euidaccess(folder, W_OK | X_OK) != 0)
-        return db_fail_errno(d, d->place->db);
+        return db_fail_errno(d, d->paths->db);
     return db_fail(d, "cannot open");
 }
 
@@ -144,7 +144,7 @@ int db_open(struct db *d)
     d->is_reader = false;
     int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX |
                 SQLITE_OPEN_NOFOLLOW | SQLITE_OPEN_EXRESCODE;
-    int rc = sqlite3_open_v2(d->place->db, &d->handle, flags, NULL) == SQLITE_OK ? check_head(d)
+    int rc = sqlite3_open_v2(d->paths->db, &d->handle, flags, NULL) == SQLITE_OK ? check_head(d)
                                                                                  : fail_to_open(d);
     if (rc == 0)
         rc = open_live(d);
@@ -173,7 +173,7 @@ int db_open_reader(struct db *d)
     int64_t tables = 0;
     int flags =
         SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_NOFOLLOW | SQLITE_OPEN_EXRESCODE;
-    int rc = sqlite3_open_v2(d->place->db, &d->handle, flags, NULL) == SQLITE_OK
+    int rc = sqlite3_open_v2(d->paths->db, &d->handle, flags, NULL) == SQLITE_OK
                  ? check_head(d)
                  : db_fail(d, "cannot open");
     if (rc == 0) {
@@ -182,8 +182,8 @@ int db_open_reader(struct db *d)
     }
     if (rc == 0 && tables == 0)
         rc = db_fail_text(d, SIMBA_EDENIED, "the database is empty, and may not be written");
-    if (rc == 0 && d->live.fd < 0 && live_open_reader(&d->live, d->place->live) != 0)
-        rc = db_fail_errno(d, d->place->live);
+    if (rc == 0 && d->live.fd < 0 && live_open_reader(&d->live, d->paths->live) != 0)
+        rc = db_fail_errno(d, d->paths->live);
     d->is_reader = rc == 0;
     if (rc < 0)
         db_close(d);

@@ -118,7 +118,7 @@ static int find_out(struct db *d, struct found *f)
     if (f->other < 0) {
         db_fail_text(d, SIMBA_ESTORE, "");
         snprintf(d->why, sizeof d->why, "another program has %.160s locked to its end",
-                 d->place->live);
+                 d->paths->live);
         return SIMBA_ESTORE;
     }
     if (f->is_new)
@@ -180,7 +180,7 @@ static int enrol(struct db *d, const struct found *f)
     char text[96];
     int64_t last = greatest(f->clients, f->other, d->live.number);
     if (d->live.number == 0 && live_hold(&d->live, ++last) != 0)
-        return db_fail_errno(d, d->place->live);
+        return db_fail_errno(d, d->paths->live);
     snprintf(text, sizeof text, "UPDATE meta SET clients = %lld", (long long)last);
     return last == f->clients || execute(d, text) ? 0 : db_fail(d, "cannot enrol");
 }
@@ -190,11 +190,11 @@ static int identify(struct db *d)
 {
     struct stat s;
     int moved = 0;
-    if (stat(d->place->db, &s) != 0)
-        return db_fail_errno(d, d->place->db);
+    if (stat(d->paths->db, &s) != 0)
+        return db_fail_errno(d, d->paths->db);
     if (s.st_size == 0 &&
-        chmod(d->place->db, place_mode(d->place->db)) != 0) /* -wal and -shm get the same mode */
-        return db_fail_errno(d, d->place->db);
+        chmod(d->paths->db, paths_mode(d->paths->db)) != 0) /* -wal and -shm get the same mode */
+        return db_fail_errno(d, d->paths->db);
     d->files.db = (struct file_id){s.st_dev, s.st_ino};
     sqlite3_file_control(d->handle, "main", SQLITE_FCNTL_HAS_MOVED, &moved);
     return moved == 0
@@ -226,7 +226,7 @@ static int put_right(struct db *d, const struct found *f, bool continued)
     d->own.serial = greatest(d->own.serial, d->mark.serial, d->serial) + 1;
     if (rc == 0 && !db_write_own(d))
         rc = db_fail(d, "cannot enrol");
-    if (rc == 0 && files_record(&d->files, d->place) != 0)
+    if (rc == 0 && files_record(&d->files, d->paths) != 0)
         rc = errno_is_limit(errno)
                  ? db_fail_errno(d, "/proc/self/fd")
                  : db_fail_text(d, SIMBA_ESTORE,
@@ -249,7 +249,7 @@ int db_set_up(struct db *d)
         rc = find_out(d, &f);
     if (rc < 0)
         return rc;
-    bool continued = is_continued(&f, d) && files_is_as_written(&d->files, d->place, &d->live);
+    bool continued = is_continued(&f, d) && files_is_as_written(&d->files, d->paths, &d->live);
     if (!d->is_patient && !continued) {
         db_fail_text(d, SIMBA_ESTORE, "the database has to be set up first");
         d->is_busy = true; /* what follows has to be synced */
@@ -270,7 +270,7 @@ int db_set_up(struct db *d)
     }
     db_set_mark(d);
     if (!continued) {
-        files_end_writing(&d->files, d->place, &d->live);
+        files_end_writing(&d->files, d->paths, &d->live);
         d->tidy_at =
             0; /* a database whose log is lost must not look like one that was never used */
     }

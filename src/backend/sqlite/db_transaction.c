@@ -115,7 +115,7 @@ int db_take_turn(struct db *d)
             d->is_broken = false;
             snprintf(d->why, sizeof d->why,
                      "another process has %.160s locked, in the middle of a transaction",
-                     d->place->live);
+                     d->paths->live);
             return SIMBA_ESTORE;
         }
     }
@@ -150,7 +150,7 @@ static int mend_shm(struct db *d)
     int rc = db_take_turn(d);
     if (rc < 0)
         return rc;
-    files_mend_shm(&d->files, d->place);
+    files_mend_shm(&d->files, d->paths);
     db_rebuild_index(d);
     if (!had_turn)
         db_give_turn(d);
@@ -163,7 +163,7 @@ int db_check_files(struct db *d)
     int64_t now = clock_now();
     if (now - d->checked < CHECK_NS)
         return 0;
-    switch (files_check(&d->files, d->place, &d->live, &which)) {
+    switch (files_check(&d->files, d->paths, &d->live, &which)) {
     case FILES_SAME:
         d->checked = now;
         return 0;
@@ -243,7 +243,7 @@ int db_begin(struct db *d, bool write)
     if (rc == 0 && write)
         rc = db_read_own(d);
     if (rc == 0 && write && (db_is_behind(d) || d->own.serial == 0))
-        rc = fail_stale(d, d->place->db, "was replaced by an older one");
+        rc = fail_stale(d, d->paths->db, "was replaced by an older one");
     if (rc < 0)
         db_rollback(d);
     return rc;
@@ -284,6 +284,6 @@ void db_tidy(struct db *d)
     files_begin_writing(&d->live);
     int rc = sqlite3_wal_checkpoint_v2(d->handle, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
     if (rc == SQLITE_OK)
-        files_end_writing(&d->files, d->place, &d->live);
+        files_end_writing(&d->files, d->paths, &d->live);
     live_give(&d->live, LIVE_CHECKPOINT);
 }

@@ -77,18 +77,18 @@ static void look_at_folder(struct report *r, const char *folder)
             FREE_LEAST >> 20);
 }
 
-static void look_at_files(struct report *r, const struct place *p)
+static void look_at_files(struct report *r, const struct paths *p)
 {
-    const char *const paths[] = {p->db, p->live, p->bell};
-    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
+    const char *const all[] = {p->db, p->live, p->bell};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         struct stat s;
-        if (stat(paths[i], &s) != 0)
-            SAY(r, SIMBA_LOG_WARN, "%s: %s", paths[i], strerror(errno));
+        if (stat(all[i], &s) != 0)
+            SAY(r, SIMBA_LOG_WARN, "%s: %s", all[i], strerror(errno));
         else if ((s.st_mode & S_IWOTH) != 0)
-            SAY(r, SIMBA_LOG_ERROR, "%s, mode %04o: everybody can change it: chmod o-w", paths[i],
+            SAY(r, SIMBA_LOG_ERROR, "%s, mode %04o: everybody can change it: chmod o-w", all[i],
                 (unsigned)s.st_mode & 07777);
-        else if (access(paths[i], R_OK | W_OK) != 0)
-            SAY(r, SIMBA_LOG_ERROR, "%s cannot be written: %s", paths[i], strerror(errno));
+        else if (access(all[i], R_OK | W_OK) != 0)
+            SAY(r, SIMBA_LOG_ERROR, "%s cannot be written: %s", all[i], strerror(errno));
     }
 }
 
@@ -102,7 +102,7 @@ static bool text_of(sqlite3 *db, const char *query, char *out, size_t size)
     return found;
 }
 
-static void look_at_database(struct report *r, const struct place *p)
+static void look_at_database(struct report *r, const struct paths *p)
 {
     sqlite3 *db = NULL;
     char mode[32], check[128];
@@ -125,7 +125,7 @@ static void look_at_database(struct report *r, const struct place *p)
     sqlite3_close(db);
 }
 
-void diagnose(const struct place *p, const struct boot *b, int live, simba_finding_fn *say,
+void diagnose(const struct paths *p, const struct boot *b, int live, simba_finding_fn *say,
               void *data)
 {
     struct report r = {.say = say, .data = data};

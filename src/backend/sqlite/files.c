@@ -34,7 +34,7 @@ static bool is_open_here(struct file_id id)
     return found;
 }
 
-int files_record(struct files *f, const struct place *p)
+int files_record(struct files *f, const struct paths *p)
 {
     struct stat db, wal, shm;
     if (stat(p->db, &db) != 0 || stat(p->wal, &wal) != 0 || stat(p->shm, &shm) != 0)
@@ -49,7 +49,7 @@ int files_record(struct files *f, const struct place *p)
 /* Who writes the log back says before and after it what it does to the file, so whatever changed it
  * without a word was not one of us. Asked before and after the look: both may be under way. */
 static bool is_as_written(struct files *f, const struct stat *db, const struct live *l,
-                          const struct place *p)
+                          const struct paths *p)
 {
     struct stat s = *db;
     if (f->changed == nanoseconds(s.st_mtim) && f->size == s.st_size)
@@ -72,7 +72,7 @@ static bool is_as_written(struct files *f, const struct stat *db, const struct l
     return true; /* one checkpoint after the other */
 }
 
-bool files_is_as_written(struct files *f, const struct place *p, const struct live *l)
+bool files_is_as_written(struct files *f, const struct paths *p, const struct live *l)
 {
     struct stat s;
     return stat(p->db, &s) == 0 && is_as_written(f, &s, l, p);
@@ -83,7 +83,7 @@ static enum files_state missing(void)
     return errno == ENOENT || errno == ENOTDIR ? FILES_OTHER : FILES_UNKNOWN;
 }
 
-enum files_state files_check(struct files *f, const struct place *p, const struct live *l,
+enum files_state files_check(struct files *f, const struct paths *p, const struct live *l,
                              const char **which)
 {
     struct stat s;
@@ -122,7 +122,7 @@ void files_begin_writing(const struct live *l)
     live_set_written(l, &w);
 }
 
-void files_end_writing(struct files *f, const struct place *p, const struct live *l)
+void files_end_writing(struct files *f, const struct paths *p, const struct live *l)
 {
     struct stat s;
     if (stat(p->db, &s) != 0)
@@ -132,7 +132,7 @@ void files_end_writing(struct files *f, const struct place *p, const struct live
     live_set_written(l, &(struct live_written){.changed = f->changed, .size = f->size});
 }
 
-void files_mend_shm(const struct files *f, const struct place *p)
+void files_mend_shm(const struct files *f, const struct paths *p)
 {
     (void)!truncate(p->shm, f->shm_size);
 }

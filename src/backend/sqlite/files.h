@@ -8,7 +8,7 @@
 #include <sys/types.h>
 
 #include "backend/sqlite/live.h"
-#include "backend/sqlite/place.h"
+#include "backend/sqlite/paths.h"
 
 struct file_id {
     dev_t device;
@@ -31,19 +31,19 @@ enum files_state {
 
 /* Which files SQLite has just opened; while nobody else can make new ones. 0, or -1: it has others
  * than those at the paths, or they cannot be looked at (errno). */
-int files_record(struct files *f, const struct place *p);
+int files_record(struct files *f, const struct paths *p);
 
 /* which: the path that differs. */
-enum files_state files_check(struct files *f, const struct place *p, const struct live *l,
+enum files_state files_check(struct files *f, const struct paths *p, const struct live *l,
                              const char **which);
 
 /* Is the database file as the last checkpoint left it? */
-bool files_is_as_written(struct files *f, const struct place *p, const struct live *l);
+bool files_is_as_written(struct files *f, const struct paths *p, const struct live *l);
 
 /* Around a checkpoint, by one at a time: the file changes now, and: so it should be. */
 void files_begin_writing(const struct live *l);
-void files_end_writing(struct files *f, const struct place *p, const struct live *l);
+void files_end_writing(struct files *f, const struct paths *p, const struct live *l);
 
 /* Makes PATH-shm as long as it was. The index in it is to be built again after that. */
-void files_mend_shm(const struct files *f, const struct place *p);
+void files_mend_shm(const struct files *f, const struct paths *p);
 #endif

@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "backend/sqlite/place.h"
+#include "backend/sqlite/paths.h"
 
 #define NUMBERS (INT64_C(1) << 62) /* all numbers are below */
 #define MARK_AT 0
@@ -29,7 +29,7 @@ int live_open(struct live *l, const char *path)
     struct stat s, t;
     l->number = 0;
     l->turn = -1;
-    l->fd = place_open(path);
+    l->fd = paths_open(path);
     if (l->fd >= 0)
         l->turn = open(path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
     if (l->turn < 0 || fstat(l->fd, &s) != 0 || fstat(l->turn, &t) != 0) {

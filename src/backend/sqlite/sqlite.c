@@ -24,7 +24,7 @@
 
 struct sqlite {
     struct simba_host *host;
-    struct place place;
+    struct paths paths;
     struct worker worker;
     struct watch watch;
     struct handles handles;
@@ -56,7 +56,7 @@ static int be_open(struct sqlite *s, bool write)
         memcpy(s->db.why, why, sizeof why);
         return rc;
     }
-    if (rc == 0 && watch_open(&s->watch, s->place.bell) != 0 && !s->is_deaf) {
+    if (rc == 0 && watch_open(&s->watch, s->paths.bell) != 0 && !s->is_deaf) {
         s->is_deaf = true;
         s->host->log(s->host, SIMBA_LOG_WARN, "cannot open the bell: waiting takes longer");
     }
@@ -106,9 +106,9 @@ static int apply_all(struct sqlite *s, struct simba_request *part)
 static void ring(struct sqlite *s, unsigned slot)
 {
     struct bell now;
-    if (bell_is_ours(&s->watch.bell, s->place.bell)) {
+    if (bell_is_ours(&s->watch.bell, s->paths.bell)) {
         bell_ring(&s->watch.bell, slot);
-    } else if (bell_open(&now, s->place.bell) == 0) {
+    } else if (bell_open(&now, s->paths.bell) == 0) {
         bell_ring(&now, slot);
         bell_close(&now);
     }
@@ -238,7 +238,7 @@ static void look(void *store)
     bool looked = s->db.is_reader, waits = looked && watch_look(&s->watch, &s->db, true);
     if (s->db.handle != NULL && begin(s, false) == 0) {
         db_rollback(&s->db);
-        waits = watch_look(&s->watch, &s->db, !bell_is_ours(&s->watch.bell, s->place.bell));
+        waits = watch_look(&s->watch, &s->db, !bell_is_ours(&s->watch.bell, s->paths.bell));
         looked = true;
     } else if (s->db.handle != NULL && s->db.is_broken) {
         db_close(&s->db);
@@ -295,7 +295,7 @@ static int liveness(void *store)
 static void diagnose_sqlite(void *store, simba_finding_fn *say, void *data)
 {
     struct sqlite *s = store;
-    diagnose(&s->place, &s->db.boot, liveness(s), say, data);
+    diagnose(&s->paths, &s->db.boot, liveness(s), say, data);
 }
 
 static void close_sqlite(void *store)
@@ -325,7 +325,7 @@ static int open_sqlite(struct simba_host *host, const struct simba_url *url, voi
     if (s == NULL)
         goto err;
     struct boot boot;
-    int rc = place_find(&s->place, simba_url_path(url), why, why_size);
+    int rc = paths_find(&s->paths, simba_url_path(url), why, why_size);
     if (rc == 0)
         rc = boot_read(&boot, why, why_size);
     if (rc < 0) {
@@ -340,7 +340,7 @@ static int open_sqlite(struct simba_host *host, const struct simba_url *url, voi
     s->worker.idle = look;
     s->worker.end = end;
     /* Within what the machine waits for an answer, so that it hears the reason. */
-    db_init(&s->db, &s->place, &boot, host->command_timeout_ms / 2);
+    db_init(&s->db, &s->paths, &boot, host->command_timeout_ms / 2);
     watch_init(&s->watch, host);
     if (uv_async_init(host->loop, &s->ended, on_ended) != 0)
         goto err_after_watch;

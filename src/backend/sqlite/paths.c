@@ -1,6 +1,6 @@
-/* place.c: who can write to the folder can take every lock in it, so it must not be everybody. And
+/* paths.c: who can write to the folder can take every lock in it, so it must not be everybody. And
  * locks must mean something there: on network and FUSE file systems they do not reliably. */
-#include "backend/sqlite/place.h"
+#include "backend/sqlite/paths.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -105,17 +105,17 @@ static int check_links(const char *path, char *why, size_t why_size)
     return SIMBA_EUNSUPPORTED;
 }
 
-static int check_files(const struct place *p, const char *folder, char *why, size_t why_size)
+static int check_files(const struct paths *p, const char *folder, char *why, size_t why_size)
 {
-    const char *const paths[] = {p->db, p->wal, p->shm, p->live, p->bell};
+    const char *const all[] = {p->db, p->wal, p->shm, p->live, p->bell};
     uint64_t mount = mount_of(folder);
     int rc = 0;
-    for (size_t i = 0; rc == 0 && i < sizeof paths / sizeof *paths; i++)
-        rc = check_file(paths[i], mount, why, why_size);
+    for (size_t i = 0; rc == 0 && i < sizeof all / sizeof *all; i++)
+        rc = check_file(all[i], mount, why, why_size);
     return rc == 0 ? check_links(p->db, why, why_size) : rc;
 }
 
-int place_find(struct place *p, const char *path, char *why, size_t why_size)
+int paths_find(struct paths *p, const char *path, char *why, size_t why_size)
 {
     char folder[PATH_MAX];
     const char *slash = strrchr(path, '/');
@@ -154,7 +154,7 @@ int place_find(struct place *p, const char *path, char *why, size_t why_size)
 
 /* A folder that hands its group on (setgid), and that the group may write to, is meant to be shared
  * with it. */
-mode_t place_mode(const char *path)
+mode_t paths_mode(const char *path)
 {
     char folder[PATH_MAX];
     struct stat s;
@@ -166,11 +166,11 @@ mode_t place_mode(const char *path)
     return shared ? 0660 : 0600;
 }
 
-int place_open(const char *path)
+int paths_open(const char *path)
 {
     int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (fd >= 0) {
-        (void)!fchmod(fd, place_mode(path)); /* whatever the umask says; else it is ours alone */
+        (void)!fchmod(fd, paths_mode(path)); /* whatever the umask says; else it is ours alone */
         return fd;
     }
     if (errno != EEXIST)
