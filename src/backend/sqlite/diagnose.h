@@ -2,7 +2,7 @@
 #ifndef BACKEND_SQLITE_DIAGNOSE_H
 #define BACKEND_SQLITE_DIAGNOSE_H
 
-#include "backend/sqlite/db.h"
+#include "backend/sqlite/database.h"
 
 /* live: the descriptor that shows that this client is there; -1: none. */
 void diagnose(const struct paths *p, const struct boot *b, int live, simba_finding_fn *say,

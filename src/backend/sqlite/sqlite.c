@@ -11,7 +11,7 @@
 
 #include "backend/kit/handles.h"
 #include "backend/kit/worker.h"
-#include "backend/sqlite/db.h"
+#include "backend/sqlite/database.h"
 #include "backend/sqlite/diagnose.h"
 #include "backend/sqlite/watch.h"
 #include "core/period.h"
@@ -32,7 +32,7 @@ struct sqlite {
     _Atomic int live; /* the descriptor that shows that we are there; -1: none yet */
 
     /* the worker's, or whoever does its work */
-    struct db db;
+    struct database db;
     bool is_deaf; /* the bell cannot be opened, and that was said */
 };
 
@@ -47,11 +47,11 @@ static void observe(struct sqlite *s)
 
 static int be_open(struct sqlite *s, bool write)
 {
-    int rc = db_open(&s->db);
+    int rc = database_open(&s->db);
     if (rc == SIMBA_EDENIED && !write) {
-        char why[DB_TEXT_MAX];
+        char why[DATABASE_TEXT_MAX];
         memcpy(why, s->db.why, sizeof why); /* the reason that helps, if this fails, too */
-        if (db_open_reader(&s->db) == 0)
+        if (database_open_reader(&s->db) == 0)
             return 0;
         memcpy(s->db.why, why, sizeof why);
         return rc;
@@ -75,14 +75,14 @@ static int begin(struct sqlite *s, bool write)
     s->db.is_stale = false;
     int rc = be_open(s, write);
     if (rc == 0)
-        rc = db_begin(&s->db, write);
+        rc = database_begin(&s->db, write);
     if (rc == 0 || !s->db.is_stale)
         return rc;
     s->host->log(s->host, SIMBA_LOG_ERROR, s->db.why);
-    db_close(&s->db);
+    database_close(&s->db);
     s->db.is_stale = false;
     rc = be_open(s, write);
-    return rc == 0 ? db_begin(&s->db, write) : rc;
+    return rc == 0 ? database_begin(&s->db, write) : rc;
 }
 
 static int apply_all(struct sqlite *s, struct simba_request *part)
@@ -91,15 +91,15 @@ static int apply_all(struct sqlite *s, struct simba_request *part)
     if (rc < 0)
         return rc;
     for (struct simba_request *q = part; q != NULL; q = q->next) {
-        rc = db_apply(&s->db, q, q->store);
+        rc = database_apply(&s->db, q, q->store);
         if (rc == 0 && q->op == SIMBA_LIST)
-            rc = db_list(&s->db, s->host, q);
+            rc = database_list(&s->db, s->host, q);
         if (rc < 0) {
-            db_rollback(&s->db);
+            database_rollback(&s->db);
             return rc;
         }
     }
-    return db_commit(&s->db);
+    return database_commit(&s->db);
 }
 
 /* Others may have a new bell, because somebody has deleted ours: then that one. */
@@ -119,7 +119,7 @@ static void publish(struct sqlite *s, struct simba_request *part)
 {
     bool observed = bell_is_observed(&s->watch.bell, boot_now(&s->db.boot));
     for (struct simba_request *q = part; q != NULL; q = q->next) {
-        struct db_result *r = q->store;
+        struct database_result *r = q->store;
         if (q->op == SIMBA_CONTEND || q->op == SIMBA_READ) {
             bool owned = r->answer.id != NULL && !r->answer.granted;
             bool waits = watch_answered(&s->watch, q->mutex, owned, r->owner_client);
@@ -138,7 +138,7 @@ static void publish(struct sqlite *s, struct simba_request *part)
 /* The results are one piece of memory, which the first request has. False: out of memory. */
 static bool add_results(struct simba_request *part, size_t count)
 {
-    struct db_result *result = calloc(count, sizeof *result);
+    struct database_result *result = calloc(count, sizeof *result);
     for (size_t i = 0; part != NULL; part = part->next)
         part->store = result != NULL ? &result[i++] : NULL;
     return result != NULL;
@@ -147,7 +147,7 @@ static bool add_results(struct simba_request *part, size_t count)
 static void fail_all(struct sqlite *s, struct simba_request *part, int code)
 {
     for (struct simba_request *q = part; q != NULL; q = q->next) {
-        struct db_result *r = q->store;
+        struct database_result *r = q->store;
         r->answer = (struct simba_answer){.code = code, .age_ms = -1, .text = r->text};
         snprintf(r->text, sizeof r->text, "%s", s->db.why);
     }
@@ -157,7 +157,7 @@ static void fail_all(struct sqlite *s, struct simba_request *part, int code)
 static bool run_part(struct sqlite *s, struct simba_request *part, bool patient)
 {
     s->db.is_patient = patient;
-    if (!patient && db_needs_tidying(&s->db))
+    if (!patient && database_needs_tidying(&s->db))
         return false;
     int rc = apply_all(s, part);
     if (rc < 0 && s->db.is_busy && !patient)
@@ -165,15 +165,15 @@ static bool run_part(struct sqlite *s, struct simba_request *part, bool patient)
     if (rc < 0) {
         fail_all(s, part, rc);
         if (s->db.is_broken)
-            db_close(&s->db); /* begin afresh next time */
+            database_close(&s->db); /* begin afresh next time */
         return true;
     }
     if (s->db.is_reader)
-        db_close(&s->db);
+        database_close(&s->db);
     atomic_store(&s->live, s->db.live.number != 0 ? s->db.live.fd : -1);
     publish(s, part);
-    if (patient && db_needs_tidying(&s->db))
-        db_tidy(&s->db);
+    if (patient && database_needs_tidying(&s->db))
+        database_tidy(&s->db);
     return true;
 }
 
@@ -217,9 +217,9 @@ static void answer(void *store, struct simba_request *done)
     static const struct simba_answer no_memory = {
         .code = SIMBA_ELIMIT, .age_ms = -1, .text = "out of memory"};
     struct simba_host *host = ((struct sqlite *)store)->host;
-    struct db_result *results = done->store;
+    struct database_result *results = done->store;
     for (struct simba_request *next; done != NULL; done = next) {
-        struct db_result *r = done->store;
+        struct database_result *r = done->store;
         next = done->next;
         if (r != NULL)
             r->answer.more = next != NULL;
@@ -237,11 +237,11 @@ static void look(void *store)
     watch_listen(&s->watch);
     bool looked = s->db.is_reader, waits = looked && watch_look(&s->watch, &s->db, true);
     if (s->db.handle != NULL && begin(s, false) == 0) {
-        db_rollback(&s->db);
+        database_rollback(&s->db);
         waits = watch_look(&s->watch, &s->db, !bell_is_ours(&s->watch.bell, s->paths.bell));
         looked = true;
     } else if (s->db.handle != NULL && s->db.is_broken) {
-        db_close(&s->db);
+        database_close(&s->db);
     }
     if (looked)
         worker_tick(&s->worker, waits ? LOOK_MS : LOOK_IDLE_MS);
@@ -250,7 +250,7 @@ static void look(void *store)
 static void end(void *store)
 {
     struct sqlite *s = store;
-    db_end(&s->db);
+    database_end(&s->db);
     watch_stop(&s->watch);
     uv_async_send(&s->ended);
 }
@@ -340,7 +340,7 @@ static int open_sqlite(struct simba_host *host, const struct simba_url *url, voi
     s->worker.idle = look;
     s->worker.end = end;
     /* Within what the machine waits for an answer, so that it hears the reason. */
-    db_init(&s->db, &s->paths, &boot, host->command_timeout_ms / 2);
+    database_init(&s->db, &s->paths, &boot, host->command_timeout_ms / 2);
     watch_init(&s->watch, host);
     if (uv_async_init(host->loop, &s->ended, on_ended) != 0)
         goto err_after_watch;

@@ -188,7 +188,7 @@ bool watch_answered(struct watch *w, const char *mutex, bool owned, int64_t clie
 }
 
 struct look {
-    const struct db *db;
+    const struct database *db;
     bool blind, any;
     int64_t last; /* the client that was looked at last: many mutexes may have one owner */
     bool gone;    /* it is */
@@ -202,13 +202,13 @@ static void look(void *data, struct simba_watched *x)
     l->any = l->any || owned;
     if (owned && x->seen[SEEN_CLIENT] != l->last) {
         l->last = x->seen[SEEN_CLIENT];
-        l->gone = db_client_is_gone(l->db, l->last);
+        l->gone = database_client_is_gone(l->db, l->last);
     }
     if ((owned && l->gone) || (l->blind && (owned || x->interest == SIMBA_OBSERVES)))
         add_due(&l->due, x->mutex);
 }
 
-bool watch_look(struct watch *w, const struct db *db, bool blind)
+bool watch_look(struct watch *w, const struct database *db, bool blind)
 {
     struct look l = {.db = db, .blind = blind};
     w->host->watched(w->host, NULL, look, &l);

@@ -6,7 +6,7 @@
 #include <simba/backend.h>
 
 #include "backend/sqlite/bell.h"
-#include "backend/sqlite/db.h"
+#include "backend/sqlite/database.h"
 
 struct watch {
     struct simba_host *host;
@@ -36,5 +36,5 @@ bool watch_answered(struct watch *w, const char *mutex, bool owned, int64_t clie
 
 /* The slow look for owners that have died; on the thread that owns the database. blind: others ring a
  * bell that is not ours, so everybody asks again. True if somebody waits for anything. */
-bool watch_look(struct watch *w, const struct db *db, bool blind);
+bool watch_look(struct watch *w, const struct database *db, bool blind);
 #endif

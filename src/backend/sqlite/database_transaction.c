@@ -1,10 +1,10 @@
-/* db_transaction.c: a transaction, and what makes it safe to believe in.
+/* database_transaction.c: a transaction, and what makes it safe to believe in.
  *
  * SQLite excludes writers by locks in PATH-shm, and each opener takes the files that are at the paths
  * then. When somebody deletes or replaces one of them, clients with older and with newer files do not
  * see each other. So writers take turns by a lock in PATH-live as well, and each leaves the serial
  * number of its transaction in the database and in PATH-live. A writer that finds a lower one in the
- * database than in PATH-live has not seen the last transaction, and begins anew (db_open.c).
+ * database than in PATH-live has not seen the last transaction, and begins anew (database_open.c).
  *
  * That leaves the case that PATH-live itself is another, which is looked for once in a millisecond,
  * long before the end of any lease; and with it, what else may have happened to the files. */
@@ -13,7 +13,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "backend/sqlite/db.h"
+#include "backend/sqlite/database.h"
 #include "base/clock.h"
 #include "base/errno_text.h"
 #include "core/period.h"
@@ -33,7 +33,7 @@ static int code_of_errno(int error)
     return refused ? SIMBA_EDENIED : SIMBA_ESTORE;
 }
 
-int db_fail(struct db *d, const char *what)
+int database_fail(struct database *d, const char *what)
 {
     int full = sqlite3_extended_errcode(d->handle), error = sqlite3_system_errno(d->handle);
     int code = SIMBA_ESTORE;
@@ -65,7 +65,7 @@ int db_fail(struct db *d, const char *what)
     return code;
 }
 
-int db_fail_text(struct db *d, int code, const char *text)
+int database_fail_text(struct database *d, int code, const char *text)
 {
     d->is_busy = false;
     d->is_broken = true;
@@ -73,19 +73,19 @@ int db_fail_text(struct db *d, int code, const char *text)
     return code;
 }
 
-int db_fail_errno(struct db *d, const char *path)
+int database_fail_errno(struct database *d, const char *path)
 {
     int code = code_of_errno(errno);
     const char *reason = errno_text(errno);
-    db_fail_text(d, code, "");
+    database_fail_text(d, code, "");
     snprintf(d->why, sizeof d->why, "cannot open %.160s: %s", path, reason);
     return code;
 }
 
 /* Then it is closed and opened again at once; only who looks at the log hears of it. */
-static int fail_stale(struct db *d, const char *path, const char *what)
+static int fail_stale(struct database *d, const char *path, const char *what)
 {
-    db_fail_text(d, SIMBA_ESTORE, "");
+    database_fail_text(d, SIMBA_ESTORE, "");
     d->is_stale = true;
     snprintf(d->why, sizeof d->why, "%.160s %s", path, what);
     return SIMBA_ESTORE;
@@ -94,7 +94,7 @@ static int fail_stale(struct db *d, const char *path, const char *what)
 /* ---- the turn and the files ------------------------------------------------------------------ */
 
 /* Polite for a while, then failure; SQLite's own handler sleeps too long for a lock's hand-over. */
-bool db_wait(struct db *d, int times)
+bool database_wait(struct database *d, int times)
 {
     if (times == 0)
         d->busy_since = clock_now();
@@ -105,12 +105,12 @@ bool db_wait(struct db *d, int times)
     return true;
 }
 
-int db_take_turn(struct db *d)
+int database_take_turn(struct database *d)
 {
     for (int times = 0; !d->has_turn; times++) {
         d->has_turn = live_take(&d->live, LIVE_WRITE);
-        if (!d->has_turn && !db_wait(d, times)) {
-            db_fail_text(d, SIMBA_ESTORE, "");
+        if (!d->has_turn && !database_wait(d, times)) {
+            database_fail_text(d, SIMBA_ESTORE, "");
             d->is_busy = true;
             d->is_broken = false;
             snprintf(d->why, sizeof d->why,
@@ -122,7 +122,7 @@ int db_take_turn(struct db *d)
     return 0;
 }
 
-void db_give_turn(struct db *d)
+void database_give_turn(struct database *d)
 {
     if (d->has_turn)
         live_give(&d->live, LIVE_WRITE);
@@ -131,7 +131,7 @@ void db_give_turn(struct db *d)
 
 /* SQLite's index of the log, in PATH-shm, is built again from the log by whoever finds its header
  * invalid. Outside of a transaction, in our turn. */
-void db_rebuild_index(struct db *d)
+void database_rebuild_index(struct database *d)
 {
     sqlite3_file *file = NULL;
     volatile void *head = NULL;
@@ -144,20 +144,20 @@ void db_rebuild_index(struct db *d)
 }
 
 /* It narrows the time in which a truncated file kills whoever reads it to that of a transaction. */
-static int mend_shm(struct db *d)
+static int mend_shm(struct database *d)
 {
     bool had_turn = d->has_turn;
-    int rc = db_take_turn(d);
+    int rc = database_take_turn(d);
     if (rc < 0)
         return rc;
     files_mend_shm(&d->files, d->paths);
-    db_rebuild_index(d);
+    database_rebuild_index(d);
     if (!had_turn)
-        db_give_turn(d);
+        database_give_turn(d);
     return 0;
 }
 
-int db_check_files(struct db *d)
+int database_check_files(struct database *d)
 {
     const char *which = NULL;
     int64_t now = clock_now();
@@ -172,48 +172,48 @@ int db_check_files(struct db *d)
     case FILES_OTHER:
         return fail_stale(d, which, "was deleted or replaced");
     case FILES_LINKED:
-        db_fail_text(d, SIMBA_ESTORE, "");
+        database_fail_text(d, SIMBA_ESTORE, "");
         snprintf(d->why, sizeof d->why,
                  "%.160s has another name now (a hard link): remove one of them", which);
         return SIMBA_ESTORE;
     default:
-        return db_fail_errno(d, which);
+        return database_fail_errno(d, which);
     }
 }
 
 /* ---- what the store keeps about itself ------------------------------------------------------- */
 
-int db_read_own(struct db *d)
+int database_read_own(struct database *d)
 {
-    sqlite3_stmt *s = db_statement(d, DB_OWN);
+    sqlite3_stmt *s = database_statement(d, DATABASE_OWN);
     int rc = sqlite3_step(s);
-    d->own = (struct db_own){.serial = 0};
+    d->own = (struct database_own){.serial = 0};
     if (rc == SQLITE_ROW)
-        d->own = (struct db_own){.serial = sqlite3_column_int64(s, 0),
-                                 .base = sqlite3_column_int64(s, 1),
-                                 .quiet_until = sqlite3_column_int64(s, 2),
-                                 .longest = sqlite3_column_int64(s, 3)};
+        d->own = (struct database_own){.serial = sqlite3_column_int64(s, 0),
+                                       .base = sqlite3_column_int64(s, 1),
+                                       .quiet_until = sqlite3_column_int64(s, 2),
+                                       .longest = sqlite3_column_int64(s, 3)};
     sqlite3_reset(s);
     d->mark = live_mark(&d->live);
-    return rc == SQLITE_ROW || rc == SQLITE_DONE ? 0 : db_fail(d, "cannot read");
+    return rc == SQLITE_ROW || rc == SQLITE_DONE ? 0 : database_fail(d, "cannot read");
 }
 
-bool db_is_behind(const struct db *d)
+bool database_is_behind(const struct database *d)
 {
     return d->own.serial < d->mark.serial || d->own.serial < d->serial;
 }
 
-bool db_write_own(struct db *d)
+bool database_write_own(struct database *d)
 {
-    sqlite3_stmt *s = db_statement(d, DB_SET_OWN);
+    sqlite3_stmt *s = database_statement(d, DATABASE_SET_OWN);
     sqlite3_bind_int64(s, 1, d->own.serial);
     sqlite3_bind_int64(s, 2, d->own.base);
     sqlite3_bind_int64(s, 3, d->own.quiet_until);
     sqlite3_bind_int64(s, 4, d->own.longest);
-    return db_run(d, DB_SET_OWN);
+    return database_run(d, DATABASE_SET_OWN);
 }
 
-void db_set_mark(struct db *d)
+void database_set_mark(struct database *d)
 {
     d->serial = d->mark.serial = d->own.serial;
     if (d->own.longest > d->mark.lease)
@@ -225,61 +225,61 @@ void db_set_mark(struct db *d)
 
 /* ---- transactions ---------------------------------------------------------------------------- */
 
-bool db_run(struct db *d, enum db_statement which)
+bool database_run(struct database *d, enum database_statement which)
 {
-    sqlite3_stmt *s = db_statement(d, which);
+    sqlite3_stmt *s = database_statement(d, which);
     int rc = sqlite3_step(s);
     sqlite3_reset(s);
     return rc == SQLITE_DONE;
 }
 
-int db_begin(struct db *d, bool write)
+int database_begin(struct database *d, bool write)
 {
-    int rc = write ? db_take_turn(d) : 0;
+    int rc = write ? database_take_turn(d) : 0;
     if (rc == 0 && !d->is_reader)
-        rc = db_check_files(d);
-    if (rc == 0 && !db_run(d, write ? DB_BEGIN : DB_BEGIN_READ))
-        rc = db_fail(d, "cannot begin");
+        rc = database_check_files(d);
+    if (rc == 0 && !database_run(d, write ? DATABASE_BEGIN : DATABASE_BEGIN_READ))
+        rc = database_fail(d, "cannot begin");
     if (rc == 0 && write)
-        rc = db_read_own(d);
-    if (rc == 0 && write && (db_is_behind(d) || d->own.serial == 0))
+        rc = database_read_own(d);
+    if (rc == 0 && write && (database_is_behind(d) || d->own.serial == 0))
         rc = fail_stale(d, d->paths->db, "was replaced by an older one");
     if (rc < 0)
-        db_rollback(d);
+        database_rollback(d);
     return rc;
 }
 
-int db_commit(struct db *d)
+int database_commit(struct database *d)
 {
     d->own.serial++;
-    if ((!d->has_turn || db_write_own(d)) && db_run(d, DB_COMMIT)) {
+    if ((!d->has_turn || database_write_own(d)) && database_run(d, DATABASE_COMMIT)) {
         if (d->has_turn)
-            db_set_mark(d);
-        db_give_turn(d);
+            database_set_mark(d);
+        database_give_turn(d);
         return 0;
     }
-    int code = db_fail(d, "cannot commit");
-    db_rollback(d);
+    int code = database_fail(d, "cannot commit");
+    database_rollback(d);
     return code;
 }
 
-void db_rollback(struct db *d)
+void database_rollback(struct database *d)
 {
     if (sqlite3_get_autocommit(d->handle) == 0)
-        (void)db_run(d, DB_ROLLBACK);
-    db_give_turn(d);
+        (void)database_run(d, DATABASE_ROLLBACK);
+    database_give_turn(d);
 }
 
-bool db_needs_tidying(const struct db *d)
+bool database_needs_tidying(const struct database *d)
 {
     return d->wal_pages >= d->tidy_at;
 }
 
 /* Whether another is at it, or the files are not ours any more: then the next time. */
-void db_tidy(struct db *d)
+void database_tidy(struct database *d)
 {
-    d->tidy_at = d->wal_pages + DB_WAL_PAGES; /* unless the log begins anew */
-    if (db_check_files(d) < 0 || !live_take(&d->live, LIVE_CHECKPOINT))
+    d->tidy_at = d->wal_pages + DATABASE_WAL_PAGES; /* unless the log begins anew */
+    if (database_check_files(d) < 0 || !live_take(&d->live, LIVE_CHECKPOINT))
         return;
     files_begin_writing(&d->live);
     int rc = sqlite3_wal_checkpoint_v2(d->handle, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);

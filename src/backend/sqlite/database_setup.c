@@ -1,4 +1,4 @@
-/* db_setup.c: what has to be put right when the database is opened.
+/* database_setup.c: what has to be put right when the database is opened.
  *
  * The first writer of a boot, of a copy of the file, or of an older database than the one last
  * written, raises the base of all tokens and syncs that: under synchronous=NORMAL a power cut may
@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
-#include "backend/sqlite/db.h"
+#include "backend/sqlite/database.h"
 #include "backend/sqlite/schema.h"
 #include "base/errno_text.h"
 
@@ -23,7 +23,7 @@
 #define TOKENS_PER_BOOT 1000000
 
 /* The one number that the query gives. */
-static bool number(struct db *d, const char *query, int64_t *out)
+static bool number(struct database *d, const char *query, int64_t *out)
 {
     sqlite3_stmt *s = NULL;
     bool found = sqlite3_prepare_v2(d->handle, query, -1, &s, NULL) == SQLITE_OK &&
@@ -34,24 +34,24 @@ static bool number(struct db *d, const char *query, int64_t *out)
     return found;
 }
 
-static bool execute(struct db *d, const char *statements)
+static bool execute(struct database *d, const char *statements)
 {
     return sqlite3_exec(d->handle, statements, NULL, NULL, NULL) == SQLITE_OK;
 }
 
 /* Before anything is changed: is this ours, or empty? */
-int db_check_owner(struct db *d, int64_t *tables)
+int database_check_owner(struct database *d, int64_t *tables)
 {
     int64_t application, version;
     if (!number(d, "SELECT count(*) FROM sqlite_schema", tables) ||
         !number(d, "PRAGMA application_id", &application) ||
         !number(d, "PRAGMA user_version", &version))
-        return db_fail(d, "cannot read");
-    if (*tables != 0 && application != DB_APPLICATION_ID)
-        return db_fail_text(d, SIMBA_ESCHEMA, "this is a database of something else");
+        return database_fail(d, "cannot read");
+    if (*tables != 0 && application != DATABASE_APPLICATION_ID)
+        return database_fail_text(d, SIMBA_ESCHEMA, "this is a database of something else");
     if (*tables != 0 && version > SCHEMA_VERSION)
-        return db_fail_text(d, SIMBA_ESCHEMA,
-                            "this database was made by a newer Simba: update this one");
+        return database_fail_text(d, SIMBA_ESCHEMA,
+                                  "this database was made by a newer Simba: update this one");
     return 0;
 }
 
@@ -66,14 +66,14 @@ struct found {
     int64_t last_token; /* of any mutex */
 };
 
-static bool is_continued(const struct found *f, const struct db *d)
+static bool is_continued(const struct found *f, const struct database *d)
 {
-    return !f->is_new && f->same_boot && f->same_file && f->same_live && !db_is_behind(d);
+    return !f->is_new && f->same_boot && f->same_file && f->same_live && !database_is_behind(d);
 }
 
 /* A container may have a boot id of its own. Where another client is alive beside the same PATH-live
  * it is our kernel, whatever the id says. */
-static int read_meta(struct db *d, struct found *f)
+static int read_meta(struct database *d, struct found *f)
 {
     sqlite3_stmt *s = NULL;
     char here[64];
@@ -85,11 +85,11 @@ static int read_meta(struct db *d, struct found *f)
     char live[32];
     snprintf(live, sizeof live, "%llx", (unsigned long long)d->live.file);
     if (sqlite3_prepare_v2(d->handle, query, -1, &s, NULL) != SQLITE_OK)
-        return db_fail(d, "cannot open");
+        return database_fail(d, "cannot open");
     sqlite3_bind_text(s, 1, d->boot.id, -1, SQLITE_STATIC);
     sqlite3_bind_text(s, 2, here, -1, SQLITE_STATIC);
     sqlite3_bind_text(s, 3, live, -1, SQLITE_STATIC);
-    int rc = sqlite3_step(s) == SQLITE_ROW ? 0 : db_fail(d, "cannot open");
+    int rc = sqlite3_step(s) == SQLITE_ROW ? 0 : database_fail(d, "cannot open");
     if (rc == 0) {
         f->same_file = sqlite3_column_int(s, 1) != 0;
         f->same_live = f->same_file && sqlite3_column_int(s, 2) != 0;
@@ -106,39 +106,40 @@ static int read_meta(struct db *d, struct found *f)
 }
 
 /* An index of the log that is older than the log, or damaged, is no reason to begin anew. */
-static int find_out(struct db *d, struct found *f)
+static int find_out(struct database *d, struct found *f)
 {
     int64_t tables = 0;
-    int rc = db_check_owner(d, &tables);
+    int rc = database_check_owner(d, &tables);
     if (rc < 0)
         return rc;
     *f = (struct found){.is_new = tables == 0, .other = live_last(&d->live, 1)};
-    d->own = (struct db_own){.serial = 0};
+    d->own = (struct database_own){.serial = 0};
     d->mark = live_mark(&d->live);
     if (f->other < 0) {
-        db_fail_text(d, SIMBA_ESTORE, "");
+        database_fail_text(d, SIMBA_ESTORE, "");
         snprintf(d->why, sizeof d->why, "another program has %.160s locked to its end",
                  d->paths->live);
         return SIMBA_ESTORE;
     }
     if (f->is_new)
         return 0;
-    rc = db_read_own(d);
-    if (rc == 0 && d->own.serial != 0 && db_is_behind(d)) {
-        db_rebuild_index(d);
-        rc = db_read_own(d);
+    rc = database_read_own(d);
+    if (rc == 0 && d->own.serial != 0 && database_is_behind(d)) {
+        database_rebuild_index(d);
+        rc = database_read_own(d);
     }
     return rc == 0 ? read_meta(d, f) : rc;
 }
 
-static int make_tables(struct db *d)
+static int make_tables(struct database *d)
 {
     char text[192];
     snprintf(text, sizeof text,
              "INSERT INTO meta VALUES (1, '', '', 0, 0, 1);"
              "PRAGMA application_id = %d; PRAGMA user_version = %d",
-             DB_APPLICATION_ID, SCHEMA_VERSION);
-    return execute(d, schema_sql) && execute(d, text) ? 0 : db_fail(d, "cannot make the tables");
+             DATABASE_APPLICATION_ID, SCHEMA_VERSION);
+    return execute(d, schema_sql) && execute(d, text) ? 0
+                                                      : database_fail(d, "cannot make the tables");
 }
 
 static int64_t greatest(int64_t a, int64_t b, int64_t c)
@@ -151,7 +152,7 @@ static int64_t greatest(int64_t a, int64_t b, int64_t c)
  * that was given before, and whoever checks tokens goes on accepting them. A row whose lease was
  * counted anew once (its client is 0) is not prolonged again: containers with boot ids of their own
  * may take turns here. */
-static int begin_anew(struct db *d, const struct found *f)
+static int begin_anew(struct database *d, const struct found *f)
 {
     char text[512];
     struct timespec t;
@@ -170,39 +171,39 @@ static int begin_anew(struct db *d, const struct found *f)
              d->boot.id, (unsigned long long)d->files.db.device,
              (unsigned long long)d->files.db.inode, (unsigned long long)d->live.file,
              (long long)d->own.base, (long long)now, (long long)now);
-    return execute(d, text) ? 0 : db_fail(d, "cannot begin anew");
+    return execute(d, text) ? 0 : database_fail(d, "cannot begin anew");
 }
 
 /* A number of our own, and the lock on it before anybody can see it. Numbers of clients that are
  * alive are above all that an older database has given. */
-static int enrol(struct db *d, const struct found *f)
+static int enrol(struct database *d, const struct found *f)
 {
     char text[96];
     int64_t last = greatest(f->clients, f->other, d->live.number);
     if (d->live.number == 0 && live_hold(&d->live, ++last) != 0)
-        return db_fail_errno(d, d->paths->live);
+        return database_fail_errno(d, d->paths->live);
     snprintf(text, sizeof text, "UPDATE meta SET clients = %lld", (long long)last);
-    return last == f->clients || execute(d, text) ? 0 : db_fail(d, "cannot enrol");
+    return last == f->clients || execute(d, text) ? 0 : database_fail(d, "cannot enrol");
 }
 
 /* Which file it is that we have opened. */
-static int identify(struct db *d)
+static int identify(struct database *d)
 {
     struct stat s;
     int moved = 0;
     if (stat(d->paths->db, &s) != 0)
-        return db_fail_errno(d, d->paths->db);
+        return database_fail_errno(d, d->paths->db);
     if (s.st_size == 0 &&
         chmod(d->paths->db, paths_mode(d->paths->db)) != 0) /* -wal and -shm get the same mode */
-        return db_fail_errno(d, d->paths->db);
+        return database_fail_errno(d, d->paths->db);
     d->files.db = (struct file_id){s.st_dev, s.st_ino};
     sqlite3_file_control(d->handle, "main", SQLITE_FCNTL_HAS_MOVED, &moved);
-    return moved == 0
-               ? 0
-               : db_fail_text(d, SIMBA_ESTORE, "the database was replaced while it was opened");
+    return moved == 0 ? 0
+                      : database_fail_text(d, SIMBA_ESTORE,
+                                           "the database was replaced while it was opened");
 }
 
-static int use_wal(struct db *d)
+static int use_wal(struct database *d)
 {
     sqlite3_stmt *s = NULL;
     bool asked =
@@ -211,12 +212,13 @@ static int use_wal(struct db *d)
     bool wal = asked && strcmp((const char *)sqlite3_column_text(s, 0), "wal") == 0;
     sqlite3_finalize(s);
     if (!asked)
-        return db_fail(d, "cannot open");
-    return wal ? 0 : db_fail_text(d, SIMBA_EUNSUPPORTED, "SQLite cannot use its WAL mode here");
+        return database_fail(d, "cannot open");
+    return wal ? 0
+               : database_fail_text(d, SIMBA_EUNSUPPORTED, "SQLite cannot use its WAL mode here");
 }
 
 /* In a transaction. */
-static int put_right(struct db *d, const struct found *f, bool continued)
+static int put_right(struct database *d, const struct found *f, bool continued)
 {
     int rc = f->is_new ? make_tables(d) : 0;
     if (rc == 0 && !continued)
@@ -224,25 +226,25 @@ static int put_right(struct db *d, const struct found *f, bool continued)
     if (rc == 0)
         rc = enrol(d, f);
     d->own.serial = greatest(d->own.serial, d->mark.serial, d->serial) + 1;
-    if (rc == 0 && !db_write_own(d))
-        rc = db_fail(d, "cannot enrol");
+    if (rc == 0 && !database_write_own(d))
+        rc = database_fail(d, "cannot enrol");
     if (rc == 0 && files_record(&d->files, d->paths) != 0)
         rc = errno_is_limit(errno)
-                 ? db_fail_errno(d, "/proc/self/fd")
-                 : db_fail_text(d, SIMBA_ESTORE,
-                                "files of the database were replaced while it was opened, or "
-                                "another client of this process still has the old ones");
+                 ? database_fail_errno(d, "/proc/self/fd")
+                 : database_fail_text(d, SIMBA_ESTORE,
+                                      "files of the database were replaced while it was opened, or "
+                                      "another client of this process still has the old ones");
     return rc;
 }
 
 /* Everything that a process does once, in one transaction; synced where tokens depend on it. */
-int db_set_up(struct db *d)
+int database_set_up(struct database *d)
 {
     struct found f = {.is_new = false};
     int rc = identify(d);
     int64_t tables = 0;
     if (rc == 0)
-        rc = db_check_owner(d, &tables);
+        rc = database_check_owner(d, &tables);
     if (rc == 0)
         rc = use_wal(d);
     if (rc == 0)
@@ -251,28 +253,28 @@ int db_set_up(struct db *d)
         return rc;
     bool continued = is_continued(&f, d) && files_is_as_written(&d->files, d->paths, &d->live);
     if (!d->is_patient && !continued) {
-        db_fail_text(d, SIMBA_ESTORE, "the database has to be set up first");
+        database_fail_text(d, SIMBA_ESTORE, "the database has to be set up first");
         d->is_busy = true; /* what follows has to be synced */
         return SIMBA_ESTORE;
     }
     int64_t number = d->live.number;
     if (!execute(d, continued ? "PRAGMA synchronous = NORMAL; BEGIN IMMEDIATE"
                               : "PRAGMA synchronous = FULL; BEGIN IMMEDIATE"))
-        return db_fail(d, "cannot open");
+        return database_fail(d, "cannot open");
     rc = put_right(d, &f, continued);
     if (rc == 0 && !execute(d, "COMMIT"))
-        rc = db_fail(d, "cannot open");
+        rc = database_fail(d, "cannot open");
     if (rc < 0) {
         execute(d, "ROLLBACK");
         if (number == 0)
             live_drop(&d->live); /* nobody knows of it */
         return rc;
     }
-    db_set_mark(d);
+    database_set_mark(d);
     if (!continued) {
         files_end_writing(&d->files, d->paths, &d->live);
         d->tidy_at =
             0; /* a database whose log is lost must not look like one that was never used */
     }
-    return execute(d, "PRAGMA synchronous = NORMAL") ? 0 : db_fail(d, "cannot open");
+    return execute(d, "PRAGMA synchronous = NORMAL") ? 0 : database_fail(d, "cannot open");
 }

@@ -1,5 +1,5 @@
-/* db.c: what each request means in the database. */
-#include "backend/sqlite/db.h"
+/* database.c: what each request means in the database. */
+#include "backend/sqlite/database.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -23,10 +23,10 @@ struct row {
     int64_t client, live;
 };
 
-static int look(struct db *d, const char *mutex, int64_t now, struct row *row,
-                struct db_result *out)
+static int look(struct database *d, const char *mutex, int64_t now, struct row *row,
+                struct database_result *out)
 {
-    sqlite3_stmt *s = db_statement(d, DB_SELECT);
+    sqlite3_stmt *s = database_statement(d, DATABASE_SELECT);
     *row = (struct row){.found = false};
     bind_name(s, 1, mutex);
     int rc = sqlite3_step(s);
@@ -50,19 +50,19 @@ static int look(struct db *d, const char *mutex, int64_t now, struct row *row,
         }
     }
     sqlite3_reset(s);
-    return rc == SQLITE_ROW || rc == SQLITE_DONE ? 0 : db_fail(d, "cannot read");
+    return rc == SQLITE_ROW || rc == SQLITE_DONE ? 0 : database_fail(d, "cannot read");
 }
 
-bool db_client_is_gone(const struct db *d, int64_t client)
+bool database_client_is_gone(const struct database *d, int64_t client)
 {
     return client != 0 && client != d->live.number && !live_is_held(&d->live, client);
 }
 
-static int take(struct db *d, const struct simba_request *q, int64_t now, const struct row *row,
-                struct db_result *out)
+static int take(struct database *d, const struct simba_request *q, int64_t now,
+                const struct row *row, struct database_result *out)
 {
     uint64_t base = (uint64_t)d->own.base, token = (row->token > base ? row->token : base) + 1;
-    sqlite3_stmt *s = db_statement(d, DB_TAKE);
+    sqlite3_stmt *s = database_statement(d, DATABASE_TAKE);
     bind_name(s, 1, q->mutex);
     bind_name(s, 2, q->id);
     sqlite3_bind_int64(s, 3, (int64_t)token);
@@ -71,8 +71,8 @@ static int take(struct db *d, const struct simba_request *q, int64_t now, const 
     sqlite3_bind_int64(s, 6, now);
     sqlite3_bind_int64(s, 7, lease_of(q));
     sqlite3_bind_int(s, 8, row->contended || q->others);
-    if (!db_run(d, DB_TAKE))
-        return db_fail(d, "cannot take");
+    if (!database_run(d, DATABASE_TAKE))
+        return database_fail(d, "cannot take");
     snprintf(out->text, sizeof out->text, "%s", q->id);
     out->answer = (struct simba_answer){.granted = true, .id = out->text, .token = token};
     out->answer.left_ms = q->ttl_ms + q->transition_ms;
@@ -80,19 +80,21 @@ static int take(struct db *d, const struct simba_request *q, int64_t now, const 
     return 0;
 }
 
-static int set(struct db *d, enum db_statement which, const char *mutex)
+static int set(struct database *d, enum database_statement which, const char *mutex)
 {
-    bind_name(db_statement(d, which), 1, mutex);
-    return db_run(d, which) ? 0 : db_fail(d, "cannot write");
+    bind_name(database_statement(d, which), 1, mutex);
+    return database_run(d, which) ? 0 : database_fail(d, "cannot write");
 }
 
-static int contend(struct db *d, const struct simba_request *q, int64_t now, struct db_result *out)
+static int contend(struct database *d, const struct simba_request *q, int64_t now,
+                   struct database_result *out)
 {
     struct row row;
     int rc = look(d, q->mutex, now, &row, out);
     if (rc < 0)
         return rc;
-    bool is_free = !row.held || db_client_is_gone(d, out->owner_client); /* nobody could act */
+    bool is_free =
+        !row.held || database_client_is_gone(d, out->owner_client); /* nobody could act */
     if (is_free && now < d->own.quiet_until) {
         out->answer = (struct simba_answer){.age_ms = -1, .text = out->text};
         out->answer.left_ms = (d->own.quiet_until - now) / NS_PER_MS + 1;
@@ -106,12 +108,13 @@ static int contend(struct db *d, const struct simba_request *q, int64_t now, str
         out->changed = true;
         return take(d, q, now, &row, out);
     }
-    return row.contended ? 0 : set(d, DB_CONTEND, q->mutex);
+    return row.contended ? 0 : set(d, DATABASE_CONTEND, q->mutex);
 }
 
-static int renew(struct db *d, const struct simba_request *q, int64_t now, struct db_result *out)
+static int renew(struct database *d, const struct simba_request *q, int64_t now,
+                 struct database_result *out)
 {
-    sqlite3_stmt *s = db_statement(d, DB_RENEW);
+    sqlite3_stmt *s = database_statement(d, DATABASE_RENEW);
     bind_name(s, 1, q->mutex);
     bind_name(s, 2, q->id);
     sqlite3_bind_int64(s, 3, (int64_t)q->token);
@@ -119,8 +122,8 @@ static int renew(struct db *d, const struct simba_request *q, int64_t now, struc
     sqlite3_bind_int64(s, 5, lease_of(q));
     sqlite3_bind_int64(s, 6, d->live.number); /* it may have been another, or nobody's */
     sqlite3_bind_int64(s, 7, d->live.file);
-    if (!db_run(d, DB_RENEW))
-        return db_fail(d, "cannot renew");
+    if (!database_run(d, DATABASE_RENEW))
+        return database_fail(d, "cannot renew");
     if (sqlite3_changes(d->handle) == 0)
         out->answer.code = SIMBA_ELOST;
     else
@@ -128,7 +131,8 @@ static int renew(struct db *d, const struct simba_request *q, int64_t now, struc
     return 0;
 }
 
-static int release(struct db *d, const struct simba_request *q, int64_t now, struct db_result *out)
+static int release(struct database *d, const struct simba_request *q, int64_t now,
+                   struct database_result *out)
 {
     struct row row;
     int rc = look(d, q->mutex, now, &row, out);
@@ -140,10 +144,11 @@ static int release(struct db *d, const struct simba_request *q, int64_t now, str
         return 0;
     out->ring = row.contended;
     out->changed = true;
-    return set(d, DB_FREE, q->mutex);
+    return set(d, DATABASE_FREE, q->mutex);
 }
 
-static int evict(struct db *d, const struct simba_request *q, int64_t now, struct db_result *out)
+static int evict(struct database *d, const struct simba_request *q, int64_t now,
+                 struct database_result *out)
 {
     struct row row;
     int rc = look(d, q->mutex, now, &row, out);
@@ -156,25 +161,25 @@ static int evict(struct db *d, const struct simba_request *q, int64_t now, struc
         return 0;
     out->ring = true; /* the owner renews at once, and learns of it */
     out->changed = q->forced;
-    return set(d, q->forced ? DB_FREE : DB_EVICT, q->mutex);
+    return set(d, q->forced ? DATABASE_FREE : DATABASE_EVICT, q->mutex);
 }
 
 /* A tenure whose owner is dead, with all that could act for it, is none. */
-static int read_owner(struct db *d, const struct simba_request *q, int64_t now,
-                      struct db_result *out)
+static int read_owner(struct database *d, const struct simba_request *q, int64_t now,
+                      struct database_result *out)
 {
     struct row row;
     int rc = look(d, q->mutex, now, &row, out);
-    if (rc == 0 && db_client_is_gone(d, out->owner_client)) {
+    if (rc == 0 && database_client_is_gone(d, out->owner_client)) {
         out->answer = (struct simba_answer){.age_ms = -1};
         out->owner_client = 0;
     }
     return rc;
 }
 
-int db_list(struct db *d, struct simba_host *host, struct simba_request *q)
+int database_list(struct database *d, struct simba_host *host, struct simba_request *q)
 {
-    sqlite3_stmt *s = db_statement(d, DB_LIST);
+    sqlite3_stmt *s = database_statement(d, DATABASE_LIST);
     int64_t now = boot_now(&d->boot), last = 0;
     bool gone = false;
     int rc;
@@ -185,7 +190,7 @@ int db_list(struct db *d, struct simba_host *host, struct simba_request *q)
             sqlite3_column_int64(s, 4) == d->live.file ? sqlite3_column_int64(s, 3) : 0;
         if (client != last) {
             last = client;
-            gone = db_client_is_gone(d, client);
+            gone = database_client_is_gone(d, client);
         }
         struct simba_found found = {
             .mutex = (const char *)sqlite3_column_text(s, 0),
@@ -200,11 +205,11 @@ int db_list(struct db *d, struct simba_host *host, struct simba_request *q)
             host->found(host, q, &found);
     }
     sqlite3_reset(s);
-    return rc == SQLITE_DONE ? 0 : db_fail(d, "cannot list");
+    return rc == SQLITE_DONE ? 0 : database_fail(d, "cannot list");
 }
 
 /* For a database that has forgotten this: how long to wait, and where to begin. */
-static void note_lease(struct db *d, int64_t now, int64_t lease, uint64_t token)
+static void note_lease(struct database *d, int64_t now, int64_t lease, uint64_t token)
 {
     if (now + lease > d->last_until)
         d->last_until = now + lease;
@@ -216,7 +221,7 @@ static void note_lease(struct db *d, int64_t now, int64_t lease, uint64_t token)
         d->mark.token = (int64_t)token;
 }
 
-int db_apply(struct db *d, const struct simba_request *q, struct db_result *out)
+int database_apply(struct database *d, const struct simba_request *q, struct database_result *out)
 {
     int64_t now = boot_now(&d->boot);
     int rc;
