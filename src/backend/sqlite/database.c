@@ -180,7 +180,7 @@ static int read_owner(struct database *d, const struct simba_request *q, int64_t
 int database_list(struct database *d, struct simba_host *host, struct simba_request *q)
 {
     sqlite3_stmt *s = database_statement(d, DATABASE_LIST);
-    int64_t now = boot_now(&d->boot), last = 0;
+    int64_t now = boot_clock_now(&d->boot), last = 0;
     bool gone = false;
     int rc;
     bind_name(s, 1, q->mutex);
@@ -223,7 +223,7 @@ static void note_lease(struct database *d, int64_t now, int64_t lease, uint64_t 
 
 int database_apply(struct database *d, const struct simba_request *q, struct database_result *out)
 {
-    int64_t now = boot_now(&d->boot);
+    int64_t now = boot_clock_now(&d->boot);
     int rc;
     out->answer = (struct simba_answer){.age_ms = -1};
     out->owner_client = 0;

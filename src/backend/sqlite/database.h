@@ -6,7 +6,7 @@
 #include <sqlite3.h>
 #include <sys/types.h>
 
-#include "backend/sqlite/boot.h"
+#include "backend/sqlite/boot_clock.h"
 #include "backend/sqlite/files.h"
 #include "backend/sqlite/live.h"
 #include "backend/sqlite/paths.h"
@@ -45,7 +45,7 @@ struct database {
     const struct paths *paths; /* borrowed */
     int64_t busy_ms;           /* how long to wait for another writer */
     bool is_patient;           /* if not: hardly at all */
-    struct boot boot;
+    struct boot_clock boot;
     struct live live;
     sqlite3 *handle; /* NULL: not open */
     sqlite3_stmt *statement[DATABASE_STATEMENTS];
@@ -76,7 +76,7 @@ struct database_result {        /* q->store of the request */
     bool changed;         /* another owner, or none */
 };
 
-void database_init(struct database *d, const struct paths *paths, const struct boot *boot,
+void database_init(struct database *d, const struct paths *paths, const struct boot_clock *boot,
                    int64_t busy_ms);
 int database_open(struct database *d); /* 0, or a code and d->why; nothing to do if it is open */
 int database_open_reader(struct database *d);       /* likewise, where we may not write */

@@ -98,7 +98,7 @@ static void harden(struct database *d)
     sqlite3_wal_hook(d->handle, on_commit, d);
 }
 
-void database_init(struct database *d, const struct paths *paths, const struct boot *boot,
+void database_init(struct database *d, const struct paths *paths, const struct boot_clock *boot,
                    int64_t busy_ms)
 {
     *d = (struct database){.place = place,

@@ -157,7 +157,7 @@ static int begin_anew(struct database *d, const struct found *f)
     char text[512];
     struct timespec t;
     clock_gettime(CLOCK_REALTIME, &t);
-    int64_t clock = (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000, now = boot_now(&d->boot);
+    int64_t clock = (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000, now = boot_clock_now(&d->boot);
     int64_t last = greatest(d->own.base, d->mark.token, f->last_token);
     d->own.base = last != 0 ? greatest(last + TOKENS_PER_BOOT, clock, 0) : clock;
     d->own.longest = greatest(d->own.longest, d->mark.lease, 0);

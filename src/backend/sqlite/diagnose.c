@@ -125,7 +125,7 @@ static void look_at_database(struct report *r, const struct paths *p)
     sqlite3_close(db);
 }
 
-void diagnose(const struct paths *p, const struct boot *b, int live, simba_finding_fn *say,
+void diagnose(const struct paths *p, const struct boot_clock *b, int live, simba_finding_fn *say,
               void *data)
 {
     struct report r = {.say = say, .data = data};

@@ -5,6 +5,6 @@
 #include "backend/sqlite/database.h"
 
 /* live: the descriptor that shows that this client is there; -1: none. */
-void diagnose(const struct paths *p, const struct boot *b, int live, simba_finding_fn *say,
+void diagnose(const struct paths *p, const struct boot_clock *b, int live, simba_finding_fn *say,
               void *data);
 #endif

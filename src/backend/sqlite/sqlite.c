@@ -42,7 +42,7 @@ struct sqlite {
 static void observe(struct sqlite *s)
 {
     if (s->host->interest(s->host, NULL) == SIMBA_OBSERVES)
-        bell_observe(&s->watch.bell, boot_now(&s->db.boot) + OBSERVED_MS * NS_PER_MS);
+        bell_observe(&s->watch.bell, boot_clock_now(&s->db.boot) + OBSERVED_MS * NS_PER_MS);
 }
 
 static int be_open(struct sqlite *s, bool write)
@@ -117,7 +117,7 @@ static void ring(struct sqlite *s, unsigned slot)
 /* Committed: wake those who wait, before the one who left hears of it. */
 static void publish(struct sqlite *s, struct simba_request *part)
 {
-    bool observed = bell_is_observed(&s->watch.bell, boot_now(&s->db.boot));
+    bool observed = bell_is_observed(&s->watch.bell, boot_clock_now(&s->db.boot));
     for (struct simba_request *q = part; q != NULL; q = q->next) {
         struct database_result *r = q->store;
         if (q->op == SIMBA_CONTEND || q->op == SIMBA_READ) {
@@ -324,10 +324,10 @@ static int open_sqlite(struct simba_host *host, const struct simba_url *url, voi
     struct sqlite *s = calloc(1, sizeof *s);
     if (s == NULL)
         goto err;
-    struct boot boot;
+    struct boot_clock boot;
     int rc = paths_find(&s->paths, simba_url_path(url), why, why_size);
     if (rc == 0)
-        rc = boot_read(&boot, why, why_size);
+        rc = boot_clock_read(&boot, why, why_size);
     if (rc < 0) {
         free(s);
         return rc;

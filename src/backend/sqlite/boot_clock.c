@@ -1,6 +1,6 @@
-/* boot.c: deadlines in the database are in boot time, which no step of the wall clock moves. A
+/* boot_clock.c: deadlines in the database are in boot time, which no step of the wall clock moves. A
  * process in a time namespace sees that clock with an offset; without it all agree. */
-#include "backend/sqlite/boot.h"
+#include "backend/sqlite/boot_clock.h"
 
 #include <errno.h>
 #include <simba.h>
@@ -12,7 +12,7 @@
 #include "base/clock.h"
 #include "base/errno_text.h"
 
-static int read_id(struct boot *b)
+static int read_id(struct boot_clock *b)
 {
     FILE *f = fopen("/proc/sys/kernel/random/boot_id", "re");
     if (f == NULL)
@@ -35,7 +35,7 @@ static bool same_link(const char *a, const char *b)
 /* The file speaks of the namespace that our children will be in. Mostly that is ours; after an
  * unshare() without a fork it is not, and nothing tells our own offset. Kernels without time
  * namespaces have no such links, and no offset. */
-static bool read_offset(struct boot *b)
+static bool read_offset(struct boot_clock *b)
 {
     b->offset = 0;
     if (access("/proc/self/ns/time", F_OK) != 0 && errno == ENOENT)
@@ -64,7 +64,7 @@ static int refuse_limit(int error, char *why, size_t why_size)
     return SIMBA_ELIMIT;
 }
 
-int boot_read(struct boot *b, char *why, size_t why_size)
+int boot_clock_read(struct boot_clock *b, char *why, size_t why_size)
 {
     errno = 0;
     if (read_id(b) != 0) {
@@ -89,7 +89,7 @@ int boot_read(struct boot *b, char *why, size_t why_size)
     return 0;
 }
 
-int64_t boot_now(const struct boot *b)
+int64_t boot_clock_now(const struct boot_clock *b)
 {
     return clock_now() - b->offset;
 }
