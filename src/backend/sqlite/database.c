@@ -46,7 +46,7 @@ static int look(struct database *d, const char *mutex, int64_t now, struct row *
             out->answer.evicted = row->evicted;
             out->answer.left_ms = (until - now) / NS_PER_MS;
             out->answer.age_ms = (now - sqlite3_column_int64(s, 4)) / NS_PER_MS;
-            out->owner_client = row->live == d->live.file ? row->client : 0;
+            out->owner_client = row->live == d->lock.file ? row->client : 0;
         }
     }
     sqlite3_reset(s);
@@ -55,7 +55,7 @@ static int look(struct database *d, const char *mutex, int64_t now, struct row *
 
 bool database_client_is_gone(const struct database *d, int64_t client)
 {
-    return client != 0 && client != d->live.number && !live_is_held(&d->live, client);
+    return client != 0 && client != d->lock.number && !client_lock_is_held(&d->lock, client);
 }
 
 static int take(struct database *d, const struct simba_request *q, int64_t now,
@@ -66,8 +66,8 @@ static int take(struct database *d, const struct simba_request *q, int64_t now,
     bind_name(s, 1, q->mutex);
     bind_name(s, 2, q->id);
     sqlite3_bind_int64(s, 3, (int64_t)token);
-    sqlite3_bind_int64(s, 4, d->live.number);
-    sqlite3_bind_int64(s, 5, d->live.file);
+    sqlite3_bind_int64(s, 4, d->lock.number);
+    sqlite3_bind_int64(s, 5, d->lock.file);
     sqlite3_bind_int64(s, 6, now);
     sqlite3_bind_int64(s, 7, lease_of(q));
     sqlite3_bind_int(s, 8, row->contended || q->others);
@@ -120,8 +120,8 @@ static int renew(struct database *d, const struct simba_request *q, int64_t now,
     sqlite3_bind_int64(s, 3, (int64_t)q->token);
     sqlite3_bind_int64(s, 4, now);
     sqlite3_bind_int64(s, 5, lease_of(q));
-    sqlite3_bind_int64(s, 6, d->live.number); /* it may have been another, or nobody's */
-    sqlite3_bind_int64(s, 7, d->live.file);
+    sqlite3_bind_int64(s, 6, d->lock.number); /* it may have been another, or nobody's */
+    sqlite3_bind_int64(s, 7, d->lock.file);
     if (!database_run(d, DATABASE_RENEW))
         return database_fail(d, "cannot renew");
     if (sqlite3_changes(d->handle) == 0)
@@ -187,7 +187,7 @@ int database_list(struct database *d, struct simba_host *host, struct simba_requ
     sqlite3_bind_int64(s, 2, now);
     while ((rc = sqlite3_step(s)) == SQLITE_ROW) {
         int64_t client =
-            sqlite3_column_int64(s, 4) == d->live.file ? sqlite3_column_int64(s, 3) : 0;
+            sqlite3_column_int64(s, 4) == d->lock.file ? sqlite3_column_int64(s, 3) : 0;
         if (client != last) {
             last = client;
             gone = database_client_is_gone(d, client);

@@ -7,8 +7,8 @@
 #include <sys/types.h>
 
 #include "backend/sqlite/boot_clock.h"
+#include "backend/sqlite/client_lock.h"
 #include "backend/sqlite/files.h"
-#include "backend/sqlite/live.h"
 #include "backend/sqlite/paths.h"
 
 #define DATABASE_TEXT_MAX 256
@@ -46,17 +46,17 @@ struct database {
     int64_t busy_ms;           /* how long to wait for another writer */
     bool is_patient;           /* if not: hardly at all */
     struct boot_clock boot;
-    struct live live;
+    struct client_lock lock;
     sqlite3 *handle; /* NULL: not open */
     sqlite3_stmt *statement[DATABASE_STATEMENTS];
     struct files files;
-    int64_t checked;         /* when they were looked at, ns */
-    bool is_reader;          /* we may only read, and have neither a number nor a turn */
-    bool has_turn;           /* to write; see live.h */
-    struct database_own own; /* as of the current or last transaction */
-    struct live_mark mark;   /* likewise */
-    int64_t serial;          /* of the last transaction that we know was committed */
-    int64_t last_until;      /* the latest end of a lease that we were granted */
+    int64_t checked;              /* when they were looked at, ns */
+    bool is_reader;               /* we may only read, and have neither a number nor a turn */
+    bool has_turn;                /* to write; see client_lock.h */
+    struct database_own own;      /* as of the current or last transaction */
+    struct client_lock_mark mark; /* likewise */
+    int64_t serial;               /* of the last transaction that we know was committed */
+    int64_t last_until;           /* the latest end of a lease that we were granted */
     int64_t busy_since;
     int wal_pages; /* after the last commit … */
     int tidy_at;   /* … and when they are so many that the log should be written back */

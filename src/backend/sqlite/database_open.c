@@ -106,7 +106,7 @@ void database_init(struct database *d, const struct paths *paths, const struct b
                            .busy_ms = busy_ms,
                            .is_patient = true,
                            .tidy_at = DATABASE_WAL_PAGES};
-    d->live.fd = d->live.turn = -1;
+    d->lock.fd = d->lock.turn = -1;
 }
 
 /* PATH-live must be the one that others find, too. The old one is closed after the new one was opened:
@@ -114,16 +114,16 @@ void database_init(struct database *d, const struct paths *paths, const struct b
 static int open_live(struct database *d)
 {
     struct stat s;
-    struct live old = d->live;
+    struct client_lock old = d->lock;
     if (old.fd >= 0 && stat(d->paths->live, &s) == 0 && s.st_ino == old.inode &&
         s.st_dev == old.device)
         return 0;
-    if (live_open(&d->live, d->paths->live) != 0) {
+    if (client_lock_open(&d->lock, d->paths->live) != 0) {
         int rc = database_fail_errno(d, d->paths->live);
-        d->live = old;
+        d->lock = old;
         return rc;
     }
-    live_close(&old);
+    client_lock_close(&old);
     return 0;
 }
 
@@ -142,8 +142,8 @@ int database_open(struct database *d)
 {
     if (d->handle != NULL)
         return 0;
-    if (d->is_reader && d->live.number == 0)
-        live_close(&d->live);
+    if (d->is_reader && d->lock.number == 0)
+        client_lock_close(&d->lock);
     d->is_reader = false;
     int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX |
                 SQLITE_OPEN_NOFOLLOW | SQLITE_OPEN_EXRESCODE;
@@ -185,7 +185,7 @@ int database_open_reader(struct database *d)
     }
     if (rc == 0 && tables == 0)
         rc = database_fail_text(d, SIMBA_EDENIED, "the database is empty, and may not be written");
-    if (rc == 0 && d->live.fd < 0 && live_open_reader(&d->live, d->paths->live) != 0)
+    if (rc == 0 && d->lock.fd < 0 && client_lock_open_reader(&d->lock, d->paths->live) != 0)
         rc = database_fail_errno(d, d->paths->live);
     d->is_reader = rc == 0;
     if (rc < 0)
@@ -208,5 +208,5 @@ void database_close(struct database *d)
 void database_end(struct database *d)
 {
     database_close(d);
-    live_close(&d->live);
+    client_lock_close(&d->lock);
 }

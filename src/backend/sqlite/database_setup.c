@@ -83,7 +83,7 @@ static int read_meta(struct database *d, struct found *f)
                         "length(?2) + 1) = ?3, clients, (SELECT max(token) FROM mutex WHERE name "
                         "<> ''), base, (SELECT max(lease) FROM mutex) FROM meta";
     char live[32];
-    snprintf(live, sizeof live, "%llx", (unsigned long long)d->live.file);
+    snprintf(live, sizeof live, "%llx", (unsigned long long)d->lock.file);
     if (sqlite3_prepare_v2(d->handle, query, -1, &s, NULL) != SQLITE_OK)
         return database_fail(d, "cannot open");
     sqlite3_bind_text(s, 1, d->boot.id, -1, SQLITE_STATIC);
@@ -112,9 +112,9 @@ static int find_out(struct database *d, struct found *f)
     int rc = database_check_owner(d, &tables);
     if (rc < 0)
         return rc;
-    *f = (struct found){.is_new = tables == 0, .other = live_last(&d->live, 1)};
+    *f = (struct found){.is_new = tables == 0, .other = client_lock_last(&d->lock, 1)};
     d->own = (struct database_own){.serial = 0};
-    d->mark = live_mark(&d->live);
+    d->mark = client_lock_mark(&d->lock);
     if (f->other < 0) {
         database_fail_text(d, SIMBA_ESTORE, "");
         snprintf(d->why, sizeof d->why, "another program has %.160s locked to its end",
@@ -169,7 +169,7 @@ static int begin_anew(struct database *d, const struct found *f)
              "UPDATE mutex SET client = 0, until = %lld + lease WHERE owner <> '' AND (client <> 0 "
              "OR until > %lld + lease)",
              d->boot.id, (unsigned long long)d->files.db.device,
-             (unsigned long long)d->files.db.inode, (unsigned long long)d->live.file,
+             (unsigned long long)d->files.db.inode, (unsigned long long)d->lock.file,
              (long long)d->own.base, (long long)now, (long long)now);
     return execute(d, text) ? 0 : database_fail(d, "cannot begin anew");
 }
@@ -179,8 +179,8 @@ static int begin_anew(struct database *d, const struct found *f)
 static int enrol(struct database *d, const struct found *f)
 {
     char text[96];
-    int64_t last = greatest(f->clients, f->other, d->live.number);
-    if (d->live.number == 0 && live_hold(&d->live, ++last) != 0)
+    int64_t last = greatest(f->clients, f->other, d->lock.number);
+    if (d->lock.number == 0 && client_lock_hold(&d->lock, ++last) != 0)
         return database_fail_errno(d, d->paths->live);
     snprintf(text, sizeof text, "UPDATE meta SET clients = %lld", (long long)last);
     return last == f->clients || execute(d, text) ? 0 : database_fail(d, "cannot enrol");
@@ -251,13 +251,13 @@ int database_set_up(struct database *d)
         rc = find_out(d, &f);
     if (rc < 0)
         return rc;
-    bool continued = is_continued(&f, d) && files_is_as_written(&d->files, d->paths, &d->live);
+    bool continued = is_continued(&f, d) && files_is_as_written(&d->files, d->paths, &d->lock);
     if (!d->is_patient && !continued) {
         database_fail_text(d, SIMBA_ESTORE, "the database has to be set up first");
         d->is_busy = true; /* what follows has to be synced */
         return SIMBA_ESTORE;
     }
-    int64_t number = d->live.number;
+    int64_t number = d->lock.number;
     if (!execute(d, continued ? "PRAGMA synchronous = NORMAL; BEGIN IMMEDIATE"
                               : "PRAGMA synchronous = FULL; BEGIN IMMEDIATE"))
         return database_fail(d, "cannot open");
@@ -267,12 +267,12 @@ int database_set_up(struct database *d)
     if (rc < 0) {
         execute(d, "ROLLBACK");
         if (number == 0)
-            live_drop(&d->live); /* nobody knows of it */
+            client_lock_drop(&d->lock); /* nobody knows of it */
         return rc;
     }
     database_set_mark(d);
     if (!continued) {
-        files_end_writing(&d->files, d->paths, &d->live);
+        files_end_writing(&d->files, d->paths, &d->lock);
         d->tidy_at =
             0; /* a database whose log is lost must not look like one that was never used */
     }

@@ -108,7 +108,7 @@ bool database_wait(struct database *d, int times)
 int database_take_turn(struct database *d)
 {
     for (int times = 0; !d->has_turn; times++) {
-        d->has_turn = live_take(&d->live, LIVE_WRITE);
+        d->has_turn = client_lock_take(&d->lock, CLIENT_LOCK_WRITE);
         if (!d->has_turn && !database_wait(d, times)) {
             database_fail_text(d, SIMBA_ESTORE, "");
             d->is_busy = true;
@@ -125,7 +125,7 @@ int database_take_turn(struct database *d)
 void database_give_turn(struct database *d)
 {
     if (d->has_turn)
-        live_give(&d->live, LIVE_WRITE);
+        client_lock_give(&d->lock, CLIENT_LOCK_WRITE);
     d->has_turn = false;
 }
 
@@ -163,7 +163,7 @@ int database_check_files(struct database *d)
     int64_t now = clock_now();
     if (now - d->checked < CHECK_NS)
         return 0;
-    switch (files_check(&d->files, d->paths, &d->live, &which)) {
+    switch (files_check(&d->files, d->paths, &d->lock, &which)) {
     case FILES_SAME:
         d->checked = now;
         return 0;
@@ -194,7 +194,7 @@ int database_read_own(struct database *d)
                                        .quiet_until = sqlite3_column_int64(s, 2),
                                        .longest = sqlite3_column_int64(s, 3)};
     sqlite3_reset(s);
-    d->mark = live_mark(&d->live);
+    d->mark = client_lock_mark(&d->lock);
     return rc == SQLITE_ROW || rc == SQLITE_DONE ? 0 : database_fail(d, "cannot read");
 }
 
@@ -220,7 +220,7 @@ void database_set_mark(struct database *d)
         d->mark.lease = d->own.longest;
     if (d->own.base > d->mark.token)
         d->mark.token = d->own.base;
-    live_set_mark(&d->live, &d->mark);
+    client_lock_set_mark(&d->lock, &d->mark);
 }
 
 /* ---- transactions ---------------------------------------------------------------------------- */
@@ -279,11 +279,11 @@ bool database_needs_tidying(const struct database *d)
 void database_tidy(struct database *d)
 {
     d->tidy_at = d->wal_pages + DATABASE_WAL_PAGES; /* unless the log begins anew */
-    if (database_check_files(d) < 0 || !live_take(&d->live, LIVE_CHECKPOINT))
+    if (database_check_files(d) < 0 || !client_lock_take(&d->lock, CLIENT_LOCK_CHECKPOINT))
         return;
-    files_begin_writing(&d->live);
+    files_begin_writing(&d->lock);
     int rc = sqlite3_wal_checkpoint_v2(d->handle, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
     if (rc == SQLITE_OK)
-        files_end_writing(&d->files, d->paths, &d->live);
-    live_give(&d->live, LIVE_CHECKPOINT);
+        files_end_writing(&d->files, d->paths, &d->lock);
+    client_lock_give(&d->lock, CLIENT_LOCK_CHECKPOINT);
 }

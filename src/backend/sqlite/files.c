@@ -48,17 +48,17 @@ int files_record(struct files *f, const struct paths *p)
 
 /* Who writes the log back says before and after it what it does to the file, so whatever changed it
  * without a word was not one of us. Asked before and after the look: both may be under way. */
-static bool is_as_written(struct files *f, const struct stat *db, const struct live *l,
+static bool is_as_written(struct files *f, const struct stat *db, const struct client_lock *l,
                           const struct paths *p)
 {
     struct stat s = *db;
     if (f->changed == nanoseconds(s.st_mtim) && f->size == s.st_size)
         return true;
     for (int i = 0; i < 10; i++) {
-        struct live_written before = live_written(l);
+        struct client_lock_written before = client_lock_written(l);
         if (stat(p->db, &s) != 0)
             return false;
-        struct live_written after = live_written(l);
+        struct client_lock_written after = client_lock_written(l);
         bool same = before.changed == nanoseconds(s.st_mtim) && before.size == s.st_size;
         if (same || before.changed == 0) { /* nobody has said anything yet */
             f->changed = nanoseconds(s.st_mtim);
@@ -72,7 +72,7 @@ static bool is_as_written(struct files *f, const struct stat *db, const struct l
     return true; /* one checkpoint after the other */
 }
 
-bool files_is_as_written(struct files *f, const struct paths *p, const struct live *l)
+bool files_is_as_written(struct files *f, const struct paths *p, const struct client_lock *l)
 {
     struct stat s;
     return stat(p->db, &s) == 0 && is_as_written(f, &s, l, p);
@@ -83,7 +83,7 @@ static enum files_state missing(void)
     return errno == ENOENT || errno == ENOTDIR ? FILES_OTHER : FILES_UNKNOWN;
 }
 
-enum files_state files_check(struct files *f, const struct paths *p, const struct live *l,
+enum files_state files_check(struct files *f, const struct paths *p, const struct client_lock *l,
                              const char **which)
 {
     struct stat s;
@@ -115,21 +115,22 @@ enum files_state files_check(struct files *f, const struct paths *p, const struc
     return FILES_SAME;
 }
 
-void files_begin_writing(const struct live *l)
+void files_begin_writing(const struct client_lock *l)
 {
-    struct live_written w = live_written(l);
+    struct client_lock_written w = client_lock_written(l);
     w.unfinished = 1;
-    live_set_written(l, &w);
+    client_lock_set_written(l, &w);
 }
 
-void files_end_writing(struct files *f, const struct paths *p, const struct live *l)
+void files_end_writing(struct files *f, const struct paths *p, const struct client_lock *l)
 {
     struct stat s;
     if (stat(p->db, &s) != 0)
         return;
     f->changed = nanoseconds(s.st_mtim);
     f->size = s.st_size;
-    live_set_written(l, &(struct live_written){.changed = f->changed, .size = f->size});
+    client_lock_set_written(l,
+                            &(struct client_lock_written){.changed = f->changed, .size = f->size});
 }
 
 void files_mend_shm(const struct files *f, const struct paths *p)

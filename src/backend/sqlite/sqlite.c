@@ -170,7 +170,7 @@ static bool run_part(struct sqlite *s, struct simba_request *part, bool patient)
     }
     if (s->db.is_reader)
         database_close(&s->db);
-    atomic_store(&s->live, s->db.live.number != 0 ? s->db.live.fd : -1);
+    atomic_store(&s->live, s->db.lock.number != 0 ? s->db.lock.fd : -1);
     publish(s, part);
     if (patient && database_needs_tidying(&s->db))
         database_tidy(&s->db);

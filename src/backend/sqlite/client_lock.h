@@ -1,4 +1,4 @@
-/* live.h: the file PATH-live. Whatever happens to SQLite's own files, all clients of a store share
+/* client_lock.h: the file PATH-live. Whatever happens to SQLite's own files, all clients of a store share
  * this one, and it answers three questions.
  *
  * Is a client still there? Each client has a number that is never used again, and holds a lock on the
@@ -10,14 +10,14 @@
  *
  * Is the database the one that was last written? The last writer leaves a mark here. A database that
  * is behind the mark is an older one: restored, or put together from other files. */
-#ifndef BACKEND_SQLITE_LIVE_H
-#define BACKEND_SQLITE_LIVE_H
+#ifndef BACKEND_SQLITE_CLIENT_LOCK_H
+#define BACKEND_SQLITE_CLIENT_LOCK_H
 
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
-struct live {
+struct client_lock {
     int fd;         /* -1: none */
     int turn;       /* for the locks on turns: no child inherits them */
     int64_t file;   /* which file the lock is in; another says nothing about us */
@@ -26,39 +26,41 @@ struct live {
     ino_t inode;
 };
 
-enum live_turn { LIVE_WRITE, LIVE_CHECKPOINT };
+enum client_lock_turn { CLIENT_LOCK_WRITE, CLIENT_LOCK_CHECKPOINT };
 
 /* Zero where nobody has left a mark yet. */
-struct live_mark {
+struct client_lock_mark {
     int64_t serial; /* of the last write transaction */
     int64_t token;  /* no greater one was granted */
     int64_t lease;  /* nor a longer one, ns */
 };
 
-struct live_written {
+struct client_lock_written {
     int64_t changed; /* the database file's time of change and size after the last checkpoint */
     int64_t size;
     int64_t unfinished; /* not 0: one has begun, and has not ended, or not well */
 };
 
-int live_open(struct live *l, const char *path);        /* 0, or -1 and errno */
-int live_open_reader(struct live *l, const char *path); /* only to ask; likewise */
-int live_hold(struct live *l, int64_t number);          /* 0, or -1 and errno */
-void live_drop(struct live *l);                         /* the number */
-void live_close(struct live *l);
+int client_lock_open(struct client_lock *l, const char *path);        /* 0, or -1 and errno */
+int client_lock_open_reader(struct client_lock *l, const char *path); /* only to ask; likewise */
+int client_lock_hold(struct client_lock *l, int64_t number);          /* 0, or -1 and errno */
+void client_lock_drop(struct client_lock *l);                         /* the number */
+void client_lock_close(struct client_lock *l);
 
 /* Does another hold this number? Errs to yes. */
-bool live_is_held(const struct live *l, int64_t number);
+bool client_lock_is_held(const struct client_lock *l, int64_t number);
 
 /* The greatest number that another holds from `first` on; 0: none; -1: a foreign lock covers all that
  * follow. */
-int64_t live_last(const struct live *l, int64_t first);
+int64_t client_lock_last(const struct client_lock *l, int64_t first);
 
-bool live_take(const struct live *l, enum live_turn turn); /* false: another has it */
-void live_give(const struct live *l, enum live_turn turn);
+bool client_lock_take(const struct client_lock *l,
+                      enum client_lock_turn turn); /* false: another has it */
+void client_lock_give(const struct client_lock *l, enum client_lock_turn turn);
 
-struct live_mark live_mark(const struct live *l);
-void live_set_mark(const struct live *l, const struct live_mark *mark);
-struct live_written live_written(const struct live *l);
-void live_set_written(const struct live *l, const struct live_written *written);
+struct client_lock_mark client_lock_mark(const struct client_lock *l);
+void client_lock_set_mark(const struct client_lock *l, const struct client_lock_mark *mark);
+struct client_lock_written client_lock_written(const struct client_lock *l);
+void client_lock_set_written(const struct client_lock *l,
+                             const struct client_lock_written *written);
 #endif

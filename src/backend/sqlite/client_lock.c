@@ -1,6 +1,6 @@
-/* live.c: open file description locks, because those of fcntl's older kind end when any descriptor
+/* client_lock.c: open file description locks, because those of fcntl's older kind end when any descriptor
  * of the file is closed anywhere in the process, and are not inherited by children. */
-#include "backend/sqlite/live.h"
+#include "backend/sqlite/client_lock.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,16 +15,16 @@
 
 /* Locks and contents of a file have nothing to do with each other. A foreign program that locks the
  * rest of the file while clients are there cannot have byte 0. */
-static const int64_t turn_at[] = {[LIVE_WRITE] = 0, [LIVE_CHECKPOINT] = NUMBERS};
+static const int64_t turn_at[] = {[CLIENT_LOCK_WRITE] = 0, [CLIENT_LOCK_CHECKPOINT] = NUMBERS};
 
-static void identify(struct live *l, const struct stat *s)
+static void identify(struct client_lock *l, const struct stat *s)
 {
     l->device = s->st_dev;
     l->inode = s->st_ino;
     l->file = (int64_t)(s->st_ino ^ ((uint64_t)s->st_dev << 40)) & INT64_MAX;
 }
 
-int live_open(struct live *l, const char *path)
+int client_lock_open(struct client_lock *l, const char *path)
 {
     struct stat s, t;
     l->number = 0;
@@ -33,11 +33,11 @@ int live_open(struct live *l, const char *path)
     if (l->fd >= 0)
         l->turn = open(path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
     if (l->turn < 0 || fstat(l->fd, &s) != 0 || fstat(l->turn, &t) != 0) {
-        live_close(l);
+        client_lock_close(l);
         return -1;
     }
     if (s.st_ino != t.st_ino || s.st_dev != t.st_dev) { /* it was replaced just now */
-        live_close(l);
+        client_lock_close(l);
         errno = ESTALE;
         return -1;
     }
@@ -45,7 +45,7 @@ int live_open(struct live *l, const char *path)
     return 0;
 }
 
-int live_open_reader(struct live *l, const char *path)
+int client_lock_open_reader(struct client_lock *l, const char *path)
 {
     struct stat s;
     l->number = 0;
@@ -54,7 +54,7 @@ int live_open_reader(struct live *l, const char *path)
     if (l->fd < 0)
         return -1;
     if (fstat(l->fd, &s) != 0) {
-        live_close(l);
+        client_lock_close(l);
         return -1;
     }
     identify(l, &s);
@@ -67,7 +67,7 @@ static int set_lock(int fd, short type, int64_t at)
     return fcntl(fd, F_OFD_SETLK, &lock);
 }
 
-int live_hold(struct live *l, int64_t number)
+int client_lock_hold(struct client_lock *l, int64_t number)
 {
     if (set_lock(l->fd, F_WRLCK, number) != 0)
         return -1;
@@ -75,7 +75,7 @@ int live_hold(struct live *l, int64_t number)
     return 0;
 }
 
-void live_drop(struct live *l)
+void client_lock_drop(struct client_lock *l)
 {
     if (l->number != 0)
         (void)set_lock(l->fd, F_UNLCK, l->number);
@@ -83,20 +83,20 @@ void live_drop(struct live *l)
 }
 
 /* A lock that would be in the way of one on these bytes. */
-static bool find_lock(const struct live *l, int64_t first, int64_t end, struct flock *found)
+static bool find_lock(const struct client_lock *l, int64_t first, int64_t end, struct flock *found)
 {
     *found = (struct flock){
         .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = first, .l_len = end - first};
     return fcntl(l->fd, F_OFD_GETLK, found) != 0 || found->l_type != F_UNLCK;
 }
 
-bool live_is_held(const struct live *l, int64_t number)
+bool client_lock_is_held(const struct client_lock *l, int64_t number)
 {
     struct flock lock;
     return find_lock(l, number, number + 1, &lock);
 }
 
-int64_t live_last(const struct live *l, int64_t first)
+int64_t client_lock_last(const struct client_lock *l, int64_t first)
 {
     struct flock lock;
     int64_t last = 0;
@@ -109,17 +109,17 @@ int64_t live_last(const struct live *l, int64_t first)
     return last;
 }
 
-bool live_take(const struct live *l, enum live_turn turn)
+bool client_lock_take(const struct client_lock *l, enum client_lock_turn turn)
 {
     return set_lock(l->turn, F_WRLCK, turn_at[turn]) == 0;
 }
 
-void live_give(const struct live *l, enum live_turn turn)
+void client_lock_give(const struct client_lock *l, enum client_lock_turn turn)
 {
     (void)set_lock(l->turn, F_UNLCK, turn_at[turn]);
 }
 
-void live_close(struct live *l)
+void client_lock_close(struct client_lock *l)
 {
     int error = errno;
     if (l->turn >= 0)
@@ -142,7 +142,7 @@ static int64_t checksum(const int64_t n[3])
     return (int64_t)sum;
 }
 
-static void read_three(const struct live *l, off_t at, int64_t n[3])
+static void read_three(const struct client_lock *l, off_t at, int64_t n[3])
 {
     int64_t all[4];
     bool whole = pread(l->turn, all, sizeof all, at) == sizeof all && all[3] == checksum(all);
@@ -151,32 +151,32 @@ static void read_three(const struct live *l, off_t at, int64_t n[3])
 }
 
 /* What cannot be written is missed only by a check that then finds less. */
-static void write_three(const struct live *l, off_t at, const int64_t n[3])
+static void write_three(const struct client_lock *l, off_t at, const int64_t n[3])
 {
     int64_t all[4] = {n[0], n[1], n[2], checksum(n)};
     (void)!pwrite(l->turn, all, sizeof all, at);
 }
 
-struct live_mark live_mark(const struct live *l)
+struct client_lock_mark client_lock_mark(const struct client_lock *l)
 {
     int64_t n[3];
     read_three(l, MARK_AT, n);
-    return (struct live_mark){.serial = n[0], .token = n[1], .lease = n[2]};
+    return (struct client_lock_mark){.serial = n[0], .token = n[1], .lease = n[2]};
 }
 
-void live_set_mark(const struct live *l, const struct live_mark *m)
+void client_lock_set_mark(const struct client_lock *l, const struct client_lock_mark *m)
 {
     write_three(l, MARK_AT, (const int64_t[]){m->serial, m->token, m->lease});
 }
 
-struct live_written live_written(const struct live *l)
+struct client_lock_written client_lock_written(const struct client_lock *l)
 {
     int64_t n[3];
     read_three(l, WRITTEN_AT, n);
-    return (struct live_written){.changed = n[0], .size = n[1], .unfinished = n[2]};
+    return (struct client_lock_written){.changed = n[0], .size = n[1], .unfinished = n[2]};
 }
 
-void live_set_written(const struct live *l, const struct live_written *w)
+void client_lock_set_written(const struct client_lock *l, const struct client_lock_written *w)
 {
     write_three(l, WRITTEN_AT, (const int64_t[]){w->changed, w->size, w->unfinished});
 }
