@@ -11,7 +11,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-#include "backend/sqlite/bell.h"
+#include "backend/sqlite/wakeup.h"
 
 #define LINE_BYTES (PATH_MAX + 256)
 #define FREE_LEAST (4 << 20) /* bytes: the log alone may grow to that */
@@ -145,11 +145,11 @@ void diagnose(const struct paths *p, const struct boot_clock *b, int live, simba
     else
         SAY(&r, SIMBA_LOG_WARN, "liveness: no lock on %s: of killed owners the lease is waited for",
             p->live);
-    struct bell bell;
-    if (bell_open(&bell, p->bell) == 0)
+    struct wakeup wakeup;
+    if (wakeup_open(&wakeup, p->bell) == 0)
         SAY(&r, SIMBA_LOG_INFO, "bell: who waits is woken by a release");
     else
         SAY(&r, SIMBA_LOG_WARN, "bell: %s: %s; who waits looks twice a second", p->bell,
             strerror(errno));
-    bell_close(&bell);
+    wakeup_close(&wakeup);
 }

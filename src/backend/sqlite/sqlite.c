@@ -42,7 +42,7 @@ struct sqlite {
 static void observe(struct sqlite *s)
 {
     if (s->host->interest(s->host, NULL) == SIMBA_OBSERVES)
-        bell_observe(&s->watch.bell, boot_clock_now(&s->db.boot) + OBSERVED_MS * NS_PER_MS);
+        wakeup_observe(&s->watch.wakeup, boot_clock_now(&s->db.boot) + OBSERVED_MS * NS_PER_MS);
 }
 
 static int be_open(struct sqlite *s, bool write)
@@ -105,19 +105,19 @@ static int apply_all(struct sqlite *s, struct simba_request *part)
 /* Others may have a new bell, because somebody has deleted ours: then that one. */
 static void ring(struct sqlite *s, unsigned slot)
 {
-    struct bell now;
-    if (bell_is_ours(&s->watch.bell, s->paths.bell)) {
-        bell_ring(&s->watch.bell, slot);
-    } else if (bell_open(&now, s->paths.bell) == 0) {
-        bell_ring(&now, slot);
-        bell_close(&now);
+    struct wakeup now;
+    if (wakeup_is_ours(&s->watch.wakeup, s->paths.bell)) {
+        wakeup_ring(&s->watch.wakeup, slot);
+    } else if (wakeup_open(&now, s->paths.bell) == 0) {
+        wakeup_ring(&now, slot);
+        wakeup_close(&now);
     }
 }
 
 /* Committed: wake those who wait, before the one who left hears of it. */
 static void publish(struct sqlite *s, struct simba_request *part)
 {
-    bool observed = bell_is_observed(&s->watch.bell, boot_clock_now(&s->db.boot));
+    bool observed = wakeup_is_observed(&s->watch.wakeup, boot_clock_now(&s->db.boot));
     for (struct simba_request *q = part; q != NULL; q = q->next) {
         struct database_result *r = q->store;
         if (q->op == SIMBA_CONTEND || q->op == SIMBA_READ) {
@@ -131,7 +131,7 @@ static void publish(struct sqlite *s, struct simba_request *part)
                 watch_listen(&s->watch);
         }
         if (r->ring || (r->changed && observed))
-            ring(s, bell_slot(q->mutex));
+            ring(s, wakeup_slot(q->mutex));
     }
 }
 
@@ -238,7 +238,7 @@ static void look(void *store)
     bool looked = s->db.is_reader, waits = looked && watch_look(&s->watch, &s->db, true);
     if (s->db.handle != NULL && begin(s, false) == 0) {
         database_rollback(&s->db);
-        waits = watch_look(&s->watch, &s->db, !bell_is_ours(&s->watch.bell, s->paths.bell));
+        waits = watch_look(&s->watch, &s->db, !wakeup_is_ours(&s->watch.wakeup, s->paths.bell));
         looked = true;
     } else if (s->db.handle != NULL && s->db.is_broken) {
         database_close(&s->db);

@@ -20,7 +20,7 @@ void watch_init(struct watch *w, struct simba_host *host)
 
 void watch_free(struct watch *w)
 {
-    bell_close(&w->bell);
+    wakeup_close(&w->wakeup);
     pthread_cond_destroy(&w->change);
     pthread_mutex_destroy(&w->lock);
 }
@@ -68,7 +68,7 @@ struct hearing {
 static void hear(void *data, struct simba_watched *x)
 {
     struct hearing *h = data;
-    unsigned slot = bell_slot(x->mutex);
+    unsigned slot = wakeup_slot(x->mutex);
     set_bit(h->watch->watched, slot);
     if (h->watch->read[slot] != h->watch->rings[slot])
         add_due(&h->due, x->mutex);
@@ -77,7 +77,7 @@ static void hear(void *data, struct simba_watched *x)
 /* Whether a slot was rung for since it was last read; watched: one that has a mutex of ours, or not. */
 static bool is_rung(const struct watch *w, bool watched)
 {
-    for (unsigned i = 0; i < BELL_SLOTS; i++) {
+    for (unsigned i = 0; i < WAKEUP_SLOTS; i++) {
         if (w->read[i] != w->rings[i] && has_bit(w->watched, i) == watched)
             return true;
     }
@@ -90,7 +90,7 @@ static bool is_rung(const struct watch *w, bool watched)
 static struct due *heard(struct watch *w)
 {
     struct hearing h = {.watch = w};
-    bell_read_slots(&w->bell, w->read);
+    wakeup_read_slots(&w->wakeup, w->read);
     if (is_rung(w, true)) {
         memset(w->watched, 0, sizeof w->watched);
         w->host->watched(w->host, NULL, hear, &h);
@@ -110,11 +110,11 @@ static void *listen(void *arg)
             pthread_cond_wait(&w->change, &w->lock);
             continue;
         }
-        uint32_t seen = bell_read(&w->bell);
+        uint32_t seen = wakeup_read(&w->wakeup);
         struct due *due = heard(w);
         pthread_mutex_unlock(&w->lock);
         hint_due(w, due);
-        bell_wait(&w->bell, seen);
+        wakeup_wait(&w->wakeup, seen);
         pthread_mutex_lock(&w->lock);
     }
     pthread_mutex_unlock(&w->lock);
@@ -123,14 +123,14 @@ static void *listen(void *arg)
 
 int watch_open(struct watch *w, const char *path)
 {
-    if (w->bell.words != NULL)
+    if (w->wakeup.words != NULL)
         return 0;
-    struct bell bell;
-    if (bell_open(&bell, path) != 0)
+    struct wakeup wakeup;
+    if (wakeup_open(&wakeup, path) != 0)
         return -1;
     pthread_mutex_lock(&w->lock);
-    w->bell = bell;
-    bell_read_slots(&bell, w->rings); /* who was rung for before has not asked yet */
+    w->wakeup = wakeup;
+    wakeup_read_slots(&wakeup, w->rings); /* who was rung for before has not asked yet */
     pthread_mutex_unlock(&w->lock);
     return 0;
 }
@@ -139,7 +139,7 @@ int watch_open(struct watch *w, const char *path)
  * the bell was opened is heard then. */
 void watch_listen(struct watch *w)
 {
-    if (w->bell.words != NULL && !w->listening)
+    if (w->wakeup.words != NULL && !w->listening)
         w->listening = thread_start(&w->thread, "simba-bell", listen, w) == 0;
     /* without the thread there is still the slow look */
 }
@@ -152,7 +152,7 @@ void watch_stop(struct watch *w)
     pthread_mutex_unlock(&w->lock);
     if (!w->listening)
         return;
-    bell_ring(&w->bell, 0);
+    wakeup_ring(&w->wakeup, 0);
     pthread_join(w->thread, NULL);
 }
 
@@ -162,7 +162,7 @@ void watch_set(struct watch *w, const char *mutex, enum simba_interest interest)
         return;
     pthread_mutex_lock(&w->lock);
     if (mutex != NULL)
-        set_bit(w->watched, bell_slot(mutex));
+        set_bit(w->watched, wakeup_slot(mutex));
     pthread_cond_signal(&w->change);
     pthread_mutex_unlock(&w->lock);
 }

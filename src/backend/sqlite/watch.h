@@ -5,20 +5,20 @@
 #include <pthread.h>
 #include <simba/backend.h>
 
-#include "backend/sqlite/bell.h"
 #include "backend/sqlite/database.h"
+#include "backend/sqlite/wakeup.h"
 
 struct watch {
     struct simba_host *host;
-    struct bell bell;
+    struct wakeup wakeup;
     bool listening; /* the thread below runs */
     pthread_t thread;
 
     pthread_mutex_t lock; /* for the rest */
     pthread_cond_t change;
-    uint32_t rings[BELL_SLOTS];            /* of each slot, as last seen */
-    uint32_t read[BELL_SLOTS];             /* as just read */
-    uint64_t watched[BELL_SLOTS / 64 + 1]; /* a bit for each slot in which a mutex is, or was */
+    uint32_t rings[WAKEUP_SLOTS];            /* of each slot, as last seen */
+    uint32_t read[WAKEUP_SLOTS];             /* as just read */
+    uint64_t watched[WAKEUP_SLOTS / 64 + 1]; /* a bit for each slot in which a mutex is, or was */
     bool stopping;
 };
 

@@ -1,5 +1,5 @@
-/* bell.c: see bell.h. */
-#include "backend/sqlite/bell.h"
+/* wakeup.c: see wakeup.h. */
+#include "backend/sqlite/wakeup.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -19,7 +19,7 @@
 
 #define RETRY_NS 100000000
 
-int bell_open(struct bell *b, const char *path)
+int wakeup_open(struct wakeup *b, const char *path)
 {
     b->words = NULL;
     int fd = paths_open(path);
@@ -43,7 +43,7 @@ int bell_open(struct bell *b, const char *path)
     return 0;
 }
 
-void bell_close(struct bell *b)
+void wakeup_close(struct wakeup *b)
 {
     if (b->words == NULL)
         return;
@@ -52,68 +52,68 @@ void bell_close(struct bell *b)
     b->words = NULL;
 }
 
-bool bell_is_ours(const struct bell *b, const char *path)
+bool wakeup_is_ours(const struct wakeup *b, const char *path)
 {
     struct stat s;
     return b->words != NULL && stat(path, &s) == 0 && s.st_ino == b->inode;
 }
 
-unsigned bell_slot(const char *mutex)
+unsigned wakeup_slot(const char *mutex)
 {
-    return table_hash(mutex) % BELL_SLOTS;
+    return table_hash(mutex) % WAKEUP_SLOTS;
 }
 
 /* What is not there reads as 0. */
-static void get(const struct bell *b, size_t at, void *out, size_t size)
+static void get(const struct wakeup *b, size_t at, void *out, size_t size)
 {
     ssize_t n = pread(b->fd, out, size, (off_t)at);
     if (n < (ssize_t)size)
         memset((char *)out + (n > 0 ? n : 0), 0, size - (size_t)(n > 0 ? n : 0));
 }
 
-static void put(const struct bell *b, size_t at, const void *value, size_t size)
+static void put(const struct wakeup *b, size_t at, const void *value, size_t size)
 {
     (void)!pwrite(b->fd, value, size,
                   (off_t)at); /* a ring that is lost is only waited for longer */
 }
 
 /* Two who ring at once must not write the same, as they would if each added one. */
-void bell_ring(struct bell *b, unsigned slot)
+void wakeup_ring(struct wakeup *b, unsigned slot)
 {
     uint32_t value = (uint32_t)clock_now() ^ (uint32_t)gettid() << 16;
-    put(b, offsetof(struct bell_words, slot) + slot * sizeof value, &value, sizeof value);
-    put(b, offsetof(struct bell_words, any), &value, sizeof value);
+    put(b, offsetof(struct wakeup_words, slot) + slot * sizeof value, &value, sizeof value);
+    put(b, offsetof(struct wakeup_words, any), &value, sizeof value);
     syscall(SYS_futex, &b->words->any, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }
 
-void bell_observe(struct bell *b, int64_t until)
+void wakeup_observe(struct wakeup *b, int64_t until)
 {
     if (b->words != NULL) /* all say about the same */
-        put(b, offsetof(struct bell_words, observed), &until, sizeof until);
+        put(b, offsetof(struct wakeup_words, observed), &until, sizeof until);
 }
 
-bool bell_is_observed(const struct bell *b, int64_t now)
+bool wakeup_is_observed(const struct wakeup *b, int64_t now)
 {
     int64_t until = 0;
     if (b->words != NULL)
-        get(b, offsetof(struct bell_words, observed), &until, sizeof until);
+        get(b, offsetof(struct wakeup_words, observed), &until, sizeof until);
     return until > now;
 }
 
-uint32_t bell_read(const struct bell *b)
+uint32_t wakeup_read(const struct wakeup *b)
 {
     uint32_t any;
-    get(b, offsetof(struct bell_words, any), &any, sizeof any);
+    get(b, offsetof(struct wakeup_words, any), &any, sizeof any);
     return any;
 }
 
-void bell_read_slots(const struct bell *b, uint32_t slot[BELL_SLOTS])
+void wakeup_read_slots(const struct wakeup *b, uint32_t slot[WAKEUP_SLOTS])
 {
-    get(b, offsetof(struct bell_words, slot), slot, BELL_SLOTS * sizeof *slot);
+    get(b, offsetof(struct wakeup_words, slot), slot, WAKEUP_SLOTS * sizeof *slot);
 }
 
 /* If it was truncated there is no word to sleep on. */
-void bell_wait(struct bell *b, uint32_t seen)
+void wakeup_wait(struct wakeup *b, uint32_t seen)
 {
     long rc = syscall(SYS_futex, &b->words->any, FUTEX_WAIT, seen, NULL, NULL, 0);
     if (rc != 0 && errno == EFAULT && posix_fallocate(b->fd, 0, sizeof *b->words) != 0)
