@@ -13,7 +13,7 @@
 #include "backend/kit/worker.h"
 #include "backend/sqlite/database.h"
 #include "backend/sqlite/diagnose.h"
-#include "backend/sqlite/watch.h"
+#include "backend/sqlite/watcher.h"
 #include "core/period.h"
 #include "runtime/process.h"
 
@@ -26,7 +26,7 @@ struct sqlite {
     struct simba_host *host;
     struct paths paths;
     struct worker worker;
-    struct watch watch;
+    struct watcher watcher;
     struct handles handles;
     uv_async_t ended; /* the worker has */
     _Atomic int live; /* the descriptor that shows that we are there; -1: none yet */
@@ -42,7 +42,7 @@ struct sqlite {
 static void observe(struct sqlite *s)
 {
     if (s->host->interest(s->host, NULL) == SIMBA_OBSERVES)
-        wakeup_observe(&s->watch.wakeup, boot_clock_now(&s->db.boot) + OBSERVED_MS * NS_PER_MS);
+        wakeup_observe(&s->watcher.wakeup, boot_clock_now(&s->db.boot) + OBSERVED_MS * NS_PER_MS);
 }
 
 static int be_open(struct sqlite *s, bool write)
@@ -56,7 +56,7 @@ static int be_open(struct sqlite *s, bool write)
         memcpy(s->db.why, why, sizeof why);
         return rc;
     }
-    if (rc == 0 && watch_open(&s->watch, s->paths.bell) != 0 && !s->is_deaf) {
+    if (rc == 0 && watcher_open(&s->watcher, s->paths.bell) != 0 && !s->is_deaf) {
         s->is_deaf = true;
         s->host->log(s->host, SIMBA_LOG_WARN, "cannot open the bell: waiting takes longer");
     }
@@ -106,8 +106,8 @@ static int apply_all(struct sqlite *s, struct simba_request *part)
 static void ring(struct sqlite *s, unsigned slot)
 {
     struct wakeup now;
-    if (wakeup_is_ours(&s->watch.wakeup, s->paths.bell)) {
-        wakeup_ring(&s->watch.wakeup, slot);
+    if (wakeup_is_ours(&s->watcher.wakeup, s->paths.bell)) {
+        wakeup_ring(&s->watcher.wakeup, slot);
     } else if (wakeup_open(&now, s->paths.bell) == 0) {
         wakeup_ring(&now, slot);
         wakeup_close(&now);
@@ -117,18 +117,18 @@ static void ring(struct sqlite *s, unsigned slot)
 /* Committed: wake those who wait, before the one who left hears of it. */
 static void publish(struct sqlite *s, struct simba_request *part)
 {
-    bool observed = wakeup_is_observed(&s->watch.wakeup, boot_clock_now(&s->db.boot));
+    bool observed = wakeup_is_observed(&s->watcher.wakeup, boot_clock_now(&s->db.boot));
     for (struct simba_request *q = part; q != NULL; q = q->next) {
         struct database_result *r = q->store;
         if (q->op == SIMBA_CONTEND || q->op == SIMBA_READ) {
             bool owned = r->answer.id != NULL && !r->answer.granted;
-            bool waits = watch_answered(&s->watch, q->mutex, owned, r->owner_client);
+            bool waits = watcher_answered(&s->watcher, q->mutex, owned, r->owner_client);
             if (waits)
                 worker_tick(&s->worker, LOOK_MS);
             if (waits || s->host->interest(s->host, NULL) == SIMBA_OBSERVES)
                 worker_need(&s->worker);
             if (waits || r->answer.granted) /* an owner hears that it is evicted */
-                watch_listen(&s->watch);
+                watcher_listen(&s->watcher);
         }
         if (r->ring || (r->changed && observed))
             ring(s, wakeup_slot(q->mutex));
@@ -234,11 +234,12 @@ static void look(void *store)
     struct sqlite *s = store;
     s->db.is_patient = true;
     observe(s);
-    watch_listen(&s->watch);
-    bool looked = s->db.is_reader, waits = looked && watch_look(&s->watch, &s->db, true);
+    watcher_listen(&s->watcher);
+    bool looked = s->db.is_reader, waits = looked && watcher_look(&s->watcher, &s->db, true);
     if (s->db.handle != NULL && begin(s, false) == 0) {
         database_rollback(&s->db);
-        waits = watch_look(&s->watch, &s->db, !wakeup_is_ours(&s->watch.wakeup, s->paths.bell));
+        waits =
+            watcher_look(&s->watcher, &s->db, !wakeup_is_ours(&s->watcher.wakeup, s->paths.bell));
         looked = true;
     } else if (s->db.handle != NULL && s->db.is_broken) {
         database_close(&s->db);
@@ -251,7 +252,7 @@ static void end(void *store)
 {
     struct sqlite *s = store;
     database_end(&s->db);
-    watch_stop(&s->watch);
+    watcher_stop(&s->watcher);
     uv_async_send(&s->ended);
 }
 
@@ -260,7 +261,7 @@ static void end(void *store)
 static void free_store(void *store)
 {
     struct sqlite *s = store;
-    watch_free(&s->watch);
+    watcher_free(&s->watcher);
     free(s);
 }
 
@@ -283,7 +284,7 @@ static void work(void *store, bool here)
 
 static void watch(void *store, const char *mutex, enum simba_interest interest)
 {
-    watch_set(&((struct sqlite *)store)->watch, mutex, interest);
+    watcher_set(&((struct sqlite *)store)->watch, mutex, interest);
 }
 
 static int liveness(void *store)
@@ -341,9 +342,9 @@ static int open_sqlite(struct simba_host *host, const struct simba_url *url, voi
     s->worker.end = end;
     /* Within what the machine waits for an answer, so that it hears the reason. */
     database_init(&s->db, &s->paths, &boot, host->command_timeout_ms / 2);
-    watch_init(&s->watch, host);
+    watcher_init(&s->watcher, host);
     if (uv_async_init(host->loop, &s->ended, on_ended) != 0)
-        goto err_after_watch;
+        goto err_after_watcher;
     s->ended.data = s;
     handles_init(&s->handles, host, free_store, s);
     handles_add(&s->handles);
@@ -351,8 +352,8 @@ static int open_sqlite(struct simba_host *host, const struct simba_url *url, voi
     *store = s;
     return 0;
 
-err_after_watch:
-    watch_free(&s->watch);
+err_after_watcher:
+    watcher_free(&s->watcher);
     free(s);
 err:
     snprintf(why, why_size, "out of memory");

@@ -1,6 +1,6 @@
-/* watch.h: how this client hears that a mutex that somebody waits for is free: by the bell at once, and by a slow look for what nobody rings for (a killed owner, a lost ring). */
-#ifndef BACKEND_SQLITE_WATCH_H
-#define BACKEND_SQLITE_WATCH_H
+/* watcher.h: how this client hears that a mutex that somebody waits for is free: by the bell at once, and by a slow look for what nobody rings for (a killed owner, a lost ring). */
+#ifndef BACKEND_SQLITE_WATCHER_H
+#define BACKEND_SQLITE_WATCHER_H
 
 #include <pthread.h>
 #include <simba/backend.h>
@@ -8,7 +8,7 @@
 #include "backend/sqlite/database.h"
 #include "backend/sqlite/wakeup.h"
 
-struct watch {
+struct watcher {
     struct simba_host *host;
     struct wakeup wakeup;
     bool listening; /* the thread below runs */
@@ -22,19 +22,19 @@ struct watch {
     bool stopping;
 };
 
-void watch_init(struct watch *w, struct simba_host *host);
-void watch_free(struct watch *w);
-int watch_open(struct watch *w, const char *path); /* the bell; 0, or -1 and errno */
-void watch_listen(struct watch *w);                /* from now on, if it is open */
-void watch_stop(struct watch *w);                  /* the thread has ended when it returns */
+void watcher_init(struct watcher *w, struct simba_host *host);
+void watcher_free(struct watcher *w);
+int watcher_open(struct watcher *w, const char *path); /* the bell; 0, or -1 and errno */
+void watcher_listen(struct watcher *w);                /* from now on, if it is open */
+void watcher_stop(struct watcher *w);                  /* the thread has ended when it returns */
 
-void watch_set(struct watch *w, const char *mutex, enum simba_interest interest);
+void watcher_set(struct watcher *w, const char *mutex, enum simba_interest interest);
 
 /* The store answered: another owns it (client: whose death would free it), or not. True if another does
  * and somebody waits for it. */
-bool watch_answered(struct watch *w, const char *mutex, bool owned, int64_t client);
+bool watcher_answered(struct watcher *w, const char *mutex, bool owned, int64_t client);
 
 /* The slow look for owners that have died; on the thread that owns the database. blind: others ring a
  * bell that is not ours, so everybody asks again. True if somebody waits for anything. */
-bool watch_look(struct watch *w, const struct database *db, bool blind);
+bool watcher_look(struct watcher *w, const struct database *db, bool blind);
 #endif

@@ -1,7 +1,7 @@
-/* watch.c: see watch.h. What the client waits for or observes, the host knows. The order that loses no ring: read the bell, let the contender try, sleep on
+/* watcher.c: see watcher.h. What the client waits for or observes, the host knows. The order that loses no ring: read the bell, let the contender try, sleep on
  * the value that was read. A mutex is watched before its first try is submitted. Hints are given
  * without the lock: the thread that gives one may be asked to contend at once. */
-#include "backend/sqlite/watch.h"
+#include "backend/sqlite/watcher.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,14 +11,14 @@
 
 enum { SEEN_OWNED, SEEN_CLIENT }; /* by another; its client, 0: it has no liveness */
 
-void watch_init(struct watch *w, struct simba_host *host)
+void watcher_init(struct watcher *w, struct simba_host *host)
 {
-    *w = (struct watch){.host = host};
+    *w = (struct watcher){.host = host};
     pthread_mutex_init(&w->lock, NULL);
     pthread_cond_init(&w->change, NULL);
 }
 
-void watch_free(struct watch *w)
+void watcher_free(struct watcher *w)
 {
     wakeup_close(&w->wakeup);
     pthread_cond_destroy(&w->change);
@@ -41,7 +41,7 @@ static void add_due(struct due **list, const char *mutex)
     *list = d;
 }
 
-static void hint_due(struct watch *w, struct due *list)
+static void hint_due(struct watcher *w, struct due *list)
 {
     for (struct due *next; list != NULL; list = next) {
         next = list->next;
@@ -61,7 +61,7 @@ static bool has_bit(const uint64_t *bits, unsigned slot)
 }
 
 struct hearing {
-    struct watch *watch;
+    struct watcher *watcher;
     struct due *due;
 };
 
@@ -69,13 +69,13 @@ static void hear(void *data, struct simba_watched *x)
 {
     struct hearing *h = data;
     unsigned slot = wakeup_slot(x->mutex);
-    set_bit(h->watch->watched, slot);
-    if (h->watch->read[slot] != h->watch->rings[slot])
+    set_bit(h->watcher->watched, slot);
+    if (h->watcher->read[slot] != h->watcher->rings[slot])
         add_due(&h->due, x->mutex);
 }
 
 /* Whether a slot was rung for since it was last read; watched: one that has a mutex of ours, or not. */
-static bool is_rung(const struct watch *w, bool watched)
+static bool is_rung(const struct watcher *w, bool watched)
 {
     for (unsigned i = 0; i < WAKEUP_SLOTS; i++) {
         if (w->read[i] != w->rings[i] && has_bit(w->watched, i) == watched)
@@ -87,9 +87,9 @@ static bool is_rung(const struct watch *w, bool watched)
 /* What has been rung for since it was last looked at; under the lock. Of what others wait for, nobody
  * here is asked. (A mutex that is new to an observer of all, and shares its slot with a watched one, is
  * found by the next list.) */
-static struct due *heard(struct watch *w)
+static struct due *heard(struct watcher *w)
 {
-    struct hearing h = {.watch = w};
+    struct hearing h = {.watcher = w};
     wakeup_read_slots(&w->wakeup, w->read);
     if (is_rung(w, true)) {
         memset(w->watched, 0, sizeof w->watched);
@@ -103,7 +103,7 @@ static struct due *heard(struct watch *w)
 
 static void *listen(void *arg)
 {
-    struct watch *w = arg;
+    struct watcher *w = arg;
     pthread_mutex_lock(&w->lock);
     while (!w->stopping) {
         if (w->host->interest(w->host, NULL) == SIMBA_NO_INTEREST) {
@@ -121,7 +121,7 @@ static void *listen(void *arg)
     return NULL;
 }
 
-int watch_open(struct watch *w, const char *path)
+int watcher_open(struct watcher *w, const char *path)
 {
     if (w->wakeup.words != NULL)
         return 0;
@@ -137,14 +137,14 @@ int watch_open(struct watch *w, const char *path)
 
 /* Not before it is needed: a program that only looks has no use for the thread. What was rung since
  * the bell was opened is heard then. */
-void watch_listen(struct watch *w)
+void watcher_listen(struct watcher *w)
 {
     if (w->wakeup.words != NULL && !w->listening)
         w->listening = thread_start(&w->thread, "simba-bell", listen, w) == 0;
     /* without the thread there is still the slow look */
 }
 
-void watch_stop(struct watch *w)
+void watcher_stop(struct watcher *w)
 {
     pthread_mutex_lock(&w->lock);
     w->stopping = true;
@@ -156,7 +156,7 @@ void watch_stop(struct watch *w)
     pthread_join(w->thread, NULL);
 }
 
-void watch_set(struct watch *w, const char *mutex, enum simba_interest interest)
+void watcher_set(struct watcher *w, const char *mutex, enum simba_interest interest)
 {
     if (interest == SIMBA_NO_INTEREST)
         return;
@@ -180,7 +180,7 @@ static void keep_answer(void *data, struct simba_watched *x)
     x->seen[SEEN_CLIENT] = a->client;
 }
 
-bool watch_answered(struct watch *w, const char *mutex, bool owned, int64_t client)
+bool watcher_answered(struct watcher *w, const char *mutex, bool owned, int64_t client)
 {
     struct answer a = {.owned = owned, .client = client};
     w->host->watched(w->host, mutex, keep_answer, &a);
@@ -208,7 +208,7 @@ static void look(void *data, struct simba_watched *x)
         add_due(&l->due, x->mutex);
 }
 
-bool watch_look(struct watch *w, const struct database *db, bool blind)
+bool watcher_look(struct watcher *w, const struct database *db, bool blind)
 {
     struct look l = {.db = db, .blind = blind};
     w->host->watched(w->host, NULL, look, &l);
