@@ -12,7 +12,7 @@
 #include "backend/kit/handles.h"
 #include "backend/kit/worker.h"
 #include "backend/sqlite/database.h"
-#include "backend/sqlite/diagnose.h"
+#include "backend/sqlite/inspect.h"
 #include "backend/sqlite/watcher.h"
 #include "core/period.h"
 #include "runtime/process.h"
@@ -293,10 +293,10 @@ static int liveness(void *store)
 }
 
 /* Place and boot do not change. */
-static void diagnose_sqlite(void *store, simba_finding_fn *say, void *data)
+static void inspect_sqlite(void *store, simba_finding_fn *say, void *data)
 {
     struct sqlite *s = store;
-    diagnose(&s->paths, &s->db.boot, liveness(s), say, data);
+    inspect(&s->paths, &s->db.boot, liveness(s), say, data);
 }
 
 static void close_sqlite(void *store)
@@ -373,5 +373,5 @@ const struct simba_backend sqlite_backend = {
     .close = close_sqlite,
     .work = work,
     .liveness = liveness,
-    .diagnose = diagnose_sqlite,
+    .diagnose = inspect_sqlite,
 };

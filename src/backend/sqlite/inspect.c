@@ -1,6 +1,6 @@
-/* diagnose.c: what an operator should know about a place for locks, and why it is good or not. The
+/* inspect.c: what an operator should know about a place for locks, and why it is good or not. The
  * database is looked at through a connection of its own, so that nothing here meets the worker. */
-#include "backend/sqlite/diagnose.h"
+#include "backend/sqlite/inspect.h"
 
 #include <errno.h>
 #include <grp.h>
@@ -125,8 +125,8 @@ static void look_at_database(struct report *r, const struct paths *p)
     sqlite3_close(db);
 }
 
-void diagnose(const struct paths *p, const struct boot_clock *b, int live, simba_finding_fn *say,
-              void *data)
+void inspect(const struct paths *p, const struct boot_clock *b, int live, simba_finding_fn *say,
+             void *data)
 {
     struct report r = {.say = say, .data = data};
     char folder[PATH_MAX];
