@@ -101,7 +101,7 @@ static void harden(struct database *d)
 void database_init(struct database *d, const struct paths *paths, const struct boot_clock *boot,
                    int64_t busy_ms)
 {
-    *d = (struct database){.place = place,
+    *d = (struct database){.paths = paths,
                            .boot = *boot,
                            .busy_ms = busy_ms,
                            .is_patient = true,

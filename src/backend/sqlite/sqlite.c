@@ -284,7 +284,7 @@ static void work(void *store, bool here)
 
 static void watch(void *store, const char *mutex, enum simba_interest interest)
 {
-    watcher_set(&((struct sqlite *)store)->watch, mutex, interest);
+    watcher_set(&((struct sqlite *)store)->watcher, mutex, interest);
 }
 
 static int liveness(void *store)

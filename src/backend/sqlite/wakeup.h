@@ -1,5 +1,5 @@
 /* wakeup.h: how a process that released a mutex wakes those that wait for it, in other processes.
- * A small file: a word per slot (a mutex belongs to a slot by its hash) that changes with every ring
+ * The file PATH-bell: a word per slot (a mutex belongs to a slot by its hash) that changes with every ring
  * for it, and one word that all sleep on. Rung after COMMIT, so whoever wakes sees what was committed.
  *
  * The file is mapped so that the kernel knows the word to sleep on, but it is read and written by

@@ -1,6 +1,7 @@
-/* watcher.c: see watcher.h. What the client waits for or observes, the host knows. The order that loses no ring: read the bell, let the contender try, sleep on
- * the value that was read. A mutex is watched before its first try is submitted. Hints are given
- * without the lock: the thread that gives one may be asked to contend at once. */
+/* watcher.c: see watcher.h. What the client waits for or observes, the host knows. The order that loses
+ * no ring: read the bell, let the contender try, sleep on the value that was read. A mutex is watched
+ * before its first try is submitted. Hints are given without the lock: the thread that gives one may be
+ * asked to contend at once. */
 #include "backend/sqlite/watcher.h"
 
 #include <stdio.h>

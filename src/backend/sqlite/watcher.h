@@ -1,4 +1,5 @@
-/* watcher.h: how this client hears that a mutex that somebody waits for is free: by the bell at once, and by a slow look for what nobody rings for (a killed owner, a lost ring). */
+/* watcher.h: how this client hears that a mutex that somebody waits for is free: by the bell at once, and
+ * by a slow look for what nobody rings for (a killed owner, a lost ring). */
 #ifndef BACKEND_SQLITE_WATCHER_H
 #define BACKEND_SQLITE_WATCHER_H
 
