@@ -26,7 +26,7 @@ static unsigned seconds(int64_t ms)
 
 /* ---- failures ------------------------------------------------------------------------------ */
 
-enum sql_end mysql_explain(MYSQL *mysql, int *code, char *why)
+enum sql_end mysql_connection_explain(MYSQL *mysql, int *code, char *why)
 {
     unsigned error = mysql_errno(mysql);
     enum sql_end end = SQL_FAILED;
@@ -97,12 +97,12 @@ enum sql_end mysql_explain(MYSQL *mysql, int *code, char *why)
 
 /* ---- a session ----------------------------------------------------------------------------- */
 
-static bool run(struct mysql_link *l, const char *statement)
+static bool run(struct mysql_connection *l, const char *statement)
 {
     return mysql_query(&l->mysql, statement) == 0;
 }
 
-static bool set_session(struct mysql_link *l, const struct mysql_config *c)
+static bool set_session(struct mysql_connection *l, const struct mysql_config *c)
 {
     char line[128];
     if (!run(
@@ -120,7 +120,7 @@ static bool set_session(struct mysql_link *l, const struct mysql_config *c)
     return run(l, line);
 }
 
-static bool prepare(struct mysql_link *l)
+static bool prepare(struct mysql_connection *l)
 {
     struct statement t = {.bytes = NULL};
     bool ok = true;
@@ -137,7 +137,7 @@ static bool prepare(struct mysql_link *l)
     return ok;
 }
 
-/* ---- dialling ------------------------------------------------------------------------------ */
+/* ---- connecting ------------------------------------------------------------------------------ */
 
 static void set_options(MYSQL *m, const struct mysql_config *c)
 {
@@ -164,10 +164,10 @@ static void set_options(MYSQL *m, const struct mysql_config *c)
         mysql_options(m, MYSQL_OPT_SSL_KEY, c->tls_key);
 }
 
-void *mysql_dial(const void *config, int *code, char *why)
+void *mysql_connection_open(const void *config, int *code, char *why)
 {
     const struct mysql_config *c = config;
-    struct mysql_link *l = calloc(1, sizeof *l);
+    struct mysql_connection *l = calloc(1, sizeof *l);
     if (l == NULL || mysql_init(&l->mysql) == NULL) {
         free(l);
         *code = SIMBA_ELIMIT;
@@ -185,23 +185,23 @@ void *mysql_dial(const void *config, int *code, char *why)
     if (rc == 0) {
         l->dialect.returning = c->returning && mariadb_connection(&l->mysql) &&
                                mysql_get_server_version(&l->mysql) >= 100500;
-        bool may_write = l->health.missing[0] == '\0' && !l->health.read_only;
+        bool may_write = l->inspection.missing[0] == '\0' && !l->inspection.read_only;
         if (!may_write || prepare(l))
             return l;
         rc = -1;
     }
     if (rc == -1)
-        mysql_explain(&l->mysql, code, why);
+        mysql_connection_explain(&l->mysql, code, why);
     else
         *code = rc;
-    mysql_hang_up(l);
+    mysql_connection_close(l);
     return NULL;
 }
 
 /* A call that waits is ended first: on a socket that is shut it does not wait any longer. */
-void mysql_hang_up(void *link)
+void mysql_connection_close(void *connection)
 {
-    struct mysql_link *l = link;
+    struct mysql_connection *l = connection;
     int error;
     if (l->waiting != 0)
         shutdown(mysql_get_socket(&l->mysql), SHUT_RDWR);

@@ -11,13 +11,13 @@
 
 #define STATEMENT_BYTES 2048
 
-static bool run(struct mysql_link *l, const char *statement)
+static bool run(struct mysql_connection *l, const char *statement)
 {
     return mysql_query(&l->mysql, statement) == 0;
 }
 
 /* The statements of a script, each for itself; there is no semicolon in anything else. */
-static bool run_script(struct mysql_link *l, const char *script)
+static bool run_script(struct mysql_connection *l, const char *script)
 {
     char statement[STATEMENT_BYTES];
     for (const char *end; (end = strchr(script, ';')) != NULL; script = end + 1) {
@@ -59,7 +59,7 @@ static const char facts[] =
     "TIMESTAMPDIFF(MICROSECOND,'1970-01-01',UTC_TIMESTAMP(3))DIV 1000,CURRENT_USER(),DATABASE()";
 
 /* As an account or a name is written in a statement: user@host with each part in quotes. */
-static void put_grants(struct sql_health *h, const char *user, const char *database)
+static void put_grants(struct sql_inspection *h, const char *user, const char *database)
 {
     const char *at = strrchr(user, '@');
     int length = at != NULL ? (int)(at - user) : (int)strlen(user);
@@ -69,7 +69,7 @@ static void put_grants(struct sql_health *h, const char *user, const char *datab
 }
 
 /* What a crash leaves of the last second. */
-static void note_durability(struct sql_health *h, char *const *row)
+static void note_durability(struct sql_inspection *h, char *const *row)
 {
     bool binlog = strcmp(row[LOG_BIN], "1") == 0;
     if (strcmp(row[FLUSH], "0") == 0)
@@ -93,9 +93,9 @@ static void note_durability(struct sql_health *h, char *const *row)
             "all clients use one node, and keep the clocks of all together");
 }
 
-static void note_server(struct mysql_link *l, const struct mysql_config *c, char *const *row)
+static void note_server(struct mysql_connection *l, const struct mysql_config *c, char *const *row)
 {
-    struct sql_health *h = &l->health;
+    struct sql_inspection *h = &l->inspection;
     const char *cipher = mysql_get_ssl_cipher(&l->mysql);
     int64_t all = strtoll(row[CONNECTIONS], NULL, 10);
     int64_t each = strtoll(row[USER_CONNECTIONS], NULL, 10);
@@ -116,7 +116,7 @@ static void note_server(struct mysql_link *l, const struct mysql_config *c, char
     note_durability(h, row);
 }
 
-int mysql_inspect_server(struct mysql_link *l, const struct mysql_config *c)
+int mysql_inspect_server(struct mysql_connection *l, const struct mysql_config *c)
 {
     static char nothing[] = "";
     if (!run(l, facts))
@@ -130,9 +130,9 @@ int mysql_inspect_server(struct mysql_link *l, const struct mysql_config *c)
     if (row != NULL)
         note_server(l, c, row);
     /* SUPER may write to a replica, too, where it must not. */
-    l->health.read_only = row != NULL && strcmp(row[READ_ONLY], "0") != 0;
+    l->inspection.read_only = row != NULL && strcmp(row[READ_ONLY], "0") != 0;
     mysql_free_result(r);
-    l->notes = l->health.notes;
+    l->notes = l->inspection.notes;
     if (row == NULL)
         return -1;
     if (by_statement && !run(l, "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ"))
@@ -148,7 +148,7 @@ static bool is_bytewise(const char *collation)
            strstr(collation, "0900_bin") != NULL;
 }
 
-static void note_rights(struct sql_health *h, const char *rights)
+static void note_rights(struct sql_inspection *h, const char *rights)
 {
     static const char *const needed[] = {"select", "insert", "update"};
     h->missing[0] = '\0';
@@ -160,7 +160,7 @@ static void note_rights(struct sql_health *h, const char *rights)
 }
 
 /* Engines that keep nothing, or what was half written, through a crash of the server. */
-static void note_engine(struct sql_health *h, const char *engine)
+static void note_engine(struct sql_inspection *h, const char *engine)
 {
     static const char *const forget[] = {"MEMORY", "MyISAM", "Aria", "CSV", "BLACKHOLE"};
     char line[128];
@@ -180,7 +180,7 @@ static void note_engine(struct sql_health *h, const char *engine)
 }
 
 /* name, type, length, collation, rights, engine */
-static int note_column(struct sql_health *h, char *const *row)
+static int note_column(struct sql_inspection *h, char *const *row)
 {
     int bit = row[0] != NULL ? sql_inspect_column(row[0]) : 0;
     if (bit == COLUMN_VERSION)
@@ -197,7 +197,7 @@ static int note_column(struct sql_health *h, char *const *row)
     return bit;
 }
 
-static int find_columns(struct mysql_link *l)
+static int find_columns(struct mysql_connection *l)
 {
     MYSQL_ROW row;
     int found = 0;
@@ -209,15 +209,15 @@ static int find_columns(struct mysql_link *l)
     MYSQL_RES *r = mysql_store_result(&l->mysql);
     if (r == NULL)
         return -1;
-    l->health.bytewise = true;
-    l->health.notes = l->notes; /* those of the server */
+    l->inspection.bytewise = true;
+    l->inspection.notes = l->notes; /* those of the server */
     while ((row = mysql_fetch_row(r)) != NULL)
-        found |= note_column(&l->health, row);
+        found |= note_column(&l->inspection, row);
     mysql_free_result(r);
     return found;
 }
 
-static int cannot(struct mysql_link *l, const char *what, char *why)
+static int cannot(struct mysql_connection *l, const char *what, char *why)
 {
     snprintf(why, SQL_WHY_MAX,
              "%s: %.200s (%u). Let somebody with more rights run what 'simba init --print' prints",
@@ -225,10 +225,10 @@ static int cannot(struct mysql_link *l, const char *what, char *why)
     return SIMBA_ESCHEMA;
 }
 
-int mysql_inspect_table(struct mysql_link *l, const struct mysql_config *c, char *why)
+int mysql_inspect_table(struct mysql_connection *l, const struct mysql_config *c, char *why)
 {
     int found = find_columns(l);
-    if (found == 0 && c->create != SQL_CREATE_NEVER && !l->health.read_only) {
+    if (found == 0 && c->create != SQL_CREATE_NEVER && !l->inspection.read_only) {
         if (!run_script(l, schema_sql))
             return cannot(l,
                           "there is no table simba_mutex in this database, or no right to read it, "
@@ -239,7 +239,7 @@ int mysql_inspect_table(struct mysql_link *l, const struct mysql_config *c, char
     if (found < 0)
         return -1;
     const char *missing = sql_inspect_missing_column(found);
-    if (found == 0 && (&l->health)->read_only) {
+    if (found == 0 && (&l->inspection)->read_only) {
         snprintf(
             why, SQL_WHY_MAX,
             "there is no table simba_mutex, and the server is read-only: make it on the primary, "
@@ -254,10 +254,10 @@ int mysql_inspect_table(struct mysql_link *l, const struct mysql_config *c, char
                  missing);
         return SIMBA_ESCHEMA;
     }
-    if (c->create == SQL_CREATE_UPGRADE && !sql_inspect_is_current(&l->health)) {
-        if (l->health.read_only) {
+    if (c->create == SQL_CREATE_UPGRADE && !sql_inspect_is_current(&l->inspection)) {
+        if (l->inspection.read_only) {
             snprintf(why, SQL_WHY_MAX, "the table simba_mutex is old, and %s",
-                     sql_inspect_read_only(&l->health));
+                     sql_inspect_read_only(&l->inspection));
             return SIMBA_ESTORE;
         }
         if (!run_script(l, upgrade_sql))
@@ -265,6 +265,6 @@ int mysql_inspect_table(struct mysql_link *l, const struct mysql_config *c, char
         if (find_columns(l) < 0)
             return -1;
     }
-    l->dialect.fences = l->health.fences;
+    l->dialect.fences = l->inspection.fences;
     return 0;
 }

@@ -5,33 +5,33 @@
 
 #include "backend/sql/connection.h"
 
-static int get_fd(void *link)
+static int get_fd(void *connection)
 {
-    return (int)mysql_get_socket(&((struct mysql_link *)link)->mysql);
+    return (int)mysql_get_socket(&((struct mysql_connection *)connection)->mysql);
 }
 
 /* Nothing is said unasked, but for good-bye. */
-static bool idle(struct sql *s, void *link)
+static bool idle(struct sql *s, void *connection)
 {
     (void)s;
-    (void)link;
+    (void)connection;
     return false;
 }
 
-static void diagnose(void *link, simba_finding_fn *say, void *data)
+static void diagnose(void *connection, simba_finding_fn *say, void *data)
 {
-    sql_inspect_say(&((struct mysql_link *)link)->health, say, data);
+    sql_inspect_say(&((struct mysql_connection *)connection)->inspection, say, data);
 }
 
-static const char *read_only(void *link)
+static const char *read_only(void *connection)
 {
-    return sql_inspect_read_only(&((struct mysql_link *)link)->health);
+    return sql_inspect_read_only(&((struct mysql_connection *)connection)->inspection);
 }
 
 const struct sql_driver mysql_driver = {
     .needs_help = "give the columns mutex and owner_id a binary collation (docs/backends/mysql.md)",
-    .connect = mysql_dial,
-    .disconnect = mysql_hang_up,
+    .connect = mysql_connection_open,
+    .disconnect = mysql_connection_close,
     .free_config = mysql_config_free,
     .fd = get_fd,
     .group = mysql_perform_group,

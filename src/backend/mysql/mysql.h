@@ -27,7 +27,7 @@ struct mysql_config {
     int64_t connect_timeout_ms, command_timeout_ms, poll_ms;
 };
 
-/* What the table can do, which changes the words of statements. */
+/* What the table can do, which changes the statements. */
 struct mysql_dialect {
     bool fences;    /* there is a fencing_token; else the version is the token */
     bool returning; /* INSERT ... ON DUPLICATE KEY UPDATE ... RETURNING */
@@ -48,7 +48,7 @@ struct mysql_prepared {
 
 enum mysql_step { STEP_QUERY, STEP_RESULT, STEP_EXECUTE, STEP_STORE };
 
-struct mysql_link {
+struct mysql_connection {
     MYSQL mysql;
     struct mysql_dialect dialect;
     enum mysql_step step;
@@ -59,7 +59,7 @@ struct mysql_link {
     MYSQL_STMT *statement; /* under way */
     uint64_t token, ttl_ms, lease_ms;
     char evicted[SIMBA_ID_MAX + 1];
-    struct sql_health health;
+    struct sql_inspection inspection;
     int notes; /* of these, about the server */
 };
 
@@ -71,20 +71,21 @@ int mysql_config_read(const struct options *o, struct mysql_config *c);
 void mysql_config_free(void *config);
 
 /* connection.c */
-void *mysql_dial(const void *config, int *code, char *why);
-void mysql_hang_up(void *link);
-enum sql_end mysql_explain(MYSQL *mysql, int *code, char *why); /* the last failure */
+void *mysql_connection_open(const void *config, int *code, char *why);
+void mysql_connection_close(void *connection);
+enum sql_end mysql_connection_explain(MYSQL *mysql, int *code, char *why); /* the last failure */
 
 /* inspect.c: 0, a code of ours with why, or -1: as the client library says */
-int mysql_inspect_server(struct mysql_link *l, const struct mysql_config *c);
-int mysql_inspect_table(struct mysql_link *l, const struct mysql_config *c, char *why);
+int mysql_inspect_server(struct mysql_connection *l, const struct mysql_config *c);
+int mysql_inspect_table(struct mysql_connection *l, const struct mysql_config *c, char *why);
 
 /* perform.c */
-int mysql_perform_begin(struct sql *s, void *link, struct sql_job *job, enum sql_end *end);
-int mysql_perform_go_on(struct sql *s, void *link, struct sql_job *job, int events,
+int mysql_perform_begin(struct sql *s, void *connection, struct sql_job *job, enum sql_end *end);
+int mysql_perform_go_on(struct sql *s, void *connection, struct sql_job *job, int events,
                         enum sql_end *end);
-int mysql_perform_resume(struct mysql_link *l, int events, int *error); /* the call that waits */
-size_t mysql_perform_group(void *link, int op);
+int mysql_perform_resume(struct mysql_connection *l, int events,
+                         int *error); /* the call that waits */
+size_t mysql_perform_group(void *connection, int op);
 
 /* statements.c */
 void mysql_statements_for(struct statement *t, const struct mysql_dialect *d,

@@ -38,7 +38,7 @@ static const struct failure failures[] = {
     {"", SQL_FAILED, SIMBA_ESTORE, ""},
 };
 
-enum sql_end postgres_explain(const char *state, int *code, const char **help)
+enum sql_end postgres_connection_explain(const char *state, int *code, const char **help)
 {
     const struct failure *f = failures;
     while (strncmp(f->state, state, strlen(f->state)) != 0)
@@ -79,41 +79,41 @@ static void explain_connect(PGconn *conn, int *code, char *why)
 
 /* ---- a session ----------------------------------------------------------------------------- */
 
-PGresult *postgres_run(struct postgres_dialing *d, const char *statement)
+PGresult *postgres_connection_run(struct postgres_connecting *d, const char *statement)
 {
-    PGresult *r = PQexec(d->link->conn, statement);
+    PGresult *r = PQexec(d->connection->conn, statement);
     ExecStatusType status = PQresultStatus(r);
     if (status == PGRES_TUPLES_OK || status == PGRES_COMMAND_OK)
         return r;
     const char *state = PQresultErrorField(r, PG_DIAG_SQLSTATE), *help = "";
     const char *text = PQresultErrorField(r, PG_DIAG_MESSAGE_PRIMARY);
-    postgres_explain(state != NULL ? state : "", d->code, &help);
-    snprintf(d->why, SQL_WHY_MAX, "%.380s%s", text != NULL ? text : PQerrorMessage(d->link->conn),
-             help);
+    postgres_connection_explain(state != NULL ? state : "", d->code, &help);
+    snprintf(d->why, SQL_WHY_MAX, "%.380s%s",
+             text != NULL ? text : PQerrorMessage(d->connection->conn), help);
     PQclear(r);
     return NULL;
 }
 
 /* Behind a pooler a setting would stay with whoever comes next. */
-static bool set_session(struct postgres_dialing *d)
+static bool set_session(struct postgres_connecting *d)
 {
     char line[320];
-    if (d->link->pooled)
+    if (d->connection->pooled)
         return true;
     snprintf(line, sizeof line,
              POSTGRES_PATIENT ";SET statement_timeout=%lld;SET client_min_messages=error;"
                               "SET plan_cache_mode=force_generic_plan;"
                               "SET default_transaction_isolation='read committed'%s",
              (long long)d->config->command_timeout_ms + 1000,
-             d->link->syncs ? "" : ";SET synchronous_commit=on");
-    PGresult *r = postgres_run(d, line);
+             d->connection->syncs ? "" : ";SET synchronous_commit=on");
+    PGresult *r = postgres_connection_run(d, line);
     PQclear(r);
     return r != NULL;
 }
 
-static bool make_words(struct postgres_dialing *d)
+static bool make_words(struct postgres_connecting *d)
 {
-    if (postgres_statements_make(d->link))
+    if (postgres_statements_make(d->connection))
         return true;
     *d->code = SIMBA_ELIMIT;
     snprintf(d->why, SQL_WHY_MAX, "out of memory");
@@ -126,35 +126,35 @@ static void be_silent(void *arg, const PGresult *notice)
     (void)notice;
 }
 
-void *postgres_dial(const void *config, int *code, char *why)
+void *postgres_connection_open(const void *config, int *code, char *why)
 {
-    struct postgres_dialing d = {.config = config, .code = code, .why = why};
-    d.link = calloc(1, sizeof *d.link);
-    if (d.link == NULL) {
+    struct postgres_connecting d = {.config = config, .code = code, .why = why};
+    d.connection = calloc(1, sizeof *d.connection);
+    if (d.connection == NULL) {
         *code = SIMBA_ELIMIT;
         snprintf(why, SQL_WHY_MAX, "out of memory");
         return NULL;
     }
-    d.link->conn = PQconnectdbParams((const char *const *)d.config->keyword,
-                                     (const char *const *)d.config->value, 0);
-    if (PQstatus(d.link->conn) != CONNECTION_OK) {
-        explain_connect(d.link->conn, code, why);
-        postgres_hang_up(d.link);
+    d.connection->conn = PQconnectdbParams((const char *const *)d.config->keyword,
+                                           (const char *const *)d.config->value, 0);
+    if (PQstatus(d.connection->conn) != CONNECTION_OK) {
+        explain_connect(d.connection->conn, code, why);
+        postgres_connection_close(d.connection);
         return NULL;
     }
-    PQsetNoticeReceiver(d.link->conn, be_silent, NULL);
+    PQsetNoticeReceiver(d.connection->conn, be_silent, NULL);
     if (postgres_inspect_server(&d) && set_session(&d) && postgres_inspect_table(&d) &&
-        make_words(&d) && PQsetnonblocking(d.link->conn, 1) == 0)
-        return d.link;
-    postgres_hang_up(d.link);
+        make_words(&d) && PQsetnonblocking(d.connection->conn, 1) == 0)
+        return d.connection;
+    postgres_connection_close(d.connection);
     return NULL;
 }
 
-void postgres_hang_up(void *link)
+void postgres_connection_close(void *connection)
 {
-    struct postgres_link *l = link;
+    struct postgres_connection *l = connection;
     PQfinish(l->conn);
-    for (int w = 0; w < WORDS; w++)
-        sql_statement_free(&l->words[w]);
+    for (int w = 0; w < STATEMENTS; w++)
+        sql_statement_free(&l->statement[w]);
     free(l);
 }

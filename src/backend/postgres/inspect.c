@@ -19,29 +19,29 @@ static const char facts[] =
     "current_setting('synchronous_commit'),current_setting('full_page_writes'),"
     "floor(date_part('epoch',clock_timestamp())*1000)::bigint";
 
-static void note_push(struct postgres_link *l)
+static void note_push(struct postgres_connection *l)
 {
     if (l->tells)
-        sql_inspect_note(&l->health, SIMBA_LOG_INFO,
+        sql_inspect_note(&l->inspection, SIMBA_LOG_INFO,
                          "LISTEN is used: a release is pushed to who waits");
-    else if (l->health.read_only || l->health.missing[0] != '\0')
+    else if (l->inspection.read_only || l->inspection.missing[0] != '\0')
         sql_inspect_note(
-            &l->health, SIMBA_LOG_INFO,
+            &l->inspection, SIMBA_LOG_INFO,
             "who cannot write cannot ask to be told: what is observed is looked at (?poll=)");
     else if (l->pooled)
         sql_inspect_note(
-            &l->health, SIMBA_LOG_WARN,
+            &l->inspection, SIMBA_LOG_WARN,
             "a pooler is before the server, where LISTEN does nothing: what is waited for "
             "is looked at (?poll=). If it pools whole sessions, say listen=on");
     else
-        sql_inspect_note(&l->health, SIMBA_LOG_WARN,
+        sql_inspect_note(&l->inspection, SIMBA_LOG_WARN,
                          "LISTEN is switched off: what is waited for is looked at (?poll=)");
 }
 
 /* What a crash leaves of the last second. What is the session's to say is said there, see set_session(). */
-static void note_durability(struct postgres_link *l, const PGresult *r)
+static void note_durability(struct postgres_connection *l, const PGresult *r)
 {
-    struct sql_health *h = &l->health;
+    struct sql_inspection *h = &l->inspection;
     bool fsync = strcmp(PQgetvalue(r, 0, SYNCS), "off") != 0;
     l->syncs = strcmp(PQgetvalue(r, 0, COMMITS), "off") != 0;
     if (!l->syncs && l->pooled)
@@ -60,9 +60,9 @@ static void note_durability(struct postgres_link *l, const PGresult *r)
                          "full_page_writes is off: a crash of the machine may damage the table");
 }
 
-static void note_server(struct postgres_link *l, const PGresult *r)
+static void note_server(struct postgres_connection *l, const PGresult *r)
 {
-    struct sql_health *h = &l->health;
+    struct sql_inspection *h = &l->inspection;
     const char *cipher = PQsslAttribute(l->conn, "cipher");
     snprintf(h->server, sizeof h->server, "PostgreSQL %s", PQgetvalue(r, 0, VERSION));
     snprintf(h->zone, sizeof h->zone, "%s", PQgetvalue(r, 0, ZONE));
@@ -77,13 +77,13 @@ static void note_server(struct postgres_link *l, const PGresult *r)
     l->notes = h->notes;
 }
 
-bool postgres_inspect_server(struct postgres_dialing *d)
+bool postgres_inspect_server(struct postgres_connecting *d)
 {
-    struct postgres_link *l = d->link;
-    PGresult *r = postgres_run(d, facts);
+    struct postgres_connection *l = d->connection;
+    PGresult *r = postgres_connection_run(d, facts);
     if (r == NULL)
         return false;
-    l->health.read_only = PQgetvalue(r, 0, READ_ONLY)[0] == 't';
+    l->inspection.read_only = PQgetvalue(r, 0, READ_ONLY)[0] == 't';
     /* A pooler makes up a process number of its own. */
     l->pooled = strtol(PQgetvalue(r, 0, PID), NULL, 10) != PQbackendPID(l->conn);
     l->tells = d->config->listen == LISTEN_ON || (d->config->listen == LISTEN_AUTO && !l->pooled);
@@ -110,7 +110,7 @@ static const char find[] =
 
 enum { NAME, IS_WIDE, LENGTH, IS_BYTEWISE, MISSING, GRANTS, IS_LOGGED };
 
-static int note_column(struct sql_health *h, const PGresult *r, int row)
+static int note_column(struct sql_inspection *h, const PGresult *r, int row)
 {
     int bit = sql_inspect_column(PQgetvalue(r, row, NAME));
     if (bit == COLUMN_VERSION)
@@ -125,15 +125,15 @@ static int note_column(struct sql_health *h, const PGresult *r, int row)
 }
 
 /* -1: see code and why. */
-static int find_columns(struct postgres_dialing *d)
+static int find_columns(struct postgres_connecting *d)
 {
     int found = 0;
-    PGresult *r = postgres_run(d, find);
+    PGresult *r = postgres_connection_run(d, find);
     if (r == NULL)
         return -1;
-    struct sql_health *h = &d->link->health;
+    struct sql_inspection *h = &d->connection->inspection;
     h->bytewise = true;
-    h->notes = d->link->notes; /* those of the server */
+    h->notes = d->connection->notes; /* those of the server */
     for (int i = 0; i < PQntuples(r); i++)
         found |= note_column(h, r, i);
     if (PQntuples(r) > 0 && PQgetvalue(r, 0, IS_LOGGED)[0] != 't')
@@ -144,7 +144,7 @@ static int find_columns(struct postgres_dialing *d)
 }
 
 /* What went wrong with a script is in d->why. */
-static bool cannot(struct postgres_dialing *d, const char *what)
+static bool cannot(struct postgres_connecting *d, const char *what)
 {
     char why[200];
     snprintf(why, sizeof why, "%s", d->why);
@@ -155,15 +155,15 @@ static bool cannot(struct postgres_dialing *d, const char *what)
     return false;
 }
 
-static bool run_script(struct postgres_dialing *d, const char *script)
+static bool run_script(struct postgres_connecting *d, const char *script)
 {
-    PGresult *r = postgres_run(d, script);
+    PGresult *r = postgres_connection_run(d, script);
     PQclear(r);
     return r != NULL;
 }
 
 /* Two at once may meet: then one fails, and finds the other's. */
-static bool make_table(struct postgres_dialing *d, int *found)
+static bool make_table(struct postgres_connecting *d, int *found)
 {
     char why[SQL_WHY_MAX];
     bool made = run_script(d, schema_sql);
@@ -177,16 +177,16 @@ static bool make_table(struct postgres_dialing *d, int *found)
                              "created");
 }
 
-bool postgres_inspect_table(struct postgres_dialing *d)
+bool postgres_inspect_table(struct postgres_connecting *d)
 {
     int found = find_columns(d);
-    bool create = d->config->create != SQL_CREATE_NEVER && !d->link->health.read_only;
+    bool create = d->config->create != SQL_CREATE_NEVER && !d->connection->inspection.read_only;
     if (found == 0 && create && !make_table(d, &found))
         return false;
     if (found < 0)
         return false;
     const char *missing = sql_inspect_missing_column(found);
-    if (found == 0 && (&d->link->health)->read_only) {
+    if (found == 0 && (&d->connection->inspection)->read_only) {
         *d->code = SIMBA_ESCHEMA;
         snprintf(
             d->why, SQL_WHY_MAX,
@@ -204,7 +204,7 @@ bool postgres_inspect_table(struct postgres_dialing *d)
             missing);
         return false;
     }
-    struct sql_health *h = &d->link->health;
+    struct sql_inspection *h = &d->connection->inspection;
     if (d->config->create == SQL_CREATE_UPGRADE && !sql_inspect_is_current(h)) {
         if (h->read_only) {
             *d->code = SIMBA_ESTORE;
@@ -218,8 +218,8 @@ bool postgres_inspect_table(struct postgres_dialing *d)
             return false;
     }
     if (h->read_only || h->missing[0] != '\0')
-        d->link->tells = false;
-    note_push(d->link);
-    d->link->table = (struct postgres_table){h->fences, h->fences && h->wide};
+        d->connection->tells = false;
+    note_push(d->connection);
+    d->connection->table = (struct postgres_table){h->fences, h->fences && h->wide};
     return true;
 }

@@ -5,26 +5,26 @@
 
 #include "backend/sql/connection.h"
 
-static int get_fd(void *link)
+static int get_fd(void *connection)
 {
-    return PQsocket(((struct postgres_link *)link)->conn);
+    return PQsocket(((struct postgres_connection *)connection)->conn);
 }
 
-static size_t group_of(void *link, int op)
+static size_t group_of(void *connection, int op)
 {
-    (void)link;
+    (void)connection;
     (void)op;
     return SQL_JOB_MAX;
 }
 
-static bool tells(void *link)
+static bool tells(void *connection)
 {
-    return ((struct postgres_link *)link)->tells;
+    return ((struct postgres_connection *)connection)->tells;
 }
 
-static const char *remark(void *link)
+static const char *remark(void *connection)
 {
-    const struct postgres_link *l = link;
+    const struct postgres_connection *l = connection;
     return l->pooled && !l->tells
                ? "there is a pooler before the server, where LISTEN does nothing: mutexes that are "
                  "waited "
@@ -33,20 +33,20 @@ static const char *remark(void *link)
                : NULL;
 }
 
-static void diagnose(void *link, simba_finding_fn *say, void *data)
+static void diagnose(void *connection, simba_finding_fn *say, void *data)
 {
-    sql_inspect_say(&((struct postgres_link *)link)->health, say, data);
+    sql_inspect_say(&((struct postgres_connection *)connection)->inspection, say, data);
 }
 
-static const char *read_only(void *link)
+static const char *read_only(void *connection)
 {
-    return sql_inspect_read_only(&((struct postgres_link *)link)->health);
+    return sql_inspect_read_only(&((struct postgres_connection *)connection)->inspection);
 }
 
 const struct sql_driver postgres_driver = {
     .rereads = true,
-    .connect = postgres_dial,
-    .disconnect = postgres_hang_up,
+    .connect = postgres_connection_open,
+    .disconnect = postgres_connection_close,
     .free_config = postgres_config_free,
     .fd = get_fd,
     .group = group_of,

@@ -31,47 +31,47 @@ struct postgres_config {
     int64_t command_timeout_ms, poll_ms;
 };
 
-enum words {
-    WORDS_CONTEND,
-    WORDS_RENEW,
-    WORDS_RELEASE,
-    WORDS_SINGLE, /* from here on those for one mutex */
-    WORDS_CONTEND_ONE = WORDS_SINGLE,
-    WORDS_RENEW_ONE,
-    WORDS_RELEASE_ONE,
-    WORDS_EVICT,
-    WORDS_FREE, /* evict by force */
-    WORDS_READ,
-    WORDS_POLL,
-    WORDS_LIST,
-    WORDS_DIGEST,
-    WORDS_RING,
-    WORDS_LISTEN,
-    WORDS_OBSERVE,
-    WORDS_MARK,
-    WORDS
+enum postgres_statement {
+    STATEMENT_CONTEND,
+    STATEMENT_RENEW,
+    STATEMENT_RELEASE,
+    STATEMENT_SINGLE, /* from here on those for one mutex */
+    STATEMENT_CONTEND_ONE = STATEMENT_SINGLE,
+    STATEMENT_RENEW_ONE,
+    STATEMENT_RELEASE_ONE,
+    STATEMENT_EVICT,
+    STATEMENT_FREE, /* evict by force */
+    STATEMENT_READ,
+    STATEMENT_POLL,
+    STATEMENT_LIST,
+    STATEMENT_DIGEST,
+    STATEMENT_RING,
+    STATEMENT_LISTEN,
+    STATEMENT_OBSERVE,
+    STATEMENT_MARK,
+    STATEMENTS
 };
 
-/* What the table can do, which changes the words of statements. */
+/* What the table can do, which changes the statements. */
 struct postgres_table {
     bool fences; /* there is a fencing_token; else the version is the token */
     bool marks;  /* the version can be above the token: somebody waits */
 };
 
-struct postgres_link {
+struct postgres_connection {
     PGconn *conn;
     struct postgres_table table;
-    struct sql_health health;
+    struct sql_inspection inspection;
     bool pooled; /* others may use the server's process between our statements */
     bool tells;  /* LISTEN can work */
     bool syncs;  /* synchronous_commit is not off, or we switch it on */
-    int notes;   /* in health, about the server */
+    int notes;   /* in inspection, about the server */
     /* What is said again is worth being prepared; not behind a pooler. */
-    enum { WORDS_NEW, WORDS_SAID, WORDS_PREPARED } known[WORDS];
+    enum { STATEMENT_NEW, STATEMENT_SAID, STATEMENT_PREPARED } known[STATEMENTS];
     bool preparing;
     bool impatient, hurrying; /* lock_timeout is short; is being changed */
     enum sql_end end;
-    struct statement words[WORDS];
+    struct statement statement[STATEMENTS];
 };
 
 extern const struct simba_backend postgres_backend;
@@ -84,31 +84,32 @@ int postgres_config_read(const struct options *o, const struct simba_host *host,
 void postgres_config_free(void *config);
 
 /* connection.c */
-void *postgres_dial(const void *config, int *code, char *why);
-void postgres_hang_up(void *link);
-enum sql_end postgres_explain(const char *state, int *code, const char **help);
+void *postgres_connection_open(const void *config, int *code, char *why);
+void postgres_connection_close(void *connection);
+enum sql_end postgres_connection_explain(const char *state, int *code, const char **help);
 
-struct postgres_dialing {
-    struct postgres_link *link;
+struct postgres_connecting {
+    struct postgres_connection *connection;
     const struct postgres_config *config;
     int *code;
     char *why;
 };
-PGresult *postgres_run(struct postgres_dialing *d, const char *statement); /* NULL: see code, why */
+PGresult *postgres_connection_run(struct postgres_connecting *d,
+                                  const char *statement); /* NULL: see code, why */
 
 /* inspect.c: false: see code, why */
-bool postgres_inspect_server(struct postgres_dialing *d);
-bool postgres_inspect_table(struct postgres_dialing *d);
+bool postgres_inspect_server(struct postgres_connecting *d);
+bool postgres_inspect_table(struct postgres_connecting *d);
 
 /* perform.c */
-int postgres_perform_begin(struct sql *s, void *link, struct sql_job *job, enum sql_end *end);
-int postgres_perform_go_on(struct sql *s, void *link, struct sql_job *job, int events,
+int postgres_perform_begin(struct sql *s, void *connection, struct sql_job *job, enum sql_end *end);
+int postgres_perform_go_on(struct sql *s, void *connection, struct sql_job *job, int events,
                            enum sql_end *end);
-bool postgres_perform_idle(struct sql *s, void *link);
+bool postgres_perform_idle(struct sql *s, void *connection);
 
 /* statements.c */
-bool postgres_statements_make(struct postgres_link *l); /* false: out of memory */
-enum words postgres_statements_of_job(const struct sql_job *job);
-extern const char *const postgres_statements_names[WORDS];
-extern const int postgres_statements_parameters[WORDS];
+bool postgres_statements_make(struct postgres_connection *l); /* false: out of memory */
+enum postgres_statement postgres_statements_of_job(const struct sql_job *job);
+extern const char *const postgres_statements_names[STATEMENTS];
+extern const int postgres_statements_parameters[STATEMENTS];
 #endif

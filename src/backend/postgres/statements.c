@@ -9,13 +9,14 @@
  * 1970. */
 #include "backend/postgres/postgres.h"
 
-const char *const postgres_statements_names[WORDS] = {
+const char *const postgres_statements_names[STATEMENTS] = {
     "simba_contend",   "simba_renew",       "simba_release", "simba_contend_one",
     "simba_renew_one", "simba_release_one", "simba_evict",   "simba_free",
     "simba_read",      "simba_poll",        "simba_list",    "simba_digest",
     "simba_ring",      "simba_listen",      "simba_observe", "simba_mark"};
 
-const int postgres_statements_parameters[WORDS] = {4, 5, 4, 4, 5, 4, 5, 5, 1, 1, 1, 0, 1, 0, 1, 1};
+const int postgres_statements_parameters[STATEMENTS] = {4, 5, 4, 4, 5, 4, 5, 5,
+                                                        1, 1, 1, 0, 1, 0, 1, 1};
 
 /* A token is at least the clock, so that it does not fall when a row is deleted, or an old copy of the table is
  * put in its place: in us where there is a column for it. A version that is the token may be an int; there it is
@@ -157,45 +158,45 @@ static void put(struct statement *t, char what, void *data)
     "$3::text='' OR owner_id=$3::text OR(" EVICTED " AND owner_id=$4::text)OR($5::text<>'' AND " \
     "octet_length(owner_id)>128 AND starts_with(owner_id,$5::text)))RETURNING mutex)" TELL
 
-static const char *form_of(enum words w, const struct postgres_table *d)
+static const char *form_of(enum postgres_statement w, const struct postgres_table *d)
 {
     bool fences = d->fences, marks = d->marks;
     switch (w) {
-    case WORDS_CONTEND:
+    case STATEMENT_CONTEND:
         return fences ? CONTEND(MANY_CONTEND, "1,@u") : CONTEND(MANY_CONTEND, "@u");
-    case WORDS_CONTEND_ONE:
+    case STATEMENT_CONTEND_ONE:
         return fences ? CONTEND_ONE("1,@u") : CONTEND_ONE("@u");
-    case WORDS_RENEW:
+    case STATEMENT_RENEW:
         return fences ? RENEW(MANY_RENEW, "1,k") : RENEW(MANY_RENEW, "k");
-    case WORDS_RENEW_ONE:
+    case STATEMENT_RENEW_ONE:
         return RENEW_ONE;
-    case WORDS_RELEASE:
+    case STATEMENT_RELEASE:
         return marks ? RELEASE(MANY_RELEASE, TELL_MARKED) : RELEASE(MANY_RELEASE, TELL);
-    case WORDS_RELEASE_ONE:
+    case STATEMENT_RELEASE_ONE:
         return marks
                    ? RELEASE_ONE("CASE WHEN version>fencing_token THEN " TOLD "::text ELSE @o END")
                    : RELEASE_ONE(TOLD);
-    case WORDS_EVICT:
+    case STATEMENT_EVICT:
         return EVICT(END_SOON);
-    case WORDS_FREE:
+    case STATEMENT_FREE:
         return EVICT(FREE);
-    case WORDS_READ:
+    case STATEMENT_READ:
         return "SELECT @c,@w FROM simba_mutex AS t WHERE mutex=ANY($1::text[])";
-    case WORDS_POLL:
+    case STATEMENT_POLL:
         return "SELECT mutex,owner_id,CASE WHEN mutex='' THEN version ELSE @f END,"
                "transition_at-@n,0,NULL,@w FROM simba_mutex AS t WHERE mutex=ANY($1::text[])";
-    case WORDS_LIST:
+    case STATEMENT_LIST:
         return "SELECT @c,0 FROM simba_mutex AS t WHERE transition_at>@n AND owner_id<>'' AND "
                "mutex<>'' AND starts_with(mutex,$1::text)";
-    case WORDS_DIGEST:
+    case STATEMENT_DIGEST:
         return "SELECT '','',abs(coalesce(sum(hashtext(mutex||'/'||owner_id||'/'||@f)::bigint),0)),"
                "1,0,NULL,0 FROM simba_mutex WHERE transition_at>@n AND owner_id<>'' AND mutex<>''";
-    case WORDS_RING: /* for those who cannot listen */
+    case STATEMENT_RING: /* for those who cannot listen */
         return "INSERT INTO simba_mutex AS "
                "t(mutex,acquired_at,ttl_at,transition_at,owner_id,version)"
                "VALUES('',0,0,0,$1::text,1)ON CONFLICT(mutex)DO UPDATE SET "
                "owner_id=EXCLUDED.owner_id,version=(t.version+1)%2147483647";
-    case WORDS_MARK: /* of what is held; told is what has a mark then */
+    case STATEMENT_MARK: /* of what is held; told is what has a mark then */
         return marks
                    ? "WITH u AS(UPDATE simba_mutex SET version=fencing_token+1 WHERE "
                      "mutex=ANY($1::text[])AND version<=fencing_token AND transition_at>@n "
@@ -203,7 +204,7 @@ static const char *form_of(enum words w, const struct postgres_table *d)
                      "SELECT mutex,'',0,0,0,NULL,0 FROM simba_mutex WHERE mutex=ANY($1::text[])AND "
                      "version>fencing_token AND transition_at>@n"
                    : "SELECT mutex,'',0,0,0,NULL,0 FROM simba_mutex WHERE mutex=ANY($1::text[])";
-    case WORDS_LISTEN:
+    case STATEMENT_LISTEN:
         return "LISTEN " POSTGRES_CHANNEL;
     default:
         return "INSERT INTO simba_mutex AS "
@@ -213,44 +214,45 @@ static const char *form_of(enum words w, const struct postgres_table *d)
     }
 }
 
-bool postgres_statements_make(struct postgres_link *l)
+bool postgres_statements_make(struct postgres_connection *l)
 {
     bool failed = false;
-    for (int w = 0; w < WORDS; w++) {
-        sql_statement_reset(&l->words[w]);
-        sql_statement_fill(&l->words[w], '@', form_of((enum words)w, &l->table), put, &l->table);
-        failed = failed || l->words[w].failed;
+    for (int w = 0; w < STATEMENTS; w++) {
+        sql_statement_reset(&l->statement[w]);
+        sql_statement_fill(&l->statement[w], '@', form_of((enum postgres_statement)w, &l->table),
+                           put, &l->table);
+        failed = failed || l->statement[w].failed;
     }
     return !failed;
 }
 
-enum words postgres_statements_of_job(const struct sql_job *job)
+enum postgres_statement postgres_statements_of_job(const struct sql_job *job)
 {
     bool one = job->count == 1;
     switch (job->op) {
     case SIMBA_CONTEND:
-        return one ? WORDS_CONTEND_ONE : WORDS_CONTEND;
+        return one ? STATEMENT_CONTEND_ONE : STATEMENT_CONTEND;
     case SIMBA_RENEW:
-        return one ? WORDS_RENEW_ONE : WORDS_RENEW;
+        return one ? STATEMENT_RENEW_ONE : STATEMENT_RENEW;
     case SIMBA_RELEASE:
-        return one ? WORDS_RELEASE_ONE : WORDS_RELEASE;
+        return one ? STATEMENT_RELEASE_ONE : STATEMENT_RELEASE;
     case SIMBA_EVICT:
-        return job->item[0].request->forced ? WORDS_FREE : WORDS_EVICT;
+        return job->item[0].request->forced ? STATEMENT_FREE : STATEMENT_EVICT;
     case SIMBA_LIST:
-        return WORDS_LIST;
+        return STATEMENT_LIST;
     case SQL_POLL:
-        return WORDS_POLL;
+        return STATEMENT_POLL;
     case SQL_DIGEST:
-        return WORDS_DIGEST;
+        return STATEMENT_DIGEST;
     case SQL_RING:
-        return WORDS_RING;
+        return STATEMENT_RING;
     case SQL_LISTEN:
-        return WORDS_LISTEN;
+        return STATEMENT_LISTEN;
     case SQL_OBSERVE:
-        return WORDS_OBSERVE;
+        return STATEMENT_OBSERVE;
     case SQL_MARK:
-        return WORDS_MARK;
+        return STATEMENT_MARK;
     default:
-        return WORDS_READ;
+        return STATEMENT_READ;
     }
 }

@@ -9,37 +9,37 @@
 
 #define ANEW_MS 1000 /* how long a server that takes no writes is believed */
 
-static void on_link_closed(uv_handle_t *handle)
+static void on_poll_closed(uv_handle_t *handle)
 {
-    struct sql_link *l = handle->data;
-    struct sql *s = l->store;
-    free(l);
+    struct sql_connection *c = handle->data;
+    struct sql *s = c->store;
+    free(c);
     handles_drop(&s->handles);
 }
 
 static void hang_up(struct sql *s)
 {
-    struct sql_link *l = s->link;
-    s->link = NULL;
+    struct sql_connection *c = s->connection;
+    s->connection = NULL;
     s->listens = false;
-    uv_poll_stop(&l->poll);
-    s->driver->disconnect(l->link);
-    uv_close((uv_handle_t *)&l->poll, on_link_closed);
+    uv_poll_stop(&c->poll);
+    s->driver->disconnect(c->handle);
+    uv_close((uv_handle_t *)&c->poll, on_poll_closed);
 }
 
 void sql_connection_close(struct sql *s)
 {
-    if (s->link != NULL)
+    if (s->connection != NULL)
         hang_up(s);
 }
 
 /* ---- connecting ------------------------------------------------------------------------------ */
 
-struct dial {
+struct attempt {
     struct offload_call call; /* first */
     struct sql *store;        /* the loop's; the thread must not touch it */
     const struct sql_driver *driver;
-    void *link; /* NULL: failed */
+    void *connection; /* NULL: failed */
     int code;
     char why[SQL_WHY_MAX];
 };
@@ -69,20 +69,20 @@ static void lost(struct sql *s)
     rest(s);
 }
 
-static void begin_link(struct sql *s, struct sql_link *l, void *link)
+static void begin_connection(struct sql *s, struct sql_connection *c, void *connection)
 {
-    l->store = s;
-    l->link = link;
-    l->since = simba_now();
-    l->poll.data = l;
+    c->store = s;
+    c->handle = connection;
+    c->since = simba_now();
+    c->poll.data = c;
     handles_add(&s->handles);
-    s->link = l;
+    s->connection = c;
     s->events = 0;
     s->poller.is_under_way = false;
-    reconnect_ready(&s->reconnect, l->since);
+    reconnect_ready(&s->reconnect, c->since);
     if (s->reconnections++ > 0)
         s->host->reconnected(s->host);
-    const char *remark = s->driver->remark != NULL ? s->driver->remark(link) : NULL;
+    const char *remark = s->driver->remark != NULL ? s->driver->remark(connection) : NULL;
     if (remark != NULL && !s->remarked)
         s->host->log(s->host, SIMBA_LOG_WARN, remark);
     s->remarked = s->remarked || remark != NULL;
@@ -91,69 +91,69 @@ static void begin_link(struct sql *s, struct sql_link *l, void *link)
     sql_connection_pump(s);
 }
 
-static void connected(struct sql *s, void *link)
+static void connected(struct sql *s, void *connection)
 {
-    struct sql_link *l = calloc(1, sizeof *l);
-    if (l != NULL && uv_poll_init(s->host->loop, &l->poll, s->driver->fd(link)) == 0) {
-        begin_link(s, l, link);
+    struct sql_connection *c = calloc(1, sizeof *c);
+    if (c != NULL && uv_poll_init(s->host->loop, &c->poll, s->driver->fd(connection)) == 0) {
+        begin_connection(s, c, connection);
         return;
     }
-    free(l);
-    s->driver->disconnect(link);
+    free(c);
+    s->driver->disconnect(connection);
     sql_fail(s, SIMBA_ELIMIT, "out of memory");
     rest(s);
 }
 
-static void run_dial(struct offload_call *c)
+static void run_attempt(struct offload_call *c)
 {
-    struct dial *d = (struct dial *)(void *)c;
-    d->code = SIMBA_ESTORE;
-    d->link = d->driver->connect(offload_shared(c), &d->code, d->why);
+    struct attempt *a = (struct attempt *)(void *)c;
+    a->code = SIMBA_ESTORE;
+    a->connection = a->driver->connect(offload_shared(c), &a->code, a->why);
 }
 
-static void done_dial(struct offload_call *c)
+static void done_attempt(struct offload_call *c)
 {
-    struct dial *d = (struct dial *)(void *)c;
-    struct sql *s = d->store;
-    s->dialing = false;
-    if (s->link != NULL && (d->link == NULL || s->job != NULL))
+    struct attempt *a = (struct attempt *)(void *)c;
+    struct sql *s = a->store;
+    s->connecting = false;
+    if (s->connection != NULL && (a->connection == NULL || s->job != NULL))
         return; /* see look_anew(): another time */
-    if (d->link == NULL) {
-        sql_fail(s, d->code, "%s", d->why);
+    if (a->connection == NULL) {
+        sql_fail(s, a->code, "%s", a->why);
         rest(s);
         return;
     }
-    void *link = d->link;
-    d->link = NULL;
+    void *connection = a->connection;
+    a->connection = NULL;
     sql_connection_close(s);
-    connected(s, link);
+    connected(s, connection);
 }
 
-static void free_dial(struct offload_call *c)
+static void free_attempt(struct offload_call *c)
 {
-    struct dial *d = (struct dial *)(void *)c;
-    if (d->link != NULL)
-        d->driver->disconnect(d->link);
-    free(d);
+    struct attempt *a = (struct attempt *)(void *)c;
+    if (a->connection != NULL)
+        a->driver->disconnect(a->connection);
+    free(a);
 }
 
-static void dial(struct sql *s)
+static void attempt(struct sql *s)
 {
-    struct dial *d = calloc(1, sizeof *d);
-    if (d == NULL)
+    struct attempt *a = calloc(1, sizeof *a);
+    if (a == NULL)
         return;
-    d->call = (struct offload_call){.run = run_dial, .done = done_dial, .free = free_dial};
-    d->store = s;
-    d->driver = s->driver;
-    s->dialing = offload_start(s->offload, &d->call) == 0;
+    a->call = (struct offload_call){.run = run_attempt, .done = done_attempt, .free = free_attempt};
+    a->store = s;
+    a->driver = s->driver;
+    s->connecting = offload_start(s->offload, &a->call) == 0;
 }
 
 void sql_connection_begin(struct sql *s)
 {
-    if (s->link != NULL || s->dialing || s->resting || s->closing)
+    if (s->connection != NULL || s->connecting || s->resting || s->closing)
         return;
-    dial(s);
-    if (s->dialing)
+    attempt(s);
+    if (s->connecting)
         return;
     sql_fail(s, SIMBA_ELIMIT, "cannot start a thread to connect");
     sql_replies_refuse_all(s, s->code, s->why);
@@ -176,15 +176,16 @@ static void wait_for(struct sql *s, int events)
 {
     if (s->events == events)
         return;
-    uv_poll_start(&s->link->poll, events, on_ready);
+    uv_poll_start(&s->connection->poll, events, on_ready);
     s->events = events;
-    s->link->settled = false;
+    s->connection->settled = false;
 }
 
 bool sql_lends(void *store)
 {
     const struct sql *s = store;
-    return s->link != NULL && s->link->settled && s->events == UV_READABLE && !s->closing;
+    return s->connection != NULL && s->connection->settled && s->events == UV_READABLE &&
+           !s->closing;
 }
 
 static bool writes(int op)
@@ -196,8 +197,8 @@ static bool writes(int op)
 /* By another connection, while this one is used on. */
 static void look_anew(struct sql *s)
 {
-    if (!s->dialing)
-        dial(s);
+    if (!s->connecting)
+        attempt(s);
 }
 
 /* A server that cannot be written to is not asked to; but looked at anew after a while, because it may have
@@ -205,20 +206,20 @@ static void look_anew(struct sql *s)
 static int begin(struct sql *s, struct sql_job *job, enum sql_end *end)
 {
     const char *why = s->driver->read_only != NULL && writes(job->op)
-                          ? s->driver->read_only(s->link->link)
+                          ? s->driver->read_only(s->connection->handle)
                           : NULL;
     if (why == NULL)
-        return s->driver->begin(s, s->link->link, job, end);
+        return s->driver->begin(s, s->connection->handle, job, end);
     sql_fail(s, SIMBA_ESTORE, "%s", why);
     *end = SQL_FAILED;
-    if (simba_now() - s->link->since > ANEW_MS)
+    if (simba_now() - s->connection->since > ANEW_MS)
         look_anew(s);
     return 0;
 }
 
 void sql_connection_pump(struct sql *s)
 {
-    while (s->link != NULL && s->job == NULL && !s->closing) {
+    while (s->connection != NULL && s->job == NULL && !s->closing) {
         enum sql_end end = SQL_DONE;
         if (s->jobs == NULL && s->waiting.first != NULL)
             sql_requests_to_jobs(s);
@@ -239,22 +240,22 @@ void sql_connection_pump(struct sql *s)
 
 static void on_ready(uv_poll_t *poll, int status, int events)
 {
-    struct sql *s = ((struct sql_link *)poll->data)->store;
+    struct sql *s = ((struct sql_connection *)poll->data)->store;
     enum sql_end end = SQL_DONE;
-    s->link->settled = true;
+    s->connection->settled = true;
     if (status < 0) {
         events = UV_READABLE | UV_WRITABLE;
         s->events = 0; /* libuv has stopped to look */
-        s->link->settled = false;
+        s->connection->settled = false;
     }
     if (s->job == NULL) {
-        if (!s->driver->idle(s, s->link->link)) {
+        if (!s->driver->idle(s, s->connection->handle)) {
             sql_fail(s, SIMBA_ESTORE, "the server has closed the connection");
             lost(s);
         }
         return;
     }
-    int wanted = s->driver->go_on(s, s->link->link, s->job, events, &end);
+    int wanted = s->driver->go_on(s, s->connection->handle, s->job, events, &end);
     if (wanted != 0) {
         wait_for(s, wanted);
     } else if (sql_replies_ended(s, end)) {

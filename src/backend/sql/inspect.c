@@ -6,24 +6,9 @@
 #include <string.h>
 #include <time.h>
 
-#define LINE_MAX_BYTES (HEALTH_GRANTS_MAX + 256)
+#include "backend/kit/findings.h"
+
 #define CLOCKS_DIFFER_MS 1000
-
-struct report {
-    simba_finding_fn *say;
-    void *data;
-};
-
-__attribute__((format(printf, 3, 4))) static void
-tell(const struct report *r, enum simba_level level, const char *format, ...)
-{
-    char line[LINE_MAX_BYTES];
-    va_list args;
-    va_start(args, format);
-    vsnprintf(line, sizeof line, format, args); // NOLINT(clang-analyzer-valist.Uninitialized)
-    va_end(args);
-    r->say(r->data, level, line);
-}
 
 static const char *const columns[] = {"mutex",    "acquired_at", "ttl_at",       "transition_at",
                                       "owner_id", "version",     "fencing_token"};
@@ -53,10 +38,10 @@ int64_t sql_inspect_wall_ms(void)
     return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
-void sql_inspect_note(struct sql_health *h, enum simba_level level, const char *format, ...)
+void sql_inspect_note(struct sql_inspection *h, enum simba_level level, const char *format, ...)
 {
     va_list args;
-    if (h->notes == HEALTH_NOTES)
+    if (h->notes == INSPECTION_NOTES)
         return;
     h->note[h->notes].level = level;
     va_start(args, format);
@@ -66,7 +51,7 @@ void sql_inspect_note(struct sql_health *h, enum simba_level level, const char *
     h->notes++;
 }
 
-const char *sql_inspect_read_only(const struct sql_health *h)
+const char *sql_inspect_read_only(const struct sql_inspection *h)
 {
     return h->read_only
                ? "the server is read-only, perhaps a replica: mutexes can be looked at, but "
@@ -74,7 +59,7 @@ const char *sql_inspect_read_only(const struct sql_health *h)
                : NULL;
 }
 
-void sql_inspect_note_loss(struct sql_health *h, enum simba_level level, const char *because)
+void sql_inspect_note_loss(struct sql_inspection *h, enum simba_level level, const char *because)
 {
     sql_inspect_note(
         h, level,
@@ -83,64 +68,69 @@ void sql_inspect_note_loss(struct sql_health *h, enum simba_level level, const c
         because, level == SIMBA_LOG_ERROR ? "server" : "machine");
 }
 
-bool sql_inspect_is_current(const struct sql_health *h)
+bool sql_inspect_is_current(const struct sql_inspection *h)
 {
     return h->fences && h->wide && h->bytewise && h->long_ids;
 }
 
-static void say_table(const struct sql_health *h, const struct report *r)
+static void say_table(const struct sql_inspection *h, const struct findings *f)
 {
     if (sql_inspect_is_current(h)) {
-        tell(r, SIMBA_LOG_INFO, "table simba_mutex: as simba init makes it");
+        findings_say(f, SIMBA_LOG_INFO, "table simba_mutex: as simba init makes it");
         return;
     }
-    tell(r, SIMBA_LOG_WARN,
-         "table simba_mutex: as JVM Simba %s makes it. It works; 'simba init' "
-         "improves it, also while it is used",
-         h->fences ? "4" : "3");
+    findings_say(f, SIMBA_LOG_WARN,
+                 "table simba_mutex: as JVM Simba %s makes it. It works; 'simba init' "
+                 "improves it, also while it is used",
+                 h->fences ? "4" : "3");
     if (!h->fences)
-        tell(r, SIMBA_LOG_WARN,
-             "  no column fencing_token: the version is the token, and falls if a row is deleted "
-             "that had more than one tenure per second");
+        findings_say(
+            f, SIMBA_LOG_WARN,
+            "  no column fencing_token: the version is the token, and falls if a row is deleted "
+            "that had more than one tenure per second");
     if (!h->wide)
-        tell(r, SIMBA_LOG_WARN, "  version has 32 bits: one day it is used up");
+        findings_say(f, SIMBA_LOG_WARN, "  version has 32 bits: one day it is used up");
     if (!h->bytewise)
-        tell(r, SIMBA_LOG_WARN,
-             "  its collation takes 'JOB' for 'job': whoever comes second gets an error");
+        findings_say(f, SIMBA_LOG_WARN,
+                     "  its collation takes 'JOB' for 'job': whoever comes second gets an error");
     if (!h->long_ids)
-        tell(r, SIMBA_LOG_WARN, "  owner_id is short: longer ids get an error");
+        findings_say(f, SIMBA_LOG_WARN, "  owner_id is short: longer ids get an error");
 }
 
-void sql_inspect_say(const struct sql_health *h, simba_finding_fn *say, void *data)
+void sql_inspect_say(const struct sql_inspection *h, simba_finding_fn *say, void *data)
 {
-    struct report r = {say, data};
+    const struct findings f = {.say = say, .data = data};
     if (h->read_only)
-        tell(&r, SIMBA_LOG_ERROR, "%s: %s", h->server, sql_inspect_read_only(h));
+        findings_say(&f, SIMBA_LOG_ERROR, "%s: %s", h->server, sql_inspect_read_only(h));
     else
-        tell(&r, SIMBA_LOG_INFO,
-             "%s, takes writes; one operation at a time: single statements, each a transaction",
-             h->server);
+        findings_say(
+            &f, SIMBA_LOG_INFO,
+            "%s, takes writes; one operation at a time: single statements, each a transaction",
+            h->server);
     if (h->cipher[0] != '\0')
-        tell(&r, SIMBA_LOG_INFO, "encrypted: %s", h->cipher);
+        findings_say(&f, SIMBA_LOG_INFO, "encrypted: %s", h->cipher);
     else
-        tell(&r, h->is_local ? SIMBA_LOG_INFO : SIMBA_LOG_WARN, "not encrypted%s",
-             h->is_local ? ", on this machine" : ": others on the way can read and change it");
-    say_table(h, &r);
+        findings_say(&f, h->is_local ? SIMBA_LOG_INFO : SIMBA_LOG_WARN, "not encrypted%s",
+                     h->is_local ? ", on this machine"
+                                 : ": others on the way can read and change it");
+    say_table(h, &f);
     if (h->missing[0] != '\0')
-        tell(&r, SIMBA_LOG_ERROR, "rights are missing: %s. This is enough: %s", h->missing,
-             h->grants);
+        findings_say(&f, SIMBA_LOG_ERROR, "rights are missing: %s. This is enough: %s", h->missing,
+                     h->grants);
     else
-        tell(&r, SIMBA_LOG_INFO, "rights: all that are needed. This is enough: %s", h->grants);
-    tell(&r,
-         h->ahead_ms > CLOCKS_DIFFER_MS || h->ahead_ms < -CLOCKS_DIFFER_MS ? SIMBA_LOG_WARN
-                                                                           : SIMBA_LOG_INFO,
-         "clock: leases are in UTC, whatever its time zone (%s); it is %lld ms %s this machine's, "
-         "which decides nothing",
-         h->zone, (long long)(h->ahead_ms < 0 ? -h->ahead_ms : h->ahead_ms),
-         h->ahead_ms < 0 ? "behind" : "before");
+        findings_say(&f, SIMBA_LOG_INFO, "rights: all that are needed. This is enough: %s",
+                     h->grants);
+    findings_say(
+        &f,
+        h->ahead_ms > CLOCKS_DIFFER_MS || h->ahead_ms < -CLOCKS_DIFFER_MS ? SIMBA_LOG_WARN
+                                                                          : SIMBA_LOG_INFO,
+        "clock: leases are in UTC, whatever its time zone (%s); it is %lld ms %s this machine's, "
+        "which decides nothing",
+        h->zone, (long long)(h->ahead_ms < 0 ? -h->ahead_ms : h->ahead_ms),
+        h->ahead_ms < 0 ? "behind" : "before");
     if (h->connections > 0)
-        tell(&r, SIMBA_LOG_INFO, "connections: at most %lld; a client of Simba takes one",
-             (long long)h->connections);
+        findings_say(&f, SIMBA_LOG_INFO, "connections: at most %lld; a client of Simba takes one",
+                     (long long)h->connections);
     for (int i = 0; i < h->notes; i++)
-        tell(&r, h->note[i].level, "%s", h->note[i].line);
+        findings_say(&f, h->note[i].level, "%s", h->note[i].line);
 }

@@ -199,7 +199,7 @@ static bool append(struct sql *s, int op)
 static void look(struct sql *s)
 {
     int64_t now = simba_now();
-    bool told = s->driver->tells != NULL && s->driver->tells(s->link->link);
+    bool told = s->driver->tells != NULL && s->driver->tells(s->connection->handle);
     if (told && !s->listens) {
         append(s, SQL_LISTEN);
         return; /* and look when that is done */
@@ -241,7 +241,7 @@ static void on_look(uv_timer_t *timer)
     s->poller.is_set = false;
     if (s->host->interest(s->host, NULL) == SIMBA_NO_INTEREST)
         return;
-    if (s->link == NULL)
+    if (s->connection == NULL)
         sql_connection_begin(s);
     else if (!s->poller.is_under_way)
         look(s);
@@ -291,7 +291,8 @@ void sql_watch(void *store, const char *mutex, enum simba_interest interest)
         s->poller.digest_known = false;
     else
         s->host->watched(s->host, mutex, forget, NULL);
-    bool tells = s->driver->tells != NULL && (s->link == NULL || s->driver->tells(s->link->link));
+    bool tells = s->driver->tells != NULL &&
+                 (s->connection == NULL || s->driver->tells(s->connection->handle));
     if (interest == SIMBA_NO_INTEREST || (s->poller.poll_ms == 0 && !tells))
         return;
     if (tells && (!s->listens || interest == SIMBA_OBSERVES)) {

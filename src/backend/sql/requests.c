@@ -118,7 +118,8 @@ static bool same_tenure(const struct simba_request *a, const struct simba_reques
 static void group(struct sql *s, int op, struct simba_request **q, size_t count)
 {
     count = part_locked(s, op, q, count);
-    size_t most = op == SIMBA_LIST || op == SIMBA_EVICT ? 1 : s->driver->group(s->link->link, op);
+    size_t most =
+        op == SIMBA_LIST || op == SIMBA_EVICT ? 1 : s->driver->group(s->connection->handle, op);
     while (count > 0) {
         size_t n = 0, rest = 0;
         struct simba_request *last = NULL;
@@ -275,7 +276,7 @@ static bool wants_mark(struct sql *s, const struct sql_item *item)
 {
     if (item->request == NULL)
         return lacks_mark(s, item);
-    bool told = s->driver->tells != NULL && s->driver->tells(s->link->link);
+    bool told = s->driver->tells != NULL && s->driver->tells(s->connection->handle);
     bool leaves = item->changed && item->request->others && told;
     return (item->unmarked || leaves) && item->request->op == SIMBA_CONTEND;
 }

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "backend/kit/findings.h"
 #include "backend/sql/connection.h"
 #include "backend/sql/replies.h"
 
@@ -33,28 +34,23 @@ void sql_submit(void *store, struct simba_request *batch)
     sql_connection_pump(s);
 }
 
-/* Why there is no connection: a server whose table is missing was reached. */
-static void say_absence(const struct sql *s, simba_finding_fn *say, void *data)
-{
-    char line[SQL_WHY_MAX + 64];
-    snprintf(line, sizeof line, "%s%s%s",
-             s->code == SIMBA_ESCHEMA ? "the server was reached, but not its table"
-                                      : "there is no connection to the server",
-             s->why[0] != '\0' ? ": " : " at present", s->why);
-    say(data, SIMBA_LOG_WARN, line);
-}
-
 void sql_diagnose(void *store, simba_finding_fn *say, void *data)
 {
     struct sql *s = store;
-    if (s->link == NULL)
-        say_absence(s, say, data);
-    else
-        s->driver->diagnose(s->link->link, say, data);
-    if (s->link != NULL && s->driver->tells == NULL)
-        say(data, SIMBA_LOG_INFO,
-            "this kind of server cannot push: mutexes that are waited for are looked at, at first "
-            "often (?poll=)");
+    const struct findings f = {.say = say, .data = data};
+    if (s->connection == NULL) {
+        findings_say(&f, SIMBA_LOG_WARN, "%s%s%s",
+                     s->code == SIMBA_ESCHEMA ? "the server was reached, but not its table"
+                                              : "there is no connection to the server",
+                     s->why[0] != '\0' ? ": " : " at present", s->why);
+        return;
+    }
+    s->driver->diagnose(s->connection->handle, say, data);
+    if (s->driver->tells == NULL)
+        findings_say(
+            &f, SIMBA_LOG_INFO,
+            "this kind of server cannot push: mutexes that are waited for are looked at, at "
+            "first often (?poll=)");
 }
 
 static void free_store(void *store)

@@ -87,7 +87,7 @@ enum sql_end {
 
 struct sql;
 
-/* A kind of server. `link` is a connection. */
+/* A kind of server. */
 struct sql_driver {
     const char *needs_help; /* what to do about a table that cannot hold a name */
     bool rereads;           /* a CONTEND may tell nothing of a mutex: then it is read */
@@ -95,30 +95,33 @@ struct sql_driver {
     /* On a thread of its own; blocks at most about the connect timeout. NULL: failed, with code and
      * why. */
     void *(*connect)(const void *config, int *code, char *why);
-    void (*disconnect)(void *link); /* any thread; does not wait */
+    void (*disconnect)(void *connection); /* any thread; does not wait */
     void (*free_config)(void *config);
 
-    int (*fd)(void *link);
-    size_t (*group)(void *link, int op);  /* how many in one statement */
-    bool (*tells)(void *link);            /* NULL, or: LISTEN works there */
-    const char *(*remark)(void *link);    /* NULL, or something to warn of, once; NULL: nothing */
-    const char *(*read_only)(void *link); /* NULL, or why nothing can be written; NULL: it can */
+    int (*fd)(void *connection);
+    size_t (*group)(void *connection, int op); /* how many in one statement */
+    bool (*tells)(void *connection);           /* NULL, or: LISTEN works there */
+    const char *(*remark)(
+        void *connection); /* NULL, or something to warn of, once; NULL: nothing */
+    const char *(*read_only)(
+        void *connection); /* NULL, or why nothing can be written; NULL: it can */
 
     /* Begins a job, goes on with it: returns the events to wait for, as of uv_poll; 0: it has ended,
      * see *end. Rows go to sql_found(). */
-    int (*begin)(struct sql *s, void *link, struct sql_job *job, enum sql_end *end);
-    int (*go_on)(struct sql *s, void *link, struct sql_job *job, int events, enum sql_end *end);
+    int (*begin)(struct sql *s, void *connection, struct sql_job *job, enum sql_end *end);
+    int (*go_on)(struct sql *s, void *connection, struct sql_job *job, int events,
+                 enum sql_end *end);
     /* There is something to read while nothing was asked. False: the connection has ended. */
-    bool (*idle)(struct sql *s, void *link);
-    void (*diagnose)(void *link, simba_finding_fn *say, void *data); /* from what is known */
+    bool (*idle)(struct sql *s, void *connection);
+    void (*diagnose)(void *connection, simba_finding_fn *say, void *data); /* from what is known */
 };
 
 #define SQL_LOCKED_MAX 16
 #define SQL_LOCKED_MS 5000 /* how long a row that was locked is not waited for */
 
-struct sql_link {
+struct sql_connection {
     struct sql *store;
-    void *link;
+    void *handle; /* the driver's */
     uv_poll_t poll;
     bool settled;  /* the kernel watches what we wait for */
     int64_t since; /* simba_now() */
@@ -130,8 +133,8 @@ struct sql {
     struct handles handles;
     struct offload *offload; /* for connecting; shares the driver's config */
     struct reconnect reconnect;
-    struct sql_link *link; /* NULL: none */
-    struct sql_job *job;   /* under way; the first of: */
+    struct sql_connection *connection; /* NULL: none */
+    struct sql_job *job;               /* under way; the first of: */
     struct sql_job *jobs, **jobs_last;
     struct pending waiting;
     struct sql_poller poller;
@@ -143,8 +146,8 @@ struct sql {
     struct statement statement;
 
     uv_timer_t timeout; /* of the job, or until the next attempt to connect */
-    int events;         /* that the link waits for */
-    bool dialing, resting, closing, listens, remarked;
+    int events;         /* that the connection waits for */
+    bool connecting, resting, closing, listens, remarked;
     int reconnections; /* so far */
 
     int code; /* of the last failure */

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/period.h"
+#include "base/time.h"
 
 static void bind_name(sqlite3_stmt *s, int at, const char *text)
 {

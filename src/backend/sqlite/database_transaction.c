@@ -16,7 +16,7 @@
 #include "backend/sqlite/database.h"
 #include "base/clock.h"
 #include "base/errno_text.h"
-#include "core/period.h"
+#include "base/time.h"
 
 #define NAP_NS 100000
 #define IMPATIENT_NS (5 * NS_PER_MS)

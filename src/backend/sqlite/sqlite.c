@@ -14,7 +14,7 @@
 #include "backend/sqlite/database.h"
 #include "backend/sqlite/inspect.h"
 #include "backend/sqlite/watcher.h"
-#include "core/period.h"
+#include "base/time.h"
 #include "runtime/process.h"
 
 #define LOOK_MS 500       /* how soon one who waits notices that an owner was killed */
