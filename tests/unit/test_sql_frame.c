@@ -153,9 +153,12 @@ static void hang_up(void *link)
     close(server.fd);
 }
 
-static void forget_config(void *config)
+static int read_config(const struct options *o, const struct simba_host *host, void *config)
 {
+    (void)o;
+    (void)host;
     (void)config;
+    return 0;
 }
 
 static int get_fd(void *link)
@@ -185,7 +188,9 @@ static bool idle(struct sql *s, void *link)
 static const struct sql_driver driver = {.rereads = true,
                                          .connect = dial,
                                          .disconnect = hang_up,
-                                         .free_config = forget_config,
+                                         .read_config = read_config,
+                                         .free_config = free,
+                                         .config_size = 1,
                                          .fd = get_fd,
                                          .group = group,
                                          .tells = tells,
@@ -311,8 +316,10 @@ static int set_up(void **state)
                                                .closed = on_closed}};
     assert_int_equal(interest_init(&runtime.client), 0);
     assert_int_equal(uv_loop_init(&runtime.loop), 0);
-    assert_int_equal(
-        sql_open(&runtime.client.host, &driver, &server, 0, &runtime.store, why, sizeof why), 0);
+    struct simba_url url;
+    assert_int_equal(url_parse(&url, "x://h?poll=0", why, sizeof why), 0);
+    assert_int_equal(sql_open(&runtime.client.host, &driver, &url, &runtime.store, why, sizeof why),
+                     0);
     run(batch(0, SIMBA_READ, "a")); /* connected */
     return 0;
 }

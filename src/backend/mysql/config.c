@@ -69,8 +69,11 @@ static int read_tls(const struct options *o, struct mysql_config *c)
     return rc;
 }
 
-int mysql_config_read(const struct options *o, struct mysql_config *c)
+int mysql_config_read(const struct options *o, const struct simba_host *host, void *config)
 {
+    struct mysql_config *c = config;
+    c->connect_timeout_ms = host->connect_timeout_ms;
+    c->command_timeout_ms = host->command_timeout_ms;
     c->returning = true;
     int rc = read_server(o, c);
     if (rc == 0)
@@ -81,8 +84,6 @@ int mysql_config_read(const struct options *o, struct mysql_config *c)
         rc = read_tls(o, c);
     if (rc == 0)
         rc = sql_config_create(o, &c->create);
-    if (rc == 0)
-        rc = sql_config_poll(o, &c->poll_ms);
     if (rc == 0)
         rc = options_switch(o, "returning", &c->returning);
     return rc;

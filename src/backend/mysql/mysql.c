@@ -1,8 +1,6 @@
 /* mysql.c: the store as the runtime sees it, and the driver as the frame of backend/sql does. */
 #include "backend/mysql/mysql.h"
 
-#include <stdlib.h>
-
 #include "backend/sql/connection.h"
 
 static int get_fd(void *connection)
@@ -32,7 +30,9 @@ const struct sql_driver mysql_driver = {
     .needs_help = "give the columns mutex and owner_id a binary collation (docs/backends/mysql.md)",
     .connect = mysql_connection_open,
     .disconnect = mysql_connection_close,
+    .read_config = mysql_config_read,
     .free_config = mysql_config_free,
+    .config_size = sizeof(struct mysql_config),
     .fd = get_fd,
     .group = mysql_perform_group,
     .read_only = read_only,
@@ -45,19 +45,8 @@ const struct sql_driver mysql_driver = {
 static int open_store(struct simba_host *host, const struct simba_url *url, void **store, char *why,
                       size_t why_size)
 {
-    struct mysql_config *c = calloc(1, sizeof *c);
-    const struct options o = {url, why, why_size};
-    if (c == NULL)
-        return options_refuse(&o, SIMBA_ELIMIT, "out of memory");
-    c->connect_timeout_ms = host->connect_timeout_ms;
-    c->command_timeout_ms = host->command_timeout_ms;
-    int rc = mysql_config_read(&o, c);
-    if (rc != 0) {
-        mysql_config_free(c);
-        return rc;
-    }
     mysql_server_init(0, NULL, NULL); /* once, and not on a thread, for those who fork */
-    return sql_open(host, &mysql_driver, c, c->poll_ms, store, why, why_size);
+    return sql_open(host, &mysql_driver, url, store, why, why_size);
 }
 
 static const char *const schemes[] = {"mysql", "mariadb", NULL};

@@ -24,7 +24,7 @@ struct mysql_config {
     bool tls, tls_verify;
     enum sql_create create;
     bool returning; /* use INSERT ... RETURNING where the server has it */
-    int64_t connect_timeout_ms, command_timeout_ms, poll_ms;
+    int64_t connect_timeout_ms, command_timeout_ms;
 };
 
 /* What the table can do, which changes the statements. */
@@ -67,7 +67,7 @@ extern const struct simba_backend mysql_backend;
 extern const struct sql_driver mysql_driver;
 
 /* config.c: as in kit/options.h */
-int mysql_config_read(const struct options *o, struct mysql_config *c);
+int mysql_config_read(const struct options *o, const struct simba_host *host, void *config);
 void mysql_config_free(void *config);
 
 /* connection.c */

@@ -132,17 +132,14 @@ static int read_ours(const struct options *o, struct postgres_config *c)
     if (rc == 0)
         rc = sql_config_create(o, &c->create);
     if (rc == 0)
-        rc = sql_config_poll(o, &c->poll_ms);
-    if (rc == 0)
         rc = options_choice(o, "listen", words, &listen);
     c->listen = (enum postgres_listen)listen;
     return rc;
 }
 
-int postgres_config_read(const struct options *o, const struct simba_host *host,
-                         struct postgres_config *c)
+int postgres_config_read(const struct options *o, const struct simba_host *host, void *config)
 {
-    options_refuse(o, SIMBA_ELIMIT, "out of memory"); /* unless something better is said */
+    struct postgres_config *c = config;
     c->command_timeout_ms = host->command_timeout_ms;
     int rc = add_parts(c, o->url, host);
     return rc == 0 ? read_ours(o, c) : rc;

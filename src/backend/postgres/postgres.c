@@ -1,8 +1,6 @@
 /* postgres.c: the store as the runtime sees it, and the driver as the frame of backend/sql does. */
 #include "backend/postgres/postgres.h"
 
-#include <stdlib.h>
-
 #include "backend/sql/connection.h"
 
 static int get_fd(void *connection)
@@ -47,7 +45,9 @@ const struct sql_driver postgres_driver = {
     .rereads = true,
     .connect = postgres_connection_open,
     .disconnect = postgres_connection_close,
+    .read_config = postgres_config_read,
     .free_config = postgres_config_free,
+    .config_size = sizeof(struct postgres_config),
     .fd = get_fd,
     .group = group_of,
     .tells = tells,
@@ -62,16 +62,7 @@ const struct sql_driver postgres_driver = {
 static int open_store(struct simba_host *host, const struct simba_url *url, void **store, char *why,
                       size_t why_size)
 {
-    struct postgres_config *c = calloc(1, sizeof *c);
-    const struct options o = {url, why, why_size};
-    if (c == NULL)
-        return options_refuse(&o, SIMBA_ELIMIT, "out of memory");
-    int rc = postgres_config_read(&o, host, c);
-    if (rc != 0) {
-        postgres_config_free(c);
-        return rc;
-    }
-    return sql_open(host, &postgres_driver, c, c->poll_ms, store, why, why_size);
+    return sql_open(host, &postgres_driver, url, store, why, why_size);
 }
 
 static const char *const schemes[] = {"postgresql", "postgres", NULL};

@@ -28,7 +28,7 @@ struct postgres_config {
     size_t count;
     enum sql_create create;
     enum postgres_listen listen;
-    int64_t command_timeout_ms, poll_ms;
+    int64_t command_timeout_ms;
 };
 
 enum postgres_statement {
@@ -79,8 +79,7 @@ extern const struct sql_driver postgres_driver;
 
 /* config.c: as in kit/options.h */
 extern const char *const postgres_config_options[];
-int postgres_config_read(const struct options *o, const struct simba_host *host,
-                         struct postgres_config *c);
+int postgres_config_read(const struct options *o, const struct simba_host *host, void *config);
 void postgres_config_free(void *config);
 
 /* connection.c */

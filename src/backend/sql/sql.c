@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "backend/kit/findings.h"
+#include "backend/sql/config.h"
 #include "backend/sql/connection.h"
 #include "backend/sql/replies.h"
 
@@ -87,23 +88,19 @@ static void prepare_openssl(void)
     RAND_bytes(out, 1);
 }
 
-int sql_open(struct simba_host *host, const struct sql_driver *driver, void *config,
-             int64_t poll_ms, void **store, char *why, size_t why_size)
+static int open_store(struct simba_host *host, const struct sql_driver *driver, void *config,
+                      struct sql **out)
 {
-    struct sql *s = calloc(1, sizeof *s);
-    struct offload *offload =
-        s != NULL ? offload_open(host->loop, config, driver->free_config) : NULL;
-    if (offload == NULL) {
+    struct sql *s = *out = calloc(1, sizeof *s);
+    if (s == NULL)
+        return SIMBA_ELIMIT;
+    s->offload = offload_open(host->loop, config, driver->free_config);
+    if (s->offload == NULL) {
         free(s);
-        driver->free_config(config);
-        snprintf(why, why_size, "out of memory");
         return SIMBA_ELIMIT;
     }
-    prepare_openssl();
     s->host = host;
     s->driver = driver;
-    s->offload = offload;
-    s->poller.poll_ms = poll_ms;
     s->jobs_last = &s->jobs;
     pending_init(&s->waiting);
     reconnect_init(&s->reconnect);
@@ -111,6 +108,30 @@ int sql_open(struct simba_host *host, const struct sql_driver *driver, void *con
     handles_add(&s->handles); /* of the offload */
     handles_add_timer(&s->handles, &s->timeout, s);
     handles_add_timer(&s->handles, &s->poller.timer, s);
+    return 0;
+}
+
+int sql_open(struct simba_host *host, const struct sql_driver *driver, const struct simba_url *url,
+             void **store, char *why, size_t why_size)
+{
+    const struct options o = {url, why, why_size};
+    struct sql *s = NULL;
+    int64_t poll_ms;
+    void *config = calloc(1, driver->config_size);
+    options_refuse(&o, 0, "out of memory"); /* unless something better is said */
+    if (config == NULL)
+        return SIMBA_ELIMIT;
+    prepare_openssl();
+    int rc = driver->read_config(&o, host, config);
+    if (rc == 0)
+        rc = sql_config_poll(&o, &poll_ms);
+    if (rc == 0)
+        rc = open_store(host, driver, config, &s);
+    if (rc != 0) {
+        driver->free_config(config);
+        return rc;
+    }
+    s->poller.poll_ms = poll_ms;
     *store = s;
     return 0;
 }

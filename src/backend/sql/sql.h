@@ -25,6 +25,7 @@
 
 #include "backend/kit/handles.h"
 #include "backend/kit/offload.h"
+#include "backend/kit/options.h"
 #include "backend/kit/pending.h"
 #include "backend/kit/reconnect.h"
 #include "backend/sql/poller.h"
@@ -96,7 +97,11 @@ struct sql_driver {
      * why. */
     void *(*connect)(const void *config, int *code, char *why);
     void (*disconnect)(void *connection); /* any thread; does not wait */
+
+    /* What the URL says, in memory of config_size bytes, all 0 at first. 0, or as in kit/options.h. */
+    int (*read_config)(const struct options *o, const struct simba_host *host, void *config);
     void (*free_config)(void *config);
+    size_t config_size;
 
     int (*fd)(void *connection);
     size_t (*group)(void *connection, int op); /* how many in one statement */
@@ -154,9 +159,8 @@ struct sql {
     char why[SQL_WHY_MAX];
 };
 
-/* config: given; freed also on failure. */
-int sql_open(struct simba_host *host, const struct sql_driver *driver, void *config,
-             int64_t poll_ms, void **store, char *why, size_t why_size);
+int sql_open(struct simba_host *host, const struct sql_driver *driver, const struct simba_url *url,
+             void **store, char *why, size_t why_size);
 void sql_submit(void *store, struct simba_request *batch);
 void sql_close(void *store);
 void sql_diagnose(void *store, simba_finding_fn *say, void *data);
