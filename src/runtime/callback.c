@@ -4,8 +4,8 @@
 
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "runtime/client.h"
-#include "runtime/clock.h"
 #include "runtime/scheduler.h"
 #include "runtime/state.h"
 

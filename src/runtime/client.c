@@ -5,11 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
+#include "base/errno_text.h"
+#include "base/futex.h"
 #include "core/duration.h"
 #include "runtime/client.h"
-#include "runtime/clock.h"
 #include "runtime/default_store.h"
-#include "runtime/errno_text.h"
 #include "runtime/fault.h"
 #include "runtime/host.h"
 #include "runtime/poll.h"
@@ -129,10 +130,15 @@ static int start(struct simba *s, const struct simba_options *o)
     int rc = table_init(&s->actors);
     if (rc < 0)
         return fault(rc, "out of memory");
+    rc = interest_init(s);
+    if (rc < 0) {
+        rc = fault(rc, "out of memory");
+        goto err_after_table;
+    }
     rc = executor_init(&s->executor, s->no_thread ? poll_notify : NULL, s);
     if (rc < 0) {
         rc = fault(rc, "%s: cannot start a thread", s->url.shown);
-        goto err_after_table;
+        goto err_after_interest;
     }
     rc = log_init(&s->log, s, &s->executor, o->log, o->log_data);
     int error = rc < 0 ? ENOMEM : loop_init(s);
@@ -160,6 +166,8 @@ err_after_executor:
     executor_stop(&s->executor, NEVER);
     executor_free(&s->executor);
     log_free(&s->log);
+err_after_interest:
+    interest_free(s);
 err_after_table:
     table_free(&s->actors);
     return rc;
@@ -218,6 +226,7 @@ static void free_client(struct simba *s)
     log_free(&s->log);
     table_empty(&s->actors, actor_free);
     table_free(&s->actors);
+    interest_free(s);
     requests_free(&s->requests);
     turn_free(&s->inbox);
     pthread_mutex_destroy(&s->lock);

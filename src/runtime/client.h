@@ -14,15 +14,16 @@
 #include <simba/backend.h>
 #include <stdatomic.h>
 
+#include "base/table.h"
 #include "core/url.h"
 #include "runtime/actor.h"
 #include "runtime/driver.h"
 #include "runtime/executor.h"
+#include "runtime/interest.h"
 #include "runtime/log.h"
 #include "runtime/loop.h"
 #include "runtime/metrics.h"
 #include "runtime/request.h"
-#include "runtime/table.h"
 #include "runtime/timers.h"
 #include "runtime/turn.h"
 
@@ -41,6 +42,7 @@ struct simba {
     struct metrics metrics;
     struct loop loop;
     struct driver driver;
+    struct interests interests;
 
     /* whoever has the baton */
     struct timers timers;

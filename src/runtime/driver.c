@@ -28,9 +28,10 @@
 #include <signal.h>
 #include <time.h>
 
+#include "base/clock.h"
+#include "base/futex.h"
+#include "base/thread.h"
 #include "runtime/client.h"
-#include "runtime/clock.h"
-#include "runtime/futex.h"
 
 #define CALLER_MAX_MS 20         /* inside of libuv */
 #define LATE_MAX (2 * NS_PER_MS) /* a timer of libuv may be so late */

@@ -7,11 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
+#include "base/futex.h"
 #include "core/name.h"
 #include "runtime/client.h"
-#include "runtime/clock.h"
 #include "runtime/fault.h"
-#include "runtime/futex.h"
 #include "runtime/poll.h"
 
 #define SNAPSHOT_MS 5000 /* for the loop to answer */

@@ -13,9 +13,10 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
+#include "base/clock.h"
+#include "base/futex.h"
+#include "base/thread.h"
 #include "runtime/client.h"
-#include "runtime/clock.h"
-#include "runtime/futex.h"
 
 /* ---- waking ---------------------------------------------------------------------------------- */
 

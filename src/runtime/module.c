@@ -24,7 +24,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "runtime/errno_text.h"
+#include "base/errno_text.h"
 
 #ifndef SIMBA_MODULE_DIR
 #define SIMBA_MODULE_DIR "/usr/lib/simba"

@@ -4,10 +4,10 @@
 
 #include <poll.h>
 
+#include "base/clock.h"
+#include "base/futex.h"
 #include "runtime/client.h"
-#include "runtime/clock.h"
 #include "runtime/fault.h"
-#include "runtime/futex.h"
 
 #define ROUNDS_MAX 16  /* before the host program goes on */
 #define SLICE_MS 60000 /* the clock decides, which also runs during suspend */

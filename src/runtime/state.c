@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "runtime/client.h"
-#include "runtime/clock.h"
 
 /* Takes over now.id, which is the actor's own, or allocated, or NULL. True: another tenure, or none
  * any more. */

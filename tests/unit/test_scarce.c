@@ -4,7 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "runtime/errno_text.h"
+#include "base/errno_text.h"
 #include "unit/scarce.h"
 
 /* ---- a life of a client ---------------------------------------------------------------------- */

@@ -8,9 +8,10 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "backend/sql/interest.h"
+#include "backend/sql/config.h"
+#include "backend/sql/poller.h"
 #include "backend/sql/sql.h"
-#include "backend/sql/statement.h"
+#include "backend/sql/statements.h"
 
 static void put_letter(struct statement *t, char what, void *data)
 {
@@ -75,11 +76,11 @@ static void local_hosts(void **state)
     static const char *const others[] = {"127.evil.example",  "127.0.0.1.example", "127.",
                                          "localhost.example", "10.0.0.1",          "::2",
                                          "::ffff:10.0.0.1",   "example.com"};
-    assert_true(sql_is_local(NULL));
+    assert_true(sql_config_is_local(NULL));
     for (size_t i = 0; i < sizeof local / sizeof *local; i++)
-        assert_true(sql_is_local(local[i]));
+        assert_true(sql_config_is_local(local[i]));
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-        assert_false(sql_is_local(others[i]));
+        assert_false(sql_config_is_local(others[i]));
 }
 
 static const char *shown(const char *owner, uint32_t first)
@@ -119,79 +120,57 @@ static void shown_ids(void **state)
     assert_int_equal(sql_cut_bytes("abc"), 0);
 }
 
-static bool saw(struct interests *w, const char *owner, uint64_t token)
-{
-    return sql_interest_saw(w, &(struct interest_look){"m", owner, token});
-}
-
 static void who_waits_is_told_of_what_is_free(void **state)
 {
     (void)state;
-    struct interests w;
-    assert_int_equal(sql_interest_init(&w), 0);
-    assert_false(saw(&w, "", 0)); /* nobody is interested */
-    sql_interest_set(&w, "m", SIMBA_WAITS);
-    assert_false(saw(&w, "a", 1));
-    assert_false(saw(&w, "b", 2));
-    assert_true(saw(&w, "", 2));
-    assert_false(saw(&w, "", 2)); /* once */
-    assert_true(saw(&w, "", 3));  /* somebody had it in between */
-    assert_false(saw(&w, "a", 4));
-    assert_true(saw(&w, "", 4));
-    sql_interest_free(&w);
+    struct simba_watched w = {.interest = SIMBA_WAITS};
+    assert_false(sql_poller_is_news(&w, "a", 1));
+    assert_false(sql_poller_is_news(&w, "b", 2));
+    assert_true(sql_poller_is_news(&w, "", 2));
+    assert_false(sql_poller_is_news(&w, "", 2)); /* once */
+    assert_true(sql_poller_is_news(&w, "", 3));  /* somebody had it in between */
+    assert_false(sql_poller_is_news(&w, "a", 4));
+    assert_true(sql_poller_is_news(&w, "", 4));
 }
 
 static void who_observes_is_told_of_every_change(void **state)
 {
     (void)state;
-    struct interests w;
-    assert_int_equal(sql_interest_init(&w), 0);
-    sql_interest_set(&w, "m", SIMBA_OBSERVES);
-    assert_true(sql_interest_observes(&w));
-    assert_true(saw(&w, "a", 1));
-    assert_false(saw(&w, "a", 1));
-    assert_true(saw(&w, "a", 2));
-    assert_true(saw(&w, "~", 2)); /* evicted */
-    assert_true(saw(&w, "", 2));
-    sql_interest_set(&w, "m", SIMBA_NO_INTEREST);
-    assert_false(sql_interest_any(&w));
-    sql_interest_free(&w);
+    struct simba_watched w = {.interest = SIMBA_OBSERVES};
+    assert_true(sql_poller_is_news(&w, "a", 1));
+    assert_false(sql_poller_is_news(&w, "a", 1));
+    assert_true(sql_poller_is_news(&w, "a", 2));
+    assert_true(sql_poller_is_news(&w, "~", 2)); /* evicted */
+    assert_true(sql_poller_is_news(&w, "", 2));
 }
 
 static void what_is_ours_needs_no_look(void **state)
 {
     (void)state;
-    struct interests w;
-    assert_int_equal(sql_interest_init(&w), 0);
-    sql_interest_set(&w, "m", SIMBA_WAITS);
-    sql_interest_set(&w, "n", SIMBA_WAITS);
-    assert_int_equal(sql_interest_each(&w, 100, NULL, NULL), 2);
-    assert_int_equal(sql_interest_each_ours(&w, 100, NULL, NULL), 0);
-    sql_interest_ours(&w, "m", 200);
-    assert_int_equal(sql_interest_each(&w, 100, NULL, NULL), 1);
-    assert_int_equal(sql_interest_each_ours(&w, 100, NULL, NULL), 1);
-    assert_int_equal(sql_interest_each(&w, 200, NULL, NULL), 2); /* its lease has ended */
-    sql_interest_ours(&w, "m", 0);
-    assert_int_equal(sql_interest_each_ours(&w, 100, NULL, NULL), 0);
-    sql_interest_free(&w);
+    struct simba_watched w = {.interest = SIMBA_WAITS};
+    assert_true(sql_poller_needs_look(&w, 100) && !sql_poller_is_ours(&w, 100));
+    sql_poller_set_ours(&w, 200);
+    assert_true(!sql_poller_needs_look(&w, 100) && sql_poller_is_ours(&w, 100));
+    assert_true(sql_poller_needs_look(&w, 200)); /* its lease has ended */
+    w.interest = SIMBA_OBSERVES;
+    assert_true(sql_poller_needs_look(&w, 100) && sql_poller_is_ours(&w, 100));
+    sql_poller_set_ours(&w, 0);
+    assert_false(sql_poller_is_ours(&w, 100));
 }
 
 static void bell_and_digest(void **state)
 {
     (void)state;
-    struct interests w;
-    assert_int_equal(sql_interest_init(&w), 0);
-    assert_int_equal(sql_interest_bell(&w, 0), 0); /* never rung */
-    assert_int_equal(sql_interest_bell(&w, 1), 1);
-    assert_int_equal(sql_interest_bell(&w, 7),
-                     2); /* or by others before our first look: all look */
-    assert_int_equal(sql_interest_bell(&w, 7), 0);
-    assert_int_equal(sql_interest_bell(&w, 8), 1);
-    assert_int_equal(sql_interest_bell(&w, 11), 2);
-    assert_true(sql_interest_digest(&w, 1));
-    assert_false(sql_interest_digest(&w, 1));
-    assert_true(sql_interest_digest(&w, 2));
-    sql_interest_free(&w);
+    struct sql_poller p = {.poll_ms = 0};
+    assert_int_equal(sql_poller_bell(&p, 0), 0); /* never rung */
+    assert_int_equal(sql_poller_bell(&p, 1), 1);
+    assert_int_equal(sql_poller_bell(&p, 7), 2); /* or by others before our first look: all look */
+    assert_int_equal(sql_poller_bell(&p, 7), 0);
+    assert_int_equal(sql_poller_bell(&p, 8), 1);
+    assert_int_equal(sql_poller_bell(&p, 11), 2);
+    assert_true(sql_poller_digest(&p, 1));
+    assert_false(sql_poller_digest(&p, 1));
+    assert_true(sql_poller_digest(&p, 2));
 }
 
 int main(void)

@@ -14,7 +14,9 @@
 #include <uv.h>
 #include <cmocka.h>
 
-#include "backend/sql/parts.h"
+#include "backend/sql/connection.h"
+#include "backend/sql/sql.h"
+#include "runtime/client.h"
 
 #define LETTERS 26
 #define PATIENCE_S 20 /* with one test: an answer that never comes ends them all */
@@ -151,9 +153,12 @@ static void hang_up(void *link)
     close(server.fd);
 }
 
-static void forget_config(void *config)
+static int read_config(const struct options *o, const struct simba_host *host, void *config)
 {
+    (void)o;
+    (void)host;
     (void)config;
+    return 0;
 }
 
 static int get_fd(void *link)
@@ -180,11 +185,12 @@ static bool idle(struct sql *s, void *link)
     return true;
 }
 
-static const struct sql_driver driver = {.name = "fake",
-                                         .rereads = true,
+static const struct sql_driver driver = {.rereads = true,
                                          .connect = dial,
                                          .disconnect = hang_up,
-                                         .free_config = forget_config,
+                                         .read_config = read_config,
+                                         .free_config = free,
+                                         .config_size = 1,
                                          .fd = get_fd,
                                          .group = group,
                                          .tells = tells,
@@ -195,7 +201,7 @@ static const struct sql_driver driver = {.name = "fake",
 /* ---- the runtime --------------------------------------------------------------------------- */
 
 static struct runtime {
-    struct simba_host host;
+    struct simba client; /* its host, and what is of interest */
     uv_loop_t loop;
     void *store;
     struct simba_request request[2 * LETTERS];
@@ -237,6 +243,11 @@ static void on_log(struct simba_host *host, enum simba_level level, const char *
     (void)line;
 }
 
+static void on_reconnected(struct simba_host *host)
+{
+    (void)host;
+}
+
 static void on_closed(struct simba_host *host)
 {
     (void)host;
@@ -274,6 +285,14 @@ static void run(struct simba_request *list)
         uv_run(&runtime.loop, UV_RUN_ONCE);
 }
 
+static void watch(const char *mutex, enum simba_interest interest)
+{
+    enum simba_interest most;
+    assert_int_equal(interest_change(&runtime.client, mutex, SIMBA_NO_INTEREST, interest, &most),
+                     1);
+    sql_watch(runtime.store, mutex, most);
+}
+
 /* Not ONCE: that waits for the next timer although what we wait for has happened. */
 static void await_said(const char *what)
 {
@@ -287,15 +306,19 @@ static int set_up(void **state)
     (void)state;
     alarm(PATIENCE_S);
     server = (struct server){.locked = NULL};
-    runtime = (struct runtime){.host = {.loop = &runtime.loop,
-                                        .connect_timeout_ms = 1000,
-                                        .command_timeout_ms = 1000,
-                                        .answer = on_answer,
-                                        .hint = on_hint,
-                                        .log = on_log,
-                                        .closed = on_closed}};
+    runtime = (struct runtime){.client.host = {.loop = &runtime.loop,
+                                               .connect_timeout_ms = 1000,
+                                               .command_timeout_ms = 1000,
+                                               .answer = on_answer,
+                                               .hint = on_hint,
+                                               .log = on_log,
+                                               .reconnected = on_reconnected,
+                                               .closed = on_closed}};
+    assert_int_equal(interest_init(&runtime.client), 0);
     assert_int_equal(uv_loop_init(&runtime.loop), 0);
-    assert_int_equal(sql_open(&runtime.host, &driver, &server, 0, &runtime.store, why, sizeof why),
+    struct simba_url url;
+    assert_int_equal(url_parse(&url, "x://h?poll=0", why, sizeof why), 0);
+    assert_int_equal(sql_open(&runtime.client.host, &driver, &url, &runtime.store, why, sizeof why),
                      0);
     run(batch(0, SIMBA_READ, "a")); /* connected */
     return 0;
@@ -308,6 +331,7 @@ static int tear_down(void **state)
     while (!runtime.is_closed)
         uv_run(&runtime.loop, UV_RUN_ONCE);
     uv_run(&runtime.loop, UV_RUN_DEFAULT);
+    interest_free(&runtime.client);
     return uv_loop_close(&runtime.loop);
 }
 
@@ -401,7 +425,7 @@ static void who_listens_looks_once(void **state)
     server.others = "a";
     run(batch(0, SIMBA_CONTEND, "a"));
     server.said[0] = '\0';
-    sql_watch(runtime.store, "a", SIMBA_WAITS);
+    watch("a", SIMBA_WAITS);
     await_said("poll");
     assert_string_equal(server.said, "listen , poll a");
 }
@@ -445,8 +469,8 @@ static void a_mark_that_was_lost_is_left_again(void **state)
     server.tells = true;
     server.unmarked = "ab";
     server.breaks_marks = true;
-    sql_watch(runtime.store, "a", SIMBA_WAITS);
-    sql_watch(runtime.store, "b", SIMBA_OBSERVES);
+    watch("a", SIMBA_WAITS);
+    watch("b", SIMBA_OBSERVES);
     run(batch(0, SIMBA_CONTEND, "a"));
     server.breaks_marks = false;
     server.said[0] = '\0';
@@ -460,14 +484,14 @@ static void a_mark_that_found_a_lock_is_left_later(void **state)
     server.tells = true;
     server.unmarked = "a";
     server.locked_marks = "a";
-    sql_watch(runtime.store, "a", SIMBA_WAITS);
+    watch("a", SIMBA_WAITS);
     await_said("poll"); /* it listens */
     run(batch(0, SIMBA_CONTEND, "a"));
     assert_string_equal(server.said, "contend a, mark a");
     server.locked_marks = NULL;
     server.said[0] = '\0';
-    assert_true(uv_is_active((uv_handle_t *)&((struct sql *)runtime.store)->look));
-    sql_look_in(runtime.store, 0); /* now, and not in five seconds */
+    assert_true(uv_is_active((uv_handle_t *)&((struct sql *)runtime.store)->poller.timer));
+    sql_poller_look_in(runtime.store, 0); /* now, and not in five seconds */
     await_said("mark");
     assert_string_equal(server.said, "poll a, mark a");
 }
@@ -477,27 +501,28 @@ static void a_mark_that_found_a_lock_is_left_later(void **state)
 static int64_t next_look_ms(void)
 {
     struct sql *s = runtime.store;
-    assert_true(uv_is_active((uv_handle_t *)&s->look));
-    return (int64_t)uv_timer_get_due_in(&s->look);
+    assert_true(uv_is_active((uv_handle_t *)&s->poller.timer));
+    return (int64_t)uv_timer_get_due_in(&s->poller.timer);
 }
 
 /* What is waited for is ours: only the bell is looked at, once a second. */
 static void wait_for_our_own(void)
 {
-    ((struct sql *)runtime.store)->poll_ms = 250;
-    sql_watch(runtime.store, "a", SIMBA_WAITS);
+    ((struct sql *)runtime.store)->poller.poll_ms = 250;
+    watch("a", SIMBA_WAITS);
     run(batch(0, SIMBA_CONTEND, "a"));
-    sql_look_in(runtime.store, 0);
+    sql_poller_look_in(runtime.store, 0);
     await_said("poll");
     assert_in_range(next_look_ms(), 500, 1200);
-    ((struct sql *)runtime.store)->pause_ms = 10; /* as after looks that have found something */
+    ((struct sql *)runtime.store)->poller.pause_ms =
+        10; /* as after looks that have found something */
 }
 
 static void a_new_waiter_is_looked_for_soon(void **state)
 {
     (void)state;
     wait_for_our_own();
-    sql_watch(runtime.store, "b", SIMBA_WAITS);
+    watch("b", SIMBA_WAITS);
     assert_in_range(next_look_ms(), 0, 50);
 }
 
@@ -518,11 +543,11 @@ static void a_refusal_does_not_hurry_a_look(void **state)
 {
     (void)state;
     struct sql *s = runtime.store;
-    s->poll_ms = 250;
+    s->poller.poll_ms = 250;
     server.others = "a";
-    sql_watch(runtime.store, "a", SIMBA_WAITS);
-    s->pause_ms = 250;
-    sql_look_in(runtime.store, 200);
+    watch("a", SIMBA_WAITS);
+    s->poller.pause_ms = 250;
+    sql_poller_look_in(runtime.store, 200);
     run(batch(0, SIMBA_CONTEND, "a"));
     assert_in_range(next_look_ms(), 100, 200);
 }

@@ -1,16 +1,18 @@
 /* mysql.h: the store in a MariaDB or MySQL server. See docs/backends/mysql.md.
  *
- *   mysql.c      the URL, and the way into the frame of backend/sql
- *   connect.c    a new connection, on a thread: the session; and its failures
- *   look.c       what its server and table are like; makes the table, or a better one of it
- *   perform.c    a job as statements, without blocking
- *   words.c      the statements */
+ *   mysql.c        the way into the frame of backend/sql
+ *   config.c       what the URL says
+ *   connection.c   a new connection, on a thread: the session; and its failures
+ *   inspect.c      what its server and table are like; makes the table, or a better one of it
+ *   perform.c      a job as statements, without blocking
+ *   statements.c   the statements */
 #ifndef BACKEND_MYSQL_H
 #define BACKEND_MYSQL_H
 
 #include <mysql.h>
 
-#include "backend/sql/health.h"
+#include "backend/sql/config.h"
+#include "backend/sql/inspect.h"
 #include "backend/sql/sql.h"
 
 #define MYSQL_PORT_DEFAULT 3306
@@ -25,7 +27,7 @@ struct mysql_config {
     int64_t connect_timeout_ms, command_timeout_ms;
 };
 
-/* What the table can do, which changes the words of statements. */
+/* What the table can do, which changes the statements. */
 struct mysql_dialect {
     bool fences;    /* there is a fencing_token; else the version is the token */
     bool returning; /* INSERT ... ON DUPLICATE KEY UPDATE ... RETURNING */
@@ -46,7 +48,7 @@ struct mysql_prepared {
 
 enum mysql_step { STEP_QUERY, STEP_RESULT, STEP_EXECUTE, STEP_STORE };
 
-struct mysql_link {
+struct mysql_connection {
     MYSQL mysql;
     struct mysql_dialect dialect;
     enum mysql_step step;
@@ -57,35 +59,42 @@ struct mysql_link {
     MYSQL_STMT *statement; /* under way */
     uint64_t token, ttl_ms, lease_ms;
     char evicted[SIMBA_ID_MAX + 1];
-    struct sql_health health;
+    struct sql_inspection inspection;
     int notes; /* of these, about the server */
 };
 
 extern const struct simba_backend mysql_backend;
 extern const struct sql_driver mysql_driver;
 
-/* connect.c */
-void *mysql_dial(const void *config, int *code, char *why);
-void mysql_hang_up(void *link);
-enum sql_end mysql_explain(MYSQL *mysql, int *code, char *why); /* the last failure */
+/* config.c: as in kit/options.h */
+int mysql_config_read(const struct options *o, const struct simba_host *host, void *config);
+void mysql_config_free(void *config);
 
-/* look.c: 0, a code of ours with why, or -1: as the client library says */
-int mysql_look_at_server(struct mysql_link *l, const struct mysql_config *c);
-int mysql_look_at_table(struct mysql_link *l, const struct mysql_config *c, char *why);
+/* connection.c */
+void *mysql_connection_open(const void *config, int *code, char *why);
+void mysql_connection_close(void *connection);
+enum sql_end mysql_connection_explain(MYSQL *mysql, int *code, char *why); /* the last failure */
+
+/* inspect.c: 0, a code of ours with why, or -1: as the client library says */
+int mysql_inspect_server(struct mysql_connection *l, const struct mysql_config *c);
+int mysql_inspect_table(struct mysql_connection *l, const struct mysql_config *c, char *why);
 
 /* perform.c */
-int mysql_perform_begin(struct sql *s, void *link, struct sql_job *job, enum sql_end *end);
-int mysql_perform_go_on(struct sql *s, void *link, struct sql_job *job, int events,
+int mysql_perform_begin(struct sql *s, void *connection, struct sql_job *job, enum sql_end *end);
+int mysql_perform_go_on(struct sql *s, void *connection, struct sql_job *job, int events,
                         enum sql_end *end);
-int mysql_perform_resume(struct mysql_link *l, int events, int *error); /* the call that waits */
-size_t mysql_perform_group(void *link, int op);
+int mysql_perform_resume(struct mysql_connection *l, int events,
+                         int *error); /* the call that waits */
+size_t mysql_perform_group(void *connection, int op);
 
-/* words.c */
-void mysql_words_for(struct statement *t, const struct mysql_dialect *d, const struct sql_job *job);
-bool mysql_words_often(struct statement *t, const struct mysql_dialect *d, enum mysql_often which,
-                       char marks[MYSQL_MARKS_MAX]); /* false: this one is not prepared */
-void mysql_words_read(struct statement *t, const struct mysql_dialect *d,
-                      const struct sql_job *job);
-void mysql_words_ensure(struct statement *t,
-                        const char *mutex); /* a free row, unless there is one */
+/* statements.c */
+void mysql_statements_for(struct statement *t, const struct mysql_dialect *d,
+                          const struct sql_job *job);
+bool mysql_statements_often(struct statement *t, const struct mysql_dialect *d,
+                            enum mysql_often which,
+                            char marks[MYSQL_MARKS_MAX]); /* false: this one is not prepared */
+void mysql_statements_read(struct statement *t, const struct mysql_dialect *d,
+                           const struct sql_job *job);
+void mysql_statements_ensure(struct statement *t,
+                             const char *mutex); /* a free row, unless there is one */
 #endif

@@ -26,9 +26,9 @@ static int to_mysql(int events)
            (events & UV_PRIORITIZED ? MYSQL_WAIT_EXCEPT : 0);
 }
 
-size_t mysql_perform_group(void *link, int op)
+size_t mysql_perform_group(void *connection, int op)
 {
-    const struct mysql_link *l = link;
+    const struct mysql_connection *l = connection;
     return l->dialect.returning || op == SIMBA_READ ? SQL_JOB_MAX : 1;
 }
 
@@ -56,7 +56,7 @@ static void take_rows(struct sql *s, struct sql_job *job, MYSQL_RES *result)
 }
 
 /* What an UPDATE of one row says: how many there were. */
-static void take_count(struct sql *s, struct mysql_link *l, struct sql_job *job)
+static void take_count(struct sql *s, struct mysql_connection *l, struct sql_job *job)
 {
     const struct simba_request *q = job->item[0].request;
     if (q == NULL)
@@ -73,7 +73,7 @@ static void take_count(struct sql *s, struct mysql_link *l, struct sql_job *job)
 
 /* ---- prepared statements ------------------------------------------------------------------- */
 
-static struct mysql_prepared *prepared_for(struct mysql_link *l, const struct sql_job *job)
+static struct mysql_prepared *prepared_for(struct mysql_connection *l, const struct sql_job *job)
 {
     if (job->count != 1 || job->impatient)
         return NULL;
@@ -100,7 +100,7 @@ static MYSQL_BIND bind_number(uint64_t *number)
 }
 
 /* False: it does not take them. */
-static bool bind_all(struct mysql_link *l, const struct mysql_prepared *p,
+static bool bind_all(struct mysql_connection *l, const struct mysql_prepared *p,
                      const struct simba_request *q)
 {
     MYSQL_BIND in[MYSQL_MARKS_MAX];
@@ -131,7 +131,7 @@ static bool bind_all(struct mysql_link *l, const struct mysql_prepared *p,
 }
 
 /* The one row of an acquisition. */
-static void take_stored(struct sql *s, struct mysql_link *l, struct sql_job *job)
+static void take_stored(struct sql *s, struct mysql_connection *l, struct sql_job *job)
 {
     char mutex[4 * SIMBA_MUTEX_MAX + 1] = "", owner[4 * SIMBA_ID_MAX + 1] = "";
     int64_t left = 0, age = 0, changed = 0;
@@ -172,7 +172,7 @@ enum next { NEXT_NONE, NEXT_STATEMENT };
 
 /* Without RETURNING: UPDATE, and if that was for nothing, SELECT, and if there is no row, INSERT and all
  * again. */
-static enum next after_contend_one(struct sql *s, struct mysql_link *l, struct sql_job *job)
+static enum next after_contend_one(struct sql *s, struct mysql_connection *l, struct sql_job *job)
 {
     struct statement *t = &s->statement;
     bool changed = mysql_affected_rows(&l->mysql) > 0;
@@ -184,22 +184,22 @@ static enum next after_contend_one(struct sql *s, struct mysql_link *l, struct s
             take_count(s, l, job);
             return NEXT_NONE;
         }
-        mysql_words_read(t, &l->dialect, job);
+        mysql_statements_read(t, &l->dialect, job);
         return NEXT_STATEMENT;
     case 1: /* the SELECT */
         if (job->item[0].seen)
             return NEXT_NONE;
-        mysql_words_ensure(t, job->item[0].mutex);
+        mysql_statements_ensure(t, job->item[0].mutex);
         return NEXT_STATEMENT;
     case 2: /* the INSERT */
-        mysql_words_for(t, &l->dialect, job);
+        mysql_statements_for(t, &l->dialect, job);
         return NEXT_STATEMENT;
     default:
         return NEXT_NONE;
     }
 }
 
-static enum next after_statement(struct sql *s, struct mysql_link *l, struct sql_job *job)
+static enum next after_statement(struct sql *s, struct mysql_connection *l, struct sql_job *job)
 {
     if (l->result != NULL) {
         take_rows(s, job, l->result);
@@ -213,11 +213,12 @@ static enum next after_statement(struct sql *s, struct mysql_link *l, struct sql
     return NEXT_NONE;
 }
 
-static int failed(struct sql *s, struct mysql_link *l, const struct sql_job *job, enum sql_end *end)
+static int failed(struct sql *s, struct mysql_connection *l, const struct sql_job *job,
+                  enum sql_end *end)
 {
     char why[SQL_WHY_MAX];
     int code;
-    *end = mysql_explain(&l->mysql, &code, why);
+    *end = mysql_connection_explain(&l->mysql, &code, why);
     if (*end == SQL_LOCKED && job->count == 1 && job->item[0].request != NULL)
         sql_fail(s, code,
                  "the row of '%s' is locked by somebody's transaction: see SHOW PROCESSLIST",
@@ -227,7 +228,7 @@ static int failed(struct sql *s, struct mysql_link *l, const struct sql_job *job
     return 0;
 }
 
-static int execute(struct mysql_link *l, const struct mysql_prepared *p, int *error)
+static int execute(struct mysql_connection *l, const struct mysql_prepared *p, int *error)
 {
     l->step = STEP_EXECUTE;
     l->statement = p->statement;
@@ -235,14 +236,14 @@ static int execute(struct mysql_link *l, const struct mysql_prepared *p, int *er
 }
 
 /* The UPDATE has taken nothing: it is another's, or there is no row. */
-static bool was_in_vain(const struct mysql_link *l)
+static bool was_in_vain(const struct mysql_connection *l)
 {
     return l->statement == l->often[OFTEN_TAKE].statement &&
            mysql_stmt_affected_rows(l->statement) == 0;
 }
 
 /* Calls that the library has begun or can begin, until one waits or all is done. */
-static int run(struct sql *s, struct mysql_link *l, struct sql_job *job, int wait, int error,
+static int run(struct sql *s, struct mysql_connection *l, struct sql_job *job, int wait, int error,
                enum sql_end *end)
 {
     for (;;) {
@@ -285,9 +286,9 @@ static int run(struct sql *s, struct mysql_link *l, struct sql_job *job, int wai
     }
 }
 
-int mysql_perform_begin(struct sql *s, void *link, struct sql_job *job, enum sql_end *end)
+int mysql_perform_begin(struct sql *s, void *connection, struct sql_job *job, enum sql_end *end)
 {
-    struct mysql_link *l = link;
+    struct mysql_connection *l = connection;
     int error = 0, wait;
     const struct mysql_prepared *p = prepared_for(l, job);
     if (p != NULL && bind_all(l, p, job->item[0].request)) {
@@ -295,7 +296,7 @@ int mysql_perform_begin(struct sql *s, void *link, struct sql_job *job, enum sql
         return run(s, l, job, wait, error, end);
     }
     sql_statement_reset(&s->statement);
-    mysql_words_for(&s->statement, &l->dialect, job);
+    mysql_statements_for(&s->statement, &l->dialect, job);
     if (s->statement.failed) {
         sql_fail(s, SIMBA_ELIMIT, "out of memory");
         *end = SQL_FAILED;
@@ -307,7 +308,7 @@ int mysql_perform_begin(struct sql *s, void *link, struct sql_job *job, enum sql
     return run(s, l, job, wait, error, end);
 }
 
-int mysql_perform_resume(struct mysql_link *l, int events, int *error)
+int mysql_perform_resume(struct mysql_connection *l, int events, int *error)
 {
     switch (l->step) {
     case STEP_QUERY:
@@ -321,9 +322,9 @@ int mysql_perform_resume(struct mysql_link *l, int events, int *error)
     }
 }
 
-int mysql_perform_go_on(struct sql *s, void *link, struct sql_job *job, int events,
+int mysql_perform_go_on(struct sql *s, void *connection, struct sql_job *job, int events,
                         enum sql_end *end)
 {
-    int error = 0, wait = mysql_perform_resume(link, to_mysql(events), &error);
-    return run(s, link, job, wait, error, end);
+    int error = 0, wait = mysql_perform_resume(connection, to_mysql(events), &error);
+    return run(s, connection, job, wait, error, end);
 }

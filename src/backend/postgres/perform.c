@@ -60,7 +60,7 @@ static void put_field(struct statement *t, const struct sql_item *item, enum fie
         sql_statement_put(t, value);
 }
 
-static const enum field *fields_of(enum words w)
+static const enum field *fields_of(enum postgres_statement w)
 {
     static const enum field contend[] = {FIELD_MUTEX, FIELD_ID, FIELD_TTL, FIELD_LEASE};
     static const enum field renew[] = {FIELD_MUTEX, FIELD_ID, FIELD_TOKEN, FIELD_TTL, FIELD_LEASE};
@@ -68,14 +68,14 @@ static const enum field *fields_of(enum words w)
     static const enum field evict[] = {FIELD_MUTEX, FIELD_TOKEN, FIELD_ID, FIELD_EVICTED,
                                        FIELD_CUT};
     switch (w) {
-    case WORDS_CONTEND:
-    case WORDS_CONTEND_ONE:
+    case STATEMENT_CONTEND:
+    case STATEMENT_CONTEND_ONE:
         return contend;
-    case WORDS_RENEW:
-    case WORDS_RENEW_ONE:
+    case STATEMENT_RENEW:
+    case STATEMENT_RENEW_ONE:
         return renew;
-    case WORDS_RELEASE:
-    case WORDS_RELEASE_ONE:
+    case STATEMENT_RELEASE:
+    case STATEMENT_RELEASE_ONE:
         return release;
     default:
         return evict;
@@ -83,11 +83,13 @@ static const enum field *fields_of(enum words w)
 }
 
 /* One after another, each with its NUL. */
-static void put_parameters(struct statement *t, const struct sql_job *job, enum words w)
+static void put_parameters(struct statement *t, const struct sql_job *job,
+                           enum postgres_statement w)
 {
-    bool many = w < WORDS_SINGLE || w == WORDS_READ || w == WORDS_POLL || w == WORDS_MARK;
-    for (int n = 0; n < postgres_words_parameters[w]; n++) {
-        if (w == WORDS_OBSERVE) {
+    bool many =
+        w < STATEMENT_SINGLE || w == STATEMENT_READ || w == STATEMENT_POLL || w == STATEMENT_MARK;
+    for (int n = 0; n < postgres_statements_parameters[w]; n++) {
+        if (w == STATEMENT_OBSERVE) {
             sql_statement_number(t, SQL_OBSERVED_MS);
         } else {
             sql_statement_put(t, many ? "{" : "");
@@ -103,7 +105,7 @@ static void put_parameters(struct statement *t, const struct sql_job *job, enum 
 
 /* ---- sending ------------------------------------------------------------------------------- */
 
-static int broken(struct sql *s, struct postgres_link *l, enum sql_end *end)
+static int broken(struct sql *s, struct postgres_connection *l, enum sql_end *end)
 {
     char why[SQL_WHY_MAX - 8];
     snprintf(why, sizeof why, "%s", PQerrorMessage(l->conn));
@@ -114,22 +116,24 @@ static int broken(struct sql *s, struct postgres_link *l, enum sql_end *end)
 }
 
 /* The parameters are in s->statement, one after another. */
-static bool say(struct sql *s, struct postgres_link *l, enum words w)
+static bool say(struct sql *s, struct postgres_connection *l, enum postgres_statement w)
 {
     const char *value[PARAMETERS_MAX], *at = s->statement.bytes;
-    int n = postgres_words_parameters[w];
+    int n = postgres_statements_parameters[w];
     for (int i = 0; i < n; at += strlen(at) + 1)
         value[i++] = at;
-    l->preparing = l->known[w] == WORDS_SAID && !l->pooled && w != WORDS_LISTEN;
+    l->preparing = l->known[w] == STATEMENT_SAID && !l->pooled && w != STATEMENT_LISTEN;
     if (l->preparing)
-        return PQsendPrepare(l->conn, postgres_words_names[w], l->words[w].bytes, 0, NULL) != 0;
-    if (l->known[w] == WORDS_PREPARED)
-        return PQsendQueryPrepared(l->conn, postgres_words_names[w], n, value, NULL, NULL, 0) != 0;
-    l->known[w] = WORDS_SAID;
-    return PQsendQueryParams(l->conn, l->words[w].bytes, n, NULL, value, NULL, NULL, 0) != 0;
+        return PQsendPrepare(l->conn, postgres_statements_names[w], l->statement[w].bytes, 0,
+                             NULL) != 0;
+    if (l->known[w] == STATEMENT_PREPARED)
+        return PQsendQueryPrepared(l->conn, postgres_statements_names[w], n, value, NULL, NULL,
+                                   0) != 0;
+    l->known[w] = STATEMENT_SAID;
+    return PQsendQueryParams(l->conn, l->statement[w].bytes, n, NULL, value, NULL, NULL, 0) != 0;
 }
 
-static int send_off(struct sql *s, struct postgres_link *l, const struct sql_job *job,
+static int send_off(struct sql *s, struct postgres_connection *l, const struct sql_job *job,
                     enum sql_end *end)
 {
     bool sent;
@@ -137,17 +141,17 @@ static int send_off(struct sql *s, struct postgres_link *l, const struct sql_job
     if (l->hurrying)
         sent = PQsendQuery(l->conn, job->impatient ? POSTGRES_IMPATIENT : POSTGRES_PATIENT) != 0;
     else
-        sent = say(s, l, postgres_words_of_job(job));
+        sent = say(s, l, postgres_statements_of_job(job));
     int rest = sent ? PQflush(l->conn) : -1;
     if (rest < 0)
         return broken(s, l, end);
     return rest > 0 ? UV_READABLE | UV_WRITABLE : UV_READABLE;
 }
 
-int postgres_perform_begin(struct sql *s, void *link, struct sql_job *job, enum sql_end *end)
+int postgres_perform_begin(struct sql *s, void *connection, struct sql_job *job, enum sql_end *end)
 {
-    struct postgres_link *l = link;
-    enum words w = postgres_words_of_job(job);
+    struct postgres_connection *l = connection;
+    enum postgres_statement w = postgres_statements_of_job(job);
     sql_statement_reset(&s->statement);
     put_parameters(&s->statement, job, w);
     if (s->statement.failed) {
@@ -162,7 +166,7 @@ int postgres_perform_begin(struct sql *s, void *link, struct sql_job *job, enum 
 /* ---- receiving ----------------------------------------------------------------------------- */
 
 /* Our own are no news: whoever waits in this process was told when we did it. */
-static void take_notices(struct sql *s, struct postgres_link *l)
+static void take_notices(struct sql *s, struct postgres_connection *l)
 {
     for (PGnotify *n; (n = PQnotifies(l->conn)) != NULL; PQfreemem(n)) {
         if (n->be_pid != PQbackendPID(l->conn) && n->extra[0] != '\0')
@@ -170,7 +174,7 @@ static void take_notices(struct sql *s, struct postgres_link *l)
     }
 }
 
-static void take_rows(struct sql *s, const struct postgres_link *l, struct sql_job *job,
+static void take_rows(struct sql *s, const struct postgres_connection *l, struct sql_job *job,
                       const PGresult *r)
 {
     for (int i = 0; i < PQntuples(r) && PQnfields(r) >= COLUMNS; i++) {
@@ -187,7 +191,7 @@ static void take_rows(struct sql *s, const struct postgres_link *l, struct sql_j
     }
 }
 
-static void take_result(struct sql *s, struct postgres_link *l, struct sql_job *job,
+static void take_result(struct sql *s, struct postgres_connection *l, struct sql_job *job,
                         const PGresult *r)
 {
     ExecStatusType status = PQresultStatus(r);
@@ -200,7 +204,7 @@ static void take_result(struct sql *s, struct postgres_link *l, struct sql_job *
     const char *state = PQresultErrorField(r, PG_DIAG_SQLSTATE), *help = "";
     const char *text = PQresultErrorField(r, PG_DIAG_MESSAGE_PRIMARY);
     int code;
-    l->end = postgres_explain(state != NULL ? state : "", &code, &help);
+    l->end = postgres_connection_explain(state != NULL ? state : "", &code, &help);
     if (l->end == SQL_LOCKED && job->count == 1 && job->item[0].request != NULL)
         sql_fail(s, code, "the row of '%s' is locked by somebody's transaction: see pg_locks",
                  job->item[0].mutex);
@@ -210,21 +214,21 @@ static void take_result(struct sql *s, struct postgres_link *l, struct sql_job *
 }
 
 /* What was said was only to prepare the statement that is still to come. */
-static bool go_further(struct postgres_link *l, const struct sql_job *job)
+static bool go_further(struct postgres_connection *l, const struct sql_job *job)
 {
     if (PQstatus(l->conn) != CONNECTION_OK || (!l->hurrying && !l->preparing))
         return false;
     if (l->hurrying)
         l->impatient = job->impatient;
     else
-        l->known[postgres_words_of_job(job)] = WORDS_PREPARED;
+        l->known[postgres_statements_of_job(job)] = STATEMENT_PREPARED;
     return true;
 }
 
-int postgres_perform_go_on(struct sql *s, void *link, struct sql_job *job, int events,
+int postgres_perform_go_on(struct sql *s, void *connection, struct sql_job *job, int events,
                            enum sql_end *end)
 {
-    struct postgres_link *l = link;
+    struct postgres_connection *l = connection;
     if (events & UV_READABLE && PQconsumeInput(l->conn) == 0)
         return l->end == SQL_DONE ? broken(s, l, end) : (*end = SQL_BROKEN, 0);
     int rest = PQflush(l->conn);
@@ -245,9 +249,9 @@ int postgres_perform_go_on(struct sql *s, void *link, struct sql_job *job, int e
     return rest > 0 ? UV_READABLE | UV_WRITABLE : UV_READABLE;
 }
 
-bool postgres_perform_idle(struct sql *s, void *link)
+bool postgres_perform_idle(struct sql *s, void *connection)
 {
-    struct postgres_link *l = link;
+    struct postgres_connection *l = connection;
     if (PQconsumeInput(l->conn) == 0)
         return false;
     take_notices(s, l);

@@ -1,5 +1,5 @@
 /* sql.c: see sql.h. The store as the runtime sees it. */
-#include "backend/sql/parts.h"
+#include "backend/sql/sql.h"
 
 #include <openssl/evp.h>
 #include <openssl/rand.h>
@@ -7,11 +7,11 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/random.h>
 
-#include "core/random.h"
-
-#define POLL_MS 250 /* the default of ?poll= */
+#include "backend/kit/findings.h"
+#include "backend/sql/config.h"
+#include "backend/sql/connection.h"
+#include "backend/sql/replies.h"
 
 void sql_fail(struct sql *s, int code, const char *format, ...)
 {
@@ -22,66 +22,43 @@ void sql_fail(struct sql *s, int code, const char *format, ...)
     va_end(args);
 }
 
-int64_t sql_jittered(struct sql *s, int64_t ms)
-{
-    return ms - ms / 8 + (int64_t)(random_next(&s->dice) % (uint64_t)(ms / 4 + 1));
-}
-
-void sql_start_timer(uv_timer_t *t, uv_timer_cb call, int64_t ms)
-{
-    uv_update_time(t->loop);
-    uv_timer_start(t, call, (uint64_t)ms, 0);
-}
-
 /* While there is hope requests wait for a connection; else the last failure is the answer. */
 void sql_submit(void *store, struct simba_request *batch)
 {
     struct sql *s = store;
-    if (s->resting) {
-        for (struct simba_request *q = batch; q != NULL; q = q->next)
-            q->store = NULL;
-        sql_refuse_list(s, batch, s->code, s->why);
+    if (s->resting && !reconnect_is_hopeful(&s->reconnect)) {
+        pending_refuse_list(s->host, batch, s->code, s->why);
         return;
     }
-    *s->waiting_last = batch;
-    for (; *s->waiting_last != NULL; s->waiting_last = &(*s->waiting_last)->next)
-        (*s->waiting_last)->store = NULL; /* others that go with it */
-    sql_dial_now(s);
-    sql_pump(s);
-}
-
-/* Why there is no connection: a server whose table is missing was reached. */
-static void say_absence(const struct sql *s, simba_finding_fn *say, void *data)
-{
-    char line[SQL_WHY_MAX + 64];
-    snprintf(line, sizeof line, "%s%s%s",
-             s->code == SIMBA_ESCHEMA ? "the server was reached, but not its table"
-                                      : "there is no connection to the server",
-             s->why[0] != '\0' ? ": " : " at present", s->why);
-    say(data, SIMBA_LOG_WARN, line);
+    pending_add(&s->waiting, batch);
+    sql_connection_begin(s);
+    sql_connection_pump(s);
 }
 
 void sql_diagnose(void *store, simba_finding_fn *say, void *data)
 {
     struct sql *s = store;
-    if (s->link == NULL)
-        say_absence(s, say, data);
-    else
-        s->driver->diagnose(s->link->link, say, data);
-    if (s->link != NULL && s->driver->tells == NULL)
-        say(data, SIMBA_LOG_INFO,
-            "this kind of server cannot push: mutexes that are waited for are looked at, at first "
-            "often (?poll=)");
+    const struct findings f = {.say = say, .data = data};
+    if (s->connection == NULL) {
+        findings_say(&f, SIMBA_LOG_WARN, "%s%s%s",
+                     s->code == SIMBA_ESCHEMA ? "the server was reached, but not its table"
+                                              : "there is no connection to the server",
+                     s->why[0] != '\0' ? ": " : " at present", s->why);
+        return;
+    }
+    s->driver->diagnose(s->connection->handle, say, data);
+    if (s->driver->tells == NULL)
+        findings_say(
+            &f, SIMBA_LOG_INFO,
+            "this kind of server cannot push: mutexes that are waited for are looked at, at "
+            "first often (?poll=)");
 }
 
-static void on_closed(uv_handle_t *handle)
+static void free_store(void *store)
 {
-    sql_drop_handle(handle->data);
-}
-
-static void on_dial_closed(void *data)
-{
-    sql_drop_handle(data);
+    struct sql *s = store;
+    sql_statement_free(&s->statement);
+    free(s);
 }
 
 void sql_close(void *store)
@@ -91,14 +68,13 @@ void sql_close(void *store)
     s->closing = true;
     if (s->job != NULL) {
         sql_fail(s, SIMBA_ECANCELED, "%s", why);
-        sql_ended(s, SQL_BROKEN);
+        sql_replies_ended(s, SQL_BROKEN);
     }
-    if (s->link != NULL)
-        sql_hang_up(s);
-    sql_refuse_all(s, SIMBA_ECANCELED, why);
-    uv_close((uv_handle_t *)&s->timeout, on_closed);
-    uv_close((uv_handle_t *)&s->look, on_closed);
-    sql_dial_close(s->dial, on_dial_closed);
+    sql_connection_close(s);
+    sql_replies_refuse_all(s, SIMBA_ECANCELED, why);
+    handles_close(&s->handles, &s->timeout);
+    handles_close(&s->handles, &s->poller.timer);
+    offload_close(s->offload, handles_drop, &s->handles);
 }
 
 /* The client libraries use OpenSSL, which is set up at its first use, in many steps and under locks. A program
@@ -112,35 +88,50 @@ static void prepare_openssl(void)
     RAND_bytes(out, 1);
 }
 
-int sql_open(struct simba_host *host, const struct sql_driver *driver, void *config,
-             int64_t poll_ms, void **store, char *why, size_t why_size)
+static int open_store(struct simba_host *host, const struct sql_driver *driver, void *config,
+                      struct sql **out)
 {
-    struct sql *s = calloc(1, sizeof *s);
-    if (s == NULL || sql_interest_init(&s->interests) < 0)
-        goto err;
-    prepare_openssl();
+    struct sql *s = *out = calloc(1, sizeof *s);
+    if (s == NULL)
+        return SIMBA_ELIMIT;
+    s->offload = offload_open(host->loop, config, driver->free_config);
+    if (s->offload == NULL) {
+        free(s);
+        return SIMBA_ELIMIT;
+    }
     s->host = host;
     s->driver = driver;
-    s->poll_ms = poll_ms < 0 ? POLL_MS : poll_ms;
     s->jobs_last = &s->jobs;
-    s->waiting_last = &s->waiting;
-    if (getrandom(&s->dice, sizeof s->dice, 0) < 0)
-        s->dice = (uint64_t)simba_now();
-    s->dial = sql_dial_open(host->loop, driver, config, sql_on_dialed, s);
-    if (s->dial == NULL)
-        goto err_after_interests;
-    uv_timer_init(host->loop, &s->timeout); /* these cannot fail */
-    uv_timer_init(host->loop, &s->look);
-    s->timeout.data = s->look.data = s;
-    s->handles = 3;
+    pending_init(&s->waiting);
+    reconnect_init(&s->reconnect);
+    handles_init(&s->handles, host, free_store, s);
+    handles_add(&s->handles); /* of the offload */
+    handles_add_timer(&s->handles, &s->timeout, s);
+    handles_add_timer(&s->handles, &s->poller.timer, s);
+    return 0;
+}
+
+int sql_open(struct simba_host *host, const struct sql_driver *driver, const struct simba_url *url,
+             void **store, char *why, size_t why_size)
+{
+    const struct options o = {url, why, why_size};
+    struct sql *s = NULL;
+    int64_t poll_ms;
+    void *config = calloc(1, driver->config_size);
+    options_refuse(&o, 0, "out of memory"); /* unless something better is said */
+    if (config == NULL)
+        return SIMBA_ELIMIT;
+    prepare_openssl();
+    int rc = driver->read_config(&o, host, config);
+    if (rc == 0)
+        rc = sql_config_poll(&o, &poll_ms);
+    if (rc == 0)
+        rc = open_store(host, driver, config, &s);
+    if (rc != 0) {
+        driver->free_config(config);
+        return rc;
+    }
+    s->poller.poll_ms = poll_ms;
     *store = s;
     return 0;
-
-err_after_interests:
-    sql_interest_free(&s->interests);
-err:
-    free(s);
-    driver->free_config(config);
-    snprintf(why, why_size, "out of memory");
-    return SIMBA_ELIMIT;
 }

@@ -34,7 +34,7 @@ static bool is_open_here(struct file_id id)
     return found;
 }
 
-int files_record(struct files *f, const struct place *p)
+int files_record(struct files *f, const struct paths *p)
 {
     struct stat db, wal, shm;
     if (stat(p->db, &db) != 0 || stat(p->wal, &wal) != 0 || stat(p->shm, &shm) != 0)
@@ -47,10 +47,10 @@ int files_record(struct files *f, const struct place *p)
     return is_open_here(f->shm) ? 0 : -1;
 }
 
-static struct live_written now_written(const struct stat *s)
+static struct client_lock_written now_written(const struct stat *s)
 {
     uint64_t access = (uint64_t)s->st_uid << 32 ^ (uint64_t)s->st_gid << 12 ^ s->st_mode;
-    return (struct live_written){.changed = nanoseconds(s->st_mtim),
+    return (struct client_lock_written){.changed = nanoseconds(s->st_mtim),
                                  .size = s->st_size,
                                  .touched = nanoseconds(s->st_ctim),
                                  .access = (int64_t)(access & INT64_MAX)};
@@ -58,7 +58,7 @@ static struct live_written now_written(const struct stat *s)
 
 /* Has nobody but us written to it? A copy of before that was put back, with its times, was touched later
  * than we say; but so is a file whose mode or owner was changed, which harms nobody. */
-static bool is_ours(const struct live_written *now, const struct live_written *said)
+static bool is_ours(const struct client_lock_written *now, const struct client_lock_written *said)
 {
     return now->changed == said->changed && now->size == said->size &&
            (now->touched == said->touched || said->touched == 0 || now->access != said->access);
@@ -66,24 +66,24 @@ static bool is_ours(const struct live_written *now, const struct live_written *s
 
 /* Who writes the log back says before and after it what it does to the file, so whatever changed it
  * without a word was not one of us. Asked before and after the look: both may be under way. */
-static bool is_as_written(struct files *f, const struct stat *db, const struct live *l,
-                          const struct place *p)
+static bool is_as_written(struct files *f, const struct stat *db, const struct client_lock *l,
+                          const struct paths *p)
 {
     struct stat s = *db;
-    struct live_written now = now_written(&s);
+    struct client_lock_written now = now_written(&s);
     if (now.touched == f->seen.touched && is_ours(&now, &f->seen))
         return true;
     for (int i = 0; i < 10; i++) {
-        struct live_written before = live_written(l);
+        struct client_lock_written before = client_lock_written(l);
         if (stat(p->db, &s) != 0)
             return false;
-        struct live_written after = live_written(l);
+        struct client_lock_written after = client_lock_written(l);
         now = now_written(&s);
         bool same = is_ours(&now, &before);
         if (same || before.changed == 0) /* nobody has said anything yet */
             f->seen = now;
         if (same && before.unfinished == 0 && now.access != before.access)
-            live_set_written(l, &now);
+            client_lock_set_written(l, &now);
         if (same || before.changed == 0 || before.unfinished != 0)
             return true;
         if (after.changed == before.changed && after.unfinished == 0)
@@ -92,7 +92,7 @@ static bool is_as_written(struct files *f, const struct stat *db, const struct l
     return true; /* one checkpoint after the other */
 }
 
-bool files_is_as_written(struct files *f, const struct place *p, const struct live *l)
+bool files_is_as_written(struct files *f, const struct paths *p, const struct client_lock *l)
 {
     struct stat s;
     return stat(p->db, &s) == 0 && is_as_written(f, &s, l, p);
@@ -103,7 +103,7 @@ static enum files_state missing(void)
     return errno == ENOENT || errno == ENOTDIR ? FILES_OTHER : FILES_UNKNOWN;
 }
 
-enum files_state files_check(struct files *f, const struct place *p, const struct live *l,
+enum files_state files_check(struct files *f, const struct paths *p, const struct client_lock *l,
                              const char **which)
 {
     struct stat s;
@@ -136,23 +136,23 @@ enum files_state files_check(struct files *f, const struct place *p, const struc
     return FILES_SAME;
 }
 
-void files_begin_writing(const struct live *l)
+void files_begin_writing(const struct client_lock *l)
 {
-    struct live_written w = live_written(l);
+    struct client_lock_written w = client_lock_written(l);
     w.unfinished = 1;
-    live_set_written(l, &w);
+    client_lock_set_written(l, &w);
 }
 
-void files_end_writing(struct files *f, const struct place *p, const struct live *l)
+void files_end_writing(struct files *f, const struct paths *p, const struct client_lock *l)
 {
     struct stat s;
     if (stat(p->db, &s) != 0)
         return;
     f->seen = now_written(&s);
-    live_set_written(l, &f->seen);
+    client_lock_set_written(l, &f->seen);
 }
 
-void files_mend_shm(const struct files *f, const struct place *p)
+void files_mend_shm(const struct files *f, const struct paths *p)
 {
     (void)!truncate(p->shm, f->shm_size);
 }

@@ -7,8 +7,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "backend/sqlite/live.h"
-#include "backend/sqlite/place.h"
+#include "backend/sqlite/client_lock.h"
+#include "backend/sqlite/paths.h"
 
 struct file_id {
     dev_t device;
@@ -17,7 +17,7 @@ struct file_id {
 
 struct files {
     struct file_id db, wal, shm;
-    struct live_written seen;   /* the database file, as it should be */
+    struct client_lock_written seen;   /* the database file, as it should be */
     int64_t wal_size, shm_size; /* the most that they were */
 };
 
@@ -32,19 +32,19 @@ enum files_state {
 
 /* Which files SQLite has just opened; while nobody else can make new ones. 0, or -1: it has others
  * than those at the paths, or they cannot be looked at (errno). */
-int files_record(struct files *f, const struct place *p);
+int files_record(struct files *f, const struct paths *p);
 
 /* which: the path that differs. */
-enum files_state files_check(struct files *f, const struct place *p, const struct live *l,
+enum files_state files_check(struct files *f, const struct paths *p, const struct client_lock *l,
                              const char **which);
 
 /* Is the database file as the last checkpoint left it? */
-bool files_is_as_written(struct files *f, const struct place *p, const struct live *l);
+bool files_is_as_written(struct files *f, const struct paths *p, const struct client_lock *l);
 
 /* Around a checkpoint, by one at a time: the file changes now, and: so it should be. */
-void files_begin_writing(const struct live *l);
-void files_end_writing(struct files *f, const struct place *p, const struct live *l);
+void files_begin_writing(const struct client_lock *l);
+void files_end_writing(struct files *f, const struct paths *p, const struct client_lock *l);
 
 /* Makes PATH-shm as long as it was. The index in it is to be built again after that. */
-void files_mend_shm(const struct files *f, const struct place *p);
+void files_mend_shm(const struct files *f, const struct paths *p);
 #endif

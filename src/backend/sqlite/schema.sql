@@ -1,4 +1,4 @@
--- The database of the sqlite: store. Times are nanoseconds of boot time (boot.h).
+-- The database of the sqlite: store. Times are nanoseconds of boot time (boot_clock.h).
 CREATE TABLE meta (
     one     INTEGER PRIMARY KEY CHECK (one = 1),
     boot    TEXT NOT NULL,    -- the boot of the machine that last wrote here

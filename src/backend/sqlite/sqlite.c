@@ -9,11 +9,12 @@
 #include <string.h>
 #include <uv.h>
 
-#include "backend/sqlite/db.h"
-#include "backend/sqlite/diagnose.h"
-#include "backend/sqlite/watch.h"
-#include "backend/worker.h"
-#include "core/period.h"
+#include "backend/kit/handles.h"
+#include "backend/kit/worker.h"
+#include "backend/sqlite/database.h"
+#include "backend/sqlite/inspect.h"
+#include "backend/sqlite/watcher.h"
+#include "base/time.h"
 #include "runtime/process.h"
 
 #define LOOK_MS 500       /* how soon one who waits notices that an owner was killed */
@@ -23,14 +24,15 @@
 
 struct sqlite {
     struct simba_host *host;
-    struct place place;
+    struct paths paths;
     struct worker worker;
-    struct watch watch;
+    struct watcher watcher;
+    struct handles handles;
     uv_async_t ended; /* the worker has */
     _Atomic int live; /* the descriptor that shows that we are there; -1: none yet */
 
     /* the worker's, or whoever does its work */
-    struct db db;
+    struct database db;
     bool is_deaf; /* the bell cannot be opened, and that was said */
 };
 
@@ -39,22 +41,22 @@ struct sqlite {
 /* Before a question, and then while nothing happens: from now on others ring for every change. */
 static void observe(struct sqlite *s)
 {
-    if (watch_observes(&s->watch))
-        bell_observe(&s->watch.bell, boot_now(&s->db.boot) + OBSERVED_MS * NS_PER_MS);
+    if (s->host->interest(s->host, NULL) == SIMBA_OBSERVES)
+        wakeup_observe(&s->watcher.wakeup, boot_clock_now(&s->db.boot) + OBSERVED_MS * NS_PER_MS);
 }
 
 static int be_open(struct sqlite *s, bool write)
 {
-    int rc = db_open(&s->db);
+    int rc = database_open(&s->db);
     if (rc == SIMBA_EDENIED && !write) {
-        char why[DB_TEXT_MAX];
+        char why[DATABASE_TEXT_MAX];
         memcpy(why, s->db.why, sizeof why); /* the reason that helps, if this fails, too */
-        if (db_open_reader(&s->db) == 0)
+        if (database_open_reader(&s->db) == 0)
             return 0;
         memcpy(s->db.why, why, sizeof why);
         return rc;
     }
-    if (rc == 0 && watch_open(&s->watch, s->place.bell) != 0 && !s->is_deaf) {
+    if (rc == 0 && watcher_open(&s->watcher, s->paths.bell) != 0 && !s->is_deaf) {
         s->is_deaf = true;
         s->host->log(s->host, SIMBA_LOG_WARN, "cannot open the bell: waiting takes longer");
     }
@@ -73,14 +75,14 @@ static int begin(struct sqlite *s, bool write)
     s->db.is_stale = false;
     int rc = be_open(s, write);
     if (rc == 0)
-        rc = db_begin(&s->db, write);
+        rc = database_begin(&s->db, write);
     if (rc == 0 || !s->db.is_stale)
         return rc;
     s->host->log(s->host, SIMBA_LOG_ERROR, s->db.why);
-    db_close(&s->db);
+    database_close(&s->db);
     s->db.is_stale = false;
     rc = be_open(s, write);
-    return rc == 0 ? db_begin(&s->db, write) : rc;
+    return rc == 0 ? database_begin(&s->db, write) : rc;
 }
 
 static int apply_all(struct sqlite *s, struct simba_request *part)
@@ -89,51 +91,54 @@ static int apply_all(struct sqlite *s, struct simba_request *part)
     if (rc < 0)
         return rc;
     for (struct simba_request *q = part; q != NULL; q = q->next) {
-        rc = db_apply(&s->db, q, q->store);
+        rc = database_apply(&s->db, q, q->store);
         if (rc == 0 && q->op == SIMBA_LIST)
-            rc = db_list(&s->db, s->host, q);
+            rc = database_list(&s->db, s->host, q);
         if (rc < 0) {
-            db_rollback(&s->db);
+            database_rollback(&s->db);
             return rc;
         }
     }
-    return db_commit(&s->db);
+    return database_commit(&s->db);
 }
 
 /* Others may have a new bell, because somebody has deleted ours: then that one. */
 static void ring(struct sqlite *s, unsigned slot)
 {
-    struct bell now;
-    if (bell_is_ours(&s->watch.bell, s->place.bell)) {
-        bell_ring(&s->watch.bell, slot);
-    } else if (bell_open(&now, s->place.bell) == 0) {
-        bell_ring(&now, slot);
-        bell_close(&now);
+    struct wakeup now;
+    if (wakeup_is_ours(&s->watcher.wakeup, s->paths.bell)) {
+        wakeup_ring(&s->watcher.wakeup, slot);
+    } else if (wakeup_open(&now, s->paths.bell) == 0) {
+        wakeup_ring(&now, slot);
+        wakeup_close(&now);
     }
 }
 
 /* Committed: wake those who wait, before the one who left hears of it. */
 static void publish(struct sqlite *s, struct simba_request *part)
 {
-    bool observed = bell_is_observed(&s->watch.bell, boot_now(&s->db.boot));
+    bool observed = wakeup_is_observed(&s->watcher.wakeup, boot_clock_now(&s->db.boot));
     for (struct simba_request *q = part; q != NULL; q = q->next) {
-        struct db_result *r = q->store;
+        struct database_result *r = q->store;
         if (q->op == SIMBA_CONTEND || q->op == SIMBA_READ) {
             bool owned = r->answer.id != NULL && !r->answer.granted;
-            bool any = watch_answered(&s->watch, q->mutex, owned, r->owner_client);
-            worker_tick(&s->worker, any ? LOOK_MS : LOOK_IDLE_MS, any || watch_observes(&s->watch));
-            if (any || r->answer.granted) /* an owner hears that it is evicted */
-                watch_listen(&s->watch);
+            bool waits = watcher_answered(&s->watcher, q->mutex, owned, r->owner_client);
+            if (waits)
+                worker_tick(&s->worker, LOOK_MS);
+            if (waits || s->host->interest(s->host, NULL) == SIMBA_OBSERVES)
+                worker_need(&s->worker);
+            if (waits || r->answer.granted) /* an owner hears that it is evicted */
+                watcher_listen(&s->watcher);
         }
         if (r->ring || (r->changed && observed))
-            ring(s, bell_slot(q->mutex));
+            ring(s, wakeup_slot(q->mutex));
     }
 }
 
 /* The results are one piece of memory, which the first request has. False: out of memory. */
 static bool add_results(struct simba_request *part, size_t count)
 {
-    struct db_result *result = calloc(count, sizeof *result);
+    struct database_result *result = calloc(count, sizeof *result);
     for (size_t i = 0; part != NULL; part = part->next)
         part->store = result != NULL ? &result[i++] : NULL;
     return result != NULL;
@@ -142,7 +147,7 @@ static bool add_results(struct simba_request *part, size_t count)
 static void fail_all(struct sqlite *s, struct simba_request *part, int code)
 {
     for (struct simba_request *q = part; q != NULL; q = q->next) {
-        struct db_result *r = q->store;
+        struct database_result *r = q->store;
         r->answer = (struct simba_answer){.code = code, .age_ms = -1, .text = r->text};
         snprintf(r->text, sizeof r->text, "%s", s->db.why);
     }
@@ -152,7 +157,7 @@ static void fail_all(struct sqlite *s, struct simba_request *part, int code)
 static bool run_part(struct sqlite *s, struct simba_request *part, bool patient)
 {
     s->db.is_patient = patient;
-    if (!patient && db_needs_tidying(&s->db))
+    if (!patient && database_needs_tidying(&s->db))
         return false;
     int rc = apply_all(s, part);
     if (rc < 0 && s->db.is_busy && !patient)
@@ -160,15 +165,15 @@ static bool run_part(struct sqlite *s, struct simba_request *part, bool patient)
     if (rc < 0) {
         fail_all(s, part, rc);
         if (s->db.is_broken)
-            db_close(&s->db); /* begin afresh next time */
+            database_close(&s->db); /* begin afresh next time */
         return true;
     }
     if (s->db.is_reader)
-        db_close(&s->db);
-    atomic_store(&s->live, s->db.live.number != 0 ? s->db.live.fd : -1);
+        database_close(&s->db);
+    atomic_store(&s->live, s->db.lock.number != 0 ? s->db.lock.fd : -1);
     publish(s, part);
-    if (patient && db_needs_tidying(&s->db))
-        db_tidy(&s->db);
+    if (patient && database_needs_tidying(&s->db))
+        database_tidy(&s->db);
     return true;
 }
 
@@ -212,9 +217,9 @@ static void answer(void *store, struct simba_request *done)
     static const struct simba_answer no_memory = {
         .code = SIMBA_ELIMIT, .age_ms = -1, .text = "out of memory"};
     struct simba_host *host = ((struct sqlite *)store)->host;
-    struct db_result *results = done->store;
+    struct database_result *results = done->store;
     for (struct simba_request *next; done != NULL; done = next) {
-        struct db_result *r = done->store;
+        struct database_result *r = done->store;
         next = done->next;
         if (r != NULL)
             r->answer.more = next != NULL;
@@ -229,43 +234,42 @@ static void look(void *store)
     struct sqlite *s = store;
     s->db.is_patient = true;
     observe(s);
-    watch_listen(&s->watch);
-    if (s->db.is_reader)
-        watch_look(&s->watch, &s->db, true);
-    if (s->db.handle == NULL)
-        return;
-    if (begin(s, false) == 0) {
-        db_rollback(&s->db);
-        watch_look(&s->watch, &s->db, !bell_is_ours(&s->watch.bell, s->place.bell));
-    } else if (s->db.is_broken) {
-        db_close(&s->db);
+    watcher_listen(&s->watcher);
+    bool looked = s->db.is_reader, waits = looked && watcher_look(&s->watcher, &s->db, true);
+    if (s->db.handle != NULL && begin(s, false) == 0) {
+        database_rollback(&s->db);
+        waits =
+            watcher_look(&s->watcher, &s->db, !wakeup_is_ours(&s->watcher.wakeup, s->paths.bell));
+        looked = true;
+    } else if (s->db.handle != NULL && s->db.is_broken) {
+        database_close(&s->db);
     }
+    if (looked)
+        worker_tick(&s->worker, waits ? LOOK_MS : LOOK_IDLE_MS);
 }
 
 static void end(void *store)
 {
     struct sqlite *s = store;
-    db_end(&s->db);
-    watch_stop(&s->watch);
+    database_end(&s->db);
+    watcher_stop(&s->watcher);
     uv_async_send(&s->ended);
 }
 
 /* ---- on the loop ----------------------------------------------------------------------------- */
 
-static void on_closed(uv_handle_t *handle)
+static void free_store(void *store)
 {
-    struct sqlite *s = handle->data;
-    struct simba_host *host = s->host;
-    watch_free(&s->watch);
+    struct sqlite *s = store;
+    watcher_free(&s->watcher);
     free(s);
-    host->closed(host);
 }
 
 static void on_ended(uv_async_t *async)
 {
     struct sqlite *s = async->data;
     worker_join(&s->worker);
-    uv_close((uv_handle_t *)async, on_closed);
+    handles_close(&s->handles, async);
 }
 
 static void submit(void *store, struct simba_request *batch)
@@ -281,7 +285,7 @@ static enum simba_lend work(void *store, bool here)
 
 static void watch(void *store, const char *mutex, enum simba_interest interest)
 {
-    watch_set(&((struct sqlite *)store)->watch, mutex, interest);
+    watcher_set(&((struct sqlite *)store)->watcher, mutex, interest);
 }
 
 static int liveness(void *store)
@@ -290,10 +294,10 @@ static int liveness(void *store)
 }
 
 /* Place and boot do not change. */
-static void diagnose_sqlite(void *store, simba_finding_fn *say, void *data)
+static void inspect_sqlite(void *store, simba_finding_fn *say, void *data)
 {
     struct sqlite *s = store;
-    diagnose(&s->place, &s->db.boot, liveness(s), say, data);
+    inspect(&s->paths, &s->db.boot, liveness(s), say, data);
 }
 
 static void close_sqlite(void *store)
@@ -322,10 +326,10 @@ static int open_sqlite(struct simba_host *host, const struct simba_url *url, voi
     struct sqlite *s = calloc(1, sizeof *s);
     if (s == NULL)
         goto err;
-    struct boot boot;
-    int rc = place_find(&s->place, simba_url_path(url), why, why_size);
+    struct boot_clock boot;
+    int rc = paths_find(&s->paths, simba_url_path(url), why, why_size);
     if (rc == 0)
-        rc = boot_read(&boot, why, why_size);
+        rc = boot_clock_read(&boot, why, why_size);
     if (rc < 0) {
         free(s);
         return rc;
@@ -338,17 +342,19 @@ static int open_sqlite(struct simba_host *host, const struct simba_url *url, voi
     s->worker.idle = look;
     s->worker.end = end;
     /* Within what the machine waits for an answer, so that it hears the reason. */
-    db_init(&s->db, &s->place, &boot, host->command_timeout_ms / 2);
-    watch_init(&s->watch, host);
+    database_init(&s->db, &s->paths, &boot, host->command_timeout_ms / 2);
+    watcher_init(&s->watcher, host);
     if (uv_async_init(host->loop, &s->ended, on_ended) != 0)
-        goto err_after_watch;
+        goto err_after_watcher;
     s->ended.data = s;
+    handles_init(&s->handles, host, free_store, s);
+    handles_add(&s->handles);
     worker_init(&s->worker, "simba-sqlite");
     *store = s;
     return 0;
 
-err_after_watch:
-    watch_free(&s->watch);
+err_after_watcher:
+    watcher_free(&s->watcher);
     free(s);
 err:
     snprintf(why, why_size, "out of memory");
@@ -368,5 +374,5 @@ const struct simba_backend sqlite_backend = {
     .close = close_sqlite,
     .work = work,
     .liveness = liveness,
-    .diagnose = diagnose_sqlite,
+    .diagnose = inspect_sqlite,
 };

@@ -63,6 +63,23 @@ static void on_closed(struct simba_host *host)
     me.closed = true;
 }
 
+/* Nobody waits or observes here. */
+static enum simba_interest no_interest(struct simba_host *host, const char *mutex)
+{
+    (void)host;
+    (void)mutex;
+    return SIMBA_NO_INTEREST;
+}
+
+static void none_watched(struct simba_host *host, const char *mutex, simba_watched_fn *each,
+                         void *data)
+{
+    (void)host;
+    (void)mutex;
+    (void)each;
+    (void)data;
+}
+
 static void load(void)
 {
     char path[512];
@@ -108,7 +125,9 @@ static void begin(bool jvm, bool fences, bool returning)
                                   .found = on_found,
                                   .hint = on_hint,
                                   .log = on_log,
-                                  .closed = on_closed};
+                                  .closed = on_closed,
+                                  .interest = no_interest,
+                                  .watched = none_watched};
     me.closed = false;
     if (me.backend->open(&me.host, &me.url, &me.store, why, sizeof why) != 0)
         suite_fail(__FILE__, __LINE__, why);

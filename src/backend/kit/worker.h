@@ -1,0 +1,39 @@
+/* worker.h: a thread for a store whose client library blocks. It takes what has gathered since it
+ * last looked as one batch. A thread that would only wait for it may do its work instead, as long
+ * as that needs no waiting: one of them at a time is `busy`. */
+#ifndef BACKEND_KIT_WORKER_H
+#define BACKEND_KIT_WORKER_H
+
+#include <pthread.h>
+
+#include "backend/kit/pending.h"
+
+struct worker {
+    void *store;
+    /* Takes from the batch what it wants to do at once, does it, and returns that; NULL: all of it
+     * would have to wait, and it was not to be patient. */
+    struct simba_request *(*run)(void *store, struct simba_request **batch, bool patient);
+    void (*answer)(void *store, struct simba_request *done); /* while others go on */
+    void (*idle)(void *store);                               /* every tick_ms */
+    void (*end)(void *store);                                /* the last thing on the thread */
+
+    pthread_mutex_t lock; /* for the rest */
+    pthread_cond_t work;
+    struct pending pending;
+    int64_t tick_ms, next_tick; /* on the worker's clock, ns */
+    bool busy, stopping;
+    const char *name;
+    bool has_thread;
+    pthread_t thread;
+};
+
+/* All of the above are set. The thread is started when there is something for it to do. */
+void worker_init(struct worker *w, const char *name);
+void worker_submit(struct worker *w, struct simba_request *batch); /* and then: */
+void worker_work(struct worker *w, bool here); /* here: on the calling thread, if it can */
+
+void worker_tick(struct worker *w, int64_t tick_ms); /* from now on; at the start 1 s */
+void worker_need(struct worker *w); /* ticks, also while there is nothing else to do */
+void worker_stop(struct worker *w); /* does not wait; what is queued is run first */
+void worker_join(struct worker *w);
+#endif

@@ -1,0 +1,160 @@
+/* connection.c: a new connection, made on a thread where it may block, and what went wrong with one. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "backend/postgres/postgres.h"
+
+/* ---- failures ------------------------------------------------------------------------------ */
+
+struct failure {
+    const char *state; /* an SQLSTATE, or its first two letters */
+    enum sql_end end;
+    int code;
+    const char *help;
+};
+
+static const struct failure failures[] = {
+    {"55P03", SQL_LOCKED, SIMBA_ESTORE, ""},
+    {"40P01", SQL_RETRY, SIMBA_ESTORE, ""},
+    {"40001", SQL_RETRY, SIMBA_ESTORE, ""},
+    {"25006", SQL_BROKEN, SIMBA_ESTORE, "; this server cannot be written to, use the primary"},
+    {"21000", SQL_BROKEN, SIMBA_ESTORE, /* STILL_OLD in statements.c */
+     ": the table has got a column for tokens, and is looked at anew"},
+    {"0A000", SQL_BROKEN, SIMBA_ESTORE, /* a cached plan, of a table that was upgraded */
+     ": the table has changed, and is looked at anew"},
+    {"26000", SQL_BROKEN, SIMBA_ESTORE, "; behind a pooler, add listen=off to the URL"},
+    {"42P01", SQL_BROKEN, SIMBA_ESCHEMA, ""}, /* the next connection looks at the table anew */
+    {"42703", SQL_BROKEN, SIMBA_ESCHEMA, ""},
+    {"3D", SQL_FAILED, SIMBA_ESCHEMA, "; create the database"},
+    {"3F", SQL_FAILED, SIMBA_ESCHEMA, ""},
+    {"42501", SQL_FAILED, SIMBA_EDENIED, "; grant SELECT, INSERT and UPDATE on simba_mutex"},
+    {"28", SQL_FAILED, SIMBA_EDENIED, "; check user, password and pg_hba.conf"},
+    {"22001", SQL_FAILED, SIMBA_ESCHEMA, "; the table is too narrow (docs/backends/postgres.md)"},
+    {"22003", SQL_FAILED, SIMBA_ESCHEMA, "; the table is too narrow (docs/backends/postgres.md)"},
+    {"53300", SQL_FAILED, SIMBA_ESTORE, "; raise max_connections, or use fewer"},
+    {"57P", SQL_BROKEN, SIMBA_ESTORE, ""},
+    {"08", SQL_BROKEN, SIMBA_ESTORE, ""},
+    {"", SQL_FAILED, SIMBA_ESTORE, ""},
+};
+
+enum sql_end postgres_connection_explain(const char *state, int *code, const char **help)
+{
+    const struct failure *f = failures;
+    while (strncmp(f->state, state, strlen(f->state)) != 0)
+        f++;
+    *code = f->code;
+    *help = f->help;
+    return f->end;
+}
+
+/* A connection that was not made has no SQLSTATE, only words. */
+static void explain_connect(PGconn *conn, int *code, char *why)
+{
+    static const struct {
+        const char *part;
+        int code;
+    } known[] = {{"too many connections", SIMBA_ESTORE},
+                 {"authentication failed", SIMBA_EDENIED},
+                 {"no password supplied", SIMBA_EDENIED},
+                 {"no pg_hba.conf entry", SIMBA_EDENIED},
+                 {"permission denied for database", SIMBA_EDENIED},
+                 {"is not permitted to log in", SIMBA_EDENIED},
+                 {"role \"", SIMBA_EDENIED},
+                 {"database \"", SIMBA_ESCHEMA}};
+    const char *text = PQerrorMessage(conn);
+    snprintf(why, SQL_WHY_MAX, "%s", text);
+    for (char *c = why; *c != '\0'; c++)
+        *c = *c == '\n' || *c == '\t' ? ' ' : *c;
+    for (size_t n = strlen(why); n > 0 && why[n - 1] == ' '; n--)
+        why[n - 1] = '\0';
+    *code = SIMBA_ESTORE;
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        if (strstr(text, known[i].part) != NULL) {
+            *code = known[i].code;
+            return;
+        }
+    }
+}
+
+/* ---- a session ----------------------------------------------------------------------------- */
+
+PGresult *postgres_connection_run(struct postgres_connecting *d, const char *statement)
+{
+    PGresult *r = PQexec(d->connection->conn, statement);
+    ExecStatusType status = PQresultStatus(r);
+    if (status == PGRES_TUPLES_OK || status == PGRES_COMMAND_OK)
+        return r;
+    const char *state = PQresultErrorField(r, PG_DIAG_SQLSTATE), *help = "";
+    const char *text = PQresultErrorField(r, PG_DIAG_MESSAGE_PRIMARY);
+    postgres_connection_explain(state != NULL ? state : "", d->code, &help);
+    snprintf(d->why, SQL_WHY_MAX, "%.380s%s",
+             text != NULL ? text : PQerrorMessage(d->connection->conn), help);
+    PQclear(r);
+    return NULL;
+}
+
+/* Behind a pooler a setting would stay with whoever comes next. */
+static bool set_session(struct postgres_connecting *d)
+{
+    char line[320];
+    if (d->connection->pooled)
+        return true;
+    snprintf(line, sizeof line,
+             POSTGRES_PATIENT ";SET statement_timeout=%lld;SET client_min_messages=error;"
+                              "SET plan_cache_mode=force_generic_plan;"
+                              "SET default_transaction_isolation='read committed'%s",
+             (long long)d->config->command_timeout_ms + 1000,
+             d->connection->syncs ? "" : ";SET synchronous_commit=on");
+    PGresult *r = postgres_connection_run(d, line);
+    PQclear(r);
+    return r != NULL;
+}
+
+static bool make_words(struct postgres_connecting *d)
+{
+    if (postgres_statements_make(d->connection))
+        return true;
+    *d->code = SIMBA_ELIMIT;
+    snprintf(d->why, SQL_WHY_MAX, "out of memory");
+    return false;
+}
+
+static void be_silent(void *arg, const PGresult *notice)
+{
+    (void)arg;
+    (void)notice;
+}
+
+void *postgres_connection_open(const void *config, int *code, char *why)
+{
+    struct postgres_connecting d = {.config = config, .code = code, .why = why};
+    d.connection = calloc(1, sizeof *d.connection);
+    if (d.connection == NULL) {
+        *code = SIMBA_ELIMIT;
+        snprintf(why, SQL_WHY_MAX, "out of memory");
+        return NULL;
+    }
+    d.connection->conn = PQconnectdbParams((const char *const *)d.config->keyword,
+                                           (const char *const *)d.config->value, 0);
+    if (PQstatus(d.connection->conn) != CONNECTION_OK) {
+        explain_connect(d.connection->conn, code, why);
+        postgres_connection_close(d.connection);
+        return NULL;
+    }
+    PQsetNoticeReceiver(d.connection->conn, be_silent, NULL);
+    if (postgres_inspect_server(&d) && set_session(&d) && postgres_inspect_table(&d) &&
+        make_words(&d) && PQsetnonblocking(d.connection->conn, 1) == 0)
+        return d.connection;
+    postgres_connection_close(d.connection);
+    return NULL;
+}
+
+void postgres_connection_close(void *connection)
+{
+    struct postgres_connection *l = connection;
+    PQfinish(l->conn);
+    for (int w = 0; w < STATEMENTS; w++)
+        sql_statement_free(&l->statement[w]);
+    free(l);
+}

@@ -1,0 +1,268 @@
+/* connection.c: see connection.h. Connecting looks up a name and greets a server, which blocks, so it
+ * happens on a thread; it leaves the store alone. */
+#include "backend/sql/connection.h"
+
+#include <stdlib.h>
+
+#include "backend/sql/replies.h"
+#include "backend/sql/requests.h"
+
+#define ANEW_MS 1000 /* how long a server that takes no writes is believed */
+
+static void on_poll_closed(uv_handle_t *handle)
+{
+    struct sql_connection *c = handle->data;
+    struct sql *s = c->store;
+    free(c);
+    handles_drop(&s->handles);
+}
+
+static void hang_up(struct sql *s)
+{
+    struct sql_connection *c = s->connection;
+    s->connection = NULL;
+    s->listens = false;
+    uv_poll_stop(&c->poll);
+    s->driver->disconnect(c->handle);
+    uv_close((uv_handle_t *)&c->poll, on_poll_closed);
+}
+
+void sql_connection_close(struct sql *s)
+{
+    if (s->connection != NULL)
+        hang_up(s);
+}
+
+/* ---- connecting ------------------------------------------------------------------------------ */
+
+struct attempt {
+    struct offload_call call; /* first */
+    struct sql *store;        /* the loop's; the thread must not touch it */
+    const struct sql_driver *driver;
+    void *connection; /* NULL: failed */
+    int code;
+    char why[SQL_WHY_MAX];
+};
+
+static void on_rested(uv_timer_t *timer)
+{
+    struct sql *s = timer->data;
+    s->resting = false;
+    if (s->jobs != NULL || s->waiting.first != NULL ||
+        s->host->interest(s->host, NULL) != SIMBA_NO_INTEREST)
+        sql_connection_begin(s);
+}
+
+/* The connection is lost, or could not be made. */
+static void rest(struct sql *s)
+{
+    int64_t ms = reconnect_pause(&s->reconnect, simba_now());
+    s->resting = true;
+    handles_start_timer(&s->timeout, on_rested, ms);
+    if (!reconnect_is_hopeful(&s->reconnect))
+        sql_replies_refuse_all(s, s->code, s->why);
+}
+
+static void lost(struct sql *s)
+{
+    hang_up(s);
+    rest(s);
+}
+
+static void begin_connection(struct sql *s, struct sql_connection *c, void *connection)
+{
+    c->store = s;
+    c->handle = connection;
+    c->since = simba_now();
+    c->poll.data = c;
+    handles_add(&s->handles);
+    s->connection = c;
+    s->events = 0;
+    s->poller.is_under_way = false;
+    reconnect_ready(&s->reconnect, c->since);
+    if (s->reconnections++ > 0)
+        s->host->reconnected(s->host);
+    const char *remark = s->driver->remark != NULL ? s->driver->remark(connection) : NULL;
+    if (remark != NULL && !s->remarked)
+        s->host->log(s->host, SIMBA_LOG_WARN, remark);
+    s->remarked = s->remarked || remark != NULL;
+    if (s->host->interest(s->host, NULL) != SIMBA_NO_INTEREST)
+        sql_poller_look_in(s, 0);
+    sql_connection_pump(s);
+}
+
+static void connected(struct sql *s, void *connection)
+{
+    struct sql_connection *c = calloc(1, sizeof *c);
+    if (c != NULL && uv_poll_init(s->host->loop, &c->poll, s->driver->fd(connection)) == 0) {
+        begin_connection(s, c, connection);
+        return;
+    }
+    free(c);
+    s->driver->disconnect(connection);
+    sql_fail(s, SIMBA_ELIMIT, "out of memory");
+    rest(s);
+}
+
+static void run_attempt(struct offload_call *c)
+{
+    struct attempt *a = (struct attempt *)(void *)c;
+    a->code = SIMBA_ESTORE;
+    a->connection = a->driver->connect(offload_shared(c), &a->code, a->why);
+}
+
+static void done_attempt(struct offload_call *c)
+{
+    struct attempt *a = (struct attempt *)(void *)c;
+    struct sql *s = a->store;
+    s->connecting = false;
+    if (s->connection != NULL && (a->connection == NULL || s->job != NULL))
+        return; /* see look_anew(): another time */
+    if (a->connection == NULL) {
+        sql_fail(s, a->code, "%s", a->why);
+        rest(s);
+        return;
+    }
+    void *connection = a->connection;
+    a->connection = NULL;
+    sql_connection_close(s);
+    connected(s, connection);
+}
+
+static void free_attempt(struct offload_call *c)
+{
+    struct attempt *a = (struct attempt *)(void *)c;
+    if (a->connection != NULL)
+        a->driver->disconnect(a->connection);
+    free(a);
+}
+
+static void attempt(struct sql *s)
+{
+    struct attempt *a = calloc(1, sizeof *a);
+    if (a == NULL)
+        return;
+    a->call = (struct offload_call){.run = run_attempt, .done = done_attempt, .free = free_attempt};
+    a->store = s;
+    a->driver = s->driver;
+    s->connecting = offload_start(s->offload, &a->call) == 0;
+}
+
+void sql_connection_begin(struct sql *s)
+{
+    if (s->connection != NULL || s->connecting || s->resting || s->closing)
+        return;
+    attempt(s);
+    if (s->connecting)
+        return;
+    sql_fail(s, SIMBA_ELIMIT, "cannot start a thread to connect");
+    sql_replies_refuse_all(s, s->code, s->why);
+}
+
+/* ---- statements ------------------------------------------------------------------------------ */
+
+static void on_timeout(uv_timer_t *timer)
+{
+    struct sql *s = timer->data;
+    sql_fail(s, SIMBA_ESTORE, "the server has not answered in %lld ms",
+             (long long)s->host->command_timeout_ms);
+    sql_replies_ended(s, SQL_BROKEN);
+    lost(s);
+}
+
+static void on_ready(uv_poll_t *poll, int status, int events);
+
+static void wait_for(struct sql *s, int events)
+{
+    if (s->events == events)
+        return;
+    uv_poll_start(&s->connection->poll, events, on_ready);
+    s->events = events;
+    s->connection->settled = false;
+}
+
+enum simba_lend sql_work(void *store, bool here)
+{
+    const struct sql *s = store;
+    (void)here; /* submit has sent it */
+    bool is_steady = s->connection != NULL && s->connection->settled && s->events == UV_READABLE &&
+                     !s->closing;
+    return is_steady ? SIMBA_LEND_LOOP : SIMBA_LEND_NOTHING;
+}
+
+static bool writes(int op)
+{
+    return op != SIMBA_READ && op != SIMBA_LIST && op != SQL_POLL && op != SQL_DIGEST &&
+           op != SQL_LISTEN;
+}
+
+/* By another connection, while this one is used on. */
+static void look_anew(struct sql *s)
+{
+    if (!s->connecting)
+        attempt(s);
+}
+
+/* A server that cannot be written to is not asked to; but looked at anew after a while, because it may have
+ * become a primary, or another server has its address by now. */
+static int begin(struct sql *s, struct sql_job *job, enum sql_end *end)
+{
+    const char *why = s->driver->read_only != NULL && writes(job->op)
+                          ? s->driver->read_only(s->connection->handle)
+                          : NULL;
+    if (why == NULL)
+        return s->driver->begin(s, s->connection->handle, job, end);
+    sql_fail(s, SIMBA_ESTORE, "%s", why);
+    *end = SQL_FAILED;
+    if (simba_now() - s->connection->since > ANEW_MS)
+        look_anew(s);
+    return 0;
+}
+
+void sql_connection_pump(struct sql *s)
+{
+    while (s->connection != NULL && s->job == NULL && !s->closing) {
+        enum sql_end end = SQL_DONE;
+        if (s->jobs == NULL && s->waiting.first != NULL)
+            sql_requests_to_jobs(s);
+        struct sql_job *job = s->job = sql_job_take(s);
+        if (job == NULL) {
+            wait_for(s, UV_READABLE);
+            return;
+        }
+        int events = begin(s, job, &end);
+        if (events != 0) {
+            wait_for(s, events);
+            handles_start_timer(&s->timeout, on_timeout, s->host->command_timeout_ms);
+        } else if (!sql_replies_ended(s, end)) {
+            lost(s);
+        }
+    }
+}
+
+static void on_ready(uv_poll_t *poll, int status, int events)
+{
+    struct sql *s = ((struct sql_connection *)poll->data)->store;
+    enum sql_end end = SQL_DONE;
+    s->connection->settled = true;
+    if (status < 0) {
+        events = UV_READABLE | UV_WRITABLE;
+        s->events = 0; /* libuv has stopped to look */
+        s->connection->settled = false;
+    }
+    if (s->job == NULL) {
+        if (!s->driver->idle(s, s->connection->handle)) {
+            sql_fail(s, SIMBA_ESTORE, "the server has closed the connection");
+            lost(s);
+        }
+        return;
+    }
+    int wanted = s->driver->go_on(s, s->connection->handle, s->job, events, &end);
+    if (wanted != 0) {
+        wait_for(s, wanted);
+    } else if (sql_replies_ended(s, end)) {
+        sql_connection_pump(s);
+    } else {
+        lost(s);
+    }
+}

@@ -1,0 +1,306 @@
+/* poller.c: see poller.h. */
+#include "backend/sql/poller.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "backend/sql/connection.h"
+#include "backend/sql/requests.h"
+#include "backend/sql/sql.h"
+#include "base/rng.h"
+#include "base/table.h"
+
+#define BEHIND_MS 5000 /* between looks where the server tells */
+#define BELL_MS 1000   /* between looks at the bell, if nothing else is to be looked at */
+#define SOON_MS 20     /* the first look at something new: many locks are held for a moment only */
+#define LEAST_MS 10    /* between looks that have found something */
+
+/* What was last seen of a mutex. */
+enum { SEEN_OURS_UNTIL, SEEN_KNOWN, SEEN_TOKEN, SEEN_OWNER };
+
+/* ---- what a look means ----------------------------------------------------------------------- */
+
+bool sql_poller_is_ours(const struct simba_watched *w, int64_t now)
+{
+    return w->seen[SEEN_OURS_UNTIL] > now;
+}
+
+void sql_poller_set_ours(struct simba_watched *w, int64_t until)
+{
+    w->seen[SEEN_OURS_UNTIL] = until;
+}
+
+bool sql_poller_needs_look(const struct simba_watched *w, int64_t now)
+{
+    return w->interest == SIMBA_OBSERVES || !sql_poller_is_ours(w, now);
+}
+
+bool sql_poller_is_news(struct simba_watched *w, const char *owner, uint64_t token)
+{
+    bool is_free = owner[0] == '\0';
+    int64_t hash = is_free ? 0 : table_hash(owner) | 1;
+    bool changed = w->seen[SEEN_KNOWN] == 0 || w->seen[SEEN_OWNER] != hash ||
+                   w->seen[SEEN_TOKEN] != (int64_t)token;
+    w->seen[SEEN_KNOWN] = 1;
+    w->seen[SEEN_OWNER] = hash;
+    w->seen[SEEN_TOKEN] = (int64_t)token;
+    /* One who waits for a free mutex is told once; should that come to nothing, it tries by itself. */
+    return w->interest == SIMBA_WAITS ? is_free && changed : changed;
+}
+
+int sql_poller_bell(struct sql_poller *p, uint64_t count)
+{
+    /* Before the first look it is 0, as where it has never been rung: what was rung since we own
+     * anything must not be taken for old. */
+    uint64_t news = count - p->bell;
+    p->bell = count;
+    return news == 0 ? 0 : news == 1 ? 1 : 2;
+}
+
+bool sql_poller_digest(struct sql_poller *p, uint64_t digest)
+{
+    bool changed = !p->digest_known || p->digest != digest;
+    p->digest_known = true;
+    p->digest = digest;
+    return changed;
+}
+
+/* ---- one mutex ------------------------------------------------------------------------------- */
+
+struct sight {
+    const char *owner;
+    uint64_t token;
+    bool is_news;
+};
+
+static void see(void *data, struct simba_watched *w)
+{
+    struct sight *sight = data;
+    sight->is_news = sql_poller_is_news(w, sight->owner, sight->token);
+}
+
+bool sql_poller_saw(struct sql *s, const char *mutex, const char *owner, uint64_t token)
+{
+    struct sight sight = {.owner = owner, .token = token};
+    s->host->watched(s->host, mutex, see, &sight);
+    if (sight.is_news)
+        s->host->hint(s->host, mutex);
+    return sight.is_news;
+}
+
+static void set_ours(void *data, struct simba_watched *w)
+{
+    sql_poller_set_ours(w, *(const int64_t *)data);
+}
+
+void sql_poller_ours(struct sql *s, const char *mutex, int64_t until)
+{
+    s->host->watched(s->host, mutex, set_ours, &until);
+}
+
+static void forget(void *data, struct simba_watched *w)
+{
+    (void)data;
+    w->seen[SEEN_KNOWN] = 0;
+}
+
+static void note_wait(void *data, struct simba_watched *w)
+{
+    *(bool *)data = w->interest == SIMBA_WAITS;
+}
+
+bool sql_poller_waits(struct sql *s, const char *mutex)
+{
+    bool waits = false;
+    s->host->watched(s->host, mutex, note_wait, &waits);
+    return waits;
+}
+
+/* ---- all of them ----------------------------------------------------------------------------- */
+
+struct selection {
+    int64_t now;
+    bool ours; /* those that are, to which the bell matters; else those that need a look */
+    size_t count;
+    struct sql_job *job; /* NULL: they are only counted */
+};
+
+static void pick(void *data, struct simba_watched *w)
+{
+    struct selection *p = data;
+    bool wanted = p->ours ? sql_poller_is_ours(w, p->now) : sql_poller_needs_look(w, p->now);
+    if (!wanted || (p->job != NULL && p->count == p->job->count))
+        return;
+    if (p->job != NULL)
+        sql_job_name(p->job, p->count, w->mutex);
+    p->count++;
+}
+
+static size_t count_watched(struct sql *s, int64_t now, bool ours)
+{
+    struct selection p = {.now = now, .ours = ours};
+    s->host->watched(s->host, NULL, pick, &p);
+    return p.count;
+}
+
+/* Their names in a job, behind so many that the caller names. NULL: out of memory. */
+static struct sql_job *collect(struct sql *s, int64_t now, bool ours, size_t before)
+{
+    size_t count = before + count_watched(s, now, ours);
+    struct selection p = {.now = now, .ours = ours, .count = before};
+    p.job = sql_job_named(SQL_POLL, count);
+    if (p.job == NULL)
+        return NULL;
+    s->host->watched(s->host, NULL, pick, &p);
+    p.job->count = p.count;
+    return p.job;
+}
+
+void sql_poller_hint_ours(struct sql *s)
+{
+    struct sql_job *names = collect(s, simba_now(), true, 0);
+    for (size_t i = 0; names != NULL && i < names->count; i++)
+        s->host->hint(s->host, names->item[i].mutex);
+    sql_job_free(names);
+}
+
+/* ---- looking --------------------------------------------------------------------------------- */
+
+static bool observes_all(const struct sql *s)
+{
+    return s->host->interest(s->host, "") == SIMBA_OBSERVES;
+}
+
+static int compare_items(const void *a, const void *b)
+{
+    return strcmp(((const struct sql_item *)a)->mutex, ((const struct sql_item *)b)->mutex);
+}
+
+/* One statement for all that is watched, and the bell. */
+static void poll_rows(struct sql *s, int64_t now)
+{
+    struct sql_job *job = collect(s, now, false, 1);
+    if (job == NULL)
+        return;
+    sql_job_name(job, 0, "");
+    qsort(job->item, job->count, sizeof job->item[0], compare_items);
+    s->poller.is_under_way = true;
+    sql_job_append(s, job);
+}
+
+static bool append(struct sql *s, int op)
+{
+    struct sql_job *job = sql_job_new(op, 0);
+    if (job != NULL)
+        sql_job_append(s, job);
+    return job != NULL;
+}
+
+static void look(struct sql *s)
+{
+    int64_t now = simba_now();
+    bool told = s->driver->tells != NULL && s->driver->tells(s->connection->handle);
+    if (told && !s->listens) {
+        append(s, SQL_LISTEN);
+        return; /* and look when that is done */
+    }
+    if (told && s->host->interest(s->host, NULL) == SIMBA_OBSERVES)
+        append(s, SQL_OBSERVE);
+    if (s->poller.poll_ms == 0 && !s->poller.missed)
+        return;
+    s->poller.missed = false;
+    if (count_watched(s, now, false) > 0 || (!told && count_watched(s, now, true) > 0))
+        poll_rows(s, now);
+    if (observes_all(s) && append(s, SQL_DIGEST))
+        s->poller.is_under_way = true;
+}
+
+static int64_t jittered(struct sql *s, int64_t ms)
+{
+    return rng_between(&s->reconnect.rng, ms - ms / 8, ms + ms / 8 + 1);
+}
+
+/* 0: none. */
+static int64_t next_pause(struct sql *s)
+{
+    struct sql_poller *p = &s->poller;
+    if (p->pause_ms < LEAST_MS)
+        p->pause_ms = LEAST_MS;
+    if (p->pause_ms > p->poll_ms)
+        p->pause_ms = p->poll_ms;
+    if (s->listens)
+        return BEHIND_MS;
+    bool only_bell = p->pause_ms > 0 && p->pause_ms < BELL_MS && !observes_all(s) &&
+                     count_watched(s, simba_now(), false) == 0;
+    return only_bell ? BELL_MS : p->pause_ms;
+}
+
+static void on_look(uv_timer_t *timer)
+{
+    struct sql *s = timer->data;
+    s->poller.is_set = false;
+    if (s->host->interest(s->host, NULL) == SIMBA_NO_INTEREST)
+        return;
+    if (s->connection == NULL)
+        sql_connection_begin(s);
+    else if (!s->poller.is_under_way)
+        look(s);
+    int64_t pause = next_pause(s);
+    if (pause > 0 && !s->poller.is_set)
+        sql_poller_look_in(s, jittered(s, pause));
+    sql_connection_pump(s);
+}
+
+void sql_poller_look_in(struct sql *s, int64_t ms)
+{
+    if (s->closing)
+        return;
+    s->poller.is_set = true;
+    handles_start_timer(&s->poller.timer, on_look, ms);
+}
+
+/* Looks that find nothing become rarer, up to the time that was asked for. */
+void sql_poller_done(struct sql *s, bool news)
+{
+    s->poller.pause_ms = news ? s->poller.pause_ms / 2 : s->poller.pause_ms * 2;
+}
+
+/* Whether the next look is further off than the pause: then nothing was to be looked at. */
+static bool is_idle(const struct sql_poller *p)
+{
+    return !p->is_set || (int64_t)uv_timer_get_due_in(&p->timer) > p->pause_ms + p->pause_ms / 8;
+}
+
+static void look_soon(struct sql *s)
+{
+    struct sql_poller *p = &s->poller;
+    p->pause_ms = SOON_MS < p->poll_ms ? SOON_MS : p->poll_ms;
+    sql_poller_look_in(s, jittered(s, p->pause_ms));
+}
+
+void sql_poller_refused(struct sql *s, const char *mutex)
+{
+    if (s->poller.poll_ms > 0 && !s->listens && is_idle(&s->poller) && sql_poller_waits(s, mutex))
+        look_soon(s);
+}
+
+void sql_watch(void *store, const char *mutex, enum simba_interest interest)
+{
+    struct sql *s = store;
+    if (mutex == NULL)
+        s->poller.digest_known = false;
+    else
+        s->host->watched(s->host, mutex, forget, NULL);
+    bool tells = s->driver->tells != NULL &&
+                 (s->connection == NULL || s->driver->tells(s->connection->handle));
+    if (interest == SIMBA_NO_INTEREST || (s->poller.poll_ms == 0 && !tells))
+        return;
+    if (tells && (!s->listens || interest == SIMBA_OBSERVES)) {
+        sql_poller_look_in(s, 0);
+    } else if (s->listens) {
+        if (!s->poller.is_set)
+            sql_poller_look_in(s, jittered(s, BEHIND_MS));
+    } else if (s->poller.pause_ms > SOON_MS || is_idle(&s->poller)) {
+        look_soon(s);
+    }
+}

@@ -1,0 +1,282 @@
+/* replies.c: see replies.h. Rows that a statement tells, answers to requests, what follows. */
+#include "backend/sql/replies.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "backend/sql/requests.h"
+
+#define RETRIES 5 /* of a statement that deadlocked */
+#define TIME_MAX_MS (100LL * 365 * 24 * 3600 * 1000)
+
+/* ---- answers ------------------------------------------------------------------------------- */
+
+/* To a request, and those that have gone with it. */
+static void answer(struct sql *s, struct simba_request *q, struct simba_answer *a)
+{
+    for (struct simba_request *next; q != NULL; q = next) {
+        next = q->store;
+        s->host->answer(s->host, q, a);
+    }
+}
+
+void sql_replies_refuse(struct sql *s, struct simba_request *q, int code, const char *why,
+                        bool more)
+{
+    struct simba_answer a = {.code = code, .age_ms = -1, .text = why, .more = more};
+    answer(s, q, &a);
+}
+
+static void refuse_job(struct sql *s, struct sql_job *job, int code, const char *why)
+{
+    for (size_t i = 0; i < job->count; i++) {
+        if (job->item[i].request != NULL)
+            sql_replies_refuse(s, job->item[i].request, code, why, i + 1 < job->count);
+    }
+}
+
+void sql_replies_refuse_all(struct sql *s, int code, const char *why)
+{
+    for (struct sql_job *job; (job = sql_job_take(s)) != NULL; sql_job_free(job))
+        refuse_job(s, job, code, why);
+    pending_fail(&s->waiting, s->host, code, why);
+}
+
+/* Others of this client who wait for the mutex, or observe it, need no look to hear of it. */
+static void changed(struct sql *s, const struct simba_request *q, bool granted)
+{
+    enum simba_interest interest = s->host->interest(s->host, q->mutex);
+    if (interest == SIMBA_OBSERVES || (interest == SIMBA_WAITS && !granted))
+        s->host->hint(s->host, q->mutex);
+}
+
+static void answer_item(struct sql *s, int op, const struct sql_item *item, bool more)
+{
+    struct simba_request *q = item->request;
+    struct simba_answer a = {.age_ms = -1, .more = more};
+    bool held = item->owner[0] != '\0' && item->left_ms > 0;
+    int64_t lease = q->ttl_ms + q->transition_ms;
+    bool granted = op == SIMBA_CONTEND && item->changed && held && strcmp(item->owner, q->id) == 0;
+    if (op == SIMBA_RENEW || op == SIMBA_RELEASE || op == SIMBA_EVICT)
+        a.code = item->changed ? 0 : SIMBA_ELOST;
+    if (op == SIMBA_RELEASE || op == SIMBA_EVICT)
+        held = false;
+    if (held) {
+        a.granted = granted;
+        a.id = item->owner;
+        a.token = item->token;
+        a.left_ms = item->left_ms;
+        a.age_ms = item->age_ms;
+        a.evicted = item->evicted;
+    }
+    if (granted || (op == SIMBA_RENEW && a.code == 0))
+        sql_poller_ours(s, q->mutex, simba_now() + lease);
+    else if (op == SIMBA_RENEW || op == SIMBA_RELEASE)
+        sql_poller_ours(s, q->mutex, 0);
+    else if (q->op == SIMBA_CONTEND && held)
+        sql_poller_refused(s, q->mutex);
+    if (item->changed && op != SIMBA_RENEW)
+        changed(s, q, granted);
+    answer(s, q, &a);
+}
+
+/* ---- rows ---------------------------------------------------------------------------------- */
+
+static int compare_names(const void *key, const void *element)
+{
+    return strcmp(key, ((const struct sql_item *)element)->mutex);
+}
+
+/* Times that a foreign hand has written must not overflow where others compute with them. */
+static int64_t to_limits(int64_t ms)
+{
+    return ms < -TIME_MAX_MS ? -TIME_MAX_MS : ms > TIME_MAX_MS ? TIME_MAX_MS : ms;
+}
+
+static void found_in_list(struct sql *s, struct sql_job *job, const struct sql_row *row)
+{
+    char owner[SIMBA_ID_MAX + 1];
+    sql_shown_id(row->owner, row->first, owner);
+    struct simba_found f = {
+        row->mutex, owner,       row->token, to_limits(row->left_ms), to_limits(row->age_ms),
+        -1,         row->evicted};
+    s->host->found(s->host, job->item[0].request, &f);
+}
+
+/* It names the last mutex that it was rung for. If it was rung more than once, each of ours may be meant, and is
+ * hinted by its name: a hint at all is for those who wait. */
+static void found_bell(struct sql *s, const struct sql_row *row)
+{
+    int news = sql_poller_bell(&s->poller, row->token);
+    if (news == 1 && row->owner[0] != '\0')
+        s->host->hint(s->host, row->owner);
+    else if (news > 0)
+        sql_poller_hint_ours(s);
+}
+
+void sql_found(struct sql *s, struct sql_job *job, const struct sql_row *row)
+{
+    if (job->op == SIMBA_LIST) {
+        found_in_list(s, job, row);
+    } else if (job->op == SQL_DIGEST) {
+        if (sql_poller_digest(&s->poller, row->token))
+            s->host->hint(s->host, "");
+    } else if (job->op == SQL_POLL && row->mutex[0] == '\0') {
+        found_bell(s, row);
+    } else {
+        struct sql_item *item =
+            job->count > 0 ? bsearch(row->mutex, job->item, job->count, sizeof *item, compare_names)
+                           : NULL;
+        if (item == NULL)
+            return;
+        item->seen = true;
+        item->changed = row->changed;
+        item->unmarked = row->unmarked;
+        item->token = row->token;
+        item->left_ms = to_limits(row->left_ms);
+        item->age_ms = to_limits(row->age_ms);
+        item->evicted = row->evicted;
+        sql_shown_id(row->owner, row->first, item->owner);
+    }
+}
+
+void sql_told(struct sql *s, const char *mutex)
+{
+    if (s->host->interest(s->host, NULL) != SIMBA_NO_INTEREST)
+        s->host->hint(s->host, mutex);
+}
+
+/* ---- the end of a statement ------------------------------------------------------------------ */
+
+/* What could not be marked has changed meanwhile. */
+static void done_mark(struct sql *s, const struct sql_job *job)
+{
+    for (size_t i = 0; i < job->count; i++) {
+        if (!job->item[i].seen)
+            s->host->hint(s->host, job->item[i].mutex);
+    }
+}
+
+/* Who owns what we have not got. */
+static void reread(struct sql *s, struct sql_job *job)
+{
+    size_t n = 0;
+    sql_job_mark(s, job);
+    struct sql_job *rest = sql_job_new(SIMBA_READ, job->count);
+    for (size_t i = 0; i < job->count; i++) {
+        struct sql_item *item = &job->item[i];
+        if (item->seen) {
+            answer_item(s, job->op, item, i + 1 < job->count);
+        } else if (rest == NULL) {
+            sql_replies_refuse(s, item->request, SIMBA_ELIMIT, "out of memory", false);
+        } else {
+            rest->item[n].request = item->request;
+            rest->item[n++].mutex = item->mutex;
+        }
+    }
+    if (rest != NULL)
+        rest->count = n;
+    if (n > 0)
+        sql_job_put_first(s, rest);
+    else
+        free(rest);
+}
+
+static void done_contend(struct sql *s, struct sql_job *job)
+{
+    if (s->driver->rereads) {
+        reread(s, job);
+        return;
+    }
+    for (size_t i = 0; i < job->count; i++) {
+        struct sql_item *item = &job->item[i];
+        if (item->seen) {
+            answer_item(s, job->op, item, i + 1 < job->count);
+        } else {
+            sql_fail(s, SIMBA_ESCHEMA,
+                     "the table has a row whose name differs from '%s' only in case, accents or "
+                     "trailing blanks, and takes both for the same: %s",
+                     item->mutex, s->driver->needs_help);
+            sql_replies_refuse(s, item->request, s->code, s->why, i + 1 < job->count);
+        }
+    }
+}
+
+static void done_poll(struct sql *s, struct sql_job *job)
+{
+    bool news = false;
+    for (size_t i = 0; i < job->count; i++) {
+        const struct sql_item *item = &job->item[i];
+        bool held = item->owner[0] != '\0' && item->left_ms > 0;
+        if (item->mutex[0] != '\0')
+            news |= sql_poller_saw(s, item->mutex, held ? item->owner : "", item->token);
+    }
+    sql_job_mark(s, job);
+    sql_poller_done(s, news);
+}
+
+static void done(struct sql *s, struct sql_job *job)
+{
+    switch (job->op) {
+    case SIMBA_CONTEND:
+        done_contend(s, job);
+        break;
+    case SIMBA_EVICT:
+        if (job->item[0].changed)
+            sql_job_ring(s, job);
+        answer_item(s, job->op, &job->item[0], false);
+        break;
+    case SQL_POLL:
+        done_poll(s, job);
+        break;
+    case SQL_MARK:
+        done_mark(s, job);
+        break;
+    case SQL_LISTEN:
+        s->listens = true;
+        s->poller.missed = true; /* what has happened before that was told to nobody */
+        sql_poller_look_in(s, 0);
+        break;
+    case SQL_DIGEST:
+    case SQL_RING:
+    case SQL_OBSERVE:
+        break;
+    default:
+        if (job->op == SIMBA_READ)
+            sql_job_mark(s, job);
+        for (size_t i = 0; i < job->count; i++)
+            answer_item(s, job->op, &job->item[i], i + 1 < job->count);
+    }
+    if (job->op == SQL_POLL || job->op == SQL_DIGEST)
+        s->poller.is_under_way = false;
+}
+
+bool sql_replies_ended(struct sql *s, enum sql_end end)
+{
+    struct sql_job *job = s->job;
+    s->job = NULL;
+    uv_timer_stop(&s->timeout);
+    if (end == SQL_RETRY && ++job->tries <= RETRIES) {
+        sql_job_forget(job); /* what was told before the commit failed has not happened */
+        sql_job_put_first(s, job);
+        return true;
+    }
+    if (end == SQL_LOCKED && job->count == 1 && job->item[0].request != NULL)
+        sql_requests_remember_locked(s, job->item[0].mutex);
+    if (end == SQL_DONE) {
+        done(s, job);
+    } else if (end != SQL_LOCKED || !sql_job_split(s, job)) {
+        if (end == SQL_BROKEN)
+            s->poller.is_under_way = false;
+        if (job->op >= SQL_POLL && end != SQL_BROKEN)
+            s->host->log(s->host, SIMBA_LOG_WARN, s->why);
+        if (job->op == SQL_POLL || job->op == SQL_DIGEST)
+            s->poller.is_under_way = false;
+        if (job->op == SQL_MARK)
+            s->poller.missed = true; /* who waits may be told nothing: the next look leaves marks */
+        refuse_job(s, job, s->code, s->why);
+    }
+    sql_job_free(job);
+    return end != SQL_BROKEN;
+}

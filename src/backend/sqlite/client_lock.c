@@ -1,0 +1,186 @@
+/* client_lock.c: open file description locks, because those of fcntl's older kind end when any descriptor
+ * of the file is closed anywhere in the process, and are not inherited by children. */
+#include "backend/sqlite/client_lock.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "backend/sqlite/paths.h"
+
+#define NUMBERS (INT64_C(1) << 62) /* all numbers are below */
+#define MARK_AT 0
+#define WRITTEN_AT 64
+#define TOUCHED_AT 128
+
+/* Locks and contents of a file have nothing to do with each other. A foreign program that locks the
+ * rest of the file while clients are there cannot have byte 0. */
+static const int64_t turn_at[] = {[CLIENT_LOCK_WRITE] = 0, [CLIENT_LOCK_CHECKPOINT] = NUMBERS};
+
+static void identify(struct client_lock *l, const struct stat *s)
+{
+    l->device = s->st_dev;
+    l->inode = s->st_ino;
+    l->file = (int64_t)(s->st_ino ^ ((uint64_t)s->st_dev << 40)) & INT64_MAX;
+}
+
+int client_lock_open(struct client_lock *l, const char *path)
+{
+    struct stat s, t;
+    l->number = 0;
+    l->turn = -1;
+    l->fd = paths_open(path);
+    if (l->fd >= 0)
+        l->turn = open(path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+    if (l->turn < 0 || fstat(l->fd, &s) != 0 || fstat(l->turn, &t) != 0) {
+        client_lock_close(l);
+        return -1;
+    }
+    if (s.st_ino != t.st_ino || s.st_dev != t.st_dev) { /* it was replaced just now */
+        client_lock_close(l);
+        errno = ESTALE;
+        return -1;
+    }
+    identify(l, &s);
+    return 0;
+}
+
+int client_lock_open_reader(struct client_lock *l, const char *path)
+{
+    struct stat s;
+    l->number = 0;
+    l->turn = -1;
+    l->fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    if (l->fd < 0)
+        return -1;
+    if (fstat(l->fd, &s) != 0) {
+        client_lock_close(l);
+        return -1;
+    }
+    identify(l, &s);
+    return 0;
+}
+
+static int set_lock(int fd, short type, int64_t at)
+{
+    struct flock lock = {.l_type = type, .l_whence = SEEK_SET, .l_start = at, .l_len = 1};
+    return fcntl(fd, F_OFD_SETLK, &lock);
+}
+
+int client_lock_hold(struct client_lock *l, int64_t number)
+{
+    if (set_lock(l->fd, F_WRLCK, number) != 0)
+        return -1;
+    l->number = number;
+    return 0;
+}
+
+void client_lock_drop(struct client_lock *l)
+{
+    if (l->number != 0)
+        (void)set_lock(l->fd, F_UNLCK, l->number);
+    l->number = 0;
+}
+
+/* A lock that would be in the way of one on these bytes. */
+static bool find_lock(const struct client_lock *l, int64_t first, int64_t end, struct flock *found)
+{
+    *found = (struct flock){
+        .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = first, .l_len = end - first};
+    return fcntl(l->fd, F_OFD_GETLK, found) != 0 || found->l_type != F_UNLCK;
+}
+
+bool client_lock_is_held(const struct client_lock *l, int64_t number)
+{
+    struct flock lock;
+    return find_lock(l, number, number + 1, &lock);
+}
+
+int64_t client_lock_last(const struct client_lock *l, int64_t first)
+{
+    struct flock lock;
+    int64_t last = 0;
+    while (first < NUMBERS && find_lock(l, first, NUMBERS, &lock)) {
+        if (lock.l_type == F_UNLCK || lock.l_len == 0 || lock.l_start + lock.l_len > NUMBERS)
+            return -1;
+        last = lock.l_start + lock.l_len - 1;
+        first = last + 1;
+    }
+    return last;
+}
+
+bool client_lock_take(const struct client_lock *l, enum client_lock_turn turn)
+{
+    return set_lock(l->turn, F_WRLCK, turn_at[turn]) == 0;
+}
+
+void client_lock_give(const struct client_lock *l, enum client_lock_turn turn)
+{
+    (void)set_lock(l->turn, F_UNLCK, turn_at[turn]);
+}
+
+void client_lock_close(struct client_lock *l)
+{
+    int error = errno;
+    if (l->turn >= 0)
+        close(l->turn);
+    if (l->fd >= 0)
+        close(l->fd);
+    l->fd = l->turn = -1;
+    l->number = 0;
+    errno = error;
+}
+
+/* ---- marks ----------------------------------------------------------------------------------- */
+
+/* Three numbers and what they must give: the file may be truncated, or filled by anybody. */
+static int64_t checksum(const int64_t n[3])
+{
+    uint64_t sum = UINT64_C(0x53494d4261);
+    for (int i = 0; i < 3; i++)
+        sum = (sum ^ (uint64_t)n[i]) * UINT64_C(0x100000001b3);
+    return (int64_t)sum;
+}
+
+static void read_three(const struct client_lock *l, off_t at, int64_t n[3])
+{
+    int64_t all[4];
+    bool whole = pread(l->turn, all, sizeof all, at) == sizeof all && all[3] == checksum(all);
+    for (int i = 0; i < 3; i++)
+        n[i] = whole && all[i] > 0 ? all[i] : 0;
+}
+
+/* What cannot be written is missed only by a check that then finds less. */
+static void write_three(const struct client_lock *l, off_t at, const int64_t n[3])
+{
+    int64_t all[4] = {n[0], n[1], n[2], checksum(n)};
+    (void)!pwrite(l->turn, all, sizeof all, at);
+}
+
+struct client_lock_mark client_lock_mark(const struct client_lock *l)
+{
+    int64_t n[3];
+    read_three(l, MARK_AT, n);
+    return (struct client_lock_mark){.serial = n[0], .token = n[1], .lease = n[2]};
+}
+
+void client_lock_set_mark(const struct client_lock *l, const struct client_lock_mark *m)
+{
+    write_three(l, MARK_AT, (const int64_t[]){m->serial, m->token, m->lease});
+}
+
+struct client_lock_written client_lock_written(const struct client_lock *l)
+{
+    int64_t n[3], m[3];
+    read_three(l, WRITTEN_AT, n);
+    read_three(l, TOUCHED_AT, m);
+    return (struct client_lock_written){
+        .changed = n[0], .size = n[1], .unfinished = n[2], .touched = m[0], .access = m[1]};
+}
+
+void client_lock_set_written(const struct client_lock *l, const struct client_lock_written *w)
+{
+    write_three(l, TOUCHED_AT, (const int64_t[]){w->touched, w->access, 0});
+    write_three(l, WRITTEN_AT, (const int64_t[]){w->changed, w->size, w->unfinished});
+}

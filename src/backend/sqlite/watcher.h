@@ -1,0 +1,41 @@
+/* watcher.h: how this client hears that a mutex that somebody waits for is free: by the bell at once, and
+ * by a slow look for what nobody rings for (a killed owner, a lost ring). */
+#ifndef BACKEND_SQLITE_WATCHER_H
+#define BACKEND_SQLITE_WATCHER_H
+
+#include <pthread.h>
+#include <simba/backend.h>
+
+#include "backend/sqlite/database.h"
+#include "backend/sqlite/wakeup.h"
+
+struct watcher {
+    struct simba_host *host;
+    struct wakeup wakeup;
+    bool listening; /* the thread below runs */
+    pthread_t thread;
+
+    pthread_mutex_t lock; /* for the rest */
+    pthread_cond_t change;
+    uint32_t rings[WAKEUP_SLOTS];            /* of each slot, as last seen */
+    uint32_t read[WAKEUP_SLOTS];             /* as just read */
+    uint64_t watched[WAKEUP_SLOTS / 64 + 1]; /* a bit for each slot in which a mutex is, or was */
+    bool stopping;
+};
+
+void watcher_init(struct watcher *w, struct simba_host *host);
+void watcher_free(struct watcher *w);
+int watcher_open(struct watcher *w, const char *path); /* the bell; 0, or -1 and errno */
+void watcher_listen(struct watcher *w);                /* from now on, if it is open */
+void watcher_stop(struct watcher *w);                  /* the thread has ended when it returns */
+
+void watcher_set(struct watcher *w, const char *mutex, enum simba_interest interest);
+
+/* The store answered: another owns it (client: whose death would free it), or not. True if another does
+ * and somebody waits for it. */
+bool watcher_answered(struct watcher *w, const char *mutex, bool owned, int64_t client);
+
+/* The slow look for owners that have died; on the thread that owns the database. blind: others ring a
+ * bell that is not ours, so everybody asks again. True if somebody waits for anything. */
+bool watcher_look(struct watcher *w, const struct database *db, bool blind);
+#endif
