@@ -102,7 +102,7 @@ static inline void redis_end(const char *place)
 
 /* ---- by hand --------------------------------------------------------------------------------- */
 
-enum raw_script { RAW_ACQUIRE, RAW_RELEASE, RAW_GUARD, RAW_ONE, RAW_SCRIPTS };
+enum raw_script { RAW_ACQUIRE, RAW_RELEASE, RAW_RENEW, RAW_ONE, RAW_SCRIPTS };
 
 struct raw_redis {
     redisContext *c, *ear; /* for commands; for messages, NULL: nobody waits */

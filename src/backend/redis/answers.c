@@ -180,7 +180,7 @@ static bool take_request(struct redis *s, struct simba_request *q, const struct 
     switch (calls_script(q->op)) {
     case SCRIPT_ACQUIRE:
         return take_contend(s, q, r);
-    case SCRIPT_GUARD:
+    case SCRIPT_RENEW:
         return take_renewals(s, q, r);
     case SCRIPT_READ:
         return take_read(s, q, r);

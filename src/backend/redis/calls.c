@@ -239,7 +239,7 @@ static void write_renewals(struct redis *s, const struct simba_request *list, bo
     size_t count = 0;
     for (const struct simba_request *q = list; q != NULL; q = q->next)
         count++;
-    script_call(&s->link.out, SCRIPT_GUARD, whole, 2 * count, 3 * count);
+    script_call(&s->link.out, SCRIPT_RENEW, whole, 2 * count, 3 * count);
     for (const struct simba_request *q = list; q != NULL; q = q->next) {
         calls_key(s, q->mutex, "");
         calls_key(s, q->mutex, ":token");
@@ -257,7 +257,7 @@ enum script calls_script(enum simba_op op)
     case SIMBA_CONTEND:
         return SCRIPT_ACQUIRE;
     case SIMBA_RENEW:
-        return SCRIPT_GUARD;
+        return SCRIPT_RENEW;
     case SIMBA_READ:
         return SCRIPT_READ;
     case SIMBA_EVICT:
@@ -290,7 +290,7 @@ void calls_write(struct redis *s, struct simba_request *q, bool whole)
     case SCRIPT_ACQUIRE:
         write_contend(s, q, whole);
         break;
-    case SCRIPT_GUARD:
+    case SCRIPT_RENEW:
         write_renewals(s, q, whole);
         break;
     case SCRIPT_READ:

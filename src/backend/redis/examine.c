@@ -74,9 +74,9 @@ static void try_all(struct redis *s)
     ask(s, "client|setname", (const char *const[]){"CLIENT", "SETNAME", "simba"}, 3);
     ask(s, "scan", (const char *const[]){"SCAN", "0", "MATCH", "simba:rights", "COUNT", "1"}, 6);
     ask(s, "eval",
-        (const char *const[]){"EVAL", script_text(SCRIPT_RIGHTS), "3", "simba:rights",
-                              "simba:rights:queue", "simba:rights:hash"},
-        6);
+        (const char *const[]){"EVAL", script_text(SCRIPT_RIGHTS), "2", "simba:rights",
+                              "simba:rights:queue"},
+        5);
     link_flush(&s->link);
     ear_try(&s->ear);
 }

@@ -130,5 +130,5 @@ const char *health_acl(void)
            " -@all +evalsha +eval +info +ping +select "
            "+client|setname +subscribe +unsubscribe +psubscribe +punsubscribe +publish +get +set "
            "+mget +del +exists +incr +time +pttl +pexpire +pexpireat +zadd +zrem +zrank +zscore "
-           "+zcard +zpopmin +scan +hmget +hset";
+           "+zcard +zpopmin +scan";
 }

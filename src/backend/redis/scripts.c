@@ -8,10 +8,10 @@
 #include "backend/redis/script_acquire_many.h"
 #include "backend/redis/script_epoch.h"
 #include "backend/redis/script_evict.h"
-#include "backend/redis/script_guard.h"
 #include "backend/redis/script_read.h"
 #include "backend/redis/script_release.h"
 #include "backend/redis/script_release_many.h"
+#include "backend/redis/script_renew.h"
 #include "backend/redis/script_rights.h"
 
 #define SCRIPT(name)                                    \
@@ -25,7 +25,7 @@ static const struct {
     const char *sha; /* of the text: by this Redis knows it */
 } scripts[SCRIPTS] = {
     [SCRIPT_ACQUIRE] = SCRIPT(script_acquire),
-    [SCRIPT_GUARD] = SCRIPT(script_guard),
+    [SCRIPT_RENEW] = SCRIPT(script_renew),
     [SCRIPT_RELEASE] = SCRIPT(script_release),
     [SCRIPT_READ] = SCRIPT(script_read),
     [SCRIPT_EVICT] = SCRIPT(script_evict),

@@ -1,4 +1,4 @@
-/* scripts.h: what runs inside the server; each has a file of its own, NAME.lua. */
+/* scripts.h: what runs inside the server; each has a file of its own, lua/NAME.lua. */
 #ifndef BACKEND_REDIS_SCRIPTS_H
 #define BACKEND_REDIS_SCRIPTS_H
 
@@ -8,7 +8,7 @@
 
 enum script {
     SCRIPT_ACQUIRE,
-    SCRIPT_GUARD,
+    SCRIPT_RENEW,
     SCRIPT_RELEASE,
     SCRIPT_READ,
     SCRIPT_EVICT,
