@@ -345,7 +345,7 @@ void latches_request(struct world *w, struct node *n, const struct lease_request
         uint32_t connection = c->connection, beats = c->beats;
         *c = (struct client){.begun = true, .life = n->life};
         for (size_t i = 0; i < sizeof c->name; i++)
-            c->name[i] = (unsigned char)random_next(&w->random);
+            c->name[i] = (unsigned char)rng_next(&w->random);
         c->connection = connection;
         c->beats = beats;
         next_beat(w, n, w->period.lease / BEAT_PARTS);

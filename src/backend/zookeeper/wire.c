@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "backend/zookeeper/zookeeper.h"
-#include "runtime/errno_text.h"
+#include "base/errno_text.h"
 
 #define AGAIN_MS 500    /* after names could not be resolved, or a session expired */
 #define READINGS_MAX 64 /* of the socket in one go */
@@ -381,8 +381,8 @@ void zk_wire_begin(struct session *s)
         if (add_number(s, i))
             continue;
         s->asked[i] = (struct asked){s, i};
-        s->question[i] = resolver_ask(s->store->resolver, c->host[i].name, c->host[i].port,
-                                      on_resolved, &s->asked[i]);
+        s->question[i] = resolve_ask(s->store->resolver, c->host[i].name, c->host[i].port,
+                                     on_resolved, &s->asked[i]);
         s->questions += s->question[i] != NULL;
     }
     if (s->questions == 1 && s->addresses_length == 0)

@@ -24,11 +24,11 @@
 #include <uv.h>
 #include <zookeeper/zookeeper.h>
 
-#include "backend/resolve.h"
+#include "backend/kit/resolve.h"
 #include "backend/zookeeper/config.h"
 #include "backend/zookeeper/latch.h"
 #include "backend/zookeeper/standing.h"
-#include "runtime/table.h"
+#include "base/table.h"
 
 #define SESSIONS_MAX 8
 #define SESSION_TEXT_MAX 256
@@ -64,7 +64,7 @@ struct session {
     int code;
     char why[SESSION_TEXT_MAX];
 
-    struct question *question[ZOOKEEPER_HOSTS_MAX];
+    struct resolve_question *question[ZOOKEEPER_HOSTS_MAX];
     struct asked {
         struct session *session;
         size_t n;
@@ -88,7 +88,7 @@ struct zookeeper {
     struct simba_host *host;
     struct zookeeper_config config;
     char base[PATH_BASE_MAX]; /* chroot + "/simba" */
-    struct resolver *resolver;
+    struct offload *resolver;
     struct session *sessions;
     struct exam *exams;
     size_t sessions_count;
