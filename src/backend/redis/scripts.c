@@ -36,7 +36,7 @@ static const struct {
     [SCRIPT_RELEASE_MANY] = SCRIPT(script_release_many),
 };
 
-void script_call(struct buffer *b, enum script script, bool whole, size_t keys, size_t arguments)
+void scripts_call(struct buffer *b, enum script script, bool whole, size_t keys, size_t arguments)
 {
     resp_begin(b, 3 + keys + arguments);
     if (whole) {
@@ -49,7 +49,19 @@ void script_call(struct buffer *b, enum script script, bool whole, size_t keys, 
     resp_number(b, (int64_t)keys);
 }
 
-const char *script_text(enum script script)
+void scripts_key(struct buffer *b, const char *mutex, const char *part)
+{
+    resp_pieces(b, (const char *const[]){"simba:{", mutex, "}", part, NULL});
+}
+
+void scripts_read_keys(struct buffer *b, const char *mutex)
+{
+    scripts_key(b, mutex, "");
+    scripts_key(b, mutex, ":token");
+    scripts_key(b, mutex, ":contender");
+}
+
+const char *scripts_text(enum script script)
 {
     return scripts[script].text;
 }

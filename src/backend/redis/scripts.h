@@ -22,7 +22,11 @@ enum script {
 
 /* Begins a call with this many keys and arguments, which follow. Whole: with its text, for a server
  * that does not know it yet. */
-void script_call(struct buffer *b, enum script script, bool whole, size_t keys, size_t arguments);
+void scripts_call(struct buffer *b, enum script script, bool whole, size_t keys, size_t arguments);
 
-const char *script_text(enum script script);
+/* A key of the mutex as a word: simba:{M} and this part. */
+void scripts_key(struct buffer *b, const char *mutex, const char *part);
+void scripts_read_keys(struct buffer *b, const char *mutex); /* those that SCRIPT_READ takes */
+
+const char *scripts_text(enum script script);
 #endif
