@@ -94,6 +94,13 @@ bool replies_owner(const struct reply *owner, const struct reply *left, const st
     return true;
 }
 
+/* Borrows it. */
+static struct simba_answer answer_of(const struct replied_owner *t)
+{
+    return (struct simba_answer){
+        .id = t->id, .token = t->token, .left_ms = t->left_ms, .age_ms = -1, .evicted = t->evicted};
+}
+
 void replies_guard_text(int64_t left_ms, char *line, size_t size)
 {
     snprintf(line, size,
@@ -110,29 +117,32 @@ static void say_guard(struct redis *s, int64_t left_ms, char line[CONNECTION_TEX
     s->guard_said = true;
 }
 
-static bool take_contend(struct redis *s, struct simba_request *q, const struct reply *r)
+static bool take_grant(struct redis *s, struct simba_request *q, const struct reply *r)
+{
+    int64_t lease_ms = requests_lease_ms(q);
+    struct simba_answer answer = {.granted = true, .id = q->id, .left_ms = lease_ms};
+    if (!reply_digits(r, &answer.token) || answer.token == 0)
+        return false;
+    subscriber_granted(&s->subscriber, q->mutex, q->id, lease_ms);
+    replies_answer(s, q, &answer);
+    return true;
+}
+
+static bool take_refusal(struct redis *s, struct simba_request *q, const struct reply *r)
 {
     const struct reply *score = reply_at(r, 4), *rank = reply_at(r, 5);
     int64_t verdict = reply_at(r, 0)->integer;
     char line[CONNECTION_TEXT_MAX];
     struct replied_owner t;
-    if (reply_at(r, 0)->kind != REPLY_INTEGER || verdict < 0 || verdict > 2 ||
+    if (reply_at(r, 0)->kind != REPLY_INTEGER || (verdict != 0 && verdict != 2) ||
         !replies_owner(reply_at(r, 1), reply_at(r, 2), reply_at(r, 3), &t))
         return false;
     if (verdict == 2 || t.is_foreign) {
         replies_refuse(s, q, SIMBA_ESCHEMA, FOREIGN);
         return true;
     }
-    struct simba_answer answer = {
-        .id = t.id, .token = t.token, .left_ms = t.left_ms, .age_ms = -1, .evicted = t.evicted};
-    if (verdict == 1) {
-        if (strcmp(t.id, q->id) != 0 || t.token == 0 || t.evicted ||
-            t.left_ms > requests_lease_ms(q))
-            return false;
-        answer.granted = true;
-        answer.age_ms = 0;
-        subscriber_granted(&s->subscriber, q->mutex, q->id, requests_lease_ms(q));
-    } else if (t.id[0] == '\0') {
+    struct simba_answer answer = answer_of(&t);
+    if (t.id[0] == '\0') {
         say_guard(s, t.left_ms, line);
         answer.text = line;
     } else if (t.evicted) {
@@ -144,16 +154,17 @@ static bool take_contend(struct redis *s, struct simba_request *q, const struct 
     return true;
 }
 
+/* 1: it is free; else who owns it, so a tenure that was to be released had been lost. */
 static bool take_ending(struct redis *s, struct simba_request *q, const struct reply *r)
 {
-    struct replied_owner t;
-    if (reply_at(r, 0)->kind != REPLY_INTEGER ||
-        !replies_owner(reply_at(r, 1), reply_at(r, 2), reply_at(r, 3), &t))
+    struct replied_owner t = {.id = ""};
+    bool freed = r->kind == REPLY_INTEGER && r->integer == 1 && q->op == SIMBA_RELEASE;
+    if (!freed && !replies_owner(reply_at(r, 0), reply_at(r, 1), reply_at(r, 2), &t))
         return false;
-    struct simba_answer answer = {
-        .id = t.id, .left_ms = t.left_ms, .age_ms = -1, .evicted = t.evicted};
-    answer.token = t.evicted ? 0 : t.token;
-    if (q->op == SIMBA_RELEASE && reply_at(r, 0)->integer != 1)
+    struct simba_answer answer = answer_of(&t);
+    if (t.evicted)
+        answer.token = 0;
+    if (q->op == SIMBA_RELEASE && !freed)
         answer.code = SIMBA_ELOST;
     replies_answer(s, q, &answer);
     return true;
@@ -165,15 +176,11 @@ static bool take_read(struct redis *s, struct simba_request *q, const struct rep
     struct replied_owner t;
     if (!replies_owner(reply_at(one, 0), reply_at(one, 1), reply_at(one, 2), &t))
         return false;
+    struct simba_answer answer = answer_of(&t);
     if (t.is_foreign)
         replies_refuse(s, q, SIMBA_ESCHEMA, FOREIGN);
     else
-        replies_answer(s, q,
-                       &(struct simba_answer){.id = t.id,
-                                              .token = t.token,
-                                              .left_ms = t.left_ms,
-                                              .age_ms = -1,
-                                              .evicted = t.evicted});
+        replies_answer(s, q, &answer);
     return true;
 }
 
@@ -253,7 +260,7 @@ static bool take_request(struct redis *s, struct simba_request *q, const struct 
 {
     switch (q->op) {
     case SIMBA_CONTEND:
-        return take_contend(s, q, r);
+        return r->kind == REPLY_ARRAY ? take_refusal(s, q, r) : take_grant(s, q, r);
     case SIMBA_RENEW:
         return take_renewals(s, q, r);
     case SIMBA_READ:
@@ -263,25 +270,6 @@ static bool take_request(struct redis *s, struct simba_request *q, const struct 
     default:
         return take_ending(s, q, r);
     }
-}
-
-/* The short form in which a call for many says that all is as it should be. */
-static bool take_short(struct redis *s, struct simba_request *q, const struct reply *r)
-{
-    struct simba_answer answer = {.age_ms = -1};
-    if (q->op == SIMBA_CONTEND) {
-        if (!reply_digits(r, &answer.token) || answer.token == 0)
-            return false;
-        answer.granted = true;
-        answer.id = q->id;
-        answer.left_ms = requests_lease_ms(q);
-        answer.age_ms = 0;
-        subscriber_granted(&s->subscriber, q->mutex, q->id, requests_lease_ms(q));
-    } else if (r->kind != REPLY_INTEGER || r->integer != 1) {
-        return false;
-    }
-    replies_answer(s, q, &answer);
-    return true;
 }
 
 /* One that failed is asked for again, alone: then the server says why. What makes no sense refuses the
@@ -300,7 +288,7 @@ static bool take_many(struct redis *s, struct simba_request **list, const struct
         if (one->kind == REPLY_NIL) {
             q->store = q;
             pending_add(&s->waiting, q);
-        } else if (one->kind == REPLY_ARRAY ? !take_request(s, q, one) : !take_short(s, q, one)) {
+        } else if (!take_request(s, q, one)) {
             q->next = rest;
             return false;
         }
