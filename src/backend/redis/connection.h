@@ -1,12 +1,12 @@
-/* connection.h: one connection to a server, kept up: address, socket, handshake, pipeline, and again after
- * a failure, with growing pauses.
+/* connection.h: one connection to a server, kept up: address, socket, handshake, pipeline, and
+ * again after a failure, with growing pauses.
  *
  *   DOWN --> FINDING --> RESOLVING --> CONNECTING --> TLS --> HANDSHAKE --> READY
  *    ^          |            |              |          |          |           |
  *    +----------+------------+--------------+----------+----------+-----------+
  *
- * Commands are answered in their order. So a queue of what was sent is all there is to remember, and each
- * entry says who takes the reply. All on the loop's thread. */
+ * Commands are answered in their order. So a queue of what was sent is all there is to remember,
+ * and each entry says who takes the reply. All on the loop's thread. */
 #ifndef BACKEND_REDIS_CONNECTION_H
 #define BACKEND_REDIS_CONNECTION_H
 
@@ -28,7 +28,8 @@ enum connection_state {
 
 /* A command that was sent. */
 struct command {
-    /* data: the connection's. r NULL: there is no reply, as the connection failed; code and why say how. */
+    /* data: the connection's. r NULL: there is no reply, as the connection failed; code and why say
+     * how. */
     void (*take)(void *data, const struct command *sent, const struct reply *r);
     void *about; /* for take() */
     int which;   /* likewise */
@@ -91,8 +92,8 @@ void connection_fail(struct connection *c, int code, const char *format, ...)
 /* It waits for nothing but replies, or for the end of a pause. */
 bool connection_is_steady(const struct connection *c);
 
-/* Where the words of this command are to be written. NULL: it is not, or no longer, connected; code and why
- * say how. */
+/* Where the words of this command are to be written. NULL: it is not, or no longer, connected; code
+ * and why say how. */
 struct buffer *connection_command(struct connection *c, struct command command);
 
 /* The reply to the oldest command has come as a push. */

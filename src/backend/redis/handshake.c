@@ -15,7 +15,7 @@ static struct buffer *command(struct connection *c, take_fn *take)
     return connection_command(c, (struct command){.take = take, .about = c});
 }
 
-/* True: the connection has failed, or fails by this error, which keeps the server from being used. */
+/* True: the connection has failed, or fails by this error: the server cannot be used. */
 static bool is_refused(struct connection *c, const struct reply *r, int code)
 {
     char why[CONNECTION_TEXT_MAX];
@@ -36,8 +36,8 @@ static void epoch_head(const struct server *s, char head[EPOCH_NOTE_MAX])
     snprintf(head, EPOCH_NOTE_MAX, "%s:%s:", s->info.run_id, s->info.replid);
 }
 
-/* False: it is not a note of the current epoch. One from the future was made before the server's clock was
- * set back: it is made anew. */
+/* False: it is not a note of the current epoch. One from the future was made before the server's
+ * clock was set back: it is made anew. */
 static bool epoch_parse(const struct server *s, const struct reply *r, struct epoch *out)
 {
     char head[EPOCH_NOTE_MAX], *end;
@@ -86,7 +86,7 @@ static void on_epoch(void *data, const struct command *sent, const struct reply 
         s->epoch.age_ms = 0;
 }
 
-/* Where the server says that it is in the epoch that we know, but has lost its note, it was emptied. */
+/* A server that is in the epoch that we know, but has lost its note, was emptied. */
 static void ask_epoch(struct connection *c)
 {
     struct server *s = c->server;

@@ -1,5 +1,5 @@
-/* handshake.h: the first commands on a connection: who we are, which database, and who the server is.
- * Whatever keeps a server from being used is found here. */
+/* handshake.h: the first commands on a connection: who we are, which database, and who the server
+ * is. Whatever keeps a server from being used is found here. */
 #ifndef BACKEND_REDIS_HANDSHAKE_H
 #define BACKEND_REDIS_HANDSHAKE_H
 

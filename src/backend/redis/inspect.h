@@ -1,6 +1,6 @@
-/* inspect.h: what an operator should know about the server: what it has said of itself, and whether the user
- * may do all that this store does, which is tried. Only when somebody asks, as what is missing may not be
- * needed for weeks. */
+/* inspect.h: what an operator should know about the server: what it has said of itself, and whether
+ * the user may do all that this store does, which is tried. Only when somebody asks, as what is
+ * missing may not be needed for weeks. */
 #ifndef BACKEND_REDIS_INSPECT_H
 #define BACKEND_REDIS_INSPECT_H
 

@@ -1,6 +1,6 @@
-/* list.c: see list.h. SCAN finds the keys, a script tells about each mutex; one exchange at a time, since
- * somebody else wants to use the server, too. SCAN may name a key twice, and a mutex has several keys,
- * so what was found is remembered. */
+/* list.c: see list.h. SCAN finds the keys, a script tells about each mutex; one exchange at a time,
+ * since somebody else wants to use the server, too. SCAN may name a key twice, and a mutex has
+ * several keys, so what was found is remembered. */
 #include "backend/redis/list.h"
 
 #include <stdio.h>

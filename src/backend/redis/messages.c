@@ -77,7 +77,7 @@ static bool begins(const struct reply *r, const char *with)
     return r->kind == REPLY_STRING && strncmp(r->text, with, strlen(with)) == 0;
 }
 
-/* What others say of this mutex: the channel, for those who observe all, or its owner was evicted. */
+/* Of this key: a message for those who observe all, or its owner was evicted. */
 static void on_change(struct subscriber *e, const struct reply *key)
 {
     struct simba_host *host = e->connection.net->host;

@@ -1,7 +1,8 @@
-/* redis.h: the store in a Redis server. See docs/backends/redis.md for what is in the server, and lua/ for
- * what happens there.
+/* redis.h: the store in a Redis server. See docs/backends/redis.md for what is in the server, and
+ * lua/ for what happens there.
  *
- * A request goes one way, on the loop's thread: redis.c --> requests --> connection --> replies --> the host.
+ * A request goes one way: redis.c --> requests --> connection --> replies --> the host. Each file
+ * is touched once, and all of it is on the loop's thread.
  *
  *   redis       opening, closing, what is done when the connection comes and goes
  *   config      what the URL says
@@ -13,8 +14,9 @@
  *   replies     replies to answers
  *   list        LIST, which takes several exchanges
  *   subscriber  the connection that is told of changes; topics: of what, and for whom
+ *   messages    what it hears, and who asks because of it
  *   inspect     what an operator should know; what the user may do
- *   resp, scripts, errors, info    bytes, what runs in the server, its errors, what it says of itself */
+ *   resp, scripts, errors, info   bytes; what runs in the server; its errors; what INFO says */
 #ifndef BACKEND_REDIS_H
 #define BACKEND_REDIS_H
 

@@ -272,8 +272,8 @@ static bool take_request(struct redis *s, struct simba_request *q, const struct 
     }
 }
 
-/* One that failed is asked for again, alone: then the server says why. What makes no sense refuses the
- * rest of them, too: *list is what is not answered. */
+/* One that failed is asked for again, alone: then the server says why. What makes no sense refuses
+ * the rest of them, too: *list is what is not answered. */
 static bool take_many(struct redis *s, struct simba_request **list, const struct reply *r)
 {
     size_t count = 0;

@@ -1,5 +1,5 @@
-/* replies.h: replies to answers. A reply that does not look as its script makes it ends the connection:
- * nothing in it is believed. */
+/* replies.h: replies to answers. A reply that does not look as its script makes it ends the
+ * connection: nothing in it is believed. */
 #ifndef BACKEND_REDIS_REPLIES_H
 #define BACKEND_REDIS_REPLIES_H
 

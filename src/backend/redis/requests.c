@@ -185,8 +185,8 @@ static void write_groups(struct redis *s, struct group *group)
         write_group(s, &group[i]);
 }
 
-/* Releases go out before acquisitions, but not before one of their own handle: its names are the very
- * same memory. */
+/* Releases go out before acquisitions, but not before one of their own handle: its names are the
+ * very same memory. */
 static bool is_after(const struct group *contends, const struct simba_request *release)
 {
     const struct simba_request *q = contends->first;

@@ -16,6 +16,6 @@ void requests_resume(void *store);
 
 int64_t requests_lease_ms(const struct simba_request *q);
 
-/* For how long a mutex that is free is not granted with this lease: see restart_guard in the manual. */
+/* For how long a free mutex is not granted with this lease: restart_guard in the manual. */
 int64_t requests_guard_ms(const struct redis *s, int64_t lease_ms);
 #endif

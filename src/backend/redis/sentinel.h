@@ -1,5 +1,5 @@
-/* sentinel.h: asks the sentinels, one after the other, who is the master. Whether that one agrees is seen in
- * its handshake; if not, all is asked anew after a pause, since a failover is under way. */
+/* sentinel.h: asks the sentinels, one after the other, who is the master. Whether that one agrees
+ * is seen in its handshake; if not, all is asked anew after a pause: a failover is under way. */
 #ifndef BACKEND_REDIS_SENTINEL_H
 #define BACKEND_REDIS_SENTINEL_H
 

@@ -48,7 +48,7 @@ struct stream {
     struct tls tls;
 };
 
-/* Connects to that address, or, if it is NULL, to the unix socket at `path`. 0, or an error of libuv. */
+/* Connects to that address; NULL: to the unix socket at `path`. 0, or an error of libuv. */
 int stream_connect(struct network *net, const struct stream_use *use, void *data,
                    const struct addrinfo *to, const char *path, struct stream **out);
 

@@ -157,14 +157,6 @@ static const struct connection_use use = {
 
 /* ---- upkeep -------------------------------------------------------------------------------- */
 
-/* A question on the connection for commands, since messages may get lost. */
-struct question {
-    struct subscriber *e;
-    bool whole; /* with the script's text */
-    const char *key[GROUP_MAX];
-    size_t keys;
-};
-
 static void on_absent(void *data, const struct command *sent, const struct reply *r)
 {
     struct subscriber *e = sent->about;
@@ -181,35 +173,40 @@ static void on_absent(void *data, const struct command *sent, const struct reply
     }
 }
 
-static void ask(struct question *q)
+/* A question on the connection for commands, since messages may get lost. With the script's text:
+ * it is rare enough not to care whether the server knows it. */
+static void ask(struct subscriber *e, const char *const *key, size_t keys)
 {
-    struct connection *c = q->e->commands;
-    struct buffer *b =
-        q->keys > 0 && c->state == CONNECTION_READY
-            ? connection_command(c, (struct command){.take = on_absent, .about = q->e})
-            : NULL;
-    if (b != NULL)
-        scripts_call(b, SCRIPT_ABSENT, q->whole, q->keys, 0);
-    for (size_t i = 0; b != NULL && i < q->keys; i++)
-        resp_word(b, q->key[i]);
-    q->whole = false; /* from the second on the server knows it */
-    q->keys = 0;
+    struct connection *c = e->commands;
+    if (keys == 0 || c->state != CONNECTION_READY)
+        return;
+    struct buffer *b = connection_command(c, (struct command){.take = on_absent, .about = e});
+    if (b == NULL)
+        return;
+    scripts_call(b, SCRIPT_ABSENT, true, keys, 0);
+    for (size_t i = 0; i < keys; i++)
+        resp_word(b, key[i]);
 }
 
-static void ask_of(struct topics *t, struct topic *p, void *data)
+static void ask_which_are_free(struct subscriber *e)
 {
-    struct question *q = data;
-    (void)t;
-    if (topics_first(p) != NULL)
-        q->key[q->keys++] = p->channel;
-    if (q->keys == GROUP_MAX)
-        ask(q);
+    const char *key[GROUP_MAX];
+    size_t keys = 0;
+    for (struct topic *p = topics_next(&e->topics, NULL); p != NULL;
+         p = topics_next(&e->topics, p)) {
+        if (topics_first(p) != NULL)
+            key[keys++] = p->channel;
+        if (keys == GROUP_MAX) {
+            ask(e, key, keys);
+            keys = 0;
+        }
+    }
+    ask(e, key, keys);
 }
 
 static void on_upkeep(uv_timer_t *timer)
 {
     struct subscriber *e = timer->data;
-    struct question q = {.e = e, .whole = true};
     topics_sweep(&e->topics);
     if (e->topics.by_mutex.count == 0 && !observes_all(e) && e->trial.over == NULL &&
         e->owns_until < simba_now()) {
@@ -217,8 +214,7 @@ static void on_upkeep(uv_timer_t *timer)
         connection_shut(&e->connection);
         return;
     }
-    topics_each(&e->topics, ask_of, &q);
-    ask(&q);
+    ask_which_are_free(e);
     if (e->connection.state == CONNECTION_READY && e->connection.unanswered == 0)
         send_ping(e);
     connection_flush(e->connection.net);

@@ -1,13 +1,13 @@
-/* subscriber.h: the second connection, which is told of changes. It is open only while somebody owns, waits
- * or observes.
+/* subscriber.h: the second connection, which is told of changes. It is open only while somebody
+ * owns, waits or observes.
  *
  * What it hears is a reason to ask and nothing else:
  *   simba:{M}      "released": the first in the queue asks now, one of the others of this client a
- *                  random while later, unless "acquired" comes first; so a head of the queue that is
- *                  dead or stopped holds up nobody for long
+ *                  random while later, unless "acquired" comes first; so a head of the queue
+ *                  that is dead or stopped holds up nobody for long
  *   simba:{M}:ID   "released": ID has been taken out of the queue, and asks now
  *   simba:evicted  "simba:{M}": its owner was evicted, and renews now, in vain
- * Behind that, every few seconds: a PING, and a question which of the mutexes waited for are free. */
+ * Behind that, every few seconds: a PING, and a question which awaited mutexes are free. */
 #ifndef BACKEND_REDIS_SUBSCRIBER_H
 #define BACKEND_REDIS_SUBSCRIBER_H
 

@@ -76,7 +76,7 @@ struct waiter *topics_waiter_on(const struct topics *t, const char *channel)
     return (struct waiter *)(void *)table_find(&t->by_channel, channel);
 }
 
-struct waiter *topics_first(struct topic *p)
+struct waiter *topics_first(const struct topic *p)
 {
     struct waiter *first = NULL;
     for (struct waiter *w = p->waiters; w != NULL; w = w->next) {
@@ -86,16 +86,9 @@ struct waiter *topics_first(struct topic *p)
     return first;
 }
 
-/* each() may remove what it is called for. */
-void topics_each(struct topics *t, void (*each)(struct topics *t, struct topic *p, void *data),
-                 void *data)
+struct topic *topics_next(const struct topics *t, const struct topic *p)
 {
-    for (size_t i = 0; i < t->by_mutex.buckets; i++) {
-        for (struct table_node *n = t->by_mutex.bucket[i], *next; n != NULL; n = next) {
-            next = n->next;
-            each(t, (struct topic *)(void *)n, data);
-        }
-    }
+    return (struct topic *)(void *)table_next(&t->by_mutex, p != NULL ? &p->by_mutex : NULL);
 }
 
 static void note_interest(void *data, struct simba_watched *watched)
@@ -179,8 +172,8 @@ struct waiter *topics_make_waiter(struct topics *t, const char *mutex, const cha
     return p == NULL || w != NULL ? w : add_waiter(t, p, id);
 }
 
-/* Where nobody waits for a mutex that is taken, what others do with it need not be heard. But each waiter's
- * own channel is kept for a while. */
+/* Where nobody waits for a mutex that is taken, what others do with it need not be heard. But each
+ * waiter's own channel is kept for a while. */
 void topics_stop(struct topics *t, struct topic *p)
 {
     if (!p->is_taken || p->sub != SUB_HEARS || topics_first(p) != NULL || topics_is_observed(t, p))
@@ -204,60 +197,52 @@ void topics_remove_later(struct topics *t, struct topic *p)
 /* ---- all of them --------------------------------------------------------------------------- */
 
 /* Messages may have been missed. One of those who wait for a mutex is enough to find out. */
-static void subscribe_again(struct topics *t, struct topic *p, void *data)
-{
-    const struct waiter *first = topics_first(p);
-    (void)data;
-    subscribe(t, &p->sub, p->channel);
-    for (struct waiter *w = p->waiters; w != NULL; w = w->next) {
-        w->tries = w->tries || w == first;
-        subscribe(t, &w->sub, w->channel);
-    }
-}
-
 void topics_connected(struct topics *t)
 {
-    topics_each(t, subscribe_again, NULL);
-}
-
-static void hear_nothing(struct topics *t, struct topic *p, void *data)
-{
-    (void)t;
-    (void)data;
-    p->sub = SUB_NONE;
-    for (struct waiter *w = p->waiters; w != NULL; w = w->next)
-        w->sub = SUB_NONE;
+    for (struct topic *p = topics_next(t, NULL); p != NULL; p = topics_next(t, p)) {
+        const struct waiter *first = topics_first(p);
+        subscribe(t, &p->sub, p->channel);
+        for (struct waiter *w = p->waiters; w != NULL; w = w->next) {
+            w->tries = w->tries || w == first;
+            subscribe(t, &w->sub, w->channel);
+        }
+    }
 }
 
 void topics_disconnected(struct topics *t)
 {
-    topics_each(t, hear_nothing, NULL);
+    for (struct topic *p = topics_next(t, NULL); p != NULL; p = topics_next(t, p)) {
+        p->sub = SUB_NONE;
+        for (struct waiter *w = p->waiters; w != NULL; w = w->next)
+            w->sub = SUB_NONE;
+    }
 }
 
-static void sweep(struct topics *t, struct topic *p, void *data)
+static void remove_waiter(struct topics *t, struct waiter *w)
 {
-    const int64_t *now = data;
-    for (struct waiter *w = p->waiters, *next; w != NULL; w = next) {
-        next = w->next;
-        if (w->waits || *now - w->idle_since < LINGER_MS)
-            continue;
-        topics_say(t, "UNSUBSCRIBE", w->channel);
-        *w->link = w->next;
-        if (w->next != NULL)
-            w->next->link = w->link;
-        table_remove(&t->by_channel, &w->by_channel);
-        free(w);
-    }
-    if (p->waiters != NULL || topics_is_observed(t, p))
-        return;
-    topics_say(t, "UNSUBSCRIBE", p->channel);
-    topics_remove_later(t, p);
-    table_remove(&t->by_mutex, &p->by_mutex);
-    free(p);
+    topics_say(t, "UNSUBSCRIBE", w->channel);
+    *w->link = w->next;
+    if (w->next != NULL)
+        w->next->link = w->link;
+    table_remove(&t->by_channel, &w->by_channel);
+    free(w);
 }
 
 void topics_sweep(struct topics *t)
 {
     int64_t now = simba_now();
-    topics_each(t, sweep, &now);
+    for (struct topic *p = topics_next(t, NULL), *next; p != NULL; p = next) {
+        next = topics_next(t, p);
+        for (struct waiter *w = p->waiters, *after; w != NULL; w = after) {
+            after = w->next;
+            if (!w->waits && now - w->idle_since >= LINGER_MS)
+                remove_waiter(t, w);
+        }
+        if (p->waiters != NULL || topics_is_observed(t, p))
+            continue;
+        topics_say(t, "UNSUBSCRIBE", p->channel);
+        topics_remove_later(t, p);
+        table_remove(&t->by_mutex, &p->by_mutex);
+        free(p);
+    }
 }

@@ -1,5 +1,5 @@
-/* topics.h: what the subscriber is told of, and for whom. Per mutex that is waited for or observed there is
- * a topic with the mutex' channel, and per waiter a channel of its own.
+/* topics.h: what the subscriber is told of, and for whom. Per mutex that is waited for or observed
+ * there is a topic with the mutex' channel, and per waiter a channel of its own.
  *
  * Subscriptions outlive the wait for a while: who takes turns with others subscribes once. */
 #ifndef BACKEND_REDIS_TOPICS_H
@@ -57,7 +57,8 @@ struct topic *topics_find(const struct topics *t, const char *mutex);
 struct topic *topics_find_key(const struct topics *t, const char *key);
 struct waiter *topics_waiter(const struct topics *t, const char *mutex, const char *id);
 struct waiter *topics_waiter_on(const struct topics *t, const char *channel);
-struct waiter *topics_first(struct topic *p); /* the one that has waited longest */
+struct topic *topics_next(const struct topics *t, const struct topic *p); /* p NULL: the first */
+struct waiter *topics_first(const struct topic *p); /* the one that has waited longest */
 
 /* Finds or adds and subscribes. NULL: out of memory. */
 struct topic *topics_make(struct topics *t, const char *mutex);
@@ -69,8 +70,6 @@ void topics_stop(struct topics *t, struct topic *p); /* listening, if nobody nee
 
 bool topics_is_observed(const struct topics *t, const struct topic *p); /* by its name */
 void topics_remove_later(struct topics *t, struct topic *p);
-void topics_each(struct topics *t, void (*each)(struct topics *t, struct topic *p, void *data),
-                 void *data);
 
 void topics_connected(struct topics *t); /* subscribes to all */
 void topics_disconnected(struct topics *t);

@@ -1,9 +1,9 @@
 -- Takes the mutex if it is free; else joins its queue.
 -- KEYS  the epoch's note, the mutex, its queue, its fence, its token
--- ARGV  the note as it was, when that epoch was first seen in us of the server's clock, id, lease in ms, the
---       waiter's own first score or '', ms for which nothing may be granted
--- Returns the token, if it is granted; else {0 owned or not to be had | 2 not ours, owner, ms left, token, score,
--- rank}; an error SIMBAEPOCH if it is free, but the server is in another epoch.
+-- ARGV  the note as it was, when that epoch was first seen in us of the server's clock, id, lease
+--       in ms, the waiter's own first score or '', ms for which nothing may be granted
+-- Returns the token, if it is granted; else {0 owned or not to be had | 2 not ours, owner, ms left,
+-- token, score, rank}; an error SIMBAEPOCH if it is free, but the server is in another epoch.
 -- What can fail comes before what counts: an error leaves nothing behind but a spent token.
 local call = redis.call
 local found = call('MGET', KEYS[2], KEYS[1])
@@ -18,8 +18,9 @@ if not owner then
     local token = call('INCR', KEYS[4])
     local is_first = token == 1
     if token < tonumber(ARGV[2]) then
-        -- Before this epoch the server may have issued higher tokens than it remembers. The clock, in us, is
-        -- above all of them; but it may have been set back, so what is remembered counts, too.
+        -- Before this epoch the server may have issued higher tokens than it remembers. The clock,
+        -- in us, is above all of them; but it may have been set back, so what is remembered counts,
+        -- too.
         local time = call('TIME')
         token = math.max(token, time[1] * 1000000 + time[2])
         call('SET', KEYS[4], string.format('%.0f', token))
