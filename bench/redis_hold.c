@@ -2,7 +2,7 @@
  * network and the server. And what a renewal costs the server, one to a call or many. */
 #include <sys/resource.h>
 
-#include "backend/redis/guard_lua.h"
+#include "backend/redis/renew_lua.h"
 #include "redis_raw.h"
 
 #define HELD 100000
@@ -144,7 +144,7 @@ static void compare_renewals(void *arg)
     double cost[2][TIMES];
     struct raw_redis *r = raw_redis_open(h->place, "k", NULL);
     raw_redis_load(r, RAW_ONE, "", one_lua);
-    raw_redis_load(r, RAW_GUARD, "", guard_lua);
+    raw_redis_load(r, RAW_RENEW, "", renew_lua);
     for (int i = 0; i < KEYS; i++) {
         freeReplyObject(redis_run(r->c, "SET simba:{k%d} %s PX 600000", i, r->id));
         freeReplyObject(redis_run(r->c, "SET simba:{k%d}:token 1753000000000000 PX 600000", i));
@@ -153,7 +153,7 @@ static void compare_renewals(void *arg)
         for (int side = 0; side < 2; side++) {
             double last = server_cpu_s();
             cost[side][t] =
-                side == 0 ? renew(r, RAW_ONE, 1, KEYS) : renew(r, RAW_GUARD, GROUP, KEYS);
+                side == 0 ? renew(r, RAW_ONE, 1, KEYS) : renew(r, RAW_RENEW, GROUP, KEYS);
             cost[side][t] = (cost[side][t] - last) * 1e6 / KEYS;
         }
     }

@@ -102,7 +102,7 @@ static inline void redis_end(const char *place)
 
 /* ---- by hand --------------------------------------------------------------------------------- */
 
-enum raw_script { RAW_ACQUIRE, RAW_RELEASE, RAW_GUARD, RAW_ONE, RAW_SCRIPTS };
+enum raw_script { RAW_ACQUIRE, RAW_RELEASE, RAW_RENEW, RAW_ONE, RAW_SCRIPTS };
 
 struct raw_redis {
     redisContext *c, *ear; /* for commands; for messages, NULL: nobody waits */
@@ -165,11 +165,11 @@ static inline void raw_redis_ask(struct raw_redis *r, enum raw_script which)
 static inline bool raw_redis_hear(struct raw_redis *r, enum raw_script which)
 {
     redisReply *reply = NULL;
-    if (redisGetReply(r->c, (void **)&reply) != REDIS_OK || reply->type != REDIS_REPLY_ARRAY)
+    if (redisGetReply(r->c, (void **)&reply) != REDIS_OK || reply->type == REDIS_REPLY_ERROR)
         bench_die("by hand: %s", reply != NULL && reply->str != NULL ? reply->str : r->c->errstr);
-    bool done = reply->element[0]->integer == 1;
+    bool done = reply->type != REDIS_REPLY_ARRAY;
     if (which == RAW_ACQUIRE && done)
-        snprintf(r->token, sizeof r->token, "%s", reply->element[3]->str);
+        snprintf(r->token, sizeof r->token, "%s", reply->str);
     freeReplyObject(reply);
     return done;
 }

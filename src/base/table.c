@@ -87,6 +87,17 @@ struct table_node *table_find_next(const struct table_node *node)
     return match(node->next, node->hash, node->name);
 }
 
+struct table_node *table_next(const struct table *t, const struct table_node *node)
+{
+    if (node != NULL && node->next != NULL)
+        return node->next;
+    for (size_t i = node != NULL ? (node->hash & (t->buckets - 1)) + 1 : 0; i < t->buckets; i++) {
+        if (t->bucket[i] != NULL)
+            return t->bucket[i];
+    }
+    return NULL;
+}
+
 void table_empty(struct table *t, void (*take)(struct table_node *node))
 {
     for (size_t i = 0; i < t->buckets; i++) {

@@ -26,6 +26,9 @@ void table_remove(struct table *t, struct table_node *node);
 struct table_node *table_find(const struct table *t, const char *name);
 struct table_node *table_find_next(const struct table_node *node);
 
+/* All nodes, one after the other: the one after this, NULL: the first. Ask before it is removed. */
+struct table_node *table_next(const struct table *t, const struct table_node *node);
+
 /* Takes all nodes out, each into the hands of `take`. */
 void table_empty(struct table *t, void (*take)(struct table_node *node));
 #endif

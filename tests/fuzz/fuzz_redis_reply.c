@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backend/redis/health.h"
+#include "backend/redis/info.h"
 #include "backend/redis/resp.h"
 
 static size_t look(const struct reply *r, unsigned depth)
@@ -19,12 +19,12 @@ static size_t look(const struct reply *r, unsigned depth)
     (void)reply_is_error(r, "NOSCRIPT");
     assert(reply_at(r, r->elements)->kind == REPLY_NIL);
     if (reply_is_text(r)) {
-        struct health h;
+        struct info h;
         char line[256];
         bool serious;
-        if (health_parse(&h, r->text)) {
-            (void)health_refuses(&h, line, sizeof line);
-            for (size_t n = 0; health_warns(&h, true, n, line, sizeof line, &serious); n++)
+        if (info_parse(&h, r->text)) {
+            (void)info_refuses(&h, line, sizeof line);
+            for (size_t n = 0; info_warns(&h, true, n, line, sizeof line, &serious); n++)
                 assert(strlen(line) < sizeof line);
         }
     }

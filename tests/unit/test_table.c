@@ -51,6 +51,7 @@ static void empty_table_has_nothing(void **state)
     assert_int_equal(table_init(&t), 0);
     assert_null(table_find(&t, "a"));
     assert_null(table_find(&t, ""));
+    assert_null(table_next(&t, NULL));
     table_free(&t);
 }
 
@@ -142,6 +143,27 @@ static void all_are_taken_out_once(void **state)
     table_free(&t);
 }
 
+static void all_are_walked_once(void **state)
+{
+    (void)state;
+    struct table t;
+    size_t seen = 0;
+    assert_int_equal(table_init(&t), 0);
+    for (int i = 0; i < MANY; i++)
+        add(&t, &things[i], "m%d", i % 1000);
+    for (struct table_node *n = table_next(&t, NULL), *next; n != NULL; n = next) {
+        struct thing *thing = (struct thing *)(void *)n;
+        next = table_next(&t, n);
+        assert_false(thing->seen);
+        thing->seen = true;
+        if (seen++ % 2 == 0)
+            table_remove(&t, n);
+    }
+    assert_int_equal(seen, MANY);
+    assert_int_equal(t.count, MANY / 2);
+    table_free(&t);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -150,6 +172,7 @@ int main(void)
         cmocka_unit_test(one_name_may_be_there_often),
         cmocka_unit_test(equal_hashes_are_not_equal_names),
         cmocka_unit_test(all_are_taken_out_once),
+        cmocka_unit_test(all_are_walked_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,15 +2,12 @@
 #include "backend/redis/config.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "base/errno_text.h"
-
-#define BYTES_MAX (4 * SECRET_MAX) /* all strings together: a URL is not longer */
+#include "backend/kit/password_file.h"
+#include "base/secrets.h"
 
 const char *const config_options[] = {"password_file",
                                       "tls_ca",
@@ -24,90 +21,22 @@ const char *const config_options[] = {"password_file",
                                       "sentinel_password_file",
                                       NULL};
 
-struct reading {
-    struct config *c;
-    const struct simba_url *url;
-    char *why;
-    size_t why_size, used, size; /* of c->bytes */
-};
-
-#define REFUSE(r, code, ...) (snprintf((r)->why, (r)->why_size, __VA_ARGS__), (code))
-
-static int keep(struct reading *r, const char *text, const char **out)
+static int read_guard(const struct options *o, struct config *c)
 {
-    size_t n = strlen(text) + 1;
-    if (n > r->size - r->used)
-        return REFUSE(r, SIMBA_ELIMIT, "the options of the URL are too long");
-    memcpy(r->c->bytes + r->used, text, n);
-    *out = r->c->bytes + r->used;
-    r->used += n;
-    return 0;
-}
-
-static int keep_option(struct reading *r, const char *name, const char **out)
-{
-    const char *text = simba_url_option(r->url, name);
-    return text == NULL ? 0 : keep(r, text, out);
-}
-
-/* The first line of a file. */
-static int keep_secret(struct reading *r, const char *name, const char **out)
-{
-    char secret[SECRET_MAX + 1];
-    const char *path = simba_url_option(r->url, name);
-    if (path == NULL)
+    const char *text = simba_url_option(o->url, "restart_guard");
+    c->guard = text == NULL || strcmp(text, "off") != 0;
+    if (!c->guard || text == NULL || strcmp(text, "on") == 0)
         return 0;
-    if (*out != NULL)
-        return REFUSE(r, SIMBA_EINVAL, "the password is given twice: option %s, and in the URL",
-                      name);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd < 0 ? -1 : read(fd, secret, sizeof secret);
-    int error = errno;
-    if (fd >= 0)
-        close(fd);
-    secret[n < 0 || (size_t)n > SECRET_MAX ? 0 : n] = '\0';
-    secret[strcspn(secret, "\r\n")] = '\0';
-    int rc = n < 0 ? REFUSE(r, errno_is_limit(error) ? SIMBA_ELIMIT : SIMBA_EINVAL, "option %s: %s",
-                            name, errno_text(error))
-             : (size_t)n > SECRET_MAX
-                 ? REFUSE(r, SIMBA_EINVAL, "option %s: the file is longer than %zu bytes", name,
-                          SECRET_MAX)
-             : secret[0] == '\0' ? REFUSE(r, SIMBA_EINVAL, "option %s: the file is empty", name)
-                                 : keep(r, secret, out);
-    explicit_bzero(secret, sizeof secret);
-    return rc;
-}
-
-static int read_switch(struct reading *r, const char *name, bool *out)
-{
-    const char *text = simba_url_option(r->url, name);
-    if (text == NULL)
-        return 0;
-    if (strcmp(text, "on") != 0 && strcmp(text, "off") != 0)
-        return REFUSE(r, SIMBA_EINVAL, "option %s is on or off", name);
-    *out = strcmp(text, "on") == 0;
-    return 0;
-}
-
-static int read_guard(struct reading *r)
-{
-    const char *text = simba_url_option(r->url, "restart_guard");
-    r->c->guard = true;
-    if (text == NULL || strcmp(text, "on") == 0)
-        return 0;
-    if (strcmp(text, "off") == 0) {
-        r->c->guard = false;
-        return 0;
-    }
-    if (simba_duration_parse(text, &r->c->guard_ms) != 0 || r->c->guard_ms < 1 ||
-        r->c->guard_ms > SIMBA_LEASE_MAX_MS)
-        return REFUSE(r, SIMBA_EINVAL,
-                      "option restart_guard is on, off, or the longest lease in use, as in 30s");
+    if (simba_duration_parse(text, &c->guard_ms) != 0 || c->guard_ms < 1 ||
+        c->guard_ms > SIMBA_LEASE_MAX_MS)
+        return options_refuse(o, SIMBA_EINVAL,
+                              "option restart_guard is on, off, or the longest lease in use, as in "
+                              "30s");
     return 0;
 }
 
 /* The number of a database: "" and "/" are 0. */
-static int read_db(struct reading *r, const char *text)
+static int read_db(const struct options *o, struct config *c, const char *text)
 {
     char *end;
     text += *text == '/';
@@ -116,129 +45,120 @@ static int read_db(struct reading *r, const char *text)
     errno = 0;
     long db = strtol(text, &end, 10);
     if (errno != 0 || *end != '\0' || *text < '0' || *text > '9' || db > 100000)
-        return REFUSE(r, SIMBA_EINVAL, "the database '%.40s' is not a number: write redis://HOST/0",
-                      text);
-    r->c->db = (int)db;
+        return options_refuse(o, SIMBA_EINVAL,
+                              "the database '%.40s' is not a number: write redis://HOST/0", text);
+    c->db = (int)db;
     return 0;
 }
 
-static int read_host(struct reading *r, size_t n, int port, struct address *a)
+static int read_host(const struct options *o, size_t n, int port, struct address *a)
 {
     const char *host;
     int given;
-    if (!simba_url_host(r->url, n, &host, &given)) {
+    if (!simba_url_host(o->url, n, &host, &given)) {
         host = "127.0.0.1";
         given = -1;
     }
     if (strlen(host) >= sizeof a->host)
-        return REFUSE(r, SIMBA_EINVAL, "the name of a host is longer than 255 bytes");
+        return options_refuse(o, SIMBA_EINVAL, "the name of a host is longer than 255 bytes");
     snprintf(a->host, sizeof a->host, "%s", host);
     a->port = given > 0 ? given : port;
     return 0;
 }
 
-static int read_sentinels(struct reading *r)
+static int read_sentinels(const struct options *o, struct config *c)
 {
-    const char *host, *master = simba_url_option(r->url, "master");
+    const char *host, *master = simba_url_option(o->url, "master");
     int port;
-    if (master == NULL || master[0] == '\0' || strlen(master) >= sizeof r->c->master)
-        return REFUSE(r, SIMBA_EINVAL,
-                      "which master? write redis+sentinel://host,host/0?master=NAME");
-    snprintf(r->c->master, sizeof r->c->master, "%s", master);
-    while (r->c->sentinels < SENTINELS_MAX &&
-           simba_url_host(r->url, r->c->sentinels, &host, &port)) {
-        int rc = read_host(r, r->c->sentinels, SENTINEL_PORT, &r->c->sentinel[r->c->sentinels]);
+    if (master == NULL || master[0] == '\0' || strlen(master) >= sizeof c->master)
+        return options_refuse(o, SIMBA_EINVAL,
+                              "which master? write redis+sentinel://host,host/0?master=NAME");
+    snprintf(c->master, sizeof c->master, "%s", master);
+    while (c->sentinels < SENTINELS_MAX && simba_url_host(o->url, c->sentinels, &host, &port)) {
+        int rc = read_host(o, c->sentinels, SENTINEL_PORT, &c->sentinel[c->sentinels]);
         if (rc != 0)
             return rc;
-        r->c->sentinels++;
+        c->sentinels++;
     }
-    return r->c->sentinels > 0 ? 0 : REFUSE(r, SIMBA_EINVAL, "no host of a sentinel is given");
+    return c->sentinels > 0 ? 0 : options_refuse(o, SIMBA_EINVAL, "no host of a sentinel is given");
 }
 
-static int read_place(struct reading *r)
+static int read_address(const struct options *o, struct config *c)
 {
-    const char *scheme = simba_url_scheme(r->url), *path = simba_url_path(r->url), *host;
-    const char *db = simba_url_option(r->url, "db");
+    const char *scheme = simba_url_scheme(o->url), *path = simba_url_path(o->url), *host;
+    const char *db = simba_url_option(o->url, "db");
     int port;
     if (strcmp(scheme, "redis+unix") == 0) {
-        struct address *a = &r->c->server;
-        if (path[0] != '/' || simba_url_host(r->url, 0, &host, &port))
-            return REFUSE(r, SIMBA_EINVAL, "write the path of the socket as redis+unix:///path");
+        struct address *a = &c->server;
+        if (path[0] != '/' || simba_url_host(o->url, 0, &host, &port))
+            return options_refuse(o, SIMBA_EINVAL,
+                                  "write the path of the socket as redis+unix:///path");
         if (strlen(path) >= sizeof a->path)
-            return REFUSE(r, SIMBA_EINVAL, "the path of a unix socket has at most 107 bytes");
+            return options_refuse(o, SIMBA_EINVAL,
+                                  "the path of a unix socket has at most 107 bytes");
         snprintf(a->path, sizeof a->path, "%s", path);
-        return read_db(r, db != NULL ? db : "");
+        return read_db(o, c, db != NULL ? db : "");
     }
     if (db != NULL)
-        return REFUSE(r, SIMBA_EINVAL, "option db is for redis+unix: only; write redis://host/N");
-    int rc = read_db(r, path);
+        return options_refuse(o, SIMBA_EINVAL,
+                              "option db is for redis+unix: only; write redis://host/N");
+    int rc = read_db(o, c, path);
     if (rc == 0 && strcmp(scheme, "redis+sentinel") == 0)
-        return read_sentinels(r);
-    if (rc == 0 && simba_url_host(r->url, 1, &host, &port))
-        return REFUSE(r, SIMBA_EINVAL, "only redis+sentinel: takes several hosts");
-    return rc != 0 ? rc : read_host(r, 0, REDIS_PORT, &r->c->server);
+        return read_sentinels(o, c);
+    if (rc == 0 && simba_url_host(o->url, 1, &host, &port))
+        return options_refuse(o, SIMBA_EINVAL, "only redis+sentinel: takes several hosts");
+    return rc != 0 ? rc : read_host(o, 0, REDIS_PORT, &c->server);
 }
 
-static int read_secrets(struct reading *r)
+static int read_secrets(const struct options *o, struct config *c)
 {
-    struct config *c = r->c;
-    const char *user = simba_url_user(r->url), *password = simba_url_password(r->url);
-    int rc = 0;
-    if (user != NULL)
-        rc = keep(r, user, &c->user);
-    if (rc == 0 && password != NULL)
-        rc = keep(r, password, &c->password);
+    int rc = options_copy(o, simba_url_user(o->url), &c->user);
     if (rc == 0)
-        rc = keep_secret(r, "password_file", &c->password);
+        rc = password_file_read(o, simba_url_password(o->url), "password_file", &c->password);
     if (rc == 0)
-        rc = keep_option(r, "sentinel_password", &c->sentinel_password);
-    if (rc == 0)
-        rc = keep_secret(r, "sentinel_password_file", &c->sentinel_password);
+        rc = password_file_read(o, simba_url_option(o->url, "sentinel_password"),
+                                "sentinel_password_file", &c->sentinel_password);
     if (rc == 0 && c->user != NULL && c->password == NULL)
-        rc = REFUSE(r, SIMBA_EINVAL,
-                    "a user without a password; for a password alone write "
-                    "redis://:PASSWORD@host, or use password_file");
+        rc = options_refuse(o, SIMBA_EINVAL,
+                            "a user without a password; for a password alone write "
+                            "redis://:PASSWORD@host, or use password_file");
     return rc;
 }
 
-static int read_tls(struct reading *r)
+static int read_tls(const struct options *o, struct config *c)
 {
-    struct config *c = r->c;
-    c->tls = strcmp(simba_url_scheme(r->url), "rediss") == 0;
+    c->tls = strcmp(simba_url_scheme(o->url), "rediss") == 0;
     c->tls_verify = true;
-    int rc = read_switch(r, "tls_verify", &c->tls_verify);
+    int rc = options_switch(o, "tls_verify", &c->tls_verify);
     if (rc == 0)
-        rc = keep_option(r, "tls_ca", &c->tls_ca);
+        rc = options_text(o, "tls_ca", &c->tls_ca);
     if (rc == 0)
-        rc = keep_option(r, "tls_cert", &c->tls_cert);
+        rc = options_text(o, "tls_cert", &c->tls_cert);
     if (rc == 0)
-        rc = keep_option(r, "tls_key", &c->tls_key);
+        rc = options_text(o, "tls_key", &c->tls_key);
     bool any = c->tls_ca != NULL || c->tls_cert != NULL || c->tls_key != NULL || !c->tls_verify;
     if (rc == 0 && any && !c->tls)
-        rc = REFUSE(r, SIMBA_EINVAL, "TLS options need the scheme rediss:");
+        rc = options_refuse(o, SIMBA_EINVAL, "TLS options need the scheme rediss:");
     if (rc == 0 && (c->tls_cert == NULL) != (c->tls_key == NULL))
-        rc = REFUSE(r, SIMBA_EINVAL, "tls_cert and tls_key belong together");
+        rc = options_refuse(o, SIMBA_EINVAL, "tls_cert and tls_key belong together");
     return rc;
 }
 
 int config_read(struct config *c, const struct simba_url *url, char *why, size_t why_size)
 {
-    struct reading r = {.c = c, .url = url, .why = why, .why_size = why_size};
+    const struct options o = {url, why, why_size};
     *c = (struct config){.db = 0};
-    r.size = BYTES_MAX;
-    c->bytes = calloc(1, r.size);
-    if (c->bytes == NULL)
-        return REFUSE(&r, SIMBA_ELIMIT, "out of memory");
-    int rc = read_place(&r);
+    int rc = read_address(&o, c);
     if (rc == 0)
-        rc = read_secrets(&r);
+        rc = read_secrets(&o, c);
     if (rc == 0)
-        rc = read_tls(&r);
+        rc = read_tls(&o, c);
     if (rc == 0)
-        rc = read_guard(&r);
+        rc = read_guard(&o, c);
     if (rc == 0 && c->sentinels == 0 &&
         (simba_url_option(url, "master") != NULL || c->sentinel_password != NULL))
-        rc = REFUSE(&r, SIMBA_EINVAL, "options of sentinels need the scheme redis+sentinel:");
+        rc = options_refuse(&o, SIMBA_EINVAL,
+                            "options of sentinels need the scheme redis+sentinel:");
     if (rc != 0)
         config_free(c);
     return rc;
@@ -246,8 +166,11 @@ int config_read(struct config *c, const struct simba_url *url, char *why, size_t
 
 void config_free(struct config *c)
 {
-    if (c->bytes != NULL)
-        explicit_bzero(c->bytes, BYTES_MAX);
-    free(c->bytes);
-    c->bytes = NULL;
+    secrets_free(c->password);
+    secrets_free(c->sentinel_password);
+    free(c->user);
+    free(c->tls_ca);
+    free(c->tls_cert);
+    free(c->tls_key);
+    *c = (struct config){.db = 0};
 }

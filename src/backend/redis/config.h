@@ -7,7 +7,6 @@
 #define REDIS_PORT 6379
 #define SENTINEL_PORT 26379
 #define SENTINELS_MAX 16
-#define SECRET_MAX ((size_t)4096)
 
 struct address {
     char host[256]; /* "": a unix socket */
@@ -20,14 +19,12 @@ struct config {
     struct address sentinel[SENTINELS_MAX];
     size_t sentinels;
     char master[256];
-    const char *user, *password; /* NULL: none; the latter two in `secret` or the URL's copy */
-    const char *sentinel_password;
+    char *user, *password, *sentinel_password; /* NULL: none */
     int db;
     bool tls, tls_verify;
-    const char *tls_ca, *tls_cert, *tls_key; /* files; NULL: none */
+    char *tls_ca, *tls_cert, *tls_key; /* files; NULL: none */
     bool guard;
     int64_t guard_ms; /* 0: the lease of who asks */
-    char *bytes;      /* what the pointers point to */
 };
 
 extern const char *const config_options[];

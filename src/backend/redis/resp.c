@@ -37,6 +37,12 @@ void buffer_add(struct buffer *b, const void *bytes, size_t count)
     }
 }
 
+void buffer_wipe(struct buffer *b)
+{
+    if (b->at != NULL)
+        explicit_bzero(b->at, b->size);
+}
+
 void buffer_free(struct buffer *b)
 {
     free(b->at);
@@ -81,6 +87,16 @@ void resp_bytes(struct buffer *b, const char *bytes, size_t count)
 void resp_word(struct buffer *b, const char *word)
 {
     resp_bytes(b, word, strlen(word));
+}
+
+void resp_words(struct buffer *b, const char *const *words)
+{
+    size_t count = 0;
+    while (words[count] != NULL)
+        count++;
+    resp_begin(b, count);
+    for (size_t i = 0; i < count; i++)
+        resp_word(b, words[i]);
 }
 
 void resp_number(struct buffer *b, int64_t number)

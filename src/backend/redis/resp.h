@@ -25,6 +25,7 @@ struct buffer {
 };
 
 void buffer_add(struct buffer *b, const void *bytes, size_t count);
+void buffer_wipe(struct buffer *b); /* all that it ever held; leaves `used` alone */
 void buffer_free(struct buffer *b);
 
 /* A command is its number of words and then each word. */
@@ -32,6 +33,10 @@ void resp_begin(struct buffer *b, size_t words);
 void resp_bytes(struct buffer *b, const char *bytes, size_t count);
 void resp_word(struct buffer *b, const char *word);
 void resp_number(struct buffer *b, int64_t number);
+
+/* A whole command: resp_command(b, "GET", key). */
+#define resp_command(b, ...) resp_words(b, (const char *const[]){__VA_ARGS__, NULL})
+void resp_words(struct buffer *b, const char *const *words); /* NULL ends them */
 
 /* A word put together from pieces, as in simba:{M}:ID. NULL ends the pieces. */
 void resp_pieces(struct buffer *b, const char *const *pieces);

@@ -8,10 +8,10 @@
 #include "backend/redis/script_acquire_many.h"
 #include "backend/redis/script_epoch.h"
 #include "backend/redis/script_evict.h"
-#include "backend/redis/script_guard.h"
 #include "backend/redis/script_read.h"
 #include "backend/redis/script_release.h"
 #include "backend/redis/script_release_many.h"
+#include "backend/redis/script_renew.h"
 #include "backend/redis/script_rights.h"
 
 #define SCRIPT(name)                                    \
@@ -25,7 +25,7 @@ static const struct {
     const char *sha; /* of the text: by this Redis knows it */
 } scripts[SCRIPTS] = {
     [SCRIPT_ACQUIRE] = SCRIPT(script_acquire),
-    [SCRIPT_GUARD] = SCRIPT(script_guard),
+    [SCRIPT_RENEW] = SCRIPT(script_renew),
     [SCRIPT_RELEASE] = SCRIPT(script_release),
     [SCRIPT_READ] = SCRIPT(script_read),
     [SCRIPT_EVICT] = SCRIPT(script_evict),
@@ -36,7 +36,7 @@ static const struct {
     [SCRIPT_RELEASE_MANY] = SCRIPT(script_release_many),
 };
 
-void script_call(struct buffer *b, enum script script, bool whole, size_t keys, size_t arguments)
+void scripts_call(struct buffer *b, enum script script, bool whole, size_t keys, size_t arguments)
 {
     resp_begin(b, 3 + keys + arguments);
     if (whole) {
@@ -49,7 +49,19 @@ void script_call(struct buffer *b, enum script script, bool whole, size_t keys, 
     resp_number(b, (int64_t)keys);
 }
 
-const char *script_text(enum script script)
+void scripts_key(struct buffer *b, const char *mutex, const char *part)
+{
+    resp_pieces(b, (const char *const[]){"simba:{", mutex, "}", part, NULL});
+}
+
+void scripts_read_keys(struct buffer *b, const char *mutex)
+{
+    scripts_key(b, mutex, "");
+    scripts_key(b, mutex, ":token");
+    scripts_key(b, mutex, ":contender");
+}
+
+const char *scripts_text(enum script script)
 {
     return scripts[script].text;
 }

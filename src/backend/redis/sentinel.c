@@ -1,58 +1,40 @@
-/* sentinel.c: asks the sentinels, one after the other, who is the master. Whether that one agrees is
- * seen in its greeting; if not, all is asked anew after a pause, since a failover is under way. */
-#include <stdio.h>
+/* sentinel.c: see sentinel.h. */
+#include "backend/redis/sentinel.h"
+
 #include <string.h>
 
-#include "backend/redis/redis.h"
+#include "backend/redis/errors.h"
 
-static void ask_next(struct redis *s, const char *why)
+static void ask_next(struct sentinel *s, const char *why)
 {
-    if (s->sentinels_asked == s->config.sentinels) {
-        char text[LINK_TEXT_MAX];
-        snprintf(text, sizeof text, "%.200s", why);
-        link_fail(&s->link, SIMBA_ESTORE, "no sentinel knows the master '%.64s': %s",
-                  s->config.master, text);
+    const struct config *config = s->connection.net->config;
+    if (s->commands->state != CONNECTION_FINDING)
+        return;
+    if (s->asked == config->sentinels) {
+        connection_fail(s->commands, SIMBA_ESTORE, "no sentinel knows the master '%.64s': %.200s",
+                        config->master, why);
         return;
     }
-    s->sentinels_asked++;
-    s->sentinel_at = (s->sentinel_at + 1) % s->config.sentinels;
-    link_open(&s->sentinel);
+    s->asked++;
+    s->at = (s->at + 1) % config->sentinels;
+    connection_open(&s->connection);
 }
 
-void sentinel_ask(struct redis *s)
+void sentinel_ask(struct sentinel *s)
 {
-    link_shut(&s->sentinel);
-    s->sentinels_asked = 0;
+    connection_shut(&s->connection);
+    s->asked = 0;
     ask_next(s, "");
 }
 
-static void find(struct link *l)
+static void find(void *data)
 {
-    struct redis *s = l->data;
-    link_go(l, &s->config.sentinel[s->sentinel_at]);
+    struct sentinel *s = data;
+    connection_go(&s->connection, &s->connection.net->config->sentinel[s->at]);
 }
 
-static void ask(struct link *l, const char *question)
-{
-    const struct redis *s = l->data;
-    resp_begin(&l->out, 3);
-    resp_word(&l->out, "SENTINEL");
-    resp_word(&l->out, question);
-    resp_word(&l->out, s->config.master);
-}
-
-static void on_ready(struct link *l)
-{
-    struct redis *s = l->data;
-    s->sentinel_told_term = false;
-    ask(l, "MASTER");
-    ask(l, "get-master-addr-by-name");
-    link_watch(l);
-    link_flush(l);
-}
-
-/* Each failover has a greater config-epoch. A server that was replaced, and is the master again before it
- * could be made a replica, does not know of it: only this number tells. */
+/* Each failover has a greater config-epoch. A server that was replaced, and is the master again before
+ * it could be made a replica, does not know of it: only this number tells. */
 static int64_t term_in(const struct reply *r)
 {
     uint64_t term;
@@ -63,59 +45,72 @@ static int64_t term_in(const struct reply *r)
     return 0;
 }
 
-static void on_reply(struct link *l, const struct reply *r)
+static void on_term(void *data, const struct command *sent, const struct reply *r)
 {
-    struct redis *s = l->data;
-    if (!s->sentinel_told_term) {
-        s->sentinel_told_term = true;
-        s->net.term = term_in(r);
-        return;
-    }
+    struct sentinel *s = data;
+    (void)sent;
+    if (r != NULL)
+        s->connection.net->term = term_in(r);
+}
+
+static void on_master(void *data, const struct command *sent, const struct reply *r)
+{
+    struct sentinel *s = data;
+    (void)sent;
+    if (r == NULL)
+        return; /* on_down() follows */
     const struct reply *host = reply_at(r, 0);
     struct address master = {.host = ""};
     uint64_t port;
-    char why[LINK_TEXT_MAX] = "it does not know that name";
+    char why[CONNECTION_TEXT_MAX] = "it does not know that name";
     bool found = r->kind == REPLY_ARRAY && reply_is_text(host) && host->length > 0 &&
                  host->length < sizeof master.host && reply_digits(reply_at(r, 1), &port) &&
                  port > 0 && port < 65536;
     if (r->kind == REPLY_ERROR)
-        link_refusal(r, why, sizeof why);
+        errors_describe(r, why, sizeof why);
     if (found) {
         memcpy(master.host, host->text, host->length + 1);
         master.port = (int)port;
     }
-    link_shut(l);
-    if (found && s->link.state == LINK_FINDING)
-        link_go(&s->link, &master);
-    else if (s->link.state == LINK_FINDING)
+    connection_shut(&s->connection);
+    if (found && s->commands->state == CONNECTION_FINDING)
+        connection_go(s->commands, &master);
+    else
         ask_next(s, why);
 }
 
-static void on_down(struct link *l)
+static void ask(struct sentinel *s, const char *question,
+                void (*take)(void *data, const struct command *sent, const struct reply *r))
 {
-    struct redis *s = l->data;
-    if (s->link.state == LINK_FINDING)
-        ask_next(s, l->why);
+    struct buffer *b = connection_command(&s->connection, (struct command){.take = take});
+    if (b != NULL)
+        resp_command(b, "SENTINEL", question, s->connection.net->config->master);
 }
 
-/* It has one question, which is open while the connection is. */
-static int64_t oldest(struct link *l)
+static void on_ready(void *data)
 {
-    (void)l;
-    return 1;
+    struct sentinel *s = data;
+    ask(s, "MASTER", on_term);
+    ask(s, "get-master-addr-by-name", on_master);
+    connection_flush(s->connection.net);
 }
 
-static const struct link_use use = {
+static void on_down(void *data)
+{
+    struct sentinel *s = data;
+    ask_next(s, s->connection.why);
+}
+
+static const struct connection_use use = {
     .is_sentinel = true,
     .find = find,
     .ready = on_ready,
-    .reply = on_reply,
     .down = on_down,
 };
 
-void sentinel_init(struct redis *s)
+void sentinel_init(struct sentinel *s, struct network *net, struct connection *commands)
 {
-    link_init(&s->sentinel, &s->net, &use, s);
-    s->sentinel.oldest = oldest;
-    s->sentinel_at = s->config.sentinels > 0 ? s->config.sentinels - 1 : 0;
+    connection_init(&s->connection, net, &use, s);
+    s->commands = commands;
+    s->at = net->config->sentinels > 0 ? net->config->sentinels - 1 : 0;
 }

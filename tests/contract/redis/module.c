@@ -23,6 +23,8 @@ static struct {
     int open; /* requests */
     int lost, granted, odd;
     bool closed;
+    struct simba_watched watched; /* the one that is, by its name */
+    bool observes_all;
     struct simba_answer last;
     char id[SIMBA_ID_MAX + 1], found[2048], hinted[1024]; /* MUTEX/ID, one after the other */
 } me;
@@ -82,6 +84,30 @@ static void on_closed(struct simba_host *host)
     me.closed = true;
 }
 
+static enum simba_interest on_interest(struct simba_host *host, const char *mutex)
+{
+    (void)host;
+    CHECK(mutex != NULL && mutex[0] == '\0');
+    return me.observes_all ? SIMBA_OBSERVES : SIMBA_NO_INTEREST;
+}
+
+static void on_watched(struct simba_host *host, const char *mutex, simba_watched_fn *each,
+                       void *data)
+{
+    (void)host;
+    if (me.watched.mutex != NULL && strcmp(mutex, me.watched.mutex) == 0)
+        each(data, &me.watched);
+}
+
+static void watch(const char *mutex, enum simba_interest interest)
+{
+    if (mutex == NULL)
+        me.observes_all = interest == SIMBA_OBSERVES;
+    else
+        me.watched = (struct simba_watched){.mutex = mutex, .interest = interest};
+    me.backend->watch(me.store, mutex, interest);
+}
+
 static void open_store(const struct simba_url *url)
 {
     char why[256], path[512];
@@ -108,7 +134,9 @@ static void open_store(const struct simba_url *url)
                                   .hint = on_hint,
                                   .hint_one = on_hint_one,
                                   .log = on_log,
-                                  .closed = on_closed};
+                                  .closed = on_closed,
+                                  .interest = on_interest,
+                                  .watched = on_watched};
     if (me.backend->open(&me.host, url, &me.store, why, sizeof why) != 0)
         suite_fail(__FILE__, __LINE__, why);
 }
@@ -378,14 +406,14 @@ static void redis_observes(void)
     begin();
     CHECK(contend("m", "one") == 0 && me.last.granted);
     uint64_t token = me.last.token;
-    me.backend->watch(me.store, "m", SIMBA_OBSERVES);
+    watch("m", SIMBA_OBSERVES);
     await_hint("m/all"); /* it listens from now on, and may have missed something */
     CHECK(tenure(SIMBA_RELEASE, "m", "one", token) == 0);
     await_hint("m/all");
     CHECK(contend("m", "two") == 0 && me.last.granted);
     await_hint("m/all");
-    me.backend->watch(me.store, "m", SIMBA_NO_INTEREST);
-    me.backend->watch(me.store, NULL, SIMBA_OBSERVES);
+    watch("m", SIMBA_NO_INTEREST);
+    watch(NULL, SIMBA_OBSERVES);
     await_hint("any/all");
     CHECK(contend("another", "one") == 0 && me.last.granted);
     await_hint("another/all");
@@ -600,11 +628,11 @@ static void redis_listens_again(void)
     uint64_t token = me.last.token;
     AWAIT((uv_run(&me.loop, UV_RUN_NOWAIT),
            run(&server, "PUBSUB NUMSUB simba:{m}")->element[1]->integer == 0));
-    me.backend->watch(me.store, "m", SIMBA_OBSERVES);
+    watch("m", SIMBA_OBSERVES);
     await_hint("m/all");
     CHECK(run_number(&server, "PUBLISH simba:{m} released@@one") == 1);
     await_hint("m/all");
-    me.backend->watch(me.store, "m", SIMBA_WAITS);
+    watch("m", SIMBA_WAITS);
     CHECK(tenure(SIMBA_RELEASE, "m", "one", token) == 0);
     CHECK(contend("m", "one") == 0 && me.last.granted);
     token = me.last.token;

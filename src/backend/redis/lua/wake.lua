@@ -4,16 +4,17 @@
 -- who compare nothing but the id. No id begins with that byte, which UTF-8 does not have.
 local EVICTED = '\255evicted:'
 
--- Wakes the first in the queue who still listens.
-local function wake(key, queue, by)
+-- Wakes the first in the queue who still listens, and is not `leaver`. True: the queue is empty.
+local function wake(key, queue, by, leaver)
     for _ = 1, 1000 do
         local head = redis.pcall('ZPOPMIN', queue)
         if head.err or not head[1] then
-            return
+            return not head.err
         end
-        local heard = redis.pcall('PUBLISH', key .. ':' .. head[1], 'released@@' .. by)
+        local heard = head[1] == leaver and 0 or
+            redis.pcall('PUBLISH', key .. ':' .. head[1], 'released@@' .. by)
         if type(heard) ~= 'number' or heard > 0 then -- not a number: without the right to it
-            return
+            return false
         end
     end
 end

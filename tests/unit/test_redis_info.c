@@ -1,4 +1,4 @@
-/* test_redis_health.c: what INFO says, and what is said about it. */
+/* test_redis_info.c: what INFO says, and what is said about it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,23 +8,23 @@
 #include <simba.h>
 #include <cmocka.h>
 
-#include "backend/redis/health.h"
+#include "backend/redis/info.h"
 
 #define INFO(version, uptime, more)                                                    \
     "# Server\r\nredis_version:" version "\r\nrun_id:abc\r\nuptime_in_seconds:" uptime \
     "\r\nmaxmemory_human:0B\r\n# Replication\r\nrole:master\r\n" more
 
-static struct health parse(const char *info)
+static struct info parse(const char *info)
 {
-    struct health h;
-    assert_true(health_parse(&h, info));
+    struct info h;
+    assert_true(info_parse(&h, info));
     return h;
 }
 
 static void reads_what_it_needs(void **state)
 {
     (void)state;
-    struct health h =
+    struct info h =
         parse(INFO("7.0.15", "12",
                    "aof_enabled:1\r\nmaxmemory:1000\r\nmaxmemory_policy:allkeys-lru\r\n"
                    "connected_slaves:2\r\nmaster_replid2:000a0\r\n"));
@@ -41,28 +41,28 @@ static void reads_what_it_needs(void **state)
     assert_true(h.promoted);
     assert_false(h.replica);
     assert_false(parse(INFO("7.0.15", "12", "master_replid2:0000\r\n")).promoted);
-    assert_false(health_parse(&h, "HTTP/1.1 400 Bad Request"));
-    assert_false(health_parse(&h, ""));
-    assert_false(health_parse(&h, "redis_version:"));
+    assert_false(info_parse(&h, "HTTP/1.1 400 Bad Request"));
+    assert_false(info_parse(&h, ""));
+    assert_false(info_parse(&h, "redis_version:"));
 }
 
 static void refuses(void **state)
 {
     (void)state;
     char why[256];
-    struct health h = parse(INFO("7.0.15", "12", ""));
-    assert_int_equal(health_refuses(&h, why, sizeof why), 0);
+    struct info h = parse(INFO("7.0.15", "12", ""));
+    assert_int_equal(info_refuses(&h, why, sizeof why), 0);
     h = parse(INFO("7.0.15", "12", "cluster_enabled:1\r\n"));
-    assert_int_equal(health_refuses(&h, why, sizeof why), SIMBA_EUNSUPPORTED);
+    assert_int_equal(info_refuses(&h, why, sizeof why), SIMBA_EUNSUPPORTED);
     h = parse(INFO("4.0.14", "12", ""));
-    assert_int_equal(health_refuses(&h, why, sizeof why), SIMBA_EUNSUPPORTED);
+    assert_int_equal(info_refuses(&h, why, sizeof why), SIMBA_EUNSUPPORTED);
     assert_non_null(strstr(why, "4.0.14"));
     h = parse(INFO("7.0.15", "12", "loading:1\r\n"));
-    assert_int_equal(health_refuses(&h, why, sizeof why), SIMBA_ESTORE);
+    assert_int_equal(info_refuses(&h, why, sizeof why), SIMBA_ESTORE);
     assert_true(
-        health_parse(&h, "redis_version:7\nrun_id:a\nrole:slave\nmaster_host:h\nmaster_port:1"));
-    assert_int_equal(health_refuses(&h, why, sizeof why), 0); /* it can be read */
-    assert_true(health_is_read_only(&h, why, sizeof why));
+        info_parse(&h, "redis_version:7\nrun_id:a\nrole:slave\nmaster_host:h\nmaster_port:1"));
+    assert_int_equal(info_refuses(&h, why, sizeof why), 0); /* it can be read */
+    assert_true(info_is_read_only(&h, why, sizeof why));
     assert_non_null(strstr(why, "replica of h:1"));
 }
 
@@ -72,19 +72,19 @@ static void warns(void **state)
     (void)state;
     char line[256];
     bool serious;
-    struct health h =
+    struct info h =
         parse(INFO("7.0.15", "12", "aof_enabled:1\r\nmaxmemory_policy:volatile-lru\r\n"));
-    assert_false(health_warns(&h, true, 0, line, sizeof line,
+    assert_false(info_warns(&h, true, 0, line, sizeof line,
                               &serious)); /* without a limit none is evicted */
     h = parse(INFO("7.0.15", "12",
                    "maxmemory:9\r\nmaxmemory_policy:volatile-lru\r\nconnected_slaves:1\r\n"));
-    assert_true(health_warns(&h, true, 0, line, sizeof line, &serious) && serious);
+    assert_true(info_warns(&h, true, 0, line, sizeof line, &serious) && serious);
     assert_non_null(strstr(line, "volatile-lru"));
-    assert_true(health_warns(&h, true, 1, line, sizeof line, &serious) && !serious);
+    assert_true(info_warns(&h, true, 1, line, sizeof line, &serious) && !serious);
     assert_non_null(strstr(line, "appendonly"));
-    assert_true(health_warns(&h, true, 2, line, sizeof line, &serious));
+    assert_true(info_warns(&h, true, 2, line, sizeof line, &serious));
     assert_non_null(strstr(line, "1 replica:"));
-    assert_false(health_warns(&h, true, 3, line, sizeof line, &serious));
+    assert_false(info_warns(&h, true, 3, line, sizeof line, &serious));
 }
 
 int main(void)

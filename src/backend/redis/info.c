@@ -1,5 +1,5 @@
-/* health.c: see health.h. */
-#include "backend/redis/health.h"
+/* info.c: see info.h. */
+#include "backend/redis/info.h"
 
 #include <simba.h>
 #include <stdio.h>
@@ -31,10 +31,10 @@ static int64_t number(const char *info, const char *name)
     return find(info, name, text, sizeof text) ? strtoll(text, NULL, 10) : 0;
 }
 
-bool health_parse(struct health *h, const char *info)
+bool info_parse(struct info *h, const char *info)
 {
     char text[64], host[256];
-    *h = (struct health){.major = 0};
+    *h = (struct info){.major = 0};
     if (!find(info, "redis_version", h->version, sizeof h->version) ||
         !find(info, "run_id", h->run_id, sizeof h->run_id) ||
         !find(info, "role", text, sizeof text))
@@ -59,7 +59,7 @@ bool health_parse(struct health *h, const char *info)
     return true;
 }
 
-int health_refuses(const struct health *h, char *why, size_t size)
+int info_refuses(const struct info *h, char *why, size_t size)
 {
     if (h->cluster) {
         snprintf(why, size,
@@ -67,9 +67,9 @@ int health_refuses(const struct health *h, char *why, size_t size)
                  "server, or one with replicas under Sentinel");
         return SIMBA_EUNSUPPORTED;
     }
-    if (h->major < HEALTH_VERSION_MIN) {
+    if (h->major < INFO_VERSION_MIN) {
         snprintf(why, size, "Redis %s is too old: it takes %d.0 or newer", h->version,
-                 HEALTH_VERSION_MIN);
+                 INFO_VERSION_MIN);
         return SIMBA_EUNSUPPORTED;
     }
     if (h->loading) {
@@ -79,7 +79,7 @@ int health_refuses(const struct health *h, char *why, size_t size)
     return 0;
 }
 
-bool health_is_read_only(const struct health *h, char *why, size_t size)
+bool info_is_read_only(const struct info *h, char *why, size_t size)
 {
     if (h->replica)
         snprintf(why, size,
@@ -89,15 +89,15 @@ bool health_is_read_only(const struct health *h, char *why, size_t size)
     return h->replica;
 }
 
-bool health_evicts(const struct health *h)
+bool info_evicts(const struct info *h)
 {
     return h->memory_limit > 0 && h->eviction[0] != '\0' && strcmp(h->eviction, "noeviction") != 0;
 }
 
-bool health_warns(const struct health *h, bool guarded, size_t n, char *line, size_t size,
-                  bool *serious)
+bool info_warns(const struct info *h, bool guarded, size_t n, char *line, size_t size,
+                bool *serious)
 {
-    bool evicts = health_evicts(h);
+    bool evicts = info_evicts(h);
     *serious = false;
     if (evicts && n-- == 0) {
         *serious = true;
@@ -124,11 +124,11 @@ bool health_warns(const struct health *h, bool guarded, size_t n, char *line, si
     return false;
 }
 
-const char *health_acl(void)
+const char *info_acl(void)
 {
-    return "resetkeys resetchannels " HEALTH_ACL_KEYS " " HEALTH_ACL_CHANNELS
+    return "resetkeys resetchannels " INFO_ACL_KEYS " " INFO_ACL_CHANNELS
            " -@all +evalsha +eval +info +ping +select "
            "+client|setname +subscribe +unsubscribe +psubscribe +punsubscribe +publish +get +set "
            "+mget +del +exists +incr +time +pttl +pexpire +pexpireat +zadd +zrem +zrank +zscore "
-           "+zcard +zpopmin +scan +hmget +hset";
+           "+zcard +zpopmin +scan";
 }

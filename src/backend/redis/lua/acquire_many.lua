@@ -2,11 +2,11 @@
 -- KEYS  the epoch's note; then mutex, queue, fence, token of the first mutex, of the second, ...
 -- ARGV  the note as it was, when that epoch was first seen; then id, lease, score, ms without grants of the
 --       first mutex, of the second, ...
--- Returns for each the token, or what one() does; nil: it failed, and left nothing behind. Alone it
+-- Returns for each what one() does; nil: it failed, and left nothing behind. Alone it
 -- says why.
 -- The usual case is that all are free and nobody waits. One question tells, for all of them.
 local call, keys, args = redis.call, KEYS, ARGV
-if not same_epoch(keys[1], args[1]) then
+if not same_epoch(call('GET', keys[1]), args[1]) then
     return redis.error_reply(OTHER_EPOCH)
 end
 local first_seen = tonumber(args[2])
@@ -35,7 +35,7 @@ end
 
 local all, key, arg = {}, 2, 3
 for i = 1, (#keys - 1) / 4 do
-    local fine, reply = plain and tonumber(args[arg + 3]) <= 0, nil
+    local fine, reply = plain and args[arg + 3] == '0', nil
     if fine then
         fine, reply = pcall(take, key, arg)
     end

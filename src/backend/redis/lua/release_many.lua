@@ -1,7 +1,7 @@
 -- Ends many tenures; one(KEYS, ARGV) before it is release.lua.
 -- KEYS  those of the first mutex, of the second, ...
 -- ARGV  those of the first mutex, of the second, ...
--- Returns for each 1, or what one() does; nil: it failed, and left nothing behind. Alone it says why.
+-- Returns for each what one() does; nil: it failed, and left nothing behind. Alone it says why.
 -- The usual case is that nobody waits. One question tells, for all of them, and one call deletes.
 local call, keys, args = redis.call, KEYS, ARGV
 local queues, values = {}, {}

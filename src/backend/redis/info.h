@@ -1,15 +1,15 @@
-/* health.h: what a server says about itself (INFO), and what is to be said about that. Pure: used
+/* info.h: what a server says about itself (INFO), and what is to be said about that. Pure: used
  * when a connection begins, and for whoever wants to show it. */
-#ifndef BACKEND_REDIS_HEALTH_H
-#define BACKEND_REDIS_HEALTH_H
+#ifndef BACKEND_REDIS_INFO_H
+#define BACKEND_REDIS_INFO_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#define HEALTH_VERSION_MIN 5 /* ZPOPMIN, and scripts that may ask for the time */
+#define INFO_VERSION_MIN 5 /* ZPOPMIN, and scripts that may ask for the time */
 
-struct health {
+struct info {
     char version[24];
     int major;
     char run_id[48], replid[48]; /* of its process; of its term as the master */
@@ -24,23 +24,23 @@ struct health {
 };
 
 /* False: this is no INFO of a Redis. */
-bool health_parse(struct health *h, const char *info);
+bool info_parse(struct info *h, const char *info);
 
 /* Why this server cannot be used now, in a sentence, and the code for it; 0: it can be. */
-int health_refuses(const struct health *h, char *why, size_t size);
+int info_refuses(const struct info *h, char *why, size_t size);
 
 /* Why nothing can be written to it. */
-bool health_is_read_only(const struct health *h, char *why, size_t size);
+bool info_is_read_only(const struct info *h, char *why, size_t size);
 
-bool health_evicts(const struct health *h); /* what is held may be thrown away */
+bool info_evicts(const struct info *h); /* what is held may be thrown away */
 
 /* The n-th thing that an operator should know; false: no more. Serious: locks can get lost while
  * nothing fails. */
-bool health_warns(const struct health *h, bool guarded, size_t n, char *line, size_t size,
-                  bool *serious);
+bool info_warns(const struct info *h, bool guarded, size_t n, char *line, size_t size,
+                bool *serious);
 
 /* The ACL rules that are enough for a user of Simba. A pattern is allowed only literally. */
-#define HEALTH_ACL_KEYS "~simba:*"
-#define HEALTH_ACL_CHANNELS "&simba:* &simba:{*}"
-const char *health_acl(void);
+#define INFO_ACL_KEYS "~simba:*"
+#define INFO_ACL_CHANNELS "&simba:* &simba:{*}"
+const char *info_acl(void);
 #endif

@@ -1,0 +1,56 @@
+-- Takes the mutex if it is free; else joins its queue.
+-- KEYS  the epoch's note, the mutex, its queue, its fence, its token
+-- ARGV  the note as it was, when that epoch was first seen in us of the server's clock, id, lease
+--       in ms, the waiter's own first score or '', ms for which nothing may be granted
+-- Returns the token, if it is granted; else {0 owned or not to be had | 2 not ours, owner, ms left,
+-- token, score, rank}; an error SIMBAEPOCH if it is free, but the server is in another epoch.
+-- What can fail comes before what counts: an error leaves nothing behind but a spent token.
+local call = redis.call
+local found = call('MGET', KEYS[2], KEYS[1])
+local owner = found[1]
+if not owner then
+    if ARGV[6] ~= '0' then
+        return {0, '', tonumber(ARGV[6]), ''}
+    end
+    if not same_epoch(found[2], ARGV[1]) then
+        return redis.error_reply(OTHER_EPOCH)
+    end
+    local token = call('INCR', KEYS[4])
+    local is_first = token == 1
+    if token < tonumber(ARGV[2]) then
+        -- Before this epoch the server may have issued higher tokens than it remembers. The clock,
+        -- in us, is above all of them; but it may have been set back, so what is remembered counts,
+        -- too.
+        local time = call('TIME')
+        token = math.max(token, time[1] * 1000000 + time[2])
+        call('SET', KEYS[4], string.format('%.0f', token))
+    end
+    token = string.format('%.0f', token)
+    call('ZREM', KEYS[3], ARGV[3])
+    if not call('SET', KEYS[2], ARGV[3], 'PX', ARGV[4], 'NX') then -- MGET takes a list for nothing
+        if is_first then
+            call('DEL', KEYS[4])
+        end
+        return call('GET', KEYS[2]) -- an error
+    end
+    call('SET', KEYS[5], token, 'PX', ARGV[4])
+    redis.pcall('PUBLISH', KEYS[2], 'acquired@@' .. ARGV[3])
+    return token
+end
+local left = call('PTTL', KEYS[2])
+if left < 0 then
+    return {2, owner, left, ''}
+end
+local token = call('GET', KEYS[5]) or ''
+local score = ARGV[5]
+if score == '' then
+    local now = call('TIME')
+    score = now[1] .. '.' .. string.format('%06d', now[2])
+end
+call('ZADD', KEYS[3], 'NX', score, ARGV[3])
+local keep = left + tonumber(ARGV[4]) + 60000
+if call('PTTL', KEYS[3]) < keep then
+    call('PEXPIRE', KEYS[3], keep)
+end
+return {0, owner, left, token, call('ZSCORE', KEYS[3], ARGV[3]),
+        call('ZRANK', KEYS[3], ARGV[3])}

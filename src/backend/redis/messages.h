@@ -1,0 +1,13 @@
+/* messages.h: what the subscriber hears, and who asks because of it. */
+#ifndef BACKEND_REDIS_MESSAGES_H
+#define BACKEND_REDIS_MESSAGES_H
+
+#include "backend/redis/subscriber.h"
+
+#define MESSAGES_EVICTIONS "simba:evicted" /* a channel */
+
+/* A message, or that it is subscribed. */
+void messages_take(struct subscriber *e, const struct reply *r);
+
+void messages_hint(struct subscriber *e, const struct waiter *w); /* it asks now; NULL: nobody */
+#endif

@@ -1,0 +1,43 @@
+/* replies.h: replies to answers. A reply that does not look as its script makes it ends the
+ * connection: nothing in it is believed. */
+#ifndef BACKEND_REDIS_REPLIES_H
+#define BACKEND_REDIS_REPLIES_H
+
+#include "backend/redis/connection.h"
+
+struct redis;
+
+/* The last answer of a reading is held back until it is known whether one more follows. */
+struct held {
+    struct simba_request *request; /* NULL: none */
+    struct simba_answer answer;
+    char id[SIMBA_ID_MAX + 1], text[CONNECTION_TEXT_MAX];
+};
+
+/* Whom EVICT is for, if that is not how the id is shown: `store` of the request. */
+struct exact_id {
+    size_t length;
+    char bytes[];
+};
+
+/* Of a call for a request, or for a list of them. */
+void replies_take(void *store, const struct command *sent, const struct reply *r);
+
+void replies_answer(struct redis *s, struct simba_request *q, const struct simba_answer *answer);
+void replies_refuse(struct redis *s, struct simba_request *list, int code, const char *why);
+void replies_end(void *store); /* gives the answer that was held back */
+
+/* How a reply tells of an owner. False: it makes no sense. */
+struct replied_owner {
+    char id[SIMBA_ID_MAX + 1]; /* "": nobody; fit to be shown */
+    int64_t left_ms;
+    uint64_t token; /* 0: unknown */
+    bool evicted;   /* its renewals are refused */
+    bool is_foreign;
+};
+bool replies_owner(const struct reply *owner, const struct reply *left, const struct reply *token,
+                   struct replied_owner *out);
+
+/* Why nothing that is free is granted for so long. */
+void replies_guard_text(int64_t left_ms, char *line, size_t size);
+#endif

@@ -1,0 +1,297 @@
+/* requests.c: see requests.h. What is alike goes out in one call. */
+#include "backend/redis/requests.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "backend/redis/list.h"
+#include "backend/redis/redis.h"
+
+int64_t requests_lease_ms(const struct simba_request *q)
+{
+    return q->ttl_ms + q->transition_ms;
+}
+
+int64_t requests_guard_ms(const struct redis *s, int64_t lease_ms)
+{
+    const struct server *v = &s->server;
+    if (!s->config.guard)
+        return 0;
+    int64_t longest = s->config.guard_ms > 0 ? s->config.guard_ms : lease_ms;
+    int64_t left = longest - (v->epoch.age_ms + simba_now() - v->info_at);
+    return left > 0 ? left : 0;
+}
+
+/* ---- to commands --------------------------------------------------------------------------- */
+
+static size_t count_of(const struct simba_request *list)
+{
+    size_t count = 0;
+    for (; list != NULL; list = list->next)
+        count++;
+    return count;
+}
+
+static void write_token(struct buffer *b, uint64_t token)
+{
+    if (token == 0)
+        resp_word(b, "");
+    else
+        resp_number(b, (int64_t)token);
+}
+
+static void write_acquires(struct redis *s, struct buffer *b, const struct simba_request *list,
+                           enum script script, bool whole)
+{
+    enum { KEYS = 4, WORDS = 4 };
+    size_t count = count_of(list);
+    scripts_call(b, script, whole, 1 + KEYS * count, 2 + WORDS * count);
+    resp_word(b, EPOCH_KEY);
+    for (const struct simba_request *q = list; q != NULL; q = q->next) {
+        scripts_key(b, q->mutex, "");
+        scripts_key(b, q->mutex, ":contender");
+        scripts_key(b, q->mutex, ":fence");
+        scripts_key(b, q->mutex, ":token");
+    }
+    resp_word(b, s->server.epoch.note);
+    resp_number(b, s->server.epoch.seen_us);
+    for (const struct simba_request *q = list; q != NULL; q = q->next) {
+        resp_word(b, q->id);
+        resp_number(b, requests_lease_ms(q));
+        resp_word(b, subscriber_asks(&s->subscriber, q->mutex, q->id));
+        resp_number(b, requests_guard_ms(s, requests_lease_ms(q)));
+    }
+}
+
+static void write_ending_keys(struct buffer *b, const struct simba_request *q)
+{
+    scripts_key(b, q->mutex, "");
+    scripts_key(b, q->mutex, ":contender");
+    scripts_key(b, q->mutex, ":token");
+}
+
+static void write_releases(struct buffer *b, const struct simba_request *list, enum script script,
+                           bool whole)
+{
+    size_t count = count_of(list);
+    scripts_call(b, script, whole, 3 * count, 2 * count);
+    for (const struct simba_request *q = list; q != NULL; q = q->next)
+        write_ending_keys(b, q);
+    for (const struct simba_request *q = list; q != NULL; q = q->next) {
+        resp_word(b, q->id);
+        write_token(b, q->op == SIMBA_RELEASE ? q->token : 0);
+    }
+}
+
+static void write_renewals(struct buffer *b, const struct simba_request *list, bool whole)
+{
+    size_t count = count_of(list);
+    scripts_call(b, SCRIPT_RENEW, whole, 2 * count, 3 * count);
+    for (const struct simba_request *q = list; q != NULL; q = q->next) {
+        scripts_key(b, q->mutex, "");
+        scripts_key(b, q->mutex, ":token");
+    }
+    for (const struct simba_request *q = list; q != NULL; q = q->next) {
+        resp_word(b, q->id);
+        write_token(b, q->token);
+        resp_number(b, requests_lease_ms(q));
+    }
+}
+
+static void write_evict(struct buffer *b, const struct simba_request *q, bool whole)
+{
+    const struct exact_id *exact = q->store;
+    scripts_call(b, SCRIPT_EVICT, whole, 3, 3);
+    write_ending_keys(b, q);
+    if (exact != NULL)
+        resp_bytes(b, exact->bytes, exact->length);
+    else
+        resp_word(b, q->id);
+    write_token(b, q->token);
+    resp_word(b, q->forced ? "1" : "0");
+}
+
+static enum script script_of(const struct simba_request *q)
+{
+    bool many = q->next != NULL;
+    switch (q->op) {
+    case SIMBA_CONTEND:
+        return many ? SCRIPT_ACQUIRE_MANY : SCRIPT_ACQUIRE;
+    case SIMBA_RENEW:
+        return SCRIPT_RENEW;
+    case SIMBA_READ:
+        return SCRIPT_READ;
+    case SIMBA_EVICT:
+        return SCRIPT_EVICT;
+    default:
+        return many ? SCRIPT_RELEASE_MANY : SCRIPT_RELEASE;
+    }
+}
+
+/* One call for a request, or for a list of them that are of one kind. */
+static void write_call(struct redis *s, struct simba_request *q)
+{
+    enum script script = script_of(q);
+    struct connection *c = &s->commands;
+    struct buffer *b = connection_command(
+        c, (struct command){.take = replies_take, .about = q, .which = (int)script});
+    if (b == NULL) {
+        replies_refuse(s, q, c->code, c->why);
+        return;
+    }
+    bool whole = s->is_unknown[script];
+    s->is_unknown[script] = false;
+    switch (q->op) {
+    case SIMBA_CONTEND:
+        write_acquires(s, b, q, script, whole);
+        break;
+    case SIMBA_RENEW:
+        write_renewals(b, q, whole);
+        break;
+    case SIMBA_READ:
+        scripts_call(b, script, whole, 3, 0);
+        scripts_read_keys(b, q->mutex);
+        break;
+    case SIMBA_EVICT:
+        write_evict(b, q, whole);
+        break;
+    default:
+        write_releases(b, q, script, whole);
+        break;
+    }
+}
+
+/* ---- what goes together -------------------------------------------------------------------- */
+
+/* Requests of one kind, until they are as many as fit into a call. */
+struct group {
+    struct simba_request *first, **last;
+    size_t count;
+};
+
+enum { RELEASES, CONTENDS, RENEWALS, GROUPS }; /* in the order in which they are written */
+
+static void write_group(struct redis *s, struct group *g)
+{
+    struct simba_request *list = g->first;
+    *g = (struct group){.last = &g->first};
+    if (list != NULL)
+        write_call(s, list);
+}
+
+static void write_groups(struct redis *s, struct group *group)
+{
+    for (int i = 0; i < GROUPS; i++)
+        write_group(s, &group[i]);
+}
+
+/* Releases go out before acquisitions, but not before one of their own handle: its names are the
+ * very same memory. */
+static bool is_after(const struct group *contends, const struct simba_request *release)
+{
+    const struct simba_request *q = contends->first;
+    while (q != NULL && q->id != release->id)
+        q = q->next;
+    return q != NULL;
+}
+
+static void add_to_group(struct redis *s, struct group *group, struct simba_request *q)
+{
+    struct group *g = &group[q->op == SIMBA_RENEW     ? RENEWALS
+                             : q->op == SIMBA_RELEASE ? RELEASES
+                                                      : CONTENDS];
+    if (q->op == SIMBA_RELEASE) {
+        if (is_after(&group[CONTENDS], q))
+            write_groups(s, group);
+        subscriber_ends(&s->subscriber, q->mutex, q->id); /* after what the contention leads to */
+    }
+    *g->last = q;
+    g->last = &q->next;
+    if (++g->count == GROUP_MAX)
+        write_group(s, g);
+}
+
+/* What has failed in a call for many is asked for alone (replies.c). */
+static bool is_grouped(const struct simba_request *q)
+{
+    return q->store == NULL &&
+           (q->op == SIMBA_RENEW || q->op == SIMBA_RELEASE || q->op == SIMBA_CONTEND);
+}
+
+static void send_one(struct redis *s, struct simba_request *q)
+{
+    if (q->op == SIMBA_LEAVE)
+        subscriber_ends(&s->subscriber, q->mutex, q->id);
+    if (q->op == SIMBA_LIST)
+        list_begin(s, q);
+    else
+        write_call(s, q);
+}
+
+/* A replica takes nothing but questions. A master that could not note its epoch grants nothing. */
+static bool can_take(const struct server *v, enum simba_op op)
+{
+    bool asks = op == SIMBA_READ || op == SIMBA_LIST;
+    return asks || v->epoch.note[0] != '\0' || (!v->info.replica && op != SIMBA_CONTEND);
+}
+
+static void greet_again(struct redis *s)
+{
+    if (!s->to_greet || s->commands.unanswered > 0)
+        return;
+    s->to_greet = false;
+    if (s->commands.state == CONNECTION_READY)
+        connection_fail(&s->commands, s->server.write_code, "%s", s->server.write_why);
+}
+
+static void send_all(struct redis *s, struct simba_request *batch)
+{
+    struct group group[GROUPS] = {{.count = 0}};
+    for (int i = 0; i < GROUPS; i++)
+        group[i].last = &group[i].first;
+    for (struct simba_request *q = batch, *next; q != NULL; q = next) {
+        next = q->next;
+        q->next = NULL;
+        if (!can_take(&s->server, q->op)) {
+            replies_refuse(s, q, s->server.write_code, s->server.write_why);
+            s->to_greet = true;
+        } else if (is_grouped(q)) {
+            add_to_group(s, group, q);
+        } else {
+            write_groups(s, group); /* what comes after them may be about the same */
+            send_one(s, q);
+        }
+    }
+    write_groups(s, group);
+    connection_flush(&s->net);
+    greet_again(s);
+}
+
+static void send_or_wait(struct redis *s, struct simba_request *batch)
+{
+    struct connection *c = &s->commands;
+    if (c->state == CONNECTION_READY) {
+        send_all(s, batch);
+    } else if (connection_is_hopeful(c)) {
+        pending_add(&s->waiting, batch);
+    } else {
+        replies_refuse(s, batch, c->code, c->why);
+    }
+    replies_end(s);
+}
+
+void requests_submit(struct redis *s, struct simba_request *batch)
+{
+    for (struct simba_request *q = batch; q != NULL; q = q->next)
+        q->store = NULL;
+    send_or_wait(s, batch);
+}
+
+void requests_resume(void *store)
+{
+    struct redis *s = store;
+    struct simba_request *list = pending_take(&s->waiting);
+    if (list != NULL)
+        send_or_wait(s, list);
+    greet_again(s);
+}
