@@ -10,7 +10,7 @@
 
 #include "backend/zookeeper/health.h"
 #include "backend/zookeeper/path.h"
-#include "backend/zookeeper/standing.h"
+#include "backend/zookeeper/session_deadline.h"
 #include "core/random.h"
 
 /* ---- names ------------------------------------------------------------------------------------ */
@@ -89,88 +89,88 @@ static void ids_of_others(void **state)
 static void two_thirds_after_the_last_write(void **state)
 {
     (void)state;
-    struct standing s;
-    zk_standing_begin(&s, 6000, 1000);
-    assert_int_equal(zk_standing_until(&s), 5000);
-    assert_int_equal(zk_standing_write_at(&s), 2000);
+    struct session_deadline s;
+    zk_session_deadline_begin(&s, 6000, 1000);
+    assert_int_equal(zk_session_deadline_until(&s), 5000);
+    assert_int_equal(zk_session_deadline_write_at(&s), 2000);
     for (int64_t t = 2000; t < 100000; t += 1000) {
-        zk_standing_wrote(&s, t, t + 3);
-        assert_int_equal(zk_standing_until(&s),
+        zk_session_deadline_wrote(&s, t, t + 3);
+        assert_int_equal(zk_session_deadline_until(&s),
                          t + 4000 < s.counted + 6000 ? t + 4000 : s.counted + 6000);
-        assert_true(zk_standing_until(&s) >= t + 3000);
+        assert_true(zk_session_deadline_until(&s) >= t + 3000);
     }
-    assert_int_equal(zk_standing_until(&s), 99000 + 4000);
+    assert_int_equal(zk_session_deadline_until(&s), 99000 + 4000);
 }
 
 /* After a long pause one write does not help much: the leader may not have heard of us since. */
 static void after_a_pause_it_stands_less(void **state)
 {
     (void)state;
-    struct standing s;
-    zk_standing_begin(&s, 6000, 0);
-    zk_standing_wrote(&s, 5500, 5510);
-    assert_int_equal(zk_standing_until(&s), 6000);
-    zk_standing_wrote(&s, 5600, 5610); /* too close behind it */
-    assert_int_equal(zk_standing_until(&s), 6000);
-    zk_standing_wrote(&s, 7100, 7110);
-    assert_int_equal(zk_standing_until(&s), 5500 + 6000 < 7100 + 4000 ? 11500 : 11100);
+    struct session_deadline s;
+    zk_session_deadline_begin(&s, 6000, 0);
+    zk_session_deadline_wrote(&s, 5500, 5510);
+    assert_int_equal(zk_session_deadline_until(&s), 6000);
+    zk_session_deadline_wrote(&s, 5600, 5610); /* too close behind it */
+    assert_int_equal(zk_session_deadline_until(&s), 6000);
+    zk_session_deadline_wrote(&s, 7100, 7110);
+    assert_int_equal(zk_session_deadline_until(&s), 5500 + 6000 < 7100 + 4000 ? 11500 : 11100);
 }
 
 /* With little left the next write comes as soon as it shows that the leader counts from later. */
 static void with_little_left_it_writes_sooner(void **state)
 {
     (void)state;
-    struct standing s;
-    zk_standing_begin(&s, 12000, 0);
+    struct session_deadline s;
+    zk_session_deadline_begin(&s, 12000, 0);
     for (int64_t t = 2000; t <= 20000; t += 2000) {
-        zk_standing_wrote(&s, t, t + 5);
-        assert_int_equal(zk_standing_write_at(&s), t + 2000);
+        zk_session_deadline_wrote(&s, t, t + 5);
+        assert_int_equal(zk_session_deadline_write_at(&s), t + 2000);
     }
-    zk_standing_wrote(&s, 22000, 27000); /* a slow one */
-    zk_standing_wrote(&s, 27000, 27005);
-    assert_int_equal(zk_standing_until(&s), 20000 + 12000);
-    assert_int_equal(zk_standing_write_at(&s), 29000); /* nothing to show before */
-    zk_standing_wrote(&s, 29000, 29005);
-    assert_int_equal(zk_standing_write_at(&s), 30000); /* three seconds after the slow one's end */
-    zk_standing_wrote(&s, 30000, 30005);
-    assert_int_equal(zk_standing_until(&s), 22000 + 12000);
-    assert_int_equal(zk_standing_write_at(&s), 30005); /* and after the one behind it */
-    zk_standing_wrote(&s, 30005, 30010);
-    assert_int_equal(zk_standing_until(&s), 30005 + 8000);
-    assert_int_equal(zk_standing_write_at(&s), 32005);
+    zk_session_deadline_wrote(&s, 22000, 27000); /* a slow one */
+    zk_session_deadline_wrote(&s, 27000, 27005);
+    assert_int_equal(zk_session_deadline_until(&s), 20000 + 12000);
+    assert_int_equal(zk_session_deadline_write_at(&s), 29000); /* nothing to show before */
+    zk_session_deadline_wrote(&s, 29000, 29005);
+    assert_int_equal(zk_session_deadline_write_at(&s), 30000); /* three seconds after the slow one's end */
+    zk_session_deadline_wrote(&s, 30000, 30005);
+    assert_int_equal(zk_session_deadline_until(&s), 22000 + 12000);
+    assert_int_equal(zk_session_deadline_write_at(&s), 30005); /* and after the one behind it */
+    zk_session_deadline_wrote(&s, 30005, 30010);
+    assert_int_equal(zk_session_deadline_until(&s), 30005 + 8000);
+    assert_int_equal(zk_session_deadline_write_at(&s), 32005);
 }
 
 /* Reads do not prolong anything, but make the first write after a long time worth it. */
 static void reads_prepare_a_write(void **state)
 {
     (void)state;
-    struct standing s;
-    zk_standing_begin(&s, 6000, 0);
-    assert_int_equal(zk_standing_idle_ms(&s), 1500);
+    struct session_deadline s;
+    zk_session_deadline_begin(&s, 6000, 0);
+    assert_int_equal(zk_session_deadline_idle_ms(&s), 1500);
     int64_t t = 0;
-    for (; t < 600000; t += zk_standing_idle_ms(&s)) {
-        zk_standing_heard(&s, t, t + 5);
-        assert_int_equal(zk_standing_until(&s), 4000);
+    for (; t < 600000; t += zk_session_deadline_idle_ms(&s)) {
+        zk_session_deadline_heard(&s, t, t + 5);
+        assert_int_equal(zk_session_deadline_until(&s), 4000);
     }
-    zk_standing_wrote(&s, t, t + 5);
-    assert_true(zk_standing_until(&s) >= t + 3000);
-    assert_true(zk_standing_until(&s) <= t + 4000);
+    zk_session_deadline_wrote(&s, t, t + 5);
+    assert_true(zk_session_deadline_until(&s) >= t + 3000);
+    assert_true(zk_session_deadline_until(&s) <= t + 4000);
 }
 
 /* A new connection is confirmed by the leader, but proves no majority. */
 static void moving_is_no_write(void **state)
 {
     (void)state;
-    struct standing s;
-    zk_standing_begin(&s, 6000, 0);
-    zk_standing_moved(&s, 6000, 3000);
-    assert_int_equal(zk_standing_until(&s), 4000);
-    zk_standing_wrote(&s, 3100, 3200);
-    assert_int_equal(zk_standing_until(&s), 7100);
-    zk_standing_moved(&s, 9000, 1000); /* nothing is taken back */
-    assert_int_equal(zk_standing_until(&s), 7100);
-    zk_standing_moved(&s, 3000, 3300); /* the servers' bounds differ: the shortest counts */
-    assert_int_equal(zk_standing_until(&s), 3100 + 2000);
+    struct session_deadline s;
+    zk_session_deadline_begin(&s, 6000, 0);
+    zk_session_deadline_moved(&s, 6000, 3000);
+    assert_int_equal(zk_session_deadline_until(&s), 4000);
+    zk_session_deadline_wrote(&s, 3100, 3200);
+    assert_int_equal(zk_session_deadline_until(&s), 7100);
+    zk_session_deadline_moved(&s, 9000, 1000); /* nothing is taken back */
+    assert_int_equal(zk_session_deadline_until(&s), 7100);
+    zk_session_deadline_moved(&s, 3000, 3300); /* the servers' bounds differ: the shortest counts */
+    assert_int_equal(zk_session_deadline_until(&s), 3100 + 2000);
 }
 
 /* A leader that hears of the client by pings of a follower, every quarter of the timeout, and a follower
@@ -181,10 +181,10 @@ static void never_longer_than_the_leader_thinks(void **state)
     (void)state;
     uint64_t random = 7;
     for (int run = 0; run < 2000; run++) {
-        struct standing s;
+        struct session_deadline s;
         int64_t S = 6000, now = 0, follower = 0, leader = 0; /* when they heard of us last */
         int64_t ping = random_between(&random, 0, S / 4);
-        zk_standing_begin(&s, S, 0);
+        zk_session_deadline_begin(&s, S, 0);
         for (int i = 0; i < 30; i++) {
             now += random_between(&random, 1, random_between(&random, 0, 4) == 0 ? S : S / 5);
             for (; ping <= now; ping += S / 4) { /* it answers with what it knew then */
@@ -195,8 +195,8 @@ static void never_longer_than_the_leader_thinks(void **state)
                 break; /* it has expired, and the write is refused */
             int64_t ended = now + random_between(&random, 0, 50);
             follower = now;
-            zk_standing_wrote(&s, now, ended);
-            assert_true(zk_standing_until(&s) <= leader + S);
+            zk_session_deadline_wrote(&s, now, ended);
+            assert_true(zk_session_deadline_until(&s) <= leader + S);
             now = ended;
         }
     }

@@ -14,9 +14,9 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "backend/zookeeper/connection.h"
 #include "backend/zookeeper/health.h"
 #include "backend/zookeeper/words.h"
-#include "backend/zookeeper/zookeeper.h"
 
 #define TICK_MS 20
 #define WORDS_MS 1500 /* a server that takes longer is as good as down */
@@ -158,7 +158,7 @@ static void say_peer(struct exam *x)
                     NI_NUMERICHOST | NI_NUMERICSERV) != 0)
         return;
     snprintf(line, sizeof line, "our session, 0x%llx, is with the server at %s port %s",
-             (unsigned long long)s->id, host, port);
+             (unsigned long long)s->latch.id, host, port);
     say(x, SIMBA_LOG_INFO, line);
 }
 
@@ -181,8 +181,8 @@ static void say_session(struct exam *x)
     char line[HEALTH_LINE_MAX];
     bool serious;
     struct zookeeper_facts facts = {
-        .asked_ms = s->asked_ms,
-        .granted_ms = s->standing.timeout,
+        .asked_ms = s->latch.asked_ms,
+        .granted_ms = s->latch.deadline.timeout,
         .world_writable = x->store->config.acl == ACL_OPEN,
         .containers = has_containers(x),
         .server = x->hosts == 1 && alone->state == SERVER_SERVES ? &alone->health : NULL};
@@ -245,7 +245,7 @@ static void say_rights(struct exam *x)
 static void report(struct exam *x)
 {
     char line[HEALTH_LINE_MAX];
-    bool connected = x->session != NULL && x->session->connected;
+    bool connected = x->session != NULL && x->session->latch.connected;
     say_servers(x);
     if (connected) {
         say_peer(x);
@@ -300,7 +300,7 @@ static void try_rights(struct exam *x)
     struct zookeeper *z = x->store;
     const char *base = strcmp(x->path, "/") == 0 ? "" : x->path;
     snprintf(x->probe, sizeof x->probe, "%s/simba-doctor-%llx", base,
-             (unsigned long long)x->session->id);
+             (unsigned long long)x->session->latch.id);
     snprintf(x->probe_member, sizeof x->probe_member, "%.*s/member", PATH_SIZE + 40, x->probe);
     snprintf(x->probe_none, sizeof x->probe_none, "%.*s/none", PATH_SIZE + 40, x->probe);
     zoo_create_op_init(&x->op[OP_MAKE], x->probe, "", 0, z->acl, 0, NULL, 0);
@@ -323,9 +323,9 @@ static void on_exists(int rc, const struct Stat *stat, const void *data)
 {
     struct exam *x = landed(data);
     (void)stat;
-    if (x->stage == LOOKING && rc == ZOK && x->session->connected) {
+    if (x->stage == LOOKING && rc == ZOK && x->session->latch.connected) {
         try_rights(x);
-    } else if (x->stage == LOOKING && rc == ZNONODE && x->session->connected) {
+    } else if (x->stage == LOOKING && rc == ZNONODE && x->session->latch.connected) {
         char *slash = strrchr(x->path, '/');
         slash[slash == x->path ? 1 : 0] = '\0';
         find_path(x);
@@ -348,7 +348,7 @@ static void look_at_tree(struct exam *x)
     x->flights++;
     if (zoo_aget(x->session->handle, CONFIG_NODE, 0, on_config, x) != ZOK)
         x->flights--;
-    zk_wire_pump(x->session);
+    zk_connection_pump(x->session);
 }
 
 /* ---- the servers ------------------------------------------------------------------------------- */
@@ -423,9 +423,9 @@ static void on_tick(uv_timer_t *timer)
         x->stage = CONNECTING;
         break;
     case CONNECTING:
-        if (x->session != NULL && x->session->connected)
+        if (x->session != NULL && x->session->latch.connected)
             look_at_tree(x);
-        else if (x->session == NULL || !zk_session_is_hopeful(x->session) || now >= x->until)
+        else if (x->session == NULL || x->session->latch.hopeless || now >= x->until)
             report(x);
         break;
     case LOOKING:

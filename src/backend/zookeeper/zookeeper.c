@@ -6,6 +6,10 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "backend/zookeeper/connection.h"
+#include "backend/zookeeper/query.h"
+#include "backend/zookeeper/requests.h"
+
 #define ROOT "/simba"
 
 /* ---- answers ---------------------------------------------------------------------------------- */
@@ -19,7 +23,7 @@ void zk_store_answer(struct zookeeper *z, struct simba_request *q,
 
 void zk_store_refuse(struct zookeeper *z, struct simba_request *q, int code, const char *why)
 {
-    z->refused = true;
+    z->latch.refused = true;
     zk_store_answer(z, q, &(struct simba_answer){.code = code, .age_ms = -1, .text = why});
 }
 
@@ -34,78 +38,77 @@ void zk_store_fail_waiting(struct zookeeper *z, int code, const char *why)
     }
 }
 
-int zk_store_code(int rc, const char **text)
-{
-    *text = zerror(rc);
-    switch (rc) {
-    case ZNOAUTH:
-        *text = "the nodes' access list does not let us in: give the user and the password that "
-                "they were made with";
-        return SIMBA_EDENIED;
-    case ZAUTHFAILED:
-        return SIMBA_EDENIED;
-    case ZDATAINCONSISTENCY:
-        *text = "the server's answer makes no sense: is this a ZooKeeper server, and is it well?";
-        return SIMBA_ESTORE;
-    case ZCLOSING:
-        *text = "the connection is being closed";
-        return SIMBA_ESTORE;
-    case ZCONNECTIONLOSS:
-    case ZOPERATIONTIMEOUT:
-        *text = "the connection to the server is lost";
-        return SIMBA_ESTORE;
-    default:
-        return SIMBA_ESTORE;
-    }
-}
-
-enum latch_reply zk_store_reply(int rc)
-{
-    switch (rc) {
-    case ZOK:
-        return LATCH_DONE;
-    case ZNONODE:
-        return LATCH_NO_NODE;
-    case ZNOAUTH:
-    case ZBADARGUMENTS:
-    case ZINVALIDACL:
-    case ZUNIMPLEMENTED:
-    case ZNOCHILDRENFOREPHEMERALS:
-        return LATCH_REFUSED;
-    default:
-        return LATCH_UNKNOWN;
-    }
-}
-
-/* ---- names ------------------------------------------------------------------------------------ */
-
-void zk_store_mutex_path(const struct zookeeper *z, const char *mutex, char out[PATH_SIZE])
-{
-    char node[PATH_NODE_SIZE];
-    zk_path_encode(node, mutex);
-    snprintf(out, PATH_SIZE, "%s/%s", z->base, node);
-}
-
 bool zk_store_observes(const struct zookeeper *z, const char *mutex)
 {
     return z->observes_all || table_find(&z->observed, mutex) != NULL;
 }
 
+/* ---- what the queues need of us ---------------------------------------------------------------- */
+
+static struct latch_session *session_for(struct latch_client *c, int64_t lease_ms)
+{
+    struct session *s = zk_session_for((struct zookeeper *)(void *)c, lease_ms);
+    return s != NULL ? &s->latch : NULL;
+}
+
+static void read_owner(struct latch_session *s, struct simba_request *q)
+{
+    zk_query_submit((struct session *)(void *)s, q);
+}
+
+static void answer(struct latch_client *c, struct simba_request *q, const struct simba_answer *a)
+{
+    zk_store_answer((struct zookeeper *)(void *)c, q, a);
+}
+
+static void hint(struct latch_client *c, const char *mutex, const char *id)
+{
+    struct simba_host *host = ((struct zookeeper *)(void *)c)->host;
+    if (mutex == NULL)
+        host->hint(host, NULL);
+    else
+        host->hint_one(host, mutex, id);
+}
+
+static void warn(struct latch_client *c, const char *line)
+{
+    struct simba_host *host = ((struct zookeeper *)(void *)c)->host;
+    host->log(host, SIMBA_LOG_WARN, line);
+}
+
+static const struct latch_io io = {
+    .session = session_for,
+    .send = zk_requests_send,
+    .write = zk_requests_write,
+    .touch = zk_requests_touch,
+    .beat_in = zk_session_beat_in,
+    .guard_in = zk_session_guard_in,
+    .read = read_owner,
+    .answer = answer,
+    .hint = hint,
+    .warn = warn,
+};
+
 /* ---- requests --------------------------------------------------------------------------------- */
+
+static struct session *first(const struct zookeeper *z)
+{
+    return (struct session *)(void *)z->latch.sessions;
+}
 
 static void submit_look(struct zookeeper *z, struct simba_request *q)
 {
     struct session *s = zk_session_any(z);
     if (s == NULL) {
         zk_store_refuse(z, q, SIMBA_ELIMIT, "out of memory");
-    } else if (s->connected) {
-        zk_look_submit(s, q);
-    } else if (zk_session_is_hopeful(s)) {
+    } else if (s->latch.connected) {
+        zk_query_submit(s, q);
+    } else if (s->latch.hopeless || z->closing) {
+        zk_store_refuse(z, q, s->latch.code, s->why);
+    } else {
         q->next = NULL;
         *z->waiting_last = q;
         z->waiting_last = &q->next;
-    } else {
-        zk_store_refuse(z, q, s->code, s->why);
     }
 }
 
@@ -118,10 +121,10 @@ static void submit(void *store, struct simba_request *batch)
         if (batch->op == SIMBA_READ || batch->op == SIMBA_LIST || batch->op == SIMBA_EVICT)
             submit_look(z, batch);
         else
-            zk_member_submit(z, batch);
+            zk_latch_client_submit(&z->latch, batch, simba_now());
     }
-    for (struct session *s = z->sessions; s != NULL; s = s->next)
-        zk_wire_pump(s);
+    for (struct session *s = first(z); s != NULL; s = zk_session_next(s))
+        zk_connection_pump(s);
 }
 
 void zk_store_connected(struct session *s)
@@ -133,11 +136,8 @@ void zk_store_connected(struct session *s)
     for (struct simba_request *next; list != NULL; list = next) {
         next = list->next;
         list->next = NULL;
-        zk_look_submit(s, list);
+        zk_query_submit(s, list);
     }
-    if (z->refused)
-        z->host->hint(z->host, NULL);
-    z->refused = false;
 }
 
 /* ---- who wants to hear what ------------------------------------------------------------------- */
@@ -182,9 +182,9 @@ static void free_store(struct zookeeper *z)
 {
     table_empty(&z->observed, free_observed);
     table_free(&z->observed);
-    table_free(&z->members);
-    for (struct session *s = z->sessions, *next; s != NULL; s = next) {
-        next = s->next;
+    zk_latch_client_free(&z->latch);
+    for (struct session *s = first(z), *next; s != NULL; s = next) {
+        next = zk_session_next(s);
         free(s);
     }
     explicit_bzero(&z->config, sizeof z->config);
@@ -210,7 +210,7 @@ static void close_store(void *store)
     struct zookeeper *z = store;
     z->closing = true;
     zk_store_fail_waiting(z, SIMBA_ECANCELED, "the client is being closed");
-    for (struct session *s = z->sessions; s != NULL; s = s->next)
+    for (struct session *s = first(z); s != NULL; s = zk_session_next(s))
         zk_session_close(s);
     zk_examine_close(z);
     resolver_close(z->resolver, on_resolver_closed, z);
@@ -235,7 +235,7 @@ static int open_store(struct simba_host *host, const struct simba_url *url, void
         snprintf(why, why_size, "out of memory");
         return rc;
     }
-    if (getrandom(z->client, sizeof z->client, 0) != sizeof z->client) {
+    if (getrandom(z->latch.maker, LATCH_CLIENT_SIZE, 0) != LATCH_CLIENT_SIZE) {
         snprintf(why, why_size, "the kernel has no random numbers yet");
         free(z);
         return rc;
@@ -248,11 +248,12 @@ static int open_store(struct simba_host *host, const struct simba_url *url, void
     rc = SIMBA_ELIMIT;
     snprintf(z->base, sizeof z->base, "%.240s" ROOT, z->config.chroot);
     snprintf(why, why_size, "out of memory");
+    z->latch.disconnect_releases = z->config.disconnect_releases;
     choose_acl(z);
-    if (table_init(&z->members) != 0)
+    if (zk_latch_client_init(&z->latch, &io) != 0)
         goto err_after_store;
     if (table_init(&z->observed) != 0)
-        goto err_after_members;
+        goto err_after_latch;
     z->resolver = resolver_open(host->loop);
     if (z->resolver == NULL)
         goto err_after_observed;
@@ -262,8 +263,8 @@ static int open_store(struct simba_host *host, const struct simba_url *url, void
 
 err_after_observed:
     table_free(&z->observed);
-err_after_members:
-    table_free(&z->members);
+err_after_latch:
+    zk_latch_client_free(&z->latch);
 err_after_store:
     explicit_bzero(&z->config, sizeof z->config);
     free(z);

@@ -1,23 +1,23 @@
-/* look.c: who leads a mutex, for those who ask without being in its queue: READ, LEAVE, LIST, EVICT.
+/* query.c: who leads a mutex, for those who ask without being in its queue: READ, LEAVE, LIST, EVICT.
  *
  * The members are the children of the mutex's node; then the lowest one is asked for its data, the id.
  * If it is gone by then, we look again. Where somebody observes, a watch is left behind on what would
  * have to change first: the leader's node, or the list of children if there is none, or the mutex's
  * node if there is not even that.
  *
- * An eviction without force is a mark on the mutex's node, which its owner watches: "evict CZXID". The
- * owner's own node is not touched, since a write to it would use up the watch of whoever is next. An owner
+ * An eviction without force is a mark on the mutex's node, which its owner watches (latch_queue.c). An owner
  * of Curator's would not heed a mark, nor a Simba before 0.2 show by its node's name that it does. */
-#include <inttypes.h>
+#include "backend/zookeeper/query.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "backend/zookeeper/zookeeper.h"
+#include "backend/zookeeper/replies.h"
+#include "backend/zookeeper/requests.h"
 
 #define LOOKS_MAX 16
 #define LIST_WINDOW 32 /* mutexes that are looked at together */
-#define MARK "evict "
 
 /* A list under way. */
 struct listing {
@@ -78,17 +78,14 @@ static void finish(struct look *l, int code, const char *why)
 
 static void fail(struct look *l, int rc)
 {
-    const char *why;
-    int code = zk_store_code(rc, &why);
-    if (l->session->store->closing)
-        code = SIMBA_ECANCELED;
-    finish(l, code, why);
+    struct latch_result r = zk_replies_read(rc);
+    finish(l, l->session->store->closing ? SIMBA_ECANCELED : r.code, r.why);
 }
 
 static void tell(struct look *l)
 {
     struct session *s = l->session;
-    int64_t left = l->id[0] != '\0' ? zk_session_timeout_ms(s) : 0;
+    int64_t left = l->id[0] != '\0' ? zk_latch_session_timeout_ms(&s->latch) : 0;
     if (l->listing != NULL) {
         struct simba_found f = {.mutex = l->mutex,
                                 .id = l->id,
@@ -111,20 +108,6 @@ static void tell(struct look *l)
 }
 
 /* ---- eviction --------------------------------------------------------------------------------- */
-
-bool zk_look_parse_mark(const char *data, int length, int64_t *czxid)
-{
-    char text[64];
-    size_t n = strlen(MARK);
-    if (data == NULL || length <= (int)n || length >= (int)sizeof text)
-        return false;
-    memcpy(text, data, (size_t)length);
-    text[length] = '\0';
-    if (strncmp(text, MARK, n) != 0)
-        return false;
-    *czxid = (int64_t)strtoll(text + n, NULL, 10);
-    return *czxid > 0;
-}
 
 static void evicted(struct look *l, int rc)
 {
@@ -172,10 +155,11 @@ static void evict(struct look *l)
                "token protects");
         return;
     }
-    int n = snprintf(mark, sizeof mark, MARK "%" PRIu64, l->token);
-    snprintf(node, sizeof node, "%.480s/%s", l->path, l->leader);
-    int rc = l->request->forced ? zoo_adelete(handle, node, -1, on_deleted, l)
-                                : zoo_aset(handle, l->path, mark, n, -1, on_marked, l);
+    zk_latch_queue_format_mark(mark, sizeof mark, l->token);
+    zk_requests_node_path(l->path, l->leader, node);
+    int rc = l->request->forced
+                 ? zoo_adelete(handle, node, -1, on_deleted, l)
+                 : zoo_aset(handle, l->path, mark, (int)strlen(mark), -1, on_marked, l);
     if (rc != ZOK)
         fail(l, rc);
 }
@@ -189,7 +173,7 @@ static void on_mark(int rc, const char *value, int length, const struct Stat *st
     int64_t czxid;
     (void)stat;
     l->evicted =
-        rc == ZOK && zk_look_parse_mark(value, length, &czxid) && czxid == (int64_t)l->token;
+        rc == ZOK && zk_latch_queue_parse_mark(value, length, &czxid) && czxid == (int64_t)l->token;
     if (rc == ZOK || rc == ZNONODE)
         tell(l);
     else
@@ -222,7 +206,7 @@ static void on_leader(int rc, const char *value, int length, const struct Stat *
     } else if (!l->marked && !observed) {
         tell(l);
     } else {
-        rc = zoo_awget(s->handle, l->path, observed ? zk_session_on_node : NULL, s, on_mark, l);
+        rc = zoo_awget(s->handle, l->path, observed ? zk_replies_on_node : NULL, s, on_mark, l);
         if (rc != ZOK)
             fail(l, rc);
     }
@@ -268,16 +252,16 @@ static void on_children(int rc, const struct String_vector *names, const struct 
     if (lowest >= 0) {
         char node[PATH_SIZE];
         snprintf(l->leader, sizeof l->leader, "%s", names->data[lowest]);
-        snprintf(node, sizeof node, "%.480s/%s", l->path, l->leader);
-        rc = zoo_awget(s->handle, node, observed ? zk_session_on_node : NULL, s, on_leader, l);
+        zk_requests_node_path(l->path, l->leader, node);
+        rc = zoo_awget(s->handle, node, observed ? zk_replies_on_node : NULL, s, on_leader, l);
     } else if (!observed || l->watches) {
         nobody(l);
         return;
     } else if (rc == ZNONODE) {
-        rc = zoo_awexists(s->handle, l->path, zk_session_on_node, s, on_exists, l);
+        rc = zoo_awexists(s->handle, l->path, zk_replies_on_node, s, on_exists, l);
     } else { /* the same once more, and this time it leaves a watch */
         l->watches = true;
-        rc = zoo_awget_children2(s->handle, l->path, zk_session_on_node, s, on_children, l);
+        rc = zoo_awget_children2(s->handle, l->path, zk_replies_on_node, s, on_children, l);
     }
     if (rc != ZOK)
         fail(l, rc);
@@ -298,7 +282,7 @@ static struct look *make(struct session *s, const char *mutex)
         return NULL;
     l->session = s;
     snprintf(l->mutex, sizeof l->mutex, "%s", mutex);
-    zk_store_mutex_path(s->store, mutex, l->path);
+    zk_requests_mutex_path(s->store, mutex, l->path);
     return l;
 }
 
@@ -337,7 +321,6 @@ static void on_mutexes(int rc, const struct String_vector *names, const void *da
     struct look *l = (struct look *)(uintptr_t)data;
     struct session *s = l->session;
     struct listing *list = l->listing;
-    const char *why = NULL;
     free(l);
     if (rc == ZOK) {
         list->mutex = calloc((size_t)names->count + 1, sizeof *list->mutex);
@@ -346,11 +329,12 @@ static void on_mutexes(int rc, const struct String_vector *names, const void *da
             list->why = "out of memory";
         }
     } else if (rc == ZNONODE) {
-        if (s->store->observes_all && s->connected)
-            zoo_awexists(s->handle, s->store->base, zk_session_on_node, s, on_root, NULL);
+        if (s->store->observes_all && s->latch.connected)
+            zoo_awexists(s->handle, s->store->base, zk_replies_on_node, s, on_root, NULL);
     } else {
-        list->code = s->store->closing ? SIMBA_ECANCELED : zk_store_code(rc, &why);
-        list->why = why;
+        struct latch_result r = zk_replies_read(rc);
+        list->code = s->store->closing ? SIMBA_ECANCELED : r.code;
+        list->why = r.why;
     }
     for (int i = 0; list->mutex != NULL && i < names->count; i++) {
         char mutex[SIMBA_MUTEX_MAX + 1];
@@ -373,7 +357,7 @@ static void list_all(struct session *s, struct simba_request *q)
         l->session = s;
         l->listing = list;
         rc = zoo_awget_children(s->handle, s->store->base,
-                                s->store->observes_all ? zk_session_on_node : NULL, s, on_mutexes,
+                                s->store->observes_all ? zk_replies_on_node : NULL, s, on_mutexes,
                                 l);
         if (rc == ZOK)
             return;
@@ -385,7 +369,7 @@ static void list_all(struct session *s, struct simba_request *q)
 
 /* ---- from outside ----------------------------------------------------------------------------- */
 
-void zk_look_submit(struct session *s, struct simba_request *q)
+void zk_query_submit(struct session *s, struct simba_request *q)
 {
     if (q->op == SIMBA_LIST) {
         list_all(s, q);
@@ -400,17 +384,16 @@ void zk_look_submit(struct session *s, struct simba_request *q)
     start(l);
 }
 
-void zk_look_event(struct session *s, int type, const char *mutex)
+void zk_query_event(struct session *s, const char *mutex)
 {
     struct zookeeper *z = s->store;
-    (void)type;
     if (table_find(&z->observed, mutex) != NULL)
         z->host->hint_one(z->host, mutex, ""); /* observers have no id */
     else if (z->observes_all)
         z->host->hint(z->host, mutex);
 }
 
-void zk_look_root_event(struct session *s)
+void zk_query_root_event(struct session *s)
 {
     if (s->store->observes_all)
         s->store->host->hint(s->store->host, "");
