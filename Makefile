@@ -38,7 +38,7 @@ bench:
 	@scripts/bench
 
 # A branch of an assert is one that no test can take.
-GCOVR = gcovr --root . --filter src/core/ --exclude-branches-by-pattern '.*\bassert\(.*' build-coverage
+GCOVR = gcovr --root . --filter src/core/ --filter src/base/text --filter src/base/rng.h --exclude-branches-by-pattern '.*\bassert\(.*' build-coverage
 coverage:
 	@scripts/setup check
 	$(call build,coverage)

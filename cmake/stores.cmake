@@ -13,7 +13,6 @@ if("redis" IN_LIST SIMBA_STORES)
     set(redis_needs PkgConfig::HIREDIS PkgConfig::OPENSSL)
     set(redis_flags ${HIREDIS_STATIC_LDFLAGS} ${OPENSSL_STATIC_LDFLAGS}) # to link it in
     set(redis_schemes redis rediss) # up to a +
-    set(redis_shares src/core/text.c src/runtime/errno_text.c src/runtime/table.c src/backend/resolve.c) # what a module needs a copy of
 endif()
 
 # ---- zookeeper -----------------------------------------------------------------------------------
@@ -28,7 +27,6 @@ if("zookeeper" IN_LIST SIMBA_STORES)
     set(zookeeper_needs ${ZOOKEEPER_LIBRARY})
     set(zookeeper_flags -lzookeeper_st)
     set(zookeeper_schemes zookeeper)
-    set(zookeeper_shares src/runtime/errno_text.c src/runtime/table.c src/backend/resolve.c src/core/text.c)
 endif()
 
 # ---- mysql, postgres -----------------------------------------------------------------------------
@@ -44,7 +42,6 @@ if("mysql" IN_LIST SIMBA_STORES)
     set(mysql_flags ${MARIADB_STATIC_LDFLAGS} ${OPENSSL_STATIC_LDFLAGS})
     set(mysql_schemes mysql mariadb)
     set(mysql_frame sql) # another folder that it is built on
-    set(mysql_shares src/runtime/errno_text.c src/runtime/table.c src/core/text.c)
 endif()
 
 if("postgres" IN_LIST SIMBA_STORES)
@@ -58,7 +55,6 @@ if("postgres" IN_LIST SIMBA_STORES)
     set(postgres_flags ${POSTGRES_STATIC_LDFLAGS} ${OPENSSL_STATIC_LDFLAGS})
     set(postgres_schemes postgres postgresql)
     set(postgres_frame sql)
-    set(postgres_shares src/runtime/errno_text.c src/runtime/table.c src/core/text.c)
 endif()
 
 # ---- all of them ---------------------------------------------------------------------------------
@@ -148,14 +144,16 @@ macro(store_objects objects_list needs_list)
 endmacro()
 
 # A module is linked with libsimba.so: what it calls of it is the public interface, and a program that
-# has the library linked in statically keeps the state of its own.
+# has the library linked in statically keeps the state of its own. Of the base and the kit, which have no
+# state, it has a copy that nobody else sees.
 macro(store_modules)
     foreach(store IN LISTS SIMBA_STORES)
         if(store IN_LIST SIMBA_BUILTIN)
             continue()
         endif()
         set(target simba_${store}_module)
-        add_library(${target} MODULE src/backend/${store}/module.c ${${store}_shares}
+        add_library(${target} MODULE src/backend/${store}/module.c
+            $<TARGET_OBJECTS:simba_base> $<TARGET_OBJECTS:simba_kit>
             $<TARGET_OBJECTS:simba_${store}_objects>)
         if(${store}_frame)
             target_sources(${target} PRIVATE $<TARGET_OBJECTS:simba_${${store}_frame}_objects>)

@@ -40,20 +40,10 @@ struct record {
     bool evicted;
 };
 
-/* A mutex that somebody waits for or observes, and what was last seen of it. */
-struct watched {
-    struct watched *next;
-    uint64_t token;
-    bool owned, evicted;
-    char mutex[SIMBA_MUTEX_MAX + 1];
-};
-
 struct dir {
     struct simba_host *host;
     int folder, lock;
     char boot[40];
-    struct watched *watched;
-    bool watches_all;
     uv_fs_event_t events;
 };
 
@@ -259,20 +249,31 @@ static void submit(void *store, struct simba_request *batch)
 
 /* ---- pushes ------------------------------------------------------------------------------------ */
 
+/* What was last seen of a mutex that somebody waits for or observes; the runtime keeps it for us. */
+enum { SEEN_TOKEN, SEEN_OWNED, SEEN_EVICTED };
+
+struct change {
+    const struct dir *dir;
+    bool known;   /* hints are wanted of it */
+    bool changed; /* since it was last seen */
+};
+
 /* Renewals change the file, too, but are nobody's business. */
-static bool has_changed(struct dir *d, struct watched *w)
+static void look(void *data, struct simba_watched *w)
 {
+    struct change *c = data;
     char name[NAME_MAX_BYTES];
     struct record r;
     encode(name, w->mutex);
-    if (read_record(d, name, &r) != 0)
-        return true;
-    bool owned = is_held(d, &r, now_ms());
-    bool changed = owned != w->owned || r.token != w->token || r.evicted != w->evicted;
-    w->owned = owned;
-    w->token = r.token;
-    w->evicted = r.evicted;
-    return changed;
+    c->known = c->changed = true;
+    if (read_record(c->dir, name, &r) != 0)
+        return; /* whoever asks sees the failure */
+    int64_t owned = is_held(c->dir, &r, now_ms());
+    c->changed = owned != w->seen[SEEN_OWNED] || (int64_t)r.token != w->seen[SEEN_TOKEN] ||
+                 r.evicted != w->seen[SEEN_EVICTED];
+    w->seen[SEEN_OWNED] = owned;
+    w->seen[SEEN_TOKEN] = (int64_t)r.token;
+    w->seen[SEEN_EVICTED] = r.evicted;
 }
 
 static void on_event(uv_fs_event_t *events, const char *name, int what, int status)
@@ -280,47 +281,33 @@ static void on_event(uv_fs_event_t *events, const char *name, int what, int stat
     (void)what, (void)status;
     struct dir *d = events->data;
     char mutex[SIMBA_MUTEX_MAX + 1];
-    bool known = false;
-    if (name != NULL && !decode(mutex, name))
+    struct change c = {.dir = d};
+    if (name == NULL) { /* too many events */
+        d->host->hint(d->host, NULL);
         return;
-    for (struct watched *w = d->watched; w != NULL; w = w->next) {
-        bool meant = name == NULL || strcmp(w->mutex, mutex) == 0; /* NULL: too many events */
-        known = known || meant;
-        if (meant && has_changed(d, w))
-            d->host->hint(d->host, w->mutex);
     }
-    if (d->watches_all && !known)
+    if (!decode(mutex, name))
+        return;
+    d->host->watched(d->host, mutex, look, &c);
+    if (c.changed)
+        d->host->hint(d->host, mutex);
+    else if (!c.known && d->host->interest(d->host, "") == SIMBA_OBSERVES)
         d->host->hint(d->host, ""); /* one that we were not asked to watch by its name */
 }
 
+/* Somebody begins to wait or to observe, and has not asked yet: what changes from now on counts. */
 static void watch(void *store, const char *mutex, enum simba_interest interest)
 {
     struct dir *d = store;
-    struct watched **at = &d->watched, *w;
-    if (mutex == NULL) {
-        d->watches_all = interest != SIMBA_NO_INTEREST;
-        return;
-    }
-    while ((w = *at) != NULL && strcmp(w->mutex, mutex) != 0)
-        at = &w->next;
-    if (interest == SIMBA_NO_INTEREST && w != NULL) {
-        *at = w->next;
-        free(w);
-    } else if (interest != SIMBA_NO_INTEREST && w == NULL && (w = calloc(1, sizeof *w)) != NULL) {
-        snprintf(w->mutex, sizeof w->mutex, "%s", mutex);
-        has_changed(d, w); /* before the first question: from now on */
-        *at = w;
-    }
+    struct change c = {.dir = d};
+    if (mutex != NULL && interest != SIMBA_NO_INTEREST)
+        d->host->watched(d->host, mutex, look, &c);
 }
 
 /* ---- life -------------------------------------------------------------------------------------- */
 
 static void free_dir(struct dir *d)
 {
-    for (struct watched *w = d->watched, *next; w != NULL; w = next) {
-        next = w->next;
-        free(w);
-    }
     close(d->lock);
     close(d->folder);
     free(d);

@@ -25,7 +25,8 @@
 extern "C" {
 #endif
 
-#define SIMBA_BACKEND_VERSION 4u /* 2: diagnose; 3: examine, say, lends; 4: evicted */
+/* 2: diagnose; 3: examine, say, lends; 4: evicted; 5: interest, watched */
+#define SIMBA_BACKEND_VERSION 5u
 
 enum simba_op {
     SIMBA_CONTEND, /* take it if it is free; answer who owns it */
@@ -47,6 +48,15 @@ enum simba_interest {
     SIMBA_WAITS,   /* that the mutex may have become free */
     SIMBA_OBSERVES /* any change of its owner */
 };
+
+/* A mutex that somebody in this client waits for, owns (SIMBA_WAITS as well: it may be evicted) or
+ * observes. */
+struct simba_watched {
+    const char *mutex;
+    enum simba_interest interest;
+    int64_t seen[4]; /* the store's own: what it last saw of it. 0 at first */
+};
+typedef void simba_watched_fn(void *data, struct simba_watched *watched);
 
 /* Given to the store by submit(), given back by answer(). All fields but `next` and `store` are
  * the runtime's; the strings live as long as the request. */
@@ -114,6 +124,12 @@ struct simba_host {
     /* A finding of examine(), before the answer to that request. Borrowed for the call. */
     void (*say)(struct simba_host *host, struct simba_request *examine, enum simba_level level,
                 const char *line);
+    /* What anybody wants to hear of the mutex; "": of one that is not watched by its name, that is
+     * whether all are observed; NULL: the most of any. For stores that have watch(). */
+    enum simba_interest (*interest)(struct simba_host *host, const char *mutex);
+    /* each() for the mutex, if anybody wants to hear of it, or (NULL) for all of which anybody does.
+     * Under a lock: each() must not call the host. */
+    void (*watched)(struct simba_host *host, const char *mutex, simba_watched_fn *each, void *data);
 };
 
 /* One kind of store. The structure only grows; version says how far it is filled. */
@@ -134,7 +150,8 @@ struct simba_backend {
 
     /* The next three on the loop's thread only (but see work). */
     void (*submit)(void *store, struct simba_request *batch);
-    /* Which hints are wanted from now on; mutex NULL: of all. The function NULL: cannot hint. */
+    /* The interest in a mutex has changed to this, also in host->interest(); mutex NULL: in all. The
+     * function NULL: cannot hint. */
     void (*watch)(void *store, const char *mutex, enum simba_interest interest);
     void (*close)(void *store); /* answers what is open with SIMBA_ECANCELED, then closed() */
 

@@ -1,7 +1,7 @@
 /* id.c: how the ids of contenders look. Finding the address and drawing the dice is for callers. */
 #include "core/id.h"
 
-#include "core/text.h"
+#include "base/text.h"
 
 #include <assert.h>
 #include <simba.h>

@@ -5,7 +5,7 @@
  * everywhere, so they are not normalised either: only what is no text at all is refused. */
 #include "core/name.h"
 
-#include "core/text.h"
+#include "base/text.h"
 
 #include <assert.h>
 #include <simba.h>

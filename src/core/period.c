@@ -5,8 +5,8 @@
 #include <simba.h>
 #include <stddef.h>
 
+#include "base/rng.h"
 #include "core/planted.h"
-#include "core/random.h"
 
 #define SLACK (2 * NS_PER_MS) /* a store that counts in milliseconds rounds */
 #define MARGIN_MAX (1000 * NS_PER_MS)
@@ -122,7 +122,7 @@ int64_t period_renew_at(const struct period *p, int64_t sent_at, int64_t left, u
 {
     int64_t after = p->renew - max64(p->lease - left, 0);
     after = max64(after, min64(p->renew, p->attempt));
-    int64_t at = sent_at + after - random_between(random, 0, after / RENEW_SPREAD);
+    int64_t at = sent_at + after - rng_between(random, 0, after / RENEW_SPREAD);
     return at - (at + p->phase) % p->step;
 }
 
@@ -130,7 +130,7 @@ int64_t period_retry_at(const struct period *p, int64_t now, int64_t expiry, uin
 {
     /* Somebody may be a little early, but only once: close to the end all are late. */
     int64_t early = expiry - now > p->early ? p->early : 0;
-    int64_t at = max64(expiry, now) + random_between(random, -early, p->late);
+    int64_t at = max64(expiry, now) + rng_between(random, -early, p->late);
     return max64(at, now + RETRY_MIN);
 }
 
@@ -140,7 +140,7 @@ static int64_t growing(int64_t first, int64_t last, uint32_t failures, uint64_t 
     assert(failures > 0);
     uint32_t doublings = failures - 1 < 16 ? failures - 1 : 16;
     int64_t length = min64(last, min64(first, last) << doublings);
-    return random_between(random, length / 2, length);
+    return rng_between(random, length / 2, length);
 }
 
 int64_t period_pause(const struct period *p, uint32_t failures, uint64_t *random)

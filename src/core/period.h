@@ -12,8 +12,8 @@
 
 #include <stdint.h>
 
-#define NS_PER_MS INT64_C(1000000)
-#define NEVER INT64_MAX
+#include "base/time.h"
+
 #define PERIOD_COMMAND_TIMEOUT_MS 2000 /* the default of one exchange with a store */
 
 /* What the user may set, in milliseconds; negative: the default. */

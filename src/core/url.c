@@ -9,7 +9,7 @@
  * secret. */
 #include "core/url.h"
 
-#include "core/text.h"
+#include "base/text.h"
 
 #include <assert.h>
 #include <string.h>

@@ -9,9 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
+#include "base/futex.h"
 #include "runtime/client.h"
-#include "runtime/clock.h"
-#include "runtime/futex.h"
 #include "runtime/process.h"
 #include "runtime/scheduler.h"
 
@@ -396,19 +396,6 @@ static void show(struct actor *a)
     }
 }
 
-/* What all handles but this one want to hear of the mutex. */
-static enum simba_interest interest_of_others(const struct actor *a)
-{
-    enum simba_interest most = SIMBA_NO_INTEREST;
-    struct table_node *n = table_find(&a->client->actors, a->by_mutex.name);
-    for (; n != NULL; n = table_find_next(n)) {
-        const struct actor *other = (struct actor *)(void *)n;
-        if (other != a && other->interest > most)
-            most = (enum simba_interest)other->interest;
-    }
-    return most;
-}
-
 /* The store is told once per mutex, whatever the number of handles. */
 static void watch(struct actor *a)
 {
@@ -416,16 +403,16 @@ static void watch(struct actor *a)
     enum simba_interest now = a->machine.lease.state == LEASE_IDLE ? SIMBA_NO_INTEREST
                               : a->machine.kind == HANDLE_OBSERVER ? SIMBA_OBSERVES
                                                                    : SIMBA_WAITS;
-    enum simba_interest before = (enum simba_interest)a->interest;
-    if (now == before)
+    enum simba_interest most;
+    if (now == (enum simba_interest)a->interest || s->backend->watch == NULL)
+        return;
+    const char *mutex = a->by_mutex.name;
+    int changed = interest_change(s, mutex, (enum simba_interest)a->interest, now, &most);
+    if (changed < 0) /* it waits longer, and asks for it again with its next step */
         return;
     a->interest = (uint8_t)now;
-    if (s->backend->watch == NULL || s->store_closing)
-        return;
-    enum simba_interest others = interest_of_others(a);
-    const char *mutex = a->by_mutex.name[0] != '\0' ? a->by_mutex.name : NULL;
-    if ((now > before ? now : before) > others)
-        s->backend->watch(s->store, mutex, now > others ? now : others);
+    if (changed && !s->store_closing)
+        s->backend->watch(s->store, mutex[0] != '\0' ? mutex : NULL, most);
 }
 
 /* What is far away may be a millisecond late: then many machines have the same alarm. No right to act

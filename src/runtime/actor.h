@@ -5,13 +5,13 @@
 
 #include <stdatomic.h>
 
+#include "base/table.h"
 #include "core/handle.h"
 #include "core/tenure.h"
 #include "core/view.h"
 #include "runtime/executor.h"
 #include "runtime/holder.h"
 #include "runtime/metrics.h"
-#include "runtime/table.h"
 #include "runtime/timers.h"
 
 #define ACTOR_DRAIN_MS 30000

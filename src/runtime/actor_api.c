@@ -4,11 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
+#include "base/futex.h"
 #include "core/name.h"
 #include "runtime/client.h"
-#include "runtime/clock.h"
 #include "runtime/fault.h"
-#include "runtime/futex.h"
 #include "runtime/process.h"
 
 int actor_check(const struct actor *a)

@@ -6,13 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
+#include "base/errno_text.h"
+#include "base/futex.h"
 #include "core/duration.h"
 #include "runtime/client.h"
-#include "runtime/clock.h"
 #include "runtime/default_store.h"
-#include "runtime/errno_text.h"
 #include "runtime/fault.h"
-#include "runtime/futex.h"
 #include "runtime/process.h"
 
 #define CONNECT_TIMEOUT_MS 5000
@@ -124,10 +124,15 @@ static int start(struct simba *s, const struct simba_options *o)
     int rc = table_init(&s->actors);
     if (rc < 0)
         return fault(rc, "out of memory");
+    rc = interest_init(s);
+    if (rc < 0) {
+        rc = fault(rc, "out of memory");
+        goto err_after_table;
+    }
     rc = executor_init(&s->executor, s->no_thread ? loop_notify : NULL, s);
     if (rc < 0) {
         rc = fault(rc, "%s: cannot start a thread", s->url.shown);
-        goto err_after_table;
+        goto err_after_interest;
     }
     rc = log_init(&s->log, s, &s->executor, o->log, o->log_data);
     int error = rc < 0 ? ENOMEM : loop_init(s);
@@ -151,6 +156,8 @@ err_after_executor:
     executor_stop(&s->executor, NEVER);
     executor_free(&s->executor);
     log_free(&s->log);
+err_after_interest:
+    interest_free(s);
 err_after_table:
     table_free(&s->actors);
     return rc;
@@ -277,6 +284,7 @@ static void free_client(struct simba *s)
     log_free(&s->log);
     table_empty(&s->actors, actor_free);
     table_free(&s->actors);
+    interest_free(s);
     while (s->spare != NULL) {
         struct request *r = s->spare;
         s->spare = (struct request *)(void *)r->wire.next;

@@ -17,11 +17,12 @@
 #include <stdatomic.h>
 #include <uv.h>
 
+#include "base/table.h"
 #include "core/url.h"
 #include "runtime/actor.h"
 #include "runtime/executor.h"
+#include "runtime/interest.h"
 #include "runtime/log.h"
-#include "runtime/table.h"
 #include "runtime/timers.h"
 
 #define HINTS_MAX 1024       /* and one for each handle; more become "ask for everything" */
@@ -86,6 +87,7 @@ struct simba {
     struct log log;
     uint32_t generation; /* process.h */
     struct metrics metrics;
+    struct interests interests;
 
     /* loop thread */
     pthread_t thread;

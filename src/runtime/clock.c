@@ -1,5 +1,5 @@
 /* clock.c: the public face of the clock. */
-#include "runtime/clock.h"
+#include "base/clock.h"
 
 #include <simba.h>
 

@@ -1,9 +1,9 @@
 /* contender.c: leader election by callbacks; the public face of an actor. */
+#include "base/clock.h"
+#include "base/futex.h"
 #include "core/status.h"
 #include "runtime/client.h"
-#include "runtime/clock.h"
 #include "runtime/fault.h"
-#include "runtime/futex.h"
 
 struct simba_contender {
     struct actor actor;

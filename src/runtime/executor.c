@@ -4,27 +4,13 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <signal.h>
 #include <simba.h>
 #include <time.h>
 
-#include "runtime/clock.h"
+#include "base/clock.h"
+#include "base/thread.h"
 
 #define SLICE_SECONDS 60 /* the clock of waits stands still during suspend: look again */
-
-int thread_start(pthread_t *out, const char *name, void *(*run)(void *arg), void *arg)
-{
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int rc = pthread_create(out, NULL, run, arg);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (rc != 0)
-        return SIMBA_ELIMIT;
-    if (name != NULL)
-        pthread_setname_np(*out, name);
-    return 0;
-}
 
 static struct job *take_locked(struct executor *x)
 {

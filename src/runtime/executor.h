@@ -37,8 +37,4 @@ void executor_submit(struct executor *x, struct job *job);
 /* Waits until the queue is empty and all threads have ended; false: not by then, call it again. */
 bool executor_stop(struct executor *x, int64_t until);
 void executor_free(struct executor *x); /* after that */
-
-/* A thread of ours: named, with all signals blocked, so that they reach the user's threads. NULL: it
- * names itself, as one must that may have ended when this returns. */
-int thread_start(pthread_t *out, const char *name, void *(*run)(void *arg), void *arg);
 #endif

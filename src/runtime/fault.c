@@ -6,7 +6,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "core/text.h"
+#include "base/text.h"
 
 #define TEXT_MAX 512
 

@@ -5,11 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
+#include "base/futex.h"
 #include "core/name.h"
 #include "runtime/client.h"
-#include "runtime/clock.h"
 #include "runtime/fault.h"
-#include "runtime/futex.h"
 
 #define SNAPSHOT_MS 5000 /* for the loop to answer */
 

@@ -17,9 +17,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
+#include "base/futex.h"
 #include "runtime/client.h"
-#include "runtime/clock.h"
-#include "runtime/futex.h"
 
 #define LENT_MAX_MS 20
 #define LATE_MAX (2 * NS_PER_MS) /* a timer of libuv may be so late */

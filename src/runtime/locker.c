@@ -2,10 +2,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
+#include "base/futex.h"
 #include "runtime/client.h"
-#include "runtime/clock.h"
 #include "runtime/fault.h"
-#include "runtime/futex.h"
 
 struct simba_locker {
     struct actor actor;

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "core/text.h"
+#include "base/text.h"
 #include "runtime/client.h"
 
 struct writing {

@@ -22,9 +22,10 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
+#include "base/clock.h"
+#include "base/futex.h"
+#include "base/thread.h"
 #include "runtime/client.h"
-#include "runtime/clock.h"
-#include "runtime/futex.h"
 
 static _Thread_local const struct simba *looping; /* whose loop this thread is */
 

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "core/status.h"
 #include "runtime/client.h"
-#include "runtime/clock.h"
 #include "runtime/fault.h"
 
 /* ---- counting -------------------------------------------------------------------------------- */

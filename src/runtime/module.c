@@ -22,8 +22,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/errno_text.h"
 #include "runtime/client.h"
-#include "runtime/errno_text.h"
 
 #ifndef SIMBA_MODULE_DIR
 #define SIMBA_MODULE_DIR "/usr/lib/simba"

@@ -16,11 +16,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/clock.h"
+#include "base/futex.h"
+#include "base/thread.h"
 #include "core/schedule.h"
 #include "runtime/client.h"
-#include "runtime/clock.h"
 #include "runtime/fault.h"
-#include "runtime/futex.h"
 #include "runtime/scheduler.h"
 
 #define DRAIN_SPARE_MS ACTOR_DRAIN_MS /* by default, on top of at_least */

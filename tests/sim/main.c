@@ -45,7 +45,7 @@ static void print_line(void *data, int64_t now, const char *text)
 static unsigned clients_of(const struct settings *s, uint64_t seed)
 {
     uint64_t dice = seed;
-    return s->clients != 0 ? s->clients : (unsigned)random_between(&dice, 2, 8);
+    return s->clients != 0 ? s->clients : (unsigned)rng_between(&dice, 2, 8);
 }
 
 static bool run_world(const struct settings *s, uint64_t seed, struct tally *tally, uint64_t *hash,

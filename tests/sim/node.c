@@ -6,7 +6,7 @@
 #include "core/planted.h"
 #include "world.h"
 
-#define LOWEST (-UINT64_C(0x9e3779b97f4a7c15)) /* the state of core/random.h whose next draw is 0 */
+#define LOWEST (-UINT64_C(0x9e3779b97f4a7c15)) /* the state of base/rng.h whose next draw is 0 */
 
 bool node_owns(const struct world *w, const struct node *n)
 {
@@ -85,7 +85,7 @@ static void make_machine(struct world *w, struct node *n)
     else
         snprintf(n->id, sizeof n->id, "%c%u", NAME(n), n->life + 1);
     handle_init(&n->machine, (enum handle_kind)n->kind, n->drain, &w->period, n->id,
-                n->chosen == NULL, w->store.sessions, random_next(&w->random));
+                n->chosen == NULL, w->store.sessions, rng_next(&w->random));
     view_publish(&n->view, 0, 0);
     n->tick_at = NEVER;
     n->call = CALL_NONE;

@@ -79,12 +79,12 @@ void world_post(struct world *w, int64_t at, enum event_kind kind, struct node *
 
 bool world_chance(struct world *w, unsigned per_10000)
 {
-    return per_10000 > 0 && !w->scripted && random_next(&w->random) % 10000 < per_10000;
+    return per_10000 > 0 && !w->scripted && rng_next(&w->random) % 10000 < per_10000;
 }
 
 int64_t world_between(struct world *w, int64_t low, int64_t high)
 {
-    return w->scripted ? low : random_between(&w->random, low, high);
+    return w->scripted ? low : rng_between(&w->random, low, high);
 }
 
 int64_t world_local(const struct world *w, const struct node *n)

@@ -14,8 +14,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/rng.h"
 #include "core/handle.h"
-#include "core/random.h"
 #include "core/view.h"
 
 #define NODES_MAX 16

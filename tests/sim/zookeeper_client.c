@@ -428,7 +428,7 @@ static void begin(struct world *w, struct node *n, struct client *c)
     if (zk_latch_client_init(&c->latch, &io) != 0)
         abort();
     for (size_t i = 0; i < sizeof c->latch.maker; i++)
-        c->latch.maker[i] = (unsigned char)random_next(&w->random);
+        c->latch.maker[i] = (unsigned char)rng_next(&w->random);
     zk_latch_session_init(&c->session, &c->latch, w->period.lease / MS);
     tick_in(c, w->period.lease / TICK_PARTS);
     connect(c);

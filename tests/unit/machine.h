@@ -27,8 +27,8 @@
 #ifndef UNIT_MACHINE_H
 #define UNIT_MACHINE_H
 
+#include "base/rng.h"
 #include "core/handle.h"
-#include "core/random.h"
 
 #include <inttypes.h>
 #include <setjmp.h>

@@ -11,9 +11,9 @@
 
 #include <cmocka.h>
 
+#include "base/clock.h"
+#include "base/futex.h"
 #include "core/period.h"
-#include "runtime/clock.h"
-#include "runtime/futex.h"
 
 #define JOBS (EXECUTOR_THREADS_MAX + 50)
 #define PATIENCE (INT64_C(20000) * NS_PER_MS)

@@ -12,7 +12,7 @@
 
 static bool toss(uint64_t *random, int64_t percent)
 {
-    return random_between(random, 0, 100) < percent;
+    return rng_between(random, 0, 100) < percent;
 }
 
 static struct handle_event user_event(const struct handle *h, uint64_t *random)
@@ -43,17 +43,17 @@ static struct lease_reply any_reply(const struct machine *m, uint64_t *random)
     static const char *const owners[] = {"me", "me", "bob", ""};
     const struct lease *l = &m->handle.lease;
     uint64_t most = m->sent_last < MEMORY ? m->sent_last : MEMORY;
-    uint64_t back = toss(random, 60) ? 0 : random_next(random) % most;
+    uint64_t back = toss(random, 60) ? 0 : rng_next(random) % most;
     struct lease_reply r = {.request = m->sent[(m->sent_last - back) % MACHINE_SENT]};
     const uint64_t tokens[] = {0, l->token, l->token + 1, l->token + 2, l->token / 2, l->owed};
-    r.token = tokens[random_next(random) % COUNT(tokens)];
+    r.token = tokens[rng_next(random) % COUNT(tokens)];
     r.granted = r.request.op == SIMBA_CONTEND && toss(random, 50);
-    r.owner = r.granted ? "me" : owners[random_next(random) % COUNT(owners)];
-    r.left = toss(random, 60) ? m->period.lease : random_between(random, 0, 2 * m->period.lease);
+    r.owner = r.granted ? "me" : owners[rng_next(random) % COUNT(owners)];
+    r.left = toss(random, 60) ? m->period.lease : rng_between(random, 0, 2 * m->period.lease);
     if (toss(random, 10))
         r.left = 0;
     if (toss(random, 25))
-        r.code = codes[random_next(random) % COUNT(codes)];
+        r.code = codes[rng_next(random) % COUNT(codes)];
     return r;
 }
 
@@ -62,10 +62,10 @@ static int64_t later(const struct machine *m, uint64_t *random)
     int64_t next = handle_next_wake(&m->handle);
     int64_t span = m->period.lease;
     if (toss(random, 50))
-        return m->now + random_between(random, 0, span / 1000);
+        return m->now + rng_between(random, 0, span / 1000);
     if (toss(random, 70) && next != NEVER)
-        return (next > m->now ? next : m->now) + random_between(random, 0, 2);
-    return m->now + random_between(random, 0, toss(random, 80) ? span / 8 : 2 * span);
+        return (next > m->now ? next : m->now) + rng_between(random, 0, 2);
+    return m->now + rng_between(random, 0, toss(random, 80) ? span / 8 : 2 * span);
 }
 
 static void any_step(struct machine *m, uint64_t *random)
@@ -83,7 +83,7 @@ static void any_step(struct machine *m, uint64_t *random)
     }
     e.now = later(m, random);
     if ((e.kind == HANDLE_ACQUIRE && !e.once && toss(random, 70)) || e.kind == HANDLE_START)
-        e.at = e.now + random_between(random, 0, m->period.lease);
+        e.at = e.now + rng_between(random, 0, m->period.lease);
     m->told[0] = '\0';
     machine_step(m, e);
 }
@@ -115,8 +115,8 @@ static void live(enum handle_kind kind, uint64_t seed)
     struct machine m;
     uint64_t random = seed;
     const char *why;
-    int64_t drain_ms = toss(&random, 50) ? 30000 : random_between(&random, 0, 100);
-    machine_init(&m, kind, (unsigned)random_next(&random) & (CHOSEN_ID | QUEUES), drain_ms);
+    int64_t drain_ms = toss(&random, 50) ? 30000 : rng_between(&random, 0, 100);
+    machine_init(&m, kind, (unsigned)rng_next(&random) & (CHOSEN_ID | QUEUES), drain_ms);
     if (toss(&random, 30))
         assert_int_equal(period_init(&m.period, &shortest, &why), 0);
     for (int step = 0; step < STEPS; step++)

@@ -18,7 +18,7 @@
 
 #include <cmocka.h>
 
-#include "runtime/errno_text.h"
+#include "base/errno_text.h"
 
 #define STEPS_MAX 400
 #define PATIENCE_MS 20000

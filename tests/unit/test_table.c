@@ -1,5 +1,5 @@
 /* test_table.c: things found by name, also when there are many, or many of one name. */
-#include "runtime/table.h"
+#include "base/table.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* test_text.c: texts that do not fit, numbers at their limits, and UTF-8 of every kind. */
-#include "core/text.h"
+#include "base/text.h"
 
 #include <setjmp.h>
 #include <simba.h>

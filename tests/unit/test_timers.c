@@ -9,8 +9,8 @@
 
 #include <cmocka.h>
 
+#include "base/rng.h"
 #include "core/period.h"
-#include "core/random.h"
 
 #define TIMERS 200
 #define STEPS 50000
@@ -113,12 +113,12 @@ static void heap_agrees_with_the_model(void **state)
     for (uint64_t seed = 1; seed <= 4; seed++) {
         init(&m, seed);
         for (int step = 0; step < STEPS; step++) {
-            size_t i = (size_t)random_between(&m.random, 0, TIMERS);
-            int64_t dice = random_between(&m.random, 0, 100);
+            size_t i = (size_t)rng_between(&m.random, 0, TIMERS);
+            int64_t dice = rng_between(&m.random, 0, 100);
             if (dice < 30)
-                set(&m, i, m.now + random_between(&m.random, -10, 1000));
+                set(&m, i, m.now + rng_between(&m.random, -10, 1000));
             else if (dice < 60) /* at few instants */
-                set(&m, i, (m.now / 100 + random_between(&m.random, 0, 5)) * 100);
+                set(&m, i, (m.now / 100 + rng_between(&m.random, 0, 5)) * 100);
             else if (dice < 75)
                 set(&m, i, NEVER);
             else if (dice < 80)
@@ -126,7 +126,7 @@ static void heap_agrees_with_the_model(void **state)
             else if (dice < 85)
                 set(&m, i, first_of(&m));
             else if (dice < 90)
-                m.now += random_between(&m.random, 0, 50);
+                m.now += rng_between(&m.random, 0, 50);
             if (dice >= 90)
                 pop_due(&m);
             assert_true(timers_next(&m.heap) == first_of(&m));

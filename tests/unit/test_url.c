@@ -1,7 +1,7 @@
 /* test_url.c: URLs as users write them and as nobody should; and that no password gets out. */
 #include "core/url.h"
 
-#include "core/text.h"
+#include "base/text.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "core/random.h"
+#include "base/rng.h"
 
 #define U1 "11111111-1111-4111-8111-111111111111"
 #define U2 "22222222-2222-4222-8222-222222222222"
@@ -329,7 +329,7 @@ struct world {
 
 static bool chance(struct world *w, int64_t of)
 {
-    return random_between(&w->random, 0, of - 1) == 0;
+    return rng_between(&w->random, 0, of - 1) == 0;
 }
 
 static void join_again(struct world *w, struct contender *c)
@@ -337,7 +337,7 @@ static void join_again(struct world *w, struct contender *c)
     unsigned char bytes[LATCH_CLIENT_SIZE];
     char uuid[LATCH_UUID_SIZE];
     for (int i = 0; i < LATCH_CLIENT_SIZE; i++)
-        bytes[i] = (unsigned char)random_between(&w->random, 0, 255);
+        bytes[i] = (unsigned char)rng_between(&w->random, 0, 255);
     zk_latch_uuid(uuid, bytes, 0);
     zk_latch_init(&c->l, uuid);
     c->sent = LATCH_REST;
@@ -456,7 +456,7 @@ static void look_around(struct world *w, struct contender *c)
 
 static void turn(struct world *w)
 {
-    struct contender *c = &w->c[random_between(&w->random, 0, CONTENDERS - 1)];
+    struct contender *c = &w->c[rng_between(&w->random, 0, CONTENDERS - 1)];
     enum latch_act act = zk_latch_next(&c->l);
     if (c->sent != LATCH_REST && chance(w, 2)) {
         deliver(w, c);

@@ -11,7 +11,7 @@
 #include "backend/zookeeper/health.h"
 #include "backend/zookeeper/path.h"
 #include "backend/zookeeper/session_deadline.h"
-#include "core/random.h"
+#include "base/rng.h"
 
 /* ---- names ------------------------------------------------------------------------------------ */
 
@@ -183,17 +183,17 @@ static void never_longer_than_the_leader_thinks(void **state)
     for (int run = 0; run < 2000; run++) {
         struct session_deadline s;
         int64_t S = 6000, now = 0, follower = 0, leader = 0; /* when they heard of us last */
-        int64_t ping = random_between(&random, 0, S / 4);
+        int64_t ping = rng_between(&random, 0, S / 4);
         zk_session_deadline_begin(&s, S, 0);
         for (int i = 0; i < 30; i++) {
-            now += random_between(&random, 1, random_between(&random, 0, 4) == 0 ? S : S / 5);
+            now += rng_between(&random, 1, rng_between(&random, 0, 4) == 0 ? S : S / 5);
             for (; ping <= now; ping += S / 4) { /* it answers with what it knew then */
                 if (follower <= ping)
                     leader = follower > leader ? follower : leader;
             }
             if (now >= leader + S)
                 break; /* it has expired, and the write is refused */
-            int64_t ended = now + random_between(&random, 0, 50);
+            int64_t ended = now + rng_between(&random, 0, 50);
             follower = now;
             zk_session_deadline_wrote(&s, now, ended);
             assert_true(zk_session_deadline_until(&s) <= leader + S);

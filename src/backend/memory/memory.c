@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "backend/memory/space.h"
-#include "runtime/clock.h"
+#include "base/clock.h"
 
 struct deferred {
     struct deferred *next;
@@ -78,9 +78,7 @@ static void set_timer(struct memory *m)
         uv_timer_stop(&m->timer);
         return;
     }
-    uint64_t ms = at <= now ? 0 : (uint64_t)((at - now) / NS_PER_MS + 1);
-    uv_update_time(m->host->loop);
-    uv_timer_start(&m->timer, on_timer, ms, 0);
+    handles_start_timer(&m->timer, on_timer, at <= now ? 0 : (at - now) / NS_PER_MS + 1);
 }
 
 /* ---- requests -------------------------------------------------------------------------------- */
@@ -126,34 +124,38 @@ static void submit(void *store, struct simba_request *batch)
         struct simba_request *q = batch;
         batch = q->next;
         q->next = NULL;
-        if (hang) {
-            *m->held_last = q;
-            m->held_last = &q->next;
-        } else {
+        if (hang)
+            pending_add(&m->held, q);
+        else
             apply(m, q);
-        }
     }
     pthread_mutex_unlock(&m->space->lock);
     set_timer(m);
 }
 
+/* Nothing to prepare: space_tell() asks the host. */
 static void watch(void *store, const char *mutex, enum simba_interest interest)
 {
-    space_watch(store, mutex, interest == SIMBA_OBSERVES);
+    (void)store;
+    (void)mutex;
+    (void)interest;
 }
 
 /* The faults have changed. */
 static void on_wake(uv_async_t *async)
 {
     struct memory *m = async->data;
-    struct simba_request *held = m->held;
-    m->held = NULL;
-    m->held_last = &m->held;
+    struct simba_request *held = pending_take(&m->held);
     if (held != NULL)
         submit(m, held);
 }
 
 /* ---- life ------------------------------------------------------------------------------------ */
+
+static void free_memory(void *store)
+{
+    free(store);
+}
 
 static int open_memory(struct simba_host *host, const struct simba_url *url, void **store,
                        char *why, size_t why_size)
@@ -166,27 +168,22 @@ static int open_memory(struct simba_host *host, const struct simba_url *url, voi
     if (m == NULL)
         goto err;
     m->host = host;
-    m->held_last = &m->held;
+    pending_init(&m->held);
     m->deferred_last = &m->deferred;
     if (uv_async_init(host->loop, &m->wake, on_wake) != 0)
         goto err_after_memory;
-    uv_timer_init(host->loop, &m->timer);
     m->wake.data = m;
-    m->timer.data = m;
-    m->handles = 2;
-    if (table_init(&m->observed) != 0)
-        goto err_after_handles;
     m->space = space_enter(simba_url_path(url), m);
     if (m->space == NULL)
-        goto err_after_table;
+        goto err_after_wake;
+    handles_init(&m->handles, host, free_memory, m);
+    handles_add(&m->handles);
+    handles_add_timer(&m->handles, &m->timer, m);
     *store = m;
     return 0;
 
-err_after_table:
-    table_free(&m->observed);
-err_after_handles:
+err_after_wake:
     uv_close((uv_handle_t *)&m->wake, NULL);
-    uv_close((uv_handle_t *)&m->timer, NULL);
     uv_run(host->loop, UV_RUN_NOWAIT);
 err_after_memory:
     free(m);
@@ -195,38 +192,17 @@ err:
     return SIMBA_ELIMIT;
 }
 
-static void free_observed(struct table_node *node)
-{
-    free(node);
-}
-
-static void on_handle_closed(uv_handle_t *handle)
-{
-    struct memory *m = handle->data;
-    if (--m->handles > 0)
-        return;
-    struct simba_host *host = m->host;
-    table_empty(&m->observed, free_observed);
-    table_free(&m->observed);
-    free(m);
-    host->closed(host);
-}
-
 static void close_memory(void *store)
 {
     struct memory *m = store;
     const struct simba_answer ended = {.code = SIMBA_ECANCELED, .age_ms = -1};
-    while (m->held != NULL) {
-        struct simba_request *q = m->held;
-        m->held = q->next;
-        m->host->answer(m->host, q, &ended);
-    }
+    pending_fail(&m->held, m->host, SIMBA_ECANCELED, NULL);
     for (struct deferred *d = m->deferred; d != NULL; d = d->next)
         d->answer = ended;
     answer_due(m, NEVER);
     space_leave(m);
-    uv_close((uv_handle_t *)&m->wake, on_handle_closed);
-    uv_close((uv_handle_t *)&m->timer, on_handle_closed);
+    handles_close(&m->handles, &m->wake);
+    handles_close(&m->handles, &m->timer);
 }
 
 static void diagnose(void *store, simba_finding_fn *say, void *data)

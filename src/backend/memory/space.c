@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/random.h"
+#include "base/clock.h"
+#include "base/rng.h"
 #include "core/url.h"
-#include "runtime/clock.h"
 #include "runtime/fault.h"
 #include "runtime/process.h"
 
@@ -100,35 +100,16 @@ void space_leave(struct memory *member)
 
 bool space_dice(struct space *s, unsigned percent)
 {
-    return percent > 0 && random_next(&s->random) % 100 < percent;
+    return percent > 0 && rng_next(&s->random) % 100 < percent;
 }
 
 void space_tell(struct space *s, const char *mutex, enum space_news news)
 {
     for (struct memory *m = s->members; m != NULL && news != SPACE_NOTHING; m = m->next) {
-        bool cares = news == SPACE_FREED || m->observes_all ||
-                     (m->observed.count > 0 && table_find(&m->observed, mutex) != NULL);
+        bool cares = news == SPACE_FREED || m->host->interest(m->host, mutex) == SIMBA_OBSERVES;
         if (cares && !space_dice(s, s->faults.lose_hint))
             m->host->hint(m->host, mutex);
     }
-}
-
-void space_watch(struct memory *m, const char *mutex, bool observe)
-{
-    pthread_mutex_lock(&m->space->lock);
-    struct table_node *n = mutex != NULL ? table_find(&m->observed, mutex) : NULL;
-    struct observed *o;
-    if (mutex == NULL) {
-        m->observes_all = observe;
-    } else if (observe && n == NULL && (o = malloc(sizeof *o)) != NULL) {
-        snprintf(o->mutex, sizeof o->mutex, "%s", mutex);
-        o->by_mutex.name = o->mutex;
-        table_add(&m->observed, &o->by_mutex);
-    } else if (!observe && n != NULL) {
-        table_remove(&m->observed, n);
-        free(n);
-    }
-    pthread_mutex_unlock(&m->space->lock);
 }
 
 /* Tokens rise through the life of the process, so that also a space that was closed and opened

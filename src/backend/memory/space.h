@@ -8,7 +8,9 @@
 #include <simba/backend.h>
 #include <uv.h>
 
-#include "runtime/table.h"
+#include "backend/kit/handles.h"
+#include "backend/kit/pending.h"
+#include "base/table.h"
 
 struct record {
     struct table_node by_mutex; /* first */
@@ -27,16 +29,9 @@ struct memory {
     struct simba_host *host;
     uv_async_t wake;
     uv_timer_t timer;
-    int handles;                                /* of the two that are still open */
-    struct simba_request *held, **held_last;    /* not applied while the store hangs */
+    struct handles handles;
+    struct pending held;                        /* not applied while the store hangs */
     struct deferred *deferred, **deferred_last; /* applied, to be answered later */
-    struct table observed;                      /* struct observed; under the space's lock … */
-    bool observes_all;                          /* … and so is this */
-};
-
-struct observed {
-    struct table_node by_mutex; /* first */
-    char mutex[SIMBA_MUTEX_MAX + 1];
 };
 
 struct space {
@@ -68,6 +63,5 @@ void space_list(struct space *s, struct memory *member, struct simba_request *re
 
 /* Tells the members, all or those who observe; under s->lock. */
 void space_tell(struct space *s, const char *mutex, enum space_news news);
-void space_watch(struct memory *member, const char *mutex, bool observe);
 bool space_dice(struct space *s, unsigned percent);
 #endif

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "backend/redis/redis.h"
-#include "core/text.h"
+#include "base/text.h"
 
 #define ODD "an answer of the server makes no sense"
 #define FOREIGN \

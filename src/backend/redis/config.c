@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "runtime/errno_text.h"
+#include "base/errno_text.h"
 
 #define BYTES_MAX (4 * SECRET_MAX) /* all strings together: a URL is not longer */
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/random.h"
+#include "base/rng.h"
 
 #define PREFIX "simba:{"
 #define SUFFIX "}"
@@ -246,8 +246,7 @@ static void on_released(struct ear *e, struct place *p)
     }
     if (p->is_later)
         return;
-    p->ask_at =
-        simba_now() + random_between(&e->link.net->dice, EAR_LATER_MIN_MS, EAR_LATER_MAX_MS);
+    p->ask_at = simba_now() + rng_between(&e->link.net->dice, EAR_LATER_MIN_MS, EAR_LATER_MAX_MS);
     p->is_later = true;
     p->later = e->later;
     e->later = p;

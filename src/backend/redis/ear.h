@@ -14,7 +14,7 @@
 #define BACKEND_REDIS_EAR_H
 
 #include "backend/redis/link.h"
-#include "runtime/table.h"
+#include "base/table.h"
 
 #define EAR_UPKEEP_MS 5000
 #define EAR_LINGER_MS 10000

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/random.h"
-#include "runtime/errno_text.h"
+#include "base/errno_text.h"
+#include "base/rng.h"
 
 #define PAUSE_FIRST_MS 50
 #define PAUSE_MAX_MS 1000
@@ -77,7 +77,7 @@ static void on_timer_closed(uv_handle_t *handle)
 static void drop(struct link *l)
 {
     if (l->question != NULL)
-        resolver_forget(l->net->resolver, l->question);
+        resolve_forget(l->question);
     if (l->list != NULL)
         freeaddrinfo(l->list);
     if (l->conn != NULL) {
@@ -97,11 +97,11 @@ static void drop(struct link *l)
 static uint64_t pause_of(struct link *l)
 {
     if (l->failures == 0) /* it was fine a moment ago */
-        return (uint64_t)random_between(&l->net->dice, 1, 10);
+        return (uint64_t)rng_between(&l->net->dice, 1, 10);
     unsigned doublings = l->failures - 1 < 8 ? l->failures - 1 : 8;
     int64_t length = PAUSE_FIRST_MS << doublings;
     length = length > PAUSE_MAX_MS ? PAUSE_MAX_MS : length;
-    return (uint64_t)random_between(&l->net->dice, length / 2, length);
+    return (uint64_t)rng_between(&l->net->dice, length / 2, length);
 }
 
 void link_fail(struct link *l, int code, const char *format, ...)
@@ -401,7 +401,7 @@ static void resolve(struct link *l)
         return;
     }
     l->state = LINK_RESOLVING;
-    l->question = resolver_ask(l->net->resolver, l->address.host, l->address.port, on_resolved, l);
+    l->question = resolve_ask(l->net->resolver, l->address.host, l->address.port, on_resolved, l);
     if (l->question == NULL)
         link_fail(l, SIMBA_ELIMIT, "cannot start a thread to look up %.200s", l->address.host);
 }

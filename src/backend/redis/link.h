@@ -10,9 +10,9 @@
 #ifndef BACKEND_REDIS_LINK_H
 #define BACKEND_REDIS_LINK_H
 
+#include "backend/kit/resolve.h"
 #include "backend/redis/health.h"
 #include "backend/redis/tls.h"
-#include "backend/resolve.h"
 
 #define LINK_INBOX (64u << 10)
 #define LINK_TEXT_MAX 320
@@ -33,7 +33,7 @@ struct net {
     struct simba_host *host;
     const struct config *config;
     SSL_CTX *tls;
-    struct resolver *resolver;
+    struct offload *resolver;
     uint64_t dice;
     unsigned handles;               /* of libuv, not closed yet */
     void (*empty)(struct net *net); /* after all are */
@@ -76,7 +76,7 @@ struct link {
     char why[LINK_TEXT_MAX];
     uv_timer_t timer; /* of the attempt, of the pause, or of the watch over unanswered commands */
     struct address address;
-    struct question *question;
+    struct resolve_question *question;
     struct addrinfo *list, *next_address;
     struct conn *conn;
     struct tls tls;

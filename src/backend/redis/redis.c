@@ -190,7 +190,7 @@ static void close_store(void *store)
     link_close(&s->link);
     link_close(&s->sentinel);
     ear_close(&s->ear);
-    resolver_close(s->net.resolver, on_resolver_closed, &s->net);
+    offload_close(s->net.resolver, on_resolver_closed, &s->net);
 }
 
 static int open_store(struct simba_host *host, const struct simba_url *url, void **store, char *why,
@@ -220,7 +220,7 @@ static int open_store(struct simba_host *host, const struct simba_url *url, void
     snprintf(why, why_size, "out of memory");
     if (ear_init(&s->ear) != 0)
         goto err_after_tls;
-    s->net.resolver = resolver_open(host->loop);
+    s->net.resolver = offload_open(host->loop, NULL, NULL);
     if (s->net.resolver == NULL)
         goto err_after_ear;
     s->net.handles = 1; /* from here on the loop has some, and nothing can fail */

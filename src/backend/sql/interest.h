@@ -8,7 +8,7 @@
 
 #include <simba/backend.h>
 
-#include "runtime/table.h"
+#include "base/table.h"
 
 struct interest {
     struct table_node by_mutex;

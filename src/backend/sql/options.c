@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "backend/sql/sql.h"
-#include "runtime/errno_text.h"
+#include "base/errno_text.h"
 
 #define POLL_MIN_MS 10
 #define POLL_MAX_MS 3600000

@@ -3,7 +3,7 @@
  * An eviction replaces the first character of owner_id, so that whoever renews by its id cannot any more, and
  * keeps the bytes of that character in ttl_at, as one number. So the true id can be told as long as the row
  * holds the tenure. */
-#include "core/text.h"
+#include "base/text.h"
 
 #include <stdio.h>
 #include <string.h>

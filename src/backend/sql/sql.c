@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <sys/random.h>
 
-#include "core/random.h"
+#include "base/rng.h"
 
 #define POLL_MS 250 /* the default of ?poll= */
 
@@ -24,7 +24,7 @@ void sql_fail(struct sql *s, int code, const char *format, ...)
 
 int64_t sql_jittered(struct sql *s, int64_t ms)
 {
-    return ms - ms / 8 + (int64_t)(random_next(&s->dice) % (uint64_t)(ms / 4 + 1));
+    return ms - ms / 8 + (int64_t)(rng_next(&s->dice) % (uint64_t)(ms / 4 + 1));
 }
 
 void sql_start_timer(uv_timer_t *t, uv_timer_cb call, int64_t ms)

@@ -14,8 +14,8 @@
 #include <unistd.h>
 
 #include "backend/sqlite/place.h"
-#include "runtime/clock.h"
-#include "runtime/table.h"
+#include "base/clock.h"
+#include "base/table.h"
 
 #define RETRY_NS 100000000
 

@@ -9,8 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "runtime/clock.h"
-#include "runtime/errno_text.h"
+#include "base/clock.h"
+#include "base/errno_text.h"
 
 static int read_id(struct boot *b)
 {

@@ -17,7 +17,7 @@
 
 #include "backend/sqlite/db.h"
 #include "backend/sqlite/schema.h"
-#include "runtime/errno_text.h"
+#include "base/errno_text.h"
 
 #define SCHEMA_VERSION 1
 #define TOKENS_PER_BOOT 1000000

@@ -14,9 +14,9 @@
 #include <time.h>
 
 #include "backend/sqlite/db.h"
+#include "base/clock.h"
+#include "base/errno_text.h"
 #include "core/period.h"
-#include "runtime/clock.h"
-#include "runtime/errno_text.h"
 
 #define NAP_NS 100000
 #define IMPATIENT_NS (5 * NS_PER_MS)

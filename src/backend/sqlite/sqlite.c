@@ -9,10 +9,11 @@
 #include <string.h>
 #include <uv.h>
 
+#include "backend/kit/handles.h"
+#include "backend/kit/worker.h"
 #include "backend/sqlite/db.h"
 #include "backend/sqlite/diagnose.h"
 #include "backend/sqlite/watch.h"
-#include "backend/worker.h"
 #include "core/period.h"
 #include "runtime/process.h"
 
@@ -26,6 +27,7 @@ struct sqlite {
     struct place place;
     struct worker worker;
     struct watch watch;
+    struct handles handles;
     uv_async_t ended; /* the worker has */
     _Atomic int live; /* the descriptor that shows that we are there; -1: none yet */
 
@@ -39,7 +41,7 @@ struct sqlite {
 /* Before a question, and then while nothing happens: from now on others ring for every change. */
 static void observe(struct sqlite *s)
 {
-    if (watch_observes(&s->watch))
+    if (s->host->interest(s->host, NULL) == SIMBA_OBSERVES)
         bell_observe(&s->watch.bell, boot_now(&s->db.boot) + OBSERVED_MS * NS_PER_MS);
 }
 
@@ -120,9 +122,12 @@ static void publish(struct sqlite *s, struct simba_request *part)
         struct db_result *r = q->store;
         if (q->op == SIMBA_CONTEND || q->op == SIMBA_READ) {
             bool owned = r->answer.id != NULL && !r->answer.granted;
-            bool any = watch_answered(&s->watch, q->mutex, owned, r->owner_client);
-            worker_tick(&s->worker, any ? LOOK_MS : LOOK_IDLE_MS, any || watch_observes(&s->watch));
-            if (any || r->answer.granted) /* an owner hears that it is evicted */
+            bool waits = watch_answered(&s->watch, q->mutex, owned, r->owner_client);
+            if (waits)
+                worker_tick(&s->worker, LOOK_MS);
+            if (waits || s->host->interest(s->host, NULL) == SIMBA_OBSERVES)
+                worker_need(&s->worker);
+            if (waits || r->answer.granted) /* an owner hears that it is evicted */
                 watch_listen(&s->watch);
         }
         if (r->ring || (r->changed && observed))
@@ -230,16 +235,16 @@ static void look(void *store)
     s->db.is_patient = true;
     observe(s);
     watch_listen(&s->watch);
-    if (s->db.is_reader)
-        watch_look(&s->watch, &s->db, true);
-    if (s->db.handle == NULL)
-        return;
-    if (begin(s, false) == 0) {
+    bool looked = s->db.is_reader, waits = looked && watch_look(&s->watch, &s->db, true);
+    if (s->db.handle != NULL && begin(s, false) == 0) {
         db_rollback(&s->db);
-        watch_look(&s->watch, &s->db, !bell_is_ours(&s->watch.bell, s->place.bell));
-    } else if (s->db.is_broken) {
+        waits = watch_look(&s->watch, &s->db, !bell_is_ours(&s->watch.bell, s->place.bell));
+        looked = true;
+    } else if (s->db.handle != NULL && s->db.is_broken) {
         db_close(&s->db);
     }
+    if (looked)
+        worker_tick(&s->worker, waits ? LOOK_MS : LOOK_IDLE_MS);
 }
 
 static void end(void *store)
@@ -252,20 +257,18 @@ static void end(void *store)
 
 /* ---- on the loop ----------------------------------------------------------------------------- */
 
-static void on_closed(uv_handle_t *handle)
+static void free_store(void *store)
 {
-    struct sqlite *s = handle->data;
-    struct simba_host *host = s->host;
+    struct sqlite *s = store;
     watch_free(&s->watch);
     free(s);
-    host->closed(host);
 }
 
 static void on_ended(uv_async_t *async)
 {
     struct sqlite *s = async->data;
     worker_join(&s->worker);
-    uv_close((uv_handle_t *)async, on_closed);
+    handles_close(&s->handles, async);
 }
 
 static void submit(void *store, struct simba_request *batch)
@@ -342,6 +345,8 @@ static int open_sqlite(struct simba_host *host, const struct simba_url *url, voi
     if (uv_async_init(host->loop, &s->ended, on_ended) != 0)
         goto err_after_watch;
     s->ended.data = s;
+    handles_init(&s->handles, host, free_store, s);
+    handles_add(&s->handles);
     worker_init(&s->worker, "simba-sqlite");
     *store = s;
     return 0;

@@ -1,4 +1,4 @@
-/* watch.c: see watch.h. The order that loses no ring: read the bell, let the contender try, sleep on
+/* watch.c: see watch.h. What the client waits for or observes, the host knows. The order that loses no ring: read the bell, let the contender try, sleep on
  * the value that was read. A mutex is watched before its first try is submitted. Hints are given
  * without the lock: the thread that gives one may be asked to contend at once. */
 #include "backend/sqlite/watch.h"
@@ -7,15 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/executor.h"
+#include "base/thread.h"
 
-struct watched {
-    struct watched *next; /* in its slot */
-    bool owned;           /* by another */
-    bool observed;        /* any change is of interest */
-    int64_t client;       /* the owner's; 0: it has no liveness */
-    char mutex[];
-};
+enum { SEEN_OWNED, SEEN_CLIENT }; /* by another; its client, 0: it has no liveness */
 
 void watch_init(struct watch *w, struct simba_host *host)
 {
@@ -26,24 +20,9 @@ void watch_init(struct watch *w, struct simba_host *host)
 
 void watch_free(struct watch *w)
 {
-    for (size_t i = 0; i < BELL_SLOTS; i++) {
-        for (struct watched *x = w->slot[i], *next; x != NULL; x = next) {
-            next = x->next;
-            free(x);
-        }
-    }
     bell_close(&w->bell);
     pthread_cond_destroy(&w->change);
     pthread_mutex_destroy(&w->lock);
-}
-
-/* Where it is linked in, or where its slot ends. */
-static struct watched **find(struct watch *w, const char *mutex)
-{
-    struct watched **at = &w->slot[bell_slot(mutex)];
-    while (*at != NULL && strcmp((*at)->mutex, mutex) != 0)
-        at = &(*at)->next;
-    return at;
 }
 
 /* A mutex to hint when the lock is free. */
@@ -71,37 +50,55 @@ static void hint_due(struct watch *w, struct due *list)
     }
 }
 
-/* Has one been rung for that is not among the watched? (One that shares its slot with a watched one
- * is found by the next list.) */
-static bool is_new_rung(struct watch *w)
+static void set_bit(uint64_t *bits, unsigned slot)
 {
-    bool any = false;
-    for (size_t i = 0; i < BELL_SLOTS; i++) {
-        uint32_t rings = w->read[i];
-        any = any || (w->slot[i] == NULL && rings != w->rings[i]);
-        if (w->slot[i] == NULL)
-            w->rings[i] = rings;
-    }
-    return any;
+    bits[slot / 64] |= UINT64_C(1) << slot % 64;
 }
 
-/* What has been rung for since it was last looked at; under the lock. */
+static bool has_bit(const uint64_t *bits, unsigned slot)
+{
+    return (bits[slot / 64] >> slot % 64 & 1) != 0;
+}
+
+struct hearing {
+    struct watch *watch;
+    struct due *due;
+};
+
+static void hear(void *data, struct simba_watched *x)
+{
+    struct hearing *h = data;
+    unsigned slot = bell_slot(x->mutex);
+    set_bit(h->watch->watched, slot);
+    if (h->watch->read[slot] != h->watch->rings[slot])
+        add_due(&h->due, x->mutex);
+}
+
+/* Whether a slot was rung for since it was last read; watched: one that has a mutex of ours, or not. */
+static bool is_rung(const struct watch *w, bool watched)
+{
+    for (unsigned i = 0; i < BELL_SLOTS; i++) {
+        if (w->read[i] != w->rings[i] && has_bit(w->watched, i) == watched)
+            return true;
+    }
+    return false;
+}
+
+/* What has been rung for since it was last looked at; under the lock. Of what others wait for, nobody
+ * here is asked. (A mutex that is new to an observer of all, and shares its slot with a watched one, is
+ * found by the next list.) */
 static struct due *heard(struct watch *w)
 {
-    struct due *due = NULL;
+    struct hearing h = {.watch = w};
     bell_read_slots(&w->bell, w->read);
-    for (size_t word = 0; word < sizeof w->used / sizeof *w->used; word++) {
-        for (uint64_t bits = w->used[word]; bits != 0; bits &= bits - 1) {
-            size_t i = word * 64 + (size_t)__builtin_ctzll(bits);
-            uint32_t rings = w->read[i];
-            for (struct watched *x = w->slot[i]; x != NULL && rings != w->rings[i]; x = x->next)
-                add_due(&due, x->mutex);
-            w->rings[i] = rings;
-        }
+    if (is_rung(w, true)) {
+        memset(w->watched, 0, sizeof w->watched);
+        w->host->watched(w->host, NULL, hear, &h);
     }
-    if (w->observes_all && is_new_rung(w))
-        add_due(&due, "");
-    return due;
+    if (w->host->interest(w->host, "") == SIMBA_OBSERVES && is_rung(w, false))
+        add_due(&h.due, "");
+    memcpy(w->rings, w->read, sizeof w->rings);
+    return h.due;
 }
 
 static void *listen(void *arg)
@@ -109,7 +106,7 @@ static void *listen(void *arg)
     struct watch *w = arg;
     pthread_mutex_lock(&w->lock);
     while (!w->stopping) {
-        if (w->count == 0) {
+        if (w->host->interest(w->host, NULL) == SIMBA_NO_INTEREST) {
             pthread_cond_wait(&w->change, &w->lock);
             continue;
         }
@@ -159,109 +156,64 @@ void watch_stop(struct watch *w)
     pthread_join(w->thread, NULL);
 }
 
-static struct watched *add(struct watch *w, const char *mutex, struct watched **at)
-{
-    size_t size = strlen(mutex) + 1;
-    struct watched *x = calloc(1, sizeof *x + size);
-    unsigned slot = bell_slot(mutex);
-    if (x == NULL)
-        return NULL;
-    memcpy(x->mutex, mutex, size);
-    *at = x;
-    w->used[slot / 64] |= UINT64_C(1) << slot % 64;
-    if (++w->count == 1)
-        pthread_cond_signal(&w->change);
-    return x;
-}
-
-static void take_out(struct watch *w, struct watched *x, struct watched **at)
-{
-    unsigned slot = bell_slot(x->mutex);
-    *at = x->next;
-    if (w->slot[slot] == NULL)
-        w->used[slot / 64] &= ~(UINT64_C(1) << slot % 64);
-    w->waiting -= x->owned;
-    w->observed -= x->observed;
-    w->count--;
-    free(x);
-}
-
-static void set(struct watch *w, const char *mutex, enum simba_interest interest)
-{
-    struct watched **at = find(w, mutex), *x = *at;
-    bool observe = interest == SIMBA_OBSERVES;
-    if (interest == SIMBA_NO_INTEREST && x != NULL) {
-        take_out(w, x, at);
-        return;
-    }
-    if (interest != SIMBA_NO_INTEREST && x == NULL)
-        x = add(w, mutex, at);
-    if (x != NULL) {
-        w->observed += (size_t)observe - (size_t)x->observed;
-        x->observed = observe;
-    }
-}
-
-static void set_all(struct watch *w, bool observe)
-{
-    if (observe == w->observes_all)
-        return;
-    w->observes_all = observe;
-    w->count += observe ? 1 : (size_t)-1;
-    pthread_cond_signal(&w->change);
-}
-
 void watch_set(struct watch *w, const char *mutex, enum simba_interest interest)
 {
+    if (interest == SIMBA_NO_INTEREST)
+        return;
     pthread_mutex_lock(&w->lock);
     if (mutex != NULL)
-        set(w, mutex, interest);
-    else
-        set_all(w, interest != SIMBA_NO_INTEREST);
+        set_bit(w->watched, bell_slot(mutex));
+    pthread_cond_signal(&w->change);
     pthread_mutex_unlock(&w->lock);
 }
 
-bool watch_observes(struct watch *w)
+struct answer {
+    bool owned, watched;
+    int64_t client;
+};
+
+static void keep_answer(void *data, struct simba_watched *x)
 {
-    pthread_mutex_lock(&w->lock);
-    bool observes = w->observed > 0 || w->observes_all;
-    pthread_mutex_unlock(&w->lock);
-    return observes;
+    struct answer *a = data;
+    a->watched = true;
+    x->seen[SEEN_OWNED] = a->owned;
+    x->seen[SEEN_CLIENT] = a->client;
 }
 
 bool watch_answered(struct watch *w, const char *mutex, bool owned, int64_t client)
 {
-    pthread_mutex_lock(&w->lock);
-    struct watched *x = *find(w, mutex);
-    if (x != NULL) {
-        w->waiting += (size_t)owned - (size_t)x->owned;
-        x->owned = owned;
-        x->client = client;
-    }
-    bool any = w->waiting > 0;
-    pthread_mutex_unlock(&w->lock);
-    return any;
+    struct answer a = {.owned = owned, .client = client};
+    w->host->watched(w->host, mutex, keep_answer, &a);
+    return a.watched && owned;
 }
 
-void watch_look(struct watch *w, const struct db *db, bool blind)
+struct look {
+    const struct db *db;
+    bool blind, any;
+    int64_t last; /* the client that was looked at last: many mutexes may have one owner */
+    bool gone;    /* it is */
+    struct due *due;
+};
+
+static void look(void *data, struct simba_watched *x)
 {
-    int64_t last = 0; /* the client that was looked at last: many mutexes may have one owner */
-    bool gone = false;
-    struct due *due = NULL;
-    pthread_mutex_lock(&w->lock);
-    bool any = w->waiting > 0 || (blind && w->observed > 0);
-    for (size_t i = 0; any && i < BELL_SLOTS; i++) {
-        for (struct watched *x = w->slot[i]; x != NULL; x = x->next) {
-            if (x->owned && x->client != last) {
-                last = x->client;
-                gone = db_client_is_gone(db, last);
-            }
-            if ((x->owned && gone) || (blind && (x->owned || x->observed)))
-                add_due(&due, x->mutex);
-        }
+    struct look *l = data;
+    bool owned = x->seen[SEEN_OWNED] != 0;
+    l->any = l->any || owned;
+    if (owned && x->seen[SEEN_CLIENT] != l->last) {
+        l->last = x->seen[SEEN_CLIENT];
+        l->gone = db_client_is_gone(l->db, l->last);
     }
-    if (blind && w->observes_all)
-        add_due(&due, "");
-    pthread_mutex_unlock(&w->lock);
-    hint_due(w, due);
+    if ((owned && l->gone) || (l->blind && (owned || x->interest == SIMBA_OBSERVES)))
+        add_due(&l->due, x->mutex);
+}
+
+bool watch_look(struct watch *w, const struct db *db, bool blind)
+{
+    struct look l = {.db = db, .blind = blind};
+    w->host->watched(w->host, NULL, look, &l);
+    if (blind && w->host->interest(w->host, "") == SIMBA_OBSERVES)
+        add_due(&l.due, "");
+    hint_due(w, l.due);
+    return l.any;
 }

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "runtime/errno_text.h"
+#include "base/errno_text.h"
 
 const char *const zookeeper_options[] = {"session_timeout", "on_disconnect", "acl", "password_file",
                                          NULL};

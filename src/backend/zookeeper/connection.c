@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 #include "backend/zookeeper/replies.h"
-#include "runtime/errno_text.h"
+#include "base/errno_text.h"
 
 #define AGAIN_MS 500    /* after names could not be resolved, or a session expired */
 #define READINGS_MAX 64 /* of the socket in one go */
@@ -361,8 +361,8 @@ void zk_connection_begin(struct session *s)
         if (add_number(s, i))
             continue;
         s->asked[i] = (struct asked){s, i};
-        s->question[i] = resolver_ask(s->store->resolver, c->host[i].name, c->host[i].port,
-                                      on_resolved, &s->asked[i]);
+        s->question[i] = resolve_ask(s->store->resolver, c->host[i].name, c->host[i].port,
+                                     on_resolved, &s->asked[i]);
         s->questions += s->question[i] != NULL;
     }
     if (s->questions == 1 && s->addresses_length == 0)

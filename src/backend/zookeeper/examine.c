@@ -31,7 +31,7 @@ enum stage { ASKING, CONNECTING, LOOKING, ENDED };
 
 struct exam_host {
     struct exam *exam;
-    struct question *question;
+    struct resolve_question *question;
     struct word word[WORDS];
     char address[ADDRESS_SIZE];
     char why[96];
@@ -95,7 +95,7 @@ static void give_up_words(struct exam *x)
     for (size_t i = 0; i < x->hosts; i++) {
         struct exam_host *h = &x->host[i];
         if (h->question != NULL) {
-            resolver_forget(x->store->resolver, h->question);
+            resolve_forget(h->question);
             snprintf(h->why, sizeof h->why, "its name is not resolved in time");
         }
         h->question = NULL;
@@ -393,7 +393,7 @@ static void ask_server(struct exam *x, size_t n)
         ask_words(h, (const struct sockaddr *)&six);
     } else {
         h->question =
-            resolver_ask(x->store->resolver, c->host[n].name, c->host[n].port, on_resolved, h);
+            resolve_ask(x->store->resolver, c->host[n].name, c->host[n].port, on_resolved, h);
         if (h->question == NULL)
             snprintf(h->why, sizeof h->why, "no thread to resolve its name with");
     }

@@ -18,7 +18,7 @@
 
 #include "backend/zookeeper/latch.h"
 #include "backend/zookeeper/session_deadline.h"
-#include "runtime/table.h"
+#include "base/table.h"
 
 struct latch_client;
 struct latch_member;

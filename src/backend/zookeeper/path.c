@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/text.h"
+#include "base/text.h"
 
 static int hex(char c)
 {

@@ -169,7 +169,7 @@ void zk_session_close(struct session *s)
 {
     for (size_t i = 0; i < s->store->config.hosts; i++) {
         if (s->question[i] != NULL)
-            resolver_forget(s->store->resolver, s->question[i]);
+            resolve_forget(s->question[i]);
         s->question[i] = NULL;
     }
     zk_connection_close(s);

@@ -32,7 +32,7 @@ struct session {
     int failures;     /* since it was connected last */
     char why[SESSION_TEXT_MAX];
 
-    struct question *question[ZOOKEEPER_HOSTS_MAX];
+    struct resolve_question *question[ZOOKEEPER_HOSTS_MAX];
     struct asked {
         struct session *session;
         size_t n;

@@ -213,7 +213,7 @@ static void close_store(void *store)
     for (struct session *s = first(z); s != NULL; s = zk_session_next(s))
         zk_session_close(s);
     zk_examine_close(z);
-    resolver_close(z->resolver, on_resolver_closed, z);
+    offload_close(z->resolver, on_resolver_closed, z);
 }
 
 static void choose_acl(struct zookeeper *z)
@@ -254,7 +254,7 @@ static int open_store(struct simba_host *host, const struct simba_url *url, void
         goto err_after_store;
     if (table_init(&z->observed) != 0)
         goto err_after_latch;
-    z->resolver = resolver_open(host->loop);
+    z->resolver = offload_open(host->loop, NULL, NULL);
     if (z->resolver == NULL)
         goto err_after_observed;
     z->handles = 1;

@@ -21,7 +21,7 @@
 #include <simba/backend.h>
 #include <zookeeper/zookeeper.h>
 
-#include "backend/resolve.h"
+#include "backend/kit/resolve.h"
 #include "backend/zookeeper/config.h"
 #include "backend/zookeeper/latch_client.h"
 
@@ -35,7 +35,7 @@ struct zookeeper {
     struct simba_host *host;
     struct zookeeper_config config;
     char base[PATH_BASE_MAX]; /* chroot + "/simba" */
-    struct resolver *resolver;
+    struct offload *resolver;
     struct exam *exams;
     unsigned handles; /* of the loop's, that must be closed before we are */
     bool closing;

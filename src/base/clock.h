@@ -1,13 +1,13 @@
 /* clock.h: the one clock that decides. CLOCK_BOOTTIME runs on while the machine is suspended, so
  * a lease cannot outlive a sleep; wall clocks are for display only. */
-#ifndef RUNTIME_CLOCK_H
-#define RUNTIME_CLOCK_H
+#ifndef BASE_CLOCK_H
+#define BASE_CLOCK_H
 
 #include <assert.h>
 #include <stdint.h>
 #include <time.h>
 
-#include "core/period.h"
+#include "base/time.h"
 
 static inline int64_t clock_now(void)
 {

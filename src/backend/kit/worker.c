@@ -1,9 +1,9 @@
 /* worker.c: see worker.h. */
-#include "backend/worker.h"
+#include "backend/kit/worker.h"
 
 #include <time.h>
 
-#include "runtime/executor.h"
+#include "base/thread.h"
 
 static int64_t monotonic(void)
 {
@@ -12,39 +12,18 @@ static int64_t monotonic(void)
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-static struct simba_request *take_all(struct worker *w)
-{
-    struct simba_request *batch = w->first;
-    w->first = NULL;
-    w->last = &w->first;
-    return batch;
-}
-
-static struct simba_request **end_of(struct simba_request **list)
-{
-    while (*list != NULL)
-        list = &(*list)->next;
-    return list;
-}
-
-static void put_back(struct worker *w, struct simba_request *rest)
-{
-    *end_of(&rest) = w->first;
-    w->first = rest;
-    w->last = end_of(&w->first);
-}
-
 /* Under the lock, which it gives up meanwhile. */
 static void do_part(struct worker *w, bool patient)
 {
-    struct simba_request *batch = take_all(w);
+    struct simba_request *batch = pending_take(&w->pending);
     w->busy = true;
     pthread_mutex_unlock(&w->lock);
     struct simba_request *done = w->run(w->store, &batch, patient);
     pthread_mutex_lock(&w->lock);
     w->busy = false;
-    put_back(w, batch);
-    bool signal = !patient && w->has_thread && (w->first != NULL || monotonic() >= w->next_tick);
+    pending_put_back(&w->pending, batch);
+    bool signal =
+        !patient && w->has_thread && (w->pending.first != NULL || monotonic() >= w->next_tick);
     pthread_mutex_unlock(&w->lock);
     if (signal)
         pthread_cond_signal(&w->work);
@@ -72,7 +51,7 @@ static void *run(void *arg)
             pthread_cond_wait(&w->work, &w->lock);
         } else if (monotonic() >= w->next_tick) { /* in time, however busy the store is */
             tick(w);
-        } else if (w->first != NULL) {
+        } else if (w->pending.first != NULL) {
             do_part(w, true);
         } else if (w->stopping) {
             break;
@@ -103,7 +82,7 @@ void worker_init(struct worker *w, const char *name)
     pthread_mutex_init(&w->lock, NULL);
     pthread_cond_init(&w->work, &attr);
     pthread_condattr_destroy(&attr);
-    w->last = &w->first;
+    pending_init(&w->pending);
     w->tick_ms = 1000;
     w->next_tick = monotonic() + w->tick_ms * 1000000;
     w->name = name;
@@ -112,35 +91,41 @@ void worker_init(struct worker *w, const char *name)
 void worker_submit(struct worker *w, struct simba_request *batch)
 {
     pthread_mutex_lock(&w->lock);
-    *w->last = batch;
-    w->last = end_of(w->last);
+    pending_add(&w->pending, batch);
     pthread_mutex_unlock(&w->lock);
 }
 
 void worker_work(struct worker *w, bool here)
 {
     pthread_mutex_lock(&w->lock);
-    if (w->first != NULL && here && !w->busy)
+    if (w->pending.first != NULL && here && !w->busy)
         do_part(w, false);
-    bool left = w->first != NULL;
+    bool left = w->pending.first != NULL;
     while (left && !need_thread(w)) { /* then whoever is here */
         if (!w->busy)
             do_part(w, true);
-        left = w->first != NULL && !w->busy;
+        left = w->pending.first != NULL && !w->busy;
     }
     pthread_mutex_unlock(&w->lock);
     if (left)
         pthread_cond_signal(&w->work);
 }
 
-void worker_tick(struct worker *w, int64_t tick_ms, bool needed)
+void worker_tick(struct worker *w, int64_t tick_ms)
 {
     pthread_mutex_lock(&w->lock);
-    if (needed)
-        (void)need_thread(w); /* without it the lease is waited for */
-    if (tick_ms < w->tick_ms)
+    if (tick_ms < w->tick_ms) {
         w->next_tick = monotonic() + tick_ms * 1000000;
+        pthread_cond_signal(&w->work); /* it sleeps until the one before */
+    }
     w->tick_ms = tick_ms;
+    pthread_mutex_unlock(&w->lock);
+}
+
+void worker_need(struct worker *w)
+{
+    pthread_mutex_lock(&w->lock);
+    (void)need_thread(w); /* without it the lease is waited for */
     pthread_mutex_unlock(&w->lock);
 }
 

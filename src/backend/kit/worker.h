@@ -1,11 +1,12 @@
 /* worker.h: a thread for a store whose client library blocks. It takes what has gathered since it
  * last looked as one batch. A thread that would only wait for it may do its work instead, as long
  * as that needs no waiting: one of them at a time is `busy`. */
-#ifndef BACKEND_WORKER_H
-#define BACKEND_WORKER_H
+#ifndef BACKEND_KIT_WORKER_H
+#define BACKEND_KIT_WORKER_H
 
 #include <pthread.h>
-#include <simba/backend.h>
+
+#include "backend/kit/pending.h"
 
 struct worker {
     void *store;
@@ -18,7 +19,7 @@ struct worker {
 
     pthread_mutex_t lock; /* for the rest */
     pthread_cond_t work;
-    struct simba_request *first, **last;
+    struct pending pending;
     int64_t tick_ms, next_tick; /* on the worker's clock, ns */
     bool busy, stopping;
     const char *name;
@@ -31,8 +32,8 @@ void worker_init(struct worker *w, const char *name);
 void worker_submit(struct worker *w, struct simba_request *batch); /* and then: */
 void worker_work(struct worker *w, bool here); /* here: on the calling thread, if it can */
 
-/* From now on; at the start 1 s. needed: also if there is nothing else to do. */
-void worker_tick(struct worker *w, int64_t tick_ms, bool needed);
+void worker_tick(struct worker *w, int64_t tick_ms); /* from now on; at the start 1 s */
+void worker_need(struct worker *w); /* ticks, also while there is nothing else to do */
 void worker_stop(struct worker *w); /* does not wait; what is queued is run first */
 void worker_join(struct worker *w);
 #endif

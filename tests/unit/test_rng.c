@@ -1,5 +1,5 @@
-/* test_random.c: the dice can be thrown again, and stay within their bounds. */
-#include "core/random.h"
+/* test_rng.c: a seed gives the same numbers again, and they stay within their bounds. */
+#include "base/rng.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,11 +13,11 @@ static void sequence_is_that_of_splitmix64(void **state)
 {
     (void)state;
     uint64_t random = 1234567;
-    assert_true(random_next(&random) == UINT64_C(6457827717110365317));
-    assert_true(random_next(&random) == UINT64_C(3203168211198807973));
-    assert_true(random_next(&random) == UINT64_C(9817491932198370423));
-    assert_true(random_next(&random) == UINT64_C(4593380528125082431));
-    assert_true(random_next(&random) == UINT64_C(16408922859458223821));
+    assert_true(rng_next(&random) == UINT64_C(6457827717110365317));
+    assert_true(rng_next(&random) == UINT64_C(3203168211198807973));
+    assert_true(rng_next(&random) == UINT64_C(9817491932198370423));
+    assert_true(rng_next(&random) == UINT64_C(4593380528125082431));
+    assert_true(rng_next(&random) == UINT64_C(16408922859458223821));
 }
 
 static void all_between_the_bounds_and_nothing_else(void **state)
@@ -26,7 +26,7 @@ static void all_between_the_bounds_and_nothing_else(void **state)
     uint64_t random = 1;
     int seen[10] = {0};
     for (int i = 0; i < 10000; i++) {
-        int64_t value = random_between(&random, -5, 5);
+        int64_t value = rng_between(&random, -5, 5);
         assert_true(value >= -5 && value < 5);
         seen[value + 5]++;
     }
@@ -38,17 +38,17 @@ static void nothing_between_is_the_lower_bound_and_costs_no_throw(void **state)
 {
     (void)state;
     uint64_t random = 7;
-    assert_int_equal(random_between(&random, 42, 42), 42);
+    assert_int_equal(rng_between(&random, 42, 42), 42);
     assert_int_equal(random, 7);
-    assert_int_equal(random_between(&random, 42, 43), 42);
+    assert_int_equal(rng_between(&random, 42, 43), 42);
 }
 
 static void one_seed_one_sequence(void **state)
 {
     (void)state;
     uint64_t a = 9, b = 9, c = 10;
-    assert_true(random_next(&a) == random_next(&b));
-    assert_true(random_next(&a) != random_next(&c));
+    assert_true(rng_next(&a) == rng_next(&b));
+    assert_true(rng_next(&a) != rng_next(&c));
 }
 
 int main(void)

@@ -1,6 +1,6 @@
 /* table.h: things found by name. The nodes live inside the things; a name may be there often. */
-#ifndef RUNTIME_TABLE_H
-#define RUNTIME_TABLE_H
+#ifndef BASE_TABLE_H
+#define BASE_TABLE_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 /* text.h: short texts in buffers that somebody else owns, and what URLs and names need to know
  * about characters. Without stdio and locale. */
-#ifndef CORE_TEXT_H
-#define CORE_TEXT_H
+#ifndef BASE_TEXT_H
+#define BASE_TEXT_H
 
 #include <stdbool.h>
 #include <stddef.h>

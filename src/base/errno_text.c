@@ -1,5 +1,5 @@
-/* errno_text.c: see errno_text.h. Modules of stores have a copy of it. */
-#include "runtime/errno_text.h"
+/* errno_text.c: see errno_text.h. */
+#include "base/errno_text.h"
 
 #include <errno.h>
 #include <string.h>

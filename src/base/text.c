@@ -1,8 +1,8 @@
 /* text.c: the bounded text builder, UTF-8, %XX and the distance of words.
  *
- * Core writes its messages and ids with this instead of snprintf: it needs no locale, cannot
+ * The core writes its messages and ids with this instead of snprintf: it needs no locale, cannot
  * overrun, and leaves no half character behind that a log or a JSON writer would choke on. */
-#include "core/text.h"
+#include "base/text.h"
 
 #include <assert.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* futex.h: a word that one thread changes and others wait for. */
-#ifndef RUNTIME_FUTEX_H
-#define RUNTIME_FUTEX_H
+#ifndef BASE_FUTEX_H
+#define BASE_FUTEX_H
 
 #include <stdatomic.h>
 #include <stdbool.h>

@@ -1,6 +1,6 @@
 /* errno_text.h: what a failed call of the system means, for people. */
-#ifndef RUNTIME_ERRNO_TEXT_H
-#define RUNTIME_ERRNO_TEXT_H
+#ifndef BASE_ERRNO_TEXT_H
+#define BASE_ERRNO_TEXT_H
 
 #include <stdbool.h>
 

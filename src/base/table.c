@@ -1,5 +1,5 @@
 /* table.c: chained hashing that doubles; FNV-1a, names come from our own process only. */
-#include "runtime/table.h"
+#include "base/table.h"
 
 #include <assert.h>
 #include <simba.h>

@@ -1,6 +1,6 @@
 /* futex.c: see futex.h. The kernel's relative timeouts do not run during suspend, so the wait is
  * in slices and the clock decides. */
-#include "runtime/futex.h"
+#include "base/futex.h"
 
 #include <limits.h>
 #include <linux/futex.h>
@@ -8,7 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "runtime/clock.h"
+#include "base/clock.h"
 
 #define SLICE (INT64_C(60000) * NS_PER_MS)
 

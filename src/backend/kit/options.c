@@ -1,0 +1,93 @@
+/* options.c: see options.h. */
+#include "backend/kit/options.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#define DURATION_SIZE 24
+
+int options_refuse(const struct options *o, int code, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    vsnprintf(o->why, o->why_size, format, args); // NOLINT(clang-analyzer-valist.Uninitialized)
+    va_end(args);
+    return code;
+}
+
+int options_copy(const struct options *o, const char *text, char **out)
+{
+    if (text == NULL)
+        return 0;
+    *out = strdup(text);
+    return *out != NULL ? 0 : options_refuse(o, SIMBA_ELIMIT, "out of memory");
+}
+
+int options_text(const struct options *o, const char *name, char **out)
+{
+    return options_copy(o, simba_url_option(o->url, name), out);
+}
+
+/* "on, off or auto" */
+static int refuse_choice(const struct options *o, const char *name, const char *const *words)
+{
+    int used = snprintf(o->why, o->why_size, "option %s is %s", name, words[0]);
+    for (size_t i = 1; words[i] != NULL && used > 0 && (size_t)used < o->why_size; i++)
+        used += snprintf(o->why + used, o->why_size - (size_t)used, "%s%s",
+                         words[i + 1] == NULL ? " or " : ", ", words[i]);
+    return SIMBA_EINVAL;
+}
+
+int options_choice(const struct options *o, const char *name, const char *const *words, int *out)
+{
+    const char *text = simba_url_option(o->url, name);
+    for (int i = 0; text != NULL && words[i] != NULL; i++) {
+        if (strcmp(text, words[i]) == 0) {
+            *out = i;
+            return 0;
+        }
+    }
+    return text == NULL ? 0 : refuse_choice(o, name, words);
+}
+
+int options_switch(const struct options *o, const char *name, bool *out)
+{
+    static const char *const words[] = {"on", "off", NULL};
+    int which = *out ? 0 : 1;
+    int rc = options_choice(o, name, words, &which);
+    if (rc == 0)
+        *out = which == 0;
+    return rc;
+}
+
+/* As simba_duration_parse() takes it, in the largest unit that leaves no rest. */
+static const char *duration(int64_t ms, char out[DURATION_SIZE])
+{
+    static const struct {
+        int64_t ms;
+        const char *name;
+    } unit[] = {{86400000, "d"}, {3600000, "h"}, {60000, "m"}, {1000, "s"}, {1, "ms"}};
+    size_t i = 0;
+    while (ms % unit[i].ms != 0)
+        i++;
+    snprintf(out, DURATION_SIZE, "%lld%s", (long long)(ms / unit[i].ms), unit[i].name);
+    return out;
+}
+
+int options_duration(const struct options *o, const char *name, int64_t min_ms, int64_t max_ms,
+                     bool or_zero, int64_t *out)
+{
+    char min[DURATION_SIZE], max[DURATION_SIZE];
+    int64_t ms;
+    const char *text = simba_url_option(o->url, name);
+    if (text == NULL)
+        return 0;
+    if (simba_duration_parse(text, &ms) == 0 &&
+        ((ms >= min_ms && ms <= max_ms) || (or_zero && ms == 0))) {
+        *out = ms;
+        return 0;
+    }
+    return options_refuse(o, SIMBA_EINVAL, "option %s is a duration from %s to %s%s", name,
+                          duration(min_ms, min), duration(max_ms, max), or_zero ? ", or 0" : "");
+}
