@@ -9,7 +9,7 @@
 #include "backend/zookeeper/latch_member.h"
 #include "world.h"
 
-#define PENDING_MAX 64
+#define OUTGOING_MAX 64
 #define LISTS_MAX 1024
 #define WATCHES_MAX 64
 #define SESSIONS_MAX 128
@@ -55,7 +55,7 @@ struct server {
 
 /* ---- a client ------------------------------------------------------------------------------- */
 
-struct pending { /* what the client library has sent and has no answer to */
+struct outgoing { /* what the client library has sent and has no answer to */
     uint32_t serial;
     uint8_t op;
     struct latch_flight *flight; /* NULL: of the session */
@@ -65,14 +65,15 @@ struct pending { /* what the client library has sent and has no answer to */
 struct client {
     struct latch_client latch; /* first: one is the other */
     struct latch_session session;
+    struct simba_host host;
     struct world *world;
     struct node *node;
     uint32_t life, connection, serials;
     uint32_t ticks, beats, guards; /* timers that were set; the last one of each counts */
     bool begun, connecting, guarding;
     int64_t tried_at, heard_at, last_arrival;
-    struct pending pending[PENDING_MAX];
-    int pendings;
+    struct outgoing outgoing[OUTGOING_MAX];
+    int outgoings;
     struct watches watches; /* that outlive a connection */
     int64_t mark_seen;
 };

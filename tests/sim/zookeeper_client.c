@@ -74,10 +74,14 @@ static void note_grant(struct client *c, uint64_t token)
     world_trace(w, "    the store grants %llu to %s", (unsigned long long)token, c->node->id);
 }
 
-static void answer(struct latch_client *latch, struct simba_request *q,
-                   const struct simba_answer *a)
+static struct client *client_of_host(struct simba_host *host)
 {
-    struct client *c = (struct client *)(void *)latch;
+    return (struct client *)(void *)((char *)host - offsetof(struct client, host));
+}
+
+static void answer(struct simba_host *host, struct simba_request *q, const struct simba_answer *a)
+{
+    struct client *c = client_of_host(host);
     struct call *call = (struct call *)(void *)q;
     struct message m = {.request = call->request,
                         .mutex = c->node->mutex,
@@ -103,21 +107,27 @@ static void answer(struct latch_client *latch, struct simba_request *q,
 
 static void refuse(struct client *c, struct simba_request *q)
 {
-    answer(&c->latch, q, &(struct simba_answer){.code = SIMBA_ESTORE});
+    pending_refuse(&c->host, q, SIMBA_ESTORE, LOST);
 }
 
-static void hint(struct latch_client *latch, const char *mutex, const char *id)
+static void hint_one(struct simba_host *host, const char *mutex, const char *id)
 {
-    struct client *c = (struct client *)(void *)latch;
+    struct client *c = client_of_host(host);
     (void)mutex;
     (void)id;
     if (c->life == c->node->life)
         world_post(c->world, c->world->now, EVENT_HINT, c->node, NULL);
 }
 
-static void warn(struct latch_client *latch, const char *line)
+static void hint(struct simba_host *host, const char *mutex)
 {
-    world_trace(((struct client *)(void *)latch)->world, "    %s", line);
+    hint_one(host, mutex, NULL);
+}
+
+static void log_line(struct simba_host *host, enum simba_level level, const char *line)
+{
+    (void)level;
+    world_trace(client_of_host(host)->world, "    %s", line);
 }
 
 /* ---- the wire ------------------------------------------------------------------------------- */
@@ -145,12 +155,12 @@ static void post(struct client *c, struct wire r)
     world_post(w, at, EVENT_WIRE, n, &m);
 }
 
-static bool send_wire(struct client *c, struct pending p, const char *name, bool watch)
+static bool send_wire(struct client *c, struct outgoing p, const char *name, bool watch)
 {
-    if (c->pendings == PENDING_MAX)
+    if (c->outgoings == OUTGOING_MAX)
         return false;
     p.serial = ++c->serials;
-    c->pending[c->pendings++] = p;
+    c->outgoing[c->outgoings++] = p;
     struct wire r = {.op = p.op, .serial = p.serial, .watch = watch, .session = c->session.id};
     snprintf(r.name, sizeof r.name, "%.63s", name);
     post(c, r);
@@ -167,23 +177,23 @@ static bool send_ask(struct latch_flight *f, const char *node, bool watch)
         [LATCH_ASK_AHEAD] = WIRE_GET,     [LATCH_ASK_OWN] = WIRE_GET,
         [LATCH_ASK_MARK] = WIRE_GET};
     struct client *c = client_of_session(f->member->session);
-    return send_wire(c, (struct pending){.op = ops[f->ask], .flight = f}, node, watch);
+    return send_wire(c, (struct outgoing){.op = ops[f->ask], .flight = f}, node, watch);
 }
 
 static bool write_wire(struct latch_session *s)
 {
-    return send_wire(client_of_session(s), (struct pending){.op = WIRE_WRITE}, "", false);
+    return send_wire(client_of_session(s), (struct outgoing){.op = WIRE_WRITE}, "", false);
 }
 
 static bool touch_wire(struct latch_session *s)
 {
-    return send_wire(client_of_session(s), (struct pending){.op = WIRE_TOUCH}, "", false);
+    return send_wire(client_of_session(s), (struct outgoing){.op = WIRE_TOUCH}, "", false);
 }
 
 static void read_owner(struct latch_session *s, struct simba_request *q)
 {
     struct client *c = client_of_session(s);
-    if (!send_wire(c, (struct pending){.op = WIRE_READ, .query = q}, "", false))
+    if (!send_wire(c, (struct outgoing){.op = WIRE_READ, .query = q}, "", false))
         refuse(c, q);
 }
 
@@ -201,9 +211,6 @@ static const struct latch_io io = {
     .beat_in = beat_in,
     .guard_in = guard_in,
     .read = read_owner,
-    .answer = answer,
-    .hint = hint,
-    .warn = warn,
 };
 
 /* ---- what the server says ------------------------------------------------------------------- */
@@ -225,11 +232,11 @@ static void answer_read(struct client *c, struct simba_request *q, const struct 
         a.token = (uint64_t)l->node[i].czxid;
         a.left_ms = c->world->period.lease / MS;
     }
-    answer(&c->latch, q, &a);
+    answer(&c->host, q, &a);
 }
 
 /* r NULL: it has no answer, and will have none. */
-static void complete(struct client *c, const struct pending *p, const struct wire *r)
+static void complete(struct client *c, const struct outgoing *p, const struct wire *r)
 {
     char *names[MEMBERS_MAX];
     struct latch_result result = {.reply = LATCH_UNKNOWN, .code = SIMBA_ESTORE, .why = LOST};
@@ -265,13 +272,13 @@ static void complete(struct client *c, const struct pending *p, const struct wir
 
 static void replied(struct client *c, const struct wire *r)
 {
-    for (int i = 0; i < c->pendings; i++) {
-        struct pending p = c->pending[i];
+    for (int i = 0; i < c->outgoings; i++) {
+        struct outgoing p = c->outgoing[i];
         if (p.serial != r->serial)
             continue;
         if ((p.op == WIRE_LIST || p.op == WIRE_READ) && server_list(c->world, r) == NULL)
             world_fail(c->world, "the simulator keeps too few lists");
-        memmove(&c->pending[i], &c->pending[i + 1], (size_t)(--c->pendings - i) * sizeof p);
+        memmove(&c->outgoing[i], &c->outgoing[i + 1], (size_t)(--c->outgoings - i) * sizeof p);
         complete(c, &p, r);
         return;
     }
@@ -300,10 +307,10 @@ static void connect(struct client *c)
 static void disconnected(struct client *c)
 {
     bool was = c->session.connected;
-    struct pending lost[PENDING_MAX];
-    int count = c->pendings;
-    memcpy(lost, c->pending, sizeof lost);
-    c->pendings = 0;
+    struct outgoing lost[OUTGOING_MAX];
+    int count = c->outgoings;
+    memcpy(lost, c->outgoing, sizeof lost);
+    c->outgoings = 0;
     c->connecting = false;
     c->session.connected = false;
     c->session.code = SIMBA_ESTORE;
@@ -358,7 +365,7 @@ void zookeeper_cut(struct world *w, struct node *n)
 static void tick(struct client *c)
 {
     int64_t now = now_of(c), lease = c->world->period.lease;
-    bool waits = c->connecting || c->pendings > 0;
+    bool waits = c->connecting || c->outgoings > 0;
     tick_in(c, lease / TICK_PARTS);
     if (c->heard_at < 0 || (waits && now - c->heard_at > lease / MS * 2 / 3)) {
         disconnected(c);
@@ -405,9 +412,9 @@ static void end(struct client *c)
 {
     if (!c->begun)
         return;
-    for (int i = 0; i < c->pendings; i++) {
-        if (c->pending[i].query != NULL)
-            refuse(c, c->pending[i].query);
+    for (int i = 0; i < c->outgoings; i++) {
+        if (c->outgoing[i].query != NULL)
+            refuse(c, c->outgoing[i].query);
     }
     zk_latch_session_close(&c->session, 0);
     zk_latch_client_free(&c->latch);
@@ -417,15 +424,17 @@ static void end(struct client *c)
 static void begin(struct world *w, struct node *n, struct client *c)
 {
     end(c); /* the process before it */
-    *c = (struct client){.world = w,
-                         .node = n,
-                         .begun = true,
-                         .life = n->life,
-                         .connection = c->connection,
-                         .ticks = c->ticks,
-                         .beats = c->beats,
-                         .guards = c->guards};
-    if (zk_latch_client_init(&c->latch, &io) != 0)
+    *c = (struct client){
+        .world = w,
+        .node = n,
+        .begun = true,
+        .life = n->life,
+        .host = {.answer = answer, .hint = hint, .hint_one = hint_one, .log = log_line},
+        .connection = c->connection,
+        .ticks = c->ticks,
+        .beats = c->beats,
+        .guards = c->guards};
+    if (zk_latch_client_init(&c->latch, &c->host, &io) != 0)
         abort();
     for (size_t i = 0; i < sizeof c->latch.maker; i++)
         c->latch.maker[i] = (unsigned char)rng_next(&w->random);

@@ -21,16 +21,9 @@
 #include "backend/zookeeper/replies.h"
 #include "base/errno_text.h"
 
-#define AGAIN_MS 500    /* after names could not be resolved, or a session expired */
 #define READINGS_MAX 64 /* of the socket in one go */
 #define PART_GREETING 8
 #define GREETING_MIN_MS 250
-
-void zk_connection_later(uv_timer_t *timer, uv_timer_cb run, int64_t ms)
-{
-    uv_update_time(timer->loop);
-    uv_timer_start(timer, run, (uint64_t)(ms > 0 ? ms : 0), 0);
-}
 
 /* ---- the socket ------------------------------------------------------------------------------- */
 
@@ -40,7 +33,7 @@ static void on_socket_closed(uv_handle_t *poll)
     struct session *s = poll->data;
     close(w->fd);
     free(w);
-    zk_store_handle_closed(s->store);
+    handles_drop(&s->store->handles);
 }
 
 static void forget_socket(struct session *s)
@@ -79,7 +72,7 @@ static void watch_socket(struct session *s, int fd, int mask)
         }
         fcntl(fd, F_SETFD, FD_CLOEXEC);
         w->poll.data = s;
-        s->store->handles++;
+        handles_add(&s->store->handles);
         s->socket = w;
         s->socket_inode = st.st_ino;
         s->socket_mask = 0;
@@ -125,12 +118,18 @@ void zk_connection_close(struct session *s)
     s->over = false;
 }
 
+/* With another handle, and the names resolved anew. */
+static void begin_again(struct session *s)
+{
+    handles_start_timer(&s->timer, on_timer, reconnect_pause(&s->reconnect, simba_now()));
+}
+
 /* Outside of the library's callbacks. */
 static void clean_up(struct session *s)
 {
     if (!s->latch.connected && s->failures >= (int)s->store->config.hosts) {
         zk_latch_session_unreachable(&s->latch, simba_now());
-        zk_store_fail_waiting(s->store, s->latch.code, s->why);
+        zk_latch_client_fail(&s->store->latch, &s->store->waiting, s->latch.code, s->why);
     }
     if (!s->over)
         return;
@@ -141,11 +140,7 @@ static void clean_up(struct session *s)
     uv_timer_stop(&s->beat);
     if (s->store->closing)
         return;
-    if (s->refused)
-        zk_connection_later(&s->timer, on_timer, AGAIN_MS);
-    else
-        zk_connection_begin(s);
-    s->refused = false;
+    begin_again(s);
 }
 
 /* How long a server may take to answer a new connection. One that is just starting may never do; the
@@ -192,7 +187,7 @@ void zk_connection_pump(struct session *s)
     if (s->socket_inode != before && s->socket_inode != 0)
         s->tried_at = now; /* what is sent on it is sent later than this */
     int64_t ms = hurry(s, now, (int64_t)wait.tv_sec * 1000 + wait.tv_usec / 1000);
-    zk_connection_later(&s->timer, on_timer, s->over ? 0 : ms > 0 ? ms : 1);
+    handles_start_timer(&s->timer, on_timer, s->over ? 0 : ms > 0 ? ms : 1);
 }
 
 static bool is_readable(const struct session *s)
@@ -283,7 +278,7 @@ static void open_handle(struct session *s)
         s->latch.code = SIMBA_ESTORE;
         s->failures = (int)c->hosts;
         snprintf(s->why, sizeof s->why, "no client can be made: %s", errno_text(errno));
-        zk_connection_later(&s->timer, on_timer, AGAIN_MS);
+        begin_again(s);
         clean_up(s);
         return;
     }
@@ -303,7 +298,7 @@ static void resolved_all(struct session *s)
     }
     s->latch.code = SIMBA_ESTORE;
     s->failures = (int)s->store->config.hosts;
-    zk_connection_later(&s->timer, on_timer, AGAIN_MS);
+    begin_again(s);
     clean_up(s);
 }
 

@@ -7,5 +7,4 @@
 void zk_connection_begin(struct session *s); /* connects; names are resolved anew */
 void zk_connection_close(struct session *s); /* outside of the library's callbacks */
 void zk_connection_pump(struct session *s);  /* after something was sent */
-void zk_connection_later(uv_timer_t *timer, uv_timer_cb run, int64_t ms);
 #endif

@@ -10,8 +10,9 @@
 
 #include "backend/zookeeper/latch_member.h"
 
-int zk_latch_client_init(struct latch_client *c, const struct latch_io *io)
+int zk_latch_client_init(struct latch_client *c, struct simba_host *host, const struct latch_io *io)
 {
+    c->host = host;
     c->io = io;
     return table_init(&c->members);
 }
@@ -76,20 +77,23 @@ bool zk_latch_client_knows(const struct latch_client *c, const char *mutex, cons
 
 /* ---- requests --------------------------------------------------------------------------------- */
 
-void zk_latch_client_refuse(struct latch_client *c, struct simba_request *list, int code,
+void zk_latch_client_refuse(struct latch_client *c, struct simba_request *q, int code,
                             const char *why)
 {
-    c->refused = c->refused || list != NULL;
-    for (struct simba_request *next; list != NULL; list = next) {
-        next = list->next;
-        list->next = NULL;
-        c->io->answer(c, list, &(struct simba_answer){.code = code, .age_ms = -1, .text = why});
-    }
+    c->refused = true;
+    pending_refuse(c->host, q, code, why);
+}
+
+void zk_latch_client_fail(struct latch_client *c, struct pending *waiting, int code,
+                          const char *why)
+{
+    c->refused = c->refused || waiting->first != NULL;
+    pending_fail(waiting, c->host, code, why);
 }
 
 static void answer_lost(struct latch_client *c, struct simba_request *q)
 {
-    c->io->answer(c, q, &(struct simba_answer){.code = SIMBA_ELOST, .age_ms = -1});
+    pending_refuse(c->host, q, SIMBA_ELOST, NULL);
 }
 
 static void contend(struct latch_client *c, struct simba_request *q)
@@ -111,11 +115,10 @@ static void contend(struct latch_client *c, struct simba_request *q)
         zk_latch_client_refuse(c, q, SIMBA_ELIMIT, "out of memory");
         return;
     }
-    m->shared = m->shared || m->asking != NULL || m->granted;
+    m->shared = m->shared || m->asking.first != NULL || m->granted;
     m->stuck = false;
     m->asked_at = c->now;
-    *m->asking_last = q;
-    m->asking_last = &q->next;
+    pending_add(&m->asking, q);
     zk_latch_node_drive(m);
 }
 
@@ -127,11 +130,11 @@ static void renew(struct latch_client *c, struct simba_request *q)
     } else if (zk_latch_session_is_fresh(m->session)) {
         m->asked_at = c->now;
         m->lease_ms = q->ttl_ms + q->transition_ms;
-        c->io->answer(c, q,
-                      &(struct simba_answer){.id = m->id,
-                                             .token = (uint64_t)m->latch.czxid,
-                                             .left_ms = zk_latch_session_left(m->session),
-                                             .age_ms = -1});
+        c->host->answer(c->host, q,
+                        &(struct simba_answer){.id = m->id,
+                                               .token = (uint64_t)m->latch.czxid,
+                                               .left_ms = zk_latch_session_left(m->session),
+                                               .age_ms = -1});
     } else if (m->session->connected) {
         zk_latch_session_stall(m->session, q);
     } else {
@@ -146,12 +149,9 @@ static void end(struct latch_member *m, struct simba_request *q)
     bool waits = s->connected;
     if (m->shared && m->in_table)
         zk_latch_queue_hint(m);
-    zk_latch_client_refuse(s->client, zk_latch_node_take_asking(m), SIMBA_ESTORE,
-                           "its contender has left");
-    if (waits) {
-        q->next = m->ending;
-        m->ending = q;
-    }
+    zk_latch_client_fail(s->client, &m->asking, SIMBA_ESTORE, "its contender has left");
+    if (waits)
+        pending_add(&m->ending, q);
     m->stuck = false;
     zk_latch_node_discard(m);
     if (!waits)

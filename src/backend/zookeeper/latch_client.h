@@ -1,7 +1,7 @@
 /* latch_client.h: a client's contenders in ZooKeeper's queues. Pure: a request, an answer of the server or
- * the news of a session comes in with the time; what is to be sent, answered or hinted goes out through
- * struct latch_io. The store puts the client library behind it, the simulator (tests/sim) a world full
- * of faults.
+ * the news of a session comes in with the time; what is to be sent goes out through struct latch_io,
+ * answers and hints through the host. The store puts the client library behind it, the simulator
+ * (tests/sim) a world full of faults.
  *
  *   latch_client.c   what contenders ask for: CONTEND, RENEW, RELEASE, LEAVE
  *   latch_session.c  a session: the writes that keep it, and what its fate means for its members
@@ -16,6 +16,7 @@
 
 #include <simba/backend.h>
 
+#include "backend/kit/pending.h"
 #include "backend/zookeeper/latch.h"
 #include "backend/zookeeper/session_deadline.h"
 #include "base/table.h"
@@ -64,7 +65,7 @@ struct latch_session {
     struct latch_member *members;
     size_t members_count;
     struct latch_member *unguarded;
-    struct simba_request *stalled, **stalled_last; /* until the next write is acknowledged */
+    struct pending stalled; /* until the next write is acknowledged */
 
     struct session_deadline deadline;
     int64_t write_sent, touch_sent; /* 0: none is under way */
@@ -90,12 +91,10 @@ struct latch_io {
     void (*guard_in)(struct latch_session *s, int64_t ms); /* zk_latch_session_guard() then */
     void (*read)(struct latch_session *s,
                  struct simba_request *q); /* who owns it? It is connected */
-    void (*answer)(struct latch_client *c, struct simba_request *q, const struct simba_answer *a);
-    void (*hint)(struct latch_client *c, const char *mutex, const char *id);
-    void (*warn)(struct latch_client *c, const char *line);
 };
 
 struct latch_client {
+    struct simba_host *host;
     const struct latch_io *io;
     struct latch_session *sessions;
     struct table members;                   /* by mutex */
@@ -107,13 +106,20 @@ struct latch_client {
     bool refused; /* somebody was, for want of a connection */
 };
 
-/* io: borrowed. 0 or SIMBA_ELIMIT. */
-int zk_latch_client_init(struct latch_client *c, const struct latch_io *io);
+/* host, io: borrowed. 0 or SIMBA_ELIMIT. */
+int zk_latch_client_init(struct latch_client *c, struct simba_host *host,
+                         const struct latch_io *io);
 void zk_latch_client_free(struct latch_client *c); /* its sessions are closed */
 
 /* CONTEND, RENEW, RELEASE, LEAVE; q: given. All times in ms, of one clock. */
 void zk_latch_client_submit(struct latch_client *c, struct simba_request *q, int64_t now);
 void zk_latch_client_replied(struct latch_flight *f, const struct latch_result *r, int64_t now);
+
+/* Failures, after which there is a hint when there is a connection again. */
+void zk_latch_client_refuse(struct latch_client *c, struct simba_request *q, int code,
+                            const char *why);
+void zk_latch_client_fail(struct latch_client *c, struct pending *waiting, int code,
+                          const char *why);
 
 /* ---- latch_session.c --------------------------------------------------------------------------- */
 

@@ -23,10 +23,10 @@ struct latch_member {
     bool unguarded;     /* no watch on its node yet */
     int makes;
     int64_t created_at, lease_ms;
-    int64_t asked_at;                            /* the last sign of its contender */
-    struct simba_request *asking, **asking_last; /* CONTEND */
-    struct simba_request *ending;                /* RELEASE, LEAVE */
-    char watched[LATCH_NAME_SIZE];               /* the member in front that has a watch */
+    int64_t asked_at;              /* the last sign of its contender */
+    struct pending asking;         /* CONTEND */
+    struct pending ending;         /* RELEASE, LEAVE */
+    char watched[LATCH_NAME_SIZE]; /* the member in front that has a watch */
     char leader[LATCH_NAME_SIZE], leader_id[SIMBA_ID_MAX + 1];
     uint64_t leader_token;
     char mutex[SIMBA_MUTEX_MAX + 1], id[SIMBA_ID_MAX + 1];
@@ -41,8 +41,6 @@ struct latch_member {
 
 int zk_latch_client_count(const struct latch_client *c, const char *mutex); /* that have a node */
 bool zk_latch_client_knows(const struct latch_client *c, const char *mutex, const char *node);
-void zk_latch_client_refuse(struct latch_client *c, struct simba_request *list, int code,
-                            const char *why);
 
 /* ---- latch_session.c --------------------------------------------------------------------------- */
 
@@ -65,7 +63,6 @@ void zk_latch_node_replied(struct latch_member *m, enum latch_ask ask,
 void zk_latch_node_drive(struct latch_member *m);         /* sends what is next; may free it */
 void zk_latch_node_discard(struct latch_member *m);       /* not wanted any more; may free it */
 void zk_latch_node_vanished(struct latch_member *m);      /* by whatever hand; may free it */
-struct simba_request *zk_latch_node_take_asking(struct latch_member *m);
 void zk_latch_node_refuse_asking(struct latch_member *m, const struct latch_result *r);
 
 /* ---- latch_queue.c ----------------------------------------------------------------------------- */

@@ -35,7 +35,8 @@ struct latch_member *zk_latch_node_make(struct latch_session *s, const struct si
     for (int i = 0; i < LATCH_ASKS; i++)
         m->flight[i] = (struct latch_flight){m, (enum latch_ask)i};
     m->session = s;
-    m->asking_last = &m->asking;
+    pending_init(&m->asking);
+    pending_init(&m->ending);
     snprintf(m->mutex, sizeof m->mutex, "%s", q->mutex);
     snprintf(m->id, sizeof m->id, "%s", q->id);
     m->node.name = m->mutex;
@@ -73,8 +74,8 @@ static void unlink_unguarded(struct latch_member *m)
 
 void zk_latch_node_free(struct latch_member *m)
 {
-    assert(m->asking == NULL);
-    assert(m->ending == NULL);
+    assert(m->asking.first == NULL);
+    assert(m->ending.first == NULL);
     leave_table(m);
     unlink_unguarded(m);
     *m->before = m->next;
@@ -84,17 +85,9 @@ void zk_latch_node_free(struct latch_member *m)
     free(m);
 }
 
-struct simba_request *zk_latch_node_take_asking(struct latch_member *m)
-{
-    struct simba_request *list = m->asking;
-    m->asking = NULL;
-    m->asking_last = &m->asking;
-    return list;
-}
-
 void zk_latch_node_refuse_asking(struct latch_member *m, const struct latch_result *r)
 {
-    zk_latch_client_refuse(m->session->client, zk_latch_node_take_asking(m), r->code, r->why);
+    zk_latch_client_fail(m->session->client, &m->asking, r->code, r->why);
 }
 
 void zk_latch_node_discard(struct latch_member *m)
@@ -185,13 +178,11 @@ static void create(struct latch_member *m)
 /* What cannot be done now is not tried again and again. */
 static void note_failure(struct latch_member *m, const struct latch_result *r)
 {
-    struct simba_request *ending = m->ending;
     if (r->reply == LATCH_DONE || r->reply == LATCH_NO_NODE)
         return;
     m->stuck = true;
-    m->ending = NULL;
     zk_latch_node_refuse_asking(m, r);
-    zk_latch_client_refuse(m->session->client, ending, r->code, r->why);
+    zk_latch_client_fail(m->session->client, &m->ending, r->code, r->why);
 }
 
 static void found(struct latch_member *m, const struct latch_result *r)
@@ -255,10 +246,10 @@ void zk_latch_node_drive(struct latch_member *m)
     if (!m->session->connected || m->making || m->stuck)
         return;
     if (act == LATCH_REST) {
-        if (m->asking != NULL && m->latch.state == LATCH_IN)
+        if (m->asking.first != NULL && m->latch.state == LATCH_IN)
             zk_latch_queue_look(m);
     } else if (act == LATCH_CREATE) {
-        if (m->asking != NULL)
+        if (m->asking.first != NULL)
             create(m);
     } else {
         send_act(m, act);

@@ -24,7 +24,7 @@
 void zk_latch_queue_hint(struct latch_member *m)
 {
     struct latch_client *c = m->session->client;
-    c->io->hint(c, m->mutex, m->id);
+    c->host->hint_one(c->host, m->mutex, m->id);
 }
 
 /* Nobody waits in this place any longer. LEAVE also wants to know who owns the mutex now. */
@@ -32,15 +32,11 @@ void zk_latch_queue_answer_ending(struct latch_member *m)
 {
     struct latch_session *s = m->session;
     struct latch_client *c = s->client;
-    struct simba_request *list = m->ending;
-    m->ending = NULL;
+    struct simba_request *list = pending_take(&m->ending);
     for (struct simba_request *next; list != NULL; list = next) {
         next = list->next;
-        list->next = NULL;
         if (list->op == SIMBA_RELEASE)
-            c->io->answer(
-                c, list,
-                &(struct simba_answer){.code = m->deleted ? 0 : SIMBA_ELOST, .age_ms = -1});
+            pending_refuse(c->host, list, m->deleted ? 0 : SIMBA_ELOST, NULL);
         else if (s->connected)
             c->io->read(s, list);
         else
@@ -58,11 +54,10 @@ static void answer_other(struct latch_member *m)
                              .token = left_over ? 0 : m->leader_token,
                              .left_ms = zk_latch_session_timeout_ms(m->session),
                              .age_ms = -1};
-    struct simba_request *list = zk_latch_node_take_asking(m);
+    struct simba_request *list = pending_take(&m->asking);
     for (struct simba_request *next; list != NULL; list = next) {
         next = list->next;
-        list->next = NULL;
-        c->io->answer(c, list, &a);
+        c->host->answer(c->host, list, &a);
     }
 }
 
@@ -82,14 +77,13 @@ static void answer_own(struct latch_member *m)
 {
     struct latch_session *s = m->session;
     struct latch_client *c = s->client;
-    struct simba_request *list = zk_latch_node_take_asking(m);
+    struct simba_request *list = pending_take(&m->asking);
     if (!zk_latch_session_is_fresh(s)) {
         zk_latch_session_stall(s, list);
         return;
     }
     for (struct simba_request *next; list != NULL; list = next) {
         next = list->next;
-        list->next = NULL;
         struct simba_answer a = {.granted = !m->granted,
                                  .id = m->id,
                                  .token = (uint64_t)m->latch.czxid,
@@ -100,7 +94,7 @@ static void answer_own(struct latch_member *m)
             m->lease_ms = list->ttl_ms + list->transition_ms;
             guard_later(m);
         }
-        c->io->answer(c, list, &a);
+        c->host->answer(c->host, list, &a);
     }
 }
 
@@ -160,7 +154,8 @@ static void remove_forgotten(struct latch_member *m, char *const *names, int cou
     for (int i = 0; i < count; i++) {
         if (!zk_latch_is_kin(&m->latch, names[i]) || zk_latch_client_knows(c, m->mutex, names[i]))
             continue;
-        c->io->warn(c, "a node of ours that was deleted is still there: deleting it again");
+        c->host->log(c->host, SIMBA_LOG_WARN,
+                     "a node of ours that was deleted is still there: deleting it again");
         zk_latch_node_send(m, LATCH_ASK_REMOVE, names[i], false);
     }
 }

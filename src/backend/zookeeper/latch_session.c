@@ -16,7 +16,7 @@
 void zk_latch_session_init(struct latch_session *s, struct latch_client *c, int64_t asked_ms)
 {
     *s = (struct latch_session){.client = c, .asked_ms = asked_ms, .why = ""};
-    s->stalled_last = &s->stalled;
+    pending_init(&s->stalled);
     s->next = c->sessions;
     c->sessions = s;
 }
@@ -68,35 +68,27 @@ void zk_latch_session_keep(struct latch_session *s)
 /* Until the next write is acknowledged. */
 void zk_latch_session_stall(struct latch_session *s, struct simba_request *list)
 {
-    *s->stalled_last = list;
-    while (*s->stalled_last != NULL)
-        s->stalled_last = &(*s->stalled_last)->next;
+    pending_add(&s->stalled, list);
     write_now(s);
-}
-
-static struct simba_request *take_stalled(struct latch_session *s)
-{
-    struct simba_request *list = s->stalled;
-    s->stalled = NULL;
-    s->stalled_last = &s->stalled;
-    return list;
 }
 
 /* r: a refused transaction has gone through the quorum as well. */
 void zk_latch_session_written(struct latch_session *s, const struct latch_result *r, int64_t now)
 {
     bool done = r->reply == LATCH_DONE || r->reply == LATCH_NO_NODE;
-    struct simba_request *list = take_stalled(s);
     s->client->now = now;
-    if (done)
-        zk_session_deadline_wrote(&s->deadline, s->write_sent, now);
+    int64_t sent = s->write_sent;
     s->write_sent = 0;
-    for (struct simba_request *next; list != NULL && done; list = next) {
+    if (done)
+        zk_session_deadline_wrote(&s->deadline, sent, now);
+    else
+        zk_latch_client_fail(s->client, &s->stalled, r->code, r->why);
+    struct simba_request *list = pending_take(&s->stalled);
+    for (struct simba_request *next; list != NULL; list = next) {
         next = list->next;
         list->next = NULL;
         zk_latch_client_submit(s->client, list, now);
     }
-    zk_latch_client_refuse(s->client, list, r->code, r->why);
     if (s->connected)
         wait_for_beat(s);
 }
@@ -128,7 +120,7 @@ static void scan(struct latch_session *s)
         m->stuck = false;
         if (!m->in_table) {
             zk_latch_node_drive(m);
-        } else if (m->asking == NULL && silent > (m->granted ? m->lease_ms : silence)) {
+        } else if (m->asking.first == NULL && silent > (m->granted ? m->lease_ms : silence)) {
             m->over = true;
             zk_latch_node_discard(m);
         }
@@ -174,7 +166,7 @@ void zk_latch_session_connected(struct latch_session *s, int64_t id, int64_t tim
     if (s->unguarded != NULL)
         zk_latch_session_guard_soon(s);
     if (c->refused)
-        c->io->hint(c, NULL, "");
+        c->host->hint(c->host, NULL);
     c->refused = false;
     wait_for_beat(s);
 }
@@ -197,13 +189,11 @@ void zk_latch_session_disconnected(struct latch_session *s, int64_t now)
 static void refuse_all(struct latch_session *s, int code, const char *why)
 {
     struct latch_client *c = s->client;
-    zk_latch_client_refuse(c, take_stalled(s), code, why);
+    zk_latch_client_fail(c, &s->stalled, code, why);
     EACH_MEMBER(m, s)
     {
-        struct simba_request *ending = m->ending;
-        m->ending = NULL;
-        zk_latch_client_refuse(c, zk_latch_node_take_asking(m), code, why);
-        zk_latch_client_refuse(c, ending, code, why);
+        zk_latch_client_fail(c, &m->asking, code, why);
+        zk_latch_client_fail(c, &m->ending, code, why);
     }
 }
 
@@ -219,10 +209,10 @@ void zk_latch_session_expired(struct latch_session *s, int64_t now)
     s->client->now = now;
     s->connected = false;
     s->write_sent = s->touch_sent = 0;
-    zk_latch_client_refuse(s->client, take_stalled(s), s->code, s->why);
+    zk_latch_client_fail(s->client, &s->stalled, s->code, s->why);
     EACH_MEMBER(m, s)
     {
-        zk_latch_client_refuse(s->client, zk_latch_node_take_asking(m), s->code, s->why);
+        zk_latch_client_fail(s->client, &m->asking, s->code, s->why);
         zk_latch_node_vanished(m);
     }
     s->established = false;

@@ -16,7 +16,7 @@
 #include "backend/zookeeper/replies.h"
 #include "backend/zookeeper/requests.h"
 
-#define LOOKS_MAX 16
+#define TRIES_MAX 16
 #define LIST_WINDOW 32 /* mutexes that are looked at together */
 
 /* A list under way. */
@@ -29,7 +29,7 @@ struct listing {
     const char *why;
 };
 
-struct look {
+struct query {
     struct session *session;
     struct simba_request *request; /* NULL: of a listing */
     struct listing *listing;
@@ -44,27 +44,33 @@ struct look {
     char path[PATH_SIZE];
 };
 
-static void start(struct look *l);
+/* "": whether all are. */
+static bool is_observed(const struct zookeeper *z, const char *mutex)
+{
+    return !z->closing && z->host->interest(z->host, mutex) == SIMBA_OBSERVES;
+}
+
+static void start(struct query *l);
 static void go_on(struct session *s, struct listing *list);
 
-/* ---- the end of a look ------------------------------------------------------------------------ */
+/* ---- the end of a query ----------------------------------------------------------------------- */
 
 static void end_listing(struct session *s, struct listing *list)
 {
     struct simba_answer a = {.code = list->code, .age_ms = -1, .text = list->why};
-    zk_store_answer(s->store, list->request, &a);
+    s->store->host->answer(s->store->host, list->request, &a);
     for (size_t i = 0; i < list->count; i++)
         free(list->mutex[i]);
     free(list->mutex);
     free(list);
 }
 
-static void finish(struct look *l, int code, const char *why)
+static void finish(struct query *l, int code, const char *why)
 {
     struct session *s = l->session;
     struct listing *list = l->listing;
     if (l->request != NULL)
-        zk_store_refuse(s->store, l->request, code, why);
+        zk_latch_client_refuse(&s->store->latch, l->request, code, why);
     free(l);
     if (list == NULL)
         return;
@@ -76,13 +82,13 @@ static void finish(struct look *l, int code, const char *why)
     go_on(s, list);
 }
 
-static void fail(struct look *l, int rc)
+static void fail(struct query *l, int rc)
 {
     struct latch_result r = zk_replies_read(rc);
     finish(l, l->session->store->closing ? SIMBA_ECANCELED : r.code, r.why);
 }
 
-static void tell(struct look *l)
+static void tell(struct query *l)
 {
     struct session *s = l->session;
     int64_t left = l->id[0] != '\0' ? zk_latch_session_timeout_ms(&s->latch) : 0;
@@ -99,8 +105,8 @@ static void tell(struct look *l)
         finish(l, 0, NULL);
         return;
     }
-    zk_store_answer(
-        s->store, l->request,
+    s->store->host->answer(
+        s->store->host, l->request,
         &(struct simba_answer){
             .id = l->id, .token = l->token, .left_ms = left, .age_ms = -1, .evicted = l->evicted});
     l->request = NULL;
@@ -109,30 +115,29 @@ static void tell(struct look *l)
 
 /* ---- eviction --------------------------------------------------------------------------------- */
 
-static void evicted(struct look *l, int rc)
+static void evicted(struct query *l, int rc)
 {
     if (rc != ZOK && rc != ZNONODE) {
         fail(l, rc);
         return;
     }
-    zk_store_answer(l->session->store, l->request,
-                    &(struct simba_answer){.code = rc == ZOK ? 0 : SIMBA_ELOST, .age_ms = -1});
+    pending_refuse(l->session->store->host, l->request, rc == ZOK ? 0 : SIMBA_ELOST, NULL);
     l->request = NULL;
     finish(l, 0, NULL);
 }
 
 static void on_deleted(int rc, const void *data)
 {
-    evicted((struct look *)(uintptr_t)data, rc);
+    evicted((struct query *)(uintptr_t)data, rc);
 }
 
 static void on_marked(int rc, const struct Stat *stat, const void *data)
 {
     (void)stat;
-    evicted((struct look *)(uintptr_t)data, rc);
+    evicted((struct query *)(uintptr_t)data, rc);
 }
 
-static bool is_meant(const struct look *l)
+static bool is_meant(const struct query *l)
 {
     const struct simba_request *q = l->request;
     return l->token != 0 && (q->token == 0 || q->token == l->token) &&
@@ -140,7 +145,7 @@ static bool is_meant(const struct look *l)
 }
 
 /* Node and mark name one tenure, whose id never changes: what was compared is what is ended. */
-static void evict(struct look *l)
+static void evict(struct query *l)
 {
     char mark[64], node[PATH_SIZE];
     zhandle_t *handle = l->session->handle;
@@ -164,12 +169,12 @@ static void evict(struct look *l)
         fail(l, rc);
 }
 
-/* ---- looking ---------------------------------------------------------------------------------- */
+/* ---- asking ----------------------------------------------------------------------------------- */
 
 static void on_mark(int rc, const char *value, int length, const struct Stat *stat,
                     const void *data)
 {
-    struct look *l = (struct look *)(uintptr_t)data;
+    struct query *l = (struct query *)(uintptr_t)data;
     int64_t czxid;
     (void)stat;
     l->evicted =
@@ -183,9 +188,9 @@ static void on_mark(int rc, const char *value, int length, const struct Stat *st
 static void on_leader(int rc, const char *value, int length, const struct Stat *stat,
                       const void *data)
 {
-    struct look *l = (struct look *)(uintptr_t)data;
+    struct query *l = (struct query *)(uintptr_t)data;
     struct session *s = l->session;
-    if (rc == ZNONODE && ++l->tries < LOOKS_MAX) {
+    if (rc == ZNONODE && ++l->tries < TRIES_MAX) {
         start(l);
         return;
     }
@@ -198,7 +203,7 @@ static void on_leader(int rc, const char *value, int length, const struct Stat *
         fail(l, rc);
         return;
     }
-    bool observed = !s->store->closing && zk_store_observes(s->store, l->mutex);
+    bool observed = is_observed(s->store, l->mutex);
     zk_path_show_id(l->id, value, length);
     l->token = (uint64_t)stat->czxid;
     if (evicts) {
@@ -212,7 +217,7 @@ static void on_leader(int rc, const char *value, int length, const struct Stat *
     }
 }
 
-static void nobody(struct look *l)
+static void nobody(struct query *l)
 {
     l->token = 0;
     l->id[0] = '\0';
@@ -226,9 +231,9 @@ static void nobody(struct look *l)
 /* Whether the mutex's node has come into being since. */
 static void on_exists(int rc, const struct Stat *stat, const void *data)
 {
-    struct look *l = (struct look *)(uintptr_t)data;
+    struct query *l = (struct query *)(uintptr_t)data;
     (void)stat;
-    if (rc == ZOK && ++l->tries < LOOKS_MAX)
+    if (rc == ZOK && ++l->tries < TRIES_MAX)
         start(l);
     else if (rc == ZNONODE || rc == ZOK)
         nobody(l);
@@ -239,10 +244,10 @@ static void on_exists(int rc, const struct Stat *stat, const void *data)
 static void on_children(int rc, const struct String_vector *names, const struct Stat *stat,
                         const void *data)
 {
-    struct look *l = (struct look *)(uintptr_t)data;
+    struct query *l = (struct query *)(uintptr_t)data;
     struct session *s = l->session;
     l->marked = rc == ZOK && stat->dataLength > 0;
-    bool observed = !s->store->closing && zk_store_observes(s->store, l->mutex);
+    bool observed = is_observed(s->store, l->mutex);
     int count = rc == ZOK ? names->count : 0;
     int lowest = zk_latch_lowest(rc == ZOK ? names->data : NULL, count, &l->members);
     if (rc != ZOK && rc != ZNONODE) {
@@ -267,7 +272,7 @@ static void on_children(int rc, const struct String_vector *names, const struct 
         fail(l, rc);
 }
 
-static void start(struct look *l)
+static void start(struct query *l)
 {
     l->watches = false;
     int rc = zoo_aget_children2(l->session->handle, l->path, 0, on_children, l);
@@ -275,9 +280,9 @@ static void start(struct look *l)
         fail(l, rc);
 }
 
-static struct look *make(struct session *s, const char *mutex)
+static struct query *make(struct session *s, const char *mutex)
 {
-    struct look *l = calloc(1, sizeof *l);
+    struct query *l = calloc(1, sizeof *l);
     if (l == NULL)
         return NULL;
     l->session = s;
@@ -294,7 +299,7 @@ static void go_on(struct session *s, struct listing *list)
         return;
     list->filling = true;
     while (list->open < LIST_WINDOW && list->next < list->count && list->code == 0) {
-        struct look *l = make(s, list->mutex[list->next++]);
+        struct query *l = make(s, list->mutex[list->next++]);
         if (l == NULL) {
             list->code = SIMBA_ELIMIT;
             list->why = "out of memory";
@@ -318,7 +323,7 @@ static void on_root(int rc, const struct Stat *stat, const void *data)
 
 static void on_mutexes(int rc, const struct String_vector *names, const void *data)
 {
-    struct look *l = (struct look *)(uintptr_t)data;
+    struct query *l = (struct query *)(uintptr_t)data;
     struct session *s = l->session;
     struct listing *list = l->listing;
     free(l);
@@ -329,7 +334,7 @@ static void on_mutexes(int rc, const struct String_vector *names, const void *da
             list->why = "out of memory";
         }
     } else if (rc == ZNONODE) {
-        if (s->store->observes_all && s->latch.connected)
+        if (is_observed(s->store, "") && s->latch.connected)
             zoo_awexists(s->handle, s->store->base, zk_replies_on_node, s, on_root, NULL);
     } else {
         struct latch_result r = zk_replies_read(rc);
@@ -350,21 +355,21 @@ static void on_mutexes(int rc, const struct String_vector *names, const void *da
 static void list_all(struct session *s, struct simba_request *q)
 {
     struct listing *list = calloc(1, sizeof *list);
-    struct look *l = calloc(1, sizeof *l);
+    struct query *l = calloc(1, sizeof *l);
     int rc = ZSYSTEMERROR;
     if (list != NULL && l != NULL) {
         list->request = q;
         l->session = s;
         l->listing = list;
         rc = zoo_awget_children(s->handle, s->store->base,
-                                s->store->observes_all ? zk_replies_on_node : NULL, s, on_mutexes,
-                                l);
+                                is_observed(s->store, "") ? zk_replies_on_node : NULL, s,
+                                on_mutexes, l);
         if (rc == ZOK)
             return;
     }
     free(list);
     free(l);
-    zk_store_refuse(s->store, q, SIMBA_ESTORE, zerror(rc));
+    zk_latch_client_refuse(&s->store->latch, q, SIMBA_ESTORE, zerror(rc));
 }
 
 /* ---- from outside ----------------------------------------------------------------------------- */
@@ -375,26 +380,33 @@ void zk_query_submit(struct session *s, struct simba_request *q)
         list_all(s, q);
         return;
     }
-    struct look *l = make(s, q->mutex);
+    struct query *l = make(s, q->mutex);
     if (l == NULL) {
-        zk_store_refuse(s->store, q, SIMBA_ELIMIT, "out of memory");
+        zk_latch_client_refuse(&s->store->latch, q, SIMBA_ELIMIT, "out of memory");
         return;
     }
     l->request = q;
     start(l);
 }
 
+static void note_observed(void *by_name, struct simba_watched *w)
+{
+    *(bool *)by_name = w->interest == SIMBA_OBSERVES;
+}
+
 void zk_query_event(struct session *s, const char *mutex)
 {
     struct zookeeper *z = s->store;
-    if (table_find(&z->observed, mutex) != NULL)
+    bool by_name = false;
+    z->host->watched(z->host, mutex, note_observed, &by_name);
+    if (by_name)
         z->host->hint_one(z->host, mutex, ""); /* observers have no id */
-    else if (z->observes_all)
+    else if (is_observed(z, ""))
         z->host->hint(z->host, mutex);
 }
 
 void zk_query_root_event(struct session *s)
 {
-    if (s->store->observes_all)
+    if (is_observed(s->store, ""))
         s->store->host->hint(s->store->host, "");
 }

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "backend/zookeeper/connection.h"
-#include "backend/zookeeper/health.h"
+#include "backend/zookeeper/ensemble.h"
 #include "backend/zookeeper/query.h"
 
 #define DEFAULT_MS (SIMBA_TTL_MS + SIMBA_TRANSITION_MS)
@@ -23,7 +23,7 @@ static void on_beat(uv_timer_t *timer)
 void zk_session_beat_in(struct latch_session *latch, int64_t ms)
 {
     struct session *s = (struct session *)(void *)latch;
-    zk_connection_later(&s->beat, on_beat, ms);
+    handles_start_timer(&s->beat, on_beat, ms);
 }
 
 static void on_guard(uv_timer_t *timer)
@@ -37,31 +37,35 @@ void zk_session_guard_in(struct latch_session *latch, int64_t ms)
 {
     struct session *s = (struct session *)(void *)latch;
     if (!uv_is_active((uv_handle_t *)&s->guard))
-        zk_connection_later(&s->guard, on_guard, ms);
+        handles_start_timer(&s->guard, on_guard, ms);
 }
 
 /* ---- its beginning and its end on the server -------------------------------------------------- */
 
-/* It is closed outside of the client library's callbacks. */
-static void give_up(struct session *s, int code, bool refused)
+/* It is closed outside of the client library's callbacks. hopeless: another will not do either. */
+static void give_up(struct session *s, int code, bool hopeless)
 {
     s->over = true;
     s->latch.code = code;
-    if (refused) {
-        s->refused = true;
+    if (hopeless)
         s->failures = (int)s->store->config.hosts;
-    }
     s->store->host->log(s->store->host, SIMBA_LOG_WARN, s->why);
 }
 
-static void comment(struct session *s)
+static void log_finding(void *host, enum simba_level level, const char *line)
 {
-    char line[SESSION_TEXT_MAX];
-    bool serious;
-    struct zookeeper_facts facts = {
-        .asked_ms = s->latch.asked_ms, .granted_ms = s->latch.deadline.timeout, .containers = true};
-    for (size_t n = 0; zookeeper_health_says(&facts, n, line, sizeof line, &serious); n++)
-        s->store->host->log(s->store->host, serious ? SIMBA_LOG_WARN : SIMBA_LOG_INFO, line);
+    ((struct simba_host *)host)->log(host, level, line);
+}
+
+/* What waited for a connection has one. */
+static void submit_waiting(struct session *s)
+{
+    struct simba_request *list = pending_take(&s->store->waiting);
+    for (struct simba_request *next; list != NULL; list = next) {
+        next = list->next;
+        list->next = NULL;
+        zk_query_submit(s, list);
+    }
 }
 
 /* A session without a length or a number is none. Its nodes, if it has any, stay until the server ends
@@ -80,12 +84,14 @@ void zk_session_connected(struct session *s)
         return;
     }
     s->failures = 0;
+    reconnect_ready(&s->reconnect, simba_now());
     zk_latch_session_connected(&s->latch, id, timeout, s->tried_at, simba_now());
     if (!again)
-        comment(s);
+        zk_ensemble_say_timeout(&(struct findings){.say = log_finding, .data = host},
+                                s->latch.asked_ms, timeout);
     else if (host->reconnected != NULL)
         host->reconnected(host);
-    zk_store_connected(s);
+    submit_waiting(s);
 }
 
 void zk_session_lost(struct session *s, int state)
@@ -116,12 +122,10 @@ static struct session *make(struct zookeeper *z, int64_t asked_ms)
     s->store = z;
     zk_latch_session_init(&s->latch, &z->latch, asked_ms);
     s->latch.why = s->why;
-    uv_timer_t *const timers[] = {&s->timer, &s->beat, &s->guard};
-    for (size_t i = 0; i < 3; i++) {
-        uv_timer_init(z->host->loop, timers[i]);
-        timers[i]->data = s;
-    }
-    z->handles += 3;
+    reconnect_init(&s->reconnect);
+    handles_add_timer(&z->handles, &s->timer, s);
+    handles_add_timer(&z->handles, &s->beat, s);
+    handles_add_timer(&z->handles, &s->guard, s);
     zk_connection_begin(s);
     return s;
 }
@@ -158,12 +162,6 @@ struct session *zk_session_any(struct zookeeper *z)
     return s != NULL ? (struct session *)(void *)s : zk_session_for(z, DEFAULT_MS);
 }
 
-static void on_timer_closed(uv_handle_t *handle)
-{
-    struct session *s = handle->data;
-    zk_store_handle_closed(s->store);
-}
-
 /* Freed with the store, when the loop has let go of everything. */
 void zk_session_close(struct session *s)
 {
@@ -174,7 +172,7 @@ void zk_session_close(struct session *s)
     }
     zk_connection_close(s);
     zk_latch_session_close(&s->latch, simba_now());
-    uv_close((uv_handle_t *)&s->timer, on_timer_closed);
-    uv_close((uv_handle_t *)&s->beat, on_timer_closed);
-    uv_close((uv_handle_t *)&s->guard, on_timer_closed);
+    handles_close(&s->store->handles, &s->timer);
+    handles_close(&s->store->handles, &s->beat);
+    handles_close(&s->store->handles, &s->guard);
 }

@@ -6,6 +6,7 @@
 #include <sys/types.h>
 #include <uv.h>
 
+#include "backend/kit/reconnect.h"
 #include "backend/zookeeper/zookeeper.h"
 
 #define SESSION_TEXT_MAX 256
@@ -26,10 +27,10 @@ struct session {
     ino_t socket_inode;
     int socket_mask;
     bool over;        /* the handle is of no use any more; it is closed outside of its callbacks */
-    bool refused;     /* and not to be begun again at once */
     bool in_client;   /* its callbacks may be running */
     int64_t tried_at; /* when the last connection was begun */
-    int failures;     /* since it was connected last */
+    int failures;     /* of the library's attempts, since it was connected last */
+    struct reconnect reconnect; /* when to begin with another handle */
     char why[SESSION_TEXT_MAX];
 
     struct resolve_question *question[ZOOKEEPER_HOSTS_MAX];

@@ -21,46 +21,28 @@
 #include <simba/backend.h>
 #include <zookeeper/zookeeper.h>
 
+#include "backend/kit/handles.h"
 #include "backend/kit/resolve.h"
 #include "backend/zookeeper/config.h"
 #include "backend/zookeeper/latch_client.h"
 
 #define SESSIONS_MAX 8
 
-struct exam;
-struct session;
-
 struct zookeeper {
     struct latch_client latch; /* first: one is the other */
     struct simba_host *host;
     struct zookeeper_config config;
     char base[PATH_BASE_MAX]; /* chroot + "/simba" */
+    struct handles handles;
     struct offload *resolver;
-    struct exam *exams;
-    unsigned handles; /* of the loop's, that must be closed before we are */
+    struct pending waiting; /* READ, LIST, EVICT until there is a connection */
+    struct inspection *inspections;
     bool closing;
-    bool no_containers;    /* an old server */
-    struct table observed; /* by mutex */
-    bool observes_all;
-    struct simba_request *waiting,
-        **waiting_last; /* READ, LIST, EVICT until there is a connection */
+    bool no_containers; /* an old server */
     const struct ACL_vector *acl;
     struct ACL creator_read[2];
     struct ACL_vector creator_read_vector;
 };
 
 extern const struct simba_backend zookeeper_backend;
-
-void zk_store_answer(struct zookeeper *z, struct simba_request *q,
-                     const struct simba_answer *answer);
-void zk_store_refuse(struct zookeeper *z, struct simba_request *q, int code, const char *why);
-void zk_store_fail_waiting(struct zookeeper *z, int code, const char *why);
-void zk_store_connected(struct session *s); /* what waited for a connection has one */
-void zk_store_handle_closed(struct zookeeper *z);
-bool zk_store_observes(const struct zookeeper *z, const char *mutex);
-
-/* ---- examine.c -------------------------------------------------------------------------------- */
-
-void zk_examine_store(void *store, struct simba_request *q);
-void zk_examine_close(struct zookeeper *z); /* after the sessions */
 #endif
