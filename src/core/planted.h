@@ -37,6 +37,7 @@
     X(LATCH_TAKES_ORPHAN, "an own node that is to be deleted is taken for a tenure")  \
     X(LATCH_NO_WATCH, "who waits leaves no watch on the member in front")             \
     X(LATCH_NO_WRITE, "a session counts as standing while it is connected")           \
+    X(LATCH_NO_WORTH, "a tenure begins although hardly anything of it is left")       \
     X(LATCH_REMOVES_OTHERS, "a node in front that we do not know is deleted, whoever made it")
 
 #ifdef SIMBA_PLANTED

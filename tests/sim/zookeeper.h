@@ -76,6 +76,9 @@ struct client {
     int outgoings;
     struct watches watches; /* that outlive a connection */
     int64_t mark_seen;
+    uint64_t granted;      /* the last token */
+    unsigned given_back;   /* grants in a row that began no tenure */
+    int64_t given_back_at; /* the first of them */
 };
 
 struct zookeeper {

@@ -7,6 +7,7 @@
 #include "zookeeper.h"
 
 #define TICK_PARTS 6
+#define GIVEN_BACK_MAX 20 /* in a quarter of a lease */
 #define LOST "the connection is lost"
 
 static struct client *client_of(struct world *w, const struct node *n)
@@ -66,9 +67,18 @@ struct call {
     char mutex[4];
 };
 
+/* A grant that is worth too little is given back at once; the next one should wait for its worth. */
 static void note_grant(struct client *c, uint64_t token)
 {
     struct world *w = c->world;
+    if (w->greatest[c->node->mutex] >= c->granted)
+        c->given_back = 0;
+    if (c->given_back++ == 0)
+        c->given_back_at = w->now;
+    c->granted = token;
+    if (c->given_back > GIVEN_BACK_MAX && w->now - c->given_back_at < w->period.lease / 4)
+        world_fail(w, "%c is granted mutex %u over and over, and gives it back", NAME(c->node),
+                   c->node->mutex);
     if (token > w->forced[c->node->mutex]) /* else only its token protects */
         check_granted(w, &(struct event){.node = c->node->index});
     world_trace(w, "    the store grants %llu to %s", (unsigned long long)token, c->node->id);

@@ -45,7 +45,8 @@ bool zk_latch_client_knows(const struct latch_client *c, const char *mutex, cons
 /* ---- latch_session.c --------------------------------------------------------------------------- */
 
 bool zk_latch_session_is_fresh(const struct latch_session *s);
-int64_t zk_latch_session_left(const struct latch_session *s); /* of what we may rely on */
+bool zk_latch_session_can_begin(const struct latch_session *s); /* a tenure, now */
+int64_t zk_latch_session_left(const struct latch_session *s);   /* of what we may rely on */
 void zk_latch_session_keep(struct latch_session *s); /* it has members: see to its writes */
 void zk_latch_session_stall(struct latch_session *s, struct simba_request *list);
 void zk_latch_session_guard_soon(struct latch_session *s);

@@ -78,7 +78,7 @@ static void answer_own(struct latch_member *m)
     struct latch_session *s = m->session;
     struct latch_client *c = s->client;
     struct simba_request *list = pending_take(&m->asking);
-    if (!zk_latch_session_is_fresh(s)) {
+    if (!(m->granted ? zk_latch_session_is_fresh(s) : zk_latch_session_can_begin(s))) {
         zk_latch_session_stall(s, list);
         return;
     }

@@ -10,6 +10,7 @@
 #define BEAT_MIN_MS 5
 #define PART_FIRST 6     /* joining is a write by itself: the next is due S/6 later */
 #define PART_FRESH 4     /* a write within S/4: no need to wait for the next */
+#define PART_BEGIN 3     /* a tenure begins with S/3 or more */
 #define SILENCE_PARTS 3  /* a contender that waits comes again after one session timeout */
 #define SILENCE_MS 10000 /* on top of that */
 
@@ -42,6 +43,15 @@ bool zk_latch_session_is_fresh(const struct latch_session *s)
     return s->connected && s->client->now - s->deadline.written <= s->deadline.timeout / PART_FRESH;
 }
 
+/* After a long silence the first writes are worth little (session_deadline.h): a tenure that began now would
+ * have to be given back at once. In quiet times there is always more left than this. */
+bool zk_latch_session_can_begin(const struct latch_session *s)
+{
+    return zk_latch_session_is_fresh(s) &&
+           (zk_latch_session_left(s) >= s->deadline.timeout / PART_BEGIN ||
+            PLANTED(LATCH_NO_WORTH));
+}
+
 /* ---- the write that keeps it ------------------------------------------------------------------ */
 
 static void wait_for_beat(struct latch_session *s)
@@ -65,11 +75,15 @@ void zk_latch_session_keep(struct latch_session *s)
         s->client->io->beat_in(s, s->deadline.timeout / PART_FIRST);
 }
 
-/* Until the next write is acknowledged. */
+/* Until a write is acknowledged: one that is sent now, or, if the last one is fresh but worth little, the
+ * next one that can show more. */
 void zk_latch_session_stall(struct latch_session *s, struct simba_request *list)
 {
     pending_add(&s->stalled, list);
-    write_now(s);
+    if (zk_latch_session_is_fresh(s))
+        wait_for_beat(s);
+    else
+        write_now(s);
 }
 
 /* r: a refused transaction has gone through the quorum as well. */
