@@ -35,6 +35,9 @@
     X(LATCH_ANY_CHILD, "every child of the mutex's node is a member")                 \
     X(LATCH_KEEPS_UNWANTED, "a node that nobody wants any more stays")                \
     X(LATCH_TAKES_ORPHAN, "an own node that is to be deleted is taken for a tenure")  \
+    X(LATCH_NO_WATCH, "who waits leaves no watch on the member in front")             \
+    X(LATCH_NO_WRITE, "a session counts as standing while it is connected")           \
+    X(LATCH_NO_WORTH, "a tenure begins although hardly anything of it is left")       \
     X(LATCH_REMOVES_OTHERS, "a node in front that we do not know is deleted, whoever made it")
 
 #ifdef SIMBA_PLANTED

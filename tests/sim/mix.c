@@ -25,9 +25,9 @@ void mix_draw(struct world *w)
             m->rate[i] = (unsigned)world_between(w, 500, 4000);
     }
     w->store.sessions = m->sessions;
-    m->latches = m->sessions && w->seed % 2 == 0;
-    if (m->latches)
-        latches_make(w);
+    m->zookeeper = m->sessions && w->seed % 2 == 0;
+    if (m->zookeeper)
+        zookeeper_make(w);
     struct period_options o = {m->ttl_ms, m->transition_ms, m->renew_ms, -1, -1, -1, -1};
     const char *why;
     if (period_init(&w->period, &o, &why) != 0)

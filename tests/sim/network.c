@@ -45,8 +45,8 @@ void network_send(struct world *w, struct node *n, const struct lease_request *r
     else if (w->tracing)
         world_trace(w, "%c > %s", NAME(n), name_of_op(request->op));
 
-    if (w->latches != NULL) {
-        latches_request(w, n, request);
+    if (w->zookeeper != NULL) {
+        zookeeper_request(w, n, request);
         return;
     }
     if (world_fault(w, FAULT_FAIL, n)) {

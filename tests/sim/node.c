@@ -153,8 +153,8 @@ void node_lag(struct world *w, struct node *n, int64_t how_long)
 void node_calm(struct world *w, struct node *n)
 {
     n->stopped_until = n->lag_until = w->now;
-    if (w->latches != NULL)
-        latches_calm(w, n);
+    if (w->zookeeper != NULL)
+        zookeeper_calm(w, n);
     if (n->alive && n->hanging)
         world_post(w, w->now, EVENT_RETURN, n, NULL);
     if (n->alive) {
@@ -210,9 +210,10 @@ static void take_reply(struct world *w, struct node *n, const struct message *m)
 /* True if the process, or its loop, cannot take this event now; then it comes later or is lost. */
 static bool is_put_off(struct world *w, struct node *n, const struct event *e)
 {
-    bool latches = w->latches != NULL; /* there replies and hints come from within the process */
+    bool zookeeper =
+        w->zookeeper != NULL; /* there replies and hints come from within the process */
     bool message =
-        latches ? e->kind == EVENT_WIRED : e->kind == EVENT_REPLY || e->kind == EVENT_HINT;
+        zookeeper ? e->kind == EVENT_WIRED : e->kind == EVENT_REPLY || e->kind == EVENT_HINT;
     bool loop = message || e->kind == EVENT_TICK || e->kind == EVENT_USER ||
                 e->kind == EVENT_NOTE || e->kind == EVENT_RETURN || e->kind == EVENT_REPLY ||
                 e->kind == EVENT_HINT || e->kind == EVENT_BEAT;
@@ -222,8 +223,8 @@ static bool is_put_off(struct world *w, struct node *n, const struct event *e)
     if (until <= w->now)
         return false;
     if (message && n->frozen && n->stopped_until > w->now) {
-        if (latches)
-            latches_cut(w, n);
+        if (zookeeper)
+            zookeeper_cut(w, n);
         return true;
     }
     if (e->kind == EVENT_TICK)
@@ -260,7 +261,7 @@ void node_event(struct world *w, struct node *n, const struct event *e)
         break;
     case EVENT_WIRED:
     case EVENT_BEAT:
-        latches_event(w, n, e);
+        zookeeper_event(w, n, e);
         break;
     case EVENT_DISPATCH:
         user_dispatch(w, n);

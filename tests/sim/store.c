@@ -92,8 +92,8 @@ static void end_session(struct world *w, unsigned node)
 
 void store_expire(struct world *w)
 {
-    if (w->latches != NULL) {
-        latches_expire(w);
+    if (w->zookeeper != NULL) {
+        zookeeper_expire(w);
         return;
     }
     for (unsigned i = 0; i < w->nodes; i++) {
@@ -235,8 +235,8 @@ void store_evict(struct world *w, unsigned mutex, bool forced)
 {
     struct lease_record *r = &w->store.lease[mutex];
     struct member *first = &w->store.member[mutex][0];
-    if (w->latches != NULL) {
-        latches_evict(w, mutex, forced);
+    if (w->zookeeper != NULL) {
+        zookeeper_evict(w, mutex, forced);
     } else if (w->store.sessions && w->store.members[mutex] > 0) {
         if (forced) {
             store_mark_forced(w, mutex, first->token);
@@ -258,8 +258,8 @@ void store_evict(struct world *w, unsigned mutex, bool forced)
 void store_restart(struct world *w, bool forget)
 {
     world_trace(w, "    the store restarts%s", forget ? " and has forgotten everything" : "");
-    if (w->latches != NULL)
-        latches_restart(w);
+    if (w->zookeeper != NULL)
+        zookeeper_restart(w);
     if (!forget)
         return;
     memset(w->store.lease, 0, sizeof w->store.lease);

@@ -205,6 +205,7 @@ struct world *world_make(uint64_t seed, unsigned nodes, uint64_t events, struct 
 
 void world_free(struct world *w)
 {
+    zookeeper_free(w);
     for (struct event *e; (e = pop(w)) != NULL;)
         free(e);
     for (struct event *e = w->free, *next; e != NULL; e = next) {
@@ -212,7 +213,6 @@ void world_free(struct world *w)
         free(e);
     }
     free(w->heap);
-    free(w->latches);
     free(w);
 }
 
@@ -227,7 +227,7 @@ static void handle_event(struct world *w, struct event *e)
         store_expire(w);
         break;
     case EVENT_WIRE:
-        latches_arrive(w, e);
+        zookeeper_arrive(w, e);
         break;
     case EVENT_MISFORTUNE:
         misfortune(w);

@@ -76,30 +76,30 @@ struct tally {
 
 /* ---- messages ----------------------------------------------------------------------------- */
 
-/* Between a client and the server of latches.h. */
+/* Between a client and the server of zookeeper.h. */
 enum wire_op {
     WIRE_CONNECT,
     WIRE_CREATE,
-    WIRE_FIND,
     WIRE_STAT,
     WIRE_DELETE,
-    WIRE_LOOK,
-    WIRE_WATCH,
-    WIRE_BEAT,  /* the write that keeps a session */
+    WIRE_LIST,
+    WIRE_GET,
+    WIRE_WRITE, /* what keeps a session */
     WIRE_TOUCH, /* a read, which does not */
     WIRE_READ,
-    WIRE_GONE, /* a watch: that node is deleted */
-    WIRE_MARK  /* a watch: that node's tenure is to end */
+    WIRE_WATCH,  /* a watch from before, on a new connection */
+    WIRE_GONE,   /* a watch fires: that node is deleted */
+    WIRE_CHANGED /* a watch fires: the data of that node is another */
 };
 
 #define WIRE_NAME_SIZE 64
 
 struct wire {
     uint8_t op, rc; /* enum latch_reply */
-    uint8_t place;
+    bool watch;
     uint32_t serial, connection, list;
-    int64_t session, owner, czxid, sent;
-    char name[WIRE_NAME_SIZE];
+    int64_t session, owner, czxid;
+    char name[WIRE_NAME_SIZE], data[32];
 };
 
 struct message {
@@ -132,9 +132,9 @@ enum event_kind {
     EVENT_READ_END,   /* and then looks at the deadline again */
     EVENT_MISFORTUNE, /* some fault strikes */
     EVENT_EXPIRE,     /* the store looks whether a session has ended */
-    EVENT_WIRE,       /* latches: a request reaches the server */
-    EVENT_WIRED,      /* latches: an answer or a watch reaches the client */
-    EVENT_BEAT        /* latches: the client looks after its connection and its session */
+    EVENT_WIRE,       /* zookeeper: a request reaches the server */
+    EVENT_WIRED,      /* zookeeper: an answer or a watch reaches the client */
+    EVENT_BEAT        /* zookeeper: a timer of the client's connection or session */
 };
 
 struct event {
@@ -229,7 +229,7 @@ struct store {
 
 struct mix { /* of one run, drawn by the swarm; per 10,000 */
     unsigned rate[FAULT_COUNT];
-    bool sessions, latches;
+    bool sessions, zookeeper;
     unsigned chosen_ids;
     int64_t ttl_ms, transition_ms, latency_ms, renew_ms;
     int64_t quickest; /* ns: the least latency */
@@ -265,7 +265,7 @@ struct world {
     void *trace_data;
     char failure[200];
     struct tally *tally;
-    struct latches *latches; /* NULL: the store is not of that kind */
+    struct zookeeper *zookeeper; /* NULL: the store is not of that kind */
 };
 
 /* world.c */
@@ -338,16 +338,19 @@ void store_evict(struct world *w, unsigned mutex, bool forced);
 void store_restart(struct world *w, bool forget);
 void store_mark_forced(struct world *w, unsigned mutex, uint64_t token);
 
-/* latches.c, tree.c: see latches.h */
-void latches_make(struct world *w);
-void latches_request(struct world *w, struct node *n, const struct lease_request *request);
-void latches_arrive(struct world *w, const struct event *e);
-void latches_event(struct world *w, struct node *n, const struct event *e); /* WIRED, BEAT */
-void latches_cut(struct world *w, struct node *n); /* what was on its way to it is lost */
-void latches_calm(struct world *w, struct node *n);
-void latches_expire(struct world *w);
-void latches_evict(struct world *w, unsigned mutex, bool forced);
-void latches_restart(struct world *w);
+/* zookeeper_client.c: see zookeeper.h */
+void zookeeper_request(struct world *w, struct node *n, const struct lease_request *request);
+void zookeeper_event(struct world *w, struct node *n, const struct event *e); /* WIRED, BEAT */
+void zookeeper_cut(struct world *w, struct node *n); /* what was on its way to it is lost */
+void zookeeper_calm(struct world *w, struct node *n);
+void zookeeper_restart(struct world *w);
+void zookeeper_free(struct world *w);
+
+/* zookeeper_server.c */
+void zookeeper_make(struct world *w);
+void zookeeper_arrive(struct world *w, const struct event *e);
+void zookeeper_expire(struct world *w);
+void zookeeper_evict(struct world *w, unsigned mutex, bool forced);
 
 /* check.c: the promises */
 void check_published(struct world *w, struct node *n, uint64_t token, int64_t deadline);

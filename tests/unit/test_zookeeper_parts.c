@@ -1,4 +1,4 @@
-/* test_zookeeper_parts.c: names of nodes, how long a session stands, remarks. */
+/* test_zookeeper_parts.c: names of nodes, how long a session stands, what servers say. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,9 +8,9 @@
 
 #include <cmocka.h>
 
-#include "backend/zookeeper/health.h"
+#include "backend/zookeeper/ensemble.h"
 #include "backend/zookeeper/path.h"
-#include "backend/zookeeper/standing.h"
+#include "backend/zookeeper/session_deadline.h"
 #include "base/rng.h"
 
 /* ---- names ------------------------------------------------------------------------------------ */
@@ -89,88 +89,89 @@ static void ids_of_others(void **state)
 static void two_thirds_after_the_last_write(void **state)
 {
     (void)state;
-    struct standing s;
-    zk_standing_begin(&s, 6000, 1000);
-    assert_int_equal(zk_standing_until(&s), 5000);
-    assert_int_equal(zk_standing_write_at(&s), 2000);
+    struct session_deadline s;
+    zk_session_deadline_begin(&s, 6000, 1000);
+    assert_int_equal(zk_session_deadline_until(&s), 5000);
+    assert_int_equal(zk_session_deadline_write_at(&s), 2000);
     for (int64_t t = 2000; t < 100000; t += 1000) {
-        zk_standing_wrote(&s, t, t + 3);
-        assert_int_equal(zk_standing_until(&s),
+        zk_session_deadline_wrote(&s, t, t + 3);
+        assert_int_equal(zk_session_deadline_until(&s),
                          t + 4000 < s.counted + 6000 ? t + 4000 : s.counted + 6000);
-        assert_true(zk_standing_until(&s) >= t + 3000);
+        assert_true(zk_session_deadline_until(&s) >= t + 3000);
     }
-    assert_int_equal(zk_standing_until(&s), 99000 + 4000);
+    assert_int_equal(zk_session_deadline_until(&s), 99000 + 4000);
 }
 
 /* After a long pause one write does not help much: the leader may not have heard of us since. */
 static void after_a_pause_it_stands_less(void **state)
 {
     (void)state;
-    struct standing s;
-    zk_standing_begin(&s, 6000, 0);
-    zk_standing_wrote(&s, 5500, 5510);
-    assert_int_equal(zk_standing_until(&s), 6000);
-    zk_standing_wrote(&s, 5600, 5610); /* too close behind it */
-    assert_int_equal(zk_standing_until(&s), 6000);
-    zk_standing_wrote(&s, 7100, 7110);
-    assert_int_equal(zk_standing_until(&s), 5500 + 6000 < 7100 + 4000 ? 11500 : 11100);
+    struct session_deadline s;
+    zk_session_deadline_begin(&s, 6000, 0);
+    zk_session_deadline_wrote(&s, 5500, 5510);
+    assert_int_equal(zk_session_deadline_until(&s), 6000);
+    zk_session_deadline_wrote(&s, 5600, 5610); /* too close behind it */
+    assert_int_equal(zk_session_deadline_until(&s), 6000);
+    zk_session_deadline_wrote(&s, 7100, 7110);
+    assert_int_equal(zk_session_deadline_until(&s), 5500 + 6000 < 7100 + 4000 ? 11500 : 11100);
 }
 
 /* With little left the next write comes as soon as it shows that the leader counts from later. */
 static void with_little_left_it_writes_sooner(void **state)
 {
     (void)state;
-    struct standing s;
-    zk_standing_begin(&s, 12000, 0);
+    struct session_deadline s;
+    zk_session_deadline_begin(&s, 12000, 0);
     for (int64_t t = 2000; t <= 20000; t += 2000) {
-        zk_standing_wrote(&s, t, t + 5);
-        assert_int_equal(zk_standing_write_at(&s), t + 2000);
+        zk_session_deadline_wrote(&s, t, t + 5);
+        assert_int_equal(zk_session_deadline_write_at(&s), t + 2000);
     }
-    zk_standing_wrote(&s, 22000, 27000); /* a slow one */
-    zk_standing_wrote(&s, 27000, 27005);
-    assert_int_equal(zk_standing_until(&s), 20000 + 12000);
-    assert_int_equal(zk_standing_write_at(&s), 29000); /* nothing to show before */
-    zk_standing_wrote(&s, 29000, 29005);
-    assert_int_equal(zk_standing_write_at(&s), 30000); /* three seconds after the slow one's end */
-    zk_standing_wrote(&s, 30000, 30005);
-    assert_int_equal(zk_standing_until(&s), 22000 + 12000);
-    assert_int_equal(zk_standing_write_at(&s), 30005); /* and after the one behind it */
-    zk_standing_wrote(&s, 30005, 30010);
-    assert_int_equal(zk_standing_until(&s), 30005 + 8000);
-    assert_int_equal(zk_standing_write_at(&s), 32005);
+    zk_session_deadline_wrote(&s, 22000, 27000); /* a slow one */
+    zk_session_deadline_wrote(&s, 27000, 27005);
+    assert_int_equal(zk_session_deadline_until(&s), 20000 + 12000);
+    assert_int_equal(zk_session_deadline_write_at(&s), 29000); /* nothing to show before */
+    zk_session_deadline_wrote(&s, 29000, 29005);
+    assert_int_equal(zk_session_deadline_write_at(&s),
+                     30000); /* three seconds after the slow one's end */
+    zk_session_deadline_wrote(&s, 30000, 30005);
+    assert_int_equal(zk_session_deadline_until(&s), 22000 + 12000);
+    assert_int_equal(zk_session_deadline_write_at(&s), 30005); /* and after the one behind it */
+    zk_session_deadline_wrote(&s, 30005, 30010);
+    assert_int_equal(zk_session_deadline_until(&s), 30005 + 8000);
+    assert_int_equal(zk_session_deadline_write_at(&s), 32005);
 }
 
 /* Reads do not prolong anything, but make the first write after a long time worth it. */
 static void reads_prepare_a_write(void **state)
 {
     (void)state;
-    struct standing s;
-    zk_standing_begin(&s, 6000, 0);
-    assert_int_equal(zk_standing_idle_ms(&s), 1500);
+    struct session_deadline s;
+    zk_session_deadline_begin(&s, 6000, 0);
+    assert_int_equal(zk_session_deadline_idle_ms(&s), 1500);
     int64_t t = 0;
-    for (; t < 600000; t += zk_standing_idle_ms(&s)) {
-        zk_standing_heard(&s, t, t + 5);
-        assert_int_equal(zk_standing_until(&s), 4000);
+    for (; t < 600000; t += zk_session_deadline_idle_ms(&s)) {
+        zk_session_deadline_heard(&s, t, t + 5);
+        assert_int_equal(zk_session_deadline_until(&s), 4000);
     }
-    zk_standing_wrote(&s, t, t + 5);
-    assert_true(zk_standing_until(&s) >= t + 3000);
-    assert_true(zk_standing_until(&s) <= t + 4000);
+    zk_session_deadline_wrote(&s, t, t + 5);
+    assert_true(zk_session_deadline_until(&s) >= t + 3000);
+    assert_true(zk_session_deadline_until(&s) <= t + 4000);
 }
 
 /* A new connection is confirmed by the leader, but proves no majority. */
 static void moving_is_no_write(void **state)
 {
     (void)state;
-    struct standing s;
-    zk_standing_begin(&s, 6000, 0);
-    zk_standing_moved(&s, 6000, 3000);
-    assert_int_equal(zk_standing_until(&s), 4000);
-    zk_standing_wrote(&s, 3100, 3200);
-    assert_int_equal(zk_standing_until(&s), 7100);
-    zk_standing_moved(&s, 9000, 1000); /* nothing is taken back */
-    assert_int_equal(zk_standing_until(&s), 7100);
-    zk_standing_moved(&s, 3000, 3300); /* the servers' bounds differ: the shortest counts */
-    assert_int_equal(zk_standing_until(&s), 3100 + 2000);
+    struct session_deadline s;
+    zk_session_deadline_begin(&s, 6000, 0);
+    zk_session_deadline_moved(&s, 6000, 3000);
+    assert_int_equal(zk_session_deadline_until(&s), 4000);
+    zk_session_deadline_wrote(&s, 3100, 3200);
+    assert_int_equal(zk_session_deadline_until(&s), 7100);
+    zk_session_deadline_moved(&s, 9000, 1000); /* nothing is taken back */
+    assert_int_equal(zk_session_deadline_until(&s), 7100);
+    zk_session_deadline_moved(&s, 3000, 3300); /* the servers' bounds differ: the shortest counts */
+    assert_int_equal(zk_session_deadline_until(&s), 3100 + 2000);
 }
 
 /* A leader that hears of the client by pings of a follower, every quarter of the timeout, and a follower
@@ -181,10 +182,10 @@ static void never_longer_than_the_leader_thinks(void **state)
     (void)state;
     uint64_t random = 7;
     for (int run = 0; run < 2000; run++) {
-        struct standing s;
+        struct session_deadline s;
         int64_t S = 6000, now = 0, follower = 0, leader = 0; /* when they heard of us last */
         int64_t ping = rng_between(&random, 0, S / 4);
-        zk_standing_begin(&s, S, 0);
+        zk_session_deadline_begin(&s, S, 0);
         for (int i = 0; i < 30; i++) {
             now += rng_between(&random, 1, rng_between(&random, 0, 4) == 0 ? S : S / 5);
             for (; ping <= now; ping += S / 4) { /* it answers with what it knew then */
@@ -195,63 +196,14 @@ static void never_longer_than_the_leader_thinks(void **state)
                 break; /* it has expired, and the write is refused */
             int64_t ended = now + rng_between(&random, 0, 50);
             follower = now;
-            zk_standing_wrote(&s, now, ended);
-            assert_true(zk_standing_until(&s) <= leader + S);
+            zk_session_deadline_wrote(&s, now, ended);
+            assert_true(zk_session_deadline_until(&s) <= leader + S);
             now = ended;
         }
     }
 }
 
-/* ---- remarks ---------------------------------------------------------------------------------- */
-
-static void srvr_is_read(void **state)
-{
-    (void)state;
-    struct zookeeper_health h;
-    assert_true(zookeeper_health_parse(
-        &h, "Zookeeper version: 3.8.0-debian, built on 2023\nLatency min/avg/max: 0/0.0/0\n"
-            "Outstanding: 3\nZxid: 0x0\nMode: follower\nNode count: 5\n"));
-    assert_string_equal(h.version, "3.8.0");
-    assert_string_equal(h.mode, "follower");
-    assert_int_equal(h.outstanding, 3);
-    assert_false(zookeeper_health_parse(&h, "This ZooKeeper instance is not currently serving "
-                                            "requests"));
-    assert_string_equal(h.mode, "");
-}
-
-static void remarks_name_what_to_do(void **state)
-{
-    (void)state;
-    char line[256];
-    bool serious;
-    struct zookeeper_health h = {.mode = "standalone"}, none = {.mode = ""};
-    struct zookeeper_facts f = {.asked_ms = 16000, .granted_ms = 16000, .containers = true};
-    assert_false(zookeeper_health_says(&f, 0, line, sizeof line, &serious));
-    f.granted_ms = 40000;
-    assert_true(zookeeper_health_says(&f, 0, line, sizeof line, &serious));
-    assert_true(serious);
-    assert_non_null(strstr(line, "minSessionTimeout"));
-    f.granted_ms = 10000;
-    f.server = &h;
-    f.world_writable = true;
-    f.containers = false;
-    assert_true(zookeeper_health_says(&f, 0, line, sizeof line, &serious));
-    assert_false(serious);
-    assert_non_null(strstr(line, "maxSessionTimeout"));
-    assert_true(zookeeper_health_says(&f, 1, line, sizeof line, &serious));
-    assert_non_null(strstr(line, "single server"));
-    assert_true(zookeeper_health_says(&f, 2, line, sizeof line, &serious));
-    assert_non_null(strstr(line, "password"));
-    assert_true(zookeeper_health_says(&f, 3, line, sizeof line, &serious));
-    assert_non_null(strstr(line, "3.5"));
-    assert_false(zookeeper_health_says(&f, 4, line, sizeof line, &serious));
-    f.server = &none;
-    assert_true(zookeeper_health_says(&f, 0, line, sizeof line, &serious));
-    assert_true(serious);
-    assert_non_null(strstr(line, "majority"));
-}
-
-/* ---- all servers of a URL --------------------------------------------------------------------- */
+/* ---- what servers say ------------------------------------------------------------------------- */
 
 static char said[4096];
 
@@ -262,6 +214,8 @@ static void note(void *data, enum simba_level level, const char *line)
     snprintf(said + used, sizeof said - used, "%d %s\n", (int)level, line);
 }
 
+static const struct findings findings = {.say = note};
+
 static bool says(enum simba_level level, const char *part)
 {
     char *at = strstr(said, part);
@@ -270,31 +224,37 @@ static bool says(enum simba_level level, const char *part)
     return at != NULL && at[0] == '0' + (int)level;
 }
 
-static const char serves[] = "Zookeeper version: 3.8.0-x, built\nMode: follower\n";
-
 static void servers_are_read(void **state)
 {
     (void)state;
-    struct zookeeper_server s = {.address = "h:1"};
-    zookeeper_server_read(&s, serves, "minSessionTimeout=4000\nmaxSessionTimeout=40000\n");
+    struct server s = {.address = "h:1"};
+    zk_ensemble_read(
+        &s,
+        "Zookeeper version: 3.8.0-debian, built on 2023\nLatency min/avg/max: 0/0.0/0\n"
+        "Outstanding: 3\nZxid: 0x0\nMode: follower\nNode count: 5\n",
+        "minSessionTimeout=4000\nmaxSessionTimeout=40000\n");
     assert_int_equal(s.state, SERVER_SERVES);
+    assert_string_equal(s.version, "3.8.0");
+    assert_string_equal(s.mode, "follower");
     assert_int_equal(s.min_ms, 4000);
     assert_int_equal(s.max_ms, 40000);
-    s = (struct zookeeper_server){.address = "h:1"};
-    zookeeper_server_read(&s, "srvr is not executed because it is not in the whitelist.\n", "");
-    assert_int_equal(s.state, SERVER_HIDES);
-    s = (struct zookeeper_server){.address = "h:1"};
-    zookeeper_server_read(&s, "This ZooKeeper instance is not currently serving requests\n", "");
-    assert_int_equal(s.state, SERVER_IDLE);
-    s = (struct zookeeper_server){.address = "h:1"};
-    zookeeper_server_read(&s, "", "");
-    assert_int_equal(s.state, SERVER_SILENT);
-    assert_non_null(strstr(s.why, "says nothing"));
-    s = (struct zookeeper_server){.address = "h:1"};
-    zookeeper_server_read(&s, "HTTP/1.1 400 Bad Request\r\n", "-ERR\r\n");
-    assert_int_equal(s.state, SERVER_SILENT);
-    assert_non_null(strstr(s.why, "no ZooKeeper"));
-    assert_int_equal(s.max_ms, 0);
+    static const struct {
+        const char *srvr;
+        enum server_state state;
+        const char *why;
+    } rows[] = {
+        {"srvr is not executed because it is not in the whitelist.\n", SERVER_HIDES, ""},
+        {"This ZooKeeper instance is not currently serving requests\n", SERVER_IDLE, ""},
+        {"", SERVER_SILENT, "it takes the connection and says nothing"},
+        {"HTTP/1.1 400 Bad Request\r\n", SERVER_SILENT, "what answers there is no ZooKeeper"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        s = (struct server){.address = "h:1"};
+        zk_ensemble_read(&s, rows[i].srvr, "-ERR\r\n");
+        assert_int_equal(s.state, rows[i].state);
+        assert_string_equal(s.why, rows[i].why);
+        assert_int_equal(s.max_ms, 0);
+    }
 }
 
 static void voters_are_counted(void **state)
@@ -303,19 +263,19 @@ static void voters_are_counted(void **state)
     static const char config[] = "server.1=a:2888:3888:participant;0.0.0.0:2181\n"
                                  "server.2=b:2888:3888:observer;0.0.0.0:2181\n"
                                  "server.3=c:2888:3888\nversion=0";
-    assert_int_equal(zookeeper_voters(config, strlen(config)), 2);
-    assert_int_equal(zookeeper_voters("", 0), 0);
+    assert_int_equal(zk_ensemble_voters(config, strlen(config)), 2);
+    assert_int_equal(zk_ensemble_voters("", 0), 0);
 }
 
 static void judge(const enum server_state *states, size_t count, int voters)
 {
-    struct zookeeper_server s[5] = {{.address = "h"}, {.address = "h"}, {.address = "h"}};
+    struct server s[5] = {{.address = "h"}, {.address = "h"}, {.address = "h"}};
     said[0] = '\0';
     for (size_t i = 0; i < count; i++) {
         s[i].state = states[i];
-        snprintf(s[i].health.mode, sizeof s[i].health.mode, "%s", i == 0 ? "leader" : "follower");
+        snprintf(s[i].mode, sizeof s[i].mode, "%s", i == 0 ? "leader" : "follower");
     }
-    zookeeper_ensemble_says(s, count, voters, note, NULL);
+    zk_ensemble_say_servers(&findings, s, count, voters);
 }
 
 static void majorities_are_counted(void **state)
@@ -335,14 +295,33 @@ static void majorities_are_counted(void **state)
     assert_false(says(SIMBA_LOG_ERROR, "servers serve"));
 }
 
-static void a_server_that_only_reads(void **state)
+static void one_server(void **state)
 {
     (void)state;
-    struct zookeeper_server s = {
-        .address = "h:1", .state = SERVER_SERVES, .health = {.mode = "read-only"}};
+    struct server s = {.address = "h:1", .state = SERVER_SERVES, .mode = "read-only"};
     said[0] = '\0';
-    zookeeper_ensemble_says(&s, 1, 3, note, NULL);
+    zk_ensemble_say_servers(&findings, &s, 1, 3);
     assert_true(says(SIMBA_LOG_WARN, "read-only"));
+    snprintf(s.mode, sizeof s.mode, "standalone");
+    zk_ensemble_say_servers(&findings, &s, 1, 0);
+    assert_true(says(SIMBA_LOG_WARN, "a single server"));
+}
+
+static void timeouts_name_what_to_do(void **state)
+{
+    (void)state;
+    struct server s[2] = {{.min_ms = 4000, .max_ms = 40000}, {.min_ms = 0, .max_ms = 0}};
+    said[0] = '\0';
+    zk_ensemble_say_timeout(&findings, 16000, 16000);
+    assert_string_equal(said, "");
+    zk_ensemble_say_timeout(&findings, 16000, 40000);
+    assert_true(says(SIMBA_LOG_WARN, "minSessionTimeout"));
+    zk_ensemble_say_timeout(&findings, 16000, 10000);
+    assert_true(says(SIMBA_LOG_WARN, "maxSessionTimeout"));
+    zk_ensemble_say_bounds(&findings, s, 2);
+    assert_true(says(SIMBA_LOG_INFO, "from 4000 to 40000 ms"));
+    zk_ensemble_say_bounds(&findings, s + 1, 1);
+    assert_true(says(SIMBA_LOG_INFO, "they do not say"));
 }
 
 int main(void)
@@ -351,7 +330,7 @@ int main(void)
         cmocka_unit_test(servers_are_read),
         cmocka_unit_test(voters_are_counted),
         cmocka_unit_test(majorities_are_counted),
-        cmocka_unit_test(a_server_that_only_reads),
+        cmocka_unit_test(one_server),
         cmocka_unit_test(names_stay_where_they_can),
         cmocka_unit_test(longest_name),
         cmocka_unit_test(nodes_of_others_are_no_mutexes),
@@ -362,8 +341,7 @@ int main(void)
         cmocka_unit_test(reads_prepare_a_write),
         cmocka_unit_test(moving_is_no_write),
         cmocka_unit_test(never_longer_than_the_leader_thinks),
-        cmocka_unit_test(srvr_is_read),
-        cmocka_unit_test(remarks_name_what_to_do),
+        cmocka_unit_test(timeouts_name_what_to_do),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,36 +1,24 @@
 /* config.c: see config.h. What is wrong is said before anything connects. */
 #include "backend/zookeeper/config.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "base/errno_text.h"
+#include "backend/kit/password_file.h"
+#include "base/secrets.h"
 
-const char *const zookeeper_options[] = {"session_timeout", "on_disconnect", "acl", "password_file",
+const char *const zk_config_options[] = {"session_timeout", "on_disconnect", "acl", "password_file",
                                          NULL};
 
-struct reading {
-    struct zookeeper_config *c;
-    const struct simba_url *url;
-    char *why;
-    size_t why_size;
-};
-
-#define REFUSE(r, code, ...) (snprintf((r)->why, (r)->why_size, __VA_ARGS__), (code))
-
-static int read_hosts(struct reading *r)
+static int read_hosts(struct zookeeper_config *c, const struct options *o)
 {
-    struct zookeeper_config *c = r->c;
     const char *name;
     int port;
-    for (size_t n = 0; simba_url_host(r->url, n, &name, &port); n++) {
+    for (size_t n = 0; simba_url_host(o->url, n, &name, &port); n++) {
         if (n == ZOOKEEPER_HOSTS_MAX)
-            return REFUSE(r, SIMBA_EINVAL, "more than %d hosts", ZOOKEEPER_HOSTS_MAX);
+            return options_refuse(o, SIMBA_EINVAL, "more than %d hosts", ZOOKEEPER_HOSTS_MAX);
         if (strlen(name) >= sizeof c->host[n].name)
-            return REFUSE(r, SIMBA_EINVAL, "the name of a host is longer than 255 bytes");
+            return options_refuse(o, SIMBA_EINVAL, "the name of a host is longer than 255 bytes");
         snprintf(c->host[n].name, sizeof c->host[n].name, "%s", name);
         c->host[n].port = port > 0 ? port : ZOOKEEPER_PORT;
         c->hosts = n + 1;
@@ -44,129 +32,97 @@ static int read_hosts(struct reading *r)
 }
 
 /* The folder in the tree below which everything lies; it is made if it is not there. */
-static int read_chroot(struct reading *r)
+static int read_chroot(struct zookeeper_config *c, const struct options *o)
 {
-    const char *path = simba_url_path(r->url);
+    const char *path = simba_url_path(o->url);
     if (path[0] == '\0' || strcmp(path, "/") == 0)
         return 0;
     size_t n = strlen(path);
-    if (path[0] != '/' || n >= sizeof r->c->chroot - sizeof "/simba")
-        return REFUSE(r, SIMBA_EINVAL,
-                      "the path '%.40s' does not begin with /, or has more than %zu bytes: write "
-                      "zookeeper://HOST/PATH",
-                      path, sizeof r->c->chroot - sizeof "/simba" - 1);
+    if (path[0] != '/' || n >= sizeof c->chroot - sizeof "/simba")
+        return options_refuse(
+            o, SIMBA_EINVAL,
+            "the path '%.40s' does not begin with /, or has more than %zu bytes: write "
+            "zookeeper://HOST/PATH",
+            path, sizeof c->chroot - sizeof "/simba" - 1);
     for (const char *part = path; *part != '\0';) {
         size_t length = strcspn(++part, "/");
         bool dots = (length == 1 && part[0] == '.') || (length == 2 && memcmp(part, "..", 2) == 0);
         if (length == 0 || dots)
-            return REFUSE(r, SIMBA_EINVAL, "the path has an empty part, a '.' or a '..' in it");
+            return options_refuse(o, SIMBA_EINVAL,
+                                  "the path has an empty part, a '.' or a '..' in it");
         for (size_t i = 0; i < length; i++) {
             if ((unsigned char)part[i] < 0x20 || part[i] == 0x7f)
-                return REFUSE(r, SIMBA_EINVAL, "the path has a control character in it");
+                return options_refuse(o, SIMBA_EINVAL, "the path has a control character in it");
         }
         part += length;
     }
-    memcpy(r->c->chroot, path, n + 1);
+    memcpy(c->chroot, path, n + 1);
     return 0;
 }
 
-/* The first line of a file. */
-static int read_file(struct reading *r, const char *path, char out[ZOOKEEPER_SECRET_MAX + 1])
+static int read_auth(struct zookeeper_config *c, const struct options *o)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd < 0 ? -1 : read(fd, out, ZOOKEEPER_SECRET_MAX + 1);
-    int error = errno;
-    if (fd >= 0)
-        close(fd);
-    if (n < 0)
-        return REFUSE(r, errno_is_limit(error) ? SIMBA_ELIMIT : SIMBA_EINVAL,
-                      "option password_file: %s", errno_text(error));
-    if (n > ZOOKEEPER_SECRET_MAX)
-        return REFUSE(r, SIMBA_EINVAL, "option password_file: the file is longer than %d bytes",
-                      ZOOKEEPER_SECRET_MAX);
-    out[n] = '\0';
-    out[strcspn(out, "\r\n")] = '\0';
-    if (out[0] == '\0')
-        return REFUSE(r, SIMBA_EINVAL, "option password_file: the file is empty");
-    return 0;
-}
-
-static int read_auth(struct reading *r)
-{
-    char secret[ZOOKEEPER_SECRET_MAX + 1] = "";
-    const char *user = simba_url_user(r->url), *password = simba_url_password(r->url);
-    const char *file = simba_url_option(r->url, "password_file");
-    if (user == NULL && password == NULL && file == NULL)
+    char *password = NULL;
+    const char *user = simba_url_user(o->url), *given = simba_url_password(o->url);
+    const char *file = simba_url_option(o->url, "password_file");
+    if (user == NULL && given == NULL && file == NULL)
         return 0;
-    if (user == NULL || user[0] == '\0' || (password == NULL) == (file == NULL))
-        return REFUSE(r, SIMBA_EINVAL,
-                      "digest authentication takes a user and a password: "
-                      "zookeeper://USER:PASSWORD@host, or USER@ and password_file");
+    if (user == NULL || user[0] == '\0' || (given == NULL && file == NULL))
+        return options_refuse(o, SIMBA_EINVAL,
+                              "digest authentication takes a user and a password: "
+                              "zookeeper://USER:PASSWORD@host, or USER@ and password_file");
     if (strchr(user, ':') != NULL)
-        return REFUSE(r, SIMBA_EINVAL, "a user's name cannot contain ':'");
-    if (file != NULL) {
-        int rc = read_file(r, file, secret);
-        if (rc != 0) {
-            explicit_bzero(secret, sizeof secret);
-            return rc;
-        }
-        password = secret;
-    }
-    int n = snprintf(r->c->auth, sizeof r->c->auth, "%s:%s", user, password);
-    explicit_bzero(secret, sizeof secret);
-    if (n < 0 || (size_t)n >= sizeof r->c->auth) {
-        explicit_bzero(r->c->auth, sizeof r->c->auth);
-        return REFUSE(r, SIMBA_EINVAL, "user and password are longer than %d bytes",
-                      ZOOKEEPER_AUTH_MAX - 2);
+        return options_refuse(o, SIMBA_EINVAL, "a user's name cannot contain ':'");
+    int rc = password_file_read(o, given, "password_file", &password);
+    if (rc != 0)
+        return rc;
+    int n = snprintf(c->auth, sizeof c->auth, "%s:%s", user, password);
+    secrets_free(password);
+    if (n < 0 || (size_t)n >= sizeof c->auth) {
+        explicit_bzero(c->auth, sizeof c->auth);
+        return options_refuse(o, SIMBA_EINVAL, "user and password are longer than %d bytes",
+                              ZOOKEEPER_AUTH_MAX - 2);
     }
     return 0;
 }
 
-static int read_acl(struct reading *r)
+static int read_acl(struct zookeeper_config *c, const struct options *o)
 {
-    const char *text = simba_url_option(r->url, "acl");
-    r->c->acl = r->c->auth[0] != '\0' ? ACL_CREATOR : ACL_OPEN;
-    if (text == NULL)
-        return 0;
-    if (strcmp(text, "open") == 0)
-        r->c->acl = ACL_OPEN;
-    else if (strcmp(text, "creator") == 0)
-        r->c->acl = ACL_CREATOR;
-    else if (strcmp(text, "creator-read") == 0)
-        r->c->acl = ACL_CREATOR_READ;
-    else
-        return REFUSE(r, SIMBA_EINVAL, "option acl is open, creator or creator-read");
-    if (r->c->acl != ACL_OPEN && r->c->auth[0] == '\0')
-        return REFUSE(r, SIMBA_EINVAL, "option acl=%s needs a user and a password", text);
-    return 0;
+    static const char *const words[] = {
+        [ACL_OPEN] = "open", [ACL_CREATOR] = "creator", [ACL_CREATOR_READ] = "creator-read", NULL};
+    int acl = c->auth[0] != '\0' ? ACL_CREATOR : ACL_OPEN;
+    int rc = options_choice(o, "acl", words, &acl);
+    if (rc == 0 && acl != ACL_OPEN && c->auth[0] == '\0')
+        rc = options_refuse(o, SIMBA_EINVAL, "option acl=%s needs a user and a password",
+                            words[acl]);
+    c->acl = (enum zookeeper_acl)acl;
+    return rc;
 }
 
-static int read_manners(struct reading *r)
+/* Without a connection: keep what is owned until its deadline, or release it at once. */
+static int read_disconnect(struct zookeeper_config *c, const struct options *o)
 {
-    const char *text = simba_url_option(r->url, "session_timeout");
-    if (text != NULL && (simba_duration_parse(text, &r->c->session_timeout_ms) != 0 ||
-                         r->c->session_timeout_ms < ZOOKEEPER_TIMEOUT_MIN_MS ||
-                         r->c->session_timeout_ms > SIMBA_LEASE_MAX_MS))
-        return REFUSE(r, SIMBA_EINVAL, "option session_timeout is between 100ms and a day");
-    text = simba_url_option(r->url, "on_disconnect");
-    if (text != NULL && strcmp(text, "keep") != 0 && strcmp(text, "release") != 0)
-        return REFUSE(r, SIMBA_EINVAL,
-                      "option on_disconnect is keep (until the deadline) or release (at once)");
-    r->c->disconnect_releases = text != NULL && strcmp(text, "release") == 0;
-    return 0;
+    static const char *const words[] = {"keep", "release", NULL};
+    int which = 0;
+    int rc = options_choice(o, "on_disconnect", words, &which);
+    c->disconnect_releases = which == 1;
+    return rc;
 }
 
-int zookeeper_config_read(struct zookeeper_config *c, const struct simba_url *url, char *why,
-                          size_t why_size)
+int zk_config_read(struct zookeeper_config *c, const struct simba_url *url, char *why,
+                   size_t why_size)
 {
-    struct reading r = {c, url, why, why_size};
+    struct options o = {url, why, why_size};
     *c = (struct zookeeper_config){.hosts = 0};
-    int rc = read_hosts(&r);
+    int rc = read_hosts(c, &o);
     if (rc == 0)
-        rc = read_chroot(&r);
+        rc = read_chroot(c, &o);
     if (rc == 0)
-        rc = read_auth(&r);
+        rc = read_auth(c, &o);
     if (rc == 0)
-        rc = read_acl(&r);
-    return rc == 0 ? read_manners(&r) : rc;
+        rc = read_acl(c, &o);
+    if (rc == 0)
+        rc = options_duration(&o, "session_timeout", ZOOKEEPER_TIMEOUT_MIN_MS, SIMBA_LEASE_MAX_MS,
+                              false, &c->session_timeout_ms);
+    return rc == 0 ? read_disconnect(c, &o) : rc;
 }

@@ -27,9 +27,9 @@ struct zookeeper_config {
     bool disconnect_releases;
 };
 
-extern const char *const zookeeper_options[];
+extern const char *const zk_config_options[];
 
 /* 0, or a code and why. No secret is quoted. */
-int zookeeper_config_read(struct zookeeper_config *c, const struct simba_url *url, char *why,
-                          size_t why_size);
+int zk_config_read(struct zookeeper_config *c, const struct simba_url *url, char *why,
+                   size_t why_size);
 #endif

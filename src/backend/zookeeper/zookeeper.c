@@ -6,107 +6,55 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "backend/zookeeper/connection.h"
+#include "backend/zookeeper/inspect.h"
+#include "backend/zookeeper/query.h"
+#include "backend/zookeeper/requests.h"
+
 #define ROOT "/simba"
 
-/* ---- answers ---------------------------------------------------------------------------------- */
-
-void zk_store_answer(struct zookeeper *z, struct simba_request *q,
-                     const struct simba_answer *answer)
+static struct session *first(const struct zookeeper *z)
 {
-    q->next = NULL;
-    z->host->answer(z->host, q, answer);
+    return (struct session *)(void *)z->latch.sessions;
 }
 
-void zk_store_refuse(struct zookeeper *z, struct simba_request *q, int code, const char *why)
+/* ---- what the queues need of us --------------------------------------------------------------- */
+
+static struct latch_session *session_for(struct latch_client *c, int64_t lease_ms)
 {
-    z->refused = true;
-    zk_store_answer(z, q, &(struct simba_answer){.code = code, .age_ms = -1, .text = why});
+    struct session *s = zk_session_for((struct zookeeper *)(void *)c, lease_ms);
+    return s != NULL ? &s->latch : NULL;
 }
 
-void zk_store_fail_waiting(struct zookeeper *z, int code, const char *why)
+static void read_owner(struct latch_session *s, struct simba_request *q)
 {
-    struct simba_request *list = z->waiting;
-    z->waiting = NULL;
-    z->waiting_last = &z->waiting;
-    for (struct simba_request *next; list != NULL; list = next) {
-        next = list->next;
-        zk_store_refuse(z, list, code, why);
-    }
+    zk_query_submit((struct session *)(void *)s, q);
 }
 
-int zk_store_code(int rc, const char **text)
-{
-    *text = zerror(rc);
-    switch (rc) {
-    case ZNOAUTH:
-        *text = "the nodes' access list does not let us in: give the user and the password that "
-                "they were made with";
-        return SIMBA_EDENIED;
-    case ZAUTHFAILED:
-        return SIMBA_EDENIED;
-    case ZDATAINCONSISTENCY:
-        *text = "the server's answer makes no sense: is this a ZooKeeper server, and is it well?";
-        return SIMBA_ESTORE;
-    case ZCLOSING:
-        *text = "the connection is being closed";
-        return SIMBA_ESTORE;
-    case ZCONNECTIONLOSS:
-    case ZOPERATIONTIMEOUT:
-        *text = "the connection to the server is lost";
-        return SIMBA_ESTORE;
-    default:
-        return SIMBA_ESTORE;
-    }
-}
-
-enum latch_reply zk_store_reply(int rc)
-{
-    switch (rc) {
-    case ZOK:
-        return LATCH_DONE;
-    case ZNONODE:
-        return LATCH_NO_NODE;
-    case ZNOAUTH:
-    case ZBADARGUMENTS:
-    case ZINVALIDACL:
-    case ZUNIMPLEMENTED:
-    case ZNOCHILDRENFOREPHEMERALS:
-        return LATCH_REFUSED;
-    default:
-        return LATCH_UNKNOWN;
-    }
-}
-
-/* ---- names ------------------------------------------------------------------------------------ */
-
-void zk_store_mutex_path(const struct zookeeper *z, const char *mutex, char out[PATH_SIZE])
-{
-    char node[PATH_NODE_SIZE];
-    zk_path_encode(node, mutex);
-    snprintf(out, PATH_SIZE, "%s/%s", z->base, node);
-}
-
-bool zk_store_observes(const struct zookeeper *z, const char *mutex)
-{
-    return z->observes_all || table_find(&z->observed, mutex) != NULL;
-}
+static const struct latch_io io = {
+    .session = session_for,
+    .send = zk_requests_send,
+    .write = zk_requests_write,
+    .touch = zk_requests_touch,
+    .beat_in = zk_session_beat_in,
+    .guard_in = zk_session_guard_in,
+    .read = read_owner,
+};
 
 /* ---- requests --------------------------------------------------------------------------------- */
 
-static void submit_look(struct zookeeper *z, struct simba_request *q)
+/* READ, LIST and EVICT wait for a connection as long as there may be one soon. */
+static void submit_query(struct zookeeper *z, struct simba_request *q)
 {
     struct session *s = zk_session_any(z);
-    if (s == NULL) {
-        zk_store_refuse(z, q, SIMBA_ELIMIT, "out of memory");
-    } else if (s->connected) {
-        zk_look_submit(s, q);
-    } else if (zk_session_is_hopeful(s)) {
-        q->next = NULL;
-        *z->waiting_last = q;
-        z->waiting_last = &q->next;
-    } else {
-        zk_store_refuse(z, q, s->code, s->why);
-    }
+    if (s == NULL)
+        zk_latch_client_refuse(&z->latch, q, SIMBA_ELIMIT, "out of memory");
+    else if (s->latch.connected)
+        zk_query_submit(s, q);
+    else if (s->latch.hopeless)
+        zk_latch_client_refuse(&z->latch, q, s->latch.code, s->why);
+    else
+        pending_add(&z->waiting, q);
 }
 
 static void submit(void *store, struct simba_request *batch)
@@ -116,104 +64,45 @@ static void submit(void *store, struct simba_request *batch)
         next = batch->next;
         batch->next = NULL;
         if (batch->op == SIMBA_READ || batch->op == SIMBA_LIST || batch->op == SIMBA_EVICT)
-            submit_look(z, batch);
+            submit_query(z, batch);
         else
-            zk_member_submit(z, batch);
+            zk_latch_client_submit(&z->latch, batch, simba_now());
     }
-    for (struct session *s = z->sessions; s != NULL; s = s->next)
-        zk_wire_pump(s);
+    for (struct session *s = first(z); s != NULL; s = zk_session_next(s))
+        zk_connection_pump(s);
 }
 
-void zk_store_connected(struct session *s)
-{
-    struct zookeeper *z = s->store;
-    struct simba_request *list = z->waiting;
-    z->waiting = NULL;
-    z->waiting_last = &z->waiting;
-    for (struct simba_request *next; list != NULL; list = next) {
-        next = list->next;
-        list->next = NULL;
-        zk_look_submit(s, list);
-    }
-    if (z->refused)
-        z->host->hint(z->host, NULL);
-    z->refused = false;
-}
-
-/* ---- who wants to hear what ------------------------------------------------------------------- */
-
-struct observed {
-    struct table_node node;
-    char mutex[SIMBA_MUTEX_MAX + 1];
-};
-
-/* Who waits hears of its turn by its node; only observers need more. The watch itself is set when
- * they read. */
+/* A waiter hears of its turn by its node, and an observer by the watch that it leaves when it reads. */
 static void watch(void *store, const char *mutex, enum simba_interest interest)
 {
-    struct zookeeper *z = store;
-    bool observes = interest == SIMBA_OBSERVES;
-    if (mutex == NULL) {
-        z->observes_all = observes;
-        return;
-    }
-    struct table_node *n = table_find(&z->observed, mutex);
-    if (observes && n == NULL) {
-        struct observed *o = calloc(1, sizeof *o);
-        if (o == NULL)
-            return; /* it looks once per ttl then */
-        snprintf(o->mutex, sizeof o->mutex, "%s", mutex);
-        o->node.name = o->mutex;
-        table_add(&z->observed, &o->node);
-    } else if (!observes && n != NULL) {
-        table_remove(&z->observed, n);
-        free(n);
-    }
-}
-
-static void free_observed(struct table_node *node)
-{
-    free(node);
+    (void)store;
+    (void)mutex;
+    (void)interest;
 }
 
 /* ---- opening and closing ---------------------------------------------------------------------- */
 
-static void free_store(struct zookeeper *z)
+static void free_store(void *store)
 {
-    table_empty(&z->observed, free_observed);
-    table_free(&z->observed);
-    table_free(&z->members);
-    for (struct session *s = z->sessions, *next; s != NULL; s = next) {
-        next = s->next;
+    struct zookeeper *z = store;
+    for (struct session *s = first(z), *next; s != NULL; s = next) {
+        next = zk_session_next(s);
         free(s);
     }
+    zk_latch_client_free(&z->latch);
     explicit_bzero(&z->config, sizeof z->config);
     free(z);
-}
-
-void zk_store_handle_closed(struct zookeeper *z)
-{
-    if (--z->handles > 0 || !z->closing)
-        return;
-    struct simba_host *host = z->host;
-    free_store(z);
-    host->closed(host);
-}
-
-static void on_resolver_closed(void *data)
-{
-    zk_store_handle_closed(data);
 }
 
 static void close_store(void *store)
 {
     struct zookeeper *z = store;
     z->closing = true;
-    zk_store_fail_waiting(z, SIMBA_ECANCELED, "the client is being closed");
-    for (struct session *s = z->sessions; s != NULL; s = s->next)
+    zk_latch_client_fail(&z->latch, &z->waiting, SIMBA_ECANCELED, "the client is being closed");
+    for (struct session *s = first(z); s != NULL; s = zk_session_next(s))
         zk_session_close(s);
-    zk_examine_close(z);
-    offload_close(z->resolver, on_resolver_closed, z);
+    zk_inspect_close(z);
+    offload_close(z->resolver, handles_drop, &z->handles);
 }
 
 static void choose_acl(struct zookeeper *z)
@@ -231,39 +120,34 @@ static int open_store(struct simba_host *host, const struct simba_url *url, void
 {
     struct zookeeper *z = calloc(1, sizeof *z);
     int rc = SIMBA_ELIMIT;
-    if (z == NULL) {
-        snprintf(why, why_size, "out of memory");
+    snprintf(why, why_size, "out of memory");
+    if (z == NULL)
         return rc;
-    }
-    if (getrandom(z->client, sizeof z->client, 0) != sizeof z->client) {
-        snprintf(why, why_size, "the kernel has no random numbers yet");
-        free(z);
-        return rc;
-    }
-    z->host = host;
-    z->waiting_last = &z->waiting;
-    rc = zookeeper_config_read(&z->config, url, why, why_size);
+    rc = zk_config_read(&z->config, url, why, why_size);
     if (rc != 0)
         goto err_after_store;
     rc = SIMBA_ELIMIT;
-    snprintf(z->base, sizeof z->base, "%.240s" ROOT, z->config.chroot);
-    snprintf(why, why_size, "out of memory");
-    choose_acl(z);
-    if (table_init(&z->members) != 0)
+    if (getrandom(z->latch.maker, LATCH_CLIENT_SIZE, 0) != LATCH_CLIENT_SIZE) {
+        snprintf(why, why_size, "the kernel has no random numbers yet");
         goto err_after_store;
-    if (table_init(&z->observed) != 0)
-        goto err_after_members;
+    }
+    if (zk_latch_client_init(&z->latch, host, &io) != 0)
+        goto err_after_store;
     z->resolver = offload_open(host->loop, NULL, NULL);
     if (z->resolver == NULL)
-        goto err_after_observed;
-    z->handles = 1;
+        goto err_after_latch;
+    z->host = host;
+    z->latch.disconnect_releases = z->config.disconnect_releases;
+    snprintf(z->base, sizeof z->base, "%.240s" ROOT, z->config.chroot);
+    choose_acl(z);
+    pending_init(&z->waiting);
+    handles_init(&z->handles, host, free_store, z);
+    handles_add(&z->handles);
     *store = z;
     return 0;
 
-err_after_observed:
-    table_free(&z->observed);
-err_after_members:
-    table_free(&z->members);
+err_after_latch:
+    zk_latch_client_free(&z->latch);
 err_after_store:
     explicit_bzero(&z->config, sizeof z->config);
     free(z);
@@ -275,11 +159,11 @@ static const char *const schemes[] = {"zookeeper", NULL};
 const struct simba_backend zookeeper_backend = {
     .version = SIMBA_BACKEND_VERSION,
     .schemes = schemes,
-    .options = zookeeper_options,
+    .options = zk_config_options,
     .queues = true,
     .open = open_store,
     .submit = submit,
     .watch = watch,
     .close = close_store,
-    .examine = zk_examine_store,
+    .examine = zk_inspect_store,
 };

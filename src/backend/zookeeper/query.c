@@ -1,23 +1,23 @@
-/* look.c: who leads a mutex, for those who ask without being in its queue: READ, LEAVE, LIST, EVICT.
+/* query.c: who leads a mutex, for those who ask without being in its queue: READ, LEAVE, LIST, EVICT.
  *
  * The members are the children of the mutex's node; then the lowest one is asked for its data, the id.
  * If it is gone by then, we look again. Where somebody observes, a watch is left behind on what would
  * have to change first: the leader's node, or the list of children if there is none, or the mutex's
  * node if there is not even that.
  *
- * An eviction without force is a mark on the mutex's node, which its owner watches: "evict CZXID". The
- * owner's own node is not touched, since a write to it would use up the watch of whoever is next. An owner
+ * An eviction without force is a mark on the mutex's node, which its owner watches (latch_queue.c). An owner
  * of Curator's would not heed a mark, nor a Simba before 0.2 show by its node's name that it does. */
-#include <inttypes.h>
+#include "backend/zookeeper/query.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "backend/zookeeper/zookeeper.h"
+#include "backend/zookeeper/replies.h"
+#include "backend/zookeeper/requests.h"
 
-#define LOOKS_MAX 16
+#define TRIES_MAX 16
 #define LIST_WINDOW 32 /* mutexes that are looked at together */
-#define MARK "evict "
 
 /* A list under way. */
 struct listing {
@@ -29,7 +29,7 @@ struct listing {
     const char *why;
 };
 
-struct look {
+struct query {
     struct session *session;
     struct simba_request *request; /* NULL: of a listing */
     struct listing *listing;
@@ -44,27 +44,33 @@ struct look {
     char path[PATH_SIZE];
 };
 
-static void start(struct look *l);
+/* "": whether all are. */
+static bool is_observed(const struct zookeeper *z, const char *mutex)
+{
+    return !z->closing && z->host->interest(z->host, mutex) == SIMBA_OBSERVES;
+}
+
+static void start(struct query *l);
 static void go_on(struct session *s, struct listing *list);
 
-/* ---- the end of a look ------------------------------------------------------------------------ */
+/* ---- the end of a query ----------------------------------------------------------------------- */
 
 static void end_listing(struct session *s, struct listing *list)
 {
     struct simba_answer a = {.code = list->code, .age_ms = -1, .text = list->why};
-    zk_store_answer(s->store, list->request, &a);
+    s->store->host->answer(s->store->host, list->request, &a);
     for (size_t i = 0; i < list->count; i++)
         free(list->mutex[i]);
     free(list->mutex);
     free(list);
 }
 
-static void finish(struct look *l, int code, const char *why)
+static void finish(struct query *l, int code, const char *why)
 {
     struct session *s = l->session;
     struct listing *list = l->listing;
     if (l->request != NULL)
-        zk_store_refuse(s->store, l->request, code, why);
+        zk_latch_client_refuse(&s->store->latch, l->request, code, why);
     free(l);
     if (list == NULL)
         return;
@@ -76,19 +82,16 @@ static void finish(struct look *l, int code, const char *why)
     go_on(s, list);
 }
 
-static void fail(struct look *l, int rc)
+static void fail(struct query *l, int rc)
 {
-    const char *why;
-    int code = zk_store_code(rc, &why);
-    if (l->session->store->closing)
-        code = SIMBA_ECANCELED;
-    finish(l, code, why);
+    struct latch_result r = zk_replies_read(rc);
+    finish(l, l->session->store->closing ? SIMBA_ECANCELED : r.code, r.why);
 }
 
-static void tell(struct look *l)
+static void tell(struct query *l)
 {
     struct session *s = l->session;
-    int64_t left = l->id[0] != '\0' ? zk_session_timeout_ms(s) : 0;
+    int64_t left = l->id[0] != '\0' ? zk_latch_session_timeout_ms(&s->latch) : 0;
     if (l->listing != NULL) {
         struct simba_found f = {.mutex = l->mutex,
                                 .id = l->id,
@@ -102,8 +105,8 @@ static void tell(struct look *l)
         finish(l, 0, NULL);
         return;
     }
-    zk_store_answer(
-        s->store, l->request,
+    s->store->host->answer(
+        s->store->host, l->request,
         &(struct simba_answer){
             .id = l->id, .token = l->token, .left_ms = left, .age_ms = -1, .evicted = l->evicted});
     l->request = NULL;
@@ -112,44 +115,29 @@ static void tell(struct look *l)
 
 /* ---- eviction --------------------------------------------------------------------------------- */
 
-bool zk_look_parse_mark(const char *data, int length, int64_t *czxid)
-{
-    char text[64];
-    size_t n = strlen(MARK);
-    if (data == NULL || length <= (int)n || length >= (int)sizeof text)
-        return false;
-    memcpy(text, data, (size_t)length);
-    text[length] = '\0';
-    if (strncmp(text, MARK, n) != 0)
-        return false;
-    *czxid = (int64_t)strtoll(text + n, NULL, 10);
-    return *czxid > 0;
-}
-
-static void evicted(struct look *l, int rc)
+static void evicted(struct query *l, int rc)
 {
     if (rc != ZOK && rc != ZNONODE) {
         fail(l, rc);
         return;
     }
-    zk_store_answer(l->session->store, l->request,
-                    &(struct simba_answer){.code = rc == ZOK ? 0 : SIMBA_ELOST, .age_ms = -1});
+    pending_refuse(l->session->store->host, l->request, rc == ZOK ? 0 : SIMBA_ELOST, NULL);
     l->request = NULL;
     finish(l, 0, NULL);
 }
 
 static void on_deleted(int rc, const void *data)
 {
-    evicted((struct look *)(uintptr_t)data, rc);
+    evicted((struct query *)(uintptr_t)data, rc);
 }
 
 static void on_marked(int rc, const struct Stat *stat, const void *data)
 {
     (void)stat;
-    evicted((struct look *)(uintptr_t)data, rc);
+    evicted((struct query *)(uintptr_t)data, rc);
 }
 
-static bool is_meant(const struct look *l)
+static bool is_meant(const struct query *l)
 {
     const struct simba_request *q = l->request;
     return l->token != 0 && (q->token == 0 || q->token == l->token) &&
@@ -157,7 +145,7 @@ static bool is_meant(const struct look *l)
 }
 
 /* Node and mark name one tenure, whose id never changes: what was compared is what is ended. */
-static void evict(struct look *l)
+static void evict(struct query *l)
 {
     char mark[64], node[PATH_SIZE];
     zhandle_t *handle = l->session->handle;
@@ -172,24 +160,25 @@ static void evict(struct look *l)
                "token protects");
         return;
     }
-    int n = snprintf(mark, sizeof mark, MARK "%" PRIu64, l->token);
-    snprintf(node, sizeof node, "%.480s/%s", l->path, l->leader);
-    int rc = l->request->forced ? zoo_adelete(handle, node, -1, on_deleted, l)
-                                : zoo_aset(handle, l->path, mark, n, -1, on_marked, l);
+    zk_latch_queue_format_mark(mark, sizeof mark, l->token);
+    zk_requests_node_path(l->path, l->leader, node);
+    int rc = l->request->forced
+                 ? zoo_adelete(handle, node, -1, on_deleted, l)
+                 : zoo_aset(handle, l->path, mark, (int)strlen(mark), -1, on_marked, l);
     if (rc != ZOK)
         fail(l, rc);
 }
 
-/* ---- looking ---------------------------------------------------------------------------------- */
+/* ---- asking ----------------------------------------------------------------------------------- */
 
 static void on_mark(int rc, const char *value, int length, const struct Stat *stat,
                     const void *data)
 {
-    struct look *l = (struct look *)(uintptr_t)data;
+    struct query *l = (struct query *)(uintptr_t)data;
     int64_t czxid;
     (void)stat;
     l->evicted =
-        rc == ZOK && zk_look_parse_mark(value, length, &czxid) && czxid == (int64_t)l->token;
+        rc == ZOK && zk_latch_queue_parse_mark(value, length, &czxid) && czxid == (int64_t)l->token;
     if (rc == ZOK || rc == ZNONODE)
         tell(l);
     else
@@ -199,9 +188,9 @@ static void on_mark(int rc, const char *value, int length, const struct Stat *st
 static void on_leader(int rc, const char *value, int length, const struct Stat *stat,
                       const void *data)
 {
-    struct look *l = (struct look *)(uintptr_t)data;
+    struct query *l = (struct query *)(uintptr_t)data;
     struct session *s = l->session;
-    if (rc == ZNONODE && ++l->tries < LOOKS_MAX) {
+    if (rc == ZNONODE && ++l->tries < TRIES_MAX) {
         start(l);
         return;
     }
@@ -214,7 +203,7 @@ static void on_leader(int rc, const char *value, int length, const struct Stat *
         fail(l, rc);
         return;
     }
-    bool observed = !s->store->closing && zk_store_observes(s->store, l->mutex);
+    bool observed = is_observed(s->store, l->mutex);
     zk_path_show_id(l->id, value, length);
     l->token = (uint64_t)stat->czxid;
     if (evicts) {
@@ -222,13 +211,13 @@ static void on_leader(int rc, const char *value, int length, const struct Stat *
     } else if (!l->marked && !observed) {
         tell(l);
     } else {
-        rc = zoo_awget(s->handle, l->path, observed ? zk_session_on_node : NULL, s, on_mark, l);
+        rc = zoo_awget(s->handle, l->path, observed ? zk_replies_on_node : NULL, s, on_mark, l);
         if (rc != ZOK)
             fail(l, rc);
     }
 }
 
-static void nobody(struct look *l)
+static void nobody(struct query *l)
 {
     l->token = 0;
     l->id[0] = '\0';
@@ -242,9 +231,9 @@ static void nobody(struct look *l)
 /* Whether the mutex's node has come into being since. */
 static void on_exists(int rc, const struct Stat *stat, const void *data)
 {
-    struct look *l = (struct look *)(uintptr_t)data;
+    struct query *l = (struct query *)(uintptr_t)data;
     (void)stat;
-    if (rc == ZOK && ++l->tries < LOOKS_MAX)
+    if (rc == ZOK && ++l->tries < TRIES_MAX)
         start(l);
     else if (rc == ZNONODE || rc == ZOK)
         nobody(l);
@@ -255,10 +244,10 @@ static void on_exists(int rc, const struct Stat *stat, const void *data)
 static void on_children(int rc, const struct String_vector *names, const struct Stat *stat,
                         const void *data)
 {
-    struct look *l = (struct look *)(uintptr_t)data;
+    struct query *l = (struct query *)(uintptr_t)data;
     struct session *s = l->session;
     l->marked = rc == ZOK && stat->dataLength > 0;
-    bool observed = !s->store->closing && zk_store_observes(s->store, l->mutex);
+    bool observed = is_observed(s->store, l->mutex);
     int count = rc == ZOK ? names->count : 0;
     int lowest = zk_latch_lowest(rc == ZOK ? names->data : NULL, count, &l->members);
     if (rc != ZOK && rc != ZNONODE) {
@@ -268,22 +257,22 @@ static void on_children(int rc, const struct String_vector *names, const struct 
     if (lowest >= 0) {
         char node[PATH_SIZE];
         snprintf(l->leader, sizeof l->leader, "%s", names->data[lowest]);
-        snprintf(node, sizeof node, "%.480s/%s", l->path, l->leader);
-        rc = zoo_awget(s->handle, node, observed ? zk_session_on_node : NULL, s, on_leader, l);
+        zk_requests_node_path(l->path, l->leader, node);
+        rc = zoo_awget(s->handle, node, observed ? zk_replies_on_node : NULL, s, on_leader, l);
     } else if (!observed || l->watches) {
         nobody(l);
         return;
     } else if (rc == ZNONODE) {
-        rc = zoo_awexists(s->handle, l->path, zk_session_on_node, s, on_exists, l);
+        rc = zoo_awexists(s->handle, l->path, zk_replies_on_node, s, on_exists, l);
     } else { /* the same once more, and this time it leaves a watch */
         l->watches = true;
-        rc = zoo_awget_children2(s->handle, l->path, zk_session_on_node, s, on_children, l);
+        rc = zoo_awget_children2(s->handle, l->path, zk_replies_on_node, s, on_children, l);
     }
     if (rc != ZOK)
         fail(l, rc);
 }
 
-static void start(struct look *l)
+static void start(struct query *l)
 {
     l->watches = false;
     int rc = zoo_aget_children2(l->session->handle, l->path, 0, on_children, l);
@@ -291,14 +280,14 @@ static void start(struct look *l)
         fail(l, rc);
 }
 
-static struct look *make(struct session *s, const char *mutex)
+static struct query *make(struct session *s, const char *mutex)
 {
-    struct look *l = calloc(1, sizeof *l);
+    struct query *l = calloc(1, sizeof *l);
     if (l == NULL)
         return NULL;
     l->session = s;
     snprintf(l->mutex, sizeof l->mutex, "%s", mutex);
-    zk_store_mutex_path(s->store, mutex, l->path);
+    zk_requests_mutex_path(s->store, mutex, l->path);
     return l;
 }
 
@@ -310,7 +299,7 @@ static void go_on(struct session *s, struct listing *list)
         return;
     list->filling = true;
     while (list->open < LIST_WINDOW && list->next < list->count && list->code == 0) {
-        struct look *l = make(s, list->mutex[list->next++]);
+        struct query *l = make(s, list->mutex[list->next++]);
         if (l == NULL) {
             list->code = SIMBA_ELIMIT;
             list->why = "out of memory";
@@ -334,10 +323,9 @@ static void on_root(int rc, const struct Stat *stat, const void *data)
 
 static void on_mutexes(int rc, const struct String_vector *names, const void *data)
 {
-    struct look *l = (struct look *)(uintptr_t)data;
+    struct query *l = (struct query *)(uintptr_t)data;
     struct session *s = l->session;
     struct listing *list = l->listing;
-    const char *why = NULL;
     free(l);
     if (rc == ZOK) {
         list->mutex = calloc((size_t)names->count + 1, sizeof *list->mutex);
@@ -346,11 +334,12 @@ static void on_mutexes(int rc, const struct String_vector *names, const void *da
             list->why = "out of memory";
         }
     } else if (rc == ZNONODE) {
-        if (s->store->observes_all && s->connected)
-            zoo_awexists(s->handle, s->store->base, zk_session_on_node, s, on_root, NULL);
+        if (is_observed(s->store, "") && s->latch.connected)
+            zoo_awexists(s->handle, s->store->base, zk_replies_on_node, s, on_root, NULL);
     } else {
-        list->code = s->store->closing ? SIMBA_ECANCELED : zk_store_code(rc, &why);
-        list->why = why;
+        struct latch_result r = zk_replies_read(rc);
+        list->code = s->store->closing ? SIMBA_ECANCELED : r.code;
+        list->why = r.why;
     }
     for (int i = 0; list->mutex != NULL && i < names->count; i++) {
         char mutex[SIMBA_MUTEX_MAX + 1];
@@ -366,52 +355,58 @@ static void on_mutexes(int rc, const struct String_vector *names, const void *da
 static void list_all(struct session *s, struct simba_request *q)
 {
     struct listing *list = calloc(1, sizeof *list);
-    struct look *l = calloc(1, sizeof *l);
+    struct query *l = calloc(1, sizeof *l);
     int rc = ZSYSTEMERROR;
     if (list != NULL && l != NULL) {
         list->request = q;
         l->session = s;
         l->listing = list;
         rc = zoo_awget_children(s->handle, s->store->base,
-                                s->store->observes_all ? zk_session_on_node : NULL, s, on_mutexes,
-                                l);
+                                is_observed(s->store, "") ? zk_replies_on_node : NULL, s,
+                                on_mutexes, l);
         if (rc == ZOK)
             return;
     }
     free(list);
     free(l);
-    zk_store_refuse(s->store, q, SIMBA_ESTORE, zerror(rc));
+    zk_latch_client_refuse(&s->store->latch, q, SIMBA_ESTORE, zerror(rc));
 }
 
 /* ---- from outside ----------------------------------------------------------------------------- */
 
-void zk_look_submit(struct session *s, struct simba_request *q)
+void zk_query_submit(struct session *s, struct simba_request *q)
 {
     if (q->op == SIMBA_LIST) {
         list_all(s, q);
         return;
     }
-    struct look *l = make(s, q->mutex);
+    struct query *l = make(s, q->mutex);
     if (l == NULL) {
-        zk_store_refuse(s->store, q, SIMBA_ELIMIT, "out of memory");
+        zk_latch_client_refuse(&s->store->latch, q, SIMBA_ELIMIT, "out of memory");
         return;
     }
     l->request = q;
     start(l);
 }
 
-void zk_look_event(struct session *s, int type, const char *mutex)
+static void note_observed(void *by_name, struct simba_watched *w)
+{
+    *(bool *)by_name = w->interest == SIMBA_OBSERVES;
+}
+
+void zk_query_event(struct session *s, const char *mutex)
 {
     struct zookeeper *z = s->store;
-    (void)type;
-    if (table_find(&z->observed, mutex) != NULL)
+    bool by_name = false;
+    z->host->watched(z->host, mutex, note_observed, &by_name);
+    if (by_name)
         z->host->hint_one(z->host, mutex, ""); /* observers have no id */
-    else if (z->observes_all)
+    else if (is_observed(z, ""))
         z->host->hint(z->host, mutex);
 }
 
-void zk_look_root_event(struct session *s)
+void zk_query_root_event(struct session *s)
 {
-    if (s->store->observes_all)
+    if (is_observed(s->store, ""))
         s->store->host->hint(s->store->host, "");
 }

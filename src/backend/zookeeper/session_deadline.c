@@ -1,5 +1,5 @@
-/* standing.c: see standing.h. */
-#include "backend/zookeeper/standing.h"
+/* session_deadline.c: see session_deadline.h. */
+#include "backend/zookeeper/session_deadline.h"
 
 #include <assert.h>
 #include <string.h>
@@ -9,15 +9,15 @@
 #define PART_ENOUGH 3 /* this much is left when the next write is sent, in quiet times half */
 #define PART_APART 16 /* exchanges closer together than this are kept as one */
 
-void zk_standing_begin(struct standing *s, int64_t timeout, int64_t sent)
+void zk_session_deadline_begin(struct session_deadline *s, int64_t timeout, int64_t sent)
 {
     assert(timeout > 0);
-    *s = (struct standing){.timeout = timeout, .counted = sent, .written = sent};
+    *s = (struct session_deadline){.timeout = timeout, .counted = sent, .written = sent};
     s->kept[0].sent = s->kept[0].ended = sent;
     s->count = 1;
 }
 
-void zk_standing_moved(struct standing *s, int64_t timeout, int64_t sent)
+void zk_session_deadline_moved(struct session_deadline *s, int64_t timeout, int64_t sent)
 {
     assert(timeout > 0);
     if (timeout < s->timeout)
@@ -26,18 +26,18 @@ void zk_standing_moved(struct standing *s, int64_t timeout, int64_t sent)
         s->counted = sent;
 }
 
-void zk_standing_heard(struct standing *s, int64_t sent, int64_t ended)
+void zk_session_deadline_heard(struct session_deadline *s, int64_t sent, int64_t ended)
 {
     assert(ended >= sent);
     if (s->count > 0 && sent - s->kept[s->count - 1].sent < s->timeout / PART_APART)
         return;
-    if (s->count == STANDING_KEPT)
+    if (s->count == DEADLINE_KEPT)
         memmove(s->kept, s->kept + 1, sizeof *s->kept * (size_t)--s->count);
     s->kept[s->count].sent = sent;
     s->kept[s->count++].ended = ended;
 }
 
-void zk_standing_wrote(struct standing *s, int64_t sent, int64_t ended)
+void zk_session_deadline_wrote(struct session_deadline *s, int64_t sent, int64_t ended)
 {
     for (int i = 0; i < s->count; i++) {
         if (sent - s->kept[i].ended >= s->timeout / PART_PING && s->kept[i].sent > s->counted)
@@ -45,10 +45,10 @@ void zk_standing_wrote(struct standing *s, int64_t sent, int64_t ended)
     }
     if (sent > s->written)
         s->written = sent;
-    zk_standing_heard(s, sent, ended);
+    zk_session_deadline_heard(s, sent, ended);
 }
 
-int64_t zk_standing_until(const struct standing *s)
+int64_t zk_session_deadline_until(const struct session_deadline *s)
 {
     int64_t counted = s->counted + s->timeout, written = s->written + s->timeout * 2 / 3;
     return counted < written ? counted : written;
@@ -56,10 +56,10 @@ int64_t zk_standing_until(const struct standing *s)
 
 /* After a disturbance the leader may count from long ago, and the next regular write be too late for
  * those who rely on the session: then the first one that shows more. */
-int64_t zk_standing_write_at(const struct standing *s)
+int64_t zk_session_deadline_write_at(const struct session_deadline *s)
 {
     int64_t at = s->written + s->timeout / PART_WRITE;
-    if (zk_standing_until(s) - at >= s->timeout / PART_ENOUGH)
+    if (zk_session_deadline_until(s) - at >= s->timeout / PART_ENOUGH)
         return at;
     for (int i = 0; i < s->count; i++) {
         int64_t shows = s->kept[i].ended + s->timeout / PART_PING;
@@ -69,7 +69,7 @@ int64_t zk_standing_write_at(const struct standing *s)
     return at;
 }
 
-int64_t zk_standing_idle_ms(const struct standing *s)
+int64_t zk_session_deadline_idle_ms(const struct session_deadline *s)
 {
     return s->timeout / PART_PING;
 }

@@ -1,9 +1,11 @@
-/* wire.c: a session's connection.
+/* connection.c: a session's connection.
  *
- * The client library without threads is driven by the loop: zk_wire_pump() asks it what it waits for, the
+ * The client library without threads is driven by the loop: zk_connection_pump() asks it what it waits for, the
  * socket or a time, and on either it is let go on. Its callbacks (completions, watches, the state of
  * the session) run inside that, on the loop's thread; none of them may close it, so an expired handle
  * is closed behind them (clean_up). */
+#include "backend/zookeeper/connection.h"
+
 #include <arpa/inet.h>
 #include <assert.h>
 #include <errno.h>
@@ -16,19 +18,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "backend/zookeeper/zookeeper.h"
+#include "backend/zookeeper/replies.h"
 #include "base/errno_text.h"
 
-#define AGAIN_MS 500    /* after names could not be resolved, or a session expired */
 #define READINGS_MAX 64 /* of the socket in one go */
 #define PART_GREETING 8
 #define GREETING_MIN_MS 250
-
-void zk_wire_later(uv_timer_t *timer, uv_timer_cb run, int64_t ms)
-{
-    uv_update_time(timer->loop);
-    uv_timer_start(timer, run, (uint64_t)(ms > 0 ? ms : 0), 0);
-}
 
 /* ---- the socket ------------------------------------------------------------------------------- */
 
@@ -38,7 +33,7 @@ static void on_socket_closed(uv_handle_t *poll)
     struct session *s = poll->data;
     close(w->fd);
     free(w);
-    zk_store_handle_closed(s->store);
+    handles_drop(&s->store->handles);
 }
 
 static void forget_socket(struct session *s)
@@ -77,7 +72,7 @@ static void watch_socket(struct session *s, int fd, int mask)
         }
         fcntl(fd, F_SETFD, FD_CLOEXEC);
         w->poll.data = s;
-        s->store->handles++;
+        handles_add(&s->store->handles);
         s->socket = w;
         s->socket_inode = st.st_ino;
         s->socket_mask = 0;
@@ -92,21 +87,21 @@ static void on_timer(uv_timer_t *timer);
 
 static void note_failure(struct session *s, int rc)
 {
-    const char *text;
-    if (s->connected || rc == ZOK || rc == ZNOTHING)
+    if (s->latch.connected || rc == ZOK || rc == ZNOTHING)
         return;
     int error = errno;
-    s->code = zk_store_code(rc, &text);
+    struct latch_result r = zk_replies_read(rc);
+    s->latch.code = r.code;
     s->failures++;
     snprintf(s->why, sizeof s->why, "cannot connect to %.100s: %s", s->addresses,
              rc == ZCONNECTIONLOSS && error != 0 && error != EINPROGRESS && error != EAGAIN
                  ? errno_text(error)
-                 : text);
+                 : r.why);
 }
 
 /* Closing sends the server a last word; where that could wait for a socket, it is left out, and the
  * server ends the session when its time is over. */
-void zk_wire_close(struct session *s)
+void zk_connection_close(struct session *s)
 {
     zhandle_t *handle = s->handle;
     if (handle == NULL)
@@ -115,45 +110,44 @@ void zk_wire_close(struct session *s)
     if (s->socket != NULL && (s->socket_mask & UV_WRITABLE) != 0)
         shutdown(s->socket->fd, SHUT_RDWR);
     forget_socket(s);
-    s->connected = false;
+    s->latch.connected = false;
     s->in_client = true;
     zookeeper_close(handle);
     s->in_client = false;
     s->handle = NULL;
-    s->established = false;
     s->over = false;
-    s->beat_sent = 0;
-    s->touch_sent = 0;
+}
+
+/* With another handle, and the names resolved anew. */
+static void begin_again(struct session *s)
+{
+    handles_start_timer(&s->timer, on_timer, reconnect_pause(&s->reconnect, simba_now()));
 }
 
 /* Outside of the library's callbacks. */
 static void clean_up(struct session *s)
 {
-    if (!s->connected && s->failures > 0 && !zk_session_is_hopeful(s)) {
-        zk_member_unreachable(s);
-        zk_store_fail_waiting(s->store, s->code, s->why);
+    if (!s->latch.connected && s->failures >= (int)s->store->config.hosts) {
+        zk_latch_session_unreachable(&s->latch, simba_now());
+        zk_latch_client_fail(&s->store->latch, &s->store->waiting, s->latch.code, s->why);
     }
     if (!s->over)
         return;
     if (s->socket != NULL) /* no last word: it would delete nodes that somebody still acts under */
         shutdown(s->socket->fd, SHUT_RDWR);
-    zk_wire_close(s);
-    zk_member_expired(s);
+    zk_connection_close(s);
+    zk_latch_session_expired(&s->latch, simba_now());
     uv_timer_stop(&s->beat);
     if (s->store->closing)
         return;
-    if (s->refused)
-        zk_wire_later(&s->timer, on_timer, AGAIN_MS);
-    else
-        zk_wire_begin(s);
-    s->refused = false;
+    begin_again(s);
 }
 
 /* How long a server may take to answer a new connection. One that is just starting may never do; the
  * library would wait for two thirds of the session's timeout. */
 static int64_t greeting_ms(const struct session *s)
 {
-    int64_t ms = s->asked_ms / PART_GREETING;
+    int64_t ms = s->latch.asked_ms / PART_GREETING;
     if (ms > s->store->host->connect_timeout_ms)
         ms = s->store->host->connect_timeout_ms;
     return ms > GREETING_MIN_MS ? ms : GREETING_MIN_MS;
@@ -162,7 +156,7 @@ static int64_t greeting_ms(const struct session *s)
 /* The library takes the end of the connection for the server's doing, and tries the next one. */
 static int64_t hurry(struct session *s, int64_t now, int64_t ms)
 {
-    if (s->connected || s->socket == NULL)
+    if (s->latch.connected || s->socket == NULL)
         return ms;
     int64_t left = s->tried_at + greeting_ms(s) - now;
     if (left <= 0) {
@@ -172,7 +166,7 @@ static int64_t hurry(struct session *s, int64_t now, int64_t ms)
     return left < ms ? left : ms;
 }
 
-void zk_wire_pump(struct session *s)
+void zk_connection_pump(struct session *s)
 {
     int fd = -1, interest = 0;
     struct timeval wait = {.tv_sec = 0};
@@ -193,7 +187,7 @@ void zk_wire_pump(struct session *s)
     if (s->socket_inode != before && s->socket_inode != 0)
         s->tried_at = now; /* what is sent on it is sent later than this */
     int64_t ms = hurry(s, now, (int64_t)wait.tv_sec * 1000 + wait.tv_usec / 1000);
-    zk_wire_later(&s->timer, on_timer, s->over ? 0 : ms > 0 ? ms : 1);
+    handles_start_timer(&s->timer, on_timer, s->over ? 0 : ms > 0 ? ms : 1);
 }
 
 static bool is_readable(const struct session *s)
@@ -219,7 +213,7 @@ static void process(struct session *s, int events)
             break;
         events = ZOOKEEPER_READ;
     }
-    zk_wire_pump(s);
+    zk_connection_pump(s);
     clean_up(s);
 }
 
@@ -239,10 +233,10 @@ static void on_timer(uv_timer_t *timer)
     if (s->store->closing)
         return;
     if (s->handle == NULL) {
-        zk_wire_begin(s);
+        zk_connection_begin(s);
         return;
     }
-    zk_wire_pump(s);
+    zk_connection_pump(s);
     clean_up(s);
 }
 
@@ -255,30 +249,10 @@ static void on_state(zhandle_t *handle, int type, int state, const char *path, v
     (void)path;
     if (type != ZOO_SESSION_EVENT || s->store->closing || s->over)
         return;
-    if (state == ZOO_CONNECTED_STATE) {
+    if (state == ZOO_CONNECTED_STATE)
         zk_session_connected(s);
-        return;
-    }
-    bool was = s->connected;
-    s->connected = false;
-    s->code = SIMBA_ESTORE;
-    if (state == ZOO_EXPIRED_SESSION_STATE || state == ZOO_AUTH_FAILED_STATE) {
-        bool denied = state == ZOO_AUTH_FAILED_STATE;
-        s->over = true;
-        s->code = denied ? SIMBA_EDENIED : SIMBA_ESTORE;
-        snprintf(s->why, sizeof s->why, "%s",
-                 denied ? "the server refuses the user or the password"
-                        : "the session has expired on the server");
-        if (denied) {
-            s->refused = true;
-            s->failures = (int)s->store->config.hosts;
-        }
-        s->store->host->log(s->store->host, SIMBA_LOG_WARN, s->why);
-    } else {
-        snprintf(s->why, sizeof s->why, "the connection to the server is lost");
-    }
-    if (was)
-        zk_member_disconnected(s);
+    else
+        zk_session_lost(s, state);
 }
 
 static void be_silent(const char *message)
@@ -298,12 +272,13 @@ static void open_handle(struct session *s)
     const struct zookeeper_config *c = &s->store->config;
     pthread_once(&once, silence);
     s->tried_at = simba_now();
-    s->handle = zookeeper_init2(s->addresses, on_state, (int)s->asked_ms, NULL, s, 0, be_silent);
+    s->handle =
+        zookeeper_init2(s->addresses, on_state, (int)s->latch.asked_ms, NULL, s, 0, be_silent);
     if (s->handle == NULL) {
-        s->code = SIMBA_ESTORE;
+        s->latch.code = SIMBA_ESTORE;
         s->failures = (int)c->hosts;
         snprintf(s->why, sizeof s->why, "no client can be made: %s", errno_text(errno));
-        zk_wire_later(&s->timer, on_timer, AGAIN_MS);
+        begin_again(s);
         clean_up(s);
         return;
     }
@@ -311,7 +286,7 @@ static void open_handle(struct session *s)
     zoo_set_servers_resolution_delay(s->handle, -1);
     if (c->auth[0] != '\0')
         zoo_add_auth(s->handle, "digest", c->auth, (int)strlen(c->auth), NULL, NULL);
-    zk_wire_pump(s);
+    zk_connection_pump(s);
     clean_up(s);
 }
 
@@ -321,9 +296,9 @@ static void resolved_all(struct session *s)
         open_handle(s);
         return;
     }
-    s->code = SIMBA_ESTORE;
+    s->latch.code = SIMBA_ESTORE;
     s->failures = (int)s->store->config.hosts;
-    zk_wire_later(&s->timer, on_timer, AGAIN_MS);
+    begin_again(s);
     clean_up(s);
 }
 
@@ -371,7 +346,7 @@ static void on_resolved(void *data, struct addrinfo *list, int code)
         resolved_all(s);
 }
 
-void zk_wire_begin(struct session *s)
+void zk_connection_begin(struct session *s)
 {
     const struct zookeeper_config *c = &s->store->config;
     s->addresses_length = 0;

@@ -1,4 +1,4 @@
-/* standing.h: until when our session surely stands on the server, whatever we hear later. Pure.
+/* session_deadline.h: until when our session surely stands on the server, whatever we hear later. Pure.
  *
  * The ensemble's leader ends a session when it has not heard of it for the timeout S. Of a client
  * that is connected to a follower it hears by the follower's answers to its pings, which come every
@@ -13,34 +13,35 @@
  *
  * Without a write nothing counts: a follower that is cut off still answers reads and pings. With a
  * write every S/6 this comes to two thirds of S after the last one was sent, and never to more. */
-#ifndef BACKEND_ZOOKEEPER_STANDING_H
-#define BACKEND_ZOOKEEPER_STANDING_H
+#ifndef BACKEND_ZOOKEEPER_SESSION_DEADLINE_H
+#define BACKEND_ZOOKEEPER_SESSION_DEADLINE_H
 
 #include <stdint.h>
 
-#define STANDING_KEPT 8
+#define DEADLINE_KEPT 8
 
-struct standing {
+struct session_deadline {
     int64_t timeout; /* S */
     int64_t counted; /* the leader surely counts from here or later */
     int64_t written; /* when the last acknowledged write was sent */
     struct {
         int64_t sent, ended;
-    } kept[STANDING_KEPT]; /* recent exchanges, oldest first */
+    } kept[DEADLINE_KEPT]; /* recent exchanges, oldest first */
     int count;
 };
 
 /* All times in milliseconds of one clock; sent: read before it was. */
-void zk_standing_begin(struct standing *s, int64_t timeout,
-                       int64_t sent); /* the session was made */
+void zk_session_deadline_begin(struct session_deadline *s, int64_t timeout,
+                               int64_t sent); /* the session was made */
 /* The leader confirmed it on a new connection, where the timeout may be another. */
-void zk_standing_moved(struct standing *s, int64_t timeout, int64_t sent);
-void zk_standing_heard(struct standing *s, int64_t sent, int64_t ended); /* an answer to a read */
-void zk_standing_wrote(struct standing *s, int64_t sent, int64_t ended);
-int64_t zk_standing_until(const struct standing *s);
+void zk_session_deadline_moved(struct session_deadline *s, int64_t timeout, int64_t sent);
+void zk_session_deadline_heard(struct session_deadline *s, int64_t sent,
+                               int64_t ended); /* an answer to a read */
+void zk_session_deadline_wrote(struct session_deadline *s, int64_t sent, int64_t ended);
+int64_t zk_session_deadline_until(const struct session_deadline *s);
 
 /* When the next write is due; how often a session that needs none asks for something, so that the
  * first one counts in full. */
-int64_t zk_standing_write_at(const struct standing *s);
-int64_t zk_standing_idle_ms(const struct standing *s);
+int64_t zk_session_deadline_write_at(const struct session_deadline *s);
+int64_t zk_session_deadline_idle_ms(const struct session_deadline *s);
 #endif

@@ -1,0 +1,299 @@
+/* latch_queue.c: a member's look at the others, its watches, and what its contender is told.
+ *
+ * A tenure is a node: granted once, to one request, when a list of the children shows it as the lowest.
+ * That list may be old, but our node is in it, and whatever joined before ours and is still there is in
+ * it, too; so nobody can be in front of us later. If another leads, a watch is left on the member right
+ * in front, whose end is hinted to this contender alone.
+ *
+ * An owner has two watches: on its node, and on the mutex's, where an eviction without force leaves a
+ * mark, "evict CZXID". The owner's own node is not touched by it, since a write to it would use up the
+ * watch of whoever is next. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "backend/zookeeper/latch_member.h"
+#include "backend/zookeeper/path.h"
+#include "core/planted.h"
+
+#define MARK "evict "
+
+/* ---- answers ---------------------------------------------------------------------------------- */
+
+void zk_latch_queue_hint(struct latch_member *m)
+{
+    struct latch_client *c = m->session->client;
+    c->host->hint_one(c->host, m->mutex, m->id);
+}
+
+/* Nobody waits in this place any longer. LEAVE also wants to know who owns the mutex now. */
+void zk_latch_queue_answer_ending(struct latch_member *m)
+{
+    struct latch_session *s = m->session;
+    struct latch_client *c = s->client;
+    struct simba_request *list = pending_take(&m->ending);
+    for (struct simba_request *next; list != NULL; list = next) {
+        next = list->next;
+        if (list->op == SIMBA_RELEASE)
+            pending_refuse(c->host, list, m->deleted ? 0 : SIMBA_ELOST, NULL);
+        else if (s->connected)
+            c->io->read(s, list);
+        else
+            zk_latch_client_refuse(c, list, SIMBA_ESTORE, s->why);
+    }
+}
+
+/* A node in front of ours that bears our own id is one that its contender has given up, and that we
+ * have yet to delete. It must not be taken for a tenure of ours whose grant got lost. */
+static void answer_other(struct latch_member *m)
+{
+    struct latch_client *c = m->session->client;
+    bool left_over = strcmp(m->leader_id, m->id) == 0 && !PLANTED(LATCH_TAKES_ORPHAN);
+    struct simba_answer a = {.id = left_over ? NULL : m->leader_id,
+                             .token = left_over ? 0 : m->leader_token,
+                             .left_ms = zk_latch_session_timeout_ms(m->session),
+                             .age_ms = -1};
+    struct simba_request *list = pending_take(&m->asking);
+    for (struct simba_request *next; list != NULL; list = next) {
+        next = list->next;
+        c->host->answer(c->host, list, &a);
+    }
+}
+
+static void guard_later(struct latch_member *m)
+{
+    if (m->unguarded)
+        return;
+    m->unguarded = true;
+    m->unguarded_next = m->session->unguarded;
+    m->session->unguarded = m;
+    zk_latch_session_guard_soon(m->session);
+}
+
+/* Ours is the lowest. To one request it is granted; who asks later is only told whose it is, and knows
+ * by its id whether it asked before. */
+static void answer_own(struct latch_member *m)
+{
+    struct latch_session *s = m->session;
+    struct latch_client *c = s->client;
+    struct simba_request *list = pending_take(&m->asking);
+    if (!(m->granted ? zk_latch_session_is_fresh(s) : zk_latch_session_can_begin(s))) {
+        zk_latch_session_stall(s, list);
+        return;
+    }
+    for (struct simba_request *next; list != NULL; list = next) {
+        next = list->next;
+        struct simba_answer a = {.granted = !m->granted,
+                                 .id = m->id,
+                                 .token = (uint64_t)m->latch.czxid,
+                                 .left_ms = zk_latch_session_left(s),
+                                 .age_ms = -1};
+        if (!m->granted) {
+            m->granted = true;
+            m->lease_ms = list->ttl_ms + list->transition_ms;
+            guard_later(m);
+        }
+        c->host->answer(c->host, list, &a);
+    }
+}
+
+/* ---- looking at the queue --------------------------------------------------------------------- */
+
+/* Somebody is in front: watch the last of them, and learn who leads. */
+static void wait_behind(struct latch_member *m, const char *ahead, const char *leader)
+{
+    bool one = strcmp(ahead, leader) == 0;
+    bool known = strcmp(m->leader, leader) == 0;
+    bool watched = strcmp(m->watched, ahead) == 0 || PLANTED(LATCH_NO_WATCH);
+    snprintf(m->watched, sizeof m->watched, "%s", ahead);
+    snprintf(m->leader, sizeof m->leader, "%s", leader);
+    m->again = false;
+    if (!watched && !one && !zk_latch_node_send(m, LATCH_ASK_AHEAD, ahead, true))
+        m->watched[0] = '\0';
+    if (known && watched) {
+        answer_other(m);
+        return;
+    }
+    m->looking = zk_latch_node_send(m, LATCH_ASK_LEADER, leader, one && !watched);
+    if (!m->looking) {
+        m->leader[0] = '\0';
+        m->watched[0] = '\0';
+        zk_latch_node_refuse_asking(m, &zk_latch_node_unsent);
+    }
+}
+
+static void leader_is(struct latch_member *m, const struct latch_result *r)
+{
+    m->looking = false;
+    if (r->reply == LATCH_DONE) {
+        zk_path_show_id(m->leader_id, r->data, r->length);
+        m->leader_token = (uint64_t)r->czxid;
+        if (!m->again)
+            answer_other(m);
+        return;
+    }
+    m->leader[0] = '\0';
+    m->watched[0] = '\0';
+    if (r->reply != LATCH_NO_NODE) /* if it is gone: look again */
+        zk_latch_node_refuse_asking(m, r);
+}
+
+/* A node that we made and that no member is for: its deletion was acknowledged and is not true, which
+ * happened to an ensemble under a storm of partitions (T104), or it outlived its session. It would stay
+ * for as long as its session lives. Nobody relies on it: its name is ours alone, and owners whose node
+ * vanished, perhaps only for the server that we asked, have ended by relied_until. */
+static void remove_forgotten(struct latch_member *m, char *const *names, int count)
+{
+    struct latch_client *c = m->session->client;
+    int kin = 0;
+    for (int i = 0; i < count; i++)
+        kin += zk_latch_is_kin(&m->latch, names[i]);
+    if (kin <= zk_latch_client_count(c, m->mutex) || c->now < c->relied_until)
+        return;
+    for (int i = 0; i < count; i++) {
+        if (!zk_latch_is_kin(&m->latch, names[i]) || zk_latch_client_knows(c, m->mutex, names[i]))
+            continue;
+        c->host->log(c->host, SIMBA_LOG_WARN,
+                     "a node of ours that was deleted is still there: deleting it again");
+        zk_latch_node_send(m, LATCH_ASK_REMOVE, names[i], false);
+    }
+}
+
+/* False: the member is gone, and perhaps freed. */
+static bool listed(struct latch_member *m, const struct latch_result *r)
+{
+    m->looking = false;
+    if (r->reply != LATCH_DONE && r->reply != LATCH_NO_NODE)
+        zk_latch_node_refuse_asking(m, r);
+    else if (m->latch.state == LATCH_IN) {
+        struct latch_view v = zk_latch_look(&m->latch, r->names, r->count);
+        remove_forgotten(m, r->names, r->count);
+        if (v.orphan >= 0) {
+            zk_latch_node_send(m, LATCH_ASK_REMOVE, r->names[v.orphan], false);
+            m->again = true;
+        }
+        if (v.own < 0) {
+            zk_latch_node_vanished(m);
+            return false;
+        }
+        if (v.ahead >= 0)
+            wait_behind(m, r->names[v.ahead], r->names[v.leader]);
+        else if (m->latch.wanted && !m->over)
+            answer_own(m);
+    }
+    return true;
+}
+
+void zk_latch_queue_look(struct latch_member *m)
+{
+    if (m->looking)
+        return;
+    m->looking = true;
+    m->again = false;
+    if (!zk_latch_node_send(m, LATCH_ASK_LIST, "", false))
+        zk_latch_queue_replied(m, LATCH_ASK_LIST, &zk_latch_node_unsent);
+}
+
+/* ---- watches ---------------------------------------------------------------------------------- */
+
+bool zk_latch_queue_parse_mark(const char *data, int length, int64_t *czxid)
+{
+    char text[64];
+    size_t n = strlen(MARK);
+    if (data == NULL || length <= (int)n || length >= (int)sizeof text)
+        return false;
+    memcpy(text, data, (size_t)length);
+    text[length] = '\0';
+    if (strncmp(text, MARK, n) != 0)
+        return false;
+    *czxid = (int64_t)strtoll(text + n, NULL, 10);
+    return *czxid > 0;
+}
+
+void zk_latch_queue_format_mark(char *out, size_t size, uint64_t token)
+{
+    snprintf(out, size, MARK "%" PRIu64, token);
+}
+
+/* An owner hears of the end of its node, and of a mark on the mutex's. */
+void zk_latch_queue_guard(struct latch_member *m)
+{
+    m->unguarded = false;
+    if (!m->in_table || m->over || m->latch.state != LATCH_IN)
+        return;
+    zk_latch_node_send(m, LATCH_ASK_OWN, m->latch.name, true);
+    zk_latch_node_send(m, LATCH_ASK_MARK, "", true);
+}
+
+static void guarded(struct latch_member *m, const struct latch_result *r)
+{
+    if (r->reply != LATCH_DONE && m->in_table && !m->over)
+        guard_later(m);
+}
+
+static void mark_is(struct latch_member *m, const struct latch_result *r)
+{
+    int64_t czxid;
+    if (r->reply == LATCH_DONE && zk_latch_queue_parse_mark(r->data, r->length, &czxid) &&
+        czxid == m->latch.czxid && m->in_table && !m->over) {
+        m->over = true;
+        zk_latch_queue_hint(m);
+    }
+    guarded(m, r);
+}
+
+static void heard_of(struct latch_member *m, const char *node, bool deleted)
+{
+    if (node[0] == '\0') {
+        if (m->granted && !m->over && !deleted && m->session->connected)
+            zk_latch_node_send(m, LATCH_ASK_MARK, "", true);
+    } else if (strcmp(node, m->latch.name) == 0) {
+        if (deleted && m->latch.state == LATCH_IN)
+            zk_latch_node_vanished(m);
+        else if (!deleted && m->session->connected)
+            zk_latch_node_send(m, LATCH_ASK_OWN, node, true);
+    } else if (strcmp(node, m->watched) == 0) {
+        m->watched[0] = '\0';
+        m->again = true;
+        zk_latch_queue_hint(m);
+    }
+}
+
+void zk_latch_queue_event(struct latch_session *s, const char *mutex, const char *node,
+                          bool deleted, int64_t now)
+{
+    struct table_node *next;
+    s->client->now = now;
+    for (struct table_node *n = table_find(&s->client->members, mutex); n != NULL; n = next) {
+        struct latch_member *m = (struct latch_member *)(void *)n;
+        next = table_find_next(n);
+        if (m->session == s)
+            heard_of(m, node, deleted);
+    }
+}
+
+/* ---- what comes back -------------------------------------------------------------------------- */
+
+void zk_latch_queue_replied(struct latch_member *m, enum latch_ask ask,
+                            const struct latch_result *r)
+{
+    if (ask == LATCH_ASK_LIST) {
+        if (!listed(m, r))
+            return;
+    } else if (ask == LATCH_ASK_LEADER) {
+        leader_is(m, r);
+    } else if (ask == LATCH_ASK_AHEAD && r->reply != LATCH_DONE) {
+        m->watched[0] = '\0';
+        m->again = true;
+    } else if (ask == LATCH_ASK_OWN) {
+        if (r->reply == LATCH_NO_NODE && m->latch.state == LATCH_IN) {
+            zk_latch_node_vanished(m);
+            return;
+        }
+        guarded(m, r);
+    } else if (ask == LATCH_ASK_MARK) {
+        mark_is(m, r);
+    }
+    zk_latch_node_drive(m);
+}

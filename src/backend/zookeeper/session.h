@@ -1,0 +1,61 @@
+/* session.h: a session with the ensemble, as this store keeps it on the loop. What it means for those who
+ * contend is latch_session.c's. */
+#ifndef BACKEND_ZOOKEEPER_SESSION_H
+#define BACKEND_ZOOKEEPER_SESSION_H
+
+#include <sys/types.h>
+#include <uv.h>
+
+#include "backend/kit/reconnect.h"
+#include "backend/zookeeper/zookeeper.h"
+
+#define SESSION_TEXT_MAX 256
+
+/* The part of a session that waits for its socket. It has a descriptor of its own: the client library
+ * closes its one whenever it likes. */
+struct watch_socket {
+    uv_poll_t poll;
+    int fd;
+};
+
+struct session {
+    struct latch_session latch; /* first: one is the other */
+    struct zookeeper *store;
+
+    zhandle_t *handle; /* NULL: not begun, or to be begun again by the timer */
+    struct watch_socket *socket;
+    ino_t socket_inode;
+    int socket_mask;
+    bool over;        /* the handle is of no use any more; it is closed outside of its callbacks */
+    bool in_client;   /* its callbacks may be running */
+    int64_t tried_at; /* when the last connection was begun */
+    int failures;     /* of the library's attempts, since it was connected last */
+    struct reconnect reconnect; /* when to begin with another handle */
+    char why[SESSION_TEXT_MAX];
+
+    struct resolve_question *question[ZOOKEEPER_HOSTS_MAX];
+    struct asked {
+        struct session *session;
+        size_t n;
+    } asked[ZOOKEEPER_HOSTS_MAX];
+    size_t questions, addresses_length;
+    char addresses[4096]; /* what the names came to */
+
+    uv_timer_t timer, beat, guard;
+    zoo_op_t write_op;
+    zoo_op_result_t write_result;
+};
+
+struct session *zk_session_for(struct zookeeper *z, int64_t lease_ms); /* NULL: out of memory */
+struct session *zk_session_any(struct zookeeper *z); /* a connected one if there is */
+struct session *zk_session_next(const struct session *s);
+void zk_session_close(struct session *s);
+
+/* What its connection has come to. */
+void zk_session_connected(struct session *s);
+void zk_session_lost(struct session *s, int state); /* as the client library calls it */
+
+/* For latch_io. */
+void zk_session_beat_in(struct latch_session *s, int64_t ms);
+void zk_session_guard_in(struct latch_session *s, int64_t ms);
+#endif
