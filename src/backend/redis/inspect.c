@@ -210,6 +210,6 @@ void inspect_examine(void *store, struct simba_request *q)
     s->inspection.asking = q;
     if (s->commands.state == CONNECTION_READY)
         inspect_ready(s);
-    else if (!connection_is_hopeful(&s->commands))
-        report(s);
+    else
+        connection_hurry(&s->commands); /* somebody wants to know now; leads to ready, or down */
 }
