@@ -218,6 +218,6 @@ void redis_examine(void *store, struct simba_request *q)
     s->exam.asking = q;
     if (s->link.state == LINK_READY)
         examine_ready(s);
-    else if (!link_hopes(&s->link))
-        report(s);
+    else
+        link_hurry(&s->link); /* somebody wants to know now; leads to ready, or down */
 }
