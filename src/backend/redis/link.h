@@ -35,8 +35,7 @@ struct net {
     SSL_CTX *tls;
     struct resolver *resolver;
     uint64_t dice;
-    int64_t
-        term; /* how often the sentinels had named a master when they named this one; 0: not asked */
+    int64_t term; /* the sentinels' count of failovers when they named this master; 0: not asked */
     unsigned handles;               /* of libuv, not closed yet */
     void (*empty)(struct net *net); /* after all are */
     char inbox[LINK_INBOX], plain[LINK_INBOX];

@@ -92,13 +92,15 @@ int sql_read_secret(const struct simba_url *url, char **out, char *why, size_t w
     if (fd >= 0)
         close(fd);
     if (n < 0 || n > SECRET_MAX) {
+        explicit_bzero(secret, sizeof secret);
         snprintf(why, why_size, "option password_file: %s",
                  n < 0 ? errno_text(error) : "the file is longer than 4096 bytes");
         return n < 0 && errno_is_limit(error) ? SIMBA_ELIMIT : SIMBA_EINVAL;
     }
     secret[n] = '\0';
     secret[strcspn(secret, "\r\n")] = '\0';
-    if (secret[0] == '\0') {
+    if (secret[0] == '\0') { /* perhaps only its first line */
+        explicit_bzero(secret, sizeof secret);
         snprintf(why, why_size, "option password_file: the file is empty");
         return SIMBA_EINVAL;
     }
