@@ -225,7 +225,7 @@ static void evict_graceful(void)
 {
     simba *one = client_open(), *two = client_open();
     const char *mutex = fresh("evict");
-    struct simba_handle_options o = lease_short();
+    struct simba_handle_options o = lease_steady();
     struct probe a = {0}, b = {0};
     struct referee referee = {.probe = {&a, &b}, .probes = 2};
     probe_start(&a, one, mutex, &o);
@@ -253,7 +253,7 @@ static void evict(bool forced)
 {
     simba *s = client_open();
     const char *mutex = fresh("evict-one");
-    struct simba_handle_options o = lease_short();
+    struct simba_handle_options o = lease_steady(); /* it must not expire before it hears */
     struct probe p = {.in_released = note_eviction};
     probe_start(&p, s, mutex, &o);
     AWAIT(probe_leads(&p));

@@ -134,7 +134,7 @@ static void usage(FILE *to)
           "  --list          show the names and stop\n"
           "  --long          some tests for half a minute instead of seconds\n"
           "  --repeat N      every test N times\n"
-          "  --timeout S     the watchdog's limit for one test (default 30)\n",
+          "  --timeout S     the watchdog's limit for one test (default 60)\n",
           to);
 }
 
@@ -157,7 +157,7 @@ static struct settings parse(int argc, char **argv)
         {"repeat", required_argument, NULL, 'r'}, {"timeout", required_argument, NULL, 't'},
         {"help", no_argument, NULL, 'h'},         {NULL, 0, NULL, 0},
     };
-    struct settings s = {.url = "memory:contract", .jobs = 4, .repeat = 1, .limit_s = 30};
+    struct settings s = {.url = "memory:contract", .jobs = 4, .repeat = 1, .limit_s = 60};
     for (int c; (c = getopt_long(argc, argv, "j:h", options, NULL)) != -1;) {
         switch (c) {
         case 'j':

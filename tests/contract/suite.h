@@ -18,6 +18,7 @@
 
 #define PUSH_MS 10000     /* a hint that comes later is none */
 #define PATIENCE_MS 20000 /* below the watchdog, so that the line that waited is named */
+#define SERVER_MS 45000   /* for a server that a test starts; on a busy machine a JVM takes long */
 
 enum needs {
     ANY_STORE,
@@ -77,9 +78,10 @@ void suite_set(const char *url, bool is_long);
 #define EXIT_SKIP 77
 _Noreturn void suite_skip(const char *reason);
 
-#define AWAIT(cond)                                                \
+#define AWAIT(cond) AWAIT_FOR(PATIENCE_MS, cond)
+#define AWAIT_FOR(ms, cond)                                        \
     do {                                                           \
-        int64_t await_until_ = simba_now() + PATIENCE_MS;          \
+        int64_t await_until_ = simba_now() + (ms);                 \
         while (!(cond)) {                                          \
             if (simba_now() > await_until_)                        \
                 suite_fail(__FILE__, __LINE__, "in time: " #cond); \

@@ -134,7 +134,7 @@ static bool answers(struct server *s)
 void server_start(struct server *s)
 {
     server_launch(s);
-    AWAIT(answers(s));
+    AWAIT_FOR(SERVER_MS, answers(s));
 }
 
 void server_kill(struct server *s)

@@ -229,10 +229,14 @@ static void drop_table(struct database *d)
     sql_run(d, "DROP TABLE simba_mutex");
 }
 
+/* In one step: whoever waits would make a row in between. */
 static void restore_copy(struct database *d)
 {
-    sql_run(d, "DELETE FROM simba_mutex");
-    sql_run(d, "INSERT INTO simba_mutex SELECT * FROM old_copy");
+    if (sql_is_mysql())
+        sql_run(d, "REPLACE INTO simba_mutex SELECT * FROM old_copy");
+    else
+        sql_run(d, "BEGIN; DELETE FROM simba_mutex; "
+                   "INSERT INTO simba_mutex SELECT * FROM old_copy; COMMIT");
 }
 
 /* As an eviction by force: another gets it at once, its owner hears of it when it renews next, at the latest, and

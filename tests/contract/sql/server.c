@@ -81,7 +81,7 @@ static void hang_up(struct database *d)
 static void connect_to(struct database *d, const char *database)
 {
     hang_up(d);
-    AWAIT(is_up(d, database));
+    AWAIT_FOR(SERVER_MS, is_up(d, database));
 }
 
 /* The first value of the last result; -1: none. */
@@ -322,7 +322,7 @@ static bool is_up_again(struct database *d)
 void server_restart(struct database *d)
 {
     launch(d);
-    AWAIT(is_up_again(d));
+    AWAIT_FOR(SERVER_MS, is_up_again(d));
 }
 
 /* ---- a proxy ------------------------------------------------------------------------------- */

@@ -255,7 +255,7 @@ static bool serves(struct ensemble *e, int n)
 
 void ensemble_await(struct ensemble *e, int n)
 {
-    AWAIT(serves(e, n));
+    AWAIT_FOR(SERVER_MS, serves(e, n));
 }
 
 const char *ensemble_url(const struct ensemble *e, unsigned mask, const char *query)
