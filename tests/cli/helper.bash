@@ -10,6 +10,7 @@
 # All run on sqlite:, those tagged `store` and neither of the others elsewhere. See run.
 SIMBA=${SIMBA:-$BATS_TEST_DIRNAME/../../build/simba}
 SIMBA=$(realpath "$SIMBA")
+export LC_ALL=C.UTF-8 # so that \u202e in a test is that letter; a bare Debian has no locale
 
 setup() {
     DIR=$(mktemp -d)

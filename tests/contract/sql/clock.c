@@ -44,7 +44,7 @@ static void clock_make(struct database *d)
 static void clock_end(struct database *d)
 {
     if (sql_is_mysql()) {
-        server_crash(d);
+        server_stop(d);
         folder_remove();
     } else {
         database_drop(d);

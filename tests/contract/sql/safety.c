@@ -102,7 +102,7 @@ static void sql_read_only(void)
         sql_run(&d, "SET default_transaction_read_only=off; ALTER DATABASE %s RESET ALL", d.name);
     peer_await_owner(&a); /* as soon as it may */
     peer_end(&a);
-    server_crash(&d);
+    server_stop(&d);
     folder_remove();
 }
 
@@ -178,7 +178,7 @@ static void sql_forgetful_server(void)
         sql_run(&d, "ALTER TABLE simba_mutex SET UNLOGGED");
         says(&d, SIMBA_LOG_ERROR, "UNLOGGED");
     }
-    server_crash(&d);
+    server_stop(&d);
     folder_remove();
 }
 
@@ -208,7 +208,7 @@ static void sql_crash_forgets_nothing(void)
     }
     client_close(s);
     peer_end(&a);
-    server_crash(&d);
+    server_stop(&d);
     folder_remove();
 }
 

@@ -262,6 +262,7 @@ static void launch(struct database *d)
         snprintf(line + n, sizeof line - (size_t)n,
                  "exec $as $bin/postgres -D %s/data -p %d -c listen_addresses=127.0.0.1 "
                  "-c unix_socket_directories=%s -c fsync=off -c shared_buffers=16MB "
+                 "-c dynamic_shared_memory_type=mmap "
                  ">>%s/log 2>&1",
                  folder, d->port, d->socket, folder);
     }
@@ -294,21 +295,30 @@ void server_make(struct database *d)
         char line[1024];
         snprintf(d->socket, sizeof d->socket, "%.200s", folder);
         snprintf(line, sizeof line, become_postgres, folder, folder);
-        shell("%s $as $bin/initdb -D %s/data --auth-local=trust --auth-host=scram-sha-256 -U "
-              "postgres "
-              "--no-sync >/dev/null 2>&1",
+        shell("%s $as $bin/initdb -D %s/data --auth-local=trust --auth-host=scram-sha-256 "
+              "--encoding=UTF8 --locale=C -U postgres --no-sync >/dev/null 2>&1",
               line, folder);
     }
     launch(d);
     fill_database(d);
 }
 
-void server_crash(struct database *d)
+static void end_server(struct database *d, int signal)
 {
     hang_up(d);
-    CHECK(kill(d->pid, SIGKILL) == 0);
+    CHECK(kill(d->pid, signal) == 0);
     CHECK(waitpid(d->pid, NULL, 0) == d->pid);
     d->pid = 0;
+}
+
+void server_crash(struct database *d)
+{
+    end_server(d, SIGKILL);
+}
+
+void server_stop(struct database *d)
+{
+    end_server(d, sql_is_mysql() ? SIGKILL : SIGQUIT); /* at once, but for its shared memory */
 }
 
 /* While processes of the killed one are still about to end, PostgreSQL refuses to start. */

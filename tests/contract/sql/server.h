@@ -24,6 +24,7 @@ void database_make(struct database *d);  /* with all rights in it, on the server
 void database_drop(struct database *d);  /* at the end */
 void server_make(struct database *d);    /* on a server of its own, in the test's folder */
 void server_crash(struct database *d);   /* kill -9 */
+void server_stop(struct database *d);    /* for good; nothing of it stays in the system */
 void server_restart(struct database *d); /* after that; returns when it answers */
 
 /* As the administrator. %n is the time in milliseconds, as an expression. */

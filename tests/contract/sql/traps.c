@@ -266,7 +266,7 @@ static void sql_restart(void)
     CHECK(peer_await_owner(&b) > token);
     peer_end(&a);
     peer_end(&b);
-    server_crash(&d);
+    server_stop(&d);
     folder_remove();
 }
 
