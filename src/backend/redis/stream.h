@@ -20,8 +20,7 @@ struct network {
     struct handles handles;
     struct connection *connections; /* a list */
     bool is_reading;                /* what is written is sent after it */
-    int64_t
-        term; /* how often the sentinels had named a master when they named this one; 0: not asked */
+    int64_t term; /* the sentinels' count of failovers when they named this master; 0: not asked */
     char inbox[STREAM_INBOX], plain[STREAM_INBOX];
 };
 
