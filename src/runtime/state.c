@@ -58,16 +58,19 @@ static bool see_end_first(struct actor *a, const struct tenure *now, bool *chang
 bool state_answered(struct actor *a, struct request *r)
 {
     const struct period *p = actor_period(a);
-    struct tenure now = {.token = r->token, .asked_at = r->sent.sent_at, .seen_at = clock_now()};
-    bool own = r->own || r->sent.op == SIMBA_RENEW;
+    const struct lease *l = &a->machine.lease;
+    struct tenure now = {.asked_at = r->sent.sent_at, .seen_at = clock_now()};
+    bool own = r->own || r->sent.op == SIMBA_RENEW, owner = lease_deadline(l) != 0;
+    now.token = r->sent.op == SIMBA_RENEW ? r->sent.token : r->token;
     if (r->code < 0 || r->sent.op == SIMBA_RELEASE)
         return false;
-    if (own && lease_deadline(&a->machine.lease) == 0)
-        return false; /* ours, but not to act on */
+    /* While we own, and until its end has been told, there is our tenure to see; an answer that comes
+     * late knows another one. And what is ours, but not to act on, is not shown. */
+    if (lease_is_over(l) || (owner ? !own || now.token != l->token : own))
+        return false;
     if (own || r->owner != NULL) {
         int64_t end = clock_after_ms(r->sent.sent_at, r->left_ms);
         now.id = own ? (char *)actor_id(a) : r->owner;
-        now.token = r->sent.op == SIMBA_RENEW ? r->sent.token : now.token;
         now.acquired_at = r->age_ms < 0 ? end - p->lease : r->sent.sent_at - r->age_ms * NS_PER_MS;
         now.until = end;
         now.aged = r->age_ms >= 0;

@@ -298,6 +298,56 @@ static void evict_forced(void)
     client_close(two);
 }
 
+/* ---- answers that come late ----------------------------------------------------------------- */
+
+/* A renewal of the last tenure is answered in the next one: this one is seen, and told of. */
+static void late_renewal(void)
+{
+    simba *s = client_open();
+    struct simba_handle_options o = lease_long();
+    struct probe p = {0};
+    o.renew_ms = 50;
+    probe_start(&p, s, fresh("late"), &o);
+    AWAIT(probe_leads(&p));
+    store_delay(600);
+    nap(200); /* a renewal is under way */
+    store_set(HEALTHY);
+    probe_stop(&p);
+    CHECK_OK(simba_contender_start(p.c));
+    AWAIT(probe_leads(&p));
+    for (int64_t end = simba_now() + 800; simba_now() < end; nap(10)) {
+        struct simba_state state;
+        simba_contender_state(p.c, &state);
+        CHECK(state.after.token == atomic_load(&p.token));
+    }
+    probe_stop(&p); /* on_released compares the tokens */
+    client_close(s);
+}
+
+/* "It is another's" is answered when the tenure that followed has ended, but has not been told of. */
+static void late_refusal(void)
+{
+    simba *one = client_open(), *two = client_open_quick(100);
+    const char *mutex = fresh("late");
+    struct simba_handle_options o = lease_long();
+    struct probe a = {0}, b = {.in_acquired = probe_block};
+    probe_start(&a, one, mutex, &o);
+    AWAIT(probe_leads(&a));
+    store_delay(1000);
+    probe_start(&b, two, mutex, &o);
+    nap(300); /* it has asked */
+    store_set(HEALTHY);
+    probe_stop(&a);
+    AWAIT(atomic_load(&b.inside) == 1);
+    CHECK_OK(simba_contender_stop(b.c));
+    nap(1200);
+    atomic_store(&b.gate, true);
+    CHECK_OK(simba_contender_wait(b.c, SIMBA_INITIAL, PATIENCE_MS));
+    CHECK(atomic_load(&b.released) == 1); /* it compares the tokens */
+    client_close(one);
+    client_close(two);
+}
+
 const struct test fault_tests[] = {
     {"blip_fail", blip_fail, MEMORY_FAULTS, 0},
     {"blip_hang", blip_hang, MEMORY_FAULTS, 0},
@@ -309,6 +359,8 @@ const struct test fault_tests[] = {
     {"lost_release_same_id", lost_release_same_id, MEMORY_FAULTS, 0},
     {"duplicates", duplicates, MEMORY_FAULTS, 0},
     {"lost_hints", lost_hints, MEMORY_FAULTS, 0},
+    {"late_renewal", late_renewal, MEMORY_FAULTS, 0},
+    {"late_refusal", late_refusal, MEMORY_FAULTS, 0},
     {"evict_graceful", evict_graceful, ANY_STORE, 0},
     {"evict_reason", evict_reason, ANY_STORE, 0},
     {"evict_forced_reason", evict_forced_reason, ANY_STORE, 0},

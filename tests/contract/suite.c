@@ -73,6 +73,14 @@ void suite_check_code(const char *file, int line, const char *call, int got, int
     _exit(1);
 }
 
+int acquire_until_told(simba_locker *l, int64_t timeout_ms)
+{
+    int code = SIMBA_ETIMEOUT;
+    while (code == SIMBA_ETIMEOUT)
+        code = simba_locker_acquire(l, timeout_ms);
+    return code;
+}
+
 void suite_check_refused(const char *file, int line, const char *call, int got, int want,
                          const char *part)
 {

@@ -74,6 +74,9 @@ void suite_set(const char *url, bool is_long);
 #define CHECK_REFUSED(call, want, part) \
     suite_check_refused(__FILE__, __LINE__, #call, (call), (want), (part))
 
+/* Acquires again for as long as the store has neither answered nor failed: "not in time". */
+int acquire_until_told(simba_locker *l, int64_t timeout_ms);
+
 /* Ends the test: it cannot be run here, and neither passed nor failed. */
 #define EXIT_SKIP 77
 _Noreturn void suite_skip(const char *reason);

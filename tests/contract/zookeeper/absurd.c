@@ -207,7 +207,7 @@ static void expect_refusal(struct absurd *a, const char *part)
     snprintf(url, sizeof url, "zookeeper://127.0.0.1:%d", a->port);
     CHECK_OK(simba_open(url, NULL, &s));
     CHECK_OK(simba_locker_create(s, "m", &like, &l));
-    CHECK_REFUSED(simba_locker_acquire(l, 1500), SIMBA_ESTORE, part);
+    CHECK_REFUSED(acquire_until_told(l, 1500), SIMBA_ESTORE, part);
     simba_locker_destroy(l);
     client_close(s);
 }
