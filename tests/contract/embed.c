@@ -200,7 +200,7 @@ static void *ask_in_vain(void *arg)
 
 static void embed_nobody_polls(void)
 {
-    simba *s = open_embedded(), *other = client_open_quick(1000);
+    simba *s = open_embedded(), *other = client_open();
     struct simba_handle_options o = lease_long();
     struct task t = {.s = s, .mutex = fresh("unpolled"), .timeout_ms = PATIENCE_MS};
     simba_locker *rival;
