@@ -123,6 +123,10 @@ simba *client_open(void);
 simba *client_open_quick(int64_t command_timeout_ms);
 void client_close(simba *s);
 
+/* A port of 127.0.0.1 for a server that the test starts, kills and starts again: none that the system gives to
+ * somebody's connection meanwhile, nor that another test has drawn and still may use. */
+int port_draw(void);
+
 pthread_t spawn(void *(*run)(void *), void *arg);
 void join(pthread_t thread);
 

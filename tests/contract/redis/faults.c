@@ -279,7 +279,7 @@ static void redis_tls(void)
     if (system(command) != 0)
         suite_skip("openssl cannot make certificates here");
     struct server s = {.name = "a"};
-    snprintf(port, sizeof port, "%d", server_free_port());
+    snprintf(port, sizeof port, "%d", port_draw());
     const char *const tls[] = {"--tls-port",         port,
                                "--tls-cert-file",    folder_path("crt"),
                                "--tls-key-file",     folder_path("key"),
