@@ -147,10 +147,19 @@ struct simba_handle_options lease_tiny(void)
     return lease(400, 200);
 }
 
+struct simba_options suite_options(void)
+{
+    struct simba_options o = SIMBA_OPTIONS_INIT;
+    if (!suite_is_memory())
+        o.command_timeout_ms = PATIENCE_MS / 2;
+    return o;
+}
+
 simba *client_open(void)
 {
+    struct simba_options o = suite_options();
     simba *s = NULL;
-    CHECK_OK(simba_open(suite_url(), NULL, &s));
+    CHECK_OK(simba_open(suite_url(), &o, &s));
     CHECK(s != NULL);
     return s;
 }

@@ -119,6 +119,10 @@ struct simba_handle_options lease_steady(void);
 /* 600 ms: for tests in which it may be lost at any moment. */
 struct simba_handle_options lease_tiny(void);
 
+/* A server on a machine that stands still for a second or two is not one that fails: it is given longer to answer
+ * than usual. */
+struct simba_options suite_options(void);
+
 simba *client_open(void);
 simba *client_open_quick(int64_t command_timeout_ms);
 void client_close(simba *s);
