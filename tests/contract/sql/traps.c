@@ -18,8 +18,9 @@ static void sql_row_locked(void)
 {
     enum { MANY = 12 };
     struct database d;
+    simba *s = NULL;
     database_make(&d);
-    simba *s = open_at(d.url);
+    CHECK_OK(simba_open(d.url, NULL, &s)); /* with the usual timeouts */
     simba_locker *l[MANY];
     char name[16];
     for (int i = 0; i < MANY; i++) {
