@@ -219,7 +219,7 @@ static void observer_sees_eviction(void)
     struct simba_options manual = SIMBA_OPTIONS_INIT;
     simba *one, *two = client_open();
     const char *mutex = fresh("evicted");
-    struct simba_handle_options o = lease(3000, 0), w = lease_long();
+    struct simba_handle_options o = lease(8000, 0), w = lease_long();
     struct ends e = {0};
     simba_observer *watch;
     simba_locker *l;

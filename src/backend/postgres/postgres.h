@@ -83,6 +83,7 @@ struct postgres_dialing {
     const struct postgres_config *config;
     int *code;
     char *why;
+    enum sql_end end; /* of the last statement that failed */
 };
 PGresult *postgres_run(struct postgres_dialing *d, const char *statement); /* NULL: see code, why */
 
