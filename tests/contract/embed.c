@@ -481,7 +481,9 @@ static void push_wakes_one(void)
     }
     CHECK_OK(simba_metrics_read(s, &after));
     CHECK(after.acquisitions - before.acquisitions == CROWD - 1);
-    CHECK(after.attempts - before.attempts <= 2 * (CROWD - 1));
+    /* Two each; and one more of everybody, if the store's way of pushing came up only now. Woken by
+     * each release, all of them would ask a thousand times. */
+    CHECK(after.attempts - before.attempts <= 3 * CROWD);
     for (int i = 0; i < CROWD; i++)
         CHECK(atomic_load(&p[i].acquired) == 1);
     client_close(s);
