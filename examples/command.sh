@@ -15,7 +15,7 @@ show "lock report sh -c 'echo token \$SIMBA_FENCING_TOKEN'"
 "$simba" lock report sh -c 'echo "  token $SIMBA_FENCING_TOKEN"'
 
 tell "While one runs, -n does not wait."
-"$simba" lock report sh -c "touch $folder/runs; sleep 1" &
+"$simba" lock report sh -c "touch $folder/runs; until [ -e $folder/seen ]; do sleep 0.05; done" &
 holder=$!
 until [ -e "$folder/runs" ]; do sleep 0.05; done
 show "lock -n report ./job; echo \$?"
@@ -23,6 +23,7 @@ code=0
 "$simba" lock -q -n report true || code=$?
 echo "  $code"
 [ "$code" -eq 124 ] || broken "the lock was not held"
+touch "$folder/seen"
 wait "$holder"
 
 tell "The wrapper is killed with -9. Its job, which ignores TERM, is gone before the next one begins."

@@ -55,9 +55,17 @@ static bool see_end_first(struct actor *a, const struct tenure *now, bool *chang
     return true;
 }
 
+/* guess: if its lease is like ours; for stores that do not say it. */
+static int64_t began_at(const struct request *r, int64_t guess)
+{
+    int64_t asked_at = r->sent.sent_at;
+    if (r->age_ms >= 0)
+        return asked_at - r->age_ms * NS_PER_MS;
+    return guess < asked_at ? guess : asked_at;
+}
+
 bool state_answered(struct actor *a, struct request *r)
 {
-    const struct period *p = actor_period(a);
     const struct lease *l = &a->machine.lease;
     struct tenure now = {.asked_at = r->sent.sent_at, .seen_at = clock_now()};
     bool own = r->own || r->sent.op == SIMBA_RENEW, owner = lease_deadline(l) != 0;
@@ -71,7 +79,7 @@ bool state_answered(struct actor *a, struct request *r)
     if (own || r->owner != NULL) {
         int64_t end = clock_after_ms(r->sent.sent_at, r->left_ms);
         now.id = own ? (char *)actor_id(a) : r->owner;
-        now.acquired_at = r->age_ms < 0 ? end - p->lease : r->sent.sent_at - r->age_ms * NS_PER_MS;
+        now.acquired_at = began_at(r, end - actor_period(a)->lease);
         now.until = end;
         now.aged = r->age_ms >= 0;
         now.evicted = r->evicted;

@@ -242,13 +242,13 @@ leaver='setsid sh -c "echo \$\$ >left.pid; until [ -e go ]; do sleep 0.02; done"
 }
 
 @test "--kill-rest ends them" {
-    run timeout 10 "$SIMBA" lock --kill-rest -k 300ms "$M" sh -c "$leaver"
+    run timeout 60 "$SIMBA" lock --kill-rest -k 300ms "$M" sh -c "$leaver"
     expect 4
     is_dead "$(cat left.pid)"
 }
 
 @test "--leave-rest leaves them, and lets go" {
-    run timeout 10 "$SIMBA" lock --leave-rest "$M" sh -c "$leaver"
+    run timeout 60 "$SIMBA" lock --leave-rest "$M" sh -c "$leaver"
     expect 4
     is_alive "$(cat left.pid)"
     run simba lock -n "$M" true

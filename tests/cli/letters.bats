@@ -11,7 +11,8 @@ GOOD='ä…€😀'
 
 setup_id() { # an id that the library would not take
     ID="x|$BAD|$GOOD"
-    hold "$M" placeholder
+    begin "$SIMBA" lock --ttl 60s --id placeholder "$M" sh -c 'touch held; exec sleep 60' # it renews after the test
+    await test -e held
     python3 - "$ID" <<'P'
 import os, sqlite3, sys
 db = sqlite3.connect(os.environ["DIR"] + "/store/locks.db", timeout=5)

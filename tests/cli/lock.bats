@@ -36,7 +36,7 @@ load helper
 @test "124: held by another with -n; after a while with -w; -E changes it" {
     run simba lock "$M" "$SIMBA" lock -n "$M" true
     expect 124 "held by"
-    run simba lock "$M" "$SIMBA" lock -w 1s "$M" true
+    run simba lock "$M" "$SIMBA" lock -w 3s "$M" true # the store has answered by then
     expect 124 "not in time"
     run simba lock "$M" "$SIMBA" lock -w 0 "$M" true
     expect 124
@@ -227,7 +227,7 @@ load helper
 import socket, sys
 s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
 s.bind(sys.argv[1])
-s.settimeout(10)
+s.settimeout(60)
 print(s.recv(100).decode())
 P
     STARTED+=("$!")
@@ -262,7 +262,7 @@ P
 }
 
 @test "the reader sees the end when CMD closes stdout" {
-    "$SIMBA" lock "$M" sh -c 'echo text; exec >&-; for i in $(seq 500); do
+    "$SIMBA" lock "$M" sh -c 'echo text; exec >&-; for i in $(seq 3000); do
         [ -e eof ] && exit 0; sleep 0.01; done; exit 9' 3>&- | sh -c 'cat >got; touch eof'
     [ "${PIPESTATUS[0]}" -eq 0 ]
     [ "$(cat got)" = text ]
@@ -270,7 +270,7 @@ P
 
 @test "the writer sees the end when CMD closes stdin" {
     # yes ends of SIGPIPE when nobody is left who could read
-    sh -c 'yes; touch ended' 2>/dev/null | "$SIMBA" lock "$M" sh -c 'exec <&-; for i in $(seq 500); do
+    sh -c 'yes; touch ended' 2>/dev/null | "$SIMBA" lock "$M" sh -c 'exec <&-; for i in $(seq 3000); do
         [ -e ended ] && exit 0; sleep 0.01; done; exit 9' 3>&-
     [ "${PIPESTATUS[1]}" -eq 0 ]
 }

@@ -4,9 +4,11 @@ bats_require_minimum_version 1.8.0
 # bats file_tags=store
 load helper
 
+# With UNTIL in the environment it is told to end when it has written that.
 with_terminal() { # columns, command...: its output, as a terminal of that width shows it
     python3 - "$@" <<'P'
-import fcntl, os, pty, struct, sys, termios
+import fcntl, os, pty, signal, struct, sys, termios
+until = os.environ.get("UNTIL", "").encode()
 pid, fd = pty.fork()
 if pid == 0:
     fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", 24, int(sys.argv[1]), 0, 0))
@@ -20,9 +22,13 @@ while True:
     if not part:
         break
     out += part
+    if until and until in out:
+        os.kill(pid, signal.SIGTERM)
+        until = b""
 _, status = os.waitpid(pid, 0)
 sys.stdout.write(out.decode().replace("\r\n", "\n"))
-sys.exit(os.waitstatus_to_exitcode(status))
+code = os.waitstatus_to_exitcode(status)
+sys.exit(code if code >= 0 else 128 - code)
 P
 }
 
@@ -197,8 +203,8 @@ P
 @test "--watch: a terminal shows the latest only" {
     needs_terminal
     simba init
-    run with_terminal 80 timeout 0.5 "$SIMBA" status --watch "$M"
-    [ "$status" -eq 124 ]
+    UNTIL=free run with_terminal 80 timeout 20 "$SIMBA" status --watch "$M"
+    [ "$status" -eq 143 ]
     grep -q $'\033\\[H' <<<"$output"
 }
 
@@ -223,7 +229,7 @@ P
     await has "\"mutex\":\"${M}first\"" out
     hold "$M"
     await has "\"event\":\"acquired\".*\"mutex\":\"$M\"" out
-    python3 -c 'import json; [json.loads(line) for line in open("out")]'
+    python3 -c 'import json; [json.loads(line) for line in open("out").read().split("\n")[:-1]]' # whole ones
 }
 
 @test "watch: a reader that goes away, no store, bad input" {
@@ -242,7 +248,7 @@ P
 # ---- release ----------------------------------------------------------------------------------
 
 @test "release: the owner lets go in order" {
-    begin "$SIMBA" lock "$M" sh -c 'touch held; trap "echo bye >log; exit 0" TERM; while :; do sleep 0.02; done' 2>err
+    begin "$SIMBA" lock "$M" sh -c 'trap "echo bye >log; exit 0" TERM; touch held; while :; do sleep 0.02; done' 2>err
     await test -e held
     run simba release "$M"
     expect 0 "cannot renew token [0-9]+ any more"

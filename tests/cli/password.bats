@@ -10,7 +10,7 @@ long=$(head -c 4096 /dev/zero | tr "\0" x)
 try() { # what, user, bytes of the file
     local code=0
     printf "$3" >file
-    simba -u "$(url_of "$2")password_file=${FILE:-$PWD/file}" lock -n m true >said 2>&1 || code=$?
+    simba -u "$(url_of "$2")password_file=${FILE:-$PWD/file}" lock -w 20s m true >said 2>&1 || code=$?
     echo "$1: $(tr "\n" " " <said)= $code"
 }
 try_all() {

@@ -135,8 +135,8 @@ def stop_job(t):
 
 def pager(t):
     """A pipeline in the foreground: the reader and CMD can both use the terminal."""
-    t.run(SIMBA + " lock $M sh -c 'read -r word </dev/tty; echo got $word' | sed s/got/read/")
-    time.sleep(0.3)
+    t.run(SIMBA + " lock $M sh -c 'echo asks >/dev/tty; read -r word </dev/tty; echo got $word' | sed s/got/read/")
+    t.wait(r"[\nK]asks")
     t.run("hello")
     t.wait(r"[\nK]read hello")
     t.wait("ready> ")

@@ -79,7 +79,7 @@ static void expect_running(struct probe *p)
 static void running_after_loss(void)
 {
     simba *s = client_open();
-    struct simba_handle_options o = lease_short();
+    struct simba_handle_options o = lease_steady(); /* there is a tenure to evict */
     struct probe p = {.in_released = expect_running};
     const char *mutex = fresh("after-loss");
     probe_start(&p, s, mutex, &o);

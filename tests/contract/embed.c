@@ -11,9 +11,11 @@
 
 static simba *open_embedded(void)
 {
-    struct simba_options o = SIMBA_OPTIONS_INIT;
+    struct simba_options o = suite_options();
     simba *s;
     o.flags = SIMBA_NO_THREAD;
+    if (!suite_is_memory())
+        o.command_timeout_ms = PATIENCE_MS / 5; /* where nobody polls, it is waited for twice */
     CHECK_OK(simba_open(suite_url(), &o, &s));
     return s;
 }
@@ -230,7 +232,7 @@ static void *ask_in_vain(void *arg)
 
 static void embed_nobody_polls(void)
 {
-    simba *s = open_embedded(), *other = client_open_quick(1000);
+    simba *s = open_embedded(), *other = client_open();
     struct simba_handle_options o = lease_long();
     struct task t = {.s = s, .mutex = fresh("unpolled"), .timeout_ms = PATIENCE_MS};
     simba_locker *rival;
@@ -293,7 +295,7 @@ static void embed_unheard_release(void)
     struct simba_handle_options o = lease_long();
     simba *s;
     quick.flags = SIMBA_NO_THREAD;
-    quick.command_timeout_ms = 500;
+    quick.command_timeout_ms = suite_is_memory() ? 500 : 2000;
     CHECK_OK(simba_open(suite_url(), &quick, &s));
     struct task t = {.s = s, .mutex = fresh("unheard"), .timeout_ms = PATIENCE_MS};
     CHECK_OK(simba_locker_create(s, t.mutex, &o, &t.l));
@@ -308,8 +310,7 @@ static void embed_unheard_release(void)
     join(thread);
     CHECK_CODE(t.acquired, SIMBA_ESTATE); /* until that is through */
     struct simba_owner owner = {.token = 1};
-    while (owner.token != 0) /* this thread drives */
-        CHECK_OK(simba_read(s, t.mutex, PATIENCE_MS, &owner));
+    AWAIT(simba_read(s, t.mutex, PATIENCE_MS, &owner) == 0 && owner.token == 0); /* we drive */
     CHECK_OK(simba_locker_acquire(t.l, PATIENCE_MS));
     CHECK_OK(simba_close(s, PATIENCE_MS));
 }
@@ -425,7 +426,7 @@ static void tally(void *data, const struct simba_handle_metrics *m)
 static void metrics_count(void)
 {
     simba *s = client_open();
-    struct simba_handle_options o = lease_short();
+    struct simba_handle_options o = lease_long(); /* no renewal may fail by being late */
     struct simba_metrics m = SIMBA_METRICS_INIT;
     struct tally t = {.mutex = fresh("counted")};
     struct probe p = {0};
@@ -511,7 +512,9 @@ static void push_wakes_one(void)
     }
     CHECK_OK(simba_metrics_read(s, &after));
     CHECK(after.acquisitions - before.acquisitions == CROWD - 1);
-    CHECK(after.attempts - before.attempts <= 2 * (CROWD - 1));
+    /* Two each; and one more of everybody, if the store's way of pushing came up only now. Woken by
+     * each release, all of them would ask a thousand times. */
+    CHECK(after.attempts - before.attempts <= 3 * CROWD);
     for (int i = 0; i < CROWD; i++)
         CHECK(atomic_load(&p[i].acquired) == 1);
     client_close(s);

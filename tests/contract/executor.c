@@ -389,7 +389,7 @@ static void executor_saturated(void)
     static struct pool pool;
     pool_begin(&pool);
     simba *s = open_on(&pool), *two = client_open();
-    struct simba_handle_options o = lease_tiny(), calm = lease_long();
+    struct simba_handle_options o = lease_short(), calm = lease_long();
     const char *mutex = fresh("late");
     struct probe busy = {.in_acquired = probe_block}, late = {0}, other = {0};
     struct referee referee = {.probe = {&late, &other}, .probes = 2};

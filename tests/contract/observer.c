@@ -219,7 +219,7 @@ static void observer_sees_eviction(void)
     struct simba_options manual = SIMBA_OPTIONS_INIT;
     simba *one, *two = client_open();
     const char *mutex = fresh("evicted");
-    struct simba_handle_options o = lease(3000, 0), w = lease_long();
+    struct simba_handle_options o = lease(8000, 0), w = lease_long();
     struct ends e = {0};
     simba_observer *watch;
     simba_locker *l;
@@ -348,6 +348,23 @@ static void observer_of_all(void)
     client_close(one);
 }
 
+/* A lease longer than one's own has not begun in the future. */
+static void state_of_longer_lease(void)
+{
+    simba *one = client_open(), *two = client_open();
+    const char *mutex = fresh("longer");
+    struct simba_handle_options longer = lease_long(), o = lease_short();
+    struct simba_state state = {.after.token = 0};
+    struct probe a = {0}, b = {0};
+    probe_start(&a, one, mutex, &longer);
+    AWAIT(probe_leads(&a));
+    probe_start(&b, two, mutex, &o);
+    AWAIT((simba_contender_state(b.c, &state), state.after.token == atomic_load(&a.token)));
+    CHECK(state.after.acquired_at <= simba_now());
+    client_close(two);
+    client_close(one);
+}
+
 const struct test observer_tests[] = {
     {"observer_follows", observer_follows, PUSHES, 0},
     {"observer_comes_late", observer_comes_late, ANY_STORE, 0},
@@ -358,6 +375,7 @@ const struct test observer_tests[] = {
     {"observer_destroyed", observer_destroyed, ANY_STORE, 0},
     {"observer_refused", observer_refused, ANY_STORE, 0},
     {"observer_of_all", observer_of_all, PUSHES, 0},
+    {"state_of_longer_lease", state_of_longer_lease, ANY_STORE, 0},
     {NULL, NULL, ANY_STORE, 0},
 };
 

@@ -294,7 +294,7 @@ static int find_worker(struct peer *p, int n, long long *runs)
 /* Handed from one to the next, and once taken from the dead: their works never overlap. */
 static void process_schedule(void)
 {
-    struct simba_handle_options o = suite_is_sqlite() ? lease_long() : lease_short();
+    struct simba_handle_options o = suite_is_sqlite() ? lease_long() : lease_steady();
     struct peer p[3];
     long long runs[3] = {0};
     folder_make();

@@ -1,9 +1,12 @@
 /* suite.c: checks, names, leases, clients, the referee and the fault switches of the tests. */
 #include "suite.h"
 
+#include <arpa/inet.h>
 #include <simba/backend.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/random.h>
+#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -144,10 +147,19 @@ struct simba_handle_options lease_tiny(void)
     return lease(400, 200);
 }
 
+struct simba_options suite_options(void)
+{
+    struct simba_options o = SIMBA_OPTIONS_INIT;
+    if (!suite_is_memory())
+        o.command_timeout_ms = PATIENCE_MS / 2;
+    return o;
+}
+
 simba *client_open(void)
 {
+    struct simba_options o = suite_options();
     simba *s = NULL;
-    CHECK_OK(simba_open(suite_url(), NULL, &s));
+    CHECK_OK(simba_open(suite_url(), &o, &s));
     CHECK(s != NULL);
     return s;
 }
@@ -164,6 +176,44 @@ simba *client_open_quick(int64_t command_timeout_ms)
 void client_close(simba *s)
 {
     CHECK_OK(simba_close(s, PATIENCE_MS));
+}
+
+/* ---- ports ----------------------------------------------------------------------------------- */
+
+/* Below what the system gives to connections (32768 and above, as it comes), and low enough for the bus of a cluster,
+ * ten thousand above it. */
+#define PORT_FIRST 10240
+#define PORTS 10000
+
+static int bind_port(int type, int port)
+{
+    struct sockaddr_in a = {.sin_family = AF_INET,
+                            .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+                            .sin_port = htons((uint16_t)port)};
+    int fd = socket(AF_INET, type | SOCK_CLOEXEC, 0);
+    CHECK(fd >= 0);
+    if (bind(fd, (struct sockaddr *)&a, sizeof a) == 0)
+        return fd;
+    close(fd);
+    return -1;
+}
+
+/* The same number of UDP, which nobody uses here, is held until the process ends: that is how tests tell each other. */
+int port_draw(void)
+{
+    for (int tries = 0; tries < 1000; tries++) {
+        unsigned dice;
+        CHECK(getrandom(&dice, sizeof dice, 0) == sizeof dice);
+        int port = PORT_FIRST + (int)(dice % PORTS), held = bind_port(SOCK_DGRAM, port);
+        int fd = held >= 0 ? bind_port(SOCK_STREAM, port) : -1;
+        if (fd >= 0) {
+            close(fd);
+            return port;
+        }
+        if (held >= 0)
+            close(held);
+    }
+    suite_fail(__FILE__, __LINE__, "a port is free");
 }
 
 pthread_t spawn(void *(*run)(void *), void *arg)

@@ -109,7 +109,7 @@ static int lock_once(void)
     struct simba_options o = SIMBA_OPTIONS_INIT;
     simba *s = NULL;
     simba_locker *l = NULL;
-    o.command_timeout_ms = 200;
+    o.command_timeout_ms = PATIENCE_MS; /* it must not be late: that is said in other words */
     int rc = make(simba_open(url, &o, &s), "ulimit -n");
     if (rc < 0)
         return rc;

@@ -217,8 +217,12 @@ static int find_columns(struct mysql_connection *l)
     return found;
 }
 
+/* A connection that is lost, or a lock that others hold, has nothing to do with rights: -1, it is tried again. */
 static int cannot(struct mysql_connection *l, const char *what, char *why)
 {
+    int code;
+    if (mysql_connection_explain(&l->mysql, &code, why) != SQL_FAILED)
+        return -1;
     snprintf(why, SQL_WHY_MAX,
              "%s: %.200s (%u). Let somebody with more rights run what 'simba init --print' prints",
              what, mysql_error(&l->mysql), mysql_errno(&l->mysql));

@@ -87,7 +87,9 @@ PGresult *postgres_connection_run(struct postgres_connecting *d, const char *sta
         return r;
     const char *state = PQresultErrorField(r, PG_DIAG_SQLSTATE), *help = "";
     const char *text = PQresultErrorField(r, PG_DIAG_MESSAGE_PRIMARY);
-    postgres_connection_explain(state != NULL ? state : "", d->code, &help);
+    d->end = postgres_connection_explain(state != NULL ? state : "", d->code, &help);
+    if (PQstatus(d->connection->conn) != CONNECTION_OK)
+        d->end = SQL_BROKEN;
     snprintf(d->why, SQL_WHY_MAX, "%.380s%s",
              text != NULL ? text : PQerrorMessage(d->connection->conn), help);
     PQclear(r);

@@ -92,6 +92,7 @@ struct postgres_connecting {
     const struct postgres_config *config;
     int *code;
     char *why;
+    enum sql_end end; /* of the last statement that failed */
 };
 PGresult *postgres_connection_run(struct postgres_connecting *d,
                                   const char *statement); /* NULL: see code, why */

@@ -391,9 +391,9 @@ static _Noreturn void guard_main(const struct plan *p, int channel)
     sigaddset(&child, SIGCHLD);
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     prctl(PR_SET_PDEATHSIG, SIGCONT); /* if somebody has stopped us, we go on when we are needed */
-    prctl(PR_SET_NAME, "simba-guard");
     close(p->signals.fd);
     cli_forget_url(p->c);
+    prctl(PR_SET_NAME, "simba-guard"); /* who has this name knows no password */
     if (p->in_background)
         leave_terminal(p);
     g.children = signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);

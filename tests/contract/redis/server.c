@@ -16,29 +16,6 @@
 #include "contract/peer.h"
 #include "contract/suite.h"
 
-/* Low enough for that of a cluster's bus, ten thousand above it. */
-#define PORT_MAX 55000
-
-static int try_port(void)
-{
-    struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t size = sizeof a;
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    CHECK(fd >= 0 && bind(fd, (struct sockaddr *)&a, size) == 0);
-    CHECK(getsockname(fd, (struct sockaddr *)&a, &size) == 0);
-    close(fd);
-    return ntohs(a.sin_port);
-}
-
-int server_free_port(void)
-{
-    int port;
-    do
-        port = try_port();
-    while (port > PORT_MAX);
-    return port;
-}
-
 /* A sentinel has its settings in a file, which it writes to. */
 static void write_sentinel(const struct server *s)
 {
@@ -96,7 +73,7 @@ static _Noreturn void become_server(const struct server *s, pid_t test)
 void server_launch(struct server *s)
 {
     if (s->port == 0) {
-        s->port = server_free_port();
+        s->port = port_draw();
         snprintf(s->socket, sizeof s->socket, "%s.sock", folder_path(s->name));
         snprintf(s->url, sizeof s->url, "redis://127.0.0.1:%d/0?%s", s->port,
                  s->query != NULL ? s->query : "restart_guard=off");

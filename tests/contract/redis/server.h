@@ -27,8 +27,6 @@ void server_launch(struct server *s); /* does not wait for its answer */
 void server_kill(struct server *s);   /* -9 */
 void server_end(struct server *s);    /* at the end of the test */
 
-int server_free_port(void); /* until somebody else takes it */
-
 /* Runs a command as somebody else would. The reply is valid until the next one. */
 const redisReply *run(struct server *s, const char *format, ...); /* hiredis' formats */
 long long run_number(struct server *s, const char *format, ...);

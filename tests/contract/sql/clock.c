@@ -171,7 +171,8 @@ static void sql_late_grant(void)
     void *code;
     proxy_set(&p, PROXY_MUTE);
     CHECK(pthread_create(&thread, NULL, take, l) == 0);
-    AWAIT(sql_number(&d, "SELECT COUNT(*) FROM simba_mutex WHERE transition_at>%s", sql_now) == 1);
+    AWAIT((uint64_t)sql_number(&d, "SELECT fencing_token FROM simba_mutex WHERE mutex='m'") >
+          first);
     AWAIT(sql_number(&d, "SELECT COUNT(*) FROM simba_mutex WHERE transition_at>%s", sql_now) == 0);
     uint64_t late = (uint64_t)sql_number(&d, "SELECT fencing_token FROM simba_mutex WHERE "
                                              "mutex='m'");

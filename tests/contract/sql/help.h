@@ -17,8 +17,9 @@ static inline void url_of(const struct database *d, int port, char out[512])
 
 static inline simba *open_at(const char *url)
 {
+    struct simba_options o = suite_options();
     simba *s = NULL;
-    CHECK_OK(simba_open(url, NULL, &s));
+    CHECK_OK(simba_open(url, &o, &s));
     return s;
 }
 

@@ -152,7 +152,7 @@ enum { MOST = 6 };
 /* A client that does nothing until it is driven, so that what is due by then is done in one go. */
 static simba *open_still(const char *url)
 {
-    struct simba_options so = SIMBA_OPTIONS_INIT;
+    struct simba_options so = suite_options();
     simba *s = NULL;
     so.flags = SIMBA_NO_THREAD;
     CHECK_OK(simba_open(url, &so, &s));

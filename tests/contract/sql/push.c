@@ -163,7 +163,7 @@ static void pool_start(struct pool *p, const struct database *d)
     char file[256], line[1024];
     snprintf(file, sizeof file, "%s", folder_path("pool"));
     CHECK(chmod(folder_path(""), 0711) == 0);
-    p->port = free_port();
+    p->port = port_draw();
     FILE *f = fopen(file, "w");
     CHECK(f != NULL);
     fprintf(f,

@@ -43,6 +43,8 @@ static void look_only(struct database *d, int code, const char *part)
     simba_observer *w = NULL, *all = NULL;
     int count = 0;
     so.log = count_complaint;
+    so.command_timeout_ms =
+        PATIENCE_MS / 2; /* else it may complain of a machine that stands still */
     complaints = 0;
     CHECK_OK(simba_open(d->url, &so, &s));
     CHECK_OK(simba_read(s, "m", PATIENCE_MS, &owner));
@@ -173,7 +175,7 @@ static void sql_forgetful_server(void)
         says(&d, SIMBA_LOG_WARN, "fsync is off: a crash of the machine forgets");
         sql_run(&d, "ALTER SYSTEM SET full_page_writes=off");
         sql_run(&d, "SELECT pg_reload_conf()");
-        nap(200);
+        AWAIT(sql_number(&d, "SELECT (current_setting('full_page_writes')='off')::int") == 1);
         says(&d, SIMBA_LOG_WARN, "full_page_writes is off");
         sql_run(&d, "ALTER TABLE simba_mutex SET UNLOGGED");
         says(&d, SIMBA_LOG_ERROR, "UNLOGGED");
@@ -193,7 +195,7 @@ static void sql_crash_forgets_nothing(void)
         sql_run(&d, "SELECT pg_reload_conf()");
         sql_run(&d, "ALTER DATABASE %s SET synchronous_commit=off", d.name);
     }
-    struct peer a = start(d.url, "m", lease_steady());
+    struct peer a = start(d.url, "m", lease_long()); /* a restart may take several seconds */
     simba *s = open_at(d.url);
     struct simba_owner o;
     CHECK_OK(simba_read(s, "m", PATIENCE_MS, &o));
@@ -203,6 +205,7 @@ static void sql_crash_forgets_nothing(void)
         server_restart(&d);
         AWAIT(simba_read(s, "m", PATIENCE_MS, &o) == 0);
         CHECK(o.token == token);
+        AWAIT(peer_ask(&a, "read")[0] == '0'); /* else it could not give it back */
         AWAIT(peer_number(&a, "stop") == 0);
         AWAIT(simba_read(s, "m", PATIENCE_MS, &o) == 0 && !simba_owner_exists(&o, simba_now()));
     }

@@ -216,17 +216,6 @@ void database_drop(struct database *d)
 
 /* ---- a server of its own ------------------------------------------------------------------- */
 
-int free_port(void)
-{
-    struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t size = sizeof a;
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    CHECK(fd >= 0 && bind(fd, (struct sockaddr *)&a, size) == 0);
-    CHECK(getsockname(fd, (struct sockaddr *)&a, &size) == 0);
-    close(fd);
-    return ntohs(a.sin_port);
-}
-
 static void shell(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 static void shell(const char *format, ...)
@@ -282,7 +271,7 @@ void server_make(struct database *d)
 {
     char folder[256];
     snprintf(folder, sizeof folder, "%s", folder_path("server"));
-    *d = (struct database){.port = free_port()};
+    *d = (struct database){.port = port_draw()};
     snprintf(d->name, sizeof d->name, "t%d", (int)getpid());
     CHECK(chmod(folder_path(""), 0711) == 0 && mkdir(folder, 0755) == 0);
     if (sql_is_mysql()) {

@@ -17,7 +17,6 @@ struct database {
     pid_t pid; /* a server of its own; 0: not */
 };
 
-int free_port(void);     /* until somebody else takes it */
 bool sql_is_mysql(void); /* else it is PostgreSQL */
 
 void database_make(struct database *d);  /* with all rights in it, on the server that is there */

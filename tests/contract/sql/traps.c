@@ -18,18 +18,19 @@ static void sql_row_locked(void)
 {
     enum { MANY = 12 };
     struct database d;
+    simba *s = NULL;
     database_make(&d);
-    simba *s = open_at(d.url);
+    CHECK_OK(simba_open(d.url, NULL, &s)); /* with the usual timeouts */
     simba_locker *l[MANY];
     char name[16];
     for (int i = 0; i < MANY; i++) {
         snprintf(name, sizeof name, "m%d", i);
-        l[i] = locker(s, name, NULL, lease(3000, 3000));
+        l[i] = locker(s, name, NULL, lease(4000, 4000));
         CHECK_OK(simba_locker_acquire(l[i], PATIENCE_MS));
     }
     sql_run(&d, "BEGIN");
     sql_run(&d, "SELECT version FROM simba_mutex WHERE mutex='m5' FOR UPDATE");
-    for (int64_t end = simba_now() + 9000; simba_now() < end; nap(50)) {
+    for (int64_t end = simba_now() + 12000; simba_now() < end; nap(50)) {
         for (int i = 0; i < MANY; i++)
             CHECK(i == 5 || simba_locker_is_held(l[i]));
     }
@@ -247,13 +248,14 @@ static void sql_restart(void)
     struct database d;
     folder_make();
     server_make(&d);
-    struct peer a = start(d.url, "m", lease_steady()), b = start(d.url, "m", lease_long());
+    struct peer a = start(d.url, "m", lease(4000, 36000)), b = start(d.url, "m", lease_long());
     uint64_t token = own(&a);
     contend(&b);
     CHECK(peer_number(&b, "wait") == 0);
     for (int i = 0; i < 2; i++) {
         server_crash(&d);
-        server_restart(&d);
+        server_restart(&d); /* that may take several seconds */
+        AWAIT(peer_ask(&a, "read")[0] == '0');
         nap(500);
         CHECK((uint64_t)peer_number(&a, "token") == token);
         CHECK(peer_number(&b, "token") == 0);

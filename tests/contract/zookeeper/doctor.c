@@ -48,6 +48,18 @@ static void ask(simba *s)
     CHECK_OK(simba_diagnose(s, PATIENCE_MS, on_finding, NULL));
 }
 
+static bool was_late(void)
+{
+    return strstr(said, "timed out") != NULL || strstr(said, "not answer in time") != NULL ||
+           strstr(said, "there is no session") != NULL;
+}
+
+/* A server on a busy machine may need longer than the doctor waits for it: then it is asked again. */
+static void ask_until(simba *s, const char *part)
+{
+    AWAIT((ask(s), strstr(said, part) != NULL && !was_late()));
+}
+
 static bool says(const char *part)
 {
     if (strstr(said, part) != NULL)
@@ -76,11 +88,10 @@ static void zookeeper_doctor_one(void)
 {
     begin(1, NULL);
     simba *s = open_like(e.url, lease(2000, 1000));
-    ask(s); /* also as the first thing of all */
+    ask_until(s, "from 200 to 60000 ms"); /* also as the first thing of all */
     CHECK(says("ZooKeeper 3.") && says("standalone") && says("our session"));
     CHECK(says("W a single server"));
     CHECK(says("session timeout 3000 ms, as asked for"));
-    CHECK(says("from 200 to 60000 ms"));
     CHECK(says("I rights: nodes can be made in /, where our root is to be"));
     CHECK(says("W anybody who reaches the server can delete our nodes"));
     CHECK(!has_error());
@@ -89,12 +100,10 @@ static void zookeeper_doctor_one(void)
     client_close(s);
 
     s = open_like(e.url, lease(80000, 1000));
-    ask(s);
-    CHECK(says("W the server allows no session longer than 60000 ms"));
+    ask_until(s, "W the server allows no session longer than 60000 ms");
     client_close(s);
     s = open_like(e.url, lease(50, 50));
-    ask(s);
-    CHECK(says("W the server allows no session shorter than 200 ms"));
+    ask_until(s, "W the server allows no session shorter than 200 ms");
     client_close(s);
     end();
 }
@@ -104,18 +113,16 @@ static void zookeeper_doctor_ensemble(void)
     begin(3, NULL);
     simba *s = open_like(e.url, lease_long()),
           *one = open_like(ensemble_url(&e, 1, NULL), lease_long());
-    ask(s);
-    CHECK(says("leader") && says("follower") && says("I all 3 servers serve: 1 of them may fail"));
+    ask_until(s, "I all 3 servers serve: 1 of them may fail");
+    CHECK(says("leader") && says("follower"));
     CHECK(!has_error());
-    ask(one);
-    CHECK(says("W the URL names 1 of the 3 servers"));
+    ask_until(one, "W the URL names 1 of the 3 servers");
     client_close(one);
     ensemble_kill(&e, 2);
     for (int i = 0; i < 2; i++)
         ensemble_await(&e, i);
-    ask(s);
+    ask_until(s, "W 2 of 3 servers serve: when one more fails nobody can own anything");
     CHECK(says("connection refused"));
-    CHECK(says("W 2 of 3 servers serve: when one more fails nobody can own anything"));
     CHECK(!has_error());
     ensemble_kill(&e, 1); /* no majority: no session either, but it is said */
     simba *late = open_like(e.url, lease_long());
@@ -135,19 +142,16 @@ static void zookeeper_doctor_rights(void)
     CHECK(raw_create_readable(&e, "/theirs") == ZOK);
     snprintf(url, sizeof url, "zookeeper://127.0.0.1:%d/theirs", e.port[0]);
     simba *s = open_like(url, lease_long());
-    ask(s);
-    CHECK(says("E rights: no node can be made in /theirs, where our root is to be"));
+    ask_until(s, "E rights: no node can be made in /theirs, where our root is to be");
     CHECK(says("setAcl /theirs world:anyone:cr"));
     client_close(s);
     snprintf(url, sizeof url, "zookeeper://me:my-secret@127.0.0.1:%d/theirs", e.port[0]);
     s = open_like(url, lease_long());
-    ask(s);
-    CHECK(says("setAcl /theirs digest:me:HASH:cr"));
+    ask_until(s, "setAcl /theirs digest:me:HASH:cr");
     client_close(s);
     snprintf(url, sizeof url, "zookeeper://me:my-secret@127.0.0.1:%d", e.port[0]);
     s = open_like(url, lease_long());
-    ask(s);
-    CHECK(says("I rights: nodes can be made in /, where our root is to be"));
+    ask_until(s, "I rights: nodes can be made in /, where our root is to be");
     CHECK(!has_error() && strstr(said, "anybody") == NULL);
     client_close(s);
     end();
@@ -158,8 +162,8 @@ static void zookeeper_doctor_hidden(void)
 {
     begin(1, "-Dzookeeper.4lw.commands.whitelist=ruok");
     simba *s = open_like(e.url, lease_long());
-    ask(s);
-    CHECK(says("they do not say") && says("4lw.commands.whitelist=srvr,conf"));
+    ask_until(s, "they do not say");
+    CHECK(says("4lw.commands.whitelist=srvr,conf"));
     CHECK(says("our session") && says("I rights: nodes can be made"));
     CHECK(!has_error());
     client_close(s);
@@ -193,16 +197,23 @@ static void zookeeper_doctor_waits_for_nobody(void)
     simba_locker *l = NULL;
     CHECK_OK(simba_locker_create(s, "m", NULL, &l));
     CHECK_OK(simba_locker_acquire(l, PATIENCE_MS));
-    pthread_t asks = spawn(ask_there, s);
-    int served = 0;
-    while (!atomic_load(&asked)) {
-        CHECK_OK(simba_locker_release(l));
-        CHECK_OK(simba_locker_acquire(l, PATIENCE_MS));
-        served++;
+    /* Hundreds, in the second and a half that the mute one is given; a machine that stands still for just as long
+     * leaves no time for any. */
+    int64_t until = simba_now() + PATIENCE_MS;
+    pthread_t asks;
+    for (int served = 0; served <= 2;) {
+        CHECK(simba_now() < until);
+        served = 0;
+        atomic_store(&asked, false);
+        asks = spawn(ask_there, s);
+        while (!atomic_load(&asked)) {
+            CHECK_OK(simba_locker_release(l));
+            CHECK_OK(simba_locker_acquire(l, PATIENCE_MS));
+            served++;
+        }
+        join(asks);
+        CHECK(says("no answer: connection timed out"));
     }
-    join(asks);
-    CHECK(served > 2); /* hundreds, in the second and a half that the mute one is given */
-    CHECK(says("no answer: connection timed out"));
     CHECK_OK(simba_locker_release(l));
     simba_locker_destroy(l);
     asks = spawn(ask_there, s);

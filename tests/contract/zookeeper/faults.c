@@ -297,13 +297,15 @@ static void zookeeper_client_stopped(void)
     keep_ledger(&a);
     CHECK(peer_number(&b, "start") == 0);
     keep_ledger(&b);
-    for (int i = 0; i < 3; i++) {
-        struct peer *owner = i % 2 == 0 ? &a : &b, *other = i % 2 == 0 ? &b : &a;
-        AWAIT(peer_number(owner, "token") != 0);
+    for (int i = 0; i < 3; i++) { /* whoever it is: so short a lease may also pass on by itself */
+        uint64_t first = 0, second = 0;
+        AWAIT((first = (uint64_t)peer_number(&a, "token")) != 0 ||
+              (second = (uint64_t)peer_number(&b, "token")) != 0);
+        struct peer *owner = first != 0 ? &a : &b, *other = first != 0 ? &b : &a;
+        token = first != 0 ? first : second;
         CHECK(kill(owner->pid, SIGSTOP) == 0);
         uint64_t next = peer_await_owner(other);
         CHECK(next > token);
-        token = next;
         CHECK(kill(owner->pid, SIGCONT) == 0);
         AWAIT(peer_ask(owner, "read")[0] == '0'); /* with a new session */
         AWAIT(members() == 2);
@@ -315,7 +317,8 @@ static void zookeeper_client_stopped(void)
 }
 
 /* T58: a tenure has ended here, by its deadline; its node is still the first, and its session lives. It is
- * not taken up again: another node, another token. */
+ * not taken up again: another node, another token. The session lives for a second longer than the tenure, so on a
+ * machine that stands still for as long it ends as well; then the case has not come up yet. */
 static void zookeeper_not_taken_up_again(void)
 {
     char url[128], data[256];
@@ -324,18 +327,20 @@ static void zookeeper_not_taken_up_again(void)
     begin();
     cutter_start(&cutter, server.port[0]);
     snprintf(url, sizeof url, "zookeeper://127.0.0.1:%d", cutter.port);
-    struct peer a = start_at(url, lease(4000, 10000));
-    uint64_t token = own(&a);
-    CHECK(raw_get(&server, node_of(token), data, sizeof data, &before) == ZOK);
-    atomic_store(&cutter.frozen, true);
-    AWAIT(peer_number(&a, "token") == 0);
-    atomic_store(&cutter.frozen, false);
-    uint64_t next;
-    AWAIT((next = (uint64_t)peer_number(&a, "token")) != 0);
-    CHECK(next > token);
-    CHECK(sequence_of_first() == 1);
-    CHECK(raw_get(&server, node_of(next), data, sizeof data, &after) == ZOK);
-    CHECK(after.ephemeralOwner == before.ephemeralOwner);
+    struct peer a = start_at(url, lease(2000, 5000));
+    uint64_t token = own(&a), next;
+    do { /* until the watchdog has had enough */
+        int first = sequence_of_first();
+        CHECK(raw_get(&server, node_of(token), data, sizeof data, &before) == ZOK);
+        atomic_store(&cutter.frozen, true);
+        AWAIT(peer_number(&a, "token") == 0);
+        atomic_store(&cutter.frozen, false);
+        AWAIT((next = (uint64_t)peer_number(&a, "token")) != 0);
+        CHECK(next > token);
+        CHECK(sequence_of_first() > first);
+        CHECK(raw_get(&server, node_of(next), data, sizeof data, &after) == ZOK);
+        token = next;
+    } while (after.ephemeralOwner != before.ephemeralOwner);
     peer_end(&a);
     end();
 }
@@ -396,7 +401,8 @@ static void zookeeper_connections_break(void)
         CHECK(peer_number(&p[i], "start") == 0);
         keep_ledger(&p[i]);
     }
-    for (int64_t until = simba_now() + seconds * 1000; simba_now() < until;) {
+    for (int64_t until = simba_now() + seconds * 1000;
+         simba_now() < until || atomic_load(&ledger->tenures) <= 10;) {
         for (int i = 0; i < 3; i++) {
             if (peer_number(&p[i], "token") == 0)
                 continue;
@@ -410,7 +416,6 @@ static void zookeeper_connections_break(void)
     for (int i = 0; i < 3; i++)
         CHECK(peer_number(&p[i], "stop") == 0 || true);
     AWAIT(members() == 0);
-    CHECK(atomic_load(&ledger->tenures) > 10);
     ledger_check(ledger);
     snprintf(data, sizeof data, "%d tenures", atomic_load(&ledger->tenures));
     for (int i = 0; i < 3; i++)

@@ -274,20 +274,14 @@ const char *ensemble_url(const struct ensemble *e, unsigned mask, const char *qu
     return url;
 }
 
-/* All at once: one that is free again can be drawn again. */
 static void draw_ports(struct ensemble *e)
 {
-    int held[ENSEMBLE_MAX][3];
     for (int i = 0; i < e->servers; i++) {
-        held[i][0] = listen_any(&e->port[i]);
-        held[i][1] = listen_any(&e->quorum[i]);
-        held[i][2] = listen_any(&e->election[i]);
+        e->port[i] = port_draw();
+        e->quorum[i] = port_draw();
+        e->election[i] = port_draw();
         if (e->isolates)
             cutter_start(&e->cutter[i], e->quorum[i]);
-    }
-    for (int i = 0; i < e->servers; i++) {
-        for (int j = 0; j < 3; j++)
-            close(held[i][j]);
     }
 }
 
@@ -334,7 +328,7 @@ int ensemble_leader(struct ensemble *e)
 {
     char text[2048];
     int leader = -1;
-    int64_t until = simba_now() + PATIENCE_MS;
+    int64_t until = simba_now() + SERVER_MS;
     while (leader < 0) {
         CHECK(simba_now() < until);
         for (int i = 0; i < e->servers; i++) {
@@ -349,7 +343,7 @@ int ensemble_leader(struct ensemble *e)
 long long ensemble_number(struct ensemble *e, int n, const char *name)
 {
     char text[2048], key[64];
-    CHECK(srvr(e->port[n], text, sizeof text));
+    AWAIT(srvr(e->port[n], text, sizeof text));
     snprintf(key, sizeof key, "%s: ", name);
     const char *at = strstr(text, key);
     CHECK(at != NULL);
