@@ -73,7 +73,7 @@ void observer_listed(struct actor *all, const struct found *list)
     all->listed++;
     for (; list != NULL; list = list->next) {
         struct actor *a = child_of(all, list->mutex);
-        if (a == NULL && list->id[0] != '\0')
+        if (a == NULL && list->owner.id[0] != '\0')
             a = actor_child(all, list->mutex);
         if (a != NULL)
             a->listed = all->listed;

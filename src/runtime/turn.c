@@ -139,12 +139,13 @@ static bool take_notes(struct simba *s)
 }
 
 /* A lock that the closing thread holds itself, or one that has ended, ends with the client; one
- * that another thread works under is waited for. */
+ * that another thread works under is waited for. Who is in the inbox may not be in the table yet:
+ * then it is for the next round. */
 static void close_actors(struct simba *s)
 {
     driver_lock(s);
-    s->inbox.close_asked = false;
-    for (size_t i = 0; i < s->actors.buckets; i++) {
+    s->inbox.close_asked = s->inbox.notes != NULL;
+    for (size_t i = 0; !s->inbox.close_asked && i < s->actors.buckets; i++) {
         for (struct table_node *n = s->actors.bucket[i]; n != NULL; n = n->next) {
             struct actor *a = (struct actor *)(void *)n;
             bool over = a->machine.kind == HANDLE_LOCKER && a->phase == LOCKER_HELD &&
