@@ -4,7 +4,6 @@
  * exactly in milliseconds is an error: whoever writes 0.0001s means something, and it is not 0. */
 #include "core/duration.h"
 
-#include <assert.h>
 #include <simba.h>
 #include <stddef.h>
 #include <string.h>
@@ -92,9 +91,6 @@ static const char *parse(const char *text, int64_t *ms)
 
 int duration_parse(const char *text, int64_t *ms, const char **why)
 {
-    assert(text != NULL);
-    assert(ms != NULL);
-    assert(why != NULL);
     *why = parse(text, ms);
     return *why == NULL ? 0 : SIMBA_EINVAL;
 }

@@ -140,10 +140,12 @@ static inline bool actor_waits(const struct actor *a)
 int actor_create(struct simba *s, const char *mutex, enum handle_kind kind,
                  const struct simba_handle_options *options, struct actor **out);
 void actor_destroy(struct actor *a);
-void actor_start(struct actor *a); /* an observer */
-bool actor_owns(const struct actor *a, uint64_t *token, int64_t *left);
-int actor_check(const struct actor *a);         /* 0 or SIMBA_EFORKED */
-const char *actor_store(const struct actor *a); /* to show */
+void actor_start(struct actor *a);                             /* an observer */
+uint64_t actor_token(const struct actor *a, int64_t *left_ms); /* 0, and 0 ms: not owner */
+bool actor_owns(const struct actor *a, uint64_t token);        /* that very tenure */
+int actor_check(const struct actor *a);                        /* 0 or SIMBA_EFORKED */
+const char *actor_store(const struct actor *a);                /* to show */
+void actor_wait_over_locked(struct actor *a);                  /* one of its waiters goes on */
 
 /* whoever has the baton */
 struct actor *actor_child(struct actor *parent, const char *mutex); /* NULL: out of memory */

@@ -6,10 +6,10 @@
 
 #include "base/clock.h"
 #include "base/futex.h"
+#include "base/rng.h"
 #include "core/name.h"
 #include "runtime/client.h"
 #include "runtime/fault.h"
-#include "runtime/process.h"
 
 int actor_check(const struct actor *a)
 {
@@ -28,20 +28,36 @@ const char *actor_store(const struct actor *a)
     return a->client->url.shown;
 }
 
-bool actor_owns(const struct actor *a, uint64_t *token, int64_t *left)
+uint64_t actor_token(const struct actor *a, int64_t *left_ms)
 {
     struct view_reading r;
+    *left_ms = 0;
     if (a == NULL || client_is_forked(a->client))
-        return false;
+        return 0;
     if (a->machine.kind == HANDLE_CONTENDER && a->client->closing) /* counts from the call on */
-        return false;
+        return 0;
     while (view_begin(&a->view, &r)) {
-        *token = r.token;
-        *left = r.deadline - clock_now();
-        if (view_end(&a->view, &r))
-            return *left > 0;
+        int64_t left = r.deadline - clock_now();
+        if (!view_end(&a->view, &r))
+            continue;
+        if (left <= 0)
+            return 0;
+        *left_ms = left / NS_PER_MS;
+        return r.token;
     }
-    return false;
+    return 0;
+}
+
+bool actor_owns(const struct actor *a, uint64_t token)
+{
+    int64_t left_ms;
+    return token != 0 && actor_token(a, &left_ms) == token;
+}
+
+void actor_wait_over_locked(struct actor *a)
+{
+    if (--a->waiters == 0 && (a->closing || a->client->closing))
+        turn_post_locked(a, 0);
 }
 
 /* ---- creation -------------------------------------------------------------------------------- */
@@ -146,13 +162,13 @@ int actor_create(struct simba *s, const char *mutex, enum handle_kind kind,
     a->data = o->data;
     int64_t drain = clock_after_ms(0, o->drain_ms < 0 ? ACTOR_DRAIN_MS : o->drain_ms);
     handle_init(&a->machine, kind, drain, actor_period(a), actor_id(a), o->id == NULL,
-                s->backend->queues, process_random64());
+                s->backend->queues, rng_seed());
 
     driver_lock(s);
     bool closing = s->closing;
     if (!closing) {
         s->actors_count++;
-        turn_post_locked(s, a); /* so that the loop knows it, for close */
+        turn_post_locked(a, 0); /* so that the loop knows it, for close */
     }
     driver_unlock(s);
     if (closing) {
@@ -166,9 +182,8 @@ int actor_create(struct simba *s, const char *mutex, enum handle_kind kind,
 void actor_start(struct actor *a)
 {
     driver_lock(a->client);
-    a->notes |= NOTE_START;
     atomic_store(&a->status, SIMBA_STARTING);
-    turn_post_locked(a->client, a);
+    turn_post_locked(a, NOTE_START);
     driver_unlock(a->client);
 }
 
@@ -182,7 +197,7 @@ struct actor *actor_child(struct actor *parent, const char *mutex)
     a->on_changed = parent->on_changed;
     a->data = parent->data;
     handle_init(&a->machine, HANDLE_OBSERVER, 0, actor_period(a), actor_id(a), false, false,
-                process_random64());
+                rng_seed());
     table_add(&s->actors, &a->by_mutex); /* now: the parent may be told to close in this turn */
     a->born = true;
     parent->children++;
@@ -200,9 +215,8 @@ void actor_destroy(struct actor *a)
     struct simba *s = a->client;
     driver_lock(s);
     a->closing = true;
-    a->notes |= NOTE_DESTROY;
     view_stop(&a->view);
     futex_set(&a->changes, atomic_load(&a->changes) + 1);
-    turn_post_locked(s, a);
+    turn_post_locked(a, NOTE_DESTROY);
     driver_unlock(s);
 }

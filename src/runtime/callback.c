@@ -13,9 +13,8 @@ static void post_done(struct actor *a, bool ran)
 {
     struct simba *s = a->client;
     driver_lock(s);
-    a->notes |= NOTE_DONE;
     a->done_ran = ran;
-    turn_post_locked(s, a);
+    turn_post_locked(a, NOTE_DONE);
     driver_unlock(s);
 }
 
@@ -81,10 +80,8 @@ static void run_callback(void *arg)
     }
     if (a->job_call != CALL_CHANGED)
         state.reason = (enum simba_reason)a->job_reason;
-    uint64_t token;
-    int64_t left;
     if (a->job_call == CALL_ACQUIRED)
-        c.ran = actor_owns(a, &token, &left) && token == a->job_token;
+        c.ran = actor_owns(a, a->job_token);
     pthread_cleanup_push(callback_over, &c);
     if (c.ran) {
         pthread_setcancelstate(c.cancel, NULL);

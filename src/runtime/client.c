@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/errno_text.h"
 #include "base/futex.h"
+#include "base/rng.h"
 #include "core/duration.h"
 #include "runtime/client.h"
 #include "runtime/default_store.h"
@@ -28,6 +29,18 @@ static const char *const common_options[] = {"ttl", "transition", "connect_timeo
 const char *simba_version(void)
 {
     return "0.1.0";
+}
+
+int64_t simba_now(void)
+{
+    return clock_now() / NS_PER_MS;
+}
+
+int64_t simba_wall_ms(int64_t boot_ms)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_REALTIME, &t);
+    return boot_ms - simba_now() + (int64_t)t.tv_sec * 1000 + t.tv_nsec / NS_PER_MS;
 }
 
 int simba_duration_parse(const char *text, int64_t *ms)
@@ -96,7 +109,7 @@ static int set_timing(struct simba *s, const struct simba_options *o)
                      s->url.shown);
     if (period_init(&s->period, &s->timing, &why) < 0)
         return fault(SIMBA_EINVAL, "%s: %s", s->url.shown, why);
-    s->period.phase = (int64_t)(process_random64() % SIMBA_LEASE_MAX_MS) * NS_PER_MS;
+    s->period.phase = (int64_t)(rng_seed() % SIMBA_LEASE_MAX_MS) * NS_PER_MS;
     s->host.connect_timeout_ms = connect < 0 ? CONNECT_TIMEOUT_MS : connect;
     s->host.command_timeout_ms =
         s->timing.command_timeout_ms < 0 ? PERIOD_COMMAND_TIMEOUT_MS : s->timing.command_timeout_ms;

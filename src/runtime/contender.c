@@ -40,7 +40,6 @@ static int move(struct actor *a, enum status_event event, uint32_t note, const c
     bool closing = a->closing || a->client->closing;
     int next = closing ? SIMBA_ESTATE : status_next(status, event);
     if (next >= 0) {
-        a->notes |= note;
         a->start_failure = 0;
         if (event == STATUS_STOP)
             view_stop(&a->view);
@@ -48,7 +47,7 @@ static int move(struct actor *a, enum status_event event, uint32_t note, const c
             view_start(&a->view);
         atomic_store(&a->status, (uint32_t)next);
         futex_set(&a->changes, atomic_load(&a->changes) + 1);
-        turn_post_locked(a->client, a);
+        turn_post_locked(a, note);
     }
     driver_unlock(a->client);
     if (next < 0)
@@ -92,18 +91,12 @@ static int say_late(const struct actor *a, enum simba_status until, int64_t time
                  a->failure != NULL ? a->failure : "");
 }
 
-static void wait_over_locked(struct actor *a)
-{
-    if (--a->waiters == 0 && (a->closing || a->client->closing))
-        turn_post_locked(a->client, a);
-}
-
 /* A callback that this thread ran while it waited has ended the thread. */
 static void wait_over(void *arg)
 {
     struct actor *a = arg;
     driver_lock(a->client);
-    wait_over_locked(a);
+    actor_wait_over_locked(a);
     driver_unlock(a->client);
 }
 
@@ -137,7 +130,7 @@ int simba_contender_wait(simba_contender *c, enum simba_status until, int64_t ti
             break;
         }
     }
-    wait_over_locked(a);
+    actor_wait_over_locked(a);
     driver_unlock(s);
     return rc;
 }
@@ -154,30 +147,25 @@ enum simba_status simba_contender_status(const simba_contender *c)
 
 bool simba_contender_is_owner(const simba_contender *c)
 {
-    uint64_t token;
-    int64_t left;
-    return actor_owns(of(c), &token, &left);
+    return simba_contender_token(c) != 0;
 }
 
 bool simba_contender_owns(const simba_contender *c, uint64_t token)
 {
-    uint64_t mine;
-    int64_t left;
-    return actor_owns(of(c), &mine, &left) && mine == token;
+    return actor_owns(of(c), token);
 }
 
 uint64_t simba_contender_token(const simba_contender *c)
 {
-    uint64_t token;
-    int64_t left;
-    return actor_owns(of(c), &token, &left) ? token : 0;
+    int64_t left_ms;
+    return actor_token(of(c), &left_ms);
 }
 
 int64_t simba_contender_remaining(const simba_contender *c)
 {
-    uint64_t token;
-    int64_t left;
-    return actor_owns(of(c), &token, &left) ? left / NS_PER_MS : 0;
+    int64_t left_ms;
+    actor_token(of(c), &left_ms);
+    return left_ms;
 }
 
 const char *simba_contender_id(const simba_contender *c)

@@ -51,8 +51,7 @@ static void leave_locked(struct actor *a, uint32_t note, struct call *call)
         return;
     }
     a->abandoned = true;
-    a->notes |= NOTE_ABANDON;
-    turn_post_locked(a->client, a);
+    turn_post_locked(a, NOTE_ABANDON);
 }
 
 /* Without a thread of ours nobody may be there to give the verdict: the caller looks at the clock
@@ -69,8 +68,7 @@ static void await_or_leave(struct actor *a, uint32_t note, struct call *call)
         futex_await(&call->done, call->seat, NEVER);
         driver_lock(s);
     }
-    if (--a->waiters == 0 && (a->closing || s->closing))
-        turn_post_locked(s, a);
+    actor_wait_over_locked(a);
     driver_unlock(s);
 }
 
@@ -112,12 +110,11 @@ static int ask(struct actor *a, enum locker_phase from, uint32_t note, struct ca
             a->holder = holder_keep(self);
         }
         a->waiters += may_leave;
-        a->notes |= note;
         if (note == NOTE_RELEASE)
             view_stop(&a->view);
         else
             view_start(&a->view);
-        turn_post_locked(s, a);
+        turn_post_locked(a, note);
     }
     driver_unlock_turn(s, allowed ? call : NULL,
                        call->once || call->until - clock_now() > DRIVER_HERE_MIN);
@@ -183,8 +180,7 @@ int simba_locker_cancel(simba_locker *l)
     bool waits = a->phase == LOCKER_WAITING && a->call != NULL;
     if (waits) {
         a->call->canceled = true;
-        a->notes |= NOTE_CANCEL;
-        turn_post_locked(a->client, a);
+        turn_post_locked(a, NOTE_CANCEL);
     }
     driver_unlock(a->client);
     if (!waits)
@@ -227,16 +223,15 @@ bool simba_locker_is_held(const simba_locker *l)
 
 uint64_t simba_locker_token(const simba_locker *l)
 {
-    uint64_t token;
-    int64_t left;
-    return actor_owns(of(l), &token, &left) ? token : 0;
+    int64_t left_ms;
+    return actor_token(of(l), &left_ms);
 }
 
 int64_t simba_locker_remaining(const simba_locker *l)
 {
-    uint64_t token;
-    int64_t left;
-    return actor_owns(of(l), &token, &left) ? left / NS_PER_MS : 0;
+    int64_t left_ms;
+    actor_token(of(l), &left_ms);
+    return left_ms;
 }
 
 const char *simba_locker_id(const simba_locker *l)

@@ -56,14 +56,11 @@ static struct actor *child_of(const struct actor *all, const char *mutex)
 /* Ends its children; forgotten: only those that the last list does not have and that nobody owns. */
 static void end_children(struct actor *all, bool forgotten)
 {
-    const struct table *t = &all->client->actors;
-    for (size_t i = 0; i < t->buckets; i++) {
-        for (struct table_node *n = t->bucket[i]; n != NULL; n = n->next) {
-            struct actor *a = (struct actor *)(void *)n;
-            if (actor_parent(a) == all && !a->closing &&
-                (!forgotten || (a->listed != all->listed && a->after.id == NULL)))
-                actor_destroy(a);
-        }
+    for (struct table_node *n = NULL; (n = table_next(&all->client->actors, n)) != NULL;) {
+        struct actor *a = (struct actor *)(void *)n;
+        if (actor_parent(a) == all && !a->closing &&
+            (!forgotten || (a->listed != all->listed && a->after.id == NULL)))
+            actor_destroy(a);
     }
 }
 

@@ -9,8 +9,7 @@
 #include "runtime/client.h"
 #include "runtime/fault.h"
 
-#define ROUNDS_MAX 16  /* before the host program goes on */
-#define SLICE_MS 60000 /* the clock decides, which also runs during suspend */
+#define ROUNDS_MAX 16 /* before the host program goes on */
 
 bool poll_is_here(const struct simba *s)
 {
@@ -90,7 +89,7 @@ static bool poll_until(struct simba *s, _Atomic uint32_t *word, uint32_t value, 
             wait_ms = left_ms;
         int cancel;
         pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
-        wait_readable(s, wait_ms > SLICE_MS ? SLICE_MS : (int)wait_ms);
+        wait_readable(s, wait_ms > CLOCK_SLICE_MS ? CLOCK_SLICE_MS : (int)wait_ms);
         pthread_setcancelstate(cancel, NULL);
     }
 }
