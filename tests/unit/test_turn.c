@@ -1,5 +1,5 @@
-/* test_turn.c: a note that is out of date when its turn comes. The client has no thread: the test has
- * the baton, and stops between the two steps of taking a note. */
+/* test_turn.c: turns of a client without a thread of its own, where the test has the baton and stops
+ * between two steps. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -26,7 +26,7 @@ static void *acquire(void *arg)
     return NULL;
 }
 
-/* The first step; 0: the caller was faster. */
+/* The first step of taking a note; 0: the caller was faster. */
 static uint32_t take_note(simba *s, struct actor *a, struct attempt *t)
 {
     uint32_t notes = 0;
@@ -44,15 +44,21 @@ static uint32_t take_note(simba *s, struct actor *a, struct attempt *t)
     return notes;
 }
 
-static void caller_has_given_up(void **state)
+static simba *open_client(void)
 {
-    (void)state;
     struct simba_options o = SIMBA_OPTIONS_INIT;
-    struct attempt t = {.locker = NULL};
-    uint32_t notes = 0;
     simba *s;
     o.flags = SIMBA_NO_THREAD;
     assert_int_equal(simba_open("memory:", &o, &s), 0);
+    return s;
+}
+
+static void caller_has_given_up(void **state)
+{
+    (void)state;
+    struct attempt t = {.locker = NULL};
+    uint32_t notes = 0;
+    simba *s = open_client();
     assert_int_equal(simba_locker_create(s, "m", NULL, &t.locker), 0);
     assert_int_equal(simba_poll(s), 0);
     struct actor *a = (struct actor *)(void *)t.locker;
@@ -73,10 +79,55 @@ static void caller_has_given_up(void **state)
     assert_int_equal(simba_close(s, PATIENCE_MS), 0);
 }
 
+int __real_uv_run(uv_loop_t *loop, uv_run_mode mode);
+int __wrap_uv_run(uv_loop_t *loop, uv_run_mode mode);
+static uv_timer_t *last; /* of the next run */
+
+static void hint(uv_timer_t *timer)
+{
+    simba *s = timer->data;
+    s->host.hint(&s->host, NULL);
+}
+
+/* As libuv since 1.45: a timer that becomes due during a run is the last to run in it. */
+int __wrap_uv_run(uv_loop_t *loop, uv_run_mode mode)
+{
+    int rc = __real_uv_run(loop, mode);
+    uv_timer_t *timer = last;
+    last = NULL;
+    if (timer != NULL) {
+        uv_sleep((unsigned)uv_timer_get_due_in(timer) + 1);
+        uv_update_time(loop);
+        uv_timer_stop(timer);
+        hint(timer);
+    }
+    return rc;
+}
+
+/* Nobody is told of what a timer of the store's leaves, unless the poll sees to it. */
+static void timer_comes_last(void **state)
+{
+    (void)state;
+    uv_timer_t timer;
+    simba *s = open_client();
+    uv_timer_init(&s->loop.uv, &timer);
+    timer.data = s;
+    uv_timer_start(&timer, hint, 10, 0);
+    last = &timer;
+    assert_int_equal(simba_poll(s), 0);
+    assert_null(last);
+    driver_lock(s);
+    assert_false(turn_is_wanted_locked(s));
+    driver_unlock(s);
+    uv_close((uv_handle_t *)&timer, NULL);
+    assert_int_equal(simba_close(s, PATIENCE_MS), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(caller_has_given_up),
+        cmocka_unit_test(timer_comes_last),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
