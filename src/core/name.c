@@ -9,6 +9,7 @@
 
 #include <simba.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <string.h>
 
 struct rules {

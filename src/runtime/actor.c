@@ -23,7 +23,7 @@
 static bool others_wait(const struct actor *a)
 {
     struct table_node *n = table_find(&a->client->actors, a->by_mutex.name);
-    while (n != NULL && (n == &a->by_mutex || !actor_waits((struct actor *)(void *)n)))
+    while (n != NULL && (n == &a->by_mutex || !actor_waits(actor_of(n))))
         n = table_find_next(n);
     return n != NULL;
 }
@@ -237,7 +237,7 @@ static void observe(struct actor *a, struct request *r, bool first)
 
 void actor_free(struct table_node *node)
 {
-    struct actor *a = (struct actor *)(void *)node;
+    struct actor *a = actor_of(node);
     state_free(a);
     if (a->machine.kind == HANDLE_OBSERVER)
         free(a->telling);

@@ -115,6 +115,12 @@ struct actor {
 
 #define OBSERVER_OF_ALL "" /* the mutex of one */
 
+/* A public handle is its actor, and so is a node of the client's table. */
+static inline struct actor *actor_of(const void *handle)
+{
+    return (struct actor *)(uintptr_t)handle;
+}
+
 static inline const char *actor_id(const struct actor *a)
 {
     return a->machine.lease.id;

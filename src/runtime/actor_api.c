@@ -1,5 +1,4 @@
 /* actor_api.c: what callers on any thread do with a handle: make it, ask it, let it go. */
-#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

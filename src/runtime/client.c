@@ -1,13 +1,10 @@
 /* client.c: opening, closing, and what a client can be asked about its store. */
-#include <assert.h>
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/errno_text.h"
-#include "base/futex.h"
 #include "base/rng.h"
 #include "core/duration.h"
 #include "runtime/client.h"
@@ -140,18 +137,17 @@ static int read_url(struct simba *s, const char *url)
 static int start(struct simba *s, const struct simba_options *o)
 {
     char why[CALL_TEXT_MAX] = "";
-    int rc = table_init(&s->actors);
-    if (rc < 0)
-        return fault(rc, "out of memory");
-    rc = interest_init(s);
+    int rc = interest_init(s);
+    if (rc == 0)
+        rc = table_init(&s->actors);
     if (rc < 0) {
         rc = fault(rc, "out of memory");
-        goto err_after_table;
+        goto err_after_tables;
     }
     rc = executor_init(&s->executor, s->no_thread ? poll_notify : NULL, s);
     if (rc < 0) {
         rc = fault(rc, "%s: cannot start a thread", s->url.shown);
-        goto err_after_interest;
+        goto err_after_tables;
     }
     rc = log_init(&s->log, s, &s->executor, o->log, o->log_data);
     int error = rc < 0 ? ENOMEM : loop_init(s);
@@ -179,9 +175,8 @@ err_after_executor:
     executor_stop(&s->executor, NEVER);
     executor_free(&s->executor);
     log_free(&s->log);
-err_after_interest:
+err_after_tables:
     interest_free(s);
-err_after_table:
     table_free(&s->actors);
     return rc;
 }

@@ -4,7 +4,6 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <simba.h>
 #include <time.h>
 
 #include "base/clock.h"

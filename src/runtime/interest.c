@@ -115,13 +115,10 @@ static void host_watched(struct simba_host *host, const char *mutex, simba_watch
 
 int interest_init(struct simba *s)
 {
-    int rc = table_init(&s->interests.mutexes);
-    if (rc < 0)
-        return rc;
     pthread_mutex_init(&s->interests.lock, NULL);
     s->host.interest = host_interest;
     s->host.watched = host_watched;
-    return 0;
+    return table_init(&s->interests.mutexes);
 }
 
 static void free_record(struct table_node *node)

@@ -8,15 +8,6 @@
 #include "runtime/fault.h"
 #include "runtime/poll.h"
 
-struct simba_locker {
-    struct actor actor;
-};
-
-static struct actor *of(const simba_locker *l)
-{
-    return (struct actor *)(uintptr_t)l;
-}
-
 int simba_locker_create(simba *s, const char *mutex, const struct simba_handle_options *options,
                         simba_locker **out)
 {
@@ -137,7 +128,7 @@ static void copy_name(char out[SIMBA_MUTEX_MAX + 1], const struct actor *a)
 
 int simba_locker_acquire(simba_locker *l, int64_t timeout_ms)
 {
-    struct actor *a = of(l);
+    struct actor *a = actor_of(l);
     char mutex[SIMBA_MUTEX_MAX + 1];
     int rc = actor_check(a);
     if (rc < 0)
@@ -172,7 +163,7 @@ int simba_locker_acquire(simba_locker *l, int64_t timeout_ms)
 /* The call is marked, not the locker: so a cancel that comes when the wait is over ends no other. */
 int simba_locker_cancel(simba_locker *l)
 {
-    struct actor *a = of(l);
+    struct actor *a = actor_of(l);
     int rc = actor_check(a);
     if (rc < 0)
         return rc;
@@ -190,7 +181,7 @@ int simba_locker_cancel(simba_locker *l)
 
 int simba_locker_release(simba_locker *l)
 {
-    struct actor *a = of(l);
+    struct actor *a = actor_of(l);
     struct call call = {.until = NEVER};
     char mutex[SIMBA_MUTEX_MAX + 1];
     int rc = actor_check(a);
@@ -224,22 +215,22 @@ bool simba_locker_is_held(const simba_locker *l)
 uint64_t simba_locker_token(const simba_locker *l)
 {
     int64_t left_ms;
-    return actor_token(of(l), &left_ms);
+    return actor_token(actor_of(l), &left_ms);
 }
 
 int64_t simba_locker_remaining(const simba_locker *l)
 {
     int64_t left_ms;
-    actor_token(of(l), &left_ms);
+    actor_token(actor_of(l), &left_ms);
     return left_ms;
 }
 
 const char *simba_locker_id(const simba_locker *l)
 {
-    return l == NULL ? "" : actor_id(of(l));
+    return l == NULL ? "" : actor_id(actor_of(l));
 }
 
 void simba_locker_destroy(simba_locker *l)
 {
-    actor_destroy((struct actor *)(void *)l);
+    actor_destroy(actor_of(l));
 }

@@ -6,8 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
-#include "core/status.h"
 #include "runtime/client.h"
 #include "runtime/fault.h"
 #include "runtime/inquiry.h"
@@ -123,7 +121,7 @@ static bool take(struct actor *a, struct snapshot **list)
 int metrics_take(struct simba *s, struct snapshot **out)
 {
     for (struct table_node *n = NULL; (n = table_next(&s->actors, n)) != NULL;) {
-        if (!take((struct actor *)(void *)n, out))
+        if (!take(actor_of(n), out))
             return SIMBA_ELIMIT;
     }
     return 0;

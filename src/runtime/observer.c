@@ -11,10 +11,6 @@
 #include "runtime/fault.h"
 #include "runtime/state.h"
 
-struct simba_observer {
-    struct actor actor;
-};
-
 int simba_observer_create(simba *s, const char *mutex, const struct simba_handle_options *options,
                           simba_observer **out)
 {
@@ -35,12 +31,12 @@ int simba_observer_create(simba *s, const char *mutex, const struct simba_handle
 
 void simba_observer_state(const simba_observer *w, struct simba_state *out)
 {
-    state_show((const struct actor *)(const void *)w, out);
+    state_show(actor_of(w), out);
 }
 
 void simba_observer_destroy(simba_observer *w)
 {
-    actor_destroy((struct actor *)(void *)w);
+    actor_destroy(actor_of(w));
 }
 
 /* ---- of all mutexes; by whoever has the baton ---------------------------------------------------- */
@@ -48,16 +44,16 @@ void simba_observer_destroy(simba_observer *w)
 static struct actor *child_of(const struct actor *all, const char *mutex)
 {
     struct table_node *n = table_find(&all->client->actors, mutex);
-    while (n != NULL && actor_parent((struct actor *)(void *)n) != all)
+    while (n != NULL && actor_parent(actor_of(n)) != all)
         n = table_find_next(n);
-    return (struct actor *)(void *)n;
+    return actor_of(n);
 }
 
 /* Ends its children; forgotten: only those that the last list does not have and that nobody owns. */
 static void end_children(struct actor *all, bool forgotten)
 {
     for (struct table_node *n = NULL; (n = table_next(&all->client->actors, n)) != NULL;) {
-        struct actor *a = (struct actor *)(void *)n;
+        struct actor *a = actor_of(n);
         if (actor_parent(a) == all && !a->closing &&
             (!forgotten || (a->listed != all->listed && a->after.id == NULL)))
             actor_destroy(a);

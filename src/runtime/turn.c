@@ -63,7 +63,7 @@ static void hint_mutex(struct simba *s, const char *mutex, const char *id)
     struct actor *first = NULL;
     bool known = mutex[0] == '\0' || id != NULL;
     for (; n != NULL; n = table_find_next(n)) {
-        struct actor *a = (struct actor *)(void *)n;
+        struct actor *a = actor_of(n);
         known = known || actor_parent(a) != NULL;
         bool meant = id == NULL || strcmp(actor_id(a), id) == 0;
         if (meant && !actor_waits(a))
@@ -80,7 +80,7 @@ static void hint_mutex(struct simba *s, const char *mutex, const char *id)
 static void hint_all(struct simba *s)
 {
     for (struct table_node *n = NULL; (n = table_next(&s->actors, n)) != NULL;) {
-        struct actor *a = (struct actor *)(void *)n;
+        struct actor *a = actor_of(n);
         if (a->machine.lease.state != LEASE_HOLDING) /* or all would renew at once */
             actor_hint(a);
     }
@@ -146,7 +146,7 @@ static void close_actors(struct simba *s)
     s->inbox.close_asked = s->inbox.notes != NULL;
     struct table_node *n = NULL;
     while (!s->inbox.close_asked && (n = table_next(&s->actors, n)) != NULL) {
-        struct actor *a = (struct actor *)(void *)n;
+        struct actor *a = actor_of(n);
         bool over = a->machine.kind == HANDLE_LOCKER && a->phase == LOCKER_HELD &&
                     (a->holder == s->closer || holder_has_ended(a->holder));
         if (over) /* and a release that comes late is refused */
