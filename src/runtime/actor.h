@@ -55,10 +55,7 @@ struct actor {
     uint32_t initial_delay_ms;
     uint32_t requests; /* unanswered; whoever has the baton */
     struct simba *client;
-    union {
-        simba_state_fn *on_acquired;
-        simba_state_fn *on_changed; /* observer */
-    };
+    simba_state_fn *on_acquired; /* an observer's on_changed */
     simba_state_fn *on_released;
     void (*on_closed)(void *data);
     void *data;
@@ -146,7 +143,6 @@ static inline bool actor_waits(const struct actor *a)
 int actor_create(struct simba *s, const char *mutex, enum handle_kind kind,
                  const struct simba_handle_options *options, struct actor **out);
 void actor_destroy(struct actor *a);
-void actor_start(struct actor *a);                             /* an observer */
 uint64_t actor_token(const struct actor *a, int64_t *left_ms); /* 0, and 0 ms: not owner */
 bool actor_owns(const struct actor *a, uint64_t token);        /* that very tenure */
 int actor_check(const struct actor *a);                        /* 0 or SIMBA_EFORKED */

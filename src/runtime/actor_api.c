@@ -121,6 +121,15 @@ static struct actor *allocate(struct simba *s, const char *mutex, const char *id
     return a;
 }
 
+/* The loop must know it, for close. An observer starts with it: later might be after a close. */
+static void add_locked(struct actor *a)
+{
+    bool observes = a->machine.kind == HANDLE_OBSERVER;
+    a->client->actors_count++;
+    atomic_store(&a->status, observes ? SIMBA_STARTING : SIMBA_INITIAL);
+    turn_post_locked(a, observes ? NOTE_START : 0);
+}
+
 int actor_create(struct simba *s, const char *mutex, enum handle_kind kind,
                  const struct simba_handle_options *options, struct actor **out)
 {
@@ -153,10 +162,8 @@ int actor_create(struct simba *s, const char *mutex, enum handle_kind kind,
     if (a == NULL)
         return fault(SIMBA_ELIMIT, "mutex '%s': out of memory", mutex);
     a->initial_delay_ms = o->initial_delay_ms < 0 ? 0 : (uint32_t)o->initial_delay_ms;
-    a->on_acquired = o->on_acquired;
+    a->on_acquired = kind == HANDLE_OBSERVER ? o->on_changed : o->on_acquired;
     a->on_released = o->on_released;
-    if (kind == HANDLE_OBSERVER)
-        a->on_changed = o->on_changed;
     a->on_closed = o->on_closed;
     a->data = o->data;
     int64_t drain = clock_after_ms(0, o->drain_ms < 0 ? ACTOR_DRAIN_MS : o->drain_ms);
@@ -165,10 +172,8 @@ int actor_create(struct simba *s, const char *mutex, enum handle_kind kind,
 
     driver_lock(s);
     bool closing = s->closing;
-    if (!closing) {
-        s->actors_count++;
-        turn_post_locked(a, 0); /* so that the loop knows it, for close */
-    }
+    if (!closing)
+        add_locked(a);
     driver_unlock(s);
     if (closing) {
         free(a);
@@ -178,14 +183,6 @@ int actor_create(struct simba *s, const char *mutex, enum handle_kind kind,
     return 0;
 }
 
-void actor_start(struct actor *a)
-{
-    driver_lock(a->client);
-    atomic_store(&a->status, SIMBA_STARTING);
-    turn_post_locked(a, NOTE_START);
-    driver_unlock(a->client);
-}
-
 struct actor *actor_child(struct actor *parent, const char *mutex)
 {
     struct simba *s = parent->client;
@@ -193,7 +190,7 @@ struct actor *actor_child(struct actor *parent, const char *mutex)
     if (a == NULL)
         return NULL;
     a->parent = parent;
-    a->on_changed = parent->on_changed;
+    a->on_acquired = parent->on_acquired;
     a->data = parent->data;
     handle_init(&a->machine, HANDLE_OBSERVER, 0, actor_period(a), actor_id(a), false, false,
                 rng_seed());
@@ -201,9 +198,8 @@ struct actor *actor_child(struct actor *parent, const char *mutex)
     a->born = true;
     parent->children++;
     driver_lock(s);
-    s->actors_count++;
+    add_locked(a);
     driver_unlock(s);
-    actor_start(a);
     return a;
 }
 

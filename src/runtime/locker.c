@@ -1,6 +1,5 @@
 /* locker.c: a blocking lock; the public face of an actor whose user code is the caller. */
 #include <stdio.h>
-#include <string.h>
 
 #include "base/clock.h"
 #include "base/futex.h"
@@ -120,12 +119,6 @@ static int ask(struct actor *a, enum locker_phase from, uint32_t note, struct ca
     return call->code;
 }
 
-/* For messages: the locker may be gone by then. */
-static void copy_name(char out[SIMBA_MUTEX_MAX + 1], const struct actor *a)
-{
-    memcpy(out, a->by_mutex.name, strlen(a->by_mutex.name) + 1);
-}
-
 int simba_locker_acquire(simba_locker *l, int64_t timeout_ms)
 {
     struct actor *a = actor_of(l);
@@ -133,7 +126,7 @@ int simba_locker_acquire(simba_locker *l, int64_t timeout_ms)
     int rc = actor_check(a);
     if (rc < 0)
         return rc;
-    copy_name(mutex, a);
+    snprintf(mutex, sizeof mutex, "%s", a->by_mutex.name); /* the locker may be gone later */
     if (timeout_ms < 0)
         return fault(SIMBA_EINVAL, "mutex '%s': a timeout must not be negative", mutex);
     if (client_would_deadlock(a->client, a))
@@ -187,7 +180,7 @@ int simba_locker_release(simba_locker *l)
     int rc = actor_check(a);
     if (rc < 0)
         return rc;
-    copy_name(mutex, a);
+    snprintf(mutex, sizeof mutex, "%s", a->by_mutex.name);
     if (client_is_here(a->client))
         return fault(SIMBA_EDEADLOCK, "mutex '%s': releasing on the loop would never end", mutex);
     call.leave_at = clock_now() + actor_period(a)->patience + actor_period(a)->attempt;

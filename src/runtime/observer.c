@@ -22,11 +22,8 @@ int simba_observer_create(simba *s, const char *mutex, const struct simba_handle
     if (options == NULL || options->on_changed == NULL)
         return fault(SIMBA_EINVAL, "an observer needs an on_changed function");
     int rc = actor_create(s, mutex, HANDLE_OBSERVER, options, &a);
-    if (rc < 0)
-        return rc;
-    actor_start(a);
     *out = (simba_observer *)(void *)a;
-    return 0;
+    return rc;
 }
 
 void simba_observer_state(const simba_observer *w, struct simba_state *out)

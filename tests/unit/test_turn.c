@@ -96,8 +96,8 @@ int __wrap_uv_run(uv_loop_t *loop, uv_run_mode mode)
     uv_timer_t *timer = last;
     last = NULL;
     if (timer != NULL) {
-        uv_sleep((unsigned)uv_timer_get_due_in(timer) + 1);
-        uv_update_time(loop);
+        while (uv_timer_get_due_in(timer) > 0)
+            uv_update_time(loop);
         uv_timer_stop(timer);
         hint(timer);
     }
