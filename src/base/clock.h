@@ -22,4 +22,18 @@ static inline int64_t clock_after_ms(int64_t now, int64_t ms)
 {
     return ms > (NEVER - now) / NS_PER_MS ? NEVER : now + ms * NS_PER_MS;
 }
+
+/* Waits of the system are on a clock that stands still during suspend: so they are in slices, and
+ * after each the clock that decides is read. This is when a wait of `left` ns, or its slice, ends. */
+#define CLOCK_SLICE_MS 60000
+
+static inline struct timespec clock_slice_end(int64_t left)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    if (left > CLOCK_SLICE_MS * NS_PER_MS)
+        left = CLOCK_SLICE_MS * NS_PER_MS;
+    int64_t ns = t.tv_nsec + left;
+    return (struct timespec){t.tv_sec + ns / 1000000000, ns % 1000000000};
+}
 #endif

@@ -1,5 +1,4 @@
-/* futex.c: see futex.h. The kernel's relative timeouts do not run during suspend, so the wait is
- * in slices and the clock decides. */
+/* futex.c: see futex.h. */
 #include "base/futex.h"
 
 #include <limits.h>
@@ -10,18 +9,15 @@
 
 #include "base/clock.h"
 
-#define SLICE (INT64_C(60000) * NS_PER_MS)
-
 bool futex_wait(_Atomic uint32_t *word, uint32_t value, int64_t until)
 {
     while (atomic_load(word) == value) {
         int64_t left = until - clock_now();
         if (left <= 0)
             return false;
-        if (left > SLICE)
-            left = SLICE;
-        struct timespec t = {.tv_sec = left / 1000000000, .tv_nsec = left % 1000000000};
-        syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, &t, NULL, 0);
+        struct timespec end = clock_slice_end(left);
+        syscall(SYS_futex, word, FUTEX_WAIT_BITSET_PRIVATE, value, &end, NULL,
+                FUTEX_BITSET_MATCH_ANY);
     }
     return true;
 }
@@ -47,15 +43,6 @@ uint32_t futex_seat(void)
     return atomic_fetch_add(&seats, 1) % (FUTEX_BELLS * FUTEX_BITS);
 }
 
-/* This one takes a point in time, on a clock that stands still during suspend. */
-static struct timespec monotonic_after(int64_t left)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    int64_t ns = t.tv_nsec + (left < SLICE ? left : SLICE);
-    return (struct timespec){t.tv_sec + ns / 1000000000, ns % 1000000000};
-}
-
 bool futex_await(_Atomic uint32_t *word, uint32_t seat, int64_t until)
 {
     _Atomic uint32_t *strokes = &bells[seat / FUTEX_BITS].strokes;
@@ -69,8 +56,8 @@ bool futex_await(_Atomic uint32_t *word, uint32_t seat, int64_t until)
         int64_t left = until == NEVER ? NEVER : until - clock_now();
         if (left <= 0)
             return false;
-        struct timespec at = monotonic_after(left);
-        syscall(SYS_futex, strokes, FUTEX_WAIT_BITSET_PRIVATE, before, until == NEVER ? NULL : &at,
+        struct timespec end = clock_slice_end(left);
+        syscall(SYS_futex, strokes, FUTEX_WAIT_BITSET_PRIVATE, before, until == NEVER ? NULL : &end,
                 NULL, bit);
     }
 }

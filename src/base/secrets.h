@@ -2,6 +2,14 @@
 #ifndef BASE_SECRETS_H
 #define BASE_SECRETS_H
 
+#include <stdlib.h>
+#include <string.h>
+
 /* Wipes and frees a string; NULL: nothing. */
-void secrets_free(char *secret);
+static inline void secrets_free(char *secret)
+{
+    if (secret != NULL)
+        explicit_bzero(secret, strlen(secret));
+    free(secret);
+}
 #endif

@@ -18,9 +18,9 @@ uint32_t table_hash(const char *name)
 
 int table_init(struct table *t)
 {
-    *t = (struct table){.buckets = BUCKETS_FIRST};
-    t->bucket = calloc(BUCKETS_FIRST, sizeof(struct table_node *));
-    return t->bucket == NULL ? SIMBA_ELIMIT : 0;
+    *t = (struct table){.bucket = calloc(BUCKETS_FIRST, sizeof(struct table_node *))};
+    t->buckets = t->bucket != NULL ? BUCKETS_FIRST : 0;
+    return t->bucket != NULL ? 0 : SIMBA_ELIMIT;
 }
 
 void table_free(struct table *t)

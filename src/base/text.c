@@ -30,10 +30,7 @@ size_t text_utf8(const char *at, uint32_t *point)
 {
     static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
     static const unsigned char mask[] = {0, 0x7F, 0x1F, 0x0F, 0x07};
-    assert(at != NULL);
     assert(*at != '\0');
-    assert(point != NULL);
-
     unsigned char first = (unsigned char)at[0];
     size_t length = utf8_length(first);
     uint32_t value = first & mask[length];
@@ -51,7 +48,6 @@ size_t text_utf8(const char *at, uint32_t *point)
 
 const char *text_fault(const char *string)
 {
-    assert(string != NULL);
     for (size_t length; *string != '\0'; string += length) {
         uint32_t point;
         length = text_utf8(string, &point);
@@ -73,8 +69,6 @@ static int hex_value(char c)
 
 const char *text_unescape(char *to, const char *from, size_t count)
 {
-    assert(to != NULL);
-    assert(from != NULL);
     for (size_t i = 0; i < count; i++) {
         char byte = from[i];
         if (byte == '%') {
@@ -108,8 +102,6 @@ static void drop_half_character(struct text *t)
 
 void text_init(struct text *t, char *at, size_t size)
 {
-    assert(t != NULL);
-    assert(at != NULL);
     assert(size > 0);
     *t = (struct text){.at = at, .size = size};
     at[0] = '\0';
@@ -117,14 +109,11 @@ void text_init(struct text *t, char *at, size_t size)
 
 void text_add(struct text *t, const char *string)
 {
-    assert(string != NULL);
     text_add_bytes(t, string, strlen(string));
 }
 
 void text_add_bytes(struct text *t, const char *bytes, size_t count)
 {
-    assert(t != NULL);
-    assert(bytes != NULL);
     assert(t->length < t->size);
     if (t->cut)
         return;
@@ -172,8 +161,6 @@ void text_add_hex(struct text *t, uint64_t value, size_t digits)
 size_t text_distance(const char *a, const char *b)
 {
     size_t row[TEXT_DISTANCE_MAX + 1]; /* from the first i letters of a to the first j of b */
-    assert(a != NULL);
-    assert(b != NULL);
     size_t width = strlen(b);
     assert(width <= TEXT_DISTANCE_MAX);
     for (size_t j = 0; j <= width; j++)
@@ -200,7 +187,6 @@ static bool is_hidden(uint32_t point)
 
 void text_add_escaped(struct text *t, const char *string)
 {
-    assert(string != NULL);
     while (*string != '\0') {
         uint32_t point;
         size_t length = text_utf8(string, &point);
@@ -228,7 +214,6 @@ static size_t character_at(const char *bytes, size_t left)
 void text_shorten(char *out, size_t size, const char *bytes, size_t count)
 {
     size_t used = 0, fits = 0; /* fits: so much is kept if it has to be cut */
-    assert(out != NULL);
     assert(size > sizeof TEXT_ELLIPSIS);
     for (size_t i = 0, step; i < count; i += step, used += step) {
         size_t valid = character_at(bytes + i, count - i);

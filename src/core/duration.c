@@ -4,7 +4,6 @@
  * exactly in milliseconds is an error: whoever writes 0.0001s means something, and it is not 0. */
 #include "core/duration.h"
 
-#include <assert.h>
 #include <simba.h>
 #include <stddef.h>
 #include <string.h>
@@ -16,9 +15,6 @@
 #define FRACTION_DIGITS_MAX 7
 
 static const char form[] = "a duration is a number with ms, s, m or h, as in 500ms, 10s, 1.5m";
-static const char unit_unknown[] = "the unit of a duration is ms, s, m or h";
-static const char too_fine[] = "a duration cannot be finer than 1ms";
-static const char too_long[] = "a duration cannot be longer than ten years";
 
 /* Milliseconds in a unit, 0 if there is no such unit. */
 static int64_t unit_ms(const char *unit)
@@ -79,22 +75,19 @@ static const char *parse(const char *text, int64_t *ms)
     }
     int64_t each = unit_ms(unit);
     if (each == 0)
-        return unit_unknown;
+        return "the unit of a duration is ms, s, m or h";
     int64_t rest = fraction_ms(fraction, fraction_digits, each);
     if (rest < 0)
-        return too_fine;
+        return "a duration cannot be finer than 1ms";
     int64_t whole = number(text, whole_digits);
     if (whole > LONGEST_MS / each || whole * each > LONGEST_MS - rest)
-        return too_long;
+        return "a duration cannot be longer than ten years";
     *ms = whole * each + rest;
     return NULL;
 }
 
 int duration_parse(const char *text, int64_t *ms, const char **why)
 {
-    assert(text != NULL);
-    assert(ms != NULL);
-    assert(why != NULL);
     *why = parse(text, ms);
     return *why == NULL ? 0 : SIMBA_EINVAL;
 }

@@ -17,10 +17,9 @@ void handle_init(struct handle *h, enum handle_kind kind, int64_t drain,
         .drain_at = NEVER,
         .wait_until = NEVER,
     };
-    if (kind == HANDLE_OBSERVER)
-        lease_init(&h->lease, period, LEASE_OBSERVER, id, false, false, seed);
-    else
-        lease_init(&h->lease, period, LEASE_CONTENDER, id, unique, queues, seed);
+    bool contends = kind != HANDLE_OBSERVER;
+    lease_init(&h->lease, period, contends ? LEASE_CONTENDER : LEASE_OBSERVER, id,
+               contends && unique, contends && queues, seed);
 }
 
 static bool user_code_runs(const struct handle *h)
@@ -252,8 +251,6 @@ static void follow_observer(struct handle *h, struct handle_update *up)
 
 void handle_step(struct handle *h, const struct handle_event *e, struct handle_update *up)
 {
-    assert(h != NULL);
-    assert(e != NULL);
     *up = (struct handle_update){.send = false};
     int64_t now = e->now;
 

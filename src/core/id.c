@@ -25,7 +25,6 @@ static struct text begin(char *out, size_t size)
 int id_host(char *out, size_t size, uint64_t counter, int64_t pid, const char *address,
             uint32_t random)
 {
-    assert(address != NULL);
     assert(address[0] != '\0');
     struct text t = begin(out, size);
     text_add_uint(&t, counter);
@@ -40,7 +39,6 @@ int id_host(char *out, size_t size, uint64_t counter, int64_t pid, const char *a
 
 int id_uuid(char *out, size_t size, const uint8_t random[16])
 {
-    assert(random != NULL);
     struct text t = begin(out, size);
     for (size_t i = 0; i < 16; i++) {
         unsigned byte = random[i];

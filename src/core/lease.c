@@ -35,8 +35,6 @@ static void enter(struct lease *l, enum lease_state to, int64_t wake_at)
 void lease_init(struct lease *l, const struct period *period, enum lease_role role, const char *id,
                 bool unique, bool queues, uint64_t seed)
 {
-    assert(period != NULL);
-    assert(id != NULL);
     assert(role == LEASE_CONTENDER || (!unique && !queues)); /* an observer is nobody's owner */
     *l = (struct lease){
         .period = period,

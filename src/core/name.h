@@ -2,8 +2,6 @@
 #ifndef CORE_NAME_H
 #define CORE_NAME_H
 
-#include <stddef.h>
-
 /* 0, or SIMBA_EINVAL with the broken rule in *why (a constant sentence without a final stop).
  * Rules: not NULL, not empty, not only white space, valid UTF-8 (no overlong forms, surrogates or
  * code points above 10FFFF), at most SIMBA_MUTEX_MAX or SIMBA_ID_MAX bytes. */

@@ -75,10 +75,7 @@ static const char *find(struct span s, char c)
 /* The last such character, or NULL. */
 static const char *find_last(struct span s, char c)
 {
-    for (const char *at = s.end; at > s.at; at--)
-        if (at[-1] == c)
-            return at - 1;
-    return NULL;
+    return memrchr(s.at, c, (size_t)(s.end - s.at));
 }
 
 /* Decodes s to the end of `bytes`. */
@@ -276,8 +273,6 @@ static int parse(struct parser *p, const char *text)
 
 int url_parse(struct simba_url *u, const char *text, char *why, size_t why_size)
 {
-    assert(u != NULL);
-    assert(text != NULL);
     memset(u, 0, sizeof(*u));
     struct parser p = {.u = u};
     text_init(&p.why, why, why_size);
@@ -290,13 +285,9 @@ int url_parse(struct simba_url *u, const char *text, char *why, size_t why_size)
     return rc;
 }
 
-/* No compiler may leave it out because nobody reads what it writes. */
 void url_wipe(struct simba_url *u)
 {
-    volatile unsigned char *byte = (volatile unsigned char *)u;
-    assert(u != NULL);
-    for (size_t i = 0; i < sizeof(*u); i++)
-        byte[i] = 0;
+    explicit_bzero(u, sizeof(*u));
 }
 
 /* ---- options ------------------------------------------------------------------------------- */
@@ -330,8 +321,6 @@ int url_check_options(const struct simba_url *u, const char *const *common, cons
                       char *why, size_t why_size)
 {
     static const char *const none[] = {NULL};
-    assert(u != NULL);
-    assert(common != NULL);
     own = own != NULL ? own : none;
     struct text t;
     text_init(&t, why, why_size);

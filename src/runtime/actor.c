@@ -23,7 +23,7 @@
 static bool others_wait(const struct actor *a)
 {
     struct table_node *n = table_find(&a->client->actors, a->by_mutex.name);
-    while (n != NULL && (n == &a->by_mutex || !actor_waits((struct actor *)(void *)n)))
+    while (n != NULL && (n == &a->by_mutex || !actor_waits(actor_of(n))))
         n = table_find_next(n);
     return n != NULL;
 }
@@ -237,7 +237,7 @@ static void observe(struct actor *a, struct request *r, bool first)
 
 void actor_free(struct table_node *node)
 {
-    struct actor *a = (struct actor *)(void *)node;
+    struct actor *a = actor_of(node);
     state_free(a);
     if (a->machine.kind == HANDLE_OBSERVER)
         free(a->telling);
@@ -270,13 +270,22 @@ static void end_if_gone(struct actor *a)
 
 /* ---- events ---------------------------------------------------------------------------------- */
 
-/* A cancel that came too late must not end the wait of the next call. */
-static bool is_canceled(struct actor *a)
+/* What the caller has left for it. False: it does not count any more. The caller of an acquire may
+ * have gone meanwhile, and a cancel that came too late must not end the wait of the next call. */
+static bool complete_event(struct actor *a, struct handle_event *event)
 {
+    bool counts = true;
     driver_lock(a->client);
-    bool yes = a->call != NULL && a->call->canceled;
+    if (event->kind == HANDLE_ACQUIRE || event->kind == HANDLE_CANCEL) {
+        counts = a->call != NULL && (a->call->canceled || event->kind == HANDLE_ACQUIRE);
+        event->at = counts ? a->call->until : 0;
+        event->once = counts && a->call->once;
+    } else if (event->kind == HANDLE_START) {
+        event->at = clock_after_ms(clock_now(), a->initial_delay_ms);
+    }
+    event->ran = a->done_ran;
     driver_unlock(a->client);
-    return yes;
+    return counts;
 }
 
 void actor_take_notes(struct actor *a, uint32_t notes)
@@ -293,23 +302,9 @@ void actor_take_notes(struct actor *a, uint32_t notes)
     if ((notes & (NOTE_CLOSE | NOTE_DESTROY)) != 0 && a->machine.kind == HANDLE_OBSERVER)
         observer_closing(a);
     for (unsigned bit = 0; bit < sizeof kinds / sizeof *kinds; bit++) {
-        if ((notes & (1u << bit)) == 0)
-            continue;
         struct handle_event event = {.kind = kinds[bit]};
-        if (event.kind == HANDLE_CANCEL && !is_canceled(a))
+        if ((notes & (1u << bit)) == 0 || !complete_event(a, &event))
             continue;
-        if (event.kind == HANDLE_START) {
-            event.at = clock_after_ms(clock_now(), a->initial_delay_ms);
-        } else if (event.kind == HANDLE_ACQUIRE || event.kind == HANDLE_DONE) {
-            driver_lock(a->client);
-            if (event.kind == HANDLE_ACQUIRE) {
-                assert(a->call != NULL);
-                event.at = a->call->until;
-                event.once = a->call->once;
-            }
-            event.ran = a->done_ran;
-            driver_unlock(a->client);
-        }
         step(a, &event, NULL);
         if (event.kind == HANDLE_DONE && a->machine.kind == HANDLE_OBSERVER && state_next(a))
             step(a, &(struct handle_event){.kind = HANDLE_CHANGED}, NULL);

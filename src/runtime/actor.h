@@ -55,10 +55,7 @@ struct actor {
     uint32_t initial_delay_ms;
     uint32_t requests; /* unanswered; whoever has the baton */
     struct simba *client;
-    union {
-        simba_state_fn *on_acquired;
-        simba_state_fn *on_changed; /* observer */
-    };
+    simba_state_fn *on_acquired; /* an observer's on_changed */
     simba_state_fn *on_released;
     void (*on_closed)(void *data);
     void *data;
@@ -115,6 +112,12 @@ struct actor {
 
 #define OBSERVER_OF_ALL "" /* the mutex of one */
 
+/* A public handle is its actor, and so is a node of the client's table. */
+static inline struct actor *actor_of(const void *handle)
+{
+    return (struct actor *)(uintptr_t)handle;
+}
+
 static inline const char *actor_id(const struct actor *a)
 {
     return a->machine.lease.id;
@@ -140,10 +143,11 @@ static inline bool actor_waits(const struct actor *a)
 int actor_create(struct simba *s, const char *mutex, enum handle_kind kind,
                  const struct simba_handle_options *options, struct actor **out);
 void actor_destroy(struct actor *a);
-void actor_start(struct actor *a); /* an observer */
-bool actor_owns(const struct actor *a, uint64_t *token, int64_t *left);
-int actor_check(const struct actor *a);         /* 0 or SIMBA_EFORKED */
-const char *actor_store(const struct actor *a); /* to show */
+uint64_t actor_token(const struct actor *a, int64_t *left_ms); /* 0, and 0 ms: not owner */
+bool actor_owns(const struct actor *a, uint64_t token);        /* that very tenure */
+int actor_check(const struct actor *a);                        /* 0 or SIMBA_EFORKED */
+const char *actor_store(const struct actor *a);                /* to show */
+void actor_wait_over_locked(struct actor *a);                  /* one of its waiters goes on */
 
 /* whoever has the baton */
 struct actor *actor_child(struct actor *parent, const char *mutex); /* NULL: out of memory */

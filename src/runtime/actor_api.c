@@ -1,15 +1,14 @@
 /* actor_api.c: what callers on any thread do with a handle: make it, ask it, let it go. */
-#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/futex.h"
+#include "base/rng.h"
 #include "core/name.h"
 #include "runtime/client.h"
 #include "runtime/fault.h"
-#include "runtime/process.h"
 
 int actor_check(const struct actor *a)
 {
@@ -28,20 +27,36 @@ const char *actor_store(const struct actor *a)
     return a->client->url.shown;
 }
 
-bool actor_owns(const struct actor *a, uint64_t *token, int64_t *left)
+uint64_t actor_token(const struct actor *a, int64_t *left_ms)
 {
     struct view_reading r;
+    *left_ms = 0;
     if (a == NULL || client_is_forked(a->client))
-        return false;
+        return 0;
     if (a->machine.kind == HANDLE_CONTENDER && a->client->closing) /* counts from the call on */
-        return false;
+        return 0;
     while (view_begin(&a->view, &r)) {
-        *token = r.token;
-        *left = r.deadline - clock_now();
-        if (view_end(&a->view, &r))
-            return *left > 0;
+        int64_t left = r.deadline - clock_now();
+        if (!view_end(&a->view, &r))
+            continue;
+        if (left <= 0)
+            return 0;
+        *left_ms = left / NS_PER_MS;
+        return r.token;
     }
-    return false;
+    return 0;
+}
+
+bool actor_owns(const struct actor *a, uint64_t token)
+{
+    int64_t left_ms;
+    return token != 0 && actor_token(a, &left_ms) == token;
+}
+
+void actor_wait_over_locked(struct actor *a)
+{
+    if (--a->waiters == 0 && (a->closing || a->client->closing))
+        turn_post_locked(a, 0);
 }
 
 /* ---- creation -------------------------------------------------------------------------------- */
@@ -106,6 +121,15 @@ static struct actor *allocate(struct simba *s, const char *mutex, const char *id
     return a;
 }
 
+/* The loop must know it, for close. An observer starts with it: later might be after a close. */
+static void add_locked(struct actor *a)
+{
+    bool observes = a->machine.kind == HANDLE_OBSERVER;
+    a->client->actors_count++;
+    atomic_store(&a->status, observes ? SIMBA_STARTING : SIMBA_INITIAL);
+    turn_post_locked(a, observes ? NOTE_START : 0);
+}
+
 int actor_create(struct simba *s, const char *mutex, enum handle_kind kind,
                  const struct simba_handle_options *options, struct actor **out)
 {
@@ -138,22 +162,18 @@ int actor_create(struct simba *s, const char *mutex, enum handle_kind kind,
     if (a == NULL)
         return fault(SIMBA_ELIMIT, "mutex '%s': out of memory", mutex);
     a->initial_delay_ms = o->initial_delay_ms < 0 ? 0 : (uint32_t)o->initial_delay_ms;
-    a->on_acquired = o->on_acquired;
+    a->on_acquired = kind == HANDLE_OBSERVER ? o->on_changed : o->on_acquired;
     a->on_released = o->on_released;
-    if (kind == HANDLE_OBSERVER)
-        a->on_changed = o->on_changed;
     a->on_closed = o->on_closed;
     a->data = o->data;
     int64_t drain = clock_after_ms(0, o->drain_ms < 0 ? ACTOR_DRAIN_MS : o->drain_ms);
     handle_init(&a->machine, kind, drain, actor_period(a), actor_id(a), o->id == NULL,
-                s->backend->queues, process_random64());
+                s->backend->queues, rng_seed());
 
     driver_lock(s);
     bool closing = s->closing;
-    if (!closing) {
-        s->actors_count++;
-        turn_post_locked(s, a); /* so that the loop knows it, for close */
-    }
+    if (!closing)
+        add_locked(a);
     driver_unlock(s);
     if (closing) {
         free(a);
@@ -163,15 +183,6 @@ int actor_create(struct simba *s, const char *mutex, enum handle_kind kind,
     return 0;
 }
 
-void actor_start(struct actor *a)
-{
-    driver_lock(a->client);
-    a->notes |= NOTE_START;
-    atomic_store(&a->status, SIMBA_STARTING);
-    turn_post_locked(a->client, a);
-    driver_unlock(a->client);
-}
-
 struct actor *actor_child(struct actor *parent, const char *mutex)
 {
     struct simba *s = parent->client;
@@ -179,17 +190,16 @@ struct actor *actor_child(struct actor *parent, const char *mutex)
     if (a == NULL)
         return NULL;
     a->parent = parent;
-    a->on_changed = parent->on_changed;
+    a->on_acquired = parent->on_acquired;
     a->data = parent->data;
     handle_init(&a->machine, HANDLE_OBSERVER, 0, actor_period(a), actor_id(a), false, false,
-                process_random64());
+                rng_seed());
     table_add(&s->actors, &a->by_mutex); /* now: the parent may be told to close in this turn */
     a->born = true;
     parent->children++;
     driver_lock(s);
-    s->actors_count++;
+    add_locked(a);
     driver_unlock(s);
-    actor_start(a);
     return a;
 }
 
@@ -200,9 +210,8 @@ void actor_destroy(struct actor *a)
     struct simba *s = a->client;
     driver_lock(s);
     a->closing = true;
-    a->notes |= NOTE_DESTROY;
     view_stop(&a->view);
     futex_set(&a->changes, atomic_load(&a->changes) + 1);
-    turn_post_locked(s, a);
+    turn_post_locked(a, NOTE_DESTROY);
     driver_unlock(s);
 }

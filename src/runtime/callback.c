@@ -13,9 +13,8 @@ static void post_done(struct actor *a, bool ran)
 {
     struct simba *s = a->client;
     driver_lock(s);
-    a->notes |= NOTE_DONE;
     a->done_ran = ran;
-    turn_post_locked(s, a);
+    turn_post_locked(a, NOTE_DONE);
     driver_unlock(s);
 }
 
@@ -50,16 +49,10 @@ static void callback_over(void *arg)
     post_done(a, c->ran);
 }
 
-static void call_user(struct actor *a, const struct simba_state *state)
+/* Any but on_closed. */
+static simba_state_fn *state_fn(const struct actor *a)
 {
-    if (a->job_call == CALL_ACQUIRED)
-        a->on_acquired(a->data, a->by_mutex.name, state);
-    else if (a->job_call == CALL_RELEASED)
-        a->on_released(a->data, a->by_mutex.name, state);
-    else if (a->job_call == CALL_CHANGED)
-        a->on_changed(a->data, a->by_mutex.name, state);
-    else
-        a->on_closed(a->data);
+    return a->job_call == CALL_RELEASED ? a->on_released : a->on_acquired;
 }
 
 /* On a thread of the executor. An acquisition that has ended while it was queued is not told. Only
@@ -81,14 +74,15 @@ static void run_callback(void *arg)
     }
     if (a->job_call != CALL_CHANGED)
         state.reason = (enum simba_reason)a->job_reason;
-    uint64_t token;
-    int64_t left;
     if (a->job_call == CALL_ACQUIRED)
-        c.ran = actor_owns(a, &token, &left) && token == a->job_token;
+        c.ran = actor_owns(a, a->job_token);
     pthread_cleanup_push(callback_over, &c);
     if (c.ran) {
         pthread_setcancelstate(c.cancel, NULL);
-        call_user(a, &state);
+        if (a->job_call == CALL_CLOSED)
+            a->on_closed(a->data);
+        else
+            state_fn(a)(a->data, a->by_mutex.name, &state);
         pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
     }
     c.returned = true;
@@ -117,11 +111,7 @@ static void run_for_user(void *arg)
 void callback_submit(struct actor *a)
 {
     struct simba *s = a->client;
-    bool wanted = a->job_call == CALL_ACQUIRED   ? a->on_acquired != NULL
-                  : a->job_call == CALL_RELEASED ? a->on_released != NULL
-                  : a->job_call == CALL_CHANGED  ? a->on_changed != NULL
-                                                 : a->on_closed != NULL;
-    if (!wanted) {
+    if (a->job_call == CALL_CLOSED ? a->on_closed == NULL : state_fn(a) == NULL) {
         post_done(a, true);
         return;
     }

@@ -1,13 +1,11 @@
 /* client.c: opening, closing, and what a client can be asked about its store. */
-#include <assert.h>
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/errno_text.h"
-#include "base/futex.h"
+#include "base/rng.h"
 #include "core/duration.h"
 #include "runtime/client.h"
 #include "runtime/default_store.h"
@@ -28,6 +26,18 @@ static const char *const common_options[] = {"ttl", "transition", "connect_timeo
 const char *simba_version(void)
 {
     return "0.1.0";
+}
+
+int64_t simba_now(void)
+{
+    return clock_now() / NS_PER_MS;
+}
+
+int64_t simba_wall_ms(int64_t boot_ms)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_REALTIME, &t);
+    return boot_ms - simba_now() + (int64_t)t.tv_sec * 1000 + t.tv_nsec / NS_PER_MS;
 }
 
 int simba_duration_parse(const char *text, int64_t *ms)
@@ -96,7 +106,7 @@ static int set_timing(struct simba *s, const struct simba_options *o)
                      s->url.shown);
     if (period_init(&s->period, &s->timing, &why) < 0)
         return fault(SIMBA_EINVAL, "%s: %s", s->url.shown, why);
-    s->period.phase = (int64_t)(process_random64() % SIMBA_LEASE_MAX_MS) * NS_PER_MS;
+    s->period.phase = (int64_t)(rng_seed() % SIMBA_LEASE_MAX_MS) * NS_PER_MS;
     s->host.connect_timeout_ms = connect < 0 ? CONNECT_TIMEOUT_MS : connect;
     s->host.command_timeout_ms =
         s->timing.command_timeout_ms < 0 ? PERIOD_COMMAND_TIMEOUT_MS : s->timing.command_timeout_ms;
@@ -127,18 +137,17 @@ static int read_url(struct simba *s, const char *url)
 static int start(struct simba *s, const struct simba_options *o)
 {
     char why[CALL_TEXT_MAX] = "";
-    int rc = table_init(&s->actors);
-    if (rc < 0)
-        return fault(rc, "out of memory");
-    rc = interest_init(s);
+    int rc = interest_init(s);
+    if (rc == 0)
+        rc = table_init(&s->actors);
     if (rc < 0) {
         rc = fault(rc, "out of memory");
-        goto err_after_table;
+        goto err_after_tables;
     }
     rc = executor_init(&s->executor, s->no_thread ? poll_notify : NULL, s);
     if (rc < 0) {
         rc = fault(rc, "%s: cannot start a thread", s->url.shown);
-        goto err_after_interest;
+        goto err_after_tables;
     }
     rc = log_init(&s->log, s, &s->executor, o->log, o->log_data);
     int error = rc < 0 ? ENOMEM : loop_init(s);
@@ -166,9 +175,8 @@ err_after_executor:
     executor_stop(&s->executor, NEVER);
     executor_free(&s->executor);
     log_free(&s->log);
-err_after_interest:
+err_after_tables:
     interest_free(s);
-err_after_table:
     table_free(&s->actors);
     return rc;
 }

@@ -7,15 +7,6 @@
 #include "runtime/poll.h"
 #include "runtime/state.h"
 
-struct simba_contender {
-    struct actor actor;
-};
-
-static struct actor *of(const simba_contender *c)
-{
-    return (struct actor *)(uintptr_t)c;
-}
-
 int simba_contender_create(simba *s, const char *mutex, const struct simba_handle_options *options,
                            simba_contender **out)
 {
@@ -40,7 +31,6 @@ static int move(struct actor *a, enum status_event event, uint32_t note, const c
     bool closing = a->closing || a->client->closing;
     int next = closing ? SIMBA_ESTATE : status_next(status, event);
     if (next >= 0) {
-        a->notes |= note;
         a->start_failure = 0;
         if (event == STATUS_STOP)
             view_stop(&a->view);
@@ -48,7 +38,7 @@ static int move(struct actor *a, enum status_event event, uint32_t note, const c
             view_start(&a->view);
         atomic_store(&a->status, (uint32_t)next);
         futex_set(&a->changes, atomic_load(&a->changes) + 1);
-        turn_post_locked(a->client, a);
+        turn_post_locked(a, note);
     }
     driver_unlock(a->client);
     if (next < 0)
@@ -59,12 +49,12 @@ static int move(struct actor *a, enum status_event event, uint32_t note, const c
 
 int simba_contender_start(simba_contender *c)
 {
-    return move(of(c), STATUS_START, NOTE_START, "start");
+    return move(actor_of(c), STATUS_START, NOTE_START, "start");
 }
 
 int simba_contender_stop(simba_contender *c)
 {
-    return move(of(c), STATUS_STOP, NOTE_STOP, "stop");
+    return move(actor_of(c), STATUS_STOP, NOTE_STOP, "stop");
 }
 
 /* One look, under the lock: 1 to go on waiting, else the result. */
@@ -92,24 +82,18 @@ static int say_late(const struct actor *a, enum simba_status until, int64_t time
                  a->failure != NULL ? a->failure : "");
 }
 
-static void wait_over_locked(struct actor *a)
-{
-    if (--a->waiters == 0 && (a->closing || a->client->closing))
-        turn_post_locked(a->client, a);
-}
-
 /* A callback that this thread ran while it waited has ended the thread. */
 static void wait_over(void *arg)
 {
     struct actor *a = arg;
     driver_lock(a->client);
-    wait_over_locked(a);
+    actor_wait_over_locked(a);
     driver_unlock(a->client);
 }
 
 int simba_contender_wait(simba_contender *c, enum simba_status until, int64_t timeout_ms)
 {
-    struct actor *a = of(c);
+    struct actor *a = actor_of(c);
     int rc = actor_check(a);
     if (rc < 0)
         return rc;
@@ -137,55 +121,50 @@ int simba_contender_wait(simba_contender *c, enum simba_status until, int64_t ti
             break;
         }
     }
-    wait_over_locked(a);
+    actor_wait_over_locked(a);
     driver_unlock(s);
     return rc;
 }
 
 void simba_contender_destroy(simba_contender *c)
 {
-    actor_destroy((struct actor *)(void *)c);
+    actor_destroy(actor_of(c));
 }
 
 enum simba_status simba_contender_status(const simba_contender *c)
 {
-    return c == NULL ? SIMBA_INITIAL : (enum simba_status)atomic_load(&of(c)->status);
+    return c == NULL ? SIMBA_INITIAL : (enum simba_status)atomic_load(&actor_of(c)->status);
 }
 
 bool simba_contender_is_owner(const simba_contender *c)
 {
-    uint64_t token;
-    int64_t left;
-    return actor_owns(of(c), &token, &left);
+    return simba_contender_token(c) != 0;
 }
 
 bool simba_contender_owns(const simba_contender *c, uint64_t token)
 {
-    uint64_t mine;
-    int64_t left;
-    return actor_owns(of(c), &mine, &left) && mine == token;
+    return actor_owns(actor_of(c), token);
 }
 
 uint64_t simba_contender_token(const simba_contender *c)
 {
-    uint64_t token;
-    int64_t left;
-    return actor_owns(of(c), &token, &left) ? token : 0;
+    int64_t left_ms;
+    return actor_token(actor_of(c), &left_ms);
 }
 
 int64_t simba_contender_remaining(const simba_contender *c)
 {
-    uint64_t token;
-    int64_t left;
-    return actor_owns(of(c), &token, &left) ? left / NS_PER_MS : 0;
+    int64_t left_ms;
+    actor_token(actor_of(c), &left_ms);
+    return left_ms;
 }
 
 const char *simba_contender_id(const simba_contender *c)
 {
-    return c == NULL ? "" : actor_id(of(c));
+    return c == NULL ? "" : actor_id(actor_of(c));
 }
 
 void simba_contender_state(const simba_contender *c, struct simba_state *out)
 {
-    state_show(of(c), out);
+    state_show(actor_of(c), out);
 }

@@ -38,6 +38,11 @@ static bool home_of_user(char *out, size_t size)
     return home != NULL && snprintf(out, size, "%s", home) < (int)size;
 }
 
+static int refuse_long(void)
+{
+    return fault(SIMBA_EINVAL, "the path of the default store is too long: set SIMBA_URL");
+}
+
 static int find_folder(char *out, size_t size)
 {
     char home[PATH_MAX];
@@ -54,9 +59,7 @@ static int find_folder(char *out, size_t size)
     else
         return fault(SIMBA_EINVAL, "there is no home to keep locks in: set SIMBA_URL, for example "
                                    "to sqlite:/path/of/locks.db");
-    if (n < 0 || (size_t)n >= size)
-        return fault(SIMBA_EINVAL, "the path of the default store is too long: set SIMBA_URL");
-    return 0;
+    return n >= 0 && (size_t)n < size ? 0 : refuse_long();
 }
 
 /* As a URL: what could mean something else there is written as %XX. */
@@ -70,9 +73,7 @@ static int write_url(const char *folder, char *out, size_t size)
         const char *form = strchr(SAFE, *p) != NULL ? "%c" : "%%%02X";
         at += (size_t)snprintf(out + at, size - at, form, (unsigned char)*p);
     }
-    if (at + 4 >= size)
-        return fault(SIMBA_EINVAL, "the path of the default store is too long: set SIMBA_URL");
-    return 0;
+    return at + 4 < size ? 0 : refuse_long();
 }
 
 /* Also the folders above it, as the XDG rules have it. */

@@ -4,13 +4,10 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <simba.h>
 #include <time.h>
 
 #include "base/clock.h"
 #include "base/thread.h"
-
-#define SLICE_SECONDS 60 /* the clock of waits stands still during suspend: look again */
 
 static struct job *take_locked(struct executor *x)
 {
@@ -27,9 +24,7 @@ static struct job *take_locked(struct executor *x)
 /* Waits for work; false: none came for a while, or the executor ends. */
 static bool wait_locked(struct executor *x)
 {
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += EXECUTOR_IDLE_SECONDS;
+    struct timespec until = clock_slice_end(EXECUTOR_IDLE_MS * NS_PER_MS);
     bool late = false;
     x->idle++;
     while (x->first == NULL && !x->stopping && !(late && x->threads > 1)) {
@@ -173,13 +168,8 @@ bool executor_stop(struct executor *x, int64_t until)
         int64_t left = until - clock_now();
         if (left <= 0)
             break;
-        struct timespec slice;
-        clock_gettime(CLOCK_MONOTONIC, &slice);
-        slice.tv_sec += left / 1000000000 < SLICE_SECONDS ? left / 1000000000 : SLICE_SECONDS;
-        slice.tv_nsec += left % 1000000000;
-        slice.tv_sec += slice.tv_nsec / 1000000000;
-        slice.tv_nsec %= 1000000000;
-        pthread_cond_timedwait(&x->empty, &x->lock, &slice);
+        struct timespec end = clock_slice_end(left);
+        pthread_cond_timedwait(&x->empty, &x->lock, &end);
     }
     bool ended = x->threads == 0;
     pthread_mutex_unlock(&x->lock);

@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 #define EXECUTOR_THREADS_MAX 256
-#define EXECUTOR_IDLE_SECONDS 5
+#define EXECUTOR_IDLE_MS 5000
 
 struct job { /* inside the thing it is about; at most once in the queue */
     struct job *next;

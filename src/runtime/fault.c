@@ -1,4 +1,5 @@
-/* fault.c: one line of text per thread, so that results can stay plain integers. */
+/* fault.c: results are plain integers: the codes in words, and one line of text per thread. One list
+ * in simba.h makes codes and words, so none lacks its text. */
 #include "runtime/fault.h"
 
 #include <assert.h>
@@ -29,4 +30,19 @@ int fault(int code, const char *format, ...)
 const char *simba_error_text(void)
 {
     return text;
+}
+
+const char *simba_strerror(int code)
+{
+#define SIMBA_X(name, number, text) \
+    case SIMBA_E##name:             \
+        return text;
+    switch (code) {
+        SIMBA_ERRORS(SIMBA_X)
+    case SIMBA_OK:
+        return "success";
+    default:
+        return "unknown error";
+    }
+#undef SIMBA_X
 }

@@ -74,21 +74,17 @@ static void host_found(struct simba_host *host, struct simba_request *wire,
 {
     (void)host;
     struct request *r = (struct request *)(void *)wire;
+    struct simba_found bounded = *found;
     struct found *f = malloc(sizeof *f);
     if (f == NULL) {
         r->code = SIMBA_ELIMIT; /* instead of a list with holes */
         return;
     }
-    *f = (struct found){
-        .next = r->found,
-        .token = found->token,
-        .left_ms = bounded_left(found->left_ms),
-        .age_ms = found->age_ms,
-        .waiters = found->waiters < 0 ? -1 : found->waiters,
-        .evicted = found->evicted,
-    };
+    bounded.left_ms = bounded_left(found->left_ms);
+    f->owner = request_owner(r, &bounded);
+    f->waiters = found->waiters < 0 ? -1 : found->waiters;
     snprintf(f->mutex, sizeof f->mutex, "%s", found->mutex);
-    snprintf(f->id, sizeof f->id, "%s", found->id != NULL ? found->id : "");
+    f->next = r->found;
     r->found = f;
 }
 
@@ -96,7 +92,7 @@ static void host_say(struct simba_host *host, struct simba_request *wire, enum s
                      const char *line)
 {
     (void)host;
-    inquiry_say((struct request *)(void *)wire, level, line);
+    inquiry_say(((struct request *)(void *)wire)->inquiry, level, line);
 }
 
 static void host_hint_one(struct simba_host *host, const char *mutex, const char *id)

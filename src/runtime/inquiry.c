@@ -2,7 +2,6 @@
  * caller waits for the answer, or gives up; whoever comes second frees the inquiry. */
 #include "runtime/inquiry.h"
 
-#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +17,13 @@
 
 enum { WAITS, ANSWERED, ABANDONED };
 
+struct finding {
+    struct finding *next;
+    enum simba_level level;
+    char line[];
+};
+
+/* Nothing of the client is used when it is answered: another thread may have closed it. */
 struct inquiry {
     struct inquiry *next;
     enum simba_op op;
@@ -26,7 +32,6 @@ struct inquiry {
     char id[SIMBA_ID_MAX + 1];
     _Atomic uint32_t done; /* futex: one of the above */
     int code;
-    int64_t sent_at;
     struct simba_owner owner; /* READ */
     struct found *found;      /* LIST */
     bool of_ourselves;        /* nothing is asked of the store, but of all handles: */
@@ -35,12 +40,6 @@ struct inquiry {
     struct finding *findings;
     char text[CALL_TEXT_MAX];
     char mutex[SIMBA_MUTEX_MAX + 1]; /* LIST: the prefix */
-};
-
-struct finding {
-    struct finding *next;
-    enum simba_level level;
-    char line[];
 };
 
 static void free_inquiry(struct inquiry *q)
@@ -66,9 +65,9 @@ static void end(struct simba *s, struct inquiry *q, int code, const char *text)
 }
 
 /* Kept in order. */
-static void on_finding(void *data, enum simba_level level, const char *line)
+void inquiry_say(void *inquiry, enum simba_level level, const char *line)
 {
-    struct inquiry *q = data;
+    struct inquiry *q = inquiry;
     struct finding **last = &q->findings, *f = malloc(sizeof *f + strlen(line) + 1);
     if (f == NULL)
         return;
@@ -80,25 +79,31 @@ static void on_finding(void *data, enum simba_level level, const char *line)
     *last = f;
 }
 
-void inquiry_say(struct request *r, enum simba_level level, const char *line)
-{
-    on_finding(r->inquiry, level, line);
-}
-
 static bool examines(const struct simba *s)
 {
     return s->backend->version >= 3 && s->backend->examine != NULL;
 }
 
-/* Without anything to ask for: the store knows at once. */
-static void diagnose(struct simba *s, struct inquiry *q)
+static void send_request(struct simba *s, struct inquiry *q)
 {
-    if (s->store_closing) {
-        end(s, q, SIMBA_ECANCELED, "the client is being closed");
+    struct request *r = request_new(s);
+    if (r == NULL) {
+        end(s, q, SIMBA_ELIMIT, "too many requests are under way");
         return;
     }
-    s->backend->diagnose(s->store, on_finding, q);
-    end(s, q, 0, "");
+    r->inquiry = q;
+    r->sent.sent_at = clock_now();
+    r->wire.op = q->op;
+    r->wire.mutex = q->mutex;
+    r->wire.id = q->id;
+    r->wire.token = q->token;
+    r->wire.forced = q->forced;
+    r->wire.ttl_ms = s->period.ttl / NS_PER_MS;
+    r->wire.transition_ms = s->period.transition / NS_PER_MS;
+    if (q->diagnoses)
+        s->backend->examine(s->store, &r->wire);
+    else
+        request_send(r);
 }
 
 void inquiry_send(struct simba *s)
@@ -111,59 +116,33 @@ void inquiry_send(struct simba *s)
         next = q->next;
         if (q->of_ourselves) {
             end(s, q, metrics_take(s, &q->snapshot), "out of memory");
-            continue;
+        } else if (q->diagnoses && s->store_closing) {
+            end(s, q, SIMBA_ECANCELED, "the client is being closed");
+        } else if (q->diagnoses && !examines(s)) { /* the store knows at once */
+            s->backend->diagnose(s->store, inquiry_say, q);
+            end(s, q, 0, "");
+        } else {
+            send_request(s, q);
         }
-        if (q->diagnoses && (s->store_closing || !examines(s))) {
-            diagnose(s, q);
-            continue;
-        }
-        struct request *r = request_new(s);
-        if (r == NULL) {
-            end(s, q, SIMBA_ELIMIT, "too many requests are under way");
-            continue;
-        }
-        r->inquiry = q;
-        r->sent.sent_at = q->sent_at = clock_now();
-        r->wire.op = q->op;
-        r->wire.mutex = q->mutex;
-        r->wire.id = q->id;
-        r->wire.token = q->token;
-        r->wire.forced = q->forced;
-        r->wire.ttl_ms = s->period.ttl / NS_PER_MS;
-        r->wire.transition_ms = s->period.transition / NS_PER_MS;
-        if (q->diagnoses)
-            s->backend->examine(s->store, &r->wire);
-        else
-            request_send(r);
     }
-}
-
-/* A tenure as the store tells it, on our clock. */
-static void show(const struct simba *s, int64_t sent_at, struct simba_owner *out, const char *id,
-                 uint64_t token, int64_t left_ms, int64_t age_ms, bool evicted)
-{
-    int64_t now = sent_at / NS_PER_MS;
-    *out = (struct simba_owner){.token = 0};
-    if (id == NULL || id[0] == '\0')
-        return;
-    snprintf(out->id, sizeof out->id, "%s", id);
-    out->token = token;
-    out->transition_at = now + left_ms;
-    out->ttl_at = out->transition_at - s->period.transition / NS_PER_MS;
-    out->acquired_at = age_ms < 0 ? 0 : now - age_ms;
-    out->flags = evicted ? SIMBA_OWNER_EVICTED : 0;
 }
 
 void inquiry_answered(struct request *r)
 {
-    struct inquiry *q = r->inquiry; /* the caller looks at it after the end */
+    struct inquiry *q = r->inquiry;
+    const char *text = r->text != NULL ? r->text : simba_strerror(r->code);
     if (r->code == 0) {
-        show(r->client, q->sent_at, &q->owner, r->owner, r->token, r->left_ms, r->age_ms,
-             r->evicted);
+        q->owner = request_owner(r, &(struct simba_found){.id = r->owner,
+                                                          .token = r->token,
+                                                          .left_ms = r->left_ms,
+                                                          .age_ms = r->age_ms,
+                                                          .evicted = r->evicted});
         q->found = r->found;
         r->found = NULL;
     }
-    end(r->client, q, r->code, r->text != NULL ? r->text : simba_strerror(r->code));
+    if (r->code == SIMBA_ELOST) /* of an EVICT */
+        text = q->id[0] == '\0' && q->token == 0 ? "nobody owns it" : "that tenure is over";
+    end(r->client, q, r->code, text);
 }
 
 /* A callback that this thread ran while it waited has ended the thread. */
@@ -175,11 +154,9 @@ static void driving_over(void *arg)
         free_inquiry(q);
 }
 
-/* Puts the question; 0 and *out, which the caller frees; or an error. `what` is for its text. */
-static int ask(struct simba *s, const struct inquiry *question, const char *what,
-               int64_t timeout_ms, struct inquiry **out)
+/* 0: the question may be put. */
+static int check(const struct simba *s, const char *what, int64_t timeout_ms)
 {
-    *out = NULL;
     int rc = client_check(s);
     if (rc < 0)
         return rc;
@@ -187,12 +164,22 @@ static int ask(struct simba *s, const struct inquiry *question, const char *what
         return fault(SIMBA_EINVAL, "%s: a timeout must not be negative", what);
     if (client_is_here(s))
         return fault(SIMBA_EDEADLOCK, "%s: asking on the loop would never end", what);
-    struct inquiry *q = malloc(sizeof *q);
-    if (q == NULL)
-        return fault(SIMBA_ELIMIT, "%s: out of memory", what);
-    memcpy(q, question, sizeof *q);
+    return 0;
+}
 
-    /* Once it is posted the client may be closed by another thread: nothing of it is used then. */
+/* Puts the question. NULL: an error, in *rc; else the caller frees it. `what` is for its text. */
+static struct inquiry *ask(struct simba *s, const struct inquiry *question, const char *what,
+                           int64_t timeout_ms, int *rc)
+{
+    *rc = check(s, what, timeout_ms);
+    if (*rc < 0)
+        return NULL;
+    struct inquiry *q = malloc(sizeof *q);
+    if (q == NULL) {
+        *rc = fault(SIMBA_ELIMIT, "%s: out of memory", what);
+        return NULL;
+    }
+    memcpy(q, question, sizeof *q);
     char store[CALL_TEXT_MAX];
     snprintf(store, sizeof store, "%.200s", s->url.shown);
     int64_t now = clock_now(), until = clock_after_ms(now, timeout_ms);
@@ -205,66 +192,66 @@ static int ask(struct simba *s, const struct inquiry *question, const char *what
         driver_want_locked(s);
     }
     driver_unlock_turn(s, NULL, until - now > DRIVER_HERE_MIN);
-    if (closing) {
-        free_inquiry(q);
-        return fault(SIMBA_ESTATE, "%s: the client is being closed", what);
-    }
     uint32_t waits = WAITS;
-    bool answered = drives ? poll_wait(s, &q->done, WAITS, until, driving_over, q)
-                           : futex_wait(&q->done, WAITS, until);
-    if (!answered && atomic_compare_exchange_strong(&q->done, &waits, ABANDONED))
-        return fault(SIMBA_ETIMEOUT, "%s on %.200s: the %s did not answer in %lld ms", what, store,
-                     question->of_ourselves ? "client's loop" : "store", (long long)timeout_ms);
-    int code = q->code;
-    if (code == 0) {
-        *out = q;
-        return 0;
+    bool answered = !closing && (drives ? poll_wait(s, &q->done, WAITS, until, driving_over, q)
+                                        : futex_wait(&q->done, WAITS, until));
+    if (closing) {
+        *rc = fault(SIMBA_ESTATE, "%s: the client is being closed", what);
+    } else if (!answered && atomic_compare_exchange_strong(&q->done, &waits, ABANDONED)) {
+        *rc = fault(SIMBA_ETIMEOUT, "%s on %.200s: the %s did not answer in %lld ms", what, store,
+                    question->of_ourselves ? "client's loop" : "store", (long long)timeout_ms);
+        return NULL;
+    } else if (q->code == 0) {
+        return q;
+    } else {
+        *rc = fault(q->code, "%s on %s", what, q->text);
     }
-    fault(code, "%s on %s", what, q->text);
     free_inquiry(q);
-    return code;
+    return NULL;
 }
 
-static int ask_about(struct simba *s, enum simba_op op, const char *mutex,
-                     const struct simba_owner *tenure, bool forced, int64_t timeout_ms,
-                     struct inquiry **out)
+static struct inquiry *ask_about(struct simba *s, enum simba_op op, const char *mutex,
+                                 const struct simba_owner *tenure, bool forced, int64_t timeout_ms,
+                                 int *rc)
 {
     const char *rule;
     char what[SIMBA_MUTEX_MAX + 16];
-    if (name_check_mutex(mutex, &rule) < 0)
-        return fault(SIMBA_EINVAL, "%s", rule);
+    if (name_check_mutex(mutex, &rule) < 0) {
+        *rc = fault(SIMBA_EINVAL, "%s", rule);
+        return NULL;
+    }
     struct inquiry q = {.op = op, .token = tenure->token, .forced = forced};
     snprintf(q.id, sizeof q.id, "%.*s", SIMBA_ID_MAX, tenure->id);
     snprintf(q.mutex, sizeof q.mutex, "%s", mutex);
     snprintf(what, sizeof what, "mutex '%s'", mutex);
-    return ask(s, &q, what, timeout_ms, out);
+    return ask(s, &q, what, timeout_ms, rc);
 }
 
 int inquiry_snapshot(struct simba *s, struct snapshot **out)
 {
-    struct inquiry question = {.of_ourselves = true}, *q = NULL;
+    int rc;
     if (poll_is_here(s) && !driver_is_here(s))
         return metrics_take(s, out) < 0 ? fault(SIMBA_ELIMIT, "metrics: out of memory") : 0;
-    int rc = ask(s, &question, "metrics", SNAPSHOT_MS, &q);
-    if (rc < 0)
+    struct inquiry *q =
+        ask(s, &(struct inquiry){.of_ourselves = true}, "metrics", SNAPSHOT_MS, &rc);
+    if (q == NULL)
         return rc;
-    assert(q != NULL);
     *out = q->snapshot;
     q->snapshot = NULL;
     free_inquiry(q);
     return 0;
 }
 
+static const struct simba_owner nobody;
+
 int simba_read(simba *s, const char *mutex, int64_t timeout_ms, struct simba_owner *out)
 {
-    struct inquiry *q = NULL;
+    int rc;
     if (s == NULL || out == NULL)
         return fault(SIMBA_EINVAL, "simba_read needs a client and a place for the result");
-    int rc =
-        ask_about(s, SIMBA_READ, mutex, &(struct simba_owner){.token = 0}, false, timeout_ms, &q);
-    if (rc < 0)
+    struct inquiry *q = ask_about(s, SIMBA_READ, mutex, &nobody, false, timeout_ms, &rc);
+    if (q == NULL)
         return rc;
-    assert(q != NULL);
     *out = q->owner;
     free_inquiry(q);
     return 0;
@@ -274,54 +261,50 @@ int simba_read(simba *s, const char *mutex, int64_t timeout_ms, struct simba_own
 int simba_evict(simba *s, const char *mutex, const struct simba_owner *tenure, bool forced,
                 int64_t timeout_ms)
 {
-    struct inquiry *q = NULL;
-    static const struct simba_owner nobody;
+    int rc;
     if (s == NULL)
         return fault(SIMBA_EINVAL, "simba_evict needs a client");
-    const struct simba_owner *o = tenure != NULL ? tenure : &nobody;
-    bool none = tenure != NULL && o->id[0] == '\0' && o->token == 0;
-    int rc = none ? SIMBA_ELOST : ask_about(s, SIMBA_EVICT, mutex, o, forced, timeout_ms, &q);
-    if (rc == SIMBA_ELOST)
-        return fault(rc, "mutex '%.70s' on %.200s: %s", mutex != NULL ? mutex : "", s->url.shown,
-                     tenure == NULL || none ? "nobody owns it" : "that tenure is over");
-    if (rc == 0 && q != NULL)
-        free_inquiry(q);
-    return rc;
+    if (tenure != NULL && tenure->id[0] == '\0' && tenure->token == 0)
+        return fault(SIMBA_ELOST, "mutex '%.70s' on %.200s: nobody owns it",
+                     mutex != NULL ? mutex : "", s->url.shown);
+    struct inquiry *q = ask_about(s, SIMBA_EVICT, mutex, tenure != NULL ? tenure : &nobody, forced,
+                                  timeout_ms, &rc);
+    if (q == NULL)
+        return rc;
+    free_inquiry(q);
+    return 0;
 }
 
 int simba_list(simba *s, const char *prefix, int64_t timeout_ms, simba_entry_fn *each, void *data)
 {
-    struct inquiry question = {.op = SIMBA_LIST}, *q = NULL;
+    struct inquiry question = {.op = SIMBA_LIST};
+    int rc;
     if (s == NULL || each == NULL)
         return fault(SIMBA_EINVAL, "simba_list needs a client and a function to call");
     if (prefix != NULL && strlen(prefix) > SIMBA_MUTEX_MAX)
         return fault(SIMBA_EINVAL, "no mutex has a name that long: at most %d bytes",
                      SIMBA_MUTEX_MAX);
     snprintf(question.mutex, sizeof question.mutex, "%s", prefix != NULL ? prefix : "");
-    int rc = ask(s, &question, "listing", timeout_ms, &q);
-    if (rc < 0)
+    struct inquiry *q = ask(s, &question, "listing", timeout_ms, &rc);
+    if (q == NULL)
         return rc;
-    assert(q != NULL);
-    for (struct found *f = q->found; f != NULL; f = f->next) {
-        struct simba_entry entry = {.mutex = f->mutex, .waiters = f->waiters};
-        show(s, q->sent_at, &entry.owner, f->id, f->token, f->left_ms, f->age_ms, f->evicted);
-        each(data, &entry);
-    }
+    for (struct found *f = q->found; f != NULL; f = f->next)
+        each(data,
+             &(struct simba_entry){.mutex = f->mutex, .owner = f->owner, .waiters = f->waiters});
     free_inquiry(q);
     return 0;
 }
 
 int simba_diagnose(simba *s, int64_t timeout_ms, simba_finding_fn *each, void *data)
 {
-    struct inquiry question = {.diagnoses = true}, *q;
+    int rc;
     if (s == NULL || each == NULL)
         return fault(SIMBA_EINVAL, "simba_diagnose needs a client and a function to call");
     if (s->backend->version < 2 || (s->backend->diagnose == NULL && !examines(s)))
         return fault(SIMBA_EUNSUPPORTED, "%s: this store says nothing about itself", s->url.shown);
-    int rc = ask(s, &question, "diagnosing", timeout_ms, &q);
-    if (rc < 0)
+    struct inquiry *q = ask(s, &(struct inquiry){.diagnoses = true}, "diagnosing", timeout_ms, &rc);
+    if (q == NULL)
         return rc;
-    assert(q != NULL);
     for (struct finding *f = q->findings; f != NULL; f = f->next)
         each(data, f->level, f->line);
     free_inquiry(q);

@@ -105,10 +105,9 @@ static void host_watched(struct simba_host *host, const char *mutex, simba_watch
     struct record *r = mutex != NULL ? find(i, mutex) : NULL;
     if (r != NULL)
         each(data, &r->shown);
-    for (size_t b = 0; mutex == NULL && b < i->mutexes.buckets; b++) {
-        for (struct table_node *n = i->mutexes.bucket[b]; n != NULL; n = n->next)
-            each(data, &((struct record *)(void *)n)->shown);
-    }
+    struct table_node *n = NULL;
+    while (mutex == NULL && (n = table_next(&i->mutexes, n)) != NULL)
+        each(data, &((struct record *)(void *)n)->shown);
     pthread_mutex_unlock(&i->lock);
 }
 
@@ -116,13 +115,10 @@ static void host_watched(struct simba_host *host, const char *mutex, simba_watch
 
 int interest_init(struct simba *s)
 {
-    int rc = table_init(&s->interests.mutexes);
-    if (rc < 0)
-        return rc;
     pthread_mutex_init(&s->interests.lock, NULL);
     s->host.interest = host_interest;
     s->host.watched = host_watched;
-    return 0;
+    return table_init(&s->interests.mutexes);
 }
 
 static void free_record(struct table_node *node)

@@ -20,8 +20,8 @@ struct interests {
 
 struct simba;
 
-int interest_init(struct simba *s); /* 0 or SIMBA_ELIMIT; and what the store may ask */
-void interest_free(struct simba *s);
+int interest_init(struct simba *s);  /* 0 or SIMBA_ELIMIT; and what the store may ask */
+void interest_free(struct simba *s); /* also if that failed */
 
 /* A handle's interest in the mutex ("": in all) changes. 1: so does *most, what all handles together
  * want to hear; 0: it does not; SIMBA_ELIMIT: nothing was changed. */

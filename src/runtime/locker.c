@@ -1,21 +1,11 @@
 /* locker.c: a blocking lock; the public face of an actor whose user code is the caller. */
 #include <stdio.h>
-#include <string.h>
 
 #include "base/clock.h"
 #include "base/futex.h"
 #include "runtime/client.h"
 #include "runtime/fault.h"
 #include "runtime/poll.h"
-
-struct simba_locker {
-    struct actor actor;
-};
-
-static struct actor *of(const simba_locker *l)
-{
-    return (struct actor *)(uintptr_t)l;
-}
 
 int simba_locker_create(simba *s, const char *mutex, const struct simba_handle_options *options,
                         simba_locker **out)
@@ -51,8 +41,7 @@ static void leave_locked(struct actor *a, uint32_t note, struct call *call)
         return;
     }
     a->abandoned = true;
-    a->notes |= NOTE_ABANDON;
-    turn_post_locked(a->client, a);
+    turn_post_locked(a, NOTE_ABANDON);
 }
 
 /* Without a thread of ours nobody may be there to give the verdict: the caller looks at the clock
@@ -69,8 +58,7 @@ static void await_or_leave(struct actor *a, uint32_t note, struct call *call)
         futex_await(&call->done, call->seat, NEVER);
         driver_lock(s);
     }
-    if (--a->waiters == 0 && (a->closing || s->closing))
-        turn_post_locked(s, a);
+    actor_wait_over_locked(a);
     driver_unlock(s);
 }
 
@@ -112,12 +100,11 @@ static int ask(struct actor *a, enum locker_phase from, uint32_t note, struct ca
             a->holder = holder_keep(self);
         }
         a->waiters += may_leave;
-        a->notes |= note;
         if (note == NOTE_RELEASE)
             view_stop(&a->view);
         else
             view_start(&a->view);
-        turn_post_locked(s, a);
+        turn_post_locked(a, note);
     }
     driver_unlock_turn(s, allowed ? call : NULL,
                        call->once || call->until - clock_now() > DRIVER_HERE_MIN);
@@ -132,20 +119,14 @@ static int ask(struct actor *a, enum locker_phase from, uint32_t note, struct ca
     return call->code;
 }
 
-/* For messages: the locker may be gone by then. */
-static void copy_name(char out[SIMBA_MUTEX_MAX + 1], const struct actor *a)
-{
-    memcpy(out, a->by_mutex.name, strlen(a->by_mutex.name) + 1);
-}
-
 int simba_locker_acquire(simba_locker *l, int64_t timeout_ms)
 {
-    struct actor *a = of(l);
+    struct actor *a = actor_of(l);
     char mutex[SIMBA_MUTEX_MAX + 1];
     int rc = actor_check(a);
     if (rc < 0)
         return rc;
-    copy_name(mutex, a);
+    snprintf(mutex, sizeof mutex, "%s", a->by_mutex.name); /* the locker may be gone later */
     if (timeout_ms < 0)
         return fault(SIMBA_EINVAL, "mutex '%s': a timeout must not be negative", mutex);
     if (client_would_deadlock(a->client, a))
@@ -175,7 +156,7 @@ int simba_locker_acquire(simba_locker *l, int64_t timeout_ms)
 /* The call is marked, not the locker: so a cancel that comes when the wait is over ends no other. */
 int simba_locker_cancel(simba_locker *l)
 {
-    struct actor *a = of(l);
+    struct actor *a = actor_of(l);
     int rc = actor_check(a);
     if (rc < 0)
         return rc;
@@ -183,8 +164,7 @@ int simba_locker_cancel(simba_locker *l)
     bool waits = a->phase == LOCKER_WAITING && a->call != NULL;
     if (waits) {
         a->call->canceled = true;
-        a->notes |= NOTE_CANCEL;
-        turn_post_locked(a->client, a);
+        turn_post_locked(a, NOTE_CANCEL);
     }
     driver_unlock(a->client);
     if (!waits)
@@ -194,13 +174,13 @@ int simba_locker_cancel(simba_locker *l)
 
 int simba_locker_release(simba_locker *l)
 {
-    struct actor *a = of(l);
+    struct actor *a = actor_of(l);
     struct call call = {.until = NEVER};
     char mutex[SIMBA_MUTEX_MAX + 1];
     int rc = actor_check(a);
     if (rc < 0)
         return rc;
-    copy_name(mutex, a);
+    snprintf(mutex, sizeof mutex, "%s", a->by_mutex.name);
     if (client_is_here(a->client))
         return fault(SIMBA_EDEADLOCK, "mutex '%s': releasing on the loop would never end", mutex);
     call.leave_at = clock_now() + actor_period(a)->patience + actor_period(a)->attempt;
@@ -227,24 +207,23 @@ bool simba_locker_is_held(const simba_locker *l)
 
 uint64_t simba_locker_token(const simba_locker *l)
 {
-    uint64_t token;
-    int64_t left;
-    return actor_owns(of(l), &token, &left) ? token : 0;
+    int64_t left_ms;
+    return actor_token(actor_of(l), &left_ms);
 }
 
 int64_t simba_locker_remaining(const simba_locker *l)
 {
-    uint64_t token;
-    int64_t left;
-    return actor_owns(of(l), &token, &left) ? left / NS_PER_MS : 0;
+    int64_t left_ms;
+    actor_token(actor_of(l), &left_ms);
+    return left_ms;
 }
 
 const char *simba_locker_id(const simba_locker *l)
 {
-    return l == NULL ? "" : actor_id(of(l));
+    return l == NULL ? "" : actor_id(actor_of(l));
 }
 
 void simba_locker_destroy(simba_locker *l)
 {
-    actor_destroy((struct actor *)(void *)l);
+    actor_destroy(actor_of(l));
 }

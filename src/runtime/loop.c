@@ -15,7 +15,6 @@
 
 #include "base/clock.h"
 #include "base/futex.h"
-#include "base/thread.h"
 #include "runtime/client.h"
 
 /* ---- waking ---------------------------------------------------------------------------------- */

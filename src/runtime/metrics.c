@@ -6,8 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
-#include "core/status.h"
 #include "runtime/client.h"
 #include "runtime/fault.h"
 #include "runtime/inquiry.h"
@@ -26,7 +24,6 @@ void histogram_add(struct histogram *h, int64_t ns)
     uint64_t us = ns > 0 ? (uint64_t)ns / 1000 : 0;
     unsigned bucket = us == 0 ? 0 : 64 - (unsigned)__builtin_clzll(us);
     add(&h->bucket[bucket < METRICS_BUCKETS ? bucket : METRICS_BUCKETS - 1], 1);
-    add(&h->count, 1);
     add(&h->sum_us, us);
     if (us > atomic_load_explicit(&h->max_us, memory_order_relaxed))
         atomic_store_explicit(&h->max_us, us, memory_order_relaxed);
@@ -84,10 +81,11 @@ int simba_metrics_read(simba *s, struct simba_metrics *out)
 
 /* ---- of each handle -------------------------------------------------------------------------- */
 
+enum { OWNED = METRICS_COUNTERS, TOKEN, STATUS, VALUES }; /* and the counters */
+
 struct snapshot {
     struct snapshot *next;
-    enum simba_status status;
-    uint64_t token, counted[METRICS_COUNTERS];
+    uint64_t value[VALUES];
     char mutex[SIMBA_MUTEX_MAX + 1], id[SIMBA_ID_MAX + 1];
 };
 
@@ -105,17 +103,16 @@ static enum simba_status status_of(const struct actor *a)
 static bool take(struct actor *a, struct snapshot **list)
 {
     struct snapshot *n = malloc(sizeof *n);
-    int64_t left;
+    int64_t left_ms;
     if (n == NULL)
         return false;
     n->next = *list;
     *list = n;
-    n->status = status_of(a);
-    n->token = 0;
-    if (!actor_owns(a, &n->token, &left))
-        n->token = 0;
     for (size_t i = 0; i < METRICS_COUNTERS; i++)
-        n->counted[i] = atomic_load_explicit(&a->counted[i], memory_order_relaxed);
+        n->value[i] = atomic_load_explicit(&a->counted[i], memory_order_relaxed);
+    n->value[TOKEN] = actor_token(a, &left_ms);
+    n->value[OWNED] = n->value[TOKEN] != 0;
+    n->value[STATUS] = status_of(a);
     snprintf(n->mutex, sizeof n->mutex, "%s", a->by_mutex.name);
     snprintf(n->id, sizeof n->id, "%s", actor_id(a));
     return true;
@@ -123,11 +120,9 @@ static bool take(struct actor *a, struct snapshot **list)
 
 int metrics_take(struct simba *s, struct snapshot **out)
 {
-    for (size_t i = 0; i < s->actors.buckets; i++) {
-        for (struct table_node *n = s->actors.bucket[i]; n != NULL; n = n->next) {
-            if (!take((struct actor *)(void *)n, out))
-                return SIMBA_ELIMIT;
-        }
+    for (struct table_node *n = NULL; (n = table_next(&s->actors, n)) != NULL;) {
+        if (!take(actor_of(n), out))
+            return SIMBA_ELIMIT;
     }
     return 0;
 }
@@ -150,14 +145,14 @@ int simba_metrics_each(simba *s, simba_handle_metrics_fn *each, void *data)
         struct simba_handle_metrics m = {
             .mutex = n->mutex,
             .id = n->id,
-            .status = n->status,
-            .token = n->token,
-            .attempts = n->counted[COUNT_ATTEMPTS],
-            .acquisitions = n->counted[COUNT_ACQUISITIONS],
-            .renewals = n->counted[COUNT_RENEWALS],
-            .failures = n->counted[COUNT_FAILURES],
-            .expired = n->counted[COUNT_EXPIRED],
-            .evicted = n->counted[COUNT_EVICTED],
+            .status = (enum simba_status)n->value[STATUS],
+            .token = n->value[TOKEN],
+            .attempts = n->value[COUNT_ATTEMPTS],
+            .acquisitions = n->value[COUNT_ACQUISITIONS],
+            .renewals = n->value[COUNT_RENEWALS],
+            .failures = n->value[COUNT_FAILURES],
+            .expired = n->value[COUNT_EXPIRED],
+            .evicted = n->value[COUNT_EVICTED],
         };
         each(data, &m);
     }
@@ -253,43 +248,32 @@ static void put_client(struct page *p, const struct simba_metrics *m)
     put_histogram(p, "callback_seconds", "Callbacks running.", &m->callback);
 }
 
-static void put_series(struct page *p, const struct snapshot *n, const char *name, const char *more,
-                       uint64_t value)
-{
-    put(p, "simba_%s{", name);
-    put_label(p, "mutex", n->mutex);
-    put(p, ",");
-    put_label(p, "id", n->id);
-    put(p, "%s} %llu\n", more, (unsigned long long)value);
-}
-
 static void put_handles(struct page *p, const struct snapshot *list)
 {
     static const struct {
-        const char *name, *more, *help; /* help NULL: as the one before */
-        enum metrics_counter counter;
+        const char *name, *more, *type, *help; /* help NULL: as the one before */
+        int value;
     } series[] = {
-        {"mutex_attempts_total", "", "Attempts to acquire.", COUNT_ATTEMPTS},
-        {"mutex_acquisitions_total", "", "Tenures that began.", COUNT_ACQUISITIONS},
-        {"mutex_renewals_total", "", "Renewals asked for.", COUNT_RENEWALS},
-        {"mutex_failures_total", "", "Requests that failed.", COUNT_FAILURES},
-        {"mutex_losses_total", ",reason=\"expired\"", "Tenures lost.", COUNT_EXPIRED},
-        {"mutex_losses_total", ",reason=\"evicted\"", NULL, COUNT_EVICTED},
+        {"mutex_owned", "", "gauge", "1 while the handle owns the mutex.", OWNED},
+        {"mutex_token", "", "gauge", "Fencing token of the tenure; 0: not owned.", TOKEN},
+        {"mutex_status", "", "gauge", "0 initial, 1 starting, 2 running, 3 stopping.", STATUS},
+        {"mutex_attempts_total", "", "counter", "Attempts to acquire.", COUNT_ATTEMPTS},
+        {"mutex_acquisitions_total", "", "counter", "Tenures that began.", COUNT_ACQUISITIONS},
+        {"mutex_renewals_total", "", "counter", "Renewals asked for.", COUNT_RENEWALS},
+        {"mutex_failures_total", "", "counter", "Requests that failed.", COUNT_FAILURES},
+        {"mutex_losses_total", ",reason=\"expired\"", "counter", "Tenures lost.", COUNT_EXPIRED},
+        {"mutex_losses_total", ",reason=\"evicted\"", NULL, NULL, COUNT_EVICTED},
     };
-    put_head(p, "mutex_owned", "gauge", "1 while the handle owns the mutex.");
-    for (const struct snapshot *n = list; n != NULL; n = n->next)
-        put_series(p, n, "mutex_owned", "", n->token != 0);
-    put_head(p, "mutex_token", "gauge", "Fencing token of the tenure; 0: not owned.");
-    for (const struct snapshot *n = list; n != NULL; n = n->next)
-        put_series(p, n, "mutex_token", "", n->token);
-    put_head(p, "mutex_status", "gauge", "0 initial, 1 starting, 2 running, 3 stopping.");
-    for (const struct snapshot *n = list; n != NULL; n = n->next)
-        put_series(p, n, "mutex_status", "", n->status);
     for (size_t i = 0; i < sizeof series / sizeof *series; i++) {
         if (series[i].help != NULL)
-            put_head(p, series[i].name, "counter", series[i].help);
-        for (const struct snapshot *n = list; n != NULL; n = n->next)
-            put_series(p, n, series[i].name, series[i].more, n->counted[series[i].counter]);
+            put_head(p, series[i].name, series[i].type, series[i].help);
+        for (const struct snapshot *n = list; n != NULL; n = n->next) {
+            put(p, "simba_%s{", series[i].name);
+            put_label(p, "mutex", n->mutex);
+            put(p, ",");
+            put_label(p, "id", n->id);
+            put(p, "%s} %llu\n", series[i].more, (unsigned long long)n->value[series[i].value]);
+        }
     }
 }
 

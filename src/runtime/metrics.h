@@ -19,7 +19,7 @@ enum metrics_counter {
 #define METRICS_BUCKETS 32
 
 struct histogram {
-    _Atomic uint64_t count, sum_us, max_us, bucket[METRICS_BUCKETS];
+    _Atomic uint64_t sum_us, max_us, bucket[METRICS_BUCKETS];
 };
 
 struct metrics {

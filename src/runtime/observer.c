@@ -11,10 +11,6 @@
 #include "runtime/fault.h"
 #include "runtime/state.h"
 
-struct simba_observer {
-    struct actor actor;
-};
-
 int simba_observer_create(simba *s, const char *mutex, const struct simba_handle_options *options,
                           simba_observer **out)
 {
@@ -26,21 +22,18 @@ int simba_observer_create(simba *s, const char *mutex, const struct simba_handle
     if (options == NULL || options->on_changed == NULL)
         return fault(SIMBA_EINVAL, "an observer needs an on_changed function");
     int rc = actor_create(s, mutex, HANDLE_OBSERVER, options, &a);
-    if (rc < 0)
-        return rc;
-    actor_start(a);
     *out = (simba_observer *)(void *)a;
-    return 0;
+    return rc;
 }
 
 void simba_observer_state(const simba_observer *w, struct simba_state *out)
 {
-    state_show((const struct actor *)(const void *)w, out);
+    state_show(actor_of(w), out);
 }
 
 void simba_observer_destroy(simba_observer *w)
 {
-    actor_destroy((struct actor *)(void *)w);
+    actor_destroy(actor_of(w));
 }
 
 /* ---- of all mutexes; by whoever has the baton ---------------------------------------------------- */
@@ -48,22 +41,19 @@ void simba_observer_destroy(simba_observer *w)
 static struct actor *child_of(const struct actor *all, const char *mutex)
 {
     struct table_node *n = table_find(&all->client->actors, mutex);
-    while (n != NULL && actor_parent((struct actor *)(void *)n) != all)
+    while (n != NULL && actor_parent(actor_of(n)) != all)
         n = table_find_next(n);
-    return (struct actor *)(void *)n;
+    return actor_of(n);
 }
 
 /* Ends its children; forgotten: only those that the last list does not have and that nobody owns. */
 static void end_children(struct actor *all, bool forgotten)
 {
-    const struct table *t = &all->client->actors;
-    for (size_t i = 0; i < t->buckets; i++) {
-        for (struct table_node *n = t->bucket[i]; n != NULL; n = n->next) {
-            struct actor *a = (struct actor *)(void *)n;
-            if (actor_parent(a) == all && !a->closing &&
-                (!forgotten || (a->listed != all->listed && a->after.id == NULL)))
-                actor_destroy(a);
-        }
+    for (struct table_node *n = NULL; (n = table_next(&all->client->actors, n)) != NULL;) {
+        struct actor *a = actor_of(n);
+        if (actor_parent(a) == all && !a->closing &&
+            (!forgotten || (a->listed != all->listed && a->after.id == NULL)))
+            actor_destroy(a);
     }
 }
 
@@ -73,7 +63,7 @@ void observer_listed(struct actor *all, const struct found *list)
     all->listed++;
     for (; list != NULL; list = list->next) {
         struct actor *a = child_of(all, list->mutex);
-        if (a == NULL && list->id[0] != '\0')
+        if (a == NULL && list->owner.id[0] != '\0')
             a = actor_child(all, list->mutex);
         if (a != NULL)
             a->listed = all->listed;

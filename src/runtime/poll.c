@@ -9,8 +9,7 @@
 #include "runtime/client.h"
 #include "runtime/fault.h"
 
-#define ROUNDS_MAX 16  /* before the host program goes on */
-#define SLICE_MS 60000 /* the clock decides, which also runs during suspend */
+#define ROUNDS_MAX 16 /* before the host program goes on */
 
 bool poll_is_here(const struct simba *s)
 {
@@ -30,7 +29,8 @@ static int wait_readable(struct simba *s, int timeout_ms)
 
 /* libuv registers a descriptor only when it is about to wait. So this goes on until a run had
  * nothing to do: then the descriptor of the loop tells of everything that the loop wants to hear
- * of. */
+ * of. A timer that was due counts, whenever it ran: since libuv 1.45 that is after the turn. What
+ * is left after so many rounds makes the descriptor readable. */
 static void run_loop(struct simba *s, bool here)
 {
     struct driver *d = &s->driver;
@@ -40,11 +40,17 @@ static void run_loop(struct simba *s, bool here)
     poll_take_over(s);
     d->here = here;
     for (int round = 0; round < ROUNDS_MAX && active && alive; round++) {
-        active = loop_timeout(s) == 0 || wait_readable(s, 0) > 0;
+        int timeout = loop_timeout(s);
+        uint64_t before = uv_now(&s->loop.uv);
+        bool readable = wait_readable(s, 0) > 0;
         d->turned = false;
         alive = uv_run(&s->loop.uv, UV_RUN_NOWAIT) != 0;
-        active = active || d->turned;
+        bool due = timeout >= 0 && uv_now(&s->loop.uv) - before >= (uint64_t)timeout;
+        active = readable || d->turned || due;
     }
+    driver_lock(s);
+    d->wanted = active && alive && !s->over;
+    driver_unlock(s);
     if (!alive)
         driver_end(s);
     driver_leave(&visit);
@@ -90,7 +96,7 @@ static bool poll_until(struct simba *s, _Atomic uint32_t *word, uint32_t value, 
             wait_ms = left_ms;
         int cancel;
         pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
-        wait_readable(s, wait_ms > SLICE_MS ? SLICE_MS : (int)wait_ms);
+        wait_readable(s, wait_ms > CLOCK_SLICE_MS ? CLOCK_SLICE_MS : (int)wait_ms);
         pthread_setcancelstate(cancel, NULL);
     }
 }

@@ -50,7 +50,7 @@ void process_hold_stdio(void)
     }
 }
 
-void process_random(void *out, size_t size)
+static void draw(void *out, size_t size)
 {
     unsigned char *at = out;
     while (size > 0) {
@@ -61,13 +61,6 @@ void process_random(void *out, size_t size)
         at += n;
         size -= (size_t)n;
     }
-}
-
-uint64_t process_random64(void)
-{
-    uint64_t r;
-    process_random(&r, sizeof r);
-    return r;
 }
 
 uint32_t process_generation(void)
@@ -113,7 +106,7 @@ int simba_id_host(char *out, size_t size)
         return fault(SIMBA_ELIMIT, "out of memory when the library was loaded");
     pthread_mutex_lock(&p->lock);
     if (!p->id_drawn) {
-        process_random(&p->id_random, sizeof p->id_random);
+        draw(&p->id_random, sizeof p->id_random);
         find_address(p->id_address, sizeof p->id_address);
         p->id_drawn = true;
     }
@@ -129,7 +122,7 @@ int simba_id_uuid(char *out, size_t size)
     if (out == NULL)
         return fault(SIMBA_EINVAL, "simba_id_uuid needs a place for the id");
     uint8_t random[16];
-    process_random(random, sizeof random);
+    draw(random, sizeof random);
     int rc = id_uuid(out, size, random);
     if (rc < 0)
         return fault(rc, "an id needs room for %d bytes", SIMBA_ID_MAX + 1);

@@ -6,7 +6,6 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 /* What a forked child must find empty: the kernel wipes this page for it. A lock that another
@@ -29,7 +28,4 @@ uint32_t process_generation(void);
 /* Where stdin, stdout or stderr is closed, holds its number: else a socket of ours gets it, and whatever
  * the program prints. Reading and writing fail as before. */
 void process_hold_stdio(void);
-
-void process_random(void *out, size_t size);
-uint64_t process_random64(void);
 #endif

@@ -1,6 +1,7 @@
 /* request.c: requests from their beginning to the batch, and their memory. */
 #include "runtime/request.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "runtime/client.h"
@@ -60,6 +61,21 @@ void request_free(struct request *r)
     r->wire.next = (struct simba_request *)(void *)all->spare;
     all->spare = r;
     all->spares++;
+}
+
+struct simba_owner request_owner(const struct request *r, const struct simba_found *found)
+{
+    int64_t now = r->sent.sent_at / NS_PER_MS;
+    struct simba_owner o = {.token = 0};
+    if (found->id == NULL || found->id[0] == '\0')
+        return o;
+    snprintf(o.id, sizeof o.id, "%s", found->id);
+    o.token = found->token;
+    o.transition_at = now + found->left_ms;
+    o.ttl_at = o.transition_at - r->client->period.transition / NS_PER_MS;
+    o.acquired_at = found->age_ms < 0 ? 0 : now - found->age_ms;
+    o.flags = found->evicted ? SIMBA_OWNER_EVICTED : 0;
+    return o;
 }
 
 void requests_free(struct requests *all)

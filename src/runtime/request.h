@@ -28,10 +28,9 @@ struct request {
 /* A mutex that a LIST found. */
 struct found {
     struct found *next;
-    uint64_t token;
-    int64_t left_ms, age_ms, waiters;
-    bool evicted;
-    char mutex[SIMBA_MUTEX_MAX + 1], id[SIMBA_ID_MAX + 1];
+    struct simba_owner owner;
+    int64_t waiters;
+    char mutex[SIMBA_MUTEX_MAX + 1];
 };
 
 /* Of one client; whoever has the baton. */
@@ -48,4 +47,7 @@ struct request *request_new(struct simba *s); /* NULL: over the limit */
 void request_send(struct request *r);
 void request_free(struct request *r);
 void request_free_found(struct found *list);
+
+/* A tenure as the store tells it, on our clock. */
+struct simba_owner request_owner(const struct request *r, const struct simba_found *found);
 #endif

@@ -51,16 +51,9 @@ struct simba_run {
     uint64_t token;
 };
 
-static bool may_work(const struct actor *a, uint64_t token)
-{
-    uint64_t mine;
-    int64_t left;
-    return actor_owns(a, &mine, &left) && mine == token;
-}
-
 bool simba_run_should_stop(const simba_run *run)
 {
-    return run == NULL || !may_work(run->actor, run->token);
+    return run == NULL || !actor_owns(run->actor, run->token);
 }
 
 uint64_t simba_run_token(const simba_run *run)
@@ -104,7 +97,7 @@ static void run_once(struct scheduler *x)
 static void run_all(struct scheduler *x)
 {
     while (!futex_wait(&x->ends, GOES_ON, x->due)) {
-        if (may_work(x->actor, x->token))
+        if (actor_owns(x->actor, x->token))
             run_once(x);
         else /* the loop is about to say so */
             futex_wait(&x->ends, GOES_ON, NEVER);
@@ -121,8 +114,7 @@ static void leave(struct scheduler *x)
         futex_wait(&x->ends, RELEASED, x->keep_until);
     x->thread = pthread_self();
     driver_lock(s);
-    a->notes |= NOTE_LEFT;
-    turn_post_locked(s, a);
+    turn_post_locked(a, NOTE_LEFT);
     driver_unlock(s);
 }
 

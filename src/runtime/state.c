@@ -86,7 +86,8 @@ bool state_answered(struct actor *a, struct request *r)
     }
     if (a->machine.kind == HANDLE_OBSERVER && tenure_is_old(&a->before, &a->after, &now))
         return false; /* an observer never goes back */
-    r->owner = NULL;
+    if (now.id == r->owner)
+        r->owner = NULL;
     if (now.id == NULL)
         now.token = 0;
     bool changed;

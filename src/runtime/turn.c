@@ -34,16 +34,17 @@ void turn_free(struct inbox *in)
     }
 }
 
-void turn_post_locked(struct simba *s, struct actor *a)
+void turn_post_locked(struct actor *a, uint32_t note)
 {
-    struct inbox *in = &s->inbox;
+    struct inbox *in = &a->client->inbox;
+    a->notes |= note;
     if (!a->in_inbox) {
         a->in_inbox = true;
         a->inbox_next = NULL;
         *in->notes_last = a;
         in->notes_last = &a->inbox_next;
     }
-    driver_want_locked(s);
+    driver_want_locked(a->client);
 }
 
 bool turn_is_wanted_locked(const struct simba *s)
@@ -62,7 +63,7 @@ static void hint_mutex(struct simba *s, const char *mutex, const char *id)
     struct actor *first = NULL;
     bool known = mutex[0] == '\0' || id != NULL;
     for (; n != NULL; n = table_find_next(n)) {
-        struct actor *a = (struct actor *)(void *)n;
+        struct actor *a = actor_of(n);
         known = known || actor_parent(a) != NULL;
         bool meant = id == NULL || strcmp(actor_id(a), id) == 0;
         if (meant && !actor_waits(a))
@@ -78,12 +79,10 @@ static void hint_mutex(struct simba *s, const char *mutex, const char *id)
 
 static void hint_all(struct simba *s)
 {
-    for (size_t i = 0; i < s->actors.buckets; i++) {
-        for (struct table_node *n = s->actors.bucket[i]; n != NULL; n = n->next) {
-            struct actor *a = (struct actor *)(void *)n;
-            if (a->machine.lease.state != LEASE_HOLDING) /* or all would renew at once */
-                actor_hint(a);
-        }
+    for (struct table_node *n = NULL; (n = table_next(&s->actors, n)) != NULL;) {
+        struct actor *a = actor_of(n);
+        if (a->machine.lease.state != LEASE_HOLDING) /* or all would renew at once */
+            actor_hint(a);
     }
 }
 
@@ -139,22 +138,21 @@ static bool take_notes(struct simba *s)
 }
 
 /* A lock that the closing thread holds itself, or one that has ended, ends with the client; one
- * that another thread works under is waited for. */
+ * that another thread works under is waited for. Who is in the inbox may not be in the table yet:
+ * then it is for the next round. */
 static void close_actors(struct simba *s)
 {
     driver_lock(s);
-    s->inbox.close_asked = false;
-    for (size_t i = 0; i < s->actors.buckets; i++) {
-        for (struct table_node *n = s->actors.bucket[i]; n != NULL; n = n->next) {
-            struct actor *a = (struct actor *)(void *)n;
-            bool over = a->machine.kind == HANDLE_LOCKER && a->phase == LOCKER_HELD &&
-                        (a->holder == s->closer || holder_has_ended(a->holder));
-            a->notes |= over ? NOTE_DESTROY : NOTE_CLOSE;
-            if (over) /* and a release that comes late is refused */
-                a->phase = LOCKER_FREE;
-            futex_set(&a->changes, atomic_load(&a->changes) + 1);
-            turn_post_locked(s, a);
-        }
+    s->inbox.close_asked = s->inbox.notes != NULL;
+    struct table_node *n = NULL;
+    while (!s->inbox.close_asked && (n = table_next(&s->actors, n)) != NULL) {
+        struct actor *a = actor_of(n);
+        bool over = a->machine.kind == HANDLE_LOCKER && a->phase == LOCKER_HELD &&
+                    (a->holder == s->closer || holder_has_ended(a->holder));
+        if (over) /* and a release that comes late is refused */
+            a->phase = LOCKER_FREE;
+        futex_set(&a->changes, atomic_load(&a->changes) + 1);
+        turn_post_locked(a, over ? NOTE_DESTROY : NOTE_CLOSE);
     }
     driver_unlock(s);
 }

@@ -34,8 +34,8 @@ struct turn {
 void turn_init(struct inbox *in);
 void turn_free(struct inbox *in); /* what nobody has taken */
 
-void turn_post_locked(struct simba *s, struct actor *a); /* a->notes says what */
-bool turn_is_wanted_locked(const struct simba *s);       /* something waits */
+void turn_post_locked(struct actor *a, uint32_t note); /* 0: it is looked at */
+bool turn_is_wanted_locked(const struct simba *s);     /* something waits */
 
 /* Takes what waits, until nothing does, or the store's own events must get their turn. With the
  * baton. False: nothing waited. */

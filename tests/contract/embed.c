@@ -363,6 +363,20 @@ static void stop_counts_at_once(void)
     CHECK_OK(simba_close(s, PATIENCE_MS));
 }
 
+/* More handles than one round of the loop takes, and none of them seen by it before. */
+static void embed_closes_many(void)
+{
+    enum { MANY = 3000 };
+    simba *s = open_embedded();
+    struct simba_handle_options o = lease_long();
+    const char *mutex = fresh("many");
+    for (int i = 0; i < MANY; i++) {
+        simba_contender *c;
+        CHECK_OK(simba_contender_create(s, mutex, &o, &c));
+    }
+    CHECK_OK(simba_close(s, PATIENCE_MS));
+}
+
 static atomic_int ends;
 
 static void still_owner(void *data, const char *mutex, const struct simba_state *state)
@@ -403,6 +417,7 @@ const struct test embed_tests[] = {
     {"embed_late_grant", embed_late_grant, MEMORY_FAULTS, 0},
     {"embed_unheard_release", embed_unheard_release, ANY_STORE, 0},
     {"embed_callback_calls", embed_callback_calls, ANY_STORE, 0},
+    {"embed_closes_many", embed_closes_many, ANY_STORE, 0},
     {NULL, NULL, ANY_STORE, 0},
 };
 

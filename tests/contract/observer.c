@@ -434,6 +434,37 @@ static void list_owned(void)
     client_close(two);
 }
 
+struct last_listing {
+    simba *s;
+    int entries;
+};
+
+static void close_and_count(void *data, const struct simba_entry *entry)
+{
+    struct last_listing *l = data;
+    client_close(l->s);
+    l->s = NULL; /* and is not closed again */
+    l->entries++;
+    if (entry->owner.id[0] != '\0')
+        CHECK(entry->owner.transition_at - entry->owner.ttl_at == SIMBA_TRANSITION_MS);
+}
+
+/* What was listed is the caller's: the client may be closed meanwhile. */
+static void list_then_close(void)
+{
+    simba *s = client_open();
+    struct simba_handle_options o = lease_long();
+    struct last_listing l = {.s = client_open()};
+    struct probe p[2] = {{0}};
+    for (int i = 0; i < 2; i++) {
+        probe_start(&p[i], s, fresh("listed-last"), &o);
+        AWAIT(probe_leads(&p[i]));
+    }
+    CHECK_OK(simba_list(l.s, NULL, PATIENCE_MS, close_and_count, &l));
+    CHECK(l.entries >= 2);
+    client_close(s);
+}
+
 static void list_refused(void)
 {
     simba *s = client_open();
@@ -489,6 +520,7 @@ static void evict_by_tenure(void)
 
 const struct test list_tests[] = {
     {"list_owned", list_owned, ANY_STORE, 0},
+    {"list_then_close", list_then_close, ANY_STORE, 0},
     {"list_refused", list_refused, ANY_STORE, 0},
     {"evict_by_tenure", evict_by_tenure, ANY_STORE, 0},
     {NULL, NULL, ANY_STORE, 0},
