@@ -145,13 +145,20 @@ static void put(struct statement *t, char what, void *data)
     "RETURNING mutex,'',0,0,0,NULL,1," tell
 #define TOLD "pg_notify('" POSTGRES_CHANNEL "',mutex)"
 
+/* Of the owner's first character: its length, in characters. A database without an encoding takes each byte of
+ * our UTF-8 for one; there ascii() is the first byte. */
+#define FIRST                                                                              \
+    "CASE WHEN getdatabaseencoding()<>'SQL_ASCII' THEN 1 WHEN ascii(owner_id)<192 THEN 1 " \
+    "WHEN ascii(owner_id)<224 THEN 2 WHEN ascii(owner_id)<240 THEN 3 ELSE 4 END"
+
 /* Gracefully: the owner's id changes, so that it cannot renew, and the lease runs out. ttl_at says that it has
  * been done, and keeps the character. */
-#define END_SOON                                                                               \
-    "ttl_at=CASE WHEN " EVICTED " THEN ttl_at ELSE('x'||lpad(encode(convert_to("               \
-    "left(owner_id,1),'UTF8'),'hex'),8,'0'))::bit(32)::bigint END,owner_id=CASE WHEN " EVICTED \
-    " THEN owner_id WHEN left(owner_id,1)='~' THEN '!'||substr(owner_id,2)"                    \
-    "ELSE '~'||substr(owner_id,2)END"
+#define END_SOON                                                                \
+    "ttl_at=CASE WHEN " EVICTED                                                 \
+    " THEN ttl_at ELSE('x'||lpad(encode(convert_to(left(owner_id," FIRST        \
+    "),'UTF8'),'hex'),8,'0'))::bit(32)::bigint END,owner_id=CASE WHEN " EVICTED \
+    " THEN owner_id WHEN left(owner_id,1)='~' THEN '!'||substr(owner_id,2)"     \
+    "ELSE '~'||substr(owner_id,1+" FIRST ")END"
 #define EVICT(how)                                                                               \
     "WITH r AS(UPDATE simba_mutex AS t SET " how " WHERE mutex=$1::text AND "                    \
     "transition_at>@n AND owner_id<>'' AND($2::bigint=0 OR @f=$2::bigint)AND("                   \
