@@ -26,12 +26,6 @@ static int to_mysql(int events)
            (events & UV_PRIORITIZED ? MYSQL_WAIT_EXCEPT : 0);
 }
 
-size_t mysql_perform_group(void *connection, int op)
-{
-    const struct mysql_connection *l = connection;
-    return l->dialect.returning || op == SIMBA_READ ? SQL_JOB_MAX : 1;
-}
-
 static int64_t number(const char *text)
 {
     return text != NULL ? strtoll(text, NULL, 10) : 0;
@@ -73,17 +67,15 @@ static void take_count(struct sql *s, struct mysql_connection *l, struct sql_job
 
 /* ---- prepared statements ------------------------------------------------------------------- */
 
-static struct mysql_prepared *prepared_for(struct mysql_connection *l, const struct sql_job *job)
+static const struct mysql_prepared *prepared_for(const struct mysql_connection *l,
+                                                 const struct sql_job *job)
 {
     if (job->count != 1 || job->impatient)
         return NULL;
-    struct mysql_prepared *p = NULL;
-    if (job->op == SIMBA_CONTEND)
-        p = &l->often[OFTEN_TAKE];
-    else if (job->op == SIMBA_RENEW)
-        p = &l->often[OFTEN_RENEW];
-    else if (job->op == SIMBA_RELEASE)
-        p = &l->often[OFTEN_RELEASE];
+    const struct mysql_prepared *p = job->op == SIMBA_CONTEND   ? &l->often[OFTEN_TAKE]
+                                     : job->op == SIMBA_RENEW   ? &l->often[OFTEN_RENEW]
+                                     : job->op == SIMBA_RELEASE ? &l->often[OFTEN_RELEASE]
+                                                                : NULL;
     return p != NULL && p->statement != NULL ? p : NULL;
 }
 
@@ -168,11 +160,9 @@ static void take_stored(struct sql *s, struct mysql_connection *l, struct sql_jo
 
 /* ---- statements as text -------------------------------------------------------------------- */
 
-enum next { NEXT_NONE, NEXT_STATEMENT };
-
 /* Without RETURNING: UPDATE, and if that was for nothing, SELECT, and if there is no row, INSERT and all
- * again. */
-static enum next after_contend_one(struct sql *s, struct mysql_connection *l, struct sql_job *job)
+ * again. True: another statement is to follow. */
+static bool after_contend_one(struct sql *s, struct mysql_connection *l, struct sql_job *job)
 {
     struct statement *t = &s->statement;
     bool changed = mysql_affected_rows(&l->mysql) > 0;
@@ -180,26 +170,23 @@ static enum next after_contend_one(struct sql *s, struct mysql_connection *l, st
     switch (l->stage++) {
     case 0: /* the UPDATE */
     case 3:
-        if (changed) {
+        if (changed)
             take_count(s, l, job);
-            return NEXT_NONE;
-        }
-        mysql_statements_read(t, &l->dialect, job);
-        return NEXT_STATEMENT;
+        else
+            mysql_statements_read(t, &l->dialect, job);
+        return !changed;
     case 1: /* the SELECT */
-        if (job->item[0].seen)
-            return NEXT_NONE;
-        mysql_statements_ensure(t, job->item[0].mutex);
-        return NEXT_STATEMENT;
+        mysql_statements_ensure(t, &l->dialect, job);
+        return !job->item[0].seen;
     case 2: /* the INSERT */
         mysql_statements_for(t, &l->dialect, job);
-        return NEXT_STATEMENT;
+        return true;
     default:
-        return NEXT_NONE;
+        return false;
     }
 }
 
-static enum next after_statement(struct sql *s, struct mysql_connection *l, struct sql_job *job)
+static bool after_statement(struct sql *s, struct mysql_connection *l, struct sql_job *job)
 {
     if (l->result != NULL) {
         take_rows(s, job, l->result);
@@ -208,23 +195,15 @@ static enum next after_statement(struct sql *s, struct mysql_connection *l, stru
     } else if (job->op == SIMBA_RENEW || job->op == SIMBA_RELEASE || job->op == SIMBA_EVICT) {
         take_count(s, l, job);
     }
-    if (job->op == SIMBA_CONTEND && !l->dialect.returning)
-        return after_contend_one(s, l, job);
-    return NEXT_NONE;
+    return job->op == SIMBA_CONTEND && !l->dialect.returning && after_contend_one(s, l, job);
 }
 
-static int failed(struct sql *s, struct mysql_connection *l, const struct sql_job *job,
-                  enum sql_end *end)
+static int failed(struct sql *s, struct mysql_connection *l, enum sql_end *end)
 {
     char why[SQL_WHY_MAX];
     int code;
     *end = mysql_connection_explain(&l->mysql, &code, why);
-    if (*end == SQL_LOCKED && job->count == 1 && job->item[0].request != NULL)
-        sql_fail(s, code,
-                 "the row of '%s' is locked by somebody's transaction: see SHOW PROCESSLIST",
-                 job->item[0].mutex);
-    else
-        sql_fail(s, code, "%s", why);
+    sql_fail(s, code, "%s", why);
     return 0;
 }
 
@@ -251,7 +230,7 @@ static int run(struct sql *s, struct mysql_connection *l, struct sql_job *job, i
         if (wait != 0)
             return to_uv(wait);
         if (error != 0)
-            return failed(s, l, job, end);
+            return failed(s, l, end);
         if (l->step == STEP_EXECUTE && was_in_vain(l) &&
             bind_all(l, &l->often[OFTEN_CONTEND], job->item[0].request)) {
             wait = execute(l, &l->often[OFTEN_CONTEND], &error);
@@ -276,8 +255,8 @@ static int run(struct sql *s, struct mysql_connection *l, struct sql_job *job, i
             continue;
         }
         if (l->result == NULL && mysql_errno(&l->mysql) != 0)
-            return failed(s, l, job, end);
-        if (after_statement(s, l, job) == NEXT_NONE) {
+            return failed(s, l, end);
+        if (!after_statement(s, l, job)) {
             *end = SQL_DONE;
             return 0;
         }
@@ -286,9 +265,9 @@ static int run(struct sql *s, struct mysql_connection *l, struct sql_job *job, i
     }
 }
 
-int mysql_perform_begin(struct sql *s, void *connection, struct sql_job *job, enum sql_end *end)
+int mysql_perform_begin(struct sql *s, void *handle, struct sql_job *job, enum sql_end *end)
 {
-    struct mysql_connection *l = connection;
+    struct mysql_connection *l = handle;
     int error = 0, wait;
     const struct mysql_prepared *p = prepared_for(l, job);
     if (p != NULL && bind_all(l, p, job->item[0].request)) {
@@ -322,9 +301,9 @@ int mysql_perform_resume(struct mysql_connection *l, int events, int *error)
     }
 }
 
-int mysql_perform_go_on(struct sql *s, void *connection, struct sql_job *job, int events,
+int mysql_perform_go_on(struct sql *s, void *handle, struct sql_job *job, int events,
                         enum sql_end *end)
 {
-    int error = 0, wait = mysql_perform_resume(connection, to_mysql(events), &error);
-    return run(s, connection, job, wait, error, end);
+    int error = 0, wait = mysql_perform_resume(handle, to_mysql(events), &error);
+    return run(s, handle, job, wait, error, end);
 }

@@ -9,14 +9,24 @@
  * 1970. */
 #include "backend/postgres/postgres.h"
 
-const char *const postgres_statements_names[STATEMENTS] = {
-    "simba_contend",   "simba_renew",       "simba_release", "simba_contend_one",
-    "simba_renew_one", "simba_release_one", "simba_evict",   "simba_free",
-    "simba_read",      "simba_poll",        "simba_list",    "simba_digest",
-    "simba_ring",      "simba_listen",      "simba_observe", "simba_mark"};
-
-const int postgres_statements_parameters[STATEMENTS] = {4, 5, 4, 4, 5, 4, 5, 5,
-                                                        1, 1, 1, 0, 1, 0, 1, 1};
+const struct postgres_form postgres_statements[STATEMENTS] = {
+    [STATEMENT_CONTEND] = {"simba_contend", "mila", true},
+    [STATEMENT_RENEW] = {"simba_renew", "mikla", true},
+    [STATEMENT_RELEASE] = {"simba_release", "mike", true},
+    [STATEMENT_CONTEND_ONE] = {"simba_contend_one", "mila", false},
+    [STATEMENT_RENEW_ONE] = {"simba_renew_one", "mikla", false},
+    [STATEMENT_RELEASE_ONE] = {"simba_release_one", "mike", false},
+    [STATEMENT_EVICT] = {"simba_evict", "mkiec", false},
+    [STATEMENT_FREE] = {"simba_free", "mkiec", false},
+    [STATEMENT_READ] = {"simba_read", "m", true},
+    [STATEMENT_POLL] = {"simba_poll", "m", true},
+    [STATEMENT_LIST] = {"simba_list", "m", false},
+    [STATEMENT_DIGEST] = {"simba_digest", "", false},
+    [STATEMENT_RING] = {"simba_ring", "m", false},
+    [STATEMENT_LISTEN] = {"simba_listen", "", false},
+    [STATEMENT_OBSERVE] = {"simba_observe", "o", false},
+    [STATEMENT_MARK] = {"simba_mark", "m", true},
+};
 
 /* A token is at least the clock, so that it does not fall when a row is deleted, or an old copy of the table is
  * put in its place: in us where there is a column for it. A version that is the token may be an int; there it is
@@ -42,48 +52,37 @@ static const char *next_token(const struct postgres_table *d)
                       "fencing_token=greatest(t.version::bigint+1,t.fencing_token+1,@u)";
 }
 
-/* @n now, @f the column of tokens, @t the next token, @u the least one, @a condition of a new tenure, @c the
- * columns of an answer, @o tell observers */
-static void put(struct statement *t, char what, void *data)
+/* @n now, @f the column of tokens, @t the next token, @u the least one, @a condition of a new tenure, @w is there a
+ * mark?, @k the columns of version and token, @c those of an answer, @o tell observers */
+static const char *part(const struct postgres_table *d, char what)
 {
-    const struct postgres_table *d = data;
-    bool fences = d->fences;
     switch (what) {
     case 'n':
-        sql_statement_put(t, "floor(date_part('epoch',clock_timestamp())*1000)::bigint");
-        return;
+        return "floor(date_part('epoch',clock_timestamp())*1000)::bigint";
     case 'f':
-        sql_statement_put(t, fences ? "fencing_token" : "version");
-        return;
+        return d->fences ? "fencing_token" : "version";
     case 't':
-        sql_statement_fill(t, '@', next_token(d), put, data);
-        return;
+        return next_token(d);
     case 'u':
-        sql_statement_put(t, fences ? CLOCK_US : CLOCK_S);
-        return;
+        return d->fences ? CLOCK_US : CLOCK_S;
     case 'a':
-        sql_statement_put(t, fences ? "" : " AND 1=" STILL_OLD);
-        return;
-    case 'w': /* is there a mark? */
-        sql_statement_put(t,
-                          d->marks ? "CASE WHEN t.version>t.fencing_token THEN 0 ELSE 2 END" : "0");
-        return;
+        return d->fences ? "" : " AND 1=" STILL_OLD;
+    case 'w':
+        return d->marks ? "CASE WHEN t.version>t.fencing_token THEN 0 ELSE 2 END" : "0";
     case 'k':
-        sql_statement_put(t, fences ? "version,fencing_token" : "version");
-        return;
+        return d->fences ? "version,fencing_token" : "version";
     case 'c':
-        sql_statement_fill(t, '@',
-                           "t.mutex,t.owner_id,t.@f,t.transition_at-@n,@n-t.acquired_at,"
-                           "CASE WHEN t." EVICTED " THEN t.ttl_at END",
-                           put, data);
-        return;
+        return "t.mutex,t.owner_id,t.@f,t.transition_at-@n,@n-t.acquired_at,"
+               "CASE WHEN t." EVICTED " THEN t.ttl_at END";
     default:
-        sql_statement_fill(t, '@',
-                           "CASE WHEN EXISTS(SELECT FROM simba_mutex AS b WHERE b.mutex='' AND "
-                           "b.transition_at>@n)THEN pg_notify('" POSTGRES_CHANNEL
-                           "',t.mutex)::text END",
-                           put, data);
+        return "CASE WHEN EXISTS(SELECT FROM simba_mutex AS b WHERE b.mutex='' AND "
+               "b.transition_at>@n)THEN pg_notify('" POSTGRES_CHANNEL "',t.mutex)::text END";
     }
+}
+
+static void put(struct statement *t, char what, void *data)
+{
+    sql_statement_fill(t, '@', part(data, what), put, data);
 }
 
 #define MANY_CONTEND "unnest($1::text[],$2::text[],$3::bigint[],$4::bigint[])AS q(m,i,l,a)"
