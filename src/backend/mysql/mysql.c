@@ -9,7 +9,7 @@ static bool idle(struct sql *s, void *connection)
     return false;
 }
 
-const struct sql_driver mysql_driver = {
+static const struct sql_driver driver = {
     .same_names_help =
         "give the columns mutex and owner_id a binary collation (docs/backends/mysql.md)",
     .see_locks = "SHOW PROCESSLIST",
@@ -27,7 +27,7 @@ static int open_store(struct simba_host *host, const struct simba_url *url, void
                       size_t why_size)
 {
     mysql_server_init(0, NULL, NULL); /* once, and not on a thread, for those who fork */
-    return sql_open(host, &mysql_driver, url, store, why, why_size);
+    return sql_open(host, &driver, url, store, why, why_size);
 }
 
 static const char *const schemes[] = {"mysql", "mariadb", NULL};

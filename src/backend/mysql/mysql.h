@@ -62,7 +62,6 @@ struct mysql_connection {
 };
 
 extern const struct simba_backend mysql_backend;
-extern const struct sql_driver mysql_driver;
 
 /* config.c: as in kit/options.h */
 int mysql_config_read(const struct options *o, const struct simba_host *host, void *config);

@@ -1,7 +1,7 @@
 /* postgres.c: the store as the runtime sees it, and the driver as the frame of backend/sql does. */
 #include "backend/postgres/postgres.h"
 
-const struct sql_driver postgres_driver = {
+static const struct sql_driver driver = {
     .see_locks = "pg_locks",
     .can_tell = true,
     .connect = postgres_connection_open,
@@ -17,7 +17,7 @@ const struct sql_driver postgres_driver = {
 static int open_store(struct simba_host *host, const struct simba_url *url, void **store, char *why,
                       size_t why_size)
 {
-    return sql_open(host, &postgres_driver, url, store, why, why_size);
+    return sql_open(host, &driver, url, store, why, why_size);
 }
 
 static const char *const schemes[] = {"postgresql", "postgres", NULL};

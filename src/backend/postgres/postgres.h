@@ -72,7 +72,6 @@ struct postgres_connection {
 };
 
 extern const struct simba_backend postgres_backend;
-extern const struct sql_driver postgres_driver;
 
 /* config.c: as in kit/options.h */
 extern const char *const postgres_config_options[];
