@@ -9,13 +9,9 @@
 
 static int to_uv(int wait)
 {
-    int events = 0;
-    if (wait & MYSQL_WAIT_READ)
-        events |= UV_READABLE;
-    if (wait & MYSQL_WAIT_WRITE)
-        events |= UV_WRITABLE;
-    if (wait & MYSQL_WAIT_EXCEPT)
-        events |= UV_PRIORITIZED;
+    int events = (wait & MYSQL_WAIT_READ ? UV_READABLE : 0) |
+                 (wait & MYSQL_WAIT_WRITE ? UV_WRITABLE : 0) |
+                 (wait & MYSQL_WAIT_EXCEPT ? UV_PRIORITIZED : 0);
     return events != 0 ? events : UV_READABLE; /* a timeout is ours to watch */
 }
 
@@ -176,7 +172,8 @@ static bool after_contend_one(struct sql *s, struct mysql_connection *l, struct 
             mysql_statements_read(t, &l->dialect, job);
         return !changed;
     case 1: /* the SELECT */
-        mysql_statements_ensure(t, &l->dialect, job);
+        if (!job->item[0].seen)
+            mysql_statements_ensure(t, &l->dialect, job);
         return !job->item[0].seen;
     case 2: /* the INSERT */
         mysql_statements_for(t, &l->dialect, job);
@@ -221,48 +218,59 @@ static bool was_in_vain(const struct mysql_connection *l)
            mysql_stmt_affected_rows(l->statement) == 0;
 }
 
+static int query(struct sql *s, struct mysql_connection *l, int *error)
+{
+    l->step = STEP_QUERY;
+    return mysql_real_query_start(error, &l->mysql, s->statement.bytes, s->statement.length);
+}
+
+/* A call has ended well: begins the next one. False: there is none, the job is done. */
+static bool next_call(struct sql *s, struct mysql_connection *l, struct sql_job *job, int *wait,
+                      int *error)
+{
+    const struct mysql_prepared *contend = &l->often[OFTEN_CONTEND];
+    switch (l->step) {
+    case STEP_EXECUTE:
+        if (was_in_vain(l) && bind_all(l, contend, job->item[0].request)) {
+            *wait = execute(l, contend, error);
+            return true;
+        }
+        if (l->statement == contend->statement) {
+            l->step = STEP_STORE;
+            *wait = mysql_stmt_store_result_start(error, l->statement);
+            return true;
+        }
+        take_count(s, l, job);
+        return false;
+    case STEP_STORE:
+        take_stored(s, l, job);
+        return false;
+    case STEP_QUERY:
+        l->step = STEP_RESULT;
+        *wait = mysql_store_result_start(&l->result, &l->mysql);
+        return true;
+    default:
+        if (!after_statement(s, l, job))
+            return false;
+        *wait = query(s, l, error);
+        return true;
+    }
+}
+
 /* Calls that the library has begun or can begin, until one waits or all is done. */
 static int run(struct sql *s, struct mysql_connection *l, struct sql_job *job, int wait, int error,
                enum sql_end *end)
 {
-    for (;;) {
+    do {
         l->waiting = wait;
         if (wait != 0)
             return to_uv(wait);
-        if (error != 0)
+        bool no_result = l->step == STEP_RESULT && l->result == NULL && mysql_errno(&l->mysql) != 0;
+        if (error != 0 || no_result)
             return failed(s, l, end);
-        if (l->step == STEP_EXECUTE && was_in_vain(l) &&
-            bind_all(l, &l->often[OFTEN_CONTEND], job->item[0].request)) {
-            wait = execute(l, &l->often[OFTEN_CONTEND], &error);
-            continue;
-        }
-        if (l->step == STEP_EXECUTE && l->statement == l->often[OFTEN_CONTEND].statement) {
-            l->step = STEP_STORE;
-            wait = mysql_stmt_store_result_start(&error, l->statement);
-            continue;
-        }
-        if (l->step == STEP_EXECUTE || l->step == STEP_STORE) {
-            if (l->step == STEP_STORE)
-                take_stored(s, l, job);
-            else
-                take_count(s, l, job);
-            *end = SQL_DONE;
-            return 0;
-        }
-        if (l->step == STEP_QUERY) {
-            l->step = STEP_RESULT;
-            wait = mysql_store_result_start(&l->result, &l->mysql);
-            continue;
-        }
-        if (l->result == NULL && mysql_errno(&l->mysql) != 0)
-            return failed(s, l, end);
-        if (!after_statement(s, l, job)) {
-            *end = SQL_DONE;
-            return 0;
-        }
-        l->step = STEP_QUERY;
-        wait = mysql_real_query_start(&error, &l->mysql, s->statement.bytes, s->statement.length);
-    }
+    } while (next_call(s, l, job, &wait, &error));
+    *end = SQL_DONE;
+    return 0;
 }
 
 int mysql_perform_begin(struct sql *s, void *handle, struct sql_job *job, enum sql_end *end)
@@ -282,8 +290,7 @@ int mysql_perform_begin(struct sql *s, void *handle, struct sql_job *job, enum s
         return 0;
     }
     l->stage = 0;
-    l->step = STEP_QUERY;
-    wait = mysql_real_query_start(&error, &l->mysql, s->statement.bytes, s->statement.length);
+    wait = query(s, l, &error);
     return run(s, l, job, wait, error, end);
 }
 

@@ -85,14 +85,14 @@ static int broken(struct sql *s, struct postgres_connection *l, enum sql_end *en
 }
 
 /* The parameters are in s->statement, one after another. */
-static bool say(struct sql *s, struct postgres_connection *l, enum postgres_statement w)
+static bool say(struct sql *s, struct postgres_connection *l, int w)
 {
     const char *name = postgres_statements[w].name, *text = l->statement[w].bytes;
     const char *value[POSTGRES_FIELDS_MAX], *at = s->statement.bytes;
     int n = (int)strlen(postgres_statements[w].fields);
     for (int i = 0; i < n; at += strlen(at) + 1)
         value[i++] = at;
-    l->preparing = l->known[w] == STATEMENT_SAID && !l->pooled && w != STATEMENT_LISTEN;
+    l->preparing = l->known[w] == STATEMENT_SAID && !l->pooled && name != NULL;
     if (l->preparing)
         return PQsendPrepare(l->conn, name, text, 0, NULL) != 0;
     if (l->known[w] == STATEMENT_PREPARED)

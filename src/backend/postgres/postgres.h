@@ -29,25 +29,8 @@ struct postgres_config {
     int64_t command_timeout_ms;
 };
 
-enum postgres_statement {
-    STATEMENT_CONTEND,
-    STATEMENT_RENEW,
-    STATEMENT_RELEASE,
-    STATEMENT_CONTEND_ONE,
-    STATEMENT_RENEW_ONE,
-    STATEMENT_RELEASE_ONE,
-    STATEMENT_EVICT,
-    STATEMENT_FREE, /* evict by force */
-    STATEMENT_READ,
-    STATEMENT_POLL,
-    STATEMENT_LIST,
-    STATEMENT_DIGEST,
-    STATEMENT_RING,
-    STATEMENT_LISTEN,
-    STATEMENT_OBSERVE,
-    STATEMENT_MARK,
-    STATEMENTS
-};
+#define STATEMENTS 16
+#define POSTGRES_FREE 200 /* beyond enum sql_op: evict by force */
 
 /* What the table can do, which changes the statements. */
 struct postgres_table {
@@ -106,10 +89,13 @@ bool postgres_perform_idle(struct sql *s, void *handle);
  * an evicted one, c what is shown of one that is too long, k the token, l ttl, a lease, o SQL_OBSERVED_MS. */
 #define POSTGRES_FIELDS_MAX 5
 struct postgres_form {
-    const char *name, *fields;
-    bool many; /* each is an array, with a value for each mutex */
+    const char *name; /* when it is prepared; NULL: it never is */
+    int op;
+    const char *fields;
+    bool many;        /* each is an array, with a value for each mutex */
+    const char *form; /* see statements.c */
 };
 extern const struct postgres_form postgres_statements[STATEMENTS];
 bool postgres_statements_make(struct postgres_connection *l); /* false: out of memory */
-enum postgres_statement postgres_statements_of_job(const struct sql_job *job);
+int postgres_statements_of_job(const struct sql_job *job);    /* which of them */
 #endif

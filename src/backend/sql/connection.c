@@ -63,9 +63,16 @@ static void lost(struct sql *s)
     rest(s);
 }
 
-static void begin_connection(struct sql *s, struct sql_connection *c,
-                             const struct sql_session *session)
+static void connected(struct sql *s, const struct sql_session *session)
 {
+    struct sql_connection *c = calloc(1, sizeof *c);
+    if (c == NULL || uv_poll_init(s->host->loop, &c->poll, session->fd) != 0) {
+        free(c);
+        s->driver->disconnect(session->handle);
+        sql_fail(s, SIMBA_ELIMIT, "out of memory");
+        rest(s);
+        return;
+    }
     c->store = s;
     c->session = *session;
     c->since = simba_now();
@@ -84,19 +91,6 @@ static void begin_connection(struct sql *s, struct sql_connection *c,
     if (s->host->interest(s->host, NULL) != SIMBA_NO_INTEREST)
         sql_poller_look_in(s, 0);
     sql_connection_pump(s);
-}
-
-static void connected(struct sql *s, const struct sql_session *session)
-{
-    struct sql_connection *c = calloc(1, sizeof *c);
-    if (c != NULL && uv_poll_init(s->host->loop, &c->poll, session->fd) == 0) {
-        begin_connection(s, c, session);
-        return;
-    }
-    free(c);
-    s->driver->disconnect(session->handle);
-    sql_fail(s, SIMBA_ELIMIT, "out of memory");
-    rest(s);
 }
 
 static void run_attempt(struct offload_call *c)

@@ -100,8 +100,8 @@ struct sql_session {
 
 /* A kind of server. */
 struct sql_driver {
-    /* What to do about a table that takes two names for the same, if a CONTEND that tells nothing of a mutex
-     * has met such a one. NULL: the mutex is read then. */
+    /* A CONTEND that tells nothing of a mutex has met a row whose name the table takes for the same: what to
+     * do about such a table. NULL: the mutex is read then. */
     const char *same_names_help;
     const char *see_locks; /* where to look who has locked a row */
     bool can_tell;         /* LISTEN works at some servers */
