@@ -8,7 +8,6 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "backend/sql/config.h"
 #include "backend/sql/poller.h"
 #include "backend/sql/sql.h"
 #include "backend/sql/statements.h"

@@ -14,7 +14,6 @@
 #include <uv.h>
 #include <cmocka.h>
 
-#include "backend/sql/connection.h"
 #include "backend/sql/sql.h"
 #include "runtime/client.h"
 
@@ -138,13 +137,16 @@ static int go_on(struct sql *s, void *link, struct sql_job *job, int events, enu
     return 0;
 }
 
-static void *dial(const void *config, int *code, char *why)
+static bool dial(const void *config, struct sql_session *out, int *code, char *why)
 {
+    static const struct sql_inspection nothing;
     (void)config;
     (void)code;
     (void)why;
     server.fd = eventfd(0, EFD_CLOEXEC);
-    return &server;
+    *out = (struct sql_session){
+        .handle = &server, .fd = server.fd, .tells = server.tells, .inspection = &nothing};
+    return true;
 }
 
 static void hang_up(void *link)
@@ -161,23 +163,6 @@ static int read_config(const struct options *o, const struct simba_host *host, v
     return 0;
 }
 
-static int get_fd(void *link)
-{
-    return ((struct server *)link)->fd;
-}
-
-static size_t group(void *link, int op)
-{
-    (void)link;
-    (void)op;
-    return SQL_JOB_MAX;
-}
-
-static bool tells(void *link)
-{
-    return ((struct server *)link)->tells;
-}
-
 static bool idle(struct sql *s, void *link)
 {
     (void)s;
@@ -185,15 +170,13 @@ static bool idle(struct sql *s, void *link)
     return true;
 }
 
-static const struct sql_driver driver = {.rereads = true,
+static const struct sql_driver driver = {.see_locks = "the server",
+                                         .can_tell = true,
                                          .connect = dial,
                                          .disconnect = hang_up,
                                          .read_config = read_config,
                                          .free_config = free,
                                          .config_size = 1,
-                                         .fd = get_fd,
-                                         .group = group,
-                                         .tells = tells,
                                          .begin = begin,
                                          .go_on = go_on,
                                          .idle = idle};
@@ -291,6 +274,12 @@ static void watch(const char *mutex, enum simba_interest interest)
     assert_int_equal(interest_change(&runtime.client, mutex, SIMBA_NO_INTEREST, interest, &most),
                      1);
     sql_watch(runtime.store, mutex, most);
+}
+
+/* By this connection, and the next ones. */
+static void let_server_tell(void)
+{
+    server.tells = ((struct sql *)runtime.store)->connection->session.tells = true;
 }
 
 /* Not ONCE: that waits for the next timer although what we wait for has happened. */
@@ -421,7 +410,7 @@ static void of_one_tenure_one_renewal_is_enough(void **state)
 static void who_listens_looks_once(void **state)
 {
     (void)state;
-    server.tells = true;
+    let_server_tell();
     server.others = "a";
     run(batch(0, SIMBA_CONTEND, "a"));
     server.said[0] = '\0';
@@ -433,7 +422,7 @@ static void who_listens_looks_once(void **state)
 static void who_waits_leaves_marks(void **state)
 {
     (void)state;
-    server.tells = true;
+    let_server_tell();
     server.unmarked = "bc";
     run(batch(0, SIMBA_CONTEND, "abc"));
     assert_string_equal(server.said, "contend abc, mark bc");
@@ -443,7 +432,7 @@ static void who_waits_leaves_marks(void **state)
 static void what_is_free_when_it_is_to_be_marked_is_asked_for(void **state)
 {
     (void)state;
-    server.tells = true;
+    let_server_tell();
     server.unmarked = "abc";
     server.free_marks = "b";
     run(batch(0, SIMBA_CONTEND, "abc"));
@@ -453,7 +442,7 @@ static void what_is_free_when_it_is_to_be_marked_is_asked_for(void **state)
 static void a_locked_row_does_not_keep_others_from_marks(void **state)
 {
     (void)state;
-    server.tells = true;
+    let_server_tell();
     server.unmarked = "abcd";
     server.locked_marks = "b";
     run(batch(0, SIMBA_CONTEND, "abcd"));
@@ -466,7 +455,7 @@ static void a_locked_row_does_not_keep_others_from_marks(void **state)
 static void a_mark_that_was_lost_is_left_again(void **state)
 {
     (void)state;
-    server.tells = true;
+    let_server_tell();
     server.unmarked = "ab";
     server.breaks_marks = true;
     watch("a", SIMBA_WAITS);
@@ -481,7 +470,7 @@ static void a_mark_that_was_lost_is_left_again(void **state)
 static void a_mark_that_found_a_lock_is_left_later(void **state)
 {
     (void)state;
-    server.tells = true;
+    let_server_tell();
     server.unmarked = "a";
     server.locked_marks = "a";
     watch("a", SIMBA_WAITS);
@@ -561,7 +550,7 @@ static void each_is_answered_without_memory(void **state)
     (void)state;
     bool failed = true;
     int failures = 0;
-    server.tells = true;
+    let_server_tell();
     server.others = "lm";
     server.unmarked = "jk";
     server.locked_marks = "j";

@@ -152,11 +152,6 @@ static void on_wake(uv_async_t *async)
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
-static void free_memory(void *store)
-{
-    free(store);
-}
-
 static int open_memory(struct simba_host *host, const struct simba_url *url, void **store,
                        char *why, size_t why_size)
 {
@@ -176,7 +171,7 @@ static int open_memory(struct simba_host *host, const struct simba_url *url, voi
     m->space = space_enter(simba_url_path(url), m);
     if (m->space == NULL)
         goto err_after_wake;
-    handles_init(&m->handles, host, free_memory, m);
+    handles_init(&m->handles, host, free, m);
     handles_add(&m->handles);
     handles_add_timer(&m->handles, &m->timer, m);
     *store = m;

@@ -8,17 +8,6 @@
 
 #include "backend/mysql/mysql.h"
 
-/* Not in the headers of the client library: failures of MySQL and MariaDB servers. */
-enum {
-    READ_ONLY_OPTION = 1290,
-    READ_ONLY_MODE = 1836,
-    CONNECTION_KILLED = 1927,
-    TOO_SLOW = 1969,
-    READ_ONLY_TRANSACTION = 1792,
-    ACCESS_REFUSED = 1698,
-    PASSWORD_EXPIRED = 1820,
-};
-
 static unsigned seconds(int64_t ms)
 {
     return (unsigned)((ms + 999) / 1000);
@@ -26,70 +15,60 @@ static unsigned seconds(int64_t ms)
 
 /* ---- failures ------------------------------------------------------------------------------ */
 
+#define NO_LOGIN "; check user, password and the grants for this host"
+#define NO_GRANT "; grant SELECT, INSERT and UPDATE on simba_mutex"
+#define TOO_NARROW "; the table is too narrow, upgrade it (docs/backends/mysql.md)"
+#define READ_ONLY "; this server cannot be written to, use the primary"
+#define TOO_MANY "; raise the server's limit of connections, or use fewer"
+
+/* Those with a number are not in the headers of the client library. What is not here fails. */
+static const struct {
+    unsigned error;
+    enum sql_end end;
+    int code;
+    const char *help;
+} failures[] = {
+    {ER_LOCK_WAIT_TIMEOUT, SQL_LOCKED, SIMBA_ESTORE, ""},
+    {ER_LOCK_DEADLOCK, SQL_RETRY, SIMBA_ESTORE, ""},
+    {ER_CHECKREAD, SQL_RETRY, SIMBA_ESTORE, ""},
+    {ER_SUBQUERY_NO_1_ROW, SQL_BROKEN, SIMBA_ESTORE, /* STILL_OLD in statements.c */
+     ": the table has got a column for tokens, and is looked at anew"},
+    {ER_NO_SUCH_TABLE, SQL_BROKEN, SIMBA_ESCHEMA, ""}, /* the next connection looks at it anew */
+    {ER_BAD_FIELD_ERROR, SQL_BROKEN, SIMBA_ESCHEMA, ""},
+    {ER_BAD_DB_ERROR, SQL_BROKEN, SIMBA_ESCHEMA, ""},
+    {ER_DATA_TOO_LONG, SQL_FAILED, SIMBA_ESCHEMA, TOO_NARROW},
+    {ER_WARN_DATA_OUT_OF_RANGE, SQL_FAILED, SIMBA_ESCHEMA, TOO_NARROW},
+    {ER_TRUNCATED_WRONG_VALUE_FOR_FIELD, SQL_FAILED, SIMBA_ESCHEMA, TOO_NARROW},
+    {ER_ACCESS_DENIED_ERROR, SQL_FAILED, SIMBA_EDENIED, NO_LOGIN},
+    {ER_DBACCESS_DENIED_ERROR, SQL_FAILED, SIMBA_EDENIED, NO_LOGIN},
+    {1698 /* ER_ACCESS_DENIED_NO_PASSWORD_ERROR */, SQL_FAILED, SIMBA_EDENIED, NO_LOGIN},
+    {1820 /* ER_MUST_CHANGE_PASSWORD */, SQL_FAILED, SIMBA_EDENIED, NO_LOGIN},
+    {ER_TABLEACCESS_DENIED_ERROR, SQL_FAILED, SIMBA_EDENIED, NO_GRANT},
+    {ER_COLUMNACCESS_DENIED_ERROR, SQL_FAILED, SIMBA_EDENIED, NO_GRANT},
+    {ER_SPECIFIC_ACCESS_DENIED_ERROR, SQL_FAILED, SIMBA_EDENIED, NO_GRANT},
+    /* perhaps another server has its address by now: */
+    {1290 /* ER_OPTION_PREVENTS_STATEMENT */, SQL_BROKEN, SIMBA_ESTORE, READ_ONLY},
+    {1836 /* ER_READ_ONLY_MODE */, SQL_BROKEN, SIMBA_ESTORE, READ_ONLY},
+    {1792 /* ER_CANT_EXECUTE_IN_READ_ONLY_TRANSACTION */, SQL_BROKEN, SIMBA_ESTORE, READ_ONLY},
+    {ER_CON_COUNT_ERROR, SQL_FAILED, SIMBA_ESTORE, TOO_MANY},
+    {ER_USER_LIMIT_REACHED, SQL_FAILED, SIMBA_ESTORE, TOO_MANY},
+    {ER_TOO_MANY_USER_CONNECTIONS, SQL_FAILED, SIMBA_ESTORE, TOO_MANY},
+    {ER_SERVER_SHUTDOWN, SQL_BROKEN, SIMBA_ESTORE, ""},
+    {1927 /* ER_CONNECTION_KILLED */, SQL_BROKEN, SIMBA_ESTORE, ""},
+};
+
 enum sql_end mysql_connection_explain(MYSQL *mysql, int *code, char *why)
 {
     unsigned error = mysql_errno(mysql);
-    enum sql_end end = SQL_FAILED;
+    enum sql_end end = error >= CR_MIN_ERROR && error <= CR_MAX_ERROR ? SQL_BROKEN : SQL_FAILED;
     const char *help = "";
     *code = SIMBA_ESTORE;
-    switch (error) {
-    case ER_LOCK_WAIT_TIMEOUT:
-        end = SQL_LOCKED;
-        break;
-    case ER_LOCK_DEADLOCK:
-    case ER_CHECKREAD:
-        end = SQL_RETRY;
-        break;
-    case ER_SUBQUERY_NO_1_ROW: /* STILL_OLD in statements.c */
-        end = SQL_BROKEN;
-        help = ": the table has got a column for tokens, and is looked at anew";
-        break;
-    case ER_NO_SUCH_TABLE:
-    case ER_BAD_FIELD_ERROR:
-    case ER_BAD_DB_ERROR:
-        *code = SIMBA_ESCHEMA;
-        end = SQL_BROKEN; /* the next connection looks at the table anew */
-        break;
-    case ER_DATA_TOO_LONG:
-    case ER_WARN_DATA_OUT_OF_RANGE:
-    case ER_TRUNCATED_WRONG_VALUE_FOR_FIELD:
-        *code = SIMBA_ESCHEMA;
-        help = "; the table is too narrow, upgrade it (docs/backends/mysql.md)";
-        break;
-    case ER_ACCESS_DENIED_ERROR:
-    case ER_DBACCESS_DENIED_ERROR:
-    case ACCESS_REFUSED:
-    case PASSWORD_EXPIRED:
-        *code = SIMBA_EDENIED;
-        help = "; check user, password and the grants for this host";
-        break;
-    case ER_TABLEACCESS_DENIED_ERROR:
-    case ER_COLUMNACCESS_DENIED_ERROR:
-    case ER_SPECIFIC_ACCESS_DENIED_ERROR:
-        *code = SIMBA_EDENIED;
-        help = "; grant SELECT, INSERT and UPDATE on simba_mutex";
-        break;
-    case READ_ONLY_OPTION:
-    case READ_ONLY_MODE:
-    case READ_ONLY_TRANSACTION:
-        end = SQL_BROKEN; /* perhaps another server has its address by now */
-        help = "; this server cannot be written to, use the primary";
-        break;
-    case ER_CON_COUNT_ERROR:
-    case ER_USER_LIMIT_REACHED:
-    case ER_TOO_MANY_USER_CONNECTIONS:
-        help = "; raise the server's limit of connections, or use fewer";
-        break;
-    case ER_SERVER_SHUTDOWN:
-    case CONNECTION_KILLED:
-        end = SQL_BROKEN;
-        break;
-    case TOO_SLOW:
-        break;
-    default:
-        if (error >= CR_MIN_ERROR && error <= CR_MAX_ERROR)
-            end = SQL_BROKEN;
-        break;
+    for (size_t i = 0; i < sizeof failures / sizeof *failures; i++) {
+        if (failures[i].error == error) {
+            end = failures[i].end;
+            *code = failures[i].code;
+            help = failures[i].help;
+        }
     }
     snprintf(why, SQL_WHY_MAX, "%.380s (%u)%s", mysql_error(mysql), error, help);
     return end;
@@ -164,7 +143,7 @@ static void set_options(MYSQL *m, const struct mysql_config *c)
         mysql_options(m, MYSQL_OPT_SSL_KEY, c->tls_key);
 }
 
-void *mysql_connection_open(const void *config, int *code, char *why)
+bool mysql_connection_open(const void *config, struct sql_session *out, int *code, char *why)
 {
     const struct mysql_config *c = config;
     struct mysql_connection *l = calloc(1, sizeof *l);
@@ -172,7 +151,7 @@ void *mysql_connection_open(const void *config, int *code, char *why)
         free(l);
         *code = SIMBA_ELIMIT;
         snprintf(why, SQL_WHY_MAX, "out of memory");
-        return NULL;
+        return false;
     }
     set_options(&l->mysql, c);
     int rc = -1; /* as the client library says */
@@ -186,22 +165,27 @@ void *mysql_connection_open(const void *config, int *code, char *why)
         l->dialect.returning = c->returning && mariadb_connection(&l->mysql) &&
                                mysql_get_server_version(&l->mysql) >= 100500;
         bool may_write = l->inspection.missing[0] == '\0' && !l->inspection.read_only;
-        if (!may_write || prepare(l))
-            return l;
-        rc = -1;
+        rc = !may_write || prepare(l) ? 0 : -1;
+    }
+    if (rc == 0) {
+        *out = (struct sql_session){.handle = l,
+                                    .fd = (int)mysql_get_socket(&l->mysql),
+                                    .one_by_one = !l->dialect.returning,
+                                    .inspection = &l->inspection};
+        return true;
     }
     if (rc == -1)
         mysql_connection_explain(&l->mysql, code, why);
     else
         *code = rc;
     mysql_connection_close(l);
-    return NULL;
+    return false;
 }
 
 /* A call that waits is ended first: on a socket that is shut it does not wait any longer. */
-void mysql_connection_close(void *connection)
+void mysql_connection_close(void *handle)
 {
-    struct mysql_connection *l = connection;
+    struct mysql_connection *l = handle;
     int error;
     if (l->waiting != 0)
         shutdown(mysql_get_socket(&l->mysql), SHUT_RDWR);

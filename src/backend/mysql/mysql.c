@@ -1,13 +1,6 @@
 /* mysql.c: the store as the runtime sees it, and the driver as the frame of backend/sql does. */
 #include "backend/mysql/mysql.h"
 
-#include "backend/sql/connection.h"
-
-static int get_fd(void *connection)
-{
-    return (int)mysql_get_socket(&((struct mysql_connection *)connection)->mysql);
-}
-
 /* Nothing is said unasked, but for good-bye. */
 static bool idle(struct sql *s, void *connection)
 {
@@ -16,37 +9,25 @@ static bool idle(struct sql *s, void *connection)
     return false;
 }
 
-static void diagnose(void *connection, simba_finding_fn *say, void *data)
-{
-    sql_inspect_say(&((struct mysql_connection *)connection)->inspection, say, data);
-}
-
-static const char *read_only(void *connection)
-{
-    return sql_inspect_read_only(&((struct mysql_connection *)connection)->inspection);
-}
-
-const struct sql_driver mysql_driver = {
-    .needs_help = "give the columns mutex and owner_id a binary collation (docs/backends/mysql.md)",
+static const struct sql_driver driver = {
+    .same_names_help =
+        "give the columns mutex and owner_id a binary collation (docs/backends/mysql.md)",
+    .see_locks = "SHOW PROCESSLIST",
     .connect = mysql_connection_open,
     .disconnect = mysql_connection_close,
     .read_config = mysql_config_read,
     .free_config = mysql_config_free,
     .config_size = sizeof(struct mysql_config),
-    .fd = get_fd,
-    .group = mysql_perform_group,
-    .read_only = read_only,
     .begin = mysql_perform_begin,
     .go_on = mysql_perform_go_on,
     .idle = idle,
-    .diagnose = diagnose,
 };
 
 static int open_store(struct simba_host *host, const struct simba_url *url, void **store, char *why,
                       size_t why_size)
 {
     mysql_server_init(0, NULL, NULL); /* once, and not on a thread, for those who fork */
-    return sql_open(host, &mysql_driver, url, store, why, why_size);
+    return sql_open(host, &driver, url, store, why, why_size);
 }
 
 static const char *const schemes[] = {"mysql", "mariadb", NULL};

@@ -11,8 +11,6 @@
 
 #include <mysql.h>
 
-#include "backend/sql/config.h"
-#include "backend/sql/inspect.h"
 #include "backend/sql/sql.h"
 
 #define MYSQL_PORT_DEFAULT 3306
@@ -64,15 +62,14 @@ struct mysql_connection {
 };
 
 extern const struct simba_backend mysql_backend;
-extern const struct sql_driver mysql_driver;
 
 /* config.c: as in kit/options.h */
 int mysql_config_read(const struct options *o, const struct simba_host *host, void *config);
 void mysql_config_free(void *config);
 
 /* connection.c */
-void *mysql_connection_open(const void *config, int *code, char *why);
-void mysql_connection_close(void *connection);
+bool mysql_connection_open(const void *config, struct sql_session *out, int *code, char *why);
+void mysql_connection_close(void *handle);
 enum sql_end mysql_connection_explain(MYSQL *mysql, int *code, char *why); /* the last failure */
 
 /* inspect.c: 0, a code of ours with why, or -1: as the client library says */
@@ -80,12 +77,11 @@ int mysql_inspect_server(struct mysql_connection *l, const struct mysql_config *
 int mysql_inspect_table(struct mysql_connection *l, const struct mysql_config *c, char *why);
 
 /* perform.c */
-int mysql_perform_begin(struct sql *s, void *connection, struct sql_job *job, enum sql_end *end);
-int mysql_perform_go_on(struct sql *s, void *connection, struct sql_job *job, int events,
+int mysql_perform_begin(struct sql *s, void *handle, struct sql_job *job, enum sql_end *end);
+int mysql_perform_go_on(struct sql *s, void *handle, struct sql_job *job, int events,
                         enum sql_end *end);
 int mysql_perform_resume(struct mysql_connection *l, int events,
                          int *error); /* the call that waits */
-size_t mysql_perform_group(void *connection, int op);
 
 /* statements.c */
 void mysql_statements_for(struct statement *t, const struct mysql_dialect *d,
@@ -93,8 +89,9 @@ void mysql_statements_for(struct statement *t, const struct mysql_dialect *d,
 bool mysql_statements_often(struct statement *t, const struct mysql_dialect *d,
                             enum mysql_often which,
                             char marks[MYSQL_MARKS_MAX]); /* false: this one is not prepared */
+/* Without RETURNING an acquisition takes several: a look, and a free row, unless there is one. */
 void mysql_statements_read(struct statement *t, const struct mysql_dialect *d,
                            const struct sql_job *job);
-void mysql_statements_ensure(struct statement *t,
-                             const char *mutex); /* a free row, unless there is one */
+void mysql_statements_ensure(struct statement *t, const struct mysql_dialect *d,
+                             const struct sql_job *job);
 #endif

@@ -9,13 +9,9 @@
 
 static int to_uv(int wait)
 {
-    int events = 0;
-    if (wait & MYSQL_WAIT_READ)
-        events |= UV_READABLE;
-    if (wait & MYSQL_WAIT_WRITE)
-        events |= UV_WRITABLE;
-    if (wait & MYSQL_WAIT_EXCEPT)
-        events |= UV_PRIORITIZED;
+    int events = (wait & MYSQL_WAIT_READ ? UV_READABLE : 0) |
+                 (wait & MYSQL_WAIT_WRITE ? UV_WRITABLE : 0) |
+                 (wait & MYSQL_WAIT_EXCEPT ? UV_PRIORITIZED : 0);
     return events != 0 ? events : UV_READABLE; /* a timeout is ours to watch */
 }
 
@@ -24,12 +20,6 @@ static int to_mysql(int events)
     return (events & UV_READABLE ? MYSQL_WAIT_READ : 0) |
            (events & UV_WRITABLE ? MYSQL_WAIT_WRITE : 0) |
            (events & UV_PRIORITIZED ? MYSQL_WAIT_EXCEPT : 0);
-}
-
-size_t mysql_perform_group(void *connection, int op)
-{
-    const struct mysql_connection *l = connection;
-    return l->dialect.returning || op == SIMBA_READ ? SQL_JOB_MAX : 1;
 }
 
 static int64_t number(const char *text)
@@ -73,17 +63,15 @@ static void take_count(struct sql *s, struct mysql_connection *l, struct sql_job
 
 /* ---- prepared statements ------------------------------------------------------------------- */
 
-static struct mysql_prepared *prepared_for(struct mysql_connection *l, const struct sql_job *job)
+static const struct mysql_prepared *prepared_for(const struct mysql_connection *l,
+                                                 const struct sql_job *job)
 {
     if (job->count != 1 || job->impatient)
         return NULL;
-    struct mysql_prepared *p = NULL;
-    if (job->op == SIMBA_CONTEND)
-        p = &l->often[OFTEN_TAKE];
-    else if (job->op == SIMBA_RENEW)
-        p = &l->often[OFTEN_RENEW];
-    else if (job->op == SIMBA_RELEASE)
-        p = &l->often[OFTEN_RELEASE];
+    const struct mysql_prepared *p = job->op == SIMBA_CONTEND   ? &l->often[OFTEN_TAKE]
+                                     : job->op == SIMBA_RENEW   ? &l->often[OFTEN_RENEW]
+                                     : job->op == SIMBA_RELEASE ? &l->often[OFTEN_RELEASE]
+                                                                : NULL;
     return p != NULL && p->statement != NULL ? p : NULL;
 }
 
@@ -168,11 +156,9 @@ static void take_stored(struct sql *s, struct mysql_connection *l, struct sql_jo
 
 /* ---- statements as text -------------------------------------------------------------------- */
 
-enum next { NEXT_NONE, NEXT_STATEMENT };
-
 /* Without RETURNING: UPDATE, and if that was for nothing, SELECT, and if there is no row, INSERT and all
- * again. */
-static enum next after_contend_one(struct sql *s, struct mysql_connection *l, struct sql_job *job)
+ * again. True: another statement is to follow. */
+static bool after_contend_one(struct sql *s, struct mysql_connection *l, struct sql_job *job)
 {
     struct statement *t = &s->statement;
     bool changed = mysql_affected_rows(&l->mysql) > 0;
@@ -180,26 +166,24 @@ static enum next after_contend_one(struct sql *s, struct mysql_connection *l, st
     switch (l->stage++) {
     case 0: /* the UPDATE */
     case 3:
-        if (changed) {
+        if (changed)
             take_count(s, l, job);
-            return NEXT_NONE;
-        }
-        mysql_statements_read(t, &l->dialect, job);
-        return NEXT_STATEMENT;
+        else
+            mysql_statements_read(t, &l->dialect, job);
+        return !changed;
     case 1: /* the SELECT */
-        if (job->item[0].seen)
-            return NEXT_NONE;
-        mysql_statements_ensure(t, job->item[0].mutex);
-        return NEXT_STATEMENT;
+        if (!job->item[0].seen)
+            mysql_statements_ensure(t, &l->dialect, job);
+        return !job->item[0].seen;
     case 2: /* the INSERT */
         mysql_statements_for(t, &l->dialect, job);
-        return NEXT_STATEMENT;
+        return true;
     default:
-        return NEXT_NONE;
+        return false;
     }
 }
 
-static enum next after_statement(struct sql *s, struct mysql_connection *l, struct sql_job *job)
+static bool after_statement(struct sql *s, struct mysql_connection *l, struct sql_job *job)
 {
     if (l->result != NULL) {
         take_rows(s, job, l->result);
@@ -208,23 +192,15 @@ static enum next after_statement(struct sql *s, struct mysql_connection *l, stru
     } else if (job->op == SIMBA_RENEW || job->op == SIMBA_RELEASE || job->op == SIMBA_EVICT) {
         take_count(s, l, job);
     }
-    if (job->op == SIMBA_CONTEND && !l->dialect.returning)
-        return after_contend_one(s, l, job);
-    return NEXT_NONE;
+    return job->op == SIMBA_CONTEND && !l->dialect.returning && after_contend_one(s, l, job);
 }
 
-static int failed(struct sql *s, struct mysql_connection *l, const struct sql_job *job,
-                  enum sql_end *end)
+static int failed(struct sql *s, struct mysql_connection *l, enum sql_end *end)
 {
     char why[SQL_WHY_MAX];
     int code;
     *end = mysql_connection_explain(&l->mysql, &code, why);
-    if (*end == SQL_LOCKED && job->count == 1 && job->item[0].request != NULL)
-        sql_fail(s, code,
-                 "the row of '%s' is locked by somebody's transaction: see SHOW PROCESSLIST",
-                 job->item[0].mutex);
-    else
-        sql_fail(s, code, "%s", why);
+    sql_fail(s, code, "%s", why);
     return 0;
 }
 
@@ -242,53 +218,64 @@ static bool was_in_vain(const struct mysql_connection *l)
            mysql_stmt_affected_rows(l->statement) == 0;
 }
 
+static int query(struct sql *s, struct mysql_connection *l, int *error)
+{
+    l->step = STEP_QUERY;
+    return mysql_real_query_start(error, &l->mysql, s->statement.bytes, s->statement.length);
+}
+
+/* A call has ended well: begins the next one. False: there is none, the job is done. */
+static bool next_call(struct sql *s, struct mysql_connection *l, struct sql_job *job, int *wait,
+                      int *error)
+{
+    const struct mysql_prepared *contend = &l->often[OFTEN_CONTEND];
+    switch (l->step) {
+    case STEP_EXECUTE:
+        if (was_in_vain(l) && bind_all(l, contend, job->item[0].request)) {
+            *wait = execute(l, contend, error);
+            return true;
+        }
+        if (l->statement == contend->statement) {
+            l->step = STEP_STORE;
+            *wait = mysql_stmt_store_result_start(error, l->statement);
+            return true;
+        }
+        take_count(s, l, job);
+        return false;
+    case STEP_STORE:
+        take_stored(s, l, job);
+        return false;
+    case STEP_QUERY:
+        l->step = STEP_RESULT;
+        *wait = mysql_store_result_start(&l->result, &l->mysql);
+        return true;
+    default:
+        if (!after_statement(s, l, job))
+            return false;
+        *wait = query(s, l, error);
+        return true;
+    }
+}
+
 /* Calls that the library has begun or can begin, until one waits or all is done. */
 static int run(struct sql *s, struct mysql_connection *l, struct sql_job *job, int wait, int error,
                enum sql_end *end)
 {
-    for (;;) {
+    do {
         l->waiting = wait;
         if (wait != 0)
             return to_uv(wait);
-        if (error != 0)
-            return failed(s, l, job, end);
-        if (l->step == STEP_EXECUTE && was_in_vain(l) &&
-            bind_all(l, &l->often[OFTEN_CONTEND], job->item[0].request)) {
-            wait = execute(l, &l->often[OFTEN_CONTEND], &error);
-            continue;
-        }
-        if (l->step == STEP_EXECUTE && l->statement == l->often[OFTEN_CONTEND].statement) {
-            l->step = STEP_STORE;
-            wait = mysql_stmt_store_result_start(&error, l->statement);
-            continue;
-        }
-        if (l->step == STEP_EXECUTE || l->step == STEP_STORE) {
-            if (l->step == STEP_STORE)
-                take_stored(s, l, job);
-            else
-                take_count(s, l, job);
-            *end = SQL_DONE;
-            return 0;
-        }
-        if (l->step == STEP_QUERY) {
-            l->step = STEP_RESULT;
-            wait = mysql_store_result_start(&l->result, &l->mysql);
-            continue;
-        }
-        if (l->result == NULL && mysql_errno(&l->mysql) != 0)
-            return failed(s, l, job, end);
-        if (after_statement(s, l, job) == NEXT_NONE) {
-            *end = SQL_DONE;
-            return 0;
-        }
-        l->step = STEP_QUERY;
-        wait = mysql_real_query_start(&error, &l->mysql, s->statement.bytes, s->statement.length);
-    }
+        bool no_result = l->step == STEP_RESULT && l->result == NULL && mysql_errno(&l->mysql) != 0;
+        if (error != 0 || no_result)
+            return failed(s, l, end);
+    } while (next_call(s, l, job, &wait, &error));
+    *end = SQL_DONE;
+    return 0;
 }
 
-int mysql_perform_begin(struct sql *s, void *connection, struct sql_job *job, enum sql_end *end)
+int mysql_perform_begin(struct sql *s, void *handle, struct sql_job *job, enum sql_end *end)
 {
-    struct mysql_connection *l = connection;
+    struct mysql_connection *l = handle;
     int error = 0, wait;
     const struct mysql_prepared *p = prepared_for(l, job);
     if (p != NULL && bind_all(l, p, job->item[0].request)) {
@@ -303,8 +290,7 @@ int mysql_perform_begin(struct sql *s, void *connection, struct sql_job *job, en
         return 0;
     }
     l->stage = 0;
-    l->step = STEP_QUERY;
-    wait = mysql_real_query_start(&error, &l->mysql, s->statement.bytes, s->statement.length);
+    wait = query(s, l, &error);
     return run(s, l, job, wait, error, end);
 }
 
@@ -322,9 +308,9 @@ int mysql_perform_resume(struct mysql_connection *l, int events, int *error)
     }
 }
 
-int mysql_perform_go_on(struct sql *s, void *connection, struct sql_job *job, int events,
+int mysql_perform_go_on(struct sql *s, void *handle, struct sql_job *job, int events,
                         enum sql_end *end)
 {
-    int error = 0, wait = mysql_perform_resume(connection, to_mysql(events), &error);
-    return run(s, connection, job, wait, error, end);
+    int error = 0, wait = mysql_perform_resume(handle, to_mysql(events), &error);
+    return run(s, handle, job, wait, error, end);
 }

@@ -8,12 +8,15 @@
  * In SET everything is assigned from left to right: what conditions read comes last, and @g keeps whether
  * this very row was changed. */
 #include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "backend/mysql/mysql.h"
 
 #define NOW "TIMESTAMPDIFF(MICROSECOND,'1970-01-01',UTC_TIMESTAMP(3))DIV 1000"
 #define VERSION_MAX "2147483647" /* that JVM peers can read */
+#define BELL_NAME_MAX 32         /* the JVM's first tables have no longer ids */
 
 /* A token is at least the clock, so that it does not fall when a row is deleted, or an old copy of the table
  * is put in its place: in us where there is a column for it. A version has to stay small for the JVM; there it
@@ -26,11 +29,6 @@
 #define STILL_OLD                                                                      \
     "(SELECT 1 UNION ALL SELECT 1 FROM information_schema.COLUMNS WHERE TABLE_SCHEMA=" \
     "DATABASE()AND TABLE_NAME='simba_mutex' AND COLUMN_NAME='fencing_token')"
-
-struct context {
-    const struct mysql_dialect *dialect;
-    const struct sql_item *item;
-};
 
 #define EVICTED "ttl_at<" SQL_EVICTED_BELOW
 
@@ -46,292 +44,243 @@ struct context {
 /* A time that can be subtracted from, whatever a foreign hand has written. */
 #define TIME(column) "CAST(LEAST(" column ",9000000000000)AS SIGNED)"
 
-/* $n now, $f the column of tokens, $k the token to tell of, $u the least token, $o 1 if the columns are as we
- * know them, $m the name, $M its bytes, $i the id, $I its bytes, $E those of an evicted one's, $t the token, $l
- * ttl, $a lease, $c the columns of an answer. */
+struct context {
+    const struct mysql_dialect *dialect;
+    const struct sql_job *job;
+    size_t at; /* which of its mutexes */
+};
+
+/* What does not depend on the job: $n now, $f the column of tokens, $k the token to tell of, $u the least token,
+ * $o 1 if the columns are as we know them, $v the version of a new row, if that is not the token, $V the columns
+ * after it, $c the columns of an answer. NULL: none of these. */
+static const char *part(bool fences, char what)
+{
+    switch (what) {
+    case 'n':
+        return "(" NOW ")";
+    case 'f':
+        return fences ? "fencing_token" : "version";
+    case 'k':
+        return fences ? TOKEN : TOKEN_BY_VERSION;
+    case 'u':
+        return fences ? CLOCK_US : CLOCK_S;
+    case 'o':
+        return fences ? "1" : STILL_OLD;
+    case 'v':
+        return fences ? "1," : "";
+    case 'V':
+        return fences ? ",fencing_token" : "";
+    case 'c':
+        return "mutex,owner_id,$k," TIME("transition_at") "-$n,$n-" TIME(
+            "acquired_at") ",IF(" EVICTED ",ttl_at,NULL)";
+    default:
+        return NULL;
+    }
+}
+
+static void put_text(struct statement *t, const char *before, const char *value)
+{
+    sql_statement_put(t, before);
+    sql_statement_hex(t, value);
+    sql_statement_put(t, "'");
+}
+
+/* And, of the mutex: $m the name, $M its bytes, $i the id, $I its bytes, $E those of an evicted one's, $t the
+ * token, $l ttl, $a lease, $b what the bell says of it; at the end $N, the names of all. */
 static void put(struct statement *t, char what, void *data)
 {
     static const struct simba_request no_request = {.id = ""};
-    static const struct sql_item no_item = {.mutex = ""};
-    const struct context *c = data;
-    const struct sql_item *item = c->item != NULL ? c->item : &no_item;
-    const struct simba_request *q = item->request != NULL ? item->request : &no_request;
+    struct context *c = data;
+    const struct sql_item *item = &c->job->item[c->at];
+    const char *form = part(c->dialect->fences, what);
     char evicted[SIMBA_ID_MAX + 1], *marks = c->dialect->marks;
-    if (marks != NULL && strchr("mMiIEtla", what) != NULL) {
+    if (form != NULL) {
+        sql_statement_fill(t, '$', form, put, data);
+        return;
+    }
+    if (marks != NULL) {
         size_t n = strlen(marks);
         assert(n + 1 < MYSQL_MARKS_MAX);
         marks[n] = what;
         sql_statement_put(t, strchr("MIE", what) != NULL ? "BINARY ?" : "?");
         return;
     }
+    const struct simba_request *q = item->request != NULL ? item->request : &no_request;
     switch (what) {
-    case 'n':
-        sql_statement_put(t, "(" NOW ")");
-        return;
-    case 'f':
-        sql_statement_put(t, c->dialect->fences ? "fencing_token" : "version");
-        return;
-    case 'k':
-        sql_statement_put(t, c->dialect->fences ? TOKEN : TOKEN_BY_VERSION);
-        return;
-    case 'u':
-        sql_statement_put(t, c->dialect->fences ? CLOCK_US : CLOCK_S);
-        return;
-    case 'o':
-        sql_statement_put(t, c->dialect->fences ? "1" : STILL_OLD);
-        return;
-    case 'c':
-        sql_statement_fill(t, '$',
-                           "mutex,owner_id,$k," TIME("transition_at") "-$n,$n-" TIME(
-                               "acquired_at") ",IF(" EVICTED ",ttl_at,NULL)",
-                           put, data);
-        return;
+    case 'N':
+        for (c->at = 0; c->at < c->job->count; c->at++)
+            sql_statement_fill(t, '$', c->at > 0 ? ",$m" : "$m", put, data);
+        break;
     case 'm':
-    case 'i':
-        sql_statement_put(t, "_utf8mb4 x'");
-        sql_statement_hex(t, what == 'm' ? item->mutex : q->id);
+        put_text(t, "_utf8mb4 x'", item->mutex);
         break;
     case 'M':
+        put_text(t, "x'", item->mutex);
+        break;
+    case 'b':
+        put_text(t, "_utf8mb4 x'", strlen(item->mutex) <= BELL_NAME_MAX ? item->mutex : "");
+        break;
+    case 'i':
+        put_text(t, "_utf8mb4 x'", q->id);
+        break;
     case 'I':
-        sql_statement_put(t, "x'");
-        sql_statement_hex(t, what == 'M' ? item->mutex : q->id);
+        put_text(t, "x'", q->id);
         break;
     case 'E':
         sql_evicted_id(q->id, evicted);
-        sql_statement_put(t, "x'");
-        sql_statement_hex(t, evicted);
+        put_text(t, "x'", evicted);
         break;
-    case 't':
-        sql_statement_number(t, q->token);
-        return;
-    case 'l':
-        sql_statement_number(t, (uint64_t)q->ttl_ms);
-        return;
     default:
-        sql_statement_number(t, (uint64_t)(q->ttl_ms + q->transition_ms));
-        return;
+        sql_statement_number(t, what == 't'   ? q->token
+                                : what == 'l' ? (uint64_t)q->ttl_ms
+                                              : (uint64_t)(q->ttl_ms + q->transition_ms));
     }
-    sql_statement_put(t, "'");
 }
 
-static void fill(struct statement *t, const struct mysql_dialect *d, const struct sql_item *item,
-                 const char *form)
+static void fill(struct statement *t, const struct mysql_dialect *d, const struct sql_job *job,
+                 size_t at, const char *form)
 {
-    struct context c = {d, item};
+    struct context c = {d, job, at};
     sql_statement_fill(t, '$', form, put, &c);
 }
 
-static void put_columns(struct statement *t, const struct mysql_dialect *d)
-{
-    sql_statement_put(t, "INSERT INTO simba_mutex"
-                         "(mutex,acquired_at,ttl_at,transition_at,owner_id,version");
-    sql_statement_put(t, d->fences ? ",fencing_token)VALUES" : ")VALUES");
-}
+#define INTO "INTO simba_mutex(mutex,acquired_at,ttl_at,transition_at,owner_id,version"
 
-static void put_rows(struct statement *t, const struct mysql_dialect *d, const struct sql_job *job,
-                     const char *row)
+/* Many at once: a row for each is inserted; the update says what becomes of one that is there. */
+static void put_many(struct statement *t, const struct mysql_dialect *d, const struct sql_job *job,
+                     const char *row, const char *update)
 {
+    fill(t, d, job, 0, "INSERT " INTO "$V)VALUES");
     for (size_t i = 0; i < job->count; i++) {
         sql_statement_put(t, i > 0 ? ",(" : "(");
-        fill(t, d, &job->item[i], row);
+        fill(t, d, job, i, row);
         sql_statement_put(t, ")");
     }
     sql_statement_put(t, "ON DUPLICATE KEY UPDATE ");
+    fill(t, d, job, 0, update);
+    fill(t, d, job, 0, "RETURNING $c,@g");
 }
 
 #define SAME_NAME "BINARY mutex=BINARY VALUES(mutex)"
 #define SAME_TENURE SAME_NAME " AND BINARY owner_id=BINARY VALUES(owner_id)AND $f=VALUES($f)"
 
 /* Takes what is free. A missing row is made, and taken by that. */
-static void contend(struct statement *t, const struct mysql_dialect *d, const struct sql_job *job)
-{
-    put_columns(t, d);
-    put_rows(t, d, job,
-             d->fences ? "$m,IF(@g:=$o,$n,0),$n+$l,$n+$a,$i,1,$u"
-                       : "$m,IF(@g:=$o,$n,0),$n+$l,$n+$a,$i,$u");
-    fill(t, d, NULL,
-         "owner_id=IF(@g:=(" SAME_NAME " AND transition_at<=$n),VALUES(owner_id),owner_id),");
-    fill(t, d, NULL,
-         d->fences ? "fencing_token=IF(@g,GREATEST(version+1,fencing_token+1,$u),fencing_token),"
-                     "version=IF(@g,LEAST(version+1," VERSION_MAX "),version),"
-                   : "version=IF(@g,GREATEST(version+1,$u),version),");
-    fill(t, d, NULL,
-         "acquired_at=IF(@g,$n,acquired_at),ttl_at=IF(@g,VALUES(ttl_at),ttl_at),"
-         "transition_at=IF(@g,VALUES(transition_at),transition_at)RETURNING $c,@g");
-}
+#define CONTEND_ROW "$m,IF(@g:=$o,$n,0),$n+$l,$n+$a,$i,$v$u"
+#define CONTEND(token)                                                                        \
+    "owner_id=IF(@g:=(" SAME_NAME " AND transition_at<=$n),VALUES(owner_id),owner_id)," token \
+    "acquired_at=IF(@g,$n,acquired_at),ttl_at=IF(@g,VALUES(ttl_at),ttl_at),"                  \
+    "transition_at=IF(@g,VALUES(transition_at),transition_at)"
+#define NEXT_TOKEN                                                               \
+    "fencing_token=IF(@g,GREATEST(version+1,fencing_token+1,$u),fencing_token)," \
+    "version=IF(@g,LEAST(version+1," VERSION_MAX "),version),"
+#define NEXT_VERSION "version=IF(@g,GREATEST(version+1,$u),version),"
 
-/* Many at once, by the same means: the row that is inserted if there is none has ended in 1970. */
-static void renew_many(struct statement *t, const struct mysql_dialect *d,
-                       const struct sql_job *job)
-{
-    put_columns(t, d);
-    put_rows(t, d, job,
-             d->fences ? "$m,IF(@g:=0,0,0),$l,$a,$i,1,$t" : "$m,IF(@g:=0,0,0),$l,$a,$i,$t");
-    fill(t, d, NULL,
-         "ttl_at=IF(@g:=(" SAME_TENURE " AND transition_at>$n),$n+VALUES(ttl_at),ttl_at),"
-         "transition_at=IF(@g,GREATEST(transition_at,$n+VALUES(transition_at)),transition_at)"
-         "RETURNING $c,@g");
-}
+/* The row that is inserted if there is none has ended in 1970. */
+#define RENEW_ROW "$m,IF(@g:=0,0,0),$l,$a,$i,$v$t"
+#define RENEW                                                                         \
+    "ttl_at=IF(@g:=(" SAME_TENURE " AND transition_at>$n),$n+VALUES(ttl_at),ttl_at)," \
+    "transition_at=IF(@g,GREATEST(transition_at,$n+VALUES(transition_at)),transition_at)"
 
-static void release_many(struct statement *t, const struct mysql_dialect *d,
-                         const struct sql_job *job)
-{
-    put_columns(t, d);
-    put_rows(t, d, job, d->fences ? "$m,IF(@g:=0,0,0),0,0,$i,1,$t" : "$m,IF(@g:=0,0,0),0,0,$i,$t");
-    /* Of an evicted id the first character differs. */
-    fill(t, d, NULL,
-         "acquired_at=IF(@g:=(" SAME_NAME " AND $f=VALUES($f)AND(BINARY owner_id=BINARY "
-         "VALUES(owner_id)OR(" EVICTED " AND LEFT(owner_id,1)IN('~','!')AND "
-         "BINARY SUBSTRING(owner_id,2)=BINARY SUBSTRING(VALUES(owner_id),2)))),0,acquired_at),"
-         "ttl_at=IF(@g,0,ttl_at),transition_at=IF(@g,0,transition_at),"
-         "owner_id=IF(@g,'',owner_id)RETURNING $c,@g");
-}
+/* Of an evicted id the first character differs. */
+#define RELEASE_ROW "$m,IF(@g:=0,0,0),0,0,$i,$v$t"
+#define RELEASE                                                                            \
+    "acquired_at=IF(@g:=(" SAME_NAME " AND $f=VALUES($f)AND(BINARY owner_id=BINARY "       \
+    "VALUES(owner_id)OR(" EVICTED " AND LEFT(owner_id,1)IN('~','!')AND "                   \
+    "BINARY SUBSTRING(owner_id,2)=BINARY SUBSTRING(VALUES(owner_id),2)))),0,acquired_at)," \
+    "ttl_at=IF(@g,0,ttl_at),transition_at=IF(@g,0,transition_at),owner_id=IF(@g,'',owner_id)"
 
 #define THIS_ROW "WHERE mutex=$m AND " BYTES("mutex") "=$M"
 #define THIS_OWNER "(" BYTES("owner_id") "=$I OR(" EVICTED " AND " BYTES("owner_id") "=$E))"
 
-static void contend_one(struct statement *t, const struct mysql_dialect *d,
-                        const struct sql_item *item)
-{
-    /* LAST_INSERT_ID(x) tells x together with the number of rows. */
-    fill(t, d, item,
-         d->fences ? "UPDATE simba_mutex SET "
-                     "fencing_token=LAST_INSERT_ID(GREATEST(version+1,fencing_token+1,$u)),"
-                     "version=LEAST(version+1," VERSION_MAX "),"
-                   : "UPDATE simba_mutex SET version=LAST_INSERT_ID(GREATEST(version+1,$u)),");
-    fill(t, d, item,
-         "owner_id=$i,acquired_at=$n,ttl_at=$n+$l,transition_at=$n+$a " THIS_ROW
-         " AND transition_at<=$n AND 1=$o");
-}
+/* LAST_INSERT_ID(x) tells x together with the number of rows. */
+#define CONTEND_ONE(token)                                                  \
+    "UPDATE simba_mutex SET " token                                         \
+    "owner_id=$i,acquired_at=$n,ttl_at=$n+$l,transition_at=$n+$a " THIS_ROW \
+    " AND transition_at<=$n AND 1=$o"
+#define NEXT_TOKEN_ONE                                                      \
+    "fencing_token=LAST_INSERT_ID(GREATEST(version+1,fencing_token+1,$u))," \
+    "version=LEAST(version+1," VERSION_MAX "),"
+#define NEXT_VERSION_ONE "version=LAST_INSERT_ID(GREATEST(version+1,$u)),"
 
-static void renew_one(struct statement *t, const struct mysql_dialect *d,
-                      const struct sql_item *item)
-{
-    fill(t, d, item,
-         "UPDATE simba_mutex SET ttl_at=$n+$l,transition_at=GREATEST(transition_at,$n+$a) " THIS_ROW
-         " AND " BYTES("owner_id") "=$I AND $f=$t AND transition_at>$n");
-}
+#define RENEW_ONE                                                                               \
+    "UPDATE simba_mutex SET ttl_at=$n+$l,transition_at=GREATEST(transition_at,$n+$a) " THIS_ROW \
+    " AND " BYTES("owner_id") "=$I AND $f=$t AND transition_at>$n"
 
-static void release_one(struct statement *t, const struct mysql_dialect *d,
-                        const struct sql_item *item)
-{
-    fill(t, d, item,
-         "UPDATE simba_mutex SET acquired_at=0,transition_at=0,owner_id='',ttl_at=0 " THIS_ROW
-         " AND $f=$t AND " THIS_OWNER);
-}
-
-/* Which owner: the id as it was shown, where a long one is cut. */
-static void put_evicted_owner(struct statement *t, const struct mysql_dialect *d,
-                              const struct sql_item *item)
-{
-    const char *id = item->request->id;
-    char cut[SIMBA_ID_MAX + 1];
-    size_t n = sql_cut_bytes(id);
-    fill(t, d, item, " AND(" THIS_OWNER);
-    if (n > 0) {
-        memcpy(cut, id, n);
-        cut[n] = '\0';
-        sql_statement_put(t,
-                          "OR(LENGTH(" BYTES("owner_id") ")>128 AND LEFT(" BYTES("owner_id") ",");
-        sql_statement_number(t, n);
-        sql_statement_put(t, ")=x'");
-        sql_statement_hex(t, cut);
-        sql_statement_put(t, "')");
-    }
-    sql_statement_put(t, ")");
-}
+#define RELEASE_ONE                                                                       \
+    "UPDATE simba_mutex SET acquired_at=0,transition_at=0,owner_id='',ttl_at=0 " THIS_ROW \
+    " AND $f=$t AND " THIS_OWNER
 
 /* Gracefully: the owner's id changes, so that neither ours nor a JVM owner can renew, and the lease runs
  * out. ttl_at says that it has been done, and keeps the character. */
-static void evict(struct statement *t, const struct mysql_dialect *d, const struct sql_item *item)
-{
-    fill(t, d, item,
-         item->request->forced
-             ? "UPDATE simba_mutex SET acquired_at=0,ttl_at=0,owner_id='',transition_at=0 "
-             : "UPDATE simba_mutex SET ttl_at=IF(@g:=NOT(" EVICTED "),CONV(HEX(CONVERT("
-               "LEFT(owner_id,1)USING utf8mb4)),16,10),ttl_at),owner_id=IF(@g,CONCAT("
-               "IF(LEFT(owner_id,1)='~','!','~'),SUBSTRING(owner_id,2)),owner_id)");
-    fill(t, d, item, THIS_ROW " AND transition_at>$n AND owner_id<>''");
-    if (item->request->token != 0)
-        fill(t, d, item, " AND $f=$t");
-    if (item->request->id[0] != '\0')
-        put_evicted_owner(t, d, item);
-}
+#define END_SOON                                                                              \
+    "ttl_at=IF(@g:=NOT(" EVICTED "),CONV(HEX(CONVERT(LEFT(owner_id,1)USING utf8mb4)),16,10)," \
+    "ttl_at),owner_id=IF(@g,CONCAT(IF(LEFT(owner_id,1)='~','!','~'),SUBSTRING(owner_id,2)),"  \
+    "owner_id)"
+#define FREE "acquired_at=0,ttl_at=0,owner_id='',transition_at=0 "
+#define EVICT(how) "UPDATE simba_mutex SET " how THIS_ROW " AND transition_at>$n AND owner_id<>''"
 
-static void put_names(struct statement *t, const struct mysql_dialect *d, const struct sql_job *job)
+/* Which owner: the id as it was shown, where a long one is cut. */
+static void evict(struct statement *t, const struct mysql_dialect *d, const struct sql_job *job)
 {
-    for (size_t i = 0; i < job->count; i++) {
-        sql_statement_put(t, i > 0 ? "," : "");
-        fill(t, d, &job->item[i], "$m");
+    const struct simba_request *q = job->item[0].request;
+    char cut[SIMBA_ID_MAX + 1];
+    size_t n = sql_cut_bytes(q->id);
+    fill(t, d, job, 0, q->forced ? EVICT(FREE) : EVICT(END_SOON));
+    if (q->token != 0)
+        fill(t, d, job, 0, " AND $f=$t");
+    if (q->id[0] == '\0')
+        return;
+    fill(t, d, job, 0, " AND(" THIS_OWNER);
+    if (n > 0) {
+        snprintf(cut, sizeof cut, "%.*s", (int)n, q->id);
+        sql_statement_put(t,
+                          "OR(LENGTH(" BYTES("owner_id") ")>128 AND LEFT(" BYTES("owner_id") ",");
+        sql_statement_number(t, n);
+        put_text(t, ")=x'", cut);
+        sql_statement_put(t, ")");
     }
     sql_statement_put(t, ")");
+}
+
+static void list(struct statement *t, const struct mysql_dialect *d, const struct sql_job *job)
+{
+    size_t length = strlen(job->item[0].mutex);
+    fill(t, d, job, 0,
+         "SELECT $c,0 FROM simba_mutex WHERE transition_at>$n AND owner_id<>'' AND mutex<>''");
+    if (length > 0) {
+        sql_statement_put(t, " AND LEFT(" BYTES("mutex") ",");
+        sql_statement_number(t, length);
+        fill(t, d, job, 0, ")=$M");
+    }
 }
 
 void mysql_statements_read(struct statement *t, const struct mysql_dialect *d,
                            const struct sql_job *job)
 {
-    fill(t, d, NULL, "SELECT $c,0 FROM simba_mutex WHERE mutex IN(");
-    put_names(t, d, job);
+    fill(t, d, job, 0, "SELECT $c,0 FROM simba_mutex WHERE mutex IN($N)");
 }
 
-static void poll(struct statement *t, const struct mysql_dialect *d, const struct sql_job *job)
+void mysql_statements_ensure(struct statement *t, const struct mysql_dialect *d,
+                             const struct sql_job *job)
 {
-    fill(t, d, NULL,
-         "SELECT mutex,owner_id,IF(mutex='',version,$k)," TIME(
-             "transition_at") "-$n,0,NULL,0 "
-                              "FROM simba_mutex WHERE mutex IN(");
-    put_names(t, d, job);
-}
-
-static void list(struct statement *t, const struct mysql_dialect *d, const struct sql_item *item)
-{
-    fill(t, d, item,
-         "SELECT $c,0 FROM simba_mutex WHERE transition_at>$n AND owner_id<>'' AND mutex<>''");
-    if (item->mutex[0] != '\0') {
-        fill(t, d, item, " AND LEFT(" BYTES("mutex") ",");
-        sql_statement_number(t, strlen(item->mutex));
-        fill(t, d, item, ")=$M");
-    }
-}
-
-#define BELL_NAME_MAX 32 /* the JVM's first tables have no longer ids */
-
-static void ring(struct statement *t, const char *mutex)
-{
-    sql_statement_put(t, "INSERT INTO simba_mutex"
-                         "(mutex,acquired_at,ttl_at,transition_at,owner_id,version)"
-                         "VALUES('',0,0,0,_utf8mb4 x'");
-    sql_statement_hex(t, strlen(mutex) <= BELL_NAME_MAX ? mutex : "");
-    sql_statement_put(t, "',1)ON DUPLICATE KEY UPDATE owner_id=VALUES(owner_id),version=version+1");
-}
-
-void mysql_statements_ensure(struct statement *t, const char *mutex)
-{
-    sql_statement_put(t, "INSERT IGNORE INTO simba_mutex"
-                         "(mutex,acquired_at,ttl_at,transition_at,owner_id,version)"
-                         "VALUES(_utf8mb4 x'");
-    sql_statement_hex(t, mutex);
-    sql_statement_put(t, "',0,0,0,'',0)");
+    fill(t, d, job, 0, "INSERT IGNORE " INTO ")VALUES($m,0,0,0,'',0)");
 }
 
 bool mysql_statements_often(struct statement *t, const struct mysql_dialect *d,
                             enum mysql_often which, char marks[MYSQL_MARKS_MAX])
 {
     static const int op[OFTEN] = {SIMBA_CONTEND, SIMBA_CONTEND, SIMBA_RENEW, SIMBA_RELEASE};
-    struct mysql_dialect open = *d;
-    union {
-        struct sql_job job;
-        char space[sizeof(struct sql_job) + sizeof(struct sql_item)];
-    } one;
-    if (op[which] == SIMBA_CONTEND && !d->returning)
+    struct mysql_dialect open = {
+        .fences = d->fences, .returning = which != OFTEN_TAKE, .marks = marks};
+    struct sql_job *job = sql_job_new(op[which], 1);
+    if (job == NULL || (op[which] == SIMBA_CONTEND && !d->returning)) {
+        free(job);
         return false;
-    memset(&one, 0, sizeof one);
+    }
     memset(marks, 0, MYSQL_MARKS_MAX);
-    one.job.op = op[which];
-    one.job.count = 1;
-    open.marks = marks;
-    open.returning = which != OFTEN_TAKE;
-    mysql_statements_for(t, &open, &one.job);
+    sql_job_add(job, "", NULL);
+    mysql_statements_for(t, &open, job);
+    free(job);
     return !t->failed;
 }
 
@@ -344,38 +293,44 @@ void mysql_statements_for(struct statement *t, const struct mysql_dialect *d,
     switch (job->op) {
     case SIMBA_CONTEND:
         if (d->returning)
-            contend(t, d, job);
+            put_many(t, d, job, CONTEND_ROW,
+                     d->fences ? CONTEND(NEXT_TOKEN) : CONTEND(NEXT_VERSION));
         else
-            contend_one(t, d, &job->item[0]);
+            fill(t, d, job, 0,
+                 d->fences ? CONTEND_ONE(NEXT_TOKEN_ONE) : CONTEND_ONE(NEXT_VERSION_ONE));
         break;
     case SIMBA_RENEW:
         if (many)
-            renew_many(t, d, job);
+            put_many(t, d, job, RENEW_ROW, RENEW);
         else
-            renew_one(t, d, &job->item[0]);
+            fill(t, d, job, 0, RENEW_ONE);
         break;
     case SIMBA_RELEASE:
         if (many)
-            release_many(t, d, job);
+            put_many(t, d, job, RELEASE_ROW, RELEASE);
         else
-            release_one(t, d, &job->item[0]);
+            fill(t, d, job, 0, RELEASE_ONE);
         break;
     case SIMBA_EVICT:
-        evict(t, d, &job->item[0]);
+        evict(t, d, job);
         break;
     case SIMBA_LIST:
-        list(t, d, &job->item[0]);
+        list(t, d, job);
         break;
     case SQL_POLL:
-        poll(t, d, job);
+        fill(t, d, job, 0,
+             "SELECT mutex,owner_id,IF(mutex='',version,$k)," TIME(
+                 "transition_at") "-$n,0,NULL,0 FROM simba_mutex WHERE mutex IN($N)");
         break;
     case SQL_DIGEST:
-        fill(t, d, NULL,
+        fill(t, d, job, 0,
              "SELECT '','',IFNULL(SUM(CRC32(CONCAT(mutex,'/',owner_id,'/',$k))),0),1,0,NULL,0 "
              "FROM simba_mutex WHERE transition_at>$n AND owner_id<>''");
         break;
     case SQL_RING:
-        ring(t, job->item[0].mutex);
+        fill(t, d, job, 0,
+             "INSERT " INTO ")VALUES('',0,0,0,$b,1)ON DUPLICATE KEY UPDATE "
+             "owner_id=VALUES(owner_id),version=version+1");
         break;
     default:
         mysql_statements_read(t, d, job);

@@ -113,48 +113,57 @@ static bool set_session(struct postgres_connecting *d)
     return r != NULL;
 }
 
-static bool make_words(struct postgres_connecting *d)
-{
-    if (postgres_statements_make(d->connection))
-        return true;
-    *d->code = SIMBA_ELIMIT;
-    snprintf(d->why, SQL_WHY_MAX, "out of memory");
-    return false;
-}
-
 static void be_silent(void *arg, const PGresult *notice)
 {
     (void)arg;
     (void)notice;
 }
 
-void *postgres_connection_open(const void *config, int *code, char *why)
+static bool out_of_memory(struct postgres_connecting *d)
 {
-    struct postgres_connecting d = {.config = config, .code = code, .why = why};
-    d.connection = calloc(1, sizeof *d.connection);
-    if (d.connection == NULL) {
-        *code = SIMBA_ELIMIT;
-        snprintf(why, SQL_WHY_MAX, "out of memory");
-        return NULL;
-    }
-    d.connection->conn = PQconnectdbParams((const char *const *)d.config->keyword,
-                                           (const char *const *)d.config->value, 0);
-    if (PQstatus(d.connection->conn) != CONNECTION_OK) {
-        explain_connect(d.connection->conn, code, why);
-        postgres_connection_close(d.connection);
-        return NULL;
-    }
-    PQsetNoticeReceiver(d.connection->conn, be_silent, NULL);
-    if (postgres_inspect_server(&d) && set_session(&d) && postgres_inspect_table(&d) &&
-        make_words(&d) && PQsetnonblocking(d.connection->conn, 1) == 0)
-        return d.connection;
-    postgres_connection_close(d.connection);
-    return NULL;
+    *d->code = SIMBA_ELIMIT;
+    snprintf(d->why, SQL_WHY_MAX, "out of memory");
+    return false;
 }
 
-void postgres_connection_close(void *connection)
+static bool prepare(struct postgres_connecting *d)
 {
-    struct postgres_connection *l = connection;
+    PGconn *conn = d->connection->conn;
+    if (PQstatus(conn) != CONNECTION_OK) {
+        explain_connect(conn, d->code, d->why);
+        return false;
+    }
+    PQsetNoticeReceiver(conn, be_silent, NULL);
+    return postgres_inspect_server(d) && set_session(d) && postgres_inspect_table(d) &&
+           (postgres_statements_make(d->connection) || out_of_memory(d)) &&
+           PQsetnonblocking(conn, 1) == 0;
+}
+
+bool postgres_connection_open(const void *config, struct sql_session *out, int *code, char *why)
+{
+    struct postgres_connecting d = {.config = config, .code = code, .why = why};
+    struct postgres_connection *l = d.connection = calloc(1, sizeof *l);
+    if (l == NULL)
+        return out_of_memory(&d);
+    l->conn = PQconnectdbParams((const char *const *)d.config->keyword,
+                                (const char *const *)d.config->value, 0);
+    if (!prepare(&d)) {
+        postgres_connection_close(l);
+        return false;
+    }
+    *out = (struct sql_session){
+        .handle = l, .fd = PQsocket(l->conn), .tells = l->tells, .inspection = &l->inspection};
+    if (l->pooled && !l->tells)
+        out->remark =
+            "there is a pooler before the server, where LISTEN does nothing: mutexes that "
+            "are waited for are looked at every now and then (?poll=). If it pools "
+            "sessions only, add listen=on to the URL";
+    return true;
+}
+
+void postgres_connection_close(void *handle)
+{
+    struct postgres_connection *l = handle;
     PQfinish(l->conn);
     for (int w = 0; w < STATEMENTS; w++)
         sql_statement_free(&l->statement[w]);

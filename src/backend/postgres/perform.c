@@ -6,11 +6,8 @@
 #include "backend/postgres/postgres.h"
 
 #define COLUMNS 7 /* that are read; an eighth only does something */
-#define PARAMETERS_MAX 5
 
 /* ---- parameters ---------------------------------------------------------------------------- */
-
-enum field { FIELD_MUTEX, FIELD_ID, FIELD_EVICTED, FIELD_CUT, FIELD_TOKEN, FIELD_TTL, FIELD_LEASE };
 
 static void put_quoted(struct statement *t, const char *value)
 {
@@ -25,34 +22,32 @@ static void put_quoted(struct statement *t, const char *value)
     sql_statement_put(t, "\"");
 }
 
-static void put_field(struct statement *t, const struct sql_item *item, enum field f, bool quoted)
+static void put_field(struct statement *t, const struct sql_item *item, char field, bool quoted)
 {
     const struct simba_request *q = item->request;
-    char evicted[SIMBA_ID_MAX + 1];
-    const char *value = item->mutex;
-    switch (f) {
-    case FIELD_TOKEN:
+    char id[SIMBA_ID_MAX + 1];
+    const char *value = id;
+    switch (field) {
+    case 'k':
         sql_statement_number(t, q->token);
         return;
-    case FIELD_TTL:
+    case 'l':
         sql_statement_number(t, (uint64_t)q->ttl_ms);
         return;
-    case FIELD_LEASE:
+    case 'a':
         sql_statement_number(t, (uint64_t)(q->ttl_ms + q->transition_ms));
         return;
-    case FIELD_ID:
+    case 'i':
         value = q->id;
         break;
-    case FIELD_EVICTED:
-        sql_evicted_id(q->id, evicted);
-        value = evicted;
+    case 'e':
+        sql_evicted_id(q->id, id);
         break;
-    case FIELD_CUT: /* what is shown of an id that was too long */
-        snprintf(evicted, sizeof evicted, "%.*s", (int)sql_cut_bytes(q->id), q->id);
-        value = evicted;
+    case 'c':
+        snprintf(id, sizeof id, "%.*s", (int)sql_cut_bytes(q->id), q->id);
         break;
-    case FIELD_MUTEX:
-        break;
+    default:
+        value = item->mutex;
     }
     if (quoted)
         put_quoted(t, value);
@@ -60,45 +55,19 @@ static void put_field(struct statement *t, const struct sql_item *item, enum fie
         sql_statement_put(t, value);
 }
 
-static const enum field *fields_of(enum postgres_statement w)
-{
-    static const enum field contend[] = {FIELD_MUTEX, FIELD_ID, FIELD_TTL, FIELD_LEASE};
-    static const enum field renew[] = {FIELD_MUTEX, FIELD_ID, FIELD_TOKEN, FIELD_TTL, FIELD_LEASE};
-    static const enum field release[] = {FIELD_MUTEX, FIELD_ID, FIELD_TOKEN, FIELD_EVICTED};
-    static const enum field evict[] = {FIELD_MUTEX, FIELD_TOKEN, FIELD_ID, FIELD_EVICTED,
-                                       FIELD_CUT};
-    switch (w) {
-    case STATEMENT_CONTEND:
-    case STATEMENT_CONTEND_ONE:
-        return contend;
-    case STATEMENT_RENEW:
-    case STATEMENT_RENEW_ONE:
-        return renew;
-    case STATEMENT_RELEASE:
-    case STATEMENT_RELEASE_ONE:
-        return release;
-    default:
-        return evict;
-    }
-}
-
 /* One after another, each with its NUL. */
 static void put_parameters(struct statement *t, const struct sql_job *job,
-                           enum postgres_statement w)
+                           const struct postgres_form *form)
 {
-    bool many =
-        w < STATEMENT_SINGLE || w == STATEMENT_READ || w == STATEMENT_POLL || w == STATEMENT_MARK;
-    for (int n = 0; n < postgres_statements_parameters[w]; n++) {
-        if (w == STATEMENT_OBSERVE) {
+    for (const char *field = form->fields; *field != '\0'; field++) {
+        if (*field == 'o')
             sql_statement_number(t, SQL_OBSERVED_MS);
-        } else {
-            sql_statement_put(t, many ? "{" : "");
-            for (size_t i = 0; i < job->count; i++) {
-                sql_statement_put(t, i > 0 ? "," : "");
-                put_field(t, &job->item[i], fields_of(w)[n], many);
-            }
-            sql_statement_put(t, many ? "}" : "");
+        sql_statement_put(t, form->many ? "{" : "");
+        for (size_t i = 0; i < job->count; i++) {
+            sql_statement_put(t, i > 0 ? "," : "");
+            put_field(t, &job->item[i], *field, form->many);
         }
+        sql_statement_put(t, form->many ? "}" : "");
         sql_statement_end(t);
     }
 }
@@ -116,21 +85,20 @@ static int broken(struct sql *s, struct postgres_connection *l, enum sql_end *en
 }
 
 /* The parameters are in s->statement, one after another. */
-static bool say(struct sql *s, struct postgres_connection *l, enum postgres_statement w)
+static bool say(struct sql *s, struct postgres_connection *l, int w)
 {
-    const char *value[PARAMETERS_MAX], *at = s->statement.bytes;
-    int n = postgres_statements_parameters[w];
+    const char *name = postgres_statements[w].name, *text = l->statement[w].bytes;
+    const char *value[POSTGRES_FIELDS_MAX], *at = s->statement.bytes;
+    int n = (int)strlen(postgres_statements[w].fields);
     for (int i = 0; i < n; at += strlen(at) + 1)
         value[i++] = at;
-    l->preparing = l->known[w] == STATEMENT_SAID && !l->pooled && w != STATEMENT_LISTEN;
+    l->preparing = l->known[w] == STATEMENT_SAID && !l->pooled && name != NULL;
     if (l->preparing)
-        return PQsendPrepare(l->conn, postgres_statements_names[w], l->statement[w].bytes, 0,
-                             NULL) != 0;
+        return PQsendPrepare(l->conn, name, text, 0, NULL) != 0;
     if (l->known[w] == STATEMENT_PREPARED)
-        return PQsendQueryPrepared(l->conn, postgres_statements_names[w], n, value, NULL, NULL,
-                                   0) != 0;
+        return PQsendQueryPrepared(l->conn, name, n, value, NULL, NULL, 0) != 0;
     l->known[w] = STATEMENT_SAID;
-    return PQsendQueryParams(l->conn, l->statement[w].bytes, n, NULL, value, NULL, NULL, 0) != 0;
+    return PQsendQueryParams(l->conn, text, n, NULL, value, NULL, NULL, 0) != 0;
 }
 
 static int send_off(struct sql *s, struct postgres_connection *l, const struct sql_job *job,
@@ -148,12 +116,11 @@ static int send_off(struct sql *s, struct postgres_connection *l, const struct s
     return rest > 0 ? UV_READABLE | UV_WRITABLE : UV_READABLE;
 }
 
-int postgres_perform_begin(struct sql *s, void *connection, struct sql_job *job, enum sql_end *end)
+int postgres_perform_begin(struct sql *s, void *handle, struct sql_job *job, enum sql_end *end)
 {
-    struct postgres_connection *l = connection;
-    enum postgres_statement w = postgres_statements_of_job(job);
+    struct postgres_connection *l = handle;
     sql_statement_reset(&s->statement);
-    put_parameters(&s->statement, job, w);
+    put_parameters(&s->statement, job, &postgres_statements[postgres_statements_of_job(job)]);
     if (s->statement.failed) {
         sql_fail(s, SIMBA_ELIMIT, "out of memory");
         *end = SQL_FAILED;
@@ -205,12 +172,8 @@ static void take_result(struct sql *s, struct postgres_connection *l, struct sql
     const char *text = PQresultErrorField(r, PG_DIAG_MESSAGE_PRIMARY);
     int code;
     l->end = postgres_connection_explain(state != NULL ? state : "", &code, &help);
-    if (l->end == SQL_LOCKED && job->count == 1 && job->item[0].request != NULL)
-        sql_fail(s, code, "the row of '%s' is locked by somebody's transaction: see pg_locks",
-                 job->item[0].mutex);
-    else
-        sql_fail(s, code, "%.380s (%s)%s", text != NULL ? text : "no reason given",
-                 state != NULL ? state : "?", help);
+    sql_fail(s, code, "%.380s (%s)%s", text != NULL ? text : "no reason given",
+             state != NULL ? state : "?", help);
 }
 
 /* What was said was only to prepare the statement that is still to come. */
@@ -225,12 +188,13 @@ static bool go_further(struct postgres_connection *l, const struct sql_job *job)
     return true;
 }
 
-int postgres_perform_go_on(struct sql *s, void *connection, struct sql_job *job, int events,
+int postgres_perform_go_on(struct sql *s, void *handle, struct sql_job *job, int events,
                            enum sql_end *end)
 {
-    struct postgres_connection *l = connection;
+    struct postgres_connection *l = handle;
+    *end = SQL_BROKEN;
     if (events & UV_READABLE && PQconsumeInput(l->conn) == 0)
-        return l->end == SQL_DONE ? broken(s, l, end) : (*end = SQL_BROKEN, 0);
+        return l->end == SQL_DONE ? broken(s, l, end) : 0; /* the reason is known */
     int rest = PQflush(l->conn);
     if (rest < 0)
         return broken(s, l, end);
@@ -249,9 +213,9 @@ int postgres_perform_go_on(struct sql *s, void *connection, struct sql_job *job,
     return rest > 0 ? UV_READABLE | UV_WRITABLE : UV_READABLE;
 }
 
-bool postgres_perform_idle(struct sql *s, void *connection)
+bool postgres_perform_idle(struct sql *s, void *handle)
 {
-    struct postgres_connection *l = connection;
+    struct postgres_connection *l = handle;
     if (PQconsumeInput(l->conn) == 0)
         return false;
     take_notices(s, l);

@@ -1,68 +1,23 @@
 /* postgres.c: the store as the runtime sees it, and the driver as the frame of backend/sql does. */
 #include "backend/postgres/postgres.h"
 
-#include "backend/sql/connection.h"
-
-static int get_fd(void *connection)
-{
-    return PQsocket(((struct postgres_connection *)connection)->conn);
-}
-
-static size_t group_of(void *connection, int op)
-{
-    (void)connection;
-    (void)op;
-    return SQL_JOB_MAX;
-}
-
-static bool tells(void *connection)
-{
-    return ((struct postgres_connection *)connection)->tells;
-}
-
-static const char *remark(void *connection)
-{
-    const struct postgres_connection *l = connection;
-    return l->pooled && !l->tells
-               ? "there is a pooler before the server, where LISTEN does nothing: mutexes that are "
-                 "waited "
-                 "for are looked at every now and then (?poll=). If it pools sessions only, add "
-                 "listen=on to the URL"
-               : NULL;
-}
-
-static void diagnose(void *connection, simba_finding_fn *say, void *data)
-{
-    sql_inspect_say(&((struct postgres_connection *)connection)->inspection, say, data);
-}
-
-static const char *read_only(void *connection)
-{
-    return sql_inspect_read_only(&((struct postgres_connection *)connection)->inspection);
-}
-
-const struct sql_driver postgres_driver = {
-    .rereads = true,
+static const struct sql_driver driver = {
+    .see_locks = "pg_locks",
+    .can_tell = true,
     .connect = postgres_connection_open,
     .disconnect = postgres_connection_close,
     .read_config = postgres_config_read,
     .free_config = postgres_config_free,
     .config_size = sizeof(struct postgres_config),
-    .fd = get_fd,
-    .group = group_of,
-    .tells = tells,
-    .remark = remark,
-    .read_only = read_only,
     .begin = postgres_perform_begin,
     .go_on = postgres_perform_go_on,
     .idle = postgres_perform_idle,
-    .diagnose = diagnose,
 };
 
 static int open_store(struct simba_host *host, const struct simba_url *url, void **store, char *why,
                       size_t why_size)
 {
-    return sql_open(host, &postgres_driver, url, store, why, why_size);
+    return sql_open(host, &driver, url, store, why, why_size);
 }
 
 static const char *const schemes[] = {"postgresql", "postgres", NULL};

@@ -11,8 +11,6 @@
 
 #include <libpq-fe.h>
 
-#include "backend/sql/config.h"
-#include "backend/sql/inspect.h"
 #include "backend/sql/sql.h"
 
 #define POSTGRES_PARAMETERS 40
@@ -31,26 +29,8 @@ struct postgres_config {
     int64_t command_timeout_ms;
 };
 
-enum postgres_statement {
-    STATEMENT_CONTEND,
-    STATEMENT_RENEW,
-    STATEMENT_RELEASE,
-    STATEMENT_SINGLE, /* from here on those for one mutex */
-    STATEMENT_CONTEND_ONE = STATEMENT_SINGLE,
-    STATEMENT_RENEW_ONE,
-    STATEMENT_RELEASE_ONE,
-    STATEMENT_EVICT,
-    STATEMENT_FREE, /* evict by force */
-    STATEMENT_READ,
-    STATEMENT_POLL,
-    STATEMENT_LIST,
-    STATEMENT_DIGEST,
-    STATEMENT_RING,
-    STATEMENT_LISTEN,
-    STATEMENT_OBSERVE,
-    STATEMENT_MARK,
-    STATEMENTS
-};
+#define STATEMENTS 16
+#define POSTGRES_FREE 200 /* beyond enum sql_op: evict by force */
 
 /* What the table can do, which changes the statements. */
 struct postgres_table {
@@ -75,7 +55,6 @@ struct postgres_connection {
 };
 
 extern const struct simba_backend postgres_backend;
-extern const struct sql_driver postgres_driver;
 
 /* config.c: as in kit/options.h */
 extern const char *const postgres_config_options[];
@@ -83,8 +62,8 @@ int postgres_config_read(const struct options *o, const struct simba_host *host,
 void postgres_config_free(void *config);
 
 /* connection.c */
-void *postgres_connection_open(const void *config, int *code, char *why);
-void postgres_connection_close(void *connection);
+bool postgres_connection_open(const void *config, struct sql_session *out, int *code, char *why);
+void postgres_connection_close(void *handle);
 enum sql_end postgres_connection_explain(const char *state, int *code, const char **help);
 
 struct postgres_connecting {
@@ -102,14 +81,22 @@ bool postgres_inspect_server(struct postgres_connecting *d);
 bool postgres_inspect_table(struct postgres_connecting *d);
 
 /* perform.c */
-int postgres_perform_begin(struct sql *s, void *connection, struct sql_job *job, enum sql_end *end);
-int postgres_perform_go_on(struct sql *s, void *connection, struct sql_job *job, int events,
+int postgres_perform_begin(struct sql *s, void *handle, struct sql_job *job, enum sql_end *end);
+int postgres_perform_go_on(struct sql *s, void *handle, struct sql_job *job, int events,
                            enum sql_end *end);
-bool postgres_perform_idle(struct sql *s, void *connection);
+bool postgres_perform_idle(struct sql *s, void *handle);
 
-/* statements.c */
+/* statements.c. The parameters of a statement are said by letters, in their order: m the mutex, i the id, e that of
+ * an evicted one, c what is shown of one that is too long, k the token, l ttl, a lease, o SQL_OBSERVED_MS. */
+#define POSTGRES_FIELDS_MAX 5
+struct postgres_form {
+    const char *name; /* when it is prepared; NULL: it never is */
+    int op;
+    const char *fields;
+    bool many;        /* each is an array, with a value for each mutex */
+    const char *form; /* see statements.c */
+};
+extern const struct postgres_form postgres_statements[STATEMENTS];
 bool postgres_statements_make(struct postgres_connection *l); /* false: out of memory */
-enum postgres_statement postgres_statements_of_job(const struct sql_job *job);
-extern const char *const postgres_statements_names[STATEMENTS];
-extern const int postgres_statements_parameters[STATEMENTS];
+int postgres_statements_of_job(const struct sql_job *job);    /* which of them */
 #endif

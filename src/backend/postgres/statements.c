@@ -7,16 +7,9 @@
  * Many rows are changed by INSERT ... ON CONFLICT in the order in which they are given, by name, so that two
  * clients do not wait for each other. A row that is made by that, because somebody has deleted it, has ended in
  * 1970. */
+#include <assert.h>
+
 #include "backend/postgres/postgres.h"
-
-const char *const postgres_statements_names[STATEMENTS] = {
-    "simba_contend",   "simba_renew",       "simba_release", "simba_contend_one",
-    "simba_renew_one", "simba_release_one", "simba_evict",   "simba_free",
-    "simba_read",      "simba_poll",        "simba_list",    "simba_digest",
-    "simba_ring",      "simba_listen",      "simba_observe", "simba_mark"};
-
-const int postgres_statements_parameters[STATEMENTS] = {4, 5, 4, 4, 5, 4, 5, 5,
-                                                        1, 1, 1, 0, 1, 0, 1, 1};
 
 /* A token is at least the clock, so that it does not fall when a row is deleted, or an old copy of the table is
  * put in its place: in us where there is a column for it. A version that is the token may be an int; there it is
@@ -31,6 +24,8 @@ const int postgres_statements_parameters[STATEMENTS] = {4, 5, 4, 4, 5, 4, 5, 5,
     "(SELECT 1 UNION ALL SELECT 1 FROM pg_attribute WHERE attrelid=" \
     "to_regclass('simba_mutex')AND attname='fencing_token' AND NOT attisdropped)"
 
+#define TELL "pg_notify('" POSTGRES_CHANNEL "',mutex)"
+
 /* A mark is a version above the token, so the version of a new tenure is not: its clock is read first. */
 static const char *next_token(const struct postgres_table *d)
 {
@@ -42,48 +37,50 @@ static const char *next_token(const struct postgres_table *d)
                       "fencing_token=greatest(t.version::bigint+1,t.fencing_token+1,@u)";
 }
 
-/* @n now, @f the column of tokens, @t the next token, @u the least one, @a condition of a new tenure, @c the
- * columns of an answer, @o tell observers */
-static void put(struct statement *t, char what, void *data)
+/* @n now, @f the column of tokens, @t the next token, @u the least one, @a condition of a new tenure, @w is there a
+ * mark?, @k the columns of version and token, @v the version of a new row, if that is not the token, @c the
+ * columns of an answer, @o tell observers, @r tell who waits, @m leave marks, where there are any */
+static const char *part(const struct postgres_table *d, char what)
 {
-    const struct postgres_table *d = data;
-    bool fences = d->fences;
     switch (what) {
     case 'n':
-        sql_statement_put(t, "floor(date_part('epoch',clock_timestamp())*1000)::bigint");
-        return;
+        return "floor(date_part('epoch',clock_timestamp())*1000)::bigint";
     case 'f':
-        sql_statement_put(t, fences ? "fencing_token" : "version");
-        return;
+        return d->fences ? "fencing_token" : "version";
     case 't':
-        sql_statement_fill(t, '@', next_token(d), put, data);
-        return;
+        return next_token(d);
     case 'u':
-        sql_statement_put(t, fences ? CLOCK_US : CLOCK_S);
-        return;
+        return d->fences ? CLOCK_US : CLOCK_S;
     case 'a':
-        sql_statement_put(t, fences ? "" : " AND 1=" STILL_OLD);
-        return;
-    case 'w': /* is there a mark? */
-        sql_statement_put(t,
-                          d->marks ? "CASE WHEN t.version>t.fencing_token THEN 0 ELSE 2 END" : "0");
-        return;
+        return d->fences ? "" : " AND 1=" STILL_OLD;
+    case 'w':
+        return d->marks ? "CASE WHEN t.version>t.fencing_token THEN 0 ELSE 2 END" : "0";
     case 'k':
-        sql_statement_put(t, fences ? "version,fencing_token" : "version");
-        return;
+        return d->fences ? "version,fencing_token" : "version";
+    case 'v':
+        return d->fences ? "1," : "";
+    case 'm': /* of what is held; told is what has a mark then */
+        return d->marks
+                   ? "WITH u AS(UPDATE simba_mutex SET version=fencing_token+1 WHERE "
+                     "mutex=ANY($1::text[])AND version<=fencing_token AND transition_at>@n "
+                     "RETURNING mutex)SELECT mutex,'',0,0,0,NULL,0 FROM u UNION ALL "
+                     "SELECT mutex,'',0,0,0,NULL,0 FROM simba_mutex WHERE mutex=ANY($1::text[])AND "
+                     "version>fencing_token AND transition_at>@n"
+                   : "SELECT mutex,'',0,0,0,NULL,0 FROM simba_mutex WHERE mutex=ANY($1::text[])";
+    case 'r':
+        return d->marks ? "CASE WHEN version>fencing_token THEN " TELL "::text ELSE @o END" : TELL;
     case 'c':
-        sql_statement_fill(t, '@',
-                           "t.mutex,t.owner_id,t.@f,t.transition_at-@n,@n-t.acquired_at,"
-                           "CASE WHEN t." EVICTED " THEN t.ttl_at END",
-                           put, data);
-        return;
+        return "t.mutex,t.owner_id,t.@f,t.transition_at-@n,@n-t.acquired_at,"
+               "CASE WHEN t." EVICTED " THEN t.ttl_at END";
     default:
-        sql_statement_fill(t, '@',
-                           "CASE WHEN EXISTS(SELECT FROM simba_mutex AS b WHERE b.mutex='' AND "
-                           "b.transition_at>@n)THEN pg_notify('" POSTGRES_CHANNEL
-                           "',t.mutex)::text END",
-                           put, data);
+        return "CASE WHEN EXISTS(SELECT FROM simba_mutex AS b WHERE b.mutex='' AND "
+               "b.transition_at>@n)THEN pg_notify('" POSTGRES_CHANNEL "',t.mutex)::text END";
     }
+}
+
+static void put(struct statement *t, char what, void *data)
+{
+    sql_statement_fill(t, '@', part(data, what), put, data);
 }
 
 #define MANY_CONTEND "unnest($1::text[],$2::text[],$3::bigint[],$4::bigint[])AS q(m,i,l,a)"
@@ -95,8 +92,8 @@ static void put(struct statement *t, char what, void *data)
 
 /* Who finds it held, and most do, only reads: a lock on the row would hold up its owner. What is not told
  * was free at first and then another's. */
-#define CONTEND(rows, values)                                                                    \
-    "WITH q AS(SELECT*FROM " rows "),g AS(" INTO "SELECT m,@n,@n+l,@n+a,i," values " FROM q "    \
+#define CONTEND                                                                                  \
+    "WITH q AS(SELECT*FROM " MANY_CONTEND "),g AS(" INTO "SELECT m,@n,@n+l,@n+a,i,@v@u FROM q "  \
     "WHERE NOT EXISTS(SELECT FROM simba_mutex AS h WHERE h.mutex=q.m AND h.transition_at>@n)@a " \
     "ON CONFLICT(mutex)DO UPDATE SET acquired_at=@n,"                                            \
     "ttl_at=@n+EXCLUDED.ttl_at-EXCLUDED.acquired_at,"                                            \
@@ -106,16 +103,16 @@ static void put(struct statement *t, char what, void *data)
     "WHERE t.mutex=q.m AND t.transition_at>@n AND NOT EXISTS(SELECT FROM g WHERE g.mutex=q.m)"
 
 /* For one, who wins most of the time: what is not told is read. */
-#define CONTEND_ONE(values)                                                            \
-    INTO "SELECT $1::text,@n,@n+$3::bigint,@n+$4::bigint,$2::text," values             \
+#define CONTEND_ONE                                                                    \
+    INTO "SELECT $1::text,@n,@n+$3::bigint,@n+$4::bigint,$2::text,@v@u"                \
          " WHERE NOT EXISTS(SELECT FROM simba_mutex AS h WHERE h.mutex=$1::text AND "  \
          "h.transition_at>@n)@a "                                                      \
          "ON CONFLICT(mutex)DO UPDATE SET acquired_at=@n,ttl_at=@n+$3::bigint,"        \
          "transition_at=@n+$4::bigint,owner_id=$2::text,@t WHERE t.transition_at<=@n " \
          "RETURNING @c,1,@o"
 
-#define RENEW(rows, values)                                                                \
-    INTO "SELECT m,0,l,a,i," values " FROM " rows                                          \
+#define RENEW                                                                              \
+    INTO "SELECT m,0,l,a,i,@vk FROM " MANY_RENEW                                           \
          " WHERE 1=1@a ON CONFLICT(mutex)DO UPDATE SET ttl_at=@n+EXCLUDED.ttl_at,"         \
          "transition_at=greatest(t.transition_at,@n+EXCLUDED.transition_at)"               \
          "WHERE t.owner_id=EXCLUDED.owner_id AND t.@f=EXCLUDED.@f AND t.transition_at>@n " \
@@ -130,129 +127,89 @@ static void put(struct statement *t, char what, void *data)
 /* NOTIFY follows what has happened, in the same transaction: who is told finds it so. All that notify wait for
  * each other until they are committed, so a release does it only if somebody has left a mark that he waits: a
  * version above the token. */
-#define TELL "SELECT mutex,'',0,0,0,NULL,1,pg_notify('" POSTGRES_CHANNEL "',mutex)FROM r"
-#define TELL_MARKED                                                      \
-    "SELECT mutex,'',0,0,0,NULL,1,CASE WHEN version>fencing_token THEN " \
-    "pg_notify('" POSTGRES_CHANNEL "',mutex)::text ELSE @o END FROM r AS t"
 #define FREE "acquired_at=0,ttl_at=0,transition_at=0,owner_id=''"
-#define RELEASE(rows, tell)                                                               \
-    "WITH r AS(UPDATE simba_mutex AS t SET " FREE " FROM " rows " WHERE t.mutex=q.m AND " \
-    "t.@f=q.k AND(t.owner_id=q.i OR(t." EVICTED " AND t.owner_id=q.e))@a RETURNING t.*)" tell
+#define RELEASE                                                                                   \
+    "WITH r AS(UPDATE simba_mutex AS t SET " FREE " FROM " MANY_RELEASE " WHERE t.mutex=q.m AND " \
+    "t.@f=q.k AND(t.owner_id=q.i OR(t." EVICTED " AND t.owner_id=q.e))@a RETURNING t.*)"          \
+    "SELECT mutex,'',0,0,0,NULL,1,@r FROM r AS t"
 
-#define RELEASE_ONE(tell)                                                              \
+#define RELEASE_ONE                                                                    \
     "UPDATE simba_mutex AS t SET " FREE " WHERE mutex=$1::text AND @f=$3::bigint AND(" \
     "owner_id=$2::text OR(" EVICTED " AND owner_id=$4::text))@a "                      \
-    "RETURNING mutex,'',0,0,0,NULL,1," tell
-#define TOLD "pg_notify('" POSTGRES_CHANNEL "',mutex)"
+    "RETURNING mutex,'',0,0,0,NULL,1,@r"
+
+/* Of the owner's first character: its length, in characters. A database without an encoding takes each byte of
+ * our UTF-8 for one; there ascii() is the first byte. */
+#define FIRST                                                                              \
+    "CASE WHEN getdatabaseencoding()<>'SQL_ASCII' THEN 1 WHEN ascii(owner_id)<192 THEN 1 " \
+    "WHEN ascii(owner_id)<224 THEN 2 WHEN ascii(owner_id)<240 THEN 3 ELSE 4 END"
 
 /* Gracefully: the owner's id changes, so that it cannot renew, and the lease runs out. ttl_at says that it has
  * been done, and keeps the character. */
-#define END_SOON                                                                               \
-    "ttl_at=CASE WHEN " EVICTED " THEN ttl_at ELSE('x'||lpad(encode(convert_to("               \
-    "left(owner_id,1),'UTF8'),'hex'),8,'0'))::bit(32)::bigint END,owner_id=CASE WHEN " EVICTED \
-    " THEN owner_id WHEN left(owner_id,1)='~' THEN '!'||substr(owner_id,2)"                    \
-    "ELSE '~'||substr(owner_id,2)END"
+#define END_SOON                                                                \
+    "ttl_at=CASE WHEN " EVICTED                                                 \
+    " THEN ttl_at ELSE('x'||lpad(encode(convert_to(left(owner_id," FIRST        \
+    "),'UTF8'),'hex'),8,'0'))::bit(32)::bigint END,owner_id=CASE WHEN " EVICTED \
+    " THEN owner_id WHEN left(owner_id,1)='~' THEN '!'||substr(owner_id,2)"     \
+    "ELSE '~'||substr(owner_id,1+" FIRST ")END"
 #define EVICT(how)                                                                               \
     "WITH r AS(UPDATE simba_mutex AS t SET " how " WHERE mutex=$1::text AND "                    \
     "transition_at>@n AND owner_id<>'' AND($2::bigint=0 OR @f=$2::bigint)AND("                   \
     "$3::text='' OR owner_id=$3::text OR(" EVICTED " AND owner_id=$4::text)OR($5::text<>'' AND " \
-    "octet_length(owner_id)>128 AND starts_with(owner_id,$5::text)))RETURNING mutex)" TELL
+    "octet_length(owner_id)>128 AND starts_with(owner_id,$5::text)))RETURNING mutex)SELECT "     \
+    "mutex,'',0,0,0,NULL,1," TELL "FROM r"
 
-static const char *form_of(enum postgres_statement w, const struct postgres_table *d)
-{
-    bool fences = d->fences, marks = d->marks;
-    switch (w) {
-    case STATEMENT_CONTEND:
-        return fences ? CONTEND(MANY_CONTEND, "1,@u") : CONTEND(MANY_CONTEND, "@u");
-    case STATEMENT_CONTEND_ONE:
-        return fences ? CONTEND_ONE("1,@u") : CONTEND_ONE("@u");
-    case STATEMENT_RENEW:
-        return fences ? RENEW(MANY_RENEW, "1,k") : RENEW(MANY_RENEW, "k");
-    case STATEMENT_RENEW_ONE:
-        return RENEW_ONE;
-    case STATEMENT_RELEASE:
-        return marks ? RELEASE(MANY_RELEASE, TELL_MARKED) : RELEASE(MANY_RELEASE, TELL);
-    case STATEMENT_RELEASE_ONE:
-        return marks
-                   ? RELEASE_ONE("CASE WHEN version>fencing_token THEN " TOLD "::text ELSE @o END")
-                   : RELEASE_ONE(TOLD);
-    case STATEMENT_EVICT:
-        return EVICT(END_SOON);
-    case STATEMENT_FREE:
-        return EVICT(FREE);
-    case STATEMENT_READ:
-        return "SELECT @c,@w FROM simba_mutex AS t WHERE mutex=ANY($1::text[])";
-    case STATEMENT_POLL:
-        return "SELECT mutex,owner_id,CASE WHEN mutex='' THEN version ELSE @f END,"
-               "transition_at-@n,0,NULL,@w FROM simba_mutex AS t WHERE mutex=ANY($1::text[])";
-    case STATEMENT_LIST:
-        return "SELECT @c,0 FROM simba_mutex AS t WHERE transition_at>@n AND owner_id<>'' AND "
-               "mutex<>'' AND starts_with(mutex,$1::text)";
-    case STATEMENT_DIGEST:
-        return "SELECT '','',abs(coalesce(sum(hashtext(mutex||'/'||owner_id||'/'||@f)::bigint),0)),"
-               "1,0,NULL,0 FROM simba_mutex WHERE transition_at>@n AND owner_id<>'' AND mutex<>''";
-    case STATEMENT_RING: /* for those who cannot listen */
-        return "INSERT INTO simba_mutex AS "
-               "t(mutex,acquired_at,ttl_at,transition_at,owner_id,version)"
-               "VALUES('',0,0,0,$1::text,1)ON CONFLICT(mutex)DO UPDATE SET "
-               "owner_id=EXCLUDED.owner_id,version=(t.version+1)%2147483647";
-    case STATEMENT_MARK: /* of what is held; told is what has a mark then */
-        return marks
-                   ? "WITH u AS(UPDATE simba_mutex SET version=fencing_token+1 WHERE "
-                     "mutex=ANY($1::text[])AND version<=fencing_token AND transition_at>@n "
-                     "RETURNING mutex)SELECT mutex,'',0,0,0,NULL,0 FROM u UNION ALL "
-                     "SELECT mutex,'',0,0,0,NULL,0 FROM simba_mutex WHERE mutex=ANY($1::text[])AND "
-                     "version>fencing_token AND transition_at>@n"
-                   : "SELECT mutex,'',0,0,0,NULL,0 FROM simba_mutex WHERE mutex=ANY($1::text[])";
-    case STATEMENT_LISTEN:
-        return "LISTEN " POSTGRES_CHANNEL;
-    default:
-        return "INSERT INTO simba_mutex AS "
-               "t(mutex,acquired_at,ttl_at,transition_at,owner_id,version)"
-               "VALUES('',0,0,@n+$1::bigint,'',0)ON CONFLICT(mutex)DO UPDATE SET "
-               "transition_at=@n+$1::bigint";
-    }
-}
+/* Of those that do the same the one for one mutex comes first. */
+const struct postgres_form postgres_statements[STATEMENTS] = {
+    {"simba_contend_one", SIMBA_CONTEND, "mila", false, CONTEND_ONE},
+    {"simba_contend", SIMBA_CONTEND, "mila", true, CONTEND},
+    {"simba_renew_one", SIMBA_RENEW, "mikla", false, RENEW_ONE},
+    {"simba_renew", SIMBA_RENEW, "mikla", true, RENEW},
+    {"simba_release_one", SIMBA_RELEASE, "mike", false, RELEASE_ONE},
+    {"simba_release", SIMBA_RELEASE, "mike", true, RELEASE},
+    {"simba_evict", SIMBA_EVICT, "mkiec", false, EVICT(END_SOON)},
+    {"simba_free", POSTGRES_FREE, "mkiec", false, EVICT(FREE)},
+    {"simba_read", SIMBA_READ, "m", true,
+     "SELECT @c,@w FROM simba_mutex AS t WHERE mutex=ANY($1::text[])"},
+    {"simba_poll", SQL_POLL, "m", true,
+     "SELECT mutex,owner_id,CASE WHEN mutex='' THEN version ELSE @f END,"
+     "transition_at-@n,0,NULL,@w FROM simba_mutex AS t WHERE mutex=ANY($1::text[])"},
+    {"simba_list", SIMBA_LIST, "m", false,
+     "SELECT @c,0 FROM simba_mutex AS t WHERE transition_at>@n AND owner_id<>'' AND "
+     "mutex<>'' AND starts_with(mutex,$1::text)"},
+    {"simba_digest", SQL_DIGEST, "", false,
+     "SELECT '','',abs(coalesce(sum(hashtext(mutex||'/'||owner_id||'/'||@f)::bigint),0)),"
+     "1,0,NULL,0 FROM simba_mutex WHERE transition_at>@n AND owner_id<>'' AND mutex<>''"},
+    {"simba_ring", SQL_RING, "m", false, /* for those who cannot listen */
+     "INSERT INTO simba_mutex AS t(mutex,acquired_at,ttl_at,transition_at,owner_id,version)"
+     "VALUES('',0,0,0,$1::text,1)ON CONFLICT(mutex)DO UPDATE SET "
+     "owner_id=EXCLUDED.owner_id,version=(t.version+1)%2147483647"},
+    {"simba_observe", SQL_OBSERVE, "o", false,
+     "INSERT INTO simba_mutex AS t(mutex,acquired_at,ttl_at,transition_at,owner_id,version)"
+     "VALUES('',0,0,@n+$1::bigint,'',0)ON CONFLICT(mutex)DO UPDATE SET "
+     "transition_at=@n+$1::bigint"},
+    {"simba_mark", SQL_MARK, "m", true, "@m"},
+    {NULL, SQL_LISTEN, "", false, "LISTEN " POSTGRES_CHANNEL},
+};
 
 bool postgres_statements_make(struct postgres_connection *l)
 {
     bool failed = false;
     for (int w = 0; w < STATEMENTS; w++) {
         sql_statement_reset(&l->statement[w]);
-        sql_statement_fill(&l->statement[w], '@', form_of((enum postgres_statement)w, &l->table),
-                           put, &l->table);
+        sql_statement_fill(&l->statement[w], '@', postgres_statements[w].form, put, &l->table);
         failed = failed || l->statement[w].failed;
     }
     return !failed;
 }
 
-enum postgres_statement postgres_statements_of_job(const struct sql_job *job)
+int postgres_statements_of_job(const struct sql_job *job)
 {
-    bool one = job->count == 1;
-    switch (job->op) {
-    case SIMBA_CONTEND:
-        return one ? STATEMENT_CONTEND_ONE : STATEMENT_CONTEND;
-    case SIMBA_RENEW:
-        return one ? STATEMENT_RENEW_ONE : STATEMENT_RENEW;
-    case SIMBA_RELEASE:
-        return one ? STATEMENT_RELEASE_ONE : STATEMENT_RELEASE;
-    case SIMBA_EVICT:
-        return job->item[0].request->forced ? STATEMENT_FREE : STATEMENT_EVICT;
-    case SIMBA_LIST:
-        return STATEMENT_LIST;
-    case SQL_POLL:
-        return STATEMENT_POLL;
-    case SQL_DIGEST:
-        return STATEMENT_DIGEST;
-    case SQL_RING:
-        return STATEMENT_RING;
-    case SQL_LISTEN:
-        return STATEMENT_LISTEN;
-    case SQL_OBSERVE:
-        return STATEMENT_OBSERVE;
-    case SQL_MARK:
-        return STATEMENT_MARK;
-    default:
-        return STATEMENT_READ;
+    bool forced = job->op == SIMBA_EVICT && job->item[0].request->forced;
+    int op = forced ? POSTGRES_FREE : job->op, w = 0;
+    while (postgres_statements[w].op != op || (job->count > 1 && !postgres_statements[w].many)) {
+        w++;
+        assert(w < STATEMENTS);
     }
+    return w;
 }

@@ -1,11 +1,10 @@
-/* config.c: see config.h. */
-#include "backend/sql/config.h"
-
+/* config.c: what the URLs of SQL stores have in common. */
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <string.h>
 
 #include "backend/kit/password_file.h"
+#include "backend/sql/sql.h"
 
 #define POLL_MS 250 /* if it is not given */
 #define POLL_MIN_MS 10

@@ -1,11 +1,9 @@
-/* connection.c: see connection.h. Connecting looks up a name and greets a server, which blocks, so it
- * happens on a thread; it leaves the store alone. */
-#include "backend/sql/connection.h"
-
+/* connection.c: one connection, kept up: connecting, statements one after another, their timeouts, its loss.
+ * Connecting looks up a name and greets a server, which blocks, so it happens on a thread; it leaves the store
+ * alone. */
 #include <stdlib.h>
 
-#include "backend/sql/replies.h"
-#include "backend/sql/requests.h"
+#include "backend/sql/sql.h"
 
 #define ANEW_MS 1000 /* how long a server that takes no writes is believed */
 
@@ -17,20 +15,16 @@ static void on_poll_closed(uv_handle_t *handle)
     handles_drop(&s->handles);
 }
 
-static void hang_up(struct sql *s)
+void sql_connection_close(struct sql *s)
 {
     struct sql_connection *c = s->connection;
+    if (c == NULL)
+        return;
     s->connection = NULL;
     s->listens = false;
     uv_poll_stop(&c->poll);
-    s->driver->disconnect(c->handle);
+    s->driver->disconnect(c->session.handle);
     uv_close((uv_handle_t *)&c->poll, on_poll_closed);
-}
-
-void sql_connection_close(struct sql *s)
-{
-    if (s->connection != NULL)
-        hang_up(s);
 }
 
 /* ---- connecting ------------------------------------------------------------------------------ */
@@ -39,7 +33,7 @@ struct attempt {
     struct offload_call call; /* first */
     struct sql *store;        /* the loop's; the thread must not touch it */
     const struct sql_driver *driver;
-    void *connection; /* NULL: failed */
+    struct sql_session session; /* without a handle: failed */
     int code;
     char why[SQL_WHY_MAX];
 };
@@ -65,14 +59,22 @@ static void rest(struct sql *s)
 
 static void lost(struct sql *s)
 {
-    hang_up(s);
+    sql_connection_close(s);
     rest(s);
 }
 
-static void begin_connection(struct sql *s, struct sql_connection *c, void *connection)
+static void connected(struct sql *s, const struct sql_session *session)
 {
+    struct sql_connection *c = calloc(1, sizeof *c);
+    if (c == NULL || uv_poll_init(s->host->loop, &c->poll, session->fd) != 0) {
+        free(c);
+        s->driver->disconnect(session->handle);
+        sql_fail(s, SIMBA_ELIMIT, "out of memory");
+        rest(s);
+        return;
+    }
     c->store = s;
-    c->handle = connection;
+    c->session = *session;
     c->since = simba_now();
     c->poll.data = c;
     handles_add(&s->handles);
@@ -82,33 +84,21 @@ static void begin_connection(struct sql *s, struct sql_connection *c, void *conn
     reconnect_ready(&s->reconnect, c->since);
     if (s->reconnections++ > 0)
         s->host->reconnected(s->host);
-    const char *remark = s->driver->remark != NULL ? s->driver->remark(connection) : NULL;
-    if (remark != NULL && !s->remarked)
-        s->host->log(s->host, SIMBA_LOG_WARN, remark);
-    s->remarked = s->remarked || remark != NULL;
+    if (session->remark != NULL && !s->remarked) {
+        s->host->log(s->host, SIMBA_LOG_WARN, session->remark);
+        s->remarked = true;
+    }
     if (s->host->interest(s->host, NULL) != SIMBA_NO_INTEREST)
         sql_poller_look_in(s, 0);
     sql_connection_pump(s);
-}
-
-static void connected(struct sql *s, void *connection)
-{
-    struct sql_connection *c = calloc(1, sizeof *c);
-    if (c != NULL && uv_poll_init(s->host->loop, &c->poll, s->driver->fd(connection)) == 0) {
-        begin_connection(s, c, connection);
-        return;
-    }
-    free(c);
-    s->driver->disconnect(connection);
-    sql_fail(s, SIMBA_ELIMIT, "out of memory");
-    rest(s);
 }
 
 static void run_attempt(struct offload_call *c)
 {
     struct attempt *a = (struct attempt *)(void *)c;
     a->code = SIMBA_ESTORE;
-    a->connection = a->driver->connect(offload_shared(c), &a->code, a->why);
+    if (!a->driver->connect(offload_shared(c), &a->session, &a->code, a->why))
+        a->session.handle = NULL;
 }
 
 static void done_attempt(struct offload_call *c)
@@ -116,24 +106,24 @@ static void done_attempt(struct offload_call *c)
     struct attempt *a = (struct attempt *)(void *)c;
     struct sql *s = a->store;
     s->connecting = false;
-    if (s->connection != NULL && (a->connection == NULL || s->job != NULL))
-        return; /* see look_anew(): another time */
-    if (a->connection == NULL) {
+    if (s->connection != NULL && (a->session.handle == NULL || s->job != NULL))
+        return; /* see begin(): another time */
+    if (a->session.handle == NULL) {
         sql_fail(s, a->code, "%s", a->why);
         rest(s);
         return;
     }
-    void *connection = a->connection;
-    a->connection = NULL;
+    struct sql_session session = a->session;
+    a->session.handle = NULL; /* it is the store's now */
     sql_connection_close(s);
-    connected(s, connection);
+    connected(s, &session);
 }
 
 static void free_attempt(struct offload_call *c)
 {
     struct attempt *a = (struct attempt *)(void *)c;
-    if (a->connection != NULL)
-        a->driver->disconnect(a->connection);
+    if (a->session.handle != NULL)
+        a->driver->disconnect(a->session.handle);
     free(a);
 }
 
@@ -185,8 +175,8 @@ enum simba_lend sql_work(void *store, bool here)
 {
     const struct sql *s = store;
     (void)here; /* submit has sent it */
-    bool is_steady = s->connection != NULL && s->connection->settled && s->events == UV_READABLE &&
-                     !s->closing;
+    bool is_steady =
+        s->connection != NULL && s->connection->settled && s->events == UV_READABLE && !s->closing;
     return is_steady ? SIMBA_LEND_LOOP : SIMBA_LEND_NOTHING;
 }
 
@@ -196,26 +186,18 @@ static bool writes(int op)
            op != SQL_LISTEN;
 }
 
-/* By another connection, while this one is used on. */
-static void look_anew(struct sql *s)
-{
-    if (!s->connecting)
-        attempt(s);
-}
-
-/* A server that cannot be written to is not asked to; but looked at anew after a while, because it may have
- * become a primary, or another server has its address by now. */
+/* A server that cannot be written to is not asked to; but looked at anew after a while, by another connection,
+ * because it may have become a primary, or another server has its address by now. */
 static int begin(struct sql *s, struct sql_job *job, enum sql_end *end)
 {
-    const char *why = s->driver->read_only != NULL && writes(job->op)
-                          ? s->driver->read_only(s->connection->handle)
-                          : NULL;
+    const struct sql_session *session = &s->connection->session;
+    const char *why = writes(job->op) ? sql_inspect_read_only(session->inspection) : NULL;
     if (why == NULL)
-        return s->driver->begin(s, s->connection->handle, job, end);
+        return s->driver->begin(s, session->handle, job, end);
     sql_fail(s, SIMBA_ESTORE, "%s", why);
     *end = SQL_FAILED;
-    if (simba_now() - s->connection->since > ANEW_MS)
-        look_anew(s);
+    if (simba_now() - s->connection->since > ANEW_MS && !s->connecting)
+        attempt(s);
     return 0;
 }
 
@@ -251,13 +233,13 @@ static void on_ready(uv_poll_t *poll, int status, int events)
         s->connection->settled = false;
     }
     if (s->job == NULL) {
-        if (!s->driver->idle(s, s->connection->handle)) {
+        if (!s->driver->idle(s, s->connection->session.handle)) {
             sql_fail(s, SIMBA_ESTORE, "the server has closed the connection");
             lost(s);
         }
         return;
     }
-    int wanted = s->driver->go_on(s, s->connection->handle, s->job, events, &end);
+    int wanted = s->driver->go_on(s, s->connection->session.handle, s->job, events, &end);
     if (wanted != 0) {
         wait_for(s, wanted);
     } else if (sql_replies_ended(s, end)) {

@@ -4,8 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backend/sql/connection.h"
-#include "backend/sql/requests.h"
 #include "backend/sql/sql.h"
 #include "base/rng.h"
 #include "base/table.h"
@@ -120,48 +118,45 @@ bool sql_poller_waits(struct sql *s, const char *mutex)
 
 struct selection {
     int64_t now;
-    bool ours; /* those that are, to which the bell matters; else those that need a look */
-    size_t count;
-    struct sql_job *job; /* NULL: they are only counted */
+    bool ours;   /* those that are, to which the bell matters; else those that need a look */
+    size_t room; /* for so many; without a job they are only counted */
+    struct sql_job *job;
 };
 
 static void pick(void *data, struct simba_watched *w)
 {
     struct selection *p = data;
-    bool wanted = p->ours ? sql_poller_is_ours(w, p->now) : sql_poller_needs_look(w, p->now);
-    if (!wanted || (p->job != NULL && p->count == p->job->count))
+    if (p->ours ? !sql_poller_is_ours(w, p->now) : !sql_poller_needs_look(w, p->now))
         return;
-    if (p->job != NULL)
-        sql_job_name(p->job, p->count, w->mutex);
-    p->count++;
+    if (p->job == NULL)
+        p->room++;
+    else if (p->job->count < p->room)
+        sql_job_add(p->job, w->mutex, NULL);
 }
 
 static size_t count_watched(struct sql *s, int64_t now, bool ours)
 {
     struct selection p = {.now = now, .ours = ours};
     s->host->watched(s->host, NULL, pick, &p);
-    return p.count;
+    return p.room;
 }
 
-/* Their names in a job, behind so many that the caller names. NULL: out of memory. */
-static struct sql_job *collect(struct sql *s, int64_t now, bool ours, size_t before)
+/* Their names in a job, which has room for one more. NULL: out of memory. */
+static struct sql_job *collect(struct sql *s, int64_t now, bool ours)
 {
-    size_t count = before + count_watched(s, now, ours);
-    struct selection p = {.now = now, .ours = ours, .count = before};
-    p.job = sql_job_named(SQL_POLL, count);
-    if (p.job == NULL)
-        return NULL;
-    s->host->watched(s->host, NULL, pick, &p);
-    p.job->count = p.count;
+    struct selection p = {.now = now, .ours = ours, .room = count_watched(s, now, ours)};
+    p.job = sql_job_new(SQL_POLL, p.room + 1);
+    if (p.job != NULL)
+        s->host->watched(s->host, NULL, pick, &p);
     return p.job;
 }
 
 void sql_poller_hint_ours(struct sql *s)
 {
-    struct sql_job *names = collect(s, simba_now(), true, 0);
+    struct sql_job *names = collect(s, simba_now(), true);
     for (size_t i = 0; names != NULL && i < names->count; i++)
         s->host->hint(s->host, names->item[i].mutex);
-    sql_job_free(names);
+    free(names);
 }
 
 /* ---- looking --------------------------------------------------------------------------------- */
@@ -179,10 +174,10 @@ static int compare_items(const void *a, const void *b)
 /* One statement for all that is watched, and the bell. */
 static void poll_rows(struct sql *s, int64_t now)
 {
-    struct sql_job *job = collect(s, now, false, 1);
+    struct sql_job *job = collect(s, now, false);
     if (job == NULL)
         return;
-    sql_job_name(job, 0, "");
+    sql_job_add(job, "", NULL);
     qsort(job->item, job->count, sizeof job->item[0], compare_items);
     s->poller.is_under_way = true;
     sql_job_append(s, job);
@@ -199,7 +194,7 @@ static bool append(struct sql *s, int op)
 static void look(struct sql *s)
 {
     int64_t now = simba_now();
-    bool told = s->driver->tells != NULL && s->driver->tells(s->connection->handle);
+    bool told = s->connection->session.tells;
     if (told && !s->listens) {
         append(s, SQL_LISTEN);
         return; /* and look when that is done */
@@ -291,8 +286,7 @@ void sql_watch(void *store, const char *mutex, enum simba_interest interest)
         s->poller.digest_known = false;
     else
         s->host->watched(s->host, mutex, forget, NULL);
-    bool tells = s->driver->tells != NULL &&
-                 (s->connection == NULL || s->driver->tells(s->connection->handle));
+    bool tells = s->connection != NULL ? s->connection->session.tells : s->driver->can_tell;
     if (interest == SIMBA_NO_INTEREST || (s->poller.poll_ms == 0 && !tells))
         return;
     if (tells && (!s->listens || interest == SIMBA_OBSERVES)) {

@@ -1,11 +1,9 @@
-/* replies.c: see replies.h. Rows that a statement tells, answers to requests, what follows. */
-#include "backend/sql/replies.h"
-
+/* replies.c: what the end of a statement means: rows that it tells, answers to requests, what follows. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "backend/sql/requests.h"
+#include "backend/sql/sql.h"
 
 #define RETRIES 5 /* of a statement that deadlocked */
 #define TIME_MAX_MS (100LL * 365 * 24 * 3600 * 1000)
@@ -38,7 +36,7 @@ static void refuse_job(struct sql *s, struct sql_job *job, int code, const char 
 
 void sql_replies_refuse_all(struct sql *s, int code, const char *why)
 {
-    for (struct sql_job *job; (job = sql_job_take(s)) != NULL; sql_job_free(job))
+    for (struct sql_job *job; (job = sql_job_take(s)) != NULL; free(job))
         refuse_job(s, job, code, why);
     pending_fail(&s->waiting, s->host, code, why);
 }
@@ -158,49 +156,37 @@ static void done_mark(struct sql *s, const struct sql_job *job)
     }
 }
 
-/* Who owns what we have not got. */
-static void reread(struct sql *s, struct sql_job *job)
+static void refuse_unseen(struct sql *s, const struct sql_item *item, bool more)
 {
-    size_t n = 0;
+    if (s->driver->same_names_help == NULL)
+        sql_fail(s, SIMBA_ELIMIT, "out of memory");
+    else
+        sql_fail(s, SIMBA_ESCHEMA,
+                 "the table has a row whose name differs from '%s' only in case, accents or "
+                 "trailing blanks, and takes both for the same: %s",
+                 item->mutex, s->driver->same_names_help);
+    sql_replies_refuse(s, item->request, s->code, s->why, more);
+}
+
+/* Who owns what we have not got is read. */
+static void done_contend(struct sql *s, const struct sql_job *job)
+{
+    bool rereads = s->driver->same_names_help == NULL;
+    struct sql_job *rest = rereads ? sql_job_new(SIMBA_READ, job->count) : NULL;
     sql_job_mark(s, job);
-    struct sql_job *rest = sql_job_new(SIMBA_READ, job->count);
     for (size_t i = 0; i < job->count; i++) {
-        struct sql_item *item = &job->item[i];
-        if (item->seen) {
+        const struct sql_item *item = &job->item[i];
+        if (item->seen)
             answer_item(s, job->op, item, i + 1 < job->count);
-        } else if (rest == NULL) {
-            sql_replies_refuse(s, item->request, SIMBA_ELIMIT, "out of memory", false);
-        } else {
-            rest->item[n].request = item->request;
-            rest->item[n++].mutex = item->mutex;
-        }
+        else if (rest != NULL)
+            sql_job_add(rest, item->mutex, item->request);
+        else
+            refuse_unseen(s, item, i + 1 < job->count);
     }
-    if (rest != NULL)
-        rest->count = n;
-    if (n > 0)
+    if (rest != NULL && rest->count > 0)
         sql_job_put_first(s, rest);
     else
         free(rest);
-}
-
-static void done_contend(struct sql *s, struct sql_job *job)
-{
-    if (s->driver->rereads) {
-        reread(s, job);
-        return;
-    }
-    for (size_t i = 0; i < job->count; i++) {
-        struct sql_item *item = &job->item[i];
-        if (item->seen) {
-            answer_item(s, job->op, item, i + 1 < job->count);
-        } else {
-            sql_fail(s, SIMBA_ESCHEMA,
-                     "the table has a row whose name differs from '%s' only in case, accents or "
-                     "trailing blanks, and takes both for the same: %s",
-                     item->mutex, s->driver->needs_help);
-            sql_replies_refuse(s, item->request, s->code, s->why, i + 1 < job->count);
-        }
-    }
 }
 
 static void done_poll(struct sql *s, struct sql_job *job)
@@ -248,8 +234,6 @@ static void done(struct sql *s, struct sql_job *job)
         for (size_t i = 0; i < job->count; i++)
             answer_item(s, job->op, &job->item[i], i + 1 < job->count);
     }
-    if (job->op == SQL_POLL || job->op == SQL_DIGEST)
-        s->poller.is_under_way = false;
 }
 
 bool sql_replies_ended(struct sql *s, enum sql_end end)
@@ -262,21 +246,22 @@ bool sql_replies_ended(struct sql *s, enum sql_end end)
         sql_job_put_first(s, job);
         return true;
     }
-    if (end == SQL_LOCKED && job->count == 1 && job->item[0].request != NULL)
+    if (end == SQL_BROKEN || job->op == SQL_POLL || job->op == SQL_DIGEST)
+        s->poller.is_under_way = false;
+    if (end == SQL_LOCKED && job->count == 1 && job->item[0].request != NULL) {
         sql_requests_remember_locked(s, job->item[0].mutex);
+        sql_fail(s, s->code, "the row of '%s' is locked by somebody's transaction: see %s",
+                 job->item[0].mutex, s->driver->see_locks);
+    }
     if (end == SQL_DONE) {
         done(s, job);
     } else if (end != SQL_LOCKED || !sql_job_split(s, job)) {
-        if (end == SQL_BROKEN)
-            s->poller.is_under_way = false;
         if (job->op >= SQL_POLL && end != SQL_BROKEN)
             s->host->log(s->host, SIMBA_LOG_WARN, s->why);
-        if (job->op == SQL_POLL || job->op == SQL_DIGEST)
-            s->poller.is_under_way = false;
         if (job->op == SQL_MARK)
             s->poller.missed = true; /* who waits may be told nothing: the next look leaves marks */
         refuse_job(s, job, s->code, s->why);
     }
-    sql_job_free(job);
+    free(job);
     return end != SQL_BROKEN;
 }

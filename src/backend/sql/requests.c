@@ -1,12 +1,9 @@
-/* requests.c: see requests.h. */
-#include "backend/sql/requests.h"
-
-#include <assert.h>
+/* requests.c: requests become jobs: one statement for many mutexes, in the order of their names. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "backend/sql/replies.h"
+#include "backend/sql/sql.h"
 #include "base/table.h"
 
 /* ---- jobs ---------------------------------------------------------------------------------- */
@@ -37,36 +34,28 @@ struct sql_job *sql_job_take(struct sql *s)
     return job;
 }
 
-struct sql_job *sql_job_new(int op, size_t count)
+struct sql_job *sql_job_new(int op, size_t room)
 {
-    struct sql_job *job = calloc(1, sizeof *job + count * sizeof job->item[0]);
-    if (job == NULL)
-        return NULL;
-    job->op = op;
-    job->count = count;
+    struct sql_job *job = calloc(1, sizeof *job + room * sizeof job->item[0]);
+    if (job != NULL)
+        job->op = op;
     return job;
 }
 
-static struct sql_job *job_of(int op, struct simba_request **q, size_t count)
+void sql_job_add(struct sql_job *job, const char *mutex, struct simba_request *request)
 {
-    struct sql_job *job = sql_job_new(op, count);
-    for (size_t i = 0; job != NULL && i < count; i++) {
-        assert(q[i] != NULL);
-        job->item[i].request = q[i];
-        job->item[i].mutex = q[i]->mutex;
+    struct sql_item *item = &job->item[job->count++];
+    snprintf(item->mutex, sizeof item->mutex, "%s", mutex);
+    item->request = request;
+}
+
+void sql_job_forget(struct sql_job *job)
+{
+    for (size_t i = 0; i < job->count; i++) {
+        struct sql_item again = {.request = job->item[i].request};
+        memcpy(again.mutex, job->item[i].mutex, sizeof again.mutex);
+        job->item[i] = again;
     }
-    return job;
-}
-
-static int compare_requests(const void *a, const void *b)
-{
-    return strcmp((*(struct simba_request *const *)a)->mutex,
-                  (*(struct simba_request *const *)b)->mutex);
-}
-
-static int op_of(const struct simba_request *q)
-{
-    return q->op == SIMBA_LEAVE ? SIMBA_READ : (int)q->op;
 }
 
 /* ---- rows that somebody's transaction holds ------------------------------------------------ */
@@ -94,18 +83,39 @@ static size_t part_locked(struct sql *s, int op, struct simba_request **q, size_
     size_t rest = 0;
     int64_t now = simba_now();
     for (size_t i = 0; i < count; i++) {
-        struct sql_job *job =
-            op != SIMBA_READ && op != SIMBA_LIST && was_locked(s, q[i]->mutex, now)
-                ? job_of(op, &q[i], 1)
-                : NULL;
+        bool locked = op != SIMBA_READ && op != SIMBA_LIST && was_locked(s, q[i]->mutex, now);
+        struct sql_job *job = locked ? sql_job_new(op, 1) : NULL;
         if (job == NULL) {
             q[rest++] = q[i];
             continue;
         }
+        sql_job_add(job, q[i]->mutex, q[i]);
         job->impatient = true;
         sql_job_append(s, job);
     }
     return rest;
+}
+
+/* ---- requests ------------------------------------------------------------------------------ */
+
+static int op_of(const struct simba_request *q)
+{
+    return q->op == SIMBA_LEAVE ? SIMBA_READ : (int)q->op;
+}
+
+/* What keeps a tenure comes first, then what frees a mutex. */
+static int rank(const struct simba_request *q)
+{
+    static const int order[] = {[SIMBA_RENEW] = 0,   [SIMBA_RELEASE] = 1, [SIMBA_EVICT] = 2,
+                                [SIMBA_CONTEND] = 3, [SIMBA_READ] = 4,    [SIMBA_LIST] = 5};
+    return order[op_of(q)];
+}
+
+static int compare_requests(const void *a, const void *b)
+{
+    const struct simba_request *p = *(struct simba_request *const *)a;
+    const struct simba_request *q = *(struct simba_request *const *)b;
+    return rank(p) != rank(q) ? rank(p) - rank(q) : strcmp(p->mutex, q->mutex);
 }
 
 static bool same_tenure(const struct simba_request *a, const struct simba_request *b)
@@ -113,140 +123,86 @@ static bool same_tenure(const struct simba_request *a, const struct simba_reques
     return a->token == b->token && strcmp(a->id, b->id) == 0;
 }
 
+static size_t most_of(const struct sql *s, int op)
+{
+    bool one = op == SIMBA_LIST || op == SIMBA_EVICT;
+    return one || (op != SIMBA_READ && s->connection->session.one_by_one) ? 1 : SQL_JOB_MAX;
+}
+
 /* Sorted requests of one kind become jobs; what would be twice in one waits for the next. But of one tenure one
  * renewal is enough: with a server that is too slow they would become more and more. */
 static void group(struct sql *s, int op, struct simba_request **q, size_t count)
 {
-    count = part_locked(s, op, q, count);
-    size_t most =
-        op == SIMBA_LIST || op == SIMBA_EVICT ? 1 : s->driver->group(s->connection->handle, op);
-    while (count > 0) {
-        size_t n = 0, rest = 0;
+    size_t most = most_of(s, op), rest;
+    for (count = part_locked(s, op, q, count); count > 0; count = rest) {
+        struct sql_job *job = sql_job_new(op, count < most ? count : most);
         struct simba_request *last = NULL;
-        struct simba_request **left = malloc(count * sizeof *left), **taken = q;
-        for (size_t i = 0; left != NULL && i < count; i++) {
+        rest = 0;
+        for (size_t i = 0; i < count; i++) {
             bool twice = last != NULL && strcmp(last->mutex, q[i]->mutex) == 0;
-            if (twice && op == SIMBA_RENEW && same_tenure(last, q[i])) {
+            if (job == NULL) {
+                sql_replies_refuse(s, q[i], SIMBA_ELIMIT, "out of memory", false);
+            } else if (twice && op == SIMBA_RENEW && same_tenure(last, q[i])) {
                 q[i]->store = last->store;
                 last->store = q[i];
-            } else if (n == most || twice) {
-                left[rest++] = q[i];
+            } else if (twice || job->count == most) {
+                q[rest++] = q[i];
             } else {
                 last = q[i];
-                taken[n++] = q[i]; /* n <= i */
+                sql_job_add(job, last->mutex, last);
             }
         }
-        struct sql_job *job = n > 0 ? job_of(op, taken, n) : NULL;
-        if (job == NULL) {
-            for (size_t i = 0; i < (left != NULL ? n : count); i++)
-                sql_replies_refuse(s, taken[i], SIMBA_ELIMIT, "out of memory", false);
-            for (size_t i = 0; i < rest; i++)
-                sql_replies_refuse(s, left[i], SIMBA_ELIMIT, "out of memory", false);
-            free(left);
-            return;
-        }
-        sql_job_append(s, job);
-        memcpy(q, left, rest * sizeof *left);
-        count = rest;
-        free(left);
+        if (job != NULL)
+            sql_job_append(s, job);
     }
 }
 
-/* All that waits becomes jobs: what keeps a tenure first, then what frees a mutex. */
 void sql_requests_to_jobs(struct sql *s)
 {
-    static const int order[] = {SIMBA_RENEW,   SIMBA_RELEASE, SIMBA_EVICT,
-                                SIMBA_CONTEND, SIMBA_READ,    SIMBA_LIST};
-    size_t count = 0;
+    size_t count = 0, n = 0;
     struct simba_request *list = pending_take(&s->waiting);
     for (struct simba_request *q = list; q != NULL; q = q->next)
         count++;
-    struct simba_request **all = malloc((2 * count + 1) * sizeof *all), **same;
+    struct simba_request **all = malloc(count * sizeof *all);
     if (all == NULL) {
         pending_refuse_list(s->host, list, SIMBA_ELIMIT, "out of memory");
         return;
     }
-    same = all + count;
     for (size_t i = 0; i < count; i++, list = list->next) {
         all[i] = list;      /* what is refused leaves the list */
         list->store = NULL; /* others that go with it */
     }
-    for (size_t i = 0; i < sizeof order / sizeof *order; i++) {
-        size_t n = 0;
-        for (size_t k = 0; k < count; k++) {
-            if (all[k] != NULL && op_of(all[k]) == order[i]) {
-                same[n++] = all[k];
-                all[k] = NULL;
-            }
-        }
-        if (n > 1)
-            qsort(same, n, sizeof *same, compare_requests);
-        if (n > 0)
-            group(s, order[i], same, n);
+    qsort(all, count, sizeof *all, compare_requests);
+    for (size_t i = 0; i < count; i += n) {
+        n = 1;
+        while (i + n < count && rank(all[i + n]) == rank(all[i]))
+            n++;
+        group(s, op_of(all[i]), all + i, n);
     }
     free(all);
 }
 
-void sql_job_forget(struct sql_job *job)
-{
-    for (size_t i = 0; i < job->count; i++) {
-        const struct sql_item *item = &job->item[i];
-        job->item[i] = (struct sql_item){.mutex = item->mutex, .request = item->request};
-    }
-}
-
-struct sql_job *sql_job_named(int op, size_t count)
-{
-    struct sql_job *job = sql_job_new(op, count);
-    if (job == NULL)
-        return NULL;
-    job->names = malloc(count * (SIMBA_MUTEX_MAX + 1));
-    if (job->names != NULL)
-        return job;
-    free(job);
-    return NULL;
-}
-
-void sql_job_name(struct sql_job *job, size_t at, const char *mutex)
-{
-    char *name = job->names + at * (SIMBA_MUTEX_MAX + 1);
-    snprintf(name, SIMBA_MUTEX_MAX + 1, "%s", mutex);
-    job->item[at].mutex = name;
-}
-
-void sql_job_free(struct sql_job *job)
-{
-    if (job != NULL)
-        free(job->names);
-    free(job);
-}
+/* ---- jobs that follow others --------------------------------------------------------------- */
 
 /* Some of the items of a job, as another job. */
 static struct sql_job *part_of(const struct sql_job *job, size_t from, size_t to)
 {
-    bool named = job->names != NULL;
-    struct sql_job *part =
-        named ? sql_job_named(job->op, to - from) : sql_job_new(job->op, to - from);
-    for (size_t i = from; part != NULL && i < to; i++) {
-        part->item[i - from].request = job->item[i].request;
-        if (named)
-            sql_job_name(part, i - from, job->item[i].mutex);
-        else
-            part->item[i - from].mutex = job->item[i].mutex;
-    }
+    struct sql_job *part = sql_job_new(job->op, to - from);
+    for (size_t i = from; part != NULL && i < to; i++)
+        sql_job_add(part, job->item[i].mutex, job->item[i].request);
     return part;
 }
 
 /* One row that somebody holds a lock on must not keep a thousand others from being renewed, or marked. */
-bool sql_job_split(struct sql *s, struct sql_job *job)
+bool sql_job_split(struct sql *s, const struct sql_job *job)
 {
     if (job->count < 2 || job->op == SQL_POLL) /* a look; there will be another */
         return false;
     struct sql_job *a = part_of(job, 0, job->count / 2);
     struct sql_job *b = part_of(job, job->count / 2, job->count);
     if (a == NULL || b == NULL) {
-        sql_job_free(a);
-        sql_job_free(b);
+        free(a);
+        free(b);
         return false;
     }
     a->impatient = b->impatient = true;
@@ -257,10 +213,10 @@ bool sql_job_split(struct sql *s, struct sql_job *job)
 
 void sql_job_ring(struct sql *s, const struct sql_job *evict)
 {
-    struct sql_job *job = sql_job_named(SQL_RING, 1);
+    struct sql_job *job = sql_job_new(SQL_RING, 1);
     if (job == NULL)
         return;
-    sql_job_name(job, 0, evict->item[0].mutex);
+    sql_job_add(job, evict->item[0].mutex, NULL);
     sql_job_put_first(s, job);
 }
 
@@ -276,8 +232,7 @@ static bool wants_mark(struct sql *s, const struct sql_item *item)
 {
     if (item->request == NULL)
         return lacks_mark(s, item);
-    bool told = s->driver->tells != NULL && s->driver->tells(s->connection->handle);
-    bool leaves = item->changed && item->request->others && told;
+    bool leaves = item->changed && item->request->others && s->connection->session.tells;
     return (item->unmarked || leaves) && item->request->op == SIMBA_CONTEND;
 }
 
@@ -287,13 +242,12 @@ void sql_job_mark(struct sql *s, const struct sql_job *job)
     size_t n = 0;
     for (size_t i = 0; i < job->count; i++)
         n += wants_mark(s, &job->item[i]);
-    struct sql_job *marks = n > 0 ? sql_job_named(SQL_MARK, n) : NULL;
+    struct sql_job *marks = n > 0 ? sql_job_new(SQL_MARK, n) : NULL;
     if (marks == NULL)
         return;
-    n = 0;
     for (size_t i = 0; i < job->count; i++) {
         if (wants_mark(s, &job->item[i]))
-            sql_job_name(marks, n++, job->item[i].mutex);
+            sql_job_add(marks, job->item[i].mutex, NULL);
     }
     sql_job_put_first(s, marks);
 }

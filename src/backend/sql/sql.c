@@ -9,9 +9,6 @@
 #include <stdlib.h>
 
 #include "backend/kit/findings.h"
-#include "backend/sql/config.h"
-#include "backend/sql/connection.h"
-#include "backend/sql/replies.h"
 
 void sql_fail(struct sql *s, int code, const char *format, ...)
 {
@@ -46,8 +43,8 @@ void sql_diagnose(void *store, simba_finding_fn *say, void *data)
                      s->why[0] != '\0' ? ": " : " at present", s->why);
         return;
     }
-    s->driver->diagnose(s->connection->handle, say, data);
-    if (s->driver->tells == NULL)
+    sql_inspect_say(s->connection->session.inspection, say, data);
+    if (!s->driver->can_tell)
         findings_say(
             &f, SIMBA_LOG_INFO,
             "this kind of server cannot push: mutexes that are waited for are looked at, at "

@@ -28,6 +28,7 @@
 #include "backend/kit/options.h"
 #include "backend/kit/pending.h"
 #include "backend/kit/reconnect.h"
+#include "backend/sql/inspect.h"
 #include "backend/sql/poller.h"
 #include "backend/sql/statements.h"
 
@@ -59,7 +60,7 @@ struct sql_row {
 };
 
 struct sql_item {
-    const char *mutex;
+    char mutex[SIMBA_MUTEX_MAX + 1];
     struct simba_request *request; /* NULL: of a poll */
     bool seen, changed, unmarked, evicted;
     uint64_t token;
@@ -73,7 +74,6 @@ struct sql_job {
     bool impatient; /* waits for locks as little as it can */
     int tries;
     size_t count;
-    char *names; /* of a poll */
     struct sql_item item[];
 };
 
@@ -88,37 +88,40 @@ enum sql_end {
 
 struct sql;
 
+/* A connection that a driver has made. */
+struct sql_session {
+    void *handle; /* the driver's */
+    int fd;
+    bool tells;         /* LISTEN works there */
+    bool one_by_one;    /* a statement that changes something is for one mutex */
+    const char *remark; /* something to warn of, once; NULL: nothing */
+    const struct sql_inspection *inspection;
+};
+
 /* A kind of server. */
 struct sql_driver {
-    const char *needs_help; /* what to do about a table that cannot hold a name */
-    bool rereads;           /* a CONTEND may tell nothing of a mutex: then it is read */
+    /* A CONTEND that tells nothing of a mutex has met a row whose name the table takes for the same: what to
+     * do about such a table. NULL: the mutex is read then. */
+    const char *same_names_help;
+    const char *see_locks; /* where to look who has locked a row */
+    bool can_tell;         /* LISTEN works at some servers */
 
-    /* On a thread of its own; blocks at most about the connect timeout. NULL: failed, with code and
+    /* On a thread of its own; blocks at most about the connect timeout. False: failed, with code and
      * why. */
-    void *(*connect)(const void *config, int *code, char *why);
-    void (*disconnect)(void *connection); /* any thread; does not wait */
+    bool (*connect)(const void *config, struct sql_session *out, int *code, char *why);
+    void (*disconnect)(void *handle); /* any thread; does not wait */
 
     /* What the URL says, in memory of config_size bytes, all 0 at first. 0, or as in kit/options.h. */
     int (*read_config)(const struct options *o, const struct simba_host *host, void *config);
     void (*free_config)(void *config);
     size_t config_size;
 
-    int (*fd)(void *connection);
-    size_t (*group)(void *connection, int op); /* how many in one statement */
-    bool (*tells)(void *connection);           /* NULL, or: LISTEN works there */
-    const char *(*remark)(
-        void *connection); /* NULL, or something to warn of, once; NULL: nothing */
-    const char *(*read_only)(
-        void *connection); /* NULL, or why nothing can be written; NULL: it can */
-
     /* Begins a job, goes on with it: returns the events to wait for, as of uv_poll; 0: it has ended,
      * see *end. Rows go to sql_found(). */
-    int (*begin)(struct sql *s, void *connection, struct sql_job *job, enum sql_end *end);
-    int (*go_on)(struct sql *s, void *connection, struct sql_job *job, int events,
-                 enum sql_end *end);
+    int (*begin)(struct sql *s, void *handle, struct sql_job *job, enum sql_end *end);
+    int (*go_on)(struct sql *s, void *handle, struct sql_job *job, int events, enum sql_end *end);
     /* There is something to read while nothing was asked. False: the connection has ended. */
-    bool (*idle)(struct sql *s, void *connection);
-    void (*diagnose)(void *connection, simba_finding_fn *say, void *data); /* from what is known */
+    bool (*idle)(struct sql *s, void *handle);
 };
 
 #define SQL_LOCKED_MAX 16
@@ -126,7 +129,7 @@ struct sql_driver {
 
 struct sql_connection {
     struct sql *store;
-    void *handle; /* the driver's */
+    struct sql_session session;
     uv_poll_t poll;
     bool settled;  /* the kernel watches what we wait for */
     int64_t since; /* simba_now() */
@@ -159,18 +162,56 @@ struct sql {
     char why[SQL_WHY_MAX];
 };
 
+/* sql.c */
 int sql_open(struct simba_host *host, const struct sql_driver *driver, const struct simba_url *url,
              void **store, char *why, size_t why_size);
 void sql_submit(void *store, struct simba_request *batch);
-void sql_close(void *store);
-
 void sql_diagnose(void *store, simba_finding_fn *say, void *data);
-
-/* For drivers. */
-void sql_found(struct sql *s, struct sql_job *job, const struct sql_row *row);
-void sql_told(struct sql *s, const char *mutex); /* something about it has changed */
+void sql_close(void *store);
 __attribute__((format(printf, 3, 4))) void sql_fail(struct sql *s, int code, const char *format,
                                                     ...);
+
+/* config.c: all but the last as in kit/options.h. ?create=: what to do about a table that is missing, or an old
+ * one. */
+enum sql_create {
+    SQL_CREATE_NEVER,  /* off */
+    SQL_CREATE_TABLE,  /* on: if there is none */
+    SQL_CREATE_UPGRADE /* upgrade: and make one of JVM Simba's one like ours */
+};
+int sql_config_create(const struct options *o, enum sql_create *out);
+int sql_config_poll(const struct options *o, int64_t *ms);
+int sql_config_password(const struct options *o, char **out); /* secrets_free() */
+bool sql_config_is_local(const char *host);                   /* NULL: a unix socket */
+
+/* requests.c */
+void sql_requests_to_jobs(struct sql *s); /* all that wait */
+void sql_requests_remember_locked(struct sql *s, const char *mutex);
+
+struct sql_job *sql_job_new(int op, size_t room); /* for so many, to be freed; NULL: no memory */
+void sql_job_add(struct sql_job *job, const char *mutex, struct simba_request *request);
+void sql_job_append(struct sql *s, struct sql_job *job);
+void sql_job_put_first(struct sql *s, struct sql_job *job);
+struct sql_job *sql_job_take(struct sql *s);                  /* the first; NULL: there is none */
+void sql_job_forget(struct sql_job *job);                     /* what it was told */
+bool sql_job_split(struct sql *s, const struct sql_job *job); /* false: it cannot be */
+void sql_job_ring(struct sql *s, const struct sql_job *evict);
+void sql_job_mark(struct sql *s, const struct sql_job *job); /* what is waited for */
+
+/* connection.c. Begins to connect, unless there is a connection, or an attempt or a pause before one. Pump: runs
+ * jobs until one has to wait for the server, or there is none. */
+void sql_connection_begin(struct sql *s);
+void sql_connection_pump(struct sql *s);
+void sql_connection_close(struct sql *s); /* if there is one */
+enum simba_lend sql_work(void *store, bool here);
+
+/* replies.c. Of drivers: what a statement tells, and what is told unasked. Ended: the statement of s->job has;
+ * true: the connection can be used on. */
+void sql_found(struct sql *s, struct sql_job *job, const struct sql_row *row);
+void sql_told(struct sql *s, const char *mutex); /* something about it has changed */
+bool sql_replies_ended(struct sql *s, enum sql_end end);
+void sql_replies_refuse(struct sql *s, struct simba_request *q, int code, const char *why,
+                        bool more);
+void sql_replies_refuse_all(struct sql *s, int code, const char *why); /* in jobs or not */
 
 /* owner.c: the id that the row of an evicted tenure has: its owner's with another first character. And the
  * other way, from the row's and that character: text of at most SIMBA_ID_MAX bytes, "?" for what is no text, "…"
@@ -179,5 +220,4 @@ void sql_evicted_id(const char *id, char out[SIMBA_ID_MAX + 1]);
 void sql_shown_id(const char *owner, uint32_t first, char out[SIMBA_ID_MAX + 1]);
 size_t sql_cut_bytes(const char *id);  /* that are before the "…" at its end; 0: there is none */
 #define SQL_EVICTED_BELOW "4294967296" /* a ttl_at below is no time, but the first character */
-
 #endif

@@ -18,48 +18,39 @@
  * rest of the file while clients are there cannot have byte 0. */
 static const int64_t turn_at[] = {[CLIENT_LOCK_WRITE] = 0, [CLIENT_LOCK_CHECKPOINT] = NUMBERS};
 
-static void identify(struct client_lock *l, const struct stat *s)
+/* 0, or -1 and errno, and then it is closed. */
+static int identify(struct client_lock *l)
 {
-    l->device = s->st_dev;
-    l->inode = s->st_ino;
-    l->file = (int64_t)(s->st_ino ^ ((uint64_t)s->st_dev << 40)) & INT64_MAX;
+    struct stat s;
+    if (l->fd < 0 || fstat(l->fd, &s) != 0) {
+        client_lock_close(l);
+        return -1;
+    }
+    l->id = (struct file_id){s.st_dev, s.st_ino};
+    l->file = (int64_t)(s.st_ino ^ ((uint64_t)s.st_dev << 40)) & INT64_MAX;
+    return 0;
 }
 
 int client_lock_open(struct client_lock *l, const char *path)
 {
-    struct stat s, t;
-    l->number = 0;
-    l->turn = -1;
-    l->fd = paths_open(path);
-    if (l->fd >= 0)
-        l->turn = open(path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
-    if (l->turn < 0 || fstat(l->fd, &s) != 0 || fstat(l->turn, &t) != 0) {
-        client_lock_close(l);
+    struct stat s;
+    *l = (struct client_lock){.fd = paths_open(path), .turn = -1};
+    if (identify(l) != 0)
         return -1;
+    l->turn = open(path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+    if (l->turn >= 0 && fstat(l->turn, &s) == 0) {
+        if (s.st_ino == l->id.inode && s.st_dev == l->id.device)
+            return 0;
+        errno = ESTALE; /* it was replaced just now */
     }
-    if (s.st_ino != t.st_ino || s.st_dev != t.st_dev) { /* it was replaced just now */
-        client_lock_close(l);
-        errno = ESTALE;
-        return -1;
-    }
-    identify(l, &s);
-    return 0;
+    client_lock_close(l);
+    return -1;
 }
 
 int client_lock_open_reader(struct client_lock *l, const char *path)
 {
-    struct stat s;
-    l->number = 0;
-    l->turn = -1;
-    l->fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-    if (l->fd < 0)
-        return -1;
-    if (fstat(l->fd, &s) != 0) {
-        client_lock_close(l);
-        return -1;
-    }
-    identify(l, &s);
-    return 0;
+    *l = (struct client_lock){.fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC), .turn = -1};
+    return identify(l);
 }
 
 static int set_lock(int fd, short type, int64_t at)

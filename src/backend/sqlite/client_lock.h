@@ -17,13 +17,17 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+struct file_id {
+    dev_t device;
+    ino_t inode;
+};
+
 struct client_lock {
     int fd;         /* -1: none */
     int turn;       /* for the locks on turns: no child inherits them */
     int64_t file;   /* which file the lock is in; another says nothing about us */
     int64_t number; /* ours; 0: none yet */
-    dev_t device;
-    ino_t inode;
+    struct file_id id;
 };
 
 enum client_lock_turn { CLIENT_LOCK_WRITE, CLIENT_LOCK_CHECKPOINT };

@@ -27,7 +27,6 @@ static int look(struct database *d, const char *mutex, int64_t now, struct row *
                 struct database_result *out)
 {
     sqlite3_stmt *s = database_statement(d, DATABASE_SELECT);
-    *row = (struct row){.found = false};
     bind_name(s, 1, mutex);
     int rc = sqlite3_step(s);
     if (rc == SQLITE_ROW) {
@@ -87,14 +86,10 @@ static int set(struct database *d, enum database_statement which, const char *mu
 }
 
 static int contend(struct database *d, const struct simba_request *q, int64_t now,
-                   struct database_result *out)
+                   const struct row *row, struct database_result *out)
 {
-    struct row row;
-    int rc = look(d, q->mutex, now, &row, out);
-    if (rc < 0)
-        return rc;
     bool is_free =
-        !row.held || database_client_is_gone(d, out->owner_client); /* nobody could act */
+        !row->held || database_client_is_gone(d, out->owner_client); /* nobody could act */
     if (is_free && now < d->own.quiet_until) {
         out->answer = (struct simba_answer){.age_ms = -1, .text = out->text};
         out->answer.left_ms = (d->own.quiet_until - now) / NS_PER_MS + 1;
@@ -106,9 +101,9 @@ static int contend(struct database *d, const struct simba_request *q, int64_t no
     }
     if (is_free) {
         out->changed = true;
-        return take(d, q, now, &row, out);
+        return take(d, q, now, row, out);
     }
-    return row.contended ? 0 : set(d, DATABASE_CONTEND, q->mutex);
+    return row->contended ? 0 : set(d, DATABASE_CONTEND, q->mutex);
 }
 
 static int renew(struct database *d, const struct simba_request *q, int64_t now,
@@ -131,30 +126,22 @@ static int renew(struct database *d, const struct simba_request *q, int64_t now,
     return 0;
 }
 
-static int release(struct database *d, const struct simba_request *q, int64_t now,
+static int release(struct database *d, const struct simba_request *q, const struct row *row,
                    struct database_result *out)
 {
-    struct row row;
-    int rc = look(d, q->mutex, now, &row, out);
-    if (rc < 0)
-        return rc;
-    bool ours = row.found && row.token == q->token && strcmp(out->text, q->id) == 0;
+    bool ours = row->found && row->token == q->token && strcmp(out->text, q->id) == 0;
     out->answer = (struct simba_answer){.code = ours ? 0 : SIMBA_ELOST, .age_ms = -1};
     if (!ours)
         return 0;
-    out->ring = row.contended;
+    out->ring = row->contended;
     out->changed = true;
     return set(d, DATABASE_FREE, q->mutex);
 }
 
-static int evict(struct database *d, const struct simba_request *q, int64_t now,
+static int evict(struct database *d, const struct simba_request *q, const struct row *row,
                  struct database_result *out)
 {
-    struct row row;
-    int rc = look(d, q->mutex, now, &row, out);
-    if (rc < 0)
-        return rc;
-    bool found = row.held && (q->token == 0 || q->token == row.token) &&
+    bool found = row->held && (q->token == 0 || q->token == row->token) &&
                  (q->id[0] == '\0' || strcmp(q->id, out->text) == 0);
     out->answer = (struct simba_answer){.code = found ? 0 : SIMBA_ELOST, .age_ms = -1};
     if (!found)
@@ -162,19 +149,6 @@ static int evict(struct database *d, const struct simba_request *q, int64_t now,
     out->ring = true; /* the owner renews at once, and learns of it */
     out->changed = q->forced;
     return set(d, q->forced ? DATABASE_FREE : DATABASE_EVICT, q->mutex);
-}
-
-/* A tenure whose owner is dead, with all that could act for it, is none. */
-static int read_owner(struct database *d, const struct simba_request *q, int64_t now,
-                      struct database_result *out)
-{
-    struct row row;
-    int rc = look(d, q->mutex, now, &row, out);
-    if (rc == 0 && database_client_is_gone(d, out->owner_client)) {
-        out->answer = (struct simba_answer){.age_ms = -1};
-        out->owner_client = 0;
-    }
-    return rc;
 }
 
 int database_list(struct database *d, struct simba_host *host, struct simba_request *q)
@@ -224,26 +198,23 @@ static void note_lease(struct database *d, int64_t now, int64_t lease, uint64_t 
 int database_apply(struct database *d, const struct simba_request *q, struct database_result *out)
 {
     int64_t now = boot_clock_now(&d->boot);
-    int rc;
+    struct row row = {.found = false};
     out->answer = (struct simba_answer){.age_ms = -1};
     out->owner_client = 0;
     out->ring = out->changed = false;
-    switch (q->op) {
-    case SIMBA_CONTEND:
-        rc = contend(d, q, now, out);
-        break;
-    case SIMBA_RENEW:
-        rc = renew(d, q, now, out);
-        break;
-    case SIMBA_RELEASE:
-        rc = release(d, q, now, out);
-        break;
-    case SIMBA_EVICT:
-        rc = evict(d, q, now, out);
-        break;
-    default:
-        rc = read_owner(d, q, now, out);
-        break;
+    int rc = q->op == SIMBA_RENEW ? renew(d, q, now, out) : look(d, q->mutex, now, &row, out);
+    if (rc < 0)
+        return rc;
+    if (q->op == SIMBA_CONTEND) {
+        rc = contend(d, q, now, &row, out);
+    } else if (q->op == SIMBA_RELEASE) {
+        rc = release(d, q, &row, out);
+    } else if (q->op == SIMBA_EVICT) {
+        rc = evict(d, q, &row, out);
+    } else if (database_client_is_gone(d, out->owner_client)) {
+        /* A tenure whose owner is dead, with all that could act for it, is none. */
+        out->answer = (struct simba_answer){.age_ms = -1};
+        out->owner_client = 0;
     }
     if (rc == 0 && out->answer.code == 0 && (out->answer.granted || q->op == SIMBA_RENEW))
         note_lease(d, now, lease_of(q), out->answer.token);

@@ -97,15 +97,16 @@ sqlite3_stmt *database_statement(struct database *d, enum database_statement whi
 bool database_run(struct database *d, enum database_statement which); /* one that gives no rows */
 int database_fail(struct database *d, const char *what);              /* from what SQLite says */
 int database_fail_errno(struct database *d, const char *path); /* from what the system says */
-int database_fail_text(struct database *d, int code, const char *text); /* close, and open again */
-int database_check_owner(struct database *d, int64_t *tables); /* is this ours, or empty? */
-int database_set_up(struct database *d);                       /* in our turn */
-int database_take_turn(struct database *d);                    /* 0, or a code and d->why */
+__attribute__((format(printf, 3, 4))) int database_fail_text(struct database *d, int code,
+                                                             const char *format,
+                                                             ...); /* close, and open again */
+int database_check_owner(struct database *d, int64_t *tables);     /* is this ours, or empty? */
+int database_set_up(struct database *d);                           /* in our turn */
+int database_take_turn(struct database *d);                        /* 0, or a code and d->why */
 void database_give_turn(struct database *d);
 bool database_wait(struct database *d,
                    int times); /* for another writer, the times-th time; false: too long */
-int database_check_files(struct database *d); /* 0, or a code and d->why */
-int database_read_own(struct database *d);    /* own, and mark; likewise */
+int database_read_own(struct database *d); /* own, and mark; likewise */
 bool database_is_behind(
     const struct database *d); /* it is an older database than the one last written */
 bool database_write_own(struct database *d);

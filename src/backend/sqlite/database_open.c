@@ -115,8 +115,8 @@ static int open_live(struct database *d)
 {
     struct stat s;
     struct client_lock old = d->lock;
-    if (old.fd >= 0 && stat(d->paths->live, &s) == 0 && s.st_ino == old.inode &&
-        s.st_dev == old.device)
+    if (old.fd >= 0 && stat(d->paths->live, &s) == 0 && s.st_ino == old.id.inode &&
+        s.st_dev == old.id.device)
         return 0;
     if (client_lock_open(&d->lock, d->paths->live) != 0) {
         int rc = database_fail_errno(d, d->paths->live);

@@ -115,12 +115,9 @@ static int find_out(struct database *d, struct found *f)
     *f = (struct found){.is_new = tables == 0, .other = client_lock_last(&d->lock, 1)};
     d->own = (struct database_own){.serial = 0};
     d->mark = client_lock_mark(&d->lock);
-    if (f->other < 0) {
-        database_fail_text(d, SIMBA_ESTORE, "");
-        snprintf(d->why, sizeof d->why, "another program has %.160s locked to its end",
-                 d->paths->live);
-        return SIMBA_ESTORE;
-    }
+    if (f->other < 0)
+        return database_fail_text(d, SIMBA_ESTORE, "another program has %.160s locked to its end",
+                                  d->paths->live);
     if (f->is_new)
         return 0;
     rc = database_read_own(d);

@@ -9,6 +9,7 @@
  * That leaves the case that PATH-live itself is another, which is looked for once in a millisecond,
  * long before the end of any lease; and with it, what else may have happened to the files. */
 #include <errno.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -79,30 +80,28 @@ int database_fail(struct database *d, const char *what)
     return code;
 }
 
-int database_fail_text(struct database *d, int code, const char *text)
+int database_fail_text(struct database *d, int code, const char *format, ...)
 {
+    va_list args;
     d->is_busy = false;
     d->is_broken = true;
-    snprintf(d->why, sizeof d->why, "%s", text);
+    va_start(args, format);
+    vsnprintf(d->why, sizeof d->why, format, args); // NOLINT(clang-analyzer-valist.Uninitialized)
+    va_end(args);
     return code;
 }
 
 int database_fail_errno(struct database *d, const char *path)
 {
-    int code = code_of_errno(errno);
-    const char *reason = errno_text(errno);
-    database_fail_text(d, code, "");
-    snprintf(d->why, sizeof d->why, "cannot open %.160s: %s", path, reason);
-    return code;
+    return database_fail_text(d, code_of_errno(errno), "cannot open %.160s: %s", path,
+                              errno_text(errno));
 }
 
 /* Then it is closed and opened again at once; only who looks at the log hears of it. */
 static int fail_stale(struct database *d, const char *path, const char *what)
 {
-    database_fail_text(d, SIMBA_ESTORE, "");
     d->is_stale = true;
-    snprintf(d->why, sizeof d->why, "%.160s %s", path, what);
-    return SIMBA_ESTORE;
+    return database_fail_text(d, SIMBA_ESTORE, "%.160s %s", path, what);
 }
 
 /* ---- the turn and the files ------------------------------------------------------------------ */
@@ -124,12 +123,11 @@ int database_take_turn(struct database *d)
     for (int times = 0; !d->has_turn; times++) {
         d->has_turn = client_lock_take(&d->lock, CLIENT_LOCK_WRITE);
         if (!d->has_turn && !database_wait(d, times)) {
-            database_fail_text(d, SIMBA_ESTORE, "");
+            database_fail_text(d, SIMBA_ESTORE,
+                               "another process has %.160s locked, in the middle of a transaction",
+                               d->paths->live);
             d->is_busy = true;
             d->is_broken = false;
-            snprintf(d->why, sizeof d->why,
-                     "another process has %.160s locked, in the middle of a transaction",
-                     d->paths->live);
             return SIMBA_ESTORE;
         }
     }
@@ -171,7 +169,7 @@ static int mend_shm(struct database *d)
     return 0;
 }
 
-int database_check_files(struct database *d)
+static int check_files(struct database *d)
 {
     const char *which = NULL;
     int64_t now = clock_now();
@@ -186,10 +184,9 @@ int database_check_files(struct database *d)
     case FILES_OTHER:
         return fail_stale(d, which, "was deleted or replaced");
     case FILES_LINKED:
-        database_fail_text(d, SIMBA_ESTORE, "");
-        snprintf(d->why, sizeof d->why,
-                 "%.160s has another name now (a hard link): remove one of them", which);
-        return SIMBA_ESTORE;
+        return database_fail_text(d, SIMBA_ESTORE,
+                                  "%.160s has another name now (a hard link): remove one of them",
+                                  which);
     default:
         return database_fail_errno(d, which);
     }
@@ -251,7 +248,7 @@ int database_begin(struct database *d, bool write)
 {
     int rc = write ? database_take_turn(d) : 0;
     if (rc == 0 && !d->is_reader)
-        rc = database_check_files(d);
+        rc = check_files(d);
     if (rc == 0 && !database_run(d, write ? DATABASE_BEGIN : DATABASE_BEGIN_READ))
         rc = database_fail(d, "cannot begin");
     if (rc == 0 && write)
@@ -293,7 +290,7 @@ bool database_needs_tidying(const struct database *d)
 void database_tidy(struct database *d)
 {
     d->tidy_at = d->wal_pages + DATABASE_WAL_PAGES; /* unless the log begins anew */
-    if (database_check_files(d) < 0 || !client_lock_take(&d->lock, CLIENT_LOCK_CHECKPOINT))
+    if (check_files(d) < 0 || !client_lock_take(&d->lock, CLIENT_LOCK_CHECKPOINT))
         return;
     files_begin_writing(&d->lock);
     int rc = sqlite3_wal_checkpoint_v2(d->handle, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);

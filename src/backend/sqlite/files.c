@@ -51,9 +51,9 @@ static struct client_lock_written now_written(const struct stat *s)
 {
     uint64_t access = (uint64_t)s->st_uid << 32 ^ (uint64_t)s->st_gid << 12 ^ s->st_mode;
     return (struct client_lock_written){.changed = nanoseconds(s->st_mtim),
-                                 .size = s->st_size,
-                                 .touched = nanoseconds(s->st_ctim),
-                                 .access = (int64_t)(access & INT64_MAX)};
+                                        .size = s->st_size,
+                                        .touched = nanoseconds(s->st_ctim),
+                                        .access = (int64_t)(access & INT64_MAX)};
 }
 
 /* Has nobody but us written to it? A copy of before that was put back, with its times, was touched later
@@ -98,38 +98,35 @@ bool files_is_as_written(struct files *f, const struct paths *p, const struct cl
     return stat(p->db, &s) == 0 && is_as_written(f, &s, l, p);
 }
 
-static enum files_state missing(void)
+/* Is it there, and ours? */
+static enum files_state find(const char *path, struct file_id id, struct stat *s)
 {
-    return errno == ENOENT || errno == ENOTDIR ? FILES_OTHER : FILES_UNKNOWN;
+    if (stat(path, s) != 0)
+        return errno == ENOENT || errno == ENOTDIR ? FILES_OTHER : FILES_UNKNOWN;
+    return is_file(s, id) ? FILES_SAME : FILES_OTHER;
 }
 
 enum files_state files_check(struct files *f, const struct paths *p, const struct client_lock *l,
                              const char **which)
 {
     struct stat s;
-    *which = p->live;
-    if (stat(p->live, &s) != 0)
-        return missing();
-    if (!is_file(&s, (struct file_id){l->device, l->inode}))
-        return FILES_OTHER;
-    *which = p->wal;
-    if (stat(p->wal, &s) != 0)
-        return missing();
-    if (!is_file(&s, f->wal) || s.st_size < f->wal_size)
+    enum files_state state = find(*which = p->live, l->id, &s);
+    if (state == FILES_SAME)
+        state = find(*which = p->wal, f->wal, &s);
+    if (state != FILES_SAME)
+        return state;
+    if (s.st_size < f->wal_size)
         return FILES_OTHER;
     f->wal_size = s.st_size;
-    *which = p->db;
-    if (stat(p->db, &s) != 0)
-        return missing();
-    if (!is_file(&s, f->db) || !is_as_written(f, &s, l, p))
-        return FILES_OTHER;
-    if (s.st_nlink > 1)
-        return FILES_LINKED;
-    *which = p->shm;
-    if (stat(p->shm, &s) != 0)
-        return missing();
-    if (!is_file(&s, f->shm))
-        return FILES_OTHER;
+    state = find(*which = p->db, f->db, &s);
+    if (state == FILES_SAME && !is_as_written(f, &s, l, p))
+        state = FILES_OTHER;
+    if (state == FILES_SAME && s.st_nlink > 1)
+        state = FILES_LINKED;
+    if (state == FILES_SAME)
+        state = find(*which = p->shm, f->shm, &s);
+    if (state != FILES_SAME)
+        return state;
     if (s.st_size < f->shm_size)
         return FILES_SHRUNK;
     f->shm_size = s.st_size;

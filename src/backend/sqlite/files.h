@@ -10,15 +10,10 @@
 #include "backend/sqlite/client_lock.h"
 #include "backend/sqlite/paths.h"
 
-struct file_id {
-    dev_t device;
-    ino_t inode;
-};
-
 struct files {
     struct file_id db, wal, shm;
-    struct client_lock_written seen;   /* the database file, as it should be */
-    int64_t wal_size, shm_size; /* the most that they were */
+    struct client_lock_written seen; /* the database file, as it should be */
+    int64_t wal_size, shm_size;      /* the most that they were */
 };
 
 enum files_state {

@@ -160,16 +160,14 @@ static bool run_part(struct sqlite *s, struct simba_request *part, bool patient)
     if (!patient && database_needs_tidying(&s->db))
         return false;
     int rc = apply_all(s, part);
+    if (s->db.is_reader || (rc < 0 && s->db.is_broken))
+        database_close(&s->db); /* begin afresh next time */
     if (rc < 0 && s->db.is_busy && !patient)
         return false;
     if (rc < 0) {
         fail_all(s, part, rc);
-        if (s->db.is_broken)
-            database_close(&s->db); /* begin afresh next time */
         return true;
     }
-    if (s->db.is_reader)
-        database_close(&s->db);
     atomic_store(&s->live, s->db.lock.number != 0 ? s->db.lock.fd : -1);
     publish(s, part);
     if (patient && database_needs_tidying(&s->db))

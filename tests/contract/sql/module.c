@@ -19,6 +19,7 @@ static struct {
     struct simba_url url;
     int open; /* requests */
     bool closed;
+    bool bytes; /* the database knows no characters: what initdb makes where no locale is set */
     struct simba_answer last;
     char id[SIMBA_ID_MAX + 1];
     char found[1024]; /* MUTEX/ID/evicted, one after the other */
@@ -105,6 +106,8 @@ static void begin(bool jvm, bool fences, bool returning)
     char why[256];
     load();
     database_make(&me.d);
+    if (me.bytes) /* from the next connection on */
+        sql_run(&me.d, "UPDATE pg_database SET encoding=0 WHERE datname='%s'", me.d.name);
     if (jvm)
         sql_make_table(&me.d, fences);
     snprintf(path, sizeof path, "/%s", me.d.name);
@@ -233,6 +236,18 @@ static void sql_evicted_id_is_shown(void)
     end();
 }
 
+/* The first character of an id may be several bytes, which such a database takes for as many characters. */
+static void sql_evict_without_encoding(void)
+{
+    if (sql_is_mysql())
+        suite_skip("every table has a character set");
+    me.bytes = true;
+    begin(false, true, true);
+    evicted_ids(true);
+    end();
+    me.bytes = false;
+}
+
 /* Only the owner that was meant. */
 static void sql_evict_one_owner(void)
 {
@@ -336,6 +351,7 @@ static void sql_absurd_row(void)
 
 const struct test sql_module_tests[] = {
     {"sql_evicted_id_is_shown", sql_evicted_id_is_shown, SQL_ONLY, 0},
+    {"sql_evict_without_encoding", sql_evict_without_encoding, SQL_ONLY, 0},
     {"sql_evict_one_owner", sql_evict_one_owner, SQL_ONLY, 0},
     {"sql_jvm_renewal", sql_jvm_renewal, SQL_ONLY, 0},
     {"sql_long_owner", sql_long_owner, SQL_ONLY, 0},
