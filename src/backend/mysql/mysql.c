@@ -16,9 +16,9 @@ static bool idle(struct sql *s, void *connection)
     return false;
 }
 
-static void diagnose(void *connection, simba_finding_fn *say, void *data)
+static const struct sql_inspection *inspection(void *connection)
 {
-    sql_inspect_say(&((struct mysql_connection *)connection)->inspection, say, data);
+    return &((struct mysql_connection *)connection)->inspection;
 }
 
 static const char *read_only(void *connection)
@@ -39,7 +39,7 @@ const struct sql_driver mysql_driver = {
     .begin = mysql_perform_begin,
     .go_on = mysql_perform_go_on,
     .idle = idle,
-    .diagnose = diagnose,
+    .inspection = inspection,
 };
 
 static int open_store(struct simba_host *host, const struct simba_url *url, void **store, char *why,
@@ -62,6 +62,6 @@ const struct simba_backend mysql_backend = {
     .submit = sql_submit,
     .watch = sql_watch,
     .close = sql_close,
-    .diagnose = sql_diagnose,
+    .examine = sql_examine,
     .work = sql_work,
 };

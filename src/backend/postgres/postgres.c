@@ -31,9 +31,9 @@ static const char *remark(void *connection)
                : NULL;
 }
 
-static void diagnose(void *connection, simba_finding_fn *say, void *data)
+static const struct sql_inspection *inspection(void *connection)
 {
-    sql_inspect_say(&((struct postgres_connection *)connection)->inspection, say, data);
+    return &((struct postgres_connection *)connection)->inspection;
 }
 
 static const char *read_only(void *connection)
@@ -56,7 +56,7 @@ const struct sql_driver postgres_driver = {
     .begin = postgres_perform_begin,
     .go_on = postgres_perform_go_on,
     .idle = postgres_perform_idle,
-    .diagnose = diagnose,
+    .inspection = inspection,
 };
 
 static int open_store(struct simba_host *host, const struct simba_url *url, void **store, char *why,
@@ -75,6 +75,6 @@ const struct simba_backend postgres_backend = {
     .submit = sql_submit,
     .watch = sql_watch,
     .close = sql_close,
-    .diagnose = sql_diagnose,
+    .examine = sql_examine,
     .work = sql_work,
 };

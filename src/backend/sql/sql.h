@@ -118,7 +118,7 @@ struct sql_driver {
                  enum sql_end *end);
     /* There is something to read while nothing was asked. False: the connection has ended. */
     bool (*idle)(struct sql *s, void *connection);
-    void (*diagnose)(void *connection, simba_finding_fn *say, void *data); /* from what is known */
+    const struct sql_inspection *(*inspection)(void *connection); /* made while connecting */
 };
 
 #define SQL_LOCKED_MAX 16
@@ -164,7 +164,7 @@ int sql_open(struct simba_host *host, const struct sql_driver *driver, const str
 void sql_submit(void *store, struct simba_request *batch);
 void sql_close(void *store);
 
-void sql_diagnose(void *store, simba_finding_fn *say, void *data);
+void sql_examine(void *store, struct simba_request *q); /* says what is known */
 
 /* For drivers. */
 void sql_found(struct sql *s, struct sql_job *job, const struct sql_row *row);

@@ -111,16 +111,12 @@ static void say_session(const struct inspection *x)
     char host[64], port[16];
     const struct findings *f = &x->findings;
     const struct session *s = x->session;
-    int64_t asked = s->latch.asked_ms, granted = s->latch.deadline.timeout;
     if (s->socket != NULL && getpeername(s->socket->fd, (struct sockaddr *)&peer, &size) == 0 &&
         getnameinfo((struct sockaddr *)&peer, size, host, sizeof host, port, sizeof port,
                     NI_NUMERICHOST | NI_NUMERICSERV) == 0)
         findings_say(f, SIMBA_LOG_INFO, "our session, 0x%llx, is with the server at %s port %s",
                      (unsigned long long)s->latch.id, host, port);
-    if (granted == asked)
-        findings_say(f, SIMBA_LOG_INFO, "session timeout %lld ms, as asked for: ttl + transition",
-                     (long long)granted);
-    zk_ensemble_say_timeout(f, asked, granted);
+    zk_ensemble_say_timeout(f, s->latch.asked_ms, s->latch.deadline.timeout);
     zk_ensemble_say_bounds(f, x->server, x->store->config.hosts);
     if (x->store->config.acl == ACL_OPEN)
         findings_say(f, SIMBA_LOG_WARN,
@@ -332,7 +328,7 @@ void zk_inspect_store(void *store, struct simba_request *q)
     patience = patience < SERVERS_MS ? patience : SERVERS_MS;
     x->store = z;
     x->request = q;
-    x->findings = (struct findings){.host = z->host, .request = q};
+    x->findings = (struct findings){z->host, q};
     x->session = zk_session_for(z, q->ttl_ms + q->transition_ms);
     x->servers_until = now + patience + RESOLVE_MS;
     x->until = now + WHOLE_MS;

@@ -2,6 +2,7 @@
  * guarantee; and then which of them hold, and why. It uses the store as any program would, on a mutex
  * of its own. */
 #include <pthread.h>
+#include <simba/backend.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,7 +37,7 @@ struct doctor {
     int64_t handover_ms; /* -1: unknown */
     enum level taking;   /* how bad it is that a mutex could not be taken twice; OK: it could */
     bool can_write;      /* it could once */
-    bool two_may_own;    /* so a line of the store says, under a condition */
+    bool two_may_own;    /* so the store says, under a condition */
 };
 
 __attribute__((format(printf, 4, 5))) static void find(struct doctor *d, enum level level,
@@ -209,20 +210,21 @@ static void use(struct doctor *d, const char *mutex)
     d->c->client = other;
 }
 
-static void on_finding(void *data, enum simba_level level, const char *line)
+/* Decides by the kind and the level; the text is only shown. */
+static void on_finding(void *data, const struct simba_finding *f)
 {
     struct doctor *d = data;
-    d->two_may_own = d->two_may_own || strstr(line, "two may own") != NULL;
+    d->two_may_own = d->two_may_own || f->kind == SIMBA_FINDING_TWO_OWNERS;
     find(d,
-         level == SIMBA_LOG_ERROR  ? BAD
-         : level == SIMBA_LOG_WARN ? NOTE
-                                   : OK,
-         "store", "%s", line);
+         f->level == SIMBA_LOG_ERROR  ? BAD
+         : f->level == SIMBA_LOG_WARN ? NOTE
+                                      : OK,
+         "store", "%s", f->text);
 }
 
 static void ask_store(struct doctor *d)
 {
-    int rc = simba_diagnose(d->c->client, TIMEOUT_MS, on_finding, d);
+    int rc = simba_examine(d->c->client, TIMEOUT_MS, on_finding, d);
     if (rc != 0)
         find(d, rc == SIMBA_EUNSUPPORTED ? NOTE : BAD, "store", "%s", simba_error_text());
 }
