@@ -114,7 +114,7 @@ for row in sqlite3.connect("store/locks.db").execute("select name from mutex whe
 }
 
 # bats test_tags=storeless
-@test "doctor: decides by kind and level of what a store says, whatever the words are" {
+@test "doctor: decides by kind, level and figures of what a store says, whatever the words are" {
     modules=$(dirname "$SIMBA")/tests
     [ -e "$modules/simba-finds.so" ] || skip "the module of the tests is not built"
     mkdir -m 700 locks
@@ -128,6 +128,11 @@ for row in sqlite3.connect("store/locks.db").execute("select name from mutex whe
         expect_all 0 '^note  store ' '^note  exclusion   at most one owner at a time, but for what is noted above$'
         says 'kind=1&level=0'
         expect_all 1 '^BAD   store ' '^BAD   exclusion   not promised'
+        says 'kind=3&level=1&lease_ms=40000&outage_ms=4000'
+        expect_all 0 '^ok    exclusion .* its lease of 40000 ms ends' '^ok    liveness .* within 41\.4 s of' \
+            '^ok    blips .* less than 4\.0 s costs .* it is 1\.0 s,'
+        says 'kind=3&level=2&lease_ms=16000&outage_ms=16000' # no more than the lease's own
+        expect_all 0 '^ok    liveness .* within 17\.2 s of' '^ok    blips .* less than 7\.5 s costs '
     done
 }
 

@@ -33,6 +33,8 @@ struct doctor {
     enum level taking;   /* how bad it is that a mutex could not be taken twice; OK: it could */
     bool can_write;      /* it could once */
     bool two_may_own;    /* so the store says, under a condition */
+    int64_t lease;       /* as the store keeps it */
+    int64_t outage;      /* it may be away for so long */
 };
 
 __attribute__((format(printf, 4, 5))) static void find(struct doctor *d, enum level level,
@@ -206,11 +208,16 @@ static void use(struct doctor *d, const char *mutex)
     d->c->client = other;
 }
 
-/* Decides by the kind and the level; the text is only shown. */
+/* Decides by the kind, the level and the figures; the text is only shown. */
 static void on_finding(void *data, const struct simba_finding *f)
 {
     struct doctor *d = data;
     d->two_may_own = d->two_may_own || f->kind == SIMBA_FINDING_TWO_OWNERS;
+    if (f->kind == SIMBA_FINDING_LEASE) {
+        d->lease = f->lease_ms * NS_PER_MS;
+        if (f->outage_ms * NS_PER_MS < d->outage)
+            d->outage = f->outage_ms * NS_PER_MS;
+    }
     find(d,
          f->level == SIMBA_LOG_ERROR  ? BAD
          : f->level == SIMBA_LOG_WARN ? NOTE
@@ -257,7 +264,7 @@ static void conclude_exclusion(struct doctor *d)
         find(d, OK, "exclusion",
              "at most one owner at a time: the store applies one operation at a time, and an owner "
              "stops before its lease of %lld ms ends",
-             (long long)(d->period.lease / NS_PER_MS));
+             (long long)(d->lease / NS_PER_MS));
 }
 
 static void conclude_fencing(struct doctor *d)
@@ -287,20 +294,19 @@ static const char *show_least(int64_t ns, char *out)
 /* Who holds a lease by the library may renew until its end; a command is told to end before. */
 static void conclude_blips(struct doctor *d)
 {
-    int64_t outage = period_outage(&d->period);
     int64_t kill_after = period_kill_after(d->period.ttl, d->period.transition);
     char tenure[24], command[24], before[24];
     find(d, OK, "blips",
          "a store that is away for less than %s costs no tenure of a program that uses the "
          "library; under simba lock, elect and schedule it is %s, since CMD is told to end %s "
          "(--kill-after) before its lease does",
-         show_least(outage, tenure), show_least(outage - kill_after, command),
+         show_least(d->outage, tenure), show_least(d->outage - kill_after, command),
          show_least(kill_after, before));
 }
 
 static void conclude_liveness(struct doctor *d)
 {
-    long long ms = (long long)(period_takeover(&d->period, d->period.lease) / NS_PER_MS) + 99;
+    long long ms = (long long)(period_takeover(&d->period, d->lease) / NS_PER_MS) + 99;
     if (d->can_write)
         find(d, OK, "liveness",
              "after a crash another owns within %lld.%lld s of the last renewal, and one exchange",
@@ -330,6 +336,8 @@ static void find_period(struct doctor *d)
     free(timeout);
     int rc = period_init(&d->period, &o, &why);
     assert(rc == 0);
+    d->lease = d->period.lease; /* unless the store says otherwise */
+    d->outage = period_outage(&d->period);
 }
 
 static int run(struct cli *c)
