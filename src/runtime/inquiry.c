@@ -1,5 +1,6 @@
-/* inquiry.c: questions to the store that no handle asks: simba_read, simba_list, simba_evict, simba_examine. The
- * caller waits for the answer, or gives up; whoever comes second frees the inquiry. */
+/* inquiry.c: questions to the store that no handle asks: simba_read, simba_list, simba_evict,
+ * simba_examine. The caller waits for the answer, or gives up; whoever comes second frees the
+ * inquiry. */
 #include "runtime/inquiry.h"
 
 #include <assert.h>

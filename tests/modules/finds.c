@@ -1,5 +1,6 @@
-/* finds.c: the store of examples/backend.c, which says of itself what its URL tells it to, for tests of those who
- * decide by that: finds:FOLDER?kind=1&level=1&text=TEXT, and with lease_ms and outage_ms. */
+/* finds.c: the store of examples/backend.c, which says of itself what its URL tells it to:
+ *     finds:FOLDER?kind=1&level=1&text=TEXT        and with lease_ms= and outage_ms=
+ * For tests of those who decide by what a store says. */
 #define simba_module dir_module
 #include "../../examples/backend.c" // NOLINT(bugprone-suspicious-include)
 #undef simba_module
