@@ -25,7 +25,7 @@
 extern "C" {
 #endif
 
-/* 2: diagnose; 3: examine, say; 4: evicted; 5: interest, watched, and work lends */
+/* 3: examine, say; 4: evicted; 5: interest, watched, work lends, findings are values */
 #define SIMBA_BACKEND_VERSION 5u
 
 enum simba_op {
@@ -100,6 +100,24 @@ struct simba_found {
     bool evicted;    /* this tenure was evicted, and its lease runs out */
 };
 
+/* What a program may decide by. The text is for people, and may be said otherwise at any time. */
+enum simba_finding_kind {
+    SIMBA_FINDING_OTHER,      /* for people only */
+    SIMBA_FINDING_TWO_OWNERS, /* two may own a mutex, under the condition that the text names */
+    SIMBA_FINDING_TABLE,      /* what the table is like that mutexes are kept in */
+    SIMBA_FINDING_LEASE       /* the store keeps leases in a way of its own: the figures */
+};
+
+/* What examine() finds. All borrowed for the call. */
+struct simba_finding {
+    enum simba_finding_kind kind;
+    enum simba_level level; /* ERROR: a guarantee does not hold; WARN: it holds under conditions, or
+                               is weaker; INFO: why it holds */
+    const char *text;
+    int64_t lease_ms;  /* LEASE: after a crash it lasts so long from the last renewal */
+    int64_t outage_ms; /* LEASE: the store may be away for so long, and no tenure ends */
+};
+
 struct uv_loop_s;
 struct simba_url; /* simba_url_* below */
 
@@ -121,9 +139,8 @@ struct simba_host {
     void (*closed)(struct simba_host *host);      /* after close(): the store is gone, once */
     /* As hint, but only for those who contend under this id. */
     void (*hint_one)(struct simba_host *host, const char *mutex, const char *id);
-    /* A finding of examine(), before the answer to that request. Borrowed for the call. */
-    void (*say)(struct simba_host *host, struct simba_request *examine, enum simba_level level,
-                const char *line);
+    void (*say)(struct simba_host *host, struct simba_request *examine,
+                const struct simba_finding *finding); /* before the answer to that request */
     /* What anybody wants to hear of the mutex; "": of one that is not watched by its name, that is
      * whether all are observed; NULL: the most of any. For stores that have watch(). */
     enum simba_interest (*interest)(struct simba_host *host, const char *mutex);
@@ -176,14 +193,9 @@ struct simba_backend {
      * this client for dead. Any thread. */
     int (*liveness)(void *store);
 
-    /* NULL, or: says what an operator should know about this store, a line at a time, as soon as
-     * anything was exchanged with it. ERROR: a guarantee does not hold; WARN: it holds under
-     * conditions, or is weaker; INFO: why it holds. As submit, and may take as long as a request. */
-    void (*diagnose)(void *store, simba_finding_fn *say, void *data);
-
-    /* NULL, or: as diagnose, which it replaces, for a store that has to ask servers first: say() for
-     * each line, then an answer to the request, which carries the lease that contenders ask for by
-     * default. As submit; also when nothing could be exchanged with the store, and to say why. */
+    /* NULL, or: what an operator should know about this store: say() for each finding, then an
+     * answer to the request, which carries the lease that contenders ask for by default. As submit;
+     * also when nothing could be exchanged with the store, and to say why. */
     void (*examine)(void *store, struct simba_request *request);
 };
 
@@ -199,6 +211,12 @@ const char *simba_url_path(const struct simba_url *u); /* "" if none */
 bool simba_url_host(const struct simba_url *u, size_t n, const char **host, int *port); /* n-th */
 const char *simba_url_option(const struct simba_url *u, const char *name);
 const char *simba_url_text(const struct simba_url *u); /* to show: secrets blanked */
+
+/* ---- for programs that decide by what a store says of itself ------------------------------- */
+
+/* As simba_diagnose() of simba.h, which shows the levels and the texts of these. */
+typedef void simba_examined_fn(void *data, const struct simba_finding *finding);
+int simba_examine(simba *s, int64_t timeout_ms, simba_examined_fn *each, void *data);
 
 /* ---- for tests: a memory: store that misbehaves -------------------------------------------- */
 

@@ -1,5 +1,6 @@
 /* cli.h: what the subcommands share. A subcommand is one file in commands/ with one struct command, and
- * one line in the table of main.c. Nothing here knows more of Simba than the public headers say.
+ * one line in the table of main.c. Nothing here knows more of Simba than the public headers say, but for
+ * the arithmetic of a lease (core/period.h).
  *
  * Data goes to stdout, everything else to stderr. */
 #ifndef CLI_CLI_H

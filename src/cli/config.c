@@ -147,7 +147,7 @@ static enum group group_of(const char *url)
 }
 
 /* The value of an option in the URL, as it stands there; NULL: none. It is copied. */
-static char *in_url(const char *url, const char *name)
+char *config_in_url(const char *url, const char *name)
 {
     const char *at = url != NULL ? strchr(url, '?') : NULL;
     size_t length = strlen(name);
@@ -185,7 +185,7 @@ static void take_url_option(struct cli *c, enum setting_id id)
     struct setting *s = &c->setting[id];
     if (s->value != NULL || !known[id].in_groups)
         return;
-    s->value = in_url(c->setting[SET_URL].value, known[id].key);
+    s->value = config_in_url(c->setting[SET_URL].value, known[id].key);
     if (s->value != NULL)
         snprintf(s->where, sizeof s->where, "the URL");
 }

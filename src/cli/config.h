@@ -20,6 +20,9 @@ struct cli;
 /* Environment, then files, for all that no flag has set; 0, or an exit code after saying why. */
 int config_load(struct cli *c);
 
+/* An option in a URL; freed by the caller. NULL: none. */
+char *config_in_url(const char *url, const char *name);
+
 /* The duration that a setting says, or `otherwise`; 0, or an exit code after saying why. */
 int config_duration(struct cli *c, enum setting_id id, int64_t otherwise, int64_t *ms);
 #endif

@@ -51,6 +51,25 @@ int64_t period_renew_at(const struct period *p, int64_t sent_at, int64_t left, u
 /* When one that is not owner tries again: another's lease ends at expiry. */
 int64_t period_retry_at(const struct period *p, int64_t now, int64_t expiry, uint64_t *random);
 
+/* ---- what follows from it for people and for commands that run under a lease ------------------- */
+
+/* From the end of the right to act to where another may own the mutex. */
+int64_t period_margin(int64_t ttl, int64_t transition);
+
+/* The store may be away for so long at the worst moment, right before a renewal, and no tenure ends. */
+int64_t period_outage(const struct period *p);
+
+/* When another owns it at the latest, from the last renewal of one that has died; the store keeps the
+ * lease for that long. An exchange comes on top. */
+int64_t period_takeover(const struct period *p, int64_t lease);
+
+/* How long before the end of the right to act a command is asked to end, before it is killed: by
+ * default, and at most, so that a renewal has a chance before. */
+int64_t period_kill_after(int64_t ttl, int64_t transition);
+int64_t period_kill_after_max(int64_t ttl, int64_t transition);
+
+/* ---- after failures ---------------------------------------------------------------------------- */
+
 /* How long to wait after the n-th failure in a row, n from 1. */
 int64_t period_pause(const struct period *p, uint32_t failures, uint64_t *random);
 int64_t period_backoff(const struct period *p, uint32_t failures, uint64_t *random);

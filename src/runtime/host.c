@@ -88,11 +88,11 @@ static void host_found(struct simba_host *host, struct simba_request *wire,
     r->found = f;
 }
 
-static void host_say(struct simba_host *host, struct simba_request *wire, enum simba_level level,
-                     const char *line)
+static void host_say(struct simba_host *host, struct simba_request *wire,
+                     const struct simba_finding *finding)
 {
     (void)host;
-    inquiry_say(((struct request *)(void *)wire)->inquiry, level, line);
+    inquiry_say(((struct request *)(void *)wire)->inquiry, finding);
 }
 
 static void host_hint_one(struct simba_host *host, const char *mutex, const char *id)

@@ -1,5 +1,6 @@
-/* inquiry.c: questions to the store that no handle asks: simba_read, simba_list, simba_evict. The
- * caller waits for the answer, or gives up; whoever comes second frees the inquiry. */
+/* inquiry.c: questions to the store that no handle asks: simba_read, simba_list, simba_evict,
+ * simba_examine. The caller waits for the answer, or gives up; whoever comes second frees the
+ * inquiry. */
 #include "runtime/inquiry.h"
 
 #include <stdio.h>
@@ -19,8 +20,8 @@ enum { WAITS, ANSWERED, ABANDONED };
 
 struct finding {
     struct finding *next;
-    enum simba_level level;
-    char line[];
+    struct simba_finding shown;
+    char text[];
 };
 
 /* Nothing of the client is used when it is answered: another thread may have closed it. */
@@ -36,7 +37,7 @@ struct inquiry {
     struct found *found;      /* LIST */
     bool of_ourselves;        /* nothing is asked of the store, but of all handles: */
     struct snapshot *snapshot;
-    bool diagnoses; /* or of the store itself: */
+    bool examines; /* or of the store itself: */
     struct finding *findings;
     char text[CALL_TEXT_MAX];
     char mutex[SIMBA_MUTEX_MAX + 1]; /* LIST: the prefix */
@@ -65,23 +66,18 @@ static void end(struct simba *s, struct inquiry *q, int code, const char *text)
 }
 
 /* Kept in order. */
-void inquiry_say(void *inquiry, enum simba_level level, const char *line)
+void inquiry_say(struct inquiry *q, const struct simba_finding *finding)
 {
-    struct inquiry *q = inquiry;
-    struct finding **last = &q->findings, *f = malloc(sizeof *f + strlen(line) + 1);
+    size_t size = strlen(finding->text) + 1;
+    struct finding **last = &q->findings, *f = malloc(sizeof *f + size);
     if (f == NULL)
         return;
     while (*last != NULL)
         last = &(*last)->next;
     f->next = NULL;
-    f->level = level;
-    memcpy(f->line, line, strlen(line) + 1);
+    f->shown = *finding;
+    f->shown.text = memcpy(f->text, finding->text, size);
     *last = f;
-}
-
-static bool examines(const struct simba *s)
-{
-    return s->backend->version >= 3 && s->backend->examine != NULL;
 }
 
 static void send_request(struct simba *s, struct inquiry *q)
@@ -100,7 +96,7 @@ static void send_request(struct simba *s, struct inquiry *q)
     r->wire.forced = q->forced;
     r->wire.ttl_ms = s->period.ttl / NS_PER_MS;
     r->wire.transition_ms = s->period.transition / NS_PER_MS;
-    if (q->diagnoses)
+    if (q->examines)
         s->backend->examine(s->store, &r->wire);
     else
         request_send(r);
@@ -116,11 +112,8 @@ void inquiry_send(struct simba *s)
         next = q->next;
         if (q->of_ourselves) {
             end(s, q, metrics_take(s, &q->snapshot), "out of memory");
-        } else if (q->diagnoses && s->store_closing) {
+        } else if (q->examines && s->store_closing) {
             end(s, q, SIMBA_ECANCELED, "the client is being closed");
-        } else if (q->diagnoses && !examines(s)) { /* the store knows at once */
-            s->backend->diagnose(s->store, inquiry_say, q);
-            end(s, q, 0, "");
         } else {
             send_request(s, q);
         }
@@ -295,18 +288,37 @@ int simba_list(simba *s, const char *prefix, int64_t timeout_ms, simba_entry_fn 
     return 0;
 }
 
-int simba_diagnose(simba *s, int64_t timeout_ms, simba_finding_fn *each, void *data)
+int simba_examine(simba *s, int64_t timeout_ms, simba_examined_fn *each, void *data)
 {
     int rc;
     if (s == NULL || each == NULL)
-        return fault(SIMBA_EINVAL, "simba_diagnose needs a client and a function to call");
-    if (s->backend->version < 2 || (s->backend->diagnose == NULL && !examines(s)))
+        return fault(SIMBA_EINVAL, "simba_examine needs a client and a function to call");
+    if (s->backend->examine == NULL)
         return fault(SIMBA_EUNSUPPORTED, "%s: this store says nothing about itself", s->url.shown);
-    struct inquiry *q = ask(s, &(struct inquiry){.diagnoses = true}, "diagnosing", timeout_ms, &rc);
+    struct inquiry *q = ask(s, &(struct inquiry){.examines = true}, "diagnosing", timeout_ms, &rc);
     if (q == NULL)
         return rc;
     for (struct finding *f = q->findings; f != NULL; f = f->next)
-        each(data, f->level, f->line);
+        each(data, &f->shown);
     free_inquiry(q);
     return 0;
+}
+
+struct shown {
+    simba_finding_fn *each;
+    void *data;
+};
+
+static void show_line(void *data, const struct simba_finding *finding)
+{
+    const struct shown *to = data;
+    to->each(to->data, finding->level, finding->text);
+}
+
+int simba_diagnose(simba *s, int64_t timeout_ms, simba_finding_fn *each, void *data)
+{
+    struct shown to = {each, data};
+    if (s == NULL || each == NULL)
+        return fault(SIMBA_EINVAL, "simba_diagnose needs a client and a function to call");
+    return simba_examine(s, timeout_ms, show_line, &to);
 }

@@ -2,14 +2,15 @@
 #ifndef RUNTIME_INQUIRY_H
 #define RUNTIME_INQUIRY_H
 
-#include <simba.h>
+#include <simba/backend.h>
 
 struct simba;
 struct request;
+struct inquiry;
 struct snapshot;
 
 void inquiry_send(struct simba *s); /* all that wait */
 void inquiry_answered(struct request *r);
-void inquiry_say(void *inquiry, enum simba_level level, const char *line); /* any thread */
-int inquiry_snapshot(struct simba *s, struct snapshot **out);              /* a caller's */
+void inquiry_say(struct inquiry *q, const struct simba_finding *finding); /* any thread */
+int inquiry_snapshot(struct simba *s, struct snapshot **out);             /* a caller's */
 #endif

@@ -116,6 +116,29 @@ for row in sqlite3.connect("store/locks.db").execute("select name from mutex whe
 }
 
 # bats test_tags=storeless
+@test "doctor: decides by kind, level and figures of what a store says, whatever the words are" {
+    modules=$(dirname "$SIMBA")/tests
+    [ -e "$modules/simba-finds.so" ] || skip "the module of the tests is not built"
+    mkdir -m 700 locks
+    says() { SIMBA_MODULE_PATH=$modules run simba doctor "finds:$DIR/locks?$1&text=$text"; }
+    for text in 'two%20may%20own' 'table%20of%20contents' 'nothing%20at%20all'; do
+        says 'kind=0&level=2'
+        expect_all 0 "^ok    store       ${text//%20/ }$" '^ok    exclusion   at most one owner at a time: '
+        says 'kind=0&level=1'
+        expect_all 0 '^note  store ' '^ok    exclusion '
+        says 'kind=1&level=1'
+        expect_all 0 '^note  store ' '^note  exclusion   at most one owner at a time, but for what is noted above$'
+        says 'kind=1&level=0'
+        expect_all 1 '^BAD   store ' '^BAD   exclusion   not promised'
+        says 'kind=3&level=1&lease_ms=40000&outage_ms=4000'
+        expect_all 0 '^ok    exclusion .* its lease of 40000 ms ends' '^ok    liveness .* within 41\.4 s of' \
+            '^ok    blips .* less than 4\.0 s costs .* it is 1\.0 s,'
+        says 'kind=3&level=2&lease_ms=16000&outage_ms=16000' # no more than the lease's own
+        expect_all 0 '^ok    liveness .* within 17\.2 s of' '^ok    blips .* less than 7\.5 s costs '
+    done
+}
+
+# bats test_tags=storeless
 @test "doctor: memory: is for one process" {
     run simba doctor memory:x
     expect_all 1 '^BAD   store       memory: serves this process only; use sqlite:PATH for the processes of one machine$' \

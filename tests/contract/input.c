@@ -2,6 +2,7 @@
  * is refused before anything is sent, with SIMBA_EINVAL and a text; the rest works bytewise. */
 #include "suite.h"
 
+#include <simba/backend.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -311,6 +312,7 @@ static void null_client(void)
     CHECK_CODE(simba_list(NULL, NULL, 0, NULL, NULL), SIMBA_EINVAL);
     CHECK_CODE(simba_evict(NULL, "m", NULL, false, 0), SIMBA_EINVAL);
     CHECK_CODE(simba_diagnose(NULL, 0, NULL, NULL), SIMBA_EINVAL);
+    CHECK_CODE(simba_examine(NULL, 0, NULL, NULL), SIMBA_EINVAL);
     CHECK_CODE(simba_metrics_read(NULL, &m), SIMBA_EINVAL);
     CHECK_CODE(simba_metrics_each(NULL, NULL, NULL), SIMBA_EINVAL);
     CHECK(simba_metrics_prometheus(NULL, true, NULL, 0) == SIMBA_EINVAL);

@@ -21,11 +21,11 @@ static size_t look(const struct reply *r, unsigned depth)
     if (reply_is_text(r)) {
         struct info h;
         char line[256];
-        bool serious;
+        struct simba_finding warning;
         if (info_parse(&h, r->text)) {
             (void)info_refuses(&h, line, sizeof line);
-            for (size_t n = 0; info_warns(&h, true, n, line, sizeof line, &serious); n++)
-                assert(strlen(line) < sizeof line);
+            for (size_t n = 0; info_warns(&h, true, n, &warning, line, sizeof line); n++)
+                assert(strlen(warning.text) < sizeof line);
         }
     }
     for (size_t i = 0; i < r->elements; i++)

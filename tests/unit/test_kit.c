@@ -43,11 +43,11 @@ static void on_closed(struct simba_host *host)
     heard.closed++;
 }
 
-static void on_say(struct simba_host *host, struct simba_request *q, enum simba_level level,
-                   const char *line)
+static void on_say(struct simba_host *host, struct simba_request *q, const struct simba_finding *f)
 {
     (void)host;
-    snprintf(heard.said, sizeof heard.said, "%s %d %s", q->mutex, (int)level, line);
+    snprintf(heard.said, sizeof heard.said, "%s %d %d %s", q->mutex, (int)f->kind, (int)f->level,
+             f->text);
 }
 
 static struct simba_host host = {.answer = on_answer, .closed = on_closed, .say = on_say};
@@ -223,21 +223,20 @@ static void passwords_are_given(void **state)
 
 /* ---- findings ------------------------------------------------------------------------------ */
 
-static void on_finding(void *data, enum simba_level level, const char *line)
-{
-    snprintf(data, 64, "%d %s", (int)level, line);
-}
-
-static void findings_go_either_way(void **state)
+static void findings_are_values(void **state)
 {
     (void)state;
-    char line[64];
     struct simba_request q = {.mutex = "q"};
-    findings_say(&(struct findings){.say = on_finding, .data = line}, SIMBA_LOG_WARN, "%d %s", 3,
-                 "servers");
-    assert_string_equal(line, "1 3 servers");
-    findings_say(&(struct findings){.host = &host, .request = &q}, SIMBA_LOG_WARN, "one");
-    assert_string_equal(heard.said, "q 1 one");
+    const struct findings f = {&host, &q};
+    findings_say(&f, SIMBA_LOG_WARN, "%d %s", 3, "servers");
+    assert_string_equal(heard.said, "q 0 1 3 servers");
+    findings_add(&f, (struct simba_finding){.kind = SIMBA_FINDING_TABLE, .level = SIMBA_LOG_INFO},
+                 "one");
+    assert_string_equal(heard.said, "q 2 2 one");
+    heard.said[0] = '\0';
+    findings_end(&f);
+    assert_string_equal(heard.said, "q ");
+    assert_int_equal(heard.code, 0);
 }
 
 /* ---- calls on threads, handles ------------------------------------------------------------- */
@@ -336,7 +335,7 @@ int main(void)
         cmocka_unit_test_setup(options_are_read, setup),
         cmocka_unit_test_setup(password_files_are_read, setup),
         cmocka_unit_test_setup(passwords_are_given, setup),
-        cmocka_unit_test_setup(findings_go_either_way, setup),
+        cmocka_unit_test_setup(findings_are_values, setup),
         cmocka_unit_test_setup(offload_calls_and_leaves_behind, setup),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

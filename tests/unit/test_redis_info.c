@@ -24,10 +24,9 @@ static struct info parse(const char *info)
 static void reads_what_it_needs(void **state)
 {
     (void)state;
-    struct info h =
-        parse(INFO("7.0.15", "12",
-                   "aof_enabled:1\r\nmaxmemory:1000\r\nmaxmemory_policy:allkeys-lru\r\n"
-                   "connected_slaves:2\r\nmaster_replid2:000a0\r\n"));
+    struct info h = parse(INFO("7.0.15", "12",
+                               "aof_enabled:1\r\nmaxmemory:1000\r\nmaxmemory_policy:allkeys-lru\r\n"
+                               "connected_slaves:2\r\nmaster_replid2:000a0\r\n"));
     assert_string_equal(h.version, "7.0.15");
     assert_string_equal(h.run_id, "abc");
     assert_int_equal(h.major, 7);
@@ -71,20 +70,24 @@ static void warns(void **state)
 {
     (void)state;
     char line[256];
-    bool serious;
+    struct simba_finding f;
     struct info h =
         parse(INFO("7.0.15", "12", "aof_enabled:1\r\nmaxmemory_policy:volatile-lru\r\n"));
-    assert_false(info_warns(&h, true, 0, line, sizeof line,
-                              &serious)); /* without a limit none is evicted */
+    assert_false(info_warns(&h, true, 0, &f, line, sizeof line)); /* no limit: none is evicted */
     h = parse(INFO("7.0.15", "12",
                    "maxmemory:9\r\nmaxmemory_policy:volatile-lru\r\nconnected_slaves:1\r\n"));
-    assert_true(info_warns(&h, true, 0, line, sizeof line, &serious) && serious);
-    assert_non_null(strstr(line, "volatile-lru"));
-    assert_true(info_warns(&h, true, 1, line, sizeof line, &serious) && !serious);
-    assert_non_null(strstr(line, "appendonly"));
-    assert_true(info_warns(&h, true, 2, line, sizeof line, &serious));
-    assert_non_null(strstr(line, "1 replica:"));
-    assert_false(info_warns(&h, true, 3, line, sizeof line, &serious));
+    assert_true(info_warns(&h, true, 0, &f, line, sizeof line));
+    assert_int_equal(f.level, SIMBA_LOG_ERROR);
+    assert_non_null(strstr(f.text, "volatile-lru"));
+    assert_true(info_warns(&h, true, 1, &f, line, sizeof line));
+    assert_int_equal(f.level, SIMBA_LOG_WARN);
+    assert_int_equal(f.kind, SIMBA_FINDING_OTHER);
+    assert_non_null(strstr(f.text, "appendonly"));
+    assert_true(info_warns(&h, false, 1, &f, line, sizeof line));
+    assert_int_equal(f.kind, SIMBA_FINDING_TWO_OWNERS);
+    assert_true(info_warns(&h, true, 2, &f, line, sizeof line));
+    assert_non_null(strstr(f.text, "1 replica:"));
+    assert_false(info_warns(&h, true, 3, &f, line, sizeof line));
 }
 
 int main(void)

@@ -207,14 +207,19 @@ static void never_longer_than_the_leader_thinks(void **state)
 
 static char said[4096];
 
-static void note(void *data, enum simba_level level, const char *line)
+static struct simba_finding last;
+
+static void note(struct simba_host *host, struct simba_request *q, const struct simba_finding *f)
 {
     size_t used = strlen(said);
-    (void)data;
-    snprintf(said + used, sizeof said - used, "%d %s\n", (int)level, line);
+    (void)host;
+    (void)q;
+    last = *f;
+    snprintf(said + used, sizeof said - used, "%d %s\n", (int)f->level, f->text);
 }
 
-static const struct findings findings = {.say = note};
+static struct simba_host host = {.say = note};
+static const struct findings findings = {.host = &host};
 
 static bool says(enum simba_level level, const char *part)
 {
@@ -313,11 +318,15 @@ static void timeouts_name_what_to_do(void **state)
     struct server s[2] = {{.min_ms = 4000, .max_ms = 40000}, {.min_ms = 0, .max_ms = 0}};
     said[0] = '\0';
     zk_ensemble_say_timeout(&findings, 16000, 16000);
-    assert_string_equal(said, "");
+    assert_string_equal(said, "2 session timeout 16000 ms, as asked for: ttl + transition\n");
     zk_ensemble_say_timeout(&findings, 16000, 40000);
     assert_true(says(SIMBA_LOG_WARN, "minSessionTimeout"));
+    assert_int_equal(last.kind, SIMBA_FINDING_LEASE);
+    assert_int_equal(last.lease_ms, 40000);
     zk_ensemble_say_timeout(&findings, 16000, 10000);
     assert_true(says(SIMBA_LOG_WARN, "maxSessionTimeout"));
+    assert_int_equal(last.lease_ms, 10000);
+    assert_int_equal(last.outage_ms, 3333);
     zk_ensemble_say_bounds(&findings, s, 2);
     assert_true(says(SIMBA_LOG_INFO, "from 4000 to 40000 ms"));
     zk_ensemble_say_bounds(&findings, s + 1, 1);

@@ -4,15 +4,32 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+static void add(const struct findings *f, struct simba_finding finding, const char *format,
+                va_list args)
+{
+    char text[FINDINGS_LINE_MAX];
+    vsnprintf(text, sizeof text, format, args); // NOLINT(clang-analyzer-valist.Uninitialized)
+    finding.text = text;
+    f->host->say(f->host, f->request, &finding);
+}
+
 void findings_say(const struct findings *f, enum simba_level level, const char *format, ...)
 {
-    char line[FINDINGS_LINE_MAX];
     va_list args;
     va_start(args, format);
-    vsnprintf(line, sizeof line, format, args); // NOLINT(clang-analyzer-valist.Uninitialized)
+    add(f, (struct simba_finding){.level = level}, format, args);
     va_end(args);
-    if (f->say != NULL)
-        f->say(f->data, level, line);
-    else
-        f->host->say(f->host, f->request, level, line);
+}
+
+void findings_add(const struct findings *f, struct simba_finding finding, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    add(f, finding, format, args);
+    va_end(args);
+}
+
+void findings_end(const struct findings *f)
+{
+    f->host->answer(f->host, f->request, &(struct simba_answer){.age_ms = -1});
 }

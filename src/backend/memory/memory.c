@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backend/kit/findings.h"
 #include "backend/memory/space.h"
 #include "base/clock.h"
 
@@ -200,11 +201,13 @@ static void close_memory(void *store)
     handles_close(&m->handles, &m->timer);
 }
 
-static void diagnose(void *store, simba_finding_fn *say, void *data)
+static void examine(void *store, struct simba_request *q)
 {
-    (void)store;
-    say(data, SIMBA_LOG_ERROR,
+    const struct findings f = {((struct memory *)store)->host, q};
+    findings_say(
+        &f, SIMBA_LOG_ERROR,
         "memory: serves this process only; use sqlite:PATH for the processes of one machine");
+    findings_end(&f);
 }
 
 static const char *const schemes[] = {"memory", NULL};
@@ -218,5 +221,5 @@ const struct simba_backend memory_backend = {
     .submit = submit,
     .watch = watch,
     .close = close_memory,
-    .diagnose = diagnose,
+    .examine = examine,
 };

@@ -30,6 +30,6 @@ const struct simba_backend postgres_backend = {
     .submit = sql_submit,
     .watch = sql_watch,
     .close = sql_close,
-    .diagnose = sql_diagnose,
+    .examine = sql_examine,
     .work = sql_work,
 };

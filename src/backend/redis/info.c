@@ -1,7 +1,6 @@
 /* info.c: see info.h. */
 #include "backend/redis/info.h"
 
-#include <simba.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -94,13 +93,12 @@ bool info_evicts(const struct info *h)
     return h->memory_limit > 0 && h->eviction[0] != '\0' && strcmp(h->eviction, "noeviction") != 0;
 }
 
-bool info_warns(const struct info *h, bool guarded, size_t n, char *line, size_t size,
-                bool *serious)
+bool info_warns(const struct info *h, bool guarded, size_t n, struct simba_finding *out, char *line,
+                size_t size)
 {
-    bool evicts = info_evicts(h);
-    *serious = false;
-    if (evicts && n-- == 0) {
-        *serious = true;
+    *out = (struct simba_finding){.level = SIMBA_LOG_WARN, .text = line};
+    if (info_evicts(h) && n-- == 0) {
+        out->level = SIMBA_LOG_ERROR;
         snprintf(line, size,
                  "maxmemory-policy is %s: with its memory full the server throws away locks that "
                  "are held. Set it to noeviction, or use a server of its own",
@@ -108,6 +106,7 @@ bool info_warns(const struct info *h, bool guarded, size_t n, char *line, size_t
         return true;
     }
     if (!h->append_only && n-- == 0) {
+        out->kind = guarded ? SIMBA_FINDING_OTHER : SIMBA_FINDING_TWO_OWNERS;
         snprintf(line, size, "appendonly is off: a restart ends all tenures, and after one %s",
                  guarded
                      ? "nothing is granted for the length of a lease (restart_guard)"

@@ -3,9 +3,7 @@
 #ifndef BACKEND_REDIS_INFO_H
 #define BACKEND_REDIS_INFO_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#include <simba/backend.h>
 
 #define INFO_VERSION_MIN 5 /* ZPOPMIN, and scripts that may ask for the time */
 
@@ -34,10 +32,10 @@ bool info_is_read_only(const struct info *h, char *why, size_t size);
 
 bool info_evicts(const struct info *h); /* what is held may be thrown away */
 
-/* The n-th thing that an operator should know; false: no more. Serious: locks can get lost while
- * nothing fails. */
-bool info_warns(const struct info *h, bool guarded, size_t n, char *line, size_t size,
-                bool *serious);
+/* The n-th thing that an operator should know, its text in line; false: no more. ERROR: locks can get
+ * lost while nothing fails. */
+bool info_warns(const struct info *h, bool guarded, size_t n, struct simba_finding *out, char *line,
+                size_t size);
 
 /* The ACL rules that are enough for a user of Simba. A pattern is allowed only literally. */
 #define INFO_ACL_KEYS "~simba:*"

@@ -112,8 +112,8 @@ static void try_all(struct redis *s)
 static void tell_of_server(const struct redis *s, const struct findings *f)
 {
     const struct info *h = &s->server.info;
+    struct simba_finding warning;
     char line[CONNECTION_TEXT_MAX];
-    bool serious;
     if (info_is_read_only(h, line, sizeof line))
         findings_say(f, SIMBA_LOG_ERROR, "Redis %s: %s", h->version, line);
     else
@@ -126,8 +126,8 @@ static void tell_of_server(const struct redis *s, const struct findings *f)
         findings_say(
             f, SIMBA_LOG_INFO,
             "appendonly is on: tenures survive a restart, but for what appendfsync lets it lose");
-    for (size_t n = 0; info_warns(h, s->config.guard, n, line, sizeof line, &serious); n++)
-        findings_say(f, serious ? SIMBA_LOG_ERROR : SIMBA_LOG_WARN, "%s", line);
+    for (size_t n = 0; info_warns(h, s->config.guard, n, &warning, line, sizeof line); n++)
+        s->host->say(s->host, f->request, &warning);
 }
 
 /* The lease is the one that contenders of this client ask for. */

@@ -15,13 +15,14 @@
 static void comment(struct redis *s)
 {
     const struct info *info = &s->server.info;
+    struct simba_finding warning;
     char line[CONNECTION_TEXT_MAX];
-    bool serious;
     if (strcmp(s->warned_of, info->run_id) == 0)
         return;
     memcpy(s->warned_of, info->run_id, sizeof s->warned_of);
-    for (size_t n = 0; info_warns(info, s->config.guard, n, line, sizeof line, &serious); n++)
-        s->host->log(s->host, serious ? SIMBA_LOG_WARN : SIMBA_LOG_INFO, line);
+    for (size_t n = 0; info_warns(info, s->config.guard, n, &warning, line, sizeof line); n++)
+        s->host->log(s->host, warning.level == SIMBA_LOG_ERROR ? SIMBA_LOG_WARN : SIMBA_LOG_INFO,
+                     line);
 }
 
 static void on_ready(void *store)

@@ -6,8 +6,6 @@
 #include <string.h>
 #include <time.h>
 
-#include "backend/kit/findings.h"
-
 #define CLOCKS_DIFFER_MS 1000
 
 static const char *const columns[] = {"mutex",    "acquired_at", "ttl_at",       "transition_at",
@@ -43,10 +41,11 @@ void sql_inspect_note(struct sql_inspection *h, enum simba_level level, const ch
     va_list args;
     if (h->notes == INSPECTION_NOTES)
         return;
+    h->note[h->notes].kind = SIMBA_FINDING_OTHER;
     h->note[h->notes].level = level;
     va_start(args, format);
     // NOLINTNEXTLINE(clang-analyzer-valist.Uninitialized)
-    vsnprintf(h->note[h->notes].line, sizeof h->note[0].line, format, args);
+    vsnprintf(h->note[h->notes].text, sizeof h->note[0].text, format, args);
     va_end(args);
     h->notes++;
 }
@@ -61,11 +60,14 @@ const char *sql_inspect_read_only(const struct sql_inspection *h)
 
 void sql_inspect_note_loss(struct sql_inspection *h, enum simba_level level, const char *because)
 {
+    int at = h->notes;
     sql_inspect_note(
         h, level,
         "%s: a crash of the %s forgets grants, and then two may own a mutex for up to a lease "
         "(tokens still rise)",
         because, level == SIMBA_LOG_ERROR ? "server" : "machine");
+    if (at < h->notes)
+        h->note[at].kind = SIMBA_FINDING_TWO_OWNERS;
 }
 
 bool sql_inspect_is_current(const struct sql_inspection *h)
@@ -75,11 +77,13 @@ bool sql_inspect_is_current(const struct sql_inspection *h)
 
 static void say_table(const struct sql_inspection *h, const struct findings *f)
 {
+    struct simba_finding table = {.kind = SIMBA_FINDING_TABLE, .level = SIMBA_LOG_INFO};
     if (sql_inspect_is_current(h)) {
-        findings_say(f, SIMBA_LOG_INFO, "table simba_mutex: as simba init makes it");
+        findings_add(f, table, "table simba_mutex: as simba init makes it");
         return;
     }
-    findings_say(f, SIMBA_LOG_WARN,
+    table.level = SIMBA_LOG_WARN;
+    findings_add(f, table,
                  "table simba_mutex: as JVM Simba %s makes it. It works; 'simba init' "
                  "improves it, also while it is used",
                  h->fences ? "4" : "3");
@@ -97,31 +101,30 @@ static void say_table(const struct sql_inspection *h, const struct findings *f)
         findings_say(f, SIMBA_LOG_WARN, "  owner_id is short: longer ids get an error");
 }
 
-void sql_inspect_say(const struct sql_inspection *h, simba_finding_fn *say, void *data)
+void sql_inspect_say(const struct sql_inspection *h, const struct findings *f)
 {
-    const struct findings f = {.say = say, .data = data};
     if (h->read_only)
-        findings_say(&f, SIMBA_LOG_ERROR, "%s: %s", h->server, sql_inspect_read_only(h));
+        findings_say(f, SIMBA_LOG_ERROR, "%s: %s", h->server, sql_inspect_read_only(h));
     else
         findings_say(
-            &f, SIMBA_LOG_INFO,
+            f, SIMBA_LOG_INFO,
             "%s, takes writes; one operation at a time: single statements, each a transaction",
             h->server);
     if (h->cipher[0] != '\0')
-        findings_say(&f, SIMBA_LOG_INFO, "encrypted: %s", h->cipher);
+        findings_say(f, SIMBA_LOG_INFO, "encrypted: %s", h->cipher);
     else
-        findings_say(&f, h->is_local ? SIMBA_LOG_INFO : SIMBA_LOG_WARN, "not encrypted%s",
+        findings_say(f, h->is_local ? SIMBA_LOG_INFO : SIMBA_LOG_WARN, "not encrypted%s",
                      h->is_local ? ", on this machine"
                                  : ": others on the way can read and change it");
-    say_table(h, &f);
+    say_table(h, f);
     if (h->missing[0] != '\0')
-        findings_say(&f, SIMBA_LOG_ERROR, "rights are missing: %s. This is enough: %s", h->missing,
+        findings_say(f, SIMBA_LOG_ERROR, "rights are missing: %s. This is enough: %s", h->missing,
                      h->grants);
     else
-        findings_say(&f, SIMBA_LOG_INFO, "rights: all that are needed. This is enough: %s",
+        findings_say(f, SIMBA_LOG_INFO, "rights: all that are needed. This is enough: %s",
                      h->grants);
     findings_say(
-        &f,
+        f,
         h->ahead_ms > CLOCKS_DIFFER_MS || h->ahead_ms < -CLOCKS_DIFFER_MS ? SIMBA_LOG_WARN
                                                                           : SIMBA_LOG_INFO,
         "clock: leases are in UTC, whatever its time zone (%s); it is %lld ms %s this machine's, "
@@ -129,8 +132,9 @@ void sql_inspect_say(const struct sql_inspection *h, simba_finding_fn *say, void
         h->zone, (long long)(h->ahead_ms < 0 ? -h->ahead_ms : h->ahead_ms),
         h->ahead_ms < 0 ? "behind" : "before");
     if (h->connections > 0)
-        findings_say(&f, SIMBA_LOG_INFO, "connections: at most %lld; a client of Simba takes one",
+        findings_say(f, SIMBA_LOG_INFO, "connections: at most %lld; a client of Simba takes one",
                      (long long)h->connections);
     for (int i = 0; i < h->notes; i++)
-        findings_say(&f, h->note[i].level, "%s", h->note[i].line);
+        findings_add(f, (struct simba_finding){.kind = h->note[i].kind, .level = h->note[i].level},
+                     "%s", h->note[i].text);
 }

@@ -4,9 +4,10 @@
 #ifndef BACKEND_SQL_INSPECT_H
 #define BACKEND_SQL_INSPECT_H
 
-#include <simba.h>
 #include <stdbool.h>
 #include <stdint.h>
+
+#include "backend/kit/findings.h"
 
 #define INSPECTION_TEXT_MAX 256
 #define INSPECTION_GRANTS_MAX 768
@@ -27,8 +28,9 @@ struct sql_inspection {
     char missing[64];                   /* rights; "": none */
     char grants[INSPECTION_GRANTS_MAX]; /* statements that give all rights that are needed */
     struct {
+        enum simba_finding_kind kind;
         enum simba_level level;
-        char line[INSPECTION_TEXT_MAX];
+        char text[INSPECTION_TEXT_MAX];
     } note[INSPECTION_NOTES]; /* what only this kind of server has */
     int notes;
 };
@@ -55,5 +57,5 @@ bool sql_inspect_is_current(const struct sql_inspection *h);
 const char *sql_inspect_read_only(const struct sql_inspection *h);
 /* What a crash forgets: of the server (ERROR), or only of the machine (WARN). */
 void sql_inspect_note_loss(struct sql_inspection *h, enum simba_level level, const char *because);
-void sql_inspect_say(const struct sql_inspection *h, simba_finding_fn *say, void *data);
+void sql_inspect_say(const struct sql_inspection *h, const struct findings *f);
 #endif

@@ -32,23 +32,23 @@ void sql_submit(void *store, struct simba_request *batch)
     sql_connection_pump(s);
 }
 
-void sql_diagnose(void *store, simba_finding_fn *say, void *data)
+void sql_examine(void *store, struct simba_request *q)
 {
-    struct sql *s = store;
-    const struct findings f = {.say = say, .data = data};
-    if (s->connection == NULL) {
+    const struct sql *s = store;
+    const struct findings f = {s->host, q};
+    if (s->connection == NULL)
         findings_say(&f, SIMBA_LOG_WARN, "%s%s%s",
                      s->code == SIMBA_ESCHEMA ? "the server was reached, but not its table"
                                               : "there is no connection to the server",
                      s->why[0] != '\0' ? ": " : " at present", s->why);
-        return;
-    }
-    sql_inspect_say(s->connection->session.inspection, say, data);
-    if (!s->driver->can_tell)
+    else
+        sql_inspect_say(s->connection->session.inspection, &f);
+    if (s->connection != NULL && !s->driver->can_tell)
         findings_say(
             &f, SIMBA_LOG_INFO,
             "this kind of server cannot push: mutexes that are waited for are looked at, at "
             "first often (?poll=)");
+    findings_end(&f);
 }
 
 static void free_store(void *store)

@@ -166,7 +166,7 @@ struct sql {
 int sql_open(struct simba_host *host, const struct sql_driver *driver, const struct simba_url *url,
              void **store, char *why, size_t why_size);
 void sql_submit(void *store, struct simba_request *batch);
-void sql_diagnose(void *store, simba_finding_fn *say, void *data);
+void sql_examine(void *store, struct simba_request *q); /* says what is known */
 void sql_close(void *store);
 __attribute__((format(printf, 3, 4))) void sql_fail(struct sql *s, int code, const char *format,
                                                     ...);

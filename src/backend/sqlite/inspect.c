@@ -11,7 +11,6 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-#include "backend/kit/findings.h"
 #include "backend/sqlite/wakeup.h"
 
 #define FREE_LEAST (4 << 20) /* bytes: the log alone may grow to that */
@@ -118,32 +117,29 @@ static void inspect_database(const struct findings *f, const struct paths *p)
     sqlite3_close(db);
 }
 
-void inspect(const struct paths *p, const struct boot_clock *b, int live, simba_finding_fn *say,
-             void *data)
+void inspect(const struct findings *f, const struct paths *p, const struct boot_clock *b, int live)
 {
-    const struct findings f = {.say = say, .data = data};
     char folder[PATH_MAX];
     snprintf(folder, sizeof folder, "%s", p->db);
     char *slash = strrchr(folder, '/');
     slash[slash == folder ? 1 : 0] = '\0';
-    inspect_folder(&f, folder);
-    inspect_files(&f, p);
-    inspect_database(&f, p);
-    findings_say(&f, SIMBA_LOG_INFO,
+    inspect_folder(f, folder);
+    inspect_files(f, p);
+    inspect_database(f, p);
+    findings_say(f, SIMBA_LOG_INFO,
                  "boot %s: leases are counted on its clock%s, steps of the time of day do "
                  "nothing",
                  b->id, b->offset != 0 ? ", less what this time namespace adds" : "");
     if (live >= 0)
-        findings_say(&f, SIMBA_LOG_INFO,
-                     "liveness: a killed owner is noticed within half a second");
+        findings_say(f, SIMBA_LOG_INFO, "liveness: a killed owner is noticed within half a second");
     else
-        findings_say(&f, SIMBA_LOG_WARN,
+        findings_say(f, SIMBA_LOG_WARN,
                      "liveness: no lock on %s: of killed owners the lease is waited for", p->live);
     struct wakeup wakeup;
     if (wakeup_open(&wakeup, p->bell) == 0)
-        findings_say(&f, SIMBA_LOG_INFO, "bell: who waits is woken by a release");
+        findings_say(f, SIMBA_LOG_INFO, "bell: who waits is woken by a release");
     else
-        findings_say(&f, SIMBA_LOG_WARN, "bell: %s: %s; who waits looks twice a second", p->bell,
+        findings_say(f, SIMBA_LOG_WARN, "bell: %s: %s; who waits looks twice a second", p->bell,
                      strerror(errno));
     wakeup_close(&wakeup);
 }

@@ -292,10 +292,12 @@ static int liveness(void *store)
 }
 
 /* Place and boot do not change. */
-static void inspect_sqlite(void *store, simba_finding_fn *say, void *data)
+static void examine(void *store, struct simba_request *q)
 {
     struct sqlite *s = store;
-    inspect(&s->paths, &s->db.boot, liveness(s), say, data);
+    const struct findings f = {s->host, q};
+    inspect(&f, &s->paths, &s->db.boot, liveness(s));
+    findings_end(&f);
 }
 
 static void close_sqlite(void *store)
@@ -372,5 +374,5 @@ const struct simba_backend sqlite_backend = {
     .close = close_sqlite,
     .work = work,
     .liveness = liveness,
-    .diagnose = inspect_sqlite,
+    .examine = examine,
 };

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define OUTAGE_PART 3 /* of a session's timeout: the store may be away for so long */
+
 /* ---- what they answer ------------------------------------------------------------------------- */
 
 static bool find(const char *text, const char *name, char *out, size_t size)
@@ -153,17 +155,34 @@ void zk_ensemble_say_bounds(const struct findings *f, const struct server *s, si
                      "4lw.commands.whitelist=srvr,conf");
 }
 
+enum simba_level zk_ensemble_timeout_text(int64_t asked_ms, int64_t granted_ms,
+                                          char text[ENSEMBLE_TEXT_MAX])
+{
+    long long asked = (long long)asked_ms, granted = (long long)granted_ms;
+    if (granted > asked)
+        snprintf(text, ENSEMBLE_TEXT_MAX,
+                 "the server allows no session shorter than %lld ms: after a crash it takes that "
+                 "long, not %lld ms, until another can own. Lower tickTime or minSessionTimeout",
+                 granted, asked);
+    else if (granted < asked)
+        snprintf(text, ENSEMBLE_TEXT_MAX,
+                 "the server allows no session longer than %lld ms: tenures survive an outage of "
+                 "at most a third of that, not of %lld ms. Raise maxSessionTimeout",
+                 granted, asked);
+    else
+        snprintf(text, ENSEMBLE_TEXT_MAX, "session timeout %lld ms, as asked for: ttl + transition",
+                 granted);
+    return granted == asked ? SIMBA_LOG_INFO : SIMBA_LOG_WARN;
+}
+
 void zk_ensemble_say_timeout(const struct findings *f, int64_t asked_ms, int64_t granted_ms)
 {
-    if (granted_ms > asked_ms)
-        findings_say(f, SIMBA_LOG_WARN,
-                     "the server allows no session shorter than %lld ms: after a crash it takes "
-                     "that long, not %lld ms, until another can own. Lower tickTime or "
-                     "minSessionTimeout",
-                     (long long)granted_ms, (long long)asked_ms);
-    if (granted_ms < asked_ms)
-        findings_say(f, SIMBA_LOG_WARN,
-                     "the server allows no session longer than %lld ms: tenures survive an outage "
-                     "of at most a third of that, not of %lld ms. Raise maxSessionTimeout",
-                     (long long)granted_ms, (long long)asked_ms);
+    char text[ENSEMBLE_TEXT_MAX];
+    enum simba_level level = zk_ensemble_timeout_text(asked_ms, granted_ms, text);
+    findings_add(f,
+                 (struct simba_finding){.kind = SIMBA_FINDING_LEASE,
+                                        .level = level,
+                                        .lease_ms = granted_ms,
+                                        .outage_ms = granted_ms / OUTAGE_PART},
+                 "%s", text);
 }

@@ -30,7 +30,12 @@ int zk_ensemble_voters(const char *config, size_t length);
 void zk_ensemble_say_servers(const struct findings *f, const struct server *s, size_t count,
                              int voters);
 
-/* Which sessions, and so which leases, the servers allow; that this one is not as long as asked for. */
+/* Which sessions, and so which leases, the servers allow; and how long this one is. */
 void zk_ensemble_say_bounds(const struct findings *f, const struct server *s, size_t count);
 void zk_ensemble_say_timeout(const struct findings *f, int64_t asked_ms, int64_t granted_ms);
+
+/* The same in words. WARN: it is not as long as asked for. */
+#define ENSEMBLE_TEXT_MAX 256
+enum simba_level zk_ensemble_timeout_text(int64_t asked_ms, int64_t granted_ms,
+                                          char text[ENSEMBLE_TEXT_MAX]);
 #endif

@@ -48,7 +48,6 @@ struct inspection {
     } asked[ZOOKEEPER_HOSTS_MAX];
     struct server server[ZOOKEEPER_HOSTS_MAX];
     int voters;
-    bool tried; /* the transaction has an answer */
     int tried_rc, list_rc;
     char path[PATH_SIZE]; /* the deepest part of our root's path that is there */
     char probe[PROBE_SIZE], probe_member[PROBE_SIZE], probe_none[PROBE_SIZE];
@@ -111,16 +110,12 @@ static void say_session(const struct inspection *x)
     char host[64], port[16];
     const struct findings *f = &x->findings;
     const struct session *s = x->session;
-    int64_t asked = s->latch.asked_ms, granted = s->latch.deadline.timeout;
     if (s->socket != NULL && getpeername(s->socket->fd, (struct sockaddr *)&peer, &size) == 0 &&
         getnameinfo((struct sockaddr *)&peer, size, host, sizeof host, port, sizeof port,
                     NI_NUMERICHOST | NI_NUMERICSERV) == 0)
         findings_say(f, SIMBA_LOG_INFO, "our session, 0x%llx, is with the server at %s port %s",
                      (unsigned long long)s->latch.id, host, port);
-    if (granted == asked)
-        findings_say(f, SIMBA_LOG_INFO, "session timeout %lld ms, as asked for: ttl + transition",
-                     (long long)granted);
-    zk_ensemble_say_timeout(f, asked, granted);
+    zk_ensemble_say_timeout(f, s->latch.asked_ms, s->latch.deadline.timeout);
     zk_ensemble_say_bounds(f, x->server, x->store->config.hosts);
     if (x->store->config.acl == ACL_OPEN)
         findings_say(f, SIMBA_LOG_WARN,
@@ -139,9 +134,7 @@ static void say_rights(const struct inspection *x)
     char who[280] = "world:anyone";
     if (auth[0] != '\0')
         snprintf(who, sizeof who, "digest:%.*s:HASH", (int)strcspn(auth, ":"), auth);
-    if (!x->tried)
-        findings_say(f, SIMBA_LOG_WARN, "rights: the tree did not answer in time");
-    else if (x->result[OP_MAKE].err == ZNOAUTH)
+    if (x->result[OP_MAKE].err == ZNOAUTH)
         findings_say(
             f, SIMBA_LOG_ERROR,
             "rights: no node can be made in %s%s. Its access list has to give create and read: "
@@ -204,7 +197,6 @@ static void on_config(int rc, const char *value, int length, const struct Stat *
 static void on_tried(int rc, const void *data)
 {
     struct inspection *x = landed(data);
-    x->tried = true;
     x->tried_rc = rc;
     free_if_idle(x);
 }
@@ -332,10 +324,11 @@ void zk_inspect_store(void *store, struct simba_request *q)
     patience = patience < SERVERS_MS ? patience : SERVERS_MS;
     x->store = z;
     x->request = q;
-    x->findings = (struct findings){.host = z->host, .request = q};
+    x->findings = (struct findings){z->host, q};
     x->session = zk_session_for(z, q->ttl_ms + q->transition_ms);
     x->servers_until = now + patience + RESOLVE_MS;
     x->until = now + WHOLE_MS;
+    x->tried_rc = ZOPERATIONTIMEOUT; /* until it has an answer */
     x->next = z->inspections;
     x->before = &z->inspections;
     if (x->next != NULL)

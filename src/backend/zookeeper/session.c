@@ -52,11 +52,6 @@ static void give_up(struct session *s, int code, bool hopeless)
     s->store->host->log(s->store->host, SIMBA_LOG_WARN, s->why);
 }
 
-static void log_finding(void *host, enum simba_level level, const char *line)
-{
-    ((struct simba_host *)host)->log(host, level, line);
-}
-
 /* What waited for a connection has one. */
 static void submit_waiting(struct session *s)
 {
@@ -66,6 +61,14 @@ static void submit_waiting(struct session *s)
         list->next = NULL;
         zk_query_submit(s, list);
     }
+}
+
+static void log_timeout(const struct session *s, int timeout)
+{
+    struct simba_host *host = s->store->host;
+    char text[ENSEMBLE_TEXT_MAX];
+    if (zk_ensemble_timeout_text(s->latch.asked_ms, timeout, text) == SIMBA_LOG_WARN)
+        host->log(host, SIMBA_LOG_WARN, text);
 }
 
 /* A session without a length or a number is none. Its nodes, if it has any, stay until the server ends
@@ -87,8 +90,7 @@ void zk_session_connected(struct session *s)
     reconnect_ready(&s->reconnect, simba_now());
     zk_latch_session_connected(&s->latch, id, timeout, s->tried_at, simba_now());
     if (!again)
-        zk_ensemble_say_timeout(&(struct findings){.say = log_finding, .data = host},
-                                s->latch.asked_ms, timeout);
+        log_timeout(s, timeout);
     else if (host->reconnected != NULL)
         host->reconnected(host);
     submit_waiting(s);

@@ -1,7 +1,9 @@
 /* doctor.c: simba doctor: does the store answer, how fast, may we write, does anything break a
  * guarantee; and then which of them hold, and why. It uses the store as any program would, on a mutex
  * of its own. */
+#include <assert.h>
 #include <pthread.h>
+#include <simba/backend.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,32 +13,28 @@
 
 #include "cli/commands/commands.h"
 #include "cli/output.h"
-#include "cli/run/clock.h"
-#include "cli/run/plan.h"
+#include "core/period.h"
 
 #define TIMEOUT_MS 5000
 #define READS 20
 #define EXIT_ILL 1
 #define TEXT_MAX 4096
-#define SLOW_PART \
-    8 /* an answer should come within this part of the ttl: it is an attempt's timeout */
-#define PUSH_MS 400    /* what is handed over sooner was pushed; who looks by itself takes longer */
-#define LATE_MS 1000.0 /* as contenders have them by default: see docs/guarantees.md */
-#define PAUSE_MAX_MS 1000.0
-#define DRIFT 0.01
-#define ROUNDING_MS 2.0
+#define PUSH_MS 400 /* what is handed over sooner was pushed; who looks by itself takes longer */
 
 enum level { OK, NOTE, BAD, LEVELS };
 
 struct doctor {
     struct cli *c;
+    struct period period; /* as contenders have it */
     int worst;
     int64_t median_us;
     uint64_t tokens[2];
     int64_t handover_ms; /* -1: unknown */
     enum level taking;   /* how bad it is that a mutex could not be taken twice; OK: it could */
     bool can_write;      /* it could once */
-    bool two_may_own;    /* so a line of the store says, under a condition */
+    bool two_may_own;    /* so the store says, under a condition */
+    int64_t lease;       /* as the store keeps it */
+    int64_t outage;      /* it may be away for so long */
 };
 
 __attribute__((format(printf, 4, 5))) static void find(struct doctor *d, enum level level,
@@ -93,10 +91,11 @@ static bool reach(struct doctor *d, const char *mutex)
     }
     qsort(took, READS, sizeof *took, by_size);
     d->median_us = took[READS / 2];
-    find(d, took[READS - 1] / 1000 * SLOW_PART > d->c->ttl_ms ? BAD : OK, "round trip",
+    int64_t attempt_ms = d->period.attempt / NS_PER_MS;
+    find(d, took[READS - 1] / 1000 > attempt_ms ? BAD : OK, "round trip",
          "%.2f ms; of %d at least %.2f, at most %.2f ms; a renewal has %lld ms for each attempt",
          (double)d->median_us / 1000, READS, (double)took[0] / 1000, (double)took[READS - 1] / 1000,
-         (long long)d->c->ttl_ms / SLOW_PART);
+         (long long)attempt_ms);
     return true;
 }
 
@@ -209,20 +208,26 @@ static void use(struct doctor *d, const char *mutex)
     d->c->client = other;
 }
 
-static void on_finding(void *data, enum simba_level level, const char *line)
+/* Decides by the kind, the level and the figures; the text is only shown. */
+static void on_finding(void *data, const struct simba_finding *f)
 {
     struct doctor *d = data;
-    d->two_may_own = d->two_may_own || strstr(line, "two may own") != NULL;
+    d->two_may_own = d->two_may_own || f->kind == SIMBA_FINDING_TWO_OWNERS;
+    if (f->kind == SIMBA_FINDING_LEASE) {
+        d->lease = f->lease_ms * NS_PER_MS;
+        if (f->outage_ms * NS_PER_MS < d->outage)
+            d->outage = f->outage_ms * NS_PER_MS;
+    }
     find(d,
-         level == SIMBA_LOG_ERROR  ? BAD
-         : level == SIMBA_LOG_WARN ? NOTE
-                                   : OK,
-         "store", "%s", line);
+         f->level == SIMBA_LOG_ERROR  ? BAD
+         : f->level == SIMBA_LOG_WARN ? NOTE
+                                      : OK,
+         "store", "%s", f->text);
 }
 
 static void ask_store(struct doctor *d)
 {
-    int rc = simba_diagnose(d->c->client, TIMEOUT_MS, on_finding, d);
+    int rc = simba_examine(d->c->client, TIMEOUT_MS, on_finding, d);
     if (rc != 0)
         find(d, rc == SIMBA_EUNSUPPORTED ? NOTE : BAD, "store", "%s", simba_error_text());
 }
@@ -249,7 +254,7 @@ static void look_at_settings(struct doctor *d)
              c->setting[SET_ID].where);
 }
 
-static void conclude_exclusion(struct doctor *d, double lease)
+static void conclude_exclusion(struct doctor *d)
 {
     if (d->worst == BAD)
         find(d, BAD, "exclusion", "not promised: see what is BAD above");
@@ -258,8 +263,8 @@ static void conclude_exclusion(struct doctor *d, double lease)
     else
         find(d, OK, "exclusion",
              "at most one owner at a time: the store applies one operation at a time, and an owner "
-             "stops before its lease of %.0f ms ends",
-             lease);
+             "stops before its lease of %lld ms ends",
+             (long long)(d->lease / NS_PER_MS));
 }
 
 static void conclude_fencing(struct doctor *d)
@@ -276,8 +281,9 @@ static void conclude_fencing(struct doctor *d)
 }
 
 /* "850 ms", "7.5 s", rounded down; out holds at least 24 bytes. */
-static const char *show_least(long long ms, char *out)
+static const char *show_least(int64_t ns, char *out)
 {
+    long long ms = (long long)(ns / NS_PER_MS);
     if (ms < 1000)
         snprintf(out, 24, "%lld ms", ms > 0 ? ms : 0);
     else
@@ -286,37 +292,52 @@ static const char *show_least(long long ms, char *out)
 }
 
 /* Who holds a lease by the library may renew until its end; a command is told to end before. */
-static void conclude_blips(struct doctor *d, long long blip_ms)
+static void conclude_blips(struct doctor *d)
 {
-    long long kill_ms = (long long)plan_default_kill_after_ms(d->c);
+    int64_t kill_after = period_kill_after(d->period.ttl, d->period.transition);
     char tenure[24], command[24], before[24];
     find(d, OK, "blips",
          "a store that is away for less than %s costs no tenure of a program that uses the "
          "library; under simba lock, elect and schedule it is %s, since CMD is told to end %s "
          "(--kill-after) before its lease does",
-         show_least(blip_ms, tenure), show_least(blip_ms - kill_ms, command),
-         show_least(kill_ms, before));
+         show_least(d->outage, tenure), show_least(d->outage - kill_after, command),
+         show_least(kill_after, before));
 }
 
-/* The arithmetic of a lease, as docs/guarantees.md has it. Never better than it is: an outage is rounded
- * down, a wait up. */
-static void conclude(struct doctor *d)
+static void conclude_liveness(struct doctor *d)
 {
-    double ttl = (double)d->c->ttl_ms, transition = (double)d->c->transition_ms;
-    double lease = ttl + transition, part = ttl / SLOW_PART;
-    double hold = lease * (1 - DRIFT) - ROUNDING_MS - (double)plan_lease_margin(d->c) / NS_PER_MS;
-    double pause = part < PAUSE_MAX_MS ? part : PAUSE_MAX_MS;
-    long long blip_ms = (long long)(hold - ttl / 2 - pause - part);
-    long long takeover_ms = (long long)(lease * (1 + DRIFT) + LATE_MS) + 99;
-    conclude_exclusion(d, lease);
-    conclude_fencing(d);
+    long long ms = (long long)(period_takeover(&d->period, d->lease) / NS_PER_MS) + 99;
     if (d->can_write)
         find(d, OK, "liveness",
              "after a crash another owns within %lld.%lld s of the last renewal, and one exchange",
-             takeover_ms / 1000, takeover_ms % 1000 / 100);
+             ms / 1000, ms % 1000 / 100);
     else
         find(d, d->taking, "liveness", "not promised: no mutex could be taken");
-    conclude_blips(d, blip_ms);
+}
+
+/* Never better than it is: an outage is rounded down, a wait up. */
+static void conclude(struct doctor *d)
+{
+    conclude_exclusion(d);
+    conclude_fencing(d);
+    conclude_liveness(d);
+    conclude_blips(d);
+}
+
+/* As the client that was just opened has it, which has checked it. */
+static void find_period(struct doctor *d)
+{
+    const struct cli *c = d->c;
+    struct period_options o = {c->ttl_ms, c->transition_ms, -1, -1, -1, -1, -1};
+    char *timeout = config_in_url(c->setting[SET_URL].value, "command_timeout");
+    const char *why;
+    if (timeout != NULL)
+        simba_duration_parse(timeout, &o.command_timeout_ms);
+    free(timeout);
+    int rc = period_init(&d->period, &o, &why);
+    assert(rc == 0);
+    d->lease = d->period.lease; /* unless the store says otherwise */
+    d->outage = period_outage(&d->period);
 }
 
 static int run(struct cli *c)
@@ -333,6 +354,7 @@ static int run(struct cli *c)
     /* The same each time, since stores remember the last token of a name for ever; and one that does not
      * grow in number with containers, as names of hosts do. */
     snprintf(mutex, sizeof mutex, "simba.doctor.%lu", (unsigned long)geteuid());
+    find_period(&d);
     look_at_settings(&d);
     bool reached = reach(&d, mutex);
     if (reached)

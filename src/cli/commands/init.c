@@ -6,6 +6,7 @@
 #include <grp.h>
 #include <limits.h>
 #include <pwd.h>
+#include <simba/backend.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -239,11 +240,10 @@ static int init_sql(struct cli *c, struct request *r)
 }
 
 /* Of all that the store says: what its table is like now. */
-static void say_table(void *data, enum simba_level level, const char *line)
+static void say_table(void *data, const struct simba_finding *f)
 {
-    (void)level;
-    if (strncmp(line, "table ", 6) == 0)
-        print_note(data, "%s", line);
+    if (f->kind == SIMBA_FINDING_TABLE)
+        print_note(data, "%s", f->text);
 }
 
 /* ---- the others ---------------------------------------------------------------------------------- */
@@ -295,7 +295,7 @@ static int exchange(struct cli *c, const struct request *r)
         code = EXIT_TROUBLE;
     } else {
         if (r->upgrades)
-            simba_diagnose(c->client, TIMEOUT_MS, say_table, c);
+            simba_examine(c->client, TIMEOUT_MS, say_table, c);
         if (c->json)
             print_json("{s:s, s:b}", "store", c->store, "ready", 1);
         else

@@ -2,10 +2,9 @@
 #ifndef CLI_RUN_CLOCK_H
 #define CLI_RUN_CLOCK_H
 
-#include <stdint.h>
 #include <time.h>
 
-#define NS_PER_MS INT64_C(1000000)
+#include "base/time.h"
 
 static inline int64_t now_ns(void)
 {

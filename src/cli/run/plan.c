@@ -6,9 +6,7 @@
 #include "cli/cli.h"
 #include "cli/output.h"
 #include "cli/run/clock.h"
-
-#define KILL_AFTER_MOST_MS 3000 /* by default; a fifth of the lease if that is less */
-#define MARGIN_MOST_MS 1000
+#include "core/period.h"
 
 int plan_take(struct plan *p, int id, char *value)
 {
@@ -55,31 +53,25 @@ char **plan_shell_argv(char *argv[4], char *text)
     return argv;
 }
 
-int64_t plan_default_kill_after_ms(const struct cli *c)
-{
-    int64_t ms = (c->ttl_ms + c->transition_ms) / 5;
-    return ms < KILL_AFTER_MOST_MS ? ms : KILL_AFTER_MOST_MS;
-}
-
-/* The lease is renewed at half the ttl; CMD must not be told to end before that had a chance. */
 int plan_kill_after(struct plan *p)
 {
     const struct cli *c = p->c;
     const char *option = p->kill_after_given;
-    int64_t lease = c->ttl_ms + c->transition_ms, ms = plan_default_kill_after_ms(c);
-    if (option != NULL) {
-        int code = cli_take_duration(c, "--kill-after", option, &ms);
-        if (code >= 0)
-            return code;
-        int64_t most = lease * 8 / 10 - c->ttl_ms / 2 - c->ttl_ms / 8;
-        if (ms > most)
-            return usage(c,
-                         "--kill-after %s leaves no time to renew the lease: at most %lldms with "
-                         "this ttl and transition",
-                         option, (long long)most);
-    }
+    int64_t ttl = c->ttl_ms * NS_PER_MS, transition = c->transition_ms * NS_PER_MS, ms;
+    p->kill_after = period_kill_after(ttl, transition);
+    if (option == NULL)
+        return -1;
+    int code = cli_take_duration(c, "--kill-after", option, &ms);
+    if (code >= 0)
+        return code;
+    int64_t most = period_kill_after_max(ttl, transition);
     p->kill_after = ms * NS_PER_MS;
-    return -1;
+    if (p->kill_after <= most)
+        return -1;
+    return usage(c,
+                 "--kill-after %s leaves no time to renew the lease: at most %lldms with this ttl "
+                 "and transition",
+                 option, (long long)(most / NS_PER_MS));
 }
 
 int plan_handle(const struct plan *p, struct simba_handle_options *o)
@@ -100,10 +92,7 @@ int plan_refused(const struct plan *p, int rc)
     return rc == SIMBA_EINVAL && (id->value == NULL || id->by_flag) ? EXIT_USAGE : EXIT_TROUBLE;
 }
 
-/* As docs/guarantees.md has it. */
 int64_t plan_lease_margin(const struct cli *c)
 {
-    int64_t lease = c->ttl_ms + c->transition_ms;
-    int64_t ms = c->transition_ms / 4 > lease / 10 ? c->transition_ms / 4 : lease / 10;
-    return (ms < MARGIN_MOST_MS ? ms : MARGIN_MOST_MS) * NS_PER_MS;
+    return period_margin(c->ttl_ms * NS_PER_MS, c->transition_ms * NS_PER_MS);
 }

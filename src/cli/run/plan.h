@@ -79,12 +79,11 @@ int plan_choose_cmd(struct plan *p, char *shell[4]);
 
 /* How long the tree is left from the signal to the kill. -1, or an exit code after saying why. */
 int plan_kill_after(struct plan *p);
-int64_t plan_default_kill_after_ms(const struct cli *c);
 
 /* Fills in what the configuration says of a handle: 0, or an exit code after saying why. */
 int plan_handle(const struct plan *p, struct simba_handle_options *o);
 int plan_refused(const struct plan *p, int rc); /* says why there is no handle; the exit code */
 
-/* From the end of the right to act to where another may own the mutex. */
+/* From the end of the right to act to where another may own the mutex: see core/period.h. */
 int64_t plan_lease_margin(const struct cli *c);
 #endif
