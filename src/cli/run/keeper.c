@@ -33,6 +33,7 @@ int keeper_begin(struct keeper *k, struct plan *p)
 {
     k->p = p;
     k->channel = -1;
+    p->c->drops_lines = true;
     pthread_mutex_init(&k->lock, NULL);
     pthread_cond_init(&k->changed, NULL);
     k->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
