@@ -61,7 +61,7 @@ static void on_outcome(void *data, const struct outcome *o)
 
 static void stop(struct candidate *c)
 {
-    c->keeper.is_stopping = true;
+    keeper_stop(&c->keeper);
     c->again_at = 0;
     simba_contender_stop(c->contender); /* fails only if it is stopped already */
 }

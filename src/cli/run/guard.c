@@ -95,7 +95,7 @@ static bool reap(struct guard *g)
             return false;
         if (pid < 0 && errno == ECHILD)
             return true;
-        if (pid == g->cmd) {
+        if (pid == g->cmd && !g->has_ended) { /* later, another of the tree may have its number */
             g->has_ended = true;
             g->status = status;
         }

@@ -53,14 +53,24 @@ void keeper_wake(struct keeper *k)
 
 /* ---- handing over a command ---------------------------------------------------------------------- */
 
-/* Under the lock, and so is the next one. */
-static void want(struct keeper *k, enum job kind, uint64_t token)
+/* These three under the lock. False: there is nobody to run it. */
+static bool want(struct keeper *k, enum job kind, uint64_t token)
 {
+    if (k->channel < 0)
+        return false;
     memset(&k->job, 0, sizeof k->job);
     k->job.kind = kind;
     k->job.token = token;
     k->job.is_wanted = true;
     keeper_wake(k);
+    return true;
+}
+
+static void wait_for_end(struct keeper *k)
+{
+    while (!k->job.is_over && !k->is_guard_dead)
+        pthread_cond_wait(&k->changed, &k->lock);
+    k->job.is_wanted = false;
 }
 
 static struct outcome outcome_of(const struct keeper *k)
@@ -98,28 +108,25 @@ struct outcome keeper_outcome(struct keeper *k)
 struct outcome keeper_perform(struct keeper *k, enum job kind, uint64_t token,
                               enum simba_reason reason)
 {
-    if (k->channel < 0)
-        return (struct outcome){.is_run = false};
+    struct outcome o = {.is_run = false};
     pthread_mutex_lock(&k->lock);
-    want(k, kind, token);
-    k->job.reason = reason;
-    while (!k->job.is_over && !k->is_guard_dead)
-        pthread_cond_wait(&k->changed, &k->lock);
-    struct outcome o = outcome_of(k);
-    k->job.is_wanted = false;
+    if (want(k, kind, token)) {
+        k->job.reason = reason;
+        wait_for_end(k);
+        o = outcome_of(k);
+    }
     pthread_mutex_unlock(&k->lock);
     return o;
 }
 
 void keeper_launch(struct keeper *k, uint64_t token)
 {
-    if (k->channel < 0)
-        return;
     pthread_mutex_lock(&k->lock);
-    want(k, JOB_CMD, token);
-    k->job.is_detached = true;
-    while (!k->job.is_sent && !k->job.is_over && !k->is_guard_dead)
-        pthread_cond_wait(&k->changed, &k->lock);
+    if (want(k, JOB_CMD, token)) {
+        k->job.is_detached = true;
+        while (!k->job.is_sent && !k->job.is_over && !k->is_guard_dead)
+            pthread_cond_wait(&k->changed, &k->lock);
+    }
     pthread_mutex_unlock(&k->lock);
 }
 
@@ -130,9 +137,7 @@ void keeper_await(struct keeper *k, uint64_t token, enum simba_reason reason)
         if (reason_is_loss(reason))
             k->job.reason = reason; /* so the command is asked to end */
         keeper_wake(k);
-        while (!k->job.is_over && !k->is_guard_dead)
-            pthread_cond_wait(&k->changed, &k->lock);
-        k->job.is_wanted = false;
+        wait_for_end(k);
     }
     pthread_mutex_unlock(&k->lock);
 }
@@ -185,7 +190,8 @@ static void send_cmd(struct keeper *k)
         .kind = MESSAGE_START, .job = JOB_CMD, .token = k->job.token, .is_only = k->job.is_only};
     k->hold_until = 0;
     k->tenure = k->job.token;
-    if (!move_hold_until(k)) { /* over before it began */
+    bool is_late = k->has_ending_signal && k->p->argv != NULL; /* nobody would tell it */
+    if (is_late || !move_hold_until(k)) {                      /* over before it began */
         k->tenure = 0;
         finish(k);
         return;
@@ -346,19 +352,31 @@ static void on_channel(struct keeper *k)
 /* ---- the loop ------------------------------------------------------------------------------------ */
 
 /* What the terminal sends, it sends to CMD as well if that is in our group: the guard knows. */
+static void pass_on(const struct keeper *k, int signal, bool from_terminal)
+{
+    struct message m = {.kind = MESSAGE_SIGNAL, .number = signal, .from_terminal = from_terminal};
+    if (is_under_way(k))
+        channel_send(k->channel, &m, -1);
+}
+
+void keeper_stop(struct keeper *k)
+{
+    k->is_stopping = true;
+    if (!k->has_ending_signal)
+        pass_on(k, k->p->signal, false);
+}
+
 static void on_signals(struct keeper *k)
 {
     struct signalfd_siginfo info;
     while (read(k->p->signals.fd, &info, sizeof info) == sizeof info) {
-        struct message m = {.kind = MESSAGE_SIGNAL, .number = (int)info.ssi_signo};
-        if (info.ssi_signo == SIGCHLD) {
+        int signal = (int)info.ssi_signo;
+        if (signal == SIGCHLD) {
             process_tree_reap(&k->guard);
             continue;
         }
-        m.from_terminal = signal_is_from_terminal(&info);
-        if (is_under_way(k))
-            channel_send(k->channel, &m, -1);
-        k->has_ending_signal = k->has_ending_signal || signal_ends(m.number);
+        pass_on(k, signal, signal_is_from_terminal(&info));
+        k->has_ending_signal = k->has_ending_signal || signal_ends(signal);
     }
 }
 
