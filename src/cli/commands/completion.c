@@ -220,24 +220,14 @@ static void put_fish(void)
 
 /* ---- the command --------------------------------------------------------------------------------- */
 
-static int take_shell(struct cli *c, void *data, int id, char *value)
-{
-    const char **shell = data;
-    (void)id;
-    if (*shell != NULL)
-        return usage(c, "one shell at a time: '%.60s' is the second", value);
-    *shell = value;
-    return -1;
-}
-
 static int run(struct cli *c)
 {
-    const char *shell = NULL;
-    int code = cli_take(c, NULL, take_shell, &shell);
+    int code = cli_take(c, NULL, cli_take_word, NULL);
     if (code >= 0)
         return code;
-    if (shell == NULL)
+    if (c->word_count == 0)
         return usage(c, "for which shell? bash, zsh or fish");
+    const char *shell = c->words[0];
     if (strcmp(shell, "bash") == 0)
         put_bash();
     else if (strcmp(shell, "zsh") == 0)
@@ -252,6 +242,7 @@ static int run(struct cli *c)
 const struct command completion_command = {
     .name = "completion",
     .words = "SHELL",
+    .one = "one shell at a time",
     .summary = "what your shell needs to complete simba's words",
     .help = "For bash, zsh or fish. Installed with simba where the shells look for it; else:\n"
             "  bash   eval \"$(simba completion bash)\" in ~/.bashrc\n"

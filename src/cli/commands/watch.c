@@ -16,8 +16,6 @@
 
 struct watcher {
     struct cli *c;
-    char **names;
-    size_t count;
     pthread_mutex_t lock;
     int over; /* eventfd: nobody reads us */
     int64_t began;
@@ -62,14 +60,14 @@ static void ignore_entry(void *data, const struct simba_entry *e)
 }
 
 /* Before it is silent for ever: does the store answer? */
-static int ask_once(const struct cli *c, const struct watcher *w)
+static int ask_once(const struct cli *c)
 {
     struct simba_owner owner;
     int rc = 0;
-    if (w->count == 0)
+    if (c->word_count == 0)
         rc = simba_list(c->client, NULL, ANSWER_MS, ignore_entry, NULL);
-    for (size_t i = 0; rc == 0 && i < w->count; i++)
-        rc = simba_read(c->client, w->names[i], ANSWER_MS, &owner);
+    for (size_t i = 0; rc == 0 && i < c->word_count; i++)
+        rc = simba_read(c->client, c->words[i], ANSWER_MS, &owner);
     return rc == 0 ? 0 : cli_fail(c, rc);
 }
 
@@ -80,22 +78,11 @@ static int observe(struct watcher *w)
     int rc = 0;
     o.on_changed = on_changed;
     o.data = w;
-    for (size_t i = 0; rc == 0 && i < (w->count > 0 ? w->count : 1); i++)
-        rc = simba_observer_create(w->c->client, w->count > 0 ? w->names[i] : NULL, &o, &one);
-    if (rc == 0)
-        return 0;
-    print_error(w->c, "%s", simba_error_text());
-    return EXIT_TROUBLE;
-}
-
-static int take_name(struct cli *c, void *data, int id, char *value)
-{
-    struct watcher *w = data;
-    (void)id;
-    if (w->names == NULL)
-        w->names = c->args.argv + c->args.at - 1;
-    w->names[w->count++] = value; /* options among them leave gaps */
-    return -1;
+    if (w->c->word_count == 0)
+        rc = simba_observer_create(w->c->client, NULL, &o, &one);
+    for (size_t i = 0; rc == 0 && i < w->c->word_count; i++)
+        rc = simba_observer_create(w->c->client, w->c->words[i], &o, &one);
+    return rc == 0 ? 0 : print_error(w->c, "%s", simba_error_text());
 }
 
 /* A signal ends it as it ends any program; nothing is held. */
@@ -103,14 +90,14 @@ static int run(struct cli *c)
 {
     static struct watcher w = {.lock = PTHREAD_MUTEX_INITIALIZER};
     w.c = c;
-    int code = cli_take(c, NULL, take_name, &w);
+    int code = cli_take(c, NULL, cli_take_word, NULL);
     if (code < 0)
         code = cli_configure(c);
     if (code >= 0)
         return code;
     w.began = simba_now();
     w.over = eventfd(0, EFD_CLOEXEC);
-    if ((code = cli_open_existing(c)) != 0 || (code = ask_once(c, &w)) != 0 ||
+    if ((code = cli_open_existing(c)) != 0 || (code = ask_once(c)) != 0 ||
         (code = observe(&w)) != 0)
         return code;
     for (;;) {

@@ -36,11 +36,9 @@ void candidate_end(struct candidate *c, int code)
 
 void candidate_flush(struct candidate *c)
 {
-    if (fflush(stdout) == 0)
-        return;
-    if (errno != EPIPE)
-        print_error(c->keeper.p->c, "cannot write to stdout: %s", strerror(errno));
-    candidate_end(c, errno == EPIPE ? EXIT_NO_READER : EXIT_TROUBLE);
+    int code = flush_stdout(c->keeper.p->c);
+    if (code != 0)
+        candidate_end(c, code);
 }
 
 /* ---- what the keeper asks ------------------------------------------------------------------------- */
