@@ -209,8 +209,7 @@ static int run_cmd(struct lock *l)
     l->began = now_ns();
     keeper_start_only(k, simba_locker_token(l->locker));
     notify_service_manager("READY=1");
-    keeper_run(k);
-    struct outcome o = keeper_outcome(k);
+    struct outcome o = keeper_run(k);
     int code = exit_code(l, &o);
     return o.is_run || k->is_guard_dead ? release(l, code) : code;
 }
@@ -281,12 +280,9 @@ static int lock(struct lock *l)
 {
     struct plan *p = &l->plan;
     const char *url = p->c->setting[SET_URL].value;
-    int signal = 0, code = keeper_begin(&l->keeper, p);
-    if (code != 0)
-        return code;
+    int signal = 0;
     p->c->is_driven = url == NULL || strncmp(url, "sqlite:", 7) == 0;
-    code = cli_open(p->c);
-    cli_forget_url(p->c);
+    int code = keeper_begin(&l->keeper, p);
     if (code == 0)
         code = create_locker(l);
     if (code == 0)

@@ -1,12 +1,8 @@
 /* watch.c: simba watch: follows who owns what, without contending. Observers call from several
  * threads; one lock keeps their lines apart. */
-#include <errno.h>
 #include <poll.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 

@@ -5,9 +5,8 @@
  * on_released, or the work, returns. */
 #include "cli/run/candidate.h"
 
-#include <errno.h>
 #include <stdio.h>
-#include <string.h>
+#include <unistd.h>
 
 #include "cli/cli.h"
 #include "cli/output.h"
@@ -139,7 +138,7 @@ static void *report_startup(void *arg)
     }
 }
 
-int candidate_run(struct candidate *c)
+static int contend(struct candidate *c)
 {
     struct keeper *k = &c->keeper;
     pthread_t thread;
@@ -153,6 +152,17 @@ int candidate_run(struct candidate *c)
         pthread_detach(thread);
     keeper_run(k);
     simba_close(k->p->c->client, CLOSE_TIMEOUT_MS);
-    guard_end(k->guard);
     return c->code;
+}
+
+void candidate_run(struct candidate *c, struct plan *p, int (*create)(void *data))
+{
+    int code = keeper_begin(&c->keeper, p);
+    if (code == 0)
+        code = create(c->data);
+    if (code == 0)
+        code = contend(c);
+    guard_end(c->keeper.guard);
+    fflush(stdout);
+    _exit(code);
 }

@@ -18,7 +18,6 @@
 #include "cli/owner_table.h"
 #include "cli/run/clock.h"
 #include "cli/run/guard.h"
-#include "cli/run/on_released.h"
 #include "cli/run/plan.h"
 #include "cli/run/process_tree.h"
 #include "cli/run/relay.h"
@@ -39,11 +38,11 @@ int keeper_begin(struct keeper *k, struct plan *p)
     k->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     bool has_commands = p->argv != NULL || p->on_released != NULL;
     if (k->wake < 0 || (has_commands && !relay_fork(p->c)) || !signals_take(&p->signals) ||
-        (has_commands && (k->guard = guard_fork(p, &k->channel)) < 0)) {
-        print_error(p->c, "cannot start: %s", strerror(errno));
-        return EXIT_TROUBLE;
-    }
-    return 0;
+        (has_commands && (k->guard = guard_fork(p, &k->channel)) < 0))
+        return print_error(p->c, "cannot start: %s", strerror(errno));
+    int code = cli_open(p->c);
+    cli_forget_url(p->c);
+    return code;
 }
 
 void keeper_wake(struct keeper *k)
@@ -95,14 +94,6 @@ void keeper_start_only(struct keeper *k, uint64_t token)
     want(k, JOB_CMD, token);
     k->job.is_only = true;
     pthread_mutex_unlock(&k->lock);
-}
-
-struct outcome keeper_outcome(struct keeper *k)
-{
-    pthread_mutex_lock(&k->lock);
-    struct outcome o = outcome_of(k);
-    pthread_mutex_unlock(&k->lock);
-    return o;
 }
 
 struct outcome keeper_perform(struct keeper *k, enum job kind, uint64_t token,
@@ -264,8 +255,9 @@ static void on_guard_gone(struct keeper *k, const char *what)
     k->guard = 0;
     if (k->on_released_due && k->p->on_released != NULL && k->on_released_done != k->tenure) {
         k->on_released_done = k->tenure;
-        on_released_run(k->p, k->id, k->tenure,
-                        on_released_until(k) - plan_lease_margin(k->p->c) / 10);
+        /* it is still ours, so "released" */
+        struct tenure t = {k->id, k->p->c->store, reason_name(SIMBA_RELEASED), k->tenure};
+        spawn_on_released(k->p, &t, on_released_until(k) - plan_lease_margin(k->p->c) / 10);
     }
     k->on_released_due = false;
     close(k->channel);
@@ -414,7 +406,7 @@ static void wait_for_events(struct keeper *k, int ms)
         on_channel(k);
 }
 
-void keeper_run(struct keeper *k)
+struct outcome keeper_run(struct keeper *k)
 {
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     pthread_mutex_lock(&k->lock);
@@ -428,5 +420,7 @@ void keeper_run(struct keeper *k)
             break;
         wait_for_events(k, pause_ms(k, most));
     }
+    struct outcome o = outcome_of(k);
     pthread_mutex_unlock(&k->lock);
+    return o;
 }
