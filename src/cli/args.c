@@ -9,40 +9,37 @@
 #include "cli/output.h"
 
 #define NAMES_MAX 64
+#define TABLES 2
 
-static const struct option *own_options(const struct cli *c)
+/* Those of all commands, then those of this one. */
+static const struct option *table(const struct cli *c, int i)
 {
-    return c->command != NULL ? c->command->options : NULL;
+    static const struct option none = {NULL, 0, 0, NULL, NULL};
+    if (i == 0)
+        return common_options;
+    return c->command != NULL && c->command->options != NULL ? c->command->options : &none;
 }
 
-static const struct option *by_letter(const struct option *table, char letter)
+/* By its name, of so many bytes; or by its letter, if that is not 0. */
+static const struct option *find(const struct cli *c, const char *name, size_t length, char letter)
 {
-    for (; table != NULL && table->name != NULL; table++) {
-        if (table->letter == letter)
-            return table;
-    }
-    return NULL;
-}
-
-static const struct option *by_name(const struct option *table, const char *name, size_t length)
-{
-    for (; table != NULL && table->name != NULL; table++) {
-        if (strncmp(table->name, name, length) == 0 && table->name[length] == '\0')
-            return table;
+    for (int i = 0; i < TABLES; i++) {
+        for (const struct option *o = table(c, i); o->name != NULL; o++) {
+            if (letter != 0 ? o->letter == letter
+                            : strlen(o->name) == length && strncmp(o->name, name, length) == 0)
+                return o;
+        }
     }
     return NULL;
 }
 
 static int unknown(const struct cli *c, const char *name)
 {
-    const struct option *const tables[] = {common_options, own_options(c)};
     const char *names[NAMES_MAX];
     size_t count = 0;
-    for (size_t i = 0; i < 2; i++) {
-        for (const struct option *o = tables[i]; o != NULL && o->name != NULL; o++) {
-            if (count < NAMES_MAX)
-                names[count++] = o->name;
-        }
+    for (int i = 0; i < TABLES; i++) {
+        for (const struct option *o = table(c, i); o->name != NULL && count < NAMES_MAX; o++)
+            names[count++] = o->name;
     }
     const char *near = nearest(name, names, count);
     if (near != NULL)
@@ -74,9 +71,7 @@ static int long_option(struct cli *c, char *text, char **value)
 {
     char *equals = strchr(text, '=');
     size_t length = equals != NULL ? (size_t)(equals - text) : strlen(text);
-    const struct option *o = by_name(common_options, text, length);
-    if (o == NULL)
-        o = by_name(own_options(c), text, length);
+    const struct option *o = find(c, text, length, 0);
     if (o != NULL)
         return take_value(c, o, equals != NULL ? equals + 1 : NULL, value);
     if (equals != NULL)
@@ -87,9 +82,7 @@ static int long_option(struct cli *c, char *text, char **value)
 static int short_option(struct cli *c, char **value)
 {
     char *text = c->args.bundle, *rest = text[1] != '\0' ? text + 1 : NULL;
-    const struct option *o = by_letter(common_options, *text);
-    if (o == NULL)
-        o = by_letter(own_options(c), *text);
+    const struct option *o = find(c, NULL, 0, *text);
     if (o == NULL) {
         usage(c, "there is no option -%c", *text);
         return ARG_WRONG;

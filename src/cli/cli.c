@@ -171,6 +171,17 @@ static int64_t unless_in_url(const struct setting *s, int64_t ms)
     return s->value != NULL && strcmp(s->where, "the URL") == 0 ? SIMBA_DEFAULT : ms;
 }
 
+static void ignore_entry(void *data, const struct simba_entry *e)
+{
+    (void)data;
+    (void)e;
+}
+
+int cli_ask(const struct cli *c, const char *prefix)
+{
+    return simba_list(c->client, prefix, ANSWER_MS, ignore_entry, NULL);
+}
+
 int cli_fail(const struct cli *c, int rc)
 {
     int code = print_error(c, "%s", simba_error_text());

@@ -77,7 +77,8 @@ void cli_forget_url(struct cli *c);
 /* As cli_open(), for a command that only reads: a file that is not there is not made. */
 int cli_open_existing(struct cli *c);
 
-/* What a question to the store has come to: says what went wrong, and is the exit code. */
-#define ANSWER_MS 5000 /* it has so long to answer */
-int cli_fail(const struct cli *c, int rc);
+#define ANSWER_MS 5000 /* the store has so long to answer */
+int cli_ask(const struct cli *c,
+            const char *prefix);           /* does it? 0, or an error, as of simba_list() */
+int cli_fail(const struct cli *c, int rc); /* says what went wrong; the exit code */
 #endif

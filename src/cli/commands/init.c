@@ -20,7 +20,6 @@
 #include "cli/postgres_upgrade.h"
 #include "cli/sqlite_path.h"
 
-#define TIMEOUT_MS 5000
 #define SHARED_MODE 02770 /* setgid: what is made in it belongs to the group */
 
 enum { OPT_SHARED, OPT_GROUP, OPT_PRINT };
@@ -304,12 +303,6 @@ static int print_schema(const struct cli *c, const struct kind *k)
     return 0;
 }
 
-static void ignore_entry(void *data, const struct simba_entry *e)
-{
-    (void)data;
-    (void)e;
-}
-
 /* The first exchange makes what the store makes by itself, such as tables. */
 static int exchange(struct cli *c, const struct request *r)
 {
@@ -318,17 +311,17 @@ static int exchange(struct cli *c, const struct request *r)
         return code;
     if (r->upgrades) /* that was ours, and is no part of the name */
         c->store[strlen(c->store) - sizeof UPGRADE] = '\0';
-    if (simba_list(c->client, "simba.init", TIMEOUT_MS, ignore_entry, NULL) != 0) {
+    if (cli_ask(c, "simba.init") != 0) {
         code = print_error(c, "%s", simba_error_text());
     } else {
         if (r->upgrades)
-            simba_diagnose(c->client, TIMEOUT_MS, say_table, c);
+            simba_diagnose(c->client, ANSWER_MS, say_table, c);
         if (c->json)
             print_json("{s:s, s:b}", "store", c->store, "ready", 1);
         else
             printf("%s\n", c->store);
     }
-    simba_close(c->client, TIMEOUT_MS);
+    simba_close(c->client, ANSWER_MS);
     return code;
 }
 

@@ -122,14 +122,6 @@ static int take_word(struct cli *c, void *data, int id, char *value)
     return plan_take_word(&l->plan, value);
 }
 
-static int take_words(struct cli *c, struct lock *l)
-{
-    int code = cli_take(c, take_option, take_word, l);
-    if (code < 0 && l->plan.mutex == NULL)
-        return usage(c, "the name of a mutex is missing: simba lock NAME [CMD…]");
-    return code < 0 ? plan_choose_cmd(&l->plan, l->shell) : code;
-}
-
 /* ---- CMD under the lock ------------------------------------------------------------------------ */
 
 static int64_t remaining_ms(void *data, uint64_t token)
@@ -306,18 +298,21 @@ static int run(struct cli *c)
                                      .signals = {.fd = -1}}};
     l.plan.c = c;
     mallopt(M_ARENA_MAX, 1); /* one for each of our few threads costs more than they ever wait */
-    int code = take_words(c, &l);
+    int code = cli_take(c, take_option, take_word, &l);
+    if (code < 0 && l.plan.mutex == NULL)
+        return usage(c, "the name of a mutex is missing: simba lock NAME [CMD…]");
+    if (code < 0)
+        code = plan_choose_cmd(&l.plan, l.shell);
     if (code < 0)
         code = cli_configure(c);
     if (code < 0)
         code = plan_kill_after(&l.plan);
-    if (code < 0) {
-        code = lock(&l);
-        /* The lock is released; taking the client apart in order would only cost time. */
-        fflush(stdout);
-        _exit(code);
-    }
-    return code;
+    if (code >= 0)
+        return code;
+    code = lock(&l);
+    /* The lock is released; taking the client apart in order would only cost time. */
+    fflush(stdout);
+    _exit(code);
 }
 
 const struct command lock_command = {

@@ -49,19 +49,13 @@ static void on_changed(void *data, const char *mutex, const struct simba_state *
     pthread_mutex_unlock(&w->lock);
 }
 
-static void ignore_entry(void *data, const struct simba_entry *e)
-{
-    (void)data;
-    (void)e;
-}
-
 /* Before it is silent for ever: does the store answer? */
 static int ask_once(const struct cli *c)
 {
     struct simba_owner owner;
     int rc = 0;
     if (c->word_count == 0)
-        rc = simba_list(c->client, NULL, ANSWER_MS, ignore_entry, NULL);
+        rc = cli_ask(c, NULL);
     for (size_t i = 0; rc == 0 && i < c->word_count; i++)
         rc = simba_read(c->client, c->words[i], ANSWER_MS, &owner);
     return rc == 0 ? 0 : cli_fail(c, rc);

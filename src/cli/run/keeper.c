@@ -160,19 +160,13 @@ static void finish(struct keeper *k)
 }
 
 /* The clock is read before the library is asked, so the result is early, never late. */
-static bool move_hold_until(struct keeper *k)
+static bool move_deadline(struct keeper *k)
 {
     int64_t now = now_ns(), left = k->remaining_ms(k->data, k->tenure);
     if (left <= 0 || now + left * NS_PER_MS <= k->hold_until + ROUNDING_NS)
         return false;
-    k->hold_until = now + left * NS_PER_MS;
+    *k->p->deadline = k->hold_until = now + left * NS_PER_MS;
     return true;
-}
-
-static void move_deadline(struct keeper *k)
-{
-    if (k->channel >= 0 && k->tenure != 0 && move_hold_until(k))
-        *k->p->deadline = k->hold_until;
 }
 
 static void send_cmd(struct keeper *k)
@@ -182,12 +176,11 @@ static void send_cmd(struct keeper *k)
     k->hold_until = 0;
     k->tenure = k->job.token;
     bool is_late = k->has_ending_signal && k->p->argv != NULL; /* nobody would tell it */
-    if (is_late || !move_hold_until(k)) {                      /* over before it began */
+    if (is_late || !move_deadline(k)) {                        /* over before it began */
         k->tenure = 0;
         finish(k);
         return;
     }
-    *k->p->deadline = k->hold_until;
     snprintf(m.id, sizeof m.id, "%s", k->id);
     snprintf(m.store, sizeof m.store, "%s", k->p->c->store);
     k->on_released_due = true;
@@ -411,7 +404,8 @@ struct outcome keeper_run(struct keeper *k)
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     pthread_mutex_lock(&k->lock);
     for (;;) {
-        move_deadline(k);
+        if (k->channel >= 0 && k->tenure != 0)
+            move_deadline(k);
         send_job(k);
         check_loss(k);
         check_guard(k);
