@@ -135,15 +135,17 @@ static bool holds_others(int folder, const struct sqlite_path *at, char what[NAM
     return found;
 }
 
+static bool is_at(const char *path, const struct stat *s)
+{
+    struct stat there;
+    return path != NULL && stat(path, &there) == 0 && there.st_ino == s->st_ino &&
+           there.st_dev == s->st_dev;
+}
+
 static bool is_home(const struct stat *s)
 {
-    struct stat home;
-    const char *path = getenv("HOME");
     const struct passwd *owner = getpwuid(s->st_uid);
-    return (path != NULL && stat(path, &home) == 0 && home.st_ino == s->st_ino &&
-            home.st_dev == s->st_dev) ||
-           (owner != NULL && stat(owner->pw_dir, &home) == 0 && home.st_ino == s->st_ino &&
-            home.st_dev == s->st_dev);
+    return is_at(getenv("HOME"), s) || (owner != NULL && is_at(owner->pw_dir, s));
 }
 
 /* A folder that we did not make is changed only if it can be nothing but the store's: nobody else may use
