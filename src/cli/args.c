@@ -82,7 +82,7 @@ static int long_option(struct cli *c, char *text, char **value)
 static int short_option(struct cli *c, char **value)
 {
     char *text = c->args.bundle, *rest = text[1] != '\0' ? text + 1 : NULL;
-    const struct option *o = find(c, NULL, 0, *text);
+    const struct option *o = find(c, "", 0, *text);
     if (o == NULL) {
         usage(c, "there is no option -%c", *text);
         return ARG_WRONG;

@@ -76,7 +76,7 @@ int cli_take_word(struct cli *c, void *data, int id, char *value)
     if (c->word_count > 0 && c->command->one != NULL)
         return usage(c, "%s: '%.60s' is the second", c->command->one, value);
     if (c->word_count == 0)
-        c->words = &c->args.argv[c->args.at - 1];
+        c->words = c->args.argv + c->args.at - 1;
     c->words[c->word_count++] = value; /* options among them leave gaps */
     return -1;
 }

@@ -347,7 +347,7 @@ static void pass_on(const struct keeper *k, int signal, bool from_terminal)
 void keeper_stop(struct keeper *k)
 {
     k->is_stopping = true;
-    if (!k->has_ending_signal)
+    if (!k->has_ending_signal && k->job.kind == JOB_CMD)
         pass_on(k, k->p->signal, false);
 }
 
