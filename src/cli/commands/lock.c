@@ -14,9 +14,9 @@
 #include "cli/run/clock.h"
 #include "cli/run/guard.h"
 #include "cli/run/keeper.h"
-#include "cli/run/notify.h"
 #include "cli/run/plan.h"
 #include "cli/run/poll_thread.h"
+#include "cli/run/relay.h"
 
 #define SHORT_MS 20
 #define LEFT_BEHIND_AFTER_MS 500 /* before that it is not worth a line: they may be about to end */
@@ -200,7 +200,7 @@ static int run_cmd(struct lock *l)
     k->tend = tend;
     l->began = now_ns();
     keeper_start_only(k, simba_locker_token(l->locker));
-    notify_service_manager("READY=1");
+    relay_notify_ready();
     struct outcome o = keeper_run(k);
     int code = exit_code(l, &o);
     return o.is_run || k->is_guard_dead ? release(l, code) : code;
@@ -248,7 +248,7 @@ static int hold(struct lock *l)
     if (!poll_thread_start(p->c))
         return EXIT_TROUBLE;
     print_token(p, l->locker);
-    notify_service_manager("READY=1");
+    relay_notify_ready();
     for (;;) {
         struct pollfd fds[] = {{p->signals.fd, POLLIN, 0}, {l->keeper.wake, POLLIN, 0}};
         if (poll(fds, 2, -1) <= 0)

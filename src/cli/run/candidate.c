@@ -12,8 +12,8 @@
 #include "cli/output.h"
 #include "cli/run/clock.h"
 #include "cli/run/guard.h"
-#include "cli/run/notify.h"
 #include "cli/run/plan.h"
+#include "cli/run/relay.h"
 
 #define BUSY_MS 100     /* how soon it is seen that a tenure was lost under schedule's work … */
 #define IDLE_MS 1000    /* … otherwise the library calls us */
@@ -119,7 +119,7 @@ static void *report_startup(void *arg)
                                       : p->fail_fast ? CONNECT_TIMEOUT_MS
                                                      : SILENCE_MS);
         if (rc == 0) {
-            notify_service_manager("READY=1");
+            relay_notify_ready();
             if (has_failed)
                 print_note(p->c, "%s answers now", p->c->store);
             return NULL;
