@@ -15,14 +15,14 @@ enum { ARG_END = -1, ARG_WORD = -2, ARG_WRONG = -3 }; /* beside the ids of optio
 
 struct args {
     char **argv;
-    int at;              /* the next argument; argv[at] is NULL at the end */
-    const char *bundle;  /* the rest of -abc */
-    bool only_words;     /* after -- */
-    const char *command; /* of the subcommand, for messages; NULL: none yet */
-    const struct option *common, *own;
+    int at;          /* the next argument; argv[at] is NULL at the end */
+    char *bundle;    /* the rest of -abc */
+    bool only_words; /* after -- */
 };
+
+struct cli;
 
 /* The id of the next option, ARG_WORD, ARG_END, or ARG_WRONG after saying what is wrong. value is the
  * option's, or the word. It points into argv: it may be blanked there. */
-int args_next(struct args *a, char **value);
+int args_next(struct cli *c, char **value);
 #endif

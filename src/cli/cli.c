@@ -8,14 +8,13 @@
 #include <sys/stat.h>
 
 #include "cli/commands/commands.h"
-#include "cli/help.h"
 #include "cli/output.h"
 #include "cli/sqlite_path.h"
 
 #define LEASE_LEAST_MS 500 /* below this, starting a process takes too much of it */
 
 enum {
-    OPT_URL = 1000,
+    OPT_URL = 1000, /* and on: above those of all commands */
     OPT_TTL,
     OPT_TRANSITION,
     OPT_ID,
@@ -54,10 +53,10 @@ static void set(struct cli *c, enum setting_id id, const char *value, const char
 
 /* argv can be read by everybody on the machine: keep the URL for us, and blank there what may be
  * secret: between the first colon of the authority and the last @, and values after the ?. */
-static bool take_url(struct cli *c, char *value)
+static int set_url(struct cli *c, char *value)
 {
     if (strlen(value) >= sizeof c->url)
-        return false;
+        return usage(c, "the URL is longer than %d bytes", URL_MAX - 1);
     snprintf(c->url, sizeof c->url, "%s", value);
     set(c, SET_URL, c->url, "--url");
     char *start = strstr(value, "://"), *at = strrchr(value, '@');
@@ -67,12 +66,19 @@ static bool take_url(struct cli *c, char *value)
     char *question = strchr(value, '?');
     if (question != NULL)
         memset(question + 1, '*', strlen(question + 1));
-    return true;
+    return -1;
 }
 
-static int set_url(struct cli *c, char *value)
+int cli_take_word(struct cli *c, void *data, int id, char *value)
 {
-    return take_url(c, value) ? -1 : usage(c, "the URL is longer than %d bytes", URL_MAX - 1);
+    (void)data;
+    (void)id;
+    if (c->word_count > 0 && c->command->one != NULL)
+        return usage(c, "%s: '%.60s' is the second", c->command->one, value);
+    if (c->word_count == 0)
+        c->words = c->args.argv + c->args.at - 1;
+    c->words[c->word_count++] = value; /* options among them leave gaps */
+    return -1;
 }
 
 int cli_take_url(struct cli *c, void *data, int id, char *value)
@@ -86,39 +92,37 @@ int cli_take_url(struct cli *c, void *data, int id, char *value)
     return set_url(c, value);
 }
 
-bool cli_common(struct cli *c, int id, char *value, int *code)
+static int take_common(struct cli *c, int id, char *value)
 {
-    *code = -1;
     switch (id) {
     case OPT_URL:
-        *code = set_url(c, value);
-        return true;
+        return set_url(c, value);
     case OPT_TTL:
-        return set(c, SET_TTL, value, "--ttl"), true;
+        set(c, SET_TTL, value, "--ttl");
+        return -1;
     case OPT_TRANSITION:
-        return set(c, SET_TRANSITION, value, "--transition"), true;
+        set(c, SET_TRANSITION, value, "--transition");
+        return -1;
     case OPT_ID:
-        return set(c, SET_ID, value, "--id"), true;
+        set(c, SET_ID, value, "--id");
+        return -1;
     case OPT_JSON:
-        return c->json = true;
+        c->json = true;
+        return -1;
     case OPT_QUIET:
-        return c->quiet = true;
+        c->quiet = true;
+        return -1;
     case OPT_VERBOSE:
-        return c->verbose++, true;
+        c->verbose++;
+        return -1;
     case OPT_DRY_RUN:
-        return c->dry_run = true;
+        c->dry_run = true;
+        return -1;
     case OPT_HELP:
-        if (c->command != NULL)
-            help_command(c->command);
-        else
-            help_overview();
-        *code = 0;
-        return true;
-    case OPT_VERSION:
-        *code = version_command.run(c);
-        return true;
+        help_show(c->command);
+        return 0;
     default:
-        return false;
+        return version_command.run(c);
     }
 }
 
@@ -126,7 +130,7 @@ int cli_take(struct cli *c, take_fn *option, take_fn *word, void *data)
 {
     char *value;
     for (;;) {
-        int code, id = args_next(&c->args, &value);
+        int code, id = args_next(c, &value);
         if (id == ARG_WRONG)
             return EXIT_USAGE;
         if (id == ARG_END)
@@ -135,7 +139,9 @@ int cli_take(struct cli *c, take_fn *option, take_fn *word, void *data)
             return usage(c, "there is no word expected, but '%.60s' stands there", value);
         if (id == ARG_WORD)
             code = word(c, data, id, value);
-        else if (!cli_common(c, id, value, &code))
+        else if (id >= OPT_URL)
+            code = take_common(c, id, value);
+        else
             code = option(c, data, id, value);
         if (code == STOP_HERE)
             return -1;
@@ -165,10 +171,21 @@ static int64_t unless_in_url(const struct setting *s, int64_t ms)
     return s->value != NULL && strcmp(s->where, "the URL") == 0 ? SIMBA_DEFAULT : ms;
 }
 
+static void ignore_entry(void *data, const struct simba_entry *e)
+{
+    (void)data;
+    (void)e;
+}
+
+int cli_ask(const struct cli *c, const char *prefix)
+{
+    return simba_list(c->client, prefix, ANSWER_MS, ignore_entry, NULL);
+}
+
 int cli_fail(const struct cli *c, int rc)
 {
-    print_error(c, "%s", simba_error_text());
-    return rc == SIMBA_EINVAL ? EXIT_USAGE : EXIT_TROUBLE;
+    int code = print_error(c, "%s", simba_error_text());
+    return rc == SIMBA_EINVAL ? EXIT_USAGE : code;
 }
 
 int cli_open(struct cli *c)
@@ -182,10 +199,8 @@ int cli_open(struct cli *c)
     }
     if (c->is_driven)
         o.flags |= SIMBA_NO_THREAD;
-    if (simba_open(c->setting[SET_URL].value, &o, &c->client) != 0) {
-        print_error(c, "%s", simba_error_text());
-        return EXIT_TROUBLE;
-    }
+    if (simba_open(c->setting[SET_URL].value, &o, &c->client) != 0)
+        return print_error(c, "%s", simba_error_text());
     snprintf(c->store, sizeof c->store, "%s", simba_store_text(c->client));
     return 0;
 }
@@ -215,12 +230,11 @@ int cli_open_existing(struct cli *c)
     snprintf(path, sizeof path, "%s/%s", at.folder, at.file);
     if (stat(path, &s) == 0 || (errno != ENOENT && errno != ENOTDIR))
         return cli_open(c);
-    print_error(
+    return print_error(
         c,
         "there is no store at %s: nobody has used it yet, or the URL is wrong (from %s). Its "
         "first user makes it, or simba init does",
         path, c->setting[SET_URL].value != NULL ? c->setting[SET_URL].where : "default");
-    return EXIT_TROUBLE;
 }
 
 /* What would be used, without using it: the folder of the default store is not made. */
@@ -235,18 +249,16 @@ static int show_configuration(struct cli *c)
             return code;
         simba_close(c->client, 1000);
     } else if (simba_default_url(c->store, sizeof c->store) != 0) {
-        print_error(c, "%s", simba_error_text());
-        return EXIT_TROUBLE;
+        return print_error(c, "%s", simba_error_text());
     }
     for (int i = 0; i < SETTINGS; i++) {
         const struct setting *s = &c->setting[i];
         const char *value = i == SET_URL ? c->store : s->value != NULL ? s->value : defaults[i];
+        const char *from = s->value != NULL ? s->where : "default";
         if (c->json)
-            print_json("{s:s, s:s, s:s}", "setting", names[i], "value", value, "from",
-                       s->value != NULL ? s->where : "default");
+            print_json("{s:s, s:s, s:s}", "setting", names[i], "value", value, "from", from);
         else
-            printf("%-14s %-40s from %s\n", names[i], value,
-                   s->value != NULL ? s->where : "default");
+            printf("%-14s %-40s from %s\n", names[i], value, from);
     }
     return 0;
 }
@@ -265,9 +277,8 @@ int cli_configure(struct cli *c)
                            "a command under";
         if (c->setting[SET_TTL].by_flag || c->setting[SET_TRANSITION].by_flag)
             return usage(c, "%s", rule);
-        print_error(c, "%s (ttl from %s, transition from %s)", rule, c->setting[SET_TTL].where,
-                    c->setting[SET_TRANSITION].where);
-        return EXIT_TROUBLE;
+        return print_error(c, "%s (ttl from %s, transition from %s)", rule,
+                           c->setting[SET_TTL].where, c->setting[SET_TRANSITION].where);
     }
     return c->dry_run ? show_configuration(c) : -1;
 }

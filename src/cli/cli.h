@@ -24,11 +24,14 @@ enum exit_code {
 };
 
 struct cli {
-    struct args args; /* first: args.c knows it by that */
+    struct args args;
     const struct command *command;
     struct setting setting[SETTINGS];
     bool json, quiet, dry_run;
     int verbose;
+    bool drops_lines; /* a lease depends on us: we do not wait for whoever reads stderr */
+    char **words;     /* of cli_take_word(), in argv */
+    size_t word_count;
     char url[URL_MAX]; /* of -u, since the one in argv is blanked */
 
     simba *client;  /* of cli_open() */
@@ -39,6 +42,7 @@ struct cli {
 
 struct command {
     const char *name, *words, *summary;
+    const char *one; /* what to say of a second word, to cli_take_word(); NULL: there may be more */
     const char *help; /* paragraphs and examples, after the options */
     const struct option *options;
     int (*run)(struct cli *c); /* the exit code */
@@ -46,15 +50,14 @@ struct command {
 
 extern const struct option common_options[];
 
-/* A common option: true if it was one. *code: an exit code if it ends the program, else -1. */
-bool cli_common(struct cli *c, int id, char *value, int *code);
-
-/* Takes what stands on the command line, and leaves the common options to cli_common(): option gets
- * the others, word the words (NULL: there are none). They return -1, or an exit code after saying
+/* Takes what stands on the command line, and the common options: option gets the others, word the words
+ * (NULL: there are none). They return -1, or an exit code after saying
  * why; word may return STOP_HERE: it has begun a CMD. -1: go on, else the exit code. */
 enum { STOP_HERE = -2 };
 typedef int take_fn(struct cli *c, void *data, int id, char *value);
 int cli_take(struct cli *c, take_fn *option, take_fn *word, void *data);
+int cli_take_word(struct cli *c, void *data, int id,
+                  char *value); /* any, or as command->one says */
 /* For a word that is a URL: as that of -u, and hidden from the list of processes, too. */
 int cli_take_url(struct cli *c, void *data, int id, char *value);
 
@@ -75,7 +78,8 @@ void cli_forget_url(struct cli *c);
 /* As cli_open(), for a command that only reads: a file that is not there is not made. */
 int cli_open_existing(struct cli *c);
 
-/* What a question to the store has come to: says what went wrong, and is the exit code. */
-#define ANSWER_MS 5000 /* it has so long to answer */
-int cli_fail(const struct cli *c, int rc);
+#define ANSWER_MS 5000 /* the store has so long to answer */
+int cli_ask(const struct cli *c,
+            const char *prefix);           /* does it? 0, or an error, as of simba_list() */
+int cli_fail(const struct cli *c, int rc); /* says what went wrong; the exit code */
 #endif

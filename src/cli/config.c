@@ -196,10 +196,13 @@ int config_load(struct cli *c)
     memset(file, 0, sizeof file);
     take_environment(c);
     snprintf(file[1].path, sizeof file[1].path, "%s", MACHINE_FILE);
-    if ((user_file(file[0].path, sizeof file[0].path) &&
-         yaml_read(c, file[0].path, on_found, &file[0]) != 0) ||
-        yaml_read(c, file[1].path, on_found, &file[1]) != 0)
-        return EXIT_TROUBLE;
+    int code = 0;
+    if (user_file(file[0].path, sizeof file[0].path))
+        code = yaml_read(c, file[0].path, on_found, &file[0]);
+    if (code == 0)
+        code = yaml_read(c, file[1].path, on_found, &file[1]);
+    if (code != 0)
+        return code;
     for (int i = 0; i < 2; i++)
         take_said(c, &file[i], GENERAL, SET_URL);
     enum group group = group_of(c->setting[SET_URL].value);
@@ -223,6 +226,5 @@ int config_duration(struct cli *c, enum setting_id id, int64_t otherwise, int64_
         return 0;
     if (s->by_flag)
         return usage(c, "%s: %s", s->where, simba_error_text());
-    print_error(c, "%s: %s", s->where, simba_error_text());
-    return EXIT_TROUBLE;
+    return print_error(c, "%s: %s", s->where, simba_error_text());
 }

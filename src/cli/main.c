@@ -1,12 +1,15 @@
-/* main.c: the table of subcommands, and the way to the one that is meant. */
+/* main.c: the table of subcommands, what --help shows of it, and the way to the one that is meant. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "cli/commands/commands.h"
-#include "cli/help.h"
 #include "cli/output.h"
+
+#define HELP_WIDTH 80
+#define OPTION_WIDTH 30 /* with the blanks around it */
+#define WORDS_WIDTH 12
 
 const struct command *const commands[] = {
     &lock_command,
@@ -45,40 +48,128 @@ static int no_command(const struct cli *c, const char *name)
     return usage(c, "there is no command %.60s", name);
 }
 
+/* ---- help ------------------------------------------------------------------------------------ */
+
+/* Goes on in column `at`, and where a line is full in the next one, below `indent`. */
+static int put_wrapped(const char *text, size_t bytes, int indent, int at)
+{
+    for (size_t i = 0, word; i < bytes; i += word) {
+        i += strspn(text + i, " ");
+        word = strcspn(text + i, " \n");
+        int width = width_of(text + i, word);
+        if (at > indent && at + 1 + width > HELP_WIDTH) {
+            printf("\n%*s", indent, "");
+            at = indent;
+        }
+        at += printf("%s", at > indent ? " " : "") + width;
+        printf("%.*s", (int)word, text + i);
+    }
+    return at;
+}
+
+/* Lines that begin with a blank stay as they are. Those that begin with a dash, or follow an empty one,
+ * begin anew; all others go on where the one before has ended. */
+static void show_text(const char *text)
+{
+    for (int at = 0; *text != '\0';) {
+        size_t bytes = strcspn(text, "\n");
+        bool is_verbatim = *text == ' ';
+        if (is_verbatim)
+            printf("%.*s", (int)bytes, text);
+        else
+            at = put_wrapped(text, bytes, 0, at);
+        text += bytes;
+        text += *text == '\n';
+        if (is_verbatim || bytes == 0 || strchr(" -\n", *text) != NULL) { /* or it is the end */
+            putchar('\n');
+            at = 0;
+        }
+    }
+}
+
+static void show_options(const struct option *o)
+{
+    for (; o != NULL && o->name != NULL; o++) {
+        char left[64];
+        if (o->help == NULL)
+            continue;
+        snprintf(left, sizeof left, "%s%c%s--%s%s%s", o->letter != 0 ? "-" : "",
+                 o->letter != 0 ? o->letter : ' ', o->letter != 0 ? ", " : "   ", o->name,
+                 o->arg != NULL ? " " : "", o->arg != NULL ? o->arg : "");
+        printf("  %-*s", OPTION_WIDTH - 2, left);
+        put_wrapped(o->help, strlen(o->help), OPTION_WIDTH, OPTION_WIDTH);
+        putchar('\n');
+    }
+}
+
+static void show_command(const struct command *m)
+{
+    printf("simba %s%s%s\n    %s\n", m->name, m->words[0] != '\0' ? " " : "", m->words, m->summary);
+    if (m->options != NULL)
+        printf("\nOptions:\n");
+    show_options(m->options);
+    printf("\nOptions of all commands:\n");
+    show_options(common_options);
+    putchar('\n');
+    show_text(m->help);
+}
+
+static void show_overview(void)
+{
+    printf("simba: at most one owner of a named mutex, in any number of processes\n\n");
+    for (const struct command *const *m = commands; *m != NULL; m++) {
+        const char *words = (*m)->words;
+        printf("  simba %-10s %s%*s %s\n", (*m)->name, words,
+               WORDS_WIDTH - width_of(words, strlen(words)), "", (*m)->summary);
+    }
+    printf("\nsimba COMMAND --help says more. Options of all commands:\n");
+    show_options(common_options);
+    printf("\nTry:\n"
+           "  simba lock backup rsync -a /data /backup      # one at a time on this machine\n"
+           "  simba lock -n backup rsync -a /data /backup   # or not at all, exit 124\n"
+           "  simba lock --dry-run backup                   # which store, which durations?\n\n"
+           "Durations: 500ms, 10s, 5m, 1h; a bare number is in seconds.\n"
+           "See simba(1), simba(7).\n");
+}
+
+void help_show(const struct command *m)
+{
+    if (m != NULL)
+        show_command(m);
+    else
+        show_overview();
+}
+
 /* ---- main ------------------------------------------------------------------------------------ */
+
+static int take_command(struct cli *c, void *data, int id, char *value)
+{
+    (void)c;
+    (void)id;
+    *(const char **)data = value;
+    return STOP_HERE;
+}
 
 static int run(struct cli *c)
 {
-    char *value;
-    for (;;) {
-        int code, id = args_next(&c->args, &value);
-        if (id == ARG_WRONG)
-            return EXIT_USAGE;
-        if (id == ARG_END)
-            return usage(c, "a command is missing");
-        if (id == ARG_WORD)
-            break;
-        cli_common(c, id, value, &code);
-        if (code >= 0)
-            return code;
-    }
-    if (strcmp(value, "help") == 0) {
-        const char *about = c->args.argv[c->args.at];
-        const struct command *m = about != NULL ? find_command(about) : NULL;
-        if (m == NULL && about != NULL)
-            return no_command(c, about);
-        if (m != NULL)
-            help_command(m);
-        else
-            help_overview();
+    const char *name = NULL;
+    int code = cli_take(c, NULL, take_command, &name);
+    if (code >= 0)
+        return code;
+    if (name == NULL)
+        return usage(c, "a command is missing");
+    bool is_help = strcmp(name, "help") == 0;
+    if (is_help)
+        name = c->args.argv[c->args.at];
+    const struct command *m = name != NULL ? find_command(name) : NULL;
+    if (m == NULL && name != NULL)
+        return no_command(c, name);
+    if (is_help) {
+        help_show(m);
         return 0;
     }
-    c->command = find_command(value);
-    if (c->command == NULL)
-        return no_command(c, value);
-    c->args.command = c->command->name;
-    c->args.own = c->command->options;
-    return c->command->run(c);
+    c->command = m;
+    return m->run(c);
 }
 
 /* No descriptor of ours becomes somebody's stdin or stdout. What was closed still is, for whoever reads or
@@ -96,8 +187,7 @@ int main(int argc, char **argv)
     static struct cli c;
     (void)argc;
     keep_stdio();
-    c.args = (struct args){.argv = argv, .at = argv[0] != NULL ? 1 : 0, .common = common_options};
-    int code = run(&c);
-    flush_stdout(&c);
-    return code;
+    c.args = (struct args){.argv = argv, .at = argv[0] != NULL ? 1 : 0};
+    int code = run(&c), failure = flush_stdout(&c);
+    return failure != 0 ? failure : code;
 }

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <jansson.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +13,8 @@
 
 #include "cli/cli.h"
 
-#define LINE_MAX_BYTES 2048
+#define LINE_MAX_BYTES 2048 /* a pipe with room for less is not writable */
+#define ROOM_WAIT_MS 20     /* the shortest lease has a margin of 50 */
 
 /* ---- characters -------------------------------------------------------------------------------- */
 
@@ -69,17 +71,24 @@ const char *show_name(const char *name, char *out, size_t size)
 
 /* ---- lines ---------------------------------------------------------------------------------------- */
 
+static bool has_room(int fd)
+{
+    struct pollfd out = {fd, POLLOUT, 0};
+    return poll(&out, 1, ROOM_WAIT_MS) != 0;
+}
+
 /* One write, so that lines of several processes do not mix. Names and ids may be anybody's: nothing in them
  * moves the cursor or begins another line. */
 static void line(const struct cli *c, const char *format, va_list args)
 {
     char raw[LINE_MAX_BYTES], text[LINE_MAX_BYTES];
-    const char *command = c->args.command;
-    int n = snprintf(raw, sizeof raw, "simba%s%s: ", command != NULL ? " " : "",
-                     command != NULL ? command : "");
+    int n = snprintf(raw, sizeof raw, "simba%s%s: ", c->command != NULL ? " " : "",
+                     c->command != NULL ? c->command->name : "");
     (void)!vsnprintf(raw + n, sizeof raw - (size_t)n, format, args);
     size_t length = strlen(show_name(raw, text, sizeof text - 1));
     text[length] = '\n';
+    if (c->drops_lines && !has_room(STDERR_FILENO))
+        return;
     if (write(STDERR_FILENO, text, length + 1) < 0)
         return; /* nobody listens: nothing can be said about that */
 }
@@ -94,12 +103,13 @@ void print_note(const struct cli *c, const char *format, ...)
     va_end(args);
 }
 
-void print_error(const struct cli *c, const char *format, ...)
+int print_error(const struct cli *c, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
     line(c, format, args);
     va_end(args);
+    return EXIT_TROUBLE;
 }
 
 int usage(const struct cli *c, const char *format, ...)
@@ -108,9 +118,8 @@ int usage(const struct cli *c, const char *format, ...)
     va_start(args, format);
     line(c, format, args);
     va_end(args);
-    const char *command = c->args.command;
-    dprintf(STDERR_FILENO, "Try: simba %s%s--help\n", command != NULL ? command : "",
-            command != NULL ? " " : "");
+    dprintf(STDERR_FILENO, "Try: simba %s%s--help\n", c->command != NULL ? c->command->name : "",
+            c->command != NULL ? " " : "");
     return EXIT_USAGE;
 }
 
@@ -141,13 +150,13 @@ void print_json_value(json_t *value)
     json_decref(value);
 }
 
-void flush_stdout(const struct cli *c)
+int flush_stdout(const struct cli *c)
 {
     if (fflush(stdout) == 0 && !ferror(stdout))
-        return;
-    if (errno != EPIPE)
-        print_error(c, "cannot write to stdout: %s", strerror(errno));
-    _exit(errno == EPIPE ? EXIT_NO_READER : EXIT_TROUBLE);
+        return 0;
+    if (errno == EPIPE)
+        return EXIT_NO_READER;
+    return print_error(c, "cannot write to stdout: %s", strerror(errno));
 }
 
 bool wants_colour(void)

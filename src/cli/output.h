@@ -9,12 +9,9 @@
 struct cli;
 struct json_t;
 
-/* A line on stderr: "simba lock: …". print_note() unless -q; print_error() always. */
+/* A line on stderr: "simba lock: …". Unless -q; always: EXIT_TROUBLE; and how to find out more: EXIT_USAGE. */
 __attribute__((format(printf, 2, 3))) void print_note(const struct cli *c, const char *format, ...);
-__attribute__((format(printf, 2, 3))) void print_error(const struct cli *c, const char *format,
-                                                       ...);
-
-/* print_error(), and how to find out more; returns EXIT_USAGE. */
+__attribute__((format(printf, 2, 3))) int print_error(const struct cli *c, const char *format, ...);
 __attribute__((format(printf, 2, 3))) int usage(const struct cli *c, const char *format, ...);
 
 /* An object as one line of JSON on stdout: pairs of names and values, as jansson's json_pack has
@@ -34,8 +31,9 @@ const char *show_name(const char *name, char *out, size_t size);
 /* "1.5s", "12s", "3m07s", "2h05m"; out holds at least 24 bytes. */
 const char *show_duration(int64_t ms, char *out);
 
-/* Writes what stdout has gathered. If nobody reads it any more, that is the quiet end. */
-void flush_stdout(const struct cli *c);
+/* Writes what stdout has gathered: 0, or an exit code after saying why. If nobody reads it any more, that is
+ * the quiet end. */
+int flush_stdout(const struct cli *c);
 
 /* Colours, a terminal's width: 0 unless stdout is a terminal and wants such. */
 bool wants_colour(void);

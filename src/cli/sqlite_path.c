@@ -20,13 +20,14 @@ const char *sqlite_path_of(const char *url, struct sqlite_path *out)
     if (strncmp(at, "//", 2) == 0)
         at += 2;
     for (; *at != '\0' && *at != '?' && n + 1 < sizeof path; n++) {
-        int high = *at == '%' ? digit_of(at[1]) : 0, low = high < 0 ? -1 : 0;
-        if (*at == '%' && high >= 0)
-            low = digit_of(at[2]);
-        if (low < 0 || (*at == '%' && high == 0 && low == 0))
+        path[n] = *at++;
+        if (path[n] != '%')
+            continue;
+        int high = digit_of(at[0]), low = high < 0 ? -1 : digit_of(at[1]);
+        if (low < 0 || 16 * high + low == 0)
             return "it has a % without two hex digits: write % as %25";
-        path[n] = *at == '%' ? (char)(16 * high + low) : *at;
-        at += *at == '%' ? 3 : 1;
+        path[n] = (char)(16 * high + low);
+        at += 2;
     }
     path[n] = '\0';
     char *slash = strrchr(path, '/');

@@ -8,7 +8,6 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 #include <yaml.h>
 
@@ -32,8 +31,7 @@ struct reader {
 
 static int wrong(const struct reader *r, const yaml_mark_t *mark, const char *what)
 {
-    print_error(r->c, "%s:%zu: %s", r->path, mark->line + 1, what);
-    return 1;
+    return print_error(r->c, "%s:%zu: %s", r->path, mark->line + 1, what);
 }
 
 static int take_key(struct reader *r, const yaml_event_t *e)
@@ -128,19 +126,12 @@ int yaml_read(struct cli *c, const char *path, yaml_fn *found, void *data)
     int error = errno;
     if (fd >= 0)
         close(fd);
-    if (size < 0) {
-        /* Going on without it could mean another store, and so another lock. */
-        print_error(c, "cannot read %s: %s", path, strerror(error));
-        return 1;
-    }
-    if (size > FILE_BYTES_MAX) {
-        print_error(c, "%s has more than %d bytes", path, FILE_BYTES_MAX);
-        return 1;
-    }
-    if (yaml_parser_initialize(&parser) == 0) {
-        print_error(c, "out of memory");
-        return 1;
-    }
+    if (size < 0) /* going on without it could mean another store, and so another lock */
+        return print_error(c, "cannot read %s: %s", path, strerror(error));
+    if (size > FILE_BYTES_MAX)
+        return print_error(c, "%s has more than %d bytes", path, FILE_BYTES_MAX);
+    if (yaml_parser_initialize(&parser) == 0)
+        return print_error(c, "out of memory");
     yaml_parser_set_input_string(&parser, (const unsigned char *)bytes, (size_t)size);
     int rc = read_events(&r, &parser);
     yaml_parser_delete(&parser);

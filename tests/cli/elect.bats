@@ -180,6 +180,16 @@ P
     expect 0
 }
 
+@test "elect: nobody reads while the hook runs: that is told to end, and on-released follows" {
+    begin "$SIMBA" elect "${LONG_LEASE[@]}" "$M" -a 'exec sleep 600' -r 'echo released >>log' >/dev/full 2>err
+    ends "$PID"
+    [ "$CODE" -eq 125 ]
+    has 'cannot write to stdout' err
+    run has 'could not be kept' err # it does not wait for the end of the lease
+    expect 1
+    [ "$(order)" = released ]
+}
+
 # bats test_tags=storeless
 @test "elect: bad input" {
     run simba elect

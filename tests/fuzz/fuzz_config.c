@@ -24,7 +24,7 @@ const char *__asan_default_options(void)
 
 static int complaints;
 
-void print_error(const struct cli *c, const char *format, ...)
+int print_error(const struct cli *c, const char *format, ...)
 {
     char text[8192];
     va_list args;
@@ -34,6 +34,7 @@ void print_error(const struct cli *c, const char *format, ...)
     va_end(args);
     assert(text[0] != '\0');
     complaints++;
+    return EXIT_TROUBLE;
 }
 
 int usage(const struct cli *c, const char *format, ...)

@@ -8,5 +8,7 @@ extern const struct command lock_command, elect_command, schedule_command, watch
     status_command, list_command, release_command, init_command, doctor_command, tck_command,
     completion_command, version_command;
 
-extern const struct command *const commands[]; /* all of them, NULL at the end: main.c */
+/* In main.c: */
+extern const struct command *const commands[]; /* all of them, NULL at the end */
+void help_show(const struct command *m);       /* what --help shows; NULL: of all */
 #endif

@@ -8,15 +8,10 @@
 
 /* ---- what is known ------------------------------------------------------------------------------- */
 
-/* Commands with a CMD at their end: how many words come before it; 0: no CMD. */
-static int words_before_cmd(const struct command *m)
+/* Then CMD is the second word. */
+static bool has_cmd(const struct command *m)
 {
-    return strstr(m->words, "CMD") != NULL ? 1 : 0;
-}
-
-static bool is_shown(const struct option *o)
-{
-    return o->help != NULL;
+    return strstr(m->words, "CMD") != NULL;
 }
 
 /* A text within single quotes, without the characters that mean something there. */
@@ -37,12 +32,19 @@ static void put_quoted(const char *text, const char *escape)
 static void put_words(const struct option *o, bool with_value)
 {
     for (; o != NULL && o->name != NULL; o++) {
-        if (with_value ? o->arg == NULL : !is_shown(o))
+        if (with_value ? o->arg == NULL : o->help == NULL)
             continue;
         printf(" --%s", o->name);
         if (o->letter != 0)
             printf(" -%c", o->letter);
     }
+}
+
+static void put_names(void)
+{
+    for (const struct command *const *m = commands; *m != NULL; m++)
+        printf(" %s", (*m)->name);
+    puts("' ;;");
 }
 
 static void put_bash(void)
@@ -67,7 +69,7 @@ static void put_bash(void)
          "            command=$word\n"
          "            case $command in");
     for (const struct command *const *m = commands; *m != NULL; m++) {
-        printf("            %s) before=%d values+='", (*m)->name, words_before_cmd(*m));
+        printf("            %s) before=%d values+='", (*m)->name, (int)has_cmd(*m));
         put_words((*m)->options, true);
         puts(" ' ;;");
     }
@@ -93,9 +95,7 @@ static void put_bash(void)
     puts(" '\n"
          "    case $command in");
     printf("    '') [[ $cur == -* ]] || options='help");
-    for (const struct command *const *m = commands; *m != NULL; m++)
-        printf(" %s", (*m)->name);
-    puts("' ;;");
+    put_names();
     for (const struct command *const *m = commands; *m != NULL; m++) {
         if (strcmp((*m)->name, "completion") == 0) {
             puts("    completion) [[ $cur == -* ]] || options='bash zsh fish' ;;");
@@ -106,10 +106,8 @@ static void put_bash(void)
         puts("' ;;");
     }
     printf("    help) options='");
-    for (const struct command *const *m = commands; *m != NULL; m++)
-        printf(" %s", (*m)->name);
-    puts("' ;;\n"
-         "    *) return 0 ;;\n"
+    put_names();
+    puts("    *) return 0 ;;\n"
          "    esac\n"
          "    COMPREPLY=($(compgen -W \"$options\" -- \"$cur\"))\n"
          "}\n"
@@ -135,7 +133,7 @@ static void put_zsh_option(const struct option *o, bool with_letter, const char 
 static void put_zsh_options(const struct option *o, const char *end)
 {
     for (; o != NULL && o->name != NULL; o++) {
-        if (!is_shown(o))
+        if (o->help == NULL)
             continue;
         put_zsh_option(o, false, end);
         if (o->letter != 0)
@@ -170,7 +168,7 @@ static void put_zsh(void)
     for (const struct command *const *m = commands; *m != NULL; m++) {
         printf("    %s)\n        _arguments -S $common \\\n", (*m)->name);
         put_zsh_options((*m)->options, " \\");
-        if (words_before_cmd(*m) > 0)
+        if (has_cmd(*m))
             puts("            '1:name:' '*:: :_normal'\n        ;;");
         else if (strcmp((*m)->name, "completion") == 0)
             puts("            '1:shell:(bash zsh fish)'\n        ;;");
@@ -188,7 +186,7 @@ static void put_zsh(void)
 static void put_fish_options(const struct option *o, const char *when)
 {
     for (; o != NULL && o->name != NULL; o++) {
-        if (!is_shown(o))
+        if (o->help == NULL)
             continue;
         printf("complete -c simba%s -l %s", when, o->name);
         if (o->letter != 0)
@@ -211,7 +209,7 @@ static void put_fish(void)
         puts("'");
         snprintf(when, sizeof when, " -n '__fish_seen_subcommand_from %s'", (*m)->name);
         put_fish_options((*m)->options, when);
-        if (words_before_cmd(*m) > 0)
+        if (has_cmd(*m))
             printf("complete -c simba%s -a '(__fish_complete_subcommand)'\n", when);
         else if (strcmp((*m)->name, "completion") == 0)
             printf("complete -c simba%s -a 'bash zsh fish'\n", when);
@@ -220,24 +218,14 @@ static void put_fish(void)
 
 /* ---- the command --------------------------------------------------------------------------------- */
 
-static int take_shell(struct cli *c, void *data, int id, char *value)
-{
-    const char **shell = data;
-    (void)id;
-    if (*shell != NULL)
-        return usage(c, "one shell at a time: '%.60s' is the second", value);
-    *shell = value;
-    return -1;
-}
-
 static int run(struct cli *c)
 {
-    const char *shell = NULL;
-    int code = cli_take(c, NULL, take_shell, &shell);
+    int code = cli_take(c, NULL, cli_take_word, NULL);
     if (code >= 0)
         return code;
-    if (shell == NULL)
+    if (c->word_count == 0)
         return usage(c, "for which shell? bash, zsh or fish");
+    const char *shell = c->words[0];
     if (strcmp(shell, "bash") == 0)
         put_bash();
     else if (strcmp(shell, "zsh") == 0)
@@ -252,6 +240,7 @@ static int run(struct cli *c)
 const struct command completion_command = {
     .name = "completion",
     .words = "SHELL",
+    .one = "one shell at a time",
     .summary = "what your shell needs to complete simba's words",
     .help = "For bash, zsh or fish. Installed with simba where the shells look for it; else:\n"
             "  bash   eval \"$(simba completion bash)\" in ~/.bashrc\n"

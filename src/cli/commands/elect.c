@@ -1,14 +1,10 @@
 /* elect.c: simba elect: stays a candidate, says who it is to be, and runs hooks. */
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "cli/commands/commands.h"
 #include "cli/output.h"
 #include "cli/owner_table.h"
 #include "cli/run/candidate.h"
-#include "cli/run/guard.h"
 #include "cli/run/plan.h"
 
 enum { OPT_ACQUIRED, OPT_RELEASED };
@@ -129,8 +125,9 @@ static void on_released(void *data, const char *mutex, const struct simba_state 
 
 /* ---- the whole ----------------------------------------------------------------------------------- */
 
-static int create(struct elect *e)
+static int create(void *data)
 {
+    struct elect *e = data;
     struct simba_handle_options o = SIMBA_HANDLE_OPTIONS_INIT;
     int code = plan_handle(&e->plan, &o);
     if (code != 0)
@@ -144,9 +141,11 @@ static int create(struct elect *e)
 
 static int run(struct cli *c)
 {
-    static struct elect e = {
-        .plan = {
-            .signal = SIGTERM, .signals = {.fd = -1}, .in_background = true, .to_stderr = true}};
+    static struct elect e = {.plan = {.signal = SIGTERM,
+                                      .signals = {.fd = -1},
+                                      .in_background = true,
+                                      .to_stderr = true},
+                             .candidate = {.data = &e, .accepts = accepts}};
     e.plan.c = c;
     int code = cli_take(c, take_option, take_name, &e);
     if (code < 0 && e.plan.mutex == NULL)
@@ -157,16 +156,7 @@ static int run(struct cli *c)
         code = plan_kill_after(&e.plan);
     if (code >= 0)
         return code;
-    if ((code = keeper_begin(&e.candidate.keeper, &e.plan)) == 0 && (code = cli_open(c)) == 0 &&
-        (cli_forget_url(c), code = create(&e)) == 0) {
-        e.candidate.data = &e;
-        e.candidate.accepts = accepts;
-        code = candidate_run(&e.candidate);
-    } else {
-        guard_end(e.candidate.keeper.guard);
-    }
-    fflush(stdout);
-    _exit(code);
+    candidate_run(&e.candidate, &e.plan, create);
 }
 
 const struct command elect_command = {

@@ -14,11 +14,13 @@
 #include <unistd.h>
 
 #include "cli/commands/commands.h"
+#include "cli/mysql_schema.h"
+#include "cli/mysql_upgrade.h"
 #include "cli/output.h"
-#include "cli/schema.h"
+#include "cli/postgres_schema.h"
+#include "cli/postgres_upgrade.h"
 #include "cli/sqlite_path.h"
 
-#define TIMEOUT_MS 5000
 #define SHARED_MODE 02770 /* setgid: what is made in it belongs to the group */
 
 enum { OPT_SHARED, OPT_GROUP, OPT_PRINT };
@@ -134,15 +136,17 @@ static bool holds_others(int folder, const struct sqlite_path *at, char what[NAM
     return found;
 }
 
+static bool is_at(const char *path, const struct stat *s)
+{
+    struct stat there;
+    return path != NULL && stat(path, &there) == 0 && there.st_ino == s->st_ino &&
+           there.st_dev == s->st_dev;
+}
+
 static bool is_home(const struct stat *s)
 {
-    struct stat home;
-    const char *path = getenv("HOME");
     const struct passwd *owner = getpwuid(s->st_uid);
-    return (path != NULL && stat(path, &home) == 0 && home.st_ino == s->st_ino &&
-            home.st_dev == s->st_dev) ||
-           (owner != NULL && stat(owner->pw_dir, &home) == 0 && home.st_ino == s->st_ino &&
-            home.st_dev == s->st_dev);
+    return is_at(getenv("HOME"), s) || (owner != NULL && is_at(owner->pw_dir, s));
 }
 
 /* A folder that we did not make is changed only if it can be nothing but the store's: nobody else may use
@@ -207,15 +211,12 @@ static int init_sqlite(struct cli *c, struct request *r)
     const char *wrong = sqlite_path_of(r->url, &at);
     if (wrong != NULL && c->setting[SET_URL].by_flag)
         return usage(c, "the URL of the store: %s", wrong);
-    if (wrong != NULL) {
-        print_error(c, "the URL of the store, from %s: %s", c->setting[SET_URL].where, wrong);
-        return EXIT_TROUBLE;
-    }
+    if (wrong != NULL)
+        return print_error(c, "the URL of the store, from %s: %s", c->setting[SET_URL].where,
+                           wrong);
     int made = make_folder(at.folder);
-    if (made < 0) {
-        print_error(c, "cannot make the folder %s: %s", at.folder, strerror(errno));
-        return EXIT_TROUBLE;
-    }
+    if (made < 0)
+        return print_error(c, "cannot make the folder %s: %s", at.folder, strerror(errno));
     if (r->shared && !share(c, r, &at, made == 0))
         return EXIT_TROUBLE;
     print_note(c, "the folder %s %s%s%s", at.folder, made == 0 ? "was made" : "is there",
@@ -255,31 +256,53 @@ static int init_nothing(struct cli *c, struct request *r)
     return -1;
 }
 
-/* Each returns -1 if the store can be asked now, else an exit code. */
-static const struct {
-    const char *scheme;
-    int (*init)(struct cli *c, struct request *r);
-} kinds[] = {
-    {"sqlite", init_sqlite},     {"memory", init_nothing},     {"redis", init_nothing},
-    {"rediss", init_nothing},    {"redis+unix", init_nothing}, {"redis+sentinel", init_nothing},
-    {"zookeeper", init_nothing}, {"mysql", init_sql},          {"mariadb", init_sql},
-    {"postgresql", init_sql},    {"postgres", init_sql},
-};
-
-static int init(struct cli *c, struct request *r)
+static int init_others(struct cli *c, struct request *r)
 {
-    size_t length = strcspn(r->url, ":");
-    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
-        if (strlen(kinds[i].scheme) == length && strncmp(kinds[i].scheme, r->url, length) == 0)
-            return kinds[i].init(c, r);
-    }
+    (void)c;
+    (void)r;
     return -1; /* a store of somebody's own: it will say what it misses */
 }
 
-static void ignore_entry(void *data, const struct simba_entry *e)
+static const struct kind {
+    const char *scheme;
+    int (*init)(struct cli *c,
+                struct request *r); /* -1: the store can be asked now; or an exit code */
+    const char *schema, *upgrade,
+        *user; /* the SQL that the store itself runs, and whom it is for */
+} kinds[] = {
+    {"sqlite", init_sqlite, NULL, NULL, NULL},
+    {"memory", init_nothing, NULL, NULL, NULL},
+    {"redis", init_nothing, NULL, NULL, NULL},
+    {"rediss", init_nothing, NULL, NULL, NULL},
+    {"redis+unix", init_nothing, NULL, NULL, NULL},
+    {"redis+sentinel", init_nothing, NULL, NULL, NULL},
+    {"zookeeper", init_nothing, NULL, NULL, NULL},
+    {"mysql", init_sql, mysql_schema, mysql_upgrade, "USER"},
+    {"mariadb", init_sql, mysql_schema, mysql_upgrade, "USER"},
+    {"postgresql", init_sql, postgres_schema, postgres_upgrade, "ROLE"},
+    {"postgres", init_sql, postgres_schema, postgres_upgrade, "ROLE"},
+    {"", init_others, NULL, NULL, NULL},
+};
+
+static const struct kind *kind_of(const char *url)
 {
-    (void)data;
-    (void)e;
+    const struct kind *k = kinds;
+    size_t length = strcspn(url, ":");
+    while (k->scheme[0] != '\0' &&
+           (strlen(k->scheme) != length || strncmp(k->scheme, url, length) != 0))
+        k++;
+    return k;
+}
+
+/* For who has the right to make the tables and wants to read first. */
+static int print_schema(const struct cli *c, const struct kind *k)
+{
+    if (k->schema == NULL)
+        return usage(c, "--print is for mysql:, mariadb: and postgresql: stores");
+    printf("%s\n%s\n-- Who uses it needs no more than this ('simba doctor' has it with all "
+           "names):\n-- GRANT SELECT, INSERT, UPDATE ON simba_mutex TO %s;\n",
+           k->schema, k->upgrade, k->user);
+    return 0;
 }
 
 /* The first exchange makes what the store makes by itself, such as tables. */
@@ -290,18 +313,17 @@ static int exchange(struct cli *c, const struct request *r)
         return code;
     if (r->upgrades) /* that was ours, and is no part of the name */
         c->store[strlen(c->store) - sizeof UPGRADE] = '\0';
-    if (simba_list(c->client, "simba.init", TIMEOUT_MS, ignore_entry, NULL) != 0) {
-        print_error(c, "%s", simba_error_text());
-        code = EXIT_TROUBLE;
+    if (cli_ask(c, "simba.init") != 0) {
+        code = print_error(c, "%s", simba_error_text());
     } else {
         if (r->upgrades)
-            simba_examine(c->client, TIMEOUT_MS, say_table, c);
+            simba_examine(c->client, ANSWER_MS, say_table, c);
         if (c->json)
             print_json("{s:s, s:b}", "store", c->store, "ready", 1);
         else
             printf("%s\n", c->store);
     }
-    simba_close(c->client, TIMEOUT_MS);
+    simba_close(c->client, ANSWER_MS);
     return code;
 }
 
@@ -317,19 +339,16 @@ static int run(struct cli *c)
     if (code >= 0)
         return code;
     r.url = c->setting[SET_URL].value;
-    if (r.url == NULL && simba_default_url(by_default, sizeof by_default) != 0) {
-        print_error(c, "%s", simba_error_text());
-        return EXIT_TROUBLE;
-    }
+    if (r.url == NULL && simba_default_url(by_default, sizeof by_default) != 0)
+        return print_error(c, "%s", simba_error_text());
     if (r.url == NULL)
         r.url = by_default;
     if (r.shared && strncmp(r.url, "sqlite:", 7) != 0)
         return usage(c, "--shared is for sqlite: stores");
-    if (r.print && !schema_print(r.url))
-        return usage(c, "--print is for mysql:, mariadb: and postgresql: stores");
+    const struct kind *kind = kind_of(r.url);
     if (r.print)
-        return 0;
-    code = init(c, &r);
+        return print_schema(c, kind);
+    code = kind->init(c, &r);
     if (code < 0)
         code = exchange(c, &r);
     if (code == 0 && r.shared && !c->json)

@@ -14,9 +14,9 @@
 #include "cli/run/clock.h"
 #include "cli/run/guard.h"
 #include "cli/run/keeper.h"
-#include "cli/run/notify.h"
 #include "cli/run/plan.h"
 #include "cli/run/poll_thread.h"
+#include "cli/run/relay.h"
 
 #define SHORT_MS 20
 #define LEFT_BEHIND_AFTER_MS 500 /* before that it is not worth a line: they may be about to end */
@@ -122,14 +122,6 @@ static int take_word(struct cli *c, void *data, int id, char *value)
     return plan_take_word(&l->plan, value);
 }
 
-static int take_words(struct cli *c, struct lock *l)
-{
-    int code = cli_take(c, take_option, take_word, l);
-    if (code < 0 && l->plan.mutex == NULL)
-        return usage(c, "the name of a mutex is missing: simba lock NAME [CMD…]");
-    return code < 0 ? plan_choose_cmd(&l->plan, l->shell) : code;
-}
-
 /* ---- CMD under the lock ------------------------------------------------------------------------ */
 
 static int64_t remaining_ms(void *data, uint64_t token)
@@ -208,9 +200,8 @@ static int run_cmd(struct lock *l)
     k->tend = tend;
     l->began = now_ns();
     keeper_start_only(k, simba_locker_token(l->locker));
-    notify_service_manager("READY=1");
-    keeper_run(k);
-    struct outcome o = keeper_outcome(k);
+    relay_notify_ready();
+    struct outcome o = keeper_run(k);
     int code = exit_code(l, &o);
     return o.is_run || k->is_guard_dead ? release(l, code) : code;
 }
@@ -257,7 +248,7 @@ static int hold(struct lock *l)
     if (!poll_thread_start(p->c))
         return EXIT_TROUBLE;
     print_token(p, l->locker);
-    notify_service_manager("READY=1");
+    relay_notify_ready();
     for (;;) {
         struct pollfd fds[] = {{p->signals.fd, POLLIN, 0}, {l->keeper.wake, POLLIN, 0}};
         if (poll(fds, 2, -1) <= 0)
@@ -281,12 +272,9 @@ static int lock(struct lock *l)
 {
     struct plan *p = &l->plan;
     const char *url = p->c->setting[SET_URL].value;
-    int signal = 0, code = keeper_begin(&l->keeper, p);
-    if (code != 0)
-        return code;
+    int signal = 0;
     p->c->is_driven = url == NULL || strncmp(url, "sqlite:", 7) == 0;
-    code = cli_open(p->c);
-    cli_forget_url(p->c);
+    int code = keeper_begin(&l->keeper, p);
     if (code == 0)
         code = create_locker(l);
     if (code == 0)
@@ -310,18 +298,21 @@ static int run(struct cli *c)
                                      .signals = {.fd = -1}}};
     l.plan.c = c;
     mallopt(M_ARENA_MAX, 1); /* one for each of our few threads costs more than they ever wait */
-    int code = take_words(c, &l);
+    int code = cli_take(c, take_option, take_word, &l);
+    if (code < 0 && l.plan.mutex == NULL)
+        return usage(c, "the name of a mutex is missing: simba lock NAME [CMD…]");
+    if (code < 0)
+        code = plan_choose_cmd(&l.plan, l.shell);
     if (code < 0)
         code = cli_configure(c);
     if (code < 0)
         code = plan_kill_after(&l.plan);
-    if (code < 0) {
-        code = lock(&l);
-        /* The lock is released; taking the client apart in order would only cost time. */
-        fflush(stdout);
-        _exit(code);
-    }
-    return code;
+    if (code >= 0)
+        return code;
+    code = lock(&l);
+    /* The lock is released; taking the client apart in order would only cost time. */
+    fflush(stdout);
+    _exit(code);
 }
 
 const struct command lock_command = {

@@ -46,16 +46,6 @@ static int take_option(struct cli *c, void *data, int id, char *value)
     }
 }
 
-static int take_name(struct cli *c, void *data, int id, char *value)
-{
-    struct request *r = data;
-    (void)id;
-    if (r->mutex != NULL)
-        return usage(c, "one NAME at a time: '%.60s' is the second", value);
-    r->mutex = value;
-    return -1;
-}
-
 /* Where nobody can answer, nobody is asked. */
 static bool confirms(const struct request *r, const struct cli *c, const struct simba_owner *o)
 {
@@ -114,9 +104,9 @@ static int release(struct cli *c, struct request *r)
 
 static int run(struct cli *c)
 {
-    struct request r = {.mutex = NULL};
-    int code = cli_take(c, take_option, take_name, &r);
-    if (code < 0 && r.mutex == NULL)
+    struct request r = {.yes = false};
+    int code = cli_take(c, take_option, cli_take_word, &r);
+    if (code < 0 && c->word_count == 0)
         return usage(c, "the name of a mutex is missing: simba release NAME");
     if (code < 0)
         code = cli_configure(c);
@@ -124,6 +114,7 @@ static int run(struct cli *c)
         return code;
     if ((code = cli_open(c)) != 0)
         return code;
+    r.mutex = c->words[0];
     code = release(c, &r);
     simba_close(c->client, ANSWER_MS);
     return code;
@@ -132,6 +123,7 @@ static int run(struct cli *c)
 const struct command release_command = {
     .name = "release",
     .words = "NAME",
+    .one = "one NAME at a time",
     .summary = "end the tenure of whoever owns NAME",
     .help =
         "The owner's renewals fail from now on: if it is alive it hears of it, ends its work and "

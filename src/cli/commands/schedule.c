@@ -1,14 +1,10 @@
 /* schedule.c: simba schedule: runs a command again and again, on the leader only. */
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "cli/commands/commands.h"
 #include "cli/output.h"
 #include "cli/owner_table.h"
 #include "cli/run/candidate.h"
-#include "cli/run/guard.h"
 #include "cli/run/plan.h"
 
 enum { OPT_EVERY, OPT_DELAY, OPT_INITIAL, OPT_AT_LEAST, OPT_ONCE, OPT_COMMAND };
@@ -173,8 +169,9 @@ static void on_released(void *data, const char *mutex, const struct simba_state 
 
 /* ---- the whole ----------------------------------------------------------------------------------- */
 
-static int create(struct schedule *s)
+static int create(void *data)
 {
+    struct schedule *s = data;
     struct simba_handle_options o = SIMBA_HANDLE_OPTIONS_INIT;
     int code = plan_handle(&s->plan, &o);
     if (code != 0)
@@ -188,6 +185,7 @@ static int create(struct schedule *s)
     o.data = s;
     int rc =
         simba_scheduler_create(s->plan.c->client, s->plan.mutex, &s->when, work, &o, &s->scheduler);
+    s->candidate.contender = simba_scheduler_contender(s->scheduler);
     return rc == 0 ? 0 : plan_refused(&s->plan, rc);
 }
 
@@ -195,6 +193,7 @@ static int run(struct cli *c)
 {
     static struct schedule s = {
         .plan = {.signal = SIGTERM, .signals = {.fd = -1}, .in_background = true},
+        .candidate = {.data = &s},
         .when = SIMBA_SCHEDULE_INIT};
     s.plan.c = c;
     int code = cli_take(c, take_option, take_word, &s);
@@ -207,15 +206,7 @@ static int run(struct cli *c)
     if (code >= 0)
         return code;
     s.plan.to_stderr = c->json;
-    if ((code = keeper_begin(&s.candidate.keeper, &s.plan)) == 0 && (code = cli_open(c)) == 0 &&
-        (cli_forget_url(c), code = create(&s)) == 0) {
-        s.candidate.contender = simba_scheduler_contender(s.scheduler);
-        code = candidate_run(&s.candidate);
-    } else {
-        guard_end(s.candidate.keeper.guard);
-    }
-    fflush(stdout);
-    _exit(code);
+    candidate_run(&s.candidate, &s.plan, create);
 }
 
 const struct command schedule_command = {

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/commands/commands.h"
 #include "cli/output.h"
@@ -22,9 +23,8 @@ static const struct option options[] = {
 
 struct view {
     struct owner_table table;
-    char **names; /* in argv; NULL: all */
-    size_t count;
-    const char *prefix;
+    size_t names;       /* that are asked for; 0: all … */
+    const char *prefix; /* … that begin so; NULL: however they do */
     bool again;
     int64_t every_ms;
     const char *exactly; /* on_entry: only this one */
@@ -42,26 +42,6 @@ static int take_option(struct cli *c, void *data, int id, char *value)
     if (code < 0 && v->every_ms < REFRESH_LEAST_MS)
         return usage(c, "--every is at least %dms", REFRESH_LEAST_MS);
     return code;
-}
-
-static int take_name(struct cli *c, void *data, int id, char *value)
-{
-    struct view *v = data;
-    (void)id;
-    if (v->names == NULL)
-        v->names = c->args.argv + c->args.at - 1;
-    v->names[v->count++] = value; /* options among them leave gaps */
-    return -1;
-}
-
-static int take_prefix(struct cli *c, void *data, int id, char *value)
-{
-    struct view *v = data;
-    (void)id;
-    if (v->prefix != NULL)
-        return usage(c, "one PREFIX at most: '%.60s' is the second", value);
-    v->prefix = value;
-    return -1;
 }
 
 /* ---- asking -------------------------------------------------------------------------------------- */
@@ -83,7 +63,7 @@ static int read_one(struct cli *c, struct view *v, const char *name)
         return cli_fail(c, rc);
     v->exactly = name;
     v->waiters = -1;
-    if (v->count <= WAITERS_NAMES_MAX)
+    if (v->names <= WAITERS_NAMES_MAX)
         simba_list(c->client, name, ANSWER_MS, on_entry, v); /* if not, nothing is said about it */
     owner_table_add(&v->table, name, &owner, v->waiters);
     return 0;
@@ -93,17 +73,13 @@ static int read_all(struct cli *c, struct view *v)
 {
     int code = 0;
     v->table.count = 0;
-    for (size_t i = 0; code == 0 && i < v->count; i++)
-        code = read_one(c, v, v->names[i]);
-    if (code == 0 && v->count == 0) {
+    for (size_t i = 0; code == 0 && i < v->names; i++)
+        code = read_one(c, v, c->words[i]);
+    if (code == 0 && v->names == 0) {
         int rc = simba_list(c->client, v->prefix, ANSWER_MS, on_entry, v);
         code = rc < 0 ? cli_fail(c, rc) : 0;
     }
-    if (code == 0 && v->table.failed) {
-        print_error(c, "out of memory");
-        code = EXIT_TROUBLE;
-    }
-    return code;
+    return code == 0 && v->table.failed ? print_error(c, "out of memory") : code;
 }
 
 /* ---- showing ------------------------------------------------------------------------------------- */
@@ -120,51 +96,43 @@ static void show(struct cli *c, struct view *v)
         print_note(c, "nobody owns anything%s%s on %s",
                    v->prefix != NULL ? " that begins with " : "",
                    v->prefix != NULL ? v->prefix : "", c->store);
-    flush_stdout(c);
+    int code = flush_stdout(c);
+    if (code != 0)
+        _exit(code);
 }
 
 /* A reader that has gone is noticed before the next time. */
-static void pause_for(const struct cli *c, int64_t ms)
+static void pause_for(int64_t ms)
 {
-    struct pollfd out = {1, 0, 0};
+    struct pollfd out = {STDOUT_FILENO, 0, 0};
     if (poll(&out, 1, (int)ms) > 0 && (out.revents & POLLERR) != 0)
-        exit(EXIT_NO_READER);
-    flush_stdout(c);
+        _exit(EXIT_NO_READER);
 }
 
-static int run(struct cli *c, take_fn *word)
+static int run(struct cli *c)
 {
     struct view v = {.every_ms = REFRESH_MS};
-    int code = cli_take(c, take_option, word, &v);
+    int code = cli_take(c, take_option, cli_take_word, &v);
     if (code < 0)
         code = cli_configure(c);
     if (code >= 0)
         return code;
     if ((code = cli_open_existing(c)) != 0)
         return code;
-    for (;;) {
-        if ((code = read_all(c, &v)) != 0)
-            break;
+    bool is_status = c->command == &status_command;
+    v.names = is_status ? c->word_count : 0;
+    v.prefix = !is_status && c->word_count > 0 ? c->words[0] : NULL;
+    while ((code = read_all(c, &v)) == 0) {
         show(c, &v);
         if (!v.again)
             break;
-        pause_for(c, v.every_ms);
+        pause_for(v.every_ms);
     }
-    for (size_t i = 0; code == 0 && word == take_name && i < v.table.count; i++)
+    for (size_t i = 0; code == 0 && is_status && i < v.table.count; i++)
         code = simba_owner_exists(&v.table.row[i].owner, simba_now()) ? 0 : 1;
     free(v.table.row);
     simba_close(c->client, ANSWER_MS);
     return code;
-}
-
-static int run_status(struct cli *c)
-{
-    return run(c, take_name);
-}
-
-static int run_list(struct cli *c)
-{
-    return run(c, take_prefix);
 }
 
 const struct command status_command = {
@@ -181,12 +149,13 @@ const struct command status_command = {
         "  simba status backup && echo running\n"
         "  simba status --watch\n",
     .options = options,
-    .run = run_status,
+    .run = run,
 };
 
 const struct command list_command = {
     .name = "list",
     .words = "[PREFIX]",
+    .one = "one PREFIX at most",
     .summary = "what is owned or waited for on this store",
     .help = "Exit status: 0, also if there is nothing; 125 the store does not answer; 64 wrong "
             "usage.\n\n"
@@ -194,5 +163,5 @@ const struct command list_command = {
             "  simba list\n"
             "  simba list --json nightly- | jq -r .mutex\n",
     .options = options,
-    .run = run_list,
+    .run = run,
 };

@@ -29,37 +29,24 @@ struct request {
     bool list;
 };
 
-static void add(struct request *r, const char *name, char *value)
-{
-    if (r->count + 3 > ARGS_MAX)
-        return; /* each is needed once */
-    r->argv[r->count++] = (char *)(uintptr_t)name;
-    if (value != NULL)
-        r->argv[r->count++] = value;
-}
+/* As the suite has them. */
+static const char *const arguments[] = {[OPT_LONG] = "--long",
+                                        [OPT_JOBS] = "-j",
+                                        [OPT_ONLY] = "--only",
+                                        [OPT_LIST] = "--list",
+                                        [OPT_REPEAT] = "--repeat"};
 
 static int take_option(struct cli *c, void *data, int id, char *value)
 {
     struct request *r = data;
     (void)c;
-    switch (id) {
-    case OPT_LONG:
-        add(r, "--long", NULL);
-        return -1;
-    case OPT_JOBS:
-        add(r, "-j", value);
-        return -1;
-    case OPT_ONLY:
-        add(r, "--only", value);
-        return -1;
-    case OPT_REPEAT:
-        add(r, "--repeat", value);
-        return -1;
-    default:
-        r->list = true;
-        add(r, "--list", NULL);
-        return -1;
-    }
+    r->list = r->list || id == OPT_LIST;
+    if (r->count + 3 > ARGS_MAX)
+        return -1; /* each is needed once */
+    r->argv[r->count++] = (char *)(uintptr_t)arguments[id];
+    if (value != NULL)
+        r->argv[r->count++] = value;
+    return -1;
 }
 
 /* Where it was installed, seen from where we are; or where it was built. */
@@ -94,15 +81,13 @@ static int run(struct cli *c)
         return usage(c, "which store? simba tck sqlite:/tmp/new.db");
     if ((code = cli_configure(c)) >= 0)
         return code;
-    if (!find(path, sizeof path)) {
-        print_error(c, "the suite is not installed: there is no %s beside this program", SIMBA_TCK);
-        return EXIT_TROUBLE;
-    }
+    if (!find(path, sizeof path))
+        return print_error(c, "the suite is not installed: there is no %s beside this program",
+                           SIMBA_TCK);
     if (c->setting[SET_URL].value != NULL)
         setenv("SIMBA_TCK_URL", c->setting[SET_URL].value, 1);
     execv(path, r.argv);
-    print_error(c, "cannot run %s: %s", path, strerror(errno));
-    return EXIT_TROUBLE;
+    return print_error(c, "cannot run %s: %s", path, strerror(errno));
 }
 
 const struct command tck_command = {

@@ -6,6 +6,7 @@
 
 static int run(struct cli *c)
 {
+    c->command = &version_command; /* for --version it was none, or another */
     int code = cli_take(c, NULL, NULL, NULL);
     if (code >= 0)
         return code;

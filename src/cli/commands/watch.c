@@ -1,12 +1,8 @@
 /* watch.c: simba watch: follows who owns what, without contending. Observers call from several
  * threads; one lock keeps their lines apart. */
-#include <errno.h>
 #include <poll.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -16,8 +12,6 @@
 
 struct watcher {
     struct cli *c;
-    char **names;
-    size_t count;
     pthread_mutex_t lock;
     int over; /* eventfd: nobody reads us */
     int64_t began;
@@ -55,21 +49,15 @@ static void on_changed(void *data, const char *mutex, const struct simba_state *
     pthread_mutex_unlock(&w->lock);
 }
 
-static void ignore_entry(void *data, const struct simba_entry *e)
-{
-    (void)data;
-    (void)e;
-}
-
 /* Before it is silent for ever: does the store answer? */
-static int ask_once(const struct cli *c, const struct watcher *w)
+static int ask_once(const struct cli *c)
 {
     struct simba_owner owner;
     int rc = 0;
-    if (w->count == 0)
-        rc = simba_list(c->client, NULL, ANSWER_MS, ignore_entry, NULL);
-    for (size_t i = 0; rc == 0 && i < w->count; i++)
-        rc = simba_read(c->client, w->names[i], ANSWER_MS, &owner);
+    if (c->word_count == 0)
+        rc = cli_ask(c, NULL);
+    for (size_t i = 0; rc == 0 && i < c->word_count; i++)
+        rc = simba_read(c->client, c->words[i], ANSWER_MS, &owner);
     return rc == 0 ? 0 : cli_fail(c, rc);
 }
 
@@ -80,22 +68,11 @@ static int observe(struct watcher *w)
     int rc = 0;
     o.on_changed = on_changed;
     o.data = w;
-    for (size_t i = 0; rc == 0 && i < (w->count > 0 ? w->count : 1); i++)
-        rc = simba_observer_create(w->c->client, w->count > 0 ? w->names[i] : NULL, &o, &one);
-    if (rc == 0)
-        return 0;
-    print_error(w->c, "%s", simba_error_text());
-    return EXIT_TROUBLE;
-}
-
-static int take_name(struct cli *c, void *data, int id, char *value)
-{
-    struct watcher *w = data;
-    (void)id;
-    if (w->names == NULL)
-        w->names = c->args.argv + c->args.at - 1;
-    w->names[w->count++] = value; /* options among them leave gaps */
-    return -1;
+    if (w->c->word_count == 0)
+        rc = simba_observer_create(w->c->client, NULL, &o, &one);
+    for (size_t i = 0; rc == 0 && i < w->c->word_count; i++)
+        rc = simba_observer_create(w->c->client, w->c->words[i], &o, &one);
+    return rc == 0 ? 0 : print_error(w->c, "%s", simba_error_text());
 }
 
 /* A signal ends it as it ends any program; nothing is held. */
@@ -103,14 +80,14 @@ static int run(struct cli *c)
 {
     static struct watcher w = {.lock = PTHREAD_MUTEX_INITIALIZER};
     w.c = c;
-    int code = cli_take(c, NULL, take_name, &w);
+    int code = cli_take(c, NULL, cli_take_word, NULL);
     if (code < 0)
         code = cli_configure(c);
     if (code >= 0)
         return code;
     w.began = simba_now();
     w.over = eventfd(0, EFD_CLOEXEC);
-    if ((code = cli_open_existing(c)) != 0 || (code = ask_once(c, &w)) != 0 ||
+    if ((code = cli_open_existing(c)) != 0 || (code = ask_once(c)) != 0 ||
         (code = observe(&w)) != 0)
         return code;
     for (;;) {

@@ -76,8 +76,7 @@ static int read_store(struct watcher *w, int64_t waited_ms)
     w->has_answered = w->has_answered || code == 0;
     if (!w->has_answered && (is_final(code) || !patient)) {
         clear_line(w);
-        print_error(w->p->c, "%s", simba_error_text());
-        return EXIT_TROUBLE;
+        return print_error(w->p->c, "%s", simba_error_text());
     }
     if (w->on_terminal && waited_ms >= SHOW_AFTER_MS)
         show_line(w, code, &owner, waited_ms);
@@ -146,8 +145,7 @@ static int result_of(const struct plan *p, int code)
         print_note(p->c, "%s", simba_error_text());
         return p->conflict_code;
     }
-    print_error(p->c, "%s", simba_error_text());
-    return EXIT_TROUBLE;
+    return print_error(p->c, "%s", simba_error_text());
 }
 
 static int acquire_watched(struct plan *p, simba_locker *l, bool has_answered, int *signal)
@@ -162,10 +160,8 @@ static int acquire_watched(struct plan *p, simba_locker *l, bool has_answered, i
     pthread_t thread;
     if (!poll_thread_start(p->c))
         return EXIT_TROUBLE;
-    if (w.done < 0 || pthread_create(&thread, NULL, watch, &w) != 0) {
-        print_error(p->c, "out of threads or descriptors");
-        return EXIT_TROUBLE;
-    }
+    if (w.done < 0 || pthread_create(&thread, NULL, watch, &w) != 0)
+        return print_error(p->c, "out of threads or descriptors");
     int code = simba_locker_acquire(l, p->wait_ms);
     (void)!write(w.done, &(uint64_t){1}, sizeof(uint64_t));
     pthread_join(thread, NULL);

@@ -5,16 +5,15 @@
  * on_released, or the work, returns. */
 #include "cli/run/candidate.h"
 
-#include <errno.h>
 #include <stdio.h>
-#include <string.h>
+#include <unistd.h>
 
 #include "cli/cli.h"
 #include "cli/output.h"
 #include "cli/run/clock.h"
 #include "cli/run/guard.h"
-#include "cli/run/notify.h"
 #include "cli/run/plan.h"
+#include "cli/run/relay.h"
 
 #define BUSY_MS 100     /* how soon it is seen that a tenure was lost under schedule's work … */
 #define IDLE_MS 1000    /* … otherwise the library calls us */
@@ -36,11 +35,9 @@ void candidate_end(struct candidate *c, int code)
 
 void candidate_flush(struct candidate *c)
 {
-    if (fflush(stdout) == 0)
-        return;
-    if (errno != EPIPE)
-        print_error(c->keeper.p->c, "cannot write to stdout: %s", strerror(errno));
-    candidate_end(c, errno == EPIPE ? EXIT_NO_READER : EXIT_TROUBLE);
+    int code = flush_stdout(c->keeper.p->c);
+    if (code != 0)
+        candidate_end(c, code);
 }
 
 /* ---- what the keeper asks ------------------------------------------------------------------------- */
@@ -61,7 +58,7 @@ static void on_outcome(void *data, const struct outcome *o)
 
 static void stop(struct candidate *c)
 {
-    c->keeper.is_stopping = true;
+    keeper_stop(&c->keeper);
     c->again_at = 0;
     simba_contender_stop(c->contender); /* fails only if it is stopped already */
 }
@@ -122,7 +119,7 @@ static void *report_startup(void *arg)
                                       : p->fail_fast ? CONNECT_TIMEOUT_MS
                                                      : SILENCE_MS);
         if (rc == 0) {
-            notify_service_manager("READY=1");
+            relay_notify_ready();
             if (has_failed)
                 print_note(p->c, "%s answers now", p->c->store);
             return NULL;
@@ -141,7 +138,7 @@ static void *report_startup(void *arg)
     }
 }
 
-int candidate_run(struct candidate *c)
+static int contend(struct candidate *c)
 {
     struct keeper *k = &c->keeper;
     pthread_t thread;
@@ -155,6 +152,17 @@ int candidate_run(struct candidate *c)
         pthread_detach(thread);
     keeper_run(k);
     simba_close(k->p->c->client, CLOSE_TIMEOUT_MS);
-    guard_end(k->guard);
     return c->code;
+}
+
+void candidate_run(struct candidate *c, struct plan *p, int (*create)(void *data))
+{
+    int code = keeper_begin(&c->keeper, p);
+    if (code == 0)
+        code = create(c->data);
+    if (code == 0)
+        code = contend(c);
+    guard_end(c->keeper.guard);
+    fflush(stdout);
+    _exit(code);
 }

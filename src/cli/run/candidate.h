@@ -7,9 +7,11 @@
 
 struct candidate {
     struct keeper keeper;
-    simba_contender *contender; /* set before candidate_run(), and so are, for keeper_launch(): */
+    simba_contender *contender; /* set by create() */
+    /* Set before candidate_run(): */
     void *data;
-    bool (*accepts)(void *data, const struct outcome *o); /* on the main thread; false: step down */
+    bool (*accepts)(void *data, const struct outcome *o); /* of keeper_launch(), on the main thread;
+                                                             false: step down */
 
     /* under the keeper's lock: */
     int64_t again_at;                          /* contend again then; 0: as usual */
@@ -19,8 +21,9 @@ struct candidate {
     int code;
 };
 
-/* Contends until a signal, and hands over in order. The exit code. */
-int candidate_run(struct candidate *c);
+/* Opens the store, contends until a signal, hands over in order, and exits. create() gets data, and
+ * returns 0, or an exit code after saying why. */
+_Noreturn void candidate_run(struct candidate *c, struct plan *p, int (*create)(void *data));
 
 /* From any thread: */
 void candidate_end(struct candidate *c, int code);

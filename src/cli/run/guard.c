@@ -14,8 +14,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -30,7 +28,6 @@
 #include "cli/owner_table.h"
 #include "cli/run/channel.h"
 #include "cli/run/clock.h"
-#include "cli/run/environment.h"
 #include "cli/run/plan.h"
 #include "cli/run/process_tree.h"
 #include "cli/run/spawn.h"
@@ -95,7 +92,7 @@ static bool reap(struct guard *g)
             return false;
         if (pid < 0 && errno == ECHILD)
             return true;
-        if (pid == g->cmd) {
+        if (pid == g->cmd && !g->has_ended) { /* later, another of the tree may have its number */
             g->has_ended = true;
             g->status = status;
         }
@@ -204,19 +201,11 @@ static char **argv_of(const struct guard *g)
 
 static int start(struct guard *g)
 {
-    struct environment e = {.mutex = g->p->mutex,
-                            .id = g->tenure.id,
-                            .store = g->tenure.store,
-                            .token = g->tenure.token};
-    if (g->job == JOB_ON_RELEASED)
-        e.reason = reason_name(g->reason);
-    char **environment = environment_make(&e);
-    g->cmd = -1;
-    int error = ENOMEM;
-    if (environment != NULL)
-        error = spawn_command(g->p, argv_of(g), environment, g->live, &g->cmd, &g->is_shared);
-    environment_free(environment);
-    return error;
+    struct tenure t = {.id = g->tenure.id,
+                       .store = g->tenure.store,
+                       .reason = g->job == JOB_ON_RELEASED ? reason_name(g->reason) : NULL,
+                       .token = g->tenure.token};
+    return spawn_command(g->p, argv_of(g), &t, g->live, &g->cmd, &g->is_shared);
 }
 
 /* Without such a command it has ended already. If exec fails, the child's end follows. */

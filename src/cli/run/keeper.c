@@ -18,7 +18,6 @@
 #include "cli/owner_table.h"
 #include "cli/run/clock.h"
 #include "cli/run/guard.h"
-#include "cli/run/on_released.h"
 #include "cli/run/plan.h"
 #include "cli/run/process_tree.h"
 #include "cli/run/relay.h"
@@ -33,16 +32,17 @@ int keeper_begin(struct keeper *k, struct plan *p)
 {
     k->p = p;
     k->channel = -1;
+    p->c->drops_lines = true;
     pthread_mutex_init(&k->lock, NULL);
     pthread_cond_init(&k->changed, NULL);
     k->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     bool has_commands = p->argv != NULL || p->on_released != NULL;
     if (k->wake < 0 || (has_commands && !relay_fork(p->c)) || !signals_take(&p->signals) ||
-        (has_commands && (k->guard = guard_fork(p, &k->channel)) < 0)) {
-        print_error(p->c, "cannot start: %s", strerror(errno));
-        return EXIT_TROUBLE;
-    }
-    return 0;
+        (has_commands && (k->guard = guard_fork(p, &k->channel)) < 0))
+        return print_error(p->c, "cannot start: %s", strerror(errno));
+    int code = cli_open(p->c);
+    cli_forget_url(p->c);
+    return code;
 }
 
 void keeper_wake(struct keeper *k)
@@ -52,14 +52,24 @@ void keeper_wake(struct keeper *k)
 
 /* ---- handing over a command ---------------------------------------------------------------------- */
 
-/* Under the lock, and so is the next one. */
-static void want(struct keeper *k, enum job kind, uint64_t token)
+/* These three under the lock. False: there is nobody to run it. */
+static bool want(struct keeper *k, enum job kind, uint64_t token)
 {
+    if (k->channel < 0)
+        return false;
     memset(&k->job, 0, sizeof k->job);
     k->job.kind = kind;
     k->job.token = token;
     k->job.is_wanted = true;
     keeper_wake(k);
+    return true;
+}
+
+static void wait_for_end(struct keeper *k)
+{
+    while (!k->job.is_over && !k->is_guard_dead)
+        pthread_cond_wait(&k->changed, &k->lock);
+    k->job.is_wanted = false;
 }
 
 static struct outcome outcome_of(const struct keeper *k)
@@ -86,39 +96,28 @@ void keeper_start_only(struct keeper *k, uint64_t token)
     pthread_mutex_unlock(&k->lock);
 }
 
-struct outcome keeper_outcome(struct keeper *k)
-{
-    pthread_mutex_lock(&k->lock);
-    struct outcome o = outcome_of(k);
-    pthread_mutex_unlock(&k->lock);
-    return o;
-}
-
 struct outcome keeper_perform(struct keeper *k, enum job kind, uint64_t token,
                               enum simba_reason reason)
 {
-    if (k->channel < 0)
-        return (struct outcome){.is_run = false};
+    struct outcome o = {.is_run = false};
     pthread_mutex_lock(&k->lock);
-    want(k, kind, token);
-    k->job.reason = reason;
-    while (!k->job.is_over && !k->is_guard_dead)
-        pthread_cond_wait(&k->changed, &k->lock);
-    struct outcome o = outcome_of(k);
-    k->job.is_wanted = false;
+    if (want(k, kind, token)) {
+        k->job.reason = reason;
+        wait_for_end(k);
+        o = outcome_of(k);
+    }
     pthread_mutex_unlock(&k->lock);
     return o;
 }
 
 void keeper_launch(struct keeper *k, uint64_t token)
 {
-    if (k->channel < 0)
-        return;
     pthread_mutex_lock(&k->lock);
-    want(k, JOB_CMD, token);
-    k->job.is_detached = true;
-    while (!k->job.is_sent && !k->job.is_over && !k->is_guard_dead)
-        pthread_cond_wait(&k->changed, &k->lock);
+    if (want(k, JOB_CMD, token)) {
+        k->job.is_detached = true;
+        while (!k->job.is_sent && !k->job.is_over && !k->is_guard_dead)
+            pthread_cond_wait(&k->changed, &k->lock);
+    }
     pthread_mutex_unlock(&k->lock);
 }
 
@@ -129,9 +128,7 @@ void keeper_await(struct keeper *k, uint64_t token, enum simba_reason reason)
         if (reason_is_loss(reason))
             k->job.reason = reason; /* so the command is asked to end */
         keeper_wake(k);
-        while (!k->job.is_over && !k->is_guard_dead)
-            pthread_cond_wait(&k->changed, &k->lock);
-        k->job.is_wanted = false;
+        wait_for_end(k);
     }
     pthread_mutex_unlock(&k->lock);
 }
@@ -163,19 +160,13 @@ static void finish(struct keeper *k)
 }
 
 /* The clock is read before the library is asked, so the result is early, never late. */
-static bool move_hold_until(struct keeper *k)
+static bool move_deadline(struct keeper *k)
 {
     int64_t now = now_ns(), left = k->remaining_ms(k->data, k->tenure);
     if (left <= 0 || now + left * NS_PER_MS <= k->hold_until + ROUNDING_NS)
         return false;
-    k->hold_until = now + left * NS_PER_MS;
+    *k->p->deadline = k->hold_until = now + left * NS_PER_MS;
     return true;
-}
-
-static void move_deadline(struct keeper *k)
-{
-    if (k->channel >= 0 && k->tenure != 0 && move_hold_until(k))
-        *k->p->deadline = k->hold_until;
 }
 
 static void send_cmd(struct keeper *k)
@@ -184,12 +175,12 @@ static void send_cmd(struct keeper *k)
         .kind = MESSAGE_START, .job = JOB_CMD, .token = k->job.token, .is_only = k->job.is_only};
     k->hold_until = 0;
     k->tenure = k->job.token;
-    if (!move_hold_until(k)) { /* over before it began */
+    bool is_late = k->has_ending_signal && k->p->argv != NULL; /* nobody would tell it */
+    if (is_late || !move_deadline(k)) {                        /* over before it began */
         k->tenure = 0;
         finish(k);
         return;
     }
-    *k->p->deadline = k->hold_until;
     snprintf(m.id, sizeof m.id, "%s", k->id);
     snprintf(m.store, sizeof m.store, "%s", k->p->c->store);
     k->on_released_due = true;
@@ -257,8 +248,9 @@ static void on_guard_gone(struct keeper *k, const char *what)
     k->guard = 0;
     if (k->on_released_due && k->p->on_released != NULL && k->on_released_done != k->tenure) {
         k->on_released_done = k->tenure;
-        on_released_run(k->p, k->id, k->tenure,
-                        on_released_until(k) - plan_lease_margin(k->p->c) / 10);
+        /* it is still ours, so "released" */
+        struct tenure t = {k->id, k->p->c->store, reason_name(SIMBA_RELEASED), k->tenure};
+        spawn_on_released(k->p, &t, on_released_until(k) - plan_lease_margin(k->p->c) / 10);
     }
     k->on_released_due = false;
     close(k->channel);
@@ -345,19 +337,31 @@ static void on_channel(struct keeper *k)
 /* ---- the loop ------------------------------------------------------------------------------------ */
 
 /* What the terminal sends, it sends to CMD as well if that is in our group: the guard knows. */
+static void pass_on(const struct keeper *k, int signal, bool from_terminal)
+{
+    struct message m = {.kind = MESSAGE_SIGNAL, .number = signal, .from_terminal = from_terminal};
+    if (is_under_way(k))
+        channel_send(k->channel, &m, -1);
+}
+
+void keeper_stop(struct keeper *k)
+{
+    k->is_stopping = true;
+    if (!k->has_ending_signal && k->job.kind == JOB_CMD)
+        pass_on(k, k->p->signal, false);
+}
+
 static void on_signals(struct keeper *k)
 {
     struct signalfd_siginfo info;
     while (read(k->p->signals.fd, &info, sizeof info) == sizeof info) {
-        struct message m = {.kind = MESSAGE_SIGNAL, .number = (int)info.ssi_signo};
-        if (info.ssi_signo == SIGCHLD) {
+        int signal = (int)info.ssi_signo;
+        if (signal == SIGCHLD) {
             process_tree_reap(&k->guard);
             continue;
         }
-        m.from_terminal = signal_is_from_terminal(&info);
-        if (is_under_way(k))
-            channel_send(k->channel, &m, -1);
-        k->has_ending_signal = k->has_ending_signal || signal_ends(m.number);
+        pass_on(k, signal, signal_is_from_terminal(&info));
+        k->has_ending_signal = k->has_ending_signal || signal_ends(signal);
     }
 }
 
@@ -395,12 +399,13 @@ static void wait_for_events(struct keeper *k, int ms)
         on_channel(k);
 }
 
-void keeper_run(struct keeper *k)
+struct outcome keeper_run(struct keeper *k)
 {
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     pthread_mutex_lock(&k->lock);
     for (;;) {
-        move_deadline(k);
+        if (k->channel >= 0 && k->tenure != 0)
+            move_deadline(k);
         send_job(k);
         check_loss(k);
         check_guard(k);
@@ -409,5 +414,7 @@ void keeper_run(struct keeper *k)
             break;
         wait_for_events(k, pause_ms(k, most));
     }
+    struct outcome o = outcome_of(k);
     pthread_mutex_unlock(&k->lock);
+    return o;
 }

@@ -40,7 +40,7 @@ struct keeper {
     int64_t hold_until;   /* the right to act ends then, as far as the keeper has heard */
     uint64_t tenure;      /* whose CMD was sent to the guard … */
     bool on_released_due; /* … and whose on_released was not */
-    bool is_stopping;     /* the tenure ends because we want it: that is no loss */
+    bool is_stopping;     /* by keeper_stop(): that is no loss */
     bool has_ending_signal;
 
     pthread_mutex_t lock; /* for the rest */
@@ -63,17 +63,18 @@ struct keeper {
     bool is_guard_dead;
 };
 
-/* Takes the signals and forks the guard, if there is anything to run; before any thread. 0, or an
- * exit code after saying why. */
+/* Takes the signals, forks the guard if there is anything to run, and opens the store; before any thread.
+ * 0, or an exit code after saying why; guard_end() is the caller's. */
 int keeper_begin(struct keeper *k, struct plan *p);
 
-/* Runs commands until tend() says that it is over. */
-void keeper_run(struct keeper *k);
+/* Runs commands until tend() says that it is over. What became of the last one. */
+struct outcome keeper_run(struct keeper *k);
 void keeper_wake(struct keeper *k); /* any thread: a turn is wanted */
+/* In tend(): the tenure ends because we want it. CMD is told, unless a signal that ends us went to it. */
+void keeper_stop(struct keeper *k);
 
 /* Before keeper_run(): CMD, and nothing after it. */
 void keeper_start_only(struct keeper *k, uint64_t token);
-struct outcome keeper_outcome(struct keeper *k); /* of the last command */
 
 /* From a thread of the library's, while the main thread is in keeper_run(): */
 struct outcome keeper_perform(struct keeper *k, enum job kind, uint64_t token,

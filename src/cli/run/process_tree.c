@@ -135,25 +135,21 @@ static bool send_to(DIR *proc, const struct process *one, int signal)
 int process_tree_signal(int signal, pid_t spare)
 {
     struct processes all = {0};
-    struct process self, spared = {0};
-    char path[32];
+    struct process self;
     int count = -1;
     DIR *proc = opendir("/proc");
     if (proc == NULL)
         return -1;
-    /* Where /proc counts in another namespace spare is not found, and not spared: it is asked for by
-     * a keeper that no longer needs its guard. */
-    snprintf(path, sizeof path, "%ld/stat", (long)spare);
-    bool has_spare = spare > 0 && read_stat(dirfd(proc), path, &spared);
     if (!read_stat(dirfd(proc), "self/stat", &self) || !read_all(proc, &all))
         goto out;
-    if (has_spare && spared.parent != self.pid)
-        has_spare = false;
     mark_below(&all, self.pid);
     count = 0;
     for (size_t i = 0; i < all.count; i++) {
         const struct process *one = &all.all[i];
-        if (!one->is_below || one->is_dead || (has_spare && one->pid == spared.pid))
+        /* Where /proc counts in another namespace spare is not found, and not spared: it is asked for by
+         * a keeper that no longer needs its guard. */
+        bool is_spared = one->pid == spare && one->parent == self.pid;
+        if (!one->is_below || one->is_dead || is_spared)
             continue;
         if (signal == 0 || send_to(proc, one, signal))
             count++;

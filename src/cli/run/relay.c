@@ -4,22 +4,55 @@
  * that a process had before it became simba (sh -c 'nginx & exec simba lock …'), their orphans, and the
  * orphans of a whole container, which PID 1 adopts. So where there may be others the keeper is forked, and
  * the process that was started stays outside: it passes signals on, and ends as the keeper ends. If it is
- * killed the kernel kills the keeper, and the guard ends the tree, as for any keeper. */
+ * killed the kernel kills the keeper, and the guard ends the tree, as for any keeper.
+ *
+ * It also tells systemd that the keeper is ready, because systemd listens to the process that it started.
+ * sd_notify's protocol is one datagram; a library for it would be loaded at every start. */
 #include "cli/run/relay.h"
 
+#include <fcntl.h>
 #include <poll.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "cli/cli.h"
-#include "cli/run/notify.h"
 #include "cli/run/signals.h"
 #include "cli/run/spawn.h"
 
-#define NOTICE_MAX 128
+static int ready =
+    -1; /* a pipe: the keeper's end, or the relay's; -1: there is no relay, or no keeper */
+
+static void notify_service_manager(void)
+{
+    const char *path = secure_getenv("NOTIFY_SOCKET"), state[] = "READY=1";
+    struct sockaddr_un to = {.sun_family = AF_UNIX};
+    if (path == NULL || (path[0] != '/' && path[0] != '@') || strlen(path) >= sizeof to.sun_path)
+        return;
+    memcpy(to.sun_path, path, strlen(path));
+    if (path[0] == '@') /* the abstract namespace */
+        to.sun_path[0] = '\0';
+    int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return;
+    socklen_t size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + strlen(path));
+    (void)!sendto(fd, state, strlen(state), MSG_NOSIGNAL, (struct sockaddr *)&to, size);
+    close(fd);
+}
+
+void relay_notify_ready(void)
+{
+    if (ready >= 0)
+        (void)!write(ready, "", 1);
+    else
+        notify_service_manager();
+}
 
 static bool may_have_others(void)
 {
@@ -50,44 +83,40 @@ static void on_signals(const struct signals *s, pid_t keeper)
     }
 }
 
-static _Noreturn void relay(const struct signals *s, pid_t keeper, int notices)
+/* That it is ready comes first: the keeper may have ended since. */
+static _Noreturn void relay(const struct signals *s, pid_t keeper)
 {
-    char notice[NOTICE_MAX];
+    char byte;
     spawn_drop_stdio();
     for (;;) {
-        struct pollfd fds[] = {{s->fd, POLLIN, 0}, {notices, POLLIN, 0}};
+        struct pollfd fds[] = {{s->fd, POLLIN, 0}, {ready, POLLIN, 0}};
         if (poll(fds, 2, -1) < 0)
             continue;
+        if (fds[1].revents != 0 && read(ready, &byte, 1) == 1)
+            notify_service_manager();
+        else if (fds[1].revents != 0)
+            ready = -1; /* the keeper has ended, or is about to */
         if (fds[0].revents != 0)
             on_signals(s, keeper);
-        if (fds[1].revents == 0)
-            continue;
-        ssize_t n = recv(notices, notice, sizeof notice - 1, MSG_DONTWAIT);
-        if (n == 0)
-            notices = -1; /* the keeper has ended, or is about to */
-        if (n <= 0)
-            continue;
-        notice[n] = '\0';
-        notify_service_manager(notice);
     }
 }
 
 bool relay_fork(struct cli *c)
 {
     struct signals s = {.fd = -1};
-    int notices[2];
+    int ends[2];
     pid_t self = getpid();
     if (!may_have_others())
         return true;
-    if (!signals_take(&s) || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, notices) != 0)
+    if (!signals_take(&s) || pipe2(ends, O_CLOEXEC) != 0)
         return false;
     pid_t keeper = fork();
+    ready = ends[keeper > 0 ? 0 : 1];
+    close(ends[keeper > 0 ? 1 : 0]);
     if (keeper > 0) {
-        close(notices[1]);
         cli_forget_url(c);
-        relay(&s, keeper, notices[0]);
+        relay(&s, keeper);
     }
-    close(notices[0]);
     close(s.fd);
     if (keeper < 0)
         return false;
@@ -95,6 +124,5 @@ bool relay_fork(struct cli *c)
     if (getppid() != self)
         _exit(EXIT_TROUBLE);
     signals_give_back(&s);
-    notify_through(notices[1]);
     return true;
 }

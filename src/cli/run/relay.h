@@ -10,4 +10,6 @@ struct cli;
  * there may be others it is a new process that returns, while the old one waits for its end and never
  * returns. false: errno. */
 bool relay_fork(struct cli *c);
+
+void relay_notify_ready(void); /* tells systemd, if it asked to be told */
 #endif

@@ -1,16 +1,82 @@
-/* spawn.c: starts a command between fork and exec of the guard: its process group, its signals, its
- * descriptors. */
+/* spawn.c: starts a command: between fork and exec of the guard, its process group, its signals, its
+ * descriptors; or, for --on-released after the guard's death, from the keeper itself. */
 #include "cli/run/spawn.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/prctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "cli/output.h"
+#include "cli/run/clock.h"
 #include "cli/run/plan.h"
+#include "cli/run/process_tree.h"
 
 #define LIVE_FD_LEAST 64 /* out of the way of the numbers that scripts use */
+#define WAIT_MS 10
+
+/* ---- its environment: ours is not changed, threads may read it ------------------------------------ */
+
+#define OWN_VARIABLES 5
+
+static const char *const names[OWN_VARIABLES] = {
+    "SIMBA_MUTEX=", "SIMBA_CONTENDER_ID=", "SIMBA_STORE=", "SIMBA_FENCING_TOKEN=", "SIMBA_REASON="};
+
+static bool is_own(const char *variable)
+{
+    for (size_t i = 0; i < OWN_VARIABLES; i++) {
+        if (strncmp(variable, names[i], strlen(names[i])) == 0)
+            return true;
+    }
+    return false;
+}
+
+static void free_environment(char **all)
+{
+    for (char **variable = all; all != NULL && *variable != NULL; variable++) {
+        if (is_own(*variable))
+            free(*variable);
+    }
+    free(all);
+}
+
+/* NULL: out of memory. */
+static char **make_environment(const struct plan *p, const struct tenure *t)
+{
+    char number[24];
+    snprintf(number, sizeof number, "%llu", (unsigned long long)t->token);
+    const char *const values[OWN_VARIABLES] = {p->mutex, t->id, t->store, number, t->reason};
+    size_t count = OWN_VARIABLES + 1, n = 0;
+    for (char **variable = environ; *variable != NULL; variable++)
+        count++;
+    char **all = calloc(count, sizeof *all);
+    if (all == NULL)
+        return NULL;
+    for (size_t i = 0; i < OWN_VARIABLES; i++) {
+        if (values[i] == NULL)
+            continue;
+        if (asprintf(&all[n], "%s%s", names[i], values[i]) < 0) {
+            all[n] = NULL;
+            free_environment(all);
+            return NULL;
+        }
+        n++;
+    }
+    for (char **variable = environ; *variable != NULL; variable++) {
+        if (!is_own(*variable))
+            all[n++] = *variable;
+    }
+    return all;
+}
+
+/* ---- in the guard --------------------------------------------------------------------------------- */
 
 struct child {
     const struct plan *p;
@@ -62,24 +128,20 @@ static _Noreturn void exec_command(const struct child *c)
 /* vfork, because copying page tables for an exec takes as long as the exec. The guard leaves the
  * keeper's group before; only where that group has no number here, being of another process
  * namespace, and CMD could not join it again, after. */
-int spawn_command(const struct plan *p, char **argv, char **environment, int live, pid_t *pid,
-                  bool *is_shared)
+static int run_child(struct child *c, pid_t *pid)
 {
     int result[2], error = 0;
-    struct child c = {p, argv, environment, getpid(), getpgrp(), false, live, -1};
-    *pid = -1;
-    *is_shared = c.is_shared = !p->in_background && is_in_foreground();
     if (pipe2(result, O_CLOEXEC) != 0)
         return errno;
-    c.result = result[1];
-    if (!c.is_shared || c.group > 0)
+    c->result = result[1];
+    if (!c->is_shared || c->group > 0)
         setpgid(0, 0);
     pid_t child = vfork(); /* NOLINT(clang-analyzer-security.insecureAPI.vfork) */
     if (child == 0)
-        exec_command(&c); /* NOLINT(clang-analyzer-unix.Vfork) */
+        exec_command(c); /* NOLINT(clang-analyzer-unix.Vfork) */
     *pid = child;
     setpgid(0, 0);
-    if (!p->in_background)
+    if (!c->p->in_background)
         spawn_drop_stdio();
     close(result[1]);
     if (child < 0)
@@ -88,4 +150,43 @@ int spawn_command(const struct plan *p, char **argv, char **environment, int liv
         ;
     close(result[0]);
     return error;
+}
+
+int spawn_command(const struct plan *p, char **argv, const struct tenure *t, int live, pid_t *pid,
+                  bool *is_shared)
+{
+    struct child c = {p, argv, make_environment(p, t), getpid(), getpgrp(), false, live, -1};
+    *pid = -1;
+    *is_shared = c.is_shared = !p->in_background && is_in_foreground();
+    int error = c.environment != NULL ? run_child(&c, pid) : ENOMEM;
+    free_environment(c.environment);
+    return error;
+}
+
+/* ---- in the keeper -------------------------------------------------------------------------------- */
+
+/* The library renews the lease meanwhile. There are threads, so the command is spawned, not forked. */
+void spawn_on_released(const struct plan *p, const struct tenure *t, int64_t until)
+{
+    posix_spawn_file_actions_t files;
+    posix_spawnattr_t attributes;
+    char **argv = p->on_released, **environment = make_environment(p, t);
+    pid_t pid;
+    posix_spawn_file_actions_init(&files);
+    posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+    if (p->to_stderr)
+        posix_spawn_file_actions_adddup2(&files, STDERR_FILENO, STDOUT_FILENO);
+    posix_spawnattr_init(&attributes);
+    posix_spawnattr_setsigmask(&attributes, &p->signals.mask);
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP);
+    int rc = posix_spawn(&pid, argv[0], &files, &attributes, argv,
+                         environment != NULL ? environment : environ);
+    if (rc != 0)
+        print_error(p->c, "cannot run %s: %s", argv[2], strerror(rc));
+    while (rc == 0 && now_ns() < until && waitpid(pid, NULL, WNOHANG) == 0)
+        poll(NULL, 0, WAIT_MS);
+    process_tree_kill(0);
+    posix_spawnattr_destroy(&attributes);
+    posix_spawn_file_actions_destroy(&files);
+    free_environment(environment);
 }

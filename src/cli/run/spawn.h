@@ -1,15 +1,27 @@
-/* spawn.h: a command as a child of the guard. */
+/* spawn.h: a command as a child of the guard, or of a keeper without one. */
 #ifndef CLI_RUN_SPAWN_H
 #define CLI_RUN_SPAWN_H
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 struct plan;
 
+/* What the command learns of the tenure that it runs under: SIMBA_FENCING_TOKEN and so on. */
+struct tenure {
+    const char *id, *store;
+    const char *reason; /* why it is over; NULL: it is not */
+    uint64_t token;
+};
+
 /* 0: it runs; else why not (errno). *pid: -1, or that of the child, also if its exec has failed. *is_shared:
  * it is in the keeper's process group. live: the liveness descriptor to pass on; -1: none. */
-int spawn_command(const struct plan *p, char **argv, char **environment, int live, pid_t *pid,
+int spawn_command(const struct plan *p, char **argv, const struct tenure *t, int live, pid_t *pid,
                   bool *is_shared);
+
+/* Runs the command of --on-released, and kills it if it has not ended by then. */
+void spawn_on_released(const struct plan *p, const struct tenure *t, int64_t until);
+
 void spawn_drop_stdio(void); /* stdin and stdout are the command's alone */
 #endif
