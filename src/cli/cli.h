@@ -78,6 +78,7 @@ struct cli {
     struct setting setting[SETTINGS];
     bool json, quiet, dry_run;
     int verbose;
+    bool drops_lines;  /* a lease depends on us: we do not wait for whoever reads stderr */
     char url[URL_MAX]; /* of -u, since the one in argv is blanked */
 
     simba *client;  /* of cli_open() */

@@ -483,6 +483,7 @@ static _Noreturn void guard_main(const struct plan *p, int link)
 pid_t guard_fork(struct plan *p, int *link)
 {
     int ends[2];
+    p->c->drops_lines = true;
     p->deadline =
         mmap(NULL, sizeof *p->deadline, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (p->deadline == MAP_FAILED)

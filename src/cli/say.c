@@ -1,6 +1,7 @@
 /* say.c: words for people on stderr, data for programs on stdout. */
 #include <errno.h>
 #include <jansson.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +10,8 @@
 
 #include "cli.h"
 
-#define LINE_MAX_BYTES 2048
+#define LINE_MAX_BYTES 2048 /* a pipe with room for less is not writable */
+#define ROOM_WAIT_MS 20     /* the shortest lease has a margin of 50 */
 
 /* ---- characters -------------------------------------------------------------------------------- */
 
@@ -66,6 +68,12 @@ const char *show_name(const char *name, char *out, size_t size)
 
 /* ---- lines ---------------------------------------------------------------------------------------- */
 
+static bool has_room(int fd)
+{
+    struct pollfd out = {fd, POLLOUT, 0};
+    return poll(&out, 1, ROOM_WAIT_MS) != 0;
+}
+
 /* One write, so that lines of several processes do not mix. Names and ids may be anybody's: nothing in them
  * moves the cursor or begins another line. */
 static void line(const struct cli *c, const char *format, va_list args)
@@ -77,6 +85,8 @@ static void line(const struct cli *c, const char *format, va_list args)
     (void)!vsnprintf(raw + n, sizeof raw - (size_t)n, format, args);
     size_t length = strlen(show_name(raw, text, sizeof text - 1));
     text[length] = '\n';
+    if (c->drops_lines && !has_room(STDERR_FILENO))
+        return;
     if (write(STDERR_FILENO, text, length + 1) < 0)
         return; /* nobody listens: nothing can be said about that */
 }

@@ -104,6 +104,34 @@ next_was_alone() {
     is_dead "$GUARD"
 }
 
+# A message is no reason to wait for whoever reads it.
+fill_stderr() { # until there is no room for a byte: descriptor 9, which nobody reads
+    mkfifo full
+    exec 9<>full
+    dd if=/dev/zero of=full bs=4096 oflag=nonblock 2>/dev/null || true
+}
+
+@test "the keeper is stopped, and stderr is full" {
+    fill_stderr
+    start_both 2>&9
+    kill -STOP "$KEEPER"
+    next_was_alone
+    kill -CONT "$KEEPER"
+    ends "$KEEPER"
+    [ "$CODE" -eq 123 ]
+}
+
+@test "the guard is stopped, the lease is lost, and stderr is full" {
+    make_store_losable
+    fill_stderr
+    start_both 2>&9
+    kill -STOP "$GUARD"
+    lose_store
+    await is_dead "$(cat deaf.pid)"
+    ends "$KEEPER"
+    [ "$CODE" -eq 123 ]
+}
+
 @test "the store is lost: TERM in time, then KILL, exit 123 (T75)" {
     cat >polite <<'J'
 #!/bin/bash
