@@ -234,6 +234,7 @@ bool cli_common(struct cli *c, int id, char *value, int *code)
         *code = c->command != NULL ? show_command(c->command) : show_overview();
         return true;
     case OPT_VERSION:
+        c->args.own = version_command.options; /* none */
         *code = version_command.run(c);
         return true;
     default:

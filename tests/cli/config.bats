@@ -175,6 +175,8 @@ as_nobody() { # command...: without root's privileges, and with the environment 
     expect 0 '^\{"version":"[0-9.]+"\}$'
     run simba version more
     expect 64
+    run simba lock --version -n
+    expect 64 'there is no option -n'
 }
 
 @test "only libc, libuv and libsqlite3 are loaded beside libsimba" {
