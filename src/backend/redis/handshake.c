@@ -100,8 +100,7 @@ static void ask_epoch(struct connection *c)
     struct buffer *out = command(c, on_epoch);
     if (out == NULL)
         return;
-    scripts_call(out, SCRIPT_EPOCH, true, 1, 4);
-    resp_word(out, EPOCH_KEY);
+    scripts_call(out, SCRIPT_EPOCH, true, 0);
     resp_word(out, s->info.run_id);
     resp_word(out, s->info.replid);
     resp_number(out, is_known || s->info.promoted ? 0 : s->info.uptime_ms);
@@ -222,5 +221,5 @@ void handshake_begin(struct connection *c)
         write_command(c, on_entrance, "SELECT", db);
     write_command(c, on_info, "INFO", NULL);
     write_command(c, on_time, "TIME", NULL);
-    write_command(c, on_note, "GET", EPOCH_KEY);
+    write_command(c, on_note, "GET", SCRIPTS_EPOCH_KEY);
 }

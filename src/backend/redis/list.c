@@ -110,9 +110,9 @@ static void ask_details(struct listing *l)
     l->todo = *last;
     *last = NULL;
     /* Whole: it is rare enough not to care whether the server knows it. */
-    scripts_call(b, SCRIPT_READ, true, 3 * count, 0);
+    scripts_call(b, SCRIPT_READ, true, count);
     for (const struct name *n = l->asked; n != NULL; n = n->next)
-        scripts_read_keys(b, n->text);
+        scripts_keys(b, SCRIPT_READ, n->text);
 }
 
 static void go_on(struct listing *l)
@@ -185,8 +185,7 @@ static void on_details(void *store, const struct command *sent, const struct rep
     for (const struct name *n = l->asked; n != NULL; n = n->next, i++) {
         const struct reply *one = reply_at(r, i), *waiters = reply_at(one, 3);
         struct replied_owner t;
-        if (!replies_owner(reply_at(one, 0), reply_at(one, 1), reply_at(one, 2), &t) ||
-            t.is_foreign)
+        if (!replies_owner(one, 0, &t) || t.is_foreign)
             continue;
         struct simba_found found = {.mutex = n->text,
                                     .id = t.id,

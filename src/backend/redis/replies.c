@@ -66,9 +66,10 @@ void replies_refuse(struct redis *s, struct simba_request *list, int code, const
 
 /* ---- what replies say ---------------------------------------------------------------------- */
 
-bool replies_owner(const struct reply *owner, const struct reply *left, const struct reply *token,
-                   struct replied_owner *out)
+bool replies_owner(const struct reply *r, size_t at, struct replied_owner *out)
 {
+    const struct reply *owner = reply_at(r, at), *left = reply_at(r, at + 1);
+    const struct reply *token = reply_at(r, at + 2);
     struct reply id = *owner;
     *out = (struct replied_owner){.id = ""};
     if (left->kind != REPLY_INTEGER)
@@ -135,7 +136,7 @@ static bool take_refusal(struct redis *s, struct simba_request *q, const struct 
     char line[CONNECTION_TEXT_MAX];
     struct replied_owner t;
     if (reply_at(r, 0)->kind != REPLY_INTEGER || (verdict != 0 && verdict != 2) ||
-        !replies_owner(reply_at(r, 1), reply_at(r, 2), reply_at(r, 3), &t))
+        !replies_owner(r, 1, &t))
         return false;
     if (verdict == 2 || t.is_foreign) {
         replies_refuse(s, q, SIMBA_ESCHEMA, FOREIGN);
@@ -160,7 +161,7 @@ static bool take_ending(struct redis *s, struct simba_request *q, const struct r
 {
     struct replied_owner t = {.id = ""};
     bool freed = r->kind == REPLY_INTEGER && r->integer == 1 && q->op == SIMBA_RELEASE;
-    if (!freed && !replies_owner(reply_at(r, 0), reply_at(r, 1), reply_at(r, 2), &t))
+    if (!freed && !replies_owner(r, 0, &t))
         return false;
     struct simba_answer answer = answer_of(&t);
     if (t.evicted)
@@ -173,9 +174,8 @@ static bool take_ending(struct redis *s, struct simba_request *q, const struct r
 
 static bool take_read(struct redis *s, struct simba_request *q, const struct reply *r)
 {
-    const struct reply *one = reply_at(r, 0);
     struct replied_owner t;
-    if (!replies_owner(reply_at(one, 0), reply_at(one, 1), reply_at(one, 2), &t))
+    if (!replies_owner(reply_at(r, 0), 0, &t))
         return false;
     struct simba_answer answer = answer_of(&t);
     if (t.is_foreign)
@@ -236,10 +236,7 @@ static bool counts_all(const struct reply *r, int64_t count)
 
 static bool take_renewals(struct redis *s, struct simba_request *list, const struct reply *r)
 {
-    int64_t count = 0;
-    for (const struct simba_request *q = list; q != NULL; q = q->next)
-        count++;
-    if (!counts_all(r, count))
+    if (!counts_all(r, (int64_t)requests_count(list)))
         return false;
     size_t lost = 1;
     int64_t number = 1;
@@ -277,9 +274,7 @@ static bool take_request(struct redis *s, struct simba_request *q, const struct 
  * the rest of them, too: *list is what is not answered. */
 static bool take_many(struct redis *s, struct simba_request **list, const struct reply *r)
 {
-    size_t count = 0;
-    for (const struct simba_request *q = *list; q != NULL; q = q->next)
-        count++;
+    size_t count = requests_count(*list);
     if (r->kind != REPLY_ARRAY || r->elements != count)
         return false;
     for (size_t i = 0; i < count; i++) {

@@ -175,33 +175,33 @@ static void on_absent(void *data, const struct command *sent, const struct reply
 
 /* A question on the connection for commands, since messages may get lost. With the script's text:
  * it is rare enough not to care whether the server knows it. */
-static void ask(struct subscriber *e, const char *const *key, size_t keys)
+static void ask(struct subscriber *e, const char *const *mutex, size_t count)
 {
     struct connection *c = e->commands;
-    if (keys == 0 || c->state != CONNECTION_READY)
+    if (count == 0 || c->state != CONNECTION_READY)
         return;
     struct buffer *b = connection_command(c, (struct command){.take = on_absent, .about = e});
     if (b == NULL)
         return;
-    scripts_call(b, SCRIPT_ABSENT, true, keys, 0);
-    for (size_t i = 0; i < keys; i++)
-        resp_word(b, key[i]);
+    scripts_call(b, SCRIPT_ABSENT, true, count);
+    for (size_t i = 0; i < count; i++)
+        scripts_keys(b, SCRIPT_ABSENT, mutex[i]);
 }
 
 static void ask_which_are_free(struct subscriber *e)
 {
-    const char *key[GROUP_MAX];
-    size_t keys = 0;
+    const char *mutex[GROUP_MAX];
+    size_t count = 0;
     for (struct topic *p = topics_next(&e->topics, NULL); p != NULL;
          p = topics_next(&e->topics, p)) {
         if (topics_first(p) != NULL)
-            key[keys++] = p->channel;
-        if (keys == GROUP_MAX) {
-            ask(e, key, keys);
-            keys = 0;
+            mutex[count++] = p->mutex;
+        if (count == GROUP_MAX) {
+            ask(e, mutex, count);
+            count = 0;
         }
     }
-    ask(e, key, keys);
+    ask(e, mutex, count);
 }
 
 static void on_upkeep(uv_timer_t *timer)
@@ -296,15 +296,10 @@ void subscriber_granted(struct subscriber *e, const char *mutex, const char *id,
         snprintf(e->granted[e->unheard++], sizeof e->granted[0], "%s", mutex);
 }
 
-int subscriber_init(struct subscriber *e)
-{
-    *e = (struct subscriber){.rng = rng_seed()};
-    return topics_init(&e->topics, &e->connection);
-}
-
-void subscriber_start(struct subscriber *e, struct network *net, struct connection *commands)
+void subscriber_init(struct subscriber *e, struct network *net, struct connection *commands)
 {
     e->commands = commands;
+    e->rng = rng_seed();
     connection_init(&e->connection, net, &use, e);
     handles_add_timer(&net->handles, &e->upkeep, e);
     handles_add_timer(&net->handles, &e->alarm, e);
@@ -315,9 +310,4 @@ void subscriber_close(struct subscriber *e)
     connection_close(&e->connection);
     handles_close(&e->connection.net->handles, &e->upkeep);
     handles_close(&e->connection.net->handles, &e->alarm);
-}
-
-void subscriber_free(struct subscriber *e)
-{
-    topics_free(&e->topics);
 }

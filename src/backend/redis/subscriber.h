@@ -38,11 +38,9 @@ struct subscriber {
     struct subscriber_trial trial; /* over NULL: none is under way */
 };
 
-int subscriber_init(struct subscriber *e); /* 0, SIMBA_ELIMIT */
-void subscriber_start(struct subscriber *e, struct network *net, struct connection *commands);
+/* Its topics are the caller's to make and to free; all else is 0. */
+void subscriber_init(struct subscriber *e, struct network *net, struct connection *commands);
 void subscriber_close(struct subscriber *e);
-void subscriber_free(
-    struct subscriber *e); /* when the loop has let go of it, or instead of start */
 
 /* The connection for commands is there (again). */
 void subscriber_follow(struct subscriber *e);

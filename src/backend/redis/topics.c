@@ -11,13 +11,10 @@
 int topics_init(struct topics *t, struct connection *c)
 {
     *t = (struct topics){.connection = c};
-    if (table_init(&t->by_mutex) != 0)
-        return SIMBA_ELIMIT;
-    if (table_init(&t->by_channel) != 0) {
-        table_free(&t->by_mutex);
-        return SIMBA_ELIMIT;
-    }
-    return 0;
+    if (table_init(&t->by_mutex) == 0 && table_init(&t->by_channel) == 0)
+        return 0;
+    table_free(&t->by_mutex);
+    return SIMBA_ELIMIT;
 }
 
 static void free_node(struct table_node *node)
