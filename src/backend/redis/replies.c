@@ -71,7 +71,7 @@ bool replies_owner(const struct reply *r, size_t at, struct replied_owner *out)
     const struct reply *owner = reply_at(r, at), *left = reply_at(r, at + 1);
     const struct reply *token = reply_at(r, at + 2);
     struct reply id = *owner;
-    *out = (struct replied_owner){.id = ""};
+    *out = (struct replied_owner){.answer = {.id = out->id, .age_ms = -1}};
     if (left->kind != REPLY_INTEGER)
         return false;
     if (owner->kind == REPLY_NIL) {
@@ -84,22 +84,15 @@ bool replies_owner(const struct reply *r, size_t at, struct replied_owner *out)
     if (out->is_foreign)
         return true;
     if (strncmp(id.text, EVICTED, strlen(EVICTED)) == 0) {
-        out->evicted = true;
+        out->answer.evicted = true;
         id.text += strlen(EVICTED);
         id.length -= strlen(EVICTED);
     }
-    if (!reply_digits(token, &out->token))
-        out->token = 0;
+    if (!reply_digits(token, &out->answer.token))
+        out->answer.token = 0;
     text_shorten(out->id, sizeof out->id, id.text, id.length);
-    out->left_ms = left->integer;
+    out->answer.left_ms = left->integer;
     return true;
-}
-
-/* Borrows it. */
-static struct simba_answer answer_of(const struct replied_owner *t)
-{
-    return (struct simba_answer){
-        .id = t->id, .token = t->token, .left_ms = t->left_ms, .age_ms = -1, .evicted = t->evicted};
 }
 
 void replies_guard_text(int64_t left_ms, char *line, size_t size)
@@ -142,33 +135,32 @@ static bool take_refusal(struct redis *s, struct simba_request *q, const struct 
         replies_refuse(s, q, SIMBA_ESCHEMA, FOREIGN);
         return true;
     }
-    struct simba_answer answer = answer_of(&t);
     if (t.id[0] == '\0') {
-        say_guard(s, t.left_ms, line);
-        answer.text = line;
-    } else if (t.evicted ||
+        say_guard(s, t.answer.left_ms, line);
+        t.answer.text = line;
+    } else if (t.answer.evicted ||
                (strcmp(t.id, q->id) == 0 && requests_guard_ms(s, requests_lease_ms(q)) > 0)) {
-        answer.token = 0; /* nobody may take it up again: it may be older than what was forgotten */
+        t.answer.token =
+            0; /* nobody may take it up again: it may be older than what was forgotten */
     }
     if (reply_is_text(score) && rank->kind == REPLY_INTEGER)
         subscriber_waits(&s->subscriber, q->mutex, q->id, score->text, rank->integer);
-    replies_answer(s, q, &answer);
+    replies_answer(s, q, &t.answer);
     return true;
 }
 
 /* 1: it is free; else who owns it, so a tenure that was to be released had been lost. */
 static bool take_ending(struct redis *s, struct simba_request *q, const struct reply *r)
 {
-    struct replied_owner t = {.id = ""};
+    struct replied_owner t = {.answer = {.id = "", .age_ms = -1}};
     bool freed = r->kind == REPLY_INTEGER && r->integer == 1 && q->op == SIMBA_RELEASE;
     if (!freed && !replies_owner(r, 0, &t))
         return false;
-    struct simba_answer answer = answer_of(&t);
-    if (t.evicted)
-        answer.token = 0;
+    if (t.answer.evicted)
+        t.answer.token = 0;
     if (q->op == SIMBA_RELEASE && !freed)
-        answer.code = SIMBA_ELOST;
-    replies_answer(s, q, &answer);
+        t.answer.code = SIMBA_ELOST;
+    replies_answer(s, q, &t.answer);
     return true;
 }
 
@@ -177,11 +169,10 @@ static bool take_read(struct redis *s, struct simba_request *q, const struct rep
     struct replied_owner t;
     if (!replies_owner(reply_at(r, 0), 0, &t))
         return false;
-    struct simba_answer answer = answer_of(&t);
     if (t.is_foreign)
         replies_refuse(s, q, SIMBA_ESCHEMA, FOREIGN);
     else
-        replies_answer(s, q, &answer);
+        replies_answer(s, q, &t.answer);
     return true;
 }
 

@@ -29,10 +29,8 @@ void replies_end(void *store); /* gives the answer that was held back */
 
 /* How a reply tells of an owner, in three elements from `at` on. False: it makes no sense. */
 struct replied_owner {
-    char id[SIMBA_ID_MAX + 1]; /* "": nobody; fit to be shown */
-    int64_t left_ms;
-    uint64_t token; /* 0: unknown */
-    bool evicted;   /* its renewals are refused */
+    struct simba_answer answer; /* its id is the next one */
+    char id[SIMBA_ID_MAX + 1];  /* "": nobody; fit to be shown */
     bool is_foreign;
 };
 bool replies_owner(const struct reply *r, size_t at, struct replied_owner *out);

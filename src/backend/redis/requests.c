@@ -1,9 +1,6 @@
 /* requests.c: see requests.h. What is alike goes out in one call. */
 #include "backend/redis/requests.h"
 
-#include <assert.h>
-#include <string.h>
-
 #include "backend/redis/list.h"
 #include "backend/redis/redis.h"
 
@@ -107,7 +104,7 @@ static void write_call(struct redis *s, struct simba_request *list)
 
 /* Requests of one kind, until they are as many as fit into a call. */
 struct group {
-    struct simba_request *first, **last;
+    struct pending list;
     size_t count;
 };
 
@@ -115,8 +112,8 @@ enum { RELEASES, CONTENDS, RENEWALS, GROUPS }; /* in the order in which they are
 
 static void write_group(struct redis *s, struct group *g)
 {
-    struct simba_request *list = g->first;
-    *g = (struct group){.last = &g->first};
+    struct simba_request *list = pending_take(&g->list);
+    g->count = 0;
     if (list != NULL)
         write_call(s, list);
 }
@@ -131,7 +128,7 @@ static void write_groups(struct redis *s, struct group *group)
  * very same memory. */
 static bool is_after(const struct group *contends, const struct simba_request *release)
 {
-    const struct simba_request *q = contends->first;
+    const struct simba_request *q = contends->list.first;
     while (q != NULL && q->id != release->id)
         q = q->next;
     return q != NULL;
@@ -147,8 +144,7 @@ static void add_to_group(struct redis *s, struct group *group, struct simba_requ
             write_groups(s, group);
         subscriber_ends(&s->subscriber, q->mutex, q->id); /* after what the contention leads to */
     }
-    *g->last = q;
-    g->last = &q->next;
+    pending_add(&g->list, q);
     if (++g->count == GROUP_MAX)
         write_group(s, g);
 }
@@ -190,7 +186,7 @@ static void send_all(struct redis *s, struct simba_request *batch)
 {
     struct group group[GROUPS] = {{.count = 0}};
     for (int i = 0; i < GROUPS; i++)
-        group[i].last = &group[i].first;
+        pending_init(&group[i].list);
     for (struct simba_request *q = batch, *next; q != NULL; q = next) {
         next = q->next;
         q->next = NULL;

@@ -1,8 +1,6 @@
 /* scripts.c: see scripts.h. The headers are made by cmake/stores.cmake. */
 #include "backend/redis/scripts.h"
 
-#include <string.h>
-
 #include "backend/redis/script_absent.h"
 #include "backend/redis/script_acquire.h"
 #include "backend/redis/script_acquire_many.h"

@@ -16,8 +16,7 @@
 
 static bool observes_all(const struct subscriber *e)
 {
-    struct simba_host *host = e->connection.net->host;
-    return host->interest(host, "") == SIMBA_OBSERVES;
+    return e->host->interest(e->host, "") == SIMBA_OBSERVES;
 }
 
 /* ---- the connection ------------------------------------------------------------------------ */
@@ -26,16 +25,14 @@ static void on_upkeep(uv_timer_t *timer);
 
 static void open_connection(struct subscriber *e)
 {
-    if (e->is_open)
+    if (e->connection.wanted)
         return;
-    e->is_open = true;
     connection_open(&e->connection);
     handles_start_timer(&e->upkeep, on_upkeep, UPKEEP_MS);
 }
 
 static void on_error(struct subscriber *e, const struct reply *r)
 {
-    struct simba_host *host = e->connection.net->host;
     char why[CONNECTION_TEXT_MAX], line[CONNECTION_TEXT_MAX + 64];
     if (e->trial.over != NULL)
         e->trial.denied(e->trial.data, r);
@@ -43,7 +40,7 @@ static void on_error(struct subscriber *e, const struct reply *r)
         return;
     errors_describe(r, why, sizeof why);
     snprintf(line, sizeof line, "cannot listen, so waiting takes longer: %s", why);
-    host->log(host, SIMBA_LOG_WARN, line);
+    e->host->log(e->host, SIMBA_LOG_WARN, line);
     e->was_denied = true;
 }
 
@@ -138,7 +135,7 @@ void subscriber_follow(struct subscriber *e)
 {
     const struct address *now = &e->commands->address, *before = &e->connection.address;
     bool moved = strcmp(now->host, before->host) != 0 || now->port != before->port;
-    if (!e->is_open)
+    if (!e->connection.wanted)
         return;
     if (moved && e->connection.state != CONNECTION_DOWN) {
         on_down(e);
@@ -210,7 +207,7 @@ static void on_upkeep(uv_timer_t *timer)
     topics_sweep(&e->topics);
     if (e->topics.by_mutex.count == 0 && !observes_all(e) && e->trial.over == NULL &&
         e->owns_until < simba_now()) {
-        e->is_open = e->hears_evictions = false;
+        e->hears_evictions = false;
         connection_shut(&e->connection);
         return;
     }
@@ -298,6 +295,7 @@ void subscriber_granted(struct subscriber *e, const char *mutex, const char *id,
 
 void subscriber_init(struct subscriber *e, struct network *net, struct connection *commands)
 {
+    e->host = net->host;
     e->commands = commands;
     e->rng = rng_seed();
     connection_init(&e->connection, net, &use, e);

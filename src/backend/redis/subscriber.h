@@ -24,12 +24,12 @@ struct subscriber_trial {
 };
 
 struct subscriber {
+    struct simba_host *host;
     struct connection connection;
     struct connection *commands; /* whose server it listens to */
     struct topics topics;
     uv_timer_t upkeep, alarm;
     uint64_t rng;
-    bool is_open;
     int64_t owns_until; /* somebody may own something until then: evictions are listened for */
     bool hears_evictions;
     size_t unheard; /* mutexes that were granted before it heard of evictions */

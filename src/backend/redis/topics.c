@@ -182,13 +182,13 @@ void topics_stop(struct topics *t, struct topic *p)
 
 void topics_remove_later(struct topics *t, struct topic *p)
 {
-    for (struct topic **at = &t->later; p->is_later && *at != NULL; at = &(*at)->later) {
-        if (*at == p) {
-            *at = p->later;
-            p->is_later = false;
-            return;
-        }
-    }
+    struct topic **at = &t->later;
+    if (p->ask_at == 0)
+        return;
+    while (*at != p)
+        at = &(*at)->later;
+    *at = p->later;
+    p->ask_at = 0;
 }
 
 /* ---- all of them --------------------------------------------------------------------------- */

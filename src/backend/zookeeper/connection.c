@@ -324,18 +324,18 @@ static bool is_address(const char *host)
 
 static void on_resolved(void *data, struct addrinfo *list, int code)
 {
-    const struct asked *asked = data;
+    struct asked_name *asked = data;
     struct session *s = asked->session;
-    const struct zookeeper_config *c = &s->store->config;
-    s->question[asked->n] = NULL;
+    const char *name = s->store->config.host[asked - s->asked].name;
+    int port = s->store->config.host[asked - s->asked].port;
+    asked->question = NULL;
     for (const struct addrinfo *a = list; a != NULL; a = a->ai_next) {
         char host[64];
         if (getnameinfo(a->ai_addr, a->ai_addrlen, host, sizeof host, NULL, 0, NI_NUMERICHOST) == 0)
-            add_address(s, host, c->host[asked->n].port);
+            add_address(s, host, port);
     }
     if (list == NULL)
-        snprintf(s->why, sizeof s->why, "cannot find host %.150s: %s", c->host[asked->n].name,
-                 resolve_text(code));
+        snprintf(s->why, sizeof s->why, "cannot find host %.150s: %s", name, resolve_text(code));
     else
         freeaddrinfo(list);
     if (--s->questions == 0)
@@ -353,10 +353,10 @@ void zk_connection_begin(struct session *s)
             add_address(s, c->host[i].name, c->host[i].port);
             continue;
         }
-        s->asked[i] = (struct asked){s, i};
-        s->question[i] = resolve_ask(s->store->resolver, c->host[i].name, c->host[i].port,
-                                     on_resolved, &s->asked[i]);
-        s->questions += s->question[i] != NULL;
+        s->asked[i].session = s;
+        s->asked[i].question = resolve_ask(s->store->resolver, c->host[i].name, c->host[i].port,
+                                           on_resolved, &s->asked[i]);
+        s->questions += s->asked[i].question != NULL;
     }
     if (s->questions == 1 && s->addresses_length == 0)
         snprintf(s->why, sizeof s->why, "no thread to resolve names with");

@@ -6,7 +6,6 @@
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "backend/zookeeper/latch_member.h"
 
@@ -93,7 +92,7 @@ void zk_latch_node_refuse_asking(struct latch_member *m, const struct latch_resu
 void zk_latch_node_discard(struct latch_member *m)
 {
     leave_table(m);
-    zk_latch_unwanted(&m->latch);
+    m->latch.wanted = false;
     zk_latch_node_drive(m);
 }
 
