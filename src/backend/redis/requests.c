@@ -37,27 +37,34 @@ static void write_token(struct buffer *b, uint64_t token)
         resp_number(b, (int64_t)token);
 }
 
-/* The arguments of a script, for one request. */
+/* The arguments of the script, for one request. */
 static void write_words(struct redis *s, struct buffer *b, const struct simba_request *q)
 {
     const struct exact_id *exact = q->op == SIMBA_EVICT ? q->store : NULL;
-    if (q->op == SIMBA_READ)
-        return;
     if (exact != NULL)
         resp_bytes(b, exact->bytes, exact->length);
-    else
+    else if (q->op != SIMBA_READ)
         resp_word(b, q->id);
-    if (q->op == SIMBA_CONTEND) {
+    switch (q->op) {
+    case SIMBA_CONTEND:
         resp_number(b, requests_lease_ms(q));
         resp_word(b, subscriber_asks(&s->subscriber, q->mutex, q->id));
         resp_number(b, requests_guard_ms(s, requests_lease_ms(q)));
-        return;
-    }
-    write_token(b, q->op == SIMBA_LEAVE ? 0 : q->token);
-    if (q->op == SIMBA_RENEW)
+        break;
+    case SIMBA_RENEW:
+        write_token(b, q->token);
         resp_number(b, requests_lease_ms(q));
-    else if (q->op == SIMBA_EVICT)
+        break;
+    case SIMBA_EVICT:
+        write_token(b, q->token);
         resp_word(b, q->forced ? "1" : "0");
+        break;
+    case SIMBA_READ:
+        break;
+    default:
+        write_token(b, q->op == SIMBA_RELEASE ? q->token : 0);
+        break;
+    }
 }
 
 static enum script script_of(const struct simba_request *q)
