@@ -187,6 +187,7 @@ static void note_failure(struct latch_member *m, const struct latch_result *r)
 static void found(struct latch_member *m, const struct latch_result *r)
 {
     struct latch_view v = zk_latch_look(&m->latch, r->names, r->count);
+    assert(v.own < 0 || r->names != NULL);
     zk_latch_found(&m->latch, r->reply, v.own >= 0 ? r->names[v.own] : NULL);
     note_failure(m, r);
 }
