@@ -9,6 +9,7 @@
  * of Curator's would not heed a mark, nor a Simba before 0.2 show by its node's name that it does. */
 #include "backend/zookeeper/query.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -304,6 +305,7 @@ static void ask(struct session *s, struct simba_request *q, const char *mutex, s
 
 static void go_on(struct listing *list)
 {
+    assert(list->count == 0 || list->mutex != NULL);
     if (list->filling)
         return;
     list->filling = true;
