@@ -90,7 +90,6 @@ macro(store_objects objects_list needs_list)
     set(frame_list "")
     foreach(store IN LISTS SIMBA_STORES)
         file(GLOB sources CONFIGURE_DEPENDS src/backend/${store}/*.c)
-        list(FILTER sources EXCLUDE REGEX "/module\\.c$")
         file(GLOB scripts CONFIGURE_DEPENDS src/backend/${store}/lua/*.lua)
         foreach(script IN LISTS scripts)
             cmake_path(GET script STEM stem)
@@ -152,13 +151,14 @@ macro(store_modules)
             continue()
         endif()
         set(target simba_${store}_module)
-        add_library(${target} MODULE src/backend/${store}/module.c
+        add_library(${target} MODULE src/backend/module.c
             $<TARGET_OBJECTS:simba_base> $<TARGET_OBJECTS:simba_kit>
             $<TARGET_OBJECTS:simba_${store}_objects>)
         if(${store}_frame)
             target_sources(${target} PRIVATE $<TARGET_OBJECTS:simba_${${store}_frame}_objects>)
         endif()
         target_include_directories(${target} PRIVATE include src)
+        target_compile_definitions(${target} PRIVATE SIMBA_MODULE_BACKEND=${store}_backend)
         target_link_libraries(${target} PRIVATE simba_flags simba PkgConfig::LIBUV Threads::Threads
             ${${store}_needs})
         target_link_options(${target} PRIVATE

@@ -59,7 +59,7 @@ const char *text_fault(const char *string)
     return NULL;
 }
 
-static int hex_value(char c)
+int text_hex_value(char c)
 {
     if (c >= '0' && c <= '9')
         return c - '0';
@@ -72,8 +72,8 @@ const char *text_unescape(char *to, const char *from, size_t count)
     for (size_t i = 0; i < count; i++) {
         char byte = from[i];
         if (byte == '%') {
-            int high = count - i > 2 ? hex_value(from[i + 1]) : -1;
-            int low = high < 0 ? -1 : hex_value(from[i + 2]);
+            int high = count - i > 2 ? text_hex_value(from[i + 1]) : -1;
+            int low = high < 0 ? -1 : text_hex_value(from[i + 2]);
             if (low < 0)
                 return " has a % without two hex digits: write % as %25";
             byte = (char)(high << 4 | low);

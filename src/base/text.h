@@ -42,6 +42,8 @@ void text_shorten(char *out, size_t size, const char *bytes, size_t count);
 /* What keeps a string out of a line of a log or JSON, as the end of a sentence; NULL: nothing. */
 const char *text_fault(const char *string);
 
+int text_hex_value(char c); /* of a hexadecimal digit; -1: it is none */
+
 /* Copies count bytes with each %XX replaced by the byte it stands for, and adds a NUL: to count + 1
  * bytes at most. NULL, or what is wrong, as the end of a sentence. */
 const char *text_unescape(char *to, const char *from, size_t count);

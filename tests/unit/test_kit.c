@@ -1,6 +1,7 @@
 /* test_kit.c: what the stores share: requests that wait, pauses before connecting again, options of
- * URLs, passwords in files, calls on threads. */
+ * URLs, passwords in files, calls on threads, a thread for a store that blocks. */
 #include <sched.h>
+#include <semaphore.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 #include <uv.h>
 #include <cmocka.h>
@@ -18,6 +20,7 @@
 #include "backend/kit/password_file.h"
 #include "backend/kit/pending.h"
 #include "backend/kit/reconnect.h"
+#include "backend/kit/worker.h"
 #include "base/secrets.h"
 #include "core/url.h"
 
@@ -327,6 +330,81 @@ static void offload_calls_and_leaves_behind(void **state)
     assert_int_equal(uv_loop_close(&loop), 0);
 }
 
+/* ---- the worker ---------------------------------------------------------------------------- */
+
+#define TICK_MS 20
+
+struct slow_store {
+    struct worker worker;
+    sem_t looked, ended;
+    int answered;
+};
+
+/* Takes a while, in which the thread comes and finds it busy. */
+static struct simba_request *run_slowly(void *store, struct simba_request **batch, bool patient)
+{
+    struct slow_store *s = store;
+    struct simba_request *all = *batch;
+    int64_t until = simba_now() + TICK_MS / 2;
+    (void)patient;
+    *batch = NULL;
+    worker_tick(&s->worker, TICK_MS);
+    worker_need(&s->worker);
+    while (simba_now() < until)
+        sched_yield();
+    return all;
+}
+
+static void answer_slowly(void *store, struct simba_request *done)
+{
+    for (; done != NULL; done = done->next)
+        ((struct slow_store *)store)->answered++;
+}
+
+static void look_slowly(void *store)
+{
+    sem_post(&((struct slow_store *)store)->looked);
+}
+
+static void end_slowly(void *store)
+{
+    sem_post(&((struct slow_store *)store)->ended);
+}
+
+static bool comes(sem_t *sem)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += 10;
+    return sem_timedwait(sem, &until) == 0;
+}
+
+/* Another thread works in place of the worker's, which is needed meanwhile. After that nobody works:
+ * still it ticks, and ends. */
+static void worker_ticks_after_help(void **state)
+{
+    (void)state;
+    struct simba_request q = {.mutex = "q"};
+    struct slow_store s = {.worker = {.store = &s,
+                                      .run = run_slowly,
+                                      .answer = answer_slowly,
+                                      .idle = look_slowly,
+                                      .end = end_slowly}};
+    sem_init(&s.looked, 0, 0);
+    sem_init(&s.ended, 0, 0);
+    worker_init(&s.worker, "test");
+    worker_submit(&s.worker, &q);
+    worker_work(&s.worker, true);
+    assert_int_equal(s.answered, 1);
+    assert_true(comes(&s.looked));
+    assert_true(comes(&s.looked));
+    worker_stop(&s.worker);
+    assert_true(comes(&s.ended));
+    worker_join(&s.worker);
+    sem_destroy(&s.looked);
+    sem_destroy(&s.ended);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -337,6 +415,7 @@ int main(void)
         cmocka_unit_test_setup(passwords_are_given, setup),
         cmocka_unit_test_setup(findings_are_values, setup),
         cmocka_unit_test_setup(offload_calls_and_leaves_behind, setup),
+        cmocka_unit_test_setup(worker_ticks_after_help, setup),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

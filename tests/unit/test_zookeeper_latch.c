@@ -190,7 +190,7 @@ static void comes_and_goes(void **state)
     zk_latch_created(&l, LATCH_DONE, NODE(U1, "0000000001"), 55, 7, 7);
     assert_int_equal(zk_latch_next(&l), LATCH_REST);
     assert_int_equal(l.czxid, 55);
-    zk_latch_unwanted(&l);
+    l.wanted = false;
     send_next(&l, LATCH_DELETE);
     zk_latch_deleted(&l, LATCH_UNKNOWN);
     send_next(&l, LATCH_DELETE);
@@ -230,7 +230,7 @@ static void nothing_is_found(void **state)
     zk_latch_stat(&l, LATCH_NO_NODE, 0, 0, 7); /* gone in between */
     send_next(&l, LATCH_CREATE);
     zk_latch_created(&l, LATCH_UNKNOWN, "", 0, 0, 7);
-    zk_latch_unwanted(&l); /* and yet it must be looked for */
+    l.wanted = false; /* and yet it must be looked for */
     send_next(&l, LATCH_FIND);
     zk_latch_found(&l, LATCH_NO_NODE, NULL);
     assert_int_equal(zk_latch_next(&l), LATCH_END);
@@ -470,7 +470,7 @@ static void turn(struct world *w)
         if (chance(w, 2))
             apply(w, c);
     } else if (chance(w, 20)) {
-        zk_latch_unwanted(&c->l);
+        c->l.wanted = false;
     } else if (chance(w, 200)) {
         expire(w, c);
     } else if (chance(w, 200)) { /* T54: somebody deletes it */
@@ -487,7 +487,7 @@ static void settle(struct world *w)
     char *names[NODES_MAX];
     for (int i = 0; i < CONTENDERS; i++) {
         struct contender *c = &w->c[i];
-        zk_latch_unwanted(&c->l);
+        c->l.wanted = false;
         for (int n = 0; c->sent != LATCH_REST || zk_latch_next(&c->l) != LATCH_END; n++) {
             assert_true(n < 1000);
             if (c->sent != LATCH_REST) {

@@ -20,8 +20,9 @@ struct offload {
     struct offload_call *ran;
 };
 
-static void leave(struct offload *o) /* with the lock */
+static void leave(struct offload *o)
 {
+    pthread_mutex_lock(&o->lock);
     bool last = --o->users == 0;
     pthread_mutex_unlock(&o->lock);
     if (!last)
@@ -48,7 +49,6 @@ static void *run(void *arg)
     pthread_mutex_unlock(&o->lock);
     if (!is_wanted)
         c->free(c);
-    pthread_mutex_lock(&o->lock);
     leave(o);
     return NULL;
 }
@@ -94,7 +94,6 @@ static void on_closed(uv_handle_t *handle)
     struct offload *o = handle->data;
     void (*closed)(void *) = o->on_closed;
     void *data = o->data;
-    pthread_mutex_lock(&o->lock);
     leave(o);
     closed(data);
 }
@@ -122,11 +121,10 @@ int offload_start(struct offload *o, struct offload_call *c)
     o->users++;
     pthread_mutex_unlock(&o->lock);
     int rc = thread_start_detached(run, c);
-    if (rc == 0)
-        return 0;
-    pthread_mutex_lock(&o->lock);
-    leave(o);
-    c->free(c);
+    if (rc != 0) {
+        leave(o);
+        c->free(c);
+    }
     return rc;
 }
 

@@ -29,6 +29,18 @@ int options_text(const struct options *o, const char *name, char **out)
     return options_copy(o, simba_url_option(o->url, name), out);
 }
 
+int options_host(const struct options *o, size_t n, int port, char name[OPTIONS_HOST_MAX], int *out)
+{
+    const char *host;
+    int given;
+    bool any = simba_url_host(o->url, n, &host, &given);
+    if (any && strlen(host) >= OPTIONS_HOST_MAX)
+        return options_refuse(o, SIMBA_EINVAL, "the name of a host is longer than 255 bytes");
+    snprintf(name, OPTIONS_HOST_MAX, "%s", any ? host : "127.0.0.1");
+    *out = any && given > 0 ? given : port;
+    return 0;
+}
+
 /* "on, off or auto" */
 static int refuse_choice(const struct options *o, const char *name, const char *const *words)
 {

@@ -7,6 +7,8 @@
 
 #include <simba/backend.h>
 
+#define OPTIONS_HOST_MAX 256 /* with the NUL */
+
 struct options {
     const struct simba_url *url;
     char *why;
@@ -19,6 +21,10 @@ __attribute__((format(printf, 3, 4))) int options_refuse(const struct options *o
 /* A copy, to be freed; text NULL: nothing. */
 int options_copy(const struct options *o, const char *text, char **out);
 int options_text(const struct options *o, const char *name, char **out); /* likewise */
+
+/* The n-th host, or this machine; its port, or this one. */
+int options_host(const struct options *o, size_t n, int port, char name[OPTIONS_HOST_MAX],
+                 int *out);
 
 int options_switch(const struct options *o, const char *name, bool *out); /* on or off */
 /* One of these words, NULL at the end; *out is which. */

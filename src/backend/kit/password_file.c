@@ -34,20 +34,20 @@ static int read_secret(const struct options *o, const char *option, const char *
     char secret[PASSWORD_FILE_MAX + 1];
     ssize_t n = read_all(path, secret, sizeof secret);
     int rc;
-    if (n < 0) {
-        return options_refuse(o, errno_is_limit(errno) ? SIMBA_ELIMIT : SIMBA_EINVAL,
-                              "option %s: %s", option, errno_text(errno));
-    }
-    if (n > PASSWORD_FILE_MAX) {
-        rc = options_refuse(o, SIMBA_EINVAL, "option %s: the file is longer than %d bytes", option,
-                            PASSWORD_FILE_MAX);
-    } else {
+    if (n >= 0 && n <= PASSWORD_FILE_MAX) {
         secret[n] = '\0';
         secret[strcspn(secret, "\r\n")] = '\0';
-        rc = secret[0] != '\0'
-                 ? options_copy(o, secret, out)
-                 : options_refuse(o, SIMBA_EINVAL, "option %s: the file is empty", option);
     }
+    if (n < 0)
+        rc = options_refuse(o, errno_is_limit(errno) ? SIMBA_ELIMIT : SIMBA_EINVAL, "option %s: %s",
+                            option, errno_text(errno));
+    else if (n > PASSWORD_FILE_MAX)
+        rc = options_refuse(o, SIMBA_EINVAL, "option %s: the file is longer than %d bytes", option,
+                            PASSWORD_FILE_MAX);
+    else if (secret[0] == '\0')
+        rc = options_refuse(o, SIMBA_EINVAL, "option %s: the file is empty", option);
+    else
+        rc = options_copy(o, secret, out);
     explicit_bzero(secret, sizeof secret);
     return rc;
 }

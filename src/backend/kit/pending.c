@@ -38,16 +38,10 @@ void pending_put_back(struct pending *p, struct simba_request *list)
     p->last = end_of(&p->first);
 }
 
-static void refuse(struct simba_host *host, struct simba_request *q, int code, const char *why,
-                   bool more)
-{
-    struct simba_answer answer = {.code = code, .age_ms = -1, .text = why, .more = more};
-    host->answer(host, q, &answer);
-}
-
 void pending_refuse(struct simba_host *host, struct simba_request *q, int code, const char *why)
 {
-    refuse(host, q, code, why, false);
+    q->next = NULL;
+    pending_refuse_list(host, q, code, why);
 }
 
 void pending_refuse_list(struct simba_host *host, struct simba_request *list, int code,
@@ -55,7 +49,9 @@ void pending_refuse_list(struct simba_host *host, struct simba_request *list, in
 {
     for (struct simba_request *next; list != NULL; list = next) {
         next = list->next; /* the answer gives the request back */
-        refuse(host, list, code, why, next != NULL);
+        struct simba_answer answer = {
+            .code = code, .age_ms = -1, .text = why, .more = next != NULL};
+        host->answer(host, list, &answer);
     }
 }
 

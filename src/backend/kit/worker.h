@@ -22,6 +22,7 @@ struct worker {
     struct pending pending;
     int64_t tick_ms, next_tick; /* on the worker's clock, ns */
     bool busy, stopping;
+    bool awaited; /* the thread waits until nobody is busy, without a timeout */
     const char *name;
     bool has_thread;
     pthread_t thread;

@@ -51,21 +51,6 @@ static int read_db(const struct options *o, struct config *c, const char *text)
     return 0;
 }
 
-static int read_host(const struct options *o, size_t n, int port, struct address *a)
-{
-    const char *host;
-    int given;
-    if (!simba_url_host(o->url, n, &host, &given)) {
-        host = "127.0.0.1";
-        given = -1;
-    }
-    if (strlen(host) >= sizeof a->host)
-        return options_refuse(o, SIMBA_EINVAL, "the name of a host is longer than 255 bytes");
-    snprintf(a->host, sizeof a->host, "%s", host);
-    a->port = given > 0 ? given : port;
-    return 0;
-}
-
 static int read_sentinels(const struct options *o, struct config *c)
 {
     const char *host, *master = simba_url_option(o->url, "master");
@@ -75,10 +60,10 @@ static int read_sentinels(const struct options *o, struct config *c)
                               "which master? write redis+sentinel://host,host/0?master=NAME");
     snprintf(c->master, sizeof c->master, "%s", master);
     while (c->sentinels < SENTINELS_MAX && simba_url_host(o->url, c->sentinels, &host, &port)) {
-        int rc = read_host(o, c->sentinels, SENTINEL_PORT, &c->sentinel[c->sentinels]);
+        struct address *a = &c->sentinel[c->sentinels];
+        int rc = options_host(o, c->sentinels++, SENTINEL_PORT, a->host, &a->port);
         if (rc != 0)
             return rc;
-        c->sentinels++;
     }
     return c->sentinels > 0 ? 0 : options_refuse(o, SIMBA_EINVAL, "no host of a sentinel is given");
 }
@@ -107,7 +92,7 @@ static int read_address(const struct options *o, struct config *c)
         return read_sentinels(o, c);
     if (rc == 0 && simba_url_host(o->url, 1, &host, &port))
         return options_refuse(o, SIMBA_EINVAL, "only redis+sentinel: takes several hosts");
-    return rc != 0 ? rc : read_host(o, 0, REDIS_PORT, &c->server);
+    return rc != 0 ? rc : options_host(o, 0, REDIS_PORT, c->server.host, &c->server.port);
 }
 
 static int read_secrets(const struct options *o, struct config *c)

@@ -2,14 +2,14 @@
 #ifndef BACKEND_REDIS_CONFIG_H
 #define BACKEND_REDIS_CONFIG_H
 
-#include <simba/backend.h>
+#include "backend/kit/options.h"
 
 #define REDIS_PORT 6379
 #define SENTINEL_PORT 26379
 #define SENTINELS_MAX 16
 
 struct address {
-    char host[256]; /* "": a unix socket */
+    char host[OPTIONS_HOST_MAX]; /* "": a unix socket */
     int port;
     char path[108];
 };

@@ -375,11 +375,9 @@ bool connection_is_hopeful(struct connection *c)
 
 void connection_hurry(struct connection *c)
 {
-    c->wanted = true;
-    if (c->state == CONNECTION_DOWN) {
+    if (c->state == CONNECTION_DOWN)
         uv_timer_stop(&c->timer);
-        attempt(c);
-    }
+    connection_open(c);
 }
 
 void connection_shut(struct connection *c)
@@ -397,7 +395,6 @@ void connection_close(struct connection *c)
     c->code = SIMBA_ECANCELED;
     snprintf(c->why, sizeof c->why, "the client is being closed");
     fail_commands(c);
-    connection_shut(c);
     decoder_free(&c->decoder);
     buffer_wipe(&c->out);
     buffer_free(&c->out);

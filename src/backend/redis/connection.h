@@ -26,11 +26,14 @@ enum connection_state {
     CONNECTION_READY
 };
 
+/* Who takes the reply. data: the connection's. r NULL: there is none, as the connection failed; code and
+ * why say how. */
+struct command;
+typedef void command_fn(void *data, const struct command *sent, const struct reply *r);
+
 /* A command that was sent. */
 struct command {
-    /* data: the connection's. r NULL: there is no reply, as the connection failed; code and why say
-     * how. */
-    void (*take)(void *data, const struct command *sent, const struct reply *r);
+    command_fn *take;
     void *about; /* for take() */
     int which;   /* likewise */
     int64_t sent_at;
@@ -79,10 +82,9 @@ void connection_close(struct connection *c); /* for good: the commands fail with
 void connection_open(struct connection *c); /* keeps it up from now on */
 /* Opens it. False: it has failed, and waits before the next try. */
 bool connection_is_hopeful(struct connection *c);
-void connection_hurry(
-    struct connection *c); /* opens it, and does not wait for the end of a pause */
-void connection_shut(
-    struct connection *c); /* until it is opened again; the commands are forgotten */
+void connection_hurry(struct connection *c); /* opens it, without waiting for the end of a pause */
+/* Until it is opened again; the commands are forgotten. */
+void connection_shut(struct connection *c);
 
 /* find()'s answers. */
 void connection_go(struct connection *c, const struct address *address);

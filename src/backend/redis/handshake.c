@@ -8,9 +8,7 @@
 #include "backend/redis/errors.h"
 #include "backend/redis/scripts.h"
 
-typedef void take_fn(void *data, const struct command *sent, const struct reply *r);
-
-static struct buffer *command(struct connection *c, take_fn *take)
+static struct buffer *command(struct connection *c, command_fn *take)
 {
     return connection_command(c, (struct command){.take = take, .about = c});
 }
@@ -100,8 +98,7 @@ static void ask_epoch(struct connection *c)
     struct buffer *out = command(c, on_epoch);
     if (out == NULL)
         return;
-    scripts_call(out, SCRIPT_EPOCH, true, 1, 4);
-    resp_word(out, EPOCH_KEY);
+    scripts_call(out, SCRIPT_EPOCH, true, 0);
     resp_word(out, s->info.run_id);
     resp_word(out, s->info.replid);
     resp_number(out, is_known || s->info.promoted ? 0 : s->info.uptime_ms);
@@ -186,20 +183,21 @@ static void on_name(void *data, const struct command *sent, const struct reply *
         is_refused(sent->about, r, 0);
 }
 
-static void write_auth(struct connection *c, const char *user, const char *password)
-{
-    struct buffer *out = password != NULL ? command(c, on_entrance) : NULL;
-    if (out != NULL && user != NULL)
-        resp_command(out, "AUTH", user, password);
-    else if (out != NULL)
-        resp_command(out, "AUTH", password);
-}
-
-static void write_command(struct connection *c, take_fn *take, const char *word, const char *more)
+/* A NULL ends the words. */
+static void write_command(struct connection *c, command_fn *take, const char *word,
+                          const char *second, const char *third)
 {
     struct buffer *out = command(c, take);
     if (out != NULL)
-        resp_words(out, (const char *const[]){word, more, NULL});
+        resp_command(out, word, second, third);
+}
+
+static void write_auth(struct connection *c, const char *user, const char *password)
+{
+    if (user != NULL)
+        write_command(c, on_entrance, "AUTH", user, password);
+    else if (password != NULL)
+        write_command(c, on_entrance, "AUTH", password, NULL);
 }
 
 void handshake_begin(struct connection *c)
@@ -212,15 +210,13 @@ void handshake_begin(struct connection *c)
     }
     write_auth(c, config->user, config->password);
     snprintf(name, sizeof name, "simba-%d", (int)getpid());
-    struct buffer *out = command(c, on_name);
-    if (out != NULL)
-        resp_command(out, "CLIENT", "SETNAME", name);
+    write_command(c, on_name, "CLIENT", "SETNAME", name);
     if (c->server == NULL)
         return;
     snprintf(db, sizeof db, "%d", config->db);
     if (config->db != 0)
-        write_command(c, on_entrance, "SELECT", db);
-    write_command(c, on_info, "INFO", NULL);
-    write_command(c, on_time, "TIME", NULL);
-    write_command(c, on_note, "GET", EPOCH_KEY);
+        write_command(c, on_entrance, "SELECT", db, NULL);
+    write_command(c, on_info, "INFO", NULL, NULL);
+    write_command(c, on_time, "TIME", NULL, NULL);
+    write_command(c, on_note, "GET", SCRIPTS_EPOCH_KEY, NULL);
 }

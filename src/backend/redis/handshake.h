@@ -6,7 +6,6 @@
 #include "backend/redis/info.h"
 
 /* A time in which the server has forgotten nothing, as it is noted there (epoch.lua). */
-#define EPOCH_KEY "simba:epoch"
 #define EPOCH_ID 40 /* digits of a run id, and of a replication id */
 #define EPOCH_NOTE_MAX 160
 #define TERM_MAX (INT64_C(1) << 53) /* what a script can count to */

@@ -56,10 +56,8 @@ static void write_pattern(struct buffer *b, const char *prefix)
     resp_bytes(b, text, n);
 }
 
-typedef void take_fn(void *store, const struct command *sent, const struct reply *r);
-
 /* NULL: it has ended. */
-static struct buffer *command(struct listing *l, take_fn *take)
+static struct buffer *command(struct listing *l, command_fn *take)
 {
     struct connection *c = &l->store->commands;
     struct buffer *b = connection_command(c, (struct command){.take = take, .about = l});
@@ -80,8 +78,7 @@ static bool has_failed(struct listing *l, const struct reply *r)
     return true;
 }
 
-static void on_keys(void *store, const struct command *sent, const struct reply *r);
-static void on_details(void *store, const struct command *sent, const struct reply *r);
+static command_fn on_keys, on_details;
 
 static void scan(struct listing *l)
 {
@@ -110,9 +107,9 @@ static void ask_details(struct listing *l)
     l->todo = *last;
     *last = NULL;
     /* Whole: it is rare enough not to care whether the server knows it. */
-    scripts_call(b, SCRIPT_READ, true, 3 * count, 0);
+    scripts_call(b, SCRIPT_READ, true, count);
     for (const struct name *n = l->asked; n != NULL; n = n->next)
-        scripts_read_keys(b, n->text);
+        scripts_keys(b, SCRIPT_READ, n->text);
 }
 
 static void go_on(struct listing *l)
@@ -185,16 +182,15 @@ static void on_details(void *store, const struct command *sent, const struct rep
     for (const struct name *n = l->asked; n != NULL; n = n->next, i++) {
         const struct reply *one = reply_at(r, i), *waiters = reply_at(one, 3);
         struct replied_owner t;
-        if (!replies_owner(reply_at(one, 0), reply_at(one, 1), reply_at(one, 2), &t) ||
-            t.is_foreign)
+        if (!replies_owner(one, 0, &t) || t.is_foreign)
             continue;
         struct simba_found found = {.mutex = n->text,
                                     .id = t.id,
-                                    .token = t.token,
-                                    .left_ms = t.left_ms,
+                                    .token = t.answer.token,
+                                    .left_ms = t.answer.left_ms,
                                     .age_ms = -1,
                                     .waiters = -1,
-                                    .evicted = t.evicted};
+                                    .evicted = t.answer.evicted};
         if (waiters->kind == REPLY_INTEGER)
             found.waiters = waiters->integer;
         if (found.id[0] != '\0' || found.waiters > 0)

@@ -12,9 +12,8 @@
 
 void messages_hint(struct subscriber *e, const struct waiter *w)
 {
-    struct simba_host *host = e->connection.net->host;
     if (w != NULL)
-        host->hint_one(host, w->topic->mutex, w->id);
+        e->host->hint_one(e->host, w->topic->mutex, w->id);
 }
 
 static void set_alarm(struct subscriber *e);
@@ -48,16 +47,11 @@ static void on_released(struct subscriber *e, struct topic *p)
 {
     struct waiter *w = topics_first(p);
     p->is_taken = false;
-    if (w == NULL)
-        return;
-    if (w->rank == 0) {
+    if (w != NULL && w->rank == 0)
         messages_hint(e, w);
-        return;
-    }
-    if (p->is_later)
+    if (w == NULL || w->rank == 0 || p->ask_at != 0)
         return;
     p->ask_at = simba_now() + rng_between(&e->rng, LATER_MIN_MS, LATER_MAX_MS);
-    p->is_later = true;
     p->later = e->topics.later;
     e->topics.later = p;
     set_alarm(e);
@@ -80,15 +74,13 @@ static bool begins(const struct reply *r, const char *with)
 /* Of this key: a message for those who observe all, or its owner was evicted. */
 static void on_change(struct subscriber *e, const struct reply *key)
 {
-    struct simba_host *host = e->connection.net->host;
     char mutex[SIMBA_MUTEX_MAX + 1];
     if (reply_is_text(key) && topics_mutex_of(key->text, mutex))
-        host->hint(host, mutex);
+        e->host->hint(e->host, mutex);
 }
 
 static void on_message(struct subscriber *e, const struct reply *channel, const struct reply *what)
 {
-    struct simba_host *host = e->connection.net->host;
     bool released = begins(what, "released@@"), acquired = begins(what, "acquired@@");
     if (reply_equals(channel, MESSAGES_EVICTIONS)) {
         on_change(e, what);
@@ -102,7 +94,7 @@ static void on_message(struct subscriber *e, const struct reply *channel, const 
     if (p == NULL)
         return;
     if (topics_is_observed(&e->topics, p))
-        host->hint(host, p->mutex);
+        e->host->hint(e->host, p->mutex);
     if (released)
         on_released(e, p);
     else
@@ -112,12 +104,11 @@ static void on_message(struct subscriber *e, const struct reply *channel, const 
 /* From here on nothing gets lost; what was before this, only asking can tell. */
 static void on_subscribed(struct subscriber *e, const struct reply *channel)
 {
-    struct simba_host *host = e->connection.net->host;
     struct waiter *w = topics_waiter_on(&e->topics, channel->text);
     if (strcmp(channel->text, MESSAGES_EVICTIONS) == 0) {
         e->hears_evictions = true;
         while (e->unheard > 0)
-            host->hint(host, e->granted[--e->unheard]);
+            e->host->hint(e->host, e->granted[--e->unheard]);
     }
     if (w != NULL && w->sub != SUB_HEARS) {
         w->sub = SUB_HEARS;
@@ -131,14 +122,13 @@ static void on_subscribed(struct subscriber *e, const struct reply *channel)
     p->sub = SUB_HEARS;
     w = topics_first(p);
     if (topics_is_observed(&e->topics, p))
-        host->hint(host, p->mutex);
+        e->host->hint(e->host, p->mutex);
     else if (w != NULL && w->sub == SUB_HEARS) /* else it tries when it hears */
         messages_hint(e, w);
 }
 
 void messages_take(struct subscriber *e, const struct reply *r)
 {
-    struct simba_host *host = e->connection.net->host;
     const struct reply *kind = reply_at(r, 0), *channel = reply_at(r, 1);
     if (reply_equals(kind, "message"))
         on_message(e, channel, reply_at(r, 2));
@@ -147,5 +137,5 @@ void messages_take(struct subscriber *e, const struct reply *r)
     else if (reply_equals(kind, "subscribe") && reply_is_text(channel))
         on_subscribed(e, channel);
     else if (reply_equals(kind, "psubscribe"))
-        host->hint(host, NULL);
+        e->host->hint(e->host, NULL);
 }

@@ -7,8 +7,6 @@
 
 #include "backend/redis/requests.h"
 
-#define CLOSING "the client is being closed"
-
 /* ---- the connection for commands ----------------------------------------------------------- */
 
 /* Once per life of the server. */
@@ -77,11 +75,6 @@ static int check(void *store, const char *mutex, const char *id, char *why, size
     return 0;
 }
 
-static void submit(void *store, struct simba_request *batch)
-{
-    requests_submit(store, batch);
-}
-
 static enum simba_lend work(void *store, bool here)
 {
     const struct redis *s = store;
@@ -100,7 +93,7 @@ static void watch(void *store, const char *mutex, enum simba_interest interest)
 static void free_store(void *store)
 {
     struct redis *s = store;
-    subscriber_free(&s->subscriber);
+    topics_free(&s->subscriber.topics);
     config_free(&s->config);
     SSL_CTX_free(s->net.tls);
     free(s);
@@ -111,7 +104,7 @@ static void close_store(void *store)
     struct redis *s = store;
     inspect_close(s);
     connection_close(&s->commands);
-    replies_refuse(s, pending_take(&s->waiting), SIMBA_ECANCELED, CLOSING);
+    replies_refuse(s, pending_take(&s->waiting), s->commands.code, s->commands.why);
     replies_end(s);
     connection_close(&s->sentinel.connection);
     subscriber_close(&s->subscriber);
@@ -135,11 +128,11 @@ static int open_store(struct simba_host *host, const struct simba_url *url, void
         goto err_after_config;
     rc = SIMBA_ELIMIT;
     snprintf(why, why_size, "out of memory");
-    if (subscriber_init(&s->subscriber) != 0)
+    if (topics_init(&s->subscriber.topics, &s->subscriber.connection) != 0)
         goto err_after_tls;
     s->net.calls = offload_open(host->loop, NULL, NULL);
     if (s->net.calls == NULL)
-        goto err_after_subscriber;
+        goto err_after_topics;
     s->host = s->net.host = host; /* from here on the loop has something, and nothing can fail */
     s->net.config = &s->config;
     handles_init(&s->net.handles, host, free_store, s);
@@ -148,12 +141,12 @@ static int open_store(struct simba_host *host, const struct simba_url *url, void
     connection_init(&s->commands, &s->net, &use, s);
     s->commands.server = &s->server;
     sentinel_init(&s->sentinel, &s->net, &s->commands);
-    subscriber_start(&s->subscriber, &s->net, &s->commands);
+    subscriber_init(&s->subscriber, &s->net, &s->commands);
     *store = s;
     return 0;
 
-err_after_subscriber:
-    subscriber_free(&s->subscriber);
+err_after_topics:
+    topics_free(&s->subscriber.topics);
 err_after_tls:
     SSL_CTX_free(s->net.tls);
 err_after_config:
@@ -172,7 +165,7 @@ const struct simba_backend redis_backend = {
     .queues = true,
     .open = open_store,
     .check = check,
-    .submit = submit,
+    .submit = requests_submit,
     .watch = watch,
     .close = close_store,
     .examine = inspect_examine,

@@ -66,11 +66,12 @@ void replies_refuse(struct redis *s, struct simba_request *list, int code, const
 
 /* ---- what replies say ---------------------------------------------------------------------- */
 
-bool replies_owner(const struct reply *owner, const struct reply *left, const struct reply *token,
-                   struct replied_owner *out)
+bool replies_owner(const struct reply *r, size_t at, struct replied_owner *out)
 {
+    const struct reply *owner = reply_at(r, at), *left = reply_at(r, at + 1);
+    const struct reply *token = reply_at(r, at + 2);
     struct reply id = *owner;
-    *out = (struct replied_owner){.id = ""};
+    *out = (struct replied_owner){.answer = {.id = out->id, .age_ms = -1}};
     if (left->kind != REPLY_INTEGER)
         return false;
     if (owner->kind == REPLY_NIL) {
@@ -83,22 +84,15 @@ bool replies_owner(const struct reply *owner, const struct reply *left, const st
     if (out->is_foreign)
         return true;
     if (strncmp(id.text, EVICTED, strlen(EVICTED)) == 0) {
-        out->evicted = true;
+        out->answer.evicted = true;
         id.text += strlen(EVICTED);
         id.length -= strlen(EVICTED);
     }
-    if (!reply_digits(token, &out->token))
-        out->token = 0;
+    if (!reply_digits(token, &out->answer.token))
+        out->answer.token = 0;
     text_shorten(out->id, sizeof out->id, id.text, id.length);
-    out->left_ms = left->integer;
+    out->answer.left_ms = left->integer;
     return true;
-}
-
-/* Borrows it. */
-static struct simba_answer answer_of(const struct replied_owner *t)
-{
-    return (struct simba_answer){
-        .id = t->id, .token = t->token, .left_ms = t->left_ms, .age_ms = -1, .evicted = t->evicted};
 }
 
 void replies_guard_text(int64_t left_ms, char *line, size_t size)
@@ -135,53 +129,50 @@ static bool take_refusal(struct redis *s, struct simba_request *q, const struct 
     char line[CONNECTION_TEXT_MAX];
     struct replied_owner t;
     if (reply_at(r, 0)->kind != REPLY_INTEGER || (verdict != 0 && verdict != 2) ||
-        !replies_owner(reply_at(r, 1), reply_at(r, 2), reply_at(r, 3), &t))
+        !replies_owner(r, 1, &t))
         return false;
     if (verdict == 2 || t.is_foreign) {
         replies_refuse(s, q, SIMBA_ESCHEMA, FOREIGN);
         return true;
     }
-    struct simba_answer answer = answer_of(&t);
     if (t.id[0] == '\0') {
-        say_guard(s, t.left_ms, line);
-        answer.text = line;
-    } else if (t.evicted ||
+        say_guard(s, t.answer.left_ms, line);
+        t.answer.text = line;
+    } else if (t.answer.evicted ||
                (strcmp(t.id, q->id) == 0 && requests_guard_ms(s, requests_lease_ms(q)) > 0)) {
-        answer.token = 0; /* nobody may take it up again: it may be older than what was forgotten */
+        t.answer.token =
+            0; /* nobody may take it up again: it may be older than what was forgotten */
     }
     if (reply_is_text(score) && rank->kind == REPLY_INTEGER)
         subscriber_waits(&s->subscriber, q->mutex, q->id, score->text, rank->integer);
-    replies_answer(s, q, &answer);
+    replies_answer(s, q, &t.answer);
     return true;
 }
 
 /* 1: it is free; else who owns it, so a tenure that was to be released had been lost. */
 static bool take_ending(struct redis *s, struct simba_request *q, const struct reply *r)
 {
-    struct replied_owner t = {.id = ""};
+    struct replied_owner t = {.answer = {.id = "", .age_ms = -1}};
     bool freed = r->kind == REPLY_INTEGER && r->integer == 1 && q->op == SIMBA_RELEASE;
-    if (!freed && !replies_owner(reply_at(r, 0), reply_at(r, 1), reply_at(r, 2), &t))
+    if (!freed && !replies_owner(r, 0, &t))
         return false;
-    struct simba_answer answer = answer_of(&t);
-    if (t.evicted)
-        answer.token = 0;
+    if (t.answer.evicted)
+        t.answer.token = 0;
     if (q->op == SIMBA_RELEASE && !freed)
-        answer.code = SIMBA_ELOST;
-    replies_answer(s, q, &answer);
+        t.answer.code = SIMBA_ELOST;
+    replies_answer(s, q, &t.answer);
     return true;
 }
 
 static bool take_read(struct redis *s, struct simba_request *q, const struct reply *r)
 {
-    const struct reply *one = reply_at(r, 0);
     struct replied_owner t;
-    if (!replies_owner(reply_at(one, 0), reply_at(one, 1), reply_at(one, 2), &t))
+    if (!replies_owner(reply_at(r, 0), 0, &t))
         return false;
-    struct simba_answer answer = answer_of(&t);
     if (t.is_foreign)
         replies_refuse(s, q, SIMBA_ESCHEMA, FOREIGN);
     else
-        replies_answer(s, q, &answer);
+        replies_answer(s, q, &t.answer);
     return true;
 }
 
@@ -236,10 +227,7 @@ static bool counts_all(const struct reply *r, int64_t count)
 
 static bool take_renewals(struct redis *s, struct simba_request *list, const struct reply *r)
 {
-    int64_t count = 0;
-    for (const struct simba_request *q = list; q != NULL; q = q->next)
-        count++;
-    if (!counts_all(r, count))
+    if (!counts_all(r, (int64_t)requests_count(list)))
         return false;
     size_t lost = 1;
     int64_t number = 1;
@@ -277,9 +265,7 @@ static bool take_request(struct redis *s, struct simba_request *q, const struct 
  * the rest of them, too: *list is what is not answered. */
 static bool take_many(struct redis *s, struct simba_request **list, const struct reply *r)
 {
-    size_t count = 0;
-    for (const struct simba_request *q = *list; q != NULL; q = q->next)
-        count++;
+    size_t count = requests_count(*list);
     if (r->kind != REPLY_ARRAY || r->elements != count)
         return false;
     for (size_t i = 0; i < count; i++) {

@@ -27,16 +27,13 @@ void replies_answer(struct redis *s, struct simba_request *q, const struct simba
 void replies_refuse(struct redis *s, struct simba_request *list, int code, const char *why);
 void replies_end(void *store); /* gives the answer that was held back */
 
-/* How a reply tells of an owner. False: it makes no sense. */
+/* How a reply tells of an owner, in three elements from `at` on. False: it makes no sense. */
 struct replied_owner {
-    char id[SIMBA_ID_MAX + 1]; /* "": nobody; fit to be shown */
-    int64_t left_ms;
-    uint64_t token; /* 0: unknown */
-    bool evicted;   /* its renewals are refused */
+    struct simba_answer answer; /* its id is the next one */
+    char id[SIMBA_ID_MAX + 1];  /* "": nobody; fit to be shown */
     bool is_foreign;
 };
-bool replies_owner(const struct reply *owner, const struct reply *left, const struct reply *token,
-                   struct replied_owner *out);
+bool replies_owner(const struct reply *r, size_t at, struct replied_owner *out);
 
 /* Why nothing that is free is granted for so long. */
 void replies_guard_text(int64_t left_ms, char *line, size_t size);

@@ -1,9 +1,6 @@
 /* requests.c: see requests.h. What is alike goes out in one call. */
 #include "backend/redis/requests.h"
 
-#include <assert.h>
-#include <string.h>
-
 #include "backend/redis/list.h"
 #include "backend/redis/redis.h"
 
@@ -24,7 +21,7 @@ int64_t requests_guard_ms(const struct redis *s, int64_t lease_ms)
 
 /* ---- to commands --------------------------------------------------------------------------- */
 
-static size_t count_of(const struct simba_request *list)
+size_t requests_count(const struct simba_request *list)
 {
     size_t count = 0;
     for (; list != NULL; list = list->next)
@@ -40,75 +37,34 @@ static void write_token(struct buffer *b, uint64_t token)
         resp_number(b, (int64_t)token);
 }
 
-static void write_acquires(struct redis *s, struct buffer *b, const struct simba_request *list,
-                           enum script script, bool whole)
+/* The arguments of the script, for one request. */
+static void write_words(struct redis *s, struct buffer *b, const struct simba_request *q)
 {
-    enum { KEYS = 4, WORDS = 4 };
-    size_t count = count_of(list);
-    scripts_call(b, script, whole, 1 + KEYS * count, 2 + WORDS * count);
-    resp_word(b, EPOCH_KEY);
-    for (const struct simba_request *q = list; q != NULL; q = q->next) {
-        scripts_key(b, q->mutex, "");
-        scripts_key(b, q->mutex, ":contender");
-        scripts_key(b, q->mutex, ":fence");
-        scripts_key(b, q->mutex, ":token");
-    }
-    resp_word(b, s->server.epoch.note);
-    resp_number(b, s->server.epoch.seen_us);
-    for (const struct simba_request *q = list; q != NULL; q = q->next) {
+    const struct exact_id *exact = q->op == SIMBA_EVICT ? q->store : NULL;
+    if (exact != NULL)
+        resp_bytes(b, exact->bytes, exact->length);
+    else if (q->op != SIMBA_READ)
         resp_word(b, q->id);
+    switch (q->op) {
+    case SIMBA_CONTEND:
         resp_number(b, requests_lease_ms(q));
         resp_word(b, subscriber_asks(&s->subscriber, q->mutex, q->id));
         resp_number(b, requests_guard_ms(s, requests_lease_ms(q)));
-    }
-}
-
-static void write_ending_keys(struct buffer *b, const struct simba_request *q)
-{
-    scripts_key(b, q->mutex, "");
-    scripts_key(b, q->mutex, ":contender");
-    scripts_key(b, q->mutex, ":token");
-}
-
-static void write_releases(struct buffer *b, const struct simba_request *list, enum script script,
-                           bool whole)
-{
-    size_t count = count_of(list);
-    scripts_call(b, script, whole, 3 * count, 2 * count);
-    for (const struct simba_request *q = list; q != NULL; q = q->next)
-        write_ending_keys(b, q);
-    for (const struct simba_request *q = list; q != NULL; q = q->next) {
-        resp_word(b, q->id);
-        write_token(b, q->op == SIMBA_RELEASE ? q->token : 0);
-    }
-}
-
-static void write_renewals(struct buffer *b, const struct simba_request *list, bool whole)
-{
-    size_t count = count_of(list);
-    scripts_call(b, SCRIPT_RENEW, whole, 2 * count, 3 * count);
-    for (const struct simba_request *q = list; q != NULL; q = q->next) {
-        scripts_key(b, q->mutex, "");
-        scripts_key(b, q->mutex, ":token");
-    }
-    for (const struct simba_request *q = list; q != NULL; q = q->next) {
-        resp_word(b, q->id);
+        break;
+    case SIMBA_RENEW:
         write_token(b, q->token);
         resp_number(b, requests_lease_ms(q));
+        break;
+    case SIMBA_EVICT:
+        write_token(b, q->token);
+        resp_word(b, q->forced ? "1" : "0");
+        break;
+    case SIMBA_READ:
+        break;
+    default:
+        write_token(b, q->op == SIMBA_RELEASE ? q->token : 0);
+        break;
     }
-}
-
-static void write_evict(struct buffer *b, const struct simba_request *q, bool whole)
-{
-    const struct exact_id *exact = q->store;
-    scripts_call(b, SCRIPT_EVICT, whole, 3, 3);
-    write_ending_keys(b, q);
-    if (exact != NULL)
-        resp_bytes(b, exact->bytes, exact->length);
-    else
-        resp_word(b, q->id);
-    write_token(b, q->token);
-    resp_word(b, q->forced ? "1" : "0");
 }
 
 static enum script script_of(const struct simba_request *q)
@@ -129,43 +85,33 @@ static enum script script_of(const struct simba_request *q)
 }
 
 /* One call for a request, or for a list of them that are of one kind. */
-static void write_call(struct redis *s, struct simba_request *q)
+static void write_call(struct redis *s, struct simba_request *list)
 {
-    enum script script = script_of(q);
+    enum script script = script_of(list);
     struct connection *c = &s->commands;
     struct buffer *b = connection_command(
-        c, (struct command){.take = replies_take, .about = q, .which = (int)script});
+        c, (struct command){.take = replies_take, .about = list, .which = (int)script});
     if (b == NULL) {
-        replies_refuse(s, q, c->code, c->why);
+        replies_refuse(s, list, c->code, c->why);
         return;
     }
-    bool whole = s->is_unknown[script];
+    scripts_call(b, script, s->is_unknown[script], requests_count(list));
     s->is_unknown[script] = false;
-    switch (q->op) {
-    case SIMBA_CONTEND:
-        write_acquires(s, b, q, script, whole);
-        break;
-    case SIMBA_RENEW:
-        write_renewals(b, q, whole);
-        break;
-    case SIMBA_READ:
-        scripts_call(b, script, whole, 3, 0);
-        scripts_read_keys(b, q->mutex);
-        break;
-    case SIMBA_EVICT:
-        write_evict(b, q, whole);
-        break;
-    default:
-        write_releases(b, q, script, whole);
-        break;
+    for (const struct simba_request *q = list; q != NULL; q = q->next)
+        scripts_keys(b, script, q->mutex);
+    if (list->op == SIMBA_CONTEND) {
+        resp_word(b, s->server.epoch.note);
+        resp_number(b, s->server.epoch.seen_us);
     }
+    for (const struct simba_request *q = list; q != NULL; q = q->next)
+        write_words(s, b, q);
 }
 
 /* ---- what goes together -------------------------------------------------------------------- */
 
 /* Requests of one kind, until they are as many as fit into a call. */
 struct group {
-    struct simba_request *first, **last;
+    struct pending list;
     size_t count;
 };
 
@@ -173,8 +119,8 @@ enum { RELEASES, CONTENDS, RENEWALS, GROUPS }; /* in the order in which they are
 
 static void write_group(struct redis *s, struct group *g)
 {
-    struct simba_request *list = g->first;
-    *g = (struct group){.last = &g->first};
+    struct simba_request *list = pending_take(&g->list);
+    g->count = 0;
     if (list != NULL)
         write_call(s, list);
 }
@@ -189,7 +135,7 @@ static void write_groups(struct redis *s, struct group *group)
  * very same memory. */
 static bool is_after(const struct group *contends, const struct simba_request *release)
 {
-    const struct simba_request *q = contends->first;
+    const struct simba_request *q = contends->list.first;
     while (q != NULL && q->id != release->id)
         q = q->next;
     return q != NULL;
@@ -205,8 +151,7 @@ static void add_to_group(struct redis *s, struct group *group, struct simba_requ
             write_groups(s, group);
         subscriber_ends(&s->subscriber, q->mutex, q->id); /* after what the contention leads to */
     }
-    *g->last = q;
-    g->last = &q->next;
+    pending_add(&g->list, q);
     if (++g->count == GROUP_MAX)
         write_group(s, g);
 }
@@ -248,7 +193,7 @@ static void send_all(struct redis *s, struct simba_request *batch)
 {
     struct group group[GROUPS] = {{.count = 0}};
     for (int i = 0; i < GROUPS; i++)
-        group[i].last = &group[i].first;
+        pending_init(&group[i].list);
     for (struct simba_request *q = batch, *next; q != NULL; q = next) {
         next = q->next;
         q->next = NULL;
@@ -280,11 +225,11 @@ static void send_or_wait(struct redis *s, struct simba_request *batch)
     replies_end(s);
 }
 
-void requests_submit(struct redis *s, struct simba_request *batch)
+void requests_submit(void *store, struct simba_request *batch)
 {
     for (struct simba_request *q = batch; q != NULL; q = q->next)
         q->store = NULL;
-    send_or_wait(s, batch);
+    send_or_wait(store, batch);
 }
 
 void requests_resume(void *store)

@@ -9,11 +9,12 @@
 struct redis;
 
 /* While there is hope requests wait for the connection; else the last failure is the answer. */
-void requests_submit(struct redis *s, struct simba_request *batch);
+void requests_submit(void *store, struct simba_request *batch);
 
 /* The connection is there, or a reading is over: sends what waits for that. */
 void requests_resume(void *store);
 
+size_t requests_count(const struct simba_request *list);
 int64_t requests_lease_ms(const struct simba_request *q);
 
 /* For how long a free mutex is not granted with this lease: restart_guard in the manual. */

@@ -194,8 +194,8 @@ static bool is_too_deep(const redisReadTask *task)
     return depth > RESP_DEPTH_MAX;
 }
 
-/* The place for a value: in its array, or a new one. */
-static struct reply *place(const redisReadTask *task)
+/* The place for a value of this kind: in its array, or a new one. */
+static struct reply *place(const redisReadTask *task, enum reply_kind kind)
 {
     struct reply *r;
     if (is_too_deep(task))
@@ -208,33 +208,23 @@ static struct reply *place(const redisReadTask *task)
         r = take(task->privdata, sizeof *r);
     }
     if (r != NULL)
-        *r = (struct reply){.kind = REPLY_NIL, .text = ""};
+        *r = (struct reply){.kind = kind, .text = ""};
     return r;
 }
 
 static void *on_text(const redisReadTask *task, char *text, size_t length)
 {
-    enum reply_kind kind;
-    switch (task->type) {
-    case REDIS_REPLY_STRING:
-        kind = REPLY_STRING;
-        break;
-    case REDIS_REPLY_STATUS:
-        kind = REPLY_STATUS;
-        break;
-    case REDIS_REPLY_ERROR:
-        kind = REPLY_ERROR;
-        break;
-    default:
+    if (task->type != REDIS_REPLY_STRING && task->type != REDIS_REPLY_STATUS &&
+        task->type != REDIS_REPLY_ERROR)
         return refuse_kind(task);
-    }
-    struct reply *r = place(task);
+    struct reply *r = place(task, task->type == REDIS_REPLY_STRING   ? REPLY_STRING
+                                  : task->type == REDIS_REPLY_STATUS ? REPLY_STATUS
+                                                                     : REPLY_ERROR);
     char *copy = r != NULL ? take(task->privdata, length + 1) : NULL;
     if (copy == NULL)
         return NULL;
     memcpy(copy, text, length);
     copy[length] = '\0';
-    r->kind = kind;
     r->text = copy;
     r->length = length;
     return r;
@@ -244,12 +234,9 @@ static void *on_array(const redisReadTask *task, array_length elements)
 {
     if (task->type != REDIS_REPLY_ARRAY)
         return refuse_kind(task);
-    struct reply *r = place(task);
+    struct reply *r = place(task, REPLY_ARRAY);
     if (r == NULL)
         return NULL;
-    r->kind = REPLY_ARRAY;
-    if (elements == 0)
-        return r;
     /* Before it is multiplied; a negative one is more than any. */
     if ((size_t)elements > RESP_BYTES_MAX / sizeof *r)
         return refuse(task, "a reply has too many elements");
@@ -264,18 +251,16 @@ static void *on_array(const redisReadTask *task, array_length elements)
 
 static void *on_integer(const redisReadTask *task, long long value)
 {
-    struct reply *r = place(task);
-    if (r != NULL) {
-        r->kind = REPLY_INTEGER;
+    struct reply *r = place(task, REPLY_INTEGER);
+    if (r != NULL)
         r->integer = value;
-    }
     return r;
 }
 
 /* A string or an array that is not there; the nil of its own is another kind. */
 static void *on_nil(const redisReadTask *task)
 {
-    return task->type == REDIS_REPLY_NIL ? refuse_kind(task) : place(task);
+    return task->type == REDIS_REPLY_NIL ? refuse_kind(task) : place(task, REPLY_NIL);
 }
 
 #if HIREDIS_MAJOR >= 1

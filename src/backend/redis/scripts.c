@@ -1,8 +1,6 @@
 /* scripts.c: see scripts.h. The headers are made by cmake/stores.cmake. */
 #include "backend/redis/scripts.h"
 
-#include <string.h>
-
 #include "backend/redis/script_absent.h"
 #include "backend/redis/script_acquire.h"
 #include "backend/redis/script_acquire_many.h"
@@ -14,31 +12,39 @@
 #include "backend/redis/script_renew.h"
 #include "backend/redis/script_rights.h"
 
-#define SCRIPT(name)                                    \
-    {                                                   \
-        name##_text, sizeof name##_text - 1, name##_sha \
-    }
+#define SCRIPT(name) name##_text, sizeof name##_text - 1, name##_sha
+
+#define ENDING_KEYS "", ":contender", ":token"
+#define ACQUIRE_KEYS "", ":contender", ":fence", ":token"
 
 static const struct {
     const char *text;
     size_t length;
-    const char *sha; /* of the text: by this Redis knows it */
+    const char *sha;       /* of the text: by this Redis knows it */
+    const char *keys[5];   /* of each mutex: what follows simba:{M}; NULL ends them */
+    size_t words;          /* of each mutex: its arguments */
+    bool takes_epoch;      /* its first key is SCRIPTS_EPOCH_KEY */
+    size_t words_at_first; /* arguments before those of the mutexes */
 } scripts[SCRIPTS] = {
-    [SCRIPT_ACQUIRE] = SCRIPT(script_acquire),
-    [SCRIPT_RENEW] = SCRIPT(script_renew),
-    [SCRIPT_RELEASE] = SCRIPT(script_release),
-    [SCRIPT_READ] = SCRIPT(script_read),
-    [SCRIPT_EVICT] = SCRIPT(script_evict),
-    [SCRIPT_ABSENT] = SCRIPT(script_absent),
-    [SCRIPT_EPOCH] = SCRIPT(script_epoch),
-    [SCRIPT_RIGHTS] = SCRIPT(script_rights),
-    [SCRIPT_ACQUIRE_MANY] = SCRIPT(script_acquire_many),
-    [SCRIPT_RELEASE_MANY] = SCRIPT(script_release_many),
+    [SCRIPT_ACQUIRE] = {SCRIPT(script_acquire), {ACQUIRE_KEYS}, 4, true, 2},
+    [SCRIPT_RENEW] = {SCRIPT(script_renew), {"", ":token"}, 3, false, 0},
+    [SCRIPT_RELEASE] = {SCRIPT(script_release), {ENDING_KEYS}, 2, false, 0},
+    [SCRIPT_READ] = {SCRIPT(script_read), {"", ":token", ":contender"}, 0, false, 0},
+    [SCRIPT_EVICT] = {SCRIPT(script_evict), {ENDING_KEYS}, 3, false, 0},
+    [SCRIPT_ABSENT] = {SCRIPT(script_absent), {""}, 0, false, 0},
+    [SCRIPT_EPOCH] = {SCRIPT(script_epoch), {NULL}, 0, true, 4},
+    [SCRIPT_RIGHTS] = {SCRIPT(script_rights), {NULL}, 0, false, 0},
+    [SCRIPT_ACQUIRE_MANY] = {SCRIPT(script_acquire_many), {ACQUIRE_KEYS}, 4, true, 2},
+    [SCRIPT_RELEASE_MANY] = {SCRIPT(script_release_many), {ENDING_KEYS}, 2, false, 0},
 };
 
-void scripts_call(struct buffer *b, enum script script, bool whole, size_t keys, size_t arguments)
+void scripts_call(struct buffer *b, enum script script, bool whole, size_t mutexes)
 {
-    resp_begin(b, 3 + keys + arguments);
+    size_t each = 0, at_first = scripts[script].takes_epoch;
+    while (scripts[script].keys[each] != NULL)
+        each++;
+    size_t keys = at_first + each * mutexes;
+    resp_begin(b, 3 + keys + scripts[script].words_at_first + scripts[script].words * mutexes);
     if (whole) {
         resp_bytes(b, "EVAL", 4);
         resp_bytes(b, scripts[script].text, scripts[script].length);
@@ -47,18 +53,14 @@ void scripts_call(struct buffer *b, enum script script, bool whole, size_t keys,
         resp_word(b, scripts[script].sha);
     }
     resp_number(b, (int64_t)keys);
+    if (at_first > 0)
+        resp_word(b, SCRIPTS_EPOCH_KEY);
 }
 
-void scripts_key(struct buffer *b, const char *mutex, const char *part)
+void scripts_keys(struct buffer *b, enum script script, const char *mutex)
 {
-    resp_pieces(b, (const char *const[]){"simba:{", mutex, "}", part, NULL});
-}
-
-void scripts_read_keys(struct buffer *b, const char *mutex)
-{
-    scripts_key(b, mutex, "");
-    scripts_key(b, mutex, ":token");
-    scripts_key(b, mutex, ":contender");
+    for (const char *const *key = scripts[script].keys; *key != NULL; key++)
+        resp_pieces(b, (const char *const[]){"simba:{", mutex, "}", *key, NULL});
 }
 
 const char *scripts_text(enum script script)

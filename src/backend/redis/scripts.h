@@ -20,13 +20,12 @@ enum script {
     SCRIPTS
 };
 
-/* Begins a call with this many keys and arguments, which follow. Whole: with its text, for a server
- * that does not know it yet. */
-void scripts_call(struct buffer *b, enum script script, bool whole, size_t keys, size_t arguments);
+#define SCRIPTS_EPOCH_KEY "simba:epoch" /* where epoch.lua has its note */
 
-/* A key of the mutex as a word: simba:{M} and this part. */
-void scripts_key(struct buffer *b, const char *mutex, const char *part);
-void scripts_read_keys(struct buffer *b, const char *mutex); /* those that SCRIPT_READ takes */
+/* Begins a call for this many mutexes. The keys of each follow, and then the arguments. Whole: with its
+ * text, for a server that does not know it yet. */
+void scripts_call(struct buffer *b, enum script script, bool whole, size_t mutexes);
+void scripts_keys(struct buffer *b, enum script script, const char *mutex);
 
 const char *scripts_text(enum script script);
 #endif

@@ -79,8 +79,7 @@ static void on_master(void *data, const struct command *sent, const struct reply
         ask_next(s, why);
 }
 
-static void ask(struct sentinel *s, const char *question,
-                void (*take)(void *data, const struct command *sent, const struct reply *r))
+static void ask(struct sentinel *s, const char *question, command_fn *take)
 {
     struct buffer *b = connection_command(&s->connection, (struct command){.take = take});
     if (b != NULL)

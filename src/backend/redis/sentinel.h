@@ -12,6 +12,6 @@ struct sentinel {
 };
 
 void sentinel_init(struct sentinel *s, struct network *net, struct connection *commands);
-void sentinel_ask(
-    struct sentinel *s); /* leads to connection_go() or connection_fail() of commands */
+/* Leads to connection_go() or connection_fail() of commands. */
+void sentinel_ask(struct sentinel *s);
 #endif

@@ -7,6 +7,7 @@
 
 #include "backend/kit/handles.h"
 #include "backend/kit/resolve.h"
+#include "backend/redis/resp.h"
 #include "backend/redis/tls.h"
 
 #define STREAM_INBOX (64u << 10)

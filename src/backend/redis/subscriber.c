@@ -16,8 +16,7 @@
 
 static bool observes_all(const struct subscriber *e)
 {
-    struct simba_host *host = e->connection.net->host;
-    return host->interest(host, "") == SIMBA_OBSERVES;
+    return e->host->interest(e->host, "") == SIMBA_OBSERVES;
 }
 
 /* ---- the connection ------------------------------------------------------------------------ */
@@ -26,16 +25,14 @@ static void on_upkeep(uv_timer_t *timer);
 
 static void open_connection(struct subscriber *e)
 {
-    if (e->is_open)
+    if (e->connection.wanted)
         return;
-    e->is_open = true;
     connection_open(&e->connection);
     handles_start_timer(&e->upkeep, on_upkeep, UPKEEP_MS);
 }
 
 static void on_error(struct subscriber *e, const struct reply *r)
 {
-    struct simba_host *host = e->connection.net->host;
     char why[CONNECTION_TEXT_MAX], line[CONNECTION_TEXT_MAX + 64];
     if (e->trial.over != NULL)
         e->trial.denied(e->trial.data, r);
@@ -43,7 +40,7 @@ static void on_error(struct subscriber *e, const struct reply *r)
         return;
     errors_describe(r, why, sizeof why);
     snprintf(line, sizeof line, "cannot listen, so waiting takes longer: %s", why);
-    host->log(host, SIMBA_LOG_WARN, line);
+    e->host->log(e->host, SIMBA_LOG_WARN, line);
     e->was_denied = true;
 }
 
@@ -138,7 +135,7 @@ void subscriber_follow(struct subscriber *e)
 {
     const struct address *now = &e->commands->address, *before = &e->connection.address;
     bool moved = strcmp(now->host, before->host) != 0 || now->port != before->port;
-    if (!e->is_open)
+    if (!e->connection.wanted)
         return;
     if (moved && e->connection.state != CONNECTION_DOWN) {
         on_down(e);
@@ -175,33 +172,33 @@ static void on_absent(void *data, const struct command *sent, const struct reply
 
 /* A question on the connection for commands, since messages may get lost. With the script's text:
  * it is rare enough not to care whether the server knows it. */
-static void ask(struct subscriber *e, const char *const *key, size_t keys)
+static void ask(struct subscriber *e, const char *const *mutex, size_t count)
 {
     struct connection *c = e->commands;
-    if (keys == 0 || c->state != CONNECTION_READY)
+    if (count == 0 || c->state != CONNECTION_READY)
         return;
     struct buffer *b = connection_command(c, (struct command){.take = on_absent, .about = e});
     if (b == NULL)
         return;
-    scripts_call(b, SCRIPT_ABSENT, true, keys, 0);
-    for (size_t i = 0; i < keys; i++)
-        resp_word(b, key[i]);
+    scripts_call(b, SCRIPT_ABSENT, true, count);
+    for (size_t i = 0; i < count; i++)
+        scripts_keys(b, SCRIPT_ABSENT, mutex[i]);
 }
 
 static void ask_which_are_free(struct subscriber *e)
 {
-    const char *key[GROUP_MAX];
-    size_t keys = 0;
+    const char *mutex[GROUP_MAX];
+    size_t count = 0;
     for (struct topic *p = topics_next(&e->topics, NULL); p != NULL;
          p = topics_next(&e->topics, p)) {
         if (topics_first(p) != NULL)
-            key[keys++] = p->channel;
-        if (keys == GROUP_MAX) {
-            ask(e, key, keys);
-            keys = 0;
+            mutex[count++] = p->mutex;
+        if (count == GROUP_MAX) {
+            ask(e, mutex, count);
+            count = 0;
         }
     }
-    ask(e, key, keys);
+    ask(e, mutex, count);
 }
 
 static void on_upkeep(uv_timer_t *timer)
@@ -210,7 +207,7 @@ static void on_upkeep(uv_timer_t *timer)
     topics_sweep(&e->topics);
     if (e->topics.by_mutex.count == 0 && !observes_all(e) && e->trial.over == NULL &&
         e->owns_until < simba_now()) {
-        e->is_open = e->hears_evictions = false;
+        e->hears_evictions = false;
         connection_shut(&e->connection);
         return;
     }
@@ -296,15 +293,11 @@ void subscriber_granted(struct subscriber *e, const char *mutex, const char *id,
         snprintf(e->granted[e->unheard++], sizeof e->granted[0], "%s", mutex);
 }
 
-int subscriber_init(struct subscriber *e)
+void subscriber_init(struct subscriber *e, struct network *net, struct connection *commands)
 {
-    *e = (struct subscriber){.rng = rng_seed()};
-    return topics_init(&e->topics, &e->connection);
-}
-
-void subscriber_start(struct subscriber *e, struct network *net, struct connection *commands)
-{
+    e->host = net->host;
     e->commands = commands;
+    e->rng = rng_seed();
     connection_init(&e->connection, net, &use, e);
     handles_add_timer(&net->handles, &e->upkeep, e);
     handles_add_timer(&net->handles, &e->alarm, e);
@@ -315,9 +308,4 @@ void subscriber_close(struct subscriber *e)
     connection_close(&e->connection);
     handles_close(&e->connection.net->handles, &e->upkeep);
     handles_close(&e->connection.net->handles, &e->alarm);
-}
-
-void subscriber_free(struct subscriber *e)
-{
-    topics_free(&e->topics);
 }

@@ -24,12 +24,12 @@ struct subscriber_trial {
 };
 
 struct subscriber {
+    struct simba_host *host;
     struct connection connection;
     struct connection *commands; /* whose server it listens to */
     struct topics topics;
     uv_timer_t upkeep, alarm;
     uint64_t rng;
-    bool is_open;
     int64_t owns_until; /* somebody may own something until then: evictions are listened for */
     bool hears_evictions;
     size_t unheard; /* mutexes that were granted before it heard of evictions */
@@ -38,11 +38,9 @@ struct subscriber {
     struct subscriber_trial trial; /* over NULL: none is under way */
 };
 
-int subscriber_init(struct subscriber *e); /* 0, SIMBA_ELIMIT */
-void subscriber_start(struct subscriber *e, struct network *net, struct connection *commands);
+/* Its topics are the caller's to make and to free; all else is 0. */
+void subscriber_init(struct subscriber *e, struct network *net, struct connection *commands);
 void subscriber_close(struct subscriber *e);
-void subscriber_free(
-    struct subscriber *e); /* when the loop has let go of it, or instead of start */
 
 /* The connection for commands is there (again). */
 void subscriber_follow(struct subscriber *e);

@@ -2,11 +2,9 @@
 #include "backend/redis/tls.h"
 
 #include <arpa/inet.h>
-#include <limits.h>
 #include <openssl/err.h>
 #include <openssl/x509v3.h>
 #include <stdio.h>
-#include <string.h>
 
 /* OpenSSL's last word, which is about certificates and files and holds no secret. */
 static void say(const char *what, char *why, size_t why_size)
@@ -120,7 +118,6 @@ enum tls_state tls_read(struct tls *t, char *to, size_t size, size_t *count, cha
                         size_t why_size)
 {
     ERR_clear_error();
-    *count = 0;
     int rc = SSL_read_ex(t->ssl, to, size, count);
     if (rc == 1)
         return TLS_READY;

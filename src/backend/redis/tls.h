@@ -5,7 +5,6 @@
 #include <openssl/ssl.h>
 
 #include "backend/redis/config.h"
-#include "backend/redis/resp.h"
 
 /* What all connections share; NULL, and why, if a file cannot be used. */
 SSL_CTX *tls_context(const struct config *c, char *why, size_t why_size);

@@ -11,13 +11,10 @@
 int topics_init(struct topics *t, struct connection *c)
 {
     *t = (struct topics){.connection = c};
-    if (table_init(&t->by_mutex) != 0)
-        return SIMBA_ELIMIT;
-    if (table_init(&t->by_channel) != 0) {
-        table_free(&t->by_mutex);
-        return SIMBA_ELIMIT;
-    }
-    return 0;
+    if (table_init(&t->by_mutex) == 0 && table_init(&t->by_channel) == 0)
+        return 0;
+    table_free(&t->by_mutex);
+    return SIMBA_ELIMIT;
 }
 
 static void free_node(struct table_node *node)
@@ -185,13 +182,13 @@ void topics_stop(struct topics *t, struct topic *p)
 
 void topics_remove_later(struct topics *t, struct topic *p)
 {
-    for (struct topic **at = &t->later; p->is_later && *at != NULL; at = &(*at)->later) {
-        if (*at == p) {
-            *at = p->later;
-            p->is_later = false;
-            return;
-        }
-    }
+    struct topic **at = &t->later;
+    if (p->ask_at == 0)
+        return;
+    while (*at != p)
+        at = &(*at)->later;
+    *at = p->later;
+    p->ask_at = 0;
 }
 
 /* ---- all of them --------------------------------------------------------------------------- */

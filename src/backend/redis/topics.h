@@ -32,10 +32,9 @@ struct topic {
     struct table_node by_mutex; /* first */
     struct waiter *waiters;
     enum subscription sub;
-    bool is_taken; /* the last message said so */
-    bool is_later;
-    int64_t ask_at;      /* simba_now() */
-    struct topic *later; /* the next of those that ask later */
+    bool is_taken;       /* the last message said so */
+    int64_t ask_at;      /* simba_now(); 0: it is not among those that ask later */
+    struct topic *later; /* the next of them */
     char *channel;       /* simba:{M} */
     char mutex[];
 };

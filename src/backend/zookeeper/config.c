@@ -14,20 +14,14 @@ static int read_hosts(struct zookeeper_config *c, const struct options *o)
 {
     const char *name;
     int port;
-    for (size_t n = 0; simba_url_host(o->url, n, &name, &port); n++) {
+    do {
+        size_t n = c->hosts++;
         if (n == ZOOKEEPER_HOSTS_MAX)
             return options_refuse(o, SIMBA_EINVAL, "more than %d hosts", ZOOKEEPER_HOSTS_MAX);
-        if (strlen(name) >= sizeof c->host[n].name)
-            return options_refuse(o, SIMBA_EINVAL, "the name of a host is longer than 255 bytes");
-        snprintf(c->host[n].name, sizeof c->host[n].name, "%s", name);
-        c->host[n].port = port > 0 ? port : ZOOKEEPER_PORT;
-        c->hosts = n + 1;
-    }
-    if (c->hosts == 0) {
-        snprintf(c->host[0].name, sizeof c->host[0].name, "127.0.0.1");
-        c->host[0].port = ZOOKEEPER_PORT;
-        c->hosts = 1;
-    }
+        int rc = options_host(o, n, ZOOKEEPER_PORT, c->host[n].name, &c->host[n].port);
+        if (rc != 0)
+            return rc;
+    } while (simba_url_host(o->url, c->hosts, &name, &port));
     return 0;
 }
 

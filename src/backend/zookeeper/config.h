@@ -2,8 +2,7 @@
 #ifndef BACKEND_ZOOKEEPER_CONFIG_H
 #define BACKEND_ZOOKEEPER_CONFIG_H
 
-#include <simba/backend.h>
-
+#include "backend/kit/options.h"
 #include "backend/zookeeper/path.h"
 
 #define ZOOKEEPER_PORT 2181
@@ -16,7 +15,7 @@ enum zookeeper_acl { ACL_OPEN, ACL_CREATOR, ACL_CREATOR_READ };
 
 struct zookeeper_config {
     struct {
-        char name[256];
+        char name[OPTIONS_HOST_MAX];
         int port;
     } host[ZOOKEEPER_HOSTS_MAX];
     size_t hosts;

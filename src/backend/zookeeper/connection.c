@@ -138,9 +138,8 @@ static void clean_up(struct session *s)
     zk_connection_close(s);
     zk_latch_session_expired(&s->latch, simba_now());
     uv_timer_stop(&s->beat);
-    if (s->store->closing)
-        return;
-    begin_again(s);
+    if (!s->store->closing)
+        begin_again(s);
 }
 
 /* How long a server may take to answer a new connection. One that is just starting may never do; the
@@ -266,6 +265,15 @@ static void silence(void)
     zoo_set_debug_level((ZooLogLevel)0);
 }
 
+/* Not even an attempt can be made: s->why says why. */
+static void cannot_begin(struct session *s)
+{
+    s->latch.code = SIMBA_ESTORE;
+    s->failures = (int)s->store->config.hosts;
+    begin_again(s);
+    clean_up(s);
+}
+
 static void open_handle(struct session *s)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -275,11 +283,8 @@ static void open_handle(struct session *s)
     s->handle =
         zookeeper_init2(s->addresses, on_state, (int)s->latch.asked_ms, NULL, s, 0, be_silent);
     if (s->handle == NULL) {
-        s->latch.code = SIMBA_ESTORE;
-        s->failures = (int)c->hosts;
         snprintf(s->why, sizeof s->why, "no client can be made: %s", errno_text(errno));
-        begin_again(s);
-        clean_up(s);
+        cannot_begin(s);
         return;
     }
     /* They are numbers; else it would resolve them in every call of zookeeper_interest. */
@@ -292,14 +297,10 @@ static void open_handle(struct session *s)
 
 static void resolved_all(struct session *s)
 {
-    if (s->addresses_length > 0) {
+    if (s->addresses_length > 0)
         open_handle(s);
-        return;
-    }
-    s->latch.code = SIMBA_ESTORE;
-    s->failures = (int)s->store->config.hosts;
-    begin_again(s);
-    clean_up(s);
+    else
+        cannot_begin(s);
 }
 
 /* The library cuts at the last colon, so numbers of version six need no brackets, and may have none. */
@@ -315,31 +316,26 @@ static void add_address(struct session *s, const char *host, int port)
 }
 
 /* What is an address already needs no thread to find out. */
-static bool add_number(struct session *s, size_t n)
+static bool is_address(const char *host)
 {
-    const struct zookeeper_config *c = &s->store->config;
     unsigned char number[16];
-    if (inet_pton(AF_INET, c->host[n].name, number) != 1 &&
-        inet_pton(AF_INET6, c->host[n].name, number) != 1)
-        return false;
-    add_address(s, c->host[n].name, c->host[n].port);
-    return true;
+    return inet_pton(AF_INET, host, number) == 1 || inet_pton(AF_INET6, host, number) == 1;
 }
 
 static void on_resolved(void *data, struct addrinfo *list, int code)
 {
-    const struct asked *asked = data;
+    struct asked_name *asked = data;
     struct session *s = asked->session;
-    const struct zookeeper_config *c = &s->store->config;
-    s->question[asked->n] = NULL;
+    const char *name = s->store->config.host[asked - s->asked].name;
+    int port = s->store->config.host[asked - s->asked].port;
+    asked->question = NULL;
     for (const struct addrinfo *a = list; a != NULL; a = a->ai_next) {
         char host[64];
         if (getnameinfo(a->ai_addr, a->ai_addrlen, host, sizeof host, NULL, 0, NI_NUMERICHOST) == 0)
-            add_address(s, host, c->host[asked->n].port);
+            add_address(s, host, port);
     }
     if (list == NULL)
-        snprintf(s->why, sizeof s->why, "cannot find host %.150s: %s", c->host[asked->n].name,
-                 resolve_text(code));
+        snprintf(s->why, sizeof s->why, "cannot find host %.150s: %s", name, resolve_text(code));
     else
         freeaddrinfo(list);
     if (--s->questions == 0)
@@ -353,12 +349,14 @@ void zk_connection_begin(struct session *s)
     s->addresses[0] = '\0';
     s->questions = 1; /* until all are asked */
     for (size_t i = 0; i < c->hosts; i++) {
-        if (add_number(s, i))
+        if (is_address(c->host[i].name)) {
+            add_address(s, c->host[i].name, c->host[i].port);
             continue;
-        s->asked[i] = (struct asked){s, i};
-        s->question[i] = resolve_ask(s->store->resolver, c->host[i].name, c->host[i].port,
-                                     on_resolved, &s->asked[i]);
-        s->questions += s->question[i] != NULL;
+        }
+        s->asked[i].session = s;
+        s->asked[i].question = resolve_ask(s->store->resolver, c->host[i].name, c->host[i].port,
+                                           on_resolved, &s->asked[i]);
+        s->questions += s->asked[i].question != NULL;
     }
     if (s->questions == 1 && s->addresses_length == 0)
         snprintf(s->why, sizeof s->why, "no thread to resolve names with");

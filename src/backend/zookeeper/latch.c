@@ -249,11 +249,6 @@ void zk_latch_deleted(struct latch *l, enum latch_reply reply)
     l->state = gone || PLANTED(LATCH_FORGETS_DELETE) ? LATCH_GONE : LATCH_IN;
 }
 
-void zk_latch_unwanted(struct latch *l)
-{
-    l->wanted = false;
-}
-
 void zk_latch_vanished(struct latch *l)
 {
     l->state = LATCH_GONE;

@@ -53,7 +53,7 @@ struct latch {
     char name[LATCH_NAME_SIZE]; /* "": not known */
     int64_t czxid;              /* the token; 0: not known */
     uint8_t state;
-    bool wanted;
+    bool wanted;    /* set to false, it is left */
     bool in_flight; /* a request of ours that has not ended */
 };
 
@@ -76,7 +76,6 @@ void zk_latch_found(struct latch *l, enum latch_reply reply, const char *name); 
 void zk_latch_stat(struct latch *l, enum latch_reply reply, int64_t czxid, int64_t owner,
                    int64_t session);
 void zk_latch_deleted(struct latch *l, enum latch_reply reply);
-void zk_latch_unwanted(struct latch *l);
 void zk_latch_vanished(struct latch *l); /* our node is not there any more, or the session */
 
 /* A list that was asked for after the node was there. name "": only by the UUID. */

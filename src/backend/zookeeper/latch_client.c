@@ -59,13 +59,8 @@ int zk_latch_client_count(const struct latch_client *c, const char *mutex)
     return count;
 }
 
-bool zk_latch_client_knows(const struct latch_client *c, const char *mutex, const char *node)
+bool zk_latch_client_knows(const struct latch_client *c, const char *node)
 {
-    struct table_node *n = table_find(&c->members, mutex);
-    for (; n != NULL; n = table_find_next(n)) {
-        if (zk_latch_is_for(&((struct latch_member *)(void *)n)->latch, node))
-            return true;
-    }
     for (const struct latch_session *s = c->sessions; s != NULL; s = s->next) {
         for (const struct latch_member *m = s->members; m != NULL; m = m->next) {
             if (zk_latch_is_for(&m->latch, node))
@@ -89,11 +84,6 @@ void zk_latch_client_fail(struct latch_client *c, struct pending *waiting, int c
 {
     c->refused = c->refused || waiting->first != NULL;
     pending_fail(waiting, c->host, code, why);
-}
-
-static void answer_lost(struct latch_client *c, struct simba_request *q)
-{
-    pending_refuse(c->host, q, SIMBA_ELOST, NULL);
 }
 
 static void contend(struct latch_client *c, struct simba_request *q)
@@ -126,7 +116,7 @@ static void renew(struct latch_client *c, struct simba_request *q)
 {
     struct latch_member *m = find(c, q->mutex, q->id);
     if (m == NULL || m->over || !m->granted || (uint64_t)m->latch.czxid != q->token) {
-        answer_lost(c, q);
+        pending_refuse(c->host, q, SIMBA_ELOST, NULL);
     } else if (zk_latch_session_is_fresh(m->session)) {
         m->asked_at = c->now;
         m->lease_ms = q->ttl_ms + q->transition_ms;
@@ -162,7 +152,7 @@ static void release(struct latch_client *c, struct simba_request *q)
 {
     struct latch_member *m = find_token(c, q);
     if (m == NULL || m->latch.state == LATCH_GONE)
-        answer_lost(c, q);
+        pending_refuse(c->host, q, SIMBA_ELOST, NULL);
     else
         end(m, q);
 }

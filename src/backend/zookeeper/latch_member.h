@@ -40,7 +40,7 @@ struct latch_member {
 /* ---- latch_client.c ---------------------------------------------------------------------------- */
 
 int zk_latch_client_count(const struct latch_client *c, const char *mutex); /* that have a node */
-bool zk_latch_client_knows(const struct latch_client *c, const char *mutex, const char *node);
+bool zk_latch_client_knows(const struct latch_client *c, const char *node);
 
 /* ---- latch_session.c --------------------------------------------------------------------------- */
 

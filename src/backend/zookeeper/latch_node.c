@@ -6,7 +6,6 @@
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "backend/zookeeper/latch_member.h"
 
@@ -93,7 +92,7 @@ void zk_latch_node_refuse_asking(struct latch_member *m, const struct latch_resu
 void zk_latch_node_discard(struct latch_member *m)
 {
     leave_table(m);
-    zk_latch_unwanted(&m->latch);
+    m->latch.wanted = false;
     zk_latch_node_drive(m);
 }
 
@@ -188,6 +187,7 @@ static void note_failure(struct latch_member *m, const struct latch_result *r)
 static void found(struct latch_member *m, const struct latch_result *r)
 {
     struct latch_view v = zk_latch_look(&m->latch, r->names, r->count);
+    assert(v.own < 0 || r->names != NULL);
     zk_latch_found(&m->latch, r->reply, v.own >= 0 ? r->names[v.own] : NULL);
     note_failure(m, r);
 }

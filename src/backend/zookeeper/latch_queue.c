@@ -152,7 +152,7 @@ static void remove_forgotten(struct latch_member *m, char *const *names, int cou
     if (kin <= zk_latch_client_count(c, m->mutex) || c->now < c->relied_until)
         return;
     for (int i = 0; i < count; i++) {
-        if (!zk_latch_is_kin(&m->latch, names[i]) || zk_latch_client_knows(c, m->mutex, names[i]))
+        if (!zk_latch_is_kin(&m->latch, names[i]) || zk_latch_client_knows(c, names[i]))
             continue;
         c->host->log(c->host, SIMBA_LOG_WARN,
                      "a node of ours that was deleted is still there: deleting it again");

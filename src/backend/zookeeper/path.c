@@ -7,29 +7,10 @@
 
 #include "base/text.h"
 
-static int hex(char c)
+/* At a '%' that two digits follow? */
+static bool is_escape(const char *at)
 {
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    if (c >= 'A' && c <= 'F')
-        return c - 'A' + 10;
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
-/* The code point at the text, and its length; the text is valid UTF-8. */
-static uint32_t code_point(const char *text, int *length)
-{
-    const unsigned char *b = (const unsigned char *)text;
-    *length = b[0] < 0x80 ? 1 : b[0] < 0xe0 ? 2 : b[0] < 0xf0 ? 3 : 4;
-    uint32_t c = *length == 1 ? b[0] : b[0] & (0x7fu >> *length);
-    for (int i = 1; i < *length; i++) {
-        if ((b[i] & 0xc0) != 0x80) { /* not valid after all */
-            *length = 1;
-            return 0xffff;
-        }
-        c = c << 6 | (b[i] & 0x3f);
-    }
-    return c;
+    return at[0] == '%' && text_hex_value(at[1]) >= 0 && text_hex_value(at[2]) >= 0;
 }
 
 static bool is_refused(uint32_t c)
@@ -42,11 +23,12 @@ void zk_path_encode(char out[PATH_NODE_SIZE], const char *mutex)
 {
     bool dots = strcmp(mutex, ".") == 0 || strcmp(mutex, "..") == 0;
     char *at = out, *end = out + PATH_NODE_SIZE;
-    for (int length; *mutex != '\0'; mutex += length) {
-        uint32_t c = code_point(mutex, &length);
-        bool escape = c == '%' && hex(mutex[1]) >= 0 && hex(mutex[2]) >= 0;
-        for (int i = 0; i < length && end - at > 3; i++) {
-            if (dots || escape || is_refused(c))
+    for (size_t length; *mutex != '\0'; mutex += length) {
+        uint32_t c = 0; /* refused, as what is no UTF-8 */
+        length = text_utf8(mutex, &c);
+        length = length > 0 ? length : 1;
+        for (size_t i = 0; i < length && end - at > 3; i++) {
+            if (dots || is_escape(mutex) || is_refused(c))
                 at += snprintf(at, 4, "%%%02X", (unsigned char)mutex[i]);
             else
                 *at++ = mutex[i];
@@ -62,8 +44,8 @@ bool zk_path_decode(char out[SIMBA_MUTEX_MAX + 1], const char *node)
     for (const char *at = node; *at != '\0'; n++) {
         if (n == SIMBA_MUTEX_MAX)
             return false;
-        if (at[0] == '%' && hex(at[1]) >= 0 && hex(at[2]) >= 0) {
-            out[n] = (char)(hex(at[1]) << 4 | hex(at[2]));
+        if (is_escape(at)) {
+            out[n] = (char)(text_hex_value(at[1]) << 4 | text_hex_value(at[2]));
             if (out[n] == '\0')
                 return false;
             at += 3;

@@ -8,7 +8,6 @@
 
 #include <simba.h>
 #include <stdbool.h>
-#include <stddef.h>
 
 #define PATH_NODE_SIZE (3 * SIMBA_MUTEX_MAX + 1)
 #define PATH_BASE_MAX 256

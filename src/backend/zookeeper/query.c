@@ -9,6 +9,7 @@
  * of Curator's would not heed a mark, nor a Simba before 0.2 show by its node's name that it does. */
 #include "backend/zookeeper/query.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,11 +17,13 @@
 #include "backend/zookeeper/replies.h"
 #include "backend/zookeeper/requests.h"
 
+#define NO_MEMORY "out of memory"
 #define TRIES_MAX 16
 #define LIST_WINDOW 32 /* mutexes that are looked at together */
 
 /* A list under way. */
 struct listing {
+    struct session *session;
     struct simba_request *request;
     char **mutex;
     size_t count, next, open;
@@ -31,8 +34,8 @@ struct listing {
 
 struct query {
     struct session *session;
-    struct simba_request *request; /* NULL: of a listing */
-    struct listing *listing;
+    struct simba_request *request;
+    struct listing *listing; /* NULL: it is for the request alone */
     int tries, members;
     bool watches;   /* the list of children has a watch already */
     bool marked;    /* the mutex's node has data */
@@ -50,67 +53,71 @@ static bool is_observed(const struct zookeeper *z, const char *mutex)
     return !z->closing && z->host->interest(z->host, mutex) == SIMBA_OBSERVES;
 }
 
+static bool evicts(const struct query *l)
+{
+    return l->request->op == SIMBA_EVICT;
+}
+
 static void start(struct query *l);
-static void go_on(struct session *s, struct listing *list);
+static void go_on(struct listing *list);
 
 /* ---- the end of a query ----------------------------------------------------------------------- */
 
-static void end_listing(struct session *s, struct listing *list)
+static void end_listing(struct listing *list)
 {
-    struct simba_answer a = {.code = list->code, .age_ms = -1, .text = list->why};
-    s->store->host->answer(s->store->host, list->request, &a);
+    pending_refuse(list->session->store->host, list->request, list->code, list->why);
     for (size_t i = 0; i < list->count; i++)
         free(list->mutex[i]);
     free(list->mutex);
     free(list);
 }
 
-static void finish(struct query *l, int code, const char *why)
+/* What it found was told. */
+static void finish(struct query *l)
 {
-    struct session *s = l->session;
     struct listing *list = l->listing;
-    if (l->request != NULL)
-        zk_latch_client_refuse(&s->store->latch, l->request, code, why);
     free(l);
     if (list == NULL)
         return;
     list->open--;
-    if (code != 0) {
-        list->code = code;
-        list->why = why;
+    go_on(list);
+}
+
+static void refuse(struct query *l, int code, const char *why)
+{
+    if (l->listing == NULL) {
+        zk_latch_client_refuse(&l->session->store->latch, l->request, code, why);
+    } else {
+        l->listing->code = code;
+        l->listing->why = why;
     }
-    go_on(s, list);
+    finish(l);
 }
 
 static void fail(struct query *l, int rc)
 {
     struct latch_result r = zk_replies_read(rc);
-    finish(l, l->session->store->closing ? SIMBA_ECANCELED : r.code, r.why);
+    refuse(l, l->session->store->closing ? SIMBA_ECANCELED : r.code, r.why);
 }
 
 static void tell(struct query *l)
 {
-    struct session *s = l->session;
-    int64_t left = l->id[0] != '\0' ? zk_latch_session_timeout_ms(&s->latch) : 0;
-    if (l->listing != NULL) {
-        struct simba_found f = {.mutex = l->mutex,
-                                .id = l->id,
-                                .token = l->token,
-                                .left_ms = left,
-                                .age_ms = -1,
-                                .waiters = l->members > 0 ? l->members - 1 : 0,
-                                .evicted = l->evicted};
-        if (l->members > 0)
-            s->store->host->found(s->store->host, l->listing->request, &f);
-        finish(l, 0, NULL);
-        return;
-    }
-    s->store->host->answer(
-        s->store->host, l->request,
-        &(struct simba_answer){
-            .id = l->id, .token = l->token, .left_ms = left, .age_ms = -1, .evicted = l->evicted});
-    l->request = NULL;
-    finish(l, 0, NULL);
+    struct simba_host *host = l->session->store->host;
+    int64_t left = l->id[0] != '\0' ? zk_latch_session_timeout_ms(&l->session->latch) : 0;
+    struct simba_found f = {.mutex = l->mutex,
+                            .id = l->id,
+                            .token = l->token,
+                            .left_ms = left,
+                            .age_ms = -1,
+                            .waiters = l->members - 1,
+                            .evicted = l->evicted};
+    struct simba_answer a = {
+        .id = l->id, .token = l->token, .left_ms = left, .age_ms = -1, .evicted = l->evicted};
+    if (l->listing == NULL)
+        host->answer(host, l->request, &a);
+    else if (l->members > 0)
+        host->found(host, l->request, &f);
+    finish(l);
 }
 
 /* ---- eviction --------------------------------------------------------------------------------- */
@@ -122,8 +129,7 @@ static void evicted(struct query *l, int rc)
         return;
     }
     pending_refuse(l->session->store->host, l->request, rc == ZOK ? 0 : SIMBA_ELOST, NULL);
-    l->request = NULL;
-    finish(l, 0, NULL);
+    finish(l);
 }
 
 static void on_deleted(int rc, const void *data)
@@ -154,7 +160,7 @@ static void evict(struct query *l)
         return;
     }
     if (!l->request->forced && !zk_latch_heeds_marks(l->leader)) {
-        finish(l, SIMBA_EUNSUPPORTED,
+        refuse(l, SIMBA_EUNSUPPORTED,
                "its owner is a client of Curator's or of an older Simba, which cannot be asked to "
                "leave: end it there, or evict it with --force (forced), and then only the fencing "
                "token protects");
@@ -194,8 +200,7 @@ static void on_leader(int rc, const char *value, int length, const struct Stat *
         start(l);
         return;
     }
-    bool evicts = l->request != NULL && l->request->op == SIMBA_EVICT;
-    if (rc == ZNONODE && !evicts) { /* it goes from hand to hand faster than we look */
+    if (rc == ZNONODE && !evicts(l)) { /* it goes from hand to hand faster than we look */
         tell(l);
         return;
     }
@@ -206,7 +211,7 @@ static void on_leader(int rc, const char *value, int length, const struct Stat *
     bool observed = is_observed(s->store, l->mutex);
     zk_path_show_id(l->id, value, length);
     l->token = (uint64_t)stat->czxid;
-    if (evicts) {
+    if (evicts(l)) {
         evict(l);
     } else if (!l->marked && !observed) {
         tell(l);
@@ -219,10 +224,7 @@ static void on_leader(int rc, const char *value, int length, const struct Stat *
 
 static void nobody(struct query *l)
 {
-    l->token = 0;
-    l->id[0] = '\0';
-    l->members = 0;
-    if (l->request != NULL && l->request->op == SIMBA_EVICT)
+    if (evicts(l))
         evict(l);
     else
         tell(l);
@@ -280,38 +282,38 @@ static void start(struct query *l)
         fail(l, rc);
 }
 
-static struct query *make(struct session *s, const char *mutex)
+/* list NULL: for the request alone. */
+static void ask(struct session *s, struct simba_request *q, const char *mutex, struct listing *list)
 {
     struct query *l = calloc(1, sizeof *l);
-    if (l == NULL)
-        return NULL;
-    l->session = s;
-    snprintf(l->mutex, sizeof l->mutex, "%s", mutex);
-    zk_requests_mutex_path(s->store, mutex, l->path);
-    return l;
+    if (l == NULL && list == NULL) {
+        zk_latch_client_refuse(&s->store->latch, q, SIMBA_ELIMIT, NO_MEMORY);
+    } else if (l == NULL) {
+        list->code = SIMBA_ELIMIT;
+        list->why = NO_MEMORY;
+    } else {
+        *l = (struct query){.session = s, .request = q, .listing = list};
+        snprintf(l->mutex, sizeof l->mutex, "%s", mutex);
+        zk_requests_mutex_path(s->store, mutex, l->path);
+        if (list != NULL)
+            list->open++;
+        start(l);
+    }
 }
 
 /* ---- all mutexes ------------------------------------------------------------------------------ */
 
-static void go_on(struct session *s, struct listing *list)
+static void go_on(struct listing *list)
 {
+    assert(list->count == 0 || list->mutex != NULL);
     if (list->filling)
         return;
     list->filling = true;
-    while (list->open < LIST_WINDOW && list->next < list->count && list->code == 0) {
-        struct query *l = make(s, list->mutex[list->next++]);
-        if (l == NULL) {
-            list->code = SIMBA_ELIMIT;
-            list->why = "out of memory";
-            break;
-        }
-        l->listing = list;
-        list->open++;
-        start(l);
-    }
+    while (list->open < LIST_WINDOW && list->next < list->count && list->code == 0)
+        ask(list->session, list->request, list->mutex[list->next++], list);
     list->filling = false;
     if (list->open == 0)
-        end_listing(s, list);
+        end_listing(list);
 }
 
 static void on_root(int rc, const struct Stat *stat, const void *data)
@@ -323,23 +325,18 @@ static void on_root(int rc, const struct Stat *stat, const void *data)
 
 static void on_mutexes(int rc, const struct String_vector *names, const void *data)
 {
-    struct query *l = (struct query *)(uintptr_t)data;
-    struct session *s = l->session;
-    struct listing *list = l->listing;
-    free(l);
+    struct listing *list = (struct listing *)(uintptr_t)data;
+    struct session *s = list->session;
+    struct latch_result r = zk_replies_read(rc);
     if (rc == ZOK) {
         list->mutex = calloc((size_t)names->count + 1, sizeof *list->mutex);
-        if (list->mutex == NULL) {
-            list->code = SIMBA_ELIMIT;
-            list->why = "out of memory";
-        }
-    } else if (rc == ZNONODE) {
-        if (is_observed(s->store, "") && s->latch.connected)
-            zoo_awexists(s->handle, s->store->base, zk_replies_on_node, s, on_root, NULL);
-    } else {
-        struct latch_result r = zk_replies_read(rc);
+        list->code = list->mutex == NULL ? SIMBA_ELIMIT : 0;
+        list->why = list->mutex == NULL ? NO_MEMORY : NULL;
+    } else if (rc != ZNONODE) {
         list->code = s->store->closing ? SIMBA_ECANCELED : r.code;
         list->why = r.why;
+    } else if (is_observed(s->store, "") && s->latch.connected) {
+        zoo_awexists(s->handle, s->store->base, zk_replies_on_node, s, on_root, NULL);
     }
     for (int i = 0; list->mutex != NULL && i < names->count; i++) {
         char mutex[SIMBA_MUTEX_MAX + 1];
@@ -349,44 +346,33 @@ static void on_mutexes(int rc, const struct String_vector *names, const void *da
         list->mutex[list->count] = strdup(mutex);
         list->count += list->mutex[list->count] != NULL;
     }
-    go_on(s, list);
+    go_on(list);
 }
 
 static void list_all(struct session *s, struct simba_request *q)
 {
     struct listing *list = calloc(1, sizeof *list);
-    struct query *l = calloc(1, sizeof *l);
     int rc = ZSYSTEMERROR;
-    if (list != NULL && l != NULL) {
-        list->request = q;
-        l->session = s;
-        l->listing = list;
+    if (list != NULL) {
+        *list = (struct listing){.session = s, .request = q};
         rc = zoo_awget_children(s->handle, s->store->base,
                                 is_observed(s->store, "") ? zk_replies_on_node : NULL, s,
-                                on_mutexes, l);
-        if (rc == ZOK)
-            return;
+                                on_mutexes, list);
     }
-    free(list);
-    free(l);
-    zk_latch_client_refuse(&s->store->latch, q, SIMBA_ESTORE, zerror(rc));
+    if (rc != ZOK) {
+        free(list);
+        zk_latch_client_refuse(&s->store->latch, q, SIMBA_ESTORE, zerror(rc));
+    }
 }
 
 /* ---- from outside ----------------------------------------------------------------------------- */
 
 void zk_query_submit(struct session *s, struct simba_request *q)
 {
-    if (q->op == SIMBA_LIST) {
+    if (q->op == SIMBA_LIST)
         list_all(s, q);
-        return;
-    }
-    struct query *l = make(s, q->mutex);
-    if (l == NULL) {
-        zk_latch_client_refuse(&s->store->latch, q, SIMBA_ELIMIT, "out of memory");
-        return;
-    }
-    l->request = q;
-    start(l);
+    else
+        ask(s, q, q->mutex, NULL);
 }
 
 static void note_observed(void *by_name, struct simba_watched *w)

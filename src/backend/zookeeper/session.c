@@ -168,9 +168,9 @@ struct session *zk_session_any(struct zookeeper *z)
 void zk_session_close(struct session *s)
 {
     for (size_t i = 0; i < s->store->config.hosts; i++) {
-        if (s->question[i] != NULL)
-            resolve_forget(s->question[i]);
-        s->question[i] = NULL;
+        if (s->asked[i].question != NULL)
+            resolve_forget(s->asked[i].question);
+        s->asked[i].question = NULL;
     }
     zk_connection_close(s);
     zk_latch_session_close(&s->latch, simba_now());

@@ -33,10 +33,9 @@ struct session {
     struct reconnect reconnect; /* when to begin with another handle */
     char why[SESSION_TEXT_MAX];
 
-    struct resolve_question *question[ZOOKEEPER_HOSTS_MAX];
-    struct asked {
+    struct asked_name {
         struct session *session;
-        size_t n;
+        struct resolve_question *question; /* NULL: it has an answer */
     } asked[ZOOKEEPER_HOSTS_MAX];
     size_t questions, addresses_length;
     char addresses[4096]; /* what the names came to */
