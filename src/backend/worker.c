@@ -44,7 +44,7 @@ static void do_part(struct worker *w, bool patient)
     pthread_mutex_lock(&w->lock);
     w->busy = false;
     put_back(w, batch);
-    bool signal = !patient && w->has_thread && (w->first != NULL || monotonic() >= w->next_tick);
+    bool signal = w->awaited || (!patient && w->first != NULL);
     pthread_mutex_unlock(&w->lock);
     if (signal)
         pthread_cond_signal(&w->work);
@@ -69,7 +69,9 @@ static void *run(void *arg)
     pthread_mutex_lock(&w->lock);
     for (;;) {
         if (w->busy) { /* who works for us signals when it is done */
+            w->awaited = true;
             pthread_cond_wait(&w->work, &w->lock);
+            w->awaited = false;
         } else if (monotonic() >= w->next_tick) { /* in time, however busy the store is */
             tick(w);
         } else if (w->first != NULL) {

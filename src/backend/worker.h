@@ -21,6 +21,7 @@ struct worker {
     struct simba_request *first, **last;
     int64_t tick_ms, next_tick; /* on the worker's clock, ns */
     bool busy, stopping;
+    bool awaited; /* the thread waits until it is not, without a timeout */
     const char *name;
     bool has_thread;
     pthread_t thread;
