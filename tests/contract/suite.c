@@ -180,8 +180,8 @@ void client_close(simba *s)
 
 /* ---- ports ----------------------------------------------------------------------------------- */
 
-/* Below what the system gives to connections (32768 and above, as it comes), and low enough for the bus of a cluster,
- * ten thousand above it. */
+/* Below what the system gives to connections (32768 and above, as it comes), and low enough for the
+ * bus of a cluster, ten thousand above it. */
 #define PORT_FIRST 10240
 #define PORTS 10000
 
@@ -198,7 +198,8 @@ static int bind_port(int type, int port)
     return -1;
 }
 
-/* The same number of UDP, which nobody uses here, is held until the process ends: that is how tests tell each other. */
+/* The same number of UDP, which nobody uses here, is held until the process ends: so that another
+ * test does not draw it. */
 int port_draw(void)
 {
     for (int tries = 0; tries < 1000; tries++) {

@@ -217,7 +217,8 @@ static int find_columns(struct mysql_connection *l)
     return found;
 }
 
-/* A connection that is lost, or a lock that others hold, has nothing to do with rights: -1, it is tried again. */
+/* A connection that is lost, or a lock that others hold, has nothing to do with rights: -1, it is
+ * tried again. */
 static int cannot(struct mysql_connection *l, const char *what, char *why)
 {
     int code;

@@ -253,8 +253,8 @@ static void check_woken(redisContext *ear, const char *id)
     freeReplyObject(m);
 }
 
-/* T38: in the order in which they came, though within one second. Those whose turn it is not are stopped: they would
- * come to the help of one that is late. */
+/* T38: in the order in which they came, though within one second. Those whose turn it is not are
+ * stopped: they would step in for one that is late. */
 static void redis_in_order(void)
 {
     begin();
