@@ -91,10 +91,10 @@ bool postgres_perform_idle(struct sql *s, void *handle);
 #define POSTGRES_FIELDS_MAX 5
 struct postgres_form {
     const char *name; /* when it is prepared; NULL: it never is */
-    int op;
     const char *fields;
-    bool many;        /* each is an array, with a value for each mutex */
     const char *form; /* see statements.c */
+    int op;
+    bool many; /* each is an array, with a value for each mutex */
 };
 extern const struct postgres_form postgres_statements[STATEMENTS];
 bool postgres_statements_make(struct postgres_connection *l); /* false: out of memory */

@@ -161,35 +161,40 @@ static void put(struct statement *t, char what, void *data)
 
 /* Of those that do the same the one for one mutex comes first. */
 const struct postgres_form postgres_statements[STATEMENTS] = {
-    {"simba_contend_one", SIMBA_CONTEND, "mila", false, CONTEND_ONE},
-    {"simba_contend", SIMBA_CONTEND, "mila", true, CONTEND},
-    {"simba_renew_one", SIMBA_RENEW, "mikla", false, RENEW_ONE},
-    {"simba_renew", SIMBA_RENEW, "mikla", true, RENEW},
-    {"simba_release_one", SIMBA_RELEASE, "mike", false, RELEASE_ONE},
-    {"simba_release", SIMBA_RELEASE, "mike", true, RELEASE},
-    {"simba_evict", SIMBA_EVICT, "mkiec", false, EVICT(END_SOON)},
-    {"simba_free", POSTGRES_FREE, "mkiec", false, EVICT(FREE)},
-    {"simba_read", SIMBA_READ, "m", true,
-     "SELECT @c,@w FROM simba_mutex AS t WHERE mutex=ANY($1::text[])"},
-    {"simba_poll", SQL_POLL, "m", true,
+    {"simba_contend_one", "mila", CONTEND_ONE, SIMBA_CONTEND, false},
+    {"simba_contend", "mila", CONTEND, SIMBA_CONTEND, true},
+    {"simba_renew_one", "mikla", RENEW_ONE, SIMBA_RENEW, false},
+    {"simba_renew", "mikla", RENEW, SIMBA_RENEW, true},
+    {"simba_release_one", "mike", RELEASE_ONE, SIMBA_RELEASE, false},
+    {"simba_release", "mike", RELEASE, SIMBA_RELEASE, true},
+    {"simba_evict", "mkiec", EVICT(END_SOON), SIMBA_EVICT, false},
+    {"simba_free", "mkiec", EVICT(FREE), POSTGRES_FREE, false},
+    {"simba_read", "m", "SELECT @c,@w FROM simba_mutex AS t WHERE mutex=ANY($1::text[])",
+     SIMBA_READ, true},
+    {"simba_poll", "m",
      "SELECT mutex,owner_id,CASE WHEN mutex='' THEN version ELSE @f END,"
-     "transition_at-@n,0,NULL,@w FROM simba_mutex AS t WHERE mutex=ANY($1::text[])"},
-    {"simba_list", SIMBA_LIST, "m", false,
+     "transition_at-@n,0,NULL,@w FROM simba_mutex AS t WHERE mutex=ANY($1::text[])",
+     SQL_POLL, true},
+    {"simba_list", "m",
      "SELECT @c,0 FROM simba_mutex AS t WHERE transition_at>@n AND owner_id<>'' AND "
-     "mutex<>'' AND starts_with(mutex,$1::text)"},
-    {"simba_digest", SQL_DIGEST, "", false,
+     "mutex<>'' AND starts_with(mutex,$1::text)",
+     SIMBA_LIST, false},
+    {"simba_digest", "",
      "SELECT '','',abs(coalesce(sum(hashtext(mutex||'/'||owner_id||'/'||@f)::bigint),0)),"
-     "1,0,NULL,0 FROM simba_mutex WHERE transition_at>@n AND owner_id<>'' AND mutex<>''"},
-    {"simba_ring", SQL_RING, "m", false, /* for those who cannot listen */
+     "1,0,NULL,0 FROM simba_mutex WHERE transition_at>@n AND owner_id<>'' AND mutex<>''",
+     SQL_DIGEST, false},
+    {"simba_ring", "m", /* for those who cannot listen */
      "INSERT INTO simba_mutex AS t(mutex,acquired_at,ttl_at,transition_at,owner_id,version)"
      "VALUES('',0,0,0,$1::text,1)ON CONFLICT(mutex)DO UPDATE SET "
-     "owner_id=EXCLUDED.owner_id,version=(t.version+1)%2147483647"},
-    {"simba_observe", SQL_OBSERVE, "o", false,
+     "owner_id=EXCLUDED.owner_id,version=(t.version+1)%2147483647",
+     SQL_RING, false},
+    {"simba_observe", "o",
      "INSERT INTO simba_mutex AS t(mutex,acquired_at,ttl_at,transition_at,owner_id,version)"
      "VALUES('',0,0,@n+$1::bigint,'',0)ON CONFLICT(mutex)DO UPDATE SET "
-     "transition_at=@n+$1::bigint"},
-    {"simba_mark", SQL_MARK, "m", true, "@m"},
-    {NULL, SQL_LISTEN, "", false, "LISTEN " POSTGRES_CHANNEL},
+     "transition_at=@n+$1::bigint",
+     SQL_OBSERVE, false},
+    {"simba_mark", "m", "@m", SQL_MARK, true},
+    {NULL, "", "LISTEN " POSTGRES_CHANNEL, SQL_LISTEN, false},
 };
 
 bool postgres_statements_make(struct postgres_connection *l)

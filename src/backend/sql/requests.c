@@ -163,6 +163,8 @@ void sql_requests_to_jobs(struct sql *s)
     struct simba_request *list = pending_take(&s->waiting);
     for (struct simba_request *q = list; q != NULL; q = q->next)
         count++;
+    if (count == 0)
+        return;
     struct simba_request **all = malloc(count * sizeof *all);
     if (all == NULL) {
         pending_refuse_list(s->host, list, SIMBA_ELIMIT, "out of memory");
