@@ -28,7 +28,6 @@ struct view {
     bool again;
     int64_t every_ms;
     const char *exactly; /* on_entry: only this one */
-    bool is_seen;
     int64_t waiters; /* of it */
 };
 
