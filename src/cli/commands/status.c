@@ -28,7 +28,7 @@ struct view {
     bool again;
     int64_t every_ms;
     const char *exactly; /* on_entry: only this one */
-    int64_t waiters; /* of it */
+    int64_t waiters;     /* of it */
 };
 
 static int take_option(struct cli *c, void *data, int id, char *value)

@@ -1,11 +1,12 @@
 /* acquire.c: waiting for the lock. The library's acquire blocks, so a second thread watches meanwhile: a
  * signal, or a store that never answers, makes it cancel the wait. It also asks the store who holds the
- * lock, for the line on a terminal. A store in a file answers at once, so that one is first simply
- * asked. */
+ * lock, for the line on a terminal. The lock is first tried without waiting: it is free as a rule, and
+ * if another has it we know that the store answers. A store in a file is tried without a thread. */
 #include "cli/run/acquire.h"
 
 #include <poll.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <sys/eventfd.h>
 #include <sys/signalfd.h>
@@ -28,7 +29,8 @@ struct watcher {
     struct plan *p;
     simba_locker *l;
     int done; /* eventfd: acquire has returned */
-    bool on_terminal, has_answered, is_line_shown;
+    atomic_bool has_answered;
+    bool on_terminal, is_line_shown;
     int64_t began, next_read; /* next_read: since began */
     int signal, code;         /* why the wait was canceled: a signal, or an exit code; 0: neither */
 };
@@ -73,7 +75,8 @@ static int read_store(struct watcher *w, int64_t waited_ms)
     int code = simba_read(w->p->c->client, w->p->mutex, READ_TIMEOUT_MS, &owner);
     bool patient = w->p->wait_ms != SIMBA_FOREVER ||
                    simba_now() - w->began < CONNECT_TIMEOUT_MS; /* else acquire itself ends */
-    w->has_answered = w->has_answered || code == 0;
+    if (code == 0)
+        w->has_answered = true;
     if (!w->has_answered && (is_final(code) || !patient)) {
         clear_line(w);
         return print_error(w->p->c, "%s", simba_error_text());
@@ -148,6 +151,22 @@ static int result_of(const struct plan *p, int code)
     return print_error(p->c, "%s", simba_error_text());
 }
 
+/* A try, unless there was one, and then the wait for what is left of the time. */
+static int try_then_wait(struct watcher *w)
+{
+    int64_t wait_ms = w->p->wait_ms;
+    int code = w->has_answered ? SIMBA_EHELD : simba_locker_acquire(w->l, 0);
+    if (code == SIMBA_EHELD)
+        w->has_answered = true;
+    if (code == 0 || code == SIMBA_ECANCELED || wait_ms == 0)
+        return code;
+    if (wait_ms != SIMBA_FOREVER) {
+        wait_ms -= simba_now() - w->began;
+        wait_ms = wait_ms > 0 ? wait_ms : 0;
+    }
+    return simba_locker_acquire(w->l, wait_ms);
+}
+
 static int acquire_watched(struct plan *p, simba_locker *l, bool has_answered, int *signal)
 {
     struct watcher w = {.p = p,
@@ -162,7 +181,7 @@ static int acquire_watched(struct plan *p, simba_locker *l, bool has_answered, i
         return EXIT_TROUBLE;
     if (w.done < 0 || pthread_create(&thread, NULL, watch, &w) != 0)
         return print_error(p->c, "out of threads or descriptors");
-    int code = simba_locker_acquire(l, p->wait_ms);
+    int code = try_then_wait(&w);
     (void)!write(w.done, &(uint64_t){1}, sizeof(uint64_t));
     pthread_join(thread, NULL);
     close(w.done);
