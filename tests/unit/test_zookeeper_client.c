@@ -24,7 +24,8 @@ static struct world {
     struct latch_flight *flight[LATCH_ASKS];
     char node[LATCH_NAME_SIZE + 10]; /* "": there is none */
     bool writes, touches;            /* one is under way */
-    struct simba_request contends, leaves;
+    int64_t czxid;                   /* of that node */
+    struct simba_request contends, leaves, before;
     int answers;
     struct simba_answer answer; /* the last one */
 } world;
@@ -109,7 +110,7 @@ static void reply(enum latch_ask ask)
     world.flight[ask] = NULL;
     if (ask == LATCH_ASK_CREATE) {
         r.name = world.node;
-        r.czxid = 100;
+        r.czxid = ++world.czxid;
         r.owner = SESSION;
     } else if (ask == LATCH_ASK_LIST) {
         r.names = names;
@@ -219,12 +220,36 @@ static void who_loses_its_node_meanwhile_joins_again(void **state)
     await_grant();
 }
 
+/* Its contender has joined again meanwhile. */
+static void what_is_left_of_an_old_tenure_ends_alone(void **state)
+{
+    (void)state;
+    world.client.disconnect_releases = true;
+    world.before = ask(SIMBA_CONTEND);
+    zk_latch_client_submit(&world.client, &world.before, 0);
+    reply(LATCH_ASK_CREATE);
+    reply(LATCH_ASK_LIST);
+    assert_true(world.answer.granted);
+    zk_latch_session_disconnected(&world.session, 0);
+    zk_latch_session_connected(&world.session, SESSION, TIMEOUT_MS, 0, 0);
+    world.answers = 0;
+    contend();
+    world.leaves = ask(SIMBA_RELEASE);
+    world.leaves.token = 1;
+    zk_latch_client_submit(&world.client, &world.leaves, world.now);
+    assert_int_equal(world.answers, 0);
+    await_grant();
+    assert_int_equal(world.answer.token, 2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(who_leads_waits_until_it_is_worth_it, set_up, tear_down),
         cmocka_unit_test_setup_teardown(who_leaves_meanwhile_is_answered, set_up, tear_down),
         cmocka_unit_test_setup_teardown(who_loses_its_node_meanwhile_joins_again, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(what_is_left_of_an_old_tenure_ends_alone, set_up,
                                         tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

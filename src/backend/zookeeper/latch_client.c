@@ -132,7 +132,8 @@ static void renew(struct latch_client *c, struct simba_request *q)
     }
 }
 
-/* What the member's contender asked for, whether it waits for the queue or for a write. */
+/* What the member's contender asked for, whether it waits for the queue or for a write. If the member
+ * only waits for its deletion, the contender may have another one, and goes on. */
 static void refuse_contender(struct latch_member *m)
 {
     static const char why[] = "its contender has left";
@@ -142,7 +143,7 @@ static void refuse_contender(struct latch_member *m)
     for (struct simba_request *next; list != NULL; list = next) {
         next = list->next;
         list->next = NULL;
-        if (list->op == SIMBA_CONTEND && strcmp(list->mutex, m->mutex) == 0 &&
+        if (m->in_table && list->op == SIMBA_CONTEND && strcmp(list->mutex, m->mutex) == 0 &&
             strcmp(list->id, m->id) == 0)
             zk_latch_client_refuse(s->client, list, SIMBA_ESTORE, why);
         else
