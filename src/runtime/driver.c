@@ -372,8 +372,11 @@ void driver_init(struct simba *s)
 int driver_start(struct simba *s)
 {
     struct driver *d = &s->driver;
-    d->any_thread =
+    bool any_thread =
         s->backend->work != NULL && s->backend->work(s->store, false) == SIMBA_LEND_STORE;
+    driver_lock(s); /* a thread of the store's may have a hint already */
+    d->any_thread = any_thread;
+    driver_unlock(s);
     return thread_start(&d->thread, "simba-loop", run_thread, s);
 }
 

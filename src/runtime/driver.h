@@ -17,7 +17,7 @@ enum baton { BATON_WAITS, BATON_TURNS, BATON_RESTS };
 struct driver {
     pthread_t thread;          /* the client's own; there is none with no_thread */
     _Atomic(pthread_t) poller; /* no_thread: the thread that polled last, or opened the client */
-    bool any_thread;           /* the store lends its functions (SIMBA_LEND_STORE); constant */
+    bool any_thread;           /* the store lends SIMBA_LEND_STORE; constant from the start on */
 
     uv_prepare_t before_sleep; /* whoever is inside of libuv, from here on */
     uv_check_t after_sleep;

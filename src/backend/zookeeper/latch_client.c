@@ -132,6 +132,25 @@ static void renew(struct latch_client *c, struct simba_request *q)
     }
 }
 
+/* What the member's contender asked for, whether it waits for the queue or for a write. If the member
+ * only waits for its deletion, the contender may have another one, and goes on. */
+static void refuse_contender(struct latch_member *m)
+{
+    static const char why[] = "its contender has left";
+    struct latch_session *s = m->session;
+    struct simba_request *list = pending_take(&s->stalled);
+    zk_latch_client_fail(s->client, &m->asking, SIMBA_ESTORE, why);
+    for (struct simba_request *next; list != NULL; list = next) {
+        next = list->next;
+        list->next = NULL;
+        if (m->in_table && list->op == SIMBA_CONTEND && strcmp(list->mutex, m->mutex) == 0 &&
+            strcmp(list->id, m->id) == 0)
+            zk_latch_client_refuse(s->client, list, SIMBA_ESTORE, why);
+        else
+            pending_add(&s->stalled, list);
+    }
+}
+
 /* A contender of the same id is told that the place is gone; else nobody would tell it. */
 static void end(struct latch_member *m, struct simba_request *q)
 {
@@ -139,7 +158,7 @@ static void end(struct latch_member *m, struct simba_request *q)
     bool waits = s->connected;
     if (m->shared && m->in_table)
         zk_latch_queue_hint(m);
-    zk_latch_client_fail(s->client, &m->asking, SIMBA_ESTORE, "its contender has left");
+    refuse_contender(m);
     if (waits)
         pending_add(&m->ending, q);
     m->stuck = false;

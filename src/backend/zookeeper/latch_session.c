@@ -1,8 +1,8 @@
 /* latch_session.c: a session with the ensemble: the writes that keep it, and what its fate means for its
  * members. See session_deadline.h for what a write is worth.
  *
- * Every sixth of its timeout a session that has members writes. One without has nothing to keep; but a
- * read now and then makes the next write worth its full length. */
+ * Every sixth of its timeout a session that has members writes, and one whose write is waited for. One
+ * without has nothing to keep; but a read now and then makes the next write worth its full length. */
 #include "backend/zookeeper/latch_member.h"
 #include "core/planted.h"
 
@@ -146,7 +146,7 @@ void zk_latch_session_beat(struct latch_session *s, int64_t now)
     s->client->now = now;
     if (!s->connected)
         return;
-    if (s->members_count == 0) {
+    if (s->members_count == 0 && s->stalled.first == NULL) {
         touch(s);
         return;
     }
