@@ -169,6 +169,9 @@ static bool move_deadline(struct keeper *k)
     return true;
 }
 
+static void on_guard_gone(struct keeper *k, const char *what);
+
+/* A START that cannot be sent is never heard of again: then there is as good as no guard. */
 static void send_cmd(struct keeper *k)
 {
     struct message m = {
@@ -183,9 +186,12 @@ static void send_cmd(struct keeper *k)
     }
     snprintf(m.id, sizeof m.id, "%s", k->id);
     snprintf(m.store, sizeof m.store, "%s", k->p->c->store);
+    if (!channel_send(k->channel, &m, simba_liveness_fd(k->p->c->client))) {
+        on_guard_gone(k, "cannot be reached");
+        return;
+    }
     k->on_released_due = true;
     k->job.is_sent = true;
-    channel_send(k->channel, &m, simba_liveness_fd(k->p->c->client));
     pthread_cond_broadcast(&k->changed);
 }
 
