@@ -111,6 +111,33 @@ load helper
     expect 125 "others/x.db.*Permission denied"
 }
 
+# The kernel passes no descriptor on for a user who has too many of them on their way.
+# bats test_tags=sqlite
+@test "125: CMD cannot be handed to the guard, and the lock is free again" {
+    needs_other_users
+    mkdir other
+    chown 54322:54322 other
+    cat >clog.py <<'P'
+import os, socket, time
+os.setgid(54322)
+os.setuid(54322)
+pair = socket.socketpair()
+for _ in range(80):
+    socket.send_fds(pair[0], [b"x"], [0])
+open("other/clogged", "w")
+time.sleep(60)
+P
+    begin python3 clog.py
+    await test -e other/clogged
+    export SIMBA_URL=sqlite:$DIR/other/x.db HOME=$DIR/other
+    for command in "lock m" "schedule m --once" "elect m -r true -a"; do
+        run as_user 54322 bash -c "ulimit -n 64 && exec timeout -s KILL 20 $SIMBA $command ./never"
+        expect 125 "the guard cannot be reached"
+        run as_user 54322 "$SIMBA" lock -n m true
+        expect 0
+    done
+}
+
 # bats test_tags=storeless
 @test "64: wrong usage, and how to go on" {
     run simba

@@ -169,6 +169,9 @@ static bool move_deadline(struct keeper *k)
     return true;
 }
 
+static void on_guard_gone(struct keeper *k, const char *what);
+
+/* A START that cannot be sent is never heard of again: then there is as good as no guard. */
 static void send_cmd(struct keeper *k)
 {
     struct message m = {
@@ -183,9 +186,12 @@ static void send_cmd(struct keeper *k)
     }
     snprintf(m.id, sizeof m.id, "%s", k->id);
     snprintf(m.store, sizeof m.store, "%s", k->p->c->store);
+    if (!channel_send(k->channel, &m, simba_liveness_fd(k->p->c->client))) {
+        on_guard_gone(k, "cannot be reached");
+        return;
+    }
     k->on_released_due = true;
     k->job.is_sent = true;
-    channel_send(k->channel, &m, simba_liveness_fd(k->p->c->client));
     pthread_cond_broadcast(&k->changed);
 }
 
@@ -223,11 +229,22 @@ static void send_job(struct keeper *k)
         send_on_released(k);
 }
 
+static void on_channel(struct keeper *k);
+
 /* The library has said so, or cannot, because its thread waits for the command: then it is asked. */
+static bool is_lost(struct keeper *k)
+{
+    return k->channel >= 0 && is_under_way(k) && k->job.kind == JOB_CMD && !k->job.term_sent &&
+           !k->is_stopping &&
+           (k->job.reason != SIMBA_UNCHANGED || k->remaining_ms(k->data, k->tenure) <= 0);
+}
+
+/* Before it is said: CMD may have ended by itself while we stood still, stopped or without a turn. */
 static void check_loss(struct keeper *k)
 {
-    if (!is_under_way(k) || k->job.kind != JOB_CMD || k->job.term_sent || k->is_stopping ||
-        (k->job.reason == SIMBA_UNCHANGED && k->remaining_ms(k->data, k->tenure) > 0))
+    if (is_lost(k))
+        on_channel(k);
+    if (!is_lost(k))
         return;
     if (k->job.reason == SIMBA_UNCHANGED)
         k->job.reason = now_ns() < k->hold_until ? SIMBA_EVICTED : SIMBA_EXPIRED;
