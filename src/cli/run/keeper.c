@@ -399,7 +399,6 @@ static int pause_ms(const struct keeper *k, int64_t most)
     return (int)(ms > PAUSE_LEAST_MS ? ms : PAUSE_LEAST_MS);
 }
 
-/* The guard's messages are read whatever poll said: we may have been stopped since, and CMD have ended. */
 static void wait_for_events(struct keeper *k, int ms)
 {
     struct pollfd fds[] = {
@@ -412,7 +411,7 @@ static void wait_for_events(struct keeper *k, int ms)
         (void)!read(k->wake, &times, sizeof times);
     if (n > 0 && fds[0].revents != 0)
         on_signals(k);
-    if (k->channel >= 0)
+    if (n > 0 && k->channel >= 0 && fds[2].revents != 0)
         on_channel(k);
 }
 
