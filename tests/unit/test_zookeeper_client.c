@@ -74,13 +74,13 @@ static bool touch(struct latch_session *s)
     return world.touches = true;
 }
 
-static void beat_in(struct latch_session *s, int64_t ms)
+static void heartbeat_in(struct latch_session *s, int64_t ms)
 {
     (void)s;
     world.beat_at = world.now + ms;
 }
 
-static void guard_in(struct latch_session *s, int64_t ms)
+static void watch_own_in(struct latch_session *s, int64_t ms)
 {
     (void)s;
     (void)ms;
@@ -96,8 +96,8 @@ static const struct latch_io io = {.session = session_for,
                                    .send = send_ask,
                                    .write = write_once,
                                    .touch = touch,
-                                   .beat_in = beat_in,
-                                   .guard_in = guard_in,
+                                   .heartbeat_in = heartbeat_in,
+                                   .watch_own_in = watch_own_in,
                                    .read = read_owner};
 
 /* The server answers one thing that it was asked. */
@@ -128,7 +128,7 @@ static void beat(void)
     assert_int_not_equal(world.beat_at, 0);
     world.now = world.beat_at;
     world.beat_at = 0;
-    zk_latch_session_beat(&world.session, world.now);
+    zk_latch_session_heartbeat(&world.session, world.now);
     if (world.writes) {
         world.writes = false;
         zk_latch_session_written(&world.session, &done, world.now);
