@@ -5,7 +5,7 @@
 
 #include <stdatomic.h>
 
-#include "base/table.h"
+#include "base/hash_table.h"
 #include "core/handle.h"
 #include "core/tenure.h"
 #include "core/view.h"
@@ -38,7 +38,7 @@ enum locker_phase { LOCKER_FREE, LOCKER_WAITING, LOCKER_HELD, LOCKER_LEAVING };
 struct call {
     struct call *next;     /* of those whose verdict is known */
     _Atomic uint32_t done; /* futex_await */
-    uint32_t seat;
+    uint32_t wait_slot;
     bool once;
     bool canceled; /* under the client's lock until the verdict */
     int64_t until;
@@ -51,7 +51,7 @@ struct simba;
 struct request;
 
 struct actor {
-    struct table_node by_mutex; /* first; by_mutex.name is the mutex */
+    struct hash_node by_mutex; /* first; by_mutex.name is the mutex */
     uint32_t initial_delay_ms;
     uint32_t requests; /* unanswered; whoever has the baton */
     struct simba *client;
@@ -70,15 +70,15 @@ struct actor {
     struct timer timer;
     int64_t hinted_at; /* it was pushed, and has no answer to what it asked since; 0: was not */
     uint32_t since;    /* its place among those who wait: the client's count of waits then */
-    bool born, quiet;  /* born: in the client's table */
-    bool childless;    /* an observer of all: it may close when the last of its children has */
-    uint8_t interest;  /* enum simba_interest */
+    bool is_registered, quiet; /* born: in the client's table */
+    bool childless;   /* an observer of all: it may close when the last of its children has */
+    uint8_t interest; /* enum simba_interest */
 
     /* Of the callback that is with the executor. */
     struct job job;
     uint64_t job_token;
-    int64_t job_at;               /* when it was submitted */
-    uint8_t job_call, job_reason; /* enum handle_call, enum simba_reason */
+    int64_t job_at;                   /* when it was submitted */
+    uint8_t job_callback, job_reason; /* enum handle_callback, enum simba_reason */
     bool job_moved; /* the user's executor ran it where it must not: it is with ours */
 
     /* under the client's lock */
@@ -94,7 +94,7 @@ struct actor {
         struct {                   /* a locker, under the client's lock: */
             struct holder *holder; /* who acquired it last; NULL: nobody has */
             struct call *call;
-            uint32_t seat; /* where its caller waits; constant */
+            uint32_t wait_slot; /* where its caller waits; constant */
         };
         struct {                  /* an observer, whoever has the baton: */
             struct actor *parent; /* the observer of all that it belongs to; NULL: none */
@@ -155,5 +155,5 @@ void actor_take_notes(struct actor *a, uint32_t notes);
 void actor_tick(struct actor *a);
 void actor_hint(struct actor *a);
 void actor_answered(struct actor *a, struct request *r);
-void actor_free(struct table_node *node); /* when the loop has ended */
+void actor_free(struct hash_node *node); /* when the loop has ended */
 #endif

@@ -14,7 +14,7 @@
 #include <simba/backend.h>
 #include <stdatomic.h>
 
-#include "base/table.h"
+#include "base/hash_table.h"
 #include "core/url.h"
 #include "runtime/actor.h"
 #include "runtime/driver.h"
@@ -46,9 +46,9 @@ struct simba {
 
     /* whoever has the baton */
     struct timers timers;
-    struct table actors; /* by mutex */
-    uint32_t waits;      /* of all actors so far */
-    size_t quiet;        /* actors that are closed and wait for nothing but answers */
+    struct hash_table actors; /* by mutex */
+    uint32_t waits;           /* of all actors so far */
+    size_t quiet;             /* actors that are closed and wait for nothing but answers */
     struct requests requests;
     struct turn turn;
 

@@ -31,7 +31,7 @@ struct driver {
     unsigned callers;    /* threads of others that have the baton, or work for the store */
     bool wanted;         /* a turn is, and nobody has been told yet: driver_unlock does */
     bool woken;          /* somebody has been told, and has not begun its turn */
-    bool crowded;        /* several callers at once: one thread for all makes larger batches */
+    bool many_callers;   /* several callers at once: one thread for all makes larger batches */
     int64_t rests_until; /* the own thread leaves the gate then */
 };
 

@@ -15,7 +15,7 @@ int simba_locker_create(simba *s, const char *mutex, const struct simba_handle_o
         return fault(SIMBA_EINVAL, "simba_locker_create needs a client and a place for the result");
     int rc = actor_create(s, mutex, HANDLE_LOCKER, options, &a);
     if (rc == 0)
-        a->seat = futex_seat();
+        a->wait_slot = futex_new_slot();
     *out = (simba_locker *)(void *)a;
     return rc;
 }
@@ -49,13 +49,13 @@ static void leave_locked(struct actor *a, uint32_t note, struct call *call)
 static void await_or_leave(struct actor *a, uint32_t note, struct call *call)
 {
     struct simba *s = a->client;
-    bool done = futex_await(&call->done, call->seat, call->leave_at);
+    bool done = futex_await(&call->done, call->wait_slot, call->leave_at);
     driver_lock(s);
     if (!done && a->call == call) {
         leave_locked(a, note, call);
     } else if (!done) { /* the verdict is known, and told at the end of this turn */
         driver_unlock(s);
-        futex_await(&call->done, call->seat, NEVER);
+        futex_await(&call->done, call->wait_slot, NEVER);
         driver_lock(s);
     }
     actor_wait_over_locked(a);
@@ -88,7 +88,7 @@ static int ask(struct actor *a, enum locker_phase from, uint32_t note, struct ca
     struct holder *self = holder_self();
     if (self == NULL && note == NOTE_ACQUIRE)
         return SIMBA_ELIMIT;
-    call->seat = a->seat;
+    call->wait_slot = a->wait_slot;
     driver_lock(s);
     bool closing = a->closing || (s->closing && note == NOTE_ACQUIRE);
     bool allowed = a->phase == from && !closing;
@@ -115,7 +115,7 @@ static int ask(struct actor *a, enum locker_phase from, uint32_t note, struct ca
     else if (may_leave)
         await_or_leave(a, note, call);
     else
-        futex_await(&call->done, call->seat, NEVER);
+        futex_await(&call->done, call->wait_slot, NEVER);
     return call->code;
 }
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define STANDING_MAX 100000 /* events at one instant */
+#define SAME_TIME_MAX 100000 /* events at one instant */
 
 /* ---- the queue of events ------------------------------------------------------------------- */
 
@@ -226,7 +226,7 @@ static void handle_event(struct world *w, struct event *e)
     case EVENT_EXPIRE:
         store_expire(w);
         break;
-    case EVENT_WIRE:
+    case EVENT_PACKET_SENT:
         zookeeper_arrive(w, e);
         break;
     case EVENT_MISFORTUNE:
@@ -248,8 +248,8 @@ bool world_run_until(struct world *w, int64_t until, uint64_t events)
             break;
         }
         struct event *e = pop(w);
-        w->standing = e->at == w->now ? w->standing + 1 : 0;
-        if (w->standing > STANDING_MAX)
+        w->same_time = e->at == w->now ? w->same_time + 1 : 0;
+        if (w->same_time > SAME_TIME_MAX)
             world_fail(w, "time stands still: %c does one thing over and over",
                        NAME(&w->node[e->node]));
         w->now = e->at;

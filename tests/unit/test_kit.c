@@ -336,7 +336,7 @@ static void offload_calls_and_leaves_behind(void **state)
 
 struct slow_store {
     struct worker worker;
-    sem_t looked, ended;
+    sem_t polled, ended;
     int answered;
 };
 
@@ -361,9 +361,9 @@ static void answer_slowly(void *store, struct simba_request *done)
         ((struct slow_store *)store)->answered++;
 }
 
-static void look_slowly(void *store)
+static void poll_slowly(void *store)
 {
-    sem_post(&((struct slow_store *)store)->looked);
+    sem_post(&((struct slow_store *)store)->polled);
 }
 
 static void end_slowly(void *store)
@@ -388,20 +388,20 @@ static void worker_ticks_after_help(void **state)
     struct slow_store s = {.worker = {.store = &s,
                                       .run = run_slowly,
                                       .answer = answer_slowly,
-                                      .idle = look_slowly,
+                                      .idle = poll_slowly,
                                       .end = end_slowly}};
-    sem_init(&s.looked, 0, 0);
+    sem_init(&s.polled, 0, 0);
     sem_init(&s.ended, 0, 0);
     worker_init(&s.worker, "test");
     worker_submit(&s.worker, &q);
     worker_work(&s.worker, true);
     assert_int_equal(s.answered, 1);
-    assert_true(comes(&s.looked));
-    assert_true(comes(&s.looked));
+    assert_true(comes(&s.polled));
+    assert_true(comes(&s.polled));
     worker_stop(&s.worker);
     assert_true(comes(&s.ended));
     worker_join(&s.worker);
-    sem_destroy(&s.looked);
+    sem_destroy(&s.polled);
     sem_destroy(&s.ended);
 }
 

@@ -137,7 +137,7 @@ static void take_notices(struct sql *s, struct postgres_connection *l)
 {
     for (PGnotify *n; (n = PQnotifies(l->conn)) != NULL; PQfreemem(n)) {
         if (n->be_pid != PQbackendPID(l->conn) && n->extra[0] != '\0')
-            sql_told(s, n->extra);
+            sql_notified(s, n->extra);
     }
 }
 

@@ -180,7 +180,7 @@ const struct postgres_form postgres_statements[STATEMENTS] = {
     {"simba_digest", SQL_DIGEST, "", false,
      "SELECT '','',abs(coalesce(sum(hashtext(mutex||'/'||owner_id||'/'||@f)::bigint),0)),"
      "1,0,NULL,0 FROM simba_mutex WHERE transition_at>@n AND owner_id<>'' AND mutex<>''"},
-    {"simba_ring", SQL_RING, "m", false, /* for those who cannot listen */
+    {"simba_count_eviction", SQL_COUNT_EVICTION, "m", false, /* for those who cannot listen */
      "INSERT INTO simba_mutex AS t(mutex,acquired_at,ttl_at,transition_at,owner_id,version)"
      "VALUES('',0,0,0,$1::text,1)ON CONFLICT(mutex)DO UPDATE SET "
      "owner_id=EXCLUDED.owner_id,version=(t.version+1)%2147483647"},

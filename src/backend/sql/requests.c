@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "backend/sql/sql.h"
-#include "base/table.h"
+#include "base/hash_table.h"
 
 /* ---- jobs ---------------------------------------------------------------------------------- */
 
@@ -62,14 +62,14 @@ void sql_job_forget(struct sql_job *job)
 
 void sql_requests_remember_locked(struct sql *s, const char *mutex)
 {
-    s->locked[s->locked_next].mutex = table_hash(mutex);
+    s->locked[s->locked_next].mutex = hash_text(mutex);
     s->locked[s->locked_next].until = simba_now() + SQL_LOCKED_MS;
     s->locked_next = (s->locked_next + 1) % SQL_LOCKED_MAX;
 }
 
 static bool was_locked(const struct sql *s, const char *mutex, int64_t now)
 {
-    uint32_t hash = table_hash(mutex);
+    uint32_t hash = hash_text(mutex);
     for (size_t i = 0; i < SQL_LOCKED_MAX; i++) {
         if (s->locked[i].until > now && s->locked[i].mutex == hash)
             return true;
@@ -213,7 +213,7 @@ bool sql_job_split(struct sql *s, const struct sql_job *job)
 
 void sql_job_ring(struct sql *s, const struct sql_job *evict)
 {
-    struct sql_job *job = sql_job_new(SQL_RING, 1);
+    struct sql_job *job = sql_job_new(SQL_COUNT_EVICTION, 1);
     if (job == NULL)
         return;
     sql_job_add(job, evict->item[0].mutex, NULL);

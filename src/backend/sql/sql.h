@@ -40,12 +40,12 @@
 
 /* Beyond enum simba_op. */
 enum sql_op {
-    SQL_POLL = 100, /* look at what is watched */
-    SQL_DIGEST,     /* one number that changes when any owner does */
-    SQL_RING,       /* tell owners who poll that one of them was evicted */
-    SQL_LISTEN,     /* be told of what becomes free from now on */
-    SQL_MARK,       /* leave a mark that somebody waits, so that a release is told */
-    SQL_OBSERVE     /* and, for SQL_OBSERVED_MS, of what is taken */
+    SQL_POLL = 100,     /* look at what is watched */
+    SQL_DIGEST,         /* one number that changes when any owner does */
+    SQL_COUNT_EVICTION, /* tell owners who poll that one of them was evicted */
+    SQL_LISTEN,         /* be told of what becomes free from now on */
+    SQL_MARK,           /* leave a mark that somebody waits, so that a release is told */
+    SQL_OBSERVE         /* and, for SQL_OBSERVED_MS, of what is taken */
 };
 
 /* What a statement tells of a mutex. */
@@ -131,7 +131,7 @@ struct sql_connection {
     struct sql *store;
     struct sql_session session;
     uv_poll_t poll;
-    bool settled;  /* the kernel watches what we wait for */
+    bool is_armed; /* the kernel watches what we wait for */
     int64_t since; /* simba_now() */
 };
 
@@ -207,7 +207,7 @@ enum simba_lend sql_work(void *store, bool here);
 /* replies.c. Of drivers: what a statement tells, and what is told unasked. Ended: the statement of s->job has;
  * true: the connection can be used on. */
 void sql_found(struct sql *s, struct sql_job *job, const struct sql_row *row);
-void sql_told(struct sql *s, const char *mutex); /* something about it has changed */
+void sql_notified(struct sql *s, const char *mutex); /* something about it has changed */
 bool sql_replies_ended(struct sql *s, enum sql_end end);
 void sql_replies_refuse(struct sql *s, struct simba_request *q, int code, const char *why,
                         bool more);

@@ -1,4 +1,4 @@
-/* absurd.c: a server that speaks the protocol and says what no server can mean. It costs an error
+/* bad_server.c: a server that speaks the protocol and says what no server can mean. It costs an error
  * in words, never the process (T103): asserts are for our own bugs. */
 #include <arpa/inet.h>
 #include <endian.h>
@@ -207,7 +207,7 @@ static void expect_refusal(struct absurd *a, const char *part)
     snprintf(url, sizeof url, "zookeeper://127.0.0.1:%d", a->port);
     CHECK_OK(simba_open(url, NULL, &s));
     CHECK_OK(simba_locker_create(s, "m", &like, &l));
-    CHECK_REFUSED(acquire_until_told(l, 1500), SIMBA_ESTORE, part);
+    CHECK_REFUSED(acquire_until_refused(l, 1500), SIMBA_ESTORE, part);
     simba_locker_destroy(l);
     client_close(s);
 }
