@@ -1,4 +1,4 @@
-/* table.c: chained hashing that doubles; FNV-1a, names come from our own process only. */
+/* hash_table.c: chained hashing that doubles; FNV-1a, names come from our own process only. */
 #include "base/hash_table.h"
 
 #include <assert.h>

@@ -223,15 +223,15 @@ static size_t distance(const char *a, const char *b)
     return row[lb];
 }
 
-const char *nearest(const char *word, const char *const *operands, size_t count)
+const char *nearest(const char *name, const char *const *names, size_t count)
 {
     const char *best = NULL;
-    size_t least = strlen(word) / 3 + 2;
+    size_t least = strlen(name) / 3 + 2;
     for (size_t i = 0; i < count; i++) {
-        size_t d = distance(word, operands[i]);
+        size_t d = distance(name, names[i]);
         if (d < least) {
             least = d;
-            best = operands[i];
+            best = names[i];
         }
     }
     return best;

@@ -115,7 +115,7 @@ static void release(struct handle *h, int64_t now, struct handle_update *up)
         set_result(h, SIMBA_ELOST, up);
 }
 
-/* Nobody waits for a verdict: what a locker's caller wanted, or has got, is given back. */
+/* Nobody waits for a result: what a locker's caller wanted, or has got, is given back. */
 static void abandon(struct handle *h, int64_t now)
 {
     h->waiting = false;

@@ -2,14 +2,14 @@
  *
  * On top of a lease (lease.h) this machine keeps the order of things: callbacks alternate and
  * never overlap, nothing is given back while user code runs, a waiting locker gets exactly one
- * verdict. It is the one door into src/core: handle_step() takes an event with its time and fills
+ * result. It is the one door into src/core: handle_step() takes an event with its time and fills
  * in an update that says what the runtime must do. No clock, thread or memory in here; the
  * simulator runs this very code.
  *
  * User code runs, from the machine's point of view, while
- *   call      a callback is with the executor (queued or running),
- *   led       on_acquired has run and on_released is still due,
- *   held      a locker's caller is inside its critical section. */
+ *   callback      a callback is with the executor (queued or running),
+ *   acquired_ran  on_acquired has run and on_released is still due,
+ *   held          a locker's caller is inside its critical section. */
 #ifndef CORE_HANDLE_H
 #define CORE_HANDLE_H
 
@@ -31,7 +31,7 @@ enum handle_event_kind {
     HANDLE_STOP,    /* contender, observer */
     HANDLE_ACQUIRE, /* locker: until at; once: no second try */
     HANDLE_RELEASE, /* locker */
-    HANDLE_ABANDON, /* locker: its caller has gone without a verdict */
+    HANDLE_ABANDON, /* locker: its caller has gone without a result */
     HANDLE_CANCEL,  /* locker: its caller, if one waits for a grant, is to wait no longer */
     HANDLE_CLOSE, /* either: end in order, then CALLBACK_CLOSED; a held lock waits for its holder */
     HANDLE_DESTROY, /* the same by its owner, who thereby ends a held lock */
@@ -89,5 +89,5 @@ void handle_step(struct handle *h, const struct handle_event *event, struct hand
 
 bool handle_gives_up(int code); /* a failure that no later attempt can turn into success */
 int64_t handle_next_wake(const struct handle *h); /* NEVER: idle, or user code runs */
-bool handle_is_idle(const struct handle *h);      /* nothing runs, nothing is owed */
+bool handle_is_idle(const struct handle *h);      /* nothing runs, nothing is to be released */
 #endif

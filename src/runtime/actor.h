@@ -21,7 +21,7 @@
  * they can have been meant: nothing can be started before a stop has been seen. */
 enum actor_note {
     NOTE_START = 1,
-    NOTE_ABANDON = 2, /* a locker's caller has given up waiting for its verdict */
+    NOTE_ABANDON = 2, /* a locker's caller has given up waiting for its result */
     NOTE_ACQUIRE = 4,
     NOTE_CANCEL = 8, /* of the call that is marked so; nobody may have any more */
     NOTE_RELEASE = 16,
@@ -34,15 +34,15 @@ enum actor_note {
 
 enum locker_phase { LOCKER_FREE, LOCKER_WAITING, LOCKER_HELD, LOCKER_LEAVING };
 
-/* A caller that waits for the loop's verdict; lives on its stack. */
+/* A caller that waits for the loop's result; lives on its stack. */
 struct call {
-    struct call *next;     /* of those whose verdict is known */
+    struct call *next;     /* of those whose result is known */
     _Atomic uint32_t done; /* futex_await */
     uint32_t wait_slot;
     bool once;
-    bool canceled; /* under the client's lock until the verdict */
+    bool canceled; /* under the client's lock until the result */
     int64_t until;
-    int64_t leave_at; /* without a thread of ours: the caller goes without a verdict */
+    int64_t leave_at; /* without a thread of ours: the caller goes without a result */
     int code;
     char text[CALL_TEXT_MAX]; /* what the store last complained of */
 };
@@ -69,8 +69,8 @@ struct actor {
     struct handle machine;
     struct timer timer;
     int64_t hinted_at; /* it was pushed, and has no answer to what it asked since; 0: was not */
-    uint32_t since;    /* its place among those who wait: the client's count of waits then */
-    bool is_registered, quiet; /* born: in the client's table */
+    uint32_t since;    /* its order among those who wait: the client's count of waits then */
+    bool is_registered, quiet; /* is_registered: in the client's hash table */
     bool childless;   /* an observer of all: it may close when the last of its children has */
     uint8_t interest; /* enum simba_interest */
 
@@ -83,7 +83,7 @@ struct actor {
 
     /* under the client's lock */
     bool in_inbox, done_ran;
-    bool abandoned;        /* NOTE_ABANDON is not through: no verdict is the present caller's */
+    bool abandoned;        /* NOTE_ABANDON is not through: no result is the present caller's */
     bool closing;          /* its owner has given it up: free it when it is quiet */
     uint8_t phase, reason; /* enum locker_phase; enum simba_reason of the change below */
     int16_t start_failure; /* the start failed for good, with this code; 0: it did not */

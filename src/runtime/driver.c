@@ -16,7 +16,7 @@
  *                                        for the store, without the baton. A thread of the
  *                                        store's own may do the same.
  *                      SIMBA_LEND_LOOP   From RESTS it goes inside of libuv until it has its
- *                                        verdict, one caller at a time, and not for long: nothing
+ *                                        result, one caller at a time, and not for long: nothing
  *                                        may depend on a thread that is not ours.
  *
  * No caller has it while the client closes, or with SIMBA_NO_THREAD, or with an executor of the
@@ -86,7 +86,7 @@ static int give_results(struct call *results)
     return count;
 }
 
-/* By whoever has set the baton to TURNS. The callers hear their verdicts after it, so that they
+/* By whoever has set the baton to TURNS. The callers hear their results after it, so that they
  * find the next turn free. Returns how many there were. */
 static int take_turn(struct simba *s, bool here)
 {

@@ -20,7 +20,7 @@ int simba_locker_create(simba *s, const char *mutex, const struct simba_handle_o
     return rc;
 }
 
-/* The verdict does not come; under the lock. What was wanted is not any more, or is given back if it
+/* The result does not come; under the lock. What was wanted is not any more, or is given back if it
  * is granted meanwhile. A release goes on. */
 static void leave_locked(struct actor *a, uint32_t note, struct call *call)
 {
@@ -44,7 +44,7 @@ static void leave_locked(struct actor *a, uint32_t note, struct call *call)
     turn_post_locked(a, NOTE_ABANDON);
 }
 
-/* Without a thread of ours nobody may be there to give the verdict: the caller looks at the clock
+/* Without a thread of ours nobody may be there to give the result: the caller looks at the clock
  * itself. It is among the waiters, so that nobody frees the locker under it. */
 static void await_or_leave(struct actor *a, uint32_t note, struct call *call)
 {
@@ -53,7 +53,7 @@ static void await_or_leave(struct actor *a, uint32_t note, struct call *call)
     driver_lock(s);
     if (!done && a->call == call) {
         leave_locked(a, note, call);
-    } else if (!done) { /* the verdict is known, and told at the end of this turn */
+    } else if (!done) { /* the result is known, and told at the end of this turn */
         driver_unlock(s);
         futex_await(&call->done, call->wait_slot, NEVER);
         driver_lock(s);
@@ -79,11 +79,11 @@ static void driving_over(void *arg)
     driver_unlock(d->actor->client);
 }
 
-/* Puts the note to the loop and waits for the verdict. The loop changes the phase before it gives
- * the verdict: after that the locker may be gone. A holder may release while the client closes. */
+/* Puts the note to the loop and waits for the result. The loop changes the phase before it gives
+ * the result: after that the locker may be gone. A holder may release while the client closes. */
 static int ask(struct actor *a, enum locker_phase from, uint32_t note, struct call *call)
 {
-    struct simba *s = a->client; /* gone, perhaps, with the verdict */
+    struct simba *s = a->client; /* gone, perhaps, with the result */
     bool drives = poll_is_here(s), may_leave = s->no_thread && !drives;
     struct holder *self = holder_self();
     if (self == NULL && note == NOTE_ACQUIRE)

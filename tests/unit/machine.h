@@ -24,7 +24,7 @@
  * wake-up, "is ended" at the state of the lease.
  *
  * Timers may come late, never early. So a story ticks where the jitter has surely ended, and does
- * not depend on the dice; test_period.c looks at those. */
+ * not depend on the random numbers; test_period.c checks those. */
 #ifndef UNIT_MACHINE_H
 #define UNIT_MACHINE_H
 
@@ -306,7 +306,8 @@ static inline void happen(struct machine *m, const struct machine_line *l)
     machine_step(m, e);
 }
 
-static inline void look(const struct machine *m, const struct machine_line *l, const char *text)
+static inline void check_inside(const struct machine *m, const struct machine_line *l,
+                                const char *text)
 {
     int64_t next = handle_next_wake(&m->handle), low, high;
     bool right;
@@ -336,7 +337,7 @@ static inline void play_line(struct machine *m, const char *text)
     }
     assert_true(l.count > 1);
     if (arrow == NULL) {
-        look(m, &l, text);
+        check_inside(m, &l, text);
         return;
     }
     m->done[0] = '\0';
