@@ -240,7 +240,7 @@ void actor_free(struct hash_node *node)
     struct actor *a = actor_of(node);
     state_free(a);
     if (a->machine.kind == HANDLE_OBSERVER)
-        free(a->telling);
+        free(a->to_report);
     if (a->machine.kind == HANDLE_LOCKER)
         holder_drop(a->holder);
     free(a->failure);

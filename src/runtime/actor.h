@@ -100,8 +100,8 @@ struct actor {
             struct actor *parent; /* the observer of all that it belongs to; NULL: none */
             uint32_t listed;      /* of all: lists so far; a child: the last one that has it */
             uint32_t children;    /* of all: how many are not closed */
-            struct simba_state *telling; /* what its callback tells */
-            struct tenure *next;         /* to be told after the end of the one before */
+            struct simba_state *to_report; /* what its callback tells */
+            struct tenure *next;           /* to be told after the end of the one before */
             /* both allocated, or NULL */
         };
     };

@@ -67,10 +67,10 @@ static void run_callback(void *arg)
 
     struct simba_state state;
     state_show(a, &state); /* before the check: so it shows the tenure that is checked */
-    if (a->job_callback == CALLBACK_CHANGED && a->telling != NULL) {
-        state = *a->telling;
-        free(a->telling);
-        a->telling = NULL;
+    if (a->job_callback == CALLBACK_CHANGED && a->to_report != NULL) {
+        state = *a->to_report;
+        free(a->to_report);
+        a->to_report = NULL;
     }
     if (a->job_callback != CALLBACK_CHANGED)
         state.reason = (enum simba_reason)a->job_reason;
@@ -140,8 +140,8 @@ void callback_dispatch(struct actor *a, const struct handle_update *up)
         return;
     }
     /* What is seen while the callback waits for a thread is the next change, with its own reason. */
-    if (up->callback == CALLBACK_CHANGED && (a->telling = malloc(sizeof *a->telling)) != NULL)
-        state_show(a, a->telling);
+    if (up->callback == CALLBACK_CHANGED && (a->to_report = malloc(sizeof *a->to_report)) != NULL)
+        state_show(a, a->to_report);
     if (up->callback == CALLBACK_RELEASED && scheduler_lingers(a, up->reason))
         return; /* until NOTE_LEFT */
     callback_submit(a);

@@ -46,11 +46,11 @@ know_store() {
     export SHORT_LEASE KIND STORE KNOWS_HELD KNOWS_WAITERS
 }
 
-# A way to the store that can be cut and mended, for all who use SIMBA_URL from now on.
+# A proxy to the store that can be killed and started again, for all who use SIMBA_URL from now on.
 make_store_losable() {
     [ "$KIND" != sqlite ] || return 0
     PROXIED_ADDRESS=$(grep -oE '(@|//)[^@/?]+:[0-9]+' <<<"$SIMBA_URL" | sed -E 's/^(@|\/\/)//') || true
-    [ -n "$PROXIED_ADDRESS" ] && [ "$KIND" != redis+sentinel ] || skip "no way to this store can be cut"
+    [ -n "$PROXIED_ADDRESS" ] && [ "$KIND" != redis+sentinel ] || skip "there is no proxy for this store"
     find_store
     SIMBA_URL=${SIMBA_URL/"$PROXIED_ADDRESS"/"${PROXIED_ADDRESS%%:*}:$(cat proxy.port)"}
     know_store
@@ -64,8 +64,8 @@ lose_store() {
         mv no-store store
         rm -rf lost-store
     else
-        kill -KILL "$WAY"
-        wait "$WAY" || true
+        kill -KILL "$PROXY"
+        wait "$PROXY" || true
     fi
 }
 
@@ -75,7 +75,7 @@ find_store() {
     else
         local server=${PROXIED_ADDRESS%%,*} # one of several will do
         begin python3 "$BATS_TEST_DIRNAME/proxy.py" "${server%:*}" "${server##*:}" proxy.port "$M"
-        WAY=$PID
+        PROXY=$PID
         await test -s proxy.port
     fi
 }

@@ -297,7 +297,7 @@ static void embed_unheard_release(void)
     quick.flags = SIMBA_NO_THREAD;
     quick.command_timeout_ms = suite_is_memory() ? 500 : 2000;
     CHECK_OK(simba_open(suite_url(), &quick, &s));
-    struct task t = {.s = s, .mutex = fresh("granted_count"), .timeout_ms = PATIENCE_MS};
+    struct task t = {.s = s, .mutex = fresh("unheard"), .timeout_ms = PATIENCE_MS};
     CHECK_OK(simba_locker_create(s, t.mutex, &o, &t.l));
     pthread_t thread = spawn(hold_and_release, &t);
     DRIVE(s, atomic_load(&t.over));

@@ -212,8 +212,8 @@ static bool is_put_off(struct world *w, struct node *n, const struct event *e)
 {
     bool zookeeper =
         w->zookeeper != NULL; /* there replies and hints come from within the process */
-    bool message = zookeeper ? e->kind == EVENT_PACKET_ARRIVED
-                             : e->kind == EVENT_REPLY || e->kind == EVENT_HINT;
+    bool message =
+        zookeeper ? e->kind == EVENT_AT_CLIENT : e->kind == EVENT_REPLY || e->kind == EVENT_HINT;
     bool loop = message || e->kind == EVENT_TICK || e->kind == EVENT_USER ||
                 e->kind == EVENT_NOTE || e->kind == EVENT_RETURN || e->kind == EVENT_REPLY ||
                 e->kind == EVENT_HINT || e->kind == EVENT_BEAT;
@@ -259,7 +259,7 @@ void node_event(struct world *w, struct node *n, const struct event *e)
         n->tick_at = NEVER;
         node_step(w, n, (struct handle_event){.kind = HANDLE_TICK});
         break;
-    case EVENT_PACKET_ARRIVED:
+    case EVENT_AT_CLIENT:
     case EVENT_BEAT:
         zookeeper_event(w, n, e);
         break;

@@ -226,11 +226,11 @@ static void handle_event(struct world *w, struct event *e)
     case EVENT_EXPIRE:
         store_expire(w);
         break;
-    case EVENT_PACKET_SENT:
+    case EVENT_AT_SERVER:
         zookeeper_arrive(w, e);
         break;
-    case EVENT_MISFORTUNE:
-        misfortune(w);
+    case EVENT_FAULT:
+        inject_fault(w);
         break;
     default:
         node_event(w, n, e);
@@ -301,7 +301,7 @@ bool world_run(struct world *w)
     mix_draw(w);
     for (unsigned i = 0; i < w->nodes; i++)
         node_boot(w, &w->node[i]);
-    world_post(w, w->now + 10 * MS, EVENT_MISFORTUNE, NULL, NULL);
+    world_post(w, w->now + 10 * MS, EVENT_FAULT, NULL, NULL);
     if (world_run_until(w, NEVER, w->events_max)) {
         calm_down(w);
         int64_t bound = 3 * w->period.lease + 2 * w->period.ttl + 5000 * MS;

@@ -119,22 +119,22 @@ struct message {
 };
 
 enum event_kind {
-    EVENT_ARRIVE,         /* a request reaches the store */
-    EVENT_REPLY,          /* an answer reaches the client */
-    EVENT_HINT,           /* a push reaches the client */
-    EVENT_TICK,           /* a client's alarm */
-    EVENT_DISPATCH,       /* the executor begins a callback */
-    EVENT_RETURN,         /* a callback returns */
-    EVENT_USER,           /* a user does something */
-    EVENT_NOTE,           /* the loop sees that the user has stopped the handle */
-    EVENT_REBOOT,         /* a killed client starts again */
-    EVENT_READ_CLOCK,     /* a reader of is_owner, after loading the deadline, reads the clock */
-    EVENT_READ_END,       /* and then looks at the deadline again */
-    EVENT_MISFORTUNE,     /* some fault strikes */
-    EVENT_EXPIRE,         /* the store looks whether a session has ended */
-    EVENT_PACKET_SENT,    /* zookeeper: a request reaches the server */
-    EVENT_PACKET_ARRIVED, /* zookeeper: an answer or a watch reaches the client */
-    EVENT_BEAT            /* zookeeper: a timer of the client's connection or session */
+    EVENT_ARRIVE,     /* a request reaches the store */
+    EVENT_REPLY,      /* an answer reaches the client */
+    EVENT_HINT,       /* a push reaches the client */
+    EVENT_TICK,       /* a client's alarm */
+    EVENT_DISPATCH,   /* the executor begins a callback */
+    EVENT_RETURN,     /* a callback returns */
+    EVENT_USER,       /* a user does something */
+    EVENT_NOTE,       /* the loop sees that the user has stopped the handle */
+    EVENT_REBOOT,     /* a killed client starts again */
+    EVENT_READ_CLOCK, /* a reader of is_owner, after loading the deadline, reads the clock */
+    EVENT_READ_END,   /* and then looks at the deadline again */
+    EVENT_FAULT,      /* some fault strikes */
+    EVENT_EXPIRE,     /* the store looks whether a session has ended */
+    EVENT_AT_SERVER,  /* zookeeper: a request reaches the server */
+    EVENT_AT_CLIENT,  /* zookeeper: an answer or a watch reaches the client */
+    EVENT_BEAT        /* zookeeper: a timer of the client's connection or session */
 };
 
 struct event {
@@ -291,7 +291,7 @@ __attribute__((format(printf, 2, 3))) void world_fail(struct world *w, const cha
 
 /* mix.c */
 void mix_draw(struct world *w);
-void misfortune(struct world *w); /* something strikes somebody */
+void inject_fault(struct world *w); /* a fault strikes somebody */
 
 /* names.c: how things are called in traces */
 extern const char *const fault_text[FAULT_COUNT];

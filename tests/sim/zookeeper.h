@@ -1,4 +1,4 @@
-/* zookeeper.h: a store as ZooKeeper is one, down to its wire: sessions, connections that break and come
+/* zookeeper.h: a store as ZooKeeper is one, down to its packets: sessions, connections that break and come
  * back, ephemeral sequential nodes, watches. zookeeper_server.c is the server; zookeeper_client.c is
  * what the client library and the loop are to src/backend/zookeeper. What contends between them is the
  * shipped code: latch*.c and session_deadline.c. Only for these two. */
@@ -69,7 +69,7 @@ struct client {
     struct world *world;
     struct node *node;
     uint32_t life, connection, serials;
-    uint32_t ticks, beats, guards; /* timers that were set; the last one of each counts */
+    uint32_t ticks, heartbeats, own_watches; /* timers that were set; the last one of each counts */
     bool begun, connecting, watching_own;
     int64_t tried_at, heard_at, last_arrival;
     struct outgoing outgoing[OUTGOING_MAX];

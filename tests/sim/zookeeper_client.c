@@ -47,7 +47,7 @@ static void tick_in(struct client *c, int64_t in)
 static void heartbeat_in(struct latch_session *s, int64_t ms)
 {
     struct client *c = client_of_session(s);
-    set_timer(c, PACKET_WRITE, &c->beats, ms * MS);
+    set_timer(c, PACKET_WRITE, &c->heartbeats, ms * MS);
 }
 
 static void watch_own_in(struct latch_session *s, int64_t ms)
@@ -56,7 +56,7 @@ static void watch_own_in(struct latch_session *s, int64_t ms)
     if (c->watching_own)
         return;
     c->watching_own = true;
-    set_timer(c, PACKET_WATCH, &c->guards, ms * MS);
+    set_timer(c, PACKET_WATCH, &c->own_watches, ms * MS);
 }
 
 /* ---- answers to the machine: within the process, so none gets lost -------------------------- */
@@ -140,7 +140,7 @@ static void log_line(struct simba_host *host, enum simba_level level, const char
     world_trace(client_of_host(host)->world, "    %s", line);
 }
 
-/* ---- the wire ------------------------------------------------------------------------------- */
+/* ---- packets -------------------------------------------------------------------------------- */
 
 static void post(struct client *c, struct packet r)
 {
@@ -162,7 +162,7 @@ static void post(struct client *c, struct packet r)
     c->last_arrival = at;
     if (at > w->now + usual && at > n->trouble_until)
         n->trouble_until = at;
-    world_post(w, at, EVENT_PACKET_SENT, n, &m);
+    world_post(w, at, EVENT_AT_SERVER, n, &m);
 }
 
 static bool send_packet(struct client *c, struct outgoing p, const char *name, bool watch)
@@ -387,9 +387,9 @@ static void timer_rings(struct client *c, const struct packet *r)
 {
     if (r->op == PACKET_CONNECT && r->serial == c->ticks) {
         tick(c);
-    } else if (r->op == PACKET_WRITE && r->serial == c->beats) {
+    } else if (r->op == PACKET_WRITE && r->serial == c->heartbeats) {
         zk_latch_session_heartbeat(&c->session, now_of(c));
-    } else if (r->op == PACKET_WATCH && r->serial == c->guards) {
+    } else if (r->op == PACKET_WATCH && r->serial == c->own_watches) {
         c->watching_own = false;
         zk_latch_session_watch_own(&c->session, now_of(c));
     }
@@ -442,8 +442,8 @@ static void begin(struct world *w, struct node *n, struct client *c)
         .host = {.answer = answer, .hint = hint, .hint_one = hint_one, .log = log_line},
         .connection = c->connection,
         .ticks = c->ticks,
-        .beats = c->beats,
-        .guards = c->guards};
+        .heartbeats = c->heartbeats,
+        .own_watches = c->own_watches};
     if (zk_latch_client_init(&c->latch, &c->host, &io) != 0)
         abort();
     for (size_t i = 0; i < sizeof c->latch.maker; i++)
@@ -482,7 +482,7 @@ void zookeeper_calm(struct world *w, struct node *n)
     tick_in(c, 0);
     heartbeat_in(&c->session, 0);
     if (c->watching_own)
-        set_timer(c, PACKET_WATCH, &c->guards, 0);
+        set_timer(c, PACKET_WATCH, &c->own_watches, 0);
 }
 
 void zookeeper_restart(struct world *w)

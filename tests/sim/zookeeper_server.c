@@ -34,7 +34,7 @@ static void deliver(struct world *w, struct server_session *s, const struct pack
     s->last_delivery = at;
     if (at > w->now + w->mix.latency_ms * MS + 20000 && at > n->trouble_until)
         n->trouble_until = at;
-    world_post(w, at, EVENT_PACKET_ARRIVED, n, &m);
+    world_post(w, at, EVENT_AT_CLIENT, n, &m);
 }
 
 /* ---- watches -------------------------------------------------------------------------------- */

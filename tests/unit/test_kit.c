@@ -341,12 +341,12 @@ struct slow_store {
 };
 
 /* Takes a while, in which the thread comes and finds it busy. */
-static struct simba_request *run_slowly(void *store, struct simba_request **batch, bool patient)
+static struct simba_request *run_slowly(void *store, struct simba_request **batch, bool may_wait)
 {
     struct slow_store *s = store;
     struct simba_request *all = *batch;
     int64_t until = simba_now() + TICK_MS / 2;
-    (void)patient;
+    (void)may_wait;
     *batch = NULL;
     worker_tick(&s->worker, TICK_MS);
     worker_need(&s->worker);

@@ -54,7 +54,7 @@ static struct server {
     const char *free_marks;   /* or because they are free by then */
     bool breaks_marks;        /* the connection ends with a mark */
     int failing_commits;      /* of so many acquisitions, after they were told */
-    bool tells;
+    bool notifies;
     char said[4096];
     int fd;
 } server;
@@ -73,7 +73,7 @@ static void note(const struct sql_job *job)
     size_t n = strlen(server.said);
     n += (size_t)snprintf(server.said + n, sizeof server.said - n, "%s%s%s ", n > 0 ? ", " : "",
                           job->op >= SQL_POLL ? more[job->op - SQL_POLL] : names[job->op],
-                          job->impatient ? "!" : "");
+                          job->short_lock_wait ? "!" : "");
     for (size_t i = 0; i < job->count; i++)
         n += (size_t)snprintf(server.said + n, sizeof server.said - n, "%s", job->item[i].mutex);
     assert_true(n < sizeof server.said);
@@ -146,7 +146,7 @@ static bool dial(const void *config, struct sql_session *out, int *code, char *w
     (void)why;
     server.fd = eventfd(0, EFD_CLOEXEC);
     *out = (struct sql_session){
-        .handle = &server, .fd = server.fd, .tells = server.tells, .inspection = &nothing};
+        .handle = &server, .fd = server.fd, .notifies = server.notifies, .inspection = &nothing};
     return true;
 }
 
@@ -172,7 +172,7 @@ static bool idle(struct sql *s, void *link)
 }
 
 static const struct sql_driver driver = {.see_locks = "the server",
-                                         .can_tell = true,
+                                         .can_notify = true,
                                          .connect = dial,
                                          .disconnect = hang_up,
                                          .read_config = read_config,
@@ -280,7 +280,7 @@ static void watch(const char *mutex, enum simba_interest interest)
 /* By this connection, and the next ones. */
 static void let_server_tell(void)
 {
-    server.tells = ((struct sql *)runtime.store)->connection->session.tells = true;
+    server.notifies = ((struct sql *)runtime.store)->connection->session.notifies = true;
 }
 
 /* Not ONCE: that waits for the next timer although what we wait for has happened. */

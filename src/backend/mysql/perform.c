@@ -66,7 +66,7 @@ static void take_count(struct sql *s, struct mysql_connection *l, struct sql_job
 static const struct mysql_prepared *prepared_for(const struct mysql_connection *l,
                                                  const struct sql_job *job)
 {
-    if (job->count != 1 || job->impatient)
+    if (job->count != 1 || job->short_lock_wait)
         return NULL;
     const struct mysql_prepared *p = job->op == SIMBA_CONTEND   ? &l->often[OFTEN_TAKE]
                                      : job->op == SIMBA_RENEW   ? &l->often[OFTEN_RENEW]

@@ -288,7 +288,7 @@ void mysql_statements_for(struct statement *t, const struct mysql_dialect *d,
                           const struct sql_job *job)
 {
     bool many = job->count > 1;
-    if (job->impatient && d->returning)
+    if (job->short_lock_wait && d->returning)
         sql_statement_put(t, "SET STATEMENT innodb_lock_wait_timeout=0 FOR ");
     switch (job->op) {
     case SIMBA_CONTEND:

@@ -84,9 +84,9 @@ static void connected(struct sql *s, const struct sql_session *session)
     reconnect_ready(&s->reconnect, c->since);
     if (s->reconnections++ > 0)
         s->host->reconnected(s->host);
-    if (session->remark != NULL && !s->remarked) {
-        s->host->log(s->host, SIMBA_LOG_WARN, session->remark);
-        s->remarked = true;
+    if (session->warning != NULL && !s->has_warned) {
+        s->host->log(s->host, SIMBA_LOG_WARN, session->warning);
+        s->has_warned = true;
     }
     if (s->host->interest(s->host, NULL) != SIMBA_NO_INTEREST)
         sql_poller_poll_in(s, 0);

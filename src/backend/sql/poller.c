@@ -194,7 +194,7 @@ static bool append(struct sql *s, int op)
 static void poll_now(struct sql *s)
 {
     int64_t now = simba_now();
-    bool notified = s->connection->session.tells;
+    bool notified = s->connection->session.notifies;
     if (notified && !s->listens) {
         append(s, SQL_LISTEN);
         return; /* and poll when that is done */
@@ -286,10 +286,10 @@ void sql_watch(void *store, const char *mutex, enum simba_interest interest)
         s->poller.digest_known = false;
     else
         s->host->watched(s->host, mutex, forget, NULL);
-    bool tells = s->connection != NULL ? s->connection->session.tells : s->driver->can_tell;
-    if (interest == SIMBA_NO_INTEREST || (s->poller.poll_ms == 0 && !tells))
+    bool notifies = s->connection != NULL ? s->connection->session.notifies : s->driver->can_notify;
+    if (interest == SIMBA_NO_INTEREST || (s->poller.poll_ms == 0 && !notifies))
         return;
-    if (tells && (!s->listens || interest == SIMBA_OBSERVES)) {
+    if (notifies && (!s->listens || interest == SIMBA_OBSERVES)) {
         sql_poller_poll_in(s, 0);
     } else if (s->listens) {
         if (!s->poller.is_set)

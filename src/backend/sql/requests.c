@@ -90,7 +90,7 @@ static size_t part_locked(struct sql *s, int op, struct simba_request **q, size_
             continue;
         }
         sql_job_add(job, q[i]->mutex, q[i]);
-        job->impatient = true;
+        job->short_lock_wait = true;
         sql_job_append(s, job);
     }
     return rest;
@@ -205,7 +205,7 @@ bool sql_job_split(struct sql *s, const struct sql_job *job)
         free(b);
         return false;
     }
-    a->impatient = b->impatient = true;
+    a->short_lock_wait = b->short_lock_wait = true;
     sql_job_put_first(s, b);
     sql_job_put_first(s, a);
     return true;
@@ -232,7 +232,7 @@ static bool wants_mark(struct sql *s, const struct sql_item *item)
 {
     if (item->request == NULL)
         return lacks_mark(s, item);
-    bool leaves = item->changed && item->request->others && s->connection->session.tells;
+    bool leaves = item->changed && item->request->others && s->connection->session.notifies;
     return (item->unmarked || leaves) && item->request->op == SIMBA_CONTEND;
 }
 

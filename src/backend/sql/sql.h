@@ -71,7 +71,7 @@ struct sql_item {
 struct sql_job {
     struct sql_job *next;
     int op;
-    bool impatient; /* waits for locks as little as it can */
+    bool short_lock_wait; /* waits for locks as little as it can */
     int tries;
     size_t count;
     struct sql_item item[];
@@ -92,9 +92,9 @@ struct sql;
 struct sql_session {
     void *handle; /* the driver's */
     int fd;
-    bool tells;         /* LISTEN works there */
-    bool one_by_one;    /* a statement that changes something is for one mutex */
-    const char *remark; /* something to warn of, once; NULL: nothing */
+    bool notifies;       /* LISTEN works there */
+    bool one_by_one;     /* a statement that changes something is for one mutex */
+    const char *warning; /* something to warn of, once; NULL: nothing */
     const struct sql_inspection *inspection;
 };
 
@@ -104,7 +104,7 @@ struct sql_driver {
      * do about such a table. NULL: the mutex is read then. */
     const char *same_names_help;
     const char *see_locks; /* shows who has locked a row */
-    bool can_tell;         /* LISTEN works at some servers */
+    bool can_notify;       /* LISTEN works at some servers */
 
     /* On a thread of its own; blocks at most about the connect timeout. False: failed, with code and
      * why. */
@@ -155,7 +155,7 @@ struct sql {
 
     uv_timer_t timeout; /* of the job, or until the next attempt to connect */
     int events;         /* that the connection waits for */
-    bool connecting, resting, closing, listens, remarked;
+    bool connecting, resting, closing, listens, has_warned;
     int reconnections; /* so far */
 
     int code; /* of the last failure */

@@ -44,7 +44,7 @@ struct database_own {
 struct database {
     const struct paths *paths; /* borrowed */
     int64_t busy_ms;           /* how long to wait for another writer */
-    bool is_patient;           /* if not: hardly at all */
+    bool may_wait;             /* if not: hardly at all */
     struct boot_clock boot;
     struct client_lock lock;
     sqlite3 *handle; /* NULL: not open */

@@ -260,7 +260,7 @@ int database_set_up(struct database *d)
     if (rc < 0)
         return rc;
     bool continued = is_continued(&f, d) && files_is_as_written(&d->files, d->paths, &d->lock);
-    if (!d->is_patient && !continued) {
+    if (!d->may_wait && !continued) {
         database_fail_text(d, SIMBA_ESTORE, "the database has to be set up first");
         d->is_busy = true; /* what follows has to be synced */
         return SIMBA_ESTORE;

@@ -21,7 +21,7 @@
 #include "base/time.h"
 
 #define NAP_NS 100000
-#define IMPATIENT_NS (5 * NS_PER_MS)
+#define SHORT_WAIT_NS (5 * NS_PER_MS)
 #define CHECK_NS NS_PER_MS
 #define INDEX_HEAD 96 /* bytes: two copies of the header of SQLite's index of the log */
 #define INDEX_PART 32768
@@ -111,7 +111,7 @@ bool database_wait(struct database *d, int times)
 {
     if (times == 0)
         d->busy_since = clock_now();
-    int64_t limit = d->is_patient ? d->busy_ms * NS_PER_MS : IMPATIENT_NS;
+    int64_t limit = d->may_wait ? d->busy_ms * NS_PER_MS : SHORT_WAIT_NS;
     if (clock_now() - d->busy_since > limit)
         return false;
     nanosleep(&(struct timespec){.tv_nsec = times < 50 ? NAP_NS : 10 * NAP_NS}, NULL);

@@ -154,15 +154,15 @@ static void fail_all(struct sqlite *s, struct simba_request *part, int code)
 }
 
 /* False: it would have to wait, and was not to. */
-static bool run_part(struct sqlite *s, struct simba_request *part, bool patient)
+static bool run_part(struct sqlite *s, struct simba_request *part, bool may_wait)
 {
-    s->db.is_patient = patient;
-    if (!patient && database_needs_tidying(&s->db))
+    s->db.may_wait = may_wait;
+    if (!may_wait && database_needs_tidying(&s->db))
         return false;
     int rc = apply_all(s, part);
     if (s->db.is_reader || (rc < 0 && s->db.is_broken))
         database_close(&s->db); /* begin afresh next time */
-    if (rc < 0 && s->db.is_busy && !patient)
+    if (rc < 0 && s->db.is_busy && !may_wait)
         return false;
     if (rc < 0) {
         fail_all(s, part, rc);
@@ -170,7 +170,7 @@ static bool run_part(struct sqlite *s, struct simba_request *part, bool patient)
     }
     atomic_store(&s->live, s->db.lock.number != 0 ? s->db.lock.fd : -1);
     publish(s, part);
-    if (patient && database_needs_tidying(&s->db))
+    if (may_wait && database_needs_tidying(&s->db))
         database_tidy(&s->db);
     return true;
 }
@@ -190,7 +190,7 @@ static struct simba_request *sort(struct simba_request *batch)
     return reads;
 }
 
-static struct simba_request *run(void *store, struct simba_request **batch, bool patient)
+static struct simba_request *run(void *store, struct simba_request **batch, bool may_wait)
 {
     *batch = sort(*batch);
     struct simba_request *part = *batch, *last = part, *rest;
@@ -201,7 +201,7 @@ static struct simba_request *run(void *store, struct simba_request **batch, bool
         last = last->next;
     rest = last->next;
     last->next = NULL;
-    if (add_results(part, count) && !run_part(store, part, patient)) {
+    if (add_results(part, count) && !run_part(store, part, may_wait)) {
         free(part->store);
         last->next = rest;
         return NULL;
@@ -230,7 +230,7 @@ static void answer(void *store, struct simba_request *done)
 static void poll_files(void *store)
 {
     struct sqlite *s = store;
-    s->db.is_patient = true;
+    s->db.may_wait = true;
     observe(s);
     watcher_listen(&s->watcher);
     bool polled = s->db.is_reader, waits = polled && watcher_poll(&s->watcher, &s->db, true);
