@@ -43,7 +43,7 @@
 
 #define MACHINE_SENT 64 /* requests that can still be answered */
 #define MACHINE_LINE 512
-#define MACHINE_WORDS 7
+#define MACHINE_FIELDS 7
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 enum {
@@ -230,7 +230,7 @@ static inline void machine_step(struct machine *m, struct handle_event e)
 
 struct machine_line {
     bool timed;
-    char word[MACHINE_WORDS][24];
+    char word[MACHINE_FIELDS][24];
     int count;
 };
 
@@ -330,7 +330,7 @@ static inline void play_line(struct machine *m, const char *text)
     char left[MACHINE_LINE], done[3 * MACHINE_LINE], expected[3 * MACHINE_LINE];
     const char *arrow = strchr(text, '>');
     snprintf(left, sizeof left, "%.*s", (int)(arrow != NULL ? arrow - text : MACHINE_LINE), text);
-    for (int at = 0, n; l.count < MACHINE_WORDS; at += n) {
+    for (int at = 0, n; l.count < MACHINE_FIELDS; at += n) {
         if (sscanf(left + at, "%23s%n", l.word[l.count], &n) != 1)
             break;
         l.count++;

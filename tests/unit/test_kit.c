@@ -123,7 +123,7 @@ static struct options options_of(struct simba_url *url, const char *text)
 static void options_are_read(void **state)
 {
     (void)state;
-    static const char *const words[] = {"never", "on", "always", NULL};
+    static const char *const choices[] = {"never", "on", "always", NULL};
     struct simba_url url;
     struct options o = options_of(&url, "x://h?a=on&b=off&c=maybe&d=20ms&e=2h&f=0&g=always");
     bool is_on = false, is_off = true, missing = true;
@@ -136,11 +136,11 @@ static void options_are_read(void **state)
     assert_true(is_on && !is_off && missing);
     assert_int_equal(options_switch(&o, "c", &is_on), SIMBA_EINVAL);
     assert_string_equal(why, "option c is on or off");
-    assert_int_equal(options_choice(&o, "z", words, &which), 0);
+    assert_int_equal(options_choice(&o, "z", choices, &which), 0);
     assert_int_equal(which, 7);
-    assert_int_equal(options_choice(&o, "g", words, &which), 0);
+    assert_int_equal(options_choice(&o, "g", choices, &which), 0);
     assert_int_equal(which, 2);
-    assert_int_equal(options_choice(&o, "c", words, &which), SIMBA_EINVAL);
+    assert_int_equal(options_choice(&o, "c", choices, &which), SIMBA_EINVAL);
     assert_string_equal(why, "option c is never, on or always");
     assert_int_equal(options_duration(&o, "d", 10, 3600000, true, &ms), 0);
     assert_int_equal(ms, 20);

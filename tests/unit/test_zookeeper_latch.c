@@ -46,14 +46,14 @@ static void makers_are_distinguished(void **state)
     static const struct {
         const unsigned char *client;
         uint64_t number;
-        bool is_for, is_kin;
+        bool is_for, is_sibling;
     } rows[] = {{one, 7, true, true}, {one, 8, false, true}, {two, 7, false, false}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         zk_latch_uuid(uuid, rows[i].client, rows[i].number);
         snprintf(name, sizeof name, "_c_%s-latch-0000000001", uuid);
         assert_true(zk_latch_heeds_evictions(name));
         assert_int_equal(zk_latch_is_for(&l, name), rows[i].is_for);
-        assert_int_equal(zk_latch_is_sibling(&l, name), rows[i].is_kin);
+        assert_int_equal(zk_latch_is_sibling(&l, name), rows[i].is_sibling);
         assert_false(zk_latch_is_sibling(&l, name + 1));
     }
     static const char *const others[] = {NODE(U1, "0000000001"), "latch-0000000001", "_c_", "",

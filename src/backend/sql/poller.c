@@ -10,7 +10,7 @@
 
 #define BEHIND_MS 5000    /* between polls where the server notifies */
 #define EVICTIONS_MS 1000 /* between polls of the row of evictions, if nothing else is polled */
-#define SOON_MS 20  /* the first look at something new: many locks are held for a moment only */
+#define SOON_MS 20  /* the first poll of something new: many locks are held for a moment only */
 #define LEAST_MS 10 /* between polls that have found something */
 
 /* What was last seen of a mutex. */
