@@ -141,7 +141,7 @@ static void done(struct handle *h, bool ran)
 {
     assert(h->callback != CALLBACK_NONE);
     if (h->callback == CALLBACK_ACQUIRED) {
-        h->acquired_ran = ran || PLANTED(RELEASE_WITHOUT_ACQUIRED);
+        h->acquired_ran = ran || PLANTED(UNPAIRED_RELEASE);
         h->acquired_submitted = ran || lease_is_over(&h->lease);
     } else if (h->callback == CALLBACK_RELEASED) {
         h->acquired_ran = false;

@@ -24,7 +24,7 @@
     X(ADOPT_WHOLE, "an adopted tenure counts as a whole lease")                       \
     X(RELEASE_ANY, "the store releases without comparing the token")                  \
     X(STALE_CALLBACK, "on_acquired runs though the tenure has ended in the queue")    \
-    X(RELEASE_WITHOUT_ACQUIRED, "on_released runs though on_acquired did not")        \
+    X(UNPAIRED_RELEASE, "on_released runs though on_acquired did not")                \
     X(NO_NEXT_TRY, "a failed attempt sets no next one")                               \
     X(OWNER_WHILE_STOPPING, "is_owner stays true while on_released runs")             \
     X(OWNER_AFTER_STOP, "is_owner stays true after stop until the loop has seen it")  \

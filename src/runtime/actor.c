@@ -50,12 +50,12 @@ static void send_request(struct actor *a, const struct lease_request *sent)
 /* Why a locker's caller did not get what it wanted; under the lock. */
 static void say_why(struct actor *a, int code, char *out, size_t size)
 {
-    const char *holder = a->after.id != NULL ? a->after.id : "another";
+    const char *owner = a->after.id != NULL ? a->after.id : "another";
     const char *failure = a->failure != NULL ? a->failure : "the store does not answer";
     const char *store = actor_store(a), *late = code == SIMBA_ETIMEOUT ? "not in time, " : "";
     bool is_held = code == SIMBA_EHELD || (code == SIMBA_ETIMEOUT && a->machine.answered);
     if (is_held && (a->after.id != NULL || a->failure == NULL))
-        snprintf(out, size, "%.150s: %sheld by %s", store, late, holder);
+        snprintf(out, size, "%.150s: %sheld by %s", store, late, owner);
     else
         snprintf(out, size, "%.150s: %s", store, failure);
 }
@@ -242,7 +242,7 @@ void actor_free(struct hash_node *node)
     if (a->machine.kind == HANDLE_OBSERVER)
         free(a->to_report);
     if (a->machine.kind == HANDLE_LOCKER)
-        holder_drop(a->holder);
+        thread_ref_drop(a->locked_by);
     free(a->failure);
     free(a);
 }

@@ -10,8 +10,8 @@
 #include "core/tenure.h"
 #include "core/view.h"
 #include "runtime/executor.h"
-#include "runtime/holder.h"
 #include "runtime/metrics.h"
+#include "runtime/thread_ref.h"
 #include "runtime/timers.h"
 
 #define ACTOR_DRAIN_MS 30000
@@ -91,8 +91,8 @@ struct actor {
     uint32_t notes;
     struct actor *inbox_next;
     union {
-        struct {                   /* a locker, under the client's lock: */
-            struct holder *holder; /* who acquired it last; NULL: nobody has */
+        struct {                          /* a locker, under the client's lock: */
+            struct thread_ref *locked_by; /* who acquired it last; NULL: nobody has */
             struct call *call;
             uint32_t wait_slot; /* where its caller waits; constant */
         };

@@ -263,7 +263,7 @@ int simba_close(simba *s, int64_t timeout_ms)
     driver_lock(s);
     s->closing = true;
     s->inbox.close_asked = true;
-    s->closer = holder_self();
+    s->closer = thread_ref_self();
     driver_want_locked(s);
     driver_unlock(s);
     int64_t until = clock_after_ms(clock_now(), timeout_ms);

@@ -55,8 +55,9 @@ struct simba {
     pthread_mutex_t lock; /* and under it: */
     struct inbox inbox;
     size_t actors_count;
-    _Atomic bool closing;        /* is_owner() reads it without the lock */
-    const struct holder *closer; /* the last thread that called simba_close; only to be compared */
+    _Atomic bool closing; /* is_owner() reads it without the lock */
+    const struct thread_ref
+        *closer; /* the last thread that called simba_close; only to be compared */
     bool store_closing, store_closed, over; /* over: the loop takes nothing more */
 
     _Atomic uint32_t ended; /* the loop has ended; futex */

@@ -85,7 +85,7 @@ static int ask(struct actor *a, enum locker_phase from, uint32_t note, struct ca
 {
     struct simba *s = a->client; /* gone, perhaps, with the result */
     bool drives = poll_is_here(s), may_leave = s->no_thread && !drives;
-    struct holder *self = holder_self();
+    struct thread_ref *self = thread_ref_self();
     if (self == NULL && note == NOTE_ACQUIRE)
         return SIMBA_ELIMIT;
     call->wait_slot = a->wait_slot;
@@ -95,9 +95,9 @@ static int ask(struct actor *a, enum locker_phase from, uint32_t note, struct ca
     if (allowed) {
         a->phase = from == LOCKER_FREE ? LOCKER_WAITING : LOCKER_LEAVING;
         a->call = call;
-        if (self != NULL && a->holder != self) {
-            holder_drop(a->holder);
-            a->holder = holder_keep(self);
+        if (self != NULL && a->locked_by != self) {
+            thread_ref_drop(a->locked_by);
+            a->locked_by = thread_ref_keep(self);
         }
         a->waiters += may_leave;
         if (note == NOTE_RELEASE)

@@ -148,7 +148,7 @@ static void close_actors(struct simba *s)
     while (!s->inbox.close_asked && (n = hash_table_next(&s->actors, n)) != NULL) {
         struct actor *a = actor_of(n);
         bool over = a->machine.kind == HANDLE_LOCKER && a->phase == LOCKER_HELD &&
-                    (a->holder == s->closer || holder_has_ended(a->holder));
+                    (a->locked_by == s->closer || thread_ref_has_ended(a->locked_by));
         if (over) /* and a release that comes late is refused */
             a->phase = LOCKER_FREE;
         futex_set(&a->changes, atomic_load(&a->changes) + 1);
