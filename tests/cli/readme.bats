@@ -41,3 +41,18 @@ blocks() { # language: every block of it, in order
         grep -q "simba $command" "$ROOT/man/simba.1.scd"
     done
 }
+
+@test "CONTRIBUTING: one test of each kind" {
+    cd "$ROOT"
+    [ -x build/sim ] && [ -x build/tests/contract ] || skip "there is no build/ with tests here"
+    local line count=0
+    while read -r line; do
+        line=${line/\/tmp\//$DIR/}
+        run bash -c "$line"
+        [ "$status" -ne 77 ] || continue # no such server
+        count=$((count + 1))
+        expect 0 'passed|PASSED'
+    done < <(awk '/tests\/cli\/readme.bats does that/ { ours = 1 } /^```$/ { ours = inside = 0 }
+        inside { print } ours && /^```sh$/ { inside = 1 }' CONTRIBUTING.md)
+    [ "$count" -ge 5 ]
+}
