@@ -25,6 +25,7 @@ demo:
 	$(call build,release,,--target examples_demo simba_command)
 	@scripts/demo --record build/takeover.txt build/simba
 	@tools/draw takeover build/takeover.txt >build/takeover.svg
+	@echo; echo "The same as a picture: build/takeover.svg. The library, and what else can happen to an owner:"
 	@build/examples/demo
 	@examples/command.sh build/simba
 
