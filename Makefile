@@ -2,7 +2,7 @@
 PREFIX ?= /usr/local
 DESTDIR ?=
 
-.PHONY: all demo test soak check bench coverage mutants model fuzz install moved clean help
+.PHONY: all demo pictures test soak check bench coverage mutants model fuzz install moved clean help
 .DEFAULT_GOAL := all
 
 define build
@@ -12,18 +12,29 @@ define build
 endef
 
 # A build that was copied or moved here with its sources is configured anew.
-all demo test soak check bench coverage mutants fuzz install: moved
+all demo pictures test soak check bench coverage mutants fuzz install: moved
 moved:
 	@scripts/moved
 
 all:
 	$(call build,release)
 
+# What it plays is recorded and drawn, too: build/takeover.svg. `make pictures` does that for the README.
 demo:
-	@scripts/setup build
+	@scripts/setup demo
 	$(call build,release,,--target examples_demo simba_command)
+	@scripts/demo --record build/takeover.txt build/simba
+	@tools/draw takeover build/takeover.txt >build/takeover.svg
+	@echo; echo "The same as a picture: build/takeover.svg. The library, and what else can happen to an owner:"
 	@build/examples/demo
 	@examples/command.sh build/simba
+
+pictures:
+	@scripts/setup demo
+	$(call build,release,,--target simba_command)
+	@scripts/demo --record docs/images/takeover.txt build/simba
+	@tools/draw takeover docs/images/takeover.txt >docs/images/takeover.svg
+	@tools/draw idea >docs/images/idea.svg
 
 test:
 	@scripts/setup test
@@ -77,7 +88,8 @@ clean:
 
 help:
 	@echo "make            build simba, libsimba and the examples into build/"
-	@echo "make demo       install what is missing, build, and watch a leader being replaced"
+	@echo "make demo       install what is missing, build, and watch an owner being killed and replaced"
+	@echo "make pictures   play the demo, record it, and draw the pictures of the README again"
 	@echo "make test       install what is missing, build, run all tests; the last line is the sum"
 	@echo "make check      format, static analysis, warnings of gcc and clang, house rules"
 	@echo "make bench      build and run the benchmarks"
