@@ -79,7 +79,7 @@ help:
 	@echo "make            build simba, libsimba and the examples into build/"
 	@echo "make demo       install what is missing, build, and watch a leader being replaced"
 	@echo "make test       install what is missing, build, run all tests; the last line is the sum"
-	@echo "make check      format, static analysis, warnings of gcc and clang, house rules"
+	@echo "make check      format, static analysis, warnings of gcc and clang, house rules, facts in the docs"
 	@echo "make bench      build and run the benchmarks"
 	@echo "make coverage   unit tests must reach every line and branch of src/core"
 	@echo "make soak       [STORES=redis] [TIMES=20]  the tests on each store again and again"
