@@ -7,8 +7,8 @@
     functions       every public function has a page in section 3, as soon as one has
     URLs            schemes and options exist
     places          files, links with their anchors, targets of make, tests and scenarios exist
-    durations       where a mark says so: <!-- fact: ttl margin --> or "; fact: ttl margin" in or before a paragraph, whose
-                    text then has to have these values; "7.5 s" is right for 7.588 s. Names: tools/facts --names
+    durations       where a mark says so: <!-- fact: ttl margin --> or "; fact: ttl margin" in or before a paragraph,
+                    whose text then has to have these values; "7.5 s" is right for 7.588 s. Names: tools/facts --names
 
 A line with the mark "fact: none, REASON" is not looked at."""
 import fnmatch
@@ -25,6 +25,7 @@ FOREIGN = set("""caching_sha2_password rpl_semi_sync_master_timeout synchronous_
     simba_noun_verb max_connections wait_timeout""".split())
 OTHER_SCHEMES = {"http", "https", "dir", "file", "jdbc", "ssh", "unix"}
 MARK = re.compile(r"(?:<!-- *|^\s*; )fact: *(.*?)(?: *-->| *$)")
+DURATION = re.compile(r"(\d+(?:\.\d+)?)[ \u00a0]?(ms|min|s|h|day|d|m)?\b")
 UNITS = {"ms": 1, "s": 1000, "min": 60000, "m": 60000, "h": 3600000, "d": 86400000, "day": 86400000}
 
 
@@ -123,9 +124,9 @@ class Checker:
 
     def check_options(self, text):
         page = re.fullmatch(r"man/simba-(\w+)\.1\.scd", text.name)
-        others = "\n".join(body for name, body in self.s.text.items() if re.match(r"tests/|scripts/|tools/|model/|bench/", name))
-        every = {f"--{o['name']}" for c in self.s.commands.commands for o in self.s.commands.options(c)}
-        every |= {f"-{o['letter']}" for c in self.s.commands.commands for o in self.s.commands.options(c) if o["letter"]}
+        others = "\n".join(body for name, body in self.s.text.items() if re.match(r"(tests|scripts|tools|model|bench)/", name))
+        options = [o for c in self.s.commands.commands for o in self.s.commands.options(c)]
+        every = {f"--{o['name']}" for o in options} | {f"-{o['letter']}" for o in options if o["letter"]}
         for number, span in text.spans():
             option = re.match(r"(--[a-z][a-z-]*|-[a-zA-Z])(?=[ =]|$)", span)
             if not option:
@@ -156,7 +157,8 @@ class Checker:
             if o["value"] and f"*--{o['name']}* _{o['value']}_" not in head:
                 self.say(text, number, f"--{o['name']} takes a value, _{o['value']}_")
             default = re.search(r"\bdefault:? (\d[\w.]*|[A-Z]+\b)", o["help"])
-            if default and "As for *simba-" not in body and default.group(1) not in re.sub(r"(\d) (m?s)\b", r"\1\2", body):
+            said = re.sub(r"(\d) (m?s)\b", r"\1\2", body)
+            if default and "As for *simba-" not in body and default.group(1) not in said:
                 self.say(text, number, f"--{o['name']} is {default.group(1)} by default")
 
     @staticmethod
@@ -172,11 +174,39 @@ class Checker:
                 return number, line, " ".join(body)
         return None
 
+    def check_help(self):
+        """What the help says of defaults and statuses is true, too: its words are written by hand."""
+        d, text = self.s.durations(), self.s.text
+        refresh = re.search(r"#define REFRESH_MS (\d+)", text["src/cli/commands/status.c"])
+        jobs = re.search(r"\.jobs = (\d+)", text["tests/contract/main.c"])
+        defaults = {"ttl": d["ttl"], "transition": d["transition"], "kill-after": d["kill_after_limit"],
+                    "jobs": jobs and float(jobs.group(1)), "initial-delay": 0, "at-least": 0, "signal": None}
+        statuses = set(self.s.commands.statuses)
+        for command in [None, *self.s.commands.commands]:
+            options = self.s.commands.common if command is None else self.own_options(command)
+            where = f"simba {command or ''}".strip()
+            for o in options:
+                said = re.search(r"\bdefault:? (\d+(?:\.\d+)?)(ms|min|s|m|h)?\b", o["help"] or "")
+                real = defaults.get(o["name"])
+                if o["name"] == "every" and command != "schedule":
+                    real = refresh and float(refresh.group(1))
+                if said and real is None:
+                    self.wrong.append(f"{where} --help: --{o['name']}: {said.group(0)}: what is it really? see check_help()")
+                elif said and not is_said(real, *said.groups("")):
+                    self.wrong.append(f"{where} --help: --{o['name']}: {said.group(0)}, but it is {facts.show(real)}")
+                for status in re.findall(r"exit with (\d+)|instead of (\d+)", o["help"] or ""):
+                    if int("".join(status)) not in statuses:
+                        self.wrong.append(f"{where} --help: --{o['name']}: simba never ends with {''.join(status)}")
+            for status, _ in tables.statuses_of(self.s, command) if command else []:
+                if status not in statuses | {0, 1, None}:
+                    self.wrong.append(f"{where} --help: simba never ends with {status}")
+
     # ---- exit statuses ----
 
     def check_statuses(self, text):
         known = set(self.s.commands.statuses) | {0, 1, 128}
-        pattern = r"(?:\bexit(?:s|ed)?(?: status| code| with)?|\b[Ss]tatus|\bends? with(?: status)?)(?: of)? [*`]?(\d{1,3})\b(?![.\d]| ?(?:m?s|%)\b)"
+        pattern = (r"(?:\bexit(?:s|ed)?(?: status| code| with)?|\b[Ss]tatus|\bends? with(?: status)?)(?: of)? "
+                   r"[*`]?(\d{1,3})\b(?![.\d]| ?(?:m?s|%)\b)")
         for number, line, block in text.lines:
             if block is None:
                 for status in re.findall(pattern, line):
@@ -190,18 +220,23 @@ class Checker:
                         self.say(text, i, f"simba never ends with {cell.group(1)}")
         page = re.fullmatch(r"man/simba-(\w+)\.1\.scd", text.name)
         said = {int(n) for n in re.findall(r"\*(\d+)\*", text.section("EXIT STATUS"))} - {128}
+        if not said <= known:
+            self.wrong.append(f"{text.name}: EXIT STATUS: simba never ends with {sorted(said - known)}")
         if page and page.group(1) in self.s.commands.commands:
-            named = set(re.findall(r"\*simba (\w+)\*", text.section("SYNOPSIS"))) & set(self.s.commands.commands) | {page.group(1)}
+            named = set(re.findall(r"\*simba (\w+)\*", text.section("SYNOPSIS"))) | {page.group(1)}
+            named &= set(self.s.commands.commands)
             helped = {n for c in named for n, _ in tables.statuses_of(self.s, c) if n is not None} - {128}
             if helped and said != helped:
-                self.wrong.append(f"{text.name}: EXIT STATUS has {sorted(said)}, the help of {', '.join(sorted(named))} {sorted(helped)}")
+                self.wrong.append(f"{text.name}: EXIT STATUS has {sorted(said)}, "
+                                  f"the help of {', '.join(sorted(named))} {sorted(helped)}")
 
     # ---- names ----
 
     def check_names(self, text):
         headers = "\n".join(self.s.headers.values())
         defined = set(re.findall(r"\bSIMBA_\w+", headers)) | set(facts.ENVIRONMENT) | {e for e, _, _ in self.s.errors()}
-        defined |= set(re.findall(r"\bSIMBA_\w+", "".join(self.s.text[n] for n in self.s.text if re.match(r"CMake|cmake|scripts|tests", n))))
+        building = "".join(body for name, body in self.s.text.items() if re.match(r"CMake|cmake|scripts|tests", name))
+        defined |= set(re.findall(r"\bSIMBA_\w+", building))
         metrics = self.s.metric_names()
         lower = set(re.findall(r"\bsimba_\w+", headers)) | metrics | set(re.findall(r"\bsimba_\w+", "".join(
             self.s.text[n] for n in self.s.text if n.endswith((".sql", ".cmake")) or n == "CMakeLists.txt")))
@@ -245,7 +280,8 @@ class Checker:
         common = set(facts.COMMON_OPTIONS)
         for number, line, _ in text.lines:
             line = re.sub(r"\*(?=[:?/@])|(?<=[:?/@\]])\*", "", line) if text.is_man else line
-            for scheme, query in re.findall(r"(?<![\w+])([a-z][a-z0-9+]*)://[^\s`'\"?<>()*]*(?:\?([^\s`'\"<>()*]*))?", line):
+            pattern = r"(?<![\w+])([a-z][a-z0-9+]*)://[^\s`'\"?<>()*]*(?:\?([^\s`'\"<>()*]*))?"
+            for scheme, query in re.findall(pattern, line):
                 if scheme not in schemes:
                     if scheme not in OTHER_SCHEMES:
                         self.say(text, number, f"no store has the scheme {scheme}:")
@@ -263,7 +299,7 @@ class Checker:
         path = re.sub(r"^\./", "", path.rstrip("/"))
         if any(part in path for part in "*["):
             return any(fnmatch.fnmatch(name, path) or fnmatch.fnmatch(name, "*/" + path) for name in self.files)
-        return any(name == path or name.endswith("/" + path) or name.startswith(path + "/") or f"/{path}/" in name for name in self.files)
+        return any(f"/{path}/" in f"/{name}/" for name in self.files)
 
     def check_places(self, text):
         for number, line, block in text.lines:
@@ -272,15 +308,18 @@ class Checker:
             for target in re.findall(r"\]\(([^)\s]+)\)", line) if not text.is_man else []:
                 self.check_link(text, number, target)
             for title in re.finditer(r'"(?=(?:T\d\w*|C\d+): )', line):
-                if text.name.startswith("docs/") and not any(line.startswith(s + '"', title.end()) for s in self.scenarios):
+                known = any(line.startswith(s + '"', title.end()) for s in self.scenarios)
+                if text.name.startswith("docs/") and not known:
                     self.say(text, number, f"there is no scenario {line[title.end():].split(chr(34))[0]!r}")
         makefile = (documents.ROOT / "Makefile").read_text(encoding="utf-8")
         for number, span in text.spans():
             target = re.match(r"make ([a-z]+)\b", span)
             if target and not re.search(rf"^{target.group(1)}\b.*:", makefile, re.M):
                 self.say(text, number, f"make has no target {target.group(1)}")
-            if re.fullmatch(r"(?:[\w*.-]+/)+[\w*.-]+\.(?:c|h|md|py|bats|lua|sql|sh)|(?:src|tests|tools|scripts|examples|model|man|docs)/[\w*./-]+", span) \
-                    and not re.search(r"[A-Z]{3,}", span.replace("README", "").replace("CONTRIBUTING", "")) and not self.exists(span):
+            is_path = re.fullmatch(r"(?:[\w*.-]+/)+[\w*.-]+\.(?:c|h|md|py|bats|lua|sql|sh)|"
+                                   r"(?:src|tests|tools|scripts|examples|model|man|docs)/[\w*./-]+", span)
+            is_example = re.search(r"[A-Z]{3,}", re.sub(r"README|CONTRIBUTING", "", span))  # tests/cli/FILE.bats
+            if is_path and not is_example and not self.exists(span):
                 self.say(text, number, f"there is no file {span}")
 
     def check_link(self, text, number, target):
@@ -298,7 +337,7 @@ class Checker:
                 self.say(text, number, f"{whole} has no heading for #{anchor}")
 
     def check_identifiers(self, text):
-        """Names of functions, tests, fields … in code: there is something of that name in the sources, or in a block here."""
+        """Names of functions, tests, fields … in code: something is called so, in the sources or in a block here."""
         if text.is_man:
             return
         own = set(re.findall(r"\w+", " ".join(line for _, line, block in text.lines if block is not None)))
@@ -323,8 +362,20 @@ class Checker:
                 for name in re.split(r"[ ,]+", mark):
                     if name not in values:
                         self.say(text, at, f"there is no fact {name}; tools/facts --names shows them")
-                    elif not any(is_said(values[name], *said) for said in re.findall(r"(\d+(?:\.\d+)?)[  ]?(ms|min|s|h|day|d|m)?\b", whole)):
-                        self.say(text, at, f"{name} is {facts.show(values[name])} ({values[name]:g}), which is not said here")
+                    elif not any(is_said(values[name], *said) for said in re.findall(DURATION, whole)):
+                        self.say(text, at, f"{name} is {facts.show(values[name])}, or {values[name]:g}: not so here")
+
+    def check_defaults(self, text):
+        """Where a paragraph speaks of defaults, "ttl 10 s" is one, without a mark."""
+        values = self.s.durations()
+        for number, lines in text.paragraphs():
+            whole = "\n".join(lines)
+            if re.search(r"\bdefaults?\b", whole):
+                pattern = (r"(?<![\w?&-])(ttl|transition|connect_timeout|command_timeout|drain)[`*]*:? (?:is |of )?\(?"
+                           r"(\d+(?:\.\d+)?) ?(ms|s)\b")
+                for name, *said in re.findall(pattern, whole):
+                    if not is_said(values[name], *said):
+                        self.say(text, number, f"by default {name} is {facts.show(values[name])}, not {' '.join(said)}")
 
     def check_version(self, text):
         for number, line, _ in text.lines:
@@ -355,11 +406,12 @@ def check(s):
     c = Checker(s)
     c.check_environment()
     c.check_functions()
+    c.check_help()
     c.check_mentions()
     for command in [None, *(name for name in s.commands.commands if name != "version")]:
         c.check_manual(command)
     for text in c.texts:
-        for one in (c.check_command_lines, c.check_options, c.check_statuses, c.check_names, c.check_urls, c.check_places,
-                    c.check_identifiers, c.check_figures, c.check_version):
+        for one in (c.check_command_lines, c.check_options, c.check_statuses, c.check_names, c.check_urls,
+                    c.check_places, c.check_identifiers, c.check_figures, c.check_defaults, c.check_version):
             one(text)
     return c.wrong

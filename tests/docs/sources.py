@@ -52,8 +52,8 @@ class Sources:
             self.lists.setdefault(key, []).append(value)
         self.text = {name: (documents.ROOT / name).read_text(encoding="utf-8", errors="replace")
                      for name in documents.tracked()
-                     if re.search(r"\.(c|h|py|bats|lua|sql|bash|cmake|in|json|map|pml|cpp|java)$|^(scripts|tools|model|tests)/"
-                                  r"|^(Makefile|CMakeLists.txt)$", name) and not name.endswith(".gz")}
+                     if re.search(r"\.(c|h|py|bats|lua|sql|bash|cmake|in|json|map|pml|cpp|java)$|^Makefile$|"
+                                  r"^CMakeLists.txt$|^(scripts|tools|model|tests)/.*(?<!\.gz)$", name)}
         self.headers = {name: self.text[name] for name in ("include/simba.h", "include/simba/backend.h")}
 
     def program(self, *arguments):
@@ -126,13 +126,14 @@ class Sources:
         """Of the public header: all that a program calls."""
         text = re.sub(r"/\*.*?\*/", "", self.headers["include/simba.h"], flags=re.S)
         text = re.sub(r"^#.*(?:\\\n.*)*", "", text, flags=re.M)
-        return sorted(set(re.findall(r"\b(simba_\w+)\(", text)) - set(re.findall(r"typedef[^;]*?\b(simba_\w+)\(", text)))
+        types = set(re.findall(r"typedef[^;]*?\b(simba_\w+)\(", text))
+        return sorted(set(re.findall(r"\b(simba_\w+)\(", text)) - types)
 
 
 def shows(sources):
     """{C1: {column: [what shows it]}}, from the tags in the tests: a comment "shows: C1 C5" right before a case of the
-    contract suite or a unit test, or in a scenario; in the model with words, "shows: C1, what". What the simulator checks
-    stands in the comments of its check.c: "C1: what"."""
+    contract suite or a unit test, or in a scenario; in the model with words, "shows: C1, what". What the simulator
+    checks stands in the comments of its check.c: "C1: what"."""
     found = {}
 
     def add(tags, column, what):

@@ -4,8 +4,8 @@
     ; generated: KIND ARGS             and  ; end generated             in scdoc.
 
 Kinds: options CMD, exit statuses [CMD], environment [CMD|simba], metrics, url options STORE, defaults,
-figures [TTL TRANSITION], errors, schemes, contract tests. All words come from the code, with one exception: what an option of a URL means
-is said in the document, and kept."""
+figures [TTL TRANSITION], errors, schemes, contract tests. What an option of a URL means is said in the document, and
+kept; all other words are the code's."""
 import re
 
 import documents
@@ -69,7 +69,8 @@ def option_head(page, o):
 
 def options(s, page, args, _):
     own = s.commands.common if args == ["simba"] else s.commands.commands[args[0]]["options"]
-    return page.terms(["option", "what it does"], [(option_head(page, o), page.plain(o["help"])) for o in own if o["help"]])
+    return page.terms(["option", "what it does"],
+                      [(option_head(page, o), page.plain(o["help"])) for o in own if o["help"]])
 
 
 def statuses_of(s, command):
@@ -94,7 +95,8 @@ def exit_statuses(s, page, args, _):
     rows = statuses_of(s, args[0]) if args else sorted(s.commands.statuses.items())
     if args and not rows:
         raise documents.Wrong(f"simba {args[0]} --help says nothing of its exit status")
-    return page.terms(["status", "meaning"], [(page.code(str(n)) if n is not None else "CMD's own", page.plain(words)) for n, words in rows])
+    return page.terms(["status", "meaning"], [(page.code(str(n)) if n is not None else "CMD's own", page.plain(words))
+                                              for n, words in rows])
 
 
 def environment(_, page, args, __):
@@ -142,7 +144,8 @@ def is_in(default, cell):
     plain = re.sub(r"[`*\\]", "", cell)
     if default == "lease":
         return "lease" in plain or "ttl + transition" in plain
-    return re.search(rf"(?<![\w.]){re.escape(default.replace(' ', ''))}(?![\w.])", plain) is not None or default in plain
+    word = re.escape(default.replace(" ", ""))
+    return re.search(rf"(?<![\w.]){word}(?![\w.])", plain) is not None or default in plain
 
 
 def defaults(s, page, _, __):
@@ -156,7 +159,8 @@ def defaults(s, page, _, __):
         ("command_timeout", show(d["command_timeout"]), f"1 ms to {show(d['command_timeout_max'])}"),
         ("drain", show(d["drain"]), ""),
         ("drift", f"{d['drift_ppm'] / 10000:g} %", f"0 to {d['drift_ppm_max'] / 10000:g} %"),
-        ("jitter_early, jitter_late", f"{show(d['jitter_early'])}, {show(d['jitter_late'])}", f"0 to {show(d['jitter_max'])}"),
+        ("jitter_early, jitter_late", f"{show(d['jitter_early'])}, {show(d['jitter_late'])}",
+         f"0 to {show(d['jitter_max'])}"),
         ("kill-after", f"{show(d['kill_after_limit'])}, or lease/{d['kill_after_part']:g} if that is less",
          f"with the default lease up to {show(d['kill_after_max'])}"),
         ("name of a mutex", "", f"1 to {d['mutex']:g} bytes"),
@@ -177,35 +181,44 @@ def figures(s, page, args, _):
     rows = [
         ("ttl, transition", "options, or the URL", f"{show(f['ttl'])}, {show(f['transition'])}"),
         ("lease, as the store counts it", "ttl + transition", show(f["lease"])),
-        ("end of the lease, as the owner counts it", f"sent + lease · (1 − drift) − {show(f['slack'])}; drift is {d['drift_ppm'] / 10000:g} %",
-         show(f["lease_end"])),
+        ("end of the lease, as the owner counts it",
+         f"sent + lease · (1 − drift) − {show(f['slack'])}; drift is {d['drift_ppm'] / 10000:g} %", show(f["lease_end"])),
         ("margin", f"min({show(f['margin_max'])}, max(transition/4, lease/10))", show(f["margin"])),
         ("owner until", "end of the lease − margin", show(f["owner_until"])),
-        ("next renewal", f"renew_ms, else ttl/{f['renew_part']:g}; earlier if the store answered with less than a lease; less a random tenth", f"{show(f['renew_first'])} to {show(f['renew'])} after sent"),
+        ("next renewal", f"renew_ms, else ttl/{f['renew_part']:g}; earlier if the store answered with less than a lease; "
+         "less a random tenth", f"{show(f['renew_first'])} to {show(f['renew'])} after sent"),
         ("one renewal may take", f"min(command timeout, ttl/{f['attempt_part']:g})", show(f["attempt"])),
         ("one attempt to acquire or release may take", "min(command timeout, lease/2)", show(f["patience"])),
-        ("pause after a failed renewal", f"doubles up to min({show(f['pause_limit'])}, ttl/{f['attempt_part']:g}), upper half random", f"{show(f['pause_min'])} to {show(f['pause_max'])}"),
-        ("pause after a failed attempt to acquire", "doubles up to the ttl, upper half random", f"{show(f['backoff_min'])} to {show(f['backoff_max'])}"),
+        ("pause after a failed renewal",
+         f"doubles up to min({show(f['pause_limit'])}, ttl/{f['attempt_part']:g}), upper half random",
+         f"{show(f['pause_min'])} to {show(f['pause_max'])}"),
+        ("pause after a failed attempt to acquire", "doubles up to the ttl, upper half random",
+         f"{show(f['backoff_min'])} to {show(f['backoff_max'])}"),
         ("waiters try again", "around the end of the lease, random", f"− {show(f['early'])} to + {show(f['late'])}"),
         ("outage that costs no tenure", "owner until − next renewal − one pause − one attempt", show(f["outage"])),
-        ("outage that CMD of simba lock, elect and schedule does not notice", "the same − kill-after", show(f["outage_cmd"])),
+        ("outage that CMD of simba lock, elect and schedule does not notice", "the same − kill-after",
+         show(f["outage_cmd"])),
         ("CMD gets TERM", "owner until − kill-after", f"{show(f['term_at'])} after sent"),
-        ("takeover after a crash", "lease · (1 + drift) + late jitter after the last renewal, and one exchange", f"at most {show(f['takeover'])}"),
+        ("takeover after a crash", "lease · (1 + drift) + late jitter after the last renewal, and one exchange",
+         f"at most {show(f['takeover'])}"),
         ("kill-after", f"min({show(f['kill_after_limit'])}, lease/{f['kill_after_part']:g})", show(f["kill_after"])),
         ("drain limit", "option drain_ms", show(d["drain"])),
     ]
-    return page.table(["what", "formula", "default" if not args else " ".join(args)], [[page.plain(cell) for cell in row] for row in rows])
+    return page.table(["what", "formula", "default" if not args else " ".join(args)],
+                      [[page.plain(cell) for cell in row] for row in rows])
 
 
 def errors(s, page, _, __):
-    return page.table(["error", "code", "text"], [[page.code(name), code, page.plain(words)] for name, code, words in s.errors()])
+    return page.table(["error", "code", "text"],
+                      [[page.code(name), code, page.plain(words)] for name, code, words in s.errors()])
 
 
 def schemes(s, page, _, __):
     by_store = {}
     for scheme, store in s.schemes().items():
         by_store.setdefault(store, []).append(scheme)
-    return page.table(["store", "schemes"], [[store, ", ".join(page.code(scheme + ":") for scheme in names)] for store, names in by_store.items()])
+    return page.table(["store", "schemes"], [[store, ", ".join(page.code(scheme + ":") for scheme in names)]
+                                             for store, names in by_store.items()])
 
 
 def contract_tests(s, page, _, __):
