@@ -72,7 +72,8 @@ class Server:
         scheme, rest = self.url.split("?")[0].split("://")
         place = re.escape(rest.rpartition("@")[2])
         shown = re.compile(re.escape(scheme) + r"://(?:[^\s'\"/@]*@)?" + place + r"(\?[\w=&*./-]*)?")
-        return text, (lambda line: shown.sub(said, line) if said else line)
+        said = said and re.sub(r"(?<=:)[^:@/]+(?=@)", "***", said)  # as simba shows it
+        return text, (lambda line: shown.sub(lambda _: said, line) if said else line)
 
 
 SESSION = r"""
@@ -114,6 +115,10 @@ class Session:
         if not words:
             raise Failed(f"$ {command}\n    has ended the shell; it printed:\n" + self.output(step))
         return self.output(step), int(words[0]), int(words[1]) if len(words) > 1 else None
+
+    def last_output(self):
+        """What has come since from what the last command left running."""
+        return self.output(self.folder / f"step.{self.count}")
 
     @staticmethod
     def output(step):
