@@ -6,6 +6,7 @@ a line before it, which readers do not see: in Markdown a comment, <!-- test: â€
     none, REASON          the block is not run, because of that
     file NAME             it is written to the file NAME, for the blocks after it
     redis                 (or mysql, postgres, zookeeper) it is run with a private server in place of that at localhost
+    clone                 it is run in the root of the clone, after make
     console               (or any other kind) what kind of block it is; scdoc has no other way to say so
 
 Several of these are separated by commas: "console, redis". "none" takes the rest of the line.
@@ -25,11 +26,12 @@ class Wrong(Exception):
 
 
 class Block:
-    """kind, lines (without the fences), line (number of the first one), server, file, reason (None: it is run)."""
+    """kind, lines (without the fences), line (number of the first one), server, file, in_clone, reason (None: it is
+    run)."""
 
     def __init__(self, document, line, kind):
         self.document, self.line, self.kind = document, line, kind
-        self.lines, self.server, self.file, self.reason = [], None, None, None
+        self.lines, self.server, self.file, self.reason, self.in_clone = [], None, None, None, False
 
     @property
     def text(self):
@@ -51,10 +53,12 @@ class Block:
                 self.server = word
             elif word in KINDS:
                 self.kind = word
+            elif word == "clone":
+                self.in_clone = True
             elif word.startswith("file "):
                 self.file = word[5:].strip()
             else:
-                raise Wrong(f"{self.place}: unknown mark 'test: {word}'; there are: none, file NAME, "
+                raise Wrong(f"{self.place}: unknown mark 'test: {word}'; there are: none, file NAME, clone, "
                             + ", ".join(SERVERS + KINDS))
 
     def guess(self):

@@ -78,11 +78,11 @@ class Server:
 
 SESSION = r"""
 status=0
-while IFS= read -r step <&8; do
+while IFS= read -r step <&ASK; do
     (exit "$status")
-    . "$step" >"$step.out" 2>&1 </dev/null
+    . "$step" >"$step.out" 2>&1 </dev/null ASK<&- ANSWER>&-
     status=$?
-    printf '%s %s\n' "$status" "$!" >&9
+    printf '%s %s\n' "$status" "$!" >&ANSWER
 done
 kill $(jobs -p) 2>/dev/null
 wait
@@ -97,7 +97,8 @@ class Session:
         ask, self.asks = os.pipe()
         self.answers, answer = os.pipe()
         # bash -c: no line of ours may be taken for input of a command.
-        self.process = subprocess.Popen(["bash", "-c", f"exec 8<&{ask} 9>&{answer}; {SESSION}"], cwd=env["PWD"],
+        session = SESSION.replace("ASK", str(ask)).replace("ANSWER", str(answer))
+        self.process = subprocess.Popen(["bash", "-c", session], cwd=env["PWD"],
                                         env=env, pass_fds=(ask, answer), stdin=subprocess.DEVNULL,
                                         start_new_session=True)
         os.close(ask)
