@@ -171,6 +171,20 @@ static const char *on(bool is_on)
     return is_on ? "on" : "off";
 }
 
+/* Does the second URL say no more than the first one? */
+static bool is_same(const char *without, const char *with)
+{
+    struct config a, b;
+    memset(&a, 0, sizeof a);
+    memset(&b, 0, sizeof b);
+    CHECKED(config_read(&a, url_of(without), why, sizeof why));
+    CHECKED(config_read(&b, url_of(with), why, sizeof why));
+    bool same = memcmp(&a, &b, sizeof a) == 0;
+    config_free(&a);
+    config_free(&b);
+    return same;
+}
+
 static void show_redis(void)
 {
     struct config c;
@@ -178,7 +192,8 @@ static void show_redis(void)
     number("url.redis.port", c.server.port);
     number("url.redis.db", c.db);
     text("url.redis.tls_verify", on(c.tls_verify));
-    text("url.redis.restart_guard", c.guard && c.guard_ms == 0 ? "on" : "?");
+    text("url.redis.restart_guard",
+         is_same("rediss://host", "rediss://host?restart_guard=on") ? "on" : "?");
     config_free(&c);
     number("url.redis.sentinel_port", SENTINEL_PORT);
 }
