@@ -21,9 +21,10 @@ static json_t *all_commands(void)
 {
     json_t *all = json_array();
     for (const struct command *const *m = commands; *m != NULL; m++)
-        json_array_append_new(all, json_pack("{s:s, s:s, s:s, s:s, s:o}", "name", (*m)->name,
-                                             "words", (*m)->words, "summary", (*m)->summary, "help",
-                                             (*m)->help, "options", options_of((*m)->options)));
+        json_array_append_new(all,
+                              json_pack("{s:s, s:s, s:s, s:s, s:o}", "name", (*m)->name, "words",
+                                        (*m)->operands, "summary", (*m)->summary, "help",
+                                        (*m)->help, "options", options_of((*m)->options)));
     return all;
 }
 

@@ -25,11 +25,11 @@ TABLE = re.compile(r"^(NAME|MUTEX)\b.*\b(LEFT|HELD|AGE)\b")
 
 def mask(lines):
     """The lines as they are compared: without what differs each time, and with one blank for many."""
-    out, in_table = [], False
+    out, is_member = [], False
     for line in lines:
         line = re.sub(r"\s+", " ", line).strip()
-        in_table = bool(TABLE.match(line)) or (in_table and line != "")
-        if in_table:
+        is_member = bool(TABLE.match(line)) or (is_member and line != "")
+        if is_member:
             line = re.sub(r"(?<= )" + AGE + r"(?= |$)", "AGE", line)
         for pattern, shown in MASKS:
             line = re.sub(pattern, shown, line)
