@@ -91,7 +91,7 @@ help:
 	@echo "make demo       install what is missing, build, and watch an owner being killed and replaced"
 	@echo "make pictures   play the demo, record it, and draw the pictures of the README again"
 	@echo "make test       install what is missing, build, run all tests; the last line is the sum"
-	@echo "make check      format, static analysis, warnings of gcc and clang, house rules"
+	@echo "make check      format, static analysis, warnings of gcc and clang, house rules, facts in the docs"
 	@echo "make bench      build and run the benchmarks"
 	@echo "make coverage   unit tests must reach every line and branch of src/core"
 	@echo "make soak       [STORES=redis] [TIMES=20]  the tests on each store again and again"

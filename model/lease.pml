@@ -280,8 +280,8 @@ inline take()
         REACHED(7, !ALL(IS_QUIET));
         REACHED(9, fence == TENURES && winners == CONTENDERS);
 #ifndef ABLATION
-        assert(ALL(HAS_HANDED_OVER));
-        assert(c[i].token > last);
+        assert(ALL(HAS_HANDED_OVER)); /* shows: C4, an owner begins when all others have handed over */
+        assert(c[i].token > last); /* shows: C2, tokens rise */
 #endif
         last = c[i].token
     :: c[i].state == CONTENDING && right == 0 ->
@@ -442,7 +442,7 @@ proctype monitor()
     bool exclusion, within_lease, no_slack;
 end:
     do
-    :: COUNT(IS_OWNER) > 1 -> assert(exclusion)
+    :: COUNT(IS_OWNER) > 1 -> assert(exclusion) /* shows: C1, exclusion */
 #ifndef ABLATION
     :: !ALL(IS_WITHIN_LEASE) -> assert(within_lease)
 #endif

@@ -12,16 +12,20 @@
 #include "cli/args.h"
 #include "cli/config.h"
 
-/* How simba ends when it is not CMD's own status. */
-enum exit_code {
-    EXIT_USAGE = 64,
-    EXIT_LOST = 123,     /* the lease was lost and CMD was stopped */
-    EXIT_CONFLICT = 124, /* not acquired in time, or held by another */
-    EXIT_TROUBLE = 125,  /* simba itself failed */
-    EXIT_CANNOT_RUN = 126,
-    EXIT_NOT_FOUND = 127,
-    EXIT_NO_READER = 141 /* as if SIGPIPE had ended us: it does, unless it is ignored */
-};
+/* How simba ends when it is not CMD's own status; the words are those of simba help --json. */
+#define EXIT_CODES(X)                                                      \
+    X(USAGE, 64, "wrong usage")                                            \
+    X(LOST, 123, "the lease was lost, and CMD was stopped")                \
+    X(CONFLICT, 124, "not acquired in time (-w), or held by another (-n)") \
+    X(TROUBLE, 125, "simba itself failed")                                 \
+    X(CANNOT_RUN, 126, "CMD cannot be run")                                \
+    X(NOT_FOUND, 127, "CMD is not found")                                  \
+    /* As if SIGPIPE had ended us: it does, unless it is ignored. */       \
+    X(NO_READER, 141, "nobody reads its lines")
+
+#define X(name, code, text) EXIT_##name = code,
+enum exit_code { EXIT_CODES(X) };
+#undef X
 
 struct cli {
     struct args args;

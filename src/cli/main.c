@@ -162,6 +162,10 @@ static int run(struct cli *c)
     bool is_help = strcmp(name, "help") == 0;
     if (is_help)
         name = c->args.argv[c->args.at];
+    if (is_help && (c->json || (name != NULL && strcmp(name, "--json") == 0))) {
+        help_print_json();
+        return 0;
+    }
     const struct command *m = name != NULL ? find_command(name) : NULL;
     if (m == NULL && name != NULL)
         return no_command(c, name);

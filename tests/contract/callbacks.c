@@ -15,6 +15,7 @@ static void stop_here(struct probe *p)
     CHECK_CODE(simba_contender_stop(p->c), SIMBA_ESTATE);
 }
 
+/* shows: C3 */
 static void stop_in_acquired(void)
 {
     simba *s = client_open();
@@ -36,6 +37,7 @@ static void destroy_here(struct probe *p)
     simba_contender_destroy(p->c);
 }
 
+/* shows: C3 */
 static void destroy_in_released(void)
 {
     simba *s = client_open();
@@ -53,6 +55,7 @@ static void destroy_in_released(void)
     CHECK(atomic_load(&p.closed) == 1);
 }
 
+/* shows: C3 */
 static void destroy_in_acquired(void)
 {
     simba *s = client_open();
@@ -97,6 +100,7 @@ static void wait_here(struct probe *p)
     CHECK_CODE(simba_contender_wait(p->c, SIMBA_INITIAL, 10), SIMBA_EDEADLOCK);
 }
 
+/* shows: C3 */
 static void wait_in_callback(void)
 {
     simba *s = client_open();
@@ -115,6 +119,7 @@ static void close_here(struct probe *p)
 }
 
 /* And the refused call has changed nothing: the client still serves. */
+/* shows: C3 */
 static void close_in_callback(void)
 {
     simba *s = client_open();
@@ -158,6 +163,7 @@ static void use_everything(struct probe *p)
     client_close(another);
 }
 
+/* shows: C3 */
 static void callback_uses_everything(void)
 {
     simba *s = client_open();
@@ -181,6 +187,7 @@ static bool any_leads(const struct probe *p, int n)
 }
 
 /* The probes check "last" and "once"; here a second contender shares the client and lives on. */
+/* shows: C3 */
 static void closed_is_last(void)
 {
     simba *s = client_open();

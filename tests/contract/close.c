@@ -7,6 +7,7 @@
 
 /* ---- destroy ------------------------------------------------------------------------------- */
 
+/* shows: C4 */
 static void destroy_owner(void)
 {
     simba *one = client_open(), *two = client_open();
@@ -44,6 +45,7 @@ static void destroy_waiter(void)
 }
 
 /* Right after create, right after start, right after stop: fifty of each. */
+/* shows: C9 */
 static void destroy_at_once(void)
 {
     simba *s = client_open();
@@ -83,6 +85,7 @@ static void take_time(struct probe *p)
 }
 
 /* One client with contenders and lockers in all states at once. */
+/* shows: C9 */
 static void close_all_states(void)
 {
     enum { SETS = 5, KINDS = 6 };
@@ -115,6 +118,7 @@ static void close_all_states(void)
 }
 
 /* Close returns in time, frees nothing while a callback runs, and can be called again. */
+/* shows: C9 */
 static void close_hanging_callback(void)
 {
     simba *s = client_open();
@@ -152,6 +156,7 @@ static void close_then_release(void)
 }
 
 /* A store that does not answer is no reason not to close: the lease runs out by itself. */
+/* shows: C9 */
 static void close_store_hangs(void)
 {
     simba *s = client_open_quick(200), *keeper = client_open_quick(200);

@@ -150,6 +150,7 @@ static void *lock_and_finish(void *arg)
 }
 
 /* Other threads may wait, as long as one drives. */
+/* shows: C9 */
 static void embed_other_threads(void)
 {
     simba *s = open_embedded();
@@ -185,6 +186,7 @@ static void *cancel_soon(void *arg)
 }
 
 /* Another thread ends the wait of the one that drives, and that one the wait of another. */
+/* shows: C9 */
 static void embed_cancel(void)
 {
     simba *s = open_embedded(), *other = client_open();
@@ -230,6 +232,7 @@ static void *ask_in_vain(void *arg)
     return NULL;
 }
 
+/* shows: C9 */
 static void embed_nobody_polls(void)
 {
     simba *s = open_embedded(), *other = client_open();
@@ -250,6 +253,7 @@ static void embed_nobody_polls(void)
 }
 
 /* The question is on its way when the polling ends: a grant that comes then is given back. */
+/* shows: C8 */
 static void embed_late_grant(void)
 {
     simba *s = open_embedded(), *other = client_open();
@@ -289,6 +293,7 @@ static void *hold_and_release(void *arg)
 }
 
 /* Nobody hears of the release: it counts here at once, and the store hears of it later. */
+/* shows: C9 */
 static void embed_unheard_release(void)
 {
     struct simba_options quick = SIMBA_OPTIONS_INIT;
@@ -335,6 +340,7 @@ static void embed_callback_calls(void)
 }
 
 /* Nobody owns after a stop, from the call on: here the loop cannot have seen it. */
+/* shows: C4 */
 static void stop_counts_at_once(void)
 {
     simba *s = open_embedded();
@@ -390,6 +396,7 @@ static void still_owner(void *data, const char *mutex, const struct simba_state 
 }
 
 /* The same for a close that does not wait: a callback keeps it from coming to an end. */
+/* shows: C4 */
 static void close_counts_at_once(void)
 {
     simba *s = client_open();

@@ -21,6 +21,7 @@ static struct simba_handle_options eager(int64_t ttl_ms, int64_t transition_ms)
 /* ---- without faults ------------------------------------------------------------------------ */
 
 /* T7, T19: two that were given the same id by mistake are still two. */
+/* shows: C1 */
 static void same_id_two_clients(void)
 {
     simba *one = client_open(), *two = client_open();
@@ -51,6 +52,7 @@ static void same_id_two_clients(void)
 }
 
 /* Leases that are lost whenever the machine is busy: whoever owns, owns alone. */
+/* shows: C1 */
 static void tiny_leases(void)
 {
     simba *clients[3] = {client_open(), client_open(), client_open()};
@@ -76,6 +78,7 @@ static void tiny_leases(void)
 
 /* T1: is_owner turns false by the clock alone, on_released comes, and all of it before the store
  * could have given the mutex to anybody; afterwards there is a new tenure with a new token. */
+/* shows: C5 */
 static void self_fencing(void)
 {
     simba *one = client_open(), *two = client_open();
@@ -106,6 +109,7 @@ static void self_fencing(void)
 
 /* The margin in time: when the old owner's is_owner turns false, the lease that the store knows
  * has not ended yet. What it promised last is in remaining(), which a renewal only makes later. */
+/* shows: C5 */
 static void fenced_before_lease_end(void)
 {
     simba *s = client_open();
@@ -130,6 +134,7 @@ static void fenced_before_lease_end(void)
 }
 
 /* Hang and go on, again and again, with the other one waiting to take over. */
+/* shows: C1 */
 static void hang_cycles(void)
 {
     simba *one = client_open_quick(150), *two = client_open_quick(150);
@@ -160,6 +165,7 @@ static void hang_cycles(void)
 /* T6: the lease counts from before the request was sent. The answers are late, then the store hangs
  * until the last lease that it granted is over, and the other one takes it at that moment; counted
  * from its answer the lease of the first would go on for 300 ms. */
+/* shows: C1 */
 static void late_answers(void)
 {
     simba *one = client_open(), *two = client_open();
@@ -244,6 +250,7 @@ static void *ask_always(void *arg)
 /* T1, T16: the whole process stands still for longer than the lease. Threads that ask all the time
  * ask on when it wakes, often before the library's own thread has run, and must hear no. The store
  * hangs, so that nothing can have been renewed in the moment before the stop. */
+/* shows: C5 */
 static void stopped_process(void)
 {
     struct simba_handle_options o = lease_tiny();
@@ -331,16 +338,19 @@ static void storm(uint64_t seed, bool own_ids)
         client_close(clients[i]);
 }
 
+/* shows: C1 */
 static void storm_one(void)
 {
     storm(1, false);
 }
 
+/* shows: C1 */
 static void storm_two(void)
 {
     storm(0x5eed, false);
 }
 
+/* shows: C1 */
 static void storm_same_ids(void)
 {
     storm(7, true);

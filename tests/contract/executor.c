@@ -167,6 +167,7 @@ static void executor_refuses(void)
 }
 
 /* Close waits for callbacks that nobody wants to run, at most its timeout, and can be repeated. */
+/* shows: C9 */
 static void executor_refuses_close(void)
 {
     static struct pool pool;
@@ -384,6 +385,7 @@ static void executor_one_hangs(void)
 
 /* T4: with one thread that is busy, an acquisition whose lease has ended meanwhile is never
  * announced as if it held: whoever hears of it asks is_owner and gets the truth of the clock. */
+/* shows: C3 */
 static void executor_saturated(void)
 {
     static struct pool pool;

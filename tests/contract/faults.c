@@ -36,17 +36,20 @@ static void blip(enum fault fault)
     client_close(two);
 }
 
+/* shows: C6 */
 static void blip_fail(void)
 {
     blip(FAIL);
 }
 
+/* shows: C6 */
 static void blip_hang(void)
 {
     blip(HANG);
 }
 
 /* T9: a contender whose first tries all fail does not drop out. */
+/* shows: C7 */
 static void fails_at_first(void)
 {
     simba *s = client_open();
@@ -62,6 +65,7 @@ static void fails_at_first(void)
 }
 
 /* A waiter that the store fails hears of the release all the same. */
+/* shows: C7 */
 static void waiter_through_fail(void)
 {
     simba *one = client_open(), *two = client_open();
@@ -123,11 +127,13 @@ static void lose_the_grant(const char *id)
     client_close(two);
 }
 
+/* shows: C8 */
 static void lost_answer_generated_id(void)
 {
     lose_the_grant(NULL);
 }
 
+/* shows: C8 */
 static void lost_answer_chosen_id(void)
 {
     lose_the_grant("chosen by the user, twice");
@@ -159,17 +165,20 @@ static void lose_the_release(const char *id)
     client_close(two);
 }
 
+/* shows: C8 */
 static void lost_release(void)
 {
     lose_the_release(NULL);
 }
 
 /* Only the token tells the two apart. */
+/* shows: C2 */
 static void lost_release_same_id(void)
 {
     lose_the_release("twin");
 }
 
+/* shows: C1 C8 */
 static void duplicates(void)
 {
     simba *one = client_open(), *two = client_open();
@@ -200,6 +209,7 @@ static void duplicates(void)
 }
 
 /* A hint is only ever a reason to ask earlier: without any, the end of the lease is one too. */
+/* shows: C7 */
 static void lost_hints(void)
 {
     simba *one = client_open(), *two = client_open();
@@ -265,6 +275,7 @@ static void evict(bool forced)
     client_close(s);
 }
 
+/* shows: C2 */
 static void evict_reason(void)
 {
     evict(false);
@@ -301,6 +312,7 @@ static void evict_forced(void)
 /* ---- answers that come late ----------------------------------------------------------------- */
 
 /* A renewal of the last tenure is answered in the next one: this one is seen, and told of. */
+/* shows: C3 */
 static void late_renewal(void)
 {
     simba *s = client_open();
@@ -325,6 +337,7 @@ static void late_renewal(void)
 }
 
 /* "It is another's" is answered when the tenure that followed has ended, but has not been told of. */
+/* shows: C3 */
 static void late_refusal(void)
 {
     simba *one = client_open(), *two = client_open_quick(100);

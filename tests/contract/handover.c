@@ -11,6 +11,7 @@ static void take_time(struct probe *p)
 }
 
 /* T2: stop while on_acquired still runs; the next one begins after on_released has returned. */
+/* shows: C4 C7 */
 static void handover_order(void)
 {
     simba *one = client_open(), *two = client_open();
@@ -40,6 +41,7 @@ static void handover_order(void)
 }
 
 /* The lease is renewed for a callback that outlives it after stop, so that nobody else comes. */
+/* shows: C4 */
 static void drain_keeps_lease(void)
 {
     simba *one = client_open(), *two = client_open();
@@ -66,6 +68,7 @@ static void drain_keeps_lease(void)
 
 /* After the drain limit the lease is left to expire: the other takes over although the callback
  * still runs, and by then the old one has long been no owner. */
+/* shows: C4 */
 static void drain_limit(void)
 {
     simba *one = client_open(), *two = client_open();
@@ -128,6 +131,7 @@ static void hanging_callback(void)
 
 /* T18: the store comes back and would say "yours" while on_released of the last tenure still runs:
  * there is no new tenure of this contender before it has returned. */
+/* shows: C4 */
 static void blocked_released(void)
 {
     simba *one = client_open_quick(200), *two = client_open_quick(200);
@@ -156,6 +160,7 @@ static void blocked_released(void)
 }
 
 /* A client that closes hands over; the other does not wait for the end of a lease of a minute. */
+/* shows: C4 */
 static void close_hands_over(void)
 {
     simba *one = client_open(), *two = client_open();

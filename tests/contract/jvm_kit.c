@@ -39,6 +39,7 @@ static void restart(void)
 }
 
 /* Holds one tenure over several ttls while another waits for it. */
+/* shows: C6 */
 static void guard(void)
 {
     simba *one = client_open(), *two = client_open();
@@ -98,6 +99,7 @@ static void *candidate(void *arg)
     return NULL;
 }
 
+/* shows: C1 */
 static void multi_contend(void)
 {
     simba *clients[3] = {client_open(), client_open(), client_open()};

@@ -76,6 +76,7 @@ static void waiter_is_running(void)
     client_close(s);
 }
 
+/* shows: C9 */
 static void wait_timeout(void)
 {
     simba *s = client_open();
@@ -151,6 +152,7 @@ static void stop_right_after_start(void)
 
 /* The answer to the acquire comes after stop: what was won is given back at once, so another gets
  * it long before the lease of a minute would end. */
+/* shows: C8 */
 static void stop_in_flight(void)
 {
     simba *one = client_open(), *two = client_open();
@@ -171,6 +173,7 @@ static void stop_in_flight(void)
 
 /* The store hangs for good while one stops: stop returns, and the mutex is lost for one lease at
  * most, although the acquire is applied when nobody wants it any more. */
+/* shows: C7 C9 */
 static void stop_while_store_hangs(void)
 {
     simba *one = client_open_quick(200), *two = client_open_quick(200);
@@ -194,6 +197,7 @@ static void stop_while_store_hangs(void)
 
 /* T8: answers of an earlier life must not act on the next one. The id is the user's, so a tenure
  * that was forgotten would block its own contender for a minute. */
+/* shows: C8 */
 static void restart_same_id(void)
 {
     simba *s = client_open();
@@ -215,6 +219,7 @@ static void restart_same_id(void)
 
 /* The owner stops while a renewal is on its way: the late "yours" neither revives the tenure nor
  * keeps the mutex. */
+/* shows: C8 */
 static void stop_during_renewal(void)
 {
     simba *one = client_open(), *two = client_open();

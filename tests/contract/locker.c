@@ -33,6 +33,7 @@ static void locker_basics(void)
     client_close(s);
 }
 
+/* shows: C9 */
 static void locker_try(void)
 {
     simba *one = client_open(), *two = client_open();
@@ -51,6 +52,7 @@ static void locker_try(void)
 }
 
 /* Who gave up leaves no trace: no queue entry, no late grant that nobody releases. */
+/* shows: C9 */
 static void locker_timeout(void)
 {
     simba *one = client_open(), *two = client_open();
@@ -151,6 +153,7 @@ static void *wait_for_it(void *arg)
 
 /* While one thread waits, another gets SIMBA_ESTATE; then the waiting one gets the lock by the
  * release, not by the end of a lease of a minute. */
+/* shows: C4 C7 C9 */
 static void locker_handover(void)
 {
     simba *one = client_open(), *two = client_open();
@@ -176,6 +179,7 @@ static void locker_handover(void)
     client_close(two);
 }
 
+/* shows: C9 */
 static void locker_close_cancels(void)
 {
     simba *one = client_open(), *two = client_open();
@@ -195,6 +199,7 @@ static void locker_close_cancels(void)
 
 /* The waiting thread hears of it, the locker is free for the next acquire, and nothing is left behind that
  * would keep another waiting. */
+/* shows: C9 */
 static void locker_cancel(void)
 {
     simba *one = client_open(), *two = client_open();
@@ -230,6 +235,7 @@ static void *cancel_it(void *arg)
 
 /* The cancel and the grant race: either the lock is held, or it is not and can be acquired again, at once
  * and by others. A cancel that comes too late does not end the next wait. */
+/* shows: C8 */
 static void locker_cancel_races(void)
 {
     simba *one = client_open(), *two = client_open();
@@ -277,6 +283,7 @@ static void *count_up(void *arg)
     return NULL;
 }
 
+/* shows: C1 */
 static void locker_exclusion(void)
 {
     simba *s[2] = {client_open(), client_open()};
@@ -306,6 +313,7 @@ static void locker_fast_loop(void)
 }
 
 /* A held locker that is destroyed releases first. */
+/* shows: C4 */
 static void locker_destroy_held(void)
 {
     simba *one = client_open(), *two = client_open();
@@ -321,6 +329,7 @@ static void locker_destroy_held(void)
 }
 
 /* A locker and a contender of one mutex exclude each other too. */
+/* shows: C1 */
 static void locker_and_contender(void)
 {
     simba *one = client_open(), *two = client_open();
@@ -350,6 +359,7 @@ static void *acquire_and_end(void *arg)
 }
 
 /* Whoever has ended does no work under the lock: closing releases it. */
+/* shows: C9 */
 static void locker_thread_ended(void)
 {
     simba *s = client_open(), *other = client_open();

@@ -105,6 +105,7 @@ static void locker_release_finds_loss(void)
 
 /* The lease runs out while the store hangs: is_held turns false by the clock alone. A release that
  * finds this before anybody was told still says that the lock was lost. */
+/* shows: C5 */
 static void locker_expires(void)
 {
     simba *one = client_open_quick(200), *two = client_open_quick(200);
@@ -159,6 +160,7 @@ static void locker_is_renewed(void)
 /* ---- a store that does not answer ---------------------------------------------------------- */
 
 /* "Not in time" and "never reached" are different answers. */
+/* shows: C9 */
 static void locker_store_down(void)
 {
     simba *s = client_open_quick(500); /* a healthy one must not be late by that */
@@ -179,6 +181,7 @@ static void locker_store_down(void)
 }
 
 /* It is released here at once; the store is told when it can be reached, or the lease ends. */
+/* shows: C9 */
 static void locker_release_store_down(void)
 {
     simba *one = client_open_quick(500), *two = client_open_quick(500);
@@ -202,6 +205,7 @@ static void locker_release_store_down(void)
 }
 
 /* T12: the grant comes after the waiter gave up; it must not stay with nobody for a minute. */
+/* shows: C8 */
 static void locker_late_grant(void)
 {
     simba *one = client_open(), *two = client_open();

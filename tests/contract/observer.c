@@ -53,6 +53,7 @@ static void watch(struct watcher *w, simba *s, const char *mutex)
 }
 
 /* With leases of a minute: what it is told it was pushed, it did not wait for their end. */
+/* shows: observers */
 static void observer_follows(void)
 {
     simba *one = client_open(), *two = client_open();
@@ -81,6 +82,7 @@ static void observer_follows(void)
 }
 
 /* What is there before it comes is told, too; renewals are no change. */
+/* shows: observers */
 static void observer_comes_late(void)
 {
     simba *s = client_open();
@@ -102,6 +104,7 @@ static void observer_comes_late(void)
 }
 
 /* While a call runs, changes become one: the next call tells the last state. */
+/* shows: observers */
 static void observer_slow(void)
 {
     simba *one = client_open(), *two = client_open();
@@ -132,6 +135,7 @@ static void observer_slow(void)
 }
 
 /* Without any push it looks again when the lease that it knows of has ended. */
+/* shows: observers */
 static void observer_without_pushes(void)
 {
     simba *one = client_open(), *two = client_open();
@@ -181,6 +185,7 @@ static bool saw(const struct ends *e, int n, enum simba_reason reason, const cha
 
 /* Each end of a tenure has its own reason, and comes before the next beginning. A tenure that is left to
  * expire is one whose store stands still for longer than the lease. */
+/* shows: observers */
 static void observer_reasons(void)
 {
     simba *one = client_open_quick(200), *two = client_open();
@@ -214,6 +219,7 @@ static void observer_reasons(void)
 }
 
 /* Evicted without force by an operator, while its owner stands still and cannot release. */
+/* shows: observers */
 static void observer_sees_eviction(void)
 {
     struct simba_options manual = SIMBA_OPTIONS_INIT;
@@ -302,6 +308,7 @@ static void on_any_closed(void *data)
 
 /* Half of the mutexes are owned when it comes, half later; then all are given back. A store that
  * pushes only into the slot of a name may find a new one by its next list. */
+/* shows: observers */
 static void observer_of_all(void)
 {
     simba *one = client_open(), *two = client_open();
@@ -480,6 +487,7 @@ static void list_refused(void)
 }
 
 /* Only the tenure that was meant, by its token and by its owner. */
+/* shows: C2 */
 static void evict_by_tenure(void)
 {
     simba *one = client_open(), *two = client_open();

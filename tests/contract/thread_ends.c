@@ -83,11 +83,13 @@ static void lead_and_close(simba *s, enum ending ending)
     client_close(s);
 }
 
+/* shows: C3 */
 static void callback_exits(void)
 {
     lead_and_close(client_open(), EXITS);
 }
 
+/* shows: C3 */
 static void callback_cancelled(void)
 {
     lead_and_close(client_open(), IS_CANCELLED);
@@ -118,6 +120,7 @@ static int submit_thread(void *data, void (*run)(void *arg), void *arg)
     return 0;
 }
 
+/* shows: C3 */
 static void callback_exits_executor(void)
 {
     struct simba_executor e = {.submit = submit_thread};
@@ -141,6 +144,7 @@ static void *poll_on(void *arg)
 }
 
 /* Each callback ends the thread that polls; the next one goes on. */
+/* shows: C3 */
 static void callback_exits_poll(void)
 {
     struct simba_options o = SIMBA_OPTIONS_INIT;
@@ -189,6 +193,7 @@ static void *wait_and_drive(void *arg)
     return NULL;
 }
 
+/* shows: C3 */
 static void callback_exits_wait(void)
 {
     struct simba_options o = SIMBA_OPTIONS_INIT;
@@ -257,6 +262,7 @@ static int work(void *data, const simba_run *run)
     return 0;
 }
 
+/* shows: C3 */
 static void scheduler_callback_exits(void)
 {
     struct user u = {.s = client_open(), .ending = EXITS};

@@ -4,6 +4,7 @@
 #include <stddef.h>
 
 /* Over restarts of one contender, over contenders and over clients that come and go. */
+/* shows: C2 */
 static void tokens_rise(void)
 {
     simba *keeper = client_open(); /* a memory: store lives as long as somebody has it open */
@@ -31,6 +32,7 @@ static void tokens_rise(void)
 }
 
 /* T17: work of an earlier tenure must not take the answer of a later one for its own. */
+/* shows: C2 */
 static void owns_old_token(void)
 {
     simba *s = client_open();
@@ -54,6 +56,7 @@ static void owns_old_token(void)
 }
 
 /* Tokens belong to a mutex: tenures of others neither share nor disturb them. */
+/* shows: C2 */
 static void tokens_per_mutex(void)
 {
     simba *s = client_open();

@@ -109,7 +109,7 @@ static bool is_kept(const struct node *n)
     return n->kind == HANDLE_LOCKER && !wanted && l->state == LEASE_HOLDING && l->wanted;
 }
 
-/* Every machine is idle, waits for its user, or knows when to wake. */
+/* C9: every machine is idle, waits for its user, or knows when to wake. */
 void check_machine(struct world *w, struct node *n)
 {
     const struct handle *h = &n->machine;

@@ -8,6 +8,7 @@
 #define LED WON "    4 done          > -\n"
 
 /* on_released runs, then the store is told, then the status is INITIAL; and all over again. */
+/* shows: C3 */
 static void ends_in_order_and_starts_again(void **state)
 {
     (void)state;
@@ -20,6 +21,7 @@ static void ends_in_order_and_starts_again(void **state)
 }
 
 /* The lease is kept, but is not ours to act on any more. */
+/* shows: C4 */
 static void renews_for_the_callback_after_stop(void **state)
 {
     (void)state;
@@ -58,6 +60,7 @@ static void loss_while_on_acquired_runs(void **state)
 }
 
 /* It waited for a thread until the lease had ended. Then there is nothing to be told. */
+/* shows: C3 */
 static void outdated_on_acquired_is_skipped_and_so_is_on_released(void **state)
 {
     (void)state;
@@ -86,6 +89,7 @@ static void skipped_on_acquired_is_repeated_while_owner(void **state)
 
 /* A callback that never ends: the lease is renewed for 30 s more, then left to expire. What
  * comes after it can still give the tenure back. */
+/* shows: C4 */
 static void drain_has_a_limit(void **state)
 {
     (void)state;
@@ -193,6 +197,7 @@ static void stop_after_the_loss(void **state)
 }
 
 /* Errors that no later try can mend end a start; after it they are retried like others. */
+/* shows: C9 */
 static void start_fails_for_good(void **state)
 {
     (void)state;

@@ -42,6 +42,7 @@ static void try_is_one_question(void **state)
 }
 
 /* The outcome of the one question is unknown: it is looked up, the caller need not wait. */
+/* shows: C9 */
 static void try_that_is_not_answered(void **state)
 {
     (void)state;
@@ -55,6 +56,7 @@ static void try_that_is_not_answered(void **state)
                " 3001 #4 fails DENIED          > failed DENIED; result DENIED; send #5 LEAVE\n");
 }
 
+/* shows: C9 */
 static void timeout_of_the_caller(void **state)
 {
     (void)state;
@@ -148,6 +150,7 @@ static void loss_while_held(void **state)
 }
 
 /* on_released is still running when the caller is out, and even in again. */
+/* shows: C4 */
 static void loss_is_reported_before_anything_is_given_back(void **state)
 {
     (void)state;
@@ -164,6 +167,7 @@ static void loss_is_reported_before_anything_is_given_back(void **state)
 }
 
 /* One exchange, not three: the caller is free, the machine goes on by itself. */
+/* shows: C9 */
 static void release_while_the_store_fails(void **state)
 {
     (void)state;
@@ -220,6 +224,7 @@ static void try_asks_anew(void **state)
                " 1002 #2 owner bob 6 for 900  > answered; result HELD\n");
 }
 
+/* shows: C9 */
 static void close_while_waiting(void **state)
 {
     (void)state;
@@ -238,6 +243,7 @@ static void close_while_waiting(void **state)
 }
 
 /* The client is closed, but somebody works under the lock: it is kept until he comes out. */
+/* shows: C4 */
 static void close_while_held(void **state)
 {
     (void)state;
@@ -291,6 +297,7 @@ static void close_while_free(void **state)
 }
 
 /* Nobody polled: the caller looked at the clock by itself. */
+/* shows: C8 */
 static void caller_gives_up(void **state)
 {
     (void)state;
@@ -316,6 +323,7 @@ static void caller_gives_up(void **state)
 }
 
 /* The outcome of a request that is under way is found out after the wait. */
+/* shows: C8 */
 static void caller_is_canceled(void **state)
 {
     (void)state;

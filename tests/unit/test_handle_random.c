@@ -129,6 +129,7 @@ static void live(enum handle_kind kind, uint64_t seed)
         any_step(&m, &random);
 }
 
+/* shows: C3 */
 static void contender_survives_everything(void **state)
 {
     (void)state;

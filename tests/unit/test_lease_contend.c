@@ -26,6 +26,7 @@ static void first_try_waits_for_the_initial_delay(void **state)
 
 /* From a little before the end of the other's lease to one second after it. Who comes a little
  * early tries again after the end. */
+/* shows: C7 */
 static void loser_tries_again_when_the_lease_ends(void **state)
 {
     (void)state;
@@ -58,6 +59,7 @@ static void free_but_not_granted_is_asked_again_soon(void **state)
                "      next 1580..2560\n");
 }
 
+/* shows: C7 */
 static void store_that_fails_is_asked_less_and_less_often(void **state)
 {
     (void)state;
@@ -81,6 +83,7 @@ static void store_that_fails_is_asked_less_and_less_often(void **state)
 
 /* The reply of #1 is lost. #2 hears that "me" owns it with a token that we know nothing of: with
  * a generated id that can only be #1. What is left counts from #2, and is renewed at once. */
+/* shows: C8 */
 static void lost_grant_of_a_generated_id_is_adopted(void **state)
 {
     (void)state;
@@ -95,6 +98,7 @@ static void lost_grant_of_a_generated_id_is_adopted(void **state)
 
 /* An id that somebody chose may be another's, too. Only the answer to the very request that won
  * makes it ours; it counts from when that request was sent. */
+/* shows: C8 */
 static void lost_grant_of_a_chosen_id_is_somebody_elses(void **state)
 {
     (void)state;
@@ -122,6 +126,7 @@ static void late_grant_is_taken_while_it_is_wanted(void **state)
 /* Later than half the ttl: the next renewal is due at once. */
 /* After a stop the store may have been told that we left: what was granted to an earlier life may
  * be over there, and begins nothing in this one. */
+/* shows: C8 */
 static void grant_of_an_earlier_life_is_given_back(void **state)
 {
     (void)state;
@@ -206,6 +211,7 @@ static void hint_does_not_cut_the_initial_delay(void **state)
                "  700 tick          > send #1 CONTEND\n");
 }
 
+/* shows: C1 */
 static void odd_grants_make_nobody_owner(void **state)
 {
     (void)state;

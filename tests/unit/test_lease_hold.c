@@ -56,6 +56,7 @@ static void renewals_do_not_go_round_in_a_circle(void **state)
                "      next 5268..5768\n");
 }
 
+/* shows: C6 */
 static void pauses_between_attempts_double(void **state)
 {
     (void)state;
@@ -91,6 +92,7 @@ static void pauses_between_attempts_double(void **state)
 }
 
 /* #2 was given up, but its answer says that the store renewed at 5000 or later. */
+/* shows: C6 */
 static void late_answer_counts_from_its_own_request(void **state)
 {
     (void)state;
@@ -108,6 +110,7 @@ static void late_answer_counts_from_its_own_request(void **state)
 }
 
 /* In the pause after the timeout the late answer also saves the next attempt. */
+/* shows: C6 */
 static void late_answer_ends_the_pause(void **state)
 {
     (void)state;
@@ -130,6 +133,7 @@ static void late_answer_ends_the_pause(void **state)
                "15400 #3 renewed       > owns 7 until 24838; send #7 RENEW 7\n");
 }
 
+/* shows: C1 */
 static void tenure_ends_here_before_the_store_can_give_it_away(void **state)
 {
     (void)state;
@@ -146,6 +150,7 @@ static void tenure_ends_here_before_the_store_can_give_it_away(void **state)
 
 /* The process was stopped for a while. When it wakes, the first thing it reads is a good answer:
  * the clock counts before the news. */
+/* shows: C5 */
 static void deadline_counts_even_before_a_good_answer(void **state)
 {
     (void)state;
@@ -163,6 +168,7 @@ static void deadline_counts_even_before_a_good_answer(void **state)
 }
 
 /* The reply to the renewal was lost, so the store still shows our old tenure. It is over. */
+/* shows: C2 */
 static void spent_token_is_never_adopted_again(void **state)
 {
     (void)state;

@@ -10,6 +10,7 @@
     WON " 1000 stop         > owns nothing; STOPPING; call released RELEASED; " \
         "send #2 RELEASE 7\n"
 
+/* shows: C2 */
 static void release_names_the_token(void **state)
 {
     (void)state;
@@ -30,6 +31,7 @@ static void release_of_a_lost_tenure_is_as_good(void **state)
                                "      is idle\n");
 }
 
+/* shows: C8 */
 static void release_is_tried_three_times(void **state)
 {
     (void)state;
@@ -129,6 +131,7 @@ static void answer_to_the_last_request_ends_the_stop(void **state)
 }
 
 /* Did #1 win? The store is asked, once; an id that only we can have makes the answer clear. */
+/* shows: C8 */
 static void unknown_outcome_is_looked_up_after_stop(void **state)
 {
     (void)state;
@@ -231,6 +234,7 @@ static void hint_while_returning_changes_nothing(void **state)
 
 /* A store that remembers who waits is told by who does not wait any longer; not by the owner, who
  * left the queue by winning. */
+/* shows: C7 */
 static void waiter_leaves_the_queue(void **state)
 {
     (void)state;

@@ -13,6 +13,7 @@ static struct tenure seen(char *id, uint64_t token)
         .id = id, .token = token, .acquired_at = 100, .until = 1000, .seen_at = 200, .aged = true};
 }
 
+/* shows: observers */
 static void tokens_tell_tenures_apart(void **state)
 {
     (void)state;
@@ -29,6 +30,7 @@ static void tokens_tell_tenures_apart(void **state)
 }
 
 /* A foreign client's: the store does not know its token. */
+/* shows: observers */
 static void without_tokens_the_beginning_tells(void **state)
 {
     (void)state;
@@ -50,6 +52,7 @@ static struct tenure ended(int64_t asked_at, int64_t seen_at)
     return (struct tenure){.asked_at = asked_at, .seen_at = seen_at};
 }
 
+/* shows: observers */
 static void old_news_are_known_by_their_tokens(void **state)
 {
     (void)state;
@@ -69,6 +72,7 @@ static void old_news_are_known_by_their_tokens(void **state)
 }
 
 /* The JVM's clients before 4.0 leave the token of the tenure before them, or there is none. */
+/* shows: observers */
 static void foreign_owner_comes_back_with_the_same_token(void **state)
 {
     (void)state;
@@ -89,6 +93,7 @@ static void foreign_owner_comes_back_with_the_same_token(void **state)
     }
 }
 
+/* shows: observers */
 static void ends_have_reasons(void **state)
 {
     (void)state;

@@ -15,6 +15,7 @@ static void nobody_owns(void **state)
     assert_false(view_begin(&v, &r));
 }
 
+/* shows: C2 */
 static void deadline_and_token_belong_together(void **state)
 {
     (void)state;
@@ -30,6 +31,7 @@ static void deadline_and_token_belong_together(void **state)
 }
 
 /* Renewed between the two readings: the reader must look again, and then sees the new deadline. */
+/* shows: C5 */
 static void renewal_is_noticed(void **state)
 {
     (void)state;
@@ -44,6 +46,7 @@ static void renewal_is_noticed(void **state)
 }
 
 /* Stopped, and the next tenure begun, while the reader slept (T17). */
+/* shows: C5 */
 static void next_tenure_is_noticed(void **state)
 {
     (void)state;
@@ -74,6 +77,7 @@ static void token_changes_under_no_deadline(void **state)
 
 /* A stop counts at once, also against renewals and grants that the machine publishes before it has
  * seen it; the next start ends that. */
+/* shows: C4 */
 static void stop_counts_at_once(void **state)
 {
     (void)state;

@@ -11,4 +11,5 @@ extern const struct command lock_command, elect_command, schedule_command, watch
 /* In main.c: */
 extern const struct command *const commands[]; /* all of them, NULL at the end */
 void help_show(const struct command *m);       /* what --help shows; NULL: of all */
+void help_print_json(void);                    /* in help_json.c: simba help --json */
 #endif

@@ -147,6 +147,7 @@ static void nothing_more(void *data, const char *mutex, const struct simba_state
 
 /* An observer sees a JVM of 3.x come and go, though all its tenures seem to have one token: that of an
  * owner whose key somebody has deleted. */
+/* shows: observers */
 static void redis_jvm_observed(void)
 {
     begin();

@@ -1,0 +1,161 @@
+"""sources.py: facts, from where they are true: the built command (simba help --json), a program that prints what the
+code computes (tests/docs/facts.c), and the sources themselves."""
+import re
+import subprocess
+
+import commands
+import documents
+
+# What the environment means. That these are all variables, and no others, is checked against the sources.
+READ, SET, OTHERS = "read", "set for CMD", "of others"
+ENVIRONMENT = {
+    "SIMBA_URL": (READ, "the URL of the store"),
+    "SIMBA_TTL": (READ, "as --ttl"),
+    "SIMBA_TRANSITION": (READ, "as --transition"),
+    "SIMBA_ID": (READ, "as --id"),
+    "SIMBA_INITIAL_DELAY": (READ, "how long to wait before the first attempt"),
+    "SIMBA_MODULE_PATH": (READ, "the folder of the stores' modules, an absolute path"),
+    "SIMBA_MUTEX": (SET, "the name of the mutex"),
+    "SIMBA_CONTENDER_ID": (SET, "the owner's id"),
+    "SIMBA_STORE": (SET, "the URL of the store, without a password"),
+    "SIMBA_FENCING_TOKEN": (SET, "the token of the tenure"),
+    "SIMBA_REASON": (SET, "only for --on-released: released, expired or evicted"),
+    "XDG_CONFIG_HOME": (OTHERS, "where simba/simba.yaml is looked for; else ~/.config"),
+    "STATE_DIRECTORY": (OTHERS, "the folder of the default store, set by systemd"),
+    "XDG_STATE_HOME": (OTHERS, "where the folder of the default store is; else ~/.local/state"),
+    "HOME": (OTHERS, "for both of these"),
+    "NO_COLOR": (OTHERS, "if it is set and not empty: no colours"),
+    "TERM": (OTHERS, "if it is dumb: no colours"),
+    "NOTIFY_SOCKET": (OTHERS, "where systemd is told READY=1"),
+}
+INTERNAL = {"SIMBA_TCK_URL"}  # between simba tck and the suite that it runs
+COMMON_OPTIONS = ("ttl", "transition", "connect_timeout", "command_timeout")
+
+
+def show(ms):
+    """A duration as the documents write it: 250 ms, 14.838 s, 1 h."""
+    ms = round(float(ms), 3)
+    for unit, size in (("d", 86400000), ("h", 3600000), ("min", 60000)):
+        if ms >= size and ms % size == 0:
+            return f"{ms / size:g} {unit}"
+    return f"{ms / 1000:g} s" if ms >= 1000 else f"{ms:g} ms"
+
+
+class Sources:
+    def __init__(self, build):
+        self.build = build
+        self.commands = commands.Commands(build / "simba")
+        self.values, self.lists = {}, {}
+        for line in self.program():
+            key, _, value = line.partition("\t")
+            self.values[key] = value
+            self.lists.setdefault(key, []).append(value)
+        self.text = {name: (documents.ROOT / name).read_text(encoding="utf-8", errors="replace")
+                     for name in documents.tracked()
+                     if re.search(r"\.(c|h|py|bats|lua|sql|bash|cmake|in|json|map|pml|cpp|java)$|^Makefile$|"
+                                  r"^CMakeLists.txt$|^(scripts|tools|model|tests)/.*(?<!\.gz)$", name)}
+        self.headers = {name: self.text[name] for name in ("include/simba.h", "include/simba/backend.h")}
+
+    def program(self, *arguments):
+        made = subprocess.run([self.build / "tests/facts", *arguments], stdout=subprocess.PIPE, text=True, check=True)
+        return made.stdout.splitlines()
+
+    def figures(self, ttl=None, transition=None):
+        """ms by name, of the default lease or of this one."""
+        lines = self.program(str(ttl), str(transition)) if ttl is not None else \
+            [f"{key}\t{value}" for key, value in self.values.items()]
+        return {line.split("\t")[0][7:]: float(line.split("\t")[1]) for line in lines if line.startswith("figure.")}
+
+    def durations(self):
+        """Every duration that a mark "fact:" may name, in ms; and every number."""
+        found = dict(self.figures())
+        for key, value in self.values.items():
+            group, _, name = key.partition(".")
+            if group in ("limit", "default", "url") and re.fullmatch(r"-?\d+(\.\d+)?", value):
+                found.setdefault(name, float(value))
+        return found
+
+    def errors(self):
+        return [(key[6:], *value.split(" ", 1)) for key, value in self.values.items() if key.startswith("error.")]
+
+    def metrics(self):
+        """(name, type, words, labels)"""
+        lines, found = self.lists["metrics"], []
+        for line in lines:
+            head = re.match(r"# HELP (\S+) (.*)", line)
+            if head:
+                name, words = head.groups()
+                kind = next(t.split()[3] for t in lines if t.startswith(f"# TYPE {name} "))
+                sample = next((t for t in lines if re.match(re.escape(name) + r"(_bucket)?[{ ]", t)), "")
+                labels = re.findall(r"[{,](\w+)=", sample)
+                found.append((name, kind, words, [label for label in labels if label != "le"]))
+        return found
+
+    def metric_names(self):
+        names = set()
+        for name, kind, _, _ in self.metrics():
+            names |= {name} | ({name + end for end in ("_bucket", "_sum", "_count")} if kind == "histogram" else set())
+        return names
+
+    def schemes(self):
+        return {scheme: key[7:] for key, values in self.lists.items() if key.startswith("scheme.") for scheme in values}
+
+    def url_options(self, store):
+        """Those of the store itself; for postgres those that are not libpq's."""
+        names = self.lists.get(f"option.{store}", [])
+        return names[:4] if store == "postgres" else names
+
+    def url_default(self, store, option):
+        value = self.values.get(f"url.{store}.{option}")
+        return show(value) if value and option == "poll" else value
+
+    def environment_in_code(self):
+        """Names of variables in the sources: in files that read the environment, and what CMD gets."""
+        found = set()
+        for name, text in self.text.items():
+            if not name.startswith("src/"):
+                continue
+            if re.search(r"\b(secure_getenv|getenv|setenv)\(", text):
+                found |= set(re.findall(r'\{?"([A-Z][A-Z0-9]*(?:_[A-Z0-9]+)*)"', text)) & \
+                    (set(re.findall(r'getenv\("(\w+)"', text)) | set(re.findall(r'setenv\("(\w+)"', text))
+                     | set(re.findall(r'\{"(SIMBA_\w+)"', text)) | set(re.findall(r'\w\("([A-Z_]{4,})"', text)))
+            found |= set(re.findall(r'"(SIMBA_[A-Z_]+)="', text))
+        return found - INTERNAL
+
+    def functions(self):
+        """Of the public header: all that a program calls."""
+        text = re.sub(r"/\*.*?\*/", "", self.headers["include/simba.h"], flags=re.S)
+        text = re.sub(r"^#.*(?:\\\n.*)*", "", text, flags=re.M)
+        types = set(re.findall(r"typedef[^;]*?\b(simba_\w+)\(", text))
+        return sorted(set(re.findall(r"\b(simba_\w+)\(", text)) - types)
+
+
+def shows(sources):
+    """{C1: {column: [what shows it]}}, from the tags in the tests: a comment "shows: C1 C5" right before a case of the
+    contract suite or a unit test, or in a scenario; in the model with words, "shows: C1, what". What the simulator
+    checks stands in the comments of its check.c: "C1: what"."""
+    found = {}
+
+    def add(tags, column, what):
+        for tag in tags.split():
+            found.setdefault(tag, {}).setdefault(column, []).append(what)
+    for name, text in sorted(sources.text.items()):
+        if re.match(r"tests/(contract|unit)/.*\.c$", name):
+            column = "contract" if name.startswith("tests/contract") else "unit"
+            for tags, rest in re.findall(r"/\* shows: ([\w ]+?) \*/\n(.*)", text):
+                case = re.match(r"static void (\w+)\(", rest)
+                if not case:
+                    raise documents.Wrong(f"{name}: 'shows: {tags}' stands before what is no test: {rest}")
+                add(tags, column, case.group(1))
+        elif re.match(r"tests/sim/scenarios/.*\.md$", name):
+            for section in re.split(r"^## ", text, flags=re.M)[1:]:
+                for tags in re.findall(r"<!-- shows: ([\w ]+?) -->", section):
+                    add(tags, "scenario", section.split("\n")[0].strip())
+        elif name == "tests/sim/check.c":
+            for comment in re.findall(r"^/\* (C\d+: .*?) \*/", text, flags=re.M | re.S):
+                for tag, words in re.findall(r"(C\d+): (.*?)\.?(?= C\d+: |$)", re.sub(r"\s*\n \*\s*", " ", comment)):
+                    add(tag, "simulator", words)
+        elif re.match(r"model/.*\.pml$", name):
+            for tags, words in re.findall(r"/\* shows: ([\w ]+?), (.*?) \*/", text):
+                add(tags, "model", words)
+    return found
