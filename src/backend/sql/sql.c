@@ -43,7 +43,7 @@ void sql_examine(void *store, struct simba_request *q)
                      s->why[0] != '\0' ? ": " : " at present", s->why);
     else
         sql_inspect_say(s->connection->session.inspection, &f);
-    if (s->connection != NULL && !s->driver->can_tell)
+    if (s->connection != NULL && !s->driver->can_notify)
         findings_say(
             &f, SIMBA_LOG_INFO,
             "this kind of server cannot push: mutexes that are waited for are looked at, at "

@@ -11,7 +11,7 @@
 /* Then CMD is the second word. */
 static bool has_cmd(const struct command *m)
 {
-    return strstr(m->words, "CMD") != NULL;
+    return strstr(m->operands, "CMD") != NULL;
 }
 
 /* A text within single quotes, without the characters that mean something there. */
@@ -29,7 +29,7 @@ static void put_quoted(const char *text, const char *escape)
 
 /* ---- bash ---------------------------------------------------------------------------------------- */
 
-static void put_words(const struct option *o, bool with_value)
+static void put_bash_options(const struct option *o, bool with_value)
 {
     for (; o != NULL && o->name != NULL; o++) {
         if (with_value ? o->arg == NULL : o->help == NULL)
@@ -54,7 +54,7 @@ static void put_bash(void)
          "    local cur=${COMP_WORDS[COMP_CWORD]} command= words=0 i word values options before=0\n"
          "    COMPREPLY=()");
     printf("    values=' ");
-    put_words(common_options, true);
+    put_bash_options(common_options, true);
     puts(" '\n"
          "    for ((i = 1; i < COMP_CWORD; i++)); do\n"
          "        word=${COMP_WORDS[i]}\n"
@@ -70,7 +70,7 @@ static void put_bash(void)
          "            case $command in");
     for (const struct command *const *m = commands; *m != NULL; m++) {
         printf("            %s) before=%d values+='", (*m)->name, (int)has_cmd(*m));
-        put_words((*m)->options, true);
+        put_bash_options((*m)->options, true);
         puts(" ' ;;");
     }
     puts("            esac\n"
@@ -91,7 +91,7 @@ static void put_bash(void)
          "        return 0\n"
          "    fi");
     printf("    options='");
-    put_words(common_options, false);
+    put_bash_options(common_options, false);
     puts(" '\n"
          "    case $command in");
     printf("    '') [[ $cur == -* ]] || options='help");
@@ -102,7 +102,7 @@ static void put_bash(void)
             continue;
         }
         printf("    %s) [[ $cur == -* ]] || return 0; options+='", (*m)->name);
-        put_words((*m)->options, false);
+        put_bash_options((*m)->options, false);
         puts("' ;;");
     }
     printf("    help) options='");
@@ -220,12 +220,12 @@ static void put_fish(void)
 
 static int run(struct cli *c)
 {
-    int code = cli_take(c, NULL, cli_take_word, NULL);
+    int code = cli_take(c, NULL, cli_take_operand, NULL);
     if (code >= 0)
         return code;
-    if (c->word_count == 0)
+    if (c->operand_count == 0)
         return usage(c, "for which shell? bash, zsh or fish");
-    const char *shell = c->words[0];
+    const char *shell = c->operands[0];
     if (strcmp(shell, "bash") == 0)
         put_bash();
     else if (strcmp(shell, "zsh") == 0)
@@ -239,7 +239,7 @@ static int run(struct cli *c)
 
 const struct command completion_command = {
     .name = "completion",
-    .words = "SHELL",
+    .operands = "SHELL",
     .one = "one shell at a time",
     .summary = "what your shell needs to complete simba's words",
     .help = "For bash, zsh or fish. Installed with simba where the shells look for it; else:\n"
