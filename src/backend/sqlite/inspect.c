@@ -1,4 +1,4 @@
-/* inspect.c: what an operator should know about a place for locks, and why it is good or not. The
+/* inspect.c: what an operator should know about the files of a store, and why they are good or not. The
  * database is looked at through a connection of its own, so that nothing here meets the worker. */
 #include "backend/sqlite/inspect.h"
 
@@ -137,9 +137,9 @@ void inspect(const struct findings *f, const struct paths *p, const struct boot_
                      "liveness: no lock on %s: of killed owners the lease is waited for", p->live);
     struct wakeup wakeup;
     if (wakeup_open(&wakeup, p->wakeup_file) == 0)
-        findings_say(f, SIMBA_LOG_INFO, "bell: who waits is woken by a release");
+        findings_say(f, SIMBA_LOG_INFO, "wakeup file: a release wakes those who wait");
     else
-        findings_say(f, SIMBA_LOG_WARN, "bell: %s: %s; who waits looks twice a second",
+        findings_say(f, SIMBA_LOG_WARN, "wakeup file: %s: %s; who waits polls twice a second",
                      p->wakeup_file, strerror(errno));
     wakeup_close(&wakeup);
 }
