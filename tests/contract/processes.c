@@ -15,7 +15,7 @@
 #define PEERS_MAX 16
 
 /* Who is stopped in the middle of a transaction keeps all others from writing to a store in files
- * (docs/backends/sqlite.md). Cases that stop processes have a store of their own, in their folder. */
+ * (docs/guides/sqlite.md). Cases that stop processes have a store of their own, in their folder. */
 static const char *own_url(void)
 {
     static char url[512];

@@ -7,7 +7,7 @@ stopped. judge.py then says whether two ever owned it at once, or tokens fell.
                                 [--contract build/tests/contract]
 
 --only and --without choose faults by a part of their names. A process that is killed by SIGBUS is no
-failure if PATH-shm was truncated during its life: docs/backends/sqlite.md says so of every SQLite
+failure if PATH-shm was truncated during its life: docs/guides/sqlite.md says so of every SQLite
 database. To see that there are no others: --without "-shm truncated"."""
 import argparse
 import collections

@@ -17,7 +17,7 @@ static unsigned seconds(int64_t ms)
 
 #define NO_LOGIN "; check user, password and the grants for this host"
 #define NO_GRANT "; grant SELECT, INSERT and UPDATE on simba_mutex"
-#define TOO_NARROW "; the table is too narrow, upgrade it (docs/backends/mysql.md)"
+#define TOO_NARROW "; the table is too narrow, upgrade it (docs/guides/mysql.md)"
 #define READ_ONLY "; this server cannot be written to, use the primary"
 #define TOO_MANY "; raise the server's limit of connections, or use fewer"
 

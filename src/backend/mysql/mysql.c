@@ -11,7 +11,7 @@ static bool idle(struct sql *s, void *connection)
 
 static const struct sql_driver driver = {
     .same_names_help =
-        "give the columns mutex and owner_id a binary collation (docs/backends/mysql.md)",
+        "give the columns mutex and owner_id a binary collation (docs/guides/mysql.md)",
     .see_locks = "SHOW PROCESSLIST",
     .connect = mysql_connection_open,
     .disconnect = mysql_connection_close,

@@ -1,4 +1,4 @@
-/* mysql.h: the store in a MariaDB or MySQL server. See docs/backends/mysql.md.
+/* mysql.h: the store in a MariaDB or MySQL server. See docs/guides/mysql.md.
  *
  *   mysql.c        the way into the frame of backend/sql
  *   config.c       what the URL says

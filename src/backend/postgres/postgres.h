@@ -1,4 +1,4 @@
-/* postgres.h: the store in a PostgreSQL server. See docs/backends/postgres.md.
+/* postgres.h: the store in a PostgreSQL server. See docs/guides/postgres.md.
  *
  *   postgres.c     the way into the frame of backend/sql
  *   config.c       what the URL says

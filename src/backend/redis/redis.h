@@ -1,4 +1,4 @@
-/* redis.h: the store in a Redis server. See docs/backends/redis.md for what is in the server, and
+/* redis.h: the store in a Redis server. See docs/guides/redis.md for what is in the server, and
  * lua/ for what happens there.
  *
  * A request goes one way: redis.c --> requests --> connection --> replies --> the host. Each file

@@ -1,4 +1,4 @@
-/* zookeeper.h: the store in a ZooKeeper ensemble. See docs/backends/zookeeper.md for what is in the
+/* zookeeper.h: the store in a ZooKeeper ensemble. See docs/guides/zookeeper.md for what is in the
  * tree there.
  *
  *   zookeeper.c   open, submit, close: which request goes where

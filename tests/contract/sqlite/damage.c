@@ -1,7 +1,7 @@
 /* damage.c: every file of the sqlite: store, and everything that may happen to it while one
  * process owns a mutex, another waits and two come. A ledger shows whether two ever owned it at
  * once, or tokens fell; afterwards the store must work again. The table is in
- * docs/backends/sqlite.md.
+ * docs/guides/sqlite.md.
  *
  * Version 0.1 compared the identity of the database file only, and fails in most of these cases. It
  * was right in the others, which guard against a step back:
