@@ -224,13 +224,10 @@ def schemes(s, page, _, __):
 def contract_tests(s, page, _, __):
     found = facts.shows(s)
     order = sorted(found, key=lambda tag: (not re.fullmatch(r"C\d+", tag), int(re.sub(r"\D", "", tag) or 0), tag))
-    columns = ["contract", "unit", "scenario", "simulator", "model"]
-    rows = []
-    for tag in order:
-        cells = [found[tag].get(column, []) for column in columns]
-        rows.append([tag] + [", ".join(page.code(x) for x in cell) for cell in cells[:2]]
-                    + [", ".join(f'"{x}"' for x in cells[2])] + ["; ".join(cell) for cell in cells[3:]])
-    return page.table(["", "contract suite", "unit tests", "scenarios", "simulator", "model"], rows)
+    shown = {"contract": page.code, "unit": page.code, "scenario": '"{}"'.format, "simulator": str, "model": str}
+    return page.table(["promise", "kind", "test"], [[tag, kind, show(test)] for tag in order
+                                                    for kind, show in shown.items()
+                                                    for test in found[tag].get(kind, [])])
 
 
 KINDS = {"options": options, "exit statuses": exit_statuses, "environment": environment, "metrics": metrics,
