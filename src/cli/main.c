@@ -44,8 +44,8 @@ static int no_command(const struct cli *c, const char *name)
         names[i] = commands[i]->name;
     const char *near = nearest(name, names, COMMANDS);
     if (near != NULL)
-        return usage(c, "there is no command %.60s; did you mean %s?", name, near);
-    return usage(c, "there is no command %.60s", name);
+        return usage(c, "unknown command '%.60s'; did you mean %s?", name, near);
+    return usage(c, "unknown command '%.60s'", name);
 }
 
 /* ---- help ------------------------------------------------------------------------------------ */
@@ -157,7 +157,7 @@ static int run(struct cli *c)
     if (code >= 0)
         return code;
     if (name == NULL)
-        return usage(c, "a command is missing");
+        return usage(c, "missing command, such as lock, status or doctor");
     bool is_help = strcmp(name, "help") == 0;
     if (is_help)
         name = c->args.argv[c->args.at];

@@ -68,6 +68,7 @@ struct actor {
     /* whoever has the baton */
     struct handle machine;
     struct timer timer;
+    int64_t renewed_at; /* when the last request was sent that renewed or began the tenure */
     int64_t hinted_at; /* it was pushed, and has no answer to what it asked since; 0: was not */
     uint32_t since;    /* its place among those who wait: the client's count of waits then */
     bool born, quiet;  /* born: in the client's table */
@@ -147,6 +148,7 @@ uint64_t actor_token(const struct actor *a, int64_t *left_ms); /* 0, and 0 ms: n
 bool actor_owns(const struct actor *a, uint64_t token);        /* that very tenure */
 int actor_check(const struct actor *a);                        /* 0 or SIMBA_EFORKED */
 const char *actor_store(const struct actor *a);                /* to show */
+void actor_say_owner(const struct actor *a, char *out, size_t size); /* under the client's lock */
 void actor_wait_over_locked(struct actor *a);                  /* one of its waiters goes on */
 
 /* whoever has the baton */

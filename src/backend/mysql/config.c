@@ -51,11 +51,11 @@ static int read_tls(const struct options *o, struct mysql_config *c)
 {
     c->tls = !sql_config_is_local(c->host);
     c->tls_verify = true;
-    int rc = options_text(o, "tls_ca", &c->tls_ca);
+    int rc = options_file(o, "tls_ca", &c->tls_ca);
     if (rc == 0)
-        rc = options_text(o, "tls_cert", &c->tls_cert);
+        rc = options_file(o, "tls_cert", &c->tls_cert);
     if (rc == 0)
-        rc = options_text(o, "tls_key", &c->tls_key);
+        rc = options_file(o, "tls_key", &c->tls_key);
     c->tls = c->tls || c->tls_ca != NULL || c->tls_cert != NULL || c->tls_key != NULL;
     bool wanted = c->tls;
     if (rc == 0)

@@ -224,7 +224,7 @@ static int run(struct cli *c)
     if (code >= 0)
         return code;
     if (c->word_count == 0)
-        return usage(c, "for which shell? bash, zsh or fish");
+        return usage(c, "missing SHELL: bash, zsh or fish");
     const char *shell = c->words[0];
     if (strcmp(shell, "bash") == 0)
         put_bash();
@@ -233,7 +233,7 @@ static int run(struct cli *c)
     else if (strcmp(shell, "fish") == 0)
         put_fish();
     else
-        return usage(c, "there is none for %.40s: bash, zsh or fish", shell);
+        return usage(c, "unknown shell '%.40s': bash, zsh or fish", shell);
     return 0;
 }
 

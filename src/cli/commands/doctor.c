@@ -15,7 +15,7 @@
 #include "cli/output.h"
 #include "core/period.h"
 
-#define TIMEOUT_MS 5000
+#define TIMEOUT_MS ANSWER_MS
 #define READS 20
 #define EXIT_ILL 1
 #define TEXT_MAX 4096

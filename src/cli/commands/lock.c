@@ -14,6 +14,7 @@
 #include "cli/run/clock.h"
 #include "cli/run/guard.h"
 #include "cli/run/keeper.h"
+#include "cli/run/outage.h"
 #include "cli/run/plan.h"
 #include "cli/run/poll_thread.h"
 #include "cli/run/relay.h"
@@ -72,6 +73,7 @@ struct lock {
     simba_locker *locker;
     char *shell[4]; /* all NULL: no -c */
     int64_t began;  /* CMD */
+    _Atomic enum simba_reason reason; /* why the lock was lost */
     bool is_polled; /* by a thread of its own, if the client needs one */
 };
 
@@ -90,7 +92,7 @@ static int take_option(struct cli *c, void *data, int id, char *value)
     case OPT_CONFLICT:
         number = strtol(value, &end, 10);
         if (*value == '\0' || *end != '\0' || number < 0 || number > 255)
-            return usage(c, "--conflict-exit-code is a number from 0 to 255");
+            return usage(c, "--conflict-exit-code '%.20s' is not a number from 0 to 255", value);
         p->conflict_code = (int)number;
         return -1;
     case OPT_COMMAND:
@@ -135,13 +137,13 @@ static void print_left_behind(const struct plan *p, int count)
 {
     const char *es = count == 1 ? "" : "es";
     if (p->rest == REST_KILL)
-        print_note(p->c, "mutex '%s': CMD has ended; ending %d process%s that it left", p->mutex,
-                   count, es);
+        print_note(p->c, "mutex '%s' on %s: CMD has ended; ending %d process%s that it left running",
+                   p->mutex, p->c->store, count, es);
     else
         print_note(p->c,
-                   "mutex '%s': CMD has ended; the lock is held until %d process%s that it left %s "
-                   "(--kill-rest ends them, --leave-rest does not wait)",
-                   p->mutex, count, es, count == 1 ? "ends" : "end");
+                   "mutex '%s' on %s: CMD has ended, but left %d process%s running; the lock is held "
+                   "until %s (--kill-rest ends them, --leave-rest does not wait)",
+                   p->mutex, p->c->store, count, es, count == 1 ? "it ends" : "they end");
 }
 
 /* A CMD that ends soon needs no thread for renewals. If there is none, the lock lasts one lease. */
@@ -172,12 +174,15 @@ static int exit_code(const struct lock *l, const struct outcome *o)
     const struct plan *p = &l->plan;
     if (l->keeper.is_guard_dead)
         return l->keeper.job.term_sent ? EXIT_LOST : EXIT_TROUBLE;
+    char why[OUTAGE_TEXT_MAX];
     if (!o->is_run)
-        print_error(p->c, "mutex '%s': the lock was lost before CMD began", p->mutex);
+        print_error(p->c, "lost '%s' on %s before CMD began: %s", p->mutex, p->c->store,
+                    outage_explain(p->c->outage, (int)getpid(), why));
     if (!o->is_run || o->is_lost)
         return EXIT_LOST;
     if (o->error != 0)
-        print_error(p->c, "cannot run %s: %s", p->argv[0], strerror(o->error));
+        print_error(p->c, "cannot run %s: %s; '%s' on %s is released", p->argv[0],
+                    strerror(o->error), p->mutex, p->c->store);
     return o->code;
 }
 
@@ -212,7 +217,7 @@ static void on_lost(void *data, const char *mutex, const struct simba_state *sta
 {
     struct lock *l = data;
     (void)mutex;
-    (void)state;
+    l->reason = state->reason;
     keeper_wake(&l->keeper);
 }
 
@@ -240,6 +245,16 @@ static void print_token(const struct plan *p, const simba_locker *locker)
     fflush(stdout);
 }
 
+static void report_loss(struct lock *l)
+{
+    const struct plan *p = &l->plan;
+    char why[OUTAGE_TEXT_MAX] =
+        "the store has ended the tenure (by simba release, or its data were deleted)";
+    if (l->reason != SIMBA_EVICTED)
+        outage_explain(p->c->outage, (int)getpid(), why);
+    print_error(p->c, "lost '%s' on %s: %s", p->mutex, p->c->store, why);
+}
+
 /* Without CMD there is nothing to guard: we are the ones who are to be ended. */
 static int hold(struct lock *l)
 {
@@ -254,7 +269,7 @@ static int hold(struct lock *l)
         if (poll(fds, 2, -1) <= 0)
             continue;
         if (fds[1].revents != 0) {
-            print_error(p->c, "mutex '%s' on %s: the lock was lost", p->mutex, p->c->store);
+            report_loss(l);
             return EXIT_LOST;
         }
         while (read(p->signals.fd, &info, sizeof info) == sizeof info) {
@@ -300,7 +315,7 @@ static int run(struct cli *c)
     mallopt(M_ARENA_MAX, 1); /* one for each of our few threads costs more than they ever wait */
     int code = cli_take(c, take_option, take_word, &l);
     if (code < 0 && l.plan.mutex == NULL)
-        return usage(c, "the name of a mutex is missing: simba lock NAME [CMD…]");
+        return usage(c, "missing NAME, the mutex to lock: simba lock NAME [CMD…]");
     if (code < 0)
         code = plan_choose_cmd(&l.plan, l.shell);
     if (code < 0)

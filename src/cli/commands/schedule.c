@@ -81,18 +81,18 @@ static int take_word(struct cli *c, void *data, int id, char *value)
 static int check(struct cli *c, struct schedule *s)
 {
     if (s->plan.mutex == NULL)
-        return usage(c, "the name of a mutex is missing: simba schedule NAME --every D CMD…");
+        return usage(c, "missing NAME, the mutex to lead under: simba schedule NAME --every D CMD…");
     int code = plan_choose_cmd(&s->plan, s->shell);
     if (code >= 0)
         return code;
     if (s->plan.argv == NULL)
-        return usage(c, "CMD is missing: simba schedule NAME --every D CMD…");
+        return usage(c, "missing CMD, what to run: simba schedule NAME --every D CMD…");
     if (s->once && (s->has_every || s->has_delay))
-        return usage(c, "either --once, or --every or --delay");
+        return usage(c, "--once excludes --every and --delay");
     if (s->has_every && s->has_delay)
-        return usage(c, "either --every or --delay");
+        return usage(c, "--every and --delay exclude each other");
     if (!s->has_every && !s->has_delay && !s->once)
-        return usage(c, "how often? --every D, --delay D, or --once");
+        return usage(c, "missing --every D, --delay D or --once: how often CMD runs");
     if (s->when.period_ms == 0)
         return usage(c, "%s must be longer than 0", s->has_every ? "--every" : "--delay");
     if (s->when.period_ms < 0)
@@ -114,10 +114,12 @@ static void report_run(struct schedule *s, const simba_run *run, const struct ou
                    (long long)took_ms, "code", o->code, "lost", (int)o->is_lost, "store", c->store);
         candidate_flush(&s->candidate);
     } else if (o->error != 0) {
-        print_error(c, "cannot run %s: %s", s->plan.argv[0], strerror(o->error));
+        print_error(c, "mutex '%s' on %s: cannot run %s: %s", s->plan.mutex, c->store,
+                    s->plan.argv[0], strerror(o->error));
     } else {
-        print_note(c, "mutex '%s': run %ld ended with status %d after %s%s", s->plan.mutex, s->runs,
-                   o->code, show_duration(took_ms, took), o->is_lost ? ": the lease was lost" : "");
+        print_note(c, "mutex '%s' on %s: run %ld ended with status %d after %s%s", s->plan.mutex,
+                   c->store, s->runs, o->code, show_duration(took_ms, took),
+                   o->is_lost ? ", because the lease was lost" : "");
     }
 }
 
@@ -164,6 +166,8 @@ static void on_released(void *data, const char *mutex, const struct simba_state 
     enum simba_reason reason = keeper_reason(&s->candidate.keeper, o.token, state->reason);
     (void)mutex;
     o.transition_at = 0; /* nothing of it is left */
+    if (reason_is_loss(reason))
+        keeper_report_loss(&s->candidate.keeper, o.token, reason);
     report(s, reason_is_loss(reason) ? "lost" : "released", &o, reason);
 }
 

@@ -40,7 +40,7 @@ static int take_option(struct cli *c, void *data, int id, char *value)
         return -1;
     int code = cli_take_duration(c, "--every", value, &v->every_ms);
     if (code < 0 && v->every_ms < REFRESH_LEAST_MS)
-        return usage(c, "--every is at least %dms", REFRESH_LEAST_MS);
+        return usage(c, "--every %s is shorter than %dms", value, REFRESH_LEAST_MS);
     return code;
 }
 
@@ -79,7 +79,8 @@ static int read_all(struct cli *c, struct view *v)
         int rc = simba_list(c->client, v->prefix, ANSWER_MS, on_entry, v);
         code = rc < 0 ? cli_fail(c, rc) : 0;
     }
-    return code == 0 && v->table.failed ? print_error(c, "out of memory") : code;
+    return code == 0 && v->table.failed ? print_error(c, "cannot list %s: out of memory", c->store)
+                                             : code;
 }
 
 /* ---- showing ------------------------------------------------------------------------------------- */
@@ -91,11 +92,11 @@ static void show(struct cli *c, struct view *v)
         printf("\033[H\033[J%s\n\n", c->store);
     owner_table_print(c, &v->table);
     if (v->table.count == 0 && in_place)
-        printf("nobody owns anything\n");
+        printf("nobody owns a mutex\n");
     else if (v->table.count == 0 && !v->again)
-        print_note(c, "nobody owns anything%s%s on %s",
-                   v->prefix != NULL ? " that begins with " : "",
-                   v->prefix != NULL ? v->prefix : "", c->store);
+        print_note(c, "nobody owns a mutex%s%s%s on %s",
+                   v->prefix != NULL ? " whose name begins with '" : "",
+                   v->prefix != NULL ? v->prefix : "", v->prefix != NULL ? "'" : "", c->store);
     int code = flush_stdout(c);
     if (code != 0)
         _exit(code);
