@@ -243,12 +243,9 @@ static void add_parts(struct text *t, int64_t first, const char *unit, int64_t s
 void text_add_duration(struct text *t, int64_t ms)
 {
     int64_t s = (ms < 0 ? 0 : ms) / 1000, tenths = (ms < 0 ? 0 : ms) / 100 % 10;
-    if (ms < 1000) {
-        text_add_int(t, ms < 0 ? 0 : ms);
-        text_add(t, "ms");
-    } else if (s < 60) {
+    if (s < 60) {
         text_add_int(t, s);
-        if (s < 10 && tenths != 0) {
+        if (s < 10 && (tenths != 0 || s == 0)) {
             text_add(t, ".");
             text_add_int(t, tenths);
         }

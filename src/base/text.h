@@ -34,7 +34,7 @@ size_t text_utf8(const char *at, uint32_t *point);
  * each byte that is not UTF-8. */
 void text_add_escaped(struct text *t, const char *string);
 
-/* Adds a length of time for people to read, rounded down: "850ms", "1.5s", "12s", "3m07s", "2h05m", "3d04h". */
+/* Adds a length of time for people to read, rounded down: "0.8s", "5s", "1.5s", "12s", "3m07s", "2h05m", "3d04h". */
 void text_add_duration(struct text *t, int64_t ms);
 
 /* Somebody else's name, to be shown in `size` bytes: each byte that is no UTF-8, and each NUL, becomes "?";

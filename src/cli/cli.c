@@ -281,8 +281,9 @@ int cli_configure(struct cli *c)
     if (code != 0)
         return code;
     if (c->ttl_ms + c->transition_ms < LEASE_LEAST_MS) {
-        static const char rule[] = "ttl (%lldms, from %s) and transition (%lldms, from %s) together "
-                                   "are shorter than 500ms: too short to run a command under";
+        static const char rule[] =
+            "ttl (%lldms, from %s) and transition (%lldms, from %s) together "
+            "are shorter than 500ms: too short to run a command under";
         const char *ttl = c->setting[SET_TTL].where, *transition = c->setting[SET_TRANSITION].where;
         if (c->setting[SET_TTL].by_flag || c->setting[SET_TRANSITION].by_flag)
             return usage(c, rule, (long long)c->ttl_ms, ttl, (long long)c->transition_ms,

@@ -30,8 +30,8 @@ struct cli {
     bool json, quiet, dry_run;
     int verbose;
     struct outage *outage; /* of whoever holds a lease; NULL: nobody does */
-    bool drops_lines; /* a lease depends on us: we do not wait for whoever reads stderr */
-    char **words;     /* of cli_take_word(), in argv */
+    bool drops_lines;      /* a lease depends on us: we do not wait for whoever reads stderr */
+    char **words;          /* of cli_take_word(), in argv */
     size_t word_count;
     char url[URL_MAX]; /* of -u, since the one in argv is blanked */
 
@@ -79,7 +79,8 @@ void cli_forget_url(struct cli *c);
 /* As cli_open(), for a command that only reads: a file that is not there is not made. */
 int cli_open_existing(struct cli *c);
 
-#define ANSWER_MS 5500 /* the store has so long to answer: longer than to connect, so that it can say why */
+#define ANSWER_MS \
+    5500 /* the store has so long to answer: longer than to connect, so that it can say why */
 int cli_ask(const struct cli *c,
             const char *prefix);           /* does it? 0, or an error, as of simba_list() */
 int cli_fail(const struct cli *c, int rc); /* says what went wrong; the exit code */

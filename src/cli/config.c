@@ -121,9 +121,9 @@ static const char *on_found(void *data, const char *key, const char *value, long
                      "%s: needs keys below it, indented, such as url: or ttl:, not a value", key);
         else
             snprintf(f->why, sizeof f->why, "unknown key %.100s%s%s%s", key,
-                     near != NULL        ? "; did you mean "
-                     : is_ours(key)      ? "; the keys are url, ttl, transition, id, initial-delay"
-                                         : "; all keys begin with simba., as in simba.url",
+                     near != NULL   ? "; did you mean "
+                     : is_ours(key) ? "; the keys are url, ttl, transition, id, initial-delay"
+                                    : "; all keys begin with simba., as in simba.url",
                      near != NULL ? near : "", near != NULL ? "?" : "");
         return f->why;
     }

@@ -18,6 +18,7 @@
 #include "runtime/state.h"
 
 #define FAR (250 * NS_PER_MS)
+#define RENEWALS_LATE 2 /* in a row: one that is slow is nothing to tell of */
 
 /* ---- what a step brings about ---------------------------------------------------------------- */
 
@@ -136,7 +137,8 @@ static void report(struct actor *a, const struct handle_update *up)
     else if (up->news == LEASE_GIVEN || up->news == LEASE_GONE)
         log_put(log, SIMBA_LOG_INFO, "mutex '%s' on %.150s: %s by %s", mutex, actor_store(a),
                 up->news == LEASE_GIVEN ? "released" : "already lost when released", actor_id(a));
-    else if (up->news == LEASE_FAILED && up->failure == SIMBA_ETIMEOUT && l->failures <= 1)
+    else if (up->news == LEASE_FAILED && up->failure == SIMBA_ETIMEOUT &&
+             l->failures == (l->state == LEASE_HOLDING ? RENEWALS_LATE : 1))
         report_failure(a, up->failure, "the store does not answer");
 }
 

@@ -295,7 +295,8 @@ int simba_examine(simba *s, int64_t timeout_ms, simba_examined_fn *each, void *d
         return fault(SIMBA_EINVAL, "simba_examine needs a client and a function to call");
     if (s->backend->examine == NULL)
         return fault(SIMBA_EUNSUPPORTED, "%s: this store says nothing about itself", s->url.shown);
-    struct inquiry *q = ask(s, &(struct inquiry){.examines = true}, "cannot inspect the store", timeout_ms, &rc);
+    struct inquiry *q =
+        ask(s, &(struct inquiry){.examines = true}, "cannot inspect the store", timeout_ms, &rc);
     if (q == NULL)
         return rc;
     for (struct finding *f = q->findings; f != NULL; f = f->next)

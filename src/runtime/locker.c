@@ -142,7 +142,8 @@ int simba_locker_acquire(simba_locker *l, int64_t timeout_ms)
     call.leave_at = call.until;
     rc = ask(a, LOCKER_FREE, NOTE_ACQUIRE, &call);
     if (rc == SIMBA_ESTATE)
-        return fault(rc, "mutex '%s': another thread holds or awaits this locker: use one per thread",
+        return fault(rc,
+                     "mutex '%s': another thread holds or awaits this locker: use one per thread",
                      mutex);
     if (rc == SIMBA_ECANCELED)
         return fault(rc, "mutex '%s': %s", mutex,
@@ -201,10 +202,11 @@ int simba_locker_release(simba_locker *l)
                      "not protected to the end",
                      mutex, store);
     if (rc < 0)
-        return fault(rc,
-                     "mutex '%s' on %s: released here, but the store could not be told (%s): others "
-                     "can own it when the lease ends",
-                     mutex, store, call.text);
+        return fault(
+            rc,
+            "mutex '%s' on %s: released here, but the store could not be told (%s): others "
+            "can own it when the lease ends",
+            mutex, store, call.text);
     return 0;
 }
 

@@ -151,8 +151,7 @@ static void explain_connect(unsigned error, const struct mysql_config *c, char *
     int timeout = (int)c->connect_timeout_ms;
     bool is_unreachable =
         error == CR_CONNECTION_ERROR || error == CR_CONN_HOST_ERROR || error == CR_UNKNOWN_HOST;
-    if (is_unreachable &&
-        probe_explain(c->host, c->port, c->socket, timeout, text, sizeof text))
+    if (is_unreachable && probe_explain(c->host, c->port, c->socket, timeout, text, sizeof text))
         snprintf(why, SQL_WHY_MAX, "%s", text);
     else if (error == CR_SERVER_LOST && strstr(why, "initial communication packet") != NULL)
         snprintf(why, SQL_WHY_MAX,
@@ -160,9 +159,10 @@ static void explain_connect(unsigned error, const struct mysql_config *c, char *
                  "MySQL server?",
                  c->host != NULL ? c->host : c->socket, c->port, (long long)c->connect_timeout_ms);
     else if (error == CR_SSL_CONNECTION_ERROR && strstr(why, "does not support it") != NULL)
-        snprintf(why, SQL_WHY_MAX,
-                 "the server speaks no TLS, which tls=on, or a host that is not this one, asks for: "
-                 "set it up there, or write tls=off");
+        snprintf(
+            why, SQL_WHY_MAX,
+            "the server speaks no TLS, which tls=on, or a host that is not this one, asks for: "
+            "set it up there, or write tls=off");
 }
 
 bool mysql_connection_open(const void *config, struct sql_session *out, int *code, char *why)

@@ -55,19 +55,20 @@ static void explain_connect(PGconn *conn, int *code, char *why)
         const char *part;
         int code;
         const char *help;
-    } known[] = {{"too many connections", SIMBA_ESTORE, ""},
-                 {"authentication failed", SIMBA_EDENIED, "; check user and password"},
-                 {"no password supplied", SIMBA_EDENIED, "; give one, or password_file"},
-                 {"no pg_hba.conf entry", SIMBA_EDENIED, ""},
-                 {"permission denied for database", SIMBA_EDENIED, ""},
-                 {"is not permitted to log in", SIMBA_EDENIED, ""},
-                 {"does not support SSL", SIMBA_ESTORE,
-                  "; set up TLS there, or write sslmode=disable"},
-                 {"role \"", SIMBA_EDENIED, ""},
-                 {"database \"", SIMBA_ESCHEMA, ""}};
+    } known[] = {
+        {"too many connections", SIMBA_ESTORE, ""},
+        {"authentication failed", SIMBA_EDENIED, "; check user and password"},
+        {"no password supplied", SIMBA_EDENIED, "; give one, or password_file"},
+        {"no pg_hba.conf entry", SIMBA_EDENIED, ""},
+        {"permission denied for database", SIMBA_EDENIED, ""},
+        {"is not permitted to log in", SIMBA_EDENIED, ""},
+        {"does not support SSL", SIMBA_ESTORE, "; set up TLS there, or write sslmode=disable"},
+        {"role \"", SIMBA_EDENIED, ""},
+        {"database \"", SIMBA_ESCHEMA, ""}};
     const char *text = PQerrorMessage(conn);
     size_t used = 0;
-    for (const char *c = text; *c != '\0' && used + 3 < SQL_WHY_MAX; c++) { /* one line of several */
+    for (const char *c = text; *c != '\0' && used + 3 < SQL_WHY_MAX;
+         c++) { /* one line of several */
         bool is_break = *c == '\n' && c[1] != '\0';
         if (is_break && used > 0 && why[used - 1] != ':')
             why[used++] = ';';

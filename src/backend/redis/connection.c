@@ -190,12 +190,14 @@ static void on_read(void *data, const char *bytes, size_t count)
 static void on_broken(void *data, int code, const char *why)
 {
     struct connection *c = data;
-    bool is_plain = c->state == CONNECTION_HANDSHAKE && (c->net->tls == NULL || c->use->is_sentinel);
-    connection_fail(c, code, "%s%s", why,
-                    is_plain && code == SIMBA_ESTORE
-                        ? " before it answered: does it expect TLS on this port (rediss:), or is it "
-                          "no Redis server?"
-                        : "");
+    bool is_plain =
+        c->state == CONNECTION_HANDSHAKE && (c->net->tls == NULL || c->use->is_sentinel);
+    connection_fail(
+        c, code, "%s%s", why,
+        is_plain && code == SIMBA_ESTORE
+            ? " before it answered: does it expect TLS on this port (rediss:), or is it "
+              "no Redis server?"
+            : "");
 }
 
 static void on_open(void *data)
@@ -340,8 +342,9 @@ static void watch_commands(struct connection *c)
     if (left > 0)
         handles_start_timer(&c->timer, on_timer, left);
     else
-        connection_fail(c, SIMBA_ESTORE, "the server has not answered in %lld ms (option "
-                                         "command_timeout)",
+        connection_fail(c, SIMBA_ESTORE,
+                        "the server has not answered in %lld ms (option "
+                        "command_timeout)",
                         (long long)limit);
 }
 
@@ -352,8 +355,9 @@ static void on_timer(uv_timer_t *timer)
         [CONNECTION_FINDING] = "no sentinel has answered",
         [CONNECTION_RESOLVING] = "the name service has not answered",
         [CONNECTION_CONNECTING] = "it has not answered (down, or behind a firewall)",
-        [CONNECTION_TLS] = "it has not answered the TLS handshake; if it speaks no TLS on this port, "
-                           "write redis: instead of rediss:",
+        [CONNECTION_TLS] =
+            "it has not answered the TLS handshake; if it speaks no TLS on this port, "
+            "write redis: instead of rediss:",
         [CONNECTION_HANDSHAKE] = "it has not answered; is it a Redis server, without TLS?",
     };
     char to[ADDRESS_TEXT_MAX];

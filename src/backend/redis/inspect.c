@@ -163,8 +163,7 @@ static void report(struct redis *s)
             tell_of_guard(s, &f);
             tell_of_rights(s, &f);
         } else {
-            findings_say(&f, SIMBA_LOG_WARN, "not connected to the server: %s",
-                         s->commands.why);
+            findings_say(&f, SIMBA_LOG_WARN, "not connected to the server: %s", s->commands.why);
         }
         replies_answer(s, q, &(struct simba_answer){.age_ms = -1});
     }

@@ -108,7 +108,8 @@ static void shake(struct stream *s)
     if (s->data == NULL)
         return;
     if (state == TLS_FAILED || state == TLS_ENDED) {
-        broken(s, SIMBA_EDENIED, state == TLS_ENDED ? "TLS: the server refused the handshake" : why);
+        broken(s, SIMBA_EDENIED,
+               state == TLS_ENDED ? "TLS: the server refused the handshake" : why);
     } else if (state == TLS_READY) {
         s->is_open = true;
         s->use->open(s->data);
@@ -148,9 +149,10 @@ static void on_read(uv_stream_t *stream, ssize_t count, const uv_buf_t *buf)
     if (s->data == NULL || count == 0)
         return;
     if (count < 0 && s->tls.ssl != NULL && !s->is_open)
-        broken(s, SIMBA_ESTORE,
-               "the server ended the connection during the TLS handshake: if it speaks no TLS on this "
-               "port, write redis: instead of rediss:");
+        broken(
+            s, SIMBA_ESTORE,
+            "the server ended the connection during the TLS handshake: if it speaks no TLS on this "
+            "port, write redis: instead of rediss:");
     else if (count == UV_EOF)
         broken(s, SIMBA_ESTORE, "the server closed the connection");
     else if (count < 0)

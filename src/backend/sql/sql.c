@@ -40,15 +40,14 @@ void sql_examine(void *store, struct simba_request *q)
         findings_say(&f, SIMBA_LOG_WARN, "%s: %s",
                      s->code == SIMBA_ESCHEMA ? "connected to the server, but its table is no use"
                                               : "not connected to the server",
-                     s->why[0] != '\0'  ? s->why
-                     : s->connecting    ? "it has not answered yet"
-                                        : "nothing was asked of it yet");
+                     s->why[0] != '\0' ? s->why
+                     : s->connecting   ? "it has not answered yet"
+                                       : "nothing was asked of it yet");
     else
         sql_inspect_say(s->connection->session.inspection, &f);
     if (s->connection != NULL && !s->driver->can_tell)
-        findings_say(
-            &f, SIMBA_LOG_INFO,
-            "this kind of server cannot push: waiters poll, at first often (option poll)");
+        findings_say(&f, SIMBA_LOG_INFO,
+                     "this kind of server cannot push: waiters poll, at first often (option poll)");
     findings_end(&f);
 }
 

@@ -66,9 +66,10 @@ static void inspect_folder(const struct findings *f, const char *folder)
                      "the disk of %s is full: nothing can be granted or renewed; make room there",
                      folder);
     else if ((uint64_t)space.f_bavail * space.f_frsize < FREE_LEAST)
-        findings_say(f, SIMBA_LOG_WARN,
-                     "less than %d MiB are free there: on a full disk nothing is granted or renewed",
-                     FREE_LEAST >> 20);
+        findings_say(
+            f, SIMBA_LOG_WARN,
+            "less than %d MiB are free there: on a full disk nothing is granted or renewed",
+            FREE_LEAST >> 20);
 }
 
 static void inspect_files(const struct findings *f, const struct paths *p)

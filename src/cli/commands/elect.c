@@ -63,7 +63,8 @@ static int take_name(struct cli *c, void *data, int id, char *value)
     struct elect *e = data;
     (void)id;
     if (e->plan.mutex != NULL)
-        return usage(c, "unexpected argument '%.60s': what to run is given by --on-acquired", value);
+        return usage(c, "unexpected argument '%.60s': what to run is given by --on-acquired",
+                     value);
     e->plan.mutex = value;
     return -1;
 }
@@ -86,7 +87,8 @@ static bool check_hook(const struct elect *e, const struct outcome *o, const cha
                     e->plan.c->store, hook, strerror(o->error));
     else
         print_error(e->plan.c, "mutex '%s' on %s: %s ended with status %d%s", e->plan.mutex,
-                    e->plan.c->store, hook, o->code, o->is_lost ? ", because the lease was lost" : "");
+                    e->plan.c->store, hook, o->code,
+                    o->is_lost ? ", because the lease was lost" : "");
     return o->is_lost;
 }
 

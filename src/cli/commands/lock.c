@@ -71,10 +71,10 @@ struct lock {
     struct plan plan;
     struct keeper keeper;
     simba_locker *locker;
-    char *shell[4]; /* all NULL: no -c */
-    int64_t began;  /* CMD */
+    char *shell[4];                   /* all NULL: no -c */
+    int64_t began;                    /* CMD */
     _Atomic enum simba_reason reason; /* why the lock was lost */
-    bool is_polled; /* by a thread of its own, if the client needs one */
+    bool is_polled;                   /* by a thread of its own, if the client needs one */
 };
 
 static int take_option(struct cli *c, void *data, int id, char *value)
@@ -137,13 +137,15 @@ static void print_left_behind(const struct plan *p, int count)
 {
     const char *es = count == 1 ? "" : "es";
     if (p->rest == REST_KILL)
-        print_note(p->c, "mutex '%s' on %s: CMD has ended; ending %d process%s that it left running",
+        print_note(p->c,
+                   "mutex '%s' on %s: CMD has ended; ending %d process%s that it left running",
                    p->mutex, p->c->store, count, es);
     else
-        print_note(p->c,
-                   "mutex '%s' on %s: CMD has ended, but left %d process%s running; the lock is held "
-                   "until %s (--kill-rest ends them, --leave-rest does not wait)",
-                   p->mutex, p->c->store, count, es, count == 1 ? "it ends" : "they end");
+        print_note(
+            p->c,
+            "mutex '%s' on %s: CMD has ended, but left %d process%s running; the lock is held "
+            "until %s (--kill-rest ends them, --leave-rest does not wait)",
+            p->mutex, p->c->store, count, es, count == 1 ? "it ends" : "they end");
 }
 
 /* A CMD that ends soon needs no thread for renewals. If there is none, the lock lasts one lease. */

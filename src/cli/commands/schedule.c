@@ -81,7 +81,8 @@ static int take_word(struct cli *c, void *data, int id, char *value)
 static int check(struct cli *c, struct schedule *s)
 {
     if (s->plan.mutex == NULL)
-        return usage(c, "missing NAME, the mutex to lead under: simba schedule NAME --every D CMD…");
+        return usage(c,
+                     "missing NAME, the mutex to lead under: simba schedule NAME --every D CMD…");
     int code = plan_choose_cmd(&s->plan, s->shell);
     if (code >= 0)
         return code;

@@ -80,7 +80,7 @@ static int read_all(struct cli *c, struct view *v)
         code = rc < 0 ? cli_fail(c, rc) : 0;
     }
     return code == 0 && v->table.failed ? print_error(c, "cannot list %s: out of memory", c->store)
-                                             : code;
+                                        : code;
 }
 
 /* ---- showing ------------------------------------------------------------------------------------- */

@@ -82,8 +82,9 @@ static int run(struct cli *c)
     if ((code = cli_configure(c)) >= 0)
         return code;
     if (!find(path, sizeof path))
-        return print_error(c, "the contract suite is not installed: there is no %s beside this "
-                              "program",
+        return print_error(c,
+                           "the contract suite is not installed: there is no %s beside this "
+                           "program",
                            SIMBA_TCK);
     if (c->setting[SET_URL].value != NULL)
         setenv("SIMBA_TCK_URL", c->setting[SET_URL].value, 1);

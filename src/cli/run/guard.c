@@ -350,8 +350,7 @@ static void on_timer(struct guard *g)
     } else if (g->cmd != 0 && g->job == JOB_ON_RELEASED) {
         print_error(g->p->c,
                     "mutex '%s' on %s: --on-released '%s' has not ended in time; sending %s to it",
-                    g->p->mutex, g->tenure.store, g->p->on_released[2],
-                    signal_name(g->p->signal));
+                    g->p->mutex, g->tenure.store, g->p->on_released[2], signal_name(g->p->signal));
         end_tree(g);
     } else {
         char why[OUTAGE_TEXT_MAX];

@@ -39,8 +39,8 @@ int keeper_begin(struct keeper *k, struct plan *p)
     k->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     p->c->outage = outage_new();
     bool has_commands = p->argv != NULL || p->on_released != NULL;
-    if (k->wake < 0 || p->c->outage == NULL || (has_commands && !relay_fork(p->c)) || !signals_take(&p->signals) ||
-        (has_commands && (k->guard = guard_fork(p, &k->channel)) < 0))
+    if (k->wake < 0 || p->c->outage == NULL || (has_commands && !relay_fork(p->c)) ||
+        !signals_take(&p->signals) || (has_commands && (k->guard = guard_fork(p, &k->channel)) < 0))
         return print_error(p->c, "cannot start the processes that guard CMD: %s", strerror(errno));
     k->guard_was = k->guard;
     int code = cli_open(p->c);

@@ -34,9 +34,9 @@ struct keeper {
     void (*on_outcome)(void *data, const struct outcome *o); /* of a command nobody waits for */
 
     /* The main thread's: */
-    int channel; /* -1: there are no commands to be run, or the guard is dead */
-    pid_t guard;     /* 0: none, or it is dead */
-    pid_t guard_was; /* its number, to say it */
+    int channel;          /* -1: there are no commands to be run, or the guard is dead */
+    pid_t guard;          /* 0: none, or it is dead */
+    pid_t guard_was;      /* its number, to say it */
     int wake;             /* eventfd: a turn is wanted */
     int64_t hold_until;   /* the right to act ends then, as far as the keeper has heard */
     int64_t right;        /* how long a renewal lets us act, as far as that was seen */

@@ -15,7 +15,7 @@
 #define OUTAGE_CAUSE_MAX 256
 
 struct outage {
-    _Atomic int64_t renewed_at; /* the last renewal, in ns, as the keeper has seen it; 0: none */
+    _Atomic int64_t renewed_at;    /* the last renewal, in ns, as the keeper has seen it; 0: none */
     _Atomic int64_t failing_since; /* in ns; of the last outage */
     _Atomic bool is_on;
     _Atomic unsigned current;

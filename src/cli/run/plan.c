@@ -16,7 +16,12 @@ int plan_take(struct plan *p, int id, char *value)
         return -1;
     case PLAN_SIGNAL:
         p->signal = signal_by_name(value);
-        return p->signal > 0 ? -1 : usage(p->c, "--signal '%.40s' is not a signal: give a name such as TERM, or a number", value);
+        return p->signal > 0
+                   ? -1
+                   : usage(
+                         p->c,
+                         "--signal '%.40s' is not a signal: give a name such as TERM, or a number",
+                         value);
     default:
         p->fail_fast = true;
         return -1;
@@ -68,18 +73,19 @@ int plan_kill_after(struct plan *p)
     p->kill_after = ms * NS_PER_MS;
     if (p->kill_after <= most)
         return -1;
-    return usage(c,
-                 "--kill-after %s leaves no time to renew the lease: at most %lldms with ttl %lldms "
-                 "and transition %lldms",
-                 option, (long long)(most / NS_PER_MS), (long long)c->ttl_ms,
-                 (long long)c->transition_ms);
+    return usage(
+        c,
+        "--kill-after %s leaves no time to renew the lease: at most %lldms with ttl %lldms "
+        "and transition %lldms",
+        option, (long long)(most / NS_PER_MS), (long long)c->ttl_ms, (long long)c->transition_ms);
 }
 
 int plan_handle(const struct plan *p, struct simba_handle_options *o)
 {
     if (strncmp(p->c->store, "memory:", 7) == 0) {
-        print_error(p->c, "the store %s lives in one process and keeps nobody else out: use "
-                          "sqlite:PATH",
+        print_error(p->c,
+                    "the store %s lives in one process and keeps nobody else out: use "
+                    "sqlite:PATH",
                     p->c->store);
         return EXIT_TROUBLE;
     }
