@@ -28,17 +28,17 @@ enum {
 };
 
 const struct option common_options[] = {
-    {"url", 'u', OPT_URL, "URL",
-     "the store; else SIMBA_URL, the configuration, a file of your own"},
-    {"ttl", 0, OPT_TTL, "D", "the owner renews within this; default 10s"},
-    {"transition", 0, OPT_TRANSITION, "D", "nobody else owns for so long after it; default 6s"},
+    {"url", 'u', OPT_URL, "URL", "the store; default: SIMBA_URL, simba.yaml, a file of your own"},
+    {"ttl", 0, OPT_TTL, "D", "the owner has to renew within this; default 10s"},
+    {"transition", 0, OPT_TRANSITION, "D",
+     "after the ttl nobody else owns NAME this long; default 6s"},
     {"id", 0, OPT_ID, "ID",
-     "who we are to others; must be unique; default: made from host and pid"},
+     "the contender, as others see it; must be unique; default: made from host and pid"},
     {"json", 0, OPT_JSON, NULL, "data as one JSON object per line"},
     {"quiet", 'q', OPT_QUIET, NULL, "only errors on stderr"},
-    {"verbose", 'v', OPT_VERBOSE, NULL, "say what happens; twice: also the library's log"},
-    {"dry-run", 0, OPT_DRY_RUN, NULL, "show the configuration and its origin, then end"},
-    {"help", 'h', OPT_HELP, NULL, "this"},
+    {"verbose", 'v', OPT_VERBOSE, NULL, "say what happens; twice (-vv): also the library's log"},
+    {"dry-run", 0, OPT_DRY_RUN, NULL, "show the configuration and where it comes from, then end"},
+    {"help", 'h', OPT_HELP, NULL, "show this help"},
     {"version", 0, OPT_VERSION, NULL, "the version of the command and its library"},
     {NULL, 0, 0, NULL, NULL},
 };

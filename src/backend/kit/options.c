@@ -42,10 +42,12 @@ int options_check_file(const struct options *o, const char *name)
                           errno_text(errno));
 }
 
-int options_file(const struct options *o, const char *name, char **out)
+int options_check_tls_files(const struct options *o)
 {
-    int rc = options_check_file(o, name);
-    return rc != 0 ? rc : options_text(o, name, out);
+    int rc = options_check_file(o, "tls_ca");
+    if (rc == 0)
+        rc = options_check_file(o, "tls_cert");
+    return rc == 0 ? options_check_file(o, "tls_key") : rc;
 }
 
 int options_host(const struct options *o, size_t n, int port, char name[OPTIONS_HOST_MAX], int *out)

@@ -51,11 +51,11 @@ static int read_tls(const struct options *o, struct mysql_config *c)
 {
     c->tls = !sql_config_is_local(c->host);
     c->tls_verify = true;
-    int rc = options_file(o, "tls_ca", &c->tls_ca);
+    int rc = options_text(o, "tls_ca", &c->tls_ca);
     if (rc == 0)
-        rc = options_file(o, "tls_cert", &c->tls_cert);
+        rc = options_text(o, "tls_cert", &c->tls_cert);
     if (rc == 0)
-        rc = options_file(o, "tls_key", &c->tls_key);
+        rc = options_text(o, "tls_key", &c->tls_key);
     c->tls = c->tls || c->tls_ca != NULL || c->tls_cert != NULL || c->tls_key != NULL;
     bool wanted = c->tls;
     if (rc == 0)
@@ -66,7 +66,7 @@ static int read_tls(const struct options *o, struct mysql_config *c)
         return options_refuse(o, SIMBA_EINVAL, "tls=off, but options for TLS are given");
     if (rc == 0 && (c->tls_cert == NULL) != (c->tls_key == NULL))
         return options_refuse(o, SIMBA_EINVAL, "tls_cert and tls_key belong together");
-    return rc;
+    return rc == 0 ? options_check_tls_files(o) : rc;
 }
 
 int mysql_config_read(const struct options *o, const struct simba_host *host, void *config)

@@ -116,17 +116,17 @@ static int read_tls(const struct options *o, struct config *c)
     c->tls_verify = true;
     int rc = options_switch(o, "tls_verify", &c->tls_verify);
     if (rc == 0)
-        rc = options_file(o, "tls_ca", &c->tls_ca);
+        rc = options_text(o, "tls_ca", &c->tls_ca);
     if (rc == 0)
-        rc = options_file(o, "tls_cert", &c->tls_cert);
+        rc = options_text(o, "tls_cert", &c->tls_cert);
     if (rc == 0)
-        rc = options_file(o, "tls_key", &c->tls_key);
+        rc = options_text(o, "tls_key", &c->tls_key);
     bool any = c->tls_ca != NULL || c->tls_cert != NULL || c->tls_key != NULL || !c->tls_verify;
     if (rc == 0 && any && !c->tls)
         rc = options_refuse(o, SIMBA_EINVAL, "TLS options need the scheme rediss:");
     if (rc == 0 && (c->tls_cert == NULL) != (c->tls_key == NULL))
         rc = options_refuse(o, SIMBA_EINVAL, "tls_cert and tls_key belong together");
-    return rc;
+    return rc == 0 ? options_check_tls_files(o) : rc;
 }
 
 int config_read(struct config *c, const struct simba_url *url, char *why, size_t why_size)

@@ -10,9 +10,9 @@
 enum { OPT_ACQUIRED, OPT_RELEASED };
 
 static const struct option options[] = {
-    {"on-acquired", 'a', OPT_ACQUIRED, "CMD", "run by the shell when NAME is ours"},
+    {"on-acquired", 'a', OPT_ACQUIRED, "CMD", "shell command to run when NAME is acquired"},
     {"on-released", 'r', OPT_RELEASED, "CMD",
-     "run by the shell when it is not any more, before another begins"},
+     "shell command to run when the tenure ends, before another begins"},
     PLAN_OPTIONS_OF_CANDIDATES,
     {NULL, 0, 0, NULL, NULL},
 };

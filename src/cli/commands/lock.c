@@ -35,17 +35,18 @@ enum {
 };
 
 static const struct option options[] = {
-    {"no-wait", 'n', OPT_NO_WAIT, NULL, "if another holds NAME, exit with 124 at once"},
+    {"no-wait", 'n', OPT_NO_WAIT, NULL, "if another owns NAME, exit with 124 at once"},
     {"nonblock", 0, OPT_NO_WAIT, NULL, NULL},
     {"nb", 0, OPT_NO_WAIT, NULL, NULL},
-    {"wait", 'w', OPT_WAIT, "D", "wait so long at most, then exit with 124"},
+    {"wait", 'w', OPT_WAIT, "D", "wait at most this long, then exit with 124"},
     {"timeout", 0, OPT_WAIT, "D", NULL},
-    {"conflict-exit-code", 'E', OPT_CONFLICT, "N", "instead of 124"},
+    {"conflict-exit-code", 'E', OPT_CONFLICT, "N", "exit with N instead of 124"},
     PLAN_OPTIONS,
     {"command", 'c', OPT_COMMAND, "STRING", "CMD for the shell: sh -c STRING"},
-    {"close", 'o', OPT_CLOSE, NULL, "CMD does not inherit the descriptor that shows it is alive"},
+    {"close", 'o', OPT_CLOSE, NULL, "do not pass on to CMD the descriptor that shows it is alive"},
     {"kill-rest", 0, OPT_KILL_REST, NULL, "when CMD ends, end what it left running"},
-    {"leave-rest", 0, OPT_LEAVE_REST, NULL, "when CMD ends, release, whatever it left running"},
+    {"leave-rest", 0, OPT_LEAVE_REST, NULL,
+     "when CMD ends, release, even if it left something running"},
     {"exclusive", 'x', OPT_EXCLUSIVE, NULL, NULL},
     {"exclusive", 'e', OPT_EXCLUSIVE, NULL, NULL},
     {"shared", 's', OPT_SHARED, NULL, NULL},
@@ -53,9 +54,9 @@ static const struct option options[] = {
 };
 
 static const char help[] =
-    "CMD gets SIMBA_MUTEX, SIMBA_FENCING_TOKEN, SIMBA_CONTENDER_ID and SIMBA_STORE. Without CMD, "
-    "the token is printed and NAME is held until a signal comes. Options end at the first word of "
-    "CMD. Of -n and -w the last one counts.\n\n"
+    "CMD's environment has SIMBA_MUTEX, SIMBA_FENCING_TOKEN, SIMBA_CONTENDER_ID and SIMBA_STORE. "
+    "Without CMD, simba prints the token and holds NAME until a signal comes. Options end at the "
+    "first word of CMD. Of -n and -w the last one counts.\n\n"
     "Exit status: CMD's own, or 128 + the signal that killed it; 123 the lease was lost and CMD "
     "was stopped; 124 held by another (-n) or not acquired in time (-w); 125 simba itself failed; "
     "126 CMD cannot be run; 127 CMD not found; 64 wrong usage.\n\n"

@@ -14,8 +14,8 @@
 enum { OPT_FORCE, OPT_TOKEN, OPT_YES };
 
 static const struct option options[] = {
-    {"force", 'f', OPT_FORCE, NULL, "free at once: only what checks tokens is safe"},
-    {"token", 0, OPT_TOKEN, "N", "only if this is the tenure's token"},
+    {"force", 'f', OPT_FORCE, NULL, "free it at once; only safe where tokens are checked"},
+    {"token", 0, OPT_TOKEN, "N", "only if the owner has this token"},
     {"yes", 'y', OPT_YES, NULL, "do not ask"},
     {NULL, 0, 0, NULL, NULL},
 };

@@ -10,10 +10,12 @@
 enum { OPT_EVERY, OPT_DELAY, OPT_INITIAL, OPT_AT_LEAST, OPT_ONCE, OPT_COMMAND };
 
 static const struct option options[] = {
-    {"every", 0, OPT_EVERY, "D", "runs begin so often; what falls into a longer run is skipped"},
+    {"every", 0, OPT_EVERY, "D",
+     "start a run this often; a start that is due while one runs is skipped"},
     {"delay", 0, OPT_DELAY, "D", "from the end of a run to the next"},
-    {"initial-delay", 0, OPT_INITIAL, "D", "from leading to the first run; default 0"},
-    {"at-least", 0, OPT_AT_LEAST, "D", "keep NAME so long, also if told to end; default 0"},
+    {"initial-delay", 0, OPT_INITIAL, "D", "from the acquisition to the first run; default 0"},
+    {"at-least", 0, OPT_AT_LEAST, "D",
+     "own NAME at least this long, even if a signal comes; default 0"},
     {"once", 0, OPT_ONCE, NULL, "one run, then exit with CMD's status"},
     {"command", 'c', OPT_COMMAND, "STRING", "CMD for the shell: sh -c STRING"},
     PLAN_OPTIONS_OF_CANDIDATES,
@@ -21,8 +23,9 @@ static const struct option options[] = {
 };
 
 static const char help[] =
-    "Of all that run this with the same NAME one leads, and runs CMD; if it goes away, another "
-    "does. CMD gets SIMBA_MUTEX, SIMBA_FENCING_TOKEN, SIMBA_CONTENDER_ID and SIMBA_STORE, and is "
+    "Of all that run this with the same NAME one owns NAME and runs CMD; if it dies, another "
+    "takes over. CMD gets SIMBA_MUTEX, SIMBA_FENCING_TOKEN, SIMBA_CONTENDER_ID and SIMBA_STORE, "
+    "and is "
     "ended before the lease is. Each run is reported on stderr, and so is who leads.\n"
     "--json: on stdout, and what CMD prints goes to stderr. Event run has at_ms, mutex, token, "
     "run, took_ms, code, lost, store; acquired, released and lost are those of simba elect.\n\n"

@@ -16,7 +16,7 @@
 enum { OPT_WATCH, OPT_EVERY };
 
 static const struct option options[] = {
-    {"watch", 'W', OPT_WATCH, NULL, "again and again; on a terminal in place"},
+    {"watch", 'W', OPT_WATCH, NULL, "repeat it; on a terminal in place"},
     {"every", 0, OPT_EVERY, "D", "how often with --watch; default 1s"},
     {NULL, 0, 0, NULL, NULL},
 };
