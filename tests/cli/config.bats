@@ -72,7 +72,7 @@ value_of() { # setting
     expect 125 'simba.yaml:2: unexpected alias'
     printf 'just words\n' >$file
     run simba lock m true
-    expect 125 'expected KEY: VALUE'
+    expect 125 'not of the form KEY: VALUE'
     printf '' >$file
     run simba lock m true
     expect 0

@@ -333,7 +333,7 @@ P
     run simba schedule "$M" --every soon true
     expect 64 "every"
     run simba schedule "$M" --every 1s -c x y
-    expect 64 "not from both"
+    expect 64 "CMD is given twice"
     run simba schedule "$M" --every 500d true
     expect 64
 }

@@ -136,9 +136,9 @@ assert all(l["result"] in ("ok", "note") for l in lines), lines'
     run simba -u "sqlite:$DIR/store/bad.db" doctor
     expect 125 '^BAD +reach'
     run simba doctor me
-    expect 64 "no URL"
+    expect 64 "is not a URL"
     run simba doctor "$SIMBA_URL" sqlite:other.db
-    expect 64 "one URL"
+    expect 64 "two URLs"
 }
 
 # ---- tck --------------------------------------------------------------------------------------
@@ -153,7 +153,7 @@ assert all(l["result"] in ("ok", "note") for l in lines), lines'
     run simba tck
     expect 64 "missing URL"
     run simba tck memory:a memory:b
-    expect 64 "one URL"
+    expect 64 "two URLs"
 }
 
 @test "tck: a store of one's own, as a module" {
