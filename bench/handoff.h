@@ -10,7 +10,7 @@
 
 #include "rival.h"
 
-#define HANDOFF_SETTLE_NS 1000000
+#define HANDOFF_PAUSE_NS 1000000
 #define HANDOFF_SLOW_US 400000 /* only a slow look behind the bell takes that long */
 #define HANDOFF_MAX 1000000
 #define HANDOFF_NAP_NS 10000000
@@ -20,11 +20,11 @@
 struct handoff_run {
     const struct bench *bench;
     const struct rival *rival;
-    const char *place;
+    const char *location;
     uint32_t count;
     struct handoff_share {
         _Atomic uint32_t asked, acquired; /* futexes: how many times so far */
-        _Atomic uint32_t bell;
+        _Atomic uint32_t futex;
         _Atomic int player;
         _Atomic int64_t released_at;
         _Atomic uint32_t stalls;
@@ -73,8 +73,8 @@ static inline void handoff_player(void *arg)
 {
     const struct handoff_run *run = arg;
     struct handoff_share *share = run->share;
-    void *one = run->rival->open(run->place, "ball", &share->bell);
-    uint32_t dice = 12345;
+    void *one = run->rival->open(run->location, "ball", &share->futex);
+    uint32_t random = 12345;
     for (uint32_t i = (uint32_t)atomic_fetch_add(&share->player, 1); i <= run->count; i += 2) {
         bench_await(&share->acquired, i);
         bench_set(&share->asked, i);
@@ -83,9 +83,9 @@ static inline void handoff_player(void *arg)
         share->sample[i] = (struct handoff_sample){now, (double)took / 1000};
         bench_set(&share->acquired, i + 1);
         if (i < run->count) {
-            dice = dice * 1664525 + 1013904223;
+            random = random * 1664525 + 1013904223;
             bench_await(&share->asked, i + 1);
-            bench_sleep(handoff_is_race(i + 1) ? (dice >> 8) % 300000 : HANDOFF_SETTLE_NS);
+            bench_sleep(handoff_is_race(i + 1) ? (random >> 8) % 300000 : HANDOFF_PAUSE_NS);
         }
         atomic_store(&share->released_at, bench_now());
         run->rival->release(one);
@@ -97,17 +97,17 @@ static inline void handoff_player(void *arg)
 static inline size_t handoff_once(const struct contest *contest, struct handoff_run *run,
                                   double *sample, size_t *samples)
 {
-    char place[PLACE_MAX];
+    char location[LOCATION_MAX];
     size_t size = sizeof *run->share + (run->count + 1) * sizeof run->share->sample[0], slow = 0;
     run->share = bench_share(size);
-    contest->begin(place);
-    run->place = place;
+    contest->begin(location);
+    run->location = location;
     pid_t player[2], watch = bench_fork(run->bench, handoff_watch_machine, run);
     for (int i = 0; i < 2; i++)
         player[i] = bench_fork(run->bench, handoff_player, run);
     for (int i = 0; i < 2; i++)
         bench_join(player[i]);
-    contest->end(place);
+    contest->end(location);
     bench_sleep(2 * HANDOFF_NAP_NS); /* it sees the last stall, too */
     kill(watch, SIGKILL);
     waitpid(watch, NULL, 0);

@@ -12,7 +12,7 @@
 struct lock_run {
     const struct bench *bench;
     const struct rival *rival;
-    const char *place;
+    const char *location;
     int processes;
     struct lock_share {
         _Atomic uint32_t ready, start; /* futexes */
@@ -31,7 +31,7 @@ static inline void lock_process(void *arg)
     size_t count = 0;
     int me = atomic_fetch_add(&share->enrolled, 1);
     snprintf(mutex, sizeof mutex, "mutex-%d", me);
-    void *one = run->rival->open(run->place, mutex, NULL);
+    void *one = run->rival->open(run->location, mutex, NULL);
     for (int i = 0; i < LOCK_WARM_UP; i++) {
         run->rival->acquire(one);
         run->rival->release(one);
@@ -54,11 +54,11 @@ static inline void lock_process(void *arg)
 static inline void lock_once(const struct contest *contest, struct lock_run *run, double *rate,
                              double *cycle)
 {
-    char place[PLACE_MAX];
+    char location[LOCATION_MAX];
     pid_t process[LOCK_PROCESSES_MAX];
     struct lock_share *share = bench_share(sizeof *share);
-    contest->begin(place);
-    run->place = place;
+    contest->begin(location);
+    run->location = location;
     run->share = share;
     for (int i = 0; i < run->processes; i++)
         process[i] = bench_fork(run->bench, lock_process, run);
@@ -66,7 +66,7 @@ static inline void lock_once(const struct contest *contest, struct lock_run *run
     bench_set(&share->start, 1);
     for (int i = 0; i < run->processes; i++)
         bench_join(process[i]);
-    contest->end(place);
+    contest->end(location);
     *rate = 0;
     for (int i = 0; i < run->processes; i++)
         *rate += share->rate[i];

@@ -25,11 +25,11 @@ static MYSQL_STMT *prepare(MYSQL *m, const char *text)
     return s;
 }
 
-static void *raw_open(const char *place, const char *mutex, _Atomic uint32_t *bell)
+static void *raw_open(const char *location, const char *mutex, _Atomic uint32_t *futex)
 {
-    (void)place;
-    (void)bell;
-    struct sql_place p = sql_place();
+    (void)location;
+    (void)futex;
+    struct sql_location p = sql_location();
     struct raw *r = calloc(1, sizeof *r);
     r->m = mysql_init(NULL);
     if (mysql_real_connect(r->m, p.host, p.user, p.password, p.database, (unsigned)p.port, NULL,

@@ -28,15 +28,16 @@ static inline void raw_prepare(PGconn *c, const char *name, const char *text)
     PQclear(raw_check(c, PQprepare(c, name, text, 0, NULL)));
 }
 
-static inline void *raw_postgres_open(const char *place, const char *mutex, _Atomic uint32_t *bell)
+static inline void *raw_postgres_open(const char *location, const char *mutex,
+                                      _Atomic uint32_t *futex)
 {
     struct raw_postgres *r = calloc(1, sizeof *r);
-    r->conn = PQconnectdb(place);
+    r->conn = PQconnectdb(location);
     if (PQstatus(r->conn) != CONNECTION_OK)
         bench_die("%s", PQerrorMessage(r->conn));
     snprintf(r->mutex, sizeof r->mutex, "%s", mutex);
     snprintf(r->id, sizeof r->id, "0:%d@127.0.0.1-3f9a2c7e", (int)getpid());
-    r->waits = bell != NULL;
+    r->waits = futex != NULL;
     raw_prepare(r->conn, "take",
                 "INSERT INTO simba_mutex AS t VALUES($1," RAW_NOW "," RAW_NOW "+10000," RAW_NOW
                 "+16000,$2,1,1)ON CONFLICT(mutex)DO UPDATE SET acquired_at=" RAW_NOW

@@ -5,10 +5,10 @@
 
 #define PROCESSES 20
 #define CONTENDERS 100
-#define SETTLE_NS INT64_C(3000000000)
+#define PAUSE_NS INT64_C(3000000000)
 
 struct herd {
-    const char *place;
+    const char *location;
     struct share {
         _Atomic uint32_t ready, start, tenures, running;
         _Atomic int stop;
@@ -39,7 +39,7 @@ static void process(void *arg)
     static struct one one[CONTENDERS];
     simba *client = NULL;
     share = h->share;
-    if (simba_open(h->place, NULL, &client) != 0)
+    if (simba_open(h->location, NULL, &client) != 0)
         bench_die("%s", simba_error_text());
     for (int i = 0; i < CONTENDERS; i++) {
         struct simba_handle_options o = SIMBA_HANDLE_OPTIONS_INIT;
@@ -71,14 +71,14 @@ int main(int argc, char **argv)
     struct bench b = bench_begin(
         argc, argv, "redis: 2,000 contenders in 20 processes wait for one mutex, and take turns.",
         1, 10);
-    char place[PLACE_MAX];
+    char location[LOCATION_MAX];
     pid_t pid[PROCESSES];
-    redis_begin(place);
-    struct herd h = {.place = place, .share = bench_share(sizeof *h.share)};
+    redis_begin(location);
+    struct herd h = {.location = location, .share = bench_share(sizeof *h.share)};
     for (int i = 0; i < PROCESSES; i++)
         pid[i] = bench_fork(&(struct bench){.core = -1}, process, &h);
     bench_await(&h.share->ready, PROCESSES);
-    bench_sleep(SETTLE_NS); /* all have subscribed and tried again */
+    bench_sleep(PAUSE_NS); /* all have subscribed and tried again */
     double calls = redis_info("commandstats", "cmdstat_evalsha:calls=");
     uint32_t tenures = atomic_load(&h.share->tenures);
     bench_set(&h.share->start, 1);

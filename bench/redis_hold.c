@@ -42,7 +42,7 @@ static double cpu_s(void)
 
 struct hold {
     const struct bench *bench;
-    const char *place;
+    const char *location;
 };
 
 static void hold(void *arg)
@@ -53,7 +53,7 @@ static void hold(void *arg)
     o.ttl_ms = TTL_MS;
     o.on_acquired = on_acquired;
     o.on_released = on_released;
-    if (simba_open(h->place, NULL, &client) != 0)
+    if (simba_open(h->location, NULL, &client) != 0)
         bench_die("%s", simba_error_text());
     int64_t began = bench_now();
     for (int i = 0; i < HELD; i++) {
@@ -142,7 +142,7 @@ static void compare_renewals(void *arg)
     const struct hold *h = arg;
     enum { KEYS = 256 * GROUP, TIMES = 5 };
     double cost[2][TIMES];
-    struct raw_redis *r = raw_redis_open(h->place, "k", NULL);
+    struct raw_redis *r = raw_redis_open(h->location, "k", NULL);
     raw_redis_load(r, RAW_ONE, "", one_lua);
     raw_redis_load(r, RAW_RENEW, "", renew_lua);
     for (int i = 0; i < KEYS; i++) {
@@ -169,11 +169,11 @@ int main(int argc, char **argv)
     struct bench b = bench_begin(
         argc, argv, "redis: 100,000 mutexes held by one client, ttl 10 s; --seconds: for how long.",
         1, 60);
-    char place[PLACE_MAX];
-    redis_begin(place);
-    struct hold h = {.bench = &b, .place = place};
+    char location[LOCATION_MAX];
+    redis_begin(location);
+    struct hold h = {.bench = &b, .location = location};
     bench_run(&b, compare_renewals, &h);
-    redis_begin(place);
+    redis_begin(location);
     bench_run(&(struct bench){.core = -1}, hold, &h);
     return 0;
 }

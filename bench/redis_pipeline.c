@@ -8,7 +8,7 @@
 
 struct run {
     const struct bench *bench;
-    const char *place;
+    const char *location;
     double *rate;
 };
 
@@ -16,7 +16,7 @@ static void by_hand(void *arg)
 {
     const struct run *run = arg;
     static struct raw_redis one[LOCKERS];
-    struct raw_redis *first = raw_redis_open(run->place, "m", NULL);
+    struct raw_redis *first = raw_redis_open(run->location, "m", NULL);
     for (int i = 0; i < LOCKERS; i++) {
         char mutex[16];
         snprintf(mutex, sizeof mutex, "m%d", i);
@@ -61,7 +61,7 @@ static void by_library(void *arg)
     static struct worker worker[LOCKERS];
     pthread_t thread[LOCKERS];
     simba *client = NULL;
-    if (simba_open(run->place, NULL, &client) != 0)
+    if (simba_open(run->location, NULL, &client) != 0)
         bench_die("%s", simba_error_text());
     for (int i = 0; i < LOCKERS; i++) {
         char mutex[16];
@@ -92,11 +92,11 @@ int main(int argc, char **argv)
         0.5);
     static double rate[2][BENCH_ROUNDS_MAX];
     double *shared = bench_share(sizeof *shared);
-    char place[PLACE_MAX];
+    char location[LOCATION_MAX];
     for (int i = 0; i < b.rounds; i++) {
         for (int side = 0; side < 2; side++) {
-            redis_begin(place);
-            struct run run = {.bench = &b, .place = place, .rate = shared};
+            redis_begin(location);
+            struct run run = {.bench = &b, .location = location, .rate = shared};
             bench_run(&b, side == 0 ? by_hand : by_library, &run);
             rate[side][i] = *shared;
         }

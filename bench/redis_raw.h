@@ -48,7 +48,7 @@ static inline void redis_clean(void)
 static inline void redis_serve(int core)
 {
     char port[16];
-    static char modules[PLACE_MAX];
+    static char modules[LOCATION_MAX];
     ssize_t n = readlink("/proc/self/exe", modules, sizeof modules - 16);
     for (int up = 0; n > 0 && up < 2; n--)
         up += modules[n - 1] == '/';
@@ -83,7 +83,7 @@ static inline void redis_serve(int core)
     redisFree(c);
 }
 
-static inline void redis_begin(char place[PLACE_MAX])
+static inline void redis_begin(char location[LOCATION_MAX])
 {
     if (redis_port == 0)
         redis_serve(sysconf(_SC_NPROCESSORS_ONLN) > 1 ? 1 : 0);
@@ -92,12 +92,12 @@ static inline void redis_begin(char place[PLACE_MAX])
         bench_die("the server is gone");
     freeReplyObject(redis_run(c, "FLUSHALL"));
     redisFree(c);
-    snprintf(place, PLACE_MAX, "redis://127.0.0.1:%d?restart_guard=off", redis_port);
+    snprintf(location, LOCATION_MAX, "redis://127.0.0.1:%d?restart_guard=off", redis_port);
 }
 
-static inline void redis_end(const char *place)
+static inline void redis_end(const char *location)
 {
-    (void)place;
+    (void)location;
 }
 
 /* ---- by hand --------------------------------------------------------------------------------- */
@@ -105,7 +105,7 @@ static inline void redis_end(const char *place)
 enum raw_script { RAW_ACQUIRE, RAW_RELEASE, RAW_RENEW, RAW_ONE, RAW_SCRIPTS };
 
 struct raw_redis {
-    redisContext *c, *ear; /* for commands; for messages, NULL: nobody waits */
+    redisContext *c, *subscriber; /* for commands; for messages, NULL: nobody waits */
     char sha[RAW_SCRIPTS][48];
     char mutex[32], id[64], key[4][64], token[32];
 };
@@ -129,10 +129,10 @@ static inline void raw_redis_name(struct raw_redis *r, const char *mutex)
     snprintf(r->id, sizeof r->id, "0:%d@127.0.0.1-3f9a2c7e", (int)getpid()); /* as long as ours */
 }
 
-static inline void *raw_redis_open(const char *place, const char *mutex, _Atomic uint32_t *bell)
+static inline void *raw_redis_open(const char *location, const char *mutex, _Atomic uint32_t *futex)
 {
     struct raw_redis *r = calloc(1, sizeof *r);
-    (void)place;
+    (void)location;
     if (r == NULL || (r->c = redis_dial()) == NULL)
         bench_die("cannot connect by hand");
     raw_redis_name(r, mutex);
@@ -141,9 +141,9 @@ static inline void *raw_redis_open(const char *place, const char *mutex, _Atomic
                    "local function same_epoch() return true end\nlocal OTHER_EPOCH = ''\n",
                    acquire_lua);
     raw_redis_load(r, RAW_RELEASE, wake_lua, release_lua);
-    if (bell != NULL) {
-        r->ear = redis_dial();
-        freeReplyObject(redis_run(r->ear, "SUBSCRIBE simba:{%s}:%s", mutex, r->id));
+    if (futex != NULL) {
+        r->subscriber = redis_dial();
+        freeReplyObject(redis_run(r->subscriber, "SUBSCRIBE simba:{%s}:%s", mutex, r->id));
     }
     return r;
 }
@@ -182,10 +182,10 @@ static inline void raw_redis_acquire(void *one)
         if (raw_redis_hear(r, RAW_ACQUIRE))
             return;
         redisReply *message = NULL;
-        if (r->ear == NULL)
+        if (r->subscriber == NULL)
             bench_die("the mutex is not free");
-        if (redisGetReply(r->ear, (void **)&message) != REDIS_OK)
-            bench_die("by hand: %s", r->ear->errstr);
+        if (redisGetReply(r->subscriber, (void **)&message) != REDIS_OK)
+            bench_die("by hand: %s", r->subscriber->errstr);
         freeReplyObject(message);
     }
 }
@@ -202,8 +202,8 @@ static inline void raw_redis_close(void *one)
 {
     struct raw_redis *r = one;
     redisFree(r->c);
-    if (r->ear != NULL)
-        redisFree(r->ear);
+    if (r->subscriber != NULL)
+        redisFree(r->subscriber);
     free(r);
 }
 

@@ -7,12 +7,12 @@
 
 #include "bench.h"
 
-#define PLACE_MAX 256
+#define LOCATION_MAX 256
 
 struct rival {
     /* Whoever waits for the mutex of this name sleeps on the bell, if there is one. The library
      * has its own. */
-    void *(*open)(const char *place, const char *mutex, _Atomic uint32_t *bell);
+    void *(*open)(const char *location, const char *mutex, _Atomic uint32_t *futex);
     void (*acquire)(void *one);
     void (*release)(void *one);
     void (*close)(void *one);
@@ -20,8 +20,8 @@ struct rival {
 
 struct contest {
     struct rival raw;
-    void (*begin)(char place[PLACE_MAX]); /* a place as new, and where it is, as a URL */
-    void (*end)(const char *place);
+    void (*begin)(char location[LOCATION_MAX]); /* a place as new, and where it is, as a URL */
+    void (*end)(const char *location);
 };
 
 /* ---- the library ----------------------------------------------------------------------------- */
@@ -31,12 +31,12 @@ struct library {
     simba_locker *locker;
 };
 
-static inline void *library_open(const char *place, const char *mutex, _Atomic uint32_t *bell)
+static inline void *library_open(const char *location, const char *mutex, _Atomic uint32_t *futex)
 {
-    (void)bell;
+    (void)futex;
     struct library *l = calloc(1, sizeof *l);
     struct simba_handle_options o = SIMBA_HANDLE_OPTIONS_INIT;
-    if (l == NULL || simba_open(place, NULL, &l->client) != 0 ||
+    if (l == NULL || simba_open(location, NULL, &l->client) != 0 ||
         simba_locker_create(l->client, mutex, &o, &l->locker) != 0)
         bench_die("%s", simba_error_text());
     return l;

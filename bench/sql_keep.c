@@ -61,7 +61,7 @@ int main(int argc, char **argv)
     o.on_released = on_released;
     struct simba_options so = SIMBA_OPTIONS_INIT;
     so.log = on_log;
-    sql_place();
+    sql_location();
     if (simba_open(getenv("SIMBA_BENCH_URL"), &so, &s) != 0)
         bench_die("%s", simba_error_text());
     int64_t began = bench_now();

@@ -5,14 +5,14 @@
 
 #include "rival.h"
 
-struct sql_place {
+struct sql_location {
     char host[64], user[64], password[64], database[64];
     int port;
 };
 
-static inline struct sql_place sql_place(void)
+static inline struct sql_location sql_location(void)
 {
-    struct sql_place p;
+    struct sql_location p;
     const char *url = getenv("SIMBA_BENCH_URL");
     if (url == NULL || sscanf(url, "%*[a-z]://%63[^:]:%63[^@]@%63[^:]:%d/%63[a-z0-9]", p.user,
                               p.password, p.host, &p.port, p.database) != 5)
@@ -22,23 +22,23 @@ static inline struct sql_place sql_place(void)
 }
 
 /* The library makes the table, for both. */
-static inline void sql_make(void *place)
+static inline void sql_make(void *location)
 {
-    void *one = library.open(place, "first", NULL);
+    void *one = library.open(location, "first", NULL);
     library.acquire(one);
     library.release(one);
     library.close(one);
 }
 
-static inline void sql_begin(char place[PLACE_MAX])
+static inline void sql_begin(char location[LOCATION_MAX])
 {
-    sql_place();
-    snprintf(place, PLACE_MAX, "%s", getenv("SIMBA_BENCH_URL"));
-    bench_run(&(struct bench){.core = -1}, sql_make, place);
+    sql_location();
+    snprintf(location, LOCATION_MAX, "%s", getenv("SIMBA_BENCH_URL"));
+    bench_run(&(struct bench){.core = -1}, sql_make, location);
 }
 
-static inline void sql_end(const char *place)
+static inline void sql_end(const char *location)
 {
-    (void)place;
+    (void)location;
 }
 #endif

@@ -10,7 +10,7 @@
 #define PATIENCE_MS 3600000
 
 struct idle {
-    const char *place;
+    const char *location;
     bool waits;
     _Atomic uint32_t *ready;
 };
@@ -23,7 +23,7 @@ struct usage {
 static void stay(void *arg)
 {
     const struct idle *i = arg;
-    struct library *l = library.open(i->place, "bench", NULL);
+    struct library *l = library.open(i->location, "bench", NULL);
     if (!i->waits)
         library.acquire(l);
     bench_set(i->ready, 1);
@@ -78,13 +78,13 @@ int main(int argc, char **argv)
     struct bench b = bench_begin(
         argc, argv, "sqlite: one process owns a mutex, another waits for it: what both use.", 1,
         10);
-    char place[PLACE_MAX];
+    char location[LOCATION_MAX];
     pid_t process[2];
     struct usage before[2], after[2];
     _Atomic uint32_t *ready = bench_share(2 * sizeof *ready);
-    sqlite_begin(place);
+    sqlite_begin(location);
     for (int i = 0; i < 2; i++) {
-        struct idle idle = {.place = place, .waits = i == 1, .ready = &ready[i]};
+        struct idle idle = {.location = location, .waits = i == 1, .ready = &ready[i]};
         process[i] = bench_fork(&b, stay, &idle);
         bench_await(&ready[i], 1);
     }
@@ -100,7 +100,7 @@ int main(int argc, char **argv)
         kill(process[i], SIGKILL);
         waitpid(process[i], NULL, 0);
     }
-    sqlite_end(place);
+    sqlite_end(location);
     printf("%-34s %10s %10s %10s\n", "", "wake-ups/s", "CPU ms/s", "threads");
     print_usage("the one that waits", before[1], after[1], seconds);
     print_usage("the owner", before[0], after[0], seconds);

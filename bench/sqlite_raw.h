@@ -20,7 +20,7 @@ struct raw_sqlite {
     char mutex[SIMBA_MUTEX_MAX + 1];
     char id[64];
     int64_t token;
-    _Atomic uint32_t *bell;
+    _Atomic uint32_t *futex;
 };
 
 static const char *const raw_sql[RAW_STATEMENTS] = {
@@ -43,12 +43,13 @@ static inline int raw_sqlite_on_busy(void *data, int times)
     return times < RAW_BUSY_MAX;
 }
 
-static inline void *raw_sqlite_open(const char *place, const char *mutex, _Atomic uint32_t *bell)
+static inline void *raw_sqlite_open(const char *location, const char *mutex,
+                                    _Atomic uint32_t *futex)
 {
     struct raw_sqlite *r = calloc(1, sizeof *r);
     int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX;
-    if (r == NULL || sqlite3_open_v2(strchr(place, ':') + 1, &r->db, flags, NULL) != SQLITE_OK)
-        bench_die("cannot open %s by hand", place);
+    if (r == NULL || sqlite3_open_v2(strchr(location, ':') + 1, &r->db, flags, NULL) != SQLITE_OK)
+        bench_die("cannot open %s by hand", location);
     sqlite3_busy_handler(r->db, raw_sqlite_on_busy, NULL);
     sqlite3_exec(r->db, "PRAGMA synchronous = NORMAL", NULL, NULL, NULL);
     for (int i = 0; i < RAW_STATEMENTS; i++) {
@@ -58,7 +59,7 @@ static inline void *raw_sqlite_open(const char *place, const char *mutex, _Atomi
     }
     snprintf(r->mutex, sizeof r->mutex, "%s", mutex);
     snprintf(r->id, sizeof r->id, "0:%d@127.0.0.1-3f9a2c7e", (int)getpid()); /* as long as ours */
-    r->bell = bell;
+    r->futex = futex;
     return r;
 }
 
@@ -96,12 +97,12 @@ static inline void raw_sqlite_acquire(void *one)
 {
     struct raw_sqlite *r = one;
     for (;;) {
-        uint32_t seen = r->bell != NULL ? atomic_load(r->bell) : 0;
+        uint32_t seen = r->futex != NULL ? atomic_load(r->futex) : 0;
         if (raw_sqlite_take(r))
             return;
-        if (r->bell == NULL)
+        if (r->futex == NULL)
             bench_die("the mutex is not free");
-        syscall(SYS_futex, r->bell, FUTEX_WAIT, seen, NULL, NULL, 0);
+        syscall(SYS_futex, r->futex, FUTEX_WAIT, seen, NULL, NULL, 0);
     }
 }
 
@@ -117,8 +118,8 @@ static inline void raw_sqlite_release(void *one)
     if (sqlite3_changes(r->db) != 1)
         bench_die("the mutex was lost");
     raw_sqlite_do(r, RAW_COMMIT);
-    if (r->bell != NULL)
-        bench_add(r->bell);
+    if (r->futex != NULL)
+        bench_add(r->futex);
 }
 
 static inline void raw_sqlite_close(void *one)
@@ -133,29 +134,29 @@ static inline void raw_sqlite_close(void *one)
 /* ---- the place: a database in a folder of its own --------------------------------------------- */
 
 /* The library makes the tables, for both. */
-static inline void sqlite_make(void *place)
+static inline void sqlite_make(void *location)
 {
-    void *one = library.open(place, "first", NULL);
+    void *one = library.open(location, "first", NULL);
     library.acquire(one);
     library.release(one);
     library.close(one);
 }
 
-static inline void sqlite_begin(char place[PLACE_MAX])
+static inline void sqlite_begin(char location[LOCATION_MAX])
 {
     const char *where = getenv("TMPDIR");
-    char folder[PLACE_MAX - 32];
+    char folder[LOCATION_MAX - 32];
     snprintf(folder, sizeof folder, "%.200s/simba-bench-XXXXXX", where != NULL ? where : "/tmp");
     if (mkdtemp(folder) == NULL)
         bench_die("cannot make %s: %s", folder, strerror(errno));
-    snprintf(place, PLACE_MAX, "sqlite:%s/locks.db", folder);
-    bench_run(&(struct bench){.core = -1}, sqlite_make, place);
+    snprintf(location, LOCATION_MAX, "sqlite:%s/locks.db", folder);
+    bench_run(&(struct bench){.core = -1}, sqlite_make, location);
 }
 
-static inline void sqlite_end(const char *place)
+static inline void sqlite_end(const char *location)
 {
-    char folder[PLACE_MAX], path[2 * PLACE_MAX];
-    snprintf(folder, sizeof folder, "%s", strchr(place, ':') + 1);
+    char folder[LOCATION_MAX], path[2 * LOCATION_MAX];
+    snprintf(folder, sizeof folder, "%s", strchr(location, ':') + 1);
     *strrchr(folder, '/') = '\0';
     DIR *d = opendir(folder);
     for (struct dirent *e; d != NULL && (e = readdir(d)) != NULL;) {

@@ -106,14 +106,15 @@ static inline void raw_zookeeper_create(struct raw_zookeeper *z, const char *pat
 }
 
 /* zookeeper://HOST:PORT/... */
-static inline void *raw_zookeeper_open(const char *place, const char *mutex, _Atomic uint32_t *bell)
+static inline void *raw_zookeeper_open(const char *location, const char *mutex,
+                                       _Atomic uint32_t *futex)
 {
     struct raw_zookeeper *z = calloc(1, sizeof *z);
     char host[128];
-    (void)bell;
+    (void)futex;
     if (z == NULL)
         bench_die("out of memory");
-    snprintf(host, sizeof host, "%.100s", place + strlen("zookeeper://"));
+    snprintf(host, sizeof host, "%.100s", location + strlen("zookeeper://"));
     host[strcspn(host, "/")] = '\0';
     zoo_set_debug_level((ZooLogLevel)0);
     z->handle = zookeeper_init2(host, raw_zookeeper_watch, 16000, NULL, z, 0, raw_zookeeper_silent);
@@ -157,17 +158,17 @@ static inline void raw_zookeeper_close(void *one)
     free(one);
 }
 
-static inline void zookeeper_begin(char place[PLACE_MAX])
+static inline void zookeeper_begin(char location[LOCATION_MAX])
 {
     const char *url = getenv("SIMBA_BENCH_URL");
     if (url == NULL || strncmp(url, "zookeeper://", 12) != 0)
         bench_die("SIMBA_BENCH_URL is not the URL of a server: start it by scripts/bench");
-    snprintf(place, PLACE_MAX, "%s", url);
+    snprintf(location, LOCATION_MAX, "%s", url);
 }
 
-static inline void zookeeper_end(const char *place)
+static inline void zookeeper_end(const char *location)
 {
-    (void)place;
+    (void)location;
 }
 
 static const struct contest zookeeper_contest = {

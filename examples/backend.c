@@ -259,7 +259,7 @@ struct change {
 };
 
 /* Renewals change the file, too, but are nobody's business. */
-static void look(void *data, struct simba_watched *w)
+static void hint_if_changed(void *data, struct simba_watched *w)
 {
     struct change *c = data;
     char name[NAME_MAX_BYTES];
@@ -288,7 +288,7 @@ static void on_event(uv_fs_event_t *events, const char *name, int what, int stat
     }
     if (!decode(mutex, name))
         return;
-    d->host->watched(d->host, mutex, look, &c);
+    d->host->watched(d->host, mutex, hint_if_changed, &c);
     if (c.changed)
         d->host->hint(d->host, mutex);
     else if (!c.known && d->host->interest(d->host, "") == SIMBA_OBSERVES)
@@ -301,7 +301,7 @@ static void watch(void *store, const char *mutex, enum simba_interest interest)
     struct dir *d = store;
     struct change c = {.dir = d};
     if (mutex != NULL && interest != SIMBA_NO_INTEREST)
-        d->host->watched(d->host, mutex, look, &c);
+        d->host->watched(d->host, mutex, hint_if_changed, &c);
 }
 
 /* ---- life -------------------------------------------------------------------------------------- */

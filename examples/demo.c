@@ -22,12 +22,12 @@
 
 /* ---- a contender, in its own process --------------------------------------------------------- */
 
-static volatile sig_atomic_t is_told_to_stop;
+static volatile sig_atomic_t should_stop;
 
 static void on_term(int signal)
 {
     (void)signal;
-    is_told_to_stop = 1;
+    should_stop = 1;
 }
 
 /* What it says goes to the parent, a line each: a word and a token. */
@@ -80,7 +80,7 @@ static int contend(const char *url)
         fprintf(stderr, "%s\n", simba_error_text());
         return 1;
     }
-    while (!is_told_to_stop)
+    while (!should_stop)
         watch_sleep(c, &token);
     return simba_close(client, PATIENCE_MS) != 0;
 }

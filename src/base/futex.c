@@ -34,30 +34,30 @@ enum { PENDING, AWAITED, DONE };
 
 /* Never freed, because who was woken may look at its bell once more when all else is gone. */
 static struct {
-    _Alignas(64) _Atomic uint32_t strokes;
-} bells[FUTEX_BELLS];
-static _Atomic uint32_t seats;
+    _Alignas(64) _Atomic uint32_t wakeups;
+} groups[FUTEX_GROUPS];
+static _Atomic uint32_t slots_used;
 
-uint32_t futex_seat(void)
+uint32_t futex_new_slot(void)
 {
-    return atomic_fetch_add(&seats, 1) % (FUTEX_BELLS * FUTEX_BITS);
+    return atomic_fetch_add(&slots_used, 1) % (FUTEX_GROUPS * FUTEX_BITS);
 }
 
-bool futex_await(_Atomic uint32_t *word, uint32_t seat, int64_t until)
+bool futex_await(_Atomic uint32_t *word, uint32_t slot, int64_t until)
 {
-    _Atomic uint32_t *strokes = &bells[seat / FUTEX_BITS].strokes;
-    uint32_t pending = PENDING, bit = UINT32_C(1) << seat % FUTEX_BITS;
+    _Atomic uint32_t *wakeups = &groups[slot / FUTEX_BITS].wakeups;
+    uint32_t pending = PENDING, bit = UINT32_C(1) << slot % FUTEX_BITS;
     if (!atomic_compare_exchange_strong(word, &pending, AWAITED) && pending == DONE)
         return true;
     for (;;) {
-        uint32_t before = atomic_load(strokes); /* first this, then the word: no stroke is missed */
+        uint32_t before = atomic_load(wakeups); /* first this, then the word: no stroke is missed */
         if (atomic_load(word) == DONE)
             return true;
         int64_t left = until == NEVER ? NEVER : until - clock_now();
         if (left <= 0)
             return false;
         struct timespec end = clock_slice_end(left);
-        syscall(SYS_futex, strokes, FUTEX_WAIT_BITSET_PRIVATE, before, until == NEVER ? NULL : &end,
+        syscall(SYS_futex, wakeups, FUTEX_WAIT_BITSET_PRIVATE, before, until == NEVER ? NULL : &end,
                 NULL, bit);
     }
 }
@@ -67,23 +67,23 @@ bool futex_is_done(_Atomic uint32_t *word)
     return atomic_load(word) == DONE;
 }
 
-void futex_finish(struct futex_ringing *r, _Atomic uint32_t *word, uint32_t seat)
+void futex_finish(struct futex_batch *r, _Atomic uint32_t *word, uint32_t slot)
 {
     if (atomic_exchange(word, DONE) != AWAITED)
         return;
-    r->bells |= UINT64_C(1) << seat / FUTEX_BITS;
-    r->bits[seat / FUTEX_BITS] |= UINT32_C(1) << seat % FUTEX_BITS;
+    r->groups |= UINT64_C(1) << slot / FUTEX_BITS;
+    r->bits[slot / FUTEX_BITS] |= UINT32_C(1) << slot % FUTEX_BITS;
 }
 
-void futex_ring(struct futex_ringing *r)
+void futex_wake_batch(struct futex_batch *r)
 {
-    for (unsigned i = 0; r->bells >> i != 0; i++) {
-        if ((r->bells >> i & 1) == 0)
+    for (unsigned i = 0; r->groups >> i != 0; i++) {
+        if ((r->groups >> i & 1) == 0)
             continue;
-        atomic_fetch_add(&bells[i].strokes, 1);
-        syscall(SYS_futex, &bells[i].strokes, FUTEX_WAKE_BITSET_PRIVATE, INT_MAX, NULL, NULL,
+        atomic_fetch_add(&groups[i].wakeups, 1);
+        syscall(SYS_futex, &groups[i].wakeups, FUTEX_WAKE_BITSET_PRIVATE, INT_MAX, NULL, NULL,
                 r->bits[i]);
-        if (i == FUTEX_BELLS - 1)
+        if (i == FUTEX_GROUPS - 1)
             break;
     }
 }

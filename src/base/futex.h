@@ -15,18 +15,18 @@ void futex_set(_Atomic uint32_t *word, uint32_t value);
 /* For words that begin as 0 and are finished once; costs nothing where nobody sleeps. Who waits sleeps on
  * a bell that it shares with others, but has a seat of its own: so one call to the kernel wakes all whose
  * words are finished at once, and only those. */
-#define FUTEX_BELLS 64
+#define FUTEX_GROUPS 64
 #define FUTEX_BITS 32
-struct futex_ringing {
-    uint64_t bells;
-    uint32_t bits[FUTEX_BELLS];
+struct futex_batch {
+    uint64_t groups;
+    uint32_t bits[FUTEX_GROUPS];
 };
-uint32_t futex_seat(void); /* for those who never wait at the same time */
-bool futex_await(_Atomic uint32_t *word, uint32_t seat, int64_t until); /* false: as futex_wait */
+uint32_t futex_new_slot(void); /* for those who never wait at the same time */
+bool futex_await(_Atomic uint32_t *word, uint32_t slot, int64_t until); /* false: as futex_wait */
 bool futex_is_done(_Atomic uint32_t *word);
-void futex_finish(struct futex_ringing *r, _Atomic uint32_t *word,
-                  uint32_t seat);         /* it may be gone then */
-void futex_ring(struct futex_ringing *r); /* once, after those */
+void futex_finish(struct futex_batch *r, _Atomic uint32_t *word,
+                  uint32_t slot);             /* it may be gone then */
+void futex_wake_batch(struct futex_batch *r); /* once, after those */
 
 void futex_wake(_Atomic uint32_t *word); /* after setting it by other means */
 #endif

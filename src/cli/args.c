@@ -9,10 +9,10 @@
 #include "cli/output.h"
 
 #define NAMES_MAX 64
-#define TABLES 2
+#define OPTION_LISTS 2
 
 /* Those of all commands, then those of this one. */
-static const struct option *table(const struct cli *c, int i)
+static const struct option *options_of(const struct cli *c, int i)
 {
     static const struct option none = {NULL, 0, 0, NULL, NULL};
     if (i == 0)
@@ -23,8 +23,8 @@ static const struct option *table(const struct cli *c, int i)
 /* By its name, of so many bytes; or by its letter, if that is not 0. */
 static const struct option *find(const struct cli *c, const char *name, size_t length, char letter)
 {
-    for (int i = 0; i < TABLES; i++) {
-        for (const struct option *o = table(c, i); o->name != NULL; o++) {
+    for (int i = 0; i < OPTION_LISTS; i++) {
+        for (const struct option *o = options_of(c, i); o->name != NULL; o++) {
             if (letter != 0 ? o->letter == letter
                             : strlen(o->name) == length && strncmp(o->name, name, length) == 0)
                 return o;
@@ -37,8 +37,8 @@ static int unknown(const struct cli *c, const char *name)
 {
     const char *names[NAMES_MAX];
     size_t count = 0;
-    for (int i = 0; i < TABLES; i++) {
-        for (const struct option *o = table(c, i); o->name != NULL && count < NAMES_MAX; o++)
+    for (int i = 0; i < OPTION_LISTS; i++) {
+        for (const struct option *o = options_of(c, i); o->name != NULL && count < NAMES_MAX; o++)
             names[count++] = o->name;
     }
     const char *near = nearest(name, names, count);
@@ -101,16 +101,16 @@ int args_next(struct cli *c, char **value)
     if (arg == NULL)
         return ARG_END;
     a->at++;
-    if (!a->only_words && strcmp(arg, "--") == 0) {
-        a->only_words = true;
+    if (!a->only_operands && strcmp(arg, "--") == 0) {
+        a->only_operands = true;
         return args_next(c, value);
     }
-    if (!a->only_words && strncmp(arg, "--", 2) == 0)
+    if (!a->only_operands && strncmp(arg, "--", 2) == 0)
         return long_option(c, arg + 2, value);
-    if (!a->only_words && arg[0] == '-' && arg[1] != '\0') {
+    if (!a->only_operands && arg[0] == '-' && arg[1] != '\0') {
         a->bundle = arg + 1;
         return short_option(c, value);
     }
     *value = arg;
-    return ARG_WORD;
+    return ARG_OPERAND;
 }

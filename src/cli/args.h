@@ -11,18 +11,18 @@ struct option {
     const char *help; /* NULL: accepted, but not shown */
 };
 
-enum { ARG_END = -1, ARG_WORD = -2, ARG_WRONG = -3 }; /* beside the ids of options */
+enum { ARG_END = -1, ARG_OPERAND = -2, ARG_WRONG = -3 }; /* beside the ids of options */
 
 struct args {
     char **argv;
-    int at;          /* the next argument; argv[at] is NULL at the end */
-    char *bundle;    /* the rest of -abc */
-    bool only_words; /* after -- */
+    int at;             /* the next argument; argv[at] is NULL at the end */
+    char *bundle;       /* the rest of -abc */
+    bool only_operands; /* after -- */
 };
 
 struct cli;
 
-/* The id of the next option, ARG_WORD, ARG_END, or ARG_WRONG after saying what is wrong. value is the
+/* The id of the next option, ARG_OPERAND, ARG_END, or ARG_WRONG after saying what is wrong. value is the
  * option's, or the word. It points into argv: it may be blanked there. */
 int args_next(struct cli *c, char **value);
 #endif

@@ -70,15 +70,15 @@ static int set_url(struct cli *c, char *value)
     return -1;
 }
 
-int cli_take_word(struct cli *c, void *data, int id, char *value)
+int cli_take_operand(struct cli *c, void *data, int id, char *value)
 {
     (void)data;
     (void)id;
-    if (c->word_count > 0 && c->command->one != NULL)
+    if (c->operand_count > 0 && c->command->one != NULL)
         return usage(c, "unexpected argument '%.60s': %s", value, c->command->one);
-    if (c->word_count == 0)
-        c->words = c->args.argv + c->args.at - 1;
-    c->words[c->word_count++] = value; /* options among them leave gaps */
+    if (c->operand_count == 0)
+        c->operands = c->args.argv + c->args.at - 1;
+    c->operands[c->operand_count++] = value; /* options among them leave gaps */
     return -1;
 }
 
@@ -128,7 +128,7 @@ static int take_common(struct cli *c, int id, char *value)
     }
 }
 
-int cli_take(struct cli *c, take_fn *option, take_fn *word, void *data)
+int cli_take(struct cli *c, take_fn *option, take_fn *operand, void *data)
 {
     char *value;
     for (;;) {
@@ -137,10 +137,10 @@ int cli_take(struct cli *c, take_fn *option, take_fn *word, void *data)
             return EXIT_USAGE;
         if (id == ARG_END)
             return -1;
-        if (id == ARG_WORD && word == NULL)
+        if (id == ARG_OPERAND && operand == NULL)
             return usage(c, "unexpected argument '%.60s'", value);
-        if (id == ARG_WORD)
-            code = word(c, data, id, value);
+        if (id == ARG_OPERAND)
+            code = operand(c, data, id, value);
         else if (id >= OPT_URL)
             code = take_common(c, id, value);
         else

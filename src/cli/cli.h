@@ -31,8 +31,8 @@ struct cli {
     int verbose;
     struct outage *outage; /* of whoever holds a lease; NULL: nobody does */
     bool drops_lines;      /* a lease depends on us: we do not wait for whoever reads stderr */
-    char **words;          /* of cli_take_word(), in argv */
-    size_t word_count;
+    char **operands;       /* of cli_take_operand(), in argv */
+    size_t operand_count;
     char url[URL_MAX]; /* of -u, since the one in argv is blanked */
 
     simba *client;  /* of cli_open() */
@@ -42,8 +42,9 @@ struct cli {
 };
 
 struct command {
-    const char *name, *words, *summary;
-    const char *one; /* what to say of a second word, to cli_take_word(); NULL: there may be more */
+    const char *name, *operands, *summary;
+    const char
+        *one; /* what to say of a second word, to cli_take_operand(); NULL: there may be more */
     const char *help; /* paragraphs and examples, after the options */
     const struct option *options;
     int (*run)(struct cli *c); /* the exit code */
@@ -56,9 +57,9 @@ extern const struct option common_options[];
  * why; word may return STOP_HERE: it has begun a CMD. -1: go on, else the exit code. */
 enum { STOP_HERE = -2 };
 typedef int take_fn(struct cli *c, void *data, int id, char *value);
-int cli_take(struct cli *c, take_fn *option, take_fn *word, void *data);
-int cli_take_word(struct cli *c, void *data, int id,
-                  char *value); /* any, or as command->one says */
+int cli_take(struct cli *c, take_fn *option, take_fn *operand, void *data);
+int cli_take_operand(struct cli *c, void *data, int id,
+                     char *value); /* any, or as command->one says */
 /* For a word that is a URL: as that of -u, and hidden from the list of processes, too. */
 int cli_take_url(struct cli *c, void *data, int id, char *value);
 

@@ -9,7 +9,7 @@
 
 #define HELP_WIDTH 80
 #define OPTION_WIDTH 30 /* with the blanks around it */
-#define WORDS_WIDTH 12
+#define OPERANDS_WIDTH 12
 
 const struct command *const commands[] = {
     &lock_command,
@@ -108,7 +108,7 @@ static void show_command(const struct command *m)
     const char *examples = strstr(m->help, "Example"); /* at the end; else all of it is one */
     if (examples == NULL)
         examples = m->help;
-    printf("simba %s%s%s\n    %s\n\n", m->name, m->words[0] != '\0' ? " " : "", m->words,
+    printf("simba %s%s%s\n    %s\n\n", m->name, m->operands[0] != '\0' ? " " : "", m->operands,
            m->summary);
     show_text(examples, strlen(examples));
     if (m->options != NULL)
@@ -128,9 +128,9 @@ static void show_overview(void)
 {
     printf("simba: at most one owner of a named mutex, in any number of processes\n\n");
     for (const struct command *const *m = commands; *m != NULL; m++) {
-        const char *words = (*m)->words;
-        printf("  simba %-10s %s%*s %s\n", (*m)->name, words,
-               WORDS_WIDTH - width_of(words, strlen(words)), "", (*m)->summary);
+        const char *operands = (*m)->operands;
+        printf("  simba %-10s %s%*s %s\n", (*m)->name, operands,
+               OPERANDS_WIDTH - width_of(operands, strlen(operands)), "", (*m)->summary);
     }
     printf("\nsimba COMMAND --help shows examples and options. Options of all commands:\n");
     show_options(common_options);

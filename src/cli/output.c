@@ -216,14 +216,14 @@ const char *show_duration(int64_t ms, char *out)
 
 /* ---- suggestions ----------------------------------------------------------------------------- */
 
-#define WORD_MAX 32
+#define SUGGESTION_MAX 32
 
 /* How many letters must be changed, added or left out (Levenshtein). */
 static size_t distance(const char *a, const char *b)
 {
-    size_t row[WORD_MAX + 1], la = strlen(a), lb = strlen(b);
-    if (la > WORD_MAX || lb > WORD_MAX)
-        return WORD_MAX;
+    size_t row[SUGGESTION_MAX + 1], la = strlen(a), lb = strlen(b);
+    if (la > SUGGESTION_MAX || lb > SUGGESTION_MAX)
+        return SUGGESTION_MAX;
     for (size_t j = 0; j <= lb; j++)
         row[j] = j;
     for (size_t i = 1; i <= la; i++) {
@@ -239,15 +239,15 @@ static size_t distance(const char *a, const char *b)
     return row[lb];
 }
 
-const char *nearest(const char *word, const char *const *words, size_t count)
+const char *nearest(const char *name, const char *const *names, size_t count)
 {
     const char *best = NULL;
-    size_t least = strlen(word) / 3 + 2;
+    size_t least = strlen(name) / 3 + 2;
     for (size_t i = 0; i < count; i++) {
-        size_t d = distance(word, words[i]);
+        size_t d = distance(name, names[i]);
         if (d < least) {
             least = d;
-            best = words[i];
+            best = names[i];
         }
     }
     return best;

@@ -47,5 +47,5 @@ int terminal_width(void);
 int width_of(const char *text, size_t bytes); /* columns: a character may have several bytes */
 
 /* The nearest of some words, to suggest; NULL: none is near. */
-const char *nearest(const char *word, const char *const *words, size_t count);
+const char *nearest(const char *name, const char *const *names, size_t count);
 #endif

@@ -24,7 +24,7 @@ void handle_init(struct handle *h, enum handle_kind kind, int64_t drain,
 
 static bool user_code_runs(const struct handle *h)
 {
-    return h->call != CALL_NONE || h->led || h->held;
+    return h->callback != CALLBACK_NONE || h->acquired_ran || h->held;
 }
 
 bool handle_is_idle(const struct handle *h)
@@ -39,13 +39,13 @@ static void move(struct handle *h, enum status_event event)
     h->status = (uint8_t)next;
 }
 
-static void verdict(struct handle *h, int code, struct handle_update *up)
+static void set_result(struct handle *h, int code, struct handle_update *up)
 {
     assert(h->waiting != h->leaving);
     h->waiting = false;
     h->leaving = false;
     h->wait_until = NEVER;
-    up->verdict = true;
+    up->has_result = true;
     up->code = code;
 }
 
@@ -63,7 +63,7 @@ static int failure(const struct handle *h)
 static void end_wait(struct handle *h, int64_t now, int code, struct handle_update *up)
 {
     lease_stop(&h->lease, now);
-    verdict(h, code, up);
+    set_result(h, code, up);
 }
 
 static void heard(struct handle *h, int64_t now, enum lease_news news, struct handle_update *up)
@@ -88,7 +88,11 @@ static void heard(struct handle *h, int64_t now, enum lease_news news, struct ha
     }
     if (h->leaving) {
         assert(news == LEASE_GIVEN || news == LEASE_GONE || news == LEASE_FAILED);
-        verdict(h, news == LEASE_GIVEN ? 0 : news == LEASE_GONE ? SIMBA_ELOST : SIMBA_ESTORE, up);
+        set_result(h,
+                   news == LEASE_GIVEN  ? 0
+                   : news == LEASE_GONE ? SIMBA_ELOST
+                                        : SIMBA_ESTORE,
+                   up);
     }
 }
 
@@ -108,10 +112,10 @@ static void release(struct handle *h, int64_t now, struct handle_update *up)
     h->lost = false;
     lease_stop(&h->lease, now);
     if (h->lease.state != LEASE_HOLDING)
-        verdict(h, SIMBA_ELOST, up);
+        set_result(h, SIMBA_ELOST, up);
 }
 
-/* Nobody waits for a verdict: what a locker's caller wanted, or has got, is given back. */
+/* Nobody waits for a result: what a locker's caller wanted, or has got, is given back. */
 static void abandon(struct handle *h, int64_t now)
 {
     h->waiting = false;
@@ -135,16 +139,16 @@ static void close_handle(struct handle *h, int64_t now, bool destroy, struct han
 
 static void done(struct handle *h, bool ran)
 {
-    assert(h->call != CALL_NONE);
-    if (h->call == CALL_ACQUIRED) {
-        h->led = ran || PLANTED(RELEASE_UNTOLD);
-        h->told = ran || lease_is_over(&h->lease);
-    } else if (h->call == CALL_RELEASED) {
-        h->led = false;
-    } else if (h->call == CALL_CLOSED) {
+    assert(h->callback != CALLBACK_NONE);
+    if (h->callback == CALLBACK_ACQUIRED) {
+        h->acquired_ran = ran || PLANTED(UNPAIRED_RELEASE);
+        h->acquired_submitted = ran || lease_is_over(&h->lease);
+    } else if (h->callback == CALLBACK_RELEASED) {
+        h->acquired_ran = false;
+    } else if (h->callback == CALLBACK_CLOSED) {
         h->closed = true;
     }
-    h->call = CALL_NONE;
+    h->callback = CALLBACK_NONE;
 }
 
 static void accept_event(struct handle *h, const struct handle_event *e, struct handle_update *up)
@@ -202,12 +206,12 @@ static void accept_event(struct handle *h, const struct handle_event *e, struct 
     }
 }
 
-static void submit(struct handle *h, enum handle_call call, enum simba_reason reason,
+static void submit(struct handle *h, enum handle_callback callback, enum simba_reason reason,
                    struct handle_update *up)
 {
-    assert(h->call == CALL_NONE);
-    h->call = (uint8_t)call;
-    up->call = call;
+    assert(h->callback == CALLBACK_NONE);
+    h->callback = (uint8_t)callback;
+    up->callback = callback;
     up->reason = reason;
 }
 
@@ -215,16 +219,16 @@ static void submit(struct handle *h, enum handle_call call, enum simba_reason re
 static void follow_contender(struct handle *h, struct handle_update *up)
 {
     bool over = lease_is_over(&h->lease);
-    if (h->call != CALL_NONE)
+    if (h->callback != CALLBACK_NONE)
         return;
-    if (h->led && over)
-        submit(h, CALL_RELEASED,
+    if (h->acquired_ran && over)
+        submit(h, CALLBACK_RELEASED,
                h->lease.state == LEASE_ENDED ? (enum simba_reason)h->lease.reason : SIMBA_RELEASED,
                up);
-    else if (!h->told && h->lease.state == LEASE_HOLDING) {
+    else if (!h->acquired_submitted && h->lease.state == LEASE_HOLDING) {
         assert(!over);
-        h->told = true;
-        submit(h, CALL_ACQUIRED, SIMBA_ACQUIRED, up);
+        h->acquired_submitted = true;
+        submit(h, CALLBACK_ACQUIRED, SIMBA_ACQUIRED, up);
     }
 }
 
@@ -232,21 +236,21 @@ static void follow_locker(struct handle *h, struct handle_update *up)
 {
     if (h->waiting && h->lease.state == LEASE_HOLDING) {
         h->held = true;
-        verdict(h, 0, up);
+        set_result(h, 0, up);
     }
     if (h->held && !h->lost && h->lease.state == LEASE_ENDED) {
         h->lost = true;
-        submit(h, CALL_RELEASED, (enum simba_reason)h->lease.reason, up);
+        submit(h, CALLBACK_RELEASED, (enum simba_reason)h->lease.reason, up);
     }
 }
 
 /* Changes that come while it is being told become one. */
 static void follow_observer(struct handle *h, struct handle_update *up)
 {
-    if (!h->changed || h->call != CALL_NONE || h->status != SIMBA_RUNNING)
+    if (!h->changed || h->callback != CALLBACK_NONE || h->status != SIMBA_RUNNING)
         return;
     h->changed = false;
-    submit(h, CALL_CHANGED, SIMBA_UNCHANGED, up);
+    submit(h, CALLBACK_CHANGED, SIMBA_UNCHANGED, up);
 }
 
 void handle_step(struct handle *h, const struct handle_event *e, struct handle_update *up)
@@ -259,7 +263,7 @@ void handle_step(struct handle *h, const struct handle_event *e, struct handle_u
         end_wait(h, now, h->answered || h->lease.code == 0 ? SIMBA_ETIMEOUT : failure(h), up);
     if (now >= h->drain_at) {
         if (PLANTED(DRAIN_RELEASES))
-            lease_settled(&h->lease, now);
+            lease_user_code_done(&h->lease, now);
         else
             lease_abandon(&h->lease);
         h->drain_at = NEVER;
@@ -274,14 +278,14 @@ void handle_step(struct handle *h, const struct handle_event *e, struct handle_u
         follow_contender(h, up);
     bool drained = !user_code_runs(h) || PLANTED(RELEASE_BEFORE_DRAIN);
     if (lease_is_over(&h->lease) && drained) {
-        lease_settled(&h->lease, now);
-        h->told = false;
+        lease_user_code_done(&h->lease, now);
+        h->acquired_submitted = false;
         h->drain_at = NEVER;
     }
     if (h->status == SIMBA_STOPPING && handle_is_idle(h))
         move(h, STATUS_IDLE);
     if (h->closing && !h->closed && handle_is_idle(h))
-        submit(h, CALL_CLOSED, SIMBA_UNCHANGED, up);
+        submit(h, CALLBACK_CLOSED, SIMBA_UNCHANGED, up);
     up->send = lease_poll(&h->lease, now, &up->request);
 }
 

@@ -2,7 +2,7 @@
  *
  * On top of a lease (lease.h) this machine keeps the order of things: callbacks alternate and
  * never overlap, nothing is given back while user code runs, a waiting locker gets exactly one
- * verdict. It is the one door into src/core: handle_step() takes an event with its time and fills
+ * result. It is the one door into src/core: handle_step() takes an event with its time and fills
  * in an update that says what the runtime must do. No clock, thread or memory in here; the
  * simulator runs this very code.
  *
@@ -17,7 +17,13 @@
 #include "core/status.h"
 
 enum handle_kind { HANDLE_CONTENDER, HANDLE_LOCKER, HANDLE_OBSERVER };
-enum handle_call { CALL_NONE, CALL_ACQUIRED, CALL_RELEASED, CALL_CHANGED, CALL_CLOSED };
+enum handle_callback {
+    CALLBACK_NONE,
+    CALLBACK_ACQUIRED,
+    CALLBACK_RELEASED,
+    CALLBACK_CHANGED,
+    CALLBACK_CLOSED
+};
 
 enum handle_event_kind {
     HANDLE_TICK,
@@ -25,9 +31,9 @@ enum handle_event_kind {
     HANDLE_STOP,    /* contender, observer */
     HANDLE_ACQUIRE, /* locker: until at; once: no second try */
     HANDLE_RELEASE, /* locker */
-    HANDLE_ABANDON, /* locker: its caller has gone without a verdict */
+    HANDLE_ABANDON, /* locker: its caller has gone without a result */
     HANDLE_CANCEL,  /* locker: its caller, if one waits for a grant, is to wait no longer */
-    HANDLE_CLOSE,   /* either: end in order, then CALL_CLOSED; a held lock waits for its holder */
+    HANDLE_CLOSE, /* either: end in order, then CALLBACK_CLOSED; a held lock waits for its holder */
     HANDLE_DESTROY, /* the same by its owner, who thereby ends a held lock */
     HANDLE_REPLY,
     HANDLE_HINT,
@@ -48,16 +54,16 @@ struct handle {
     int64_t drain;      /* how long to renew for user code that does not end after stop */
     int64_t drain_at;   /* NEVER: no drain is on */
     int64_t wait_until; /* of a locker's caller */
-    uint8_t kind, status, call;
-    bool told;     /* on_acquired was submitted for this tenure */
-    bool led;      /* it ran, so on_released is due */
-    bool held;     /* a locker's caller works under the lock */
-    bool lost;     /* a locker's lock ended under it */
-    bool waiting;  /* a locker's caller waits for a grant */
-    bool leaving;  /* a locker's caller waits for the release */
-    bool once;     /* it wants one try only */
-    bool answered; /* the store has answered since start or acquire */
-    bool changed;  /* an observer has not been told yet */
+    uint8_t kind, status, callback;
+    bool acquired_submitted; /* on_acquired was submitted for this tenure */
+    bool acquired_ran;       /* it ran, so on_released is due */
+    bool held;               /* a locker's caller works under the lock */
+    bool lost;               /* a locker's lock ended under it */
+    bool waiting;            /* a locker's caller waits for a grant */
+    bool leaving;            /* a locker's caller waits for the release */
+    bool once;               /* it wants one try only */
+    bool answered;           /* the store has answered since start or acquire */
+    bool changed;            /* an observer has not been told yet */
     bool closing;
     bool closed; /* on_closed has run: the handle can go when it is idle */
 };
@@ -67,9 +73,9 @@ struct handle {
 struct handle_update {
     bool send;
     struct lease_request request;
-    enum handle_call call;    /* submit this callback to the executor */
-    enum simba_reason reason; /* why, for that callback */
-    bool verdict;             /* a locker's caller returns with code */
+    enum handle_callback callback; /* submit this callback to the executor */
+    enum simba_reason reason;      /* why, for that callback */
+    bool has_result;               /* a locker's caller returns with code */
     int code;
     enum lease_news news; /* for the log */
     int failure;          /* the code that goes with LEASE_FAILED */

@@ -24,7 +24,7 @@ static void enter(struct lease *l, enum lease_state to, int64_t wake_at)
 {
     assert(moves[l->state] & (1u << to));
     if (l->state == LEASE_CONTENDING && l->in_flight)
-        l->unsure = true;
+        l->outcome_unknown = true;
     l->state = (uint8_t)to;
     l->wake_at = wake_at;
     l->in_flight = false;
@@ -50,21 +50,21 @@ void lease_init(struct lease *l, const struct period *period, enum lease_role ro
 /* Where to go when no tenure is ours any more and no user code runs. */
 static void go_on(struct lease *l, int64_t now)
 {
-    if (l->owed != 0)
+    if (l->to_release != 0)
         enter(l, LEASE_RETURNING, now);
     else if (l->wanted)
         enter(l, LEASE_CONTENDING, now);
-    else if (l->joined || (l->unsure && l->unique))
+    else if (l->queued || (l->outcome_unknown && l->unique))
         enter(l, LEASE_RETURNING, now);
     else
         enter(l, LEASE_IDLE, NEVER);
 }
 
 /* A tenure of ours in the store that must be given back, and never taken up. */
-static void owe(struct lease *l, uint64_t token)
+static void keep_to_release(struct lease *l, uint64_t token)
 {
-    if (token > l->owed)
-        l->owed = token;
+    if (token > l->to_release)
+        l->to_release = token;
     if (token > l->token)
         l->token = token;
     if (l->state == LEASE_RETURNING && !l->in_flight)
@@ -76,7 +76,7 @@ void lease_start(struct lease *l, int64_t now, int64_t first_at)
     assert(!l->wanted);
     assert(l->state != LEASE_HOLDING);
     l->wanted = true;
-    l->born = l->seq;
+    l->start_seq = l->seq;
     l->code = 0;
     if (l->state == LEASE_IDLE)
         enter(l, LEASE_CONTENDING, first_at > now ? first_at : now);
@@ -98,12 +98,12 @@ void lease_abandon(struct lease *l)
     }
 }
 
-void lease_settled(struct lease *l, int64_t now)
+void lease_user_code_done(struct lease *l, int64_t now)
 {
     assert(lease_is_over(l));
     /* Also a lost tenure is given back: of an expired one a renewal may have kept the store's side
      * alive, and one that was evicted without force stays there to the end of its lease. */
-    owe(l, l->token);
+    keep_to_release(l, l->token);
     enter(l, LEASE_RETURNING, now);
 }
 
@@ -123,7 +123,7 @@ static enum lease_news fail(struct lease *l, int64_t now, int code)
     l->code = (int16_t)code;
     switch ((enum lease_state)l->state) {
     case LEASE_CONTENDING:
-        l->unsure = true;
+        l->outcome_unknown = true;
         l->wake_at = now + period_backoff(l->period, l->failures, &l->random);
         if (PLANTED(NO_NEXT_TRY))
             l->wake_at = NEVER;
@@ -132,10 +132,10 @@ static enum lease_news fail(struct lease *l, int64_t now, int code)
         break;
     case LEASE_RETURNING:
         l->wake_at = now + period_pause(l->period, l->failures, &l->random);
-        if (l->failures >= (l->owed != 0 ? RELEASE_TRIES : LEAVE_TRIES)) {
-            l->owed = 0;
-            l->unsure = false;
-            l->joined = false;
+        if (l->failures >= (l->to_release != 0 ? RELEASE_TRIES : LEAVE_TRIES)) {
+            l->to_release = 0;
+            l->outcome_unknown = false;
+            l->queued = false;
             go_on(l, now);
         }
         break;
@@ -180,8 +180,8 @@ static void hold(struct lease *l, int64_t now, const struct lease_reply *r)
     l->hold_until = right_until(l, now, r);
     enter(l, LEASE_HOLDING, renew_at(l, now, r));
     l->token = r->token;
-    l->unsure = false;
-    l->joined = false;
+    l->outcome_unknown = false;
+    l->queued = false;
 }
 
 /* A tenure began in the store and is ours: take it, or see that it is given back. */
@@ -190,59 +190,59 @@ static enum lease_news granted(struct lease *l, int64_t now, const struct lease_
 {
     bool in_time = now < right_until(l, now, r) || PLANTED(ADOPT_LATE);
     /* After a stop the store may have been told that we left: an older grant may be over there. */
-    bool fresh = current || r->request.seq > l->born || PLANTED(STALE_LIFE);
+    bool fresh = current || r->request.seq > l->start_seq || PLANTED(STALE_LIFE);
     if (current)
         l->in_flight = false;
-    l->unsure = false; /* this was the answer that we missed */
+    l->outcome_unknown = false; /* this was the answer that we missed */
     switch ((enum lease_state)l->state) {
     case LEASE_CONTENDING:
         if (l->wanted && in_time && fresh) {
             hold(l, now, r);
             return LEASE_BEGAN;
         }
-        owe(l, r->token);
+        keep_to_release(l, r->token);
         go_on(l, now);
         return LEASE_NOTHING;
     case LEASE_HOLDING:
         /* The store can have given us a later tenure only after the end of this one. */
-        owe(l, r->token);
+        keep_to_release(l, r->token);
         return lose(l, SIMBA_EVICTED);
     case LEASE_IDLE:
-        owe(l, r->token);
+        keep_to_release(l, r->token);
         go_on(l, now);
         return LEASE_NOTHING;
     default:
-        owe(l, r->token);
+        keep_to_release(l, r->token);
         return LEASE_NOTHING;
     }
 }
 
 /* The store says who owns the mutex; no tenure began by this request. */
-static enum lease_news told(struct lease *l, int64_t now, const struct lease_reply *r)
+static enum lease_news not_granted(struct lease *l, int64_t now, const struct lease_reply *r)
 {
     bool hinted = l->hinted;
     l->in_flight = false;
     l->hinted = false;
     l->failures = 0;
-    l->unsure = false;
+    l->outcome_unknown = false;
 
     /* With an id that a user chose, a tenure that we know nothing of is somebody else's. */
     bool own = (l->unique || PLANTED(ADOPT_FOREIGN)) && strcmp(r->owner, l->id) == 0;
     if (own && (r->token > l->token || (PLANTED(TOKEN_KEPT) && r->token != 0)))
         return granted(l, now, r, true); /* ours since a request whose reply was lost */
     if ((own || r->granted) && r->token != 0) {
-        owe(l, r->token); /* ours, but over: a tenure is never taken up again */
+        keep_to_release(l, r->token); /* ours, but over: a tenure is never taken up again */
         if (l->state == LEASE_CONTENDING)
             go_on(l, now);
         return LEASE_NOTHING;
     }
     if (r->request.op == SIMBA_LEAVE)
-        l->joined = false;
+        l->queued = false;
     if (l->state == LEASE_RETURNING || !l->wanted) {
         go_on(l, now);
         return LEASE_NOTHING;
     }
-    if (r->request.seq <= l->born) { /* asked before the start that wants to know: ask again */
+    if (r->request.seq <= l->start_seq) { /* asked before the start that wants to know: ask again */
         l->wake_at = now;
         return LEASE_NOTHING;
     }
@@ -287,7 +287,8 @@ static enum lease_news released(struct lease *l, int64_t now, const struct lease
 {
     if (l->state != LEASE_RETURNING)
         return LEASE_NOTHING;
-    if (r->request.token != l->owed) { /* a later tenure became known meanwhile: that one too */
+    if (r->request.token !=
+        l->to_release) { /* a later tenure became known meanwhile: that one too */
         if (current) {
             l->in_flight = false;
             l->wake_at = now;
@@ -296,8 +297,8 @@ static enum lease_news released(struct lease *l, int64_t now, const struct lease
     }
     if (r->code < 0 && r->code != SIMBA_ELOST)
         return current ? fail(l, now, r->code) : LEASE_NOTHING;
-    l->owed = 0;
-    l->joined = false; /* who releases does not wait either */
+    l->to_release = 0;
+    l->queued = false; /* who releases does not wait either */
     go_on(l, now);
     if (r->code == 0)
         return LEASE_GIVEN;
@@ -327,7 +328,7 @@ enum lease_news lease_reply(struct lease *l, int64_t now, const struct lease_rep
      * memory; the answer that we are waiting for is believed even so. */
     if (r->granted && (r->token > l->token || (current && r->token != 0 && r->token < l->token)))
         return granted(l, now, r, current);
-    return current ? told(l, now, r) : LEASE_NOTHING;
+    return current ? not_granted(l, now, r) : LEASE_NOTHING;
 }
 
 void lease_hint(struct lease *l, int64_t now)
@@ -339,7 +340,7 @@ void lease_hint(struct lease *l, int64_t now)
     }
     if (l->state != LEASE_CONTENDING && l->state != LEASE_HOLDING)
         return;
-    if (l->seq == l->born)
+    if (l->seq == l->start_seq)
         return; /* the first try waits for its time */
     if (l->in_flight)
         l->hinted = true;
@@ -361,12 +362,12 @@ bool lease_poll(struct lease *l, int64_t now, struct lease_request *out)
         timeout = l->period->attempt;
         break;
     case LEASE_RETURNING:
-        out->op = l->owed != 0 ? SIMBA_RELEASE : SIMBA_LEAVE;
-        out->token = l->owed;
+        out->op = l->to_release != 0 ? SIMBA_RELEASE : SIMBA_LEAVE;
+        out->token = l->to_release;
         break;
     default:
         out->op = l->role == LEASE_OBSERVER ? SIMBA_READ : SIMBA_CONTEND;
-        l->joined = l->joined || l->queues;
+        l->queued = l->queued || l->queues;
         break;
     }
     l->in_flight = true;

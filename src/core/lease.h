@@ -40,22 +40,22 @@ struct lease {
     const struct period *period; /* borrowed */
     const char *id;              /* borrowed */
     uint64_t random;
-    uint64_t seq;       /* of the newest request; rises through all lives */
-    uint64_t born;      /* seq at the last start: late answers to older ones begin no tenure */
-    int64_t wake_at;    /* in flight: when to give up waiting; else when to send the next */
-    int64_t hold_until; /* in HOLDING: our right to act ends here */
-    uint64_t token;     /* of the tenure; after it: the greatest token that is spent */
-    uint64_t owed;      /* a tenure of ours in the store that nobody wants; 0: none */
-    uint32_t failures;  /* in a row */
+    uint64_t seq;        /* of the newest request; rises through all lives */
+    uint64_t start_seq;  /* seq at the last start: late answers to older ones begin no tenure */
+    int64_t wake_at;     /* in flight: when to give up waiting; else when to send the next */
+    int64_t hold_until;  /* in HOLDING: our right to act ends here */
+    uint64_t token;      /* of the tenure; after it: the greatest token that is spent */
+    uint64_t to_release; /* a tenure of ours in the store that nobody wants; 0: none */
+    uint32_t failures;   /* in a row */
     uint8_t state, role, reason;
-    bool unique;    /* the id is generated: nobody else can have it */
-    bool wanted;    /* between start and stop */
-    bool in_flight; /* the newest request is neither answered nor given up */
-    bool hinted;    /* a hint came while a request was in flight */
-    bool unsure;    /* a CONTEND's outcome is unknown */
-    bool queues;    /* the store remembers who waits */
-    bool joined;    /* it may remember us */
-    int16_t code;   /* of the last failure since start; 0: none */
+    bool unique;          /* the id is generated: nobody else can have it */
+    bool wanted;          /* between start and stop */
+    bool in_flight;       /* the newest request is neither answered nor given up */
+    bool hinted;          /* a hint came while a request was in flight */
+    bool outcome_unknown; /* a CONTEND's outcome is unknown */
+    bool queues;          /* the store remembers who waits */
+    bool queued;          /* it may remember us */
+    int16_t code;         /* of the last failure since start; 0: none */
 };
 
 struct lease_request {
@@ -79,8 +79,8 @@ void lease_init(struct lease *l, const struct period *period, enum lease_role ro
 
 void lease_start(struct lease *l, int64_t now, int64_t first_at);
 void lease_stop(struct lease *l, int64_t now);
-void lease_abandon(struct lease *l);              /* HOLDING after stop: renew no more */
-void lease_settled(struct lease *l, int64_t now); /* lease_is_over, and no user code runs */
+void lease_abandon(struct lease *l);                     /* HOLDING after stop: renew no more */
+void lease_user_code_done(struct lease *l, int64_t now); /* lease_is_over, and no user code runs */
 
 enum lease_news lease_tick(struct lease *l, int64_t now); /* before anything else in a step */
 enum lease_news lease_reply(struct lease *l, int64_t now, const struct lease_reply *reply);

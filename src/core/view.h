@@ -70,6 +70,6 @@ static inline bool view_begin(const struct view *v, struct view_reading *r)
 /* Last; false: it has changed meanwhile, begin again. */
 static inline bool view_end(const struct view *v, const struct view_reading *r)
 {
-    return view_deadline(v) == r->deadline || PLANTED(NO_SECOND_LOOK);
+    return view_deadline(v) == r->deadline || PLANTED(NO_SECOND_READING);
 }
 #endif

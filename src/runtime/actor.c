@@ -24,9 +24,9 @@
 
 static bool others_wait(const struct actor *a)
 {
-    struct table_node *n = table_find(&a->client->actors, a->by_mutex.name);
+    struct hash_node *n = hash_table_find(&a->client->actors, a->by_mutex.name);
     while (n != NULL && (n == &a->by_mutex || !actor_waits(actor_of(n))))
-        n = table_find_next(n);
+        n = hash_table_find_next(n);
     return n != NULL;
 }
 
@@ -38,13 +38,13 @@ static void send_request(struct actor *a, const struct lease_request *sent)
         return;
     r->actor = a;
     r->sent = *sent;
-    r->wire.op = a->by_mutex.name[0] != '\0' ? sent->op : SIMBA_LIST;
-    r->wire.mutex = a->by_mutex.name;
-    r->wire.id = actor_id(a);
-    r->wire.token = sent->token;
-    r->wire.others = sent->op == SIMBA_CONTEND && others_wait(a);
-    r->wire.ttl_ms = actor_period(a)->ttl / NS_PER_MS;
-    r->wire.transition_ms = actor_period(a)->transition / NS_PER_MS;
+    r->to_store.op = a->by_mutex.name[0] != '\0' ? sent->op : SIMBA_LIST;
+    r->to_store.mutex = a->by_mutex.name;
+    r->to_store.id = actor_id(a);
+    r->to_store.token = sent->token;
+    r->to_store.others = sent->op == SIMBA_CONTEND && others_wait(a);
+    r->to_store.ttl_ms = actor_period(a)->ttl / NS_PER_MS;
+    r->to_store.transition_ms = actor_period(a)->transition / NS_PER_MS;
     a->requests++;
     request_send(r);
 }
@@ -73,7 +73,7 @@ static void say_why(struct actor *a, int code, char *out, size_t size)
 }
 
 /* The caller hears of it at the end of the turn, so that it finds the next turn free. */
-static void give_verdict(struct actor *a, int code)
+static void give_result(struct actor *a, int code)
 {
     driver_lock(a->client);
     struct call *call = a->abandoned ? NULL : a->call;
@@ -88,8 +88,8 @@ static void give_verdict(struct actor *a, int code)
     driver_unlock(a->client);
     if (call == NULL) /* it has gone */
         return;
-    call->next = a->client->turn.verdicts;
-    a->client->turn.verdicts = call;
+    call->next = a->client->turn.results;
+    a->client->turn.results = call;
 }
 
 /* Of a tenure that runs, also how long it still lasts. The command shows these lines: it knows them by
@@ -254,9 +254,9 @@ static void step(struct actor *a, struct handle_event *event, struct request *r)
     timers_set(&s->timers, &a->timer, alarm_at(event->now, handle_next_wake(&a->machine)));
     watch(a);
     show(a);
-    if (up.verdict)
-        give_verdict(a, up.code);
-    if (up.call != CALL_NONE)
+    if (up.has_result)
+        give_result(a, up.code);
+    if (up.callback != CALLBACK_NONE)
         callback_dispatch(a, &up);
     if (r != NULL && observes && up.news == LEASE_ANSWERED)
         observe(a, r, starting);
@@ -271,14 +271,14 @@ static void observe(struct actor *a, struct request *r, bool first)
         step(a, &(struct handle_event){.kind = HANDLE_CHANGED}, NULL);
 }
 
-void actor_free(struct table_node *node)
+void actor_free(struct hash_node *node)
 {
     struct actor *a = actor_of(node);
     state_free(a);
     if (a->machine.kind == HANDLE_OBSERVER)
-        free(a->telling);
+        free(a->to_report);
     if (a->machine.kind == HANDLE_LOCKER)
-        holder_drop(a->holder);
+        thread_ref_drop(a->locked_by);
     free(a->failure);
     free(a);
 }
@@ -300,7 +300,7 @@ static void end_if_gone(struct actor *a)
         return;
     s->quiet--;
     timers_set(&s->timers, &a->timer, NEVER);
-    table_remove(&s->actors, &a->by_mutex);
+    hash_table_remove(&s->actors, &a->by_mutex);
     actor_free(&a->by_mutex);
 }
 
@@ -331,9 +331,9 @@ void actor_take_notes(struct actor *a, uint32_t notes)
         HANDLE_STOP,  HANDLE_CLOSE,   HANDLE_DESTROY, HANDLE_DONE,
     };
     assert(!a->machine.closed || (notes & ~(uint32_t)(NOTE_CLOSE | NOTE_DESTROY)) == 0);
-    if (!a->born) {
-        table_add(&a->client->actors, &a->by_mutex);
-        a->born = true;
+    if (!a->is_registered) {
+        hash_table_add(&a->client->actors, &a->by_mutex);
+        a->is_registered = true;
     }
     if ((notes & (NOTE_CLOSE | NOTE_DESTROY)) != 0 && a->machine.kind == HANDLE_OBSERVER)
         observer_closing(a);

@@ -5,13 +5,13 @@
 
 #include <stdatomic.h>
 
-#include "base/table.h"
+#include "base/hash_table.h"
 #include "core/handle.h"
 #include "core/tenure.h"
 #include "core/view.h"
 #include "runtime/executor.h"
-#include "runtime/holder.h"
 #include "runtime/metrics.h"
+#include "runtime/thread_ref.h"
 #include "runtime/timers.h"
 
 #define ACTOR_DRAIN_MS 30000
@@ -21,7 +21,7 @@
  * they can have been meant: nothing can be started before a stop has been seen. */
 enum actor_note {
     NOTE_START = 1,
-    NOTE_ABANDON = 2, /* a locker's caller has given up waiting for its verdict */
+    NOTE_ABANDON = 2, /* a locker's caller has given up waiting for its result */
     NOTE_ACQUIRE = 4,
     NOTE_CANCEL = 8, /* of the call that is marked so; nobody may have any more */
     NOTE_RELEASE = 16,
@@ -34,15 +34,15 @@ enum actor_note {
 
 enum locker_phase { LOCKER_FREE, LOCKER_WAITING, LOCKER_HELD, LOCKER_LEAVING };
 
-/* A caller that waits for the loop's verdict; lives on its stack. */
+/* A caller that waits for the loop's result; lives on its stack. */
 struct call {
-    struct call *next;     /* of those whose verdict is known */
+    struct call *next;     /* of those whose result is known */
     _Atomic uint32_t done; /* futex_await */
-    uint32_t seat;
+    uint32_t wait_slot;
     bool once;
-    bool canceled; /* under the client's lock until the verdict */
+    bool canceled; /* under the client's lock until the result */
     int64_t until;
-    int64_t leave_at; /* without a thread of ours: the caller goes without a verdict */
+    int64_t leave_at; /* without a thread of ours: the caller goes without a result */
     int code;
     char text[CALL_TEXT_MAX]; /* what the store last complained of */
 };
@@ -51,7 +51,7 @@ struct simba;
 struct request;
 
 struct actor {
-    struct table_node by_mutex; /* first; by_mutex.name is the mutex */
+    struct hash_node by_mutex; /* first; by_mutex.name is the mutex */
     uint32_t initial_delay_ms;
     uint32_t requests; /* unanswered; whoever has the baton */
     struct simba *client;
@@ -71,20 +71,20 @@ struct actor {
     int64_t renewed_at; /* when the last request was sent that renewed or began the tenure */
     int64_t hinted_at;  /* it was pushed, and has no answer to what it asked since; 0: was not */
     uint32_t since;     /* its place among those who wait: the client's count of waits then */
-    bool born, quiet;   /* born: in the client's table */
-    bool childless;     /* an observer of all: it may close when the last of its children has */
-    uint8_t interest;   /* enum simba_interest */
+    bool is_registered, quiet; /* born: in the client's table */
+    bool childless;   /* an observer of all: it may close when the last of its children has */
+    uint8_t interest; /* enum simba_interest */
 
     /* Of the callback that is with the executor. */
     struct job job;
     uint64_t job_token;
-    int64_t job_at;               /* when it was submitted */
-    uint8_t job_call, job_reason; /* enum handle_call, enum simba_reason */
+    int64_t job_at;                   /* when it was submitted */
+    uint8_t job_callback, job_reason; /* enum handle_callback, enum simba_reason */
     bool job_moved; /* the user's executor ran it where it must not: it is with ours */
 
     /* under the client's lock */
     bool in_inbox, done_ran;
-    bool abandoned;        /* NOTE_ABANDON is not through: no verdict is the present caller's */
+    bool abandoned;        /* NOTE_ABANDON is not through: no result is the present caller's */
     bool closing;          /* its owner has given it up: free it when it is quiet */
     uint8_t phase, reason; /* enum locker_phase; enum simba_reason of the change below */
     int16_t start_failure; /* the start failed for good, with this code; 0: it did not */
@@ -92,17 +92,17 @@ struct actor {
     uint32_t notes;
     struct actor *inbox_next;
     union {
-        struct {                   /* a locker, under the client's lock: */
-            struct holder *holder; /* who acquired it last; NULL: nobody has */
+        struct {                          /* a locker, under the client's lock: */
+            struct thread_ref *locked_by; /* who acquired it last; NULL: nobody has */
             struct call *call;
-            uint32_t seat; /* where its caller waits; constant */
+            uint32_t wait_slot; /* where its caller waits; constant */
         };
         struct {                  /* an observer, whoever has the baton: */
             struct actor *parent; /* the observer of all that it belongs to; NULL: none */
             uint32_t listed;      /* of all: lists so far; a child: the last one that has it */
             uint32_t children;    /* of all: how many are not closed */
-            struct simba_state *telling; /* what its callback tells */
-            struct tenure *next;         /* to be told after the end of the one before */
+            struct simba_state *to_report; /* what its callback tells */
+            struct tenure *next;           /* to be told after the end of the one before */
             /* both allocated, or NULL */
         };
     };
@@ -157,5 +157,5 @@ void actor_take_notes(struct actor *a, uint32_t notes);
 void actor_tick(struct actor *a);
 void actor_hint(struct actor *a);
 void actor_answered(struct actor *a, struct request *r);
-void actor_free(struct table_node *node); /* when the loop has ended */
+void actor_free(struct hash_node *node); /* when the loop has ended */
 #endif

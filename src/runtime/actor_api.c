@@ -194,8 +194,9 @@ struct actor *actor_child(struct actor *parent, const char *mutex)
     a->data = parent->data;
     handle_init(&a->machine, HANDLE_OBSERVER, 0, actor_period(a), actor_id(a), false, false,
                 rng_seed());
-    table_add(&s->actors, &a->by_mutex); /* now: the parent may be told to close in this turn */
-    a->born = true;
+    hash_table_add(&s->actors,
+                   &a->by_mutex); /* now: the parent may be told to close in this turn */
+    a->is_registered = true;
     parent->children++;
     driver_lock(s);
     add_locked(a);

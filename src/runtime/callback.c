@@ -52,7 +52,7 @@ static void callback_over(void *arg)
 /* Any but on_closed. */
 static simba_state_fn *state_fn(const struct actor *a)
 {
-    return a->job_call == CALL_RELEASED ? a->on_released : a->on_acquired;
+    return a->job_callback == CALLBACK_RELEASED ? a->on_released : a->on_acquired;
 }
 
 /* On a thread of the executor. An acquisition that has ended while it was queued is not told. Only
@@ -67,19 +67,19 @@ static void run_callback(void *arg)
 
     struct simba_state state;
     state_show(a, &state); /* before the check: so it shows the tenure that is checked */
-    if (a->job_call == CALL_CHANGED && a->telling != NULL) {
-        state = *a->telling;
-        free(a->telling);
-        a->telling = NULL;
+    if (a->job_callback == CALLBACK_CHANGED && a->to_report != NULL) {
+        state = *a->to_report;
+        free(a->to_report);
+        a->to_report = NULL;
     }
-    if (a->job_call != CALL_CHANGED)
+    if (a->job_callback != CALLBACK_CHANGED)
         state.reason = (enum simba_reason)a->job_reason;
-    if (a->job_call == CALL_ACQUIRED)
+    if (a->job_callback == CALLBACK_ACQUIRED)
         c.ran = actor_owns(a, a->job_token);
     pthread_cleanup_push(callback_over, &c);
     if (c.ran) {
         pthread_setcancelstate(c.cancel, NULL);
-        if (a->job_call == CALL_CLOSED)
+        if (a->job_callback == CALLBACK_CLOSED)
             a->on_closed(a->data);
         else
             state_fn(a)(a->data, a->by_mutex.name, &state);
@@ -111,7 +111,7 @@ static void run_for_user(void *arg)
 void callback_submit(struct actor *a)
 {
     struct simba *s = a->client;
-    if (a->job_call == CALL_CLOSED ? a->on_closed == NULL : state_fn(a) == NULL) {
+    if (a->job_callback == CALLBACK_CLOSED ? a->on_closed == NULL : state_fn(a) == NULL) {
         post_done(a, true);
         return;
     }
@@ -132,19 +132,20 @@ void callback_dispatch(struct actor *a, const struct handle_update *up)
 {
     struct actor *parent = actor_parent(a);
     bool has_children = a->machine.kind == HANDLE_OBSERVER && a->children > 0;
-    a->job_call = (uint8_t)up->call;
+    a->job_callback = (uint8_t)up->callback;
     a->job_reason = (uint8_t)up->reason;
     a->job_token = a->machine.lease.token;
-    if (up->call == CALL_CLOSED && has_children) { /* the last of them goes on from here */
+    if (up->callback == CALLBACK_CLOSED && has_children) { /* the last of them goes on from here */
         a->childless = true;
         return;
     }
     /* What is seen while the callback waits for a thread is the next change, with its own reason. */
-    if (up->call == CALL_CHANGED && (a->telling = malloc(sizeof *a->telling)) != NULL)
-        state_show(a, a->telling);
-    if (up->call == CALL_RELEASED && scheduler_lingers(a, up->reason))
+    if (up->callback == CALLBACK_CHANGED && (a->to_report = malloc(sizeof *a->to_report)) != NULL)
+        state_show(a, a->to_report);
+    if (up->callback == CALLBACK_RELEASED && scheduler_lingers(a, up->reason))
         return; /* until NOTE_LEFT */
     callback_submit(a);
-    if (up->call == CALL_CLOSED && parent != NULL && --parent->children == 0 && parent->childless)
+    if (up->callback == CALLBACK_CLOSED && parent != NULL && --parent->children == 0 &&
+        parent->childless)
         callback_submit(parent);
 }

@@ -139,15 +139,15 @@ static int start(struct simba *s, const struct simba_options *o)
     char why[CALL_TEXT_MAX] = "";
     int rc = interest_init(s);
     if (rc == 0)
-        rc = table_init(&s->actors);
+        rc = hash_table_init(&s->actors);
     if (rc < 0) {
         rc = fault(rc, "out of memory");
-        goto err_after_tables;
+        goto err_after_hash_tables;
     }
     rc = executor_init(&s->executor, s->no_thread ? poll_notify : NULL, s);
     if (rc < 0) {
         rc = fault(rc, "%s: cannot start a thread", s->url.shown);
-        goto err_after_tables;
+        goto err_after_hash_tables;
     }
     rc = log_init(&s->log, s, &s->executor, o->log, o->log_data);
     int error = rc < 0 ? ENOMEM : loop_init(s);
@@ -175,9 +175,9 @@ err_after_executor:
     executor_stop(&s->executor, NEVER);
     executor_free(&s->executor);
     log_free(&s->log);
-err_after_tables:
+err_after_hash_tables:
     interest_free(s);
-    table_free(&s->actors);
+    hash_table_free(&s->actors);
     return rc;
 }
 
@@ -232,8 +232,8 @@ static void free_client(struct simba *s)
     driver_join(s);
     executor_free(&s->executor);
     log_free(&s->log);
-    table_empty(&s->actors, actor_free);
-    table_free(&s->actors);
+    hash_table_empty(&s->actors, actor_free);
+    hash_table_free(&s->actors);
     interest_free(s);
     requests_free(&s->requests);
     turn_free(&s->inbox);
@@ -263,7 +263,7 @@ int simba_close(simba *s, int64_t timeout_ms)
     driver_lock(s);
     s->closing = true;
     s->inbox.close_asked = true;
-    s->closer = holder_self();
+    s->closer = thread_ref_self();
     driver_want_locked(s);
     driver_unlock(s);
     int64_t until = clock_after_ms(clock_now(), timeout_ms);

@@ -14,7 +14,7 @@
 #include <simba/backend.h>
 #include <stdatomic.h>
 
-#include "base/table.h"
+#include "base/hash_table.h"
 #include "core/url.h"
 #include "runtime/actor.h"
 #include "runtime/driver.h"
@@ -46,17 +46,18 @@ struct simba {
 
     /* whoever has the baton */
     struct timers timers;
-    struct table actors; /* by mutex */
-    uint32_t waits;      /* of all actors so far */
-    size_t quiet;        /* actors that are closed and wait for nothing but answers */
+    struct hash_table actors; /* by mutex */
+    uint32_t waits;           /* of all actors so far */
+    size_t quiet;             /* actors that are closed and wait for nothing but answers */
     struct requests requests;
     struct turn turn;
 
     pthread_mutex_t lock; /* and under it: */
     struct inbox inbox;
     size_t actors_count;
-    _Atomic bool closing;        /* is_owner() reads it without the lock */
-    const struct holder *closer; /* the last thread that called simba_close; only to be compared */
+    _Atomic bool closing; /* is_owner() reads it without the lock */
+    const struct thread_ref
+        *closer; /* the last thread that called simba_close; only to be compared */
     bool store_closing, store_closed, over; /* over: the loop takes nothing more */
 
     _Atomic uint32_t ended; /* the loop has ended; futex */

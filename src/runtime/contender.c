@@ -58,7 +58,7 @@ int simba_contender_stop(simba_contender *c)
 }
 
 /* One look, under the lock: 1 to go on waiting, else the result. */
-static int look(const struct actor *a, enum simba_status until)
+static int wait_result(const struct actor *a, enum simba_status until)
 {
     enum simba_status status = (enum simba_status)atomic_load(&a->status);
     const char *mutex = a->by_mutex.name, *store = actor_store(a);
@@ -104,7 +104,7 @@ int simba_contender_wait(simba_contender *c, enum simba_status until, int64_t ti
     int64_t end = clock_after_ms(clock_now(), timeout_ms);
     driver_lock(s);
     a->waiters++; /* so that nobody frees it under us */
-    while ((rc = look(a, until)) == 1) {
+    while ((rc = wait_result(a, until)) == 1) {
         if (client_would_deadlock(s, a)) {
             rc = fault(SIMBA_EDEADLOCK,
                        "mutex '%s': waiting for a contender inside its own callback would never "

@@ -16,7 +16,7 @@
  *                                        for the store, without the baton. A thread of the
  *                                        store's own may do the same.
  *                      SIMBA_LEND_LOOP   From RESTS it goes inside of libuv until it has its
- *                                        verdict, one caller at a time, and not for long: nothing
+ *                                        result, one caller at a time, and not for long: nothing
  *                                        may depend on a thread that is not ours.
  *
  * No caller has it while the client closes, or with SIMBA_NO_THREAD, or with an executor of the
@@ -74,19 +74,19 @@ void driver_unlock(struct simba *s)
 /* ---- a turn ---------------------------------------------------------------------------------- */
 
 /* Returns to how many. */
-static int give_verdicts(struct call *verdicts)
+static int give_results(struct call *results)
 {
-    struct futex_ringing r = {.bells = 0};
+    struct futex_batch r = {.groups = 0};
     int count = 0;
-    for (struct call *next; verdicts != NULL; verdicts = next, count++) {
-        next = verdicts->next; /* it is gone right after */
-        futex_finish(&r, &verdicts->done, verdicts->seat);
+    for (struct call *next; results != NULL; results = next, count++) {
+        next = results->next; /* it is gone right after */
+        futex_finish(&r, &results->done, results->wait_slot);
     }
-    futex_ring(&r);
+    futex_wake_batch(&r);
     return count;
 }
 
-/* By whoever has set the baton to TURNS. The callers hear their verdicts after it, so that they
+/* By whoever has set the baton to TURNS. The callers hear their results after it, so that they
  * find the next turn free. Returns how many there were. */
 static int take_turn(struct simba *s, bool here)
 {
@@ -98,25 +98,25 @@ static int take_turn(struct simba *s, bool here)
     d->baton = BATON_WAITS;
     d->wanted = turn_is_wanted_locked(s) && !s->over;
     driver_unlock(s);
-    int told = turn.verdicts != NULL ? give_verdicts(turn.verdicts) : 0;
+    int given = turn.results != NULL ? give_results(turn.results) : 0;
     if (turn.submitted && s->backend->work != NULL)
         s->backend->work(s->store, here);
-    return told;
+    return given;
 }
 
 /* After a turn of a thread that is inside of libuv. */
-static void see_callers(struct simba *s, int told)
+static void see_callers(struct simba *s, int given)
 {
     struct driver *d = &s->driver;
     if (d->call != NULL && futex_is_done(&d->call->done))
         uv_stop(&s->loop.uv);
-    if (told == 0 || s->backend->work == NULL || d->any_thread)
+    if (given == 0 || s->backend->work == NULL || d->any_thread)
         return;
     driver_lock(s);
-    if (told > 1)
-        d->crowded = true;
+    if (given > 1)
+        d->many_callers = true;
     else if (s->requests.in_flight == 0)
-        d->crowded = false;
+        d->many_callers = false;
     driver_unlock(s);
 }
 
@@ -166,16 +166,16 @@ static void end_if_done(struct simba *s)
 static void turn_inside(struct simba *s)
 {
     struct driver *d = &s->driver;
-    for (int told = 2; told > 1; end_if_done(s)) {
+    for (int given = 2; given > 1; end_if_done(s)) {
         driver_lock(s);
         bool free = d->baton != BATON_TURNS; /* if not, whoever has it looks again */
         d->baton = BATON_TURNS;
         driver_unlock(s);
         if (!free)
             return;
-        told = take_turn(s, d->here);
-        see_callers(s, told);
-        if (told > 1)
+        given = take_turn(s, d->here);
+        see_callers(s, given);
+        if (given > 1)
             let_them_go_on(s);
     }
 }
@@ -244,8 +244,8 @@ static bool borrow_locked(struct simba *s, struct call *call)
 {
     struct driver *d = &s->driver;
     if (d->call != NULL)
-        d->crowded = true;
-    if (d->baton != BATON_RESTS || d->crowded)
+        d->many_callers = true;
+    if (d->baton != BATON_RESTS || d->many_callers)
         return false;
     loop_shut_gate(s, true);
     d->baton = BATON_WAITS;
@@ -266,7 +266,7 @@ static void give_back(struct simba *s)
     d->baton = BATON_RESTS;
     d->call = NULL;
     d->callers--;
-    d->wanted = turn_is_wanted_locked(s) || odd || d->crowded || s->closing ||
+    d->wanted = turn_is_wanted_locked(s) || odd || d->many_callers || s->closing ||
                 due < d->rests_until - LATE_MAX;
     loop_shut_gate(s, false);
     driver_unlock(s);
@@ -289,7 +289,7 @@ static void drive(struct simba *s, struct call *call)
     while (go_on) {
         uv_run(&s->loop.uv, UV_RUN_ONCE);
         driver_lock(s);
-        go_on = !futex_is_done(&call->done) && !d->limit_reached && !d->crowded && !s->closing;
+        go_on = !futex_is_done(&call->done) && !d->limit_reached && !d->many_callers && !s->closing;
         driver_unlock(s);
     }
     uv_timer_stop(&d->limit);
@@ -336,7 +336,7 @@ static bool may_rest(struct simba *s)
 {
     struct driver *d = &s->driver;
     driver_lock(s);
-    bool may = s->backend->work != NULL && !d->any_thread && !d->crowded && !s->closing &&
+    bool may = s->backend->work != NULL && !d->any_thread && !d->many_callers && !s->closing &&
                !turn_is_wanted_locked(s); /* left by a timer after the last turn */
     driver_unlock(s);
     return may && s->backend->work(s->store, false) == SIMBA_LEND_LOOP;

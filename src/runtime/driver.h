@@ -31,7 +31,7 @@ struct driver {
     unsigned callers;    /* threads of others that have the baton, or work for the store */
     bool wanted;         /* a turn is, and nobody has been told yet: driver_unlock does */
     bool woken;          /* somebody has been told, and has not begun its turn */
-    bool crowded;        /* several callers at once: one thread for all makes larger batches */
+    bool many_callers;   /* several callers at once: one thread for all makes larger batches */
     int64_t rests_until; /* the own thread leaves the gate then */
 };
 
@@ -46,7 +46,7 @@ void driver_lock(struct simba *s);
 void driver_want_locked(struct simba *s); /* a turn */
 void driver_unlock(struct simba *s);      /* and wakes whoever has to take it */
 
-/* The same; but the calling thread drives the client instead, where it may. call: the verdict that
+/* The same; but the calling thread drives the client instead, where it may. call: the result that
  * it waits for; NULL: none. here: it has nothing else to do, and may work for the store as well. */
 #define DRIVER_HERE_MIN (100 * NS_PER_MS) /* who waits less must not be kept by the store */
 void driver_unlock_turn(struct simba *s, struct call *call, bool here);

@@ -24,13 +24,13 @@ static void copy_answer(struct request *r, const struct simba_answer *answer)
 {
     if (r->code == 0)
         r->code = answer->code > 0 || answer->code < SIMBA_ECANCELED ? SIMBA_ESTORE : answer->code;
-    r->granted = answer->granted && r->wire.op == SIMBA_CONTEND;
+    r->granted = answer->granted && r->to_store.op == SIMBA_CONTEND;
     r->token = answer->token;
     r->left_ms = bounded_left(answer->left_ms);
     r->age_ms = answer->age_ms;
     r->evicted = answer->evicted;
     if (answer->id != NULL && answer->id[0] != '\0') {
-        r->own = strcmp(answer->id, r->wire.id) == 0;
+        r->own = strcmp(answer->id, r->to_store.id) == 0;
         if (!r->own && (r->owner = strndup(answer->id, SIMBA_ID_MAX)) == NULL)
             r->code = SIMBA_ELIMIT;
     }
@@ -39,11 +39,11 @@ static void copy_answer(struct request *r, const struct simba_answer *answer)
         r->text = strndup(answer->text, CALL_TEXT_MAX);
 }
 
-static void host_answer(struct simba_host *host, struct simba_request *wire,
+static void host_answer(struct simba_host *host, struct simba_request *request,
                         const struct simba_answer *answer)
 {
     struct simba *s = (struct simba *)(void *)host;
-    struct request *r = (struct request *)(void *)wire;
+    struct request *r = (struct request *)(void *)request;
     struct inbox *in = &s->inbox;
     driver_lock(s);
     if (r->answered) { /* a second answer is no answer */
@@ -52,9 +52,9 @@ static void host_answer(struct simba_host *host, struct simba_request *wire,
     }
     r->answered = true;
     copy_answer(r, answer);
-    wire->next = NULL;
-    *in->answers_last = wire;
-    in->answers_last = &wire->next;
+    request->next = NULL;
+    *in->answers_last = request;
+    in->answers_last = &request->next;
     if (!answer->more)
         driver_want_locked(s);
     driver_unlock_turn(s, NULL, false);
@@ -69,11 +69,11 @@ void host_cancel(struct simba *s, struct simba_request *batch)
     }
 }
 
-static void host_found(struct simba_host *host, struct simba_request *wire,
+static void host_found(struct simba_host *host, struct simba_request *request,
                        const struct simba_found *found)
 {
     (void)host;
-    struct request *r = (struct request *)(void *)wire;
+    struct request *r = (struct request *)(void *)request;
     struct simba_found bounded = *found;
     struct found *f = malloc(sizeof *f);
     if (f == NULL) {
@@ -88,11 +88,11 @@ static void host_found(struct simba_host *host, struct simba_request *wire,
     r->found = f;
 }
 
-static void host_say(struct simba_host *host, struct simba_request *wire,
+static void host_say(struct simba_host *host, struct simba_request *request,
                      const struct simba_finding *finding)
 {
     (void)host;
-    inquiry_say(((struct request *)(void *)wire)->inquiry, finding);
+    inquiry_say(((struct request *)(void *)request)->inquiry, finding);
 }
 
 static void host_hint_one(struct simba_host *host, const char *mutex, const char *id)

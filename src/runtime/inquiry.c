@@ -89,15 +89,15 @@ static void send_request(struct simba *s, struct inquiry *q)
     }
     r->inquiry = q;
     r->sent.sent_at = clock_now();
-    r->wire.op = q->op;
-    r->wire.mutex = q->mutex;
-    r->wire.id = q->id;
-    r->wire.token = q->token;
-    r->wire.forced = q->forced;
-    r->wire.ttl_ms = s->period.ttl / NS_PER_MS;
-    r->wire.transition_ms = s->period.transition / NS_PER_MS;
+    r->to_store.op = q->op;
+    r->to_store.mutex = q->mutex;
+    r->to_store.id = q->id;
+    r->to_store.token = q->token;
+    r->to_store.forced = q->forced;
+    r->to_store.ttl_ms = s->period.ttl / NS_PER_MS;
+    r->to_store.transition_ms = s->period.transition / NS_PER_MS;
     if (q->examines)
-        s->backend->examine(s->store, &r->wire);
+        s->backend->examine(s->store, &r->to_store);
     else
         request_send(r);
 }

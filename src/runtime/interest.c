@@ -8,7 +8,7 @@
 #include "runtime/client.h"
 
 struct record {
-    struct table_node by_mutex; /* first */
+    struct hash_node by_mutex; /* first */
     struct simba_watched shown;
     uint32_t handles[SIMBA_OBSERVES + 1]; /* how many have which interest */
     char mutex[];
@@ -23,7 +23,7 @@ static enum simba_interest most_of(const struct record *r)
 
 static struct record *find(const struct interests *i, const char *mutex)
 {
-    return (struct record *)(void *)table_find(&i->mutexes, mutex);
+    return (struct record *)(void *)hash_table_find(&i->mutexes, mutex);
 }
 
 static struct record *add(struct interests *i, const char *mutex)
@@ -34,7 +34,7 @@ static struct record *add(struct interests *i, const char *mutex)
         return NULL;
     memcpy(r->mutex, mutex, size);
     r->by_mutex.name = r->shown.mutex = r->mutex;
-    table_add(&i->mutexes, &r->by_mutex);
+    hash_table_add(&i->mutexes, &r->by_mutex);
     return r;
 }
 
@@ -53,7 +53,7 @@ static int change_locked(struct interests *i, const char *mutex, enum simba_inte
     int changed = *most != r->shown.interest;
     r->shown.interest = *most;
     if (*most == SIMBA_NO_INTEREST) {
-        table_remove(&i->mutexes, &r->by_mutex);
+        hash_table_remove(&i->mutexes, &r->by_mutex);
         free(r);
     }
     return changed;
@@ -105,8 +105,8 @@ static void host_watched(struct simba_host *host, const char *mutex, simba_watch
     struct record *r = mutex != NULL ? find(i, mutex) : NULL;
     if (r != NULL)
         each(data, &r->shown);
-    struct table_node *n = NULL;
-    while (mutex == NULL && (n = table_next(&i->mutexes, n)) != NULL)
+    struct hash_node *n = NULL;
+    while (mutex == NULL && (n = hash_table_next(&i->mutexes, n)) != NULL)
         each(data, &((struct record *)(void *)n)->shown);
     pthread_mutex_unlock(&i->lock);
 }
@@ -118,17 +118,17 @@ int interest_init(struct simba *s)
     pthread_mutex_init(&s->interests.lock, NULL);
     s->host.interest = host_interest;
     s->host.watched = host_watched;
-    return table_init(&s->interests.mutexes);
+    return hash_table_init(&s->interests.mutexes);
 }
 
-static void free_record(struct table_node *node)
+static void free_record(struct hash_node *node)
 {
     free(node);
 }
 
 void interest_free(struct simba *s)
 {
-    table_empty(&s->interests.mutexes, free_record);
-    table_free(&s->interests.mutexes);
+    hash_table_empty(&s->interests.mutexes, free_record);
+    hash_table_free(&s->interests.mutexes);
     pthread_mutex_destroy(&s->interests.lock);
 }

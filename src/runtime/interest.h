@@ -7,7 +7,7 @@
 #include <simba/backend.h>
 #include <stdatomic.h>
 
-#include "base/table.h"
+#include "base/hash_table.h"
 
 struct interests {
     _Atomic uint32_t observers; /* handles that observe a mutex, or all; and of them: */
@@ -15,7 +15,7 @@ struct interests {
 
     /* The innermost lock of all; with it, the table. Under it a store's each() runs. */
     pthread_mutex_t lock;
-    struct table mutexes;
+    struct hash_table mutexes;
 };
 
 struct simba;

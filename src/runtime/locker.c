@@ -17,12 +17,12 @@ int simba_locker_create(simba *s, const char *mutex, const struct simba_handle_o
         return fault(SIMBA_EINVAL, "simba_locker_create needs a client and a place for the result");
     int rc = actor_create(s, mutex, HANDLE_LOCKER, options, &a);
     if (rc == 0)
-        a->seat = futex_seat();
+        a->wait_slot = futex_new_slot();
     *out = (simba_locker *)(void *)a;
     return rc;
 }
 
-/* The verdict does not come; under the lock. What was wanted is not any more, or is given back if it
+/* The result does not come; under the lock. What was wanted is not any more, or is given back if it
  * is granted meanwhile. A release goes on. */
 static void leave_locked(struct actor *a, uint32_t note, struct call *call)
 {
@@ -45,18 +45,18 @@ static void leave_locked(struct actor *a, uint32_t note, struct call *call)
     turn_post_locked(a, NOTE_ABANDON);
 }
 
-/* Without a thread of ours nobody may be there to give the verdict: the caller looks at the clock
+/* Without a thread of ours nobody may be there to give the result: the caller looks at the clock
  * itself. It is among the waiters, so that nobody frees the locker under it. */
 static void await_or_leave(struct actor *a, uint32_t note, struct call *call)
 {
     struct simba *s = a->client;
-    bool done = futex_await(&call->done, call->seat, call->leave_at);
+    bool done = futex_await(&call->done, call->wait_slot, call->leave_at);
     driver_lock(s);
     if (!done && a->call == call) {
         leave_locked(a, note, call);
-    } else if (!done) { /* the verdict is known, and told at the end of this turn */
+    } else if (!done) { /* the result is known, and told at the end of this turn */
         driver_unlock(s);
-        futex_await(&call->done, call->seat, NEVER);
+        futex_await(&call->done, call->wait_slot, NEVER);
         driver_lock(s);
     }
     actor_wait_over_locked(a);
@@ -80,25 +80,25 @@ static void driving_over(void *arg)
     driver_unlock(d->actor->client);
 }
 
-/* Puts the note to the loop and waits for the verdict. The loop changes the phase before it gives
- * the verdict: after that the locker may be gone. A holder may release while the client closes. */
+/* Puts the note to the loop and waits for the result. The loop changes the phase before it gives
+ * the result: after that the locker may be gone. A holder may release while the client closes. */
 static int ask(struct actor *a, enum locker_phase from, uint32_t note, struct call *call)
 {
-    struct simba *s = a->client; /* gone, perhaps, with the verdict */
+    struct simba *s = a->client; /* gone, perhaps, with the result */
     bool drives = poll_is_here(s), may_leave = s->no_thread && !drives;
-    struct holder *self = holder_self();
+    struct thread_ref *self = thread_ref_self();
     if (self == NULL && note == NOTE_ACQUIRE)
         return SIMBA_ELIMIT;
-    call->seat = a->seat;
+    call->wait_slot = a->wait_slot;
     driver_lock(s);
     bool closing = a->closing || (s->closing && note == NOTE_ACQUIRE);
     bool allowed = a->phase == from && !closing;
     if (allowed) {
         a->phase = from == LOCKER_FREE ? LOCKER_WAITING : LOCKER_LEAVING;
         a->call = call;
-        if (self != NULL && a->holder != self) {
-            holder_drop(a->holder);
-            a->holder = holder_keep(self);
+        if (self != NULL && a->locked_by != self) {
+            thread_ref_drop(a->locked_by);
+            a->locked_by = thread_ref_keep(self);
         }
         a->waiters += may_leave;
         if (note == NOTE_RELEASE)
@@ -116,7 +116,7 @@ static int ask(struct actor *a, enum locker_phase from, uint32_t note, struct ca
     else if (may_leave)
         await_or_leave(a, note, call);
     else
-        futex_await(&call->done, call->seat, NEVER);
+        futex_await(&call->done, call->wait_slot, NEVER);
     return call->code;
 }
 

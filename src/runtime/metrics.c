@@ -120,7 +120,7 @@ static bool take(struct actor *a, struct snapshot **list)
 
 int metrics_take(struct simba *s, struct snapshot **out)
 {
-    for (struct table_node *n = NULL; (n = table_next(&s->actors, n)) != NULL;) {
+    for (struct hash_node *n = NULL; (n = hash_table_next(&s->actors, n)) != NULL;) {
         if (!take(actor_of(n), out))
             return SIMBA_ELIMIT;
     }
@@ -253,7 +253,7 @@ static void put_handles(struct page *p, const struct snapshot *list)
     static const struct {
         const char *name, *more, *type, *help; /* help NULL: as the one before */
         int value;
-    } series[] = {
+    } samples[] = {
         {"mutex_owned", "", "gauge", "1 while the handle owns the mutex.", OWNED},
         {"mutex_token", "", "gauge", "Fencing token of the tenure; 0: not owned.", TOKEN},
         {"mutex_status", "", "gauge", "0 initial, 1 starting, 2 running, 3 stopping.", STATUS},
@@ -264,15 +264,15 @@ static void put_handles(struct page *p, const struct snapshot *list)
         {"mutex_losses_total", ",reason=\"expired\"", "counter", "Tenures lost.", COUNT_EXPIRED},
         {"mutex_losses_total", ",reason=\"evicted\"", NULL, NULL, COUNT_EVICTED},
     };
-    for (size_t i = 0; i < sizeof series / sizeof *series; i++) {
-        if (series[i].help != NULL)
-            put_head(p, series[i].name, series[i].type, series[i].help);
+    for (size_t i = 0; i < sizeof samples / sizeof *samples; i++) {
+        if (samples[i].help != NULL)
+            put_head(p, samples[i].name, samples[i].type, samples[i].help);
         for (const struct snapshot *n = list; n != NULL; n = n->next) {
-            put(p, "simba_%s{", series[i].name);
+            put(p, "simba_%s{", samples[i].name);
             put_label(p, "mutex", n->mutex);
             put(p, ",");
             put_label(p, "id", n->id);
-            put(p, "%s} %llu\n", series[i].more, (unsigned long long)n->value[series[i].value]);
+            put(p, "%s} %llu\n", samples[i].more, (unsigned long long)n->value[samples[i].value]);
         }
     }
 }

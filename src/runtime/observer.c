@@ -40,16 +40,16 @@ void simba_observer_destroy(simba_observer *w)
 
 static struct actor *child_of(const struct actor *all, const char *mutex)
 {
-    struct table_node *n = table_find(&all->client->actors, mutex);
+    struct hash_node *n = hash_table_find(&all->client->actors, mutex);
     while (n != NULL && actor_parent(actor_of(n)) != all)
-        n = table_find_next(n);
+        n = hash_table_find_next(n);
     return actor_of(n);
 }
 
 /* Ends its children; forgotten: only those that the last list does not have and that nobody owns. */
 static void end_children(struct actor *all, bool forgotten)
 {
-    for (struct table_node *n = NULL; (n = table_next(&all->client->actors, n)) != NULL;) {
+    for (struct hash_node *n = NULL; (n = hash_table_next(&all->client->actors, n)) != NULL;) {
         struct actor *a = actor_of(n);
         if (actor_parent(a) == all && !a->closing &&
             (!forgotten || (a->listed != all->listed && a->after.id == NULL)))

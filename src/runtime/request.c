@@ -21,7 +21,7 @@ struct request *request_new(struct simba *s)
     if (all->in_flight >= REQUESTS_MAX)
         return NULL;
     if (r != NULL) {
-        all->spare = (struct request *)(void *)r->wire.next;
+        all->spare = (struct request *)(void *)r->to_store.next;
         all->spares--;
     } else if ((r = malloc(sizeof *r)) == NULL) {
         return NULL;
@@ -34,9 +34,9 @@ struct request *request_new(struct simba *s)
 void request_send(struct request *r)
 {
     struct requests *all = &r->client->requests;
-    r->wire.next = NULL;
-    *all->batch_last = &r->wire;
-    all->batch_last = &r->wire.next;
+    r->to_store.next = NULL;
+    *all->batch_last = &r->to_store;
+    all->batch_last = &r->to_store.next;
 }
 
 void request_free_found(struct found *list)
@@ -58,7 +58,7 @@ void request_free(struct request *r)
         free(r);
         return;
     }
-    r->wire.next = (struct simba_request *)(void *)all->spare;
+    r->to_store.next = (struct simba_request *)(void *)all->spare;
     all->spare = r;
     all->spares++;
 }
@@ -82,7 +82,7 @@ void requests_free(struct requests *all)
 {
     while (all->spare != NULL) {
         struct request *r = all->spare;
-        all->spare = (struct request *)(void *)r->wire.next;
+        all->spare = (struct request *)(void *)r->to_store.next;
         free(r);
     }
 }

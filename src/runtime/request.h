@@ -11,7 +11,7 @@ struct actor;
 struct inquiry;
 
 struct request {
-    struct simba_request wire; /* first: the store hands this back */
+    struct simba_request to_store; /* first: the store hands this back */
     struct simba *client;
     struct actor *actor;     /* NULL: an inquiry */
     struct inquiry *inquiry; /* NULL: an actor's */

@@ -40,7 +40,7 @@ static bool see_end_first(struct actor *a, const struct tenure *now, bool *chang
     if (a->machine.kind != HANDLE_OBSERVER)
         return false;
     if (a->next == NULL) {
-        bool busy = a->machine.call != CALL_NONE || a->machine.changed;
+        bool busy = a->machine.callback != CALLBACK_NONE || a->machine.changed;
         if (busy || a->after.id == NULL || now->id == NULL || tenure_is_same(&a->after, now))
             return false;
         a->next = malloc(sizeof *a->next);
@@ -104,7 +104,7 @@ void state_ended(struct actor *a, enum simba_reason reason)
 bool state_next(struct actor *a)
 {
     struct tenure *next = a->next;
-    if (next == NULL || a->machine.changed || a->machine.call != CALL_NONE)
+    if (next == NULL || a->machine.changed || a->machine.callback != CALLBACK_NONE)
         return false;
     a->next = NULL;
     bool changed = see(a, *next, SIMBA_ACQUIRED);

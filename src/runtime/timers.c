@@ -81,17 +81,17 @@ static void replace(struct timers *t, const struct timer *timer, struct timer *o
 }
 
 /* The next of the same time takes its place in the heap. */
-static void bequeath(struct timers *t, struct timer *timer)
+static void promote_same(struct timers *t, struct timer *timer)
 {
-    struct timer *heir = timer->same;
-    replace(t, timer, heir);
-    heir->same = heir->next;
-    heir->next = timer->next;
-    heir->child = timer->child;
-    struct timer *const led[] = {heir->same, heir->next, heir->child};
+    struct timer *successor = timer->same;
+    replace(t, timer, successor);
+    successor->same = successor->next;
+    successor->next = timer->next;
+    successor->child = timer->child;
+    struct timer *const led[] = {successor->same, successor->next, successor->child};
     for (size_t i = 0; i < 3; i++) {
         if (led[i] != NULL)
-            led[i]->before = heir;
+            led[i]->before = successor;
     }
 }
 
@@ -101,7 +101,7 @@ static void unset(struct timers *t, struct timer *timer)
     if (*slot == timer)
         *slot = timer->same;
     if (timer->same != NULL) {
-        bequeath(t, timer);
+        promote_same(t, timer);
     } else if (timer == t->first) {
         t->first = meld_list(timer->child);
     } else {

@@ -59,10 +59,10 @@ bool turn_is_wanted_locked(const struct simba *s)
 /* Of those who wait for it one asks: the one that is named, else the one that has waited longest. */
 static void hint_mutex(struct simba *s, const char *mutex, const char *id)
 {
-    struct table_node *n = table_find(&s->actors, mutex);
+    struct hash_node *n = hash_table_find(&s->actors, mutex);
     struct actor *first = NULL;
     bool known = mutex[0] == '\0' || id != NULL;
-    for (; n != NULL; n = table_find_next(n)) {
+    for (; n != NULL; n = hash_table_find_next(n)) {
         struct actor *a = actor_of(n);
         known = known || actor_parent(a) != NULL;
         bool meant = id == NULL || strcmp(actor_id(a), id) == 0;
@@ -79,7 +79,7 @@ static void hint_mutex(struct simba *s, const char *mutex, const char *id)
 
 static void hint_all(struct simba *s)
 {
-    for (struct table_node *n = NULL; (n = table_next(&s->actors, n)) != NULL;) {
+    for (struct hash_node *n = NULL; (n = hash_table_next(&s->actors, n)) != NULL;) {
         struct actor *a = actor_of(n);
         if (a->machine.lease.state != LEASE_HOLDING) /* or all would renew at once */
             actor_hint(a);
@@ -144,11 +144,11 @@ static void close_actors(struct simba *s)
 {
     driver_lock(s);
     s->inbox.close_asked = s->inbox.notes != NULL;
-    struct table_node *n = NULL;
-    while (!s->inbox.close_asked && (n = table_next(&s->actors, n)) != NULL) {
+    struct hash_node *n = NULL;
+    while (!s->inbox.close_asked && (n = hash_table_next(&s->actors, n)) != NULL) {
         struct actor *a = actor_of(n);
         bool over = a->machine.kind == HANDLE_LOCKER && a->phase == LOCKER_HELD &&
-                    (a->holder == s->closer || holder_has_ended(a->holder));
+                    (a->locked_by == s->closer || thread_ref_has_ended(a->locked_by));
         if (over) /* and a release that comes late is refused */
             a->phase = LOCKER_FREE;
         futex_set(&a->changes, atomic_load(&a->changes) + 1);
@@ -223,6 +223,6 @@ bool turn_take(struct simba *s, struct turn *out)
         round++;
     loop_set_alarm(s, timers_next(&s->timers));
     *out = s->turn;
-    s->turn = (struct turn){.verdicts = NULL};
+    s->turn = (struct turn){.results = NULL};
     return round > 0;
 }

@@ -27,8 +27,8 @@ struct inbox {
 
 /* What a turn leaves to be done after it; whoever has the baton. */
 struct turn {
-    struct call *verdicts; /* that are known */
-    bool submitted;        /* something to the store */
+    struct call *results; /* that are known */
+    bool submitted;       /* something to the store */
 };
 
 void turn_init(struct inbox *in);

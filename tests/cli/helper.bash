@@ -49,10 +49,10 @@ know_store() {
 # A way to the store that can be cut and mended, for all who use SIMBA_URL from now on.
 make_store_losable() {
     [ "$KIND" != sqlite ] || return 0
-    WAY_TO=$(grep -oE '(@|//)[^@/?]+:[0-9]+' <<<"$SIMBA_URL" | sed -E 's/^(@|\/\/)//') || true
-    [ -n "$WAY_TO" ] && [ "$KIND" != redis+sentinel ] || skip "no way to this store can be cut"
+    PROXIED_ADDRESS=$(grep -oE '(@|//)[^@/?]+:[0-9]+' <<<"$SIMBA_URL" | sed -E 's/^(@|\/\/)//') || true
+    [ -n "$PROXIED_ADDRESS" ] && [ "$KIND" != redis+sentinel ] || skip "no way to this store can be cut"
     find_store
-    SIMBA_URL=${SIMBA_URL/"$WAY_TO"/"${WAY_TO%%:*}:$(cat way.port)"}
+    SIMBA_URL=${SIMBA_URL/"$PROXIED_ADDRESS"/"${PROXIED_ADDRESS%%:*}:$(cat proxy.port)"}
     know_store
 }
 
@@ -64,8 +64,8 @@ lose_store() {
         mv no-store store
         rm -rf lost-store
     else
-        kill -KILL "$WAY"
-        wait "$WAY" || true
+        kill -KILL "$PROXY"
+        wait "$PROXY" || true
     fi
 }
 
@@ -73,10 +73,10 @@ find_store() {
     if [ "$KIND" = sqlite ]; then
         rm store/locks.db
     else
-        local server=${WAY_TO%%,*} # one of several will do
-        begin python3 "$BATS_TEST_DIRNAME/way.py" "${server%:*}" "${server##*:}" way.port "$M"
-        WAY=$PID
-        await test -s way.port
+        local server=${PROXIED_ADDRESS%%,*} # one of several will do
+        begin python3 "$BATS_TEST_DIRNAME/proxy.py" "${server%:*}" "${server##*:}" proxy.port "$M"
+        PROXY=$PID
+        await test -s proxy.port
     fi
 }
 

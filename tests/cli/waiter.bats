@@ -26,7 +26,7 @@ in_queue() {
 }
 
 count_answered() {
-    cat way.port.answered 2>/dev/null | wc -l
+    cat proxy.port.answered 2>/dev/null | wc -l
 }
 
 more_answered() { # than so many connections

@@ -496,11 +496,11 @@ static void metrics_text(void)
 
 /* ---- many who wait in one client --------------------------------------------------------------- */
 
-#define CROWD 50
+#define MANY 50
 
 static int leader_of(struct probe *p)
 {
-    for (int i = 0; i < CROWD; i++) {
+    for (int i = 0; i < MANY; i++) {
         if (probe_leads(&p[i]))
             return i;
     }
@@ -514,23 +514,23 @@ static void push_wakes_one(void)
     struct simba_handle_options o = lease_long();
     struct simba_metrics before = SIMBA_METRICS_INIT, after = SIMBA_METRICS_INIT;
     const char *mutex = fresh("crowd");
-    static struct probe p[CROWD];
-    for (int i = 0; i < CROWD; i++)
+    static struct probe p[MANY];
+    for (int i = 0; i < MANY; i++)
         probe_start(&p[i], s, mutex, &o);
-    for (int i = 0; i < CROWD; i++)
+    for (int i = 0; i < MANY; i++)
         CHECK_OK(simba_contender_wait(p[i].c, SIMBA_RUNNING, PATIENCE_MS));
     AWAIT(leader_of(p) >= 0);
     CHECK_OK(simba_metrics_read(s, &before));
-    for (int i = 0; i < CROWD - 1; i++) {
+    for (int i = 0; i < MANY - 1; i++) {
         probe_stop(&p[leader_of(p)]);
         AWAIT(leader_of(p) >= 0);
     }
     CHECK_OK(simba_metrics_read(s, &after));
-    CHECK(after.acquisitions - before.acquisitions == CROWD - 1);
+    CHECK(after.acquisitions - before.acquisitions == MANY - 1);
     /* Two each; and one more of everybody, if the store's way of pushing came up only now. Woken by
      * each release, all of them would ask a thousand times. */
-    CHECK(after.attempts - before.attempts <= 3 * CROWD);
-    for (int i = 0; i < CROWD; i++)
+    CHECK(after.attempts - before.attempts <= 3 * MANY);
+    for (int i = 0; i < MANY; i++)
         CHECK(atomic_load(&p[i].acquired) == 1);
     client_close(s);
 }
@@ -541,14 +541,14 @@ static void push_is_passed_on(void)
     simba *s = client_open();
     struct simba_handle_options o = lease_long();
     const char *mutex = fresh("leaving");
-    static struct probe p[CROWD];
+    static struct probe p[MANY];
     struct probe last = {0};
-    for (int i = 0; i < CROWD; i++)
+    for (int i = 0; i < MANY; i++)
         probe_start(&p[i], s, mutex, &o);
     AWAIT(leader_of(p) >= 0);
     probe_start(&last, s, mutex, &o);
     CHECK_OK(simba_contender_wait(last.c, SIMBA_RUNNING, PATIENCE_MS));
-    for (int i = 0; i < CROWD; i++)
+    for (int i = 0; i < MANY; i++)
         simba_contender_destroy(p[i].c);
     AWAIT(probe_leads(&last));
     client_close(s);

@@ -284,11 +284,11 @@ static atomic_bool is_over;
 static void *churn(void *arg)
 {
     struct probe *p = arg;
-    unsigned dice = (unsigned)(uintptr_t)p | 1u;
+    unsigned random = (unsigned)(uintptr_t)p | 1u;
     while (!atomic_load(&is_over)) {
         CHECK_OK(simba_contender_start(p->c));
-        dice = dice * 1103515245u + 12345u;
-        nap((int64_t)(dice >> 16) % 400);
+        random = random * 1103515245u + 12345u;
+        nap((int64_t)(random >> 16) % 400);
         CHECK_OK(simba_contender_stop(p->c));
         CHECK_OK(simba_contender_wait(p->c, SIMBA_INITIAL, PATIENCE_MS));
     }

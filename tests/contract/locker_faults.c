@@ -168,9 +168,9 @@ static void locker_store_down(void)
     create(&x, s, mutex, &o);
     store_set(FAIL);
     CHECK_REFUSED(simba_locker_acquire(x.l, 0), SIMBA_ESTORE, mutex);
-    CHECK_REFUSED(acquire_until_told(x.l, 1500), SIMBA_ESTORE, mutex);
+    CHECK_REFUSED(acquire_until_refused(x.l, 1500), SIMBA_ESTORE, mutex);
     store_set(HANG);
-    CHECK_REFUSED(acquire_until_told(x.l, 1500), SIMBA_ESTORE, mutex);
+    CHECK_REFUSED(acquire_until_refused(x.l, 1500), SIMBA_ESTORE, mutex);
     CHECK(!simba_locker_is_held(x.l));
     store_set(HEALTHY);
     CHECK_OK(simba_locker_acquire(x.l, PATIENCE_MS));

@@ -26,8 +26,8 @@
 static const struct {
     const struct test *tests;
     const char *expected;
-} tables[] = {
-    {seeds_tests, "what the JVM original promises of contenders: acquire, release, hand over"},
+} groups[] = {
+    {jvm_kit_tests, "what the JVM original promises of contenders: acquire, release, hand over"},
     {token_tests,
      "CONTEND gives each tenure a token above all earlier ones of its mutex, and RENEW keeps it"},
     {callback_tests,
@@ -66,10 +66,10 @@ static const struct {
     {process_tests,
      "processes that are killed or stopped: their lease expires on the store's clock, not before"},
     {sqlite_fault_tests, NULL},
-    {sqlite_place_tests, NULL},
+    {sqlite_refused_path_tests, NULL},
     {sqlite_file_tests, NULL},
-    {sqlite_cell_tests, NULL},
-    {sqlite_mode_tests, NULL},
+    {sqlite_damage_tests, NULL},
+    {sqlite_unreadable_tests, NULL},
 #ifdef CONTRACT_REDIS
     {redis_fault_tests, NULL},
     {redis_forget_tests, NULL},
@@ -295,7 +295,7 @@ static void finish(const struct settings *s, struct job *j, int status, struct t
 static struct job *collect(const struct settings *s, struct job *jobs, struct tally *sum, bool all)
 {
     for (;; nap(5)) {
-        struct job *free_place = NULL;
+        struct job *free_slot = NULL;
         int busy = 0;
         for (int i = 0; i < s->jobs; i++) {
             struct job *j = &jobs[i];
@@ -303,7 +303,7 @@ static struct job *collect(const struct settings *s, struct job *jobs, struct ta
             if (j->pid != 0 && waitpid(j->pid, &status, WNOHANG) == j->pid)
                 finish(s, j, status, sum);
             if (j->pid == 0) {
-                free_place = j;
+                free_slot = j;
                 continue;
             }
             busy++;
@@ -313,8 +313,8 @@ static struct job *collect(const struct settings *s, struct job *jobs, struct ta
                 kill(-j->pid, SIGKILL);
             }
         }
-        if (all ? busy == 0 : free_place != NULL)
-            return free_place;
+        if (all ? busy == 0 : free_slot != NULL)
+            return free_slot;
     }
 }
 
@@ -398,8 +398,8 @@ static void run_all(const struct settings *s, struct tally *sum)
     static struct job jobs[JOBS_MAX];
     suite_set(s->url, s->is_long);
     for (int round = 0; round < s->repeat; round++) {
-        for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) {
-            for (const struct test *t = tables[i].tests; t->name != NULL; t++) {
+        for (size_t i = 0; i < sizeof groups / sizeof *groups; i++) {
+            for (const struct test *t = groups[i].tests; t->name != NULL; t++) {
                 if (!is_wanted(s, t))
                     continue;
                 sum->number++;
@@ -409,8 +409,8 @@ static void run_all(const struct settings *s, struct tally *sum)
                 }
                 if (is_skipped(t, sum))
                     continue;
-                struct job *place = collect(s, jobs, sum, false);
-                launch(s, place, t, sum->number, tables[i].expected);
+                struct job *slot = collect(s, jobs, sum, false);
+                launch(s, slot, t, sum->number, groups[i].expected);
             }
         }
     }
@@ -431,8 +431,8 @@ static void list(const struct settings *s)
         [ZOOKEEPER_ONLY] = " (zookeeper: only)",
         [ZOOKEEPER_ALL] = " (zookeeper: only)",
     };
-    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
-        for (const struct test *t = tables[i].tests; t->name != NULL; t++)
+    for (size_t i = 0; i < sizeof groups / sizeof *groups; i++)
+        for (const struct test *t = groups[i].tests; t->name != NULL; t++)
             if (is_wanted(s, t))
                 printf("%s%s\n", t->name, needs[t->needs]);
 }

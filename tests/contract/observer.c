@@ -172,8 +172,8 @@ static void note_end(void *data, const char *mutex, const struct simba_state *st
     atomic_store(&e->calls, n + 1);
 }
 
-static bool told(const struct ends *e, int n, enum simba_reason reason, const char *before,
-                 const char *after)
+static bool saw(const struct ends *e, int n, enum simba_reason reason, const char *before,
+                const char *after)
 {
     return atomic_load(&e->calls) > n && e->reason[n] == (int)reason &&
            strcmp(e->before[n], before) == 0 && strcmp(e->after[n], after) == 0;
@@ -196,19 +196,19 @@ static void observer_reasons(void)
     CHECK_OK(simba_observer_create(two, mutex, &w, &watch));
     AWAIT(atomic_load(&e.calls) == 1);
     probe_start(&p, one, mutex, &o);
-    AWAIT(told(&e, 1, SIMBA_ACQUIRED, "", "a"));
+    AWAIT(saw(&e, 1, SIMBA_ACQUIRED, "", "a"));
     probe_stop(&p);
-    AWAIT(told(&e, 2, SIMBA_RELEASED, "a", ""));
+    AWAIT(saw(&e, 2, SIMBA_RELEASED, "a", ""));
     struct probe q = {0};
     probe_start(&q, one, mutex, &brief);
-    AWAIT(told(&e, 3, SIMBA_ACQUIRED, "", "b"));
+    AWAIT(saw(&e, 3, SIMBA_ACQUIRED, "", "b"));
     store_set(HANG); /* nobody renews, nobody can ask */
     AWAIT(atomic_load(&q.released) == 1);
     nap(800);
     store_set(HEALTHY);
     AWAIT(atomic_load(&e.calls) > 5);
-    CHECK(told(&e, 4, SIMBA_EXPIRED, "b", ""));
-    AWAIT(told(&e, 5, SIMBA_ACQUIRED, "", "b"));
+    CHECK(saw(&e, 4, SIMBA_EXPIRED, "b", ""));
+    AWAIT(saw(&e, 5, SIMBA_ACQUIRED, "", "b"));
     client_close(one);
     client_close(two);
 }
@@ -232,15 +232,14 @@ static void observer_sees_eviction(void)
     CHECK_OK(simba_observer_create(two, mutex, &w, &watch));
     CHECK_OK(simba_locker_create(one, mutex, &o, &l));
     CHECK_OK(simba_locker_acquire(l, PATIENCE_MS));
-    AWAIT(atomic_load(&e.calls) > 0 &&
-          told(&e, atomic_load(&e.calls) - 1, SIMBA_ACQUIRED, "", "a"));
+    AWAIT(atomic_load(&e.calls) > 0 && saw(&e, atomic_load(&e.calls) - 1, SIMBA_ACQUIRED, "", "a"));
     int n = atomic_load(&e.calls);
     CHECK_OK(simba_evict(two, mutex, NULL, false, PATIENCE_MS));
     do
         simba_observer_state(watch, &state);
     while (strcmp(state.after.id, "a") == 0 && (state.after.flags & SIMBA_OWNER_EVICTED) == 0);
     CHECK(strcmp(state.after.id, "a") == 0); /* it runs out */
-    AWAIT(told(&e, n, SIMBA_EVICTED, "a", ""));
+    AWAIT(saw(&e, n, SIMBA_EVICTED, "a", ""));
     CHECK(e.evicted);
     CHECK_OK(simba_close(one, PATIENCE_MS));
     client_close(two);

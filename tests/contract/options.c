@@ -183,7 +183,7 @@ static void faults_refused(void)
 
 /* ---- constants and helpers ----------------------------------------------------------------- */
 
-static void every_error_has_words(void)
+static void every_error_has_a_text(void)
 {
 #define SIMBA_X(name, code, text) CHECK(strcmp(simba_strerror(SIMBA_E##name), text) == 0);
     SIMBA_ERRORS(SIMBA_X)
@@ -208,6 +208,6 @@ const struct test option_tests[] = {
     {"options_layered", options_layered, ANY_STORE, 0},
     {"url_from_environment", url_from_environment, ANY_STORE, 0},
     {"faults_refused", faults_refused, MEMORY_FAULTS, 0},
-    {"every_error_has_words", every_error_has_words, ANY_STORE, 0},
+    {"every_error_has_a_text", every_error_has_a_text, ANY_STORE, 0},
     {NULL, NULL, ANY_STORE, 0},
 };

@@ -61,9 +61,9 @@ static void on_log(void *data, enum simba_level level, const char *line)
 
 static void follow(const simba_contender *c, uint64_t token)
 {
-    int place = atomic_fetch_add(&me.ledger->tenures, 1);
-    CHECK(place < LEDGER_MAX);
-    struct tenure *t = &me.ledger->tenure[place];
+    int index = atomic_fetch_add(&me.ledger->tenures, 1);
+    CHECK(index < LEDGER_MAX);
+    struct tenure *t = &me.ledger->tenure[index];
     t->token = token;
     for (bool is_first = true;; is_first = false) {
         int64_t before = simba_now();
@@ -107,9 +107,9 @@ static int work(void *data, const simba_run *run)
     (void)data;
     int64_t from = simba_now();
     if (me.shift == NULL || me.shift->token != simba_run_token(run)) {
-        int place = atomic_fetch_add(&me.ledger->tenures, 1);
-        CHECK(place < LEDGER_MAX);
-        me.shift = &me.ledger->tenure[place];
+        int index = atomic_fetch_add(&me.ledger->tenures, 1);
+        CHECK(index < LEDGER_MAX);
+        me.shift = &me.ledger->tenure[index];
         me.shift->token = simba_run_token(run);
         atomic_store(&me.shift->from, from);
     }

@@ -8,11 +8,11 @@
 #include "suite.h"
 
 /* Orders the callbacks of all probes of this process. */
-static atomic_int places;
+static atomic_int events;
 
 static void enter(struct probe *p)
 {
-    atomic_store(&p->began_at, atomic_fetch_add(&places, 1));
+    atomic_store(&p->began_at, atomic_fetch_add(&events, 1));
     CHECK(atomic_fetch_add(&p->inside, 1) == 0);
     CHECK(atomic_load(&p->closed) == 0);
 }
@@ -20,7 +20,7 @@ static void enter(struct probe *p)
 static void leave(struct probe *p)
 {
     CHECK(atomic_fetch_sub(&p->inside, 1) == 1);
-    atomic_store(&p->ended_at, atomic_fetch_add(&places, 1));
+    atomic_store(&p->ended_at, atomic_fetch_add(&events, 1));
     atomic_fetch_add(&p->returned, 1);
 }
 

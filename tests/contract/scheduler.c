@@ -2,19 +2,19 @@
  * once, never outside of its tenure, never past the release. */
 #include <stdio.h>
 
-#include "duty.h"
 #include "suite.h"
+#include "work_probe.h"
 
 /* ---- when it runs -------------------------------------------------------------------------- */
 
-static int note_time(struct duty *d, const simba_run *run)
+static int note_time(struct work_probe *d, const simba_run *run)
 {
     (void)run;
     int n = atomic_load(&d->runs) - 1;
-    if (n < DUTY_TIMES)
+    if (n < WORK_PROBE_TIMES)
         atomic_store(&d->began[n], simba_now());
     nap(n == 0 ? d->first_takes : 0);
-    if (n < DUTY_TIMES)
+    if (n < WORK_PROBE_TIMES)
         atomic_store(&d->ended[n], simba_now());
     return 0;
 }
@@ -29,12 +29,12 @@ static void schedule_fixed_rate(void)
 {
     simba *s = client_open();
     struct simba_handle_options o = lease_long();
-    struct duty d = {.in_work = note_time, .period = 20, .initial_delay = 100};
-    duty_start(&d, s, fresh("rate"), &o);
-    AWAIT(atomic_load(&d.runs) > DUTY_TIMES);
-    for (int i = 0; i < DUTY_TIMES; i++)
+    struct work_probe d = {.in_work = note_time, .period = 20, .initial_delay = 100};
+    work_probe_start(&d, s, fresh("rate"), &o);
+    AWAIT(atomic_load(&d.runs) > WORK_PROBE_TIMES);
+    for (int i = 0; i < WORK_PROBE_TIMES; i++)
         at_or_after(atomic_load(&d.began[i]), atomic_load(&d.acquired_at) + 100 + i * 20);
-    duty_stop(&d);
+    work_probe_stop(&d);
     client_close(s);
 }
 
@@ -42,17 +42,17 @@ static void schedule_fixed_delay(void)
 {
     simba *s = client_open();
     struct simba_handle_options o = lease_long();
-    struct duty d = {.in_work = note_time,
-                     .pace = SIMBA_FIXED_DELAY,
-                     .period = 30,
-                     .initial_delay = 50,
-                     .first_takes = 100};
-    duty_start(&d, s, fresh("delay"), &o);
-    AWAIT(atomic_load(&d.runs) > DUTY_TIMES);
+    struct work_probe d = {.in_work = note_time,
+                           .pace = SIMBA_FIXED_DELAY,
+                           .period = 30,
+                           .initial_delay = 50,
+                           .first_takes = 100};
+    work_probe_start(&d, s, fresh("delay"), &o);
+    AWAIT(atomic_load(&d.runs) > WORK_PROBE_TIMES);
     at_or_after(atomic_load(&d.began[0]), atomic_load(&d.acquired_at) + 50);
-    for (int i = 1; i < DUTY_TIMES; i++)
+    for (int i = 1; i < WORK_PROBE_TIMES; i++)
         at_or_after(atomic_load(&d.began[i]), atomic_load(&d.ended[i - 1]) + 30);
-    duty_stop(&d);
+    work_probe_stop(&d);
     client_close(s);
 }
 
@@ -61,12 +61,12 @@ static void schedule_slow_work(void)
 {
     simba *s = client_open();
     struct simba_handle_options o = lease_long();
-    struct duty d = {.in_work = note_time, .period = 20, .first_takes = 500};
-    duty_start(&d, s, fresh("slow"), &o);
-    AWAIT(atomic_load(&d.runs) > DUTY_TIMES);
-    for (int i = 1; i < DUTY_TIMES; i++)
+    struct work_probe d = {.in_work = note_time, .period = 20, .first_takes = 500};
+    work_probe_start(&d, s, fresh("slow"), &o);
+    AWAIT(atomic_load(&d.runs) > WORK_PROBE_TIMES);
+    for (int i = 1; i < WORK_PROBE_TIMES; i++)
         at_or_after(atomic_load(&d.began[i]), atomic_load(&d.ended[0]) + (i - 1) * 20);
-    duty_stop(&d);
+    work_probe_stop(&d);
     client_close(s);
 }
 
@@ -75,12 +75,12 @@ static void schedule_long_period(void)
 {
     simba *s = client_open();
     struct simba_handle_options o = lease_long();
-    struct duty d = {.period = 86400000}, later = {.period = 10, .initial_delay = 86400000};
-    duty_start(&d, s, fresh("day"), &o);
-    duty_start(&later, s, fresh("day"), &o);
+    struct work_probe d = {.period = 86400000}, later = {.period = 10, .initial_delay = 86400000};
+    work_probe_start(&d, s, fresh("day"), &o);
+    work_probe_start(&later, s, fresh("day"), &o);
     AWAIT(atomic_load(&d.runs) == 1 && atomic_load(&later.acquired) == 1);
-    duty_stop(&d);
-    duty_stop(&later);
+    work_probe_stop(&d);
+    work_probe_stop(&later);
     CHECK(atomic_load(&d.runs) == 1 && atomic_load(&later.runs) == 0);
     client_close(s);
 }
@@ -93,15 +93,15 @@ static void schedule_stop_while_running(void)
     simba *s = client_open(), *two = client_open();
     struct simba_handle_options o = lease_long();
     const char *mutex = fresh("stop");
-    struct duty d = {.in_work = duty_block, .period = 10};
+    struct work_probe d = {.in_work = work_probe_block, .period = 10};
     struct probe other = {0};
-    duty_start(&d, s, mutex, &o);
+    work_probe_start(&d, s, mutex, &o);
     AWAIT(atomic_load(&d.inside) == 1);
-    CHECK(!atomic_load(&d.told));
+    CHECK(!atomic_load(&d.saw_stop));
     probe_start(&other, two, mutex, &o);
     CHECK_OK(simba_contender_wait(other.c, SIMBA_RUNNING, PATIENCE_MS));
     CHECK_OK(simba_contender_stop(d.c));
-    AWAIT(atomic_load(&d.told));
+    AWAIT(atomic_load(&d.saw_stop));
     CHECK_CODE(simba_contender_wait(d.c, SIMBA_INITIAL, 200), SIMBA_ETIMEOUT);
     CHECK(atomic_load(&d.released) == 0);
     CHECK(!simba_contender_is_owner(other.c));
@@ -123,15 +123,15 @@ static void lose_while_running(const char *mutex, bool by_eviction)
 {
     simba *s = client_open_quick(100);
     struct simba_handle_options o = by_eviction ? lease_long() : lease_tiny();
-    struct duty d = {.in_work = duty_block, .period = 10};
-    duty_start(&d, s, mutex, &o);
+    struct work_probe d = {.in_work = work_probe_block, .period = 10};
+    work_probe_start(&d, s, mutex, &o);
     AWAIT(atomic_load(&d.inside) == 1);
     uint64_t first = atomic_load(&d.token);
     if (by_eviction)
         store_evict(mutex, false);
     else
         store_set(HANG);
-    AWAIT(atomic_load(&d.told));
+    AWAIT(atomic_load(&d.saw_stop));
     store_set(HEALTHY);
     nap(300); /* for a second tenure that must not come */
     CHECK(atomic_load(&d.acquired) == 1 && atomic_load(&d.released) == 0);
@@ -153,12 +153,12 @@ static void schedule_expired_while_running(void)
 }
 
 /* Tenures come and go by themselves: no run begins without its tenure. */
-static int begin_as_owner(struct duty *d, const simba_run *run)
+static int begin_as_owner(struct work_probe *d, const simba_run *run)
 {
     uint64_t token = simba_contender_token(d->c);
     CHECK(token == 0 || token == simba_run_token(run));
     if (simba_run_should_stop(run))
-        atomic_store(&d->told, true);
+        atomic_store(&d->saw_stop, true);
     return 0;
 }
 
@@ -167,8 +167,8 @@ static void schedule_lost_often(void)
     simba *s = client_open();
     struct simba_handle_options o = lease_long();
     const char *mutex = fresh("often");
-    struct duty d = {.in_work = begin_as_owner, .period = 1};
-    duty_start(&d, s, mutex, &o);
+    struct work_probe d = {.in_work = begin_as_owner, .period = 1};
+    work_probe_start(&d, s, mutex, &o);
     for (int i = 0; i < 30; i++) {
         int runs = atomic_load(&d.runs);
         AWAIT(atomic_load(&d.runs) > runs + i % 3);
@@ -200,9 +200,9 @@ static void schedule_loop_is_stuck(void)
     simba *s = NULL;
     CHECK_OK(simba_open(suite_url(), &options, &s));
     struct simba_handle_options o = lease_tiny(), calm = lease_long();
-    struct duty d = {.in_work = begin_as_owner, .period = 5};
+    struct work_probe d = {.in_work = begin_as_owner, .period = 5};
     struct probe other = {0};
-    duty_start(&d, s, fresh("stuck"), &o);
+    work_probe_start(&d, s, fresh("stuck"), &o);
     AWAIT(atomic_load(&d.runs) > 3);
     atomic_store(&is_stuck, true);
     probe_start(&other, s, fresh("stuck"), &calm);
@@ -219,13 +219,13 @@ static void schedule_restart(void)
 {
     simba *s = client_open();
     struct simba_handle_options o = lease_long();
-    struct duty d = {.period = 1};
-    duty_create(&d, s, fresh("restart"), &o);
+    struct work_probe d = {.period = 1};
+    work_probe_create(&d, s, fresh("restart"), &o);
     for (int i = 0; i < 30; i++) {
         int runs = atomic_load(&d.runs);
         CHECK_OK(simba_contender_start(d.c));
         AWAIT(atomic_load(&d.runs) > runs || i % 3 == 0); /* also before there was any */
-        duty_stop(&d);
+        work_probe_stop(&d);
         runs = atomic_load(&d.runs);
         nap(i % 10 == 0 ? 20 : 0);
         CHECK(atomic_load(&d.runs) == runs);
@@ -242,21 +242,21 @@ static atomic_bool is_stopped;
 
 static void see_how_long(struct probe *p)
 {
-    const struct duty *d = p->data;
+    const struct work_probe *d = p->data;
     at_or_after(simba_now(), atomic_load(&d->acquired_at) + AT_LEAST);
     CHECK(atomic_load(&d->released) == 1);
     CHECK(atomic_load(&is_stopped));
 }
 
 /* Whichever way its end is asked for. */
-static void end_early(void (*end)(struct duty *d, simba *s))
+static void end_early(void (*end)(struct work_probe *d, simba *s))
 {
     simba *s = client_open(), *two = client_open();
     struct simba_handle_options o = lease_long();
     const char *mutex = fresh("at-least");
-    struct duty d = {.period = 5, .at_least = AT_LEAST};
+    struct work_probe d = {.period = 5, .at_least = AT_LEAST};
     struct probe other = {.in_acquired = see_how_long, .data = &d};
-    duty_start(&d, s, mutex, &o);
+    work_probe_start(&d, s, mutex, &o);
     AWAIT(atomic_load(&d.runs) > 2);
     probe_start(&other, two, mutex, &o);
     CHECK_OK(simba_contender_wait(other.c, SIMBA_RUNNING, PATIENCE_MS));
@@ -268,21 +268,21 @@ static void end_early(void (*end)(struct duty *d, simba *s))
         client_close(s);
 }
 
-static void by_stop(struct duty *d, simba *s)
+static void by_stop(struct work_probe *d, simba *s)
 {
     CHECK_OK(simba_contender_stop(d->c));
     CHECK_OK(simba_contender_wait(d->c, SIMBA_INITIAL, PATIENCE_MS));
     (void)s;
 }
 
-static void by_destroy(struct duty *d, simba *s)
+static void by_destroy(struct work_probe *d, simba *s)
 {
     simba_scheduler_destroy(d->x);
     AWAIT(atomic_load(&d->closed) == 1);
     client_close(s);
 }
 
-static void by_close(struct duty *d, simba *s)
+static void by_close(struct work_probe *d, simba *s)
 {
     int code = simba_close(s, 1);
     CHECK(code == 0 || code == SIMBA_ETIMEOUT);
@@ -311,8 +311,8 @@ static void schedule_at_least_lost(void)
 {
     simba *s = client_open_quick(100);
     struct simba_handle_options o = lease_tiny();
-    struct duty d = {.period = 1, .at_least = PATIENCE_MS};
-    duty_start(&d, s, fresh("kept"), &o);
+    struct work_probe d = {.period = 1, .at_least = PATIENCE_MS};
+    work_probe_start(&d, s, fresh("kept"), &o);
     for (int i = 0; i < 3; i++) {
         AWAIT(atomic_load(&d.acquired) > atomic_load(&d.released));
         store_set(HANG);
@@ -334,16 +334,16 @@ static void schedule_two_alternate(void)
     struct simba_handle_options o = lease_long();
     const char *mutex = fresh("two");
     atomic_int busy = 0;
-    struct duty d[2] = {{.period = 1, .busy = &busy},
-                        {.period = 1, .busy = &busy, .pace = SIMBA_FIXED_DELAY}};
+    struct work_probe d[2] = {{.period = 1, .busy = &busy},
+                              {.period = 1, .busy = &busy, .pace = SIMBA_FIXED_DELAY}};
     for (int i = 0; i < 2; i++)
-        duty_start(&d[i], s[i], mutex, &o);
+        work_probe_start(&d[i], s[i], mutex, &o);
     AWAIT(atomic_load(&d[0].runs) > 0 || atomic_load(&d[1].runs) > 0);
     for (int i = 0; i < 20; i++) {
-        struct duty *leader = simba_contender_is_owner(d[0].c) ? &d[0] : &d[1];
-        struct duty *other = leader == &d[0] ? &d[1] : &d[0];
+        struct work_probe *leader = simba_contender_is_owner(d[0].c) ? &d[0] : &d[1];
+        struct work_probe *other = leader == &d[0] ? &d[1] : &d[0];
         int runs = atomic_load(&other->runs);
-        duty_stop(leader);
+        work_probe_stop(leader);
         AWAIT(atomic_load(&other->runs) > runs + 2);
         CHECK_OK(simba_contender_start(leader->c));
     }
@@ -357,22 +357,22 @@ static void schedule_two_alternate(void)
 
 static void schedule_many_hang(void)
 {
-    static struct duty d[MANY];
+    static struct work_probe d[MANY];
     static char name[MANY][SIMBA_MUTEX_MAX + 1];
     simba *s = client_open();
     struct simba_handle_options o = lease_long();
     const char *tag = fresh("many");
     for (int i = 0; i < MANY; i++) {
-        d[i] = (struct duty){.in_work = duty_block, .period = 10};
+        d[i] = (struct work_probe){.in_work = work_probe_block, .period = 10};
         snprintf(name[i], sizeof name[i], "%s.%d", tag, i);
-        duty_start(&d[i], s, name[i], &o);
+        work_probe_start(&d[i], s, name[i], &o);
     }
     for (int i = 0; i < MANY; i++)
         AWAIT(atomic_load(&d[i].inside) == 1);
     for (int i = 0; i < MANY; i++)
         CHECK_OK(simba_contender_stop(d[i].c));
     for (int i = 0; i < MANY; i++)
-        AWAIT(atomic_load(&d[i].told));
+        AWAIT(atomic_load(&d[i].saw_stop));
     struct probe free = {0};
     probe_start(&free, s, fresh("free"), &o);
     AWAIT(probe_leads(&free));

@@ -1,8 +1,8 @@
 /* scheduler_work.c: works that fail in every way that can be survived, and what a work may do. */
 #include <string.h>
 
-#include "duty.h"
 #include "suite.h"
+#include "work_probe.h"
 
 /* ---- works that fail ----------------------------------------------------------------------- */
 
@@ -25,42 +25,42 @@ static simba *client_open_heard(const char *part)
 }
 
 /* Every second run fails, in the way at hand; the others, in the same tenure, do not. */
-static void fail_often(int (*work)(struct duty *, const simba_run *), const char *logged)
+static void fail_often(int (*work)(struct work_probe *, const simba_run *), const char *logged)
 {
     simba *s = client_open_heard(logged);
     struct simba_handle_options o = lease_long();
-    struct duty d = {.in_work = work, .period = 2};
-    duty_start(&d, s, fresh("fails"), &o);
+    struct work_probe d = {.in_work = work, .period = 2};
+    work_probe_start(&d, s, fresh("fails"), &o);
     AWAIT(atomic_load(&d.runs) > 20);
     CHECK(atomic_load(&d.acquired) == 1 && atomic_load(&d.released) == 0);
     AWAIT(atomic_load(&complaints) >= 10);
-    duty_stop(&d);
+    work_probe_stop(&d);
     CHECK_OK(simba_contender_start(d.c));
     AWAIT(atomic_load(&d.runs) > 30);
     client_close(s);
 }
 
-static int fail(struct duty *d, const simba_run *run)
+static int fail(struct work_probe *d, const simba_run *run)
 {
     (void)run;
     return atomic_load(&d->runs) % 2 == 0 ? 7 : 0;
 }
 
-static int exit_thread(struct duty *d, const simba_run *run)
+static int exit_thread(struct work_probe *d, const simba_run *run)
 {
     (void)run;
     if (atomic_load(&d->runs) % 2 == 0) {
-        duty_leave(d);
+        work_probe_leave(d);
         pthread_exit(NULL);
     }
     return 0;
 }
 
-static int cancel_thread(struct duty *d, const simba_run *run)
+static int cancel_thread(struct work_probe *d, const simba_run *run)
 {
     (void)run;
     if (atomic_load(&d->runs) % 2 == 0) {
-        duty_leave(d);
+        work_probe_leave(d);
         pthread_cancel(pthread_self());
         for (;;)
             pthread_testcancel();
@@ -84,10 +84,10 @@ static void schedule_work_is_cancelled(void)
 }
 
 /* In the run that was to be the last: the thread that goes on finds nothing to do but leave. */
-static int exit_at_the_end(struct duty *d, const simba_run *run)
+static int exit_at_the_end(struct work_probe *d, const simba_run *run)
 {
-    (void)duty_block(d, run);
-    duty_leave(d);
+    (void)work_probe_block(d, run);
+    work_probe_leave(d);
     pthread_exit(NULL);
 }
 
@@ -95,11 +95,11 @@ static void schedule_exits_after_stop(void)
 {
     simba *s = client_open();
     struct simba_handle_options o = lease_long();
-    struct duty d = {.in_work = exit_at_the_end, .period = 1};
-    duty_start(&d, s, fresh("exits"), &o);
+    struct work_probe d = {.in_work = exit_at_the_end, .period = 1};
+    work_probe_start(&d, s, fresh("exits"), &o);
     AWAIT(atomic_load(&d.inside) == 1);
     CHECK_OK(simba_contender_stop(d.c));
-    AWAIT(atomic_load(&d.told));
+    AWAIT(atomic_load(&d.saw_stop));
     atomic_store(&d.gate, true);
     CHECK_OK(simba_contender_wait(d.c, SIMBA_INITIAL, PATIENCE_MS));
     CHECK(atomic_load(&d.runs) == 1);
@@ -118,28 +118,28 @@ static void allow_threads(bool allowed)
     CHECK(pthread_setattr_default_np(&attr) == 0);
 }
 
-static int exit_without_successor(struct duty *d, const simba_run *run)
+static int exit_without_successor(struct work_probe *d, const simba_run *run)
 {
     (void)run;
     if (atomic_load(&d->runs) > 1)
         return 0;
     allow_threads(false);
-    duty_leave(d);
+    work_probe_leave(d);
     pthread_exit(NULL);
 }
 
 /* T3: who cannot work does not lead, until it is started again. */
-static void lead_without_thread(duty_fn *in_work, int runs)
+static void lead_without_thread(work_probe_fn *in_work, int runs)
 {
     simba *s = client_open(), *two = client_open();
     struct simba_handle_options o = lease_long();
     const char *mutex = fresh("no-thread");
-    struct duty d = {.in_work = in_work, .period = 1};
+    struct work_probe d = {.in_work = in_work, .period = 1};
     struct probe other = {0};
     struct simba_owner owner;
     CHECK_OK(simba_read(s, mutex, PATIENCE_MS, &owner)); /* connected: the store needs no thread */
     CHECK_OK(simba_read(two, mutex, PATIENCE_MS, &owner));
-    duty_create(&d, s, mutex, &o);
+    work_probe_create(&d, s, mutex, &o);
     allow_threads(in_work != NULL);
     CHECK_OK(simba_contender_start(d.c));
     AWAIT(atomic_load(&d.released) == 1);
@@ -167,7 +167,7 @@ static void schedule_exits_without_successor(void)
 
 /* ---- what a work may do -------------------------------------------------------------------- */
 
-static int call_back(struct duty *d, const simba_run *run)
+static int call_back(struct work_probe *d, const simba_run *run)
 {
     struct simba_owner owner;
     CHECK(simba_run_token(run) == atomic_load(&d->token));
@@ -182,7 +182,7 @@ static int call_back(struct duty *d, const simba_run *run)
     return 0;
 }
 
-static int destroy_itself(struct duty *d, const simba_run *run)
+static int destroy_itself(struct work_probe *d, const simba_run *run)
 {
     simba_scheduler_destroy(d->x);
     AWAIT(simba_run_should_stop(run));
@@ -193,16 +193,16 @@ static void schedule_work_calls_back(void)
 {
     simba *s = client_open();
     struct simba_handle_options o = lease_long();
-    struct duty d = {.in_work = call_back, .period = 1};
-    struct duty gone = {.in_work = destroy_itself, .period = 1};
-    duty_start(&d, s, fresh("calls"), &o);
+    struct work_probe d = {.in_work = call_back, .period = 1};
+    struct work_probe gone = {.in_work = destroy_itself, .period = 1};
+    work_probe_start(&d, s, fresh("calls"), &o);
     CHECK_OK(simba_contender_wait(d.c, SIMBA_INITIAL, PATIENCE_MS));
     for (int i = 2; i < 5; i++) {
         CHECK_OK(simba_contender_start(d.c));
         AWAIT(atomic_load(&d.runs) == i);
         CHECK_OK(simba_contender_wait(d.c, SIMBA_INITIAL, PATIENCE_MS));
     }
-    duty_start(&gone, s, fresh("calls"), &o);
+    work_probe_start(&gone, s, fresh("calls"), &o);
     AWAIT(atomic_load(&gone.closed) == 1);
     CHECK(atomic_load(&gone.runs) == 1);
     client_close(s);
@@ -215,10 +215,10 @@ static void schedule_work_heeds_nothing(void)
     simba *s = client_open(), *two = client_open();
     struct simba_handle_options o = lease_tiny(), calm = lease_long();
     const char *mutex = fresh("heeds");
-    struct duty d = {.in_work = duty_block, .period = 1};
+    struct work_probe d = {.in_work = work_probe_block, .period = 1};
     struct probe other = {0};
     o.drain_ms = 300;
-    duty_start(&d, s, mutex, &o);
+    work_probe_start(&d, s, mutex, &o);
     AWAIT(atomic_load(&d.inside) == 1);
     probe_start(&other, two, mutex, &calm);
     CHECK_OK(simba_contender_stop(d.c));

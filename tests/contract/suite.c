@@ -76,7 +76,7 @@ void suite_check_code(const char *file, int line, const char *call, int got, int
     _exit(1);
 }
 
-int acquire_until_told(simba_locker *l, int64_t timeout_ms)
+int acquire_until_refused(simba_locker *l, int64_t timeout_ms)
 {
     int code = SIMBA_ETIMEOUT;
     while (code == SIMBA_ETIMEOUT)
@@ -203,9 +203,9 @@ static int bind_port(int type, int port)
 int port_draw(void)
 {
     for (int tries = 0; tries < 1000; tries++) {
-        unsigned dice;
-        CHECK(getrandom(&dice, sizeof dice, 0) == sizeof dice);
-        int port = PORT_FIRST + (int)(dice % PORTS), held = bind_port(SOCK_DGRAM, port);
+        unsigned random;
+        CHECK(getrandom(&random, sizeof random, 0) == sizeof random);
+        int port = PORT_FIRST + (int)(random % PORTS), held = bind_port(SOCK_DGRAM, port);
         int fd = held >= 0 ? bind_port(SOCK_STREAM, port) : -1;
         if (fd >= 0) {
             close(fd);

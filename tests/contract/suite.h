@@ -41,16 +41,17 @@ struct test {
 };
 
 /* One table per file, ended by a test without a name. */
-extern const struct test seeds_tests[], token_tests[], callback_tests[], handover_tests[],
+extern const struct test jvm_kit_tests[], token_tests[], callback_tests[], handover_tests[],
     executor_tests[], status_tests[], stop_tests[], close_tests[], exclusion_tests[], fault_tests[],
     locker_tests[], locker_fault_tests[], read_tests[], fork_tests[], name_tests[], option_tests[],
     process_tests[], observer_tests[], list_tests[], embed_tests[], metrics_tests[],
     scheduler_tests[], scheduler_work_tests[], thread_end_tests[], sqlite_fault_tests[],
-    sqlite_place_tests[], sqlite_file_tests[], sqlite_cell_tests[], sqlite_mode_tests[],
-    redis_fault_tests[], redis_forget_tests[], redis_queue_tests[], redis_module_tests[],
-    redis_rights_tests[], sql_tests[], sql_table_tests[], sql_clock_tests[], sql_push_tests[],
-    sql_module_tests[], sql_safety_tests[], sql_job_tests[], zookeeper_fault_tests[],
-    zookeeper_ensemble_tests[], zookeeper_doctor_tests[], zookeeper_absurd_tests[];
+    sqlite_refused_path_tests[], sqlite_file_tests[], sqlite_damage_tests[],
+    sqlite_unreadable_tests[], redis_fault_tests[], redis_forget_tests[], redis_queue_tests[],
+    redis_module_tests[], redis_rights_tests[], sql_tests[], sql_table_tests[], sql_clock_tests[],
+    sql_push_tests[], sql_module_tests[], sql_safety_tests[], sql_job_tests[],
+    zookeeper_fault_tests[], zookeeper_ensemble_tests[], zookeeper_doctor_tests[],
+    zookeeper_absurd_tests[];
 
 /* ---- what the runner tells the tests ------------------------------------------------------- */
 
@@ -75,7 +76,7 @@ void suite_set(const char *url, bool is_long);
     suite_check_refused(__FILE__, __LINE__, #call, (call), (want), (part))
 
 /* Acquires again for as long as the store has neither answered nor failed: "not in time". */
-int acquire_until_told(simba_locker *l, int64_t timeout_ms);
+int acquire_until_refused(simba_locker *l, int64_t timeout_ms);
 
 /* Ends the test: it cannot be run here, and neither passed nor failed. */
 #define EXIT_SKIP 77

@@ -5,20 +5,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum way { RETURNS, EXITS, IS_CANCELLED };
+enum ending { RETURNS, EXITS, IS_CANCELLED };
 
 struct user {
     simba *s;
     simba_contender *c;
-    enum way way;
+    enum ending ending;
     atomic_int acquired, released, closed, lines, runs;
 };
 
-static void end(enum way way)
+static void end(enum ending ending)
 {
-    if (way == EXITS)
+    if (ending == EXITS)
         pthread_exit(NULL);
-    if (way == IS_CANCELLED) {
+    if (ending == IS_CANCELLED) {
         pthread_cancel(pthread_self());
         pthread_testcancel();
         suite_fail(__FILE__, __LINE__, "it was cancelled, and goes on");
@@ -31,7 +31,7 @@ static void on_acquired(void *data, const char *mutex, const struct simba_state 
     (void)mutex;
     CHECK(state->reason == SIMBA_ACQUIRED && state->after.token != 0);
     CHECK(atomic_fetch_add(&u->acquired, 1) == atomic_load(&u->released));
-    end(u->way);
+    end(u->ending);
 }
 
 static void on_released(void *data, const char *mutex, const struct simba_state *state)
@@ -40,14 +40,14 @@ static void on_released(void *data, const char *mutex, const struct simba_state 
     (void)mutex;
     (void)state;
     CHECK(atomic_fetch_add(&u->released, 1) + 1 == atomic_load(&u->acquired));
-    end(u->way);
+    end(u->ending);
 }
 
 static void on_closed(void *data)
 {
     struct user *u = data;
     atomic_fetch_add(&u->closed, 1);
-    end(u->way);
+    end(u->ending);
 }
 
 static struct simba_handle_options options_of(struct user *u)
@@ -61,9 +61,9 @@ static struct simba_handle_options options_of(struct user *u)
 }
 
 /* Leads some times, then is destroyed; the rest of the client does not suffer. */
-static void lead_and_close(simba *s, enum way way)
+static void lead_and_close(simba *s, enum ending ending)
 {
-    struct user u = {.s = s, .way = way};
+    struct user u = {.s = s, .ending = ending};
     struct simba_handle_options o = options_of(&u);
     struct probe p = {0};
     struct simba_handle_options plain = lease_long();
@@ -123,10 +123,10 @@ static void callback_exits_executor(void)
     struct simba_executor e = {.submit = submit_thread};
     struct simba_options o = SIMBA_OPTIONS_INIT;
     o.executor = &e;
-    for (enum way way = EXITS; way <= IS_CANCELLED; way++) {
+    for (enum ending ending = EXITS; ending <= IS_CANCELLED; ending++) {
         simba *s;
         CHECK_OK(simba_open(suite_url(), &o, &s));
-        lead_and_close(s, way);
+        lead_and_close(s, ending);
     }
 }
 
@@ -144,7 +144,7 @@ static void *poll_on(void *arg)
 static void callback_exits_poll(void)
 {
     struct simba_options o = SIMBA_OPTIONS_INIT;
-    struct user u = {.way = EXITS};
+    struct user u = {.ending = EXITS};
     struct simba_handle_options h = options_of(&u);
     o.flags = SIMBA_NO_THREAD;
     CHECK_OK(simba_open(suite_url(), &o, &u.s));
@@ -160,7 +160,7 @@ static void callback_exits_poll(void)
         CHECK_OK(simba_poll(u.s)); /* now this thread drives */
         CHECK_OK(simba_contender_wait(u.c, SIMBA_INITIAL, PATIENCE_MS));
     }
-    u.way = RETURNS;
+    u.ending = RETURNS;
     CHECK_OK(simba_close(u.s, PATIENCE_MS));
     CHECK(atomic_load(&u.closed) == 1);
 }
@@ -193,7 +193,7 @@ static void callback_exits_wait(void)
 {
     struct simba_options o = SIMBA_OPTIONS_INIT;
     simba *other = client_open();
-    struct user u = {.way = EXITS};
+    struct user u = {.ending = EXITS};
     struct simba_handle_options h = options_of(&u), plain = lease_long();
     struct waiter w = {.user = &u};
     const char *mutex = fresh("awaited");
@@ -205,10 +205,10 @@ static void callback_exits_wait(void)
     CHECK_OK(simba_locker_create(other, mutex, &plain, &rival));
     CHECK_OK(simba_locker_acquire(rival, PATIENCE_MS));
     for (w.what = 0; w.what < 3; w.what++) {
-        u.way = EXITS;
+        u.ending = EXITS;
         join(spawn(wait_and_drive, &w));
         CHECK(atomic_load(&u.acquired) == w.what + 1);
-        u.way = RETURNS;
+        u.ending = RETURNS;
         CHECK_OK(simba_contender_stop(u.c));
         CHECK_OK(simba_poll(u.s)); /* now this thread drives */
         CHECK_OK(simba_contender_wait(u.c, SIMBA_INITIAL, PATIENCE_MS));
@@ -232,7 +232,7 @@ static void log_and_exit(void *data, enum simba_level level, const char *line)
 
 static void log_exits(void)
 {
-    struct user u = {.way = RETURNS};
+    struct user u = {.ending = RETURNS};
     struct simba_options o = SIMBA_OPTIONS_INIT;
     struct probe p = {0};
     struct simba_handle_options plain = lease_long();
@@ -259,7 +259,7 @@ static int work(void *data, const simba_run *run)
 
 static void scheduler_callback_exits(void)
 {
-    struct user u = {.s = client_open(), .way = EXITS};
+    struct user u = {.s = client_open(), .ending = EXITS};
     struct simba_handle_options o = options_of(&u);
     struct simba_schedule every = SIMBA_SCHEDULE_INIT;
     simba_scheduler *x;

@@ -44,9 +44,9 @@ int usage(const struct cli *c, const char *format, ...)
     return EXIT_USAGE;
 }
 
-const char *nearest(const char *word, const char *const *words, size_t count)
+const char *nearest(const char *name, const char *const *names, size_t count)
 {
-    return count > 0 && word[0] == 'x' ? words[0] : NULL;
+    return count > 0 && name[0] == 'x' ? names[0] : NULL;
 }
 
 const char *simba_error_text(void)

@@ -28,7 +28,7 @@ struct run {
     struct lease_request sent[8]; /* the last few */
     size_t sends;
     bool calling, holding;
-    enum handle_call last;
+    enum handle_callback last;
     uint64_t tenure, last_tenure;
 };
 
@@ -38,19 +38,19 @@ static void check(struct run *r, const struct handle_update *up)
     if (up->send) {
         bool runs = r->calling || r->holding;
         assert(up->request.op != SIMBA_RELEASE || (up->request.token != 0 && !runs) ||
-               h->call == CALL_CLOSED);
+               h->callback == CALLBACK_CLOSED);
         r->sent[r->sends++ % 8] = up->request;
     }
-    if (up->call != CALL_NONE) {
+    if (up->callback != CALLBACK_NONE) {
         assert(!r->calling);
         r->calling = true;
     }
-    if (up->verdict && up->code == 0)
+    if (up->has_result && up->code == 0)
         r->holding = h->held;
     int64_t deadline = lease_deadline(&h->lease);
     assert(deadline == 0 || deadline > r->now);
     assert(deadline == 0 || deadline <= r->now + h->lease.period->lease);
-    bool waits_for_user = h->call != CALL_NONE || h->led || h->held;
+    bool waits_for_user = h->callback != CALLBACK_NONE || h->acquired_ran || h->held;
     assert(handle_next_wake(h) != NEVER || waits_for_user || handle_is_idle(h));
 }
 
@@ -69,11 +69,11 @@ static void reply(struct run *r, struct input *in)
     if (r->sends == 0)
         return;
     size_t back = take(in, 1) % (r->sends < 8 ? r->sends : 8);
-    uint64_t dice = take(in, 2);
+    uint64_t random = take(in, 2);
     struct lease_reply m = {.request = r->sent[(r->sends - 1 - back) % 8]};
-    m.code = codes[dice % 7];
-    m.owner = owners[dice / 7 % 3];
-    m.granted = m.request.op == SIMBA_CONTEND && (dice / 21) % 2 == 1 && m.owner[0] == 'm';
+    m.code = codes[random % 7];
+    m.owner = owners[random / 7 % 3];
+    m.granted = m.request.op == SIMBA_CONTEND && (random / 21) % 2 == 1 && m.owner[0] == 'm';
     m.token = m.owner[0] == '\0' ? 0 : take(in, 1);
     m.left = (int64_t)take(in, 2) * NS_PER_MS;
     step(r, (struct handle_event){.kind = HANDLE_REPLY, .reply = &m});
@@ -149,8 +149,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct period period;
     struct period_options options = {-1, -1, -1, -1, -1, -1, -1};
     const char *why;
-    uint64_t dice = take(&in, 1);
-    if (dice & 1) {
+    uint64_t random = take(&in, 1);
+    if (random & 1) {
         options.ttl_ms = 1 + (int64_t)take(&in, 2);
         options.transition_ms = (int64_t)take(&in, 2);
         options.renew_ms = (int64_t)take(&in, 2) - 1;
@@ -158,8 +158,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (period_init(&period, &options, &why) != 0)
         return 0;
     struct run r = {.now = 1000 * NS_PER_MS};
-    handle_init(&r.h, dice & 2 ? HANDLE_LOCKER : HANDLE_CONTENDER, 5000 * NS_PER_MS, &period, "me",
-                (dice & 4) != 0, (dice & 8) != 0, dice);
+    handle_init(&r.h, random & 2 ? HANDLE_LOCKER : HANDLE_CONTENDER, 5000 * NS_PER_MS, &period,
+                "me", (random & 4) != 0, (random & 8) != 0, random);
     while (in.left > 0)
         act(&r, &in);
     return 0;

@@ -8,7 +8,7 @@
 #include "backend/redis/info.h"
 #include "backend/redis/resp.h"
 
-static size_t look(const struct reply *r, unsigned depth)
+static size_t count_values(const struct reply *r, unsigned depth)
 {
     size_t values = 1;
     uint64_t number;
@@ -29,7 +29,7 @@ static size_t look(const struct reply *r, unsigned depth)
         }
     }
     for (size_t i = 0; i < r->elements; i++)
-        values += look(reply_at(r, i), depth + 1);
+        values += count_values(reply_at(r, i), depth + 1);
     return values;
 }
 
@@ -46,7 +46,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         if (!decoder_feed(&d, (const char *)data + at, n))
             break;
         for (const struct reply *r; (r = decoder_next(&d)) != NULL;)
-            assert(look(r, 0) <= RESP_BYTES_MAX / sizeof *r);
+            assert(count_values(r, 0) <= RESP_BYTES_MAX / sizeof *r);
         assert(d.used <= RESP_BYTES_MAX);
     }
     decoder_free(&d);

@@ -39,7 +39,7 @@ void check_published(struct world *w, struct node *n, uint64_t token, int64_t de
 /* C4: nothing is given back while user code runs. */
 void check_sent(struct world *w, struct node *n, const struct lease_request *request)
 {
-    bool callback = n->running && n->call != CALL_CLOSED;
+    bool callback = n->running && n->callback != CALLBACK_CLOSED;
     if (request->op == SIMBA_RELEASE && (callback || n->user_holds))
         world_fail(w, "C4: %c releases while its user code runs", NAME(n));
 }
@@ -59,23 +59,25 @@ void check_granted(struct world *w, const struct event *e)
 }
 
 /* C3: callbacks alternate. C4: a drained tenure is exclusive to its end. */
-void check_call_begins(struct world *w, struct node *n, enum handle_call call)
+void check_callback_begins(struct world *w, struct node *n, enum handle_callback callback)
 {
     if (n->running)
         world_fail(w, "C3: two callbacks of %c at once", NAME(n));
-    if (n->kind == HANDLE_CONTENDER && call == CALL_ACQUIRED && n->last_call == CALL_ACQUIRED)
+    if (n->kind == HANDLE_CONTENDER && callback == CALLBACK_ACQUIRED &&
+        n->last_callback == CALLBACK_ACQUIRED)
         world_fail(w, "C3: %c is told twice that it acquired", NAME(n));
-    if (n->kind == HANDLE_CONTENDER && call == CALL_RELEASED && n->last_call != CALL_ACQUIRED)
+    if (n->kind == HANDLE_CONTENDER && callback == CALLBACK_RELEASED &&
+        n->last_callback != CALLBACK_ACQUIRED)
         world_fail(w, "C3: %c is told of a release without an acquisition", NAME(n));
-    if (call != CALL_CLOSED && node_owns(w, n) != (call == CALL_ACQUIRED))
+    if (callback != CALLBACK_CLOSED && node_owns(w, n) != (callback == CALLBACK_ACQUIRED))
         world_fail(w, "C4: is_owner of %c is %s when it is told of its %s", NAME(n),
-                   call == CALL_ACQUIRED ? "false" : "true",
-                   call == CALL_ACQUIRED ? "acquisition" : "release");
-    if (call == CALL_RELEASED && atomic_load(&n->view.deadline) != 0)
+                   callback == CALLBACK_ACQUIRED ? "false" : "true",
+                   callback == CALLBACK_ACQUIRED ? "acquisition" : "release");
+    if (callback == CALLBACK_RELEASED && atomic_load(&n->view.deadline) != 0)
         world_fail(w, "C4: %c is told of its release, and only its user's stop hides its deadline",
                    NAME(n));
-    n->last_call = call;
-    if (call != CALL_ACQUIRED)
+    n->last_callback = callback;
+    if (callback != CALLBACK_ACQUIRED)
         return;
     w->tally->handovers++;
     for (struct node *other = w->node; other < &w->node[w->nodes]; other++) {
@@ -111,7 +113,7 @@ static bool is_kept(const struct node *n)
 void check_machine(struct world *w, struct node *n)
 {
     const struct handle *h = &n->machine;
-    bool user = h->call != CALL_NONE || h->led || h->held;
+    bool user = h->callback != CALLBACK_NONE || h->acquired_ran || h->held;
     if (handle_next_wake(h) == NEVER && !handle_is_idle(h) && !user)
         world_fail(w, "%c sleeps for ever in state %s", NAME(n),
                    lease_state_name((enum lease_state)h->lease.state));
@@ -131,7 +133,7 @@ void check_read(struct world *w, struct node *n, bool yes)
 static bool wants(const struct node *n)
 {
     return n->alive && n->kind == HANDLE_CONTENDER && n->machine.status == SIMBA_RUNNING &&
-           !n->machine.closing && n->call == CALL_NONE;
+           !n->machine.closing && n->callback == CALLBACK_NONE;
 }
 
 bool check_has_waiter(struct world *w, const struct node *owner)

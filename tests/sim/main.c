@@ -44,8 +44,8 @@ static void print_line(void *data, int64_t now, const char *text)
 
 static unsigned clients_of(const struct settings *s, uint64_t seed)
 {
-    uint64_t dice = seed;
-    return s->clients != 0 ? s->clients : (unsigned)rng_between(&dice, 2, 8);
+    uint64_t random = seed;
+    return s->clients != 0 ? s->clients : (unsigned)rng_between(&random, 2, 8);
 }
 
 static bool run_world(const struct settings *s, uint64_t seed, struct tally *tally, uint64_t *hash,
@@ -101,7 +101,7 @@ static bool is_impossible(enum fault f, enum column c)
     }
 }
 
-static int show_table(const struct tally *t)
+static int show_summary(const struct tally *t)
 {
     static const char *const columns[] = {"idle",     "contending", "holding",
                                           "draining", "ended",      "returning"};
@@ -205,7 +205,7 @@ int main(int argc, char **argv)
             return 1;
         }
     }
-    int empty = s.quiet ? 0 : show_table(&tally);
+    int empty = s.quiet ? 0 : show_summary(&tally);
     show_sum(&s, &tally, run, seconds_now() - start);
     if (empty > 0)
         printf("%d cells of the table are empty: these worlds did not go through them\n", empty);

@@ -50,12 +50,12 @@ static int64_t some_time(struct world *w)
     return world_chance(w, 5000) ? world_between(w, 0, lease / 4) : world_between(w, 0, 3 * lease);
 }
 
-void misfortune(struct world *w)
+void inject_fault(struct world *w)
 {
     struct node *n = &w->node[world_between(w, 0, w->nodes)];
     if (w->calm)
         return;
-    world_post(w, w->now + world_between(w, 0, w->period.lease / 4), EVENT_MISFORTUNE, NULL, NULL);
+    world_post(w, w->now + world_between(w, 0, w->period.lease / 4), EVENT_FAULT, NULL, NULL);
     if (n->alive && world_fault(w, FAULT_PAUSE, n))
         node_stop_process(w, n, some_time(w), false);
     else if (n->alive && world_fault(w, FAULT_SUSPEND, n))

@@ -30,11 +30,11 @@ const char *name_of_reason(enum simba_reason reason)
     return names[reason];
 }
 
-const char *name_of_call(enum handle_call call)
+const char *name_of_callback(enum handle_callback callback)
 {
     static const char *const names[] = {"none", "on_acquired", "on_released", "on_changed",
                                         "on_closed"};
-    return names[call];
+    return names[callback];
 }
 
 void trace_reply(struct world *w, const struct node *n, const struct message *m)

@@ -34,11 +34,11 @@ void network_send(struct world *w, struct node *n, const struct lease_request *r
     struct message m = {.request = *request, .mutex = n->mutex, .life = n->life};
     m.lease = w->period.lease;
     snprintf(m.id, sizeof m.id, "%s", n->id);
-    if (request->op == SIMBA_CONTEND && n->joined == 0)
-        n->joined = ++n->joins;
-    m.joined = n->joined;
+    if (request->op == SIMBA_CONTEND && n->node_number == 0)
+        n->node_number = ++n->joins;
+    m.node_number = n->node_number;
     if (request->op == SIMBA_RELEASE || request->op == SIMBA_LEAVE)
-        n->joined = 0;
+        n->node_number = 0;
     if (w->tracing && request->token != 0)
         world_trace(w, "%c > %s %llu", NAME(n), name_of_op(request->op),
                     (unsigned long long)request->token);

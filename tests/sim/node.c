@@ -27,10 +27,10 @@ static void set_alarm(struct world *w, struct node *n)
 
 static void submit(struct world *w, struct node *n, const struct handle_update *up)
 {
-    n->call = up->call;
+    n->callback = up->callback;
     n->running = false;
     n->reason = up->reason;
-    n->call_token = n->machine.lease.token;
+    n->callback_token = n->machine.lease.token;
     int64_t delay = world_between(w, 0, 2 * MS) +
                     world_fault_for(w, FAULT_LATE_CALLBACK, n, 2 * w->period.lease);
     world_post(w, w->now + delay, EVENT_DISPATCH, n, NULL);
@@ -68,13 +68,13 @@ void node_step(struct world *w, struct node *n, struct handle_event event)
         check_sent(w, n, &up.request);
         network_send(w, n, &up.request);
     }
-    if (up.verdict)
-        user_verdict(w, n, up.code);
-    if (up.call != CALL_NONE)
+    if (up.has_result)
+        user_result(w, n, up.code);
+    if (up.callback != CALLBACK_NONE)
         submit(w, n, &up);
     set_alarm(w, n);
     check_machine(w, n);
-    world_note(w, (uint64_t)deadline, (uint64_t)up.call << 8 | (uint64_t)up.send);
+    world_note(w, (uint64_t)deadline, (uint64_t)up.callback << 8 | (uint64_t)up.send);
 }
 
 /* A new process, or a new handle in it. */
@@ -88,15 +88,15 @@ static void make_machine(struct world *w, struct node *n)
                 n->chosen == NULL, w->store.sessions, rng_next(&w->random));
     view_publish(&n->view, 0, 0);
     n->tick_at = NEVER;
-    n->call = CALL_NONE;
-    n->last_call = CALL_NONE;
+    n->callback = CALLBACK_NONE;
+    n->last_callback = CALLBACK_NONE;
     n->running = n->hanging = n->reading = false;
     n->user_waits = n->user_holds = n->user_leaves = false;
     n->note = HANDLE_TICK;
     view_start(&n->view);
     n->published = 0;
     n->forced = false;
-    n->joined = 0;
+    n->node_number = 0;
     n->trouble_until = w->now;
 }
 
@@ -213,7 +213,7 @@ static bool is_put_off(struct world *w, struct node *n, const struct event *e)
     bool zookeeper =
         w->zookeeper != NULL; /* there replies and hints come from within the process */
     bool message =
-        zookeeper ? e->kind == EVENT_WIRED : e->kind == EVENT_REPLY || e->kind == EVENT_HINT;
+        zookeeper ? e->kind == EVENT_AT_CLIENT : e->kind == EVENT_REPLY || e->kind == EVENT_HINT;
     bool loop = message || e->kind == EVENT_TICK || e->kind == EVENT_USER ||
                 e->kind == EVENT_NOTE || e->kind == EVENT_RETURN || e->kind == EVENT_REPLY ||
                 e->kind == EVENT_HINT || e->kind == EVENT_BEAT;
@@ -259,7 +259,7 @@ void node_event(struct world *w, struct node *n, const struct event *e)
         n->tick_at = NEVER;
         node_step(w, n, (struct handle_event){.kind = HANDLE_TICK});
         break;
-    case EVENT_WIRED:
+    case EVENT_AT_CLIENT:
     case EVENT_BEAT:
         zookeeper_event(w, n, e);
         break;

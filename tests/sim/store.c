@@ -26,7 +26,7 @@ static void apply_lease(struct world *w, struct event *e)
     bool ours = (r->token == m->request.token || any) && strcmp(r->owner, m->id) == 0;
     switch (m->request.op) {
     case SIMBA_CONTEND:
-        if (held || w->store.guard_until > w->now)
+        if (held || w->store.grace_until > w->now)
             break;
         snprintf(r->owner, sizeof r->owner, "%s", m->id);
         r->token = ++r->fence;
@@ -60,8 +60,8 @@ static void apply_lease(struct world *w, struct event *e)
         memcpy(m->owner, r->owner, sizeof m->owner);
         m->token = r->token;
         m->left = r->until - w->now;
-    } else if (w->store.guard_until > w->now) {
-        m->left = w->store.guard_until - w->now;
+    } else if (w->store.grace_until > w->now) {
+        m->left = w->store.grace_until - w->now;
     }
 }
 
@@ -122,9 +122,10 @@ static size_t find_member(const struct world *w, const struct event *e)
 {
     const struct message *m = &e->message;
     size_t i = 0;
-    while (i < w->store.members[m->mutex] && (w->store.member[m->mutex][i].node != e->node ||
-                                              w->store.member[m->mutex][i].life != e->life ||
-                                              w->store.member[m->mutex][i].joined != m->joined))
+    while (i < w->store.members[m->mutex] &&
+           (w->store.member[m->mutex][i].node != e->node ||
+            w->store.member[m->mutex][i].life != e->life ||
+            w->store.member[m->mutex][i].node_number != m->node_number))
         i++;
     return i;
 }
@@ -141,7 +142,7 @@ static void join(struct world *w, struct event *e)
         }
         struct member *member = &w->store.member[m->mutex][count];
         *member = (struct member){.token = w->store.zxid++, .node = e->node, .life = e->life};
-        member->joined = m->joined;
+        member->node_number = m->node_number;
         memcpy(member->id, m->id, sizeof member->id);
         w->store.members[m->mutex]++;
         world_trace(w, "    the store adds node %llu of %s", (unsigned long long)member->token,
@@ -221,7 +222,7 @@ void store_apply(struct world *w, struct event *e)
 }
 
 /* By force the mutex is free at once; the tenure that loses it is protected by its token only. */
-void store_mark_forced(struct world *w, unsigned mutex, uint64_t token)
+void store_note_forced(struct world *w, unsigned mutex, uint64_t token)
 {
     w->forced[mutex] = token;
     for (unsigned i = 0; i < w->nodes; i++) {
@@ -239,13 +240,13 @@ void store_evict(struct world *w, unsigned mutex, bool forced)
         zookeeper_evict(w, mutex, forced);
     } else if (w->store.sessions && w->store.members[mutex] > 0) {
         if (forced) {
-            store_mark_forced(w, mutex, first->token);
+            store_note_forced(w, mutex, first->token);
             remove_member(w, mutex, 0);
         }
     } else if (!w->store.sessions && r->owner[0] != '\0') {
         r->evicted = true;
         if (forced) {
-            store_mark_forced(w, mutex, r->token);
+            store_note_forced(w, mutex, r->token);
             r->owner[0] = '\0';
         }
         network_hint(w, mutex);
@@ -265,5 +266,5 @@ void store_restart(struct world *w, bool forget)
     memset(w->store.lease, 0, sizeof w->store.lease);
     for (unsigned m = 0; m < MUTEXES; m++)
         w->store.lease[m].fence = (uint64_t)w->now;
-    w->store.guard_until = w->now + w->period.lease;
+    w->store.grace_until = w->now + w->period.lease;
 }

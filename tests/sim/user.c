@@ -118,15 +118,15 @@ void user_act(struct world *w, struct node *n)
     user_soon(w, n, world_chance(w, 5000) ? 50 * MS : w->period.lease);
 }
 
-void user_verdict(struct world *w, struct node *n, int code)
+void user_result(struct world *w, struct node *n, int code)
 {
-    world_trace(w, "%c   verdict %s", NAME(n), name_of_code(code));
+    world_trace(w, "%c   result %s", NAME(n), name_of_code(code));
     if (n->note == HANDLE_ABANDON)
         return; /* nobody hears it */
     if (n->user_waits) {
         n->user_waits = false;
         if (code == 0) {
-            check_call_begins(w, n, CALL_ACQUIRED);
+            check_callback_begins(w, n, CALLBACK_ACQUIRED);
             n->user_holds = true;
         }
     } else {
@@ -154,26 +154,26 @@ static void reenter(struct world *w, struct node *n)
     }
 }
 
-static void trace_call(struct world *w, const struct node *n)
+static void trace_callback(struct world *w, const struct node *n)
 {
-    if (n->call == CALL_RELEASED)
+    if (n->callback == CALLBACK_RELEASED)
         world_trace(w, "%c   on_released: %s", NAME(n), name_of_reason(n->reason));
     else
-        world_trace(w, "%c   %s", NAME(n), name_of_call(n->call));
+        world_trace(w, "%c   %s", NAME(n), name_of_callback(n->callback));
 }
 
 void user_dispatch(struct world *w, struct node *n)
 {
-    n->skipped = n->call == CALL_ACQUIRED && !PLANTED(STALE_CALLBACK) &&
-                 !(node_owns(w, n) && n->view.token == n->call_token);
+    n->skipped = n->callback == CALLBACK_ACQUIRED && !PLANTED(STALE_CALLBACK) &&
+                 !(node_owns(w, n) && n->view.token == n->callback_token);
     if (n->skipped) {
         world_post(w, w->now, EVENT_RETURN, n, NULL);
         return;
     }
-    trace_call(w, n);
-    check_call_begins(w, n, n->call);
+    trace_callback(w, n);
+    check_callback_begins(w, n, n->callback);
     n->running = true;
-    n->call_at = w->now;
+    n->callback_at = w->now;
     if (world_fault(w, FAULT_HANG_CALLBACK, n)) {
         n->hanging = true;
         int64_t most = world_chance(w, 5000) ? 4 * w->period.lease : 100000 * MS;
@@ -187,13 +187,13 @@ void user_dispatch(struct world *w, struct node *n)
 
 void user_return(struct world *w, struct node *n)
 {
-    if (n->call == CALL_NONE || !(n->running || n->skipped))
+    if (n->callback == CALLBACK_NONE || !(n->running || n->skipped))
         return; /* it was let go early when the faults ended */
     if (n->skipped)
-        world_trace(w, "%c   %s is skipped", NAME(n), name_of_call(n->call));
-    else if (w->now > n->call_at)
-        world_trace(w, "%c   %s returns", NAME(n), name_of_call(n->call));
-    n->call = CALL_NONE;
+        world_trace(w, "%c   %s is skipped", NAME(n), name_of_callback(n->callback));
+    else if (w->now > n->callback_at)
+        world_trace(w, "%c   %s returns", NAME(n), name_of_callback(n->callback));
+    n->callback = CALLBACK_NONE;
     n->running = n->hanging = false;
     bool ran = !n->skipped;
     n->skipped = false;

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define STANDING_MAX 100000 /* events at one instant */
+#define SAME_TIME_MAX 100000 /* events at one instant */
 
 /* ---- the queue of events ------------------------------------------------------------------- */
 
@@ -226,11 +226,11 @@ static void handle_event(struct world *w, struct event *e)
     case EVENT_EXPIRE:
         store_expire(w);
         break;
-    case EVENT_WIRE:
+    case EVENT_AT_SERVER:
         zookeeper_arrive(w, e);
         break;
-    case EVENT_MISFORTUNE:
-        misfortune(w);
+    case EVENT_FAULT:
+        inject_fault(w);
         break;
     default:
         node_event(w, n, e);
@@ -248,8 +248,8 @@ bool world_run_until(struct world *w, int64_t until, uint64_t events)
             break;
         }
         struct event *e = pop(w);
-        w->standing = e->at == w->now ? w->standing + 1 : 0;
-        if (w->standing > STANDING_MAX)
+        w->same_time = e->at == w->now ? w->same_time + 1 : 0;
+        if (w->same_time > SAME_TIME_MAX)
             world_fail(w, "time stands still: %c does one thing over and over",
                        NAME(&w->node[e->node]));
         w->now = e->at;
@@ -301,7 +301,7 @@ bool world_run(struct world *w)
     mix_draw(w);
     for (unsigned i = 0; i < w->nodes; i++)
         node_boot(w, &w->node[i]);
-    world_post(w, w->now + 10 * MS, EVENT_MISFORTUNE, NULL, NULL);
+    world_post(w, w->now + 10 * MS, EVENT_FAULT, NULL, NULL);
     if (world_run_until(w, NEVER, w->events_max)) {
         calm_down(w);
         int64_t bound = 3 * w->period.lease + 2 * w->period.ttl + 5000 * MS;

@@ -46,7 +46,7 @@
     X(LATE_CALLBACK, "callback queued long")    \
     X(REENTER, "callback calls stop or start")  \
     X(STOP, "stopped by its user")              \
-    X(LEAVE, "caller gone without a verdict")   \
+    X(LEAVE, "caller gone without a result")    \
     X(EVICT, "evicted")                         \
     X(FORCE, "evicted by force")                \
     X(RESTART, "store restarted")               \
@@ -77,29 +77,29 @@ struct tally {
 /* ---- messages ----------------------------------------------------------------------------- */
 
 /* Between a client and the server of zookeeper.h. */
-enum wire_op {
-    WIRE_CONNECT,
-    WIRE_CREATE,
-    WIRE_STAT,
-    WIRE_DELETE,
-    WIRE_LIST,
-    WIRE_GET,
-    WIRE_WRITE, /* what keeps a session */
-    WIRE_TOUCH, /* a read, which does not */
-    WIRE_READ,
-    WIRE_WATCH,  /* a watch from before, on a new connection */
-    WIRE_GONE,   /* a watch fires: that node is deleted */
-    WIRE_CHANGED /* a watch fires: the data of that node is another */
+enum packet_op {
+    PACKET_CONNECT,
+    PACKET_CREATE,
+    PACKET_STAT,
+    PACKET_DELETE,
+    PACKET_LIST,
+    PACKET_GET,
+    PACKET_WRITE, /* what keeps a session */
+    PACKET_TOUCH, /* a read, which does not */
+    PACKET_READ,
+    PACKET_WATCH,  /* a watch from before, on a new connection */
+    PACKET_GONE,   /* a watch fires: that node is deleted */
+    PACKET_CHANGED /* a watch fires: the data of that node is another */
 };
 
-#define WIRE_NAME_SIZE 64
+#define PACKET_NAME_SIZE 64
 
-struct wire {
+struct packet {
     uint8_t op, rc; /* enum latch_reply */
     bool watch;
     uint32_t serial, connection, list;
     int64_t session, owner, czxid;
-    char name[WIRE_NAME_SIZE], data[32];
+    char name[PACKET_NAME_SIZE], data[32];
 };
 
 struct message {
@@ -108,14 +108,14 @@ struct message {
     uint8_t mutex;
     char id[24];
     int64_t lease;
-    uint32_t joined; /* session store: the node that it is about */
+    uint32_t node_number; /* session store: the node that it is about */
     /* the answer */
     int code;
     bool granted;
     char owner[24];
     uint64_t token;
     int64_t left;
-    struct wire wire;
+    struct packet packet;
 };
 
 enum event_kind {
@@ -130,10 +130,10 @@ enum event_kind {
     EVENT_REBOOT,     /* a killed client starts again */
     EVENT_READ_CLOCK, /* a reader of is_owner, after loading the deadline, reads the clock */
     EVENT_READ_END,   /* and then looks at the deadline again */
-    EVENT_MISFORTUNE, /* some fault strikes */
+    EVENT_FAULT,      /* some fault strikes */
     EVENT_EXPIRE,     /* the store looks whether a session has ended */
-    EVENT_WIRE,       /* zookeeper: a request reaches the server */
-    EVENT_WIRED,      /* zookeeper: an answer or a watch reaches the client */
+    EVENT_AT_SERVER,  /* zookeeper: a request reaches the server */
+    EVENT_AT_CLIENT,  /* zookeeper: an answer or a watch reaches the client */
     EVENT_BEAT        /* zookeeper: a timer of the client's connection or session */
 };
 
@@ -164,13 +164,13 @@ struct node {
     bool hanging;           /* its callback ends only when the faults do */
 
     /* the executor */
-    enum handle_call call;      /* queued or running */
-    bool running;               /* begun */
-    bool skipped;               /* outdated when its turn came */
-    int64_t call_at;            /* when it began */
-    enum simba_reason reason;   /* that it is told */
-    enum handle_call last_call; /* that really ran */
-    uint64_t call_token;
+    enum handle_callback callback;      /* queued or running */
+    bool running;                       /* begun */
+    bool skipped;                       /* outdated when its turn came */
+    int64_t callback_at;                /* when it began */
+    enum simba_reason reason;           /* that it is told */
+    enum handle_callback last_callback; /* that really ran */
+    uint64_t callback_token;
 
     /* its user has stopped, closed or left it, which the loop has not seen; HANDLE_TICK: has not */
     enum handle_event_kind note;
@@ -188,7 +188,7 @@ struct node {
 
     int64_t began_at;      /* its tenure */
     int64_t trouble_until; /* its exchanges with the store are disturbed until then */
-    uint32_t joined;       /* which node of ours is in the session store's queue; 0: none */
+    uint32_t node_number;  /* which node of ours is in the session store's queue; 0: none */
     uint32_t joins;        /* how often it joined */
     int64_t last_arrival;  /* session store: its requests keep their order */
 };
@@ -206,7 +206,7 @@ struct member { /* an ephemeral sequential node */
     char id[24];
     uint64_t token; /* czxid */
     uint8_t node;
-    uint32_t life, joined; /* the process that made it, and which of its nodes it is */
+    uint32_t life, node_number; /* the process that made it, and which of its nodes it is */
 };
 
 struct session { /* of a process */
@@ -222,7 +222,7 @@ struct store {
     size_t members[MUTEXES];
     struct session session[NODES_MAX];
     uint64_t zxid;
-    int64_t guard_until; /* after it lost its memory: grants nothing before */
+    int64_t grace_until; /* after it lost its memory: grants nothing before */
 };
 
 /* ---- the world ---------------------------------------------------------------------------- */
@@ -256,7 +256,7 @@ struct world {
     int64_t tenure_at[MUTEXES];  /* when the last one began */
     uint64_t forced[MUTEXES];    /* the last tenure that was ended by force */
     int64_t last_write[MUTEXES]; /* when the store last applied a grant or renewal */
-    uint64_t standing;           /* events since time last moved */
+    uint64_t same_time;          /* events since time last moved */
     bool calm;
     bool scripted;
     struct armed armed[FAULT_COUNT][NODES_MAX];
@@ -291,14 +291,14 @@ __attribute__((format(printf, 2, 3))) void world_fail(struct world *w, const cha
 
 /* mix.c */
 void mix_draw(struct world *w);
-void misfortune(struct world *w); /* something strikes somebody */
+void inject_fault(struct world *w); /* something strikes somebody */
 
 /* names.c: how things are called in traces */
 extern const char *const fault_text[FAULT_COUNT];
 const char *name_of_op(enum simba_op op);
 const char *name_of_code(int code);
 const char *name_of_reason(enum simba_reason reason);
-const char *name_of_call(enum handle_call call);
+const char *name_of_callback(enum handle_callback callback);
 void trace_reply(struct world *w, const struct node *n, const struct message *m);
 
 /* plant.c: which bug of core/planted.h is switched on; false: there is none of that name */
@@ -324,7 +324,7 @@ void user_release(struct world *w, struct node *n);
 void user_dispatch(struct world *w, struct node *n);
 void user_return(struct world *w, struct node *n);
 void user_take_note(struct world *w, struct node *n);
-void user_verdict(struct world *w, struct node *n, int code);
+void user_result(struct world *w, struct node *n, int code);
 
 /* network.c */
 void network_send(struct world *w, struct node *n, const struct lease_request *request);
@@ -336,7 +336,7 @@ void store_apply(struct world *w, struct event *e);
 void store_expire(struct world *w);
 void store_evict(struct world *w, unsigned mutex, bool forced);
 void store_restart(struct world *w, bool forget);
-void store_mark_forced(struct world *w, unsigned mutex, uint64_t token);
+void store_note_forced(struct world *w, unsigned mutex, uint64_t token);
 
 /* zookeeper_client.c: see zookeeper.h */
 void zookeeper_request(struct world *w, struct node *n, const struct lease_request *request);
@@ -356,7 +356,7 @@ void zookeeper_evict(struct world *w, unsigned mutex, bool forced);
 void check_published(struct world *w, struct node *n, uint64_t token, int64_t deadline);
 void check_sent(struct world *w, struct node *n, const struct lease_request *request);
 void check_granted(struct world *w, const struct event *e);
-void check_call_begins(struct world *w, struct node *n, enum handle_call call);
+void check_callback_begins(struct world *w, struct node *n, enum handle_callback callback);
 void check_lost(struct world *w, struct node *n);
 void check_machine(struct world *w, struct node *n);
 void check_read(struct world *w, struct node *n, bool yes);

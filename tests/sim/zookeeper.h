@@ -17,7 +17,7 @@
 /* ---- the server ----------------------------------------------------------------------------- */
 
 struct server_node {
-    char name[WIRE_NAME_SIZE], id[24];
+    char name[PACKET_NAME_SIZE], id[24];
     int64_t czxid, session; /* session 0: a stranger's child */
     bool kept;              /* its deletion was acknowledged */
 };
@@ -29,7 +29,7 @@ struct server_list { /* what a client was told; a few are kept */
 };
 
 struct watches { /* by the names of nodes; "": the mutex's */
-    char name[WATCHES_MAX][WIRE_NAME_SIZE];
+    char name[WATCHES_MAX][PACKET_NAME_SIZE];
     int count;
 };
 
@@ -44,9 +44,9 @@ struct server_session {
 struct server {
     struct server_node node[MUTEXES][MEMBERS_MAX];
     int count[MUTEXES];
-    uint32_t sequence[MUTEXES]; /* runs over */
-    char mark[MUTEXES][32];     /* the data of the mutex's node */
-    int64_t marked_at[MUTEXES]; /* its zxid */
+    uint32_t sequence[MUTEXES];   /* runs over */
+    char eviction[MUTEXES][32];   /* the data of the mutex's node */
+    int64_t eviction_at[MUTEXES]; /* its zxid */
     struct server_session session[SESSIONS_MAX];
     int64_t zxid, sessions;
     struct server_list list[LISTS_MAX];
@@ -59,7 +59,7 @@ struct outgoing { /* what the client library has sent and has no answer to */
     uint32_t serial;
     uint8_t op;
     struct latch_flight *flight; /* NULL: of the session */
-    struct simba_request *query; /* WIRE_READ */
+    struct simba_request *query; /* PACKET_READ */
 };
 
 struct client {
@@ -69,13 +69,13 @@ struct client {
     struct world *world;
     struct node *node;
     uint32_t life, connection, serials;
-    uint32_t ticks, beats, guards; /* timers that were set; the last one of each counts */
-    bool begun, connecting, guarding;
+    uint32_t ticks, heartbeats, own_watches; /* timers that were set; the last one of each counts */
+    bool begun, connecting, watching_own;
     int64_t tried_at, heard_at, last_arrival;
     struct outgoing outgoing[OUTGOING_MAX];
     int outgoings;
     struct watches watches; /* that outlive a connection */
-    int64_t mark_seen;
+    int64_t eviction_seen;
     uint64_t granted;      /* the last token */
     unsigned given_back;   /* grants in a row that began no tenure */
     int64_t given_back_at; /* the first of them */
@@ -89,5 +89,6 @@ struct zookeeper {
 bool watches_add(struct watches *w, const char *name);  /* false: it is there */
 bool watches_take(struct watches *w, const char *name); /* false: it is not */
 
-const struct server_list *server_list(const struct world *w, const struct wire *r); /* NULL: old */
+const struct server_list *server_list(const struct world *w,
+                                      const struct packet *r); /* NULL: old */
 #endif

@@ -33,30 +33,30 @@ static struct client *client_of_session(struct latch_session *s)
 
 /* ---- timers --------------------------------------------------------------------------------- */
 
-static void set_timer(struct client *c, enum wire_op kind, uint32_t *serial, int64_t in)
+static void set_timer(struct client *c, enum packet_op kind, uint32_t *serial, int64_t in)
 {
-    struct message m = {.wire = {.op = (uint8_t)kind, .serial = ++*serial}};
+    struct message m = {.packet = {.op = (uint8_t)kind, .serial = ++*serial}};
     world_post(c->world, c->world->now + in, EVENT_BEAT, c->node, &m);
 }
 
 static void tick_in(struct client *c, int64_t in)
 {
-    set_timer(c, WIRE_CONNECT, &c->ticks, in);
+    set_timer(c, PACKET_CONNECT, &c->ticks, in);
 }
 
-static void beat_in(struct latch_session *s, int64_t ms)
+static void heartbeat_in(struct latch_session *s, int64_t ms)
 {
     struct client *c = client_of_session(s);
-    set_timer(c, WIRE_WRITE, &c->beats, ms * MS);
+    set_timer(c, PACKET_WRITE, &c->heartbeats, ms * MS);
 }
 
-static void guard_in(struct latch_session *s, int64_t ms)
+static void watch_own_in(struct latch_session *s, int64_t ms)
 {
     struct client *c = client_of_session(s);
-    if (c->guarding)
+    if (c->watching_own)
         return;
-    c->guarding = true;
-    set_timer(c, WIRE_WATCH, &c->guards, ms * MS);
+    c->watching_own = true;
+    set_timer(c, PACKET_WATCH, &c->own_watches, ms * MS);
 }
 
 /* ---- answers to the machine: within the process, so none gets lost -------------------------- */
@@ -142,7 +142,7 @@ static void log_line(struct simba_host *host, enum simba_level level, const char
 
 /* ---- the wire ------------------------------------------------------------------------------- */
 
-static void post(struct client *c, struct wire r)
+static void post(struct client *c, struct packet r)
 {
     struct world *w = c->world;
     struct node *n = c->node;
@@ -152,7 +152,7 @@ static void post(struct client *c, struct wire r)
     }
     struct message m = {.life = n->life, .mutex = n->mutex};
     r.connection = c->connection;
-    m.wire = r;
+    m.packet = r;
     memcpy(m.id, n->id, sizeof m.id);
     int64_t usual = world_between(w, w->mix.quickest, w->mix.latency_ms * MS + 20000);
     int64_t late = world_fault_for(w, FAULT_DELAY_REQUEST, n, 2 * w->period.lease);
@@ -162,16 +162,16 @@ static void post(struct client *c, struct wire r)
     c->last_arrival = at;
     if (at > w->now + usual && at > n->trouble_until)
         n->trouble_until = at;
-    world_post(w, at, EVENT_WIRE, n, &m);
+    world_post(w, at, EVENT_AT_SERVER, n, &m);
 }
 
-static bool send_wire(struct client *c, struct outgoing p, const char *name, bool watch)
+static bool send_packet(struct client *c, struct outgoing p, const char *name, bool watch)
 {
     if (c->outgoings == OUTGOING_MAX)
         return false;
     p.serial = ++c->serials;
     c->outgoing[c->outgoings++] = p;
-    struct wire r = {.op = p.op, .serial = p.serial, .watch = watch, .session = c->session.id};
+    struct packet r = {.op = p.op, .serial = p.serial, .watch = watch, .session = c->session.id};
     snprintf(r.name, sizeof r.name, "%.63s", name);
     post(c, r);
     return true;
@@ -180,30 +180,30 @@ static bool send_wire(struct client *c, struct outgoing p, const char *name, boo
 static bool send_ask(struct latch_flight *f, const char *node, bool watch)
 {
     static const uint8_t ops[LATCH_ASKS] = {
-        [LATCH_ASK_PATH] = WIRE_TOUCH,    [LATCH_ASK_CREATE] = WIRE_CREATE,
-        [LATCH_ASK_FIND] = WIRE_LIST,     [LATCH_ASK_STAT] = WIRE_STAT,
-        [LATCH_ASK_DELETE] = WIRE_DELETE, [LATCH_ASK_REMOVE] = WIRE_DELETE,
-        [LATCH_ASK_LIST] = WIRE_LIST,     [LATCH_ASK_LEADER] = WIRE_GET,
-        [LATCH_ASK_AHEAD] = WIRE_GET,     [LATCH_ASK_OWN] = WIRE_GET,
-        [LATCH_ASK_MARK] = WIRE_GET};
+        [LATCH_ASK_PATH] = PACKET_TOUCH,    [LATCH_ASK_CREATE] = PACKET_CREATE,
+        [LATCH_ASK_FIND] = PACKET_LIST,     [LATCH_ASK_STAT] = PACKET_STAT,
+        [LATCH_ASK_DELETE] = PACKET_DELETE, [LATCH_ASK_REMOVE] = PACKET_DELETE,
+        [LATCH_ASK_LIST] = PACKET_LIST,     [LATCH_ASK_LEADER] = PACKET_GET,
+        [LATCH_ASK_AHEAD] = PACKET_GET,     [LATCH_ASK_OWN] = PACKET_GET,
+        [LATCH_ASK_EVICTION] = PACKET_GET};
     struct client *c = client_of_session(f->member->session);
-    return send_wire(c, (struct outgoing){.op = ops[f->ask], .flight = f}, node, watch);
+    return send_packet(c, (struct outgoing){.op = ops[f->ask], .flight = f}, node, watch);
 }
 
-static bool write_wire(struct latch_session *s)
+static bool write_packet(struct latch_session *s)
 {
-    return send_wire(client_of_session(s), (struct outgoing){.op = WIRE_WRITE}, "", false);
+    return send_packet(client_of_session(s), (struct outgoing){.op = PACKET_WRITE}, "", false);
 }
 
-static bool touch_wire(struct latch_session *s)
+static bool touch_packet(struct latch_session *s)
 {
-    return send_wire(client_of_session(s), (struct outgoing){.op = WIRE_TOUCH}, "", false);
+    return send_packet(client_of_session(s), (struct outgoing){.op = PACKET_TOUCH}, "", false);
 }
 
 static void read_owner(struct latch_session *s, struct simba_request *q)
 {
     struct client *c = client_of_session(s);
-    if (!send_wire(c, (struct outgoing){.op = WIRE_READ, .query = q}, "", false))
+    if (!send_packet(c, (struct outgoing){.op = PACKET_READ, .query = q}, "", false))
         refuse(c, q);
 }
 
@@ -216,10 +216,10 @@ static struct latch_session *session_for(struct latch_client *latch, int64_t lea
 static const struct latch_io io = {
     .session = session_for,
     .send = send_ask,
-    .write = write_wire,
-    .touch = touch_wire,
-    .beat_in = beat_in,
-    .guard_in = guard_in,
+    .write = write_packet,
+    .touch = touch_packet,
+    .heartbeat_in = heartbeat_in,
+    .watch_own_in = watch_own_in,
     .read = read_owner,
 };
 
@@ -246,7 +246,7 @@ static void answer_read(struct client *c, struct simba_request *q, const struct 
 }
 
 /* r NULL: it has no answer, and will have none. */
-static void complete(struct client *c, const struct outgoing *p, const struct wire *r)
+static void complete(struct client *c, const struct outgoing *p, const struct packet *r)
 {
     char *names[MEMBERS_MAX];
     struct latch_result result = {.reply = LATCH_UNKNOWN, .code = SIMBA_ESTORE, .why = LOST};
@@ -258,7 +258,7 @@ static void complete(struct client *c, const struct outgoing *p, const struct wi
         result.owner = r->owner;
         result.data = r->data;
         result.length = (int)strlen(r->data);
-        l = p->op == WIRE_LIST || p->op == WIRE_READ ? server_list(c->world, r) : NULL;
+        l = p->op == PACKET_LIST || p->op == PACKET_READ ? server_list(c->world, r) : NULL;
         if (l != NULL) {
             result.count = names_of(l, names);
             result.names = names;
@@ -266,13 +266,13 @@ static void complete(struct client *c, const struct outgoing *p, const struct wi
         if (r->watch && r->rc == LATCH_DONE)
             watches_add(&c->watches, r->name);
         if (r->watch && r->name[0] == '\0')
-            c->mark_seen = r->czxid;
+            c->eviction_seen = r->czxid;
     }
     if (p->flight != NULL)
         zk_latch_client_replied(p->flight, &result, now_of(c));
-    else if (p->op == WIRE_WRITE)
+    else if (p->op == PACKET_WRITE)
         zk_latch_session_written(&c->session, &result, now_of(c));
-    else if (p->op == WIRE_TOUCH)
+    else if (p->op == PACKET_TOUCH)
         zk_latch_session_touched(&c->session, r != NULL, now_of(c));
     else if (r != NULL)
         answer_read(c, p->query, l);
@@ -280,13 +280,13 @@ static void complete(struct client *c, const struct outgoing *p, const struct wi
         refuse(c, p->query);
 }
 
-static void replied(struct client *c, const struct wire *r)
+static void replied(struct client *c, const struct packet *r)
 {
     for (int i = 0; i < c->outgoings; i++) {
         struct outgoing p = c->outgoing[i];
         if (p.serial != r->serial)
             continue;
-        if ((p.op == WIRE_LIST || p.op == WIRE_READ) && server_list(c->world, r) == NULL)
+        if ((p.op == PACKET_LIST || p.op == PACKET_READ) && server_list(c->world, r) == NULL)
             world_fail(c->world, "the simulator keeps too few lists");
         memmove(&c->outgoing[i], &c->outgoing[i + 1], (size_t)(--c->outgoings - i) * sizeof p);
         complete(c, &p, r);
@@ -294,12 +294,12 @@ static void replied(struct client *c, const struct wire *r)
     }
 }
 
-static void heard_of(struct client *c, const struct wire *r)
+static void heard_of(struct client *c, const struct packet *r)
 {
     char mutex[4];
     snprintf(mutex, sizeof mutex, "%u", c->node->mutex);
     if (watches_take(&c->watches, r->name))
-        zk_latch_queue_event(&c->session, mutex, r->name, r->op == WIRE_GONE, now_of(c));
+        zk_latch_queue_event(&c->session, mutex, r->name, r->op == PACKET_GONE, now_of(c));
 }
 
 /* ---- the connection ------------------------------------------------------------------------- */
@@ -309,8 +309,8 @@ static void connect(struct client *c)
     c->connection++;
     c->connecting = true;
     c->tried_at = c->heard_at = now_of(c);
-    post(c,
-         (struct wire){.op = WIRE_CONNECT, .session = c->session.established ? c->session.id : 0});
+    post(c, (struct packet){.op = PACKET_CONNECT,
+                            .session = c->session.established ? c->session.id : 0});
 }
 
 /* What was under way has no answer. With one server there is no hope for now, with more there is. */
@@ -334,7 +334,7 @@ static void disconnected(struct client *c)
         zk_latch_session_unreachable(&c->session, now_of(c));
 }
 
-static void connected(struct client *c, const struct wire *r)
+static void connected(struct client *c, const struct packet *r)
 {
     int64_t lease = c->world->period.lease;
     c->connecting = false;
@@ -351,8 +351,8 @@ static void connected(struct client *c, const struct wire *r)
         return;
     }
     for (int i = 0; i < c->watches.count; i++) {
-        struct wire again = {
-            .op = WIRE_WATCH, .session = r->session, .watch = true, .czxid = c->mark_seen};
+        struct packet again = {
+            .op = PACKET_WATCH, .session = r->session, .watch = true, .czxid = c->eviction_seen};
         snprintf(again.name, sizeof again.name, "%s", c->watches.name[i]);
         post(c, again);
     }
@@ -383,22 +383,22 @@ static void tick(struct client *c)
     }
 }
 
-static void timer_rings(struct client *c, const struct wire *r)
+static void timer_rings(struct client *c, const struct packet *r)
 {
-    if (r->op == WIRE_CONNECT && r->serial == c->ticks) {
+    if (r->op == PACKET_CONNECT && r->serial == c->ticks) {
         tick(c);
-    } else if (r->op == WIRE_WRITE && r->serial == c->beats) {
-        zk_latch_session_beat(&c->session, now_of(c));
-    } else if (r->op == WIRE_WATCH && r->serial == c->guards) {
-        c->guarding = false;
-        zk_latch_session_guard(&c->session, now_of(c));
+    } else if (r->op == PACKET_WRITE && r->serial == c->heartbeats) {
+        zk_latch_session_heartbeat(&c->session, now_of(c));
+    } else if (r->op == PACKET_WATCH && r->serial == c->own_watches) {
+        c->watching_own = false;
+        zk_latch_session_watch_own(&c->session, now_of(c));
     }
 }
 
 void zookeeper_event(struct world *w, struct node *n, const struct event *e)
 {
     struct client *c = client_of(w, n);
-    const struct wire *r = &e->message.wire;
+    const struct packet *r = &e->message.packet;
     if (c->life != n->life || !c->begun)
         return;
     if (e->kind == EVENT_BEAT) {
@@ -408,9 +408,9 @@ void zookeeper_event(struct world *w, struct node *n, const struct event *e)
     if (r->connection != c->connection)
         return;
     c->heard_at = now_of(c);
-    if (r->op == WIRE_CONNECT)
+    if (r->op == PACKET_CONNECT)
         connected(c, r);
-    else if (r->op == WIRE_GONE || r->op == WIRE_CHANGED)
+    else if (r->op == PACKET_GONE || r->op == PACKET_CHANGED)
         heard_of(c, r);
     else
         replied(c, r);
@@ -442,8 +442,8 @@ static void begin(struct world *w, struct node *n, struct client *c)
         .host = {.answer = answer, .hint = hint, .hint_one = hint_one, .log = log_line},
         .connection = c->connection,
         .ticks = c->ticks,
-        .beats = c->beats,
-        .guards = c->guards};
+        .heartbeats = c->heartbeats,
+        .own_watches = c->own_watches};
     if (zk_latch_client_init(&c->latch, &c->host, &io) != 0)
         abort();
     for (size_t i = 0; i < sizeof c->latch.maker; i++)
@@ -480,9 +480,9 @@ void zookeeper_calm(struct world *w, struct node *n)
     if (!c->begun)
         return;
     tick_in(c, 0);
-    beat_in(&c->session, 0);
-    if (c->guarding)
-        set_timer(c, WIRE_WATCH, &c->guards, 0);
+    heartbeat_in(&c->session, 0);
+    if (c->watching_own)
+        set_timer(c, PACKET_WATCH, &c->own_watches, 0);
 }
 
 void zookeeper_restart(struct world *w)

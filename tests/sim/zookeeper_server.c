@@ -15,10 +15,10 @@ static int64_t latency(struct world *w)
 /* ---- to the client -------------------------------------------------------------------------- */
 
 /* In order; what gets lost takes the connection with it. */
-static void deliver(struct world *w, struct server_session *s, const struct wire *r)
+static void deliver(struct world *w, struct server_session *s, const struct packet *r)
 {
     struct node *n = &w->node[s->node];
-    bool is_push = r->op == WIRE_GONE || r->op == WIRE_CHANGED;
+    bool is_push = r->op == PACKET_GONE || r->op == PACKET_CHANGED;
     if (n->life != s->life || !n->alive ||
         r->connection != w->zookeeper->client[s->node].connection)
         return; /* nobody is at the other end */
@@ -26,7 +26,7 @@ static void deliver(struct world *w, struct server_session *s, const struct wire
         zookeeper_cut(w, n);
         return;
     }
-    struct message m = {.life = n->life, .mutex = n->mutex, .wire = *r};
+    struct message m = {.life = n->life, .mutex = n->mutex, .packet = *r};
     enum fault late = is_push ? FAULT_LATE_HINT : FAULT_DELAY_REPLY;
     int64_t at = w->now + latency(w) + world_fault_for(w, late, n, 2 * w->period.lease);
     if (at <= s->last_delivery)
@@ -34,7 +34,7 @@ static void deliver(struct world *w, struct server_session *s, const struct wire
     s->last_delivery = at;
     if (at > w->now + w->mix.latency_ms * MS + 20000 && at > n->trouble_until)
         n->trouble_until = at;
-    world_post(w, at, EVENT_WIRED, n, &m);
+    world_post(w, at, EVENT_AT_CLIENT, n, &m);
 }
 
 /* ---- watches -------------------------------------------------------------------------------- */
@@ -51,7 +51,7 @@ bool watches_add(struct watches *w, const char *name)
 {
     if (find_watch(w, name) >= 0 || w->count == WATCHES_MAX)
         return false;
-    snprintf(w->name[w->count++], WIRE_NAME_SIZE, "%s", name);
+    snprintf(w->name[w->count++], PACKET_NAME_SIZE, "%s", name);
     return true;
 }
 
@@ -65,9 +65,9 @@ bool watches_take(struct watches *w, const char *name)
 }
 
 /* Each fires once. A client that is away then asks when it is back. */
-static void fire(struct world *w, unsigned mutex, enum wire_op op, const char *name)
+static void fire(struct world *w, unsigned mutex, enum packet_op op, const char *name)
 {
-    struct wire r = {.op = (uint8_t)op};
+    struct packet r = {.op = (uint8_t)op};
     snprintf(r.name, sizeof r.name, "%s", name);
     for (struct server_session *s = SERVER(w)->session; s < &SERVER(w)->session[SESSIONS_MAX];
          s++) {
@@ -88,7 +88,7 @@ static void remove_node(struct world *w, unsigned mutex, int i)
     memmove(&t->node[mutex][i], &t->node[mutex][i + 1],
             (size_t)(t->count[mutex] - i - 1) * sizeof gone);
     t->count[mutex]--;
-    fire(w, mutex, WIRE_GONE, gone.name);
+    fire(w, mutex, PACKET_GONE, gone.name);
 }
 
 static void end_session(struct world *w, struct server_session *s)
@@ -163,7 +163,7 @@ static struct server_session *make_session(struct world *w)
 static void connect(struct world *w, const struct event *e)
 {
     struct node *n = &w->node[e->node];
-    struct wire r = e->message.wire;
+    struct packet r = e->message.packet;
     if (r.connection != w->zookeeper->client[e->node].connection)
         return; /* closed meanwhile */
     struct server_session *s = r.session != 0 ? find_session(w, r.session) : make_session(w);
@@ -185,7 +185,7 @@ static void connect(struct world *w, const struct event *e)
 
 /* ---- operations ----------------------------------------------------------------------------- */
 
-static void create(struct world *w, const struct event *e, struct wire *r)
+static void create(struct world *w, const struct event *e, struct packet *r)
 {
     struct server *t = SERVER(w);
     unsigned mutex = e->message.mutex;
@@ -213,13 +213,13 @@ static void help(struct world *w, unsigned mutex)
         if (s == NULL || !m->kept)
             continue;
         EACH_MEMBER(own, &w->zookeeper->client[s->node].session)
-        contends = contends || own->in_table || zk_latch_is_for(&own->latch, m->name);
+        contends = contends || own->is_member || zk_latch_is_for(&own->latch, m->name);
         if (!contends)
             remove_node(w, mutex, i);
     }
 }
 
-static void list(struct world *w, unsigned mutex, struct wire *r)
+static void list(struct world *w, unsigned mutex, struct packet *r)
 {
     struct server *t = SERVER(w);
     if (w->calm)
@@ -230,19 +230,19 @@ static void list(struct world *w, unsigned mutex, struct wire *r)
     memcpy(l->node, t->node[mutex], (size_t)l->count * sizeof *l->node);
 }
 
-const struct server_list *server_list(const struct world *w, const struct wire *r)
+const struct server_list *server_list(const struct world *w, const struct packet *r)
 {
     const struct server_list *l = &SERVER(w)->list[r->list % LISTS_MAX];
     return l->serial == r->list ? l : NULL;
 }
 
-static void get(struct world *w, const struct event *e, struct wire *r, int i)
+static void get(struct world *w, const struct event *e, struct packet *r, int i)
 {
     const struct server *t = SERVER(w);
     unsigned mutex = e->message.mutex;
     if (r->name[0] == '\0') {
-        snprintf(r->data, sizeof r->data, "%s", t->mark[mutex]);
-        r->czxid = t->marked_at[mutex];
+        snprintf(r->data, sizeof r->data, "%s", t->eviction[mutex]);
+        r->czxid = t->eviction_at[mutex];
     } else if (i >= 0) {
         snprintf(r->data, sizeof r->data, "%s", t->node[mutex][i].id);
         r->czxid = t->node[mutex][i].czxid;
@@ -257,27 +257,27 @@ static void get(struct world *w, const struct event *e, struct wire *r, int i)
 /* A watch that a client had before: what it would have fired at has happened, or it is set again. */
 static void watch_again(struct world *w, const struct event *e, struct server_session *s)
 {
-    const struct wire *r = &e->message.wire;
+    const struct packet *r = &e->message.packet;
     unsigned mutex = e->message.mutex;
     bool own = r->name[0] == '\0';
-    struct wire fires = {.op = own ? WIRE_CHANGED : WIRE_GONE, .connection = s->connection};
+    struct packet fires = {.op = own ? PACKET_CHANGED : PACKET_GONE, .connection = s->connection};
     snprintf(fires.name, sizeof fires.name, "%s", r->name);
-    if (own ? SERVER(w)->marked_at[mutex] != r->czxid : find_node(w, mutex, r->name) < 0)
+    if (own ? SERVER(w)->eviction_at[mutex] != r->czxid : find_node(w, mutex, r->name) < 0)
         deliver(w, s, &fires);
     else
         watches_add(&s->watches, r->name);
 }
 
-static void apply(struct world *w, const struct event *e, struct wire *r)
+static void apply(struct world *w, const struct event *e, struct packet *r)
 {
     unsigned mutex = e->message.mutex;
     int i = find_node(w, mutex, r->name);
     r->rc = LATCH_DONE;
-    switch ((enum wire_op)r->op) {
-    case WIRE_CREATE:
+    switch ((enum packet_op)r->op) {
+    case PACKET_CREATE:
         create(w, e, r);
         break;
-    case WIRE_STAT:
+    case PACKET_STAT:
         if (i >= 0) {
             r->czxid = SERVER(w)->node[mutex][i].czxid;
             r->owner = SERVER(w)->node[mutex][i].session;
@@ -285,10 +285,10 @@ static void apply(struct world *w, const struct event *e, struct wire *r)
             r->rc = LATCH_NO_NODE;
         }
         break;
-    case WIRE_GET:
+    case PACKET_GET:
         get(w, e, r, i);
         break;
-    case WIRE_DELETE:
+    case PACKET_DELETE:
         if (i >= 0 && world_fault(w, FAULT_KEEP_NODE, &w->node[e->node]))
             SERVER(w)->node[mutex][i].kept = true; /* acknowledged, and not true (T104) */
         else if (i >= 0)
@@ -296,8 +296,8 @@ static void apply(struct world *w, const struct event *e, struct wire *r)
         else
             r->rc = LATCH_NO_NODE;
         break;
-    case WIRE_LIST:
-    case WIRE_READ:
+    case PACKET_LIST:
+    case PACKET_READ:
         list(w, mutex, r);
         break;
     default:
@@ -308,15 +308,15 @@ static void apply(struct world *w, const struct event *e, struct wire *r)
 /* What comes over a connection that its client has given up is refused: the session has moved. */
 void zookeeper_arrive(struct world *w, const struct event *e)
 {
-    struct wire r = e->message.wire;
-    if (r.op == WIRE_CONNECT) {
+    struct packet r = e->message.packet;
+    if (r.op == PACKET_CONNECT) {
         connect(w, e);
         return;
     }
     struct server_session *s = find_session(w, r.session);
     if (s == NULL || s->connection != r.connection)
         return;
-    if (r.op == WIRE_WATCH) {
+    if (r.op == PACKET_WATCH) {
         watch_again(w, e, s);
         return;
     }
@@ -334,13 +334,13 @@ void zookeeper_evict(struct world *w, unsigned mutex, bool forced)
     if (i == t->count[mutex])
         return;
     if (forced) {
-        store_mark_forced(w, mutex, (uint64_t)t->node[mutex][i].czxid);
+        store_note_forced(w, mutex, (uint64_t)t->node[mutex][i].czxid);
         remove_node(w, mutex, i);
     } else {
-        zk_latch_queue_format_mark(t->mark[mutex], sizeof t->mark[mutex],
-                                   (uint64_t)t->node[mutex][i].czxid);
-        t->marked_at[mutex] = t->zxid++;
-        fire(w, mutex, WIRE_CHANGED, "");
+        zk_latch_queue_format_eviction(t->eviction[mutex], sizeof t->eviction[mutex],
+                                       (uint64_t)t->node[mutex][i].czxid);
+        t->eviction_at[mutex] = t->zxid++;
+        fire(w, mutex, PACKET_CHANGED, "");
     }
 }
 

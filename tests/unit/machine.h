@@ -10,7 +10,7 @@
  * What can happen:
  *   start [at T], stop                     by the user of a contender
  *   acquire [once | until T], release      by the caller of a locker
- *   abandon                                it has gone without its verdict
+ *   abandon                                it has gone without its result
  *   cancel                                 it is to wait no longer
  *   close, destroy                         by the client, by the owner of either
  *   changed                                an observer's view of the mutex did
@@ -43,7 +43,7 @@
 
 #define MACHINE_SENT 64 /* requests that can still be answered */
 #define MACHINE_LINE 512
-#define MACHINE_WORDS 7
+#define MACHINE_FIELDS 7
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 enum {
@@ -57,7 +57,7 @@ struct machine {
     struct period period;
     bool prompt;
     bool leads;         /* on_acquired ran, on_released did not */
-    bool asks;          /* a locker's caller waits for its verdict */
+    bool asks;          /* a locker's caller waits for its result */
     int64_t now;        /* ns */
     uint64_t sent_last; /* the sequence number of the newest request */
     struct lease_request sent[MACHINE_SENT];
@@ -65,7 +65,7 @@ struct machine {
     int64_t deadline; /* as last told */
     uint64_t token;
     uint8_t status;
-    char told[MACHINE_LINE]; /* what the machine did since the story's last line */
+    char done[MACHINE_LINE]; /* what the machine did since the story's last line */
 };
 
 static inline void machine_init(struct machine *m, enum handle_kind kind, unsigned flags,
@@ -84,12 +84,12 @@ static inline void machine_init(struct machine *m, enum handle_kind kind, unsign
 __attribute__((format(printf, 2, 3))) static inline void tell(struct machine *m, const char *format,
                                                               ...)
 {
-    size_t length = strlen(m->told);
+    size_t length = strlen(m->done);
     va_list args;
     va_start(args, format);
     if (length > 0)
-        length += (size_t)snprintf(m->told + length, sizeof m->told - length, "; ");
-    vsnprintf(m->told + length, sizeof m->told - length, format, args);
+        length += (size_t)snprintf(m->done + length, sizeof m->done - length, "; ");
+    vsnprintf(m->done + length, sizeof m->done - length, format, args);
     va_end(args);
 }
 
@@ -139,15 +139,15 @@ static inline void tell_update(struct machine *m, const struct handle_update *up
         tell(m, "owns %" PRIu64 " until %" PRId64, m->handle.lease.token, deadline / NS_PER_MS);
     if (m->handle.status != m->status)
         tell(m, "%s", status_name((enum simba_status)m->handle.status));
-    if (up->verdict)
-        tell(m, "verdict %s", code_name(up->code));
-    if (up->call == CALL_ACQUIRED)
+    if (up->has_result)
+        tell(m, "result %s", code_name(up->code));
+    if (up->callback == CALLBACK_ACQUIRED)
         tell(m, "call acquired");
-    else if (up->call == CALL_RELEASED)
+    else if (up->callback == CALLBACK_RELEASED)
         tell(m, "call released %s", reasons[up->reason]);
-    else if (up->call == CALL_CHANGED)
+    else if (up->callback == CALLBACK_CHANGED)
         tell(m, "call changed");
-    else if (up->call == CALL_CLOSED)
+    else if (up->callback == CALLBACK_CLOSED)
         tell(m, "call closed");
     if (up->send && up->request.token != 0)
         tell(m, "send #%" PRIu64 " %s %" PRIu64, up->request.seq, ops[up->request.op],
@@ -164,7 +164,8 @@ static inline void tell_update(struct machine *m, const struct handle_update *up
 static inline void check_request(const struct machine *m, const struct lease_request *r)
 {
     const struct handle *h = &m->handle;
-    bool user_code = h->call == CALL_ACQUIRED || h->call == CALL_RELEASED || h->led || h->held;
+    bool user_code = h->callback == CALLBACK_ACQUIRED || h->callback == CALLBACK_RELEASED ||
+                     h->acquired_ran || h->held;
     assert_true(r->seq == m->sent_last + 1);
     assert_true(r->sent_at == m->now);
     assert_true(h->lease.in_flight);
@@ -183,7 +184,8 @@ static inline void check_step(struct machine *m, const struct handle_event *e,
     if (e->kind == HANDLE_TICK) /* else it would come again and again */
         assert_true(next > m->now);
     if (next == NEVER)
-        assert_true(h->lease.state == LEASE_IDLE || h->call != CALL_NONE || h->led || h->held);
+        assert_true(h->lease.state == LEASE_IDLE || h->callback != CALLBACK_NONE ||
+                    h->acquired_ran || h->held);
 
     assert_true(deadline == 0 || deadline > m->now);
     assert_true(deadline == 0 ||
@@ -191,17 +193,17 @@ static inline void check_step(struct machine *m, const struct handle_event *e,
     assert_true(deadline == 0 || h->status == SIMBA_RUNNING || h->held);
 
     if (e->kind == HANDLE_DONE && e->ran && m->handle.kind == HANDLE_CONTENDER)
-        m->leads = h->led;
-    if (up->call == CALL_ACQUIRED)
+        m->leads = h->acquired_ran;
+    if (up->callback == CALLBACK_ACQUIRED)
         assert_true(!m->leads && deadline != 0);
-    if (up->call == CALL_RELEASED)
+    if (up->callback == CALLBACK_RELEASED)
         assert_true((m->leads || h->kind == HANDLE_LOCKER) && deadline == 0);
-    if (up->call == CALL_CLOSED)
+    if (up->callback == CALLBACK_CLOSED)
         assert_true(!m->leads && h->closing && h->lease.state == LEASE_IDLE);
 
     bool asked = m->asks || e->kind == HANDLE_ACQUIRE || e->kind == HANDLE_RELEASE;
-    assert_true(asked || !up->verdict);
-    m->asks = asked && !up->verdict && e->kind != HANDLE_ABANDON;
+    assert_true(asked || !up->has_result);
+    m->asks = asked && !up->has_result && e->kind != HANDLE_ABANDON;
     assert_true(m->asks == (h->waiting || h->leaving));
     if (up->send)
         check_request(m, &up->request);
@@ -220,7 +222,7 @@ static inline void machine_step(struct machine *m, struct handle_event e)
         m->sent[up.request.seq % MACHINE_SENT] = up.request;
         m->newest_sent_at = up.request.sent_at;
     }
-    if (m->prompt && up.call != CALL_NONE)
+    if (m->prompt && up.callback != CALLBACK_NONE)
         machine_step(m, (struct handle_event){.kind = HANDLE_DONE, .now = e.now, .ran = true});
 }
 
@@ -228,19 +230,19 @@ static inline void machine_step(struct machine *m, struct handle_event e)
 
 struct machine_line {
     bool timed;
-    char word[MACHINE_WORDS][24];
-    int words;
+    char word[MACHINE_FIELDS][24];
+    int count;
 };
 
 static inline int64_t word_time(const struct machine_line *l, int n)
 {
-    assert_true(n < l->words);
+    assert_true(n < l->count);
     return strtoll(l->word[n], NULL, 10) * NS_PER_MS;
 }
 
 static inline bool word_is(const struct machine_line *l, int n, const char *word)
 {
-    return n < l->words && strcmp(l->word[n], word) == 0;
+    return n < l->count && strcmp(l->word[n], word) == 0;
 }
 
 static inline struct lease_reply line_reply(const struct machine *m, const struct machine_line *l)
@@ -267,8 +269,8 @@ static inline struct lease_reply line_reply(const struct machine *m, const struc
     } else {
         assert_true(word_is(l, 2, "free") || word_is(l, 2, "released"));
     }
-    if (word_is(l, l->words - 2, "for"))
-        r.left = word_time(l, l->words - 1);
+    if (word_is(l, l->count - 2, "for"))
+        r.left = word_time(l, l->count - 1);
     return r;
 }
 
@@ -304,7 +306,8 @@ static inline void happen(struct machine *m, const struct machine_line *l)
     machine_step(m, e);
 }
 
-static inline void look(const struct machine *m, const struct machine_line *l, const char *text)
+static inline void check_inside(const struct machine *m, const struct machine_line *l,
+                                const char *text)
 {
     int64_t next = handle_next_wake(&m->handle), low, high;
     bool right;
@@ -323,25 +326,25 @@ static inline void look(const struct machine *m, const struct machine_line *l, c
 
 static inline void play_line(struct machine *m, const char *text)
 {
-    struct machine_line l = {.words = 0};
-    char left[MACHINE_LINE], told[3 * MACHINE_LINE], expected[3 * MACHINE_LINE];
+    struct machine_line l = {.count = 0};
+    char left[MACHINE_LINE], done[3 * MACHINE_LINE], expected[3 * MACHINE_LINE];
     const char *arrow = strchr(text, '>');
     snprintf(left, sizeof left, "%.*s", (int)(arrow != NULL ? arrow - text : MACHINE_LINE), text);
-    for (int at = 0, n; l.words < MACHINE_WORDS; at += n) {
-        if (sscanf(left + at, "%23s%n", l.word[l.words], &n) != 1)
+    for (int at = 0, n; l.count < MACHINE_FIELDS; at += n) {
+        if (sscanf(left + at, "%23s%n", l.word[l.count], &n) != 1)
             break;
-        l.words++;
+        l.count++;
     }
-    assert_true(l.words > 1);
+    assert_true(l.count > 1);
     if (arrow == NULL) {
-        look(m, &l, text);
+        check_inside(m, &l, text);
         return;
     }
-    m->told[0] = '\0';
+    m->done[0] = '\0';
     happen(m, &l);
-    snprintf(told, sizeof told, "%s> %s", left, m->told[0] != '\0' ? m->told : "-");
+    snprintf(done, sizeof done, "%s> %s", left, m->done[0] != '\0' ? m->done : "-");
     snprintf(expected, sizeof expected, "%s> %s", left, arrow + 1 + strspn(arrow + 1, " "));
-    assert_string_equal(told, expected);
+    assert_string_equal(done, expected);
 }
 
 static inline void play(struct machine *m, const char *story)

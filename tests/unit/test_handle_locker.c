@@ -1,10 +1,10 @@
-/* test_handle_locker.c: what the caller of a locker gets, exactly one verdict per call.
+/* test_handle_locker.c: what the caller of a locker gets, exactly one result per call.
  * unit/machine.h says how to read the stories. */
 #include "unit/machine.h"
 
 #define HELD                                  \
     "    0 acquire       > send #1 CONTEND\n" \
-    "    3 #1 granted 7  > owns 7 until 14838; verdict OK\n"
+    "    3 #1 granted 7  > owns 7 until 14838; result OK\n"
 
 static void lock_and_unlock(void **state)
 {
@@ -13,11 +13,11 @@ static void lock_and_unlock(void **state)
                HELD " 5000 tick          > send #2 RENEW 7\n"
                     " 5001 #2 renewed    > owns 7 until 19838\n"
                     " 6000 release       > owns nothing; send #3 RELEASE 7\n"
-                    " 6001 #3 released   > given back; verdict OK\n"
+                    " 6001 #3 released   > given back; result OK\n"
                     "      is idle\n"
                     "      next never\n"
                     " 7000 acquire       > send #4 CONTEND\n"
-                    " 7001 #4 granted 9  > owns 9 until 21838; verdict OK\n");
+                    " 7001 #4 granted 9  > owns 9 until 21838; result OK\n");
 }
 
 static void waits_for_another(void **state)
@@ -27,7 +27,7 @@ static void waits_for_another(void **state)
                "    0 acquire                  > send #1 CONTEND\n"
                "    3 #1 owner bob 6 for 9000  > answered\n"
                " 4000 hint                     > send #2 CONTEND\n"
-               " 4001 #2 granted 7             > owns 7 until 18838; verdict OK\n");
+               " 4001 #2 granted 7             > owns 7 until 18838; result OK\n");
 }
 
 static void try_is_one_question(void **state)
@@ -35,10 +35,10 @@ static void try_is_one_question(void **state)
     (void)state;
     tell_story(HANDLE_LOCKER, 0,
                "    0 acquire once             > send #1 CONTEND\n"
-               "    3 #1 owner bob 6 for 9000  > answered; verdict HELD\n"
+               "    3 #1 owner bob 6 for 9000  > answered; result HELD\n"
                "      is idle\n"
                "   10 acquire once             > send #2 CONTEND\n"
-               "   13 #2 granted 7             > owns 7 until 14848; verdict OK\n");
+               "   13 #2 granted 7             > owns 7 until 14848; result OK\n");
 }
 
 /* The outcome of the one question is unknown: it is looked up, the caller need not wait. */
@@ -47,12 +47,12 @@ static void try_that_is_not_answered(void **state)
     (void)state;
     tell_story(HANDLE_LOCKER, 0,
                "    0 acquire once             > send #1 CONTEND\n"
-               " 2000 tick                     > failed TIMEOUT; verdict STORE; send #2 LEAVE\n"
+               " 2000 tick                     > failed TIMEOUT; result STORE; send #2 LEAVE\n"
                " 2001 #2 owner me 7 for 14000  > send #3 RELEASE 7\n"
                " 2002 #3 released              > given back\n"
                "      is idle\n"
                " 3000 acquire once             > send #4 CONTEND\n"
-               " 3001 #4 fails DENIED          > failed DENIED; verdict DENIED; send #5 LEAVE\n");
+               " 3001 #4 fails DENIED          > failed DENIED; result DENIED; send #5 LEAVE\n");
 }
 
 static void timeout_of_the_caller(void **state)
@@ -63,7 +63,7 @@ static void timeout_of_the_caller(void **state)
                "    3 #1 owner bob 6 for 9000  > answered\n"
                "      next 1500..1500\n"
                " 1499 tick                     > -\n"
-               " 1500 tick                     > verdict TIMEOUT\n"
+               " 1500 tick                     > result TIMEOUT\n"
                "      is idle\n"
                "      next never\n");
 }
@@ -75,7 +75,7 @@ static void timeout_says_what_is_wrong_with_the_store(void **state)
     tell_story(HANDLE_LOCKER, CHOSEN_ID,
                "    0 acquire until 1500  > send #1 CONTEND\n"
                "    3 #1 fails DENIED     > failed DENIED\n"
-               " 1500 tick                > verdict DENIED\n"
+               " 1500 tick                > result DENIED\n"
                "      is idle\n");
 }
 
@@ -84,7 +84,7 @@ static void timeout_before_the_answer(void **state)
     (void)state;
     tell_story(HANDLE_LOCKER, 0,
                "    0 acquire until 1500  > send #1 CONTEND\n"
-               " 1500 tick                > verdict TIMEOUT\n"
+               " 1500 tick                > result TIMEOUT\n"
                "      is contending\n"
                " 1600 #1 granted 7        > send #2 RELEASE 7\n"
                " 1601 #2 released         > given back\n"
@@ -92,11 +92,11 @@ static void timeout_before_the_answer(void **state)
     /* Both at once: the timeout was first. */
     tell_story(HANDLE_LOCKER, 0,
                "    0 acquire until 1500  > send #1 CONTEND\n"
-               " 1500 #1 granted 7        > verdict TIMEOUT; send #2 RELEASE 7\n");
+               " 1500 #1 granted 7        > result TIMEOUT; send #2 RELEASE 7\n");
     tell_story(HANDLE_LOCKER, 0,
                "    0 acquire until 2500  > send #1 CONTEND\n"
                " 2000 tick                > failed TIMEOUT\n"
-               " 2500 tick                > verdict STORE; send #2 LEAVE\n");
+               " 2500 tick                > result STORE; send #2 LEAVE\n");
 }
 
 /* The question of an earlier call is still with the store: its answer serves the next one. */
@@ -105,9 +105,9 @@ static void next_call_takes_over_the_question(void **state)
     (void)state;
     tell_story(HANDLE_LOCKER, 0,
                "    0 acquire until 500  > send #1 CONTEND\n"
-               "  500 tick               > verdict TIMEOUT\n"
+               "  500 tick               > result TIMEOUT\n"
                "  600 acquire            > -\n"
-               "  700 #1 granted 7       > owns 7 until 14838; verdict OK\n");
+               "  700 #1 granted 7       > owns 7 until 14838; result OK\n");
 }
 
 static void no_try_can_mend_a_refusal(void **state)
@@ -117,7 +117,7 @@ static void no_try_can_mend_a_refusal(void **state)
                "    0 acquire         > send #1 CONTEND\n"
                "    3 #1 fails STORE  > failed STORE\n"
                "  103 tick            > send #2 CONTEND\n"
-               "  104 #2 fails INVAL  > failed INVAL; verdict INVAL\n"
+               "  104 #2 fails INVAL  > failed INVAL; result INVAL\n"
                "      is idle\n");
 }
 
@@ -131,35 +131,35 @@ static void loss_while_held(void **state)
                     "14839 done          > -\n"
                     "      is ended\n"
                     "      next never\n"
-                    "20000 release       > verdict LOST; send #2 RELEASE 7\n"
+                    "20000 release       > result LOST; send #2 RELEASE 7\n"
                     "20001 #2 released   > given back\n"
                     "      is idle\n");
     tell_story(HANDLE_LOCKER, 0,
                HELD " 5000 tick          > send #2 RENEW 7\n"
                     " 5001 #2 lost       > lost EVICTED; owns nothing; call released EVICTED\n"
                     " 5002 done          > -\n"
-                    " 6000 release       > verdict LOST; send #3 RELEASE 7\n"
+                    " 6000 release       > result LOST; send #3 RELEASE 7\n"
                     " 6001 #3 lost       > was gone\n"
                     "      is idle\n");
-    /* It comes out just then: it hears that from the verdict, no callback is needed. */
+    /* It comes out just then: it hears that from the result, no callback is needed. */
     tell_story(HANDLE_LOCKER, 0,
-               HELD "14838 release       > lost EXPIRED; owns nothing; verdict LOST; "
+               HELD "14838 release       > lost EXPIRED; owns nothing; result LOST; "
                     "send #2 RELEASE 7\n");
 }
 
 /* on_released is still running when the caller is out, and even in again. */
-static void loss_is_told_before_anything_is_given_back(void **state)
+static void loss_is_reported_before_anything_is_given_back(void **state)
 {
     (void)state;
     tell_story(HANDLE_LOCKER, 0,
                HELD "14838 tick          > lost EXPIRED; owns nothing; call released EXPIRED\n"
-                    "15000 release       > verdict LOST\n"
+                    "15000 release       > result LOST\n"
                     "      is ended\n"
                     "15001 acquire until 90000  > -\n"
                     "      next 90000..90000\n"
                     "20000 done          > send #2 RELEASE 7\n"
                     "20001 #2 released   > given back; send #3 CONTEND\n"
-                    "20002 #3 granted 8  > owns 8 until 34839; verdict OK\n"
+                    "20002 #3 granted 8  > owns 8 until 34839; result OK\n"
                     "34839 tick          > lost EXPIRED; owns nothing; call released EXPIRED\n");
 }
 
@@ -169,7 +169,7 @@ static void release_while_the_store_fails(void **state)
     (void)state;
     tell_story(HANDLE_LOCKER, 0,
                HELD " 1000 release          > owns nothing; send #2 RELEASE 7\n"
-                    " 1001 #2 fails DENIED  > failed DENIED; verdict STORE\n"
+                    " 1001 #2 fails DENIED  > failed DENIED; result STORE\n"
                     " 1051 tick             > send #3 RELEASE 7\n"
                     " 3051 tick             > failed TIMEOUT\n"
                     " 3060 acquire          > -\n"
@@ -177,10 +177,10 @@ static void release_while_the_store_fails(void **state)
                     " 3152 #4 released      > given back; send #5 CONTEND\n");
     tell_story(HANDLE_LOCKER, 0,
                HELD " 1000 release          > owns nothing; send #2 RELEASE 7\n"
-                    " 3000 tick             > failed TIMEOUT; verdict STORE\n"
+                    " 3000 tick             > failed TIMEOUT; result STORE\n"
                     " 3050 tick             > send #3 RELEASE 7\n"
                     " 3060 acquire once     > -\n"
-                    " 3061 #3 fails STORE   > failed STORE; verdict STORE\n"
+                    " 3061 #3 fails STORE   > failed STORE; result STORE\n"
                     " 3161 tick             > send #4 RELEASE 7\n"
                     " 3162 #4 fails STORE   > failed STORE\n"
                     "      is idle\n");
@@ -191,21 +191,21 @@ static void release_of_a_tenure_that_is_gone(void **state)
     (void)state;
     tell_story(HANDLE_LOCKER, 0,
                HELD " 1000 release   > owns nothing; send #2 RELEASE 7\n"
-                    " 1001 #2 lost   > was gone; verdict LOST\n");
+                    " 1001 #2 lost   > was gone; result LOST\n");
 }
 
 /* What became of the last release is no answer to the next acquire. */
-static void loss_at_release_is_told_once(void **state)
+static void loss_at_release_is_reported_once(void **state)
 {
     (void)state;
     tell_story(HANDLE_LOCKER, 0,
                HELD " 1000 release             > owns nothing; send #2 RELEASE 7\n"
-                    " 1001 #2 fails STORE      > failed STORE; verdict STORE\n"
+                    " 1001 #2 fails STORE      > failed STORE; result STORE\n"
                     " 1010 acquire until 2000  > -\n"
                     " 1051 tick                > send #3 RELEASE 7\n"
                     " 1052 #3 lost             > was gone\n"
                     " 1102 tick                > send #4 CONTEND\n"
-                    " 2000 tick                > verdict TIMEOUT\n");
+                    " 2000 tick                > result TIMEOUT\n");
 }
 
 /* A try asks the store itself; an answer to an older question is not its answer. */
@@ -214,10 +214,10 @@ static void try_asks_anew(void **state)
     (void)state;
     tell_story(HANDLE_LOCKER, 0,
                "    0 acquire until 500       > send #1 CONTEND\n"
-               "  500 tick                    > verdict TIMEOUT\n"
+               "  500 tick                    > result TIMEOUT\n"
                " 1000 acquire once            > -\n"
                " 1001 #1 owner bob 6 for 900  > send #2 CONTEND\n"
-               " 1002 #2 owner bob 6 for 900  > answered; verdict HELD\n");
+               " 1002 #2 owner bob 6 for 900  > answered; result HELD\n");
 }
 
 static void close_while_waiting(void **state)
@@ -226,12 +226,12 @@ static void close_while_waiting(void **state)
     tell_story(HANDLE_LOCKER, 0,
                "    0 acquire                  > send #1 CONTEND\n"
                "    3 #1 owner bob 6 for 9000  > answered\n"
-               "  100 close                    > verdict CANCELED; call closed\n"
+               "  100 close                    > result CANCELED; call closed\n"
                "  101 done                     > -\n"
                "      is idle\n");
     tell_story(HANDLE_LOCKER, 0,
                "    0 acquire                  > send #1 CONTEND\n"
-               "    1 close                    > verdict CANCELED\n"
+               "    1 close                    > result CANCELED\n"
                "    3 #1 granted 7             > send #2 RELEASE 7\n"
                "    4 #2 released              > given back; call closed\n"
                "    5 done                     > -\n");
@@ -247,13 +247,13 @@ static void close_while_held(void **state)
                     " 5000 tick          > send #2 RENEW 7\n"
                     " 5001 #2 renewed    > owns 7 until 19838\n"
                     " 6000 release       > owns nothing; send #3 RELEASE 7\n"
-                    " 6001 #3 released   > given back; verdict OK; call closed\n"
+                    " 6001 #3 released   > given back; result OK; call closed\n"
                     " 6002 done          > -\n");
     tell_story(HANDLE_LOCKER, 0,
                HELD " 1000 close         > -\n"
                     "14838 tick          > lost EXPIRED; owns nothing; call released EXPIRED\n"
                     "14839 done          > -\n"
-                    "20000 release       > verdict LOST; send #2 RELEASE 7\n"
+                    "20000 release       > result LOST; send #2 RELEASE 7\n"
                     "20001 #2 released   > given back; call closed\n");
 }
 
@@ -279,7 +279,7 @@ static void close_while_releasing(void **state)
     tell_story(HANDLE_LOCKER, 0,
                HELD " 1000 release       > owns nothing; send #2 RELEASE 7\n"
                     " 1001 close         > -\n"
-                    " 1002 #2 released   > given back; verdict OK; call closed\n");
+                    " 1002 #2 released   > given back; result OK; call closed\n");
 }
 
 static void close_while_free(void **state)
@@ -311,7 +311,7 @@ static void caller_gives_up(void **state)
     tell_story(HANDLE_LOCKER, 0, /* late: the machine has seen the same deadline */
                "    0 acquire until 1000       > send #1 CONTEND\n"
                "    3 #1 owner bob 6 for 9000  > answered\n"
-               " 1001 abandon                  > verdict TIMEOUT\n"
+               " 1001 abandon                  > result TIMEOUT\n"
                "      is idle\n");
 }
 
@@ -322,25 +322,25 @@ static void caller_is_canceled(void **state)
     tell_story(HANDLE_LOCKER, 0,
                "    0 acquire                  > send #1 CONTEND\n"
                "    3 #1 owner bob 6 for 9000  > answered\n"
-               "  500 cancel                   > verdict CANCELED\n"
+               "  500 cancel                   > result CANCELED\n"
                "      is idle\n"
                "      next never\n"
                "  600 acquire                  > send #2 CONTEND\n"
-               "  700 cancel                   > verdict CANCELED\n"
+               "  700 cancel                   > result CANCELED\n"
                "  701 #2 granted 7             > send #3 RELEASE 7\n"
                "  702 #3 released              > given back\n"
                "      is idle\n"
                "  800 acquire                  > send #4 CONTEND\n"
-               "  801 #4 granted 9             > owns 9 until 15638; verdict OK\n");
+               "  801 #4 granted 9             > owns 9 until 15638; result OK\n");
     tell_story(HANDLE_LOCKER, QUEUES, /* a store that remembers who waits hears of it */
                "    0 acquire                  > send #1 CONTEND\n"
                "    3 #1 owner bob 6 for 9000  > answered\n"
-               "  500 cancel                   > verdict CANCELED; send #2 LEAVE\n"
+               "  500 cancel                   > result CANCELED; send #2 LEAVE\n"
                "  501 #2 owner bob 6 for 8502  > -\n"
                "      is idle\n");
 }
 
-/* It does nothing where nobody waits: another verdict was first. */
+/* It does nothing where nobody waits: another result was first. */
 static void cancel_comes_too_late(void **state)
 {
     (void)state;
@@ -351,11 +351,11 @@ static void cancel_comes_too_late(void **state)
                HELD "  100 cancel      > -\n"
                     "  200 release     > owns nothing; send #2 RELEASE 7\n"
                     "  201 cancel      > -\n"
-                    "  202 #2 released > given back; verdict OK\n");
+                    "  202 #2 released > given back; result OK\n");
     tell_story(HANDLE_LOCKER, 0,
                "    0 acquire until 1000       > send #1 CONTEND\n"
                "    3 #1 owner bob 6 for 9000  > answered\n"
-               " 1001 cancel                   > verdict TIMEOUT\n");
+               " 1001 cancel                   > result TIMEOUT\n");
 }
 
 int main(void)
@@ -374,10 +374,10 @@ int main(void)
         cmocka_unit_test(next_call_takes_over_the_question),
         cmocka_unit_test(no_try_can_mend_a_refusal),
         cmocka_unit_test(loss_while_held),
-        cmocka_unit_test(loss_is_told_before_anything_is_given_back),
+        cmocka_unit_test(loss_is_reported_before_anything_is_given_back),
         cmocka_unit_test(release_while_the_store_fails),
         cmocka_unit_test(release_of_a_tenure_that_is_gone),
-        cmocka_unit_test(loss_at_release_is_told_once),
+        cmocka_unit_test(loss_at_release_is_reported_once),
         cmocka_unit_test(try_asks_anew),
         cmocka_unit_test(close_while_waiting),
         cmocka_unit_test(close_while_held),

@@ -18,9 +18,9 @@ static bool toss(uint64_t *random, int64_t percent)
 static struct handle_event user_event(const struct handle *h, uint64_t *random)
 {
     struct handle_event e = {.kind = HANDLE_TICK, .at = NEVER};
-    if (h->call != CALL_NONE && toss(random, 60)) {
+    if (h->callback != CALLBACK_NONE && toss(random, 60)) {
         e.kind = HANDLE_DONE;
-        e.ran = h->call != CALL_ACQUIRED || toss(random, 80);
+        e.ran = h->callback != CALLBACK_ACQUIRED || toss(random, 80);
     } else if (h->held && toss(random, 40)) {
         e.kind = HANDLE_RELEASE;
     } else if (h->closing || toss(random, 1)) {
@@ -47,7 +47,8 @@ static struct lease_reply any_reply(const struct machine *m, uint64_t *random)
     uint64_t most = m->sent_last < MEMORY ? m->sent_last : MEMORY;
     uint64_t back = toss(random, 60) ? 0 : rng_next(random) % most;
     struct lease_reply r = {.request = m->sent[(m->sent_last - back) % MACHINE_SENT]};
-    const uint64_t tokens[] = {0, l->token, l->token + 1, l->token + 2, l->token / 2, l->owed};
+    const uint64_t tokens[] = {
+        0, l->token, l->token + 1, l->token + 2, l->token / 2, l->to_release};
     r.token = tokens[rng_next(random) % COUNT(tokens)];
     r.granted = r.request.op == SIMBA_CONTEND && toss(random, 50);
     r.owner = r.granted ? "me" : owners[rng_next(random) % COUNT(owners)];
@@ -86,7 +87,7 @@ static void any_step(struct machine *m, uint64_t *random)
     e.now = later(m, random);
     if ((e.kind == HANDLE_ACQUIRE && !e.once && toss(random, 70)) || e.kind == HANDLE_START)
         e.at = e.now + rng_between(random, 0, m->period.lease);
-    m->told[0] = '\0';
+    m->done[0] = '\0';
     machine_step(m, e);
 }
 
@@ -97,12 +98,12 @@ static void close_all(struct machine *m)
     machine_step(m, (struct handle_event){.kind = HANDLE_DESTROY, .now = m->now});
     for (int i = 0; i < STEPS_TO_CLOSE && !(h->closed && handle_is_idle(h)); i++) {
         struct handle_event e = {.kind = HANDLE_TICK, .now = m->now, .ran = true};
-        if (h->call != CALL_NONE)
+        if (h->callback != CALLBACK_NONE)
             e.kind = HANDLE_DONE;
         else if (handle_next_wake(h) > m->now)
             e.now = handle_next_wake(h);
         assert_true(e.now != NEVER);
-        m->told[0] = '\0';
+        m->done[0] = '\0';
         machine_step(m, e);
     }
     assert_true(h->closed && handle_is_idle(h));

@@ -123,7 +123,7 @@ static struct options options_of(struct simba_url *url, const char *text)
 static void options_are_read(void **state)
 {
     (void)state;
-    static const char *const words[] = {"never", "on", "always", NULL};
+    static const char *const choices[] = {"never", "on", "always", NULL};
     struct simba_url url;
     struct options o = options_of(&url, "x://h?a=on&b=off&c=maybe&d=20ms&e=2h&f=0&g=always");
     bool is_on = false, is_off = true, missing = true;
@@ -136,11 +136,11 @@ static void options_are_read(void **state)
     assert_true(is_on && !is_off && missing);
     assert_int_equal(options_switch(&o, "c", &is_on), SIMBA_EINVAL);
     assert_string_equal(why, "option c is on or off");
-    assert_int_equal(options_choice(&o, "z", words, &which), 0);
+    assert_int_equal(options_choice(&o, "z", choices, &which), 0);
     assert_int_equal(which, 7);
-    assert_int_equal(options_choice(&o, "g", words, &which), 0);
+    assert_int_equal(options_choice(&o, "g", choices, &which), 0);
     assert_int_equal(which, 2);
-    assert_int_equal(options_choice(&o, "c", words, &which), SIMBA_EINVAL);
+    assert_int_equal(options_choice(&o, "c", choices, &which), SIMBA_EINVAL);
     assert_string_equal(why, "option c is never, on or always");
     assert_int_equal(options_duration(&o, "d", 10, 3600000, true, &ms), 0);
     assert_int_equal(ms, 20);
@@ -337,17 +337,17 @@ static void offload_calls_and_leaves_behind(void **state)
 
 struct slow_store {
     struct worker worker;
-    sem_t looked, ended;
+    sem_t polled, ended;
     int answered;
 };
 
 /* Takes a while, in which the thread comes and finds it busy. */
-static struct simba_request *run_slowly(void *store, struct simba_request **batch, bool patient)
+static struct simba_request *run_slowly(void *store, struct simba_request **batch, bool may_wait)
 {
     struct slow_store *s = store;
     struct simba_request *all = *batch;
     int64_t until = simba_now() + TICK_MS / 2;
-    (void)patient;
+    (void)may_wait;
     *batch = NULL;
     worker_tick(&s->worker, TICK_MS);
     worker_need(&s->worker);
@@ -362,9 +362,9 @@ static void answer_slowly(void *store, struct simba_request *done)
         ((struct slow_store *)store)->answered++;
 }
 
-static void look_slowly(void *store)
+static void poll_slowly(void *store)
 {
-    sem_post(&((struct slow_store *)store)->looked);
+    sem_post(&((struct slow_store *)store)->polled);
 }
 
 static void end_slowly(void *store)
@@ -389,20 +389,20 @@ static void worker_ticks_after_help(void **state)
     struct slow_store s = {.worker = {.store = &s,
                                       .run = run_slowly,
                                       .answer = answer_slowly,
-                                      .idle = look_slowly,
+                                      .idle = poll_slowly,
                                       .end = end_slowly}};
-    sem_init(&s.looked, 0, 0);
+    sem_init(&s.polled, 0, 0);
     sem_init(&s.ended, 0, 0);
     worker_init(&s.worker, "test");
     worker_submit(&s.worker, &q);
     worker_work(&s.worker, true);
     assert_int_equal(s.answered, 1);
-    assert_true(comes(&s.looked));
-    assert_true(comes(&s.looked));
+    assert_true(comes(&s.polled));
+    assert_true(comes(&s.polled));
     worker_stop(&s.worker);
     assert_true(comes(&s.ended));
     worker_join(&s.worker);
-    sem_destroy(&s.looked);
+    sem_destroy(&s.polled);
     sem_destroy(&s.ended);
 }
 

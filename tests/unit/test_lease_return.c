@@ -178,7 +178,7 @@ static void known_outcome_is_not_looked_up(void **state)
 }
 
 /* The lost grant and the look at the store cross each other, in any order. */
-static void grant_during_the_look_is_given_back(void **state)
+static void grant_during_the_leave_is_given_back(void **state)
 {
     (void)state;
     static const char *const answers[] = {
@@ -204,7 +204,7 @@ static void grant_during_the_look_is_given_back(void **state)
 }
 
 /* Not to be trusted with more than one lease: the store tells us of a spent tenure of ours. */
-static void spent_token_found_by_the_look_is_given_back(void **state)
+static void spent_token_found_by_the_leave_is_given_back(void **state)
 {
     (void)state;
     tell_story(HANDLE_CONTENDER, PROMPT,
@@ -312,8 +312,8 @@ int main(void)
         cmocka_unit_test(unknown_outcome_is_looked_up_after_stop),
         cmocka_unit_test(unknown_outcome_of_a_chosen_id_is_left_to_expire),
         cmocka_unit_test(known_outcome_is_not_looked_up),
-        cmocka_unit_test(grant_during_the_look_is_given_back),
-        cmocka_unit_test(spent_token_found_by_the_look_is_given_back),
+        cmocka_unit_test(grant_during_the_leave_is_given_back),
+        cmocka_unit_test(spent_token_found_by_the_leave_is_given_back),
         cmocka_unit_test(waiter_leaves_the_queue),
         cmocka_unit_test(leaving_finds_what_was_won),
         cmocka_unit_test(hint_while_returning_changes_nothing),

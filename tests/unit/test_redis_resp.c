@@ -156,7 +156,7 @@ static void commands(void **state)
     (void)state;
     struct buffer b = {.at = NULL};
     resp_begin(&b, 4);
-    resp_word(&b, "SET");
+    resp_argument(&b, "SET");
     resp_pieces(&b, (const char *const[]){"simba:{", "m", "}", "", NULL});
     resp_number(&b, INT64_MIN);
     resp_number(&b, 1200);

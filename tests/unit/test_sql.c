@@ -119,7 +119,7 @@ static void shown_ids(void **state)
     assert_int_equal(sql_cut_bytes("abc"), 0);
 }
 
-static void who_waits_is_told_of_what_is_free(void **state)
+static void who_waits_is_notified_of_what_is_free(void **state)
 {
     (void)state;
     struct simba_watched w = {.interest = SIMBA_WAITS};
@@ -132,7 +132,7 @@ static void who_waits_is_told_of_what_is_free(void **state)
     assert_true(sql_poller_is_news(&w, "", 4));
 }
 
-static void who_observes_is_told_of_every_change(void **state)
+static void who_observes_is_notified_of_every_change(void **state)
 {
     (void)state;
     struct simba_watched w = {.interest = SIMBA_OBSERVES};
@@ -143,30 +143,31 @@ static void who_observes_is_told_of_every_change(void **state)
     assert_true(sql_poller_is_news(&w, "", 2));
 }
 
-static void what_is_ours_needs_no_look(void **state)
+static void what_is_ours_needs_no_poll(void **state)
 {
     (void)state;
     struct simba_watched w = {.interest = SIMBA_WAITS};
-    assert_true(sql_poller_needs_look(&w, 100) && !sql_poller_is_ours(&w, 100));
+    assert_true(sql_poller_needs_poll(&w, 100) && !sql_poller_is_ours(&w, 100));
     sql_poller_set_ours(&w, 200);
-    assert_true(!sql_poller_needs_look(&w, 100) && sql_poller_is_ours(&w, 100));
-    assert_true(sql_poller_needs_look(&w, 200)); /* its lease has ended */
+    assert_true(!sql_poller_needs_poll(&w, 100) && sql_poller_is_ours(&w, 100));
+    assert_true(sql_poller_needs_poll(&w, 200)); /* its lease has ended */
     w.interest = SIMBA_OBSERVES;
-    assert_true(sql_poller_needs_look(&w, 100) && sql_poller_is_ours(&w, 100));
+    assert_true(sql_poller_needs_poll(&w, 100) && sql_poller_is_ours(&w, 100));
     sql_poller_set_ours(&w, 0);
     assert_false(sql_poller_is_ours(&w, 100));
 }
 
-static void bell_and_digest(void **state)
+static void evictions_and_digest(void **state)
 {
     (void)state;
     struct sql_poller p = {.poll_ms = 0};
-    assert_int_equal(sql_poller_bell(&p, 0), 0); /* never rung */
-    assert_int_equal(sql_poller_bell(&p, 1), 1);
-    assert_int_equal(sql_poller_bell(&p, 7), 2); /* or by others before our first look: all look */
-    assert_int_equal(sql_poller_bell(&p, 7), 0);
-    assert_int_equal(sql_poller_bell(&p, 8), 1);
-    assert_int_equal(sql_poller_bell(&p, 11), 2);
+    assert_int_equal(sql_poller_evictions(&p, 0), 0); /* never rung */
+    assert_int_equal(sql_poller_evictions(&p, 1), 1);
+    assert_int_equal(sql_poller_evictions(&p, 7),
+                     2); /* or by others before our first look: all look */
+    assert_int_equal(sql_poller_evictions(&p, 7), 0);
+    assert_int_equal(sql_poller_evictions(&p, 8), 1);
+    assert_int_equal(sql_poller_evictions(&p, 11), 2);
     assert_true(sql_poller_digest(&p, 1));
     assert_false(sql_poller_digest(&p, 1));
     assert_true(sql_poller_digest(&p, 2));
@@ -180,10 +181,10 @@ int main(void)
         cmocka_unit_test(evicted_ids),
         cmocka_unit_test(shown_ids),
         cmocka_unit_test(local_hosts),
-        cmocka_unit_test(who_waits_is_told_of_what_is_free),
-        cmocka_unit_test(who_observes_is_told_of_every_change),
-        cmocka_unit_test(what_is_ours_needs_no_look),
-        cmocka_unit_test(bell_and_digest),
+        cmocka_unit_test(who_waits_is_notified_of_what_is_free),
+        cmocka_unit_test(who_observes_is_notified_of_every_change),
+        cmocka_unit_test(what_is_ours_needs_no_poll),
+        cmocka_unit_test(evictions_and_digest),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -17,7 +17,7 @@
 #include "backend/sql/sql.h"
 #include "runtime/client.h"
 
-#define LETTERS 26
+#define NAMES 26
 #define PATIENCE_S 20 /* with one test: an answer that never comes ends them all */
 
 /* ---- memory that ends ---------------------------------------------------------------------- */
@@ -54,7 +54,7 @@ static struct server {
     const char *free_marks;   /* or because they are free by then */
     bool breaks_marks;        /* the connection ends with a mark */
     int failing_commits;      /* of so many acquisitions, after they were told */
-    bool tells;
+    bool notifies;
     char said[4096];
     int fd;
 } server;
@@ -72,7 +72,7 @@ static void note(const struct sql_job *job)
     size_t n = strlen(server.said);
     n += (size_t)snprintf(server.said + n, sizeof server.said - n, "%s%s%s ", n > 0 ? ", " : "",
                           job->op >= SQL_POLL ? more[job->op - SQL_POLL] : names[job->op],
-                          job->impatient ? "!" : "");
+                          job->short_lock_wait ? "!" : "");
     for (size_t i = 0; i < job->count; i++)
         n += (size_t)snprintf(server.said + n, sizeof server.said - n, "%s", job->item[i].mutex);
     assert_true(n < sizeof server.said);
@@ -145,7 +145,7 @@ static bool dial(const void *config, struct sql_session *out, int *code, char *w
     (void)why;
     server.fd = eventfd(0, EFD_CLOEXEC);
     *out = (struct sql_session){
-        .handle = &server, .fd = server.fd, .tells = server.tells, .inspection = &nothing};
+        .handle = &server, .fd = server.fd, .notifies = server.notifies, .inspection = &nothing};
     return true;
 }
 
@@ -171,7 +171,7 @@ static bool idle(struct sql *s, void *link)
 }
 
 static const struct sql_driver driver = {.see_locks = "the server",
-                                         .can_tell = true,
+                                         .can_notify = true,
                                          .connect = dial,
                                          .disconnect = hang_up,
                                          .read_config = read_config,
@@ -187,10 +187,10 @@ static struct runtime {
     struct simba client; /* its host, and what is of interest */
     uv_loop_t loop;
     void *store;
-    struct simba_request request[2 * LETTERS];
-    char name[2 * LETTERS][2];
-    int answers[2 * LETTERS]; /* to each */
-    int open;                 /* requests */
+    struct simba_request request[2 * NAMES];
+    char name[2 * NAMES][2];
+    int answers[2 * NAMES]; /* to each */
+    int open;               /* requests */
     char answered[1024], hinted[64];
     bool is_closed;
 } runtime;
@@ -279,7 +279,7 @@ static void watch(const char *mutex, enum simba_interest interest)
 /* By this connection, and the next ones. */
 static void let_server_tell(void)
 {
-    server.tells = ((struct sql *)runtime.store)->connection->session.tells = true;
+    server.notifies = ((struct sql *)runtime.store)->connection->session.notifies = true;
 }
 
 /* Not ONCE: that waits for the next timer although what we wait for has happened. */
@@ -361,7 +361,7 @@ static void what_was_locked_is_not_waited_for_again(void **state)
 
 /* ---- answers that do not hold -------------------------------------------------------------- */
 
-static void what_a_failed_commit_told_is_forgotten(void **state)
+static void what_a_failed_commit_reported_is_forgotten(void **state)
 {
     (void)state;
     server.failing_commits = 1;
@@ -407,7 +407,7 @@ static void of_one_tenure_one_renewal_is_enough(void **state)
 
 /* ---- marks, and listening ------------------------------------------------------------------ */
 
-static void who_listens_looks_once(void **state)
+static void who_listens_polls_once(void **state)
 {
     (void)state;
     let_server_tell();
@@ -480,14 +480,14 @@ static void a_mark_that_found_a_lock_is_left_later(void **state)
     server.locked_marks = NULL;
     server.said[0] = '\0';
     assert_true(uv_is_active((uv_handle_t *)&((struct sql *)runtime.store)->poller.timer));
-    sql_poller_look_in(runtime.store, 0); /* now, and not in five seconds */
+    sql_poller_poll_in(runtime.store, 0); /* now, and not in five seconds */
     await_said("mark");
     assert_string_equal(server.said, "poll a, mark a");
 }
 
 /* ---- looking ------------------------------------------------------------------------------- */
 
-static int64_t next_look_ms(void)
+static int64_t next_poll_ms(void)
 {
     struct sql *s = runtime.store;
     assert_true(uv_is_active((uv_handle_t *)&s->poller.timer));
@@ -500,23 +500,23 @@ static void wait_for_our_own(void)
     ((struct sql *)runtime.store)->poller.poll_ms = 250;
     watch("a", SIMBA_WAITS);
     run(batch(0, SIMBA_CONTEND, "a"));
-    sql_poller_look_in(runtime.store, 0);
+    sql_poller_poll_in(runtime.store, 0);
     await_said("poll");
-    assert_in_range(next_look_ms(), 500, 1200);
+    assert_in_range(next_poll_ms(), 500, 1200);
     ((struct sql *)runtime.store)->poller.pause_ms =
         10; /* as after looks that have found something */
 }
 
-static void a_new_waiter_is_looked_for_soon(void **state)
+static void a_new_waiter_is_polled_for_soon(void **state)
 {
     (void)state;
     wait_for_our_own();
     watch("b", SIMBA_WAITS);
-    assert_in_range(next_look_ms(), 0, 50);
+    assert_in_range(next_poll_ms(), 0, 50);
 }
 
 /* The runtime has said before that it is waited for; it was ours until then. */
-static void what_another_has_got_from_us_is_looked_for_soon(void **state)
+static void what_another_has_got_from_us_is_polled_soon(void **state)
 {
     (void)state;
     wait_for_our_own();
@@ -524,11 +524,11 @@ static void what_another_has_got_from_us_is_looked_for_soon(void **state)
     server.others = "a";
     run(batch(0, SIMBA_CONTEND, "a"));
     assert_string_equal(runtime.answered, "a held");
-    assert_in_range(next_look_ms(), 0, 50);
+    assert_in_range(next_poll_ms(), 0, 50);
 }
 
 /* Who asks again and again does not make looks more frequent. */
-static void a_refusal_does_not_hurry_a_look(void **state)
+static void a_refusal_does_not_hurry_a_poll(void **state)
 {
     (void)state;
     struct sql *s = runtime.store;
@@ -536,9 +536,9 @@ static void a_refusal_does_not_hurry_a_look(void **state)
     server.others = "a";
     watch("a", SIMBA_WAITS);
     s->poller.pause_ms = 250;
-    sql_poller_look_in(runtime.store, 200);
+    sql_poller_poll_in(runtime.store, 200);
     run(batch(0, SIMBA_CONTEND, "a"));
-    assert_in_range(next_look_ms(), 100, 200);
+    assert_in_range(next_poll_ms(), 100, 200);
 }
 
 /* ---- memory -------------------------------------------------------------------------------- */
@@ -583,19 +583,19 @@ int main(void)
         TEST(a_job_is_split_at_a_locked_row),
         TEST(several_locked_rows_fail_for_themselves),
         TEST(what_was_locked_is_not_waited_for_again),
-        TEST(what_a_failed_commit_told_is_forgotten),
+        TEST(what_a_failed_commit_reported_is_forgotten),
         TEST(commits_that_fail_are_not_tried_for_ever),
         TEST(what_keeps_a_tenure_goes_first),
         TEST(of_one_tenure_one_renewal_is_enough),
-        TEST(who_listens_looks_once),
+        TEST(who_listens_polls_once),
         TEST(who_waits_leaves_marks),
         TEST(what_is_free_when_it_is_to_be_marked_is_asked_for),
         TEST(a_locked_row_does_not_keep_others_from_marks),
         TEST(a_mark_that_was_lost_is_left_again),
         TEST(a_mark_that_found_a_lock_is_left_later),
-        TEST(a_new_waiter_is_looked_for_soon),
-        TEST(what_another_has_got_from_us_is_looked_for_soon),
-        TEST(a_refusal_does_not_hurry_a_look),
+        TEST(a_new_waiter_is_polled_for_soon),
+        TEST(what_another_has_got_from_us_is_polled_soon),
+        TEST(a_refusal_does_not_hurry_a_poll),
         TEST(each_is_answered_without_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

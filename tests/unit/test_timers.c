@@ -114,20 +114,20 @@ static void heap_agrees_with_the_model(void **state)
         init(&m, seed);
         for (int step = 0; step < STEPS; step++) {
             size_t i = (size_t)rng_between(&m.random, 0, TIMERS);
-            int64_t dice = rng_between(&m.random, 0, 100);
-            if (dice < 30)
+            int64_t random = rng_between(&m.random, 0, 100);
+            if (random < 30)
                 set(&m, i, m.now + rng_between(&m.random, -10, 1000));
-            else if (dice < 60) /* at few instants */
+            else if (random < 60) /* at few instants */
                 set(&m, i, (m.now / 100 + rng_between(&m.random, 0, 5)) * 100);
-            else if (dice < 75)
+            else if (random < 75)
                 set(&m, i, NEVER);
-            else if (dice < 80)
+            else if (random < 80)
                 set(&m, i, m.at[i]);
-            else if (dice < 85)
+            else if (random < 85)
                 set(&m, i, first_of(&m));
-            else if (dice < 90)
+            else if (random < 90)
                 m.now += rng_between(&m.random, 0, 50);
-            if (dice >= 90)
+            if (random >= 90)
                 pop_due(&m);
             assert_true(timers_next(&m.heap) == first_of(&m));
         }

@@ -34,7 +34,7 @@ static void a_uuid_is_one(void **state)
 }
 
 /* Who made a node is in its name; the id in it may be another process's as well. */
-static void makers_are_told_apart(void **state)
+static void makers_are_distinguished(void **state)
 {
     (void)state;
     static const unsigned char one[10] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10},
@@ -46,25 +46,25 @@ static void makers_are_told_apart(void **state)
     static const struct {
         const unsigned char *client;
         uint64_t number;
-        bool is_for, is_kin;
+        bool is_for, is_sibling;
     } rows[] = {{one, 7, true, true}, {one, 8, false, true}, {two, 7, false, false}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         zk_latch_uuid(uuid, rows[i].client, rows[i].number);
         snprintf(name, sizeof name, "_c_%s-latch-0000000001", uuid);
-        assert_true(zk_latch_heeds_marks(name));
+        assert_true(zk_latch_heeds_evictions(name));
         assert_int_equal(zk_latch_is_for(&l, name), rows[i].is_for);
-        assert_int_equal(zk_latch_is_kin(&l, name), rows[i].is_kin);
-        assert_false(zk_latch_is_kin(&l, name + 1));
+        assert_int_equal(zk_latch_is_sibling(&l, name), rows[i].is_sibling);
+        assert_false(zk_latch_is_sibling(&l, name + 1));
     }
     static const char *const others[] = {NODE(U1, "0000000001"), "latch-0000000001", "_c_", "",
                                          "_c_11111111-1111-8111-8111-111111111111"};
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
-        assert_false(zk_latch_heeds_marks(others[i]));
-        assert_false(zk_latch_is_kin(&l, others[i]));
+        assert_false(zk_latch_heeds_evictions(others[i]));
+        assert_false(zk_latch_is_sibling(&l, others[i]));
     }
 }
 
-static void members_are_told_from_others(void **state)
+static void members_are_recognised(void **state)
 {
     (void)state;
     int32_t n = -1;
@@ -127,17 +127,17 @@ static void the_lowest_leads(void **state)
     assert_int_equal(zk_latch_lowest(names, 5, &members), 4);
     assert_int_equal(members, 3);
     struct latch l = member(U2, names[0]);
-    struct latch_view v = zk_latch_look(&l, names, 5);
+    struct latch_view v = zk_latch_view_of(&l, names, 5);
     assert_int_equal(v.own, 0);
     assert_int_equal(v.ahead, 2);
     assert_int_equal(v.leader, 4);
     assert_int_equal(v.orphan, -1);
     l = member(U1, names[2]);
-    v = zk_latch_look(&l, names, 4); /* without the last one */
+    v = zk_latch_view_of(&l, names, 4); /* without the last one */
     assert_int_equal(v.ahead, -1);
     assert_int_equal(v.leader, 2);
     l = member(U1, NODE(U1, "0000000099"));
-    v = zk_latch_look(&l, names, 4);
+    v = zk_latch_view_of(&l, names, 4);
     assert_int_equal(v.own, -1);
     assert_int_equal(v.orphan, 2); /* another of ours is there: not what we lead with */
     assert_int_equal(zk_latch_lowest(names, 0, &members), -1);
@@ -149,7 +149,7 @@ static void the_lowest_leads_beyond_the_end(void **state)
     (void)state;
     char *names[] = {NODE(U1, "-2147483648"), NODE(U2, "2147483647")};
     struct latch l = member(U1, names[0]);
-    struct latch_view v = zk_latch_look(&l, names, 2);
+    struct latch_view v = zk_latch_view_of(&l, names, 2);
     assert_int_equal(v.leader, 1);
     assert_int_equal(v.ahead, 1);
 }
@@ -160,11 +160,11 @@ static void an_orphan_is_found(void **state)
     (void)state;
     char *names[] = {NODE(U1, "0000000005"), NODE(U2, "0000000001"), NODE(U1, "0000000003")};
     struct latch l = member(U1, "");
-    struct latch_view v = zk_latch_look(&l, names, 3);
+    struct latch_view v = zk_latch_view_of(&l, names, 3);
     assert_int_equal(v.own, 2);
     assert_int_equal(v.orphan, 0);
     l = member(U1, names[0]);
-    v = zk_latch_look(&l, names, 3);
+    v = zk_latch_view_of(&l, names, 3);
     assert_int_equal(v.own, 0);
     assert_int_equal(v.orphan, 2);
     assert_int_equal(v.ahead, 2);
@@ -387,7 +387,7 @@ static void apply(struct world *w, struct contender *c)
             n->session = 0;
         return;
     } else if (c->sent == LATCH_FIND) {
-        struct latch_view v = zk_latch_look(&c->l, names, names_of(w, names));
+        struct latch_view v = zk_latch_view_of(&c->l, names, names_of(w, names));
         n = v.own >= 0 ? find(w, names[v.own]) : NULL;
         c->name[0] = '\0';
     } else if (n == NULL) {
@@ -432,12 +432,12 @@ static void expire(struct world *w, struct contender *c)
 }
 
 /* It may lead if a list says so; and then nobody else's node is in front, and tokens rise. */
-static void look_around(struct world *w, struct contender *c)
+static void view_all(struct world *w, struct contender *c)
 {
     char *names[NODES_MAX];
     if (c->l.state != LATCH_IN || !c->l.wanted)
         return;
-    struct latch_view v = zk_latch_look(&c->l, names, names_of(w, names));
+    struct latch_view v = zk_latch_view_of(&c->l, names, names_of(w, names));
     assert_int_equal(v.orphan, -1);
     c->leads = v.own >= 0 && v.ahead < 0;
     if (v.own < 0)
@@ -478,7 +478,7 @@ static void turn(struct world *w)
         if (n != NULL)
             n->session = 0;
     } else {
-        look_around(w, c);
+        view_all(w, c);
     }
 }
 
@@ -527,8 +527,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_uuid_is_one),
-        cmocka_unit_test(makers_are_told_apart),
-        cmocka_unit_test(members_are_told_from_others),
+        cmocka_unit_test(makers_are_distinguished),
+        cmocka_unit_test(members_are_recognised),
         cmocka_unit_test(sequences_run_over),
         cmocka_unit_test(the_lowest_leads),
         cmocka_unit_test(the_lowest_leads_beyond_the_end),

@@ -63,32 +63,32 @@ int options_host(const struct options *o, size_t n, int port, char name[OPTIONS_
 }
 
 /* "on, off or auto" */
-static int refuse_choice(const struct options *o, const char *name, const char *const *words)
+static int refuse_choice(const struct options *o, const char *name, const char *const *choices)
 {
-    int used = snprintf(o->why, o->why_size, "option %s is %s", name, words[0]);
-    for (size_t i = 1; words[i] != NULL && used > 0 && (size_t)used < o->why_size; i++)
+    int used = snprintf(o->why, o->why_size, "option %s is %s", name, choices[0]);
+    for (size_t i = 1; choices[i] != NULL && used > 0 && (size_t)used < o->why_size; i++)
         used += snprintf(o->why + used, o->why_size - (size_t)used, "%s%s",
-                         words[i + 1] == NULL ? " or " : ", ", words[i]);
+                         choices[i + 1] == NULL ? " or " : ", ", choices[i]);
     return SIMBA_EINVAL;
 }
 
-int options_choice(const struct options *o, const char *name, const char *const *words, int *out)
+int options_choice(const struct options *o, const char *name, const char *const *choices, int *out)
 {
     const char *text = simba_url_option(o->url, name);
-    for (int i = 0; text != NULL && words[i] != NULL; i++) {
-        if (strcmp(text, words[i]) == 0) {
+    for (int i = 0; text != NULL && choices[i] != NULL; i++) {
+        if (strcmp(text, choices[i]) == 0) {
             *out = i;
             return 0;
         }
     }
-    return text == NULL ? 0 : refuse_choice(o, name, words);
+    return text == NULL ? 0 : refuse_choice(o, name, choices);
 }
 
 int options_switch(const struct options *o, const char *name, bool *out)
 {
-    static const char *const words[] = {"on", "off", NULL};
+    static const char *const choices[] = {"on", "off", NULL};
     int which = *out ? 0 : 1;
-    int rc = options_choice(o, name, words, &which);
+    int rc = options_choice(o, name, choices, &which);
     if (rc == 0)
         *out = which == 0;
     return rc;

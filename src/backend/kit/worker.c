@@ -13,16 +13,16 @@ static int64_t monotonic(void)
 }
 
 /* Under the lock, which it gives up meanwhile. */
-static void do_part(struct worker *w, bool patient)
+static void do_part(struct worker *w, bool may_wait)
 {
     struct simba_request *batch = pending_take(&w->pending);
     w->busy = true;
     pthread_mutex_unlock(&w->lock);
-    struct simba_request *done = w->run(w->store, &batch, patient);
+    struct simba_request *done = w->run(w->store, &batch, may_wait);
     pthread_mutex_lock(&w->lock);
     w->busy = false;
     pending_put_back(&w->pending, batch);
-    bool signal = w->awaited || (!patient && w->pending.first != NULL);
+    bool signal = w->awaited || (!may_wait && w->pending.first != NULL);
     pthread_mutex_unlock(&w->lock);
     if (signal)
         pthread_cond_signal(&w->work);

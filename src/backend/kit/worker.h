@@ -12,7 +12,7 @@ struct worker {
     void *store;
     /* Takes from the batch what it wants to do at once, does it, and returns that; NULL: all of it
      * would have to wait, and it was not to be patient. */
-    struct simba_request *(*run)(void *store, struct simba_request **batch, bool patient);
+    struct simba_request *(*run)(void *store, struct simba_request **batch, bool may_wait);
     void (*answer)(void *store, struct simba_request *done); /* while others go on */
     void (*idle)(void *store);                               /* every tick_ms */
     void (*end)(void *store);                                /* the last thing on the thread */

@@ -94,15 +94,15 @@ static void apply(struct memory *m, struct simba_request *q)
         m->host->answer(m->host, q, &answer);
         return;
     }
-    if (space_dice(s, f->lose_request)) {
+    if (space_chance(s, f->lose_request)) {
         defer(m, q, &unknown, m->host->command_timeout_ms);
         return;
     }
     enum space_news news = space_apply(s, q, &answer);
     if (q->op == SIMBA_LIST)
         space_list(s, m, q);
-    bool twice = space_dice(s, f->duplicate);
-    if (space_dice(s, f->lose_answer)) {
+    bool twice = space_chance(s, f->duplicate);
+    if (space_chance(s, f->lose_answer)) {
         defer(m, q, &unknown, m->host->command_timeout_ms);
     } else if (f->delay_ms > 0) {
         defer(m, q, &answer, f->delay_ms);

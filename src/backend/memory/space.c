@@ -32,7 +32,7 @@ static struct space *make_locked(const char *name)
     struct space *s = calloc(1, sizeof *s);
     if (s == NULL)
         return NULL;
-    if (table_init(&s->records) < 0) {
+    if (hash_table_init(&s->records) < 0) {
         free(s);
         return NULL;
     }
@@ -61,7 +61,7 @@ struct space *space_enter(const char *name, struct memory *member)
     return s;
 }
 
-static void free_record(struct table_node *node)
+static void free_record(struct hash_node *node)
 {
     free(((struct record *)(void *)node)->id);
     free(node);
@@ -77,8 +77,8 @@ static void free_space(struct space *s)
             before = before->next;
         before->next = s->next;
     }
-    table_empty(&s->records, free_record);
-    table_free(&s->records);
+    hash_table_empty(&s->records, free_record);
+    hash_table_free(&s->records);
     pthread_mutex_destroy(&s->lock);
     free(s);
 }
@@ -98,7 +98,7 @@ void space_leave(struct memory *member)
     pthread_mutex_unlock(spaces_lock());
 }
 
-bool space_dice(struct space *s, unsigned percent)
+bool space_chance(struct space *s, unsigned percent)
 {
     return percent > 0 && rng_next(&s->random) % 100 < percent;
 }
@@ -107,7 +107,7 @@ void space_tell(struct space *s, const char *mutex, enum space_news news)
 {
     for (struct memory *m = s->members; m != NULL && news != SPACE_NOTHING; m = m->next) {
         bool cares = news == SPACE_FREED || m->host->interest(m->host, mutex) == SIMBA_OBSERVES;
-        if (cares && !space_dice(s, s->faults.lose_hint))
+        if (cares && !space_chance(s, s->faults.lose_hint))
             m->host->hint(m->host, mutex);
     }
 }
@@ -120,7 +120,7 @@ static _Atomic uint64_t last_token;
 
 static struct record *record_of(struct space *s, const char *mutex, bool make)
 {
-    struct record *r = (struct record *)(void *)table_find(&s->records, mutex);
+    struct record *r = (struct record *)(void *)hash_table_find(&s->records, mutex);
     if (r != NULL || !make)
         return r;
     size_t size = strlen(mutex) + 1;
@@ -129,7 +129,7 @@ static struct record *record_of(struct space *s, const char *mutex, bool make)
         return NULL;
     memcpy(r->mutex, mutex, size);
     r->by_mutex.name = r->mutex;
-    table_add(&s->records, &r->by_mutex);
+    hash_table_add(&s->records, &r->by_mutex);
     return r;
 }
 
@@ -205,7 +205,7 @@ void space_list(struct space *s, struct memory *m, struct simba_request *q)
 {
     int64_t now = clock_now();
     for (size_t i = 0; i < s->records.buckets; i++) {
-        for (struct table_node *n = s->records.bucket[i]; n != NULL; n = n->next) {
+        for (struct hash_node *n = s->records.bucket[i]; n != NULL; n = n->next) {
             const struct record *r = (struct record *)(void *)n;
             if (is_held(r, now) && strncmp(r->mutex, q->mutex, strlen(q->mutex)) == 0)
                 m->host->found(

@@ -10,15 +10,15 @@
 
 #include "backend/kit/handles.h"
 #include "backend/kit/pending.h"
-#include "base/table.h"
+#include "base/hash_table.h"
 
 struct record {
-    struct table_node by_mutex; /* first */
-    char *id;                   /* the owner, allocated; NULL: nobody */
-    uint64_t token;             /* of the last tenure */
-    int64_t acquired, until;    /* ns */
-    bool evicted;               /* its renewals fail */
-    bool contended;             /* somebody was refused: tell when it is free */
+    struct hash_node by_mutex; /* first */
+    char *id;                  /* the owner, allocated; NULL: nobody */
+    uint64_t token;            /* of the last tenure */
+    int64_t acquired, until;   /* ns */
+    bool evicted;              /* its renewals fail */
+    bool contended;            /* somebody was refused: tell when it is free */
     char mutex[];
 };
 
@@ -40,7 +40,7 @@ struct space {
     char name[SIMBA_MUTEX_MAX + 1];
 
     pthread_mutex_t lock; /* for the rest */
-    struct table records;
+    struct hash_table records;
     struct memory *members;
     struct simba_memory_faults faults;
     uint64_t random;
@@ -63,5 +63,5 @@ void space_list(struct space *s, struct memory *member, struct simba_request *re
 
 /* Tells the members, all or those who observe; under s->lock. */
 void space_tell(struct space *s, const char *mutex, enum space_news news);
-bool space_dice(struct space *s, unsigned percent);
+bool space_chance(struct space *s, unsigned percent);
 #endif

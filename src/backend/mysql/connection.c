@@ -107,7 +107,7 @@ static bool prepare(struct mysql_connection *l)
     for (int i = 0; i < OFTEN && ok; i++) {
         struct mysql_prepared *p = &l->often[i];
         sql_statement_reset(&t);
-        if (!mysql_statements_often(&t, &l->dialect, (enum mysql_often)i, p->marks))
+        if (!mysql_statements_often(&t, &l->dialect, (enum mysql_often)i, p->parameters))
             continue;
         p->statement = mysql_stmt_init(&l->mysql);
         ok = p->statement != NULL &&

@@ -30,10 +30,10 @@ struct mysql_dialect {
     bool fences;    /* there is a fencing_token; else the version is the token */
     bool returning; /* INSERT ... ON DUPLICATE KEY UPDATE ... RETURNING */
     char *
-        marks; /* not NULL: for a statement to be prepared; what is missing in it, letter by letter */
+        parameters; /* not NULL: for a statement to be prepared; what is missing in it, letter by letter */
 };
 
-#define MYSQL_MARKS_MAX 16
+#define MYSQL_PARAMETERS_MAX 16
 
 /* What is done most often, one mutex at a time, is prepared. A mutex is mostly there and free: an UPDATE takes
  * it with the least effort, and only if it was in vain the statement that can do everything follows. */
@@ -41,7 +41,7 @@ enum mysql_often { OFTEN_TAKE, OFTEN_CONTEND, OFTEN_RENEW, OFTEN_RELEASE, OFTEN 
 
 struct mysql_prepared {
     MYSQL_STMT *statement; /* NULL: there is none */
-    char marks[MYSQL_MARKS_MAX];
+    char parameters[MYSQL_PARAMETERS_MAX];
 };
 
 enum mysql_step { STEP_QUERY, STEP_RESULT, STEP_EXECUTE, STEP_STORE };
@@ -86,9 +86,9 @@ int mysql_perform_resume(struct mysql_connection *l, int events,
 /* statements.c */
 void mysql_statements_for(struct statement *t, const struct mysql_dialect *d,
                           const struct sql_job *job);
-bool mysql_statements_often(struct statement *t, const struct mysql_dialect *d,
-                            enum mysql_often which,
-                            char marks[MYSQL_MARKS_MAX]); /* false: this one is not prepared */
+bool mysql_statements_often(
+    struct statement *t, const struct mysql_dialect *d, enum mysql_often which,
+    char parameters[MYSQL_PARAMETERS_MAX]); /* false: this one is not prepared */
 /* Without RETURNING an acquisition takes several: a look, and a free row, unless there is one. */
 void mysql_statements_read(struct statement *t, const struct mysql_dialect *d,
                            const struct sql_job *job);

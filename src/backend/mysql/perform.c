@@ -66,7 +66,7 @@ static void take_count(struct sql *s, struct mysql_connection *l, struct sql_job
 static const struct mysql_prepared *prepared_for(const struct mysql_connection *l,
                                                  const struct sql_job *job)
 {
-    if (job->count != 1 || job->impatient)
+    if (job->count != 1 || job->short_lock_wait)
         return NULL;
     const struct mysql_prepared *p = job->op == SIMBA_CONTEND   ? &l->often[OFTEN_TAKE]
                                      : job->op == SIMBA_RENEW   ? &l->often[OFTEN_RENEW]
@@ -91,13 +91,13 @@ static MYSQL_BIND bind_number(uint64_t *number)
 static bool bind_all(struct mysql_connection *l, const struct mysql_prepared *p,
                      const struct simba_request *q)
 {
-    MYSQL_BIND in[MYSQL_MARKS_MAX];
+    MYSQL_BIND in[MYSQL_PARAMETERS_MAX];
     l->token = q->token;
     l->ttl_ms = (uint64_t)q->ttl_ms;
     l->lease_ms = (uint64_t)(q->ttl_ms + q->transition_ms);
     sql_evicted_id(q->id, l->evicted);
-    for (size_t i = 0; p->marks[i] != '\0'; i++) {
-        switch (p->marks[i]) {
+    for (size_t i = 0; p->parameters[i] != '\0'; i++) {
+        switch (p->parameters[i]) {
         case 'm':
         case 'M':
             in[i] = bind_text(q->mutex);
@@ -110,9 +110,9 @@ static bool bind_all(struct mysql_connection *l, const struct mysql_prepared *p,
             in[i] = bind_text(l->evicted);
             break;
         default:
-            in[i] = bind_number(p->marks[i] == 't'   ? &l->token
-                                : p->marks[i] == 'l' ? &l->ttl_ms
-                                                     : &l->lease_ms);
+            in[i] = bind_number(p->parameters[i] == 't'   ? &l->token
+                                : p->parameters[i] == 'l' ? &l->ttl_ms
+                                                          : &l->lease_ms);
         }
     }
     return mysql_stmt_bind_param(p->statement, in) == 0;

@@ -16,7 +16,7 @@
 
 #define NOW "TIMESTAMPDIFF(MICROSECOND,'1970-01-01',UTC_TIMESTAMP(3))DIV 1000"
 #define VERSION_MAX "2147483647" /* that JVM peers can read */
-#define BELL_NAME_MAX 32         /* the JVM's first tables have no longer ids */
+#define EVICTED_NAME_MAX 32      /* the JVM's first tables have no longer ids */
 
 /* A token is at least the clock, so that it does not fall when a row is deleted, or an old copy of the table
  * is put in its place: in us where there is a column for it. A version has to stay small for the JVM; there it
@@ -93,15 +93,15 @@ static void put(struct statement *t, char what, void *data)
     struct context *c = data;
     const struct sql_item *item = &c->job->item[c->at];
     const char *form = part(c->dialect->fences, what);
-    char evicted[SIMBA_ID_MAX + 1], *marks = c->dialect->marks;
+    char evicted[SIMBA_ID_MAX + 1], *parameters = c->dialect->parameters;
     if (form != NULL) {
         sql_statement_fill(t, '$', form, put, data);
         return;
     }
-    if (marks != NULL) {
-        size_t n = strlen(marks);
-        assert(n + 1 < MYSQL_MARKS_MAX);
-        marks[n] = what;
+    if (parameters != NULL) {
+        size_t n = strlen(parameters);
+        assert(n + 1 < MYSQL_PARAMETERS_MAX);
+        parameters[n] = what;
         sql_statement_put(t, strchr("MIE", what) != NULL ? "BINARY ?" : "?");
         return;
     }
@@ -118,7 +118,7 @@ static void put(struct statement *t, char what, void *data)
         put_text(t, "x'", item->mutex);
         break;
     case 'b':
-        put_text(t, "_utf8mb4 x'", strlen(item->mutex) <= BELL_NAME_MAX ? item->mutex : "");
+        put_text(t, "_utf8mb4 x'", strlen(item->mutex) <= EVICTED_NAME_MAX ? item->mutex : "");
         break;
     case 'i':
         put_text(t, "_utf8mb4 x'", q->id);
@@ -267,17 +267,17 @@ void mysql_statements_ensure(struct statement *t, const struct mysql_dialect *d,
 }
 
 bool mysql_statements_often(struct statement *t, const struct mysql_dialect *d,
-                            enum mysql_often which, char marks[MYSQL_MARKS_MAX])
+                            enum mysql_often which, char parameters[MYSQL_PARAMETERS_MAX])
 {
     static const int op[OFTEN] = {SIMBA_CONTEND, SIMBA_CONTEND, SIMBA_RENEW, SIMBA_RELEASE};
     struct mysql_dialect open = {
-        .fences = d->fences, .returning = which != OFTEN_TAKE, .marks = marks};
+        .fences = d->fences, .returning = which != OFTEN_TAKE, .parameters = parameters};
     struct sql_job *job = sql_job_new(op[which], 1);
     if (job == NULL || (op[which] == SIMBA_CONTEND && !d->returning)) {
         free(job);
         return false;
     }
-    memset(marks, 0, MYSQL_MARKS_MAX);
+    memset(parameters, 0, MYSQL_PARAMETERS_MAX);
     sql_job_add(job, "", NULL);
     mysql_statements_for(t, &open, job);
     free(job);
@@ -288,7 +288,7 @@ void mysql_statements_for(struct statement *t, const struct mysql_dialect *d,
                           const struct sql_job *job)
 {
     bool many = job->count > 1;
-    if (job->impatient && d->returning)
+    if (job->short_lock_wait && d->returning)
         sql_statement_put(t, "SET STATEMENT innodb_lock_wait_timeout=0 FOR ");
     switch (job->op) {
     case SIMBA_CONTEND:
@@ -327,7 +327,7 @@ void mysql_statements_for(struct statement *t, const struct mysql_dialect *d,
              "SELECT '','',IFNULL(SUM(CRC32(CONCAT(mutex,'/',owner_id,'/',$k))),0),1,0,NULL,0 "
              "FROM simba_mutex WHERE transition_at>$n AND owner_id<>''");
         break;
-    case SQL_RING:
+    case SQL_COUNT_EVICTION:
         fill(t, d, job, 0,
              "INSERT " INTO ")VALUES('',0,0,0,$b,1)ON DUPLICATE KEY UPDATE "
              "owner_id=VALUES(owner_id),version=version+1");

@@ -121,7 +121,7 @@ static int add_parts(struct postgres_config *c, const struct simba_url *url,
 
 static int read_ours(const struct options *o, struct postgres_config *c)
 {
-    static const char *const words[] = {
+    static const char *const choices[] = {
         [LISTEN_AUTO] = "auto", [LISTEN_ON] = "on", [LISTEN_OFF] = "off", NULL};
     int listen = LISTEN_AUTO;
     char *password = NULL;
@@ -132,7 +132,7 @@ static int read_ours(const struct options *o, struct postgres_config *c)
     if (rc == 0)
         rc = sql_config_create(o, &c->create);
     if (rc == 0)
-        rc = options_choice(o, "listen", words, &listen);
+        rc = options_choice(o, "listen", choices, &listen);
     c->listen = (enum postgres_listen)listen;
     return rc;
 }

@@ -114,9 +114,9 @@ static bool set_session(struct postgres_connecting *d)
     if (d->connection->pooled)
         return true;
     snprintf(line, sizeof line,
-             POSTGRES_PATIENT ";SET statement_timeout=%lld;SET client_min_messages=error;"
-                              "SET plan_cache_mode=force_generic_plan;"
-                              "SET default_transaction_isolation='read committed'%s",
+             POSTGRES_LONG_LOCK_WAIT ";SET statement_timeout=%lld;SET client_min_messages=error;"
+                                     "SET plan_cache_mode=force_generic_plan;"
+                                     "SET default_transaction_isolation='read committed'%s",
              (long long)d->config->command_timeout_ms + 1000,
              d->connection->syncs ? "" : ";SET synchronous_commit=on");
     PGresult *r = postgres_connection_run(d, line);
@@ -162,10 +162,12 @@ bool postgres_connection_open(const void *config, struct sql_session *out, int *
         postgres_connection_close(l);
         return false;
     }
-    *out = (struct sql_session){
-        .handle = l, .fd = PQsocket(l->conn), .tells = l->tells, .inspection = &l->inspection};
-    if (l->pooled && !l->tells)
-        out->remark =
+    *out = (struct sql_session){.handle = l,
+                                .fd = PQsocket(l->conn),
+                                .notifies = l->notifies,
+                                .inspection = &l->inspection};
+    if (l->pooled && !l->notifies)
+        out->warning =
             "there is a pooler before the server, where LISTEN does nothing: mutexes that "
             "are waited for are looked at every now and then (?poll=). If it pools "
             "sessions only, add listen=on to the URL";

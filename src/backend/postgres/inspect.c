@@ -21,7 +21,7 @@ static const char facts[] =
 
 static void note_push(struct postgres_connection *l)
 {
-    if (l->tells)
+    if (l->notifies)
         sql_inspect_note(&l->inspection, SIMBA_LOG_INFO,
                          "LISTEN is used: a release wakes waiters at once");
     else if (l->inspection.read_only || l->inspection.missing[0] != '\0')
@@ -86,7 +86,8 @@ bool postgres_inspect_server(struct postgres_connecting *d)
     l->inspection.read_only = PQgetvalue(r, 0, READ_ONLY)[0] == 't';
     /* A pooler makes up a process number of its own. */
     l->pooled = strtol(PQgetvalue(r, 0, PID), NULL, 10) != PQbackendPID(l->conn);
-    l->tells = d->config->listen == LISTEN_ON || (d->config->listen == LISTEN_AUTO && !l->pooled);
+    l->notifies =
+        d->config->listen == LISTEN_ON || (d->config->listen == LISTEN_AUTO && !l->pooled);
     note_server(l, r);
     PQclear(r);
     return true;
@@ -220,7 +221,7 @@ bool postgres_inspect_table(struct postgres_connecting *d)
             return false;
     }
     if (h->read_only || h->missing[0] != '\0')
-        d->connection->tells = false;
+        d->connection->notifies = false;
     note_push(d->connection);
     d->connection->table = (struct postgres_table){h->fences, h->fences && h->wide};
     return true;

@@ -105,9 +105,10 @@ static int send_off(struct sql *s, struct postgres_connection *l, const struct s
                     enum sql_end *end)
 {
     bool sent;
-    l->hurrying = l->impatient != job->impatient && !l->pooled;
-    if (l->hurrying)
-        sent = PQsendQuery(l->conn, job->impatient ? POSTGRES_IMPATIENT : POSTGRES_PATIENT) != 0;
+    l->changing_lock_wait = l->short_lock_wait != job->short_lock_wait && !l->pooled;
+    if (l->changing_lock_wait)
+        sent = PQsendQuery(l->conn, job->short_lock_wait ? POSTGRES_SHORT_LOCK_WAIT
+                                                         : POSTGRES_LONG_LOCK_WAIT) != 0;
     else
         sent = say(s, l, postgres_statements_of_job(job));
     int rest = sent ? PQflush(l->conn) : -1;
@@ -137,7 +138,7 @@ static void take_notices(struct sql *s, struct postgres_connection *l)
 {
     for (PGnotify *n; (n = PQnotifies(l->conn)) != NULL; PQfreemem(n)) {
         if (n->be_pid != PQbackendPID(l->conn) && n->extra[0] != '\0')
-            sql_told(s, n->extra);
+            sql_notified(s, n->extra);
     }
 }
 
@@ -153,7 +154,7 @@ static void take_rows(struct sql *s, const struct postgres_connection *l, struct
                               .evicted = PQgetisnull(r, i, 5) == 0,
                               .first = (uint32_t)strtoul(PQgetvalue(r, i, 5), NULL, 10),
                               .changed = PQgetvalue(r, i, 6)[0] == '1',
-                              .unmarked = PQgetvalue(r, i, 6)[0] == '2' && l->tells};
+                              .unmarked = PQgetvalue(r, i, 6)[0] == '2' && l->notifies};
         sql_found(s, job, &row);
     }
 }
@@ -179,10 +180,10 @@ static void take_result(struct sql *s, struct postgres_connection *l, struct sql
 /* What was said was only to prepare the statement that is still to come. */
 static bool go_further(struct postgres_connection *l, const struct sql_job *job)
 {
-    if (PQstatus(l->conn) != CONNECTION_OK || (!l->hurrying && !l->preparing))
+    if (PQstatus(l->conn) != CONNECTION_OK || (!l->changing_lock_wait && !l->preparing))
         return false;
-    if (l->hurrying)
-        l->impatient = job->impatient;
+    if (l->changing_lock_wait)
+        l->short_lock_wait = job->short_lock_wait;
     else
         l->known[postgres_statements_of_job(job)] = STATEMENT_PREPARED;
     return true;

@@ -3,7 +3,7 @@
 
 static const struct sql_driver driver = {
     .see_locks = "pg_locks",
-    .can_tell = true,
+    .can_notify = true,
     .connect = postgres_connection_open,
     .disconnect = postgres_connection_close,
     .read_config = postgres_config_read,

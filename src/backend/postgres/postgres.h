@@ -15,8 +15,8 @@
 
 #define POSTGRES_PARAMETERS 40
 #define POSTGRES_CHANNEL "simba"
-#define POSTGRES_PATIENT "SET lock_timeout=1000"
-#define POSTGRES_IMPATIENT "SET lock_timeout=20"
+#define POSTGRES_LONG_LOCK_WAIT "SET lock_timeout=1000"
+#define POSTGRES_SHORT_LOCK_WAIT "SET lock_timeout=20"
 
 enum postgres_listen { LISTEN_AUTO, LISTEN_ON, LISTEN_OFF };
 
@@ -42,14 +42,14 @@ struct postgres_connection {
     PGconn *conn;
     struct postgres_table table;
     struct sql_inspection inspection;
-    bool pooled; /* others may use the server's process between our statements */
-    bool tells;  /* LISTEN can work */
-    bool syncs;  /* synchronous_commit is not off, or we switch it on */
-    int notes;   /* in inspection, about the server */
+    bool pooled;   /* others may use the server's process between our statements */
+    bool notifies; /* LISTEN can work */
+    bool syncs;    /* synchronous_commit is not off, or we switch it on */
+    int notes;     /* in inspection, about the server */
     /* What is said again is worth being prepared; not behind a pooler. */
     enum { STATEMENT_NEW, STATEMENT_SAID, STATEMENT_PREPARED } known[STATEMENTS];
     bool preparing;
-    bool impatient, hurrying; /* lock_timeout is short; is being changed */
+    bool short_lock_wait, changing_lock_wait; /* lock_timeout is short; is being changed */
     enum sql_end end;
     struct statement statement[STATEMENTS];
 };

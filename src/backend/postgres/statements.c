@@ -24,7 +24,7 @@
     "(SELECT 1 UNION ALL SELECT 1 FROM pg_attribute WHERE attrelid=" \
     "to_regclass('simba_mutex')AND attname='fencing_token' AND NOT attisdropped)"
 
-#define TELL "pg_notify('" POSTGRES_CHANNEL "',mutex)"
+#define NOTIFY "pg_notify('" POSTGRES_CHANNEL "',mutex)"
 
 /* A mark is a version above the token, so the version of a new tenure is not: its clock is read first. */
 static const char *next_token(const struct postgres_table *d)
@@ -68,7 +68,8 @@ static const char *part(const struct postgres_table *d, char what)
                      "version>fencing_token AND transition_at>@n"
                    : "SELECT mutex,'',0,0,0,NULL,0 FROM simba_mutex WHERE mutex=ANY($1::text[])";
     case 'r':
-        return d->marks ? "CASE WHEN version>fencing_token THEN " TELL "::text ELSE @o END" : TELL;
+        return d->marks ? "CASE WHEN version>fencing_token THEN " NOTIFY "::text ELSE @o END"
+                        : NOTIFY;
     case 'c':
         return "t.mutex,t.owner_id,t.@f,t.transition_at-@n,@n-t.acquired_at,"
                "CASE WHEN t." EVICTED " THEN t.ttl_at END";
@@ -157,7 +158,7 @@ static void put(struct statement *t, char what, void *data)
     "transition_at>@n AND owner_id<>'' AND($2::bigint=0 OR @f=$2::bigint)AND("                   \
     "$3::text='' OR owner_id=$3::text OR(" EVICTED " AND owner_id=$4::text)OR($5::text<>'' AND " \
     "octet_length(owner_id)>128 AND starts_with(owner_id,$5::text)))RETURNING mutex)SELECT "     \
-    "mutex,'',0,0,0,NULL,1," TELL "FROM r"
+    "mutex,'',0,0,0,NULL,1," NOTIFY "FROM r"
 
 /* Of those that do the same the one for one mutex comes first. */
 const struct postgres_form postgres_statements[STATEMENTS] = {
@@ -180,7 +181,7 @@ const struct postgres_form postgres_statements[STATEMENTS] = {
     {"simba_digest", SQL_DIGEST, "", false,
      "SELECT '','',abs(coalesce(sum(hashtext(mutex||'/'||owner_id||'/'||@f)::bigint),0)),"
      "1,0,NULL,0 FROM simba_mutex WHERE transition_at>@n AND owner_id<>'' AND mutex<>''"},
-    {"simba_ring", SQL_RING, "m", false, /* for those who cannot listen */
+    {"simba_count_eviction", SQL_COUNT_EVICTION, "m", false, /* for those who cannot listen */
      "INSERT INTO simba_mutex AS t(mutex,acquired_at,ttl_at,transition_at,owner_id,version)"
      "VALUES('',0,0,0,$1::text,1)ON CONFLICT(mutex)DO UPDATE SET "
      "owner_id=EXCLUDED.owner_id,version=(t.version+1)%2147483647"},

@@ -21,14 +21,14 @@ const char *const config_options[] = {"password_file",
                                       "sentinel_password_file",
                                       NULL};
 
-static int read_guard(const struct options *o, struct config *c)
+static int read_restart_grace(const struct options *o, struct config *c)
 {
     const char *text = simba_url_option(o->url, "restart_guard");
-    c->guard = text == NULL || strcmp(text, "off") != 0;
-    if (!c->guard || text == NULL || strcmp(text, "on") == 0)
+    c->restart_grace = text == NULL || strcmp(text, "off") != 0;
+    if (!c->restart_grace || text == NULL || strcmp(text, "on") == 0)
         return 0;
-    if (simba_duration_parse(text, &c->guard_ms) != 0 || c->guard_ms < 1 ||
-        c->guard_ms > SIMBA_LEASE_MAX_MS)
+    if (simba_duration_parse(text, &c->restart_grace_ms) != 0 || c->restart_grace_ms < 1 ||
+        c->restart_grace_ms > SIMBA_LEASE_MAX_MS)
         return options_refuse(o, SIMBA_EINVAL,
                               "option restart_guard is on, off, or the longest lease in use, as in "
                               "30s");
@@ -139,7 +139,7 @@ int config_read(struct config *c, const struct simba_url *url, char *why, size_t
     if (rc == 0)
         rc = read_tls(&o, c);
     if (rc == 0)
-        rc = read_guard(&o, c);
+        rc = read_restart_grace(&o, c);
     if (rc == 0 && c->sentinels == 0 &&
         (simba_url_option(url, "master") != NULL || c->sentinel_password != NULL))
         rc = options_refuse(&o, SIMBA_EINVAL,

@@ -23,8 +23,8 @@ struct config {
     int db;
     bool tls, tls_verify;
     char *tls_ca, *tls_cert, *tls_key; /* files; NULL: none */
-    bool guard;
-    int64_t guard_ms; /* 0: the lease of who asks */
+    bool restart_grace;
+    int64_t restart_grace_ms; /* 0: the lease of who asks */
 };
 
 extern const char *const config_options[];

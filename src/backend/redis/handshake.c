@@ -99,8 +99,8 @@ static void ask_epoch(struct connection *c)
     if (out == NULL)
         return;
     scripts_call(out, SCRIPT_EPOCH, true, 0);
-    resp_word(out, s->info.run_id);
-    resp_word(out, s->info.replid);
+    resp_argument(out, s->info.run_id);
+    resp_argument(out, s->info.replid);
     resp_number(out, is_known || s->info.promoted ? 0 : s->info.uptime_ms);
     resp_number(out, c->net->term);
 }
@@ -184,12 +184,12 @@ static void on_name(void *data, const struct command *sent, const struct reply *
 }
 
 /* A NULL ends the words. */
-static void write_command(struct connection *c, command_fn *take, const char *word,
+static void write_command(struct connection *c, command_fn *take, const char *first,
                           const char *second, const char *third)
 {
     struct buffer *out = command(c, take);
     if (out != NULL)
-        resp_command(out, word, second, third);
+        resp_command(out, first, second, third);
 }
 
 static void write_auth(struct connection *c, const char *user, const char *password)

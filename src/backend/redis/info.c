@@ -93,8 +93,8 @@ bool info_evicts(const struct info *h)
     return h->memory_limit > 0 && h->eviction[0] != '\0' && strcmp(h->eviction, "noeviction") != 0;
 }
 
-bool info_warns(const struct info *h, bool guarded, size_t n, struct simba_finding *out, char *line,
-                size_t size)
+bool info_warns(const struct info *h, bool has_restart_grace, size_t n, struct simba_finding *out,
+                char *line, size_t size)
 {
     *out = (struct simba_finding){.level = SIMBA_LOG_WARN, .text = line};
     if (info_evicts(h) && n-- == 0) {
@@ -106,9 +106,9 @@ bool info_warns(const struct info *h, bool guarded, size_t n, struct simba_findi
         return true;
     }
     if (!h->append_only && n-- == 0) {
-        out->kind = guarded ? SIMBA_FINDING_OTHER : SIMBA_FINDING_TWO_OWNERS;
+        out->kind = has_restart_grace ? SIMBA_FINDING_OTHER : SIMBA_FINDING_TWO_OWNERS;
         snprintf(line, size, "appendonly is off: a restart ends all tenures, and after one %s",
-                 guarded
+                 has_restart_grace
                      ? "nothing is granted for the length of a lease (restart_guard)"
                      : "two may own a mutex for the length of a lease, as restart_guard is off");
         return true;

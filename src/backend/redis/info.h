@@ -34,8 +34,8 @@ bool info_evicts(const struct info *h); /* what is held may be thrown away */
 
 /* The n-th thing that an operator should know, its text in line; false: no more. ERROR: locks can get
  * lost while nothing fails. */
-bool info_warns(const struct info *h, bool guarded, size_t n, struct simba_finding *out, char *line,
-                size_t size);
+bool info_warns(const struct info *h, bool has_restart_grace, size_t n, struct simba_finding *out,
+                char *line, size_t size);
 
 /* The ACL rules that are enough for a user of Simba. A pattern is allowed only literally. */
 #define INFO_ACL_KEYS "~simba:*"

@@ -8,13 +8,13 @@
 #include "backend/redis/redis.h"
 #include "backend/redis/requests.h"
 
-static void add_denied(struct redis *s, const char *mark, const char *name, size_t length)
+static void add_denied(struct redis *s, const char *prefix, const char *name, size_t length)
 {
-    char word[48];
+    char item[48];
     size_t used = strlen(s->inspection.denied);
-    snprintf(word, sizeof word, " %s%.*s", mark, (int)(length < 40 ? length : 40), name);
-    if (strstr(s->inspection.denied, word) == NULL)
-        snprintf(s->inspection.denied + used, sizeof s->inspection.denied - used, "%s", word);
+    snprintf(item, sizeof item, " %s%.*s", prefix, (int)(length < 40 ? length : 40), name);
+    if (strstr(s->inspection.denied, item) == NULL)
+        snprintf(s->inspection.denied + used, sizeof s->inspection.denied - used, "%s", item);
 }
 
 /* What is not allowed: a command, or its use on our keys or channels. Servers say in many ways that
@@ -24,12 +24,12 @@ static void add_denied(struct redis *s, const char *mark, const char *name, size
  * and may name a key or the user as well. */
 static void add_error(struct redis *s, const struct reply *r, const char *right)
 {
-    const char *at = strchr(r->text, '\''), *place = strstr(r->text, " to access ");
+    const char *at = strchr(r->text, '\''), *access = strstr(r->text, " to access ");
     if (!reply_is_error(r, "NOPERM"))
         return;
-    if (place != NULL && strstr(place, "key") != NULL)
+    if (access != NULL && strstr(access, "key") != NULL)
         add_denied(s, "", INFO_ACL_KEYS, strlen(INFO_ACL_KEYS));
-    else if (place != NULL && strstr(place, "channel") != NULL)
+    else if (access != NULL && strstr(access, "channel") != NULL)
         add_denied(s, "", INFO_ACL_CHANNELS, strlen(INFO_ACL_CHANNELS));
     else if (right != NULL)
         add_denied(s, "+", right, strlen(right));
@@ -68,17 +68,17 @@ static void on_tried(void *store, const struct command *sent, const struct reply
     report_if_over(s);
 }
 
-static void try_words(struct redis *s, int which, const char *const *words)
+static void try_command(struct redis *s, int which, const char *const *arguments)
 {
     struct buffer *b =
         connection_command(&s->commands, (struct command){.take = on_tried, .which = which});
     if (b == NULL)
         return;
-    resp_words(b, words);
+    resp_arguments(b, arguments);
     s->inspection.open++;
 }
 
-#define TRY(s, which, ...) try_words(s, which, (const char *const[]){__VA_ARGS__, NULL})
+#define TRY(s, which, ...) try_command(s, which, (const char *const[]){__VA_ARGS__, NULL})
 
 static void on_denied(void *store, const struct reply *r)
 {
@@ -126,16 +126,16 @@ static void tell_of_server(const struct redis *s, const struct findings *f)
         findings_say(
             f, SIMBA_LOG_INFO,
             "appendonly is on: tenures survive a restart, but for what appendfsync lets it lose");
-    for (size_t n = 0; info_warns(h, s->config.guard, n, &warning, line, sizeof line); n++)
+    for (size_t n = 0; info_warns(h, s->config.restart_grace, n, &warning, line, sizeof line); n++)
         s->host->say(s->host, f->request, &warning);
 }
 
 /* The lease is the one that contenders of this client ask for. */
-static void tell_of_guard(const struct redis *s, const struct findings *f)
+static void tell_of_restart_grace(const struct redis *s, const struct findings *f)
 {
-    int64_t left_ms = requests_guard_ms(s, requests_lease_ms(f->request));
+    int64_t left_ms = requests_restart_grace_ms(s, requests_lease_ms(f->request));
     char line[CONNECTION_TEXT_MAX];
-    replies_guard_text(left_ms, line, sizeof line);
+    replies_restart_grace_text(left_ms, line, sizeof line);
     if (left_ms > 0)
         findings_say(f, SIMBA_LOG_WARN, "%s; ask again then", line);
 }
@@ -160,7 +160,7 @@ static void report(struct redis *s)
         s->inspection.asking = q->next;
         if (s->commands.state == CONNECTION_READY) {
             tell_of_server(s, &f);
-            tell_of_guard(s, &f);
+            tell_of_restart_grace(s, &f);
             tell_of_rights(s, &f);
         } else {
             findings_say(&f, SIMBA_LOG_WARN, "not connected to the server: %s", s->commands.why);

@@ -15,21 +15,21 @@
 #define LISTED_MAX 1000000
 
 struct name {
-    struct table_node by_name; /* first */
-    struct name *next;         /* of those that are asked about next */
+    struct hash_node by_name; /* first */
+    struct name *next;        /* of those that are asked about next */
     char text[];
 };
 
 struct listing {
     struct redis *store;
     struct simba_request *request;
-    struct table names;
+    struct hash_table names;
     struct name *todo, *asked;
     char cursor[32];
     bool is_over; /* the scan */
 };
 
-static void free_name(struct table_node *node)
+static void free_name(struct hash_node *node)
 {
     free(node);
 }
@@ -37,8 +37,8 @@ static void free_name(struct table_node *node)
 static void end(struct listing *l, int code, const char *why)
 {
     replies_refuse(l->store, l->request, code, why);
-    table_empty(&l->names, free_name);
-    table_free(&l->names);
+    hash_table_empty(&l->names, free_name);
+    hash_table_free(&l->names);
     free(l);
 }
 
@@ -86,11 +86,11 @@ static void scan(struct listing *l)
     if (b == NULL)
         return;
     resp_begin(b, 6);
-    resp_word(b, "SCAN");
-    resp_word(b, l->cursor);
-    resp_word(b, "MATCH");
+    resp_argument(b, "SCAN");
+    resp_argument(b, l->cursor);
+    resp_argument(b, "MATCH");
     write_pattern(b, l->request->mutex);
-    resp_word(b, "COUNT");
+    resp_argument(b, "COUNT");
     resp_number(b, SCAN_COUNT);
 }
 
@@ -135,7 +135,7 @@ static bool add_key(struct listing *l, const struct reply *key)
         text[key->length - tail] = '\0';
     if (!topics_mutex_of(text, mutex) || strncmp(mutex, l->request->mutex, prefix) != 0)
         return true; /* the pattern may take the closing brace for a part of the name */
-    if (table_find(&l->names, mutex) != NULL)
+    if (hash_table_find(&l->names, mutex) != NULL)
         return true;
     size_t size = strlen(mutex) + 1;
     struct name *name = l->names.count < LISTED_MAX ? malloc(sizeof *name + size) : NULL;
@@ -143,7 +143,7 @@ static bool add_key(struct listing *l, const struct reply *key)
         return false;
     memcpy(name->text, mutex, size);
     name->by_name.name = name->text;
-    table_add(&l->names, &name->by_name);
+    hash_table_add(&l->names, &name->by_name);
     name->next = l->todo;
     l->todo = name;
     return true;
@@ -203,7 +203,7 @@ static void on_details(void *store, const struct command *sent, const struct rep
 void list_begin(struct redis *s, struct simba_request *q)
 {
     struct listing *l = calloc(1, sizeof *l);
-    if (l == NULL || table_init(&l->names) != 0) {
+    if (l == NULL || hash_table_init(&l->names) != 0) {
         free(l);
         replies_refuse(s, q, SIMBA_ELIMIT, "out of memory");
         return;

@@ -106,24 +106,24 @@ static void on_subscribed(struct subscriber *e, const struct reply *channel)
 {
     struct waiter *w = topics_waiter_on(&e->topics, channel->text);
     if (strcmp(channel->text, MESSAGES_EVICTIONS) == 0) {
-        e->hears_evictions = true;
-        while (e->unheard > 0)
-            e->host->hint(e->host, e->granted[--e->unheard]);
+        e->receives_evictions = true;
+        while (e->granted_count > 0)
+            e->host->hint(e->host, e->granted[--e->granted_count]);
     }
-    if (w != NULL && w->sub != SUB_HEARS) {
-        w->sub = SUB_HEARS;
+    if (w != NULL && w->sub != SUB_ACTIVE) {
+        w->sub = SUB_ACTIVE;
         if (w->waits && w->tries)
             messages_hint(e, w);
         w->tries = false;
     }
     struct topic *p = topics_find_key(&e->topics, channel->text);
-    if (p == NULL || p->sub == SUB_HEARS)
+    if (p == NULL || p->sub == SUB_ACTIVE)
         return;
-    p->sub = SUB_HEARS;
+    p->sub = SUB_ACTIVE;
     w = topics_first(p);
     if (topics_is_observed(&e->topics, p))
         e->host->hint(e->host, p->mutex);
-    else if (w != NULL && w->sub == SUB_HEARS) /* else it tries when it hears */
+    else if (w != NULL && w->sub == SUB_ACTIVE) /* else it tries when it hears */
         messages_hint(e, w);
 }
 

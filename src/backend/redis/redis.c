@@ -18,7 +18,8 @@ static void comment(struct redis *s)
     if (strcmp(s->warned_of, info->run_id) == 0)
         return;
     memcpy(s->warned_of, info->run_id, sizeof s->warned_of);
-    for (size_t n = 0; info_warns(info, s->config.guard, n, &warning, line, sizeof line); n++)
+    for (size_t n = 0; info_warns(info, s->config.restart_grace, n, &warning, line, sizeof line);
+         n++)
         s->host->log(s->host, warning.level == SIMBA_LOG_ERROR ? SIMBA_LOG_WARN : SIMBA_LOG_INFO,
                      line);
 }
@@ -26,7 +27,7 @@ static void comment(struct redis *s)
 static void on_ready(void *store)
 {
     struct redis *s = store;
-    s->guard_said = s->to_greet = false;
+    s->restart_grace_said = s->to_greet = false;
     comment(s);
     requests_resume(s);
     subscriber_follow(&s->subscriber);

@@ -40,7 +40,7 @@ struct redis {
     bool is_unknown[SCRIPTS]; /* to the server: send its text next time */
     bool to_greet;            /* anew, as soon as all is answered: it may take writes by now */
     struct held held;
-    bool guard_said;
+    bool restart_grace_said;
     struct inspection inspection;
     char warned_of[48]; /* the run id of the server that was commented on */
 };

@@ -95,7 +95,7 @@ bool replies_owner(const struct reply *r, size_t at, struct replied_owner *out)
     return true;
 }
 
-void replies_guard_text(int64_t left_ms, char *line, size_t size)
+void replies_restart_grace_text(int64_t left_ms, char *line, size_t size)
 {
     snprintf(line, size,
              "the server has just started, become the master or been emptied, and may have "
@@ -103,12 +103,12 @@ void replies_guard_text(int64_t left_ms, char *line, size_t size)
              (double)left_ms / 1000);
 }
 
-static void say_guard(struct redis *s, int64_t left_ms, char line[CONNECTION_TEXT_MAX])
+static void say_restart_grace(struct redis *s, int64_t left_ms, char line[CONNECTION_TEXT_MAX])
 {
-    replies_guard_text(left_ms, line, CONNECTION_TEXT_MAX);
-    if (!s->guard_said)
+    replies_restart_grace_text(left_ms, line, CONNECTION_TEXT_MAX);
+    if (!s->restart_grace_said)
         s->host->log(s->host, SIMBA_LOG_WARN, line);
-    s->guard_said = true;
+    s->restart_grace_said = true;
 }
 
 static bool take_grant(struct redis *s, struct simba_request *q, const struct reply *r)
@@ -125,21 +125,21 @@ static bool take_grant(struct redis *s, struct simba_request *q, const struct re
 static bool take_refusal(struct redis *s, struct simba_request *q, const struct reply *r)
 {
     const struct reply *score = reply_at(r, 4), *rank = reply_at(r, 5);
-    int64_t verdict = reply_at(r, 0)->integer;
+    int64_t result = reply_at(r, 0)->integer;
     char line[CONNECTION_TEXT_MAX];
     struct replied_owner t;
-    if (reply_at(r, 0)->kind != REPLY_INTEGER || (verdict != 0 && verdict != 2) ||
+    if (reply_at(r, 0)->kind != REPLY_INTEGER || (result != 0 && result != 2) ||
         !replies_owner(r, 1, &t))
         return false;
-    if (verdict == 2 || t.is_foreign) {
+    if (result == 2 || t.is_foreign) {
         replies_refuse(s, q, SIMBA_ESCHEMA, FOREIGN);
         return true;
     }
     if (t.id[0] == '\0') {
-        say_guard(s, t.answer.left_ms, line);
+        say_restart_grace(s, t.answer.left_ms, line);
         t.answer.text = line;
-    } else if (t.answer.evicted ||
-               (strcmp(t.id, q->id) == 0 && requests_guard_ms(s, requests_lease_ms(q)) > 0)) {
+    } else if (t.answer.evicted || (strcmp(t.id, q->id) == 0 &&
+                                    requests_restart_grace_ms(s, requests_lease_ms(q)) > 0)) {
         t.answer.token =
             0; /* nobody may take it up again: it may be older than what was forgotten */
     }

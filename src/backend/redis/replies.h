@@ -36,5 +36,5 @@ struct replied_owner {
 bool replies_owner(const struct reply *r, size_t at, struct replied_owner *out);
 
 /* Why nothing that is free is granted for so long. */
-void replies_guard_text(int64_t left_ms, char *line, size_t size);
+void replies_restart_grace_text(int64_t left_ms, char *line, size_t size);
 #endif

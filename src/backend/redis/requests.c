@@ -9,12 +9,12 @@ int64_t requests_lease_ms(const struct simba_request *q)
     return q->ttl_ms + q->transition_ms;
 }
 
-int64_t requests_guard_ms(const struct redis *s, int64_t lease_ms)
+int64_t requests_restart_grace_ms(const struct redis *s, int64_t lease_ms)
 {
     const struct server *v = &s->server;
-    if (!s->config.guard)
+    if (!s->config.restart_grace)
         return 0;
-    int64_t longest = s->config.guard_ms > 0 ? s->config.guard_ms : lease_ms;
+    int64_t longest = s->config.restart_grace_ms > 0 ? s->config.restart_grace_ms : lease_ms;
     int64_t left = longest - (v->epoch.age_ms + simba_now() - v->info_at);
     return left > 0 ? left : 0;
 }
@@ -32,24 +32,24 @@ size_t requests_count(const struct simba_request *list)
 static void write_token(struct buffer *b, uint64_t token)
 {
     if (token == 0)
-        resp_word(b, "");
+        resp_argument(b, "");
     else
         resp_number(b, (int64_t)token);
 }
 
 /* The arguments of the script, for one request. */
-static void write_words(struct redis *s, struct buffer *b, const struct simba_request *q)
+static void write_arguments(struct redis *s, struct buffer *b, const struct simba_request *q)
 {
     const struct exact_id *exact = q->op == SIMBA_EVICT ? q->store : NULL;
     if (exact != NULL)
         resp_bytes(b, exact->bytes, exact->length);
     else if (q->op != SIMBA_READ)
-        resp_word(b, q->id);
+        resp_argument(b, q->id);
     switch (q->op) {
     case SIMBA_CONTEND:
         resp_number(b, requests_lease_ms(q));
-        resp_word(b, subscriber_asks(&s->subscriber, q->mutex, q->id));
-        resp_number(b, requests_guard_ms(s, requests_lease_ms(q)));
+        resp_argument(b, subscriber_asks(&s->subscriber, q->mutex, q->id));
+        resp_number(b, requests_restart_grace_ms(s, requests_lease_ms(q)));
         break;
     case SIMBA_RENEW:
         write_token(b, q->token);
@@ -57,7 +57,7 @@ static void write_words(struct redis *s, struct buffer *b, const struct simba_re
         break;
     case SIMBA_EVICT:
         write_token(b, q->token);
-        resp_word(b, q->forced ? "1" : "0");
+        resp_argument(b, q->forced ? "1" : "0");
         break;
     case SIMBA_READ:
         break;
@@ -100,11 +100,11 @@ static void write_call(struct redis *s, struct simba_request *list)
     for (const struct simba_request *q = list; q != NULL; q = q->next)
         scripts_keys(b, script, q->mutex);
     if (list->op == SIMBA_CONTEND) {
-        resp_word(b, s->server.epoch.note);
+        resp_argument(b, s->server.epoch.note);
         resp_number(b, s->server.epoch.seen_us);
     }
     for (const struct simba_request *q = list; q != NULL; q = q->next)
-        write_words(s, b, q);
+        write_arguments(s, b, q);
 }
 
 /* ---- what goes together -------------------------------------------------------------------- */

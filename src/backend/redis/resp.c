@@ -62,19 +62,19 @@ static char *digits(char *end, uint64_t number)
 }
 
 /* mark, the number, and the end of the line. */
-static void add_head(struct buffer *b, char mark, size_t number)
+static void add_head(struct buffer *b, char type, size_t number)
 {
     char line[DIGITS_MAX + 3], *end = line + sizeof line;
     end[-1] = '\n';
     end[-2] = '\r';
     char *at = digits(end - 2, number) - 1;
-    *at = mark;
+    *at = type;
     buffer_add(b, at, (size_t)(end - at));
 }
 
-void resp_begin(struct buffer *b, size_t words)
+void resp_begin(struct buffer *b, size_t arguments)
 {
-    add_head(b, '*', words);
+    add_head(b, '*', arguments);
 }
 
 void resp_bytes(struct buffer *b, const char *bytes, size_t count)
@@ -84,19 +84,19 @@ void resp_bytes(struct buffer *b, const char *bytes, size_t count)
     buffer_add(b, "\r\n", 2);
 }
 
-void resp_word(struct buffer *b, const char *word)
+void resp_argument(struct buffer *b, const char *text)
 {
-    resp_bytes(b, word, strlen(word));
+    resp_bytes(b, text, strlen(text));
 }
 
-void resp_words(struct buffer *b, const char *const *words)
+void resp_arguments(struct buffer *b, const char *const *arguments)
 {
     size_t count = 0;
-    while (words[count] != NULL)
+    while (arguments[count] != NULL)
         count++;
     resp_begin(b, count);
     for (size_t i = 0; i < count; i++)
-        resp_word(b, words[i]);
+        resp_argument(b, arguments[i]);
 }
 
 void resp_number(struct buffer *b, int64_t number)
@@ -195,7 +195,7 @@ static bool is_too_deep(const redisReadTask *task)
 }
 
 /* The place for a value of this kind: in its array, or a new one. */
-static struct reply *place(const redisReadTask *task, enum reply_kind kind)
+static struct reply *add_reply(const redisReadTask *task, enum reply_kind kind)
 {
     struct reply *r;
     if (is_too_deep(task))
@@ -217,9 +217,9 @@ static void *on_text(const redisReadTask *task, char *text, size_t length)
     if (task->type != REDIS_REPLY_STRING && task->type != REDIS_REPLY_STATUS &&
         task->type != REDIS_REPLY_ERROR)
         return refuse_kind(task);
-    struct reply *r = place(task, task->type == REDIS_REPLY_STRING   ? REPLY_STRING
-                                  : task->type == REDIS_REPLY_STATUS ? REPLY_STATUS
-                                                                     : REPLY_ERROR);
+    struct reply *r = add_reply(task, task->type == REDIS_REPLY_STRING   ? REPLY_STRING
+                                      : task->type == REDIS_REPLY_STATUS ? REPLY_STATUS
+                                                                         : REPLY_ERROR);
     char *copy = r != NULL ? take(task->privdata, length + 1) : NULL;
     if (copy == NULL)
         return NULL;
@@ -234,7 +234,7 @@ static void *on_array(const redisReadTask *task, array_length elements)
 {
     if (task->type != REDIS_REPLY_ARRAY)
         return refuse_kind(task);
-    struct reply *r = place(task, REPLY_ARRAY);
+    struct reply *r = add_reply(task, REPLY_ARRAY);
     if (r == NULL)
         return NULL;
     /* Before it is multiplied; a negative one is more than any. */
@@ -251,7 +251,7 @@ static void *on_array(const redisReadTask *task, array_length elements)
 
 static void *on_integer(const redisReadTask *task, long long value)
 {
-    struct reply *r = place(task, REPLY_INTEGER);
+    struct reply *r = add_reply(task, REPLY_INTEGER);
     if (r != NULL)
         r->integer = value;
     return r;
@@ -260,7 +260,7 @@ static void *on_integer(const redisReadTask *task, long long value)
 /* A string or an array that is not there; the nil of its own is another kind. */
 static void *on_nil(const redisReadTask *task)
 {
-    return task->type == REDIS_REPLY_NIL ? refuse_kind(task) : place(task, REPLY_NIL);
+    return task->type == REDIS_REPLY_NIL ? refuse_kind(task) : add_reply(task, REPLY_NIL);
 }
 
 #if HIREDIS_MAJOR >= 1

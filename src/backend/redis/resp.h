@@ -29,14 +29,14 @@ void buffer_wipe(struct buffer *b); /* all that it ever held; leaves `used` alon
 void buffer_free(struct buffer *b);
 
 /* A command is its number of words and then each word. */
-void resp_begin(struct buffer *b, size_t words);
+void resp_begin(struct buffer *b, size_t arguments);
 void resp_bytes(struct buffer *b, const char *bytes, size_t count);
-void resp_word(struct buffer *b, const char *word);
+void resp_argument(struct buffer *b, const char *text);
 void resp_number(struct buffer *b, int64_t number);
 
 /* A whole command: resp_command(b, "GET", key). */
-#define resp_command(b, ...) resp_words(b, (const char *const[]){__VA_ARGS__, NULL})
-void resp_words(struct buffer *b, const char *const *words); /* NULL ends them */
+#define resp_command(b, ...) resp_arguments(b, (const char *const[]){__VA_ARGS__, NULL})
+void resp_arguments(struct buffer *b, const char *const *arguments); /* NULL ends them */
 
 /* A word put together from pieces, as in simba:{M}:ID. NULL ends the pieces. */
 void resp_pieces(struct buffer *b, const char *const *pieces);

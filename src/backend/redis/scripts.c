@@ -20,11 +20,11 @@
 static const struct {
     const char *text;
     size_t length;
-    const char *sha;       /* of the text: by this Redis knows it */
-    const char *keys[5];   /* of each mutex: what follows simba:{M}; NULL ends them */
-    size_t words;          /* of each mutex: its arguments */
-    bool takes_epoch;      /* its first key is SCRIPTS_EPOCH_KEY */
-    size_t words_at_first; /* arguments before those of the mutexes */
+    const char *sha;        /* of the text: by this Redis knows it */
+    const char *keys[5];    /* of each mutex: what follows simba:{M}; NULL ends them */
+    size_t mutex_arguments; /* of each mutex: its arguments */
+    bool takes_epoch;       /* its first key is SCRIPTS_EPOCH_KEY */
+    size_t first_arguments; /* arguments before those of the mutexes */
 } scripts[SCRIPTS] = {
     [SCRIPT_ACQUIRE] = {SCRIPT(script_acquire), {ACQUIRE_KEYS}, 4, true, 2},
     [SCRIPT_RENEW] = {SCRIPT(script_renew), {"", ":token"}, 3, false, 0},
@@ -44,17 +44,18 @@ void scripts_call(struct buffer *b, enum script script, bool whole, size_t mutex
     while (scripts[script].keys[each] != NULL)
         each++;
     size_t keys = at_first + each * mutexes;
-    resp_begin(b, 3 + keys + scripts[script].words_at_first + scripts[script].words * mutexes);
+    resp_begin(b, 3 + keys + scripts[script].first_arguments +
+                      scripts[script].mutex_arguments * mutexes);
     if (whole) {
         resp_bytes(b, "EVAL", 4);
         resp_bytes(b, scripts[script].text, scripts[script].length);
     } else {
         resp_bytes(b, "EVALSHA", 7);
-        resp_word(b, scripts[script].sha);
+        resp_argument(b, scripts[script].sha);
     }
     resp_number(b, (int64_t)keys);
     if (at_first > 0)
-        resp_word(b, SCRIPTS_EPOCH_KEY);
+        resp_argument(b, SCRIPTS_EPOCH_KEY);
 }
 
 void scripts_keys(struct buffer *b, enum script script, const char *mutex)

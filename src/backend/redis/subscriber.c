@@ -105,7 +105,7 @@ static void on_down(void *data)
 {
     struct subscriber *e = data;
     topics_disconnected(&e->topics);
-    e->hears_evictions = false;
+    e->receives_evictions = false;
     end_trial(e);
 }
 
@@ -207,7 +207,7 @@ static void on_upkeep(uv_timer_t *timer)
     topics_sweep(&e->topics);
     if (e->topics.by_mutex.count == 0 && !observes_all(e) && e->trial.over == NULL &&
         e->owns_until < simba_now()) {
-        e->hears_evictions = false;
+        e->receives_evictions = false;
         connection_shut(&e->connection);
         return;
     }
@@ -289,8 +289,8 @@ void subscriber_granted(struct subscriber *e, const char *mutex, const char *id,
 {
     subscriber_ends(e, mutex, id);
     subscriber_renewed(e, lease_ms);
-    if (!e->hears_evictions && e->unheard < UNHEARD_MAX)
-        snprintf(e->granted[e->unheard++], sizeof e->granted[0], "%s", mutex);
+    if (!e->receives_evictions && e->granted_count < GRANTED_MAX)
+        snprintf(e->granted[e->granted_count++], sizeof e->granted[0], "%s", mutex);
 }
 
 void subscriber_init(struct subscriber *e, struct network *net, struct connection *commands)

@@ -14,7 +14,7 @@
 #include "backend/redis/connection.h"
 #include "backend/redis/topics.h"
 
-#define UNHEARD_MAX 8 /* the others learn of it with their next renewal */
+#define GRANTED_MAX 8 /* the others learn of it with their next renewal */
 
 /* Whether it may do all that it can. */
 struct subscriber_trial {
@@ -31,9 +31,9 @@ struct subscriber {
     uv_timer_t upkeep, alarm;
     uint64_t rng;
     int64_t owns_until; /* somebody may own something until then: evictions are listened for */
-    bool hears_evictions;
-    size_t unheard; /* mutexes that were granted before it heard of evictions */
-    char granted[UNHEARD_MAX][SIMBA_MUTEX_MAX + 1];
+    bool receives_evictions;
+    size_t granted_count; /* mutexes that were granted before it heard of evictions */
+    char granted[GRANTED_MAX][SIMBA_MUTEX_MAX + 1];
     bool was_denied;
     struct subscriber_trial trial; /* over NULL: none is under way */
 };

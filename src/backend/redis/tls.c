@@ -92,7 +92,7 @@ void tls_put(struct tls *t, const char *bytes, size_t count)
 static enum tls_state state_of(struct tls *t, int rc, char *why, size_t why_size)
 {
     int error = SSL_get_error(t->ssl, rc);
-    long verdict = SSL_get_verify_result(t->ssl);
+    long result = SSL_get_verify_result(t->ssl);
     if (error == SSL_ERROR_WANT_READ || error == SSL_ERROR_WANT_WRITE)
         return TLS_GOES_ON;
     if (error == SSL_ERROR_ZERO_RETURN)
@@ -103,10 +103,10 @@ static enum tls_state state_of(struct tls *t, int rc, char *why, size_t why_size
                  "the server speaks no TLS on this port: write redis: instead of rediss:, or the "
                  "port for TLS");
         ERR_clear_error();
-    } else if (verdict != X509_V_OK && (SSL_get_verify_mode(t->ssl) & SSL_VERIFY_PEER) != 0) {
+    } else if (result != X509_V_OK && (SSL_get_verify_mode(t->ssl) & SSL_VERIFY_PEER) != 0) {
         snprintf(why, why_size,
                  "TLS: the server's certificate is not accepted: %s; is option tls_ca right?",
-                 X509_verify_cert_error_string(verdict));
+                 X509_verify_cert_error_string(result));
         ERR_clear_error();
     } else {
         say("TLS", why, why_size);

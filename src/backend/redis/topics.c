@@ -11,23 +11,23 @@
 int topics_init(struct topics *t, struct connection *c)
 {
     *t = (struct topics){.connection = c};
-    if (table_init(&t->by_mutex) == 0 && table_init(&t->by_channel) == 0)
+    if (hash_table_init(&t->by_mutex) == 0 && hash_table_init(&t->by_channel) == 0)
         return 0;
-    table_free(&t->by_mutex);
+    hash_table_free(&t->by_mutex);
     return SIMBA_ELIMIT;
 }
 
-static void free_node(struct table_node *node)
+static void free_node(struct hash_node *node)
 {
     free(node);
 }
 
 void topics_free(struct topics *t)
 {
-    table_empty(&t->by_channel, free_node);
-    table_empty(&t->by_mutex, free_node);
-    table_free(&t->by_channel);
-    table_free(&t->by_mutex);
+    hash_table_empty(&t->by_channel, free_node);
+    hash_table_empty(&t->by_mutex, free_node);
+    hash_table_free(&t->by_channel);
+    hash_table_free(&t->by_mutex);
 }
 
 /* ---- finding ------------------------------------------------------------------------------- */
@@ -45,7 +45,7 @@ bool topics_mutex_of(const char *key, char mutex[SIMBA_MUTEX_MAX + 1])
 
 struct topic *topics_find(const struct topics *t, const char *mutex)
 {
-    return (struct topic *)(void *)table_find(&t->by_mutex, mutex);
+    return (struct topic *)(void *)hash_table_find(&t->by_mutex, mutex);
 }
 
 struct topic *topics_find_key(const struct topics *t, const char *key)
@@ -70,7 +70,7 @@ struct waiter *topics_waiter(const struct topics *t, const char *mutex, const ch
 
 struct waiter *topics_waiter_on(const struct topics *t, const char *channel)
 {
-    return (struct waiter *)(void *)table_find(&t->by_channel, channel);
+    return (struct waiter *)(void *)hash_table_find(&t->by_channel, channel);
 }
 
 struct waiter *topics_first(const struct topic *p)
@@ -85,7 +85,7 @@ struct waiter *topics_first(const struct topic *p)
 
 struct topic *topics_next(const struct topics *t, const struct topic *p)
 {
-    return (struct topic *)(void *)table_next(&t->by_mutex, p != NULL ? &p->by_mutex : NULL);
+    return (struct topic *)(void *)hash_table_next(&t->by_mutex, p != NULL ? &p->by_mutex : NULL);
 }
 
 static void note_interest(void *data, struct simba_watched *watched)
@@ -125,7 +125,7 @@ static struct topic *add(struct topics *t, const char *mutex)
     p->channel = p->mutex + n + 1;
     snprintf(p->channel, channel, TOPICS_PREFIX "%s" TOPICS_SUFFIX, mutex);
     p->by_mutex.name = p->mutex;
-    table_add(&t->by_mutex, &p->by_mutex);
+    hash_table_add(&t->by_mutex, &p->by_mutex);
     return p;
 }
 
@@ -152,11 +152,11 @@ static struct waiter *add_waiter(struct topics *t, struct topic *p, const char *
     w->by_channel.name = w->channel;
     w->topic = p;
     w->next = p->waiters;
-    w->link = &p->waiters;
+    w->pprev = &p->waiters;
     if (w->next != NULL)
-        w->next->link = &w->next;
+        w->next->pprev = &w->next;
     p->waiters = w;
-    table_add(&t->by_channel, &w->by_channel);
+    hash_table_add(&t->by_channel, &w->by_channel);
     w->tries = true;
     subscribe(t, &w->sub, w->channel);
     return w;
@@ -173,7 +173,7 @@ struct waiter *topics_make_waiter(struct topics *t, const char *mutex, const cha
  * waiter's own channel is kept for a while. */
 void topics_stop(struct topics *t, struct topic *p)
 {
-    if (!p->is_taken || p->sub != SUB_HEARS || topics_first(p) != NULL || topics_is_observed(t, p))
+    if (!p->is_taken || p->sub != SUB_ACTIVE || topics_first(p) != NULL || topics_is_observed(t, p))
         return;
     topics_say(t, "UNSUBSCRIBE", p->channel);
     p->sub = SUB_NONE;
@@ -218,10 +218,10 @@ void topics_disconnected(struct topics *t)
 static void remove_waiter(struct topics *t, struct waiter *w)
 {
     topics_say(t, "UNSUBSCRIBE", w->channel);
-    *w->link = w->next;
+    *w->pprev = w->next;
     if (w->next != NULL)
-        w->next->link = w->link;
-    table_remove(&t->by_channel, &w->by_channel);
+        w->next->pprev = w->pprev;
+    hash_table_remove(&t->by_channel, &w->by_channel);
     free(w);
 }
 
@@ -239,7 +239,7 @@ void topics_sweep(struct topics *t)
             continue;
         topics_say(t, "UNSUBSCRIBE", p->channel);
         topics_remove_later(t, p);
-        table_remove(&t->by_mutex, &p->by_mutex);
+        hash_table_remove(&t->by_mutex, &p->by_mutex);
         free(p);
     }
 }

@@ -6,18 +6,18 @@
 #define BACKEND_REDIS_TOPICS_H
 
 #include "backend/redis/connection.h"
-#include "base/table.h"
+#include "base/hash_table.h"
 
 #define TOPICS_PREFIX "simba:{"
 #define TOPICS_SUFFIX "}"
 #define TOPICS_CHANNEL_MAX 224
 
-enum subscription { SUB_NONE, SUB_ASKED, SUB_HEARS };
+enum subscription { SUB_NONE, SUB_ASKED, SUB_ACTIVE };
 
 struct waiter {
-    struct table_node by_channel; /* first */
+    struct hash_node by_channel; /* first */
     struct topic *topic;
-    struct waiter *next, **link; /* of the topic */
+    struct waiter *next, **pprev; /* of the topic */
     enum subscription sub;
     bool waits; /* else it lingers */
     bool tries; /* as soon as it hears */
@@ -29,7 +29,7 @@ struct waiter {
 };
 
 struct topic {
-    struct table_node by_mutex; /* first */
+    struct hash_node by_mutex; /* first */
     struct waiter *waiters;
     enum subscription sub;
     bool is_taken;       /* the last message said so */
@@ -40,9 +40,9 @@ struct topic {
 };
 
 struct topics {
-    struct connection *connection;     /* where it is subscribed */
-    struct table by_mutex, by_channel; /* topics; waiters */
-    struct topic *later;               /* a list: those that ask a while later */
+    struct connection *connection;          /* where it is subscribed */
+    struct hash_table by_mutex, by_channel; /* topics; waiters */
+    struct topic *later;                    /* a list: those that ask a while later */
 };
 
 int topics_init(struct topics *t, struct connection *c); /* 0, SIMBA_ELIMIT */

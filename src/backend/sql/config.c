@@ -18,12 +18,12 @@ int sql_config_poll(const struct options *o, int64_t *ms)
 
 int sql_config_create(const struct options *o, enum sql_create *out)
 {
-    static const char *const words[] = {[SQL_CREATE_NEVER] = "off",
-                                        [SQL_CREATE_TABLE] = "on",
-                                        [SQL_CREATE_UPGRADE] = "upgrade",
-                                        NULL};
+    static const char *const choices[] = {[SQL_CREATE_NEVER] = "off",
+                                          [SQL_CREATE_TABLE] = "on",
+                                          [SQL_CREATE_UPGRADE] = "upgrade",
+                                          NULL};
     int which = SQL_CREATE_TABLE;
-    int rc = options_choice(o, "create", words, &which);
+    int rc = options_choice(o, "create", choices, &which);
     *out = (enum sql_create)which;
     return rc;
 }

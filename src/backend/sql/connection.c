@@ -84,12 +84,12 @@ static void connected(struct sql *s, const struct sql_session *session)
     reconnect_ready(&s->reconnect, c->since);
     if (s->reconnections++ > 0)
         s->host->reconnected(s->host);
-    if (session->remark != NULL && !s->remarked) {
-        s->host->log(s->host, SIMBA_LOG_WARN, session->remark);
-        s->remarked = true;
+    if (session->warning != NULL && !s->has_warned) {
+        s->host->log(s->host, SIMBA_LOG_WARN, session->warning);
+        s->has_warned = true;
     }
     if (s->host->interest(s->host, NULL) != SIMBA_NO_INTEREST)
-        sql_poller_look_in(s, 0);
+        sql_poller_poll_in(s, 0);
     sql_connection_pump(s);
 }
 
@@ -168,7 +168,7 @@ static void wait_for(struct sql *s, int events)
         return;
     uv_poll_start(&s->connection->poll, events, on_ready);
     s->events = events;
-    s->connection->settled = false;
+    s->connection->is_armed = false;
 }
 
 enum simba_lend sql_work(void *store, bool here)
@@ -176,7 +176,7 @@ enum simba_lend sql_work(void *store, bool here)
     const struct sql *s = store;
     (void)here; /* submit has sent it */
     bool is_steady =
-        s->connection != NULL && s->connection->settled && s->events == UV_READABLE && !s->closing;
+        s->connection != NULL && s->connection->is_armed && s->events == UV_READABLE && !s->closing;
     return is_steady ? SIMBA_LEND_LOOP : SIMBA_LEND_NOTHING;
 }
 
@@ -226,11 +226,11 @@ static void on_ready(uv_poll_t *poll, int status, int events)
 {
     struct sql *s = ((struct sql_connection *)poll->data)->store;
     enum sql_end end = SQL_DONE;
-    s->connection->settled = true;
+    s->connection->is_armed = true;
     if (status < 0) {
         events = UV_READABLE | UV_WRITABLE;
         s->events = 0; /* libuv has stopped to look */
-        s->connection->settled = false;
+        s->connection->is_armed = false;
     }
     if (s->job == NULL) {
         if (!s->driver->idle(s, s->connection->session.handle)) {

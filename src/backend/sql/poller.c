@@ -5,13 +5,13 @@
 #include <string.h>
 
 #include "backend/sql/sql.h"
+#include "base/hash_table.h"
 #include "base/rng.h"
-#include "base/table.h"
 
-#define BEHIND_MS 5000 /* between looks where the server tells */
-#define BELL_MS 1000   /* between looks at the bell, if nothing else is to be looked at */
-#define SOON_MS 20     /* the first look at something new: many locks are held for a moment only */
-#define LEAST_MS 10    /* between looks that have found something */
+#define BEHIND_MS 5000    /* between looks where the server tells */
+#define EVICTIONS_MS 1000 /* between looks at the bell, if nothing else is to be looked at */
+#define SOON_MS 20  /* the first look at something new: many locks are held for a moment only */
+#define LEAST_MS 10 /* between looks that have found something */
 
 /* What was last seen of a mutex. */
 enum { SEEN_OURS_UNTIL, SEEN_KNOWN, SEEN_TOKEN, SEEN_OWNER };
@@ -28,7 +28,7 @@ void sql_poller_set_ours(struct simba_watched *w, int64_t until)
     w->seen[SEEN_OURS_UNTIL] = until;
 }
 
-bool sql_poller_needs_look(const struct simba_watched *w, int64_t now)
+bool sql_poller_needs_poll(const struct simba_watched *w, int64_t now)
 {
     return w->interest == SIMBA_OBSERVES || !sql_poller_is_ours(w, now);
 }
@@ -36,7 +36,7 @@ bool sql_poller_needs_look(const struct simba_watched *w, int64_t now)
 bool sql_poller_is_news(struct simba_watched *w, const char *owner, uint64_t token)
 {
     bool is_free = owner[0] == '\0';
-    int64_t hash = is_free ? 0 : table_hash(owner) | 1;
+    int64_t hash = is_free ? 0 : hash_text(owner) | 1;
     bool changed = w->seen[SEEN_KNOWN] == 0 || w->seen[SEEN_OWNER] != hash ||
                    w->seen[SEEN_TOKEN] != (int64_t)token;
     w->seen[SEEN_KNOWN] = 1;
@@ -46,12 +46,12 @@ bool sql_poller_is_news(struct simba_watched *w, const char *owner, uint64_t tok
     return w->interest == SIMBA_WAITS ? is_free && changed : changed;
 }
 
-int sql_poller_bell(struct sql_poller *p, uint64_t count)
+int sql_poller_evictions(struct sql_poller *p, uint64_t count)
 {
     /* Before the first look it is 0, as where it has never been rung: what was rung since we own
      * anything must not be taken for old. */
-    uint64_t news = count - p->bell;
-    p->bell = count;
+    uint64_t news = count - p->evictions;
+    p->evictions = count;
     return news == 0 ? 0 : news == 1 ? 1 : 2;
 }
 
@@ -65,7 +65,7 @@ bool sql_poller_digest(struct sql_poller *p, uint64_t digest)
 
 /* ---- one mutex ------------------------------------------------------------------------------- */
 
-struct sight {
+struct sighting {
     const char *owner;
     uint64_t token;
     bool is_news;
@@ -73,17 +73,17 @@ struct sight {
 
 static void see(void *data, struct simba_watched *w)
 {
-    struct sight *sight = data;
-    sight->is_news = sql_poller_is_news(w, sight->owner, sight->token);
+    struct sighting *sighting = data;
+    sighting->is_news = sql_poller_is_news(w, sighting->owner, sighting->token);
 }
 
 bool sql_poller_saw(struct sql *s, const char *mutex, const char *owner, uint64_t token)
 {
-    struct sight sight = {.owner = owner, .token = token};
-    s->host->watched(s->host, mutex, see, &sight);
-    if (sight.is_news)
+    struct sighting sighting = {.owner = owner, .token = token};
+    s->host->watched(s->host, mutex, see, &sighting);
+    if (sighting.is_news)
         s->host->hint(s->host, mutex);
-    return sight.is_news;
+    return sighting.is_news;
 }
 
 static void set_ours(void *data, struct simba_watched *w)
@@ -126,7 +126,7 @@ struct selection {
 static void pick(void *data, struct simba_watched *w)
 {
     struct selection *p = data;
-    if (p->ours ? !sql_poller_is_ours(w, p->now) : !sql_poller_needs_look(w, p->now))
+    if (p->ours ? !sql_poller_is_ours(w, p->now) : !sql_poller_needs_poll(w, p->now))
         return;
     if (p->job == NULL)
         p->room++;
@@ -191,20 +191,20 @@ static bool append(struct sql *s, int op)
     return job != NULL;
 }
 
-static void look(struct sql *s)
+static void poll_now(struct sql *s)
 {
     int64_t now = simba_now();
-    bool told = s->connection->session.tells;
-    if (told && !s->listens) {
+    bool notified = s->connection->session.notifies;
+    if (notified && !s->listens) {
         append(s, SQL_LISTEN);
         return; /* and look when that is done */
     }
-    if (told && s->host->interest(s->host, NULL) == SIMBA_OBSERVES)
+    if (notified && s->host->interest(s->host, NULL) == SIMBA_OBSERVES)
         append(s, SQL_OBSERVE);
     if (s->poller.poll_ms == 0 && !s->poller.missed)
         return;
     s->poller.missed = false;
-    if (count_watched(s, now, false) > 0 || (!told && count_watched(s, now, true) > 0))
+    if (count_watched(s, now, false) > 0 || (!notified && count_watched(s, now, true) > 0))
         poll_rows(s, now);
     if (observes_all(s) && append(s, SQL_DIGEST))
         s->poller.is_under_way = true;
@@ -225,12 +225,12 @@ static int64_t next_pause(struct sql *s)
         p->pause_ms = p->poll_ms;
     if (s->listens)
         return BEHIND_MS;
-    bool only_bell = p->pause_ms > 0 && p->pause_ms < BELL_MS && !observes_all(s) &&
-                     count_watched(s, simba_now(), false) == 0;
-    return only_bell ? BELL_MS : p->pause_ms;
+    bool only_evictions = p->pause_ms > 0 && p->pause_ms < EVICTIONS_MS && !observes_all(s) &&
+                          count_watched(s, simba_now(), false) == 0;
+    return only_evictions ? EVICTIONS_MS : p->pause_ms;
 }
 
-static void on_look(uv_timer_t *timer)
+static void on_poll_timer(uv_timer_t *timer)
 {
     struct sql *s = timer->data;
     s->poller.is_set = false;
@@ -239,19 +239,19 @@ static void on_look(uv_timer_t *timer)
     if (s->connection == NULL)
         sql_connection_begin(s);
     else if (!s->poller.is_under_way)
-        look(s);
+        poll_now(s);
     int64_t pause = next_pause(s);
     if (pause > 0 && !s->poller.is_set)
-        sql_poller_look_in(s, jittered(s, pause));
+        sql_poller_poll_in(s, jittered(s, pause));
     sql_connection_pump(s);
 }
 
-void sql_poller_look_in(struct sql *s, int64_t ms)
+void sql_poller_poll_in(struct sql *s, int64_t ms)
 {
     if (s->closing)
         return;
     s->poller.is_set = true;
-    handles_start_timer(&s->poller.timer, on_look, ms);
+    handles_start_timer(&s->poller.timer, on_poll_timer, ms);
 }
 
 /* Looks that find nothing become rarer, up to the time that was asked for. */
@@ -266,17 +266,17 @@ static bool is_idle(const struct sql_poller *p)
     return !p->is_set || (int64_t)uv_timer_get_due_in(&p->timer) > p->pause_ms + p->pause_ms / 8;
 }
 
-static void look_soon(struct sql *s)
+static void poll_soon(struct sql *s)
 {
     struct sql_poller *p = &s->poller;
     p->pause_ms = SOON_MS < p->poll_ms ? SOON_MS : p->poll_ms;
-    sql_poller_look_in(s, jittered(s, p->pause_ms));
+    sql_poller_poll_in(s, jittered(s, p->pause_ms));
 }
 
 void sql_poller_refused(struct sql *s, const char *mutex)
 {
     if (s->poller.poll_ms > 0 && !s->listens && is_idle(&s->poller) && sql_poller_waits(s, mutex))
-        look_soon(s);
+        poll_soon(s);
 }
 
 void sql_watch(void *store, const char *mutex, enum simba_interest interest)
@@ -286,15 +286,15 @@ void sql_watch(void *store, const char *mutex, enum simba_interest interest)
         s->poller.digest_known = false;
     else
         s->host->watched(s->host, mutex, forget, NULL);
-    bool tells = s->connection != NULL ? s->connection->session.tells : s->driver->can_tell;
-    if (interest == SIMBA_NO_INTEREST || (s->poller.poll_ms == 0 && !tells))
+    bool notifies = s->connection != NULL ? s->connection->session.notifies : s->driver->can_notify;
+    if (interest == SIMBA_NO_INTEREST || (s->poller.poll_ms == 0 && !notifies))
         return;
-    if (tells && (!s->listens || interest == SIMBA_OBSERVES)) {
-        sql_poller_look_in(s, 0);
+    if (notifies && (!s->listens || interest == SIMBA_OBSERVES)) {
+        sql_poller_poll_in(s, 0);
     } else if (s->listens) {
         if (!s->poller.is_set)
-            sql_poller_look_in(s, jittered(s, BEHIND_MS));
+            sql_poller_poll_in(s, jittered(s, BEHIND_MS));
     } else if (s->poller.pause_ms > SOON_MS || is_idle(&s->poller)) {
-        look_soon(s);
+        poll_soon(s);
     }
 }

@@ -18,13 +18,13 @@ struct sql_poller {
     bool is_under_way; /* a look is */
     bool missed; /* perhaps something, while nobody listened: look, even if that is not wanted */
     bool digest_known;
-    uint64_t digest, bell; /* as last seen */
+    uint64_t digest, evictions; /* as last seen */
 };
 
 struct sql;
 
 void sql_watch(void *store, const char *mutex, enum simba_interest interest);
-void sql_poller_look_in(struct sql *s, int64_t ms);
+void sql_poller_poll_in(struct sql *s, int64_t ms);
 void sql_poller_refused(struct sql *s, const char *mutex); /* another has it */
 
 /* A grant or renewal until that time, of simba_now(); 0: it is not ours any more. */
@@ -37,12 +37,12 @@ bool sql_poller_saw(struct sql *s, const char *mutex, const char *owner, uint64_
 void sql_poller_done(struct sql *s, bool news);
 
 /* Pure, of a mutex: has it to be looked at? Is what was seen of it news? */
-bool sql_poller_needs_look(const struct simba_watched *w, int64_t now);
+bool sql_poller_needs_poll(const struct simba_watched *w, int64_t now);
 bool sql_poller_is_news(struct simba_watched *w, const char *owner, uint64_t token);
 void sql_poller_set_ours(struct simba_watched *w, int64_t until);
 bool sql_poller_is_ours(const struct simba_watched *w, int64_t now);
 
 /* Pure: the bell's count: 0: no news, 1: of one mutex, 2: of several. Has the digest changed? */
-int sql_poller_bell(struct sql_poller *p, uint64_t count);
+int sql_poller_evictions(struct sql_poller *p, uint64_t count);
 bool sql_poller_digest(struct sql_poller *p, uint64_t digest);
 #endif

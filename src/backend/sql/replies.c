@@ -104,9 +104,9 @@ static void found_in_list(struct sql *s, struct sql_job *job, const struct sql_r
 
 /* It names the last mutex that it was rung for. If it was rung more than once, each of ours may be meant, and is
  * hinted by its name: a hint at all is for those who wait. */
-static void found_bell(struct sql *s, const struct sql_row *row)
+static void found_evictions(struct sql *s, const struct sql_row *row)
 {
-    int news = sql_poller_bell(&s->poller, row->token);
+    int news = sql_poller_evictions(&s->poller, row->token);
     if (news == 1 && row->owner[0] != '\0')
         s->host->hint(s->host, row->owner);
     else if (news > 0)
@@ -121,7 +121,7 @@ void sql_found(struct sql *s, struct sql_job *job, const struct sql_row *row)
         if (sql_poller_digest(&s->poller, row->token))
             s->host->hint(s->host, "");
     } else if (job->op == SQL_POLL && row->mutex[0] == '\0') {
-        found_bell(s, row);
+        found_evictions(s, row);
     } else {
         struct sql_item *item =
             job->count > 0 ? bsearch(row->mutex, job->item, job->count, sizeof *item, compare_names)
@@ -139,7 +139,7 @@ void sql_found(struct sql *s, struct sql_job *job, const struct sql_row *row)
     }
 }
 
-void sql_told(struct sql *s, const char *mutex)
+void sql_notified(struct sql *s, const char *mutex)
 {
     if (s->host->interest(s->host, NULL) != SIMBA_NO_INTEREST)
         s->host->hint(s->host, mutex);
@@ -222,10 +222,10 @@ static void done(struct sql *s, struct sql_job *job)
     case SQL_LISTEN:
         s->listens = true;
         s->poller.missed = true; /* what has happened before that was told to nobody */
-        sql_poller_look_in(s, 0);
+        sql_poller_poll_in(s, 0);
         break;
     case SQL_DIGEST:
-    case SQL_RING:
+    case SQL_COUNT_EVICTION:
     case SQL_OBSERVE:
         break;
     default:

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "backend/sql/sql.h"
-#include "base/table.h"
+#include "base/hash_table.h"
 
 /* ---- jobs ---------------------------------------------------------------------------------- */
 
@@ -62,14 +62,14 @@ void sql_job_forget(struct sql_job *job)
 
 void sql_requests_remember_locked(struct sql *s, const char *mutex)
 {
-    s->locked[s->locked_next].mutex = table_hash(mutex);
+    s->locked[s->locked_next].mutex = hash_text(mutex);
     s->locked[s->locked_next].until = simba_now() + SQL_LOCKED_MS;
     s->locked_next = (s->locked_next + 1) % SQL_LOCKED_MAX;
 }
 
 static bool was_locked(const struct sql *s, const char *mutex, int64_t now)
 {
-    uint32_t hash = table_hash(mutex);
+    uint32_t hash = hash_text(mutex);
     for (size_t i = 0; i < SQL_LOCKED_MAX; i++) {
         if (s->locked[i].until > now && s->locked[i].mutex == hash)
             return true;
@@ -90,7 +90,7 @@ static size_t part_locked(struct sql *s, int op, struct simba_request **q, size_
             continue;
         }
         sql_job_add(job, q[i]->mutex, q[i]);
-        job->impatient = true;
+        job->short_lock_wait = true;
         sql_job_append(s, job);
     }
     return rest;
@@ -205,7 +205,7 @@ bool sql_job_split(struct sql *s, const struct sql_job *job)
         free(b);
         return false;
     }
-    a->impatient = b->impatient = true;
+    a->short_lock_wait = b->short_lock_wait = true;
     sql_job_put_first(s, b);
     sql_job_put_first(s, a);
     return true;
@@ -213,7 +213,7 @@ bool sql_job_split(struct sql *s, const struct sql_job *job)
 
 void sql_job_ring(struct sql *s, const struct sql_job *evict)
 {
-    struct sql_job *job = sql_job_new(SQL_RING, 1);
+    struct sql_job *job = sql_job_new(SQL_COUNT_EVICTION, 1);
     if (job == NULL)
         return;
     sql_job_add(job, evict->item[0].mutex, NULL);
@@ -232,7 +232,7 @@ static bool wants_mark(struct sql *s, const struct sql_item *item)
 {
     if (item->request == NULL)
         return lacks_mark(s, item);
-    bool leaves = item->changed && item->request->others && s->connection->session.tells;
+    bool leaves = item->changed && item->request->others && s->connection->session.notifies;
     return (item->unmarked || leaves) && item->request->op == SIMBA_CONTEND;
 }
 

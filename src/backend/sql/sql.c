@@ -45,7 +45,7 @@ void sql_examine(void *store, struct simba_request *q)
                                        : "nothing was asked of it yet");
     else
         sql_inspect_say(s->connection->session.inspection, &f);
-    if (s->connection != NULL && !s->driver->can_tell)
+    if (s->connection != NULL && !s->driver->can_notify)
         findings_say(&f, SIMBA_LOG_INFO,
                      "this kind of server cannot push: waiters poll, at first often (option poll)");
     findings_end(&f);

@@ -40,12 +40,12 @@
 
 /* Beyond enum simba_op. */
 enum sql_op {
-    SQL_POLL = 100, /* look at what is watched */
-    SQL_DIGEST,     /* one number that changes when any owner does */
-    SQL_RING,       /* tell owners who poll that one of them was evicted */
-    SQL_LISTEN,     /* be told of what becomes free from now on */
-    SQL_MARK,       /* leave a mark that somebody waits, so that a release is told */
-    SQL_OBSERVE     /* and, for SQL_OBSERVED_MS, of what is taken */
+    SQL_POLL = 100,     /* look at what is watched */
+    SQL_DIGEST,         /* one number that changes when any owner does */
+    SQL_COUNT_EVICTION, /* tell owners who poll that one of them was evicted */
+    SQL_LISTEN,         /* be told of what becomes free from now on */
+    SQL_MARK,           /* leave a mark that somebody waits, so that a release is told */
+    SQL_OBSERVE         /* and, for SQL_OBSERVED_MS, of what is taken */
 };
 
 /* What a statement tells of a mutex. */
@@ -71,7 +71,7 @@ struct sql_item {
 struct sql_job {
     struct sql_job *next;
     int op;
-    bool impatient; /* waits for locks as little as it can */
+    bool short_lock_wait; /* waits for locks as little as it can */
     int tries;
     size_t count;
     struct sql_item item[];
@@ -92,9 +92,9 @@ struct sql;
 struct sql_session {
     void *handle; /* the driver's */
     int fd;
-    bool tells;         /* LISTEN works there */
-    bool one_by_one;    /* a statement that changes something is for one mutex */
-    const char *remark; /* something to warn of, once; NULL: nothing */
+    bool notifies;       /* LISTEN works there */
+    bool one_by_one;     /* a statement that changes something is for one mutex */
+    const char *warning; /* something to warn of, once; NULL: nothing */
     const struct sql_inspection *inspection;
 };
 
@@ -104,7 +104,7 @@ struct sql_driver {
      * do about such a table. NULL: the mutex is read then. */
     const char *same_names_help;
     const char *see_locks; /* where to look who has locked a row */
-    bool can_tell;         /* LISTEN works at some servers */
+    bool can_notify;       /* LISTEN works at some servers */
 
     /* On a thread of its own; blocks at most about the connect timeout. False: failed, with code and
      * why. */
@@ -131,7 +131,7 @@ struct sql_connection {
     struct sql *store;
     struct sql_session session;
     uv_poll_t poll;
-    bool settled;  /* the kernel watches what we wait for */
+    bool is_armed; /* the kernel watches what we wait for */
     int64_t since; /* simba_now() */
 };
 
@@ -155,7 +155,7 @@ struct sql {
 
     uv_timer_t timeout; /* of the job, or until the next attempt to connect */
     int events;         /* that the connection waits for */
-    bool connecting, resting, closing, listens, remarked;
+    bool connecting, resting, closing, listens, has_warned;
     int reconnections; /* so far */
 
     int code; /* of the last failure */
@@ -207,7 +207,7 @@ enum simba_lend sql_work(void *store, bool here);
 /* replies.c. Of drivers: what a statement tells, and what is told unasked. Ended: the statement of s->job has;
  * true: the connection can be used on. */
 void sql_found(struct sql *s, struct sql_job *job, const struct sql_row *row);
-void sql_told(struct sql *s, const char *mutex); /* something about it has changed */
+void sql_notified(struct sql *s, const char *mutex); /* something about it has changed */
 bool sql_replies_ended(struct sql *s, enum sql_end end);
 void sql_replies_refuse(struct sql *s, struct simba_request *q, int code, const char *why,
                         bool more);

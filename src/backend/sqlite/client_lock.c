@@ -10,7 +10,7 @@
 #include "backend/sqlite/paths.h"
 
 #define NUMBERS (INT64_C(1) << 62) /* all numbers are below */
-#define MARK_AT 0
+#define WATERMARK_AT 0
 #define WRITTEN_AT 64
 #define TOUCHED_AT 128
 
@@ -149,16 +149,16 @@ static void write_three(const struct client_lock *l, off_t at, const int64_t n[3
     (void)!pwrite(l->turn, all, sizeof all, at);
 }
 
-struct client_lock_mark client_lock_mark(const struct client_lock *l)
+struct client_lock_watermark client_lock_watermark(const struct client_lock *l)
 {
     int64_t n[3];
-    read_three(l, MARK_AT, n);
-    return (struct client_lock_mark){.serial = n[0], .token = n[1], .lease = n[2]};
+    read_three(l, WATERMARK_AT, n);
+    return (struct client_lock_watermark){.serial = n[0], .token = n[1], .lease = n[2]};
 }
 
-void client_lock_set_mark(const struct client_lock *l, const struct client_lock_mark *m)
+void client_lock_set_watermark(const struct client_lock *l, const struct client_lock_watermark *m)
 {
-    write_three(l, MARK_AT, (const int64_t[]){m->serial, m->token, m->lease});
+    write_three(l, WATERMARK_AT, (const int64_t[]){m->serial, m->token, m->lease});
 }
 
 struct client_lock_written client_lock_written(const struct client_lock *l)

@@ -33,7 +33,7 @@ struct client_lock {
 enum client_lock_turn { CLIENT_LOCK_WRITE, CLIENT_LOCK_CHECKPOINT };
 
 /* Zero where nobody has left a mark yet. */
-struct client_lock_mark {
+struct client_lock_watermark {
     int64_t serial; /* of the last write transaction */
     int64_t token;  /* no greater one was granted */
     int64_t lease;  /* nor a longer one, ns */
@@ -64,8 +64,9 @@ bool client_lock_take(const struct client_lock *l,
                       enum client_lock_turn turn); /* false: another has it */
 void client_lock_give(const struct client_lock *l, enum client_lock_turn turn);
 
-struct client_lock_mark client_lock_mark(const struct client_lock *l);
-void client_lock_set_mark(const struct client_lock *l, const struct client_lock_mark *mark);
+struct client_lock_watermark client_lock_watermark(const struct client_lock *l);
+void client_lock_set_watermark(const struct client_lock *l,
+                               const struct client_lock_watermark *watermark);
 struct client_lock_written client_lock_written(const struct client_lock *l);
 void client_lock_set_written(const struct client_lock *l,
                              const struct client_lock_written *written);

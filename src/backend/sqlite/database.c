@@ -23,8 +23,8 @@ struct row {
     int64_t client, live;
 };
 
-static int look(struct database *d, const char *mutex, int64_t now, struct row *row,
-                struct database_result *out)
+static int read_row(struct database *d, const char *mutex, int64_t now, struct row *row,
+                    struct database_result *out)
 {
     sqlite3_stmt *s = database_statement(d, DATABASE_SELECT);
     bind_name(s, 1, mutex);
@@ -133,7 +133,7 @@ static int release(struct database *d, const struct simba_request *q, const stru
     out->answer = (struct simba_answer){.code = ours ? 0 : SIMBA_ELOST, .age_ms = -1};
     if (!ours)
         return 0;
-    out->ring = row->contended;
+    out->wake = row->contended;
     out->changed = true;
     return set(d, DATABASE_FREE, q->mutex);
 }
@@ -146,7 +146,7 @@ static int evict(struct database *d, const struct simba_request *q, const struct
     out->answer = (struct simba_answer){.code = found ? 0 : SIMBA_ELOST, .age_ms = -1};
     if (!found)
         return 0;
-    out->ring = true; /* the owner renews at once, and learns of it */
+    out->wake = true; /* the owner renews at once, and learns of it */
     out->changed = q->forced;
     return set(d, q->forced ? DATABASE_FREE : DATABASE_EVICT, q->mutex);
 }
@@ -191,8 +191,8 @@ static void note_lease(struct database *d, int64_t now, int64_t lease, uint64_t 
         d->own.longest = lease;
         d->tidy_at = 0; /* it has to be known also where the log is lost */
     }
-    if ((int64_t)token > d->mark.token)
-        d->mark.token = (int64_t)token;
+    if ((int64_t)token > d->watermark.token)
+        d->watermark.token = (int64_t)token;
 }
 
 int database_apply(struct database *d, const struct simba_request *q, struct database_result *out)
@@ -201,8 +201,8 @@ int database_apply(struct database *d, const struct simba_request *q, struct dat
     struct row row = {.found = false};
     out->answer = (struct simba_answer){.age_ms = -1};
     out->owner_client = 0;
-    out->ring = out->changed = false;
-    int rc = q->op == SIMBA_RENEW ? renew(d, q, now, out) : look(d, q->mutex, now, &row, out);
+    out->wake = out->changed = false;
+    int rc = q->op == SIMBA_RENEW ? renew(d, q, now, out) : read_row(d, q->mutex, now, &row, out);
     if (rc < 0)
         return rc;
     if (q->op == SIMBA_CONTEND) {

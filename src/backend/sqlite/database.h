@@ -44,19 +44,19 @@ struct database_own {
 struct database {
     const struct paths *paths; /* borrowed */
     int64_t busy_ms;           /* how long to wait for another writer */
-    bool is_patient;           /* if not: hardly at all */
+    bool may_wait;             /* if not: hardly at all */
     struct boot_clock boot;
     struct client_lock lock;
     sqlite3 *handle; /* NULL: not open */
     sqlite3_stmt *statement[DATABASE_STATEMENTS];
     struct files files;
-    int64_t checked;              /* when they were looked at, ns */
-    bool is_reader;               /* we may only read, and have neither a number nor a turn */
-    bool has_turn;                /* to write; see client_lock.h */
-    struct database_own own;      /* as of the current or last transaction */
-    struct client_lock_mark mark; /* likewise */
-    int64_t serial;               /* of the last transaction that we know was committed */
-    int64_t last_until;           /* the latest end of a lease that we were granted */
+    int64_t checked;         /* when they were looked at, ns */
+    bool is_reader;          /* we may only read, and have neither a number nor a turn */
+    bool has_turn;           /* to write; see client_lock.h */
+    struct database_own own; /* as of the current or last transaction */
+    struct client_lock_watermark watermark; /* likewise */
+    int64_t serial;                         /* of the last transaction that we know was committed */
+    int64_t last_until;                     /* the latest end of a lease that we were granted */
     int64_t busy_since;
     int wal_pages; /* after the last commit … */
     int tidy_at;   /* … and when they are so many that the log should be written back */
@@ -72,7 +72,7 @@ struct database_result {        /* q->store of the request */
     struct simba_answer answer; /* its id or text is the one below */
     char text[DATABASE_TEXT_MAX];
     int64_t owner_client; /* whose death would free the mutex; 0: nobody's */
-    bool ring;            /* somebody waits who should look now */
+    bool wake;            /* somebody waits who should look now */
     bool changed;         /* another owner, or none */
 };
 
@@ -110,6 +110,6 @@ int database_read_own(struct database *d); /* own, and mark; likewise */
 bool database_is_behind(
     const struct database *d); /* it is an older database than the one last written */
 bool database_write_own(struct database *d);
-void database_set_mark(struct database *d); /* it is committed */
+void database_set_watermark(struct database *d); /* it is committed */
 void database_rebuild_index(struct database *d);
 #endif

@@ -110,7 +110,7 @@ void database_init(struct database *d, const struct paths *paths, const struct b
     *d = (struct database){.paths = paths,
                            .boot = *boot,
                            .busy_ms = busy_ms,
-                           .is_patient = true,
+                           .may_wait = true,
                            .tidy_at = DATABASE_WAL_PAGES};
     d->lock.fd = d->lock.turn = -1;
 }

@@ -116,7 +116,7 @@ static int find_out(struct database *d, struct found *f)
         return rc;
     *f = (struct found){.is_new = tables == 0, .other = client_lock_last(&d->lock, 1)};
     d->own = (struct database_own){.serial = 0};
-    d->mark = client_lock_mark(&d->lock);
+    d->watermark = client_lock_watermark(&d->lock);
     if (f->other < 0)
         return database_fail_text(d, SIMBA_ESTORE, "another program has %.160s locked to its end",
                                   d->paths->live);
@@ -156,7 +156,7 @@ static int64_t new_base(const struct database *d, const struct found *f)
     struct timespec t;
     clock_gettime(CLOCK_REALTIME, &t);
     int64_t clock = (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
-    int64_t last = greatest(d->own.base, d->mark.token, f->last_token);
+    int64_t last = greatest(d->own.base, d->watermark.token, f->last_token);
     bool no_reboot = f->same_boot || f->other != 0 || d->serial != 0;
     if (clock > last && (no_reboot || last == 0))
         return clock;
@@ -170,7 +170,7 @@ static int begin_anew(struct database *d, const struct found *f)
     char text[512];
     int64_t now = boot_clock_now(&d->boot);
     d->own.base = new_base(d, f);
-    d->own.longest = greatest(d->own.longest, d->mark.lease, 0);
+    d->own.longest = greatest(d->own.longest, d->watermark.lease, 0);
     d->own.quiet_until = d->last_until; /* tenures of our own */
     if (f->other != 0 || (f->same_boot && !f->same_live && !f->is_new))
         d->own.quiet_until = greatest(now + d->own.longest, d->last_until, 0);
@@ -235,7 +235,7 @@ static int put_right(struct database *d, const struct found *f, bool continued)
         rc = begin_anew(d, f);
     if (rc == 0)
         rc = enrol(d, f);
-    d->own.serial = greatest(d->own.serial, d->mark.serial, d->serial) + 1;
+    d->own.serial = greatest(d->own.serial, d->watermark.serial, d->serial) + 1;
     if (rc == 0 && !database_write_own(d))
         rc = database_fail(d, "cannot enrol");
     if (rc == 0 && files_record(&d->files, d->paths) != 0)
@@ -262,7 +262,7 @@ int database_set_up(struct database *d)
     if (rc < 0)
         return rc;
     bool continued = is_continued(&f, d) && files_is_as_written(&d->files, d->paths, &d->lock);
-    if (!d->is_patient && !continued) {
+    if (!d->may_wait && !continued) {
         database_fail_text(d, SIMBA_ESTORE, "the database has to be set up first");
         d->is_busy = true; /* what follows has to be synced */
         return SIMBA_ESTORE;
@@ -280,7 +280,7 @@ int database_set_up(struct database *d)
             client_lock_drop(&d->lock); /* nobody knows of it */
         return rc;
     }
-    database_set_mark(d);
+    database_set_watermark(d);
     if (!continued) {
         files_end_writing(&d->files, d->paths, &d->lock);
         d->tidy_at =

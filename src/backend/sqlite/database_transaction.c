@@ -21,7 +21,7 @@
 #include "base/time.h"
 
 #define NAP_NS 100000
-#define IMPATIENT_NS (5 * NS_PER_MS)
+#define SHORT_WAIT_NS (5 * NS_PER_MS)
 #define CHECK_NS NS_PER_MS
 #define INDEX_HEAD 96 /* bytes: two copies of the header of SQLite's index of the log */
 #define INDEX_PART 32768
@@ -117,7 +117,7 @@ bool database_wait(struct database *d, int times)
 {
     if (times == 0)
         d->busy_since = clock_now();
-    int64_t limit = d->is_patient ? d->busy_ms * NS_PER_MS : IMPATIENT_NS;
+    int64_t limit = d->may_wait ? d->busy_ms * NS_PER_MS : SHORT_WAIT_NS;
     if (clock_now() - d->busy_since > limit)
         return false;
     nanosleep(&(struct timespec){.tv_nsec = times < 50 ? NAP_NS : 10 * NAP_NS}, NULL);
@@ -211,13 +211,13 @@ int database_read_own(struct database *d)
                                        .quiet_until = sqlite3_column_int64(s, 2),
                                        .longest = sqlite3_column_int64(s, 3)};
     sqlite3_reset(s);
-    d->mark = client_lock_mark(&d->lock);
+    d->watermark = client_lock_watermark(&d->lock);
     return rc == SQLITE_ROW || rc == SQLITE_DONE ? 0 : database_fail(d, "cannot read");
 }
 
 bool database_is_behind(const struct database *d)
 {
-    return d->own.serial < d->mark.serial || d->own.serial < d->serial;
+    return d->own.serial < d->watermark.serial || d->own.serial < d->serial;
 }
 
 bool database_write_own(struct database *d)
@@ -230,14 +230,14 @@ bool database_write_own(struct database *d)
     return database_run(d, DATABASE_SET_OWN);
 }
 
-void database_set_mark(struct database *d)
+void database_set_watermark(struct database *d)
 {
-    d->serial = d->mark.serial = d->own.serial;
-    if (d->own.longest > d->mark.lease)
-        d->mark.lease = d->own.longest;
-    if (d->own.base > d->mark.token)
-        d->mark.token = d->own.base;
-    client_lock_set_mark(&d->lock, &d->mark);
+    d->serial = d->watermark.serial = d->own.serial;
+    if (d->own.longest > d->watermark.lease)
+        d->watermark.lease = d->own.longest;
+    if (d->own.base > d->watermark.token)
+        d->watermark.token = d->own.base;
+    client_lock_set_watermark(&d->lock, &d->watermark);
 }
 
 /* ---- transactions ---------------------------------------------------------------------------- */
@@ -271,7 +271,7 @@ int database_commit(struct database *d)
     d->own.serial++;
     if ((!d->has_turn || database_write_own(d)) && database_run(d, DATABASE_COMMIT)) {
         if (d->has_turn)
-            database_set_mark(d);
+            database_set_watermark(d);
         database_give_turn(d);
         return 0;
     }

@@ -74,7 +74,7 @@ static void inspect_folder(const struct findings *f, const char *folder)
 
 static void inspect_files(const struct findings *f, const struct paths *p)
 {
-    const char *const all[] = {p->db, p->live, p->bell};
+    const char *const all[] = {p->db, p->live, p->wakeup_file};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         struct stat s;
         if (stat(all[i], &s) != 0)
@@ -151,10 +151,10 @@ void inspect(const struct findings *f, const struct paths *p, const struct boot_
                      "liveness: no lock on %s: after a kill, waiters wait for the end of the lease",
                      p->live);
     struct wakeup wakeup;
-    if (wakeup_open(&wakeup, p->bell) == 0)
+    if (wakeup_open(&wakeup, p->wakeup_file) == 0)
         findings_say(f, SIMBA_LOG_INFO, "wakeup: a release wakes waiters at once");
     else
-        findings_say(f, SIMBA_LOG_WARN, "wakeup: %s: %s; waiters poll twice a second", p->bell,
-                     strerror(errno));
+        findings_say(f, SIMBA_LOG_WARN, "wakeup: %s: %s; waiters poll twice a second",
+                     p->wakeup_file, strerror(errno));
     wakeup_close(&wakeup);
 }

@@ -11,8 +11,8 @@ struct paths {
     char db[PATH_MAX];
     char wal[PATH_MAX]; /* DB-wal, and DB-shm: SQLite's */
     char shm[PATH_MAX];
-    char live[PATH_MAX]; /* DB-live */
-    char bell[PATH_MAX]; /* DB-bell */
+    char live[PATH_MAX];        /* DB-live */
+    char wakeup_file[PATH_MAX]; /* DB-bell */
 };
 
 /* 0, or SIMBA_EINVAL, SIMBA_EDENIED, SIMBA_EUNSUPPORTED with the reason in why. */

@@ -17,8 +17,8 @@
 #include "base/time.h"
 #include "runtime/process.h"
 
-#define LOOK_MS 500       /* how soon one who waits notices that an owner was killed */
-#define LOOK_IDLE_MS 5000 /* how soon one who does not notices that the database was replaced */
+#define POLL_MS 500       /* how soon one who waits notices that an owner was killed */
+#define POLL_IDLE_MS 5000 /* how soon one who does not notices that the database was replaced */
 #define OBSERVED_MS 15000 /* how long others go on ringing for an observer that is gone */
 #define BATCH_MAX 1000    /* requests in one transaction: others want to write, too */
 
@@ -33,7 +33,7 @@ struct sqlite {
 
     /* the worker's, or whoever does its work */
     struct database db;
-    bool is_deaf; /* the bell cannot be opened, and that was said */
+    bool wakeup_failed; /* the bell cannot be opened, and that was said */
 };
 
 /* ---- a batch --------------------------------------------------------------------------------- */
@@ -56,8 +56,8 @@ static int be_open(struct sqlite *s, bool write)
         memcpy(s->db.why, why, sizeof why);
         return rc;
     }
-    if (rc == 0 && watcher_open(&s->watcher, s->paths.bell) != 0 && !s->is_deaf) {
-        s->is_deaf = true;
+    if (rc == 0 && watcher_open(&s->watcher, s->paths.wakeup_file) != 0 && !s->wakeup_failed) {
+        s->wakeup_failed = true;
         s->host->log(s->host, SIMBA_LOG_WARN,
                      "cannot open the wakeup file: waiters poll, so waiting takes longer");
     }
@@ -104,13 +104,13 @@ static int apply_all(struct sqlite *s, struct simba_request *part)
 }
 
 /* Others may have a new bell, because somebody has deleted ours: then that one. */
-static void ring(struct sqlite *s, unsigned slot)
+static void wake_others(struct sqlite *s, unsigned slot)
 {
     struct wakeup now;
-    if (wakeup_is_ours(&s->watcher.wakeup, s->paths.bell)) {
-        wakeup_ring(&s->watcher.wakeup, slot);
-    } else if (wakeup_open(&now, s->paths.bell) == 0) {
-        wakeup_ring(&now, slot);
+    if (wakeup_is_ours(&s->watcher.wakeup, s->paths.wakeup_file)) {
+        wakeup_signal(&s->watcher.wakeup, slot);
+    } else if (wakeup_open(&now, s->paths.wakeup_file) == 0) {
+        wakeup_signal(&now, slot);
         wakeup_close(&now);
     }
 }
@@ -125,14 +125,14 @@ static void publish(struct sqlite *s, struct simba_request *part)
             bool owned = r->answer.id != NULL && !r->answer.granted;
             bool waits = watcher_answered(&s->watcher, q->mutex, owned, r->owner_client);
             if (waits)
-                worker_tick(&s->worker, LOOK_MS);
+                worker_tick(&s->worker, POLL_MS);
             if (waits || s->host->interest(s->host, NULL) == SIMBA_OBSERVES)
                 worker_need(&s->worker);
             if (waits || r->answer.granted) /* an owner hears that it is evicted */
                 watcher_listen(&s->watcher);
         }
-        if (r->ring || (r->changed && observed))
-            ring(s, wakeup_slot(q->mutex));
+        if (r->wake || (r->changed && observed))
+            wake_others(s, wakeup_slot(q->mutex));
     }
 }
 
@@ -155,15 +155,15 @@ static void fail_all(struct sqlite *s, struct simba_request *part, int code)
 }
 
 /* False: it would have to wait, and was not to. */
-static bool run_part(struct sqlite *s, struct simba_request *part, bool patient)
+static bool run_part(struct sqlite *s, struct simba_request *part, bool may_wait)
 {
-    s->db.is_patient = patient;
-    if (!patient && database_needs_tidying(&s->db))
+    s->db.may_wait = may_wait;
+    if (!may_wait && database_needs_tidying(&s->db))
         return false;
     int rc = apply_all(s, part);
     if (s->db.is_reader || (rc < 0 && s->db.is_broken))
         database_close(&s->db); /* begin afresh next time */
-    if (rc < 0 && s->db.is_busy && !patient)
+    if (rc < 0 && s->db.is_busy && !may_wait)
         return false;
     if (rc < 0) {
         fail_all(s, part, rc);
@@ -171,7 +171,7 @@ static bool run_part(struct sqlite *s, struct simba_request *part, bool patient)
     }
     atomic_store(&s->live, s->db.lock.number != 0 ? s->db.lock.fd : -1);
     publish(s, part);
-    if (patient && database_needs_tidying(&s->db))
+    if (may_wait && database_needs_tidying(&s->db))
         database_tidy(&s->db);
     return true;
 }
@@ -191,7 +191,7 @@ static struct simba_request *sort(struct simba_request *batch)
     return reads;
 }
 
-static struct simba_request *run(void *store, struct simba_request **batch, bool patient)
+static struct simba_request *run(void *store, struct simba_request **batch, bool may_wait)
 {
     *batch = sort(*batch);
     struct simba_request *part = *batch, *last = part, *rest;
@@ -202,7 +202,7 @@ static struct simba_request *run(void *store, struct simba_request **batch, bool
         last = last->next;
     rest = last->next;
     last->next = NULL;
-    if (add_results(part, count) && !run_part(store, part, patient)) {
+    if (add_results(part, count) && !run_part(store, part, may_wait)) {
         free(part->store);
         last->next = rest;
         return NULL;
@@ -228,23 +228,23 @@ static void answer(void *store, struct simba_request *done)
 }
 
 /* Also when nobody waits: a client of a database that is gone must notice, and give up its lock. */
-static void look(void *store)
+static void poll_files(void *store)
 {
     struct sqlite *s = store;
-    s->db.is_patient = true;
+    s->db.may_wait = true;
     observe(s);
     watcher_listen(&s->watcher);
-    bool looked = s->db.is_reader, waits = looked && watcher_look(&s->watcher, &s->db, true);
+    bool polled = s->db.is_reader, waits = polled && watcher_poll(&s->watcher, &s->db, true);
     if (s->db.handle != NULL && begin(s, false) == 0) {
         database_rollback(&s->db);
-        waits =
-            watcher_look(&s->watcher, &s->db, !wakeup_is_ours(&s->watcher.wakeup, s->paths.bell));
-        looked = true;
+        waits = watcher_poll(&s->watcher, &s->db,
+                             !wakeup_is_ours(&s->watcher.wakeup, s->paths.wakeup_file));
+        polled = true;
     } else if (s->db.handle != NULL && s->db.is_broken) {
         database_close(&s->db);
     }
-    if (looked)
-        worker_tick(&s->worker, waits ? LOOK_MS : LOOK_IDLE_MS);
+    if (polled)
+        worker_tick(&s->worker, waits ? POLL_MS : POLL_IDLE_MS);
 }
 
 static void end(void *store)
@@ -340,7 +340,7 @@ static int open_sqlite(struct simba_host *host, const struct simba_url *url, voi
     s->worker.store = s;
     s->worker.run = run;
     s->worker.answer = answer;
-    s->worker.idle = look;
+    s->worker.idle = poll_files;
     s->worker.end = end;
     /* Within what the machine waits for an answer, so that it hears the reason. */
     database_init(&s->db, &s->paths, &boot, host->command_timeout_ms / 2);

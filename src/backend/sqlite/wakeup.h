@@ -12,7 +12,7 @@
 
 #define WAKEUP_SLOTS 16380 /* with what is before them 64 KiB */
 
-struct wakeup_words {
+struct wakeup_page {
     int64_t observed; /* machine's boot time: until then somebody observes every change */
     uint32_t any;     /* futex; changes with every ring */
     uint32_t unused;
@@ -20,7 +20,7 @@ struct wakeup_words {
 };
 
 struct wakeup {
-    struct wakeup_words *words; /* NULL: not open. For the kernel only: never touched */
+    struct wakeup_page *page; /* NULL: not open. For the kernel only: never touched */
     int fd;
     uint64_t inode;
 };
@@ -29,7 +29,7 @@ int wakeup_open(struct wakeup *b, const char *path); /* 0, or -1 and errno */
 void wakeup_close(struct wakeup *b);
 bool wakeup_is_ours(const struct wakeup *b, const char *path); /* others ring the same one */
 unsigned wakeup_slot(const char *mutex);
-void wakeup_ring(struct wakeup *b, unsigned slot);
+void wakeup_signal(struct wakeup *b, unsigned slot);
 void wakeup_observe(struct wakeup *b,
                     int64_t until); /* whoever changes an owner rings, until then */
 bool wakeup_is_observed(const struct wakeup *b, int64_t now);

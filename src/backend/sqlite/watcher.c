@@ -61,25 +61,25 @@ static bool has_bit(const uint64_t *bits, unsigned slot)
     return (bits[slot / 64] >> slot % 64 & 1) != 0;
 }
 
-struct hearing {
+struct slot_pass {
     struct watcher *watcher;
     struct due *due;
 };
 
-static void hear(void *data, struct simba_watched *x)
+static void hint_if_changed(void *data, struct simba_watched *x)
 {
-    struct hearing *h = data;
+    struct slot_pass *h = data;
     unsigned slot = wakeup_slot(x->mutex);
     set_bit(h->watcher->watched, slot);
-    if (h->watcher->read[slot] != h->watcher->rings[slot])
+    if (h->watcher->read[slot] != h->watcher->last_seen[slot])
         add_due(&h->due, x->mutex);
 }
 
 /* Whether a slot was rung for since it was last read; watched: one that has a mutex of ours, or not. */
-static bool is_rung(const struct watcher *w, bool watched)
+static bool has_wakeup(const struct watcher *w, bool watched)
 {
     for (unsigned i = 0; i < WAKEUP_SLOTS; i++) {
-        if (w->read[i] != w->rings[i] && has_bit(w->watched, i) == watched)
+        if (w->read[i] != w->last_seen[i] && has_bit(w->watched, i) == watched)
             return true;
     }
     return false;
@@ -90,15 +90,15 @@ static bool is_rung(const struct watcher *w, bool watched)
  * found by the next list.) */
 static struct due *heard(struct watcher *w)
 {
-    struct hearing h = {.watcher = w};
+    struct slot_pass h = {.watcher = w};
     wakeup_read_slots(&w->wakeup, w->read);
-    if (is_rung(w, true)) {
+    if (has_wakeup(w, true)) {
         memset(w->watched, 0, sizeof w->watched);
-        w->host->watched(w->host, NULL, hear, &h);
+        w->host->watched(w->host, NULL, hint_if_changed, &h);
     }
-    if (w->host->interest(w->host, "") == SIMBA_OBSERVES && is_rung(w, false))
+    if (w->host->interest(w->host, "") == SIMBA_OBSERVES && has_wakeup(w, false))
         add_due(&h.due, "");
-    memcpy(w->rings, w->read, sizeof w->rings);
+    memcpy(w->last_seen, w->read, sizeof w->last_seen);
     return h.due;
 }
 
@@ -124,14 +124,14 @@ static void *listen(void *arg)
 
 int watcher_open(struct watcher *w, const char *path)
 {
-    if (w->wakeup.words != NULL)
+    if (w->wakeup.page != NULL)
         return 0;
     struct wakeup wakeup;
     if (wakeup_open(&wakeup, path) != 0)
         return -1;
     pthread_mutex_lock(&w->lock);
     w->wakeup = wakeup;
-    wakeup_read_slots(&wakeup, w->rings); /* who was rung for before has not asked yet */
+    wakeup_read_slots(&wakeup, w->last_seen); /* who was rung for before has not asked yet */
     pthread_mutex_unlock(&w->lock);
     return 0;
 }
@@ -140,7 +140,7 @@ int watcher_open(struct watcher *w, const char *path)
  * the bell was opened is heard then. */
 void watcher_listen(struct watcher *w)
 {
-    if (w->wakeup.words != NULL && !w->listening)
+    if (w->wakeup.page != NULL && !w->listening)
         w->listening = thread_start(&w->thread, "simba-bell", listen, w) == 0;
     /* without the thread there is still the slow look */
 }
@@ -153,7 +153,7 @@ void watcher_stop(struct watcher *w)
     pthread_mutex_unlock(&w->lock);
     if (!w->listening)
         return;
-    wakeup_ring(&w->wakeup, 0);
+    wakeup_signal(&w->wakeup, 0);
     pthread_join(w->thread, NULL);
 }
 
@@ -188,32 +188,32 @@ bool watcher_answered(struct watcher *w, const char *mutex, bool owned, int64_t 
     return a.watched && owned;
 }
 
-struct look {
+struct poll_pass {
     const struct database *db;
-    bool blind, any;
+    bool missed_wakeups, any;
     int64_t last; /* the client that was looked at last: many mutexes may have one owner */
     bool gone;    /* it is */
     struct due *due;
 };
 
-static void look(void *data, struct simba_watched *x)
+static void hint_if_free(void *data, struct simba_watched *x)
 {
-    struct look *l = data;
+    struct poll_pass *l = data;
     bool owned = x->seen[SEEN_OWNED] != 0;
     l->any = l->any || owned;
     if (owned && x->seen[SEEN_CLIENT] != l->last) {
         l->last = x->seen[SEEN_CLIENT];
         l->gone = database_client_is_gone(l->db, l->last);
     }
-    if ((owned && l->gone) || (l->blind && (owned || x->interest == SIMBA_OBSERVES)))
+    if ((owned && l->gone) || (l->missed_wakeups && (owned || x->interest == SIMBA_OBSERVES)))
         add_due(&l->due, x->mutex);
 }
 
-bool watcher_look(struct watcher *w, const struct database *db, bool blind)
+bool watcher_poll(struct watcher *w, const struct database *db, bool missed_wakeups)
 {
-    struct look l = {.db = db, .blind = blind};
-    w->host->watched(w->host, NULL, look, &l);
-    if (blind && w->host->interest(w->host, "") == SIMBA_OBSERVES)
+    struct poll_pass l = {.db = db, .missed_wakeups = missed_wakeups};
+    w->host->watched(w->host, NULL, hint_if_free, &l);
+    if (missed_wakeups && w->host->interest(w->host, "") == SIMBA_OBSERVES)
         add_due(&l.due, "");
     hint_due(w, l.due);
     return l.any;

@@ -17,7 +17,7 @@ struct watcher {
 
     pthread_mutex_t lock; /* for the rest */
     pthread_cond_t change;
-    uint32_t rings[WAKEUP_SLOTS];            /* of each slot, as last seen */
+    uint32_t last_seen[WAKEUP_SLOTS];        /* of each slot, as last seen */
     uint32_t read[WAKEUP_SLOTS];             /* as just read */
     uint64_t watched[WAKEUP_SLOTS / 64 + 1]; /* a bit for each slot in which a mutex is, or was */
     bool stopping;
@@ -37,5 +37,5 @@ bool watcher_answered(struct watcher *w, const char *mutex, bool owned, int64_t 
 
 /* The slow look for owners that have died; on the thread that owns the database. blind: others ring a
  * bell that is not ours, so everybody asks again. True if somebody waits for anything. */
-bool watcher_look(struct watcher *w, const struct database *db, bool blind);
+bool watcher_poll(struct watcher *w, const struct database *db, bool missed_wakeups);
 #endif

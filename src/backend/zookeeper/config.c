@@ -82,13 +82,13 @@ static int read_auth(struct zookeeper_config *c, const struct options *o)
 
 static int read_acl(struct zookeeper_config *c, const struct options *o)
 {
-    static const char *const words[] = {
+    static const char *const choices[] = {
         [ACL_OPEN] = "open", [ACL_CREATOR] = "creator", [ACL_CREATOR_READ] = "creator-read", NULL};
     int acl = c->auth[0] != '\0' ? ACL_CREATOR : ACL_OPEN;
-    int rc = options_choice(o, "acl", words, &acl);
+    int rc = options_choice(o, "acl", choices, &acl);
     if (rc == 0 && acl != ACL_OPEN && c->auth[0] == '\0')
         rc = options_refuse(o, SIMBA_EINVAL, "option acl=%s needs a user and a password",
-                            words[acl]);
+                            choices[acl]);
     c->acl = (enum zookeeper_acl)acl;
     return rc;
 }
@@ -96,9 +96,9 @@ static int read_acl(struct zookeeper_config *c, const struct options *o)
 /* Without a connection: keep what is owned until its deadline, or release it at once. */
 static int read_disconnect(struct zookeeper_config *c, const struct options *o)
 {
-    static const char *const words[] = {"keep", "release", NULL};
+    static const char *const choices[] = {"keep", "release", NULL};
     int which = 0;
-    int rc = options_choice(o, "on_disconnect", words, &which);
+    int rc = options_choice(o, "on_disconnect", choices, &which);
     c->disconnect_releases = which == 1;
     return rc;
 }

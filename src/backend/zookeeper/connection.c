@@ -142,7 +142,7 @@ static void clean_up(struct session *s)
         shutdown(s->socket->fd, SHUT_RDWR);
     zk_connection_close(s);
     zk_latch_session_expired(&s->latch, simba_now());
-    uv_timer_stop(&s->beat);
+    uv_timer_stop(&s->heartbeat);
     if (!s->store->closing)
         begin_again(s);
 }

@@ -98,7 +98,7 @@ static void describe(const struct findings *f, const struct server *s)
     }
 }
 
-static void say_majority(const struct findings *f, size_t well, size_t unsure, size_t all)
+static void say_majority(const struct findings *f, size_t well, size_t unknown, size_t all)
 {
     size_t most = all / 2 + 1;
     if (well == all)
@@ -108,7 +108,7 @@ static void say_majority(const struct findings *f, size_t well, size_t unsure, s
         findings_say(f, SIMBA_LOG_WARN, "%zu of %zu servers serve: %s", well, all,
                      well == most ? "when one more fails nobody can own anything"
                                   : "a majority is left");
-    else if (well + unsure < most)
+    else if (well + unknown < most)
         findings_say(f, SIMBA_LOG_ERROR,
                      "%zu of %zu servers serve, and it takes %zu: nobody can own anything until "
                      "more of them are up",
@@ -118,11 +118,11 @@ static void say_majority(const struct findings *f, size_t well, size_t unsure, s
 void zk_ensemble_say_servers(const struct findings *f, const struct server *s, size_t count,
                              int voters)
 {
-    size_t well = 0, unsure = 0, all = voters > 0 ? (size_t)voters : count;
+    size_t well = 0, unknown = 0, all = voters > 0 ? (size_t)voters : count;
     for (size_t i = 0; i < count; i++) {
         describe(f, &s[i]);
         well += s[i].state == SERVER_SERVES && strcmp(s[i].mode, "read-only") != 0;
-        unsure += s[i].state == SERVER_HIDES;
+        unknown += s[i].state == SERVER_HIDES;
     }
     if (count == 1 && well == 1 && strcmp(s->mode, "standalone") == 0)
         findings_say(f, SIMBA_LOG_WARN, "a single server: when it fails nobody can own anything");
@@ -132,7 +132,7 @@ void zk_ensemble_say_servers(const struct findings *f, const struct server *s, s
                      "Name them all",
                      count, all, count == 1 ? "it fails" : "they fail");
     else if (all > 1)
-        say_majority(f, well, unsure, all);
+        say_majority(f, well, unknown, all);
 }
 
 void zk_ensemble_say_bounds(const struct findings *f, const struct server *s, size_t count)

@@ -41,12 +41,12 @@ static int reach(const struct four_letter *q, const struct addrinfo *list)
 }
 
 /* What was said counts, however the connection ends. NULL, or why there is nothing. */
-static const char *ask(const struct four_letter *q, const struct addrinfo *list, const char *word,
-                       char out[FOUR_LETTER_TEXT_MAX])
+static const char *ask(const struct four_letter *q, const struct addrinfo *list,
+                       const char *command, char out[FOUR_LETTER_TEXT_MAX])
 {
     size_t used = 0;
     int fd = reach(q, list);
-    ssize_t n = fd < 0 ? -1 : send(fd, word, strlen(word), MSG_NOSIGNAL);
+    ssize_t n = fd < 0 ? -1 : send(fd, command, strlen(command), MSG_NOSIGNAL);
     while (n > 0 && used < FOUR_LETTER_TEXT_MAX - 1) {
         n = recv(fd, out + used, FOUR_LETTER_TEXT_MAX - 1 - used, 0);
         used += n > 0 ? (size_t)n : 0;

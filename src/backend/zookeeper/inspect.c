@@ -29,7 +29,7 @@
 #define PROBE_SIZE (PATH_SIZE + 64)
 
 enum { OP_MAKE, OP_JOIN, OP_LEAVE, OP_FAIL, OPS };
-enum stage { ASKING, CONNECTING, LOOKING, ENDED };
+enum stage { ASKING, CONNECTING, READING, ENDED };
 
 struct inspection {
     struct inspection *next, **before;
@@ -172,7 +172,7 @@ static void report(struct inspection *x)
 
 /* ---- the tree --------------------------------------------------------------------------------- */
 
-static struct inspection *landed(const void *data)
+static struct inspection *arrived(const void *data)
 {
     struct inspection *x = (struct inspection *)(uintptr_t)data;
     x->flights--;
@@ -187,7 +187,7 @@ static void sent(struct inspection *x, int rc)
 static void on_config(int rc, const char *value, int length, const struct Stat *stat,
                       const void *data)
 {
-    struct inspection *x = landed(data);
+    struct inspection *x = arrived(data);
     (void)stat;
     if (rc == ZOK && value != NULL && length > 0)
         x->voters = zk_ensemble_voters(value, (size_t)length);
@@ -196,14 +196,14 @@ static void on_config(int rc, const char *value, int length, const struct Stat *
 
 static void on_tried(int rc, const void *data)
 {
-    struct inspection *x = landed(data);
+    struct inspection *x = arrived(data);
     x->tried_rc = rc;
     free_if_idle(x);
 }
 
 static void on_listed(int rc, const struct String_vector *names, const void *data)
 {
-    struct inspection *x = landed(data);
+    struct inspection *x = arrived(data);
     (void)names;
     x->list_rc = rc;
     free_if_idle(x);
@@ -231,11 +231,11 @@ static void find_path(struct inspection *x);
 
 static void on_exists(int rc, const struct Stat *stat, const void *data)
 {
-    struct inspection *x = landed(data);
+    struct inspection *x = arrived(data);
     (void)stat;
-    if (x->stage == LOOKING && rc == ZOK && x->session->latch.connected) {
+    if (x->stage == READING && rc == ZOK && x->session->latch.connected) {
         try_rights(x);
-    } else if (x->stage == LOOKING && rc == ZNONODE && x->session->latch.connected) {
+    } else if (x->stage == READING && rc == ZNONODE && x->session->latch.connected) {
         char *slash = strrchr(x->path, '/');
         slash[slash == x->path ? 1 : 0] = '\0';
         find_path(x);
@@ -248,9 +248,9 @@ static void find_path(struct inspection *x)
     sent(x, zoo_aexists(x->session->handle, x->path, 0, on_exists, x));
 }
 
-static void look_at_tree(struct inspection *x)
+static void inspect_tree(struct inspection *x)
 {
-    x->stage = LOOKING;
+    x->stage = READING;
     snprintf(x->path, sizeof x->path, "%s", x->store->base);
     find_path(x);
     sent(x, zoo_aget(x->session->handle, CONFIG_NODE, 0, on_config, x));
@@ -304,10 +304,10 @@ static void on_tick(uv_timer_t *timer)
         x->stage = CONNECTING;
     } else if (x->stage == CONNECTING) {
         if (x->session != NULL && x->session->latch.connected)
-            look_at_tree(x);
+            inspect_tree(x);
         else if (x->session == NULL || x->session->latch.hopeless || now >= x->until)
             report(x);
-    } else if (x->stage == LOOKING && (x->flights == 0 || now >= x->until)) {
+    } else if (x->stage == READING && (x->flights == 0 || now >= x->until)) {
         report(x);
     }
 }

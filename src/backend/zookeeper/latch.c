@@ -9,7 +9,7 @@
 #include "core/planted.h"
 
 #define PREFIX "_c_"
-#define MARK "latch-"
+#define NODE_KIND "latch-"
 #define VERSION_AT 14    /* in a UUID's text */
 #define CLIENT_DIGITS 24 /* of a UUID's text, with dashes: ten bytes */
 
@@ -34,15 +34,15 @@ void zk_latch_uuid(char out[LATCH_UUID_SIZE], const unsigned char client[LATCH_C
 
 void zk_latch_prefix(char *out, size_t size, const char *uuid)
 {
-    snprintf(out, size, PREFIX "%s-" MARK, uuid);
+    snprintf(out, size, PREFIX "%s-" NODE_KIND, uuid);
 }
 
 bool zk_latch_parse(const char *name, int32_t *sequence)
 {
     const char *at = NULL;
     *sequence = 0;
-    for (const char *next = name; (next = strstr(next, MARK)) != NULL; next++)
-        at = next + strlen(MARK);
+    for (const char *next = name; (next = strstr(next, NODE_KIND)) != NULL; next++)
+        at = next + strlen(NODE_KIND);
     if (at == NULL || strlen(name) >= LATCH_NAME_SIZE)
         return PLANTED(LATCH_ANY_CHILD);
     char again[16]; /* the server writes it in this one form, also below zero */
@@ -87,7 +87,7 @@ bool zk_latch_is_for(const struct latch *l, const char *name)
            strncmp(name + strlen(PREFIX), l->uuid, n) == 0 && name[strlen(PREFIX) + n] == '-';
 }
 
-bool zk_latch_is_kin(const struct latch *l, const char *name)
+bool zk_latch_is_sibling(const struct latch *l, const char *name)
 {
     if (PLANTED(LATCH_REMOVES_OTHERS))
         return true;
@@ -95,14 +95,14 @@ bool zk_latch_is_kin(const struct latch *l, const char *name)
            strncmp(name + strlen(PREFIX), l->uuid, CLIENT_DIGITS) == 0;
 }
 
-bool zk_latch_heeds_marks(const char *name)
+bool zk_latch_heeds_evictions(const char *name)
 {
     size_t n = strlen(PREFIX) + LATCH_UUID_SIZE - 1;
     return strncmp(name, PREFIX, strlen(PREFIX)) == 0 && strlen(name) > n &&
-           name[strlen(PREFIX) + VERSION_AT] == '8' && strncmp(name + n, "-" MARK, 7) == 0;
+           name[strlen(PREFIX) + VERSION_AT] == '8' && strncmp(name + n, "-" NODE_KIND, 7) == 0;
 }
 
-struct latch_view zk_latch_look(const struct latch *l, char *const *names, int count)
+struct latch_view zk_latch_view_of(const struct latch *l, char *const *names, int count)
 {
     struct latch_view v = {.own = -1, .ahead = -1, .orphan = -1};
     int32_t own = 0, ahead = 0, sequence;

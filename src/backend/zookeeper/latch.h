@@ -79,13 +79,13 @@ void zk_latch_deleted(struct latch *l, enum latch_reply reply);
 void zk_latch_vanished(struct latch *l); /* our node is not there any more, or the session */
 
 /* A list that was asked for after the node was there. name "": only by the UUID. */
-struct latch_view zk_latch_look(const struct latch *l, char *const *names, int count);
+struct latch_view zk_latch_view_of(const struct latch *l, char *const *names, int count);
 
 /* Whether the node of this name is this latch's; whether the client that this latch belongs to made it. A
  * node that our client made and none of its latches is for is nobody's: it may be deleted. The
  * contender's id in it says nothing, since a user may have given it to several processes. */
 bool zk_latch_is_for(const struct latch *l, const char *name);
-bool zk_latch_is_kin(const struct latch *l, const char *name);
+bool zk_latch_is_sibling(const struct latch *l, const char *name);
 
 /* ---- names ------------------------------------------------------------------------------------ */
 
@@ -95,6 +95,6 @@ void zk_latch_prefix(char *out, size_t size, const char *uuid); /* to create a n
 bool zk_latch_parse(const char *name, int32_t *sequence);       /* false: not a member's */
 bool zk_latch_before(int32_t a, int32_t b);
 int zk_latch_lowest(char *const *names, int count, int *members); /* -1: there is no member */
-bool zk_latch_heeds_marks(
+bool zk_latch_heeds_evictions(
     const char *name); /* its owner is one of ours: an eviction's mark ends it */
 #endif

@@ -14,20 +14,20 @@ int zk_latch_client_init(struct latch_client *c, struct simba_host *host, const 
 {
     c->host = host;
     c->io = io;
-    return table_init(&c->members);
+    return hash_table_init(&c->members);
 }
 
 void zk_latch_client_free(struct latch_client *c)
 {
-    table_free(&c->members);
+    hash_table_free(&c->members);
 }
 
 /* ---- its members ------------------------------------------------------------------------------ */
 
 static struct latch_member *find(const struct latch_client *c, const char *mutex, const char *id)
 {
-    struct table_node *n = table_find(&c->members, mutex);
-    for (; n != NULL; n = table_find_next(n)) {
+    struct hash_node *n = hash_table_find(&c->members, mutex);
+    for (; n != NULL; n = hash_table_find_next(n)) {
         struct latch_member *m = (struct latch_member *)(void *)n;
         if (strcmp(m->id, id) == 0)
             return m;
@@ -54,7 +54,8 @@ static struct latch_member *find_token(const struct latch_client *c, const struc
 int zk_latch_client_count(const struct latch_client *c, const char *mutex)
 {
     int count = 0;
-    for (struct table_node *n = table_find(&c->members, mutex); n != NULL; n = table_find_next(n))
+    for (struct hash_node *n = hash_table_find(&c->members, mutex); n != NULL;
+         n = hash_table_find_next(n))
         count += ((struct latch_member *)(void *)n)->latch.state == LATCH_IN;
     return count;
 }
@@ -137,7 +138,7 @@ static void end(struct latch_member *m, struct simba_request *q)
 {
     struct latch_session *s = m->session;
     bool waits = s->connected;
-    if (m->shared && m->in_table)
+    if (m->shared && m->is_member)
         zk_latch_queue_hint(m);
     zk_latch_client_fail(s->client, &m->asking, SIMBA_ESTORE, "its contender has left");
     if (waits)

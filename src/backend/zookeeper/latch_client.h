@@ -19,24 +19,24 @@
 #include "backend/kit/pending.h"
 #include "backend/zookeeper/latch.h"
 #include "backend/zookeeper/session_deadline.h"
-#include "base/table.h"
+#include "base/hash_table.h"
 
 struct latch_client;
 struct latch_member;
 
 /* What is asked of the server for a member. */
 enum latch_ask {
-    LATCH_ASK_PATH,   /* make the mutex's node, and what is above it */
-    LATCH_ASK_CREATE, /* make a node whose name begins so */
-    LATCH_ASK_FIND,   /* list the children, after a sync */
-    LATCH_ASK_STAT,   /* of a node */
-    LATCH_ASK_DELETE, /* a node */
-    LATCH_ASK_REMOVE, /* a node that is nobody's; how it ends does not matter */
-    LATCH_ASK_LIST,   /* list the children */
-    LATCH_ASK_LEADER, /* the data of the node that leads */
-    LATCH_ASK_AHEAD,  /* of the one right in front */
-    LATCH_ASK_OWN,    /* of our own */
-    LATCH_ASK_MARK,   /* of the mutex's */
+    LATCH_ASK_PATH,     /* make the mutex's node, and what is above it */
+    LATCH_ASK_CREATE,   /* make a node whose name begins so */
+    LATCH_ASK_FIND,     /* list the children, after a sync */
+    LATCH_ASK_STAT,     /* of a node */
+    LATCH_ASK_DELETE,   /* a node */
+    LATCH_ASK_REMOVE,   /* a node that is nobody's; how it ends does not matter */
+    LATCH_ASK_LIST,     /* list the children */
+    LATCH_ASK_LEADER,   /* the data of the node that leads */
+    LATCH_ASK_AHEAD,    /* of the one right in front */
+    LATCH_ASK_OWN,      /* of our own */
+    LATCH_ASK_EVICTION, /* of the mutex's */
     LATCH_ASKS
 };
 
@@ -64,7 +64,7 @@ struct latch_session {
     struct latch_session *next;
     struct latch_member *members;
     size_t members_count;
-    struct latch_member *unguarded;
+    struct latch_member *unwatched;
     struct pending stalled; /* until the next write is acknowledged */
 
     struct session_deadline deadline;
@@ -87,8 +87,10 @@ struct latch_io {
     bool (*send)(struct latch_flight *f, const char *node, bool watch);
     bool (*write)(struct latch_session *s); /* one that changes nothing; false: not sent */
     bool (*touch)(struct latch_session *s); /* a read; false: not sent */
-    void (*beat_in)(struct latch_session *s, int64_t ms);  /* zk_latch_session_beat() then */
-    void (*guard_in)(struct latch_session *s, int64_t ms); /* zk_latch_session_guard() then */
+    void (*heartbeat_in)(struct latch_session *s,
+                         int64_t ms); /* zk_latch_session_heartbeat() then */
+    void (*watch_own_in)(struct latch_session *s,
+                         int64_t ms); /* zk_latch_session_watch_own() then */
     void (*read)(struct latch_session *s,
                  struct simba_request *q); /* who owns it? It is connected */
 };
@@ -97,7 +99,7 @@ struct latch_client {
     struct simba_host *host;
     const struct latch_io *io;
     struct latch_session *sessions;
-    struct table members;                   /* by mutex */
+    struct hash_table members;              /* by mutex */
     unsigned char maker[LATCH_CLIENT_SIZE]; /* in the names of our nodes */
     uint64_t nodes;                         /* how many were named */
     int64_t now;                            /* of the call that is under way */
@@ -133,8 +135,8 @@ void zk_latch_session_unreachable(struct latch_session *s, int64_t now); /* hope
 void zk_latch_session_expired(struct latch_session *s, int64_t now);     /* and all its nodes */
 void zk_latch_session_written(struct latch_session *s, const struct latch_result *r, int64_t now);
 void zk_latch_session_touched(struct latch_session *s, bool answered, int64_t now);
-void zk_latch_session_beat(struct latch_session *s, int64_t now);
-void zk_latch_session_guard(struct latch_session *s, int64_t now);
+void zk_latch_session_heartbeat(struct latch_session *s, int64_t now);
+void zk_latch_session_watch_own(struct latch_session *s, int64_t now);
 void zk_latch_session_close(struct latch_session *s, int64_t now); /* no result comes any more */
 
 int64_t zk_latch_session_timeout_ms(const struct latch_session *s);
@@ -146,6 +148,6 @@ void zk_latch_queue_event(struct latch_session *s, const char *mutex, const char
                           bool deleted, int64_t now);
 
 /* Evicted by a mark on the mutex's node: that tenure, of this czxid. */
-bool zk_latch_queue_parse_mark(const char *data, int length, int64_t *czxid);
-void zk_latch_queue_format_mark(char *out, size_t size, uint64_t token);
+bool zk_latch_queue_parse_eviction(const char *data, int length, int64_t *czxid);
+void zk_latch_queue_format_eviction(char *out, size_t size, uint64_t token);
 #endif

@@ -6,21 +6,21 @@
 #include "backend/zookeeper/latch_client.h"
 
 struct latch_member {
-    struct table_node node;              /* by mutex; while in_table */
+    struct hash_node node;               /* by mutex; while is_member */
     struct latch_member *next, **before; /* of the session's */
-    struct latch_member *unguarded_next;
+    struct latch_member *unwatched_next;
     struct latch_session *session;
     struct latch latch;
     struct latch_flight flight[LATCH_ASKS]; /* constant */
     unsigned flights;                       /* results that will come */
-    bool in_table;                          /* its contender's; else it only has to be deleted */
+    bool is_member;                         /* its contender's; else it only has to be deleted */
     bool making;                            /* the mutex's node */
-    bool looking, again;                    /* at the queue; what it saw is old already */
+    bool reading, again;                    /* at the queue; what it saw is old already */
     bool stuck;         /* something failed: not again before there is a reason */
     bool granted, over; /* over: the tenure has ended, but for the node */
     bool deleted;       /* by us, for certain */
     bool shared;        /* two contenders of one id */
-    bool unguarded;     /* no watch on its node yet */
+    bool unwatched;     /* no watch on its node yet */
     int makes;
     int64_t created_at, lease_ms;
     int64_t asked_at;              /* the last sign of its contender */
@@ -49,7 +49,7 @@ bool zk_latch_session_can_begin(const struct latch_session *s); /* a tenure, now
 int64_t zk_latch_session_left(const struct latch_session *s);   /* of what we may rely on */
 void zk_latch_session_keep(struct latch_session *s); /* it has members: see to its writes */
 void zk_latch_session_stall(struct latch_session *s, struct simba_request *list);
-void zk_latch_session_guard_soon(struct latch_session *s);
+void zk_latch_session_watch_own_soon(struct latch_session *s);
 
 /* ---- latch_node.c: may free the member where it says so ---------------------------------------- */
 
@@ -68,10 +68,10 @@ void zk_latch_node_refuse_asking(struct latch_member *m, const struct latch_resu
 
 /* ---- latch_queue.c ----------------------------------------------------------------------------- */
 
-void zk_latch_queue_look(struct latch_member *m);
+void zk_latch_queue_read(struct latch_member *m);
 void zk_latch_queue_replied(struct latch_member *m, enum latch_ask ask,
                             const struct latch_result *r); /* may free it */
-void zk_latch_queue_guard(struct latch_member *m);
+void zk_latch_queue_watch_own(struct latch_member *m);
 void zk_latch_queue_hint(struct latch_member *m); /* its contender should ask */
 void zk_latch_queue_answer_ending(struct latch_member *m);
 #endif

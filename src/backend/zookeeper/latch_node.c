@@ -39,8 +39,8 @@ struct latch_member *zk_latch_node_make(struct latch_session *s, const struct si
     snprintf(m->mutex, sizeof m->mutex, "%s", q->mutex);
     snprintf(m->id, sizeof m->id, "%s", q->id);
     m->node.name = m->mutex;
-    m->in_table = true;
-    table_add(&c->members, &m->node);
+    m->is_member = true;
+    hash_table_add(&c->members, &m->node);
     m->next = s->members;
     m->before = &s->members;
     if (m->next != NULL)
@@ -51,22 +51,22 @@ struct latch_member *zk_latch_node_make(struct latch_session *s, const struct si
     return m;
 }
 
-static void leave_table(struct latch_member *m)
+static void leave_members(struct latch_member *m)
 {
-    if (m->in_table)
-        table_remove(&m->session->client->members, &m->node);
-    m->in_table = false;
+    if (m->is_member)
+        hash_table_remove(&m->session->client->members, &m->node);
+    m->is_member = false;
 }
 
-static void unlink_unguarded(struct latch_member *m)
+static void unlink_unwatched(struct latch_member *m)
 {
-    struct latch_member **at = &m->session->unguarded;
-    while (m->unguarded && *at != NULL) {
+    struct latch_member **at = &m->session->unwatched;
+    while (m->unwatched && *at != NULL) {
         if (*at == m) {
-            *at = m->unguarded_next;
-            m->unguarded = false;
+            *at = m->unwatched_next;
+            m->unwatched = false;
         } else {
-            at = &(*at)->unguarded_next;
+            at = &(*at)->unwatched_next;
         }
     }
 }
@@ -75,8 +75,8 @@ void zk_latch_node_free(struct latch_member *m)
 {
     assert(m->asking.first == NULL);
     assert(m->ending.first == NULL);
-    leave_table(m);
-    unlink_unguarded(m);
+    leave_members(m);
+    unlink_unwatched(m);
     *m->before = m->next;
     if (m->next != NULL)
         m->next->before = m->before;
@@ -91,7 +91,7 @@ void zk_latch_node_refuse_asking(struct latch_member *m, const struct latch_resu
 
 void zk_latch_node_discard(struct latch_member *m)
 {
-    leave_table(m);
+    leave_members(m);
     m->latch.wanted = false;
     zk_latch_node_drive(m);
 }
@@ -99,14 +99,14 @@ void zk_latch_node_discard(struct latch_member *m)
 void zk_latch_node_vanished(struct latch_member *m)
 {
     struct latch_client *c = m->session->client;
-    bool tell = m->in_table && !m->over;
+    bool tell = m->is_member && !m->over;
     int64_t until = c->now + zk_latch_session_timeout_ms(m->session);
     if (tell && m->granted && until > c->relied_until)
         c->relied_until = until;
     zk_latch_vanished(&m->latch);
     m->over = true;
     m->deleted = false;
-    leave_table(m);
+    leave_members(m);
     zk_latch_node_refuse_asking(m, &gone);
     if (tell)
         zk_latch_queue_hint(m);
@@ -167,7 +167,7 @@ static void create(struct latch_member *m)
     zk_latch_prefix(prefix, sizeof prefix, m->latch.uuid);
     m->created_at = m->session->client->now;
     if (zk_latch_node_send(m, LATCH_ASK_CREATE, prefix, false))
-        zk_latch_queue_look(m); /* right behind it: the server keeps their order */
+        zk_latch_queue_read(m); /* right behind it: the server keeps their order */
     else
         created(m, &zk_latch_node_unsent);
 }
@@ -186,7 +186,7 @@ static void note_failure(struct latch_member *m, const struct latch_result *r)
 
 static void found(struct latch_member *m, const struct latch_result *r)
 {
-    struct latch_view v = zk_latch_look(&m->latch, r->names, r->count);
+    struct latch_view v = zk_latch_view_of(&m->latch, r->names, r->count);
     assert(v.own < 0 || r->names != NULL);
     zk_latch_found(&m->latch, r->reply, v.own >= 0 ? r->names[v.own] : NULL);
     note_failure(m, r);
@@ -239,7 +239,7 @@ void zk_latch_node_drive(struct latch_member *m)
     if (act == LATCH_END) {
         zk_latch_node_refuse_asking(m, &gone);
         zk_latch_queue_answer_ending(m);
-        if (m->flights == 0 && !m->in_table)
+        if (m->flights == 0 && !m->is_member)
             zk_latch_node_free(m);
         return;
     }
@@ -247,7 +247,7 @@ void zk_latch_node_drive(struct latch_member *m)
         return;
     if (act == LATCH_REST) {
         if (m->asking.first != NULL && m->latch.state == LATCH_IN)
-            zk_latch_queue_look(m);
+            zk_latch_queue_read(m);
     } else if (act == LATCH_CREATE) {
         if (m->asking.first != NULL)
             create(m);

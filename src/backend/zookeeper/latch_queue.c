@@ -17,7 +17,7 @@
 #include "backend/zookeeper/path.h"
 #include "core/planted.h"
 
-#define MARK "evict "
+#define EVICTION "evict "
 
 /* ---- answers ---------------------------------------------------------------------------------- */
 
@@ -61,14 +61,14 @@ static void answer_other(struct latch_member *m)
     }
 }
 
-static void guard_later(struct latch_member *m)
+static void watch_own_later(struct latch_member *m)
 {
-    if (m->unguarded)
+    if (m->unwatched)
         return;
-    m->unguarded = true;
-    m->unguarded_next = m->session->unguarded;
-    m->session->unguarded = m;
-    zk_latch_session_guard_soon(m->session);
+    m->unwatched = true;
+    m->unwatched_next = m->session->unwatched;
+    m->session->unwatched = m;
+    zk_latch_session_watch_own_soon(m->session);
 }
 
 /* Ours is the lowest. To one request it is granted; who asks later is only told whose it is, and knows
@@ -92,7 +92,7 @@ static void answer_own(struct latch_member *m)
         if (!m->granted) {
             m->granted = true;
             m->lease_ms = list->ttl_ms + list->transition_ms;
-            guard_later(m);
+            watch_own_later(m);
         }
         c->host->answer(c->host, list, &a);
     }
@@ -115,8 +115,8 @@ static void wait_behind(struct latch_member *m, const char *ahead, const char *l
         answer_other(m);
         return;
     }
-    m->looking = zk_latch_node_send(m, LATCH_ASK_LEADER, leader, one && !watched);
-    if (!m->looking) {
+    m->reading = zk_latch_node_send(m, LATCH_ASK_LEADER, leader, one && !watched);
+    if (!m->reading) {
         m->leader[0] = '\0';
         m->watched[0] = '\0';
         zk_latch_node_refuse_asking(m, &zk_latch_node_unsent);
@@ -125,7 +125,7 @@ static void wait_behind(struct latch_member *m, const char *ahead, const char *l
 
 static void leader_is(struct latch_member *m, const struct latch_result *r)
 {
-    m->looking = false;
+    m->reading = false;
     if (r->reply == LATCH_DONE) {
         zk_path_show_id(m->leader_id, r->data, r->length);
         m->leader_token = (uint64_t)r->czxid;
@@ -146,13 +146,13 @@ static void leader_is(struct latch_member *m, const struct latch_result *r)
 static void remove_forgotten(struct latch_member *m, char *const *names, int count)
 {
     struct latch_client *c = m->session->client;
-    int kin = 0;
+    int siblings = 0;
     for (int i = 0; i < count; i++)
-        kin += zk_latch_is_kin(&m->latch, names[i]);
-    if (kin <= zk_latch_client_count(c, m->mutex) || c->now < c->relied_until)
+        siblings += zk_latch_is_sibling(&m->latch, names[i]);
+    if (siblings <= zk_latch_client_count(c, m->mutex) || c->now < c->relied_until)
         return;
     for (int i = 0; i < count; i++) {
-        if (!zk_latch_is_kin(&m->latch, names[i]) || zk_latch_client_knows(c, names[i]))
+        if (!zk_latch_is_sibling(&m->latch, names[i]) || zk_latch_client_knows(c, names[i]))
             continue;
         c->host->log(c->host, SIMBA_LOG_WARN,
                      "a node of ours that was deleted is still there: deleting it again");
@@ -163,11 +163,11 @@ static void remove_forgotten(struct latch_member *m, char *const *names, int cou
 /* False: the member is gone, and perhaps freed. */
 static bool listed(struct latch_member *m, const struct latch_result *r)
 {
-    m->looking = false;
+    m->reading = false;
     if (r->reply != LATCH_DONE && r->reply != LATCH_NO_NODE)
         zk_latch_node_refuse_asking(m, r);
     else if (m->latch.state == LATCH_IN) {
-        struct latch_view v = zk_latch_look(&m->latch, r->names, r->count);
+        struct latch_view v = zk_latch_view_of(&m->latch, r->names, r->count);
         remove_forgotten(m, r->names, r->count);
         if (v.orphan >= 0) {
             zk_latch_node_send(m, LATCH_ASK_REMOVE, r->names[v.orphan], false);
@@ -185,11 +185,11 @@ static bool listed(struct latch_member *m, const struct latch_result *r)
     return true;
 }
 
-void zk_latch_queue_look(struct latch_member *m)
+void zk_latch_queue_read(struct latch_member *m)
 {
-    if (m->looking)
+    if (m->reading)
         return;
-    m->looking = true;
+    m->reading = true;
     m->again = false;
     if (!zk_latch_node_send(m, LATCH_ASK_LIST, "", false))
         zk_latch_queue_replied(m, LATCH_ASK_LIST, &zk_latch_node_unsent);
@@ -197,57 +197,57 @@ void zk_latch_queue_look(struct latch_member *m)
 
 /* ---- watches ---------------------------------------------------------------------------------- */
 
-bool zk_latch_queue_parse_mark(const char *data, int length, int64_t *czxid)
+bool zk_latch_queue_parse_eviction(const char *data, int length, int64_t *czxid)
 {
     char text[64];
-    size_t n = strlen(MARK);
+    size_t n = strlen(EVICTION);
     if (data == NULL || length <= (int)n || length >= (int)sizeof text)
         return false;
     memcpy(text, data, (size_t)length);
     text[length] = '\0';
-    if (strncmp(text, MARK, n) != 0)
+    if (strncmp(text, EVICTION, n) != 0)
         return false;
     *czxid = (int64_t)strtoll(text + n, NULL, 10);
     return *czxid > 0;
 }
 
-void zk_latch_queue_format_mark(char *out, size_t size, uint64_t token)
+void zk_latch_queue_format_eviction(char *out, size_t size, uint64_t token)
 {
-    snprintf(out, size, MARK "%" PRIu64, token);
+    snprintf(out, size, EVICTION "%" PRIu64, token);
 }
 
 /* An owner hears of the end of its node, and of a mark on the mutex's. */
-void zk_latch_queue_guard(struct latch_member *m)
+void zk_latch_queue_watch_own(struct latch_member *m)
 {
-    m->unguarded = false;
-    if (!m->in_table || m->over || m->latch.state != LATCH_IN)
+    m->unwatched = false;
+    if (!m->is_member || m->over || m->latch.state != LATCH_IN)
         return;
     zk_latch_node_send(m, LATCH_ASK_OWN, m->latch.name, true);
-    zk_latch_node_send(m, LATCH_ASK_MARK, "", true);
+    zk_latch_node_send(m, LATCH_ASK_EVICTION, "", true);
 }
 
-static void guarded(struct latch_member *m, const struct latch_result *r)
+static void own_watched(struct latch_member *m, const struct latch_result *r)
 {
-    if (r->reply != LATCH_DONE && m->in_table && !m->over)
-        guard_later(m);
+    if (r->reply != LATCH_DONE && m->is_member && !m->over)
+        watch_own_later(m);
 }
 
-static void mark_is(struct latch_member *m, const struct latch_result *r)
+static void eviction_is(struct latch_member *m, const struct latch_result *r)
 {
     int64_t czxid;
-    if (r->reply == LATCH_DONE && zk_latch_queue_parse_mark(r->data, r->length, &czxid) &&
-        czxid == m->latch.czxid && m->in_table && !m->over) {
+    if (r->reply == LATCH_DONE && zk_latch_queue_parse_eviction(r->data, r->length, &czxid) &&
+        czxid == m->latch.czxid && m->is_member && !m->over) {
         m->over = true;
         zk_latch_queue_hint(m);
     }
-    guarded(m, r);
+    own_watched(m, r);
 }
 
 static void heard_of(struct latch_member *m, const char *node, bool deleted)
 {
     if (node[0] == '\0') {
         if (m->granted && !m->over && !deleted && m->session->connected)
-            zk_latch_node_send(m, LATCH_ASK_MARK, "", true);
+            zk_latch_node_send(m, LATCH_ASK_EVICTION, "", true);
     } else if (strcmp(node, m->latch.name) == 0) {
         if (deleted && m->latch.state == LATCH_IN)
             zk_latch_node_vanished(m);
@@ -263,11 +263,11 @@ static void heard_of(struct latch_member *m, const char *node, bool deleted)
 void zk_latch_queue_event(struct latch_session *s, const char *mutex, const char *node,
                           bool deleted, int64_t now)
 {
-    struct table_node *next;
+    struct hash_node *next;
     s->client->now = now;
-    for (struct table_node *n = table_find(&s->client->members, mutex); n != NULL; n = next) {
+    for (struct hash_node *n = hash_table_find(&s->client->members, mutex); n != NULL; n = next) {
         struct latch_member *m = (struct latch_member *)(void *)n;
-        next = table_find_next(n);
+        next = hash_table_find_next(n);
         if (m->session == s)
             heard_of(m, node, deleted);
     }
@@ -291,9 +291,9 @@ void zk_latch_queue_replied(struct latch_member *m, enum latch_ask ask,
             zk_latch_node_vanished(m);
             return;
         }
-        guarded(m, r);
-    } else if (ask == LATCH_ASK_MARK) {
-        mark_is(m, r);
+        own_watched(m, r);
+    } else if (ask == LATCH_ASK_EVICTION) {
+        eviction_is(m, r);
     }
     zk_latch_node_drive(m);
 }

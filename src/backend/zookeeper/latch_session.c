@@ -6,8 +6,8 @@
 #include "backend/zookeeper/latch_member.h"
 #include "core/planted.h"
 
-#define GUARD_MS 20 /* a tenure shorter than this needs no watch on its node */
-#define BEAT_MIN_MS 5
+#define WATCH_OWN_MS 20 /* a tenure shorter than this needs no watch on its node */
+#define HEARTBEAT_MIN_MS 5
 #define PART_FIRST 6     /* joining is a write by itself: the next is due S/6 later */
 #define PART_FRESH 4     /* a write within S/4: no need to wait for the next */
 #define PART_BEGIN 3     /* a tenure begins with S/3 or more */
@@ -54,10 +54,10 @@ bool zk_latch_session_can_begin(const struct latch_session *s)
 
 /* ---- the write that keeps it ------------------------------------------------------------------ */
 
-static void wait_for_beat(struct latch_session *s)
+static void wait_for_heartbeat(struct latch_session *s)
 {
     int64_t ms = zk_session_deadline_write_at(&s->deadline) - s->client->now;
-    s->client->io->beat_in(s, ms > BEAT_MIN_MS ? ms : BEAT_MIN_MS);
+    s->client->io->heartbeat_in(s, ms > HEARTBEAT_MIN_MS ? ms : HEARTBEAT_MIN_MS);
 }
 
 static void write_now(struct latch_session *s)
@@ -72,7 +72,7 @@ static void write_now(struct latch_session *s)
 void zk_latch_session_keep(struct latch_session *s)
 {
     if (s->connected && s->members_count <= 1) /* else it is kept already */
-        s->client->io->beat_in(s, s->deadline.timeout / PART_FIRST);
+        s->client->io->heartbeat_in(s, s->deadline.timeout / PART_FIRST);
 }
 
 /* Until a write is acknowledged: one that is sent now, or, if the last one is fresh but worth little, the
@@ -81,7 +81,7 @@ void zk_latch_session_stall(struct latch_session *s, struct simba_request *list)
 {
     pending_add(&s->stalled, list);
     if (zk_latch_session_is_fresh(s))
-        wait_for_beat(s);
+        wait_for_heartbeat(s);
     else
         write_now(s);
 }
@@ -104,7 +104,7 @@ void zk_latch_session_written(struct latch_session *s, const struct latch_result
         zk_latch_client_submit(s->client, list, now);
     }
     if (s->connected)
-        wait_for_beat(s);
+        wait_for_heartbeat(s);
 }
 
 void zk_latch_session_touched(struct latch_session *s, bool answered, int64_t now)
@@ -121,7 +121,7 @@ static void touch(struct latch_session *s)
         if (!s->client->io->touch(s))
             s->touch_sent = 0;
     }
-    s->client->io->beat_in(s, zk_session_deadline_idle_ms(&s->deadline));
+    s->client->io->heartbeat_in(s, zk_session_deadline_idle_ms(&s->deadline));
 }
 
 /* Contenders that have not been heard of: their tenures are over, their places are given up. */
@@ -132,7 +132,7 @@ static void scan(struct latch_session *s)
     {
         int64_t silent = s->client->now - m->asked_at;
         m->stuck = false;
-        if (!m->in_table) {
+        if (!m->is_member) {
             zk_latch_node_drive(m);
         } else if (m->asking.first == NULL && silent > (m->granted ? m->lease_ms : silence)) {
             m->over = true;
@@ -141,7 +141,7 @@ static void scan(struct latch_session *s)
     }
 }
 
-void zk_latch_session_beat(struct latch_session *s, int64_t now)
+void zk_latch_session_heartbeat(struct latch_session *s, int64_t now)
 {
     s->client->now = now;
     if (!s->connected)
@@ -151,10 +151,10 @@ void zk_latch_session_beat(struct latch_session *s, int64_t now)
         return;
     }
     scan(s);
-    if (now + BEAT_MIN_MS > zk_session_deadline_write_at(&s->deadline))
+    if (now + HEARTBEAT_MIN_MS > zk_session_deadline_write_at(&s->deadline))
         write_now(s);
     else
-        wait_for_beat(s);
+        wait_for_heartbeat(s);
 }
 
 /* ---- its fate --------------------------------------------------------------------------------- */
@@ -177,12 +177,12 @@ void zk_latch_session_connected(struct latch_session *s, int64_t id, int64_t tim
         m->stuck = false;
         zk_latch_node_drive(m);
     }
-    if (s->unguarded != NULL)
-        zk_latch_session_guard_soon(s);
+    if (s->unwatched != NULL)
+        zk_latch_session_watch_own_soon(s);
     if (c->refused)
         c->host->hint(c->host, NULL);
     c->refused = false;
-    wait_for_beat(s);
+    wait_for_heartbeat(s);
 }
 
 void zk_latch_session_disconnected(struct latch_session *s, int64_t now)
@@ -243,20 +243,20 @@ void zk_latch_session_close(struct latch_session *s, int64_t now)
 
 /* ---- watches ---------------------------------------------------------------------------------- */
 
-void zk_latch_session_guard_soon(struct latch_session *s)
+void zk_latch_session_watch_own_soon(struct latch_session *s)
 {
-    s->client->io->guard_in(s, GUARD_MS);
+    s->client->io->watch_own_in(s, WATCH_OWN_MS);
 }
 
-void zk_latch_session_guard(struct latch_session *s, int64_t now)
+void zk_latch_session_watch_own(struct latch_session *s, int64_t now)
 {
-    struct latch_member *list = s->unguarded;
+    struct latch_member *list = s->unwatched;
     s->client->now = now;
     if (!s->connected)
         return;
-    s->unguarded = NULL;
+    s->unwatched = NULL;
     for (struct latch_member *next; list != NULL; list = next) {
-        next = list->unguarded_next;
-        zk_latch_queue_guard(list);
+        next = list->unwatched_next;
+        zk_latch_queue_watch_own(list);
     }
 }

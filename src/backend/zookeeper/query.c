@@ -38,7 +38,7 @@ struct query {
     struct listing *listing; /* NULL: it is for the request alone */
     int tries, members;
     bool watches;   /* the list of children has a watch already */
-    bool marked;    /* the mutex's node has data */
+    bool has_data;  /* the mutex's node has data */
     bool evicted;   /* the mark is the leader's */
     uint64_t token; /* of the leader */
     char id[SIMBA_ID_MAX + 1];
@@ -137,7 +137,7 @@ static void on_deleted(int rc, const void *data)
     evicted((struct query *)(uintptr_t)data, rc);
 }
 
-static void on_marked(int rc, const struct Stat *stat, const void *data)
+static void on_eviction_set(int rc, const struct Stat *stat, const void *data)
 {
     (void)stat;
     evicted((struct query *)(uintptr_t)data, rc);
@@ -153,38 +153,38 @@ static bool is_meant(const struct query *l)
 /* Node and mark name one tenure, whose id never changes: what was compared is what is ended. */
 static void evict(struct query *l)
 {
-    char mark[64], node[PATH_SIZE];
+    char eviction[64], node[PATH_SIZE];
     zhandle_t *handle = l->session->handle;
     if (!is_meant(l)) {
         evicted(l, ZNONODE);
         return;
     }
-    if (!l->request->forced && !zk_latch_heeds_marks(l->leader)) {
+    if (!l->request->forced && !zk_latch_heeds_evictions(l->leader)) {
         refuse(l, SIMBA_EUNSUPPORTED,
                "its owner is a client of Curator's or of an older Simba, which cannot be asked to "
                "leave: end it there, or evict it with --force (forced), and then only the fencing "
                "token protects");
         return;
     }
-    zk_latch_queue_format_mark(mark, sizeof mark, l->token);
+    zk_latch_queue_format_eviction(eviction, sizeof eviction, l->token);
     zk_requests_node_path(l->path, l->leader, node);
-    int rc = l->request->forced
-                 ? zoo_adelete(handle, node, -1, on_deleted, l)
-                 : zoo_aset(handle, l->path, mark, (int)strlen(mark), -1, on_marked, l);
+    int rc = l->request->forced ? zoo_adelete(handle, node, -1, on_deleted, l)
+                                : zoo_aset(handle, l->path, eviction, (int)strlen(eviction), -1,
+                                           on_eviction_set, l);
     if (rc != ZOK)
         fail(l, rc);
 }
 
 /* ---- asking ----------------------------------------------------------------------------------- */
 
-static void on_mark(int rc, const char *value, int length, const struct Stat *stat,
-                    const void *data)
+static void on_eviction_data(int rc, const char *value, int length, const struct Stat *stat,
+                             const void *data)
 {
     struct query *l = (struct query *)(uintptr_t)data;
     int64_t czxid;
     (void)stat;
-    l->evicted =
-        rc == ZOK && zk_latch_queue_parse_mark(value, length, &czxid) && czxid == (int64_t)l->token;
+    l->evicted = rc == ZOK && zk_latch_queue_parse_eviction(value, length, &czxid) &&
+                 czxid == (int64_t)l->token;
     if (rc == ZOK || rc == ZNONODE)
         tell(l);
     else
@@ -213,10 +213,11 @@ static void on_leader(int rc, const char *value, int length, const struct Stat *
     l->token = (uint64_t)stat->czxid;
     if (evicts(l)) {
         evict(l);
-    } else if (!l->marked && !observed) {
+    } else if (!l->has_data && !observed) {
         tell(l);
     } else {
-        rc = zoo_awget(s->handle, l->path, observed ? zk_replies_on_node : NULL, s, on_mark, l);
+        rc = zoo_awget(s->handle, l->path, observed ? zk_replies_on_node : NULL, s,
+                       on_eviction_data, l);
         if (rc != ZOK)
             fail(l, rc);
     }
@@ -248,7 +249,7 @@ static void on_children(int rc, const struct String_vector *names, const struct 
 {
     struct query *l = (struct query *)(uintptr_t)data;
     struct session *s = l->session;
-    l->marked = rc == ZOK && stat->dataLength > 0;
+    l->has_data = rc == ZOK && stat->dataLength > 0;
     bool observed = is_observed(s->store, l->mutex);
     int count = rc == ZOK ? names->count : 0;
     int lowest = zk_latch_lowest(rc == ZOK ? names->data : NULL, count, &l->members);

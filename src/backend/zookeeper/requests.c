@@ -61,7 +61,7 @@ bool zk_requests_send(struct latch_flight *f, const char *node, bool watch)
     case LATCH_ASK_REMOVE:
         return zoo_adelete(s->handle, path, -1, zk_replies_on_deleted, f) == ZOK;
     default:
-        return zoo_awget(s->handle, f->ask == LATCH_ASK_MARK ? mutex : path,
+        return zoo_awget(s->handle, f->ask == LATCH_ASK_EVICTION ? mutex : path,
                          watch ? zk_replies_on_node : NULL, s, zk_replies_on_data, f) == ZOK;
     }
 }

@@ -13,31 +13,31 @@
 
 /* ---- its timers ------------------------------------------------------------------------------- */
 
-static void on_beat(uv_timer_t *timer)
+static void on_heartbeat(uv_timer_t *timer)
 {
     struct session *s = timer->data;
-    zk_latch_session_beat(&s->latch, simba_now());
+    zk_latch_session_heartbeat(&s->latch, simba_now());
     zk_connection_pump(s);
 }
 
-void zk_session_beat_in(struct latch_session *latch, int64_t ms)
+void zk_session_heartbeat_in(struct latch_session *latch, int64_t ms)
 {
     struct session *s = (struct session *)(void *)latch;
-    handles_start_timer(&s->beat, on_beat, ms);
+    handles_start_timer(&s->heartbeat, on_heartbeat, ms);
 }
 
-static void on_guard(uv_timer_t *timer)
+static void on_watch_own(uv_timer_t *timer)
 {
     struct session *s = timer->data;
-    zk_latch_session_guard(&s->latch, simba_now());
+    zk_latch_session_watch_own(&s->latch, simba_now());
     zk_connection_pump(s);
 }
 
-void zk_session_guard_in(struct latch_session *latch, int64_t ms)
+void zk_session_watch_own_in(struct latch_session *latch, int64_t ms)
 {
     struct session *s = (struct session *)(void *)latch;
-    if (!uv_is_active((uv_handle_t *)&s->guard))
-        handles_start_timer(&s->guard, on_guard, ms);
+    if (!uv_is_active((uv_handle_t *)&s->watch_own))
+        handles_start_timer(&s->watch_own, on_watch_own, ms);
 }
 
 /* ---- its beginning and its end on the server -------------------------------------------------- */
@@ -126,8 +126,8 @@ static struct session *make(struct zookeeper *z, int64_t asked_ms)
     s->latch.why = s->why;
     reconnect_init(&s->reconnect);
     handles_add_timer(&z->handles, &s->timer, s);
-    handles_add_timer(&z->handles, &s->beat, s);
-    handles_add_timer(&z->handles, &s->guard, s);
+    handles_add_timer(&z->handles, &s->heartbeat, s);
+    handles_add_timer(&z->handles, &s->watch_own, s);
     zk_connection_begin(s);
     return s;
 }
@@ -175,6 +175,6 @@ void zk_session_close(struct session *s)
     zk_connection_close(s);
     zk_latch_session_close(&s->latch, simba_now());
     handles_close(&s->store->handles, &s->timer);
-    handles_close(&s->store->handles, &s->beat);
-    handles_close(&s->store->handles, &s->guard);
+    handles_close(&s->store->handles, &s->heartbeat);
+    handles_close(&s->store->handles, &s->watch_own);
 }

@@ -41,7 +41,7 @@ struct session {
     size_t questions, addresses_length;
     char addresses[4096]; /* what the names came to */
 
-    uv_timer_t timer, beat, guard;
+    uv_timer_t timer, heartbeat, watch_own;
     zoo_op_t write_op;
     zoo_op_result_t write_result;
 };
@@ -56,6 +56,6 @@ void zk_session_connected(struct session *s);
 void zk_session_lost(struct session *s, int state); /* as the client library calls it */
 
 /* For latch_io. */
-void zk_session_beat_in(struct latch_session *s, int64_t ms);
-void zk_session_guard_in(struct latch_session *s, int64_t ms);
+void zk_session_heartbeat_in(struct latch_session *s, int64_t ms);
+void zk_session_watch_own_in(struct latch_session *s, int64_t ms);
 #endif

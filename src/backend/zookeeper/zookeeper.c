@@ -36,8 +36,8 @@ static const struct latch_io io = {
     .send = zk_requests_send,
     .write = zk_requests_write,
     .touch = zk_requests_touch,
-    .beat_in = zk_session_beat_in,
-    .guard_in = zk_session_guard_in,
+    .heartbeat_in = zk_session_heartbeat_in,
+    .watch_own_in = zk_session_watch_own_in,
     .read = read_owner,
 };
 

@@ -11,7 +11,7 @@
 /* Then CMD is the second word. */
 static bool has_cmd(const struct command *m)
 {
-    return strstr(m->words, "CMD") != NULL;
+    return strstr(m->operands, "CMD") != NULL;
 }
 
 /* What a value or a word is, by the name that the help has for it. */
@@ -55,7 +55,7 @@ static void put_quoted(const char *text, const char *escape)
 
 /* ---- bash ---------------------------------------------------------------------------------------- */
 
-static void put_words(const struct option *o, bool with_value)
+static void put_bash_options(const struct option *o, bool with_value)
 {
     for (; o != NULL && o->name != NULL; o++) {
         if (with_value ? o->arg == NULL : o->help == NULL)
@@ -80,7 +80,7 @@ static void put_bash_kinds(void)
          "    '')\n"
          "        [[ $cur != -* ]] && case $command in");
     for (const struct command *const *m = commands; *m != NULL; m++) {
-        const char *kind = kind_of((*m)->words);
+        const char *kind = kind_of((*m)->operands);
         if (kind != NULL)
             printf("        %s) ((before > 0 && words > 0)) || kind=%s ;;\n", (*m)->name, kind);
     }
@@ -124,7 +124,7 @@ static void put_bash(void)
          "    done\n"
          "    cur=${w[-1]}");
     printf("    values=' ");
-    put_words(common_options, true);
+    put_bash_options(common_options, true);
     puts(" '\n"
          "    for ((i = 1; i < ${#w[@]} - 1; i++)); do\n"
          "        word=${w[i]}\n"
@@ -141,7 +141,7 @@ static void put_bash(void)
          "            case $command in");
     for (const struct command *const *m = commands; *m != NULL; m++) {
         printf("            %s) before=%d values+='", (*m)->name, (int)has_cmd(*m));
-        put_words((*m)->options, true);
+        put_bash_options((*m)->options, true);
         puts(" ' ;;");
     }
     puts("            esac\n"
@@ -163,7 +163,7 @@ static void put_bash(void)
          "        return 0\n"
          "    fi");
     printf("    options='");
-    put_words(common_options, false);
+    put_bash_options(common_options, false);
     puts(" '\n"
          "    case $command in");
     printf("    '') [[ $cur == -* ]] || options='help");
@@ -174,7 +174,7 @@ static void put_bash(void)
             continue;
         }
         printf("    %s) [[ $cur == -* ]] || return 0; options+='", (*m)->name);
-        put_words((*m)->options, false);
+        put_bash_options((*m)->options, false);
         puts("' ;;");
     }
     printf("    help) options='");
@@ -258,8 +258,8 @@ static void put_zsh(void)
             puts("            '1:shell:(bash zsh fish)'\n        ;;");
         else
             printf("            '*:name:%s%s'\n        ;;\n",
-                   kind_of((*m)->words) != NULL ? "_simba_" : "",
-                   kind_of((*m)->words) != NULL ? kind_of((*m)->words) : "");
+                   kind_of((*m)->operands) != NULL ? "_simba_" : "",
+                   kind_of((*m)->operands) != NULL ? kind_of((*m)->operands) : "");
     }
     puts("    help) _describe command commands ;;\n"
          "    esac\n"
@@ -311,7 +311,7 @@ static void put_fish(void)
         puts("'");
         snprintf(when, sizeof when, " -n '__fish_seen_subcommand_from %s'", (*m)->name);
         put_fish_options((*m)->options, when);
-        const char *kind = kind_of((*m)->words);
+        const char *kind = kind_of((*m)->operands);
         if (kind != NULL)
             printf("complete -c simba%s -a '(__simba_%s)'\n", when, kind);
         if (has_cmd(*m))
@@ -325,12 +325,12 @@ static void put_fish(void)
 
 static int run(struct cli *c)
 {
-    int code = cli_take(c, NULL, cli_take_word, NULL);
+    int code = cli_take(c, NULL, cli_take_operand, NULL);
     if (code >= 0)
         return code;
-    if (c->word_count == 0)
+    if (c->operand_count == 0)
         return usage(c, "missing SHELL: bash, zsh or fish");
-    const char *shell = c->words[0];
+    const char *shell = c->operands[0];
     if (strcmp(shell, "bash") == 0)
         put_bash();
     else if (strcmp(shell, "zsh") == 0)
@@ -344,7 +344,7 @@ static int run(struct cli *c)
 
 const struct command completion_command = {
     .name = "completion",
-    .words = "SHELL",
+    .operands = "SHELL",
     .one = "one shell at a time",
     .summary = "what your shell needs to complete command lines",
     .help =

@@ -234,7 +234,7 @@ static void ask_store(struct doctor *d)
 
 /* ---- ourselves ----------------------------------------------------------------------------------- */
 
-static void look_at_settings(struct doctor *d)
+static void check_settings(struct doctor *d)
 {
     const struct cli *c = d->c;
     long long ttl = (long long)c->ttl_ms, transition = (long long)c->transition_ms;
@@ -355,7 +355,7 @@ static int run(struct cli *c)
      * grow in number with containers, as names of hosts do. */
     snprintf(mutex, sizeof mutex, "simba.doctor.%lu", (unsigned long)geteuid());
     find_period(&d);
-    look_at_settings(&d);
+    check_settings(&d);
     bool reached = reach(&d, mutex);
     if (reached)
         use(&d, mutex);
@@ -368,7 +368,7 @@ static int run(struct cli *c)
 
 const struct command doctor_command = {
     .name = "doctor",
-    .words = "[URL]",
+    .operands = "[URL]",
     .summary = "is the store fit for use, and what is guaranteed",
     .help =
         "Reaches the store, measures round trips, takes and hands over a mutex of its own "

@@ -3,7 +3,7 @@
 
 #include "cli/commands/commands.h"
 #include "cli/output.h"
-#include "cli/owner_table.h"
+#include "cli/owner_list.h"
 #include "cli/run/candidate.h"
 #include "cli/run/plan.h"
 
@@ -167,7 +167,7 @@ static int run(struct cli *c)
 
 const struct command elect_command = {
     .name = "elect",
-    .words = "NAME",
+    .operands = "NAME",
     .summary = "stay a candidate, print changes, run hooks",
     .help = help,
     .options = options,

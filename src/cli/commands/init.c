@@ -359,7 +359,7 @@ static int run(struct cli *c)
 
 const struct command init_command = {
     .name = "init",
-    .words = "[URL]",
+    .operands = "[URL]",
     .summary = "make the store ready: its folder, its tables",
     .help = "Prints the URL of the store that is ready. It can be repeated.\n\n"
             "SQL servers: the table is made, or one of JVM Simba gets the columns that it lacks, "

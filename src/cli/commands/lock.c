@@ -117,12 +117,12 @@ static int take_option(struct cli *c, void *data, int id, char *value)
     }
 }
 
-static int take_word(struct cli *c, void *data, int id, char *value)
+static int take_operand(struct cli *c, void *data, int id, char *value)
 {
     struct lock *l = data;
     (void)c;
     (void)id;
-    return plan_take_word(&l->plan, value);
+    return plan_take_operand(&l->plan, value);
 }
 
 /* ---- CMD under the lock ------------------------------------------------------------------------ */
@@ -150,7 +150,7 @@ static void print_left_behind(const struct plan *p, int count)
 }
 
 /* A CMD that ends soon needs no thread for renewals. If there is none, the lock lasts one lease. */
-static int tend(void *data)
+static int on_turn(void *data)
 {
     struct lock *l = data;
     struct keeper *k = &l->keeper;
@@ -205,7 +205,7 @@ static int run_cmd(struct lock *l)
     k->data = l;
     k->id = simba_locker_id(l->locker);
     k->remaining_ms = remaining_ms;
-    k->tend = tend;
+    k->on_turn = on_turn;
     l->began = now_ns();
     keeper_start_only(k, simba_locker_token(l->locker));
     relay_notify_ready();
@@ -316,7 +316,7 @@ static int run(struct cli *c)
                                      .signals = {.fd = -1}}};
     l.plan.c = c;
     mallopt(M_ARENA_MAX, 1); /* one for each of our few threads costs more than they ever wait */
-    int code = cli_take(c, take_option, take_word, &l);
+    int code = cli_take(c, take_option, take_operand, &l);
     if (code < 0 && l.plan.mutex == NULL)
         return usage(c, "missing NAME, the mutex to lock: simba lock NAME [CMD…]");
     if (code < 0)
@@ -335,7 +335,7 @@ static int run(struct cli *c)
 
 const struct command lock_command = {
     .name = "lock",
-    .words = "NAME [CMD…]",
+    .operands = "NAME [CMD…]",
     .summary = "hold NAME while CMD runs",
     .help = help,
     .options = options,

@@ -7,7 +7,7 @@
 
 #include "cli/commands/commands.h"
 #include "cli/output.h"
-#include "cli/owner_table.h"
+#include "cli/owner_list.h"
 
 #define EXIT_NOTHING 1 /* there was nothing to end, or the answer was no */
 
@@ -109,8 +109,8 @@ static int release(struct cli *c, struct request *r)
 static int run(struct cli *c)
 {
     struct request r = {.yes = false};
-    int code = cli_take(c, take_option, cli_take_word, &r);
-    if (code < 0 && c->word_count == 0)
+    int code = cli_take(c, take_option, cli_take_operand, &r);
+    if (code < 0 && c->operand_count == 0)
         return usage(c, "missing NAME, the mutex to release: simba release NAME");
     if (code < 0)
         code = cli_configure(c);
@@ -118,7 +118,7 @@ static int run(struct cli *c)
         return code;
     if ((code = cli_open(c)) != 0)
         return code;
-    r.mutex = c->words[0];
+    r.mutex = c->operands[0];
     code = release(c, &r);
     simba_close(c->client, ANSWER_MS);
     return code;
@@ -126,7 +126,7 @@ static int run(struct cli *c)
 
 const struct command release_command = {
     .name = "release",
-    .words = "NAME",
+    .operands = "NAME",
     .one = "one NAME at a time",
     .summary = "end the tenure of whoever owns NAME",
     .help =

@@ -3,7 +3,7 @@
 
 #include "cli/commands/commands.h"
 #include "cli/output.h"
-#include "cli/owner_table.h"
+#include "cli/owner_list.h"
 #include "cli/run/candidate.h"
 #include "cli/run/plan.h"
 
@@ -73,12 +73,12 @@ static int take_option(struct cli *c, void *data, int id, char *value)
 }
 
 /* Options may stand between NAME and CMD. */
-static int take_word(struct cli *c, void *data, int id, char *value)
+static int take_operand(struct cli *c, void *data, int id, char *value)
 {
     struct schedule *s = data;
     (void)c;
     (void)id;
-    return plan_take_word(&s->plan, value);
+    return plan_take_operand(&s->plan, value);
 }
 
 static int check(struct cli *c, struct schedule *s)
@@ -204,7 +204,7 @@ static int run(struct cli *c)
         .candidate = {.data = &s},
         .when = SIMBA_SCHEDULE_INIT};
     s.plan.c = c;
-    int code = cli_take(c, take_option, take_word, &s);
+    int code = cli_take(c, take_option, take_operand, &s);
     if (code < 0)
         code = check(c, &s);
     if (code < 0)
@@ -219,7 +219,7 @@ static int run(struct cli *c)
 
 const struct command schedule_command = {
     .name = "schedule",
-    .words = "NAME … CMD…",
+    .operands = "NAME … CMD…",
     .summary = "run CMD again and again, on the leader only",
     .help = help,
     .options = options,

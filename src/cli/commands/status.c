@@ -7,7 +7,7 @@
 
 #include "cli/commands/commands.h"
 #include "cli/output.h"
-#include "cli/owner_table.h"
+#include "cli/owner_list.h"
 
 #define REFRESH_MS 1000
 #define REFRESH_LEAST_MS 100
@@ -22,7 +22,7 @@ static const struct option options[] = {
 };
 
 struct view {
-    struct owner_table table;
+    struct owner_list list;
     size_t names;       /* that are asked for; 0: all … */
     const char *prefix; /* … that begin so; NULL: however they do */
     bool again;
@@ -50,7 +50,7 @@ static void on_entry(void *data, const struct simba_entry *e)
 {
     struct view *v = data;
     if (v->exactly == NULL)
-        owner_table_add(&v->table, e->mutex, &e->owner, e->waiters);
+        owner_list_add(&v->list, e->mutex, &e->owner, e->waiters);
     else if (strcmp(e->mutex, v->exactly) == 0)
         v->waiters = e->waiters;
 }
@@ -65,22 +65,22 @@ static int read_one(struct cli *c, struct view *v, const char *name)
     v->waiters = -1;
     if (v->names <= WAITERS_NAMES_MAX)
         simba_list(c->client, name, ANSWER_MS, on_entry, v); /* if not, nothing is said about it */
-    owner_table_add(&v->table, name, &owner, v->waiters);
+    owner_list_add(&v->list, name, &owner, v->waiters);
     return 0;
 }
 
 static int read_all(struct cli *c, struct view *v)
 {
     int code = 0;
-    v->table.count = 0;
+    v->list.count = 0;
     for (size_t i = 0; code == 0 && i < v->names; i++)
-        code = read_one(c, v, c->words[i]);
+        code = read_one(c, v, c->operands[i]);
     if (code == 0 && v->names == 0) {
         int rc = simba_list(c->client, v->prefix, ANSWER_MS, on_entry, v);
         code = rc < 0 ? cli_fail(c, rc) : 0;
     }
-    return code == 0 && v->table.failed ? print_error(c, "cannot list %s: out of memory", c->store)
-                                        : code;
+    return code == 0 && v->list.failed ? print_error(c, "cannot list %s: out of memory", c->store)
+                                       : code;
 }
 
 /* ---- showing ------------------------------------------------------------------------------------- */
@@ -90,10 +90,10 @@ static void show(struct cli *c, struct view *v)
     bool in_place = v->again && !c->json && terminal_width() > 0;
     if (in_place)
         printf("\033[H\033[J%s\n\n", c->store);
-    owner_table_print(c, &v->table);
-    if (v->table.count == 0 && in_place)
+    owner_list_print(c, &v->list);
+    if (v->list.count == 0 && in_place)
         printf("nobody owns a mutex\n");
-    else if (v->table.count == 0 && !v->again)
+    else if (v->list.count == 0 && !v->again)
         print_note(c, "nobody owns a mutex%s%s%s on %s",
                    v->prefix != NULL ? " whose name begins with '" : "",
                    v->prefix != NULL ? v->prefix : "", v->prefix != NULL ? "'" : "", c->store);
@@ -113,7 +113,7 @@ static void pause_for(int64_t ms)
 static int run(struct cli *c)
 {
     struct view v = {.every_ms = REFRESH_MS};
-    int code = cli_take(c, take_option, cli_take_word, &v);
+    int code = cli_take(c, take_option, cli_take_operand, &v);
     if (code < 0)
         code = cli_configure(c);
     if (code >= 0)
@@ -121,24 +121,24 @@ static int run(struct cli *c)
     if ((code = cli_open_existing(c)) != 0)
         return code;
     bool is_status = c->command == &status_command;
-    v.names = is_status ? c->word_count : 0;
-    v.prefix = !is_status && c->word_count > 0 ? c->words[0] : NULL;
+    v.names = is_status ? c->operand_count : 0;
+    v.prefix = !is_status && c->operand_count > 0 ? c->operands[0] : NULL;
     while ((code = read_all(c, &v)) == 0) {
         show(c, &v);
         if (!v.again)
             break;
         pause_for(v.every_ms);
     }
-    for (size_t i = 0; code == 0 && is_status && i < v.table.count; i++)
-        code = simba_owner_exists(&v.table.row[i].owner, simba_now()) ? 0 : 1;
-    free(v.table.row);
+    for (size_t i = 0; code == 0 && is_status && i < v.list.count; i++)
+        code = simba_owner_exists(&v.list.row[i].owner, simba_now()) ? 0 : 1;
+    free(v.list.row);
     simba_close(c->client, ANSWER_MS);
     return code;
 }
 
 const struct command status_command = {
     .name = "status",
-    .words = "[NAME…]",
+    .operands = "[NAME…]",
     .summary = "who owns NAME, or everything that is owned",
     .help =
         "STATE evicted: an operator ends this tenure, its lease runs out. LEFT: until another may "
@@ -155,7 +155,7 @@ const struct command status_command = {
 
 const struct command list_command = {
     .name = "list",
-    .words = "[PREFIX]",
+    .operands = "[PREFIX]",
     .one = "one PREFIX at most",
     .summary = "what is owned or waited for on this store",
     .help = "Exit status: 0, also if there is nothing; 125 the store does not answer; 64 wrong "

@@ -52,7 +52,7 @@ static int take_option(struct cli *c, void *data, int id, char *value)
 /* Where it was installed, seen from where we are; or where it was built. */
 static bool find(char *out, size_t size)
 {
-    static const char *const places[] = {SIMBA_TCK, "tests/contract"};
+    static const char *const folders[] = {SIMBA_TCK, "tests/contract"};
     char self[PATH_MAX];
     ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
     char *slash;
@@ -61,8 +61,8 @@ static bool find(char *out, size_t size)
     self[n] = '\0';
     if ((slash = strrchr(self, '/')) != NULL)
         *slash = '\0';
-    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
-        int length = snprintf(out, size, "%s/%s", self, places[i]);
+    for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
+        int length = snprintf(out, size, "%s/%s", self, folders[i]);
         if (length > 0 && (size_t)length < size && access(out, X_OK) == 0)
             return true;
     }
@@ -94,7 +94,7 @@ static int run(struct cli *c)
 
 const struct command tck_command = {
     .name = "tck",
-    .words = "URL",
+    .operands = "URL",
     .summary = "test whether a store keeps the contract",
     .help =
         "Runs the contract suite: exclusion, tokens, order of callbacks, loss, hand-over, names, "

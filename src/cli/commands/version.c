@@ -19,7 +19,7 @@ static int run(struct cli *c)
 
 const struct command version_command = {
     .name = "version",
-    .words = "",
+    .operands = "",
     .summary = "the version of the command and its library",
     .help = "Example:\n  simba version --json\n",
     .run = run,

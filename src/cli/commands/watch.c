@@ -8,7 +8,7 @@
 
 #include "cli/commands/commands.h"
 #include "cli/output.h"
-#include "cli/owner_table.h"
+#include "cli/owner_list.h"
 
 struct watcher {
     struct cli *c;
@@ -54,10 +54,10 @@ static int ask_once(const struct cli *c)
 {
     struct simba_owner owner;
     int rc = 0;
-    if (c->word_count == 0)
+    if (c->operand_count == 0)
         rc = cli_ask(c, NULL);
-    for (size_t i = 0; rc == 0 && i < c->word_count; i++)
-        rc = simba_read(c->client, c->words[i], ANSWER_MS, &owner);
+    for (size_t i = 0; rc == 0 && i < c->operand_count; i++)
+        rc = simba_read(c->client, c->operands[i], ANSWER_MS, &owner);
     return rc == 0 ? 0 : cli_fail(c, rc);
 }
 
@@ -68,10 +68,10 @@ static int observe(struct watcher *w)
     int rc = 0;
     o.on_changed = on_changed;
     o.data = w;
-    if (w->c->word_count == 0)
+    if (w->c->operand_count == 0)
         rc = simba_observer_create(w->c->client, NULL, &o, &one);
-    for (size_t i = 0; rc == 0 && i < w->c->word_count; i++)
-        rc = simba_observer_create(w->c->client, w->c->words[i], &o, &one);
+    for (size_t i = 0; rc == 0 && i < w->c->operand_count; i++)
+        rc = simba_observer_create(w->c->client, w->c->operands[i], &o, &one);
     return rc == 0 ? 0 : print_error(w->c, "%s", simba_error_text());
 }
 
@@ -80,7 +80,7 @@ static int run(struct cli *c)
 {
     static struct watcher w = {.lock = PTHREAD_MUTEX_INITIALIZER};
     w.c = c;
-    int code = cli_take(c, NULL, cli_take_word, NULL);
+    int code = cli_take(c, NULL, cli_take_operand, NULL);
     if (code < 0)
         code = cli_configure(c);
     if (code >= 0)
@@ -99,7 +99,7 @@ static int run(struct cli *c)
 
 const struct command watch_command = {
     .name = "watch",
-    .words = "[NAME…]",
+    .operands = "[NAME…]",
     .summary = "follow who owns NAME, or everything",
     .help =
         "A line per change: when, what, NAME, the tenure's holder and token. What: held or free at "

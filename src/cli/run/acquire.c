@@ -75,10 +75,10 @@ static int read_store(struct watcher *w, int64_t waited_ms)
 {
     struct simba_owner owner = {0};
     int code = simba_read(w->p->c->client, w->p->mutex, READ_TIMEOUT_MS, &owner);
-    bool patient = w->p->wait_ms != SIMBA_FOREVER ||
-                   simba_now() - w->began < CONNECT_TIMEOUT_MS; /* else acquire itself ends */
+    bool may_wait = w->p->wait_ms != SIMBA_FOREVER ||
+                    simba_now() - w->began < CONNECT_TIMEOUT_MS; /* else acquire itself ends */
     w->has_answered = w->has_answered || code == 0;
-    if (!w->has_answered && (is_final(code) || !patient)) {
+    if (!w->has_answered && (is_final(code) || !may_wait)) {
         clear_line(w);
         return print_error(w->p->c, "%s", simba_error_text());
     }

@@ -85,7 +85,7 @@ static void step(struct candidate *c, bool is_idle)
     c->step = STAY;
 }
 
-static int tend(void *data)
+static int on_turn(void *data)
 {
     struct candidate *c = data;
     const struct keeper *k = &c->keeper;
@@ -163,7 +163,7 @@ static int contend(struct candidate *c)
     k->data = c;
     k->id = simba_contender_id(c->contender);
     k->remaining_ms = remaining_ms;
-    k->tend = tend;
+    k->on_turn = on_turn;
     k->on_outcome = on_outcome;
     simba_contender_start(c->contender);
     if (pthread_create(&thread, NULL, report_startup, c) == 0)

@@ -26,7 +26,7 @@
 
 #include "cli/cli.h"
 #include "cli/output.h"
-#include "cli/owner_table.h"
+#include "cli/owner_list.h"
 #include "cli/run/channel.h"
 #include "cli/run/clock.h"
 #include "cli/run/outage.h"

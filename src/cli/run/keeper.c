@@ -15,7 +15,7 @@
 
 #include "cli/cli.h"
 #include "cli/output.h"
-#include "cli/owner_table.h"
+#include "cli/owner_list.h"
 #include "cli/run/clock.h"
 #include "cli/run/guard.h"
 #include "cli/run/outage.h"
@@ -442,7 +442,7 @@ struct outcome keeper_run(struct keeper *k)
         send_job(k);
         check_loss(k);
         check_guard(k);
-        int most = k->tend(k->data);
+        int most = k->on_turn(k->data);
         if (most < 0)
             break;
         wait_for_events(k, pause_ms(k, most));

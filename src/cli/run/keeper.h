@@ -30,7 +30,7 @@ struct keeper {
     void *data;
     const char *id;                                      /* the contender's */
     int64_t (*remaining_ms)(void *data, uint64_t token); /* of that tenure; 0: it is over */
-    int (*tend)(void *data); /* each turn: the next is in so many ms at most; -1: it is over */
+    int (*on_turn)(void *data); /* each turn: the next is in so many ms at most; -1: it is over */
     void (*on_outcome)(void *data, const struct outcome *o); /* of a command nobody waits for */
 
     /* The main thread's: */

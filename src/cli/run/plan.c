@@ -28,7 +28,7 @@ int plan_take(struct plan *p, int id, char *value)
     }
 }
 
-int plan_take_word(struct plan *p, char *value)
+int plan_take_operand(struct plan *p, char *value)
 {
     const struct args *a = &p->c->args;
     if (p->mutex == NULL) {

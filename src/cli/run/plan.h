@@ -71,7 +71,7 @@ enum {
 int plan_take(struct plan *p, int id, char *value);
 
 /* A word: NAME is the first, CMD begins with the second. -1, or STOP_HERE. */
-int plan_take_word(struct plan *p, char *value);
+int plan_take_operand(struct plan *p, char *value);
 
 char **plan_shell_argv(char *argv[4], char *text); /* sh -c text; argv */
 /* CMD from -c (shell[0]: NULL if there was none) or from words: -1, or an exit code after saying why. */

@@ -344,7 +344,7 @@ static void count_entry(void *data, const struct simba_entry *entry)
 }
 
 /* Looking needs no right to write. */
-static void look_at_replica(struct server *master, const struct server *replica)
+static void check_replica(struct server *master, const struct server *replica)
 {
     simba *c = NULL;
     struct simba_owner o;
@@ -367,7 +367,7 @@ static void redis_replica(void)
     snprintf(port, sizeof port, "%d", master.port);
     struct server s = {.name = "replica", .options = {"--replicaof", "127.0.0.1", port}};
     server_start(&s);
-    look_at_replica(&master, &s);
+    check_replica(&master, &s);
     struct peer p = start(&s, lease_long());
     CHECK(peer_ask(&p, "read")[0] == '0');
     contend(&p);

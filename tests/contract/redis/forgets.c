@@ -10,8 +10,8 @@
 #include "contract/suite.h"
 #include "server.h"
 
-#define GUARD "restart_guard=5s" /* whoever is late by two or three is still guarded */
-#define GUARD_OVER_S \
+#define GRACE "restart_guard=5s" /* whoever is late by two or three is still guarded */
+#define GRACE_OVER_S \
     8 /* the server's uptime is in whole seconds, and is trusted from the second on */
 
 /* Of the mutex "m": a client and its locker. */
@@ -43,7 +43,7 @@ static uint64_t take(const struct user *u)
 }
 
 /* It is free, as far as the server knows, and is not granted. */
-static void expect_guard(const struct user *u)
+static void expect_grace(const struct user *u)
 {
     int code;
     AWAIT((code = simba_locker_acquire(u->locker, 0)) != SIMBA_ESTORE); /* it connects */
@@ -63,7 +63,7 @@ static void await_uptime(struct server *s)
 {
     AWAIT(run_number(s, "EVAL %s 0",
                      "return tonumber(string.match(redis.call('INFO', 'server'), "
-                     "'uptime_in_seconds:(%d+)'))") >= GUARD_OVER_S);
+                     "'uptime_in_seconds:(%d+)'))") >= GRACE_OVER_S);
 }
 
 /* An owner, who learns of nothing for long, and one who found everything in order. */
@@ -81,19 +81,19 @@ static void begin(struct scene *s, const char *const *options)
         s->server.options[i] = options[i];
     server_start(&s->server);
     await_uptime(&s->server);
-    s->other = user_of(&s->server, GUARD);
+    s->other = user_of(&s->server, GRACE);
     expect_grant(&s->other);
     CHECK_OK(simba_locker_release(s->other.locker));
     s->owner = user_of(&s->server, "restart_guard=off");
     s->token = take(&s->owner);
 }
 
-static void expect_guard_and_end(struct scene *s)
+static void expect_grace_and_end(struct scene *s)
 {
     CHECK(run_number(&s->server, "EXISTS simba:{m}") == 0);
-    expect_guard(&s->other);
-    struct user late = user_of(&s->server, GUARD);
-    expect_guard(&late);
+    expect_grace(&s->other);
+    struct user late = user_of(&s->server, GRACE);
+    expect_grace(&late);
     client_close(s->owner.client);
     CHECK(take(&late) > s->token);
     client_close(s->other.client);
@@ -114,7 +114,7 @@ static void redis_aof_lost(void)
     snprintf(command, sizeof command, "rm -r %s", folder_path("appendonlydir"));
     CHECK(system(command) == 0);
     server_start(&s.server);
-    expect_guard_and_end(&s);
+    expect_grace_and_end(&s);
 }
 
 /* T86: the server begins to keep a file, and has loaded nothing. */
@@ -126,7 +126,7 @@ static void redis_aof_switched_on(void)
     for (int i = 0; aof[i] != NULL; i++)
         s.server.options[i] = aof[i];
     server_start(&s.server);
-    expect_guard_and_end(&s);
+    expect_grace_and_end(&s);
 }
 
 /* The first who comes long after a restart does not wait. */
@@ -139,7 +139,7 @@ static void redis_restarted_long_ago(void)
     server_kill(&s.server);
     server_start(&s.server);
     await_uptime(&s.server);
-    s.other = user_of(&s.server, GUARD);
+    s.other = user_of(&s.server, GRACE);
     expect_grant(&s.other);
     CHECK(simba_locker_token(s.other.locker) > s.token);
     client_close(s.other.client);
@@ -153,7 +153,7 @@ static void redis_emptied(void)
     struct scene s;
     begin(&s, NULL);
     run(&s.server, "FLUSHALL");
-    expect_guard_and_end(&s);
+    expect_grace_and_end(&s);
 }
 
 static void follow(struct server *s, const struct server *master)
@@ -171,7 +171,7 @@ static void redis_demoted_and_promoted(void)
     server_start(&second);
     follow(&s.server, &second); /* it knows nothing of the grant */
     run(&s.server, "REPLICAOF NO ONE");
-    expect_guard_and_end(&s);
+    expect_grace_and_end(&s);
 }
 
 /* T87: the same, with nothing new from the master in between; a partition's end may look so. */
@@ -183,7 +183,7 @@ static void redis_promoted_unchanged(void)
     AWAIT(run_number(&s.server, "EXISTS simba:{m}") == 0);
     run(&s.server, "REPLICAOF 127.0.0.1 1");
     run(&s.server, "REPLICAOF NO ONE");
-    expect_guard(&s.other);
+    expect_grace(&s.other);
     CHECK(take(&s.other) > s.token);
     client_close(s.other.client);
     server_end(&s.server);
@@ -206,9 +206,9 @@ static void redis_promotion_forgotten(void)
     run(&second, "REPLICAOF NO ONE");
     AWAIT(strstr(run(&second, "INFO replication")->str, "master_replid2:00000000") != NULL);
     client_close(s.other.client);
-    s.other = user_of(&second, GUARD);
+    s.other = user_of(&second, GRACE);
     s.server = second;
-    expect_guard_and_end(&s);
+    expect_grace_and_end(&s);
 }
 
 static long long term_of(struct server *sentinel)
@@ -251,7 +251,7 @@ static void redis_used_again(void)
     client_close(s.owner.client);
     struct server sentinel = {.name = "sentinel", .watches = &s.server};
     server_start(&sentinel);
-    snprintf(url, sizeof url, "redis+sentinel://127.0.0.1:%d?master=main&" GUARD, sentinel.port);
+    snprintf(url, sizeof url, "redis+sentinel://127.0.0.1:%d?master=main&" GRACE, sentinel.port);
     struct user early = user_at(url);
     AWAIT(simba_locker_acquire(early.locker, 0) == 0); /* it connects, and waits for nothing */
     s.token = simba_locker_token(early.locker);
@@ -259,9 +259,9 @@ static void redis_used_again(void)
     AWAIT((say_two_failovers(&s.server), term_of(&sentinel)) == 2);
     struct user late = user_at(url);
     expect_no_old_grant(&s.server, &late);
-    expect_guard(&late);
-    expect_guard(&s.other); /* who asks no sentinel finds what others have noted */
-    expect_guard(&early);
+    expect_grace(&late);
+    expect_grace(&s.other); /* who asks no sentinel finds what others have noted */
+    expect_grace(&early);
     CHECK(take(&late) > s.token);
     CHECK_OK(simba_locker_release(late.locker));
     CHECK(simba_locker_acquire(s.other.locker, 0) == 0); /* all are of one mind */

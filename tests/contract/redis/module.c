@@ -309,7 +309,7 @@ static void redis_evict_id(void)
 }
 
 /* What both JVM clients ask before they renew, and what 4.x then takes for its token. */
-#define JVM_GUARD                                                                           \
+#define JVM_RENEW                                                                           \
     "if redis.call('GET', KEYS[1]) ~= ARGV[1] then return -1 end return redis.call('GET', " \
     "KEYS[2])"
 
@@ -320,9 +320,9 @@ static void redis_evict_jvm(void)
     run(&server, "SET simba:{m} 0:1@jvm PX 60000");
     run(&server, "SET simba:{m}:token 7 PX 60000");
     run(&server, "SET simba:{m}:fence 7");
-    CHECK(run_number(&server, "EVAL %s 2 simba:{m} simba:{m}:token 0:1@jvm", JVM_GUARD) == 7);
+    CHECK(run_number(&server, "EVAL %s 2 simba:{m} simba:{m}:token 0:1@jvm", JVM_RENEW) == 7);
     CHECK(evict("m", 0, false) == 0);
-    CHECK(run_number(&server, "EVAL %s 2 simba:{m} simba:{m}:token 0:1@jvm", JVM_GUARD) == -1);
+    CHECK(run_number(&server, "EVAL %s 2 simba:{m} simba:{m}:token 0:1@jvm", JVM_RENEW) == -1);
     CHECK(run_number(&server, "GET simba:{m}:token") == 7);
     CHECK(run_number(&server, "PTTL simba:{m}") > 30000);
     CHECK(run(&server, "SET simba:{m} 0:2@jvm NX PX 1000")->type == REDIS_REPLY_NIL);

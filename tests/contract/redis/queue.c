@@ -64,9 +64,9 @@ static void redis_wire(void)
     begin();
     char id[SIMBA_ID_MAX + 1];
     struct peer a = start(lease(30000, 20000)), b = start(lease_long());
-    redisContext *ear = redisConnectUnix(server.socket);
-    CHECK(ear != NULL && ear->err == 0);
-    freeReplyObject(redisCommand(ear, "SUBSCRIBE simba:{m}"));
+    redisContext *subscriber = redisConnectUnix(server.socket);
+    CHECK(subscriber != NULL && subscriber->err == 0);
+    freeReplyObject(redisCommand(subscriber, "SUBSCRIBE simba:{m}"));
     uint64_t token = own(&a);
     const redisReply *r = run(&server, "GET simba:{m}");
     CHECK(r->type == REDIS_REPLY_STRING && r->len <= SIMBA_ID_MAX);
@@ -88,12 +88,12 @@ static void redis_wire(void)
     static const char *const heard[] = {"acquired@@", "released@@", "acquired@@"};
     for (int i = 0; i < 3; i++) {
         redisReply *m = NULL;
-        CHECK(redisGetReply(ear, (void **)&m) == REDIS_OK && m->elements == 3);
+        CHECK(redisGetReply(subscriber, (void **)&m) == REDIS_OK && m->elements == 3);
         CHECK(strncmp(m->element[2]->str, heard[i], 10) == 0);
         CHECK((strcmp(m->element[2]->str + 10, id) == 0) == (i < 2));
         freeReplyObject(m);
     }
-    redisFree(ear);
+    redisFree(subscriber);
     peer_end(&a);
     peer_end(&b);
     end();
@@ -244,10 +244,10 @@ static void redis_stopped_waiter(void)
 }
 
 /* Whom the next wake-up is for. */
-static void check_woken(redisContext *ear, const char *id)
+static void check_woken(redisContext *subscriber, const char *id)
 {
     redisReply *m = NULL;
-    CHECK(redisGetReply(ear, (void **)&m) == REDIS_OK && m->elements == 4);
+    CHECK(redisGetReply(subscriber, (void **)&m) == REDIS_OK && m->elements == 4);
     CHECK(strncmp(m->element[3]->str, "released@@", 10) == 0);
     CHECK(strcmp(m->element[2]->str + strlen("simba:{m}:"), id) == 0);
     freeReplyObject(m);
@@ -269,14 +269,14 @@ static void redis_in_order(void)
         snprintf(id[i], sizeof id[i], "%s", r->element[0]->str);
         CHECK(i == 0 || strcmp(id[i], id[i - 1]) != 0);
     }
-    redisContext *ear = redisConnectUnix(server.socket);
-    CHECK(ear != NULL && ear->err == 0);
-    freeReplyObject(redisCommand(ear, "PSUBSCRIBE simba:{m}:*"));
+    redisContext *subscriber = redisConnectUnix(server.socket);
+    CHECK(subscriber != NULL && subscriber->err == 0);
+    freeReplyObject(redisCommand(subscriber, "PSUBSCRIBE simba:{m}:*"));
     for (int i = 1; i < WAITING; i++)
         stop_process(&p[i]);
     CHECK(peer_number(&a, "stop") == 0);
     for (int i = 0; i < WAITING; i++) {
-        check_woken(ear, id[i]);
+        check_woken(subscriber, id[i]);
         uint64_t next = peer_await_owner(&p[i]);
         CHECK(next > token);
         token = next;
@@ -284,7 +284,7 @@ static void redis_in_order(void)
             CHECK(kill(p[i + 1].pid, SIGCONT) == 0);
         CHECK(peer_number(&p[i], "stop") == 0);
     }
-    redisFree(ear);
+    redisFree(subscriber);
     for (int i = 0; i < WAITING; i++)
         peer_end(&p[i]);
     peer_end(&a);

@@ -33,7 +33,7 @@ static void ignore_change(void *data, const char *mutex, const struct simba_stat
 }
 
 /* What only looks works there, also an observer of one mutex and of all; what writes is told why not. */
-static void look_only(struct database *d, int code, const char *part)
+static void read_only_use(struct database *d, int code, const char *part)
 {
     struct simba_options so = SIMBA_OPTIONS_INIT;
     struct simba_handle_options o = lease_long();
@@ -94,7 +94,7 @@ static void sql_read_only(void)
         sql_run(&d, "SET GLOBAL read_only=1");
     else
         sql_run(&d, "ALTER DATABASE %s SET default_transaction_read_only=on", d.name);
-    look_only(&d, SIMBA_ESTORE, "read-only");
+    read_only_use(&d, SIMBA_ESTORE, "read-only");
     contend(&a);
     nap(500);
     CHECK(peer_number(&a, "token") == 0);
@@ -123,7 +123,7 @@ static void sql_read_rights(void)
         sql_run(&d, "ALTER TABLE simba_mutex OWNER TO postgres");
         sql_run(&d, "GRANT SELECT ON simba_mutex TO %s", d.name);
     }
-    look_only(&d, SIMBA_EDENIED, "grant");
+    read_only_use(&d, SIMBA_EDENIED, "grant");
     database_drop(&d);
 }
 
@@ -135,7 +135,7 @@ struct findings {
     bool found;
 };
 
-static void look_for(void *data, enum simba_level level, const char *line)
+static void find_line(void *data, enum simba_level level, const char *line)
 {
     struct findings *f = data;
     f->found = f->found || (level == f->level && strstr(line, f->part) != NULL);
@@ -147,7 +147,7 @@ static void says(struct database *d, enum simba_level level, const char *part)
     struct simba_owner o;
     simba *s = open_at(d->url);
     CHECK_OK(simba_read(s, "m", PATIENCE_MS, &o));
-    CHECK_OK(simba_diagnose(s, PATIENCE_MS, look_for, &f));
+    CHECK_OK(simba_diagnose(s, PATIENCE_MS, find_line, &f));
     if (!f.found)
         suite_fail(__FILE__, __LINE__, part);
     client_close(s);

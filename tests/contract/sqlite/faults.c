@@ -115,7 +115,7 @@ static void disk_read_only(void)
 
 /* Another user, who may read the files and the folder and write to neither: it sees the owner while
  * that is connected, that it was killed, and the rows also when nobody is. */
-static void other_user_looks(void)
+static void other_user_reads(void)
 {
     sqlite_begin();
     struct peer a = sqlite_peer(lease_long());
@@ -161,7 +161,7 @@ static void truncated(const char *file)
     folder_remove();
 }
 
-static void truncated_bell(void)
+static void truncated_wakeup_file(void)
 {
     truncated("a.db-bell");
 }
@@ -458,8 +458,8 @@ static void machine_restarted(void)
 const struct test sqlite_fault_tests[] = {
     {"disk_full", disk_full, SQLITE_ONLY, 0},
     {"disk_read_only", disk_read_only, SQLITE_ONLY, 0},
-    {"other_user_looks", other_user_looks, SQLITE_ONLY, 0},
-    {"truncated_bell", truncated_bell, SQLITE_ONLY, 0},
+    {"other_user_reads", other_user_reads, SQLITE_ONLY, 0},
+    {"truncated_wakeup_file", truncated_wakeup_file, SQLITE_ONLY, 0},
     {"truncated_index", truncated_index, SQLITE_ONLY, 0},
     {"device_fails_writing", device_fails_writing, SQLITE_ONLY, 0},
     {"device_fails_reading", device_fails_reading, SQLITE_ONLY, 0},

@@ -48,12 +48,12 @@ static int connect_to(int port)
 
 /* ---- a connection that can be cut ------------------------------------------------------------ */
 
-struct link {
+struct connection {
     int client, server, left;
     bool doomed; /* the answer to a creation comes next */
 };
 
-static void drop(struct link *l)
+static void drop(struct connection *l)
 {
     if (l->client >= 0)
         close(l->client);
@@ -90,18 +90,18 @@ static bool pass(struct cutter *c, int from, int to, const char *part, bool *see
     return n > 0 && send(to, bytes, (size_t)n, MSG_NOSIGNAL) == n;
 }
 
-static void take(struct cutter *c, struct link *links)
+static void take(struct cutter *c, struct connection *connections)
 {
     int fd = accept4(c->listener, NULL, NULL, SOCK_CLOEXEC);
-    for (int i = 0; i < CUTTER_LINKS && fd >= 0; i++) {
-        if (links[i].client >= 0)
+    for (int i = 0; i < CUTTER_CONNECTIONS && fd >= 0; i++) {
+        if (connections[i].client >= 0)
             continue;
         int lose = atomic_load(&c->lose);
-        links[i] = (struct link){.client = fd,
-                                 .server = connect_to(c->to),
-                                 .left = lose > 0 ? 1 + rand() % (2 * lose) : 0};
-        if (links[i].server < 0)
-            drop(&links[i]);
+        connections[i] = (struct connection){.client = fd,
+                                             .server = connect_to(c->to),
+                                             .left = lose > 0 ? 1 + rand() % (2 * lose) : 0};
+        if (connections[i].server < 0)
+            drop(&connections[i]);
         return;
     }
     if (fd >= 0)
@@ -109,7 +109,7 @@ static void take(struct cutter *c, struct link *links)
 }
 
 /* What came from the server last may be lost: the request was applied, its answer is not told. */
-static void serve(struct cutter *c, struct link *l, bool from_client, bool from_server)
+static void serve(struct cutter *c, struct connection *l, bool from_client, bool from_server)
 {
     bool create, ignored;
     if (from_client) {
@@ -134,29 +134,30 @@ static void serve(struct cutter *c, struct link *l, bool from_client, bool from_
 static void *cut(void *arg)
 {
     struct cutter *c = arg;
-    struct link links[CUTTER_LINKS];
-    for (int i = 0; i < CUTTER_LINKS; i++)
-        links[i] = (struct link){.client = -1, .server = -1};
+    struct connection connections[CUTTER_CONNECTIONS];
+    for (int i = 0; i < CUTTER_CONNECTIONS; i++)
+        connections[i] = (struct connection){.client = -1, .server = -1};
     for (;;) {
-        struct pollfd fds[1 + 2 * CUTTER_LINKS];
+        struct pollfd fds[1 + 2 * CUTTER_CONNECTIONS];
         fds[0] = (struct pollfd){c->listener, POLLIN, 0};
-        for (int i = 0; i < CUTTER_LINKS; i++) {
-            fds[1 + 2 * i] = (struct pollfd){links[i].client, POLLIN, 0};
-            fds[2 + 2 * i] = (struct pollfd){links[i].server, POLLIN, 0};
+        for (int i = 0; i < CUTTER_CONNECTIONS; i++) {
+            fds[1 + 2 * i] = (struct pollfd){connections[i].client, POLLIN, 0};
+            fds[2 + 2 * i] = (struct pollfd){connections[i].server, POLLIN, 0};
         }
         if (atomic_load(&c->frozen))
             nap(5);
-        else if (poll(fds, 1 + 2 * CUTTER_LINKS, 20) > 0) {
-            for (int i = 0; i < CUTTER_LINKS; i++) {
-                if (links[i].client >= 0)
-                    serve(c, &links[i], fds[1 + 2 * i].revents != 0, fds[2 + 2 * i].revents != 0);
+        else if (poll(fds, 1 + 2 * CUTTER_CONNECTIONS, 20) > 0) {
+            for (int i = 0; i < CUTTER_CONNECTIONS; i++) {
+                if (connections[i].client >= 0)
+                    serve(c, &connections[i], fds[1 + 2 * i].revents != 0,
+                          fds[2 + 2 * i].revents != 0);
             }
             if (fds[0].revents != 0)
-                take(c, links);
+                take(c, connections);
         }
         if (atomic_exchange(&c->cut, false)) {
-            for (int i = 0; i < CUTTER_LINKS; i++)
-                drop(&links[i]);
+            for (int i = 0; i < CUTTER_CONNECTIONS; i++)
+                drop(&connections[i]);
         }
     }
     return NULL;

@@ -11,7 +11,7 @@
 #include <zookeeper/zookeeper.h>
 
 #define ENSEMBLE_MAX 3
-#define CUTTER_LINKS 16
+#define CUTTER_CONNECTIONS 16
 
 /* Passes bytes on between a port of its own and another, until told otherwise. */
 struct cutter {

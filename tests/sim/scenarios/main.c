@@ -17,7 +17,7 @@
 
 struct settings {
     bool print;
-    char **words;
+    char **patterns;
     int count;
 };
 
@@ -28,7 +28,7 @@ struct result {
 static bool is_chosen(const struct settings *s, const char *title)
 {
     for (int i = 0; i < s->count; i++) {
-        if (strcasestr(title, s->words[i]) != NULL)
+        if (strcasestr(title, s->patterns[i]) != NULL)
             return true;
     }
     return s->count == 0;
@@ -128,7 +128,7 @@ int main(int argc, char **argv)
             return 64;
         }
     }
-    s.words = argv + i;
+    s.patterns = argv + i;
     s.count = argc - i;
 
     glob_t files;

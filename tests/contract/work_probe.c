@@ -1,5 +1,5 @@
-/* duty.c: see duty.h. */
-#include "duty.h"
+/* work_probe.c: see work_probe.h. */
+#include "work_probe.h"
 
 #include <string.h>
 
@@ -7,7 +7,7 @@
 
 static void on_acquired(void *data, const char *mutex, const struct simba_state *state)
 {
-    struct duty *d = data;
+    struct work_probe *d = data;
     CHECK(strcmp(mutex, d->mutex) == 0);
     CHECK(atomic_load(&d->inside) == 0 && atomic_load(&d->closed) == 0);
     CHECK(state->after.token > atomic_load(&d->token));
@@ -18,7 +18,7 @@ static void on_acquired(void *data, const char *mutex, const struct simba_state 
 
 static void on_released(void *data, const char *mutex, const struct simba_state *state)
 {
-    struct duty *d = data;
+    struct work_probe *d = data;
     CHECK(strcmp(mutex, d->mutex) == 0);
     CHECK(atomic_load(&d->inside) == 0 && atomic_load(&d->closed) == 0);
     CHECK(state->before.token == atomic_load(&d->token));
@@ -28,13 +28,13 @@ static void on_released(void *data, const char *mutex, const struct simba_state 
 
 static void on_closed(void *data)
 {
-    struct duty *d = data;
+    struct work_probe *d = data;
     CHECK(atomic_load(&d->inside) == 0);
     CHECK(atomic_load(&d->acquired) == atomic_load(&d->released));
     CHECK(atomic_fetch_add(&d->closed, 1) == 0);
 }
 
-void duty_leave(struct duty *d)
+void work_probe_leave(struct work_probe *d)
 {
     CHECK(atomic_fetch_sub(&d->inside, 1) == 1);
     if (d->busy != NULL)
@@ -43,7 +43,7 @@ void duty_leave(struct duty *d)
 
 static int work(void *data, const simba_run *run)
 {
-    struct duty *d = data;
+    struct work_probe *d = data;
     char name[16] = "";
     CHECK(atomic_fetch_add(&d->inside, 1) == 0);
     if (d->busy != NULL)
@@ -55,12 +55,12 @@ static int work(void *data, const simba_run *run)
     CHECK(strcmp(name, "simba-work") == 0);
     atomic_fetch_add(&d->runs, 1);
     int code = d->in_work != NULL ? d->in_work(d, run) : 0;
-    duty_leave(d);
+    work_probe_leave(d);
     return code;
 }
 
-void duty_create(struct duty *d, simba *s, const char *mutex,
-                 const struct simba_handle_options *like)
+void work_probe_create(struct work_probe *d, simba *s, const char *mutex,
+                       const struct simba_handle_options *like)
 {
     struct simba_handle_options o = *like;
     struct simba_schedule when = SIMBA_SCHEDULE_INIT;
@@ -79,14 +79,14 @@ void duty_create(struct duty *d, simba *s, const char *mutex,
     CHECK(simba_contender_status(d->c) == SIMBA_INITIAL);
 }
 
-void duty_start(struct duty *d, simba *s, const char *mutex,
-                const struct simba_handle_options *like)
+void work_probe_start(struct work_probe *d, simba *s, const char *mutex,
+                      const struct simba_handle_options *like)
 {
-    duty_create(d, s, mutex, like);
+    work_probe_create(d, s, mutex, like);
     CHECK_OK(simba_contender_start(d->c));
 }
 
-void duty_stop(struct duty *d)
+void work_probe_stop(struct work_probe *d)
 {
     CHECK_OK(simba_contender_stop(d->c));
     CHECK_OK(simba_contender_wait(d->c, SIMBA_INITIAL, PATIENCE_MS));
@@ -94,13 +94,13 @@ void duty_stop(struct duty *d)
     CHECK(atomic_load(&d->acquired) == atomic_load(&d->released));
 }
 
-int duty_block(struct duty *d, const simba_run *run)
+int work_probe_block(struct work_probe *d, const simba_run *run)
 {
     int64_t until = simba_now() + PATIENCE_MS;
     for (; !atomic_load(&d->gate); nap(1)) {
         CHECK(simba_now() < until);
         if (simba_run_should_stop(run))
-            atomic_store(&d->told, true);
+            atomic_store(&d->saw_stop, true);
     }
     return 0;
 }

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# shared.bats: init --shared changes no folder but the store's own.
+# init_shared.bats: init --shared changes no folder but the store's own.
 bats_require_minimum_version 1.8.0
 # bats file_tags=storeless
 load helper

@@ -1,8 +1,8 @@
-/* owner_table.c: who owns what, for people in aligned columns, for programs in lines of JSON.
+/* owner_list.c: who owns what, for people in aligned columns, for programs in lines of JSON.
  *
  * On a terminal a table fits its width: first the holders' ids are cut, then the names, then columns
  * are left out, the least useful first. Elsewhere nothing is ever cut. */
-#include "cli/owner_table.h"
+#include "cli/owner_list.h"
 
 #include <jansson.h>
 #include <stdio.h>
@@ -31,8 +31,8 @@ static const struct {
 } savings[] = {{HOLDER, 24}, {NAME, 24}, {WAIT, 0},  {HELD, 0},   {HOLDER, 12},
                {NAME, 12},   {TOKEN, 0}, {STATE, 0}, {HOLDER, 6}, {NAME, 6}};
 
-void owner_table_add(struct owner_table *t, const char *mutex, const struct simba_owner *owner,
-                     int64_t waiters)
+void owner_list_add(struct owner_list *t, const char *mutex, const struct simba_owner *owner,
+                    int64_t waiters)
 {
     if (t->count == t->room) {
         size_t room = t->room > 0 ? 2 * t->room : FIRST_ROOM;
@@ -147,7 +147,7 @@ static void print_cells(const int width[COLUMNS], char cells[COLUMNS][CELL_MAX],
     printf("%s\n", colour[0] != '\0' ? "\033[0m" : "");
 }
 
-static void print_table(const struct owner_table *t, int64_t now)
+static void print_columns(const struct owner_list *t, int64_t now)
 {
     char cells[COLUMNS][CELL_MAX];
     int width[COLUMNS];
@@ -273,12 +273,12 @@ static int by_name(const void *a, const void *b)
     return strcmp(((const struct owner_row *)a)->mutex, ((const struct owner_row *)b)->mutex);
 }
 
-void owner_table_print(const struct cli *c, const struct owner_table *t)
+void owner_list_print(const struct cli *c, const struct owner_list *t)
 {
     if (t->count > 0)
         qsort(t->row, t->count, sizeof *t->row, by_name);
     for (size_t i = 0; c->json && i < t->count; i++)
         print_row(c, &t->row[i], simba_now());
     if (!c->json && t->count > 0)
-        print_table(t, simba_now());
+        print_columns(t, simba_now());
 }

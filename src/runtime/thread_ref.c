@@ -1,27 +1,27 @@
-/* holder.c: see holder.h. A thread makes its record when it first acquires a lock; a key of pthreads
+/* thread_ref.c: see thread_ref.h. A thread makes its record when it first acquires a lock; a key of pthreads
  * notes its end. The record goes with the last who points to it. */
-#include "runtime/holder.h"
+#include "runtime/thread_ref.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdlib.h>
 
-struct holder {
+struct thread_ref {
     _Atomic uint32_t pointers;
     _Atomic bool ended;
 };
 
 static pthread_key_t key;
 static bool has_key;
-static _Thread_local struct holder *self;
+static _Thread_local struct thread_ref *self;
 
 static void on_end(void *arg)
 {
-    struct holder *h = arg;
+    struct thread_ref *h = arg;
     self = NULL; /* a later destructor may acquire again */
     atomic_store(&h->ended, true);
-    holder_drop(h);
+    thread_ref_drop(h);
 }
 
 __attribute__((constructor)) static void make_key(void)
@@ -36,14 +36,14 @@ __attribute__((destructor)) static void delete_key(void)
         pthread_key_delete(key);
 }
 
-struct holder *holder_self(void)
+struct thread_ref *thread_ref_self(void)
 {
     if (self != NULL)
         return self;
-    struct holder *h = malloc(sizeof *h);
+    struct thread_ref *h = malloc(sizeof *h);
     if (h == NULL)
         return NULL;
-    *h = (struct holder){.pointers = 1};
+    *h = (struct thread_ref){.pointers = 1};
     if (!has_key || pthread_setspecific(key, h) != 0) {
         free(h);
         return NULL;
@@ -52,19 +52,19 @@ struct holder *holder_self(void)
     return h;
 }
 
-struct holder *holder_keep(struct holder *h)
+struct thread_ref *thread_ref_keep(struct thread_ref *h)
 {
     atomic_fetch_add(&h->pointers, 1);
     return h;
 }
 
-void holder_drop(struct holder *h)
+void thread_ref_drop(struct thread_ref *h)
 {
     if (h != NULL && atomic_fetch_sub(&h->pointers, 1) == 1)
         free(h);
 }
 
-bool holder_has_ended(const struct holder *h)
+bool thread_ref_has_ended(const struct thread_ref *h)
 {
     return atomic_load(&h->ended);
 }

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# look.bats: status, list, watch, release: what operators see and do.
+# inspect.bats: status, list, watch, release: what operators see and do.
 bats_require_minimum_version 1.8.0
 # bats file_tags=store
 load helper

@@ -1,4 +1,4 @@
-/* modes.c: a file of the sqlite: store, or its folder, is made unreadable (chmod 000) while one
+/* unreadable.c: a file of the sqlite: store, or its folder, is made unreadable (chmod 000) while one
  * process owns a mutex and another waits. Whoever has the file open goes on, whoever comes is refused
  * and told which file it is. Root reads everything, whatever the mode: then the peers are another
  * user's. */
@@ -111,28 +111,28 @@ static void unreadable(const char *file)
     sqlite_end();
 }
 
-static void cell_db_unreadable(void)
+static void damage_db_unreadable(void)
 {
     unreadable("a.db");
 }
 
-static void cell_wal_unreadable(void)
+static void damage_wal_unreadable(void)
 {
     unreadable("a.db-wal");
 }
 
-static void cell_shm_unreadable(void)
+static void damage_shm_unreadable(void)
 {
     unreadable("a.db-shm");
 }
 
-static void cell_live_unreadable(void)
+static void damage_live_unreadable(void)
 {
     unreadable("a.db-live");
 }
 
 /* Nobody needs it: who comes is woken later. */
-static void cell_bell_unreadable(void)
+static void damage_wakeup_unreadable(void)
 {
     begin();
     struct peer a = start(lease_steady()), b = start(lease_steady());
@@ -157,7 +157,7 @@ static void cell_bell_unreadable(void)
 
 /* The files cannot even be looked at. Whether they are still the store's is unknown, so the owner
  * does not stay, and nobody follows until they can be seen again. */
-static void cell_folder_unreadable(void)
+static void damage_folder_unreadable(void)
 {
     begin();
     struct peer a = start(lease_short()), b = start(lease_short());
@@ -184,12 +184,12 @@ static void cell_folder_unreadable(void)
     sqlite_end();
 }
 
-const struct test sqlite_mode_tests[] = {
-    {"cell_db_unreadable", cell_db_unreadable, SQLITE_ONLY, 0},
-    {"cell_wal_unreadable", cell_wal_unreadable, SQLITE_ONLY, 0},
-    {"cell_shm_unreadable", cell_shm_unreadable, SQLITE_ONLY, 0},
-    {"cell_live_unreadable", cell_live_unreadable, SQLITE_ONLY, 0},
-    {"cell_bell_unreadable", cell_bell_unreadable, SQLITE_ONLY, 0},
-    {"cell_folder_unreadable", cell_folder_unreadable, SQLITE_ONLY, 0},
+const struct test sqlite_unreadable_tests[] = {
+    {"damage_db_unreadable", damage_db_unreadable, SQLITE_ONLY, 0},
+    {"damage_wal_unreadable", damage_wal_unreadable, SQLITE_ONLY, 0},
+    {"damage_shm_unreadable", damage_shm_unreadable, SQLITE_ONLY, 0},
+    {"damage_live_unreadable", damage_live_unreadable, SQLITE_ONLY, 0},
+    {"damage_wakeup_unreadable", damage_wakeup_unreadable, SQLITE_ONLY, 0},
+    {"damage_folder_unreadable", damage_folder_unreadable, SQLITE_ONLY, 0},
     {NULL, NULL, ANY_STORE, 0},
 };

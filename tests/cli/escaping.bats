@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# letters.bats: names and ids of others reach neither a terminal nor a log with characters in them that move
+# escaping.bats: names and ids of others reach neither a terminal nor a log with characters in them that move
 # the cursor, begin a line, or turn the direction of text; programs get them as \u escapes.
 bats_require_minimum_version 1.8.0
 # bats file_tags=store,sqlite

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# others.bats: processes that are not CMD's, but below simba: children of whoever exec'd it, and their
+# foreign_processes.bats: processes that are not CMD's, but below simba: children of whoever exec'd it, and their
 # orphans. They are left alone, whatever happens; CMD's tree is ended as ever.
 bats_require_minimum_version 1.8.0
 # bats file_tags=store

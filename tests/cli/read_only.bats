@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# looking.bats: status, list and watch make nothing and change nothing.
+# read_only.bats: status, list and watch make nothing and change nothing.
 bats_require_minimum_version 1.8.0
 # bats file_tags=storeless
 load helper

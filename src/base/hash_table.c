@@ -1,5 +1,5 @@
-/* table.c: chained hashing that doubles; FNV-1a, names come from our own process only. */
-#include "base/table.h"
+/* hash_table.c: chained hashing that doubles; FNV-1a, names come from our own process only. */
+#include "base/hash_table.h"
 
 #include <assert.h>
 #include <simba.h>
@@ -8,7 +8,7 @@
 
 #define BUCKETS_FIRST 64
 
-uint32_t table_hash(const char *name)
+uint32_t hash_text(const char *name)
 {
     uint32_t h = 2166136261u;
     for (const unsigned char *c = (const unsigned char *)name; *c != 0; c++)
@@ -16,27 +16,27 @@ uint32_t table_hash(const char *name)
     return h;
 }
 
-int table_init(struct table *t)
+int hash_table_init(struct hash_table *t)
 {
-    *t = (struct table){.bucket = calloc(BUCKETS_FIRST, sizeof(struct table_node *))};
+    *t = (struct hash_table){.bucket = calloc(BUCKETS_FIRST, sizeof(struct hash_node *))};
     t->buckets = t->bucket != NULL ? BUCKETS_FIRST : 0;
     return t->bucket != NULL ? 0 : SIMBA_ELIMIT;
 }
 
-void table_free(struct table *t)
+void hash_table_free(struct hash_table *t)
 {
     free(t->bucket);
 }
 
 /* Without memory for more buckets the chains get longer, that is all. */
-static void grow(struct table *t)
+static void grow(struct hash_table *t)
 {
     size_t buckets = 2 * t->buckets;
-    struct table_node **bucket = calloc(buckets, sizeof(struct table_node *));
+    struct hash_node **bucket = calloc(buckets, sizeof(struct hash_node *));
     if (bucket == NULL)
         return;
     for (size_t i = 0; i < t->buckets; i++) {
-        for (struct table_node *n = t->bucket[i], *next; n != NULL; n = next) {
+        for (struct hash_node *n = t->bucket[i], *next; n != NULL; n = next) {
             next = n->next;
             n->next = bucket[n->hash & (buckets - 1)];
             bucket[n->hash & (buckets - 1)] = n;
@@ -47,20 +47,20 @@ static void grow(struct table *t)
     t->buckets = buckets;
 }
 
-void table_add(struct table *t, struct table_node *node)
+void hash_table_add(struct hash_table *t, struct hash_node *node)
 {
     if (t->count >= 2 * t->buckets)
         grow(t);
-    node->hash = table_hash(node->name);
-    struct table_node **head = &t->bucket[node->hash & (t->buckets - 1)];
+    node->hash = hash_text(node->name);
+    struct hash_node **head = &t->bucket[node->hash & (t->buckets - 1)];
     node->next = *head;
     *head = node;
     t->count++;
 }
 
-void table_remove(struct table *t, struct table_node *node)
+void hash_table_remove(struct hash_table *t, struct hash_node *node)
 {
-    struct table_node **at = &t->bucket[node->hash & (t->buckets - 1)];
+    struct hash_node **at = &t->bucket[node->hash & (t->buckets - 1)];
     while (*at != node) {
         assert(*at != NULL);
         at = &(*at)->next;
@@ -69,25 +69,25 @@ void table_remove(struct table *t, struct table_node *node)
     t->count--;
 }
 
-static struct table_node *match(struct table_node *n, uint32_t hash, const char *name)
+static struct hash_node *match(struct hash_node *n, uint32_t hash, const char *name)
 {
     while (n != NULL && (n->hash != hash || strcmp(n->name, name) != 0))
         n = n->next;
     return n;
 }
 
-struct table_node *table_find(const struct table *t, const char *name)
+struct hash_node *hash_table_find(const struct hash_table *t, const char *name)
 {
-    uint32_t hash = table_hash(name);
+    uint32_t hash = hash_text(name);
     return match(t->bucket[hash & (t->buckets - 1)], hash, name);
 }
 
-struct table_node *table_find_next(const struct table_node *node)
+struct hash_node *hash_table_find_next(const struct hash_node *node)
 {
     return match(node->next, node->hash, node->name);
 }
 
-struct table_node *table_next(const struct table *t, const struct table_node *node)
+struct hash_node *hash_table_next(const struct hash_table *t, const struct hash_node *node)
 {
     if (node != NULL && node->next != NULL)
         return node->next;
@@ -98,10 +98,10 @@ struct table_node *table_next(const struct table *t, const struct table_node *no
     return NULL;
 }
 
-void table_empty(struct table *t, void (*take)(struct table_node *node))
+void hash_table_empty(struct hash_table *t, void (*take)(struct hash_node *node))
 {
     for (size_t i = 0; i < t->buckets; i++) {
-        for (struct table_node *n = t->bucket[i], *next; n != NULL; n = next) {
+        for (struct hash_node *n = t->bucket[i], *next; n != NULL; n = next) {
             next = n->next;
             take(n);
         }

@@ -1,6 +1,6 @@
-/* owner_table.h: owners as aligned columns or as lines of JSON, and what happens to them. */
-#ifndef CLI_OWNER_TABLE_H
-#define CLI_OWNER_TABLE_H
+/* owner_list.h: owners as aligned columns or as lines of JSON, and what happens to them. */
+#ifndef CLI_OWNER_LIST_H
+#define CLI_OWNER_LIST_H
 
 #include <simba.h>
 #include <stdbool.h>
@@ -14,15 +14,15 @@ struct owner_row {
     int64_t waiters;          /* -1: unknown */
 };
 
-struct owner_table {
+struct owner_list {
     struct owner_row *row;
     size_t count, room;
     bool failed; /* out of memory */
 };
 
-void owner_table_add(struct owner_table *t, const char *mutex, const struct simba_owner *owner,
-                     int64_t waiters);
-void owner_table_print(const struct cli *c, const struct owner_table *t); /* as --json says */
+void owner_list_add(struct owner_list *t, const char *mutex, const struct simba_owner *owner,
+                    int64_t waiters);
+void owner_list_print(const struct cli *c, const struct owner_list *t); /* as --json says */
 
 /* A change, as --json says: the event, the tenure that it is about, and why. */
 void owner_event_print(const struct cli *c, const char *event, const char *mutex,

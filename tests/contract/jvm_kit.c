@@ -1,4 +1,4 @@
-/* seeds.c: the cases of the JVM original's compatibility kit, under their own names. */
+/* jvm_kit.c: the cases of the JVM original's compatibility kit, under their own names. */
 #include "suite.h"
 
 #include <stddef.h>
@@ -126,7 +126,7 @@ static void multi_contend(void)
         client_close(clients[i]);
 }
 
-const struct test seeds_tests[] = {
+const struct test jvm_kit_tests[] = {
     {"start", start, ANY_STORE, 0}, {"restart", restart, ANY_STORE, 0},
     {"guard", guard, ANY_STORE, 0}, {"multi_contend", multi_contend, ANY_STORE, 40},
     {NULL, NULL, ANY_STORE, 0},

@@ -1,4 +1,4 @@
-/* absurd.c: a server that speaks the protocol and says what no server can mean. It costs an error
+/* bad_server.c: a server that speaks the protocol and says what no server can mean. It costs an error
  * in words, never the process (T103): asserts are for our own bugs. */
 #include <arpa/inet.h>
 #include <endian.h>
@@ -37,14 +37,14 @@ static void put(struct bytes *b, const void *from, size_t n)
 
 static void put_int(struct bytes *b, int32_t value)
 {
-    uint32_t wire = htobe32((uint32_t)value);
-    put(b, &wire, sizeof wire);
+    uint32_t big_endian = htobe32((uint32_t)value);
+    put(b, &big_endian, sizeof big_endian);
 }
 
 static void put_long(struct bytes *b, int64_t value)
 {
-    uint64_t wire = htobe64((uint64_t)value);
-    put(b, &wire, sizeof wire);
+    uint64_t big_endian = htobe64((uint64_t)value);
+    put(b, &big_endian, sizeof big_endian);
 }
 
 static void put_text(struct bytes *b, const char *text)
@@ -88,10 +88,10 @@ static bool receive_message(int fd, struct bytes *b)
 
 static int32_t int_at(const struct bytes *b, size_t at)
 {
-    uint32_t wire = 0;
-    CHECK(at + sizeof wire <= b->length);
-    memcpy(&wire, b->at + at, sizeof wire);
-    return (int32_t)be32toh(wire);
+    uint32_t big_endian = 0;
+    CHECK(at + sizeof big_endian <= b->length);
+    memcpy(&big_endian, b->at + at, sizeof big_endian);
+    return (int32_t)be32toh(big_endian);
 }
 
 static void text_at(const struct bytes *b, size_t at, char *out, size_t size)
@@ -207,7 +207,7 @@ static void expect_refusal(struct absurd *a, const char *part)
     snprintf(url, sizeof url, "zookeeper://127.0.0.1:%d", a->port);
     CHECK_OK(simba_open(url, NULL, &s));
     CHECK_OK(simba_locker_create(s, "m", &like, &l));
-    CHECK_REFUSED(acquire_until_told(l, 1500), SIMBA_ESTORE, part);
+    CHECK_REFUSED(acquire_until_refused(l, 1500), SIMBA_ESTORE, part);
     simba_locker_destroy(l);
     client_close(s);
 }

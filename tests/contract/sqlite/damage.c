@@ -1,4 +1,4 @@
-/* cells.c: every file of the sqlite: store, and everything that may happen to it while one
+/* damage.c: every file of the sqlite: store, and everything that may happen to it while one
  * process owns a mutex, another waits and two come. A ledger shows whether two ever owned it at
  * once, or tokens fell; afterwards the store must work again. The table is in
  * docs/backends/sqlite.md.
@@ -9,7 +9,7 @@
  *   empty, and that clients of before were alive, and granted nothing.
  * - live_*: in another PATH-live nobody is seen alive, so leases are waited for. What is in the file
  *   meant nothing to it.
- * - bell_removed, bell_replaced, bell_overwritten: the bell only wakes.
+ * - wakeup_removed, wakeup_replaced, wakeup_overwritten: the bell only wakes.
  * - *_linked, but of the database: whoever opens the store finds them by its name.
  * - shm_truncated: the newcomer makes it as long as it was, if nobody reads there before;
  *   truncated_index is the case without a newcomer. */
@@ -196,7 +196,7 @@ static void take_turns(struct group *g)
 
 /* The owner and the one that waits are older than the copies of the files, of when nobody owned the
  * mutex: an older database knows of both, and not that one of them owns. "": of several files. */
-static void cell(const char *file, void (*happens)(const char *file))
+static void damage(const char *file, void (*happens)(const char *file))
 {
     struct group g = {.peers = 0};
     begin();
@@ -220,36 +220,36 @@ static void cell(const char *file, void (*happens)(const char *file))
     sqlite_end();
 }
 
-#define CELL(name, file, happens)             \
-    static void cell_##name##_##happens(void) \
-    {                                         \
-        cell(file, happens);                  \
+#define DAMAGE(name, file, happens)             \
+    static void damage_##name##_##happens(void) \
+    {                                           \
+        damage(file, happens);                  \
     }
-CELL(db, "a.db", removed)
-CELL(db, "a.db", replaced)
-CELL(db, "a.db", overwritten)
-CELL(db, "a.db", truncated)
-CELL(wal, "a.db-wal", removed)
-CELL(wal, "a.db-wal", replaced)
-CELL(wal, "a.db-wal", overwritten)
-CELL(wal, "a.db-wal", truncated)
-CELL(wal, "a.db-wal", linked)
-CELL(shm, "a.db-shm", removed)
-CELL(shm, "a.db-shm", replaced)
-CELL(shm, "a.db-shm", overwritten)
-CELL(shm, "a.db-shm", truncated)
-CELL(shm, "a.db-shm", halved)
-CELL(shm, "a.db-shm", linked)
-CELL(live, "a.db-live", removed)
-CELL(live, "a.db-live", replaced)
-CELL(live, "a.db-live", overwritten)
-CELL(live, "a.db-live", truncated)
-CELL(live, "a.db-live", linked)
-CELL(bell, "a.db-bell", removed)
-CELL(bell, "a.db-bell", replaced)
-CELL(bell, "a.db-bell", overwritten)
-CELL(bell, "a.db-bell", truncated)
-CELL(bell, "a.db-bell", linked)
+DAMAGE(db, "a.db", removed)
+DAMAGE(db, "a.db", replaced)
+DAMAGE(db, "a.db", overwritten)
+DAMAGE(db, "a.db", truncated)
+DAMAGE(wal, "a.db-wal", removed)
+DAMAGE(wal, "a.db-wal", replaced)
+DAMAGE(wal, "a.db-wal", overwritten)
+DAMAGE(wal, "a.db-wal", truncated)
+DAMAGE(wal, "a.db-wal", linked)
+DAMAGE(shm, "a.db-shm", removed)
+DAMAGE(shm, "a.db-shm", replaced)
+DAMAGE(shm, "a.db-shm", overwritten)
+DAMAGE(shm, "a.db-shm", truncated)
+DAMAGE(shm, "a.db-shm", halved)
+DAMAGE(shm, "a.db-shm", linked)
+DAMAGE(live, "a.db-live", removed)
+DAMAGE(live, "a.db-live", replaced)
+DAMAGE(live, "a.db-live", overwritten)
+DAMAGE(live, "a.db-live", truncated)
+DAMAGE(live, "a.db-live", linked)
+DAMAGE(wakeup, "a.db-bell", removed)
+DAMAGE(wakeup, "a.db-bell", replaced)
+DAMAGE(wakeup, "a.db-bell", overwritten)
+DAMAGE(wakeup, "a.db-bell", truncated)
+DAMAGE(wakeup, "a.db-bell", linked)
 
 /* ---- several files at once ----------------------------------------------------------------- */
 
@@ -304,7 +304,7 @@ static bool is_empty(const char *file)
 
 /* A log that was truncated is of no use to whoever builds the index again. The one that waits looks
  * twice a second, notices, and begins anew, as long as PATH-live knows what was written. */
-static void log_then_marks_go(const char *file)
+static void log_then_watermarks_go(const char *file)
 {
     (void)file;
     truncated("a.db-wal");
@@ -340,10 +340,10 @@ static void folder_is_older(const char *file)
     CHECK(rename(folder_path("before"), folder_path("now")) == 0);
 }
 
-#define SEVERAL(happens)             \
-    static void cell_##happens(void) \
-    {                                \
-        cell("", happens);           \
+#define SEVERAL(happens)               \
+    static void damage_##happens(void) \
+    {                                  \
+        damage("", happens);           \
     }
 SEVERAL(log_and_index_go)
 SEVERAL(all_beside_go)
@@ -351,7 +351,7 @@ SEVERAL(all_but_live_go)
 SEVERAL(all_are_older)
 SEVERAL(all_are_overwritten)
 SEVERAL(all_are_put_back)
-SEVERAL(log_then_marks_go)
+SEVERAL(log_then_watermarks_go)
 SEVERAL(restored)
 SEVERAL(folder_is_older)
 
@@ -367,7 +367,7 @@ static void refused(const char *path, const char *part)
 
 /* Beside a second name there would be other locks: nobody gets in by either, the owner does not stay,
  * and it goes on when one of them is gone. */
-static void cell_db_linked(void)
+static void damage_db_linked(void)
 {
     begin();
     struct peer a = sqlite_peer(lease_short());
@@ -403,34 +403,41 @@ static void mounted(const char *file)
     folder_remove();
 }
 
-#define MOUNTED(name, file)                 \
-    static void cell_##name##_mounted(void) \
-    {                                       \
-        mounted(file);                      \
+#define MOUNTED(name, file)                   \
+    static void damage_##name##_mounted(void) \
+    {                                         \
+        mounted(file);                        \
     }
 MOUNTED(db, "a.db")
 MOUNTED(wal, "a.db-wal")
 MOUNTED(shm, "a.db-shm")
 MOUNTED(live, "a.db-live")
-MOUNTED(bell, "a.db-bell")
+MOUNTED(wakeup, "a.db-bell")
 
-#define SQLITE_CELL(name)                          \
-    {                                              \
-        "cell_" #name, cell_##name, SQLITE_ONLY, 0 \
+#define SQLITE_DAMAGE(name)                            \
+    {                                                  \
+        "damage_" #name, damage_##name, SQLITE_ONLY, 0 \
     }
-const struct test sqlite_cell_tests[] = {
-    SQLITE_CELL(db_removed),       SQLITE_CELL(db_replaced),       SQLITE_CELL(db_overwritten),
-    SQLITE_CELL(db_truncated),     SQLITE_CELL(db_linked),         SQLITE_CELL(db_mounted),
-    SQLITE_CELL(wal_removed),      SQLITE_CELL(wal_replaced),      SQLITE_CELL(wal_overwritten),
-    SQLITE_CELL(wal_truncated),    SQLITE_CELL(wal_linked),        SQLITE_CELL(wal_mounted),
-    SQLITE_CELL(shm_removed),      SQLITE_CELL(shm_replaced),      SQLITE_CELL(shm_overwritten),
-    SQLITE_CELL(shm_truncated),    SQLITE_CELL(shm_halved),        SQLITE_CELL(shm_linked),
-    SQLITE_CELL(shm_mounted),      SQLITE_CELL(live_removed),      SQLITE_CELL(live_replaced),
-    SQLITE_CELL(live_overwritten), SQLITE_CELL(live_truncated),    SQLITE_CELL(live_linked),
-    SQLITE_CELL(live_mounted),     SQLITE_CELL(bell_removed),      SQLITE_CELL(bell_replaced),
-    SQLITE_CELL(bell_overwritten), SQLITE_CELL(bell_truncated),    SQLITE_CELL(bell_linked),
-    SQLITE_CELL(bell_mounted),     SQLITE_CELL(log_and_index_go),  SQLITE_CELL(all_beside_go),
-    SQLITE_CELL(all_but_live_go),  SQLITE_CELL(all_are_older),     SQLITE_CELL(all_are_overwritten),
-    SQLITE_CELL(all_are_put_back), SQLITE_CELL(log_then_marks_go), SQLITE_CELL(restored),
-    SQLITE_CELL(folder_is_older),  {NULL, NULL, ANY_STORE, 0},
+const struct test sqlite_damage_tests[] = {
+    SQLITE_DAMAGE(db_removed),       SQLITE_DAMAGE(db_replaced),
+    SQLITE_DAMAGE(db_overwritten),   SQLITE_DAMAGE(db_truncated),
+    SQLITE_DAMAGE(db_linked),        SQLITE_DAMAGE(db_mounted),
+    SQLITE_DAMAGE(wal_removed),      SQLITE_DAMAGE(wal_replaced),
+    SQLITE_DAMAGE(wal_overwritten),  SQLITE_DAMAGE(wal_truncated),
+    SQLITE_DAMAGE(wal_linked),       SQLITE_DAMAGE(wal_mounted),
+    SQLITE_DAMAGE(shm_removed),      SQLITE_DAMAGE(shm_replaced),
+    SQLITE_DAMAGE(shm_overwritten),  SQLITE_DAMAGE(shm_truncated),
+    SQLITE_DAMAGE(shm_halved),       SQLITE_DAMAGE(shm_linked),
+    SQLITE_DAMAGE(shm_mounted),      SQLITE_DAMAGE(live_removed),
+    SQLITE_DAMAGE(live_replaced),    SQLITE_DAMAGE(live_overwritten),
+    SQLITE_DAMAGE(live_truncated),   SQLITE_DAMAGE(live_linked),
+    SQLITE_DAMAGE(live_mounted),     SQLITE_DAMAGE(wakeup_removed),
+    SQLITE_DAMAGE(wakeup_replaced),  SQLITE_DAMAGE(wakeup_overwritten),
+    SQLITE_DAMAGE(wakeup_truncated), SQLITE_DAMAGE(wakeup_linked),
+    SQLITE_DAMAGE(wakeup_mounted),   SQLITE_DAMAGE(log_and_index_go),
+    SQLITE_DAMAGE(all_beside_go),    SQLITE_DAMAGE(all_but_live_go),
+    SQLITE_DAMAGE(all_are_older),    SQLITE_DAMAGE(all_are_overwritten),
+    SQLITE_DAMAGE(all_are_put_back), SQLITE_DAMAGE(log_then_watermarks_go),
+    SQLITE_DAMAGE(restored),         SQLITE_DAMAGE(folder_is_older),
+    {NULL, NULL, ANY_STORE, 0},
 };

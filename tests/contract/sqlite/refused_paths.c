@@ -1,4 +1,4 @@
-/* places.c: where a database may not be, and files that are not ours: each is refused with
+/* refused_paths.c: where a database may not be, and files that are not ours: each is refused with
  * words, and left as it was. */
 #include <sqlite3.h>
 #include <stdio.h>
@@ -24,7 +24,7 @@ static void refused(const char *path, int code, const char *part)
     CHECK(s == NULL);
 }
 
-static void place_refused(void)
+static void path_refused(void)
 {
     folder_make();
     const char *target = folder_path("target"), *link = folder_path("link.db");
@@ -154,8 +154,8 @@ static void file_of_newer_version(void)
     folder_remove();
 }
 
-const struct test sqlite_place_tests[] = {
-    {"place_refused", place_refused, SQLITE_ONLY, 0},
+const struct test sqlite_refused_path_tests[] = {
+    {"path_refused", path_refused, SQLITE_ONLY, 0},
     {"file_is_no_database", file_is_no_database, SQLITE_ONLY, 0},
     {"file_of_another", file_of_another, SQLITE_ONLY, 0},
     {"file_with_triggers", file_with_triggers, SQLITE_ONLY, 0},

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# long.bats: proofs that take minutes; with LONG=1 only.
+# long_running.bats: proofs that take minutes; with LONG=1 only.
 bats_require_minimum_version 1.8.0
 # bats file_tags=store
 load helper
@@ -14,5 +14,5 @@ proof() { # script, arguments
 }
 
 @test "schedule: 3 processes, 30 s, the leader killed twice: no second has two runs" {
-    proof every.py 30
+    proof schedule_runs.py 30
 }

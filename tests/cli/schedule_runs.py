@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""every.py [SECONDS]: three `simba schedule --every 1s` on one mutex, for SECONDS (30); the leader is killed
+"""schedule_runs.py [SECONDS]: three `simba schedule --every 1s` on one mutex, for SECONDS (30); the leader is killed
 twice. No second has two runs, whoever leads, and there is a gap only where the leader was killed: not
 longer than the store lets it be."""
 import json

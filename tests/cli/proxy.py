@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""way.py HOST PORT FILE [WORD]: a way to a server, through a port of its own: that in FILE, or else it writes
+"""proxy.py HOST PORT FILE [WORD]: a way to a server, through a port of its own: that in FILE, or else it writes
 there which it is. Whoever kills it cuts the way. FILE.answered has a line for each connection on which the server
 has answered a question with WORD in it."""
 import errno
