@@ -11,7 +11,7 @@
 #include "rival.h"
 
 #define HANDOFF_PAUSE_NS 1000000
-#define HANDOFF_SLOW_US 400000 /* only a slow look behind the bell takes that long */
+#define HANDOFF_SLOW_US 400000 /* only the slow poll behind the wakeup takes that long */
 #define HANDOFF_MAX 1000000
 #define HANDOFF_NAP_NS 10000000
 #define HANDOFF_STALL_NS 100000000

@@ -10,7 +10,7 @@
 #define LOCATION_MAX 256
 
 struct rival {
-    /* Whoever waits for the mutex of this name sleeps on the bell, if there is one. The library
+    /* Whoever waits for the mutex of this name sleeps on the futex, if there is one. The library
      * has its own. */
     void *(*open)(const char *location, const char *mutex, _Atomic uint32_t *futex);
     void (*acquire)(void *one);

@@ -229,7 +229,7 @@ struct simba_memory_faults {
     unsigned lose_answer;  /* in a hundred: applied, but fails after the command timeout */
     unsigned lose_hint;    /* in a hundred */
     unsigned duplicate;    /* in a hundred: applied and answered twice */
-    uint64_t seed;         /* of the dice for those */
+    uint64_t seed;         /* of the random numbers for those */
 };
 #define SIMBA_MEMORY_FAULTS_INIT                                           \
     {                                                                      \

@@ -32,7 +32,7 @@ void futex_set(_Atomic uint32_t *word, uint32_t value)
 
 enum { PENDING, AWAITED, DONE };
 
-/* Never freed, because who was woken may look at its bell once more when all else is gone. */
+/* Never freed, because who was woken may read its group once more when all else is gone. */
 static struct {
     _Alignas(64) _Atomic uint32_t wakeups;
 } groups[FUTEX_GROUPS];
@@ -50,7 +50,7 @@ bool futex_await(_Atomic uint32_t *word, uint32_t slot, int64_t until)
     if (!atomic_compare_exchange_strong(word, &pending, AWAITED) && pending == DONE)
         return true;
     for (;;) {
-        uint32_t before = atomic_load(wakeups); /* first this, then the word: no stroke is missed */
+        uint32_t before = atomic_load(wakeups); /* first this, then the word: no wakeup is missed */
         if (atomic_load(word) == DONE)
             return true;
         int64_t left = until == NEVER ? NEVER : until - clock_now();

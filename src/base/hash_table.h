@@ -1,4 +1,4 @@
-/* table.h: things found by name. The nodes live inside the things; a name may be there often. */
+/* hash_table.h: things found by name. The nodes live inside the things; a name may be there often. */
 #ifndef BASE_HASH_TABLE_H
 #define BASE_HASH_TABLE_H
 

@@ -1,11 +1,11 @@
-/* args.h: options and words, in the order in which they stand. */
+/* args.h: options and operands, in the order in which they stand. */
 #ifndef CLI_ARGS_H
 #define CLI_ARGS_H
 
 #include <stdbool.h>
 
 struct option {
-    const char *name; /* --name; NULL at the end of a table */
+    const char *name; /* --name; NULL at the end of the list */
     int letter, id;   /* -l; 0: none */
     const char *arg;  /* what its value is called in the help; NULL: it has none */
     const char *help; /* NULL: accepted, but not shown */
@@ -23,6 +23,6 @@ struct args {
 struct cli;
 
 /* The id of the next option, ARG_OPERAND, ARG_END, or ARG_WRONG after saying what is wrong. value is the
- * option's, or the word. It points into argv: it may be blanked there. */
+ * option's, or the operand. It points into argv: it may be blanked there. */
 int args_next(struct cli *c, char **value);
 #endif

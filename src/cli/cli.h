@@ -44,7 +44,7 @@ struct cli {
 struct command {
     const char *name, *operands, *summary;
     const char
-        *one; /* what to say of a second word, to cli_take_operand(); NULL: there may be more */
+        *one; /* what to say of a second operand, to cli_take_operand(); NULL: there may be more */
     const char *help; /* paragraphs and examples, after the options */
     const struct option *options;
     int (*run)(struct cli *c); /* the exit code */
@@ -52,15 +52,15 @@ struct command {
 
 extern const struct option common_options[];
 
-/* Takes what stands on the command line, and the common options: option gets the others, word the words
+/* Takes what stands on the command line, and the common options: option gets the others, operand the operands
  * (NULL: there are none). They return -1, or an exit code after saying
- * why; word may return STOP_HERE: it has begun a CMD. -1: go on, else the exit code. */
+ * why; operand may return STOP_HERE: it has begun a CMD. -1: go on, else the exit code. */
 enum { STOP_HERE = -2 };
 typedef int take_fn(struct cli *c, void *data, int id, char *value);
 int cli_take(struct cli *c, take_fn *option, take_fn *operand, void *data);
 int cli_take_operand(struct cli *c, void *data, int id,
                      char *value); /* any, or as command->one says */
-/* For a word that is a URL: as that of -u, and hidden from the list of processes, too. */
+/* For an operand that is a URL: as that of -u, and hidden from the list of processes, too. */
 int cli_take_url(struct cli *c, void *data, int id, char *value);
 
 /* A value of an option: -1, or an exit code after saying what is wrong with it. */

@@ -46,6 +46,6 @@ int terminal_width(void);
 
 int width_of(const char *text, size_t bytes); /* columns: a character may have several bytes */
 
-/* The nearest of some words, to suggest; NULL: none is near. */
+/* The nearest of some names, to suggest; NULL: none is near. */
 const char *nearest(const char *name, const char *const *names, size_t count);
 #endif

@@ -7,9 +7,9 @@
  * simulator runs this very code.
  *
  * User code runs, from the machine's point of view, while
- *   call      a callback is with the executor (queued or running),
- *   led       on_acquired has run and on_released is still due,
- *   held      a locker's caller is inside its critical section. */
+ *   callback      a callback is with the executor (queued or running),
+ *   acquired_ran  on_acquired has run and on_released is still due,
+ *   held          a locker's caller is inside its critical section. */
 #ifndef CORE_HANDLE_H
 #define CORE_HANDLE_H
 
@@ -89,5 +89,5 @@ void handle_step(struct handle *h, const struct handle_event *event, struct hand
 
 bool handle_gives_up(int code); /* a failure that no later attempt can turn into success */
 int64_t handle_next_wake(const struct handle *h); /* NEVER: idle, or user code runs */
-bool handle_is_idle(const struct handle *h);      /* nothing runs, nothing is owed */
+bool handle_is_idle(const struct handle *h);      /* nothing runs, nothing is to be released */
 #endif

@@ -1,4 +1,4 @@
-/* id.c: how the ids of contenders look. Finding the address and drawing the dice is for callers. */
+/* id.c: how the ids of contenders look. Callers find the address and draw the random numbers. */
 #include "core/id.h"
 
 #include "base/text.h"

@@ -324,7 +324,7 @@ enum lease_news lease_reply(struct lease *l, int64_t now, const struct lease_rep
     }
     if (r->code < 0)
         return current ? fail(l, now, r->code) : LEASE_NOTHING;
-    /* Twice-told or overtaken grants are old news. Tokens can fall only in a store that lost its
+    /* Grants that come twice or were overtaken are old. Tokens can fall only in a store that lost its
      * memory; the answer that we are waiting for is believed even so. */
     if (r->granted && (r->token > l->token || (current && r->token != 0 && r->token < l->token)))
         return granted(l, now, r, current);

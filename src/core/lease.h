@@ -3,15 +3,16 @@
  *            start                granted            deadline passed, evicted,
  *   IDLE ----------> CONTENDING -----------> HOLDING ---------------------> ENDED
  *    ^ ^              |  ^   |                  |     drain limit reached     |
- *    | |   stop,      |  |   | stop, or a grant | stop and settled            | settled
- *    | | nothing owed |  |   | that is too late |                             |
+ *    | | stop,        |  |   | stop, or a grant | stop, and user              | user code
+ *    | | nothing to   |  |   | that is too late | code has ended              | has ended
+ *    | | release      |  |   |                  |                             |
  *    | +--------------+  |   v                  v                             |
  *    |                   +- RETURNING <---------+-----------------------------+
  *    +---------------------- (given back, or the store cannot be told)
  *
  * - The machine holds a right to act only until hold_until, whatever it hears later.
  * - stop() while HOLDING only takes the right away; the lease is still renewed, because user code
- *   may run. Nothing is given back before settled() says that none does.
+ *   may run. Nothing is given back before lease_user_code_done() says that none does.
  * - In ENDED nothing is sent at all.
  * - "Is it mine?" after a lost reply is never guessed: the next exchange finds out (adoption), and
  *   RELEASE always names the token, so that a late one cannot hit a later tenure. */
@@ -31,7 +32,7 @@ enum lease_news {
     LEASE_ANSWERED, /* the store answered; another owns it, or nobody */
     LEASE_BEGAN,    /* a tenure of ours began */
     LEASE_LOST,     /* it ended against our will; see reason */
-    LEASE_GIVEN,    /* what we owed is given back */
+    LEASE_GIVEN,    /* what was to be released is given back */
     LEASE_GONE,     /* the store had ended it before */
     LEASE_FAILED    /* an exchange failed or took too long; see code */
 };
@@ -87,7 +88,7 @@ enum lease_news lease_reply(struct lease *l, int64_t now, const struct lease_rep
 void lease_hint(struct lease *l, int64_t now);
 bool lease_poll(struct lease *l, int64_t now, struct lease_request *out); /* last in a step */
 
-bool lease_is_over(const struct lease *l);      /* a tenure ended or must end, not yet settled */
+bool lease_is_over(const struct lease *l); /* a tenure ended or must end, its user code has not */
 int64_t lease_deadline(const struct lease *l);  /* is_owner is true before it; 0: not owner */
 int64_t lease_next_wake(const struct lease *l); /* NEVER: waits for the user only */
 const char *lease_state_name(enum lease_state state);

@@ -10,7 +10,7 @@
     X(LEASE_FROM_REPLY, "the lease counts from the answer, not from the request")     \
     X(NO_SELF_FENCING, "nothing ends a tenure when its deadline passes")              \
     X(CLOCK_FIRST, "is_owner reads the clock before the deadline")                    \
-    X(NO_SECOND_READING, "is_owner does not look again after the clock")              \
+    X(NO_SECOND_READING, "is_owner does not read the deadline again after the clock") \
     X(RELEASE_BEFORE_DRAIN, "the store is told while user code still runs")           \
     X(DRAIN_RELEASES, "at the drain limit the lease is released, not left to expire") \
     X(ADOPT_LATE, "a grant that comes after its deadline is taken")                   \
@@ -23,8 +23,8 @@
     X(ADOPT_FOREIGN, "a tenure under my chosen id is mine")                           \
     X(ADOPT_WHOLE, "an adopted tenure counts as a whole lease")                       \
     X(RELEASE_ANY, "the store releases without comparing the token")                  \
-    X(STALE_CALLBACK, "an acquisition is told though it has ended in the queue")      \
-    X(UNPAIRED_RELEASE, "a release is told though the acquisition was not")           \
+    X(STALE_CALLBACK, "on_acquired runs though the tenure has ended in the queue")    \
+    X(UNPAIRED_RELEASE, "on_released runs though on_acquired did not")                \
     X(NO_NEXT_TRY, "a failed attempt sets no next one")                               \
     X(OWNER_WHILE_STOPPING, "is_owner stays true while on_released runs")             \
     X(OWNER_AFTER_STOP, "is_owner stays true after stop until the loop has seen it")  \

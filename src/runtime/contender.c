@@ -57,7 +57,7 @@ int simba_contender_stop(simba_contender *c)
     return move(actor_of(c), STATUS_STOP, NOTE_STOP, "stop");
 }
 
-/* One look, under the lock: 1 to go on waiting, else the result. */
+/* Under the lock: 1 to go on waiting, else the result. */
 static int wait_result(const struct actor *a, enum simba_status until)
 {
     enum simba_status status = (enum simba_status)atomic_load(&a->status);

@@ -46,11 +46,11 @@ know_store() {
     export SHORT_LEASE KIND STORE KNOWS_HELD KNOWS_WAITERS
 }
 
-# A way to the store that can be cut and mended, for all who use SIMBA_URL from now on.
+# A proxy to the store that can be killed and started again, for all who use SIMBA_URL from now on.
 make_store_losable() {
     [ "$KIND" != sqlite ] || return 0
     PROXIED_ADDRESS=$(grep -oE '(@|//)[^@/?]+:[0-9]+' <<<"$SIMBA_URL" | sed -E 's/^(@|\/\/)//') || true
-    [ -n "$PROXIED_ADDRESS" ] && [ "$KIND" != redis+sentinel ] || skip "no way to this store can be cut"
+    [ -n "$PROXIED_ADDRESS" ] && [ "$KIND" != redis+sentinel ] || skip "there is no proxy for this store"
     find_store
     SIMBA_URL=${SIMBA_URL/"$PROXIED_ADDRESS"/"${PROXIED_ADDRESS%%:*}:$(cat proxy.port)"}
     know_store

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""proxy.py HOST PORT FILE [WORD]: a way to a server, through a port of its own: that in FILE, or else it writes
-there which it is. Whoever kills it cuts the way. FILE.answered has a line for each connection on which the server
+"""proxy.py HOST PORT FILE [WORD]: passes bytes to a server and back, through a port of its own: that in FILE, or else it
+writes there which it is. Whoever kills it cuts all connections. FILE.answered has a line for each connection on which the server
 has answered a question with WORD in it."""
 import errno
 import os
@@ -43,7 +43,7 @@ host, port, file, word = (*sys.argv[1:], "")[:4]
 def listen():
     if os.path.exists(file):
         return socket.create_server(("127.0.0.1", int(open(file).read())), backlog=64)
-    while True:  # not one that the kernel gives to others while the way is cut
+    while True:  # not one that the kernel gives to others while the proxy is down
         try:
             return socket.create_server(("127.0.0.1", random.randrange(10000, 32000)), backlog=64)
         except OSError as why:

@@ -5,7 +5,7 @@ bats_require_minimum_version 1.8.0
 load helper
 
 # Starts a waiter, and returns when the store has answered it: sqlite: is asked before there are threads, a queue
-# shows who waits, and elsewhere the way to the store sees the answer on a connection that was not there before.
+# shows who waits, and elsewhere the proxy to the store sees the answer on a connection that was not there before.
 begin_waiter() { # words of simba lock...
     local before
     before=$(count_answered)

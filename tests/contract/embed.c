@@ -513,7 +513,7 @@ static void push_wakes_one(void)
     simba *s = client_open();
     struct simba_handle_options o = lease_long();
     struct simba_metrics before = SIMBA_METRICS_INIT, after = SIMBA_METRICS_INIT;
-    const char *mutex = fresh("crowd");
+    const char *mutex = fresh("many");
     static struct probe p[MANY];
     for (int i = 0; i < MANY; i++)
         probe_start(&p[i], s, mutex, &o);

@@ -119,7 +119,7 @@ static void observer_slow(void)
             probe_stop(&p);
     }
     struct simba_state state;
-    do { /* it goes on looking meanwhile */
+    do { /* it goes on polling meanwhile */
         simba_observer_state(w.w, &state);
         nap(1);
     } while (state.after.token != simba_contender_token(p.c));

@@ -278,7 +278,7 @@ static void process_chaos(void)
 
 /* ---- scheduled work ------------------------------------------------------------------------ */
 
-/* Whose work has run since the last look. */
+/* Whose work has run since the last call. */
 static int find_worker(struct peer *p, int n, long long *runs)
 {
     int64_t until = simba_now() + PATIENCE_MS;

@@ -60,7 +60,7 @@ bool suite_is_long(void);
 bool suite_pushes(void);    /* finds out: in a process of its own, since it starts threads */
 bool suite_is_memory(void); /* the store lives in this process and has fault switches */
 bool suite_is_sqlite(void);
-bool suite_is_redis(void); /* redis:// and its kin */
+bool suite_is_redis(void); /* redis:// and its relatives */
 void suite_set(const char *url, bool is_long);
 
 /* ---- checks -------------------------------------------------------------------------------- */
@@ -167,7 +167,7 @@ void probe_block(struct probe *p); /* a hook: returns when the gate is open */
 /* Owner, and on_acquired has begun. */
 bool probe_leads(const struct probe *p);
 
-/* No callback runs and none is owed. */
+/* No callback runs and none is due. */
 bool probe_is_idle(const struct probe *p);
 
 /* Stops, waits until INITIAL and checks that the callbacks are balanced. */

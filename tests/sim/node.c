@@ -138,7 +138,7 @@ void node_stop_process(struct world *w, struct node *n, int64_t how_long, bool f
     if (n->stopped_until > n->trouble_until)
         n->trouble_until = n->stopped_until;
     n->frozen = frozen;
-    n->tick_at = n->stopped_until; /* the alarm rings when it wakes */
+    n->tick_at = n->stopped_until; /* the alarm goes off when it wakes */
     world_post(w, n->stopped_until, EVENT_TICK, n, NULL);
 }
 

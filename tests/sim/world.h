@@ -291,7 +291,7 @@ __attribute__((format(printf, 2, 3))) void world_fail(struct world *w, const cha
 
 /* mix.c */
 void mix_draw(struct world *w);
-void inject_fault(struct world *w); /* something strikes somebody */
+void inject_fault(struct world *w); /* a fault strikes somebody */
 
 /* names.c: how things are called in traces */
 extern const char *const fault_text[FAULT_COUNT];

@@ -140,7 +140,7 @@ static void log_line(struct simba_host *host, enum simba_level level, const char
     world_trace(client_of_host(host)->world, "    %s", line);
 }
 
-/* ---- the wire ------------------------------------------------------------------------------- */
+/* ---- packets -------------------------------------------------------------------------------- */
 
 static void post(struct client *c, struct packet r)
 {

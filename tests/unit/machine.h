@@ -24,7 +24,7 @@
  * wake-up, "is ended" at the state of the lease.
  *
  * Timers may come late, never early. So a story ticks where the jitter has surely ended, and does
- * not depend on the dice; test_period.c looks at those. */
+ * not depend on the random numbers; test_period.c checks those. */
 #ifndef UNIT_MACHINE_H
 #define UNIT_MACHINE_H
 

@@ -1,4 +1,4 @@
-/* test_sql.c: what the SQL stores share and needs no server: statements as text, what a look means, the id of
+/* test_sql.c: what the SQL stores share and needs no server: statements as text, what a poll means, the id of
  * one who was evicted. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -161,10 +161,10 @@ static void evictions_and_digest(void **state)
 {
     (void)state;
     struct sql_poller p = {.poll_ms = 0};
-    assert_int_equal(sql_poller_evictions(&p, 0), 0); /* never rung */
+    assert_int_equal(sql_poller_evictions(&p, 0), 0); /* nobody was evicted */
     assert_int_equal(sql_poller_evictions(&p, 1), 1);
     assert_int_equal(sql_poller_evictions(&p, 7),
-                     2); /* or by others before our first look: all look */
+                     2); /* or by others before our first poll: all ask */
     assert_int_equal(sql_poller_evictions(&p, 7), 0);
     assert_int_equal(sql_poller_evictions(&p, 8), 1);
     assert_int_equal(sql_poller_evictions(&p, 11), 2);

@@ -68,7 +68,8 @@ static void note(const struct sql_job *job)
 {
     static const char *const names[] = {"contend", "renew", "release", "read",
                                         "leave",   "list",  "evict"};
-    static const char *const more[] = {"poll", "digest", "ring", "listen", "mark", "observe"};
+    static const char *const more[] = {"poll",   "digest", "count_eviction",
+                                       "listen", "mark",   "observe"};
     size_t n = strlen(server.said);
     n += (size_t)snprintf(server.said + n, sizeof server.said - n, "%s%s%s ", n > 0 ? ", " : "",
                           job->op >= SQL_POLL ? more[job->op - SQL_POLL] : names[job->op],
@@ -485,7 +486,7 @@ static void a_mark_that_found_a_lock_is_left_later(void **state)
     assert_string_equal(server.said, "poll a, mark a");
 }
 
-/* ---- looking ------------------------------------------------------------------------------- */
+/* ---- polling ------------------------------------------------------------------------------- */
 
 static int64_t next_poll_ms(void)
 {
@@ -494,7 +495,7 @@ static int64_t next_poll_ms(void)
     return (int64_t)uv_timer_get_due_in(&s->poller.timer);
 }
 
-/* What is waited for is ours: only the bell is looked at, once a second. */
+/* What is waited for is ours: only the row of evictions is polled, once a second. */
 static void wait_for_our_own(void)
 {
     ((struct sql *)runtime.store)->poller.poll_ms = 250;
@@ -504,7 +505,7 @@ static void wait_for_our_own(void)
     await_said("poll");
     assert_in_range(next_poll_ms(), 500, 1200);
     ((struct sql *)runtime.store)->poller.pause_ms =
-        10; /* as after looks that have found something */
+        10; /* as after polls that have found something */
 }
 
 static void a_new_waiter_is_polled_for_soon(void **state)
@@ -527,7 +528,7 @@ static void what_another_has_got_from_us_is_polled_soon(void **state)
     assert_in_range(next_poll_ms(), 0, 50);
 }
 
-/* Who asks again and again does not make looks more frequent. */
+/* Who asks again and again does not make polls more frequent. */
 static void a_refusal_does_not_hurry_a_poll(void **state)
 {
     (void)state;

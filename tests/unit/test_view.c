@@ -29,7 +29,7 @@ static void deadline_and_token_belong_together(void **state)
     assert_true(view_end(&v, &r));
 }
 
-/* Renewed between the two looks: the reader must look again, and then sees the new deadline. */
+/* Renewed between the two readings: the reader must look again, and then sees the new deadline. */
 static void renewal_is_noticed(void **state)
 {
     (void)state;
@@ -82,7 +82,7 @@ static void stop_counts_at_once(void **state)
     view_publish(&v, 100, 7);
     assert_true(view_begin(&v, &r));
     view_stop(&v);
-    assert_false(view_end(&v, &r)); /* also if it comes between the two looks */
+    assert_false(view_end(&v, &r)); /* also if it comes between the two readings */
     assert_false(view_begin(&v, &r));
     assert_int_equal(r.deadline, 0);
     view_publish(&v, 200, 7);

@@ -31,7 +31,7 @@ int options_host(const struct options *o, size_t n, int port, char name[OPTIONS_
                  int *out);
 
 int options_switch(const struct options *o, const char *name, bool *out); /* on or off */
-/* One of these words, NULL at the end; *out is which. */
+/* One of these choices, NULL at the end; *out is which. */
 int options_choice(const struct options *o, const char *name, const char *const *choices, int *out);
 /* Within these limits; or_zero: or 0. */
 int options_duration(const struct options *o, const char *name, int64_t min_ms, int64_t max_ms,

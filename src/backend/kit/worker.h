@@ -1,5 +1,5 @@
 /* worker.h: a thread for a store whose client library blocks. It takes what has gathered since it
- * last looked as one batch. A thread that would only wait for it may do its work instead, as long
+ * last took them as one batch. A thread that would only wait for it may do its work instead, as long
  * as that needs no waiting: one of them at a time is `busy`. */
 #ifndef BACKEND_KIT_WORKER_H
 #define BACKEND_KIT_WORKER_H
@@ -11,7 +11,7 @@
 struct worker {
     void *store;
     /* Takes from the batch what it wants to do at once, does it, and returns that; NULL: all of it
-     * would have to wait, and it was not to be patient. */
+     * would have to wait, and it may not. */
     struct simba_request *(*run)(void *store, struct simba_request **batch, bool may_wait);
     void (*answer)(void *store, struct simba_request *done); /* while others go on */
     void (*idle)(void *store);                               /* every tick_ms */

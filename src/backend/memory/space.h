@@ -53,7 +53,7 @@ void space_leave(struct memory *member);
 enum space_news {
     SPACE_NOTHING,
     SPACE_CHANGED, /* another owner, or none */
-    SPACE_FREED    /* and somebody waits for it, or its owner must look */
+    SPACE_FREED    /* and somebody waits for it, or its owner must ask */
 };
 
 /* The operation, under s->lock; the answer's id lives as long as the lock is held. */

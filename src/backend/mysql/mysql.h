@@ -89,7 +89,7 @@ void mysql_statements_for(struct statement *t, const struct mysql_dialect *d,
 bool mysql_statements_often(
     struct statement *t, const struct mysql_dialect *d, enum mysql_often which,
     char parameters[MYSQL_PARAMETERS_MAX]); /* false: this one is not prepared */
-/* Without RETURNING an acquisition takes several: a look, and a free row, unless there is one. */
+/* Without RETURNING an acquisition takes several: a read, and a free row, unless there is one. */
 void mysql_statements_read(struct statement *t, const struct mysql_dialect *d,
                            const struct sql_job *job);
 void mysql_statements_ensure(struct statement *t, const struct mysql_dialect *d,

@@ -86,7 +86,7 @@ static void put_text(struct statement *t, const char *before, const char *value)
 }
 
 /* And, of the mutex: $m the name, $M its bytes, $i the id, $I its bytes, $E those of an evicted one's, $t the
- * token, $l ttl, $a lease, $b what the bell says of it; at the end $N, the names of all. */
+ * token, $l ttl, $a lease, $b what the row of evictions says of it; at the end $N, the names of all. */
 static void put(struct statement *t, char what, void *data)
 {
     static const struct simba_request no_request = {.id = ""};

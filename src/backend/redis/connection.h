@@ -94,7 +94,7 @@ void connection_fail(struct connection *c, int code, const char *format, ...)
 /* It waits for nothing but replies, or for the end of a pause. */
 bool connection_is_steady(const struct connection *c);
 
-/* Where the words of this command are to be written. NULL: it is not, or no longer, connected; code
+/* Where the arguments of this command are to be written. NULL: it is not, or no longer, connected; code
  * and why say how. */
 struct buffer *connection_command(struct connection *c, struct command command);
 

@@ -183,7 +183,7 @@ static void on_name(void *data, const struct command *sent, const struct reply *
         is_refused(sent->about, r, 0);
 }
 
-/* A NULL ends the words. */
+/* A NULL ends the arguments. */
 static void write_command(struct connection *c, command_fn *take, const char *first,
                           const char *second, const char *third)
 {

@@ -87,7 +87,7 @@ static void on_message(struct subscriber *e, const struct reply *channel, const 
         return;
     }
     if (!reply_is_text(channel) || (!released && !acquired))
-        return; /* not in our words */
+        return; /* not one of our messages */
     if (released)
         messages_hint(e, topics_waiter_on(&e->topics, channel->text));
     struct topic *p = topics_find_key(&e->topics, channel->text);

@@ -61,7 +61,7 @@ static char *digits(char *end, uint64_t number)
     return end;
 }
 
-/* mark, the number, and the end of the line. */
+/* The type, the number, and the end of the line. */
 static void add_head(struct buffer *b, char type, size_t number)
 {
     char line[DIGITS_MAX + 3], *end = line + sizeof line;
@@ -194,7 +194,7 @@ static bool is_too_deep(const redisReadTask *task)
     return depth > RESP_DEPTH_MAX;
 }
 
-/* The place for a value of this kind: in its array, or a new one. */
+/* A new value of this kind: in its array, or the first one. */
 static struct reply *add_reply(const redisReadTask *task, enum reply_kind kind)
 {
     struct reply *r;

@@ -28,7 +28,7 @@ void buffer_add(struct buffer *b, const void *bytes, size_t count);
 void buffer_wipe(struct buffer *b); /* all that it ever held; leaves `used` alone */
 void buffer_free(struct buffer *b);
 
-/* A command is its number of words and then each word. */
+/* A command is the number of its arguments and then each of them. */
 void resp_begin(struct buffer *b, size_t arguments);
 void resp_bytes(struct buffer *b, const char *bytes, size_t count);
 void resp_argument(struct buffer *b, const char *text);
@@ -38,7 +38,7 @@ void resp_number(struct buffer *b, int64_t number);
 #define resp_command(b, ...) resp_arguments(b, (const char *const[]){__VA_ARGS__, NULL})
 void resp_arguments(struct buffer *b, const char *const *arguments); /* NULL ends them */
 
-/* A word put together from pieces, as in simba:{M}:ID. NULL ends the pieces. */
+/* An argument put together from pieces, as in simba:{M}:ID. NULL ends the pieces. */
 void resp_pieces(struct buffer *b, const char *const *pieces);
 
 /* ---- replies ------------------------------------------------------------------------------- */

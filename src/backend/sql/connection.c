@@ -229,7 +229,7 @@ static void on_ready(uv_poll_t *poll, int status, int events)
     s->connection->is_armed = true;
     if (status < 0) {
         events = UV_READABLE | UV_WRITABLE;
-        s->events = 0; /* libuv has stopped to look */
+        s->events = 0; /* libuv does not watch it any more */
         s->connection->is_armed = false;
     }
     if (s->job == NULL) {

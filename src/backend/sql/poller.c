@@ -8,15 +8,15 @@
 #include "base/hash_table.h"
 #include "base/rng.h"
 
-#define BEHIND_MS 5000    /* between looks where the server tells */
-#define EVICTIONS_MS 1000 /* between looks at the bell, if nothing else is to be looked at */
-#define SOON_MS 20  /* the first look at something new: many locks are held for a moment only */
-#define LEAST_MS 10 /* between looks that have found something */
+#define BEHIND_MS 5000    /* between polls where the server notifies */
+#define EVICTIONS_MS 1000 /* between polls of the row of evictions, if nothing else is polled */
+#define SOON_MS 20  /* the first poll of something new: many locks are held for a moment only */
+#define LEAST_MS 10 /* between polls that have found something */
 
 /* What was last seen of a mutex. */
 enum { SEEN_OURS_UNTIL, SEEN_KNOWN, SEEN_TOKEN, SEEN_OWNER };
 
-/* ---- what a look means ----------------------------------------------------------------------- */
+/* ---- what a poll means ----------------------------------------------------------------------- */
 
 bool sql_poller_is_ours(const struct simba_watched *w, int64_t now)
 {
@@ -48,7 +48,7 @@ bool sql_poller_is_news(struct simba_watched *w, const char *owner, uint64_t tok
 
 int sql_poller_evictions(struct sql_poller *p, uint64_t count)
 {
-    /* Before the first look it is 0, as where it has never been rung: what was rung since we own
+    /* Before the first poll it is 0, as where nobody was ever evicted: what was counted since we own
      * anything must not be taken for old. */
     uint64_t news = count - p->evictions;
     p->evictions = count;
@@ -118,7 +118,7 @@ bool sql_poller_waits(struct sql *s, const char *mutex)
 
 struct selection {
     int64_t now;
-    bool ours;   /* those that are, to which the bell matters; else those that need a look */
+    bool ours;   /* those that are, to which evictions matter; else those to be polled */
     size_t room; /* for so many; without a job they are only counted */
     struct sql_job *job;
 };
@@ -159,7 +159,7 @@ void sql_poller_hint_ours(struct sql *s)
     free(names);
 }
 
-/* ---- looking --------------------------------------------------------------------------------- */
+/* ---- polling --------------------------------------------------------------------------------- */
 
 static bool observes_all(const struct sql *s)
 {
@@ -171,7 +171,7 @@ static int compare_items(const void *a, const void *b)
     return strcmp(((const struct sql_item *)a)->mutex, ((const struct sql_item *)b)->mutex);
 }
 
-/* One statement for all that is watched, and the bell. */
+/* One statement for all that is watched, and the row of evictions. */
 static void poll_rows(struct sql *s, int64_t now)
 {
     struct sql_job *job = collect(s, now, false);
@@ -197,7 +197,7 @@ static void poll_now(struct sql *s)
     bool notified = s->connection->session.notifies;
     if (notified && !s->listens) {
         append(s, SQL_LISTEN);
-        return; /* and look when that is done */
+        return; /* and poll when that is done */
     }
     if (notified && s->host->interest(s->host, NULL) == SIMBA_OBSERVES)
         append(s, SQL_OBSERVE);
@@ -254,13 +254,13 @@ void sql_poller_poll_in(struct sql *s, int64_t ms)
     handles_start_timer(&s->poller.timer, on_poll_timer, ms);
 }
 
-/* Looks that find nothing become rarer, up to the time that was asked for. */
+/* Polls that find nothing become rarer, up to the time that was asked for. */
 void sql_poller_done(struct sql *s, bool news)
 {
     s->poller.pause_ms = news ? s->poller.pause_ms / 2 : s->poller.pause_ms * 2;
 }
 
-/* Whether the next look is further off than the pause: then nothing was to be looked at. */
+/* Whether the next poll is further off than the pause: then nothing was to be polled. */
 static bool is_idle(const struct sql_poller *p)
 {
     return !p->is_set || (int64_t)uv_timer_get_due_in(&p->timer) > p->pause_ms + p->pause_ms / 8;

@@ -41,7 +41,7 @@ void sql_replies_refuse_all(struct sql *s, int code, const char *why)
     pending_fail(&s->waiting, s->host, code, why);
 }
 
-/* Others of this client who wait for the mutex, or observe it, need no look to hear of it. */
+/* Others of this client who wait for the mutex, or observe it, need no poll to learn of it. */
 static void changed(struct sql *s, const struct simba_request *q, bool granted)
 {
     enum simba_interest interest = s->host->interest(s->host, q->mutex);
@@ -102,7 +102,7 @@ static void found_in_list(struct sql *s, struct sql_job *job, const struct sql_r
     s->host->found(s->host, job->item[0].request, &f);
 }
 
-/* It names the last mutex that it was rung for. If it was rung more than once, each of ours may be meant, and is
+/* The row names the mutex of the last eviction. If there were several, each of ours may be meant, and is
  * hinted by its name: a hint at all is for those who wait. */
 static void found_evictions(struct sql *s, const struct sql_row *row)
 {
@@ -259,7 +259,7 @@ bool sql_replies_ended(struct sql *s, enum sql_end end)
         if (job->op >= SQL_POLL && end != SQL_BROKEN)
             s->host->log(s->host, SIMBA_LOG_WARN, s->why);
         if (job->op == SQL_MARK)
-            s->poller.missed = true; /* who waits may be told nothing: the next look leaves marks */
+            s->poller.missed = true; /* who waits may be told nothing: the next poll leaves marks */
         refuse_job(s, job, s->code, s->why);
     }
     free(job);

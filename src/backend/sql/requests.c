@@ -196,7 +196,7 @@ static struct sql_job *part_of(const struct sql_job *job, size_t from, size_t to
 /* One row that somebody holds a lock on must not keep a thousand others from being renewed, or marked. */
 bool sql_job_split(struct sql *s, const struct sql_job *job)
 {
-    if (job->count < 2 || job->op == SQL_POLL) /* a look; there will be another */
+    if (job->count < 2 || job->op == SQL_POLL) /* a poll; there will be another */
         return false;
     struct sql_job *a = part_of(job, 0, job->count / 2);
     struct sql_job *b = part_of(job, job->count / 2, job->count);
@@ -220,7 +220,7 @@ void sql_job_ring(struct sql *s, const struct sql_job *evict)
     sql_job_put_first(s, job);
 }
 
-/* A look finds one without a mark if that was lost: with the connection, or because the row was locked. */
+/* A poll finds one without a mark if that was lost: with the connection, or because the row was locked. */
 static bool lacks_mark(struct sql *s, const struct sql_item *item)
 {
     bool held = item->owner[0] != '\0' && item->left_ms > 0;

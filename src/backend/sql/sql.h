@@ -5,7 +5,7 @@
  *   requests.c     requests become jobs
  *   connection.c   one connection, kept up; jobs run on it one after another
  *   replies.c      what the end of a statement means: rows, answers, another statement
- *   poller.c       looking at what is waited for or observed
+ *   poller.c       polls what is waited for or observed
  *   statements.c   statements as text
  *   owner.c        ids of owners, also of those who were evicted
  *   inspect.c      what is known of a server and its table, for people
@@ -42,7 +42,7 @@
 enum sql_op {
     SQL_POLL = 100,     /* look at what is watched */
     SQL_DIGEST,         /* one number that changes when any owner does */
-    SQL_COUNT_EVICTION, /* tell owners who poll that one of them was evicted */
+    SQL_COUNT_EVICTION, /* for owners who poll: one of them was evicted */
     SQL_LISTEN,         /* be told of what becomes free from now on */
     SQL_MARK,           /* leave a mark that somebody waits, so that a release is told */
     SQL_OBSERVE         /* and, for SQL_OBSERVED_MS, of what is taken */
@@ -103,7 +103,7 @@ struct sql_driver {
     /* A CONTEND that tells nothing of a mutex has met a row whose name the table takes for the same: what to
      * do about such a table. NULL: the mutex is read then. */
     const char *same_names_help;
-    const char *see_locks; /* where to look who has locked a row */
+    const char *see_locks; /* shows who has locked a row */
     bool can_notify;       /* LISTEN works at some servers */
 
     /* On a thread of its own; blocks at most about the connect timeout. False: failed, with code and

@@ -20,7 +20,7 @@ void sql_statement_end(struct statement *t); /* a NUL that counts: another text 
 void sql_statement_number(struct statement *t, uint64_t number);
 void sql_statement_hex(struct statement *t, const char *value); /* its bytes, two digits each */
 
-/* Puts the form, with each mark and letter in it replaced by what `put` writes for the letter. */
+/* Puts the form, with each sign and letter in it replaced by what `put` writes for the letter. */
 void sql_statement_fill(struct statement *t, char sign, const char *form,
                         void (*put)(struct statement *t, char what, void *data), void *data);
 #endif

@@ -8,8 +8,8 @@
  * Who may write? Writers take turns by the lock on byte 0, and those who write the log back by
  * another.
  *
- * Is the database the one that was last written? The last writer leaves a mark here. A database that
- * is behind the mark is an older one: restored, or put together from other files. */
+ * Is the database the one that was last written? The last writer leaves a watermark here. A database
+ * that is behind it is an older one: restored, or put together from other files. */
 #ifndef BACKEND_SQLITE_CLIENT_LOCK_H
 #define BACKEND_SQLITE_CLIENT_LOCK_H
 
@@ -32,7 +32,7 @@ struct client_lock {
 
 enum client_lock_turn { CLIENT_LOCK_WRITE, CLIENT_LOCK_CHECKPOINT };
 
-/* Zero where nobody has left a mark yet. */
+/* Zero where nobody has left one yet. */
 struct client_lock_watermark {
     int64_t serial; /* of the last write transaction */
     int64_t token;  /* no greater one was granted */

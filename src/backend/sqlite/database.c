@@ -16,7 +16,7 @@ static int64_t lease_of(const struct simba_request *q)
     return (q->ttl_ms + q->transition_ms) * NS_PER_MS;
 }
 
-/* A row, as far as anybody looks. */
+/* A row, as far as anybody reads it. */
 struct row {
     bool found, held, contended, evicted;
     uint64_t token;

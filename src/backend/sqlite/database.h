@@ -72,7 +72,7 @@ struct database_result {        /* q->store of the request */
     struct simba_answer answer; /* its id or text is the one below */
     char text[DATABASE_TEXT_MAX];
     int64_t owner_client; /* whose death would free the mutex; 0: nobody's */
-    bool wake;            /* somebody waits who should look now */
+    bool wake;            /* somebody waits who should ask now */
     bool changed;         /* another owner, or none */
 };
 
@@ -106,7 +106,7 @@ int database_take_turn(struct database *d);                        /* 0, or a co
 void database_give_turn(struct database *d);
 bool database_wait(struct database *d,
                    int times); /* for another writer, the times-th time; false: too long */
-int database_read_own(struct database *d); /* own, and mark; likewise */
+int database_read_own(struct database *d); /* own, and watermark; likewise */
 bool database_is_behind(
     const struct database *d); /* it is an older database than the one last written */
 bool database_write_own(struct database *d);

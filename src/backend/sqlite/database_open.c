@@ -173,7 +173,7 @@ int database_open(struct database *d)
     return rc;
 }
 
-/* Whoever may not write can look: SQLite reads a log also without writing to PATH-shm, and whether a
+/* Whoever may not write can read: SQLite reads a log also without writing to PATH-shm, and whether a
  * client is alive can be asked without a lock of one's own. (If we have one, because we could write
  * before, it stays: we may still own something.) It is closed after each question, so there is nothing
  * that could become old. */

@@ -65,7 +65,7 @@ static bool is_ours(const struct client_lock_written *now, const struct client_l
 }
 
 /* Who writes the log back says before and after it what it does to the file, so whatever changed it
- * without a word was not one of us. Asked before and after the look: both may be under way. */
+ * without a word was not one of us. Asked before and after the check: both may be under way. */
 static bool is_as_written(struct files *f, const struct stat *db, const struct client_lock *l,
                           const struct paths *p)
 {

@@ -1,4 +1,4 @@
-/* inspect.c: what an operator should know about a place for locks, and why it is good or not. The
+/* inspect.c: what an operator should know about the files of a store, and why they are good or not. The
  * database is looked at through a connection of its own, so that nothing here meets the worker. */
 #include "backend/sqlite/inspect.h"
 
@@ -152,9 +152,9 @@ void inspect(const struct findings *f, const struct paths *p, const struct boot_
                      p->live);
     struct wakeup wakeup;
     if (wakeup_open(&wakeup, p->wakeup_file) == 0)
-        findings_say(f, SIMBA_LOG_INFO, "wakeup: a release wakes waiters at once");
+        findings_say(f, SIMBA_LOG_INFO, "wakeup file: a release wakes waiters at once");
     else
-        findings_say(f, SIMBA_LOG_WARN, "wakeup: %s: %s; waiters poll twice a second",
+        findings_say(f, SIMBA_LOG_WARN, "wakeup file: %s: %s; waiters poll twice a second",
                      p->wakeup_file, strerror(errno));
     wakeup_close(&wakeup);
 }

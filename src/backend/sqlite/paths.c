@@ -159,7 +159,7 @@ mode_t paths_mode(const char *path)
     char folder[PATH_MAX];
     struct stat s;
     snprintf(folder, sizeof folder, "%s", path);
-    char *slash = strrchr(folder, '/'); /* of a place all paths are absolute */
+    char *slash = strrchr(folder, '/'); /* all paths are absolute */
     if (slash != NULL)
         slash[slash == folder ? 1 : 0] = '\0';
     bool shared = stat(folder, &s) == 0 && (s.st_mode & S_ISGID) != 0 && (s.st_mode & S_IWGRP) != 0;

@@ -1,4 +1,4 @@
-/* paths.h: where the database lives. What is wrong with a place is said before anything is opened. */
+/* paths.h: where the database lives. What is wrong with a path is said before anything is opened. */
 #ifndef BACKEND_SQLITE_PATHS_H
 #define BACKEND_SQLITE_PATHS_H
 

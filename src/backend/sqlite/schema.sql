@@ -20,5 +20,5 @@ CREATE TABLE mutex (
     until     INTEGER NOT NULL, -- another may take it from here on
     lease     INTEGER NOT NULL,
     evicted   INTEGER NOT NULL, -- renewals fail
-    contended INTEGER NOT NULL  -- somebody waits: ring when it is free
+    contended INTEGER NOT NULL  -- somebody waits: wake them when it is free
 ) STRICT, WITHOUT ROWID;

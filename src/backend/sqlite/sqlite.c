@@ -1,5 +1,5 @@
 /* sqlite.c: the store in a file. A worker thread, or a caller that would wait for it, applies each
- * batch in one transaction and answers when it is committed; a second thread listens to the bell. */
+ * batch in one transaction and answers when it is committed; a second thread waits for wakeups. */
 #include "backend/sqlite/sqlite.h"
 
 #include <assert.h>
@@ -19,7 +19,7 @@
 
 #define POLL_MS 500       /* how soon one who waits notices that an owner was killed */
 #define POLL_IDLE_MS 5000 /* how soon one who does not notices that the database was replaced */
-#define OBSERVED_MS 15000 /* how long others go on ringing for an observer that is gone */
+#define OBSERVED_MS 15000 /* how long others go on waking an observer that is gone */
 #define BATCH_MAX 1000    /* requests in one transaction: others want to write, too */
 
 struct sqlite {
@@ -33,12 +33,12 @@ struct sqlite {
 
     /* the worker's, or whoever does its work */
     struct database db;
-    bool wakeup_failed; /* the bell cannot be opened, and that was said */
+    bool wakeup_failed; /* the wakeup file cannot be opened, and that was logged */
 };
 
 /* ---- a batch --------------------------------------------------------------------------------- */
 
-/* Before a question, and then while nothing happens: from now on others ring for every change. */
+/* Before a question, and then while nothing happens: from now on others signal every change. */
 static void observe(struct sqlite *s)
 {
     if (s->host->interest(s->host, NULL) == SIMBA_OBSERVES)
@@ -103,7 +103,7 @@ static int apply_all(struct sqlite *s, struct simba_request *part)
     return database_commit(&s->db);
 }
 
-/* Others may have a new bell, because somebody has deleted ours: then that one. */
+/* Others may have a new wakeup file, because somebody has deleted ours: then that one. */
 static void wake_others(struct sqlite *s, unsigned slot)
 {
     struct wakeup now;
@@ -292,7 +292,7 @@ static int liveness(void *store)
     return atomic_load(&((struct sqlite *)store)->live);
 }
 
-/* Place and boot do not change. */
+/* Paths and boot do not change. */
 static void examine(void *store, struct simba_request *q)
 {
     struct sqlite *s = store;

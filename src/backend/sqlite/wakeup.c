@@ -27,7 +27,7 @@ int wakeup_open(struct wakeup *b, const char *path)
         return -1;
     struct stat s;
     void *map = MAP_FAILED;
-    /* Allocated, not only sized: so that it can be rung when the disk is full. */
+    /* Allocated, not only sized: so that it can be written when the disk is full. */
     errno = posix_fallocate(fd, 0, sizeof *b->page);
     if (errno == 0 && fstat(fd, &s) == 0)
         map = mmap(NULL, sizeof *b->page, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -73,11 +73,10 @@ static void get(const struct wakeup *b, size_t at, void *out, size_t size)
 
 static void put(const struct wakeup *b, size_t at, const void *value, size_t size)
 {
-    (void)!pwrite(b->fd, value, size,
-                  (off_t)at); /* a ring that is lost is only waited for longer */
+    (void)!pwrite(b->fd, value, size, (off_t)at); /* who misses a wakeup only waits longer */
 }
 
-/* Two who ring at once must not write the same, as they would if each added one. */
+/* Two who signal at once must not write the same, as they would if each added one. */
 void wakeup_signal(struct wakeup *b, unsigned slot)
 {
     uint32_t value = (uint32_t)clock_now() ^ (uint32_t)gettid() << 16;

@@ -1,6 +1,7 @@
 /* wakeup.h: how a process that released a mutex wakes those that wait for it, in other processes.
- * The file PATH-bell: a word per slot (a mutex belongs to a slot by its hash) that changes with every ring
- * for it, and one word that all sleep on. Rung after COMMIT, so whoever wakes sees what was committed.
+ * The file PATH-bell: a word per slot (a mutex belongs to a slot by its hash) that changes with every
+ * wakeup for it, and one word that all sleep on. Signalled after COMMIT, so whoever wakes sees what
+ * was committed.
  *
  * The file is mapped so that the kernel knows the word to sleep on, but it is read and written by
  * calls: to touch memory whose file was truncated would kill the process. */
@@ -14,7 +15,7 @@
 
 struct wakeup_page {
     int64_t observed; /* machine's boot time: until then somebody observes every change */
-    uint32_t any;     /* futex; changes with every ring */
+    uint32_t any;     /* futex; changes with every wakeup */
     uint32_t unused;
     uint32_t slot[WAKEUP_SLOTS];
 };
@@ -27,15 +28,15 @@ struct wakeup {
 
 int wakeup_open(struct wakeup *b, const char *path); /* 0, or -1 and errno */
 void wakeup_close(struct wakeup *b);
-bool wakeup_is_ours(const struct wakeup *b, const char *path); /* others ring the same one */
+bool wakeup_is_ours(const struct wakeup *b, const char *path); /* others signal the same one */
 unsigned wakeup_slot(const char *mutex);
 void wakeup_signal(struct wakeup *b, unsigned slot);
 void wakeup_observe(struct wakeup *b,
-                    int64_t until); /* whoever changes an owner rings, until then */
+                    int64_t until); /* whoever changes an owner signals, until then */
 bool wakeup_is_observed(const struct wakeup *b, int64_t now);
 uint32_t wakeup_read(const struct wakeup *b);
 void wakeup_read_slots(const struct wakeup *b, uint32_t slot[WAKEUP_SLOTS]);
 
-/* Sleeps while the bell shows `seen`. A broken sleep returns early; rings are hints. */
+/* Sleeps while the file shows `seen`. A broken sleep returns early; wakeups are hints. */
 void wakeup_wait(struct wakeup *b, uint32_t seen);
 #endif

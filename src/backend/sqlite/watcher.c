@@ -1,5 +1,5 @@
 /* watcher.c: see watcher.h. What the client waits for or observes, the host knows. The order that loses
- * no ring: read the bell, let the contender try, sleep on the value that was read. A mutex is watched
+ * no wakeup: read the file, let the contender try, sleep on the value that was read. A mutex is watched
  * before its first try is submitted. Hints are given without the lock: the thread that gives one may be
  * asked to contend at once. */
 #include "backend/sqlite/watcher.h"
@@ -75,7 +75,7 @@ static void hint_if_changed(void *data, struct simba_watched *x)
         add_due(&h->due, x->mutex);
 }
 
-/* Whether a slot was rung for since it was last read; watched: one that has a mutex of ours, or not. */
+/* Whether a slot was signalled since it was last read; watched: one that has a mutex of ours, or not. */
 static bool has_wakeup(const struct watcher *w, bool watched)
 {
     for (unsigned i = 0; i < WAKEUP_SLOTS; i++) {
@@ -85,7 +85,7 @@ static bool has_wakeup(const struct watcher *w, bool watched)
     return false;
 }
 
-/* What has been rung for since it was last looked at; under the lock. Of what others wait for, nobody
+/* What was signalled since it was last read; under the lock. Of what others wait for, nobody
  * here is asked. (A mutex that is new to an observer of all, and shares its slot with a watched one, is
  * found by the next list.) */
 static struct due *heard(struct watcher *w)
@@ -131,18 +131,18 @@ int watcher_open(struct watcher *w, const char *path)
         return -1;
     pthread_mutex_lock(&w->lock);
     w->wakeup = wakeup;
-    wakeup_read_slots(&wakeup, w->last_seen); /* who was rung for before has not asked yet */
+    wakeup_read_slots(&wakeup, w->last_seen); /* who was woken before has not asked yet */
     pthread_mutex_unlock(&w->lock);
     return 0;
 }
 
-/* Not before it is needed: a program that only looks has no use for the thread. What was rung since
- * the bell was opened is heard then. */
+/* Not before it is needed: a program that only reads has no use for the thread. What was signalled
+ * since the file was opened is seen then. */
 void watcher_listen(struct watcher *w)
 {
     if (w->wakeup.page != NULL && !w->listening)
-        w->listening = thread_start(&w->thread, "simba-bell", listen, w) == 0;
-    /* without the thread there is still the slow look */
+        w->listening = thread_start(&w->thread, "simba-wakeup", listen, w) == 0;
+    /* without the thread there is still the slow poll */
 }
 
 void watcher_stop(struct watcher *w)
@@ -191,7 +191,7 @@ bool watcher_answered(struct watcher *w, const char *mutex, bool owned, int64_t 
 struct poll_pass {
     const struct database *db;
     bool missed_wakeups, any;
-    int64_t last; /* the client that was looked at last: many mutexes may have one owner */
+    int64_t last; /* the client that was checked last: many mutexes may have one owner */
     bool gone;    /* it is */
     struct due *due;
 };

@@ -1,5 +1,5 @@
-/* watcher.h: how this client hears that a mutex that somebody waits for is free: by the bell at once, and
- * by a slow look for what nobody rings for (a killed owner, a lost ring). */
+/* watcher.h: how this client learns that a mutex that somebody waits for is free: by the wakeup file at
+ * once, and by a slow poll for what nobody signals (a killed owner, a lost wakeup). */
 #ifndef BACKEND_SQLITE_WATCHER_H
 #define BACKEND_SQLITE_WATCHER_H
 
@@ -25,7 +25,7 @@ struct watcher {
 
 void watcher_init(struct watcher *w, struct simba_host *host);
 void watcher_free(struct watcher *w);
-int watcher_open(struct watcher *w, const char *path); /* the bell; 0, or -1 and errno */
+int watcher_open(struct watcher *w, const char *path); /* the wakeup file; 0, or -1 and errno */
 void watcher_listen(struct watcher *w);                /* from now on, if it is open */
 void watcher_stop(struct watcher *w);                  /* the thread has ended when it returns */
 
@@ -35,7 +35,7 @@ void watcher_set(struct watcher *w, const char *mutex, enum simba_interest inter
  * and somebody waits for it. */
 bool watcher_answered(struct watcher *w, const char *mutex, bool owned, int64_t client);
 
-/* The slow look for owners that have died; on the thread that owns the database. blind: others ring a
- * bell that is not ours, so everybody asks again. True if somebody waits for anything. */
+/* The slow poll for owners that have died; on the thread that owns the database. missed_wakeups: others
+ * signal a file that is not ours, so everybody asks again. True if somebody waits for anything. */
 bool watcher_poll(struct watcher *w, const struct database *db, bool missed_wakeups);
 #endif

@@ -1,4 +1,4 @@
-/* latch.h: one contender's place in a queue of nodes, as Curator's LeaderLatch keeps it. Pure: what is
+/* latch.h: one contender's node in a queue of nodes, as Curator's LeaderLatch keeps it. Pure: what is
  * sent and what comes back are the caller's business.
  *
  * The members of a mutex are ephemeral sequential nodes _c_UUID-latch-NNNNNNNNNN; the one with the
@@ -96,5 +96,5 @@ bool zk_latch_parse(const char *name, int32_t *sequence);       /* false: not a 
 bool zk_latch_before(int32_t a, int32_t b);
 int zk_latch_lowest(char *const *names, int count, int *members); /* -1: there is no member */
 bool zk_latch_heeds_evictions(
-    const char *name); /* its owner is one of ours: an eviction's mark ends it */
+    const char *name); /* its owner is one of ours: an eviction without force ends it */
 #endif

@@ -1,6 +1,6 @@
 /* latch_client.c: what contenders ask for: CONTEND, RENEW, RELEASE, LEAVE.
  *
- * - CONTEND joins if need be (latch_node.c), and looks (latch_queue.c).
+ * - CONTEND joins if need be (latch_node.c), and reads the queue (latch_queue.c).
  * - RENEW asks the server nothing: our session stands, and nobody has told us that the node is gone.
  * - A tenure that its contender has not renewed for a whole lease is over, as in every store, even if
  *   the session lives on: the node is deleted (latch_session.c). */
@@ -133,7 +133,7 @@ static void renew(struct latch_client *c, struct simba_request *q)
     }
 }
 
-/* A contender of the same id is told that the place is gone; else nobody would tell it. */
+/* A contender of the same id is told that the node is gone; else nobody would tell it. */
 static void end(struct latch_member *m, struct simba_request *q)
 {
     struct latch_session *s = m->session;

@@ -6,7 +6,7 @@
  *   latch_client.c   what contenders ask for: CONTEND, RENEW, RELEASE, LEAVE
  *   latch_session.c  a session: the writes that keep it, and what its fate means for its members
  *   latch_node.c     a member's node: making it, finding it again, deleting it
- *   latch_queue.c    a member's look at the others, its watches, what its contender is told
+ *   latch_queue.c    what a member reads of the others, its watches, what its contender is told
  *   latch.c          the states of one node, and the names of nodes
  *
  * A member is a contender's node in the queue of a mutex, and what is known of it. It belongs to a session:
@@ -55,7 +55,7 @@ struct latch_result {
     int64_t czxid, owner; /* of a node; its ephemeralOwner */
     char *const *names;   /* FIND, LIST */
     int count;
-    const char *data; /* LEADER, MARK */
+    const char *data; /* LEADER, EVICTION */
     int length;
 };
 
@@ -147,7 +147,7 @@ int64_t zk_latch_session_timeout_ms(const struct latch_session *s);
 void zk_latch_queue_event(struct latch_session *s, const char *mutex, const char *node,
                           bool deleted, int64_t now);
 
-/* Evicted by a mark on the mutex's node: that tenure, of this czxid. */
+/* Evicted by the data of the mutex's node: that tenure, of this czxid. */
 bool zk_latch_queue_parse_eviction(const char *data, int length, int64_t *czxid);
 void zk_latch_queue_format_eviction(char *out, size_t size, uint64_t token);
 #endif

@@ -1,4 +1,4 @@
-/* latch_queue.c: a member's look at the others, its watches, and what its contender is told.
+/* latch_queue.c: what a member reads of the others, its watches, and what its contender is told.
  *
  * A tenure is a node: granted once, to one request, when a list of the children shows it as the lowest.
  * That list may be old, but our node is in it, and whatever joined before ours and is still there is in
@@ -27,7 +27,7 @@ void zk_latch_queue_hint(struct latch_member *m)
     c->host->hint_one(c->host, m->mutex, m->id);
 }
 
-/* Nobody waits in this place any longer. LEAVE also wants to know who owns the mutex now. */
+/* Nobody waits with this node any longer. LEAVE also wants to know who owns the mutex now. */
 void zk_latch_queue_answer_ending(struct latch_member *m)
 {
     struct latch_session *s = m->session;
@@ -98,7 +98,7 @@ static void answer_own(struct latch_member *m)
     }
 }
 
-/* ---- looking at the queue --------------------------------------------------------------------- */
+/* ---- reading the queue ------------------------------------------------------------------------ */
 
 /* Somebody is in front: watch the last of them, and learn who leads. */
 static void wait_behind(struct latch_member *m, const char *ahead, const char *leader)
@@ -135,7 +135,7 @@ static void leader_is(struct latch_member *m, const struct latch_result *r)
     }
     m->leader[0] = '\0';
     m->watched[0] = '\0';
-    if (r->reply != LATCH_NO_NODE) /* if it is gone: look again */
+    if (r->reply != LATCH_NO_NODE) /* if it is gone: read again */
         zk_latch_node_refuse_asking(m, r);
 }
 
@@ -216,7 +216,7 @@ void zk_latch_queue_format_eviction(char *out, size_t size, uint64_t token)
     snprintf(out, size, EVICTION "%" PRIu64, token);
 }
 
-/* An owner hears of the end of its node, and of a mark on the mutex's. */
+/* An owner hears of the end of its node, and of an eviction in the data of the mutex's. */
 void zk_latch_queue_watch_own(struct latch_member *m)
 {
     m->unwatched = false;

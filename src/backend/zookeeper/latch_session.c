@@ -124,7 +124,7 @@ static void touch(struct latch_session *s)
     s->client->io->heartbeat_in(s, zk_session_deadline_idle_ms(&s->deadline));
 }
 
-/* Contenders that have not been heard of: their tenures are over, their places are given up. */
+/* Contenders that have not been heard of: their tenures are over, their nodes are given up. */
 static void scan(struct latch_session *s)
 {
     int64_t silence = SILENCE_PARTS * zk_latch_session_timeout_ms(s) + SILENCE_MS;

@@ -1,12 +1,12 @@
 /* query.c: who leads a mutex, for those who ask without being in its queue: READ, LEAVE, LIST, EVICT.
  *
  * The members are the children of the mutex's node; then the lowest one is asked for its data, the id.
- * If it is gone by then, we look again. Where somebody observes, a watch is left behind on what would
+ * If it is gone by then, we read again. Where somebody observes, a watch is left behind on what would
  * have to change first: the leader's node, or the list of children if there is none, or the mutex's
  * node if there is not even that.
  *
- * An eviction without force is a mark on the mutex's node, which its owner watches (latch_queue.c). An owner
- * of Curator's would not heed a mark, nor a Simba before 0.2 show by its node's name that it does. */
+ * An eviction without force is data on the mutex's node, which its owner watches (latch_queue.c). An owner
+ * of Curator's would not heed it, nor a Simba before 0.2 show by its node's name that it does. */
 #include "backend/zookeeper/query.h"
 
 #include <assert.h>
@@ -39,7 +39,7 @@ struct query {
     int tries, members;
     bool watches;   /* the list of children has a watch already */
     bool has_data;  /* the mutex's node has data */
-    bool evicted;   /* the mark is the leader's */
+    bool evicted;   /* the data evict the leader */
     uint64_t token; /* of the leader */
     char id[SIMBA_ID_MAX + 1];
     char mutex[SIMBA_MUTEX_MAX + 1];
@@ -150,7 +150,7 @@ static bool is_meant(const struct query *l)
            (q->id[0] == '\0' || strcmp(q->id, l->id) == 0);
 }
 
-/* Node and mark name one tenure, whose id never changes: what was compared is what is ended. */
+/* Node and eviction name one tenure, whose id never changes: what was compared is what is ended. */
 static void evict(struct query *l)
 {
     char eviction[64], node[PATH_SIZE];
@@ -200,7 +200,7 @@ static void on_leader(int rc, const char *value, int length, const struct Stat *
         start(l);
         return;
     }
-    if (rc == ZNONODE && !evicts(l)) { /* it goes from hand to hand faster than we look */
+    if (rc == ZNONODE && !evicts(l)) { /* it goes from hand to hand faster than we read */
         tell(l);
         return;
     }

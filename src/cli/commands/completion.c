@@ -8,7 +8,7 @@
 
 /* ---- what is known ------------------------------------------------------------------------------- */
 
-/* Then CMD is the second word. */
+/* Then CMD is the second operand. */
 static bool has_cmd(const struct command *m)
 {
     return strstr(m->operands, "CMD") != NULL;

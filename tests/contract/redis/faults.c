@@ -99,7 +99,7 @@ static void redis_client_kill_pubsub(void)
     kill_clients("pubsub");
 }
 
-/* The message goes to nobody, and the look behind it finds out. */
+/* The message goes to nobody, and the poll behind it finds out. */
 static void redis_deaf(void)
 {
     folder_make();
@@ -343,7 +343,7 @@ static void count_entry(void *data, const struct simba_entry *entry)
     *(int *)data += strcmp(entry->owner.id, "somebody") == 0;
 }
 
-/* Looking needs no right to write. */
+/* Reading needs no right to write. */
 static void check_replica(struct server *master, const struct server *replica)
 {
     simba *c = NULL;

@@ -1,5 +1,5 @@
 /* safety.c: what an operator does to a server and its table: makes it read-only, lets a crash forget things,
- * deletes rows, puts back an old copy. Looking goes on; nobody is told less than what is true; tokens rise. */
+ * deletes rows, puts back an old copy. Reading goes on; nobody is told less than what is true; tokens rise. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,7 +32,7 @@ static void ignore_change(void *data, const char *mutex, const struct simba_stat
     (void)state;
 }
 
-/* What only looks works there, also an observer of one mutex and of all; what writes is told why not. */
+/* What only reads works there, also an observer of one mutex and of all; what writes is told why not. */
 static void read_only_use(struct database *d, int code, const char *part)
 {
     struct simba_options so = SIMBA_OPTIONS_INIT;

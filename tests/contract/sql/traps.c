@@ -230,7 +230,7 @@ static void sql_many_wait(void)
     }
     for (int i = 0; i < MANY; i++)
         CHECK_OK(simba_contender_wait(c[i], SIMBA_RUNNING, PATIENCE_MS));
-    nap(2000); /* looks become rare, and statistics are written */
+    nap(2000); /* polls become rare, and statistics are written */
     long long before = statements(&d);
     nap(SECONDS * 1000);
     long long after = statements(&d);

@@ -9,7 +9,7 @@
  *   empty, and that clients of before were alive, and granted nothing.
  * - live_*: in another PATH-live nobody is seen alive, so leases are waited for. What is in the file
  *   meant nothing to it.
- * - wakeup_removed, wakeup_replaced, wakeup_overwritten: the bell only wakes.
+ * - wakeup_removed, wakeup_replaced, wakeup_overwritten: that file only wakes.
  * - *_linked, but of the database: whoever opens the store finds them by its name.
  * - shm_truncated: the newcomer makes it as long as it was, if nobody reads there before;
  *   truncated_index is the case without a newcomer. */
@@ -108,7 +108,7 @@ static void linked(const char *file)
     CHECK(link(now(file), now("second")) == 0);
 }
 
-/* ---- a cell -------------------------------------------------------------------------------- */
+/* ---- a case -------------------------------------------------------------------------------- */
 
 /* The owner renews seldom, and so notices late. */
 static struct simba_handle_options seldom(void)

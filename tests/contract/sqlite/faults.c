@@ -103,7 +103,7 @@ static void disk_read_only(void)
     peer_end(&maker);
     CHECK(mount("tmpfs", folder_path(""), NULL, MS_REMOUNT | MS_RDONLY, "size=512k") == 0);
     struct peer a = sqlite_peer(lease_short());
-    CHECK(peer_ask(&a, "read")[0] == '0'); /* who only looks need not write */
+    CHECK(peer_ask(&a, "read")[0] == '0'); /* who only reads need not write */
     CHECK(peer_number(&a, "acquire 0") == SIMBA_EDENIED);
     contend(&a);
     AWAIT(strstr(peer_ask(&a, "log"), "Read-only") != NULL);
@@ -230,7 +230,7 @@ static void database_locked(void)
     run(db, "BEGIN IMMEDIATE");
     for (int64_t end = simba_now() + 2500; simba_now() < end; nap(20))
         CHECK((uint64_t)peer_number(&a, "token") == token);
-    AWAIT(peer_ask(&a, "read")[0] == '0'); /* who only looks need not wait for it */
+    AWAIT(peer_ask(&a, "read")[0] == '0'); /* who only reads need not wait for it */
     AWAIT(strstr(peer_ask(&a, "log"), "database is locked") != NULL);
     run(db, "COMMIT");
     CHECK(sqlite3_close(db) == SQLITE_OK);

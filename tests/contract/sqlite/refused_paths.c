@@ -1,5 +1,5 @@
 /* refused_paths.c: where a database may not be, and files that are not ours: each is refused with
- * words, and left as it was. */
+ * a reason, and left as it was. */
 #include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>

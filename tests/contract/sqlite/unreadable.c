@@ -143,7 +143,7 @@ static void damage_wakeup_unreadable(void)
     struct peer c = start(lease_steady());
     sqlite_contend(&c);
     CHECK(peer_number(&c, "wait") == 0);
-    AWAIT(strstr(peer_ask(&c, "log"), "wakeup") != NULL);
+    AWAIT(strstr(peer_ask(&c, "log"), "wakeup file") != NULL);
     check_renewed(&a, token, &b);
     check_renewed(&a, token, &c);
     CHECK(peer_number(&a, "stop") == 0);

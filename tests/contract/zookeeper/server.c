@@ -451,7 +451,7 @@ static zhandle_t *raw(struct ensemble *e)
     return e->raw;
 }
 
-/* Once more if the connection broke: good enough for a look. */
+/* Once more if the connection broke: good enough for a read. */
 #define TWICE(call)                            \
     do {                                       \
         for (int try_ = 0; try_ < 5; try_++) { \
