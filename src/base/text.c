@@ -228,3 +228,33 @@ void text_shorten(char *out, size_t size, const char *bytes, size_t count)
     }
     out[used] = '\0';
 }
+
+/* Two parts, the second with two digits. */
+static void add_parts(struct text *t, int64_t first, const char *unit, int64_t second,
+                      const char *second_unit)
+{
+    text_add_int(t, first);
+    text_add(t, unit);
+    text_add(t, second < 10 ? "0" : "");
+    text_add_int(t, second);
+    text_add(t, second_unit);
+}
+
+void text_add_duration(struct text *t, int64_t ms)
+{
+    int64_t s = (ms < 0 ? 0 : ms) / 1000, tenths = (ms < 0 ? 0 : ms) / 100 % 10;
+    if (s < 60) {
+        text_add_int(t, s);
+        if (s < 10 && (tenths != 0 || s == 0)) {
+            text_add(t, ".");
+            text_add_int(t, tenths);
+        }
+        text_add(t, "s");
+    } else if (s < 3600) {
+        add_parts(t, s / 60, "m", s % 60, "s");
+    } else if (s < 86400) {
+        add_parts(t, s / 3600, "h", s / 60 % 60, "m");
+    } else {
+        add_parts(t, s / 86400, "d", s / 3600 % 24, "h");
+    }
+}

@@ -43,9 +43,9 @@ static int unknown(const struct cli *c, const char *name)
     }
     const char *near = nearest(name, names, count);
     if (near != NULL)
-        usage(c, "there is no option --%s; did you mean --%s?", name, near);
+        usage(c, "unknown option --%s; did you mean --%s?", name, near);
     else
-        usage(c, "there is no option --%.60s", name);
+        usage(c, "unknown option --%.60s", name);
     return ARG_WRONG;
 }
 
@@ -84,7 +84,7 @@ static int short_option(struct cli *c, char **value)
     char *text = c->args.bundle, *rest = text[1] != '\0' ? text + 1 : NULL;
     const struct option *o = find(c, "", 0, *text);
     if (o == NULL) {
-        usage(c, "there is no option -%c", *text);
+        usage(c, "unknown option -%c", *text);
         return ARG_WRONG;
     }
     c->args.bundle = o->arg == NULL ? rest : NULL;

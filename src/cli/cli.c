@@ -9,6 +9,7 @@
 
 #include "cli/commands/commands.h"
 #include "cli/output.h"
+#include "cli/run/outage.h"
 #include "cli/sqlite_path.h"
 
 #define LEASE_LEAST_MS 500 /* below this, starting a process takes too much of it */
@@ -27,17 +28,17 @@ enum {
 };
 
 const struct option common_options[] = {
-    {"url", 'u', OPT_URL, "URL",
-     "the store; else SIMBA_URL, the configuration, a file of your own"},
-    {"ttl", 0, OPT_TTL, "D", "the owner renews within this; default 10s"},
-    {"transition", 0, OPT_TRANSITION, "D", "nobody else owns for so long after it; default 6s"},
+    {"url", 'u', OPT_URL, "URL", "the store; default: SIMBA_URL, simba.yaml, a file of your own"},
+    {"ttl", 0, OPT_TTL, "D", "the owner has to renew within this; default 10s"},
+    {"transition", 0, OPT_TRANSITION, "D",
+     "after the ttl nobody else owns NAME this long; default 6s"},
     {"id", 0, OPT_ID, "ID",
-     "who we are to others; must be unique; default: made from host and pid"},
+     "the contender, as others see it; must be unique; default: made from host and pid"},
     {"json", 0, OPT_JSON, NULL, "data as one JSON object per line"},
     {"quiet", 'q', OPT_QUIET, NULL, "only errors on stderr"},
-    {"verbose", 'v', OPT_VERBOSE, NULL, "say what happens; twice: also the library's log"},
-    {"dry-run", 0, OPT_DRY_RUN, NULL, "show the configuration and its origin, then end"},
-    {"help", 'h', OPT_HELP, NULL, "this"},
+    {"verbose", 'v', OPT_VERBOSE, NULL, "say what happens; twice (-vv): also the library's log"},
+    {"dry-run", 0, OPT_DRY_RUN, NULL, "show the configuration and where it comes from, then end"},
+    {"help", 'h', OPT_HELP, NULL, "show this help"},
     {"version", 0, OPT_VERSION, NULL, "the version of the command and its library"},
     {NULL, 0, 0, NULL, NULL},
 };
@@ -56,7 +57,7 @@ static void set(struct cli *c, enum setting_id id, const char *value, const char
 static int set_url(struct cli *c, char *value)
 {
     if (strlen(value) >= sizeof c->url)
-        return usage(c, "the URL is longer than %d bytes", URL_MAX - 1);
+        return usage(c, "--url is longer than %d bytes", URL_MAX - 1);
     snprintf(c->url, sizeof c->url, "%s", value);
     set(c, SET_URL, c->url, "--url");
     char *start = strstr(value, "://"), *at = strrchr(value, '@');
@@ -74,7 +75,7 @@ int cli_take_operand(struct cli *c, void *data, int id, char *value)
     (void)data;
     (void)id;
     if (c->operand_count > 0 && c->command->one != NULL)
-        return usage(c, "%s: '%.60s' is the second", c->command->one, value);
+        return usage(c, "unexpected argument '%.60s': %s", value, c->command->one);
     if (c->operand_count == 0)
         c->operands = c->args.argv + c->args.at - 1;
     c->operands[c->operand_count++] = value; /* options among them leave gaps */
@@ -86,9 +87,10 @@ int cli_take_url(struct cli *c, void *data, int id, char *value)
     (void)data;
     (void)id;
     if (strchr(value, ':') == NULL)
-        return usage(c, "'%.60s' is no URL: simba %s redis://host:6379/0", value, c->command->name);
+        return usage(c, "'%.60s' is not a URL: write one as in simba %s redis://host:6379/0", value,
+                     c->command->name);
     if (c->setting[SET_URL].value != NULL)
-        return usage(c, "one URL at a time: there is a second one");
+        return usage(c, "two URLs are given: one store at a time");
     return set_url(c, value);
 }
 
@@ -136,7 +138,7 @@ int cli_take(struct cli *c, take_fn *option, take_fn *operand, void *data)
         if (id == ARG_END)
             return -1;
         if (id == ARG_OPERAND && operand == NULL)
-            return usage(c, "there is no word expected, but '%.60s' stands there", value);
+            return usage(c, "unexpected argument '%.60s'", value);
         if (id == ARG_OPERAND)
             code = operand(c, data, id, value);
         else if (id >= OPT_URL)
@@ -159,10 +161,16 @@ int cli_take_duration(const struct cli *c, const char *option, const char *value
 
 /* ---- the store ------------------------------------------------------------------------------- */
 
+/* That renewals fail is said in any case, with -vv all that there is. */
 static void on_log(void *data, enum simba_level level, const char *line)
 {
     static const char *const names[] = {"error", "warning", "info", "debug"};
-    print_error(data, "%s: %s", names[level], line);
+    const struct cli *c = data;
+    bool is_news = c->outage != NULL && outage_take(c->outage, line);
+    if (c->verbose > 1)
+        print_error(c, "%s: %s", names[level], line);
+    else if (is_news)
+        print_error(c, "%s", line);
 }
 
 /* The library takes the options of the URL itself, so that it checks them. */
@@ -193,7 +201,7 @@ int cli_open(struct cli *c)
     struct simba_options o = SIMBA_OPTIONS_INIT;
     o.ttl_ms = unless_in_url(&c->setting[SET_TTL], c->ttl_ms);
     o.transition_ms = unless_in_url(&c->setting[SET_TRANSITION], c->transition_ms);
-    if (c->verbose > 1) {
+    if (c->verbose > 1 || c->outage != NULL) {
         o.log = on_log;
         o.log_data = c;
     }
@@ -232,8 +240,8 @@ int cli_open_existing(struct cli *c)
         return cli_open(c);
     return print_error(
         c,
-        "there is no store at %s: nobody has used it yet, or the URL is wrong (from %s). Its "
-        "first user makes it, or simba init does",
+        "there is no store at %s: nobody has used it yet, or the URL (from %s) is wrong. The "
+        "first simba lock makes it, or simba init",
         path, c->setting[SET_URL].value != NULL ? c->setting[SET_URL].where : "default");
 }
 
@@ -273,12 +281,15 @@ int cli_configure(struct cli *c)
     if (code != 0)
         return code;
     if (c->ttl_ms + c->transition_ms < LEASE_LEAST_MS) {
-        const char *rule = "ttl and transition together are shorter than 500ms: too short to run "
-                           "a command under";
+        static const char rule[] =
+            "ttl (%lldms, from %s) and transition (%lldms, from %s) together "
+            "are shorter than 500ms: too short to run a command under";
+        const char *ttl = c->setting[SET_TTL].where, *transition = c->setting[SET_TRANSITION].where;
         if (c->setting[SET_TTL].by_flag || c->setting[SET_TRANSITION].by_flag)
-            return usage(c, "%s", rule);
-        return print_error(c, "%s (ttl from %s, transition from %s)", rule,
-                           c->setting[SET_TTL].where, c->setting[SET_TRANSITION].where);
+            return usage(c, rule, (long long)c->ttl_ms, ttl, (long long)c->transition_ms,
+                         transition);
+        return print_error(c, rule, (long long)c->ttl_ms, ttl, (long long)c->transition_ms,
+                           transition);
     }
     return c->dry_run ? show_configuration(c) : -1;
 }

@@ -33,8 +33,9 @@ struct cli {
     struct setting setting[SETTINGS];
     bool json, quiet, dry_run;
     int verbose;
-    bool drops_lines; /* a lease depends on us: we do not wait for whoever reads stderr */
-    char **operands;  /* of cli_take_operand(), in argv */
+    struct outage *outage; /* of whoever holds a lease; NULL: nobody does */
+    bool drops_lines;      /* a lease depends on us: we do not wait for whoever reads stderr */
+    char **operands;       /* of cli_take_operand(), in argv */
     size_t operand_count;
     char url[URL_MAX]; /* of -u, since the one in argv is blanked */
 
@@ -83,7 +84,8 @@ void cli_forget_url(struct cli *c);
 /* As cli_open(), for a command that only reads: a file that is not there is not made. */
 int cli_open_existing(struct cli *c);
 
-#define ANSWER_MS 5000 /* the store has so long to answer */
+#define ANSWER_MS \
+    5500 /* the store has so long to answer: longer than to connect, so that it can say why */
 int cli_ask(const struct cli *c,
             const char *prefix);           /* does it? 0, or an error, as of simba_list() */
 int cli_fail(const struct cli *c, int rc); /* says what went wrong; the exit code */

@@ -79,6 +79,11 @@ static bool is_switch(const char *key)
            strcmp(key + length - end, ".enabled") == 0;
 }
 
+static bool is_ours(const char *key)
+{
+    return strncmp(key, "simba.", 6) == 0;
+}
+
 static const char *suggest(const char *key)
 {
     static char texts[GROUPS * SETTINGS][40];
@@ -106,14 +111,25 @@ static const char *on_found(void *data, const char *key, const char *value, long
         return NULL;
     if (!find_key(key, &group, &id)) {
         const char *near = suggest(key);
-        snprintf(f->why, sizeof f->why, "there is no key %.100s%s%s%s", key,
-                 near != NULL ? "; did you mean " : "", near != NULL ? near : "",
-                 near != NULL ? "?" : "");
+        bool is_group = strcmp(key, "simba") == 0;
+        for (enum group g = REDIS; g < GROUPS; g++) /* "simba.redis" */
+            is_group = is_group || (strncmp(key, "simba.", 6) == 0 &&
+                                    strlen(key) + 1 == 6 + strlen(group_names[g]) &&
+                                    strncmp(key + 6, group_names[g], strlen(key) - 6) == 0);
+        if (is_group)
+            snprintf(f->why, sizeof f->why,
+                     "%s: needs keys below it, indented, such as url: or ttl:, not a value", key);
+        else
+            snprintf(f->why, sizeof f->why, "unknown key %.100s%s%s%s", key,
+                     near != NULL   ? "; did you mean "
+                     : is_ours(key) ? "; the keys are url, ttl, transition, id, initial-delay"
+                                    : "; all keys begin with simba., as in simba.url",
+                     near != NULL ? near : "", near != NULL ? "?" : "");
         return f->why;
     }
     if (f->said[group][id].value != NULL) {
-        snprintf(f->why, sizeof f->why, "%.100s stands here for the second time, after line %ld",
-                 key, f->said[group][id].line);
+        snprintf(f->why, sizeof f->why, "%.100s is set a second time, after line %ld", key,
+                 f->said[group][id].line);
         return f->why;
     }
     f->said[group][id].value = strdup(value); /* for the life of the program */

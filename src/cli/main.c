@@ -44,8 +44,8 @@ static int no_command(const struct cli *c, const char *name)
         names[i] = commands[i]->name;
     const char *near = nearest(name, names, COMMANDS);
     if (near != NULL)
-        return usage(c, "there is no command %.60s; did you mean %s?", name, near);
-    return usage(c, "there is no command %.60s", name);
+        return usage(c, "unknown command '%.60s'; did you mean %s?", name, near);
+    return usage(c, "unknown command '%.60s'", name);
 }
 
 /* ---- help ------------------------------------------------------------------------------------ */
@@ -69,9 +69,10 @@ static int put_wrapped(const char *text, size_t bytes, int indent, int at)
 
 /* Lines that begin with a blank stay as they are. Those that begin with a dash, or follow an empty one,
  * begin anew; all others go on where the one before has ended. */
-static void show_text(const char *text)
+static void show_text(const char *text, size_t length)
 {
-    for (int at = 0; *text != '\0';) {
+    const char *end = text + length;
+    for (int at = 0; text < end;) {
         size_t bytes = strcspn(text, "\n");
         bool is_verbatim = *text == ' ';
         if (is_verbatim)
@@ -79,8 +80,8 @@ static void show_text(const char *text)
         else
             at = put_wrapped(text, bytes, 0, at);
         text += bytes;
-        text += *text == '\n';
-        if (is_verbatim || bytes == 0 || strchr(" -\n", *text) != NULL) { /* or it is the end */
+        text += text < end && *text == '\n';
+        if (text >= end || is_verbatim || bytes == 0 || strchr(" -\n", *text) != NULL) {
             putchar('\n');
             at = 0;
         }
@@ -104,15 +105,23 @@ static void show_options(const struct option *o)
 
 static void show_command(const struct command *m)
 {
-    printf("simba %s%s%s\n    %s\n", m->name, m->operands[0] != '\0' ? " " : "", m->operands,
+    const char *examples = strstr(m->help, "Example"); /* at the end; else all of it is one */
+    if (examples == NULL)
+        examples = m->help;
+    printf("simba %s%s%s\n    %s\n\n", m->name, m->operands[0] != '\0' ? " " : "", m->operands,
            m->summary);
+    show_text(examples, strlen(examples));
     if (m->options != NULL)
         printf("\nOptions:\n");
     show_options(m->options);
     printf("\nOptions of all commands:\n");
     show_options(common_options);
-    putchar('\n');
-    show_text(m->help);
+    size_t rest = (size_t)(examples - m->help);
+    while (rest > 0 && m->help[rest - 1] == '\n')
+        rest--;
+    if (rest > 0)
+        putchar('\n');
+    show_text(m->help, rest);
 }
 
 static void show_overview(void)
@@ -123,14 +132,14 @@ static void show_overview(void)
         printf("  simba %-10s %s%*s %s\n", (*m)->name, operands,
                OPERANDS_WIDTH - width_of(operands, strlen(operands)), "", (*m)->summary);
     }
-    printf("\nsimba COMMAND --help says more. Options of all commands:\n");
+    printf("\nsimba COMMAND --help shows examples and options. Options of all commands:\n");
     show_options(common_options);
     printf("\nTry:\n"
            "  simba lock backup rsync -a /data /backup      # one at a time on this machine\n"
            "  simba lock -n backup rsync -a /data /backup   # or not at all, exit 124\n"
            "  simba lock --dry-run backup                   # which store, which durations?\n\n"
            "Durations: 500ms, 10s, 5m, 1h; a bare number is in seconds.\n"
-           "See simba(1), simba(7).\n");
+           "Manuals: simba(1), simba(7).\n");
 }
 
 void help_show(const struct command *m)
@@ -158,7 +167,7 @@ static int run(struct cli *c)
     if (code >= 0)
         return code;
     if (name == NULL)
-        return usage(c, "a command is missing");
+        return usage(c, "missing command, such as lock, status or doctor");
     bool is_help = strcmp(name, "help") == 0;
     if (is_help)
         name = c->args.argv[c->args.at];

@@ -103,6 +103,22 @@ void print_note(const struct cli *c, const char *format, ...)
     va_end(args);
 }
 
+void print_status(const struct cli *c, const char *format, ...)
+{
+    char raw[LINE_MAX_BYTES - 8], text[LINE_MAX_BYTES] = "\r\033[K";
+    size_t begin = strlen(text);
+    va_list args;
+    va_start(args, format);
+    (void)!vsnprintf(raw, sizeof raw, format, args);
+    va_end(args);
+    if (raw[0] != '\0')
+        snprintf(text + begin, sizeof text - begin, "simba %s: ", c->command->name);
+    begin = strlen(text);
+    show_name(raw, text + begin, sizeof text - begin);
+    if (has_room(STDERR_FILENO))
+        (void)!write(STDERR_FILENO, text, strlen(text));
+}
+
 int print_error(const struct cli *c, const char *format, ...)
 {
     va_list args;

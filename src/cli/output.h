@@ -14,6 +14,11 @@ __attribute__((format(printf, 2, 3))) void print_note(const struct cli *c, const
 __attribute__((format(printf, 2, 3))) int print_error(const struct cli *c, const char *format, ...);
 __attribute__((format(printf, 2, 3))) int usage(const struct cli *c, const char *format, ...);
 
+/* A line on a terminal that the next one overwrites; an empty one removes it. Whoever has stopped the
+ * terminal sees none of it. */
+__attribute__((format(printf, 2, 3))) void print_status(const struct cli *c, const char *format,
+                                                        ...);
+
 /* An object as one line of JSON on stdout: pairs of names and values, as jansson's json_pack has
  * them in its format. */
 void print_json(const char *format, ...);

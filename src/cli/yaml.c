@@ -40,7 +40,7 @@ static int take_key(struct reader *r, const yaml_event_t *e)
     int n = snprintf(r->key + at, sizeof r->key - at, "%s%s", at > 0 ? "." : "",
                      (const char *)e->data.scalar.value);
     if (n < 0 || (size_t)n >= sizeof r->key - at)
-        return wrong(r, &e->start_mark, "this key is too long");
+        return wrong(r, &e->start_mark, "the key is too long");
     r->has_key = true;
     return 0;
 }
@@ -49,9 +49,9 @@ static int take_scalar(struct reader *r, const yaml_event_t *e)
 {
     const char *value = (const char *)e->data.scalar.value;
     if (r->depth == 0)
-        return value[0] == '\0' ? 0 : wrong(r, &e->start_mark, "expected KEY: VALUE");
+        return value[0] == '\0' ? 0 : wrong(r, &e->start_mark, "not of the form KEY: VALUE");
     if (strlen(value) != e->data.scalar.length)
-        return wrong(r, &e->start_mark, "a NUL byte has no place here");
+        return wrong(r, &e->start_mark, "the value holds a NUL byte");
     if (!r->has_key)
         return take_key(r, e);
     r->has_key = false;
@@ -66,7 +66,7 @@ static int take_event(struct reader *r, const yaml_event_t *e)
         return take_scalar(r, e);
     case YAML_MAPPING_START_EVENT:
         if (r->depth == DEPTH_MAX || (r->depth > 0 && !r->has_key))
-            return wrong(r, &e->start_mark, "this is nested too deeply, or is a key");
+            return wrong(r, &e->start_mark, "nested too deeply, or a mapping used as a key");
         r->length[r->depth] = r->depth == 0 ? 0 : strlen(r->key);
         r->depth++;
         r->has_key = false;
@@ -77,9 +77,9 @@ static int take_event(struct reader *r, const yaml_event_t *e)
         r->has_key = false;
         return 0;
     case YAML_SEQUENCE_START_EVENT:
-        return wrong(r, &e->start_mark, "a list has no meaning here");
+        return wrong(r, &e->start_mark, "unexpected list: values are words, numbers or durations");
     case YAML_ALIAS_EVENT:
-        return wrong(r, &e->start_mark, "an alias has no meaning here");
+        return wrong(r, &e->start_mark, "unexpected alias (*name): write the value itself");
     default:
         return 0;
     }
@@ -92,7 +92,7 @@ static int read_events(struct reader *r, yaml_parser_t *parser)
         if (yaml_parser_parse(parser, &e) == 0) {
             /* libyaml's own words; they quote nothing of the file */
             return wrong(r, &parser->problem_mark,
-                         parser->problem != NULL ? parser->problem : "this is not YAML");
+                         parser->problem != NULL ? parser->problem : "not YAML");
         }
         end = e.type == YAML_STREAM_END_EVENT;
         int rc = take_event(r, &e);
@@ -127,11 +127,12 @@ int yaml_read(struct cli *c, const char *path, yaml_fn *found, void *data)
     if (fd >= 0)
         close(fd);
     if (size < 0) /* going on without it could mean another store, and so another lock */
-        return print_error(c, "cannot read %s: %s", path, strerror(error));
+        return print_error(c, "cannot read the configuration file %s: %s", path, strerror(error));
     if (size > FILE_BYTES_MAX)
-        return print_error(c, "%s has more than %d bytes", path, FILE_BYTES_MAX);
+        return print_error(c, "the configuration file %s is longer than %d bytes", path,
+                           FILE_BYTES_MAX);
     if (yaml_parser_initialize(&parser) == 0)
-        return print_error(c, "out of memory");
+        return print_error(c, "cannot read the configuration file %s: out of memory", path);
     yaml_parser_set_input_string(&parser, (const unsigned char *)bytes, (size_t)size);
     int rc = read_events(&r, &parser);
     yaml_parser_delete(&parser);

@@ -333,7 +333,7 @@ int url_check_options(const struct simba_url *u, const char *const *common, cons
         text_add(&t, "unknown ");
         add_option(&t, u, i);
         if (meant.name != NULL)
-            return refuse(&t, ", did you mean ", meant.name);
+            return refuse(&t, "; did you mean ", meant.name);
         text_add(&t, "; known are:");
         add_known(&t, common);
         add_known(&t, own);

@@ -13,10 +13,12 @@
 #include "base/futex.h"
 #include "runtime/callback.h"
 #include "runtime/client.h"
+#include "runtime/fault.h"
 #include "runtime/observer.h"
 #include "runtime/state.h"
 
 #define FAR (250 * NS_PER_MS)
+#define RENEWALS_LATE 2 /* in a row: one that is slow is nothing to tell of */
 
 /* ---- what a step brings about ---------------------------------------------------------------- */
 
@@ -47,17 +49,27 @@ static void send_request(struct actor *a, const struct lease_request *sent)
     request_send(r);
 }
 
+/* Who owns the mutex, and since when if the store knows; under the lock. */
+void actor_say_owner(const struct actor *a, char *out, size_t size)
+{
+    char since[FAULT_DURATION];
+    if (a->after.id == NULL)
+        snprintf(out, size, "held by another");
+    else if (!a->after.aged)
+        snprintf(out, size, "held by %s", a->after.id);
+    else
+        snprintf(out, size, "held by %s for %s", a->after.id,
+                 fault_duration(clock_now() - a->after.acquired_at, since));
+}
+
 /* Why a locker's caller did not get what it wanted; under the lock. */
 static void say_why(struct actor *a, int code, char *out, size_t size)
 {
-    const char *owner = a->after.id != NULL ? a->after.id : "another";
-    const char *failure = a->failure != NULL ? a->failure : "the store does not answer";
-    const char *store = actor_store(a), *late = code == SIMBA_ETIMEOUT ? "not in time, " : "";
     bool is_held = code == SIMBA_EHELD || (code == SIMBA_ETIMEOUT && a->machine.answered);
     if (is_held && (a->after.id != NULL || a->failure == NULL))
-        snprintf(out, size, "%.150s: %sheld by %s", store, late, owner);
+        actor_say_owner(a, out, size);
     else
-        snprintf(out, size, "%.150s: %s", store, failure);
+        snprintf(out, size, "%s", a->failure != NULL ? a->failure : "the store does not answer");
 }
 
 /* The caller hears of it at the end of the turn, so that it finds the next turn free. */
@@ -80,10 +92,36 @@ static void give_result(struct actor *a, int code)
     a->client->turn.results = call;
 }
 
+/* Of a tenure that runs, also how long it still lasts. The command shows these lines: it knows them by
+ * "cannot renew: " and "renewed again " (src/cli/run/outage.c). */
 static void report_failure(struct actor *a, int code, const char *text)
 {
-    log_put(&a->client->log, SIMBA_LOG_WARN, "mutex '%s' on %.150s: %s; %s", a->by_mutex.name,
-            actor_store(a), text, handle_gives_up(code) ? "that will not change" : "trying again");
+    struct log *log = &a->client->log;
+    const struct lease *l = &a->machine.lease;
+    char left[FAULT_DURATION];
+    if (l->state == LEASE_HOLDING)
+        log_put(log, SIMBA_LOG_WARN,
+                "mutex '%s' on %.150s: cannot renew: %s; trying again, the lease lasts %s more",
+                a->by_mutex.name, actor_store(a), text,
+                fault_duration(l->hold_until - clock_now(), left));
+    else
+        log_put(log, SIMBA_LOG_WARN, "mutex '%s' on %.150s: %s; %s", a->by_mutex.name,
+                actor_store(a), text, handle_gives_up(code) ? "giving up" : "trying again");
+}
+
+static void report_lost(struct actor *a)
+{
+    char since[FAULT_DURATION];
+    if (a->machine.lease.reason == SIMBA_EVICTED)
+        log_put(&a->client->log, SIMBA_LOG_WARN,
+                "mutex '%s' on %.150s: lost by %s: the store has ended the tenure (evicted, or its "
+                "data were deleted)",
+                a->by_mutex.name, actor_store(a), actor_id(a));
+    else
+        log_put(&a->client->log, SIMBA_LOG_WARN,
+                "mutex '%s' on %.150s: lost by %s: no renewal for %s (%s)", a->by_mutex.name,
+                actor_store(a), actor_id(a), fault_duration(clock_now() - a->renewed_at, since),
+                a->failure != NULL ? a->failure : "the store does not answer");
 }
 
 static void report(struct actor *a, const struct handle_update *up)
@@ -92,17 +130,15 @@ static void report(struct actor *a, const struct handle_update *up)
     const char *mutex = a->by_mutex.name;
     const struct lease *l = &a->machine.lease;
     if (up->news == LEASE_BEGAN)
-        log_put(log, SIMBA_LOG_INFO, "mutex '%s': acquired by %s, token %llu", mutex, actor_id(a),
-                (unsigned long long)l->token);
+        log_put(log, SIMBA_LOG_INFO, "mutex '%s' on %.150s: acquired by %s, token %llu", mutex,
+                actor_store(a), actor_id(a), (unsigned long long)l->token);
     else if (up->news == LEASE_LOST)
-        log_put(log, SIMBA_LOG_WARN, "mutex '%s': lost by %s, %s", mutex, actor_id(a),
-                l->reason == SIMBA_EVICTED ? "the store says that it is over"
-                                           : "it could not be renewed in time");
+        report_lost(a);
     else if (up->news == LEASE_GIVEN || up->news == LEASE_GONE)
-        log_put(log, SIMBA_LOG_INFO, "mutex '%s': %s by %s", mutex,
-                up->news == LEASE_GIVEN ? "given back" : "already lost when given back",
-                actor_id(a));
-    else if (up->news == LEASE_FAILED && up->failure == SIMBA_ETIMEOUT && l->failures <= 1)
+        log_put(log, SIMBA_LOG_INFO, "mutex '%s' on %.150s: %s by %s", mutex, actor_store(a),
+                up->news == LEASE_GIVEN ? "released" : "already lost when released", actor_id(a));
+    else if (up->news == LEASE_FAILED && up->failure == SIMBA_ETIMEOUT &&
+             l->failures == (l->state == LEASE_HOLDING ? RENEWALS_LATE : 1))
         report_failure(a, up->failure, "the store does not answer");
 }
 
@@ -357,9 +393,25 @@ static void keep_failure(struct actor *a, struct request *r)
     free(before);
 }
 
+/* A renewal, or the grant that began the tenure. */
+static void note_renewal(struct actor *a, const struct request *r, bool was_failing)
+{
+    char since[FAULT_DURATION];
+    bool granted = r->sent.op == SIMBA_CONTEND && r->granted;
+    if (r->code < 0 || a->machine.lease.state != LEASE_HOLDING ||
+        (r->sent.op != SIMBA_RENEW && !granted))
+        return;
+    if (was_failing && !granted)
+        log_put(&a->client->log, SIMBA_LOG_INFO,
+                "mutex '%s' on %.150s: renewed again after %s without renewal", a->by_mutex.name,
+                actor_store(a), fault_duration(clock_now() - a->renewed_at, since));
+    a->renewed_at = r->sent.sent_at;
+}
+
 void actor_answered(struct actor *a, struct request *r)
 {
     assert(a->requests > 0);
+    bool was_failing = a->machine.lease.state == LEASE_HOLDING && a->machine.lease.failures > 0;
     a->requests--;
     histogram_add(&a->client->metrics.operation, clock_now() - r->sent.sent_at);
     keep_failure(a, r);
@@ -374,5 +426,6 @@ void actor_answered(struct actor *a, struct request *r)
         .left = r->left_ms * NS_PER_MS,
     };
     step(a, &(struct handle_event){.kind = HANDLE_REPLY, .reply = &reply}, r);
+    note_renewal(a, r, was_failing);
     end_if_gone(a);
 }

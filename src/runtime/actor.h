@@ -68,8 +68,9 @@ struct actor {
     /* whoever has the baton */
     struct handle machine;
     struct timer timer;
-    int64_t hinted_at; /* it was pushed, and has no answer to what it asked since; 0: was not */
-    uint32_t since;    /* its order among those who wait: the client's count of waits then */
+    int64_t renewed_at; /* when the last request was sent that renewed or began the tenure */
+    int64_t hinted_at;  /* it was pushed, and has no answer to what it asked since; 0: was not */
+    uint32_t since;     /* its order among those who wait: the client's count of waits then */
     bool is_registered, quiet; /* is_registered: in the client's hash table */
     bool childless;   /* an observer of all: it may close when the last of its children has */
     uint8_t interest; /* enum simba_interest */
@@ -143,11 +144,12 @@ static inline bool actor_waits(const struct actor *a)
 int actor_create(struct simba *s, const char *mutex, enum handle_kind kind,
                  const struct simba_handle_options *options, struct actor **out);
 void actor_destroy(struct actor *a);
-uint64_t actor_token(const struct actor *a, int64_t *left_ms); /* 0, and 0 ms: not owner */
-bool actor_owns(const struct actor *a, uint64_t token);        /* that very tenure */
-int actor_check(const struct actor *a);                        /* 0 or SIMBA_EFORKED */
-const char *actor_store(const struct actor *a);                /* to show */
-void actor_wait_over_locked(struct actor *a);                  /* one of its waiters goes on */
+uint64_t actor_token(const struct actor *a, int64_t *left_ms);       /* 0, and 0 ms: not owner */
+bool actor_owns(const struct actor *a, uint64_t token);              /* that very tenure */
+int actor_check(const struct actor *a);                              /* 0 or SIMBA_EFORKED */
+const char *actor_store(const struct actor *a);                      /* to show */
+void actor_say_owner(const struct actor *a, char *out, size_t size); /* under the client's lock */
+void actor_wait_over_locked(struct actor *a); /* one of its waiters goes on */
 
 /* whoever has the baton */
 struct actor *actor_child(struct actor *parent, const char *mutex); /* NULL: out of memory */

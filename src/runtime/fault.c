@@ -8,6 +8,7 @@
 #include <stdio.h>
 
 #include "base/text.h"
+#include "base/time.h"
 
 #define TEXT_MAX 512
 
@@ -25,6 +26,14 @@ int fault(int code, const char *format, ...)
     text_init(&escaped, text, sizeof text);
     text_add_escaped(&escaped, raw); /* others' ids, and what servers say */
     return code;
+}
+
+const char *fault_duration(int64_t ns, char out[FAULT_DURATION])
+{
+    struct text t;
+    text_init(&t, out, FAULT_DURATION);
+    text_add_duration(&t, ns / NS_PER_MS);
+    return out;
 }
 
 const char *simba_error_text(void)

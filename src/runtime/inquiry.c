@@ -275,10 +275,10 @@ int simba_list(simba *s, const char *prefix, int64_t timeout_ms, simba_entry_fn 
     if (s == NULL || each == NULL)
         return fault(SIMBA_EINVAL, "simba_list needs a client and a function to call");
     if (prefix != NULL && strlen(prefix) > SIMBA_MUTEX_MAX)
-        return fault(SIMBA_EINVAL, "no mutex has a name that long: at most %d bytes",
+        return fault(SIMBA_EINVAL, "the prefix is longer than the name of a mutex may be: %d bytes",
                      SIMBA_MUTEX_MAX);
     snprintf(question.mutex, sizeof question.mutex, "%s", prefix != NULL ? prefix : "");
-    struct inquiry *q = ask(s, &question, "listing", timeout_ms, &rc);
+    struct inquiry *q = ask(s, &question, "cannot list the mutexes", timeout_ms, &rc);
     if (q == NULL)
         return rc;
     for (struct found *f = q->found; f != NULL; f = f->next)
@@ -295,7 +295,8 @@ int simba_examine(simba *s, int64_t timeout_ms, simba_examined_fn *each, void *d
         return fault(SIMBA_EINVAL, "simba_examine needs a client and a function to call");
     if (s->backend->examine == NULL)
         return fault(SIMBA_EUNSUPPORTED, "%s: this store says nothing about itself", s->url.shown);
-    struct inquiry *q = ask(s, &(struct inquiry){.examines = true}, "diagnosing", timeout_ms, &rc);
+    struct inquiry *q =
+        ask(s, &(struct inquiry){.examines = true}, "cannot inspect the store", timeout_ms, &rc);
     if (q == NULL)
         return rc;
     for (struct finding *f = q->findings; f != NULL; f = f->next)

@@ -7,6 +7,8 @@
 #include "runtime/fault.h"
 #include "runtime/poll.h"
 
+#define STORE_SHOWN 151
+
 int simba_locker_create(simba *s, const char *mutex, const struct simba_handle_options *options,
                         simba_locker **out)
 {
@@ -27,11 +29,10 @@ static void leave_locked(struct actor *a, uint32_t note, struct call *call)
     a->call = NULL;
     call->code = note == NOTE_ACQUIRE ? SIMBA_ETIMEOUT : SIMBA_ESTORE;
     if (note == NOTE_ACQUIRE && a->after.id != NULL)
-        snprintf(call->text, sizeof call->text, "%.150s: not in time, held by %s", actor_store(a),
-                 a->after.id);
+        actor_say_owner(a, call->text, sizeof call->text);
     else
         snprintf(call->text, sizeof call->text,
-                 "%.150s: not in time; is the thread busy that calls simba_poll?", actor_store(a));
+                 "no answer from the client's loop: is the thread busy that calls simba_poll?");
     if (note != NOTE_ACQUIRE)
         return;
     view_stop(&a->view);
@@ -122,11 +123,12 @@ static int ask(struct actor *a, enum locker_phase from, uint32_t note, struct ca
 int simba_locker_acquire(simba_locker *l, int64_t timeout_ms)
 {
     struct actor *a = actor_of(l);
-    char mutex[SIMBA_MUTEX_MAX + 1];
+    char mutex[SIMBA_MUTEX_MAX + 1], store[STORE_SHOWN], waited[FAULT_DURATION];
     int rc = actor_check(a);
     if (rc < 0)
         return rc;
     snprintf(mutex, sizeof mutex, "%s", a->by_mutex.name); /* the locker may be gone later */
+    snprintf(store, sizeof store, "%s", actor_store(a));
     if (timeout_ms < 0)
         return fault(SIMBA_EINVAL, "mutex '%s': a timeout must not be negative", mutex);
     if (client_would_deadlock(a->client, a))
@@ -140,7 +142,8 @@ int simba_locker_acquire(simba_locker *l, int64_t timeout_ms)
     call.leave_at = call.until;
     rc = ask(a, LOCKER_FREE, NOTE_ACQUIRE, &call);
     if (rc == SIMBA_ESTATE)
-        return fault(rc, "mutex '%s': this locker is held or awaited already; use one per thread",
+        return fault(rc,
+                     "mutex '%s': another thread holds or awaits this locker: use one per thread",
                      mutex);
     if (rc == SIMBA_ECANCELED)
         return fault(rc, "mutex '%s': %s", mutex,
@@ -148,8 +151,11 @@ int simba_locker_acquire(simba_locker *l, int64_t timeout_ms)
                                    : "the locker or its client is being closed");
     if (rc == SIMBA_ELIMIT && call.text[0] == '\0')
         return fault(rc, "mutex '%s': out of memory", mutex);
+    if (rc == SIMBA_ETIMEOUT)
+        return fault(rc, "mutex '%s' on %s: timed out after %s: %s", mutex, store,
+                     fault_duration(clock_now() - now, waited), call.text);
     if (rc < 0)
-        return fault(rc, "mutex '%s' on %s", mutex, call.text);
+        return fault(rc, "mutex '%s' on %s: %s", mutex, store, call.text);
     return 0;
 }
 
@@ -176,11 +182,12 @@ int simba_locker_release(simba_locker *l)
 {
     struct actor *a = actor_of(l);
     struct call call = {.until = NEVER};
-    char mutex[SIMBA_MUTEX_MAX + 1];
+    char mutex[SIMBA_MUTEX_MAX + 1], store[STORE_SHOWN];
     int rc = actor_check(a);
     if (rc < 0)
         return rc;
     snprintf(mutex, sizeof mutex, "%s", a->by_mutex.name);
+    snprintf(store, sizeof store, "%s", actor_store(a));
     if (client_is_here(a->client))
         return fault(SIMBA_EDEADLOCK, "mutex '%s': releasing on the loop would never end", mutex);
     call.leave_at = clock_now() + actor_period(a)->patience + actor_period(a)->attempt;
@@ -191,12 +198,15 @@ int simba_locker_release(simba_locker *l)
         return fault(rc, "mutex '%s': the locker is being destroyed, which releases it", mutex);
     if (rc == SIMBA_ELOST)
         return fault(rc,
-                     "mutex '%s': the lock had ended before its release: what was done under it "
-                     "was not protected to the end",
-                     mutex);
+                     "mutex '%s' on %s: lost before its release: what was done under the lock was "
+                     "not protected to the end",
+                     mutex, store);
     if (rc < 0)
-        return fault(rc, "mutex '%s': released here, but the store does not know yet: %s", mutex,
-                     call.text);
+        return fault(
+            rc,
+            "mutex '%s' on %s: released here, but the store could not be told (%s): others "
+            "can own it when the lease ends",
+            mutex, store, call.text);
     return 0;
 }
 

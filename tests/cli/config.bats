@@ -54,25 +54,25 @@ value_of() { # setting
     file=home/.config/simba/simba.yaml
     printf 'simba:\n  redis:\n    tll: 15s\n' >$file
     run simba lock m true
-    expect 125 'simba.yaml:3: there is no key simba.redis.tll; did you mean simba.redis.ttl\?'
+    expect 125 'simba.yaml:3: unknown key simba.redis.tll; did you mean simba.redis.ttl\?'
     printf '# good\nsimba.ttl: soon\n' >$file
     run simba lock m true
     expect 125 "simba.yaml:2: 'soon' is not a duration"
     printf 'simba.ttl: 3s\nsimba: {ttl: 4s}\n' >$file
     run simba lock m true
-    expect 125 'simba.yaml:2: simba.ttl stands here for the second time'
+    expect 125 'simba.yaml:2: simba.ttl is set a second time, after line 1'
     printf 'simba:\n  - ttl\n' >$file
     run simba lock m true
-    expect 125 'simba.yaml:2: a list'
+    expect 125 'simba.yaml:2: unexpected list'
     printf 'simba: [\n' >$file
     run simba lock m true
     expect 125 'simba.yaml:[0-9]+: '
     printf 'simba.ttl: &a 3s\nsimba.transition: *a\n' >$file
     run simba lock m true
-    expect 125 'simba.yaml:2: an alias'
+    expect 125 'simba.yaml:2: unexpected alias'
     printf 'just words\n' >$file
     run simba lock m true
-    expect 125 'expected KEY: VALUE'
+    expect 125 'not of the form KEY: VALUE'
     printf '' >$file
     run simba lock m true
     expect 0
@@ -98,7 +98,7 @@ value_of() { # setting
     SIMBA_TTL=soon run simba lock m true
     expect 125 "SIMBA_TTL: 'soon'"
     SIMBA_TTL=100ms SIMBA_TRANSITION=0 run simba lock m true
-    expect 125 "shorter than 500ms.*SIMBA_TTL"
+    expect 125 "ttl .100ms, from SIMBA_TTL. .*shorter than 500ms"
 }
 
 # ---- the default store ------------------------------------------------------------------------
@@ -176,7 +176,7 @@ as_nobody() { # command...: without root's privileges, and with the environment 
     run simba version more
     expect 64
     run simba lock --version -n
-    expect 64 'there is no option -n'
+    expect 64 'unknown option -n'
 }
 
 @test "only libc, libuv and libsqlite3 are loaded beside libsimba" {

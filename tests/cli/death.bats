@@ -163,7 +163,9 @@ J
 
 @test "a long job outlives its first lease" {
     run simba lock "${SHORT[@]}" "$M" sleep "$OUTLIVES_SHORT"
-    expect 0 '^$'
+    expect 0
+    # on a machine that stands still a renewal may be late, and then that is said
+    [ -z "$(grep -vE ': (cannot renew: |renewed again )' <<<"$output")" ]
 }
 
 # ---- signals ----------------------------------------------------------------------------------
@@ -259,7 +261,7 @@ leaver='setsid sh -c "echo \$\$ >left.pid; until [ -e go ]; do sleep 0.02; done"
     "$SIMBA" lock "$M" sh -c "$leaver" 2>said 3>&- &
     keeper=$!
     STARTED+=("$keeper")
-    await grep -q -E 'held until [0-9]+ process' said
+    await grep -q -E 'left [0-9]+ process.*held until' said
     run simba lock -n "$M" true
     expect 124
     touch go

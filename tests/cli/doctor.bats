@@ -92,7 +92,7 @@ for row in sqlite3.connect("store/locks.db").execute("select name from mutex whe
     for server in mariadb postgres; do
         with $server -- 'simba doctor "$1?create=off"'
         expect_all 125 "^BAD +reach .*no table simba_mutex.*$do$" \
-            "^note +store +the server was reached, but not its table: there is no table"
+            "^note +store +connected to the server, but its table is no use: there is no table"
         expect_none 'no connection|geheim'
     done
 }
@@ -100,7 +100,7 @@ for row in sqlite3.connect("store/locks.db").execute("select name from mutex whe
 @test "doctor: why there is no connection, and no password" {
     for server in mariadb postgres; do
         with $server -- 'simba doctor "${1/geheim/falsch}"'
-        expect_all 125 '^BAD +reach ' '^note +store +there is no connection to the server: .*[Pp]assword'
+        expect_all 125 '^BAD +reach ' '^note +store +not connected to the server: .*[Pp]assword'
         expect_none 'falsch|at present'
     done
 }

@@ -93,7 +93,7 @@ P
     is_dead "$(cat hook.pid)"
     ends "$PID"
     [ "$CODE" -eq 0 ]
-    has "does not end in time" err
+    has "has not ended in time" err
 }
 
 @test "elect: killed with -9, on-released still comes before the next one" {
@@ -135,7 +135,7 @@ P
     ends "$PID"
     [ "$CODE" -eq 125 ]
     is_dead "$(cat hook.pid)"
-    has "the guard died" err
+    has "simba-guard, [0-9]+, was killed; killing CMD" err
     [ "$(cat log)" = "$M me $(cat token)" ] # and once
     has '^said$' err
     has released out
@@ -159,7 +159,7 @@ P
     fast=$PID
     begin "$SIMBA" elect "$M" >out 2>err
     candidate=$PID
-    await has "tried again" err
+    await has "trying again until it works" err
     ends "$fast"
     [ "$CODE" -eq 125 ]
     has "$STORE" fast
@@ -185,7 +185,7 @@ P
     ends "$PID"
     [ "$CODE" -eq 125 ]
     has 'cannot write to stdout' err
-    run has 'could not be kept' err # it does not wait for the end of the lease
+    run has 'no renewal for' err # it does not wait for the end of the lease
     expect 1
     [ "$(order)" = released ]
 }
@@ -193,13 +193,13 @@ P
 # bats test_tags=storeless
 @test "elect: bad input" {
     run simba elect
-    expect 64 "name of a mutex is missing"
+    expect 64 "missing NAME"
     run simba elect "$M" cmd
-    expect 64 "no CMD here"
+    expect 64 "unexpected argument 'cmd'"
     run simba elect --on-aquired x "$M"
     expect 64 "did you mean --on-acquired"
     run simba elect --signal nosuch "$M"
-    expect 64 "no signal nosuch"
+    expect 64 "--signal .nosuch. is not a signal"
     run simba elect --kill-after 1h "$M"
     expect 64 "leaves no time"
     run simba elect ""
@@ -317,23 +317,23 @@ P
 # bats test_tags=storeless
 @test "schedule: bad input" {
     run simba schedule
-    expect 64 "name of a mutex is missing"
+    expect 64 "missing NAME"
     run simba schedule "$M"
-    expect 64 "CMD is missing"
+    expect 64 "missing CMD"
     run simba schedule "$M" true
     expect 64 "how often"
     run simba schedule "$M" --every 1s --delay 1s true
-    expect 64 "either --every or --delay"
+    expect 64 "--every and --delay exclude"
     run simba schedule "$M" --every 1s --once true
-    expect 64 "either --once, or --every or --delay"
+    expect 64 "--once excludes --every and --delay"
     run simba schedule "$M" --once --delay 1s true
-    expect 64 "either --once, or --every or --delay"
+    expect 64 "--once excludes --every and --delay"
     run simba schedule "$M" --every 0 true
     expect 64 "longer than 0"
     run simba schedule "$M" --every soon true
     expect 64 "every"
     run simba schedule "$M" --every 1s -c x y
-    expect 64 "not from both"
+    expect 64 "CMD is given twice"
     run simba schedule "$M" --every 500d true
     expect 64
 }

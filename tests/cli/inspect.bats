@@ -38,7 +38,7 @@ P
     simba init
     run --separate-stderr simba list "$PREFIX"
     expect 0 '^$'
-    grep -qE "nobody owns anything that begins with $PREFIX on $STORE$" <<<"$stderr"
+    grep -qE "nobody owns a mutex whose name begins with '$PREFIX' on $STORE$" <<<"$stderr"
     run simba list -q "$PREFIX"
     expect 0 '^$'
     run simba list --json "$PREFIX"
@@ -61,7 +61,7 @@ P
     run simba status ''
     expect 64 "empty"
     run simba status --nosuch
-    expect 64 "no option --nosuch"
+    expect 64 "unknown option --nosuch"
     run simba list a b
     expect 64 "one PREFIX"
 }
@@ -93,7 +93,7 @@ P
     simba status --json "$M" >out
     kill -STOP "$owner" "$guard" # it hears nothing
     run simba release --yes "$M"
-    expect 0 "holder-of-$M cannot renew token [0-9]+ any more"
+    expect 0 "evicted holder-of-$M \\(token [0-9]+\\)"
     local row="^$M +evicted +[0-9ms]+ +[0-9]+ +$KNOWS_HELD +$KNOWS_WAITERS +holder-of-$M$"
     run simba status "$M"
     expect 0 "$row"
@@ -122,7 +122,7 @@ P
     [ "$status" -eq 0 ]
     [ "$(sed 's/ .*//' <<<"$output" | xargs)" = "NAME ${M}job-1 ${M}job-2" ]
     run simba list "${M}nosuch"
-    expect 0 "nobody owns anything that begins with ${M}nosuch"
+    expect 0 "nobody owns a mutex whose name begins with '${M}nosuch'"
 }
 
 # bats test_tags=sqlite
@@ -197,7 +197,7 @@ P
     kill -TERM "$PID" "${STARTED[0]}"
     ends "${STARTED[0]}"
     run simba list --watch --every 1ms
-    expect 64 "at least"
+    expect 64 "shorter than 100ms"
 }
 
 @test "--watch: a terminal shows the latest only" {
@@ -251,7 +251,7 @@ P
     begin "$SIMBA" lock "$M" sh -c 'trap "echo bye >log; exit 0" TERM; touch held; while :; do sleep 0.02; done' 2>err
     await test -e held
     run simba release "$M"
-    expect 0 "cannot renew token [0-9]+ any more"
+    expect 0 "evicted .* \\(token [0-9]+\\)"
     ends "$PID"
     [ "$CODE" -eq 123 ]
     [ "$(cat log)" = bye ]
@@ -273,7 +273,7 @@ P
     hold "$M"
     token=$(simba status --json "$M" | sed 's/.*"token":\([0-9]*\).*/\1/')
     run simba release --token $((token + 1)) "$M"
-    expect 1 "its token is $token now"
+    expect 1 "not released: it is held by .* with token $token"
     run simba release --token "$token" "$M"
     expect 0
     run simba release "${M}2"
@@ -281,13 +281,13 @@ P
     run simba -u sqlite:/nosuch/x.db release "$M"
     expect 125
     run simba release
-    expect 64 "name of a mutex is missing"
+    expect 64 "missing NAME"
     run simba release a b
     expect 64 "one NAME"
     run simba release --token x "$M"
-    expect 64 "--token is a number"
+    expect 64 "--token .* is not a token"
     run simba release --token -1 "$M"
-    expect 64 "--token is a number"
+    expect 64 "--token .* is not a token"
 }
 
 @test "release: asks on a terminal" {

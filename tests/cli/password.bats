@@ -31,11 +31,11 @@ with() { # server preamble
     with_server "$2" "$1" -- "$tries"$'\ntry_all'
     echo "$output"
     expect_all 0 '^plain: = 0$' '^newline: = 0$' '^carriage return: = 0$' '^second line: = 0$' '^wrong: .+= 125$' \
-        '^missing: .*option password_file: No such file or directory.*= 125$' \
-        '^empty: .*option password_file: the file is empty.*= 125$' \
-        '^empty line: .*option password_file: the file is empty.*= 125$' \
+        '^missing: .*option password_file: cannot read .*: No such file or directory.*= 125$' \
+        '^empty: .*option password_file: .* is empty.*= 125$' \
+        '^empty line: .*option password_file: .* is empty.*= 125$' \
         '^longest: = 0$' '^other end: .+= 125$' \
-        '^longer: .*option password_file: the file is longer than 4096 bytes.*= 125$'
+        '^longer: .*option password_file: .* is longer than 4096 bytes.*= 125$'
     ! grep -E 'falsch|xxxx' <<<"$output" # no message quotes it
 }
 

@@ -84,9 +84,9 @@ mode() { stat -c %a "$1"; }
     run simba -u memory:x init
     expect 0 "nothing has to be made"
     run simba init --shared
-    expect 64 "belong together"
+    expect 64 "--group G|--shared --group"
     run simba init --shared --group no-such-group
-    expect 64 "no group no-such-group"
+    expect 64 "unknown group .no-such-group"
     run simba -u memory:x init --shared --group "$(id -gn)"
     expect 64 "for sqlite: stores"
     run simba -u sqlite:/proc/nosuch/x.db init
@@ -111,7 +111,7 @@ topics = {l["topic"] for l in lines}
 assert {"lease", "reach", "round trip", "rights", "hand-over", "store", "exclusion"} <= topics, topics
 assert all(l["result"] in ("ok", "note") for l in lines), lines'
     run simba list
-    expect 0 "nobody owns anything" # it leaves nothing behind
+    expect 0 "nobody owns a mutex" # it leaves nothing behind
 }
 
 @test "doctor: what is wrong is BAD, what has to be known a note" {
@@ -136,9 +136,9 @@ assert all(l["result"] in ("ok", "note") for l in lines), lines'
     run simba -u "sqlite:$DIR/store/bad.db" doctor
     expect 125 '^BAD +reach'
     run simba doctor me
-    expect 64 "no URL"
+    expect 64 "is not a URL"
     run simba doctor "$SIMBA_URL" sqlite:other.db
-    expect 64 "one URL"
+    expect 64 "two URLs"
 }
 
 # ---- tck --------------------------------------------------------------------------------------
@@ -151,9 +151,9 @@ assert all(l["result"] in ("ok", "note") for l in lines), lines'
     run simba tck --only nosuchtest memory:x
     expect 1 "no test matches"
     run simba tck
-    expect 64 "which store"
+    expect 64 "missing URL"
     run simba tck memory:a memory:b
-    expect 64 "one URL"
+    expect 64 "two URLs"
 }
 
 @test "tck: a store of one's own, as a module" {
@@ -202,6 +202,22 @@ offers() { # words...
     [ "$(offers simba lock name cat --js)" = "" ]
 }
 
+@test "completion bash: names of mutexes, schemes of URLs, signals" {
+    PATH=$(dirname "$SIMBA"):$PATH
+    hold nightly-a
+    [ "$(offers simba lock nigh)" = nightly-a ]
+    [ "$(offers simba release '')" = nightly-a ]
+    [ "$(offers simba -u sqlite : "$DIR/store/none.db" status '')" = "" ]
+    [ "$(offers simba -u sqlite : "$DIR/store/locks.db" status '')" = nightly-a ]
+    [ "$(offers simba -u redis)" = "redis+sentinel:// redis+unix:/// redis:// rediss://" ]
+    [ "$(offers simba -u redis :)" = "//" ]
+    [ "$(offers simba doctor sq)" = sqlite: ]
+    [ "$(offers simba lock --signal US)" = "USR1 USR2" ]
+    [ "$(offers simba init --shared --group roo)" = root ]
+    SIMBA_URL=redis://127.0.0.1:1/0
+    [ "$(offers simba lock nigh 2>&1)" = "" ] # quietly
+}
+
 @test "completion bash: really, at a terminal" {
     needs_terminal
     run python3 - <<'P'
@@ -244,9 +260,9 @@ P
     done
     bash -n all.bash
     run simba completion
-    expect 64 "which shell"
+    expect 64 "missing SHELL"
     run simba completion csh
-    expect 64 "there is none for csh"
+    expect 64 "unknown shell .csh"
 }
 
 @test "completion zsh: zsh accepts it" {
@@ -256,6 +272,13 @@ P
     # where zsh looks for it: the first line says what it is for
     run zsh -fc 'fpath=($PWD $fpath); autoload -U compinit; compinit -D -u; echo $_comps[simba]'
     expect 0 '^_simba$'
+    grep -q "'1:name:_simba_names'" _simba
+    grep -q -e "--signal=.*_simba_signals" _simba
+    hold nightly-a
+    PATH=$(dirname "$SIMBA"):$PATH
+    # what the functions offer, with compadd replaced by what shows it
+    run zsh -fc 'compadd() { print -l -- ${(P)@[-1]-} "$@" }; _arguments() { : }; source ./_simba; words=(simba status); _simba_names; _simba_urls; _simba_signals'
+    expect_all 0 '^nightly-a$' '^redis://$' '^USR1$'
 }
 
 @test "completion fish: fish accepts it, and offers what it says" {
@@ -266,6 +289,9 @@ P
     run fish --no-config -c 'source simba.fish; complete -C "simba sch"; complete -C "simba lock --no-w"'
     expect 0 '^schedule'
     grep -q '^--no-wait' <<<"$output"
+    hold nightly-a
+    run fish --no-config -c 'source simba.fish; complete -C "simba status ni"; complete -C "simba -u red"; complete -C "simba lock --signal US"'
+    expect_all 0 '^nightly-a' '^redis://' '^rediss://' '^USR1'
 }
 
 @test "every command has help with an example or a hint, and a manual page" {
@@ -275,7 +301,7 @@ P
         [ "$command" = version ] || [ -e "$BATS_TEST_DIRNAME/../../man/simba-$command.1.scd" ]
     done
     run simba help nosuch
-    expect 64 "no command nosuch"
+    expect 64 "unknown command .nosuch"
 }
 
 @test "help fits 80 columns, and what belongs below each other stands so" {

@@ -71,5 +71,5 @@ is_free() {
     kill -CONT "$PID"
     ends "$PID"
     [ "$CODE" -eq 123 ] # the lease had ended before it could be released
-    ! has 'CMD is told|did not act|killed' said || { cat said; return 1; }
+    ! has 'no renewal for|sending|did not end CMD|killed' said || { cat said; return 1; }
 }

@@ -29,7 +29,7 @@ import judge  # noqa: E402
 ENDINGS = ("", "-wal", "-shm", "-live", "-bell")
 TTL_MS, TRANSITION_MS = 200, 100  # short, so that many tenures begin and end
 NOBODY_S = 5  # without an owner, far longer than any lease
-DAMAGED = ("malformed", "not a database", "something else")  # what the store says of a broken copy
+DAMAGED = ("malformed", "not a database", "another program")  # what the store says of a broken copy
 
 
 def now():

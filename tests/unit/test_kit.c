@@ -220,7 +220,8 @@ static void passwords_are_given(void **state)
     url_wipe(&url);
     o = options_of(&url, "x://h?password_file=/does/not/exist");
     assert_int_equal(password_file_read(&o, NULL, "password_file", &secret), SIMBA_EINVAL);
-    assert_string_equal(why, "option password_file: No such file or directory");
+    assert_string_equal(
+        why, "option password_file: cannot read /does/not/exist: No such file or directory");
     url_wipe(&url);
 }
 

@@ -282,9 +282,28 @@ static void shortens_names_of_others(void **state)
     assert_string_equal(cut + 120, "\xf0\x9f\xa6\x81" TEXT_ELLIPSIS);
 }
 
+static void durations(void **state)
+{
+    static const struct {
+        int64_t ms;
+        const char *text;
+    } cases[] = {{-5, "0.0s"},       {0, "0.0s"},         {850, "0.8s"},  {5000, "5s"},
+                 {5049, "5s"},       {1500, "1.5s"},      {12900, "12s"}, {187000, "3m07s"},
+                 {7500000, "2h05m"}, {273600000, "3d04h"}};
+    char out[24];
+    struct text t;
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        text_init(&t, out, sizeof out);
+        text_add_duration(&t, cases[i].ms);
+        assert_string_equal(out, cases[i].text);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(durations),
         cmocka_unit_test(escapes_what_cannot_be_seen),
         cmocka_unit_test(shortens_names_of_others),
         cmocka_unit_test(adds_up),

@@ -316,14 +316,14 @@ static void unknown_options_get_a_suggestion(void **state)
     } cases[] = {
         {"redis://h", NULL},
         {"redis://h?ttl=1&master=m&tls_cert=c&command_timeout=1", NULL},
-        {"redis://h?ttl=1&tttl=2", "unknown option tttl, did you mean ttl"},
-        {"redis://h?tl=1", "unknown option tl, did you mean ttl"},
-        {"redis://h?tlt=1", "unknown option tlt, did you mean ttl"},
-        {"redis://h?mastre=1", "unknown option mastre, did you mean master"},
-        {"redis://h?tls_cer=1", "unknown option tls_cer, did you mean tls_cert"},
-        {"redis://h?tls_c=1", "unknown option tls_c, did you mean tls_ca"},
-        {"redis://h?connect=1", "unknown option connect, did you mean connect_timeout"},
-        {"redis://h?com=1", "unknown option com, did you mean command_timeout"},
+        {"redis://h?ttl=1&tttl=2", "unknown option tttl; did you mean ttl"},
+        {"redis://h?tl=1", "unknown option tl; did you mean ttl"},
+        {"redis://h?tlt=1", "unknown option tlt; did you mean ttl"},
+        {"redis://h?mastre=1", "unknown option mastre; did you mean master"},
+        {"redis://h?tls_cer=1", "unknown option tls_cer; did you mean tls_cert"},
+        {"redis://h?tls_c=1", "unknown option tls_c; did you mean tls_ca"},
+        {"redis://h?connect=1", "unknown option connect; did you mean connect_timeout"},
+        {"redis://h?com=1", "unknown option com; did you mean command_timeout"},
         {"redis://h?timeout=1", "unknown option timeout; known are: ttl transition connect_timeout "
                                 "command_timeout master tls_ca tls_cert"},
         {"redis://h?masterpiece=1", "unknown option masterpiece; known are: ttl transition "

@@ -1,9 +1,13 @@
 /* options.c: see options.h. */
 #include "backend/kit/options.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
+
+#include "base/errno_text.h"
 
 #define DURATION_SIZE 24
 
@@ -27,6 +31,23 @@ int options_copy(const struct options *o, const char *text, char **out)
 int options_text(const struct options *o, const char *name, char **out)
 {
     return options_copy(o, simba_url_option(o->url, name), out);
+}
+
+int options_check_file(const struct options *o, const char *name)
+{
+    const char *path = simba_url_option(o->url, name);
+    if (path == NULL || access(path, R_OK) == 0)
+        return 0;
+    return options_refuse(o, SIMBA_EINVAL, "option %s: cannot read %.200s: %s", name, path,
+                          errno_text(errno));
+}
+
+int options_check_tls_files(const struct options *o)
+{
+    int rc = options_check_file(o, "tls_ca");
+    if (rc == 0)
+        rc = options_check_file(o, "tls_cert");
+    return rc == 0 ? options_check_file(o, "tls_key") : rc;
 }
 
 int options_host(const struct options *o, size_t n, int port, char name[OPTIONS_HOST_MAX], int *out)

@@ -22,6 +22,10 @@ __attribute__((format(printf, 3, 4))) int options_refuse(const struct options *o
 int options_copy(const struct options *o, const char *text, char **out);
 int options_text(const struct options *o, const char *name, char **out); /* likewise */
 
+/* The file that the option names must be there, and readable. */
+int options_check_file(const struct options *o, const char *name);
+int options_check_tls_files(const struct options *o); /* those of tls_ca, tls_cert, tls_key */
+
 /* The n-th host, or this machine; its port, or this one. */
 int options_host(const struct options *o, size_t n, int port, char name[OPTIONS_HOST_MAX],
                  int *out);

@@ -39,13 +39,13 @@ static int read_secret(const struct options *o, const char *option, const char *
         secret[strcspn(secret, "\r\n")] = '\0';
     }
     if (n < 0)
-        rc = options_refuse(o, errno_is_limit(errno) ? SIMBA_ELIMIT : SIMBA_EINVAL, "option %s: %s",
-                            option, errno_text(errno));
+        rc = options_refuse(o, errno_is_limit(errno) ? SIMBA_ELIMIT : SIMBA_EINVAL,
+                            "option %s: cannot read %.200s: %s", option, path, errno_text(errno));
     else if (n > PASSWORD_FILE_MAX)
-        rc = options_refuse(o, SIMBA_EINVAL, "option %s: the file is longer than %d bytes", option,
-                            PASSWORD_FILE_MAX);
+        rc = options_refuse(o, SIMBA_EINVAL, "option %s: %.200s is longer than %d bytes", option,
+                            path, PASSWORD_FILE_MAX);
     else if (secret[0] == '\0')
-        rc = options_refuse(o, SIMBA_EINVAL, "option %s: the file is empty", option);
+        rc = options_refuse(o, SIMBA_EINVAL, "option %s: %.200s is empty", option, path);
     else
         rc = options_copy(o, secret, out);
     explicit_bzero(secret, sizeof secret);

@@ -66,7 +66,7 @@ static int read_tls(const struct options *o, struct mysql_config *c)
         return options_refuse(o, SIMBA_EINVAL, "tls=off, but options for TLS are given");
     if (rc == 0 && (c->tls_cert == NULL) != (c->tls_key == NULL))
         return options_refuse(o, SIMBA_EINVAL, "tls_cert and tls_key belong together");
-    return rc;
+    return rc == 0 ? options_check_tls_files(o) : rc;
 }
 
 int mysql_config_read(const struct options *o, const struct simba_host *host, void *config)

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "backend/kit/probe.h"
 #include "backend/mysql/mysql.h"
 
 static unsigned seconds(int64_t ms)
@@ -32,7 +33,7 @@ static const struct {
     {ER_LOCK_DEADLOCK, SQL_RETRY, SIMBA_ESTORE, ""},
     {ER_CHECKREAD, SQL_RETRY, SIMBA_ESTORE, ""},
     {ER_SUBQUERY_NO_1_ROW, SQL_BROKEN, SIMBA_ESTORE, /* STILL_OLD in statements.c */
-     ": the table has got a column for tokens, and is looked at anew"},
+     ": the table has a new column for tokens, trying again with it"},
     {ER_NO_SUCH_TABLE, SQL_BROKEN, SIMBA_ESCHEMA, ""}, /* the next connection looks at it anew */
     {ER_BAD_FIELD_ERROR, SQL_BROKEN, SIMBA_ESCHEMA, ""},
     {ER_BAD_DB_ERROR, SQL_BROKEN, SIMBA_ESCHEMA, ""},
@@ -143,6 +144,27 @@ static void set_options(MYSQL *m, const struct mysql_config *c)
         mysql_options(m, MYSQL_OPT_SSL_KEY, c->tls_key);
 }
 
+/* The client library connects without waiting, and then has the wrong errno. */
+static void explain_connect(unsigned error, const struct mysql_config *c, char *why)
+{
+    char text[SQL_WHY_MAX];
+    int timeout = (int)c->connect_timeout_ms;
+    bool is_unreachable =
+        error == CR_CONNECTION_ERROR || error == CR_CONN_HOST_ERROR || error == CR_UNKNOWN_HOST;
+    if (is_unreachable && probe_explain(c->host, c->port, c->socket, timeout, text, sizeof text))
+        snprintf(why, SQL_WHY_MAX, "%s", text);
+    else if (error == CR_SERVER_LOST && strstr(why, "initial communication packet") != NULL)
+        snprintf(why, SQL_WHY_MAX,
+                 "%s:%d accepts connections, but has not greeted in %lld ms: is it a MariaDB or "
+                 "MySQL server?",
+                 c->host != NULL ? c->host : c->socket, c->port, (long long)c->connect_timeout_ms);
+    else if (error == CR_SSL_CONNECTION_ERROR && strstr(why, "does not support it") != NULL)
+        snprintf(
+            why, SQL_WHY_MAX,
+            "the server speaks no TLS, which tls=on, or a host that is not this one, asks for: "
+            "set it up there, or write tls=off");
+}
+
 bool mysql_connection_open(const void *config, struct sql_session *out, int *code, char *why)
 {
     const struct mysql_config *c = config;
@@ -174,9 +196,10 @@ bool mysql_connection_open(const void *config, struct sql_session *out, int *cod
                                     .inspection = &l->inspection};
         return true;
     }
-    if (rc == -1)
+    if (rc == -1) {
         mysql_connection_explain(&l->mysql, code, why);
-    else
+        explain_connect(mysql_errno(&l->mysql), c, why);
+    } else
         *code = rc;
     mysql_connection_close(l);
     return false;

@@ -137,10 +137,26 @@ static int read_ours(const struct options *o, struct postgres_config *c)
     return rc;
 }
 
+/* Else libpq says it of each attempt to connect, as if the server were at fault. Words such as "system",
+ * and names of other places than files, are its own matter. */
+static int check_files(const struct options *o)
+{
+    static const char *const names[] = {"sslrootcert", "sslcert", "sslkey", "sslcrl"};
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < sizeof names / sizeof *names; i++) {
+        const char *path = simba_url_option(o->url, names[i]);
+        if (path != NULL && path[0] == '/')
+            rc = options_check_file(o, names[i]);
+    }
+    return rc;
+}
+
 int postgres_config_read(const struct options *o, const struct simba_host *host, void *config)
 {
     struct postgres_config *c = config;
     c->command_timeout_ms = host->command_timeout_ms;
-    int rc = add_parts(c, o->url, host);
+    int rc = check_files(o);
+    if (rc == 0)
+        rc = add_parts(c, o->url, host);
     return rc == 0 ? read_ours(o, c) : rc;
 }

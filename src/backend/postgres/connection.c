@@ -20,9 +20,9 @@ static const struct failure failures[] = {
     {"40001", SQL_RETRY, SIMBA_ESTORE, ""},
     {"25006", SQL_BROKEN, SIMBA_ESTORE, "; this server cannot be written to, use the primary"},
     {"21000", SQL_BROKEN, SIMBA_ESTORE, /* STILL_OLD in statements.c */
-     ": the table has got a column for tokens, and is looked at anew"},
+     ": the table has a new column for tokens, trying again with it"},
     {"0A000", SQL_BROKEN, SIMBA_ESTORE, /* a cached plan, of a table that was upgraded */
-     ": the table has changed, and is looked at anew"},
+     ": the table has changed, trying again"},
     {"26000", SQL_BROKEN, SIMBA_ESTORE, "; behind a pooler, add listen=off to the URL"},
     {"42P01", SQL_BROKEN, SIMBA_ESCHEMA, ""}, /* the next connection looks at the table anew */
     {"42703", SQL_BROKEN, SIMBA_ESCHEMA, ""},
@@ -54,24 +54,35 @@ static void explain_connect(PGconn *conn, int *code, char *why)
     static const struct {
         const char *part;
         int code;
-    } known[] = {{"too many connections", SIMBA_ESTORE},
-                 {"authentication failed", SIMBA_EDENIED},
-                 {"no password supplied", SIMBA_EDENIED},
-                 {"no pg_hba.conf entry", SIMBA_EDENIED},
-                 {"permission denied for database", SIMBA_EDENIED},
-                 {"is not permitted to log in", SIMBA_EDENIED},
-                 {"role \"", SIMBA_EDENIED},
-                 {"database \"", SIMBA_ESCHEMA}};
+        const char *help;
+    } known[] = {
+        {"too many connections", SIMBA_ESTORE, ""},
+        {"authentication failed", SIMBA_EDENIED, "; check user and password"},
+        {"no password supplied", SIMBA_EDENIED, "; give one, or password_file"},
+        {"no pg_hba.conf entry", SIMBA_EDENIED, ""},
+        {"permission denied for database", SIMBA_EDENIED, ""},
+        {"is not permitted to log in", SIMBA_EDENIED, ""},
+        {"does not support SSL", SIMBA_ESTORE, "; set up TLS there, or write sslmode=disable"},
+        {"role \"", SIMBA_EDENIED, ""},
+        {"database \"", SIMBA_ESCHEMA, ""}};
     const char *text = PQerrorMessage(conn);
-    snprintf(why, SQL_WHY_MAX, "%s", text);
-    for (char *c = why; *c != '\0'; c++)
-        *c = *c == '\n' || *c == '\t' ? ' ' : *c;
+    size_t used = 0;
+    for (const char *c = text; *c != '\0' && used + 3 < SQL_WHY_MAX;
+         c++) { /* one line of several */
+        bool is_break = *c == '\n' && c[1] != '\0';
+        if (is_break && used > 0 && why[used - 1] != ':')
+            why[used++] = ';';
+        if (*c != '\t' && !(*c == ' ' && used > 0 && why[used - 1] == ' '))
+            why[used++] = *c == '\n' ? ' ' : *c;
+    }
+    why[used] = '\0';
     for (size_t n = strlen(why); n > 0 && why[n - 1] == ' '; n--)
         why[n - 1] = '\0';
     *code = SIMBA_ESTORE;
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         if (strstr(text, known[i].part) != NULL) {
             *code = known[i].code;
+            snprintf(why + strlen(why), SQL_WHY_MAX - strlen(why), "%s", known[i].help);
             return;
         }
     }

@@ -23,11 +23,11 @@ static void note_push(struct postgres_connection *l)
 {
     if (l->notifies)
         sql_inspect_note(&l->inspection, SIMBA_LOG_INFO,
-                         "LISTEN is used: a release is pushed to who waits");
+                         "LISTEN is used: a release wakes waiters at once");
     else if (l->inspection.read_only || l->inspection.missing[0] != '\0')
         sql_inspect_note(
             &l->inspection, SIMBA_LOG_INFO,
-            "who cannot write cannot ask to be told: what is observed is looked at (?poll=)");
+            "without the right to write there is no LISTEN: observers poll (option poll)");
     else if (l->pooled)
         sql_inspect_note(
             &l->inspection, SIMBA_LOG_WARN,
@@ -35,7 +35,7 @@ static void note_push(struct postgres_connection *l)
             "is looked at (?poll=). If it pools whole sessions, say listen=on");
     else
         sql_inspect_note(&l->inspection, SIMBA_LOG_WARN,
-                         "LISTEN is switched off: what is waited for is looked at (?poll=)");
+                         "LISTEN is switched off: waiters poll (option poll)");
 }
 
 /* What a crash leaves of the last second. What is the session's to say is said there, see set_session(). */

@@ -126,7 +126,7 @@ static int read_tls(const struct options *o, struct config *c)
         rc = options_refuse(o, SIMBA_EINVAL, "TLS options need the scheme rediss:");
     if (rc == 0 && (c->tls_cert == NULL) != (c->tls_key == NULL))
         rc = options_refuse(o, SIMBA_EINVAL, "tls_cert and tls_key belong together");
-    return rc;
+    return rc == 0 ? options_check_tls_files(o) : rc;
 }
 
 int config_read(struct config *c, const struct simba_url *url, char *why, size_t why_size)

@@ -12,6 +12,7 @@
 
 #define OUT_KEPT (1u << 20) /* a larger buffer is given back when it is empty */
 #define QUEUE_FIRST 256     /* a power of two */
+#define ADDRESS_TEXT_MAX 280
 
 static void on_timer(uv_timer_t *timer);
 
@@ -151,7 +152,7 @@ static void take_reply(struct connection *c, const struct reply *r)
         return;
     }
     if (c->unanswered == 0) {
-        connection_fail(c, SIMBA_ESTORE, "the server answered what nobody asked");
+        connection_fail(c, SIMBA_ESTORE, "the server sent an answer without a question");
         return;
     }
     connection_answered(c, r);
@@ -174,8 +175,9 @@ static void on_read(void *data, const char *bytes, size_t count)
     while (c->stream == stream && (r = decoder_next(&c->decoder)) != NULL)
         take_reply(c, r);
     if (c->stream == stream && c->decoder.fault != NULL)
-        connection_fail(c, SIMBA_ESTORE, "the server's answer makes no sense: %s",
-                        c->decoder.fault);
+        connection_fail(c, SIMBA_ESTORE, "the server's answer is not in Redis's protocol: %s%s",
+                        c->decoder.fault,
+                        c->state == CONNECTION_HANDSHAKE ? "; is it a Redis server?" : "");
     c->net->is_reading = false;
     if (c->use->taken != NULL)
         c->use->taken(c->data);
@@ -184,9 +186,18 @@ static void on_read(void *data, const char *bytes, size_t count)
     connection_flush(c->net);
 }
 
+/* Before the first answer it may be a misunderstanding. */
 static void on_broken(void *data, int code, const char *why)
 {
-    connection_fail(data, code, "%s", why);
+    struct connection *c = data;
+    bool is_plain =
+        c->state == CONNECTION_HANDSHAKE && (c->net->tls == NULL || c->use->is_sentinel);
+    connection_fail(
+        c, code, "%s%s", why,
+        is_plain && code == SIMBA_ESTORE
+            ? " before it answered: does it expect TLS on this port (rediss:), or is it "
+              "no Redis server?"
+            : "");
 }
 
 static void on_open(void *data)
@@ -204,14 +215,24 @@ static void on_open(void *data)
 
 static void connect_next(struct connection *c);
 
+static const char *address_text(const struct connection *c, char out[ADDRESS_TEXT_MAX])
+{
+    if (c->address.host[0] != '\0')
+        snprintf(out, ADDRESS_TEXT_MAX, "%s:%d", c->address.host, c->address.port);
+    else
+        snprintf(out, ADDRESS_TEXT_MAX, "the socket %s", c->address.path);
+    return out;
+}
+
 static void cannot_connect(struct connection *c, int status)
 {
+    char to[ADDRESS_TEXT_MAX];
     /* What to do, where libuv does not say. */
     const char *why = errno_is_limit(-status) ? errno_text(-status) : uv_strerror(status);
     if (c->next_address != NULL)
         connect_next(c);
     else
-        connection_fail(c, SIMBA_ESTORE, "cannot connect: %s", why);
+        connection_fail(c, SIMBA_ESTORE, "cannot connect to %s: %s", address_text(c, to), why);
 }
 
 static void on_connected(void *data, int status)
@@ -268,7 +289,8 @@ static void on_resolved(void *data, struct addrinfo *list, int code)
     struct connection *c = data;
     c->question = NULL;
     if (list == NULL)
-        connection_fail(c, SIMBA_ESTORE, "host %.200s: %s", c->address.host, resolve_text(code));
+        connection_fail(c, SIMBA_ESTORE, "cannot find host %.200s: %s", c->address.host,
+                        resolve_text(code));
     else
         connect_list(c, list);
 }
@@ -320,27 +342,34 @@ static void watch_commands(struct connection *c)
     if (left > 0)
         handles_start_timer(&c->timer, on_timer, left);
     else
-        connection_fail(c, SIMBA_ESTORE, "no answer in %lld ms", (long long)limit);
+        connection_fail(c, SIMBA_ESTORE,
+                        "the server has not answered in %lld ms (option "
+                        "command_timeout)",
+                        (long long)limit);
 }
 
 static void on_timer(uv_timer_t *timer)
 {
     struct connection *c = timer->data;
-    static const char *const doing[] = {
-        [CONNECTION_FINDING] = "asking the sentinels",
-        [CONNECTION_RESOLVING] = "looking up the host",
-        [CONNECTION_CONNECTING] = "connecting",
-        [CONNECTION_TLS] = "TLS handshake",
-        [CONNECTION_HANDSHAKE] = "the server's greeting",
+    static const char *const late[] = {
+        [CONNECTION_FINDING] = "no sentinel has answered",
+        [CONNECTION_RESOLVING] = "the name service has not answered",
+        [CONNECTION_CONNECTING] = "it has not answered (down, or behind a firewall)",
+        [CONNECTION_TLS] =
+            "it has not answered the TLS handshake; if it speaks no TLS on this port, "
+            "write redis: instead of rediss:",
+        [CONNECTION_HANDSHAKE] = "it has not answered; is it a Redis server, without TLS?",
     };
+    char to[ADDRESS_TEXT_MAX];
     if (c->state == CONNECTION_DOWN && c->wanted) {
         attempt(c);
     } else if (c->state == CONNECTION_READY) {
         watch_commands(c);
     } else if (c->state != CONNECTION_DOWN) {
         c->turn += c->state == CONNECTION_CONNECTING;
-        connection_fail(c, SIMBA_ESTORE, "no connection in %lld ms: %s took too long",
-                        (long long)c->net->host->connect_timeout_ms, doing[c->state]);
+        connection_fail(c, SIMBA_ESTORE, "cannot connect to %s in %lld ms: %s",
+                        c->state == CONNECTION_FINDING ? "the master" : address_text(c, to),
+                        (long long)c->net->host->connect_timeout_ms, late[c->state]);
     }
 }
 

@@ -143,7 +143,7 @@ static void tell_of_restart_grace(const struct redis *s, const struct findings *
 static void tell_of_rights(const struct redis *s, const struct findings *f)
 {
     if (s->subscriber.connection.state != CONNECTION_READY)
-        findings_say(f, SIMBA_LOG_WARN, "there is no connection for pushes: %s",
+        findings_say(f, SIMBA_LOG_WARN, "not connected for pushes, so waiters poll: %s",
                      s->subscriber.connection.why);
     if (s->inspection.denied[0] != '\0')
         findings_say(f, SIMBA_LOG_ERROR, "the user lacks rights:%s", s->inspection.denied);
@@ -163,8 +163,7 @@ static void report(struct redis *s)
             tell_of_restart_grace(s, &f);
             tell_of_rights(s, &f);
         } else {
-            findings_say(&f, SIMBA_LOG_WARN, "there is no connection to the server: %s",
-                         s->commands.why);
+            findings_say(&f, SIMBA_LOG_WARN, "not connected to the server: %s", s->commands.why);
         }
         replies_answer(s, q, &(struct simba_answer){.age_ms = -1});
     }

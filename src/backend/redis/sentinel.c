@@ -1,6 +1,7 @@
 /* sentinel.c: see sentinel.h. */
 #include "backend/redis/sentinel.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "backend/redis/errors.h"
@@ -10,9 +11,13 @@ static void ask_next(struct sentinel *s, const char *why)
     const struct config *config = s->connection.net->config;
     if (s->commands->state != CONNECTION_FINDING)
         return;
-    if (s->asked == config->sentinels) {
+    if (s->asked == config->sentinels && s->has_answer) {
         connection_fail(s->commands, SIMBA_ESTORE, "no sentinel knows the master '%.64s': %.200s",
-                        config->master, why);
+                        config->master, s->why);
+        return;
+    }
+    if (s->asked == config->sentinels) {
+        connection_fail(s->commands, SIMBA_ESTORE, "no sentinel can be asked: %.280s", why);
         return;
     }
     s->asked++;
@@ -24,6 +29,7 @@ void sentinel_ask(struct sentinel *s)
 {
     connection_shut(&s->connection);
     s->asked = 0;
+    s->has_answer = false;
     ask_next(s, "");
 }
 
@@ -62,7 +68,9 @@ static void on_master(void *data, const struct command *sent, const struct reply
     const struct reply *host = reply_at(r, 0);
     struct address master = {.host = ""};
     uint64_t port;
-    char why[CONNECTION_TEXT_MAX] = "it does not know that name";
+    char why[CONNECTION_TEXT_MAX];
+    snprintf(why, sizeof why, "%.100s:%d has no master of that name", s->connection.address.host,
+             s->connection.address.port);
     bool found = r->kind == REPLY_ARRAY && reply_is_text(host) && host->length > 0 &&
                  host->length < sizeof master.host && reply_digits(reply_at(r, 1), &port) &&
                  port > 0 && port < 65536;
@@ -75,8 +83,11 @@ static void on_master(void *data, const struct command *sent, const struct reply
     connection_shut(&s->connection);
     if (found && s->commands->state == CONNECTION_FINDING)
         connection_go(s->commands, &master);
-    else
+    else {
+        s->has_answer = true;
+        memcpy(s->why, why, sizeof s->why);
         ask_next(s, why);
+    }
 }
 
 static void ask(struct sentinel *s, const char *question, command_fn *take)

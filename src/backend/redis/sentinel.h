@@ -9,6 +9,8 @@ struct sentinel {
     struct connection connection;
     struct connection *commands; /* for which the master is found */
     size_t at, asked;
+    bool has_answer;               /* one of them has said that it does not know the master */
+    char why[CONNECTION_TEXT_MAX]; /* what that one said */
 };
 
 void sentinel_init(struct sentinel *s, struct network *net, struct connection *commands);

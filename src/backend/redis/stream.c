@@ -108,7 +108,8 @@ static void shake(struct stream *s)
     if (s->data == NULL)
         return;
     if (state == TLS_FAILED || state == TLS_ENDED) {
-        broken(s, SIMBA_EDENIED, state == TLS_ENDED ? "TLS: the server ended the handshake" : why);
+        broken(s, SIMBA_EDENIED,
+               state == TLS_ENDED ? "TLS: the server refused the handshake" : why);
     } else if (state == TLS_READY) {
         s->is_open = true;
         s->use->open(s->data);
@@ -147,9 +148,15 @@ static void on_read(uv_stream_t *stream, ssize_t count, const uv_buf_t *buf)
     struct stream *s = stream->data;
     if (s->data == NULL || count == 0)
         return;
-    if (count < 0)
-        broken(s, SIMBA_ESTORE,
-               count == UV_EOF ? "the server closed the connection" : uv_strerror((int)count));
+    if (count < 0 && s->tls.ssl != NULL && !s->is_open)
+        broken(
+            s, SIMBA_ESTORE,
+            "the server ended the connection during the TLS handshake: if it speaks no TLS on this "
+            "port, write redis: instead of rediss:");
+    else if (count == UV_EOF)
+        broken(s, SIMBA_ESTORE, "the server closed the connection");
+    else if (count < 0)
+        broken_by(s, (int)count);
     else if (s->tls.ssl != NULL)
         take_tls(s, buf->base, (size_t)count);
     else
@@ -203,7 +210,7 @@ void stream_start(struct stream *s, const char *host)
         s->is_open = true;
         s->use->open(s->data);
     } else if (!tls_begin(&s->tls, s->net->tls, host, s->net->config->tls_verify)) {
-        broken(s, SIMBA_ELIMIT, "TLS cannot begin: out of memory, or the host's name");
+        broken(s, SIMBA_ELIMIT, "TLS cannot begin: out of memory, or the host's name is no name");
     } else {
         shake(s);
     }

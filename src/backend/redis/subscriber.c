@@ -39,7 +39,7 @@ static void on_error(struct subscriber *e, const struct reply *r)
     if (e->was_denied)
         return;
     errors_describe(r, why, sizeof why);
-    snprintf(line, sizeof line, "cannot listen, so waiting takes longer: %s", why);
+    snprintf(line, sizeof line, "cannot subscribe, so waiters poll: %s", why);
     e->host->log(e->host, SIMBA_LOG_WARN, line);
     e->was_denied = true;
 }
@@ -127,7 +127,7 @@ static void find_server(void *data)
     if (e->commands->state == CONNECTION_READY)
         connection_go(&e->connection, &e->commands->address);
     else
-        connection_fail(&e->connection, SIMBA_ESTORE, "the server is not there");
+        connection_fail(&e->connection, SIMBA_ESTORE, "the connection for commands is down");
 }
 
 /* It listens to the server that is talked to, also after a failover that the old one survived. */

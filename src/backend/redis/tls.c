@@ -11,7 +11,7 @@ static void say(const char *what, char *why, size_t why_size)
 {
     unsigned long error = ERR_peek_last_error();
     const char *reason = error != 0 ? ERR_reason_error_string(error) : NULL;
-    snprintf(why, why_size, "%s: %s", what, reason != NULL ? reason : "no reason is given");
+    snprintf(why, why_size, "%s: %s", what, reason != NULL ? reason : "OpenSSL gives no reason");
     ERR_clear_error();
 }
 
@@ -29,15 +29,15 @@ SSL_CTX *tls_context(const struct config *c, char *why, size_t why_size)
     const char *what = NULL;
     if (c->tls_ca != NULL) {
         if (SSL_CTX_load_verify_locations(context, c->tls_ca, NULL) != 1)
-            what = "option tls_ca: the certificates cannot be read";
+            what = "option tls_ca: the file holds no certificates";
     } else if (SSL_CTX_set_default_verify_paths(context) != 1) {
         what = "the system's certificates cannot be read";
     }
     if (what == NULL && c->tls_cert != NULL) {
         if (SSL_CTX_use_certificate_chain_file(context, c->tls_cert) != 1)
-            what = "option tls_cert: the certificate cannot be read";
+            what = "option tls_cert: the file holds no certificate";
         else if (SSL_CTX_use_PrivateKey_file(context, c->tls_key, SSL_FILETYPE_PEM) != 1)
-            what = "option tls_key: the key cannot be read";
+            what = "option tls_key: the file holds no key, or one with a passphrase";
         else if (SSL_CTX_check_private_key(context) != 1)
             what = "tls_key is not the key of tls_cert";
     }
@@ -97,8 +97,15 @@ static enum tls_state state_of(struct tls *t, int rc, char *why, size_t why_size
         return TLS_GOES_ON;
     if (error == SSL_ERROR_ZERO_RETURN)
         return TLS_ENDED;
-    if (result != X509_V_OK && (SSL_get_verify_mode(t->ssl) & SSL_VERIFY_PEER) != 0) {
-        snprintf(why, why_size, "TLS: the server's certificate is not accepted: %s",
+    unsigned long last = ERR_peek_last_error();
+    if (error == SSL_ERROR_SSL && ERR_GET_REASON(last) == SSL_R_WRONG_VERSION_NUMBER) {
+        snprintf(why, why_size,
+                 "the server speaks no TLS on this port: write redis: instead of rediss:, or the "
+                 "port for TLS");
+        ERR_clear_error();
+    } else if (result != X509_V_OK && (SSL_get_verify_mode(t->ssl) & SSL_VERIFY_PEER) != 0) {
+        snprintf(why, why_size,
+                 "TLS: the server's certificate is not accepted: %s; is option tls_ca right?",
                  X509_verify_cert_error_string(result));
         ERR_clear_error();
     } else {

@@ -154,7 +154,7 @@ void sql_connection_begin(struct sql *s)
 static void on_timeout(uv_timer_t *timer)
 {
     struct sql *s = timer->data;
-    sql_fail(s, SIMBA_ESTORE, "the server has not answered in %lld ms",
+    sql_fail(s, SIMBA_ESTORE, "the server has not answered in %lld ms (option command_timeout)",
              (long long)s->host->command_timeout_ms);
     sql_replies_ended(s, SQL_BROKEN);
     lost(s);
@@ -234,7 +234,7 @@ static void on_ready(uv_poll_t *poll, int status, int events)
     }
     if (s->job == NULL) {
         if (!s->driver->idle(s, s->connection->session.handle)) {
-            sql_fail(s, SIMBA_ESTORE, "the server has closed the connection");
+            sql_fail(s, SIMBA_ESTORE, "the server closed the connection");
             lost(s);
         }
         return;

@@ -37,17 +37,17 @@ void sql_examine(void *store, struct simba_request *q)
     const struct sql *s = store;
     const struct findings f = {s->host, q};
     if (s->connection == NULL)
-        findings_say(&f, SIMBA_LOG_WARN, "%s%s%s",
-                     s->code == SIMBA_ESCHEMA ? "the server was reached, but not its table"
-                                              : "there is no connection to the server",
-                     s->why[0] != '\0' ? ": " : " at present", s->why);
+        findings_say(&f, SIMBA_LOG_WARN, "%s: %s",
+                     s->code == SIMBA_ESCHEMA ? "connected to the server, but its table is no use"
+                                              : "not connected to the server",
+                     s->why[0] != '\0' ? s->why
+                     : s->connecting   ? "it has not answered yet"
+                                       : "nothing was asked of it yet");
     else
         sql_inspect_say(s->connection->session.inspection, &f);
     if (s->connection != NULL && !s->driver->can_notify)
-        findings_say(
-            &f, SIMBA_LOG_INFO,
-            "this kind of server cannot push: mutexes that are waited for are looked at, at "
-            "first often (?poll=)");
+        findings_say(&f, SIMBA_LOG_INFO,
+                     "this kind of server cannot push: waiters poll, at first often (option poll)");
     findings_end(&f);
 }
 

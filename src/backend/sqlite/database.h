@@ -11,7 +11,7 @@
 #include "backend/sqlite/files.h"
 #include "backend/sqlite/paths.h"
 
-#define DATABASE_TEXT_MAX 256
+#define DATABASE_TEXT_MAX 320
 #define DATABASE_APPLICATION_ID 0x53494d42 /* "SIMB" */
 #define DATABASE_WAL_PAGES 1000 /* then the log is written back, as SQLite does by default */
 

@@ -72,16 +72,22 @@ static int check_head(struct database *d)
     if (size == 0)
         return 0;
     if (size < (int)sizeof head)
-        return database_fail_text(d, SIMBA_ESCHEMA, "this is not a database");
+        return database_fail_text(d, SIMBA_ESCHEMA,
+                                  "%.160s is not a database: move it away, or name another file",
+                                  d->paths->db);
     if (file->pMethods->xRead(file, head, sizeof head, 0) != SQLITE_OK)
         return database_fail_text(d, SIMBA_ESTORE, "cannot read the database file: disk I/O error");
     uint32_t id =
         (uint32_t)head[68] << 24 | (uint32_t)head[69] << 16 | (uint32_t)head[70] << 8 | head[71];
     uint32_t page = (uint32_t)head[16] << 8 | head[17];
     if (memcmp(head, "SQLite format 3", 16) != 0)
-        return database_fail_text(d, SIMBA_ESCHEMA, "this is not a database");
+        return database_fail_text(d, SIMBA_ESCHEMA,
+                                  "%.160s is not a database: move it away, or name another file",
+                                  d->paths->db);
     if (id != DATABASE_APPLICATION_ID && (id != 0 || size > (page == 1 ? 65536 : page)))
-        return database_fail_text(d, SIMBA_ESCHEMA, "this is a database of something else");
+        return database_fail_text(d, SIMBA_ESCHEMA,
+                                  "%.160s is a database of another program: name another file",
+                                  d->paths->db);
     return 0;
 }
 

@@ -48,10 +48,12 @@ int database_check_owner(struct database *d, int64_t *tables)
         !number(d, "PRAGMA user_version", &version))
         return database_fail(d, "cannot read");
     if (*tables != 0 && application != DATABASE_APPLICATION_ID)
-        return database_fail_text(d, SIMBA_ESCHEMA, "this is a database of something else");
-    if (*tables != 0 && version > SCHEMA_VERSION)
         return database_fail_text(d, SIMBA_ESCHEMA,
-                                  "this database was made by a newer Simba: update this one");
+                                  "%.160s is a database of another program: name another file",
+                                  d->paths->db);
+    if (*tables != 0 && version > SCHEMA_VERSION)
+        return database_fail_text(
+            d, SIMBA_ESCHEMA, "%.160s was made by a newer Simba: update this one", d->paths->db);
     return 0;
 }
 

@@ -45,6 +45,8 @@ static const char *closed_file(const struct database *d)
     return NULL;
 }
 
+#define TO_SHARE "; for several users: simba init --shared --group G"
+
 int database_fail(struct database *d, const char *what)
 {
     int full = sqlite3_extended_errcode(d->handle), error = sqlite3_system_errno(d->handle);
@@ -70,8 +72,11 @@ int database_fail(struct database *d, const char *what)
     default:
         break;
     }
-    if ((full & 0xff) == SQLITE_CANTOPEN && closed != NULL)
-        snprintf(d->why, sizeof d->why, "cannot open %.160s: %s", closed, errno_text(error));
+    if ((full & 0xff) == SQLITE_FULL || error == ENOSPC || error == EDQUOT)
+        snprintf(d->why, sizeof d->why, "%s: the disk of %.160s is full", what, d->paths->db);
+    else if ((full & 0xff) == SQLITE_CANTOPEN && closed != NULL)
+        snprintf(d->why, sizeof d->why, "cannot open %.160s: %s" TO_SHARE, closed,
+                 errno_text(error));
     else if ((full & 0xff) == SQLITE_CANTOPEN && error != 0)
         snprintf(d->why, sizeof d->why, "%s: %.120s: %s", what, sqlite3_errmsg(d->handle),
                  errno_text(error));
@@ -93,8 +98,9 @@ int database_fail_text(struct database *d, int code, const char *format, ...)
 
 int database_fail_errno(struct database *d, const char *path)
 {
-    return database_fail_text(d, code_of_errno(errno), "cannot open %.160s: %s", path,
-                              errno_text(errno));
+    int error = errno;
+    return database_fail_text(d, code_of_errno(error), "cannot open %.160s: %s%s", path,
+                              errno_text(error), error == EACCES ? TO_SHARE : "");
 }
 
 /* Then it is closed and opened again at once; only who looks at the log hears of it. */

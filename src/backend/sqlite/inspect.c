@@ -61,10 +61,15 @@ static void inspect_folder(const struct findings *f, const char *folder)
     } else {
         findings_say(f, SIMBA_LOG_INFO, "folder %s, mode %04o: its owner's alone", folder, mode);
     }
-    if ((uint64_t)space.f_bavail * space.f_frsize < FREE_LEAST)
-        findings_say(f, SIMBA_LOG_WARN,
-                     "less than %d MiB are free there: on a full disk nothing is granted",
-                     FREE_LEAST >> 20);
+    if (space.f_bavail == 0)
+        findings_say(f, SIMBA_LOG_ERROR,
+                     "the disk of %s is full: nothing can be granted or renewed; make room there",
+                     folder);
+    else if ((uint64_t)space.f_bavail * space.f_frsize < FREE_LEAST)
+        findings_say(
+            f, SIMBA_LOG_WARN,
+            "less than %d MiB are free there: on a full disk nothing is granted or renewed",
+            FREE_LEAST >> 20);
 }
 
 static void inspect_files(const struct findings *f, const struct paths *p)
@@ -92,6 +97,12 @@ static bool text_of(sqlite3 *db, const char *query, char *out, size_t size)
     return found;
 }
 
+static bool is_empty(const char *path)
+{
+    struct stat s;
+    return stat(path, &s) == 0 && s.st_size == 0;
+}
+
 static void inspect_database(const struct findings *f, const struct paths *p)
 {
     sqlite3 *db = NULL;
@@ -101,9 +112,12 @@ static void inspect_database(const struct findings *f, const struct paths *p)
         !text_of(db, "PRAGMA journal_mode", mode, sizeof mode)) {
         findings_say(f, SIMBA_LOG_ERROR, "the database cannot be read: %s", sqlite3_errmsg(db));
     } else {
-        if (strcmp(mode, "wal") != 0)
+        if (is_empty(p->db))
             findings_say(f, SIMBA_LOG_ERROR,
-                         "journal_mode is %s, not wal: something has changed it", mode);
+                         "the database %s is empty: it could not be set up, see above", p->db);
+        else if (strcmp(mode, "wal") != 0)
+            findings_say(f, SIMBA_LOG_ERROR,
+                         "journal_mode is %s, not wal: another program has changed it", mode);
         else
             findings_say(
                 f, SIMBA_LOG_INFO,
@@ -134,12 +148,13 @@ void inspect(const struct findings *f, const struct paths *p, const struct boot_
         findings_say(f, SIMBA_LOG_INFO, "liveness: a killed owner is noticed within half a second");
     else
         findings_say(f, SIMBA_LOG_WARN,
-                     "liveness: no lock on %s: of killed owners the lease is waited for", p->live);
+                     "liveness: no lock on %s: after a kill, waiters wait for the end of the lease",
+                     p->live);
     struct wakeup wakeup;
     if (wakeup_open(&wakeup, p->wakeup_file) == 0)
-        findings_say(f, SIMBA_LOG_INFO, "wakeup file: a release wakes those who wait");
+        findings_say(f, SIMBA_LOG_INFO, "wakeup file: a release wakes waiters at once");
     else
-        findings_say(f, SIMBA_LOG_WARN, "wakeup file: %s: %s; who waits polls twice a second",
+        findings_say(f, SIMBA_LOG_WARN, "wakeup file: %s: %s; waiters poll twice a second",
                      p->wakeup_file, strerror(errno));
     wakeup_close(&wakeup);
 }

@@ -58,7 +58,8 @@ static int be_open(struct sqlite *s, bool write)
     }
     if (rc == 0 && watcher_open(&s->watcher, s->paths.wakeup_file) != 0 && !s->wakeup_failed) {
         s->wakeup_failed = true;
-        s->host->log(s->host, SIMBA_LOG_WARN, "cannot open the wakeup file: waiting takes longer");
+        s->host->log(s->host, SIMBA_LOG_WARN,
+                     "cannot open the wakeup file: waiters poll, so waiting takes longer");
     }
     observe(s);
     return rc;

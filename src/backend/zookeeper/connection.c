@@ -91,12 +91,17 @@ static void note_failure(struct session *s, int rc)
         return;
     int error = errno;
     struct latch_result r = zk_replies_read(rc);
+    const char *why = r.why;
     s->latch.code = r.code;
     s->failures++;
-    snprintf(s->why, sizeof s->why, "cannot connect to %.100s: %s", s->addresses,
-             rc == ZCONNECTIONLOSS && error != 0 && error != EINPROGRESS && error != EAGAIN
-                 ? errno_text(error)
-                 : r.why);
+    if (rc == ZCONNECTIONLOSS && s->is_silent)
+        why = "it accepts connections, but does not greet: is it a ZooKeeper server?";
+    else if (rc == ZCONNECTIONLOSS && error == EHOSTDOWN) /* so the library calls that */
+        why = "it closed the connection at once: no majority of its ensemble, too many "
+              "connections, or no ZooKeeper server";
+    else if (rc == ZCONNECTIONLOSS && error != 0 && error != EINPROGRESS && error != EAGAIN)
+        why = errno_text(error);
+    snprintf(s->why, sizeof s->why, "cannot connect to %.100s: %s", s->addresses, why);
 }
 
 /* Closing sends the server a last word; where that could wait for a socket, it is left out, and the
@@ -160,6 +165,7 @@ static int64_t hurry(struct session *s, int64_t now, int64_t ms)
     int64_t left = s->tried_at + greeting_ms(s) - now;
     if (left <= 0) {
         shutdown(s->socket->fd, SHUT_RDWR);
+        s->is_silent = true;
         left = greeting_ms(s); /* it is noticed at once */
     }
     return left < ms ? left : ms;
@@ -183,6 +189,8 @@ void zk_connection_pump(struct session *s)
     int mask = (interest & ZOOKEEPER_READ ? UV_READABLE : 0) |
                (interest & ZOOKEEPER_WRITE ? UV_WRITABLE : 0);
     watch_socket(s, rc == ZOK || fd >= 0 ? fd : -1, mask);
+    if (s->socket_inode != before && s->socket_inode != 0)
+        s->is_silent = false;
     if (s->socket_inode != before && s->socket_inode != 0)
         s->tried_at = now; /* what is sent on it is sent later than this */
     int64_t ms = hurry(s, now, (int64_t)wait.tv_sec * 1000 + wait.tv_usec / 1000);
@@ -283,7 +291,7 @@ static void open_handle(struct session *s)
     s->handle =
         zookeeper_init2(s->addresses, on_state, (int)s->latch.asked_ms, NULL, s, 0, be_silent);
     if (s->handle == NULL) {
-        snprintf(s->why, sizeof s->why, "no client can be made: %s", errno_text(errno));
+        snprintf(s->why, sizeof s->why, "cannot begin a session: %s", errno_text(errno));
         cannot_begin(s);
         return;
     }
@@ -359,7 +367,7 @@ void zk_connection_begin(struct session *s)
         s->questions += s->asked[i].question != NULL;
     }
     if (s->questions == 1 && s->addresses_length == 0)
-        snprintf(s->why, sizeof s->why, "no thread to resolve names with");
+        snprintf(s->why, sizeof s->why, "cannot look up the hosts: out of threads");
     if (--s->questions == 0)
         resolved_all(s);
 }

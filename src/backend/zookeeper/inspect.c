@@ -164,7 +164,7 @@ static void report(struct inspection *x)
         say_session(x);
         say_rights(x);
     } else {
-        findings_say(&x->findings, SIMBA_LOG_ERROR, "there is no session: %s",
+        findings_say(&x->findings, SIMBA_LOG_ERROR, "no session with the servers: %s",
                      s != NULL && s->why[0] != '\0' ? s->why : "no server has answered yet");
     }
     end(x, 0, NULL);

@@ -188,7 +188,8 @@ static void leave(struct latch_client *c, struct simba_request *q)
     else if (s != NULL && s->connected)
         c->io->read(s, q);
     else
-        zk_latch_client_refuse(c, q, SIMBA_ESTORE, s != NULL ? s->why : "there is no session");
+        zk_latch_client_refuse(c, q, SIMBA_ESTORE,
+                               s != NULL ? s->why : "no session with the servers");
 }
 
 void zk_latch_client_submit(struct latch_client *c, struct simba_request *q, int64_t now)

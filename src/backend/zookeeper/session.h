@@ -29,6 +29,7 @@ struct session {
     bool over;        /* the handle is of no use any more; it is closed outside of its callbacks */
     bool in_client;   /* its callbacks may be running */
     int64_t tried_at; /* when the last connection was begun */
+    bool is_silent;   /* what was connected to last has not greeted in time */
     int failures;     /* of the library's attempts, since it was connected last */
     struct reconnect reconnect; /* when to begin with another handle */
     char why[SESSION_TEXT_MAX];

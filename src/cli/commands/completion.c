@@ -14,6 +14,32 @@ static bool has_cmd(const struct command *m)
     return strstr(m->operands, "CMD") != NULL;
 }
 
+/* What a value or a word is, by the name that the help has for it. */
+static const char *kind_of(const char *word)
+{
+    static const char *const kinds[][2] = {{"URL", "urls"},
+                                           {"SIG", "signals"},
+                                           {"G", "groups"},
+                                           {"NAME", "names"},
+                                           {"PREFIX", "names"}};
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        size_t length = strlen(kinds[i][0]);
+        const char *at = word != NULL ? strstr(word, kinds[i][0]) : NULL;
+        if (at != NULL && (at == word || at[-1] == '[') && strchr("] \xe2", at[length]) != NULL)
+            return kinds[i][1];
+    }
+    return NULL;
+}
+
+#define SCHEMES                                                                        \
+    "sqlite: redis:// rediss:// redis+unix:/// redis+sentinel:// mysql:// mariadb:// " \
+    "postgresql:// zookeeper://"
+#define SIGNALS "HUP INT QUIT KILL USR1 USR2 TERM CONT WINCH"
+/* What the store lists, if it answers at once; names that need quoting are left out. */
+#define LIST_NAMES                                            \
+    "timeout 1 simba %s list -q --json 2>/dev/null | sed -n " \
+    "'s/.*\"mutex\":\"\\([A-Za-z0-9._:/@+-]*\\)\".*/\\1/p'"
+
 /* A text within single quotes, without the characters that mean something there. */
 static void put_quoted(const char *text, const char *escape)
 {
@@ -47,20 +73,65 @@ static void put_names(void)
     puts("' ;;");
 }
 
+/* Values and words that are URLs, signals, groups or names of mutexes. */
+static void put_bash_kinds(void)
+{
+    puts("    case $value in\n"
+         "    '')\n"
+         "        [[ $cur != -* ]] && case $command in");
+    for (const struct command *const *m = commands; *m != NULL; m++) {
+        const char *kind = kind_of((*m)->operands);
+        if (kind != NULL)
+            printf("        %s) ((before > 0 && words > 0)) || kind=%s ;;\n", (*m)->name, kind);
+    }
+    puts("        esac ;;\n"
+         "    -u | --url) kind=urls ;;\n"
+         "    --signal) kind=signals ;;\n"
+         "    -g | --group) kind=groups ;;\n"
+         "    *) return 0 ;;\n"
+         "    esac\n"
+         "    case $kind in\n"
+         "    urls)\n"
+         "        compopt -o nospace 2>/dev/null\n"
+         "        COMPREPLY=($(compgen -W '" SCHEMES "' -- \"$cur\")) ;;\n"
+         "    signals) COMPREPLY=($(compgen -W '" SIGNALS "' -- \"$cur\")) ;;\n"
+         "    groups) COMPREPLY=($(compgen -g -- \"$cur\")) ;;");
+    printf("    names) COMPREPLY=($(compgen -W \"$(" LIST_NAMES ")\" -- \"$cur\")) ;;\n",
+           "${url:+-u \"$url\"}");
+    puts("    esac\n"
+         "    if [[ -n $kind ]]; then\n"
+         "        prefix=${cur%\"${cur##*:}\"} # what bash has cut off, it adds again\n"
+         "        COMPREPLY=(\"${COMPREPLY[@]#\"$prefix\"}\")\n"
+         "        [[ -n ${COMPREPLY[0]-} ]] || COMPREPLY=()\n"
+         "        return 0\n"
+         "    fi");
+}
+
 static void put_bash(void)
 {
     puts("# bash completion of simba: eval \"$(simba completion bash)\"\n"
          "_simba() {\n"
-         "    local cur=${COMP_WORDS[COMP_CWORD]} command= words=0 i word values options before=0\n"
-         "    COMPREPLY=()");
+         "    local cur command= words=0 i word values options before=0 value= url= prefix kind=\n"
+         "    local -a w=() at=()\n"
+         "    COMPREPLY=()\n"
+         "    for ((i = 0; i <= COMP_CWORD; i++)); do # bash cuts words at colons\n"
+         "        word=${COMP_WORDS[i]}\n"
+         "        if ((i > 0)) && [[ $word == :* || ${w[-1]} == *: ]]; then\n"
+         "            w[-1]+=$word\n"
+         "        else\n"
+         "            w+=(\"$word\") at+=(\"$i\")\n"
+         "        fi\n"
+         "    done\n"
+         "    cur=${w[-1]}");
     printf("    values=' ");
     put_bash_options(common_options, true);
     puts(" '\n"
-         "    for ((i = 1; i < COMP_CWORD; i++)); do\n"
-         "        word=${COMP_WORDS[i]}\n"
+         "    for ((i = 1; i < ${#w[@]} - 1; i++)); do\n"
+         "        word=${w[i]}\n"
          "        if [[ $values == *\" $word \"* ]]; then\n"
          "            ((++i))\n"
-         "            ((i < COMP_CWORD)) || return 0\n"
+         "            [[ $word != -u && $word != --url ]] || url=${w[i]}\n"
+         "            ((i < ${#w[@]} - 1)) || value=$word\n"
          "        elif [[ $word == -- ]]; then\n"
          "            before=0\n"
          "        elif [[ $word == -* ]]; then\n"
@@ -78,15 +149,16 @@ static void put_bash(void)
          "            ((++words))\n"
          "            if ((before > 0 && words > before)); then # CMD: as if it stood alone\n"
          "                if declare -F _command_offset >/dev/null; then\n"
-         "                    _command_offset \"$i\"\n"
+         "                    _command_offset \"${at[i]}\"\n"
          "                else\n"
          "                    COMPREPLY=($(compgen -f -- \"$cur\"))\n"
          "                fi\n"
          "                return 0\n"
          "            fi\n"
          "        fi\n"
-         "    done\n"
-         "    if ((before > 0 && words == before)) && [[ $cur != -* ]]; then\n"
+         "    done");
+    put_bash_kinds();
+    puts("    if ((before > 0 && words == before)) && [[ $cur != -* ]]; then\n"
          "        COMPREPLY=($(compgen -c -- \"$cur\"))\n"
          "        return 0\n"
          "    fi");
@@ -124,8 +196,10 @@ static void put_zsh_option(const struct option *o, bool with_letter, const char 
     else
         printf("        '--%s%s[", o->name, o->arg != NULL ? "=" : "");
     put_quoted(o->help, "[]:\\");
+    const char *kind = kind_of(o->arg);
     if (o->arg != NULL)
-        printf("]:%s:'%s\n", o->arg, end);
+        printf("]:%s:%s%s'%s\n", o->arg, kind != NULL ? "_simba_" : "", kind != NULL ? kind : "",
+               end);
     else
         printf("]'%s\n", end);
 }
@@ -145,6 +219,16 @@ static void put_zsh(void)
 {
     puts("#compdef simba\n"
          "# zsh completion of simba\n"
+         "_simba_urls() { compadd -S '' -- " SCHEMES " }\n"
+         "_simba_signals() { compadd -- " SIGNALS " }\n"
+         "_simba_groups() { _groups }\n"
+         "_simba_names() {\n"
+         "    local -a names url\n"
+         "    local i=${words[(I)(-u|--url)]}\n"
+         "    ((i == 0)) || url=(-u ${words[i+1]})");
+    printf("    names=(${(f)\"$(" LIST_NAMES ")\"})\n", "$url");
+    puts("    compadd -a names\n"
+         "}\n"
          "_simba() {\n"
          "    local curcontext=\"$curcontext\" state line\n"
          "    local -a common commands\n"
@@ -169,11 +253,13 @@ static void put_zsh(void)
         printf("    %s)\n        _arguments -S $common \\\n", (*m)->name);
         put_zsh_options((*m)->options, " \\");
         if (has_cmd(*m))
-            puts("            '1:name:' '*:: :_normal'\n        ;;");
+            puts("            '1:name:_simba_names' '*:: :_normal'\n        ;;");
         else if (strcmp((*m)->name, "completion") == 0)
             puts("            '1:shell:(bash zsh fish)'\n        ;;");
         else
-            puts("            '*:name:'\n        ;;");
+            printf("            '*:name:%s%s'\n        ;;\n",
+                   kind_of((*m)->operands) != NULL ? "_simba_" : "",
+                   kind_of((*m)->operands) != NULL ? kind_of((*m)->operands) : "");
     }
     puts("    help) _describe command commands ;;\n"
          "    esac\n"
@@ -191,7 +277,11 @@ static void put_fish_options(const struct option *o, const char *when)
         printf("complete -c simba%s -l %s", when, o->name);
         if (o->letter != 0)
             printf(" -s %c", o->letter);
-        printf("%s -d '", o->arg != NULL ? " -x" : "");
+        const char *kind = kind_of(o->arg);
+        if (kind != NULL)
+            printf(" -x -a '(__simba_%s)' -d '", kind);
+        else
+            printf("%s -d '", o->arg != NULL ? " -x" : "");
         put_quoted(o->help, "\\");
         puts("'");
     }
@@ -201,7 +291,19 @@ static void put_fish(void)
 {
     char when[128];
     puts("# fish completion of simba\n"
-         "complete -c simba -f");
+         "function __simba_urls; string split ' ' '" SCHEMES "'; end\n"
+         "function __simba_signals; string split ' ' '" SIGNALS "'; end\n"
+         "function __simba_groups; __fish_complete_groups; end\n"
+         "function __simba_names\n"
+         "    set -l words (commandline -opc)\n"
+         "    set -l url\n"
+         "    for i in (seq (count $words))\n"
+         "        contains -- $words[$i] -u --url; and set url -u $words[(math $i + 1)]\n"
+         "    end");
+    printf("    " LIST_NAMES "\n"
+           "end\n"
+           "complete -c simba -f\n",
+           "$url");
     put_fish_options(common_options, "");
     for (const struct command *const *m = commands; *m != NULL; m++) {
         printf("complete -c simba -n __fish_use_subcommand -a %s -d '", (*m)->name);
@@ -209,6 +311,9 @@ static void put_fish(void)
         puts("'");
         snprintf(when, sizeof when, " -n '__fish_seen_subcommand_from %s'", (*m)->name);
         put_fish_options((*m)->options, when);
+        const char *kind = kind_of((*m)->operands);
+        if (kind != NULL)
+            printf("complete -c simba%s -a '(__simba_%s)'\n", when, kind);
         if (has_cmd(*m))
             printf("complete -c simba%s -a '(__fish_complete_subcommand)'\n", when);
         else if (strcmp((*m)->name, "completion") == 0)
@@ -224,7 +329,7 @@ static int run(struct cli *c)
     if (code >= 0)
         return code;
     if (c->operand_count == 0)
-        return usage(c, "for which shell? bash, zsh or fish");
+        return usage(c, "missing SHELL: bash, zsh or fish");
     const char *shell = c->operands[0];
     if (strcmp(shell, "bash") == 0)
         put_bash();
@@ -233,7 +338,7 @@ static int run(struct cli *c)
     else if (strcmp(shell, "fish") == 0)
         put_fish();
     else
-        return usage(c, "there is none for %.40s: bash, zsh or fish", shell);
+        return usage(c, "unknown shell '%.40s': bash, zsh or fish", shell);
     return 0;
 }
 
@@ -241,10 +346,13 @@ const struct command completion_command = {
     .name = "completion",
     .operands = "SHELL",
     .one = "one shell at a time",
-    .summary = "what your shell needs to complete simba's words",
-    .help = "For bash, zsh or fish. Installed with simba where the shells look for it; else:\n"
-            "  bash   eval \"$(simba completion bash)\" in ~/.bashrc\n"
-            "  zsh    simba completion zsh >~/.zfunc/_simba, with that folder in fpath\n"
-            "  fish   simba completion fish >~/.config/fish/completions/simba.fish\n",
+    .summary = "what your shell needs to complete command lines",
+    .help =
+        "For bash, zsh or fish. Completes commands, options, URL schemes, signals, and the names "
+        "of mutexes that the store lists within a second. Installed with simba where the shells "
+        "look for it; else:\n"
+        "  bash   eval \"$(simba completion bash)\" in ~/.bashrc\n"
+        "  zsh    simba completion zsh >~/.zfunc/_simba, with that folder in fpath\n"
+        "  fish   simba completion fish >~/.config/fish/completions/simba.fish\n",
     .run = run,
 };

@@ -15,7 +15,7 @@
 #include "cli/output.h"
 #include "core/period.h"
 
-#define TIMEOUT_MS 5000
+#define TIMEOUT_MS ANSWER_MS
 #define READS 20
 #define EXIT_ILL 1
 #define TEXT_MAX 4096
@@ -182,11 +182,11 @@ static void tell_of_hand_over(struct doctor *d)
     find(d, OK, "rights", "a mutex was taken, handed over and given back");
     if (d->handover_ms <= PUSH_MS)
         find(d, OK, "hand-over",
-             "%lld ms from a release to the next owner: it was told, or has just looked",
+             "%lld ms from a release to the next owner: the store woke it, or it has just polled",
              (long long)d->handover_ms);
     else
         find(d, NOTE, "hand-over",
-             "%lld ms from a release to the next owner: nobody told it, who waits asks by itself%s",
+             "%lld ms from a release to the next owner: the store did not wake it, waiters poll%s",
              (long long)d->handover_ms,
              d->tokens[1] - d->tokens[0] > 1 ? "; or another doctor came in between" : "");
 }

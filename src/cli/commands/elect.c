@@ -10,9 +10,9 @@
 enum { OPT_ACQUIRED, OPT_RELEASED };
 
 static const struct option options[] = {
-    {"on-acquired", 'a', OPT_ACQUIRED, "CMD", "run by the shell when NAME is ours"},
+    {"on-acquired", 'a', OPT_ACQUIRED, "CMD", "shell command to run when NAME is acquired"},
     {"on-released", 'r', OPT_RELEASED, "CMD",
-     "run by the shell when it is not any more, before another begins"},
+     "shell command to run when the tenure ends, before another begins"},
     PLAN_OPTIONS_OF_CANDIDATES,
     {NULL, 0, 0, NULL, NULL},
 };
@@ -63,7 +63,8 @@ static int take_name(struct cli *c, void *data, int id, char *value)
     struct elect *e = data;
     (void)id;
     if (e->plan.mutex != NULL)
-        return usage(c, "there is no CMD here, but '%.60s' stands there: see --on-acquired", value);
+        return usage(c, "unexpected argument '%.60s': what to run is given by --on-acquired",
+                     value);
     e->plan.mutex = value;
     return -1;
 }
@@ -82,9 +83,12 @@ static bool check_hook(const struct elect *e, const struct outcome *o, const cha
     if (!o->is_run || o->code == 0)
         return true;
     if (o->error != 0)
-        print_error(e->plan.c, "cannot run %s: %s", hook, strerror(o->error));
+        print_error(e->plan.c, "mutex '%s' on %s: cannot run %s: %s", e->plan.mutex,
+                    e->plan.c->store, hook, strerror(o->error));
     else
-        print_error(e->plan.c, "mutex '%s': %s ended with status %d", e->plan.mutex, hook, o->code);
+        print_error(e->plan.c, "mutex '%s' on %s: %s ended with status %d%s", e->plan.mutex,
+                    e->plan.c->store, hook, o->code,
+                    o->is_lost ? ", because the lease was lost" : "");
     return o->is_lost;
 }
 
@@ -114,6 +118,8 @@ static void on_released(void *data, const char *mutex, const struct simba_state 
     e->tenure.transition_at = 0; /* nothing of it is left */
     if (lost)
         report(e, "lost", reason);
+    if (lost)
+        keeper_report_loss(k, token, reason);
     keeper_await(k, token, reason);
     if (!lost)
         report(e, "released", reason);
@@ -149,7 +155,7 @@ static int run(struct cli *c)
     e.plan.c = c;
     int code = cli_take(c, take_option, take_name, &e);
     if (code < 0 && e.plan.mutex == NULL)
-        return usage(c, "the name of a mutex is missing: simba elect NAME");
+        return usage(c, "missing NAME, the mutex to contend for: simba elect NAME");
     if (code < 0)
         code = cli_configure(c);
     if (code < 0)

@@ -56,13 +56,14 @@ static int find_group(struct cli *c, struct request *r)
 {
     char *end;
     if (r->shared != (r->group != NULL))
-        return usage(c, "--shared and --group G belong together");
+        return usage(c, r->shared ? "--shared needs --group G: whom to share with"
+                                  : "--group is for --shared: write --shared --group G");
     if (!r->shared)
         return -1;
     const struct group *g = getgrnam(r->group);
     unsigned long number = strtoul(r->group, &end, 10);
     if (g == NULL && (r->group[0] < '0' || r->group[0] > '9' || *end != '\0'))
-        return usage(c, "there is no group %.60s", r->group);
+        return usage(c, "unknown group '%.60s'", r->group);
     r->gid = g != NULL ? g->gr_gid : (gid_t)number;
     return -1;
 }

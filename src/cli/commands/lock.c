@@ -14,6 +14,7 @@
 #include "cli/run/clock.h"
 #include "cli/run/guard.h"
 #include "cli/run/keeper.h"
+#include "cli/run/outage.h"
 #include "cli/run/plan.h"
 #include "cli/run/poll_thread.h"
 #include "cli/run/relay.h"
@@ -34,17 +35,18 @@ enum {
 };
 
 static const struct option options[] = {
-    {"no-wait", 'n', OPT_NO_WAIT, NULL, "if another holds NAME, exit with 124 at once"},
+    {"no-wait", 'n', OPT_NO_WAIT, NULL, "if another owns NAME, exit with 124 at once"},
     {"nonblock", 0, OPT_NO_WAIT, NULL, NULL},
     {"nb", 0, OPT_NO_WAIT, NULL, NULL},
-    {"wait", 'w', OPT_WAIT, "D", "wait so long at most, then exit with 124"},
+    {"wait", 'w', OPT_WAIT, "D", "wait at most this long, then exit with 124"},
     {"timeout", 0, OPT_WAIT, "D", NULL},
-    {"conflict-exit-code", 'E', OPT_CONFLICT, "N", "instead of 124"},
+    {"conflict-exit-code", 'E', OPT_CONFLICT, "N", "exit with N instead of 124"},
     PLAN_OPTIONS,
     {"command", 'c', OPT_COMMAND, "STRING", "CMD for the shell: sh -c STRING"},
-    {"close", 'o', OPT_CLOSE, NULL, "CMD does not inherit the descriptor that shows it is alive"},
+    {"close", 'o', OPT_CLOSE, NULL, "do not pass on to CMD the descriptor that shows it is alive"},
     {"kill-rest", 0, OPT_KILL_REST, NULL, "when CMD ends, end what it left running"},
-    {"leave-rest", 0, OPT_LEAVE_REST, NULL, "when CMD ends, release, whatever it left running"},
+    {"leave-rest", 0, OPT_LEAVE_REST, NULL,
+     "when CMD ends, release, even if it left something running"},
     {"exclusive", 'x', OPT_EXCLUSIVE, NULL, NULL},
     {"exclusive", 'e', OPT_EXCLUSIVE, NULL, NULL},
     {"shared", 's', OPT_SHARED, NULL, NULL},
@@ -52,9 +54,9 @@ static const struct option options[] = {
 };
 
 static const char help[] =
-    "CMD gets SIMBA_MUTEX, SIMBA_FENCING_TOKEN, SIMBA_CONTENDER_ID and SIMBA_STORE. Without CMD, "
-    "the token is printed and NAME is held until a signal comes. Options end at the first word of "
-    "CMD. Of -n and -w the last one counts.\n\n"
+    "CMD's environment has SIMBA_MUTEX, SIMBA_FENCING_TOKEN, SIMBA_CONTENDER_ID and SIMBA_STORE. "
+    "Without CMD, simba prints the token and holds NAME until a signal comes. Options end at the "
+    "first word of CMD. Of -n and -w the last one counts.\n\n"
     "Exit status: CMD's own, or 128 + the signal that killed it; 123 the lease was lost and CMD "
     "was stopped; 124 held by another (-n) or not acquired in time (-w); 125 simba itself failed; "
     "126 CMD cannot be run; 127 CMD not found; 64 wrong usage.\n\n"
@@ -70,9 +72,10 @@ struct lock {
     struct plan plan;
     struct keeper keeper;
     simba_locker *locker;
-    char *shell[4]; /* all NULL: no -c */
-    int64_t began;  /* CMD */
-    bool is_polled; /* by a thread of its own, if the client needs one */
+    char *shell[4];                   /* all NULL: no -c */
+    int64_t began;                    /* CMD */
+    _Atomic enum simba_reason reason; /* why the lock was lost */
+    bool is_polled;                   /* by a thread of its own, if the client needs one */
 };
 
 static int take_option(struct cli *c, void *data, int id, char *value)
@@ -90,7 +93,7 @@ static int take_option(struct cli *c, void *data, int id, char *value)
     case OPT_CONFLICT:
         number = strtol(value, &end, 10);
         if (*value == '\0' || *end != '\0' || number < 0 || number > 255)
-            return usage(c, "--conflict-exit-code is a number from 0 to 255");
+            return usage(c, "--conflict-exit-code '%.20s' is not a number from 0 to 255", value);
         p->conflict_code = (int)number;
         return -1;
     case OPT_COMMAND:
@@ -135,13 +138,15 @@ static void print_left_behind(const struct plan *p, int count)
 {
     const char *es = count == 1 ? "" : "es";
     if (p->rest == REST_KILL)
-        print_note(p->c, "mutex '%s': CMD has ended; ending %d process%s that it left", p->mutex,
-                   count, es);
-    else
         print_note(p->c,
-                   "mutex '%s': CMD has ended; the lock is held until %d process%s that it left %s "
-                   "(--kill-rest ends them, --leave-rest does not wait)",
-                   p->mutex, count, es, count == 1 ? "ends" : "end");
+                   "mutex '%s' on %s: CMD has ended; ending %d process%s that it left running",
+                   p->mutex, p->c->store, count, es);
+    else
+        print_note(
+            p->c,
+            "mutex '%s' on %s: CMD has ended, but left %d process%s running; the lock is held "
+            "until %s (--kill-rest ends them, --leave-rest does not wait)",
+            p->mutex, p->c->store, count, es, count == 1 ? "it ends" : "they end");
 }
 
 /* A CMD that ends soon needs no thread for renewals. If there is none, the lock lasts one lease. */
@@ -172,12 +177,15 @@ static int exit_code(const struct lock *l, const struct outcome *o)
     const struct plan *p = &l->plan;
     if (l->keeper.is_guard_dead)
         return l->keeper.job.term_sent ? EXIT_LOST : EXIT_TROUBLE;
+    char why[OUTAGE_TEXT_MAX];
     if (!o->is_run)
-        print_error(p->c, "mutex '%s': the lock was lost before CMD began", p->mutex);
+        print_error(p->c, "lost '%s' on %s before CMD began: %s", p->mutex, p->c->store,
+                    outage_explain(p->c->outage, (int)getpid(), why));
     if (!o->is_run || o->is_lost)
         return EXIT_LOST;
     if (o->error != 0)
-        print_error(p->c, "cannot run %s: %s", p->argv[0], strerror(o->error));
+        print_error(p->c, "cannot run %s: %s; '%s' on %s is released", p->argv[0],
+                    strerror(o->error), p->mutex, p->c->store);
     return o->code;
 }
 
@@ -212,7 +220,7 @@ static void on_lost(void *data, const char *mutex, const struct simba_state *sta
 {
     struct lock *l = data;
     (void)mutex;
-    (void)state;
+    l->reason = state->reason;
     keeper_wake(&l->keeper);
 }
 
@@ -240,6 +248,16 @@ static void print_token(const struct plan *p, const simba_locker *locker)
     fflush(stdout);
 }
 
+static void report_loss(struct lock *l)
+{
+    const struct plan *p = &l->plan;
+    char why[OUTAGE_TEXT_MAX] =
+        "the store has ended the tenure (by simba release, or its data were deleted)";
+    if (l->reason != SIMBA_EVICTED)
+        outage_explain(p->c->outage, (int)getpid(), why);
+    print_error(p->c, "lost '%s' on %s: %s", p->mutex, p->c->store, why);
+}
+
 /* Without CMD there is nothing to guard: we are the ones who are to be ended. */
 static int hold(struct lock *l)
 {
@@ -254,7 +272,7 @@ static int hold(struct lock *l)
         if (poll(fds, 2, -1) <= 0)
             continue;
         if (fds[1].revents != 0) {
-            print_error(p->c, "mutex '%s' on %s: the lock was lost", p->mutex, p->c->store);
+            report_loss(l);
             return EXIT_LOST;
         }
         while (read(p->signals.fd, &info, sizeof info) == sizeof info) {
@@ -300,7 +318,7 @@ static int run(struct cli *c)
     mallopt(M_ARENA_MAX, 1); /* one for each of our few threads costs more than they ever wait */
     int code = cli_take(c, take_option, take_operand, &l);
     if (code < 0 && l.plan.mutex == NULL)
-        return usage(c, "the name of a mutex is missing: simba lock NAME [CMD…]");
+        return usage(c, "missing NAME, the mutex to lock: simba lock NAME [CMD…]");
     if (code < 0)
         code = plan_choose_cmd(&l.plan, l.shell);
     if (code < 0)

@@ -14,8 +14,8 @@
 enum { OPT_FORCE, OPT_TOKEN, OPT_YES };
 
 static const struct option options[] = {
-    {"force", 'f', OPT_FORCE, NULL, "free at once: only what checks tokens is safe"},
-    {"token", 0, OPT_TOKEN, "N", "only if this is the tenure's token"},
+    {"force", 'f', OPT_FORCE, NULL, "free it at once; only safe where tokens are checked"},
+    {"token", 0, OPT_TOKEN, "N", "only if the owner has this token"},
     {"yes", 'y', OPT_YES, NULL, "do not ask"},
     {NULL, 0, 0, NULL, NULL},
 };
@@ -41,7 +41,8 @@ static int take_option(struct cli *c, void *data, int id, char *value)
         errno = 0;
         r->token = strtoull(value, &end, 10);
         if (errno != 0 || *end != '\0' || value[0] < '1' || value[0] > '9')
-            return usage(c, "--token is a number, as simba status shows it");
+            return usage(c, "--token '%.40s' is not a token: a number, as simba status shows it",
+                         value);
         return -1;
     }
 }
@@ -70,16 +71,19 @@ static int release(struct cli *c, struct request *r)
     if (rc < 0)
         return cli_fail(c, rc);
     if (o.id[0] == '\0') {
-        print_error(c, "mutex '%s' on %s: nobody owns it", r->mutex, c->store);
+        print_error(c, "mutex '%s' on %s: nothing to release, nobody owns it", r->mutex, c->store);
         return EXIT_NOTHING;
     }
     if (r->token != 0 && o.token != r->token) {
-        print_error(c, "mutex '%s' on %s: its token is %llu now, the tenure with %llu is over",
-                    r->mutex, c->store, (unsigned long long)o.token, (unsigned long long)r->token);
+        print_error(c,
+                    "mutex '%s' on %s: not released: it is held by %s with token %llu, the tenure "
+                    "with token %llu is over",
+                    r->mutex, c->store, o.id, (unsigned long long)o.token,
+                    (unsigned long long)r->token);
         return EXIT_NOTHING;
     }
     if (!confirms(r, c, &o)) {
-        print_note(c, "nothing was changed");
+        print_note(c, "mutex '%s' on %s: not released, you did not say y", r->mutex, c->store);
         return EXIT_NOTHING;
     }
     rc = simba_evict(c->client, r->mutex, &o, r->forced, ANSWER_MS);
@@ -90,13 +94,13 @@ static int release(struct cli *c, struct request *r)
     if (c->json)
         owner_event_print(c, r->forced ? "freed" : "evicted", r->mutex, &o, SIMBA_EVICTED);
     else if (r->forced)
-        print_note(c, "mutex '%s' on %s is free; %s may still act with token %llu", r->mutex,
+        print_note(c, "mutex '%s' on %s: free now; %s may still act with token %llu", r->mutex,
                    c->store, o.id, (unsigned long long)o.token);
     else
         print_note(
             c,
-            "mutex '%s' on %s: %s cannot renew token %llu any more; if it lives it ends its work "
-            "and lets go, else the lease runs out in %llds",
+            "mutex '%s' on %s: evicted %s (token %llu); it ends its work and releases, or, if it "
+            "is dead, the lease ends in %llds",
             r->mutex, c->store, o.id, (unsigned long long)o.token,
             (long long)(o.transition_at - simba_now()) / 1000 + 1);
     return 0;
@@ -107,7 +111,7 @@ static int run(struct cli *c)
     struct request r = {.yes = false};
     int code = cli_take(c, take_option, cli_take_operand, &r);
     if (code < 0 && c->operand_count == 0)
-        return usage(c, "the name of a mutex is missing: simba release NAME");
+        return usage(c, "missing NAME, the mutex to release: simba release NAME");
     if (code < 0)
         code = cli_configure(c);
     if (code >= 0)

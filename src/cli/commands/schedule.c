@@ -10,10 +10,12 @@
 enum { OPT_EVERY, OPT_DELAY, OPT_INITIAL, OPT_AT_LEAST, OPT_ONCE, OPT_COMMAND };
 
 static const struct option options[] = {
-    {"every", 0, OPT_EVERY, "D", "runs begin so often; what falls into a longer run is skipped"},
+    {"every", 0, OPT_EVERY, "D",
+     "start a run this often; a start that is due while one runs is skipped"},
     {"delay", 0, OPT_DELAY, "D", "from the end of a run to the next"},
-    {"initial-delay", 0, OPT_INITIAL, "D", "from leading to the first run; default 0"},
-    {"at-least", 0, OPT_AT_LEAST, "D", "keep NAME so long, also if told to end; default 0"},
+    {"initial-delay", 0, OPT_INITIAL, "D", "from the acquisition to the first run; default 0"},
+    {"at-least", 0, OPT_AT_LEAST, "D",
+     "own NAME at least this long, even if a signal comes; default 0"},
     {"once", 0, OPT_ONCE, NULL, "one run, then exit with CMD's status"},
     {"command", 'c', OPT_COMMAND, "STRING", "CMD for the shell: sh -c STRING"},
     PLAN_OPTIONS_OF_CANDIDATES,
@@ -21,8 +23,9 @@ static const struct option options[] = {
 };
 
 static const char help[] =
-    "Of all that run this with the same NAME one leads, and runs CMD; if it goes away, another "
-    "does. CMD gets SIMBA_MUTEX, SIMBA_FENCING_TOKEN, SIMBA_CONTENDER_ID and SIMBA_STORE, and is "
+    "Of all that run this with the same NAME one owns NAME and runs CMD; if it dies, another "
+    "takes over. CMD gets SIMBA_MUTEX, SIMBA_FENCING_TOKEN, SIMBA_CONTENDER_ID and SIMBA_STORE, "
+    "and is "
     "ended before the lease is. Each run is reported on stderr, and so is who leads.\n"
     "--json: on stdout, and what CMD prints goes to stderr. Event run has at_ms, mutex, token, "
     "run, took_ms, code, lost, store; acquired, released and lost are those of simba elect.\n\n"
@@ -81,18 +84,19 @@ static int take_operand(struct cli *c, void *data, int id, char *value)
 static int check(struct cli *c, struct schedule *s)
 {
     if (s->plan.mutex == NULL)
-        return usage(c, "the name of a mutex is missing: simba schedule NAME --every D CMD…");
+        return usage(c,
+                     "missing NAME, the mutex to lead under: simba schedule NAME --every D CMD…");
     int code = plan_choose_cmd(&s->plan, s->shell);
     if (code >= 0)
         return code;
     if (s->plan.argv == NULL)
-        return usage(c, "CMD is missing: simba schedule NAME --every D CMD…");
+        return usage(c, "missing CMD, what to run: simba schedule NAME --every D CMD…");
     if (s->once && (s->has_every || s->has_delay))
-        return usage(c, "either --once, or --every or --delay");
+        return usage(c, "--once excludes --every and --delay");
     if (s->has_every && s->has_delay)
-        return usage(c, "either --every or --delay");
+        return usage(c, "--every and --delay exclude each other");
     if (!s->has_every && !s->has_delay && !s->once)
-        return usage(c, "how often? --every D, --delay D, or --once");
+        return usage(c, "missing --every D, --delay D or --once: how often CMD runs");
     if (s->when.period_ms == 0)
         return usage(c, "%s must be longer than 0", s->has_every ? "--every" : "--delay");
     if (s->when.period_ms < 0)
@@ -114,10 +118,12 @@ static void report_run(struct schedule *s, const simba_run *run, const struct ou
                    (long long)took_ms, "code", o->code, "lost", (int)o->is_lost, "store", c->store);
         candidate_flush(&s->candidate);
     } else if (o->error != 0) {
-        print_error(c, "cannot run %s: %s", s->plan.argv[0], strerror(o->error));
+        print_error(c, "mutex '%s' on %s: cannot run %s: %s", s->plan.mutex, c->store,
+                    s->plan.argv[0], strerror(o->error));
     } else {
-        print_note(c, "mutex '%s': run %ld ended with status %d after %s%s", s->plan.mutex, s->runs,
-                   o->code, show_duration(took_ms, took), o->is_lost ? ": the lease was lost" : "");
+        print_note(c, "mutex '%s' on %s: run %ld ended with status %d after %s%s", s->plan.mutex,
+                   c->store, s->runs, o->code, show_duration(took_ms, took),
+                   o->is_lost ? ", because the lease was lost" : "");
     }
 }
 
@@ -164,6 +170,8 @@ static void on_released(void *data, const char *mutex, const struct simba_state 
     enum simba_reason reason = keeper_reason(&s->candidate.keeper, o.token, state->reason);
     (void)mutex;
     o.transition_at = 0; /* nothing of it is left */
+    if (reason_is_loss(reason))
+        keeper_report_loss(&s->candidate.keeper, o.token, reason);
     report(s, reason_is_loss(reason) ? "lost" : "released", &o, reason);
 }
 

@@ -16,7 +16,7 @@
 enum { OPT_WATCH, OPT_EVERY };
 
 static const struct option options[] = {
-    {"watch", 'W', OPT_WATCH, NULL, "again and again; on a terminal in place"},
+    {"watch", 'W', OPT_WATCH, NULL, "repeat it; on a terminal in place"},
     {"every", 0, OPT_EVERY, "D", "how often with --watch; default 1s"},
     {NULL, 0, 0, NULL, NULL},
 };
@@ -39,7 +39,7 @@ static int take_option(struct cli *c, void *data, int id, char *value)
         return -1;
     int code = cli_take_duration(c, "--every", value, &v->every_ms);
     if (code < 0 && v->every_ms < REFRESH_LEAST_MS)
-        return usage(c, "--every is at least %dms", REFRESH_LEAST_MS);
+        return usage(c, "--every %s is shorter than %dms", value, REFRESH_LEAST_MS);
     return code;
 }
 
@@ -78,7 +78,8 @@ static int read_all(struct cli *c, struct view *v)
         int rc = simba_list(c->client, v->prefix, ANSWER_MS, on_entry, v);
         code = rc < 0 ? cli_fail(c, rc) : 0;
     }
-    return code == 0 && v->list.failed ? print_error(c, "out of memory") : code;
+    return code == 0 && v->list.failed ? print_error(c, "cannot list %s: out of memory", c->store)
+                                       : code;
 }
 
 /* ---- showing ------------------------------------------------------------------------------------- */
@@ -90,11 +91,11 @@ static void show(struct cli *c, struct view *v)
         printf("\033[H\033[J%s\n\n", c->store);
     owner_list_print(c, &v->list);
     if (v->list.count == 0 && in_place)
-        printf("nobody owns anything\n");
+        printf("nobody owns a mutex\n");
     else if (v->list.count == 0 && !v->again)
-        print_note(c, "nobody owns anything%s%s on %s",
-                   v->prefix != NULL ? " that begins with " : "",
-                   v->prefix != NULL ? v->prefix : "", c->store);
+        print_note(c, "nobody owns a mutex%s%s%s on %s",
+                   v->prefix != NULL ? " whose name begins with '" : "",
+                   v->prefix != NULL ? v->prefix : "", v->prefix != NULL ? "'" : "", c->store);
     int code = flush_stdout(c);
     if (code != 0)
         _exit(code);

@@ -78,11 +78,13 @@ static int run(struct cli *c)
         return code;
     /* Not on the default store by mistake: the suite leaves names behind. */
     if (c->setting[SET_URL].value == NULL && !r.list)
-        return usage(c, "which store? simba tck sqlite:/tmp/new.db");
+        return usage(c, "missing URL, the store to test: simba tck sqlite:/tmp/new.db");
     if ((code = cli_configure(c)) >= 0)
         return code;
     if (!find(path, sizeof path))
-        return print_error(c, "the suite is not installed: there is no %s beside this program",
+        return print_error(c,
+                           "the contract suite is not installed: there is no %s beside this "
+                           "program",
                            SIMBA_TCK);
     if (c->setting[SET_URL].value != NULL)
         setenv("SIMBA_TCK_URL", c->setting[SET_URL].value, 1);

@@ -24,6 +24,7 @@
 #define CONNECT_TIMEOUT_MS 5000
 #define CLOSE_TIMEOUT_MS 3000
 #define CANCEL_EVERY_MS 5
+#define STATUS_MAX 600
 
 struct watcher {
     struct plan *p;
@@ -47,23 +48,26 @@ static bool is_final(int code)
 static void show_line(struct watcher *w, int code, const struct simba_owner *owner,
                       int64_t waited_ms)
 {
-    char who[SHOWN_MAX + 64] = "nobody answers yet", id[SHOWN_MAX];
-    if (code == 0 && owner->id[0] != '\0') {
-        int64_t left = owner->transition_at - simba_now();
-        snprintf(who, sizeof who, "held by %s, lease %llds", show_name(owner->id, id, sizeof id),
-                 (long long)(left > 0 ? left / 1000 : 0));
-    } else if (code == 0) {
-        snprintf(who, sizeof who, "free");
-    }
+    char why[STATUS_MAX], held[24], left[24], waited[24];
+    int64_t now = simba_now();
+    if (code != 0)
+        snprintf(why, sizeof why, "%s", simba_error_text());
+    else if (owner->id[0] == '\0')
+        snprintf(why, sizeof why, "nobody owns it, about to take it");
+    else
+        snprintf(why, sizeof why, "held by %s%s%s, lease ends in %s unless renewed", owner->id,
+                 owner->acquired_at != 0 ? " for " : "",
+                 owner->acquired_at != 0 ? show_duration(now - owner->acquired_at, held) : "",
+                 show_duration(owner->transition_at - now, left));
     w->is_line_shown = true;
-    dprintf(STDERR_FILENO, "\r\033[Ksimba lock: waiting %llds for '%s' on %.200s: %s",
-            (long long)waited_ms / 1000, w->p->mutex, w->p->c->store, who);
+    print_status(w->p->c, "waiting for '%s' on %.200s since %s: %s", w->p->mutex, w->p->c->store,
+                 show_duration(waited_ms, waited), why);
 }
 
 static void clear_line(struct watcher *w)
 {
     if (w->is_line_shown)
-        dprintf(STDERR_FILENO, "\r\033[K");
+        print_status(w->p->c, "%s", "");
     w->is_line_shown = false;
 }
 
@@ -180,7 +184,8 @@ static int acquire_watched(struct plan *p, simba_locker *l, bool has_answered, i
     if (!poll_thread_start(p->c))
         return EXIT_TROUBLE;
     if (w.done < 0 || pthread_create(&thread, NULL, watch, &w) != 0)
-        return print_error(p->c, "out of threads or descriptors");
+        return print_error(p->c, "cannot wait for '%s' on %s: out of threads or file descriptors",
+                           p->mutex, p->c->store);
     int code = try_then_wait(&w);
     (void)!write(w.done, &(uint64_t){1}, sizeof(uint64_t));
     pthread_join(thread, NULL);

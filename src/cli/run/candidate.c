@@ -6,6 +6,7 @@
 #include "cli/run/candidate.h"
 
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "cli/cli.h"
@@ -106,6 +107,21 @@ static int on_turn(void *data)
 
 /* ---- the beginning and the end -------------------------------------------------------------------- */
 
+/* On a terminal: whom we wait for. */
+static void report_owner(const struct candidate *c)
+{
+    const struct plan *p = c->keeper.p;
+    struct simba_owner o;
+    char since[24];
+    if (p->c->quiet || isatty(STDERR_FILENO) == 0 ||
+        simba_read(p->c->client, p->mutex, READ_TIMEOUT_MS, &o) != 0 || o.id[0] == '\0' ||
+        strcmp(o.id, c->keeper.id) == 0)
+        return;
+    print_note(p->c, "waiting for '%s' on %s: held by %s%s%s", p->mutex, p->c->store, o.id,
+               o.acquired_at != 0 ? " for " : "",
+               o.acquired_at != 0 ? show_duration(simba_now() - o.acquired_at, since) : "");
+}
+
 /* Says what is wrong with a store that does not answer; from then on only that it does. */
 static void *report_startup(void *arg)
 {
@@ -121,7 +137,8 @@ static void *report_startup(void *arg)
         if (rc == 0) {
             relay_notify_ready();
             if (has_failed)
-                print_note(p->c, "%s answers now", p->c->store);
+                print_note(p->c, "mutex '%s': %s answers again", p->mutex, p->c->store);
+            report_owner(c);
             return NULL;
         }
         if (rc != SIMBA_ETIMEOUT)
@@ -130,7 +147,8 @@ static void *report_startup(void *arg)
         if (rc == 0 || (rc == SIMBA_ETIMEOUT && simba_now() < patience))
             continue;
         has_failed = true;
-        print_error(p->c, "%s%s", simba_error_text(), p->fail_fast ? "" : "; it is tried again");
+        print_error(p->c, "%s%s", simba_error_text(),
+                    p->fail_fast ? "; giving up (--fail-fast)" : "; trying again until it works");
         if (p->fail_fast) {
             candidate_end(c, EXIT_TROUBLE);
             return NULL;

@@ -14,6 +14,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -28,6 +29,7 @@
 #include "cli/owner_list.h"
 #include "cli/run/channel.h"
 #include "cli/run/clock.h"
+#include "cli/run/outage.h"
 #include "cli/run/plan.h"
 #include "cli/run/process_tree.h"
 #include "cli/run/spawn.h"
@@ -37,6 +39,7 @@
 struct guard {
     const struct plan *p;
     int channel; /* -1: the keeper is gone */
+    pid_t keeper;
     int timer, children;
     int live;             /* the liveness descriptor, held because we act for the owner; -1: none */
     enum job job;         /* which command runs, or ran */
@@ -150,6 +153,15 @@ static void end_tree(struct guard *g)
     set_timer(g);
 }
 
+static void report_loss(const struct guard *g, const char *why)
+{
+    const struct plan *p = g->p;
+    bool runs = g->cmd != 0 && g->job == JOB_CMD;
+    print_error(p->c, "lost '%s' on %s: %s; %s%s%s", p->mutex, g->tenure.store, why,
+                runs ? "sending " : "running --on-released", runs ? signal_name(p->signal) : "",
+                runs ? " to CMD" : "");
+}
+
 static void end_for_lease(struct guard *g, enum simba_reason reason)
 {
     if (g->term_sent)
@@ -234,8 +246,12 @@ static void run_on_released(struct guard *g)
     g->on_released_due = false;
     g->on_released_until = *g->p->deadline + margin - margin / 10;
     if (g->on_released_until <= now) {
-        print_error(g->p->c, "mutex '%s': the lease has ended before the tenure was wound up",
-                    g->p->mutex);
+        char late[24];
+        print_error(g->p->c,
+                    "mutex '%s' on %s: the lease ended %s ago: another may own it while "
+                    "--on-released runs",
+                    g->p->mutex, g->tenure.store,
+                    show_duration((now - *g->p->deadline - margin) / NS_PER_MS, late));
         g->on_released_until = now + g->p->kill_after + margin / 2;
     }
     run_job(g, JOB_ON_RELEASED);
@@ -281,8 +297,9 @@ static void on_keeper_gone(struct guard *g)
     g->channel = -1;
     if (g->cmd == 0 && !g->on_released_due)
         _exit(0);
-    print_error(g->p->c, "mutex '%s': the keeper of the lock died; CMD is told to end",
-                g->p->mutex);
+    char why[96];
+    snprintf(why, sizeof why, "process %d, which renews the lease, was killed", (int)g->keeper);
+    report_loss(g, why);
     end_for_lease(g, SIMBA_EXPIRED);
 }
 
@@ -331,12 +348,13 @@ static void on_timer(struct guard *g)
     } else if (g->is_ending) {
         kill_tree(g);
     } else if (g->cmd != 0 && g->job == JOB_ON_RELEASED) {
-        print_error(g->p->c, "mutex '%s': '%s' does not end in time, and is told to", g->p->mutex,
-                    g->p->on_released[2]);
+        print_error(g->p->c,
+                    "mutex '%s' on %s: --on-released '%s' has not ended in time; sending %s to it",
+                    g->p->mutex, g->tenure.store, g->p->on_released[2], signal_name(g->p->signal));
         end_tree(g);
     } else {
-        print_error(g->p->c, "mutex '%s': the lease could not be kept; CMD is told to end",
-                    g->p->mutex);
+        char why[OUTAGE_TEXT_MAX];
+        report_loss(g, outage_explain(g->p->c->outage, (int)g->keeper, why));
         end_for_lease(g, SIMBA_EXPIRED);
     }
 }
@@ -372,7 +390,7 @@ static void leave_terminal(const struct plan *p)
 
 static _Noreturn void guard_main(const struct plan *p, int channel)
 {
-    struct guard g = {.p = p, .channel = channel, .live = -1};
+    struct guard g = {.p = p, .channel = channel, .keeper = getppid(), .live = -1};
     sigset_t all, child;
     sigfillset(&all);
     sigprocmask(SIG_SETMASK, &all, NULL);
@@ -388,7 +406,7 @@ static _Noreturn void guard_main(const struct plan *p, int channel)
     g.children = signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
     g.timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
     if (g.children < 0 || g.timer < 0) {
-        print_error(p->c, "the guard cannot start: %s", strerror(errno));
+        print_error(p->c, "cannot start the guard of CMD: %s", strerror(errno));
         _exit(EXIT_TROUBLE);
     }
     guard_run(&g);

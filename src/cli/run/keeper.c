@@ -18,6 +18,7 @@
 #include "cli/owner_list.h"
 #include "cli/run/clock.h"
 #include "cli/run/guard.h"
+#include "cli/run/outage.h"
 #include "cli/run/plan.h"
 #include "cli/run/process_tree.h"
 #include "cli/run/relay.h"
@@ -36,10 +37,12 @@ int keeper_begin(struct keeper *k, struct plan *p)
     pthread_mutex_init(&k->lock, NULL);
     pthread_cond_init(&k->changed, NULL);
     k->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    p->c->outage = outage_new();
     bool has_commands = p->argv != NULL || p->on_released != NULL;
-    if (k->wake < 0 || (has_commands && !relay_fork(p->c)) || !signals_take(&p->signals) ||
-        (has_commands && (k->guard = guard_fork(p, &k->channel)) < 0))
-        return print_error(p->c, "cannot start: %s", strerror(errno));
+    if (k->wake < 0 || p->c->outage == NULL || (has_commands && !relay_fork(p->c)) ||
+        !signals_take(&p->signals) || (has_commands && (k->guard = guard_fork(p, &k->channel)) < 0))
+        return print_error(p->c, "cannot start the processes that guard CMD: %s", strerror(errno));
+    k->guard_was = k->guard;
     int code = cli_open(p->c);
     cli_forget_url(p->c);
     return code;
@@ -166,6 +169,8 @@ static bool move_deadline(struct keeper *k)
     if (left <= 0 || now + left * NS_PER_MS <= k->hold_until + ROUNDING_NS)
         return false;
     *k->p->deadline = k->hold_until = now + left * NS_PER_MS;
+    k->right = k->right > left * NS_PER_MS ? k->right : left * NS_PER_MS;
+    k->p->c->outage->renewed_at = k->hold_until - k->right;
     return true;
 }
 
@@ -229,6 +234,31 @@ static void send_job(struct keeper *k)
         send_on_released(k);
 }
 
+/* Under the lock. */
+static void report_loss(struct keeper *k, enum simba_reason reason, const char *next)
+{
+    const struct plan *p = k->p;
+    char why[OUTAGE_TEXT_MAX] =
+        "the store has ended the tenure (by simba release, or its data were deleted)";
+    if (reason != SIMBA_EVICTED)
+        outage_explain(p->c->outage, (int)getpid(), why);
+    print_error(p->c, "lost '%s' on %s: %s; %s", p->mutex, p->c->store, why, next);
+}
+
+void keeper_report_loss(struct keeper *k, uint64_t token, enum simba_reason reason)
+{
+    pthread_mutex_lock(&k->lock);
+    bool is_said = k->loss_reported == token || k->ended_by_guard == token;
+    bool is_for_guard = k->channel >= 0 && k->job.kind == JOB_CMD && k->job.is_wanted &&
+                        k->job.is_sent && !k->job.is_over;
+    if (!is_said && !is_for_guard) {
+        k->loss_reported = token;
+        report_loss(k, reason,
+                    k->p->on_released != NULL ? "running --on-released" : "staying a candidate");
+    }
+    pthread_mutex_unlock(&k->lock);
+}
+
 static void on_channel(struct keeper *k);
 
 /* The library has said so, or cannot, because its thread waits for the command: then it is asked. */
@@ -249,8 +279,10 @@ static void check_loss(struct keeper *k)
     if (k->job.reason == SIMBA_UNCHANGED)
         k->job.reason = now_ns() < k->hold_until ? SIMBA_EVICTED : SIMBA_EXPIRED;
     k->job.term_sent = true;
-    print_error(k->p->c, "mutex '%s' on %s: lost (%s); CMD is told to end", k->p->mutex,
-                k->p->c->store, reason_name(k->job.reason));
+    k->loss_reported = k->tenure;
+    char next[48];
+    snprintf(next, sizeof next, "sending %s to CMD", signal_name(k->p->signal));
+    report_loss(k, k->job.reason, next);
     channel_send(k->channel, &(struct message){.kind = MESSAGE_LOST, .number = (int)k->job.reason},
                  -1);
 }
@@ -260,7 +292,8 @@ static void check_loss(struct keeper *k)
 /* There is no other: a guard has to be forked before there are threads. So this is the end, in order. */
 static void on_guard_gone(struct keeper *k, const char *what)
 {
-    print_error(k->p->c, "mutex '%s': the guard %s; CMD was killed", k->p->mutex, what);
+    print_error(k->p->c, "mutex '%s' on %s: the process simba-guard, %d, %s; killing CMD",
+                k->p->mutex, k->p->c->store, (int)k->guard_was, what);
     process_tree_kill(k->guard);
     k->guard = 0;
     if (k->on_released_due && k->p->on_released != NULL && k->on_released_done != k->tenure) {
@@ -299,7 +332,7 @@ static void check_guard(struct keeper *k)
     k->job.term_sent = k->job.term_sent || k->job.kind == JOB_CMD;
     process_tree_signal(SIGKILL, k->guard);
     if (poll(&fd, 1, grace_ms) == 0)
-        on_guard_gone(k, "did not act");
+        on_guard_gone(k, "did not end CMD in time: was it stopped?");
 }
 
 static void on_empty(struct keeper *k, const struct message *m)
@@ -348,7 +381,7 @@ static void on_channel(struct keeper *k)
     while ((rc = channel_receive(k->channel, &m, &none)) > 0)
         on_message(k, &m);
     if (rc == 0 && !(k->job.is_only && k->job.is_over))
-        on_guard_gone(k, "died");
+        on_guard_gone(k, "was killed");
 }
 
 /* ---- the loop ------------------------------------------------------------------------------------ */

@@ -34,10 +34,12 @@ struct keeper {
     void (*on_outcome)(void *data, const struct outcome *o); /* of a command nobody waits for */
 
     /* The main thread's: */
-    int channel; /* -1: there are no commands to be run, or the guard is dead */
-    pid_t guard;
+    int channel;          /* -1: there are no commands to be run, or the guard is dead */
+    pid_t guard;          /* 0: none, or it is dead */
+    pid_t guard_was;      /* its number, to say it */
     int wake;             /* eventfd: a turn is wanted */
     int64_t hold_until;   /* the right to act ends then, as far as the keeper has heard */
+    int64_t right;        /* how long a renewal lets us act, as far as that was seen */
     uint64_t tenure;      /* whose CMD was sent to the guard … */
     bool on_released_due; /* … and whose on_released was not */
     bool is_stopping;     /* by keeper_stop(): that is no loss */
@@ -60,6 +62,7 @@ struct keeper {
     } job;
     uint64_t on_released_done; /* of this tenure it has been run */
     uint64_t ended_by_guard;   /* the tenure whose lease could not be kept */
+    uint64_t loss_reported;    /* of this tenure it was said that it is lost */
     bool is_guard_dead;
 };
 
@@ -81,6 +84,9 @@ struct outcome keeper_perform(struct keeper *k, enum job kind, uint64_t token,
                               enum simba_reason reason);
 void keeper_launch(struct keeper *k, uint64_t token); /* CMD: returns when the guard has it … */
 void keeper_await(struct keeper *k, uint64_t token, enum simba_reason reason); /* … until its end */
+
+/* Says that a tenure was lost, and why, unless that was said, or will be because a command runs. */
+void keeper_report_loss(struct keeper *k, uint64_t token, enum simba_reason reason);
 
 /* Why a tenure is over, where the library says `reason`: it does not know that we stopped it because the
  * lease could not be kept. */

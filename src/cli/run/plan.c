@@ -16,7 +16,12 @@ int plan_take(struct plan *p, int id, char *value)
         return -1;
     case PLAN_SIGNAL:
         p->signal = signal_by_name(value);
-        return p->signal > 0 ? -1 : usage(p->c, "--signal: there is no signal %.40s", value);
+        return p->signal > 0
+                   ? -1
+                   : usage(
+                         p->c,
+                         "--signal '%.40s' is not a signal: give a name such as TERM, or a number",
+                         value);
     default:
         p->fail_fast = true;
         return -1;
@@ -39,7 +44,7 @@ int plan_choose_cmd(struct plan *p, char *shell[4])
     if (shell[0] == NULL)
         return -1;
     if (p->argv != NULL)
-        return usage(p->c, "CMD comes from -c or from words, not from both");
+        return usage(p->c, "CMD is given twice: by -c, and by '%.60s'", p->argv[0]);
     p->argv = shell;
     return -1;
 }
@@ -68,17 +73,20 @@ int plan_kill_after(struct plan *p)
     p->kill_after = ms * NS_PER_MS;
     if (p->kill_after <= most)
         return -1;
-    return usage(c,
-                 "--kill-after %s leaves no time to renew the lease: at most %lldms with this ttl "
-                 "and transition",
-                 option, (long long)(most / NS_PER_MS));
+    return usage(
+        c,
+        "--kill-after %s leaves no time to renew the lease: at most %lldms with ttl %lldms "
+        "and transition %lldms",
+        option, (long long)(most / NS_PER_MS), (long long)c->ttl_ms, (long long)c->transition_ms);
 }
 
 int plan_handle(const struct plan *p, struct simba_handle_options *o)
 {
     if (strncmp(p->c->store, "memory:", 7) == 0) {
-        print_error(p->c, "memory: is a store within one process: it keeps nobody else out. Use "
-                          "sqlite:PATH");
+        print_error(p->c,
+                    "the store %s lives in one process and keeps nobody else out: use "
+                    "sqlite:PATH",
+                    p->c->store);
         return EXIT_TROUBLE;
     }
     o->id = p->c->setting[SET_ID].value;

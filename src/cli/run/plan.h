@@ -56,11 +56,11 @@ enum {
     PLAN_SIGNAL,
     PLAN_FAIL_FAST
 }; /* beside a command's own, and the common ones */
-#define PLAN_OPTIONS                                                                           \
-    {"kill-after", 'k', PLAN_KILL_AFTER, "D",                                                  \
-     "from the signal to the kill, if the lease is lost; default 3s or a fifth of the lease"}, \
-    {                                                                                          \
-        "signal", 0, PLAN_SIGNAL, "SIG", "that signal; default TERM"                           \
+#define PLAN_OPTIONS                                                                            \
+    {"kill-after", 'k', PLAN_KILL_AFTER, "D",                                                   \
+     "if the lease is lost: from the signal to the kill; default 3s, or a fifth of the lease"}, \
+    {                                                                                           \
+        "signal", 0, PLAN_SIGNAL, "SIG", "the signal that asks CMD to end; default TERM"        \
     }
 #define PLAN_OPTIONS_OF_CANDIDATES                                    \
     PLAN_OPTIONS,                                                     \

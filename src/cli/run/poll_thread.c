@@ -43,7 +43,8 @@ bool poll_thread_start(struct cli *c)
             ;
         return true;
     }
-    print_error(c, "out of threads or descriptors");
+    print_error(c, "cannot start the thread that renews on %s: out of threads or file descriptors",
+                c->store);
     return false;
 }
 

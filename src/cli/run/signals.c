@@ -68,6 +68,16 @@ _Noreturn void die_of(int number)
     _exit(128 + number);
 }
 
+const char *signal_name(int number)
+{
+    static char text[24]; /* of one signal, that of --signal */
+    const char *known = sigabbrev_np(number);
+    if (known != NULL)
+        return known;
+    snprintf(text, sizeof text, "signal %d", number);
+    return text;
+}
+
 int signal_by_name(const char *name)
 {
     char *end;

@@ -20,6 +20,7 @@ void signals_give_back(const struct signals *s); /* in CMD, before exec */
 bool signal_ends(int signal); /* TERM INT HUP QUIT */
 bool signal_is_from_terminal(
     const struct signalfd_siginfo *info); /* to its whole foreground group */
+const char *signal_name(int signal);      /* "TERM", or "signal 34" */
 int signal_by_name(const char *name);     /* TERM, SIGTERM, 15; -1: none */
 _Noreturn void die_of(int signal);
 #endif

@@ -111,7 +111,7 @@ static void redis_deaf(void)
     s.token = own(&s.owner);
     contend(&s.other);
     CHECK(peer_number(&s.other, "wait") == 0);
-    AWAIT(strstr(peer_ask(&s.other, "log"), "cannot listen") != NULL);
+    AWAIT(strstr(peer_ask(&s.other, "log"), "cannot subscribe") != NULL);
     hand_over_and_end(&s);
 }
 
@@ -646,7 +646,7 @@ static void forget(const char *command)
         strcmp(command, "flush") == 0 ? run(&s, "FLUSHALL") : run(&s, "DEL simba:{m}");
     CHECK(r->type != REDIS_REPLY_ERROR);
     AWAIT((uint64_t)peer_number(&p, "token") > token);
-    AWAIT(strstr(peer_ask(&p, "log"), "the store says that it is over") != NULL);
+    AWAIT(strstr(peer_ask(&p, "log"), "the store has ended the tenure") != NULL);
     peer_end(&p);
     server_end(&s);
     folder_remove();

@@ -86,7 +86,7 @@ static void on_entry(void *data, const struct simba_entry *entry)
 static void on_log(void *data, enum simba_level level, const char *line)
 {
     (void)data;
-    bool denied = strstr(line, "permission") != NULL || strstr(line, "cannot listen") != NULL;
+    bool denied = strstr(line, "permission") != NULL || strstr(line, "cannot subscribe") != NULL;
     if (level <= SIMBA_LOG_WARN && denied && atomic_fetch_add(&lines, 1) == 0)
         snprintf(line_seen, sizeof line_seen, "%s", line);
 }

@@ -90,7 +90,7 @@ static void file_of_another(void)
 {
     folder_make();
     make_database("CREATE TABLE customers (name TEXT); PRAGMA user_version = 1");
-    unusable("something else", false);
+    unusable("another program", false);
     folder_remove();
 }
 

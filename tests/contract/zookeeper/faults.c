@@ -194,7 +194,7 @@ static void zookeeper_node_deleted(void)
         AWAIT((next = (uint64_t)peer_number(&a, "token")) > token);
         token = next;
     }
-    CHECK(strstr(peer_ask(&a, "log"), "the store says that it is over") != NULL);
+    CHECK(strstr(peer_ask(&a, "log"), "the store has ended the tenure") != NULL);
     peer_end(&a);
     end();
 }

@@ -1,0 +1,66 @@
+/* outage.c: see outage.h. */
+#include "cli/run/outage.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "cli/output.h"
+#include "cli/run/clock.h"
+
+#define FAILS ": cannot renew: " /* as src/runtime/actor.c has them */
+#define FAILS_END "; trying again"
+#define WORKS ": renewed again "
+#define BEGINS ": acquired by "
+
+struct outage *outage_new(void)
+{
+    void *at = mmap(NULL, sizeof(struct outage), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
+                    -1, 0);
+    return at != MAP_FAILED ? at : NULL;
+}
+
+static void set_cause(struct outage *o, const char *text, size_t length)
+{
+    unsigned next = 1 - o->current;
+    snprintf(o->cause[next], sizeof o->cause[next], "%.*s", (int)length, text);
+    o->current = next;
+}
+
+bool outage_take(struct outage *o, const char *line)
+{
+    const char *fails = strstr(line, FAILS);
+    if (fails != NULL) {
+        fails += strlen(FAILS);
+        const char *end = strstr(fails, FAILS_END);
+        set_cause(o, fails, end != NULL ? (size_t)(end - fails) : strlen(fails));
+        if (atomic_exchange(&o->is_on, true))
+            return false;
+        o->failing_since = now_ns();
+        return true;
+    }
+    bool works = strstr(line, WORKS) != NULL;
+    if (!works && strstr(line, BEGINS) == NULL)
+        return false;
+    set_cause(o, "", 0);
+    return atomic_exchange(&o->is_on, false) && works;
+}
+
+const char *outage_explain(struct outage *o, int keeper, char out[OUTAGE_TEXT_MAX])
+{
+    char cause[OUTAGE_CAUSE_MAX], since[24] = "a whole lease";
+    int64_t renewed = o->renewed_at, failing = o->failing_since;
+    snprintf(cause, sizeof cause, "%s", o->cause[o->current]);
+    if (renewed != 0)
+        show_duration((now_ns() - renewed) / NS_PER_MS, since);
+    if (cause[0] == '\0')
+        snprintf(out, OUTAGE_TEXT_MAX,
+                 "no renewal for %s (process %d, which renews, did not run: was it stopped?)",
+                 since, keeper);
+    else if (renewed != 0)
+        snprintf(out, OUTAGE_TEXT_MAX, "no renewal for %s (%s)", since, cause);
+    else
+        snprintf(out, OUTAGE_TEXT_MAX, "renewals failed for %s (%s)",
+                 show_duration((now_ns() - failing) / NS_PER_MS, since), cause);
+    return out;
+}

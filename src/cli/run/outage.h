@@ -1,0 +1,33 @@
+/* outage.h: renewals that fail: who is told of it, and why a lease was lost.
+ *
+ * The library's log says when a renewal fails and when one succeeds again. The first line of an outage is
+ * shown, and the one that ends it. The cause is kept in memory that keeper and guard share, so that the
+ * guard, which asks nobody, can say it when it ends CMD. Nobody waits for anybody: there are two places
+ * for the cause, and the writer fills the one that is not read. */
+#ifndef CLI_RUN_OUTAGE_H
+#define CLI_RUN_OUTAGE_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define OUTAGE_CAUSE_MAX 256
+
+struct outage {
+    _Atomic int64_t renewed_at;    /* the last renewal, in ns, as the keeper has seen it; 0: none */
+    _Atomic int64_t failing_since; /* in ns; of the last outage */
+    _Atomic bool is_on;
+    _Atomic unsigned current;
+    char cause[2][OUTAGE_CAUSE_MAX]; /* "": renewals do not fail, as far as is known */
+};
+
+struct outage *outage_new(void); /* shared with processes that are forked later; NULL: see errno */
+
+/* A line of the library's log: true if it begins or ends an outage, and is to be shown. */
+bool outage_take(struct outage *o, const char *line);
+
+/* "no renewal for 11.9s (connection refused)"; keeper: the process that should have renewed. */
+#define OUTAGE_TEXT_MAX (OUTAGE_CAUSE_MAX + 128)
+const char *outage_explain(struct outage *o, int keeper, char out[OUTAGE_TEXT_MAX]);
+#endif
