@@ -33,15 +33,15 @@ static json_t *all_statuses(void)
     static const struct {
         const char *name, *text;
         int code;
-    } table[] = {
+    } statuses[] = {
 #define X(name, code, text) {#name, text, code},
         EXIT_CODES(X)
 #undef X
     };
     json_t *all = json_array();
-    for (size_t i = 0; i < sizeof table / sizeof *table; i++)
-        json_array_append_new(all, json_pack("{s:i, s:s, s:s}", "code", table[i].code, "name",
-                                             table[i].name, "text", table[i].text));
+    for (size_t i = 0; i < sizeof statuses / sizeof *statuses; i++)
+        json_array_append_new(all, json_pack("{s:i, s:s, s:s}", "code", statuses[i].code, "name",
+                                             statuses[i].name, "text", statuses[i].text));
     return all;
 }
 

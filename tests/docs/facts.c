@@ -94,7 +94,7 @@ static void show_client(void)
 
 static void show_errors(void)
 {
-#define X(name, code, words) printf("error.SIMBA_E%s\t%d %s\n", #name, code, words);
+#define X(name, code, text) printf("error.SIMBA_E%s\t%d %s\n", #name, code, text);
     SIMBA_ERRORS(X)
 #undef X
 }
