@@ -1,6 +1,6 @@
-/* bench.h: the frame of the benchmarks. A figure of one machine at one time means little, so each is
- * set beside that of a rival, a program that does the same by hand. Both run in turns, each time in a
- * fresh process, all on one core, and the medians are compared.
+/* bench.h: the frame of the benchmarks. A figure of one machine at one time means little, so
+ * each is set beside that of a rival, a program that does the same by hand. Both run in turns,
+ * each time in a fresh process, all on one core, and the medians are compared.
  *
  * All here is for programs of one file each: failures end the program. */
 #ifndef BENCH_H

@@ -1,10 +1,10 @@
 /* handoff.h: two processes hand one mutex to and fro: how long it takes from the moment one calls
  * release to the moment the other's acquire has returned, and whether a wake-up is ever lost.
  *
- * The one that waits is given a while to fall asleep. Every fourth time it is not: the release then
- * falls into the middle of its try, where wake-ups would get lost. Those do not count as samples, but
- * as slow ones. A third process on the same core does nothing but notice when the machine stands still,
- * so that its stalls do not pass for lost wake-ups. Those of the disk do. */
+ * The one that waits is given a while to fall asleep. Every fourth time it is not: the release
+ * then falls into the middle of its try, where wake-ups would get lost. Those do not count as
+ * samples, but as slow ones. A third process on the same core does nothing but notice when the
+ * machine stands still, so that its stalls do not pass for lost wake-ups. Those of the disk do. */
 #ifndef BENCH_HANDOFF_H
 #define BENCH_HANDOFF_H
 

@@ -1,5 +1,6 @@
-/* mysql_lock.c: a free mutex in a MariaDB server. By hand this is a program that blocks, with the same two
- * statements prepared; and, for the acquisition, the UPDATE and SELECT that servers without RETURNING need.
+/* mysql_lock.c: a free mutex in a MariaDB server. By hand this is a program that blocks, with
+ * the same two statements prepared; and, for the acquisition, the UPDATE and SELECT that servers
+ * without RETURNING need.
  *   SIMBA_TEST_DURABLE=1 tests/servers/mariadb env SIMBA_BENCH_URL=@URL@ \
  *       SIMBA_MODULE_PATH=$PWD/build/modules build/bench/mysql_lock
  * The server should be on the same core: taskset -c 1 before it all. */

@@ -1,5 +1,6 @@
-/* postgres_handoff.c: a mutex in a PostgreSQL server, handed from one process to another. By hand this is a
- * statement that also notifies, and one by the other, who listens. Run as postgres_lock. */
+/* postgres_handoff.c: a mutex in a PostgreSQL server, handed from one process to another. By
+ * hand this is a statement that also notifies, and one by the other, who listens. Run as
+ * postgres_lock. */
 #include "handoff.h"
 #include "postgres_raw.h"
 

@@ -1,4 +1,5 @@
-/* postgres_raw.h: the postgresql: store by hand: a program that blocks, with the same statements prepared. */
+/* postgres_raw.h: the postgresql: store by hand: a program that blocks, with the same statements
+ * prepared. */
 #ifndef BENCH_POSTGRES_RAW_H
 #define BENCH_POSTGRES_RAW_H
 

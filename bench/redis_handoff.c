@@ -1,5 +1,5 @@
-/* redis_handoff.c: a mutex in Redis, handed from one process to another. By hand this is a script, a
- * message, a script. */
+/* redis_handoff.c: a mutex in Redis, handed from one process to another. By hand this is a
+ * script, a message, a script. */
 #include "handoff.h"
 #include "redis_raw.h"
 

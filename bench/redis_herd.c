@@ -1,6 +1,6 @@
-/* redis_herd.c: very many wait for one mutex: how many scripts the server runs for one hand-over, and
- * how long that takes. 20 processes with 100 contenders each; who gets it gives it back at once and
- * waits again. */
+/* redis_herd.c: very many wait for one mutex: how many scripts the server runs for one
+ * hand-over, and how long that takes. 20 processes with 100 contenders each; who gets it gives
+ * it back at once and waits again. */
 #include "redis_raw.h"
 
 #define PROCESSES 20

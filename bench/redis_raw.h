@@ -1,6 +1,7 @@
-/* redis_raw.h: the redis: store by hand: a program that blocks in hiredis, with the same scripts. What it
- * leaves out is what the library adds: renewal, deadlines, reconnecting, waiting that survives whatever
- * others do. And a private server for both, on the core where all runs. */
+/* redis_raw.h: the redis: store by hand: a program that blocks in hiredis, with the same
+ * scripts. What it leaves out is what the library adds: renewal, deadlines, reconnecting,
+ * waiting that survives whatever others do. And a private server for both, on the core where all
+ * runs. */
 #ifndef BENCH_REDIS_RAW_H
 #define BENCH_REDIS_RAW_H
 

@@ -1,5 +1,5 @@
-/* sql_keep.c: many mutexes held by one process for a while: is any lost, and what does it cost? Run as
- * mysql_lock or postgres_lock; [--count 20000] [--seconds 60]. */
+/* sql_keep.c: many mutexes held by one process for a while: is any lost, and what does it cost?
+ * Run as mysql_lock or postgres_lock; [--count 20000] [--seconds 60]. */
 #include <sys/resource.h>
 
 #include "sql_raw.h"

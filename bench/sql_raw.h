@@ -1,5 +1,5 @@
-/* sql_raw.h: what is the same for programs that talk to an SQL server by hand. The server is one that
- * tests/servers/ has started; its URL is in SIMBA_BENCH_URL. */
+/* sql_raw.h: what is the same for programs that talk to an SQL server by hand. The server is one
+ * that tests/servers/ has started; its URL is in SIMBA_BENCH_URL. */
 #ifndef BENCH_SQL_RAW_H
 #define BENCH_SQL_RAW_H
 

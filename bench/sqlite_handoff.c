@@ -1,5 +1,5 @@
-/* sqlite_handoff.c: a mutex in an SQLite file, handed from one process to another. By hand this is a
- * transaction, a word in shared memory that the other sleeps on, a transaction. */
+/* sqlite_handoff.c: a mutex in an SQLite file, handed from one process to another. By hand this
+ * is a transaction, a word in shared memory that the other sleeps on, a transaction. */
 #include "handoff.h"
 #include "sqlite_raw.h"
 

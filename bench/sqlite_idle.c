@@ -1,6 +1,7 @@
-/* sqlite_idle.c: what it costs to wait. One process owns a mutex in an SQLite file, a second one waits
- * for it: how often its threads wake up, and how long they work, according to the kernel. The owner is
- * shown as well. A program by hand that sleeps on a futex would do neither, so there is no rival. */
+/* sqlite_idle.c: what it costs to wait. One process owns a mutex in an SQLite file, a second one
+ * waits for it: how often its threads wake up, and how long they work, according to the kernel.
+ * The owner is shown as well. A program by hand that sleeps on a futex would do neither, so
+ * there is no rival. */
 #include <dirent.h>
 #include <sys/resource.h>
 

@@ -1,5 +1,5 @@
-/* zookeeper_lock.c: a free mutex in ZooKeeper; against the C client by hand, and against kazoo's Lock,
- * the usual one in Python, if that is installed. */
+/* zookeeper_lock.c: a free mutex in ZooKeeper; against the C client by hand, and against kazoo's
+ * Lock, the usual one in Python, if that is installed. */
 #include "lock.h"
 #include "zookeeper_raw.h"
 

@@ -1,7 +1,7 @@
-/* zookeeper_raw.h: the lock recipe by hand, with the C client that has no threads: create an ephemeral
- * sequential node, list the children; if another is in front, watch it and wait; delete. No lease is
- * kept, nothing is verified after a failure. The server is one that is running already, at
- * SIMBA_BENCH_URL; scripts/bench starts one. */
+/* zookeeper_raw.h: the lock recipe by hand, with the C client that has no threads: create an
+ * ephemeral sequential node, list the children; if another is in front, watch it and wait;
+ * delete. No lease is kept, nothing is verified after a failure. The server is one that is
+ * running already, at SIMBA_BENCH_URL; scripts/bench starts one. */
 #ifndef BENCH_ZOOKEEPER_RAW_H
 #define BENCH_ZOOKEEPER_RAW_H
 

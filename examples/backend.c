@@ -3,10 +3,10 @@
  *     cc -shared -fPIC backend.c -o simba-dir.so $(pkg-config --cflags --libs simba libuv)
  *     SIMBA_MODULE_PATH=$PWD elect dir:/var/lib/app/locks
  *
- * It is real: any number of processes of one machine can use it, and it passes the contract suite. It
- * is short, because it does everything on the loop's thread. That is right for what takes microseconds;
- * a store that may have to wait (for a server, for a slow disk) does it with libuv, or on a thread of
- * its own.
+ * It is real: any number of processes of one machine can use it, and it passes the contract
+ * suite. It is short, because it does everything on the loop's thread. That is right for what
+ * takes microseconds; a store that may have to wait (for a server, for a slow disk) does it with
+ * libuv, or on a thread of its own.
  *
  * The rules of simba/backend.h, and how they are kept here:
  *   one operation at a time   flock() on the folder's file ".lock"

@@ -1,6 +1,6 @@
-/* executor.c: callbacks on threads of your own. Here it is one thread with a queue: callbacks of all
- * contenders come one after the other, so that they need no lock between them; but a slow one makes
- * the others wait, which the library's own threads would not.
+/* executor.c: callbacks on threads of your own. Here it is one thread with a queue: callbacks of
+ * all contenders come one after the other, so that they need no lock between them; but a slow
+ * one makes the others wait, which the library's own threads would not.
  *
  *     ./executor [URL]        memory: by default, a store inside this process only */
 #include <pthread.h>

@@ -16,7 +16,7 @@
  *   After the call of destroy only the handle's own callbacks may still use it.
  * Results: 0, or a negative enum simba_error; simba_error_text() then says in words what failed in
  *   this thread's last call, on which mutex and store, and what to do.
- * NULL for a client, a handle, a run, a value or a place for a result: SIMBA_EINVAL, false, 0, "", NULL;
+ * NULL for a client, a handle, a run, a value or a result: SIMBA_EINVAL, false, 0, "", NULL;
  *   should_stop says true; destroy and simba_close do nothing.
  * Times: milliseconds. Points in time are on simba_now(), which goes on while the machine sleeps.
  * fork: in the child every handle of the parent is not-owner and refuses with SIMBA_EFORKED. */
@@ -163,9 +163,9 @@ int simba_default_url(char *out, size_t size);
 
 const char *simba_store_text(const simba *s); /* the URL, to show: secrets blanked */
 
-/* A descriptor to hand on to processes that act for the owner: while any of them has it open, a store
- * that can tell dead clients from living ones does not take this client for dead. It stays the
- * client's. -1: none yet (there is one after the first exchange), or the store has none. */
+/* A descriptor to hand on to processes that act for the owner: while any of them has it open, a
+ * store that can tell dead clients from living ones does not take this client for dead. It stays
+ * the client's. -1: none yet (there is one after the first exchange), or the store has none. */
 int simba_liveness_fd(simba *s);
 
 /* Who owns the mutex now; all zero when nobody does. [blocks] */
@@ -179,21 +179,22 @@ struct simba_entry {
 };
 typedef void simba_entry_fn(void *data, const struct simba_entry *entry);
 
-/* Calls each for every mutex that is owned or waited for and whose name begins with prefix (NULL: all),
- * in no order, on the calling thread, after the store has answered. [blocks] */
+/* Calls each for every mutex that is owned or waited for and whose name begins with prefix
+ * (NULL: all), in no order, on the calling thread, after the store has answered. [blocks] */
 int simba_list(simba *s, const char *prefix, int64_t timeout_ms, simba_entry_fn *each, void *data);
 
-/* Ends a tenure, as an operator: this one, as simba_read or simba_list showed it (its id and token
- * count), or with NULL whichever is on. [blocks] Its renewals fail from now on: a Simba owner that is
- * alive hears of it, ends its work in order and releases; else the lease runs out. forced: the mutex is
- * free at once, so that only whoever checks tokens is safe from the old owner. SIMBA_ELOST: that tenure
- * is over, or nobody owns the mutex. */
+/* Ends a tenure, as an operator: this one, as simba_read or simba_list showed it (its id and
+ * token count), or with NULL whichever is on. [blocks] Its renewals fail from now on: a Simba
+ * owner that is alive hears of it, ends its work in order and releases; else the lease runs out.
+ * forced: the mutex is free at once, so that only whoever checks tokens is safe from the old
+ * owner. SIMBA_ELOST: that tenure is over, or nobody owns the mutex. */
 int simba_evict(simba *s, const char *mutex, const struct simba_owner *tenure, bool forced,
                 int64_t timeout_ms);
 
-/* What the store says about itself and how it is set up: ERROR where a guarantee does not hold, WARN
- * where one is weaker or has conditions, INFO for why it holds. Calls each for every line, on the
- * calling thread. Ask after a first exchange. [blocks] SIMBA_EUNSUPPORTED: it has nothing to say. */
+/* What the store says about itself and how it is set up: ERROR where a guarantee does not hold,
+ * WARN where one is weaker or has conditions, INFO for why it holds. Calls each for every line,
+ * on the calling thread. Ask after a first exchange. [blocks] SIMBA_EUNSUPPORTED: it has nothing
+ * to say. */
 typedef void simba_finding_fn(void *data, enum simba_level level, const char *line);
 int simba_diagnose(simba *s, int64_t timeout_ms, simba_finding_fn *each, void *data);
 
@@ -249,27 +250,27 @@ typedef void simba_handle_metrics_fn(void *data, const struct simba_handle_metri
  * after 5 s, if a callback holds up the loop that must answer (SIMBA_NO_THREAD). */
 int simba_metrics_each(simba *s, simba_handle_metrics_fn *each, void *data);
 
-/* Writes all of it in the text format of Prometheus, of every handle too if per_handle; returns the
- * length that it has, or would have with more room, or an error. The text is cut, and ends with a NUL,
- * if size is not greater than that. [blocks] shortly. */
+/* Writes all of it in the text format of Prometheus, of every handle too if per_handle; returns
+ * the length that it has, or would have with more room, or an error. The text is cut, and ends
+ * with a NUL, if size is not greater than that. [blocks] shortly. */
 int64_t simba_metrics_prometheus(simba *s, bool per_handle, char *out, size_t size);
 
 /* Stops every handle, hands over in order, then frees the client and its handles. [blocks]
  * A lock that the calling thread has acquired is released, or a thread that has ended since.
- * SIMBA_ETIMEOUT: a callback or the log still runs, or another thread holds a lock: nothing is freed
- * yet, call it again. */
+ * SIMBA_ETIMEOUT: a callback or the log still runs, or another thread holds a lock: nothing is
+ * freed yet, call it again. */
 int simba_close(simba *s, int64_t timeout_ms);
 
 /* ---- in a loop of yours ------------------------------------------------------------------- */
 
-/* A client opened with SIMBA_NO_THREAD has no thread of its own (a store that must block has). Instead,
- * one thread of yours, at first the one that opened it, waits for the descriptor to become readable,
- * or for the timeout, and calls simba_poll(), which never waits. Callbacks and the log run inside it,
- * if there is no executor of yours; while one of them runs, nothing is renewed. A call of that thread
- * that waits, drives the client meanwhile; inside a callback it gets SIMBA_EDEADLOCK. Calls of other
- * threads depend on it: while nobody polls they return SIMBA_ETIMEOUT (release: SIMBA_ESTORE) in time,
- * and what is granted after that is given back. simba_close takes over, from any thread; stop polling
- * first. */
+/* A client opened with SIMBA_NO_THREAD has no thread of its own (a store that must block has).
+ * Instead, one thread of yours, at first the one that opened it, waits for the descriptor to
+ * become readable, or for the timeout, and calls simba_poll(), which never waits. Callbacks and
+ * the log run inside it, if there is no executor of yours; while one of them runs, nothing is
+ * renewed. A call of that thread that waits, drives the client meanwhile; inside a callback it
+ * gets SIMBA_EDEADLOCK. Calls of other threads depend on it: while nobody polls they return
+ * SIMBA_ETIMEOUT (release: SIMBA_ESTORE) in time, and what is granted after that is given back.
+ * simba_close takes over, from any thread; stop polling first. */
 int simba_poll_fd(simba *s);          /* or an error; the same for the client's life */
 int64_t simba_poll_timeout(simba *s); /* milliseconds from now; -1: none. Ask after each poll */
 int simba_poll(simba *s);
@@ -344,23 +345,24 @@ int simba_locker_create(simba *s, const char *mutex, const struct simba_handle_o
                         simba_locker **out);
 
 /* One thread at a time, not reentrant: SIMBA_ESTATE while it is held or awaited. [blocks]
- * Another thread may release it. simba_close waits for the thread that acquired it, while that lives.
- * timeout 0 asks the store once: SIMBA_EHELD if another owns the mutex.
+ * Another thread may release it. simba_close waits for the thread that acquired it, while that
+ * lives. timeout 0 asks the store once: SIMBA_EHELD if another owns the mutex.
  * SIMBA_ETIMEOUT: not in time. SIMBA_ESTORE, SIMBA_EDENIED, …: the store never answered. */
 int simba_locker_acquire(simba_locker *l, int64_t timeout_ms);
 
-/* Ends the wait of a thread that is inside simba_locker_acquire, from any other thread, and returns at once.
- * That acquire returns SIMBA_ECANCELED, and what the store grants meanwhile is given back; or it returns 0,
- * because the grant was first, and the lock is held. The locker can be acquired again.
- * SIMBA_ESTATE: nobody waits, or the outcome is known; nothing happens, the next acquire waits as usual.
- * Takes a lock, so it is not for signal handlers: let a thread that reads the signal (signalfd, sigwait)
- * call it. */
+/* Ends the wait of a thread that is inside simba_locker_acquire, from any other thread, and
+ * returns at once. That acquire returns SIMBA_ECANCELED, and what the store grants meanwhile is
+ * given back; or it returns 0, because the grant was first, and the lock is held. The locker can
+ * be acquired again.
+ * SIMBA_ESTATE: nobody waits, or the outcome is known; nothing happens, the next acquire waits
+ * as usual. Takes a lock, so it is not for signal handlers: let a thread that reads the signal
+ * (signalfd, sigwait) call it. */
 int simba_locker_cancel(simba_locker *l);
 
 /* Ends the tenure and tells the store. [blocks] for one exchange at most.
  * SIMBA_ELOST: it had ended before, the work was not protected to its end.
- * SIMBA_ESTORE: released here, but the store could not be told; it is tried twice more, and gives the
- * mutex to others at the end of the lease at the latest. */
+ * SIMBA_ESTORE: released here, but the store could not be told; it is tried twice more, and
+ * gives the mutex to others at the end of the lease at the latest. */
 int simba_locker_release(simba_locker *l);
 
 bool simba_locker_is_held(const simba_locker *l); /* reads the clock, takes no lock */
@@ -374,15 +376,15 @@ void simba_locker_destroy(simba_locker *l); /* returns at once; releases first *
 typedef struct simba_observer simba_observer;
 
 /* on_changed tells what is known first, also that nobody owns the mutex, and then every change;
- * changes that come while it runs become one, and tokens never fall. It is as quick as the store can
- * push, else it is told when the lease that it knows of ends. That a tenure ends and that the next one
- * begins are told one after the other, also if both are seen at once. The reason of an end is what can
- * be seen from outside: SIMBA_EVICTED if the tenure was seen with SIMBA_OWNER_EVICTED, SIMBA_EXPIRED if
- * it was found gone at or after the end of the lease that was known, else SIMBA_RELEASED. So an owner
- * that is evicted by force, or whose store knows of its death, may be called released; one whose release
- * was found late, expired.
- * mutex NULL: all of the store. Then it is first told of those that are owned, and calls for different
- * mutexes may come at the same time. */
+ * changes that come while it runs become one, and tokens never fall. It is as quick as the store
+ * can push, else it is told when the lease that it knows of ends. That a tenure ends and that
+ * the next one begins are told one after the other, also if both are seen at once. The reason of
+ * an end is what can be seen from outside: SIMBA_EVICTED if the tenure was seen with
+ * SIMBA_OWNER_EVICTED, SIMBA_EXPIRED if it was found gone at or after the end of the lease that
+ * was known, else SIMBA_RELEASED. So an owner that is evicted by force, or whose store knows of
+ * its death, may be called released; one whose release was found late, expired.
+ * mutex NULL: all of the store. Then it is first told of those that are owned, and calls for
+ * different mutexes may come at the same time. */
 int simba_observer_create(simba *s, const char *mutex, const struct simba_handle_options *options,
                           simba_observer **out);
 void simba_observer_state(const simba_observer *w, struct simba_state *out); /* of one mutex */
@@ -419,14 +421,14 @@ typedef int simba_work_fn(void *data, const simba_run *run);
 
 /* A contender with work, which it does while it leads, on a thread of its own (simba-work):
  *     on_acquired, work, work, …, on_released
- * in this order, never two at once, whatever is lost, stopped and started again. Work and callbacks
- * get the data of the options; the callbacks come where callbacks do. Each run begins as the owner.
- * When the tenure ends, no further run begins, one that is at work sees simba_run_should_stop(), and
- * on_released comes after it; before that the mutex is not released (up to drain_ms, as for a
- * callback).
- * at_least_ms counts from the acquisition. Who stops, destroys or closes before that does not wait
- * longer than usual, but on_released comes only then: simba_close needs a timeout to match. A tenure
- * that is lost is not kept. drain_ms must not be shorter; by default it is 30 s longer.
+ * in this order, never two at once, whatever is lost, stopped and started again. Work and
+ * callbacks get the data of the options; the callbacks come where callbacks do. Each run begins
+ * as the owner. When the tenure ends, no further run begins, one that is at work sees
+ * simba_run_should_stop(), and on_released comes after it; before that the mutex is not released
+ * (up to drain_ms, as for a callback).
+ * at_least_ms counts from the acquisition. Who stops, destroys or closes before that does not
+ * wait longer than usual, but on_released comes only then: simba_close needs a timeout to match.
+ * A tenure that is lost is not kept. drain_ms must not be shorter; by default it is 30 s longer.
  * If no thread can be had, that is logged and the contender stops, so that others can lead. */
 int simba_scheduler_create(simba *s, const char *mutex, const struct simba_schedule *schedule,
                            simba_work_fn *work, const struct simba_handle_options *options,

@@ -144,8 +144,8 @@ struct simba_host {
     /* What anybody wants to hear of the mutex; "": of one that is not watched by its name, that is
      * whether all are observed; NULL: the most of any. For stores that have watch(). */
     enum simba_interest (*interest)(struct simba_host *host, const char *mutex);
-    /* each() for the mutex, if anybody wants to hear of it, or (NULL) for all of which anybody does.
-     * Under a lock: each() must not call the host. */
+    /* each() for the mutex, if anybody wants to hear of it, or (NULL) for all of which anybody
+     * does. Under a lock: each() must not call the host. */
     void (*watched)(struct simba_host *host, const char *mutex, simba_watched_fn *each, void *data);
 };
 
@@ -178,15 +178,15 @@ struct simba_backend {
 
     /* The next three on the loop's thread only, but see enum simba_lend. */
     void (*submit)(void *store, struct simba_request *batch);
-    /* The interest in a mutex has changed to this, also in host->interest(); mutex NULL: in all. The
-     * function NULL: cannot hint. */
+    /* The interest in a mutex has changed to this, also in host->interest(); mutex NULL: in all.
+     * The function NULL: cannot hint. */
     void (*watch)(void *store, const char *mutex, enum simba_interest interest);
     void (*close)(void *store); /* answers what is open with SIMBA_ECANCELED, then closed() */
 
-    /* NULL, or: what submit has queued may be done now; returns what the store lends. Follows each
-     * submit, on the same thread, with no lock of the runtime's; comes at other times, too, on the
-     * thread that drives the loop. here: the thread has nothing else to do, so the store may use it, as
-     * long as it needs not wait. */
+    /* NULL, or: what submit has queued may be done now; returns what the store lends. Follows
+     * each submit, on the same thread, with no lock of the runtime's; comes at other times, too,
+     * on the thread that drives the loop. here: the thread has nothing else to do, so the store
+     * may use it, as long as it needs not wait. */
     enum simba_lend (*work)(void *store, bool here);
 
     /* NULL, or a descriptor, -1: none yet. While any process has it open, the store does not take
@@ -199,7 +199,8 @@ struct simba_backend {
     void (*examine)(void *store, struct simba_request *request);
 };
 
-/* A store in a file of its own: simba-NAME.so, where NAME is the scheme of its URLs up to a +, defines
+/* A store in a file of its own: simba-NAME.so, where NAME is the scheme of its URLs up to a +,
+ * defines
  *     const struct simba_backend *simba_module(void); */
 #define SIMBA_MODULE_ENTRY "simba_module"
 

@@ -1,5 +1,5 @@
-/* module.c: the way into a store that is a file of its own, simba-NAME.so. It is built once for each;
- * SIMBA_MODULE_BACKEND is the store's struct. */
+/* module.c: the way into a store that is a file of its own, simba-NAME.so. It is built once for
+ * each; SIMBA_MODULE_BACKEND is the store's struct. */
 #include <simba/backend.h>
 
 extern const struct simba_backend SIMBA_MODULE_BACKEND;

@@ -12,9 +12,9 @@ bool futex_wait(_Atomic uint32_t *word, uint32_t value, int64_t until);
 /* Sets the word and wakes all. The memory may be gone as soon as the value is set: a waiter that
  * sees it may return and free it. */
 void futex_set(_Atomic uint32_t *word, uint32_t value);
-/* For words that begin as 0 and are finished once; costs nothing where nobody sleeps. A waiter sleeps on
- * the word of its group, and has a slot (a bit) of its own there: so one call to the kernel wakes all whose
- * words are finished at once, and only those. */
+/* For words that begin as 0 and are finished once; costs nothing where nobody sleeps. A waiter
+ * sleeps on the word of its group, and has a slot (a bit) of its own there: so one call to the
+ * kernel wakes all whose words are finished at once, and only those. */
 #define FUTEX_GROUPS 64
 #define FUTEX_BITS 32
 struct futex_batch {

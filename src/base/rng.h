@@ -1,5 +1,5 @@
-/* rng.h: random numbers for jitter. The seed is the caller's, so that a run can be repeated; nothing
- * that must be hard to guess comes from here. */
+/* rng.h: random numbers for jitter. The seed is the caller's, so that a run can be repeated;
+ * nothing that must be hard to guess comes from here. */
 #ifndef BASE_RNG_H
 #define BASE_RNG_H
 

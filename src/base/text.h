@@ -29,16 +29,17 @@ void text_add_hex(struct text *t, uint64_t value, size_t digits); /* the lowest 
  * NUL that ends the string. */
 size_t text_utf8(const char *at, uint32_t *point);
 
-/* Adds a string that others may have written, for people to read: control characters (C0, DEL, C1), line
- * and paragraph separators and what changes the direction of writing become \xHH or \uHHHH, and so does
- * each byte that is not UTF-8. */
+/* Adds a string that others may have written, for people to read: control characters (C0, DEL,
+ * C1), line and paragraph separators and what changes the direction of writing become \xHH or
+ * \uHHHH, and so does each byte that is not UTF-8. */
 void text_add_escaped(struct text *t, const char *string);
 
-/* Adds a length of time for people to read, rounded down: "0.8s", "5s", "1.5s", "12s", "3m07s", "2h05m", "3d04h". */
+/* Adds a length of time for people to read, rounded down: "0.8s", "5s", "1.5s", "12s", "3m07s",
+ * "2h05m", "3d04h". */
 void text_add_duration(struct text *t, int64_t ms);
 
-/* Somebody else's name, to be shown in `size` bytes: each byte that is no UTF-8, and each NUL, becomes "?";
- * what is too long is cut between two characters and ends with TEXT_ELLIPSIS. */
+/* Somebody else's name, to be shown in `size` bytes: each byte that is no UTF-8, and each NUL,
+ * becomes "?"; what is too long is cut between two characters and ends with TEXT_ELLIPSIS. */
 #define TEXT_ELLIPSIS "\xe2\x80\xa6"
 void text_shorten(char *out, size_t size, const char *bytes, size_t count);
 

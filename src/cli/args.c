@@ -1,6 +1,6 @@
 /* args.c: a parser of options that stops where it is told to. getopt's permutes, or needs + and
- * reports only a letter; here the caller stops asking at the first operand of CMD, so that CMD's own
- * options are never looked at. */
+ * reports only a letter; here the caller stops asking at the first operand of CMD, so that CMD's
+ * own options are never looked at. */
 #include "cli/args.h"
 
 #include <string.h>

@@ -22,7 +22,7 @@ struct args {
 
 struct cli;
 
-/* The id of the next option, ARG_OPERAND, ARG_END, or ARG_WRONG after saying what is wrong. value is the
- * option's, or the operand. It points into argv: it may be blanked there. */
+/* The id of the next option, ARG_OPERAND, ARG_END, or ARG_WRONG after saying what is wrong.
+ * value is the option's, or the operand. It points into argv: it may be blanked there. */
 int args_next(struct cli *c, char **value);
 #endif

@@ -1,6 +1,6 @@
-/* cli.h: what the subcommands share. A subcommand is one file in commands/ with one struct command, and
- * one line in the table of main.c. Nothing here knows more of Simba than the public headers say, but for
- * the arithmetic of a lease (core/period.h).
+/* cli.h: what the subcommands share. A subcommand is one file in commands/ with one struct
+ * command, and one line in the table of main.c. Nothing here knows more of Simba than the public
+ * headers say, but for the arithmetic of a lease (core/period.h).
  *
  * Data goes to stdout, everything else to stderr. */
 #ifndef CLI_CLI_H
@@ -56,8 +56,8 @@ struct command {
 
 extern const struct option common_options[];
 
-/* Takes what stands on the command line, and the common options: option gets the others, operand the operands
- * (NULL: there are none). They return -1, or an exit code after saying
+/* Takes what stands on the command line, and the common options: option gets the others, operand
+ * the operands (NULL: there are none). They return -1, or an exit code after saying
  * why; operand may return STOP_HERE: it has begun a CMD. -1: go on, else the exit code. */
 enum { STOP_HERE = -2 };
 typedef int take_fn(struct cli *c, void *data, int id, char *value);

@@ -1,5 +1,6 @@
-/* help_json.c: simba help --json: what the command line takes, as data. Programs that check or complete command
- * lines read it, and so does tools/facts, which keeps the manuals in step with the tables. */
+/* help_json.c: simba help --json: what the command line takes, as data. Programs that check or
+ * complete command lines read it, and so does tools/facts, which keeps the manuals in step with
+ * the tables. */
 #include <jansson.h>
 
 #include "cli/commands/commands.h"

@@ -67,8 +67,8 @@ static int put_wrapped(const char *text, size_t bytes, int indent, int at)
     return at;
 }
 
-/* Lines that begin with a blank stay as they are. Those that begin with a dash, or follow an empty one,
- * begin anew; all others go on where the one before has ended. */
+/* Lines that begin with a blank stay as they are. Those that begin with a dash, or follow an
+ * empty one, begin anew; all others go on where the one before has ended. */
 static void show_text(const char *text, size_t length)
 {
     const char *end = text + length;
@@ -186,8 +186,8 @@ static int run(struct cli *c)
     return m->run(c);
 }
 
-/* No descriptor of ours becomes somebody's stdin or stdout. What was closed still is, for whoever reads or
- * writes. */
+/* No descriptor of ours becomes somebody's stdin or stdout. What was closed still is, for
+ * whoever reads or writes. */
 static void keep_stdio(void)
 {
     for (int fd = 0; fd <= STDERR_FILENO; fd++) {

@@ -69,7 +69,8 @@ const char *show_name(const char *name, char *out, size_t size)
     return out;
 }
 
-/* ---- lines ---------------------------------------------------------------------------------------- */
+/* ---- lines
+ * ---------------------------------------------------------------------------------------- */
 
 static bool has_room(int fd)
 {
@@ -77,8 +78,8 @@ static bool has_room(int fd)
     return poll(&out, 1, ROOM_WAIT_MS) != 0;
 }
 
-/* One write, so that lines of several processes do not mix. Names and ids may be anybody's: nothing in them
- * moves the cursor or begins another line. */
+/* One write, so that lines of several processes do not mix. Names and ids may be anybody's:
+ * nothing in them moves the cursor or begins another line. */
 static void line(const struct cli *c, const char *format, va_list args)
 {
     char raw[LINE_MAX_BYTES], text[LINE_MAX_BYTES];

@@ -9,13 +9,14 @@
 struct cli;
 struct json_t;
 
-/* A line on stderr: "simba lock: …". Unless -q; always: EXIT_TROUBLE; and how to find out more: EXIT_USAGE. */
+/* A line on stderr: "simba lock: …". Unless -q; always: EXIT_TROUBLE; and how to find out more:
+ * EXIT_USAGE. */
 __attribute__((format(printf, 2, 3))) void print_note(const struct cli *c, const char *format, ...);
 __attribute__((format(printf, 2, 3))) int print_error(const struct cli *c, const char *format, ...);
 __attribute__((format(printf, 2, 3))) int usage(const struct cli *c, const char *format, ...);
 
-/* A line on a terminal that the next one overwrites; an empty one removes it. Whoever has stopped the
- * terminal sees none of it. */
+/* A line on a terminal that the next one overwrites; an empty one removes it. Whoever has
+ * stopped the terminal sees none of it. */
 __attribute__((format(printf, 2, 3))) void print_status(const struct cli *c, const char *format,
                                                         ...);
 
@@ -27,17 +28,17 @@ void print_json(const char *format, ...);
  * up. */
 void print_json_value(struct json_t *value);
 
-/* Any text as it can be shown to people, whoever wrote it: characters that move the cursor, begin a line
- * or turn the direction of text are question marks, and so is what is not UTF-8. The result is not
- * longer. */
+/* Any text as it can be shown to people, whoever wrote it: characters that move the cursor,
+ * begin a line or turn the direction of text are question marks, and so is what is not UTF-8.
+ * The result is not longer. */
 #define SHOWN_MAX (SIMBA_ID_MAX + 16) /* for a name or an id */
 const char *show_name(const char *name, char *out, size_t size);
 
 /* "1.5s", "12s", "3m07s", "2h05m"; out holds at least 24 bytes. */
 const char *show_duration(int64_t ms, char *out);
 
-/* Writes what stdout has gathered: 0, or an exit code after saying why. If nobody reads it any more, that is
- * the quiet end. */
+/* Writes what stdout has gathered: 0, or an exit code after saying why. If nobody reads it any
+ * more, that is the quiet end. */
 int flush_stdout(const struct cli *c);
 
 /* Colours, a terminal's width: 0 unless stdout is a terminal and wants such. */

@@ -1,7 +1,7 @@
 /* owner_list.c: who owns what, for people in aligned columns, for programs in lines of JSON.
  *
- * On a terminal a table fits its width: first the holders' ids are cut, then the names, then columns
- * are left out, the least useful first. Elsewhere nothing is ever cut. */
+ * On a terminal a table fits its width: first the holders' ids are cut, then the names, then
+ * columns are left out, the least useful first. Elsewhere nothing is ever cut. */
 #include "cli/owner_list.h"
 
 #include <jansson.h>
@@ -106,7 +106,8 @@ static void cell(const struct owner_row *r, enum column column, int64_t now, cha
     }
 }
 
-/* ---- the table ----------------------------------------------------------------------------------- */
+/* ---- the table
+ * ----------------------------------------------------------------------------------- */
 
 static int total(const int width[COLUMNS])
 {
@@ -173,7 +174,8 @@ static void print_columns(const struct owner_list *t, int64_t now)
     }
 }
 
-/* ---- JSON ------------------------------------------------------------------------------------------ */
+/* ---- JSON
+ * ------------------------------------------------------------------------------------------ */
 
 static json_t *number_or_null(bool known, int64_t value)
 {
@@ -201,7 +203,8 @@ static void print_row(const struct cli *c, const struct owner_row *r, int64_t no
     print_json_value(j);
 }
 
-/* ---- events ---------------------------------------------------------------------------------------- */
+/* ---- events
+ * ---------------------------------------------------------------------------------------- */
 
 const char *reason_name(enum simba_reason reason)
 {

@@ -1,4 +1,5 @@
-/* sqlite_path.c: which file a URL of sqlite: names, for whoever prepares or describes it without opening it. */
+/* sqlite_path.c: which file a URL of sqlite: names, for whoever prepares or describes it without
+ * opening it. */
 #include "cli/sqlite_path.h"
 
 #include <ctype.h>

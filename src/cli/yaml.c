@@ -1,7 +1,8 @@
-/* yaml.c: the configuration file: mappings and scalars, whose keys become one key with dots, so that
+/* yaml.c: the configuration file: mappings and scalars, whose keys become one key with dots, so
+ * that
  *     simba: {redis: {ttl: 15s}}      and      simba.redis.ttl: 15s
- * are the same. Read by libyaml; what YAML has beyond that (lists, anchors, several documents) has no
- * meaning here and is refused with its line. */
+ * are the same. Read by libyaml; what YAML has beyond that (lists, anchors, several documents)
+ * has no meaning here and is refused with its line. */
 #include "cli/yaml.h"
 
 #include <errno.h>

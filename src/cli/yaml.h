@@ -4,8 +4,8 @@
 
 struct cli;
 
-/* Calls found() for each scalar: its key with dots, its line. found returns NULL, or what is wrong with
- * it. 0, or an exit code after saying what is wrong; no file is no mistake. */
+/* Calls found() for each scalar: its key with dots, its line. found returns NULL, or what is
+ * wrong with it. 0, or an exit code after saying what is wrong; no file is no mistake. */
 typedef const char *yaml_fn(void *data, const char *key, const char *value, long line);
 int yaml_read(struct cli *c, const char *path, yaml_fn *found, void *data);
 #endif

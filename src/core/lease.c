@@ -324,8 +324,8 @@ enum lease_news lease_reply(struct lease *l, int64_t now, const struct lease_rep
     }
     if (r->code < 0)
         return current ? fail(l, now, r->code) : LEASE_NOTHING;
-    /* Grants that come twice or were overtaken are old. Tokens can fall only in a store that lost its
-     * memory; the answer that we are waiting for is believed even so. */
+    /* Grants that come twice or were overtaken are old. Tokens can fall only in a store that
+     * lost its memory; the answer that we are waiting for is believed even so. */
     if (r->granted && (r->token > l->token || (current && r->token != 0 && r->token < l->token)))
         return granted(l, now, r, current);
     return current ? not_granted(l, now, r) : LEASE_NOTHING;

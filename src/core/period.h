@@ -56,11 +56,12 @@ int64_t period_retry_at(const struct period *p, int64_t now, int64_t expiry, uin
 /* From the end of the right to act to where another may own the mutex. */
 int64_t period_margin(int64_t ttl, int64_t transition);
 
-/* The store may be away for so long at the worst moment, right before a renewal, and no tenure ends. */
+/* The store may be away for so long at the worst moment, right before a renewal, and no tenure
+ * ends. */
 int64_t period_outage(const struct period *p);
 
-/* When another owns it at the latest, from the last renewal of one that has died; the store keeps the
- * lease for that long. An exchange comes on top. */
+/* When another owns it at the latest, from the last renewal of one that has died; the store
+ * keeps the lease for that long. An exchange comes on top. */
 int64_t period_takeover(const struct period *p, int64_t lease);
 
 /* How long before the end of the right to act a command is asked to end, before it is killed: by

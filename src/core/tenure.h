@@ -23,14 +23,14 @@ struct tenure {
  * sighting is another; when in doubt it is the same. */
 bool tenure_is_same(const struct tenure *a, const struct tenure *later);
 
-/* Whether an answer brings old news to who sees the tenure `last`, and saw `before` before it: a tenure
- * that is older than the last one, or that has been seen to end. Nobody (id NULL) may come with the token of
- * the tenure that was last. A foreign client may own the mutex again
+/* Whether an answer brings old news to who sees the tenure `last`, and saw `before` before it: a
+ * tenure that is older than the last one, or that has been seen to end. Nobody (id NULL) may
+ * come with the token of the tenure that was last. A foreign client may own the mutex again
  * with a token that was used before, or without one: that is no old news. */
 bool tenure_is_old(const struct tenure *before, const struct tenure *last,
                    const struct tenure *now);
 
-/* Why it is gone, if the answer that does not show it any more came at `now`: EVICTED if it was seen
- * to be evicted, EXPIRED at or after the end of the lease that was known, else RELEASED. */
+/* Why it is gone, if the answer that does not show it any more came at `now`: EVICTED if it was
+ * seen to be evicted, EXPIRED at or after the end of the lease that was known, else RELEASED. */
 enum simba_reason tenure_end(const struct tenure *was, int64_t now);
 #endif

@@ -92,8 +92,8 @@ static void give_result(struct actor *a, int code)
     a->client->turn.results = call;
 }
 
-/* Of a tenure that runs, also how long it still lasts. The command shows these lines: it knows them by
- * "cannot renew: " and "renewed again " (src/cli/run/outage.c). */
+/* Of a tenure that runs, also how long it still lasts. The command shows these lines: it knows
+ * them by "cannot renew: " and "renewed again " (src/cli/run/outage.c). */
 static void report_failure(struct actor *a, int code, const char *text)
 {
     struct log *log = &a->client->log;
@@ -162,8 +162,8 @@ static void count(struct actor *a, const struct handle_update *up, bool owned, i
         atomic_fetch_add(&m->owned, owns ? 1 : UINT64_MAX);
 }
 
-/* Only one of those who wait is told of a push. If that one leaves without an answer, the next must be
- * told; if it is refused or wins, the store pushes again. */
+/* Only one of those who wait is told of a push. If that one leaves without an answer, the next
+ * must be told; if it is refused or wins, the store pushes again. */
 static void keep_queue(struct actor *a, bool waited, const struct handle_update *up)
 {
     struct simba *s = a->client;
@@ -218,8 +218,8 @@ static void watch(struct actor *a)
         s->backend->watch(s->store, mutex[0] != '\0' ? mutex : NULL, most);
 }
 
-/* What is far away may be a millisecond late: then many machines have the same alarm. No right to act
- * hangs on it: is_owner() and every step look at the clock. */
+/* What is far away may be a millisecond late: then many machines have the same alarm. No right
+ * to act hangs on it: is_owner() and every step look at the clock. */
 static int64_t alarm_at(int64_t now, int64_t at)
 {
     bool far = at != NEVER && at - now > FAR;
@@ -373,8 +373,8 @@ static bool same(const char *a, const char *b)
     return a == b || (a != NULL && b != NULL && strcmp(a, b) == 0);
 }
 
-/* What the store says against us, for whoever asks why; a failure is logged as well, once until it is
- * another or has passed. */
+/* What the store says against us, for whoever asks why; a failure is logged as well, once until
+ * it is another or has passed. */
 static void keep_failure(struct actor *a, struct request *r)
 {
     bool failed = r->code < 0 && r->code != SIMBA_ELOST, shut = r->code == 0 && r->text != NULL;

@@ -1,6 +1,6 @@
-/* default_store.c: where locks are kept when nobody says where: a database in a folder that is the
- * user's own, so that nobody else can take or block a lock. Root and a user therefore have different
- * ones. The environment is believed only where the caller is who he seems to be. */
+/* default_store.c: where locks are kept when nobody says where: a database in a folder that is
+ * the user's own, so that nobody else can take or block a lock. Root and a user therefore have
+ * different ones. The environment is believed only where the caller is who he seems to be. */
 #include "runtime/default_store.h"
 
 #include <errno.h>

@@ -72,8 +72,8 @@ static int add_thread_locked(struct executor *x)
     return rc;
 }
 
-/* A job has ended its thread, by pthread_exit or because it was cancelled: another goes on. If there
- * is none to be had, this one does, in its last moments. */
+/* A job has ended its thread, by pthread_exit or because it was cancelled: another goes on. If
+ * there is none to be had, this one does, in its last moments. */
 static void replace_thread(void *arg)
 {
     struct executor *x = arg;

@@ -28,8 +28,8 @@ struct executor {
     pthread_t zombie; /* the thread that ended last, not yet joined */
 };
 
-/* Starts one thread, which stays, so that submit cannot fail later; or none, and then notify says that
- * there is something to run. */
+/* Starts one thread, which stays, so that submit cannot fail later; or none, and then notify
+ * says that there is something to run. */
 int executor_init(struct executor *x, void (*notify)(void *arg), void *arg);
 bool executor_run(struct executor *x); /* all that waits; false: nothing did */
 void executor_submit(struct executor *x, struct job *job);

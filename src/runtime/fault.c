@@ -1,5 +1,5 @@
-/* fault.c: results are plain integers: the codes in words, and one line of text per thread. One list
- * in simba.h makes codes and words, so none lacks its text. */
+/* fault.c: results are plain integers: the codes in words, and one line of text per thread. One
+ * list in simba.h makes codes and words, so none lacks its text. */
 #include "runtime/fault.h"
 
 #include <assert.h>

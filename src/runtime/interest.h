@@ -23,8 +23,8 @@ struct simba;
 int interest_init(struct simba *s);  /* 0 or SIMBA_ELIMIT; and what the store may ask */
 void interest_free(struct simba *s); /* also if that failed */
 
-/* A handle's interest in the mutex ("": in all) changes. 1: so does *most, what all handles together
- * want to hear; 0: it does not; SIMBA_ELIMIT: nothing was changed. */
+/* A handle's interest in the mutex ("": in all) changes. 1: so does *most, what all handles
+ * together want to hear; 0: it does not; SIMBA_ELIMIT: nothing was changed. */
 int interest_change(struct simba *s, const char *mutex, enum simba_interest before,
                     enum simba_interest now, enum simba_interest *most);
 #endif

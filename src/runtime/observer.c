@@ -1,8 +1,8 @@
 /* observer.c: watching without contending; the public face of an actor that only reads.
  *
- * An observer of all mutexes is an actor that lists instead: at the start, when a mutex is pushed that
- * it does not know, and once per ttl. For each mutex that it finds it has a child, an observer of that
- * one, until nobody owns it any more. */
+ * An observer of all mutexes is an actor that lists instead: at the start, when a mutex is
+ * pushed that it does not know, and once per ttl. For each mutex that it finds it has a child,
+ * an observer of that one, until nobody owns it any more. */
 #include "runtime/observer.h"
 
 #include <string.h>
@@ -36,7 +36,8 @@ void simba_observer_destroy(simba_observer *w)
     actor_destroy(actor_of(w));
 }
 
-/* ---- of all mutexes; by whoever has the baton ---------------------------------------------------- */
+/* ---- of all mutexes; by whoever has the baton
+ * ---------------------------------------------------- */
 
 static struct actor *child_of(const struct actor *all, const char *mutex)
 {

@@ -75,9 +75,9 @@ uint32_t process_generation(void)
     return generation;
 }
 
-/* The first address that others could know us by; the loopback one if there is no other. One call to
- * the kernel: getifaddrs() takes ten times as long, which shows in a command that runs for two
- * milliseconds. */
+/* The first address that others could know us by; the loopback one if there is no other. One
+ * call to the kernel: getifaddrs() takes ten times as long, which shows in a command that runs
+ * for two milliseconds. */
 static void find_address(char *out, size_t size)
 {
     struct ifreq all[ADDRESSES_MAX] = {0};

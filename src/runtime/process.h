@@ -25,7 +25,7 @@ extern struct process_wiped *process_wiped; /* NULL: out of memory when the libr
 /* This process's number, never 0, other than that of the process it was forked from. */
 uint32_t process_generation(void);
 
-/* Where stdin, stdout or stderr is closed, holds its number: else a socket of ours gets it, and whatever
- * the program prints. Reading and writing fail as before. */
+/* Where stdin, stdout or stderr is closed, holds its number: else a socket of ours gets it, and
+ * whatever the program prints. Reading and writing fail as before. */
 void process_hold_stdio(void);
 #endif

@@ -1,16 +1,16 @@
 /* registry.c: which store serves a URL.
  *
- * Those that are not built in are modules, files of their own, so that nobody loads a client library
- * that is not used. The store for redis+unix: is simba-redis.so. It is looked for in
+ * Those that are not built in are modules, files of their own, so that nobody loads a client
+ * library that is not used. The store for redis+unix: is simba-redis.so. It is looked for in
  *   1. SIMBA_MODULE_PATH, and then nowhere else;
  *   2. folders beside libsimba.so, or beside the program that it is linked into: so a build tree finds its
  *      own modules, and a prefix may be moved;
  *   3. the folder that was compiled in.
- * A program that has more rights than its caller looks only there: who calls it decides by links and
- * variables where it seems to lie. Beside us a folder counts only if it belongs to root or to whoever
- * owns the library or program, and not everybody may write there. Its group may: many systems make
- * folders so by default, and who may write there may in general replace the library itself.
- * A module stays loaded to the end of the process: threads of it may be anywhere. */
+ * A program that has more rights than its caller looks only there: who calls it decides by links
+ * and variables where it seems to lie. Beside us a folder counts only if it belongs to root or
+ * to whoever owns the library or program, and not everybody may write there. Its group may: many
+ * systems make folders so by default, and who may write there may in general replace the library
+ * itself. A module stays loaded to the end of the process: threads of it may be anywhere. */
 #include "runtime/registry.h"
 
 #include <dlfcn.h>

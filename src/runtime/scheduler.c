@@ -9,10 +9,11 @@
  *   thread                 work  work  work ... ends, keeps at_least, NOTE_LEFT --
  *   loop                                  / scheduler_lingers() wakes it
  *
- * Nobody waits for the thread: when on_released is due, the loop wakes it, and submits the callback
- * only when the thread has said that it is leaving. From the first to the last of this the machine
- * has user code running, so nothing is released (C4), and no second tenure, and so no second thread,
- * can begin. Between these moments the thread alone uses what is below "tenure". */
+ * Nobody waits for the thread: when on_released is due, the loop wakes it, and submits the
+ * callback only when the thread has said that it is leaving. From the first to the last of this
+ * the machine has user code running, so nothing is released (C4), and no second tenure, and so
+ * no second thread, can begin. Between these moments the thread alone uses what is below
+ * "tenure". */
 #include <stdio.h>
 #include <stdlib.h>
 

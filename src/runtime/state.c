@@ -72,8 +72,8 @@ bool state_answered(struct actor *a, struct request *r)
     now.token = r->sent.op == SIMBA_RENEW ? r->sent.token : r->token;
     if (r->code < 0 || r->sent.op == SIMBA_RELEASE)
         return false;
-    /* While we own, and until its end has been told, there is our tenure to see; an answer that comes
-     * late knows another one. And what is ours, but not to act on, is not shown. */
+    /* While we own, and until its end has been told, there is our tenure to see; an answer that
+     * comes late knows another one. And what is ours, but not to act on, is not shown. */
     if (lease_is_over(l) || (owner ? !own || now.token != l->token : own))
         return false;
     if (own || r->owner != NULL) {

@@ -1,5 +1,6 @@
-/* thread_ref.h: a reference to a thread, such as the one that acquired a lock: simba_close can ask
- * whether it still lives. A pthread_t cannot be asked that: when a thread has ended, it may be anybody's. */
+/* thread_ref.h: a reference to a thread, such as the one that acquired a lock: simba_close can
+ * ask whether it still lives. A pthread_t cannot be asked that: when a thread has ended, it may
+ * be anybody's. */
 #ifndef RUNTIME_THREAD_REF_H
 #define RUNTIME_THREAD_REF_H
 

@@ -1,6 +1,7 @@
 /* timers.c: a pairing heap. Its links are inside the timers, so setting one never allocates and
- * never fails, which a renewal may rely on. Renewals come at few instants (period.h), so most timers
- * find one of the same time, and are a list behind that: taking them touches nothing else. */
+ * never fails, which a renewal may rely on. Renewals come at few instants (period.h), so most
+ * timers find one of the same time, and are a list behind that: taking them touches nothing
+ * else. */
 #include "runtime/timers.h"
 
 #include <assert.h>

@@ -203,8 +203,8 @@ static void close_together(void)
     }
 }
 
-/* A daemon has closed its stdin, and perhaps opens something there later: no socket of ours gets the number, and it
- * stays as closed as it was. */
+/* A daemon has closed its stdin, and perhaps opens something there later: no socket of ours gets
+ * the number, and it stays as closed as it was. */
 static void close_without_stdin(void)
 {
     char byte;

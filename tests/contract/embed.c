@@ -1,5 +1,5 @@
-/* embed.c: a client without a thread of its own, driven by a loop of the user's (SIMBA_NO_THREAD); and
- * its metrics, and who is woken by a push. */
+/* embed.c: a client without a thread of its own, driven by a loop of the user's
+ * (SIMBA_NO_THREAD); and its metrics, and who is woken by a push. */
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -52,8 +52,8 @@ static void note_thread(struct probe *p)
     CHECK(pthread_equal(pthread_self(), driver));
 }
 
-/* Callbacks come inside simba_poll, on this thread. Nothing but the descriptor wakes us: a turn of the
- * loop waits for a second. */
+/* Callbacks come inside simba_poll, on this thread. Nothing but the descriptor wakes us: a turn
+ * of the loop waits for a second. */
 static void embed_leads(void)
 {
     simba *s = open_embedded();

@@ -197,8 +197,8 @@ static void locker_close_cancels(void)
     client_close(one);
 }
 
-/* The waiting thread hears of it, the locker is free for the next acquire, and nothing is left behind that
- * would keep another waiting. */
+/* The waiting thread hears of it, the locker is free for the next acquire, and nothing is left
+ * behind that would keep another waiting. */
 /* shows: C9 */
 static void locker_cancel(void)
 {
@@ -233,8 +233,8 @@ static void *cancel_it(void *arg)
     return NULL;
 }
 
-/* The cancel and the grant race: either the lock is held, or it is not and can be acquired again, at once
- * and by others. A cancel that comes too late does not end the next wait. */
+/* The cancel and the grant race: either the lock is held, or it is not and can be acquired
+ * again, at once and by others. A cancel that comes too late does not end the next wait. */
 /* shows: C8 */
 static void locker_cancel_races(void)
 {

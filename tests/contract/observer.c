@@ -1,4 +1,5 @@
-/* observer.c: watching without contending (simba_observer), listing (simba_list), evicting by token. */
+/* observer.c: watching without contending (simba_observer), listing (simba_list), evicting by
+ * token. */
 #include <simba/backend.h>
 #include <stdio.h>
 #include <string.h>
@@ -183,8 +184,8 @@ static bool saw(const struct ends *e, int n, enum simba_reason reason, const cha
            strcmp(e->before[n], before) == 0 && strcmp(e->after[n], after) == 0;
 }
 
-/* Each end of a tenure has its own reason, and comes before the next beginning. A tenure that is left to
- * expire is one whose store stands still for longer than the lease. */
+/* Each end of a tenure has its own reason, and comes before the next beginning. A tenure that is
+ * left to expire is one whose store stands still for longer than the lease. */
 /* shows: observers */
 static void observer_reasons(void)
 {

@@ -133,8 +133,8 @@ static void *visit_store(void *arg)
     return NULL;
 }
 
-/* One that is stopped in the middle of a transaction blocks all others of a store in files: then it is
- * let out first. */
+/* One that is stopped in the middle of a transaction blocks all others of a store in files: then
+ * it is let out first. */
 void peer_stop(struct peer *p)
 {
     for (bool blocks = true; blocks;) {

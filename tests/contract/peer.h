@@ -1,8 +1,9 @@
 /* peer.h: other processes for a test to play with.
  *
- * A peer is this program started anew, because SQLite must not be carried across a fork. It has one
- * client, and on one mutex a contender, a locker, a scheduler and a ledger. It gets a line and answers with one
- * line; nothing is ever sent unasked. It ends when its input does, and dies with the test. */
+ * A peer is this program started anew, because SQLite must not be carried across a fork. It has
+ * one client, and on one mutex a contender, a locker, a scheduler and a ledger. It gets a line
+ * and answers with one line; nothing is ever sent unasked. It ends when its input does, and dies
+ * with the test. */
 #ifndef CONTRACT_PEER_H
 #define CONTRACT_PEER_H
 

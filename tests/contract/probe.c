@@ -124,8 +124,8 @@ void probe_stop(struct probe *p)
 
 /* ---- does the store push? -------------------------------------------------------------------- */
 
-/* One owns, with a lease of a minute; another has been told so, and by itself asks a minute later. If it
- * owns soon after the release, it was hinted. */
+/* One owns, with a lease of a minute; another has been told so, and by itself asks a minute
+ * later. If it owns soon after the release, it was hinted. */
 bool suite_pushes(void)
 {
     static struct probe owner, waiter;

@@ -37,7 +37,8 @@ static void start_peers(struct peer *p, int n, const char *url,
 {
     const char *mutex = fresh("peers");
     for (int i = 0; i < n; i++) {
-        /* No store fails here; a machine that stands still for a second or two is not one that does. */
+        /* No store fails here; a machine that stands still for a second or two is not one that
+         * does. */
         p[i] = (struct peer){
             .url = url, .mutex = mutex, .like = *like, .command_timeout_ms = PATIENCE_MS / 2};
         peer_start(&p[i]);

@@ -1,5 +1,5 @@
-/* scheduler.c: work that runs on the leader only (T3): when it runs, and that it never runs twice at
- * once, never outside of its tenure, never past the release. */
+/* scheduler.c: work that runs on the leader only (T3): when it runs, and that it never runs
+ * twice at once, never outside of its tenure, never past the release. */
 #include <stdio.h>
 
 #include "suite.h"

@@ -208,8 +208,8 @@ static void schedule_work_calls_back(void)
     client_close(s);
 }
 
-/* A work that does not heed the end keeps the mutex up to the drain limit; then the lease is left to
- * expire, and the next tenure still waits for the work. */
+/* A work that does not heed the end keeps the mutex up to the drain limit; then the lease is
+ * left to expire, and the next tenure still waits for the work. */
 static void schedule_work_heeds_nothing(void)
 {
     simba *s = client_open(), *two = client_open();

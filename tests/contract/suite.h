@@ -120,16 +120,17 @@ struct simba_handle_options lease_steady(void);
 /* 600 ms: for tests in which it may be lost at any moment. */
 struct simba_handle_options lease_tiny(void);
 
-/* A server on a machine that stands still for a second or two is not one that fails: it is given longer to answer
- * than usual. */
+/* A server on a machine that stands still for a second or two is not one that fails: it is given
+ * longer to answer than usual. */
 struct simba_options suite_options(void);
 
 simba *client_open(void);
 simba *client_open_quick(int64_t command_timeout_ms);
 void client_close(simba *s);
 
-/* A port of 127.0.0.1 for a server that the test starts, kills and starts again: none that the system gives to
- * somebody's connection meanwhile, nor that another test has drawn and still may use. */
+/* A port of 127.0.0.1 for a server that the test starts, kills and starts again: none that the
+ * system gives to somebody's connection meanwhile, nor that another test has drawn and still may
+ * use. */
 int port_draw(void);
 
 pthread_t spawn(void *(*run)(void *), void *arg);

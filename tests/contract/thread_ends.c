@@ -1,5 +1,5 @@
-/* thread_ends.c: user code that ends its thread instead of returning, by pthread_exit or because it is
- * cancelled: the callback counts as done, and everything else goes on. */
+/* thread_ends.c: user code that ends its thread instead of returning, by pthread_exit or because
+ * it is cancelled: the callback counts as done, and everything else goes on. */
 #include "suite.h"
 
 #include <stdlib.h>

@@ -12,9 +12,9 @@
 struct work_probe;
 typedef int work_probe_fn(struct work_probe *d, const simba_run *run);
 
-/* What is checked of every scheduler in every test: runs never overlap, and come between on_acquired
- * and on_released of their tenure, on a thread named simba-work; tokens rise; nothing comes after
- * on_closed. */
+/* What is checked of every scheduler in every test: runs never overlap, and come between
+ * on_acquired and on_released of their tenure, on a thread named simba-work; tokens rise;
+ * nothing comes after on_closed. */
 struct work_probe {
     /* set before the start; zero the rest */
     work_probe_fn *in_work; /* NULL: does nothing */

@@ -1,5 +1,6 @@
-/* facts.c: figures, limits, error codes, options of URLs with their defaults, and metrics, as the code has them: one
- * "NAME<tab>VALUE" a line, for tools/facts, which keeps the documents in step with it.
+/* facts.c: figures, limits, error codes, options of URLs with their defaults, and metrics, as
+ * the code has them: one "NAME<tab>VALUE" a line, for tools/facts, which keeps the documents in
+ * step with it.
  *
  *   facts [TTL_MS TRANSITION_MS]     the figures of this lease instead of the default one
  *

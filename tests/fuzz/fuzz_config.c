@@ -1,5 +1,5 @@
-/* fuzz_config.c: whatever stands in a configuration file, it is taken or refused with a reason; and a URL
- * of sqlite: that it names is decoded without leaving its bounds. */
+/* fuzz_config.c: whatever stands in a configuration file, it is taken or refused with a reason;
+ * and a URL of sqlite: that it names is decoded without leaving its bounds. */
 #include <assert.h>
 #include <fcntl.h>
 #include <stdarg.h>

@@ -1,5 +1,6 @@
-/* fuzz_redis_reply.c: whatever a server sends, in whatever pieces, the decoder either makes a reply of it,
- * within its limits, or says that it cannot. The first byte is the size of the pieces. */
+/* fuzz_redis_reply.c: whatever a server sends, in whatever pieces, the decoder either makes a
+ * reply of it, within its limits, or says that it cannot. The first byte is the size of the
+ * pieces. */
 #include <assert.h>
 #include <stdint.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
-/* clock_step.c: steps the wall clock of a program that it is preloaded into. CLOCK_STEP names a file with the
- * step in microseconds, an int64_t, which may change at any time. Neither calls dlsym nor allocates: it may
- * be called from within an allocator. */
+/* clock_step.c: steps the wall clock of a program that it is preloaded into. CLOCK_STEP names a
+ * file with the step in microseconds, an int64_t, which may change at any time. Neither calls
+ * dlsym nor allocates: it may be called from within an allocator. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdint.h>

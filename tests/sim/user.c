@@ -26,8 +26,8 @@ void user_ask(struct world *w, struct node *n)
     world_post(w, w->now + delay, EVENT_READ_CLOCK, n, NULL);
 }
 
-/* A stop or a close counts at once, though the loop sees it only later; so does that a locker's caller has
- * gone. */
+/* A stop or a close counts at once, though the loop sees it only later; so does that a locker's
+ * caller has gone. */
 static void end(struct world *w, struct node *n, enum handle_event_kind note)
 {
     view_stop(&n->view);

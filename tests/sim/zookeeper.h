@@ -1,7 +1,8 @@
-/* zookeeper.h: a store as ZooKeeper is one, down to its packets: sessions, connections that break and come
- * back, ephemeral sequential nodes, watches. zookeeper_server.c is the server; zookeeper_client.c is
- * what the client library and the loop are to src/backend/zookeeper. What contends between them is the
- * shipped code: latch*.c and session_deadline.c. Only for these two. */
+/* zookeeper.h: a store as ZooKeeper is one, down to its packets: sessions, connections that
+ * break and come back, ephemeral sequential nodes, watches. zookeeper_server.c is the server;
+ * zookeeper_client.c is what the client library and the loop are to src/backend/zookeeper. What
+ * contends between them is the shipped code: latch*.c and session_deadline.c. Only for these
+ * two. */
 #ifndef SIM_ZOOKEEPER_H
 #define SIM_ZOOKEEPER_H
 

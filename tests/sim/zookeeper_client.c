@@ -1,5 +1,5 @@
-/* zookeeper_client.c: the client library and the loop, as the shipped queues of src/backend/zookeeper see
- * them, in simulated time. One process has one session. */
+/* zookeeper_client.c: the client library and the loop, as the shipped queues of
+ * src/backend/zookeeper see them, in simulated time. One process has one session. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

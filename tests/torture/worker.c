@@ -1,7 +1,7 @@
 /* worker.c: contends for a mutex and writes down every time that it was the owner, for judge.py:
  *     WORKER MUTEX TOKEN BEFORE_NS AFTER_NS
- * owns(token) said yes at some moment between the two readings of the clock. At most one line per ms. Now and
- * then it stops and starts again, so that the mutex changes hands. */
+ * owns(token) said yes at some moment between the two readings of the clock. At most one line
+ * per ms. Now and then it stops and starts again, so that the mutex changes hands. */
 #include <inttypes.h>
 #include <simba.h>
 #include <stdio.h>

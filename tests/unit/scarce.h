@@ -1,5 +1,6 @@
-/* scarce.h: memory and threads that end, for the one test program that includes it. The linker leads malloc and its
- * relatives here (--wrap, in CMakeLists.txt); libraries of others are not concerned. */
+/* scarce.h: memory and threads that end, for the one test program that includes it. The linker
+ * leads malloc and its relatives here (--wrap, in CMakeLists.txt); libraries of others are not
+ * concerned. */
 #ifndef UNIT_SCARCE_H
 #define UNIT_SCARCE_H
 

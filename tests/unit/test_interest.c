@@ -1,5 +1,5 @@
-/* test_interest.c: what all handles of a client together want to hear of a mutex, and what a store is
- * told of it when it asks. */
+/* test_interest.c: what all handles of a client together want to hear of a mutex, and what a
+ * store is told of it when it asks. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

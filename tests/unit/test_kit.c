@@ -380,8 +380,8 @@ static bool comes(sem_t *sem)
     return sem_timedwait(sem, &until) == 0;
 }
 
-/* Another thread works in place of the worker's, which is needed meanwhile. After that nobody works:
- * still it ticks, and ends. */
+/* Another thread works in place of the worker's, which is needed meanwhile. After that nobody
+ * works: still it ticks, and ends. */
 static void worker_ticks_after_help(void **state)
 {
     (void)state;

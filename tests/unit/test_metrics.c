@@ -1,4 +1,5 @@
-/* test_metrics.c: every line for Prometheus is in its text format, whatever the locale and the names are. */
+/* test_metrics.c: every line for Prometheus is in its text format, whatever the locale and the
+ * names are. */
 #include <limits.h>
 #include <locale.h>
 #include <regex.h>

@@ -1,5 +1,5 @@
-/* test_scarce.c: a client for which memory, threads or file descriptors end. Whatever it is that cannot be
- * had, nothing crashes, nothing leaks, and every call that fails says why. */
+/* test_scarce.c: a client for which memory, threads or file descriptors end. Whatever it is that
+ * cannot be had, nothing crashes, nothing leaks, and every call that fails says why. */
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>

@@ -1,6 +1,6 @@
-/* test_scarce_servers.c: memory and threads that end while a client of a server is opened, used for the first time
- * and closed. The stores are linked in, so that what their modules ask for can fail, too. The server takes
- * connections and never answers. */
+/* test_scarce_servers.c: memory and threads that end while a client of a server is opened, used
+ * for the first time and closed. The stores are linked in, so that what their modules ask for
+ * can fail, too. The server takes connections and never answers. */
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <sys/socket.h>

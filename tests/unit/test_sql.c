@@ -1,5 +1,5 @@
-/* test_sql.c: what the SQL stores share and needs no server: statements as text, what a poll means, the id of
- * one who was evicted. */
+/* test_sql.c: what the SQL stores share and needs no server: statements as text, what a poll
+ * means, the id of one who was evicted. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

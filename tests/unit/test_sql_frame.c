@@ -1,5 +1,6 @@
-/* test_sql_frame.c: the frame of the SQL stores around a server of which the test says what it answers: what
- * becomes of a job one of whose rows is locked, of one that is tried again, of those that find no memory.
+/* test_sql_frame.c: the frame of the SQL stores around a server of which the test says what it
+ * answers: what becomes of a job one of whose rows is locked, of one that is tried again, of
+ * those that find no memory.
  *
  * A mutex is a letter. What is asked of the server is written down, and who is answered what. */
 #include <setjmp.h>
@@ -544,8 +545,8 @@ static void a_refusal_does_not_hurry_a_poll(void **state)
 
 /* ---- memory -------------------------------------------------------------------------------- */
 
-/* Whichever allocation fails: each request is answered once, what is not kept is told as a failure, and all goes
- * on with the next. */
+/* Whichever allocation fails: each request is answered once, what is not kept is told as a
+ * failure, and all goes on with the next. */
 static void each_is_answered_without_memory(void **state)
 {
     (void)state;

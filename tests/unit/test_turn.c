@@ -1,5 +1,5 @@
-/* test_turn.c: turns of a client without a thread of its own, where the test has the baton and stops
- * between two steps. */
+/* test_turn.c: turns of a client without a thread of its own, where the test has the baton and
+ * stops between two steps. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>

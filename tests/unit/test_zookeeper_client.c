@@ -1,5 +1,5 @@
-/* test_zookeeper_client.c: a client's contenders in a queue, against a server of which the test says what
- * it answers, and when. */
+/* test_zookeeper_client.c: a client's contenders in a queue, against a server of which the test
+ * says what it answers, and when. */
 #include "backend/zookeeper/latch_client.h"
 
 #include <setjmp.h>

@@ -1,5 +1,6 @@
-/* test_zookeeper_latch.c: names and order of the members of a queue, and the life of one of them; by
- * hand, and by chance against a server that loses answers, expires sessions and deletes nodes. */
+/* test_zookeeper_latch.c: names and order of the members of a queue, and the life of one of
+ * them; by hand, and by chance against a server that loses answers, expires sessions and deletes
+ * nodes. */
 #include "backend/zookeeper/latch.h"
 
 #include <setjmp.h>

@@ -174,9 +174,9 @@ static void moving_is_no_write(void **state)
     assert_int_equal(zk_session_deadline_until(&s), 3100 + 2000);
 }
 
-/* A leader that hears of the client by pings of a follower, every quarter of the timeout, and a follower
- * that is cut off at any moment after an acknowledgement: it never ends the session earlier than we
- * think, whenever we write. */
+/* A leader that hears of the client by pings of a follower, every quarter of the timeout, and a
+ * follower that is cut off at any moment after an acknowledgement: it never ends the session
+ * earlier than we think, whenever we write. */
 static void never_longer_than_the_leader_thinks(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
-/* handles.h: what a store still has on the loop. libuv lets go of a handle some time after it was
- * closed. When it has let go of the last one, the store's memory is freed, and then the runtime hears
- * that the store is closed. */
+/* handles.h: what a store still has on the loop. libuv lets go of a handle some time after it
+ * was closed. When it has let go of the last one, the store's memory is freed, and then the
+ * runtime hears that the store is closed. */
 #ifndef BACKEND_KIT_HANDLES_H
 #define BACKEND_KIT_HANDLES_H
 

@@ -1,5 +1,5 @@
-/* offload.c: see offload.h. Under the lock: the list of calls that have run, which are forgotten, and
- * whether the loop still listens. The last of loop and threads frees. */
+/* offload.c: see offload.h. Under the lock: the list of calls that have run, which are
+ * forgotten, and whether the loop still listens. The last of loop and threads frees. */
 #include "backend/kit/offload.h"
 
 #include <pthread.h>

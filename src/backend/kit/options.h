@@ -1,7 +1,8 @@
-/* options.h: reading what the URL says, when a store opens. What is wrong is said in one wording for
- * all stores, before anything connects; no secret is quoted.
+/* options.h: reading what the URL says, when a store opens. What is wrong is said in one wording
+ * for all stores, before anything connects; no secret is quoted.
  *
- * All return 0, or a code, and then `why` is written. An option that is not given leaves *out alone. */
+ * All return 0, or a code, and then `why` is written. An option that is not given leaves *out
+ * alone. */
 #ifndef BACKEND_KIT_OPTIONS_H
 #define BACKEND_KIT_OPTIONS_H
 

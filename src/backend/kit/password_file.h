@@ -7,8 +7,8 @@
 
 #define PASSWORD_FILE_MAX 4096
 
-/* The password that is given, or the one in the file that the option names, but not both: a copy, to
- * be freed by secrets_free(). given NULL, and no such option: *out is left alone. 0, or a code, and
- * then `why` is written. */
+/* The password that is given, or the one in the file that the option names, but not both: a
+ * copy, to be freed by secrets_free(). given NULL, and no such option: *out is left alone. 0, or
+ * a code, and then `why` is written. */
 int password_file_read(const struct options *o, const char *given, const char *option, char **out);
 #endif

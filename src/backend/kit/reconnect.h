@@ -1,7 +1,8 @@
-/* reconnect.h: when to connect again. A connection that has lasted is worth an attempt at once, and
- * requests wait for that. After a failed attempt, or a connection that broke right away, there is a
- * pause, from 50 ms up to 1 s; meanwhile the failure is the answer to all requests. Half of each pause
- * is random, so that the clients of a server that was restarted do not come all at once. */
+/* reconnect.h: when to connect again. A connection that has lasted is worth an attempt at once,
+ * and requests wait for that. After a failed attempt, or a connection that broke right away,
+ * there is a pause, from 50 ms up to 1 s; meanwhile the failure is the answer to all requests.
+ * Half of each pause is random, so that the clients of a server that was restarted do not come
+ * all at once. */
 #ifndef BACKEND_KIT_RECONNECT_H
 #define BACKEND_KIT_RECONNECT_H
 

@@ -1,5 +1,5 @@
-/* resolve.h: names of hosts to addresses, without the loop waiting for it. getaddrinfo may take half a
- * minute; libuv's own would keep the loop, and so simba_close(), for as long. */
+/* resolve.h: names of hosts to addresses, without the loop waiting for it. getaddrinfo may take
+ * half a minute; libuv's own would keep the loop, and so simba_close(), for as long. */
 #ifndef BACKEND_KIT_RESOLVE_H
 #define BACKEND_KIT_RESOLVE_H
 

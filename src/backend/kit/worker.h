@@ -1,6 +1,6 @@
-/* worker.h: a thread for a store whose client library blocks. It takes what has gathered since it
- * last took them as one batch. A thread that would only wait for it may do its work instead, as long
- * as that needs no waiting: one of them at a time is `busy`. */
+/* worker.h: a thread for a store whose client library blocks. It takes what has gathered since
+ * it last took them as one batch. A thread that would only wait for it may do its work instead,
+ * as long as that needs no waiting: one of them at a time is `busy`. */
 #ifndef BACKEND_KIT_WORKER_H
 #define BACKEND_KIT_WORKER_H
 

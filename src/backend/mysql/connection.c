@@ -1,4 +1,5 @@
-/* connection.c: a new connection, made on a thread where it may block, and what went wrong with one. */
+/* connection.c: a new connection, made on a thread where it may block, and what went wrong with
+ * one. */
 #include <errmsg.h>
 #include <mysqld_error.h>
 #include <stdio.h>

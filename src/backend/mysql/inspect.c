@@ -1,5 +1,6 @@
-/* inspect.c: what a server and its table are like, looked at with every new connection, on the thread that makes
- * it. Makes the table if there is none; and, if that is wished, one like ours of one that is JVM Simba's. */
+/* inspect.c: what a server and its table are like, looked at with every new connection, on the
+ * thread that makes it. Makes the table if there is none; and, if that is wished, one like ours
+ * of one that is JVM Simba's. */
 #include <mysqld_error.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -35,8 +35,9 @@ struct mysql_dialect {
 
 #define MYSQL_PARAMETERS_MAX 16
 
-/* What is done most often, one mutex at a time, is prepared. A mutex is mostly there and free: an UPDATE takes
- * it with the least effort, and only if it was in vain the statement that can do everything follows. */
+/* What is done most often, one mutex at a time, is prepared. A mutex is mostly there and free:
+ * an UPDATE takes it with the least effort, and only if it was in vain the statement that can do
+ * everything follows. */
 enum mysql_often { OFTEN_TAKE, OFTEN_CONTEND, OFTEN_RENEW, OFTEN_RELEASE, OFTEN };
 
 struct mysql_prepared {

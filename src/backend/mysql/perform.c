@@ -1,5 +1,5 @@
-/* perform.c: a job as one statement, in the client library's way not to block: a call either ends or
- * says what it waits for. */
+/* perform.c: a job as one statement, in the client library's way not to block: a call either
+ * ends or says what it waits for. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -156,8 +156,8 @@ static void take_stored(struct sql *s, struct mysql_connection *l, struct sql_jo
 
 /* ---- statements as text -------------------------------------------------------------------- */
 
-/* Without RETURNING: UPDATE, and if that was for nothing, SELECT, and if there is no row, INSERT and all
- * again. True: another statement is to follow. */
+/* Without RETURNING: UPDATE, and if that was for nothing, SELECT, and if there is no row, INSERT
+ * and all again. True: another statement is to follow. */
 static bool after_contend_one(struct sql *s, struct mysql_connection *l, struct sql_job *job)
 {
     struct statement *t = &s->statement;

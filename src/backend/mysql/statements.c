@@ -1,12 +1,12 @@
 /* statements.c: the statements.
  *
- * The clock is the server's, as milliseconds since 1970 made from UTC_TIMESTAMP, so that no time zone and
- * no change to summer time can touch it. Names and ids are text for the index and bytes for every decision,
- * whatever collation the table has. Times are unsigned in the JVM's table, so they are never subtracted as
- * they are.
+ * The clock is the server's, as milliseconds since 1970 made from UTC_TIMESTAMP, so that no time
+ * zone and no change to summer time can touch it. Names and ids are text for the index and bytes
+ * for every decision, whatever collation the table has. Times are unsigned in the JVM's table,
+ * so they are never subtracted as they are.
  *
- * In SET everything is assigned from left to right: what conditions read comes last, and @g keeps whether
- * this very row was changed. */
+ * In SET everything is assigned from left to right: what conditions read comes last, and @g
+ * keeps whether this very row was changed. */
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,14 +18,14 @@
 #define VERSION_MAX "2147483647" /* that JVM peers can read */
 #define EVICTED_NAME_MAX 32      /* the JVM's first tables have no longer ids */
 
-/* A token is at least the clock, so that it does not fall when a row is deleted, or an old copy of the table
- * is put in its place: in us where there is a column for it. A version has to stay small for the JVM; there it
- * is the seconds since 2020. */
+/* A token is at least the clock, so that it does not fall when a row is deleted, or an old copy
+ * of the table is put in its place: in us where there is a column for it. A version has to stay
+ * small for the JVM; there it is the seconds since 2020. */
 #define CLOCK_US "CAST(TIMESTAMPDIFF(MICROSECOND,'1970-01-01',UTC_TIMESTAMP(6))AS UNSIGNED)"
 #define CLOCK_S "CAST(TIMESTAMPDIFF(SECOND,'2020-01-01',UTC_TIMESTAMP())AS UNSIGNED)"
 
-/* 1, or an error: the table has got the column for tokens since we have looked at it, and who goes on without
- * would give out lower ones. */
+/* 1, or an error: the table has got the column for tokens since we have looked at it, and who
+ * goes on without would give out lower ones. */
 #define STILL_OLD                                                                      \
     "(SELECT 1 UNION ALL SELECT 1 FROM information_schema.COLUMNS WHERE TABLE_SCHEMA=" \
     "DATABASE()AND TABLE_NAME='simba_mutex' AND COLUMN_NAME='fencing_token')"
@@ -35,8 +35,9 @@
 /* As we say them, whatever character set the table has. */
 #define BYTES(column) "BINARY CONVERT(" column " USING utf8mb4)"
 
-/* The token to tell of. JVM 3 owners leave the one of an earlier tenure in the column, or, where there is none,
- * count on in the version with each renewal. Ours is at least the clock at which the tenure began. */
+/* The token to tell of. JVM 3 owners leave the one of an earlier tenure in the column, or, where
+ * there is none, count on in the version with each renewal. Ours is at least the clock at which
+ * the tenure began. */
 #define TOKEN \
     "IF(fencing_token>=1000000000000000 AND fencing_token DIV 1000<acquired_at,0,fencing_token)"
 #define TOKEN_BY_VERSION "IF(version+1577836800<acquired_at DIV 1000,0,version)"
@@ -50,9 +51,9 @@ struct context {
     size_t at; /* which of its mutexes */
 };
 
-/* What does not depend on the job: $n now, $f the column of tokens, $k the token to tell of, $u the least token,
- * $o 1 if the columns are as we know them, $v the version of a new row, if that is not the token, $V the columns
- * after it, $c the columns of an answer. NULL: none of these. */
+/* What does not depend on the job: $n now, $f the column of tokens, $k the token to tell of, $u
+ * the least token, $o 1 if the columns are as we know them, $v the version of a new row, if that
+ * is not the token, $V the columns after it, $c the columns of an answer. NULL: none of these. */
 static const char *part(bool fences, char what)
 {
     switch (what) {
@@ -85,8 +86,9 @@ static void put_text(struct statement *t, const char *before, const char *value)
     sql_statement_put(t, "'");
 }
 
-/* And, of the mutex: $m the name, $M its bytes, $i the id, $I its bytes, $E those of an evicted one's, $t the
- * token, $l ttl, $a lease, $b what the row of evictions says of it; at the end $N, the names of all. */
+/* And, of the mutex: $m the name, $M its bytes, $i the id, $I its bytes, $E those of an evicted
+ * one's, $t the token, $l ttl, $a lease, $b what the row of evictions says of it; at the end $N,
+ * the names of all. */
 static void put(struct statement *t, char what, void *data)
 {
     static const struct simba_request no_request = {.id = ""};
@@ -210,8 +212,8 @@ static void put_many(struct statement *t, const struct mysql_dialect *d, const s
     "UPDATE simba_mutex SET acquired_at=0,transition_at=0,owner_id='',ttl_at=0 " THIS_ROW \
     " AND $f=$t AND " THIS_OWNER
 
-/* Gracefully: the owner's id changes, so that neither ours nor a JVM owner can renew, and the lease runs
- * out. ttl_at says that it has been done, and keeps the character. */
+/* Gracefully: the owner's id changes, so that neither ours nor a JVM owner can renew, and the
+ * lease runs out. ttl_at says that it has been done, and keeps the character. */
 #define END_SOON                                                                              \
     "ttl_at=IF(@g:=NOT(" EVICTED "),CONV(HEX(CONVERT(LEFT(owner_id,1)USING utf8mb4)),16,10)," \
     "ttl_at),owner_id=IF(@g,CONCAT(IF(LEFT(owner_id,1)='~','!','~'),SUBSTRING(owner_id,2)),"  \

@@ -1,5 +1,5 @@
-/* config.c: what a URL of postgresql: says. Its parts go to libpq as they are, so that service files,
- * .pgpass and its environment variables work; only our own options stay here. */
+/* config.c: what a URL of postgresql: says. Its parts go to libpq as they are, so that service
+ * files, .pgpass and its environment variables work; only our own options stay here. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -137,8 +137,8 @@ static int read_ours(const struct options *o, struct postgres_config *c)
     return rc;
 }
 
-/* Else libpq says it of each attempt to connect, as if the server were at fault. Words such as "system",
- * and names of other places than files, are its own matter. */
+/* Else libpq says it of each attempt to connect, as if the server were at fault. Words such as
+ * "system", and names of other places than files, are its own matter. */
 static int check_files(const struct options *o)
 {
     static const char *const names[] = {"sslrootcert", "sslcert", "sslkey", "sslcrl"};

@@ -1,5 +1,6 @@
-/* inspect.c: what a server and its table are like, looked at with every new connection, on the thread that makes
- * it. Makes the table if there is none; and, if that is wished, one like ours of one that is older. */
+/* inspect.c: what a server and its table are like, looked at with every new connection, on the
+ * thread that makes it. Makes the table if there is none; and, if that is wished, one like ours
+ * of one that is older. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,7 +39,8 @@ static void note_push(struct postgres_connection *l)
                          "LISTEN is switched off: waiters poll (option poll)");
 }
 
-/* What a crash leaves of the last second. What is the session's to say is said there, see set_session(). */
+/* What a crash leaves of the last second. What is the session's to say is said there, see
+ * set_session(). */
 static void note_durability(struct postgres_connection *l, const PGresult *r)
 {
     struct sql_inspection *h = &l->inspection;
@@ -95,7 +97,8 @@ bool postgres_inspect_server(struct postgres_connecting *d)
 
 /* ---- the table ----------------------------------------------------------------------------- */
 
-/* A table that is not there has no rights either. The statements are made where names can be quoted. */
+/* A table that is not there has no rights either. The statements are made where names can be
+ * quoted. */
 static const char find[] =
     "SELECT a.attname,a.atttypid='int8'::regtype,CASE WHEN a.atttypid='text'::regtype THEN 1000 "
     "ELSE a.atttypmod-4 END,coalesce(k.collisdeterministic,true),"

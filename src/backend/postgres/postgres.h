@@ -86,8 +86,9 @@ int postgres_perform_go_on(struct sql *s, void *handle, struct sql_job *job, int
                            enum sql_end *end);
 bool postgres_perform_idle(struct sql *s, void *handle);
 
-/* statements.c. The parameters of a statement are said by letters, in their order: m the mutex, i the id, e that of
- * an evicted one, c what is shown of one that is too long, k the token, l ttl, a lease, o SQL_OBSERVED_MS. */
+/* statements.c. The parameters of a statement are said by letters, in their order: m the mutex,
+ * i the id, e that of an evicted one, c what is shown of one that is too long, k the token, l
+ * ttl, a lease, o SQL_OBSERVED_MS. */
 #define POSTGRES_FIELDS_MAX 5
 struct postgres_form {
     const char *name; /* when it is prepared; NULL: it never is */

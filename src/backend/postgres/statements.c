@@ -1,32 +1,33 @@
 /* statements.c: the statements.
  *
- * The clock is the server's at the moment of the comparison, clock_timestamp(), and not the beginning of the
- * statement: that may have waited for a lock. So also what is written is computed where a row is changed, and
- * not where the statement begins.
+ * The clock is the server's at the moment of the comparison, clock_timestamp(), and not the
+ * beginning of the statement: that may have waited for a lock. So also what is written is
+ * computed where a row is changed, and not where the statement begins.
  *
- * Many rows are changed by INSERT ... ON CONFLICT in the order in which they are given, by name, so that two
- * clients do not wait for each other. A row that is made by that, because somebody has deleted it, has ended in
- * 1970. */
+ * Many rows are changed by INSERT ... ON CONFLICT in the order in which they are given, by name,
+ * so that two clients do not wait for each other. A row that is made by that, because somebody
+ * has deleted it, has ended in 1970. */
 #include <assert.h>
 
 #include "backend/postgres/postgres.h"
 
-/* A token is at least the clock, so that it does not fall when a row is deleted, or an old copy of the table is
- * put in its place: in us where there is a column for it. A version that is the token may be an int; there it is
- * the seconds since 2020. */
+/* A token is at least the clock, so that it does not fall when a row is deleted, or an old copy
+ * of the table is put in its place: in us where there is a column for it. A version that is the
+ * token may be an int; there it is the seconds since 2020. */
 #define EVICTED "ttl_at<" SQL_EVICTED_BELOW
 #define CLOCK_US "floor(date_part('epoch',clock_timestamp())*1000000)::bigint"
 #define CLOCK_S "floor(date_part('epoch',clock_timestamp())-1577836800)::bigint"
 
-/* 1, or an error: the table has got the column for tokens since we have looked at it, and who goes on without
- * would give out lower ones. */
+/* 1, or an error: the table has got the column for tokens since we have looked at it, and who
+ * goes on without would give out lower ones. */
 #define STILL_OLD                                                    \
     "(SELECT 1 UNION ALL SELECT 1 FROM pg_attribute WHERE attrelid=" \
     "to_regclass('simba_mutex')AND attname='fencing_token' AND NOT attisdropped)"
 
 #define NOTIFY "pg_notify('" POSTGRES_CHANNEL "',mutex)"
 
-/* A mark is a version above the token, so the version of a new tenure is not: its clock is read first. */
+/* A mark is a version above the token, so the version of a new tenure is not: its clock is read
+ * first. */
 static const char *next_token(const struct postgres_table *d)
 {
     if (!d->fences)
@@ -37,9 +38,10 @@ static const char *next_token(const struct postgres_table *d)
                       "fencing_token=greatest(t.version::bigint+1,t.fencing_token+1,@u)";
 }
 
-/* @n now, @f the column of tokens, @t the next token, @u the least one, @a condition of a new tenure, @w is there a
- * mark?, @k the columns of version and token, @v the version of a new row, if that is not the token, @c the
- * columns of an answer, @o tell observers, @r tell who waits, @m leave marks, where there are any */
+/* @n now, @f the column of tokens, @t the next token, @u the least one, @a condition of a new
+ * tenure, @w is there a mark?, @k the columns of version and token, @v the version of a new row,
+ * if that is not the token, @c the columns of an answer, @o tell observers, @r tell who waits,
+ * @m leave marks, where there are any */
 static const char *part(const struct postgres_table *d, char what)
 {
     switch (what) {
@@ -91,8 +93,8 @@ static void put(struct statement *t, char what, void *data)
 
 #define INTO "INSERT INTO simba_mutex AS t(mutex,acquired_at,ttl_at,transition_at,owner_id,@k)"
 
-/* Who finds it held, and most do, only reads: a lock on the row would hold up its owner. What is not told
- * was free at first and then another's. */
+/* Who finds it held, and most do, only reads: a lock on the row would hold up its owner. What is
+ * not told was free at first and then another's. */
 #define CONTEND                                                                                  \
     "WITH q AS(SELECT*FROM " MANY_CONTEND "),g AS(" INTO "SELECT m,@n,@n+l,@n+a,i,@v@u FROM q "  \
     "WHERE NOT EXISTS(SELECT FROM simba_mutex AS h WHERE h.mutex=q.m AND h.transition_at>@n)@a " \
@@ -125,9 +127,9 @@ static void put(struct statement *t, char what, void *data)
     "WHERE mutex=$1::text AND owner_id=$2::text AND @f=$3::bigint AND transition_at>@n@a " \
     "RETURNING @c,1"
 
-/* NOTIFY follows what has happened, in the same transaction: who is told finds it so. All that notify wait for
- * each other until they are committed, so a release does it only if somebody has left a mark that he waits: a
- * version above the token. */
+/* NOTIFY follows what has happened, in the same transaction: who is told finds it so. All that
+ * notify wait for each other until they are committed, so a release does it only if somebody has
+ * left a mark that he waits: a version above the token. */
 #define FREE "acquired_at=0,ttl_at=0,transition_at=0,owner_id=''"
 #define RELEASE                                                                                   \
     "WITH r AS(UPDATE simba_mutex AS t SET " FREE " FROM " MANY_RELEASE " WHERE t.mutex=q.m AND " \
@@ -139,14 +141,14 @@ static void put(struct statement *t, char what, void *data)
     "owner_id=$2::text OR(" EVICTED " AND owner_id=$4::text))@a "                      \
     "RETURNING mutex,'',0,0,0,NULL,1,@r"
 
-/* Of the owner's first character: its length, in characters. A database without an encoding takes each byte of
- * our UTF-8 for one; there ascii() is the first byte. */
+/* Of the owner's first character: its length, in characters. A database without an encoding
+ * takes each byte of our UTF-8 for one; there ascii() is the first byte. */
 #define FIRST                                                                              \
     "CASE WHEN getdatabaseencoding()<>'SQL_ASCII' THEN 1 WHEN ascii(owner_id)<192 THEN 1 " \
     "WHEN ascii(owner_id)<224 THEN 2 WHEN ascii(owner_id)<240 THEN 3 ELSE 4 END"
 
-/* Gracefully: the owner's id changes, so that it cannot renew, and the lease runs out. ttl_at says that it has
- * been done, and keeps the character. */
+/* Gracefully: the owner's id changes, so that it cannot renew, and the lease runs out. ttl_at
+ * says that it has been done, and keeps the character. */
 #define END_SOON                                                                \
     "ttl_at=CASE WHEN " EVICTED                                                 \
     " THEN ttl_at ELSE('x'||lpad(encode(convert_to(left(owner_id," FIRST        \

@@ -26,8 +26,8 @@ enum connection_state {
     CONNECTION_READY
 };
 
-/* Who takes the reply. data: the connection's. r NULL: there is none, as the connection failed; code and
- * why say how. */
+/* Who takes the reply. data: the connection's. r NULL: there is none, as the connection failed;
+ * code and why say how. */
 struct command;
 typedef void command_fn(void *data, const struct command *sent, const struct reply *r);
 
@@ -94,8 +94,8 @@ void connection_fail(struct connection *c, int code, const char *format, ...)
 /* It waits for nothing but replies, or for the end of a pause. */
 bool connection_is_steady(const struct connection *c);
 
-/* Where the arguments of this command are to be written. NULL: it is not, or no longer, connected; code
- * and why say how. */
+/* Where the arguments of this command are to be written. NULL: it is not, or no longer,
+ * connected; code and why say how. */
 struct buffer *connection_command(struct connection *c, struct command command);
 
 /* The reply to the oldest command has come as a push. */

@@ -35,8 +35,8 @@ static void epoch_head(const struct server *s, char head[EPOCH_NOTE_MAX])
 }
 
 /* False: it is not a note of the current epoch. One from the future was made before the server's
- * clock was set back: it is made anew. One of an earlier term was made before this server was replaced
- * and named again. A later term is right: our sentinel is behind, or we ask none. */
+ * clock was set back: it is made anew. One of an earlier term was made before this server was
+ * replaced and named again. A later term is right: our sentinel is behind, or we ask none. */
 static bool epoch_parse(const struct connection *c, const struct reply *r, struct epoch *out)
 {
     const struct server *s = c->server;

@@ -32,8 +32,8 @@ bool info_is_read_only(const struct info *h, char *why, size_t size);
 
 bool info_evicts(const struct info *h); /* what is held may be thrown away */
 
-/* The n-th thing that an operator should know, its text in line; false: no more. ERROR: locks can get
- * lost while nothing fails. */
+/* The n-th thing that an operator should know, its text in line; false: no more. ERROR: locks
+ * can get lost while nothing fails. */
 bool info_warns(const struct info *h, bool has_restart_grace, size_t n, struct simba_finding *out,
                 char *line, size_t size);
 

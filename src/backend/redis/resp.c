@@ -167,8 +167,8 @@ static void rewind_arena(struct decoder *d)
 
 /* ---- what hiredis calls -------------------------------------------------------------------- */
 
-/* From 1.0 on hiredis also decodes what only a client that has sent HELLO 3 is to get, and nests without
- * a limit of its own. */
+/* From 1.0 on hiredis also decodes what only a client that has sent HELLO 3 is to get, and nests
+ * without a limit of its own. */
 #if HIREDIS_MAJOR >= 1
 typedef size_t array_length;
 #else

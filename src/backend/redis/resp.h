@@ -1,9 +1,10 @@
 /* resp.h: Redis' protocol, to bytes and back.
  *
- * Replies are taken apart by hiredis' reader, but into memory of ours: a decoder has an arena that is
- * used again for each reply, so a reply costs no allocation, and all of it has a ceiling (hiredis
- * before 1.0.1 multiplies an element count of the other side's choice). Commands are written straight
- * into the buffer that is sent; hiredis would allocate and format a copy of each. */
+ * Replies are taken apart by hiredis' reader, but into memory of ours: a decoder has an arena
+ * that is used again for each reply, so a reply costs no allocation, and all of it has a ceiling
+ * (hiredis before 1.0.1 multiplies an element count of the other side's choice). Commands are
+ * written straight into the buffer that is sent; hiredis would allocate and format a copy of
+ * each. */
 #ifndef BACKEND_REDIS_RESP_H
 #define BACKEND_REDIS_RESP_H
 

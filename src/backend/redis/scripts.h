@@ -22,8 +22,8 @@ enum script {
 
 #define SCRIPTS_EPOCH_KEY "simba:epoch" /* where epoch.lua has its note */
 
-/* Begins a call for this many mutexes. The keys of each follow, and then the arguments. Whole: with its
- * text, for a server that does not know it yet. */
+/* Begins a call for this many mutexes. The keys of each follow, and then the arguments. Whole:
+ * with its text, for a server that does not know it yet. */
 void scripts_call(struct buffer *b, enum script script, bool whole, size_t mutexes);
 void scripts_keys(struct buffer *b, enum script script, const char *mutex);
 

@@ -39,8 +39,8 @@ static void find(void *data)
     connection_go(&s->connection, &s->connection.net->config->sentinel[s->at]);
 }
 
-/* Each failover has a greater config-epoch. A server that was replaced, and is the master again before
- * it could be made a replica, does not know of it: only this number tells. */
+/* Each failover has a greater config-epoch. A server that was replaced, and is the master again
+ * before it could be made a replica, does not know of it: only this number tells. */
 static int64_t term_in(const struct reply *r)
 {
     uint64_t term;

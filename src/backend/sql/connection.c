@@ -1,6 +1,6 @@
-/* connection.c: one connection, kept up: connecting, statements one after another, their timeouts, its loss.
- * Connecting looks up a name and greets a server, which blocks, so it happens on a thread; it leaves the store
- * alone. */
+/* connection.c: one connection, kept up: connecting, statements one after another, their
+ * timeouts, its loss. Connecting looks up a name and greets a server, which blocks, so it
+ * happens on a thread; it leaves the store alone. */
 #include <stdlib.h>
 
 #include "backend/sql/sql.h"
@@ -186,8 +186,9 @@ static bool writes(int op)
            op != SQL_LISTEN;
 }
 
-/* A server that cannot be written to is not asked to; but looked at anew after a while, by another connection,
- * because it may have become a primary, or another server has its address by now. */
+/* A server that cannot be written to is not asked to; but looked at anew after a while, by
+ * another connection, because it may have become a primary, or another server has its address by
+ * now. */
 static int begin(struct sql *s, struct sql_job *job, enum sql_end *end)
 {
     const struct sql_session *session = &s->connection->session;

@@ -1,6 +1,6 @@
-/* inspect.h: what was found out about a server and its table while connecting, for those who ask. It costs no
- * exchange of its own. Everything is text for people but the flags, and those decide the statements
- * elsewhere. */
+/* inspect.h: what was found out about a server and its table while connecting, for those who
+ * ask. It costs no exchange of its own. Everything is text for people but the flags, and those
+ * decide the statements elsewhere. */
 #ifndef BACKEND_SQL_INSPECT_H
 #define BACKEND_SQL_INSPECT_H
 

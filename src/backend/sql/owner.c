@@ -1,8 +1,8 @@
 /* owner.c: the id of an owner as its row holds it, and as it is shown.
  *
- * An eviction replaces the first character of owner_id, so that whoever renews by its id cannot any more, and
- * keeps the bytes of that character in ttl_at, as one number. So the true id can be told as long as the row
- * holds the tenure. */
+ * An eviction replaces the first character of owner_id, so that whoever renews by its id cannot
+ * any more, and keeps the bytes of that character in ttl_at, as one number. So the true id can
+ * be told as long as the row holds the tenure. */
 #include "base/text.h"
 
 #include <stdio.h>

@@ -48,8 +48,8 @@ bool sql_poller_is_news(struct simba_watched *w, const char *owner, uint64_t tok
 
 int sql_poller_evictions(struct sql_poller *p, uint64_t count)
 {
-    /* Before the first poll it is 0, as where nobody was ever evicted: what was counted since we own
-     * anything must not be taken for old. */
+    /* Before the first poll it is 0, as where nobody was ever evicted: what was counted since we
+     * own anything must not be taken for old. */
     uint64_t news = count - p->evictions;
     p->evictions = count;
     return news == 0 ? 0 : news == 1 ? 1 : 2;

@@ -1,9 +1,10 @@
-/* poller.h: looks at what is waited for or observed, and what they mean: often at first, then rarely;
- * where the server tells, only to make sure.
+/* poller.h: looks at what is waited for or observed, and what they mean: often at first, then
+ * rarely; where the server tells, only to make sure.
  *
- * One poll serves all of a client, so that the server's load depends on the number of clients and not on
- * that of contenders. What the client owns itself needs no poll: it knows of a release because it
- * releases, and of an eviction by the row of evictions, which has no name and counts them. */
+ * One poll serves all of a client, so that the server's load depends on the number of clients
+ * and not on that of contenders. What the client owns itself needs no poll: it knows of a
+ * release because it releases, and of an eviction by the row of evictions, which has no name and
+ * counts them. */
 #ifndef BACKEND_SQL_POLLER_H
 #define BACKEND_SQL_POLLER_H
 

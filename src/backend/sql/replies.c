@@ -1,4 +1,5 @@
-/* replies.c: what the end of a statement means: rows that it tells, answers to requests, what follows. */
+/* replies.c: what the end of a statement means: rows that it tells, answers to requests, what
+ * follows. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -102,8 +103,8 @@ static void found_in_list(struct sql *s, struct sql_job *job, const struct sql_r
     s->host->found(s->host, job->item[0].request, &f);
 }
 
-/* The row names the mutex of the last eviction. If there were several, each of ours may be meant, and is
- * hinted by its name: a hint at all is for those who wait. */
+/* The row names the mutex of the last eviction. If there were several, each of ours may be
+ * meant, and is hinted by its name: a hint at all is for those who wait. */
 static void found_evictions(struct sql *s, const struct sql_row *row)
 {
     int news = sql_poller_evictions(&s->poller, row->token);

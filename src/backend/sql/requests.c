@@ -129,8 +129,9 @@ static size_t most_of(const struct sql *s, int op)
     return one || (op != SIMBA_READ && s->connection->session.one_by_one) ? 1 : SQL_JOB_MAX;
 }
 
-/* Sorted requests of one kind become jobs; what would be twice in one waits for the next. But of one tenure one
- * renewal is enough: with a server that is too slow they would become more and more. */
+/* Sorted requests of one kind become jobs; what would be twice in one waits for the next. But of
+ * one tenure one renewal is enough: with a server that is too slow they would become more and
+ * more. */
 static void group(struct sql *s, int op, struct simba_request **q, size_t count)
 {
     size_t most = most_of(s, op), rest;
@@ -195,7 +196,8 @@ static struct sql_job *part_of(const struct sql_job *job, size_t from, size_t to
     return part;
 }
 
-/* One row that somebody holds a lock on must not keep a thousand others from being renewed, or marked. */
+/* One row that somebody holds a lock on must not keep a thousand others from being renewed, or
+ * marked. */
 bool sql_job_split(struct sql *s, const struct sql_job *job)
 {
     if (job->count < 2 || job->op == SQL_POLL) /* a poll; there will be another */
@@ -222,7 +224,8 @@ void sql_job_ring(struct sql *s, const struct sql_job *evict)
     sql_job_put_first(s, job);
 }
 
-/* A poll finds one without a mark if that was lost: with the connection, or because the row was locked. */
+/* A poll finds one without a mark if that was lost: with the connection, or because the row was
+ * locked. */
 static bool lacks_mark(struct sql *s, const struct sql_item *item)
 {
     bool held = item->owner[0] != '\0' && item->left_ms > 0;

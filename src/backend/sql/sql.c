@@ -74,8 +74,9 @@ void sql_close(void *store)
     offload_close(s->offload, handles_drop, &s->handles);
 }
 
-/* The client libraries use OpenSSL, which is set up at its first use, in many steps and under locks. A program
- * that forks right after simba_open() must not have them half done in its child, which would hang. */
+/* The client libraries use OpenSSL, which is set up at its first use, in many steps and under
+ * locks. A program that forks right after simba_open() must not have them half done in its
+ * child, which would hang. */
 static void prepare_openssl(void)
 {
     unsigned char out[EVP_MAX_MD_SIZE];

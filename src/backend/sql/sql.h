@@ -1,4 +1,5 @@
-/* sql.h: what the stores in SQL servers share. One table, one row per mutex, and this frame around it:
+/* sql.h: what the stores in SQL servers share. One table, one row per mutex, and this frame
+ * around it:
  *
  *   sql.c          the store as the runtime sees it: open, submit, diagnose, close
  *   config.c       what their URLs have in common
@@ -10,13 +11,13 @@
  *   owner.c        ids of owners, also of those who were evicted
  *   inspect.c      what is known of a server and its table, for people
  *
- * A job is one statement for many requests of one kind, each for another mutex, in the order of their
- * names so that two clients lock rows in the same order. Everything but connecting happens on the loop's
- * thread, without blocking: a thread that waits for a server could be kept beyond its timeout, and a
- * worker would cost four changes of threads per request instead of two.
+ * A job is one statement for many requests of one kind, each for another mutex, in the order of
+ * their names so that two clients lock rows in the same order. Everything but connecting happens
+ * on the loop's thread, without blocking: a thread that waits for a server could be kept beyond
+ * its timeout, and a worker would cost four changes of threads per request instead of two.
  *
- * There is no pipeline: one connection is one process of the server, which works through its statements
- * one by one anyway. What gathers meanwhile goes out together. */
+ * There is no pipeline: one connection is one process of the server, which works through its
+ * statements one by one anyway. What gathers meanwhile goes out together. */
 #ifndef BACKEND_SQL_H
 #define BACKEND_SQL_H
 
@@ -100,14 +101,14 @@ struct sql_session {
 
 /* A kind of server. */
 struct sql_driver {
-    /* A CONTEND that tells nothing of a mutex has met a row whose name the table takes for the same: what to
-     * do about such a table. NULL: the mutex is read then. */
+    /* A CONTEND that tells nothing of a mutex has met a row whose name the table takes for the
+     * same: what to do about such a table. NULL: the mutex is read then. */
     const char *same_names_help;
     const char *see_locks; /* shows who has locked a row */
     bool can_notify;       /* LISTEN works at some servers */
 
-    /* On a thread of its own; blocks at most about the connect timeout. False: failed, with code and
-     * why. */
+    /* On a thread of its own; blocks at most about the connect timeout. False: failed, with code
+     * and why. */
     bool (*connect)(const void *config, struct sql_session *out, int *code, char *why);
     void (*disconnect)(void *handle); /* any thread; does not wait */
 
@@ -116,8 +117,8 @@ struct sql_driver {
     void (*free_config)(void *config);
     size_t config_size;
 
-    /* Begins a job, goes on with it: returns the events to wait for, as of uv_poll; 0: it has ended,
-     * see *end. Rows go to sql_found(). */
+    /* Begins a job, goes on with it: returns the events to wait for, as of uv_poll; 0: it has
+     * ended, see *end. Rows go to sql_found(). */
     int (*begin)(struct sql *s, void *handle, struct sql_job *job, enum sql_end *end);
     int (*go_on)(struct sql *s, void *handle, struct sql_job *job, int events, enum sql_end *end);
     /* There is something to read while nothing was asked. False: the connection has ended. */
@@ -171,8 +172,8 @@ void sql_close(void *store);
 __attribute__((format(printf, 3, 4))) void sql_fail(struct sql *s, int code, const char *format,
                                                     ...);
 
-/* config.c: all but the last as in kit/options.h. ?create=: what to do about a table that is missing, or an old
- * one. */
+/* config.c: all but the last as in kit/options.h. ?create=: what to do about a table that is
+ * missing, or an old one. */
 enum sql_create {
     SQL_CREATE_NEVER,  /* off */
     SQL_CREATE_TABLE,  /* on: if there is none */
@@ -197,15 +198,15 @@ bool sql_job_split(struct sql *s, const struct sql_job *job); /* false: it canno
 void sql_job_ring(struct sql *s, const struct sql_job *evict);
 void sql_job_mark(struct sql *s, const struct sql_job *job); /* what is waited for */
 
-/* connection.c. Begins to connect, unless there is a connection, or an attempt or a pause before one. Pump: runs
- * jobs until one has to wait for the server, or there is none. */
+/* connection.c. Begins to connect, unless there is a connection, or an attempt or a pause before
+ * one. Pump: runs jobs until one has to wait for the server, or there is none. */
 void sql_connection_begin(struct sql *s);
 void sql_connection_pump(struct sql *s);
 void sql_connection_close(struct sql *s); /* if there is one */
 enum simba_lend sql_work(void *store, bool here);
 
-/* replies.c. Of drivers: what a statement tells, and what is told unasked. Ended: the statement of s->job has;
- * true: the connection can be used on. */
+/* replies.c. Of drivers: what a statement tells, and what is told unasked. Ended: the statement
+ * of s->job has; true: the connection can be used on. */
 void sql_found(struct sql *s, struct sql_job *job, const struct sql_row *row);
 void sql_notified(struct sql *s, const char *mutex); /* something about it has changed */
 bool sql_replies_ended(struct sql *s, enum sql_end end);
@@ -213,9 +214,9 @@ void sql_replies_refuse(struct sql *s, struct simba_request *q, int code, const 
                         bool more);
 void sql_replies_refuse_all(struct sql *s, int code, const char *why); /* in jobs or not */
 
-/* owner.c: the id that the row of an evicted tenure has: its owner's with another first character. And the
- * other way, from the row's and that character: text of at most SIMBA_ID_MAX bytes, "?" for what is no text, "…"
- * at the end of what was too long. */
+/* owner.c: the id that the row of an evicted tenure has: its owner's with another first
+ * character. And the other way, from the row's and that character: text of at most SIMBA_ID_MAX
+ * bytes, "?" for what is no text, "…" at the end of what was too long. */
 void sql_evicted_id(const char *id, char out[SIMBA_ID_MAX + 1]);
 void sql_shown_id(const char *owner, uint32_t first, char out[SIMBA_ID_MAX + 1]);
 size_t sql_cut_bytes(const char *id);  /* that are before the "…" at its end; 0: there is none */

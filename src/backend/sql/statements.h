@@ -1,5 +1,5 @@
-/* statements.h: a statement as text. What comes from users is written in hexadecimal, so that no quote,
- * backslash, character set or mode of the server can make anything else of it. */
+/* statements.h: a statement as text. What comes from users is written in hexadecimal, so that no
+ * quote, backslash, character set or mode of the server can make anything else of it. */
 #ifndef BACKEND_SQL_STATEMENTS_H
 #define BACKEND_SQL_STATEMENTS_H
 

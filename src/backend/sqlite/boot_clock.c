@@ -1,5 +1,5 @@
-/* boot_clock.c: deadlines in the database are in boot time, which no step of the wall clock moves. A
- * process in a time namespace sees that clock with an offset; without it all agree. */
+/* boot_clock.c: deadlines in the database are in boot time, which no step of the wall clock
+ * moves. A process in a time namespace sees that clock with an offset; without it all agree. */
 #include "backend/sqlite/boot_clock.h"
 
 #include <errno.h>

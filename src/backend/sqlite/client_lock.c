@@ -1,5 +1,5 @@
-/* client_lock.c: open file description locks, because those of fcntl's older kind end when any descriptor
- * of the file is closed anywhere in the process, and are not inherited by children. */
+/* client_lock.c: open file description locks, because those of fcntl's older kind end when any
+ * descriptor of the file is closed anywhere in the process, and are not inherited by children. */
 #include "backend/sqlite/client_lock.h"
 
 #include <errno.h>

@@ -1,15 +1,15 @@
-/* client_lock.h: the file PATH-live. Whatever happens to SQLite's own files, all clients of a store share
- * this one, and it answers three questions.
+/* client_lock.h: the file PATH-live. Whatever happens to SQLite's own files, all clients of a
+ * store share this one, and it answers three questions.
  *
- * Is a client still there? Each client has a number that is never used again, and holds a lock on the
- * byte of that number. The kernel drops the lock when nobody is left who has the descriptor: the
- * process, or a child that inherited it and may still act for it.
+ * Is a client still there? Each client has a number that is never used again, and holds a lock
+ * on the byte of that number. The kernel drops the lock when nobody is left who has the
+ * descriptor: the process, or a child that inherited it and may still act for it.
  *
  * Who may write? Writers take turns by the lock on byte 0, and those who write the log back by
  * another.
  *
- * Is the database the one that was last written? The last writer leaves a watermark here. A database
- * that is behind it is an older one: restored, or put together from other files. */
+ * Is the database the one that was last written? The last writer leaves a watermark here. A
+ * database that is behind it is an older one: restored, or put together from other files. */
 #ifndef BACKEND_SQLITE_CLIENT_LOCK_H
 #define BACKEND_SQLITE_CLIENT_LOCK_H
 
@@ -56,8 +56,8 @@ void client_lock_close(struct client_lock *l);
 /* Does another hold this number? Errs to yes. */
 bool client_lock_is_held(const struct client_lock *l, int64_t number);
 
-/* The greatest number that another holds from `first` on; 0: none; -1: a foreign lock covers all that
- * follow. */
+/* The greatest number that another holds from `first` on; 0: none; -1: a foreign lock covers all
+ * that follow. */
 int64_t client_lock_last(const struct client_lock *l, int64_t first);
 
 bool client_lock_take(const struct client_lock *l,

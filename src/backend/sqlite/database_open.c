@@ -58,9 +58,9 @@ sqlite3_stmt *database_statement(struct database *d, enum database_statement whi
     return d->statement[which];
 }
 
-/* Before anything is made beside it: is this ours, or empty? Read through SQLite, since to close a
- * descriptor of our own would drop its locks. A database whose first page is only in the log yet has
- * no sign of ours, and one page at most. */
+/* Before anything is made beside it: is this ours, or empty? Read through SQLite, since to close
+ * a descriptor of our own would drop its locks. A database whose first page is only in the log
+ * yet has no sign of ours, and one page at most. */
 static int check_head(struct database *d)
 {
     unsigned char head[100];
@@ -115,8 +115,9 @@ void database_init(struct database *d, const struct paths *paths, const struct b
     d->lock.fd = d->lock.turn = -1;
 }
 
-/* PATH-live must be the one that others find, too. The old one is closed after the new one was opened:
- * else that could get the same inode, and our tenures would look like those of a dead client. */
+/* PATH-live must be the one that others find, too. The old one is closed after the new one was
+ * opened: else that could get the same inode, and our tenures would look like those of a dead
+ * client. */
 static int open_live(struct database *d)
 {
     struct stat s;
@@ -173,10 +174,10 @@ int database_open(struct database *d)
     return rc;
 }
 
-/* Whoever may not write can read: SQLite reads a log also without writing to PATH-shm, and whether a
- * client is alive can be asked without a lock of one's own. (If we have one, because we could write
- * before, it stays: we may still own something.) It is closed after each question, so there is nothing
- * that could become old. */
+/* Whoever may not write can read: SQLite reads a log also without writing to PATH-shm, and
+ * whether a client is alive can be asked without a lock of one's own. (If we have one, because
+ * we could write before, it stays: we may still own something.) It is closed after each
+ * question, so there is nothing that could become old. */
 int database_open_reader(struct database *d)
 {
     int64_t tables = 0;

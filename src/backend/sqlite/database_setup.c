@@ -1,11 +1,12 @@
 /* database_setup.c: what has to be put right when the database is opened.
  *
  * The first writer of a boot, of a copy of the file, or of an older database than the one last
- * written, raises the base of all tokens and syncs that: under synchronous=NORMAL a power cut may
- * have lost the last commits, a copy is old, and a token must not be given twice. What an owner held
- * before is then honoured for one lease from now on. If clients are alive whose tenures the database
- * may have forgotten, it grants nothing until the longest of them has ended: they cannot renew, since
- * every writer looks first whether its files are still the store's.
+ * written, raises the base of all tokens and syncs that: under synchronous=NORMAL a power cut
+ * may have lost the last commits, a copy is old, and a token must not be given twice. What an
+ * owner held before is then honoured for one lease from now on. If clients are alive whose
+ * tenures the database may have forgotten, it grants nothing until the longest of them has
+ * ended: they cannot renew, since every writer looks first whether its files are still the
+ * store's.
  *
  * Our number and the lock on it belong to the client, not to the connection: they outlive errors
  * after which the database is opened again, as long as PATH-live is the same file. */
@@ -73,8 +74,8 @@ static bool is_continued(const struct found *f, const struct database *d)
     return !f->is_new && f->same_boot && f->same_file && f->same_live && !database_is_behind(d);
 }
 
-/* A container may have a boot id of its own. Where another client is alive beside the same PATH-live
- * it is our kernel, whatever the id says. */
+/* A container may have a boot id of its own. Where another client is alive beside the same
+ * PATH-live it is our kernel, whatever the id says. */
 static int read_meta(struct database *d, struct found *f)
 {
     sqlite3_stmt *s = NULL;
@@ -147,10 +148,11 @@ static int64_t greatest(int64_t a, int64_t b, int64_t c)
     return most > c ? most : c;
 }
 
-/* Tokens begin at the clock, in microseconds: a database that was deleted and made again gives none
- * that was given before, and whoever checks tokens goes on accepting them. So they must not get
- * ahead of the clock, however often the store begins anew. A reboot, however, may have lost tokens that
- * were given, while the clock was set back: only without one it is enough to be above the last. */
+/* Tokens begin at the clock, in microseconds: a database that was deleted and made again gives
+ * none that was given before, and whoever checks tokens goes on accepting them. So they must not
+ * get ahead of the clock, however often the store begins anew. A reboot, however, may have lost
+ * tokens that were given, while the clock was set back: only without one it is enough to be
+ * above the last. */
 static int64_t new_base(const struct database *d, const struct found *f)
 {
     struct timespec t;

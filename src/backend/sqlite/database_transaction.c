@@ -1,10 +1,11 @@
 /* database_transaction.c: a transaction, and what makes it safe to believe in.
  *
- * SQLite excludes writers by locks in PATH-shm, and each opener takes the files that are at the paths
- * then. When somebody deletes or replaces one of them, clients with older and with newer files do not
- * see each other. So writers take turns by a lock in PATH-live as well, and each leaves the serial
- * number of its transaction in the database and in PATH-live. A writer that finds a lower one in the
- * database than in PATH-live has not seen the last transaction, and begins anew (database_open.c).
+ * SQLite excludes writers by locks in PATH-shm, and each opener takes the files that are at the
+ * paths then. When somebody deletes or replaces one of them, clients with older and with newer
+ * files do not see each other. So writers take turns by a lock in PATH-live as well, and each
+ * leaves the serial number of its transaction in the database and in PATH-live. A writer that
+ * finds a lower one in the database than in PATH-live has not seen the last transaction, and
+ * begins anew (database_open.c).
  *
  * That leaves the case that PATH-live itself is another, which is looked for once in a millisecond,
  * long before the end of any lease; and with it, what else may have happened to the files. */

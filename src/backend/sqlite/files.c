@@ -17,8 +17,8 @@ static bool is_file(const struct stat *s, struct file_id id)
     return s->st_ino == id.inode && s->st_dev == id.device;
 }
 
-/* All connections of a process share one descriptor of PATH-shm: an older connection may have brought
- * an older file with it. */
+/* All connections of a process share one descriptor of PATH-shm: an older connection may have
+ * brought an older file with it. */
 static bool is_open_here(struct file_id id)
 {
     DIR *folder = opendir("/proc/self/fd");
@@ -56,8 +56,9 @@ static struct client_lock_written now_written(const struct stat *s)
                                         .access = (int64_t)(access & INT64_MAX)};
 }
 
-/* Has nobody but us written to it? A copy of before that was put back, with its times, was touched later
- * than we say; but so is a file whose mode or owner was changed, which harms nobody. */
+/* Has nobody but us written to it? A copy of before that was put back, with its times, was
+ * touched later than we say; but so is a file whose mode or owner was changed, which harms
+ * nobody. */
 static bool is_ours(const struct client_lock_written *now, const struct client_lock_written *said)
 {
     return now->changed == said->changed && now->size == said->size &&

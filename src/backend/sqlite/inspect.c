@@ -1,5 +1,6 @@
-/* inspect.c: what an operator should know about the files of a store, and why they are good or not. The
- * database is looked at through a connection of its own, so that nothing here meets the worker. */
+/* inspect.c: what an operator should know about the files of a store, and why they are good or
+ * not. The database is looked at through a connection of its own, so that nothing here meets the
+ * worker. */
 #include "backend/sqlite/inspect.h"
 
 #include <errno.h>

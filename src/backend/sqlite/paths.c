@@ -71,8 +71,8 @@ static uint64_t mount_of(const char *path)
     return known ? x.stx_mnt_id : 0;
 }
 
-/* Locks and log of a database are beside it. Whoever opens it by another name, or sees it without its
- * folder (docker -v FILE:FILE), has others, and so no exclusion at all. */
+/* Locks and log of a database are beside it. Whoever opens it by another name, or sees it
+ * without its folder (docker -v FILE:FILE), has others, and so no exclusion at all. */
 static int check_file(const char *path, uint64_t mount, char *why, size_t why_size)
 {
     struct stat s;

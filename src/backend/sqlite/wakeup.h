@@ -1,7 +1,7 @@
-/* wakeup.h: how a process that released a mutex wakes those that wait for it, in other processes.
- * The file PATH-bell: a word per slot (a mutex belongs to a slot by its hash) that changes with every
- * wakeup for it, and one word that all sleep on. Signalled after COMMIT, so whoever wakes sees what
- * was committed.
+/* wakeup.h: how a process that released a mutex wakes those that wait for it, in other
+ * processes. The file PATH-bell: a word per slot (a mutex belongs to a slot by its hash) that
+ * changes with every wakeup for it, and one word that all sleep on. Signalled after COMMIT, so
+ * whoever wakes sees what was committed.
  *
  * The file is mapped so that the kernel knows the word to sleep on, but it is read and written by
  * calls: to touch memory whose file was truncated would kill the process. */

@@ -1,7 +1,7 @@
-/* watcher.c: see watcher.h. What the client waits for or observes, the host knows. The order that loses
- * no wakeup: read the file, let the contender try, sleep on the value that was read. A mutex is watched
- * before its first try is submitted. Hints are given without the lock: the thread that gives one may be
- * asked to contend at once. */
+/* watcher.c: see watcher.h. What the client waits for or observes, the host knows. The order
+ * that loses no wakeup: read the file, let the contender try, sleep on the value that was read.
+ * A mutex is watched before its first try is submitted. Hints are given without the lock: the
+ * thread that gives one may be asked to contend at once. */
 #include "backend/sqlite/watcher.h"
 
 #include <stdio.h>
@@ -75,7 +75,8 @@ static void hint_if_changed(void *data, struct simba_watched *x)
         add_due(&h->due, x->mutex);
 }
 
-/* Whether a slot was signalled since it was last read; watched: one that has a mutex of ours, or not. */
+/* Whether a slot was signalled since it was last read; watched: one that has a mutex of ours, or
+ * not. */
 static bool has_wakeup(const struct watcher *w, bool watched)
 {
     for (unsigned i = 0; i < WAKEUP_SLOTS; i++) {
@@ -86,8 +87,8 @@ static bool has_wakeup(const struct watcher *w, bool watched)
 }
 
 /* What was signalled since it was last read; under the lock. Of what others wait for, nobody
- * here is asked. (A mutex that is new to an observer of all, and shares its slot with a watched one, is
- * found by the next list.) */
+ * here is asked. (A mutex that is new to an observer of all, and shares its slot with a watched
+ * one, is found by the next list.) */
 static struct due *heard(struct watcher *w)
 {
     struct slot_pass h = {.watcher = w};

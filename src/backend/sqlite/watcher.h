@@ -1,5 +1,5 @@
-/* watcher.h: how this client learns that a mutex that somebody waits for is free: by the wakeup file at
- * once, and by a slow poll for what nobody signals (a killed owner, a lost wakeup). */
+/* watcher.h: how this client learns that a mutex that somebody waits for is free: by the wakeup
+ * file at once, and by a slow poll for what nobody signals (a killed owner, a lost wakeup). */
 #ifndef BACKEND_SQLITE_WATCHER_H
 #define BACKEND_SQLITE_WATCHER_H
 
@@ -31,11 +31,12 @@ void watcher_stop(struct watcher *w);                  /* the thread has ended w
 
 void watcher_set(struct watcher *w, const char *mutex, enum simba_interest interest);
 
-/* The store answered: another owns it (client: whose death would free it), or not. True if another does
- * and somebody waits for it. */
+/* The store answered: another owns it (client: whose death would free it), or not. True if
+ * another does and somebody waits for it. */
 bool watcher_answered(struct watcher *w, const char *mutex, bool owned, int64_t client);
 
-/* The slow poll for owners that have died; on the thread that owns the database. missed_wakeups: others
- * signal a file that is not ours, so everybody asks again. True if somebody waits for anything. */
+/* The slow poll for owners that have died; on the thread that owns the database. missed_wakeups:
+ * others signal a file that is not ours, so everybody asks again. True if somebody waits for
+ * anything. */
 bool watcher_poll(struct watcher *w, const struct database *db, bool missed_wakeups);
 #endif

@@ -1,9 +1,9 @@
 /* connection.c: a session's connection.
  *
- * The client library without threads is driven by the loop: zk_connection_pump() asks it what it waits for, the
- * socket or a time, and on either it is let go on. Its callbacks (completions, watches, the state of
- * the session) run inside that, on the loop's thread; none of them may close it, so an expired handle
- * is closed behind them (clean_up). */
+ * The client library without threads is driven by the loop: zk_connection_pump() asks it what it
+ * waits for, the socket or a time, and on either it is let go on. Its callbacks (completions,
+ * watches, the state of the session) run inside that, on the loop's thread; none of them may
+ * close it, so an expired handle is closed behind them (clean_up). */
 #include "backend/zookeeper/connection.h"
 
 #include <arpa/inet.h>
@@ -147,8 +147,8 @@ static void clean_up(struct session *s)
         begin_again(s);
 }
 
-/* How long a server may take to answer a new connection. One that is just starting may never do; the
- * library would wait for two thirds of the session's timeout. */
+/* How long a server may take to answer a new connection. One that is just starting may never do;
+ * the library would wait for two thirds of the session's timeout. */
 static int64_t greeting_ms(const struct session *s)
 {
     int64_t ms = s->latch.asked_ms / PART_GREETING;
@@ -311,7 +311,8 @@ static void resolved_all(struct session *s)
         cannot_begin(s);
 }
 
-/* The library cuts at the last colon, so numbers of version six need no brackets, and may have none. */
+/* The library cuts at the last colon, so numbers of version six need no brackets, and may have
+ * none. */
 static void add_address(struct session *s, const char *host, int port)
 {
     size_t left = sizeof s->addresses - s->addresses_length;

@@ -1,4 +1,5 @@
-/* ensemble.h: what the servers of a URL say about themselves, and what that means for an operator. Pure. */
+/* ensemble.h: what the servers of a URL say about themselves, and what that means for an
+ * operator. Pure. */
 #ifndef BACKEND_ZOOKEEPER_ENSEMBLE_H
 #define BACKEND_ZOOKEEPER_ENSEMBLE_H
 

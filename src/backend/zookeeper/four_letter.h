@@ -1,6 +1,6 @@
-/* four_letter.h: what a server says of itself (srvr, conf), outside of any session: each question has a
- * connection of its own, which the server closes behind its answer. On a thread, since all of it blocks;
- * for the operator's eyes only. */
+/* four_letter.h: what a server says of itself (srvr, conf), outside of any session: each
+ * question has a connection of its own, which the server closes behind its answer. On a thread,
+ * since all of it blocks; for the operator's eyes only. */
 #ifndef BACKEND_ZOOKEEPER_FOUR_LETTER_H
 #define BACKEND_ZOOKEEPER_FOUR_LETTER_H
 

@@ -1,11 +1,12 @@
-/* latch.h: one contender's node in a queue of nodes, as Curator's LeaderLatch keeps it. Pure: what is
- * sent and what comes back are the caller's business.
+/* latch.h: one contender's node in a queue of nodes, as Curator's LeaderLatch keeps it. Pure:
+ * what is sent and what comes back are the caller's business.
  *
- * The members of a mutex are ephemeral sequential nodes _c_UUID-latch-NNNNNNNNNN; the one with the
- * lowest sequence leads. The sequence is a counter of 32 bits that runs over into the negative, so it
- * is compared serially. The UUID in the name finds a node again whose creation was never answered, and
- * tells who made it: it is of version 8, of our own making (Curator's are random, version 4). Its first
- * ten bytes are the client's, drawn when it opens, the others number its nodes.
+ * The members of a mutex are ephemeral sequential nodes _c_UUID-latch-NNNNNNNNNN; the one with
+ * the lowest sequence leads. The sequence is a counter of 32 bits that runs over into the
+ * negative, so it is compared serially. The UUID in the name finds a node again whose creation
+ * was never answered, and tells who made it: it is of version 8, of our own making (Curator's
+ * are random, version 4). Its first ten bytes are the client's, drawn when it opens, the others
+ * number its nodes.
  *
  *          create sent        created              delete sent         deleted
  *   OUT --------------> JOINING ------> IN ------------------> LEAVING ------> GONE
@@ -68,8 +69,8 @@ void zk_latch_init(struct latch *l, const char *uuid);
 enum latch_act zk_latch_next(const struct latch *l);
 void zk_latch_sent(struct latch *l);
 
-/* owner, session: the node's ephemeralOwner and who we are. An answer that no sane server gives, a czxid
- * of 0 or a name that is not ours, counts as none: the latch is not IN after it. */
+/* owner, session: the node's ephemeralOwner and who we are. An answer that no sane server gives,
+ * a czxid of 0 or a name that is not ours, counts as none: the latch is not IN after it. */
 void zk_latch_created(struct latch *l, enum latch_reply reply, const char *name, int64_t czxid,
                       int64_t owner, int64_t session);
 void zk_latch_found(struct latch *l, enum latch_reply reply, const char *name); /* NULL: none */
@@ -81,9 +82,10 @@ void zk_latch_vanished(struct latch *l); /* our node is not there any more, or t
 /* A list that was asked for after the node was there. name "": only by the UUID. */
 struct latch_view zk_latch_view_of(const struct latch *l, char *const *names, int count);
 
-/* Whether the node of this name is this latch's; whether the client that this latch belongs to made it. A
- * node that our client made and none of its latches is for is nobody's: it may be deleted. The
- * contender's id in it says nothing, since a user may have given it to several processes. */
+/* Whether the node of this name is this latch's; whether the client that this latch belongs to
+ * made it. A node that our client made and none of its latches is for is nobody's: it may be
+ * deleted. The contender's id in it says nothing, since a user may have given it to several
+ * processes. */
 bool zk_latch_is_for(const struct latch *l, const char *name);
 bool zk_latch_is_sibling(const struct latch *l, const char *name);
 

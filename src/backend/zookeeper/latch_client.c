@@ -133,8 +133,8 @@ static void renew(struct latch_client *c, struct simba_request *q)
     }
 }
 
-/* What the member's contender asked for, whether it waits for the queue or for a write. If the member
- * only waits for its deletion, the contender may have another one, and goes on. */
+/* What the member's contender asked for, whether it waits for the queue or for a write. If the
+ * member only waits for its deletion, the contender may have another one, and goes on. */
 static void refuse_contender(struct latch_member *m)
 {
     static const char why[] = "its contender has left";

@@ -1,7 +1,7 @@
-/* latch_client.h: a client's contenders in ZooKeeper's queues. Pure: a request, an answer of the server or
- * the news of a session comes in with the time; what is to be sent goes out through struct latch_io,
- * answers and hints through the host. The store puts the client library behind it, the simulator
- * (tests/sim) a world full of faults.
+/* latch_client.h: a client's contenders in ZooKeeper's queues. Pure: a request, an answer of the
+ * server or the news of a session comes in with the time; what is to be sent goes out through
+ * struct latch_io, answers and hints through the host. The store puts the client library behind
+ * it, the simulator (tests/sim) a world full of faults.
  *
  *   latch_client.c   what contenders ask for: CONTEND, RENEW, RELEASE, LEAVE
  *   latch_session.c  a session: the writes that keep it, and what its fate means for its members
@@ -9,8 +9,8 @@
  *   latch_queue.c    what a member reads of the others, its watches, what its contender is told
  *   latch.c          the states of one node, and the names of nodes
  *
- * A member is a contender's node in the queue of a mutex, and what is known of it. It belongs to a session:
- * nodes die with theirs. */
+ * A member is a contender's node in the queue of a mutex, and what is known of it. It belongs to
+ * a session: nodes die with theirs. */
 #ifndef BACKEND_ZOOKEEPER_LATCH_CLIENT_H
 #define BACKEND_ZOOKEEPER_LATCH_CLIENT_H
 
@@ -82,8 +82,9 @@ struct latch_session {
 struct latch_io {
     /* For a lease of this length, to be connected if it is not. NULL: out of memory. */
     struct latch_session *(*session)(struct latch_client *c, int64_t lease_ms);
-    /* Over the session's connection, in order; the result comes to zk_latch_client_replied(). False: it
-     * was not sent. node: of the mutex's children. watch: leave a watch where it is asked of. */
+    /* Over the session's connection, in order; the result comes to zk_latch_client_replied().
+     * False: it was not sent. node: of the mutex's children. watch: leave a watch where it is
+     * asked of. */
     bool (*send)(struct latch_flight *f, const char *node, bool watch);
     bool (*write)(struct latch_session *s); /* one that changes nothing; false: not sent */
     bool (*touch)(struct latch_session *s); /* a read; false: not sent */

@@ -1,8 +1,8 @@
 /* latch_node.c: a member's node: making it, finding it again, deleting it. What to send next is the
  * latch's decision (latch.c); here it is sent, and the latch is told what comes back.
  *
- * A node that is not wanted any more, but could not be deleted for want of a connection, is deleted when
- * there is one. */
+ * A node that is not wanted any more, but could not be deleted for want of a connection, is
+ * deleted when there is one. */
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,13 +1,13 @@
 /* latch_queue.c: what a member reads of the others, its watches, and what its contender is told.
  *
- * A tenure is a node: granted once, to one request, when a list of the children shows it as the lowest.
- * That list may be old, but our node is in it, and whatever joined before ours and is still there is in
- * it, too; so nobody can be in front of us later. If another leads, a watch is left on the member right
- * in front, whose end is hinted to this contender alone.
+ * A tenure is a node: granted once, to one request, when a list of the children shows it as the
+ * lowest. That list may be old, but our node is in it, and whatever joined before ours and is
+ * still there is in it, too; so nobody can be in front of us later. If another leads, a watch is
+ * left on the member right in front, whose end is hinted to this contender alone.
  *
- * An owner has two watches: on its node, and on the mutex's, where an eviction without force leaves a
- * mark, "evict CZXID". The owner's own node is not touched by it, since a write to it would use up the
- * watch of whoever is next. */
+ * An owner has two watches: on its node, and on the mutex's, where an eviction without force
+ * leaves a mark, "evict CZXID". The owner's own node is not touched by it, since a write to it
+ * would use up the watch of whoever is next. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -71,8 +71,8 @@ static void watch_own_later(struct latch_member *m)
     zk_latch_session_watch_own_soon(m->session);
 }
 
-/* Ours is the lowest. To one request it is granted; who asks later is only told whose it is, and knows
- * by its id whether it asked before. */
+/* Ours is the lowest. To one request it is granted; who asks later is only told whose it is, and
+ * knows by its id whether it asked before. */
 static void answer_own(struct latch_member *m)
 {
     struct latch_session *s = m->session;
@@ -139,10 +139,11 @@ static void leader_is(struct latch_member *m, const struct latch_result *r)
         zk_latch_node_refuse_asking(m, r);
 }
 
-/* A node that we made and that no member is for: its deletion was acknowledged and is not true, which
- * happened to an ensemble under a storm of partitions (T104), or it outlived its session. It would stay
- * for as long as its session lives. Nobody relies on it: its name is ours alone, and owners whose node
- * vanished, perhaps only for the server that we asked, have ended by relied_until. */
+/* A node that we made and that no member is for: its deletion was acknowledged and is not true,
+ * which happened to an ensemble under a storm of partitions (T104), or it outlived its session.
+ * It would stay for as long as its session lives. Nobody relies on it: its name is ours alone,
+ * and owners whose node vanished, perhaps only for the server that we asked, have ended by
+ * relied_until. */
 static void remove_forgotten(struct latch_member *m, char *const *names, int count)
 {
     struct latch_client *c = m->session->client;

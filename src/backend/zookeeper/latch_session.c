@@ -1,8 +1,9 @@
-/* latch_session.c: a session with the ensemble: the writes that keep it, and what its fate means for its
- * members. See session_deadline.h for what a write is worth.
+/* latch_session.c: a session with the ensemble: the writes that keep it, and what its fate means
+ * for its members. See session_deadline.h for what a write is worth.
  *
- * Every sixth of its timeout a session that has members writes, and one whose write is waited for. One
- * without has nothing to keep; but a read now and then makes the next write worth its full length. */
+ * Every sixth of its timeout a session that has members writes, and one whose write is waited
+ * for. One without has nothing to keep; but a read now and then makes the next write worth its
+ * full length. */
 #include "backend/zookeeper/latch_member.h"
 #include "core/planted.h"
 
@@ -43,8 +44,9 @@ bool zk_latch_session_is_fresh(const struct latch_session *s)
     return s->connected && s->client->now - s->deadline.written <= s->deadline.timeout / PART_FRESH;
 }
 
-/* After a long silence the first writes are worth little (session_deadline.h): a tenure that began now would
- * have to be given back at once. In quiet times there is always more left than this. */
+/* After a long silence the first writes are worth little (session_deadline.h): a tenure that
+ * began now would have to be given back at once. In quiet times there is always more left than
+ * this. */
 bool zk_latch_session_can_begin(const struct latch_session *s)
 {
     return zk_latch_session_is_fresh(s) &&
@@ -75,8 +77,8 @@ void zk_latch_session_keep(struct latch_session *s)
         s->client->io->heartbeat_in(s, s->deadline.timeout / PART_FIRST);
 }
 
-/* Until a write is acknowledged: one that is sent now, or, if the last one is fresh but worth little, the
- * next one that can show more. */
+/* Until a write is acknowledged: one that is sent now, or, if the last one is fresh but worth
+ * little, the next one that can show more. */
 void zk_latch_session_stall(struct latch_session *s, struct simba_request *list)
 {
     pending_add(&s->stalled, list);

@@ -1,12 +1,14 @@
-/* query.c: who leads a mutex, for those who ask without being in its queue: READ, LEAVE, LIST, EVICT.
+/* query.c: who leads a mutex, for those who ask without being in its queue: READ, LEAVE, LIST,
+ * EVICT.
  *
- * The members are the children of the mutex's node; then the lowest one is asked for its data, the id.
- * If it is gone by then, we read again. Where somebody observes, a watch is left behind on what would
- * have to change first: the leader's node, or the list of children if there is none, or the mutex's
- * node if there is not even that.
+ * The members are the children of the mutex's node; then the lowest one is asked for its data,
+ * the id. If it is gone by then, we read again. Where somebody observes, a watch is left behind
+ * on what would have to change first: the leader's node, or the list of children if there is
+ * none, or the mutex's node if there is not even that.
  *
- * An eviction without force is data on the mutex's node, which its owner watches (latch_queue.c). An owner
- * of Curator's would not heed it, nor a Simba before 0.2 show by its node's name that it does. */
+ * An eviction without force is data on the mutex's node, which its owner watches
+ * (latch_queue.c). An owner of Curator's would not heed it, nor a Simba before 0.2 show by its
+ * node's name that it does. */
 #include "backend/zookeeper/query.h"
 
 #include <assert.h>

@@ -1,4 +1,5 @@
-/* replies.c: see replies.h. Completions and watches run inside the client library, on the loop's thread. */
+/* replies.c: see replies.h. Completions and watches run inside the client library, on the loop's
+ * thread. */
 #include "backend/zookeeper/replies.h"
 
 #include <string.h>

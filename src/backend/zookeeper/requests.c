@@ -19,8 +19,8 @@ void zk_requests_node_path(const char *mutex_path, const char *node, char out[PA
     snprintf(out, PATH_SIZE, "%.*s/%s", PATH_SIZE - LATCH_NAME_SIZE - 2, mutex_path, node);
 }
 
-/* The parts of the path one after the other; those that are there stay as they are. What matters is how
- * the last one ends. */
+/* The parts of the path one after the other; those that are there stay as they are. What matters
+ * is how the last one ends. */
 static int make_path(struct session *s, struct latch_flight *f, char *path)
 {
     const struct zookeeper *z = s->store;
@@ -66,8 +66,8 @@ bool zk_requests_send(struct latch_flight *f, const char *node, bool watch)
     }
 }
 
-/* A transaction that only checks that our root is there: it goes through the leader and its quorum as
- * any write does, changes nothing and wakes no watch. */
+/* A transaction that only checks that our root is there: it goes through the leader and its
+ * quorum as any write does, changes nothing and wakes no watch. */
 bool zk_requests_write(struct latch_session *latch)
 {
     struct session *s = (struct session *)(void *)latch;

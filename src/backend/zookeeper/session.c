@@ -1,5 +1,5 @@
-/* session.c: see session.h. A client has one session per length of lease that its contenders ask for, so
- * in general one. */
+/* session.c: see session.h. A client has one session per length of lease that its contenders ask
+ * for, so in general one. */
 #include "backend/zookeeper/session.h"
 
 #include <stdio.h>
@@ -71,8 +71,8 @@ static void log_timeout(const struct session *s, int timeout)
         host->log(host, SIMBA_LOG_WARN, text);
 }
 
-/* A session without a length or a number is none. Its nodes, if it has any, stay until the server ends
- * it: who relied on them has to end first. */
+/* A session without a length or a number is none. Its nodes, if it has any, stay until the
+ * server ends it: who relied on them has to end first. */
 void zk_session_connected(struct session *s)
 {
     struct simba_host *host = s->store->host;

@@ -1,5 +1,5 @@
-/* session.h: a session with the ensemble, as this store keeps it on the loop. What it means for those who
- * contend is latch_session.c's. */
+/* session.h: a session with the ensemble, as this store keeps it on the loop. What it means for
+ * those who contend is latch_session.c's. */
 #ifndef BACKEND_ZOOKEEPER_SESSION_H
 #define BACKEND_ZOOKEEPER_SESSION_H
 
@@ -11,8 +11,8 @@
 
 #define SESSION_TEXT_MAX 256
 
-/* The part of a session that waits for its socket. It has a descriptor of its own: the client library
- * closes its one whenever it likes. */
+/* The part of a session that waits for its socket. It has a descriptor of its own: the client
+ * library closes its one whenever it likes. */
 struct watch_socket {
     uv_poll_t poll;
     int fd;

@@ -54,8 +54,8 @@ int64_t zk_session_deadline_until(const struct session_deadline *s)
     return counted < written ? counted : written;
 }
 
-/* After a disturbance the leader may count from long ago, and the next regular write be too late for
- * those who rely on the session: then the first one that shows more. */
+/* After a disturbance the leader may count from long ago, and the next regular write be too late
+ * for those who rely on the session: then the first one that shows more. */
 int64_t zk_session_deadline_write_at(const struct session_deadline *s)
 {
     int64_t at = s->written + s->timeout / PART_WRITE;

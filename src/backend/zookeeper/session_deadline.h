@@ -1,4 +1,5 @@
-/* session_deadline.h: until when our session surely stands on the server, whatever we hear later. Pure.
+/* session_deadline.h: until when our session surely stands on the server, whatever we hear
+ * later. Pure.
  *
  * The ensemble's leader ends a session when it has not heard of it for the timeout S. Of a client
  * that is connected to a follower it hears by the follower's answers to its pings, which come every

@@ -72,7 +72,8 @@ static void submit(void *store, struct simba_request *batch)
         zk_connection_pump(s);
 }
 
-/* A waiter hears of its turn by its node, and an observer by the watch that it leaves when it reads. */
+/* A waiter hears of its turn by its node, and an observer by the watch that it leaves when it
+ * reads. */
 static void watch(void *store, const char *mutex, enum simba_interest interest)
 {
     (void)store;

@@ -1,12 +1,13 @@
-/* completion.c: simba completion: what a shell needs to complete our command lines, made from the same
- * tables as the help and the parser. */
+/* completion.c: simba completion: what a shell needs to complete our command lines, made from
+ * the same tables as the help and the parser. */
 #include <stdio.h>
 #include <string.h>
 
 #include "cli/commands/commands.h"
 #include "cli/output.h"
 
-/* ---- what is known ------------------------------------------------------------------------------- */
+/* ---- what is known
+ * ------------------------------------------------------------------------------- */
 
 /* Then CMD is the second operand. */
 static bool has_cmd(const struct command *m)
@@ -53,7 +54,8 @@ static void put_quoted(const char *text, const char *escape)
     }
 }
 
-/* ---- bash ---------------------------------------------------------------------------------------- */
+/* ---- bash
+ * ---------------------------------------------------------------------------------------- */
 
 static void put_bash_options(const struct option *o, bool with_value)
 {
@@ -186,7 +188,8 @@ static void put_bash(void)
          "complete -o default -F _simba simba");
 }
 
-/* ---- zsh ----------------------------------------------------------------------------------------- */
+/* ---- zsh
+ * ----------------------------------------------------------------------------------------- */
 
 /* NAME=[help]:ARG: as _arguments wants it. */
 static void put_zsh_option(const struct option *o, bool with_letter, const char *end)
@@ -267,7 +270,8 @@ static void put_zsh(void)
          "_simba \"$@\"");
 }
 
-/* ---- fish ---------------------------------------------------------------------------------------- */
+/* ---- fish
+ * ---------------------------------------------------------------------------------------- */
 
 static void put_fish_options(const struct option *o, const char *when)
 {
@@ -321,7 +325,8 @@ static void put_fish(void)
     }
 }
 
-/* ---- the command --------------------------------------------------------------------------------- */
+/* ---- the command
+ * --------------------------------------------------------------------------------- */
 
 static int run(struct cli *c)
 {

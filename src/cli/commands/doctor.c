@@ -1,6 +1,6 @@
 /* doctor.c: simba doctor: does the store answer, how fast, may we write, does anything break a
- * guarantee; and then which of them hold, and why. It uses the store as any program would, on a mutex
- * of its own. */
+ * guarantee; and then which of them hold, and why. It uses the store as any program would, on a
+ * mutex of its own. */
 #include <assert.h>
 #include <pthread.h>
 #include <simba/backend.h>
@@ -58,7 +58,8 @@ __attribute__((format(printf, 4, 5))) static void find(struct doctor *d, enum le
                colour ? "\033[0m" : "", topic, show_name(text, shown, sizeof shown));
 }
 
-/* ---- the store ----------------------------------------------------------------------------------- */
+/* ---- the store
+ * ----------------------------------------------------------------------------------- */
 
 static int by_size(const void *a, const void *b)
 {
@@ -127,8 +128,9 @@ static bool fail(struct doctor *d, const char *why)
     return false;
 }
 
-/* Who holds the mutex of all doctors is most likely one of them, or one that was killed and whose lease
- * runs out; and a store that may have forgotten owners grants nothing for a while. Neither is a fault. */
+/* Who holds the mutex of all doctors is most likely one of them, or one that was killed and
+ * whose lease runs out; and a store that may have forgotten owners grants nothing for a while.
+ * Neither is a fault. */
 static bool explain(struct doctor *d, const char *mutex, const struct tenure *first,
                     const struct tenure *failed)
 {
@@ -232,7 +234,8 @@ static void ask_store(struct doctor *d)
         find(d, rc == SIMBA_EUNSUPPORTED ? NOTE : BAD, "store", "%s", simba_error_text());
 }
 
-/* ---- ourselves ----------------------------------------------------------------------------------- */
+/* ---- ourselves
+ * ----------------------------------------------------------------------------------- */
 
 static void check_settings(struct doctor *d)
 {
@@ -351,8 +354,8 @@ static int run(struct cli *c)
         return code;
     if ((code = cli_open(c)) != 0)
         return code;
-    /* The same each time, since stores remember the last token of a name for ever; and one that does not
-     * grow in number with containers, as names of hosts do. */
+    /* The same each time, since stores remember the last token of a name for ever; and one that
+     * does not grow in number with containers, as names of hosts do. */
     snprintf(mutex, sizeof mutex, "simba.doctor.%lu", (unsigned long)geteuid());
     find_period(&d);
     check_settings(&d);

@@ -1,5 +1,6 @@
-/* init.c: simba init: makes a store ready. Most need nothing; the file of sqlite: needs a folder, and
- * one for several users needs a group. What has to be done for which kind of store is in one table. */
+/* init.c: simba init: makes a store ready. Most need nothing; the file of sqlite: needs a
+ * folder, and one for several users needs a group. What has to be done for which kind of store
+ * is in one table. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -68,7 +69,8 @@ static int find_group(struct cli *c, struct request *r)
     return -1;
 }
 
-/* ---- sqlite: ------------------------------------------------------------------------------------- */
+/* ---- sqlite:
+ * ------------------------------------------------------------------------------------- */
 
 /* 1: it was there already; 0: made; -1: see errno. Those above it are made, too, as mkdir -p does. */
 static int make_folder(const char *folder)
@@ -150,8 +152,8 @@ static bool is_home(const struct stat *s)
     return is_at(getenv("HOME"), s) || (owner != NULL && is_at(owner->pw_dir, s));
 }
 
-/* A folder that we did not make is changed only if it can be nothing but the store's: nobody else may use
- * it, and nothing else is in it. */
+/* A folder that we did not make is changed only if it can be nothing but the store's: nobody
+ * else may use it, and nothing else is in it. */
 static bool may_change(struct cli *c, const struct request *r, const struct sqlite_path *at, int fd,
                        const struct stat *s)
 {
@@ -225,7 +227,8 @@ static int init_sqlite(struct cli *c, struct request *r)
     return -1;
 }
 
-/* ---- SQL servers --------------------------------------------------------------------------------- */
+/* ---- SQL servers
+ * --------------------------------------------------------------------------------- */
 
 #define UPGRADE "create=upgrade"
 
@@ -248,7 +251,8 @@ static void say_table(void *data, const struct simba_finding *f)
         print_note(data, "%s", f->text);
 }
 
-/* ---- the others ---------------------------------------------------------------------------------- */
+/* ---- the others
+ * ---------------------------------------------------------------------------------- */
 
 static int init_nothing(struct cli *c, struct request *r)
 {

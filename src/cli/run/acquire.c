@@ -1,7 +1,8 @@
-/* acquire.c: waiting for the lock. The library's acquire blocks, so a second thread watches meanwhile: a
- * signal, or a store that never answers, makes it cancel the wait. It also asks the store who holds the
- * lock, for the line on a terminal. The lock is first tried without waiting: it is free as a rule, and
- * if another has it we know that the store answers. A store in a file is tried without a thread. */
+/* acquire.c: waiting for the lock. The library's acquire blocks, so a second thread watches
+ * meanwhile: a signal, or a store that never answers, makes it cancel the wait. It also asks the
+ * store who holds the lock, for the line on a terminal. The lock is first tried without waiting:
+ * it is free as a rule, and if another has it we know that the store answers. A store in a file
+ * is tried without a thread. */
 #include "cli/run/acquire.h"
 
 #include <poll.h>
@@ -71,8 +72,8 @@ static void clear_line(struct watcher *w)
     w->is_line_shown = false;
 }
 
-/* 0: wait on, else an exit code after saying why. Who may contend for a mutex may read it, so a store that
- * answers neither gives no hope. */
+/* 0: wait on, else an exit code after saying why. Who may contend for a mutex may read it, so a
+ * store that answers neither gives no hope. */
 static int read_store(struct watcher *w, int64_t waited_ms)
 {
     struct simba_owner owner = {0};
@@ -112,7 +113,8 @@ static int pause_ms(const struct watcher *w)
     return left > 0 ? (int)left : 0;
 }
 
-/* A cancel that comes before the wait has begun does nothing: so it is repeated until acquire returns. */
+/* A cancel that comes before the wait has begun does nothing: so it is repeated until acquire
+ * returns. */
 static void cancel(const struct watcher *w)
 {
     struct pollfd done = {w->done, POLLIN, 0};

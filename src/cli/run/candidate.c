@@ -1,8 +1,8 @@
 /* candidate.c: see candidate.h.
  *
- * elect does not wait for CMD before on_released, which the library calls as soon as the tenure is lost; the
- * work of schedule waits, so there the main thread finds a loss by asking. The library keeps the tenure until
- * on_released, or the work, returns. */
+ * elect does not wait for CMD before on_released, which the library calls as soon as the tenure
+ * is lost; the work of schedule waits, so there the main thread finds a loss by asking. The
+ * library keeps the tenure until on_released, or the work, returns. */
 #include "cli/run/candidate.h"
 
 #include <stdio.h>
@@ -41,7 +41,8 @@ void candidate_flush(struct candidate *c)
         candidate_end(c, code);
 }
 
-/* ---- what the keeper asks ------------------------------------------------------------------------- */
+/* ---- what the keeper asks
+ * ------------------------------------------------------------------------- */
 
 static int64_t remaining_ms(void *data, uint64_t token)
 {
@@ -105,7 +106,8 @@ static int on_turn(void *data)
     return is_awaited || c->again_at != 0 ? BUSY_MS : IDLE_MS;
 }
 
-/* ---- the beginning and the end -------------------------------------------------------------------- */
+/* ---- the beginning and the end
+ * -------------------------------------------------------------------- */
 
 /* On a terminal: whom we wait for. */
 static void report_owner(const struct candidate *c)

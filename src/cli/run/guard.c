@@ -1,14 +1,15 @@
-/* guard.c: the process between keeper and CMD. It is CMD's parent, knows until when the lease holds
- * because the keeper says so, and ends the tree in time whatever becomes of the keeper. It blocks all
- * signals that can be blocked; only KILL and STOP reach it, and then there is the keeper.
+/* guard.c: the process between keeper and CMD. It is CMD's parent, knows until when the lease
+ * holds because the keeper says so, and ends the tree in time whatever becomes of the keeper. It
+ * blocks all signals that can be blocked; only KILL and STOP reach it, and then there is the
+ * keeper.
  *
  *     RUNNING   --- at deadline - kill_after, or the keeper is gone or says "lost" ---> TERM_SENT
  *     TERM_SENT --- at kill_at, the deadline at the latest ---------------------------> killed
  *     any       --- no process is left -----------------------------------------------> EMPTY
  *
- * Then the guard waits for the next command, or ends if the keeper has said that there is none, or is gone.
- * If the tenure is over, or the keeper gone, on_released is run first, by whoever is left to do it. It may
- * take until another could own the mutex. */
+ * Then the guard waits for the next command, or ends if the keeper has said that there is none,
+ * or is gone. If the tenure is over, or the keeper gone, on_released is run first, by whoever is
+ * left to do it. It may take until another could own the mutex. */
 #include "cli/run/guard.h"
 
 #include <errno.h>
@@ -85,7 +86,8 @@ static void set_timer(const struct guard *g)
 
 /* ---- the tree -------------------------------------------------------------------------------- */
 
-/* True when nothing is left: no child means no tree, for whoever loses its parent becomes our child. */
+/* True when nothing is left: no child means no tree, for whoever loses its parent becomes our
+ * child. */
 static bool reap(struct guard *g)
 {
     for (;;) {

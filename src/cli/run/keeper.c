@@ -1,6 +1,6 @@
-/* keeper.c: see keeper.h. The library renews the lease on its own threads; the keeper moves the guard's
- * deadline, passes signals on, hears how commands end, and acts instead of a guard that dies or does
- * nothing in time. */
+/* keeper.c: see keeper.h. The library renews the lease on its own threads; the keeper moves the
+ * guard's deadline, passes signals on, hears how commands end, and acts instead of a guard that
+ * dies or does nothing in time. */
 #include "cli/run/keeper.h"
 
 #include <errno.h>
@@ -53,7 +53,8 @@ void keeper_wake(struct keeper *k)
     (void)!write(k->wake, &(uint64_t){1}, sizeof(uint64_t));
 }
 
-/* ---- handing over a command ---------------------------------------------------------------------- */
+/* ---- handing over a command
+ * ---------------------------------------------------------------------- */
 
 /* These three under the lock. False: there is nobody to run it. */
 static bool want(struct keeper *k, enum job kind, uint64_t token)
@@ -145,7 +146,8 @@ enum simba_reason keeper_reason(struct keeper *k, uint64_t token, enum simba_rea
     return reason;
 }
 
-/* ---- the command, on the main thread, under the lock ---------------------------------------------- */
+/* ---- the command, on the main thread, under the lock
+ * ---------------------------------------------- */
 
 static bool is_under_way(const struct keeper *k)
 {
@@ -287,9 +289,11 @@ static void check_loss(struct keeper *k)
                  -1);
 }
 
-/* ---- the guard ----------------------------------------------------------------------------------- */
+/* ---- the guard
+ * ----------------------------------------------------------------------------------- */
 
-/* There is no other: a guard has to be forked before there are threads. So this is the end, in order. */
+/* There is no other: a guard has to be forked before there are threads. So this is the end, in
+ * order. */
 static void on_guard_gone(struct keeper *k, const char *what)
 {
     print_error(k->p->c, "mutex '%s' on %s: the process simba-guard, %d, %s; killing CMD",
@@ -309,9 +313,9 @@ static void on_guard_gone(struct keeper *k, const char *what)
     pthread_cond_broadcast(&k->changed);
 }
 
-/* When the guard must have ended the command; *grace_ms: how long it then has to say so. Where on_released
- * may follow, that is a quarter of the margin later than it should have been, and another quarter: then
- * half of it is left for on_released, before another can own the mutex. */
+/* When the guard must have ended the command; *grace_ms: how long it then has to say so. Where
+ * on_released may follow, that is a quarter of the margin later than it should have been, and
+ * another quarter: then half of it is left for on_released, before another can own the mutex. */
 static int64_t guard_due_at(const struct keeper *k, int *grace_ms)
 {
     int64_t quarter = plan_lease_margin(k->p->c) / 4;
@@ -384,7 +388,8 @@ static void on_channel(struct keeper *k)
         on_guard_gone(k, "was killed");
 }
 
-/* ---- the loop ------------------------------------------------------------------------------------ */
+/* ---- the loop
+ * ------------------------------------------------------------------------------------ */
 
 /* What the terminal sends, it sends to CMD as well if that is in our group: the guard knows. */
 static void pass_on(const struct keeper *k, int signal, bool from_terminal)

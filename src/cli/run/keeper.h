@@ -1,8 +1,8 @@
 /* keeper.h: the process that holds the mutex while commands run.
  *
- * The main thread runs it: it has the channel to the guard, the signals and the time. A command, of which
- * there is one at a time, comes from the main thread itself (lock) or from a thread of the library's
- * (elect and schedule: candidate.h). */
+ * The main thread runs it: it has the channel to the guard, the signals and the time. A command,
+ * of which there is one at a time, comes from the main thread itself (lock) or from a thread of
+ * the library's (elect and schedule: candidate.h). */
 #ifndef CLI_RUN_KEEPER_H
 #define CLI_RUN_KEEPER_H
 
@@ -66,14 +66,15 @@ struct keeper {
     bool is_guard_dead;
 };
 
-/* Takes the signals, forks the guard if there is anything to run, and opens the store; before any thread.
- * 0, or an exit code after saying why; guard_end() is the caller's. */
+/* Takes the signals, forks the guard if there is anything to run, and opens the store; before
+ * any thread. 0, or an exit code after saying why; guard_end() is the caller's. */
 int keeper_begin(struct keeper *k, struct plan *p);
 
 /* Runs commands until tend() says that it is over. What became of the last one. */
 struct outcome keeper_run(struct keeper *k);
 void keeper_wake(struct keeper *k); /* any thread: a turn is wanted */
-/* In tend(): the tenure ends because we want it. CMD is told, unless a signal that ends us went to it. */
+/* In tend(): the tenure ends because we want it. CMD is told, unless a signal that ends us went
+ * to it. */
 void keeper_stop(struct keeper *k);
 
 /* Before keeper_run(): CMD, and nothing after it. */
@@ -88,7 +89,7 @@ void keeper_await(struct keeper *k, uint64_t token, enum simba_reason reason); /
 /* Says that a tenure was lost, and why, unless that was said, or will be because a command runs. */
 void keeper_report_loss(struct keeper *k, uint64_t token, enum simba_reason reason);
 
-/* Why a tenure is over, where the library says `reason`: it does not know that we stopped it because the
- * lease could not be kept. */
+/* Why a tenure is over, where the library says `reason`: it does not know that we stopped it
+ * because the lease could not be kept. */
 enum simba_reason keeper_reason(struct keeper *k, uint64_t token, enum simba_reason reason);
 #endif

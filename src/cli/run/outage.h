@@ -1,9 +1,9 @@
 /* outage.h: renewals that fail: who is told of it, and why a lease was lost.
  *
- * The library's log says when a renewal fails and when one succeeds again. The first line of an outage is
- * shown, and the one that ends it. The cause is kept in memory that keeper and guard share, so that the
- * guard, which asks nobody, can say it when it ends CMD. Nobody waits for anybody: there are two places
- * for the cause, and the writer fills the one that is not read. */
+ * The library's log says when a renewal fails and when one succeeds again. The first line of an
+ * outage is shown, and the one that ends it. The cause is kept in memory that keeper and guard
+ * share, so that the guard, which asks nobody, can say it when it ends CMD. Nobody waits for
+ * anybody: there are two places for the cause, and the writer fills the one that is not read. */
 #ifndef CLI_RUN_OUTAGE_H
 #define CLI_RUN_OUTAGE_H
 

@@ -11,9 +11,9 @@
  * not stop it. Nobody but these is below the keeper (relay.c). All times are nanoseconds on
  * CLOCK_BOOTTIME.
  *
- * `lock` runs one CMD. `elect` and `schedule` run many, one after the other, by the same guard. A plan may
- * have a second command, on_released, which follows CMD when the tenure ends, however it ends: if the keeper
- * cannot say so any more, the guard runs it by itself. */
+ * `lock` runs one CMD. `elect` and `schedule` run many, one after the other, by the same guard.
+ * A plan may have a second command, on_released, which follows CMD when the tenure ends, however
+ * it ends: if the keeper cannot say so any more, the guard runs it by itself. */
 #ifndef CLI_RUN_PLAN_H
 #define CLI_RUN_PLAN_H
 
@@ -45,8 +45,9 @@ struct plan {
     enum rest_policy rest;        /* what becomes of processes that CMD leaves behind */
     struct signals signals;
 
-    /* The lease holds until then. In memory that keeper and guard share: the keeper writes, the guard reads,
-     * so a guard that was stopped knows the latest when it goes on. Set by guard_fork(). */
+    /* The lease holds until then. In memory that keeper and guard share: the keeper writes, the
+     * guard reads, so a guard that was stopped knows the latest when it goes on. Set by
+     * guard_fork(). */
     _Atomic int64_t *deadline;
 };
 
@@ -74,7 +75,8 @@ int plan_take(struct plan *p, int id, char *value);
 int plan_take_operand(struct plan *p, char *value);
 
 char **plan_shell_argv(char *argv[4], char *text); /* sh -c text; argv */
-/* CMD from -c (shell[0]: NULL if there was none) or from words: -1, or an exit code after saying why. */
+/* CMD from -c (shell[0]: NULL if there was none) or from words: -1, or an exit code after saying
+ * why. */
 int plan_choose_cmd(struct plan *p, char *shell[4]);
 
 /* How long the tree is left from the signal to the kill. -1, or an exit code after saying why. */

@@ -1,5 +1,6 @@
-/* poll_thread.c: a client without a thread of its own, and a thread for it when it lasts. A lock that is
- * free is taken, and a short CMD run under it, before a thread would have begun to be of use. */
+/* poll_thread.c: a client without a thread of its own, and a thread for it when it lasts. A lock
+ * that is free is taken, and a short CMD run under it, before a thread would have begun to be of
+ * use. */
 #include "cli/run/poll_thread.h"
 
 #include <poll.h>

@@ -1,10 +1,11 @@
-/* process_tree.c: all processes that came from this one. The kernel has no call for it, so /proc is read: each
- * process names its parent, and since we are a subreaper, a process that lost its parent names us. A
- * process group would not do: setsid() leaves it.
+/* process_tree.c: all processes that came from this one. The kernel has no call for it, so /proc
+ * is read: each process names its parent, and since we are a subreaper, a process that lost its
+ * parent names us. A process group would not do: setsid() leaves it.
  *
- * A process is signalled through its folder in /proc, opened before a last look at when it was started:
- * so it cannot be another that got its number meanwhile, and it does not matter whose process namespace
- * /proc counts in. Its parent says nothing any more: that may just have died of the same signal. */
+ * A process is signalled through its folder in /proc, opened before a last look at when it was
+ * started: so it cannot be another that got its number meanwhile, and it does not matter whose
+ * process namespace /proc counts in. Its parent says nothing any more: that may just have died
+ * of the same signal. */
 #include "cli/run/process_tree.h"
 
 #include <dirent.h>
@@ -146,8 +147,8 @@ int process_tree_signal(int signal, pid_t spare)
     count = 0;
     for (size_t i = 0; i < all.count; i++) {
         const struct process *one = &all.all[i];
-        /* Where /proc counts in another namespace spare is not found, and not spared: it is asked for by
-         * a keeper that no longer needs its guard. */
+        /* Where /proc counts in another namespace spare is not found, and not spared: it is
+         * asked for by a keeper that no longer needs its guard. */
         bool is_spared = one->pid == spare && one->parent == self.pid;
         if (!one->is_below || one->is_dead || is_spared)
             continue;

@@ -1,13 +1,15 @@
 /* relay.c: a keeper with nothing below it but its guard and CMD's tree.
  *
- * When the guard dies, its keeper kills all that is below the keeper. That must not hit others: children
- * that a process had before it became simba (sh -c 'nginx & exec simba lock …'), their orphans, and the
- * orphans of a whole container, which PID 1 adopts. So where there may be others the keeper is forked, and
- * the process that was started stays outside: it passes signals on, and ends as the keeper ends. If it is
- * killed the kernel kills the keeper, and the guard ends the tree, as for any keeper.
+ * When the guard dies, its keeper kills all that is below the keeper. That must not hit others:
+ * children that a process had before it became simba (sh -c 'nginx & exec simba lock …'), their
+ * orphans, and the orphans of a whole container, which PID 1 adopts. So where there may be
+ * others the keeper is forked, and the process that was started stays outside: it passes signals
+ * on, and ends as the keeper ends. If it is killed the kernel kills the keeper, and the guard
+ * ends the tree, as for any keeper.
  *
- * It also tells systemd that the keeper is ready, because systemd listens to the process that it started.
- * sd_notify's protocol is one datagram; a library for it would be loaded at every start. */
+ * It also tells systemd that the keeper is ready, because systemd listens to the process that it
+ * started. sd_notify's protocol is one datagram; a library for it would be loaded at every
+ * start. */
 #include "cli/run/relay.h"
 
 #include <fcntl.h>

@@ -6,9 +6,9 @@
 
 struct cli;
 
-/* Before guard_fork(): makes sure that nobody but the guard and CMD's tree comes below this process. Where
- * there may be others it is a new process that returns, while the old one waits for its end and never
- * returns. false: errno. */
+/* Before guard_fork(): makes sure that nobody but the guard and CMD's tree comes below this
+ * process. Where there may be others it is a new process that returns, while the old one waits
+ * for its end and never returns. false: errno. */
 bool relay_fork(struct cli *c);
 
 void relay_notify_ready(void); /* tells systemd, if it asked to be told */

@@ -1,5 +1,5 @@
-/* spawn.c: starts a command: between fork and exec of the guard, its process group, its signals, its
- * descriptors; or, for --on-released after the guard's death, from the keeper itself. */
+/* spawn.c: starts a command: between fork and exec of the guard, its process group, its signals,
+ * its descriptors; or, for --on-released after the guard's death, from the keeper itself. */
 #include "cli/run/spawn.h"
 
 #include <errno.h>
@@ -22,7 +22,8 @@
 #define LIVE_FD_LEAST 64 /* out of the way of the numbers that scripts use */
 #define WAIT_MS 10
 
-/* ---- its environment: ours is not changed, threads may read it ------------------------------------ */
+/* ---- its environment: ours is not changed, threads may read it
+ * ------------------------------------ */
 
 #define OWN_VARIABLES 5
 
@@ -76,7 +77,8 @@ static char **make_environment(const struct plan *p, const struct tenure *t)
     return all;
 }
 
-/* ---- in the guard --------------------------------------------------------------------------------- */
+/* ---- in the guard
+ * --------------------------------------------------------------------------------- */
 
 struct child {
     const struct plan *p;
@@ -163,7 +165,8 @@ int spawn_command(const struct plan *p, char **argv, const struct tenure *t, int
     return error;
 }
 
-/* ---- in the keeper -------------------------------------------------------------------------------- */
+/* ---- in the keeper
+ * -------------------------------------------------------------------------------- */
 
 /* The library renews the lease meanwhile. There are threads, so the command is spawned, not forked. */
 void spawn_on_released(const struct plan *p, const struct tenure *t, int64_t until)

@@ -15,8 +15,9 @@ struct tenure {
     uint64_t token;
 };
 
-/* 0: it runs; else why not (errno). *pid: -1, or that of the child, also if its exec has failed. *is_shared:
- * it is in the keeper's process group. live: the liveness descriptor to pass on; -1: none. */
+/* 0: it runs; else why not (errno). *pid: -1, or that of the child, also if its exec has failed.
+ * *is_shared: it is in the keeper's process group. live: the liveness descriptor to pass on; -1:
+ * none. */
 int spawn_command(const struct plan *p, char **argv, const struct tenure *t, int live, pid_t *pid,
                   bool *is_shared);
 

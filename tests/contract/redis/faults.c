@@ -670,8 +670,9 @@ static void *kill_soon(void *arg)
     return NULL;
 }
 
-/* A caller that writes to a connection that has just broken, which costs it no more than an error. The moment
- * is seldom met: about once in ten rounds, and not always on the caller's thread. */
+/* A caller that writes to a connection that has just broken, which costs it no more than an
+ * error. The moment is seldom met: about once in ten rounds, and not always on the caller's
+ * thread. */
 static void redis_broken_pipe(void)
 {
     folder_make();

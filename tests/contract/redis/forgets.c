@@ -162,7 +162,8 @@ static void follow(struct server *s, const struct server *master)
     AWAIT(strstr(run(s, "INFO replication")->str, "master_link_status:up") != NULL);
 }
 
-/* T87: connections that stay open learn of a demotion and a promotion, though they sent nothing meanwhile. */
+/* T87: connections that stay open learn of a demotion and a promotion, though they sent nothing
+ * meanwhile. */
 static void redis_demoted_and_promoted(void)
 {
     struct scene s;
@@ -228,8 +229,8 @@ static void say_two_failovers(struct server *master)
         "0123456789012345678901234567890123456789", master->port);
 }
 
-/* What was sent to the master before it hung it carries out when it goes on. The client has given that up, and
- * must not take it for its own: others have owned the mutex since. */
+/* What was sent to the master before it hung it carries out when it goes on. The client has
+ * given that up, and must not take it for its own: others have owned the mutex since. */
 static void expect_no_old_grant(struct server *s, const struct user *u)
 {
     int code;
@@ -240,8 +241,8 @@ static void expect_no_old_grant(struct server *s, const struct user *u)
     run(s, "DEL simba:{m} simba:{m}:token");
 }
 
-/* T87: the master hung and was replaced, and is used again before it could be made a replica. It knows nothing
- * of that, but the sentinels do. */
+/* T87: the master hung and was replaced, and is used again before it could be made a replica. It
+ * knows nothing of that, but the sentinels do. */
 static void redis_used_again(void)
 {
     char url[256];

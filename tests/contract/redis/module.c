@@ -468,8 +468,8 @@ static long long calls(void)
     return server_calls(&server, "evalsha") + server_calls(&server, "eval");
 }
 
-/* Acquisitions of a batch are one call, and so are releases; each has its own answer. At first all are free
- * and wanted once; then one is wanted twice; then some are not free, or not ours. */
+/* Acquisitions of a batch are one call, and so are releases; each has its own answer. At first
+ * all are free and wanted once; then one is wanted twice; then some are not free, or not ours. */
 static void redis_batch_of_locks(void)
 {
     enum { MANY = 100, HELD = 3, FOREIGN = 5, FENCE = 8, TWICE = 11, STALE = 17 };
@@ -593,8 +593,8 @@ static void redis_foreign_untouched(void)
     end();
 }
 
-/* The message that it is free comes while one asks who has waited before, and before its answer: it is
- * about to wait, and may be the first now, whatever it was then. */
+/* The message that it is free comes while one asks who has waited before, and before its answer:
+ * it is about to wait, and may be the first now, whatever it was then. */
 static void redis_heard_while_asking(void)
 {
     begin();
@@ -616,7 +616,8 @@ static void redis_heard_while_asking(void)
     end();
 }
 
-/* Who owns it and has nobody beside it who waits does not listen. But who then observes, or waits, does. */
+/* Who owns it and has nobody beside it who waits does not listen. But who then observes, or
+ * waits, does. */
 static void redis_listens_again(void)
 {
     begin();

@@ -145,8 +145,8 @@ static void nothing_more(void *data, const char *mutex, const struct simba_state
     (void)state;
 }
 
-/* An observer sees a JVM of 3.x come and go, though all its tenures seem to have one token: that of an
- * owner whose key somebody has deleted. */
+/* An observer sees a JVM of 3.x come and go, though all its tenures seem to have one token: that
+ * of an owner whose key somebody has deleted. */
 /* shows: observers */
 static void redis_jvm_observed(void)
 {
@@ -192,7 +192,8 @@ static void redis_dead_waiters(void)
     end();
 }
 
-/* T30: who takes over what has expired leaves the queue, so its release wakes another and not itself. */
+/* T30: who takes over what has expired leaves the queue, so its release wakes another and not
+ * itself. */
 static void redis_takeover(void)
 {
     begin();

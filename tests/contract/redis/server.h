@@ -8,8 +8,8 @@
 
 #define SERVER_OPTIONS_MAX 24
 
-/* A redis-server on a port of its own and on a socket in the test's folder, which has to be there. It
- * dies with the test. */
+/* A redis-server on a port of its own and on a socket in the test's folder, which has to be
+ * there. It dies with the test. */
 struct server {
     const char *name;                        /* of its files */
     const char *options[SERVER_OPTIONS_MAX]; /* of its command line, on top of ours */

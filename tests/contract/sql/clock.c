@@ -1,8 +1,9 @@
-/* clock.c: the server's clock, which the test sets: at the very end of a lease, back, and forth. And answers
- * that come late.
+/* clock.c: the server's clock, which the test sets: at the very end of a lease, back, and forth.
+ * And answers that come late.
  *
- * MariaDB's sessions can be given a time that stands still; each new one gets the present one. PostgreSQL's
- * clock_timestamp() is another function for a role that finds one of that name first. */
+ * MariaDB's sessions can be given a time that stands still; each new one gets the present one.
+ * PostgreSQL's clock_timestamp() is another function for a role that finds one of that name
+ * first. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -85,8 +86,8 @@ static void sql_end_of_lease(void)
     clock_end(&d);
 }
 
-/* T29: the clock goes back, or a server answers whose clock is behind: no lease becomes shorter, no token
- * smaller. It goes forth: leases end, and nobody renews what has ended. */
+/* T29: the clock goes back, or a server answers whose clock is behind: no lease becomes shorter,
+ * no token smaller. It goes forth: leases end, and nobody renews what has ended. */
 static void sql_clock_steps(void)
 {
     struct database d;
@@ -139,8 +140,8 @@ static void sql_summer_time(void)
     clock_end(&d);
 }
 
-/* T26: a grant whose answer comes when the lease has ended here is nobody's: it is given back, or has ended
- * there, too. Who takes it would own what others can have. */
+/* T26: a grant whose answer comes when the lease has ended here is nobody's: it is given back,
+ * or has ended there, too. Who takes it would own what others can have. */
 static void *take(void *l)
 {
     return (void *)(intptr_t)simba_locker_acquire(l, PATIENCE_MS);
@@ -187,8 +188,9 @@ static void sql_late_grant(void)
     database_drop(&d);
 }
 
-/* While the server is slow, renewals are tried again and again. When it is back, each tenure is renewed once, and
- * not once for each attempt: else a server that is a little too slow becomes slower and slower. */
+/* While the server is slow, renewals are tried again and again. When it is back, each tenure is
+ * renewed once, and not once for each attempt: else a server that is a little too slow becomes
+ * slower and slower. */
 static void sql_slow_server(void)
 {
     struct database d;

@@ -1,5 +1,5 @@
-/* jobs.c: statements that fail after they have told something, that are for many mutexes one of which somebody
- * has locked, or that come when the row is another's. */
+/* jobs.c: statements that fail after they have told something, that are for many mutexes one of
+ * which somebody has locked, or that come when the row is another's. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,8 +26,8 @@ static void use_once(const char *url, int many)
 
 /* ---- a commit that fails ------------------------------------------------------------------- */
 
-/* The first commit fails, after the statement has told that the mutex was granted; the next attempt waits until
- * somebody else has taken it. */
+/* The first commit fails, after the statement has told that the mutex was granted; the next
+ * attempt waits until somebody else has taken it. */
 static void fail_first_commit(struct database *d)
 {
     sql_run(d, "CREATE SEQUENCE failed");
@@ -44,7 +44,8 @@ static void fail_first_commit(struct database *d)
                "EXECUTE FUNCTION wait_then()");
 }
 
-/* What a statement told has not happened if its commit fails: who believes it owns what another has. */
+/* What a statement told has not happened if its commit fails: who believes it owns what another
+ * has. */
 static void sql_commit_fails(void)
 {
     struct database d;
@@ -74,8 +75,8 @@ static void sql_commit_fails(void)
     database_drop(&d);
 }
 
-/* A session's isolation is ours, whatever the default of role or database is: in a stricter one a row that
- * changes while it is waited for fails the statement. */
+/* A session's isolation is ours, whatever the default of role or database is: in a stricter one
+ * a row that changes while it is waited for fails the statement. */
 static void sql_isolation(void)
 {
     struct database d;
@@ -102,8 +103,8 @@ static uint64_t attempts(simba *s)
     return m.attempts;
 }
 
-/* T21: what is asked for before there is a connection is asked for in one statement. One of its rows is locked: the
- * others are answered all the same, and at their first attempt. */
+/* T21: what is asked for before there is a connection is asked for in one statement. One of its
+ * rows is locked: the others are answered all the same, and at their first attempt. */
 static void sql_batch_locked(void)
 {
     enum { MANY = 12, LOCKED = 5 };
@@ -204,8 +205,8 @@ static bool holds_any(simba_locker **l, int many)
     return false;
 }
 
-/* T13: a renewal is of one tenure: neither the id nor the token alone makes it ours. One alone, or all in one
- * statement. */
+/* T13: a renewal is of one tenure: neither the id nor the token alone makes it ours. One alone,
+ * or all in one statement. */
 static void renew_given_away(struct database *d, int many, bool odd)
 {
     simba *s = open_still(d->url);
@@ -279,9 +280,10 @@ static long long count_of(struct database *d, const char *which)
     return sql_number(d, "SELECT COUNT(*) FROM simba_mutex WHERE mutex<>'' AND %s", which);
 }
 
-/* T2A: who has looked at the table before it got its column, and has not said a statement so often that the server
- * has planned it and now refuses it, finds out all the same. Else a mark that somebody waits, a version above the
- * token, is taken for another's tenure: it is not renewed, or not given back. */
+/* T2A: who has looked at the table before it got its column, and has not said a statement so
+ * often that the server has planned it and now refuses it, finds out all the same. Else a mark
+ * that somebody waits, a version above the token, is taken for another's tenure: it is not
+ * renewed, or not given back. */
 static void upgrade_unseen(bool releases, int many)
 {
     struct database d;
@@ -330,8 +332,8 @@ static void sql_upgrade_release(void)
     upgrade_unseen(true, MOST);
 }
 
-/* Nor does anybody give out a token by the old count that is below one by the new. One mutex at a time, and all in
- * one statement. */
+/* Nor does anybody give out a token by the old count that is below one by the new. One mutex at
+ * a time, and all in one statement. */
 static void sql_upgrade_token(void)
 {
     struct database d;

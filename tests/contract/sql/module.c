@@ -1,5 +1,5 @@
-/* module.c: the store by its own interface: evictions of one owner, and rows that a foreign hand has
- * written. */
+/* module.c: the store by its own interface: evictions of one owner, and rows that a foreign hand
+ * has written. */
 #include <dlfcn.h>
 #include <simba/backend.h>
 #include <stdlib.h>
@@ -180,7 +180,8 @@ static void put_row(const char *owner, int version)
 
 /* ---- evictions ----------------------------------------------------------------------------- */
 
-/* Its true owner is told until the lease has run out, whatever its id is like, and may give it back. */
+/* Its true owner is told until the lease has run out, whatever its id is like, and may give it
+ * back. */
 static void evicted_shows(const char *id)
 {
     char found[256];
@@ -236,7 +237,8 @@ static void sql_evicted_id_is_shown(void)
     end();
 }
 
-/* The first character of an id may be several bytes, which such a database takes for as many characters. */
+/* The first character of an id may be several bytes, which such a database takes for as many
+ * characters. */
 static void sql_evict_without_encoding(void)
 {
     if (sql_is_mysql())
@@ -307,7 +309,8 @@ static void sql_jvm_renewal(void)
     }
 }
 
-/* 128 characters are more than 128 bytes: such an owner is one as others are, and its id is shown cut. */
+/* 128 characters are more than 128 bytes: such an owner is one as others are, and its id is
+ * shown cut. */
 static void sql_long_owner(void)
 {
     char owner[2 * 128 + 1] = "", cut[SIMBA_ID_MAX + 1] = "";

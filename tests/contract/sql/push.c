@@ -1,5 +1,5 @@
-/* push.c: how those who wait hear of a release: told by PostgreSQL, behind a pooler or from who does not tell
- * by polling. */
+/* push.c: how those who wait hear of a release: told by PostgreSQL, behind a pooler or from who
+ * does not tell by polling. */
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -35,7 +35,8 @@ static long long marks(struct database *d)
                          "version>fencing_token");
 }
 
-/* With poll=0 nobody polls, and the lease is three times as long as we have patience: it was NOTIFY. */
+/* With poll=0 nobody polls, and the lease is three times as long as we have patience: it was
+ * NOTIFY. */
 static void sql_pushed(void)
 {
     struct database d;
@@ -78,9 +79,9 @@ static void sql_pushed(void)
 
 #define WHO_WAITS "pg_stat_activity WHERE application_name='waits' AND datname=current_database()"
 
-/* What was told while nobody listened was told to nobody: whoever listens again has to poll once, also with poll=0,
- * and to leave its mark anew if that is gone. Else it waits for the end of a lease that is three times as long as we
- * have patience. */
+/* What was told while nobody listened was told to nobody: whoever listens again has to poll
+ * once, also with poll=0, and to leave its mark anew if that is gone. Else it waits for the end
+ * of a lease that is three times as long as we have patience. */
 static void sql_pushed_to_nobody(void)
 {
     struct database d;
@@ -194,8 +195,8 @@ static void find_pooler(void *data, enum simba_level level, const char *line)
         *(bool *)data = true;
 }
 
-/* T28: LISTEN, prepared statements and settings of a session do nothing there, or harm others. It is found
- * out and said; leases and tokens hold; a release is found by polling. */
+/* T28: LISTEN, prepared statements and settings of a session do nothing there, or harm others.
+ * It is found out and said; leases and tokens hold; a release is found by polling. */
 static void sql_pooler(void)
 {
     struct database d;

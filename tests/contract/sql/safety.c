@@ -1,5 +1,6 @@
-/* safety.c: what an operator does to a server and its table: makes it read-only, lets a crash forget things,
- * deletes rows, puts back an old copy. Reading goes on; nobody is told less than what is true; tokens rise. */
+/* safety.c: what an operator does to a server and its table: makes it read-only, lets a crash
+ * forget things, deletes rows, puts back an old copy. Reading goes on; nobody is told less than
+ * what is true; tokens rise. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,7 +33,8 @@ static void ignore_change(void *data, const char *mutex, const struct simba_stat
     (void)state;
 }
 
-/* What only reads works there, also an observer of one mutex and of all; what writes is told why not. */
+/* What only reads works there, also an observer of one mutex and of all; what writes is told why
+ * not. */
 static void read_only_use(struct database *d, int code, const char *part)
 {
     struct simba_options so = SIMBA_OPTIONS_INIT;
@@ -242,8 +244,8 @@ static void restore_copy(struct database *d)
                    "INSERT INTO simba_mutex SELECT * FROM old_copy; COMMIT");
 }
 
-/* As an eviction by force: another gets it at once, its owner hears of it when it renews next, at the latest, and
- * whoever compares tokens refuses the one from before. */
+/* As an eviction by force: another gets it at once, its owner hears of it when it renews next,
+ * at the latest, and whoever compares tokens refuses the one from before. */
 static void take_away(struct database *d, void (*act)(struct database *d))
 {
     struct simba_handle_options often = lease(2000, 20000);

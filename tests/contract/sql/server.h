@@ -1,6 +1,7 @@
 /* server.h: an SQL server as somebody else sees it: its administrator, or who kills it.
  *
- * A test gets a database of its own on the server that tests/servers/ has started, or a server of its own. */
+ * A test gets a database of its own on the server that tests/servers/ has started, or a server
+ * of its own. */
 #ifndef CONTRACT_SQL_SERVER_H
 #define CONTRACT_SQL_SERVER_H
 

@@ -1,5 +1,5 @@
-/* table.c: a table that others have made or changed: JVM Simba's, one without some rights, one whose rows
- * were deleted; and the first use of one. */
+/* table.c: a table that others have made or changed: JVM Simba's, one without some rights, one
+ * whose rows were deleted; and the first use of one. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -96,7 +96,8 @@ static void sql_upgrade(void)
     database_drop(&d);
 }
 
-/* Somebody's transaction keeps the table from being changed: that is said, and not that rights are missing. */
+/* Somebody's transaction keeps the table from being changed: that is said, and not that rights
+ * are missing. */
 static void sql_upgrade_locked(void)
 {
     struct database d;
@@ -300,7 +301,8 @@ static void on_log(void *data, enum simba_level level, const char *line)
     fprintf(stderr, "%s\n", line);
 }
 
-/* T23: neither table nor row is there, and six come at once. Each gets an answer at once, one gets the mutex. */
+/* T23: neither table nor row is there, and six come at once. Each gets an answer at once, one
+ * gets the mutex. */
 static void first_use(const char *url)
 {
     enum { CLIENTS = 6, ROUNDS = 10 };

@@ -1,4 +1,5 @@
-/* traps.c: locks, sessions, lost answers: what happens to others' locks in SQL databases, and must not happen here. */
+/* traps.c: locks, sessions, lost answers: what happens to others' locks in SQL databases, and
+ * must not happen here. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +14,8 @@
 
 /* ---- locks and sessions -------------------------------------------------------------------- */
 
-/* T21: somebody's transaction holds one row. The other mutexes of the client are renewed all the same. */
+/* T21: somebody's transaction holds one row. The other mutexes of the client are renewed all the
+ * same. */
 static void sql_row_locked(void)
 {
     enum { MANY = 12 };
@@ -272,8 +274,8 @@ static void sql_restart(void)
     folder_remove();
 }
 
-/* Owners hear of their eviction long before they renew, also if several are evicted in one go, and a moment after
- * they began: where nobody tells them, a count of all evictions does. */
+/* Owners hear of their eviction long before they renew, also if several are evicted in one go,
+ * and a moment after they began: where nobody tells them, a count of all evictions does. */
 static void sql_evict_several(void)
 {
     enum { SEVERAL = 3, ROUNDS = 2 };

@@ -175,8 +175,8 @@ static void live_for(struct group *g, int64_t ms)
         owner_of(g);
 }
 
-/* After the fault two come: one before the owner renews again, one after that. All live together for
- * longer than the owner's lease, so that whoever does not see its renewals takes the mutex. */
+/* After the fault two come: one before the owner renews again, one after that. All live together
+ * for longer than the owner's lease, so that whoever does not see its renewals takes the mutex. */
 static void newcomers(struct group *g)
 {
     join_in(g, lease_short());
@@ -365,8 +365,8 @@ static void refused(const char *path, const char *part)
     CHECK_REFUSED(simba_open(text, NULL, &s), SIMBA_EUNSUPPORTED, part);
 }
 
-/* Beside a second name there would be other locks: nobody gets in by either, the owner does not stay,
- * and it goes on when one of them is gone. */
+/* Beside a second name there would be other locks: nobody gets in by either, the owner does not
+ * stay, and it goes on when one of them is gone. */
 static void damage_db_linked(void)
 {
     begin();

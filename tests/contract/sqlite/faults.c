@@ -240,8 +240,8 @@ static void database_locked(void)
     folder_remove();
 }
 
-/* Another program locks PATH-live to its end: who comes is refused within its time, and those who are
- * there go on. */
+/* Another program locks PATH-live to its end: who comes is refused within its time, and those
+ * who are there go on. */
 static void foreign_lock(void)
 {
     sqlite_begin();
@@ -379,8 +379,9 @@ static void write_file(const char *path, const char *text)
     CHECK(f != NULL && fputs(text, f) >= 0 && fclose(f) == 0);
 }
 
-/* Two containers on one kernel, each with a boot id of its own, take turns. Whom nobody outlives has
- * its lease waited for once, however often the others come and go; else it is noticed at once. */
+/* Two containers on one kernel, each with a boot id of its own, take turns. Whom nobody outlives
+ * has its lease waited for once, however often the others come and go; else it is noticed at
+ * once. */
 static void other_boot_id(void)
 {
     sqlite_begin();

@@ -10,8 +10,8 @@
 
 #include "help.h"
 
-/* A notices at last and lets go; B gets it although A lives on. Had both owned at any time, the ledger
- * shows it. */
+/* A notices at last and lets go; B gets it although A lives on. Had both owned at any time, the
+ * ledger shows it. */
 static void end_both(struct peer *a, struct peer *b)
 {
     AWAIT(peer_number(a, "token") == 0);
@@ -47,8 +47,8 @@ static void deleted_while_owned(void)
     sqlite_end();
 }
 
-/* Each time tokens go on from the clock. Were they ahead of it after that, they would fall when all is
- * deleted, and nobody is left who knows them. */
+/* Each time tokens go on from the clock. Were they ahead of it after that, they would fall when
+ * all is deleted, and nobody is left who knows them. */
 static void deleted_often(void)
 {
     uint64_t last = 0, token;

@@ -1,7 +1,7 @@
-/* unreadable.c: a file of the sqlite: store, or its folder, is made unreadable (chmod 000) while one
- * process owns a mutex and another waits. Whoever has the file open goes on, whoever comes is refused
- * and told which file it is. Root reads everything, whatever the mode: then the peers are another
- * user's. */
+/* unreadable.c: a file of the sqlite: store, or its folder, is made unreadable (chmod 000) while
+ * one process owns a mutex and another waits. Whoever has the file open goes on, whoever comes
+ * is refused and told which file it is. Root reads everything, whatever the mode: then the peers
+ * are another user's. */
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>

@@ -1,5 +1,5 @@
-/* bad_server.c: a server that speaks the protocol and says what no server can mean. It costs an error
- * in words, never the process (T103): asserts are for our own bugs. */
+/* bad_server.c: a server that speaks the protocol and says what no server can mean. It costs an
+ * error in words, never the process (T103): asserts are for our own bugs. */
 #include <arpa/inet.h>
 #include <endian.h>
 #include <stdio.h>

@@ -157,7 +157,8 @@ static void zookeeper_doctor_rights(void)
     end();
 }
 
-/* A server that hides how it is set up (srvr it always answers): no fault, and how to see it is said. */
+/* A server that hides how it is set up (srvr it always answers): no fault, and how to see it is
+ * said. */
 static void zookeeper_doctor_hidden(void)
 {
     begin(1, "-Dzookeeper.4lw.commands.whitelist=ruok");
@@ -170,8 +171,8 @@ static void zookeeper_doctor_hidden(void)
     end();
 }
 
-/* One that takes connections and says nothing. Meanwhile others of the client are served; and it can be
- * closed in the middle. */
+/* One that takes connections and says nothing. Meanwhile others of the client are served; and it
+ * can be closed in the middle. */
 static atomic_bool asked;
 
 static void *ask_there(void *s)
@@ -197,8 +198,8 @@ static void zookeeper_doctor_waits_for_nobody(void)
     simba_locker *l = NULL;
     CHECK_OK(simba_locker_create(s, "m", NULL, &l));
     CHECK_OK(simba_locker_acquire(l, PATIENCE_MS));
-    /* Hundreds, in the second and a half that the mute one is given; a machine that stands still for just as long
-     * leaves no time for any. */
+    /* Hundreds, in the second and a half that the mute one is given; a machine that stands still
+     * for just as long leaves no time for any. */
     int64_t until = simba_now() + PATIENCE_MS;
     pthread_t asks;
     for (int served = 0; served <= 2;) {

@@ -88,8 +88,8 @@ static void zookeeper_leader_killed(void)
     end();
 }
 
-/* T57: the server of the owner is cut off from the others. It goes on answering reads and pings; but
- * the others end the session, and give the mutex away. */
+/* T57: the server of the owner is cut off from the others. It goes on answering reads and pings;
+ * but the others end the session, and give the mutex away. */
 static void zookeeper_follower_cut_off(void)
 {
     begin(true, 150);

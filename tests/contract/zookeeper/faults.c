@@ -1,5 +1,6 @@
-/* faults.c: what is in the tree, and what others do to it; a server that fails. Each case has its
- * own; those that do not harm it are told again with an ensemble of three, if the suite's store is one. */
+/* faults.c: what is in the tree, and what others do to it; a server that fails. Each case has
+ * its own; those that do not harm it are told again with an ensemble of three, if the suite's
+ * store is one. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -223,8 +224,8 @@ static void zookeeper_waiting_node_deleted(void)
     end();
 }
 
-/* Without force the owner goes by itself; its node is not touched, so that the watch of the next one
- * stays. */
+/* Without force the owner goes by itself; its node is not touched, so that the watch of the next
+ * one stays. */
 static void zookeeper_evict(void)
 {
     char data[256];
@@ -259,8 +260,8 @@ static void zookeeper_evict(void)
     end();
 }
 
-/* A client of Curator's does not heed a mark: who asks is told so, and nothing is changed. Only force
- * helps. */
+/* A client of Curator's does not heed a mark: who asks is told so, and nothing is changed. Only
+ * force helps. */
 static void zookeeper_evict_foreign(void)
 {
 #define FOREIGN "/simba/m/_c_22222222-2222-4222-8222-222222222222-latch-0000000000"
@@ -316,9 +317,10 @@ static void zookeeper_client_stopped(void)
     end();
 }
 
-/* T58: a tenure has ended here, by its deadline; its node is still the first, and its session lives. It is
- * not taken up again: another node, another token. The session lives for a second longer than the tenure, so on a
- * machine that stands still for as long it ends as well; then the case has not come up yet. */
+/* T58: a tenure has ended here, by its deadline; its node is still the first, and its session
+ * lives. It is not taken up again: another node, another token. The session lives for a second
+ * longer than the tenure, so on a machine that stands still for as long it ends as well; then
+ * the case has not come up yet. */
 static void zookeeper_not_taken_up_again(void)
 {
     char url[128], data[256];
@@ -345,7 +347,8 @@ static void zookeeper_not_taken_up_again(void)
     end();
 }
 
-/* The server is away for less than the lease: nothing is lost; for longer: the tenure ends by itself. */
+/* The server is away for less than the lease: nothing is lost; for longer: the tenure ends by
+ * itself. */
 static void zookeeper_server_restarted(void)
 {
     begin();
@@ -369,7 +372,8 @@ static void zookeeper_server_restarted(void)
     end();
 }
 
-/* A session that nobody needed for long serves the first one who does: it joins once, and that counts. */
+/* A session that nobody needed for long serves the first one who does: it joins once, and that
+ * counts. */
 static void zookeeper_idle(void)
 {
     begin();
@@ -384,8 +388,8 @@ static void zookeeper_idle(void)
     end();
 }
 
-/* T11: answers are lost and connections break again and again. Never two owners; and when all is over
- * no node is left (T53). */
+/* T11: answers are lost and connections break again and again. Never two owners; and when all is
+ * over no node is left (T53). */
 static void zookeeper_connections_break(void)
 {
     char url[128], data[32];
@@ -443,7 +447,8 @@ static void zookeeper_create_unanswered(void)
     end();
 }
 
-/* The same, and its contender has gone meanwhile: an orphan, in front of all, of a session that lives. */
+/* The same, and its contender has gone meanwhile: an orphan, in front of all, of a session that
+ * lives. */
 static void zookeeper_orphan(void)
 {
     char url[128];
@@ -467,8 +472,8 @@ static void zookeeper_orphan(void)
     end();
 }
 
-/* T11: once more, and the contender is back before its orphan is deleted. The orphan leads, under the
- * contender's own id; but it is nobody's, and is deleted behind its back. */
+/* T11: once more, and the contender is back before its orphan is deleted. The orphan leads,
+ * under the contender's own id; but it is nobody's, and is deleted behind its back. */
 static void zookeeper_orphan_leads(void)
 {
     char url[128];
@@ -500,9 +505,9 @@ static void zookeeper_orphan_leads(void)
     end();
 }
 
-/* T104: the deletion of a node was acknowledged, and it is still there, in front of all, for as long as its
- * session lives. Its client deletes it again when it contends; a node under the same id that another
- * client made is left alone. */
+/* T104: the deletion of a node was acknowledged, and it is still there, in front of all, for as
+ * long as its session lives. Its client deletes it again when it contends; a node under the same
+ * id that another client made is left alone. */
 static void zookeeper_node_kept(void)
 {
     char url[128], data[256];
@@ -659,8 +664,8 @@ static void zookeeper_urls(void)
 #define MUTEXES 100
 #define EACH 10
 
-/* A thousand contenders share a session: it takes one write per interval to keep them all, and the end
- * of one tenure is heard by one of those who wait. */
+/* A thousand contenders share a session: it takes one write per interval to keep them all, and
+ * the end of one tenure is heard by one of those who wait. */
 static void zookeeper_many(void)
 {
     static simba_contender *c[MUTEXES][EACH];

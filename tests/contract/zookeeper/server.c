@@ -62,8 +62,9 @@ static void drop(struct connection *l)
     l->client = l->server = -1;
 }
 
-/* A deletion becomes a question whether the node is there, which is answered with "done" as well. Both are
- * a type, the length of the path, and the path; what comes before them may have been read already. */
+/* A deletion becomes a question whether the node is there, which is answered with "done" as
+ * well. Both are a type, the length of the path, and the path; what comes before them may have
+ * been read already. */
 static void keep_node(struct cutter *c, char *bytes, size_t count)
 {
     enum { DELETE = 2, EXISTS = 3, PATH = 8 };
