@@ -356,8 +356,8 @@ static void on_timer(uv_timer_t *timer)
         [CONNECTION_RESOLVING] = "the name service has not answered",
         [CONNECTION_CONNECTING] = "it has not answered (down, or behind a firewall)",
         [CONNECTION_TLS] =
-            "it has not answered the TLS handshake; if it speaks no TLS on this port, "
-            "write redis: instead of rediss:",
+            ("it has not answered the TLS handshake; if it speaks no TLS on this port, "
+             "write redis: instead of rediss:"),
         [CONNECTION_HANDSHAKE] = "it has not answered; is it a Redis server, without TLS?",
     };
     char to[ADDRESS_TEXT_MAX];
