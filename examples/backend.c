@@ -381,6 +381,7 @@ const struct simba_backend *simba_module(void)
         .options = options,
         .open = open_dir,
         .submit = submit,
+        .asks = true,
         .watch = watch,
         .close = close_dir,
     };

@@ -142,7 +142,8 @@ struct simba_host {
     void (*say)(struct simba_host *host, struct simba_request *examine,
                 const struct simba_finding *finding); /* before the answer to that request */
     /* What anybody wants to hear of the mutex; "": of one that is not watched by its name, that is
-     * whether all are observed; NULL: the most of any. For stores that have watch(). */
+     * whether all are observed; NULL: the most of any. For stores that have watch(); SIMBA_WAITS
+     * only for those that ask (struct simba_backend). */
     enum simba_interest (*interest)(struct simba_host *host, const char *mutex);
     /* each() for the mutex, if anybody wants to hear of it, or (NULL) for all of which anybody
      * does. Under a lock: each() must not call the host. */
@@ -166,6 +167,7 @@ struct simba_backend {
     const char *const *schemes; /* of the URLs it serves, NULL at the end */
     const char *const *options; /* query options that it knows, NULL at the end */
     bool queues; /* it remembers who waits: a contender that stops waiting says LEAVE */
+    bool asks;   /* host->interest and host->watched know of who waits; else of who observes only */
 
     /* Starts, without waiting for anything outside; on failure writes what is wrong with the URL
      * into why. On the thread that opens the client. */

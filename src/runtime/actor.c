@@ -199,22 +199,35 @@ static void show(struct actor *a)
     }
 }
 
+static enum simba_interest interest_of_others(const struct actor *a)
+{
+    enum simba_interest most = SIMBA_NO_INTEREST;
+    struct hash_node *n = hash_table_find(&a->client->actors, a->by_mutex.name);
+    for (; n != NULL && most != SIMBA_OBSERVES; n = hash_table_find_next(n)) {
+        const struct actor *other = actor_of(n);
+        if (other != a && other->interest > most)
+            most = (enum simba_interest)other->interest;
+    }
+    return most;
+}
+
 /* The store is told once per mutex, whatever the number of handles. */
 static void watch(struct actor *a)
 {
     struct simba *s = a->client;
+    enum simba_interest before = (enum simba_interest)a->interest;
     enum simba_interest now = a->machine.lease.state == LEASE_IDLE ? SIMBA_NO_INTEREST
                               : a->machine.kind == HANDLE_OBSERVER ? SIMBA_OBSERVES
                                                                    : SIMBA_WAITS;
-    enum simba_interest most;
-    if (now == (enum simba_interest)a->interest || s->backend->watch == NULL)
+    if (now == before || s->backend->watch == NULL)
         return;
     const char *mutex = a->by_mutex.name;
-    int changed = interest_change(s, mutex, (enum simba_interest)a->interest, now, &most);
-    if (changed < 0) /* it waits longer, and asks for it again with its next step */
-        return;
+    enum simba_interest others = interest_of_others(a);
+    enum simba_interest was = others > before ? others : before, most = others > now ? others : now;
+    if (was != most && interest_change(s, mutex, was, most) != 0)
+        return; /* it waits longer, and asks for it again with its next step */
     a->interest = (uint8_t)now;
-    if (changed && !s->store_closing)
+    if (was != most && !s->store_closing)
         s->backend->watch(s->store, mutex[0] != '\0' ? mutex : NULL, most);
 }
 

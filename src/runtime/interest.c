@@ -10,16 +10,8 @@
 struct record {
     struct hash_node by_mutex; /* first */
     struct simba_watched shown;
-    uint32_t handles[SIMBA_OBSERVES + 1]; /* how many have which interest */
     char mutex[];
 };
-
-static enum simba_interest most_of(const struct record *r)
-{
-    return r->handles[SIMBA_OBSERVES] > 0 ? SIMBA_OBSERVES
-           : r->handles[SIMBA_WAITS] > 0  ? SIMBA_WAITS
-                                          : SIMBA_NO_INTEREST;
-}
 
 static struct record *find(const struct interests *i, const char *mutex)
 {
@@ -38,47 +30,41 @@ static struct record *add(struct interests *i, const char *mutex)
     return r;
 }
 
-/* ---- what a handle wants ----------------------------------------------------------------------- */
+/* ---- what the handles want ---------------------------------------------------------------------- */
 
-static int change_locked(struct interests *i, const char *mutex, enum simba_interest before,
-                         enum simba_interest now, enum simba_interest *most)
+static int keep_locked(struct interests *i, const char *mutex, enum simba_interest most,
+                       bool is_wanted)
 {
     struct record *r = find(i, mutex);
-    assert(r != NULL || before == SIMBA_NO_INTEREST);
+    if (!is_wanted) {
+        if (r != NULL)
+            hash_table_remove(&i->mutexes, &r->by_mutex);
+        free(r);
+        return 0;
+    }
     if (r == NULL && (r = add(i, mutex)) == NULL)
         return SIMBA_ELIMIT;
-    r->handles[before] -= before != SIMBA_NO_INTEREST;
-    r->handles[now] += now != SIMBA_NO_INTEREST;
-    *most = most_of(r);
-    int changed = *most != r->shown.interest;
-    r->shown.interest = *most;
-    if (*most == SIMBA_NO_INTEREST) {
-        hash_table_remove(&i->mutexes, &r->by_mutex);
-        free(r);
-    }
-    return changed;
+    r->shown.interest = most;
+    return 0;
 }
 
-int interest_change(struct simba *s, const char *mutex, enum simba_interest before,
-                    enum simba_interest now, enum simba_interest *most)
+int interest_change(struct simba *s, const char *mutex, enum simba_interest was,
+                    enum simba_interest most)
 {
     struct interests *i = &s->interests;
-    int changed;
-    if (mutex[0] == '\0') { /* who observes all */
-        uint32_t others = atomic_load(&i->of_all) - (before == SIMBA_OBSERVES);
-        *most = others > 0 ? SIMBA_OBSERVES : now;
-        changed = others == 0;
-        atomic_store(&i->of_all, others + (now == SIMBA_OBSERVES));
-    } else {
+    bool observes = most == SIMBA_OBSERVES, observed = was == SIMBA_OBSERVES;
+    int code = 0;
+    if (mutex[0] == '\0') {
+        atomic_store(&i->all_observed, observes);
+    } else if (s->backend->asks || observes || observed) {
+        bool is_wanted = s->backend->asks ? most != SIMBA_NO_INTEREST : observes;
         pthread_mutex_lock(&i->lock);
-        changed = change_locked(i, mutex, before, now, most);
+        code = keep_locked(i, mutex, most, is_wanted);
         pthread_mutex_unlock(&i->lock);
     }
-    if (changed >= 0 && before == SIMBA_OBSERVES)
-        atomic_fetch_sub(&i->observers, 1);
-    if (changed >= 0 && now == SIMBA_OBSERVES)
-        atomic_fetch_add(&i->observers, 1);
-    return changed;
+    if (code == 0)
+        atomic_fetch_add(&i->observed, (uint32_t)observes - (uint32_t)observed);
+    return code;
 }
 
 /* ---- what the store asks ----------------------------------------------------------------------- */
@@ -86,7 +72,7 @@ int interest_change(struct simba *s, const char *mutex, enum simba_interest befo
 static enum simba_interest host_interest(struct simba_host *host, const char *mutex)
 {
     struct interests *i = &((struct simba *)(void *)host)->interests;
-    if (atomic_load(mutex == NULL ? &i->observers : &i->of_all) > 0)
+    if (atomic_load(&i->all_observed) || (mutex == NULL && atomic_load(&i->observed) > 0))
         return SIMBA_OBSERVES;
     pthread_mutex_lock(&i->lock);
     const struct record *r = mutex != NULL ? find(i, mutex) : NULL;

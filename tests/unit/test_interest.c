@@ -15,11 +15,13 @@
 #define OBSERVES SIMBA_OBSERVES
 
 static struct simba client;
+static const struct simba_backend asks = {.asks = true}, asks_not = {0};
 
 static int set_up(void **state)
 {
     (void)state;
     memset(&client, 0, sizeof client);
+    client.backend = &asks;
     return interest_init(&client);
 }
 
@@ -30,13 +32,9 @@ static int tear_down(void **state)
     return 0;
 }
 
-/* What the store is told; -1: nothing. */
-static int change(const char *mutex, enum simba_interest before, enum simba_interest now)
+static void change(const char *mutex, enum simba_interest was, enum simba_interest most)
 {
-    enum simba_interest most;
-    int changed = interest_change(&client, mutex, before, now, &most);
-    assert_true(changed >= 0);
-    return changed ? (int)most : -1;
+    assert_int_equal(interest_change(&client, mutex, was, most), 0);
 }
 
 static enum simba_interest ask(const char *mutex)
@@ -44,22 +42,22 @@ static enum simba_interest ask(const char *mutex)
     return client.host.interest(&client.host, mutex);
 }
 
-static void the_most_counts(void **state)
+static void it_is_as_it_was_last_set(void **state)
 {
     (void)state;
     assert_int_equal(ask("m"), NONE);
     assert_int_equal(ask(NULL), NONE);
-    assert_int_equal(change("m", NONE, WAITS), WAITS);
-    assert_int_equal(change("m", NONE, WAITS), -1);
+    change("m", NONE, WAITS);
+    assert_int_equal(ask("m"), WAITS);
     assert_int_equal(ask(NULL), WAITS);
-    assert_int_equal(change("m", NONE, OBSERVES), OBSERVES);
+    change("m", WAITS, OBSERVES);
     assert_int_equal(ask("m"), OBSERVES);
     assert_int_equal(ask("n"), NONE);
     assert_int_equal(ask(NULL), OBSERVES);
-    assert_int_equal(change("m", OBSERVES, NONE), WAITS);
-    assert_int_equal(change("m", WAITS, NONE), -1);
+    change("m", OBSERVES, WAITS);
     assert_int_equal(ask("m"), WAITS);
-    assert_int_equal(change("m", WAITS, NONE), NONE);
+    assert_int_equal(ask(NULL), WAITS);
+    change("m", WAITS, NONE);
     assert_int_equal(ask("m"), NONE);
     assert_int_equal(ask(NULL), NONE);
 }
@@ -68,15 +66,28 @@ static void who_observes_all_observes_each(void **state)
 {
     (void)state;
     assert_int_equal(ask(""), NONE);
-    assert_int_equal(change("", NONE, OBSERVES), OBSERVES);
-    assert_int_equal(change("", NONE, OBSERVES), -1);
+    change("", NONE, OBSERVES);
     assert_int_equal(ask(""), OBSERVES);
     assert_int_equal(ask("m"), OBSERVES);
     assert_int_equal(ask(NULL), OBSERVES);
-    assert_int_equal(change("", OBSERVES, NONE), -1);
-    assert_int_equal(change("", OBSERVES, NONE), NONE);
+    change("", OBSERVES, NONE);
     assert_int_equal(ask("m"), NONE);
     assert_int_equal(ask(NULL), NONE);
+}
+
+static void who_does_not_ask_hears_of_observers_only(void **state)
+{
+    (void)state;
+    client.backend = &asks_not;
+    change("m", NONE, WAITS);
+    assert_int_equal(client.interests.mutexes.count, 0);
+    assert_int_equal(ask("m"), NONE);
+    change("m", WAITS, OBSERVES);
+    assert_int_equal(ask("m"), OBSERVES);
+    change("m", OBSERVES, WAITS);
+    assert_int_equal(ask("m"), NONE);
+    assert_int_equal(ask(NULL), NONE);
+    assert_int_equal(client.interests.mutexes.count, 0);
 }
 
 static void note(void *data, struct simba_watched *w)
@@ -104,7 +115,9 @@ static void a_store_sees_what_it_has_seen(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(the_most_counts, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(it_is_as_it_was_last_set, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(who_does_not_ask_hears_of_observers_only, set_up,
+                                        tear_down),
         cmocka_unit_test_setup_teardown(who_observes_all_observes_each, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_store_sees_what_it_has_seen, set_up, tear_down),
     };

@@ -41,6 +41,7 @@ const struct simba_backend mysql_backend = {
     .options = options,
     .open = open_store,
     .submit = sql_submit,
+    .asks = true,
     .watch = sql_watch,
     .close = sql_close,
     .examine = sql_examine,

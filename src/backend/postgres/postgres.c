@@ -28,6 +28,7 @@ const struct simba_backend postgres_backend = {
     .options = postgres_config_options,
     .open = open_store,
     .submit = sql_submit,
+    .asks = true,
     .watch = sql_watch,
     .close = sql_close,
     .examine = sql_examine,

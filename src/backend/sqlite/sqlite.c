@@ -371,6 +371,7 @@ const struct simba_backend sqlite_backend = {
     .options = options,
     .open = open_sqlite,
     .submit = submit,
+    .asks = true,
     .watch = watch,
     .close = close_sqlite,
     .work = work,
