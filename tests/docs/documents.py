@@ -99,6 +99,9 @@ def blocks(document):
             block, marks = None, []
         elif block is not None:
             line = line[len(fence):] if line.startswith(fence) else line
+            if scdoc and "\\" in line.replace("\\\\", ""):
+                raise Wrong(f"{document}:{number}: scdoc drops a single backslash, so that the page shows something "
+                            f"else: write two: {line}")
             block.lines.append(line.replace("\\\\", "\\") if scdoc else line)
         else:
             mark = MARK.match(line)
