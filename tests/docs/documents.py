@@ -5,7 +5,7 @@ a line before it, which readers do not see: in Markdown a comment, <!-- test: â€
 
     none, REASON          the block is not run, because of that
     file NAME             it is written to the file NAME, for the blocks after it
-    redis                 (or mysql, postgres, zookeeper) it is run with a private server in place of that at localhost
+    redis                 (or mysql, postgres, zookeeper) it is run with a private server in place of that at localhost or db1
     clone                 it is run in the root of the clone, after make
     console               (or any other kind) what kind of block it is; scdoc has no other way to say so
 
