@@ -104,6 +104,8 @@ def blocks(document):
                             f"else: write two: {line}")
             block.lines.append(line.replace("\\\\", "\\") if scdoc else line)
         else:
+            if scdoc and line.endswith("C++"):
+                raise Wrong(f"{document}:{number}: scdoc takes ++ at the end of a line for a line break")
             mark = MARK.match(line)
             if mark:
                 marks.append(mark.group(1) or mark.group(2) or "")
