@@ -3,16 +3,18 @@
  * One client (struct simba) talks to one store. On it you create
  *   a contender   leader election by callbacks,
  *   a locker      a blocking lock with a timeout,
- *   a scheduler   work that runs again and again, on the leader only.
+ *   a scheduler   work that runs again and again, on the leader only,
+ *   an observer   who owns a mutex, without contending.
  *
  * Threads: every function may be called from any thread. [blocks] marks those that may wait, at
  *   most their timeout; called where waiting could never end (from a callback of the same handle)
  *   they return SIMBA_EDEADLOCK instead.
- *   Signals do not end a wait; its timeout does, and destroy or simba_close by another thread. None is
- *   a cancellation point. A callback that ends its thread counts as done; no C++ exception may leave it
- *   (on a thread of ours: std::terminate).
- * Memory: strings and options are copied. `data` is borrowed until on_closed. The state given to
- *   a callback is borrowed for the call. destroy(NULL) does nothing.
+ *   Signals do not end a wait; its timeout does, and destroy or simba_close by another thread. None
+ *   is a cancellation point.
+ * Callbacks may block: leases are renewed meanwhile (but see SIMBA_NO_THREAD). pthread_exit counts
+ *   as returned; no C++ exception may leave one (on a thread of ours: std::terminate).
+ * Memory: strings and options are copied. The state given to a callback is borrowed for the call.
+ *   `data` may be freed in on_closed, or after simba_close returned 0; close frees all handles.
  *   After the call of destroy only the handle's own callbacks may still use it.
  * Results: 0, or a negative enum simba_error; simba_error_text() then says in words what failed in
  *   this thread's last call, on which mutex and store, and what to do.
@@ -42,6 +44,11 @@ extern "C" {
 #define SIMBA_LEASE_MAX_MS 86400000 /* ttl + transition: not above one day */
 #define SIMBA_PERIOD_MAX_MS INT64_C(31622400000) /* period of a schedule: not above 366 days */
 
+/* A lease is ttl + transition: 10 s + 6 s. The owner renews it every ttl / 2. If it cannot, its
+ * tenure ends by its own clock, 14.8 s after it sent the last renewal that succeeded: earlier than
+ * the lease ends by 1 % (drift_ppm) and a margin of up to 1 s. After 16 s others may own the mutex;
+ * they try around that moment, and one of them has it after 17.2 s at the latest. */
+
 /* ---- errors ------------------------------------------------------------------------------- */
 
 #define SIMBA_ERRORS(X)                              \
@@ -58,7 +65,7 @@ extern "C" {
     X(LIMIT, -11, "out of memory or over a limit")   \
     X(FORKED, -12, "handle of the parent process")   \
     X(DEADLOCK, -13, "would wait for itself")        \
-    X(CANCELED, -14, "ended by close")
+    X(CANCELED, -14, "ended by cancel, destroy or close")
 
 #define SIMBA_X(name, code, text) SIMBA_E##name = code,
 enum simba_error { SIMBA_ERRORS(SIMBA_X) SIMBA_OK = 0 };
@@ -69,6 +76,7 @@ const char *simba_error_text(void); /* valid until this thread's next failing ca
 
 /* ---- values -------------------------------------------------------------------------------- */
 
+/* RUNNING: the store has answered. That says nothing about who owns: on_acquired does. */
 enum simba_status { SIMBA_INITIAL, SIMBA_STARTING, SIMBA_RUNNING, SIMBA_STOPPING };
 enum simba_level { SIMBA_LOG_ERROR, SIMBA_LOG_WARN, SIMBA_LOG_INFO, SIMBA_LOG_DEBUG };
 
@@ -84,7 +92,7 @@ enum simba_reason {
 /* A tenure of a mutex. A plain value; all zero means nobody. The layout is frozen. */
 struct simba_owner {
     char id[136];          /* at most SIMBA_ID_MAX bytes and a NUL; as it is, not escaped */
-    uint64_t token;        /* fencing token: greater than that of every earlier tenure */
+    uint64_t token;        /* fencing token: greater than of every earlier tenure of this mutex */
     int64_t acquired_at;   /* when it began */
     int64_t ttl_at;        /* the owner means to renew before this */
     int64_t transition_at; /* from here on another may own the mutex */
@@ -128,8 +136,8 @@ int simba_id_uuid(char *out, size_t size);
 
 typedef struct simba simba;
 
-/* Where callbacks run: submit returns 0 once it has taken run(arg), to be called exactly once, on
- * any thread but the caller's; called within submit, it moves to a thread of ours. */
+/* Where callbacks run: submit takes run(arg), to be called exactly once, on another thread, and
+ * returns 0; it must not block. If it calls run itself, or refuses, a thread of ours does it. */
 struct simba_executor {
     void *data;
     int (*submit)(void *data, void (*run)(void *arg), void *arg);
@@ -163,9 +171,9 @@ int simba_default_url(char *out, size_t size);
 
 const char *simba_store_text(const simba *s); /* the URL, to show: secrets blanked */
 
-/* A descriptor to hand on to processes that act for the owner: while any of them has it open, a
- * store that can tell dead clients from living ones does not take this client for dead. It stays
- * the client's. -1: none yet (there is one after the first exchange), or the store has none. */
+/* A descriptor for children that act for the owner: while one has it open, a store that notices
+ * dead clients does not take this one for dead. It stays the client's and is closed on exec: in the
+ * child, between fork and exec, dup() it. -1: none before the first exchange, or never. */
 int simba_liveness_fd(simba *s);
 
 /* Who owns the mutex now; all zero when nobody does. [blocks] */
@@ -256,9 +264,9 @@ int simba_metrics_each(simba *s, simba_handle_metrics_fn *each, void *data);
 int64_t simba_metrics_prometheus(simba *s, bool per_handle, char *out, size_t size);
 
 /* Stops every handle, hands over in order, then frees the client and its handles. [blocks]
- * A lock that the calling thread has acquired is released, or a thread that has ended since.
- * SIMBA_ETIMEOUT: a callback or the log still runs, or another thread holds a lock: nothing is
- * freed yet, call it again. */
+ * It releases locks that were acquired by the calling thread, or by a thread that has ended since;
+ * it waits for locks of other living threads. SIMBA_ETIMEOUT: such a lock, a callback or the log
+ * still goes on, or the store does not answer: nothing is freed yet, call it again. */
 int simba_close(simba *s, int64_t timeout_ms);
 
 /* ---- in a loop of yours ------------------------------------------------------------------- */
@@ -281,7 +289,8 @@ typedef void simba_state_fn(void *data, const char *mutex, const struct simba_st
 
 struct simba_handle_options {
     size_t size;                   /* set by the INIT macro */
-    const char *id;                /* NULL: simba_id_host(). Your own must be unique (docs) */
+    const char *id;                /* NULL: simba_id_host(). Yours: unique among all that
+                                      contend for the mutex, in all processes */
     int64_t ttl_ms, transition_ms; /* SIMBA_DEFAULT: as the client's */
     int64_t initial_delay_ms;      /* before the first try; default 0 */
     int64_t renew_ms;              /* renew this long after a renewal; default ttl / 2 */
@@ -310,11 +319,11 @@ typedef struct simba_contender simba_contender;
 int simba_contender_create(simba *s, const char *mutex, const struct simba_handle_options *options,
                            simba_contender **out);
 
-/* Begins to contend; allowed in INITIAL only. STARTING until the store has answered once. */
+/* Begins to contend; allowed in INITIAL only. Returns at once: STARTING until the store answers. */
 int simba_contender_start(simba_contender *c);
 
 /* Returns at once; allowed in STARTING and RUNNING. Then, in this order: on_released runs, the
- * store is told, the status is INITIAL again. */
+ * store is told, the status is INITIAL again. To step down, also in on_acquired. */
 int simba_contender_stop(simba_contender *c);
 
 /* Waits for a status. [blocks] SIMBA_ECANCELED: destroyed or closed meanwhile. Where the store can
@@ -328,7 +337,8 @@ enum simba_status simba_contender_status(const simba_contender *c);
 
 /* May I act as the owner now? Reads the clock, takes no lock, false the instant the lease ends,
  * whatever hangs, and from the call of stop, destroy or simba_close on, in all threads. owns() asks
- * about one tenure, so that work of an old one is not misled. */
+ * about one tenure, so that work of an old one is not misled. on_released may come later: after
+ * on_acquired has returned, and not while the process is stopped. */
 bool simba_contender_is_owner(const simba_contender *c);
 bool simba_contender_owns(const simba_contender *c, uint64_t token);
 uint64_t simba_contender_token(const simba_contender *c);    /* 0: not owner */
@@ -355,34 +365,32 @@ int simba_locker_acquire(simba_locker *l, int64_t timeout_ms);
  * given back; or it returns 0, because the grant was first, and the lock is held. The locker can
  * be acquired again.
  * SIMBA_ESTATE: nobody waits, or the outcome is known; nothing happens, the next acquire waits
- * as usual. Takes a lock, so it is not for signal handlers: let a thread that reads the signal
- * (signalfd, sigwait) call it. */
+ * as usual. Not for signal handlers (it takes a lock), but for a thread that calls sigwait. */
 int simba_locker_cancel(simba_locker *l);
 
-/* Ends the tenure and tells the store. [blocks] for one exchange at most.
+/* Ends the tenure and tells the store. [blocks] for command_timeout at most.
  * SIMBA_ELOST: it had ended before, the work was not protected to its end.
  * SIMBA_ESTORE: released here, but the store could not be told; it is tried twice more, and
  * gives the mutex to others at the end of the lease at the latest. */
 int simba_locker_release(simba_locker *l);
 
-bool simba_locker_is_held(const simba_locker *l); /* reads the clock, takes no lock */
-uint64_t simba_locker_token(const simba_locker *l);
-int64_t simba_locker_remaining(const simba_locker *l);
+bool simba_locker_is_held(const simba_locker *l);      /* reads the clock, takes no lock */
+uint64_t simba_locker_token(const simba_locker *l);    /* 0: not held, or lost */
+int64_t simba_locker_remaining(const simba_locker *l); /* time left to act; 0: as above */
 const char *simba_locker_id(const simba_locker *l);
-void simba_locker_destroy(simba_locker *l); /* returns at once; releases first */
+void simba_locker_destroy(simba_locker *l); /* returns at once; the release goes on behind it */
 
 /* ---- observer: watches without contending -------------------------------------------------- */
 
 typedef struct simba_observer simba_observer;
 
-/* on_changed tells what is known first, also that nobody owns the mutex, and then every change;
- * changes that come while it runs become one, and tokens never fall. It is as quick as the store
- * can push, else it is told when the lease that it knows of ends. That a tenure ends and that
- * the next one begins are told one after the other, also if both are seen at once. The reason of
- * an end is what can be seen from outside: SIMBA_EVICTED if the tenure was seen with
- * SIMBA_OWNER_EVICTED, SIMBA_EXPIRED if it was found gone at or after the end of the lease that
- * was known, else SIMBA_RELEASED. So an owner that is evicted by force, or whose store knows of
- * its death, may be called released; one whose release was found late, expired.
+/* on_changed tells what is known first, also that nobody owns the mutex, and then every change. If
+ * several changes come while it runs, you are told only the latest, and never an older token after
+ * a newer one. It is as quick as the store can push, else it is told when the lease that it knows
+ * of ends. A change from one owner to the next is told as two: an end, then a beginning. The reason
+ * of an end is what can be seen from outside: SIMBA_EVICTED if the tenure was seen with
+ * SIMBA_OWNER_EVICTED, SIMBA_EXPIRED if it was found gone at or after the end of the known lease,
+ * else SIMBA_RELEASED (also after an eviction by force, or a death that the store has noticed).
  * mutex NULL: all of the store. Then it is first told of those that are owned, and calls for
  * different mutexes may come at the same time. */
 int simba_observer_create(simba *s, const char *mutex, const struct simba_handle_options *options,

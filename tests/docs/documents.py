@@ -5,7 +5,7 @@ a line before it, which readers do not see: in Markdown a comment, <!-- test: â€
 
     none, REASON          the block is not run, because of that
     file NAME             it is written to the file NAME, for the blocks after it
-    redis                 (or mysql, postgres, zookeeper) it is run with a private server in place of that at localhost
+    redis                 (or mysql, postgres, zookeeper) it is run with a private server in place of that at localhost or db1
     clone                 it is run in the root of the clone, after make
     console               (or any other kind) what kind of block it is; scdoc has no other way to say so
 
@@ -99,8 +99,13 @@ def blocks(document):
             block, marks = None, []
         elif block is not None:
             line = line[len(fence):] if line.startswith(fence) else line
+            if scdoc and "\\" in line.replace("\\\\", ""):
+                raise Wrong(f"{document}:{number}: scdoc drops a single backslash, so that the page shows something "
+                            f"else: write two: {line}")
             block.lines.append(line.replace("\\\\", "\\") if scdoc else line)
         else:
+            if scdoc and line.endswith("C++"):
+                raise Wrong(f"{document}:{number}: scdoc takes ++ at the end of a line for a line break")
             mark = MARK.match(line)
             if mark:
                 marks.append(mark.group(1) or mark.group(2) or "")

@@ -57,10 +57,10 @@ class Server:
         self.process.communicate()
 
     def pattern(self):
-        return re.compile(rf"\b(?:{SCHEMES_OF[self.kind]})://[^\s'\"?,]*\blocalhost\b[^\s'\"?]*(\?[^\s'\"]*)?")
+        return re.compile(rf"\b(?:{SCHEMES_OF[self.kind]})://[^\s'\"?,]*\b(?:localhost|db1)\b[^\s'\"?]*(\?[^\s'\"]*)?")
 
     def put(self, text):
-        """The text with our server in place of the one at localhost; and how to turn an output back."""
+        """The text with our server in place of the one at localhost or db1; and how to turn an output back."""
         said = None
 
         def ours(match):
