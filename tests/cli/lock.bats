@@ -132,7 +132,7 @@ P
     export SIMBA_URL=sqlite:$DIR/other/x.db HOME=$DIR/other
     for command in "lock m" "schedule m --once" "elect m -r true -a"; do
         run as_user 54322 bash -c "ulimit -n 64 && exec timeout -s KILL 20 $SIMBA $command ./never"
-        expect 125 "the guard cannot be reached"
+        expect 125 "mutex 'm' on sqlite:$DIR/other/x.db: the process simba-guard, [0-9]+, cannot be reached; killing CMD"
         run as_user 54322 "$SIMBA" lock -n m true
         expect 0
     done
