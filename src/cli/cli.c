@@ -190,6 +190,20 @@ int cli_ask(const struct cli *c, const char *prefix)
     return simba_list(c->client, prefix, ANSWER_MS, ignore_entry, NULL);
 }
 
+/* Who uses the command polls no client. */
+const char *cli_error_text(void)
+{
+    static _Thread_local char text[1024];
+    static const char of_programs[] =
+        "no answer from the client's loop: is the thread busy that calls simba_poll?";
+    const char *raw = simba_error_text(), *at = strstr(raw, of_programs);
+    if (at == NULL)
+        return raw;
+    snprintf(text, sizeof text, "%.*sthe store does not answer%s", (int)(at - raw), raw,
+             at + strlen(of_programs));
+    return text;
+}
+
 int cli_fail(const struct cli *c, int rc)
 {
     int code = print_error(c, "%s", simba_error_text());

@@ -93,7 +93,8 @@ static void give_result(struct actor *a, int code)
 }
 
 /* Of a tenure that runs, also how long it still lasts. The command shows these lines: it knows
- * them by "cannot renew: " and "renewed again " (src/cli/run/outage.c). */
+ * them by "cannot renew: ", "renewed again ", "; trying again" and "the store answers again"
+ * (src/cli/run/outage.c). */
 static void report_failure(struct actor *a, int code, const char *text)
 {
     struct log *log = &a->client->log;
@@ -425,6 +426,7 @@ void actor_answered(struct actor *a, struct request *r)
 {
     assert(a->requests > 0);
     bool was_failing = a->machine.lease.state == LEASE_HOLDING && a->machine.lease.failures > 0;
+    bool was_refused = actor_waits(a) && a->machine.lease.failures > 0;
     a->requests--;
     histogram_add(&a->client->metrics.operation, clock_now() - r->sent.sent_at);
     keep_failure(a, r);
@@ -440,5 +442,8 @@ void actor_answered(struct actor *a, struct request *r)
     };
     step(a, &(struct handle_event){.kind = HANDLE_REPLY, .reply = &reply}, r);
     note_renewal(a, r, was_failing);
+    if (was_refused && r->code >= 0 && actor_waits(a))
+        log_put(&a->client->log, SIMBA_LOG_INFO, "mutex '%s' on %.150s: the store answers again",
+                a->by_mutex.name, actor_store(a));
     end_if_gone(a);
 }

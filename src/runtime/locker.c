@@ -30,6 +30,8 @@ static void leave_locked(struct actor *a, uint32_t note, struct call *call)
     call->code = note == NOTE_ACQUIRE ? SIMBA_ETIMEOUT : SIMBA_ESTORE;
     if (note == NOTE_ACQUIRE && a->after.id != NULL)
         actor_say_owner(a, call->text, sizeof call->text);
+    else if (note == NOTE_ACQUIRE && a->failure != NULL)
+        snprintf(call->text, sizeof call->text, "%s", a->failure);
     else
         snprintf(call->text, sizeof call->text,
                  "no answer from the client's loop: is the thread busy that calls simba_poll?");
