@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/eventfd.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
@@ -49,23 +50,38 @@ static bool is_final(int code)
            code == SIMBA_EINVAL;
 }
 
+/* "held by nightly@web1 for 1m05s" */
+static void say_owner(const struct watcher *w, const struct simba_owner *owner, char *out,
+                      size_t size)
+{
+    char held[24], left[24];
+    int64_t now = simba_now(), shut_until = w->p->c->outage->shut_until;
+    if (owner->id[0] == '\0' && shut_until > now)
+        snprintf(out, size, "no grants for another %s: the store has just started",
+                 show_duration(shut_until - now, left));
+    else if (owner->id[0] == '\0')
+        snprintf(out, size, "nobody owns it, about to take it");
+    else
+        snprintf(out, size, "held by %s%s%s", owner->id, owner->acquired_at != 0 ? " for " : "",
+                 owner->acquired_at != 0 ? show_duration(now - owner->acquired_at, held) : "");
+}
+
+/* The store, if there is room for it. */
 static void show_line(struct watcher *w, const char *error, const struct simba_owner *owner,
                       int64_t waited_ms)
 {
-    char why[STATUS_MAX], held[24], left[24], waited[24];
-    int64_t now = simba_now();
-    if (error[0] != '\0')
-        snprintf(why, sizeof why, "%s", error);
-    else if (owner->id[0] == '\0')
-        snprintf(why, sizeof why, "nobody owns it, about to take it");
-    else
-        snprintf(why, sizeof why, "held by %s%s%s, lease ends in %s unless renewed", owner->id,
-                 owner->acquired_at != 0 ? " for " : "",
-                 owner->acquired_at != 0 ? show_duration(now - owner->acquired_at, held) : "",
-                 show_duration(owner->transition_at - now, left));
+    const struct cli *c = w->p->c;
+    char why[STATUS_MAX], waited[24], line[2 * STATUS_MAX];
+    say_owner(w, owner, why, sizeof why);
+    show_duration(waited_ms, waited);
+    snprintf(line, sizeof line, "waiting %s for '%s' on %.200s: %s", waited, w->p->mutex, c->store,
+             error[0] != '\0' ? error : why);
     w->is_line_shown = true;
-    print_status(w->p->c, "waiting for '%s' on %.200s since %s: %s", w->p->mutex, w->p->c->store,
-                 show_duration(waited_ms, waited), why);
+    if (width_of(line, strlen(line)) + (int)strlen("simba lock: ") <= status_width())
+        print_status(c, "%s", line);
+    else
+        print_status(c, "waiting %s for '%s': %s", waited, w->p->mutex,
+                     error[0] != '\0' ? error : why);
 }
 
 static void clear_line(struct watcher *w)
@@ -98,19 +114,22 @@ static int read_store(struct watcher *w, int64_t waited_ms)
                     simba_now() - w->began < CONNECT_TIMEOUT_MS; /* else acquire itself ends */
     if (code == 0)
         outage_refusal(w->p->c->outage, 0, refusal);
+    int where =
+        snprintf(error, sizeof error, "mutex '%s' on %.200s: ", w->p->mutex, w->p->c->store);
+    if (code != 0 && strncmp(error, cli_error_text(), (size_t)where) != 0)
+        where = 0;
     if (code != 0)
         snprintf(error, sizeof error, "%s", cli_error_text());
-    else if (refusal[0] != '\0')
-        snprintf(error, sizeof error, "mutex '%s' on %.200s: %s", w->p->mutex, w->p->c->store,
-                 refusal);
     else
+        snprintf(error + where, sizeof error - (size_t)where, "%s", refusal);
+    if (code == 0 && refusal[0] == '\0')
         w->has_answered = true;
     if (!w->has_answered && (is_final(code) || !may_wait)) {
         clear_line(w);
         return print_error(w->p->c, "%s", error);
     }
     if (w->on_terminal && waited_ms >= SHOW_AFTER_MS)
-        show_line(w, error, &owner, waited_ms);
+        show_line(w, error + where, &owner, waited_ms);
     else if (code == 0)
         warn_of_refusal(w);
     return 0;
@@ -216,6 +235,8 @@ static int acquire_watched(struct plan *p, simba_locker *l, bool has_answered, i
                         .began = simba_now(),
                         .next_read = FIRST_READ_MS};
     pthread_t thread;
+    p->c->outage->is_shut_said =
+        w.on_terminal || p->wait_ms == 0; /* by the line, or by the result */
     if (!poll_thread_start(p->c))
         return EXIT_TROUBLE;
     if (w.done < 0 || pthread_create(&thread, NULL, watch, &w) != 0)

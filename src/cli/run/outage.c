@@ -1,7 +1,9 @@
 /* outage.c: see outage.h. */
 #include "cli/run/outage.h"
 
+#include <simba.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -12,6 +14,7 @@
 #define FAILS_END "; trying again"
 #define WORKS ": renewed again "
 #define ANSWERS ": the store answers again"
+#define SHUT "what is free is not granted for another " /* as src/backend/redis/replies.c has it */
 #define BEGINS ": acquired by "
 
 struct outage *outage_new(void)
@@ -46,6 +49,16 @@ const char *outage_refusal(const struct outage *o, int64_t for_ms, char out[OUTA
     bool is_refused = since != 0 && now_ns() - since >= for_ms * NS_PER_MS;
     snprintf(out, OUTAGE_CAUSE_MAX, "%s", is_refused ? o->refusal[o->refusal_current] : "");
     return out;
+}
+
+int64_t outage_shut_ms(struct outage *o, const char *line)
+{
+    const char *at = strstr(line, SHUT);
+    double seconds = at != NULL ? strtod(at + strlen(SHUT), NULL) : 0;
+    if (seconds <= 0)
+        return 0;
+    o->shut_until = simba_now() + (int64_t)(seconds * 1000);
+    return (int64_t)(seconds * 1000);
 }
 
 bool outage_take(struct outage *o, const char *line)
