@@ -377,3 +377,15 @@ J
     ends "$PID"
     [ "$CODE" -eq 123 ]
 }
+
+@test "124: held under the same id, by another handle" {
+    [ "$KIND" != zookeeper ] || skip "it does not name an owner with the caller's own id"
+    begin "$SIMBA" lock --id me "$M" sleep 60
+    await simba status "$M"
+    run simba lock --id me -n "$M" true
+    expect 124 "held by another handle with the same id 'me'$"
+    run simba lock --id me -w 300ms "$M" true
+    expect 124 "timed out after .*: held by another handle with the same id 'me'$"
+    run simba lock --id you -n "$M" true
+    expect 124 "held by me"
+}
