@@ -98,14 +98,14 @@ more_answered() { # than so many connections
 @test "a Redis that has just started: whoever waits says why nothing is granted" {
     needs_terminal
     with_server '' redis --guard -- '
-        ends() { timeout 3 "$SIMBA" -u "$1?restart_guard=on" "${@:2}" 2>&1 || true; }
+        ends() { timeout 2 "$SIMBA" -u "$1?restart_guard=50s" "${@:2}" 2>&1 || true; }
         set -- "${1%%\?*}"
         ends "$1" lock m ./never
         ends "$1" elect m
         ends "$1" schedule m --once ./never
         ends "$1" -q lock q ./never | sed "s/^/quiet: /"
         ends "$1" lock -n m ./never | sed "s/^/once: /"
-        python3 -c "import pty, sys; pty.spawn(sys.argv[1:])" timeout 3 "$SIMBA" -u "$1?restart_guard=on" lock m ./never </dev/null | tr "\r" "\n"'
+        python3 -c "import pty, sys; pty.spawn(sys.argv[1:])" timeout 2 "$SIMBA" -u "$1?restart_guard=50s" lock m ./never </dev/null | tr "\r" "\n"'
     local why='redis:.* has just started .*may have forgotten owners; it grants nothing for another [0-9.]+s$'
     expect_all 0 "^simba lock: $why" "^simba elect: $why" "^simba schedule: $why" \
         "simba lock: waiting [0-9.]+s for 'm'.*: no grants for another [0-9.]+s"
