@@ -166,11 +166,18 @@ static void on_log(void *data, enum simba_level level, const char *line)
 {
     static const char *const names[] = {"error", "warning", "info", "debug"};
     const struct cli *c = data;
+    char left[24];
+    int64_t shut_ms = c->outage != NULL ? outage_shut_ms(c->outage, line) : 0;
     bool is_news = c->outage != NULL && outage_take(c->outage, line);
     if (c->verbose > 1)
         print_error(c, "%s: %s", names[level], line);
     else if (is_news)
         print_error(c, "%s", line);
+    else if (shut_ms > 0 && !c->outage->is_shut_said)
+        print_note(c,
+                   "%s has just started (or become the master, or been emptied) and may have "
+                   "forgotten owners; it grants nothing for another %s",
+                   c->store, show_duration(shut_ms, left));
 }
 
 /* The library takes the options of the URL itself, so that it checks them. */
@@ -188,6 +195,20 @@ static void ignore_entry(void *data, const struct simba_entry *e)
 int cli_ask(const struct cli *c, const char *prefix)
 {
     return simba_list(c->client, prefix, ANSWER_MS, ignore_entry, NULL);
+}
+
+/* Who uses the command polls no client. */
+const char *cli_error_text(void)
+{
+    static _Thread_local char text[1024];
+    static const char of_programs[] =
+        "no answer from the client's loop: is the thread busy that calls simba_poll?";
+    const char *raw = simba_error_text(), *at = strstr(raw, of_programs);
+    if (at == NULL)
+        return raw;
+    snprintf(text, sizeof text, "%.*sthe store does not answer%s", (int)(at - raw), raw,
+             at + strlen(of_programs));
+    return text;
 }
 
 int cli_fail(const struct cli *c, int rc)

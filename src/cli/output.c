@@ -14,6 +14,8 @@
 #include "cli/cli.h"
 
 #define LINE_MAX_BYTES 2048 /* a pipe with room for less is not writable */
+#define COLUMNS 80          /* of a terminal that does not say */
+#define WIDEST 1000         /* far less than LINE_MAX_BYTES */
 #define ROOM_WAIT_MS 20     /* the shortest lease has a margin of 50 */
 
 /* ---- characters -------------------------------------------------------------------------------- */
@@ -104,6 +106,26 @@ void print_note(const struct cli *c, const char *format, ...)
     va_end(args);
 }
 
+/* In the last column the cursor might go on to the next line. */
+int status_width(void)
+{
+    struct winsize size;
+    if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col < 2)
+        return COLUMNS - 1;
+    return size.ws_col < WIDEST ? size.ws_col - 1 : WIDEST;
+}
+
+/* To so many characters. */
+static void cut(char *text, int width)
+{
+    size_t keep = 0;
+    if (width_of(text, strlen(text)) <= width)
+        return;
+    while (width_of(text, keep + 1) < width)
+        keep++;
+    memcpy(text + keep, "…", sizeof "…");
+}
+
 void print_status(const struct cli *c, const char *format, ...)
 {
     char raw[LINE_MAX_BYTES - 8], text[LINE_MAX_BYTES] = "\r\033[K";
@@ -112,10 +134,12 @@ void print_status(const struct cli *c, const char *format, ...)
     va_start(args, format);
     (void)!vsnprintf(raw, sizeof raw, format, args);
     va_end(args);
+    size_t shown = begin;
     if (raw[0] != '\0')
         snprintf(text + begin, sizeof text - begin, "simba %s: ", c->command->name);
     begin = strlen(text);
     show_name(raw, text + begin, sizeof text - begin);
+    cut(text + shown, status_width());
     if (has_room(STDERR_FILENO))
         (void)!write(STDERR_FILENO, text, strlen(text));
 }

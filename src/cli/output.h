@@ -15,8 +15,9 @@ __attribute__((format(printf, 2, 3))) void print_note(const struct cli *c, const
 __attribute__((format(printf, 2, 3))) int print_error(const struct cli *c, const char *format, ...);
 __attribute__((format(printf, 2, 3))) int usage(const struct cli *c, const char *format, ...);
 
-/* A line on a terminal that the next one overwrites; an empty one removes it. Whoever has
- * stopped the terminal sees none of it. */
+/* A line on a terminal that the next one overwrites, cut to its width; an empty one removes it.
+ * Whoever has stopped the terminal sees none of it. */
+int status_width(void);
 __attribute__((format(printf, 2, 3))) void print_status(const struct cli *c, const char *format,
                                                         ...);
 

@@ -18,8 +18,15 @@ const char *sqlite_path_of(const char *url, struct sqlite_path *out)
     char path[PATH_MAX];
     size_t n = 0;
     const char *at = url + strlen("sqlite:");
-    if (strncmp(at, "//", 2) == 0)
+    if (strncmp(at, "//", 2) == 0) {
         at += 2;
+        if (strncmp(at, "localhost/", 10) == 0)
+            at += 9;
+        if (strchr("/?", *at) == NULL) /* nor at the end */
+            return "a file has no host: write sqlite:PATH or sqlite:///PATH";
+    }
+    if (at[0] == '~' && (at[1] == '/' || at[1] == '\0'))
+        return "~ is not expanded: write the folder in full";
     for (; *at != '\0' && *at != '?' && n + 1 < sizeof path; n++) {
         path[n] = *at++;
         if (path[n] != '%')

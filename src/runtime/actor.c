@@ -18,6 +18,7 @@
 #include "runtime/state.h"
 
 #define FAR (250 * NS_PER_MS)
+#define LATE (1000 * NS_PER_MS)
 #define RENEWALS_LATE 2 /* in a row: one that is slow is nothing to tell of */
 
 /* ---- what a step brings about ---------------------------------------------------------------- */
@@ -53,7 +54,9 @@ static void send_request(struct actor *a, const struct lease_request *sent)
 void actor_say_owner(const struct actor *a, char *out, size_t size)
 {
     char since[FAULT_DURATION];
-    if (a->after.id == NULL)
+    if (a->same_id)
+        snprintf(out, size, "held by another handle with the same id '%s'", actor_id(a));
+    else if (a->after.id == NULL)
         snprintf(out, size, "held by another");
     else if (!a->after.aged)
         snprintf(out, size, "held by %s", a->after.id);
@@ -66,7 +69,7 @@ void actor_say_owner(const struct actor *a, char *out, size_t size)
 static void say_why(struct actor *a, int code, char *out, size_t size)
 {
     bool is_held = code == SIMBA_EHELD || (code == SIMBA_ETIMEOUT && a->machine.answered);
-    if (is_held && (a->after.id != NULL || a->failure == NULL))
+    if (is_held && (a->after.id != NULL || a->same_id || a->failure == NULL))
         actor_say_owner(a, out, size);
     else
         snprintf(out, size, "%s", a->failure != NULL ? a->failure : "the store does not answer");
@@ -93,7 +96,8 @@ static void give_result(struct actor *a, int code)
 }
 
 /* Of a tenure that runs, also how long it still lasts. The command shows these lines: it knows
- * them by "cannot renew: " and "renewed again " (src/cli/run/outage.c). */
+ * them by "cannot renew: ", "renewed again ", "; trying again" and "the store answers again"
+ * (src/cli/run/outage.c). */
 static void report_failure(struct actor *a, int code, const char *text)
 {
     struct log *log = &a->client->log;
@@ -109,14 +113,22 @@ static void report_failure(struct actor *a, int code, const char *text)
                 actor_store(a), text, handle_gives_up(code) ? "giving up" : "trying again");
 }
 
-static void report_lost(struct actor *a)
+/* late: so long ago we should have done something, and this process did not run. */
+static void report_lost(struct actor *a, int64_t late)
 {
-    char since[FAULT_DURATION];
+    char since[FAULT_DURATION], missed[FAULT_DURATION];
     if (a->machine.lease.reason == SIMBA_EVICTED)
         log_put(&a->client->log, SIMBA_LOG_WARN,
                 "mutex '%s' on %.150s: lost by %s: the store has ended the tenure (evicted, or its "
                 "data were deleted)",
                 a->by_mutex.name, actor_store(a), actor_id(a));
+    else if (late >= LATE)
+        log_put(
+            &a->client->log, SIMBA_LOG_WARN,
+            "mutex '%s' on %.150s: lost by %s: no renewal for %s (this process did not run in the "
+            "last %s: was it stopped?)",
+            a->by_mutex.name, actor_store(a), actor_id(a),
+            fault_duration(clock_now() - a->renewed_at, since), fault_duration(late, missed));
     else
         log_put(&a->client->log, SIMBA_LOG_WARN,
                 "mutex '%s' on %.150s: lost by %s: no renewal for %s (%s)", a->by_mutex.name,
@@ -124,7 +136,7 @@ static void report_lost(struct actor *a)
                 a->failure != NULL ? a->failure : "the store does not answer");
 }
 
-static void report(struct actor *a, const struct handle_update *up)
+static void report(struct actor *a, const struct handle_update *up, int64_t late)
 {
     struct log *log = &a->client->log;
     const char *mutex = a->by_mutex.name;
@@ -133,7 +145,7 @@ static void report(struct actor *a, const struct handle_update *up)
         log_put(log, SIMBA_LOG_INFO, "mutex '%s' on %.150s: acquired by %s, token %llu", mutex,
                 actor_store(a), actor_id(a), (unsigned long long)l->token);
     else if (up->news == LEASE_LOST)
-        report_lost(a);
+        report_lost(a, late);
     else if (up->news == LEASE_GIVEN || up->news == LEASE_GONE)
         log_put(log, SIMBA_LOG_INFO, "mutex '%s' on %.150s: %s by %s", mutex, actor_store(a),
                 up->news == LEASE_GIVEN ? "released" : "already lost when released", actor_id(a));
@@ -249,8 +261,11 @@ static void step(struct actor *a, struct handle_event *event, struct request *r)
     bool owned = lease_deadline(&a->machine.lease) != 0;
     bool observes = a->machine.kind == HANDLE_OBSERVER, waited = actor_waits(a);
     bool starting = a->machine.status == SIMBA_STARTING;
+    bool called = a->machine.callback != CALLBACK_NONE;
     event->now = clock_now();
+    int64_t due = handle_next_wake(&a->machine), late = due < event->now ? event->now - due : 0;
     handle_step(&a->machine, event, &up);
+    atomic_fetch_add(&s->callbacks, (a->machine.callback != CALLBACK_NONE) - (uint32_t)called);
 
     int64_t deadline = lease_deadline(&a->machine.lease);
     view_publish(&a->view, deadline, a->machine.lease.token);
@@ -259,7 +274,7 @@ static void step(struct actor *a, struct handle_event *event, struct request *r)
                                              : SIMBA_RELEASED);
     if (r != NULL && !observes)
         state_answered(a, r);
-    report(a, &up);
+    report(a, &up, late);
     count(a, &up, owned, event->now);
     keep_queue(a, waited, &up);
     if (up.send)
@@ -425,9 +440,15 @@ void actor_answered(struct actor *a, struct request *r)
 {
     assert(a->requests > 0);
     bool was_failing = a->machine.lease.state == LEASE_HOLDING && a->machine.lease.failures > 0;
+    bool was_refused = actor_waits(a) && a->machine.lease.failures > 0;
     a->requests--;
     histogram_add(&a->client->metrics.operation, clock_now() - r->sent.sent_at);
     keep_failure(a, r);
+    if (r->sent.op == SIMBA_CONTEND && r->code == 0) {
+        driver_lock(a->client);
+        a->same_id = r->own && !r->granted;
+        driver_unlock(a->client);
+    }
     struct lease_reply reply = {
         .request = r->sent,
         .code = r->code,
@@ -440,5 +461,8 @@ void actor_answered(struct actor *a, struct request *r)
     };
     step(a, &(struct handle_event){.kind = HANDLE_REPLY, .reply = &reply}, r);
     note_renewal(a, r, was_failing);
+    if (was_refused && r->code >= 0 && actor_waits(a))
+        log_put(&a->client->log, SIMBA_LOG_INFO, "mutex '%s' on %.150s: the store answers again",
+                a->by_mutex.name, actor_store(a));
     end_if_gone(a);
 }

@@ -40,6 +40,7 @@ struct call {
     _Atomic uint32_t done; /* futex_await */
     uint32_t wait_slot;
     bool once;
+    bool was_held; /* refused: this locker is held already */
     bool canceled; /* under the client's lock until the result */
     int64_t until;
     int64_t leave_at; /* without a thread of ours: the caller goes without a result */
@@ -84,6 +85,7 @@ struct actor {
 
     /* under the client's lock */
     bool in_inbox, done_ran;
+    bool same_id;          /* the store named our id as the owner, and that is not this handle */
     bool abandoned;        /* NOTE_ABANDON is not through: no result is the present caller's */
     bool closing;          /* its owner has given it up: free it when it is quiet */
     uint8_t phase, reason; /* enum locker_phase; enum simba_reason of the change below */

@@ -1,5 +1,6 @@
 /* client.c: opening, closing, and what a client can be asked about its store. */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -248,8 +249,28 @@ static void close_again(void *arg)
     (void)arg;
 }
 
+/* What it waits for; loop_ended: not for the loop. */
+static void say_what_runs(struct simba *s, bool loop_ended, char out[CALL_TEXT_MAX])
+{
+    char held[SIMBA_MUTEX_MAX + 1];
+    driver_lock(s);
+    snprintf(held, sizeof held, "%s", s->close_held);
+    driver_unlock(s);
+    if (held[0] != '\0')
+        snprintf(out, CALL_TEXT_MAX,
+                 "mutex '%s' is held by another thread: release it, then close again", held);
+    else if (atomic_load(&s->callbacks) == 0 && log_is_writing(&s->log))
+        snprintf(out, CALL_TEXT_MAX,
+                 "the log function still runs: close again when it has returned");
+    else if (atomic_load(&s->callbacks) > 0 || loop_ended)
+        snprintf(out, CALL_TEXT_MAX, "a callback still runs: close again when it has returned");
+    else
+        snprintf(out, CALL_TEXT_MAX, "the store does not answer: close again");
+}
+
 int simba_close(simba *s, int64_t timeout_ms)
 {
+    char why[CALL_TEXT_MAX];
     if (s == NULL)
         return 0;
     int rc = client_check(s);
@@ -272,12 +293,11 @@ int simba_close(simba *s, int64_t timeout_ms)
     bool ended = poll_wait(s, &s->ended, 0, until, close_again, NULL);
     if (ended && s->no_thread)
         executor_run(&s->executor); /* the last log lines */
-    if (!ended || !executor_stop(&s->executor, until))
-        return fault(
-            SIMBA_ETIMEOUT,
-            "%s: not closed in %lld ms: a callback or the log still runs, a lock is held, or the "
-            "store does not answer; nothing is freed, close again",
-            s->url.shown, (long long)timeout_ms);
+    if (!ended || !executor_stop(&s->executor, until)) {
+        say_what_runs(s, ended, why);
+        return fault(SIMBA_ETIMEOUT, "%s: not closed in %lld ms, and nothing is freed: %s",
+                     s->url.shown, (long long)timeout_ms, why);
+    }
     free_client(s);
     return 0;
 }

@@ -58,9 +58,11 @@ struct simba {
     _Atomic bool closing; /* is_owner() reads it without the lock */
     const struct thread_ref
         *closer; /* the last thread that called simba_close; only to be compared */
+    char close_held[SIMBA_MUTEX_MAX + 1]; /* what close waits for, held by a thread; "": nothing */
     bool store_closing, store_closed, over; /* over: the loop takes nothing more */
 
-    _Atomic uint32_t ended; /* the loop has ended; futex */
+    _Atomic uint32_t callbacks; /* that are with an executor */
+    _Atomic uint32_t ended;     /* the loop has ended; futex */
 };
 
 /* Marks the thread as running code of this client: 'callback of' or 'loop of'. */

@@ -1,5 +1,6 @@
 /* locker.c: a blocking lock; the public face of an actor whose user code is the caller. */
 #include <stdio.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "base/futex.h"
@@ -28,8 +29,10 @@ static void leave_locked(struct actor *a, uint32_t note, struct call *call)
 {
     a->call = NULL;
     call->code = note == NOTE_ACQUIRE ? SIMBA_ETIMEOUT : SIMBA_ESTORE;
-    if (note == NOTE_ACQUIRE && a->after.id != NULL)
+    if (note == NOTE_ACQUIRE && (a->after.id != NULL || a->same_id))
         actor_say_owner(a, call->text, sizeof call->text);
+    else if (note == NOTE_ACQUIRE && a->failure != NULL)
+        snprintf(call->text, sizeof call->text, "%s", a->failure);
     else
         snprintf(call->text, sizeof call->text,
                  "no answer from the client's loop: is the thread busy that calls simba_poll?");
@@ -93,6 +96,9 @@ static int ask(struct actor *a, enum locker_phase from, uint32_t note, struct ca
     driver_lock(s);
     bool closing = a->closing || (s->closing && note == NOTE_ACQUIRE);
     bool allowed = a->phase == from && !closing;
+    call->was_held = a->phase == LOCKER_HELD;
+    if (note == NOTE_RELEASE && strcmp(s->close_held, a->by_mutex.name) == 0)
+        s->close_held[0] = '\0';
     if (allowed) {
         a->phase = from == LOCKER_FREE ? LOCKER_WAITING : LOCKER_LEAVING;
         a->call = call;
@@ -105,6 +111,7 @@ static int ask(struct actor *a, enum locker_phase from, uint32_t note, struct ca
             view_stop(&a->view);
         else
             view_start(&a->view);
+        a->same_id = false;
         turn_post_locked(a, note);
     }
     driver_unlock_turn(s, allowed ? call : NULL,
@@ -142,9 +149,10 @@ int simba_locker_acquire(simba_locker *l, int64_t timeout_ms)
     call.leave_at = call.until;
     rc = ask(a, LOCKER_FREE, NOTE_ACQUIRE, &call);
     if (rc == SIMBA_ESTATE)
-        return fault(rc,
-                     "mutex '%s': another thread holds or awaits this locker: use one per thread",
-                     mutex);
+        return fault(rc, "mutex '%s': %s", mutex,
+                     call.was_held
+                         ? "this locker is held already: release it first, or create another locker"
+                         : "another thread waits with this locker: create one per thread");
     if (rc == SIMBA_ECANCELED)
         return fault(rc, "mutex '%s': %s", mutex,
                      call.canceled ? "the wait was canceled"

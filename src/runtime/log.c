@@ -80,6 +80,14 @@ int log_init(struct log *log, struct simba *client, struct executor *executor,
     return log->line == NULL ? SIMBA_ELIMIT : 0;
 }
 
+bool log_is_writing(struct log *log)
+{
+    pthread_mutex_lock(&log->lock);
+    bool writing = log->writing;
+    pthread_mutex_unlock(&log->lock);
+    return writing;
+}
+
 void log_free(struct log *log)
 {
     pthread_mutex_destroy(&log->lock);

@@ -31,7 +31,8 @@ struct log {
 
 int log_init(struct log *log, struct simba *client, struct executor *executor,
              void (*write)(void *, enum simba_level, const char *), void *data);
-void log_free(struct log *log); /* after the executor has stopped */
+bool log_is_writing(struct log *log); /* the user's function runs, or is about to */
+void log_free(struct log *log);       /* after the executor has stopped */
 
 __attribute__((format(printf, 3, 4))) void log_put(struct log *log, enum simba_level level,
                                                    const char *format, ...);

@@ -28,6 +28,7 @@
 #include "backend/memory/memory.h"
 #include "backend/sqlite/sqlite.h"
 #include "base/errno_text.h"
+#include "base/text.h"
 #include "runtime/builtin.h" /* those of the build option SIMBA_BUILTIN, as X(redis) X(...) */
 
 #ifndef SIMBA_MODULE_DIR
@@ -37,6 +38,7 @@
 #define SIMBA_LIBDIR "lib"
 #endif
 #define SCHEME_MAX 32
+#define SCHEME_NEAR 2 /* letters to be changed, added or left out */
 #define MODULE_PATH_MAX (PATH_MAX + 64)
 
 #define DECLARE(name) extern const struct simba_backend name##_backend;
@@ -70,10 +72,28 @@ static const char *store_of(const char *name)
     return NULL;
 }
 
+/* NULL: none is near. */
+static const char *nearest_scheme(const char *scheme)
+{
+    static const char *const schemes[] = {"sqlite",     "memory",         "redis",    "rediss",
+                                          "redis+unix", "redis+sentinel", "mysql",    "mariadb",
+                                          "postgres",   "postgresql",     "zookeeper"};
+    const char *best = NULL;
+    size_t least = SCHEME_NEAR + 1;
+    for (size_t i = 0; i < sizeof schemes / sizeof *schemes; i++) {
+        size_t edits = text_distance(scheme, schemes[i]);
+        if (edits < least) {
+            least = edits;
+            best = schemes[i];
+        }
+    }
+    return best;
+}
+
 static void say_missing(const char *scheme, const char *name, const char *path, char *why,
                         size_t why_size)
 {
-    const char *store = store_of(name);
+    const char *store = store_of(name), *near;
     if (store != NULL)
         snprintf(
             why, why_size,
@@ -81,11 +101,13 @@ static void say_missing(const char *scheme, const char *name, const char *path, 
             "libsimba. Install Simba's module for %s (SIMBA_MODULE_PATH names another folder), "
             "or build with %s among SIMBA_STORES",
             scheme, path, store, store);
+    else if ((near = nearest_scheme(scheme)) != NULL)
+        snprintf(why, why_size, "no store for URLs with '%s:'; did you mean %s:?", scheme, near);
     else
         snprintf(why, why_size,
                  "no store for URLs with '%s:': there are sqlite:, redis:, mysql:, mariadb:, "
-                 "postgresql:, zookeeper: and memory:, and no module %.300s",
-                 scheme, path);
+                 "postgresql:, zookeeper: and memory:, and no module simba-%s.so",
+                 scheme, name);
 }
 
 static const struct simba_backend *ask_module(void *module, const char *scheme, const char *path,

@@ -5,6 +5,7 @@
  * that came of it. Who takes it: driver.c. */
 #include "runtime/turn.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -145,12 +146,15 @@ static void close_actors(struct simba *s)
     driver_lock(s);
     s->inbox.close_asked = s->inbox.notes != NULL;
     struct hash_node *n = NULL;
+    s->close_held[0] = '\0';
     while (!s->inbox.close_asked && (n = hash_table_next(&s->actors, n)) != NULL) {
         struct actor *a = actor_of(n);
-        bool over = a->machine.kind == HANDLE_LOCKER && a->phase == LOCKER_HELD &&
-                    (a->locked_by == s->closer || thread_ref_has_ended(a->locked_by));
+        bool held = a->machine.kind == HANDLE_LOCKER && a->phase == LOCKER_HELD;
+        bool over = held && (a->locked_by == s->closer || thread_ref_has_ended(a->locked_by));
         if (over) /* and a release that comes late is refused */
             a->phase = LOCKER_FREE;
+        else if (held)
+            snprintf(s->close_held, sizeof s->close_held, "%s", a->by_mutex.name);
         futex_set(&a->changes, atomic_load(&a->changes) + 1);
         turn_post_locked(a, over ? NOTE_DESTROY : NOTE_CLOSE);
     }

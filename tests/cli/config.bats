@@ -183,3 +183,35 @@ as_nobody() { # command...: without root's privileges, and with the environment 
     run bash -c "ldd '$SIMBA' | awk '{ print \$1 }' | grep -vE 'linux-vdso|ld-linux|lib(simba|c|m|uv|sqlite3|asan|ubsan|tsan|gcc_s|stdc..|pthread|dl|rt)\.so'"
     expect 1 '^$'
 }
+
+# bats test_tags=storeless
+@test "sqlite: a host is refused, and ~ is not expanded; no host and localhost are a file" {
+    mkdir -m 700 tmp '~'
+    for command in "lock -n m true" status; do
+        # shellcheck disable=SC2086
+        run simba -u sqlite://tmp/x.db $command
+        expect 125 "sqlite://tmp/x.db: a file has no host: write sqlite:tmp/x.db or sqlite:/tmp/x.db$"
+        # shellcheck disable=SC2086
+        run simba -u 'sqlite:~/x.db' $command
+        expect 125 'sqlite:~/x.db: ~ is not expanded: write the folder in full'
+    done
+    run simba init sqlite://tmp/x.db
+    expect 64 'a file has no host'
+    run simba init 'sqlite:~/x.db'
+    expect 64 '~ is not expanded'
+    [ ! -e /x.db ]
+    [ -z "$(ls tmp '~' | grep db)" ]
+    for url in "sqlite://$DIR/tmp/a.db" "sqlite://localhost$DIR/tmp/b.db" 'sqlite:./~/c.db'; do
+        run simba -u "$url" lock -n m true
+        expect 0
+    done
+    [ -e tmp/a.db ] && [ -e tmp/b.db ] && [ -e '~/c.db' ]
+}
+
+# bats test_tags=storeless
+@test "a scheme that is nearly one of ours" {
+    run simba -u rediz://h/0 lock -n m true
+    expect 125 "no store for URLs with 'rediz:'; did you mean redis:\?$"
+    run simba -u nosuch:x lock -n m true
+    expect 125 "and no module simba-nosuch.so$"
+}

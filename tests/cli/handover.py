@@ -89,7 +89,7 @@ def main():
             if leader is None:
                 sys.exit("an unknown leader: %d" % pid)
             if how == "release":
-                subprocess.run([SIMBA, "release", "-q", "--token", str(token), MUTEX], check=False)
+                subprocess.run([SIMBA, "release", "--yes", "-q", "--token", str(token), MUTEX], check=False)
             elif how == "kill":
                 leader.signal(signal.SIGKILL)
                 leader.process.wait()

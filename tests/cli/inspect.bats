@@ -250,7 +250,10 @@ P
 @test "release: the owner lets go in order" {
     begin "$SIMBA" lock "$M" sh -c 'trap "echo bye >log; exit 0" TERM; touch held; while :; do sleep 0.02; done' 2>err
     await test -e held
-    run simba release "$M"
+    run simba release "$M" </dev/null
+    expect 64 "mutex '$M' on .* is held by .*, token [0-9]+: say --yes to end its tenure without being asked$"
+    simba status "$M"
+    run simba release --yes "$M"
     expect 0 "evicted .* \\(token [0-9]+\\)"
     ends "$PID"
     [ "$CODE" -eq 123 ]
@@ -262,7 +265,7 @@ P
 @test "release --force: free at once, also if the owner hangs" {
     hold "$M"
     kill -STOP "$PID"
-    run simba release --force --json "$M"
+    run simba release --yes --force --json "$M"
     expect 0 '"event":"freed".*"holder":"holder-of-'"$M"'"'
     run simba lock -n "$M" true
     expect 0
@@ -274,7 +277,7 @@ P
     token=$(simba status --json "$M" | sed 's/.*"token":\([0-9]*\).*/\1/')
     run simba release --token $((token + 1)) "$M"
     expect 1 "not released: it is held by .* with token $token"
-    run simba release --token "$token" "$M"
+    run simba release --yes --token "$token" "$M"
     expect 0
     run simba release "${M}2"
     expect 1 "nobody owns it"

@@ -132,7 +132,7 @@ P
     export SIMBA_URL=sqlite:$DIR/other/x.db HOME=$DIR/other
     for command in "lock m" "schedule m --once" "elect m -r true -a"; do
         run as_user 54322 bash -c "ulimit -n 64 && exec timeout -s KILL 20 $SIMBA $command ./never"
-        expect 125 "the guard cannot be reached"
+        expect 125 "mutex 'm' on sqlite:$DIR/other/x.db: the process simba-guard, [0-9]+, cannot be reached; killing CMD"
         run as_user 54322 "$SIMBA" lock -n m true
         expect 0
     done
@@ -376,4 +376,16 @@ J
     expect 0
     ends "$PID"
     [ "$CODE" -eq 123 ]
+}
+
+@test "124: held under the same id, by another handle" {
+    [ "$KIND" != zookeeper ] || skip "it does not name an owner with the caller's own id"
+    begin "$SIMBA" lock --id me "$M" sleep 60
+    await simba status "$M"
+    run simba lock --id me -n "$M" true
+    expect 124 "held by another handle with the same id 'me'$"
+    run simba lock --id me -w 300ms "$M" true
+    expect 124 "timed out after .*: held by another handle with the same id 'me'$"
+    run simba lock --id you -n "$M" true
+    expect 124 "held by me"
 }

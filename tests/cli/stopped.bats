@@ -73,3 +73,16 @@ is_free() {
     [ "$CODE" -eq 123 ] # the lease had ended before it could be released
     ! has 'no renewal for|sending|did not end CMD|killed' said || { cat said; return 1; }
 }
+
+# bats test_tags=sqlite
+@test "lock: the process that renews was stopped: the log does not blame the store" {
+    begin "$SIMBA" -vv lock --ttl 1s --transition 500ms "$M" >token 2>said
+    await test -s token
+    kill -STOP "$PID"
+    sleep 4
+    kill -CONT "$PID"
+    ends "$PID"
+    [ "$CODE" -eq 123 ]
+    has 'warning: .*lost by .*\(this process did not run in the last [234][0-9.]*s: was it stopped\?\)' said
+    ! has 'store does not answer' said
+}

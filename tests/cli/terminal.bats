@@ -21,4 +21,5 @@ at_terminal() { # case
 }
 @test "in the background" { at_terminal background; }
 @test "the line of those who wait; Ctrl-C ends the wait" { at_terminal waiting_line; }
+@test "the line of those who wait fits the terminal, 80 columns or others" { at_terminal narrow; }
 @test "the terminal hangs up" { at_terminal hang_up; }

@@ -2,12 +2,15 @@
 """Drives an interactive shell on a pseudo-terminal, as a person would: Ctrl-C, Ctrl-Z, fg, a pager.
 
 terminal.py CASE: exits with 0 if the case went as it should; else says what was on the screen."""
+import fcntl
 import os
 import pty
 import re
 import select
 import signal
+import struct
 import sys
+import termios
 import time
 
 SIMBA = os.environ["SIMBA"]
@@ -165,12 +168,32 @@ def waiting_line(t):
     t.run("until " + SIMBA + " lock -qn $M true; test $? = 124; do :; done")
     t.wait("ready> ")
     t.run(SIMBA + " lock $M echo mine")
-    t.wait(r"waiting for '%s' on %s since [0-9.]+s: held by holder( for [0-9.]+s)?, lease ends in \d+s" % (os.environ["M"], os.environ["STORE"]))
+    line = t.wait(r"\x1b\[K(simba lock: waiting [0-9.]+s for '%s'( on %s)?: held by holder( for [0-9.]+s)?)\r" %
+                  (os.environ["M"], os.environ["STORE"]))[1]
+    if len(line) > 79:
+        sys.exit("longer than the terminal is wide: %r" % line)
     t.type("\x03")
     t.wait("ready> ")
     t.run("echo status $?")
     t.wait("status 130")
     t.run("touch go")
+
+
+def narrow(t):
+    """Whatever is to be said, the line is never wider than the terminal."""
+    columns = lambda n: fcntl.ioctl(t.fd, termios.TIOCSWINSZ, struct.pack("HHHH", 24, n, 0, 0))
+    t.run(SIMBA + " lock --id " + "x" * 90 + " $M sleep 60 &")
+    t.wait("ready> ")
+    t.run("until " + SIMBA + " lock -qn $M true; test $? = 124; do :; done")
+    t.wait("ready> ")
+    t.run(SIMBA + " lock $M true")
+    for width, pattern in ((80, "held by x+…"), (40, "…"), (400, "' on %s: held by x{90}" % os.environ["STORE"])):
+        columns(width)
+        t.wait(r"\x1b\[Ksimba lock: [^\r]*\r")  # it may be older
+        line = t.wait(r"\x1b\[K(simba lock: waiting [^\r]*)\r")[1]
+        if len(line) > width - 1 or not re.search(pattern, line):
+            sys.exit("on %d columns: %r" % (width, line))
+    t.type("\x03")
 
 
 def hang_up(t):

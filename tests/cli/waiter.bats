@@ -56,3 +56,60 @@ more_answered() { # than so many connections
     [ $(($(date +%s%N) - before)) -ge 7000000000 ] || { cat said; return 1; }
     [ "$CODE" -eq 124 ] || { cat said; return 1; }
 }
+
+# bats test_tags=sqlite
+@test "a store that can be read but not written ends lock at once, and elect and schedule say why" {
+    needs_other_users
+    mkdir -m 755 other
+    simba -u "sqlite:$DIR/other/x.db" lock m true
+    chmod 644 other/*
+    denied="mutex 'm' on sqlite:$DIR/other/x.db: cannot open $DIR/other/x.db-live: Permission denied"
+    export SIMBA_URL=sqlite:$DIR/other/x.db HOME=$DIR/other
+    for words in "" "-n" "-w 2s"; do
+        run as_user 65534 bash -c "exec timeout 20 $SIMBA lock $words m ./never"
+        expect 125 "^simba lock: $denied"
+        [ "${#lines[@]}" -eq 1 ]
+    done
+    for words in "elect m" "schedule m --once ./never"; do
+        # shellcheck disable=SC2086
+        begin as_user 65534 "$SIMBA" $words 2>said
+        await grep -q "$denied.*; trying again until it works" said
+        kill "$PID"
+    done
+    run as_user 65534 timeout 20 "$SIMBA" elect --fail-fast m
+    expect 125 "$denied.*; giving up \\(--fail-fast\\)"
+}
+
+# bats test_tags=sqlite
+@test "a store that refuses every attempt, but can be read: it is said, and lock gives up" {
+    with_server '' redis -- 'port=${1##*:} port=${port%%/*}
+        simba lock -u "$1" m true
+        redis-cli -p "$port" config set min-replicas-to-write 1 >/dev/null
+        code=0
+        simba lock -u "$1" m ./never 2>&1 || code=$?
+        timeout 3 "$SIMBA" -u "$1" elect m 2>&1 || true
+        exit $code'
+    expect_all 125 "^simba lock: waiting for 'm' on redis:.*: the server has too few replicas.*; trying again$" \
+        "^simba lock: mutex 'm' on redis:.*: the server has too few replicas" \
+        "^simba elect: mutex 'm' on redis:.*: the server has too few replicas.*; trying again until it works$"
+}
+
+# bats test_tags=sqlite
+@test "a Redis that has just started: whoever waits says why nothing is granted" {
+    needs_terminal
+    with_server '' redis --guard -- '
+        ends() { timeout 2 "$SIMBA" -u "$1?restart_guard=50s" "${@:2}" 2>&1 || true; }
+        set -- "${1%%\?*}"
+        ends "$1" lock m ./never
+        ends "$1" elect m
+        ends "$1" schedule m --once ./never
+        ends "$1" -q lock q ./never | sed "s/^/quiet: /"
+        ends "$1" lock -n m ./never | sed "s/^/once: /"
+        python3 -c "import pty, sys; pty.spawn(sys.argv[1:])" timeout 2 "$SIMBA" -u "$1?restart_guard=50s" lock m ./never </dev/null | tr "\r" "\n"'
+    local why='redis:.* has just started .*may have forgotten owners; it grants nothing for another [0-9.]+s$'
+    expect_all 0 "^simba lock: $why" "^simba elect: $why" "^simba schedule: $why" \
+        "simba lock: waiting [0-9.]+s for 'm'.*: no grants for another [0-9.]+s"
+    [ "$(grep -cE "$why" <<<"$output")" -eq 3 ] # not on the terminal, not with -q or -n
+    [ "$(grep -c '^once: ' <<<"$output")" -eq 1 ]
+    ! grep '^quiet: \|about to take it' <<<"$output"
+}

@@ -127,7 +127,7 @@ static void close_hanging_callback(void)
     probe_start(&p, s, fresh("close-hang"), &o);
     probe_start(&calm, s, fresh("close-calm"), &o);
     AWAIT(atomic_load(&p.acquired) == 1 && probe_leads(&calm));
-    CHECK_REFUSED(simba_close(s, 300), SIMBA_ETIMEOUT, NULL);
+    CHECK_REFUSED(simba_close(s, 300), SIMBA_ETIMEOUT, "a callback still runs");
     CHECK(atomic_load(&p.closed) == 0);
     AWAIT(atomic_load(&calm.closed) == 1);
     CHECK_CODE(simba_close(s, 0), SIMBA_ETIMEOUT);
@@ -203,6 +203,33 @@ static void close_together(void)
     }
 }
 
+static void log_blocks(void *data, enum simba_level level, const char *line)
+{
+    struct probe *p = data;
+    (void)level;
+    (void)line;
+    while (!atomic_load(&p->gate))
+        nap(1);
+}
+
+/* The same for the log: it is said which of them it is. */
+static void close_hanging_log(void)
+{
+    struct simba_options options = SIMBA_OPTIONS_INIT;
+    struct simba_handle_options o = lease_long();
+    struct probe gate = {0};
+    simba_locker *l = NULL;
+    simba *s = NULL;
+    options.log = log_blocks;
+    options.log_data = &gate;
+    CHECK_OK(simba_open(suite_url(), &options, &s));
+    CHECK_OK(simba_locker_create(s, fresh("close-log"), &o, &l));
+    CHECK_OK(simba_locker_acquire(l, PATIENCE_MS));
+    CHECK_REFUSED(simba_close(s, 300), SIMBA_ETIMEOUT, "the log function still runs");
+    atomic_store(&gate.gate, true);
+    client_close(s);
+}
+
 /* A daemon has closed its stdin, and perhaps opens something there later: no socket of ours gets
  * the number, and it stays as closed as it was. */
 static void close_without_stdin(void)
@@ -226,6 +253,7 @@ const struct test close_tests[] = {
     {"close_empty", close_empty, ANY_STORE, 0},
     {"close_all_states", close_all_states, ANY_STORE, 0},
     {"close_hanging_callback", close_hanging_callback, ANY_STORE, 0},
+    {"close_hanging_log", close_hanging_log, ANY_STORE, 0},
     {"close_then_release", close_then_release, ANY_STORE, 0},
     {"close_store_hangs", close_store_hangs, MEMORY_FAULTS, 0},
     {"close_together", close_together, ANY_STORE, 0},

@@ -164,13 +164,18 @@ static void locker_handover(void)
     struct waiting w = {.l = locker(two, mutex), .stays = true};
     pthread_t thread = spawn(wait_for_it, &w);
     AWAIT(simba_locker_acquire(w.l, 0) == SIMBA_ESTATE); /* the thread waits */
+    CHECK_REFUSED(simba_locker_acquire(w.l, 0), SIMBA_ESTATE,
+                  "another thread waits with this locker: create one per thread");
+    CHECK_REFUSED(simba_locker_acquire(a, 0), SIMBA_ESTATE,
+                  "this locker is held already: release it first, or create another locker");
     CHECK_REFUSED(simba_locker_release(w.l), SIMBA_ESTATE, NULL);
     CHECK(!atomic_load(&w.is_done));
     CHECK_OK(simba_locker_release(a));
     AWAIT(atomic_load(&w.is_done));
     CHECK(atomic_load(&w.code) == 0);
     CHECK(simba_locker_token(w.l) > token);
-    CHECK_REFUSED(simba_close(two, 50), SIMBA_ETIMEOUT, "held"); /* by another thread */
+    CHECK_REFUSED(simba_close(two, 50), SIMBA_ETIMEOUT,
+                  "is held by another thread: release it, then close again");
     CHECK(simba_locker_is_held(w.l));
     atomic_store(&w.stays, false);
     join(thread);

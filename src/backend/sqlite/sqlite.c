@@ -315,6 +315,27 @@ static bool is_usable_here(void)
     return atomic_compare_exchange_strong(&used_by, &nobody, here) || nobody == here;
 }
 
+/* What a shell, or the rules of other URLs, would make of it is not what we would open. */
+static int check_url(const struct simba_url *url, char *why, size_t why_size)
+{
+    const char *host, *path = simba_url_path(url);
+    int port;
+    if (simba_url_host(url, 0, &host, &port) && host[0] != '\0' && strcmp(host, "localhost") != 0) {
+        snprintf(why, why_size,
+                 "a file has no host: write sqlite:%.100s%.150s or sqlite:/%.100s%.150s", host,
+                 path, host, path);
+        return SIMBA_EINVAL;
+    }
+    if (path[0] == '~' && (path[1] == '/' || path[1] == '\0')) {
+        snprintf(why, why_size,
+                 "~ is not expanded: write the folder in full, or sqlite:./%.150s for one that is "
+                 "called ~",
+                 path);
+        return SIMBA_EINVAL;
+    }
+    return 0;
+}
+
 static int open_sqlite(struct simba_host *host, const struct simba_url *url, void **store,
                        char *why, size_t why_size)
 {
@@ -328,7 +349,9 @@ static int open_sqlite(struct simba_host *host, const struct simba_url *url, voi
     if (s == NULL)
         goto err;
     struct boot_clock boot;
-    int rc = paths_find(&s->paths, simba_url_path(url), why, why_size);
+    int rc = check_url(url, why, why_size);
+    if (rc == 0)
+        rc = paths_find(&s->paths, simba_url_path(url), why, why_size);
     if (rc == 0)
         rc = boot_clock_read(&boot, why, why_size);
     if (rc < 0) {

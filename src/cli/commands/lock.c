@@ -195,7 +195,7 @@ static int release(const struct lock *l, int code)
     int rc = simba_locker_release(l->locker);
     if (rc == 0 || l->keeper.job.term_sent)
         return code;
-    print_error(l->plan.c, "%s", simba_error_text());
+    print_error(l->plan.c, "%s", cli_error_text());
     return rc == SIMBA_ELOST ? EXIT_LOST : code;
 }
 
@@ -280,7 +280,7 @@ static int hold(struct lock *l)
                 continue;
             int rc = simba_locker_release(l->locker);
             if (rc != 0)
-                print_error(p->c, "%s", simba_error_text());
+                print_error(p->c, "%s", cli_error_text());
             return rc == SIMBA_ELOST ? EXIT_LOST : 0;
         }
     }

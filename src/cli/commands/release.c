@@ -47,11 +47,15 @@ static int take_option(struct cli *c, void *data, int id, char *value)
     }
 }
 
-/* Where nobody can answer, nobody is asked. */
+static bool can_ask(void)
+{
+    return isatty(STDIN_FILENO) != 0 && isatty(STDERR_FILENO) != 0;
+}
+
 static bool confirms(const struct request *r, const struct cli *c, const struct simba_owner *o)
 {
     char answer[16] = "", name[SIMBA_MUTEX_MAX + 1], id[SIMBA_ID_MAX + 1], left[24];
-    if (r->yes || isatty(STDIN_FILENO) == 0 || isatty(STDERR_FILENO) == 0)
+    if (r->yes)
         return true;
     fprintf(stderr, "mutex '%s' on %s is held by %s, token %llu, lease %s.\n",
             show_name(r->mutex, name, sizeof name), c->store, show_name(o->id, id, sizeof id),
@@ -81,6 +85,16 @@ static int release(struct cli *c, struct request *r)
                     r->mutex, c->store, o.id, (unsigned long long)o.token,
                     (unsigned long long)r->token);
         return EXIT_NOTHING;
+    }
+    if (!r->yes && !can_ask()) {
+        char held[24];
+        print_error(c,
+                    "mutex '%s' on %s is held by %s%s%s, token %llu: say --yes to end its "
+                    "tenure without being asked",
+                    r->mutex, c->store, o.id, o.acquired_at != 0 ? " for " : "",
+                    o.acquired_at != 0 ? show_duration(simba_now() - o.acquired_at, held) : "",
+                    (unsigned long long)o.token);
+        return EXIT_USAGE;
     }
     if (!confirms(r, c, &o)) {
         print_note(c, "mutex '%s' on %s: not released, you did not say y", r->mutex, c->store);
@@ -133,9 +147,9 @@ const struct command release_command = {
         "The owner's renewals fail from now on: if it is alive it hears of it, ends its work and "
         "lets go;\nelse the lease runs out. There is never a second owner. With --force NAME is "
         "free at once, and\nthe old owner may go on for a while: use it only where tokens are "
-        "checked. On a terminal it asks.\n\n"
+        "checked. On a terminal it asks; elsewhere say --yes.\n\n"
         "Exit status: 0 done; 1 nobody owned it, or with another token, or you said no; 125 the "
-        "store\ndoes not answer; 64 wrong usage.\n\n"
+        "store\ndoes not answer; 64 wrong usage, or it cannot ask and you did not say --yes.\n\n"
         "Examples:\n"
         "  simba release backup\n"
         "  simba release --yes --token 1763208402000001 backup\n",

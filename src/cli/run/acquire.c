@@ -9,12 +9,14 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/eventfd.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
 #include "cli/cli.h"
 #include "cli/output.h"
+#include "cli/run/outage.h"
 #include "cli/run/plan.h"
 #include "cli/run/poll_thread.h"
 
@@ -26,13 +28,15 @@
 #define CLOSE_TIMEOUT_MS 3000
 #define CANCEL_EVERY_MS 5
 #define STATUS_MAX 600
+#define REFUSED_MS 1000 /* so long attempts may fail before it is worth a word */
+#define WARN_EVERY_MS 5000
 
 struct watcher {
     struct plan *p;
     simba_locker *l;
     int done; /* eventfd: acquire has returned */
     atomic_bool has_answered;
-    bool on_terminal, is_line_shown;
+    bool on_terminal, is_line_shown, is_refusal_said;
     int64_t began, next_read; /* next_read: since began */
     int signal, code;         /* why the wait was canceled: a signal, or an exit code; 0: neither */
 };
@@ -46,23 +50,38 @@ static bool is_final(int code)
            code == SIMBA_EINVAL;
 }
 
-static void show_line(struct watcher *w, int code, const struct simba_owner *owner,
+/* "held by nightly@web1 for 1m05s" */
+static void say_owner(const struct watcher *w, const struct simba_owner *owner, char *out,
+                      size_t size)
+{
+    char held[24], left[24];
+    int64_t now = simba_now(), shut_until = w->p->c->outage->shut_until;
+    if (owner->id[0] == '\0' && shut_until > now)
+        snprintf(out, size, "no grants for another %s: the store has just started",
+                 show_duration(shut_until - now, left));
+    else if (owner->id[0] == '\0')
+        snprintf(out, size, "nobody owns it, about to take it");
+    else
+        snprintf(out, size, "held by %s%s%s", owner->id, owner->acquired_at != 0 ? " for " : "",
+                 owner->acquired_at != 0 ? show_duration(now - owner->acquired_at, held) : "");
+}
+
+/* The store, if there is room for it. */
+static void show_line(struct watcher *w, const char *error, const struct simba_owner *owner,
                       int64_t waited_ms)
 {
-    char why[STATUS_MAX], held[24], left[24], waited[24];
-    int64_t now = simba_now();
-    if (code != 0)
-        snprintf(why, sizeof why, "%s", simba_error_text());
-    else if (owner->id[0] == '\0')
-        snprintf(why, sizeof why, "nobody owns it, about to take it");
-    else
-        snprintf(why, sizeof why, "held by %s%s%s, lease ends in %s unless renewed", owner->id,
-                 owner->acquired_at != 0 ? " for " : "",
-                 owner->acquired_at != 0 ? show_duration(now - owner->acquired_at, held) : "",
-                 show_duration(owner->transition_at - now, left));
+    const struct cli *c = w->p->c;
+    char why[STATUS_MAX], waited[24], line[2 * STATUS_MAX];
+    say_owner(w, owner, why, sizeof why);
+    show_duration(waited_ms, waited);
+    snprintf(line, sizeof line, "waiting %s for '%s' on %.200s: %s", waited, w->p->mutex, c->store,
+             error[0] != '\0' ? error : why);
     w->is_line_shown = true;
-    print_status(w->p->c, "waiting for '%s' on %.200s since %s: %s", w->p->mutex, w->p->c->store,
-                 show_duration(waited_ms, waited), why);
+    if (width_of(line, strlen(line)) + (int)strlen("simba lock: ") <= status_width())
+        print_status(c, "%s", line);
+    else
+        print_status(c, "waiting %s for '%s': %s", waited, w->p->mutex,
+                     error[0] != '\0' ? error : why);
 }
 
 static void clear_line(struct watcher *w)
@@ -72,22 +91,47 @@ static void clear_line(struct watcher *w)
     w->is_line_shown = false;
 }
 
-/* 0: wait on, else an exit code after saying why. Who may contend for a mutex may read it, so a
- * store that answers neither gives no hope. */
+/* Once, where there is no line that says it. */
+static void warn_of_refusal(struct watcher *w)
+{
+    char refusal[OUTAGE_CAUSE_MAX];
+    if (w->on_terminal || w->is_refusal_said ||
+        outage_refusal(w->p->c->outage, REFUSED_MS, refusal)[0] == '\0')
+        return;
+    print_note(w->p->c, "waiting for '%s' on %s: %s; trying again", w->p->mutex, w->p->c->store,
+               refusal);
+    w->is_refusal_said = true;
+}
+
+/* 0: wait on, else an exit code after saying why. A store that can be read may still refuse every
+ * attempt to acquire. */
 static int read_store(struct watcher *w, int64_t waited_ms)
 {
     struct simba_owner owner = {0};
+    char refusal[OUTAGE_CAUSE_MAX] = "", error[STATUS_MAX] = "";
     int code = simba_read(w->p->c->client, w->p->mutex, READ_TIMEOUT_MS, &owner);
     bool may_wait = w->p->wait_ms != SIMBA_FOREVER ||
                     simba_now() - w->began < CONNECT_TIMEOUT_MS; /* else acquire itself ends */
     if (code == 0)
+        outage_refusal(w->p->c->outage, 0, refusal);
+    int where =
+        snprintf(error, sizeof error, "mutex '%s' on %.200s: ", w->p->mutex, w->p->c->store);
+    if (code != 0 && strncmp(error, cli_error_text(), (size_t)where) != 0)
+        where = 0;
+    if (code != 0)
+        snprintf(error, sizeof error, "%s", cli_error_text());
+    else
+        snprintf(error + where, sizeof error - (size_t)where, "%s", refusal);
+    if (code == 0 && refusal[0] == '\0')
         w->has_answered = true;
     if (!w->has_answered && (is_final(code) || !may_wait)) {
         clear_line(w);
-        return print_error(w->p->c, "%s", simba_error_text());
+        return print_error(w->p->c, "%s", error);
     }
     if (w->on_terminal && waited_ms >= SHOW_AFTER_MS)
-        show_line(w, code, &owner, waited_ms);
+        show_line(w, error + where, &owner, waited_ms);
+    else if (code == 0)
+        warn_of_refusal(w);
     return 0;
 }
 
@@ -105,10 +149,16 @@ static int ending_signal(const struct plan *p)
     return found;
 }
 
+/* Nobody looks, and the store is known to answer. */
+static bool needs_no_read(const struct watcher *w)
+{
+    return w->has_answered && !w->on_terminal;
+}
+
 static int pause_ms(const struct watcher *w)
 {
-    if (w->has_answered && !w->on_terminal)
-        return -1; /* there is nothing to ask for */
+    if (needs_no_read(w))
+        return w->is_refusal_said ? -1 : WARN_EVERY_MS;
     int64_t left = w->next_read - (simba_now() - w->began);
     return left > 0 ? (int)left : 0;
 }
@@ -134,6 +184,8 @@ static void *watch(void *arg)
         if (n > 0 && fds[1].revents != 0)
             w->signal = ending_signal(w->p);
         int64_t waited = simba_now() - w->began;
+        if (n == 0 && needs_no_read(w))
+            warn_of_refusal(w);
         if (w->signal != 0 || pause_ms(w) != 0)
             continue;
         w->next_read = waited < SHOW_AFTER_MS ? SHOW_AFTER_MS : waited + READ_EVERY_MS;
@@ -151,10 +203,10 @@ static int result_of(const struct plan *p, int code)
     if (code == 0)
         return ACQUIRED;
     if (code == SIMBA_EHELD || code == SIMBA_ETIMEOUT) {
-        print_note(p->c, "%s", simba_error_text());
+        print_note(p->c, "%s", cli_error_text());
         return p->conflict_code;
     }
-    return print_error(p->c, "%s", simba_error_text());
+    return print_error(p->c, "%s", cli_error_text());
 }
 
 /* A try, unless there was one, and then the wait for what is left of the time. */
@@ -164,7 +216,7 @@ static int try_then_wait(struct watcher *w)
     int code = w->has_answered ? SIMBA_EHELD : simba_locker_acquire(w->l, 0);
     if (code == SIMBA_EHELD)
         w->has_answered = true;
-    if (code == 0 || code == SIMBA_ECANCELED || wait_ms == 0)
+    if (code == 0 || code == SIMBA_ECANCELED || wait_ms == 0 || is_final(code))
         return code;
     if (wait_ms != SIMBA_FOREVER) {
         wait_ms -= simba_now() - w->began;
@@ -183,6 +235,8 @@ static int acquire_watched(struct plan *p, simba_locker *l, bool has_answered, i
                         .began = simba_now(),
                         .next_read = FIRST_READ_MS};
     pthread_t thread;
+    p->c->outage->is_shut_said =
+        w.on_terminal || p->wait_ms == 0; /* by the line, or by the result */
     if (!poll_thread_start(p->c))
         return EXIT_TROUBLE;
     if (w.done < 0 || pthread_create(&thread, NULL, watch, &w) != 0)
@@ -203,7 +257,8 @@ int acquire(struct plan *p, simba_locker *l, int *signal)
     int first = p->c->is_driven ? simba_locker_acquire(l, 0) : SIMBA_ETIMEOUT;
     if (first == 0)
         return ACQUIRED;
-    int code = acquire_watched(p, l, first == SIMBA_EHELD, signal);
+    int code =
+        is_final(first) ? result_of(p, first) : acquire_watched(p, l, first == SIMBA_EHELD, signal);
     poll_thread_stop(p->c);
     if (code != ACQUIRED) /* which gives back a lock that was granted in spite of the cancel */
         simba_close(p->c->client, CLOSE_TIMEOUT_MS);

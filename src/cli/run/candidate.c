@@ -13,6 +13,7 @@
 #include "cli/output.h"
 #include "cli/run/clock.h"
 #include "cli/run/guard.h"
+#include "cli/run/outage.h"
 #include "cli/run/plan.h"
 #include "cli/run/relay.h"
 
@@ -145,12 +146,19 @@ static void *report_startup(void *arg)
         }
         if (rc != SIMBA_ETIMEOUT)
             return NULL;
+        char refusal[OUTAGE_CAUSE_MAX] = "";
         rc = simba_read(p->c->client, p->mutex, READ_TIMEOUT_MS, &owner);
-        if (rc == 0 || (rc == SIMBA_ETIMEOUT && simba_now() < patience))
+        if (rc == 0)
+            outage_refusal(p->c->outage, 0, refusal);
+        if ((rc == 0 && refusal[0] == '\0') || (rc == SIMBA_ETIMEOUT && simba_now() < patience))
             continue;
         has_failed = true;
-        print_error(p->c, "%s%s", simba_error_text(),
-                    p->fail_fast ? "; giving up (--fail-fast)" : "; trying again until it works");
+        const char *next =
+            p->fail_fast ? "; giving up (--fail-fast)" : "; trying again until it works";
+        if (rc != 0)
+            print_error(p->c, "%s%s", simba_error_text(), next);
+        else
+            print_error(p->c, "mutex '%s' on %s: %s%s", p->mutex, p->c->store, refusal, next);
         if (p->fail_fast) {
             candidate_end(c, EXIT_TROUBLE);
             return NULL;

@@ -1,7 +1,9 @@
 /* outage.c: see outage.h. */
 #include "cli/run/outage.h"
 
+#include <simba.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -11,6 +13,8 @@
 #define FAILS ": cannot renew: " /* as src/runtime/actor.c has them */
 #define FAILS_END "; trying again"
 #define WORKS ": renewed again "
+#define ANSWERS ": the store answers again"
+#define SHUT "what is free is not granted for another " /* as src/backend/redis/replies.c has it */
 #define BEGINS ": acquired by "
 
 struct outage *outage_new(void)
@@ -27,6 +31,36 @@ static void set_cause(struct outage *o, const char *text, size_t length)
     o->current = next;
 }
 
+/* "mutex 'm' on URL: why; trying again" */
+static void take_refusal(struct outage *o, const char *line, const char *end)
+{
+    unsigned next = 1 - o->refusal_current;
+    const char *store = strstr(line, "' on "), *why = store != NULL ? strstr(store, ": ") : NULL;
+    why = why != NULL && why < end ? why + 2 : line;
+    snprintf(o->refusal[next], sizeof o->refusal[next], "%.*s", (int)(end - why), why);
+    o->refusal_current = next;
+    if (o->refused_since == 0)
+        o->refused_since = now_ns();
+}
+
+const char *outage_refusal(const struct outage *o, int64_t for_ms, char out[OUTAGE_CAUSE_MAX])
+{
+    int64_t since = o->refused_since;
+    bool is_refused = since != 0 && now_ns() - since >= for_ms * NS_PER_MS;
+    snprintf(out, OUTAGE_CAUSE_MAX, "%s", is_refused ? o->refusal[o->refusal_current] : "");
+    return out;
+}
+
+int64_t outage_shut_ms(struct outage *o, const char *line)
+{
+    const char *at = strstr(line, SHUT);
+    double seconds = at != NULL ? strtod(at + strlen(SHUT), NULL) : 0;
+    if (seconds <= 0)
+        return 0;
+    o->shut_until = simba_now() + (int64_t)(seconds * 1000);
+    return (int64_t)(seconds * 1000);
+}
+
 bool outage_take(struct outage *o, const char *line)
 {
     const char *fails = strstr(line, FAILS);
@@ -39,8 +73,13 @@ bool outage_take(struct outage *o, const char *line)
         o->failing_since = now_ns();
         return true;
     }
-    bool works = strstr(line, WORKS) != NULL;
-    if (!works && strstr(line, BEGINS) == NULL)
+    const char *refused = strstr(line, FAILS_END);
+    if (refused != NULL)
+        take_refusal(o, line, refused);
+    bool works = strstr(line, WORKS) != NULL, begins = strstr(line, BEGINS) != NULL;
+    if (begins || strstr(line, ANSWERS) != NULL)
+        o->refused_since = 0;
+    if (!works && !begins)
         return false;
     set_cause(o, "", 0);
     return atomic_exchange(&o->is_on, false) && works;
