@@ -118,12 +118,12 @@ static void multi_contend(void)
     for (int i = 0; i < CONTENDERS; i++)
         thread[i] = spawn(candidate, &p[i]);
     nap(suite_is_long() ? 30000 : 4000);
+    AWAIT(atomic_load(&tenures) >= 3);
     atomic_store(&is_over, true);
     for (int i = 0; i < CONTENDERS; i++)
         join(thread[i]);
     referee_end(&referee);
     CHECK(atomic_load(&leaders) == 0);
-    CHECK(atomic_load(&tenures) >= 3);
     for (int i = 0; i < 3; i++)
         client_close(clients[i]);
 }
