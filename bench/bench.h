@@ -44,7 +44,7 @@ _Noreturn __attribute__((format(printf, 1, 2))) static inline void bench_die(con
     exit(1);
 }
 
-/* ---- time ------------------------------------------------------------------------------------ */
+/* ---- time ---------------------------------------------------------------------------------- */
 
 static inline int64_t bench_now(void) /* ns */
 {
@@ -60,7 +60,7 @@ static inline void bench_sleep(int64_t ns)
         ;
 }
 
-/* ---- the command line ------------------------------------------------------------------------ */
+/* ---- the command line ---------------------------------------------------------------------- */
 
 static inline double bench_number(const char *option, const char *text, double least, double most)
 {
@@ -100,7 +100,7 @@ static inline struct bench bench_begin(int argc, char **argv, const char *what, 
     return b;
 }
 
-/* ---- processes ------------------------------------------------------------------------------- */
+/* ---- processes ----------------------------------------------------------------------------- */
 
 /* Zeroed memory that forked processes share. */
 static inline void *bench_share(size_t size)
@@ -154,7 +154,7 @@ static inline void bench_run(const struct bench *b, void (*run)(void *arg), void
     bench_join(bench_fork(b, run, arg));
 }
 
-/* ---- a word that processes wait on ----------------------------------------------------------- */
+/* ---- a word that processes wait on --------------------------------------------------------- */
 
 static inline void bench_set(_Atomic uint32_t *word, uint32_t value)
 {
@@ -174,7 +174,7 @@ static inline void bench_await(_Atomic uint32_t *word, uint32_t value)
         syscall(SYS_futex, word, FUTEX_WAIT, now, NULL, NULL, 0);
 }
 
-/* ---- numbers --------------------------------------------------------------------------------- */
+/* ---- numbers ------------------------------------------------------------------------------- */
 
 static inline int bench_compare(const void *a, const void *b)
 {
@@ -197,7 +197,7 @@ static inline double bench_median(double *values, size_t count)
     return bench_quantile(values, count, 0.5);
 }
 
-/* ---- the table ------------------------------------------------------------------------------- */
+/* ---- the table ----------------------------------------------------------------------------- */
 
 static inline void bench_head(void)
 {

@@ -92,7 +92,7 @@ static void hold(void *arg)
     _exit(0); /* without giving back one by one */
 }
 
-/* ---- renewals, as the server sees them ------------------------------------------------------- */
+/* ---- renewals, as the server sees them ----------------------------------------------------- */
 
 /* What one would write for one mutex. */
 static const char one_lua[] =

@@ -14,7 +14,7 @@
 
 #define RAW_LEASE "16000"
 
-/* ---- the server ------------------------------------------------------------------------------ */
+/* ---- the server ---------------------------------------------------------------------------- */
 
 static char redis_folder[] = "/tmp/simba-bench-XXXXXX";
 static char redis_socket[64];
@@ -101,7 +101,7 @@ static inline void redis_end(const char *location)
     (void)location;
 }
 
-/* ---- by hand --------------------------------------------------------------------------------- */
+/* ---- by hand ------------------------------------------------------------------------------- */
 
 enum raw_script { RAW_ACQUIRE, RAW_RELEASE, RAW_RENEW, RAW_ONE, RAW_SCRIPTS };
 
@@ -214,7 +214,7 @@ static const struct contest redis_contest = {
     .end = redis_end,
 };
 
-/* ---- what the server counts ------------------------------------------------------------------ */
+/* ---- what the server counts ---------------------------------------------------------------- */
 
 static inline double redis_info(const char *section, const char *name)
 {

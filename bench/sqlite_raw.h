@@ -131,7 +131,7 @@ static inline void raw_sqlite_close(void *one)
     free(r);
 }
 
-/* ---- the place: a database in a folder of its own --------------------------------------------- */
+/* ---- the place: a database in a folder of its own ------------------------------------------ */
 
 /* The library makes the tables, for both. */
 static inline void sqlite_make(void *location)

@@ -47,7 +47,7 @@ struct dir {
     uv_fs_event_t events;
 };
 
-/* ---- files ----------------------------------------------------------------------------------- */
+/* ---- files --------------------------------------------------------------------------------- */
 
 /* The name of a mutex's file: "m." and all that is not a letter or a digit as %XX. */
 static void encode(char out[static NAME_MAX_BYTES], const char *mutex)
@@ -117,7 +117,7 @@ static int write_record(const struct dir *d, const char *name, const struct reco
     return renameat(d->folder, ".new", d->folder, name);
 }
 
-/* ---- what the requests mean -------------------------------------------------------------------- */
+/* ---- what the requests mean ---------------------------------------------------------------- */
 
 static bool is_held(const struct dir *d, const struct record *r, int64_t now)
 {
@@ -247,7 +247,7 @@ static void submit(void *store, struct simba_request *batch)
     flock(d->lock, LOCK_UN);
 }
 
-/* ---- pushes ------------------------------------------------------------------------------------ */
+/* ---- pushes -------------------------------------------------------------------------------- */
 
 /* What was last seen of a mutex that somebody waits for or observes; the runtime keeps it for us. */
 enum { SEEN_TOKEN, SEEN_OWNED, SEEN_EVICTED };
@@ -304,7 +304,7 @@ static void watch(void *store, const char *mutex, enum simba_interest interest)
         d->host->watched(d->host, mutex, hint_if_changed, &c);
 }
 
-/* ---- life -------------------------------------------------------------------------------------- */
+/* ---- life ---------------------------------------------------------------------------------- */
 
 static void free_dir(struct dir *d)
 {

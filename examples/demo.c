@@ -20,7 +20,7 @@
 #define PATIENCE_MS 15000
 #define ACTORS 3
 
-/* ---- a contender, in its own process --------------------------------------------------------- */
+/* ---- a contender, in its own process ------------------------------------------------------- */
 
 static volatile sig_atomic_t should_stop;
 
@@ -85,7 +85,7 @@ static int contend(const char *url)
     return simba_close(client, PATIENCE_MS) != 0;
 }
 
-/* ---- the parent ------------------------------------------------------------------------------ */
+/* ---- the parent ---------------------------------------------------------------------------- */
 
 struct actor {
     const char *name, *colour;

@@ -49,7 +49,7 @@ extern "C" {
  * the lease ends by 1 % (drift_ppm) and a margin of up to 1 s. After 16 s others may own the mutex;
  * they try around that moment, and one of them has it after 17.2 s at the latest. */
 
-/* ---- errors ------------------------------------------------------------------------------- */
+/* ---- errors -------------------------------------------------------------------------------- */
 
 #define SIMBA_ERRORS(X)                              \
     X(INVAL, -1, "invalid argument")                 \
@@ -269,7 +269,7 @@ int64_t simba_metrics_prometheus(simba *s, bool per_handle, char *out, size_t si
  * still goes on, or the store does not answer: nothing is freed yet, call it again. */
 int simba_close(simba *s, int64_t timeout_ms);
 
-/* ---- in a loop of yours ------------------------------------------------------------------- */
+/* ---- in a loop of yours -------------------------------------------------------------------- */
 
 /* A client opened with SIMBA_NO_THREAD has no thread of its own (a store that must block has).
  * Instead, one thread of yours, at first the one that opened it, waits for the descriptor to

@@ -28,7 +28,7 @@ void futex_set(_Atomic uint32_t *word, uint32_t value)
     futex_wake(word);
 }
 
-/* ---- many who wait for a word each ----------------------------------------------------------- */
+/* ---- many who wait for a word each --------------------------------------------------------- */
 
 enum { PENDING, AWAITED, DONE };
 

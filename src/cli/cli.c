@@ -43,7 +43,7 @@ const struct option common_options[] = {
     {NULL, 0, 0, NULL, NULL},
 };
 
-/* ---- options of all commands ----------------------------------------------------------------- */
+/* ---- options of all commands --------------------------------------------------------------- */
 
 static void set(struct cli *c, enum setting_id id, const char *value, const char *flag)
 {
@@ -159,7 +159,7 @@ int cli_take_duration(const struct cli *c, const char *option, const char *value
     return -1;
 }
 
-/* ---- the store ------------------------------------------------------------------------------- */
+/* ---- the store ----------------------------------------------------------------------------- */
 
 /* That renewals fail is said in any case, with -vv all that there is. */
 static void on_log(void *data, enum simba_level level, const char *line)

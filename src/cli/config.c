@@ -48,7 +48,7 @@ struct file {
     char why[256];
 };
 
-/* ---- files ----------------------------------------------------------------------------------- */
+/* ---- files --------------------------------------------------------------------------------- */
 
 static bool find_key(const char *key, enum group *group, enum setting_id *id)
 {
@@ -150,7 +150,7 @@ static bool user_file(char *out, size_t size)
     return n > 0 && (size_t)n < size;
 }
 
-/* ---- what counts ----------------------------------------------------------------------------- */
+/* ---- what counts --------------------------------------------------------------------------- */
 
 static enum group group_of(const char *url)
 {

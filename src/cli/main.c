@@ -48,7 +48,7 @@ static int no_command(const struct cli *c, const char *name)
     return usage(c, "unknown command '%.60s'", name);
 }
 
-/* ---- help ------------------------------------------------------------------------------------ */
+/* ---- help ---------------------------------------------------------------------------------- */
 
 /* Goes on in column `at`, and where a line is full in the next one, below `indent`. */
 static int put_wrapped(const char *text, size_t bytes, int indent, int at)
@@ -150,7 +150,7 @@ void help_show(const struct command *m)
         show_overview();
 }
 
-/* ---- main ------------------------------------------------------------------------------------ */
+/* ---- main ---------------------------------------------------------------------------------- */
 
 static int take_command(struct cli *c, void *data, int id, char *value)
 {

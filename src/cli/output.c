@@ -18,7 +18,7 @@
 #define WIDEST 1000         /* far less than LINE_MAX_BYTES */
 #define ROOM_WAIT_MS 20     /* the shortest lease has a margin of 50 */
 
-/* ---- characters -------------------------------------------------------------------------------- */
+/* ---- characters ---------------------------------------------------------------------------- */
 
 /* The character at `at`, and how many bytes it has; 1 and 0xFFFD if that is not UTF-8. */
 static size_t decode(const char *at, unsigned *code)
@@ -71,8 +71,7 @@ const char *show_name(const char *name, char *out, size_t size)
     return out;
 }
 
-/* ---- lines
- * ---------------------------------------------------------------------------------------- */
+/* ---- lines --------------------------------------------------------------------------------- */
 
 static bool has_room(int fd)
 {
@@ -239,7 +238,7 @@ const char *show_duration(int64_t ms, char *out)
     return out;
 }
 
-/* ---- suggestions ----------------------------------------------------------------------------- */
+/* ---- suggestions --------------------------------------------------------------------------- */
 
 #define SUGGESTION_MAX 32
 

@@ -49,7 +49,7 @@ void owner_list_add(struct owner_list *t, const char *mutex, const struct simba_
     snprintf(one->mutex, sizeof one->mutex, "%s", mutex);
 }
 
-/* ---- cells ------------------------------------------------------------------------------------- */
+/* ---- cells --------------------------------------------------------------------------------- */
 
 /* At most so many characters; what was cut ends with a dot dot dot. */
 static void cut(char *text, int most)
@@ -106,8 +106,7 @@ static void cell(const struct owner_row *r, enum column column, int64_t now, cha
     }
 }
 
-/* ---- the table
- * ----------------------------------------------------------------------------------- */
+/* ---- the table ----------------------------------------------------------------------------- */
 
 static int total(const int width[COLUMNS])
 {
@@ -174,8 +173,7 @@ static void print_columns(const struct owner_list *t, int64_t now)
     }
 }
 
-/* ---- JSON
- * ------------------------------------------------------------------------------------------ */
+/* ---- JSON ---------------------------------------------------------------------------------- */
 
 static json_t *number_or_null(bool known, int64_t value)
 {
@@ -203,8 +201,7 @@ static void print_row(const struct cli *c, const struct owner_row *r, int64_t no
     print_json_value(j);
 }
 
-/* ---- events
- * ---------------------------------------------------------------------------------------- */
+/* ---- events -------------------------------------------------------------------------------- */
 
 const char *reason_name(enum simba_reason reason)
 {

@@ -51,7 +51,7 @@ int64_t period_renew_at(const struct period *p, int64_t sent_at, int64_t left, u
 /* When one that is not owner tries again: another's lease ends at expiry. */
 int64_t period_retry_at(const struct period *p, int64_t now, int64_t expiry, uint64_t *random);
 
-/* ---- what follows from it for people and for commands that run under a lease ------------------- */
+/* ---- what follows from it for people and for commands that run under a lease --------------- */
 
 /* From the end of the right to act to where another may own the mutex. */
 int64_t period_margin(int64_t ttl, int64_t transition);
@@ -69,7 +69,7 @@ int64_t period_takeover(const struct period *p, int64_t lease);
 int64_t period_kill_after(int64_t ttl, int64_t transition);
 int64_t period_kill_after_max(int64_t ttl, int64_t transition);
 
-/* ---- after failures ---------------------------------------------------------------------------- */
+/* ---- after failures ------------------------------------------------------------------------ */
 
 /* How long to wait after the n-th failure in a row, n from 1. */
 int64_t period_pause(const struct period *p, uint32_t failures, uint64_t *random);

@@ -21,7 +21,7 @@
 #define LATE (1000 * NS_PER_MS)
 #define RENEWALS_LATE 2 /* in a row: one that is slow is nothing to tell of */
 
-/* ---- what a step brings about ---------------------------------------------------------------- */
+/* ---- what a step brings about -------------------------------------------------------------- */
 
 static bool others_wait(const struct actor *a)
 {
@@ -332,7 +332,7 @@ static void end_if_gone(struct actor *a)
     actor_free(&a->by_mutex);
 }
 
-/* ---- events ---------------------------------------------------------------------------------- */
+/* ---- events -------------------------------------------------------------------------------- */
 
 /* What the caller has left for it. False: it does not count any more. The caller of an acquire may
  * have gone meanwhile, and a cancel that came too late must not end the wait of the next call. */

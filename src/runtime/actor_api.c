@@ -59,7 +59,7 @@ void actor_wait_over_locked(struct actor *a)
         turn_post_locked(a, 0);
 }
 
-/* ---- creation -------------------------------------------------------------------------------- */
+/* ---- creation ------------------------------------------------------------------------------ */
 
 static int check_names(struct simba *s, const char *mutex, const char *id)
 {

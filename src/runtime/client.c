@@ -74,7 +74,7 @@ bool client_would_deadlock(const struct simba *s, const struct actor *a)
     return client_is_here(s) || (thread_client == s && (a == NULL || thread_actor == a));
 }
 
-/* ---- open ------------------------------------------------------------------------------------ */
+/* ---- open ---------------------------------------------------------------------------------- */
 
 /* What the user set wins, then the URL, then the default of whoever uses it. */
 static int choose(const struct simba *s, int64_t set, const char *name, int64_t *out)
@@ -226,7 +226,7 @@ int simba_open(const char *url, const struct simba_options *options, simba **out
     return 0;
 }
 
-/* ---- close ----------------------------------------------------------------------------------- */
+/* ---- close --------------------------------------------------------------------------------- */
 
 static void free_client(struct simba *s)
 {
@@ -302,7 +302,7 @@ int simba_close(simba *s, int64_t timeout_ms)
     return 0;
 }
 
-/* ---- the store ------------------------------------------------------------------------------- */
+/* ---- the store ----------------------------------------------------------------------------- */
 
 const char *simba_store_text(const simba *s)
 {

@@ -43,7 +43,7 @@ bool driver_is_here(const struct simba *s)
     return inside == s;
 }
 
-/* ---- the lock, and who is woken -------------------------------------------------------------- */
+/* ---- the lock, and who is woken ------------------------------------------------------------ */
 
 void driver_lock(struct simba *s)
 {
@@ -71,7 +71,7 @@ void driver_unlock(struct simba *s)
         loop_wake(s);
 }
 
-/* ---- a turn ---------------------------------------------------------------------------------- */
+/* ---- a turn -------------------------------------------------------------------------------- */
 
 /* Returns to how many. */
 static int give_results(struct call *results)
@@ -190,7 +190,7 @@ static void after_sleep(uv_check_t *handle)
     turn_inside(handle->data);
 }
 
-/* ---- a thread that is not ours, inside of libuv ---------------------------------------------- */
+/* ---- a thread that is not ours, inside of libuv -------------------------------------------- */
 
 /* As on the own thread: no handler of the user's runs, threads that are started inherit it, and a
  * write to a connection that is gone must not end the process. */
@@ -218,7 +218,7 @@ void driver_leave(const struct driver_visit *v)
     pthread_setcancelstate(v->cancel, NULL);
 }
 
-/* ---- a caller -------------------------------------------------------------------------------- */
+/* ---- a caller ------------------------------------------------------------------------------ */
 
 /* Unlocks. */
 static void take_one_turn(struct simba *s, bool here)
@@ -311,7 +311,7 @@ void driver_unlock_turn(struct simba *s, struct call *call, bool here)
     }
 }
 
-/* ---- the own thread -------------------------------------------------------------------------- */
+/* ---- the own thread ------------------------------------------------------------------------ */
 
 static void rest(struct simba *s)
 {
@@ -356,7 +356,7 @@ static void *run_thread(void *arg)
     return NULL;
 }
 
-/* ---- beginning and end ----------------------------------------------------------------------- */
+/* ---- beginning and end --------------------------------------------------------------------- */
 
 void driver_init(struct simba *s)
 {

@@ -30,7 +30,7 @@ static struct record *add(struct interests *i, const char *mutex)
     return r;
 }
 
-/* ---- what the handles want ---------------------------------------------------------------------- */
+/* ---- what the handles want ----------------------------------------------------------------- */
 
 static int keep_locked(struct interests *i, const char *mutex, enum simba_interest most,
                        bool is_wanted)
@@ -67,7 +67,7 @@ int interest_change(struct simba *s, const char *mutex, enum simba_interest was,
     return code;
 }
 
-/* ---- what the store asks ----------------------------------------------------------------------- */
+/* ---- what the store asks ------------------------------------------------------------------- */
 
 static enum simba_interest host_interest(struct simba_host *host, const char *mutex)
 {
@@ -97,7 +97,7 @@ static void host_watched(struct simba_host *host, const char *mutex, simba_watch
     pthread_mutex_unlock(&i->lock);
 }
 
-/* ---- life -------------------------------------------------------------------------------------- */
+/* ---- life ---------------------------------------------------------------------------------- */
 
 int interest_init(struct simba *s)
 {

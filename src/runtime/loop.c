@@ -17,7 +17,7 @@
 #include "base/futex.h"
 #include "runtime/client.h"
 
-/* ---- waking ---------------------------------------------------------------------------------- */
+/* ---- waking -------------------------------------------------------------------------------- */
 
 void loop_wake_locked(struct simba *s)
 {
@@ -78,7 +78,7 @@ void loop_set_alarm(struct simba *s, int64_t at)
     assert(rc == 0);
 }
 
-/* ---- the gate -------------------------------------------------------------------------------- */
+/* ---- the gate ------------------------------------------------------------------------------ */
 
 void loop_shut_gate(struct simba *s, bool shut)
 {
@@ -98,7 +98,7 @@ int loop_timeout(struct simba *s)
     return uv_backend_timeout(&s->loop.uv);
 }
 
-/* ---- beginning and end ----------------------------------------------------------------------- */
+/* ---- beginning and end --------------------------------------------------------------------- */
 
 /* With the first loop of a process libuv makes a pipe, and aborts where it cannot. So this tries
  * whether as many descriptors are to be had. 0 or an errno. */

@@ -10,7 +10,7 @@
 #include "runtime/fault.h"
 #include "runtime/inquiry.h"
 
-/* ---- counting -------------------------------------------------------------------------------- */
+/* ---- counting ------------------------------------------------------------------------------ */
 
 /* There is one writer: no need for a locked instruction. */
 static void add(_Atomic uint64_t *counter, uint64_t n)
@@ -36,7 +36,7 @@ void metrics_count(struct actor *a, enum metrics_counter which)
     add(&a->client->metrics.counted[which], 1);
 }
 
-/* ---- of the client --------------------------------------------------------------------------- */
+/* ---- of the client ------------------------------------------------------------------------- */
 
 static void copy_histogram(struct simba_histogram *out, const struct histogram *h)
 {
@@ -79,7 +79,7 @@ int simba_metrics_read(simba *s, struct simba_metrics *out)
     return 0;
 }
 
-/* ---- of each handle -------------------------------------------------------------------------- */
+/* ---- of each handle ------------------------------------------------------------------------ */
 
 enum { OWNED = METRICS_COUNTERS, TOKEN, STATUS, VALUES }; /* and the counters */
 
@@ -160,7 +160,7 @@ int simba_metrics_each(simba *s, simba_handle_metrics_fn *each, void *data)
     return rc;
 }
 
-/* ---- for Prometheus -------------------------------------------------------------------------- */
+/* ---- for Prometheus ------------------------------------------------------------------------ */
 
 /* Text that grows; what does not fit is only counted. */
 struct page {

@@ -36,8 +36,7 @@ void simba_observer_destroy(simba_observer *w)
     actor_destroy(actor_of(w));
 }
 
-/* ---- of all mutexes; by whoever has the baton
- * ---------------------------------------------------- */
+/* ---- of all mutexes; by whoever has the baton ---------------------------------------------- */
 
 static struct actor *child_of(const struct actor *all, const char *mutex)
 {

@@ -113,7 +113,7 @@ bool poll_wait(struct simba *s, _Atomic uint32_t *word, uint32_t value, int64_t 
     return in_time;
 }
 
-/* ---- for the host program -------------------------------------------------------------------- */
+/* ---- for the host program ------------------------------------------------------------------ */
 
 static int check(const struct simba *s)
 {

@@ -136,7 +136,7 @@ static const struct simba_backend *ask_module(void *module, const char *scheme, 
     return NULL;
 }
 
-/* ---- where it is ----------------------------------------------------------------------------- */
+/* ---- where it is --------------------------------------------------------------------------- */
 
 /* The file that this code is in: libsimba.so, or the program. False: it is not known for sure. */
 static bool find_ourselves(char path[PATH_MAX], bool *is_program)

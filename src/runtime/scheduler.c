@@ -62,7 +62,7 @@ uint64_t simba_run_token(const simba_run *run)
     return run != NULL ? run->token : 0;
 }
 
-/* ---- its thread ------------------------------------------------------------------------------ */
+/* ---- its thread ---------------------------------------------------------------------------- */
 
 static void *lead(void *arg);
 
@@ -171,7 +171,7 @@ static void *lead(void *arg)
     return NULL;
 }
 
-/* ---- callbacks ------------------------------------------------------------------------------- */
+/* ---- callbacks ----------------------------------------------------------------------------- */
 
 /* After the user's on_acquired, also if that has ended its thread. */
 static void begin_work(void *arg)
@@ -226,7 +226,7 @@ bool scheduler_lingers(const struct actor *a, enum simba_reason reason)
     return x->has_thread;
 }
 
-/* ---- the public face -------------------------------------------------------------------------- */
+/* ---- the public face ----------------------------------------------------------------------- */
 
 /* The lease must be kept for as long as at_least asks for. */
 static int set_drain(const char *mutex, const struct schedule *s, struct simba_handle_options *o)

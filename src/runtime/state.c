@@ -124,7 +124,7 @@ void state_free(struct actor *a)
         free(a->after.id);
 }
 
-/* ---- reading --------------------------------------------------------------------------------- */
+/* ---- reading ------------------------------------------------------------------------------- */
 
 static void show_owner(struct simba_owner *out, const struct tenure *seen, int64_t transition)
 {

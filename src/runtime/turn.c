@@ -18,7 +18,7 @@
 #define NOTES_MAX 1024 /* of one round: then their requests go out */
 #define ROUNDS_MAX 16  /* of one turn, before the store's own events get theirs */
 
-/* ---- what waits ------------------------------------------------------------------------------ */
+/* ---- what waits ---------------------------------------------------------------------------- */
 
 void turn_init(struct inbox *in)
 {
@@ -55,7 +55,7 @@ bool turn_is_wanted_locked(const struct simba *s)
            in->hint_all || in->alarmed || in->close_asked;
 }
 
-/* ---- hints ----------------------------------------------------------------------------------- */
+/* ---- hints --------------------------------------------------------------------------------- */
 
 /* Of those who wait for it one asks: the one that is named, else the one that has waited longest. */
 static void hint_mutex(struct simba *s, const char *mutex, const char *id)
@@ -100,7 +100,7 @@ static void take_hints(struct simba *s, struct hint *hints, bool all)
         hint_all(s);
 }
 
-/* ---- a round --------------------------------------------------------------------------------- */
+/* ---- a round ------------------------------------------------------------------------------- */
 
 static void take_answers(struct simba_request *answers)
 {

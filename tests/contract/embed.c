@@ -428,7 +428,7 @@ const struct test embed_tests[] = {
     {NULL, NULL, ANY_STORE, 0},
 };
 
-/* ---- metrics --------------------------------------------------------------------------------- */
+/* ---- metrics ------------------------------------------------------------------------------- */
 
 struct tally {
     const char *mutex;
@@ -501,7 +501,7 @@ static void metrics_text(void)
     client_close(s);
 }
 
-/* ---- many who wait in one client --------------------------------------------------------------- */
+/* ---- many who wait in one client ----------------------------------------------------------- */
 
 #define MANY 50
 

@@ -309,7 +309,7 @@ static void evict_forced(void)
     client_close(two);
 }
 
-/* ---- answers that come late ----------------------------------------------------------------- */
+/* ---- answers that come late ---------------------------------------------------------------- */
 
 /* A renewal of the last tenure is answered in the next one: this one is seen, and told of. */
 /* shows: C3 */

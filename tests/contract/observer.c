@@ -6,7 +6,7 @@
 
 #include "suite.h"
 
-/* ---- an observer that writes down and checks what it is told --------------------------------- */
+/* ---- an observer that writes down and checks what it is told ------------------------------- */
 
 struct watcher {
     simba_observer *w;
@@ -284,7 +284,7 @@ static void observer_refused(void)
     client_close(s);
 }
 
-/* ---- of all ---------------------------------------------------------------------------------- */
+/* ---- of all -------------------------------------------------------------------------------- */
 
 #define MANY 8
 struct watcher_of_all {
@@ -386,7 +386,7 @@ const struct test observer_tests[] = {
     {NULL, NULL, ANY_STORE, 0},
 };
 
-/* ---- list and evict -------------------------------------------------------------------------- */
+/* ---- list and evict ------------------------------------------------------------------------ */
 
 struct listing {
     const char *mutex[MANY];

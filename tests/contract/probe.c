@@ -122,7 +122,7 @@ void probe_stop(struct probe *p)
     CHECK(probe_is_idle(p));
 }
 
-/* ---- does the store push? -------------------------------------------------------------------- */
+/* ---- does the store push? ------------------------------------------------------------------ */
 
 /* One owns, with a lease of a minute; another has been told so, and by itself asks a minute
  * later. If it owns soon after the release, it was hinted. */

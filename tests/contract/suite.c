@@ -178,7 +178,7 @@ void client_close(simba *s)
     CHECK_OK(simba_close(s, PATIENCE_MS));
 }
 
-/* ---- ports ----------------------------------------------------------------------------------- */
+/* ---- ports --------------------------------------------------------------------------------- */
 
 /* Below what the system gives to connections (32768 and above, as it comes), and low enough for the
  * bus of a cluster, ten thousand above it. */

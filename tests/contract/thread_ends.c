@@ -95,7 +95,7 @@ static void callback_cancelled(void)
     lead_and_close(client_open(), IS_CANCELLED);
 }
 
-/* ---- where the thread is the user's ---------------------------------------------------------- */
+/* ---- where the thread is the user's -------------------------------------------------------- */
 
 struct job {
     void (*run)(void *arg);
@@ -224,7 +224,7 @@ static void callback_exits_wait(void)
     client_close(other);
 }
 
-/* ---- the log, and the callbacks of a scheduler ------------------------------------------------- */
+/* ---- the log, and the callbacks of a scheduler --------------------------------------------- */
 
 static void log_and_exit(void *data, enum simba_level level, const char *line)
 {

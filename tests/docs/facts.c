@@ -49,7 +49,7 @@ static void text(const char *name, const char *value)
     printf("%s\t%s\n", name, value);
 }
 
-/* ---- limits and defaults ----------------------------------------------------------------------- */
+/* ---- limits and defaults ------------------------------------------------------------------- */
 
 static void show_limits(void)
 {
@@ -100,7 +100,7 @@ static void show_errors(void)
 #undef X
 }
 
-/* ---- a lease ------------------------------------------------------------------------------------ */
+/* ---- a lease ------------------------------------------------------------------------------- */
 
 static void show_lease(int64_t ttl_ms, int64_t transition_ms)
 {
@@ -147,7 +147,7 @@ static void show_lease(int64_t ttl_ms, int64_t transition_ms)
     number("figure.kill_after_part", KILL_AFTER_PART);
 }
 
-/* ---- URLs --------------------------------------------------------------------------------------- */
+/* ---- URLs ---------------------------------------------------------------------------------- */
 
 static void show_store(const char *name, const struct simba_backend *b)
 {

@@ -24,7 +24,7 @@
 #define MS NS_PER_MS
 #define NAME(n) ('A' + (n)->index) /* of a client, in traces */
 
-/* ---- faults ------------------------------------------------------------------------------- */
+/* ---- faults -------------------------------------------------------------------------------- */
 
 #define FAULTS(X)                               \
     X(LOSE_REQUEST, "request lost")             \
@@ -74,7 +74,7 @@ struct tally {
     int64_t simulated; /* ns */
 };
 
-/* ---- messages ----------------------------------------------------------------------------- */
+/* ---- messages ------------------------------------------------------------------------------ */
 
 /* Between a client and the server of zookeeper.h. */
 enum packet_op {
@@ -146,7 +146,7 @@ struct event {
     struct message message;
 };
 
-/* ---- a client ----------------------------------------------------------------------------- */
+/* ---- a client ------------------------------------------------------------------------------ */
 
 struct node {
     struct handle machine;
@@ -193,7 +193,7 @@ struct node {
     int64_t last_arrival;  /* session store: its requests keep their order */
 };
 
-/* ---- stores ------------------------------------------------------------------------------- */
+/* ---- stores -------------------------------------------------------------------------------- */
 
 struct lease_record { /* as Redis and SQL keep it */
     char owner[24];
@@ -225,7 +225,7 @@ struct store {
     int64_t grace_until; /* after it lost its memory: grants nothing before */
 };
 
-/* ---- the world ---------------------------------------------------------------------------- */
+/* ---- the world ----------------------------------------------------------------------------- */
 
 struct mix { /* of one run, drawn by the swarm; per 10,000 */
     unsigned rate[FAULT_COUNT];

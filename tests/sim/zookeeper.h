@@ -15,7 +15,7 @@
 #define WATCHES_MAX 64
 #define SESSIONS_MAX 128
 
-/* ---- the server ----------------------------------------------------------------------------- */
+/* ---- the server ---------------------------------------------------------------------------- */
 
 struct server_node {
     char name[PACKET_NAME_SIZE], id[24];
@@ -54,7 +54,7 @@ struct server {
     uint32_t lists;
 };
 
-/* ---- a client ------------------------------------------------------------------------------- */
+/* ---- a client ------------------------------------------------------------------------------ */
 
 struct outgoing { /* what the client library has sent and has no answer to */
     uint32_t serial;

@@ -31,7 +31,7 @@ static struct client *client_of_session(struct latch_session *s)
     return (struct client *)(void *)s->client;
 }
 
-/* ---- timers --------------------------------------------------------------------------------- */
+/* ---- timers -------------------------------------------------------------------------------- */
 
 static void set_timer(struct client *c, enum packet_op kind, uint32_t *serial, int64_t in)
 {
@@ -59,7 +59,7 @@ static void watch_own_in(struct latch_session *s, int64_t ms)
     set_timer(c, PACKET_WATCH, &c->own_watches, ms * MS);
 }
 
-/* ---- answers to the machine: within the process, so none gets lost -------------------------- */
+/* ---- answers to the machine: within the process, so none gets lost ------------------------- */
 
 struct call {
     struct simba_request q; /* first: one is the other */
@@ -140,7 +140,7 @@ static void log_line(struct simba_host *host, enum simba_level level, const char
     world_trace(client_of_host(host)->world, "    %s", line);
 }
 
-/* ---- packets -------------------------------------------------------------------------------- */
+/* ---- packets ------------------------------------------------------------------------------- */
 
 static void post(struct client *c, struct packet r)
 {
@@ -223,7 +223,7 @@ static const struct latch_io io = {
     .read = read_owner,
 };
 
-/* ---- what the server says ------------------------------------------------------------------- */
+/* ---- what the server says ------------------------------------------------------------------ */
 
 static int names_of(const struct server_list *l, char *names[MEMBERS_MAX])
 {
@@ -302,7 +302,7 @@ static void heard_of(struct client *c, const struct packet *r)
         zk_latch_queue_event(&c->session, mutex, r->name, r->op == PACKET_GONE, now_of(c));
 }
 
-/* ---- the connection ------------------------------------------------------------------------- */
+/* ---- the connection ------------------------------------------------------------------------ */
 
 static void connect(struct client *c)
 {
@@ -416,7 +416,7 @@ void zookeeper_event(struct world *w, struct node *n, const struct event *e)
         replied(c, r);
 }
 
-/* ---- for the machine ------------------------------------------------------------------------ */
+/* ---- for the machine ----------------------------------------------------------------------- */
 
 static void end(struct client *c)
 {
@@ -472,7 +472,7 @@ void zookeeper_request(struct world *w, struct node *n, const struct lease_reque
     zk_latch_client_submit(&c->latch, &call->q, now_of(c));
 }
 
-/* ---- the rest ------------------------------------------------------------------------------- */
+/* ---- the rest ------------------------------------------------------------------------------ */
 
 void zookeeper_calm(struct world *w, struct node *n)
 {

@@ -12,7 +12,7 @@ static int64_t latency(struct world *w)
     return world_between(w, w->mix.quickest, w->mix.latency_ms * MS + 20000);
 }
 
-/* ---- to the client -------------------------------------------------------------------------- */
+/* ---- to the client ------------------------------------------------------------------------- */
 
 /* In order; what gets lost takes the connection with it. */
 static void deliver(struct world *w, struct server_session *s, const struct packet *r)
@@ -37,7 +37,7 @@ static void deliver(struct world *w, struct server_session *s, const struct pack
     world_post(w, at, EVENT_AT_CLIENT, n, &m);
 }
 
-/* ---- watches -------------------------------------------------------------------------------- */
+/* ---- watches ------------------------------------------------------------------------------- */
 
 static int find_watch(const struct watches *w, const char *name)
 {
@@ -77,7 +77,7 @@ static void fire(struct world *w, unsigned mutex, enum packet_op op, const char 
     }
 }
 
-/* ---- nodes and sessions --------------------------------------------------------------------- */
+/* ---- nodes and sessions -------------------------------------------------------------------- */
 
 static void remove_node(struct world *w, unsigned mutex, int i)
 {
@@ -183,7 +183,7 @@ static void connect(struct world *w, const struct event *e)
     deliver(w, s, &r);
 }
 
-/* ---- operations ----------------------------------------------------------------------------- */
+/* ---- operations ---------------------------------------------------------------------------- */
 
 static void create(struct world *w, const struct event *e, struct packet *r)
 {

@@ -79,7 +79,7 @@ static inline void machine_init(struct machine *m, enum handle_kind kind, unsign
                 "me", (flags & CHOSEN_ID) == 0, (flags & QUEUES) != 0, 1);
 }
 
-/* ---- what the machine does ------------------------------------------------------------------ */
+/* ---- what the machine does ----------------------------------------------------------------- */
 
 __attribute__((format(printf, 2, 3))) static inline void tell(struct machine *m, const char *format,
                                                               ...)
@@ -158,7 +158,7 @@ static inline void tell_update(struct machine *m, const struct handle_update *up
     m->status = m->handle.status;
 }
 
-/* ---- what must be so after every step, whatever happened ------------------------------------- */
+/* ---- what must be so after every step, whatever happened ----------------------------------- */
 
 /* on_closed is no work under the mutex: what turns up while it runs may be given back. */
 static inline void check_request(const struct machine *m, const struct lease_request *r)
@@ -226,7 +226,7 @@ static inline void machine_step(struct machine *m, struct handle_event e)
         machine_step(m, (struct handle_event){.kind = HANDLE_DONE, .now = e.now, .ran = true});
 }
 
-/* ---- what happens ---------------------------------------------------------------------------- */
+/* ---- what happens -------------------------------------------------------------------------- */
 
 struct machine_line {
     bool timed;

@@ -22,7 +22,7 @@
 #define STEPS_MAX 400
 #define PATIENCE_MS 20000
 
-/* ---- memory and threads that end ------------------------------------------------------------- */
+/* ---- memory and threads that end ----------------------------------------------------------- */
 
 void *__real_malloc(size_t size);
 void *__real_calloc(size_t count, size_t size);
@@ -80,7 +80,7 @@ int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(
     return ends(&threads) ? EAGAIN : __real_pthread_create(thread, attr, run, arg);
 }
 
-/* ---- what must hold --------------------------------------------------------------------------- */
+/* ---- what must hold ------------------------------------------------------------------------ */
 
 /* Also in a child, which must not go on with the tests. */
 #define MUST(condition)                                                                     \

@@ -24,7 +24,7 @@
 #define ODD "new\nline \"quoted\" back\\slash \\n\xc3\xa4"
 #define ODD_ESCAPED "new\\nline \\\"quoted\\\" back\\\\slash \\\\n\xc3\xa4"
 
-/* ---- a locale with a decimal comma ----------------------------------------------------------- */
+/* ---- a locale with a decimal comma --------------------------------------------------------- */
 
 static char folder[] = "/tmp/simba-locale.XXXXXX";
 
@@ -57,7 +57,7 @@ static bool use_comma(void)
     return found;
 }
 
-/* ---- the text format ------------------------------------------------------------------------- */
+/* ---- the text format ----------------------------------------------------------------------- */
 
 static bool matches(const char *line, const char *pattern)
 {

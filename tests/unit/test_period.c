@@ -169,7 +169,7 @@ static void extremes_are_taken(void **state)
     period_of("early 3600000 late 3600000");
 }
 
-/* ---- jitter --------------------------------------------------------------------------------- */
+/* ---- jitter -------------------------------------------------------------------------------- */
 
 struct range {
     int64_t low, high; /* of what was drawn */

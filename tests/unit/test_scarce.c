@@ -7,7 +7,7 @@
 #include "base/errno_text.h"
 #include "unit/scarce.h"
 
-/* ---- a life of a client ---------------------------------------------------------------------- */
+/* ---- a life of a client -------------------------------------------------------------------- */
 
 static char url[PATH_MAX], folder[] = "/tmp/simba-scarce.XXXXXX";
 
@@ -101,7 +101,7 @@ static void threads_end_for_good(void **state)
     whatever_fails(&threads, live, "cannot start a thread");
 }
 
-/* ---- descriptors that end -------------------------------------------------------------------- */
+/* ---- descriptors that end ------------------------------------------------------------------ */
 
 /* 0: opened, locked, unlocked, closed. Else the code. */
 static int lock_once(void)
@@ -177,7 +177,7 @@ static void module_finds_no_descriptor(void **state)
     unlink(path);
 }
 
-/* ---- stores ---------------------------------------------------------------------------------- */
+/* ---- stores -------------------------------------------------------------------------------- */
 
 static int use_memory(void **state)
 {
@@ -217,7 +217,7 @@ static int remove_files(void **state)
         "sqlite: " #f, f, use_sqlite, remove_files, NULL \
     }
 
-/* ---- words ----------------------------------------------------------------------------------- */
+/* ---- words --------------------------------------------------------------------------------- */
 
 static void errors_of_the_system_say_what_to_do(void **state)
 {

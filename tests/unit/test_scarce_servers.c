@@ -11,7 +11,7 @@
 
 static char url[256];
 
-/* ---- stores that are not looked for in files -------------------------------------------------- */
+/* ---- stores that are not looked for in files ----------------------------------------------- */
 
 #ifdef SCARCE_REDIS
 extern const struct simba_backend redis_backend;
@@ -58,7 +58,7 @@ int __wrap_registry_find(const char *scheme, const struct simba_backend **out, c
     return SIMBA_EMODULE;
 }
 
-/* ---- a short life ----------------------------------------------------------------------------- */
+/* ---- a short life -------------------------------------------------------------------------- */
 
 static bool live(const char *word)
 {
@@ -99,7 +99,7 @@ static void threads_end(void **state)
     whatever_fails(&threads, live, "cannot start a thread");
 }
 
-/* ---- the server ------------------------------------------------------------------------------- */
+/* ---- the server ---------------------------------------------------------------------------- */
 
 static int listener = -1;
 

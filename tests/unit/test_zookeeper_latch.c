@@ -18,7 +18,7 @@
 #define U2 "22222222-2222-4222-8222-222222222222"
 #define NODE(uuid, digits) "_c_" uuid "-latch-" digits
 
-/* ---- names ------------------------------------------------------------------------------------ */
+/* ---- names --------------------------------------------------------------------------------- */
 
 static void a_uuid_is_one(void **state)
 {
@@ -109,7 +109,7 @@ static void sequences_run_over(void **state)
     assert_true(zk_latch_before(-1, 0));
 }
 
-/* ---- who leads -------------------------------------------------------------------------------- */
+/* ---- who leads ----------------------------------------------------------------------------- */
 
 static struct latch member(const char *uuid, const char *name)
 {
@@ -171,7 +171,7 @@ static void an_orphan_is_found(void **state)
     assert_int_equal(v.ahead, 2);
 }
 
-/* ---- the machine, step by step ---------------------------------------------------------------- */
+/* ---- the machine, step by step ------------------------------------------------------------- */
 
 static void send_next(struct latch *l, enum latch_act want)
 {
@@ -296,7 +296,7 @@ static void absurd_answers_are_none(void **state)
     }
 }
 
-/* ---- by chance -------------------------------------------------------------------------------- */
+/* ---- by chance ----------------------------------------------------------------------------- */
 
 #define CONTENDERS 4
 #define NODES_MAX 256

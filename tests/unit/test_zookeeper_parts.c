@@ -13,7 +13,7 @@
 #include "backend/zookeeper/session_deadline.h"
 #include "base/rng.h"
 
-/* ---- names ------------------------------------------------------------------------------------ */
+/* ---- names --------------------------------------------------------------------------------- */
 
 static void names_stay_where_they_can(void **state)
 {
@@ -84,7 +84,7 @@ static void ids_of_others(void **state)
     assert_string_equal(id, "?");
 }
 
-/* ---- how long a session stands ---------------------------------------------------------------- */
+/* ---- how long a session stands ------------------------------------------------------------- */
 
 static void two_thirds_after_the_last_write(void **state)
 {
@@ -203,7 +203,7 @@ static void never_longer_than_the_leader_thinks(void **state)
     }
 }
 
-/* ---- what servers say ------------------------------------------------------------------------- */
+/* ---- what servers say ---------------------------------------------------------------------- */
 
 static char said[4096];
 

@@ -26,7 +26,7 @@ static const struct simba_answer unknown = {
 
 static void set_timer(struct memory *m);
 
-/* ---- answers that come later ----------------------------------------------------------------- */
+/* ---- answers that come later --------------------------------------------------------------- */
 
 static void defer(struct memory *m, struct simba_request *request,
                   const struct simba_answer *answer, int64_t delay_ms)
@@ -82,7 +82,7 @@ static void set_timer(struct memory *m)
     handles_start_timer(&m->timer, on_timer, at <= now ? 0 : (at - now) / NS_PER_MS + 1);
 }
 
-/* ---- requests -------------------------------------------------------------------------------- */
+/* ---- requests ------------------------------------------------------------------------------ */
 
 static void apply(struct memory *m, struct simba_request *q)
 {
@@ -151,7 +151,7 @@ static void on_wake(uv_async_t *async)
         submit(m, held);
 }
 
-/* ---- life ------------------------------------------------------------------------------------ */
+/* ---- life ---------------------------------------------------------------------------------- */
 
 static int open_memory(struct simba_host *host, const struct simba_url *url, void **store,
                        char *why, size_t why_size)

@@ -116,7 +116,7 @@ void space_tell(struct space *s, const char *mutex, enum space_news news)
  * again never gives one twice. */
 static _Atomic uint64_t last_token;
 
-/* ---- operations ------------------------------------------------------------------------------ */
+/* ---- operations ---------------------------------------------------------------------------- */
 
 static struct record *record_of(struct space *s, const char *mutex, bool make)
 {
@@ -264,7 +264,7 @@ enum space_news space_apply(struct space *s, const struct simba_request *q,
     return news;
 }
 
-/* ---- for tests ------------------------------------------------------------------------------- */
+/* ---- for tests ----------------------------------------------------------------------------- */
 
 /* Finds the space of a URL and returns it with its lock and the lock of all spaces held. */
 static struct space *open_for_test(const char *url)

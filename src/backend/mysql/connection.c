@@ -118,7 +118,7 @@ static bool prepare(struct mysql_connection *l)
     return ok;
 }
 
-/* ---- connecting ------------------------------------------------------------------------------ */
+/* ---- connecting ---------------------------------------------------------------------------- */
 
 static void set_options(MYSQL *m, const struct mysql_config *c)
 {

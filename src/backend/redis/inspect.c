@@ -107,7 +107,7 @@ static void try_all(struct redis *s)
     subscriber_try(&s->subscriber, &trial);
 }
 
-/* ---- what is said ---------------------------------------------------------------------------- */
+/* ---- what is said -------------------------------------------------------------------------- */
 
 static void tell_of_server(const struct redis *s, const struct findings *f)
 {
@@ -170,7 +170,7 @@ static void report(struct redis *s)
     replies_end(s);
 }
 
-/* ---- when ------------------------------------------------------------------------------------ */
+/* ---- when ---------------------------------------------------------------------------------- */
 
 static bool is_under_way(const struct redis *s)
 {

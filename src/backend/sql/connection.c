@@ -27,7 +27,7 @@ void sql_connection_close(struct sql *s)
     uv_close((uv_handle_t *)&c->poll, on_poll_closed);
 }
 
-/* ---- connecting ------------------------------------------------------------------------------ */
+/* ---- connecting ---------------------------------------------------------------------------- */
 
 struct attempt {
     struct offload_call call; /* first */
@@ -149,7 +149,7 @@ void sql_connection_begin(struct sql *s)
     sql_replies_refuse_all(s, s->code, s->why);
 }
 
-/* ---- statements ------------------------------------------------------------------------------ */
+/* ---- statements ---------------------------------------------------------------------------- */
 
 static void on_timeout(uv_timer_t *timer)
 {

@@ -16,7 +16,7 @@
 /* What was last seen of a mutex. */
 enum { SEEN_OURS_UNTIL, SEEN_KNOWN, SEEN_TOKEN, SEEN_OWNER };
 
-/* ---- what a poll means ----------------------------------------------------------------------- */
+/* ---- what a poll means --------------------------------------------------------------------- */
 
 bool sql_poller_is_ours(const struct simba_watched *w, int64_t now)
 {
@@ -63,7 +63,7 @@ bool sql_poller_digest(struct sql_poller *p, uint64_t digest)
     return changed;
 }
 
-/* ---- one mutex ------------------------------------------------------------------------------- */
+/* ---- one mutex ----------------------------------------------------------------------------- */
 
 struct sighting {
     const char *owner;
@@ -114,7 +114,7 @@ bool sql_poller_waits(struct sql *s, const char *mutex)
     return waits;
 }
 
-/* ---- all of them ----------------------------------------------------------------------------- */
+/* ---- all of them --------------------------------------------------------------------------- */
 
 struct selection {
     int64_t now;
@@ -159,7 +159,7 @@ void sql_poller_hint_ours(struct sql *s)
     free(names);
 }
 
-/* ---- polling --------------------------------------------------------------------------------- */
+/* ---- polling ------------------------------------------------------------------------------- */
 
 static bool observes_all(const struct sql *s)
 {

@@ -146,7 +146,7 @@ void sql_notified(struct sql *s, const char *mutex)
         s->host->hint(s->host, mutex);
 }
 
-/* ---- the end of a statement ------------------------------------------------------------------ */
+/* ---- the end of a statement ---------------------------------------------------------------- */
 
 /* What could not be marked has changed meanwhile. */
 static void done_mark(struct sql *s, const struct sql_job *job)

@@ -123,7 +123,7 @@ void client_lock_close(struct client_lock *l)
     errno = error;
 }
 
-/* ---- watermark ------------------------------------------------------------------------------- */
+/* ---- watermark ----------------------------------------------------------------------------- */
 
 /* Three numbers and what they must give: the file may be truncated, or filled by anybody. */
 static int64_t checksum(const int64_t n[3])

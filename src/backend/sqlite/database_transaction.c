@@ -27,7 +27,7 @@
 #define INDEX_HEAD 96 /* bytes: two copies of the header of SQLite's index of the log */
 #define INDEX_PART 32768
 
-/* ---- failures -------------------------------------------------------------------------------- */
+/* ---- failures ------------------------------------------------------------------------------ */
 
 /* Out of descriptors, or a folder that is gone for a moment: not a refusal. */
 static int code_of_errno(int error)
@@ -111,7 +111,7 @@ static int fail_stale(struct database *d, const char *path, const char *what)
     return database_fail_text(d, SIMBA_ESTORE, "%.160s %s", path, what);
 }
 
-/* ---- the turn and the files ------------------------------------------------------------------ */
+/* ---- the turn and the files ---------------------------------------------------------------- */
 
 /* Polite for a while, then failure; SQLite's own handler sleeps too long for a lock's hand-over. */
 bool database_wait(struct database *d, int times)
@@ -199,7 +199,7 @@ static int check_files(struct database *d)
     }
 }
 
-/* ---- what the store keeps about itself ------------------------------------------------------- */
+/* ---- what the store keeps about itself ----------------------------------------------------- */
 
 int database_read_own(struct database *d)
 {
@@ -241,7 +241,7 @@ void database_set_watermark(struct database *d)
     client_lock_set_watermark(&d->lock, &d->watermark);
 }
 
-/* ---- transactions ---------------------------------------------------------------------------- */
+/* ---- transactions -------------------------------------------------------------------------- */
 
 bool database_run(struct database *d, enum database_statement which)
 {

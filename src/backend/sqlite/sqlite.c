@@ -36,7 +36,7 @@ struct sqlite {
     bool wakeup_failed; /* the wakeup file cannot be opened, and that was logged */
 };
 
-/* ---- a batch --------------------------------------------------------------------------------- */
+/* ---- a batch ------------------------------------------------------------------------------- */
 
 /* Before a question, and then while nothing happens: from now on others signal every change. */
 static void observe(struct sqlite *s)
@@ -255,7 +255,7 @@ static void end(void *store)
     uv_async_send(&s->ended);
 }
 
-/* ---- on the loop ----------------------------------------------------------------------------- */
+/* ---- on the loop --------------------------------------------------------------------------- */
 
 static void free_store(void *store)
 {

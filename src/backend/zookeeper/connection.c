@@ -25,7 +25,7 @@
 #define PART_GREETING 8
 #define GREETING_MIN_MS 250
 
-/* ---- the socket ------------------------------------------------------------------------------- */
+/* ---- the socket ---------------------------------------------------------------------------- */
 
 static void on_socket_closed(uv_handle_t *poll)
 {
@@ -81,7 +81,7 @@ static void watch_socket(struct session *s, int fd, int mask)
         s->socket_mask = mask;
 }
 
-/* ---- driving the client library --------------------------------------------------------------- */
+/* ---- driving the client library ------------------------------------------------------------ */
 
 static void on_timer(uv_timer_t *timer);
 
@@ -247,7 +247,7 @@ static void on_timer(uv_timer_t *timer)
     clean_up(s);
 }
 
-/* ---- connecting ------------------------------------------------------------------------------- */
+/* ---- connecting ---------------------------------------------------------------------------- */
 
 static void on_state(zhandle_t *handle, int type, int state, const char *path, void *context)
 {

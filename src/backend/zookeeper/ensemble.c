@@ -7,7 +7,7 @@
 
 #define OUTAGE_PART 3 /* of a session's timeout: the store may be away for so long */
 
-/* ---- what they answer ------------------------------------------------------------------------- */
+/* ---- what they answer ---------------------------------------------------------------------- */
 
 static bool find(const char *text, const char *name, char *out, size_t size)
 {
@@ -66,7 +66,7 @@ int zk_ensemble_voters(const char *config, size_t length)
     return voters;
 }
 
-/* ---- what it means ---------------------------------------------------------------------------- */
+/* ---- what it means ------------------------------------------------------------------------- */
 
 static void describe(const struct findings *f, const struct server *s)
 {

@@ -55,7 +55,7 @@ struct inspection {
     zoo_op_result_t result[OPS];
 };
 
-/* ---- the end ---------------------------------------------------------------------------------- */
+/* ---- the end ------------------------------------------------------------------------------- */
 
 static void free_if_idle(struct inspection *x)
 {
@@ -101,7 +101,7 @@ void zk_inspect_close(struct zookeeper *z)
     }
 }
 
-/* ---- what is said ----------------------------------------------------------------------------- */
+/* ---- what is said -------------------------------------------------------------------------- */
 
 static void say_session(const struct inspection *x)
 {
@@ -170,7 +170,7 @@ static void report(struct inspection *x)
     end(x, 0, NULL);
 }
 
-/* ---- the tree --------------------------------------------------------------------------------- */
+/* ---- the tree ------------------------------------------------------------------------------ */
 
 static struct inspection *arrived(const void *data)
 {
@@ -257,7 +257,7 @@ static void inspect_tree(struct inspection *x)
     zk_connection_pump(x->session);
 }
 
-/* ---- the servers ------------------------------------------------------------------------------ */
+/* ---- the servers --------------------------------------------------------------------------- */
 
 static void on_answer(void *data, const struct four_letter_answer *a)
 {
@@ -293,7 +293,7 @@ static bool is_asking(const struct inspection *x)
     return i < x->store->config.hosts;
 }
 
-/* ---- one thing after the other ---------------------------------------------------------------- */
+/* ---- one thing after the other ------------------------------------------------------------- */
 
 static void on_tick(uv_timer_t *timer)
 {

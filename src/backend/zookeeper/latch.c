@@ -13,7 +13,7 @@
 #define VERSION_AT 14    /* in a UUID's text */
 #define CLIENT_DIGITS 24 /* of a UUID's text, with dashes: ten bytes */
 
-/* ---- names ------------------------------------------------------------------------------------ */
+/* ---- names --------------------------------------------------------------------------------- */
 
 void zk_latch_uuid(char out[LATCH_UUID_SIZE], const unsigned char client[LATCH_CLIENT_SIZE],
                    uint64_t number)
@@ -131,7 +131,7 @@ struct latch_view zk_latch_view_of(const struct latch *l, char *const *names, in
     return v;
 }
 
-/* ---- the machine ------------------------------------------------------------------------------ */
+/* ---- the machine --------------------------------------------------------------------------- */
 
 void zk_latch_init(struct latch *l, const char *uuid)
 {

@@ -89,7 +89,7 @@ struct latch_view zk_latch_view_of(const struct latch *l, char *const *names, in
 bool zk_latch_is_for(const struct latch *l, const char *name);
 bool zk_latch_is_sibling(const struct latch *l, const char *name);
 
-/* ---- names ------------------------------------------------------------------------------------ */
+/* ---- names --------------------------------------------------------------------------------- */
 
 void zk_latch_uuid(char out[LATCH_UUID_SIZE], const unsigned char client[LATCH_CLIENT_SIZE],
                    uint64_t number);

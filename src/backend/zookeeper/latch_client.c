@@ -22,7 +22,7 @@ void zk_latch_client_free(struct latch_client *c)
     hash_table_free(&c->members);
 }
 
-/* ---- its members ------------------------------------------------------------------------------ */
+/* ---- its members --------------------------------------------------------------------------- */
 
 static struct latch_member *find(const struct latch_client *c, const char *mutex, const char *id)
 {
@@ -71,7 +71,7 @@ bool zk_latch_client_knows(const struct latch_client *c, const char *node)
     return false;
 }
 
-/* ---- requests --------------------------------------------------------------------------------- */
+/* ---- requests ------------------------------------------------------------------------------ */
 
 void zk_latch_client_refuse(struct latch_client *c, struct simba_request *q, int code,
                             const char *why)
@@ -211,7 +211,7 @@ void zk_latch_client_submit(struct latch_client *c, struct simba_request *q, int
     }
 }
 
-/* ---- what comes back -------------------------------------------------------------------------- */
+/* ---- what comes back ----------------------------------------------------------------------- */
 
 void zk_latch_client_replied(struct latch_flight *f, const struct latch_result *r, int64_t now)
 {

@@ -124,7 +124,7 @@ void zk_latch_client_refuse(struct latch_client *c, struct simba_request *q, int
 void zk_latch_client_fail(struct latch_client *c, struct pending *waiting, int code,
                           const char *why);
 
-/* ---- latch_session.c --------------------------------------------------------------------------- */
+/* ---- latch_session.c ----------------------------------------------------------------------- */
 
 void zk_latch_session_init(struct latch_session *s, struct latch_client *c, int64_t asked_ms);
 
@@ -142,7 +142,7 @@ void zk_latch_session_close(struct latch_session *s, int64_t now); /* no result 
 
 int64_t zk_latch_session_timeout_ms(const struct latch_session *s);
 
-/* ---- latch_queue.c ----------------------------------------------------------------------------- */
+/* ---- latch_queue.c ------------------------------------------------------------------------- */
 
 /* A watch has fired; node "": on the mutex's own. */
 void zk_latch_queue_event(struct latch_session *s, const char *mutex, const char *node,

@@ -37,12 +37,12 @@ struct latch_member {
     for (struct latch_member *m = (s)->members, *m##_next; m != NULL && (m##_next = m->next, 1); \
          m = m##_next)
 
-/* ---- latch_client.c ---------------------------------------------------------------------------- */
+/* ---- latch_client.c ------------------------------------------------------------------------ */
 
 int zk_latch_client_count(const struct latch_client *c, const char *mutex); /* that have a node */
 bool zk_latch_client_knows(const struct latch_client *c, const char *node);
 
-/* ---- latch_session.c --------------------------------------------------------------------------- */
+/* ---- latch_session.c ----------------------------------------------------------------------- */
 
 bool zk_latch_session_is_fresh(const struct latch_session *s);
 bool zk_latch_session_can_begin(const struct latch_session *s); /* a tenure, now */
@@ -51,7 +51,7 @@ void zk_latch_session_keep(struct latch_session *s); /* it has members: see to i
 void zk_latch_session_stall(struct latch_session *s, struct simba_request *list);
 void zk_latch_session_watch_own_soon(struct latch_session *s);
 
-/* ---- latch_node.c: may free the member where it says so ---------------------------------------- */
+/* ---- latch_node.c: may free the member where it says so ------------------------------------ */
 
 extern const struct latch_result zk_latch_node_unsent; /* what could not even be sent */
 
@@ -66,7 +66,7 @@ void zk_latch_node_discard(struct latch_member *m);       /* not wanted any more
 void zk_latch_node_vanished(struct latch_member *m);      /* by whatever hand; may free it */
 void zk_latch_node_refuse_asking(struct latch_member *m, const struct latch_result *r);
 
-/* ---- latch_queue.c ----------------------------------------------------------------------------- */
+/* ---- latch_queue.c ------------------------------------------------------------------------- */
 
 void zk_latch_queue_read(struct latch_member *m);
 void zk_latch_queue_replied(struct latch_member *m, enum latch_ask ask,

@@ -20,7 +20,7 @@ static const struct latch_result absurd = {
     .code = SIMBA_ESTORE,
     .why = "the server's answer makes no sense: is this a ZooKeeper server, and is it well?"};
 
-/* ---- making and freeing ----------------------------------------------------------------------- */
+/* ---- making and freeing -------------------------------------------------------------------- */
 
 struct latch_member *zk_latch_node_make(struct latch_session *s, const struct simba_request *q)
 {
@@ -113,7 +113,7 @@ void zk_latch_node_vanished(struct latch_member *m)
     zk_latch_node_drive(m);
 }
 
-/* ---- joining ---------------------------------------------------------------------------------- */
+/* ---- joining ------------------------------------------------------------------------------- */
 
 bool zk_latch_node_send(struct latch_member *m, enum latch_ask ask, const char *node, bool watch)
 {
@@ -172,7 +172,7 @@ static void create(struct latch_member *m)
         created(m, &zk_latch_node_unsent);
 }
 
-/* ---- finding it again, leaving ---------------------------------------------------------------- */
+/* ---- finding it again, leaving ------------------------------------------------------------- */
 
 /* What cannot be done now is not tried again and again. */
 static void note_failure(struct latch_member *m, const struct latch_result *r)
@@ -205,7 +205,7 @@ static void deleted(struct latch_member *m, const struct latch_result *r)
     note_failure(m, r);
 }
 
-/* ---- what is next ----------------------------------------------------------------------------- */
+/* ---- what is next -------------------------------------------------------------------------- */
 
 void zk_latch_node_replied(struct latch_member *m, enum latch_ask ask, const struct latch_result *r)
 {

@@ -19,7 +19,7 @@
 
 #define EVICTION "evict "
 
-/* ---- answers ---------------------------------------------------------------------------------- */
+/* ---- answers ------------------------------------------------------------------------------- */
 
 void zk_latch_queue_hint(struct latch_member *m)
 {
@@ -98,7 +98,7 @@ static void answer_own(struct latch_member *m)
     }
 }
 
-/* ---- reading the queue ------------------------------------------------------------------------ */
+/* ---- reading the queue --------------------------------------------------------------------- */
 
 /* Somebody is in front: watch the last of them, and learn who leads. */
 static void wait_behind(struct latch_member *m, const char *ahead, const char *leader)
@@ -196,7 +196,7 @@ void zk_latch_queue_read(struct latch_member *m)
         zk_latch_queue_replied(m, LATCH_ASK_LIST, &zk_latch_node_unsent);
 }
 
-/* ---- watches ---------------------------------------------------------------------------------- */
+/* ---- watches ------------------------------------------------------------------------------- */
 
 bool zk_latch_queue_parse_eviction(const char *data, int length, int64_t *czxid)
 {
@@ -274,7 +274,7 @@ void zk_latch_queue_event(struct latch_session *s, const char *mutex, const char
     }
 }
 
-/* ---- what comes back -------------------------------------------------------------------------- */
+/* ---- what comes back ----------------------------------------------------------------------- */
 
 void zk_latch_queue_replied(struct latch_member *m, enum latch_ask ask,
                             const struct latch_result *r)

@@ -54,7 +54,7 @@ bool zk_latch_session_can_begin(const struct latch_session *s)
             PLANTED(LATCH_NO_WORTH));
 }
 
-/* ---- the write that keeps it ------------------------------------------------------------------ */
+/* ---- the write that keeps it --------------------------------------------------------------- */
 
 static void wait_for_heartbeat(struct latch_session *s)
 {
@@ -159,7 +159,7 @@ void zk_latch_session_heartbeat(struct latch_session *s, int64_t now)
         wait_for_heartbeat(s);
 }
 
-/* ---- its fate --------------------------------------------------------------------------------- */
+/* ---- its fate ------------------------------------------------------------------------------ */
 
 void zk_latch_session_connected(struct latch_session *s, int64_t id, int64_t timeout_ms,
                                 int64_t sent, int64_t now)
@@ -243,7 +243,7 @@ void zk_latch_session_close(struct latch_session *s, int64_t now)
         zk_latch_node_free(s->members);
 }
 
-/* ---- watches ---------------------------------------------------------------------------------- */
+/* ---- watches ------------------------------------------------------------------------------- */
 
 void zk_latch_session_watch_own_soon(struct latch_session *s)
 {

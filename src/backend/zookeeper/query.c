@@ -63,7 +63,7 @@ static bool evicts(const struct query *l)
 static void start(struct query *l);
 static void go_on(struct listing *list);
 
-/* ---- the end of a query ----------------------------------------------------------------------- */
+/* ---- the end of a query -------------------------------------------------------------------- */
 
 static void end_listing(struct listing *list)
 {
@@ -122,7 +122,7 @@ static void tell(struct query *l)
     finish(l);
 }
 
-/* ---- eviction --------------------------------------------------------------------------------- */
+/* ---- eviction ------------------------------------------------------------------------------ */
 
 static void evicted(struct query *l, int rc)
 {
@@ -177,7 +177,7 @@ static void evict(struct query *l)
         fail(l, rc);
 }
 
-/* ---- asking ----------------------------------------------------------------------------------- */
+/* ---- asking -------------------------------------------------------------------------------- */
 
 static void on_eviction_data(int rc, const char *value, int length, const struct Stat *stat,
                              const void *data)
@@ -304,7 +304,7 @@ static void ask(struct session *s, struct simba_request *q, const char *mutex, s
     }
 }
 
-/* ---- all mutexes ------------------------------------------------------------------------------ */
+/* ---- all mutexes --------------------------------------------------------------------------- */
 
 static void go_on(struct listing *list)
 {
@@ -368,7 +368,7 @@ static void list_all(struct session *s, struct simba_request *q)
     }
 }
 
-/* ---- from outside ----------------------------------------------------------------------------- */
+/* ---- from outside -------------------------------------------------------------------------- */
 
 void zk_query_submit(struct session *s, struct simba_request *q)
 {

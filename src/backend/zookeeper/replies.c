@@ -40,7 +40,7 @@ struct latch_result zk_replies_read(int rc)
     return r;
 }
 
-/* ---- for members ------------------------------------------------------------------------------ */
+/* ---- for members --------------------------------------------------------------------------- */
 
 static void reply(const void *data, const struct latch_result *r)
 {
@@ -112,7 +112,7 @@ void zk_replies_on_nothing(int rc, const char *value, const void *data)
     (void)data;
 }
 
-/* ---- for the session -------------------------------------------------------------------------- */
+/* ---- for the session ----------------------------------------------------------------------- */
 
 void zk_replies_on_written(int rc, const void *data)
 {
@@ -129,7 +129,7 @@ void zk_replies_on_touched(int rc, const struct Stat *stat, const void *data)
     zk_latch_session_touched(&s->latch, rc == ZOK || rc == ZNONODE, simba_now());
 }
 
-/* ---- watches ---------------------------------------------------------------------------------- */
+/* ---- watches ------------------------------------------------------------------------------- */
 
 void zk_replies_on_node(zhandle_t *handle, int type, int state, const char *path, void *session)
 {

@@ -11,7 +11,7 @@
 
 #define DEFAULT_MS (SIMBA_TTL_MS + SIMBA_TRANSITION_MS)
 
-/* ---- its timers ------------------------------------------------------------------------------- */
+/* ---- its timers ---------------------------------------------------------------------------- */
 
 static void on_heartbeat(uv_timer_t *timer)
 {
@@ -40,7 +40,7 @@ void zk_session_watch_own_in(struct latch_session *latch, int64_t ms)
         handles_start_timer(&s->watch_own, on_watch_own, ms);
 }
 
-/* ---- its beginning and its end on the server -------------------------------------------------- */
+/* ---- its beginning and its end on the server ----------------------------------------------- */
 
 /* It is closed outside of the client library's callbacks. hopeless: another will not do either. */
 static void give_up(struct session *s, int code, bool hopeless)
@@ -114,7 +114,7 @@ void zk_session_lost(struct session *s, int state)
         zk_latch_session_disconnected(&s->latch, simba_now());
 }
 
-/* ---- making and closing ----------------------------------------------------------------------- */
+/* ---- making and closing -------------------------------------------------------------------- */
 
 static struct session *make(struct zookeeper *z, int64_t asked_ms)
 {

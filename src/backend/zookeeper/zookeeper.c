@@ -18,7 +18,7 @@ static struct session *first(const struct zookeeper *z)
     return (struct session *)(void *)z->latch.sessions;
 }
 
-/* ---- what the queues need of us --------------------------------------------------------------- */
+/* ---- what the queues need of us ------------------------------------------------------------ */
 
 static struct latch_session *session_for(struct latch_client *c, int64_t lease_ms)
 {
@@ -41,7 +41,7 @@ static const struct latch_io io = {
     .read = read_owner,
 };
 
-/* ---- requests --------------------------------------------------------------------------------- */
+/* ---- requests ------------------------------------------------------------------------------ */
 
 /* READ, LIST and EVICT wait for a connection as long as there may be one soon. */
 static void submit_query(struct zookeeper *z, struct simba_request *q)
@@ -81,7 +81,7 @@ static void watch(void *store, const char *mutex, enum simba_interest interest)
     (void)interest;
 }
 
-/* ---- opening and closing ---------------------------------------------------------------------- */
+/* ---- opening and closing ------------------------------------------------------------------- */
 
 static void free_store(void *store)
 {

@@ -6,8 +6,7 @@
 #include "cli/commands/commands.h"
 #include "cli/output.h"
 
-/* ---- what is known
- * ------------------------------------------------------------------------------- */
+/* ---- what is known ------------------------------------------------------------------------- */
 
 /* Then CMD is the second operand. */
 static bool has_cmd(const struct command *m)
@@ -54,8 +53,7 @@ static void put_quoted(const char *text, const char *escape)
     }
 }
 
-/* ---- bash
- * ---------------------------------------------------------------------------------------- */
+/* ---- bash ---------------------------------------------------------------------------------- */
 
 static void put_bash_options(const struct option *o, bool with_value)
 {
@@ -188,8 +186,7 @@ static void put_bash(void)
          "complete -o default -F _simba simba");
 }
 
-/* ---- zsh
- * ----------------------------------------------------------------------------------------- */
+/* ---- zsh ----------------------------------------------------------------------------------- */
 
 /* NAME=[help]:ARG: as _arguments wants it. */
 static void put_zsh_option(const struct option *o, bool with_letter, const char *end)
@@ -270,8 +267,7 @@ static void put_zsh(void)
          "_simba \"$@\"");
 }
 
-/* ---- fish
- * ---------------------------------------------------------------------------------------- */
+/* ---- fish ---------------------------------------------------------------------------------- */
 
 static void put_fish_options(const struct option *o, const char *when)
 {
@@ -325,8 +321,7 @@ static void put_fish(void)
     }
 }
 
-/* ---- the command
- * --------------------------------------------------------------------------------- */
+/* ---- the command --------------------------------------------------------------------------- */
 
 static int run(struct cli *c)
 {

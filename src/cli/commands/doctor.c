@@ -58,8 +58,7 @@ __attribute__((format(printf, 4, 5))) static void find(struct doctor *d, enum le
                colour ? "\033[0m" : "", topic, show_name(text, shown, sizeof shown));
 }
 
-/* ---- the store
- * ----------------------------------------------------------------------------------- */
+/* ---- the store ----------------------------------------------------------------------------- */
 
 static int by_size(const void *a, const void *b)
 {
@@ -234,8 +233,7 @@ static void ask_store(struct doctor *d)
         find(d, rc == SIMBA_EUNSUPPORTED ? NOTE : BAD, "store", "%s", simba_error_text());
 }
 
-/* ---- ourselves
- * ----------------------------------------------------------------------------------- */
+/* ---- ourselves ----------------------------------------------------------------------------- */
 
 static void check_settings(struct doctor *d)
 {

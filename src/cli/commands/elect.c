@@ -69,8 +69,7 @@ static int take_name(struct cli *c, void *data, int id, char *value)
     return -1;
 }
 
-/* ---- on the library's threads
- * -------------------------------------------------------------------- */
+/* ---- on the library's threads -------------------------------------------------------------- */
 
 static void report(struct elect *e, const char *event, enum simba_reason reason)
 {
@@ -130,8 +129,7 @@ static void on_released(void *data, const char *mutex, const struct simba_state 
     check_hook(e, &o, "--on-released");
 }
 
-/* ---- the whole
- * ----------------------------------------------------------------------------------- */
+/* ---- the whole ----------------------------------------------------------------------------- */
 
 static int create(void *data)
 {

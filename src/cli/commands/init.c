@@ -69,8 +69,7 @@ static int find_group(struct cli *c, struct request *r)
     return -1;
 }
 
-/* ---- sqlite:
- * ------------------------------------------------------------------------------------- */
+/* ---- sqlite: ------------------------------------------------------------------------------- */
 
 /* 1: it was there already; 0: made; -1: see errno. Those above it are made, too, as mkdir -p does. */
 static int make_folder(const char *folder)
@@ -227,8 +226,7 @@ static int init_sqlite(struct cli *c, struct request *r)
     return -1;
 }
 
-/* ---- SQL servers
- * --------------------------------------------------------------------------------- */
+/* ---- SQL servers --------------------------------------------------------------------------- */
 
 #define UPGRADE "create=upgrade"
 
@@ -251,8 +249,7 @@ static void say_table(void *data, const struct simba_finding *f)
         print_note(data, "%s", f->text);
 }
 
-/* ---- the others
- * ---------------------------------------------------------------------------------- */
+/* ---- the others ---------------------------------------------------------------------------- */
 
 static int init_nothing(struct cli *c, struct request *r)
 {

@@ -66,7 +66,7 @@ static const char help[] =
     "  simba lock -w 5m -E 0 sync -c 'a | b'      # after 5 minutes give up quietly\n"
     "  simba -u redis://db1/0 lock nightly ./job  # one at a time on all machines\n";
 
-/* ---- options ---------------------------------------------------------------------------------- */
+/* ---- options ------------------------------------------------------------------------------- */
 
 struct lock {
     struct plan plan;
@@ -125,7 +125,7 @@ static int take_operand(struct cli *c, void *data, int id, char *value)
     return plan_take_operand(&l->plan, value);
 }
 
-/* ---- CMD under the lock ------------------------------------------------------------------------ */
+/* ---- CMD under the lock -------------------------------------------------------------------- */
 
 static int64_t remaining_ms(void *data, uint64_t token)
 {
@@ -214,7 +214,7 @@ static int run_cmd(struct lock *l)
     return o.is_run || k->is_guard_dead ? release(l, code) : code;
 }
 
-/* ---- the lock --------------------------------------------------------------------------------- */
+/* ---- the lock ------------------------------------------------------------------------------ */
 
 static void on_lost(void *data, const char *mutex, const struct simba_state *state)
 {

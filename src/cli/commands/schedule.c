@@ -104,8 +104,7 @@ static int check(struct cli *c, struct schedule *s)
     return -1;
 }
 
-/* ---- on the library's threads
- * -------------------------------------------------------------------- */
+/* ---- on the library's threads -------------------------------------------------------------- */
 
 static void report_run(struct schedule *s, const simba_run *run, const struct outcome *o,
                        int64_t began, int64_t took_ms)
@@ -176,8 +175,7 @@ static void on_released(void *data, const char *mutex, const struct simba_state 
     report(s, reason_is_loss(reason) ? "lost" : "released", &o, reason);
 }
 
-/* ---- the whole
- * ----------------------------------------------------------------------------------- */
+/* ---- the whole ----------------------------------------------------------------------------- */
 
 static int create(void *data)
 {

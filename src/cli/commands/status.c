@@ -43,8 +43,7 @@ static int take_option(struct cli *c, void *data, int id, char *value)
     return code;
 }
 
-/* ---- asking
- * -------------------------------------------------------------------------------------- */
+/* ---- asking -------------------------------------------------------------------------------- */
 
 static void on_entry(void *data, const struct simba_entry *e)
 {
@@ -83,8 +82,7 @@ static int read_all(struct cli *c, struct view *v)
                                        : code;
 }
 
-/* ---- showing
- * ------------------------------------------------------------------------------------- */
+/* ---- showing ------------------------------------------------------------------------------- */
 
 static void show(struct cli *c, struct view *v)
 {

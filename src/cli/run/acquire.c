@@ -41,7 +41,7 @@ struct watcher {
     int signal, code;         /* why the wait was canceled: a signal, or an exit code; 0: neither */
 };
 
-/* ---- the store ---------------------------------------------------------------------------------- */
+/* ---- the store ----------------------------------------------------------------------------- */
 
 /* Errors that time does not mend. */
 static bool is_final(int code)
@@ -135,7 +135,7 @@ static int read_store(struct watcher *w, int64_t waited_ms)
     return 0;
 }
 
-/* ---- the watcher -------------------------------------------------------------------------------- */
+/* ---- the watcher --------------------------------------------------------------------------- */
 
 /* The signal that ends the wait; 0: none. */
 static int ending_signal(const struct plan *p)
@@ -195,7 +195,7 @@ static void *watch(void *arg)
     return NULL;
 }
 
-/* ---- the wait ----------------------------------------------------------------------------------- */
+/* ---- the wait ------------------------------------------------------------------------------ */
 
 /* What the library's answer means to whoever called us. */
 static int result_of(const struct plan *p, int code)

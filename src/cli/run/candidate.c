@@ -42,8 +42,7 @@ void candidate_flush(struct candidate *c)
         candidate_end(c, code);
 }
 
-/* ---- what the keeper asks
- * ------------------------------------------------------------------------- */
+/* ---- what the keeper asks ------------------------------------------------------------------ */
 
 static int64_t remaining_ms(void *data, uint64_t token)
 {
@@ -107,8 +106,7 @@ static int on_turn(void *data)
     return is_awaited || c->again_at != 0 ? BUSY_MS : IDLE_MS;
 }
 
-/* ---- the beginning and the end
- * -------------------------------------------------------------------- */
+/* ---- the beginning and the end ------------------------------------------------------------- */
 
 /* On a terminal: whom we wait for. */
 static void report_owner(const struct candidate *c)

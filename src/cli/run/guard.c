@@ -84,7 +84,7 @@ static void set_timer(const struct guard *g)
     timerfd_settime(g->timer, TFD_TIMER_ABSTIME, &t, NULL);
 }
 
-/* ---- the tree -------------------------------------------------------------------------------- */
+/* ---- the tree ------------------------------------------------------------------------------ */
 
 /* True when nothing is left: no child means no tree, for whoever loses its parent becomes our
  * child. */
@@ -206,7 +206,7 @@ static void on_children(struct guard *g)
         on_cmd_ended(g);
 }
 
-/* ---- CMD ------------------------------------------------------------------------------------- */
+/* ---- CMD ----------------------------------------------------------------------------------- */
 
 static char **argv_of(const struct guard *g)
 {
@@ -280,7 +280,7 @@ static void start_cmd(struct guard *g, const struct message *m)
         run_job(g, JOB_CMD);
 }
 
-/* ---- messages from the keeper ---------------------------------------------------------------- */
+/* ---- messages from the keeper -------------------------------------------------------------- */
 
 /* To end is for all of them, or a shell would end and its child go on; the rest is for CMD. */
 static void pass_on(const struct guard *g, int signal, bool from_terminal)

@@ -53,8 +53,7 @@ void keeper_wake(struct keeper *k)
     (void)!write(k->wake, &(uint64_t){1}, sizeof(uint64_t));
 }
 
-/* ---- handing over a command
- * ---------------------------------------------------------------------- */
+/* ---- handing over a command ---------------------------------------------------------------- */
 
 /* These three under the lock. False: there is nobody to run it. */
 static bool want(struct keeper *k, enum job kind, uint64_t token)
@@ -146,8 +145,7 @@ enum simba_reason keeper_reason(struct keeper *k, uint64_t token, enum simba_rea
     return reason;
 }
 
-/* ---- the command, on the main thread, under the lock
- * ---------------------------------------------- */
+/* ---- the command, on the main thread, under the lock --------------------------------------- */
 
 static bool is_under_way(const struct keeper *k)
 {
@@ -179,6 +177,14 @@ static bool move_deadline(struct keeper *k)
 static void on_guard_gone(struct keeper *k, const char *what);
 
 /* A START that cannot be sent is never heard of again: then there is as good as no guard. */
+static bool send_start(struct keeper *k, const struct message *m, int pass)
+{
+    bool is_sent = channel_send(k->channel, m, pass);
+    if (!is_sent)
+        on_guard_gone(k, "cannot be reached");
+    return is_sent;
+}
+
 static void send_cmd(struct keeper *k)
 {
     struct message m = {
@@ -193,10 +199,8 @@ static void send_cmd(struct keeper *k)
     }
     snprintf(m.id, sizeof m.id, "%s", k->id);
     snprintf(m.store, sizeof m.store, "%s", k->p->c->store);
-    if (!channel_send(k->channel, &m, simba_liveness_fd(k->p->c->client))) {
-        on_guard_gone(k, "cannot be reached");
+    if (!send_start(k, &m, simba_liveness_fd(k->p->c->client)))
         return;
-    }
     k->on_released_due = true;
     k->job.is_sent = true;
     pthread_cond_broadcast(&k->changed);
@@ -222,8 +226,7 @@ static void send_on_released(struct keeper *k)
         return;
     }
     k->job.until = on_released_until(k);
-    k->job.is_sent = true;
-    channel_send(k->channel, &m, -1);
+    k->job.is_sent = send_start(k, &m, -1);
 }
 
 static void send_job(struct keeper *k)
@@ -289,8 +292,7 @@ static void check_loss(struct keeper *k)
                  -1);
 }
 
-/* ---- the guard
- * ----------------------------------------------------------------------------------- */
+/* ---- the guard ----------------------------------------------------------------------------- */
 
 /* There is no other: a guard has to be forked before there are threads. So this is the end, in
  * order. */
@@ -388,8 +390,7 @@ static void on_channel(struct keeper *k)
         on_guard_gone(k, "was killed");
 }
 
-/* ---- the loop
- * ------------------------------------------------------------------------------------ */
+/* ---- the loop ------------------------------------------------------------------------------ */
 
 /* What the terminal sends, it sends to CMD as well if that is in our group: the guard knows. */
 static void pass_on(const struct keeper *k, int signal, bool from_terminal)

@@ -22,8 +22,7 @@
 #define LIVE_FD_LEAST 64 /* out of the way of the numbers that scripts use */
 #define WAIT_MS 10
 
-/* ---- its environment: ours is not changed, threads may read it
- * ------------------------------------ */
+/* ---- its environment: ours is not changed, threads may read it ----------------------------- */
 
 #define OWN_VARIABLES 5
 
@@ -77,8 +76,7 @@ static char **make_environment(const struct plan *p, const struct tenure *t)
     return all;
 }
 
-/* ---- in the guard
- * --------------------------------------------------------------------------------- */
+/* ---- in the guard -------------------------------------------------------------------------- */
 
 struct child {
     const struct plan *p;
@@ -165,8 +163,7 @@ int spawn_command(const struct plan *p, char **argv, const struct tenure *t, int
     return error;
 }
 
-/* ---- in the keeper
- * -------------------------------------------------------------------------------- */
+/* ---- in the keeper ------------------------------------------------------------------------- */
 
 /* The library renews the lease meanwhile. There are threads, so the command is spawned, not forked. */
 void spawn_on_released(const struct plan *p, const struct tenure *t, int64_t until)

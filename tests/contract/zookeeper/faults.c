@@ -93,7 +93,7 @@ static int sequence_of_first(void)
     return (int)strtol(strstr(names[0], "latch-") + 6, NULL, 10);
 }
 
-/* ---- the wire --------------------------------------------------------------------------------- */
+/* ---- the wire ------------------------------------------------------------------------------ */
 
 /* As Curator's LeaderLatch finds it. */
 static void zookeeper_wire(void)
@@ -180,7 +180,7 @@ static void zookeeper_container_reaped(void)
     end();
 }
 
-/* ---- what others do --------------------------------------------------------------------------- */
+/* ---- what others do ------------------------------------------------------------------------ */
 
 /* T54: it notices, and comes back with another token. */
 static void zookeeper_node_deleted(void)
@@ -286,7 +286,7 @@ static void zookeeper_evict_foreign(void)
     end();
 }
 
-/* ---- sessions --------------------------------------------------------------------------------- */
+/* ---- sessions ------------------------------------------------------------------------------ */
 
 /* T51: stopped past the timeout. When it goes on it is no owner any more, not for a moment. */
 static void zookeeper_client_stopped(void)
@@ -597,7 +597,7 @@ static void zookeeper_server_stopped(void)
     end();
 }
 
-/* ---- refusals --------------------------------------------------------------------------------- */
+/* ---- refusals ------------------------------------------------------------------------------ */
 
 static void zookeeper_acl(void)
 {
@@ -659,7 +659,7 @@ static void zookeeper_urls(void)
     client_close(s);
 }
 
-/* ---- many ------------------------------------------------------------------------------------- */
+/* ---- many ---------------------------------------------------------------------------------- */
 
 #define MUTEXES 100
 #define EACH 10

@@ -20,7 +20,7 @@
 #define CREATES "-latch-" /* other requests of a member's name come later than this one */
 #define JAR "/usr/share/java/zookeeper.jar"
 
-/* ---- ports ---------------------------------------------------------------------------------- */
+/* ---- ports --------------------------------------------------------------------------------- */
 
 static int listen_any(int *port)
 {
@@ -46,7 +46,7 @@ static int connect_to(int port)
     return -1;
 }
 
-/* ---- a connection that can be cut ------------------------------------------------------------ */
+/* ---- a connection that can be cut ---------------------------------------------------------- */
 
 struct connection {
     int client, server, left;
@@ -171,7 +171,7 @@ void cutter_start(struct cutter *c, int to)
     c->thread = spawn(cut, c);
 }
 
-/* ---- servers ---------------------------------------------------------------------------------- */
+/* ---- servers ------------------------------------------------------------------------------- */
 
 static void write_config(struct ensemble *e, int n)
 {
@@ -352,7 +352,7 @@ long long ensemble_number(struct ensemble *e, int n, const char *name)
     return strtoll(at + strlen(key), NULL, 0);
 }
 
-/* ---- a client of our own ---------------------------------------------------------------------- */
+/* ---- a client of our own ------------------------------------------------------------------- */
 
 struct result {
     bool done;

@@ -21,7 +21,7 @@ struct phrase {
     unsigned times;
 };
 
-/* ---- settings: before the world begins ------------------------------------------------------ */
+/* ---- settings: before the world begins ----------------------------------------------------- */
 
 static void set_sessions(struct world *w, struct node *n, int64_t length)
 {
@@ -61,7 +61,7 @@ static const struct phrase settings[] = {
     {.text = "with a drain limit of TIME for CLIENT", .act = set_drain},
 };
 
-/* ---- the script ----------------------------------------------------------------------------- */
+/* ---- the script ---------------------------------------------------------------------------- */
 
 static void must(struct world *w, bool allowed)
 {
@@ -238,7 +238,7 @@ static const struct phrase script[] = {
     {.text = "end", .act = end},
 };
 
-/* ---- finding and doing ---------------------------------------------------------------------- */
+/* ---- finding and doing --------------------------------------------------------------------- */
 
 /* Takes a word off the text. */
 static bool next_word(const char **text, char word[LINE_SIZE])
