@@ -57,7 +57,7 @@ static double median(double *values)
 int main(void)
 {
     static double clock_ns[ROUNDS], owner_ns[ROUNDS];
-    simba *s = NULL;
+    simba_client *s = NULL;
     simba_contender *c = NULL;
     struct simba_handle_options o = SIMBA_HANDLE_OPTIONS_INIT;
     o.ttl_ms = 3600000; /* no renewal falls into the measurement */

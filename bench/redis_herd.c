@@ -37,7 +37,7 @@ static void process(void *arg)
 {
     const struct herd *h = arg;
     static struct one one[CONTENDERS];
-    simba *client = NULL;
+    simba_client *client = NULL;
     share = h->share;
     if (simba_open(h->location, NULL, &client) != 0)
         bench_die("%s", simba_error_text());

@@ -48,7 +48,7 @@ struct hold {
 static void hold(void *arg)
 {
     const struct hold *h = arg;
-    simba *client = NULL;
+    simba_client *client = NULL;
     struct simba_handle_options o = SIMBA_HANDLE_OPTIONS_INIT;
     o.ttl_ms = TTL_MS;
     o.on_acquired = on_acquired;

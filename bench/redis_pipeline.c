@@ -60,7 +60,7 @@ static void by_library(void *arg)
     const struct run *run = arg;
     static struct worker worker[LOCKERS];
     pthread_t thread[LOCKERS];
-    simba *client = NULL;
+    simba_client *client = NULL;
     if (simba_open(run->location, NULL, &client) != 0)
         bench_die("%s", simba_error_text());
     for (int i = 0; i < LOCKERS; i++) {

@@ -27,7 +27,7 @@ struct contest {
 /* ---- the library --------------------------------------------------------------------------- */
 
 struct library {
-    simba *client;
+    simba_client *client;
     simba_locker *locker;
 };
 

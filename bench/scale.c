@@ -77,7 +77,7 @@ int main(int argc, char **argv)
     }
     struct simba_options options = SIMBA_OPTIONS_INIT;
     options.log = say;
-    simba *s;
+    simba_client *s;
     if (simba_open(url, &options, &s) < 0)
         die("open");
     simba_contender **c = calloc(count, sizeof *c);

@@ -55,7 +55,7 @@ int main(int argc, char **argv)
         else
             seconds = (int)bench_number(argv[i], argv[i + 1], 1, 86400);
     }
-    simba *s = NULL;
+    simba_client *s = NULL;
     simba_contender **c = calloc((size_t)count, sizeof *c);
     struct simba_handle_options o = SIMBA_HANDLE_OPTIONS_INIT;
     o.on_released = on_released;

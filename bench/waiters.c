@@ -40,7 +40,7 @@ int main(int argc, char **argv)
         else
             url = argv[i];
     }
-    simba *s;
+    simba_client *s;
     if (simba_open(url, NULL, &s) < 0)
         die("open");
     simba_contender **c = calloc(count, sizeof *c);

@@ -65,7 +65,7 @@ static void watch_sleep(const simba_contender *c, uint64_t *token)
 
 static int contend(const char *url)
 {
-    simba *client = NULL;
+    simba_client *client = NULL;
     simba_contender *c = NULL;
     uint64_t token = 0;
     struct simba_handle_options options = SIMBA_HANDLE_OPTIONS_INIT;

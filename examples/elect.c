@@ -32,7 +32,7 @@ int main(int argc, char **argv)
     struct simba_handle_options options = SIMBA_HANDLE_OPTIONS_INIT;
     options.on_acquired = on_acquired;
     options.on_released = on_released;
-    simba *client = NULL;
+    simba_client *client = NULL;
     simba_contender *contender = NULL;
     int signal_number;
     if (simba_open(argc > 1 ? argv[1] : "memory:", NULL, &client) != 0 ||

@@ -44,7 +44,7 @@ int main(int argc, char **argv)
     struct simba_handle_options contender_options = SIMBA_HANDLE_OPTIONS_INIT;
     contender_options.on_acquired = on_acquired;
     contender_options.on_released = on_released;
-    simba *client = NULL;
+    simba_client *client = NULL;
     simba_contender *contender = NULL;
     if (simba_open(argc > 1 ? argv[1] : "memory:", &options, &client) != 0 ||
         simba_contender_create(client, "example", &contender_options, &contender) != 0 ||

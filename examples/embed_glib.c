@@ -9,7 +9,7 @@
 /* A source that is ready when the client is, and knows its timeout. */
 struct source {
     GSource base;
-    simba *client;
+    simba_client *client;
     gpointer tag;
 };
 
@@ -60,7 +60,7 @@ int main(int argc, char **argv)
     struct simba_handle_options contender_options = SIMBA_HANDLE_OPTIONS_INIT;
     contender_options.on_acquired = on_acquired;
     contender_options.on_released = on_released;
-    simba *client = NULL;
+    simba_client *client = NULL;
     simba_contender *contender = NULL;
     if (simba_open(argc > 1 ? argv[1] : "memory:", &options, &client) != 0 ||
         simba_contender_create(client, "example", &contender_options, &contender) != 0 ||

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <uv.h>
 
-static simba *client;
+static simba_client *client;
 static uv_poll_t readable;
 static uv_timer_t timeout;
 static uv_signal_t quit[2];

@@ -77,7 +77,7 @@ int main(int argc, char **argv)
     struct simba_executor executor = {.data = NULL, .submit = submit};
     struct simba_options options = SIMBA_OPTIONS_INIT;
     options.executor = &executor;
-    simba *client = NULL;
+    simba_client *client = NULL;
     int code = simba_open(argc > 1 ? argv[1] : "memory:", &options, &client);
     for (int i = 0; code == 0 && i < CONTENDERS; i++) {
         char mutex[32];

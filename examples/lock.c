@@ -12,7 +12,7 @@ static int fail(void)
 
 int main(int argc, char **argv)
 {
-    simba *client = NULL;
+    simba_client *client = NULL;
     simba_locker *locker = NULL;
     struct simba_handle_options options = SIMBA_HANDLE_OPTIONS_INIT;
     if (simba_open(argc > 1 ? argv[1] : "memory:", NULL, &client) != 0 ||

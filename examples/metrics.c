@@ -9,7 +9,7 @@
 
 int main(int argc, char **argv)
 {
-    simba *client = NULL;
+    simba_client *client = NULL;
     simba_locker *locker = NULL;
     if (simba_open(argc > 1 ? argv[1] : "memory:", NULL, &client) != 0 ||
         simba_locker_create(client, "example", NULL, &locker) != 0)

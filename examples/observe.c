@@ -29,7 +29,7 @@ int main(int argc, char **argv)
 
     struct simba_handle_options options = SIMBA_HANDLE_OPTIONS_INIT;
     options.on_changed = on_changed;
-    simba *client = NULL;
+    simba_client *client = NULL;
     simba_observer *observer = NULL;
     int signal_number;
     if (argc < 2) {

@@ -54,7 +54,7 @@ int main(int argc, char **argv)
     options.data = &count;
     struct simba_schedule schedule = SIMBA_SCHEDULE_INIT;
     schedule.pace = SIMBA_FIXED_RATE;
-    simba *client = NULL;
+    simba_client *client = NULL;
     simba_scheduler *scheduler = NULL;
     int signal_number;
     if (simba_duration_parse(argc > 2 ? argv[2] : "1s", &schedule.period_ms) != 0 ||

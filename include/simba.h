@@ -1,6 +1,6 @@
 /* simba.h: at most one owner of a named mutex, in any number of processes, on any machines.
  *
- * One client (struct simba) talks to one store. On it you create
+ * One client (struct simba_client) talks to one store. On it you create
  *   a contender   leader election by callbacks,
  *   a locker      a blocking lock with a timeout,
  *   a scheduler   work that runs again and again, on the leader only,
@@ -134,7 +134,7 @@ int simba_id_uuid(char *out, size_t size);
 
 /* ---- client -------------------------------------------------------------------------------- */
 
-typedef struct simba simba;
+typedef struct simba_client simba_client;
 
 /* Where callbacks run: submit takes run(arg), to be called exactly once, on another thread, and
  * returns 0; it must not block. If it calls run itself, or refuses, a thread of ours does it. */
@@ -163,21 +163,21 @@ struct simba_options {
 
 /* Opens a client. url NULL: $SIMBA_URL (ignored when setuid), else the default store, whose folder
  * is made. Does not wait for the store. */
-int simba_open(const char *url, const struct simba_options *options, simba **out);
+int simba_open(const char *url, const struct simba_options *options, simba_client **out);
 
 /* The URL of the default store: for root /var/lib/simba/simba.db, else in $STATE_DIRECTORY,
  * $XDG_STATE_HOME/simba or ~/.local/state/simba. SIMBA_EINVAL: there is no such place. */
 int simba_default_url(char *out, size_t size);
 
-const char *simba_store_text(const simba *s); /* the URL, to show: secrets blanked */
+const char *simba_store_text(const simba_client *s); /* the URL, to show: secrets blanked */
 
 /* A descriptor for children that act for the owner: while one has it open, a store that notices
  * dead clients does not take this one for dead. It stays the client's and is closed on exec: in the
  * child, between fork and exec, dup() it. -1: none before the first exchange, or never. */
-int simba_liveness_fd(simba *s);
+int simba_liveness_fd(simba_client *s);
 
 /* Who owns the mutex now; all zero when nobody does. [blocks] */
-int simba_read(simba *s, const char *mutex, int64_t timeout_ms, struct simba_owner *out);
+int simba_read(simba_client *s, const char *mutex, int64_t timeout_ms, struct simba_owner *out);
 
 /* What the store knows of a mutex. */
 struct simba_entry {
@@ -189,14 +189,15 @@ typedef void simba_entry_fn(void *data, const struct simba_entry *entry);
 
 /* Calls each for every mutex that is owned or waited for and whose name begins with prefix
  * (NULL: all), in no order, on the calling thread, after the store has answered. [blocks] */
-int simba_list(simba *s, const char *prefix, int64_t timeout_ms, simba_entry_fn *each, void *data);
+int simba_list(simba_client *s, const char *prefix, int64_t timeout_ms, simba_entry_fn *each,
+               void *data);
 
 /* Ends a tenure, as an operator: this one, as simba_read or simba_list showed it (its id and
  * token count), or with NULL whichever is on. [blocks] Its renewals fail from now on: a Simba
  * owner that is alive hears of it, ends its work in order and releases; else the lease runs out.
  * forced: the mutex is free at once, so that only whoever checks tokens is safe from the old
  * owner. SIMBA_ELOST: that tenure is over, or nobody owns the mutex. */
-int simba_evict(simba *s, const char *mutex, const struct simba_owner *tenure, bool forced,
+int simba_evict(simba_client *s, const char *mutex, const struct simba_owner *tenure, bool forced,
                 int64_t timeout_ms);
 
 /* What the store says about itself and how it is set up: ERROR where a guarantee does not hold,
@@ -204,7 +205,7 @@ int simba_evict(simba *s, const char *mutex, const struct simba_owner *tenure, b
  * on the calling thread. Ask after a first exchange. [blocks] SIMBA_EUNSUPPORTED: it has nothing
  * to say. */
 typedef void simba_finding_fn(void *data, enum simba_level level, const char *line);
-int simba_diagnose(simba *s, int64_t timeout_ms, simba_finding_fn *each, void *data);
+int simba_diagnose(simba_client *s, int64_t timeout_ms, simba_finding_fn *each, void *data);
 
 /* ---- metrics (the functions are below, with all else of the client) */
 
@@ -243,7 +244,7 @@ struct simba_metrics {
         sizeof(struct simba_metrics), 0, 0, 0, 0, 0, 0, 0, 0, 0, SIMBA_HISTOGRAM_INIT, \
             SIMBA_HISTOGRAM_INIT, SIMBA_HISTOGRAM_INIT, SIMBA_HISTOGRAM_INIT           \
     }
-int simba_metrics_read(simba *s, struct simba_metrics *out);
+int simba_metrics_read(simba_client *s, struct simba_metrics *out);
 
 /* The same for one handle; its owner gauge and status as they are now. */
 struct simba_handle_metrics {
@@ -256,18 +257,18 @@ typedef void simba_handle_metrics_fn(void *data, const struct simba_handle_metri
 
 /* Calls each for every handle, in no order, on the calling thread. [blocks] shortly; SIMBA_ETIMEOUT
  * after 5 s, if a callback holds up the loop that must answer (SIMBA_NO_THREAD). */
-int simba_metrics_each(simba *s, simba_handle_metrics_fn *each, void *data);
+int simba_metrics_each(simba_client *s, simba_handle_metrics_fn *each, void *data);
 
 /* Writes all of it in the text format of Prometheus, of every handle too if per_handle; returns
  * the length that it has, or would have with more room, or an error. The text is cut, and ends
  * with a NUL, if size is not greater than that. [blocks] shortly. */
-int64_t simba_metrics_prometheus(simba *s, bool per_handle, char *out, size_t size);
+int64_t simba_metrics_prometheus(simba_client *s, bool per_handle, char *out, size_t size);
 
 /* Stops every handle, hands over in order, then frees the client and its handles. [blocks]
  * It releases locks that were acquired by the calling thread, or by a thread that has ended since;
  * it waits for locks of other living threads. SIMBA_ETIMEOUT: such a lock, a callback or the log
  * still goes on, or the store does not answer: nothing is freed yet, call it again. */
-int simba_close(simba *s, int64_t timeout_ms);
+int simba_close(simba_client *s, int64_t timeout_ms);
 
 /* ---- in a loop of yours -------------------------------------------------------------------- */
 
@@ -279,9 +280,10 @@ int simba_close(simba *s, int64_t timeout_ms);
  * gets SIMBA_EDEADLOCK. Calls of other threads depend on it: while nobody polls they return
  * SIMBA_ETIMEOUT (release: SIMBA_ESTORE) in time, and what is granted after that is given back.
  * simba_close takes over, from any thread; stop polling first. */
-int simba_poll_fd(simba *s);          /* or an error; the same for the client's life */
-int64_t simba_poll_timeout(simba *s); /* milliseconds from now; -1: none. Ask after each poll */
-int simba_poll(simba *s);
+int simba_poll_fd(simba_client *s); /* or an error; the same for the client's life */
+int64_t
+simba_poll_timeout(simba_client *s); /* milliseconds from now; -1: none. Ask after each poll */
+int simba_poll(simba_client *s);
 
 /* ---- handles ------------------------------------------------------------------------------- */
 
@@ -316,8 +318,8 @@ struct simba_handle_options {
 
 typedef struct simba_contender simba_contender;
 
-int simba_contender_create(simba *s, const char *mutex, const struct simba_handle_options *options,
-                           simba_contender **out);
+int simba_contender_create(simba_client *s, const char *mutex,
+                           const struct simba_handle_options *options, simba_contender **out);
 
 /* Begins to contend; allowed in INITIAL only. Returns at once: STARTING until the store answers. */
 int simba_contender_start(simba_contender *c);
@@ -351,8 +353,8 @@ void simba_contender_state(const simba_contender *c, struct simba_state *out);
 
 typedef struct simba_locker simba_locker;
 
-int simba_locker_create(simba *s, const char *mutex, const struct simba_handle_options *options,
-                        simba_locker **out);
+int simba_locker_create(simba_client *s, const char *mutex,
+                        const struct simba_handle_options *options, simba_locker **out);
 
 /* One thread at a time, not reentrant: SIMBA_ESTATE while it is held or awaited. [blocks]
  * Another thread may release it. simba_close waits for the thread that acquired it, while that
@@ -393,8 +395,8 @@ typedef struct simba_observer simba_observer;
  * else SIMBA_RELEASED (also after an eviction by force, or a death that the store has noticed).
  * mutex NULL: all of the store. Then it is first told of those that are owned, and calls for
  * different mutexes may come at the same time. */
-int simba_observer_create(simba *s, const char *mutex, const struct simba_handle_options *options,
-                          simba_observer **out);
+int simba_observer_create(simba_client *s, const char *mutex,
+                          const struct simba_handle_options *options, simba_observer **out);
 void simba_observer_state(const simba_observer *w, struct simba_state *out); /* of one mutex */
 void simba_observer_destroy(simba_observer *w); /* returns at once; on_closed comes last */
 
@@ -438,9 +440,9 @@ typedef int simba_work_fn(void *data, const simba_run *run);
  * wait longer than usual, but on_released comes only then: simba_close needs a timeout to match.
  * A tenure that is lost is not kept. drain_ms must not be shorter; by default it is 30 s longer.
  * If no thread can be had, that is logged and the contender stops, so that others can lead. */
-int simba_scheduler_create(simba *s, const char *mutex, const struct simba_schedule *schedule,
-                           simba_work_fn *work, const struct simba_handle_options *options,
-                           simba_scheduler **out);
+int simba_scheduler_create(simba_client *s, const char *mutex,
+                           const struct simba_schedule *schedule, simba_work_fn *work,
+                           const struct simba_handle_options *options, simba_scheduler **out);
 
 /* To start, stop, wait for and ask; it is the scheduler's, and goes with it. */
 simba_contender *simba_scheduler_contender(simba_scheduler *x);

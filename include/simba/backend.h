@@ -219,7 +219,7 @@ const char *simba_url_text(const struct simba_url *u); /* to show: secrets blank
 
 /* As simba_diagnose() of simba.h, which shows the levels and the texts of these. */
 typedef void simba_examined_fn(void *data, const struct simba_finding *finding);
-int simba_examine(simba *s, int64_t timeout_ms, simba_examined_fn *each, void *data);
+int simba_examine(simba_client *s, int64_t timeout_ms, simba_examined_fn *each, void *data);
 
 /* ---- for tests: a memory: store that misbehaves -------------------------------------------- */
 

@@ -39,8 +39,8 @@ struct cli {
     size_t operand_count;
     char url[URL_MAX]; /* of -u, since the one in argv is blanked */
 
-    simba *client;  /* of cli_open() */
-    bool is_driven; /* set before that: it gets no thread of its own, see run/poll_thread.h */
+    simba_client *client; /* of cli_open() */
+    bool is_driven;       /* set before that: it gets no thread of its own, see run/poll_thread.h */
     int64_t ttl_ms, transition_ms;
     char store[URL_MAX]; /* to show */
 };

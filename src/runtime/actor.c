@@ -33,7 +33,7 @@ static bool others_wait(const struct actor *a)
 
 static void send_request(struct actor *a, const struct lease_request *sent)
 {
-    struct simba *s = a->client;
+    struct simba_client *s = a->client;
     struct request *r = request_new(s);
     if (r == NULL) /* as a request that is never answered: the machine tries again */
         return;
@@ -178,7 +178,7 @@ static void count(struct actor *a, const struct handle_update *up, bool owned, i
  * must be told; if it is refused or wins, the store pushes again. */
 static void keep_queue(struct actor *a, bool waited, const struct handle_update *up)
 {
-    struct simba *s = a->client;
+    struct simba_client *s = a->client;
     bool waits = actor_waits(a);
     if (waits && !waited)
         a->since = ++s->waits;
@@ -193,7 +193,7 @@ static void keep_queue(struct actor *a, bool waited, const struct handle_update 
 /* What callers see, and what close counts. */
 static void show(struct actor *a)
 {
-    struct simba *s = a->client;
+    struct simba_client *s = a->client;
     const struct handle *h = &a->machine;
     driver_lock(s);
     /* What a caller has asked for meanwhile is already visible and comes next. */
@@ -226,7 +226,7 @@ static enum simba_interest interest_of_others(const struct actor *a)
 /* The store is told once per mutex, whatever the number of handles. */
 static void watch(struct actor *a)
 {
-    struct simba *s = a->client;
+    struct simba_client *s = a->client;
     enum simba_interest before = (enum simba_interest)a->interest;
     enum simba_interest now = a->machine.lease.state == LEASE_IDLE ? SIMBA_NO_INTEREST
                               : a->machine.kind == HANDLE_OBSERVER ? SIMBA_OBSERVES
@@ -256,7 +256,7 @@ static void observe(struct actor *a, struct request *r, bool first);
 /* r: the answered request that the event is about; NULL: none. */
 static void step(struct actor *a, struct handle_event *event, struct request *r)
 {
-    struct simba *s = a->client;
+    struct simba_client *s = a->client;
     struct handle_update up;
     bool owned = lease_deadline(&a->machine.lease) != 0;
     bool observes = a->machine.kind == HANDLE_OBSERVER, waited = actor_waits(a);
@@ -315,7 +315,7 @@ void actor_free(struct hash_node *node)
  * every entry point but hints, which end nothing. */
 static void end_if_gone(struct actor *a)
 {
-    struct simba *s = a->client;
+    struct simba_client *s = a->client;
     show(a);
     if (!a->quiet || a->requests > 0)
         return;

@@ -48,14 +48,14 @@ struct call {
     char text[CALL_TEXT_MAX]; /* what the store last complained of */
 };
 
-struct simba;
+struct simba_client;
 struct request;
 
 struct actor {
     struct hash_node by_mutex; /* first; by_mutex.name is the mutex */
     uint32_t initial_delay_ms;
     uint32_t requests; /* unanswered; whoever has the baton */
-    struct simba *client;
+    struct simba_client *client;
     simba_state_fn *on_acquired; /* an observer's on_changed */
     simba_state_fn *on_released;
     void (*on_closed)(void *data);
@@ -143,7 +143,7 @@ static inline bool actor_waits(const struct actor *a)
 }
 
 /* API threads */
-int actor_create(struct simba *s, const char *mutex, enum handle_kind kind,
+int actor_create(struct simba_client *s, const char *mutex, enum handle_kind kind,
                  const struct simba_handle_options *options, struct actor **out);
 void actor_destroy(struct actor *a);
 uint64_t actor_token(const struct actor *a, int64_t *left_ms);       /* 0, and 0 ms: not owner */

@@ -61,7 +61,7 @@ void actor_wait_over_locked(struct actor *a)
 
 /* ---- creation ------------------------------------------------------------------------------ */
 
-static int check_names(struct simba *s, const char *mutex, const char *id)
+static int check_names(struct simba_client *s, const char *mutex, const char *id)
 {
     const char *rule;
     char why[CALL_TEXT_MAX] = "";
@@ -78,7 +78,7 @@ static int check_names(struct simba *s, const char *mutex, const char *id)
 }
 
 /* The handle's own timing; *own says whether it differs from the client's. */
-static int make_period(const struct simba *s, const struct simba_handle_options *o,
+static int make_period(const struct simba_client *s, const struct simba_handle_options *o,
                        struct period *period, bool *own, const char **why)
 {
     struct period_options t = s->timing;
@@ -104,7 +104,7 @@ static int make_period(const struct simba *s, const struct simba_handle_options 
 }
 
 /* One piece of memory: the actor, its period if it has its own, the mutex, the id. */
-static struct actor *allocate(struct simba *s, const char *mutex, const char *id,
+static struct actor *allocate(struct simba_client *s, const char *mutex, const char *id,
                               const struct period *period)
 {
     size_t period_size = period != &s->period ? sizeof *period : 0;
@@ -130,7 +130,7 @@ static void add_locked(struct actor *a)
     turn_post_locked(a, observes ? NOTE_START : 0);
 }
 
-int actor_create(struct simba *s, const char *mutex, enum handle_kind kind,
+int actor_create(struct simba_client *s, const char *mutex, enum handle_kind kind,
                  const struct simba_handle_options *options, struct actor **out)
 {
     static const struct simba_handle_options defaults = SIMBA_HANDLE_OPTIONS_INIT;
@@ -185,7 +185,7 @@ int actor_create(struct simba *s, const char *mutex, enum handle_kind kind,
 
 struct actor *actor_child(struct actor *parent, const char *mutex)
 {
-    struct simba *s = parent->client;
+    struct simba_client *s = parent->client;
     struct actor *a = allocate(s, mutex, "", actor_period(parent));
     if (a == NULL)
         return NULL;
@@ -208,7 +208,7 @@ void actor_destroy(struct actor *a)
 {
     if (a == NULL || client_is_forked(a->client))
         return;
-    struct simba *s = a->client;
+    struct simba_client *s = a->client;
     driver_lock(s);
     a->closing = true;
     view_stop(&a->view);

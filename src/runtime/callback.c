@@ -11,7 +11,7 @@
 
 static void post_done(struct actor *a, bool ran)
 {
-    struct simba *s = a->client;
+    struct simba_client *s = a->client;
     driver_lock(s);
     a->done_ran = ran;
     turn_post_locked(a, NOTE_DONE);
@@ -21,7 +21,7 @@ static void post_done(struct actor *a, bool ran)
 /* One run of a callback, on the stack of its thread. */
 struct callback {
     struct actor *actor;
-    struct simba *client_before;
+    struct simba_client *client_before;
     struct actor *actor_before;
     int64_t began;
     bool ran, returned;
@@ -95,7 +95,7 @@ static void run_callback(void *arg)
 static void run_for_user(void *arg)
 {
     struct actor *a = arg;
-    struct simba *s = a->client;
+    struct simba_client *s = a->client;
     if (!driver_is_here(s)) {
         run_callback(a);
         return;
@@ -110,7 +110,7 @@ static void run_for_user(void *arg)
 
 void callback_submit(struct actor *a)
 {
-    struct simba *s = a->client;
+    struct simba_client *s = a->client;
     if (a->job_callback == CALLBACK_CLOSED ? a->on_closed == NULL : state_fn(a) == NULL) {
         post_done(a, true);
         return;

@@ -18,7 +18,7 @@
 
 #define CONNECT_TIMEOUT_MS 5000
 
-_Thread_local struct simba *thread_client;
+_Thread_local struct simba_client *thread_client;
 _Thread_local struct actor *thread_actor;
 
 static const char *const common_options[] = {"ttl", "transition", "connect_timeout",
@@ -52,24 +52,24 @@ int simba_duration_parse(const char *text, int64_t *ms)
     return 0;
 }
 
-bool client_is_forked(const struct simba *s)
+bool client_is_forked(const struct simba_client *s)
 {
     return atomic_load_explicit(&process_wiped->generation, memory_order_relaxed) != s->generation;
 }
 
-int client_check(const struct simba *s)
+int client_check(const struct simba_client *s)
 {
     if (client_is_forked(s))
         return fault(SIMBA_EFORKED, "this client belongs to the parent process");
     return 0;
 }
 
-bool client_is_here(const struct simba *s)
+bool client_is_here(const struct simba_client *s)
 {
     return driver_is_here(s) || (thread_client == s && poll_is_here(s));
 }
 
-bool client_would_deadlock(const struct simba *s, const struct actor *a)
+bool client_would_deadlock(const struct simba_client *s, const struct actor *a)
 {
     return client_is_here(s) || (thread_client == s && (a == NULL || thread_actor == a));
 }
@@ -77,7 +77,7 @@ bool client_would_deadlock(const struct simba *s, const struct actor *a)
 /* ---- open ---------------------------------------------------------------------------------- */
 
 /* What the user set wins, then the URL, then the default of whoever uses it. */
-static int choose(const struct simba *s, int64_t set, const char *name, int64_t *out)
+static int choose(const struct simba_client *s, int64_t set, const char *name, int64_t *out)
 {
     const char *text = simba_url_option(&s->url, name);
     const char *why;
@@ -92,7 +92,7 @@ static int choose(const struct simba *s, int64_t set, const char *name, int64_t 
     return 0;
 }
 
-static int set_timing(struct simba *s, const struct simba_options *o)
+static int set_timing(struct simba_client *s, const struct simba_options *o)
 {
     const char *why;
     int64_t connect;
@@ -114,7 +114,7 @@ static int set_timing(struct simba *s, const struct simba_options *o)
     return 0;
 }
 
-static int read_url(struct simba *s, const char *url)
+static int read_url(struct simba_client *s, const char *url)
 {
     char why[CALL_TEXT_MAX], by_default[URL_BYTES_MAX];
     if (url == NULL)
@@ -135,7 +135,7 @@ static int read_url(struct simba *s, const char *url)
     return 0;
 }
 
-static int start(struct simba *s, const struct simba_options *o)
+static int start(struct simba_client *s, const struct simba_options *o)
 {
     char why[CALL_TEXT_MAX] = "";
     int rc = interest_init(s);
@@ -182,7 +182,7 @@ err_after_hash_tables:
     return rc;
 }
 
-int simba_open(const char *url, const struct simba_options *options, simba **out)
+int simba_open(const char *url, const struct simba_options *options, simba_client **out)
 {
     static const struct simba_options defaults = SIMBA_OPTIONS_INIT;
     const struct simba_options *o = options != NULL ? options : &defaults;
@@ -196,7 +196,7 @@ int simba_open(const char *url, const struct simba_options *options, simba **out
     if (o->executor != NULL && o->executor->submit == NULL)
         return fault(SIMBA_EINVAL, "an executor must have a submit function");
     process_hold_stdio();
-    struct simba *s = calloc(1, sizeof *s);
+    struct simba_client *s = calloc(1, sizeof *s);
     if (s == NULL || process_wiped == NULL) {
         free(s);
         return fault(SIMBA_ELIMIT, "out of memory");
@@ -228,7 +228,7 @@ int simba_open(const char *url, const struct simba_options *options, simba **out
 
 /* ---- close --------------------------------------------------------------------------------- */
 
-static void free_client(struct simba *s)
+static void free_client(struct simba_client *s)
 {
     driver_join(s);
     executor_free(&s->executor);
@@ -250,7 +250,7 @@ static void close_again(void *arg)
 }
 
 /* What it waits for; loop_ended: not for the loop. */
-static void say_what_runs(struct simba *s, bool loop_ended, char out[CALL_TEXT_MAX])
+static void say_what_runs(struct simba_client *s, bool loop_ended, char out[CALL_TEXT_MAX])
 {
     char held[SIMBA_MUTEX_MAX + 1];
     driver_lock(s);
@@ -268,7 +268,7 @@ static void say_what_runs(struct simba *s, bool loop_ended, char out[CALL_TEXT_M
         snprintf(out, CALL_TEXT_MAX, "the store does not answer: close again");
 }
 
-int simba_close(simba *s, int64_t timeout_ms)
+int simba_close(simba_client *s, int64_t timeout_ms)
 {
     char why[CALL_TEXT_MAX];
     if (s == NULL)
@@ -304,12 +304,12 @@ int simba_close(simba *s, int64_t timeout_ms)
 
 /* ---- the store ----------------------------------------------------------------------------- */
 
-const char *simba_store_text(const simba *s)
+const char *simba_store_text(const simba_client *s)
 {
     return s != NULL ? s->url.shown : "";
 }
 
-int simba_liveness_fd(simba *s)
+int simba_liveness_fd(simba_client *s)
 {
     if (s == NULL || client_is_forked(s) || s->backend->liveness == NULL)
         return -1;

@@ -27,7 +27,7 @@
 #include "runtime/timers.h"
 #include "runtime/turn.h"
 
-struct simba {
+struct simba_client {
     struct simba_host host; /* first: the store hands this back */
     const struct simba_backend *backend;
     void *store;
@@ -66,16 +66,16 @@ struct simba {
 };
 
 /* Marks the thread as running code of this client: 'callback of' or 'loop of'. */
-extern _Thread_local struct simba *thread_client;
+extern _Thread_local struct simba_client *thread_client;
 extern _Thread_local struct actor *thread_actor;
 
-bool client_is_forked(const struct simba *s);
-int client_check(const struct simba *s); /* 0 or SIMBA_EFORKED */
+bool client_is_forked(const struct simba_client *s);
+int client_check(const struct simba_client *s); /* 0 or SIMBA_EFORKED */
 
 /* Is this thread inside of its loop, or of a poll that goes on only after it? Nothing can be
  * waited for. */
-bool client_is_here(const struct simba *s);
+bool client_is_here(const struct simba_client *s);
 
 /* Would waiting here, for the actor or (NULL) for the whole client, wait for this very thread? */
-bool client_would_deadlock(const struct simba *s, const struct actor *a);
+bool client_would_deadlock(const struct simba_client *s, const struct actor *a);
 #endif

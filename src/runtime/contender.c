@@ -7,8 +7,8 @@
 #include "runtime/poll.h"
 #include "runtime/state.h"
 
-int simba_contender_create(simba *s, const char *mutex, const struct simba_handle_options *options,
-                           simba_contender **out)
+int simba_contender_create(simba_client *s, const char *mutex,
+                           const struct simba_handle_options *options, simba_contender **out)
 {
     struct actor *a = NULL;
     if (s == NULL || out == NULL)
@@ -97,7 +97,7 @@ int simba_contender_wait(simba_contender *c, enum simba_status until, int64_t ti
     int rc = actor_check(a);
     if (rc < 0)
         return rc;
-    struct simba *s = a->client;
+    struct simba_client *s = a->client;
     if (timeout_ms < 0 || until > SIMBA_STOPPING)
         return fault(SIMBA_EINVAL, "mutex '%s': %s", a->by_mutex.name,
                      timeout_ms < 0 ? "a timeout must not be negative" : "there is no such status");

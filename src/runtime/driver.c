@@ -36,28 +36,29 @@
 #define CALLER_MAX_MS 20         /* inside of libuv */
 #define LATE_MAX (2 * NS_PER_MS) /* a timer of libuv may be so late */
 
-static _Thread_local const struct simba *inside; /* the client in whose loop this thread is */
+static _Thread_local const struct simba_client
+    *inside; /* the client in whose loop this thread is */
 
-bool driver_is_here(const struct simba *s)
+bool driver_is_here(const struct simba_client *s)
 {
     return inside == s;
 }
 
 /* ---- the lock, and who is woken ------------------------------------------------------------ */
 
-void driver_lock(struct simba *s)
+void driver_lock(struct simba_client *s)
 {
     pthread_mutex_lock(&s->lock);
 }
 
-void driver_want_locked(struct simba *s)
+void driver_want_locked(struct simba_client *s)
 {
     struct driver *d = &s->driver;
     if (d->baton != BATON_TURNS && !d->woken && !s->over && inside != s)
         d->wanted = true;
 }
 
-void driver_unlock(struct simba *s)
+void driver_unlock(struct simba_client *s)
 {
     struct driver *d = &s->driver;
     bool wake = d->wanted;
@@ -88,7 +89,7 @@ static int give_results(struct call *results)
 
 /* By whoever has set the baton to TURNS. The callers hear their results after it, so that they
  * find the next turn free. Returns how many there were. */
-static int take_turn(struct simba *s, bool here)
+static int take_turn(struct simba_client *s, bool here)
 {
     struct driver *d = &s->driver;
     struct turn turn;
@@ -105,7 +106,7 @@ static int take_turn(struct simba *s, bool here)
 }
 
 /* After a turn of a thread that is inside of libuv. */
-static void see_callers(struct simba *s, int given)
+static void see_callers(struct simba_client *s, int given)
 {
     struct driver *d = &s->driver;
     if (d->call != NULL && futex_is_done(&d->call->done))
@@ -122,7 +123,7 @@ static void see_callers(struct simba *s, int given)
 
 /* Several callers that go on at once will soon be back: let them, so that what they want makes one
  * batch. Meanwhile nobody needs to wake this thread. */
-static void let_them_go_on(struct simba *s)
+static void let_them_go_on(struct simba_client *s)
 {
     struct driver *d = &s->driver;
     driver_lock(s);
@@ -132,7 +133,7 @@ static void let_them_go_on(struct simba *s)
     sched_yield();
 }
 
-static void close_handles(struct simba *s)
+static void close_handles(struct simba_client *s)
 {
     struct driver *d = &s->driver;
     loop_close_handles(s);
@@ -143,7 +144,7 @@ static void close_handles(struct simba *s)
 
 /* The store is closed when all actors are quiet: closed, and waiting for nothing but answers. The
  * loop ends when the store is gone and nothing is left to answer. */
-static void end_if_done(struct simba *s)
+static void end_if_done(struct simba_client *s)
 {
     bool close_store = false, end = false;
     driver_lock(s);
@@ -163,7 +164,7 @@ static void end_if_done(struct simba *s)
         close_handles(s);
 }
 
-static void turn_inside(struct simba *s)
+static void turn_inside(struct simba_client *s)
 {
     struct driver *d = &s->driver;
     for (int given = 2; given > 1; end_if_done(s)) {
@@ -194,7 +195,7 @@ static void after_sleep(uv_check_t *handle)
 
 /* As on the own thread: no handler of the user's runs, threads that are started inherit it, and a
  * write to a connection that is gone must not end the process. */
-void driver_enter(struct driver_visit *v, const struct simba *s)
+void driver_enter(struct driver_visit *v, const struct simba_client *s)
 {
     sigset_t all;
     sigfillset(&all);
@@ -221,7 +222,7 @@ void driver_leave(const struct driver_visit *v)
 /* ---- a caller ------------------------------------------------------------------------------ */
 
 /* Unlocks. */
-static void take_one_turn(struct simba *s, bool here)
+static void take_one_turn(struct simba_client *s, bool here)
 {
     struct driver *d = &s->driver;
     int cancel;
@@ -240,7 +241,7 @@ static void take_one_turn(struct simba *s, bool here)
 }
 
 /* From RESTS. What this caller waits for must wake it alone: the gate is shut. */
-static bool borrow_locked(struct simba *s, struct call *call)
+static bool borrow_locked(struct simba_client *s, struct call *call)
 {
     struct driver *d = &s->driver;
     if (d->call != NULL)
@@ -256,7 +257,7 @@ static bool borrow_locked(struct simba *s, struct call *call)
 }
 
 /* The own thread is woken by whatever it would not hear of at the gate, or too late. */
-static void give_back(struct simba *s)
+static void give_back(struct simba_client *s)
 {
     struct driver *d = &s->driver;
     int timeout = loop_timeout(s);
@@ -274,10 +275,10 @@ static void give_back(struct simba *s)
 
 static void on_limit(uv_timer_t *timer)
 {
-    ((struct simba *)timer->data)->driver.limit_reached = true;
+    ((struct simba_client *)timer->data)->driver.limit_reached = true;
 }
 
-static void drive(struct simba *s, struct call *call)
+static void drive(struct simba_client *s, struct call *call)
 {
     struct driver *d = &s->driver;
     struct driver_visit visit;
@@ -297,7 +298,7 @@ static void drive(struct simba *s, struct call *call)
     driver_leave(&visit);
 }
 
-void driver_unlock_turn(struct simba *s, struct call *call, bool here)
+void driver_unlock_turn(struct simba_client *s, struct call *call, bool here)
 {
     struct driver *d = &s->driver;
     bool may = !s->closing && !s->has_executor_user && !s->no_thread;
@@ -313,7 +314,7 @@ void driver_unlock_turn(struct simba *s, struct call *call, bool here)
 
 /* ---- the own thread ------------------------------------------------------------------------ */
 
-static void rest(struct simba *s)
+static void rest(struct simba_client *s)
 {
     struct driver *d = &s->driver;
     int timeout = loop_timeout(s);
@@ -332,7 +333,7 @@ static void rest(struct simba *s)
 
 /* libuv registers descriptors on its way to sleep: nothing may wait for that while nobody is
  * inside. */
-static bool may_rest(struct simba *s)
+static bool may_rest(struct simba_client *s)
 {
     struct driver *d = &s->driver;
     driver_lock(s);
@@ -344,7 +345,7 @@ static bool may_rest(struct simba *s)
 
 static void *run_thread(void *arg)
 {
-    struct simba *s = arg;
+    struct simba_client *s = arg;
     inside = s;
     thread_client = s;
     for (bool alive = true; alive;) {
@@ -358,7 +359,7 @@ static void *run_thread(void *arg)
 
 /* ---- beginning and end --------------------------------------------------------------------- */
 
-void driver_init(struct simba *s)
+void driver_init(struct simba_client *s)
 {
     struct driver *d = &s->driver;
     uv_prepare_init(&s->loop.uv, &d->before_sleep);
@@ -369,7 +370,7 @@ void driver_init(struct simba *s)
     uv_check_start(&d->after_sleep, after_sleep);
 }
 
-int driver_start(struct simba *s)
+int driver_start(struct simba_client *s)
 {
     struct driver *d = &s->driver;
     bool any_thread =
@@ -380,7 +381,7 @@ int driver_start(struct simba *s)
     return thread_start(&d->thread, "simba-loop", run_thread, s);
 }
 
-void driver_discard(struct simba *s, bool store_open)
+void driver_discard(struct simba_client *s, bool store_open)
 {
     s->closing = true;
     s->store_closing = s->store_closed = !store_open;
@@ -389,13 +390,13 @@ void driver_discard(struct simba *s, bool store_open)
     loop_close_wake(s);
 }
 
-void driver_end(struct simba *s)
+void driver_end(struct simba_client *s)
 {
     loop_end(s);
     futex_set(&s->ended, 1);
 }
 
-void driver_join(struct simba *s)
+void driver_join(struct simba_client *s)
 {
     if (!s->no_thread)
         pthread_join(s->driver.thread, NULL);

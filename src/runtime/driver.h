@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <uv.h>
 
-struct simba;
+struct simba_client;
 struct call;
 
 enum baton { BATON_WAITS, BATON_TURNS, BATON_RESTS };
@@ -35,30 +35,31 @@ struct driver {
     int64_t rests_until; /* the own thread leaves the gate then */
 };
 
-void driver_init(struct simba *s);
-int driver_start(struct simba *s);                     /* the own thread: 0 or SIMBA_ELIMIT */
-void driver_discard(struct simba *s, bool store_open); /* instead of that, if opening fails */
-void driver_end(struct simba *s);                      /* when nothing is left to drive */
-void driver_join(struct simba *s);                     /* and after that */
+void driver_init(struct simba_client *s);
+int driver_start(struct simba_client *s); /* the own thread: 0 or SIMBA_ELIMIT */
+void driver_discard(struct simba_client *s,
+                    bool store_open);     /* instead of that, if opening fails */
+void driver_end(struct simba_client *s);  /* when nothing is left to drive */
+void driver_join(struct simba_client *s); /* and after that */
 
 /* The client's lock. */
-void driver_lock(struct simba *s);
-void driver_want_locked(struct simba *s); /* a turn */
-void driver_unlock(struct simba *s);      /* and wakes whoever has to take it */
+void driver_lock(struct simba_client *s);
+void driver_want_locked(struct simba_client *s); /* a turn */
+void driver_unlock(struct simba_client *s);      /* and wakes whoever has to take it */
 
 /* The same; but the calling thread drives the client instead, where it may. call: the result that
  * it waits for; NULL: none. here: it has nothing else to do, and may work for the store as well. */
 #define DRIVER_HERE_MIN (100 * NS_PER_MS) /* who waits less must not be kept by the store */
-void driver_unlock_turn(struct simba *s, struct call *call, bool here);
+void driver_unlock_turn(struct simba_client *s, struct call *call, bool here);
 
-bool driver_is_here(const struct simba *s); /* this thread is inside of libuv */
+bool driver_is_here(const struct simba_client *s); /* this thread is inside of libuv */
 
 /* A thread that is not ours goes inside of libuv, and comes out. */
 struct driver_visit {
-    const struct simba *inside_before;
+    const struct simba_client *inside_before;
     int cancel;
     sigset_t signals;
 };
-void driver_enter(struct driver_visit *v, const struct simba *s);
+void driver_enter(struct driver_visit *v, const struct simba_client *s);
 void driver_leave(const struct driver_visit *v);
 #endif

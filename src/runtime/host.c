@@ -42,7 +42,7 @@ static void copy_answer(struct request *r, const struct simba_answer *answer)
 static void host_answer(struct simba_host *host, struct simba_request *request,
                         const struct simba_answer *answer)
 {
-    struct simba *s = (struct simba *)(void *)host;
+    struct simba_client *s = (struct simba_client *)(void *)host;
     struct request *r = (struct request *)(void *)request;
     struct inbox *in = &s->inbox;
     driver_lock(s);
@@ -60,7 +60,7 @@ static void host_answer(struct simba_host *host, struct simba_request *request,
     driver_unlock_turn(s, NULL, false);
 }
 
-void host_cancel(struct simba *s, struct simba_request *batch)
+void host_cancel(struct simba_client *s, struct simba_request *batch)
 {
     static const struct simba_answer canceled = {.code = SIMBA_ECANCELED, .age_ms = -1};
     for (struct simba_request *next; batch != NULL; batch = next) {
@@ -97,7 +97,7 @@ static void host_say(struct simba_host *host, struct simba_request *request,
 
 static void host_hint_one(struct simba_host *host, const char *mutex, const char *id)
 {
-    struct simba *s = (struct simba *)(void *)host;
+    struct simba_client *s = (struct simba_client *)(void *)host;
     struct inbox *in = &s->inbox;
     size_t length = mutex != NULL ? strlen(mutex) + 1 : 0, more = id != NULL ? strlen(id) + 1 : 0;
     driver_lock(s);
@@ -124,25 +124,25 @@ static void host_hint(struct simba_host *host, const char *mutex)
 
 static void host_log(struct simba_host *host, enum simba_level level, const char *line)
 {
-    struct simba *s = (struct simba *)(void *)host;
+    struct simba_client *s = (struct simba_client *)(void *)host;
     log_put(&s->log, level, "%s: %s", s->url.shown, line);
 }
 
 static void host_reconnected(struct simba_host *host)
 {
-    atomic_fetch_add(&((struct simba *)(void *)host)->metrics.reconnects, 1);
+    atomic_fetch_add(&((struct simba_client *)(void *)host)->metrics.reconnects, 1);
 }
 
 static void host_closed(struct simba_host *host)
 {
-    struct simba *s = (struct simba *)(void *)host;
+    struct simba_client *s = (struct simba_client *)(void *)host;
     driver_lock(s);
     s->store_closed = true;
     driver_want_locked(s);
     driver_unlock(s);
 }
 
-void host_init(struct simba *s)
+void host_init(struct simba_client *s)
 {
     s->host.version = SIMBA_BACKEND_VERSION;
     s->host.loop = &s->loop.uv;

@@ -2,9 +2,9 @@
 #ifndef RUNTIME_HOST_H
 #define RUNTIME_HOST_H
 
-struct simba;
+struct simba_client;
 struct simba_request;
 
-void host_init(struct simba *s);
-void host_cancel(struct simba *s, struct simba_request *batch); /* the store has gone */
+void host_init(struct simba_client *s);
+void host_cancel(struct simba_client *s, struct simba_request *batch); /* the store has gone */
 #endif

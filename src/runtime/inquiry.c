@@ -54,7 +54,7 @@ static void free_inquiry(struct inquiry *q)
     free(q);
 }
 
-static void end(struct simba *s, struct inquiry *q, int code, const char *text)
+static void end(struct simba_client *s, struct inquiry *q, int code, const char *text)
 {
     uint32_t waits = WAITS;
     q->code = code;
@@ -80,7 +80,7 @@ void inquiry_say(struct inquiry *q, const struct simba_finding *finding)
     *last = f;
 }
 
-static void send_request(struct simba *s, struct inquiry *q)
+static void send_request(struct simba_client *s, struct inquiry *q)
 {
     struct request *r = request_new(s);
     if (r == NULL) {
@@ -102,7 +102,7 @@ static void send_request(struct simba *s, struct inquiry *q)
         request_send(r);
 }
 
-void inquiry_send(struct simba *s)
+void inquiry_send(struct simba_client *s)
 {
     driver_lock(s);
     struct inquiry *all = s->inbox.inquiries;
@@ -148,7 +148,7 @@ static void driving_over(void *arg)
 }
 
 /* 0: the question may be put. */
-static int check(const struct simba *s, const char *what, int64_t timeout_ms)
+static int check(const struct simba_client *s, const char *what, int64_t timeout_ms)
 {
     int rc = client_check(s);
     if (rc < 0)
@@ -161,7 +161,7 @@ static int check(const struct simba *s, const char *what, int64_t timeout_ms)
 }
 
 /* Puts the question. NULL: an error, in *rc; else the caller frees it. `what` is for its text. */
-static struct inquiry *ask(struct simba *s, const struct inquiry *question, const char *what,
+static struct inquiry *ask(struct simba_client *s, const struct inquiry *question, const char *what,
                            int64_t timeout_ms, int *rc)
 {
     *rc = check(s, what, timeout_ms);
@@ -203,7 +203,7 @@ static struct inquiry *ask(struct simba *s, const struct inquiry *question, cons
     return NULL;
 }
 
-static struct inquiry *ask_about(struct simba *s, enum simba_op op, const char *mutex,
+static struct inquiry *ask_about(struct simba_client *s, enum simba_op op, const char *mutex,
                                  const struct simba_owner *tenure, bool forced, int64_t timeout_ms,
                                  int *rc)
 {
@@ -220,7 +220,7 @@ static struct inquiry *ask_about(struct simba *s, enum simba_op op, const char *
     return ask(s, &q, what, timeout_ms, rc);
 }
 
-int inquiry_snapshot(struct simba *s, struct snapshot **out)
+int inquiry_snapshot(struct simba_client *s, struct snapshot **out)
 {
     int rc;
     if (poll_is_here(s) && !driver_is_here(s))
@@ -237,7 +237,7 @@ int inquiry_snapshot(struct simba *s, struct snapshot **out)
 
 static const struct simba_owner nobody;
 
-int simba_read(simba *s, const char *mutex, int64_t timeout_ms, struct simba_owner *out)
+int simba_read(simba_client *s, const char *mutex, int64_t timeout_ms, struct simba_owner *out)
 {
     int rc;
     if (s == NULL || out == NULL)
@@ -251,7 +251,7 @@ int simba_read(simba *s, const char *mutex, int64_t timeout_ms, struct simba_own
 }
 
 /* A tenure that was read as nobody's cannot be ended, whoever has come since. */
-int simba_evict(simba *s, const char *mutex, const struct simba_owner *tenure, bool forced,
+int simba_evict(simba_client *s, const char *mutex, const struct simba_owner *tenure, bool forced,
                 int64_t timeout_ms)
 {
     int rc;
@@ -268,7 +268,8 @@ int simba_evict(simba *s, const char *mutex, const struct simba_owner *tenure, b
     return 0;
 }
 
-int simba_list(simba *s, const char *prefix, int64_t timeout_ms, simba_entry_fn *each, void *data)
+int simba_list(simba_client *s, const char *prefix, int64_t timeout_ms, simba_entry_fn *each,
+               void *data)
 {
     struct inquiry question = {.op = SIMBA_LIST};
     int rc;
@@ -288,7 +289,7 @@ int simba_list(simba *s, const char *prefix, int64_t timeout_ms, simba_entry_fn 
     return 0;
 }
 
-int simba_examine(simba *s, int64_t timeout_ms, simba_examined_fn *each, void *data)
+int simba_examine(simba_client *s, int64_t timeout_ms, simba_examined_fn *each, void *data)
 {
     int rc;
     if (s == NULL || each == NULL)
@@ -316,7 +317,7 @@ static void show_line(void *data, const struct simba_finding *finding)
     to->each(to->data, finding->level, finding->text);
 }
 
-int simba_diagnose(simba *s, int64_t timeout_ms, simba_finding_fn *each, void *data)
+int simba_diagnose(simba_client *s, int64_t timeout_ms, simba_finding_fn *each, void *data)
 {
     struct shown to = {each, data};
     if (s == NULL || each == NULL)

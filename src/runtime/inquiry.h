@@ -4,13 +4,13 @@
 
 #include <simba/backend.h>
 
-struct simba;
+struct simba_client;
 struct request;
 struct inquiry;
 struct snapshot;
 
-void inquiry_send(struct simba *s); /* all that wait */
+void inquiry_send(struct simba_client *s); /* all that wait */
 void inquiry_answered(struct request *r);
 void inquiry_say(struct inquiry *q, const struct simba_finding *finding); /* any thread */
-int inquiry_snapshot(struct simba *s, struct snapshot **out);             /* a caller's */
+int inquiry_snapshot(struct simba_client *s, struct snapshot **out);      /* a caller's */
 #endif

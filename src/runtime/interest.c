@@ -48,7 +48,7 @@ static int keep_locked(struct interests *i, const char *mutex, enum simba_intere
     return 0;
 }
 
-int interest_change(struct simba *s, const char *mutex, enum simba_interest was,
+int interest_change(struct simba_client *s, const char *mutex, enum simba_interest was,
                     enum simba_interest most)
 {
     struct interests *i = &s->interests;
@@ -71,7 +71,7 @@ int interest_change(struct simba *s, const char *mutex, enum simba_interest was,
 
 static enum simba_interest host_interest(struct simba_host *host, const char *mutex)
 {
-    struct interests *i = &((struct simba *)(void *)host)->interests;
+    struct interests *i = &((struct simba_client *)(void *)host)->interests;
     if (atomic_load(&i->all_observed) || (mutex == NULL && atomic_load(&i->observed) > 0))
         return SIMBA_OBSERVES;
     pthread_mutex_lock(&i->lock);
@@ -86,7 +86,7 @@ static enum simba_interest host_interest(struct simba_host *host, const char *mu
 static void host_watched(struct simba_host *host, const char *mutex, simba_watched_fn *each,
                          void *data)
 {
-    struct interests *i = &((struct simba *)(void *)host)->interests;
+    struct interests *i = &((struct simba_client *)(void *)host)->interests;
     pthread_mutex_lock(&i->lock);
     struct record *r = mutex != NULL ? find(i, mutex) : NULL;
     if (r != NULL)
@@ -99,7 +99,7 @@ static void host_watched(struct simba_host *host, const char *mutex, simba_watch
 
 /* ---- life ---------------------------------------------------------------------------------- */
 
-int interest_init(struct simba *s)
+int interest_init(struct simba_client *s)
 {
     pthread_mutex_init(&s->interests.lock, NULL);
     s->host.interest = host_interest;
@@ -112,7 +112,7 @@ static void free_record(struct hash_node *node)
     free(node);
 }
 
-void interest_free(struct simba *s)
+void interest_free(struct simba_client *s)
 {
     hash_table_empty(&s->interests.mutexes, free_record);
     hash_table_free(&s->interests.mutexes);

@@ -19,13 +19,13 @@ struct interests {
     struct hash_table mutexes;
 };
 
-struct simba;
+struct simba_client;
 
-int interest_init(struct simba *s);  /* 0 or SIMBA_ELIMIT; and what the store may ask */
-void interest_free(struct simba *s); /* also if that failed */
+int interest_init(struct simba_client *s);  /* 0 or SIMBA_ELIMIT; and what the store may ask */
+void interest_free(struct simba_client *s); /* also if that failed */
 
 /* What all handles together want to hear of the mutex ("": of all) was this, and is now the most.
  * 0; SIMBA_ELIMIT: nothing was changed. */
-int interest_change(struct simba *s, const char *mutex, enum simba_interest was,
+int interest_change(struct simba_client *s, const char *mutex, enum simba_interest was,
                     enum simba_interest most);
 #endif

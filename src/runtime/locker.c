@@ -10,8 +10,8 @@
 
 #define STORE_SHOWN 151
 
-int simba_locker_create(simba *s, const char *mutex, const struct simba_handle_options *options,
-                        simba_locker **out)
+int simba_locker_create(simba_client *s, const char *mutex,
+                        const struct simba_handle_options *options, simba_locker **out)
 {
     struct actor *a = NULL;
     if (s == NULL || out == NULL)
@@ -52,7 +52,7 @@ static void leave_locked(struct actor *a, uint32_t note, struct call *call)
  * itself. It is among the waiters, so that nobody frees the locker under it. */
 static void await_or_leave(struct actor *a, uint32_t note, struct call *call)
 {
-    struct simba *s = a->client;
+    struct simba_client *s = a->client;
     bool done = futex_await(&call->done, call->wait_slot, call->leave_at);
     driver_lock(s);
     if (!done && a->call == call) {
@@ -87,7 +87,7 @@ static void driving_over(void *arg)
  * the result: after that the locker may be gone. A holder may release while the client closes. */
 static int ask(struct actor *a, enum locker_phase from, uint32_t note, struct call *call)
 {
-    struct simba *s = a->client; /* gone, perhaps, with the result */
+    struct simba_client *s = a->client; /* gone, perhaps, with the result */
     bool drives = poll_is_here(s), may_leave = s->no_thread && !drives;
     struct thread_ref *self = thread_ref_self();
     if (self == NULL && note == NOTE_ACQUIRE)

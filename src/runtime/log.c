@@ -10,7 +10,7 @@
 
 struct writing {
     struct log *log;
-    struct simba *client_before;
+    struct simba_client *client_before;
 };
 
 /* The user's function has ended its thread; the lines that are left are written on another. */
@@ -68,7 +68,7 @@ static void write_lines(void *arg)
     pthread_setcancelstate(cancel, NULL);
 }
 
-int log_init(struct log *log, struct simba *client, struct executor *executor,
+int log_init(struct log *log, struct simba_client *client, struct executor *executor,
              void (*write)(void *, enum simba_level, const char *), void *data)
 {
     *log = (struct log){.client = client, .write = write, .data = data, .executor = executor};

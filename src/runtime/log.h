@@ -15,10 +15,10 @@ struct log_line {
     char text[LOG_LINE_MAX];
 };
 
-struct simba;
+struct simba_client;
 
 struct log {
-    struct simba *client;                                                /* whose lines they are */
+    struct simba_client *client;                                         /* whose lines they are */
     void (*write)(void *data, enum simba_level level, const char *line); /* NULL: silent */
     void *data;
     struct executor *executor;
@@ -29,7 +29,7 @@ struct log {
     struct job job;
 };
 
-int log_init(struct log *log, struct simba *client, struct executor *executor,
+int log_init(struct log *log, struct simba_client *client, struct executor *executor,
              void (*write)(void *, enum simba_level, const char *), void *data);
 bool log_is_writing(struct log *log); /* the user's function runs, or is about to */
 void log_free(struct log *log);       /* after the executor has stopped */

@@ -19,12 +19,12 @@
 
 /* ---- waking -------------------------------------------------------------------------------- */
 
-void loop_wake_locked(struct simba *s)
+void loop_wake_locked(struct simba_client *s)
 {
     atomic_fetch_add(&s->loop.wakers, 1);
 }
 
-void loop_wake(struct simba *s)
+void loop_wake(struct simba_client *s)
 {
     static const uint64_t one = 1;
     /* Not write(), where a thread can be cancelled. It can only fail because it is readable
@@ -34,7 +34,7 @@ void loop_wake(struct simba *s)
         futex_wake(&s->loop.wakers);
 }
 
-void loop_close_wake(struct simba *s)
+void loop_close_wake(struct simba_client *s)
 {
     for (uint32_t n; (n = atomic_load(&s->loop.wakers)) != 0;)
         futex_wait(&s->loop.wakers, n, NEVER);
@@ -52,21 +52,21 @@ static void on_wake(uv_poll_t *handle, int status, int events)
 {
     (void)status;
     (void)events;
-    read_count(((struct simba *)handle->data)->loop.wake_fd);
+    read_count(((struct simba_client *)handle->data)->loop.wake_fd);
 }
 
 static void on_alarm(uv_poll_t *handle, int status, int events)
 {
     (void)status;
     (void)events;
-    struct simba *s = handle->data;
+    struct simba_client *s = handle->data;
     read_count(s->loop.alarm_fd);
     driver_lock(s);
     s->inbox.alarmed = true;
     driver_unlock(s);
 }
 
-void loop_set_alarm(struct simba *s, int64_t at)
+void loop_set_alarm(struct simba_client *s, int64_t at)
 {
     if (at >= s->loop.alarm_at) /* it comes too early then, and is set anew */
         return;
@@ -80,19 +80,19 @@ void loop_set_alarm(struct simba *s, int64_t at)
 
 /* ---- the gate ------------------------------------------------------------------------------ */
 
-void loop_shut_gate(struct simba *s, bool shut)
+void loop_shut_gate(struct simba_client *s, bool shut)
 {
     struct epoll_event e = {.events = shut ? 0 : EPOLLIN};
     epoll_ctl(s->loop.gate_fd, EPOLL_CTL_MOD, uv_backend_fd(&s->loop.uv), &e);
 }
 
-void loop_wait_at_gate(struct simba *s, int timeout_ms)
+void loop_wait_at_gate(struct simba_client *s, int timeout_ms)
 {
     struct epoll_event event;
     epoll_wait(s->loop.gate_fd, &event, 1, timeout_ms);
 }
 
-int loop_timeout(struct simba *s)
+int loop_timeout(struct simba_client *s)
 {
     uv_update_time(&s->loop.uv);
     return uv_backend_timeout(&s->loop.uv);
@@ -153,7 +153,7 @@ err_after_uv:
     return error;
 }
 
-static void listen_to(struct simba *s, uv_poll_t *handle, int fd, uv_poll_cb on_readable)
+static void listen_to(struct simba_client *s, uv_poll_t *handle, int fd, uv_poll_cb on_readable)
 {
     int rc = uv_poll_init(&s->loop.uv, handle, fd);
     assert(rc == 0);
@@ -161,7 +161,7 @@ static void listen_to(struct simba *s, uv_poll_t *handle, int fd, uv_poll_cb on_
     uv_poll_start(handle, UV_READABLE, on_readable);
 }
 
-int loop_init(struct simba *s)
+int loop_init(struct simba_client *s)
 {
     struct loop *l = &s->loop;
     l->alarm_at = NEVER;
@@ -173,13 +173,13 @@ int loop_init(struct simba *s)
     return 0;
 }
 
-void loop_close_handles(struct simba *s)
+void loop_close_handles(struct simba_client *s)
 {
     uv_close((uv_handle_t *)&s->loop.wake, NULL);
     uv_close((uv_handle_t *)&s->loop.alarm, NULL);
 }
 
-void loop_end(struct simba *s)
+void loop_end(struct simba_client *s)
 {
     int rc = uv_loop_close(&s->loop.uv);
     assert(rc == 0);

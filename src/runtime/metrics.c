@@ -49,7 +49,7 @@ static void copy_histogram(struct simba_histogram *out, const struct histogram *
     }
 }
 
-int simba_metrics_read(simba *s, struct simba_metrics *out)
+int simba_metrics_read(simba_client *s, struct simba_metrics *out)
 {
     struct simba_metrics m = SIMBA_METRICS_INIT;
     if (s == NULL || out == NULL || out->size < sizeof m.size || out->size > sizeof m)
@@ -118,7 +118,7 @@ static bool take(struct actor *a, struct snapshot **list)
     return true;
 }
 
-int metrics_take(struct simba *s, struct snapshot **out)
+int metrics_take(struct simba_client *s, struct snapshot **out)
 {
     for (struct hash_node *n = NULL; (n = hash_table_next(&s->actors, n)) != NULL;) {
         if (!take(actor_of(n), out))
@@ -135,7 +135,7 @@ void metrics_free(struct snapshot *list)
     }
 }
 
-int simba_metrics_each(simba *s, simba_handle_metrics_fn *each, void *data)
+int simba_metrics_each(simba_client *s, simba_handle_metrics_fn *each, void *data)
 {
     struct snapshot *list = NULL;
     if (s == NULL || each == NULL)
@@ -277,7 +277,7 @@ static void put_handles(struct page *p, const struct snapshot *list)
     }
 }
 
-int64_t simba_metrics_prometheus(simba *s, bool per_handle, char *out, size_t size)
+int64_t simba_metrics_prometheus(simba_client *s, bool per_handle, char *out, size_t size)
 {
     struct simba_metrics m = SIMBA_METRICS_INIT;
     struct snapshot *list = NULL;

@@ -34,8 +34,8 @@ void histogram_add(struct histogram *h, int64_t ns);
 struct actor;
 void metrics_count(struct actor *a, enum metrics_counter which);
 
-struct simba;
-struct snapshot;                                          /* of each handle */
-int metrics_take(struct simba *s, struct snapshot **out); /* whoever has the baton */
+struct simba_client;
+struct snapshot;                                                 /* of each handle */
+int metrics_take(struct simba_client *s, struct snapshot **out); /* whoever has the baton */
 void metrics_free(struct snapshot *list);
 #endif

@@ -11,8 +11,8 @@
 #include "runtime/fault.h"
 #include "runtime/state.h"
 
-int simba_observer_create(simba *s, const char *mutex, const struct simba_handle_options *options,
-                          simba_observer **out)
+int simba_observer_create(simba_client *s, const char *mutex,
+                          const struct simba_handle_options *options, simba_observer **out)
 {
     struct actor *a = NULL;
     if (s == NULL || out == NULL)

@@ -11,17 +11,17 @@
 
 #define ROUNDS_MAX 16 /* before the host program goes on */
 
-bool poll_is_here(const struct simba *s)
+bool poll_is_here(const struct simba_client *s)
 {
     return s->no_thread && pthread_equal(atomic_load(&s->driver.poller), pthread_self());
 }
 
-void poll_take_over(struct simba *s)
+void poll_take_over(struct simba_client *s)
 {
     atomic_store(&s->driver.poller, pthread_self());
 }
 
-static int wait_readable(struct simba *s, int timeout_ms)
+static int wait_readable(struct simba_client *s, int timeout_ms)
 {
     struct pollfd fd = {.fd = uv_backend_fd(&s->loop.uv), .events = POLLIN};
     return poll(&fd, 1, timeout_ms);
@@ -31,7 +31,7 @@ static int wait_readable(struct simba *s, int timeout_ms)
  * nothing to do: then the descriptor of the loop tells of everything that the loop wants to hear
  * of. A timer that was due counts, whenever it ran: since libuv 1.45 that is after the turn. What
  * is left after so many rounds makes the descriptor readable. */
-static void run_loop(struct simba *s, bool here)
+static void run_loop(struct simba_client *s, bool here)
 {
     struct driver *d = &s->driver;
     bool active = true, alive = true;
@@ -56,13 +56,13 @@ static void run_loop(struct simba *s, bool here)
     driver_leave(&visit);
 }
 
-void poll_start(struct simba *s)
+void poll_start(struct simba_client *s)
 {
     run_loop(s, false); /* so that the descriptor is right from the start */
 }
 
 /* All that can be done without waiting; here: this thread has nothing else to do. */
-static void run_all(struct simba *s, bool here)
+static void run_all(struct simba_client *s, bool here)
 {
     for (int round = 0; round < ROUNDS_MAX && atomic_load(&s->ended) == 0; round++) {
         run_loop(s, here);
@@ -73,7 +73,7 @@ static void run_all(struct simba *s, bool here)
 
 void poll_notify(void *arg)
 {
-    struct simba *s = arg;
+    struct simba_client *s = arg;
     if (driver_is_here(s))
         return; /* it runs what waits when it is through */
     driver_lock(s);
@@ -82,7 +82,8 @@ void poll_notify(void *arg)
 }
 
 /* As a loop of the user would. */
-static bool poll_until(struct simba *s, _Atomic uint32_t *word, uint32_t value, int64_t until)
+static bool poll_until(struct simba_client *s, _Atomic uint32_t *word, uint32_t value,
+                       int64_t until)
 {
     for (;;) {
         run_all(s, true);
@@ -101,7 +102,7 @@ static bool poll_until(struct simba *s, _Atomic uint32_t *word, uint32_t value, 
     }
 }
 
-bool poll_wait(struct simba *s, _Atomic uint32_t *word, uint32_t value, int64_t until,
+bool poll_wait(struct simba_client *s, _Atomic uint32_t *word, uint32_t value, int64_t until,
                void (*thread_ends)(void *arg), void *arg)
 {
     bool in_time;
@@ -115,26 +116,26 @@ bool poll_wait(struct simba *s, _Atomic uint32_t *word, uint32_t value, int64_t 
 
 /* ---- for the host program ------------------------------------------------------------------ */
 
-static int check(const struct simba *s)
+static int check(const struct simba_client *s)
 {
     if (s == NULL || !s->no_thread)
         return fault(SIMBA_EINVAL, "only a client that was opened with SIMBA_NO_THREAD is polled");
     return client_check(s);
 }
 
-int simba_poll_fd(simba *s)
+int simba_poll_fd(simba_client *s)
 {
     int rc = check(s);
     return rc < 0 ? rc : uv_backend_fd(&s->loop.uv);
 }
 
-int64_t simba_poll_timeout(simba *s)
+int64_t simba_poll_timeout(simba_client *s)
 {
     int rc = check(s);
     return rc < 0 ? rc : loop_timeout(s);
 }
 
-int simba_poll(simba *s)
+int simba_poll(simba_client *s)
 {
     int rc = check(s);
     if (rc < 0)

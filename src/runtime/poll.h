@@ -6,15 +6,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct simba;
+struct simba_client;
 
-void poll_start(struct simba *s);         /* instead of a thread of ours */
-void poll_take_over(struct simba *s);     /* from now on by this thread */
-bool poll_is_here(const struct simba *s); /* this thread is the one that polls */
-void poll_notify(void *s);                /* there is something to poll for */
+void poll_start(struct simba_client *s);         /* instead of a thread of ours */
+void poll_take_over(struct simba_client *s);     /* from now on by this thread */
+bool poll_is_here(const struct simba_client *s); /* this thread is the one that polls */
+void poll_notify(void *s);                       /* there is something to poll for */
 
 /* futex_wait(); the thread that polls goes on with that meanwhile. If a callback ends that thread,
  * thread_ends(arg) ends the wait. */
-bool poll_wait(struct simba *s, _Atomic uint32_t *word, uint32_t value, int64_t until,
+bool poll_wait(struct simba_client *s, _Atomic uint32_t *word, uint32_t value, int64_t until,
                void (*thread_ends)(void *arg), void *arg);
 #endif

@@ -14,7 +14,7 @@ void requests_init(struct requests *all)
     all->batch_last = &all->batch;
 }
 
-struct request *request_new(struct simba *s)
+struct request *request_new(struct simba_client *s)
 {
     struct requests *all = &s->requests;
     struct request *r = all->spare;

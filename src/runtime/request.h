@@ -6,13 +6,13 @@
 
 #include "core/lease.h"
 
-struct simba;
+struct simba_client;
 struct actor;
 struct inquiry;
 
 struct request {
     struct simba_request to_store; /* first: the store hands this back */
-    struct simba *client;
+    struct simba_client *client;
     struct actor *actor;     /* NULL: an inquiry */
     struct inquiry *inquiry; /* NULL: an actor's */
     struct lease_request sent;
@@ -43,7 +43,7 @@ struct requests {
 void requests_init(struct requests *all);
 void requests_free(struct requests *all); /* when none is in flight */
 
-struct request *request_new(struct simba *s); /* NULL: over the limit */
+struct request *request_new(struct simba_client *s); /* NULL: over the limit */
 void request_send(struct request *r);
 void request_free(struct request *r);
 void request_free_found(struct found *list);

@@ -109,7 +109,7 @@ static void run_all(struct scheduler *x)
 static void leave(struct scheduler *x)
 {
     struct actor *a = x->actor;
-    struct simba *s = a->client;
+    struct simba_client *s = a->client;
     futex_wait(&x->ends, GOES_ON, NEVER);
     if (atomic_load(&x->ends) == RELEASED)
         futex_wait(&x->ends, RELEASED, x->keep_until);
@@ -240,9 +240,9 @@ static int set_drain(const char *mutex, const struct schedule *s, struct simba_h
     return 0;
 }
 
-int simba_scheduler_create(simba *s, const char *mutex, const struct simba_schedule *schedule,
-                           simba_work_fn *work, const struct simba_handle_options *options,
-                           simba_scheduler **out)
+int simba_scheduler_create(simba_client *s, const char *mutex,
+                           const struct simba_schedule *schedule, simba_work_fn *work,
+                           const struct simba_handle_options *options, simba_scheduler **out)
 {
     static const struct simba_handle_options defaults = SIMBA_HANDLE_OPTIONS_INIT;
     struct simba_handle_options o = defaults;

@@ -48,7 +48,7 @@ void turn_post_locked(struct actor *a, uint32_t note)
     driver_want_locked(a->client);
 }
 
-bool turn_is_wanted_locked(const struct simba *s)
+bool turn_is_wanted_locked(const struct simba_client *s)
 {
     const struct inbox *in = &s->inbox;
     return in->notes != NULL || in->answers != NULL || in->inquiries != NULL || in->hints != NULL ||
@@ -58,7 +58,7 @@ bool turn_is_wanted_locked(const struct simba *s)
 /* ---- hints --------------------------------------------------------------------------------- */
 
 /* Of those who wait for it one asks: the one that is named, else the one that has waited longest. */
-static void hint_mutex(struct simba *s, const char *mutex, const char *id)
+static void hint_mutex(struct simba_client *s, const char *mutex, const char *id)
 {
     struct hash_node *n = hash_table_find(&s->actors, mutex);
     struct actor *first = NULL;
@@ -78,7 +78,7 @@ static void hint_mutex(struct simba *s, const char *mutex, const char *id)
         hint_mutex(s, OBSERVER_OF_ALL, NULL);
 }
 
-static void hint_all(struct simba *s)
+static void hint_all(struct simba_client *s)
 {
     for (struct hash_node *n = NULL; (n = hash_table_next(&s->actors, n)) != NULL;) {
         struct actor *a = actor_of(n);
@@ -87,7 +87,7 @@ static void hint_all(struct simba *s)
     }
 }
 
-static void take_hints(struct simba *s, struct hint *hints, bool all)
+static void take_hints(struct simba_client *s, struct hint *hints, bool all)
 {
     while (hints != NULL) {
         struct hint *h = hints;
@@ -116,7 +116,7 @@ static void take_answers(struct simba_request *answers)
 }
 
 /* False: there were none. */
-static bool take_notes(struct simba *s)
+static bool take_notes(struct simba_client *s)
 {
     struct inbox *in = &s->inbox;
     for (int i = 0; i < NOTES_MAX; i++) {
@@ -141,7 +141,7 @@ static bool take_notes(struct simba *s)
 /* A lock that the closing thread holds itself, or one that has ended, ends with the client; one
  * that another thread works under is waited for. Who is in the inbox may not be in the table yet:
  * then it is for the next round. */
-static void close_actors(struct simba *s)
+static void close_actors(struct simba_client *s)
 {
     driver_lock(s);
     s->inbox.close_asked = s->inbox.notes != NULL;
@@ -162,7 +162,7 @@ static void close_actors(struct simba *s)
 }
 
 /* True: more may be due than fit into a round. */
-static bool take_timers(struct simba *s)
+static bool take_timers(struct simba_client *s)
 {
     int64_t now = clock_now();
     struct timer *t = NULL;
@@ -172,7 +172,7 @@ static bool take_timers(struct simba *s)
 }
 
 /* False: there was none. */
-static bool submit_batch(struct simba *s)
+static bool submit_batch(struct simba_client *s)
 {
     struct simba_request *batch = s->requests.batch;
     if (batch == NULL)
@@ -189,7 +189,7 @@ static bool submit_batch(struct simba *s)
 }
 
 /* Everything that waits now; false: nothing did. */
-static bool take_round(struct simba *s)
+static bool take_round(struct simba_client *s)
 {
     struct inbox *in = &s->inbox;
     driver_lock(s);
@@ -220,7 +220,7 @@ static bool take_round(struct simba *s)
     return sent || ticked || noted || answers != NULL || hints != NULL || all || close_asked;
 }
 
-bool turn_take(struct simba *s, struct turn *out)
+bool turn_take(struct simba_client *s, struct turn *out)
 {
     int round = 0;
     while (round < ROUNDS_MAX && take_round(s))

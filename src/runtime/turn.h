@@ -4,7 +4,7 @@
 
 #include <simba/backend.h>
 
-struct simba;
+struct simba_client;
 struct actor;
 struct inquiry;
 struct call;
@@ -34,10 +34,10 @@ struct turn {
 void turn_init(struct inbox *in);
 void turn_free(struct inbox *in); /* what nobody has taken */
 
-void turn_post_locked(struct actor *a, uint32_t note); /* 0: it is looked at */
-bool turn_is_wanted_locked(const struct simba *s);     /* something waits */
+void turn_post_locked(struct actor *a, uint32_t note);    /* 0: it is looked at */
+bool turn_is_wanted_locked(const struct simba_client *s); /* something waits */
 
 /* Takes what waits, until nothing does, or the store's own events must get their turn. With the
  * baton. False: nothing waited. */
-bool turn_take(struct simba *s, struct turn *out);
+bool turn_take(struct simba_client *s, struct turn *out);
 #endif

@@ -18,7 +18,7 @@ static void stop_here(struct probe *p)
 /* shows: C3 */
 static void stop_in_acquired(void)
 {
-    simba *s = client_open();
+    simba_client *s = client_open();
     struct simba_handle_options o = lease_long();
     struct probe p = {.in_acquired = stop_here};
     probe_create(&p, s, fresh("stop-in"), &o);
@@ -40,7 +40,7 @@ static void destroy_here(struct probe *p)
 /* shows: C3 */
 static void destroy_in_released(void)
 {
-    simba *s = client_open();
+    simba_client *s = client_open();
     struct simba_handle_options o = lease_long();
     struct probe p = {.in_released = destroy_here}, next = {0};
     const char *mutex = fresh("destroy-rel");
@@ -58,7 +58,7 @@ static void destroy_in_released(void)
 /* shows: C3 */
 static void destroy_in_acquired(void)
 {
-    simba *s = client_open();
+    simba_client *s = client_open();
     struct simba_handle_options o = lease_long();
     struct probe p = {.in_acquired = destroy_here}, next = {0};
     const char *mutex = fresh("destroy-acq");
@@ -81,7 +81,7 @@ static void expect_running(struct probe *p)
 /* A tenure that the store ended does not end the contender: it is RUNNING and goes on. */
 static void running_after_loss(void)
 {
-    simba *s = client_open();
+    simba_client *s = client_open();
     struct simba_handle_options o = lease_steady(); /* there is a tenure to evict */
     struct probe p = {.in_released = expect_running};
     const char *mutex = fresh("after-loss");
@@ -103,7 +103,7 @@ static void wait_here(struct probe *p)
 /* shows: C3 */
 static void wait_in_callback(void)
 {
-    simba *s = client_open();
+    simba_client *s = client_open();
     struct simba_handle_options o = lease_long();
     struct probe p = {.in_acquired = wait_here, .in_released = wait_here};
     probe_start(&p, s, fresh("wait-in"), &o);
@@ -122,7 +122,7 @@ static void close_here(struct probe *p)
 /* shows: C3 */
 static void close_in_callback(void)
 {
-    simba *s = client_open();
+    simba_client *s = client_open();
     struct simba_handle_options o = lease_long();
     struct probe p = {.in_acquired = close_here, .in_released = close_here, .data = s};
     probe_start(&p, s, fresh("close-in"), &o);
@@ -137,7 +137,7 @@ static void close_in_callback(void)
 /* ---- on others ----------------------------------------------------------------------------- */
 
 struct others {
-    simba *s;
+    simba_client *s;
     const char *contended, *locked;
     struct probe other;
 };
@@ -159,14 +159,14 @@ static void use_everything(struct probe *p)
     CHECK_OK(simba_locker_acquire(l, PATIENCE_MS));
     CHECK_OK(simba_locker_release(l));
     simba_locker_destroy(l);
-    simba *another = client_open();
+    simba_client *another = client_open();
     client_close(another);
 }
 
 /* shows: C3 */
 static void callback_uses_everything(void)
 {
-    simba *s = client_open();
+    simba_client *s = client_open();
     struct simba_handle_options o = lease_long();
     struct others x = {.s = s, .contended = fresh("others-c"), .locked = fresh("others-l")};
     struct probe p = {.in_acquired = use_everything, .data = &x};
@@ -190,7 +190,7 @@ static bool any_leads(const struct probe *p, int n)
 /* shows: C3 */
 static void closed_is_last(void)
 {
-    simba *s = client_open();
+    simba_client *s = client_open();
     const char *mutex = fresh("closed");
     struct simba_handle_options o = lease_long();
     struct probe stays = {0};
@@ -215,7 +215,7 @@ static void closed_is_last(void)
 /* Contenders need no callbacks at all. */
 static void no_callbacks(void)
 {
-    simba *s = client_open();
+    simba_client *s = client_open();
     struct simba_handle_options o = lease_long();
     simba_contender *c = NULL;
     CHECK_OK(simba_contender_create(s, fresh("bare"), &o, &c));

@@ -10,7 +10,7 @@
 /* shows: C4 */
 static void destroy_owner(void)
 {
-    simba *one = client_open(), *two = client_open();
+    simba_client *one = client_open(), *two = client_open();
     const char *mutex = fresh("destroy-own");
     struct simba_handle_options o = lease_long();
     struct probe a = {0}, b = {0};
@@ -28,7 +28,7 @@ static void destroy_owner(void)
 
 static void destroy_waiter(void)
 {
-    simba *one = client_open(), *two = client_open();
+    simba_client *one = client_open(), *two = client_open();
     const char *mutex = fresh("destroy-wait");
     struct simba_handle_options o = lease_long();
     struct probe a = {0}, b = {0};
@@ -48,7 +48,7 @@ static void destroy_waiter(void)
 /* shows: C9 */
 static void destroy_at_once(void)
 {
-    simba *s = client_open();
+    simba_client *s = client_open();
     const char *mutex = fresh("destroy-now");
     struct simba_handle_options o = lease_long();
     static struct probe p[150];
@@ -73,7 +73,7 @@ static void destroy_at_once(void)
 static void close_empty(void)
 {
     for (int i = 0; i < 20; i++) {
-        simba *s = client_open();
+        simba_client *s = client_open();
         client_close(s);
     }
 }
@@ -89,7 +89,7 @@ static void take_time(struct probe *p)
 static void close_all_states(void)
 {
     enum { SETS = 5, KINDS = 6 };
-    simba *s = client_open();
+    simba_client *s = client_open();
     struct simba_handle_options o = lease_long();
     static struct probe p[SETS][KINDS];
     for (int i = 0; i < SETS; i++) {
@@ -121,7 +121,7 @@ static void close_all_states(void)
 /* shows: C9 */
 static void close_hanging_callback(void)
 {
-    simba *s = client_open();
+    simba_client *s = client_open();
     struct simba_handle_options o = lease_long();
     struct probe p = {.in_acquired = probe_block}, calm = {0};
     probe_start(&p, s, fresh("close-hang"), &o);
@@ -140,7 +140,7 @@ static void close_hanging_callback(void)
 /* What the closing thread held is released, although it has to close again; so it is not held then. */
 static void close_then_release(void)
 {
-    simba *s = client_open();
+    simba_client *s = client_open();
     struct simba_handle_options o = lease_long();
     struct probe p = {.in_acquired = probe_block};
     simba_locker *l = NULL;
@@ -159,7 +159,7 @@ static void close_then_release(void)
 /* shows: C9 */
 static void close_store_hangs(void)
 {
-    simba *s = client_open_quick(200), *keeper = client_open_quick(200);
+    simba_client *s = client_open_quick(200), *keeper = client_open_quick(200);
     const char *mutex = fresh("close-store");
     struct simba_handle_options o = lease_tiny();
     struct probe owner = {0}, starting = {0}, next = {0};
@@ -189,7 +189,7 @@ static void close_together(void)
     const char *mutex = fresh("together");
     struct simba_handle_options o = lease_long();
     for (int round = 0; round < 5; round++) {
-        simba *s[2] = {client_open(), client_open()};
+        simba_client *s[2] = {client_open(), client_open()};
         struct probe p[2][3] = {{{0}}};
         for (int i = 0; i < 6; i++)
             probe_start(&p[i % 2][i / 2], s[i % 2], mutex, &o);
@@ -219,7 +219,7 @@ static void close_hanging_log(void)
     struct simba_handle_options o = lease_long();
     struct probe gate = {0};
     simba_locker *l = NULL;
-    simba *s = NULL;
+    simba_client *s = NULL;
     options.log = log_blocks;
     options.log_data = &gate;
     CHECK_OK(simba_open(suite_url(), &options, &s));
@@ -236,7 +236,7 @@ static void close_without_stdin(void)
 {
     char byte;
     close(STDIN_FILENO);
-    simba *s = client_open();
+    simba_client *s = client_open();
     struct simba_handle_options o = lease_long();
     struct probe p = {0};
     probe_start(&p, s, fresh("stdin"), &o);

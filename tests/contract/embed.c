@@ -9,10 +9,10 @@
 
 #include "suite.h"
 
-static simba *open_embedded(void)
+static simba_client *open_embedded(void)
 {
     struct simba_options o = suite_options();
-    simba *s;
+    simba_client *s;
     o.flags = SIMBA_NO_THREAD;
     if (!suite_is_memory())
         o.command_timeout_ms = PATIENCE_MS / 5; /* where nobody polls, it is waited for twice */
@@ -21,7 +21,7 @@ static simba *open_embedded(void)
 }
 
 /* One turn of a loop that has nothing else to do; the descriptor is inside another epoll. */
-static void turn(simba *s, int64_t at_most_ms)
+static void turn(simba_client *s, int64_t at_most_ms)
 {
     int outer = epoll_create1(0);
     struct epoll_event e = {.events = EPOLLIN};
@@ -56,7 +56,7 @@ static void note_thread(struct probe *p)
  * of the loop waits for a second. */
 static void embed_leads(void)
 {
-    simba *s = open_embedded();
+    simba_client *s = open_embedded();
     struct simba_handle_options o = lease_steady();
     struct probe p = {.in_acquired = note_thread, .in_released = note_thread};
     driver = pthread_self();
@@ -75,7 +75,7 @@ static void embed_leads(void)
 /* The lease is kept by polling when the descriptor says so, for longer than it is. */
 static void embed_renews(void)
 {
-    simba *s = open_embedded();
+    simba_client *s = open_embedded();
     struct simba_handle_options o = lease_steady();
     struct probe p = {0};
     probe_start(&p, s, fresh("kept"), &o);
@@ -92,7 +92,7 @@ static void embed_renews(void)
 /* Whoever drives the client and waits, drives it meanwhile. */
 static void embed_waits(void)
 {
-    simba *s = open_embedded(), *other = client_open();
+    simba_client *s = open_embedded(), *other = client_open();
     struct simba_handle_options o = lease_long();
     struct simba_owner owner;
     struct probe p = {0};
@@ -128,7 +128,7 @@ static const char *lock_name;
 
 static void *lock_often(void *arg)
 {
-    simba *s = arg;
+    simba_client *s = arg;
     simba_locker *l;
     CHECK_OK(simba_locker_create(s, lock_name, NULL, &l));
     for (int i = 0; i < 20; i++) {
@@ -153,7 +153,7 @@ static void *lock_and_finish(void *arg)
 /* shows: C9 */
 static void embed_other_threads(void)
 {
-    simba *s = open_embedded();
+    simba_client *s = open_embedded();
     lock_name = fresh("embedded");
     pthread_t a = spawn(lock_and_finish, s), b = spawn(lock_and_finish, s);
     DRIVE(s, atomic_load(&finished) == 2);
@@ -163,7 +163,7 @@ static void embed_other_threads(void)
 }
 
 struct task {
-    simba *s;
+    simba_client *s;
     simba_locker *l;
     const char *mutex;
     int64_t timeout_ms;
@@ -189,7 +189,7 @@ static void *cancel_soon(void *arg)
 /* shows: C9 */
 static void embed_cancel(void)
 {
-    simba *s = open_embedded(), *other = client_open();
+    simba_client *s = open_embedded(), *other = client_open();
     struct task t = {.s = s, .mutex = fresh("canceled"), .timeout_ms = SIMBA_FOREVER};
     struct simba_handle_options o = lease_long();
     simba_locker *rival;
@@ -235,7 +235,7 @@ static void *ask_in_vain(void *arg)
 /* shows: C9 */
 static void embed_nobody_polls(void)
 {
-    simba *s = open_embedded(), *other = client_open();
+    simba_client *s = open_embedded(), *other = client_open();
     struct simba_handle_options o = lease_long();
     struct task t = {.s = s, .mutex = fresh("unpolled"), .timeout_ms = PATIENCE_MS};
     simba_locker *rival;
@@ -256,7 +256,7 @@ static void embed_nobody_polls(void)
 /* shows: C8 */
 static void embed_late_grant(void)
 {
-    simba *s = open_embedded(), *other = client_open();
+    simba_client *s = open_embedded(), *other = client_open();
     struct simba_handle_options o = lease_long();
     struct simba_metrics m = SIMBA_METRICS_INIT;
     struct task t = {.s = s, .mutex = fresh("late"), .timeout_ms = 300};
@@ -298,7 +298,7 @@ static void embed_unheard_release(void)
 {
     struct simba_options quick = SIMBA_OPTIONS_INIT;
     struct simba_handle_options o = lease_long();
-    simba *s;
+    simba_client *s;
     quick.flags = SIMBA_NO_THREAD;
     quick.command_timeout_ms = suite_is_memory() ? 500 : 2000;
     CHECK_OK(simba_open(suite_url(), &quick, &s));
@@ -330,7 +330,7 @@ static void poll_inside(struct probe *p)
 
 static void embed_callback_calls(void)
 {
-    simba *s = open_embedded();
+    simba_client *s = open_embedded();
     struct simba_handle_options o = lease_long();
     struct probe p = {.in_acquired = poll_inside, .data = s};
     probe_start(&p, s, fresh("inside"), &o);
@@ -343,7 +343,7 @@ static void embed_callback_calls(void)
 /* shows: C4 */
 static void stop_counts_at_once(void)
 {
-    simba *s = open_embedded();
+    simba_client *s = open_embedded();
     struct simba_handle_options o = lease_long();
     struct probe p = {0}, q = {0}, r = {0};
     simba_locker *l;
@@ -373,7 +373,7 @@ static void stop_counts_at_once(void)
 static void embed_closes_many(void)
 {
     enum { MANY = 3000 };
-    simba *s = open_embedded();
+    simba_client *s = open_embedded();
     struct simba_handle_options o = lease_long();
     const char *mutex = fresh("many");
     for (int i = 0; i < MANY; i++) {
@@ -399,7 +399,7 @@ static void still_owner(void *data, const char *mutex, const struct simba_state 
 /* shows: C4 */
 static void close_counts_at_once(void)
 {
-    simba *s = client_open();
+    simba_client *s = client_open();
     struct simba_handle_options o = lease_long();
     simba_contender *c;
     o.on_acquired = still_owner;
@@ -447,7 +447,7 @@ static void tally(void *data, const struct simba_handle_metrics *m)
 
 static void metrics_count(void)
 {
-    simba *s = client_open();
+    simba_client *s = client_open();
     struct simba_handle_options o = lease_long(); /* no renewal may fail by being late */
     struct simba_metrics m = SIMBA_METRICS_INIT;
     struct tally t = {.mutex = fresh("counted")};
@@ -477,7 +477,7 @@ static void metrics_count(void)
 
 static void metrics_text(void)
 {
-    simba *s = client_open();
+    simba_client *s = client_open();
     struct simba_handle_options o = lease_long();
     struct probe p = {0};
     char mutex[SIMBA_MUTEX_MAX + 1], line[256], small[20];
@@ -517,7 +517,7 @@ static int leader_of(struct probe *p)
 /* One release, one question to the store; the others are not woken. In the end everybody had it. */
 static void push_wakes_one(void)
 {
-    simba *s = client_open();
+    simba_client *s = client_open();
     struct simba_handle_options o = lease_long();
     struct simba_metrics before = SIMBA_METRICS_INIT, after = SIMBA_METRICS_INIT;
     const char *mutex = fresh("many");
@@ -545,7 +545,7 @@ static void push_wakes_one(void)
 /* Those who are woken and leave at that moment pass it on. */
 static void push_is_passed_on(void)
 {
-    simba *s = client_open();
+    simba_client *s = client_open();
     struct simba_handle_options o = lease_long();
     const char *mutex = fresh("leaving");
     static struct probe p[MANY];

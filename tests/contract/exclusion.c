@@ -24,7 +24,7 @@ static struct simba_handle_options eager(int64_t ttl_ms, int64_t transition_ms)
 /* shows: C1 */
 static void same_id_two_clients(void)
 {
-    simba *one = client_open(), *two = client_open();
+    simba_client *one = client_open(), *two = client_open();
     const char *mutex = fresh("twins");
     struct simba_handle_options o = lease_long();
     o.id = "twin";
@@ -55,7 +55,7 @@ static void same_id_two_clients(void)
 /* shows: C1 */
 static void tiny_leases(void)
 {
-    simba *clients[3] = {client_open(), client_open(), client_open()};
+    simba_client *clients[3] = {client_open(), client_open(), client_open()};
     const char *mutex = fresh("tiny");
     struct simba_handle_options o = eager(150, 50);
     o.renew_ms = SIMBA_DEFAULT;
@@ -81,7 +81,7 @@ static void tiny_leases(void)
 /* shows: C5 */
 static void self_fencing(void)
 {
-    simba *one = client_open(), *two = client_open();
+    simba_client *one = client_open(), *two = client_open();
     const char *mutex = fresh("fencing");
     struct simba_handle_options o = lease_short();
     struct probe a = {0}, b = {0};
@@ -112,7 +112,7 @@ static void self_fencing(void)
 /* shows: C5 */
 static void fenced_before_lease_end(void)
 {
-    simba *s = client_open();
+    simba_client *s = client_open();
     struct simba_handle_options o = lease_short();
     struct probe p = {0};
     probe_start(&p, s, fresh("margin"), &o);
@@ -137,7 +137,7 @@ static void fenced_before_lease_end(void)
 /* shows: C1 */
 static void hang_cycles(void)
 {
-    simba *one = client_open_quick(150), *two = client_open_quick(150);
+    simba_client *one = client_open_quick(150), *two = client_open_quick(150);
     const char *mutex = fresh("cycles");
     struct simba_handle_options o = eager(300, 200);
     struct probe a = {0}, b = {0};
@@ -168,7 +168,7 @@ static void hang_cycles(void)
 /* shows: C1 */
 static void late_answers(void)
 {
-    simba *one = client_open(), *two = client_open();
+    simba_client *one = client_open(), *two = client_open();
     const char *mutex = fresh("late");
     struct simba_handle_options o = eager(300, 200);
     struct probe a = {0}, b = {0};
@@ -257,7 +257,7 @@ static void stopped_process(void)
     int64_t length = o.ttl_ms + o.transition_ms;
     int asks;
     pid_t waker = make_waker(&asks, length + 50);
-    simba *s = client_open();
+    simba_client *s = client_open();
     struct sleeper x = {.token = 0};
     probe_start(&x.p, s, fresh("stopped"), &o);
     pthread_t thread[2] = {spawn(ask_always, &x), spawn(ask_always, &x)};
@@ -304,7 +304,7 @@ static void *churn(void *arg)
 
 static void storm(uint64_t seed, bool own_ids)
 {
-    simba *clients[3];
+    simba_client *clients[3];
     for (int i = 0; i < 3; i++)
         clients[i] = client_open_quick(60);
     const char *mutex = fresh("storm");

@@ -97,12 +97,12 @@ static void pool_end(struct pool *x)
 }
 
 /* The executor structure is copied: this one is gone when simba_open has returned. */
-static simba *open_on(struct pool *x)
+static simba_client *open_on(struct pool *x)
 {
     struct simba_executor e = {.data = x, .submit = pool_submit};
     struct simba_options o = SIMBA_OPTIONS_INIT;
     o.executor = &e;
-    simba *s = NULL;
+    simba_client *s = NULL;
     CHECK_OK(simba_open(suite_url(), &o, &s));
     memset(&e, 0, sizeof e);
     return s;
@@ -118,7 +118,7 @@ static void executor_of_user(void)
 {
     static struct pool pool;
     pool_begin(&pool);
-    simba *s = open_on(&pool);
+    simba_client *s = open_on(&pool);
     struct simba_handle_options o = lease_long();
     struct probe p[3] = {{0}, {0}, {0}};
     for (int i = 0; i < 3; i++) {
@@ -142,7 +142,7 @@ static void executor_refuses(void)
 {
     static struct pool pool;
     pool_begin(&pool);
-    simba *s = open_on(&pool), *two = client_open();
+    simba_client *s = open_on(&pool), *two = client_open();
     const char *mutex = fresh("refuses");
     struct simba_handle_options o = lease_short();
     struct probe p = {0}, other = {0};
@@ -172,7 +172,7 @@ static void executor_refuses_close(void)
 {
     static struct pool pool;
     pool_begin(&pool);
-    simba *s = open_on(&pool);
+    simba_client *s = open_on(&pool);
     struct simba_handle_options o = lease_short();
     struct probe p = {0};
     probe_start(&p, s, fresh("refuses-c"), &o);
@@ -197,7 +197,7 @@ static void executor_slow(void)
     static struct probe p[5];
     atomic_store(&pool.slow_ms, 100);
     pool_begin(&pool);
-    simba *s = open_on(&pool), *two = client_open();
+    simba_client *s = open_on(&pool), *two = client_open();
     struct simba_handle_options o = lease_steady();
     const char *mutex = fresh("slow");
     struct probe first = {0}, second = {0};
@@ -228,7 +228,7 @@ static void executor_hangs(void)
     static struct pool pool;
     pool_begin(&pool);
     pool_hang(&pool, true);
-    simba *s = open_on(&pool), *two = client_open();
+    simba_client *s = open_on(&pool), *two = client_open();
     struct simba_handle_options o = lease_steady();
     const char *mutex = fresh("hangs");
     struct probe p = {0}, other = {0};
@@ -257,7 +257,7 @@ static void executor_hangs_close(void)
 {
     static struct pool pool;
     pool_begin(&pool);
-    simba *s = open_on(&pool);
+    simba_client *s = open_on(&pool);
     struct simba_handle_options o = lease_long();
     struct probe p = {0};
     probe_start(&p, s, fresh("hangs"), &o);
@@ -306,7 +306,7 @@ static void run_inline(int says)
     struct simba_executor e = {.data = &x, .submit = inline_submit};
     struct simba_options options = SIMBA_OPTIONS_INIT;
     options.executor = &e;
-    simba *s = NULL;
+    simba_client *s = NULL;
     CHECK_OK(simba_open(suite_url(), &options, &s));
     struct simba_handle_options o = lease_steady();
     struct probe other = {0};
@@ -349,7 +349,7 @@ static void executor_one_hangs(void)
     static struct probe p[MANY];
     static int64_t ttl_at[MANY];
     char name[SIMBA_MUTEX_MAX + 1];
-    simba *s = client_open();
+    simba_client *s = client_open();
     struct simba_handle_options o = lease(6000, 6000);
     const char *tag = fresh("many");
     struct simba_state now;
@@ -390,7 +390,7 @@ static void executor_saturated(void)
 {
     static struct pool pool;
     pool_begin(&pool);
-    simba *s = open_on(&pool), *two = client_open();
+    simba_client *s = open_on(&pool), *two = client_open();
     struct simba_handle_options o = lease_short(), calm = lease_long();
     const char *mutex = fresh("late");
     struct probe busy = {.in_acquired = probe_block}, late = {0}, other = {0};
@@ -418,7 +418,7 @@ static void executor_saturated(void)
 /* ---- the log ------------------------------------------------------------------------------- */
 
 struct listener {
-    simba *s;
+    simba_client *s;
     struct probe *p;
     const char *mutex;
     atomic_bool ready; /* the fields above are set */

@@ -14,7 +14,7 @@ static int64_t deadline(const struct probe *p)
 /* Time is the subject: with a lease of eight seconds the store may fail for about five. */
 static void blip(enum fault fault)
 {
-    simba *one = client_open(), *two = client_open();
+    simba_client *one = client_open(), *two = client_open();
     const char *mutex = fresh("blip");
     struct simba_handle_options o = lease_steady();
     struct probe a = {0}, b = {0};
@@ -52,7 +52,7 @@ static void blip_hang(void)
 /* shows: C7 */
 static void fails_at_first(void)
 {
-    simba *s = client_open();
+    simba_client *s = client_open();
     struct simba_handle_options o = lease_short();
     struct probe p = {0};
     store_set(FAIL);
@@ -68,7 +68,7 @@ static void fails_at_first(void)
 /* shows: C7 */
 static void waiter_through_fail(void)
 {
-    simba *one = client_open(), *two = client_open();
+    simba_client *one = client_open(), *two = client_open();
     const char *mutex = fresh("waiter-fail");
     struct simba_handle_options o = lease_steady();
     struct probe a = {0}, b = {0};
@@ -99,7 +99,7 @@ static bool agrees(const struct probe *p, const struct simba_owner *stored)
  * tenure; with an id that a user chose it has to wait for its end. Never two owners. */
 static void lose_the_grant(const char *id)
 {
-    simba *one = client_open_quick(100), *two = client_open_quick(100);
+    simba_client *one = client_open_quick(100), *two = client_open_quick(100);
     const char *mutex = fresh("lost");
     struct simba_handle_options o = lease(1000, 500);
     o.id = id;
@@ -142,7 +142,7 @@ static void lost_answer_chosen_id(void)
 /* The release's answer is lost, it is tried again, and must not end the next one's tenure (T13). */
 static void lose_the_release(const char *id)
 {
-    simba *one = client_open_quick(100), *two = client_open_quick(100);
+    simba_client *one = client_open_quick(100), *two = client_open_quick(100);
     const char *mutex = fresh("lost-rel");
     struct simba_handle_options o = lease_steady();
     o.id = id;
@@ -181,7 +181,7 @@ static void lost_release_same_id(void)
 /* shows: C1 C8 */
 static void duplicates(void)
 {
-    simba *one = client_open(), *two = client_open();
+    simba_client *one = client_open(), *two = client_open();
     const char *mutex = fresh("twice");
     struct simba_handle_options o = lease_long();
     struct probe a = {0}, b = {0};
@@ -212,7 +212,7 @@ static void duplicates(void)
 /* shows: C7 */
 static void lost_hints(void)
 {
-    simba *one = client_open(), *two = client_open();
+    simba_client *one = client_open(), *two = client_open();
     const char *mutex = fresh("hints");
     struct simba_handle_options o = lease_short();
     struct probe a = {0}, b = {0};
@@ -233,7 +233,7 @@ static void lost_hints(void)
 /* Graceful: the owner's renewals fail and its lease runs out, so C1 holds. */
 static void evict_graceful(void)
 {
-    simba *one = client_open(), *two = client_open();
+    simba_client *one = client_open(), *two = client_open();
     const char *mutex = fresh("evict");
     struct simba_handle_options o = lease_steady();
     struct probe a = {0}, b = {0};
@@ -261,7 +261,7 @@ static void note_eviction(struct probe *p)
 /* Alone on the mutex it comes back by itself, with another token; the reason was EVICTED. */
 static void evict(bool forced)
 {
-    simba *s = client_open();
+    simba_client *s = client_open();
     const char *mutex = fresh("evict-one");
     struct simba_handle_options o = lease_steady(); /* it must not expire before it hears */
     struct probe p = {.in_released = note_eviction};
@@ -289,7 +289,7 @@ static void evict_forced_reason(void)
 /* Forced: free at once, and only the tokens tell the two apart until the first one notices. */
 static void evict_forced(void)
 {
-    simba *one = client_open(), *two = client_open();
+    simba_client *one = client_open(), *two = client_open();
     const char *mutex = fresh("evict-forced");
     struct simba_handle_options o = lease_long();
     struct probe a = {0}, b = {0};
@@ -315,7 +315,7 @@ static void evict_forced(void)
 /* shows: C3 */
 static void late_renewal(void)
 {
-    simba *s = client_open();
+    simba_client *s = client_open();
     struct simba_handle_options o = lease_long();
     struct probe p = {0};
     o.renew_ms = 50;
@@ -340,7 +340,7 @@ static void late_renewal(void)
 /* shows: C3 */
 static void late_refusal(void)
 {
-    simba *one = client_open(), *two = client_open_quick(100);
+    simba_client *one = client_open(), *two = client_open_quick(100);
     const char *mutex = fresh("late");
     struct simba_handle_options o = lease_long();
     struct probe a = {0}, b = {.in_acquired = probe_block};

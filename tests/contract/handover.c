@@ -14,7 +14,7 @@ static void take_time(struct probe *p)
 /* shows: C4 C7 */
 static void handover_order(void)
 {
-    simba *one = client_open(), *two = client_open();
+    simba_client *one = client_open(), *two = client_open();
     const char *mutex = fresh("order");
     struct simba_handle_options o = lease_long();
     struct probe a = {.in_acquired = take_time, .in_released = take_time}, b = {0};
@@ -44,7 +44,7 @@ static void handover_order(void)
 /* shows: C4 */
 static void drain_keeps_lease(void)
 {
-    simba *one = client_open(), *two = client_open();
+    simba_client *one = client_open(), *two = client_open();
     const char *mutex = fresh("drain");
     struct simba_handle_options o = lease_steady();
     struct probe a = {.in_acquired = probe_block}, b = {0};
@@ -71,7 +71,7 @@ static void drain_keeps_lease(void)
 /* shows: C4 */
 static void drain_limit(void)
 {
-    simba *one = client_open(), *two = client_open();
+    simba_client *one = client_open(), *two = client_open();
     const char *mutex = fresh("limit");
     struct simba_handle_options o = lease_tiny();
     o.drain_ms = 300;
@@ -99,7 +99,7 @@ static void drain_limit(void)
  * for others, nor any other contender of the client. */
 static void hanging_callback(void)
 {
-    simba *one = client_open(), *two = client_open();
+    simba_client *one = client_open(), *two = client_open();
     const char *mutex = fresh("hangs");
     struct simba_handle_options o = lease(1000, 500), calm = lease_long();
     struct probe a = {.in_acquired = probe_block}, b = {0}, same_client = {0};
@@ -134,7 +134,7 @@ static void hanging_callback(void)
 /* shows: C4 */
 static void blocked_released(void)
 {
-    simba *one = client_open_quick(200), *two = client_open_quick(200);
+    simba_client *one = client_open_quick(200), *two = client_open_quick(200);
     const char *mutex = fresh("blocked");
     struct simba_handle_options o = lease_tiny();
     struct probe a = {.in_released = probe_block}, b = {0};
@@ -163,7 +163,7 @@ static void blocked_released(void)
 /* shows: C4 */
 static void close_hands_over(void)
 {
-    simba *one = client_open(), *two = client_open();
+    simba_client *one = client_open(), *two = client_open();
     const char *mutex = fresh("close-over");
     struct simba_handle_options o = lease_long();
     struct probe a = {.in_released = take_time}, b = {0};

@@ -28,7 +28,7 @@ static const char *const bad_names[] = {
 };
 
 /* Both kinds of handle and both names go through the same rules. */
-static void refuse(simba *s, const char *mutex, const char *id)
+static void refuse(simba_client *s, const char *mutex, const char *id)
 {
     struct simba_handle_options o = lease_long();
     simba_contender *c = NULL;
@@ -40,7 +40,7 @@ static void refuse(simba *s, const char *mutex, const char *id)
 
 static void names_refused(void)
 {
-    simba *s = client_open();
+    simba_client *s = client_open();
     struct simba_owner owner;
     for (size_t i = 0; i < sizeof bad_names / sizeof *bad_names; i++) {
         refuse(s, bad_names[i], NULL);
@@ -58,7 +58,7 @@ static void names_refused(void)
 }
 
 /* Takes the mutex under the id and reads it back. */
-static void use(simba *s, const char *mutex, const char *id)
+static void use(simba_client *s, const char *mutex, const char *id)
 {
     struct simba_handle_options o = lease_long();
     struct simba_owner owner;
@@ -98,7 +98,7 @@ static void names_hostile(void)
         "*",
         "-",
     };
-    simba *s = client_open();
+    simba_client *s = client_open();
     for (size_t i = 0; i < sizeof tails / sizeof *tails; i++) {
         char mutex[SIMBA_MUTEX_MAX + 1];
         snprintf(mutex, sizeof mutex, "%s%s", fresh("h"), tails[i]);
@@ -127,7 +127,7 @@ static void names_bytewise(void)
         "job\t",
     };
     enum { NAMES = sizeof tails / sizeof *tails };
-    simba *s = client_open();
+    simba_client *s = client_open();
     const char *start = fresh("n");
     simba_locker *l[NAMES + 2];
     struct simba_handle_options o = lease_long();
@@ -151,7 +151,7 @@ static void names_bytewise(void)
 static void ids_bytewise(void)
 {
     static const char *const others[] = {"NODE-A", "node-a ", "Node-a", "node-\xc3\xa1", "node-"};
-    simba *s = client_open();
+    simba_client *s = client_open();
     const char *mutex = fresh("ids");
     struct simba_handle_options o = lease_long();
     simba_locker *owner = NULL;
@@ -181,7 +181,7 @@ static void ids_generated(void)
     CHECK(strcmp(a, b) != 0);
     CHECK(simba_id_host(tiny, sizeof tiny) < 0);
     CHECK(simba_id_uuid(tiny, sizeof tiny) < 0);
-    simba *s = client_open();
+    simba_client *s = client_open();
     struct probe p[2] = {{0}, {0}};
     struct simba_handle_options o = lease_long();
     for (int i = 0; i < 2; i++)
@@ -215,7 +215,7 @@ static void durations_refused(void)
         {10000, 0, -1, 10000, -1, "renew"}, /* renewal would come with the end (T5) */
         {10000, 6000, -1, -1, -2, "drain"},
     };
-    simba *s = client_open();
+    simba_client *s = client_open();
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         struct simba_handle_options o = SIMBA_HANDLE_OPTIONS_INIT;
         simba_contender *c = NULL;
@@ -243,7 +243,7 @@ static void durations_at_limits(void)
         {2000, 1000, 2000},
         {-1, -1, -1},
     };
-    simba *s = client_open();
+    simba_client *s = client_open();
     for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
         struct simba_handle_options o = SIMBA_HANDLE_OPTIONS_INIT;
         simba_contender *c = NULL;

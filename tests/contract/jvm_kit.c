@@ -5,7 +5,7 @@
 
 static void start(void)
 {
-    simba *s = client_open();
+    simba_client *s = client_open();
     struct simba_handle_options o = lease_long();
     struct probe p = {0};
     probe_start(&p, s, fresh("start"), &o);
@@ -24,7 +24,7 @@ static void start(void)
 
 static void restart(void)
 {
-    simba *s = client_open();
+    simba_client *s = client_open();
     struct simba_handle_options o = lease_long();
     struct probe p = {0};
     probe_create(&p, s, fresh("restart"), &o);
@@ -42,7 +42,7 @@ static void restart(void)
 /* shows: C6 */
 static void guard(void)
 {
-    simba *one = client_open(), *two = client_open();
+    simba_client *one = client_open(), *two = client_open();
     const char *mutex = fresh("guard");
     struct simba_handle_options o = lease_steady();
     o.renew_ms = SIMBA_DEFAULT;
@@ -102,7 +102,7 @@ static void *candidate(void *arg)
 /* shows: C1 */
 static void multi_contend(void)
 {
-    simba *clients[3] = {client_open(), client_open(), client_open()};
+    simba_client *clients[3] = {client_open(), client_open(), client_open()};
     const char *mutex = fresh("multi");
     struct simba_handle_options o = lease_long();
     static struct probe p[CONTENDERS];

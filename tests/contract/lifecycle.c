@@ -11,7 +11,7 @@
 /* Illegal moves return SIMBA_ESTATE with a text and change nothing. */
 static void status_moves(void)
 {
-    simba *s = client_open();
+    simba_client *s = client_open();
     const char *mutex = fresh("moves");
     struct simba_handle_options o = lease_long();
     struct probe p = {.in_released = probe_block};
@@ -42,7 +42,7 @@ static void status_moves(void)
 /* STARTING until the store has answered once, RUNNING from then on whatever it does. */
 static void starting_while_hanging(void)
 {
-    simba *s = client_open_quick(200);
+    simba_client *s = client_open_quick(200);
     struct simba_handle_options o = lease_short();
     struct probe p = {0};
     store_set(HANG);
@@ -62,7 +62,7 @@ static void starting_while_hanging(void)
 /* A waiter is RUNNING too: the store has answered it. */
 static void waiter_is_running(void)
 {
-    simba *s = client_open();
+    simba_client *s = client_open();
     const char *mutex = fresh("waiter");
     struct simba_handle_options o = lease_long();
     struct probe a = {0}, b = {0};
@@ -79,7 +79,7 @@ static void waiter_is_running(void)
 /* shows: C9 */
 static void wait_timeout(void)
 {
-    simba *s = client_open();
+    simba_client *s = client_open();
     const char *mutex = fresh("wait");
     struct simba_handle_options o = lease_long();
     struct probe p = {0};
@@ -98,7 +98,7 @@ static void wait_timeout(void)
 /* Time is the subject: nothing is tried before the initial delay is over. */
 static void initial_delay(void)
 {
-    simba *s = client_open();
+    simba_client *s = client_open();
     struct simba_handle_options o = lease_long();
     o.initial_delay_ms = 400;
     struct probe p = {0};
@@ -113,7 +113,7 @@ static void initial_delay(void)
 
 static void stop_while_waiting(void)
 {
-    simba *one = client_open(), *two = client_open();
+    simba_client *one = client_open(), *two = client_open();
     const char *mutex = fresh("waiting");
     struct simba_handle_options o = lease_long();
     struct probe a = {0}, b = {0}, c = {0};
@@ -135,7 +135,7 @@ static void stop_while_waiting(void)
 
 static void stop_right_after_start(void)
 {
-    simba *one = client_open(), *two = client_open();
+    simba_client *one = client_open(), *two = client_open();
     const char *mutex = fresh("right-after");
     struct simba_handle_options o = lease_long();
     struct probe a = {0}, b = {0};
@@ -155,7 +155,7 @@ static void stop_right_after_start(void)
 /* shows: C8 */
 static void stop_in_flight(void)
 {
-    simba *one = client_open(), *two = client_open();
+    simba_client *one = client_open(), *two = client_open();
     const char *mutex = fresh("in-flight");
     struct simba_handle_options o = lease_long();
     struct probe a = {0}, b = {0};
@@ -176,7 +176,7 @@ static void stop_in_flight(void)
 /* shows: C7 C9 */
 static void stop_while_store_hangs(void)
 {
-    simba *one = client_open_quick(200), *two = client_open_quick(200);
+    simba_client *one = client_open_quick(200), *two = client_open_quick(200);
     const char *mutex = fresh("stop-hang");
     struct simba_handle_options o = lease_tiny();
     struct probe a = {0}, b = {0};
@@ -200,7 +200,7 @@ static void stop_while_store_hangs(void)
 /* shows: C8 */
 static void restart_same_id(void)
 {
-    simba *s = client_open();
+    simba_client *s = client_open();
     struct simba_handle_options o = lease_long();
     o.id = "the same in every life";
     struct probe p = {0};
@@ -222,7 +222,7 @@ static void restart_same_id(void)
 /* shows: C8 */
 static void stop_during_renewal(void)
 {
-    simba *one = client_open(), *two = client_open();
+    simba_client *one = client_open(), *two = client_open();
     const char *mutex = fresh("renewal");
     struct simba_handle_options o = lease_long();
     o.renew_ms = 10;

@@ -3,7 +3,7 @@
 
 #include <stddef.h>
 
-static simba_locker *locker(simba *s, const char *mutex)
+static simba_locker *locker(simba_client *s, const char *mutex)
 {
     struct simba_handle_options o = lease_long();
     simba_locker *l = NULL;
@@ -15,7 +15,7 @@ static simba_locker *locker(simba *s, const char *mutex)
 
 static void locker_basics(void)
 {
-    simba *s = client_open();
+    simba_client *s = client_open();
     simba_locker *l = locker(s, fresh("basics"));
     uint64_t last = 0;
     for (int round = 0; round < 5; round++) {
@@ -36,7 +36,7 @@ static void locker_basics(void)
 /* shows: C9 */
 static void locker_try(void)
 {
-    simba *one = client_open(), *two = client_open();
+    simba_client *one = client_open(), *two = client_open();
     const char *mutex = fresh("try");
     simba_locker *a = locker(one, mutex), *b = locker(two, mutex), *c = locker(one, mutex);
     CHECK_OK(simba_locker_acquire(a, 0));
@@ -55,7 +55,7 @@ static void locker_try(void)
 /* shows: C9 */
 static void locker_timeout(void)
 {
-    simba *one = client_open(), *two = client_open();
+    simba_client *one = client_open(), *two = client_open();
     const char *mutex = fresh("timeout");
     simba_locker *a = locker(one, mutex), *b = locker(two, mutex), *c = locker(two, mutex);
     CHECK_OK(simba_locker_acquire(a, PATIENCE_MS));
@@ -79,7 +79,7 @@ static void *release_it(void *arg)
 /* The time-out and the grant race; whatever wins, the next acquire of the same locker works. */
 static void locker_after_timeout(void)
 {
-    simba *one = client_open(), *two = client_open();
+    simba_client *one = client_open(), *two = client_open();
     const char *mutex = fresh("after");
     simba_locker *a = locker(one, mutex), *b = locker(two, mutex);
     for (int round = 0; round < 20; round++) {
@@ -114,7 +114,7 @@ static void *acquire_refused(void *arg)
 
 static void locker_not_reentrant(void)
 {
-    simba *s = client_open();
+    simba_client *s = client_open();
     const char *mutex = fresh("reentrant");
     simba_locker *l = locker(s, mutex);
     CHECK_REFUSED(simba_locker_release(l), SIMBA_ESTATE, mutex);
@@ -156,7 +156,7 @@ static void *wait_for_it(void *arg)
 /* shows: C4 C7 C9 */
 static void locker_handover(void)
 {
-    simba *one = client_open(), *two = client_open();
+    simba_client *one = client_open(), *two = client_open();
     const char *mutex = fresh("handover");
     simba_locker *a = locker(one, mutex);
     CHECK_OK(simba_locker_acquire(a, PATIENCE_MS));
@@ -187,7 +187,7 @@ static void locker_handover(void)
 /* shows: C9 */
 static void locker_close_cancels(void)
 {
-    simba *one = client_open(), *two = client_open();
+    simba_client *one = client_open(), *two = client_open();
     const char *mutex = fresh("cancels");
     simba_locker *a = locker(one, mutex);
     CHECK_OK(simba_locker_acquire(a, PATIENCE_MS));
@@ -207,7 +207,7 @@ static void locker_close_cancels(void)
 /* shows: C9 */
 static void locker_cancel(void)
 {
-    simba *one = client_open(), *two = client_open();
+    simba_client *one = client_open(), *two = client_open();
     const char *mutex = fresh("cancel");
     simba_locker *a = locker(one, mutex), *b = locker(two, mutex);
     CHECK_REFUSED(simba_locker_cancel(b), SIMBA_ESTATE, mutex);
@@ -243,7 +243,7 @@ static void *cancel_it(void *arg)
 /* shows: C8 */
 static void locker_cancel_races(void)
 {
-    simba *one = client_open(), *two = client_open();
+    simba_client *one = client_open(), *two = client_open();
     const char *mutex = fresh("races");
     simba_locker *a = locker(one, mutex), *b = locker(two, mutex);
     for (int round = 0; round < 40; round++) {
@@ -291,7 +291,7 @@ static void *count_up(void *arg)
 /* shows: C1 */
 static void locker_exclusion(void)
 {
-    simba *s[2] = {client_open(), client_open()};
+    simba_client *s[2] = {client_open(), client_open()};
     const char *mutex = fresh("exclusion");
     pthread_t thread[THREADS];
     for (int i = 0; i < THREADS; i++)
@@ -305,7 +305,7 @@ static void locker_exclusion(void)
 
 static void locker_fast_loop(void)
 {
-    simba *s = client_open();
+    simba_client *s = client_open();
     simba_locker *l = locker(s, fresh("fast"));
     uint64_t last = 0;
     for (int round = 0; round < 500; round++) {
@@ -321,7 +321,7 @@ static void locker_fast_loop(void)
 /* shows: C4 */
 static void locker_destroy_held(void)
 {
-    simba *one = client_open(), *two = client_open();
+    simba_client *one = client_open(), *two = client_open();
     const char *mutex = fresh("destroy");
     simba_locker *a = locker(one, mutex), *b = locker(two, mutex);
     CHECK_OK(simba_locker_acquire(a, PATIENCE_MS));
@@ -337,7 +337,7 @@ static void locker_destroy_held(void)
 /* shows: C1 */
 static void locker_and_contender(void)
 {
-    simba *one = client_open(), *two = client_open();
+    simba_client *one = client_open(), *two = client_open();
     const char *mutex = fresh("mixed");
     struct simba_handle_options o = lease_long();
     struct probe p = {0};
@@ -367,7 +367,7 @@ static void *acquire_and_end(void *arg)
 /* shows: C9 */
 static void locker_thread_ended(void)
 {
-    simba *s = client_open(), *other = client_open();
+    simba_client *s = client_open(), *other = client_open();
     struct simba_handle_options o = lease_long();
     const char *mutex = fresh("ended");
     simba_locker *l, *next;

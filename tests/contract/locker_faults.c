@@ -32,7 +32,7 @@ static void on_closed(void *data)
     CHECK(atomic_fetch_add(&x->closed, 1) == 0);
 }
 
-static void create(struct loss *x, simba *s, const char *mutex,
+static void create(struct loss *x, simba_client *s, const char *mutex,
                    const struct simba_handle_options *like)
 {
     struct simba_handle_options o = *like;
@@ -46,7 +46,7 @@ static void create(struct loss *x, simba *s, const char *mutex,
 
 static void lose(bool forced, bool calls_back)
 {
-    simba *s = client_open();
+    simba_client *s = client_open();
     const char *mutex = fresh("lost");
     struct simba_handle_options o = lease_steady();
     struct loss x = {.calls_back = calls_back};
@@ -86,7 +86,7 @@ static void locker_lost_calls_back(void)
 /* Evicted by force, and nobody tells: the release must find out (the work was not protected). */
 static void locker_release_finds_loss(void)
 {
-    simba *one = client_open(), *two = client_open();
+    simba_client *one = client_open(), *two = client_open();
     const char *mutex = fresh("finds-loss");
     struct simba_handle_options o = lease_long();
     struct loss x = {0}, y = {0};
@@ -108,7 +108,7 @@ static void locker_release_finds_loss(void)
 /* shows: C5 */
 static void locker_expires(void)
 {
-    simba *one = client_open_quick(200), *two = client_open_quick(200);
+    simba_client *one = client_open_quick(200), *two = client_open_quick(200);
     const char *mutex = fresh("expires");
     struct simba_handle_options o = lease_tiny();
     struct loss x = {0}, y = {0};
@@ -128,7 +128,7 @@ static void locker_expires(void)
 /* An orderly release is no loss: nobody is told. */
 static void locker_release_is_silent(void)
 {
-    simba *s = client_open();
+    simba_client *s = client_open();
     struct simba_handle_options o = lease_long();
     struct loss x = {0};
     create(&x, s, fresh("silent"), &o);
@@ -144,7 +144,7 @@ static void locker_release_is_silent(void)
 /* Held over many renewals it stays the same tenure. */
 static void locker_is_renewed(void)
 {
-    simba *s = client_open();
+    simba_client *s = client_open();
     struct simba_handle_options o = lease_steady();
     struct loss x = {0};
     create(&x, s, fresh("renewed"), &o);
@@ -163,7 +163,7 @@ static void locker_is_renewed(void)
 /* shows: C9 */
 static void locker_store_down(void)
 {
-    simba *s = client_open_quick(500); /* a healthy one must not be late by that */
+    simba_client *s = client_open_quick(500); /* a healthy one must not be late by that */
     const char *mutex = fresh("down");
     struct simba_handle_options o = lease_steady();
     struct loss x = {0};
@@ -184,7 +184,7 @@ static void locker_store_down(void)
 /* shows: C9 */
 static void locker_release_store_down(void)
 {
-    simba *one = client_open_quick(500), *two = client_open_quick(500);
+    simba_client *one = client_open_quick(500), *two = client_open_quick(500);
     const char *mutex = fresh("rel-down");
     struct simba_handle_options o = lease_steady();
     struct loss x = {0}, y = {0};
@@ -208,7 +208,7 @@ static void locker_release_store_down(void)
 /* shows: C8 */
 static void locker_late_grant(void)
 {
-    simba *one = client_open(), *two = client_open();
+    simba_client *one = client_open(), *two = client_open();
     const char *mutex = fresh("late");
     struct simba_handle_options o = lease_long();
     struct loss x = {0}, y = {0};

@@ -44,7 +44,7 @@ static void on_closed(void *data)
     CHECK(atomic_fetch_add(&w->closed, 1) == 0);
 }
 
-static void watch(struct watcher *w, simba *s, const char *mutex)
+static void watch(struct watcher *w, simba_client *s, const char *mutex)
 {
     struct simba_handle_options o = lease_long();
     o.on_changed = on_changed;
@@ -57,7 +57,7 @@ static void watch(struct watcher *w, simba *s, const char *mutex)
 /* shows: observers */
 static void observer_follows(void)
 {
-    simba *one = client_open(), *two = client_open();
+    simba_client *one = client_open(), *two = client_open();
     const char *mutex = fresh("observed");
     struct simba_handle_options o = lease_long();
     struct watcher w = {.w = NULL};
@@ -86,7 +86,7 @@ static void observer_follows(void)
 /* shows: observers */
 static void observer_comes_late(void)
 {
-    simba *s = client_open();
+    simba_client *s = client_open();
     const char *mutex = fresh("late");
     struct simba_handle_options o = lease_steady();
     struct watcher w = {.w = NULL};
@@ -108,7 +108,7 @@ static void observer_comes_late(void)
 /* shows: observers */
 static void observer_slow(void)
 {
-    simba *one = client_open(), *two = client_open();
+    simba_client *one = client_open(), *two = client_open();
     const char *mutex = fresh("slow");
     struct simba_handle_options o = lease_long();
     struct watcher w = {.block = true};
@@ -139,7 +139,7 @@ static void observer_slow(void)
 /* shows: observers */
 static void observer_without_pushes(void)
 {
-    simba *one = client_open(), *two = client_open();
+    simba_client *one = client_open(), *two = client_open();
     const char *mutex = fresh("unpushed");
     struct simba_handle_options o = lease_short();
     struct simba_memory_faults f = SIMBA_MEMORY_FAULTS_INIT;
@@ -189,7 +189,7 @@ static bool saw(const struct ends *e, int n, enum simba_reason reason, const cha
 /* shows: observers */
 static void observer_reasons(void)
 {
-    simba *one = client_open_quick(200), *two = client_open();
+    simba_client *one = client_open_quick(200), *two = client_open();
     const char *mutex = fresh("reasons");
     struct simba_handle_options o = lease_long(), w = lease_long(), brief = lease(400, 200);
     struct ends e = {0};
@@ -224,7 +224,7 @@ static void observer_reasons(void)
 static void observer_sees_eviction(void)
 {
     struct simba_options manual = SIMBA_OPTIONS_INIT;
-    simba *one, *two = client_open();
+    simba_client *one, *two = client_open();
     const char *mutex = fresh("evicted");
     struct simba_handle_options o = lease(8000, 0), w = lease_long();
     struct ends e = {0};
@@ -254,7 +254,7 @@ static void observer_sees_eviction(void)
 
 static void observer_destroyed(void)
 {
-    simba *s = client_open();
+    simba_client *s = client_open();
     struct watcher w[2] = {{.w = NULL}};
     watch(&w[0], s, fresh("destroyed"));
     simba_observer_destroy(w[0].w);
@@ -272,7 +272,7 @@ static void observer_destroyed(void)
 
 static void observer_refused(void)
 {
-    simba *s = client_open();
+    simba_client *s = client_open();
     struct simba_handle_options o = lease_long();
     simba_observer *w;
     CHECK_REFUSED(simba_observer_create(s, "x", NULL, &w), SIMBA_EINVAL, "on_changed");
@@ -312,7 +312,7 @@ static void on_any_closed(void *data)
 /* shows: observers */
 static void observer_of_all(void)
 {
-    simba *one = client_open(), *two = client_open();
+    simba_client *one = client_open(), *two = client_open();
     struct simba_handle_options o = lease_long(), quick = lease_short();
     struct watcher_of_all w = {.closed = 0};
     struct probe p[MANY] = {{0}};
@@ -358,7 +358,7 @@ static void observer_of_all(void)
 /* A lease longer than one's own has not begun in the future. */
 static void state_of_longer_lease(void)
 {
-    simba *one = client_open(), *two = client_open();
+    simba_client *one = client_open(), *two = client_open();
     const char *mutex = fresh("longer");
     struct simba_handle_options longer = lease_long(), o = lease_short();
     struct simba_state state = {.after.token = 0};
@@ -410,7 +410,7 @@ static void note(void *data, const struct simba_entry *entry)
 
 static void list_owned(void)
 {
-    simba *one = client_open(), *two = client_open();
+    simba_client *one = client_open(), *two = client_open();
     struct simba_handle_options o = lease_long();
     struct listing l = {.others = 0}, none = {.others = 0};
     struct probe p[MANY] = {{0}};
@@ -442,7 +442,7 @@ static void list_owned(void)
 }
 
 struct last_listing {
-    simba *s;
+    simba_client *s;
     int entries;
 };
 
@@ -459,7 +459,7 @@ static void close_and_count(void *data, const struct simba_entry *entry)
 /* What was listed is the caller's: the client may be closed meanwhile. */
 static void list_then_close(void)
 {
-    simba *s = client_open();
+    simba_client *s = client_open();
     struct simba_handle_options o = lease_long();
     struct last_listing l = {.s = client_open()};
     struct probe p[2] = {{0}};
@@ -474,7 +474,7 @@ static void list_then_close(void)
 
 static void list_refused(void)
 {
-    simba *s = client_open();
+    simba_client *s = client_open();
     char name[SIMBA_MUTEX_MAX + 2];
     memset(name, 'x', sizeof name);
     name[sizeof name - 1] = '\0';
@@ -491,7 +491,7 @@ static void list_refused(void)
 /* shows: C2 */
 static void evict_by_tenure(void)
 {
-    simba *one = client_open(), *two = client_open();
+    simba_client *one = client_open(), *two = client_open();
     const char *mutex = fresh("tenure");
     struct simba_handle_options o = lease_long();
     struct simba_owner nobody, now, other;

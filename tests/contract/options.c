@@ -10,7 +10,7 @@
 
 static void url_refused_text(const char *url, int want, const char *part)
 {
-    simba *s = NULL;
+    simba_client *s = NULL;
     int code = simba_open(url, NULL, &s);
     if (code == 0)
         dprintf(2, "accepted: %s\n", url);
@@ -76,7 +76,7 @@ static void password_never_shown(void)
         "nosuch://u:s3cr3t%00@h",
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        simba *s = NULL;
+        simba_client *s = NULL;
         CHECK(simba_open(bad[i], NULL, &s) < 0);
         CHECK(*simba_error_text() != '\0');
         CHECK(strstr(simba_error_text(), "s3cr3t") == NULL);
@@ -104,13 +104,13 @@ static void options_refused(void)
     bad[10].drift_ppm = -2;
     bad[11].drift_ppm = 1000000;
     for (int i = 0; i < 12; i++) {
-        simba *s = NULL;
+        simba_client *s = NULL;
         int code = simba_open(suite_url(), &bad[i], &s);
         if (code == 0)
             dprintf(2, "accepted: number %d\n", i);
         CHECK_REFUSED(code, SIMBA_EINVAL, NULL);
     }
-    simba *s = NULL;
+    simba_client *s = NULL;
     struct simba_executor none = {0};
     struct simba_options o = init;
     o.executor = &none;
@@ -120,7 +120,7 @@ static void options_refused(void)
 static void handle_options_refused(void)
 {
     static const size_t sizes[] = {0, 1, 8, sizeof(struct simba_handle_options) - 1};
-    simba *s = client_open();
+    simba_client *s = client_open();
     struct simba_handle_options o = SIMBA_HANDLE_OPTIONS_INIT;
     simba_contender *c = NULL;
     simba_locker *l = NULL;
@@ -138,7 +138,7 @@ static void options_layered(void)
     char url[512];
     const char *joint = strchr(suite_url(), '?') != NULL ? "&" : "?";
     snprintf(url, sizeof url, "%s%sttl=20s&transition=10s", suite_url(), joint);
-    simba *s[2] = {NULL, NULL};
+    simba_client *s[2] = {NULL, NULL};
     struct simba_options options = SIMBA_OPTIONS_INIT;
     options.ttl_ms = 3000;
     options.transition_ms = 0;
@@ -162,7 +162,7 @@ static void options_layered(void)
 
 static void url_from_environment(void)
 {
-    simba *s = NULL;
+    simba_client *s = NULL;
     CHECK(setenv("SIMBA_URL", suite_url(), 1) == 0);
     CHECK_OK(simba_open(NULL, NULL, &s));
     client_close(s);
@@ -175,7 +175,7 @@ static void url_from_environment(void)
 static void faults_refused(void)
 {
     struct simba_memory_faults f = SIMBA_MEMORY_FAULTS_INIT;
-    simba *s = client_open();
+    simba_client *s = client_open();
     f.size = 0;
     CHECK_CODE(simba_memory_set_faults(suite_url(), &f), SIMBA_EINVAL);
     client_close(s);

@@ -121,7 +121,7 @@ struct visit {
 static void *visit_store(void *arg)
 {
     struct visit *v = arg;
-    simba *s;
+    simba_client *s;
     simba_locker *l;
     CHECK_CODE(simba_open(v->peer->url, NULL, &s), 0);
     CHECK_CODE(simba_locker_create(s, fresh("visit"), &v->peer->like, &l), 0);

@@ -13,7 +13,7 @@
 static struct {
     const char *mutex;
     struct simba_handle_options like;
-    simba *s;
+    simba_client *s;
     struct probe probe;
     bool has_probe;
     simba_locker *locker;

@@ -77,7 +77,7 @@ static void on_closed(void *data)
     CHECK(atomic_fetch_add(&p->closed, 1) == 0);
 }
 
-void probe_create(struct probe *p, simba *s, const char *mutex,
+void probe_create(struct probe *p, simba_client *s, const char *mutex,
                   const struct simba_handle_options *like)
 {
     struct simba_handle_options o = *like;
@@ -90,7 +90,7 @@ void probe_create(struct probe *p, simba *s, const char *mutex,
     CHECK(!simba_contender_is_owner(p->c));
 }
 
-void probe_start(struct probe *p, simba *s, const char *mutex,
+void probe_start(struct probe *p, simba_client *s, const char *mutex,
                  const struct simba_handle_options *like)
 {
     probe_create(p, s, mutex, like);
@@ -131,7 +131,7 @@ bool suite_pushes(void)
     static struct probe owner, waiter;
     const char *mutex = fresh("push");
     struct simba_handle_options like = lease_long();
-    simba *one = client_open(), *two = client_open();
+    simba_client *one = client_open(), *two = client_open();
     probe_start(&owner, one, mutex, &like);
     AWAIT(probe_leads(&owner));
     probe_start(&waiter, two, mutex, &like);

@@ -29,7 +29,7 @@ static bool is_nobody(const struct simba_owner *o)
 
 static void read_owner(void)
 {
-    simba *one = client_open(), *two = client_open();
+    simba_client *one = client_open(), *two = client_open();
     const char *mutex = fresh("read");
     struct simba_handle_options o = lease_long();
     struct simba_owner owner;
@@ -40,7 +40,7 @@ static void read_owner(void)
     struct probe p = {0};
     probe_start(&p, one, mutex, &o);
     AWAIT(probe_leads(&p));
-    simba *readers[2] = {one, two};
+    simba_client *readers[2] = {one, two};
     for (int i = 0; i < 2; i++) {
         CHECK_OK(simba_read(readers[i], mutex, PATIENCE_MS, &owner));
         CHECK(simba_owner_is(&owner, simba_contender_id(p.c)));
@@ -58,7 +58,7 @@ static void read_owner(void)
 
 static void read_fails(void)
 {
-    simba *s = client_open();
+    simba_client *s = client_open();
     const char *mutex = fresh("read-fail");
     struct simba_owner owner;
     store_set(HANG);
@@ -74,7 +74,7 @@ static void read_fails(void)
 /* ---- fork ---------------------------------------------------------------------------------- */
 
 struct family {
-    simba *s;
+    simba_client *s;
     struct probe p;
     simba_locker *l;
     uint64_t token, lock_token;
@@ -111,7 +111,7 @@ static void child_checks(struct family *f)
 /* A store whose client library does not survive a fork says so at once, and does not hang. */
 static void child_opens(const struct family *f)
 {
-    simba *s = NULL;
+    simba_client *s = NULL;
     int code = simba_open(suite_url(), NULL, &s);
     if (code == SIMBA_EFORKED && !suite_is_memory())
         return;

@@ -27,7 +27,7 @@ static void at_or_after(int64_t time, int64_t bound)
 
 static void schedule_fixed_rate(void)
 {
-    simba *s = client_open();
+    simba_client *s = client_open();
     struct simba_handle_options o = lease_long();
     struct work_probe d = {.in_work = note_time, .period = 20, .initial_delay = 100};
     work_probe_start(&d, s, fresh("rate"), &o);
@@ -40,7 +40,7 @@ static void schedule_fixed_rate(void)
 
 static void schedule_fixed_delay(void)
 {
-    simba *s = client_open();
+    simba_client *s = client_open();
     struct simba_handle_options o = lease_long();
     struct work_probe d = {.in_work = note_time,
                            .pace = SIMBA_FIXED_DELAY,
@@ -59,7 +59,7 @@ static void schedule_fixed_delay(void)
 /* A run of 25 periods: what fell into it is skipped, so those after it come one by one. */
 static void schedule_slow_work(void)
 {
-    simba *s = client_open();
+    simba_client *s = client_open();
     struct simba_handle_options o = lease_long();
     struct work_probe d = {.in_work = note_time, .period = 20, .first_takes = 500};
     work_probe_start(&d, s, fresh("slow"), &o);
@@ -73,7 +73,7 @@ static void schedule_slow_work(void)
 /* A period of a day: the thread sleeps, and a stop does not wait for it. */
 static void schedule_long_period(void)
 {
-    simba *s = client_open();
+    simba_client *s = client_open();
     struct simba_handle_options o = lease_long();
     struct work_probe d = {.period = 86400000}, later = {.period = 10, .initial_delay = 86400000};
     work_probe_start(&d, s, fresh("day"), &o);
@@ -90,7 +90,7 @@ static void schedule_long_period(void)
 /* C4: while it works, nobody is told that the mutex is free. */
 static void schedule_stop_while_running(void)
 {
-    simba *s = client_open(), *two = client_open();
+    simba_client *s = client_open(), *two = client_open();
     struct simba_handle_options o = lease_long();
     const char *mutex = fresh("stop");
     struct work_probe d = {.in_work = work_probe_block, .period = 10};
@@ -121,7 +121,7 @@ static void schedule_stop_while_running(void)
 /* Lost under a run: that is told to it, and the next tenure waits for its end. */
 static void lose_while_running(const char *mutex, bool by_eviction)
 {
-    simba *s = client_open_quick(100);
+    simba_client *s = client_open_quick(100);
     struct simba_handle_options o = by_eviction ? lease_long() : lease_tiny();
     struct work_probe d = {.in_work = work_probe_block, .period = 10};
     work_probe_start(&d, s, mutex, &o);
@@ -164,7 +164,7 @@ static int begin_as_owner(struct work_probe *d, const simba_run *run)
 
 static void schedule_lost_often(void)
 {
-    simba *s = client_open();
+    simba_client *s = client_open();
     struct simba_handle_options o = lease_long();
     const char *mutex = fresh("often");
     struct work_probe d = {.in_work = begin_as_owner, .period = 1};
@@ -197,7 +197,7 @@ static void schedule_loop_is_stuck(void)
     struct simba_executor e = {.submit = stick};
     struct simba_options options = SIMBA_OPTIONS_INIT;
     options.executor = &e;
-    simba *s = NULL;
+    simba_client *s = NULL;
     CHECK_OK(simba_open(suite_url(), &options, &s));
     struct simba_handle_options o = lease_tiny(), calm = lease_long();
     struct work_probe d = {.in_work = begin_as_owner, .period = 5};
@@ -217,7 +217,7 @@ static void schedule_loop_is_stuck(void)
 
 static void schedule_restart(void)
 {
-    simba *s = client_open();
+    simba_client *s = client_open();
     struct simba_handle_options o = lease_long();
     struct work_probe d = {.period = 1};
     work_probe_create(&d, s, fresh("restart"), &o);
@@ -249,9 +249,9 @@ static void see_how_long(struct probe *p)
 }
 
 /* Whichever way its end is asked for. */
-static void end_early(void (*end)(struct work_probe *d, simba *s))
+static void end_early(void (*end)(struct work_probe *d, simba_client *s))
 {
-    simba *s = client_open(), *two = client_open();
+    simba_client *s = client_open(), *two = client_open();
     struct simba_handle_options o = lease_long();
     const char *mutex = fresh("at-least");
     struct work_probe d = {.period = 5, .at_least = AT_LEAST};
@@ -268,21 +268,21 @@ static void end_early(void (*end)(struct work_probe *d, simba *s))
         client_close(s);
 }
 
-static void by_stop(struct work_probe *d, simba *s)
+static void by_stop(struct work_probe *d, simba_client *s)
 {
     CHECK_OK(simba_contender_stop(d->c));
     CHECK_OK(simba_contender_wait(d->c, SIMBA_INITIAL, PATIENCE_MS));
     (void)s;
 }
 
-static void by_destroy(struct work_probe *d, simba *s)
+static void by_destroy(struct work_probe *d, simba_client *s)
 {
     simba_scheduler_destroy(d->x);
     AWAIT(atomic_load(&d->closed) == 1);
     client_close(s);
 }
 
-static void by_close(struct work_probe *d, simba *s)
+static void by_close(struct work_probe *d, simba_client *s)
 {
     int code = simba_close(s, 1);
     CHECK(code == 0 || code == SIMBA_ETIMEOUT);
@@ -309,7 +309,7 @@ static void schedule_at_least_close(void)
 /* What is lost cannot be kept: nobody waits for the rest of the time. */
 static void schedule_at_least_lost(void)
 {
-    simba *s = client_open_quick(100);
+    simba_client *s = client_open_quick(100);
     struct simba_handle_options o = lease_tiny();
     struct work_probe d = {.period = 1, .at_least = PATIENCE_MS};
     work_probe_start(&d, s, fresh("kept"), &o);
@@ -330,7 +330,7 @@ static void schedule_at_least_lost(void)
 /* Two on one mutex, handed to and fro: their works share a counter that notices overlap. */
 static void schedule_two_alternate(void)
 {
-    simba *s[2] = {client_open(), client_open()};
+    simba_client *s[2] = {client_open(), client_open()};
     struct simba_handle_options o = lease_long();
     const char *mutex = fresh("two");
     atomic_int busy = 0;
@@ -359,7 +359,7 @@ static void schedule_many_hang(void)
 {
     static struct work_probe d[MANY];
     static char name[MANY][SIMBA_MUTEX_MAX + 1];
-    simba *s = client_open();
+    simba_client *s = client_open();
     struct simba_handle_options o = lease_long();
     const char *tag = fresh("many");
     for (int i = 0; i < MANY; i++) {

@@ -14,10 +14,10 @@ static void count_complaints(void *data, enum simba_level level, const char *lin
         atomic_fetch_add(&complaints, 1);
 }
 
-static simba *client_open_heard(const char *part)
+static simba_client *client_open_heard(const char *part)
 {
     struct simba_options o = SIMBA_OPTIONS_INIT;
-    simba *s = NULL;
+    simba_client *s = NULL;
     o.log = count_complaints;
     o.log_data = (void *)(uintptr_t)part;
     CHECK_OK(simba_open(suite_url(), &o, &s));
@@ -27,7 +27,7 @@ static simba *client_open_heard(const char *part)
 /* Every second run fails, in the way at hand; the others, in the same tenure, do not. */
 static void fail_often(int (*work)(struct work_probe *, const simba_run *), const char *logged)
 {
-    simba *s = client_open_heard(logged);
+    simba_client *s = client_open_heard(logged);
     struct simba_handle_options o = lease_long();
     struct work_probe d = {.in_work = work, .period = 2};
     work_probe_start(&d, s, fresh("fails"), &o);
@@ -93,7 +93,7 @@ static int exit_at_the_end(struct work_probe *d, const simba_run *run)
 
 static void schedule_exits_after_stop(void)
 {
-    simba *s = client_open();
+    simba_client *s = client_open();
     struct simba_handle_options o = lease_long();
     struct work_probe d = {.in_work = exit_at_the_end, .period = 1};
     work_probe_start(&d, s, fresh("exits"), &o);
@@ -131,7 +131,7 @@ static int exit_without_successor(struct work_probe *d, const simba_run *run)
 /* T3: who cannot work does not lead, until it is started again. */
 static void lead_without_thread(work_probe_fn *in_work, int runs)
 {
-    simba *s = client_open(), *two = client_open();
+    simba_client *s = client_open(), *two = client_open();
     struct simba_handle_options o = lease_long();
     const char *mutex = fresh("no-thread");
     struct work_probe d = {.in_work = in_work, .period = 1};
@@ -191,7 +191,7 @@ static int destroy_itself(struct work_probe *d, const simba_run *run)
 
 static void schedule_work_calls_back(void)
 {
-    simba *s = client_open();
+    simba_client *s = client_open();
     struct simba_handle_options o = lease_long();
     struct work_probe d = {.in_work = call_back, .period = 1};
     struct work_probe gone = {.in_work = destroy_itself, .period = 1};
@@ -212,7 +212,7 @@ static void schedule_work_calls_back(void)
  * left to expire, and the next tenure still waits for the work. */
 static void schedule_work_heeds_nothing(void)
 {
-    simba *s = client_open(), *two = client_open();
+    simba_client *s = client_open(), *two = client_open();
     struct simba_handle_options o = lease_tiny(), calm = lease_long();
     const char *mutex = fresh("heeds");
     struct work_probe d = {.in_work = work_probe_block, .period = 1};
@@ -243,7 +243,7 @@ static int nothing(void *data, const simba_run *run)
 
 static void schedule_refuses(void)
 {
-    simba *s = client_open();
+    simba_client *s = client_open();
     simba_scheduler *x = NULL;
     struct simba_handle_options o = lease_long();
     struct simba_schedule when = SIMBA_SCHEDULE_INIT;

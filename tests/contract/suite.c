@@ -155,25 +155,25 @@ struct simba_options suite_options(void)
     return o;
 }
 
-simba *client_open(void)
+simba_client *client_open(void)
 {
     struct simba_options o = suite_options();
-    simba *s = NULL;
+    simba_client *s = NULL;
     CHECK_OK(simba_open(suite_url(), &o, &s));
     CHECK(s != NULL);
     return s;
 }
 
-simba *client_open_quick(int64_t command_timeout_ms)
+simba_client *client_open_quick(int64_t command_timeout_ms)
 {
     struct simba_options o = SIMBA_OPTIONS_INIT;
     o.command_timeout_ms = command_timeout_ms;
-    simba *s = NULL;
+    simba_client *s = NULL;
     CHECK_OK(simba_open(suite_url(), &o, &s));
     return s;
 }
 
-void client_close(simba *s)
+void client_close(simba_client *s)
 {
     CHECK_OK(simba_close(s, PATIENCE_MS));
 }
@@ -296,7 +296,7 @@ void store_delay(int64_t ms)
 
 void store_evict(const char *mutex, bool forced)
 {
-    simba *other = client_open();
+    simba_client *other = client_open();
     CHECK_OK(simba_evict(other, mutex, NULL, forced, PATIENCE_MS));
     client_close(other);
 }

@@ -124,9 +124,9 @@ struct simba_handle_options lease_tiny(void);
  * longer to answer than usual. */
 struct simba_options suite_options(void);
 
-simba *client_open(void);
-simba *client_open_quick(int64_t command_timeout_ms);
-void client_close(simba *s);
+simba_client *client_open(void);
+simba_client *client_open_quick(int64_t command_timeout_ms);
+void client_close(simba_client *s);
 
 /* A port of 127.0.0.1 for a server that the test starts, kills and starts again: none that the
  * system gives to somebody's connection meanwhile, nor that another test has drawn and still may
@@ -159,9 +159,9 @@ struct probe {
     atomic_int first_began_at;     /* of the first on_acquired */
 };
 
-void probe_create(struct probe *p, simba *s, const char *mutex,
+void probe_create(struct probe *p, simba_client *s, const char *mutex,
                   const struct simba_handle_options *like);
-void probe_start(struct probe *p, simba *s, const char *mutex,
+void probe_start(struct probe *p, simba_client *s, const char *mutex,
                  const struct simba_handle_options *like);
 void probe_block(struct probe *p); /* a hook: returns when the gate is open */
 

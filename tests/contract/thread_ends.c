@@ -8,7 +8,7 @@
 enum ending { RETURNS, EXITS, IS_CANCELLED };
 
 struct user {
-    simba *s;
+    simba_client *s;
     simba_contender *c;
     enum ending ending;
     atomic_int acquired, released, closed, lines, runs;
@@ -61,7 +61,7 @@ static struct simba_handle_options options_of(struct user *u)
 }
 
 /* Leads some times, then is destroyed; the rest of the client does not suffer. */
-static void lead_and_close(simba *s, enum ending ending)
+static void lead_and_close(simba_client *s, enum ending ending)
 {
     struct user u = {.s = s, .ending = ending};
     struct simba_handle_options o = options_of(&u);
@@ -127,7 +127,7 @@ static void callback_exits_executor(void)
     struct simba_options o = SIMBA_OPTIONS_INIT;
     o.executor = &e;
     for (enum ending ending = EXITS; ending <= IS_CANCELLED; ending++) {
-        simba *s;
+        simba_client *s;
         CHECK_OK(simba_open(suite_url(), &o, &s));
         lead_and_close(s, ending);
     }
@@ -197,7 +197,7 @@ static void *wait_and_drive(void *arg)
 static void callback_exits_wait(void)
 {
     struct simba_options o = SIMBA_OPTIONS_INIT;
-    simba *other = client_open();
+    simba_client *other = client_open();
     struct user u = {.ending = EXITS};
     struct simba_handle_options h = options_of(&u), plain = lease_long();
     struct waiter w = {.user = &u};

@@ -7,12 +7,13 @@
 /* shows: C2 */
 static void tokens_rise(void)
 {
-    simba *keeper = client_open(); /* a memory: store lives as long as somebody has it open */
+    simba_client *keeper =
+        client_open(); /* a memory: store lives as long as somebody has it open */
     const char *mutex = fresh("rise");
     struct simba_handle_options o = lease_long();
     uint64_t last = 0;
     for (int round = 0; round < 4; round++) {
-        simba *s = client_open();
+        simba_client *s = client_open();
         struct probe p[2] = {{0}, {0}};
         for (int i = 0; i < 2; i++)
             probe_create(&p[i], i == 0 ? s : keeper, mutex, &o);
@@ -35,7 +36,7 @@ static void tokens_rise(void)
 /* shows: C2 */
 static void owns_old_token(void)
 {
-    simba *s = client_open();
+    simba_client *s = client_open();
     struct simba_handle_options o = lease_long();
     struct probe p = {0};
     probe_start(&p, s, fresh("owns"), &o);
@@ -59,7 +60,7 @@ static void owns_old_token(void)
 /* shows: C2 */
 static void tokens_per_mutex(void)
 {
-    simba *s = client_open();
+    simba_client *s = client_open();
     struct simba_handle_options o = lease_long();
     struct probe a = {0}, b = {0};
     probe_start(&a, s, fresh("per-a"), &o);
@@ -79,7 +80,7 @@ static void tokens_per_mutex(void)
 /* The state that the handle shows, at rest and in office. */
 static void state_shown(void)
 {
-    simba *s = client_open();
+    simba_client *s = client_open();
     struct simba_handle_options o = lease_long();
     o.id = "the id that is shown";
     struct probe p = {0};

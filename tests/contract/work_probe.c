@@ -59,7 +59,7 @@ static int work(void *data, const simba_run *run)
     return code;
 }
 
-void work_probe_create(struct work_probe *d, simba *s, const char *mutex,
+void work_probe_create(struct work_probe *d, simba_client *s, const char *mutex,
                        const struct simba_handle_options *like)
 {
     struct simba_handle_options o = *like;
@@ -79,7 +79,7 @@ void work_probe_create(struct work_probe *d, simba *s, const char *mutex,
     CHECK(simba_contender_status(d->c) == SIMBA_INITIAL);
 }
 
-void work_probe_start(struct work_probe *d, simba *s, const char *mutex,
+void work_probe_start(struct work_probe *d, simba_client *s, const char *mutex,
                       const struct simba_handle_options *like)
 {
     work_probe_create(d, s, mutex, like);

@@ -22,7 +22,7 @@ struct work_probe {
     int64_t period, initial_delay, at_least, first_takes;
     atomic_int *busy; /* shared by all on one mutex; NULL: its own */
 
-    simba *s;
+    simba_client *s;
     const char *mutex;
     simba_scheduler *x;
     simba_contender *c;
@@ -35,9 +35,9 @@ struct work_probe {
     _Atomic int64_t began[WORK_PROBE_TIMES], ended[WORK_PROBE_TIMES];
 };
 
-void work_probe_create(struct work_probe *d, simba *s, const char *mutex,
+void work_probe_create(struct work_probe *d, simba_client *s, const char *mutex,
                        const struct simba_handle_options *like);
-void work_probe_start(struct work_probe *d, simba *s, const char *mutex,
+void work_probe_start(struct work_probe *d, simba_client *s, const char *mutex,
                       const struct simba_handle_options *like);
 void work_probe_stop(struct work_probe *d);  /* and waits until INITIAL */
 void work_probe_leave(struct work_probe *d); /* by a work that will not return */

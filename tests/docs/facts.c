@@ -75,7 +75,7 @@ static void show_limits(void)
 /* As a client has them that was told nothing. */
 static void show_client(void)
 {
-    simba *s = NULL;
+    simba_client *s = NULL;
     simba_locker *lock = NULL;
     CHECKED(simba_open("memory:facts", NULL, &s));
     number("default.connect_timeout", s->host.connect_timeout_ms);

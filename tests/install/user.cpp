@@ -21,7 +21,7 @@ static void throws(void *, const char *, const simba_state *)
 static int throw_in_callback(const char *url)
 {
     simba_handle_options handle = SIMBA_HANDLE_OPTIONS_INIT;
-    simba *client = nullptr;
+    simba_client *client = nullptr;
     simba_contender *contender = nullptr;
     std::set_terminate([] { std::_Exit(42); });
     handle.on_acquired = throws;
@@ -44,7 +44,7 @@ int main(int argc, char **argv)
     simba_metrics metrics = SIMBA_METRICS_INIT;
     handle.on_changed = changed;
     schedule.period_ms = 1000;
-    simba *client = nullptr;
+    simba_client *client = nullptr;
     simba_locker *locker = nullptr;
     simba_observer *observer = nullptr;
     if (faults.hang || schedule.period_ms != 1000 ||

@@ -13,7 +13,7 @@
 #define THREADS_MAX 64
 
 static const char *mutex, *folder;
-static simba *client;
+static simba_client *client;
 static int64_t until;
 
 static _Noreturn void die(const char *what)

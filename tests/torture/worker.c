@@ -30,7 +30,7 @@ static void restart(simba_contender *c)
 
 int main(int argc, char **argv)
 {
-    simba *s = NULL;
+    simba_client *s = NULL;
     simba_contender *c = NULL;
     struct simba_handle_options o = SIMBA_HANDLE_OPTIONS_INIT;
     if (argc != 6) {

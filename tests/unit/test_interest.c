@@ -14,7 +14,7 @@
 #define WAITS SIMBA_WAITS
 #define OBSERVES SIMBA_OBSERVES
 
-static struct simba client;
+static struct simba_client client;
 static const struct simba_backend asks = {.asks = true}, asks_not = {0};
 
 static int set_up(void **state)

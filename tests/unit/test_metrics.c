@@ -126,7 +126,7 @@ static void check_text(char *text)
 static void read_metrics(void)
 {
     struct simba_handle_options o = SIMBA_HANDLE_OPTIONS_INIT;
-    simba *s = NULL;
+    simba_client *s = NULL;
     simba_contender *c = NULL;
     o.id = ODD;
     assert_int_equal(simba_open("memory:odd%22%0A%5Cname", NULL, &s), 0);

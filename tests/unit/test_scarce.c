@@ -25,7 +25,7 @@ static int work(void *data, const simba_run *run)
     return 0;
 }
 
-static void use_handles(simba *s, const char *word)
+static void use_handles(simba_client *s, const char *word)
 {
     struct simba_handle_options o = SIMBA_HANDLE_OPTIONS_INIT;
     struct simba_schedule every = SIMBA_SCHEDULE_INIT;
@@ -61,7 +61,7 @@ static void use_handles(simba *s, const char *word)
 static bool live(const char *word)
 {
     struct simba_options o = SIMBA_OPTIONS_INIT;
-    simba *s = NULL;
+    simba_client *s = NULL;
     o.log = log_line;
     o.command_timeout_ms = 100;
     if (make(simba_open(url, &o, &s), word) < 0) {
@@ -107,7 +107,7 @@ static void threads_end_for_good(void **state)
 static int lock_once(void)
 {
     struct simba_options o = SIMBA_OPTIONS_INIT;
-    simba *s = NULL;
+    simba_client *s = NULL;
     simba_locker *l = NULL;
     o.command_timeout_ms = PATIENCE_MS; /* it must not be late: that is said in other words */
     int rc = make(simba_open(url, &o, &s), "ulimit -n");
@@ -126,7 +126,7 @@ static int lock_once(void)
 /* A module that could not be loaded anyway. */
 static int load_module(void)
 {
-    simba *s = NULL;
+    simba_client *s = NULL;
     setenv("SIMBA_MODULE_PATH", folder, 1);
     int rc = simba_open("scarce://127.0.0.1", NULL, &s);
     if (rc == SIMBA_ELIMIT)

@@ -63,7 +63,7 @@ int __wrap_registry_find(const char *scheme, const struct simba_backend **out, c
 static bool live(const char *word)
 {
     struct simba_options o = SIMBA_OPTIONS_INIT;
-    simba *s = NULL;
+    simba_client *s = NULL;
     simba_locker *l = NULL;
     o.log = log_line;
     o.command_timeout_ms = 100;

@@ -186,7 +186,7 @@ static const struct sql_driver driver = {.see_locks = "the server",
 /* ---- the runtime --------------------------------------------------------------------------- */
 
 static struct runtime {
-    struct simba client; /* its host, and what is of interest */
+    struct simba_client client; /* its host, and what is of interest */
     uv_loop_t loop;
     void *store;
     struct simba_request request[2 * NAMES];

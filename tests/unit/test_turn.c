@@ -27,7 +27,7 @@ static void *acquire(void *arg)
 }
 
 /* The first step of taking a note; 0: the caller was faster. */
-static uint32_t take_note(simba *s, struct actor *a, struct attempt *t)
+static uint32_t take_note(simba_client *s, struct actor *a, struct attempt *t)
 {
     uint32_t notes = 0;
     while (notes == 0 && !atomic_load(&t->over)) {
@@ -44,10 +44,10 @@ static uint32_t take_note(simba *s, struct actor *a, struct attempt *t)
     return notes;
 }
 
-static simba *open_client(void)
+static simba_client *open_client(void)
 {
     struct simba_options o = SIMBA_OPTIONS_INIT;
-    simba *s;
+    simba_client *s;
     o.flags = SIMBA_NO_THREAD;
     assert_int_equal(simba_open("memory:", &o, &s), 0);
     return s;
@@ -58,7 +58,7 @@ static void caller_has_given_up(void **state)
     (void)state;
     struct attempt t = {.locker = NULL};
     uint32_t notes = 0;
-    simba *s = open_client();
+    simba_client *s = open_client();
     assert_int_equal(simba_locker_create(s, "m", NULL, &t.locker), 0);
     assert_int_equal(simba_poll(s), 0);
     struct actor *a = (struct actor *)(void *)t.locker;
@@ -85,7 +85,7 @@ static uv_timer_t *last; /* of the next run */
 
 static void hint(uv_timer_t *timer)
 {
-    simba *s = timer->data;
+    simba_client *s = timer->data;
     s->host.hint(&s->host, NULL);
 }
 
@@ -109,7 +109,7 @@ static void timer_comes_last(void **state)
 {
     (void)state;
     uv_timer_t timer;
-    simba *s = open_client();
+    simba_client *s = open_client();
     uv_timer_init(&s->loop.uv, &timer);
     timer.data = s;
     uv_timer_start(&timer, hint, 10, 0);

@@ -195,7 +195,7 @@ static void tell_of_hand_over(struct doctor *d)
 static void use(struct doctor *d, const char *mutex)
 {
     struct tenure first = {.code = 0}, second = {.code = 0};
-    simba *other = d->c->client;
+    simba_client *other = d->c->client;
     int code = cli_open(d->c); /* a second client, as another process would be */
     if (code != 0 || simba_locker_create(other, mutex, NULL, &first.locker) != 0 ||
         simba_locker_create(d->c->client, mutex, NULL, &second.locker) != 0)

@@ -20,7 +20,7 @@ static sem_t begun;   /* from then on nobody else is taken for the driver */
 
 static void *drive(void *arg)
 {
-    simba *client = arg;
+    simba_client *client = arg;
     simba_poll(client);
     sem_post(&begun);
     for (;;) {

@@ -157,7 +157,7 @@ static void redis_wrong_password(void)
     folder_make();
     struct server s = {.name = "a", .options = {"--requirepass", "right"}};
     char url[256];
-    simba *c = NULL;
+    simba_client *c = NULL;
     struct simba_owner o;
     server_launch(&s);
     struct simba_options quick = SIMBA_OPTIONS_INIT;
@@ -224,7 +224,7 @@ static void redis_password_wiped(void)
 #endif
     unsigned char masked[64]; /* its end is looked for: free() writes over the beginning */
     char url[256];
-    simba *c = NULL;
+    simba_client *c = NULL;
     struct simba_owner o;
     folder_make();
     struct server s = {.name = "a"};
@@ -254,7 +254,7 @@ static void redis_password_wiped(void)
 /* What a server says that cannot be used, and that it can be used when that is over. */
 static void expect_refusal(const struct server *s, int want, const char *part)
 {
-    simba *c = NULL;
+    simba_client *c = NULL;
     struct simba_owner o;
     CHECK_OK(simba_open(s->url, NULL, &c));
     CHECK_REFUSED(simba_read(c, "m", PATIENCE_MS, &o), want, part);
@@ -265,7 +265,7 @@ static void expect_refusal(const struct server *s, int want, const char *part)
 static void redis_tls(void)
 {
     char command[1024], port[16], url[256];
-    simba *c = NULL;
+    simba_client *c = NULL;
     struct simba_owner o;
     folder_make();
     snprintf(command, sizeof command,
@@ -327,7 +327,7 @@ static void redis_unreachable(void)
                                        "redis+unix:///does/not/exist",
                                        "redis+sentinel://127.0.0.1:1,127.0.0.1:2?master=main"};
     for (size_t i = 0; i < sizeof urls / sizeof *urls; i++) {
-        simba *c = NULL;
+        simba_client *c = NULL;
         struct simba_owner o;
         CHECK_OK(simba_open(urls[i], NULL, &c));
         int code = simba_read(c, "m", 200, &o); /* a resolver may take its time */
@@ -346,7 +346,7 @@ static void count_entry(void *data, const struct simba_entry *entry)
 /* Reading needs no right to write. */
 static void check_replica(struct server *master, const struct server *replica)
 {
-    simba *c = NULL;
+    simba_client *c = NULL;
     struct simba_owner o;
     int found = 0;
     run(master, "SET simba:{seen} somebody PX 600000");
@@ -539,7 +539,7 @@ static void redis_restart_empty(void)
     CHECK(said);
     server_kill(&s);
     server_start(&s);
-    simba *c = NULL;
+    simba_client *c = NULL;
     simba_locker *l = NULL;
     struct simba_handle_options o = lease_long();
     CHECK_OK(simba_open(s.url, NULL, &c));
@@ -678,7 +678,7 @@ static void redis_broken_pipe(void)
     folder_make();
     struct server server = {.name = "a"};
     struct simba_handle_options o = lease_tiny();
-    simba *s = NULL;
+    simba_client *s = NULL;
     simba_locker *l = NULL;
     char url[256];
     signal(SIGPIPE, SIG_DFL);
@@ -706,7 +706,7 @@ static void redis_broken_pipe_polled(void)
     struct server server = {.name = "a"};
     struct simba_options options = SIMBA_OPTIONS_INIT;
     struct simba_handle_options o = lease_long();
-    simba *s = NULL;
+    simba_client *s = NULL;
     simba_locker *l = NULL;
     char url[256];
     options.flags = SIMBA_NO_THREAD;

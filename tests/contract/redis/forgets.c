@@ -16,7 +16,7 @@
 
 /* Of the mutex "m": a client and its locker. */
 struct user {
-    simba *client;
+    simba_client *client;
     simba_locker *locker;
 };
 

@@ -651,7 +651,7 @@ static void redis_listens_again(void)
 /* How the file of a store is found, and what is said if it is not. */
 static void redis_module_missing(void)
 {
-    simba *s = NULL;
+    simba_client *s = NULL;
     folder_make();
     CHECK(setenv("SIMBA_MODULE_PATH", folder_path(""), 1) == 0);
     CHECK_REFUSED(simba_open("redis://h", NULL, &s), SIMBA_EMODULE, "Install");

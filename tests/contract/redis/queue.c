@@ -152,7 +152,7 @@ static void redis_jvm_observed(void)
 {
     begin();
     run(&server, "SET simba:{m}:token 7 PX 60000");
-    simba *s = NULL;
+    simba_client *s = NULL;
     simba_observer *w = NULL;
     struct simba_state seen;
     struct simba_handle_options o = lease_long();
@@ -390,7 +390,7 @@ static void redis_foreign_value(void)
 /* T34, T39. */
 static void redis_names_refused(void)
 {
-    simba *s = client_open();
+    simba_client *s = client_open();
     simba_locker *l = NULL;
     static const char *const ids[] = {"a@@b", "@@", "a@", "@"};
     for (size_t i = 0; i < sizeof ids / sizeof *ids; i++) {
@@ -427,7 +427,7 @@ static void redis_urls_refused(void)
         {"redis+sentinel://h", "master"},
         {"redis+tcp://h", "redis+tcp"},
     };
-    simba *s = NULL;
+    simba_client *s = NULL;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         int code = simba_open(bad[i].url, NULL, &s);
         if ((code != SIMBA_EINVAL && code != SIMBA_EMODULE) ||

@@ -28,7 +28,7 @@ static void on_finding(void *data, enum simba_level level, const char *line)
     f->has_all = f->has_all || strstr(line, "has all rights") != NULL;
 }
 
-static struct findings diagnose(simba *s)
+static struct findings diagnose(simba_client *s)
 {
     struct findings f = {.has_all = false};
     CHECK_OK(simba_diagnose(s, PATIENCE_MS, on_finding, &f));
@@ -36,7 +36,7 @@ static struct findings diagnose(simba *s)
     return f;
 }
 
-static int open_as(const char *user, simba **out)
+static int open_as(const char *user, simba_client **out)
 {
     char url[384];
     struct simba_owner owner;
@@ -95,7 +95,7 @@ static void use_all(const char *url)
 {
     struct simba_options o = SIMBA_OPTIONS_INIT;
     struct simba_handle_options h = lease(400, 8000), w = lease_long();
-    simba *s = NULL;
+    simba_client *s = NULL;
     simba_locker *l = NULL;
     simba_contender *a = NULL, *b = NULL;
     simba_observer *one = NULL, *all = NULL;
@@ -133,7 +133,7 @@ static void redis_rights_enough(void)
     folder_make();
     server = (struct server){.name = "a"};
     server_start(&server);
-    simba *s = NULL;
+    simba_client *s = NULL;
     char url[384];
     CHECK_OK(simba_open(server.url, NULL, &s));
     struct findings f = diagnose(s); /* also connects */
@@ -164,7 +164,7 @@ static void redis_rights_missing(void)
     folder_make();
     server = (struct server){.name = "a"};
     server_start(&server);
-    simba *s = NULL;
+    simba_client *s = NULL;
     CHECK_OK(simba_open(server.url, NULL, &s));
     struct findings f = diagnose(s); /* also connects */
     client_close(s);
@@ -204,7 +204,7 @@ static void redis_rights_keys(void)
     server = (struct server){.name = "a"};
     server_start(&server);
     for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
-        simba *s = NULL;
+        simba_client *s = NULL;
         make_user("poor", rules[i], NULL);
         open_as("poor", &s);
         struct findings f = diagnose(s);

@@ -72,7 +72,7 @@ static void sql_end_of_lease(void)
     clock_make(&d);
     put_row(&d, "over", NOON * 1000);
     put_row(&d, "still", NOON * 1000 + 1);
-    simba *s = open_at(d.url);
+    simba_client *s = open_at(d.url);
     CHECK_OK(simba_locker_acquire(locker(s, "over", NULL, lease_long()), 0));
     CHECK_CODE(simba_locker_acquire(locker(s, "still", NULL, lease_long()), 0), SIMBA_EHELD);
     simba_locker *l = locker(s, "ours", NULL, lease_steady());
@@ -92,7 +92,7 @@ static void sql_clock_steps(void)
 {
     struct database d;
     clock_make(&d);
-    simba *s = open_at(d.url), *other = open_at(d.url);
+    simba_client *s = open_at(d.url), *other = open_at(d.url);
     simba_locker *l = locker(s, "m", NULL, lease_steady());
     simba_locker *rival = locker(other, "m", NULL, lease_long());
     CHECK_OK(simba_locker_acquire(l, PATIENCE_MS));
@@ -125,7 +125,7 @@ static void sql_summer_time(void)
     clock_make(&d); /* a MariaDB server of its own has TZ=Europe/Berlin */
     if (!sql_is_mysql())
         sql_run(&d, "ALTER ROLE %s SET timezone='Europe/Berlin'", d.name);
-    simba *s = open_at(d.url);
+    simba_client *s = open_at(d.url);
     simba_locker *l = locker(s, "m", NULL, lease_long());
     struct simba_owner o;
     for (long long at = 1761436800 - 3600; at <= 1761436800 + 7200; at += 1800) {
@@ -154,7 +154,7 @@ static void sql_late_grant(void)
     struct proxy p;
     char url[512];
     struct simba_options so = SIMBA_OPTIONS_INIT;
-    simba *s = NULL;
+    simba_client *s = NULL;
     database_make(&d);
     proxy_start(&p, d.port);
     url_of(&d, p.port, url);
@@ -198,7 +198,7 @@ static void sql_slow_server(void)
     char url[512];
     struct simba_options so = SIMBA_OPTIONS_INIT;
     struct simba_handle_options o = lease(800, 39200);
-    simba *s = NULL;
+    simba_client *s = NULL;
     database_make(&d);
     proxy_start(&p, d.port);
     url_of(&d, p.port, url);

@@ -15,15 +15,15 @@ static inline void url_of(const struct database *d, int port, char out[512])
     snprintf(out, 512, "%.*s:%d/%s", (int)(strrchr(d->url, ':') - d->url), d->url, port, d->name);
 }
 
-static inline simba *open_at(const char *url)
+static inline simba_client *open_at(const char *url)
 {
     struct simba_options o = suite_options();
-    simba *s = NULL;
+    simba_client *s = NULL;
     CHECK_OK(simba_open(url, &o, &s));
     return s;
 }
 
-static inline simba_locker *locker(simba *s, const char *mutex, const char *id,
+static inline simba_locker *locker(simba_client *s, const char *mutex, const char *id,
                                    struct simba_handle_options o)
 {
     simba_locker *l = NULL;
@@ -53,7 +53,7 @@ static inline uint64_t own(struct peer *p)
 
 static inline void refused(const char *url, int code, const char *part)
 {
-    simba *s = open_at(url);
+    simba_client *s = open_at(url);
     struct simba_owner o;
     CHECK_REFUSED(simba_read(s, "m", PATIENCE_MS, &o), code, part);
     CHECK(strstr(simba_error_text(), "geheim") == NULL &&

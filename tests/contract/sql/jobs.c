@@ -13,7 +13,7 @@ static void *take_now(void *l)
 
 static void use_once(const char *url, int many)
 {
-    simba *s = open_at(url);
+    simba_client *s = open_at(url);
     char name[16];
     for (int i = 0; i < many; i++) {
         snprintf(name, sizeof name, "m%d", i);
@@ -50,7 +50,7 @@ static void sql_commit_fails(void)
 {
     struct database d;
     struct simba_options so = SIMBA_OPTIONS_INIT;
-    simba *s = NULL;
+    simba_client *s = NULL;
     pthread_t thread;
     void *code;
     if (sql_is_mysql())
@@ -96,7 +96,7 @@ static void sql_isolation(void)
 
 /* ---- many mutexes in one statement --------------------------------------------------------- */
 
-static uint64_t attempts(simba *s)
+static uint64_t attempts(simba_client *s)
 {
     struct simba_metrics m = SIMBA_METRICS_INIT;
     CHECK_OK(simba_metrics_read(s, &m));
@@ -112,7 +112,7 @@ static void sql_batch_locked(void)
     struct proxy p;
     char url[512], name[16];
     struct simba_options so = SIMBA_OPTIONS_INIT;
-    simba *s = NULL;
+    simba_client *s = NULL;
     simba_locker *l[MANY];
     pthread_t thread[MANY];
     void *code;
@@ -151,16 +151,16 @@ static void sql_batch_locked(void)
 enum { MOST = 6 };
 
 /* A client that does nothing until it is driven, so that what is due by then is done in one go. */
-static simba *open_still(const char *url)
+static simba_client *open_still(const char *url)
 {
     struct simba_options so = suite_options();
-    simba *s = NULL;
+    simba_client *s = NULL;
     so.flags = SIMBA_NO_THREAD;
     CHECK_OK(simba_open(url, &so, &s));
     return s;
 }
 
-static void take_all(simba *s, simba_locker **l, int many, struct simba_handle_options o)
+static void take_all(simba_client *s, simba_locker **l, int many, struct simba_handle_options o)
 {
     char name[16];
     for (int i = 0; i < many; i++) {
@@ -190,7 +190,7 @@ static long long sum_of(struct database *d)
                          "LENGTH(owner_id)) FROM simba_mutex WHERE mutex<>''");
 }
 
-static void drive(simba *s, int64_t ms)
+static void drive(simba_client *s, int64_t ms)
 {
     struct simba_owner o;
     (void)simba_read(s, "none", ms, &o);
@@ -209,7 +209,7 @@ static bool holds_any(simba_locker **l, int many)
  * or all in one statement. */
 static void renew_given_away(struct database *d, int many, bool odd)
 {
-    simba *s = open_still(d->url);
+    simba_client *s = open_still(d->url);
     simba_locker *l[MOST];
     take_all(s, l, many, lease(4000, 40000));
     give_away(d, odd);
@@ -238,7 +238,7 @@ static void sql_renew_given_away(void)
 /* T13: nor is it given back. */
 static void release_given_away(struct database *d, int many, bool odd)
 {
-    simba *s = open_still(d->url);
+    simba_client *s = open_still(d->url);
     simba_locker *l[MOST];
     struct simba_handle_options o = lease_long();
     o.renew_ms = SIMBA_DEFAULT; /* none before the end of the test */
@@ -270,7 +270,7 @@ static void upgrade(const struct database *d)
     char url[600];
     struct simba_owner o;
     snprintf(url, sizeof url, "%s?create=upgrade", d->url);
-    simba *s = open_at(url);
+    simba_client *s = open_at(url);
     AWAIT(simba_read(s, "m0", PATIENCE_MS, &o) == 0); /* it may take longer than a connection may */
     client_close(s);
 }
@@ -291,7 +291,7 @@ static void upgrade_unseen(bool releases, int many)
     uint64_t token[MOST];
     database_make(&d);
     sql_make_table(&d, false);
-    simba *s = open_still(d.url);
+    simba_client *s = open_still(d.url);
     struct simba_handle_options o = releases ? lease_long() : lease(4000, 40000);
     if (releases)
         o.renew_ms = SIMBA_DEFAULT; /* none before that */
@@ -343,7 +343,7 @@ static void sql_upgrade_token(void)
     struct simba_handle_options like = lease_long();
     database_make(&d);
     sql_make_table(&d, false);
-    simba *s = open_still(d.url), *one = open_at(d.url), *all = open_still(d.url);
+    simba_client *s = open_still(d.url), *one = open_at(d.url), *all = open_still(d.url);
     CHECK_OK(simba_read(one, "m0", PATIENCE_MS, &o)); /* these have looked at it */
     CHECK_OK(simba_read(all, "m0", PATIENCE_MS, &o));
     upgrade(&d);

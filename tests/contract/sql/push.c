@@ -47,10 +47,10 @@ static void sql_pushed(void)
         suite_skip("needs a server that pushes");
     database_make(&d);
     snprintf(url, sizeof url, "%s?poll=0", d.url);
-    simba *s = open_at(url), *third = open_at(url);
+    simba_client *s = open_at(url), *third = open_at(url);
     simba_locker *l = locker(s, "m", NULL, lease_long());
     for (int i = 0; i < 20; i++) {
-        simba *other = open_at(url); /* a new one, which does not listen yet */
+        simba_client *other = open_at(url); /* a new one, which does not listen yet */
         simba_locker *next = locker(other, "m", NULL, lease_long());
         CHECK_OK(simba_locker_acquire(l, PATIENCE_MS));
         CHECK(pthread_create(&thread, NULL, take, next) == 0);
@@ -95,7 +95,7 @@ static void sql_pushed_to_nobody(void)
     proxy_start(&p, d.port);
     url_of(&d, p.port, base);
     snprintf(url, sizeof url, "%s?poll=0&application_name=waits", base);
-    simba *s = open_at(d.url), *other = open_at(url);
+    simba_client *s = open_at(d.url), *other = open_at(url);
     simba_locker *l = locker(s, "m", NULL, lease_long());
     simba_locker *next = locker(other, "m", NULL, lease_long());
     for (int i = 0; i < 4; i++) {
@@ -135,7 +135,7 @@ static void sql_freed_silently(void)
             "INSERT INTO simba_mutex(mutex,acquired_at,ttl_at,transition_at,owner_id,version) "
             "VALUES ('m',%s,%s+90000,%s+90000,'0:1@jvm',41)",
             sql_now, sql_now, sql_now);
-    simba *s = open_at(d.url);
+    simba_client *s = open_at(d.url);
     simba_locker *l = locker(s, "m", NULL, lease_long());
     pthread_t thread;
     void *code;
@@ -212,7 +212,7 @@ static void sql_pooler(void)
     database_make(&d);
     pool_start(&p, &d);
     url_of(&d, p.port, url);
-    simba *s = open_at(url);
+    simba_client *s = open_at(url);
     AWAIT(simba_read(s, "m", PATIENCE_MS, &o) == 0);
     CHECK_OK(simba_diagnose(s, PATIENCE_MS, find_pooler, &said));
     CHECK(said);

@@ -41,7 +41,7 @@ static void read_only_use(struct database *d, int code, const char *part)
     struct simba_handle_options o = lease_long();
     struct simba_owner owner;
     struct simba_state state;
-    simba *s = NULL;
+    simba_client *s = NULL;
     simba_observer *w = NULL, *all = NULL;
     int count = 0;
     so.log = count_complaint;
@@ -74,7 +74,7 @@ static void read_only_use(struct database *d, int code, const char *part)
 
 static void hold(struct database *d)
 {
-    simba *s = open_at(d->url);
+    simba_client *s = open_at(d->url);
     struct simba_owner o;
     CHECK_OK(simba_read(s, "m", PATIENCE_MS, &o)); /* makes the table */
     client_close(s);
@@ -147,7 +147,7 @@ static void says(struct database *d, enum simba_level level, const char *part)
 {
     struct findings f = {part, level, false};
     struct simba_owner o;
-    simba *s = open_at(d->url);
+    simba_client *s = open_at(d->url);
     CHECK_OK(simba_read(s, "m", PATIENCE_MS, &o));
     CHECK_OK(simba_diagnose(s, PATIENCE_MS, find_line, &f));
     if (!f.found)
@@ -198,7 +198,7 @@ static void sql_crash_forgets_nothing(void)
         sql_run(&d, "ALTER DATABASE %s SET synchronous_commit=off", d.name);
     }
     struct peer a = start(d.url, "m", lease_long()); /* a restart may take several seconds */
-    simba *s = open_at(d.url);
+    simba_client *s = open_at(d.url);
     struct simba_owner o;
     CHECK_OK(simba_read(s, "m", PATIENCE_MS, &o));
     for (int i = 0; i < 3; i++) {

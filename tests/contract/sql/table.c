@@ -18,7 +18,7 @@ static void jvm_row(bool fences)
             "VALUES ('m',%s,%s+1000,%s+7000,'0:1@jvm',41%s)",
             fences ? ",fencing_token" : "", sql_now, sql_now, sql_now, fences ? ",7" : "");
     long long end = sql_number(&d, "SELECT transition_at FROM simba_mutex WHERE mutex='m'");
-    simba *s = open_at(d.url);
+    simba_client *s = open_at(d.url);
     simba_locker *l = locker(s, "m", NULL, lease_long());
     CHECK_CODE(simba_locker_acquire(l, 0), SIMBA_EHELD);
     struct simba_owner o;
@@ -73,7 +73,7 @@ static void sql_upgrade(void)
     CHECK(token > 500);
     await_renewals(&d, 4); /* so many that the server has planned the statement */
     snprintf(url, sizeof url, "%s?create=upgrade", d.url);
-    simba *s = open_at(url);
+    simba_client *s = open_at(url);
     struct simba_owner o;
     CHECK_OK(simba_read(s, "m", PATIENCE_MS, &o)); /* by whom it is held, all the time */
     CHECK((uint64_t)peer_number(&a, "token") == token);
@@ -108,7 +108,7 @@ static void sql_upgrade_locked(void)
     sql_run(&d, "BEGIN");
     sql_run(&d, "SELECT COUNT(*) FROM simba_mutex");
     snprintf(url, sizeof url, "%s?create=upgrade", d.url);
-    simba *s = open_at(url);
+    simba_client *s = open_at(url);
     CHECK_REFUSED(simba_read(s, "m", PATIENCE_MS, &o), SIMBA_ESTORE, NULL);
     CHECK(strstr(simba_error_text(), "rights") == NULL);
     sql_run(&d, "ROLLBACK");
@@ -123,7 +123,7 @@ static void sql_collation(void)
     struct database d;
     database_make(&d);
     sql_make_table(&d, true);
-    simba *s = open_at(d.url);
+    simba_client *s = open_at(d.url);
     simba_locker *owner = locker(s, "job", "Node-A", lease_steady());
     CHECK_OK(simba_locker_acquire(owner, PATIENCE_MS));
     uint64_t token = simba_locker_token(owner);
@@ -141,7 +141,7 @@ static void sql_collation(void)
         char url[600];
         CHECK_REFUSED(simba_locker_acquire(same, 0), SIMBA_ESCHEMA, "collation");
         snprintf(url, sizeof url, "%s?returning=off", d.url);
-        simba *other = open_at(url);
+        simba_client *other = open_at(url);
         CHECK(simba_locker_acquire(locker(other, "JOB", "x", lease_long()), 0) != 0);
         client_close(other);
         CHECK(sql_number(&d, "SELECT COUNT(*) FROM simba_mutex WHERE owner_id<>''") == 0);
@@ -161,7 +161,7 @@ static void sql_narrow_table(void)
             "INSERT INTO simba_mutex(mutex,acquired_at,ttl_at,transition_at,owner_id,version) "
             "VALUES ('m',0,0,0,'',%s)",
             most);
-    simba *s = open_at(d.url);
+    simba_client *s = open_at(d.url);
     simba_locker *l = locker(s, "m", NULL, lease_long());
     for (int i = 0; i < 3; i++) {
         CHECK_OK(simba_locker_acquire(l, PATIENCE_MS));
@@ -200,7 +200,7 @@ static void sql_not_strict(void)
     sql_make_table(&d, true);
     sql_run(&d, "ALTER TABLE simba_mutex MODIFY owner_id VARCHAR(32) NOT NULL, "
                 "MODIFY mutex VARCHAR(8) NOT NULL");
-    simba *s = open_at(d.url);
+    simba_client *s = open_at(d.url);
     CHECK_REFUSED(simba_locker_acquire(
                       locker(s, "m", "0123456789012345678901234567890123456789", lease_long()), 0),
                   SIMBA_ESCHEMA, "narrow");
@@ -228,7 +228,7 @@ static uint64_t take_once(simba_locker *l)
 /* A row is the memory of its token. Without it the clock is: it is above all that was given out. */
 static void deleted(struct database *d, const char *url)
 {
-    simba *s = open_at(url);
+    simba_client *s = open_at(url);
     simba_locker *l = locker(s, "m", NULL, lease_long());
     uint64_t token = 0, next;
     for (int i = 0; i < 20; i++) {
@@ -274,7 +274,7 @@ static void sql_deleted_jvm3_row(void)
     database_make(&d);
     sql_make_table(&d, false);
     sql_run(&d, "INSERT INTO simba_mutex VALUES ('m',0,0,0,'',41000000)");
-    simba *s = open_at(d.url);
+    simba_client *s = open_at(d.url);
     simba_locker *l = locker(s, "m", NULL, lease_long());
     sql_run(&d, "DELETE FROM simba_mutex");
     uint64_t token = take_once(l);
@@ -308,7 +308,7 @@ static void first_use(const char *url)
     enum { CLIENTS = 6, ROUNDS = 10 };
     struct simba_options so = SIMBA_OPTIONS_INIT;
     struct simba_handle_options o = lease_long();
-    simba *s[CLIENTS];
+    simba_client *s[CLIENTS];
     simba_contender *c[CLIENTS];
     char name[24];
     so.log = on_log;
@@ -391,7 +391,7 @@ static void sql_least_rights(void)
     struct simba_owner o;
     int count = 0;
     database_make(&d);
-    simba *s = open_at(d.url);
+    simba_client *s = open_at(d.url);
     CHECK_OK(simba_read(s, "m", PATIENCE_MS, &o));
     client_close(s);
     revoke_all(&d);
@@ -413,7 +413,7 @@ static void sql_least_rights(void)
     CHECK(grants[0] != '\0');
     sql_run(&d, "%s", grants);
     s = open_at(d.url);
-    simba *other = open_at(d.url);
+    simba_client *other = open_at(d.url);
     simba_locker *l = locker(s, "m", NULL, lease_long());
     simba_observer *w = NULL;
     struct simba_handle_options like = lease_long();
@@ -462,7 +462,7 @@ static void sql_rights(void)
         refused(d.url, SIMBA_EDENIED, "grant SELECT, INSERT and UPDATE");
         sql_run(&d, "GRANT SELECT, INSERT, UPDATE ON simba_mutex TO %s", d.name);
     }
-    simba *s = open_at(d.url); /* these three are enough for everything */
+    simba_client *s = open_at(d.url); /* these three are enough for everything */
     simba_locker *l = locker(s, "m", NULL, lease_long());
     CHECK_OK(simba_locker_acquire(l, PATIENCE_MS));
     CHECK_OK(simba_evict(s, "m", NULL, true, PATIENCE_MS));

@@ -20,7 +20,7 @@ static void sql_row_locked(void)
 {
     enum { MANY = 12 };
     struct database d;
-    simba *s = NULL;
+    simba_client *s = NULL;
     database_make(&d);
     CHECK_OK(simba_open(d.url, NULL, &s)); /* with the usual timeouts */
     simba_locker *l[MANY];
@@ -74,7 +74,7 @@ static void sql_answer_lost(void)
     database_make(&d);
     proxy_start(&p, d.port);
     url_of(&d, p.port, url);
-    simba *s = open_at(url), *other = open_at(d.url);
+    simba_client *s = open_at(url), *other = open_at(d.url);
     simba_locker *l = locker(s, "m", NULL, lease_steady());
     for (int i = 0; i < 5; i++) {
         CHECK_OK(simba_locker_acquire(l, PATIENCE_MS));
@@ -120,7 +120,7 @@ static void sql_server_silent(void)
     database_make(&d);
     proxy_start(&p, d.port);
     url_of(&d, p.port, url);
-    simba *s = open_at(url), *other = open_at(d.url);
+    simba_client *s = open_at(url), *other = open_at(d.url);
     simba_locker *l = locker(s, "m", NULL, lease(1000, 1000));
     simba_locker *rival = locker(other, "m", NULL, lease_long());
     CHECK_OK(simba_locker_acquire(l, PATIENCE_MS));
@@ -163,7 +163,7 @@ static void sql_connection_limit(void)
         sql_run(&d, "ALTER USER %s WITH MAX_USER_CONNECTIONS 1", d.name);
     else
         sql_run(&d, "ALTER ROLE %s CONNECTION LIMIT 1", d.name);
-    simba *one = open_at(d.url), *two = open_at(d.url);
+    simba_client *one = open_at(d.url), *two = open_at(d.url);
     CHECK_OK(simba_read(one, "m", PATIENCE_MS, &o));
     CHECK_REFUSED(simba_read(two, "m", PATIENCE_MS, &o), SIMBA_ESTORE, "connections");
     client_close(one);
@@ -175,7 +175,7 @@ static void sql_connection_limit(void)
 /* What the URL says that makes no sense is said before anything connects. */
 static void sql_urls_refused(void)
 {
-    simba *s = NULL;
+    simba_client *s = NULL;
     if (sql_is_mysql()) {
         CHECK_REFUSED(simba_open("mysql://u@h", NULL, &s), SIMBA_EINVAL, "database");
         CHECK_REFUSED(simba_open("mysql://u@h/a/b", NULL, &s), SIMBA_EINVAL, "database");
@@ -218,7 +218,7 @@ static void sql_many_wait(void)
     database_make(&d);
     if (sql_is_mysql())
         sql_run(&d, "SET GLOBAL userstat=1");
-    simba *owner = open_at(d.url), *s = open_at(d.url);
+    simba_client *owner = open_at(d.url), *s = open_at(d.url);
     struct simba_handle_options o = lease_long();
     o.renew_ms = SIMBA_DEFAULT;
     for (int i = 0; i < 50; i++) {
@@ -285,7 +285,7 @@ static void sql_evict_several(void)
     struct simba_handle_options o = lease(120000, 60000);
     o.renew_ms = 60000;
     database_make(&d);
-    simba *s = open_at(d.url), *other = open_at(d.url);
+    simba_client *s = open_at(d.url), *other = open_at(d.url);
     for (int i = 0; i < SEVERAL; i++) {
         snprintf(name, sizeof name, "m%d", i);
         probe_start(&p[i], s, name, &o);

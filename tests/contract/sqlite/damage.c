@@ -360,7 +360,7 @@ SEVERAL(folder_is_older)
 static void refused(const char *path, const char *part)
 {
     char text[224];
-    simba *s = NULL;
+    simba_client *s = NULL;
     snprintf(text, sizeof text, "sqlite:%s", path);
     CHECK_REFUSED(simba_open(text, NULL, &s), SIMBA_EUNSUPPORTED, part);
 }

@@ -289,7 +289,7 @@ static void full_when_enrolling(void)
 static void no_descriptors(void)
 {
     sqlite_begin();
-    simba *s = NULL;
+    simba_client *s = NULL;
     struct simba_owner owner;
     struct rlimit limit, old;
     CHECK_OK(simba_open(sqlite_url(), NULL, &s));
@@ -368,7 +368,7 @@ static void unshared_time_namespace(void)
         folder_remove();
         suite_skip("time namespaces cannot be made here (not root?)");
     }
-    simba *s = NULL;
+    simba_client *s = NULL;
     CHECK_REFUSED(simba_open(sqlite_url(), NULL, &s), SIMBA_EUNSUPPORTED, "time namespace");
     folder_remove();
 }

@@ -19,7 +19,7 @@ static const char *url_of(const char *path)
 
 static void refused(const char *path, int code, const char *part)
 {
-    simba *s = NULL;
+    simba_client *s = NULL;
     CHECK_REFUSED(simba_open(url_of(path), NULL, &s), code, part);
     CHECK(s == NULL);
 }
@@ -50,7 +50,7 @@ static void path_refused(void)
  * is made. */
 static void unusable(const char *part, bool is_beside)
 {
-    simba *s = NULL;
+    simba_client *s = NULL;
     struct simba_owner owner;
     CHECK_OK(simba_open(url_of(folder_path("a.db")), NULL, &s));
     CHECK_REFUSED(simba_read(s, "any", PATIENCE_MS, &owner), SIMBA_ESCHEMA, part);
@@ -98,7 +98,7 @@ static void file_of_another(void)
 static void file_with_triggers(void)
 {
     folder_make();
-    simba *s = NULL;
+    simba_client *s = NULL;
     struct simba_owner owner;
     CHECK_OK(simba_open(url_of(folder_path("a.db")), NULL, &s));
     CHECK_OK(simba_read(s, "any", PATIENCE_MS, &owner));
@@ -124,7 +124,7 @@ static void file_with_triggers(void)
 static void file_of_older_version(void)
 {
     folder_make();
-    simba *s = NULL;
+    simba_client *s = NULL;
     simba_locker *l = NULL;
     uint64_t token[2];
     for (int i = 0; i < 2; i++) {
@@ -144,7 +144,7 @@ static void file_of_older_version(void)
 static void file_of_newer_version(void)
 {
     folder_make();
-    simba *s = NULL;
+    simba_client *s = NULL;
     struct simba_owner owner;
     CHECK_OK(simba_open(url_of(folder_path("a.db")), NULL, &s));
     CHECK_OK(simba_read(s, "any", PATIENCE_MS, &owner));

@@ -200,7 +200,7 @@ static void listen_on(struct absurd *a)
 static void expect_refusal(struct absurd *a, const char *part)
 {
     char url[64];
-    simba *s = NULL;
+    simba_client *s = NULL;
     simba_locker *l = NULL;
     struct simba_handle_options like = lease_long();
     listen_on(a);

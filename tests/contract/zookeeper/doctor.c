@@ -42,7 +42,7 @@ static void on_finding(void *data, enum simba_level level, const char *line)
              line);
 }
 
-static void ask(simba *s)
+static void ask(simba_client *s)
 {
     said[0] = '\0';
     CHECK_OK(simba_diagnose(s, PATIENCE_MS, on_finding, NULL));
@@ -55,7 +55,7 @@ static bool was_late(void)
 }
 
 /* A server on a busy machine may need longer than the doctor waits for it: then it is asked again. */
-static void ask_until(simba *s, const char *part)
+static void ask_until(simba_client *s, const char *part)
 {
     AWAIT((ask(s), strstr(said, part) != NULL && !was_late()));
 }
@@ -68,9 +68,9 @@ static bool says(const char *part)
     return false;
 }
 
-static simba *open_like(const char *url, struct simba_handle_options like)
+static simba_client *open_like(const char *url, struct simba_handle_options like)
 {
-    simba *s = NULL;
+    simba_client *s = NULL;
     struct simba_options o = SIMBA_OPTIONS_INIT;
     o.ttl_ms = like.ttl_ms;
     o.transition_ms = like.transition_ms;
@@ -87,7 +87,7 @@ static bool has_error(void)
 static void zookeeper_doctor_one(void)
 {
     begin(1, NULL);
-    simba *s = open_like(e.url, lease(2000, 1000));
+    simba_client *s = open_like(e.url, lease(2000, 1000));
     ask_until(s, "from 200 to 60000 ms"); /* also as the first thing of all */
     CHECK(says("ZooKeeper 3.") && says("standalone") && says("our session"));
     CHECK(says("W a single server"));
@@ -111,8 +111,8 @@ static void zookeeper_doctor_one(void)
 static void zookeeper_doctor_ensemble(void)
 {
     begin(3, NULL);
-    simba *s = open_like(e.url, lease_long()),
-          *one = open_like(ensemble_url(&e, 1, NULL), lease_long());
+    simba_client *s = open_like(e.url, lease_long()),
+                 *one = open_like(ensemble_url(&e, 1, NULL), lease_long());
     ask_until(s, "I all 3 servers serve: 1 of them may fail");
     CHECK(says("leader") && says("follower"));
     CHECK(!has_error());
@@ -125,7 +125,7 @@ static void zookeeper_doctor_ensemble(void)
     CHECK(says("connection refused"));
     CHECK(!has_error());
     ensemble_kill(&e, 1); /* no majority: no session either, but it is said */
-    simba *late = open_like(e.url, lease_long());
+    simba_client *late = open_like(e.url, lease_long());
     AWAIT((ask(late), strstr(said, "runs, but serves nobody") != NULL)); /* it notices in a while */
     CHECK(says("E 0 of 3 servers serve, and it takes 2"));
     CHECK(says("E no session with the servers"));
@@ -141,7 +141,7 @@ static void zookeeper_doctor_rights(void)
     begin(1, NULL);
     CHECK(raw_create_readable(&e, "/theirs") == ZOK);
     snprintf(url, sizeof url, "zookeeper://127.0.0.1:%d/theirs", e.port[0]);
-    simba *s = open_like(url, lease_long());
+    simba_client *s = open_like(url, lease_long());
     ask_until(s, "E rights: no node can be made in /theirs, where our root is to be");
     CHECK(says("setAcl /theirs world:anyone:cr"));
     client_close(s);
@@ -162,7 +162,7 @@ static void zookeeper_doctor_rights(void)
 static void zookeeper_doctor_hidden(void)
 {
     begin(1, "-Dzookeeper.4lw.commands.whitelist=ruok");
-    simba *s = open_like(e.url, lease_long());
+    simba_client *s = open_like(e.url, lease_long());
     ask_until(s, "they do not say");
     CHECK(says("4lw.commands.whitelist=srvr,conf"));
     CHECK(says("our session") && says("I rights: nodes can be made"));
@@ -194,7 +194,7 @@ static void zookeeper_doctor_waits_for_nobody(void)
     CHECK(getsockname(mute, (struct sockaddr *)&a, &size) == 0);
     snprintf(url, sizeof url, "zookeeper://127.0.0.1:%d,127.0.0.1:%d", e.port[0],
              ntohs(a.sin_port));
-    simba *s = open_like(url, lease_long());
+    simba_client *s = open_like(url, lease_long());
     simba_locker *l = NULL;
     CHECK_OK(simba_locker_create(s, "m", NULL, &l));
     CHECK_OK(simba_locker_acquire(l, PATIENCE_MS));

@@ -142,7 +142,7 @@ static void zookeeper_foreign_children(void)
 static void zookeeper_sequence_runs_over(void)
 {
 #define OF_OTHERS "/simba/m/_c_11111111-1111-4111-8111-111111111111-latch-"
-    simba *s = NULL;
+    simba_client *s = NULL;
     struct simba_owner o;
     begin();
     CHECK(raw_create(&server, "/simba", "") == ZOK && raw_create(&server, "/simba/m", "") == ZOK);
@@ -231,7 +231,7 @@ static void zookeeper_evict(void)
     char data[256];
     struct Stat stat;
     begin();
-    simba *s = NULL;
+    simba_client *s = NULL;
     CHECK_OK(simba_open(server.url, NULL, &s));
     struct peer a = start(lease_long()), b = start(lease_long());
     uint64_t token = own(&a);
@@ -268,7 +268,7 @@ static void zookeeper_evict_foreign(void)
     char data[256], long_id[200];
     struct Stat stat;
     struct simba_owner o;
-    simba *s = NULL;
+    simba_client *s = NULL;
     begin();
     memset(long_id, 'x', sizeof long_id);
     long_id[sizeof long_id - 1] = '\0';
@@ -513,7 +513,7 @@ static void zookeeper_node_kept(void)
     char url[128], data[256];
     static struct cutter cutter = {.port = 0};
     struct Stat stat;
-    simba *s = NULL;
+    simba_client *s = NULL;
     begin();
     cutter_start(&cutter, server.port[0]);
     snprintf(url, sizeof url, "zookeeper://127.0.0.1:%d", cutter.port);
@@ -536,7 +536,7 @@ static void zookeeper_node_kept(void)
     like.id = "chosen";
     CHECK_OK(simba_locker_create(s, "chosen", &like, &same[0]));
     CHECK_OK(simba_locker_acquire(same[0], PATIENCE_MS));
-    simba *other = NULL;
+    simba_client *other = NULL;
     CHECK_OK(simba_open(server.url, NULL, &other));
     CHECK_OK(simba_locker_create(other, "chosen", &like, &same[1]));
     CHECK_CODE(simba_locker_acquire(same[1], 500), SIMBA_ETIMEOUT);
@@ -602,7 +602,7 @@ static void zookeeper_server_stopped(void)
 static void zookeeper_acl(void)
 {
     char url[160];
-    simba *c = NULL;
+    simba_client *c = NULL;
     begin();
     snprintf(url, sizeof url, "zookeeper://me:my-secret@127.0.0.1:%d", server.port[0]);
     struct peer a = start_at(url, lease_long());
@@ -647,7 +647,7 @@ static void zookeeper_urls(void)
         {"zookeeper://u@h?password_file=/nowhere", "password_file"},
         {"zookeeper://h?tls=on", "tls"},
     };
-    simba *s = NULL;
+    simba_client *s = NULL;
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
         CHECK_REFUSED(simba_open(wrong[i][0], NULL, &s), SIMBA_EINVAL, wrong[i][1]);
     struct simba_owner o;
@@ -670,7 +670,7 @@ static void zookeeper_many(void)
 {
     static simba_contender *c[MUTEXES][EACH];
     begin();
-    simba *s = NULL;
+    simba_client *s = NULL;
     struct simba_handle_options o = lease(18000, 6000);
     o.renew_ms = SIMBA_DEFAULT;
     CHECK_OK(simba_open(server.url, NULL, &s));
