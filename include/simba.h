@@ -1,8 +1,8 @@
 /* simba.h: at most one owner of a named mutex, in any number of processes, on any machines.
  *
- * One client (struct simba_client) talks to one store. On it you create
+ * One client (simba_client) talks to one store. On it you create
  *   a contender   leader election by callbacks,
- *   a locker      a blocking lock with a timeout,
+ *   a locker      a lock with a timeout, blocking or not,
  *   a scheduler   work that runs again and again, on the leader only,
  *   an observer   who owns a mutex, without contending.
  *
@@ -86,7 +86,8 @@ enum simba_reason {
     SIMBA_ACQUIRED, /* a tenure began */
     SIMBA_RELEASED, /* its owner ended it: stop, release, destroy */
     SIMBA_EXPIRED,  /* it could not be renewed in time */
-    SIMBA_EVICTED   /* the store said that it is over */
+    SIMBA_EVICTED,  /* the store said that it is over */
+    SIMBA_STALLED   /* its owner reported no progress in time, see progress_ms */
 };
 
 /* A tenure of a mutex. A plain value; all zero means nobody. The layout is frozen. */
@@ -135,6 +136,10 @@ int simba_id_uuid(char *out, size_t size);
 /* ---- client -------------------------------------------------------------------------------- */
 
 typedef struct simba_client simba_client;
+struct simba_event;
+
+/* Options of any size are taken: what an older program does not have is unset. A newer one may have
+ * more than this library knows, as long as it does not set it: else SIMBA_EUNSUPPORTED. */
 
 /* Where callbacks run: submit takes run(arg), to be called exactly once, on another thread, and
  * returns 0; it must not block. If it calls run itself, or refuses, a thread of ours does it. */
@@ -153,11 +158,21 @@ struct simba_options {
     void (*log)(void *data, enum simba_level level, const char *line);
     void *log_data;
     uint32_t flags; /* SIMBA_NO_THREAD */
+    uint32_t reserved32;
+    /* NULL: none. Called for one event at a time, on a thread of ours: see "events" below. */
+    void (*trace)(void *data, const struct simba_event *event);
+    void *trace_data;
+    /* Labels of every metric of this client, as Prometheus writes them: app="web",zone="b". NULL:
+     * none. Clients of one page differ in them. */
+    const char *labels;
 };
-#define SIMBA_OPTIONS_INIT                                                    \
-    {                                                                         \
-        sizeof(struct simba_options), -1, -1, -1, -1, -1, NULL, NULL, NULL, 0 \
+/* clang-format off */
+#define SIMBA_OPTIONS_INIT                                                     \
+    {                                                                          \
+        sizeof(struct simba_options), -1, -1, -1, -1, -1, NULL, NULL, NULL, 0, \
+        0, NULL, NULL, NULL                                                    \
     }
+/* clang-format on */
 
 #define SIMBA_NO_THREAD 1u /* you drive the client with simba_poll(), see there */
 
@@ -230,6 +245,12 @@ struct simba_metrics {
     struct simba_histogram handoff;   /* from a push to the acquisition that it led to */
     struct simba_histogram callback_delay; /* how long a callback waited for a thread */
     struct simba_histogram callback;       /* how long it ran */
+    uint64_t stalled;                      /* tenures lost because no progress was reported */
+    uint64_t runs, runs_failed;            /* of scheduled work; failed: did not return 0 */
+    uint64_t events_dropped;               /* because trace did not take them in time */
+    struct simba_histogram wait;           /* from start or acquire to the tenure */
+    struct simba_histogram hold;           /* from the beginning of a tenure to its end */
+    struct simba_histogram run;            /* how long a run of the work took */
 };
 /* Every INIT macro names no field: C++ before 20 knows no designated initialisers. */
 #define SIMBA_HISTOGRAM_INIT \
@@ -239,11 +260,15 @@ struct simba_metrics {
             0                \
         }                    \
     }
-#define SIMBA_METRICS_INIT                                                             \
-    {                                                                                  \
-        sizeof(struct simba_metrics), 0, 0, 0, 0, 0, 0, 0, 0, 0, SIMBA_HISTOGRAM_INIT, \
-            SIMBA_HISTOGRAM_INIT, SIMBA_HISTOGRAM_INIT, SIMBA_HISTOGRAM_INIT           \
+/* clang-format off */
+#define SIMBA_METRICS_INIT                                              \
+    {                                                                   \
+        sizeof(struct simba_metrics), 0, 0, 0, 0, 0, 0, 0, 0, 0,        \
+        SIMBA_HISTOGRAM_INIT, SIMBA_HISTOGRAM_INIT,                     \
+        SIMBA_HISTOGRAM_INIT, SIMBA_HISTOGRAM_INIT, 0, 0, 0, 0,         \
+        SIMBA_HISTOGRAM_INIT, SIMBA_HISTOGRAM_INIT, SIMBA_HISTOGRAM_INIT \
     }
+/* clang-format on */
 int simba_metrics_read(simba_client *s, struct simba_metrics *out);
 
 /* The same for one handle; its owner gauge and status as they are now. */
@@ -251,7 +276,8 @@ struct simba_handle_metrics {
     const char *mutex, *id;   /* borrowed for the call; id "": an observer */
     enum simba_status status; /* a locker: STARTING until it is answered, RUNNING also if held */
     uint64_t token;           /* owned with this; 0: not owned */
-    uint64_t attempts, acquisitions, renewals, failures, expired, evicted;
+    uint64_t attempts, acquisitions, renewals, failures, expired, evicted, stalled;
+    uint64_t reserved[8];
 };
 typedef void simba_handle_metrics_fn(void *data, const struct simba_handle_metrics *metrics);
 
@@ -263,6 +289,32 @@ int simba_metrics_each(simba_client *s, simba_handle_metrics_fn *each, void *dat
  * the length that it has, or would have with more room, or an error. The text is cut, and ends
  * with a NUL, if size is not greater than that. [blocks] shortly. */
 int64_t simba_metrics_prometheus(simba_client *s, bool per_handle, char *out, size_t size);
+
+/* ---- events: what a client does, one by one, for tracing */
+
+enum simba_event_kind {
+    SIMBA_EVENT_EXCHANGE, /* a request and its answer: name "contend", "renew", …; code */
+    SIMBA_EVENT_ACQUIRED, /* a tenure began; duration: how long it was waited for */
+    SIMBA_EVENT_ENDED,    /* a tenure ended, with reason; duration: how long it lasted */
+    SIMBA_EVENT_CALLBACK, /* name "on_acquired", …; duration: how long it ran */
+    SIMBA_EVENT_RUN       /* of scheduled work; code: what it returned */
+};
+
+/* A plain value, borrowed for the call with its strings. */
+struct simba_event {
+    enum simba_event_kind kind;
+    int32_t code;             /* 0, or what went wrong */
+    enum simba_reason reason; /* ENDED */
+    uint32_t reserved32;
+    const char *name;    /* a constant: what kind of exchange, which callback; else "" */
+    const char *mutex;   /* "": all, an exchange of an observer or of simba_list */
+    const char *id;      /* of the contender; "": none */
+    uint64_t token;      /* 0: none */
+    int64_t began_us;    /* on the clock of simba_now(), in microseconds */
+    int64_t duration_us; /* from then on */
+    uint64_t dropped;    /* before this one, because trace did not take them in time */
+    uint64_t reserved[4];
+};
 
 /* Stops every handle, hands over in order, then frees the client and its handles. [blocks]
  * It releases locks that were acquired by the calling thread, or by a thread that has ended since;
@@ -289,6 +341,11 @@ int simba_poll(simba_client *s);
 
 typedef void simba_state_fn(void *data, const char *mutex, const struct simba_state *state);
 
+/* The tenure ends in left_ms unless a renewal succeeds, or progress is reported. Once for each time
+ * that this begins. It may come while on_acquired runs, on another thread, never while on_released
+ * runs or after it. */
+typedef void simba_endangered_fn(void *data, const char *mutex, int64_t left_ms);
+
 struct simba_handle_options {
     size_t size;                   /* set by the INIT macro */
     const char *id;                /* NULL: simba_id_host(). Yours: unique among all that
@@ -305,12 +362,17 @@ struct simba_handle_options {
     simba_state_fn *on_changed;    /* observer */
     void (*on_closed)(void *data); /* the last callback; data may be freed in it */
     void *data;
+    int64_t progress_ms; /* contender: see simba_contender_progress; default: none is asked for */
+    int64_t at_least_ms; /* contender, locker: keep the mutex this long, also if stopped or
+                            released earlier; default 0 */
+    simba_endangered_fn *on_endangered; /* contender, locker */
+    void (*on_stopped)(void *data);     /* contender: it is INITIAL, and may be started again */
 };
 /* clang-format off */
 #define SIMBA_HANDLE_OPTIONS_INIT                                              \
     {                                                                          \
         sizeof(struct simba_handle_options), NULL, -1, -1, -1, -1, -1, -1, -1, \
-        NULL, NULL, NULL, NULL, NULL                                           \
+        NULL, NULL, NULL, NULL, NULL, -1, -1, NULL, NULL                       \
     }
 /* clang-format on */
 
@@ -321,12 +383,25 @@ typedef struct simba_contender simba_contender;
 int simba_contender_create(simba_client *s, const char *mutex,
                            const struct simba_handle_options *options, simba_contender **out);
 
-/* Begins to contend; allowed in INITIAL only. Returns at once: STARTING until the store answers. */
+/* Begins to contend; allowed in INITIAL only: after a stop in on_stopped, or after a wait for
+ * INITIAL. Returns at once: STARTING until the store answers. */
 int simba_contender_start(simba_contender *c);
 
 /* Returns at once; allowed in STARTING and RUNNING. Then, in this order: on_released runs, the
- * store is told, the status is INITIAL again. To step down, also in on_acquired. */
+ * store is told, the status is INITIAL again, on_stopped runs. Also in on_acquired. */
 int simba_contender_stop(simba_contender *c);
+
+/* Ends this tenure in order, as stop does, but stays a candidate: it does not try again for
+ * pause_ms. Returns at once, also from a callback. SIMBA_ESTATE: not owner. */
+int simba_contender_resign(simba_contender *c, int64_t pause_ms);
+
+/* The owner is getting on with its work. With progress_ms set, the owner says so at least that
+ * often, from on_acquired on; else the tenure ends, with SIMBA_STALLED: is_owner says false,
+ * nothing is renewed, and others can own the mutex when the lease has ended, or when on_released
+ * has returned. It then leaves the mutex to others for one lease. So a worker that hangs loses the
+ * mutex, although its process lives.
+ * Takes no lock. SIMBA_ELOST: that tenure is over. A scheduler asks for it during runs only. */
+int simba_contender_progress(simba_contender *c, uint64_t token);
 
 /* Waits for a status. [blocks] SIMBA_ECANCELED: destroyed or closed meanwhile. Where the store can
  * never take the start (a name that it refuses), its code. */
@@ -349,7 +424,7 @@ int64_t simba_contender_remaining(const simba_contender *c); /* time left to act
 const char *simba_contender_id(const simba_contender *c);
 void simba_contender_state(const simba_contender *c, struct simba_state *out);
 
-/* ---- locker: a blocking lock --------------------------------------------------------------- */
+/* ---- locker: a lock ------------------------------------------------------------------------ */
 
 typedef struct simba_locker simba_locker;
 
@@ -362,10 +437,18 @@ int simba_locker_create(simba_client *s, const char *mutex,
  * SIMBA_ETIMEOUT: not in time. SIMBA_ESTORE, SIMBA_EDENIED, …: the store never answered. */
 int simba_locker_acquire(simba_locker *l, int64_t timeout_ms);
 
-/* Ends the wait of a thread that is inside simba_locker_acquire, from any other thread, and
- * returns at once. That acquire returns SIMBA_ECANCELED, and what the store grants meanwhile is
- * given back; or it returns 0, because the grant was first, and the lock is held. The locker can
- * be acquired again.
+/* The same without waiting: returns at once, and if that is 0, done is called exactly once with
+ * what simba_locker_acquire would have returned; simba_error_text() in it says it in words. It
+ * comes where callbacks do, before every other callback of this locker, never beside one, and may
+ * call all that a callback may, also the asynchronous calls of its own locker. For simba_close,
+ * the thread of this call is the one that acquired. */
+typedef void simba_done_fn(void *data, int code);
+int simba_locker_acquire_async(simba_locker *l, int64_t timeout_ms, simba_done_fn *done,
+                               void *data);
+
+/* Ends a wait, from any thread, and returns at once. That acquire ends with SIMBA_ECANCELED, and
+ * what the store grants meanwhile is given back; or with 0, because the grant was first, and the
+ * lock is held. The locker can be acquired again.
  * SIMBA_ESTATE: nobody waits, or the outcome is known; nothing happens, the next acquire waits
  * as usual. Not for signal handlers (it takes a lock), but for a thread that calls sigwait. */
 int simba_locker_cancel(simba_locker *l);
@@ -373,8 +456,13 @@ int simba_locker_cancel(simba_locker *l);
 /* Ends the tenure and tells the store. [blocks] for command_timeout at most.
  * SIMBA_ELOST: it had ended before, the work was not protected to its end.
  * SIMBA_ESTORE: released here, but the store could not be told; it is tried twice more, and
- * gives the mutex to others at the end of the lease at the latest. */
+ * gives the mutex to others at the end of the lease at the latest.
+ * With at_least_ms: not held from now on, and 0; the store is told when that time is over. Until
+ * then an acquire waits, and so does simba_close. */
 int simba_locker_release(simba_locker *l);
+
+/* The same without waiting; done as above, or NULL. Not held from the call on. */
+int simba_locker_release_async(simba_locker *l, simba_done_fn *done, void *data);
 
 bool simba_locker_is_held(const simba_locker *l);      /* reads the clock, takes no lock */
 uint64_t simba_locker_token(const simba_locker *l);    /* 0: not held, or lost */
@@ -414,7 +502,7 @@ struct simba_schedule {
     enum simba_pace pace;     /* default SIMBA_FIXED_RATE */
     int64_t period_ms;        /* must be set; at least 1 */
     int64_t initial_delay_ms; /* from the end of on_acquired to the first run; default 0 */
-    int64_t at_least_ms;      /* keep the mutex this long, also if stopped; default 0 */
+    int64_t at_least_ms;      /* as in the handle options, which it goes before; default 0 */
 };
 #define SIMBA_SCHEDULE_INIT                                         \
     {                                                               \
@@ -429,7 +517,8 @@ typedef struct simba_run simba_run; /* one run of the work; borrowed for the cal
  * and destroy its own scheduler. It must not let a C++ exception escape. */
 typedef int simba_work_fn(void *data, const simba_run *run);
 
-/* A contender with work, which it does while it leads, on a thread of its own (simba-work):
+/* A contender with work, which it does while it leads, on threads that all schedulers of the client
+ * share (simba-work):
  *     on_acquired, work, work, …, on_released
  * in this order, never two at once, whatever is lost, stopped and started again. Work and
  * callbacks get the data of the options; the callbacks come where callbacks do. Each run begins
@@ -454,6 +543,9 @@ void simba_scheduler_destroy(simba_scheduler *x);
  * often, and ends soon after it hears true. */
 bool simba_run_should_stop(const simba_run *run);
 uint64_t simba_run_token(const simba_run *run); /* of the tenure, for fencing */
+
+/* Sleeps for ms, or until the run should stop; says what should_stop then says. */
+bool simba_run_wait(const simba_run *run, int64_t ms);
 
 #ifdef __cplusplus
 }
