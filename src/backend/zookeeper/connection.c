@@ -189,10 +189,10 @@ void zk_connection_pump(struct session *s)
     int mask = (interest & ZOOKEEPER_READ ? UV_READABLE : 0) |
                (interest & ZOOKEEPER_WRITE ? UV_WRITABLE : 0);
     watch_socket(s, rc == ZOK || fd >= 0 ? fd : -1, mask);
-    if (s->socket_inode != before && s->socket_inode != 0)
+    if (s->socket_inode != before && s->socket_inode != 0) {
         s->is_silent = false;
-    if (s->socket_inode != before && s->socket_inode != 0)
         s->tried_at = now; /* what is sent on it is sent later than this */
+    }
     int64_t ms = hurry(s, now, (int64_t)wait.tv_sec * 1000 + wait.tv_usec / 1000);
     handles_start_timer(&s->timer, on_timer, s->over ? 0 : ms > 0 ? ms : 1);
 }
@@ -267,10 +267,26 @@ static void be_silent(const char *message)
     (void)message;
 }
 
+/* Held while the library begins a session: it then asks the C library about addresses, whose locks a
+ * fork would leave locked in the child, for good. The addresses are numbers, so a fork waits for
+ * microseconds. */
+static pthread_mutex_t beginning = PTHREAD_MUTEX_INITIALIZER;
+
+static void before_fork(void)
+{
+    pthread_mutex_lock(&beginning);
+}
+
+static void after_fork(void)
+{
+    pthread_mutex_unlock(&beginning);
+}
+
 /* The library formats what it logs in memory that all threads share, and writes it to stderr. */
-static void silence(void)
+static void prepare_library(void)
 {
     zoo_set_debug_level((ZooLogLevel)0);
+    pthread_atfork(before_fork, after_fork, after_fork);
 }
 
 /* Not even an attempt can be made: s->why says why. */
@@ -286,10 +302,12 @@ static void open_handle(struct session *s)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     const struct zookeeper_config *c = &s->store->config;
-    pthread_once(&once, silence);
+    pthread_once(&once, prepare_library);
     s->tried_at = simba_now();
+    pthread_mutex_lock(&beginning);
     s->handle =
         zookeeper_init2(s->addresses, on_state, (int)s->latch.asked_ms, NULL, s, 0, be_silent);
+    pthread_mutex_unlock(&beginning);
     if (s->handle == NULL) {
         snprintf(s->why, sizeof s->why, "cannot begin a session: %s", errno_text(errno));
         cannot_begin(s);
