@@ -2,6 +2,7 @@
  * from frozen.h, and never includes the header of today. `frozen [URL]`; its last line is "ok". */
 #include "frozen.h"
 
+#include <locale.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -164,6 +165,7 @@ static void look(client *c, const handle *leader, const struct sizes *size)
     CHECK(seen.guard1 == GUARD && seen.guard2 == GUARD && seen.metrics.size == size->metrics);
     CHECK(strcmp(seen.owner.id, "me") == 0 && seen.owner.token == simba_contender_token(leader));
     CHECK(seen.state.after.token == seen.owner.token && seen.state.reason == 1);
+    printf("transition %lld ms\n", (long long)(seen.owner.transition_at - seen.owner.ttl_at));
     CHECK(seen.metrics.handles >= 1 && seen.metrics.owned == 1 && seen.metrics.acquisitions == 1);
     for (size_t i = size->metrics; i < sizeof seen.metrics; i++)
         CHECK(((const unsigned char *)&seen.metrics)[i] == 0x5a);
@@ -222,6 +224,8 @@ int main(int argc, char **argv)
         offsetof(struct frozen_options, trace), offsetof(struct frozen_handle_options, progress_ms),
         sizeof(struct frozen_schedule) + sizeof(int64_t), offsetof(struct frozen_metrics, stalled)};
     const char *url = argc > 1 ? argv[1] : "memory:frozen";
+    setlocale(LC_ALL, "");
+    printf("%c is the decimal point\n", localeconv()->decimal_point[0]);
     run(url, &now);
     run(url, &first);
     puts("ok");
