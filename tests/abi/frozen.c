@@ -147,7 +147,7 @@ static client *open_client(const char *url, size_t size)
 }
 
 /* Results are written up to their end, and not further. */
-static void look(client *c, const handle *leader, const struct sizes *size)
+static void inspect(client *c, const handle *leader, const struct sizes *size)
 {
     struct {
         struct frozen_owner owner;
@@ -200,7 +200,7 @@ static void run(const char *url, const struct sizes *size)
     CHECK(simba_contender_start(leader) == 0 && simba_contender_wait(leader, 2, PATIENCE) == 0);
     await(&acquired, leader);
     await(&changed, leader);
-    look(c, leader, size);
+    inspect(c, leader, size);
     CHECK(simba_contender_stop(leader) == 0 && simba_contender_wait(leader, 0, PATIENCE) == 0);
     CHECK(atomic_load(&released) == 1);
     o.data = locked;
