@@ -2,7 +2,7 @@
 PREFIX ?= /usr/local
 DESTDIR ?=
 
-.PHONY: all demo pictures test soak check bench coverage mutants model fuzz install moved clean help
+.PHONY: all demo pictures test soak check abi bench coverage mutants model fuzz install moved clean help
 .DEFAULT_GOAL := all
 
 define build
@@ -12,7 +12,7 @@ define build
 endef
 
 # A build that was copied or moved here with its sources is configured anew.
-all demo pictures test soak check bench coverage mutants fuzz install: moved
+all demo pictures test soak check abi bench coverage mutants fuzz install: moved
 moved:
 	@scripts/moved
 
@@ -43,6 +43,12 @@ test:
 check:
 	@scripts/setup check
 	@scripts/check
+
+# After a change that docs/abi.md allows.
+abi:
+	@scripts/setup check
+	$(call build,release,,--target libsimba.so)
+	@scripts/abi --record build
 
 bench:
 	@scripts/setup bench
@@ -92,6 +98,7 @@ help:
 	@echo "make pictures   play the demo, record it, and draw the pictures of the README again"
 	@echo "make test       install what is missing, build, run all tests; the last line is the sum"
 	@echo "make check      format, static analysis, warnings of gcc and clang, house rules, facts in the docs"
+	@echo "make abi        record the binary interface anew, after a change that docs/abi.md allows"
 	@echo "make bench      build and run the benchmarks"
 	@echo "make coverage   unit tests must reach every line and branch of src/core"
 	@echo "make soak       [STORES=redis] [TIMES=20]  the tests on each store again and again"

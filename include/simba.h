@@ -51,20 +51,20 @@ extern "C" {
 
 /* ---- errors -------------------------------------------------------------------------------- */
 
-#define SIMBA_ERRORS(X)                              \
-    X(INVAL, -1, "invalid argument")                 \
-    X(STATE, -2, "not allowed in this status")       \
-    X(TIMEOUT, -3, "not in time")                    \
-    X(HELD, -4, "held by another")                   \
-    X(LOST, -5, "the lease was lost")                \
-    X(STORE, -6, "store unreachable or failing")     \
-    X(DENIED, -7, "refused by the store")            \
-    X(SCHEMA, -8, "table, key or node is not ours")  \
-    X(MODULE, -9, "no module for this URL")          \
-    X(UNSUPPORTED, -10, "this store cannot do that") \
-    X(LIMIT, -11, "out of memory or over a limit")   \
-    X(FORKED, -12, "handle of the parent process")   \
-    X(DEADLOCK, -13, "would wait for itself")        \
+#define SIMBA_ERRORS(X)                                         \
+    X(INVAL, -1, "invalid argument")                            \
+    X(STATE, -2, "not allowed in this status")                  \
+    X(TIMEOUT, -3, "not in time")                               \
+    X(HELD, -4, "held by another")                              \
+    X(LOST, -5, "the lease was lost")                           \
+    X(STORE, -6, "store unreachable or failing")                \
+    X(DENIED, -7, "refused by the store")                       \
+    X(SCHEMA, -8, "table, key or node is not ours")             \
+    X(MODULE, -9, "no module for this URL")                     \
+    X(UNSUPPORTED, -10, "this store or version cannot do that") \
+    X(LIMIT, -11, "out of memory or over a limit")              \
+    X(FORKED, -12, "handle of the parent process")              \
+    X(DEADLOCK, -13, "would wait for itself")                   \
     X(CANCELED, -14, "ended by cancel, destroy or close")
 
 #define SIMBA_X(name, code, text) SIMBA_E##name = code,
@@ -199,6 +199,7 @@ struct simba_entry {
     const char *mutex;
     struct simba_owner owner; /* all zero: nobody */
     int64_t waiters;          /* how many wait for it; -1: the store does not know */
+    uint64_t reserved[4];
 };
 typedef void simba_entry_fn(void *data, const struct simba_entry *entry);
 
@@ -231,7 +232,7 @@ struct simba_histogram {
 
 /* What has happened since the client was opened. */
 struct simba_metrics {
-    size_t size;       /* set by the INIT macro: not more than this is written */
+    size_t size;       /* set by the INIT macro: so much is written, 0 where it is not known */
     uint64_t handles;  /* contenders, lockers, schedulers and observers, now */
     uint64_t owned;    /* mutexes that they own, now */
     uint64_t attempts; /* to acquire, asked of the store */
@@ -275,7 +276,8 @@ int simba_metrics_read(simba_client *s, struct simba_metrics *out);
 struct simba_handle_metrics {
     const char *mutex, *id;   /* borrowed for the call; id "": an observer */
     enum simba_status status; /* a locker: STARTING until it is answered, RUNNING also if held */
-    uint64_t token;           /* owned with this; 0: not owned */
+    uint32_t reserved32;
+    uint64_t token; /* owned with this; 0: not owned */
     uint64_t attempts, acquisitions, renewals, failures, expired, evicted, stalled;
     uint64_t reserved[8];
 };

@@ -25,8 +25,9 @@
 extern "C" {
 #endif
 
-/* 3: examine, say; 4: evicted; 5: interest, watched, work lends, findings are values */
-#define SIMBA_BACKEND_VERSION 5u
+/* 3: examine, say; 4: evicted; 5: interest, watched, work lends, findings are values; 6: findings
+ * have room to grow */
+#define SIMBA_BACKEND_VERSION 6u
 
 enum simba_op {
     SIMBA_CONTEND, /* take it if it is free; answer who owns it */
@@ -116,6 +117,7 @@ struct simba_finding {
     const char *text;
     int64_t lease_ms;  /* LEASE: after a crash it lasts so long from the last renewal */
     int64_t outage_ms; /* LEASE: the store may be away for so long, and no tenure ends */
+    uint64_t reserved[4];
 };
 
 struct uv_loop_s;

@@ -9,6 +9,7 @@
 #include "core/name.h"
 #include "runtime/client.h"
 #include "runtime/fault.h"
+#include "runtime/options.h"
 
 int actor_check(const struct actor *a)
 {
@@ -133,8 +134,8 @@ static void add_locked(struct actor *a)
 int actor_create(struct simba_client *s, const char *mutex, enum handle_kind kind,
                  const struct simba_handle_options *options, struct actor **out)
 {
-    static const struct simba_handle_options defaults = SIMBA_HANDLE_OPTIONS_INIT;
-    const struct simba_handle_options *o = options != NULL ? options : &defaults;
+    struct simba_handle_options taken;
+    const struct simba_handle_options *o = &taken;
     char id[SIMBA_ID_MAX + 1] = "";
     struct period period;
     bool own_period;
@@ -143,8 +144,11 @@ int actor_create(struct simba_client *s, const char *mutex, enum handle_kind kin
     int rc = client_check(s);
     if (rc < 0)
         return rc;
-    if (o->size != sizeof *o)
-        return fault(SIMBA_EINVAL, "handle options must start as SIMBA_HANDLE_OPTIONS_INIT");
+    rc = options_take(&options_of_handle, options, &taken);
+    if (rc < 0)
+        return rc;
+    if (kind == HANDLE_OBSERVER && o->on_changed == NULL)
+        return fault(SIMBA_EINVAL, "an observer needs an on_changed function");
     bool all = kind == HANDLE_OBSERVER && mutex == NULL;
     rc = all ? 0 : check_names(s, mutex, o->id);
     if (rc < 0)

@@ -12,6 +12,7 @@
 #include "runtime/default_store.h"
 #include "runtime/fault.h"
 #include "runtime/host.h"
+#include "runtime/options.h"
 #include "runtime/poll.h"
 #include "runtime/process.h"
 #include "runtime/registry.h"
@@ -184,13 +185,14 @@ err_after_hash_tables:
 
 int simba_open(const char *url, const struct simba_options *options, simba_client **out)
 {
-    static const struct simba_options defaults = SIMBA_OPTIONS_INIT;
-    const struct simba_options *o = options != NULL ? options : &defaults;
+    struct simba_options taken;
+    const struct simba_options *o = &taken;
     if (out == NULL)
         return fault(SIMBA_EINVAL, "simba_open needs a place for the client");
     *out = NULL;
-    if (o->size != sizeof *o)
-        return fault(SIMBA_EINVAL, "client options must start as SIMBA_OPTIONS_INIT");
+    int rc = options_take(&options_of_client, options, &taken);
+    if (rc < 0)
+        return rc;
     if ((o->flags & ~SIMBA_NO_THREAD) != 0)
         return fault(SIMBA_EINVAL, "client options have an unknown flag");
     if (o->executor != NULL && o->executor->submit == NULL)
@@ -211,7 +213,7 @@ int simba_open(const char *url, const struct simba_options *options, simba_clien
         s->executor_user = *o->executor;
         s->has_executor_user = true;
     }
-    int rc = read_url(s, url);
+    rc = read_url(s, url);
     if (rc == 0)
         rc = set_timing(s, o);
     if (rc == 0)

@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/futex.h"
+#include "base/text.h"
 #include "core/name.h"
 #include "runtime/client.h"
 #include "runtime/fault.h"
@@ -65,10 +66,11 @@ static void end(struct simba_client *s, struct inquiry *q, int code, const char 
         free_inquiry(q);
 }
 
-/* Kept in order. */
+/* Kept in order. What servers and others say is escaped: a byte becomes at most \xHH. */
 void inquiry_say(struct inquiry *q, const struct simba_finding *finding)
 {
-    size_t size = strlen(finding->text) + 1;
+    size_t size = 4 * strlen(finding->text) + 1;
+    struct text escaped;
     struct finding **last = &q->findings, *f = malloc(sizeof *f + size);
     if (f == NULL)
         return;
@@ -76,7 +78,9 @@ void inquiry_say(struct inquiry *q, const struct simba_finding *finding)
         last = &(*last)->next;
     f->next = NULL;
     f->shown = *finding;
-    f->shown.text = memcpy(f->text, finding->text, size);
+    text_init(&escaped, f->text, size);
+    text_add_escaped(&escaped, finding->text);
+    f->shown.text = f->text;
     *last = f;
 }
 

@@ -9,6 +9,7 @@
 #include "runtime/client.h"
 #include "runtime/fault.h"
 #include "runtime/inquiry.h"
+#include "runtime/options.h"
 
 /* ---- counting ------------------------------------------------------------------------------ */
 
@@ -52,7 +53,7 @@ static void copy_histogram(struct simba_histogram *out, const struct histogram *
 int simba_metrics_read(simba_client *s, struct simba_metrics *out)
 {
     struct simba_metrics m = SIMBA_METRICS_INIT;
-    if (s == NULL || out == NULL || out->size < sizeof m.size || out->size > sizeof m)
+    if (s == NULL || out == NULL || !options_size_valid(&options_of_metrics, out->size))
         return fault(SIMBA_EINVAL, "simba_metrics_read needs a client, and metrics that start as "
                                    "SIMBA_METRICS_INIT");
     int rc = client_check(s);
@@ -74,8 +75,7 @@ int simba_metrics_read(simba_client *s, struct simba_metrics *out)
     copy_histogram(&m.handoff, &from->handoff);
     copy_histogram(&m.callback_delay, &from->callback_delay);
     copy_histogram(&m.callback, &from->callback);
-    m.size = out->size;
-    memcpy(out, &m, out->size);
+    options_give(&options_of_metrics, &m, out);
     return 0;
 }
 

@@ -19,8 +19,6 @@ int simba_observer_create(simba_client *s, const char *mutex,
         return fault(SIMBA_EINVAL,
                      "simba_observer_create needs a client and a place for the result");
     *out = NULL;
-    if (options == NULL || options->on_changed == NULL)
-        return fault(SIMBA_EINVAL, "an observer needs an on_changed function");
     int rc = actor_create(s, mutex, HANDLE_OBSERVER, options, &a);
     *out = (simba_observer *)(void *)a;
     return rc;

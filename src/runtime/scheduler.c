@@ -23,6 +23,7 @@
 #include "core/schedule.h"
 #include "runtime/client.h"
 #include "runtime/fault.h"
+#include "runtime/options.h"
 #include "runtime/scheduler.h"
 
 #define DRAIN_SPARE_MS ACTOR_DRAIN_MS /* by default, on top of at_least */
@@ -244,8 +245,8 @@ int simba_scheduler_create(simba_client *s, const char *mutex,
                            const struct simba_schedule *schedule, simba_work_fn *work,
                            const struct simba_handle_options *options, simba_scheduler **out)
 {
-    static const struct simba_handle_options defaults = SIMBA_HANDLE_OPTIONS_INIT;
-    struct simba_handle_options o = defaults;
+    struct simba_handle_options o;
+    struct simba_schedule taken;
     struct schedule parsed;
     const char *why;
     simba_contender *contender = NULL;
@@ -254,14 +255,13 @@ int simba_scheduler_create(simba_client *s, const char *mutex,
                      "simba_scheduler_create needs a client, a schedule, a work and a "
                      "place for the result");
     *out = NULL;
-    if (schedule->size != sizeof *schedule)
-        return fault(SIMBA_EINVAL, "a schedule must start as SIMBA_SCHEDULE_INIT");
-    if (options != NULL && options->size != sizeof *options)
-        return fault(SIMBA_EINVAL, "handle options must start as SIMBA_HANDLE_OPTIONS_INIT");
-    if (options != NULL)
-        o = *options;
+    int rc = options_take(&options_of_schedule, schedule, &taken);
+    if (rc == 0)
+        rc = options_take(&options_of_handle, options, &o);
+    if (rc < 0)
+        return rc;
     const char *name = mutex != NULL ? mutex : "";
-    int rc = schedule_init(&parsed, schedule, &why);
+    rc = schedule_init(&parsed, &taken, &why);
     if (rc < 0)
         return fault(rc, "mutex '%.70s': %s", name, why);
     rc = set_drain(name, &parsed, &o);

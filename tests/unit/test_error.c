@@ -1,4 +1,4 @@
-/* test_error.c: every code has its text, and no other number has one. */
+/* test_error.c: every code has its text, and no other number has one; texts are safe to show. */
 #include <limits.h>
 #include <setjmp.h>
 #include <simba.h>
@@ -8,6 +8,8 @@
 #include <string.h>
 
 #include <cmocka.h>
+
+#include "runtime/fault.h"
 
 static void every_code_has_its_text(void **state)
 {
@@ -38,9 +40,17 @@ static void other_numbers_are_unknown(void **state)
     assert_string_equal(simba_strerror(INT_MAX), "unknown error");
 }
 
+static void what_others_wrote_is_escaped(void **state)
+{
+    (void)state;
+    assert_int_equal(fault(SIMBA_EHELD, "held by %s", "a\x1b[31m\n\xff\u00e4"), SIMBA_EHELD);
+    assert_string_equal(simba_error_text(), "held by a\\x1b[31m\\x0a\\xff\u00e4");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_others_wrote_is_escaped),
         cmocka_unit_test(every_code_has_its_text),
         cmocka_unit_test(no_two_codes_share_a_text),
         cmocka_unit_test(other_numbers_are_unknown),

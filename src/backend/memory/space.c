@@ -10,6 +10,7 @@
 #include "base/rng.h"
 #include "core/url.h"
 #include "runtime/fault.h"
+#include "runtime/options.h"
 #include "runtime/process.h"
 
 /* The list of spaces is on the page that a forked child finds empty: it has a store of its own, and
@@ -300,13 +301,17 @@ static void close_for_test(struct space *s)
 
 int simba_memory_set_faults(const char *url, const struct simba_memory_faults *faults)
 {
-    if (faults == NULL || faults->size != sizeof *faults)
-        return fault(SIMBA_EINVAL, "faults must start as SIMBA_MEMORY_FAULTS_INIT");
+    struct simba_memory_faults taken;
+    if (faults == NULL)
+        return fault(SIMBA_EINVAL, "simba_memory_set_faults needs faults");
+    int rc = options_take(&options_of_faults, faults, &taken);
+    if (rc < 0)
+        return rc;
     struct space *s = open_for_test(url);
     if (s == NULL)
         return SIMBA_EINVAL;
-    s->faults = *faults;
-    s->random = faults->seed;
+    s->faults = taken;
+    s->random = taken.seed;
     for (struct memory *m = s->members; m != NULL; m = m->next)
         uv_async_send(&m->wake);
     close_for_test(s);

@@ -97,10 +97,11 @@ bool replies_owner(const struct reply *r, size_t at, struct replied_owner *out)
 
 void replies_restart_grace_text(int64_t left_ms, char *line, size_t size)
 {
-    snprintf(line, size,
-             "the server has just started, become the master or been emptied, and may have "
-             "forgotten owners: what is free is not granted for another %.1f s (restart_guard)",
-             (double)left_ms / 1000);
+    snprintf(
+        line, size,
+        "the server has just started, become the master or been emptied, and may have "
+        "forgotten owners: what is free is not granted for another %lld.%lld s (restart_guard)",
+        (long long)(left_ms / 1000), (long long)(left_ms % 1000 / 100));
 }
 
 static void say_restart_grace(struct redis *s, int64_t left_ms, char line[CONNECTION_TEXT_MAX])
