@@ -64,6 +64,7 @@ struct handle_extra {
     bool tells_danger;  /* on_endangered is wanted */
     bool tells_stopped; /* on_stopped is */
     bool warning;       /* on_endangered is with the executor */
+    bool failing;       /* renewals fail, or bring nothing */
     bool stopped;       /* on_stopped is due */
     bool postponed;     /* a locker's caller waits until what it had before is given back */
     uint8_t dangers;    /* not told yet: enum handle_danger */
