@@ -408,7 +408,7 @@ static void tell_danger(struct handle *h, int64_t now, struct handle_update *up)
         x->dangers &= (uint8_t)~DANGER_SILENCE;
     if (x->dangers == 0 || x->warning || !x->tells_danger)
         return;
-    if ((x->dangers & DANGER_SILENCE) != 0 && x->watchdog.ends_at < deadline)
+    if (x->watchdog.is_half_over && x->watchdog.ends_at < deadline)
         deadline = x->watchdog.ends_at;
     x->dangers = 0;
     x->warning = true;
