@@ -484,6 +484,11 @@ void handle_step(struct handle *h, const struct handle_event *e, struct handle_u
     up->send = lease_poll(&h->lease, now, &up->request);
 }
 
+bool handle_keeps(const struct handle *h)
+{
+    return is_kept(h) && lease_is_over(&h->lease);
+}
+
 static int64_t sooner(int64_t a, int64_t b)
 {
     return a < b ? a : b;
@@ -498,7 +503,7 @@ int64_t handle_next_wake(const struct handle *h)
         at = sooner(at, h->pause);
     if (h->extra == NULL)
         return at;
-    if (is_kept(h) && lease_is_over(&h->lease))
+    if (handle_keeps(h))
         at = sooner(at, h->extra->keep_until);
     return lease_deadline(&h->lease) != 0 ? sooner(at, h->extra->watchdog.look_at) : at;
 }

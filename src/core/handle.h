@@ -124,4 +124,5 @@ bool handle_gives_up(int code); /* a failure that no later attempt can turn into
 int64_t handle_next_wake(const struct handle *h); /* NEVER: idle, or user code runs */
 bool handle_is_idle(const struct handle *h);      /* nothing runs, nothing is to be released */
 bool handle_warns(const struct handle *h);        /* on_endangered is with the executor */
+bool handle_keeps(const struct handle *h);        /* only at_least holds back its end */
 #endif
