@@ -115,7 +115,7 @@ static void began(struct handle *h, int64_t now)
 /* To be told when the tenure is the user's and on_endangered is not at work. */
 static void endanger(struct handle *h, enum handle_danger danger)
 {
-    if (h->extra != NULL && lease_deadline(&h->lease) != 0)
+    if (lease_deadline(&h->lease) != 0)
         h->extra->dangers |= (uint8_t)danger;
 }
 

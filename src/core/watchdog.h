@@ -31,11 +31,11 @@ void watchdog_end(struct watchdog *w);
 /* reported_at: the last report; NEVER: none is asked for now. HALF comes once for each silence. */
 enum watchdog_result watchdog_check(struct watchdog *w, int64_t now, int64_t reported_at);
 
-/* By any thread. */
+/* By any thread; again if another one was quicker. */
 static inline void watchdog_report(_Atomic int64_t *reported_at, int64_t now)
 {
     int64_t last = atomic_load(reported_at);
-    while (last < now && !atomic_compare_exchange_weak(reported_at, &last, now))
-        ;
+    for (bool stored = false; last < now && !stored;)
+        stored = atomic_compare_exchange_strong(reported_at, &last, now);
 }
 #endif

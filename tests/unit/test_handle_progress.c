@@ -238,6 +238,21 @@ static void who_was_not_started_is_not_stopped(void **state)
                   "     1 done                    > -\n");
 }
 
+/* Only what is asked for is told. */
+static void nobody_listens(void **state)
+{
+    (void)state;
+    struct machine m;
+    machine_init_extra(&m, HANDLE_CONTENDER, SILENT, 3000, 0);
+    play(&m, "     0 start                   > STARTING; send #1 CONTEND\n"
+             "    10 #1 granted 7            > owns 7 until 14838; RUNNING; call acquired\n"
+             "    11 done                    > -\n"
+             "  1510 tick                    > -\n"
+             "  2000 stop                    > owns nothing; STOPPING; call released RELEASED\n"
+             "  2001 done                    > send #2 RELEASE 7\n"
+             "  2010 #2 released             > given back; INITIAL\n");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -255,6 +270,7 @@ int main(void)
         cmocka_unit_test(failed_again_during_on_stopped),
         cmocka_unit_test(on_stopped_comes_before_on_closed),
         cmocka_unit_test(who_was_not_started_is_not_stopped),
+        cmocka_unit_test(nobody_listens),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
