@@ -65,6 +65,7 @@ static const struct {
     {metrics_tests, "requests, answers and hints are counted; a hint wakes one of those who wait"},
     {scheduler_tests, "scheduled work runs only on the owner, and ends before its RELEASE"},
     {scheduler_work_tests, "work that hangs or fails holds up its own mutex only"},
+    {scheduler_thread_tests, "works share threads, and wake up when their tenure ends"},
     {thread_end_tests, "a callback or work that ends its thread ends nothing else"},
     {process_tests,
      "processes that are killed or stopped: their lease expires on the store's clock, not before"},
