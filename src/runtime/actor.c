@@ -302,7 +302,7 @@ static void step(struct actor *a, struct handle_event *event, struct request *r)
     bool owned = lease_deadline(&a->machine.lease) != 0;
     bool observes = a->machine.kind == HANDLE_OBSERVER, waited = actor_waits(a);
     bool starting = a->machine.status == SIMBA_STARTING;
-    uint32_t called = callbacks_of(a);
+    uint32_t called = callbacks_of(a), kept = handle_keeps(&a->machine);
     const struct actor_extra *x = actor_extra(a);
     event->now = clock_now();
     if (x != NULL) /* after the clock: what is reported up to then counts, however long that took */
@@ -310,6 +310,8 @@ static void step(struct actor *a, struct handle_event *event, struct request *r)
     int64_t due = handle_next_wake(&a->machine), late = due < event->now ? event->now - due : 0;
     handle_step(&a->machine, event, &up);
     atomic_fetch_add(&s->callbacks, callbacks_of(a) - called);
+    if (x != NULL)
+        atomic_fetch_add(&s->kept, handle_keeps(&a->machine) - kept);
 
     int64_t deadline = lease_deadline(&a->machine.lease);
     view_publish(&a->view, deadline, a->machine.lease.token);

@@ -270,6 +270,9 @@ static void say_what_runs(struct simba_client *s, bool loop_ended, char out[CALL
                  "the log function still runs: close again when it has returned");
     else if (atomic_load(&s->callbacks) > 0 || loop_ended)
         snprintf(out, CALL_TEXT_MAX, "a callback still runs: close again when it has returned");
+    else if (atomic_load(&s->kept) > 0)
+        snprintf(out, CALL_TEXT_MAX,
+                 "a mutex is kept until its at_least_ms is over: close again, with more time");
     else
         snprintf(out, CALL_TEXT_MAX, "the store does not answer: close again");
 }

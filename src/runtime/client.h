@@ -63,6 +63,7 @@ struct simba_client {
     bool store_closing, store_closed, over; /* over: the loop takes nothing more */
 
     _Atomic uint32_t callbacks; /* that are with an executor */
+    _Atomic uint32_t kept;      /* mutexes, by at_least alone */
     _Atomic uint32_t ended;     /* the loop has ended; futex */
 };
 
