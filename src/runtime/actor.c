@@ -15,6 +15,7 @@
 #include "runtime/client.h"
 #include "runtime/fault.h"
 #include "runtime/observer.h"
+#include "runtime/scheduler.h"
 #include "runtime/state.h"
 
 #define FAR (250 * NS_PER_MS)
@@ -82,7 +83,7 @@ static void say_why(struct actor *a, int code, char *out, size_t size)
         snprintf(out, size, "%s", a->failure != NULL ? a->failure : "the store does not answer");
 }
 
-/* The caller hears of it at the end of the turn, so that it finds the next turn free. */
+/* A caller that waits hears of it at the end of the turn, so that it finds the next turn free. */
 static void give_result(struct actor *a, int code)
 {
     driver_lock(a->client);
@@ -95,8 +96,13 @@ static void give_result(struct actor *a, int code)
         call->code = code;
     if (call != NULL && code < 0)
         say_why(a, code, call->text, sizeof call->text);
+    bool is_async = call != NULL && call->on_done != NULL;
+    if (is_async)
+        callback_add_result_locked(a, call);
     driver_unlock(a->client);
-    if (call == NULL) /* it has gone */
+    if (is_async)
+        callback_submit(a);
+    if (call == NULL || is_async) /* NULL: it has gone */
         return;
     call->next = a->client->turn.results;
     a->client->turn.results = call;
@@ -265,6 +271,22 @@ static int64_t alarm_at(int64_t now, int64_t at)
     return far ? at + NS_PER_MS - at % NS_PER_MS : at;
 }
 
+static void set_timer(struct actor *a, int64_t now)
+{
+    int64_t at = handle_next_wake(&a->machine), due = scheduler_due(a);
+    timers_set(&a->client->timers, &a->timer, alarm_at(now, due < at ? due : at));
+}
+
+/* simba_run_wait() waits for this. */
+static void wake_work(struct actor *a)
+{
+    if (a->machine.kind != HANDLE_CONTENDER)
+        return;
+    driver_lock(a->client);
+    futex_set(&a->changes, atomic_load(&a->changes) + 1);
+    driver_unlock(a->client);
+}
+
 static uint32_t callbacks_of(const struct actor *a)
 {
     return (uint32_t)(a->machine.callback != CALLBACK_NONE) + (uint32_t)handle_warns(&a->machine);
@@ -293,9 +315,11 @@ static void step(struct actor *a, struct handle_event *event, struct request *r)
 
     int64_t deadline = lease_deadline(&a->machine.lease);
     view_publish(&a->view, deadline, a->machine.lease.token);
-    if (owned && deadline == 0)
+    if (owned && deadline == 0) {
         state_ended(a, up.news == LEASE_LOST ? (enum simba_reason)a->machine.lease.reason
                                              : SIMBA_RELEASED);
+        wake_work(a);
+    }
     if (r != NULL && !observes)
         state_answered(a, r);
     report(a, &up, late);
@@ -303,7 +327,7 @@ static void step(struct actor *a, struct handle_event *event, struct request *r)
     keep_queue(a, waited, &up);
     if (up.send)
         send_request(a, &up.request);
-    timers_set(&s->timers, &a->timer, alarm_at(event->now, handle_next_wake(&a->machine)));
+    set_timer(a, event->now);
     watch(a);
     show(a);
     if (up.has_result)
@@ -372,6 +396,9 @@ static bool complete_event(struct actor *a, struct handle_event *event)
         event->once = counts && a->call->once;
     } else if (event->kind == HANDLE_START) {
         event->at = clock_after_ms(clock_now(), a->initial_delay_ms);
+    } else if (event->kind == HANDLE_DESTROY && a->machine.held && a->results != NULL) {
+        counts = false; /* nothing is given back while on_done runs: again after NOTE_LEFT */
+        a->notes |= NOTE_DESTROY;
     } else if (event->kind == HANDLE_RESIGN) {
         event->at = a->resign_pause;
         event->token = a->resign_token;
@@ -398,7 +425,11 @@ void actor_take_notes(struct actor *a, uint32_t notes)
         struct handle_event event = {.kind = kinds[bit]};
         if ((notes & (1u << bit)) == 0 || !complete_event(a, &event))
             continue;
+        if (event.kind == HANDLE_DONE)
+            a->job.run = NULL;
         step(a, &event, NULL);
+        if (event.kind == HANDLE_DONE && a->machine.kind == HANDLE_LOCKER)
+            callback_submit(a); /* a result that has waited for it */
         if (event.kind == HANDLE_DONE && a->machine.kind == HANDLE_OBSERVER && state_next(a))
             step(a, &(struct handle_event){.kind = HANDLE_CHANGED}, NULL);
         driver_lock(a->client);
@@ -409,13 +440,18 @@ void actor_take_notes(struct actor *a, uint32_t notes)
             view_start(&a->view);
         driver_unlock(a->client);
     }
-    if ((notes & NOTE_LEFT) != 0)
+    if ((notes & NOTE_LEFT) != 0) {
+        scheduler_left(a);
+        a->job.run = NULL;
         callback_submit(a);
+        set_timer(a, clock_now());
+    }
     end_if_gone(a);
 }
 
 void actor_tick(struct actor *a)
 {
+    scheduler_tick(a);
     step(a, &(struct handle_event){.kind = HANDLE_TICK}, NULL);
     end_if_gone(a);
 }

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "runtime/client.h"
+#include "runtime/locker.h"
 #include "runtime/scheduler.h"
 #include "runtime/state.h"
 
@@ -26,13 +27,55 @@ static void post_warned(struct actor *a)
     driver_unlock(s);
 }
 
+/* ---- results of asynchronous calls --------------------------------------------------------- */
+
+void callback_add_result_locked(struct actor *a, struct call *call)
+{
+    struct call *last = a->results;
+    call->next = last != NULL ? last->next : call;
+    if (last != NULL)
+        last->next = call;
+    a->results = call;
+    atomic_fetch_add(&a->client->callbacks, 1);
+}
+
+/* NULL: there is none. */
+static struct call *first_result(struct actor *a)
+{
+    if (a->machine.kind != HANDLE_LOCKER)
+        return NULL;
+    driver_lock(a->client);
+    struct call *first = a->results != NULL ? a->results->next : NULL;
+    driver_unlock(a->client);
+    return first;
+}
+
+/* The first of them has been told. */
+static void result_over(struct actor *a)
+{
+    struct simba_client *s = a->client;
+    driver_lock(s);
+    struct call *first = a->results->next;
+    if (first == a->results)
+        a->results = NULL;
+    else
+        a->results->next = first->next;
+    atomic_fetch_sub(&s->callbacks, 1);
+    turn_post_locked(a, NOTE_LEFT);
+    driver_unlock(s);
+    free(first);
+}
+
+/* ---- a callback ---------------------------------------------------------------------------- */
+
 /* One run of a callback, on the stack of its thread. */
 struct callback {
     struct actor *actor;
     struct simba_client *client_before;
     struct actor *actor_before;
     int64_t submitted, began;
-    bool warns; /* on_endangered, which may run beside another */
+    bool warns;   /* on_endangered, which may run beside another */
+    bool results; /* the result of an asynchronous call */
     bool ran, returned;
     int cancel; /* the thread's, for user code */
 };
@@ -74,6 +117,8 @@ static void callback_over(void *arg)
     driver_unlock(a->client);
     if (c->warns)
         post_warned(a);
+    else if (c->results)
+        result_over(a);
     else
         post_done(a, c->ran);
 }
@@ -119,6 +164,22 @@ static void run_callback(void *arg)
             state_fn(a)(a->data, a->by_mutex.name, &state);
         pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
     }
+    c.returned = true;
+    pthread_cleanup_pop(1);
+    pthread_setcancelstate(c.cancel, NULL);
+}
+
+static void run_result(void *arg)
+{
+    struct actor *a = arg;
+    struct callback c = callback_begin(a, a->job_at);
+    const struct call *call = first_result(a);
+    c.results = true;
+    locker_say(a, call);
+    pthread_cleanup_push(callback_over, &c);
+    pthread_setcancelstate(c.cancel, NULL);
+    call->on_done(call->data, call->code);
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
     c.returned = true;
     pthread_cleanup_pop(1);
     pthread_setcancelstate(c.cancel, NULL);
@@ -186,13 +247,17 @@ static void hand_over(struct actor *a, struct job *job, void (*for_user)(void *)
     executor_submit(&s->executor, job);
 }
 
+/* One at a time; a locker's results go first. */
 void callback_submit(struct actor *a)
 {
-    if (plain_fn(a) == NULL && state_fn(a) == NULL) {
+    bool is_result = first_result(a) != NULL;
+    if (a->job.run != NULL || (!is_result && a->machine.callback == CALLBACK_NONE))
+        return;
+    a->job = (struct job){.run = is_result ? run_result : run_callback, .arg = a};
+    if (!is_result && plain_fn(a) == NULL && state_fn(a) == NULL) {
         post_done(a, true);
         return;
     }
-    a->job = (struct job){.run = run_callback, .arg = a};
     a->job_at = clock_now();
     hand_over(a, &a->job, run_for_user, &a->job_moved);
 }

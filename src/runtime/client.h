@@ -36,7 +36,8 @@ struct simba_client {
     struct period period;         /* from those, shared by handles that change nothing */
     struct simba_executor executor_user;
     bool has_executor_user, no_thread;
-    struct executor executor;
+    struct executor executor; /* for callbacks and the log */
+    struct executor workers;  /* for scheduled work */
     struct log log;
     uint32_t generation; /* process.h */
     struct metrics metrics;
