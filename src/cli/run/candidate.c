@@ -71,7 +71,7 @@ static int64_t pause_after_stall(const struct candidate *c)
     const struct plan *p = c->keeper.p;
     char pause[24];
     int64_t lease_ms = p->c->ttl_ms + p->c->transition_ms;
-    print_note(p->c, "mutex '%s' on %s: contending again after a lease, %s", p->mutex, p->c->store,
+    print_note(p->c, "mutex '%s' on %s: left to others for a lease, %s", p->mutex, p->c->store,
                show_duration(lease_ms, pause));
     return lease_ms * NS_PER_MS + p->kill_after;
 }

@@ -21,8 +21,9 @@ void check_begin(struct check *c)
     c->next_at = now_ns() + c->p->check_every;
 }
 
-void check_kill(struct check *c)
+void check_drop(struct check *c)
 {
+    c->is_dropped = true;
     if (c->pid > 0)
         kill(-c->pid, SIGKILL);
 }
@@ -30,7 +31,7 @@ void check_kill(struct check *c)
 void check_end(struct check *c)
 {
     c->next_at = 0;
-    check_kill(c);
+    check_drop(c);
 }
 
 bool check_tick(struct check *c, const struct tenure *t, int live)
@@ -38,11 +39,11 @@ bool check_tick(struct check *c, const struct tenure *t, int live)
     c->next_at = now_ns() + c->p->check_every;
     if (c->pid > 0) {
         c->is_late = true;
-        check_kill(c);
+        kill(-c->pid, SIGKILL);
         return false;
     }
     c->began = now_ns();
-    c->is_late = false;
+    c->is_late = c->is_dropped = false;
     c->error = spawn_check(c->p, t, live, &c->pid);
     if (c->pid < 0)
         c->pid = 0;
@@ -59,11 +60,11 @@ enum check_result check_reap(struct check *c)
     if (c->pid <= 0 || waitid(P_PID, (id_t)c->pid, &info, WEXITED | WNOHANG | WNOWAIT) != 0 ||
         info.si_pid == 0)
         return CHECK_NONE;
-    check_kill(c);
+    kill(-c->pid, SIGKILL);
     waitpid(c->pid, &status, 0);
     c->pid = 0;
-    if (c->next_at == 0 || c->error != 0)
-        return CHECK_NONE; /* it was not to be run any more, or that is known */
+    if (c->is_dropped || c->error != 0)
+        return CHECK_NONE; /* nobody asks any more, or that is known */
     if (status == 0 && !c->is_late) {
         c->failures = 0;
         return CHECK_PASSED;

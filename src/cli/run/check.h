@@ -14,15 +14,16 @@ struct check {
     pid_t pid;       /* 0: it does not run */
     int64_t began;   /* the last run */
     int64_t next_at; /* the next is due, and the last has to be over; 0: none is to be run */
-    bool is_late;    /* it was killed because of that */
+    bool is_late;    /* it was killed because of that … */
+    bool is_dropped; /* … or because nobody needs it */
     int failures;    /* in a row */
     int error;       /* it could not be run */
     int status;      /* of the last that has failed */
 };
 
 void check_begin(struct check *c);
-void check_end(struct check *c); /* what still runs is killed; check_reap() will find it */
-void check_kill(struct check *c);
+void check_end(struct check *c);
+void check_drop(struct check *c); /* kills the run that is on: it shows nothing */
 
 /* At next_at. live: as for spawn_command(). True: the last run has failed. */
 bool check_tick(struct check *c, const struct tenure *t, int live);

@@ -164,6 +164,8 @@ static void end_watch(struct guard *g)
 /* Nothing is left of the command, or nothing that matters. */
 static void on_empty(struct guard *g)
 {
+    if (!g->p->checks_tenure || !g->on_released_due)
+        end_watch(g); /* before the next can be sent */
     report(g, MESSAGE_EMPTY, g->status);
     g->cmd = 0;
     g->has_ended = g->is_ending = false;
@@ -171,8 +173,6 @@ static void on_empty(struct guard *g)
         run_on_released(g);
         return;
     }
-    if (!g->on_released_due || !g->p->checks_tenure)
-        end_watch(g);
     g->term_sent = false;
     if (g->channel < 0 || g->tenure.is_only)
         _exit(0);
@@ -230,7 +230,7 @@ static void end_for_lease(struct guard *g, enum simba_reason reason)
 /* The command has ended. What about those it left behind? */
 static void on_cmd_ended(struct guard *g)
 {
-    check_kill(&g->check); /* it may be all that is left */
+    check_drop(&g->check); /* it may be all that is left */
     if (g->p->rest == REST_LEAVE) {
         on_empty(g);
         return;
