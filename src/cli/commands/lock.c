@@ -17,6 +17,7 @@
 #include "cli/run/outage.h"
 #include "cli/run/plan.h"
 #include "cli/run/poll_thread.h"
+#include "cli/run/process_tree.h"
 #include "cli/run/relay.h"
 
 #define SHORT_MS 20
@@ -67,6 +68,7 @@ static const char help[] =
     "  simba lock backup rsync -a /data /backup   # one at a time on this machine\n"
     "  simba lock -n report ./report.sh           # skip it if the last still runs\n"
     "  simba lock -w 5m -E 0 sync -c 'a | b'      # after 5 minutes give up quietly\n"
+    "  simba lock --progress 30s import ./import  # end it when it hangs (sd_notify WATCHDOG=1)\n"
     "  simba -u redis://db1/0 lock nightly ./job  # one at a time on all machines\n";
 
 /* ---- options ------------------------------------------------------------------------------- */
@@ -206,13 +208,17 @@ static int release(const struct lock *l, int code, bool was_held)
 }
 
 /* CMD has ended. Its status is ours, also if the lock is lost from now on. */
-static void keep(const struct lock *l)
+static void keep(struct lock *l)
 {
     const struct plan *p = &l->plan;
     int64_t end = l->began + l->at_least_ms * NS_PER_MS, left;
     struct signalfd_siginfo info;
-    if (l->keeper.has_ending_signal || (now_ns() < end && !poll_thread_start(p->c)))
+    char more[24];
+    if (l->keeper.has_ending_signal || now_ns() >= end || !poll_thread_start(p->c))
         return;
+    if (isatty(STDERR_FILENO) != 0)
+        print_note(p->c, "mutex '%s' on %s: CMD has ended; kept for another %s (--at-least)",
+                   p->mutex, p->c->store, show_duration((end - now_ns()) / NS_PER_MS, more));
     while ((left = (end - now_ns()) / NS_PER_MS) > 0 && simba_locker_is_held(l->locker)) {
         struct pollfd fds[] = {{p->signals.fd, POLLIN, 0}, {l->keeper.wake, POLLIN, 0}};
         uint64_t times;
@@ -220,6 +226,7 @@ static void keep(const struct lock *l)
             continue;
         if (fds[1].revents != 0)
             (void)!read(l->keeper.wake, &times, sizeof times);
+        process_tree_reap(&l->keeper.guard);
         while (read(p->signals.fd, &info, sizeof info) == sizeof info) {
             if (signal_ends((int)info.ssi_signo))
                 return;

@@ -25,7 +25,7 @@ void check_begin(struct check *c);
 void check_end(struct check *c);
 void check_drop(struct check *c); /* kills the run that is on: it shows nothing */
 
-/* At next_at. live: as for spawn_command(). True: the last run has failed. */
+/* At next_at. live: as for spawn_command(). False: it cannot be run. */
 bool check_tick(struct check *c, const struct tenure *t, int live);
 
 /* After SIGCHLD, before others are waited for. */

@@ -32,13 +32,12 @@
 #include "cli/output.h"
 #include "cli/owner_list.h"
 #include "cli/run/channel.h"
-#include "cli/run/check.h"
 #include "cli/run/clock.h"
 #include "cli/run/outage.h"
 #include "cli/run/plan.h"
 #include "cli/run/process_tree.h"
-#include "cli/run/progress.h"
 #include "cli/run/spawn.h"
+#include "cli/run/watch.h"
 
 #define KILL_PAUSE_MS 2
 #define FLOOD_PAUSE_MS 10 /* nobody needs to report more often */
@@ -62,8 +61,7 @@ struct guard {
     bool is_shared;           /* CMD is in the keeper's process group */
     int64_t kill_at;
     int64_t on_released_until; /* it must have ended by then */
-    struct progress progress;
-    struct check check;
+    struct watch watch;
 };
 
 static void report(const struct guard *g, enum message_kind kind, int number)
@@ -71,11 +69,6 @@ static void report(const struct guard *g, enum message_kind kind, int number)
     struct message m = {.kind = kind, .job = g->job, .number = number, .token = g->tenure.token};
     if (g->channel >= 0)
         channel_send(g->channel, &m, -1);
-}
-
-static int64_t earlier(int64_t at, int64_t maybe)
-{
-    return maybe != 0 && maybe < at ? maybe : at;
 }
 
 /* When something has to be done about what runs; 0: nothing does. */
@@ -87,9 +80,8 @@ static int64_t due_at(const struct guard *g)
         return g->on_released_until - plan_lease_margin(g->p->c) / 2;
     if (g->cmd == 0 && !g->on_released_due)
         return 0;
-    int64_t at = *g->p->deadline - g->p->kill_after;
-    at = earlier(at, progress_due_at(&g->progress));
-    return earlier(at, g->check.next_at);
+    int64_t at = *g->p->deadline - g->p->kill_after, watch = watch_due_at(&g->watch);
+    return watch != 0 && watch < at ? watch : at;
 }
 
 /* Suspend counts, and so does a point that has passed. */
@@ -104,31 +96,11 @@ static void set_timer(const struct guard *g)
 
 /* ---- the tree ------------------------------------------------------------------------------ */
 
-/* From the first failure on it is known what is coming. */
-static void report_check(const struct guard *g)
-{
-    char why[CHECK_TEXT_MAX], left[24];
-    int64_t ms = (progress_due_at(&g->progress) - now_ns()) / NS_PER_MS;
-    if (g->check.failures == 1 && ms > 0 && !g->is_ending)
-        print_note(g->p->c, "mutex '%s' on %s: %s; it has to succeed within %s", g->p->mutex,
-                   g->tenure.store, check_explain(&g->check, why), show_duration(ms, left));
-}
-
-/* It shows what was the case when it began. */
-static void reap_check(struct guard *g)
-{
-    enum check_result result = check_reap(&g->check);
-    if (result == CHECK_PASSED && progress_due_at(&g->progress) != 0)
-        progress_report(&g->progress, g->check.began);
-    else if (result == CHECK_FAILED)
-        report_check(g);
-}
-
 /* True when nothing is left: no child means no tree, for whoever loses its parent becomes our
  * child. */
 static bool reap(struct guard *g)
 {
-    reap_check(g);
+    watch_reap(&g->watch);
     for (;;) {
         int status;
         pid_t pid = waitpid(-1, &status, WNOHANG);
@@ -155,17 +127,11 @@ static void signal_tree(const struct guard *g, int signal)
 
 static void run_on_released(struct guard *g);
 
-static void end_watch(struct guard *g)
-{
-    progress_end(&g->progress);
-    check_end(&g->check);
-}
-
 /* Nothing is left of the command, or nothing that matters. */
 static void on_empty(struct guard *g)
 {
     if (!g->p->checks_tenure || !g->on_released_due)
-        end_watch(g); /* before the next can be sent */
+        watch_end(&g->watch); /* before the next can be sent */
     report(g, MESSAGE_EMPTY, g->status);
     g->cmd = 0;
     g->has_ended = g->is_ending = false;
@@ -197,6 +163,7 @@ static void end_tree(struct guard *g)
     int64_t latest = g->job == JOB_ON_RELEASED ? g->on_released_until : *g->p->deadline;
     g->kill_at = at < latest ? at : latest;
     g->is_ending = true;
+    check_end(&g->watch.check);
     signal_tree(g, g->p->signal);
     signal_tree(g, SIGCONT);
     set_timer(g);
@@ -230,7 +197,7 @@ static void end_for_lease(struct guard *g, enum simba_reason reason)
 /* The command has ended. What about those it left behind? */
 static void on_cmd_ended(struct guard *g)
 {
-    check_drop(&g->check); /* it may be all that is left */
+    check_drop(&g->watch.check); /* it may be all that is left */
     if (g->p->rest == REST_LEAVE) {
         on_empty(g);
         return;
@@ -273,8 +240,8 @@ static int start(struct guard *g)
     struct tenure t = tenure_of(g);
     if (g->job == JOB_ON_RELEASED) {
         t.reason = reason_name(g->reason);
-    } else if (g->progress.fd >= 0) {
-        t.notify_socket = g->progress.address;
+    } else if (g->watch.progress.fd >= 0) {
+        t.notify_socket = g->watch.progress.address;
         t.watchdog_ns = g->p->progress;
     }
     return spawn_command(g->p, argv_of(g), &t, g->live, &g->cmd, &g->is_shared);
@@ -286,10 +253,9 @@ static void run_job(struct guard *g, enum job job)
     g->job = job;
     g->status = 0;
     g->has_ended = g->is_ending = false;
-    if (job == JOB_CMD) {
-        progress_begin(&g->progress);
-        check_begin(&g->check);
-    }
+    struct tenure t = tenure_of(g);
+    if (job == JOB_CMD)
+        watch_begin(&g->watch, &t, g->live);
     int error = argv_of(g) != NULL ? start(g) : 0;
     if (error != 0)
         report(g, MESSAGE_FAILED, error);
@@ -308,7 +274,7 @@ static void run_on_released(struct guard *g)
 {
     int64_t now = now_ns(), margin = plan_lease_margin(g->p->c);
     g->on_released_due = false;
-    end_watch(g);
+    watch_end(&g->watch);
     if (g->p->on_released == NULL) {
         g->job = JOB_ON_RELEASED;
         g->status = 0;
@@ -411,35 +377,6 @@ static void on_channel(struct guard *g)
         on_keeper_gone(g);
 }
 
-static void report_stall(const struct guard *g)
-{
-    char why[CHECK_TEXT_MAX + PROGRESS_TEXT_MAX], last[CHECK_TEXT_MAX], since[24];
-    if (g->p->check == NULL)
-        progress_explain(&g->progress, why);
-    else
-        snprintf(why, sizeof why, "no success for %s: %s",
-                 show_duration((now_ns() - g->progress.since) / NS_PER_MS, since),
-                 check_explain(&g->check, last));
-    report_loss(g, why);
-}
-
-/* What was sent meanwhile comes first: we may have stood still. */
-static void watch(struct guard *g)
-{
-    progress_read(&g->progress);
-    reap_check(g);
-    int64_t now = now_ns(), due = progress_due_at(&g->progress);
-    if (due != 0 && now >= due) {
-        report_stall(g);
-        end_for_lease(g, SIMBA_STALLED);
-        return;
-    }
-    struct tenure t = tenure_of(g);
-    if (g->check.next_at != 0 && now >= g->check.next_at && check_tick(&g->check, &t, g->live))
-        report_check(g);
-    set_timer(g);
-}
-
 static void on_timer(struct guard *g)
 {
     uint64_t times;
@@ -458,8 +395,12 @@ static void on_timer(struct guard *g)
         char why[OUTAGE_TEXT_MAX];
         report_loss(g, outage_explain(g->p->c->outage, (int)g->keeper, why));
         end_for_lease(g, SIMBA_EXPIRED);
+    } else if (!watch_tick(&g->watch)) {
+        char why[WATCH_TEXT_MAX];
+        report_loss(g, watch_explain(&g->watch, why));
+        end_for_lease(g, SIMBA_STALLED);
     } else {
-        watch(g);
+        set_timer(g);
     }
 }
 
@@ -470,13 +411,13 @@ static _Noreturn void guard_run(struct guard *g)
         struct pollfd fds[] = {{g->children, POLLIN, 0},
                                {g->channel, POLLIN, 0},
                                {g->timer, POLLIN, 0},
-                               {is_flooded ? -1 : g->progress.fd, POLLIN, 0}};
+                               {is_flooded ? -1 : g->watch.progress.fd, POLLIN, 0}};
         int n = poll(fds, 4, is_flooded ? FLOOD_PAUSE_MS : -1);
         is_flooded = false;
         if (n < 0)
             continue;
         if (fds[3].revents != 0) { /* before anybody is waited for who may have sent it */
-            is_flooded = progress_read(&g->progress);
+            is_flooded = progress_read(&g->watch.progress);
             set_timer(g);
         }
         if (fds[0].revents != 0)
@@ -517,8 +458,7 @@ static _Noreturn void guard_main(const struct plan *p, int channel)
         leave_terminal(p);
     g.children = signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
     g.timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
-    g.check.p = p;
-    if (g.children < 0 || g.timer < 0 || !progress_open(&g.progress, p)) {
+    if (g.children < 0 || g.timer < 0 || !watch_open(&g.watch, p)) {
         print_error(p->c, "cannot start the guard of CMD: %s", strerror(errno));
         _exit(EXIT_TROUBLE);
     }

@@ -97,7 +97,7 @@ static void on_message(struct progress *x, char *text, pid_t sender)
         x->ignored++;
 }
 
-/* 0: there is none, or one that cannot be read. */
+/* Who has sent it; 0: nobody of our process namespace; -1: there is none. */
 static pid_t receive(int fd, char text[MESSAGE_BYTES + 1], bool *is_whole)
 {
     union {
