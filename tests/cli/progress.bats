@@ -206,6 +206,16 @@ exit 5'
     for pid in $(left_running); do [ "$(cat "/proc/$pid/comm")" != sleep ]; done
 }
 
+@test "--check: what a run leaves in its process group is killed" {
+    start --check 'sleep 60 & echo $! >>left' --check-every 1s --progress 10s -- sh -c 'until [ -e go ]; do sleep 0.1; done'
+    await test -s left
+    await is_dead "$(head -n 1 left)"
+    touch go
+    ends "$KEEPER"
+    [ "$CODE" -eq 0 ]
+    [ ! -s said ] || { cat said; return 1; }
+}
+
 @test "--check that runs when CMD ends: nobody waits for it, nor blames it" {
     start --check 'touch checking; sleep 60' --check-every 5s -- sh -c 'until [ -e checking ]; do sleep 0.1; done; exit 4'
     ends "$KEEPER"
@@ -268,12 +278,13 @@ exit 5'
 }
 
 @test "schedule --progress: between runs nobody has to report" {
-    begin "$SIMBA" schedule "${LEASE[@]}" --progress 1s "$M" --every 3s sh -c 'echo run >>runs' 2>said
-    await test -s runs
-    sleep 5
-    [ "$(wc -l <runs)" -ge 2 ]
-    ! has 'lost' said || { cat said; return 1; }
+    begin "$SIMBA" schedule "${LEASE[@]}" --progress 1s "$M" --every 1h touch up 2>said
+    await has 'run 1 ended with status 0' said
+    sleep 9 # the guard would have acted, or the keeper after a lease
+    ! has 'lost|guard' said || { cat said; return 1; }
     kill -TERM "$PID"
+    ends "$PID"
+    [ "$CODE" -eq 0 ]
 }
 
 # ---- lock --at-least --------------------------------------------------------------------------
