@@ -29,5 +29,5 @@ void owner_event_print(const struct cli *c, const char *event, const char *mutex
                        const struct simba_owner *owner, enum simba_reason reason);
 
 const char *reason_name(enum simba_reason reason); /* "expired" …; NULL: none */
-bool reason_is_loss(enum simba_reason reason);     /* expired or evicted: not by its owner */
+bool reason_is_loss(enum simba_reason reason);     /* expired, evicted, stalled: not by its owner */
 #endif

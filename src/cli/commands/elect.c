@@ -25,8 +25,8 @@ static const char help[] =
     "it fails, NAME is left to others for a ttl. That of --on-released runs once for every "
     "--on-acquired, also if simba is killed or stopped, and ends before another can own NAME. "
     "Hooks get SIMBA_MUTEX, SIMBA_FENCING_TOKEN, SIMBA_CONTENDER_ID and SIMBA_STORE, that of "
-    "--on-released also SIMBA_REASON: released, expired or evicted. What they print goes to "
-    "stderr.\n\n"
+    "--on-released also SIMBA_REASON: released, expired, evicted or stalled. What they print goes "
+    "to stderr.\n\n"
     "Exit status: 0 ended by a signal; 125 simba itself failed; 141 nobody reads its lines; 64 "
     "wrong usage.\n\n"
     "Examples:\n"
@@ -87,8 +87,7 @@ static bool check_hook(const struct elect *e, const struct outcome *o, const cha
                     e->plan.c->store, hook, strerror(o->error));
     else
         print_error(e->plan.c, "mutex '%s' on %s: %s ended with status %d%s", e->plan.mutex,
-                    e->plan.c->store, hook, o->code,
-                    o->is_lost ? ", because the lease was lost" : "");
+                    e->plan.c->store, hook, o->code, o->why);
     return o->is_lost;
 }
 
@@ -102,7 +101,7 @@ static void on_acquired(void *data, const char *mutex, const struct simba_state 
     struct elect *e = data;
     (void)mutex;
     e->tenure = state->after;
-    if (e->plan.argv != NULL || e->plan.on_released != NULL)
+    if (e->plan.argv != NULL || e->plan.on_released != NULL || e->plan.check != NULL)
         keeper_launch(&e->candidate.keeper, e->tenure.token);
     report(e, "acquired", SIMBA_UNCHANGED); /* now --on-released is sure to come, whoever dies */
 }
@@ -123,7 +122,7 @@ static void on_released(void *data, const char *mutex, const struct simba_state 
     keeper_await(k, token, reason);
     if (!lost)
         report(e, "released", reason);
-    if (e->plan.on_released == NULL)
+    if (e->plan.on_released == NULL && e->plan.check == NULL)
         return;
     struct outcome o = keeper_perform(k, JOB_ON_RELEASED, token, reason);
     check_hook(e, &o, "--on-released");
@@ -156,6 +155,9 @@ static int run(struct cli *c)
     int code = cli_take(c, take_option, take_name, &e);
     if (code < 0 && e.plan.mutex == NULL)
         return usage(c, "missing NAME, the mutex to contend for: simba elect NAME");
+    e.plan.checks_tenure = e.plan.check != NULL;
+    if (code < 0)
+        code = plan_progress(&e.plan, e.plan.argv != NULL);
     if (code < 0)
         code = cli_configure(c);
     if (code < 0)

@@ -17,6 +17,7 @@
 #include "cli/run/outage.h"
 #include "cli/run/plan.h"
 #include "cli/run/poll_thread.h"
+#include "cli/run/process_tree.h"
 #include "cli/run/relay.h"
 
 #define SHORT_MS 20
@@ -27,6 +28,7 @@ enum {
     OPT_WAIT,
     OPT_CONFLICT,
     OPT_COMMAND,
+    OPT_AT_LEAST,
     OPT_CLOSE,
     OPT_KILL_REST,
     OPT_LEAVE_REST,
@@ -43,6 +45,8 @@ static const struct option options[] = {
     {"conflict-exit-code", 'E', OPT_CONFLICT, "N", "exit with N instead of 124"},
     PLAN_OPTIONS,
     {"command", 'c', OPT_COMMAND, "STRING", "CMD for the shell: sh -c STRING"},
+    {"at-least", 0, OPT_AT_LEAST, "D",
+     "when CMD ends earlier than this after the acquisition, own NAME until then"},
     {"close", 'o', OPT_CLOSE, NULL, "do not pass on to CMD the descriptor that shows it is alive"},
     {"kill-rest", 0, OPT_KILL_REST, NULL, "when CMD ends, end what it left running"},
     {"leave-rest", 0, OPT_LEAVE_REST, NULL,
@@ -64,6 +68,7 @@ static const char help[] =
     "  simba lock backup rsync -a /data /backup   # one at a time on this machine\n"
     "  simba lock -n report ./report.sh           # skip it if the last still runs\n"
     "  simba lock -w 5m -E 0 sync -c 'a | b'      # after 5 minutes give up quietly\n"
+    "  simba lock --progress 30s import ./import  # end it when it hangs (sd_notify WATCHDOG=1)\n"
     "  simba -u redis://db1/0 lock nightly ./job  # one at a time on all machines\n";
 
 /* ---- options ------------------------------------------------------------------------------- */
@@ -74,6 +79,7 @@ struct lock {
     simba_locker *locker;
     char *shell[4];                   /* all NULL: no -c */
     int64_t began;                    /* CMD */
+    int64_t at_least_ms;              /* the mutex is kept, from the acquisition on */
     _Atomic enum simba_reason reason; /* why the lock was lost */
     bool is_polled;                   /* by a thread of its own, if the client needs one */
 };
@@ -101,6 +107,8 @@ static int take_option(struct cli *c, void *data, int id, char *value)
         return -1;
     case OPT_EXCLUSIVE:
         return -1;
+    case OPT_AT_LEAST:
+        return cli_take_duration(c, "--at-least", value, &l->at_least_ms);
     case OPT_CLOSE:
         p->close_live = true;
         return -1;
@@ -190,13 +198,40 @@ static int exit_code(const struct lock *l, const struct outcome *o)
 }
 
 /* The lock had gone before CMD ended by itself, or the store cannot be told. */
-static int release(const struct lock *l, int code)
+static int release(const struct lock *l, int code, bool was_held)
 {
     int rc = simba_locker_release(l->locker);
     if (rc == 0 || l->keeper.job.term_sent)
         return code;
     print_error(l->plan.c, "%s", cli_error_text());
-    return rc == SIMBA_ELOST ? EXIT_LOST : code;
+    return rc == SIMBA_ELOST && !was_held ? EXIT_LOST : code;
+}
+
+/* CMD has ended. Its status is ours, also if the lock is lost from now on. */
+static void keep(struct lock *l)
+{
+    const struct plan *p = &l->plan;
+    int64_t end = l->began + l->at_least_ms * NS_PER_MS, left;
+    struct signalfd_siginfo info;
+    char more[24];
+    if (l->keeper.has_ending_signal || now_ns() >= end || !poll_thread_start(p->c))
+        return;
+    if (isatty(STDERR_FILENO) != 0)
+        print_note(p->c, "mutex '%s' on %s: CMD has ended; kept for another %s (--at-least)",
+                   p->mutex, p->c->store, show_duration((end - now_ns()) / NS_PER_MS, more));
+    while ((left = (end - now_ns()) / NS_PER_MS) > 0 && simba_locker_is_held(l->locker)) {
+        struct pollfd fds[] = {{p->signals.fd, POLLIN, 0}, {l->keeper.wake, POLLIN, 0}};
+        uint64_t times;
+        if (poll(fds, 2, left < INT_MAX ? (int)left + 1 : INT_MAX) <= 0)
+            continue;
+        if (fds[1].revents != 0)
+            (void)!read(l->keeper.wake, &times, sizeof times);
+        process_tree_reap(&l->keeper.guard);
+        while (read(p->signals.fd, &info, sizeof info) == sizeof info) {
+            if (signal_ends((int)info.ssi_signo))
+                return;
+        }
+    }
 }
 
 static int run_cmd(struct lock *l)
@@ -211,7 +246,11 @@ static int run_cmd(struct lock *l)
     relay_notify_ready();
     struct outcome o = keeper_run(k);
     int code = exit_code(l, &o);
-    return o.is_run || k->is_guard_dead ? release(l, code) : code;
+    bool is_kept = l->at_least_ms > 0 && o.is_run && !o.is_lost && o.error == 0 &&
+                   simba_locker_is_held(l->locker);
+    if (is_kept)
+        keep(l);
+    return o.is_run || k->is_guard_dead ? release(l, code, is_kept) : code;
 }
 
 /* ---- the lock ------------------------------------------------------------------------------ */
@@ -321,6 +360,10 @@ static int run(struct cli *c)
         return usage(c, "missing NAME, the mutex to lock: simba lock NAME [CMD…]");
     if (code < 0)
         code = plan_choose_cmd(&l.plan, l.shell);
+    if (code < 0)
+        code = plan_progress(&l.plan, l.plan.argv != NULL);
+    if (code < 0 && l.at_least_ms != 0 && l.plan.argv == NULL)
+        return usage(c, "--at-least needs a CMD");
     if (code < 0)
         code = cli_configure(c);
     if (code < 0)

@@ -123,8 +123,7 @@ static void report_run(struct schedule *s, const simba_run *run, const struct ou
                     s->plan.argv[0], strerror(o->error));
     } else {
         print_note(c, "mutex '%s' on %s: run %ld ended with status %d after %s%s", s->plan.mutex,
-                   c->store, s->runs, o->code, show_duration(took_ms, took),
-                   o->is_lost ? ", because the lease was lost" : "");
+                   c->store, s->runs, o->code, show_duration(took_ms, took), o->why);
     }
 }
 
@@ -210,6 +209,8 @@ static int run(struct cli *c)
     int code = cli_take(c, take_option, take_operand, &s);
     if (code < 0)
         code = check(c, &s);
+    if (code < 0)
+        code = plan_progress(&s.plan, true);
     if (code < 0)
         code = cli_configure(c);
     if (code < 0)

@@ -65,17 +65,32 @@ static void stop(struct candidate *c)
     simba_contender_stop(c->contender); /* fails only if it is stopped already */
 }
 
+/* Who hangs would hang again: the others have a lease to take over. */
+static int64_t pause_after_stall(const struct candidate *c)
+{
+    const struct plan *p = c->keeper.p;
+    char pause[24];
+    int64_t lease_ms = p->c->ttl_ms + p->c->transition_ms;
+    print_note(p->c, "mutex '%s' on %s: left to others for a lease, %s", p->mutex, p->c->store,
+               show_duration(lease_ms, pause));
+    return lease_ms * NS_PER_MS + p->kill_after;
+}
+
 /* It is stopped by us; or by itself, when a scheduler has got no thread for its work. */
 static void step(struct candidate *c, bool is_idle)
 {
     const struct plan *p = c->keeper.p;
     int64_t now = now_ns(), later = now + p->c->ttl_ms * NS_PER_MS;
     uint64_t ended = c->keeper.ended_by_guard;
-    if (ended != c->left_tenure && p->on_released != NULL && c->step == STAY)
+    if (ended != c->left_tenure && c->keeper.ended_reason == SIMBA_STALLED)
+        c->step = STEP_BACK;
+    else if (ended != c->left_tenure && p->on_released != NULL && c->step == STAY)
         c->step = STEP_ASIDE; /* on_released has been begun, so the tenure must not go on */
     c->left_tenure = ended;
     if (c->step != STAY && c->again_at == 0) {
-        c->again_at = c->step == STEP_DOWN ? later : now;
+        c->again_at = c->step == STEP_BACK   ? now + pause_after_stall(c)
+                      : c->step == STEP_DOWN ? later
+                                             : now;
         simba_contender_stop(c->contender);
     } else if (is_idle && c->again_at == 0) {
         c->again_at = later;

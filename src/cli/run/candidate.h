@@ -14,8 +14,9 @@ struct candidate {
                                                              false: step down */
 
     /* under the keeper's lock: */
-    int64_t again_at;                          /* contend again then; 0: as usual */
-    enum { STAY, STEP_ASIDE, STEP_DOWN } step; /* lead no more; try again at once, after a ttl */
+    int64_t again_at; /* contend again then; 0: as usual */
+    /* lead no more; try again at once, after a ttl, after a lease */
+    enum { STAY, STEP_ASIDE, STEP_DOWN, STEP_BACK } step;
     uint64_t left_tenure; /* the last one that was left because the guard has ended it */
     bool is_end;          /* and with this exit code: */
     int code;

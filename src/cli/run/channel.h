@@ -14,7 +14,7 @@ enum message_kind {
     MESSAGE_STARTED, /* to the keeper: the command runs */
     MESSAGE_FAILED,  /* exec failed: errno */
     MESSAGE_ENDED,   /* the command has ended, others of the tree have not: how many */
-    MESSAGE_TERM_SENT, /* the command was asked to end, because the lease ends */
+    MESSAGE_TERM_SENT, /* the command was asked to end, because the tenure does: the reason */
     MESSAGE_EMPTY      /* the tree is gone: the command's wait status */
 };
 

@@ -7,6 +7,9 @@
  *     TERM_SENT --- at kill_at, the deadline at the latest ---------------------------> killed
  *     any       --- no process is left -----------------------------------------------> EMPTY
  *
+ * With --progress silence counts like a lost lease: see progress.h. Then it is the guard's to say
+ * that the tenure is over, and the keeper gives the mutex back when nothing is left.
+ *
  * Then the guard waits for the next command, or ends if the keeper has said that there is none,
  * or is gone. If the tenure is over, or the keeper gone, on_released is run first, by whoever is
  * left to do it. It may take until another could own the mutex. */
@@ -34,8 +37,10 @@
 #include "cli/run/plan.h"
 #include "cli/run/process_tree.h"
 #include "cli/run/spawn.h"
+#include "cli/run/watch.h"
 
 #define KILL_PAUSE_MS 2
+#define FLOOD_PAUSE_MS 10 /* nobody needs to report more often */
 
 struct guard {
     const struct plan *p;
@@ -44,7 +49,8 @@ struct guard {
     int timer, children;
     int live;             /* the liveness descriptor, held because we act for the owner; -1: none */
     enum job job;         /* which command runs, or ran */
-    bool on_released_due; /* CMD was begun in this tenure, on_released was not */
+    bool on_released_due; /* CMD was begun in this tenure, on_released was not (nor is there one,
+                             if the tenure is checked) */
     struct message tenure; /* the START of its CMD: token, id, store */
     pid_t cmd;             /* 0: none runs */
     bool has_ended;        /* the command, not all of the tree */
@@ -55,6 +61,7 @@ struct guard {
     bool is_shared;           /* CMD is in the keeper's process group */
     int64_t kill_at;
     int64_t on_released_until; /* it must have ended by then */
+    struct watch watch;
 };
 
 static void report(const struct guard *g, enum message_kind kind, int number)
@@ -71,7 +78,10 @@ static int64_t due_at(const struct guard *g)
         return g->kill_at;
     if (g->cmd != 0 && g->job == JOB_ON_RELEASED)
         return g->on_released_until - plan_lease_margin(g->p->c) / 2;
-    return g->cmd != 0 || g->on_released_due ? *g->p->deadline - g->p->kill_after : 0;
+    if (g->cmd == 0 && !g->on_released_due)
+        return 0;
+    int64_t at = *g->p->deadline - g->p->kill_after, watch = watch_due_at(&g->watch);
+    return watch != 0 && watch < at ? watch : at;
 }
 
 /* Suspend counts, and so does a point that has passed. */
@@ -90,6 +100,7 @@ static void set_timer(const struct guard *g)
  * child. */
 static bool reap(struct guard *g)
 {
+    watch_reap(&g->watch);
     for (;;) {
         int status;
         pid_t pid = waitpid(-1, &status, WNOHANG);
@@ -106,7 +117,7 @@ static bool reap(struct guard *g)
 
 static void signal_tree(const struct guard *g, int signal)
 {
-    if (process_tree_signal(signal, 0) >= 0)
+    if (process_tree_signal(signal, 0) >= 0 || g->cmd <= 0)
         return;
     if (!g->has_ended) /* without /proc: whom we know */
         kill(g->cmd, signal);
@@ -119,6 +130,8 @@ static void run_on_released(struct guard *g);
 /* Nothing is left of the command, or nothing that matters. */
 static void on_empty(struct guard *g)
 {
+    if (!g->p->checks_tenure || !g->on_released_due)
+        watch_end(&g->watch); /* before the next can be sent */
     report(g, MESSAGE_EMPTY, g->status);
     g->cmd = 0;
     g->has_ended = g->is_ending = false;
@@ -150,6 +163,7 @@ static void end_tree(struct guard *g)
     int64_t latest = g->job == JOB_ON_RELEASED ? g->on_released_until : *g->p->deadline;
     g->kill_at = at < latest ? at : latest;
     g->is_ending = true;
+    check_end(&g->watch.check);
     signal_tree(g, g->p->signal);
     signal_tree(g, SIGCONT);
     set_timer(g);
@@ -159,8 +173,9 @@ static void report_loss(const struct guard *g, const char *why)
 {
     const struct plan *p = g->p;
     bool runs = g->cmd != 0 && g->job == JOB_CMD;
+    const char *next = p->on_released != NULL ? "running --on-released" : "staying a candidate";
     print_error(p->c, "lost '%s' on %s: %s; %s%s%s", p->mutex, g->tenure.store, why,
-                runs ? "sending " : "running --on-released", runs ? signal_name(p->signal) : "",
+                runs ? "sending " : next, runs ? signal_name(p->signal) : "",
                 runs ? " to CMD" : "");
 }
 
@@ -172,7 +187,7 @@ static void end_for_lease(struct guard *g, enum simba_reason reason)
         return; /* nobody acts */
     g->term_sent = true;
     g->reason = reason;
-    report(g, MESSAGE_TERM_SENT, 0);
+    report(g, MESSAGE_TERM_SENT, (int)reason);
     if (g->cmd == 0)
         run_on_released(g);
     else if (g->job == JOB_CMD)
@@ -182,6 +197,7 @@ static void end_for_lease(struct guard *g, enum simba_reason reason)
 /* The command has ended. What about those it left behind? */
 static void on_cmd_ended(struct guard *g)
 {
+    check_drop(&g->watch.check); /* it may be all that is left */
     if (g->p->rest == REST_LEAVE) {
         on_empty(g);
         return;
@@ -198,9 +214,10 @@ static void on_children(struct guard *g)
     bool had_ended = g->has_ended;
     while (read(g->children, &info, sizeof info) > 0)
         ;
+    bool is_empty = reap(g);
     if (g->cmd == 0)
         return;
-    if (reap(g))
+    if (is_empty)
         on_empty(g);
     else if (g->has_ended && !had_ended)
         on_cmd_ended(g);
@@ -213,12 +230,20 @@ static char **argv_of(const struct guard *g)
     return g->job == JOB_ON_RELEASED ? g->p->on_released : g->p->argv;
 }
 
+static struct tenure tenure_of(const struct guard *g)
+{
+    return (struct tenure){.id = g->tenure.id, .store = g->tenure.store, .token = g->tenure.token};
+}
+
 static int start(struct guard *g)
 {
-    struct tenure t = {.id = g->tenure.id,
-                       .store = g->tenure.store,
-                       .reason = g->job == JOB_ON_RELEASED ? reason_name(g->reason) : NULL,
-                       .token = g->tenure.token};
+    struct tenure t = tenure_of(g);
+    if (g->job == JOB_ON_RELEASED) {
+        t.reason = reason_name(g->reason);
+    } else if (g->watch.progress.fd >= 0) {
+        t.notify_socket = g->watch.progress.address;
+        t.watchdog_ns = g->p->progress;
+    }
     return spawn_command(g->p, argv_of(g), &t, g->live, &g->cmd, &g->is_shared);
 }
 
@@ -228,6 +253,9 @@ static void run_job(struct guard *g, enum job job)
     g->job = job;
     g->status = 0;
     g->has_ended = g->is_ending = false;
+    struct tenure t = tenure_of(g);
+    if (job == JOB_CMD)
+        watch_begin(&g->watch, &t, g->live);
     int error = argv_of(g) != NULL ? start(g) : 0;
     if (error != 0)
         report(g, MESSAGE_FAILED, error);
@@ -246,6 +274,13 @@ static void run_on_released(struct guard *g)
 {
     int64_t now = now_ns(), margin = plan_lease_margin(g->p->c);
     g->on_released_due = false;
+    watch_end(&g->watch);
+    if (g->p->on_released == NULL) {
+        g->job = JOB_ON_RELEASED;
+        g->status = 0;
+        kill_tree(g); /* of checks */
+        return;
+    }
     g->on_released_until = *g->p->deadline + margin - margin / 10;
     if (g->on_released_until <= now) {
         char late[24];
@@ -275,7 +310,7 @@ static void start_cmd(struct guard *g, const struct message *m)
     if (is_gone && g->p->argv != NULL)
         return;
     g->tenure = *m;
-    g->on_released_due = g->p->on_released != NULL;
+    g->on_released_due = g->p->on_released != NULL || g->p->checks_tenure;
     if (!is_gone)
         run_job(g, JOB_CMD);
 }
@@ -297,8 +332,10 @@ static void on_keeper_gone(struct guard *g)
 {
     close(g->channel);
     g->channel = -1;
-    if (g->cmd == 0 && !g->on_released_due)
+    if (g->cmd == 0 && (!g->on_released_due || g->p->on_released == NULL)) {
+        signal_tree(g, SIGKILL); /* checks */
         _exit(0);
+    }
     char why[96];
     snprintf(why, sizeof why, "process %d, which renews the lease, was killed", (int)g->keeper);
     report_loss(g, why);
@@ -354,21 +391,35 @@ static void on_timer(struct guard *g)
                     "mutex '%s' on %s: --on-released '%s' has not ended in time; sending %s to it",
                     g->p->mutex, g->tenure.store, g->p->on_released[2], signal_name(g->p->signal));
         end_tree(g);
-    } else {
+    } else if (now_ns() >= *g->p->deadline - g->p->kill_after) {
         char why[OUTAGE_TEXT_MAX];
         report_loss(g, outage_explain(g->p->c->outage, (int)g->keeper, why));
         end_for_lease(g, SIMBA_EXPIRED);
+    } else if (!watch_tick(&g->watch)) {
+        char why[WATCH_TEXT_MAX];
+        report_loss(g, watch_explain(&g->watch, why));
+        end_for_lease(g, SIMBA_STALLED);
+    } else {
+        set_timer(g);
     }
 }
 
 /* The time comes last: after a stop or a sleep, what happened meanwhile may have settled it. */
 static _Noreturn void guard_run(struct guard *g)
 {
-    for (;;) {
-        struct pollfd fds[] = {
-            {g->children, POLLIN, 0}, {g->channel, POLLIN, 0}, {g->timer, POLLIN, 0}};
-        if (poll(fds, 3, -1) < 0)
+    for (bool is_flooded = false;;) {
+        struct pollfd fds[] = {{g->children, POLLIN, 0},
+                               {g->channel, POLLIN, 0},
+                               {g->timer, POLLIN, 0},
+                               {is_flooded ? -1 : g->watch.progress.fd, POLLIN, 0}};
+        int n = poll(fds, 4, is_flooded ? FLOOD_PAUSE_MS : -1);
+        is_flooded = false;
+        if (n < 0)
             continue;
+        if (fds[3].revents != 0) { /* before anybody is waited for who may have sent it */
+            is_flooded = progress_read(&g->watch.progress);
+            set_timer(g);
+        }
         if (fds[0].revents != 0)
             on_children(g);
         if (g->channel >= 0 && fds[1].revents != 0)
@@ -407,7 +458,7 @@ static _Noreturn void guard_main(const struct plan *p, int channel)
         leave_terminal(p);
     g.children = signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
     g.timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
-    if (g.children < 0 || g.timer < 0) {
+    if (g.children < 0 || g.timer < 0 || !watch_open(&g.watch, p)) {
         print_error(p->c, "cannot start the guard of CMD: %s", strerror(errno));
         _exit(EXIT_TROUBLE);
     }
@@ -417,10 +468,14 @@ static _Noreturn void guard_main(const struct plan *p, int channel)
 pid_t guard_fork(struct plan *p, int *channel)
 {
     int ends[2];
-    p->deadline =
-        mmap(NULL, sizeof *p->deadline, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (p->deadline == MAP_FAILED)
+    struct shared {
+        _Atomic int64_t deadline, progress_until;
+    } *shared =
+        mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (shared == MAP_FAILED)
         return -1;
+    p->deadline = &shared->deadline;
+    p->progress_until = &shared->progress_until;
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
         return -1;
     pid_t pid = fork();

@@ -38,7 +38,7 @@ int keeper_begin(struct keeper *k, struct plan *p)
     pthread_cond_init(&k->changed, NULL);
     k->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     p->c->outage = outage_new();
-    bool has_commands = p->argv != NULL || p->on_released != NULL;
+    bool has_commands = p->argv != NULL || p->on_released != NULL || p->check != NULL;
     if (k->wake < 0 || p->c->outage == NULL || (has_commands && !relay_fork(p->c)) ||
         !signals_take(&p->signals) || (has_commands && (k->guard = guard_fork(p, &k->channel)) < 0))
         return print_error(p->c, "cannot start the processes that guard CMD: %s", strerror(errno));
@@ -77,12 +77,15 @@ static void wait_for_end(struct keeper *k)
 
 static struct outcome outcome_of(const struct keeper *k)
 {
-    struct outcome o = {.is_run = false};
+    struct outcome o = {.is_run = false, .why = ""};
     int status = k->job.status;
     if (!k->job.is_over)
         return o;
     o.is_run = k->job.is_sent;
     o.is_lost = k->job.term_sent;
+    if (o.is_lost)
+        o.why = k->job.reason == SIMBA_STALLED ? ", because it made no progress"
+                                               : ", because the lease was lost";
     o.error = k->job.error;
     if (o.error != 0)
         o.code = o.error == ENOENT ? EXIT_NOT_FOUND : EXIT_CANNOT_RUN;
@@ -102,7 +105,7 @@ void keeper_start_only(struct keeper *k, uint64_t token)
 struct outcome keeper_perform(struct keeper *k, enum job kind, uint64_t token,
                               enum simba_reason reason)
 {
-    struct outcome o = {.is_run = false};
+    struct outcome o = {.is_run = false, .why = ""};
     pthread_mutex_lock(&k->lock);
     if (want(k, kind, token)) {
         k->job.reason = reason;
@@ -140,7 +143,7 @@ enum simba_reason keeper_reason(struct keeper *k, uint64_t token, enum simba_rea
 {
     pthread_mutex_lock(&k->lock);
     if (reason == SIMBA_RELEASED && k->ended_by_guard == token)
-        reason = SIMBA_EXPIRED;
+        reason = k->ended_reason;
     pthread_mutex_unlock(&k->lock);
     return reason;
 }
@@ -199,6 +202,8 @@ static void send_cmd(struct keeper *k)
     }
     snprintf(m.id, sizeof m.id, "%s", k->id);
     snprintf(m.store, sizeof m.store, "%s", k->p->c->store);
+    if (k->p->progress != 0)
+        *k->p->progress_until = now_ns() + k->p->progress;
     if (!send_start(k, &m, simba_liveness_fd(k->p->c->client)))
         return;
     k->on_released_due = true;
@@ -296,6 +301,15 @@ static void check_loss(struct keeper *k)
 
 /* ---- the guard ----------------------------------------------------------------------------- */
 
+/* Whoever runs CMD has ended it, or has to. */
+static void end_tenure(struct keeper *k, uint64_t token, enum simba_reason reason)
+{
+    k->ended_by_guard = token;
+    k->ended_reason = reason;
+    if (k->job.kind == JOB_CMD && k->job.token == token)
+        k->job.reason = reason;
+}
+
 /* There is no other: a guard has to be forked before there are threads. So this is the end, in
  * order. */
 static void on_guard_gone(struct keeper *k, const char *what)
@@ -306,8 +320,11 @@ static void on_guard_gone(struct keeper *k, const char *what)
     k->guard = 0;
     if (k->on_released_due && k->p->on_released != NULL && k->on_released_done != k->tenure) {
         k->on_released_done = k->tenure;
-        /* it is still ours, so "released" */
-        struct tenure t = {k->id, k->p->c->store, reason_name(SIMBA_RELEASED), k->tenure};
+        bool is_lost = k->ended_by_guard == k->tenure; /* else it is still ours */
+        struct tenure t = {.id = k->id,
+                           .store = k->p->c->store,
+                           .reason = reason_name(is_lost ? k->ended_reason : SIMBA_RELEASED),
+                           .token = k->tenure};
         spawn_on_released(k->p, &t, on_released_until(k) - plan_lease_margin(k->p->c) / 10);
     }
     k->on_released_due = false;
@@ -331,12 +348,28 @@ static int64_t guard_due_at(const struct keeper *k, int *grace_ms)
     return k->hold_until + (k->job.is_only ? 0 : quarter);
 }
 
+/* When the guard must have noticed that there is no progress, and have acted; 0: nobody asks. It
+ * has nearly a lease for that, so the mutex is another's a lease after the end of the patience. */
+static int64_t stall_due_at(const struct keeper *k)
+{
+    const struct cli *c = k->p->c;
+    int64_t until = k->p->progress != 0 && k->tenure != 0 ? *k->p->progress_until : 0;
+    int64_t lease = (c->ttl_ms + c->transition_ms) * NS_PER_MS;
+    return until != 0 ? until + lease - plan_lease_margin(c) : 0;
+}
+
 static void check_guard(struct keeper *k)
 {
-    int grace_ms;
+    int grace_ms = GUARD_GRACE_MS;
     struct pollfd fd = {k->channel, POLLIN, 0};
-    if (k->channel < 0 || !is_under_way(k) || now_ns() <= guard_due_at(k, &grace_ms))
+    if (k->channel < 0)
         return;
+    int64_t now = now_ns(), stall_due = stall_due_at(k);
+    bool is_stalled = stall_due != 0 && now > stall_due;
+    if (!is_stalled && (!is_under_way(k) || now <= guard_due_at(k, &grace_ms)))
+        return;
+    if (is_stalled)
+        end_tenure(k, k->tenure, SIMBA_STALLED);
     k->job.term_sent = k->job.term_sent || k->job.kind == JOB_CMD;
     process_tree_signal(SIGKILL, k->guard);
     if (poll(&fd, 1, grace_ms) == 0)
@@ -371,7 +404,7 @@ static void on_message(struct keeper *k, const struct message *m)
         return;
     case MESSAGE_TERM_SENT:
         k->job.term_sent = true;
-        k->ended_by_guard = m->token;
+        end_tenure(k, m->token, (enum simba_reason)m->number);
         return;
     case MESSAGE_EMPTY:
         on_empty(k, m);
@@ -437,6 +470,9 @@ static int pause_ms(const struct keeper *k, int64_t most)
         int64_t due = (guard_due_at(k, &unused) - now) / NS_PER_MS + 1;
         ms = due < ms ? due : ms;
     }
+    int64_t stall = k->channel >= 0 ? stall_due_at(k) : 0;
+    if (stall != 0 && (stall - now) / NS_PER_MS + 1 < ms)
+        ms = (stall - now) / NS_PER_MS + 1;
     return (int)(ms > PAUSE_LEAST_MS ? ms : PAUSE_LEAST_MS);
 }
 

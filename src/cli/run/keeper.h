@@ -17,10 +17,11 @@ struct plan;
 
 /* What became of a command. */
 struct outcome {
-    bool is_run;  /* else the tenure had ended before */
-    bool is_lost; /* it was asked to end, because the tenure ended */
-    int error;    /* of exec */
-    int code;     /* as lock would exit */
+    bool is_run;     /* else the tenure had ended before */
+    bool is_lost;    /* it was asked to end, because the tenure ended */
+    int error;       /* of exec */
+    int code;        /* as lock would exit */
+    const char *why; /* of is_lost, to show: ", because …"; else "" */
 };
 
 struct keeper {
@@ -60,9 +61,10 @@ struct keeper {
         int left_behind; /* so many processes, since: */
         int64_t left_since;
     } job;
-    uint64_t on_released_done; /* of this tenure it has been run */
-    uint64_t ended_by_guard;   /* the tenure whose lease could not be kept */
-    uint64_t loss_reported;    /* of this tenure it was said that it is lost */
+    uint64_t on_released_done;      /* of this tenure it has been run */
+    uint64_t ended_by_guard;        /* the tenure that it has ended, because … */
+    enum simba_reason ended_reason; /* … the lease could not be kept, or CMD hangs */
+    uint64_t loss_reported;         /* of this tenure it was said that it is lost */
     bool is_guard_dead;
 };
 
@@ -89,7 +91,6 @@ void keeper_await(struct keeper *k, uint64_t token, enum simba_reason reason); /
 /* Says that a tenure was lost, and why, unless that was said, or will be because a command runs. */
 void keeper_report_loss(struct keeper *k, uint64_t token, enum simba_reason reason);
 
-/* Why a tenure is over, where the library says `reason`: it does not know that we stopped it
- * because the lease could not be kept. */
+/* Why a tenure is over, where the library says `reason`: it does not know why we have stopped it. */
 enum simba_reason keeper_reason(struct keeper *k, uint64_t token, enum simba_reason reason);
 #endif

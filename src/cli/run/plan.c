@@ -8,6 +8,18 @@
 #include "cli/run/clock.h"
 #include "core/period.h"
 
+static int take_interval(const struct cli *c, const char *option, const char *value, int64_t *ns)
+{
+    int64_t ms = 0;
+    int code = cli_take_duration(c, option, value, &ms);
+    if (code >= 0)
+        return code;
+    if (ms < PROGRESS_MIN_MS || ms > PROGRESS_MAX_MS)
+        return usage(c, "%s '%.40s' is not between %dms and 24h", option, value, PROGRESS_MIN_MS);
+    *ns = ms * NS_PER_MS;
+    return -1;
+}
+
 int plan_take(struct plan *p, int id, char *value)
 {
     switch (id) {
@@ -22,6 +34,13 @@ int plan_take(struct plan *p, int id, char *value)
                          p->c,
                          "--signal '%.40s' is not a signal: give a name such as TERM, or a number",
                          value);
+    case PLAN_PROGRESS:
+        return take_interval(p->c, "--progress", value, &p->progress);
+    case PLAN_CHECK:
+        p->check = plan_shell_argv(p->check_argv, value);
+        return -1;
+    case PLAN_CHECK_EVERY:
+        return take_interval(p->c, "--check-every", value, &p->check_every);
     default:
         p->fail_fast = true;
         return -1;
@@ -78,6 +97,24 @@ int plan_kill_after(struct plan *p)
         "--kill-after %s leaves no time to renew the lease: at most %lldms with ttl %lldms "
         "and transition %lldms",
         option, (long long)(most / NS_PER_MS), (long long)c->ttl_ms, (long long)c->transition_ms);
+}
+
+int plan_progress(struct plan *p, bool has_cmd)
+{
+    if (p->check == NULL && p->check_every != 0)
+        return usage(p->c, "--check-every needs --check CMD, what to run so often");
+    if ((p->progress != 0 || p->check != NULL) && !has_cmd && !p->checks_tenure)
+        return usage(p->c, "%s needs a CMD", p->check != NULL ? "--check" : "--progress");
+    if (p->check == NULL)
+        return -1;
+    if (p->check_every == 0)
+        p->check_every =
+            p->progress != 0 ? p->progress / CHECKS_PER_PROGRESS : CHECK_EVERY_MS * NS_PER_MS;
+    if (p->progress == 0)
+        p->progress = CHECKS_PER_PROGRESS * p->check_every;
+    if (p->check_every < p->progress)
+        return -1;
+    return usage(p->c, "--check-every must be shorter than --progress, the limit of silence");
 }
 
 int plan_handle(const struct plan *p, struct simba_handle_options *o)

@@ -43,25 +43,47 @@ struct plan {
     int signal;                   /* how CMD is asked to end */
     bool close_live;              /* CMD does not inherit the liveness descriptor */
     enum rest_policy rest;        /* what becomes of processes that CMD leaves behind */
+    int64_t progress;             /* CMD shows at least this often that it gets on; 0: never */
+    char **check;                 /* instead, this command shows it; NULL: none */
+    char *check_argv[4];          /* its words */
+    int64_t check_every;          /* so often it is run */
+    bool checks_tenure;           /* also while no CMD runs */
     struct signals signals;
 
     /* The lease holds until then. In memory that keeper and guard share: the keeper writes, the
      * guard reads, so a guard that was stopped knows the latest when it goes on. Set by
      * guard_fork(). */
     _Atomic int64_t *deadline;
+
+    /* The same in the other direction: CMD counts as hanging from then on; 0: nobody asks. */
+    _Atomic int64_t *progress_until;
 };
+
+#define PROGRESS_MIN_MS 100
+#define PROGRESS_MAX_MS INT64_C(86400000) /* one day */
+#define CHECK_EVERY_MS 5000
+#define CHECKS_PER_PROGRESS 3
 
 /* Options, for their tables; plan_take() takes them. -1, or an exit code after saying why. */
 enum {
     PLAN_KILL_AFTER = 500,
     PLAN_SIGNAL,
+    PLAN_PROGRESS,
+    PLAN_CHECK,
+    PLAN_CHECK_EVERY,
     PLAN_FAIL_FAST
 }; /* beside a command's own, and the common ones */
 #define PLAN_OPTIONS                                                                            \
     {"kill-after", 'k', PLAN_KILL_AFTER, "D",                                                   \
      "if the lease is lost: from the signal to the kill; default 3s, or a fifth of the lease"}, \
+        {"signal", 0, PLAN_SIGNAL, "SIG", "the signal that asks CMD to end; default TERM"},     \
+        {"progress", 0, PLAN_PROGRESS, "D",                                                     \
+         "end CMD when it has not sent WATCHDOG=1 to $NOTIFY_SOCKET for this long"},            \
+        {"check", 0, PLAN_CHECK, "CMD",                                                         \
+         "instead, end CMD when this shell command has not succeeded for --progress"},          \
     {                                                                                           \
-        "signal", 0, PLAN_SIGNAL, "SIG", "the signal that asks CMD to end; default TERM"        \
+        "check-every", 0, PLAN_CHECK_EVERY, "D",                                                \
+            "how often that is run; default a third of --progress, else 5s"                     \
     }
 #define PLAN_OPTIONS_OF_CANDIDATES                                    \
     PLAN_OPTIONS,                                                     \
@@ -81,6 +103,9 @@ int plan_choose_cmd(struct plan *p, char *shell[4]);
 
 /* How long the tree is left from the signal to the kill. -1, or an exit code after saying why. */
 int plan_kill_after(struct plan *p);
+
+/* How silence is told from progress; has_cmd: there is a CMD to report. As above. */
+int plan_progress(struct plan *p, bool has_cmd);
 
 /* Fills in what the configuration says of a handle: 0, or an exit code after saying why. */
 int plan_handle(const struct plan *p, struct simba_handle_options *o);

@@ -23,6 +23,7 @@
 #define STAT_BYTES 512
 #define STAT_STARTED 20 /* of the fields after NAME */
 #define FIRST_ROOM 256
+#define DEPTH_MAX 4096
 #define KILL_PAUSE_MS 2
 
 struct process {
@@ -159,6 +160,27 @@ out:
     free(all.all);
     closedir(proc);
     return count;
+}
+
+/* From child to parent; the limit is for a tree that changes while it is walked. */
+bool process_tree_has(pid_t pid)
+{
+    struct process one;
+    int proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    bool is_known = proc >= 0 && read_stat(proc, "self/stat", &one) && one.pid == getpid();
+    bool is_below = !is_known;
+    long at = pid;
+    for (int i = 0; is_known && !is_below && at > 1 && i < DEPTH_MAX; i++) {
+        char path[32];
+        snprintf(path, sizeof path, "%ld/stat", at);
+        if (!read_stat(proc, path, &one))
+            break;
+        at = one.parent;
+        is_below = at == getpid();
+    }
+    if (proc >= 0)
+        close(proc);
+    return is_below;
 }
 
 void process_tree_reap(pid_t *guard)

@@ -24,53 +24,62 @@
 
 /* ---- its environment: ours is not changed, threads may read it ----------------------------- */
 
-#define OWN_VARIABLES 5
+#define OWN_VARIABLES 8
+#define OWN_ALWAYS 5 /* the others only where progress is asked for */
 
 static const char *const names[OWN_VARIABLES] = {
-    "SIMBA_MUTEX=", "SIMBA_CONTENDER_ID=", "SIMBA_STORE=", "SIMBA_FENCING_TOKEN=", "SIMBA_REASON="};
+    "SIMBA_MUTEX=",  "SIMBA_CONTENDER_ID=", "SIMBA_STORE=",   "SIMBA_FENCING_TOKEN=",
+    "SIMBA_REASON=", "NOTIFY_SOCKET=",      "WATCHDOG_USEC=", "WATCHDOG_PID="};
 
-static bool is_own(const char *variable)
+static size_t own_count(const struct tenure *t)
 {
-    for (size_t i = 0; i < OWN_VARIABLES; i++) {
+    return t->notify_socket != NULL ? OWN_VARIABLES : OWN_ALWAYS;
+}
+
+static bool is_own(const char *variable, const struct tenure *t)
+{
+    for (size_t i = 0; i < own_count(t); i++) {
         if (strncmp(variable, names[i], strlen(names[i])) == 0)
             return true;
     }
     return false;
 }
 
-static void free_environment(char **all)
+static void free_environment(char **all, const struct tenure *t)
 {
     for (char **variable = all; all != NULL && *variable != NULL; variable++) {
-        if (is_own(*variable))
+        if (is_own(*variable, t))
             free(*variable);
     }
     free(all);
 }
 
-/* NULL: out of memory. */
+/* NULL: out of memory. WATCHDOG_PID is left out: whoever of the tree reports, it counts. */
 static char **make_environment(const struct plan *p, const struct tenure *t)
 {
-    char number[24];
+    char number[24], watchdog[24];
     snprintf(number, sizeof number, "%llu", (unsigned long long)t->token);
-    const char *const values[OWN_VARIABLES] = {p->mutex, t->id, t->store, number, t->reason};
+    snprintf(watchdog, sizeof watchdog, "%lld", (long long)(t->watchdog_ns / 1000));
+    const char *const values[OWN_VARIABLES] = {
+        p->mutex, t->id, t->store, number, t->reason, t->notify_socket, watchdog, NULL};
     size_t count = OWN_VARIABLES + 1, n = 0;
     for (char **variable = environ; *variable != NULL; variable++)
         count++;
     char **all = calloc(count, sizeof *all);
     if (all == NULL)
         return NULL;
-    for (size_t i = 0; i < OWN_VARIABLES; i++) {
+    for (size_t i = 0; i < own_count(t); i++) {
         if (values[i] == NULL)
             continue;
         if (asprintf(&all[n], "%s%s", names[i], values[i]) < 0) {
             all[n] = NULL;
-            free_environment(all);
+            free_environment(all, t);
             return NULL;
         }
         n++;
     }
     for (char **variable = environ; *variable != NULL; variable++) {
-        if (!is_own(*variable))
+        if (!is_own(*variable, t))
             all[n++] = *variable;
     }
     return all;
@@ -82,7 +91,7 @@ struct child {
     const struct plan *p;
     char **argv, **environment;
     pid_t guard, group; /* group: the keeper's; 0: it has no number here */
-    bool is_shared;
+    bool is_shared, to_stderr;
     int live, result; /* result: why exec failed goes through it */
 };
 
@@ -118,6 +127,8 @@ static _Noreturn void exec_command(const struct child *c)
         setpgid(0, c->is_shared ? c->group : 0);
     if (c->live >= 0 && !c->p->close_live && fcntl(c->live, F_DUPFD, LIVE_FD_LEAST) < 0)
         fcntl(c->live, F_SETFD, 0); /* few descriptors are allowed here: then as it is */
+    if (c->to_stderr)
+        dup2(STDERR_FILENO, STDOUT_FILENO);
     signals_give_back(&c->p->signals);
     execvpe(c->argv[0], c->argv, c->environment);
     int error = errno;
@@ -152,15 +163,29 @@ static int run_child(struct child *c, pid_t *pid)
     return error;
 }
 
+static int spawn(struct child *c, const struct tenure *t, pid_t *pid)
+{
+    *pid = -1;
+    c->guard = getpid();
+    c->environment = make_environment(c->p, t);
+    int error = c->environment != NULL ? run_child(c, pid) : ENOMEM;
+    free_environment(c->environment, t);
+    return error;
+}
+
 int spawn_command(const struct plan *p, char **argv, const struct tenure *t, int live, pid_t *pid,
                   bool *is_shared)
 {
-    struct child c = {p, argv, make_environment(p, t), getpid(), getpgrp(), false, live, -1};
-    *pid = -1;
+    struct child c = {.p = p, .argv = argv, .group = getpgrp(), .live = live};
     *is_shared = c.is_shared = !p->in_background && is_in_foreground();
-    int error = c.environment != NULL ? run_child(&c, pid) : ENOMEM;
-    free_environment(c.environment);
-    return error;
+    return spawn(&c, t, pid);
+}
+
+/* CMD was begun before, so the guard has left the terminal, and stdin is empty. */
+int spawn_check(const struct plan *p, const struct tenure *t, int live, pid_t *pid)
+{
+    struct child c = {.p = p, .argv = p->check, .to_stderr = true, .live = live};
+    return spawn(&c, t, pid);
 }
 
 /* ---- in the keeper ------------------------------------------------------------------------- */
@@ -188,5 +213,5 @@ void spawn_on_released(const struct plan *p, const struct tenure *t, int64_t unt
     process_tree_kill(0);
     posix_spawnattr_destroy(&attributes);
     posix_spawn_file_actions_destroy(&files);
-    free_environment(environment);
+    free_environment(environment, t);
 }

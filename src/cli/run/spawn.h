@@ -13,6 +13,8 @@ struct tenure {
     const char *id, *store;
     const char *reason; /* why it is over; NULL: it is not */
     uint64_t token;
+    const char *notify_socket; /* where CMD reports progress; NULL: nowhere */
+    int64_t watchdog_ns;       /* and how often */
 };
 
 /* 0: it runs; else why not (errno). *pid: -1, or that of the child, also if its exec has failed.
@@ -20,6 +22,9 @@ struct tenure {
  * none. */
 int spawn_command(const struct plan *p, char **argv, const struct tenure *t, int live, pid_t *pid,
                   bool *is_shared);
+
+/* The same for a run of --check, in a process group of its own: what it prints is no data. */
+int spawn_check(const struct plan *p, const struct tenure *t, int live, pid_t *pid);
 
 /* Runs the command of --on-released, and kills it if it has not ended by then. */
 void spawn_on_released(const struct plan *p, const struct tenure *t, int64_t until);
