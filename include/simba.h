@@ -285,10 +285,12 @@ typedef void simba_handle_metrics_fn(void *data, const struct simba_handle_metri
  * after 5 s, if a callback holds up the loop that must answer (SIMBA_NO_THREAD). */
 int simba_metrics_each(simba_client *s, simba_handle_metrics_fn *each, void *data);
 
-/* Writes all of it in the text format of Prometheus, of every handle too if per_handle; returns
- * the length that it has, or would have with more room, or an error. The text is cut, and ends
- * with a NUL, if size is not greater than that. [blocks] shortly. */
-int64_t simba_metrics_prometheus(simba_client *s, bool per_handle, char *out, size_t size);
+/* Writes the metrics of these clients as one page in the text format of Prometheus; returns the
+ * length that it has, or would have with more room, or an error. The text is cut, and ends with a
+ * NUL, if size is not greater than that. [blocks] shortly. */
+#define SIMBA_PER_MUTEX UINT64_C(1) /* also what each handle counts, with its mutex as a label */
+int64_t simba_metrics_prometheus(simba_client *const *clients, size_t count, uint64_t flags,
+                                 char *out, size_t size);
 
 /* ---- events: what a client does, one by one, for tracing */
 

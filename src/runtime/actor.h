@@ -65,13 +65,18 @@ struct actor {
     _Atomic uint32_t status;  /* changed under the client's lock */
     _Atomic uint32_t changes; /* futex: counts what a waiting caller must look at */
     _Atomic uint32_t counted[METRICS_COUNTERS];
+    uint32_t notes; /* under the client's lock */
 
     /* whoever has the baton */
     struct handle machine;
     struct timer timer;
-    int64_t renewed_at; /* when the last request was sent that renewed or began the tenure */
-    int64_t hinted_at;  /* it was pushed, and has no answer to what it asked since; 0: was not */
-    uint32_t since;     /* its order among those who wait: the client's count of waits then */
+    int64_t since_at; /* when its wait began, or its tenure if it has one */
+    union {
+        int64_t renewed_at; /* of an owner: when the last renewal was sent, or what began it */
+        int64_t hinted_at;  /* of one that waits: it was pushed, and has no answer to what it
+                               asked since; 0: was not */
+    };
+    uint32_t since; /* its order among those who wait: the client's count of waits then */
     bool is_registered, quiet; /* is_registered: in the client's hash table */
     bool childless;   /* an observer of all: it may close when the last of its children has */
     uint8_t interest; /* enum simba_interest */
@@ -91,7 +96,6 @@ struct actor {
     uint8_t phase, reason; /* enum locker_phase; enum simba_reason of the change below */
     int16_t start_failure; /* the start failed for good, with this code; 0: it did not */
     uint16_t waiters;      /* callers inside that must find it when they go on */
-    uint32_t notes;
     struct actor *inbox_next;
     union {
         struct {                          /* a locker, under the client's lock: */

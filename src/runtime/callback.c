@@ -28,6 +28,13 @@ struct callback {
     int cancel; /* the thread's, for user code */
 };
 
+static const char *const callback_names[] = {
+    [CALLBACK_ACQUIRED] = "on_acquired",
+    [CALLBACK_RELEASED] = "on_released",
+    [CALLBACK_CHANGED] = "on_changed",
+    [CALLBACK_CLOSED] = "on_closed",
+};
+
 /* Also if the user code has ended its thread or thrown an exception: it is over. */
 static void callback_over(void *arg)
 {
@@ -41,11 +48,8 @@ static void callback_over(void *arg)
         log_put(&a->client->log, SIMBA_LOG_WARN,
                 "mutex '%s': a callback did not return, it has ended its thread; it counts as done",
                 a->by_mutex.name);
-    int64_t delay = c->began - a->job_at, ran_for = clock_now() - c->began;
-    driver_lock(a->client);
-    histogram_add(&a->client->metrics.callback_delay, delay);
-    histogram_add(&a->client->metrics.callback, ran_for);
-    driver_unlock(a->client);
+    if (c->ran)
+        trace_callback(a, callback_names[a->job_callback], a->job_token, a->job_at, c->began);
     post_done(a, c->ran);
 }
 

@@ -25,6 +25,7 @@
 #include "runtime/metrics.h"
 #include "runtime/request.h"
 #include "runtime/timers.h"
+#include "runtime/trace.h"
 #include "runtime/turn.h"
 
 struct simba_client {
@@ -38,6 +39,8 @@ struct simba_client {
     bool has_executor_user, no_thread;
     struct executor executor;
     struct log log;
+    struct trace trace;
+    char *labels;        /* of its metrics, in order of their names; NULL: none */
     uint32_t generation; /* process.h */
     struct metrics metrics;
     struct loop loop;

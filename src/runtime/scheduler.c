@@ -41,6 +41,7 @@ struct scheduler {
     _Atomic uint32_t ends; /* futex: enum ends, set by the loop */
     uint64_t token;
     int64_t keep_until, due;
+    int64_t began;     /* the last run */
     uint64_t failures; /* in a row */
     bool has_thread, has_before;
     pthread_t thread; /* that leaves, for on_released to join */
@@ -67,10 +68,11 @@ uint64_t simba_run_token(const simba_run *run)
 static void *lead(void *arg);
 
 /* failure NULL: it went well. Of a work that fails for long, ever fewer runs are logged. */
-static void ended(struct scheduler *x, const char *failure)
+static void ended(struct scheduler *x, int code, const char *failure)
 {
     struct log *log = &x->actor->client->log;
     const char *mutex = x->actor->by_mutex.name;
+    trace_run(x->actor, x->token, x->began, code);
     x->due = schedule_next(&x->schedule, x->due, clock_now());
     if (failure == NULL && x->failures > 0)
         log_put(log, SIMBA_LOG_INFO, "mutex '%s': the scheduled work is fine after %llu failures",
@@ -86,13 +88,14 @@ static void ended(struct scheduler *x, const char *failure)
 static void run_once(struct scheduler *x)
 {
     struct simba_run run = {.actor = x->actor, .token = x->token};
+    x->began = clock_now();
     pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, NULL);
     int code = x->work(x->data, &run);
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
     pthread_setcanceltype(PTHREAD_CANCEL_DEFERRED, NULL);
     char failure[32];
     snprintf(failure, sizeof failure, "returned %d", code);
-    ended(x, code != 0 ? failure : NULL);
+    ended(x, code, code != 0 ? failure : NULL);
 }
 
 static void run_all(struct scheduler *x)
@@ -144,7 +147,7 @@ static void replace(void *arg)
 {
     struct scheduler *x = arg;
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
-    ended(x, "ended its thread");
+    ended(x, SIMBA_ECANCELED, "ended its thread");
     x->before = pthread_self();
     x->has_before = true;
     if (start_thread(x) == 0)

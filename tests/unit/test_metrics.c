@@ -19,7 +19,7 @@
 #define PATIENCE_MS 20000
 #define NAME "[a-zA-Z_:][a-zA-Z0-9_:]*"
 #define LABEL "[a-zA-Z_][a-zA-Z0-9_]*=\"([^\"\\]|\\\\[\"\\n])*\""
-#define HEAD "^# (HELP " NAME " .*|TYPE " NAME " (counter|gauge|histogram))$"
+#define HEAD "^# (HELP " NAME " .*|TYPE " NAME " (counter|gauge|histogram|summary))$"
 #define SAMPLE "^" NAME "([{]" LABEL "(," LABEL ")*[}])? [0-9]+([.][0-9]+)?$"
 #define ODD "new\nline \"quoted\" back\\slash \\n\xc3\xa4"
 #define ODD_ESCAPED "new\\nline \\\"quoted\\\" back\\\\slash \\\\n\xc3\xa4"
@@ -134,7 +134,8 @@ static void read_metrics(void)
     assert_int_equal(simba_contender_start(c), 0);
     assert_int_equal(simba_contender_wait(c, SIMBA_RUNNING, PATIENCE_MS), 0);
     static char text[1 << 16];
-    assert_in_range(simba_metrics_prometheus(s, true, text, sizeof text), 1000, sizeof text - 1);
+    assert_in_range(simba_metrics_prometheus(&s, 1, SIMBA_PER_MUTEX, text, sizeof text), 1000,
+                    sizeof text - 1);
     assert_non_null(
         strstr(text, "\nsimba_mutex_owned{mutex=\"" ODD_ESCAPED "\",id=\"" ODD_ESCAPED "\"} 1\n"));
     check_text(text);
