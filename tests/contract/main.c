@@ -60,6 +60,7 @@ static const struct {
     {embed_tests,
      "the store works without a thread of the library: it waits only by the loop it was given"},
     {metrics_tests, "requests, answers and hints are counted; a hint wakes one of those who wait"},
+    {trace_tests, "each exchange, tenure, callback and run is one event, in order, with its times"},
     {scheduler_tests, "scheduled work runs only on the owner, and ends before its RELEASE"},
     {scheduler_work_tests, "work that hangs or fails holds up its own mutex only"},
     {thread_end_tests, "a callback or work that ends its thread ends nothing else"},
