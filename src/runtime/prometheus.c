@@ -58,16 +58,16 @@ static void show_seconds(uint64_t us, char out[32])
 
 static void put_head(struct page *p, const char *name, const char *type, const char *help)
 {
-    const char *const words[] = {
+    const char *const parts[] = {
         "# HELP simba_", name, " ", help, "\n# TYPE simba_", name, " ", type, "\n"};
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        put(p, words[i]);
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        put(p, parts[i]);
 }
 
 /* ---- a series: its name, its labels, its value --------------------------------------------- */
 
 /* labels NULL or "": none yet. */
-static void begin_series(struct page *p, const char *name, const char *part, const char *labels)
+static void begin_sample(struct page *p, const char *name, const char *part, const char *labels)
 {
     put(p, "simba_");
     put(p, name);
@@ -102,14 +102,14 @@ static void begin_value(struct page *p)
     put(p, p->has_labels ? "} " : " ");
 }
 
-static void end_series(struct page *p, uint64_t value)
+static void end_sample(struct page *p, uint64_t value)
 {
     begin_value(p);
     put_number(p, value);
     put(p, "\n");
 }
 
-static void end_series_seconds(struct page *p, uint64_t us)
+static void end_sample_seconds(struct page *p, uint64_t us)
 {
     char seconds[32];
     show_seconds(us, seconds);
@@ -170,27 +170,27 @@ static void put_histogram(struct page *p, const char *name, const char *labels,
     for (unsigned i = 0; i + 1 < METRICS_BUCKETS; i++) {
         sum += h->bucket[i];
         show_seconds(UINT64_C(1) << i, bound);
-        begin_series(p, name, "_bucket", labels);
+        begin_sample(p, name, "_bucket", labels);
         put_label(p, "le", bound);
-        end_series(p, sum);
+        end_sample(p, sum);
     }
-    begin_series(p, name, "_bucket", labels);
+    begin_sample(p, name, "_bucket", labels);
     put_label(p, "le", "+Inf");
-    end_series(p, h->count);
-    begin_series(p, name, "_sum", labels);
-    end_series_seconds(p, h->sum_us);
-    begin_series(p, name, "_count", labels);
-    end_series(p, h->count);
+    end_sample(p, h->count);
+    begin_sample(p, name, "_sum", labels);
+    end_sample_seconds(p, h->sum_us);
+    begin_sample(p, name, "_count", labels);
+    end_sample(p, h->count);
 }
 
 static void put_info(struct page *p, const struct source *from, size_t count)
 {
     put_head(p, "client_info", "gauge", "1; the store, and the version of the library.");
     for (size_t i = 0; i < count; i++) {
-        begin_series(p, "client_info", "", from[i].client->labels);
+        begin_sample(p, "client_info", "", from[i].client->labels);
         put_label(p, "store", simba_store_text(from[i].client));
         put_label(p, "version", simba_version());
-        end_series(p, 1);
+        end_sample(p, 1);
     }
 }
 
@@ -201,10 +201,10 @@ static void put_clients(struct page *p, const struct source *from, size_t count)
         if (numbers[n].help != NULL)
             put_head(p, numbers[n].name, numbers[n].type, numbers[n].help);
         for (size_t i = 0; i < count; i++) {
-            begin_series(p, numbers[n].name, "", from[i].client->labels);
+            begin_sample(p, numbers[n].name, "", from[i].client->labels);
             if (numbers[n].reason != NULL)
                 put_label(p, "reason", numbers[n].reason);
-            end_series(p, *(const uint64_t *)field(&from[i], numbers[n].at));
+            end_sample(p, *(const uint64_t *)field(&from[i], numbers[n].at));
         }
     }
     for (size_t n = 0; n < sizeof histograms / sizeof *histograms; n++) {
@@ -237,7 +237,7 @@ static const struct {
 static void begin_handle(struct page *p, const char *name, const char *part,
                          const struct source *from, const struct snapshot *n)
 {
-    begin_series(p, name, part, from->client->labels);
+    begin_sample(p, name, part, from->client->labels);
     put_label(p, "mutex", n->mutex);
     put_label(p, "id", n->id);
 }
@@ -251,9 +251,9 @@ static void put_latencies(struct page *p, const struct source *from, size_t coun
         for (size_t h = 0; h < from[i].handles; h++) {
             const struct snapshot *n = from[i].handle[h];
             begin_handle(p, name, "_sum", &from[i], n);
-            end_series_seconds(p, n->value[VALUE_LATENCY_US]);
+            end_sample_seconds(p, n->value[VALUE_LATENCY_US]);
             begin_handle(p, name, "_count", &from[i], n);
-            end_series(p, n->value[VALUE_EXCHANGES]);
+            end_sample(p, n->value[VALUE_EXCHANGES]);
         }
     }
 }
@@ -268,7 +268,7 @@ static void put_handles(struct page *p, const struct source *from, size_t count)
                 begin_handle(p, of_handles[k].name, "", &from[i], from[i].handle[h]);
                 if (of_handles[k].reason != NULL)
                     put_label(p, "reason", of_handles[k].reason);
-                end_series(p, from[i].handle[h]->value[of_handles[k].value]);
+                end_sample(p, from[i].handle[h]->value[of_handles[k].value]);
             }
         }
     }

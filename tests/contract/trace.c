@@ -66,7 +66,7 @@ static uint64_t counted(simba_client *s)
 }
 
 /* Nothing goes on any more, and all of it has been told. */
-#define AWAIT_TOLD(s) AWAIT(counted(s) == (uint64_t)atomic_load(&rec.count))
+#define AWAIT_ALL(s) AWAIT(counted(s) == (uint64_t)atomic_load(&rec.count))
 
 /* The first event like this one from `from` on; name NULL, token 0: any. -1: none. */
 static int find(int from, enum simba_event_kind kind, const char *name, uint64_t token)
@@ -130,7 +130,7 @@ static void trace_contender(void)
     const char *id = simba_contender_id(p.c);
     nap(20);
     probe_stop(&p);
-    AWAIT_TOLD(s);
+    AWAIT_ALL(s);
     check_tenure(second, mutex, id, SIMBA_RELEASED);
     int lost = find(0, SIMBA_EVENT_ENDED, "", first), renew = -1;
     CHECK(at(lost)->reason == SIMBA_EVICTED);
@@ -191,7 +191,7 @@ static void trace_locker(void)
     uint64_t token = simba_locker_token(ours);
     nap(30);
     CHECK_OK(simba_locker_release(ours));
-    AWAIT_TOLD(s);
+    AWAIT_ALL(s);
     check_tenure(token, mutex, simba_locker_id(ours), SIMBA_RELEASED);
     int refused = find(0, SIMBA_EVENT_EXCHANGE, "contend", 0);
     CHECK(at(refused)->code == SIMBA_EHELD && at(refused)->token == 0);
@@ -223,7 +223,7 @@ static void trace_runs(void)
     work_probe_start(&d, s, mutex, &o);
     AWAIT(atomic_load(&d.runs) > 3);
     work_probe_stop(&d);
-    AWAIT_TOLD(s);
+    AWAIT_ALL(s);
     uint64_t token = atomic_load(&d.token);
     int first = find(0, SIMBA_EVENT_RUN, "", token);
     int second = find(first + 1, SIMBA_EVENT_RUN, "", token);
@@ -255,7 +255,7 @@ static void trace_inquiries(void)
     CHECK_OK(simba_list(s, mutex, PATIENCE_MS, ignore_entry, NULL));
     CHECK_OK(simba_evict(s, mutex, &owner, true, PATIENCE_MS));
     CHECK_CODE(simba_evict(s, mutex, &owner, true, PATIENCE_MS), SIMBA_ELOST);
-    AWAIT_TOLD(s);
+    AWAIT_ALL(s);
     CHECK(atomic_load(&rec.count) == 4);
     static const char *const names[] = {"read", "list", "evict", "evict"};
     for (int i = 0; i < 4; i++) {
@@ -350,7 +350,7 @@ static void trace_dropped(void)
     CHECK_OK(simba_metrics_read(s, &m));
     CHECK(m.events_dropped >= 4 * ROUNDS - 1024);
     CHECK_OK(simba_locker_acquire(l, PATIENCE_MS));
-    AWAIT_TOLD(s);
+    AWAIT_ALL(s);
     CHECK(at(1024)->dropped == m.events_dropped && atomic_load(&rec.dropped) == at(1024)->dropped);
     client_close(s);
 }
@@ -380,7 +380,7 @@ static void trace_ends_its_thread(void)
         CHECK_OK(simba_locker_acquire(l, PATIENCE_MS));
         CHECK_OK(simba_locker_release(l));
     }
-    AWAIT_TOLD(s);
+    AWAIT_ALL(s);
     CHECK(atomic_load(&rec.count) >= 12);
     client_close(s);
 }
