@@ -37,7 +37,8 @@ struct simba_client {
     struct period period;         /* from those, shared by handles that change nothing */
     struct simba_executor executor_user;
     bool has_executor_user, no_thread;
-    struct executor executor;
+    struct executor executor; /* for callbacks and the log */
+    struct executor workers;  /* for scheduled work */
     struct log log;
     struct trace trace;
     char *labels;        /* of its metrics, in order of their names; NULL: none */
@@ -65,6 +66,7 @@ struct simba_client {
     bool store_closing, store_closed, over; /* over: the loop takes nothing more */
 
     _Atomic uint32_t callbacks; /* that are with an executor */
+    _Atomic uint32_t kept;      /* mutexes, by at_least alone */
     _Atomic uint32_t ended;     /* the loop has ended; futex */
 };
 
