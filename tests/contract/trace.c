@@ -305,6 +305,61 @@ static void trace_expiry(void)
     client_close(s);
 }
 
+static void ignore_danger(void *data, const char *mutex, int64_t left_ms)
+{
+    (void)data;
+    (void)mutex;
+    (void)left_ms;
+}
+
+static void ignore_stop(void *data)
+{
+    (void)data;
+}
+
+/* An owner that reports no progress. */
+static void trace_stalled(void)
+{
+    simba_client *s = open_traced(0);
+    struct simba_handle_options o = lease_long();
+    struct simba_metrics m = SIMBA_METRICS_INIT;
+    simba_contender *c;
+    o.progress_ms = 200;
+    o.on_endangered = ignore_danger;
+    o.on_stopped = ignore_stop;
+    CHECK_OK(simba_contender_create(s, fresh("stalled"), &o, &c));
+    CHECK_OK(simba_contender_start(c));
+    AWAIT(find(0, SIMBA_EVENT_ENDED, "", 0) >= 0);
+    const struct simba_event *ended = at(find(0, SIMBA_EVENT_ENDED, "", 0));
+    CHECK(ended->reason == SIMBA_STALLED && ended->duration_us >= 200000);
+    CHECK(at(find(0, SIMBA_EVENT_CALLBACK, "on_endangered", 0))->token == ended->token);
+    CHECK_OK(simba_metrics_read(s, &m));
+    CHECK(m.stalled == 1 && m.expired == 0);
+    CHECK_OK(simba_contender_stop(c));
+    AWAIT(find(0, SIMBA_EVENT_CALLBACK, "on_stopped", 0) >= 0);
+    client_close(s);
+}
+
+static void ignore_done(void *data, int code)
+{
+    (void)data;
+    CHECK(code == 0);
+}
+
+static void trace_async(void)
+{
+    simba_client *s = open_traced(0);
+    struct simba_handle_options o = lease_long();
+    simba_locker *l;
+    CHECK_OK(simba_locker_create(s, fresh("async"), &o, &l));
+    CHECK_OK(simba_locker_acquire_async(l, PATIENCE_MS, ignore_done, NULL));
+    AWAIT(find(0, SIMBA_EVENT_CALLBACK, "done", 0) >= 0);
+    CHECK(find(0, SIMBA_EVENT_ACQUIRED, "", 0) < find(0, SIMBA_EVENT_CALLBACK, "done", 0));
+    CHECK_OK(simba_locker_release(l));
+    AWAIT_ALL(s);
+    client_close(s);
+}
+
 /* ---- a trace function that is slow, or ends its thread ------------------------------------- */
 
 #define ROUNDS 320 /* of four events: more than wait at a time */
@@ -511,6 +566,8 @@ const struct test trace_tests[] = {
     {"trace_inquiries", trace_inquiries, ANY_STORE, 0},
     {"trace_observer", trace_observer, ANY_STORE, 0},
     {"trace_expiry", trace_expiry, MEMORY_FAULTS, 0},
+    {"trace_stalled", trace_stalled, ANY_STORE, 0},
+    {"trace_async", trace_async, ANY_STORE, 0},
     {"trace_slow", trace_slow, ANY_STORE, 0},
     {"trace_dropped", trace_dropped, ANY_STORE, 0},
     {"trace_ends_its_thread", trace_ends_its_thread, ANY_STORE, 0},
