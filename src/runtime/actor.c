@@ -69,13 +69,20 @@ void actor_say_owner(const struct actor *a, char *out, size_t size)
 static void say_why(struct actor *a, int code, char *out, size_t size)
 {
     bool is_held = code == SIMBA_EHELD || (code == SIMBA_ETIMEOUT && a->machine.answered);
-    if (is_held && (a->after.id != NULL || a->same_id || a->failure == NULL))
+    const struct actor_extra *x = actor_extra(a);
+    char left[FAULT_DURATION];
+    if (is_held && a->machine.lease.state == LEASE_HOLDING && x->machine.keep_until != 0)
+        snprintf(out, size, "this locker itself keeps it for %s more, as at_least_ms asks for",
+                 fault_duration(x->machine.keep_until - clock_now(), left));
+    else if (is_held && a->machine.lease.state == LEASE_HOLDING)
+        snprintf(out, size, "this locker itself keeps it until on_endangered has returned");
+    else if (is_held && (a->after.id != NULL || a->same_id || a->failure == NULL))
         actor_say_owner(a, out, size);
     else
         snprintf(out, size, "%s", a->failure != NULL ? a->failure : "the store does not answer");
 }
 
-/* The caller hears of it at the end of the turn, so that it finds the next turn free. */
+/* A caller that waits hears of it at the end of the turn, so that it finds the next turn free. */
 static void give_result(struct actor *a, int code)
 {
     driver_lock(a->client);
@@ -88,8 +95,13 @@ static void give_result(struct actor *a, int code)
         call->code = code;
     if (call != NULL && code < 0)
         say_why(a, code, call->text, sizeof call->text);
+    bool is_async = call != NULL && call->on_done != NULL;
+    if (is_async)
+        callback_add_result_locked(a, call);
     driver_unlock(a->client);
-    if (call == NULL) /* it has gone */
+    if (is_async)
+        callback_submit(a);
+    if (call == NULL || is_async) /* NULL: it has gone */
         return;
     call->next = a->client->turn.results;
     a->client->turn.results = call;
@@ -122,6 +134,11 @@ static void report_lost(struct actor *a, int64_t late)
                 "mutex '%s' on %.150s: lost by %s: the store has ended the tenure (evicted, or its "
                 "data were deleted)",
                 a->by_mutex.name, actor_store(a), actor_id(a));
+    else if (a->machine.lease.reason == SIMBA_STALLED)
+        log_put(&a->client->log, SIMBA_LOG_WARN,
+                "mutex '%s' on %.150s: lost by %s: stalled, it reported no progress for %s",
+                a->by_mutex.name, actor_store(a), actor_id(a),
+                fault_duration(a->machine.extra->watchdog.limit, since));
     else if (late >= LATE)
         log_put(
             &a->client->log, SIMBA_LOG_WARN,
@@ -163,7 +180,9 @@ static void count(struct actor *a, const struct handle_update *up, bool owned, i
     if (up->news == LEASE_FAILED)
         metrics_count(a, COUNT_FAILURES);
     else if (up->news == LEASE_LOST)
-        metrics_count(a, l->reason == SIMBA_EVICTED ? COUNT_EVICTED : COUNT_EXPIRED);
+        metrics_count(a, l->reason == SIMBA_EVICTED   ? COUNT_EVICTED
+                         : l->reason == SIMBA_STALLED ? COUNT_STALLED
+                                                      : COUNT_EXPIRED);
     else if (up->news == LEASE_BEGAN) {
         metrics_count(a, COUNT_ACQUISITIONS);
         if (a->hinted_at != 0)
@@ -251,6 +270,11 @@ static int64_t alarm_at(int64_t now, int64_t at)
     return far ? at + NS_PER_MS - at % NS_PER_MS : at;
 }
 
+static uint32_t callbacks_of(const struct actor *a)
+{
+    return (uint32_t)(a->machine.callback != CALLBACK_NONE) + (uint32_t)handle_warns(&a->machine);
+}
+
 static void observe(struct actor *a, struct request *r, bool first);
 
 /* r: the answered request that the event is about; NULL: none. */
@@ -261,11 +285,14 @@ static void step(struct actor *a, struct handle_event *event, struct request *r)
     bool owned = lease_deadline(&a->machine.lease) != 0;
     bool observes = a->machine.kind == HANDLE_OBSERVER, waited = actor_waits(a);
     bool starting = a->machine.status == SIMBA_STARTING;
-    bool called = a->machine.callback != CALLBACK_NONE;
+    uint32_t called = callbacks_of(a);
+    const struct actor_extra *x = actor_extra(a);
     event->now = clock_now();
+    if (x != NULL) /* after the clock: what is reported up to then counts, however long that took */
+        event->reported_at = atomic_load(&x->reported_at);
     int64_t due = handle_next_wake(&a->machine), late = due < event->now ? event->now - due : 0;
     handle_step(&a->machine, event, &up);
-    atomic_fetch_add(&s->callbacks, (a->machine.callback != CALLBACK_NONE) - (uint32_t)called);
+    atomic_fetch_add(&s->callbacks, callbacks_of(a) - called);
 
     int64_t deadline = lease_deadline(&a->machine.lease);
     view_publish(&a->view, deadline, a->machine.lease.token);
@@ -284,6 +311,8 @@ static void step(struct actor *a, struct handle_event *event, struct request *r)
     show(a);
     if (up.has_result)
         give_result(a, up.code);
+    if (up.endangered)
+        callback_warn(a, event->now + up.left);
     if (up.callback != CALLBACK_NONE)
         callback_dispatch(a, &up);
     if (r != NULL && observes && up.news == LEASE_ANSWERED)
@@ -346,6 +375,12 @@ static bool complete_event(struct actor *a, struct handle_event *event)
         event->once = counts && a->call->once;
     } else if (event->kind == HANDLE_START) {
         event->at = clock_after_ms(clock_now(), a->initial_delay_ms);
+    } else if (event->kind == HANDLE_DESTROY && a->machine.held && a->results != NULL) {
+        counts = false; /* nothing is given back while on_done runs: again after NOTE_LEFT */
+        a->notes |= NOTE_DESTROY;
+    } else if (event->kind == HANDLE_RESIGN) {
+        event->at = a->resign_pause;
+        event->token = a->resign_token;
     }
     event->ran = a->done_ran;
     driver_unlock(a->client);
@@ -355,8 +390,8 @@ static bool complete_event(struct actor *a, struct handle_event *event)
 void actor_take_notes(struct actor *a, uint32_t notes)
 {
     static const enum handle_event_kind kinds[] = {
-        HANDLE_START, HANDLE_ABANDON, HANDLE_ACQUIRE, HANDLE_CANCEL, HANDLE_RELEASE,
-        HANDLE_STOP,  HANDLE_CLOSE,   HANDLE_DESTROY, HANDLE_DONE,
+        HANDLE_START, HANDLE_ABANDON, HANDLE_ACQUIRE, HANDLE_CANCEL, HANDLE_RELEASE, HANDLE_RESIGN,
+        HANDLE_STOP,  HANDLE_CLOSE,   HANDLE_DESTROY, HANDLE_WARNED, HANDLE_DONE,
     };
     assert(!a->machine.closed || (notes & ~(uint32_t)(NOTE_CLOSE | NOTE_DESTROY)) == 0);
     if (!a->is_registered) {
@@ -369,17 +404,25 @@ void actor_take_notes(struct actor *a, uint32_t notes)
         struct handle_event event = {.kind = kinds[bit]};
         if ((notes & (1u << bit)) == 0 || !complete_event(a, &event))
             continue;
+        if (event.kind == HANDLE_DONE)
+            a->job.run = NULL;
         step(a, &event, NULL);
+        if (event.kind == HANDLE_DONE && a->machine.kind == HANDLE_LOCKER)
+            callback_submit(a); /* a result that has waited for it */
         if (event.kind == HANDLE_DONE && a->machine.kind == HANDLE_OBSERVER && state_next(a))
             step(a, &(struct handle_event){.kind = HANDLE_CHANGED}, NULL);
-        if (event.kind == HANDLE_ABANDON) {
-            driver_lock(a->client);
+        driver_lock(a->client);
+        if (event.kind == HANDLE_ABANDON)
             a->abandoned = false;
-            driver_unlock(a->client);
-        }
+        /* The machine has seen it; unless a stop came after it, the next tenure counts again. */
+        if (event.kind == HANDLE_RESIGN && atomic_load(&a->status) == SIMBA_RUNNING && !a->closing)
+            view_start(&a->view);
+        driver_unlock(a->client);
     }
-    if ((notes & NOTE_LEFT) != 0)
+    if ((notes & NOTE_LEFT) != 0) {
+        a->job.run = NULL;
         callback_submit(a);
+    }
     end_if_gone(a);
 }
 

@@ -6,7 +6,7 @@
  *
  *   executor  on_acquired ------------------------------------------------------> on_released
  *                        \ starts                                    submitted by / joins
- *   thread                 work  work  work ... ends, keeps at_least, NOTE_LEFT --
+ *   thread                 work  work  work ................. ends, NOTE_LEFT --
  *   loop                                  / scheduler_lingers() wakes it
  *
  * Nobody waits for the thread: when on_released is due, the loop wakes it, and submits the
@@ -25,9 +25,7 @@
 #include "runtime/fault.h"
 #include "runtime/scheduler.h"
 
-#define DRAIN_SPARE_MS ACTOR_DRAIN_MS /* by default, on top of at_least */
-
-enum ends { GOES_ON, RELEASED, LOST };
+enum ends { GOES_ON, ENDS };
 
 struct scheduler {
     struct schedule schedule;
@@ -40,7 +38,7 @@ struct scheduler {
     /* tenure */
     _Atomic uint32_t ends; /* futex: enum ends, set by the loop */
     uint64_t token;
-    int64_t keep_until, due;
+    int64_t due;
     uint64_t failures; /* in a row */
     bool has_thread, has_before;
     pthread_t thread; /* that leaves, for on_released to join */
@@ -71,6 +69,7 @@ static void ended(struct scheduler *x, const char *failure)
 {
     struct log *log = &x->actor->client->log;
     const char *mutex = x->actor->by_mutex.name;
+    actor_ask_progress(x->actor, false);
     x->due = schedule_next(&x->schedule, x->due, clock_now());
     if (failure == NULL && x->failures > 0)
         log_put(log, SIMBA_LOG_INFO, "mutex '%s': the scheduled work is fine after %llu failures",
@@ -86,6 +85,7 @@ static void ended(struct scheduler *x, const char *failure)
 static void run_once(struct scheduler *x)
 {
     struct simba_run run = {.actor = x->actor, .token = x->token};
+    actor_ask_progress(x->actor, true);
     pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, NULL);
     int code = x->work(x->data, &run);
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
@@ -111,8 +111,6 @@ static void leave(struct scheduler *x)
     struct actor *a = x->actor;
     struct simba_client *s = a->client;
     futex_wait(&x->ends, GOES_ON, NEVER);
-    if (atomic_load(&x->ends) == RELEASED)
-        futex_wait(&x->ends, RELEASED, x->keep_until);
     x->thread = pthread_self();
     driver_lock(s);
     turn_post_locked(a, NOTE_LEFT);
@@ -188,7 +186,6 @@ static void on_acquired(void *data, const char *mutex, const struct simba_state 
     struct scheduler *x = data;
     x->actor = thread_actor;
     x->token = state->after.token;
-    x->keep_until = schedule_keep_until(&x->schedule, clock_now());
     x->failures = 0;
     atomic_store(&x->ends, GOES_ON);
     pthread_cleanup_push(begin_work, x);
@@ -216,29 +213,17 @@ static void on_closed(void *data)
     pthread_cleanup_pop(1);
 }
 
-bool scheduler_lingers(const struct actor *a, enum simba_reason reason)
+bool scheduler_lingers(const struct actor *a)
 {
     if (a->on_released != on_released)
         return false;
     struct scheduler *x = a->data;
     if (x->has_thread)
-        futex_set(&x->ends, reason == SIMBA_RELEASED ? RELEASED : LOST);
+        futex_set(&x->ends, ENDS);
     return x->has_thread;
 }
 
 /* ---- the public face ----------------------------------------------------------------------- */
-
-/* The lease must be kept for as long as at_least asks for. */
-static int set_drain(const char *mutex, const struct schedule *s, struct simba_handle_options *o)
-{
-    int64_t at_least_ms = s->at_least / NS_PER_MS;
-    if (o->drain_ms == SIMBA_DEFAULT)
-        o->drain_ms = at_least_ms + DRAIN_SPARE_MS;
-    if (o->drain_ms < at_least_ms)
-        return fault(SIMBA_EINVAL, "mutex '%s': drain must not be shorter than at_least, %lld ms",
-                     mutex, (long long)at_least_ms);
-    return 0;
-}
 
 int simba_scheduler_create(simba_client *s, const char *mutex,
                            const struct simba_schedule *schedule, simba_work_fn *work,
@@ -264,9 +249,6 @@ int simba_scheduler_create(simba_client *s, const char *mutex,
     int rc = schedule_init(&parsed, schedule, &why);
     if (rc < 0)
         return fault(rc, "mutex '%.70s': %s", name, why);
-    rc = set_drain(name, &parsed, &o);
-    if (rc < 0)
-        return rc;
     struct scheduler *x = malloc(sizeof *x);
     if (x == NULL)
         return fault(SIMBA_ELIMIT, "mutex '%.70s': out of memory", name);
@@ -285,6 +267,8 @@ int simba_scheduler_create(simba_client *s, const char *mutex,
     rc = simba_contender_create(s, mutex, &o, &contender);
     if (rc < 0)
         free(x);
+    else
+        actor_ask_progress(actor_of(contender), false); /* that begins with a run */
     *out = (simba_scheduler *)(void *)contender;
     return rc;
 }

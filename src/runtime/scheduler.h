@@ -10,5 +10,5 @@ struct actor;
 /* On the loop, when on_released is due: tells the work that its tenure has ended. true: its thread
  * goes on for now; NOTE_LEFT comes when it is about to end, and on_released must wait for that.
  * false: there is none, as with every actor that is no scheduler's. */
-bool scheduler_lingers(const struct actor *a, enum simba_reason reason);
+bool scheduler_lingers(const struct actor *a);
 #endif

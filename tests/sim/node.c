@@ -85,7 +85,7 @@ static void make_machine(struct world *w, struct node *n)
     else
         snprintf(n->id, sizeof n->id, "%c%u", NAME(n), n->life + 1);
     handle_init(&n->machine, (enum handle_kind)n->kind, n->drain, &w->period, n->id,
-                n->chosen == NULL, w->store.sessions, rng_next(&w->random));
+                n->chosen == NULL, w->store.sessions, rng_next(&w->random), NULL);
     view_publish(&n->view, 0, 0);
     n->tick_at = NEVER;
     n->callback = CALLBACK_NONE;
