@@ -664,8 +664,16 @@ public:
 
     // Does not throw, because guards call it in their destructors; unlocked() says how the last one
     // ended. errc::lost: the work was not protected to its end.
-    void unlock() noexcept { state_->unlocked = simba_locker_release(native()); }
-    std::error_code unlocked() const noexcept { return {state_->unlocked, category()}; }
+    void unlock() noexcept
+    {
+        int code = simba_locker_release(native());
+        if (state_ != nullptr)
+            state_->unlocked = code;
+    }
+    std::error_code unlocked() const noexcept
+    {
+        return {state_ != nullptr ? state_->unlocked.load() : SIMBA_EINVAL, category()};
+    }
 
     // Return at once. Then done is called once, unless ec is set, with what lock or unlock would
     // have said. It may be nullptr for unlock.
