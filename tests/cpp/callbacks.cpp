@@ -14,11 +14,13 @@
 using namespace std::chrono_literals;
 using simba::errc;
 
-namespace {
+namespace
+{
 
 // Waits for what a callback says.
-class told {
-public:
+class told
+{
+  public:
     void give()
     {
         std::lock_guard guard(lock_);
@@ -31,7 +33,7 @@ public:
         return changed_.wait_for(guard, 30s, [&] { return count_ >= count; });
     }
 
-private:
+  private:
     std::mutex lock_;
     std::condition_variable changed_;
     int count_ = 0;
@@ -176,7 +178,8 @@ TEST(scheduler_works)
     }
     EXPECT(has_ended);
     std::error_code ec;
-    simba::scheduler never(client, "works", {0ms}, [](simba::run &) {}, {}, ec);
+    simba::scheduler never(
+        client, "works", {0ms}, [](simba::run &) {}, {}, ec);
     EXPECT(ec == errc::invalid && !never);
 }
 
@@ -364,4 +367,7 @@ TEST(fork_leaves_handles_to_the_parent)
     EXPECT(contender->is_owner());
 }
 
-int main(int argc, char **argv) { return run_cases(argc, argv); }
+int main(int argc, char **argv)
+{
+    return run_cases(argc, argv);
+}

@@ -23,7 +23,10 @@ inline std::vector<test_case> &cases()
 }
 
 struct add_case {
-    add_case(const char *name, void (*function)()) { cases().push_back({name, function}); }
+    add_case(const char *name, void (*function)())
+    {
+        cases().push_back({name, function});
+    }
 };
 
 inline std::string &store_url()
@@ -47,9 +50,9 @@ inline void expect(bool is_true, const char *what, int line)
 }
 
 #define EXPECT(condition) expect(static_cast<bool>(condition), #condition, __LINE__)
-#define TEST(name)                                                                                 \
-    static void name();                                                                            \
-    static const add_case add_##name(#name, name);                                                 \
+#define TEST(name)                                 \
+    static void name();                            \
+    static const add_case add_##name(#name, name); \
     static void name()
 
 inline int run_cases(int argc, char **argv)

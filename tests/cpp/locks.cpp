@@ -78,7 +78,7 @@ TEST(locked_twice)
     std::lock_guard guard(lock);
     try {
         lock.lock();
-        EXPECT(!"locked twice");
+        expect(false, "an exception: locked twice", __LINE__);
     } catch (const simba::error &e) {
         EXPECT(e.code() == errc::wrong_state);
         EXPECT(std::strstr(e.what(), "twice") != nullptr);
@@ -128,7 +128,8 @@ TEST(moved)
     std::error_code ec;
     from->lock(ec);
     EXPECT(ec == errc::invalid);
-    from->lock_async(0ms, [](std::error_code) {}, ec);
+    from->lock_async(
+        0ms, [](std::error_code) {}, ec);
     EXPECT(ec == errc::invalid);
     from->unlock();
     EXPECT(from->unlocked() == errc::invalid);
@@ -260,14 +261,14 @@ TEST(errors)
     EXPECT(ec == errc::invalid && !empty);
     try {
         simba::client thrown("nowhere://x");
-        EXPECT(!"opened");
+        expect(false, "an exception: no such store", __LINE__);
     } catch (const std::system_error &e) {
         EXPECT(e.code() == errc::no_module && std::strstr(e.what(), "nowhere") != nullptr);
     }
     simba::client client(store_url());
     try {
         simba::locker thrown(client, "");
-        EXPECT(!"a mutex without a name");
+        expect(false, "an exception: no name", __LINE__);
     } catch (const simba::error &e) {
         EXPECT(e.code() == errc::invalid);
     }
@@ -275,4 +276,7 @@ TEST(errors)
     EXPECT(ec == errc::wrong_state || ec == errc::unsupported || ec == errc::invalid);
 }
 
-int main(int argc, char **argv) { return run_cases(argc, argv); }
+int main(int argc, char **argv)
+{
+    return run_cases(argc, argv);
+}

@@ -8,7 +8,6 @@
 using namespace std::chrono_literals;
 using simba::errc;
 
-
 TEST(locks)
 {
     std::error_code ec;
@@ -33,8 +32,8 @@ TEST(callbacks)
     std::promise<void> acquired, run;
     simba::handle_options o;
     o.on_acquired = [&](auto &) { acquired.set_value(); };
-    simba::scheduler scheduler(client, "no-exceptions", {1h}, [&](simba::run &) { run.set_value(); },
-                               o, ec);
+    simba::scheduler scheduler(
+        client, "no-exceptions", {1h}, [&](simba::run &) { run.set_value(); }, o, ec);
     EXPECT(!ec);
     scheduler.start(ec);
     EXPECT(!ec);
