@@ -168,8 +168,7 @@ TEST(scheduler_works)
         when.pace = SIMBA_FIXED_DELAY;
         simba::scheduler scheduler(client, "works", when, [&](simba::run &r) {
             counted.give();
-            while (!r.should_stop())
-                std::this_thread::sleep_for(1ms);
+            EXPECT(r.wait(1h)); // until it should stop
             has_ended = true;
             return 0;
         });

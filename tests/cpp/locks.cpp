@@ -66,8 +66,12 @@ TEST(held_by_another)
     EXPECT(!mine.try_lock_until(std::chrono::steady_clock::now() + 50us));
     std::unique_lock guard(mine, std::try_to_lock);
     EXPECT(!guard);
-    theirs.unlock();
+    std::thread thread([&] {
+        std::this_thread::sleep_for(100ms);
+        theirs.unlock();
+    });
     EXPECT(mine.try_lock_for(std::chrono::hours::max(), ec) && !ec);
+    thread.join();
     EXPECT(mine.is_held());
 }
 
