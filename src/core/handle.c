@@ -104,8 +104,12 @@ static void end_wait(struct handle *h, int64_t now, int code, struct handle_upda
 /* A tenure begins: what counts from its acquisition. */
 static void began(struct handle *h, int64_t now)
 {
-    if (h->extra != NULL && h->extra->at_least > 0 && !PLANTED(NOT_KEPT))
-        h->extra->keep_until = later(now, h->extra->at_least);
+    if (h->extra == NULL)
+        return;
+    h->extra->failing = false;
+    watchdog_begin(&h->extra->watchdog, now);
+    if (h->extra->at_least > 0 && !PLANTED(NOT_KEPT))
+        h->extra->keep_until = now + h->extra->at_least;
 }
 
 /* To be told when the tenure is the user's and on_endangered is not at work. */
@@ -115,6 +119,15 @@ static void endanger(struct handle *h, enum handle_danger danger)
         h->extra->dangers |= (uint8_t)danger;
 }
 
+/* Told when it begins, and again only after one that succeeded. */
+static void renewal_failed(struct handle *h)
+{
+    if (h->extra == NULL || h->extra->failing || PLANTED(NO_WARNING))
+        return;
+    h->extra->failing = true;
+    endanger(h, DANGER_RENEWALS);
+}
+
 static void heard(struct handle *h, int64_t now, enum lease_news news, struct handle_update *up)
 {
     if (news == LEASE_NOTHING)
@@ -122,8 +135,8 @@ static void heard(struct handle *h, int64_t now, enum lease_news news, struct ha
     up->news = news;
     if (news == LEASE_FAILED)
         up->failure = h->lease.code;
-    if (news == LEASE_FAILED && h->lease.failures == 1 && !PLANTED(NO_WARNING))
-        endanger(h, DANGER_RENEWALS);
+    if (news == LEASE_FAILED)
+        renewal_failed(h);
     if (news == LEASE_BEGAN)
         began(h, now);
     if (news == LEASE_ANSWERED || news == LEASE_BEGAN) {
@@ -242,6 +255,23 @@ static void done(struct handle *h, bool ran)
     h->callback = CALLBACK_NONE;
 }
 
+/* A renewal succeeds if it moves the end of the tenure on. Of a session that is not kept, a store
+ * can say for a while that the tenure stands, with ever less left of it. */
+static void take_reply(struct handle *h, const struct handle_event *e, struct handle_update *up)
+{
+    const struct lease *l = &h->lease;
+    const struct lease_request *r = &e->reply->request;
+    int64_t until = l->hold_until;
+    bool current = l->state == LEASE_HOLDING && l->in_flight && r->seq == l->seq;
+    heard(h, e->now, lease_reply(&h->lease, e->now, e->reply), up);
+    if (h->extra == NULL || l->state != LEASE_HOLDING)
+        return;
+    if (l->hold_until > until)
+        h->extra->failing = false;
+    else if (current && e->reply->code == 0)
+        renewal_failed(h);
+}
+
 static void accept_event(struct handle *h, const struct handle_event *e, struct handle_update *up)
 {
     switch (e->kind) {
@@ -280,7 +310,7 @@ static void accept_event(struct handle *h, const struct handle_event *e, struct 
         close_handle(h, e->now, e->kind == HANDLE_DESTROY, up);
         break;
     case HANDLE_REPLY:
-        heard(h, e->now, lease_reply(&h->lease, e->now, e->reply), up);
+        take_reply(h, e, up);
         break;
     case HANDLE_HINT:
         lease_hint(&h->lease, e->now);
@@ -310,7 +340,7 @@ static void submit(struct handle *h, enum handle_callback callback, enum simba_r
 }
 
 /* What follows, for a contender, from the state of its lease. */
-static void follow_contender(struct handle *h, int64_t now, struct handle_update *up)
+static void follow_contender(struct handle *h, struct handle_update *up)
 {
     bool over = lease_is_over(&h->lease);
     if (h->callback != CALLBACK_NONE)
@@ -321,8 +351,6 @@ static void follow_contender(struct handle *h, int64_t now, struct handle_update
                up);
     else if (!h->acquired_submitted && !over && h->lease.state == LEASE_HOLDING) {
         h->acquired_submitted = true;
-        if (h->extra != NULL)
-            watchdog_begin(&h->extra->watchdog, now);
         submit(h, CALLBACK_ACQUIRED, SIMBA_ACQUIRED, up);
     }
 }
@@ -374,13 +402,13 @@ static void tell_danger(struct handle *h, int64_t now, struct handle_update *up)
     int64_t deadline = lease_deadline(&h->lease);
     if (deadline == 0)
         x->dangers = 0;
-    if (h->lease.failures == 0)
+    if (!x->failing)
         x->dangers &= (uint8_t)~DANGER_RENEWALS;
     if (!x->watchdog.is_half_over)
         x->dangers &= (uint8_t)~DANGER_SILENCE;
     if (x->dangers == 0 || x->warning || !x->tells_danger)
         return;
-    if ((x->dangers & DANGER_SILENCE) != 0 && x->watchdog.ends_at < deadline)
+    if (x->watchdog.is_half_over && x->watchdog.ends_at < deadline)
         deadline = x->watchdog.ends_at;
     x->dangers = 0;
     x->warning = true;
@@ -440,7 +468,7 @@ void handle_step(struct handle *h, const struct handle_event *e, struct handle_u
     else if (h->kind == HANDLE_OBSERVER)
         follow_observer(h, up);
     else
-        follow_contender(h, now, up);
+        follow_contender(h, up);
     bool drained = !user_code_runs(h) || PLANTED(RELEASE_BEFORE_DRAIN);
     if (lease_is_over(&h->lease) && drained && !is_kept(h)) {
         lease_user_code_done(&h->lease, now);
@@ -454,6 +482,11 @@ void handle_step(struct handle *h, const struct handle_event *e, struct handle_u
         move(h, STATUS_IDLE);
     tell_end(h, up);
     up->send = lease_poll(&h->lease, now, &up->request);
+}
+
+bool handle_keeps(const struct handle *h)
+{
+    return is_kept(h) && lease_is_over(&h->lease);
 }
 
 static int64_t sooner(int64_t a, int64_t b)
@@ -470,7 +503,7 @@ int64_t handle_next_wake(const struct handle *h)
         at = sooner(at, h->pause);
     if (h->extra == NULL)
         return at;
-    if (is_kept(h) && lease_is_over(&h->lease))
+    if (handle_keeps(h))
         at = sooner(at, h->extra->keep_until);
     return lease_deadline(&h->lease) != 0 ? sooner(at, h->extra->watchdog.look_at) : at;
 }

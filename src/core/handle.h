@@ -64,6 +64,7 @@ struct handle_extra {
     bool tells_danger;  /* on_endangered is wanted */
     bool tells_stopped; /* on_stopped is */
     bool warning;       /* on_endangered is with the executor */
+    bool failing;       /* renewals fail, or bring nothing */
     bool stopped;       /* on_stopped is due */
     bool postponed;     /* a locker's caller waits until what it had before is given back */
     uint8_t dangers;    /* not told yet: enum handle_danger */
@@ -123,4 +124,5 @@ bool handle_gives_up(int code); /* a failure that no later attempt can turn into
 int64_t handle_next_wake(const struct handle *h); /* NEVER: idle, or user code runs */
 bool handle_is_idle(const struct handle *h);      /* nothing runs, nothing is to be released */
 bool handle_warns(const struct handle *h);        /* on_endangered is with the executor */
+bool handle_keeps(const struct handle *h);        /* only at_least holds back its end */
 #endif

@@ -7,7 +7,7 @@ void watchdog_begin(struct watchdog *w, int64_t now)
 {
     w->began_at = now;
     w->ends_at = NEVER;
-    w->look_at = now + w->limit / 2;
+    w->look_at = w->limit > 0 && !PLANTED(NO_STALL) ? now + w->limit / 2 : NEVER;
     w->is_half_over = false;
 }
 

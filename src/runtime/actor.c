@@ -15,6 +15,7 @@
 #include "runtime/client.h"
 #include "runtime/fault.h"
 #include "runtime/observer.h"
+#include "runtime/scheduler.h"
 #include "runtime/state.h"
 
 #define FAR (250 * NS_PER_MS)
@@ -270,6 +271,22 @@ static int64_t alarm_at(int64_t now, int64_t at)
     return far ? at + NS_PER_MS - at % NS_PER_MS : at;
 }
 
+static void set_timer(struct actor *a, int64_t now)
+{
+    int64_t at = handle_next_wake(&a->machine), due = scheduler_due(a);
+    timers_set(&a->client->timers, &a->timer, alarm_at(now, due < at ? due : at));
+}
+
+/* simba_run_wait() waits for this. */
+static void wake_work(struct actor *a)
+{
+    if (a->machine.kind != HANDLE_CONTENDER)
+        return;
+    driver_lock(a->client);
+    futex_set(&a->changes, atomic_load(&a->changes) + 1);
+    driver_unlock(a->client);
+}
+
 static uint32_t callbacks_of(const struct actor *a)
 {
     return (uint32_t)(a->machine.callback != CALLBACK_NONE) + (uint32_t)handle_warns(&a->machine);
@@ -285,7 +302,7 @@ static void step(struct actor *a, struct handle_event *event, struct request *r)
     bool owned = lease_deadline(&a->machine.lease) != 0;
     bool observes = a->machine.kind == HANDLE_OBSERVER, waited = actor_waits(a);
     bool starting = a->machine.status == SIMBA_STARTING;
-    uint32_t called = callbacks_of(a);
+    uint32_t called = callbacks_of(a), kept = handle_keeps(&a->machine);
     const struct actor_extra *x = actor_extra(a);
     event->now = clock_now();
     if (x != NULL) /* after the clock: what is reported up to then counts, however long that took */
@@ -293,12 +310,16 @@ static void step(struct actor *a, struct handle_event *event, struct request *r)
     int64_t due = handle_next_wake(&a->machine), late = due < event->now ? event->now - due : 0;
     handle_step(&a->machine, event, &up);
     atomic_fetch_add(&s->callbacks, callbacks_of(a) - called);
+    if (x != NULL)
+        atomic_fetch_add(&s->kept, handle_keeps(&a->machine) - kept);
 
     int64_t deadline = lease_deadline(&a->machine.lease);
     view_publish(&a->view, deadline, a->machine.lease.token);
-    if (owned && deadline == 0)
+    if (owned && deadline == 0) {
         state_ended(a, up.news == LEASE_LOST ? (enum simba_reason)a->machine.lease.reason
                                              : SIMBA_RELEASED);
+        wake_work(a);
+    }
     if (r != NULL && !observes)
         state_answered(a, r);
     report(a, &up, late);
@@ -306,7 +327,7 @@ static void step(struct actor *a, struct handle_event *event, struct request *r)
     keep_queue(a, waited, &up);
     if (up.send)
         send_request(a, &up.request);
-    timers_set(&s->timers, &a->timer, alarm_at(event->now, handle_next_wake(&a->machine)));
+    set_timer(a, event->now);
     watch(a);
     show(a);
     if (up.has_result)
@@ -420,14 +441,17 @@ void actor_take_notes(struct actor *a, uint32_t notes)
         driver_unlock(a->client);
     }
     if ((notes & NOTE_LEFT) != 0) {
+        scheduler_left(a);
         a->job.run = NULL;
         callback_submit(a);
+        set_timer(a, clock_now());
     }
     end_if_gone(a);
 }
 
 void actor_tick(struct actor *a)
 {
+    scheduler_tick(a);
     step(a, &(struct handle_event){.kind = HANDLE_TICK}, NULL);
     end_if_gone(a);
 }

@@ -58,7 +58,7 @@ int64_t actor_owns_at(const struct actor *a, uint64_t token)
     struct view_reading r;
     if (a->client->closing)
         return 0;
-    while (view_begin(&a->view, &r) && r.token == token) {
+    while (view_begin(&a->view, &r) && view_is_of(&r, token)) {
         int64_t now = clock_now();
         if (view_end(&a->view, &r))
             return now < r.deadline ? now : 0;

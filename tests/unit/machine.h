@@ -401,4 +401,13 @@ static inline void tell_story(enum handle_kind kind, unsigned flags, const char 
     machine_init(&m, kind, flags, 30000);
     play(&m, story);
 }
+
+/* One of a handle that asks for progress, or for a least time. */
+static inline void tell_story_of(enum handle_kind kind, int64_t progress_ms, int64_t at_least_ms,
+                                 const char *story)
+{
+    struct machine m;
+    machine_init_extra(&m, kind, 0, progress_ms, at_least_ms);
+    play(&m, story);
+}
 #endif

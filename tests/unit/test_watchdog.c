@@ -79,6 +79,7 @@ static void without_a_limit_or_a_tenure_all_is_fine(void **state)
     (void)state;
     struct watchdog none = {.limit = 0}, w = begun_at(10000);
     watchdog_begin(&none, 0);
+    assert_int_equal(none.look_at, NEVER);
     assert_int_equal(watchdog_look(&none, 1000000, 0), WATCHDOG_FINE);
     watchdog_end(&w);
     assert_int_equal(w.look_at, NEVER);
