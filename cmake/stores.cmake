@@ -11,7 +11,8 @@ if("redis" IN_LIST SIMBA_STORES)
             "scripts/setup installs them; -DSIMBA_STORES= builds without.")
     endif()
     set(redis_needs PkgConfig::HIREDIS PkgConfig::OPENSSL)
-    set(redis_flags ${HIREDIS_STATIC_LDFLAGS} ${OPENSSL_STATIC_LDFLAGS}) # to link it in
+    set(redis_flags ${HIREDIS_LDFLAGS} ${OPENSSL_LDFLAGS}) # to link it in
+    set(redis_static_flags ${HIREDIS_STATIC_LDFLAGS} ${OPENSSL_STATIC_LDFLAGS}) # and their archives
     set(redis_schemes redis rediss) # up to a +
 endif()
 
@@ -26,6 +27,7 @@ if("zookeeper" IN_LIST SIMBA_STORES)
     endif()
     set(zookeeper_needs ${ZOOKEEPER_LIBRARY})
     set(zookeeper_flags -lzookeeper_st)
+    set(zookeeper_static_flags -lzookeeper_st)
     set(zookeeper_schemes zookeeper)
 endif()
 
@@ -39,7 +41,8 @@ if("mysql" IN_LIST SIMBA_STORES)
             "scripts/setup installs it; -DSIMBA_STORES= builds without.")
     endif()
     set(mysql_needs PkgConfig::MARIADB PkgConfig::OPENSSL)
-    set(mysql_flags ${MARIADB_STATIC_LDFLAGS} ${OPENSSL_STATIC_LDFLAGS})
+    set(mysql_flags ${MARIADB_LDFLAGS} ${OPENSSL_LDFLAGS})
+    set(mysql_static_flags ${MARIADB_STATIC_LDFLAGS} ${OPENSSL_STATIC_LDFLAGS})
     set(mysql_schemes mysql mariadb)
     set(mysql_frame sql) # another folder that it is built on
 endif()
@@ -52,13 +55,17 @@ if("postgres" IN_LIST SIMBA_STORES)
             "scripts/setup installs it; -DSIMBA_STORES= builds without.")
     endif()
     set(postgres_needs PkgConfig::POSTGRES PkgConfig::OPENSSL)
-    set(postgres_flags ${POSTGRES_STATIC_LDFLAGS} ${OPENSSL_STATIC_LDFLAGS})
+    set(postgres_flags ${POSTGRES_LDFLAGS} ${OPENSSL_LDFLAGS})
+    set(postgres_static_flags ${POSTGRES_STATIC_LDFLAGS} ${OPENSSL_STATIC_LDFLAGS})
     set(postgres_schemes postgres postgresql)
     set(postgres_frame sql)
 endif()
 
 # ---- all of them ---------------------------------------------------------------------------------
 
+if(SIMBA_BUILTIN STREQUAL "all")
+    set(SIMBA_BUILTIN ${SIMBA_STORES})
+endif()
 foreach(store IN LISTS SIMBA_BUILTIN)
     if(NOT store IN_LIST SIMBA_STORES)
         message(FATAL_ERROR "SIMBA_BUILTIN: ${store} is not one of SIMBA_STORES (${SIMBA_STORES})")
@@ -121,6 +128,7 @@ macro(store_objects objects_list needs_list)
             list(APPEND ${objects_list} $<TARGET_OBJECTS:simba_${store}_objects>)
             list(APPEND ${needs_list} ${${store}_needs})
             list(APPEND builtin_flags ${${store}_flags})
+            list(APPEND builtin_static_flags ${${store}_static_flags})
             string(APPEND builtin_list " X(${store})")
             if(frame AND NOT frame IN_LIST frame_list)
                 list(APPEND frame_list ${frame})
@@ -142,9 +150,10 @@ macro(store_objects objects_list needs_list)
         CONTENT "#define SIMBA_BUILTIN_STORES(X)${builtin_list}\n")
 endmacro()
 
-# A module is linked with libsimba.so: what it calls of it is the public interface, and a program that
-# has the library linked in statically keeps the state of its own. Of the base and the kit, which have no
-# state, it has a copy that nobody else sees.
+# A module is not linked with libsimba and needs no symbol of it: it would bring a second libsimba into a
+# program that has the archive linked in, and it would not find the symbols of a library that is loaded for
+# one user only, as Python does. What it calls has no state, and it has copies of that which nobody else
+# sees: the base, the kit, and of the core the parts of a URL and durations.
 macro(store_modules)
     foreach(store IN LISTS SIMBA_STORES)
         if(store IN_LIST SIMBA_BUILTIN)
@@ -153,13 +162,14 @@ macro(store_modules)
         set(target simba_${store}_module)
         add_library(${target} MODULE src/backend/module.c
             $<TARGET_OBJECTS:simba_base> $<TARGET_OBJECTS:simba_kit>
+            "$<FILTER:$<TARGET_OBJECTS:simba_core>,INCLUDE,/url[.]|/duration[.]>"
             $<TARGET_OBJECTS:simba_${store}_objects>)
         if(${store}_frame)
             target_sources(${target} PRIVATE $<TARGET_OBJECTS:simba_${${store}_frame}_objects>)
         endif()
         target_include_directories(${target} PRIVATE include src)
         target_compile_definitions(${target} PRIVATE SIMBA_MODULE_BACKEND=${store}_backend)
-        target_link_libraries(${target} PRIVATE simba_flags simba PkgConfig::LIBUV Threads::Threads
+        target_link_libraries(${target} PRIVATE simba_flags PkgConfig::LIBUV Threads::Threads
             ${${store}_needs})
         target_link_options(${target} PRIVATE
             LINKER:--version-script=${PROJECT_SOURCE_DIR}/cmake/module.map)
@@ -168,7 +178,6 @@ macro(store_modules)
         endif()
         set_target_properties(${target} PROPERTIES
             PREFIX "" OUTPUT_NAME simba-${store} SUFFIX .so LINKER_LANGUAGE C
-            INSTALL_RPATH "$ORIGIN/.."
             LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/modules)
         install(TARGETS ${target} LIBRARY DESTINATION ${module_dir})
         foreach(scheme IN LISTS ${store}_schemes)

@@ -27,7 +27,9 @@ struct url_option {
     const char *name, *value;
 };
 
-/* All strings point into `bytes`, decoded, each with its NUL. Not movable: copy by parsing again.
+/* Modules have copies of simba_url_path() and its like: if the layout changes, so does
+ * SIMBA_BACKEND_VERSION.
+ * All strings point into `bytes`, decoded, each with its NUL. Not movable: copy by parsing again.
  * Names of hosts are valid UTF-8 without control characters; users, passwords, paths and values may
  * hold any byte but NUL. */
 struct simba_url {

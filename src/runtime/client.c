@@ -31,11 +31,6 @@ const char *simba_version(void)
     return "0.1.0";
 }
 
-int64_t simba_now(void)
-{
-    return clock_now() / NS_PER_MS;
-}
-
 int64_t simba_wall_ms(int64_t boot_ms)
 {
     struct timespec t;

@@ -17,7 +17,7 @@ import subprocess
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 SERVERS = ("redis", "mysql", "postgres", "zookeeper")
-KINDS = ("console", "sh", "c", "ini", "yaml", "json", "crontab", "text")
+KINDS = ("console", "sh", "c", "cpp", "ini", "yaml", "json", "crontab", "text")
 MARK = re.compile(r"^\s*(?:<!-- *test: *(.*?) *-->|; test: *(.*?)) *$")
 
 

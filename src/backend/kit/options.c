@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/errno_text.h"
+#include "core/duration.h"
 
 #define DURATION_SIZE 24
 
@@ -94,7 +95,7 @@ int options_switch(const struct options *o, const char *name, bool *out)
     return rc;
 }
 
-/* As simba_duration_parse() takes it, in the largest unit that leaves no rest. */
+/* As duration_parse() takes it, in the largest unit that leaves no rest. */
 static const char *duration(int64_t ms, char out[DURATION_SIZE])
 {
     static const struct {
@@ -113,10 +114,10 @@ int options_duration(const struct options *o, const char *name, int64_t min_ms, 
 {
     char min[DURATION_SIZE], max[DURATION_SIZE];
     int64_t ms;
-    const char *text = simba_url_option(o->url, name);
+    const char *text = simba_url_option(o->url, name), *rule;
     if (text == NULL)
         return 0;
-    if (simba_duration_parse(text, &ms) == 0 &&
+    if (duration_parse(text, &ms, &rule) == 0 &&
         ((ms >= min_ms && ms <= max_ms) || (or_zero && ms == 0))) {
         *out = ms;
         return 0;

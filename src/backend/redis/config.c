@@ -8,6 +8,7 @@
 
 #include "backend/kit/password_file.h"
 #include "base/secrets.h"
+#include "core/duration.h"
 
 const char *const config_options[] = {"password_file",
                                       "tls_ca",
@@ -23,11 +24,11 @@ const char *const config_options[] = {"password_file",
 
 static int read_restart_grace(const struct options *o, struct config *c)
 {
-    const char *text = simba_url_option(o->url, "restart_guard");
+    const char *text = simba_url_option(o->url, "restart_guard"), *rule;
     c->restart_grace = text == NULL || strcmp(text, "off") != 0;
     if (!c->restart_grace || text == NULL || strcmp(text, "on") == 0)
         return 0;
-    if (simba_duration_parse(text, &c->restart_grace_ms) != 0 || c->restart_grace_ms < 1 ||
+    if (duration_parse(text, &c->restart_grace_ms, &rule) != 0 || c->restart_grace_ms < 1 ||
         c->restart_grace_ms > SIMBA_LEASE_MAX_MS)
         return options_refuse(o, SIMBA_EINVAL,
                               "option restart_guard is on, off, or the longest lease in use, as in "
