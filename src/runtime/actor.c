@@ -75,7 +75,7 @@ static void say_why(struct actor *a, int code, char *out, size_t size)
         snprintf(out, size, "%s", a->failure != NULL ? a->failure : "the store does not answer");
 }
 
-/* The caller hears of it at the end of the turn, so that it finds the next turn free. */
+/* A caller that waits hears of it at the end of the turn, so that it finds the next turn free. */
 static void give_result(struct actor *a, int code)
 {
     driver_lock(a->client);
@@ -88,8 +88,13 @@ static void give_result(struct actor *a, int code)
         call->code = code;
     if (call != NULL && code < 0)
         say_why(a, code, call->text, sizeof call->text);
+    bool is_async = call != NULL && call->on_done != NULL;
+    if (is_async)
+        callback_add_result_locked(a, call);
     driver_unlock(a->client);
-    if (call == NULL) /* it has gone */
+    if (is_async)
+        callback_submit(a);
+    if (call == NULL || is_async) /* NULL: it has gone */
         return;
     call->next = a->client->turn.results;
     a->client->turn.results = call;
@@ -346,6 +351,9 @@ static bool complete_event(struct actor *a, struct handle_event *event)
         event->once = counts && a->call->once;
     } else if (event->kind == HANDLE_START) {
         event->at = clock_after_ms(clock_now(), a->initial_delay_ms);
+    } else if (event->kind == HANDLE_DESTROY && a->machine.held && a->results != NULL) {
+        counts = false; /* nothing is given back while on_done runs: again after NOTE_LEFT */
+        a->notes |= NOTE_DESTROY;
     }
     event->ran = a->done_ran;
     driver_unlock(a->client);
@@ -369,7 +377,11 @@ void actor_take_notes(struct actor *a, uint32_t notes)
         struct handle_event event = {.kind = kinds[bit]};
         if ((notes & (1u << bit)) == 0 || !complete_event(a, &event))
             continue;
+        if (event.kind == HANDLE_DONE)
+            a->job.run = NULL;
         step(a, &event, NULL);
+        if (event.kind == HANDLE_DONE && a->machine.kind == HANDLE_LOCKER)
+            callback_submit(a); /* a result that has waited for it */
         if (event.kind == HANDLE_DONE && a->machine.kind == HANDLE_OBSERVER && state_next(a))
             step(a, &(struct handle_event){.kind = HANDLE_CHANGED}, NULL);
         if (event.kind == HANDLE_ABANDON) {
@@ -378,8 +390,10 @@ void actor_take_notes(struct actor *a, uint32_t notes)
             driver_unlock(a->client);
         }
     }
-    if ((notes & NOTE_LEFT) != 0)
+    if ((notes & NOTE_LEFT) != 0) {
+        a->job.run = NULL;
         callback_submit(a);
+    }
     end_if_gone(a);
 }
 

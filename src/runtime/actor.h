@@ -29,20 +29,24 @@ enum actor_note {
     NOTE_CLOSE = 64,    /* by simba_close */
     NOTE_DESTROY = 128, /* by its owner */
     NOTE_DONE = 256,
-    NOTE_LEFT = 512 /* a scheduler's thread ends: on_released may run */
+    NOTE_LEFT = 512 /* what kept a callback back is over: a scheduler's work, a locker's on_done */
 };
 
 enum locker_phase { LOCKER_FREE, LOCKER_WAITING, LOCKER_HELD, LOCKER_LEAVING };
 
-/* A caller that waits for the loop's result; lives on its stack. */
+/* What a locker's caller wants of the loop. Of one that waits it lives on the caller's stack; an
+ * asynchronous one is allocated, and goes when on_done has been called. */
 struct call {
-    struct call *next;     /* of those whose result is known */
-    _Atomic uint32_t done; /* futex_await */
+    struct call *next;      /* of those whose result is known */
+    simba_done_fn *on_done; /* NULL: the caller waits */
+    void *data;             /* for that */
+    _Atomic uint32_t done;  /* futex_await */
     uint32_t wait_slot;
+    bool releases; /* else it acquires */
     bool once;
-    bool was_held; /* refused: this locker is held already */
+    uint8_t found; /* refused: in this enum locker_phase */
     bool canceled; /* under the client's lock until the result */
-    int64_t until;
+    int64_t began, until;
     int64_t leave_at; /* without a thread of ours: the caller goes without a result */
     int code;
     char text[CALL_TEXT_MAX]; /* what the store last complained of */
@@ -77,7 +81,7 @@ struct actor {
     uint8_t interest; /* enum simba_interest */
 
     /* Of the callback that is with the executor. */
-    struct job job;
+    struct job job; /* run NULL: none is */
     uint64_t job_token;
     int64_t job_at;                   /* when it was submitted */
     uint8_t job_callback, job_reason; /* enum handle_callback, enum simba_reason */
@@ -97,7 +101,8 @@ struct actor {
         struct {                          /* a locker, under the client's lock: */
             struct thread_ref *locked_by; /* who acquired it last; NULL: nobody has */
             struct call *call;
-            uint32_t wait_slot; /* where its caller waits; constant */
+            struct call *results; /* to be told by on_done: the last, whose next is the first */
+            uint32_t wait_slot;   /* where its caller waits; constant */
         };
         struct {                  /* an observer, whoever has the baton: */
             struct actor *parent; /* the observer of all that it belongs to; NULL: none */

@@ -3,8 +3,12 @@
 #define RUNTIME_CALLBACK_H
 
 struct actor;
+struct call;
 struct handle_update;
 
 void callback_dispatch(struct actor *a, const struct handle_update *up); /* NOTE_DONE follows */
-void callback_submit(struct actor *a); /* the one that was kept back */
+void callback_submit(struct actor *a); /* what is next, if none is out and none kept back */
+
+/* Of an asynchronous call; callback_submit follows. */
+void callback_add_result_locked(struct actor *a, struct call *call);
 #endif

@@ -1,5 +1,9 @@
-/* locker.c: a blocking lock; the public face of an actor whose user code is the caller. */
+/* locker.c: a lock; the public face of an actor whose user code is the caller. A blocking call is
+ * the request of an asynchronous one, on the caller's stack, and a wait for its result. */
+#include "runtime/locker.h"
+
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -25,18 +29,18 @@ int simba_locker_create(simba_client *s, const char *mutex,
 
 /* The result does not come; under the lock. What was wanted is not any more, or is given back if it
  * is granted meanwhile. A release goes on. */
-static void leave_locked(struct actor *a, uint32_t note, struct call *call)
+static void leave_locked(struct actor *a, struct call *call)
 {
     a->call = NULL;
-    call->code = note == NOTE_ACQUIRE ? SIMBA_ETIMEOUT : SIMBA_ESTORE;
-    if (note == NOTE_ACQUIRE && (a->after.id != NULL || a->same_id))
+    call->code = call->releases ? SIMBA_ESTORE : SIMBA_ETIMEOUT;
+    if (!call->releases && (a->after.id != NULL || a->same_id))
         actor_say_owner(a, call->text, sizeof call->text);
-    else if (note == NOTE_ACQUIRE && a->failure != NULL)
+    else if (!call->releases && a->failure != NULL)
         snprintf(call->text, sizeof call->text, "%s", a->failure);
     else
         snprintf(call->text, sizeof call->text,
                  "no answer from the client's loop: is the thread busy that calls simba_poll?");
-    if (note != NOTE_ACQUIRE)
+    if (call->releases)
         return;
     view_stop(&a->view);
     a->phase = LOCKER_FREE;
@@ -50,13 +54,13 @@ static void leave_locked(struct actor *a, uint32_t note, struct call *call)
 
 /* Without a thread of ours nobody may be there to give the result: the caller looks at the clock
  * itself. It is among the waiters, so that nobody frees the locker under it. */
-static void await_or_leave(struct actor *a, uint32_t note, struct call *call)
+static void await_or_leave(struct actor *a, struct call *call)
 {
     struct simba_client *s = a->client;
     bool done = futex_await(&call->done, call->wait_slot, call->leave_at);
     driver_lock(s);
     if (!done && a->call == call) {
-        leave_locked(a, note, call);
+        leave_locked(a, call);
     } else if (!done) { /* the result is known, and told at the end of this turn */
         driver_unlock(s);
         futex_await(&call->done, call->wait_slot, NEVER);
@@ -68,7 +72,6 @@ static void await_or_leave(struct actor *a, uint32_t note, struct call *call)
 
 struct driving {
     struct actor *actor;
-    uint32_t note;
     struct call *call;
 };
 
@@ -79,92 +82,158 @@ static void driving_over(void *arg)
     if (futex_is_done(&d->call->done))
         return;
     driver_lock(d->actor->client);
-    leave_locked(d->actor, d->note, d->call);
+    leave_locked(d->actor, d->call);
     driver_unlock(d->actor->client);
 }
 
-/* Puts the note to the loop and waits for the result. The loop changes the phase before it gives
- * the result: after that the locker may be gone. A holder may release while the client closes. */
-static int ask(struct actor *a, enum locker_phase from, uint32_t note, struct call *call)
+/* Puts the request to the loop; under the lock. 0, or why that is not possible. A holder may release
+ * while the client closes. */
+static int post_locked(struct actor *a, struct call *call, struct thread_ref *self)
+{
+    struct simba_client *s = a->client;
+    bool closing = a->closing || (s->closing && !call->releases);
+    call->found = a->phase;
+    if (call->releases && strcmp(s->close_held, a->by_mutex.name) == 0)
+        s->close_held[0] = '\0';
+    if (closing)
+        return SIMBA_ECANCELED;
+    if (a->phase != (call->releases ? LOCKER_HELD : LOCKER_FREE))
+        return SIMBA_ESTATE;
+    a->phase = call->releases ? LOCKER_LEAVING : LOCKER_WAITING;
+    a->call = call;
+    if (self != NULL && a->locked_by != self) {
+        thread_ref_drop(a->locked_by);
+        a->locked_by = thread_ref_keep(self);
+    }
+    if (call->releases)
+        view_stop(&a->view);
+    else
+        view_start(&a->view);
+    a->same_id = false;
+    turn_post_locked(a, call->releases ? NOTE_RELEASE : NOTE_ACQUIRE);
+    return 0;
+}
+
+/* And waits for the result. The loop changes the phase before it gives that: then the locker may be
+ * gone. */
+static int ask(struct actor *a, struct call *call)
 {
     struct simba_client *s = a->client; /* gone, perhaps, with the result */
     bool drives = poll_is_here(s), may_leave = s->no_thread && !drives;
     struct thread_ref *self = thread_ref_self();
-    if (self == NULL && note == NOTE_ACQUIRE)
+    if (self == NULL && !call->releases)
         return SIMBA_ELIMIT;
     call->wait_slot = a->wait_slot;
     driver_lock(s);
-    bool closing = a->closing || (s->closing && note == NOTE_ACQUIRE);
-    bool allowed = a->phase == from && !closing;
-    call->was_held = a->phase == LOCKER_HELD;
-    if (note == NOTE_RELEASE && strcmp(s->close_held, a->by_mutex.name) == 0)
-        s->close_held[0] = '\0';
-    if (allowed) {
-        a->phase = from == LOCKER_FREE ? LOCKER_WAITING : LOCKER_LEAVING;
-        a->call = call;
-        if (self != NULL && a->locked_by != self) {
-            thread_ref_drop(a->locked_by);
-            a->locked_by = thread_ref_keep(self);
-        }
-        a->waiters += may_leave;
-        if (note == NOTE_RELEASE)
-            view_stop(&a->view);
-        else
-            view_start(&a->view);
-        a->same_id = false;
-        turn_post_locked(a, note);
-    }
-    driver_unlock_turn(s, allowed ? call : NULL,
+    int rc = post_locked(a, call, self);
+    if (rc == 0 && may_leave)
+        a->waiters++;
+    driver_unlock_turn(s, rc == 0 ? call : NULL,
                        call->once || call->until - clock_now() > DRIVER_HERE_MIN);
-    if (!allowed)
-        return closing ? SIMBA_ECANCELED : SIMBA_ESTATE;
+    if (rc < 0)
+        return rc;
     if (drives)
-        poll_wait(s, &call->done, 0, NEVER, driving_over, &(struct driving){a, note, call});
+        poll_wait(s, &call->done, 0, NEVER, driving_over, &(struct driving){a, call});
     else if (may_leave)
-        await_or_leave(a, note, call);
+        await_or_leave(a, call);
     else
         futex_await(&call->done, call->wait_slot, NEVER);
     return call->code;
 }
 
+/* And does not wait: callback.c tells the result, and frees the call. Without on_done nobody is
+ * told. */
+static int ask_async(struct actor *a, struct call *call)
+{
+    struct simba_client *s = a->client;
+    struct thread_ref *self = thread_ref_self();
+    struct call *kept = call->on_done != NULL ? malloc(sizeof *kept) : NULL;
+    if ((self == NULL && !call->releases) || (kept == NULL && call->on_done != NULL)) {
+        free(kept);
+        return SIMBA_ELIMIT;
+    }
+    driver_lock(s);
+    int rc = post_locked(a, call, self);
+    if (rc == 0)
+        a->call = kept;
+    if (rc == 0 && kept != NULL)
+        *kept = *call;
+    driver_unlock(s);
+    if (rc < 0)
+        free(kept);
+    return rc;
+}
+
+/* ---- acquire ------------------------------------------------------------------------------- */
+
+static int say_acquire(const struct call *call, int code, const char *mutex, const char *store)
+{
+    char waited[FAULT_DURATION];
+    if (code == SIMBA_ESTATE)
+        return fault(code, "mutex '%s': %s", mutex,
+                     call->found == LOCKER_HELD
+                         ? "this locker is held already: release it first, or create another locker"
+                     : call->found == LOCKER_LEAVING
+                         ? "this locker is being released: acquire it when that is done"
+                         : "another thread waits with this locker: create one per thread");
+    if (code == SIMBA_ECANCELED)
+        return fault(code, "mutex '%s': %s", mutex,
+                     call->canceled ? "the wait was canceled"
+                                    : "the locker or its client is being closed");
+    if (code == SIMBA_ELIMIT && call->text[0] == '\0')
+        return fault(code, "mutex '%s': out of memory", mutex);
+    if (code == SIMBA_ETIMEOUT)
+        return fault(code, "mutex '%s' on %s: timed out after %s: %s", mutex, store,
+                     fault_duration(clock_now() - call->began, waited), call->text);
+    return fault(code, "mutex '%s' on %s: %s", mutex, store, call->text);
+}
+
+static int begin_acquire(const struct actor *a, int64_t timeout_ms, struct call *call)
+{
+    int rc = actor_check(a);
+    if (rc < 0)
+        return rc;
+    if (timeout_ms < 0)
+        return fault(SIMBA_EINVAL, "mutex '%s': a timeout must not be negative", a->by_mutex.name);
+    call->began = clock_now();
+    call->once = timeout_ms == 0;
+    call->until = clock_after_ms(call->began, timeout_ms);
+    if (call->once) /* a little longer than the store is given to answer */
+        call->until = call->began + actor_period(a)->patience + actor_period(a)->attempt;
+    call->leave_at = call->until;
+    return 0;
+}
+
 int simba_locker_acquire(simba_locker *l, int64_t timeout_ms)
 {
     struct actor *a = actor_of(l);
-    char mutex[SIMBA_MUTEX_MAX + 1], store[STORE_SHOWN], waited[FAULT_DURATION];
-    int rc = actor_check(a);
+    struct call call = {.releases = false};
+    char mutex[SIMBA_MUTEX_MAX + 1], store[STORE_SHOWN];
+    int rc = begin_acquire(a, timeout_ms, &call);
     if (rc < 0)
         return rc;
     snprintf(mutex, sizeof mutex, "%s", a->by_mutex.name); /* the locker may be gone later */
     snprintf(store, sizeof store, "%s", actor_store(a));
-    if (timeout_ms < 0)
-        return fault(SIMBA_EINVAL, "mutex '%s': a timeout must not be negative", mutex);
     if (client_would_deadlock(a->client, a))
         return fault(SIMBA_EDEADLOCK,
                      "mutex '%s': acquiring a locker inside its own callback would never end",
                      mutex);
-    int64_t now = clock_now();
-    struct call call = {.once = timeout_ms == 0, .until = clock_after_ms(now, timeout_ms)};
-    if (call.once) /* a little longer than the store is given to answer */
-        call.until = now + actor_period(a)->patience + actor_period(a)->attempt;
-    call.leave_at = call.until;
-    rc = ask(a, LOCKER_FREE, NOTE_ACQUIRE, &call);
-    if (rc == SIMBA_ESTATE)
-        return fault(rc, "mutex '%s': %s", mutex,
-                     call.was_held
-                         ? "this locker is held already: release it first, or create another locker"
-                         : "another thread waits with this locker: create one per thread");
-    if (rc == SIMBA_ECANCELED)
-        return fault(rc, "mutex '%s': %s", mutex,
-                     call.canceled ? "the wait was canceled"
-                                   : "the locker or its client is being closed");
-    if (rc == SIMBA_ELIMIT && call.text[0] == '\0')
-        return fault(rc, "mutex '%s': out of memory", mutex);
-    if (rc == SIMBA_ETIMEOUT)
-        return fault(rc, "mutex '%s' on %s: timed out after %s: %s", mutex, store,
-                     fault_duration(clock_now() - now, waited), call.text);
+    rc = ask(a, &call);
+    return rc < 0 ? say_acquire(&call, rc, mutex, store) : 0;
+}
+
+int simba_locker_acquire_async(simba_locker *l, int64_t timeout_ms, simba_done_fn *done, void *data)
+{
+    struct actor *a = actor_of(l);
+    struct call call = {.on_done = done, .data = data};
+    int rc = begin_acquire(a, timeout_ms, &call);
     if (rc < 0)
-        return fault(rc, "mutex '%s' on %s: %s", mutex, store, call.text);
-    return 0;
+        return rc;
+    if (done == NULL)
+        return fault(SIMBA_EINVAL, "mutex '%s': simba_locker_acquire_async needs a done function",
+                     a->by_mutex.name);
+    rc = ask_async(a, &call);
+    return rc < 0 ? say_acquire(&call, rc, a->by_mutex.name, actor_store(a)) : 0;
 }
 
 /* The call is marked, not the locker: so a cancel that comes when the wait is over ends no other. */
@@ -186,10 +255,31 @@ int simba_locker_cancel(simba_locker *l)
     return 0;
 }
 
+/* ---- release ------------------------------------------------------------------------------- */
+
+static int say_release(const struct call *call, int code, const char *mutex, const char *store)
+{
+    if (code == SIMBA_ESTATE)
+        return fault(code, "mutex '%s': this locker is not held", mutex);
+    if (code == SIMBA_ECANCELED)
+        return fault(code, "mutex '%s': the locker is being destroyed, which releases it", mutex);
+    if (code == SIMBA_ELIMIT && call->text[0] == '\0')
+        return fault(code, "mutex '%s': out of memory", mutex);
+    if (code == SIMBA_ELOST)
+        return fault(code,
+                     "mutex '%s' on %s: lost before its release: what was done under the lock was "
+                     "not protected to the end",
+                     mutex, store);
+    return fault(code,
+                 "mutex '%s' on %s: released here, but the store could not be told (%s): others "
+                 "can own it when the lease ends",
+                 mutex, store, call->text);
+}
+
 int simba_locker_release(simba_locker *l)
 {
     struct actor *a = actor_of(l);
-    struct call call = {.until = NEVER};
+    struct call call = {.releases = true, .until = NEVER};
     char mutex[SIMBA_MUTEX_MAX + 1], store[STORE_SHOWN];
     int rc = actor_check(a);
     if (rc < 0)
@@ -199,24 +289,29 @@ int simba_locker_release(simba_locker *l)
     if (client_is_here(a->client))
         return fault(SIMBA_EDEADLOCK, "mutex '%s': releasing on the loop would never end", mutex);
     call.leave_at = clock_now() + actor_period(a)->patience + actor_period(a)->attempt;
-    rc = ask(a, LOCKER_HELD, NOTE_RELEASE, &call);
-    if (rc == SIMBA_ESTATE)
-        return fault(rc, "mutex '%s': this locker is not held", mutex);
-    if (rc == SIMBA_ECANCELED)
-        return fault(rc, "mutex '%s': the locker is being destroyed, which releases it", mutex);
-    if (rc == SIMBA_ELOST)
-        return fault(rc,
-                     "mutex '%s' on %s: lost before its release: what was done under the lock was "
-                     "not protected to the end",
-                     mutex, store);
-    if (rc < 0)
-        return fault(
-            rc,
-            "mutex '%s' on %s: released here, but the store could not be told (%s): others "
-            "can own it when the lease ends",
-            mutex, store, call.text);
-    return 0;
+    rc = ask(a, &call);
+    return rc < 0 ? say_release(&call, rc, mutex, store) : 0;
 }
+
+int simba_locker_release_async(simba_locker *l, simba_done_fn *done, void *data)
+{
+    struct actor *a = actor_of(l);
+    struct call call = {.releases = true, .until = NEVER, .on_done = done, .data = data};
+    int rc = actor_check(a);
+    if (rc < 0)
+        return rc;
+    rc = ask_async(a, &call);
+    return rc < 0 ? say_release(&call, rc, a->by_mutex.name, actor_store(a)) : 0;
+}
+
+void locker_say(const struct actor *a, const struct call *call)
+{
+    if (call->code < 0)
+        (void)(call->releases ? say_release : say_acquire)(call, call->code, a->by_mutex.name,
+                                                           actor_store(a));
+}
+
+/* ---- the rest ------------------------------------------------------------------------------ */
 
 bool simba_locker_is_held(const simba_locker *l)
 {
