@@ -5,6 +5,7 @@ another type here is found. A function is looked up when it is first used: a lib
 this package serves all that it has.
 """
 import ctypes
+import functools
 import os
 from ctypes import CFUNCTYPE, POINTER, Structure
 from ctypes import c_bool, c_char, c_char_p, c_int, c_int32, c_int64, c_size_t, c_uint32, c_uint64, c_void_p
@@ -95,6 +96,11 @@ class Schedule(Structure):
 
 def init(struct: Any) -> Any:
     """What the INIT macros do: the size, and every duration unset."""
+    return struct.from_buffer_copy(_template(struct))
+
+
+@functools.cache
+def _template(struct: Any) -> Any:
     value = struct()
     value.size = ctypes.sizeof(struct)
     for name, *_ in struct._fields_:

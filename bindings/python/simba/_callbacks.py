@@ -113,7 +113,7 @@ def work(key: int, run: int) -> int:
 @_c.LineFn
 def log(key: int, level: int, line: bytes) -> None:
     target = targets.get(key)
-    if target is not None:
+    if target is not None and target.isEnabledFor(_LEVELS[level]):
         call("logging", target.log, _LEVELS[level], "%s", line.decode("utf-8", "replace"))
 
 
