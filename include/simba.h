@@ -354,7 +354,7 @@ struct simba_handle_options {
     int64_t initial_delay_ms;      /* before the first try; default 0 */
     int64_t renew_ms;              /* renew this long after a renewal; default ttl / 2 */
     int64_t drain_ms;              /* how long a lease is kept for a callback that does not end
-                                      after stop; default 30000 */
+                                      after stop, and after at_least_ms; default 30000 */
     int64_t jitter_early_ms;       /* others try from this long before the end of a lease … */
     int64_t jitter_late_ms;        /* … to this long after it; default 200 and 1000 */
     simba_state_fn *on_acquired;   /* contender */
@@ -363,8 +363,10 @@ struct simba_handle_options {
     void (*on_closed)(void *data); /* the last callback; data may be freed in it */
     void *data;
     int64_t progress_ms; /* contender: see simba_contender_progress; default: none is asked for */
-    int64_t at_least_ms; /* contender, locker: keep the mutex this long, also if stopped or
-                            released earlier; default 0 */
+    int64_t at_least_ms; /* contender, locker, scheduler: the mutex is kept this long from its
+                            acquisition on, unless it is lost. Who ends it earlier does not wait,
+                            but on_released and the release come only then, and so does the end of
+                            simba_close, which needs a timeout to match; default 0 */
     simba_endangered_fn *on_endangered; /* contender, locker */
     void (*on_stopped)(void *data);     /* contender: it is INITIAL, and may be started again */
 };
@@ -392,7 +394,8 @@ int simba_contender_start(simba_contender *c);
 int simba_contender_stop(simba_contender *c);
 
 /* Ends this tenure in order, as stop does, but stays a candidate: it does not try again for
- * pause_ms. Returns at once, also from a callback. SIMBA_ESTATE: not owner. */
+ * pause_ms after the release, whatever the store pushes. Returns at once, also from a callback.
+ * SIMBA_ESTATE: not owner. */
 int simba_contender_resign(simba_contender *c, int64_t pause_ms);
 
 /* The owner is getting on with its work. With progress_ms set, the owner says so at least that
@@ -502,11 +505,10 @@ struct simba_schedule {
     enum simba_pace pace;     /* default SIMBA_FIXED_RATE */
     int64_t period_ms;        /* must be set; at least 1 */
     int64_t initial_delay_ms; /* from the end of on_acquired to the first run; default 0 */
-    int64_t at_least_ms;      /* as in the handle options, which it goes before; default 0 */
 };
-#define SIMBA_SCHEDULE_INIT                                         \
-    {                                                               \
-        sizeof(struct simba_schedule), SIMBA_FIXED_RATE, -1, -1, -1 \
+#define SIMBA_SCHEDULE_INIT                                     \
+    {                                                           \
+        sizeof(struct simba_schedule), SIMBA_FIXED_RATE, -1, -1 \
     }
 
 typedef struct simba_scheduler simba_scheduler;
@@ -525,9 +527,6 @@ typedef int simba_work_fn(void *data, const simba_run *run);
  * as the owner. When the tenure ends, no further run begins, one that is at work sees
  * simba_run_should_stop(), and on_released comes after it; before that the mutex is not released
  * (up to drain_ms, as for a callback).
- * at_least_ms counts from the acquisition. Who stops, destroys or closes before that does not
- * wait longer than usual, but on_released comes only then: simba_close needs a timeout to match.
- * A tenure that is lost is not kept. drain_ms must not be shorter; by default it is 30 s longer.
  * If no thread can be had, that is logged and the contender stops, so that others can lead. */
 int simba_scheduler_create(simba_client *s, const char *mutex,
                            const struct simba_schedule *schedule, simba_work_fn *work,

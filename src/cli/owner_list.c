@@ -208,14 +208,15 @@ const char *reason_name(enum simba_reason reason)
     static const char *const names[] = {[SIMBA_ACQUIRED] = "acquired",
                                         [SIMBA_RELEASED] = "released",
                                         [SIMBA_EXPIRED] = "expired",
-                                        [SIMBA_EVICTED] = "evicted"};
+                                        [SIMBA_EVICTED] = "evicted",
+                                        [SIMBA_STALLED] = "stalled"};
     size_t i = (size_t)reason;
     return i < sizeof names / sizeof *names ? names[i] : NULL;
 }
 
 bool reason_is_loss(enum simba_reason reason)
 {
-    return reason == SIMBA_EXPIRED || reason == SIMBA_EVICTED;
+    return reason == SIMBA_EXPIRED || reason == SIMBA_EVICTED || reason == SIMBA_STALLED;
 }
 
 static void print_event_json(const struct cli *c, const char *event, const char *mutex,

@@ -8,10 +8,11 @@
 
 void handle_init(struct handle *h, enum handle_kind kind, int64_t drain,
                  const struct period *period, const char *id, bool unique, bool queues,
-                 uint64_t seed)
+                 uint64_t seed, struct handle_extra *extra)
 {
     assert(drain >= 0);
     *h = (struct handle){
+        .extra = extra,
         .kind = (uint8_t)kind,
         .drain = drain,
         .drain_at = NEVER,
@@ -20,11 +21,40 @@ void handle_init(struct handle *h, enum handle_kind kind, int64_t drain,
     bool contends = kind != HANDLE_OBSERVER;
     lease_init(&h->lease, period, contends ? LEASE_CONTENDER : LEASE_OBSERVER, id,
                contends && unique, contends && queues, seed);
+    if (extra != NULL)
+        watchdog_end(&extra->watchdog);
+}
+
+static int64_t later(int64_t at, int64_t length)
+{
+    return at > NEVER - length ? NEVER : at + length;
+}
+
+bool handle_warns(const struct handle *h)
+{
+    return h->extra != NULL && h->extra->warning;
 }
 
 static bool user_code_runs(const struct handle *h)
 {
-    return h->callback != CALLBACK_NONE || h->acquired_ran || h->held;
+    return h->callback != CALLBACK_NONE || h->acquired_ran || h->held || handle_warns(h);
+}
+
+/* at_least asks for more time. A tenure that is lost is not kept. */
+static bool is_kept(const struct handle *h)
+{
+    return h->extra != NULL && h->extra->keep_until != 0 && h->lease.state == LEASE_HOLDING;
+}
+
+static bool is_postponed(const struct handle *h)
+{
+    return h->extra != NULL && h->extra->postponed;
+}
+
+/* Nothing but its own user code holds back on_released and the release. */
+static bool may_end(const struct handle *h)
+{
+    return !is_kept(h) && !handle_warns(h);
 }
 
 bool handle_is_idle(const struct handle *h)
@@ -37,6 +67,9 @@ static void move(struct handle *h, enum status_event event)
     int next = status_next((enum simba_status)h->status, event);
     assert(next >= 0);
     h->status = (uint8_t)next;
+    if (h->extra != NULL && h->extra->tells_stopped)
+        h->extra->stopped =
+            next == SIMBA_INITIAL || (PLANTED(STOPPED_EARLY) && event == STATUS_STOP);
 }
 
 static void set_result(struct handle *h, int code, struct handle_update *up)
@@ -63,7 +96,36 @@ static int failure(const struct handle *h)
 static void end_wait(struct handle *h, int64_t now, int code, struct handle_update *up)
 {
     lease_stop(&h->lease, now);
+    if (h->extra != NULL)
+        h->extra->postponed = false;
     set_result(h, code, up);
+}
+
+/* A tenure begins: what counts from its acquisition. */
+static void began(struct handle *h, int64_t now)
+{
+    if (h->extra == NULL)
+        return;
+    h->extra->failing = false;
+    watchdog_begin(&h->extra->watchdog, now);
+    if (h->extra->at_least > 0 && !PLANTED(NOT_KEPT))
+        h->extra->keep_until = now + h->extra->at_least;
+}
+
+/* To be told when the tenure is the user's and on_endangered is not at work. */
+static void endanger(struct handle *h, enum handle_danger danger)
+{
+    if (h->extra != NULL && lease_deadline(&h->lease) != 0)
+        h->extra->dangers |= (uint8_t)danger;
+}
+
+/* Told when it begins, and again only after one that succeeded. */
+static void renewal_failed(struct handle *h)
+{
+    if (h->extra == NULL || h->extra->failing || PLANTED(NO_WARNING))
+        return;
+    h->extra->failing = true;
+    endanger(h, DANGER_RENEWALS);
 }
 
 static void heard(struct handle *h, int64_t now, enum lease_news news, struct handle_update *up)
@@ -73,6 +135,10 @@ static void heard(struct handle *h, int64_t now, enum lease_news news, struct ha
     up->news = news;
     if (news == LEASE_FAILED)
         up->failure = h->lease.code;
+    if (news == LEASE_FAILED)
+        renewal_failed(h);
+    if (news == LEASE_BEGAN)
+        began(h, now);
     if (news == LEASE_ANSWERED || news == LEASE_BEGAN) {
         h->answered = true;
         if (h->status == SIMBA_STARTING)
@@ -96,23 +162,59 @@ static void heard(struct handle *h, int64_t now, enum lease_news news, struct ha
     }
 }
 
+/* Its user wants it no longer. User code gets its time to end after the time that it is kept. */
+static void end_tenure(struct handle *h, int64_t now)
+{
+    lease_stop(&h->lease, now);
+    if (h->lease.state == LEASE_HOLDING && h->drain_at == NEVER)
+        h->drain_at = later(is_kept(h) ? h->extra->keep_until : now, h->drain);
+}
+
 static void stop(struct handle *h, int64_t now)
 {
     move(h, STATUS_STOP);
-    lease_stop(&h->lease, now);
-    if (h->lease.state == LEASE_HOLDING)
-        h->drain_at = now > NEVER - h->drain ? NEVER : now + h->drain;
+    h->resigned = RESIGNED_NOT;
+    end_tenure(h, now);
 }
 
+static void resign(struct handle *h, int64_t now, int64_t pause)
+{
+    h->resigned = RESIGNED_LEAVING;
+    h->pause = PLANTED(NO_PAUSE) ? 0 : pause;
+    end_tenure(h, now);
+}
+
+/* Its caller does not wait until the store may be told. */
 static void release(struct handle *h, int64_t now, struct handle_update *up)
 {
     assert(h->held);
     h->held = false;
     h->leaving = true;
     h->lost = false;
-    lease_stop(&h->lease, now);
+    end_tenure(h, now);
     if (h->lease.state != LEASE_HOLDING)
         set_result(h, SIMBA_ELOST, up);
+    else if (!may_end(h))
+        set_result(h, 0, up);
+}
+
+/* What this locker had before is still to be given back: the acquire begins after that. */
+static void acquire(struct handle *h, const struct handle_event *e, struct handle_update *up)
+{
+    assert(h->kind == HANDLE_LOCKER);
+    assert(!h->waiting && !h->held && !h->leaving);
+    bool postponed = h->lease.state == LEASE_HOLDING;
+    h->answered = postponed; /* that it is not granted is not the store's fault */
+    h->waiting = true;
+    h->once = e->once;
+    h->wait_until = e->at;
+    if (!postponed) {
+        lease_start(&h->lease, e->now, e->now);
+        return;
+    }
+    h->extra->postponed = true;
+    if (e->once)
+        end_wait(h, e->now, SIMBA_EHELD, up);
 }
 
 /* Nobody waits for a result: what a locker's caller wanted, or has got, is given back. */
@@ -122,8 +224,10 @@ static void abandon(struct handle *h, int64_t now)
     h->wait_until = NEVER;
     h->held = false;
     h->lost = false;
+    if (h->extra != NULL)
+        h->extra->postponed = false;
     if (!PLANTED(ABANDONED_IS_KEPT) || h->lease.state != LEASE_HOLDING)
-        lease_stop(&h->lease, now);
+        end_tenure(h, now);
 }
 
 static void close_handle(struct handle *h, int64_t now, bool destroy, struct handle_update *up)
@@ -151,6 +255,23 @@ static void done(struct handle *h, bool ran)
     h->callback = CALLBACK_NONE;
 }
 
+/* A renewal succeeds if it moves the end of the tenure on. Of a session that is not kept, a store
+ * can say for a while that the tenure stands, with ever less left of it. */
+static void take_reply(struct handle *h, const struct handle_event *e, struct handle_update *up)
+{
+    const struct lease *l = &h->lease;
+    const struct lease_request *r = &e->reply->request;
+    int64_t until = l->hold_until;
+    bool current = l->state == LEASE_HOLDING && l->in_flight && r->seq == l->seq;
+    heard(h, e->now, lease_reply(&h->lease, e->now, e->reply), up);
+    if (h->extra == NULL || l->state != LEASE_HOLDING)
+        return;
+    if (l->hold_until > until)
+        h->extra->failing = false;
+    else if (current && e->reply->code == 0)
+        renewal_failed(h);
+}
+
 static void accept_event(struct handle *h, const struct handle_event *e, struct handle_update *up)
 {
     switch (e->kind) {
@@ -164,14 +285,13 @@ static void accept_event(struct handle *h, const struct handle_event *e, struct 
         if (h->status == SIMBA_STARTING || h->status == SIMBA_RUNNING)
             stop(h, e->now);
         break;
+    case HANDLE_RESIGN:
+        /* That tenure may have been followed by another meanwhile, or by a stop. */
+        if (h->status == SIMBA_RUNNING && h->resigned == RESIGNED_NOT && e->token == h->lease.token)
+            resign(h, e->now, e->at);
+        break;
     case HANDLE_ACQUIRE:
-        assert(h->kind == HANDLE_LOCKER);
-        assert(!h->waiting && !h->held && !h->leaving);
-        h->answered = false;
-        h->waiting = true;
-        h->once = e->once;
-        h->wait_until = e->at;
-        lease_start(&h->lease, e->now, e->now);
+        acquire(h, e, up);
         break;
     case HANDLE_RELEASE:
         release(h, e->now, up);
@@ -190,13 +310,17 @@ static void accept_event(struct handle *h, const struct handle_event *e, struct 
         close_handle(h, e->now, e->kind == HANDLE_DESTROY, up);
         break;
     case HANDLE_REPLY:
-        heard(h, e->now, lease_reply(&h->lease, e->now, e->reply), up);
+        take_reply(h, e, up);
         break;
     case HANDLE_HINT:
         lease_hint(&h->lease, e->now);
         break;
     case HANDLE_CHANGED:
         h->changed = true;
+        break;
+    case HANDLE_WARNED:
+        assert(handle_warns(h));
+        h->extra->warning = false;
         break;
     case HANDLE_DONE:
         done(h, e->ran);
@@ -221,12 +345,11 @@ static void follow_contender(struct handle *h, struct handle_update *up)
     bool over = lease_is_over(&h->lease);
     if (h->callback != CALLBACK_NONE)
         return;
-    if (h->acquired_ran && over)
+    if (h->acquired_ran && over && (may_end(h) || PLANTED(WARNING_BESIDE)))
         submit(h, CALLBACK_RELEASED,
                h->lease.state == LEASE_ENDED ? (enum simba_reason)h->lease.reason : SIMBA_RELEASED,
                up);
-    else if (!h->acquired_submitted && h->lease.state == LEASE_HOLDING) {
-        assert(!over);
+    else if (!h->acquired_submitted && !over && h->lease.state == LEASE_HOLDING) {
         h->acquired_submitted = true;
         submit(h, CALLBACK_ACQUIRED, SIMBA_ACQUIRED, up);
     }
@@ -234,11 +357,11 @@ static void follow_contender(struct handle *h, struct handle_update *up)
 
 static void follow_locker(struct handle *h, struct handle_update *up)
 {
-    if (h->waiting && h->lease.state == LEASE_HOLDING) {
+    if (h->waiting && h->lease.state == LEASE_HOLDING && !is_postponed(h)) {
         h->held = true;
         set_result(h, 0, up);
     }
-    if (h->held && !h->lost && h->lease.state == LEASE_ENDED) {
+    if (h->held && !h->lost && h->lease.state == LEASE_ENDED && may_end(h)) {
         h->lost = true;
         submit(h, CALLBACK_RELEASED, (enum simba_reason)h->lease.reason, up);
     }
@@ -253,18 +376,88 @@ static void follow_observer(struct handle *h, struct handle_update *up)
     submit(h, CALLBACK_CHANGED, SIMBA_UNCHANGED, up);
 }
 
+/* Deadlines of the tenure that are not the lease's. */
+static void look_at_extra(struct handle *h, const struct handle_event *e, struct handle_update *up)
+{
+    struct handle_extra *x = h->extra;
+    if (e->now >= x->keep_until)
+        x->keep_until = 0;
+    if (lease_deadline(&h->lease) == 0) {
+        watchdog_end(&x->watchdog);
+        return;
+    }
+    enum watchdog_result result = watchdog_look(&x->watchdog, e->now, e->reported_at);
+    if (result == WATCHDOG_HALF)
+        endanger(h, DANGER_SILENCE);
+    if (result == WATCHDOG_STALLED) {
+        heard(h, e->now, lease_stall(&h->lease), up);
+        resign(h, e->now, h->lease.period->lease);
+    }
+}
+
+/* What has passed meanwhile is not told. */
+static void tell_danger(struct handle *h, int64_t now, struct handle_update *up)
+{
+    struct handle_extra *x = h->extra;
+    int64_t deadline = lease_deadline(&h->lease);
+    if (deadline == 0)
+        x->dangers = 0;
+    if (!x->failing)
+        x->dangers &= (uint8_t)~DANGER_RENEWALS;
+    if (!x->watchdog.is_half_over)
+        x->dangers &= (uint8_t)~DANGER_SILENCE;
+    if (x->dangers == 0 || x->warning || !x->tells_danger)
+        return;
+    if (x->watchdog.is_half_over && x->watchdog.ends_at < deadline)
+        deadline = x->watchdog.ends_at;
+    x->dangers = 0;
+    x->warning = true;
+    up->endangered = true;
+    up->left = deadline - now;
+}
+
+/* Who has resigned is a candidate again after the pause; an acquire that was postponed begins. */
+static void come_back(struct handle *h, int64_t now)
+{
+    if (h->resigned == RESIGNED_LEAVING && handle_is_idle(h)) {
+        h->resigned = RESIGNED_PAUSED;
+        h->pause = later(now, h->pause);
+    }
+    bool again = h->resigned == RESIGNED_PAUSED && now >= h->pause;
+    bool postponed = is_postponed(h) && h->lease.state != LEASE_HOLDING;
+    if (again)
+        h->resigned = RESIGNED_NOT;
+    if (postponed)
+        h->extra->postponed = false;
+    if (again || postponed)
+        lease_start(&h->lease, now, now);
+}
+
+static void tell_end(struct handle *h, struct handle_update *up)
+{
+    bool stopped = h->extra != NULL && h->extra->stopped;
+    if (stopped && h->callback == CALLBACK_NONE) {
+        h->extra->stopped = false;
+        submit(h, CALLBACK_STOPPED, SIMBA_UNCHANGED, up);
+    }
+    if (h->closing && !h->closed && handle_is_idle(h))
+        submit(h, CALLBACK_CLOSED, SIMBA_UNCHANGED, up);
+}
+
 void handle_step(struct handle *h, const struct handle_event *e, struct handle_update *up)
 {
     *up = (struct handle_update){.send = false};
     int64_t now = e->now;
 
     heard(h, now, lease_tick(&h->lease, now), up);
+    if (h->extra != NULL)
+        look_at_extra(h, e, up);
     if (h->waiting && now >= h->wait_until)
         end_wait(h, now, h->answered || h->lease.code == 0 ? SIMBA_ETIMEOUT : failure(h), up);
     if (now >= h->drain_at) {
         if (PLANTED(DRAIN_RELEASES))
             lease_user_code_done(&h->lease, now);
-        else
+        else if (h->lease.state == LEASE_HOLDING)
             lease_abandon(&h->lease);
         h->drain_at = NEVER;
     }
@@ -277,22 +470,40 @@ void handle_step(struct handle *h, const struct handle_event *e, struct handle_u
     else
         follow_contender(h, up);
     bool drained = !user_code_runs(h) || PLANTED(RELEASE_BEFORE_DRAIN);
-    if (lease_is_over(&h->lease) && drained) {
+    if (lease_is_over(&h->lease) && drained && !is_kept(h)) {
         lease_user_code_done(&h->lease, now);
         h->acquired_submitted = false;
         h->drain_at = NEVER;
     }
+    if (h->extra != NULL)
+        tell_danger(h, now, up);
+    come_back(h, now);
     if (h->status == SIMBA_STOPPING && handle_is_idle(h))
         move(h, STATUS_IDLE);
-    if (h->closing && !h->closed && handle_is_idle(h))
-        submit(h, CALLBACK_CLOSED, SIMBA_UNCHANGED, up);
+    tell_end(h, up);
     up->send = lease_poll(&h->lease, now, &up->request);
+}
+
+bool handle_keeps(const struct handle *h)
+{
+    return is_kept(h) && lease_is_over(&h->lease);
+}
+
+static int64_t sooner(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
 }
 
 int64_t handle_next_wake(const struct handle *h)
 {
-    int64_t at = lease_next_wake(&h->lease);
-    if (h->drain_at < at)
-        at = h->drain_at;
-    return h->wait_until < at ? h->wait_until : at;
+    int64_t at = sooner(lease_next_wake(&h->lease), h->drain_at);
+    if (h->kind == HANDLE_LOCKER)
+        at = sooner(at, h->wait_until);
+    else if (h->resigned == RESIGNED_PAUSED)
+        at = sooner(at, h->pause);
+    if (h->extra == NULL)
+        return at;
+    if (handle_keeps(h))
+        at = sooner(at, h->extra->keep_until);
+    return lease_deadline(&h->lease) != 0 ? sooner(at, h->extra->watchdog.look_at) : at;
 }

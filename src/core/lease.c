@@ -92,10 +92,9 @@ void lease_stop(struct lease *l, int64_t now)
 void lease_abandon(struct lease *l)
 {
     assert(!l->wanted);
-    if (l->state == LEASE_HOLDING) {
-        l->reason = SIMBA_EXPIRED;
-        enter(l, LEASE_ENDED, NEVER);
-    }
+    assert(l->state == LEASE_HOLDING);
+    l->reason = SIMBA_EXPIRED;
+    enter(l, LEASE_ENDED, NEVER);
 }
 
 void lease_user_code_done(struct lease *l, int64_t now)
@@ -112,6 +111,11 @@ static enum lease_news lose(struct lease *l, enum simba_reason reason)
     l->reason = (uint8_t)reason;
     enter(l, LEASE_ENDED, NEVER);
     return LEASE_LOST;
+}
+
+enum lease_news lease_stall(struct lease *l)
+{
+    return lose(l, SIMBA_STALLED);
 }
 
 /* One exchange failed: when to try again depends on what is at stake. */

@@ -1,8 +1,8 @@
 /* lease.h: who owns the mutex, and until when. One machine per contender (or observer).
  *
- *            start                granted            deadline passed, evicted,
+ *            start                granted        deadline passed, evicted,
  *   IDLE ----------> CONTENDING -----------> HOLDING ---------------------> ENDED
- *    ^ ^              |  ^   |                  |     drain limit reached     |
+ *    ^ ^              |  ^   |                  | stalled, drain limit reached|
  *    | | stop,        |  |   | stop, or a grant | stop, and user              | user code
  *    | | nothing to   |  |   | that is too late | code has ended              | has ended
  *    | | release      |  |   |                  |                             |
@@ -81,6 +81,7 @@ void lease_init(struct lease *l, const struct period *period, enum lease_role ro
 void lease_start(struct lease *l, int64_t now, int64_t first_at);
 void lease_stop(struct lease *l, int64_t now);
 void lease_abandon(struct lease *l);                     /* HOLDING after stop: renew no more */
+enum lease_news lease_stall(struct lease *l);            /* HOLDING: its owner does not get on */
 void lease_user_code_done(struct lease *l, int64_t now); /* lease_is_over, and no user code runs */
 
 enum lease_news lease_tick(struct lease *l, int64_t now); /* before anything else in a step */

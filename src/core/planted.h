@@ -29,6 +29,13 @@
     X(OWNER_WHILE_STOPPING, "is_owner stays true while on_released runs")             \
     X(OWNER_AFTER_STOP, "is_owner stays true after stop until the loop has seen it")  \
     X(ABANDONED_IS_KEPT, "what a caller that has gone was granted is kept")           \
+    X(NO_STALL, "an owner that reports no progress keeps its tenure")                 \
+    X(STALE_REPORT, "a report of progress counts whatever tenure it is from")         \
+    X(NO_PAUSE, "who has resigned or stalled contends at once")                       \
+    X(NOT_KEPT, "at_least does not hold back what is given back early")               \
+    X(NO_WARNING, "on_endangered is not told that renewals fail")                     \
+    X(WARNING_BESIDE, "on_released does not wait for on_endangered")                  \
+    X(STOPPED_EARLY, "on_stopped comes with the stop, not with its end")              \
     X(LATCH_FORGETS_CREATE, "a node whose creation was not answered is forgotten")    \
     X(LATCH_FORGETS_DELETE, "a deletion that was not answered counts as done")        \
     X(LATCH_PLAIN_ORDER, "sequences are compared as numbers, and run over")           \

@@ -20,15 +20,12 @@ int schedule_init(struct schedule *s, const struct simba_schedule *o, const char
         *why = "period must be set, between 1 ms and 366 days";
     else if (!is_between(o->initial_delay_ms, SIMBA_DEFAULT, SIMBA_PERIOD_MAX_MS))
         *why = "initial_delay of the schedule must be between 0 and 366 days";
-    else if (!is_between(o->at_least_ms, SIMBA_DEFAULT, SIMBA_LEASE_MAX_MS))
-        *why = "at_least must be between 0 and a day";
     if (*why != NULL)
         return SIMBA_EINVAL;
     *s = (struct schedule){
         .pace = o->pace,
         .period = o->period_ms * NS_PER_MS,
         .initial_delay = o->initial_delay_ms < 0 ? 0 : o->initial_delay_ms * NS_PER_MS,
-        .at_least = o->at_least_ms < 0 ? 0 : o->at_least_ms * NS_PER_MS,
     };
     return 0;
 }
@@ -45,9 +42,4 @@ int64_t schedule_next(const struct schedule *s, int64_t due, int64_t ended)
         return ended + s->period;
     int64_t periods = (ended - due + s->period - 1) / s->period;
     return due + (periods > 0 ? periods : 1) * s->period;
-}
-
-int64_t schedule_keep_until(const struct schedule *s, int64_t begin)
-{
-    return begin + s->at_least;
 }

@@ -14,7 +14,7 @@
 
 struct schedule {
     enum simba_pace pace;
-    int64_t period, initial_delay, at_least; /* ns */
+    int64_t period, initial_delay; /* ns */
 };
 
 /* SIMBA_EINVAL: *why names the field. */
@@ -24,7 +24,4 @@ int64_t schedule_first(const struct schedule *s, int64_t begin);
 
 /* due: when the run was due, whenever it came to run; ended: when it ended. */
 int64_t schedule_next(const struct schedule *s, int64_t due, int64_t ended);
-
-/* Until when a tenure that began then is kept, even if nobody wants it any more. */
-int64_t schedule_keep_until(const struct schedule *s, int64_t begin);
 #endif

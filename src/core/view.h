@@ -67,6 +67,12 @@ static inline bool view_begin(const struct view *v, struct view_reading *r)
     return r->deadline != 0;
 }
 
+/* Is the tenure that was read this one? */
+static inline bool view_is_of(const struct view_reading *r, uint64_t token)
+{
+    return r->token == token || PLANTED(STALE_REPORT);
+}
+
 /* Last; false: it has changed meanwhile, begin again. */
 static inline bool view_end(const struct view *v, const struct view_reading *r)
 {

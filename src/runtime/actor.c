@@ -15,6 +15,7 @@
 #include "runtime/client.h"
 #include "runtime/fault.h"
 #include "runtime/observer.h"
+#include "runtime/scheduler.h"
 #include "runtime/state.h"
 
 #define FAR (250 * NS_PER_MS)
@@ -69,7 +70,14 @@ void actor_say_owner(const struct actor *a, char *out, size_t size)
 static void say_why(struct actor *a, int code, char *out, size_t size)
 {
     bool is_held = code == SIMBA_EHELD || (code == SIMBA_ETIMEOUT && a->machine.answered);
-    if (is_held && (a->after.id != NULL || a->same_id || a->failure == NULL))
+    const struct actor_extra *x = actor_extra(a);
+    char left[FAULT_DURATION];
+    if (is_held && a->machine.lease.state == LEASE_HOLDING && x->machine.keep_until != 0)
+        snprintf(out, size, "this locker itself keeps it for %s more, as at_least_ms asks for",
+                 fault_duration(x->machine.keep_until - clock_now(), left));
+    else if (is_held && a->machine.lease.state == LEASE_HOLDING)
+        snprintf(out, size, "this locker itself keeps it until on_endangered has returned");
+    else if (is_held && (a->after.id != NULL || a->same_id || a->failure == NULL))
         actor_say_owner(a, out, size);
     else
         snprintf(out, size, "%s", a->failure != NULL ? a->failure : "the store does not answer");
@@ -127,6 +135,11 @@ static void report_lost(struct actor *a, int64_t late)
                 "mutex '%s' on %.150s: lost by %s: the store has ended the tenure (evicted, or its "
                 "data were deleted)",
                 a->by_mutex.name, actor_store(a), actor_id(a));
+    else if (a->machine.lease.reason == SIMBA_STALLED)
+        log_put(&a->client->log, SIMBA_LOG_WARN,
+                "mutex '%s' on %.150s: lost by %s: stalled, it reported no progress for %s",
+                a->by_mutex.name, actor_store(a), actor_id(a),
+                fault_duration(a->machine.extra->watchdog.limit, since));
     else if (late >= LATE)
         log_put(
             &a->client->log, SIMBA_LOG_WARN,
@@ -168,7 +181,9 @@ static void count(struct actor *a, const struct handle_update *up, bool owned, i
     if (up->news == LEASE_FAILED)
         metrics_count(a, COUNT_FAILURES);
     else if (up->news == LEASE_LOST)
-        metrics_count(a, l->reason == SIMBA_EVICTED ? COUNT_EVICTED : COUNT_EXPIRED);
+        metrics_count(a, l->reason == SIMBA_EVICTED   ? COUNT_EVICTED
+                         : l->reason == SIMBA_STALLED ? COUNT_STALLED
+                                                      : COUNT_EXPIRED);
     else if (up->news == LEASE_BEGAN) {
         metrics_count(a, COUNT_ACQUISITIONS);
         if (a->hinted_at != 0)
@@ -256,6 +271,27 @@ static int64_t alarm_at(int64_t now, int64_t at)
     return far ? at + NS_PER_MS - at % NS_PER_MS : at;
 }
 
+static void set_timer(struct actor *a, int64_t now)
+{
+    int64_t at = handle_next_wake(&a->machine), due = scheduler_due(a);
+    timers_set(&a->client->timers, &a->timer, alarm_at(now, due < at ? due : at));
+}
+
+/* simba_run_wait() waits for this. */
+static void wake_work(struct actor *a)
+{
+    if (a->machine.kind != HANDLE_CONTENDER)
+        return;
+    driver_lock(a->client);
+    futex_set(&a->changes, atomic_load(&a->changes) + 1);
+    driver_unlock(a->client);
+}
+
+static uint32_t callbacks_of(const struct actor *a)
+{
+    return (uint32_t)(a->machine.callback != CALLBACK_NONE) + (uint32_t)handle_warns(&a->machine);
+}
+
 static void observe(struct actor *a, struct request *r, bool first);
 
 /* r: the answered request that the event is about; NULL: none. */
@@ -266,17 +302,24 @@ static void step(struct actor *a, struct handle_event *event, struct request *r)
     bool owned = lease_deadline(&a->machine.lease) != 0;
     bool observes = a->machine.kind == HANDLE_OBSERVER, waited = actor_waits(a);
     bool starting = a->machine.status == SIMBA_STARTING;
-    bool called = a->machine.callback != CALLBACK_NONE;
+    uint32_t called = callbacks_of(a), kept = handle_keeps(&a->machine);
+    const struct actor_extra *x = actor_extra(a);
     event->now = clock_now();
+    if (x != NULL) /* after the clock: what is reported up to then counts, however long that took */
+        event->reported_at = atomic_load(&x->reported_at);
     int64_t due = handle_next_wake(&a->machine), late = due < event->now ? event->now - due : 0;
     handle_step(&a->machine, event, &up);
-    atomic_fetch_add(&s->callbacks, (a->machine.callback != CALLBACK_NONE) - (uint32_t)called);
+    atomic_fetch_add(&s->callbacks, callbacks_of(a) - called);
+    if (x != NULL)
+        atomic_fetch_add(&s->kept, handle_keeps(&a->machine) - kept);
 
     int64_t deadline = lease_deadline(&a->machine.lease);
     view_publish(&a->view, deadline, a->machine.lease.token);
-    if (owned && deadline == 0)
+    if (owned && deadline == 0) {
         state_ended(a, up.news == LEASE_LOST ? (enum simba_reason)a->machine.lease.reason
                                              : SIMBA_RELEASED);
+        wake_work(a);
+    }
     if (r != NULL && !observes)
         state_answered(a, r);
     report(a, &up, late);
@@ -284,11 +327,13 @@ static void step(struct actor *a, struct handle_event *event, struct request *r)
     keep_queue(a, waited, &up);
     if (up.send)
         send_request(a, &up.request);
-    timers_set(&s->timers, &a->timer, alarm_at(event->now, handle_next_wake(&a->machine)));
+    set_timer(a, event->now);
     watch(a);
     show(a);
     if (up.has_result)
         give_result(a, up.code);
+    if (up.endangered)
+        callback_warn(a, event->now + up.left);
     if (up.callback != CALLBACK_NONE)
         callback_dispatch(a, &up);
     if (r != NULL && observes && up.news == LEASE_ANSWERED)
@@ -354,6 +399,9 @@ static bool complete_event(struct actor *a, struct handle_event *event)
     } else if (event->kind == HANDLE_DESTROY && a->machine.held && a->results != NULL) {
         counts = false; /* nothing is given back while on_done runs: again after NOTE_LEFT */
         a->notes |= NOTE_DESTROY;
+    } else if (event->kind == HANDLE_RESIGN) {
+        event->at = a->resign_pause;
+        event->token = a->resign_token;
     }
     event->ran = a->done_ran;
     driver_unlock(a->client);
@@ -363,8 +411,8 @@ static bool complete_event(struct actor *a, struct handle_event *event)
 void actor_take_notes(struct actor *a, uint32_t notes)
 {
     static const enum handle_event_kind kinds[] = {
-        HANDLE_START, HANDLE_ABANDON, HANDLE_ACQUIRE, HANDLE_CANCEL, HANDLE_RELEASE,
-        HANDLE_STOP,  HANDLE_CLOSE,   HANDLE_DESTROY, HANDLE_DONE,
+        HANDLE_START, HANDLE_ABANDON, HANDLE_ACQUIRE, HANDLE_CANCEL, HANDLE_RELEASE, HANDLE_RESIGN,
+        HANDLE_STOP,  HANDLE_CLOSE,   HANDLE_DESTROY, HANDLE_WARNED, HANDLE_DONE,
     };
     assert(!a->machine.closed || (notes & ~(uint32_t)(NOTE_CLOSE | NOTE_DESTROY)) == 0);
     if (!a->is_registered) {
@@ -384,21 +432,26 @@ void actor_take_notes(struct actor *a, uint32_t notes)
             callback_submit(a); /* a result that has waited for it */
         if (event.kind == HANDLE_DONE && a->machine.kind == HANDLE_OBSERVER && state_next(a))
             step(a, &(struct handle_event){.kind = HANDLE_CHANGED}, NULL);
-        if (event.kind == HANDLE_ABANDON) {
-            driver_lock(a->client);
+        driver_lock(a->client);
+        if (event.kind == HANDLE_ABANDON)
             a->abandoned = false;
-            driver_unlock(a->client);
-        }
+        /* The machine has seen it; unless a stop came after it, the next tenure counts again. */
+        if (event.kind == HANDLE_RESIGN && atomic_load(&a->status) == SIMBA_RUNNING && !a->closing)
+            view_start(&a->view);
+        driver_unlock(a->client);
     }
     if ((notes & NOTE_LEFT) != 0) {
+        scheduler_left(a);
         a->job.run = NULL;
         callback_submit(a);
+        set_timer(a, clock_now());
     }
     end_if_gone(a);
 }
 
 void actor_tick(struct actor *a)
 {
+    scheduler_tick(a);
     step(a, &(struct handle_event){.kind = HANDLE_TICK}, NULL);
     end_if_gone(a);
 }

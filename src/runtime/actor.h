@@ -25,11 +25,13 @@ enum actor_note {
     NOTE_ACQUIRE = 4,
     NOTE_CANCEL = 8, /* of the call that is marked so; nobody may have any more */
     NOTE_RELEASE = 16,
-    NOTE_STOP = 32,
-    NOTE_CLOSE = 64,    /* by simba_close */
-    NOTE_DESTROY = 128, /* by its owner */
-    NOTE_DONE = 256,
-    NOTE_LEFT = 512 /* what kept a callback back is over: a scheduler's work, a locker's on_done */
+    NOTE_RESIGN = 32,
+    NOTE_STOP = 64,
+    NOTE_CLOSE = 128,   /* by simba_close */
+    NOTE_DESTROY = 256, /* by its owner */
+    NOTE_WARNED = 512,  /* on_endangered has returned */
+    NOTE_DONE = 1024,
+    NOTE_LEFT = 2048 /* what kept a callback back is over: a scheduler's work, a locker's on_done */
 };
 
 enum locker_phase { LOCKER_FREE, LOCKER_WAITING, LOCKER_HELD, LOCKER_LEAVING };
@@ -55,6 +57,21 @@ struct call {
 struct simba_client;
 struct request;
 
+/* What few handles ask for. Behind the actor, where anything of it is. */
+struct actor_extra {
+    struct handle_extra machine; /* first */
+    _Atomic int64_t reported_at; /* progress; NEVER: it is not asked for now */
+    simba_endangered_fn *on_endangered;
+    void (*on_stopped)(void *data);
+
+    /* Of the on_endangered that is with the executor. */
+    struct job job;
+    uint64_t job_token;
+    int64_t job_at;
+    int64_t ends_at; /* the tenure, unless something happens */
+    bool job_moved;
+};
+
 struct actor {
     struct hash_node by_mutex; /* first; by_mutex.name is the mutex */
     uint32_t initial_delay_ms;
@@ -69,6 +86,7 @@ struct actor {
     _Atomic uint32_t status;  /* changed under the client's lock */
     _Atomic uint32_t changes; /* futex: counts what a waiting caller must look at */
     _Atomic uint32_t counted[METRICS_COUNTERS];
+    uint32_t notes; /* under the client's lock */
 
     /* whoever has the baton */
     struct handle machine;
@@ -95,9 +113,12 @@ struct actor {
     uint8_t phase, reason; /* enum locker_phase; enum simba_reason of the change below */
     int16_t start_failure; /* the start failed for good, with this code; 0: it did not */
     uint16_t waiters;      /* callers inside that must find it when they go on */
-    uint32_t notes;
     struct actor *inbox_next;
     union {
+        struct {                   /* a contender, under the client's lock: what resign was told */
+            int64_t resign_pause;  /* ns */
+            uint64_t resign_token; /* of which tenure */
+        };
         struct {                          /* a locker, under the client's lock: */
             struct thread_ref *locked_by; /* who acquired it last; NULL: nobody has */
             struct call *call;
@@ -115,7 +136,8 @@ struct actor {
     };
     char *failure;               /* the last one in words, allocated; NULL: none */
     struct tenure before, after; /* ns; their ids are the actor's own, or allocated */
-    /* Behind it in the same memory: its own period if it has one, the mutex, the id. */
+    /* Behind it in the same memory: an actor_extra and its own period if it has them, the mutex,
+     * the id. */
 };
 
 #define OBSERVER_OF_ALL "" /* the mutex of one */
@@ -136,6 +158,12 @@ static inline const struct period *actor_period(const struct actor *a)
     return a->machine.lease.period;
 }
 
+/* NULL: none. */
+static inline struct actor_extra *actor_extra(const struct actor *a)
+{
+    return (struct actor_extra *)(void *)a->machine.extra;
+}
+
 static inline struct actor *actor_parent(const struct actor *a)
 {
     return a->machine.kind == HANDLE_OBSERVER ? a->parent : NULL;
@@ -153,6 +181,8 @@ int actor_create(struct simba_client *s, const char *mutex, enum handle_kind kin
 void actor_destroy(struct actor *a);
 uint64_t actor_token(const struct actor *a, int64_t *left_ms);       /* 0, and 0 ms: not owner */
 bool actor_owns(const struct actor *a, uint64_t token);              /* that very tenure */
+int64_t actor_owns_at(const struct actor *a, uint64_t token);        /* a time when; 0: does not */
+void actor_ask_progress(struct actor *a, bool on);                   /* from now on, or not */
 int actor_check(const struct actor *a);                              /* 0 or SIMBA_EFORKED */
 const char *actor_store(const struct actor *a);                      /* to show */
 void actor_say_owner(const struct actor *a, char *out, size_t size); /* under the client's lock */

@@ -53,6 +53,26 @@ bool actor_owns(const struct actor *a, uint64_t token)
     return token != 0 && actor_token(a, &left_ms) == token;
 }
 
+int64_t actor_owns_at(const struct actor *a, uint64_t token)
+{
+    struct view_reading r;
+    if (a->client->closing)
+        return 0;
+    while (view_begin(&a->view, &r) && view_is_of(&r, token)) {
+        int64_t now = clock_now();
+        if (view_end(&a->view, &r))
+            return now < r.deadline ? now : 0;
+    }
+    return 0;
+}
+
+void actor_ask_progress(struct actor *a, bool on)
+{
+    struct actor_extra *x = actor_extra(a);
+    if (x != NULL)
+        atomic_store(&x->reported_at, on ? clock_now() : NEVER);
+}
+
 void actor_wait_over_locked(struct actor *a)
 {
     if (--a->waiters == 0 && (a->closing || a->client->closing))
@@ -96,6 +116,11 @@ static int make_period(const struct simba_client *s, const struct simba_handle_o
         *why = "initial_delay must be between 0 and a day";
     else if (o->drain_ms < SIMBA_DEFAULT)
         *why = "drain must not be negative";
+    else if (o->progress_ms == 0 || o->progress_ms < SIMBA_DEFAULT ||
+             o->progress_ms > SIMBA_LEASE_MAX_MS)
+        *why = "progress must be between 1 ms and a day";
+    else if (o->at_least_ms < SIMBA_DEFAULT || o->at_least_ms > SIMBA_LEASE_MAX_MS)
+        *why = "at_least must be between 0 and a day";
     else if (period_init(period, &t, why) == 0) {
         period->phase = s->period.phase;
         return 0;
@@ -103,18 +128,40 @@ static int make_period(const struct simba_client *s, const struct simba_handle_o
     return SIMBA_EINVAL;
 }
 
-/* One piece of memory: the actor, its period if it has its own, the mutex, the id. */
+/* What it asks for beyond what all have; false: nothing. */
+static bool make_extra(enum handle_kind kind, const struct simba_handle_options *o,
+                       struct actor_extra *x)
+{
+    bool contends = kind == HANDLE_CONTENDER;
+    *x = (struct actor_extra){.on_endangered = o->on_endangered};
+    x->machine.at_least = o->at_least_ms < 0 ? 0 : o->at_least_ms * NS_PER_MS;
+    x->machine.tells_danger = o->on_endangered != NULL;
+    if (contends) {
+        x->on_stopped = o->on_stopped;
+        x->machine.tells_stopped = o->on_stopped != NULL;
+        x->machine.watchdog.limit = o->progress_ms < 0 ? 0 : o->progress_ms * NS_PER_MS;
+    }
+    return kind != HANDLE_OBSERVER && (x->machine.at_least > 0 || x->machine.tells_danger ||
+                                       x->machine.tells_stopped || x->machine.watchdog.limit > 0);
+}
+
+/* One piece of memory: the actor, its extra and its period if it has its own, the mutex, the id. */
 static struct actor *allocate(struct simba_client *s, const char *mutex, const char *id,
-                              const struct period *period)
+                              const struct period *period, const struct actor_extra *extra)
 {
     size_t period_size = period != &s->period ? sizeof *period : 0;
+    size_t extra_size = extra != NULL ? sizeof *extra : 0;
     size_t mutex_size = strlen(mutex) + 1, id_size = strlen(id) + 1;
-    char *memory = calloc(1, sizeof(struct actor) + period_size + mutex_size + id_size);
+    char *memory =
+        calloc(1, sizeof(struct actor) + extra_size + period_size + mutex_size + id_size);
     if (memory == NULL)
         return NULL;
     struct actor *a = (struct actor *)(void *)memory;
     memory += sizeof *a;
     a->client = s;
+    if (extra != NULL)
+        a->machine.extra = memcpy(memory, extra, extra_size);
+    memory += extra_size;
     a->machine.lease.period = period_size != 0 ? memcpy(memory, period, period_size) : period;
     a->by_mutex.name = memcpy(memory + period_size, mutex, mutex_size);
     a->machine.lease.id = memcpy(memory + period_size + mutex_size, id, id_size);
@@ -137,6 +184,7 @@ int actor_create(struct simba_client *s, const char *mutex, enum handle_kind kin
     const struct simba_handle_options *o = options != NULL ? options : &defaults;
     char id[SIMBA_ID_MAX + 1] = "";
     struct period period;
+    struct actor_extra extra;
     bool own_period;
     const char *why;
 
@@ -158,7 +206,8 @@ int actor_create(struct simba_client *s, const char *mutex, enum handle_kind kin
     if (kind != HANDLE_OBSERVER && o->id != NULL)
         snprintf(id, sizeof id, "%s", o->id);
 
-    struct actor *a = allocate(s, mutex, id, own_period ? &period : &s->period);
+    struct actor *a = allocate(s, mutex, id, own_period ? &period : &s->period,
+                               make_extra(kind, o, &extra) ? &extra : NULL);
     if (a == NULL)
         return fault(SIMBA_ELIMIT, "mutex '%s': out of memory", mutex);
     a->initial_delay_ms = o->initial_delay_ms < 0 ? 0 : (uint32_t)o->initial_delay_ms;
@@ -168,7 +217,7 @@ int actor_create(struct simba_client *s, const char *mutex, enum handle_kind kin
     a->data = o->data;
     int64_t drain = clock_after_ms(0, o->drain_ms < 0 ? ACTOR_DRAIN_MS : o->drain_ms);
     handle_init(&a->machine, kind, drain, actor_period(a), actor_id(a), o->id == NULL,
-                s->backend->queues, rng_seed());
+                s->backend->queues, rng_seed(), a->machine.extra);
 
     driver_lock(s);
     bool closing = s->closing;
@@ -186,14 +235,14 @@ int actor_create(struct simba_client *s, const char *mutex, enum handle_kind kin
 struct actor *actor_child(struct actor *parent, const char *mutex)
 {
     struct simba_client *s = parent->client;
-    struct actor *a = allocate(s, mutex, "", actor_period(parent));
+    struct actor *a = allocate(s, mutex, "", actor_period(parent), NULL);
     if (a == NULL)
         return NULL;
     a->parent = parent;
     a->on_acquired = parent->on_acquired;
     a->data = parent->data;
     handle_init(&a->machine, HANDLE_OBSERVER, 0, actor_period(a), actor_id(a), false, false,
-                rng_seed());
+                rng_seed(), NULL);
     hash_table_add(&s->actors,
                    &a->by_mutex); /* now: the parent may be told to close in this turn */
     a->is_registered = true;

@@ -19,6 +19,14 @@ static void post_done(struct actor *a, bool ran)
     driver_unlock(s);
 }
 
+static void post_warned(struct actor *a)
+{
+    struct simba_client *s = a->client;
+    driver_lock(s);
+    turn_post_locked(a, NOTE_WARNED);
+    driver_unlock(s);
+}
+
 /* ---- results of asynchronous calls --------------------------------------------------------- */
 
 void callback_add_result_locked(struct actor *a, struct call *call)
@@ -63,13 +71,31 @@ static void result_over(struct actor *a)
 /* One run of a callback, on the stack of its thread. */
 struct callback {
     struct actor *actor;
-    const struct call *result; /* that it tells; NULL: it is the machine's */
     struct simba_client *client_before;
     struct actor *actor_before;
-    int64_t began;
+    int64_t submitted, began;
+    bool warns;   /* on_endangered, which may run beside another */
+    bool results; /* the result of an asynchronous call */
     bool ran, returned;
     int cancel; /* the thread's, for user code */
 };
+
+/* Only the user's code may be cancelled, not ours around it. */
+static struct callback callback_begin(struct actor *a, int64_t submitted)
+{
+    struct callback c = {
+        .actor = a,
+        .client_before = thread_client,
+        .actor_before = thread_actor,
+        .submitted = submitted,
+        .began = clock_now(),
+        .ran = true,
+    };
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &c.cancel);
+    thread_client = a->client;
+    thread_actor = a;
+    return c;
+}
 
 /* Also if the user code has ended its thread or thrown an exception: it is over. */
 static void callback_over(void *arg)
@@ -84,58 +110,56 @@ static void callback_over(void *arg)
         log_put(&a->client->log, SIMBA_LOG_WARN,
                 "mutex '%s': a callback did not return, it has ended its thread; it counts as done",
                 a->by_mutex.name);
-    int64_t delay = c->began - a->job_at, ran_for = clock_now() - c->began;
+    int64_t delay = c->began - c->submitted, ran_for = clock_now() - c->began;
     driver_lock(a->client);
     histogram_add(&a->client->metrics.callback_delay, delay);
     histogram_add(&a->client->metrics.callback, ran_for);
     driver_unlock(a->client);
-    if (c->result != NULL)
+    if (c->warns)
+        post_warned(a);
+    else if (c->results)
         result_over(a);
     else
         post_done(a, c->ran);
 }
 
-/* Any but on_closed. */
+/* Those that are told a state; the other NULL. */
 static simba_state_fn *state_fn(const struct actor *a)
 {
+    if (a->job_callback == CALLBACK_CLOSED || a->job_callback == CALLBACK_STOPPED)
+        return NULL;
     return a->job_callback == CALLBACK_RELEASED ? a->on_released : a->on_acquired;
 }
 
-/* What the callback tells. */
-static void get_state(struct actor *a, struct simba_state *state)
+static void (*plain_fn(const struct actor *a))(void *)
 {
-    state_show(a, state);
+    if (a->job_callback == CALLBACK_STOPPED)
+        return actor_extra(a)->on_stopped;
+    return a->job_callback == CALLBACK_CLOSED ? a->on_closed : NULL;
+}
+
+/* On a thread of the executor. An acquisition that has ended while it was queued is not told. */
+static void run_callback(void *arg)
+{
+    struct actor *a = arg;
+    struct callback c = callback_begin(a, a->job_at);
+
+    struct simba_state state;
+    state_show(a, &state); /* before the check: so it shows the tenure that is checked */
     if (a->job_callback == CALLBACK_CHANGED && a->to_report != NULL) {
-        *state = *a->to_report;
+        state = *a->to_report;
         free(a->to_report);
         a->to_report = NULL;
     }
     if (a->job_callback != CALLBACK_CHANGED)
-        state->reason = (enum simba_reason)a->job_reason;
-}
-
-/* On a thread of the executor. An acquisition that has ended while it was queued is not told. Only
- * the user's code may be cancelled, not ours around it. */
-static void run(struct actor *a, const struct call *result)
-{
-    struct callback c = {a, result, thread_client, thread_actor, clock_now(), true, false, 0};
-    struct simba_state state;
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &c.cancel);
-    thread_client = a->client;
-    thread_actor = a;
-    if (result != NULL)
-        locker_say(a, result);
-    else
-        get_state(a, &state); /* before the check: so it shows the tenure that is checked */
-    if (result == NULL && a->job_callback == CALLBACK_ACQUIRED)
+        state.reason = (enum simba_reason)a->job_reason;
+    if (a->job_callback == CALLBACK_ACQUIRED)
         c.ran = actor_owns(a, a->job_token);
     pthread_cleanup_push(callback_over, &c);
     if (c.ran) {
         pthread_setcancelstate(c.cancel, NULL);
-        if (result != NULL)
-            result->on_done(result->data, result->code);
-        else if (a->job_callback == CALLBACK_CLOSED)
-            a->on_closed(a->data);
+        if (plain_fn(a) != NULL)
+            plain_fn(a)(a->data);
         else
             state_fn(a)(a->data, a->by_mutex.name, &state);
         pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
@@ -145,57 +169,107 @@ static void run(struct actor *a, const struct call *result)
     pthread_setcancelstate(c.cancel, NULL);
 }
 
-static void run_callback(void *actor)
+static void run_result(void *arg)
 {
-    run(actor, NULL);
+    struct actor *a = arg;
+    struct callback c = callback_begin(a, a->job_at);
+    const struct call *call = first_result(a);
+    c.results = true;
+    locker_say(a, call);
+    pthread_cleanup_push(callback_over, &c);
+    pthread_setcancelstate(c.cancel, NULL);
+    call->on_done(call->data, call->code);
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
+    c.returned = true;
+    pthread_cleanup_pop(1);
+    pthread_setcancelstate(c.cancel, NULL);
 }
 
-static void run_result(void *actor)
+/* A danger that has passed, or come true, while it was queued is not told. */
+static void run_endangered(void *arg)
 {
-    run(actor, first_result(actor));
+    struct actor *a = arg;
+    struct actor_extra *x = actor_extra(a);
+    struct callback c = callback_begin(a, x->job_at);
+    int64_t left = x->ends_at - c.began;
+    c.warns = true;
+    pthread_cleanup_push(callback_over, &c);
+    if (left > 0 && actor_owns(a, x->job_token)) {
+        pthread_setcancelstate(c.cancel, NULL);
+        x->on_endangered(a->data, a->by_mutex.name, left / NS_PER_MS);
+        pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
+    }
+    c.returned = true;
+    pthread_cleanup_pop(1);
+    pthread_setcancelstate(c.cancel, NULL);
 }
 
 /* What the user's executor is given. User code on the loop would hold up every renewal, so an
  * executor that calls this within submit, or later on the loop, has it moved. */
-static void run_for_user(void *arg)
+static void run_or_move(struct actor *a, struct job *job, bool *moved)
 {
-    struct actor *a = arg;
     struct simba_client *s = a->client;
     if (!driver_is_here(s)) {
-        a->job.run(a);
+        job->run(a);
         return;
     }
-    a->job_moved = true;
+    *moved = true;
     log_put(&s->log, SIMBA_LOG_WARN,
             "mutex '%s': your executor would run a callback inside submit, it runs on a thread of "
             "ours",
             a->by_mutex.name);
-    executor_submit(&s->executor, &a->job);
+    executor_submit(&s->executor, job);
 }
 
-/* One at a time; a locker's results go first. */
-void callback_submit(struct actor *a)
+static void run_for_user(void *arg)
+{
+    struct actor *a = arg;
+    run_or_move(a, &a->job, &a->job_moved);
+}
+
+static void warn_for_user(void *arg)
+{
+    struct actor *a = arg;
+    run_or_move(a, &actor_extra(a)->job, &actor_extra(a)->job_moved);
+}
+
+static void hand_over(struct actor *a, struct job *job, void (*for_user)(void *), bool *moved)
 {
     struct simba_client *s = a->client;
-    bool is_result = first_result(a) != NULL;
-    if (a->job.run != NULL || (!is_result && a->machine.callback == CALLBACK_NONE))
-        return;
-    a->job = (struct job){.run = is_result ? run_result : run_callback, .arg = a};
-    if (!is_result &&
-        (a->job_callback == CALLBACK_CLOSED ? a->on_closed == NULL : state_fn(a) == NULL)) {
-        post_done(a, true);
-        return;
-    }
-    a->job_at = clock_now();
-    a->job_moved = false;
+    *moved = false;
     if (s->has_executor_user) {
-        if (s->executor_user.submit(s->executor_user.data, run_for_user, a) == 0 || a->job_moved)
+        if (s->executor_user.submit(s->executor_user.data, for_user, a) == 0 || *moved)
             return;
         log_put(&s->log, SIMBA_LOG_WARN,
                 "mutex '%s': your executor refused a callback, it runs on a thread of ours",
                 a->by_mutex.name);
     }
-    executor_submit(&s->executor, &a->job);
+    executor_submit(&s->executor, job);
+}
+
+/* One at a time; a locker's results go first. */
+void callback_submit(struct actor *a)
+{
+    bool is_result = first_result(a) != NULL;
+    if (a->job.run != NULL || (!is_result && a->machine.callback == CALLBACK_NONE))
+        return;
+    a->job = (struct job){.run = is_result ? run_result : run_callback, .arg = a};
+    if (!is_result && plain_fn(a) == NULL && state_fn(a) == NULL) {
+        post_done(a, true);
+        return;
+    }
+    a->job_at = clock_now();
+    hand_over(a, &a->job, run_for_user, &a->job_moved);
+}
+
+void callback_warn(struct actor *a, int64_t ends_at)
+{
+    struct actor_extra *x = actor_extra(a);
+    x->job = (struct job){.run = run_endangered, .arg = a};
+    x->job_token = a->machine.lease.token;
+    x->job_at = clock_now();
+    x->ends_at = ends_at;
+    hand_over(a, &x->job, warn_for_user, &x->job_moved);
 }
 
 void callback_dispatch(struct actor *a, const struct handle_update *up)
@@ -212,7 +286,7 @@ void callback_dispatch(struct actor *a, const struct handle_update *up)
     /* What is seen while the callback waits for a thread is the next change, with its own reason. */
     if (up->callback == CALLBACK_CHANGED && (a->to_report = malloc(sizeof *a->to_report)) != NULL)
         state_show(a, a->to_report);
-    if (up->callback == CALLBACK_RELEASED && scheduler_lingers(a, up->reason))
+    if (up->callback == CALLBACK_RELEASED && scheduler_lingers(a))
         return; /* until NOTE_LEFT */
     callback_submit(a);
     if (up->callback == CALLBACK_CLOSED && parent != NULL && --parent->children == 0 &&

@@ -2,12 +2,15 @@
 #ifndef RUNTIME_CALLBACK_H
 #define RUNTIME_CALLBACK_H
 
+#include <stdint.h>
+
 struct actor;
 struct call;
 struct handle_update;
 
 void callback_dispatch(struct actor *a, const struct handle_update *up); /* NOTE_DONE follows */
 void callback_submit(struct actor *a); /* what is next, if none is out and none kept back */
+void callback_warn(struct actor *a, int64_t ends_at); /* on_endangered; NOTE_WARNED follows */
 
 /* Of an asynchronous call; callback_submit follows. */
 void callback_add_result_locked(struct actor *a, struct call *call);

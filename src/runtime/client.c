@@ -145,11 +145,15 @@ static int start(struct simba_client *s, const struct simba_options *o)
         rc = fault(rc, "out of memory");
         goto err_after_hash_tables;
     }
-    rc = executor_init(&s->executor, s->no_thread ? poll_notify : NULL, s);
+    if (s->no_thread)
+        executor_init_polled(&s->executor, poll_notify, s);
+    else
+        rc = executor_init(&s->executor, "simba-call", 1, EXECUTOR_THREADS_MAX);
     if (rc < 0) {
         rc = fault(rc, "%s: cannot start a thread", s->url.shown);
         goto err_after_hash_tables;
     }
+    (void)executor_init(&s->workers, "simba-work", 0, SIZE_MAX); /* one for each run at work */
     rc = log_init(&s->log, s, &s->executor, o->log, o->log_data);
     int error = rc < 0 ? ENOMEM : loop_init(s);
     if (error != 0) {
@@ -175,6 +179,7 @@ err_after_loop:
 err_after_executor:
     executor_stop(&s->executor, NEVER);
     executor_free(&s->executor);
+    executor_free(&s->workers);
     log_free(&s->log);
 err_after_hash_tables:
     interest_free(s);
@@ -232,6 +237,7 @@ static void free_client(struct simba_client *s)
 {
     driver_join(s);
     executor_free(&s->executor);
+    executor_free(&s->workers);
     log_free(&s->log);
     hash_table_empty(&s->actors, actor_free);
     hash_table_free(&s->actors);
@@ -264,6 +270,9 @@ static void say_what_runs(struct simba_client *s, bool loop_ended, char out[CALL
                  "the log function still runs: close again when it has returned");
     else if (atomic_load(&s->callbacks) > 0 || loop_ended)
         snprintf(out, CALL_TEXT_MAX, "a callback still runs: close again when it has returned");
+    else if (atomic_load(&s->kept) > 0)
+        snprintf(out, CALL_TEXT_MAX,
+                 "a mutex is kept until its at_least_ms is over: close again, with more time");
     else
         snprintf(out, CALL_TEXT_MAX, "the store does not answer: close again");
 }
@@ -293,7 +302,7 @@ int simba_close(simba_client *s, int64_t timeout_ms)
     bool ended = poll_wait(s, &s->ended, 0, until, close_again, NULL);
     if (ended && s->no_thread)
         executor_run(&s->executor); /* the last log lines */
-    if (!ended || !executor_stop(&s->executor, until)) {
+    if (!ended || !executor_stop(&s->workers, until) || !executor_stop(&s->executor, until)) {
         say_what_runs(s, ended, why);
         return fault(SIMBA_ETIMEOUT, "%s: not closed in %lld ms, and nothing is freed: %s",
                      s->url.shown, (long long)timeout_ms, why);

@@ -36,7 +36,8 @@ struct simba_client {
     struct period period;         /* from those, shared by handles that change nothing */
     struct simba_executor executor_user;
     bool has_executor_user, no_thread;
-    struct executor executor;
+    struct executor executor; /* for callbacks and the log */
+    struct executor workers;  /* for scheduled work */
     struct log log;
     uint32_t generation; /* process.h */
     struct metrics metrics;
@@ -62,6 +63,7 @@ struct simba_client {
     bool store_closing, store_closed, over; /* over: the loop takes nothing more */
 
     _Atomic uint32_t callbacks; /* that are with an executor */
+    _Atomic uint32_t kept;      /* mutexes, by at_least alone */
     _Atomic uint32_t ended;     /* the loop has ended; futex */
 };
 

@@ -41,10 +41,12 @@ static int move(struct actor *a, enum status_event event, uint32_t note, const c
         turn_post_locked(a, note);
     }
     driver_unlock(a->client);
-    if (next < 0)
-        return fault(SIMBA_ESTATE, "mutex '%s': cannot %s a contender that is %s", a->by_mutex.name,
-                     verb, closing ? "being closed" : status_name(status));
-    return 0;
+    if (next >= 0)
+        return 0;
+    bool too_soon = event == STATUS_START && status == SIMBA_STOPPING && !closing;
+    return fault(SIMBA_ESTATE, "mutex '%s': cannot %s a contender that is %s%s", a->by_mutex.name,
+                 verb, closing ? "being closed" : status_name(status),
+                 too_soon ? ": start it in on_stopped, or when it is INITIAL" : "");
 }
 
 int simba_contender_start(simba_contender *c)
@@ -55,6 +57,45 @@ int simba_contender_start(simba_contender *c)
 int simba_contender_stop(simba_contender *c)
 {
     return move(actor_of(c), STATUS_STOP, NOTE_STOP, "stop");
+}
+
+int simba_contender_resign(simba_contender *c, int64_t pause_ms)
+{
+    struct actor *a = actor_of(c);
+    int64_t left_ms;
+    int rc = actor_check(a);
+    if (rc < 0)
+        return rc;
+    if (pause_ms < 0)
+        return fault(SIMBA_EINVAL, "mutex '%s': a pause must not be negative", a->by_mutex.name);
+    driver_lock(a->client);
+    uint64_t token = actor_token(a, &left_ms);
+    if (token != 0) {
+        view_stop(&a->view);
+        a->resign_pause = clock_after_ms(0, pause_ms);
+        a->resign_token = token;
+        turn_post_locked(a, NOTE_RESIGN);
+    }
+    driver_unlock(a->client);
+    if (token == 0)
+        return fault(SIMBA_ESTATE, "mutex '%s': %s is not the owner, it has nothing to resign",
+                     a->by_mutex.name, actor_id(a));
+    return 0;
+}
+
+int simba_contender_progress(simba_contender *c, uint64_t token)
+{
+    struct actor *a = actor_of(c);
+    int rc = actor_check(a);
+    if (rc < 0)
+        return rc;
+    int64_t now = actor_owns_at(a, token);
+    if (token == 0 || now == 0)
+        return fault(SIMBA_ELOST, "mutex '%s': the tenure with token %llu is over",
+                     a->by_mutex.name, (unsigned long long)token);
+    if (actor_extra(a) != NULL)
+        watchdog_report(&actor_extra(a)->reported_at, now);
+    return 0;
 }
 
 /* Under the lock: 1 to go on waiting, else the result. */

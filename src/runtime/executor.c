@@ -27,8 +27,8 @@ static bool wait_locked(struct executor *x)
     struct timespec until = clock_slice_end(EXECUTOR_IDLE_MS * NS_PER_MS);
     bool late = false;
     x->idle++;
-    while (x->first == NULL && !x->stopping && !(late && x->threads > 1)) {
-        if (x->threads == 1) /* the last one stays */
+    while (x->first == NULL && !x->stopping && !(late && x->threads > x->least)) {
+        if (x->threads <= x->least) /* these stay */
             pthread_cond_wait(&x->work, &x->lock);
         else
             late = pthread_cond_timedwait(&x->work, &x->lock, &until) == ETIMEDOUT;
@@ -66,20 +66,21 @@ static void *run_thread(void *arg)
 static int add_thread_locked(struct executor *x)
 {
     pthread_t thread;
-    int rc = thread_start(&thread, "simba-call", run_thread, x);
+    int rc = thread_start(&thread, x->name, run_thread, x);
     if (rc == 0)
         x->threads++;
     return rc;
 }
 
 /* A job has ended its thread, by pthread_exit or because it was cancelled: another goes on. If
- * there is none to be had, this one does, in its last moments. */
+ * there is none to be had, this one does, in its last moments. Where none needs to stay, every job
+ * in the queue has another thread. */
 static void replace_thread(void *arg)
 {
     struct executor *x = arg;
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
     pthread_mutex_lock(&x->lock);
-    if (add_thread_locked(x) < 0 && x->threads == 1)
+    if (x->least > 0 && add_thread_locked(x) < 0 && x->threads == 1)
         serve_locked(x);
     leave_locked(x);
 }
@@ -102,9 +103,8 @@ static void serve_locked(struct executor *x)
     } while (wait_locked(x));
 }
 
-int executor_init(struct executor *x, void (*notify)(void *arg), void *arg)
+static void init(struct executor *x)
 {
-    *x = (struct executor){.notify = notify, .notify_arg = arg};
     x->last = &x->first;
     pthread_condattr_t attr;
     pthread_condattr_init(&attr);
@@ -113,13 +113,25 @@ int executor_init(struct executor *x, void (*notify)(void *arg), void *arg)
     pthread_cond_init(&x->work, &attr);
     pthread_cond_init(&x->empty, &attr);
     pthread_condattr_destroy(&attr);
+}
 
-    if (notify != NULL)
+int executor_init(struct executor *x, const char *name, size_t least, size_t most)
+{
+    assert(least <= 1);
+    *x = (struct executor){.name = name, .least = least, .most = most};
+    init(x);
+    if (least == 0)
         return 0;
     pthread_mutex_lock(&x->lock);
     int rc = add_thread_locked(x);
     pthread_mutex_unlock(&x->lock);
     return rc;
+}
+
+void executor_init_polled(struct executor *x, void (*notify)(void *arg), void *arg)
+{
+    *x = (struct executor){.notify = notify, .notify_arg = arg};
+    init(x);
 }
 
 bool executor_run(struct executor *x)
@@ -137,24 +149,26 @@ bool executor_run(struct executor *x)
     return any;
 }
 
-void executor_submit(struct executor *x, struct job *job)
+int executor_submit(struct executor *x, struct job *job)
 {
     pthread_mutex_lock(&x->lock);
+    bool add = x->notify == NULL && x->queued >= x->idle && x->threads < x->most;
+    int rc = add ? add_thread_locked(x) : 0;
+    if (rc < 0 && x->least == 0) {
+        pthread_mutex_unlock(&x->lock);
+        return rc;
+    } /* else the job waits for a thread that is there */
     assert(x->threads > 0 || x->notify != NULL);
     job->next = NULL;
     *x->last = job;
     x->last = &job->next;
     x->queued++;
-    if (x->notify != NULL) {
-        pthread_mutex_unlock(&x->lock);
-        x->notify(x->notify_arg);
-        return;
-    }
-    if (x->queued > x->idle && x->threads < EXECUTOR_THREADS_MAX)
-        (void)add_thread_locked(x); /* without it the job waits for a thread that is there */
-    else
+    if (!add)
         pthread_cond_signal(&x->work);
     pthread_mutex_unlock(&x->lock);
+    if (x->notify != NULL)
+        x->notify(x->notify_arg);
+    return 0;
 }
 
 bool executor_stop(struct executor *x, int64_t until)

@@ -69,6 +69,7 @@ int simba_metrics_read(simba_client *s, struct simba_metrics *out)
     m.failures = atomic_load(&from->counted[COUNT_FAILURES]);
     m.expired = atomic_load(&from->counted[COUNT_EXPIRED]);
     m.evicted = atomic_load(&from->counted[COUNT_EVICTED]);
+    m.stalled = atomic_load(&from->counted[COUNT_STALLED]);
     m.reconnects = atomic_load(&from->reconnects);
     copy_histogram(&m.operation, &from->operation);
     copy_histogram(&m.handoff, &from->handoff);
@@ -153,6 +154,7 @@ int simba_metrics_each(simba_client *s, simba_handle_metrics_fn *each, void *dat
             .failures = n->value[COUNT_FAILURES],
             .expired = n->value[COUNT_EXPIRED],
             .evicted = n->value[COUNT_EVICTED],
+            .stalled = n->value[COUNT_STALLED],
         };
         each(data, &m);
     }
@@ -239,6 +241,7 @@ static void put_client(struct page *p, const struct simba_metrics *m)
     put_head(p, "losses_total", "counter", "Tenures that ended against the owner's will.");
     put(p, "simba_losses_total{reason=\"expired\"} %llu\n", (unsigned long long)m->expired);
     put(p, "simba_losses_total{reason=\"evicted\"} %llu\n", (unsigned long long)m->evicted);
+    put(p, "simba_losses_total{reason=\"stalled\"} %llu\n", (unsigned long long)m->stalled);
     put_number(p, "reconnects_total", "counter", "Connections to the store made anew.",
                m->reconnects);
     put_histogram(p, "operation_seconds", "From a request to its answer.", &m->operation);
@@ -263,6 +266,7 @@ static void put_handles(struct page *p, const struct snapshot *list)
         {"mutex_failures_total", "", "counter", "Requests that failed.", COUNT_FAILURES},
         {"mutex_losses_total", ",reason=\"expired\"", "counter", "Tenures lost.", COUNT_EXPIRED},
         {"mutex_losses_total", ",reason=\"evicted\"", NULL, NULL, COUNT_EVICTED},
+        {"mutex_losses_total", ",reason=\"stalled\"", NULL, NULL, COUNT_STALLED},
     };
     for (size_t i = 0; i < sizeof samples / sizeof *samples; i++) {
         if (samples[i].help != NULL)

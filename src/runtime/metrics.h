@@ -13,6 +13,7 @@ enum metrics_counter {
     COUNT_FAILURES,
     COUNT_EXPIRED,
     COUNT_EVICTED,
+    COUNT_STALLED,
     METRICS_COUNTERS
 };
 

@@ -1,33 +1,30 @@
 /* scheduler.c: work that runs on the leader only.
  *
- * A scheduler is a contender whose callbacks are ours: they call the user's, and begin and end the
- * tenure of one thread. So simba_scheduler and simba_contender are two names of one actor; what is
- * added hangs on its `data` and goes with on_closed.
+ * A scheduler is a contender whose callbacks are ours: they call the user's. So simba_scheduler and
+ * simba_contender are two names of one actor; what is added hangs on its `data` and goes with
+ * on_closed.
  *
- *   executor  on_acquired ------------------------------------------------------> on_released
- *                        \ starts                                    submitted by / joins
- *   thread                 work  work  work ... ends, keeps at_least, NOTE_LEFT --
- *   loop                                  / scheduler_lingers() wakes it
+ *   executor  on_acquired                                                  on_released
+ *                        \                                                 /
+ *   loop                  waits until a run is due, submits it ... NOTE_LEFT
+ *                              \               / NOTE_LEFT      /
+ *   workers                     work -----------          work --
  *
- * Nobody waits for the thread: when on_released is due, the loop wakes it, and submits the
- * callback only when the thread has said that it is leaving. From the first to the last of this
- * the machine has user code running, so nothing is released (C4), and no second tenure, and so
- * no second thread, can begin. Between these moments the thread alone uses what is below
- * "tenure". */
+ * While no run is at work there is no thread: the loop waits, with the timer of the actor
+ * (scheduler_due). When on_released is due while a run is at work, the loop keeps it back until the
+ * run has ended (scheduler_lingers). From the first to the last of this the machine has user code
+ * running, so nothing is released (C4), and no second tenure can begin. What is below "tenure"
+ * belongs to on_acquired, then in turns to the run that is at work and, while none is, to the
+ * loop; each hands it on with a note. */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
 #include "base/futex.h"
-#include "base/thread.h"
 #include "core/schedule.h"
 #include "runtime/client.h"
 #include "runtime/fault.h"
 #include "runtime/scheduler.h"
-
-#define DRAIN_SPARE_MS ACTOR_DRAIN_MS /* by default, on top of at_least */
-
-enum ends { GOES_ON, RELEASED, LOST };
 
 struct scheduler {
     struct schedule schedule;
@@ -36,19 +33,19 @@ struct scheduler {
     void (*on_closed)(void *data);
     void *data;
     struct actor *actor; /* known since the first callback */
+    struct job job;
+    bool at_work; /* a run is; the loop's */
 
     /* tenure */
-    _Atomic uint32_t ends; /* futex: enum ends, set by the loop */
     uint64_t token;
-    int64_t keep_until, due;
+    int64_t due;       /* NEVER: no run comes any more */
     uint64_t failures; /* in a row */
-    bool has_thread, has_before;
-    pthread_t thread; /* that leaves, for on_released to join */
-    pthread_t before; /* whose work ended it, for the next one to join */
 };
 
+/* ---- a run, as its work sees it ------------------------------------------------------------ */
+
 struct simba_run {
-    const struct actor *actor;
+    struct actor *actor;
     uint64_t token;
 };
 
@@ -62,15 +59,32 @@ uint64_t simba_run_token(const simba_run *run)
     return run != NULL ? run->token : 0;
 }
 
-/* ---- its thread ---------------------------------------------------------------------------- */
+/* What ends a tenure changes `changes`, except for the clock. */
+bool simba_run_wait(const simba_run *run, int64_t ms)
+{
+    if (run == NULL)
+        return true;
+    struct actor *a = run->actor;
+    int64_t end = clock_after_ms(clock_now(), ms < 0 ? 0 : ms), left_ms;
+    for (;;) {
+        uint32_t changes = atomic_load(&a->changes); /* first this, so that no change is missed */
+        bool owns = actor_token(a, &left_ms) == run->token;
+        int64_t now = clock_now();
+        if (!owns || now >= end)
+            return !owns;
+        int64_t until = clock_after_ms(now, left_ms + 1);
+        futex_wait(&a->changes, changes, until < end ? until : end);
+    }
+}
 
-static void *lead(void *arg);
+/* ---- a run --------------------------------------------------------------------------------- */
 
 /* failure NULL: it went well. Of a work that fails for long, ever fewer runs are logged. */
 static void ended(struct scheduler *x, const char *failure)
 {
     struct log *log = &x->actor->client->log;
     const char *mutex = x->actor->by_mutex.name;
+    actor_ask_progress(x->actor, false);
     x->due = schedule_next(&x->schedule, x->due, clock_now());
     if (failure == NULL && x->failures > 0)
         log_put(log, SIMBA_LOG_INFO, "mutex '%s': the scheduled work is fine after %llu failures",
@@ -82,49 +96,68 @@ static void ended(struct scheduler *x, const char *failure)
                 mutex, failure, (unsigned long long)x->failures);
 }
 
-/* Only the work may be cancelled. */
-static void run_once(struct scheduler *x)
-{
-    struct simba_run run = {.actor = x->actor, .token = x->token};
-    pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, NULL);
-    int code = x->work(x->data, &run);
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
-    pthread_setcanceltype(PTHREAD_CANCEL_DEFERRED, NULL);
-    char failure[32];
-    snprintf(failure, sizeof failure, "returned %d", code);
-    ended(x, code != 0 ? failure : NULL);
-}
-
-static void run_all(struct scheduler *x)
-{
-    while (!futex_wait(&x->ends, GOES_ON, x->due)) {
-        if (actor_owns(x->actor, x->token))
-            run_once(x);
-        else /* the loop is about to say so */
-            futex_wait(&x->ends, GOES_ON, NEVER);
-    }
-}
-
-/* The last that the thread does; the scheduler may be gone when this returns. */
+/* The last of a run; the scheduler may be gone when this returns. */
 static void leave(struct scheduler *x)
 {
     struct actor *a = x->actor;
     struct simba_client *s = a->client;
-    futex_wait(&x->ends, GOES_ON, NEVER);
-    if (atomic_load(&x->ends) == RELEASED)
-        futex_wait(&x->ends, RELEASED, x->keep_until);
-    x->thread = pthread_self();
+    thread_client = NULL;
+    thread_actor = NULL;
     driver_lock(s);
     turn_post_locked(a, NOTE_LEFT);
     driver_unlock(s);
 }
 
-/* Whoever starts it does not learn which one it is: its work may end it, and be replaced, before
- * the starter looks. The last one says so itself. */
-static int start_thread(struct scheduler *x)
+/* By pthread_exit, or because it was cancelled. */
+static void thread_ended(void *arg)
 {
-    pthread_t unused;
-    return thread_start(&unused, NULL, lead, x);
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
+    ended(arg, "ended its thread");
+    leave(arg);
+}
+
+/* On a thread of the workers. Only the work may be cancelled. */
+static void run_work(void *arg)
+{
+    struct scheduler *x = arg;
+    struct simba_run run = {.actor = x->actor, .token = x->token};
+    char failure[32];
+    int cancel, code = 0;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+    if (actor_owns(x->actor, x->token)) {
+        thread_client = x->actor->client; /* so that the work cannot wait for itself */
+        thread_actor = x->actor;
+        actor_ask_progress(x->actor, true);
+        pthread_cleanup_push(thread_ended, x);
+        pthread_setcancelstate(cancel, NULL);
+        code = x->work(x->data, &run);
+        pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
+        pthread_setcanceltype(PTHREAD_CANCEL_DEFERRED, NULL);
+        pthread_cleanup_pop(0);
+        snprintf(failure, sizeof failure, "returned %d", code);
+        ended(x, code != 0 ? failure : NULL);
+    } else {
+        x->due = NEVER;
+    }
+    leave(x);
+    pthread_setcancelstate(cancel, NULL);
+}
+
+/* ---- the loop ------------------------------------------------------------------------------ */
+
+static void on_released(void *data, const char *mutex, const struct simba_state *state);
+
+/* NULL: it is no scheduler's. */
+static struct scheduler *scheduler_of(const struct actor *a)
+{
+    return a->on_released == on_released ? a->data : NULL;
+}
+
+int64_t scheduler_due(const struct actor *a)
+{
+    const struct scheduler *x = scheduler_of(a);
+    bool leads = a->machine.acquired_ran && a->machine.callback == CALLBACK_NONE;
+    return x != NULL && leads && !x->at_work ? x->due : NEVER;
 }
 
 /* A leader that cannot work makes room for others. */
@@ -135,52 +168,47 @@ static void give_up(struct scheduler *x)
         "mutex '%s': no thread can be started for the scheduled work; the contender is stopped, "
         "start it again when there are fewer threads",
         x->actor->by_mutex.name);
+    x->due = NEVER;
     (void)simba_contender_stop((simba_contender *)(void *)x->actor);
 }
 
-/* The work has ended its thread, by pthread_exit or because it was cancelled. In its last moments
- * the thread starts one that goes on instead, and first joins it. */
-static void replace(void *arg)
+void scheduler_tick(struct actor *a)
 {
-    struct scheduler *x = arg;
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
-    ended(x, "ended its thread");
-    x->before = pthread_self();
-    x->has_before = true;
-    if (start_thread(x) == 0)
+    if (clock_now() < scheduler_due(a))
         return;
-    x->has_before = false;
+    struct scheduler *x = scheduler_of(a);
+    if (!actor_owns(a, x->token)) {
+        x->due = NEVER;
+        return;
+    }
+    x->job = (struct job){.run = run_work, .arg = x};
+    x->at_work = true;
+    if (executor_submit(&a->client->workers, &x->job) == 0)
+        return;
+    x->at_work = false;
     give_up(x);
-    leave(x);
 }
 
-static void *lead(void *arg)
+void scheduler_left(struct actor *a)
 {
-    struct scheduler *x = arg;
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
-    pthread_setname_np(pthread_self(), "simba-work");
-    if (x->has_before)
-        pthread_join(x->before, NULL);
-    x->has_before = false;
-    thread_client = x->actor->client; /* so that the work cannot wait for itself */
-    thread_actor = x->actor;
-    pthread_cleanup_push(replace, x);
-    run_all(x);
-    pthread_cleanup_pop(0);
-    leave(x);
-    return NULL;
+    struct scheduler *x = scheduler_of(a);
+    if (x != NULL)
+        x->at_work = false;
+}
+
+bool scheduler_lingers(const struct actor *a)
+{
+    const struct scheduler *x = scheduler_of(a);
+    return x != NULL && x->at_work;
 }
 
 /* ---- callbacks ----------------------------------------------------------------------------- */
 
 /* After the user's on_acquired, also if that has ended its thread. */
-static void begin_work(void *arg)
+static void begin_schedule(void *arg)
 {
     struct scheduler *x = arg;
     x->due = schedule_first(&x->schedule, clock_now());
-    x->has_thread = start_thread(x) == 0;
-    if (!x->has_thread)
-        give_up(x);
 }
 
 static void on_acquired(void *data, const char *mutex, const struct simba_state *state)
@@ -188,10 +216,8 @@ static void on_acquired(void *data, const char *mutex, const struct simba_state 
     struct scheduler *x = data;
     x->actor = thread_actor;
     x->token = state->after.token;
-    x->keep_until = schedule_keep_until(&x->schedule, clock_now());
     x->failures = 0;
-    atomic_store(&x->ends, GOES_ON);
-    pthread_cleanup_push(begin_work, x);
+    pthread_cleanup_push(begin_schedule, x);
     if (x->on_acquired != NULL)
         x->on_acquired(x->data, mutex, state);
     pthread_cleanup_pop(1);
@@ -200,9 +226,6 @@ static void on_acquired(void *data, const char *mutex, const struct simba_state 
 static void on_released(void *data, const char *mutex, const struct simba_state *state)
 {
     struct scheduler *x = data;
-    if (x->has_thread)
-        pthread_join(x->thread, NULL); /* it is leaving */
-    x->has_thread = false;
     if (x->on_released != NULL)
         x->on_released(x->data, mutex, state);
 }
@@ -216,29 +239,7 @@ static void on_closed(void *data)
     pthread_cleanup_pop(1);
 }
 
-bool scheduler_lingers(const struct actor *a, enum simba_reason reason)
-{
-    if (a->on_released != on_released)
-        return false;
-    struct scheduler *x = a->data;
-    if (x->has_thread)
-        futex_set(&x->ends, reason == SIMBA_RELEASED ? RELEASED : LOST);
-    return x->has_thread;
-}
-
 /* ---- the public face ----------------------------------------------------------------------- */
-
-/* The lease must be kept for as long as at_least asks for. */
-static int set_drain(const char *mutex, const struct schedule *s, struct simba_handle_options *o)
-{
-    int64_t at_least_ms = s->at_least / NS_PER_MS;
-    if (o->drain_ms == SIMBA_DEFAULT)
-        o->drain_ms = at_least_ms + DRAIN_SPARE_MS;
-    if (o->drain_ms < at_least_ms)
-        return fault(SIMBA_EINVAL, "mutex '%s': drain must not be shorter than at_least, %lld ms",
-                     mutex, (long long)at_least_ms);
-    return 0;
-}
 
 int simba_scheduler_create(simba_client *s, const char *mutex,
                            const struct simba_schedule *schedule, simba_work_fn *work,
@@ -264,9 +265,6 @@ int simba_scheduler_create(simba_client *s, const char *mutex,
     int rc = schedule_init(&parsed, schedule, &why);
     if (rc < 0)
         return fault(rc, "mutex '%.70s': %s", name, why);
-    rc = set_drain(name, &parsed, &o);
-    if (rc < 0)
-        return rc;
     struct scheduler *x = malloc(sizeof *x);
     if (x == NULL)
         return fault(SIMBA_ELIMIT, "mutex '%.70s': out of memory", name);
@@ -285,6 +283,8 @@ int simba_scheduler_create(simba_client *s, const char *mutex,
     rc = simba_contender_create(s, mutex, &o, &contender);
     if (rc < 0)
         free(x);
+    else
+        actor_ask_progress(actor_of(contender), false); /* that begins with a run */
     *out = (simba_scheduler *)(void *)contender;
     return rc;
 }

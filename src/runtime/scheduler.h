@@ -1,14 +1,17 @@
-/* scheduler.h: what an actor must know about work that runs while it leads. */
+/* scheduler.h: what an actor must know about work that runs while it leads. Whoever has the baton;
+ * every actor may be asked, also one that is no scheduler's. */
 #ifndef RUNTIME_SCHEDULER_H
 #define RUNTIME_SCHEDULER_H
 
-#include <simba.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 struct actor;
 
-/* On the loop, when on_released is due: tells the work that its tenure has ended. true: its thread
- * goes on for now; NOTE_LEFT comes when it is about to end, and on_released must wait for that.
- * false: there is none, as with every actor that is no scheduler's. */
-bool scheduler_lingers(const struct actor *a, enum simba_reason reason);
+int64_t scheduler_due(const struct actor *a); /* when a run is to begin; NEVER: none waits */
+void scheduler_tick(struct actor *a);         /* begins it, if it is time */
+void scheduler_left(struct actor *a);         /* NOTE_LEFT: the run has ended */
+
+/* A run is at work: on_released must wait for NOTE_LEFT. */
+bool scheduler_lingers(const struct actor *a);
 #endif

@@ -54,7 +54,7 @@ static void on_released(void *data, const char *mutex, const struct simba_state 
     const char *id = simba_contender_id(p->c);
     CHECK(mutex != NULL && *mutex != '\0');
     CHECK(state->reason == SIMBA_RELEASED || state->reason == SIMBA_EXPIRED ||
-          state->reason == SIMBA_EVICTED);
+          state->reason == SIMBA_EVICTED || state->reason == SIMBA_STALLED);
     CHECK(simba_owner_is(&state->before, id));
     CHECK(simba_state_released(state, id));
     CHECK(state->before.token == atomic_load(&p->token));

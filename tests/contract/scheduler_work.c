@@ -256,10 +256,10 @@ static void schedule_refuses(void)
     CHECK_REFUSED(simba_scheduler_create(s, mutex, &when, nothing, &o, NULL), SIMBA_EINVAL, NULL);
     CHECK_REFUSED(simba_scheduler_create(s, NULL, &when, nothing, &o, &x), SIMBA_EINVAL, NULL);
     CHECK_REFUSED(simba_scheduler_create(s, "", &when, nothing, &o, &x), SIMBA_EINVAL, NULL);
-    when.at_least_ms = 5000;
-    o.drain_ms = 4999;
-    CHECK_REFUSED(simba_scheduler_create(s, mutex, &when, nothing, &o, &x), SIMBA_EINVAL, "drain");
-    o.drain_ms = 5000;
+    o.at_least_ms = -2;
+    CHECK_REFUSED(simba_scheduler_create(s, mutex, &when, nothing, &o, &x), SIMBA_EINVAL,
+                  "at_least");
+    o.at_least_ms = SIMBA_DEFAULT;
     CHECK_OK(simba_scheduler_create(s, mutex, &when, nothing, &o, &x));
     simba_scheduler_destroy(x);
     simba_scheduler_destroy(NULL);
@@ -271,7 +271,6 @@ static void schedule_refuses(void)
                   "SIMBA_SCHEDULE_INIT");
     CHECK(x == NULL);
     when.size++;
-    when.at_least_ms = SIMBA_DEFAULT;
     CHECK_OK(simba_scheduler_create(s, mutex, &when, nothing, NULL, &x)); /* no callbacks at all */
     CHECK_OK(simba_contender_start(simba_scheduler_contender(x)));
     AWAIT(simba_contender_is_owner(simba_scheduler_contender(x)));

@@ -2,6 +2,7 @@
 #include "suite.h"
 
 #include <arpa/inet.h>
+#include <dirent.h>
 #include <simba/backend.h>
 #include <stdio.h>
 #include <string.h>
@@ -215,6 +216,27 @@ int port_draw(void)
             close(held);
     }
     suite_fail(__FILE__, __LINE__, "a port is free");
+}
+
+int count_threads(const char *name)
+{
+    DIR *tasks = opendir("/proc/self/task");
+    int count = 0;
+    CHECK(tasks != NULL);
+    for (struct dirent *task; (task = readdir(tasks)) != NULL;) {
+        char path[300], is[32] = "";
+        if (task->d_name[0] == '.')
+            continue;
+        snprintf(path, sizeof path, "/proc/self/task/%s/comm", task->d_name);
+        FILE *comm = fopen(path, "re");
+        if (comm != NULL && fgets(is, sizeof is, comm) != NULL)
+            is[strcspn(is, "\n")] = '\0';
+        if (comm != NULL) /* else it has ended meanwhile */
+            fclose(comm);
+        count += comm != NULL && (name == NULL || strcmp(is, name) == 0);
+    }
+    closedir(tasks);
+    return count;
 }
 
 pthread_t spawn(void *(*run)(void *), void *arg)

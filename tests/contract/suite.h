@@ -43,15 +43,16 @@ struct test {
 /* One table per file, ended by a test without a name. */
 extern const struct test jvm_kit_tests[], token_tests[], callback_tests[], handover_tests[],
     executor_tests[], status_tests[], stop_tests[], close_tests[], exclusion_tests[], fault_tests[],
-    locker_tests[], locker_fault_tests[], locker_async_tests[], locker_async_order_tests[],
-    read_tests[], fork_tests[], name_tests[], option_tests[], process_tests[], observer_tests[],
-    list_tests[], embed_tests[], metrics_tests[], scheduler_tests[], scheduler_work_tests[],
+    locker_tests[], locker_fault_tests[], read_tests[], fork_tests[], name_tests[], option_tests[],
+    process_tests[], observer_tests[], list_tests[], embed_tests[], metrics_tests[],
+    progress_tests[], at_least_tests[], scheduler_tests[], scheduler_work_tests[],
     thread_end_tests[], sqlite_fault_tests[], sqlite_refused_path_tests[], sqlite_file_tests[],
     sqlite_damage_tests[], sqlite_unreadable_tests[], redis_fault_tests[], redis_forget_tests[],
     redis_queue_tests[], redis_module_tests[], redis_rights_tests[], sql_tests[], sql_table_tests[],
     sql_clock_tests[], sql_push_tests[], sql_module_tests[], sql_safety_tests[], sql_job_tests[],
     zookeeper_fault_tests[], zookeeper_ensemble_tests[], zookeeper_doctor_tests[],
-    zookeeper_absurd_tests[];
+    zookeeper_absurd_tests[], locker_async_tests[], locker_async_order_tests[],
+    scheduler_thread_tests[];
 
 /* ---- what the runner tells the tests ------------------------------------------------------- */
 
@@ -132,6 +133,9 @@ void client_close(simba_client *s);
  * system gives to somebody's connection meanwhile, nor that another test has drawn and still may
  * use. */
 int port_draw(void);
+
+/* Of this process, with that name; NULL: all. */
+int count_threads(const char *name);
 
 pthread_t spawn(void *(*run)(void *), void *arg);
 void join(pthread_t thread);

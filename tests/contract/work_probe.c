@@ -68,10 +68,10 @@ void work_probe_create(struct work_probe *d, simba_client *s, const char *mutex,
     o.on_released = on_released;
     o.on_closed = on_closed;
     o.data = d;
+    o.at_least_ms = d->at_least;
     when.pace = d->pace;
     when.period_ms = d->period;
     when.initial_delay_ms = d->initial_delay;
-    when.at_least_ms = d->at_least;
     d->s = s;
     d->mutex = mutex;
     CHECK_OK(simba_scheduler_create(s, mutex, &when, work, &o, &d->x));

@@ -23,6 +23,7 @@ static uint64_t take(struct input *in, size_t bytes)
 }
 
 struct run {
+    int64_t reported_at;
     struct handle h;
     int64_t now;
     struct lease_request sent[8]; /* the last few */
@@ -50,7 +51,8 @@ static void check(struct run *r, const struct handle_update *up)
     int64_t deadline = lease_deadline(&h->lease);
     assert(deadline == 0 || deadline > r->now);
     assert(deadline == 0 || deadline <= r->now + h->lease.period->lease);
-    bool waits_for_user = h->callback != CALLBACK_NONE || h->acquired_ran || h->held;
+    bool waits_for_user =
+        h->callback != CALLBACK_NONE || h->acquired_ran || h->held || handle_warns(h);
     assert(handle_next_wake(h) != NEVER || waits_for_user || handle_is_idle(h));
 }
 
@@ -58,6 +60,7 @@ static void step(struct run *r, struct handle_event e)
 {
     struct handle_update up;
     e.now = r->now;
+    e.reported_at = r->reported_at;
     handle_step(&r->h, &e, &up);
     check(r, &up);
 }
@@ -99,6 +102,10 @@ static void use(struct run *r, struct input *in)
     } else if (h->status == SIMBA_INITIAL) {
         int64_t at = r->now + (int64_t)take(in, 1) * NS_PER_MS;
         step(r, (struct handle_event){.kind = HANDLE_START, .at = at});
+    } else if (h->status == SIMBA_RUNNING && take(in, 1) % 2 == 0) {
+        step(r, (struct handle_event){.kind = HANDLE_RESIGN,
+                                      .token = h->lease.token,
+                                      .at = (int64_t)take(in, 2) * NS_PER_MS});
     } else if (h->status != SIMBA_STOPPING) {
         step(r, (struct handle_event){.kind = HANDLE_STOP});
     }
@@ -124,6 +131,9 @@ static void act(struct run *r, struct input *in)
         }
         break;
     case 5:
+        if (handle_warns(&r->h))
+            step(r, (struct handle_event){.kind = HANDLE_WARNED});
+        r->reported_at = take(in, 1) % 8 == 0 ? NEVER : r->now;
         if (take(in, 1) % 16 == 0)
             r->holding = false;
         if (!r->holding && take(in, 1) % 16 == 0)
@@ -158,8 +168,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (period_init(&period, &options, &why) != 0)
         return 0;
     struct run r = {.now = 1000 * NS_PER_MS};
-    handle_init(&r.h, random & 2 ? HANDLE_LOCKER : HANDLE_CONTENDER, 5000 * NS_PER_MS, &period,
-                "me", (random & 4) != 0, (random & 8) != 0, random);
+    bool locker = (random & 2) != 0;
+    struct handle_extra extra = {.tells_danger = true, .tells_stopped = !locker};
+    if (random & 16) {
+        extra.at_least = (int64_t)take(&in, 2) * NS_PER_MS;
+        extra.watchdog.limit = locker ? 0 : (int64_t)take(&in, 2) * NS_PER_MS;
+    }
+    handle_init(&r.h, locker ? HANDLE_LOCKER : HANDLE_CONTENDER, 5000 * NS_PER_MS, &period, "me",
+                (random & 4) != 0, (random & 8) != 0, random, random & 16 ? &extra : NULL);
     while (in.left > 0)
         act(&r, &in);
     return 0;

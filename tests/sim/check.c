@@ -19,6 +19,9 @@ void check_published(struct world *w, struct node *n, uint64_t token, int64_t de
     if (n->published != token) {
         n->forced = token <= w->forced[n->mutex]; /* the news of its grant came late */
         n->published = token;
+        n->last_token = token;
+        n->began_local = n->progress_at = world_local(w, n);
+        n->lost = false;
         w->tenure_at[n->mutex] = w->now;
         n->began_at = w->now;
         w->tally->tenures++;
@@ -36,12 +39,54 @@ void check_published(struct world *w, struct node *n, uint64_t token, int64_t de
     }
 }
 
-/* C4: nothing is given back while user code runs. */
+/* C4: nothing is given back while user code runs, or before at_least is over. Who has resigned or
+ * stalled leaves the mutex to others. */
 void check_sent(struct world *w, struct node *n, const struct lease_request *request)
 {
-    bool callback = n->running && n->callback != CALLBACK_CLOSED;
-    if (request->op == SIMBA_RELEASE && (callback || n->user_holds))
+    bool callback = n->running && n->callback != CALLBACK_CLOSED && n->callback != CALLBACK_STOPPED;
+    int64_t local = world_local(w, n);
+    if (request->op == SIMBA_RELEASE && (callback || n->user_holds || n->warning_runs))
         world_fail(w, "C4: %c releases while its user code runs", NAME(n));
+    if (request->op == SIMBA_RELEASE && request->token == n->last_token && !n->lost &&
+        local < n->began_local + n->extra.at_least)
+        world_fail(w, "at_least: %c releases %lld ms too early", NAME(n),
+                   (long long)((n->began_local + n->extra.at_least - local) / MS));
+    if (request->op == SIMBA_CONTEND && local < n->pause_until)
+        world_fail(w, "resign: %c contends %lld ms before the end of its pause", NAME(n),
+                   (long long)((n->pause_until - local) / MS));
+}
+
+/* on_stopped: not before it may be started again. */
+void check_submitted(struct world *w, struct node *n, enum handle_callback callback)
+{
+    if (callback == CALLBACK_STOPPED && n->machine.status != SIMBA_INITIAL)
+        world_fail(w, "on_stopped: %c is told, but it is %s", NAME(n),
+                   status_name((enum simba_status)n->machine.status));
+}
+
+/* From a renewal on there is something new to warn of. */
+void check_renewed(struct world *w, struct node *n)
+{
+    const struct lease *l = &n->machine.lease;
+    if (l->state != LEASE_HOLDING || l->hold_until == n->renewed_until)
+        return;
+    n->renewed_until = l->hold_until;
+    n->warned = false;
+    n->was_short = l->hold_until - world_local(w, n) < 2 * w->period.attempt;
+}
+
+void check_warns(struct world *w, struct node *n)
+{
+    w->tally->warnings++;
+    n->warned = true;
+    if (n->warning)
+        world_fail(w, "C3: two calls of on_endangered of %c at once", NAME(n));
+}
+
+void check_warning_begins(struct world *w, struct node *n)
+{
+    if (n->running && n->callback == CALLBACK_RELEASED)
+        world_fail(w, "C3: on_endangered of %c begins beside on_released", NAME(n));
 }
 
 /* C4: a tenure that ended against the owner's will was over, for its user too, before the store
@@ -61,6 +106,8 @@ void check_granted(struct world *w, const struct event *e)
 /* C3: callbacks alternate. C4: a drained tenure is exclusive to its end. */
 void check_callback_begins(struct world *w, struct node *n, enum handle_callback callback)
 {
+    if (callback == CALLBACK_RELEASED && n->warning_runs)
+        world_fail(w, "C3: on_released of %c begins beside on_endangered", NAME(n));
     if (n->running)
         world_fail(w, "C3: two callbacks of %c at once", NAME(n));
     if (n->kind == HANDLE_CONTENDER && callback == CALLBACK_ACQUIRED &&
@@ -69,6 +116,8 @@ void check_callback_begins(struct world *w, struct node *n, enum handle_callback
     if (n->kind == HANDLE_CONTENDER && callback == CALLBACK_RELEASED &&
         n->last_callback != CALLBACK_ACQUIRED)
         world_fail(w, "C3: %c is told of a release without an acquisition", NAME(n));
+    if (callback == CALLBACK_STOPPED)
+        return; /* it may have been started again, and own */
     if (callback != CALLBACK_CLOSED && node_owns(w, n) != (callback == CALLBACK_ACQUIRED))
         world_fail(w, "C4: is_owner of %c is %s when it is told of its %s", NAME(n),
                    callback == CALLBACK_ACQUIRED ? "false" : "true",
@@ -88,11 +137,36 @@ void check_callback_begins(struct world *w, struct node *n, enum handle_callback
     }
 }
 
+/* An owner that has been silent for too long is none, as soon as its loop can see it. */
+static void check_progress(struct world *w, struct node *n)
+{
+    int64_t limit = n->extra.watchdog.limit;
+    int64_t silent = world_local(w, n) - n->progress_at;
+    if (limit > 0 && n->published != 0 && silent > limit + MS)
+        world_fail(w, "progress: %c owns, silent for %lld of %lld ms", NAME(n),
+                   (long long)(silent / MS), (long long)(limit / MS));
+}
+
+/* on_endangered comes before a tenure expires, unless its owner stood still. */
+static void check_warned(struct world *w, struct node *n)
+{
+    bool halted = w->now - n->halted_at <= w->period.lease + w->period.lease / 20;
+    if (n->machine.lease.reason == SIMBA_EXPIRED && n->tells_danger && !n->warned && !halted &&
+        !n->was_short && !n->forced && !n->warning && n->published != 0)
+        world_fail(w, "on_endangered: %c lost its tenure without it", NAME(n));
+}
+
 /* C6: a tenure ends by its deadline only if exchanges with the store were disturbed until shortly
  * before: one attempt and one pause. */
 void check_lost(struct world *w, struct node *n)
 {
     const struct period *p = &w->period;
+    n->lost = true;
+    check_warned(w, n);
+    if (n->machine.lease.reason == SIMBA_STALLED) {
+        w->tally->stalls++;
+        n->pause_until = world_local(w, n) + p->lease;
+    }
     int64_t needed = p->attempt + p->pause_max + 4 * w->mix.latency_ms * MS;
     int64_t since = n->trouble_until > n->began_at ? n->trouble_until : n->began_at;
     if (n->machine.lease.reason == SIMBA_EXPIRED && !n->forced &&
@@ -113,7 +187,8 @@ static bool is_kept(const struct node *n)
 void check_machine(struct world *w, struct node *n)
 {
     const struct handle *h = &n->machine;
-    bool user = h->callback != CALLBACK_NONE || h->acquired_ran || h->held;
+    bool user = h->callback != CALLBACK_NONE || h->acquired_ran || h->held || handle_warns(h);
+    check_progress(w, n);
     if (handle_next_wake(h) == NEVER && !handle_is_idle(h) && !user)
         world_fail(w, "%c sleeps for ever in state %s", NAME(n),
                    lease_state_name((enum lease_state)h->lease.state));
@@ -133,7 +208,8 @@ void check_read(struct world *w, struct node *n, bool yes)
 static bool wants(const struct node *n)
 {
     return n->alive && n->kind == HANDLE_CONTENDER && n->machine.status == SIMBA_RUNNING &&
-           !n->machine.closing && n->callback == CALLBACK_NONE;
+           !n->machine.closing && n->callback == CALLBACK_NONE && !n->warning &&
+           n->machine.resigned == RESIGNED_NOT;
 }
 
 bool check_has_waiter(struct world *w, const struct node *owner)

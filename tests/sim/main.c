@@ -85,15 +85,16 @@ static bool is_impossible(enum fault f, enum column c)
     case FAULT_DUPLICATE: /* strike when a request is sent; these two send none */
         return c == COLUMN_IDLE || c == COLUMN_ENDED;
     case FAULT_LATE_CALLBACK: /* on_acquired in HOLDING, on_released in DRAINING and ENDED, on_closed
-                                 in IDLE */
+                                 in IDLE; on_stopped hardly ever in another one */
     case FAULT_SLOW_CALLBACK:
     case FAULT_HANG_CALLBACK:
     case FAULT_REENTER:
         return c == COLUMN_CONTENDING || c == COLUMN_RETURNING;
-    case FAULT_STOP: /* of one that is not started, or stopping already, is refused */
-        return c == COLUMN_DRAINING || c == COLUMN_IDLE;
-    case FAULT_LEAVE: /* who waits contends, or what it had before is being given back */
-        return c == COLUMN_IDLE || c == COLUMN_HOLDING || c == COLUMN_DRAINING;
+    case FAULT_LEAVE: /* who waits contends, or what it had before is kept or being given back */
+        return c == COLUMN_IDLE || c == COLUMN_HOLDING;
+    case FAULT_STALL: /* of an owner */
+    case FAULT_RESIGN:
+        return c != COLUMN_HOLDING;
     case FAULT_KEEP_NODE: /* who holds or drains has nothing to delete, or hardly ever */
         return c != COLUMN_CONTENDING && c != COLUMN_RETURNING;
     default:
@@ -141,6 +142,9 @@ static void show_sum(const struct settings *s, const struct tally *t, uint64_t r
     printf("%" PRIu64 " tenures, %" PRIu64 " lost, %" PRIu64 " times user code began under one, "
            "%" PRIu64 " reads of is_owner, %" PRIu64 " takeovers from a killed owner in time\n",
            t->tenures, t->losses, t->handovers, t->reads, t->takeovers);
+    printf("%" PRIu64 " resignations, %" PRIu64 " tenures stalled, %" PRIu64 " takeovers from a "
+           "stalled owner in time, %" PRIu64 " warnings by on_endangered\n",
+           t->resignations, t->stalls, t->stall_takeovers, t->warnings);
 }
 
 static int usage(void)

@@ -2,6 +2,20 @@
  * some faults absent and some frequent, because a world with all of them at once is mostly dead. */
 #include "world.h"
 
+static void draw_extra(struct world *w, struct node *n)
+{
+    int64_t lease = w->period.lease;
+    n->has_extra = world_chance(w, 6000);
+    n->tells_danger = n->has_extra && world_chance(w, 7000);
+    if (n->has_extra && world_chance(w, 4000))
+        n->at_least = world_between(w, 0, lease);
+    if (!n->has_extra || n->kind != HANDLE_CONTENDER)
+        return;
+    n->tells_stopped = world_chance(w, 5000);
+    if (world_chance(w, 5000))
+        n->progress = world_between(w, lease / 8, world_chance(w, 5000) ? lease : 3 * lease);
+}
+
 void mix_draw(struct world *w)
 {
     struct mix *m = &w->mix;
@@ -40,6 +54,7 @@ void mix_draw(struct world *w)
         n->drain = world_chance(w, 5000) ? w->period.lease / 2 : 30000 * MS;
         n->kind = world_chance(w, 3000) ? HANDLE_LOCKER : HANDLE_CONTENDER;
         n->mutex = world_chance(w, 8000) ? 0 : 1;
+        draw_extra(w, n);
         n->chosen = world_chance(w, m->chosen_ids) ? ids[i % 3] : NULL;
     }
 }

@@ -26,14 +26,15 @@ const char *name_of_code(int code)
 
 const char *name_of_reason(enum simba_reason reason)
 {
-    static const char *const names[] = {"unchanged", "acquired", "released", "expired", "evicted"};
+    static const char *const names[] = {"unchanged", "acquired", "released",
+                                        "expired",   "evicted",  "stalled"};
     return names[reason];
 }
 
 const char *name_of_callback(enum handle_callback callback)
 {
-    static const char *const names[] = {"none", "on_acquired", "on_released", "on_changed",
-                                        "on_closed"};
+    static const char *const names[] = {"none",       "on_acquired", "on_released",
+                                        "on_changed", "on_stopped",  "on_closed"};
     return names[callback];
 }
 

@@ -27,6 +27,7 @@ static void set_alarm(struct world *w, struct node *n)
 
 static void submit(struct world *w, struct node *n, const struct handle_update *up)
 {
+    check_submitted(w, n, up->callback);
     n->callback = up->callback;
     n->running = false;
     n->reason = up->reason;
@@ -51,9 +52,11 @@ void node_step(struct world *w, struct node *n, struct handle_event event)
 {
     struct handle_update up;
     event.now = world_local(w, n);
+    event.reported_at = atomic_load(&n->reported_at);
     if (w->scripted)
         n->machine.lease.random = LOWEST;
     handle_step(&n->machine, &event, &up);
+    check_renewed(w, n);
 
     int64_t deadline = lease_deadline(&n->machine.lease);
     view_publish(&n->view, deadline, n->machine.lease.token);
@@ -70,6 +73,8 @@ void node_step(struct world *w, struct node *n, struct handle_event event)
     }
     if (up.has_result)
         user_result(w, n, up.code);
+    if (up.endangered)
+        worker_warn(w, n);
     if (up.callback != CALLBACK_NONE)
         submit(w, n, &up);
     set_alarm(w, n);
@@ -84,9 +89,20 @@ static void make_machine(struct world *w, struct node *n)
         snprintf(n->id, sizeof n->id, "%s", n->chosen);
     else
         snprintf(n->id, sizeof n->id, "%c%u", NAME(n), n->life + 1);
+    n->extra = (struct handle_extra){
+        .watchdog.limit = n->progress,
+        .at_least = n->at_least,
+        .tells_danger = n->tells_danger,
+        .tells_stopped = n->tells_stopped,
+    };
     handle_init(&n->machine, (enum handle_kind)n->kind, n->drain, &w->period, n->id,
-                n->chosen == NULL, w->store.sessions, rng_next(&w->random));
+                n->chosen == NULL, w->store.sessions, rng_next(&w->random),
+                n->has_extra ? &n->extra : NULL);
     view_publish(&n->view, 0, 0);
+    atomic_store(&n->reported_at, 0);
+    n->warning = n->warning_runs = n->lost = false;
+    n->silent_until = n->pause_until = 0;
+    n->last_token = 0;
     n->tick_at = NEVER;
     n->callback = CALLBACK_NONE;
     n->last_callback = CALLBACK_NONE;
@@ -129,12 +145,19 @@ void node_crash(struct world *w, struct node *n)
         world_post(w, w->now + world_between(w, 0, 2 * w->period.lease), EVENT_REBOOT, n, NULL);
 }
 
+static void halt(struct node *n, int64_t until)
+{
+    if (until > n->halted_at)
+        n->halted_at = until;
+}
+
 void node_stop_process(struct world *w, struct node *n, int64_t how_long, bool frozen)
 {
     if (w->now + how_long <= n->stopped_until)
         return; /* it is already, for longer */
     world_trace(w, "%c   sleeps for %lld ms", NAME(n), (long long)(how_long / MS));
     n->stopped_until = w->now + how_long;
+    halt(n, n->stopped_until);
     if (n->stopped_until > n->trouble_until)
         n->trouble_until = n->stopped_until;
     n->frozen = frozen;
@@ -146,13 +169,17 @@ void node_lag(struct world *w, struct node *n, int64_t how_long)
 {
     if (w->now + how_long > n->lag_until)
         n->lag_until = w->now + how_long;
+    halt(n, n->lag_until);
     if (n->lag_until > n->trouble_until)
         n->trouble_until = n->lag_until;
 }
 
 void node_calm(struct world *w, struct node *n)
 {
-    n->stopped_until = n->lag_until = w->now;
+    n->stopped_until = n->lag_until = n->halted_at = w->now;
+    n->silent_until = 0;
+    if (n->alive && n->warning_runs)
+        world_post(w, w->now, EVENT_WARNED, n, NULL);
     if (w->zookeeper != NULL)
         zookeeper_calm(w, n);
     if (n->alive && n->hanging)
@@ -216,7 +243,7 @@ static bool is_put_off(struct world *w, struct node *n, const struct event *e)
         zookeeper ? e->kind == EVENT_AT_CLIENT : e->kind == EVENT_REPLY || e->kind == EVENT_HINT;
     bool loop = message || e->kind == EVENT_TICK || e->kind == EVENT_USER ||
                 e->kind == EVENT_NOTE || e->kind == EVENT_RETURN || e->kind == EVENT_REPLY ||
-                e->kind == EVENT_HINT || e->kind == EVENT_BEAT;
+                e->kind == EVENT_HINT || e->kind == EVENT_BEAT || e->kind == EVENT_WARNED;
     int64_t until = n->stopped_until;
     if (loop && n->lag_until > until)
         until = n->lag_until;
@@ -276,6 +303,18 @@ void node_event(struct world *w, struct node *n, const struct event *e)
         break;
     case EVENT_USER:
         user_act(w, n);
+        break;
+    case EVENT_REPORT:
+        worker_report(w, n, e->message.token);
+        break;
+    case EVENT_REPORTED:
+        worker_reported(n, e->message.token, e->message.left);
+        break;
+    case EVENT_WARN:
+        worker_dispatch_warning(w, n);
+        break;
+    case EVENT_WARNED:
+        worker_warned(w, n);
         break;
     default:
         read_owner(w, n, e);

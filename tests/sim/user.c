@@ -40,10 +40,35 @@ static void end(struct world *w, struct node *n, enum handle_event_kind note)
 
 void user_take_note(struct world *w, struct node *n)
 {
-    enum handle_event_kind note = n->note;
+    struct handle_event e = {.kind = n->note, .at = n->note_pause, .token = n->note_token};
     n->note = HANDLE_TICK;
-    if (note != HANDLE_TICK)
-        node_step(w, n, (struct handle_event){.kind = note});
+    if (e.kind == HANDLE_TICK)
+        return;
+    node_step(w, n, e);
+    if (e.kind == HANDLE_RESIGN && n->machine.status == SIMBA_RUNNING)
+        view_start(&n->view);
+    if (e.kind != HANDLE_RESIGN)
+        n->pause_until = 0; /* its user has other plans */
+}
+
+void user_resign(struct world *w, struct node *n, int64_t pause)
+{
+    n->note_pause = pause;
+    n->note_token = n->view.token;
+    n->pause_until = world_local(w, n) + pause;
+    w->tally->resignations++;
+    end(w, n, HANDLE_RESIGN);
+}
+
+/* True: it did. */
+static bool resigns(struct world *w, struct node *n)
+{
+    if (n->machine.status != SIMBA_RUNNING || !node_owns(w, n) || !world_fault(w, FAULT_RESIGN, n))
+        return false;
+    int64_t pause = world_chance(w, 3000) ? 0 : world_between(w, 0, w->period.lease);
+    world_trace(w, "%c   resign for %lld ms", NAME(n), (long long)(pause / MS));
+    user_resign(w, n, pause);
+    return true;
 }
 
 static void act_contender(struct world *w, struct node *n)
@@ -52,6 +77,8 @@ static void act_contender(struct world *w, struct node *n)
         world_trace(w, "%c   start", NAME(n));
         view_start(&n->view);
         node_step(w, n, (struct handle_event){.kind = HANDLE_START, .at = world_local(w, n)});
+    } else if (resigns(w, n)) {
+        return;
     } else if (n->machine.status != SIMBA_STOPPING && world_fault(w, FAULT_STOP, n)) {
         bool close = world_chance(w, 2000);
         world_trace(w, "%c   %s", NAME(n), close ? "close" : "stop");
@@ -143,14 +170,19 @@ static int64_t duration(struct world *w, struct node *n)
 }
 
 /* A callback may do anything with its own handle. */
-static void reenter(struct world *w, struct node *n)
+void user_reenter(struct world *w, struct node *n)
 {
-    if (n->kind != HANDLE_CONTENDER || n->machine.closing || n->note != HANDLE_TICK)
+    if (n->kind != HANDLE_CONTENDER || n->machine.closing || n->note != HANDLE_TICK ||
+        resigns(w, n))
         return;
     if (n->machine.status == SIMBA_RUNNING || n->machine.status == SIMBA_STARTING) {
         bool close = world_chance(w, 3000);
         world_trace(w, "%c   %s in a callback", NAME(n), close ? "close" : "stop");
         end(w, n, close ? HANDLE_CLOSE : HANDLE_STOP);
+    } else if (n->machine.status == SIMBA_INITIAL) {
+        world_trace(w, "%c   start in a callback", NAME(n));
+        view_start(&n->view);
+        node_step(w, n, (struct handle_event){.kind = HANDLE_START, .at = world_local(w, n)});
     }
 }
 
@@ -174,6 +206,8 @@ void user_dispatch(struct world *w, struct node *n)
     check_callback_begins(w, n, n->callback);
     n->running = true;
     n->callback_at = w->now;
+    if (n->callback == CALLBACK_ACQUIRED)
+        worker_begin(w, n);
     if (world_fault(w, FAULT_HANG_CALLBACK, n)) {
         n->hanging = true;
         int64_t most = world_chance(w, 5000) ? 4 * w->period.lease : 100000 * MS;
@@ -182,7 +216,7 @@ void user_dispatch(struct world *w, struct node *n)
         world_post(w, w->now + duration(w, n), EVENT_RETURN, n, NULL);
     }
     if (world_fault(w, FAULT_REENTER, n))
-        reenter(w, n);
+        user_reenter(w, n);
 }
 
 void user_return(struct world *w, struct node *n)

@@ -296,6 +296,31 @@ static bool kill_an_owner(struct world *w)
     return !w->failed;
 }
 
+/* The worker of an owner hangs in calm times; another must own within its limit for silence and a
+ * takeover. */
+static bool stall_an_owner(struct world *w)
+{
+    for (unsigned i = 0; i < w->nodes && !w->failed; i++) {
+        struct node *n = &w->node[i];
+        if (n->published == 0 || n->extra.watchdog.limit == 0 || !check_has_waiter(w, n))
+            continue;
+        unsigned mutex = n->mutex;
+        int64_t stalled_at = w->now, lease = w->period.lease;
+        int64_t limit = n->extra.watchdog.limit;
+        n->silent_until = NEVER;
+        int64_t bound = w->now + limit + limit / 1000000 * w->period.drift_ppm + lease +
+                        lease / 1000000 * w->period.drift_ppm + 1500 * MS +
+                        8 * w->mix.latency_ms * MS;
+        if (!world_run_until(w, bound, UINT64_MAX))
+            return false;
+        check_live(w, mutex, stalled_at);
+        w->tally->stall_takeovers++;
+        n->silent_until = 0;
+        return !w->failed;
+    }
+    return !w->failed;
+}
+
 bool world_run(struct world *w)
 {
     mix_draw(w);
@@ -308,7 +333,7 @@ bool world_run(struct world *w)
         if (world_run_until(w, w->now + bound, UINT64_MAX)) {
             for (unsigned m = 0; m < MUTEXES; m++)
                 check_live(w, m, w->calm_at);
-            if (!w->failed)
+            if (!w->failed && stall_an_owner(w))
                 kill_an_owner(w);
         }
     }

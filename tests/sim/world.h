@@ -52,6 +52,9 @@
     X(RESTART, "store restarted")               \
     X(FORGET, "store restarted without memory") \
     X(PREEMPT, "reader of is_owner preempted")  \
+    X(STALL, "worker stalls")                   \
+    X(OLD_WORKER, "worker of an old tenure")    \
+    X(RESIGN, "resigned by its user")           \
     X(KEEP_NODE, "node deleted but still there")
 
 #define FAULT_X(name, text) FAULT_##name,
@@ -71,6 +74,7 @@ enum column { /* the state of the machine that a fault hits */
 struct tally {
     uint64_t fault[FAULT_COUNT][COLUMN_COUNT];
     uint64_t events, faults, tenures, handovers, adoptions, losses, reads, takeovers;
+    uint64_t stalls, stall_takeovers, resignations, warnings;
     int64_t simulated; /* ns */
 };
 
@@ -130,6 +134,10 @@ enum event_kind {
     EVENT_REBOOT,     /* a killed client starts again */
     EVENT_READ_CLOCK, /* a reader of is_owner, after loading the deadline, reads the clock */
     EVENT_READ_END,   /* and then looks at the deadline again */
+    EVENT_REPORT,     /* a worker says that it gets on; message: the token of its tenure */
+    EVENT_REPORTED,   /* and has stored that; message.left: the time that it read */
+    EVENT_WARN,       /* the executor begins on_endangered */
+    EVENT_WARNED,     /* it returns */
     EVENT_FAULT,      /* some fault strikes */
     EVENT_EXPIRE,     /* the store looks whether a session has ended */
     EVENT_AT_SERVER,  /* zookeeper: a request reaches the server */
@@ -150,7 +158,9 @@ struct event {
 
 struct node {
     struct handle machine;
-    struct view view; /* what is_owner() reads */
+    struct handle_extra extra;
+    struct view view;            /* what is_owner() reads */
+    _Atomic int64_t reported_at; /* progress */
     char id[24];
     uint8_t index, mutex, kind;
     const char *chosen;     /* the id that its user gave it; NULL: a generated one */
@@ -163,6 +173,18 @@ struct node {
     int64_t lag_until;      /* the loop is busy until then */
     bool hanging;           /* its callback ends only when the faults do */
 
+    /* what it asks for beyond what all have; 0 and false: nothing */
+    bool has_extra, tells_danger, tells_stopped;
+    int64_t progress, at_least;
+
+    /* its worker, and on_endangered */
+    int64_t silent_until;       /* true time; it is stuck until then */
+    int64_t progress_at;        /* local time of what counts: its last report, or its beginning */
+    bool warning, warning_runs; /* queued or running; running */
+    bool warned;                /* since the last renewal */
+    uint64_t warning_token;
+    int64_t halted_at; /* until when its process or loop stood still last */
+
     /* the executor */
     enum handle_callback callback;      /* queued or running */
     bool running;                       /* begun */
@@ -174,6 +196,8 @@ struct node {
 
     /* its user has stopped, closed or left it, which the loop has not seen; HANDLE_TICK: has not */
     enum handle_event_kind note;
+    int64_t note_pause; /* of a resignation: local length */
+    uint64_t note_token;
 
     /* the user of a locker */
     bool user_waits, user_holds, user_leaves;
@@ -186,7 +210,13 @@ struct node {
     uint64_t published; /* token of the tenure that is_owner shows; 0: none */
     bool forced;        /* that tenure was ended by force: only its token protects */
 
-    int64_t began_at;      /* its tenure */
+    int64_t began_at; /* its tenure */
+    int64_t began_local;
+    uint64_t last_token;   /* of its last tenure */
+    bool lost;             /* that was */
+    int64_t renewed_until; /* local time: its end as of the last renewal */
+    bool was_short;        /* hardly an attempt to renew fitted into what that left */
+    int64_t pause_until;   /* local time: who has resigned or stalled does not contend before */
     int64_t trouble_until; /* its exchanges with the store are disturbed until then */
     uint32_t node_number;  /* which node of ours is in the session store's queue; 0: none */
     uint32_t joins;        /* how often it joined */
@@ -325,6 +355,16 @@ void user_dispatch(struct world *w, struct node *n);
 void user_return(struct world *w, struct node *n);
 void user_take_note(struct world *w, struct node *n);
 void user_result(struct world *w, struct node *n, int code);
+void user_reenter(struct world *w, struct node *n); /* from a callback of its own */
+void user_resign(struct world *w, struct node *n, int64_t pause);
+
+/* worker.c: what an owner does beside its callbacks */
+void worker_begin(struct world *w, struct node *n);
+void worker_report(struct world *w, struct node *n, uint64_t token);
+void worker_reported(struct node *n, uint64_t token, int64_t local);
+void worker_warn(struct world *w, struct node *n);
+void worker_dispatch_warning(struct world *w, struct node *n);
+void worker_warned(struct world *w, struct node *n);
 
 /* network.c */
 void network_send(struct world *w, struct node *n, const struct lease_request *request);
@@ -357,6 +397,10 @@ void check_published(struct world *w, struct node *n, uint64_t token, int64_t de
 void check_sent(struct world *w, struct node *n, const struct lease_request *request);
 void check_granted(struct world *w, const struct event *e);
 void check_callback_begins(struct world *w, struct node *n, enum handle_callback callback);
+void check_submitted(struct world *w, struct node *n, enum handle_callback callback);
+void check_renewed(struct world *w, struct node *n);
+void check_warns(struct world *w, struct node *n);
+void check_warning_begins(struct world *w, struct node *n);
 void check_lost(struct world *w, struct node *n);
 void check_machine(struct world *w, struct node *n);
 void check_read(struct world *w, struct node *n, bool yes);

@@ -9,12 +9,15 @@
  *
  * What can happen:
  *   start [at T], stop                     by the user of a contender
+ *   resign TOKEN MS                        of this tenure, with a pause
+ *   report, rest                           progress at that time; from then on none is asked for
  *   acquire [once | until T], release      by the caller of a locker
  *   abandon                                it has gone without its result
  *   cancel                                 it is to wait no longer
  *   close, destroy                         by the client, by the owner of either
  *   changed                                an observer's view of the mutex did
  *   done, skipped                          the callback returned; was outdated and did not run
+ *   warned                                 on_endangered returned
  *   tick, hint                             a timer; a push from the store
  *   #N granted TOKEN [for MS]              the store's answer to request N, which may come late,
  *   #N owner ID TOKEN [for MS]             twice or never; MS is what it says is left of the
@@ -54,6 +57,8 @@ enum {
 
 struct machine {
     struct handle handle;
+    struct handle_extra extra;
+    int64_t reported_at;
     struct period period;
     bool prompt;
     bool leads;         /* on_acquired ran, on_released did not */
@@ -76,7 +81,22 @@ static inline void machine_init(struct machine *m, enum handle_kind kind, unsign
     *m = (struct machine){.prompt = (flags & PROMPT) != 0};
     assert_int_equal(period_init(&m->period, &defaults, &why), 0);
     handle_init(&m->handle, kind, drain_ms == NEVER ? NEVER : drain_ms * NS_PER_MS, &m->period,
-                "me", (flags & CHOSEN_ID) == 0, (flags & QUEUES) != 0, 1);
+                "me", (flags & CHOSEN_ID) == 0, (flags & QUEUES) != 0, 1, NULL);
+}
+
+/* With what few handles ask for; on_endangered and on_stopped are wanted. */
+static inline void machine_init_extra(struct machine *m, enum handle_kind kind, unsigned flags,
+                                      int64_t progress_ms, int64_t at_least_ms)
+{
+    machine_init(m, kind, flags, 30000);
+    m->extra = (struct handle_extra){
+        .at_least = at_least_ms * NS_PER_MS,
+        .watchdog = {.limit = progress_ms * NS_PER_MS},
+        .tells_danger = true,
+        .tells_stopped = kind == HANDLE_CONTENDER,
+    };
+    handle_init(&m->handle, kind, 30000 * NS_PER_MS, &m->period, "me", (flags & CHOSEN_ID) == 0,
+                (flags & QUEUES) != 0, 1, &m->extra);
 }
 
 /* ---- what the machine does ----------------------------------------------------------------- */
@@ -118,8 +138,8 @@ static inline int code_of(const char *name)
 
 static inline void tell_update(struct machine *m, const struct handle_update *up)
 {
-    static const char *const reasons[] = {"UNCHANGED", "ACQUIRED", "RELEASED", "EXPIRED",
-                                          "EVICTED"};
+    static const char *const reasons[] = {"UNCHANGED", "ACQUIRED", "RELEASED",
+                                          "EXPIRED",   "EVICTED",  "STALLED"};
     static const char *const ops[] = {"CONTEND", "RENEW", "RELEASE", "READ", "LEAVE"};
     int64_t deadline = lease_deadline(&m->handle.lease);
 
@@ -147,8 +167,12 @@ static inline void tell_update(struct machine *m, const struct handle_update *up
         tell(m, "call released %s", reasons[up->reason]);
     else if (up->callback == CALLBACK_CHANGED)
         tell(m, "call changed");
+    else if (up->callback == CALLBACK_STOPPED)
+        tell(m, "call stopped");
     else if (up->callback == CALLBACK_CLOSED)
         tell(m, "call closed");
+    if (up->endangered)
+        tell(m, "warn of %" PRId64, up->left / NS_PER_MS);
     if (up->send && up->request.token != 0)
         tell(m, "send #%" PRIu64 " %s %" PRIu64, up->request.seq, ops[up->request.op],
              up->request.token);
@@ -165,7 +189,7 @@ static inline void check_request(const struct machine *m, const struct lease_req
 {
     const struct handle *h = &m->handle;
     bool user_code = h->callback == CALLBACK_ACQUIRED || h->callback == CALLBACK_RELEASED ||
-                     h->acquired_ran || h->held;
+                     h->acquired_ran || h->held || handle_warns(h);
     assert_true(r->seq == m->sent_last + 1);
     assert_true(r->sent_at == m->now);
     assert_true(h->lease.in_flight);
@@ -185,7 +209,7 @@ static inline void check_step(struct machine *m, const struct handle_event *e,
         assert_true(next > m->now);
     if (next == NEVER)
         assert_true(h->lease.state == LEASE_IDLE || h->callback != CALLBACK_NONE ||
-                    h->acquired_ran || h->held);
+                    h->acquired_ran || h->held || handle_warns(h));
 
     assert_true(deadline == 0 || deadline > m->now);
     assert_true(deadline == 0 ||
@@ -197,9 +221,13 @@ static inline void check_step(struct machine *m, const struct handle_event *e,
     if (up->callback == CALLBACK_ACQUIRED)
         assert_true(!m->leads && deadline != 0);
     if (up->callback == CALLBACK_RELEASED)
-        assert_true((m->leads || h->kind == HANDLE_LOCKER) && deadline == 0);
+        assert_true((m->leads || h->kind == HANDLE_LOCKER) && deadline == 0 && !handle_warns(h));
+    if (up->callback == CALLBACK_STOPPED)
+        assert_true(!m->leads && h->status == SIMBA_INITIAL);
     if (up->callback == CALLBACK_CLOSED)
         assert_true(!m->leads && h->closing && h->lease.state == LEASE_IDLE);
+    if (up->endangered)
+        assert_true(deadline != 0 && up->left > 0 && up->left <= deadline - m->now);
 
     bool asked = m->asks || e->kind == HANDLE_ACQUIRE || e->kind == HANDLE_RELEASE;
     assert_true(asked || !up->has_result);
@@ -214,6 +242,7 @@ static inline void machine_step(struct machine *m, struct handle_event e)
     struct handle_update up;
     assert_true(e.now >= m->now);
     m->now = e.now;
+    e.reported_at = m->reported_at;
     handle_step(&m->handle, &e, &up);
     check_step(m, &e, &up);
     tell_update(m, &up);
@@ -284,7 +313,8 @@ static inline void happen(struct machine *m, const struct machine_line *l)
         {"acquire", HANDLE_ACQUIRE}, {"release", HANDLE_RELEASE}, {"done", HANDLE_DONE},
         {"skipped", HANDLE_DONE},    {"tick", HANDLE_TICK},       {"hint", HANDLE_HINT},
         {"destroy", HANDLE_DESTROY}, {"changed", HANDLE_CHANGED}, {"abandon", HANDLE_ABANDON},
-        {"cancel", HANDLE_CANCEL},
+        {"cancel", HANDLE_CANCEL},   {"resign", HANDLE_RESIGN},   {"warned", HANDLE_WARNED},
+        {"report", HANDLE_TICK},     {"rest", HANDLE_TICK},
     };
     struct handle_event e = {.kind = HANDLE_REPLY, .now = word_time(l, 0), .at = NEVER};
     struct lease_reply reply;
@@ -301,6 +331,12 @@ static inline void happen(struct machine *m, const struct machine_line *l)
         e.at = e.now;
     if (word_is(l, 2, "at") || word_is(l, 2, "until"))
         e.at = word_time(l, 3);
+    if (e.kind == HANDLE_RESIGN) {
+        e.token = strtoull(l->word[2], NULL, 10);
+        e.at = word_time(l, 3);
+    }
+    if (word_is(l, 1, "report") || word_is(l, 1, "rest"))
+        m->reported_at = word_is(l, 1, "rest") ? NEVER : e.now;
     e.once = word_is(l, 2, "once");
     e.ran = word_is(l, 1, "done");
     machine_step(m, e);
@@ -363,6 +399,15 @@ static inline void tell_story(enum handle_kind kind, unsigned flags, const char 
 {
     struct machine m;
     machine_init(&m, kind, flags, 30000);
+    play(&m, story);
+}
+
+/* One of a handle that asks for progress, or for a least time. */
+static inline void tell_story_of(enum handle_kind kind, int64_t progress_ms, int64_t at_least_ms,
+                                 const char *story)
+{
+    struct machine m;
+    machine_init_extra(&m, kind, 0, progress_ms, at_least_ms);
     play(&m, story);
 }
 #endif

@@ -4,6 +4,7 @@
 
 #include <sched.h>
 #include <setjmp.h>
+#include <simba.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stddef.h>
@@ -64,7 +65,7 @@ static void begin(struct executor *x)
     atomic_store(&world.begun, 0);
     atomic_store(&world.ended, 0);
     atomic_store(&world.gate, 0);
-    assert_int_equal(executor_init(x, NULL, NULL), 0);
+    assert_int_equal(executor_init(x, "test", 1, EXECUTOR_THREADS_MAX), 0);
     assert_int_equal(threads_of(x), 1);
     while (!is_idle(x)) /* or the first job gets another thread */
         sched_yield();
@@ -131,12 +132,58 @@ static void stop_is_asked_again(void **state)
     assert_int_equal(atomic_load(&world.ended), 1);
 }
 
+/* None stays, each job has a thread, and no job waits for one that hangs. */
+static void grows_from_nothing(void **state)
+{
+    (void)state;
+    static struct job jobs[JOBS];
+    struct executor x;
+    atomic_store(&world.begun, 0);
+    atomic_store(&world.ended, 0);
+    atomic_store(&world.gate, 0);
+    assert_int_equal(executor_init(&x, "test", 0, SIZE_MAX), 0);
+    assert_int_equal(threads_of(&x), 0);
+    for (int i = 0; i < JOBS; i++) {
+        jobs[i] = (struct job){.run = run};
+        assert_int_equal(executor_submit(&x, &jobs[i]), 0);
+    }
+    await(&world.begun, JOBS);
+    assert_int_equal(threads_of(&x), JOBS);
+    futex_set(&world.gate, 1);
+    end(&x);
+    assert_int_equal(atomic_load(&world.ended), JOBS);
+}
+
+/* A job for which there is no thread is refused, not forgotten in the queue. */
+static void refuses_without_thread(void **state)
+{
+    (void)state;
+    struct job job = {.run = run};
+    struct executor x;
+    pthread_attr_t attr;
+    size_t usual;
+    atomic_store(&world.begun, 0);
+    atomic_store(&world.gate, 1);
+    assert_int_equal(executor_init(&x, "test", 0, SIZE_MAX), 0);
+    assert_int_equal(pthread_getattr_default_np(&attr), 0);
+    assert_int_equal(pthread_attr_getstacksize(&attr, &usual), 0);
+    assert_int_equal(pthread_attr_setstacksize(&attr, (size_t)1 << 46), 0);
+    assert_int_equal(pthread_setattr_default_np(&attr), 0);
+    assert_int_equal(executor_submit(&x, &job), SIMBA_ELIMIT);
+    assert_int_equal(pthread_attr_setstacksize(&attr, usual), 0);
+    assert_int_equal(pthread_setattr_default_np(&attr), 0);
+    assert_int_equal(executor_submit(&x, &job), 0);
+    await(&world.begun, 1);
+    end(&x);
+    assert_int_equal(atomic_load(&world.begun), 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(grows_with_what_hangs),
-        cmocka_unit_test(stops_at_the_limit),
-        cmocka_unit_test(stop_is_asked_again),
+        cmocka_unit_test(grows_with_what_hangs),  cmocka_unit_test(stops_at_the_limit),
+        cmocka_unit_test(stop_is_asked_again),    cmocka_unit_test(grows_from_nothing),
+        cmocka_unit_test(refuses_without_thread),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -21,6 +21,8 @@ static struct handle_event user_event(const struct handle *h, uint64_t *random)
     if (h->callback != CALLBACK_NONE && toss(random, 60)) {
         e.kind = HANDLE_DONE;
         e.ran = h->callback != CALLBACK_ACQUIRED || toss(random, 80);
+    } else if (handle_warns(h) && toss(random, 50)) {
+        e.kind = HANDLE_WARNED;
     } else if (h->held && toss(random, 40)) {
         e.kind = HANDLE_RELEASE;
     } else if (h->closing || toss(random, 1)) {
@@ -30,6 +32,10 @@ static struct handle_event user_event(const struct handle *h, uint64_t *random)
             e.kind = HANDLE_START;
         else if (toss(random, 30))
             e.kind = HANDLE_STOP;
+        else if (toss(random, 30))
+            e = (struct handle_event){.kind = HANDLE_RESIGN,
+                                      .token = h->lease.token - (toss(random, 10) ? 1 : 0),
+                                      .at = toss(random, 50) ? 0 : h->lease.period->lease};
     } else if (!h->held && !h->waiting && !h->leaving) {
         e.kind = HANDLE_ACQUIRE;
         e.once = toss(random, 30);
@@ -85,6 +91,8 @@ static void any_step(struct machine *m, uint64_t *random)
         e.kind = HANDLE_HINT;
     }
     e.now = later(m, random);
+    if (toss(random, 30))
+        m->reported_at = toss(random, 20) ? NEVER : m->now;
     if ((e.kind == HANDLE_ACQUIRE && !e.once && toss(random, 70)) || e.kind == HANDLE_START)
         e.at = e.now + rng_between(random, 0, m->period.lease);
     m->done[0] = '\0';
@@ -100,6 +108,8 @@ static void close_all(struct machine *m)
         struct handle_event e = {.kind = HANDLE_TICK, .now = m->now, .ran = true};
         if (h->callback != CALLBACK_NONE)
             e.kind = HANDLE_DONE;
+        else if (handle_warns(h))
+            e.kind = HANDLE_WARNED;
         else if (handle_next_wake(h) > m->now)
             e.now = handle_next_wake(h);
         assert_true(e.now != NEVER);
@@ -119,7 +129,13 @@ static void live(enum handle_kind kind, uint64_t seed)
     uint64_t random = seed;
     const char *why;
     int64_t drain_ms = toss(&random, 50) ? 30000 : rng_between(&random, 0, 100);
-    machine_init(&m, kind, (unsigned)rng_next(&random) & (CHOSEN_ID | QUEUES), drain_ms);
+    unsigned flags = (unsigned)rng_next(&random) & (CHOSEN_ID | QUEUES);
+    if (toss(&random, 50))
+        machine_init(&m, kind, flags, drain_ms);
+    else
+        machine_init_extra(&m, kind, flags,
+                           kind == HANDLE_CONTENDER ? rng_between(&random, 0, 20000) : 0,
+                           rng_between(&random, 0, 2) * rng_between(&random, 0, 10000));
     if (toss(&random, 30))
         assert_int_equal(period_init(&m.period, &shortest, &why), 0);
     for (int step = 0; step < STEPS; step++)

@@ -26,16 +26,15 @@ static struct schedule schedule_of(enum simba_pace pace, int64_t period_ms)
     return s;
 }
 
-static void defaults_are_at_once_and_not_kept(void **state)
+static void the_default_is_at_once(void **state)
 {
     (void)state;
     struct schedule s = schedule_of(SIMBA_FIXED_RATE, 250);
     assert_int_equal(s.period, 250 * MS);
     assert_int_equal(schedule_first(&s, 77), 77);
-    assert_int_equal(schedule_keep_until(&s, 77), 77);
 }
 
-static void delays_are_added(void **state)
+static void the_delay_is_added(void **state)
 {
     (void)state;
     struct simba_schedule o = SIMBA_SCHEDULE_INIT;
@@ -43,10 +42,8 @@ static void delays_are_added(void **state)
     const char *why;
     o.period_ms = 10;
     o.initial_delay_ms = 20;
-    o.at_least_ms = 30;
     assert_int_equal(schedule_init(&s, &o, &why), 0);
     assert_int_equal(schedule_first(&s, 5), 5 + 20 * MS);
-    assert_int_equal(schedule_keep_until(&s, 5), 5 + 30 * MS);
 }
 
 /* Due at 1000 with a period of 100: when a run ends decides how many are skipped. */
@@ -95,22 +92,20 @@ static void what_may_be_set(void **state)
     (void)state;
     static const struct {
         int pace;
-        int64_t period, initial_delay, at_least;
+        int64_t period, initial_delay;
         int code;
     } cases[] = {
-        {SIMBA_FIXED_RATE, 1, -1, -1, 0},
-        {SIMBA_FIXED_DELAY, SIMBA_PERIOD_MAX_MS, SIMBA_PERIOD_MAX_MS, SIMBA_LEASE_MAX_MS, 0},
-        {SIMBA_FIXED_DELAY, 1, 0, 0, 0},
-        {SIMBA_FIXED_RATE, -1, -1, -1, SIMBA_EINVAL}, /* there is no default */
-        {SIMBA_FIXED_RATE, 0, -1, -1, SIMBA_EINVAL},
-        {SIMBA_FIXED_DELAY, 0, -1, -1, SIMBA_EINVAL},
-        {SIMBA_FIXED_RATE, SIMBA_PERIOD_MAX_MS + 1, -1, -1, SIMBA_EINVAL},
-        {SIMBA_FIXED_RATE, INT64_MAX, -1, -1, SIMBA_EINVAL},
-        {SIMBA_FIXED_RATE, 1, -2, -1, SIMBA_EINVAL},
-        {SIMBA_FIXED_RATE, 1, SIMBA_PERIOD_MAX_MS + 1, -1, SIMBA_EINVAL},
-        {SIMBA_FIXED_RATE, 1, -1, -2, SIMBA_EINVAL},
-        {SIMBA_FIXED_RATE, 1, -1, SIMBA_LEASE_MAX_MS + 1, SIMBA_EINVAL},
-        {2, 1, -1, -1, SIMBA_EINVAL},
+        {SIMBA_FIXED_RATE, 1, -1, 0},
+        {SIMBA_FIXED_DELAY, SIMBA_PERIOD_MAX_MS, SIMBA_PERIOD_MAX_MS, 0},
+        {SIMBA_FIXED_DELAY, 1, 0, 0},
+        {SIMBA_FIXED_RATE, -1, -1, SIMBA_EINVAL}, /* there is no default */
+        {SIMBA_FIXED_RATE, 0, -1, SIMBA_EINVAL},
+        {SIMBA_FIXED_DELAY, 0, -1, SIMBA_EINVAL},
+        {SIMBA_FIXED_RATE, SIMBA_PERIOD_MAX_MS + 1, -1, SIMBA_EINVAL},
+        {SIMBA_FIXED_RATE, INT64_MAX, -1, SIMBA_EINVAL},
+        {SIMBA_FIXED_RATE, 1, -2, SIMBA_EINVAL},
+        {SIMBA_FIXED_RATE, 1, SIMBA_PERIOD_MAX_MS + 1, SIMBA_EINVAL},
+        {2, 1, -1, SIMBA_EINVAL},
     };
     for (size_t i = 0; i < COUNT(cases); i++) {
         struct simba_schedule o = SIMBA_SCHEDULE_INIT;
@@ -119,7 +114,6 @@ static void what_may_be_set(void **state)
         o.pace = (enum simba_pace)cases[i].pace;
         o.period_ms = cases[i].period;
         o.initial_delay_ms = cases[i].initial_delay;
-        o.at_least_ms = cases[i].at_least;
         assert_int_equal(schedule_init(&s, &o, &why), cases[i].code);
         assert_int_equal(why != NULL, cases[i].code != 0);
     }
@@ -128,8 +122,8 @@ static void what_may_be_set(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(defaults_are_at_once_and_not_kept),
-        cmocka_unit_test(delays_are_added),
+        cmocka_unit_test(the_default_is_at_once),
+        cmocka_unit_test(the_delay_is_added),
         cmocka_unit_test(fixed_rate_keeps_its_phase),
         cmocka_unit_test(fixed_delay_counts_from_the_end),
         cmocka_unit_test(the_longest_periods_do_not_overflow),

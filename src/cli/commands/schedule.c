@@ -40,6 +40,7 @@ struct schedule {
     struct plan plan;
     struct candidate candidate;
     struct simba_schedule when;
+    int64_t at_least_ms;
     bool has_every, has_delay, once;
     char *shell[4];
     simba_scheduler *scheduler;
@@ -60,7 +61,7 @@ static int take_option(struct cli *c, void *data, int id, char *value)
     case OPT_INITIAL:
         return cli_take_duration(c, "--initial-delay", value, &s->when.initial_delay_ms);
     case OPT_AT_LEAST:
-        return cli_take_duration(c, "--at-least", value, &s->when.at_least_ms);
+        return cli_take_duration(c, "--at-least", value, &s->at_least_ms);
     case OPT_ONCE:
         s->once = true;
         return -1;
@@ -188,6 +189,7 @@ static int create(void *data)
     if (s->when.initial_delay_ms < 0)
         s->when.initial_delay_ms = o.initial_delay_ms;
     o.initial_delay_ms = SIMBA_DEFAULT;
+    o.at_least_ms = s->at_least_ms;
     o.on_acquired = on_acquired;
     o.on_released = on_released;
     o.data = s;
@@ -202,7 +204,8 @@ static int run(struct cli *c)
     static struct schedule s = {
         .plan = {.signal = SIGTERM, .signals = {.fd = -1}, .in_background = true},
         .candidate = {.data = &s},
-        .when = SIMBA_SCHEDULE_INIT};
+        .when = SIMBA_SCHEDULE_INIT,
+        .at_least_ms = SIMBA_DEFAULT};
     s.plan.c = c;
     int code = cli_take(c, take_option, take_operand, &s);
     if (code < 0)

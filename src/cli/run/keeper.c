@@ -245,7 +245,9 @@ static void report_loss(struct keeper *k, enum simba_reason reason, const char *
     const struct plan *p = k->p;
     char why[OUTAGE_TEXT_MAX] =
         "the store has ended the tenure (by simba release, or its data were deleted)";
-    if (reason != SIMBA_EVICTED)
+    if (reason == SIMBA_STALLED)
+        snprintf(why, sizeof why, "no progress was reported in time");
+    else if (reason != SIMBA_EVICTED)
         outage_explain(p->c->outage, (int)getpid(), why);
     print_error(p->c, "lost '%s' on %s: %s; %s", p->mutex, p->c->store, why, next);
 }

@@ -53,12 +53,42 @@ static void set_drain(struct world *w, struct node *n, int64_t length)
     n->drain = length;
 }
 
+static void set_progress(struct world *w, struct node *n, int64_t length)
+{
+    (void)w;
+    n->has_extra = n->tells_danger = true;
+    n->progress = length;
+}
+
+static void set_at_least(struct world *w, struct node *n, int64_t length)
+{
+    (void)w;
+    n->has_extra = true;
+    n->at_least = length;
+}
+
+static void set_danger(struct world *w, struct node *n, int64_t length)
+{
+    (void)w, (void)length;
+    n->has_extra = n->tells_danger = true;
+}
+
+static void set_stopped(struct world *w, struct node *n, int64_t length)
+{
+    (void)w, (void)length;
+    n->has_extra = n->tells_stopped = true;
+}
+
 static const struct phrase settings[] = {
     {.text = "with a session store", .act = set_sessions},
     {.text = "with CLIENT as a locker", .act = set_locker},
     {.text = "with CLIENT called primary", .act = set_primary},
     {.text = "with the clock of CLIENT as slow as allowed", .act = set_slow_clock},
     {.text = "with a drain limit of TIME for CLIENT", .act = set_drain},
+    {.text = "with progress every TIME asked of CLIENT", .act = set_progress},
+    {.text = "with at_least TIME for CLIENT", .act = set_at_least},
+    {.text = "with on_endangered for CLIENT", .act = set_danger},
+    {.text = "with on_stopped for CLIENT", .act = set_stopped},
 };
 
 /* ---- the script ---------------------------------------------------------------------------- */
@@ -82,6 +112,20 @@ static void stop(struct world *w, struct node *n, int64_t length)
     (void)length;
     must(w, n->machine.status == SIMBA_STARTING || n->machine.status == SIMBA_RUNNING);
     node_step(w, n, (struct handle_event){.kind = HANDLE_STOP});
+}
+
+static void resign(struct world *w, struct node *n, int64_t length)
+{
+    must(w, node_owns(w, n) && n->note == HANDLE_TICK);
+    if (!w->failed)
+        user_resign(w, n, length);
+}
+
+/* Its worker hangs: it reports nothing any more. */
+static void stall(struct world *w, struct node *n, int64_t length)
+{
+    (void)w, (void)length;
+    n->silent_until = NEVER;
 }
 
 static void close_handle(struct world *w, struct node *n, int64_t length)
@@ -201,6 +245,9 @@ static void end(struct world *w, struct node *n, int64_t length)
 static const struct phrase script[] = {
     {.text = "start CLIENT", .act = start},
     {.text = "stop CLIENT", .act = stop},
+    {.text = "resign CLIENT", .act = resign},
+    {.text = "resign CLIENT for TIME", .act = resign},
+    {.text = "stall CLIENT", .act = stall},
     {.text = "close CLIENT", .act = close_handle},
     {.text = "destroy CLIENT", .act = destroy},
     {.text = "acquire CLIENT", .act = acquire},

@@ -1,0 +1,38 @@
+/* watchdog.c: see watchdog.h. */
+#include "core/watchdog.h"
+
+#include "core/planted.h"
+
+void watchdog_begin(struct watchdog *w, int64_t now)
+{
+    w->began_at = now;
+    w->ends_at = NEVER;
+    w->look_at = w->limit > 0 && !PLANTED(NO_STALL) ? now + w->limit / 2 : NEVER;
+    w->is_half_over = false;
+}
+
+void watchdog_end(struct watchdog *w)
+{
+    w->began_at = w->look_at = NEVER;
+    w->is_half_over = false;
+}
+
+enum watchdog_result watchdog_look(struct watchdog *w, int64_t now, int64_t reported_at)
+{
+    if (w->limit == 0 || w->began_at == NEVER || PLANTED(NO_STALL))
+        return WATCHDOG_FINE;
+    int64_t last = reported_at > w->began_at ? reported_at : w->began_at;
+    int64_t ends_at = last == NEVER ? NEVER : last + w->limit;
+    bool was_half_over = w->is_half_over && ends_at == w->ends_at;
+    w->ends_at = ends_at;
+    w->is_half_over = ends_at != NEVER && now >= ends_at - w->limit / 2;
+    if (now >= ends_at)
+        return WATCHDOG_STALLED;
+    if (w->is_half_over)
+        w->look_at = ends_at;
+    else if (ends_at == NEVER) /* a report from now on ends its first half after that */
+        w->look_at = now + w->limit / 2;
+    else
+        w->look_at = ends_at - w->limit / 2;
+    return w->is_half_over && !was_half_over ? WATCHDOG_HALF : WATCHDOG_FINE;
+}

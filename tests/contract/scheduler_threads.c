@@ -1,0 +1,128 @@
+/* scheduler_threads.c: the threads of scheduled work: only a run that is at work has one; and how a
+ * run sleeps. */
+#include <poll.h>
+#include <stdio.h>
+
+#include "suite.h"
+#include "work_probe.h"
+
+#define HOUR_MS 3600000
+#define SCHEDULERS 200
+
+static bool all_ran(struct work_probe *d)
+{
+    int ran = 0;
+    for (int i = 0; i < SCHEDULERS; i++)
+        ran += atomic_load(&d[i].runs) == 1 && atomic_load(&d[i].inside) == 0;
+    return ran == SCHEDULERS;
+}
+
+/* Those that wait for their next run need no thread. */
+static void schedule_idle_needs_no_thread(void)
+{
+    static struct work_probe d[SCHEDULERS];
+    static char mutex[SCHEDULERS][SIMBA_MUTEX_MAX + 1];
+    simba_client *s = client_open();
+    struct simba_handle_options o = lease_long();
+    const char *prefix = fresh("idle");
+    for (int i = 0; i < SCHEDULERS; i++) {
+        snprintf(mutex[i], sizeof mutex[i], "%s-%d", prefix, i);
+        d[i].period = HOUR_MS;
+        work_probe_start(&d[i], s, mutex[i], &o);
+    }
+    AWAIT(all_ran(d));
+    AWAIT(count_threads("simba-work") == 0); /* they end when they have been idle for long */
+    CHECK(count_threads(NULL) < 20);
+    client_close(s);
+}
+
+/* ---- a run that sleeps --------------------------------------------------------------------- */
+
+static atomic_bool said_stop;
+
+static int sleep_long(struct work_probe *d, const simba_run *run)
+{
+    (void)d;
+    CHECK(!simba_run_wait(run, 0) && !simba_run_wait(run, -1));
+    int64_t began = simba_now();
+    CHECK(!simba_run_wait(run, 20));
+    CHECK(simba_now() - began >= 19); /* rounded down, both */
+    atomic_store(&said_stop, false);
+    CHECK(simba_run_wait(run, HOUR_MS));
+    CHECK(simba_run_should_stop(run));
+    atomic_store(&said_stop, true);
+    return 0;
+}
+
+static void await_sleep(const struct work_probe *d, int runs)
+{
+    AWAIT(atomic_load(&d->runs) == runs && atomic_load(&d->inside) == 1 &&
+          !atomic_load(&said_stop));
+}
+
+/* Whatever ends the tenure ends the sleep: a run of an hour would be noticed. */
+static void schedule_run_waits(void)
+{
+    simba_client *s = client_open();
+    struct simba_handle_options o = lease_steady();
+    const char *mutex = fresh("sleeps");
+    struct work_probe d = {.in_work = sleep_long, .period = 1};
+    CHECK(simba_run_wait(NULL, HOUR_MS));
+    atomic_store(&said_stop, true);
+    work_probe_start(&d, s, mutex, &o);
+    await_sleep(&d, 1);
+    work_probe_stop(&d);
+    CHECK(atomic_load(&said_stop));
+    CHECK_OK(simba_contender_start(d.c));
+    await_sleep(&d, 2);
+    CHECK_OK(simba_contender_resign(d.c, 0));
+    await_sleep(&d, 3);
+    CHECK_OK(simba_evict(s, mutex, NULL, true, PATIENCE_MS));
+    await_sleep(&d, 4);
+    simba_scheduler_destroy(d.x);
+    AWAIT(atomic_load(&d.closed) == 1);
+    CHECK(atomic_load(&said_stop));
+    client_close(s);
+}
+
+static void schedule_close_wakes(void)
+{
+    simba_client *s = client_open();
+    struct simba_handle_options o = lease_long();
+    struct work_probe d = {.in_work = sleep_long, .period = 1};
+    atomic_store(&said_stop, true);
+    work_probe_start(&d, s, fresh("closes"), &o);
+    await_sleep(&d, 1);
+    client_close(s);
+    CHECK(atomic_load(&said_stop) && atomic_load(&d.closed) == 1);
+}
+
+/* Without a thread of ours the runs still have theirs: polling begins them, and goes on meanwhile. */
+static void schedule_embedded(void)
+{
+    struct simba_options options = suite_options();
+    struct simba_handle_options o = lease_long();
+    struct work_probe d = {.period = 5};
+    simba_client *s;
+    options.flags = SIMBA_NO_THREAD;
+    CHECK_OK(simba_open(suite_url(), &options, &s));
+    work_probe_start(&d, s, fresh("embedded"), &o);
+    int64_t until = simba_now() + PATIENCE_MS;
+    while (atomic_load(&d.runs) < 10) {
+        struct pollfd fd = {.fd = simba_poll_fd(s), .events = POLLIN};
+        int64_t wait = simba_poll_timeout(s);
+        CHECK(poll(&fd, 1, wait < 0 || wait > 1000 ? 1000 : (int)wait) >= 0);
+        CHECK_OK(simba_poll(s));
+        CHECK(simba_now() < until);
+    }
+    CHECK_OK(simba_close(s, PATIENCE_MS));
+    CHECK(atomic_load(&d.released) == 1 && atomic_load(&d.closed) == 1);
+}
+
+const struct test scheduler_thread_tests[] = {
+    {"schedule_idle_needs_no_thread", schedule_idle_needs_no_thread, ANY_STORE, 0},
+    {"schedule_run_waits", schedule_run_waits, ANY_STORE, 0},
+    {"schedule_close_wakes", schedule_close_wakes, ANY_STORE, 0},
+    {"schedule_embedded", schedule_embedded, ANY_STORE, 0},
+    {NULL, NULL, ANY_STORE, 0},
+};
