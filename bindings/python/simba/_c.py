@@ -90,8 +90,7 @@ class HandleOptions(Structure):
 
 
 class Schedule(Structure):
-    _fields_ = [("size", c_size_t), ("pace", c_int), ("period_ms", c_int64), ("initial_delay_ms", c_int64),
-                ("at_least_ms", c_int64)]
+    _fields_ = [("size", c_size_t), ("pace", c_int), ("period_ms", c_int64), ("initial_delay_ms", c_int64)]
 
 
 def init(struct: Any) -> Any:

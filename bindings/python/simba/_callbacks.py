@@ -7,9 +7,10 @@ So nothing that C may still call is ever collected, and a late number finds nobo
 Threads: callbacks come from threads of libsimba; ctypes takes the interpreter's lock for them. In a client that
 asyncio polls they come from inside of simba_poll(). No exception leaves a callback: it is logged with its traceback.
 
-At exit the clients are closed (_client.py). One that cannot be closed in time has user code that still runs; `park`
-then holds its threads here for ever, as Python does with daemon threads, so that they do not call an interpreter
-that is gone.
+At exit the clients are closed (_client.py), and that waits for user code that still `running` says. A thread that came
+out of it while the interpreter is being taken down would go on in libsimba, and call what is gone. For a client that
+cannot be closed for another reason, `park` holds here for ever whoever still comes, as Python does with daemon
+threads.
 """
 import itertools
 import logging
@@ -23,6 +24,7 @@ from ._values import decode, event_of, state_of
 
 logger = logging.getLogger("simba")
 targets: dict[int, Any] = {}
+running: dict[int, str] = {}  # user code, by thread
 interrupts: list[KeyboardInterrupt] = []
 _numbers = itertools.count(1)
 _LEVELS = (logging.ERROR, logging.WARNING, logging.INFO, logging.DEBUG)
@@ -42,7 +44,8 @@ def park() -> None:
 
 def call(what: str, function: Callable[..., Any] | None, *args: Any) -> bool:
     """Calls user code; False: it has raised."""
-    done = True
+    done, thread = True, threading.get_ident()
+    running[thread] = what
     try:
         if function is not None:
             function(*args)
@@ -52,6 +55,7 @@ def call(what: str, function: Callable[..., Any] | None, *args: Any) -> bool:
     except BaseException:
         logger.exception("%s raised an exception", what)
         done = False
+    running.pop(thread, None)
     wait_if_exiting()
     return done
 

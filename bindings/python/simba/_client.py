@@ -7,6 +7,7 @@ import atexit
 import ctypes
 import logging
 import os
+import signal
 import threading
 import time
 import warnings
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
     from ._handles import Contender, ContenderOptions, Lock, LockOptions, Observer, Options, Run, Scheduler
 
-EXIT_SECONDS = 5.0  # at exit, for all clients together
+EXIT_SECONDS = 5.0  # at exit, while no user code runs
 ASK_SECONDS = 10.0  # default timeout of read, list, evict and diagnose
 CLOSE_SECONDS = 30.0
 _SLICE_MS = 20  # of simba_close; in between a thread can release its lock
@@ -102,14 +103,31 @@ class Core:
 
 
 def _close_all() -> None:
-    """At exit, before the interpreter goes: threads of libsimba must not call it after that."""
-    until = time.monotonic() + EXIT_SECONDS
-    for core in list(_open_cores):
+    """At exit, before the interpreter goes: threads of libsimba must not call it after that. User code that still runs
+    is waited for, as Python waits for its threads; all else gets a few seconds."""
+    try:
+        for core in list(_open_cores):
+            _close_at_exit(core)
+    except KeyboardInterrupt:  # out of patience; to go on could call what is gone
+        os._exit(128 + signal.SIGINT)
+
+
+def _close_at_exit(core: Core) -> None:
+    told, ran_at = False, time.monotonic()
+    while True:
         try:
-            core.close(max(0.0, until - time.monotonic()))
+            return core.close(EXIT_SECONDS / 8)
         except Error as e:
-            _callbacks.logger.warning("at exit: %s", e)
-            _callbacks.park()
+            runs = ", ".join(_callbacks.running.values())
+            late = time.monotonic() - ran_at > EXIT_SECONDS
+            if not runs and late:
+                _callbacks.logger.warning("at exit: %s", e)
+                return _callbacks.park()
+            if runs:
+                ran_at = time.monotonic()
+                if not told:
+                    _callbacks.logger.warning("at exit: waiting for %s", runs)
+                told = True
 
 
 def _forget_all() -> None:

@@ -43,8 +43,9 @@ def test_trace_and_prometheus(url, name):
     events = []
     with simba.open(url, trace=events.append, labels={"app": 'a"b\\'}) as s, \
             simba.open(url, labels={"app": "other"}) as other:
-        with s.lock(name) as lock:
-            token = lock.token
+        with s.contender(name) as contender:
+            eventually(lambda: contender.is_owner)
+            token = contender.token
             page = simba.prometheus([s, other], per_mutex=True)
             assert 'app="a\\"b\\\\"' in page and 'app="other"' in page and name in page
             assert name not in simba.prometheus(s)

@@ -47,15 +47,51 @@ def test_exit_with_live_handles(script, client, url, name, how):
     assert time.monotonic() - start < SECONDS
 
 
+SLOW = """
+    import sys, threading, time
+    import simba, simba._client
+    import signal
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    simba._client.EXIT_SECONDS = 1
+    s, led = simba.open(sys.argv[1], ttl=2), threading.Event()
+    def on_acquired(state):
+        led.set()
+        time.sleep(float(sys.argv[3]))
+    s.contender(sys.argv[2], on_acquired=on_acquired, on_released=lambda state: print("released")).start()
+    assert led.wait(30)
+    print("leads", flush=True)
+"""
+
+
+@pytest.mark.parametrize("seconds", ["0.2", "0.21", "0.25", "1"])
+def test_exit_waits_for_a_callback(script, client, url, name, seconds):
+    status, out, err = script(SLOW, url, name, seconds).end()
+    assert (status, out) == (0, "leads\nreleased\n")
+    assert err in ("", f"at exit: waiting for on_acquired of mutex '{name}'\n")
+    assert client.read(name) is None
+
+
 def test_exit_while_a_callback_never_ends(script, url, name):
+    program = script(SLOW, url, name, "1000")
+    assert program.line() == "leads"
+    assert "at exit: waiting" in program.process.stderr.readline()
+    program.process.send_signal(signal.SIGINT)
+    assert program.end() == (130, "", "")
+
+
+def test_exit_while_a_daemon_thread_holds_a_lock(script, url, name):
+    """It is not released: the thread may still be at work. Its lease ends."""
     status, out, err = script("""
         import sys, threading, time
         import simba, simba._client
-        simba._client.EXIT_SECONDS = 0.3
-        s, led = simba.open(sys.argv[1], ttl=2), threading.Event()
-        s.contender(sys.argv[2], on_acquired=lambda state: (led.set(), time.sleep(1000))).start()
-        s.contender(sys.argv[2] + "-b", on_acquired=lambda state: (led.wait(), time.sleep(0.35))).start()
-        assert led.wait(30)
+        simba._client.EXIT_SECONDS = 0.2
+        s, held = simba.open(sys.argv[1], ttl=2), threading.Event()
+        def hold():
+            with s.lock(sys.argv[2]):
+                held.set()
+                time.sleep(1000)
+        threading.Thread(target=hold, daemon=True).start()
+        assert held.wait(30)
         """, url, name).end()
     assert status == 0 and "at exit" in err and "Fatal" not in err
 
