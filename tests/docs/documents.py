@@ -17,7 +17,7 @@ import subprocess
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 SERVERS = ("redis", "mysql", "postgres", "zookeeper")
-KINDS = ("console", "sh", "c", "cpp", "ini", "yaml", "json", "crontab", "text")
+KINDS = ("console", "sh", "c", "cpp", "python", "ini", "yaml", "json", "crontab", "text")
 MARK = re.compile(r"^\s*(?:<!-- *test: *(.*?) *-->|; test: *(.*?)) *$")
 
 
@@ -72,7 +72,7 @@ class Block:
 
 def documents():
     """Paths, relative to the root, of all documents that have to be right."""
-    names = ["README.md", "CONTRIBUTING.md", "docs/*.md", "docs/**/*.md", "man/*.scd"]
+    names = ["README.md", "CONTRIBUTING.md", "bindings/*/README.md", "docs/*.md", "docs/**/*.md", "man/*.scd"]
     found = {path.relative_to(ROOT).as_posix() for name in names for path in ROOT.glob(name)}
     return sorted(found, key=lambda name: ("/" in name, name.startswith("man"), name))
 

@@ -1,0 +1,416 @@
+"""Handles: Lock, Contender, Observer, Scheduler.
+
+A handle that nobody holds any more is destroyed by the garbage collector, with two exceptions: a contender that was
+started and an observer go on until stop(), close() or the end of their client, since callbacks are all that
+one may want of them.
+"""
+import ctypes
+import threading
+import time
+import weakref
+from collections.abc import Callable, Mapping
+from types import TracebackType
+from typing import Any, TypedDict
+
+from . import _c, _callbacks
+from ._c import lib
+from ._client import Client, Core
+from ._errors import Canceled, Error, Held, Lost, StateError, Timeout, check, error_of
+from ._values import Duration, State, Status, decode, encode, milliseconds, option_ms, state_of, timeout_ms
+
+_WAIT_MS = 500  # how long Ctrl-C can take in Contender.wait()
+_CANCEL_SECONDS = 5.0  # for an acquisition to end that was cancelled
+
+
+class Options(TypedDict, total=False):
+    """See simba_handle_options in simba.h. id: unique among all that contend for the mutex, in all processes."""
+    id: str | None
+    ttl: Duration | None
+    transition: Duration | None
+    initial_delay: Duration | None
+    renew: Duration | None
+    drain: Duration | None
+    jitter_early: Duration | None
+    jitter_late: Duration | None
+
+
+class LockOptions(Options, total=False):
+    at_least: Duration | None
+
+
+class ContenderOptions(LockOptions, total=False):
+    progress: Duration | None
+
+
+def _c_options(options: Mapping[str, Any], callbacks: Mapping[str, Any], key: int | None) -> _c.HandleOptions:
+    c = _c.init(_c.HandleOptions)
+    for name, value in options.items():
+        if name == "id":
+            c.id = None if value is None else encode(value)
+        elif name in ContenderOptions.__annotations__:
+            setattr(c, name + "_ms", option_ms(value))
+        else:
+            raise TypeError(f"unexpected option '{name}'")
+    for name in callbacks:
+        if name != "work":
+            setattr(c, name, getattr(_callbacks, name))
+    if key is not None:
+        c.on_closed, c.data = _callbacks.on_closed, key
+    return c
+
+
+def _destroy(core: Core, name: str, pointer: int) -> None:
+    """The client frees its handles when it is closed."""
+    with core.gate:
+        if not core.closing and not core.forked:
+            getattr(lib, name + "_destroy")(pointer)
+
+
+class Handle:
+    _kind = ""
+
+    def __init__(self, client: Client, mutex: str | None, callbacks: Mapping[str, Any], options: Mapping[str, Any],
+                 *arguments: Any) -> None:
+        self._client, self.name = client, mutex
+        core = client._core
+        wanted = {name: function for name, function in callbacks.items() if function is not None}
+        key = _callbacks.register(wanted) if wanted else None
+        pointer = ctypes.c_void_p()
+        try:
+            c_options = _c_options(options, wanted, key)
+            check(core.call(getattr(lib, self._kind + "_create"), core.pointer,
+                            None if mutex is None else encode(mutex), *arguments, ctypes.byref(c_options),
+                            ctypes.byref(pointer)))
+        except BaseException:
+            _callbacks.targets.pop(key or 0, None)
+            raise
+        self._pointer: int | None = pointer.value
+        self._finalizer = weakref.finalize(self, _destroy, core, self._kind, pointer.value)
+        self._finalizer.atexit = False
+
+    def _call(self, function: Callable[..., int], *args: Any, while_closing: bool = False) -> int:
+        return check(self._client._core.call(function, self._alive(), *args, while_closing=while_closing))
+
+    def _alive(self) -> int:
+        if self._pointer is None:
+            raise StateError(f"mutex '{self.name}': the handle is closed")
+        return self._pointer
+
+    def _ask(self, function: Callable[..., Any], *args: Any) -> Any:
+        return self._client._core.ask(function, self._pointer, *args)
+
+    def close(self) -> None:
+        """Ends it; returns at once. What it holds is handed over in order behind it."""
+        self._pointer = None
+        self._client._running.discard(self)
+        self._finalizer()
+
+    def __repr__(self) -> str:
+        return f"<simba.{type(self).__name__} {self.name!r}>"
+
+
+class Call:
+    """An acquisition on its way. Either its caller takes the result, or has given up before: then what was granted is
+    given back. dict.setdefault decides which, as it cannot be interrupted."""
+
+    def __init__(self, lock: "BaseLock", ended: Callable[[], None]) -> None:
+        self.lock, self.ended = lock, ended
+        self.outcome: dict[str, tuple[int, str] | None] = {}
+
+    def start(self, ms: int) -> None:
+        key = _callbacks.register(self.done)
+        try:
+            self.lock._call(lib.locker_acquire_async, ms, _callbacks.done, key)
+        except Error:
+            _callbacks.targets.pop(key, None)
+            raise
+
+    def done(self, code: int, text: str) -> None:
+        if self.outcome.setdefault("it", (code, text)) is None and code == 0:
+            self.give_back()
+        self.ended()
+
+    def give_up(self) -> bool:
+        """Whether it still goes on, and ends soon."""
+        outcome = self.outcome.setdefault("it", None)
+        if outcome is None:
+            self.lock._ask(lib.locker_cancel)
+        elif outcome[0] == 0:
+            self.give_back()
+        return outcome is None
+
+    def give_back(self) -> None:
+        self.lock._ask(lib.locker_release_async, _c.DoneFn(), None)
+
+    def result(self) -> None:
+        code, text = self.outcome["it"] or (Canceled.code, "")
+        if code != 0:
+            raise error_of(code, text)
+
+
+class BaseLock(Handle):
+    """What a lock is, with threads and with asyncio."""
+    _kind = "locker"
+
+    def __init__(self, client: Client, name: str, timeout: Duration | None, on_lost: Any, on_endangered: Any,
+                 options: Mapping[str, Any]) -> None:
+        self._timeout = timeout
+        super().__init__(client, name, {"on_released": on_lost, "on_endangered": on_endangered}, options)
+
+    def _timeout_ms(self, blocking: bool, timeout: Duration | None) -> int:
+        if not blocking:
+            return 0
+        if timeout is None:
+            return timeout_ms(self._timeout)
+        return _c.FOREVER if timeout == -1 else milliseconds(timeout)  # -1: as threading.Lock has it
+
+    @property
+    def locked(self) -> bool:
+        """Is it held, by this object, at this instant? Reads the clock: false as soon as the lease ends."""
+        return bool(self._ask(lib.locker_is_held))
+
+    @property
+    def token(self) -> int:
+        """The fencing token; 0: not held, or lost."""
+        return int(self._ask(lib.locker_token))
+
+    @property
+    def remaining(self) -> float:
+        """Seconds left to act, if no renewal succeeds."""
+        return int(self._ask(lib.locker_remaining)) / 1000
+
+    @property
+    def id(self) -> str:
+        return decode(self._client._core.call(lib.locker_id, self._alive()))
+
+    def _end_of_body(self, release_error: Error | None, body: BaseException | None) -> None:
+        """Of a with statement. An exception of the body goes before; that the lock was lost, before all is well."""
+        if release_error is None:
+            return
+        if body is not None:
+            body.add_note(f"simba: {release_error}")
+        elif isinstance(release_error, Lost):
+            raise release_error
+        else:  # released here; others have the mutex at the end of the lease at the latest
+            _callbacks.logger.warning("%s", release_error)
+
+
+class Lock(BaseLock):
+    """A lock, used as threading.Lock is: one holder at a time, not reentrant."""
+
+    def acquire(self, blocking: bool = True, timeout: Duration | None = None) -> bool:
+        """False: another has it, until the end of the timeout. StoreError, Denied, …: the store did not answer."""
+        try:
+            self._acquire(self._timeout_ms(blocking, timeout))
+        except (Timeout, Held):
+            return False
+        return True
+
+    def _acquire(self, ms: int) -> None:
+        """Waits on a lock of Python's, which Ctrl-C can interrupt."""
+        ended = threading.Lock()
+        ended.acquire()
+        call = Call(self, ended.release)
+        try:
+            call.start(ms)
+            ended.acquire()
+        except Error:
+            raise
+        except BaseException:
+            if call.give_up():
+                ended.acquire(timeout=_CANCEL_SECONDS)
+            raise
+        call.result()
+
+    def release(self) -> None:
+        """Lost: it had been lost before, the work was not protected to its end. StoreError: released here, but the store
+        could not be told; others have it at the end of the lease at the latest."""
+        self._call(lib.locker_release, while_closing=True)
+
+    def __enter__(self) -> "Lock":
+        self._acquire(self._timeout_ms(True, None))
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
+                 where: TracebackType | None) -> None:
+        try:
+            self.release()
+        except Error as e:
+            self._end_of_body(e, error)
+
+
+class Contender(Handle):
+    """A candidate for leadership. Callbacks: on_acquired(state), on_released(state), on_endangered(seconds left),
+    on_stopped(). They come on threads of libsimba, one at a time, and may block: the lease is renewed meanwhile."""
+    _kind = "contender"
+
+    def _contender(self) -> int:
+        return self._alive()
+
+    def _ask(self, function: Callable[..., Any], *args: Any) -> Any:
+        return 0 if self._pointer is None else self._client._core.ask(function, self._contender(), *args)
+
+    def _do(self, function: Callable[..., int], *args: Any) -> int:
+        return check(self._client._core.call(function, self._contender(), *args))
+
+    def start(self) -> None:
+        """Begins to contend; returns at once."""
+        self._do(lib.contender_start)
+        self._client._running.add(self)
+
+    def stop(self) -> None:
+        """Returns at once. Then on_released runs, the store is told, and on_stopped runs."""
+        self._do(lib.contender_stop)
+        self._client._running.discard(self)
+
+    def resign(self, pause: Duration = 0) -> None:
+        """Ends this tenure in order, stays a candidate, and does not try again for that long."""
+        self._do(lib.contender_resign, milliseconds(pause))
+
+    def progress(self, token: int) -> None:
+        """The owner is getting on with its work: see the option progress. Lost: that tenure is over."""
+        self._do(lib.contender_progress, token)
+
+    def wait(self, until: Status = Status.RUNNING, timeout: Duration | None = None) -> None:
+        """Waits for a status; Timeout if it does not come."""
+        ms = timeout_ms(timeout)
+        end = None if ms == _c.FOREVER else time.monotonic() + ms / 1000
+        while True:
+            left = _WAIT_MS if end is None else max(0, round((end - time.monotonic()) * 1000))
+            code = self._client._core.call(lib.contender_wait, self._contender(), until, min(left, _WAIT_MS))
+            if code != Timeout.code or left <= _WAIT_MS and end is not None:
+                check(code)
+                return
+
+    @property
+    def status(self) -> Status:
+        return Status(self._ask(lib.contender_status))
+
+    @property
+    def is_owner(self) -> bool:
+        """May I act as the owner now? Reads the clock, takes no lock of libsimba's."""
+        return bool(self._ask(lib.contender_is_owner))
+
+    def owns(self, token: int) -> bool:
+        """The same about one tenure, so that work of an old one is not misled."""
+        return bool(self._ask(lib.contender_owns, token))
+
+    @property
+    def token(self) -> int:
+        """The fencing token; 0: not owner."""
+        return int(self._ask(lib.contender_token))
+
+    @property
+    def remaining(self) -> float:
+        """Seconds left to act, if no renewal succeeds."""
+        return int(self._ask(lib.contender_remaining)) / 1000
+
+    @property
+    def id(self) -> str:
+        return decode(self._client._core.call(lib.contender_id, self._contender()))
+
+    @property
+    def state(self) -> State:
+        state = _c.State()
+        self._client._core.call(lib.contender_state, self._contender(), ctypes.byref(state))
+        return state_of(encode(self.name or ""), state)
+
+    def __enter__(self) -> "Contender":
+        self.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
+                 where: TracebackType | None) -> None:
+        """Stops, and waits until callbacks and work have ended and the store is told."""
+        if self._pointer is None or self._client._core.closing:
+            return
+        try:
+            self.stop()
+        except StateError:
+            pass  # it was stopped
+        self.wait(Status.INITIAL)
+        self.close()
+
+
+class Observer(Handle):
+    """Watches without contending: on_changed(state)."""
+    _kind = "observer"
+
+    def __init__(self, client: Client, name: str | None, callbacks: Mapping[str, Any]) -> None:
+        super().__init__(client, name, callbacks, {})
+        client._running.add(self)
+
+    @property
+    def state(self) -> State:
+        """What is known, of one mutex."""
+        state = _c.State()
+        self._client._core.call(lib.observer_state, self._alive(), ctypes.byref(state))
+        return state_of(encode(self.name or ""), state)
+
+    def __enter__(self) -> "Observer":
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
+                 where: TracebackType | None) -> None:
+        self.close()
+
+
+class Run:
+    """One run of scheduled work; when that has returned, it should stop."""
+
+    def __init__(self, pointer: int) -> None:
+        self._pointer: int | None = pointer
+        self._thread, self._gate = threading.get_ident(), threading.RLock()
+
+    def _end(self) -> None:
+        with self._gate:
+            self._pointer = None
+
+    @property
+    def should_stop(self) -> bool:
+        """Has the leadership of this run ended? Work that takes long asks often, and ends soon after it hears True."""
+        with self._gate:
+            return self._pointer is None or bool(lib.run_should_stop(self._pointer))
+
+    @property
+    def token(self) -> int:
+        """Of the tenure, for fencing."""
+        with self._gate:
+            return 0 if self._pointer is None else int(lib.run_token(self._pointer))
+
+    def wait(self, seconds: Duration) -> bool:
+        """Sleeps, or until the run should stop; says what should_stop then says. For the thread of the work only."""
+        if threading.get_ident() != self._thread:
+            raise StateError("only the thread of the work can wait in its run")
+        return self._pointer is None or bool(lib.run_wait(self._pointer, milliseconds(seconds)))
+
+
+class Scheduler(Contender):
+    """A contender with work(run), which it does while it leads. A run that raises an exception has failed: that is
+    logged, and the schedule goes on."""
+    _kind = "scheduler"
+
+    def __init__(self, client: Client, name: str, work: Callable[[Run], object], every: Duration | None,
+                 delay: Duration | None, first: Duration | None, callbacks: Mapping[str, Any],
+                 options: Mapping[str, Any]) -> None:
+        if (every is None) == (delay is None):
+            raise TypeError("a scheduler needs either every or delay")
+        schedule = _c.init(_c.Schedule)
+        schedule.pace = 0 if every is not None else 1
+        schedule.period_ms = option_ms(every if every is not None else delay)
+        schedule.initial_delay_ms = option_ms(first)
+
+        def run_work(pointer: int) -> None:
+            run = Run(pointer)
+            try:
+                work(run)
+            finally:
+                run._end()
+
+        super().__init__(client, name, {**callbacks, "work": run_work}, options, ctypes.byref(schedule),
+                         _callbacks.work)
+        self._inner: int = client._core.call(lib.scheduler_contender, self._pointer)
+
+    def _contender(self) -> int:
+        self._alive()
+        return self._inner
