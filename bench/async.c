@@ -10,7 +10,7 @@
 
 #include "bench.h"
 
-static _Atomic uint32_t told; /* results of 0 */
+static _Atomic uint32_t notified; /* results of 0 */
 
 static void must(int code)
 {
@@ -22,14 +22,14 @@ static void count_result(void *data, int code)
 {
     (void)data;
     must(code);
-    atomic_fetch_add(&told, 1);
+    atomic_fetch_add(&notified, 1);
 }
 
 static void await_all(uint32_t count)
 {
-    while (atomic_load(&told) < count)
+    while (atomic_load(&notified) < count)
         usleep(100);
-    atomic_store(&told, 0);
+    atomic_store(&notified, 0);
 }
 
 static void say(const char *what, int64_t began, size_t count)
