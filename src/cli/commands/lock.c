@@ -68,7 +68,7 @@ static const char help[] =
     "  simba lock backup rsync -a /data /backup   # one at a time on this machine\n"
     "  simba lock -n report ./report.sh           # skip it if the last still runs\n"
     "  simba lock -w 5m -E 0 sync -c 'a | b'      # after 5 minutes give up quietly\n"
-    "  simba lock --progress 30s import ./import  # end it when it hangs (sd_notify WATCHDOG=1)\n"
+    "  simba lock --progress 30s import ./import  # end it when it hangs\n"
     "  simba -u redis://db1/0 lock nightly ./job  # one at a time on all machines\n";
 
 /* ---- options ------------------------------------------------------------------------------- */
