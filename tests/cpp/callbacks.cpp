@@ -18,7 +18,7 @@ namespace
 {
 
 // Waits for what a callback says.
-class told
+class event_count
 {
   public:
     void give()
@@ -60,7 +60,7 @@ int status_in_child(const std::function<void()> &function)
 TEST(contender_leads)
 {
     simba::client client(store_url());
-    told acquired, released, stopped;
+    event_count acquired, released, stopped;
     std::atomic<std::uint64_t> token{0};
     simba::handle_options o;
     o.id = "cpp-1";
@@ -96,7 +96,7 @@ TEST(destructor_waits_for_callbacks)
 {
     simba::client client(store_url());
     bool has_released = false;
-    told acquired;
+    event_count acquired;
     {
         std::vector<int> used(1000, 7); // lives longer than the contender
         simba::handle_options o;
@@ -131,7 +131,7 @@ TEST(destroyed_in_its_own_callback)
 {
     simba::client client(store_url());
     std::optional<simba::contender> contender;
-    told destroyed;
+    event_count destroyed;
     auto owned = std::make_shared<int>(1);
     std::weak_ptr<int> seen = owned;
     simba::handle_options o;
@@ -150,7 +150,7 @@ TEST(destroyed_in_its_own_callback)
 TEST(scheduler_works)
 {
     simba::client client(store_url());
-    told run, counted;
+    event_count run, counted;
     std::atomic<bool> has_ended{false};
     {
         std::atomic<int> runs{0};
@@ -185,7 +185,7 @@ TEST(scheduler_works)
 TEST(work_reports_progress)
 {
     simba::client client(store_url());
-    told run;
+    event_count run;
     simba::handle_options o;
     o.progress = 10s;
     simba::scheduler scheduler(
@@ -204,7 +204,7 @@ TEST(observer_sees)
 {
     simba::client client(store_url()), other(store_url());
     simba::locker lock(other, "observed");
-    told held, all;
+    event_count held, all;
     std::atomic<std::uint64_t> token{0};
     simba::handle_options o;
     o.on_changed = [&](std::string_view mutex, const simba::state &s) {
@@ -228,7 +228,7 @@ TEST(observer_sees)
 
 TEST(exception_of_work)
 {
-    told threw, logged;
+    event_count threw, logged;
     simba::options options;
     options.log = [&](simba::level level, std::string_view line) {
         if (level <= SIMBA_LOG_WARN && line.find("throws") != line.npos)
@@ -244,13 +244,13 @@ TEST(exception_of_work)
         EXPECT(threw.wait(3) && logged.wait(3));
         EXPECT(scheduler.is_owner());
     }
-    told was_told;
+    event_count notified;
     options.on_exception = [&](std::exception_ptr e) {
         try {
             std::rethrow_exception(e);
         } catch (const std::runtime_error &r) {
             EXPECT(!std::strcmp(r.what(), "out of work"));
-            was_told.give();
+            notified.give();
         }
     };
     simba::client client(store_url(), options);
@@ -258,21 +258,21 @@ TEST(exception_of_work)
         throw std::runtime_error("out of work");
     });
     scheduler.start();
-    EXPECT(was_told.wait(2) && logged.wait(5));
+    EXPECT(notified.wait(2) && logged.wait(5));
 }
 
 TEST(exception_of_callback)
 {
-    told was_told;
+    event_count notified;
     simba::options options;
-    options.on_exception = [&](std::exception_ptr) { was_told.give(); };
+    options.on_exception = [&](std::exception_ptr) { notified.give(); };
     simba::handle_options o;
     o.on_acquired = [](auto &) { throw 1; };
     {
         simba::client client(store_url(), options);
         simba::contender contender(client, "throws-too", o);
         contender.start();
-        EXPECT(was_told.wait() && contender.is_owner());
+        EXPECT(notified.wait() && contender.is_owner());
     }
     EXPECT(status_in_child([&] {
                simba::client client(store_url());
@@ -332,7 +332,7 @@ TEST(executor)
         });
         return true;
     };
-    told acquired;
+    event_count acquired;
     {
         simba::client client(store_url(), options);
         simba::handle_options o;
@@ -350,7 +350,7 @@ TEST(fork_leaves_handles_to_the_parent)
 {
     std::optional<simba::client> client(std::in_place, store_url());
     simba::handle_options o;
-    told acquired;
+    event_count acquired;
     o.on_acquired = [&](auto &) { acquired.give(); };
     std::optional<simba::contender> contender(std::in_place, *client, "forked", o);
     contender->start();

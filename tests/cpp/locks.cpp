@@ -101,8 +101,8 @@ TEST(lost)
     lock.lock();
     auto token = lock.token();
     client.evict("lost", nullptr, true, 10s);
-    auto told = lost.get_future();
-    EXPECT(told.wait_for(20s) == std::future_status::ready && told.get() == token);
+    auto notified = lost.get_future();
+    EXPECT(notified.wait_for(20s) == std::future_status::ready && notified.get() == token);
     lock.unlock();
     EXPECT(lock.unlocked() == errc::lost);
 }
