@@ -135,7 +135,7 @@ static void heard(struct handle *h, int64_t now, enum lease_news news, struct ha
     up->news = news;
     if (news == LEASE_FAILED)
         up->failure = h->lease.code;
-    if (news == LEASE_FAILED)
+    if (news == LEASE_FAILED && h->lease.state == LEASE_HOLDING)
         renewal_failed(h);
     if (news == LEASE_BEGAN)
         began(h, now);
