@@ -2,7 +2,8 @@
  *
  *     ./metrics [URL]        acquires a mutex, does some work, prints the metrics
  *
- * A daemon would write the same text into the answer to GET /metrics. */
+ * A daemon would write the same text into the answer to GET /metrics. One that has several clients
+ * opens each with labels of its own, and gives all of them to simba_metrics_prometheus(). */
 #include <simba.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,12 +19,12 @@ int main(int argc, char **argv)
         if (simba_locker_acquire(locker, 10000) != 0 || simba_locker_release(locker) != 0)
             goto err;
     }
-    int64_t length = simba_metrics_prometheus(client, true, NULL, 0);
+    int64_t length = simba_metrics_prometheus(&client, 1, SIMBA_PER_MUTEX, NULL, 0);
     if (length < 0)
         goto err;
     size_t size = (size_t)length + 1024; /* it may grow until the next call */
     char *text = malloc(size);
-    if (text == NULL || simba_metrics_prometheus(client, true, text, size) < 0)
+    if (text == NULL || simba_metrics_prometheus(&client, 1, SIMBA_PER_MUTEX, text, size) < 0)
         goto err;
     fputs(text, stdout);
     free(text);

@@ -163,7 +163,7 @@ struct simba_options {
     void (*trace)(void *data, const struct simba_event *event);
     void *trace_data;
     /* Labels of every metric of this client, as Prometheus writes them: app="web",zone="b". NULL:
-     * none. Clients of one page differ in them. */
+     * none; 16 and 1024 bytes at most. Clients of one page differ in them. */
     const char *labels;
 };
 /* clang-format off */
@@ -248,7 +248,7 @@ struct simba_metrics {
     uint64_t stalled;                      /* tenures lost because no progress was reported */
     uint64_t runs, runs_failed;            /* of scheduled work; failed: did not return 0 */
     uint64_t events_dropped;               /* because trace did not take them in time */
-    struct simba_histogram wait;           /* from start or acquire to the tenure */
+    struct simba_histogram wait;           /* from start, acquire or the last tenure to the next */
     struct simba_histogram hold;           /* from the beginning of a tenure to its end */
     struct simba_histogram run;            /* how long a run of the work took */
 };
@@ -285,22 +285,30 @@ typedef void simba_handle_metrics_fn(void *data, const struct simba_handle_metri
  * after 5 s, if a callback holds up the loop that must answer (SIMBA_NO_THREAD). */
 int simba_metrics_each(simba_client *s, simba_handle_metrics_fn *each, void *data);
 
-/* Writes all of it in the text format of Prometheus, of every handle too if per_handle; returns
- * the length that it has, or would have with more room, or an error. The text is cut, and ends
- * with a NUL, if size is not greater than that. [blocks] shortly. */
-int64_t simba_metrics_prometheus(simba_client *s, bool per_handle, char *out, size_t size);
+/* Writes the metrics of these clients as one page in the text format of Prometheus; returns the
+ * length that it has, or would have with more room, or an error. The text is cut, and ends with a
+ * NUL, if size is not greater than that. [blocks] shortly. SIMBA_EINVAL also for two clients with
+ * the same labels. With SIMBA_PER_MUTEX, how long the exchanges of each handle take is counted from
+ * the first such page on. */
+#define SIMBA_PER_MUTEX UINT64_C(1) /* also what each handle counts, with its mutex as a label */
+int64_t simba_metrics_prometheus(simba_client *const *clients, size_t count, uint64_t flags,
+                                 char *out, size_t size);
 
 /* ---- events: what a client does, one by one, for tracing */
 
 enum simba_event_kind {
-    SIMBA_EVENT_EXCHANGE, /* a request and its answer: name "contend", "renew", …; code */
+    SIMBA_EVENT_EXCHANGE, /* a request was answered: name "contend", "renew", "release", "leave",
+                             "read", "list", "evict"; code: SIMBA_EHELD if contend was refused */
     SIMBA_EVENT_ACQUIRED, /* a tenure began; duration: how long it was waited for */
-    SIMBA_EVENT_ENDED,    /* a tenure ended, with reason; duration: how long it lasted */
+    SIMBA_EVENT_ENDED,    /* is_owner turned false, with reason; duration: how long it lasted */
     SIMBA_EVENT_CALLBACK, /* name "on_acquired", …; duration: how long it ran */
-    SIMBA_EVENT_RUN       /* of scheduled work; code: what it returned */
+    SIMBA_EVENT_RUN       /* of scheduled work; code: what it returned, SIMBA_ECANCELED if it ended
+                             its thread */
 };
 
-/* A plain value, borrowed for the call with its strings. */
+/* A plain value, borrowed for the call with its strings. Events come in the order in which what
+ * they tell of was over: of a tenure its grant, ACQUIRED, ENDED, its release. Up to 1024 wait for
+ * the trace function; what does not fit is dropped and counted. It may call what a callback may. */
 struct simba_event {
     enum simba_event_kind kind;
     int32_t code;             /* 0, or what went wrong */
@@ -308,7 +316,7 @@ struct simba_event {
     uint32_t reserved32;
     const char *name;    /* a constant: what kind of exchange, which callback; else "" */
     const char *mutex;   /* "": all, an exchange of an observer or of simba_list */
-    const char *id;      /* of the contender; "": none */
+    const char *id;      /* of the contender, or whom simba_evict names; "": none */
     uint64_t token;      /* 0: none */
     int64_t began_us;    /* on the clock of simba_now(), in microseconds */
     int64_t duration_us; /* from then on */
@@ -318,8 +326,8 @@ struct simba_event {
 
 /* Stops every handle, hands over in order, then frees the client and its handles. [blocks]
  * It releases locks that were acquired by the calling thread, or by a thread that has ended since;
- * it waits for locks of other living threads. SIMBA_ETIMEOUT: such a lock, a callback or the log
- * still goes on, or the store does not answer: nothing is freed yet, call it again. */
+ * it waits for locks of other living threads. SIMBA_ETIMEOUT: such a lock, a callback, the log
+ * or the trace still goes on, or the store does not answer: nothing is freed yet, call it again. */
 int simba_close(simba_client *s, int64_t timeout_ms);
 
 /* ---- in a loop of yours -------------------------------------------------------------------- */

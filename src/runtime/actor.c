@@ -180,16 +180,9 @@ static void count(struct actor *a, const struct handle_update *up, bool owned, i
         metrics_count(a, up->request.op == SIMBA_RENEW ? COUNT_RENEWALS : COUNT_ATTEMPTS);
     if (up->news == LEASE_FAILED)
         metrics_count(a, COUNT_FAILURES);
-    else if (up->news == LEASE_LOST)
-        metrics_count(a, l->reason == SIMBA_EVICTED   ? COUNT_EVICTED
-                         : l->reason == SIMBA_STALLED ? COUNT_STALLED
-                                                      : COUNT_EXPIRED);
-    else if (up->news == LEASE_BEGAN) {
-        metrics_count(a, COUNT_ACQUISITIONS);
-        if (a->hinted_at != 0)
-            histogram_add(&m->handoff, now - a->hinted_at);
-    }
     bool owns = lease_deadline(l) != 0;
+    if (owns && !owned)
+        trace_tenure(a, now);
     if (owned != owns)
         atomic_fetch_add(&m->owned, owns ? 1 : UINT64_MAX);
 }
@@ -200,8 +193,10 @@ static void keep_queue(struct actor *a, bool waited, const struct handle_update 
 {
     struct simba_client *s = a->client;
     bool waits = actor_waits(a);
-    if (waits && !waited)
+    if (waits && !waited) {
         a->since = ++s->waits;
+        a->hinted_at = 0;
+    }
     if (up->news == LEASE_BEGAN || (up->news == LEASE_ANSWERED && !a->machine.lease.in_flight))
         a->hinted_at = 0;
     if (waited && !waits && a->hinted_at != 0) {
@@ -292,6 +287,13 @@ static uint32_t callbacks_of(const struct actor *a)
     return (uint32_t)(a->machine.callback != CALLBACK_NONE) + (uint32_t)handle_warns(&a->machine);
 }
 
+static void end_tenure(struct actor *a, int64_t now, uint64_t token, enum simba_reason reason)
+{
+    state_ended(a, reason);
+    trace_tenure_end(a, now, reason, token);
+    wake_work(a);
+}
+
 static void observe(struct actor *a, struct request *r, bool first);
 
 /* r: the answered request that the event is about; NULL: none. */
@@ -304,7 +306,10 @@ static void step(struct actor *a, struct handle_event *event, struct request *r)
     bool starting = a->machine.status == SIMBA_STARTING;
     uint32_t called = callbacks_of(a), kept = handle_keeps(&a->machine);
     const struct actor_extra *x = actor_extra(a);
+    uint64_t token = a->machine.lease.token;
     event->now = clock_now();
+    if (event->kind == HANDLE_START || event->kind == HANDLE_ACQUIRE)
+        a->since_at = event->now;
     if (x != NULL) /* after the clock: what is reported up to then counts, however long that took */
         event->reported_at = atomic_load(&x->reported_at);
     int64_t due = handle_next_wake(&a->machine), late = due < event->now ? event->now - due : 0;
@@ -315,11 +320,10 @@ static void step(struct actor *a, struct handle_event *event, struct request *r)
 
     int64_t deadline = lease_deadline(&a->machine.lease);
     view_publish(&a->view, deadline, a->machine.lease.token);
-    if (owned && deadline == 0) {
-        state_ended(a, up.news == LEASE_LOST ? (enum simba_reason)a->machine.lease.reason
-                                             : SIMBA_RELEASED);
-        wake_work(a);
-    }
+    if (owned && deadline == 0)
+        end_tenure(a, event->now, token,
+                   up.news == LEASE_LOST ? (enum simba_reason)a->machine.lease.reason
+                                         : SIMBA_RELEASED);
     if (r != NULL && !observes)
         state_answered(a, r);
     report(a, &up, late);
@@ -357,6 +361,7 @@ void actor_free(struct hash_node *node)
         free(a->to_report);
     if (a->machine.kind == HANDLE_LOCKER)
         thread_ref_drop(a->locked_by);
+    metrics_forget(a);
     free(a->failure);
     free(a);
 }
@@ -509,7 +514,7 @@ void actor_answered(struct actor *a, struct request *r)
     bool was_failing = a->machine.lease.state == LEASE_HOLDING && a->machine.lease.failures > 0;
     bool was_refused = actor_waits(a) && a->machine.lease.failures > 0;
     a->requests--;
-    histogram_add(&a->client->metrics.operation, clock_now() - r->sent.sent_at);
+    trace_exchange(r);
     keep_failure(a, r);
     if (r->sent.op == SIMBA_CONTEND && r->code == 0) {
         driver_lock(a->client);

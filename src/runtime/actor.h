@@ -91,9 +91,13 @@ struct actor {
     /* whoever has the baton */
     struct handle machine;
     struct timer timer;
-    int64_t renewed_at; /* when the last request was sent that renewed or began the tenure */
-    int64_t hinted_at;  /* it was pushed, and has no answer to what it asked since; 0: was not */
-    uint32_t since;     /* its order among those who wait: the client's count of waits then */
+    int64_t since_at; /* when its wait began, or its tenure if it has one */
+    union {
+        int64_t renewed_at; /* of an owner: when the last renewal was sent, or what began it */
+        int64_t hinted_at;  /* of one that waits: it was pushed, and has no answer to what it
+                               asked since; 0: was not */
+    };
+    uint32_t since; /* its order among those who wait: the client's count of waits then */
     bool is_registered, quiet; /* is_registered: in the client's hash table */
     bool childless;   /* an observer of all: it may close when the last of its children has */
     uint8_t interest; /* enum simba_interest */

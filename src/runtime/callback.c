@@ -73,6 +73,8 @@ struct callback {
     struct actor *actor;
     struct simba_client *client_before;
     struct actor *actor_before;
+    const char *name; /* and the tenure that it is about, for the trace */
+    uint64_t token;
     int64_t submitted, began;
     bool warns;   /* on_endangered, which may run beside another */
     bool results; /* the result of an asynchronous call */
@@ -80,13 +82,22 @@ struct callback {
     int cancel; /* the thread's, for user code */
 };
 
+static const char *const callback_names[] = {
+    [CALLBACK_ACQUIRED] = "on_acquired", [CALLBACK_RELEASED] = "on_released",
+    [CALLBACK_CHANGED] = "on_changed",   [CALLBACK_STOPPED] = "on_stopped",
+    [CALLBACK_CLOSED] = "on_closed",
+};
+
 /* Only the user's code may be cancelled, not ours around it. */
-static struct callback callback_begin(struct actor *a, int64_t submitted)
+static struct callback callback_begin(struct actor *a, const char *name, uint64_t token,
+                                      int64_t submitted)
 {
     struct callback c = {
         .actor = a,
         .client_before = thread_client,
         .actor_before = thread_actor,
+        .name = name,
+        .token = token,
         .submitted = submitted,
         .began = clock_now(),
         .ran = true,
@@ -110,11 +121,8 @@ static void callback_over(void *arg)
         log_put(&a->client->log, SIMBA_LOG_WARN,
                 "mutex '%s': a callback did not return, it has ended its thread; it counts as done",
                 a->by_mutex.name);
-    int64_t delay = c->began - c->submitted, ran_for = clock_now() - c->began;
-    driver_lock(a->client);
-    histogram_add(&a->client->metrics.callback_delay, delay);
-    histogram_add(&a->client->metrics.callback, ran_for);
-    driver_unlock(a->client);
+    if (c->ran)
+        trace_callback(a, c->name, c->token, c->submitted, c->began);
     if (c->warns)
         post_warned(a);
     else if (c->results)
@@ -142,7 +150,7 @@ static void (*plain_fn(const struct actor *a))(void *)
 static void run_callback(void *arg)
 {
     struct actor *a = arg;
-    struct callback c = callback_begin(a, a->job_at);
+    struct callback c = callback_begin(a, callback_names[a->job_callback], a->job_token, a->job_at);
 
     struct simba_state state;
     state_show(a, &state); /* before the check: so it shows the tenure that is checked */
@@ -172,7 +180,7 @@ static void run_callback(void *arg)
 static void run_result(void *arg)
 {
     struct actor *a = arg;
-    struct callback c = callback_begin(a, a->job_at);
+    struct callback c = callback_begin(a, "done", 0, a->job_at);
     const struct call *call = first_result(a);
     c.results = true;
     locker_say(a, call);
@@ -190,11 +198,12 @@ static void run_endangered(void *arg)
 {
     struct actor *a = arg;
     struct actor_extra *x = actor_extra(a);
-    struct callback c = callback_begin(a, x->job_at);
+    struct callback c = callback_begin(a, "on_endangered", x->job_token, x->job_at);
     int64_t left = x->ends_at - c.began;
     c.warns = true;
+    c.ran = left > 0 && actor_owns(a, x->job_token);
     pthread_cleanup_push(callback_over, &c);
-    if (left > 0 && actor_owns(a, x->job_token)) {
+    if (c.ran) {
         pthread_setcancelstate(c.cancel, NULL);
         x->on_endangered(a->data, a->by_mutex.name, left / NS_PER_MS);
         pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);

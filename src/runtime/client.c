@@ -12,6 +12,7 @@
 #include "runtime/default_store.h"
 #include "runtime/fault.h"
 #include "runtime/host.h"
+#include "runtime/labels.h"
 #include "runtime/poll.h"
 #include "runtime/process.h"
 #include "runtime/registry.h"
@@ -155,6 +156,8 @@ static int start(struct simba_client *s, const struct simba_options *o)
     }
     (void)executor_init(&s->workers, "simba-work", 0, SIZE_MAX); /* one for each run at work */
     rc = log_init(&s->log, s, &s->executor, o->log, o->log_data);
+    if (trace_init(&s->trace, s, &s->executor, o->trace, o->trace_data) < 0)
+        rc = SIMBA_ELIMIT;
     int error = rc < 0 ? ENOMEM : loop_init(s);
     if (error != 0) {
         rc = fault(SIMBA_ELIMIT, "%s: %s", s->url.shown, errno_text(error));
@@ -181,6 +184,7 @@ err_after_executor:
     executor_free(&s->executor);
     executor_free(&s->workers);
     log_free(&s->log);
+    trace_free(&s->trace);
 err_after_hash_tables:
     interest_free(s);
     hash_table_free(&s->actors);
@@ -218,12 +222,15 @@ int simba_open(const char *url, const struct simba_options *options, simba_clien
     }
     int rc = read_url(s, url);
     if (rc == 0)
+        rc = labels_take(s, o->labels);
+    if (rc == 0)
         rc = set_timing(s, o);
     if (rc == 0)
         rc = start(s, o);
     if (rc < 0) {
         pthread_mutex_destroy(&s->lock);
         url_wipe(&s->url);
+        free(s->labels);
         free(s);
         return rc;
     }
@@ -239,13 +246,16 @@ static void free_client(struct simba_client *s)
     executor_free(&s->executor);
     executor_free(&s->workers);
     log_free(&s->log);
+    trace_free(&s->trace);
     hash_table_empty(&s->actors, actor_free);
     hash_table_free(&s->actors);
+    metrics_free(&s->metrics);
     interest_free(s);
     requests_free(&s->requests);
     turn_free(&s->inbox);
     pthread_mutex_destroy(&s->lock);
     url_wipe(&s->url);
+    free(s->labels);
     free(s);
 }
 
@@ -265,9 +275,12 @@ static void say_what_runs(struct simba_client *s, bool loop_ended, char out[CALL
     if (held[0] != '\0')
         snprintf(out, CALL_TEXT_MAX,
                  "mutex '%s' is held by another thread: release it, then close again", held);
-    else if (atomic_load(&s->callbacks) == 0 && log_is_writing(&s->log))
+    else if (atomic_load(&s->callbacks) == 0 && delivery_is_busy(&s->log.delivery))
         snprintf(out, CALL_TEXT_MAX,
                  "the log function still runs: close again when it has returned");
+    else if (atomic_load(&s->callbacks) == 0 && delivery_is_busy(&s->trace.delivery))
+        snprintf(out, CALL_TEXT_MAX,
+                 "the trace function still runs: close again when it has returned");
     else if (atomic_load(&s->callbacks) > 0 || loop_ended)
         snprintf(out, CALL_TEXT_MAX, "a callback still runs: close again when it has returned");
     else if (atomic_load(&s->kept) > 0)
@@ -301,7 +314,7 @@ int simba_close(simba_client *s, int64_t timeout_ms)
         poll_take_over(s);
     bool ended = poll_wait(s, &s->ended, 0, until, close_again, NULL);
     if (ended && s->no_thread)
-        executor_run(&s->executor); /* the last log lines */
+        executor_run(&s->executor); /* the last log lines and events */
     if (!ended || !executor_stop(&s->workers, until) || !executor_stop(&s->executor, until)) {
         say_what_runs(s, ended, why);
         return fault(SIMBA_ETIMEOUT, "%s: not closed in %lld ms, and nothing is freed: %s",

@@ -25,6 +25,7 @@
 #include "runtime/metrics.h"
 #include "runtime/request.h"
 #include "runtime/timers.h"
+#include "runtime/trace.h"
 #include "runtime/turn.h"
 
 struct simba_client {
@@ -39,6 +40,8 @@ struct simba_client {
     struct executor executor; /* for callbacks and the log */
     struct executor workers;  /* for scheduled work */
     struct log log;
+    struct trace trace;
+    char *labels;        /* of its metrics, in order of their names; NULL: none */
     uint32_t generation; /* process.h */
     struct metrics metrics;
     struct loop loop;

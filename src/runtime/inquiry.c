@@ -50,7 +50,7 @@ static void free_inquiry(struct inquiry *q)
         free(f);
     }
     request_free_found(q->found);
-    metrics_free(q->snapshot);
+    snapshot_free(q->snapshot);
     free(q);
 }
 
@@ -111,7 +111,7 @@ void inquiry_send(struct simba_client *s)
     for (struct inquiry *q = all, *next; q != NULL; q = next) {
         next = q->next;
         if (q->of_ourselves) {
-            end(s, q, metrics_take(s, &q->snapshot), "out of memory");
+            end(s, q, snapshot_take(s, &q->snapshot), "out of memory");
         } else if (q->examines && s->store_closing) {
             end(s, q, SIMBA_ECANCELED, "the client is being closed");
         } else {
@@ -124,6 +124,8 @@ void inquiry_answered(struct request *r)
 {
     struct inquiry *q = r->inquiry;
     const char *text = r->text != NULL ? r->text : simba_strerror(r->code);
+    if (!q->examines)
+        trace_exchange(r);
     if (r->code == 0) {
         q->owner = request_owner(r, &(struct simba_found){.id = r->owner,
                                                           .token = r->token,
@@ -224,7 +226,7 @@ int inquiry_snapshot(struct simba_client *s, struct snapshot **out)
 {
     int rc;
     if (poll_is_here(s) && !driver_is_here(s))
-        return metrics_take(s, out) < 0 ? fault(SIMBA_ELIMIT, "metrics: out of memory") : 0;
+        return snapshot_take(s, out) < 0 ? fault(SIMBA_ELIMIT, "metrics: out of memory") : 0;
     struct inquiry *q =
         ask(s, &(struct inquiry){.of_ourselves = true}, "metrics", SNAPSHOT_MS, &rc);
     if (q == NULL)

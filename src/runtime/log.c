@@ -1,108 +1,61 @@
-/* log.c: a bounded ring of lines, emptied by one job at a time. */
+/* log.c: lines on their way to the user's log function. */
 #include "runtime/log.h"
 
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "base/text.h"
-#include "runtime/client.h"
 
-struct writing {
-    struct log *log;
-    struct simba_client *client_before;
+struct log_line {
+    enum simba_level level;
+    char text[LOG_LINE_MAX];
 };
 
-/* The user's function has ended its thread; the lines that are left are written on another. */
-static void writing_over(void *arg)
+static void write_line(struct delivery *d, const void *record)
 {
-    struct writing *w = arg;
-    struct log *log = w->log;
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
-    pthread_setcanceltype(PTHREAD_CANCEL_DEFERRED, NULL);
-    thread_client = w->client_before;
-    pthread_mutex_lock(&log->lock);
-    log->writing = log->count > 0 || log->dropped > 0;
-    bool submit = log->writing;
-    pthread_mutex_unlock(&log->lock);
-    if (submit)
-        executor_submit(log->executor, &log->job);
-}
-
-static void write_one(struct log *log, const struct log_line *line, int cancel)
-{
-    struct writing w = {log, thread_client};
-    thread_client = log->client; /* so that it cannot wait for itself */
-    pthread_cleanup_push(writing_over, &w);
-    pthread_setcancelstate(cancel, NULL);
+    const struct log *log = (struct log *)(void *)d;
+    const struct log_line *line = record;
     log->write(log->data, line->level, line->text);
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
-    pthread_cleanup_pop(0);
-    thread_client = w.client_before;
 }
 
-static void write_lines(void *arg)
+/* Said when the ring is empty: so it fits. */
+static bool say_dropped_locked(struct delivery *d)
 {
-    struct log *log = arg;
-    struct log_line line;
-    int cancel;
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
-    pthread_mutex_lock(&log->lock);
-    while (log->count > 0 || log->dropped > 0) {
-        if (log->count > 0) {
-            line = log->line[log->first];
-            log->first = (log->first + 1) % LOG_LINES_MAX;
-            log->count--;
-        } else {
-            line.level = SIMBA_LOG_WARN;
-            snprintf(line.text, sizeof line.text, "%zu log lines were dropped: too slow a log",
-                     log->dropped);
-            log->dropped = 0;
-        }
-        pthread_mutex_unlock(&log->lock);
-        write_one(log, &line, cancel);
-        pthread_mutex_lock(&log->lock);
-    }
-    log->writing = false;
-    pthread_mutex_unlock(&log->lock);
-    pthread_setcancelstate(cancel, NULL);
+    struct log *log = (struct log *)(void *)d;
+    if (log->dropped == 0)
+        return false;
+    struct log_line *line = delivery_add_locked(d);
+    line->level = SIMBA_LOG_WARN;
+    snprintf(line->text, sizeof line->text, "%zu log lines were dropped: too slow a log",
+             log->dropped);
+    log->dropped = 0;
+    return true;
 }
 
 int log_init(struct log *log, struct simba_client *client, struct executor *executor,
              void (*write)(void *, enum simba_level, const char *), void *data)
 {
-    *log = (struct log){.client = client, .write = write, .data = data, .executor = executor};
-    log->job = (struct job){.run = write_lines, .arg = log};
-    pthread_mutex_init(&log->lock, NULL);
-    if (write == NULL)
-        return 0;
-    log->line = calloc(LOG_LINES_MAX, sizeof *log->line);
-    return log->line == NULL ? SIMBA_ELIMIT : 0;
-}
-
-bool log_is_writing(struct log *log)
-{
-    pthread_mutex_lock(&log->lock);
-    bool writing = log->writing;
-    pthread_mutex_unlock(&log->lock);
-    return writing;
+    *log = (struct log){.write = write, .data = data};
+    int rc = delivery_init(&log->delivery, client, executor, write != NULL ? write_line : NULL,
+                           sizeof(struct log_line), LOG_LINES_MAX);
+    log->delivery.refill_locked = say_dropped_locked;
+    return rc;
 }
 
 void log_free(struct log *log)
 {
-    pthread_mutex_destroy(&log->lock);
-    free(log->line);
+    delivery_free(&log->delivery);
 }
 
 void log_put(struct log *log, enum simba_level level, const char *format, ...)
 {
     if (log->write == NULL)
         return;
-    pthread_mutex_lock(&log->lock);
-    if (log->count == LOG_LINES_MAX) {
+    delivery_lock(&log->delivery);
+    struct log_line *line = delivery_add_locked(&log->delivery);
+    if (line == NULL) {
         log->dropped++;
     } else {
-        struct log_line *line = &log->line[(log->first + log->count++) % LOG_LINES_MAX];
         line->level = level;
         va_list args;
         va_start(args, format);
@@ -113,9 +66,5 @@ void log_put(struct log *log, enum simba_level level, const char *format, ...)
         text_init(&escaped, line->text, sizeof line->text);
         text_add_escaped(&escaped, raw);
     }
-    bool submit = !log->writing;
-    log->writing = true;
-    pthread_mutex_unlock(&log->lock);
-    if (submit)
-        executor_submit(log->executor, &log->job);
+    delivery_unlock(&log->delivery);
 }

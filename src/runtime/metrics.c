@@ -1,7 +1,6 @@
-/* metrics.c: counting, and showing what was counted. */
+/* metrics.c: counting, and reading what was counted; as a page for Prometheus: prometheus.c. */
 #include "runtime/metrics.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +12,7 @@
 /* ---- counting ------------------------------------------------------------------------------ */
 
 /* There is one writer: no need for a locked instruction. */
-static void add(_Atomic uint64_t *counter, uint64_t n)
+void metrics_add(_Atomic uint64_t *counter, uint64_t n)
 {
     uint64_t now = atomic_load_explicit(counter, memory_order_relaxed);
     atomic_store_explicit(counter, now + n, memory_order_relaxed);
@@ -23,8 +22,8 @@ void histogram_add(struct histogram *h, int64_t ns)
 {
     uint64_t us = ns > 0 ? (uint64_t)ns / 1000 : 0;
     unsigned bucket = us == 0 ? 0 : 64 - (unsigned)__builtin_clzll(us);
-    add(&h->bucket[bucket < METRICS_BUCKETS ? bucket : METRICS_BUCKETS - 1], 1);
-    add(&h->sum_us, us);
+    metrics_add(&h->bucket[bucket < METRICS_BUCKETS ? bucket : METRICS_BUCKETS - 1], 1);
+    metrics_add(&h->sum_us, us);
     if (us > atomic_load_explicit(&h->max_us, memory_order_relaxed))
         atomic_store_explicit(&h->max_us, us, memory_order_relaxed);
 }
@@ -33,7 +32,71 @@ void metrics_count(struct actor *a, enum metrics_counter which)
 {
     uint32_t now = atomic_load_explicit(&a->counted[which], memory_order_relaxed);
     atomic_store_explicit(&a->counted[which], now + 1, memory_order_relaxed);
-    add(&a->client->metrics.counted[which], 1);
+    metrics_add(&a->client->metrics.counted[which], 1);
+}
+
+/* ---- latency of each handle ---------------------------------------------------------------- */
+
+/* Few want it, and it would make every handle larger: so it is beside them, found by the address. */
+struct latency {
+    struct hash_node node; /* first */
+    char address[20];      /* its name */
+    uint64_t sum_us, exchanges;
+};
+
+static void name_latency(const struct actor *a, char out[20])
+{
+    snprintf(out, 20, "%llx", (unsigned long long)(uintptr_t)a);
+}
+
+/* NULL: it has none. */
+static struct latency *find_latency(const struct actor *a)
+{
+    const struct hash_table *all = &a->client->metrics.latencies;
+    char address[20];
+    if (all->bucket == NULL)
+        return NULL;
+    name_latency(a, address);
+    return (struct latency *)(void *)hash_table_find(all, address);
+}
+
+static struct latency *new_latency(struct actor *a)
+{
+    struct hash_table *all = &a->client->metrics.latencies;
+    if (all->bucket == NULL && hash_table_init(all) < 0)
+        return NULL;
+    struct latency *new = calloc(1, sizeof *new);
+    if (new == NULL)
+        return NULL;
+    name_latency(a, new->address);
+    new->node.name = new->address;
+    hash_table_add(all, &new->node);
+    return new;
+}
+
+void metrics_add_latency(struct actor *a, int64_t ns)
+{
+    if (!atomic_load_explicit(&a->client->metrics.per_handle, memory_order_relaxed))
+        return;
+    struct latency *of = find_latency(a);
+    if (of == NULL && (of = new_latency(a)) == NULL)
+        return; /* out of memory: it begins to count with a later exchange */
+    of->sum_us += ns > 0 ? (uint64_t)ns / 1000 : 0;
+    of->exchanges++;
+}
+
+void metrics_forget(struct actor *a)
+{
+    struct latency *of = find_latency(a);
+    if (of == NULL)
+        return;
+    hash_table_remove(&a->client->metrics.latencies, &of->node);
+    free(of);
+}
+
+void metrics_free(struct metrics *m)
+{
+    hash_table_free(&m->latencies);
 }
 
 /* ---- of the client ------------------------------------------------------------------------- */
@@ -71,24 +134,22 @@ int simba_metrics_read(simba_client *s, struct simba_metrics *out)
     m.evicted = atomic_load(&from->counted[COUNT_EVICTED]);
     m.stalled = atomic_load(&from->counted[COUNT_STALLED]);
     m.reconnects = atomic_load(&from->reconnects);
+    m.runs = atomic_load(&from->runs);
+    m.runs_failed = atomic_load(&from->runs_failed);
+    m.events_dropped = atomic_load(&from->events_dropped);
     copy_histogram(&m.operation, &from->operation);
     copy_histogram(&m.handoff, &from->handoff);
     copy_histogram(&m.callback_delay, &from->callback_delay);
     copy_histogram(&m.callback, &from->callback);
+    copy_histogram(&m.wait, &from->wait);
+    copy_histogram(&m.hold, &from->hold);
+    copy_histogram(&m.run, &from->run);
     m.size = out->size;
     memcpy(out, &m, out->size);
     return 0;
 }
 
 /* ---- of each handle ------------------------------------------------------------------------ */
-
-enum { OWNED = METRICS_COUNTERS, TOKEN, STATUS, VALUES }; /* and the counters */
-
-struct snapshot {
-    struct snapshot *next;
-    uint64_t value[VALUES];
-    char mutex[SIMBA_MUTEX_MAX + 1], id[SIMBA_ID_MAX + 1];
-};
 
 /* A locker is not started; it waits or holds, and the store has answered it, or not. */
 static enum simba_status status_of(const struct actor *a)
@@ -103,6 +164,7 @@ static enum simba_status status_of(const struct actor *a)
 
 static bool take(struct actor *a, struct snapshot **list)
 {
+    const struct latency *latency = find_latency(a);
     struct snapshot *n = malloc(sizeof *n);
     int64_t left_ms;
     if (n == NULL)
@@ -111,15 +173,17 @@ static bool take(struct actor *a, struct snapshot **list)
     *list = n;
     for (size_t i = 0; i < METRICS_COUNTERS; i++)
         n->value[i] = atomic_load_explicit(&a->counted[i], memory_order_relaxed);
-    n->value[TOKEN] = actor_token(a, &left_ms);
-    n->value[OWNED] = n->value[TOKEN] != 0;
-    n->value[STATUS] = status_of(a);
+    n->value[VALUE_TOKEN] = actor_token(a, &left_ms);
+    n->value[VALUE_OWNED] = n->value[VALUE_TOKEN] != 0;
+    n->value[VALUE_STATUS] = status_of(a);
+    n->value[VALUE_LATENCY_US] = latency != NULL ? latency->sum_us : 0;
+    n->value[VALUE_EXCHANGES] = latency != NULL ? latency->exchanges : 0;
     snprintf(n->mutex, sizeof n->mutex, "%s", a->by_mutex.name);
     snprintf(n->id, sizeof n->id, "%s", actor_id(a));
     return true;
 }
 
-int metrics_take(struct simba_client *s, struct snapshot **out)
+int snapshot_take(struct simba_client *s, struct snapshot **out)
 {
     for (struct hash_node *n = NULL; (n = hash_table_next(&s->actors, n)) != NULL;) {
         if (!take(actor_of(n), out))
@@ -128,7 +192,7 @@ int metrics_take(struct simba_client *s, struct snapshot **out)
     return 0;
 }
 
-void metrics_free(struct snapshot *list)
+void snapshot_free(struct snapshot *list)
 {
     for (struct snapshot *next; list != NULL; list = next) {
         next = list->next;
@@ -146,8 +210,8 @@ int simba_metrics_each(simba_client *s, simba_handle_metrics_fn *each, void *dat
         struct simba_handle_metrics m = {
             .mutex = n->mutex,
             .id = n->id,
-            .status = (enum simba_status)n->value[STATUS],
-            .token = n->value[TOKEN],
+            .status = (enum simba_status)n->value[VALUE_STATUS],
+            .token = n->value[VALUE_TOKEN],
             .attempts = n->value[COUNT_ATTEMPTS],
             .acquisitions = n->value[COUNT_ACQUISITIONS],
             .renewals = n->value[COUNT_RENEWALS],
@@ -158,144 +222,6 @@ int simba_metrics_each(simba_client *s, simba_handle_metrics_fn *each, void *dat
         };
         each(data, &m);
     }
-    metrics_free(list);
+    snapshot_free(list);
     return rc;
-}
-
-/* ---- for Prometheus ------------------------------------------------------------------------ */
-
-/* Text that grows; what does not fit is only counted. */
-struct page {
-    char *out;
-    size_t size, length;
-};
-
-__attribute__((format(printf, 2, 3))) static void put(struct page *p, const char *format, ...)
-{
-    bool fits = p->length < p->size;
-    va_list args;
-    va_start(args, format);
-    int n =
-        vsnprintf(fits ? p->out + p->length : NULL, fits ? p->size - p->length : 0, format, args);
-    va_end(args);
-    p->length += n > 0 ? (size_t)n : 0;
-}
-
-/* The value of a label, escaped as Prometheus wants it. */
-static void put_label(struct page *p, const char *name, const char *value)
-{
-    put(p, "%s=\"", name);
-    for (; *value != '\0'; value++) {
-        if (*value == '\n')
-            put(p, "\\n");
-        else
-            put(p, *value == '"' || *value == '\\' ? "\\%c" : "%c", *value);
-    }
-    put(p, "\"");
-}
-
-static void put_head(struct page *p, const char *name, const char *type, const char *help)
-{
-    put(p, "# HELP simba_%s %s\n# TYPE simba_%s %s\n", name, help, name, type);
-}
-
-static void put_number(struct page *p, const char *name, const char *type, const char *help,
-                       uint64_t value)
-{
-    put_head(p, name, type, help);
-    put(p, "simba_%s %llu\n", name, (unsigned long long)value);
-}
-
-/* Microseconds as seconds; printf would write a comma in some locales. */
-static void put_seconds(struct page *p, uint64_t us)
-{
-    put(p, "%llu.%06llu", (unsigned long long)(us / 1000000), (unsigned long long)(us % 1000000));
-}
-
-static void put_histogram(struct page *p, const char *name, const char *help,
-                          const struct simba_histogram *h)
-{
-    uint64_t sum = 0;
-    put_head(p, name, "histogram", help);
-    for (unsigned i = 0; i + 1 < METRICS_BUCKETS; i++) {
-        sum += h->bucket[i];
-        put(p, "simba_%s_bucket{le=\"", name);
-        put_seconds(p, UINT64_C(1) << i);
-        put(p, "\"} %llu\n", (unsigned long long)sum);
-    }
-    put(p, "simba_%s_bucket{le=\"+Inf\"} %llu\nsimba_%s_sum ", name, (unsigned long long)h->count,
-        name);
-    put_seconds(p, h->sum_us);
-    put(p, "\nsimba_%s_count %llu\n", name, (unsigned long long)h->count);
-}
-
-static void put_client(struct page *p, const struct simba_metrics *m)
-{
-    put_number(p, "handles", "gauge", "Contenders, lockers, schedulers and observers.", m->handles);
-    put_number(p, "owned", "gauge", "Mutexes owned now.", m->owned);
-    put_number(p, "attempts_total", "counter", "Attempts to acquire.", m->attempts);
-    put_number(p, "acquisitions_total", "counter", "Tenures that began.", m->acquisitions);
-    put_number(p, "renewals_total", "counter", "Renewals asked for.", m->renewals);
-    put_number(p, "failures_total", "counter", "Requests that failed or were not answered.",
-               m->failures);
-    put_head(p, "losses_total", "counter", "Tenures that ended against the owner's will.");
-    put(p, "simba_losses_total{reason=\"expired\"} %llu\n", (unsigned long long)m->expired);
-    put(p, "simba_losses_total{reason=\"evicted\"} %llu\n", (unsigned long long)m->evicted);
-    put(p, "simba_losses_total{reason=\"stalled\"} %llu\n", (unsigned long long)m->stalled);
-    put_number(p, "reconnects_total", "counter", "Connections to the store made anew.",
-               m->reconnects);
-    put_histogram(p, "operation_seconds", "From a request to its answer.", &m->operation);
-    put_histogram(p, "handoff_seconds", "From a push to the acquisition.", &m->handoff);
-    put_histogram(p, "callback_delay_seconds", "Callbacks waiting for a thread.",
-                  &m->callback_delay);
-    put_histogram(p, "callback_seconds", "Callbacks running.", &m->callback);
-}
-
-static void put_handles(struct page *p, const struct snapshot *list)
-{
-    static const struct {
-        const char *name, *more, *type, *help; /* help NULL: as the one before */
-        int value;
-    } samples[] = {
-        {"mutex_owned", "", "gauge", "1 while the handle owns the mutex.", OWNED},
-        {"mutex_token", "", "gauge", "Fencing token of the tenure; 0: not owned.", TOKEN},
-        {"mutex_status", "", "gauge", "0 initial, 1 starting, 2 running, 3 stopping.", STATUS},
-        {"mutex_attempts_total", "", "counter", "Attempts to acquire.", COUNT_ATTEMPTS},
-        {"mutex_acquisitions_total", "", "counter", "Tenures that began.", COUNT_ACQUISITIONS},
-        {"mutex_renewals_total", "", "counter", "Renewals asked for.", COUNT_RENEWALS},
-        {"mutex_failures_total", "", "counter", "Requests that failed.", COUNT_FAILURES},
-        {"mutex_losses_total", ",reason=\"expired\"", "counter", "Tenures lost.", COUNT_EXPIRED},
-        {"mutex_losses_total", ",reason=\"evicted\"", NULL, NULL, COUNT_EVICTED},
-        {"mutex_losses_total", ",reason=\"stalled\"", NULL, NULL, COUNT_STALLED},
-    };
-    for (size_t i = 0; i < sizeof samples / sizeof *samples; i++) {
-        if (samples[i].help != NULL)
-            put_head(p, samples[i].name, samples[i].type, samples[i].help);
-        for (const struct snapshot *n = list; n != NULL; n = n->next) {
-            put(p, "simba_%s{", samples[i].name);
-            put_label(p, "mutex", n->mutex);
-            put(p, ",");
-            put_label(p, "id", n->id);
-            put(p, "%s} %llu\n", samples[i].more, (unsigned long long)n->value[samples[i].value]);
-        }
-    }
-}
-
-int64_t simba_metrics_prometheus(simba_client *s, bool per_handle, char *out, size_t size)
-{
-    struct simba_metrics m = SIMBA_METRICS_INIT;
-    struct snapshot *list = NULL;
-    struct page p = {.out = out, .size = size};
-    if (out == NULL && size > 0)
-        return fault(SIMBA_EINVAL, "simba_metrics_prometheus needs a place for the text");
-    int rc = simba_metrics_read(s, &m);
-    if (rc == 0 && per_handle)
-        rc = inquiry_snapshot(s, &list);
-    if (rc == 0) {
-        put_client(&p, &m);
-        if (per_handle)
-            put_handles(&p, list);
-    }
-    metrics_free(list);
-    return rc < 0 ? rc : (int64_t)p.length;
 }

@@ -39,6 +39,7 @@ struct scheduler {
     /* tenure */
     uint64_t token;
     int64_t due;       /* NEVER: no run comes any more */
+    int64_t began;     /* the last run */
     uint64_t failures; /* in a row */
 };
 
@@ -80,10 +81,11 @@ bool simba_run_wait(const simba_run *run, int64_t ms)
 /* ---- a run --------------------------------------------------------------------------------- */
 
 /* failure NULL: it went well. Of a work that fails for long, ever fewer runs are logged. */
-static void ended(struct scheduler *x, const char *failure)
+static void ended(struct scheduler *x, int code, const char *failure)
 {
     struct log *log = &x->actor->client->log;
     const char *mutex = x->actor->by_mutex.name;
+    trace_run(x->actor, x->token, x->began, code);
     actor_ask_progress(x->actor, false);
     x->due = schedule_next(&x->schedule, x->due, clock_now());
     if (failure == NULL && x->failures > 0)
@@ -112,7 +114,7 @@ static void leave(struct scheduler *x)
 static void thread_ended(void *arg)
 {
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
-    ended(arg, "ended its thread");
+    ended(arg, SIMBA_ECANCELED, "ended its thread");
     leave(arg);
 }
 
@@ -128,6 +130,7 @@ static void run_work(void *arg)
         thread_client = x->actor->client; /* so that the work cannot wait for itself */
         thread_actor = x->actor;
         actor_ask_progress(x->actor, true);
+        x->began = clock_now();
         pthread_cleanup_push(thread_ended, x);
         pthread_setcancelstate(cancel, NULL);
         code = x->work(x->data, &run);
@@ -135,7 +138,7 @@ static void run_work(void *arg)
         pthread_setcanceltype(PTHREAD_CANCEL_DEFERRED, NULL);
         pthread_cleanup_pop(0);
         snprintf(failure, sizeof failure, "returned %d", code);
-        ended(x, code != 0 ? failure : NULL);
+        ended(x, code, code != 0 ? failure : NULL);
     } else {
         x->due = NEVER;
     }

@@ -315,7 +315,8 @@ static void null_client(void)
     CHECK_CODE(simba_examine(NULL, 0, NULL, NULL), SIMBA_EINVAL);
     CHECK_CODE(simba_metrics_read(NULL, &m), SIMBA_EINVAL);
     CHECK_CODE(simba_metrics_each(NULL, NULL, NULL), SIMBA_EINVAL);
-    CHECK(simba_metrics_prometheus(NULL, true, NULL, 0) == SIMBA_EINVAL);
+    CHECK(simba_metrics_prometheus(NULL, 1, 0, NULL, 0) == SIMBA_EINVAL);
+    CHECK(simba_metrics_prometheus(NULL, 0, 2, NULL, 0) == SIMBA_EINVAL);
     CHECK_CODE(simba_poll_fd(NULL), SIMBA_EINVAL);
     CHECK(simba_poll_timeout(NULL) == SIMBA_EINVAL);
     CHECK_CODE(simba_poll(NULL), SIMBA_EINVAL);

@@ -63,6 +63,7 @@ static const struct {
     {embed_tests,
      "the store works without a thread of the library: it waits only by the loop it was given"},
     {metrics_tests, "requests, answers and hints are counted; a hint wakes one of those who wait"},
+    {trace_tests, "each exchange, tenure, callback and run is one event, in order, with its times"},
     {progress_tests, "a tenure that nobody RENEWs any more is free when its lease has ended"},
     {at_least_tests, "a tenure is RENEWed after its user's stop, and RELEASEd when that is due"},
     {scheduler_tests, "scheduled work runs only on the owner, and ends before its RELEASE"},

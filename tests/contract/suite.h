@@ -44,7 +44,7 @@ struct test {
 extern const struct test jvm_kit_tests[], token_tests[], callback_tests[], handover_tests[],
     executor_tests[], status_tests[], stop_tests[], close_tests[], exclusion_tests[], fault_tests[],
     locker_tests[], locker_fault_tests[], read_tests[], fork_tests[], name_tests[], option_tests[],
-    process_tests[], observer_tests[], list_tests[], embed_tests[], metrics_tests[],
+    process_tests[], observer_tests[], list_tests[], embed_tests[], metrics_tests[], trace_tests[],
     progress_tests[], at_least_tests[], scheduler_tests[], scheduler_work_tests[],
     thread_end_tests[], sqlite_fault_tests[], sqlite_refused_path_tests[], sqlite_file_tests[],
     sqlite_damage_tests[], sqlite_unreadable_tests[], redis_fault_tests[], redis_forget_tests[],

@@ -86,7 +86,7 @@ class Sources:
             if head:
                 name, words = head.groups()
                 kind = next(t.split()[3] for t in lines if t.startswith(f"# TYPE {name} "))
-                sample = next((t for t in lines if re.match(re.escape(name) + r"(_bucket)?[{ ]", t)), "")
+                sample = next((t for t in lines if re.match(re.escape(name) + r"(_bucket|_sum)?[{ ]", t)), "")
                 labels = re.findall(r"[{,](\w+)=", sample)
                 found.append((name, kind, words, [label for label in labels if label != "le"]))
         return found
@@ -94,7 +94,8 @@ class Sources:
     def metric_names(self):
         names = set()
         for name, kind, _, _ in self.metrics():
-            names |= {name} | ({name + end for end in ("_bucket", "_sum", "_count")} if kind == "histogram" else set())
+            ends = {"histogram": ("_bucket", "_sum", "_count"), "summary": ("_sum", "_count")}.get(kind, ())
+            names |= {name} | {name + end for end in ends}
         return names
 
     def schemes(self):

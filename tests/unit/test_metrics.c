@@ -1,5 +1,5 @@
 /* test_metrics.c: every line for Prometheus is in its text format, whatever the locale and the
- * names are. */
+ * names are; and Prometheus' own parser agrees (check_page.py). */
 #include <limits.h>
 #include <locale.h>
 #include <regex.h>
@@ -19,7 +19,7 @@
 #define PATIENCE_MS 20000
 #define NAME "[a-zA-Z_:][a-zA-Z0-9_:]*"
 #define LABEL "[a-zA-Z_][a-zA-Z0-9_]*=\"([^\"\\]|\\\\[\"\\n])*\""
-#define HEAD "^# (HELP " NAME " .*|TYPE " NAME " (counter|gauge|histogram))$"
+#define HEAD "^# (HELP " NAME " .*|TYPE " NAME " (counter|gauge|histogram|summary))$"
 #define SAMPLE "^" NAME "([{]" LABEL "(," LABEL ")*[}])? [0-9]+([.][0-9]+)?$"
 #define ODD "new\nline \"quoted\" back\\slash \\n\xc3\xa4"
 #define ODD_ESCAPED "new\\nline \\\"quoted\\\" back\\\\slash \\\\n\xc3\xa4"
@@ -123,23 +123,114 @@ static void check_text(char *text)
     free(whole);
 }
 
-static void read_metrics(void)
+static simba_client *open_odd(const char *url, const char *labels)
+{
+    struct simba_options o = SIMBA_OPTIONS_INIT;
+    simba_client *s = NULL;
+    o.labels = labels;
+    assert_int_equal(simba_open(url, &o, &s), 0);
+    return s;
+}
+
+/* A contender that owns the mutex with the odd name. */
+static void own_odd(simba_client *s)
 {
     struct simba_handle_options o = SIMBA_HANDLE_OPTIONS_INIT;
-    simba_client *s = NULL;
     simba_contender *c = NULL;
     o.id = ODD;
-    assert_int_equal(simba_open("memory:odd%22%0A%5Cname", NULL, &s), 0);
     assert_int_equal(simba_contender_create(s, ODD, &o, &c), 0);
     assert_int_equal(simba_contender_start(c), 0);
     assert_int_equal(simba_contender_wait(c, SIMBA_RUNNING, PATIENCE_MS), 0);
+}
+
+static void read_metrics(void)
+{
+    simba_client *s = open_odd("memory:odd%22%0A%5Cname", NULL);
+    own_odd(s);
     static char text[1 << 16];
-    assert_in_range(simba_metrics_prometheus(s, true, text, sizeof text), 1000, sizeof text - 1);
+    assert_in_range(simba_metrics_prometheus(&s, 1, SIMBA_PER_MUTEX, text, sizeof text), 1000,
+                    sizeof text - 1);
     assert_non_null(
         strstr(text, "\nsimba_mutex_owned{mutex=\"" ODD_ESCAPED "\",id=\"" ODD_ESCAPED "\"} 1\n"));
     check_text(text);
     assert_int_equal(simba_close(s, PATIENCE_MS), 0);
 }
+
+/* ---- Prometheus' parser -------------------------------------------------------------------- */
+
+static void ignore(void *data, const char *mutex, const struct simba_state *state)
+{
+    (void)data;
+    (void)mutex;
+    (void)state;
+}
+
+/* Several handles with one mutex and one id. */
+static void add_observers(simba_client *s)
+{
+    struct simba_handle_options o = SIMBA_HANDLE_OPTIONS_INIT;
+    simba_observer *w = NULL;
+    o.on_changed = ignore;
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(simba_observer_create(s, i > 0 ? ODD : NULL, &o, &w), 0);
+}
+
+static int run_parser(const char *page, size_t clients)
+{
+    char file[] = "/tmp/simba-page.XXXXXX", count[8];
+    int fd = mkstemp(file), status = -1;
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, page, strlen(page)), (ssize_t)strlen(page));
+    close(fd);
+    snprintf(count, sizeof count, "%zu", clients);
+    pid_t child = fork();
+    if (child == 0) {
+        /* Debian's package belongs to Debian's Python. */
+        execl("/usr/bin/python3", "python3", CHECK_PAGE, file, count, ODD, (char *)NULL);
+        execlp("python3", "python3", CHECK_PAGE, file, count, ODD, (char *)NULL);
+        _exit(127);
+    }
+    waitpid(child, &status, 0);
+    unlink(file);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+static void parse_pages(size_t count)
+{
+    static const char *const labels[] = {NULL, "app=\"" ODD_ESCAPED "\"", "app=\"x\",zone=\"y\""};
+    static char page[1 << 18];
+    simba_client *s[3];
+    for (size_t i = 0; i < count; i++) {
+        s[i] = open_odd("memory:odd%22%0A%5Cname", labels[i]);
+        own_odd(s[i]);
+        add_observers(s[i]);
+    }
+    assert_in_range(simba_metrics_prometheus(s, count, SIMBA_PER_MUTEX, page, sizeof page), 1000,
+                    sizeof page - 1);
+    int result = run_parser(page, count);
+    for (size_t i = 0; i < count; i++)
+        assert_int_equal(simba_close(s[i], PATIENCE_MS), 0);
+    if (result == 77 || result == 127) {
+        fprintf(stderr, "skipped: Prometheus' parser for Python is missing (Debian: "
+                        "python3-prometheus-client)\n");
+        skip();
+    }
+    assert_int_equal(result, 0);
+}
+
+static void parsed_of_one_client(void **state)
+{
+    (void)state;
+    parse_pages(1);
+}
+
+static void parsed_of_three_clients(void **state)
+{
+    (void)state;
+    parse_pages(3);
+}
+
+/* ---- in C ---------------------------------------------------------------------------------- */
 
 static void in_the_text_format(void **state)
 {
@@ -165,6 +256,8 @@ static void where_numbers_have_a_comma(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(parsed_of_one_client),
+        cmocka_unit_test(parsed_of_three_clients),
         cmocka_unit_test(in_the_text_format),
         cmocka_unit_test(where_numbers_have_a_comma),
     };
