@@ -66,13 +66,6 @@ class Core:
                 self.calls -= 1
                 self.gate.notify_all()
 
-    def ask(self, function: Callable[..., Any], pointer: Any, *args: Any) -> Any:
-        """A call that never waits, about a handle; what libsimba says about one that is being closed is 0, too."""
-        if self.closing:
-            return 0
-        with self.gate:
-            return 0 if self.closing or pointer is None else function(pointer, *args)
-
     def close(self, timeout: Duration | None) -> None:
         ms = timeout_ms(timeout)
         until = None if ms == _c.FOREVER else time.monotonic() + ms / 1000
