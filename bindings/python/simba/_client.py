@@ -25,7 +25,7 @@ from ._values import (Duration, Entry, Event, Finding, HandleMetrics, Level, Met
 if TYPE_CHECKING:
     from typing import Unpack
 
-    from ._handles import Contender, ContenderOptions, Lock, LockOptions, Observer, Options, Run, Scheduler
+    from ._handles import Contender, ContenderOptions, Lock, LockOptions, Observer, Run, Scheduler
 
 EXIT_SECONDS = 5.0  # at exit, while no user code runs
 ASK_SECONDS = 10.0  # default timeout of read, list, evict and diagnose
