@@ -257,12 +257,13 @@ public:
         detail::settle(simba_metrics_read(client_, &out), ec...);
         return out;
     }
-    // The page that Prometheus reads.
-    template <class... Ec> std::string prometheus(bool per_handle, Ec &...ec)
+    // The page that Prometheus reads; of several clients: simba_metrics_prometheus() with native().
+    template <class... Ec> std::string prometheus(bool per_mutex, Ec &...ec)
     {
         std::string out(16384, '\0');
         for (;;) {
-            auto length = simba_metrics_prometheus(client_, per_handle, &out[0], out.size());
+            auto length = simba_metrics_prometheus(&client_, 1, per_mutex ? SIMBA_PER_MUTEX : 0,
+                                                   &out[0], out.size());
             detail::settle(length, ec...);
             auto size = static_cast<std::size_t>(length < 0 ? 0 : length);
             bool is_whole = size < out.size();

@@ -17,8 +17,8 @@ from ._errors import (Canceled, Deadlock, Denied, Error, Forked, Held, InvalidAr
                       SchemaError, StateError, StoreError, Timeout, Unsupported)
 from ._errors import check as _check
 from ._handles import Contender, Lock, Observer, Run, Scheduler
-from ._values import (Duration, Entry, Event, EventKind, Finding, HandleMetrics, Histogram, Level, Metrics, Owner, Reason,
-                      State, Status, now, wall)
+from ._values import (Duration, Entry, Event, EventKind, Finding, HandleMetrics, Histogram, Level, Metrics, Owner,
+                      Reason, State, Status, now, wall)
 
 open = Client
 

@@ -25,7 +25,7 @@ from ._values import (Duration, Entry, Event, Finding, HandleMetrics, Level, Met
 if TYPE_CHECKING:
     from typing import Unpack
 
-    from ._handles import Contender, ContenderOptions, Lock, LockOptions, Observer, Options, Run, Scheduler
+    from ._handles import Contender, ContenderOptions, Lock, LockOptions, Observer, Run, Scheduler
 
 EXIT_SECONDS = 5.0  # at exit, while no user code runs
 ASK_SECONDS = 10.0  # default timeout of read, list, evict and diagnose
@@ -65,13 +65,6 @@ class Core:
             with self.gate:
                 self.calls -= 1
                 self.gate.notify_all()
-
-    def ask(self, function: Callable[..., Any], pointer: Any, *args: Any) -> Any:
-        """A call that never waits, about a handle; what libsimba says about one that is being closed is 0, too."""
-        if self.closing:
-            return 0
-        with self.gate:
-            return 0 if self.closing or pointer is None else function(pointer, *args)
 
     def close(self, timeout: Duration | None) -> None:
         ms = timeout_ms(timeout)

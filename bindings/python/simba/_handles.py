@@ -85,25 +85,51 @@ class Handle:
             _callbacks.targets.pop(key or 0, None)
             raise
         self._pointer: int | None = pointer.value
+        self._calls = 0
         self._finalizer = weakref.finalize(self, _destroy, core, self._kind, pointer.value)
         self._finalizer.atexit = False
 
-    def _call(self, function: Callable[..., int], *args: Any, while_closing: bool = False) -> int:
-        return check(self._client._core.call(function, self._alive(), *args, while_closing=while_closing))
-
-    def _alive(self) -> int:
-        if self._pointer is None:
-            raise StateError(f"mutex '{self.name}': the handle is closed")
+    def _target(self) -> int | None:
+        """What the functions of this class are called with; None: it is closed."""
         return self._pointer
 
+    def _raw(self, function: Callable[..., Any], *args: Any, while_closing: bool = False) -> Any:
+        """close() by another thread destroys the handle when this call is over."""
+        core = self._client._core
+        with core.gate:
+            target = self._target()
+            if target is None:
+                raise StateError(f"mutex '{self.name}': the handle is closed")
+            self._calls += 1
+        try:
+            return core.call(function, target, *args, while_closing=while_closing)
+        finally:
+            with core.gate:
+                self._calls -= 1
+                self._destroy_if_closed()
+
+    def _call(self, function: Callable[..., int], *args: Any, while_closing: bool = False) -> int:
+        return check(self._raw(function, *args, while_closing=while_closing))
+
     def _ask(self, function: Callable[..., Any], *args: Any) -> Any:
-        return self._client._core.ask(function, self._pointer, *args)
+        """A call that never waits; what libsimba says about a handle that is being closed is 0, too."""
+        core = self._client._core
+        if core.closing:
+            return 0
+        with core.gate:
+            target = self._target()
+            return 0 if core.closing or target is None else function(target, *args)
+
+    def _destroy_if_closed(self) -> None:
+        if self._pointer is None and self._calls == 0:
+            self._finalizer()
 
     def close(self) -> None:
         """Ends it; returns at once. What it holds is handed over in order behind it."""
-        self._pointer = None
         self._client._running.discard(self)
-        self._finalizer()
+        with self._client._core.gate:
+            self._pointer = None
+            self._destroy_if_closed()
 
     def __repr__(self) -> str:
         return f"<simba.{type(self).__name__} {self.name!r}>"
@@ -181,7 +207,7 @@ class BaseLock(Handle):
 
     @property
     def id(self) -> str:
-        return decode(self._client._core.call(lib.locker_id, self._alive()))
+        return decode(self._raw(lib.locker_id))
 
     def _end_of_body(self, release_error: Error | None, body: BaseException | None) -> None:
         """Of a with statement. An exception of the body goes before; that the lock was lost, before all is well."""
@@ -214,7 +240,7 @@ class Lock(BaseLock):
         try:
             call.start(ms)
             ended.acquire()
-        except Error:
+        except (Error, NotImplementedError):  # of start
             raise
         except BaseException:
             if call.give_up():
@@ -223,8 +249,8 @@ class Lock(BaseLock):
         call.result()
 
     def release(self) -> None:
-        """Lost: it had been lost before, the work was not protected to its end. StoreError: released here, but the store
-        could not be told; others have it at the end of the lease at the latest."""
+        """Lost: it had been lost before, the work was not protected to its end. StoreError: released here, but the
+        store could not be told; others have it at the end of the lease at the latest."""
         self._call(lib.locker_release, while_closing=True)
 
     def __enter__(self) -> "Lock":
@@ -244,32 +270,23 @@ class Contender(Handle):
     on_stopped(). They come on threads of libsimba, one at a time, and may block: the lease is renewed meanwhile."""
     _kind = "contender"
 
-    def _contender(self) -> int:
-        return self._alive()
-
-    def _ask(self, function: Callable[..., Any], *args: Any) -> Any:
-        return 0 if self._pointer is None else self._client._core.ask(function, self._contender(), *args)
-
-    def _do(self, function: Callable[..., int], *args: Any) -> int:
-        return check(self._client._core.call(function, self._contender(), *args))
-
     def start(self) -> None:
         """Begins to contend; returns at once."""
-        self._do(lib.contender_start)
+        self._call(lib.contender_start)
         self._client._running.add(self)
 
     def stop(self) -> None:
         """Returns at once. Then on_released runs, the store is told, and on_stopped runs."""
-        self._do(lib.contender_stop)
+        self._call(lib.contender_stop)
         self._client._running.discard(self)
 
     def resign(self, pause: Duration = 0) -> None:
         """Ends this tenure in order, stays a candidate, and does not try again for that long."""
-        self._do(lib.contender_resign, milliseconds(pause))
+        self._call(lib.contender_resign, milliseconds(pause))
 
     def progress(self, token: int) -> None:
         """The owner is getting on with its work: see the option progress. Lost: that tenure is over."""
-        self._do(lib.contender_progress, token)
+        self._call(lib.contender_progress, token)
 
     def wait(self, until: Status = Status.RUNNING, timeout: Duration | None = None) -> None:
         """Waits for a status; Timeout if it does not come."""
@@ -277,7 +294,7 @@ class Contender(Handle):
         end = None if ms == _c.FOREVER else time.monotonic() + ms / 1000
         while True:
             left = _WAIT_MS if end is None else max(0, round((end - time.monotonic()) * 1000))
-            code = self._client._core.call(lib.contender_wait, self._contender(), until, min(left, _WAIT_MS))
+            code = self._raw(lib.contender_wait, until, min(left, _WAIT_MS))
             if code != Timeout.code or left <= _WAIT_MS and end is not None:
                 check(code)
                 return
@@ -307,12 +324,12 @@ class Contender(Handle):
 
     @property
     def id(self) -> str:
-        return decode(self._client._core.call(lib.contender_id, self._contender()))
+        return decode(self._raw(lib.contender_id))
 
     @property
     def state(self) -> State:
         state = _c.State()
-        self._client._core.call(lib.contender_state, self._contender(), ctypes.byref(state))
+        self._raw(lib.contender_state, ctypes.byref(state))
         return state_of(encode(self.name or ""), state)
 
     def __enter__(self) -> "Contender":
@@ -344,7 +361,7 @@ class Observer(Handle):
     def state(self) -> State:
         """What is known, of one mutex."""
         state = _c.State()
-        self._client._core.call(lib.observer_state, self._alive(), ctypes.byref(state))
+        self._raw(lib.observer_state, ctypes.byref(state))
         return state_of(encode(self.name or ""), state)
 
     def __enter__(self) -> "Observer":
@@ -411,6 +428,5 @@ class Scheduler(Contender):
                          _callbacks.work)
         self._inner: int = client._core.call(lib.scheduler_contender, self._pointer)
 
-    def _contender(self) -> int:
-        self._alive()
-        return self._inner
+    def _target(self) -> int | None:
+        return None if self._pointer is None else self._inner

@@ -107,11 +107,14 @@ class Client:
 
     def _poll(self) -> None:
         core = self._open()._core
-        core.ask(lib.poll, core.pointer)
-        ms = core.ask(lib.poll_timeout, core.pointer)
+        with core.gate:
+            if core.closing:
+                return
+            lib.poll(core.pointer)
+            ms = lib.poll_timeout(core.pointer)
         if _callbacks.interrupts:
             raise _callbacks.interrupts.pop()
-        if ms < 0 or core.closing:
+        if ms < 0:
             return
         # An earlier timer may stay: to poll too soon does no harm, and most timeouts only move on.
         loop, due = self._loop.loop, self._loop.loop.time() + ms / 1000

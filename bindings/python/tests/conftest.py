@@ -1,5 +1,5 @@
-"""Every test with the fixture `url` uses a store: sqlite: in a folder of its own, or SIMBA_TEST_URL, with names of its own.
-The last lines are what scripts/test reads."""
+"""Every test with the fixture `url` uses a store: sqlite: in a folder of its own, or SIMBA_TEST_URL, with names of its
+own. The last lines are what scripts/test reads."""
 import gc
 import itertools
 import os

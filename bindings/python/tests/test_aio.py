@@ -8,6 +8,7 @@ import pytest
 import simba
 import simba.aio
 from conftest import SECONDS, needs
+from simba import _c
 
 
 def on_a_loop(test):
@@ -42,6 +43,18 @@ async def test_the_loop_renews(url, name):
     async with simba.aio.open(url, ttl=0.4, transition=0.4) as s, s.lock(name) as lock:
         await asyncio.sleep(1.5)
         assert lock.locked
+
+
+@on_a_loop
+async def test_the_loop_polls_in_time(url, monkeypatch):
+    """Also if the descriptor is silent."""
+    polls = []
+    real = _c.lib.poll
+    monkeypatch.setattr(_c.lib, "poll", lambda pointer: (polls.append(1), real(pointer))[1])
+    monkeypatch.setattr(_c.lib, "poll_timeout", lambda pointer: 20)
+    async with simba.aio.open(url, ttl=2):
+        while len(polls) < 5:
+            await asyncio.sleep(0.02)
 
 
 @on_a_loop

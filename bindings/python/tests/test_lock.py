@@ -205,6 +205,39 @@ def test_closing_beside_callers(url, name):
             thread.join()
 
 
+def test_nobody_calls_what_is_freed(url):
+    s, called, inside, go = simba.open(url), [], threading.Event(), threading.Event()
+    core, lock = s._core, s.lock("x")
+    thread = threading.Thread(target=core.call, args=(lambda: (inside.set(), go.wait(SECONDS)),))
+    thread.start()
+    assert inside.wait(SECONDS)
+    with pytest.raises(simba.Timeout, match="another thread"):
+        s.close(timeout=0.1)
+    assert not core.closed
+    go.set()
+    s.close(timeout=SECONDS)
+    thread.join()
+    assert core.closed and lock._ask(called.append) == 0
+    for while_closing in (False, True):
+        with pytest.raises(simba.StateError, match="closed"):
+            core.call(called.append, 1, while_closing=while_closing)
+    assert not called
+
+
+def test_nobody_calls_a_handle_that_is_destroyed(client, name):
+    lock, inside, go = client.lock(name), threading.Event(), threading.Event()
+    thread = threading.Thread(target=lock._raw, args=(lambda pointer: (inside.set(), go.wait(SECONDS)),))
+    thread.start()
+    assert inside.wait(SECONDS)
+    lock.close()
+    assert client.metrics().handles == 1 and lock._ask(lambda pointer: 1) == 0
+    with pytest.raises(simba.StateError, match="closed"):
+        lock.acquire()
+    go.set()
+    thread.join()
+    eventually(lambda: client.metrics().handles == 0)
+
+
 def test_unreachable_store():
     with simba.open("redis://127.0.0.1:1", connect_timeout=0.2, log=None) as s:
         with pytest.raises((simba.StoreError, simba.ModuleMissing)):
