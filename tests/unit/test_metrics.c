@@ -186,7 +186,7 @@ static int run_parser(const char *page, size_t clients)
     pid_t child = fork();
     if (child == 0) {
         /* Debian's package belongs to Debian's Python. */
-        execl("/usr/bin/python3", "python3", CHECK_PAGE, file, count, ODD, (char *)NULL);
+        execl("/usr/bin/python3", "/usr/bin/python3", CHECK_PAGE, file, count, ODD, (char *)NULL);
         execlp("python3", "python3", CHECK_PAGE, file, count, ODD, (char *)NULL);
         _exit(127);
     }
