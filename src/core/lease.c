@@ -9,6 +9,7 @@
 
 #define RELEASE_TRIES 3 /* then the lease may run out by itself */
 #define LEAVE_TRIES 1   /* to find out what became of a CONTEND that nobody wants any more */
+#define LIST_TIMES 256  /* as long as another request a list of all may take */
 
 /* Allowed moves; every change of state goes through enter(). */
 #define MOVE(to) (1u << LEASE_##to)
@@ -371,6 +372,8 @@ bool lease_poll(struct lease *l, int64_t now, struct lease_request *out)
         break;
     default:
         out->op = l->role == LEASE_OBSERVER ? SIMBA_READ : SIMBA_CONTEND;
+        if (l->lists)
+            timeout *= LIST_TIMES;
         l->queued = l->queued || l->queues;
         break;
     }

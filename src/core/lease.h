@@ -54,6 +54,7 @@ struct lease {
     bool in_flight;       /* the newest request is neither answered nor given up */
     bool hinted;          /* a hint came while a request was in flight */
     bool outcome_unknown; /* a CONTEND's outcome is unknown */
+    bool lists;           /* an observer of all mutexes: one request, as long as many */
     bool queues;          /* the store remembers who waits */
     bool queued;          /* it may remember us */
     int16_t code;         /* of the last failure since start; 0: none */

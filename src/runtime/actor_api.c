@@ -222,6 +222,7 @@ int actor_create(struct simba_client *s, const char *mutex, enum handle_kind kin
     int64_t drain = clock_after_ms(0, o->drain_ms < 0 ? ACTOR_DRAIN_MS : o->drain_ms);
     handle_init(&a->machine, kind, drain, actor_period(a), actor_id(a), o->id == NULL,
                 s->backend->queues, rng_seed(), a->machine.extra);
+    a->machine.lease.lists = all;
 
     driver_lock(s);
     bool closing = s->closing;

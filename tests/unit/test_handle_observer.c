@@ -22,6 +22,18 @@ static void reads_and_tells(void **state)
                     "20005 #3 owner me 9 for 5000 > answered\n");
 }
 
+/* A list of all mutexes may take longer than any other request, and is not asked for twice. */
+static void waits_for_a_list(void **state)
+{
+    (void)state;
+    struct machine m;
+    machine_init(&m, HANDLE_OBSERVER, 0, 0);
+    m.handle.lease.lists = true;
+    play(&m, "     0 start         > STARTING; send #1 READ\n"
+             "100000 tick          > -\n"
+             "100001 #1 free       > answered; RUNNING\n");
+}
+
 static void changes_become_one(void **state)
 {
     (void)state;
@@ -65,9 +77,8 @@ static void stops_while_it_asks(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reads_and_tells),
-        cmocka_unit_test(changes_become_one),
-        cmocka_unit_test(stops_and_closes),
+        cmocka_unit_test(reads_and_tells),     cmocka_unit_test(waits_for_a_list),
+        cmocka_unit_test(changes_become_one),  cmocka_unit_test(stops_and_closes),
         cmocka_unit_test(stops_while_it_asks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
