@@ -38,8 +38,10 @@ static void check(struct run *r, const struct handle_update *up)
     const struct handle *h = &r->h;
     if (up->send) {
         bool runs = r->calling || r->holding;
-        assert(up->request.op != SIMBA_RELEASE || (up->request.token != 0 && !runs) ||
-               h->callback == CALLBACK_CLOSED);
+        /* These two are no work under the mutex. */
+        bool apart = h->callback == CALLBACK_CLOSED || h->callback == CALLBACK_STOPPED;
+        assert(up->request.op != SIMBA_RELEASE || (up->request.token != 0 && !runs) || apart);
+        assert(up->request.op != SIMBA_RELEASE || !handle_warns(h));
         r->sent[r->sends++ % 8] = up->request;
     }
     if (up->callback != CALLBACK_NONE) {
