@@ -115,7 +115,7 @@ static void began(struct handle *h, int64_t now)
 /* To be told when the tenure is the user's and on_endangered is not at work. */
 static void endanger(struct handle *h, enum handle_danger danger)
 {
-    if (h->extra != NULL && lease_deadline(&h->lease) != 0)
+    if (lease_deadline(&h->lease) != 0)
         h->extra->dangers |= (uint8_t)danger;
 }
 
@@ -135,7 +135,7 @@ static void heard(struct handle *h, int64_t now, enum lease_news news, struct ha
     up->news = news;
     if (news == LEASE_FAILED)
         up->failure = h->lease.code;
-    if (news == LEASE_FAILED)
+    if (news == LEASE_FAILED && h->lease.state == LEASE_HOLDING)
         renewal_failed(h);
     if (news == LEASE_BEGAN)
         began(h, now);
@@ -377,7 +377,7 @@ static void follow_observer(struct handle *h, struct handle_update *up)
 }
 
 /* Deadlines of the tenure that are not the lease's. */
-static void look_at_extra(struct handle *h, const struct handle_event *e, struct handle_update *up)
+static void check_extra(struct handle *h, const struct handle_event *e, struct handle_update *up)
 {
     struct handle_extra *x = h->extra;
     if (e->now >= x->keep_until)
@@ -386,7 +386,7 @@ static void look_at_extra(struct handle *h, const struct handle_event *e, struct
         watchdog_end(&x->watchdog);
         return;
     }
-    enum watchdog_result result = watchdog_look(&x->watchdog, e->now, e->reported_at);
+    enum watchdog_result result = watchdog_check(&x->watchdog, e->now, e->reported_at);
     if (result == WATCHDOG_HALF)
         endanger(h, DANGER_SILENCE);
     if (result == WATCHDOG_STALLED) {
@@ -451,7 +451,7 @@ void handle_step(struct handle *h, const struct handle_event *e, struct handle_u
 
     heard(h, now, lease_tick(&h->lease, now), up);
     if (h->extra != NULL)
-        look_at_extra(h, e, up);
+        check_extra(h, e, up);
     if (h->waiting && now >= h->wait_until)
         end_wait(h, now, h->answered || h->lease.code == 0 ? SIMBA_ETIMEOUT : failure(h), up);
     if (now >= h->drain_at) {
@@ -505,5 +505,5 @@ int64_t handle_next_wake(const struct handle *h)
         return at;
     if (handle_keeps(h))
         at = sooner(at, h->extra->keep_until);
-    return lease_deadline(&h->lease) != 0 ? sooner(at, h->extra->watchdog.look_at) : at;
+    return lease_deadline(&h->lease) != 0 ? sooner(at, h->extra->watchdog.check_at) : at;
 }

@@ -7,17 +7,17 @@ void watchdog_begin(struct watchdog *w, int64_t now)
 {
     w->began_at = now;
     w->ends_at = NEVER;
-    w->look_at = w->limit > 0 && !PLANTED(NO_STALL) ? now + w->limit / 2 : NEVER;
+    w->check_at = w->limit > 0 && !PLANTED(NO_STALL) ? now + w->limit / 2 : NEVER;
     w->is_half_over = false;
 }
 
 void watchdog_end(struct watchdog *w)
 {
-    w->began_at = w->look_at = NEVER;
+    w->began_at = w->check_at = NEVER;
     w->is_half_over = false;
 }
 
-enum watchdog_result watchdog_look(struct watchdog *w, int64_t now, int64_t reported_at)
+enum watchdog_result watchdog_check(struct watchdog *w, int64_t now, int64_t reported_at)
 {
     if (w->limit == 0 || w->began_at == NEVER || PLANTED(NO_STALL))
         return WATCHDOG_FINE;
@@ -29,10 +29,10 @@ enum watchdog_result watchdog_look(struct watchdog *w, int64_t now, int64_t repo
     if (now >= ends_at)
         return WATCHDOG_STALLED;
     if (w->is_half_over)
-        w->look_at = ends_at;
+        w->check_at = ends_at;
     else if (ends_at == NEVER) /* a report from now on ends its first half after that */
-        w->look_at = now + w->limit / 2;
+        w->check_at = now + w->limit / 2;
     else
-        w->look_at = ends_at - w->limit / 2;
+        w->check_at = ends_at - w->limit / 2;
     return w->is_half_over && !was_half_over ? WATCHDOG_HALF : WATCHDOG_FINE;
 }

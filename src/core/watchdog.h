@@ -1,8 +1,8 @@
 /* watchdog.h: has the owner said lately that it gets on with its work?
  *
  * Its threads report whenever they like, without a lock: watchdog_report() keeps the latest time.
- * The machine reads that time with every event, and looks again when a report could be missing by
- * then. A report only moves the end of the silence on, so a look that is planned is never too late.
+ * The machine reads that time with every event, and checks again when a report could be missing by
+ * then. A report only moves the end of the silence on, so a check that is planned is never too late.
  *
  * A report counts if whoever made it owned the tenure when it read the clock (view.h). It can be
  * stored after that tenure has ended; then it is older than the next one, and counts for nothing. */
@@ -19,7 +19,7 @@ struct watchdog {
     int64_t limit;     /* silence of this length ends the tenure; 0: none does */
     int64_t began_at;  /* the tenure: as if that were a report; NEVER: there is none */
     int64_t ends_at;   /* the tenure, if no report comes; NEVER: none is asked for now */
-    int64_t look_at;   /* again */
+    int64_t check_at;  /* again */
     bool is_half_over; /* half of the limit has passed in silence */
 };
 
@@ -29,13 +29,13 @@ void watchdog_begin(struct watchdog *w, int64_t now);
 void watchdog_end(struct watchdog *w);
 
 /* reported_at: the last report; NEVER: none is asked for now. HALF comes once for each silence. */
-enum watchdog_result watchdog_look(struct watchdog *w, int64_t now, int64_t reported_at);
+enum watchdog_result watchdog_check(struct watchdog *w, int64_t now, int64_t reported_at);
 
-/* By any thread. */
+/* By any thread; again if another one was quicker. */
 static inline void watchdog_report(_Atomic int64_t *reported_at, int64_t now)
 {
     int64_t last = atomic_load(reported_at);
-    while (last < now && !atomic_compare_exchange_weak(reported_at, &last, now))
-        ;
+    for (bool stored = false; last < now && !stored;)
+        stored = atomic_compare_exchange_strong(reported_at, &last, now);
 }
 #endif

@@ -70,12 +70,11 @@ void actor_say_owner(const struct actor *a, char *out, size_t size)
 static void say_why(struct actor *a, int code, char *out, size_t size)
 {
     bool is_held = code == SIMBA_EHELD || (code == SIMBA_ETIMEOUT && a->machine.answered);
-    const struct actor_extra *x = actor_extra(a);
     char left[FAULT_DURATION];
-    if (is_held && a->machine.lease.state == LEASE_HOLDING && x->machine.keep_until != 0)
+    if (is_held && handle_keeps(&a->machine))
         snprintf(out, size, "this locker itself keeps it for %s more, as at_least_ms asks for",
-                 fault_duration(x->machine.keep_until - clock_now(), left));
-    else if (is_held && a->machine.lease.state == LEASE_HOLDING)
+                 fault_duration(a->machine.extra->keep_until - clock_now(), left));
+    else if (is_held && lease_is_over(&a->machine.lease))
         snprintf(out, size, "this locker itself keeps it until on_endangered has returned");
     else if (is_held && (a->after.id != NULL || a->same_id || a->failure == NULL))
         actor_say_owner(a, out, size);
@@ -408,6 +407,15 @@ static bool complete_event(struct actor *a, struct handle_event *event)
     return counts;
 }
 
+/* The machine has seen it; unless a stop came after it, the next tenure counts again. */
+static void resigned(struct actor *a)
+{
+    driver_lock(a->client);
+    if (atomic_load(&a->status) == SIMBA_RUNNING && !a->closing)
+        view_start(&a->view);
+    driver_unlock(a->client);
+}
+
 void actor_take_notes(struct actor *a, uint32_t notes)
 {
     static const enum handle_event_kind kinds[] = {
@@ -432,13 +440,13 @@ void actor_take_notes(struct actor *a, uint32_t notes)
             callback_submit(a); /* a result that has waited for it */
         if (event.kind == HANDLE_DONE && a->machine.kind == HANDLE_OBSERVER && state_next(a))
             step(a, &(struct handle_event){.kind = HANDLE_CHANGED}, NULL);
-        driver_lock(a->client);
-        if (event.kind == HANDLE_ABANDON)
+        if (event.kind == HANDLE_ABANDON) {
+            driver_lock(a->client);
             a->abandoned = false;
-        /* The machine has seen it; unless a stop came after it, the next tenure counts again. */
-        if (event.kind == HANDLE_RESIGN && atomic_load(&a->status) == SIMBA_RUNNING && !a->closing)
-            view_start(&a->view);
-        driver_unlock(a->client);
+            driver_unlock(a->client);
+        }
+        if (event.kind == HANDLE_RESIGN)
+            resigned(a);
     }
     if ((notes & NOTE_LEFT) != 0) {
         scheduler_left(a);

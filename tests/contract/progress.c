@@ -141,11 +141,6 @@ static int work(void *data, const simba_run *run)
     return 0;
 }
 
-static void begin_later(struct probe *p)
-{
-    nap(2 * (int64_t)(intptr_t)p->data);
-}
-
 /* A scheduler is asked during its runs only: neither its callbacks nor the time between runs count.
  * A run that hangs ends the tenure. */
 /* shows: C11 */
@@ -155,12 +150,12 @@ static void progress_of_work(void)
     const char *mutex = fresh("work");
     struct simba_handle_options o = lease_short();
     struct simba_schedule when = SIMBA_SCHEDULE_INIT;
-    struct probe b = {.in_acquired = begin_later, .data = (void *)(intptr_t)10};
+    struct probe b = {0};
     atomic_bool gate = false;
     simba_scheduler *x = NULL;
     o.progress_ms = 500;
     o.data = &gate;
-    when.period_ms = 1500;
+    when.period_ms = when.initial_delay_ms = 1000;
     CHECK_OK(simba_scheduler_create(one, mutex, &when, work, &o, &x));
     simba_contender *c = simba_scheduler_contender(x);
     CHECK_OK(simba_contender_start(c));

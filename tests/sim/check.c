@@ -39,8 +39,8 @@ void check_published(struct world *w, struct node *n, uint64_t token, int64_t de
     }
 }
 
-/* C4: nothing is given back while user code runs, or before at_least is over. Who has resigned or
- * stalled leaves the mutex to others. */
+/* C4: nothing is given back while user code runs, or before at_least is over. */
+/* C11: who has resigned or stalled leaves the mutex to others. */
 void check_sent(struct world *w, struct node *n, const struct lease_request *request)
 {
     bool callback = n->running && n->callback != CALLBACK_CLOSED && n->callback != CALLBACK_STOPPED;
@@ -137,7 +137,7 @@ void check_callback_begins(struct world *w, struct node *n, enum handle_callback
     }
 }
 
-/* An owner that has been silent for too long is none, as soon as its loop can see it. */
+/* C11: an owner that has reported no progress for too long is none, as soon as its loop can see it. */
 static void check_progress(struct world *w, struct node *n)
 {
     int64_t limit = n->extra.watchdog.limit;

@@ -52,7 +52,8 @@
 enum {
     CHOSEN_ID = 1,
     PROMPT = 2, /* callbacks return at once */
-    QUEUES = 4  /* the store remembers who waits */
+    QUEUES = 4, /* the store remembers who waits */
+    SILENT = 8  /* nobody wants to be told of danger or a stop */
 };
 
 struct machine {
@@ -84,7 +85,7 @@ static inline void machine_init(struct machine *m, enum handle_kind kind, unsign
                 "me", (flags & CHOSEN_ID) == 0, (flags & QUEUES) != 0, 1, NULL);
 }
 
-/* With what few handles ask for; on_endangered and on_stopped are wanted. */
+/* With what few handles ask for; on_endangered and on_stopped are wanted, unless it is SILENT. */
 static inline void machine_init_extra(struct machine *m, enum handle_kind kind, unsigned flags,
                                       int64_t progress_ms, int64_t at_least_ms)
 {
@@ -92,8 +93,8 @@ static inline void machine_init_extra(struct machine *m, enum handle_kind kind, 
     m->extra = (struct handle_extra){
         .at_least = at_least_ms * NS_PER_MS,
         .watchdog = {.limit = progress_ms * NS_PER_MS},
-        .tells_danger = true,
-        .tells_stopped = kind == HANDLE_CONTENDER,
+        .tells_danger = (flags & SILENT) == 0,
+        .tells_stopped = kind == HANDLE_CONTENDER && (flags & SILENT) == 0,
     };
     handle_init(&m->handle, kind, 30000 * NS_PER_MS, &m->period, "me", (flags & CHOSEN_ID) == 0,
                 (flags & QUEUES) != 0, 1, &m->extra);

@@ -138,7 +138,7 @@ static void a_destroyed_lock_is_kept(void **state)
 }
 
 /* Again after a success; what comes during the call is told after it; on_released waits for it. */
-static void renewals_that_fail_are_told_once(void **state)
+static void renewals_that_fail_are_reported_once(void **state)
 {
     (void)state;
     tell_story_of(HANDLE_CONTENDER, 0, 0,
@@ -163,7 +163,7 @@ static void renewals_that_fail_are_told_once(void **state)
                   " 15310 warned                  > call released RELEASED\n");
 }
 
-static void a_danger_that_has_passed_is_not_told(void **state)
+static void a_danger_that_has_passed_is_not_reported(void **state)
 {
     (void)state;
     tell_story_of(HANDLE_CONTENDER, 0, 0,
@@ -196,7 +196,7 @@ static void a_renewal_that_brings_nothing_is_a_failure(void **state)
                   "  6260 #3 renewed for 9650     > -\n");
 }
 
-static void the_end_that_comes_first_is_told(void **state)
+static void the_end_that_comes_first_is_reported(void **state)
 {
     (void)state;
     tell_story_of(HANDLE_CONTENDER, 6000, 0,
@@ -281,10 +281,10 @@ int main(void)
         cmocka_unit_test(closed_while_kept),
         cmocka_unit_test(lost_while_kept_and_awaited),
         cmocka_unit_test(a_destroyed_lock_is_kept),
-        cmocka_unit_test(renewals_that_fail_are_told_once),
-        cmocka_unit_test(a_danger_that_has_passed_is_not_told),
+        cmocka_unit_test(renewals_that_fail_are_reported_once),
+        cmocka_unit_test(a_danger_that_has_passed_is_not_reported),
         cmocka_unit_test(a_renewal_that_brings_nothing_is_a_failure),
-        cmocka_unit_test(the_end_that_comes_first_is_told),
+        cmocka_unit_test(the_end_that_comes_first_is_reported),
         cmocka_unit_test(on_released_waits_for_on_endangered),
         cmocka_unit_test(a_release_does_not_wait_for_on_endangered),
         cmocka_unit_test(a_lock_is_lost_during_on_endangered),

@@ -1,8 +1,8 @@
 /* test_handle_progress.c: an owner that hangs, one that resigns, and the end of a stop. */
 #include "unit/machine.h"
 
-/* The tenure ends although on_acquired does not; then it leaves the mutex to others for a lease.
- * shows: C11 */
+/* The tenure ends although on_acquired does not; then it leaves the mutex to others for a lease. */
+/* shows: C11 */
 static void a_worker_that_hangs_is_stalled(void **state)
 {
     (void)state;
@@ -20,8 +20,8 @@ static void a_worker_that_hangs_is_stalled(void **state)
                   " 25010 tick                    > send #3 CONTEND\n");
 }
 
-/* It warns at half of the limit, once for each silence, and one call after the other.
- * shows: C11 */
+/* It warns at half of the limit, once for each silence, and one call after the other. */
+/* shows: C11 */
 static void reports_keep_it(void **state)
 {
     (void)state;
@@ -40,8 +40,8 @@ static void reports_keep_it(void **state)
                   "  5020 stop                    > owns nothing; STOPPING\n");
 }
 
-/* As between the runs of a scheduler.
- * shows: C11 */
+/* As between the runs of a scheduler. */
+/* shows: C11 */
 static void nothing_is_asked_for_at_rest(void **state)
 {
     (void)state;
@@ -155,8 +155,8 @@ static void a_late_grant_in_the_pause_is_given_back(void **state)
                   "  5022 tick                    > send #4 CONTEND\n");
 }
 
-/* on_acquired of the next life waits for it.
- * shows: C3 */
+/* on_acquired of the next life waits for it. */
+/* shows: C3 */
 static void on_stopped_comes_last(void **state)
 {
     (void)state;
@@ -189,7 +189,7 @@ static void stopped_again_during_on_stopped(void **state)
                   "    16 done                    > -\n");
 }
 
-static void a_start_that_fails_for_good_is_told(void **state)
+static void a_start_that_fails_for_good_is_reported(void **state)
 {
     (void)state;
     tell_story_of(
@@ -238,6 +238,21 @@ static void who_was_not_started_is_not_stopped(void **state)
                   "     1 done                    > -\n");
 }
 
+/* Only what is asked for is told. */
+static void nobody_listens(void **state)
+{
+    (void)state;
+    struct machine m;
+    machine_init_extra(&m, HANDLE_CONTENDER, SILENT, 3000, 0);
+    play(&m, "     0 start                   > STARTING; send #1 CONTEND\n"
+             "    10 #1 granted 7            > owns 7 until 14838; RUNNING; call acquired\n"
+             "    11 done                    > -\n"
+             "  1510 tick                    > -\n"
+             "  2000 stop                    > owns nothing; STOPPING; call released RELEASED\n"
+             "  2001 done                    > send #2 RELEASE 7\n"
+             "  2010 #2 released             > given back; INITIAL\n");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -251,10 +266,11 @@ int main(void)
         cmocka_unit_test(a_late_grant_in_the_pause_is_given_back),
         cmocka_unit_test(on_stopped_comes_last),
         cmocka_unit_test(stopped_again_during_on_stopped),
-        cmocka_unit_test(a_start_that_fails_for_good_is_told),
+        cmocka_unit_test(a_start_that_fails_for_good_is_reported),
         cmocka_unit_test(failed_again_during_on_stopped),
         cmocka_unit_test(on_stopped_comes_before_on_closed),
         cmocka_unit_test(who_was_not_started_is_not_stopped),
+        cmocka_unit_test(nobody_listens),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
