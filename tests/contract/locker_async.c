@@ -125,7 +125,7 @@ static void async_many(void)
 {
     simba_client *s = client_open();
     struct simba_handle_options o = lease_long();
-    int many = (suite_is_memory() || suite_is_redis() ? 10000 : 2000) / MANY_FACTOR;
+    int many = (suite_is_memory() || suite_is_redis() ? 10000 : 500) / MANY_FACTOR;
     simba_locker **l = calloc((size_t)many, sizeof(simba_locker *));
     const char *prefix = fresh("many");
     char mutex[SIMBA_MUTEX_MAX + 1];
