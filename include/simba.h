@@ -452,9 +452,10 @@ int simba_locker_acquire(simba_locker *l, int64_t timeout_ms);
 
 /* The same without waiting: returns at once, and if that is 0, done is called exactly once with
  * what simba_locker_acquire would have returned; simba_error_text() in it says it in words. It
- * comes where callbacks do, before every other callback of this locker, never beside one, and may
- * call all that a callback may, also the asynchronous calls of its own locker. For simba_close,
- * the thread of this call is the one that acquired. */
+ * comes where callbacks do, before every other callback of this locker, never beside one (except
+ * on_endangered), and may call all that a callback may, also the asynchronous calls of its own
+ * locker. While it runs, destroy and simba_close do not give the lock back. For simba_close, the
+ * thread of this call is the one that acquired. */
 typedef void simba_done_fn(void *data, int code);
 int simba_locker_acquire_async(simba_locker *l, int64_t timeout_ms, simba_done_fn *done,
                                void *data);

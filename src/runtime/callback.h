@@ -9,7 +9,7 @@ struct call;
 struct handle_update;
 
 void callback_dispatch(struct actor *a, const struct handle_update *up); /* NOTE_DONE follows */
-void callback_submit(struct actor *a); /* what is next, if none is out and none kept back */
+void callback_submit(struct actor *a); /* the next one, if none is with the executor */
 void callback_warn(struct actor *a, int64_t ends_at); /* on_endangered; NOTE_WARNED follows */
 
 /* Of an asynchronous call; callback_submit follows. */

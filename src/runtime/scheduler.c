@@ -178,7 +178,8 @@ static void give_up(struct scheduler *x)
 
 void scheduler_tick(struct actor *a)
 {
-    if (clock_now() < scheduler_due(a))
+    int64_t due = scheduler_due(a);
+    if (due == NEVER || clock_now() < due)
         return;
     struct scheduler *x = scheduler_of(a);
     if (!actor_owns(a, x->token)) {

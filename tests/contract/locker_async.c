@@ -125,8 +125,8 @@ static void async_many(void)
 {
     simba_client *s = client_open();
     struct simba_handle_options o = lease_long();
-    bool is_dir = strncmp(suite_url(), "dir:", 4) == 0; /* a file each, one after the other */
-    int many = (is_dir ? 500 : 10000) / MANY_FACTOR;
+    bool is_quick = suite_is_memory() || suite_is_sqlite() || suite_is_redis();
+    int many = (is_quick ? 10000 : 500) / MANY_FACTOR;
     simba_locker **l = calloc((size_t)many, sizeof(simba_locker *));
     const char *prefix = fresh("many");
     char mutex[SIMBA_MUTEX_MAX + 1];

@@ -1,5 +1,4 @@
 /* locker_async_order.c: where done runs, what comes before and after it, and what it may do. */
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -260,10 +259,7 @@ static void poll_until(struct async_probe *p, int dones)
 {
     int64_t until = simba_now() + PATIENCE_MS;
     while (atomic_load(&p->dones) < dones) {
-        struct pollfd fd = {.fd = simba_poll_fd(p->s), .events = POLLIN};
-        int64_t wait = simba_poll_timeout(p->s);
-        CHECK(poll(&fd, 1, wait < 0 || wait > 1000 ? 1000 : (int)wait) >= 0);
-        CHECK_OK(simba_poll(p->s));
+        client_poll(p->s);
         CHECK(simba_now() < until);
     }
 }

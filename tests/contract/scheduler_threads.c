@@ -1,6 +1,5 @@
 /* scheduler_threads.c: the threads of scheduled work: only a run that is at work has one; and how a
  * run sleeps. */
-#include <poll.h>
 #include <stdio.h>
 
 #include "suite.h"
@@ -121,10 +120,7 @@ static void schedule_embedded(void)
     work_probe_start(&d, s, fresh("embedded"), &o);
     int64_t until = simba_now() + PATIENCE_MS;
     while (atomic_load(&d.runs) < 10) {
-        struct pollfd fd = {.fd = simba_poll_fd(s), .events = POLLIN};
-        int64_t wait = simba_poll_timeout(s);
-        CHECK(poll(&fd, 1, wait < 0 || wait > 1000 ? 1000 : (int)wait) >= 0);
-        CHECK_OK(simba_poll(s));
+        client_poll(s);
         CHECK(simba_now() < until);
     }
     CHECK_OK(simba_close(s, PATIENCE_MS));

@@ -3,6 +3,7 @@
 
 #include <arpa/inet.h>
 #include <dirent.h>
+#include <poll.h>
 #include <simba/backend.h>
 #include <stdio.h>
 #include <string.h>
@@ -177,6 +178,14 @@ simba_client *client_open_quick(int64_t command_timeout_ms)
 void client_close(simba_client *s)
 {
     CHECK_OK(simba_close(s, PATIENCE_MS));
+}
+
+void client_poll(simba_client *s)
+{
+    struct pollfd fd = {.fd = simba_poll_fd(s), .events = POLLIN};
+    int64_t wait = simba_poll_timeout(s);
+    CHECK(poll(&fd, 1, wait < 0 || wait > 1000 ? 1000 : (int)wait) >= 0);
+    CHECK_OK(simba_poll(s));
 }
 
 /* ---- ports --------------------------------------------------------------------------------- */

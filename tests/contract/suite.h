@@ -128,6 +128,8 @@ struct simba_options suite_options(void);
 simba_client *client_open(void);
 simba_client *client_open_quick(int64_t command_timeout_ms);
 void client_close(simba_client *s);
+void client_poll(
+    simba_client *s); /* one that is polled: as soon as there is something, or in 1 s */
 
 /* A port of 127.0.0.1 for a server that the test starts, kills and starts again: none that the
  * system gives to somebody's connection meanwhile, nor that another test has drawn and still may
