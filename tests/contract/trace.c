@@ -516,7 +516,7 @@ static void labels_refused(void)
     CHECK_REFUSED(open_labelled(many, &s), SIMBA_EINVAL, "16 at most");
 }
 
-/* On every series of its client; who is on one page with others needs labels of its own. */
+/* On every begin of its client; who is on one page with others needs labels of its own. */
 static void labels_on_a_page(void)
 {
     static char page[1 << 18];
@@ -544,17 +544,17 @@ static void latency_on_a_page(void)
     simba_client *s = client_open();
     struct simba_handle_options o = lease_long();
     simba_locker *l;
-    char series[512];
+    char begin[512];
     const char *mutex = fresh("latency");
     CHECK_OK(simba_locker_create(s, mutex, &o, &l));
-    int length = snprintf(series, sizeof series,
+    int length = snprintf(begin, sizeof begin,
                           "\nsimba_mutex_operation_seconds_count{mutex=\"%s\",id=\"%s\"} ", mutex,
                           simba_locker_id(l));
     for (int i = 0; i < 2; i++) {
         CHECK_OK(simba_locker_acquire(l, PATIENCE_MS));
         CHECK_OK(simba_locker_release(l));
         CHECK(simba_metrics_prometheus(&s, 1, SIMBA_PER_MUTEX, page, sizeof page) > 0);
-        const char *line = strstr(page, series);
+        const char *line = strstr(page, begin);
         CHECK(line != NULL);
         long count = strtol(line + length, NULL, 10);
         CHECK(i == 0 ? count == 0 : count >= 2); /* a hint may have made it renew at once */
