@@ -74,6 +74,7 @@ int simba_contender_resign(simba_contender *c, int64_t pause_ms)
         view_stop(&a->view);
         a->resign_pause = clock_after_ms(0, pause_ms);
         a->resign_token = token;
+        futex_set(&a->changes, atomic_load(&a->changes) + 1);
         turn_post_locked(a, NOTE_RESIGN);
     }
     driver_unlock(a->client);
