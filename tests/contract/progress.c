@@ -132,7 +132,7 @@ static void progress_not_asked_for(void)
 
 static atomic_int runs;
 
-/* The first run hangs; the gate lets it go. */
+/* The second run hangs; the gate lets it go. */
 static int work(void *data, const simba_run *run)
 {
     (void)run;
