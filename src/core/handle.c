@@ -212,6 +212,7 @@ static void acquire(struct handle *h, const struct handle_event *e, struct handl
         lease_start(&h->lease, e->now, e->now);
         return;
     }
+    assert(h->extra != NULL); /* nobody else's is kept */
     h->extra->postponed = true;
     if (e->once)
         end_wait(h, e->now, SIMBA_EHELD, up);
