@@ -287,8 +287,10 @@ static void accept_event(struct handle *h, const struct handle_event *e, struct 
             stop(h, e->now);
         break;
     case HANDLE_RESIGN:
-        /* That tenure may have been followed by another meanwhile, or by a stop. */
-        if (h->status == SIMBA_RUNNING && h->resigned == RESIGNED_NOT && e->token == h->lease.token)
+        /* That tenure may have been lost meanwhile: then the pause is left. Not if another has
+         * begun, or after a stop. */
+        if (h->status == SIMBA_RUNNING && h->resigned == RESIGNED_NOT &&
+            (h->lease.state != LEASE_HOLDING || e->token == h->lease.token))
             resign(h, e->now, e->at);
         break;
     case HANDLE_ACQUIRE:

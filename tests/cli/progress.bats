@@ -281,7 +281,7 @@ exit 5'
     begin "$SIMBA" schedule "${LEASE[@]}" --progress 1s "$M" --every 1h touch up 2>said
     await has 'run 1 ended with status 0' said
     sleep 9 # the guard would have acted, or the keeper after a lease
-    ! has 'lost|guard' said || { cat said; return 1; }
+    ! has 'lost|simba-guard' said || { cat said; return 1; }
     kill -TERM "$PID"
     ends "$PID"
     [ "$CODE" -eq 0 ]

@@ -87,9 +87,15 @@ int64_t world_between(struct world *w, int64_t low, int64_t high)
     return w->scripted ? low : rng_between(&w->random, low, high);
 }
 
+/* In steps of a microsecond, so that also a slow clock never goes back. */
+static int64_t at_rate(int64_t t, int64_t rate_ppm)
+{
+    return t + t / 1000 * rate_ppm / 1000;
+}
+
 int64_t world_local(const struct world *w, const struct node *n)
 {
-    return n->skew + w->now + w->now / 1000000 * n->rate_ppm;
+    return n->skew + at_rate(w->now, n->rate_ppm);
 }
 
 /* The first true time at which the client's clock shows `local` or more. */
@@ -97,7 +103,7 @@ int64_t world_true(const struct world *w, const struct node *n, int64_t local)
 {
     int64_t wanted = local - n->skew;
     int64_t t = (int64_t)((double)wanted / (1.0 + (double)n->rate_ppm / 1e6));
-    while (t + t / 1000000 * n->rate_ppm < wanted)
+    while (at_rate(t, n->rate_ppm) < wanted)
         t += 1000;
     return t > w->now ? t : w->now;
 }

@@ -84,6 +84,25 @@ static void who_resigns_stays_a_candidate(void **state)
                   "  5090 #4 released             > given back; send #5 CONTEND\n");
 }
 
+/* The machine hears of it when the tenure is over, and another of ours is given back. */
+static void resigned_and_lost(void **state)
+{
+    (void)state;
+    tell_story_of(
+        HANDLE_CONTENDER, 0, 0,
+        "     0 start                   > STARTING; send #1 CONTEND\n"
+        "    10 #1 granted 7            > owns 7 until 14838; RUNNING; call acquired\n"
+        "    11 done                    > -\n"
+        "    20 hint                    > send #2 RENEW 7\n"
+        "    21 #2 lost                 > lost EVICTED; owns nothing; call released EVICTED\n"
+        "    22 #1 granted 9            > -\n"
+        "    23 resign 7 5000           > -\n"
+        "    24 done                    > send #3 RELEASE 9\n"
+        "    25 #3 released             > given back\n"
+        "    26 hint                    > -\n"
+        "  5025 tick                    > send #4 CONTEND\n");
+}
+
 static void resigned_then_stopped_drains_once(void **state)
 {
     (void)state;
@@ -260,6 +279,7 @@ int main(void)
         cmocka_unit_test(reports_keep_it),
         cmocka_unit_test(nothing_is_asked_for_at_rest),
         cmocka_unit_test(who_resigns_stays_a_candidate),
+        cmocka_unit_test(resigned_and_lost),
         cmocka_unit_test(resigned_then_stopped_drains_once),
         cmocka_unit_test(stopped_in_the_pause),
         cmocka_unit_test(a_pause_for_ever_ends_with_the_handle),
