@@ -31,7 +31,7 @@ class State(Structure):
 
 
 class Entry(Structure):
-    _fields_ = [("mutex", c_char_p), ("owner", Owner), ("waiters", c_int64)]
+    _fields_ = [("mutex", c_char_p), ("owner", Owner), ("waiters", c_int64), ("reserved", c_uint64 * 4)]
 
 
 class Histogram(Structure):
