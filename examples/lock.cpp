@@ -20,8 +20,8 @@ try {
         // What is protected takes the token along and refuses one lower than it has seen.
         std::cout << "alone here, token " << lock.token() << "\n";
     }
-    if (lock.unlocked()) // simba::errc::lost: we were not alone to the end
-        throw std::system_error(lock.unlocked());
+    if (auto ec = lock.unlock_result()) // simba::errc::lost: we were not alone to the end
+        throw std::system_error(ec);
 } catch (const std::exception &e) {
     std::cerr << "lock: " << e.what() << "\n";
     return 1;

@@ -6,7 +6,8 @@
 //     if (guard)
 //         write_report(lock.token());
 //
-// Names are those of simba.h: simba::x is simba_x, and what is said there holds here. New is:
+// Names are those of simba.h, except where the standard library has its own: lock, unlock, errc.
+// simba::x is simba_x, and what is said there holds here. New is:
 //
 // Failures: what may fail takes a std::error_code at the end, or nothing (Ec &...ec stands for
 //   both), as in <filesystem>. With one it sets that, and simba_error_text() has the words. Without
@@ -20,8 +21,8 @@
 //   may outlive their client: they are empty then. No thread may be in a call of a handle while
 //   another closes the client. What is empty, also moved from, fails with errc::invalid.
 // Exceptions: one that leaves a callback goes to options::on_exception; without that function it
-//   ends the process, by std::terminate. One that leaves a work goes there, too, and the run has
-//   failed, as by a result other than 0. pthread_exit in either ends the process.
+//   ends the process, by std::terminate. One that leaves a work goes there, too, or is lost, and the
+//   run has failed, as by a result of 1. pthread_exit in either ends the process.
 // Threads: all may be called from any thread. Who moves or destroys an object uses it alone.
 #ifndef SIMBA_HPP
 #define SIMBA_HPP
@@ -52,6 +53,7 @@ using level = ::simba_level;
 using metrics = ::simba_metrics;
 using owner = ::simba_owner;
 using pace = ::simba_pace;
+using reason = ::simba_reason;
 using state = ::simba_state;
 using status = ::simba_status;
 using std::chrono::milliseconds;
@@ -167,11 +169,19 @@ private:
     simba_contender *contender_;
 };
 
-// A text that is borrowed for the call; nullptr where simba.h allows NULL.
-struct text {
-    text(const char *s) noexcept : pointer(s) {}
-    text(const std::string &s) noexcept : pointer(s.c_str()) {}
-    const char *pointer;
+// A text for the call; nullptr where simba.h allows NULL. It is borrowed, or copied where no NUL need
+// follow it.
+class text {
+public:
+    text(const char *s) noexcept : pointer_(s) {}
+    text(const std::string &s) noexcept : pointer_(s.c_str()) {}
+    text(std::string_view s) : copy_(s), is_copy_(true) {}
+    const char *c_str() const noexcept { return is_copy_ ? copy_.c_str() : pointer_; }
+
+private:
+    const char *pointer_ = nullptr;
+    std::string copy_;
+    bool is_copy_ = false;
 };
 
 } // namespace simba
@@ -185,9 +195,9 @@ namespace simba {
 class client {
 public:
     // url nullptr: $SIMBA_URL, else the default store.
-    template <class... Ec> explicit client(text url, const options &o = {}, Ec &...ec)
+    template <class... Ec> explicit client(text url = nullptr, const options &o = {}, Ec &...ec)
     {
-        open(url.pointer, o, ec...);
+        open(url.c_str(), o, ec...);
     }
     client(client &&from) noexcept { *this = std::move(from); }
     client &operator=(client &&from) noexcept
@@ -223,7 +233,7 @@ public:
     template <class... Ec> simba::owner read(text mutex, milliseconds timeout, Ec &...ec)
     {
         simba::owner out = {};
-        detail::settle(simba_read(client_, mutex.pointer, timeout.count(), &out), ec...);
+        detail::settle(simba_read(client_, mutex.c_str(), timeout.count(), &out), ec...);
         return out;
     }
     // prefix nullptr: all.
@@ -233,14 +243,14 @@ public:
         auto each = [](void *data, const simba_entry *e) noexcept {
             static_cast<std::vector<entry> *>(data)->push_back({e->mutex, e->owner, e->waiters});
         };
-        detail::settle(simba_list(client_, prefix.pointer, timeout.count(), each, &out), ec...);
+        detail::settle(simba_list(client_, prefix.c_str(), timeout.count(), each, &out), ec...);
         return out;
     }
     // tenure nullptr: whichever is on.
     template <class... Ec>
     void evict(text mutex, const simba::owner *tenure, bool forced, milliseconds timeout, Ec &...ec)
     {
-        detail::settle(simba_evict(client_, mutex.pointer, tenure, forced, timeout.count()), ec...);
+        detail::settle(simba_evict(client_, mutex.c_str(), tenure, forced, timeout.count()), ec...);
     }
     template <class... Ec> std::vector<finding> diagnose(milliseconds timeout, Ec &...ec)
     {
@@ -349,12 +359,12 @@ protected:
         state_->functions = o;
         state_->client = c.state_;
     }
-    template <class... More> int create(client &c, text mutex, More... more)
+    template <class... More> int create(client &c, const text &mutex, More... more)
     {
         simba_handle_options o = state_->native();
         Native *out = nullptr;
         state_->self = state_;
-        int code = Create(c.native(), mutex.pointer, more..., &o, &out);
+        int code = Create(c.native(), mutex.c_str(), more..., &o, &out);
         if (code != 0)
             state_->self = nullptr;
         state_->handle = out;
@@ -490,17 +500,13 @@ public:
         return try_lock_for(until - Clock::now(), ec...);
     }
 
-    // Does not throw, because guards call it in their destructors; unlocked() says how the last one
-    // ended. errc::lost: the work was not protected to its end.
-    void unlock() noexcept
+    // Does not throw, because guards call it in their destructors; unlock_result() has its error.
+    void unlock() noexcept { ended(simba_locker_release(native())); }
+    // How the last unlock ended, or the last unlock_async whose done has been called. errc::lost: the
+    // work was not protected to its end.
+    std::error_code unlock_result() const noexcept
     {
-        int code = simba_locker_release(native());
-        if (state_ != nullptr)
-            state_->unlocked = code;
-    }
-    std::error_code unlocked() const noexcept
-    {
-        return {state_ != nullptr ? state_->unlocked.load() : SIMBA_EINVAL, category()};
+        return {state_ != nullptr ? state_->unlock_result.load() : SIMBA_EINVAL, category()};
     }
 
     // Return at once. Then done is called once, unless ec is set, with what lock or unlock would
@@ -514,7 +520,10 @@ public:
     template <class... Ec> void unlock_async(std::function<void(std::error_code)> done, Ec &...ec)
     {
         auto p = prepare(std::move(done));
-        begun(simba_locker_release_async(native(), p->on_done, p.get()), p, ec...);
+        int code = simba_locker_release_async(native(), p->on_unlocked, p.get());
+        if (code != 0)
+            ended(code);
+        begun(code, p, ec...);
     }
 
     // Ends a wait, from any thread. False: nobody waits.
@@ -528,6 +537,11 @@ public:
     const char *id() const noexcept { return simba_locker_id(native()); }
 
 private:
+    void ended(int code) noexcept
+    {
+        if (state_ != nullptr)
+            state_->unlock_result = code;
+    }
     int acquire(milliseconds timeout) noexcept
     {
         return simba_locker_acquire(native(), timeout.count());

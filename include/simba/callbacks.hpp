@@ -74,7 +74,7 @@ struct handle_state {
     const pid_t process = getpid();
     std::atomic<bool> has_callbacks{false};
     std::atomic<bool> is_closed{false}; // on_closed has come: the handle may be gone
-    std::atomic<int> unlocked{0};       // how the last unlock ended
+    std::atomic<int> unlock_result{0};
     std::mutex lock;
     std::condition_variable closed;
 
@@ -108,7 +108,7 @@ struct handle_state {
     static int on_work(void *data, const simba_run *r) noexcept
     {
         run one(r, of(data)->contender);
-        int code = SIMBA_ECANCELED; // if it throws: the library logs that the run has failed
+        int code = 1; // if it throws: the library logs that the run has failed
         auto work = [&] { code = of(data)->work(one); };
 #ifdef __cpp_exceptions
         auto work_alone = [&] {
@@ -181,6 +181,11 @@ struct pending {
         std::unique_ptr<pending> p(static_cast<pending *>(data));
         if (p->done)
             p->handle->call(p->done, std::error_code(code, category()));
+    }
+    static void on_unlocked(void *data, int code) noexcept
+    {
+        static_cast<pending *>(data)->handle->unlock_result = code;
+        on_done(data, code);
     }
 };
 

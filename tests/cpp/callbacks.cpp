@@ -228,8 +228,12 @@ TEST(observer_sees)
 
 TEST(exception_of_work)
 {
-    event_count threw, logged;
+    event_count threw, logged, returned;
     simba::options options;
+    options.trace = [&](const simba::event &e) {
+        if (e.kind == SIMBA_EVENT_RUN && e.code == 1)
+            returned.give();
+    };
     options.log = [&](simba::level level, std::string_view line) {
         if (level <= SIMBA_LOG_WARN && line.find("throws") != line.npos)
             logged.give();
@@ -241,7 +245,7 @@ TEST(exception_of_work)
             throw std::runtime_error("out of work");
         });
         scheduler.start();
-        EXPECT(threw.wait(3) && logged.wait(3));
+        EXPECT(threw.wait(3) && logged.wait(3) && returned.wait(3));
         EXPECT(scheduler.is_owner());
     }
     event_count notified;
@@ -258,7 +262,7 @@ TEST(exception_of_work)
         throw std::runtime_error("out of work");
     });
     scheduler.start();
-    EXPECT(notified.wait(2) && logged.wait(5));
+    EXPECT(notified.wait(2) && logged.wait(5) && returned.wait(5));
 }
 
 TEST(exception_of_callback)

@@ -18,7 +18,7 @@ TEST(guards)
         EXPECT(a.is_held() && a.token() > 0 && a.remaining() > 0ms);
         EXPECT(!b.is_held());
     }
-    EXPECT(!a.is_held() && a.token() == 0 && !a.unlocked());
+    EXPECT(!a.is_held() && a.token() == 0 && !a.unlock_result());
     {
         std::scoped_lock guard(a, b);
         EXPECT(a.is_held() && b.is_held());
@@ -104,7 +104,11 @@ TEST(lost)
     auto notified = lost.get_future();
     EXPECT(notified.wait_for(20s) == std::future_status::ready && notified.get() == token);
     lock.unlock();
-    EXPECT(lock.unlocked() == errc::lost);
+    EXPECT(lock.unlock_result() == errc::lost);
+    lock.lock();
+    std::promise<std::error_code> unlocked;
+    lock.unlock_async([&](std::error_code) { unlocked.set_value(lock.unlock_result()); });
+    EXPECT(!unlocked.get_future().get()); // the result of before is gone
 }
 
 TEST(canceled)
@@ -136,7 +140,7 @@ TEST(moved)
         0ms, [](std::error_code) {}, ec);
     EXPECT(ec == errc::invalid);
     from->unlock();
-    EXPECT(from->unlocked() == errc::invalid);
+    EXPECT(from->unlock_result() == errc::invalid);
     from.reset();
     EXPECT(lock.is_held());
     lock = simba::locker(client, "moved-2"); // and destroys the first, which is released behind it
@@ -201,8 +205,9 @@ TEST(async)
     EXPECT(!mine.is_held());
     EXPECT(!unlocked.get_future().get());
     std::error_code ec;
+    EXPECT(!mine.unlock_result());
     mine.unlock_async(nullptr, ec);
-    EXPECT(ec == errc::wrong_state);
+    EXPECT(ec == errc::wrong_state && mine.unlock_result() == errc::wrong_state);
 }
 
 TEST(async_ends_with_its_locker)
@@ -224,7 +229,7 @@ TEST(async_ends_with_its_locker)
 TEST(asked_as_an_operator)
 {
     simba::client client(store_url());
-    simba::locker lock(client, std::string("operator-1"));
+    simba::locker lock(client, std::string_view("operator-1234").substr(0, 10));
     std::error_code ec;
     EXPECT(client.read("operator-1", 10s).token == 0);
     lock.lock();
@@ -241,6 +246,14 @@ TEST(asked_as_an_operator)
     auto findings = client.diagnose(10s, ec);
     EXPECT(ec == errc::unsupported || (!ec && !findings.empty()));
     EXPECT(store_url().compare(0, 5, client.store_text(), 5) == 0);
+}
+
+TEST(default_store)
+{
+    setenv("SIMBA_URL", store_url().c_str(), 1);
+    simba::client client, other(store_url());
+    EXPECT(!std::strcmp(client.store_text(), other.store_text()));
+    unsetenv("SIMBA_URL");
 }
 
 TEST(prometheus_page_of_many_handles)
