@@ -6,7 +6,8 @@
         write(data, fencing_token=lock.token)
 
 One client (simba.open) talks to one store. On it you create a lock, a contender (leader election), an observer or a
-scheduler (work that runs on the leader only). simba.aio has the same for asyncio. Times are seconds or timedelta.
+scheduler (work that runs on the leader only). simba.aio has locks, contenders and watches for asyncio. Times are seconds or
+timedelta.
 """
 import ctypes as _ctypes
 

@@ -241,7 +241,7 @@ class Client:
     # ---- asking the store ----
 
     def read(self, name: str, timeout: Duration = ASK_SECONDS) -> Owner | None:
-        """Who owns the mutex now."""
+        """Who owns the mutex now; None: nobody."""
         owner, core = _c.Owner(), self._core
         check(core.call(lib.read, core.pointer, encode(name), milliseconds(timeout), ctypes.byref(owner)))
         return owner_of(owner)

@@ -20,7 +20,7 @@ class Timeout(Error, TimeoutError):
     code = -3
 
 
-class Held(Error):
+class Held(Timeout):
     """Another owns the mutex; only with a timeout of 0."""
     code = -4
 
@@ -71,7 +71,7 @@ class Canceled(Error):
     code = -14
 
 
-CLASSES = {one.code: one for one in Error.__subclasses__()}
+CLASSES = {one.code: one for one in [*Error.__subclasses__(), Held]}
 
 
 def last_error(code: int) -> Error:

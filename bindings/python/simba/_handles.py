@@ -15,7 +15,7 @@ from typing import Any, TypedDict
 from . import _c, _callbacks
 from ._c import lib
 from ._client import Client, Core
-from ._errors import Canceled, Error, Held, Lost, StateError, Timeout, check, error_of
+from ._errors import Canceled, Error, Lost, StateError, Timeout, check, error_of
 from ._values import Duration, State, Status, decode, encode, milliseconds, option_ms, state_of, timeout_ms
 
 _WAIT_MS = 500  # how long Ctrl-C can take in Contender.wait()
@@ -191,7 +191,7 @@ class BaseLock(Handle):
         return _c.FOREVER if timeout == -1 else milliseconds(timeout)  # -1: as threading.Lock has it
 
     @property
-    def locked(self) -> bool:
+    def held(self) -> bool:
         """Is it held, by this object, at this instant? Reads the clock: false as soon as the lease ends."""
         return bool(self._ask(lib.locker_is_held))
 
@@ -225,10 +225,11 @@ class Lock(BaseLock):
     """A lock, used as threading.Lock is: one holder at a time, not reentrant."""
 
     def acquire(self, blocking: bool = True, timeout: Duration | None = None) -> bool:
-        """False: another has it, until the end of the timeout. StoreError, Denied, …: the store did not answer."""
+        """False: another has it, until the end of the timeout. StoreError, Denied, …: the store did not answer. (`with`
+        raises Timeout, or Held with a timeout of 0.)"""
         try:
             self._acquire(self._timeout_ms(blocking, timeout))
-        except (Timeout, Held):
+        except Timeout:
             return False
         return True
 
@@ -375,8 +376,9 @@ class Observer(Handle):
 class Run:
     """One run of scheduled work; when that has returned, it should stop."""
 
-    def __init__(self, pointer: int) -> None:
+    def __init__(self, pointer: int, contender: int) -> None:
         self._pointer: int | None = pointer
+        self._contender = contender  # is there as long as the run
         self._thread, self._gate = threading.get_ident(), threading.RLock()
 
     def _end(self) -> None:
@@ -394,6 +396,13 @@ class Run:
         """Of the tenure, for fencing."""
         with self._gate:
             return 0 if self._pointer is None else int(lib.run_token(self._pointer))
+
+    def progress(self) -> None:
+        """The work is getting on: see the option progress. Lost: the tenure, or this run, is over."""
+        with self._gate:
+            if self._pointer is None:
+                raise Lost("the run is over")
+            check(lib.contender_progress(self._contender, self.token))
 
     def wait(self, seconds: Duration) -> bool:
         """Sleeps, or until the run should stop; says what should_stop then says. For the thread of the work only."""
@@ -417,8 +426,10 @@ class Scheduler(Contender):
         schedule.period_ms = option_ms(every if every is not None else delay)
         schedule.initial_delay_ms = option_ms(first)
 
+        inner = ctypes.c_void_p()  # not self: that could never be collected
+
         def run_work(pointer: int) -> None:
-            run = Run(pointer)
+            run = Run(pointer, inner.value or 0)
             try:
                 work(run)
             finally:
@@ -427,6 +438,7 @@ class Scheduler(Contender):
         super().__init__(client, name, {**callbacks, "work": run_work}, options, ctypes.byref(schedule),
                          _callbacks.work)
         self._inner: int = client._core.call(lib.scheduler_contender, self._pointer)
+        inner.value = self._inner
 
     def _target(self) -> int | None:
         return None if self._pointer is None else self._inner

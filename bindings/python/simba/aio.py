@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, List, TypeVar
 
 from . import _c, _callbacks, _client, _handles
 from ._c import lib
-from ._errors import Error, Held, StateError, Timeout, error_of
+from ._errors import Error, StateError, Timeout, error_of
 from ._values import Duration, Entry, Finding, HandleMetrics, Metrics, Owner, State, Status
 
 if TYPE_CHECKING:
@@ -220,7 +220,7 @@ class Lock(_handles.BaseLock):
         that is cancelled meanwhile gives back what was granted."""
         try:
             await self._acquire(self._timeout_ms(blocking, timeout))
-        except (Timeout, Held):
+        except Timeout:
             return False
         return True
 

@@ -23,7 +23,7 @@ def on_a_loop(test):
 async def test_lock(url, name):
     async with simba.aio.open(url, ttl=2, transition=2) as s:
         async with s.lock(name, timeout=SECONDS) as lock:
-            assert lock.locked and lock.token > 0 and lock.remaining > 0
+            assert lock.held and lock.token > 0 and lock.remaining > 0
             assert (await s.read(name)).token == lock.token
             another = s.lock(name)
             assert await another.acquire(blocking=False) is False
@@ -32,17 +32,17 @@ async def test_lock(url, name):
                 async with s.lock(name, timeout=0.1):
                     pass
             assert [entry.mutex for entry in await s.list(name)] == [name]
-        assert not lock.locked and await s.read(name) is None
+        assert not lock.held and await s.read(name) is None
         with pytest.raises(simba.StateError):
             await lock.release()
-    assert not lock.locked
+    assert not lock.held
 
 
 @on_a_loop
 async def test_the_loop_renews(url, name):
     async with simba.aio.open(url, ttl=0.4, transition=0.4) as s, s.lock(name) as lock:
         await asyncio.sleep(1.5)
-        assert lock.locked
+        assert lock.held
 
 
 @on_a_loop
@@ -81,7 +81,7 @@ async def test_cancelled_wait(url, name):
         async with s.lock(name):
             with pytest.raises(TimeoutError):
                 await asyncio.wait_for(lock.acquire(), 0.1)
-            assert not lock.locked
+            assert not lock.held
         assert await s.read(name) is None
         assert await lock.acquire(timeout=SECONDS)  # it can be used again
         await lock.release()
@@ -113,12 +113,12 @@ async def test_cancelled_after_the_grant(url, name):
         lock = s.lock(name)
         task = asyncio.create_task(lock.acquire())
         await asyncio.sleep(0)
-        while not lock.locked:  # polls without giving the loop a turn
+        while not lock.held:  # polls without giving the loop a turn
             s._poll()
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        assert not lock.locked
+        assert not lock.held
         async with s.lock(name, timeout=SECONDS):
             pass
 
@@ -135,7 +135,7 @@ async def test_lost(url, name):
             async with s.lock(name, on_lost=on_lost) as lock:
                 await s.evict(name, forced=True)
                 assert (await lost.get()).mutex == name
-                assert not lock.locked
+                assert not lock.held
 
 
 @on_a_loop
@@ -147,7 +147,7 @@ async def test_close_with_locks_and_waiters(url, name):
         await asyncio.sleep(0.05)
     with pytest.raises(simba.Canceled):
         await waiter
-    assert not lock.locked
+    assert not lock.held
     with pytest.raises(simba.StateError):
         s.lock(name)
     async with simba.aio.open(url, ttl=2) as s:
@@ -185,10 +185,10 @@ def test_ten_thousand(url, name):
             start = time.monotonic()
             assert all(await asyncio.gather(*(lock.acquire() for lock in locks)))
             acquired = time.monotonic()
-            assert all(lock.locked for lock in locks) and s.metrics().owned == len(locks)
+            assert all(lock.held for lock in locks) and s.metrics().owned == len(locks)
             await asyncio.gather(*(lock.release() for lock in locks))
             released = time.monotonic()
-            assert not any(lock.locked for lock in locks) and s.metrics().owned == 0
+            assert not any(lock.held for lock in locks) and s.metrics().owned == 0
         print(f"\n10,000 locks: acquired in {acquired - start:.2f} s, released in {released - acquired:.2f} s")
     asyncio.run(main(), debug=False)  # which keeps a traceback of every task
 
@@ -202,7 +202,7 @@ async def test_server_stopped(url, name, server_pid):
         os.kill(server_pid, signal.SIGSTOP)
         try:
             await lost.wait()
-            assert not lock.locked
+            assert not lock.held
             with pytest.raises((simba.StoreError, simba.Timeout)):
                 async with s.lock(name, timeout=0.5):
                     pass

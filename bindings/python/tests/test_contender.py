@@ -235,6 +235,36 @@ def test_waiting_in_a_run(client, name, calls):
     assert list(calls) == [False, True, True]
 
 
+def test_work_reports_progress(client, name, calls):
+    needs("contender_progress")
+    runs = []
+
+    def work(run):
+        runs.append(run)
+        for _ in range(4):
+            run.progress()
+            time.sleep(0.4)
+        calls.add("went on", run.should_stop)
+        while not run.should_stop:
+            time.sleep(0.01)
+        with pytest.raises(simba.Lost):
+            run.progress()
+        calls.add("stalled", run.should_stop)
+
+    with client.scheduler(name, work, every=60, progress=1) as scheduler:
+        calls.wait(2)
+    assert list(calls) == [("went on", False), ("stalled", True)]
+    scheduler.close()
+    with pytest.raises(simba.Lost, match="over"):
+        runs[0].progress()
+
+
+def test_scheduler_is_collected(client, name):
+    scheduler = client.scheduler(name, print, every=60)
+    del scheduler
+    eventually(lambda: client.metrics().handles == 0)
+
+
 def test_scheduler_needs_a_period(client, name):
     with pytest.raises(TypeError):
         client.scheduler(name, print)

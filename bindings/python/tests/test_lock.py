@@ -12,12 +12,12 @@ from conftest import SECONDS, eventually
 
 def test_with(client, name):
     with client.lock(name, timeout=SECONDS) as lock:
-        assert lock.locked and lock.token > 0 and 0 < lock.remaining <= 4
+        assert lock.held and lock.token > 0 and 0 < lock.remaining <= 4
         owner = client.read(name)
         assert (owner.id, owner.token) == (lock.id, lock.token)
         assert owner.exists() and not owner.evicted
         first = lock.token
-    assert not lock.locked and lock.token == 0 and lock.remaining == 0
+    assert not lock.held and lock.token == 0 and lock.remaining == 0
     assert client.read(name) is None
     with lock:
         assert lock.token > first
@@ -32,8 +32,9 @@ def test_another_has_it(client, other, name):
         with pytest.raises(simba.Timeout, match=f"{name}.*timed out.*held by") as e, other.lock(name, timeout=0.1):
             pass
         assert isinstance(e.value, TimeoutError) and e.value.code == -3
-        with pytest.raises(simba.Held), other.lock(name, timeout=0):
+        with pytest.raises(TimeoutError) as e, other.lock(name, timeout=0):
             pass
+        assert type(e.value) is simba.Held and e.value.code == -4
     assert lock.acquire(timeout=SECONDS) is True
     lock.release()
 
@@ -53,7 +54,7 @@ def test_wrong_use(client, name):
     lock.close()
     with pytest.raises(simba.StateError, match="closed"):
         lock.acquire()
-    assert not lock.locked
+    assert not lock.held
 
 
 def test_threads_exclude_each_other(client, other, name):
@@ -81,7 +82,7 @@ def test_another_thread_releases(client, name):
     thread = threading.Thread(target=lock.release)
     thread.start()
     thread.join()
-    assert not lock.locked
+    assert not lock.held
 
 
 def test_lost(client, other, name, calls):
@@ -90,7 +91,7 @@ def test_lost(client, other, name, calls):
             other.evict(name, client.read(name), forced=True)
             state = calls.wait()
             assert state.mutex == name and state.reason in (simba.Reason.EVICTED, simba.Reason.EXPIRED)
-            assert not lock.locked and lock.token == 0
+            assert not lock.held and lock.token == 0
     with pytest.raises(simba.Lost):
         other.evict(name)
 
@@ -128,9 +129,9 @@ def test_given_up_when_it_was_granted(client, name):
     call = _handles.Call(client.lock(name), ended.set)
     call.start(SECONDS * 1000)
     assert ended.wait(SECONDS)
-    assert call.lock.locked
+    assert call.lock.held
     assert call.give_up() is False
-    eventually(lambda: not call.lock.locked and client.read(name) is None)
+    eventually(lambda: not call.lock.held and client.read(name) is None)
 
 
 def test_given_up_before_it_was_granted(client, name):
@@ -140,7 +141,7 @@ def test_given_up_before_it_was_granted(client, name):
     call.outcome["it"] = None  # as give_up() does, but without the cancel: the grant comes
     call.start(SECONDS * 1000)
     assert ended.wait(SECONDS)
-    eventually(lambda: not call.lock.locked and client.read(name) is None)
+    eventually(lambda: not call.lock.held and client.read(name) is None)
 
 
 def test_dropped(client, name):
@@ -174,7 +175,7 @@ def test_close_waits_for_a_lock_of_another_thread(url, name):
     thread.join()
     with pytest.raises(simba.StateError, match="closed"):
         lock.acquire()
-    assert (lock.locked, lock.token, lock.remaining) == (False, 0, 0)
+    assert (lock.held, lock.token, lock.remaining) == (False, 0, 0)
     lock.close()
     s.close()
 
@@ -188,7 +189,7 @@ def test_closing_beside_callers(url, name):
 
         def ask(lock, stop=stop):
             while not stop.is_set():
-                lock.locked, lock.token, lock.remaining
+                lock.held, lock.token, lock.remaining
                 try:
                     lock.acquire(timeout=0.01)
                     lock.release()
@@ -260,7 +261,7 @@ def test_server_stopped(client, name, server_pid, calls):
     os.kill(server_pid, signal.SIGSTOP)
     try:
         assert calls.wait().reason == simba.Reason.EXPIRED
-        assert not lock.locked
+        assert not lock.held
         with pytest.raises(simba.Lost):
             lock.release()
         with pytest.raises((simba.StoreError, simba.Timeout)):

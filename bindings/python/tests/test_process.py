@@ -140,7 +140,7 @@ def test_fork(script, url, name):
         lock.acquire()
         child = os.fork()
         if child == 0:
-            assert not lock.locked and lock.token == 0
+            assert not lock.held and lock.token == 0
             for call in (lock.release, lambda: s.read("x"), lambda: s.lock("x"), lambda: s.contender("x")):
                 try:
                     call()
@@ -154,7 +154,7 @@ def test_fork(script, url, name):
             del lock
             sys.exit(7)
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
-        assert lock.locked
+        assert lock.held
         lock.release()
         s.close()
         """, url, name).end()
