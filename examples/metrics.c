@@ -19,12 +19,12 @@ int main(int argc, char **argv)
         if (simba_locker_acquire(locker, 10000) != 0 || simba_locker_release(locker) != 0)
             goto err;
     }
-    int64_t length = simba_metrics_prometheus(&client, 1, SIMBA_PER_MUTEX, NULL, 0);
+    int64_t length = simba_metrics_prometheus(&client, 1, SIMBA_PER_HANDLE, NULL, 0);
     if (length < 0)
         goto err;
     size_t size = (size_t)length + 1024; /* it may grow until the next call */
     char *text = malloc(size);
-    if (text == NULL || simba_metrics_prometheus(&client, 1, SIMBA_PER_MUTEX, text, size) < 0)
+    if (text == NULL || simba_metrics_prometheus(&client, 1, SIMBA_PER_HANDLE, text, size) < 0)
         goto err;
     fputs(text, stdout);
     free(text);

@@ -34,8 +34,8 @@ extern "C" {
 #endif
 
 #define SIMBA_VERSION 0x000100      /* 0.1.0 */
-#define SIMBA_DEFAULT (-1)          /* a duration: as the URL says, else the default; 0 is zero */
-#define SIMBA_FOREVER INT64_MAX     /* a timeout that never comes */
+#define SIMBA_DEFAULT (-1)          /* in options: as the URL says, else the default; 0 is zero */
+#define SIMBA_FOREVER INT64_MAX     /* a timeout that never comes; others are 0 or more */
 #define SIMBA_MUTEX_MAX 66          /* bytes in the name of a mutex */
 #define SIMBA_ID_MAX 128            /* bytes in the id of a contender */
 #define SIMBA_TTL_MS 10000          /* default ttl */
@@ -290,9 +290,9 @@ int simba_metrics_each(simba_client *s, simba_handle_metrics_fn *each, void *dat
 /* Writes the metrics of these clients as one page in the text format of Prometheus; returns the
  * length that it has, or would have with more room, or an error. The text is cut, and ends with a
  * NUL, if size is not greater than that. [blocks] shortly. SIMBA_EINVAL also for two clients with
- * the same labels. With SIMBA_PER_MUTEX, how long the exchanges of each handle take is counted from
+ * the same labels. With SIMBA_PER_HANDLE, how long the exchanges of each handle take is counted from
  * the first such page on. */
-#define SIMBA_PER_MUTEX UINT64_C(1) /* also what each handle counts, with its mutex as a label */
+#define SIMBA_PER_HANDLE UINT64_C(1) /* also what each handle counts, with its mutex as a label */
 int64_t simba_metrics_prometheus(simba_client *const *clients, size_t count, uint64_t flags,
                                  char *out, size_t size);
 
@@ -335,16 +335,20 @@ int simba_close(simba_client *s, int64_t timeout_ms);
 /* ---- in a loop of yours -------------------------------------------------------------------- */
 
 /* A client opened with SIMBA_NO_THREAD has no thread of its own (a store that must block has).
- * Instead, one thread of yours, at first the one that opened it, waits for the descriptor to
- * become readable, or for the timeout, and calls simba_poll(), which never waits. Callbacks and
- * the log run inside it, if there is no executor of yours; while one of them runs, nothing is
- * renewed. A call of that thread that waits, drives the client meanwhile; inside a callback it
- * gets SIMBA_EDEADLOCK. Calls of other threads depend on it: while nobody polls they return
+ * Instead, one thread of yours waits for the descriptor to become readable, or for the timeout, and
+ * calls simba_poll(), which never waits. The thread that polled last drives the client; before the
+ * first poll, the one that opened it. A call of that thread that waits drives the client meanwhile;
+ * inside a callback it gets SIMBA_EDEADLOCK, also simba_locker_release: use
+ * simba_locker_release_async. If there is no executor of yours, callbacks and the log run inside
+ * simba_poll() and inside each such call; while one of them runs, nothing is renewed.
+ * Calls of other threads depend on that thread: while nobody polls they return
  * SIMBA_ETIMEOUT (release: SIMBA_ESTORE) in time, and what is granted after that is given back.
  * simba_close takes over, from any thread; stop polling first. */
 int simba_poll_fd(simba_client *s); /* or an error; the same for the client's life */
-int64_t
-simba_poll_timeout(simba_client *s); /* milliseconds from now; -1: none. Ask after each poll */
+
+/* Milliseconds from now; it may be more than an int. -1: none, also for a client that cannot be
+ * used: simba_poll then says why. Ask after each poll. */
+int64_t simba_poll_timeout(simba_client *s);
 int simba_poll(simba_client *s);
 
 /* ---- handles ------------------------------------------------------------------------------- */
@@ -356,6 +360,8 @@ typedef void simba_state_fn(void *data, const char *mutex, const struct simba_st
  * runs or after it. */
 typedef void simba_endangered_fn(void *data, const char *mutex, int64_t left_ms);
 
+/* What is said of a contender holds for a scheduler, too. An option of another kind of handle is
+ * refused, with SIMBA_EINVAL. */
 struct simba_handle_options {
     size_t size;                   /* set by the INIT macro */
     const char *id;                /* NULL: simba_id_host(). Yours: unique among all that
@@ -363,28 +369,30 @@ struct simba_handle_options {
     int64_t ttl_ms, transition_ms; /* SIMBA_DEFAULT: as the client's */
     int64_t initial_delay_ms;      /* before the first try; default 0 */
     int64_t renew_ms;              /* renew this long after a renewal; default ttl / 2 */
-    int64_t drain_ms;              /* how long a lease is kept for a callback that does not end
-                                      after stop, and after at_least_ms; default 30000 */
+    int64_t drain_ms;              /* after stop, and after at_least_ms, the lease is kept this
+                                      long for a callback that has not ended; default 30000 */
     int64_t jitter_early_ms;       /* others try from this long before the end of a lease … */
     int64_t jitter_late_ms;        /* … to this long after it; default 200 and 1000 */
     simba_state_fn *on_acquired;   /* contender */
-    simba_state_fn *on_released;   /* contender; of a locker: the lock was lost while held */
+    simba_state_fn *on_released;   /* contender */
     simba_state_fn *on_changed;    /* observer */
     void (*on_closed)(void *data); /* the last callback; data may be freed in it */
     void *data;
     int64_t progress_ms; /* contender: see simba_contender_progress; default: none is asked for */
-    int64_t at_least_ms; /* contender, locker, scheduler: the mutex is kept this long from its
+    int64_t at_least_ms; /* contender, locker: the mutex is kept this long from its
                             acquisition on, unless it is lost. Who ends it earlier does not wait,
                             but on_released and the release come only then, and so does the end of
                             simba_close, which needs a timeout to match; default 0 */
     simba_endangered_fn *on_endangered; /* contender, locker */
-    void (*on_stopped)(void *data);     /* contender: it is INITIAL, and may be started again */
+    void (*on_stopped)(void *data);     /* contender: a stop is through. Start it again here, or
+                                           after a wait for INITIAL; not at both places */
+    simba_state_fn *on_lost;            /* locker: the lock was lost while it was held */
 };
 /* clang-format off */
 #define SIMBA_HANDLE_OPTIONS_INIT                                              \
     {                                                                          \
         sizeof(struct simba_handle_options), NULL, -1, -1, -1, -1, -1, -1, -1, \
-        NULL, NULL, NULL, NULL, NULL, -1, -1, NULL, NULL                       \
+        NULL, NULL, NULL, NULL, NULL, -1, -1, NULL, NULL, NULL                 \
     }
 /* clang-format on */
 
@@ -400,7 +408,7 @@ int simba_contender_create(simba_client *s, const char *mutex,
 int simba_contender_start(simba_contender *c);
 
 /* Returns at once; allowed in STARTING and RUNNING. Then, in this order: on_released runs, the
- * store is told, the status is INITIAL again, on_stopped runs. Also in on_acquired. */
+ * store is told, the status is INITIAL again, on_stopped runs. It may be called in on_acquired. */
 int simba_contender_stop(simba_contender *c);
 
 /* Ends this tenure in order, as stop does, but stays a candidate: it does not try again for
@@ -431,8 +439,10 @@ enum simba_status simba_contender_status(const simba_contender *c);
  * on_acquired has returned, and not while the process is stopped. */
 bool simba_contender_is_owner(const simba_contender *c);
 bool simba_contender_owns(const simba_contender *c, uint64_t token);
-uint64_t simba_contender_token(const simba_contender *c);    /* 0: not owner */
-int64_t simba_contender_remaining(const simba_contender *c); /* time left to act; 0: not owner */
+uint64_t simba_contender_token(const simba_contender *c); /* 0: not owner */
+/* Time left to act if no renewal succeeds; 0: not owner. The end by progress_ms does not count here:
+ * on_endangered tells it. */
+int64_t simba_contender_remaining(const simba_contender *c);
 
 const char *simba_contender_id(const simba_contender *c);
 void simba_contender_state(const simba_contender *c, struct simba_state *out);
@@ -494,7 +504,8 @@ typedef struct simba_observer simba_observer;
  * of ends. A change from one owner to the next is told as two: an end, then a beginning. The reason
  * of an end is what can be seen from outside: SIMBA_EVICTED if the tenure was seen with
  * SIMBA_OWNER_EVICTED, SIMBA_EXPIRED if it was found gone at or after the end of the known lease,
- * else SIMBA_RELEASED (also after an eviction by force, or a death that the store has noticed).
+ * else SIMBA_RELEASED (also after a stall whose on_released has returned, after an eviction by
+ * force, or a death that the store has noticed).
  * mutex NULL: all of the store. Then it is first told of those that are owned, and calls for
  * different mutexes may come at the same time. */
 int simba_observer_create(simba_client *s, const char *mutex,

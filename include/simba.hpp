@@ -272,7 +272,7 @@ public:
     {
         std::string out(16384, '\0');
         for (;;) {
-            auto length = simba_metrics_prometheus(&client_, 1, per_mutex ? SIMBA_PER_MUTEX : 0,
+            auto length = simba_metrics_prometheus(&client_, 1, per_mutex ? SIMBA_PER_HANDLE : 0,
                                                    &out[0], out.size());
             detail::settle(length, ec...);
             auto size = static_cast<std::size_t>(length < 0 ? 0 : length);

@@ -78,7 +78,7 @@ struct actor {
     uint32_t requests; /* unanswered; whoever has the baton */
     struct simba_client *client;
     simba_state_fn *on_acquired; /* an observer's on_changed */
-    simba_state_fn *on_released;
+    simba_state_fn *on_released; /* a locker's on_lost */
     void (*on_closed)(void *data);
     void *data;
 

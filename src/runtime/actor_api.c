@@ -178,6 +178,27 @@ static void add_locked(struct actor *a)
     turn_post_locked(a, observes ? NOTE_START : 0);
 }
 
+/* An option that would be ignored: its name; NULL: there is none. */
+static const char *foreign_option(enum handle_kind kind, const struct simba_handle_options *o)
+{
+    bool contends = kind == HANDLE_CONTENDER, observes = kind == HANDLE_OBSERVER;
+    if (!contends && o->on_acquired != NULL)
+        return "on_acquired";
+    if (!contends && o->on_released != NULL)
+        return "on_released";
+    if (!contends && o->on_stopped != NULL)
+        return "on_stopped";
+    if (!contends && o->progress_ms != SIMBA_DEFAULT)
+        return "progress_ms";
+    if ((contends || observes) && o->on_lost != NULL)
+        return "on_lost";
+    if (observes && o->on_endangered != NULL)
+        return "on_endangered";
+    if (observes && o->at_least_ms != SIMBA_DEFAULT)
+        return "at_least_ms";
+    return !observes && o->on_changed != NULL ? "on_changed" : NULL;
+}
+
 int actor_create(struct simba_client *s, const char *mutex, enum handle_kind kind,
                  const struct simba_handle_options *options, struct actor **out)
 {
@@ -195,6 +216,11 @@ int actor_create(struct simba_client *s, const char *mutex, enum handle_kind kin
     rc = options_take(&options_of_handle, options, &taken);
     if (rc < 0)
         return rc;
+    static const char *const kinds[] = {"contender", "locker", "observer"};
+    const char *foreign = foreign_option(kind, o);
+    if (foreign != NULL)
+        return fault(SIMBA_EINVAL, "mutex '%.70s': %s is not an option of a %s",
+                     mutex != NULL ? mutex : "", foreign, kinds[kind]);
     if (kind == HANDLE_OBSERVER && o->on_changed == NULL)
         return fault(SIMBA_EINVAL, "an observer needs an on_changed function");
     bool all = kind == HANDLE_OBSERVER && mutex == NULL;
@@ -216,7 +242,7 @@ int actor_create(struct simba_client *s, const char *mutex, enum handle_kind kin
         return fault(SIMBA_ELIMIT, "mutex '%s': out of memory", mutex);
     a->initial_delay_ms = o->initial_delay_ms < 0 ? 0 : (uint32_t)o->initial_delay_ms;
     a->on_acquired = kind == HANDLE_OBSERVER ? o->on_changed : o->on_acquired;
-    a->on_released = o->on_released;
+    a->on_released = kind == HANDLE_LOCKER ? o->on_lost : o->on_released;
     a->on_closed = o->on_closed;
     a->data = o->data;
     int64_t drain = clock_after_ms(0, o->drain_ms < 0 ? ACTOR_DRAIN_MS : o->drain_ms);

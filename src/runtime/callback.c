@@ -82,11 +82,16 @@ struct callback {
     int cancel; /* the thread's, for user code */
 };
 
-static const char *const callback_names[] = {
-    [CALLBACK_ACQUIRED] = "on_acquired", [CALLBACK_RELEASED] = "on_released",
-    [CALLBACK_CHANGED] = "on_changed",   [CALLBACK_STOPPED] = "on_stopped",
-    [CALLBACK_CLOSED] = "on_closed",
-};
+static const char *callback_name(const struct actor *a)
+{
+    static const char *const names[] = {
+        [CALLBACK_ACQUIRED] = "on_acquired", [CALLBACK_RELEASED] = "on_released",
+        [CALLBACK_CHANGED] = "on_changed",   [CALLBACK_STOPPED] = "on_stopped",
+        [CALLBACK_CLOSED] = "on_closed",
+    };
+    bool is_lost = a->machine.kind == HANDLE_LOCKER && a->job_callback == CALLBACK_RELEASED;
+    return is_lost ? "on_lost" : names[a->job_callback];
+}
 
 /* Only the user's code may be cancelled, not ours around it. */
 static struct callback callback_begin(struct actor *a, const char *name, uint64_t token,
@@ -150,7 +155,7 @@ static void (*plain_fn(const struct actor *a))(void *)
 static void run_callback(void *arg)
 {
     struct actor *a = arg;
-    struct callback c = callback_begin(a, callback_names[a->job_callback], a->job_token, a->job_at);
+    struct callback c = callback_begin(a, callback_name(a), a->job_token, a->job_at);
 
     struct simba_state state;
     state_show(a, &state); /* before the check: so it shows the tenure that is checked */

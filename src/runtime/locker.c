@@ -175,7 +175,7 @@ static int say_acquire(const struct call *call, int code, const char *mutex, con
                          ? "this locker is held already: release it first, or create another locker"
                      : call->found == LOCKER_LEAVING
                          ? "this locker is being released: acquire it when that is done"
-                         : "another thread waits with this locker: create one per thread");
+                         : "this locker waits already: cancel that wait, or create another locker");
     if (code == SIMBA_ECANCELED)
         return fault(code, "mutex '%s': %s", mutex,
                      call->canceled ? "the wait was canceled"

@@ -323,7 +323,7 @@ static int read_source(struct source *from, simba_client *s, uint64_t flags)
     from->client = s;
     from->m = (struct simba_metrics)SIMBA_METRICS_INIT;
     int rc = simba_metrics_read(s, &from->m);
-    if (rc < 0 || (flags & SIMBA_PER_MUTEX) == 0)
+    if (rc < 0 || (flags & SIMBA_PER_HANDLE) == 0)
         return rc;
     atomic_store(&s->metrics.per_handle, true); /* their latency counts from now on */
     rc = inquiry_snapshot(s, &from->list);
@@ -335,7 +335,7 @@ static int check(simba_client *const *clients, size_t count, uint64_t flags)
 {
     if (clients == NULL && count > 0)
         return fault(SIMBA_EINVAL, "simba_metrics_prometheus needs clients");
-    if ((flags & ~SIMBA_PER_MUTEX) != 0)
+    if ((flags & ~SIMBA_PER_HANDLE) != 0)
         return fault(SIMBA_EINVAL, "simba_metrics_prometheus has an unknown flag");
     for (size_t i = 0; i < count; i++) {
         if (clients[i] == NULL)
@@ -369,7 +369,7 @@ int64_t simba_metrics_prometheus(simba_client *const *clients, size_t count, uin
     if (rc == 0) {
         put(&p, "");
         put_clients(&p, from, count);
-        if ((flags & SIMBA_PER_MUTEX) != 0)
+        if ((flags & SIMBA_PER_HANDLE) != 0)
             put_handles(&p, from, count);
     }
     for (size_t i = 0; i < count; i++) {

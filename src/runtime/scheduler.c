@@ -31,6 +31,8 @@ struct scheduler {
     struct schedule schedule;
     simba_work_fn *work;
     simba_state_fn *on_acquired, *on_released; /* the user's, with data */
+    simba_endangered_fn *on_endangered;
+    void (*on_stopped)(void *data);
     void (*on_closed)(void *data);
     void *data;
     struct actor *actor; /* known since the first callback */
@@ -235,6 +237,18 @@ static void on_released(void *data, const char *mutex, const struct simba_state 
         x->on_released(x->data, mutex, state);
 }
 
+static void on_endangered(void *data, const char *mutex, int64_t left_ms)
+{
+    struct scheduler *x = data;
+    x->on_endangered(x->data, mutex, left_ms);
+}
+
+static void on_stopped(void *data)
+{
+    struct scheduler *x = data;
+    x->on_stopped(x->data);
+}
+
 static void on_closed(void *data)
 {
     struct scheduler *x = data;
@@ -277,11 +291,15 @@ int simba_scheduler_create(simba_client *s, const char *mutex,
         .work = work,
         .on_acquired = o.on_acquired,
         .on_released = o.on_released,
+        .on_endangered = o.on_endangered,
+        .on_stopped = o.on_stopped,
         .on_closed = o.on_closed,
         .data = o.data,
     };
     o.on_acquired = on_acquired;
     o.on_released = on_released;
+    o.on_endangered = o.on_endangered != NULL ? on_endangered : NULL;
+    o.on_stopped = o.on_stopped != NULL ? on_stopped : NULL;
     o.on_closed = on_closed;
     o.data = x;
     rc = simba_contender_create(s, mutex, &o, &contender);

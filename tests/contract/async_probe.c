@@ -46,7 +46,7 @@ void async_probe_create(struct async_probe *p, simba_client *s, const char *mute
     struct simba_handle_options o = *like;
     p->s = s;
     p->mutex = mutex;
-    o.on_released = on_released;
+    o.on_lost = on_released;
     o.on_closed = on_closed;
     o.data = p;
     CHECK_OK(simba_locker_create(s, mutex, &o, &p->l));

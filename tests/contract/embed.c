@@ -116,7 +116,7 @@ static void embed_waits(void)
     struct simba_metrics m = SIMBA_METRICS_INIT;
     CHECK_OK(simba_metrics_read(s, &m));
     CHECK(m.owned == 1 && m.handles == 2);
-    CHECK(simba_metrics_prometheus(&s, 1, SIMBA_PER_MUTEX, NULL, 0) > 1000);
+    CHECK(simba_metrics_prometheus(&s, 1, SIMBA_PER_HANDLE, NULL, 0) > 1000);
     CHECK_OK(simba_close(s, PATIENCE_MS));
     CHECK_CODE(simba_poll_fd(other), SIMBA_EINVAL);
     CHECK_CODE(simba_poll(other), SIMBA_EINVAL);
@@ -226,7 +226,7 @@ static void *ask_in_vain(void *arg)
     CHECK_OK(simba_contender_create(t->s, t->mutex, NULL, &c));
     CHECK_OK(simba_contender_start(c));
     CHECK_CODE(simba_contender_wait(c, SIMBA_RUNNING, 100), SIMBA_ETIMEOUT);
-    CHECK(simba_metrics_prometheus(&t->s, 1, SIMBA_PER_MUTEX, NULL, 0) == SIMBA_ETIMEOUT);
+    CHECK(simba_metrics_prometheus(&t->s, 1, SIMBA_PER_HANDLE, NULL, 0) == SIMBA_ETIMEOUT);
     simba_contender_destroy(c);
     CHECK(simba_now() - began < PATIENCE_MS);
     return NULL;
@@ -484,11 +484,11 @@ static void metrics_text(void)
     snprintf(mutex, sizeof mutex, "%s\"\\", fresh("quoted"));
     probe_start(&p, s, mutex, &o);
     AWAIT(probe_leads(&p));
-    int64_t length = simba_metrics_prometheus(&s, 1, SIMBA_PER_MUTEX, NULL, 0);
+    int64_t length = simba_metrics_prometheus(&s, 1, SIMBA_PER_HANDLE, NULL, 0);
     CHECK(length > 1000);
     char *text = malloc((size_t)length + 100);
     CHECK(text != NULL);
-    CHECK(simba_metrics_prometheus(&s, 1, SIMBA_PER_MUTEX, text, (size_t)length + 100) <=
+    CHECK(simba_metrics_prometheus(&s, 1, SIMBA_PER_HANDLE, text, (size_t)length + 100) <=
           length + 50);
     CHECK(strstr(text, "\nsimba_owned 1\n") != NULL);
     CHECK(strstr(text, "simba_operation_seconds_bucket{le=\"+Inf\"}") != NULL);

@@ -165,7 +165,7 @@ static void locker_handover(void)
     pthread_t thread = spawn(wait_for_it, &w);
     AWAIT(simba_locker_acquire(w.l, 0) == SIMBA_ESTATE); /* the thread waits */
     CHECK_REFUSED(simba_locker_acquire(w.l, 0), SIMBA_ESTATE,
-                  "another thread waits with this locker: create one per thread");
+                  "this locker waits already: cancel that wait, or create another locker");
     CHECK_REFUSED(simba_locker_acquire(a, 0), SIMBA_ESTATE,
                   "this locker is held already: release it first, or create another locker");
     CHECK_REFUSED(simba_locker_release(w.l), SIMBA_ESTATE, NULL);

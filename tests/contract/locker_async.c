@@ -74,7 +74,7 @@ static void async_refuses(void)
     CHECK(strstr(b.text, mutex) != NULL && strstr(b.text, "held by") != NULL);
     int64_t began = simba_now();
     CHECK_OK(async_acquire(&b, 200));
-    CHECK_REFUSED(async_acquire(&b, 0), SIMBA_ESTATE, "waits with this locker");
+    CHECK_REFUSED(async_acquire(&b, 0), SIMBA_ESTATE, "this locker waits already");
     CHECK(async_result(&b) == SIMBA_ETIMEOUT);
     CHECK(simba_now() - began >= 200);
     CHECK(strstr(b.text, "timed out after") != NULL);

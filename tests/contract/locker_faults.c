@@ -36,7 +36,7 @@ static void create(struct loss *x, simba_client *s, const char *mutex,
                    const struct simba_handle_options *like)
 {
     struct simba_handle_options o = *like;
-    o.on_released = on_lost;
+    o.on_lost = on_lost;
     o.on_closed = on_closed;
     o.data = x;
     CHECK_OK(simba_locker_create(s, mutex, &o, &x->l));

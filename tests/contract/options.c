@@ -198,6 +198,71 @@ static void every_error_has_a_text(void)
     CHECK(simba_now() >= now);
 }
 
+static void state_changed(void *data, const char *mutex, const struct simba_state *state)
+{
+    (void)data;
+    (void)mutex;
+    (void)state;
+}
+
+static void nothing(void *data)
+{
+    (void)data;
+}
+
+static void in_danger(void *data, const char *mutex, int64_t left_ms)
+{
+    (void)data;
+    (void)mutex;
+    (void)left_ms;
+}
+
+/* What a handle would ignore, it refuses: nobody relies on an option in vain. */
+static void foreign_options_refused(void)
+{
+    enum { CONTENDER = 1, LOCKER = 2, OBSERVER = 4 };
+    static const struct {
+        const char *name;
+        int taken_by;
+    } option[] = {
+        {"on_acquired", CONTENDER},
+        {"on_released", CONTENDER},
+        {"on_stopped", CONTENDER},
+        {"progress_ms", CONTENDER},
+        {"on_lost", LOCKER},
+        {"on_endangered", CONTENDER | LOCKER},
+        {"at_least_ms", CONTENDER | LOCKER},
+        {"on_changed", OBSERVER},
+    };
+    simba_client *s = client_open();
+    for (size_t i = 0; i < sizeof option / sizeof option[0]; i++) {
+        struct simba_handle_options o = SIMBA_HANDLE_OPTIONS_INIT;
+        simba_contender *c = NULL;
+        simba_locker *l = NULL;
+        simba_observer *w = NULL;
+        o.on_acquired = i == 0 ? state_changed : NULL;
+        o.on_released = i == 1 ? state_changed : NULL;
+        o.on_stopped = i == 2 ? nothing : NULL;
+        o.progress_ms = i == 3 ? 1000 : SIMBA_DEFAULT;
+        o.on_lost = i == 4 ? state_changed : NULL;
+        o.on_endangered = i == 5 ? in_danger : NULL;
+        o.at_least_ms = i == 6 ? 1 : SIMBA_DEFAULT;
+        o.on_changed = i == 7 ? state_changed : NULL;
+        if ((option[i].taken_by & CONTENDER) != 0)
+            CHECK_OK(simba_contender_create(s, "x", &o, &c));
+        else
+            CHECK_REFUSED(simba_contender_create(s, "x", &o, &c), SIMBA_EINVAL, option[i].name);
+        if ((option[i].taken_by & LOCKER) != 0)
+            CHECK_OK(simba_locker_create(s, "x", &o, &l));
+        else
+            CHECK_REFUSED(simba_locker_create(s, "x", &o, &l), SIMBA_EINVAL, option[i].name);
+        o.on_changed = state_changed;
+        if ((option[i].taken_by & OBSERVER) == 0)
+            CHECK_REFUSED(simba_observer_create(s, "x", &o, &w), SIMBA_EINVAL, option[i].name);
+    }
+    client_close(s);
+}
+
 const struct test option_tests[] = {
     {"urls_refused", urls_refused, ANY_STORE, 0},
     {"scheme_unknown", scheme_unknown, ANY_STORE, 0},
@@ -205,6 +270,7 @@ const struct test option_tests[] = {
     {"password_never_shown", password_never_shown, ANY_STORE, 0},
     {"options_refused", options_refused, ANY_STORE, 0},
     {"handle_options_refused", handle_options_refused, ANY_STORE, 0},
+    {"foreign_options_refused", foreign_options_refused, ANY_STORE, 0},
     {"options_layered", options_layered, ANY_STORE, 0},
     {"url_from_environment", url_from_environment, ANY_STORE, 0},
     {"faults_refused", faults_refused, MEMORY_FAULTS, 0},

@@ -43,12 +43,13 @@ static void progress_hangs(void)
 
 static atomic_bool reports;
 
+static _Atomic uint64_t reported; /* the token that it is for */
+
 static void *report_for(void *arg)
 {
     struct probe *p = arg;
-    uint64_t token = atomic_load(&p->token);
     for (; atomic_load(&reports); nap(10))
-        simba_contender_progress(p->c, token);
+        simba_contender_progress(p->c, atomic_load(&reported));
     return NULL;
 }
 
@@ -65,6 +66,7 @@ static void progress_keeps(void)
     probe_start(&a, one, mutex, &o);
     AWAIT(probe_leads(&a));
     uint64_t token = atomic_load(&a.token);
+    atomic_store(&reported, token);
     atomic_store(&reports, true);
     pthread_t reporter = spawn(report_for, &a);
     probe_start(&b, two, mutex, &other);
@@ -94,6 +96,7 @@ static void progress_old_token(void)
     probe_start(&p, s, fresh("old"), &o);
     AWAIT(probe_leads(&p));
     uint64_t old = atomic_load(&p.token);
+    atomic_store(&reported, old);
     atomic_store(&reports, true);
     pthread_t reporter = spawn(report_for, &p);
     CHECK_OK(simba_contender_progress(p.c, old));

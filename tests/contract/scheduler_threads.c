@@ -127,11 +127,58 @@ static void schedule_embedded(void)
     CHECK(atomic_load(&d.released) == 1 && atomic_load(&d.closed) == 1);
 }
 
+/* ---- callbacks ----------------------------------------------------------------------------- */
+
+static struct callers {
+    atomic_int endangered, stopped;
+} mine;
+
+static void on_endangered(void *data, const char *mutex, int64_t left_ms)
+{
+    CHECK(data == &mine && mutex[0] != '\0' && left_ms > 0);
+    atomic_fetch_add(&mine.endangered, 1);
+}
+
+static void on_stopped(void *data)
+{
+    CHECK(data == &mine);
+    atomic_fetch_add(&mine.stopped, 1);
+}
+
+static int work_in_silence(void *data, const simba_run *run)
+{
+    CHECK(data == &mine);
+    while (!simba_run_wait(run, 10) && atomic_load(&mine.endangered) == 0)
+        ;
+    return 0;
+}
+
+/* All that is called gets the data of the options. */
+static void schedule_data_is_the_users(void)
+{
+    simba_client *s = client_open();
+    struct simba_handle_options o = lease_long();
+    struct simba_schedule schedule = SIMBA_SCHEDULE_INIT;
+    simba_scheduler *x;
+    o.progress_ms = 2000;
+    o.on_endangered = on_endangered;
+    o.on_stopped = on_stopped;
+    o.data = &mine;
+    schedule.period_ms = HOUR_MS;
+    CHECK_OK(simba_scheduler_create(s, fresh("data"), &schedule, work_in_silence, &o, &x));
+    CHECK_OK(simba_contender_start(simba_scheduler_contender(x)));
+    AWAIT(atomic_load(&mine.endangered) == 1);
+    CHECK_OK(simba_contender_stop(simba_scheduler_contender(x)));
+    AWAIT(atomic_load(&mine.stopped) == 1);
+    client_close(s);
+}
+
 const struct test scheduler_thread_tests[] = {
     {"schedule_idle_needs_no_thread", schedule_idle_needs_no_thread, ANY_STORE, 0},
     {"schedule_run_waits", schedule_run_waits, ANY_STORE, 0},
     {"schedule_run_waits_in_vain", schedule_run_waits_in_vain, ANY_STORE, 0},
     {"schedule_close_wakes", schedule_close_wakes, ANY_STORE, 0},
     {"schedule_embedded", schedule_embedded, ANY_STORE, 0},
+    {"schedule_data_is_the_users", schedule_data_is_the_users, ANY_STORE, 0},
     {NULL, NULL, ANY_STORE, 0},
 };

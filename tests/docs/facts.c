@@ -81,10 +81,10 @@ static void show_client(void)
     number("default.connect_timeout", s->host.connect_timeout_ms);
     number("default.command_timeout", s->host.command_timeout_ms);
     CHECKED(simba_locker_create(s, "facts", NULL, &lock));
-    int64_t length = simba_metrics_prometheus(&s, 1, SIMBA_PER_MUTEX, NULL, 0);
+    int64_t length = simba_metrics_prometheus(&s, 1, SIMBA_PER_HANDLE, NULL, 0);
     char *page = calloc(1, (size_t)length + 4096);
     CHECKED(page == NULL);
-    simba_metrics_prometheus(&s, 1, SIMBA_PER_MUTEX, page, (size_t)length + 4096);
+    simba_metrics_prometheus(&s, 1, SIMBA_PER_HANDLE, page, (size_t)length + 4096);
     for (char *at = page, *line; (line = strsep(&at, "\n")) != NULL;) {
         if (line[0] != '\0')
             text("metrics", line);

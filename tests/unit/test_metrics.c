@@ -148,7 +148,7 @@ static void read_metrics(void)
     simba_client *s = open_odd("memory:odd%22%0A%5Cname", NULL);
     own_odd(s);
     static char text[1 << 16];
-    assert_in_range(simba_metrics_prometheus(&s, 1, SIMBA_PER_MUTEX, text, sizeof text), 1000,
+    assert_in_range(simba_metrics_prometheus(&s, 1, SIMBA_PER_HANDLE, text, sizeof text), 1000,
                     sizeof text - 1);
     assert_non_null(
         strstr(text, "\nsimba_mutex_owned{mutex=\"" ODD_ESCAPED "\",id=\"" ODD_ESCAPED "\"} 1\n"));
@@ -205,7 +205,7 @@ static void parse_pages(size_t count)
         own_odd(s[i]);
         add_observers(s[i]);
     }
-    assert_in_range(simba_metrics_prometheus(s, count, SIMBA_PER_MUTEX, page, sizeof page), 1000,
+    assert_in_range(simba_metrics_prometheus(s, count, SIMBA_PER_HANDLE, page, sizeof page), 1000,
                     sizeof page - 1);
     int result = run_parser(page, count);
     for (size_t i = 0; i < count; i++)

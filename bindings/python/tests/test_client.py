@@ -38,7 +38,7 @@ def test_log(url, name, caplog):
 
 
 def test_trace_and_prometheus(url, name):
-    if "SIMBA_PER_MUTEX" not in (ROOT / "include/simba.h").read_text():
+    if "SIMBA_PER_HANDLE" not in (ROOT / "include/simba.h").read_text():
         pytest.skip("this libsimba has no events yet")
     events = []
     with simba.open(url, trace=events.append, labels={"app": 'a"b\\'}) as s, \

@@ -39,8 +39,8 @@ def facts(header, tmp_path_factory):
     if compiler is None:
         pytest.skip("there is no compiler")
     lines = ["SHOW(%s, %s)" % (name, name) for name in CONSTANTS]
-    if "SIMBA_PER_MUTEX" in header:
-        lines.append("SHOW(SIMBA_PER_MUTEX, SIMBA_PER_MUTEX)")
+    if "SIMBA_PER_HANDLE" in header:
+        lines.append("SHOW(SIMBA_PER_HANDLE, SIMBA_PER_HANDLE)")
     for name, struct in STRUCTS.items():
         lines.append(f"SHOW({name}, sizeof(struct {name}))")
         for field, *_ in struct._fields_:
@@ -77,7 +77,7 @@ def test_all_structs_and_fields(header):
 def test_constants(facts):
     for name, value in CONSTANTS.items():
         assert (name, value) == (name, facts[name])
-    assert facts.get("SIMBA_PER_MUTEX", _c.PER_MUTEX) == _c.PER_MUTEX
+    assert facts.get("SIMBA_PER_HANDLE", _c.PER_MUTEX) == _c.PER_MUTEX
 
 
 def test_enums_are_whole(header):
@@ -124,7 +124,7 @@ def declared(header):
 
 def test_functions(header):
     found = dict(declared(header))
-    if "SIMBA_PER_MUTEX" not in header:
+    if "SIMBA_PER_HANDLE" not in header:
         found["metrics_prometheus"] = list(_c.FUNCTIONS["metrics_prometheus"])
     assert set(found) == set(_c.FUNCTIONS)
     for name, types in found.items():
