@@ -124,6 +124,7 @@ struct options {
     std::function<void(std::exception_ptr)> on_exception = nullptr;
 };
 
+// A handle refuses what is not for its kind: errc::invalid.
 struct handle_options {
     std::string id = {}; // "": one is made
     milliseconds ttl = by_default, transition = by_default, initial_delay = by_default,
@@ -268,11 +269,11 @@ public:
         return out;
     }
     // The page that Prometheus reads; of several clients: simba_metrics_prometheus() with native().
-    template <class... Ec> std::string prometheus(bool per_mutex, Ec &...ec)
+    template <class... Ec> std::string prometheus(bool per_handle, Ec &...ec)
     {
         std::string out(16384, '\0');
         for (;;) {
-            auto length = simba_metrics_prometheus(&client_, 1, per_mutex ? SIMBA_PER_HANDLE : 0,
+            auto length = simba_metrics_prometheus(&client_, 1, per_handle ? SIMBA_PER_HANDLE : 0,
                                                    &out[0], out.size());
             detail::settle(length, ec...);
             auto size = static_cast<std::size_t>(length < 0 ? 0 : length);

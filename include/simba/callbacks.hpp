@@ -149,11 +149,10 @@ struct handle_state {
         o.at_least_ms = f.at_least.count();
         o.on_acquired = f.on_acquired ? on_state<&h::on_acquired> : nullptr;
         o.on_released = f.on_released ? on_state<&h::on_released> : nullptr;
-        if (f.on_lost)
-            o.on_released = on_state<&h::on_lost>;
         o.on_changed = f.on_changed ? on_changed : nullptr;
         o.on_endangered = f.on_endangered ? on_endangered : nullptr;
         o.on_stopped = f.on_stopped ? on_stopped : nullptr;
+        o.on_lost = f.on_lost ? on_state<&h::on_lost> : nullptr;
         o.on_closed = on_closed;
         o.data = this;
         return o;

@@ -200,6 +200,75 @@ TEST(work_reports_progress)
     EXPECT(!scheduler.progress(scheduler.token() + 1));
 }
 
+TEST(callbacks_of_a_scheduler)
+{
+    simba::client client(store_url());
+    event_count acquired, endangered, released, stopped;
+    std::optional<simba::scheduler> scheduler;
+    simba::handle_options o;
+    o.progress = 500ms;
+    o.on_acquired = [&](auto &) { acquired.give(); };
+    o.on_endangered = [&](simba::milliseconds left) {
+        EXPECT(left >= 0ms && left <= 500ms);
+        endangered.give();
+    };
+    o.on_released = [&](const simba::state &s) {
+        EXPECT(s.reason == simba::reason::SIMBA_STALLED);
+        released.give();
+    };
+    o.on_stopped = [&] {
+        EXPECT(scheduler->status() == SIMBA_INITIAL);
+        stopped.give();
+    };
+    auto hang = [](simba::run &r) { r.wait(1h); };
+    scheduler.emplace(client, "scheduler-callbacks", simba::schedule{1h}, hang, o);
+    scheduler->start();
+    EXPECT(acquired.wait() && endangered.wait() && released.wait());
+    scheduler->stop();
+    EXPECT(stopped.wait());
+}
+
+TEST(options_of_other_handles)
+{
+    simba::client client(store_url());
+    auto is_refused = [&](auto *kind, auto set) {
+        using handle = std::remove_pointer_t<decltype(kind)>;
+        simba::handle_options o;
+        if constexpr (std::is_same_v<handle, simba::observer>)
+            o.on_changed = [](auto, auto &) {};
+        set(o);
+        std::error_code ec;
+        if constexpr (std::is_same_v<handle, simba::scheduler>)
+            handle(
+                client, "refused", {1h}, [](simba::run &) {}, o, ec);
+        else
+            handle(client, "refused", o, ec);
+        return ec == errc::invalid && std::strstr(simba_error_text(), "not an option") != nullptr;
+    };
+    simba::contender *contender = nullptr;
+    simba::scheduler *scheduler = nullptr;
+    simba::locker *locker = nullptr;
+    simba::observer *observer = nullptr;
+    auto set_acquired = [](auto &o) { o.on_acquired = [](auto &) {}; };
+    auto set_released = [](auto &o) { o.on_released = [](auto &) {}; };
+    auto set_lost = [](auto &o) { o.on_lost = [](auto &) {}; };
+    auto set_both = [&](auto &o) { set_released(o), set_lost(o); };
+    auto set_changed = [](auto &o) { o.on_changed = [](auto, auto &) {}; };
+    auto set_endangered = [](auto &o) { o.on_endangered = [](auto) {}; };
+    auto set_stopped = [](auto &o) { o.on_stopped = [] {}; };
+    auto set_progress = [](auto &o) { o.progress = 1s; };
+    auto set_at_least = [](auto &o) { o.at_least = 1s; };
+    EXPECT(is_refused(contender, set_lost) && is_refused(contender, set_both));
+    EXPECT(is_refused(contender, set_changed) && !is_refused(contender, set_released));
+    EXPECT(is_refused(scheduler, set_both) && is_refused(scheduler, set_changed));
+    EXPECT(is_refused(locker, set_acquired) && is_refused(locker, set_both));
+    EXPECT(is_refused(locker, set_changed) && is_refused(locker, set_stopped));
+    EXPECT(is_refused(locker, set_progress) && !is_refused(locker, set_at_least));
+    EXPECT(is_refused(observer, set_acquired) && is_refused(observer, set_both));
+    EXPECT(is_refused(observer, set_endangered) && is_refused(observer, set_stopped));
+    EXPECT(is_refused(observer, set_progress) && is_refused(observer, set_at_least));
+}
+
 TEST(observer_sees)
 {
     simba::client client(store_url()), other(store_url());

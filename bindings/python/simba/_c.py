@@ -16,7 +16,7 @@ DEFAULT = -1
 FOREVER = 2**63 - 1
 ID_MAX = 128
 NO_THREAD = 1
-PER_MUTEX = 1
+PER_HANDLE = 1
 OWNER_EVICTED = 1
 
 
@@ -86,7 +86,7 @@ class HandleOptions(Structure):
                 ("jitter_early_ms", c_int64), ("jitter_late_ms", c_int64), ("on_acquired", StateFn),
                 ("on_released", StateFn), ("on_changed", StateFn), ("on_closed", DataFn), ("data", c_void_p),
                 ("progress_ms", c_int64), ("at_least_ms", c_int64), ("on_endangered", EndangeredFn),
-                ("on_stopped", DataFn)]
+                ("on_stopped", DataFn), ("on_lost", StateFn)]
 
 
 class Schedule(Structure):

@@ -78,6 +78,7 @@ def _state_callback(name: str) -> Any:
 on_acquired = _state_callback("on_acquired")
 on_released = _state_callback("on_released")
 on_changed = _state_callback("on_changed")
+on_lost = _state_callback("on_lost")
 
 
 @_c.EndangeredFn

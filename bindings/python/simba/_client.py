@@ -282,8 +282,9 @@ class Client:
         return found
 
 
-def prometheus(clients: Client | Iterable[Client], *, per_mutex: bool = False) -> str:
-    """The metrics of these clients as one page in the text format of Prometheus; they differ in their labels."""
+def prometheus(clients: Client | Iterable[Client], *, per_handle: bool = False) -> str:
+    """The metrics of these clients as one page in the text format of Prometheus; they differ in their labels. per_handle:
+    also what each handle counts, with its mutex as a label."""
     cores = [client._core for client in ([clients] if isinstance(clients, Client) else clients)]
     pointers = (ctypes.c_void_p * len(cores))(*(core.pointer.value for core in cores))
     size = 65536
@@ -294,7 +295,7 @@ def prometheus(clients: Client | Iterable[Client], *, per_mutex: bool = False) -
             """Inside of a call of each client, so that none is closed meanwhile."""
             if rest:
                 return int(rest[0].call(write, rest[1:]))
-            return check(lib.metrics_prometheus(pointers, len(cores), _c.PER_MUTEX if per_mutex else 0, out, size))
+            return check(lib.metrics_prometheus(pointers, len(cores), _c.PER_HANDLE if per_handle else 0, out, size))
 
         length = write(cores)
         if length < size:

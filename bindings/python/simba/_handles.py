@@ -181,7 +181,7 @@ class BaseLock(Handle):
     def __init__(self, client: Client, name: str, timeout: Duration | None, on_lost: Any, on_endangered: Any,
                  options: Mapping[str, Any]) -> None:
         self._timeout = timeout
-        super().__init__(client, name, {"on_released": on_lost, "on_endangered": on_endangered}, options)
+        super().__init__(client, name, {"on_lost": on_lost, "on_endangered": on_endangered}, options)
 
     def _timeout_ms(self, blocking: bool, timeout: Duration | None) -> int:
         if not blocking:

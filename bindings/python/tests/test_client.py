@@ -5,7 +5,7 @@ from datetime import timedelta, timezone
 
 import pytest
 import simba
-from conftest import ROOT, SECONDS, eventually
+from conftest import SECONDS, eventually
 from simba import _c, _client, _values
 
 
@@ -38,15 +38,13 @@ def test_log(url, name, caplog):
 
 
 def test_trace_and_prometheus(url, name):
-    if "SIMBA_PER_HANDLE" not in (ROOT / "include/simba.h").read_text():
-        pytest.skip("this libsimba has no events yet")
     events = []
     with simba.open(url, trace=events.append, labels={"app": 'a"b\\'}) as s, \
             simba.open(url, labels={"app": "other"}) as other:
         with s.contender(name) as contender:
             eventually(lambda: contender.is_owner)
             token = contender.token
-            page = simba.prometheus([s, other], per_mutex=True)
+            page = simba.prometheus([s, other], per_handle=True)
             assert 'app="a\\"b\\\\"' in page and 'app="other"' in page and name in page
             assert name not in simba.prometheus(s)
         eventually(lambda: [e for e in events if e.kind == simba.EventKind.ENDED])

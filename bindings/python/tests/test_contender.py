@@ -131,6 +131,14 @@ def test_stopped_and_resigned(client, name, calls):
         contender.resign()
 
 
+def test_options_of_other_handles(client, name):
+    for create in (client.contender, lambda name, **callback: client.scheduler(name, print, every=1, **callback)):
+        for callback in ("on_lost", "on_changed"):
+            with pytest.raises(TypeError, match=callback):
+                create(name, **{callback: print})
+    assert client.metrics().handles == 0
+
+
 def test_progress(client, name, calls):
     needs("contender_progress")
     endangered = Calls()
@@ -257,6 +265,22 @@ def test_work_reports_progress(client, name, calls):
     scheduler.close()
     with pytest.raises(simba.Lost, match="over"):
         runs[0].progress()
+
+
+def test_callbacks_of_a_scheduler(client, name, calls):
+    def work(run):
+        while not run.should_stop:
+            time.sleep(0.01)
+
+    scheduler = client.scheduler(name, work, every=60, progress=0.5, on_acquired=lambda s: calls.add("acquired"),
+                                 on_endangered=lambda left: calls.add("endangered", 0 <= left <= 0.5),
+                                 on_released=lambda s: calls.add("released", s.reason.name),
+                                 on_stopped=lambda: calls.add("stopped", scheduler.status.name))
+    scheduler.start()
+    calls.wait(3)
+    scheduler.stop()
+    calls.wait(4)
+    assert list(calls) == ["acquired", ("endangered", True), ("released", "STALLED"), ("stopped", "INITIAL")]
 
 
 def test_scheduler_is_collected(client, name):

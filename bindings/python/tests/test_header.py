@@ -18,7 +18,7 @@ STRUCTS = {"simba_owner": _c.Owner, "simba_state": _c.State, "simba_entry": _c.E
 NOT_USED = {"simba_executor"}
 CONSTANTS = {"SIMBA_DEFAULT": _c.DEFAULT, "SIMBA_FOREVER": _c.FOREVER, "SIMBA_ID_MAX": _c.ID_MAX,
              "SIMBA_NO_THREAD": _c.NO_THREAD, "SIMBA_OWNER_EVICTED": _c.OWNER_EVICTED,
-             "SIMBA_FIXED_RATE": 0, "SIMBA_FIXED_DELAY": 1,
+             "SIMBA_PER_HANDLE": _c.PER_HANDLE, "SIMBA_FIXED_RATE": 0, "SIMBA_FIXED_DELAY": 1,
              **{f"SIMBA_{one.name}": one.value for one in [*simba.Status, *simba.Reason]},
              **{f"SIMBA_LOG_{one.name}": one.value for one in simba.Level},
              **{f"SIMBA_EVENT_{one.name}": one.value for one in simba.EventKind}}
@@ -39,8 +39,6 @@ def facts(header, tmp_path_factory):
     if compiler is None:
         pytest.skip("there is no compiler")
     lines = ["SHOW(%s, %s)" % (name, name) for name in CONSTANTS]
-    if "SIMBA_PER_HANDLE" in header:
-        lines.append("SHOW(SIMBA_PER_HANDLE, SIMBA_PER_HANDLE)")
     for name, struct in STRUCTS.items():
         lines.append(f"SHOW({name}, sizeof(struct {name}))")
         for field, *_ in struct._fields_:
@@ -77,7 +75,6 @@ def test_all_structs_and_fields(header):
 def test_constants(facts):
     for name, value in CONSTANTS.items():
         assert (name, value) == (name, facts[name])
-    assert facts.get("SIMBA_PER_HANDLE", _c.PER_MUTEX) == _c.PER_MUTEX
 
 
 def test_enums_are_whole(header):
@@ -124,8 +121,6 @@ def declared(header):
 
 def test_functions(header):
     found = dict(declared(header))
-    if "SIMBA_PER_HANDLE" not in header:
-        found["metrics_prometheus"] = list(_c.FUNCTIONS["metrics_prometheus"])
     assert set(found) == set(_c.FUNCTIONS)
     for name, types in found.items():
         ours = _c.FUNCTIONS[name]

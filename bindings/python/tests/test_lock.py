@@ -51,6 +51,11 @@ def test_wrong_use(client, name):
         lock.acquire(timeout=-2)
     with pytest.raises(TypeError, match="tll"):
         client.lock(name, tll=3)
+    with pytest.raises(simba.InvalidArgument, match="progress.*not an option of a locker"):
+        client.lock(name, progress=1)
+    for callback in ("on_acquired", "on_released", "on_changed", "on_stopped"):
+        with pytest.raises(TypeError, match=callback):
+            client.lock(name, **{callback: print})
     lock.close()
     with pytest.raises(simba.StateError, match="closed"):
         lock.acquire()
