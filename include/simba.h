@@ -356,8 +356,8 @@ int simba_poll(simba_client *s);
 typedef void simba_state_fn(void *data, const char *mutex, const struct simba_state *state);
 
 /* The tenure ends in left_ms unless a renewal succeeds, or progress is reported. Once for each time
- * that this begins. It may come while on_acquired runs, on another thread, never while on_released
- * runs or after it. */
+ * that this begins. It may come while on_acquired runs, or waits for a thread, never while
+ * on_released runs or after it. */
 typedef void simba_endangered_fn(void *data, const char *mutex, int64_t left_ms);
 
 /* What is said of a contender holds for a scheduler, too. An option of another kind of handle is
@@ -417,7 +417,7 @@ int simba_contender_stop(simba_contender *c);
 int simba_contender_resign(simba_contender *c, int64_t pause_ms);
 
 /* The owner is getting on with its work. With progress_ms set, the owner says so at least that
- * often, from on_acquired on; else the tenure ends, with SIMBA_STALLED: is_owner says false,
+ * often, from the acquisition on; else the tenure ends, with SIMBA_STALLED: is_owner says false,
  * nothing is renewed, and others can own the mutex when the lease has ended, or when on_released
  * has returned. It then leaves the mutex to others for one lease. So a worker that hangs loses the
  * mutex, although its process lives.
@@ -465,7 +465,8 @@ int simba_locker_acquire(simba_locker *l, int64_t timeout_ms);
  * comes where callbacks do, before every other callback of this locker, never beside one (except
  * on_endangered), and may call all that a callback may, also the asynchronous calls of its own
  * locker. While it runs, destroy and simba_close do not give the lock back. For simba_close, the
- * thread of this call is the one that acquired. */
+ * thread of this call is the one that acquired; of a call in a callback none is, and simba_close
+ * waits for the release. */
 typedef void simba_done_fn(void *data, int code);
 int simba_locker_acquire_async(simba_locker *l, int64_t timeout_ms, simba_done_fn *done,
                                void *data);

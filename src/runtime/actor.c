@@ -389,12 +389,31 @@ static void end_if_gone(struct actor *a)
 
 /* ---- events -------------------------------------------------------------------------------- */
 
+/* The client closes. A lock that the closing thread holds itself, or one that has ended, ends with
+ * the client; one that another thread works under is waited for. Asked only now, because a grant may
+ * have come since the note was left. */
+static void close_locked(struct actor *a, struct handle_event *event)
+{
+    struct simba_client *s = a->client;
+    if (a->machine.kind != HANDLE_LOCKER || a->phase != LOCKER_HELD)
+        return;
+    bool is_closers = a->locked_by != NULL && a->locked_by == s->closer;
+    if (is_closers || thread_ref_has_ended(a->locked_by)) {
+        a->phase = LOCKER_FREE; /* a release that comes late is refused */
+        event->kind = HANDLE_DESTROY;
+    } else {
+        snprintf(s->close_held, sizeof s->close_held, "%s", a->by_mutex.name);
+    }
+}
+
 /* What the caller has left for it. False: it does not count any more. The caller of an acquire may
  * have gone meanwhile, and a cancel that came too late must not end the wait of the next call. */
 static bool complete_event(struct actor *a, struct handle_event *event)
 {
     bool counts = true;
     driver_lock(a->client);
+    if (event->kind == HANDLE_CLOSE)
+        close_locked(a, event);
     if (event->kind == HANDLE_ACQUIRE || event->kind == HANDLE_CANCEL) {
         counts = a->call != NULL && (a->call->canceled || event->kind == HANDLE_ACQUIRE);
         event->at = counts ? a->call->until : 0;

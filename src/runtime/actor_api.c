@@ -216,10 +216,10 @@ int actor_create(struct simba_client *s, const char *mutex, enum handle_kind kin
     rc = options_take(&options_of_handle, options, &taken);
     if (rc < 0)
         return rc;
-    static const char *const kinds[] = {"contender", "locker", "observer"};
+    static const char *const kinds[] = {"a contender", "a locker", "an observer"};
     const char *foreign = foreign_option(kind, o);
     if (foreign != NULL)
-        return fault(SIMBA_EINVAL, "mutex '%.70s': %s is not an option of a %s",
+        return fault(SIMBA_EINVAL, "mutex '%.70s': %s is not an option of %s",
                      mutex != NULL ? mutex : "", foreign, kinds[kind]);
     if (kind == HANDLE_OBSERVER && o->on_changed == NULL)
         return fault(SIMBA_EINVAL, "an observer needs an on_changed function");

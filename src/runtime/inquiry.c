@@ -228,7 +228,9 @@ static struct inquiry *ask_about(struct simba_client *s, enum simba_op op, const
 
 int inquiry_snapshot(struct simba_client *s, struct snapshot **out)
 {
-    int rc;
+    int rc = client_check(s);
+    if (rc < 0)
+        return rc;
     if (poll_is_here(s) && !driver_is_here(s))
         return snapshot_take(s, out) < 0 ? fault(SIMBA_ELIMIT, "metrics: out of memory") : 0;
     struct inquiry *q =

@@ -91,7 +91,7 @@ static void driving_over(void *arg)
 static int post_locked(struct actor *a, struct call *call, struct thread_ref *self)
 {
     struct simba_client *s = a->client;
-    bool closing = a->closing || (s->closing && !call->releases);
+    bool closing = a->closing || (s->closing && (!call->releases || a->phase == LOCKER_FREE));
     call->found = a->phase;
     if (call->releases && strcmp(s->close_held, a->by_mutex.name) == 0)
         s->close_held[0] = '\0';
@@ -101,7 +101,7 @@ static int post_locked(struct actor *a, struct call *call, struct thread_ref *se
         return SIMBA_ESTATE;
     a->phase = call->releases ? LOCKER_LEAVING : LOCKER_WAITING;
     a->call = call;
-    if (self != NULL && a->locked_by != self) {
+    if ((self != NULL || !call->releases) && a->locked_by != self) {
         thread_ref_drop(a->locked_by);
         a->locked_by = thread_ref_keep(self);
     }
@@ -146,9 +146,11 @@ static int ask(struct actor *a, struct call *call)
 static int ask_async(struct actor *a, struct call *call)
 {
     struct simba_client *s = a->client;
-    struct thread_ref *self = thread_ref_self();
+    bool is_nobodys = thread_client == s && !s->no_thread; /* in a callback: the thread is ours */
+    struct thread_ref *self = is_nobodys ? NULL : thread_ref_self();
     struct call *kept = call->on_done != NULL ? malloc(sizeof *kept) : NULL;
-    if ((self == NULL && !call->releases) || (kept == NULL && call->on_done != NULL)) {
+    if ((self == NULL && !is_nobodys && !call->releases) ||
+        (kept == NULL && call->on_done != NULL)) {
         free(kept);
         return SIMBA_ELIMIT;
     }

@@ -54,7 +54,8 @@ struct thread_ref *thread_ref_self(void)
 
 struct thread_ref *thread_ref_keep(struct thread_ref *h)
 {
-    atomic_fetch_add(&h->pointers, 1);
+    if (h != NULL)
+        atomic_fetch_add(&h->pointers, 1);
     return h;
 }
 
@@ -66,5 +67,5 @@ void thread_ref_drop(struct thread_ref *h)
 
 bool thread_ref_has_ended(const struct thread_ref *h)
 {
-    return atomic_load(&h->ended);
+    return h != NULL && atomic_load(&h->ended);
 }

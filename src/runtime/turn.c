@@ -138,9 +138,7 @@ static bool take_notes(struct simba_client *s)
     return true;
 }
 
-/* A lock that the closing thread holds itself, or one that has ended, ends with the client; one
- * that another thread works under is waited for. Who is in the inbox may not be in the table yet:
- * then it is for the next round. */
+/* Who is in the inbox may not be in the table yet: then it is for the next round. */
 static void close_actors(struct simba_client *s)
 {
     driver_lock(s);
@@ -149,14 +147,8 @@ static void close_actors(struct simba_client *s)
     s->close_held[0] = '\0';
     while (!s->inbox.close_asked && (n = hash_table_next(&s->actors, n)) != NULL) {
         struct actor *a = actor_of(n);
-        bool held = a->machine.kind == HANDLE_LOCKER && a->phase == LOCKER_HELD;
-        bool over = held && (a->locked_by == s->closer || thread_ref_has_ended(a->locked_by));
-        if (over) /* and a release that comes late is refused */
-            a->phase = LOCKER_FREE;
-        else if (held)
-            snprintf(s->close_held, sizeof s->close_held, "%s", a->by_mutex.name);
         futex_set(&a->changes, atomic_load(&a->changes) + 1);
-        turn_post_locked(a, over ? NOTE_DESTROY : NOTE_CLOSE);
+        turn_post_locked(a, NOTE_CLOSE);
     }
     driver_unlock(s);
 }

@@ -113,9 +113,7 @@ static struct frozen_handle_options handle_init(size_t size, void *data)
     o.id = "me";
     o.ttl_ms = o.transition_ms = o.initial_delay_ms = o.renew_ms = o.drain_ms = -1;
     o.jitter_early_ms = o.jitter_late_ms = -1;
-    o.on_acquired = on_acquired;
-    o.on_released = on_released;
-    o.on_changed = on_changed;
+    o.on_acquired = o.on_released = o.on_changed = NULL;
     o.on_closed = NULL;
     o.data = data;
     if (size <= offsetof(struct frozen_handle_options, progress_ms))
@@ -123,6 +121,7 @@ static struct frozen_handle_options handle_init(size_t size, void *data)
     o.progress_ms = o.at_least_ms = -1;
     o.on_endangered = NULL;
     o.on_stopped = NULL;
+    o.on_lost = NULL;
     return o;
 }
 
@@ -195,7 +194,11 @@ static void run(const char *url, const struct sizes *size)
     atomic_store(&released, 0);
     atomic_store(&changed, 0);
     atomic_store(&runs, 0);
+    o.on_changed = on_changed;
     CHECK(simba_observer_create(c, "frozen", &o, &watcher) == 0);
+    o.on_changed = NULL;
+    o.on_acquired = on_acquired;
+    o.on_released = on_released;
     CHECK(simba_contender_create(c, "frozen", &o, &leader) == 0);
     CHECK(simba_contender_start(leader) == 0 && simba_contender_wait(leader, 2, PATIENCE) == 0);
     await(&acquired, leader);
@@ -204,6 +207,7 @@ static void run(const char *url, const struct sizes *size)
     CHECK(simba_contender_stop(leader) == 0 && simba_contender_wait(leader, 0, PATIENCE) == 0);
     CHECK(atomic_load(&released) == 1);
     o.data = locked;
+    o.on_acquired = o.on_released = NULL;
     CHECK(simba_locker_create(c, "locked", &o, &lock) == 0);
     CHECK(simba_locker_acquire(lock, PATIENCE) == 0 && simba_locker_release(lock) == 0);
     o.data = scheduled;

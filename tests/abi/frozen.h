@@ -89,6 +89,7 @@ struct frozen_handle_options {
     int64_t progress_ms, at_least_ms;
     void (*on_endangered)(void *data, const char *mutex, int64_t left_ms);
     void (*on_stopped)(void *data);
+    frozen_state_fn *on_lost;
 };
 
 struct frozen_schedule {

@@ -99,7 +99,7 @@ SAME(options, trace);
 SAME(options, trace_data);
 SAME(options, labels);
 
-GROWS(handle_options, 144);
+GROWS(handle_options, 152);
 SAME(handle_options, id);
 SAME(handle_options, ttl_ms);
 SAME(handle_options, transition_ms);
@@ -117,6 +117,7 @@ SAME(handle_options, progress_ms);
 SAME(handle_options, at_least_ms);
 SAME(handle_options, on_endangered);
 SAME(handle_options, on_stopped);
+SAME(handle_options, on_lost);
 
 GROWS(schedule, 32);
 SAME(schedule, pace);

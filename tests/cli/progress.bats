@@ -348,7 +348,7 @@ exit 5'
     run simba elect --progress 5s m
     expect 64 "^simba elect: --progress needs a CMD"
     run simba lock --check-every 5s m true
-    expect 64 "^simba lock: --check-every needs --check CMD, what to run so often"
+    expect 64 "^simba lock: --check-every needs --check CHECK, what to run so often"
     run simba lock --progress 5s --check true --check-every 5s m true
     expect 64 "^simba lock: --check-every must be shorter than --progress, the limit of silence"
     run simba lock --at-least 5s m

@@ -182,6 +182,52 @@ static void async_exclusion(void)
 
 /* ---- threads and processes ----------------------------------------------------------------- */
 
+static void note_code(void *data, int code)
+{
+    atomic_store((atomic_int *)data, code);
+}
+
+/* Who closes right after the call may find the lock waited for, or granted in the meantime. */
+static void async_then_close(void)
+{
+    struct simba_handle_options o = lease_long();
+    const char *mutex = fresh("closed");
+    for (int i = 0; i < 100 / MANY_FACTOR; i++) {
+        simba_client *s = client_open();
+        simba_locker *l;
+        atomic_int code = 1;
+        CHECK_OK(simba_locker_create(s, mutex, &o, &l));
+        CHECK_OK(simba_locker_acquire_async(l, SIMBA_FOREVER, note_code, &code));
+        client_close(s);
+        CHECK(atomic_load(&code) == 0 || atomic_load(&code) == SIMBA_ECANCELED);
+    }
+}
+
+static void acquire_other(void *data, int code)
+{
+    struct async_probe *p = data;
+    CHECK_CODE(code, 0);
+    CHECK_OK(async_acquire(p, PATIENCE_MS));
+}
+
+/* What a callback acquires is no thread's: it is waited for until it is released. */
+static void async_in_a_callback(void)
+{
+    simba_client *s = client_open();
+    struct simba_handle_options o = lease_long();
+    struct async_probe other = {0};
+    simba_locker *l;
+    async_probe_create(&other, s, fresh("other"), &o);
+    CHECK_OK(simba_locker_create(s, fresh("first"), &o, &l));
+    CHECK_OK(simba_locker_acquire_async(l, PATIENCE_MS, acquire_other, &other));
+    AWAIT(simba_locker_is_held(other.l));
+    CHECK_OK(simba_locker_release(l));
+    CHECK_REFUSED(simba_close(s, 50), SIMBA_ETIMEOUT, "other");
+    CHECK(simba_locker_is_held(other.l));
+    CHECK_OK(simba_locker_release(other.l));
+    client_close(s);
+}
+
 static void *acquire_and_wait(void *arg)
 {
     struct async_probe *p = arg;
@@ -242,6 +288,8 @@ const struct test locker_async_tests[] = {
     {"async_cancel", async_cancel, PUSHES, 0},
     {"async_many", async_many, ANY_STORE, 0},
     {"async_exclusion", async_exclusion, PUSHES, 0},
+    {"async_then_close", async_then_close, ANY_STORE, 0},
+    {"async_in_a_callback", async_in_a_callback, ANY_STORE, 0},
     {"async_close_waits", async_close_waits, ANY_STORE, 0},
     {"async_fork", async_fork, ANY_STORE, 0},
     {NULL, NULL, ANY_STORE, 0},

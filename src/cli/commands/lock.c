@@ -270,7 +270,7 @@ static int create_locker(struct lock *l)
     int code = plan_handle(p, &o);
     if (code != 0)
         return code;
-    o.on_released = on_lost;
+    o.on_lost = on_lost;
     o.data = l;
     int rc = simba_locker_create(p->c->client, p->mutex, &o, &l->locker);
     return rc == 0 ? 0 : plan_refused(p, rc);

@@ -100,14 +100,19 @@ static void set_timer(const struct guard *g)
  * child. */
 static bool reap(struct guard *g)
 {
-    watch_reap(&g->watch);
     for (;;) {
+        siginfo_t info = {.si_pid = 0};
         int status;
-        pid_t pid = waitpid(-1, &status, WNOHANG);
+        if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) != 0)
+            return errno == ECHILD;
+        pid_t pid = info.si_pid;
         if (pid == 0)
             return false;
-        if (pid < 0 && errno == ECHILD)
-            return true;
+        if (pid == g->watch.check.pid) { /* nobody else may wait for it */
+            watch_reap(&g->watch);
+            continue;
+        }
+        waitpid(pid, &status, 0);
         if (pid == g->cmd && !g->has_ended) { /* later, another of the tree may have its number */
             g->has_ended = true;
             g->status = status;

@@ -102,7 +102,7 @@ int plan_kill_after(struct plan *p)
 int plan_progress(struct plan *p, bool has_cmd)
 {
     if (p->check == NULL && p->check_every != 0)
-        return usage(p->c, "--check-every needs --check CMD, what to run so often");
+        return usage(p->c, "--check-every needs --check CHECK, what to run so often");
     if ((p->progress != 0 || p->check != NULL) && !has_cmd && !p->checks_tenure)
         return usage(p->c, "%s needs a CMD", p->check != NULL ? "--check" : "--progress");
     if (p->check == NULL)
