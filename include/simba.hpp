@@ -170,8 +170,8 @@ private:
     simba_contender *contender_;
 };
 
-// A text for the call; nullptr where simba.h allows NULL. It is borrowed, or copied where no NUL need
-// follow it.
+// A text for the call; nullptr where simba.h allows NULL. It is borrowed; a string_view is copied,
+// since no NUL need follow it.
 class text {
 public:
     text(const char *s) noexcept : pointer_(s) {}
@@ -503,8 +503,8 @@ public:
 
     // Does not throw, because guards call it in their destructors; unlock_result() has its error.
     void unlock() noexcept { ended(simba_locker_release(native())); }
-    // How the last unlock ended, or the last unlock_async whose done has been called. errc::lost: the
-    // work was not protected to its end.
+    // How the last unlock ended; of unlock_async, from the call of done on. errc::lost: the work was
+    // not protected to its end.
     std::error_code unlock_result() const noexcept
     {
         return {state_ != nullptr ? state_->unlock_result.load() : SIMBA_EINVAL, category()};
