@@ -79,7 +79,7 @@ enum {
         {"signal", 0, PLAN_SIGNAL, "SIG", "the signal that asks CMD to end; default TERM"},     \
         {"progress", 0, PLAN_PROGRESS, "D",                                                     \
          "end CMD when it has not sent WATCHDOG=1 to $NOTIFY_SOCKET for this long"},            \
-        {"check", 0, PLAN_CHECK, "CHECK",                                                        \
+        {"check", 0, PLAN_CHECK, "CHECK",                                                       \
          "instead, end CMD when this shell command has not succeeded for --progress"},          \
     {                                                                                           \
         "check-every", 0, PLAN_CHECK_EVERY, "D",                                                \
