@@ -264,7 +264,7 @@ int simba_scheduler_create(simba_client *s, const char *mutex,
                            const struct simba_schedule *schedule, simba_work_fn *work,
                            const struct simba_handle_options *options, simba_scheduler **out)
 {
-    struct simba_handle_options o;
+    struct simba_handle_options o = {0};
     struct simba_schedule taken;
     struct schedule parsed;
     const char *why;
