@@ -150,7 +150,7 @@ static void close_then_release(void)
     CHECK_OK(simba_locker_acquire(l, PATIENCE_MS));
     CHECK_CODE(simba_close(s, 300), SIMBA_ETIMEOUT);
     AWAIT(!simba_locker_is_held(l));
-    CHECK_CODE(simba_locker_release(l), SIMBA_ESTATE);
+    CHECK_CODE(simba_locker_release(l), SIMBA_ECANCELED);
     atomic_store(&p.gate, true);
     client_close(s);
 }
