@@ -1,0 +1,49 @@
+/* record.h: what workers and the torturer write down while they run. One mapped file per process: what was written
+ * is there whatever becomes of the process. Entries have one size and are only ever appended.
+ *
+ * All times are nanoseconds of CLOCK_BOOTTIME, one clock for all processes of the machine. */
+#ifndef CLI_TORTURE_RECORD_H
+#define CLI_TORTURE_RECORD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum entry_kind {
+    ENTRY_NONE,     /* not written: the end of the file */
+    ENTRY_YES,      /* owns(token) said yes at a moment between `before` and `after` */
+    ENTRY_CALLBACK, /* one began at `before` and ended at `after`: `detail` is an enum callback_kind */
+    ENTRY_LEAVE,    /* the owner ended its tenure by itself: the call began at `before`, returned at `after` */
+    ENTRY_CALL,     /* a call with a timeout: `limit` is the timeout, `code` what it returned */
+    ENTRY_START,    /* a life of a worker began: `detail` is an enum worker_kind */
+    ENTRY_END,      /* … and ended as it should; without it, it was killed or has crashed */
+    ENTRY_FAULT,    /* of the torturer: `detail` is an enum fault, from `before` to `after` */
+    ENTRY_DEATH,    /* of the torturer: a worker is gone; `code` is its wait status, `detail` 1 if we killed it */
+    ENTRY_CALM,     /* of the torturer: the faults have ended */
+    ENTRY_RESOURCES /* of a worker, at its end: `token` bytes of memory, `limit` descriptors, above its beginning */
+};
+
+struct entry {
+    int64_t before, after;
+    uint64_t token;
+    int64_t limit;
+    int32_t code;
+    uint16_t worker, mutex; /* numbers; worker: which slot, and `life` which of its processes */
+    uint16_t life;
+    uint8_t kind, detail;
+    uint32_t reserved;
+};
+_Static_assert(sizeof(struct entry) == 48, "one size, in every build");
+
+struct record; /* an open file to append to */
+
+/* A file for `capacity` entries (sparse). NULL: errno says why. Safe to append from several threads. When it is full,
+ * record_add drops the entry and counts it: the judge then says that the record is not whole. */
+struct record *record_create(const char *path, size_t capacity);
+void record_add(struct record *r, const struct entry *e);
+void record_close(struct record *r);
+
+/* Reads a whole file, also of a process that was killed while it wrote. The entries are the caller's to free. */
+struct entry *record_read(const char *path, size_t *count, size_t *dropped);
+
+#endif
