@@ -140,13 +140,13 @@ static void report_lost(struct actor *a, int64_t late)
                 a->by_mutex.name, actor_store(a), actor_id(a),
                 fault_duration(a->machine.extra->watchdog.limit, since));
     else if (late >= LATE)
-        log_put(&a->client->log, SIMBA_LOG_WARN,
-                "mutex '%s' on %.150s: lost by %s: no renewal for %s (%s in the last %s: %s)",
-                a->by_mutex.name, actor_store(a), actor_id(a),
-                fault_duration(clock_now() - a->renewed_at, since),
-                a->client->no_thread ? "nobody called simba_poll" : "this process did not run",
-                fault_duration(late, missed),
-                a->client->no_thread ? "is the loop blocked?" : "was it stopped?");
+        log_put(
+            &a->client->log, SIMBA_LOG_WARN,
+            "mutex '%s' on %.150s: lost by %s: no renewal for %s (this process%s did not run in "
+            "the last %s: was it stopped?)",
+            a->by_mutex.name, actor_store(a), actor_id(a),
+            fault_duration(clock_now() - a->renewed_at, since),
+            a->client->no_thread ? ", or its loop," : "", fault_duration(late, missed));
     else
         log_put(&a->client->log, SIMBA_LOG_WARN,
                 "mutex '%s' on %.150s: lost by %s: no renewal for %s (%s)", a->by_mutex.name,

@@ -268,6 +268,7 @@ static void say_what_runs(struct simba_client *s, bool loop_ended, char out[CALL
     char held[SIMBA_MUTEX_MAX + 1];
     driver_lock(s);
     snprintf(held, sizeof held, "%s", s->close_held);
+    bool is_unread = s->inbox.close_asked;
     driver_unlock(s);
     if (held[0] != '\0')
         snprintf(out, CALL_TEXT_MAX,
@@ -283,6 +284,8 @@ static void say_what_runs(struct simba_client *s, bool loop_ended, char out[CALL
     else if (atomic_load(&s->kept) > 0)
         snprintf(out, CALL_TEXT_MAX,
                  "a mutex is kept until its at_least_ms is over: close again, with more time");
+    else if (is_unread)
+        snprintf(out, CALL_TEXT_MAX, "its thread has not run since: close again, with more time");
     else
         snprintf(out, CALL_TEXT_MAX, "the store does not answer: close again");
 }

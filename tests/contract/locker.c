@@ -174,8 +174,7 @@ static void locker_handover(void)
     AWAIT(atomic_load(&w.is_done));
     CHECK(atomic_load(&w.code) == 0);
     CHECK(simba_locker_token(w.l) > token);
-    CHECK_REFUSED(simba_close(two, 50), SIMBA_ETIMEOUT,
-                  "is held by another thread: release it, then close again");
+    check_close_refused(two, "is held by another thread: release it, then close again");
     CHECK(simba_locker_is_held(w.l));
     atomic_store(&w.stays, false);
     join(thread);

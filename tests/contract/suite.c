@@ -78,6 +78,12 @@ void suite_check_code(const char *file, int line, const char *call, int got, int
     _exit(1);
 }
 
+void check_close_refused(simba_client *s, const char *part)
+{
+    AWAIT((CHECK_CODE(simba_close(s, 20), SIMBA_ETIMEOUT), 1) &&
+          strstr(simba_error_text(), part) != NULL);
+}
+
 int acquire_until_refused(simba_locker *l, int64_t timeout_ms)
 {
     int code = SIMBA_ETIMEOUT;

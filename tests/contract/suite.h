@@ -76,6 +76,9 @@ void suite_set(const char *url, bool is_long);
 #define CHECK_REFUSED(call, want, part) \
     suite_check_refused(__FILE__, __LINE__, #call, (call), (want), (part))
 
+/* simba_close is refused with SIMBA_ETIMEOUT and says so; it is asked again until its loop has run. */
+void check_close_refused(simba_client *s, const char *part);
+
 /* Acquires again for as long as the store has neither answered nor failed: "not in time". */
 int acquire_until_refused(simba_locker *l, int64_t timeout_ms);
 

@@ -381,7 +381,7 @@ static void trace_slow(void)
     CHECK(atomic_load(&rec.count) == 0);
     CHECK_OK(simba_metrics_read(s, &m));
     CHECK(m.acquisitions == ROUNDS && m.events_dropped > 0);
-    CHECK_REFUSED(simba_close(s, 50), SIMBA_ETIMEOUT, "trace function");
+    check_close_refused(s, "trace function");
     atomic_store(&rec.gate, true);
     CHECK_OK(simba_close(s, PATIENCE_MS));
     CHECK(atomic_load(&rec.count) >= 1024);

@@ -4,6 +4,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -18,13 +19,20 @@ static bool is_file(const struct stat *s, struct file_id id)
 }
 
 /* All connections of a process share one descriptor of PATH-shm: an older connection may have
- * brought an older file with it. */
+ * brought an older file with it. By open() and not by opendir(), which ThreadSanitizer does not
+ * see: it would take the descriptor for an earlier one that libuv has closed unseen. */
 static bool is_open_here(struct file_id id)
 {
-    DIR *folder = opendir("/proc/self/fd");
+    int fd = open("/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *folder = fd < 0 ? NULL : fdopendir(fd);
     bool found = false;
-    if (folder == NULL)
-        return false; /* errno says why */
+    if (folder == NULL) {
+        int why = errno;
+        if (fd >= 0)
+            close(fd);
+        errno = why;
+        return false;
+    }
     for (struct dirent *e; !found && (e = readdir(folder)) != NULL;) {
         struct stat s;
         found = fstatat(dirfd(folder), e->d_name, &s, 0) == 0 && is_file(&s, id);
