@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/rng.h"
+#include "cli/torture/fault.h"
 #include "cli/torture/history.h"
 
 #define WORKERS 6
@@ -22,20 +23,15 @@
 #define FIRST_TOKEN 1794844800000000u      /* as stores begin at the clock */
 #define BOUND (680 * MS)
 #define CALM (600 * MS)
+#define FAULTS_BESIDES 64
 #define HOSTILE \
     "</script><script>alert(1)</script><!-- <img src=x onerror=alert(2)> ]]> \"'&amp; \\u003c"
 
-enum sample_fault { STOPPED, CUT_OFF, DELAYED, RESET, SERVER_STOPPED, SAMPLE_FAULTS };
-static const char *const fault_names[] = {[STOPPED] = "stopped",
-                                          [CUT_OFF] = "network swallowed",
-                                          [DELAYED] = "network delayed",
-                                          [RESET] = "connection reset",
-                                          [SERVER_STOPPED] = "server stopped"};
-static const char *const hostile_names[SAMPLE_FAULTS] = {HOSTILE, HOSTILE, HOSTILE, HOSTILE,
-                                                         HOSTILE};
 static const char *const worker_kinds[WORKERS] = {
     "contender", "locker", "asynchronous locker", "contender without a thread",
     "contender", "locker"};
+
+static const char *hostile_names[FAULT_KINDS];
 
 static struct tenure_seen *tenures;
 static struct takeover *takeovers;
@@ -48,8 +44,8 @@ static struct history run = {
     .lease_ms = 500,
     .bound_ms = BOUND / MS,
     .store = "redis://db1.example:6379/0?ttl=300ms&transition=200ms",
-    .fault_names = fault_names,
-    .fault_name_count = SAMPLE_FAULTS,
+    .fault_names = fault_done,
+    .fault_name_count = FAULT_KINDS,
     .worker_kinds = worker_kinds,
 };
 static uint64_t rng;
@@ -66,7 +62,7 @@ static int64_t between_us(int64_t low, int64_t high)
     return rng_between(&rng, low * 1000, high * 1000);
 }
 
-static void add_fault(enum sample_fault detail, uint16_t worker, int64_t from, int64_t length)
+static void add_fault(enum fault detail, uint16_t worker, int64_t from, int64_t length)
 {
     faults[run.fault_count++] = (struct entry){.kind = ENTRY_FAULT,
                                                .detail = (uint8_t)detail,
@@ -75,13 +71,19 @@ static void add_fault(enum sample_fault detail, uint16_t worker, int64_t from, i
                                                .after = from + length};
 }
 
-/* Ends a tenure at its `last`, in one of many ways. When the next one begins. */
+/* Most leave by themselves; one of these takes the others away. */
+static const enum fault lost_to[] = {FAULT_KILL,   FAULT_KILL,   FAULT_KILL,   FAULT_KILL,
+                                     FAULT_FREEZE, FAULT_FREEZE, FAULT_FREEZE, FAULT_SWALLOW,
+                                     FAULT_STALL,  FAULT_RESET};
+#define LOST (int64_t)(sizeof lost_to / sizeof *lost_to)
+
+/* Ends a tenure at its `last`. When the next one begins. */
 static int64_t end_tenure(struct tenure_seen *t)
 {
     struct takeover *next = &takeovers[run.takeover_count++];
     *next = (struct takeover){.mutex = t->mutex, .kind = TAKEOVER_EXPIRY, .bound = BOUND};
     int64_t how = rng_between(&rng, 0, 100);
-    if (how >= 12) { /* by itself: most take a moment, some need a few tries */
+    if (how >= LOST) { /* some need a few tries */
         next->kind = TAKEOVER_HANDOVER;
         next->ns = between_us(200, 900) << rng_between(&rng, 0, how > 95 ? 6 : 2);
         t->left = t->last + 5000;
@@ -89,22 +91,17 @@ static int64_t end_tenure(struct tenure_seen *t)
         return t->last + next->ns;
     }
     next->ns = between_us(260000, 560000);
-    t->reason = how < 5 ? SIMBA_UNCHANGED : SIMBA_EXPIRED;
-    if (how < 5)
-        faults[run.fault_count++] = (struct entry){.kind = ENTRY_DEATH,
-                                                   .detail = 1,
-                                                   .code = SIGKILL,
-                                                   .worker = t->worker,
-                                                   .life = t->life,
-                                                   .before = t->last + MS,
-                                                   .after = t->last + MS};
-    else
-        add_fault(how < 8    ? STOPPED
-                  : how < 10 ? CUT_OFF
-                             : RESET,
-                  t->worker, t->last + MS, how < 10 ? between_us(50000, 900000) : 0);
-    if (how == 9)
-        next->bound = 0;
+    next->bound = lost_to[how] == FAULT_STALL ? 0 : BOUND;
+    t->reason = lost_to[how] == FAULT_KILL ? SIMBA_UNCHANGED : SIMBA_EXPIRED;
+    int64_t at = t->last + MS;
+    add_fault(lost_to[how], t->worker, at,
+              lost_to[how] == FAULT_RESET ? 0 : between_us(50000, 900000));
+    struct entry death = {
+        .kind = ENTRY_DEATH, .detail = DEATH_BY_US, .code = SIGKILL, .before = at};
+    death.worker = t->worker;
+    death.life = t->life;
+    if (lost_to[how] == FAULT_KILL)
+        faults[run.fault_count++] = death;
     return t->last + next->ns;
 }
 
@@ -142,7 +139,7 @@ static void fill(size_t count)
 {
     tenures = need(calloc(count + 1, sizeof *tenures));
     takeovers = need(calloc(count + 1, sizeof *takeovers));
-    faults = need(calloc(2 * count + 64, sizeof *faults));
+    faults = need(calloc(2 * count + FAULTS_BESIDES, sizeof *faults));
     run.tenures = tenures, run.takeovers = takeovers, run.faults = faults, run.findings = findings;
     for (uint16_t mutex = 0; mutex < MUTEXES; mutex++) {
         int64_t end = fill_mutex(mutex, count / MUTEXES + (mutex < count % MUTEXES));
@@ -150,10 +147,10 @@ static void fill(size_t count)
     }
     run.end += CALM / 2;
     run.calm = run.end - CALM;
-    for (int64_t at = BEGIN; at < run.calm - 4000 * MS && run.fault_count < count;
-         at += between_us(2e6, 9e6))
-        add_fault(at % 2 == 0 ? SERVER_STOPPED : DELAYED, at % 2 == 0 ? FAULT_ON_ALL : 3, at,
-                  between_us(1e5, 5e5));
+    for (int64_t at = BEGIN, i = 0; at < run.calm - 4000 * MS && i < FAULTS_BESIDES;
+         i++, at += between_us(2000000, 9000000))
+        add_fault(i % 2 == 0 ? FAULT_SERVER_FREEZE : FAULT_DELAY, i % 2 == 0 ? FAULT_ON_ALL : 3, at,
+                  between_us(100000, 500000));
     qsort(faults, run.fault_count, sizeof *faults, by_time);
 }
 
@@ -215,6 +212,8 @@ int main(int argc, char **argv)
                        HOSTILE);
         (void)snprintf(findings[0].text, sizeof findings[0].text,
                        "%s \xed\xa0\x80 \xf0\x9f\x92\xa5", HOSTILE);
+        for (size_t i = 0; i < FAULT_KINDS; i++)
+            hostile_names[i] = i % 2 == 0 ? HOSTILE : NULL;
         run.fault_names = hostile_names;
         run.seed = UINT64_MAX;
         findings[1].token = tenures[count - 9].token = UINT64_MAX;

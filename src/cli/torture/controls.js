@@ -13,8 +13,9 @@ function drawWholeRun(width, height) {
     picture.height = height;
     const pen = picture.getContext("2d"), scale = width / whole.to;
     const band = (span, colour, least) => {
+        const long = Math.max(least, (span.to - span.from) * scale);
         pen.fillStyle = colour;
-        pen.fillRect(span.from * scale, 0, Math.max(least, (span.to - span.from) * scale), height);
+        pen.fillRect(Math.min(span.from * scale, width - long - 2), 0, long, height);
     };
     if (run.calm >= 0)
         band({from: run.calm, to: whole.to}, colours.calm, 1);

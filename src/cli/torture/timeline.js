@@ -10,6 +10,7 @@ const LEAST_BAR = 1.5;
 const NEAR = 5;              /* pixels from a bar at which the pointer still means it */
 const SHORTEST_WINDOW = 2e4; /* ns */
 const AFTER_LAST = 1e7;      /* ns in which a fault that began after the last answer may have ended a tenure */
+const FONT = "system-ui, 'DejaVu Sans', sans-serif";
 const AXIS_HEIGHT = 20, HEADING_HEIGHT = 22, LETTER_WIDTH = 6.7;
 
 const canvas = byId("lanes"), overview = byId("overview"), tip = byId("tip");
@@ -231,7 +232,7 @@ function drawBackground(pen) {
         pen.fillText(`${(i * step).toFixed(digits)} s`, x + 3, AXIS_HEIGHT / 2);
     }
     for (const fault of globalFaults.filter(isVisible)) {
-        pen.fillStyle = hatches.global;
+        pen.fillStyle = isBand(fault) ? hatches.global : colours.global;
         pen.globalAlpha = 0.35;
         fillSpan(pen, fault, top, bottom - top, 2);
         pen.globalAlpha = 1;
@@ -242,6 +243,7 @@ function drawBackground(pen) {
 /* Through the lanes of all who own it, with a mark in the heading of the mutex. */
 function drawOverlaps(pen, group) {
     pen.fillStyle = colours.bad;
+    pen.font = `bold 15px ${FONT}`;
     for (const overlap of group.overlaps.filter(isVisible)) {
         const workers = new Set(overlap.tenures.map((tenure) => tenure.worker));
         for (const lane of group.lanes.filter((l) => workers.has(l.worker)))
@@ -251,11 +253,13 @@ function drawOverlaps(pen, group) {
         pen.globalAlpha = 1;
     }
     for (const finding of group.findings.filter((f) => f.at >= state.from && f.at <= state.to)) {
+        const x = Math.max(size.gutter, Math.min(toX(finding.at) - 5, size.width - 12));
         pen.fillStyle = finding.kind === "wrong" ? colours.bad : colours.warn;
-        pen.fillText(finding.kind === "wrong" ? "✗" : "!", toX(finding.at) - 4, group.y + HEADING_HEIGHT / 2 + 1);
+        pen.fillText(finding.kind === "wrong" ? "✗" : "!", x, group.y + HEADING_HEIGHT / 2 + 2);
         if (finding === state.finding)
             pen.fillRect(toX(finding.at), group.y + HEADING_HEIGHT - 4, 1, group.bottom - group.y - HEADING_HEIGHT + 4);
     }
+    pen.font = `11px ${FONT}`;
 }
 
 function drawLabels(pen) {
@@ -280,7 +284,7 @@ function draw() {
     state.isDrawPending = false;
     pen.setTransform(devicePixelRatio, 0, 0, devicePixelRatio, 0, 0);
     pen.clearRect(0, 0, size.width, size.height);
-    pen.font = "11px system-ui, 'DejaVu Sans', sans-serif";
+    pen.font = `11px ${FONT}`;
     pen.textBaseline = "middle";
     pen.save();
     pen.rect(size.gutter, 0, size.width - size.gutter, size.height);
