@@ -7,9 +7,9 @@
 #include "base/time.h"
 #include "cli/torture/history.h"
 
-/* A fault begins every twentieth to half of a lease, so that some strike while others last. */
+/* A fault begins every twentieth to a third of a lease, so that some strike while others last. */
 #define GAP_LEAST_PART 20
-#define GAP_MOST_PART 2
+#define GAP_MOST_PART 4
 #define GAP_LEAST (5 * NS_PER_MS)
 
 static int64_t draw_gap(const struct plan_options *o, uint64_t *random)

@@ -108,11 +108,11 @@ void worker_sleep(struct worker *w, int64_t ns)
 /* Most are short; some need renewals; some are longer than the lease. */
 int64_t worker_draw_hold(struct worker *w)
 {
-    int64_t of_ten = rng_between(&w->random, 0, 10), lease = w->t->period.lease;
-    if (of_ten < 7)
-        return rng_between(&w->random, 0, lease / 25);
-    return of_ten < 9 ? rng_between(&w->random, 0, lease)
-                      : rng_between(&w->random, lease, 2 * lease);
+    int64_t of_twenty = rng_between(&w->random, 0, 20), lease = w->t->period.lease;
+    if (of_twenty < 17)
+        return rng_between(&w->random, 0, lease / 50);
+    return of_twenty < 19 ? rng_between(&w->random, 0, lease)
+                          : rng_between(&w->random, lease, 2 * lease);
 }
 
 int64_t draw_callback(const struct worker *w, uint64_t *random)
