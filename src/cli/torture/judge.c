@@ -9,6 +9,7 @@
 #include "cli/torture/fault.h"
 #include "cli/torture/judging.h"
 
+#define DELAY_PART 8       /* of the lease: who was late by more may have lost it */
 #define FINDINGS_MAX 10000 /* a store that is wrong is wrong often */
 
 static int compare_numbers(int64_t a, int64_t b)
@@ -82,7 +83,7 @@ enum finding_kind judging_wrong(const struct judging *j, unsigned mutex, int64_t
         const struct entry *f = &j->h->faults[i];
         bool is_excluded = f->kind == ENTRY_FAULT &&
                            fault_group_of((enum fault)f->detail) == GROUP_LIMIT &&
-                           (f->worker == FAULT_ON_ALL || f->mutex == mutex);
+                           (f->detail != FAULT_EVICT_FORCED || f->mutex == mutex);
         if (is_excluded && f->before <= at && at <= f->after + 2 * j->rules->lease)
             return FINDING_LIMIT;
     }
@@ -147,6 +148,25 @@ int64_t judging_frozen(const struct judging *j, unsigned worker, int64_t from, i
         }
     }
     return sum;
+}
+
+bool judging_is_long(const struct judging *j, const struct entry *delay)
+{
+    return delay->after - delay->before > j->rules->lease / DELAY_PART;
+}
+
+bool judging_is_struck(const struct judging *j, unsigned worker, int64_t from, int64_t to)
+{
+    for (size_t i = 0; i < j->h->fault_count && j->h->faults[i].before < to; i++) {
+        const struct entry *f = &j->h->faults[i];
+        if ((f->worker == worker || f->worker == FAULT_ON_ALL) && f->after > from)
+            return true;
+    }
+    for (size_t i = 0; i < j->delays.count && j->delays.at[i]->before < to; i++) {
+        if (j->delays.at[i]->after > from && judging_is_long(j, j->delays.at[i]))
+            return true;
+    }
+    return false;
 }
 
 /* How late a process of ours ran, at most, though we had not frozen it. */

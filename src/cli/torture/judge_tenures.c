@@ -175,20 +175,27 @@ static void check_own_end(struct judging *j, struct stay *s)
 }
 
 /* C4: while on_released runs, the mutex is kept. Before the end of the margin the store cannot have
- * taken it by the clock, so it was given back too early; later, the lease may have run out: nothing
- * renews it in a process that we have frozen or cut off. */
+ * taken it by the clock, so it was given back too early. Later, the lease may have run out: nothing
+ * renews it in a process that was struck, or that got no time to run. */
 static void check_order(struct judging *j, struct stay *s, struct stay *next)
 {
     struct tenure_seen *t = &s->seen, *n = &next->seen;
-    bool left_in_order = t->reason == SIMBA_RELEASED && s->released_to != 0;
-    if (!left_in_order || n->first >= s->released_to || n->first >= t->last + j->rules->margin)
+    if (t->reason != SIMBA_RELEASED || n->first >= s->released_to)
         return;
-    t->is_wrong = n->is_wrong = true;
-    judging_find(j, judging_wrong(j, t->mutex, n->first), n->first, n->worker, n->mutex, n->token,
-                 "worker %u owned mutex %u at %.3f s, %.1f ms before on_released of worker %u had "
-                 "ended, who left in order",
-                 n->worker, n->mutex, judging_seconds(j, n->first),
-                 (double)(s->released_to - n->first) / 1e6, t->worker);
+    bool is_early = n->first < t->last + j->rules->margin;
+    if (is_early) {
+        t->is_wrong = n->is_wrong = true;
+        judging_find(j, judging_wrong(j, t->mutex, n->first), n->first, n->worker, n->mutex,
+                     n->token,
+                     "worker %u owned mutex %u at %.3f s, %.1f ms before on_released of worker %u "
+                     "had ended, who left in order",
+                     n->worker, n->mutex, judging_seconds(j, n->first),
+                     (double)(s->released_to - n->first) / 1e6, t->worker);
+    } else if (!judging_is_struck(j, t->worker, t->last - j->rules->lease, n->first)) {
+        judging_find(j, FINDING_LATE, n->first, t->worker, t->mutex, t->token,
+                     "the lease ran out while worker %u left mutex %u in order at %.3f s",
+                     t->worker, t->mutex, judging_seconds(j, n->first));
+    }
 }
 
 void tenures_check(struct judging *j)

@@ -7,8 +7,6 @@
 #include "cli/torture/fault.h"
 #include "cli/torture/judging.h"
 
-#define DELAY_PART 8 /* of the lease: who was late by more may have lost it */
-
 static enum finding_kind late(const struct judging *j)
 {
     return j->rules->is_same_id ? FINDING_LIMIT : FINDING_LATE;
@@ -45,20 +43,10 @@ static int64_t reference(const struct judging *j, unsigned mutex, int64_t from, 
     }
     for (size_t i = 0; i < j->delays.count && j->delays.at[i]->before < to; i++) {
         const struct entry *e = j->delays.at[i];
-        if (e->after > since && e->after - e->before > j->rules->lease / DELAY_PART)
+        if (e->after > since && judging_is_long(j, e))
             since = e->after < to ? e->after : to;
     }
     return since;
-}
-
-static bool is_struck(const struct judging *j, unsigned worker, int64_t from, int64_t to)
-{
-    for (size_t i = 0; i < j->h->fault_count && j->h->faults[i].before < to; i++) {
-        const struct entry *f = &j->h->faults[i];
-        if ((f->worker == worker || f->worker == FAULT_ON_ALL) && f->after > from)
-            return true;
-    }
-    return false;
 }
 
 /* Did somebody wait for it all the time, whom nothing struck? */
@@ -71,7 +59,7 @@ static bool is_waited_for(const struct judging *j, unsigned mutex, int64_t from,
             continue;
         bool has_end = next != NULL && entry_compare_slot(e, next) == 0;
         if ((!has_end || next->before >= to) &&
-            !is_struck(j, e->worker, from - j->rules->lease, to))
+            !judging_is_struck(j, e->worker, from - j->rules->lease, to))
             return true;
     }
     return false;

@@ -48,6 +48,10 @@ enum finding_kind judging_wrong(const struct judging *j, unsigned mutex, int64_t
 /* Of the time between the two, how much that worker was frozen by us. */
 int64_t judging_frozen(const struct judging *j, unsigned worker, int64_t from, int64_t to);
 
+/* Did a fault, or a machine that gave it no time to run, keep that worker from its work? */
+bool judging_is_struck(const struct judging *j, unsigned worker, int64_t from, int64_t to);
+bool judging_is_long(const struct judging *j, const struct entry *delay); /* for a lease */
+
 bool tenures_build(struct judging *j);   /* judge_tenures.c: stays */
 void tenures_check(struct judging *j);   /* two owners, tokens, order */
 void callbacks_check(struct judging *j); /* judge_callbacks.c */

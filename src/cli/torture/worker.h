@@ -2,6 +2,7 @@
 #ifndef CLI_TORTURE_WORKER_H
 #define CLI_TORTURE_WORKER_H
 
+#include <pthread.h>
 #include <simba.h>
 
 #include "cli/run/clock.h"
@@ -17,6 +18,8 @@ struct worker {
     simba_client *client;
     uint64_t order;  /* the last that was taken */
     int64_t handles; /* so many were made */
+    pthread_t pulse;
+    _Atomic bool is_over;
 };
 
 void worker_add(struct worker *w, struct entry e); /* fills in who writes it */
@@ -25,8 +28,7 @@ bool worker_must_end(const struct worker *w);
 /* A new order, if there is one. */
 bool worker_take_order(struct worker *w, enum fault *fault, unsigned *mutex);
 
-/* Sleeps; says so in the record if it ran on much later. */
-void worker_sleep(struct worker *w, int64_t ns);
+void worker_sleep(int64_t ns);
 
 /* Asks with the clock around it; true, and written down: the tenure is on. */
 bool worker_says_yes(struct worker *w, unsigned mutex, uint64_t token,

@@ -40,7 +40,7 @@ static void work(struct contender *k)
     int64_t ns = draw_callback(k->w, &k->random);
     if (k->w->kind == WORKER_LOOP)
         ns /= 8; /* nothing is renewed meanwhile */
-    nanosleep(&(struct timespec){ns / 1000000000, ns % 1000000000}, NULL);
+    worker_sleep(ns);
 }
 
 static void on_acquired(void *data, const char *mutex, const struct simba_state *state)
@@ -261,7 +261,7 @@ void contenders_run(struct worker *w)
         if (w->kind == WORKER_LOOP)
             drive(w);
         else
-            worker_sleep(w, STEP);
+            worker_sleep(STEP);
     }
     leave_all(w, all);
 }

@@ -137,9 +137,9 @@ static void hold(struct locker *k)
     int64_t until = now_ns() + worker_draw_hold(w);
     k->token = simba_locker_token(k->l);
     worker_began(w, k->mutex);
-    while (k->token != 0 && worker_says_yes(w, k->mutex, k->token, owns, k->l) && now_ns() < until &&
-           !worker_must_end(w))
-        worker_sleep(w, STEP);
+    while (k->token != 0 && worker_says_yes(w, k->mutex, k->token, owns, k->l) &&
+           now_ns() < until && !worker_must_end(w))
+        worker_sleep(STEP);
     release(k);
 }
 
@@ -155,7 +155,7 @@ void lockers_run(struct worker *w)
         struct locker *k = all[rng_between(&w->random, 0, (int64_t)w->t->mutexes)];
         if (acquire(k))
             hold(k);
-        worker_sleep(w, rng_between(&w->random, 0, w->t->period.lease / 50) + 1);
+        worker_sleep(rng_between(&w->random, 0, w->t->period.lease / 50) + 1);
     }
 }
 
@@ -285,7 +285,7 @@ void async_lockers_run(struct worker *w)
             obey_async(w, all, fault, mutex);
         for (unsigned i = 0; i < w->t->mutexes; i++)
             step(all[i]);
-        worker_sleep(w, STEP);
+        worker_sleep(STEP);
     }
     leave_all(w, all);
 }
