@@ -1,5 +1,6 @@
-/* test_torture_proxy.c: each fault of the proxy, as a client and a server see it over real sockets. The test is both.
- * That nothing comes is shown after the proxy has answered a message behind it; nothing waits for time to pass. */
+/* test_torture_proxy.c: each fault of the proxy, as a client and a server see it over real sockets.
+ * The test is both. That nothing comes is shown after the proxy has answered a message behind it;
+ * nothing waits for time to pass. */
 #include "cli/torture/proxy.h"
 
 #include <errno.h>

@@ -1,5 +1,6 @@
-/* pair.c: see pair.h. Events only read, and note what has come; what is passed on, and when a pair ends, is decided in
- * pair_advance, which runs after every batch of events. So no event can meet a pair that another one has freed. */
+/* pair.c: see pair.h. Events only read, and note what has come; what is passed on, and when a pair
+ * ends, is decided in pair_advance, which runs after every batch of events. So no event can meet a
+ * pair that another one has freed. */
 #include "cli/torture/pair.h"
 
 #include <errno.h>
@@ -226,7 +227,8 @@ void pair_condition_changed(struct pair *p, enum net_fault before)
         p->is_over = p->is_reset = true;
 }
 
-/* Sends from the first chunk; how much of it may go is the fault's matter. False: nothing more goes now. */
+/* Sends from the first chunk; how much of it may go is the fault's matter. False: nothing more goes
+ * now. */
 static bool send_some(struct pair *p, enum side side, int64_t now)
 {
     struct stream *s = &p->from[side];

@@ -1,4 +1,4 @@
-/* pair.h: one connection through the proxy: the client's, the server's, and the bytes between them. */
+/* pair.h: one connection through the proxy: the client's, the server's, and what is between. */
 #ifndef CLI_TORTURE_PAIR_H
 #define CLI_TORTURE_PAIR_H
 

@@ -1,5 +1,6 @@
-/* proxy.c: see proxy.h. One thread, one epoll. The parent sends what is to change over a socket and waits for the
- * answer. Bytes and connections are the matter of pair.c; here are the ports and the loop. */
+/* proxy.c: see proxy.h. One thread, one epoll. The parent sends what is to change over a socket and
+ * waits for the answer. Bytes and connections are the matter of pair.c; here are the ports and the
+ * loop. */
 #include "cli/torture/proxy.h"
 
 #include <assert.h>
