@@ -48,6 +48,8 @@ static struct strike draw(const struct plan_options *o, int64_t at, uint64_t *ra
     s.amount = rng_between(random, 1, 2 + o->lease / NS_PER_MS / 4);
     if (fault == FAULT_TRICKLE)
         s.amount = 1 + s.amount / 50;
+    if (fault == FAULT_CUT) /* so many answers pass: a handshake, and then some */
+        s.amount %= 12;
     if (fault_group_of(fault) == GROUP_SERVER)
         s.worker = FAULT_ON_ALL;
     return s;
