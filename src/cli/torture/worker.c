@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/rng.h"
+#include "cli/output.h"
 #include "cli/torture/network.h"
 #include "cli/torture/plan.h"
 
@@ -205,9 +206,25 @@ static bool warm_up(struct worker *w, struct resources *r)
     return rc == 0;
 }
 
+/* Which ones: the last ones that were opened. */
+static void show_descriptors(const struct worker *w, int64_t count)
+{
+    char path[40], to[PATH_MAX];
+    for (int fd = (int)sysconf(_SC_OPEN_MAX) < 4096 ? 1024 : 4096; fd >= 0 && count > 0; fd--) {
+        snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+        ssize_t n = readlink(path, to, sizeof to - 1);
+        if (n < 0)
+            continue;
+        to[n] = '\0';
+        print_note(w->t->c, "worker %u has left descriptor %d open: %s", w->number, fd, to);
+        count--;
+    }
+}
+
 static void add_resources(struct worker *w, const struct resources *before)
 {
     struct resources now = count_resources();
+    show_descriptors(w, now.descriptors - before->descriptors);
     worker_add(w, (struct entry){.kind = ENTRY_RESOURCES,
                                  .token = now.bytes > before->bytes ? now.bytes - before->bytes : 0,
                                  .limit = now.descriptors - before->descriptors,
