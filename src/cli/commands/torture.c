@@ -288,7 +288,7 @@ static int run(struct cli *c)
     history_free(&h);
     if (t->server != NULL)
         server_close(t->server);
-    if (signal != 0 && code == 0)
+    if (signal != 0 && code != EXIT_WRONG)
         die_of(signal);
     return code;
 }

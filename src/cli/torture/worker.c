@@ -21,6 +21,8 @@
 #define CLOSE_MS 5000
 #define EVICT_MS 2000
 #define WARM_MS 1000
+#define READ_MS 5000
+#define ASK_STEPS 20 /* of STEP: how often the operator asks the store */
 
 /* ---- what is written down ------------------------------------------------------------------ */
 
@@ -256,13 +258,30 @@ static void evict(struct worker *w, enum fault fault, unsigned mutex)
     record_add(w->record, &e);
 }
 
+/* Nothing strikes this process: so it finds out how late the store answers. */
+static void ask_store(struct worker *w)
+{
+    struct simba_owner owner;
+    char name[SIMBA_MUTEX_MAX + 1];
+    int64_t before = now_ns();
+    simba_read(w->client, torture_mutex(w->t, 0, name), READ_MS, &owner);
+    int64_t now = now_ns();
+    if (now - before > DELAY_LEAST)
+        worker_add(w, (struct entry){.kind = ENTRY_DELAYED,
+                                     .detail = DELAY_OF_STORE,
+                                     .before = before,
+                                     .after = now});
+}
+
 static void operator_run(struct worker *w)
 {
     enum fault fault;
     unsigned mutex;
-    while (!worker_must_end(w)) {
+    for (unsigned i = 0; !worker_must_end(w); i++) {
         if (worker_take_order(w, &fault, &mutex))
             evict(w, fault, mutex);
+        if (i % ASK_STEPS == 0)
+            ask_store(w);
         worker_sleep(STEP);
     }
 }
