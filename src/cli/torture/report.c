@@ -109,7 +109,7 @@ static void print_table(const struct history *h, const struct times *handovers,
            h->tenure_count, h->answers);
     print_times("hand-overs", handovers, h);
     print_times("takeovers", takeovers, h);
-    printf("machine     ran processes of ours up to %s late, which the bounds allow for\n",
+    printf("machine     ran us, and the store answered, up to %s late: bounds allow for that\n",
            show(h->delay, delay));
     print_findings(h);
 }
