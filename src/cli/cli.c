@@ -266,12 +266,22 @@ int cli_open_existing(struct cli *c)
         path, c->setting[SET_URL].value != NULL ? c->setting[SET_URL].where : "default");
 }
 
+/* As it could be written; out holds 24 bytes. */
+static const char *default_text(int64_t ms, char *out)
+{
+    snprintf(out, 24, ms % 1000 == 0 ? "%llds" : "%lldms",
+             (long long)(ms % 1000 == 0 ? ms / 1000 : ms));
+    return out;
+}
+
 /* What would be used, without using it: the folder of the default store is not made. */
 static int show_configuration(struct cli *c)
 {
     static const char *const names[SETTINGS] = {"url", "ttl", "transition", "id", "initial-delay"};
-    static const char *const defaults[SETTINGS] = {NULL, "10s", "6s", "made from host and pid",
-                                                   "0s"};
+    char ttl[24], transition[24];
+    const char *const defaults[SETTINGS] = {NULL, default_text(c->ttl_ms, ttl),
+                                            default_text(c->transition_ms, transition),
+                                            "made from host and pid", "0s"};
     if (c->setting[SET_URL].value != NULL) {
         int code = cli_open(c);
         if (code != 0)
@@ -294,11 +304,13 @@ static int show_configuration(struct cli *c)
 
 int cli_configure(struct cli *c)
 {
+    int64_t ttl_ms = c->ttl_ms > 0 ? c->ttl_ms : SIMBA_TTL_MS;
+    int64_t transition_ms = c->transition_ms > 0 ? c->transition_ms : SIMBA_TRANSITION_MS;
     int code = config_load(c);
     if (code == 0)
-        code = config_duration(c, SET_TTL, SIMBA_TTL_MS, &c->ttl_ms);
+        code = config_duration(c, SET_TTL, ttl_ms, &c->ttl_ms);
     if (code == 0)
-        code = config_duration(c, SET_TRANSITION, SIMBA_TRANSITION_MS, &c->transition_ms);
+        code = config_duration(c, SET_TRANSITION, transition_ms, &c->transition_ms);
     if (code != 0)
         return code;
     if (c->ttl_ms + c->transition_ms < LEASE_LEAST_MS) {

@@ -56,7 +56,15 @@ struct history {
     char store[256], command[512];
     uint64_t seed;
     int64_t lease_ms, bound_ms;
+    int64_t delay; /* ns: how late a process or the store was at most; bounds of time allow for it */
+    /* For the page. Borrowed; NULL, also as an element: it shows the number. */
+    const char *const *fault_names; /* what was done, by `detail` of an ENTRY_FAULT: "stopped" */
+    size_t fault_name_count;
+    const char *const *worker_kinds; /* by the number of the worker: "locker" */
 };
+
+/* `worker` of an ENTRY_FAULT that struck all of them: of the server, or of the whole network. */
+#define FAULT_ON_ALL UINT16_MAX
 
 /* Writes a page of HTML that needs nothing else. 0, or -1 with errno. */
 int page_write(FILE *out, const struct history *h);

@@ -1,0 +1,326 @@
+
+/* timeline.js: lanes per mutex and worker on a canvas, above them an overview of the whole run, and a tooltip.
+ *
+ * Bars that are thinner than a pixel are added up: the height of a column is the share of its time in which the
+ * worker owned the mutex. Overlaps are found in the data, not in the pixels, and drawn last, never thinner than
+ * LEAST_OVERLAP: whatever the zoom, one that is there is seen. */
+
+const LEAST_OVERLAP = 3;
+const LEAST_BAR = 1.5;
+const NEAR = 5;              /* pixels from a bar at which the pointer still means it */
+const SHORTEST_WINDOW = 2e4; /* ns */
+const AFTER_LAST = 1e7;      /* ns in which a fault that began after the last answer may have ended a tenure */
+const FONT = "system-ui, 'DejaVu Sans', sans-serif";
+const AXIS_HEIGHT = 20, HEADING_HEIGHT = 22, LETTER_WIDTH = 6.7;
+
+const canvas = byId("lanes"), overview = byId("overview"), tip = byId("tip");
+const whole = {from: 0, to: Math.max(run.length, 1)};
+const globalFaults = run.faults.filter((fault) => fault.worker < 0);
+const state = {...whole, selected: null, finding: null, drag: null, isDrawPending: false};
+const groups = groupTenures();
+const lanes = groups.flatMap((group) => group.lanes);
+const inOrder = [...run.tenures].sort((a, b) => a.from - b.from);
+const size = {width: 0, height: 0, gutter: 0};
+let colours = {}, hatches = {};
+
+/* ---- what there is to draw --------------------------------------------------------------------- */
+
+/* The times in which two or more of these tenures are, each with those tenures. */
+function overlapsOf(tenures) {
+    const events = [];
+    for (const tenure of tenures.filter((t) => !t.isMoment))
+        events.push([tenure.from, 1, tenure], [tenure.to, 0, tenure]);
+    events.sort((a, b) => a[0] - b[0] || a[1] - b[1]);
+    const owners = new Set(), found = [];
+    let since = 0;
+    for (const [at, begins, tenure] of events) {
+        if (owners.size > 1 && at > since)
+            found.push({from: since, to: at, tenures: [...owners]});
+        since = at;
+        if (begins)
+            owners.add(tenure);
+        else
+            owners.delete(tenure);
+    }
+    return found;
+}
+
+/* `latest` is when the last of the tenures so far ended: it rises, so the first one to be seen is soon found. */
+function makeLane(worker, tenures) {
+    let last = 0;
+    const latest = tenures.map((tenure) => (last = Math.max(last, tenure.to)));
+    return {worker, tenures, latest, faults: run.faults.filter((fault) => fault.worker === worker)};
+}
+
+/* A group for each mutex, with a lane for each worker that ever owned it. */
+function groupTenures() {
+    return Array.from({length: run.mutexes}, (_, mutex) => {
+        const tenures = run.tenures.filter((tenure) => tenure.mutex === mutex);
+        const workers = [...new Set(tenures.map((tenure) => tenure.worker))].sort((a, b) => a - b);
+        return {
+            mutex, tenures, overlaps: overlapsOf(tenures),
+            findings: run.findings.filter((finding) => finding.mutex === mutex),
+            lanes: workers.map((worker) => makeLane(worker, tenures.filter((t) => t.worker === worker))),
+        };
+    });
+}
+
+function layOut() {
+    size.laneHeight = lanes.length <= 24 ? 20 : lanes.length <= 60 ? 15 : 11;
+    let y = AXIS_HEIGHT + (globalFaults.length > 0 ? size.laneHeight : 0);
+    for (const group of groups) {
+        group.y = y;
+        y += HEADING_HEIGHT;
+        for (const lane of group.lanes) {
+            lane.y = y;
+            y += size.laneHeight;
+        }
+        group.bottom = y;
+    }
+    size.height = y + 4;
+}
+
+const toX = (time) => size.gutter + (time - state.from) / (state.to - state.from) * (size.width - size.gutter);
+const toTime = (x) => state.from + (x - size.gutter) / (size.width - size.gutter) * (state.to - state.from);
+
+/* Those of a lane that are in the window. */
+function* visibleTenures(lane) {
+    let low = 0, high = lane.tenures.length;
+    while (low < high) {
+        const middle = (low + high) >> 1;
+        if (lane.latest[middle] < state.from)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    for (let i = low; i < lane.tenures.length && lane.tenures[i].from <= state.to; i++)
+        yield lane.tenures[i];
+}
+
+/* ---- drawing ----------------------------------------------------------------------------------- */
+
+function readColours() {
+    const style = getComputedStyle(document.documentElement);
+    for (const name of ["paper", "line", "text", "dim", "bad", "warn", "bar", "bar-text", "fault", "global", "calm",
+        "stripe"])
+        colours[name] = style.getPropertyValue(`--${name}`).trim();
+    hatches = {fault: makeHatch(colours.fault, false), global: makeHatch(colours.global, true)};
+}
+
+function makeHatch(colour, isFalling) {
+    const tile = document.createElement("canvas"), side = 6;
+    tile.width = tile.height = side;
+    const pen = tile.getContext("2d");
+    pen.strokeStyle = colour;
+    for (const shift of [-side, 0, side]) {
+        pen.moveTo(shift, isFalling ? 0 : side);
+        pen.lineTo(shift + side, isFalling ? side : 0);
+    }
+    pen.stroke();
+    return pen.createPattern(tile, "repeat");
+}
+
+function fillSpan(pen, span, y, height, least) {
+    const from = toX(span.from), to = toX(span.to), width = Math.max(least, to - from);
+    pen.fillRect((from + to - width) / 2, y, width, height);
+}
+
+/* Adds a bar to the shares of the columns that it touches, of which it may have a thousandth. */
+function addToColumns(columns, from, to) {
+    for (let i = Math.max(0, Math.floor(from)); i <= to && i < columns.length; i++)
+        columns[i] += Math.max(0.001, Math.min(to, i + 1) - Math.max(from, i));
+}
+
+function drawColumns(pen, columns, y, height) {
+    columns.forEach((share, i) => {
+        const part = Math.max(3, Math.min(1, share) * height);
+        if (share > 0)
+            pen.fillRect(i, y + height - part, 1, part);
+    });
+}
+
+function drawTenures(pen, lane) {
+    const columns = new Float32Array(Math.ceil(size.width));
+    const y = lane.y + 2, height = size.laneHeight - 4;
+    const wrong = [];
+    pen.fillStyle = colours.bar;
+    for (const tenure of visibleTenures(lane)) {
+        const from = Math.max(toX(tenure.from), 0), to = Math.min(toX(tenure.to), size.width);
+        if (to - from >= LEAST_BAR)
+            pen.fillRect(from, y, to - from - (to - from > 5 ? 1 : 0), height);
+        else
+            addToColumns(columns, from, to);
+        if (tenure.wrong)
+            wrong.push(tenure);
+    }
+    drawColumns(pen, columns, y, height);
+    pen.strokeStyle = pen.fillStyle = colours.bad;
+    for (const tenure of wrong) {
+        if (toX(tenure.to) - toX(tenure.from) > 2 * LEAST_OVERLAP)
+            pen.strokeRect(toX(tenure.from), y, toX(tenure.to) - toX(tenure.from) - 1, height);
+        else
+            fillSpan(pen, tenure, y, height, LEAST_OVERLAP);
+    }
+}
+
+/* The whole of a token, or its last digits, where there is room. */
+function drawTokens(pen, lane) {
+    pen.fillStyle = colours["bar-text"];
+    for (const {from, to, token} of visibleTenures(lane)) {
+        const begin = Math.max(toX(from), size.gutter) + 3;
+        const letters = Math.floor((Math.min(toX(to), size.width) - begin) / LETTER_WIDTH);
+        if (letters > 3)
+            pen.fillText(token.length <= letters ? token : `…${token.slice(1 - Math.min(letters, 6))}`, begin,
+                lane.y + size.laneHeight / 2);
+    }
+}
+
+/* A band where it is wide enough, else a mark; deaths are marks always. */
+const isBand = (fault) => fault.kind === "fault" && toX(fault.to) - toX(fault.from) >= 7;
+const isVisible = (span) => span.to >= state.from && span.from <= state.to;
+
+function drawFaultBands(pen, lane) {
+    pen.fillStyle = hatches.fault;
+    pen.globalAlpha = 0.6; /* a worker has the same faults in each of its lanes */
+    for (const fault of lane.faults.filter((f) => isVisible(f) && isBand(f)))
+        fillSpan(pen, fault, lane.y, size.laneHeight, 0);
+    pen.globalAlpha = 1;
+}
+
+function drawFaultMarks(pen, lane) {
+    const faults = lane.faults.filter((f) => isVisible(f) && !isBand(f) && f.kind !== "end");
+    const y = lane.y + size.laneHeight / 2, half = Math.min(4, size.width / faults.length / 3);
+    pen.lineWidth = Math.min(2, half);
+    for (const fault of faults) {
+        const x = toX((fault.from + fault.to) / 2);
+        pen.strokeStyle = pen.fillStyle = fault.kind === "crash" ? colours.bad : colours.fault;
+        pen.beginPath();
+        if (fault.kind === "fault") {
+            pen.moveTo(x, y - half);
+            [[half, 0], [0, half], [-half, 0]].forEach(([dx, dy]) => pen.lineTo(x + dx, y + dy));
+            pen.fill();
+            continue;
+        }
+        pen.moveTo(x - half, y - half);
+        pen.lineTo(x + half, y + half);
+        pen.moveTo(x - half, y + half);
+        pen.lineTo(x + half, y - half);
+        pen.stroke();
+    }
+    pen.lineWidth = 1;
+}
+
+function drawBackground(pen) {
+    const top = AXIS_HEIGHT, bottom = size.height;
+    if (run.calm >= 0) {
+        pen.fillStyle = colours.calm;
+        fillSpan(pen, {from: run.calm, to: whole.to}, 0, bottom, 2);
+    }
+    pen.globalAlpha = run.calm >= 0 ? 0.6 : 1;
+    pen.fillStyle = colours.stripe;
+    lanes.filter((_, i) => i % 2 === 0).forEach((lane) => pen.fillRect(0, lane.y, size.width, size.laneHeight));
+    pen.globalAlpha = 1;
+    const seconds = (state.to - state.from) / 1e9 * 110 / (size.width - size.gutter);
+    const power = 10 ** Math.floor(Math.log10(seconds));
+    const step = power * [1, 2, 5, 10].find((factor) => factor * power >= seconds);
+    const digits = Math.max(0, -Math.floor(Math.log10(step) + 1e-9));
+    for (let i = Math.ceil(state.from / 1e9 / step); i * step * 1e9 <= state.to; i++) {
+        const x = Math.round(toX(i * step * 1e9)) + 0.5;
+        pen.fillStyle = colours.line;
+        pen.fillRect(x, top - 6, 1, bottom - top);
+        pen.fillStyle = colours.dim;
+        pen.fillText(`${(i * step).toFixed(digits)} s`, x + 3, AXIS_HEIGHT / 2);
+    }
+    for (const fault of globalFaults.filter(isVisible)) {
+        pen.fillStyle = isBand(fault) ? hatches.global : colours.global;
+        pen.globalAlpha = 0.35;
+        fillSpan(pen, fault, top, bottom - top, 2);
+        pen.globalAlpha = 1;
+        fillSpan(pen, fault, top, size.laneHeight - 2, 2);
+    }
+}
+
+/* Through the lanes of all who own it, with a mark in the heading of the mutex. */
+function drawOverlaps(pen, group) {
+    pen.fillStyle = colours.bad;
+    pen.font = `bold 15px ${FONT}`;
+    for (const overlap of group.overlaps.filter(isVisible)) {
+        const workers = new Set(overlap.tenures.map((tenure) => tenure.worker));
+        for (const lane of group.lanes.filter((l) => workers.has(l.worker)))
+            fillSpan(pen, overlap, lane.y + 1, size.laneHeight - 2, LEAST_OVERLAP);
+        pen.globalAlpha = 0.25;
+        fillSpan(pen, overlap, group.y + HEADING_HEIGHT, group.bottom - group.y - HEADING_HEIGHT, LEAST_OVERLAP);
+        pen.globalAlpha = 1;
+    }
+    for (const finding of group.findings.filter((f) => f.at >= state.from && f.at <= state.to)) {
+        const x = Math.max(size.gutter, Math.min(toX(finding.at) - 5, size.width - 12));
+        pen.fillStyle = finding.kind === "wrong" ? colours.bad : colours.warn;
+        pen.fillText(finding.kind === "wrong" ? "✗" : "!", x, group.y + HEADING_HEIGHT / 2 + 2);
+        if (finding === state.finding)
+            pen.fillRect(toX(finding.at), group.y + HEADING_HEIGHT - 4, 1, group.bottom - group.y - HEADING_HEIGHT + 4);
+    }
+    pen.font = `11px ${FONT}`;
+}
+
+function drawLabels(pen) {
+    const isNarrow = size.gutter < 100;
+    pen.fillStyle = colours.dim;
+    if (globalFaults.length > 0)
+        pen.fillText(isNarrow ? "all" : "all workers", 0, AXIS_HEIGHT + size.laneHeight / 2);
+    for (const group of groups) {
+        const overlaps = group.overlaps.length > 0 ? `, ${counted(group.overlaps.length, "overlap")}` : "";
+        pen.fillStyle = colours.text;
+        pen.fillText(`mutex ${group.mutex}: ${counted(group.tenures.length, "tenure")}${overlaps}`, 0,
+            group.y + HEADING_HEIGHT / 2 + 1);
+        pen.fillStyle = colours.dim;
+        for (const {worker, y} of group.lanes)
+            pen.fillText(isNarrow ? `w${worker}` : `worker ${worker} ${run.workers[worker]}`, 0,
+                y + size.laneHeight / 2, size.gutter - 6);
+    }
+}
+
+function draw() {
+    const pen = canvas.getContext("2d");
+    state.isDrawPending = false;
+    pen.setTransform(devicePixelRatio, 0, 0, devicePixelRatio, 0, 0);
+    pen.clearRect(0, 0, size.width, size.height);
+    pen.font = `11px ${FONT}`;
+    pen.textBaseline = "middle";
+    pen.save();
+    pen.rect(size.gutter, 0, size.width - size.gutter, size.height);
+    pen.clip();
+    drawBackground(pen);
+    for (const group of groups) {
+        for (const lane of group.lanes) {
+            drawFaultBands(pen, lane);
+            drawTenures(pen, lane);
+            drawFaultMarks(pen, lane);
+        }
+        drawOverlaps(pen, group);
+        if (size.laneHeight > 12)
+            group.lanes.forEach((lane) => drawTokens(pen, lane));
+    }
+    const lane = state.selected && laneOf(state.selected);
+    if (lane) {
+        pen.strokeStyle = colours.text;
+        pen.lineWidth = 2;
+        const from = toX(state.selected.from), to = toX(state.selected.to);
+        pen.strokeRect(from - 1, lane.y + 1, Math.max(3, to - from + 1), size.laneHeight - 2);
+    }
+    if (state.drag) {
+        pen.globalAlpha = 0.2;
+        pen.fillStyle = colours.text;
+        pen.fillRect(state.drag.from, 0, state.drag.to - state.drag.from, size.height);
+    }
+    pen.restore();
+    drawLabels(pen);
+    drawOverview();
+    const all = state.to - state.from >= whole.to ? " (all)" : "";
+    byId("window").textContent = `${showTime(state.from)} to ${showTime(state.to)}${all}`;
+}
+
+function drawLater() {
+    if (!state.isDrawPending)
+        requestAnimationFrame(draw);
+    state.isDrawPending = true;
+}
