@@ -243,8 +243,9 @@ function onResize() {
     size.gutter = size.width > 700 ? 170 : 40;
     layOut();
     canvas.style.height = `${size.height}px`;
-    canvas.width = Math.round(size.width * devicePixelRatio);
-    canvas.height = Math.round(size.height * devicePixelRatio);
+    size.scale = devicePixelRatio;
+    canvas.width = Math.round(size.width * size.scale);
+    canvas.height = Math.round(size.height * size.scale);
     overview.width = overview.clientWidth;
     overviewPicture = null;
     readColours();
@@ -263,5 +264,6 @@ for (const [id, key] of [["zoom-in", "+"], ["zoom-out", "-"], ["earlier", "Arrow
     ["all", "Home"]])
     byId(id).addEventListener("click", KEYS[key]);
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", onResize);
+addEventListener("resize", onResize); /* also when only the scale changes */
 new ResizeObserver(onResize).observe(byId("plot"));
 onResize();

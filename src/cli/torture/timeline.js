@@ -20,7 +20,7 @@ const state = {...whole, selected: null, finding: null, drag: null, isDrawPendin
 const groups = groupTenures();
 const lanes = groups.flatMap((group) => group.lanes);
 const inOrder = [...run.tenures].sort((a, b) => a.from - b.from);
-const size = {width: 0, height: 0, gutter: 0};
+const size = {width: 0, height: 0, gutter: 0, laneHeight: 0, scale: 1};
 let colours = {}, hatches = {};
 
 /* ---- what there is to draw --------------------------------------------------------------------- */
@@ -120,9 +120,13 @@ function makeHatch(colour, isFalling) {
     return pen.createPattern(tile, "repeat");
 }
 
+/* On whole pixels where it is that thin, so that none of it fades. */
 function fillSpan(pen, span, y, height, least) {
-    const from = toX(span.from), to = toX(span.to), width = Math.max(least, to - from);
-    pen.fillRect((from + to - width) / 2, y, width, height);
+    const from = toX(span.from), to = toX(span.to);
+    if (to - from > least + 1)
+        pen.fillRect(from, y, to - from, height);
+    else
+        pen.fillRect(Math.round((from + to - least) / 2), y, least, height);
 }
 
 /* Adds a bar to the shares of the columns that it touches, of which it may have a thousandth. */
@@ -282,7 +286,7 @@ function drawLabels(pen) {
 function draw() {
     const pen = canvas.getContext("2d");
     state.isDrawPending = false;
-    pen.setTransform(devicePixelRatio, 0, 0, devicePixelRatio, 0, 0);
+    pen.setTransform(size.scale, 0, 0, size.scale, 0, 0);
     pen.clearRect(0, 0, size.width, size.height);
     pen.font = `11px ${FONT}`;
     pen.textBaseline = "middle";
