@@ -294,11 +294,13 @@ static int show_configuration(struct cli *c)
 
 int cli_configure(struct cli *c)
 {
+    int64_t ttl_ms = c->ttl_ms > 0 ? c->ttl_ms : SIMBA_TTL_MS;
+    int64_t transition_ms = c->transition_ms > 0 ? c->transition_ms : SIMBA_TRANSITION_MS;
     int code = config_load(c);
     if (code == 0)
-        code = config_duration(c, SET_TTL, SIMBA_TTL_MS, &c->ttl_ms);
+        code = config_duration(c, SET_TTL, ttl_ms, &c->ttl_ms);
     if (code == 0)
-        code = config_duration(c, SET_TRANSITION, SIMBA_TRANSITION_MS, &c->transition_ms);
+        code = config_duration(c, SET_TRANSITION, transition_ms, &c->transition_ms);
     if (code != 0)
         return code;
     if (c->ttl_ms + c->transition_ms < LEASE_LEAST_MS) {

@@ -22,6 +22,7 @@ const struct command *const commands[] = {
     &init_command,
     &doctor_command,
     &tck_command,
+    &torture_command,
     &completion_command,
     &version_command,
     NULL,

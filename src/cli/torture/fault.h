@@ -26,6 +26,13 @@
     X(DUPLICATE, NETWORK, "duplicate", "requests sent twice")                 \
     X(SERVER_FREEZE, SERVER, "server-freeze", "server stopped and continued") \
     X(SERVER_KILL, SERVER, "server-kill", "server killed and restarted")      \
+    X(FORGET, SERVER, "forget", "server restarted without its memory")        \
+    X(FAILOVER, SERVER, "failover", "another server took over")               \
+    X(READ_ONLY, SERVER, "read-only", "server took no writes")                \
+    X(FULL, SERVER, "full", "server had no room")                             \
+    X(CROWDED, SERVER, "crowded", "server took no more connections")          \
+    X(DISCONNECT, SERVER, "disconnect", "server ended all connections")       \
+    X(CLOCK, SERVER, "clock", "server's clock stepped")                       \
     X(EVICT_FORCED, LIMIT, "evict-forced", "owner evicted by force")
 
 enum fault {

@@ -1,0 +1,233 @@
+/* torture.c: simba torture: processes that contend on a store while they are killed, frozen and
+ * cut off; a judge then says whether two ever owned a mutex at once. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/rng.h"
+#include "cli/commands/commands.h"
+#include "cli/output.h"
+#include "cli/run/signals.h"
+#include "cli/torture/judge.h"
+#include "cli/torture/report.h"
+
+#define EXIT_WRONG 1
+#define TTL_MS 1000 /* short leases: much happens in a minute */
+#define TRANSITION_MS 500
+#define LENGTH_MS 60000
+#define LENGTH_MAX_MS (24 * 3600000)
+#define PROCESSES 6
+#define MUTEXES 3
+#define LIE "SIMBA_TORTURE_PLANT" /* for tests: a worker says that it owns what it does not */
+
+enum {
+    OPT_PROCESSES,
+    OPT_MUTEXES,
+    OPT_FOR,
+    OPT_SEED,
+    OPT_FAULTS,
+    OPT_LIMITS,
+    OPT_SAME_ID,
+    OPT_STRICT,
+    OPT_HTML
+};
+
+static const struct option options[] = {
+    {"processes", 'p', OPT_PROCESSES, "N", "so many contend; default 6"},
+    {"mutexes", 'm', OPT_MUTEXES, "N", "for so many; default 3"},
+    {"for", 0, OPT_FOR, "D", "how long faults strike; default 60s"},
+    {"seed", 0, OPT_SEED, "N", "draw the faults of an earlier run again; default: any"},
+    {"faults", 0, OPT_FAULTS, "LIST",
+     "which: names and groups, with commas; default process,api,network"},
+    {"limits", 0, OPT_LIMITS, NULL, "also faults that the guarantees exclude, counted apart"},
+    {"same-id", 0, OPT_SAME_ID, NULL, "two processes contend with one id"},
+    {"strict", 0, OPT_STRICT, NULL, "exit 1 also if something was only late"},
+    {"html", 0, OPT_HTML, "FILE", "write what happened as a page for a browser"},
+    {NULL, 0, 0, NULL, NULL},
+};
+
+static int take_number(const struct cli *c, const char *option, const char *value, uint64_t low,
+                       uint64_t high, uint64_t *out)
+{
+    char *end;
+    errno = 0;
+    unsigned long long n = strtoull(value, &end, 10);
+    if (value[0] < '0' || value[0] > '9' || *end != '\0' || errno != 0 || n < low || n > high)
+        return usage(c, "%s %.40s: not a number from %llu to %llu", option, value,
+                     (unsigned long long)low, (unsigned long long)high);
+    *out = n;
+    return -1;
+}
+
+static int take_faults(const struct cli *c, const char *list, fault_set *out)
+{
+    const char *names[FAULT_WORDS];
+    char unknown[40];
+    if (faults_parse(list, out, unknown, sizeof unknown))
+        return -1;
+    fault_words(names);
+    const char *near = nearest(unknown, names, FAULT_WORDS);
+    if (near != NULL)
+        return usage(c, "--faults: unknown fault '%s'; did you mean %s?", unknown, near);
+    return usage(c, "--faults: unknown fault '%s'", unknown);
+}
+
+static int take_option(struct cli *c, void *data, int id, char *value)
+{
+    struct torture *t = data;
+    uint64_t n = 0;
+    int64_t ms;
+    int code = -1;
+    switch (id) {
+    case OPT_PROCESSES:
+        code = take_number(c, "--processes", value, 2, WORKERS_MAX, &n);
+        t->workers = n;
+        break;
+    case OPT_MUTEXES:
+        code = take_number(c, "--mutexes", value, 1, MUTEXES_MAX, &n);
+        t->mutexes = n;
+        break;
+    case OPT_SEED:
+        return take_number(c, "--seed", value, 0, INT64_MAX, &t->seed);
+    case OPT_FOR:
+        code = cli_take_duration(c, "--for", value, &ms);
+        if (code < 0 && (ms <= 0 || ms > LENGTH_MAX_MS))
+            return usage(c, "--for %.40s: not between 1ms and 24h", value);
+        t->length = ms * NS_PER_MS;
+        break;
+    case OPT_FAULTS:
+        return take_faults(c, value, &t->faults);
+    case OPT_LIMITS:
+        t->has_limits = true;
+        break;
+    case OPT_SAME_ID:
+        t->is_same_id = true;
+        break;
+    case OPT_STRICT:
+        t->is_strict = true;
+        break;
+    default:
+        t->html = value;
+        break;
+    }
+    return code;
+}
+
+/* What cannot be done here is not drawn. */
+static void choose_faults(struct torture *t)
+{
+    if (t->has_limits)
+        t->faults |= faults_of(GROUP_LIMIT);
+    t->faults &= ~(faults_of(GROUP_NETWORK) | faults_of(GROUP_SERVER));
+}
+
+static int write_page(const struct torture *t, const struct history *h)
+{
+    FILE *out = fopen(t->html, "we");
+    if (out == NULL)
+        return print_error(t->c, "cannot write %s: %s", t->html, strerror(errno));
+    int rc = page_write(out, h), error = errno;
+    if (fclose(out) != 0 && rc == 0) {
+        rc = -1;
+        error = errno;
+    }
+    if (rc != 0)
+        return print_error(t->c, "cannot write %s: %s", t->html, strerror(error));
+    return 0;
+}
+
+static void name_things(const struct torture *t, struct history *h, const char **kinds)
+{
+    static const char *const names[] = {
+#define X(name, text) text,
+        WORKER_KINDS_OF(X)
+#undef X
+    };
+    for (unsigned i = 0; i < t->workers; i++)
+        kinds[i] = names[torture_kind(t, i)];
+    h->worker_kinds = kinds;
+    h->fault_names = fault_done;
+    h->fault_name_count = FAULT_KINDS;
+    h->seed = t->seed;
+    snprintf(h->store, sizeof h->store, "%.255s", t->c->store);
+    snprintf(h->command, sizeof h->command,
+             "simba torture %.200s --processes %zu --mutexes %zu --seed %llu", t->c->store,
+             t->workers, t->mutexes, (unsigned long long)t->seed);
+}
+
+static int conclude(struct torture *t, struct history *h)
+{
+    const char *kinds[WORKERS_MAX];
+    name_things(t, h, kinds);
+    report_print(t, h);
+    int code = t->html != NULL ? write_page(t, h) : 0;
+    bool is_bad =
+        history_count(h, FINDING_WRONG) > 0 || (t->is_strict && history_count(h, FINDING_LATE) > 0);
+    if (is_bad)
+        return EXIT_WRONG;
+    return code != 0 ? code : h->tenure_count == 0 ? EXIT_TROUBLE : 0;
+}
+
+static int configure(struct torture *t)
+{
+    struct cli *c = t->c;
+    const char *url = c->setting[SET_URL].value, *lie = getenv(LIE);
+    /* Not on the default store by mistake: names stay behind. */
+    if (url == NULL)
+        return usage(c, "missing URL, the store to torture: simba torture sqlite:/tmp/new.db");
+    if (strncmp(url, "memory:", 7) == 0)
+        return usage(c, "memory: is a store within one process: here processes contend");
+    c->ttl_ms = TTL_MS;
+    c->transition_ms = TRANSITION_MS;
+    choose_faults(t);
+    t->is_lying = lie != NULL && strcmp(lie, "lie") == 0;
+    if (t->is_lying)
+        print_note(c, LIE " is set: worker 0 says that it owns what it does not");
+    return cli_configure(c);
+}
+
+static int run(struct cli *c)
+{
+    static struct torture t;
+    struct history h = {.begin = 0};
+    int signal = 0;
+    t = (struct torture){.c = c, .workers = PROCESSES, .mutexes = MUTEXES};
+    t.length = LENGTH_MS * NS_PER_MS;
+    t.seed = rng_seed() % 1000000;
+    t.faults = faults_of(GROUP_PROCESS) | faults_of(GROUP_API) | faults_of(GROUP_NETWORK);
+    int code = cli_take(c, take_option, cli_take_url, &t);
+    if (code < 0)
+        code = configure(&t);
+    if (code >= 0)
+        return code;
+    if ((code = torture_run(&t, &h, &signal)) == 0)
+        code = conclude(&t, &h);
+    history_free(&h);
+    if (signal != 0 && code == 0)
+        die_of(signal);
+    return code;
+}
+
+const struct command torture_command = {
+    .name = "torture",
+    .operands = "URL",
+    .summary = "kill, freeze and cut off owners, and see that there are never two",
+    .help =
+        "Starts processes that contend for mutexes of their own names (simba-torture-…) on the "
+        "store, strikes them with faults, and judges what they wrote down: two owners at once, "
+        "tokens, the order of callbacks and hand-overs, takeovers in time, crashes, leaks. The "
+        "same seed draws the same faults.\n\n"
+        "--faults: process (kill, freeze, restart), api (stop, resign, close, evict), network "
+        "(delay, stall, swallow, cut, trickle, refuse, reset, duplicate), server (server-freeze, "
+        "server-kill), limits (evict-forced); none, all; -NAME takes one away.\n"
+        "--json: a line for each finding, then one for the whole.\n\n"
+        "Exit status: 0 nothing was wrong; 1 something was; 125 it could not be done, or nobody "
+        "ever owned a mutex; 64 wrong usage. What was late is said, and fails with --strict "
+        "only.\n\n"
+        "Examples:\n"
+        "  simba torture sqlite:/tmp/new.db\n"
+        "  simba torture redis://127.0.0.1/0 --for 10m --processes 12 --html torture.html\n",
+    .options = options,
+    .run = run,
+};

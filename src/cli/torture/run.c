@@ -1,0 +1,387 @@
+/* run.c: starts workers, strikes them as the plan says, and puts everything right again. Nobody
+ * outlives it: workers die with their parent, and on every way out each one is ended by its
+ * number. */
+#include "cli/torture/run.h"
+
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "cli/output.h"
+#include "cli/run/clock.h"
+#include "cli/run/signals.h"
+#include "cli/torture/plan.h"
+#include "cli/torture/record.h"
+
+#define DELAY_LEAST (5 * NS_PER_MS)
+#define END_NS (30000 * NS_PER_MS)        /* workers have so long to end in order … */
+#define INTERRUPTED_NS (2000 * NS_PER_MS) /* … and so long after Ctrl-C */
+#define SHOW_NS (200 * NS_PER_MS)         /* the line on a terminal is that old at most */
+#define NOTE_NS (10000 * NS_PER_MS)       /* elsewhere there is a line so often */
+#define ENTRIES_MAX 1000000               /* of the torturer's own record */
+
+struct child {
+    pid_t pid; /* 0: gone */
+    unsigned life;
+    bool is_killed, is_ending; /* by us */
+    int64_t gone_at, restart_at;
+    int64_t frozen_at, thaw_at; /* 0: not frozen */
+    uint8_t fault;              /* that it is gone by */
+};
+
+struct run {
+    struct torture *t;
+    struct record *record;
+    struct signals signals;
+    struct child children[WORKERS_MAX + 1]; /* the last one is the operator */
+    struct strike *plan;
+    size_t strikes, next_strike, done;
+    int64_t begin, calm;
+    int64_t shown_at;
+    int signal; /* that ended it; 0: none */
+    bool is_terminal, is_calm;
+    uint64_t orders;
+};
+
+/* ---- the record ---------------------------------------------------------------------------- */
+
+static void add(struct run *r, enum entry_kind kind, unsigned worker, unsigned life,
+                unsigned detail, int64_t before, int64_t after)
+{
+    struct entry e = {.kind = (uint8_t)kind,
+                      .worker = (uint16_t)worker,
+                      .life = (uint16_t)life,
+                      .detail = (uint8_t)detail,
+                      .before = before,
+                      .after = after};
+    record_add(r->record, &e);
+}
+
+/* ---- children ------------------------------------------------------------------------------ */
+
+static bool start(struct run *r, unsigned number)
+{
+    struct child *k = &r->children[number];
+    fflush(stdout);
+    pid_t pid = fork();
+    if (pid == 0) {
+        signals_give_back(&r->signals);
+        close(r->signals.fd);
+        worker_main(r->t, number, k->life);
+    }
+    k->pid = pid > 0 ? pid : 0;
+    k->is_killed = k->is_ending = false;
+    k->restart_at = 0;
+    return pid > 0;
+}
+
+static void kill_child(struct child *k)
+{
+    if (k->pid == 0)
+        return;
+    kill(k->pid, SIGKILL);
+    k->is_killed = true;
+}
+
+static void thaw(struct run *r, unsigned number, int64_t now)
+{
+    struct child *k = &r->children[number];
+    if (k->frozen_at == 0)
+        return;
+    if (k->pid != 0)
+        kill(k->pid, SIGCONT);
+    add(r, ENTRY_FAULT, number, k->life, FAULT_FREEZE, k->frozen_at, now);
+    k->frozen_at = k->thaw_at = 0;
+}
+
+/* Asks it to end in order. */
+static void end(struct run *r, unsigned number)
+{
+    struct child *k = &r->children[number];
+    atomic_store(&r->t->control->worker[number].last_life, k->life + 1);
+    k->is_ending = true;
+}
+
+/* Takes note of those that have ended; each is asked for by its number. */
+static void reap(struct run *r, bool is_late)
+{
+    for (unsigned i = 0; i <= r->t->workers; i++) {
+        struct child *k = &r->children[i];
+        int status;
+        if (k->pid == 0 || waitpid(k->pid, &status, WNOHANG) != k->pid)
+            continue;
+        int64_t now = now_ns();
+        unsigned how = !k->is_killed ? DEATH_BY_ITSELF : is_late ? DEATH_HUNG : DEATH_BY_US;
+        struct entry e = {.kind = ENTRY_DEATH,
+                          .worker = (uint16_t)i,
+                          .life = (uint16_t)k->life,
+                          .detail = (uint8_t)how,
+                          .code = status,
+                          .before = now,
+                          .after = now};
+        record_add(r->record, &e);
+        k->pid = 0;
+        k->gone_at = k->gone_at != 0 ? k->gone_at : now;
+        if (k->restart_at == 0)
+            k->restart_at = now; /* it crashed: the judge says so, the run goes on */
+    }
+}
+
+static void restart(struct run *r, unsigned number, int64_t now)
+{
+    struct child *k = &r->children[number];
+    thaw(r, number, now);
+    add(r, ENTRY_FAULT, number, k->life, k->fault, k->gone_at, now);
+    k->gone_at = 0;
+    k->life++;
+    if (!start(r, number))
+        k->restart_at = now + 100 * NS_PER_MS; /* no process can be had just now */
+}
+
+/* ---- faults -------------------------------------------------------------------------------- */
+
+static void order(struct run *r, unsigned number, const struct strike *s)
+{
+    uint64_t value = ++r->orders << 32 | (uint64_t)s->fault << 16 | s->mutex;
+    atomic_store(&r->t->control->worker[number].order, value);
+}
+
+static void go(struct run *r, const struct strike *s, int64_t now)
+{
+    struct child *k = &r->children[s->worker];
+    k->gone_at = now;
+    k->fault = s->fault;
+    k->restart_at = now + s->lasts;
+    if (s->fault == FAULT_KILL)
+        kill_child(k);
+    else
+        end(r, s->worker);
+}
+
+/* One that is gone or on its way is left alone. */
+static void strike(struct run *r, const struct strike *s, int64_t now)
+{
+    struct child *k = &r->children[s->worker];
+    bool is_there = s->worker > r->t->workers || (k->pid != 0 && !k->is_killed && !k->is_ending);
+    if (!is_there)
+        return;
+    r->done++;
+    switch (s->fault) {
+    case FAULT_KILL:
+    case FAULT_RESTART:
+        go(r, s, now);
+        break;
+    case FAULT_FREEZE:
+        if (k->frozen_at == 0) {
+            kill(k->pid, SIGSTOP);
+            k->frozen_at = now;
+        }
+        if (now + s->lasts > k->thaw_at)
+            k->thaw_at = now + s->lasts;
+        break;
+    case FAULT_EVICT:
+    case FAULT_EVICT_FORCED:
+        order(r, (unsigned)r->t->workers, s); /* the operator writes it down */
+        break;
+    default:
+        order(r, s->worker, s);
+        add(r, ENTRY_FAULT, s->worker, k->life, s->fault, now, now);
+        break;
+    }
+}
+
+/* What is due: faults, and their ends. When something is due next. */
+static int64_t act(struct run *r, int64_t now)
+{
+    int64_t next = NEVER;
+    while (!r->is_calm && r->next_strike < r->strikes &&
+           r->begin + r->plan[r->next_strike].at <= now)
+        strike(r, &r->plan[r->next_strike++], now);
+    if (!r->is_calm && r->next_strike < r->strikes)
+        next = r->begin + r->plan[r->next_strike].at;
+    for (unsigned i = 0; i <= r->t->workers; i++) {
+        struct child *k = &r->children[i];
+        if (k->frozen_at != 0 && k->thaw_at <= now)
+            thaw(r, i, now);
+        if (k->frozen_at != 0 && k->thaw_at < next)
+            next = k->thaw_at;
+        if (k->pid == 0 && k->restart_at != 0 && k->restart_at <= now)
+            restart(r, i, now);
+        if (k->pid == 0 && k->restart_at != 0 && k->restart_at < next)
+            next = k->restart_at;
+    }
+    return next;
+}
+
+/* Everything is as it should be from here on. */
+static void calm_down(struct run *r)
+{
+    int64_t now = now_ns();
+    r->is_calm = true;
+    for (unsigned i = 0; i <= r->t->workers; i++) {
+        struct child *k = &r->children[i];
+        thaw(r, i, now);
+        if (k->restart_at > now)
+            k->restart_at = now;
+    }
+    act(r, now);
+}
+
+/* ---- waiting ------------------------------------------------------------------------------- */
+
+static uint64_t count_tenures(const struct torture *t)
+{
+    uint64_t sum = 0;
+    for (size_t i = 0; i < t->mutexes; i++)
+        sum += atomic_load(&t->control->mutex[i].tenures);
+    return sum;
+}
+
+static void show(struct run *r, int64_t now)
+{
+    const struct torture *t = r->t;
+    long long seconds = (now - r->begin) / 1000000000, all = t->length / 1000000000;
+    unsigned long long tenures = count_tenures(t);
+    if (t->c->quiet || now - r->shown_at < (r->is_terminal ? SHOW_NS : NOTE_NS))
+        return;
+    r->shown_at = now;
+    if (r->is_terminal && r->is_calm)
+        print_status(t->c, "the faults have ended; %llu tenures, %zu faults", tenures, r->done);
+    else if (r->is_terminal)
+        print_status(t->c, "%lld of %lld s: %llu tenures, %zu faults", seconds, all, tenures,
+                     r->done);
+    else
+        print_note(t->c, "%lld of %lld s: %llu tenures, %zu faults", seconds, all, tenures,
+                   r->done);
+}
+
+static void take_signals(struct run *r)
+{
+    struct signalfd_siginfo info;
+    while (read(r->signals.fd, &info, sizeof info) == sizeof info) {
+        if (signal_ends((int)info.ssi_signo))
+            r->signal = (int)info.ssi_signo;
+    }
+}
+
+/* Until then, or a signal. If we run much later, the record says so: the bounds allow for it. */
+static void wait_until(struct run *r, int64_t until)
+{
+    struct pollfd fd = {r->signals.fd, POLLIN, 0};
+    int64_t now = now_ns(), due = until;
+    if (due > now + SHOW_NS)
+        due = now + SHOW_NS;
+    int64_t left = due > now ? due - now : 0;
+    int rc = ppoll(&fd, 1, &(struct timespec){left / 1000000000, left % 1000000000}, NULL);
+    now = now_ns();
+    if (rc == 0 && now - due > DELAY_LEAST)
+        add(r, ENTRY_DELAYED, FAULT_ON_ALL, 0, 0, due, now);
+    take_signals(r);
+    reap(r, false);
+    show(r, now);
+}
+
+static void torment(struct run *r)
+{
+    int64_t over = r->begin + r->t->length, now;
+    while (r->signal == 0 && (now = now_ns()) < over) {
+        int64_t next = act(r, now);
+        wait_until(r, next < over ? next : over);
+    }
+}
+
+/* Has each mutex been owned since the faults ended? */
+static bool is_alive(const struct run *r)
+{
+    for (size_t i = 0; i < r->t->mutexes; i++) {
+        if (atomic_load(&r->t->control->mutex[i].owned_at) <= r->calm)
+            return false;
+    }
+    return true;
+}
+
+/* Longer than the bound, to tell late from never. */
+static void await_life(struct run *r, int64_t bound)
+{
+    int64_t now = now_ns(), until = now + 2 * bound + 5000 * NS_PER_MS;
+    r->calm = now;
+    add(r, ENTRY_CALM, FAULT_ON_ALL, 0, 0, now, now);
+    while (r->signal == 0 && !is_alive(r) && (now = now_ns()) < until) {
+        int64_t next = act(r, now), soon = now + 20 * NS_PER_MS;
+        wait_until(r, next < soon ? next : soon);
+    }
+}
+
+static bool is_anybody_left(const struct run *r)
+{
+    for (unsigned i = 0; i <= r->t->workers; i++) {
+        if (r->children[i].pid != 0)
+            return true;
+    }
+    return false;
+}
+
+static void end_all(struct run *r)
+{
+    int64_t now = now_ns(), until = now + (r->signal != 0 ? INTERRUPTED_NS : END_NS);
+    int before = r->signal;
+    for (unsigned i = 0; i <= r->t->workers; i++) {
+        r->children[i].restart_at = NEVER;
+        thaw(r, i, now);
+        end(r, i);
+    }
+    while (is_anybody_left(r) && now_ns() < until && r->signal == before)
+        wait_until(r, now_ns() + 20 * NS_PER_MS);
+    for (unsigned i = 0; i <= r->t->workers; i++)
+        kill_child(&r->children[i]);
+    while (is_anybody_left(r)) {
+        reap(r, r->signal == 0);
+        struct timespec pause = {.tv_nsec = NS_PER_MS};
+        nanosleep(&pause, NULL);
+    }
+}
+
+static bool start_all(struct run *r)
+{
+    for (unsigned i = 0; i <= r->t->workers; i++) {
+        if (!start(r, i))
+            return false;
+    }
+    return true;
+}
+
+bool run_all(struct torture *t, int64_t live, struct run_outcome *out)
+{
+    static struct run r;
+    char path[PATH_MAX];
+    struct plan_options o = {t->seed,   t->workers,      t->mutexes,
+                             t->length, t->period.lease, t->faults};
+    r = (struct run){.t = t, .is_terminal = isatty(STDERR_FILENO) != 0};
+    snprintf(path, sizeof path, "%s/torturer", t->folder);
+    r.record = record_create(path, ENTRIES_MAX);
+    r.plan = plan_draw(&o, &r.strikes);
+    bool is_ready = r.record != NULL && r.plan != NULL && signals_take(&r.signals);
+    r.begin = r.shown_at = now_ns();
+    bool is_started = is_ready && start_all(&r);
+    if (is_started) {
+        torment(&r);
+        calm_down(&r);
+        if (r.signal == 0)
+            await_life(&r, live);
+    }
+    if (is_ready) {
+        end_all(&r);
+        if (r.is_terminal && !t->c->quiet)
+            print_status(t->c, "%s", "");
+        signals_give_back(&r.signals);
+        close(r.signals.fd);
+    }
+    *out = (struct run_outcome){r.begin, now_ns(), r.signal};
+    if (r.record != NULL)
+        record_close(r.record);
+    free(r.plan);
+    return is_started;
+}

@@ -1,0 +1,14 @@
+/* run.h: the run itself: workers, faults, the calm after them. */
+#ifndef CLI_TORTURE_RUN_H
+#define CLI_TORTURE_RUN_H
+
+#include "cli/torture/torture.h"
+
+struct run_outcome {
+    int64_t begin, end;
+    int signal; /* that ended it early; 0: none */
+};
+
+/* False: see errno. `live`: within so many ns of the last fault each mutex has an owner. */
+bool run_all(struct torture *t, int64_t live, struct run_outcome *out);
+#endif
