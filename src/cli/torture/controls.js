@@ -105,8 +105,8 @@ function describeTenure(tenure) {
     const others = groups[tenure.mutex].tenures.filter((t) => t !== tenure && !t.isMoment && !tenure.isMoment &&
         overlap(t, tenure) > 0);
     const around = {from: tenure.from, to: tenure.to + AFTER_LAST};
-    const faults = run.faults.filter((fault) => (fault.worker === tenure.worker || fault.worker < 0) &&
-        overlap(fault, around) >= 0);
+    const faults = run.faults.filter((fault) => overlap(fault, around) >= 0 && (fault.mutex < 0
+        ? fault.worker === tenure.worker || fault.worker < 0 : fault.mutex === tenure.mutex));
     return [
         `${showWorker(tenure.worker)} owned mutex ${tenure.mutex}`,
         `token ${tenure.token}`,
@@ -138,7 +138,8 @@ function describePoint(x, y) {
     const group = groups.find((g) => y >= g.y && y < g.bottom);
     const lane = group?.lanes.find((l) => y >= l.y && y < l.y + size.laneHeight);
     if (group && !lane)
-        return group.findings.filter((f) => isNear({from: f.at, to: f.at})).map((f) => `✗ ${f.text}`);
+        return group.findings.filter((f) => isNear({from: f.at, to: f.at})).map((f) => `✗ ${f.text}`)
+            .concat(group.faults.filter(isNear).map(showFault));
     const {tenure, count} = lane ? findTenure(lane, x) : {tenure: null};
     if (tenure)
         return describeTenure(tenure).concat(count > 1 ? `one of ${count} here: zoom in` : []);
@@ -158,6 +159,8 @@ function showSelected() {
     if (lane)
         showTip(describeTenure(state.selected), Math.max(size.gutter, toX(state.selected.from)),
             lane.y + size.laneHeight);
+    else if (state.finding)
+        showTip([`✗ ${state.finding.text}`], toX(state.finding.at), groups[state.finding.mutex].y);
     else
         tip.hidden = true;
 }
@@ -179,7 +182,7 @@ const KEYS = {
     "+": () => zoom(1 / ZOOM), "=": () => zoom(1 / ZOOM), "-": () => zoom(ZOOM), "−": () => zoom(ZOOM),
     ArrowLeft: () => pan(-STEP), ArrowRight: () => pan(STEP), Home: () => setWindow(whole.from, whole.to),
     ArrowUp: () => select(-1), ArrowDown: () => select(1),
-    Escape: () => (state.selected = null),
+    Escape: () => (state.selected = state.finding = null),
 };
 
 function onKey(event) {

@@ -4,12 +4,13 @@
 "use strict";
 
 const REASONS = {
-    0: "no end was seen",
+    0: "not released: its lease ran out, or it was evicted",
     2: "its owner released it",
     3: "it could not be renewed in time",
     4: "the store said that it was over",
     5: "its owner reported no progress",
 };
+const RELEASED = 2;
 const ROWS_SHOWN = 200;
 
 /* ---- the run, and how it is put in words ------------------------------------------------------- */
@@ -48,20 +49,16 @@ function showLength(ns) {
 }
 
 function showWorker(worker) {
+    if (worker < 0 || worker >= run.workers.length)
+        return worker === run.workers.length ? "operator" : "all workers";
     return `worker ${worker}${run.workers[worker] ? ` (${run.workers[worker]})` : ""}`;
 }
 
-function deathOf(tenure) {
-    return run.faults.find((fault) => fault.kind !== "fault" && fault.worker === tenure.worker &&
-        fault.life === tenure.life);
-}
-
 function howEnded(tenure) {
-    if (tenure.reason !== 0)
-        return REASONS[tenure.reason] ?? `reason ${tenure.reason}`;
-    if (tenure.left >= 0)
-        return "its owner left";
-    const death = deathOf(tenure);
+    if (tenure.reason !== 0 || tenure.left >= 0)
+        return REASONS[tenure.reason || RELEASED] ?? `reason ${tenure.reason}`;
+    const death = run.faults.find(({kind, worker, life, from}) => (kind === "kill" || kind === "crash") &&
+        worker === tenure.worker && life === tenure.life && from < tenure.to + run.lease_ms * 1e6);
     return death ? `its process ${death.kind === "kill" ? "was killed" : death.what}` : REASONS[0];
 }
 
@@ -130,6 +127,7 @@ function fillHead() {
     addTerm(byId("facts"), "store", run.store);
     addTerm(byId("facts"), "lease", `${run.lease_ms} ms: so long an owner that vanishes keeps the mutex`);
     addTerm(byId("facts"), "faults", faultsByKind() || "none");
+    addTerm(byId("facts"), "machine", `ran these processes up to ${showLength(run.delay)} late, which bounds allow for`);
     addTerm(byId("facts"), "seed", run.seed);
     addTerm(byId("facts"), "again", "").append(make("code", run.command));
 }
@@ -141,8 +139,8 @@ function fillFindings() {
         const button = make("button", "", finding.kind);
         const text = make("div", "");
         text.append(make("b", `${marks[finding.kind]}: `), finding.text);
-        const facts = `at ${showTime(finding.at)}, mutex ${finding.mutex}, worker ${finding.worker}` +
-            `${finding.token === "0" ? "" : `, token ${finding.token}`}`;
+        const tenure = finding.token === "0" ? "" : `, mutex ${finding.mutex}, token ${finding.token}`;
+        const facts = `at ${showTime(finding.at)}, ${showWorker(finding.worker)}${tenure}`;
         button.append(text, make("div", facts, "facts"));
         button.addEventListener("click", () => showFinding(finding));
         byId("finding-list").appendChild(document.createElement("li")).append(button);
@@ -159,27 +157,20 @@ function svg(tag, attributes, text = "") {
     return element;
 }
 
-/* Of sorted values: the smallest that at least this share of them does not exceed. */
-function percentile(sorted, share) {
-    return sorted[Math.max(0, Math.ceil(sorted.length * share) - 1)];
-}
-
 const isLate = (takeover) => takeover.bound > 0 && takeover.length > takeover.bound;
 
 function describeWaits(takeovers) {
-    const judged = takeovers.filter((t) => t.bound > 0);
-    const sorted = (judged.length > 0 ? judged : takeovers).map((t) => t.length).sort((a, b) => a - b);
+    const sorted = takeovers.map((takeover) => takeover.length).sort((a, b) => a - b);
     if (sorted.length === 0)
         return ["none"];
-    const late = judged.filter(isLate).length;
-    const lines = [`half within ${showLength(percentile(sorted, 0.5))} (p50), 99 % within ` +
-        `${showLength(percentile(sorted, 0.99))} (p99), longest ${showLength(sorted.at(-1))}`];
-    if (judged.length > 0)
-        lines.push(late > 0 ? `✗ ${late} of ${judged.length} above their bound`
-            : `✓ all ${judged.length} within their bound`);
-    if (judged.length < takeovers.length)
-        lines.push(`${takeovers.length - judged.length} without a bound (grey): a fault kept everybody away`);
-    return lines;
+    const percentile = (share) => showLength(sorted[Math.floor(sorted.length * share)]);
+    const bounded = takeovers.filter((takeover) => takeover.bound > 0).length;
+    const late = takeovers.filter(isLate).length;
+    return [
+        `half within ${percentile(0.5)} (p50), 99 % within ${percentile(0.99)} (p99), longest ${showLength(sorted.at(-1))}`,
+        late > 0 ? `✗ ${late} of ${bounded} above their bound` : `✓ all ${bounded} within their bound`,
+    ].concat(bounded === sorted.length ? []
+        : `${sorted.length - bounded} without a bound (grey): faults kept everybody away`);
 }
 
 function drawHistogram(takeovers, width) {
@@ -271,8 +262,8 @@ function fillTables() {
     fillTable(byId("tenure-table"), ["mutex", "worker", "token", "from", "to", "length", "end"], run.tenures,
         (t) => [t.mutex, showWorker(t.worker), t.token, showTime(t.from), showTime(t.to),
             showLength(t.to - t.from), howEnded(t)]);
-    fillTable(byId("fault-table"), ["what", "worker", "from", "to"], run.faults, (f) =>
-        [f.what, f.worker < 0 ? "all" : showWorker(f.worker), showTime(f.from), showTime(f.to)]);
+    fillTable(byId("fault-table"), ["what", "whom", "from", "to"], run.faults, (f) =>
+        [f.what, f.mutex < 0 ? showWorker(f.worker) : `mutex ${f.mutex}`, showTime(f.from), showTime(f.to)]);
 }
 
 fillHead();

@@ -15,7 +15,7 @@ const AXIS_HEIGHT = 20, HEADING_HEIGHT = 22, LETTER_WIDTH = 6.7;
 
 const canvas = byId("lanes"), overview = byId("overview"), tip = byId("tip");
 const whole = {from: 0, to: Math.max(run.length, 1)};
-const globalFaults = run.faults.filter((fault) => fault.worker < 0);
+const globalFaults = run.faults.filter((fault) => fault.worker < 0 && fault.mutex < 0);
 const state = {...whole, selected: null, finding: null, drag: null, isDrawPending: false};
 const groups = groupTenures();
 const lanes = groups.flatMap((group) => group.lanes);
@@ -60,6 +60,7 @@ function groupTenures() {
         return {
             mutex, tenures, overlaps: overlapsOf(tenures),
             findings: run.findings.filter((finding) => finding.mutex === mutex),
+            faults: run.faults.filter((fault) => fault.mutex === mutex),
             lanes: workers.map((worker) => makeLane(worker, tenures.filter((t) => t.worker === worker))),
         };
     });
@@ -191,9 +192,9 @@ function drawFaultBands(pen, lane) {
     pen.globalAlpha = 1;
 }
 
-function drawFaultMarks(pen, lane) {
-    const faults = lane.faults.filter((f) => isVisible(f) && !isBand(f) && f.kind !== "end");
-    const y = lane.y + size.laneHeight / 2, half = Math.min(4, size.width / faults.length / 3);
+function drawFaultMarks(pen, {faults: all, y: top}) {
+    const faults = all.filter((f) => isVisible(f) && !isBand(f) && f.kind !== "end");
+    const y = top + size.laneHeight / 2, half = Math.min(4, size.width / faults.length / 3);
     pen.lineWidth = Math.min(2, half);
     for (const fault of faults) {
         const x = toX((fault.from + fault.to) / 2);
@@ -300,6 +301,7 @@ function draw() {
             drawTenures(pen, lane);
             drawFaultMarks(pen, lane);
         }
+        drawFaultMarks(pen, group);
         drawOverlaps(pen, group);
         if (size.laneHeight > 12)
             group.lanes.forEach((lane) => drawTokens(pen, lane));
