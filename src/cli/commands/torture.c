@@ -17,6 +17,7 @@
 #define TRANSITION_MS 500
 #define LENGTH_MS 60000
 #define LENGTH_MAX_MS (24 * 3600000)
+#define COMMANDS_MAX 16
 #define PROCESSES 6
 #define MUTEXES 3
 #define LIE "SIMBA_TORTURE_PLANT" /* for tests: a worker says that it owns what it does not */
@@ -30,7 +31,10 @@ enum {
     OPT_LIMITS,
     OPT_SAME_ID,
     OPT_STRICT,
-    OPT_HTML
+    OPT_HTML,
+    OPT_SERVER_PID,
+    OPT_SERVER_START,
+    OPT_SERVER_FAULT
 };
 
 static const struct option options[] = {
@@ -44,7 +48,18 @@ static const struct option options[] = {
     {"same-id", 0, OPT_SAME_ID, NULL, "two processes contend with one id"},
     {"strict", 0, OPT_STRICT, NULL, "exit 1 also if something was only late"},
     {"html", 0, OPT_HTML, "FILE", "write what happened as a page for a browser"},
+    {"server-pid", 0, OPT_SERVER_PID, "PID",
+     "the server may be frozen; or a file that holds its pid"},
+    {"server-start", 0, OPT_SERVER_START, "CMD", "… and killed, since CMD starts it again"},
+    {"server-fault", 0, OPT_SERVER_FAULT, "NAME=CMD",
+     "CMD begin, and CMD end, make another fault of the server"},
     {NULL, 0, 0, NULL, NULL},
+};
+
+struct request {
+    struct torture t;
+    struct server_options server;
+    const char *commands[COMMANDS_MAX];
 };
 
 static int take_number(const struct cli *c, const char *option, const char *value, uint64_t low,
@@ -73,9 +88,23 @@ static int take_faults(const struct cli *c, const char *list, fault_set *out)
     return usage(c, "--faults: unknown fault '%s'", unknown);
 }
 
+static int take_server(const struct cli *c, struct request *r, int id, const char *value)
+{
+    if (id == OPT_SERVER_PID)
+        r->server.pid = value;
+    else if (id == OPT_SERVER_START)
+        r->server.start = value;
+    else if (r->server.command_count == COMMANDS_MAX)
+        return usage(c, "more than %d times --server-fault", COMMANDS_MAX);
+    else
+        r->commands[r->server.command_count++] = value;
+    return -1;
+}
+
 static int take_option(struct cli *c, void *data, int id, char *value)
 {
-    struct torture *t = data;
+    struct request *r = data;
+    struct torture *t = &r->t;
     uint64_t n = 0;
     int64_t ms;
     int code = -1;
@@ -97,6 +126,7 @@ static int take_option(struct cli *c, void *data, int id, char *value)
         t->length = ms * NS_PER_MS;
         break;
     case OPT_FAULTS:
+        t->has_faults = true;
         return take_faults(c, value, &t->faults);
     case OPT_LIMITS:
         t->has_limits = true;
@@ -107,19 +137,32 @@ static int take_option(struct cli *c, void *data, int id, char *value)
     case OPT_STRICT:
         t->is_strict = true;
         break;
-    default:
+    case OPT_HTML:
         t->html = value;
         break;
+    default:
+        return take_server(c, r, id, value);
     }
     return code;
 }
 
 /* What cannot be done here is not drawn. */
-static void choose_faults(struct torture *t)
+static int choose_faults(struct request *r)
 {
+    struct torture *t = &r->t;
+    char why[256];
+    bool has_server =
+        r->server.pid != NULL || r->server.start != NULL || r->server.command_count > 0;
+    r->server.commands = r->commands;
+    if (!t->has_faults)
+        t->faults = (FAULT_BIT(FAULT_KINDS) - 1) & ~faults_of(GROUP_LIMIT);
     if (t->has_limits)
         t->faults |= faults_of(GROUP_LIMIT);
-    t->faults &= ~(faults_of(GROUP_NETWORK) | faults_of(GROUP_SERVER));
+    if (has_server && (t->server = server_open(&r->server, why, sizeof why)) == NULL)
+        return usage(t->c, "%s", why);
+    fault_set possible = t->server != NULL ? server_faults(t->server) : 0;
+    t->faults &= ~faults_of(GROUP_SERVER) | possible;
+    return -1;
 }
 
 static int write_page(const struct torture *t, const struct history *h)
@@ -169,8 +212,9 @@ static int conclude(struct torture *t, struct history *h)
     return code != 0 ? code : h->tenure_count == 0 ? EXIT_TROUBLE : 0;
 }
 
-static int configure(struct torture *t)
+static int configure(struct request *r)
 {
+    struct torture *t = &r->t;
     struct cli *c = t->c;
     const char *url = c->setting[SET_URL].value, *lie = getenv(LIE);
     /* Not on the default store by mistake: names stay behind. */
@@ -180,7 +224,9 @@ static int configure(struct torture *t)
         return usage(c, "memory: is a store within one process: here processes contend");
     c->ttl_ms = TTL_MS;
     c->transition_ms = TRANSITION_MS;
-    choose_faults(t);
+    int code = choose_faults(r);
+    if (code >= 0)
+        return code;
     t->is_lying = lie != NULL && strcmp(lie, "lie") == 0;
     if (t->is_lying)
         print_note(c, LIE " is set: worker 0 says that it owns what it does not");
@@ -189,21 +235,23 @@ static int configure(struct torture *t)
 
 static int run(struct cli *c)
 {
-    static struct torture t;
+    static struct request r;
+    struct torture *t = &r.t;
     struct history h = {.begin = 0};
     int signal = 0;
-    t = (struct torture){.c = c, .workers = PROCESSES, .mutexes = MUTEXES};
-    t.length = LENGTH_MS * NS_PER_MS;
-    t.seed = rng_seed() % 1000000;
-    t.faults = faults_of(GROUP_PROCESS) | faults_of(GROUP_API) | faults_of(GROUP_NETWORK);
-    int code = cli_take(c, take_option, cli_take_url, &t);
+    *t = (struct torture){.c = c, .workers = PROCESSES, .mutexes = MUTEXES};
+    t->length = LENGTH_MS * NS_PER_MS;
+    t->seed = rng_seed() % 1000000;
+    int code = cli_take(c, take_option, cli_take_url, &r);
     if (code < 0)
-        code = configure(&t);
+        code = configure(&r);
     if (code >= 0)
         return code;
-    if ((code = torture_run(&t, &h, &signal)) == 0)
-        code = conclude(&t, &h);
+    if ((code = torture_run(t, &h, &signal)) == 0)
+        code = conclude(t, &h);
     history_free(&h);
+    if (t->server != NULL)
+        server_close(t->server);
     if (signal != 0 && code == 0)
         die_of(signal);
     return code;

@@ -30,6 +30,12 @@ enum fault_group fault_group_of(enum fault fault)
     return groups[fault];
 }
 
+/* A clock that steps is faster than the drift, for a moment. */
+bool fault_is_limit(enum fault fault)
+{
+    return groups[fault] == GROUP_LIMIT || fault == FAULT_CLOCK;
+}
+
 fault_set faults_of(enum fault_group group)
 {
     fault_set set = 0;

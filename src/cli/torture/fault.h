@@ -58,6 +58,7 @@ extern const char *const fault_names[FAULT_KINDS]; /* "kill" */
 extern const char *const fault_done[FAULT_KINDS];  /* "killed" */
 enum fault_group fault_group_of(enum fault fault);
 fault_set faults_of(enum fault_group group);
+bool fault_is_limit(enum fault fault); /* the guarantees exclude it */
 
 /* A list with commas: names, groups, none, all (but limits); one with a minus before it is taken
  * away. False: `unknown` is not one of them. */

@@ -81,8 +81,7 @@ enum finding_kind judging_wrong(const struct judging *j, unsigned mutex, int64_t
 {
     for (size_t i = 0; i < j->h->fault_count; i++) {
         const struct entry *f = &j->h->faults[i];
-        bool is_excluded = f->kind == ENTRY_FAULT &&
-                           fault_group_of((enum fault)f->detail) == GROUP_LIMIT &&
+        bool is_excluded = f->kind == ENTRY_FAULT && fault_is_limit((enum fault)f->detail) &&
                            (f->detail != FAULT_EVICT_FORCED || f->mutex == mutex);
         if (is_excluded && f->before <= at && at <= f->after + 2 * j->rules->lease)
             return FINDING_LIMIT;

@@ -13,6 +13,7 @@
 #include "cli/output.h"
 #include "cli/run/clock.h"
 #include "cli/run/signals.h"
+#include "cli/torture/network.h"
 #include "cli/torture/plan.h"
 #include "cli/torture/record.h"
 
@@ -28,8 +29,10 @@ struct child {
     unsigned life;
     bool is_killed, is_ending; /* by us */
     int64_t gone_at, restart_at;
-    int64_t frozen_at, thaw_at; /* 0: not frozen */
-    uint8_t fault;              /* that it is gone by */
+    int64_t frozen_at, thaw_at;   /* 0: not frozen */
+    uint8_t fault;                /* that it is gone by */
+    uint8_t net_fault;            /* of its connections … */
+    int64_t net_since, net_until; /* … if that is not 0 */
 };
 
 struct run {
@@ -42,7 +45,8 @@ struct run {
     int64_t begin, calm;
     int64_t shown_at;
     int signal; /* that ended it; 0: none */
-    bool is_terminal, is_calm;
+    bool is_terminal, is_calm, has_lost_proxy;
+    int64_t server_until; /* the fault of the server lasts */
     uint64_t orders;
 };
 
@@ -161,12 +165,59 @@ static void go(struct run *r, const struct strike *s, int64_t now)
         end(r, s->worker);
 }
 
+static void mend_network(struct run *r, unsigned number)
+{
+    struct child *k = &r->children[number];
+    if (k->net_since == 0)
+        return;
+    r->has_lost_proxy |= !network_set(r->t, number, FAULT_KINDS, 0);
+    add(r, ENTRY_FAULT, number, k->life, k->net_fault, k->net_since, now_ns());
+    k->net_since = 0;
+}
+
+static void cut_network(struct run *r, const struct strike *s, int64_t now)
+{
+    struct child *k = &r->children[s->worker];
+    if (k->net_since != 0)
+        return; /* one at a time */
+    r->has_lost_proxy |= !network_set(r->t, s->worker, (enum fault)s->fault, s->amount);
+    k->net_since = now;
+    k->net_until = now + s->lasts;
+    k->net_fault = s->fault;
+}
+
+static void strike_server(struct run *r, const struct strike *s, int64_t now)
+{
+    if (server_begin(r->t->server, (enum fault)s->fault)) {
+        r->server_until = now + s->lasts;
+        r->done++;
+    }
+}
+
+/* When it is to be asked again. */
+static int64_t follow_server(struct run *r, int64_t now)
+{
+    struct entry e;
+    if (r->t->server == NULL || !server_is_busy(r->t->server))
+        return NEVER;
+    if (now >= r->server_until)
+        server_end(r->t->server);
+    if (server_poll(r->t->server, &e)) {
+        record_add(r->record, &e);
+        return NEVER;
+    }
+    return now + 5 * NS_PER_MS;
+}
+
 /* One that is gone or on its way is left alone. */
 static void strike(struct run *r, const struct strike *s, int64_t now)
 {
-    struct child *k = &r->children[s->worker];
-    bool is_there = s->worker > r->t->workers || (k->pid != 0 && !k->is_killed && !k->is_ending);
-    if (!is_there)
+    struct child *k = &r->children[s->worker == FAULT_ON_ALL ? 0 : s->worker];
+    if (fault_group_of((enum fault)s->fault) == GROUP_SERVER) {
+        strike_server(r, s, now);
+        return;
+    }
+    if (k->pid == 0 || k->is_killed || k->is_ending)
         return;
     r->done++;
     switch (s->fault) {
@@ -186,32 +237,46 @@ static void strike(struct run *r, const struct strike *s, int64_t now)
     case FAULT_EVICT_FORCED:
         order(r, (unsigned)r->t->workers, s); /* the operator writes it down */
         break;
-    default:
+    case FAULT_STOP:
+    case FAULT_RESIGN:
+    case FAULT_CLOSE:
         order(r, s->worker, s);
         add(r, ENTRY_FAULT, s->worker, k->life, s->fault, now, now);
         break;
+    default:
+        cut_network(r, s, now);
+        break;
     }
+}
+
+static int64_t earlier(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
 }
 
 /* What is due: faults, and their ends. When something is due next. */
 static int64_t act(struct run *r, int64_t now)
 {
-    int64_t next = NEVER;
+    int64_t next = follow_server(r, now);
     while (!r->is_calm && r->next_strike < r->strikes &&
            r->begin + r->plan[r->next_strike].at <= now)
         strike(r, &r->plan[r->next_strike++], now);
     if (!r->is_calm && r->next_strike < r->strikes)
-        next = r->begin + r->plan[r->next_strike].at;
+        next = earlier(next, r->begin + r->plan[r->next_strike].at);
     for (unsigned i = 0; i <= r->t->workers; i++) {
         struct child *k = &r->children[i];
         if (k->frozen_at != 0 && k->thaw_at <= now)
             thaw(r, i, now);
-        if (k->frozen_at != 0 && k->thaw_at < next)
-            next = k->thaw_at;
+        if (k->frozen_at != 0)
+            next = earlier(next, k->thaw_at);
+        if (k->net_since != 0 && k->net_until <= now)
+            mend_network(r, i);
+        if (k->net_since != 0)
+            next = earlier(next, k->net_until);
         if (k->pid == 0 && k->restart_at != 0 && k->restart_at <= now)
             restart(r, i, now);
-        if (k->pid == 0 && k->restart_at != 0 && k->restart_at < next)
-            next = k->restart_at;
+        if (k->pid == 0 && k->restart_at != 0)
+            next = earlier(next, k->restart_at);
     }
     return next;
 }
@@ -220,14 +285,18 @@ static int64_t act(struct run *r, int64_t now)
 static void calm_down(struct run *r)
 {
     int64_t now = now_ns();
+    struct entry e;
     r->is_calm = true;
     for (unsigned i = 0; i <= r->t->workers; i++) {
         struct child *k = &r->children[i];
         thaw(r, i, now);
+        mend_network(r, i);
         if (k->restart_at > now)
             k->restart_at = now;
     }
-    act(r, now);
+    if (r->t->server != NULL && server_settle(r->t->server, &e))
+        record_add(r->record, &e);
+    act(r, now_ns());
 }
 
 /* ---- waiting ------------------------------------------------------------------------------- */
@@ -379,7 +448,7 @@ bool run_all(struct torture *t, int64_t live, struct run_outcome *out)
         signals_give_back(&r.signals);
         close(r.signals.fd);
     }
-    *out = (struct run_outcome){r.begin, now_ns(), r.signal};
+    *out = (struct run_outcome){r.begin, now_ns(), r.signal, r.has_lost_proxy};
     if (r.record != NULL)
         record_close(r.record);
     free(r.plan);

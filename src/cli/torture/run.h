@@ -7,6 +7,7 @@
 struct run_outcome {
     int64_t begin, end;
     int signal; /* that ended it early; 0: none */
+    bool has_lost_proxy;
 };
 
 /* False: see errno. `live`: within so many ns of the last fault each mutex has an owner. */

@@ -18,6 +18,7 @@
 
 #include "cli/output.h"
 #include "cli/torture/judge.h"
+#include "cli/torture/network.h"
 #include "cli/torture/run.h"
 
 #define ANSWERS_PER_SECOND 1000
@@ -119,6 +120,8 @@ static int prepare(struct torture *t)
     snprintf(t->prefix, sizeof t->prefix, "simba-torture-%08x", random);
     find_period(t);
     int code = reach_store(t);
+    if (code == 0)
+        code = network_start(t);
     if (code != 0)
         return code;
     t->record_entries =
@@ -198,15 +201,23 @@ int torture_run(struct torture *t, struct history *h, int *signal)
     struct run_outcome outcome;
     struct entries all = {.at = NULL};
     int code = prepare(t);
-    if (code != 0)
+    if (code != 0) {
+        network_stop(t);
         return code;
+    }
     find_rules(t, &(struct run_outcome){0}, &rules);
     int64_t live = rules.live;
     bool is_run = run_all(t, live, &outcome);
     int error = errno;
+    network_stop(t);
     bool is_read = read_records(t, &all);
     if (!is_run)
         code = print_error(t->c, "cannot start the workers: %s", strerror(error));
+    else if (outcome.has_lost_proxy)
+        code = print_error(t->c, "a proxy has ended before the run: the network cannot be struck");
+    else if (t->server != NULL && server_error(t->server)[0] != '\0')
+        code =
+            print_error(t->c, "a fault of the server cannot be done: %s", server_error(t->server));
     else if (!is_read)
         code = print_error(t->c, "cannot read the records: out of memory");
     if (code == 0) {

@@ -11,8 +11,10 @@
 #include <stdatomic.h>
 
 #include "cli/cli.h"
+#include "cli/torture/endpoint.h"
 #include "cli/torture/fault.h"
 #include "cli/torture/history.h"
+#include "cli/torture/server.h"
 #include "core/period.h"
 
 #define WORKERS_MAX 64
@@ -33,12 +35,20 @@ struct control {
     char store[URL_MAX];
 };
 
+/* A proxy for each server, with a route for each worker. */
+struct network {
+    struct endpoints servers;
+    struct proxy *proxies[ENDPOINTS_MAX];
+    size_t count; /* 0: workers reach the store directly */
+};
+
 struct torture {
     struct cli *c;
     size_t workers, mutexes;
     int64_t length; /* of the faults */
     uint64_t seed;
     fault_set faults;
+    bool has_faults; /* they were chosen */
     bool is_same_id, is_strict, has_limits;
     bool is_lying;    /* worker 0 claims to own what it does not: the judge must find it */
     const char *html; /* NULL: no page is written */
@@ -49,6 +59,8 @@ struct torture {
     char folder[64];       /* of the records */
     char prefix[40];       /* of the mutexes */
     struct control *control;
+    struct network network;
+    struct server *server; /* NULL: its owner allows for no faults */
 };
 
 /* The name of a mutex; out holds SIMBA_MUTEX_MAX + 1 bytes. */

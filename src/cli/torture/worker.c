@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/rng.h"
+#include "cli/torture/network.h"
 #include "cli/torture/plan.h"
 
 #define PULSE (3 * NS_PER_MS)
@@ -274,6 +275,7 @@ _Noreturn void worker_main(const struct torture *t, unsigned number, unsigned li
     w.kind = torture_kind(t, number);
     w.random = plan_worker_seed(t->seed, number, life);
     w.order = atomic_load(&t->control->worker[number].order);
+    network_take_route(t, number);
     torture_record_path(t, number, life, path, sizeof path);
     if ((w.record = record_create(path, t->record_entries)) == NULL) {
         perror("simba torture: cannot write the record");

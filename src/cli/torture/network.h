@@ -1,0 +1,18 @@
+/* network.h: the ways of the workers to the servers, each through a proxy of ours. */
+#ifndef CLI_TORTURE_NETWORK_H
+#define CLI_TORTURE_NETWORK_H
+
+#include "cli/torture/torture.h"
+
+/* Starts a proxy for each server of the URL; without one, t->network.count stays 0, and `limit`
+ * says why. 0, or an exit code after saying why. */
+int network_start(struct torture *t);
+
+/* In a child: its URL leads through its own routes. */
+void network_take_route(const struct torture *t, unsigned worker);
+
+/* A fault of that worker's connections begins, or with FAULT_KINDS ends. False: a proxy is gone. */
+bool network_set(const struct torture *t, unsigned worker, enum fault fault, int64_t amount);
+
+void network_stop(struct torture *t);
+#endif
