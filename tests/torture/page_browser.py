@@ -155,7 +155,8 @@ def check_sizes(reader):
         colours.add(reader.run("draw(); return getComputedStyle(document.body).backgroundColor + colours.bar"))
     check(len(colours) == 2, "light and dark are the same")
     reader.browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {"width": 400, **metrics})
-    reader.wait(lambda: reader.run("return size.scale === 2 && size.width < 400"), "it is narrow")
+    reader.wait(lambda: reader.run("return size.scale === 2 && size.width < 400"),
+                "it is narrow, with twice as many pixels")
     check(reader.run("return document.documentElement.scrollWidth") <= 400, "it is wider than the screen")
     check(reader.run("draw(); " + RED) >= 3, "the overlap is not seen")
     reader.browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})

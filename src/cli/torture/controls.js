@@ -2,6 +2,7 @@
 /* controls.js: overview, zoom, tooltip, keyboard and pointer of the timeline. */
 
 const STEP = 0.2, ZOOM = 1.6;
+const LINES_MAX = 6; /* faults in a tooltip */
 
 /* ---- the overview ------------------------------------------------------------------------------ */
 
@@ -94,6 +95,8 @@ function showFinding(finding) {
 const laneOf = (tenure) => groups[tenure.mutex].lanes.find((lane) => lane.worker === tenure.worker);
 const overlap = (a, b) => Math.min(a.to, b.to) - Math.max(a.from, b.from);
 
+const showFindingText = ({kind, text}) => `${MARKS[kind]}: ${text}`;
+
 function showFault(fault) {
     return fault.from === fault.to ? `${fault.what} at ${showTime(fault.from)}`
         : `${fault.what} from ${showTime(fault.from)} to ${showTime(fault.to)} (${showLength(fault.to - fault.from)})`;
@@ -114,7 +117,7 @@ function describeTenure(tenure) {
         `end: ${howEnded(tenure)}`,
         ...others.map((t) => `✗ at the same time as ${showWorker(t.worker)}, token ${t.token}, for ` +
             `${showLength(overlap(t, tenure))}`),
-        ...run.findings.filter((f) => f.token === tenure.token && f.mutex === tenure.mutex).map((f) => `✗ ${f.text}`),
+        ...run.findings.filter((f) => f.token === tenure.token && f.mutex === tenure.mutex).map(showFindingText),
         ...faults.map((fault) => `fault: ${showFault(fault)}`),
     ];
 }
@@ -135,15 +138,22 @@ function findTenure(lane, x) {
 
 function describePoint(x, y) {
     const isNear = (span) => toX(span.from) - NEAR <= x && x <= toX(span.to) + NEAR;
-    const group = groups.find((g) => y >= g.y && y < g.bottom);
+    const showFaults = (faults) => {
+        const near = faults.filter(isNear);
+        return near.slice(0, LINES_MAX).map(showFault)
+            .concat(near.length > LINES_MAX ? `and ${near.length - LINES_MAX} more: zoom in` : []);
+    };
+    const group = [...groups, faultGroup].find((g) => y >= g.y && y < g.bottom);
     const lane = group?.lanes.find((l) => y >= l.y && y < l.y + size.laneHeight);
-    if (group && !lane)
-        return group.findings.filter((f) => isNear({from: f.at, to: f.at})).map((f) => `✗ ${f.text}`)
-            .concat(group.faults.filter(isNear).map(showFault));
-    const {tenure, count} = lane ? findTenure(lane, x) : {tenure: null};
+    if (!group || (group === faultGroup && !lane))
+        return [];
+    if (!lane)
+        return group.findings.filter((f) => isNear({from: f.at, to: f.at})).map(showFindingText)
+            .concat(showFaults(group.faults));
+    const {tenure, count} = findTenure(lane, x);
     if (tenure)
         return describeTenure(tenure).concat(count > 1 ? `one of ${count} here: zoom in` : []);
-    return (lane ? lane.faults.concat(globalFaults) : globalFaults).filter(isNear).map(showFault);
+    return showFaults(lane.worker < 0 ? globalFaults : lane.faults.concat(globalFaults));
 }
 
 function showTip(lines, x, y) {
@@ -160,7 +170,7 @@ function showSelected() {
         showTip(describeTenure(state.selected), Math.max(size.gutter, toX(state.selected.from)),
             lane.y + size.laneHeight);
     else if (state.finding)
-        showTip([`✗ ${state.finding.text}`], toX(state.finding.at), groups[state.finding.mutex].y);
+        showTip([showFindingText(state.finding)], toX(state.finding.at), groups[state.finding.mutex].y);
     else
         tip.hidden = true;
 }
@@ -243,7 +253,7 @@ function onOverview(event) {
 
 function onResize() {
     size.width = canvas.clientWidth;
-    size.gutter = size.width > 700 ? 170 : 40;
+    size.gutter = size.width > 700 ? 200 : 40;
     layOut();
     canvas.style.height = `${size.height}px`;
     size.scale = devicePixelRatio;
@@ -253,6 +263,12 @@ function onResize() {
     overviewPicture = null;
     readColours();
     draw();
+}
+
+/* The window may move to a screen with other pixels; a query tells of one change only. */
+function watchScale() {
+    const query = matchMedia(`(resolution: ${devicePixelRatio}dppx)`);
+    query.addEventListener("change", () => (watchScale(), onResize()), {once: true});
 }
 
 canvas.addEventListener("keydown", onKey);
@@ -267,6 +283,6 @@ for (const [id, key] of [["zoom-in", "+"], ["zoom-out", "-"], ["earlier", "Arrow
     ["all", "Home"]])
     byId(id).addEventListener("click", KEYS[key]);
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", onResize);
-addEventListener("resize", onResize); /* also when only the scale changes */
 new ResizeObserver(onResize).observe(byId("plot"));
+watchScale();
 onResize();
