@@ -266,12 +266,22 @@ int cli_open_existing(struct cli *c)
         path, c->setting[SET_URL].value != NULL ? c->setting[SET_URL].where : "default");
 }
 
+/* As it could be written; out holds 24 bytes. */
+static const char *default_text(int64_t ms, char *out)
+{
+    snprintf(out, 24, ms % 1000 == 0 ? "%llds" : "%lldms",
+             (long long)(ms % 1000 == 0 ? ms / 1000 : ms));
+    return out;
+}
+
 /* What would be used, without using it: the folder of the default store is not made. */
 static int show_configuration(struct cli *c)
 {
     static const char *const names[SETTINGS] = {"url", "ttl", "transition", "id", "initial-delay"};
-    static const char *const defaults[SETTINGS] = {NULL, "10s", "6s", "made from host and pid",
-                                                   "0s"};
+    char ttl[24], transition[24];
+    const char *const defaults[SETTINGS] = {NULL, default_text(c->ttl_ms, ttl),
+                                            default_text(c->transition_ms, transition),
+                                            "made from host and pid", "0s"};
     if (c->setting[SET_URL].value != NULL) {
         int code = cli_open(c);
         if (code != 0)

@@ -179,8 +179,10 @@ class Checker:
         d, text = self.s.durations(), self.s.text
         refresh = re.search(r"#define REFRESH_MS (\d+)", text["src/cli/commands/status.c"])
         jobs = re.search(r"\.jobs = (\d+)", text["tests/contract/main.c"])
+        torture = dict(re.findall(r"#define (PROCESSES|MUTEXES|LENGTH_MS) (\d+)", text["src/cli/commands/torture.c"]))
         defaults = {"ttl": d["ttl"], "transition": d["transition"], "kill-after": d["kill_after_limit"],
-                    "jobs": jobs and float(jobs.group(1)), "initial-delay": 0, "at-least": 0, "signal": None}
+                    "processes": float(torture["PROCESSES"]), "mutexes": float(torture["MUTEXES"]),
+                    "for": float(torture["LENGTH_MS"]), "jobs": jobs and float(jobs.group(1)), "initial-delay": 0, "at-least": 0, "signal": None}
         statuses = set(self.s.commands.statuses)
         for command in [None, *self.s.commands.commands]:
             options = self.s.commands.common if command is None else self.own_options(command)

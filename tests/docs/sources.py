@@ -24,11 +24,13 @@ ENVIRONMENT = {
     "STATE_DIRECTORY": (OTHERS, "the folder of the default store, set by systemd"),
     "XDG_STATE_HOME": (OTHERS, "where the folder of the default store is; else ~/.local/state"),
     "HOME": (OTHERS, "for both of these"),
+    "TMPDIR": (OTHERS, "where simba torture keeps its records meanwhile; else /tmp"),
     "NO_COLOR": (OTHERS, "if it is set and not empty: no colours"),
     "TERM": (OTHERS, "if it is dumb: no colours"),
     "NOTIFY_SOCKET": (OTHERS, "where systemd is told READY=1"),
 }
-INTERNAL = {"SIMBA_TCK_URL"}  # between simba tck and the suite that it runs
+# Between simba tck and the suite that it runs; a planted mistake, for a test of simba torture.
+INTERNAL = {"SIMBA_TCK_URL", "SIMBA_TORTURE_PLANT"}
 COMMON_OPTIONS = ("ttl", "transition", "connect_timeout", "command_timeout")
 
 

@@ -395,6 +395,16 @@ static void a_late_machine_is_allowed_for(void **state)
     expect_nothing();
 }
 
+static void a_late_store_is_allowed_for(void **state)
+{
+    (void)state;
+    nobody_for_too_long_is_late(state);
+    add(ENTRY_DELAYED, 3, 5000, 5120)->detail = DELAY_OF_STORE;
+    expect_nothing();
+    fault(FAULT_SERVER_FREEZE, FAULT_ON_ALL, 5110, 5115); /* by us */
+    expect(FINDING_LATE, "had no owner");
+}
+
 /* We had frozen it: that is no fault of the machine. */
 static void a_frozen_worker_is_no_late_machine(void **state)
 {
@@ -419,6 +429,14 @@ static void nobody_after_the_faults_is_wrong(void **state)
     tenure(0, 5, 100, 200);
     add(ENTRY_CALM, FAULT_ON_ALL, 1000, 1000);
     expect(FINDING_WRONG, "nobody has owned mutex 0 since the faults ended");
+}
+
+/* Later than a request may take: then none succeeds. */
+static void nobody_on_a_starved_machine_is_late(void **state)
+{
+    nobody_after_the_faults_is_wrong(state);
+    add(ENTRY_DELAYED, FAULT_ON_ALL, 5000, 5260);
+    expect(FINDING_LATE, "nobody has owned mutex 0 since the faults ended");
 }
 
 static void somebody_late_after_the_faults_is_late(void **state)
@@ -576,9 +594,11 @@ int main(void)
         TEST(a_fault_in_between_counts_anew),
         TEST(who_was_struck_does_not_count_as_waiting),
         TEST(a_late_machine_is_allowed_for),
+        TEST(a_late_store_is_allowed_for),
         TEST(a_frozen_worker_is_no_late_machine),
         TEST(with_one_id_time_is_no_promise),
         TEST(nobody_after_the_faults_is_wrong),
+        TEST(nobody_on_a_starved_machine_is_late),
         TEST(somebody_late_after_the_faults_is_late),
         TEST(an_owner_that_stays_is_alive),
         TEST(a_call_beyond_its_timeout_is_late),

@@ -142,14 +142,14 @@ static void kill_starts_again(void **state)
 {
     (void)state;
     setenv("PID_FILE", w.pid_file, 1);
-    kill_and_start(w.pid, "tail -f /dev/null >/dev/null & echo $! | tee \"$PID_FILE\"; :");
+    kill_and_start(w.pid, "tail -f /dev/null >/dev/null 2>&1 & echo $! | tee \"$PID_FILE\"; :");
 }
 
 static void a_file_holds_the_pid(void **state)
 {
     (void)state;
     setenv("PID_FILE", w.pid_file, 1);
-    kill_and_start(w.pid_file, "tail -f /dev/null >/dev/null & echo $! >\"$PID_FILE\"; :");
+    kill_and_start(w.pid_file, "tail -f /dev/null >/dev/null 2>&1 & echo $! >\"$PID_FILE\"; :");
 }
 
 static void commands_begin_and_end(void **state)

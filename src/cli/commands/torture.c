@@ -10,6 +10,7 @@
 #include "cli/output.h"
 #include "cli/run/signals.h"
 #include "cli/torture/judge.h"
+#include "cli/torture/network.h"
 #include "cli/torture/report.h"
 
 #define EXIT_WRONG 1
@@ -27,6 +28,7 @@ enum {
     OPT_MUTEXES,
     OPT_FOR,
     OPT_SEED,
+    OPT_PLAN,
     OPT_FAULTS,
     OPT_LIMITS,
     OPT_SAME_ID,
@@ -42,6 +44,7 @@ static const struct option options[] = {
     {"mutexes", 'm', OPT_MUTEXES, "N", "for so many; default 3"},
     {"for", 0, OPT_FOR, "D", "how long faults strike; default 60s"},
     {"seed", 0, OPT_SEED, "N", "draw the faults of an earlier run again; default: any"},
+    {"plan", 0, OPT_PLAN, NULL, "show the faults that the seed draws, then end"},
     {"faults", 0, OPT_FAULTS, "LIST",
      "which: names and groups, with commas; default process,api,network"},
     {"limits", 0, OPT_LIMITS, NULL, "also faults that the guarantees exclude, counted apart"},
@@ -58,6 +61,7 @@ static const struct option options[] = {
 
 struct request {
     struct torture t;
+    bool is_plan;
     struct server_options server;
     const char *commands[COMMANDS_MAX];
 };
@@ -128,6 +132,9 @@ static int take_option(struct cli *c, void *data, int id, char *value)
     case OPT_FAULTS:
         t->has_faults = true;
         return take_faults(c, value, &t->faults);
+    case OPT_PLAN:
+        r->is_plan = true;
+        break;
     case OPT_LIMITS:
         t->has_limits = true;
         break;
@@ -163,6 +170,31 @@ static int choose_faults(struct request *r)
     fault_set possible = t->server != NULL ? server_faults(t->server) : 0;
     t->faults &= ~faults_of(GROUP_SERVER) | possible;
     return -1;
+}
+
+/* One line for each fault. */
+static int show_plan(const struct torture *t)
+{
+    struct plan_options o = torture_plan(t);
+    size_t count;
+    struct strike *plan = plan_draw(&o, &count);
+    if (plan == NULL)
+        return print_error(t->c, "out of memory");
+    for (size_t i = 0; i < count; i++) {
+        const struct strike *s = &plan[i];
+        if (t->c->json)
+            print_json("{s:f, s:s, s:f, s:i, s:i}", "at_s", (double)s->at / 1e9, "fault",
+                       fault_names[s->fault], "lasts_s", (double)s->lasts / 1e9, "worker",
+                       s->worker == FAULT_ON_ALL ? -1 : (int)s->worker, "mutex", (int)s->mutex);
+        else if (s->worker == FAULT_ON_ALL)
+            printf("%8.3f s  %-14s for %.3f s\n", (double)s->at / 1e9, fault_names[s->fault],
+                   (double)s->lasts / 1e9);
+        else
+            printf("%8.3f s  %-14s for %.3f s, worker %u, mutex %u\n", (double)s->at / 1e9,
+                   fault_names[s->fault], (double)s->lasts / 1e9, s->worker, s->mutex);
+    }
+    free(plan);
+    return 0;
 }
 
 static int write_page(const struct torture *t, const struct history *h)
@@ -205,11 +237,11 @@ static int conclude(struct torture *t, struct history *h)
     name_things(t, h, kinds);
     report_print(t, h);
     int code = t->html != NULL ? write_page(t, h) : 0;
+    if (h->tenure_count == 0)
+        return EXIT_TROUBLE;
     bool is_bad =
         history_count(h, FINDING_WRONG) > 0 || (t->is_strict && history_count(h, FINDING_LATE) > 0);
-    if (is_bad)
-        return EXIT_WRONG;
-    return code != 0 ? code : h->tenure_count == 0 ? EXIT_TROUBLE : 0;
+    return is_bad ? EXIT_WRONG : code;
 }
 
 static int configure(struct request *r)
@@ -230,7 +262,9 @@ static int configure(struct request *r)
     t->is_lying = lie != NULL && strcmp(lie, "lie") == 0;
     if (t->is_lying)
         print_note(c, LIE " is set: worker 0 says that it owns what it does not");
-    return cli_configure(c);
+    if ((code = cli_configure(c)) < 0)
+        network_find(t);
+    return code;
 }
 
 static int run(struct cli *c)
@@ -247,12 +281,14 @@ static int run(struct cli *c)
         code = configure(&r);
     if (code >= 0)
         return code;
+    if (r.is_plan)
+        return show_plan(t);
     if ((code = torture_run(t, &h, &signal)) == 0)
         code = conclude(t, &h);
     history_free(&h);
     if (t->server != NULL)
         server_close(t->server);
-    if (signal != 0 && code == 0)
+    if (signal != 0 && code != EXIT_WRONG)
         die_of(signal);
     return code;
 }
@@ -260,15 +296,17 @@ static int run(struct cli *c)
 const struct command torture_command = {
     .name = "torture",
     .operands = "URL",
-    .summary = "kill, freeze and cut off owners, and see that there are never two",
+    .summary = "strike owners, and see that there are never two",
     .help =
         "Starts processes that contend for mutexes of their own names (simba-torture-…) on the "
         "store, strikes them with faults, and judges what they wrote down: two owners at once, "
         "tokens, the order of callbacks and hand-overs, takeovers in time, crashes, leaks. The "
-        "same seed draws the same faults.\n\n"
+        "same seed draws the same faults. Unless you set them, the ttl is 1s and the transition "
+        "500ms.\n\n"
         "--faults: process (kill, freeze, restart), api (stop, resign, close, evict), network "
         "(delay, stall, swallow, cut, trickle, refuse, reset, duplicate), server (server-freeze, "
-        "server-kill), limits (evict-forced); none, all; -NAME takes one away.\n"
+        "server-kill, forget, failover, read-only, full, crowded, disconnect, clock: as far as the "
+        "options --server-… allow), limits (evict-forced); none, all; -NAME takes one away.\n"
         "--json: a line for each finding, then one for the whole.\n\n"
         "Exit status: 0 nothing was wrong; 1 something was; 125 it could not be done, or nobody "
         "ever owned a mutex; 64 wrong usage. What was late is said, and fails with --strict "

@@ -56,7 +56,7 @@ struct history {
     char store[256], command[512];
     uint64_t seed;
     int64_t lease_ms, bound_ms;
-    int64_t delay; /* ns: how late a process of ours ran at most; bounds of time allow for it */
+    int64_t delay; /* ns: how late a process or the store was at most; bounds of time allow for it */
     /* For the page. Borrowed; NULL, also as an element: it shows the number. */
     const char *const *fault_names; /* what was done, by `detail` of an ENTRY_FAULT: "stopped" */
     size_t fault_name_count;

@@ -168,14 +168,26 @@ bool judging_is_struck(const struct judging *j, unsigned worker, int64_t from, i
     return false;
 }
 
-/* How late a process of ours ran, at most, though we had not frozen it. */
+/* The store answered late because we had struck it. */
+static bool is_excused(const struct judging *j, const struct entry *delay)
+{
+    for (size_t i = 0; delay->detail == DELAY_OF_STORE && i < j->h->fault_count; i++) {
+        const struct entry *f = &j->h->faults[i];
+        if (f->kind == ENTRY_FAULT && fault_group_of((enum fault)f->detail) == GROUP_SERVER &&
+            f->before < delay->after && f->after > delay->before)
+            return true;
+    }
+    return false;
+}
+
+/* How late a process of ours ran, or the store answered, at most, though we had not struck it. */
 static int64_t find_delay(const struct judging *j)
 {
     int64_t most = 0;
     for (size_t i = 0; i < j->delays.count; i++) {
         const struct entry *e = j->delays.at[i];
         int64_t late = e->after - e->before - judging_frozen(j, e->worker, e->before, e->after);
-        if (late > most)
+        if (late > most && !is_excused(j, e))
             most = late;
     }
     return most;

@@ -31,12 +31,21 @@ static enum net_fault net_fault_of(enum fault fault)
     }
 }
 
+void network_find(struct torture *t)
+{
+    struct endpoints *servers = &t->network.servers;
+    if ((t->faults & faults_of(GROUP_NETWORK)) == 0)
+        return;
+    endpoints_find(t->c->setting[SET_URL].value, servers);
+    if (servers->limit[0] != '\0' && (t->has_faults || servers->count > 0))
+        print_note(t->c, "%s", servers->limit);
+    if (servers->count == 0)
+        t->faults &= ~faults_of(GROUP_NETWORK);
+}
+
 int network_start(struct torture *t)
 {
     struct network *n = &t->network;
-    if ((t->faults & faults_of(GROUP_NETWORK)) == 0)
-        return 0;
-    endpoints_find(t->c->setting[SET_URL].value, &n->servers);
     for (size_t i = 0; i < n->servers.count; i++) {
         n->proxies[i] = proxy_start(&n->servers.at[i], t->workers + 1);
         if (n->proxies[i] == NULL)
@@ -44,10 +53,6 @@ int network_start(struct torture *t)
                                strerror(errno));
         n->count++;
     }
-    if (n->count == 0)
-        t->faults &= ~faults_of(GROUP_NETWORK);
-    if (n->servers.limit[0] != '\0' && (t->has_faults || n->count > 0))
-        print_note(t->c, "%s", n->servers.limit);
     return 0;
 }
 

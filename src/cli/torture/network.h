@@ -4,8 +4,11 @@
 
 #include "cli/torture/torture.h"
 
-/* Starts a proxy for each server of the URL; without one, t->network.count stays 0, and `limit`
- * says why. 0, or an exit code after saying why. */
+/* Which servers the URL names. Where there is none that a proxy can stand before, no fault of the
+ * network is left in t->faults. */
+void network_find(struct torture *t);
+
+/* Starts a proxy for each, if they are needed. 0, or an exit code after saying why. */
 int network_start(struct torture *t);
 
 /* In a child: its URL leads through its own routes. */

@@ -28,7 +28,8 @@ enum entry_kind {
     ENTRY_RESOURCES, /* of a worker, at its end: `token` bytes of memory, `limit` descriptors, above
                         its beginning */
     ENTRY_WANT,      /* `detail` 1: from now on the worker waits for the mutex; 0: no longer */
-    ENTRY_DELAYED    /* the process was to run at `before`, and ran at `after` only */
+    ENTRY_DELAYED    /* the process was to run at `before`, and ran at `after` only; with `detail`
+                        DELAY_OF_STORE: the store answered only then */
 };
 
 enum callback_kind {
@@ -41,6 +42,7 @@ enum callback_kind {
     CALLBACK_DONE
 };
 enum call_kind { CALL_ACQUIRE, CALL_RELEASE, CALL_CLOSE, CALL_EVICT };
+enum { DELAY_OF_MACHINE, DELAY_OF_STORE };
 enum death_kind {
     DEATH_BY_ITSELF,
     DEATH_BY_US,

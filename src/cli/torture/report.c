@@ -3,6 +3,7 @@
 #include "cli/torture/report.h"
 
 #include <inttypes.h>
+#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -109,7 +110,7 @@ static void print_table(const struct history *h, const struct times *handovers,
            h->tenure_count, h->answers);
     print_times("hand-overs", handovers, h);
     print_times("takeovers", takeovers, h);
-    printf("machine     ran processes of ours up to %s late, which the bounds allow for\n",
+    printf("machine     ran us, and the store answered, up to %s late: bounds allow for that\n",
            show(h->delay, delay));
     print_findings(h);
 }
@@ -134,6 +135,18 @@ static void print_conclusion(const struct torture *t, const struct history *h,
     (void)t;
 }
 
+/* Those with a bound, so that several runs can be put together. */
+static json_t *takeover_times(const struct history *h)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < h->takeover_count; i++) {
+        const struct takeover *t = &h->takeovers[i];
+        if (t->kind == TAKEOVER_EXPIRY && t->bound != 0)
+            json_array_append_new(list, json_real((double)(t->ns / 1000) / 1e3));
+    }
+    return list;
+}
+
 static void print_json_report(const struct history *h, const struct times *handovers,
                               const struct times *takeovers)
 {
@@ -144,7 +157,7 @@ static void print_json_report(const struct history *h, const struct times *hando
                    "mutex", (int)f->mutex, "token", (long long)f->token);
     }
     print_json("{s:s, s:I, s:f, s:i, s:i, s:i, s:i, s:I, s:i, s:i, s:f, s:f, s:i, s:f, s:f, s:f, "
-               "s:f, s:i, s:i, s:i}",
+               "s:f, s:i, s:i, s:i, s:o}",
                "store", h->store, "seed", (long long)h->seed, "seconds",
                (double)(h->calm - h->begin) / 1e9, "processes", (int)h->workers, "mutexes",
                (int)h->mutexes, "faults", (int)count_fault(h, -1), "tenures", (int)h->tenure_count,
@@ -154,7 +167,8 @@ static void print_json_report(const struct history *h, const struct times *hando
                "takeover_p50_ms", (double)takeovers->p50 / 1e6, "takeover_max_ms",
                (double)takeovers->max / 1e6, "bound_ms", (double)h->bound_ms, "delay_ms",
                (double)h->delay / 1e6, "wrong", (int)history_count(h, FINDING_WRONG), "late",
-               (int)history_count(h, FINDING_LATE), "limits", (int)history_count(h, FINDING_LIMIT));
+               (int)history_count(h, FINDING_LATE), "limits", (int)history_count(h, FINDING_LIMIT),
+               "takeovers_ms", takeover_times(h));
 }
 
 void report_print(const struct torture *t, const struct history *h)

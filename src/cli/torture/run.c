@@ -426,8 +426,7 @@ bool run_all(struct torture *t, int64_t live, struct run_outcome *out)
 {
     static struct run r;
     char path[PATH_MAX];
-    struct plan_options o = {t->seed,   t->workers,      t->mutexes,
-                             t->length, t->period.lease, t->faults};
+    struct plan_options o = torture_plan(t);
     r = (struct run){.t = t, .is_terminal = isatty(STDERR_FILENO) != 0};
     snprintf(path, sizeof path, "%s/torturer", t->folder);
     r.record = record_create(path, ENTRIES_MAX);

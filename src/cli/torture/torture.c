@@ -36,6 +36,12 @@ void torture_record_path(const struct torture *t, unsigned worker, unsigned life
     snprintf(out, size, "%s/worker-%u-%u", t->folder, worker, life);
 }
 
+struct plan_options torture_plan(const struct torture *t)
+{
+    int64_t lease = (t->c->ttl_ms + t->c->transition_ms) * NS_PER_MS;
+    return (struct plan_options){t->seed, t->workers, t->mutexes, t->length, lease, t->faults};
+}
+
 /* Two with one id are of the kind that keeps what it is told. */
 enum worker_kind torture_kind(const struct torture *t, unsigned worker)
 {

@@ -14,6 +14,7 @@
 #include "cli/torture/endpoint.h"
 #include "cli/torture/fault.h"
 #include "cli/torture/history.h"
+#include "cli/torture/plan.h"
 #include "cli/torture/server.h"
 #include "core/period.h"
 
@@ -67,6 +68,7 @@ struct torture {
 const char *torture_mutex(const struct torture *t, unsigned mutex, char *out);
 void torture_record_path(const struct torture *t, unsigned worker, unsigned life, char *out,
                          size_t size);
+struct plan_options torture_plan(const struct torture *t);
 enum worker_kind torture_kind(const struct torture *t, unsigned worker);
 
 /* In a forked child: never returns. Number t->workers is the operator. */

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/rng.h"
+#include "cli/output.h"
 #include "cli/torture/network.h"
 #include "cli/torture/plan.h"
 
@@ -20,6 +21,8 @@
 #define CLOSE_MS 5000
 #define EVICT_MS 2000
 #define WARM_MS 1000
+#define READ_MS 5000
+#define ASK_STEPS 20 /* of STEP: how often the operator asks the store */
 
 /* ---- what is written down ------------------------------------------------------------------ */
 
@@ -205,9 +208,25 @@ static bool warm_up(struct worker *w, struct resources *r)
     return rc == 0;
 }
 
+/* Which ones: the last ones that were opened. */
+static void show_descriptors(const struct worker *w, int64_t count)
+{
+    char path[40], to[PATH_MAX];
+    for (int fd = (int)sysconf(_SC_OPEN_MAX) < 4096 ? 1024 : 4096; fd >= 0 && count > 0; fd--) {
+        snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+        ssize_t n = readlink(path, to, sizeof to - 1);
+        if (n < 0)
+            continue;
+        to[n] = '\0';
+        print_note(w->t->c, "worker %u has left descriptor %d open: %s", w->number, fd, to);
+        count--;
+    }
+}
+
 static void add_resources(struct worker *w, const struct resources *before)
 {
     struct resources now = count_resources();
+    show_descriptors(w, now.descriptors - before->descriptors);
     worker_add(w, (struct entry){.kind = ENTRY_RESOURCES,
                                  .token = now.bytes > before->bytes ? now.bytes - before->bytes : 0,
                                  .limit = now.descriptors - before->descriptors,
@@ -239,13 +258,30 @@ static void evict(struct worker *w, enum fault fault, unsigned mutex)
     record_add(w->record, &e);
 }
 
+/* Nothing strikes this process: so it finds out how late the store answers. */
+static void ask_store(struct worker *w)
+{
+    struct simba_owner owner;
+    char name[SIMBA_MUTEX_MAX + 1];
+    int64_t before = now_ns();
+    simba_read(w->client, torture_mutex(w->t, 0, name), READ_MS, &owner);
+    int64_t now = now_ns();
+    if (now - before > DELAY_LEAST)
+        worker_add(w, (struct entry){.kind = ENTRY_DELAYED,
+                                     .detail = DELAY_OF_STORE,
+                                     .before = before,
+                                     .after = now});
+}
+
 static void operator_run(struct worker *w)
 {
     enum fault fault;
     unsigned mutex;
-    while (!worker_must_end(w)) {
+    for (unsigned i = 0; !worker_must_end(w); i++) {
         if (worker_take_order(w, &fault, &mutex))
             evict(w, fault, mutex);
+        if (i % ASK_STEPS == 0)
+            ask_store(w);
         worker_sleep(STEP);
     }
 }
