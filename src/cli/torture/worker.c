@@ -184,21 +184,18 @@ static bool warm_up(struct worker *w, struct resources *r)
 {
     struct simba_owner owner;
     char name[SIMBA_MUTEX_MAX + 1];
-    int64_t threads = resources_threads();
     worker_open(w);
     int rc = simba_read(w->client, torture_mutex(w->t, 0, name), WARM_MS, &owner);
     worker_close(w);
-    resources_await_threads(threads);
+    resources_await_threads(w->threads);
     resources_count(r);
-    return rc == 0 && r->threads <= threads;
+    return rc == 0 && r->threads <= w->threads;
 }
 
-/* A thread that connects when its client is closed is left behind, and ends by itself. */
 static void add_resources(struct worker *w, const struct resources *before)
 {
     static struct resources now;
     char to[PATH_MAX];
-    resources_await_threads(before->threads);
     resources_count(&now);
     for (int fd = -1; (fd = resources_added(before, &now, fd, to, sizeof to)) >= 0;)
         print_note(w->t->c, "worker %u has left descriptor %d open: %s", w->number, fd, to);
@@ -287,6 +284,7 @@ _Noreturn void worker_main(const struct torture *t, unsigned number, unsigned li
     w.kind = torture_kind(t, number);
     w.random = plan_worker_seed(t->seed, number, life);
     w.order = atomic_load(&t->control->worker[number].order);
+    w.threads = resources_threads();
     network_take_route(t, number);
     torture_record_path(t, number, life, path, sizeof path);
     if ((w.record = record_create(path, t->record_entries)) == NULL) {
@@ -312,6 +310,8 @@ _Noreturn void worker_main(const struct torture *t, unsigned number, unsigned li
     worker_close(&w);
     atomic_store(&w.is_over, true);
     pthread_join(w.pulse, NULL);
+    /* One that connects when its client is closed is left behind, and ends by itself. */
+    resources_await_threads(w.threads);
     if (is_counted)
         add_resources(&w, &before);
     worker_add(&w, (struct entry){.kind = ENTRY_END, .before = now_ns(), .after = now_ns()});
