@@ -46,7 +46,7 @@ class Judge:
         tenures, stalls = read(lines)
         self.faults, self.lease = sorted([*faults, *stalls], key=lambda f: f.begin), lease_ms * MS
         self.handovers = {}  # (cause, kind before, kind after): seconds from the fault, or the last yes, to the first
-        self.limits = {}  # tenure of a client of the JVM: what it did, kind before, kind after, seconds after it went on
+        self.limits = {}  # tenure of the JVM's: what it did, kind before, kind after, seconds after it went on
         self.bad_overlaps, self.bad_tokens = [], []
         self.tenures = tenures
         for mutex in sorted({t.mutex for t in tenures}):
@@ -84,7 +84,8 @@ class Judge:
         if kind(first.worker) == "JVM" and total > self.lease / 4 and first.end < last + self.lease:
             return LIMITS[0 if stopped else 1], max(second.begin, min(last, first.end)), first.end
         total, last, stopped = self.idle(second.worker, second.begin - 2 * self.lease, second.begin)
-        if kind(second.worker) == "JVM" and total > self.lease / 2 and self.idle(first.worker, first.begin, until)[0] == 0:
+        first_ran = self.idle(first.worker, first.begin, until)[0] == 0
+        if kind(second.worker) == "JVM" and total > self.lease / 2 and first_ran:
             return LIMITS[2], second.begin, until
         return None, second.begin, until
 
@@ -152,7 +153,8 @@ def self_test():
     def limits_of(judge):
         return [what[:3] for what in judge.limits.values()]
 
-    good = [held("ours1", 7, 0, 100), held("jvm1", 1, 200, 300), held("ours2", 8, 600, 700), held("jvm2", 1, 1000, 1100)]
+    good = [held("ours1", 7, 0, 100), held("jvm1", 1, 200, 300), held("ours2", 8, 600, 700),
+            held("jvm2", 1, 1000, 1100)]
     j = judged(good)
     assert not j.bad_overlaps and not j.bad_tokens and not j.limits and j.count(["released"]) == 3
     assert j.count(["released"], "ours", "JVM") == 2 and j.count(["released"], "JVM", "ours") == 1
