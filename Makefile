@@ -2,7 +2,7 @@
 PREFIX ?= /usr/local
 DESTDIR ?=
 
-.PHONY: all demo pictures test soak check abi bench coverage mutants model fuzz install moved clean help
+.PHONY: all demo pictures test interop soak check abi bench coverage mutants model fuzz install moved clean help
 .DEFAULT_GOAL := all
 
 define build
@@ -12,7 +12,7 @@ define build
 endef
 
 # A build that was copied or moved here with its sources is configured anew.
-all demo pictures test soak check abi bench coverage mutants fuzz install: moved
+all demo pictures test interop soak check abi bench coverage mutants fuzz install: moved
 moved:
 	@scripts/moved
 
@@ -71,6 +71,12 @@ soak:
 	@scripts/setup test
 	@scripts/soak -n $(TIMES) $(STORES)
 
+# Beside clients of the JVM, which Maven brings.
+interop:
+	@scripts/setup interop
+	$(call build,release)
+	@tests/interop/run
+
 mutants:
 	@scripts/setup test
 	@scripts/mutants
@@ -97,6 +103,7 @@ help:
 	@echo "make demo       install what is missing, build, and watch an owner being killed and replaced"
 	@echo "make pictures   play the demo, record it, and draw the pictures of the README again"
 	@echo "make test       install what is missing, build, run all tests; the last line is the sum"
+	@echo "make interop    fleets of ours and of JVM Simba and Curator on the same mutexes, not part of make test"
 	@echo "make check      format, static analysis, warnings of gcc and clang, house rules, facts in the docs"
 	@echo "make abi        record the binary interface anew, after a change that docs/abi.md allows"
 	@echo "make bench      build and run the benchmarks"

@@ -1,78 +1,63 @@
-// CuratorLatch.java: contenders of Apache Curator's LeaderLatch, some threads of them on one path. Who
-// leads enters the place: the file "held", which must not be there. See tests/interop/curator.
-//
-// CuratorLatch HOSTS PATH FOLDER THREADS SECONDS
+// CuratorLatch.java: Apache Curator's LeaderLatch. ADDRESS is HOST:PORT,.../ROOT; the session lasts as long as a
+// lease of ours does.
 
-import java.io.IOException;
-import java.nio.charset.StandardCharsets;
-import java.nio.file.FileAlreadyExistsException;
-import java.nio.file.Files;
-import java.nio.file.Path;
-import java.nio.file.StandardOpenOption;
-import java.util.ArrayList;
-import java.util.List;
-import java.util.concurrent.TimeUnit;
+import java.time.Duration;
 import org.apache.curator.framework.CuratorFramework;
 import org.apache.curator.framework.CuratorFrameworkFactory;
 import org.apache.curator.framework.recipes.leader.LeaderLatch;
-import org.apache.curator.retry.RetryOneTime;
+import org.apache.curator.framework.recipes.leader.LeaderLatchListener;
+import org.apache.curator.retry.RetryForever;
 
-public final class CuratorLatch {
-    private static void enter(Path folder, String who, LeaderLatch latch) throws Exception {
-        Path held = folder.resolve("held");
-        try {
-            Files.createFile(held);
-        } catch (FileAlreadyExistsException e) {
-            append(folder.resolve("overlaps"), who);
-            return;
-        }
-        append(folder.resolve("turns"), who);
-        Thread.sleep(1);
-        if (!latch.hasLeadership()) {
-            append(folder.resolve("overlaps"), who + " lost it");
-        }
-        Files.delete(held);
+final class CuratorLatch extends Peer implements LeaderLatchListener {
+    private final CuratorFramework client;
+    private final String path;
+    private LeaderLatch latch;
+
+    private CuratorLatch(CuratorFramework client, String path) {
+        this.client = client;
+        this.path = path;
     }
 
-    private static void append(Path file, String line) throws IOException {
-        Files.write(file, (line + "\n").getBytes(StandardCharsets.UTF_8), StandardOpenOption.CREATE,
-                StandardOpenOption.APPEND);
-    }
-
-    private static void contend(CuratorFramework client, String path, Path folder, String who,
-            long until) {
-        try {
-            while (System.nanoTime() < until) {
-                try (LeaderLatch latch = new LeaderLatch(client, path, who)) {
-                    latch.start();
-                    if (latch.await(20, TimeUnit.SECONDS)) {
-                        enter(folder, who, latch);
-                    }
-                }
-            }
-        } catch (Exception e) {
-            e.printStackTrace();
-            System.exit(1);
-        }
-    }
-
-    public static void main(String[] args) throws Exception {
-        Path folder = Path.of(args[2]);
-        long until = System.nanoTime() + TimeUnit.SECONDS.toNanos(Long.parseLong(args[4]));
-        CuratorFramework client =
-                CuratorFrameworkFactory.newClient(args[0], 16000, 10000, new RetryOneTime(100));
+    static CuratorFramework connect(String address, Duration session) throws Exception {
+        int root = address.indexOf('/');
+        CuratorFramework client = CuratorFrameworkFactory.builder()
+                .connectString(address.substring(0, root)).namespace(address.substring(root + 1))
+                .sessionTimeoutMs((int) session.toMillis()).connectionTimeoutMs(10000)
+                .retryPolicy(new RetryForever(100)).build();
         client.start();
         client.blockUntilConnected();
-        List<Thread> threads = new ArrayList<>();
-        for (int i = 0; i < Integer.parseInt(args[3]); i++) {
-            String who = "java " + ProcessHandle.current().pid() + "-" + i;
-            Thread t = new Thread(() -> contend(client, args[1], folder, who, until));
-            t.start();
-            threads.add(t);
-        }
-        for (Thread t : threads) {
-            t.join();
-        }
-        client.close();
+        return client;
+    }
+
+    static Peer.Factory open(String address, Duration ttl, Duration transition) throws Exception {
+        CuratorFramework client = connect(address, ttl.plus(transition));
+        return mutex -> new CuratorLatch(client, "/simba/" + mutex);
+    }
+
+    @Override
+    public void isLeader() {
+        acquired();
+    }
+
+    @Override
+    public void notLeader() {
+        released();
+    }
+
+    @Override
+    void start() throws Exception {
+        latch = new LeaderLatch(client, path);
+        latch.addListener(this);
+        latch.start();
+    }
+
+    @Override
+    void stop() throws Exception {
+        latch.close(LeaderLatch.CloseMode.NOTIFY_LEADER);
+    }
+
+    @Override
+    boolean isOwner() {
+        return latch.hasLeadership();
     }
 }
