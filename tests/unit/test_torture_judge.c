@@ -345,6 +345,15 @@ static void on_endangered_during_on_released_is_found(void **state)
     expect_out_of_order("on_endangered while on_released ran");
 }
 
+static void on_released_during_on_endangered_is_found(void **state)
+{
+    (void)state;
+    callback(0, CALLBACK_ACQUIRED, 5, 1, 2);
+    callback(0, CALLBACK_ENDANGERED, 0, 3, 5);
+    callback(0, CALLBACK_RELEASED, 5, 4, 6);
+    expect_out_of_order("on_released while on_endangered ran");
+}
+
 /* ---- bounds of time ------------------------------------------------------------------------ */
 
 static void nobody_for_too_long_is_late(void **state)
@@ -592,6 +601,7 @@ int main(void)
         TEST(a_stop_without_on_released_is_found),
         TEST(a_callback_after_on_closed_is_found),
         TEST(on_endangered_during_on_released_is_found),
+        TEST(on_released_during_on_endangered_is_found),
         TEST(nobody_for_too_long_is_late),
         TEST(too_long_with_nobody_who_waits_is_well),
         TEST(a_fault_in_between_counts_anew),
