@@ -476,8 +476,10 @@ static void a_call_of_a_frozen_worker_is_well(void **state)
     (void)state;
     add(ENTRY_CALL, 1, 100, 250)->limit = 100 * MS;
     fault(FAULT_FREEZE, 1, 150, 190);
-    fault(FAULT_FREEZE, 1, 180, 210); /* one time is counted once */
+    fault(FAULT_FREEZE, 1, 180, 210);
     expect_nothing();
+    entries[0].limit = 85 * MS; /* time in two freezes is counted once */
+    expect(FINDING_LATE, "took 0.090 s");
 }
 
 /* ---- lives --------------------------------------------------------------------------------- */
@@ -563,6 +565,8 @@ static void what_force_breaks_is_counted_apart(void **state)
     fault(FAULT_EVICT_FORCED, FAULT_ON_ALL, 180, 181);
     expect(FINDING_LIMIT, "two owners");
     entries[count - 1].before = entries[count - 1].after = 5000 * MS; /* later */
+    expect(FINDING_WRONG, "two owners");
+    entries[count - 1].before = entries[count - 1].after = -900 * MS; /* long before */
     expect(FINDING_WRONG, "two owners");
 }
 
