@@ -28,6 +28,7 @@
     X(SERVER_KILL, SERVER, "server-kill", "server killed and restarted")               \
     X(FORGET, SERVER, "forget", "server restarted without its memory")                 \
     X(FAILOVER, SERVER, "failover", "another server took over")                        \
+    X(PARTITION, SERVER, "partition", "servers cut off from each other")               \
     X(READ_ONLY, SERVER, "read-only", "server took no writes")                         \
     X(FULL, SERVER, "full", "server had no room")                                      \
     X(CONNECTION_LIMIT, SERVER, "connection-limit", "server took no more connections") \
