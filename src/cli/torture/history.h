@@ -32,8 +32,8 @@ struct takeover {
     int64_t bound; /* what the guarantees allow for; 0: none, a fault kept all away */
 };
 
-/* WRONG: a promise was broken. LATE: a bound of time was. LIMIT: broken by a fault that the documents
- * exclude. */
+/* WRONG: a promise was broken. LATE: a bound of time was. LIMIT: broken by a fault that the
+ * documents exclude. */
 enum finding_kind { FINDING_WRONG, FINDING_LATE, FINDING_LIMIT };
 struct finding {
     enum finding_kind kind;
