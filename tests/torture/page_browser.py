@@ -24,14 +24,14 @@ return [toX((tenure.from + tenure.to) / 2), laneOf(tenure).y + size.laneHeight /
 # The longest row of red pixels in the lanes, where the overlap is.
 RED = """
 const overlap = groups.flatMap((g) => g.overlaps)[0], lane = laneOf(overlap.tenures[0]);
-const pixels = canvas.getContext("2d").getImageData(0, (lane.y + size.laneHeight / 2) * devicePixelRatio, canvas.width, 1);
+const pixels = canvas.getContext("2d").getImageData(0, (lane.y + size.laneHeight / 2) * size.scale, canvas.width, 1);
 const bad = colours.bad.match(/[0-9a-f]{2}/gi).map((part) => parseInt(part, 16));
 let longest = 0, now = 0;
 for (let i = 0; i < canvas.width; i++) {
     now = bad.every((part, j) => Math.abs(pixels.data[4 * i + j] - part) < 8) ? now + 1 : 0;
     longest = Math.max(longest, now);
 }
-return longest / devicePixelRatio;"""
+return longest / size.scale;"""
 
 
 def check(is_so, what):
@@ -129,6 +129,8 @@ def check_tip(reader):
 
 
 def check_findings(reader):
+    found = reader.run("return groups.flatMap((g) => g.overlaps).length")
+    check(found == 2, f"{found} overlaps are drawn")
     for act in (lambda b: b.click(), lambda b: b.send_keys(Keys.ENTER)):
         reader.canvas.send_keys(Keys.HOME)
         act(reader.browser.find_element(By.CSS_SELECTOR, "#finding-list button"))
@@ -155,14 +157,16 @@ def check_sizes(reader):
         colours.add(reader.run("draw(); return getComputedStyle(document.body).backgroundColor + colours.bar"))
     check(len(colours) == 2, "light and dark are the same")
     reader.browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {"width": 400, **metrics})
-    reader.wait(lambda: reader.run("return canvas.clientWidth === size.width && size.width < 400"), "it is narrow")
+    reader.wait(lambda: reader.run("return size.scale === 2 && size.width < 400"),
+                "it is narrow, with twice as many pixels")
     check(reader.run("return document.documentElement.scrollWidth") <= 400, "it is wider than the screen")
     check(reader.run("draw(); " + RED) >= 3, "the overlap is not seen")
     reader.browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
 
 def check_policy(reader):
-    reader.run("const s = document.createElement('script'); s.textContent = 'window.was_run = 1'; document.body.append(s)")
+    reader.run("const s = document.createElement('script'); s.textContent = 'window.was_run = 1'; "
+               "document.body.append(s)")
     check(not reader.run("return window.was_run"), "a foreign script ran")
     check("Content Security Policy" in str(reader.browser.get_log("browser")), "nobody refused it")
 

@@ -2,6 +2,7 @@
 /* controls.js: overview, zoom, tooltip, keyboard and pointer of the timeline. */
 
 const STEP = 0.2, ZOOM = 1.6;
+const LINES_MAX = 6; /* faults in a tooltip */
 
 /* ---- the overview ------------------------------------------------------------------------------ */
 
@@ -92,7 +93,8 @@ function showFinding(finding) {
 /* ---- the tooltip ------------------------------------------------------------------------------- */
 
 const laneOf = (tenure) => groups[tenure.mutex].lanes.find((lane) => lane.worker === tenure.worker);
-const overlap = (a, b) => Math.min(a.to, b.to) - Math.max(a.from, b.from);
+const shared = (a, b) => Math.min(a.to, b.to) - Math.max(a.from, b.from); /* below zero: they do not meet */
+const showFindingText = ({kind, text}) => `${MARKS[kind]}: ${text}`;
 
 function showFault(fault) {
     return fault.from === fault.to ? `${fault.what} at ${showTime(fault.from)}`
@@ -102,19 +104,19 @@ function showFault(fault) {
 function describeTenure(tenure) {
     const at = tenure.isMoment ? `seen once, at ${showTime(tenure.from)}`
         : `from ${showTime(tenure.from)} to ${showTime(tenure.to)}: ${showLength(tenure.to - tenure.from)}`;
-    const others = groups[tenure.mutex].tenures.filter((t) => t !== tenure && !t.isMoment && !tenure.isMoment &&
-        overlap(t, tenure) > 0);
+    const overlaps = groups[tenure.mutex].overlaps.filter(({tenures}) => tenures.includes(tenure));
+    const others = [...new Set(overlaps.flatMap(({tenures}) => tenures))].filter((t) => t !== tenure);
     const around = {from: tenure.from, to: tenure.to + AFTER_LAST};
-    const faults = run.faults.filter((fault) => (fault.worker === tenure.worker || fault.worker < 0) &&
-        overlap(fault, around) >= 0);
+    const faults = run.faults.filter((fault) => shared(fault, around) >= 0 && (fault.mutex < 0
+        ? fault.worker === tenure.worker || fault.worker < 0 : fault.mutex === tenure.mutex));
     return [
         `${showWorker(tenure.worker)} owned mutex ${tenure.mutex}`,
         `token ${tenure.token}`,
         at,
         `end: ${howEnded(tenure)}`,
         ...others.map((t) => `✗ at the same time as ${showWorker(t.worker)}, token ${t.token}, for ` +
-            `${showLength(overlap(t, tenure))}`),
-        ...run.findings.filter((f) => f.token === tenure.token && f.mutex === tenure.mutex).map((f) => `✗ ${f.text}`),
+            `${showLength(shared(t, tenure))}`),
+        ...run.findings.filter((f) => f.token === tenure.token && f.mutex === tenure.mutex).map(showFindingText),
         ...faults.map((fault) => `fault: ${showFault(fault)}`),
     ];
 }
@@ -135,14 +137,22 @@ function findTenure(lane, x) {
 
 function describePoint(x, y) {
     const isNear = (span) => toX(span.from) - NEAR <= x && x <= toX(span.to) + NEAR;
-    const group = groups.find((g) => y >= g.y && y < g.bottom);
+    const showFaults = (faults) => {
+        const near = faults.filter(isNear);
+        return near.slice(0, LINES_MAX).map(showFault)
+            .concat(near.length > LINES_MAX ? `and ${near.length - LINES_MAX} more: zoom in` : []);
+    };
+    const group = [...groups, faultGroup].find((g) => y >= g.y && y < g.bottom);
     const lane = group?.lanes.find((l) => y >= l.y && y < l.y + size.laneHeight);
-    if (group && !lane)
-        return group.findings.filter((f) => isNear({from: f.at, to: f.at})).map((f) => `✗ ${f.text}`);
-    const {tenure, count} = lane ? findTenure(lane, x) : {tenure: null};
+    if (!group || (group === faultGroup && !lane))
+        return [];
+    if (!lane)
+        return group.findings.filter((f) => isNear({from: f.at, to: f.at})).map(showFindingText)
+            .concat(showFaults(group.faults));
+    const {tenure, count} = findTenure(lane, x);
     if (tenure)
         return describeTenure(tenure).concat(count > 1 ? `one of ${count} here: zoom in` : []);
-    return (lane ? lane.faults.concat(globalFaults) : globalFaults).filter(isNear).map(showFault);
+    return showFaults(lane.worker < 0 ? globalFaults : lane.faults.concat(globalFaults));
 }
 
 function showTip(lines, x, y) {
@@ -158,6 +168,8 @@ function showSelected() {
     if (lane)
         showTip(describeTenure(state.selected), Math.max(size.gutter, toX(state.selected.from)),
             lane.y + size.laneHeight);
+    else if (state.finding)
+        showTip([showFindingText(state.finding)], toX(state.finding.at), groups[state.finding.mutex].y);
     else
         tip.hidden = true;
 }
@@ -179,7 +191,7 @@ const KEYS = {
     "+": () => zoom(1 / ZOOM), "=": () => zoom(1 / ZOOM), "-": () => zoom(ZOOM), "−": () => zoom(ZOOM),
     ArrowLeft: () => pan(-STEP), ArrowRight: () => pan(STEP), Home: () => setWindow(whole.from, whole.to),
     ArrowUp: () => select(-1), ArrowDown: () => select(1),
-    Escape: () => (state.selected = null),
+    Escape: () => (state.selected = state.finding = null),
 };
 
 function onKey(event) {
@@ -227,7 +239,7 @@ function onPointer(event) {
     drawLater();
 }
 
-/* Inside the window it is moved, elsewhere it jumps to the pointer. */
+/* The middle of the window follows the pointer. */
 function onOverview(event) {
     const box = overview.getBoundingClientRect();
     if (event.type === "pointerdown")
@@ -240,15 +252,22 @@ function onOverview(event) {
 
 function onResize() {
     size.width = canvas.clientWidth;
-    size.gutter = size.width > 700 ? 170 : 40;
+    size.gutter = size.width > 700 ? 200 : 40;
     layOut();
     canvas.style.height = `${size.height}px`;
-    canvas.width = Math.round(size.width * devicePixelRatio);
-    canvas.height = Math.round(size.height * devicePixelRatio);
+    size.scale = devicePixelRatio;
+    canvas.width = Math.round(size.width * size.scale);
+    canvas.height = Math.round(size.height * size.scale);
     overview.width = overview.clientWidth;
     overviewPicture = null;
     readColours();
     draw();
+}
+
+/* The window may move to a screen with other pixels; a query tells of one change only. */
+function watchScale() {
+    const query = matchMedia(`(resolution: ${devicePixelRatio}dppx)`);
+    query.addEventListener("change", () => (watchScale(), onResize()), {once: true});
 }
 
 canvas.addEventListener("keydown", onKey);
@@ -264,4 +283,5 @@ for (const [id, key] of [["zoom-in", "+"], ["zoom-out", "-"], ["earlier", "Arrow
     byId(id).addEventListener("click", KEYS[key]);
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", onResize);
 new ResizeObserver(onResize).observe(byId("plot"));
+watchScale();
 onResize();

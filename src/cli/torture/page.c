@@ -11,11 +11,11 @@
 #include <sys/wait.h>
 
 #include "cli/output.h"
+#include "cli/torture/fault.h"
 #include "cli/torture/history.h"
-#include "cli/torture/page_html.h" /* generated: page_html[] */
+#include "cli/torture/page_html.h" /* generated: page_head, page_tail */
 
 #define TEXT_SIZE 600 /* more than any text of a history */
-#define HERE "@run@"  /* where the JSON goes */
 
 /* What could end the script element, or begin a comment in it, is escaped; show_name has taken out
  * what is not UTF-8 or not printable. */
@@ -97,10 +97,17 @@ static const char *kind_of(const struct entry *e)
     return e->detail == DEATH_BY_ITSELF && e->code == 0 ? "end" : "crash";
 }
 
+/* An eviction strikes a mutex, whoever owns it; others strike workers. */
+static int mutex_of(const struct entry *e)
+{
+    bool is_eviction = e->detail == FAULT_EVICT || e->detail == FAULT_EVICT_FORCED;
+    return e->kind == ENTRY_FAULT && is_eviction ? e->mutex : -1;
+}
+
 static void write_faults(FILE *out, const struct history *h)
 {
-    (void)fputs("\"faults\":{\"columns\":[\"what\",\"kind\",\"worker\",\"life\",\"from\",\"to\"],"
-                "\"rows\":[\n",
+    (void)fputs("\"faults\":{\"columns\":[\"what\",\"kind\",\"worker\",\"life\",\"mutex\",\"from\","
+                "\"to\"],\"rows\":[\n",
                 out);
     for (size_t i = 0; i < h->fault_count; i++) {
         const struct entry *e = &h->faults[i];
@@ -112,9 +119,9 @@ static void write_faults(FILE *out, const struct history *h)
         write_comma(out, i);
         (void)putc('[', out);
         write_text(out, what);
-        (void)fprintf(out, ",\"%s\",%d,%u,%" PRId64 ",%" PRId64 "]", kind_of(e),
-                      e->worker == FAULT_ON_ALL ? -1 : e->worker, e->life, since(h, e->before),
-                      since(h, after));
+        (void)fprintf(out, ",\"%s\",%d,%u,%d,%" PRId64 ",%" PRId64 "]", kind_of(e),
+                      e->worker == FAULT_ON_ALL ? -1 : e->worker, e->life, mutex_of(e),
+                      since(h, e->before), since(h, after));
     }
     (void)fputs("]},\n", out);
 }
@@ -141,9 +148,10 @@ static void write_head(FILE *out, const struct history *h)
 {
     (void)fprintf(out,
                   "\"length\":%" PRId64 ",\"calm\":%" PRId64 ",\"answers\":%" PRIu64
-                  ",\"seed\":\"%" PRIu64 "\",\"lease_ms\":%" PRId64 ",\"bound_ms\":%" PRId64 ",\n",
+                  ",\"seed\":\"%" PRIu64 "\",\"lease_ms\":%" PRId64 ",\"bound_ms\":%" PRId64
+                  ",\"delay\":%" PRId64 ",\n",
                   since(h, h->end), h->calm != 0 ? since(h, h->calm) : -1, h->answers, h->seed,
-                  h->lease_ms, h->bound_ms);
+                  h->lease_ms, h->bound_ms, h->delay);
     (void)fputs("\"store\":", out);
     write_text(out, h->store);
     (void)fputs(",\"command\":", out);
@@ -157,11 +165,16 @@ static void write_head(FILE *out, const struct history *h)
     (void)fputs("],\n", out);
 }
 
+static void write_all(FILE *out, const char *const *strings)
+{
+    while (*strings != NULL)
+        (void)fputs(*strings++, out);
+}
+
 int page_write(FILE *out, const struct history *h)
 {
-    const char *here = strstr(page_html, HERE);
     errno = 0;
-    (void)fwrite(page_html, 1, (size_t)(here - page_html), out);
+    write_all(out, page_head);
     (void)fputs("{\"format\":1,", out);
     write_head(out, h);
     write_tenures(out, h);
@@ -169,7 +182,7 @@ int page_write(FILE *out, const struct history *h)
     write_faults(out, h);
     write_findings(out, h);
     (void)putc('}', out);
-    (void)fputs(here + strlen(HERE), out);
+    write_all(out, page_tail);
     if (fflush(out) == 0 && ferror(out) == 0)
         return 0;
     if (errno == 0)

@@ -4,12 +4,15 @@
 "use strict";
 
 const REASONS = {
-    0: "no end was seen",
+    0: "not released: its lease ran out, or it was evicted",
     2: "its owner released it",
     3: "it could not be renewed in time",
     4: "the store said that it was over",
     5: "its owner reported no progress",
 };
+const RELEASED = 2;
+const MARKS = {wrong: "✗ wrong", late: "! late", limit: "! known limit"};
+const SHORTEST_SHOWN = 1e4; /* ns; shorter ones, also those below zero, are in the first column of a histogram */
 const ROWS_SHOWN = 200;
 
 /* ---- the run, and how it is put in words ------------------------------------------------------- */
@@ -48,20 +51,16 @@ function showLength(ns) {
 }
 
 function showWorker(worker) {
+    if (worker < 0 || worker >= run.workers.length)
+        return worker === run.workers.length ? "operator" : "all workers";
     return `worker ${worker}${run.workers[worker] ? ` (${run.workers[worker]})` : ""}`;
 }
 
-function deathOf(tenure) {
-    return run.faults.find((fault) => fault.kind !== "fault" && fault.worker === tenure.worker &&
-        fault.life === tenure.life);
-}
-
 function howEnded(tenure) {
-    if (tenure.reason !== 0)
-        return REASONS[tenure.reason] ?? `reason ${tenure.reason}`;
-    if (tenure.left >= 0)
-        return "its owner left";
-    const death = deathOf(tenure);
+    if (tenure.reason !== 0 || tenure.left >= 0)
+        return REASONS[tenure.reason || RELEASED] ?? `reason ${tenure.reason}`;
+    const death = run.faults.find(({kind, worker, life, from}) => (kind === "kill" || kind === "crash") &&
+        worker === tenure.worker && life === tenure.life && from < tenure.to + run.lease_ms * 1e6);
     return death ? `its process ${death.kind === "kill" ? "was killed" : death.what}` : REASONS[0];
 }
 
@@ -91,13 +90,15 @@ function result() {
     if (wrong > 0)
         return ["bad", "✗ FAILED", `${setting}: a promise was broken ${counted(wrong, "time")}` +
             `${late > 0 ? `, and ${counted(late, "time")} something came later than its bound` : ""}.`];
+    const kept = limits > 0
+        ? `all promises were kept, except ${counted(limits, "time")} under a fault that the documents exclude`
+        : "no two ever owned the same mutex at once, and each token was greater than the one before";
     if (late > 0)
-        return ["warn", "! LATE", `${setting}: no two ever owned the same mutex at once, but ` +
-            `${counted(late, "time")} something came later than its bound.`];
+        return ["warn", "! LATE", `${setting}: ${kept}; but ${counted(late, "time")} something came later than ` +
+            "its bound."];
     if (run.tenures.length === 0)
         return ["warn", "? NOTHING SEEN", `${setting}: nobody ever owned a mutex, so nothing is shown.`];
-    return ["good", "✓ PASSED", `${setting}: no two ever owned the same mutex at once, and each token ` +
-        "was greater than the one before." + (limits > 0 ? ` What the documents exclude was seen ${counted(limits, "time")}.` : "")];
+    return ["good", "✓ PASSED", `${setting}: ${kept}.`];
 }
 
 function addTerm(list, term, value) {
@@ -130,19 +131,19 @@ function fillHead() {
     addTerm(byId("facts"), "store", run.store);
     addTerm(byId("facts"), "lease", `${run.lease_ms} ms: so long an owner that vanishes keeps the mutex`);
     addTerm(byId("facts"), "faults", faultsByKind() || "none");
+    addTerm(byId("facts"), "machine", `ran, and the store answered, up to ${showLength(run.delay)} late: bounds allow for that`);
     addTerm(byId("facts"), "seed", run.seed);
     addTerm(byId("facts"), "again", "").append(make("code", run.command));
 }
 
 function fillFindings() {
     byId("findings").hidden = run.findings.length === 0;
-    const marks = {wrong: "✗ wrong", late: "! late", limit: "known limit"};
     for (const finding of run.findings) {
         const button = make("button", "", finding.kind);
         const text = make("div", "");
-        text.append(make("b", `${marks[finding.kind]}: `), finding.text);
-        const facts = `at ${showTime(finding.at)}, mutex ${finding.mutex}, worker ${finding.worker}` +
-            `${finding.token === "0" ? "" : `, token ${finding.token}`}`;
+        text.append(make("b", `${MARKS[finding.kind]}: `), finding.text);
+        const tenure = finding.token === "0" ? "" : `, mutex ${finding.mutex}, token ${finding.token}`;
+        const facts = `at ${showTime(finding.at)}, ${showWorker(finding.worker)}${tenure}`;
         button.append(text, make("div", facts, "facts"));
         button.addEventListener("click", () => showFinding(finding));
         byId("finding-list").appendChild(document.createElement("li")).append(button);
@@ -159,33 +160,27 @@ function svg(tag, attributes, text = "") {
     return element;
 }
 
-/* Of sorted values: the smallest that at least this share of them does not exceed. */
-function percentile(sorted, share) {
-    return sorted[Math.max(0, Math.ceil(sorted.length * share) - 1)];
-}
-
 const isLate = (takeover) => takeover.bound > 0 && takeover.length > takeover.bound;
 
 function describeWaits(takeovers) {
-    const judged = takeovers.filter((t) => t.bound > 0);
-    const sorted = (judged.length > 0 ? judged : takeovers).map((t) => t.length).sort((a, b) => a - b);
+    const sorted = takeovers.map((takeover) => takeover.length).sort((a, b) => a - b);
     if (sorted.length === 0)
         return ["none"];
-    const late = judged.filter(isLate).length;
-    const lines = [`half within ${showLength(percentile(sorted, 0.5))} (p50), 99 % within ` +
-        `${showLength(percentile(sorted, 0.99))} (p99), longest ${showLength(sorted.at(-1))}`];
-    if (judged.length > 0)
-        lines.push(late > 0 ? `✗ ${late} of ${judged.length} above their bound`
-            : `✓ all ${judged.length} within their bound`);
-    if (judged.length < takeovers.length)
-        lines.push(`${takeovers.length - judged.length} without a bound (grey): a fault kept everybody away`);
-    return lines;
+    const percentile = (share) => showLength(sorted[Math.floor(sorted.length * share)]);
+    const bounded = takeovers.filter((takeover) => takeover.bound > 0).length;
+    const late = takeovers.filter(isLate).length;
+    return [
+        `half within ${percentile(0.5)} (p50), 99 % within ${percentile(0.99)} (p99), longest ` +
+            showLength(sorted.at(-1)),
+        late > 0 ? `✗ ${late} of ${bounded} above their bound` : `✓ all ${bounded} within their bound`,
+    ].concat(bounded === sorted.length ? []
+        : `${sorted.length - bounded} without a bound (grey): faults kept everybody away`);
 }
 
 function drawHistogram(takeovers, width) {
     const height = 170, left = 8, right = 8, top = 30, bottom = 22;
     const picture = svg("svg", {viewBox: `0 0 ${width} ${height}`, height, role: "img"});
-    const log = (length) => Math.log10(Math.max(length, 1000));
+    const log = (length) => Math.log10(Math.max(length, SHORTEST_SHOWN));
     const bounds = [...new Set(takeovers.map((t) => t.bound).filter((bound) => bound > 0))];
     const logs = takeovers.map((t) => log(t.length)).concat(bounds.map(log));
     const from = Math.floor(-largest(logs.map((value) => -value)));
@@ -271,8 +266,8 @@ function fillTables() {
     fillTable(byId("tenure-table"), ["mutex", "worker", "token", "from", "to", "length", "end"], run.tenures,
         (t) => [t.mutex, showWorker(t.worker), t.token, showTime(t.from), showTime(t.to),
             showLength(t.to - t.from), howEnded(t)]);
-    fillTable(byId("fault-table"), ["what", "worker", "from", "to"], run.faults, (f) =>
-        [f.what, f.worker < 0 ? "all" : showWorker(f.worker), showTime(f.from), showTime(f.to)]);
+    fillTable(byId("fault-table"), ["what", "whom", "from", "to"], run.faults, (f) =>
+        [f.what, f.mutex < 0 ? showWorker(f.worker) : `mutex ${f.mutex}`, showTime(f.from), showTime(f.to)]);
 }
 
 fillHead();

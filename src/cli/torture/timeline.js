@@ -1,5 +1,6 @@
 
-/* timeline.js: lanes per mutex and worker on a canvas, above them an overview of the whole run, and a tooltip.
+/* timeline.js: draws, on a canvas, lanes per mutex with a lane for each worker, and below them all faults by worker:
+ * a worker has the same faults whatever it owns, so its lanes above are only tinted while a fault is on.
  *
  * Bars that are thinner than a pixel are added up: the height of a column is the share of its time in which the
  * worker owned the mutex. Overlaps are found in the data, not in the pixels, and drawn last, never thinner than
@@ -7,37 +8,46 @@
 
 const LEAST_OVERLAP = 3;
 const LEAST_BAR = 1.5;
+const MARK_ROOM = 70;        /* pixels for each mark in a lane with tenures */
 const NEAR = 5;              /* pixels from a bar at which the pointer still means it */
 const SHORTEST_WINDOW = 2e4; /* ns */
 const AFTER_LAST = 1e7;      /* ns in which a fault that began after the last answer may have ended a tenure */
 const FONT = "system-ui, 'DejaVu Sans', sans-serif";
-const AXIS_HEIGHT = 20, HEADING_HEIGHT = 22, LETTER_WIDTH = 6.7;
+const TEXT_LANE = 13;        /* height of a lane that has room for text */
+const AXIS_HEIGHT = 20, HEADING_HEIGHT = 22, LETTER_WIDTH = 7.1;
 
 const canvas = byId("lanes"), overview = byId("overview"), tip = byId("tip");
 const whole = {from: 0, to: Math.max(run.length, 1)};
-const globalFaults = run.faults.filter((fault) => fault.worker < 0);
+const globalFaults = run.faults.filter((fault) => fault.worker < 0 && fault.mutex < 0);
 const state = {...whole, selected: null, finding: null, drag: null, isDrawPending: false};
 const groups = groupTenures();
+const faultGroup = groupFaults();
 const lanes = groups.flatMap((group) => group.lanes);
 const inOrder = [...run.tenures].sort((a, b) => a.from - b.from);
-const size = {width: 0, height: 0, gutter: 0};
+const size = {width: 0, height: 0, gutter: 0, laneHeight: 0, scale: 1};
 let colours = {}, hatches = {};
 
 /* ---- what there is to draw --------------------------------------------------------------------- */
 
-/* The times in which two or more of these tenures are, each with those tenures. */
+/* The times in which two or more of these tenures are, each with those tenures. One that was seen once was owned
+ * at some moment between two: that is an overlap with whoever owned the mutex all the time from one to the other. */
 function overlapsOf(tenures) {
-    const events = [];
-    for (const tenure of tenures.filter((t) => !t.isMoment))
-        events.push([tenure.from, 1, tenure], [tenure.to, 0, tenure]);
+    const ENDS = 0, BEGINS = 1, SEEN = 2;
+    const events = tenures.flatMap((t) => t.isMoment ? [[t.from, SEEN, t]] : [[t.from, BEGINS, t], [t.to, ENDS, t]]);
     events.sort((a, b) => a[0] - b[0] || a[1] - b[1]);
     const owners = new Set(), found = [];
     let since = 0;
-    for (const [at, begins, tenure] of events) {
+    for (const [at, what, tenure] of events) {
+        if (what === SEEN) {
+            const others = [...owners].filter((owner) => owner.to >= tenure.to);
+            if (others.length > 0)
+                found.push({from: tenure.from, to: tenure.to, tenures: [tenure, ...others]});
+            continue;
+        }
         if (owners.size > 1 && at > since)
             found.push({from: since, to: at, tenures: [...owners]});
         since = at;
-        if (begins)
+        if (what === BEGINS)
             owners.add(tenure);
         else
             owners.delete(tenure);
@@ -49,7 +59,8 @@ function overlapsOf(tenures) {
 function makeLane(worker, tenures) {
     let last = 0;
     const latest = tenures.map((tenure) => (last = Math.max(last, tenure.to)));
-    return {worker, tenures, latest, faults: run.faults.filter((fault) => fault.worker === worker)};
+    const faults = run.faults.filter((fault) => fault.worker === worker && fault.mutex < 0 && fault.kind !== "end");
+    return {worker, tenures, latest, faults};
 }
 
 /* A group for each mutex, with a lane for each worker that ever owned it. */
@@ -60,15 +71,23 @@ function groupTenures() {
         return {
             mutex, tenures, overlaps: overlapsOf(tenures),
             findings: run.findings.filter((finding) => finding.mutex === mutex),
+            faults: run.faults.filter((fault) => fault.mutex === mutex),
             lanes: workers.map((worker) => makeLane(worker, tenures.filter((t) => t.worker === worker))),
         };
     });
 }
 
+/* What struck all comes first. */
+function groupFaults() {
+    const workers = new Set(run.faults.filter((fault) => fault.mutex < 0).map((fault) => fault.worker));
+    const drawn = [...workers].filter((worker) => worker < run.workers.length).sort((a, b) => a - b);
+    return {lanes: drawn.map((worker) => makeLane(worker, []))};
+}
+
 function layOut() {
     size.laneHeight = lanes.length <= 24 ? 20 : lanes.length <= 60 ? 15 : 11;
-    let y = AXIS_HEIGHT + (globalFaults.length > 0 ? size.laneHeight : 0);
-    for (const group of groups) {
+    let y = AXIS_HEIGHT;
+    for (const group of [...groups, faultGroup]) {
         group.y = y;
         y += HEADING_HEIGHT;
         for (const lane of group.lanes) {
@@ -120,9 +139,13 @@ function makeHatch(colour, isFalling) {
     return pen.createPattern(tile, "repeat");
 }
 
+/* On whole pixels where it is that thin, so that none of it fades. */
 function fillSpan(pen, span, y, height, least) {
-    const from = toX(span.from), to = toX(span.to), width = Math.max(least, to - from);
-    pen.fillRect((from + to - width) / 2, y, width, height);
+    const from = toX(span.from), to = toX(span.to);
+    if (to - from > least + 1)
+        pen.fillRect(from, y, to - from, height);
+    else
+        pen.fillRect(Math.round((from + to - least) / 2), y, least, height);
 }
 
 /* Adds a bar to the shares of the columns that it touches, of which it may have a thousandth. */
@@ -133,7 +156,7 @@ function addToColumns(columns, from, to) {
 
 function drawColumns(pen, columns, y, height) {
     columns.forEach((share, i) => {
-        const part = Math.max(3, Math.min(1, share) * height);
+        const part = Math.max(4, Math.min(1, share) * height);
         if (share > 0)
             pen.fillRect(i, y + height - part, 1, part);
     });
@@ -179,21 +202,40 @@ function drawTokens(pen, lane) {
 const isBand = (fault) => fault.kind === "fault" && toX(fault.to) - toX(fault.from) >= 7;
 const isVisible = (span) => span.to >= state.from && span.from <= state.to;
 
-function drawFaultBands(pen, lane) {
-    pen.fillStyle = hatches.fault;
-    pen.globalAlpha = 0.6; /* a worker has the same faults in each of its lanes */
-    for (const fault of lane.faults.filter((f) => isVisible(f) && isBand(f)))
-        fillSpan(pen, fault, lane.y, size.laneHeight, 0);
+/* While a fault is on, the lanes of its worker are tinted; marks are there when they do not hide the bars. */
+function drawTint(pen, lane) {
+    pen.fillStyle = colours.fault;
+    pen.globalAlpha = 0.16;
+    for (const fault of lane.faults.filter(isVisible))
+        fillSpan(pen, fault, lane.y, size.laneHeight, 1);
     pen.globalAlpha = 1;
 }
 
-function drawFaultMarks(pen, lane) {
-    const faults = lane.faults.filter((f) => isVisible(f) && !isBand(f) && f.kind !== "end");
-    const y = lane.y + size.laneHeight / 2, half = Math.min(4, size.width / faults.length / 3);
+/* With what it is, where there is room. */
+function drawFaultBands(pen, lane) {
+    for (const fault of lane.faults.filter((f) => isVisible(f) && isBand(f))) {
+        pen.fillStyle = lane.worker < 0 ? hatches.global : hatches.fault;
+        fillSpan(pen, fault, lane.y, size.laneHeight, 0);
+        const from = Math.max(toX(fault.from), size.gutter) + 5, width = pen.measureText(fault.what).width;
+        const isHidden = (other) => other !== fault && toX(other.from) < from + width && toX(other.to) > from - NEAR;
+        if (size.laneHeight < TEXT_LANE || from + width > toX(fault.to) || lane.faults.some(isHidden))
+            continue;
+        pen.fillStyle = colours.paper;
+        pen.fillRect(from - 3, lane.y + 3, width + 6, size.laneHeight - 6);
+        pen.fillStyle = colours.text;
+        pen.fillText(fault.what, from, lane.y + size.laneHeight / 2);
+    }
+}
+
+function drawFaultMarks(pen, lane, least) {
+    const faults = lane.faults.filter((f) => isVisible(f) && !isBand(f));
+    const room = (size.width - size.gutter) / faults.length, half = Math.min(4, room / 3);
+    const y = lane.y + size.laneHeight / 2;
     pen.lineWidth = Math.min(2, half);
-    for (const fault of faults) {
+    for (const fault of room < least ? [] : faults) {
         const x = toX((fault.from + fault.to) / 2);
-        pen.strokeStyle = pen.fillStyle = fault.kind === "crash" ? colours.bad : colours.fault;
+        pen.strokeStyle = pen.fillStyle = fault.kind === "crash" ? colours.bad
+            : lane.worker < 0 ? colours.global : colours.fault;
         pen.beginPath();
         if (fault.kind === "fault") {
             pen.moveTo(x, y - half);
@@ -218,7 +260,8 @@ function drawBackground(pen) {
     }
     pen.globalAlpha = run.calm >= 0 ? 0.6 : 1;
     pen.fillStyle = colours.stripe;
-    lanes.filter((_, i) => i % 2 === 0).forEach((lane) => pen.fillRect(0, lane.y, size.width, size.laneHeight));
+    for (const lane of lanes.concat(faultGroup.lanes).filter((_, i) => i % 2 === 0))
+        pen.fillRect(0, lane.y, size.width, size.laneHeight);
     pen.globalAlpha = 1;
     const seconds = (state.to - state.from) / 1e9 * 110 / (size.width - size.gutter);
     const power = 10 ** Math.floor(Math.log10(seconds));
@@ -236,7 +279,6 @@ function drawBackground(pen) {
         pen.globalAlpha = 0.35;
         fillSpan(pen, fault, top, bottom - top, 2);
         pen.globalAlpha = 1;
-        fillSpan(pen, fault, top, size.laneHeight - 2, 2);
     }
 }
 
@@ -257,32 +299,33 @@ function drawOverlaps(pen, group) {
         pen.fillStyle = finding.kind === "wrong" ? colours.bad : colours.warn;
         pen.fillText(finding.kind === "wrong" ? "✗" : "!", x, group.y + HEADING_HEIGHT / 2 + 2);
         if (finding === state.finding)
-            pen.fillRect(toX(finding.at), group.y + HEADING_HEIGHT - 4, 1, group.bottom - group.y - HEADING_HEIGHT + 4);
+            pen.fillRect(toX(finding.at), group.y + HEADING_HEIGHT - 4, 1, group.bottom - group.y - HEADING_HEIGHT);
     }
     pen.font = `11px ${FONT}`;
 }
 
 function drawLabels(pen) {
     const isNarrow = size.gutter < 100;
-    pen.fillStyle = colours.dim;
-    if (globalFaults.length > 0)
-        pen.fillText(isNarrow ? "all" : "all workers", 0, AXIS_HEIGHT + size.laneHeight / 2);
-    for (const group of groups) {
-        const overlaps = group.overlaps.length > 0 ? `, ${counted(group.overlaps.length, "overlap")}` : "";
+    const label = (worker) => isNarrow ? (worker < 0 ? "all" : `w${worker}`)
+        : (worker < 0 ? "all workers" : `worker ${worker} ${run.workers[worker]}`);
+    for (const group of [...groups, faultGroup]) {
+        const overlaps = group.overlaps?.length > 0 ? `, ${counted(group.overlaps.length, "overlap")}` : "";
+        const title = group === faultGroup ? "faults"
+            : `mutex ${group.mutex}: ${counted(group.tenures.length, "tenure")}${overlaps}`;
+        pen.fillStyle = colours.paper;
+        pen.fillRect(0, group.y + 4, pen.measureText(title).width + 3, HEADING_HEIGHT - 6);
         pen.fillStyle = colours.text;
-        pen.fillText(`mutex ${group.mutex}: ${counted(group.tenures.length, "tenure")}${overlaps}`, 0,
-            group.y + HEADING_HEIGHT / 2 + 1);
+        pen.fillText(title, 0, group.y + HEADING_HEIGHT / 2 + 1);
         pen.fillStyle = colours.dim;
         for (const {worker, y} of group.lanes)
-            pen.fillText(isNarrow ? `w${worker}` : `worker ${worker} ${run.workers[worker]}`, 0,
-                y + size.laneHeight / 2, size.gutter - 6);
+            pen.fillText(label(worker), 0, y + size.laneHeight / 2, size.gutter - 6);
     }
 }
 
 function draw() {
     const pen = canvas.getContext("2d");
     state.isDrawPending = false;
-    pen.setTransform(devicePixelRatio, 0, 0, devicePixelRatio, 0, 0);
+    pen.setTransform(size.scale, 0, 0, size.scale, 0, 0);
     pen.clearRect(0, 0, size.width, size.height);
     pen.font = `11px ${FONT}`;
     pen.textBaseline = "middle";
@@ -292,13 +335,18 @@ function draw() {
     drawBackground(pen);
     for (const group of groups) {
         for (const lane of group.lanes) {
-            drawFaultBands(pen, lane);
+            drawTint(pen, lane);
             drawTenures(pen, lane);
-            drawFaultMarks(pen, lane);
+            drawFaultMarks(pen, lane, MARK_ROOM);
         }
+        drawFaultMarks(pen, group, 0);
         drawOverlaps(pen, group);
-        if (size.laneHeight > 12)
+        if (size.laneHeight >= TEXT_LANE)
             group.lanes.forEach((lane) => drawTokens(pen, lane));
+    }
+    for (const lane of faultGroup.lanes) {
+        drawFaultBands(pen, lane);
+        drawFaultMarks(pen, lane, 0);
     }
     const lane = state.selected && laneOf(state.selected);
     if (lane) {

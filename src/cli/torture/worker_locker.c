@@ -116,6 +116,8 @@ static void release(struct locker *k)
     int64_t before = now_ns();
     int rc = simba_locker_release(k->l);
     add_leave(k->w, k->mutex, k->token, rc, before);
+    if (k->token != 0) /* it must say no from the call on */
+        worker_says_yes(k->w, k->mutex, k->token, owns, k->l);
     add_call(k->w, k->mutex, CALL_RELEASE, k->w->t->period.patience, rc, before);
 }
 
@@ -224,6 +226,8 @@ static void step(struct locker *k)
         worker_began(k->w, k->mutex);
     } else if (k->phase == RELEASING && atomic_load(&k->released) != PENDING) {
         pause_for(k);
+    } else if (k->phase == RELEASING && k->token != 0) {
+        worker_says_yes(k->w, k->mutex, k->token, owns, k->l);
     }
     if (k->phase != HELD)
         return;
