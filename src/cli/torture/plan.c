@@ -61,7 +61,9 @@ struct strike *plan_draw(const struct plan_options *o, size_t *count)
     size_t room = 16;
     struct strike *plan = malloc(room * sizeof *plan);
     *count = 0;
-    for (int64_t at = 0; plan != NULL && o->faults != 0;) {
+    if (plan == NULL)
+        return NULL;
+    for (int64_t at = 0; o->faults != 0;) {
         at += draw_gap(o, &random);
         if (at >= o->length)
             break;

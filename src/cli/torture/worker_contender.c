@@ -254,7 +254,7 @@ static void drive(struct worker *w)
 
 void contenders_run(struct worker *w)
 {
-    struct contender *all[MUTEXES_MAX];
+    struct contender *all[MUTEXES_MAX] = {NULL};
     enum fault fault;
     unsigned mutex;
     for (unsigned i = 0; i < w->t->mutexes; i++)

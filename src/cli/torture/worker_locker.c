@@ -147,7 +147,7 @@ static void hold(struct locker *k)
 
 void lockers_run(struct worker *w)
 {
-    struct locker *all[MUTEXES_MAX];
+    struct locker *all[MUTEXES_MAX] = {NULL};
     enum fault fault;
     unsigned mutex;
     create_all(w, all);
@@ -280,7 +280,7 @@ static void obey_async(struct worker *w, struct locker **all, enum fault fault, 
 
 void async_lockers_run(struct worker *w)
 {
-    struct locker *all[MUTEXES_MAX];
+    struct locker *all[MUTEXES_MAX] = {NULL};
     enum fault fault;
     unsigned mutex;
     create_all(w, all);
