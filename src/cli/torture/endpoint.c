@@ -146,8 +146,8 @@ static void refuse(struct endpoints *e, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    vsnprintf(e->limit, sizeof e->limit, format,
-              args); // NOLINT(clang-analyzer-valist.Uninitialized)
+    // NOLINTNEXTLINE(clang-analyzer-valist.Uninitialized)
+    vsnprintf(e->limit, sizeof e->limit, format, args);
     va_end(args);
     e->count = 0;
 }

@@ -14,7 +14,7 @@
 #include "cli/run/clock.h"
 
 #define CHUNK_BYTES 65536
-#define STREAM_BYTES_MAX (1024 * 1024) /* more is left in the sender's socket */
+#define STREAM_BYTES_MAX ((size_t)1024 * 1024) /* more is left in the sender's socket */
 
 struct chunk {
     struct chunk *next;

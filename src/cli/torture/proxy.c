@@ -76,7 +76,7 @@ static int listen_on(uint16_t port)
 
 static int open_route(struct route *r)
 {
-    struct sockaddr_in at;
+    struct sockaddr_in at = {.sin_port = 0};
     socklen_t size = sizeof at;
     r->listener = (struct source){.kind = SOURCE_LISTENER, .fd = -1};
     r->holder = bind_port(0);

@@ -50,8 +50,8 @@ static void note_error(struct server *s, const char *format, ...)
     if (s->error[0] != '\0')
         return;
     va_start(args, format);
-    vsnprintf(s->error, sizeof s->error, format,
-              args); // NOLINT(clang-analyzer-valist.Uninitialized)
+    // NOLINTNEXTLINE(clang-analyzer-valist.Uninitialized)
+    vsnprintf(s->error, sizeof s->error, format, args);
     va_end(args);
 }
 
