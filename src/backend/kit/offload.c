@@ -3,9 +3,16 @@
 #include "backend/kit/offload.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
+#include <unistd.h>
 
+#include "base/clock.h"
+#include "base/futex.h"
 #include "base/thread.h"
+#include "base/time.h"
+
+#define EXIT_WAIT_MS 5000 /* calls have timeouts of their own; but not the look-up of a name */
 
 struct offload {
     uv_async_t wake;
@@ -19,6 +26,44 @@ struct offload {
     bool is_closed;
     struct offload_call *ran;
 };
+
+/* ---- exit ---------------------------------------------------------------------------------- */
+
+/* exit() ends the libraries that a thread may be in, and it would crash there. */
+static _Atomic uint32_t running;
+static _Atomic pid_t process; /* whose threads they are: a child after a fork has none */
+
+static void await_all(void)
+{
+    int64_t until = clock_after_ms(clock_now(), EXIT_WAIT_MS);
+    uint32_t left;
+    while (atomic_load(&process) == getpid() && (left = atomic_load(&running)) > 0) {
+        if (!futex_wait(&running, left, until))
+            return;
+    }
+}
+
+static void register_exit(void)
+{
+    (void)!atexit(await_all);
+}
+
+static void begin_run(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, register_exit);
+    if (atomic_exchange(&process, getpid()) != getpid())
+        atomic_store(&running, 0);
+    atomic_fetch_add(&running, 1);
+}
+
+static void end_run(void)
+{
+    atomic_fetch_sub(&running, 1);
+    futex_wake(&running);
+}
+
+/* -------------------------------------------------------------------------------------------- */
 
 static void leave(struct offload *o)
 {
@@ -50,6 +95,7 @@ static void *run(void *arg)
     if (!is_wanted)
         c->free(c);
     leave(o);
+    end_run();
     return NULL;
 }
 
@@ -120,8 +166,10 @@ int offload_start(struct offload *o, struct offload_call *c)
     pthread_mutex_lock(&o->lock);
     o->users++;
     pthread_mutex_unlock(&o->lock);
+    begin_run();
     int rc = thread_start_detached(run, c);
     if (rc != 0) {
+        end_run();
         leave(o);
         c->free(c);
     }

@@ -1,6 +1,6 @@
 /* offload.h: calls that block and cannot be stopped (connecting, looking up a name), each on a
  * thread of its own. The loop hears what came of it. A thread that hangs is left behind when the
- * store closes, and holds up nobody.
+ * store closes, and holds up nobody but exit(), which waits for it, for some seconds.
  *
  * A call is part of a larger structure, whose memory it is. */
 #ifndef BACKEND_KIT_OFFLOAD_H

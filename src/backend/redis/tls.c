@@ -18,6 +18,8 @@ static void say(const char *what, char *why, size_t why_size)
 SSL_CTX *tls_context(const struct config *c, char *why, size_t why_size)
 {
     ERR_clear_error();
+    OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT,
+                        NULL); /* the loop may be in it when exit() is called */
     SSL_CTX *context = SSL_CTX_new(TLS_client_method());
     if (context == NULL) {
         say("TLS", why, why_size);

@@ -80,6 +80,8 @@ void sql_close(void *store)
 static void prepare_openssl(void)
 {
     unsigned char out[EVP_MAX_MD_SIZE];
+    OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT,
+                        NULL); /* the loop may be in it when exit() is called */
     OPENSSL_init_ssl(0, NULL);
     EVP_Digest("", 0, out, NULL, EVP_sha1(), NULL);
     EVP_Digest("", 0, out, NULL, EVP_sha256(), NULL);
