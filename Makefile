@@ -2,7 +2,7 @@
 PREFIX ?= /usr/local
 DESTDIR ?=
 
-.PHONY: all demo pictures test soak check abi bench coverage mutants model fuzz install moved clean help
+.PHONY: all demo pictures test soak torture check abi bench coverage mutants model fuzz install moved clean help
 .DEFAULT_GOAL := all
 
 define build
@@ -12,7 +12,7 @@ define build
 endef
 
 # A build that was copied or moved here with its sources is configured anew.
-all demo pictures test soak check abi bench coverage mutants fuzz install: moved
+all demo pictures test soak torture check abi bench coverage mutants fuzz install: moved
 moved:
 	@scripts/moved
 
@@ -65,11 +65,17 @@ coverage:
 	@$(GCOVR) --fail-under-line 100 --fail-under-branch 100
 
 # Long runs, not part of `make test`.
-STORES ?= memory sqlite redis mariadb postgres zookeeper
 TIMES ?= 20
 soak:
 	@scripts/setup test
-	@scripts/soak -n $(TIMES) $(STORES)
+	@scripts/soak -n $(TIMES) $(or $(STORES),memory sqlite redis mariadb postgres zookeeper)
+
+ROUNDS ?= 12
+JOBS ?= 4
+torture:
+	@scripts/setup test
+	$(call build,release)
+	@scripts/torture --rounds $(ROUNDS) --jobs $(JOBS) $(if $(SEED),--seed $(SEED)) --markdown build/torture.md $(STORES)
 
 mutants:
 	@scripts/setup test
@@ -102,6 +108,7 @@ help:
 	@echo "make bench      build and run the benchmarks"
 	@echo "make coverage   unit tests must reach every line and branch of src/core"
 	@echo "make soak       [STORES=redis] [TIMES=20]  the tests on each store again and again"
+	@echo "make torture    [STORES=redis-aof] [ROUNDS=12] [JOBS=4] [SEED=N]  kill, freeze and cut off owners on each store"
 	@echo "make mutants    plant old mistakes in the core: the simulator must catch each"
 	@echo "make model      check a model of the protocol exhaustively with spin"
 	@echo "make fuzz       [SECONDS=60] feed parsers and machines with whatever breaks them"

@@ -129,6 +129,8 @@ def check_tip(reader):
 
 
 def check_findings(reader):
+    found = reader.run("return groups.flatMap((g) => g.overlaps).length")
+    check(found == 2, f"{found} overlaps are drawn")
     for act in (lambda b: b.click(), lambda b: b.send_keys(Keys.ENTER)):
         reader.canvas.send_keys(Keys.HOME)
         act(reader.browser.find_element(By.CSS_SELECTOR, "#finding-list button"))
@@ -163,7 +165,8 @@ def check_sizes(reader):
 
 
 def check_policy(reader):
-    reader.run("const s = document.createElement('script'); s.textContent = 'window.was_run = 1'; document.body.append(s)")
+    reader.run("const s = document.createElement('script'); s.textContent = 'window.was_run = 1'; "
+               "document.body.append(s)")
     check(not reader.run("return window.was_run"), "a foreign script ran")
     check("Content Security Policy" in str(reader.browser.get_log("browser")), "nobody refused it")
 

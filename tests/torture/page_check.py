@@ -85,10 +85,12 @@ def read_run(page):
 
 
 def overlaps(run):
+    """How many begin while another is sure to own the mutex. What was seen once was owned between `to` and `from`."""
     last, count = {}, 0
-    for t in run["tenures"]:
-        count += t["from"] < t["to"] and t["from"] < last.get(t["mutex"], 0)
-        last[t["mutex"]] = max(t["to"], last.get(t["mutex"], 0))
+    for t in sorted(run["tenures"], key=lambda t: (t["mutex"], min(t["from"], t["to"]))):
+        count += (t["from"] if t["from"] > t["to"] else t["from"] + 1) <= last.get(t["mutex"], 0)
+        if t["from"] < t["to"]:
+            last[t["mutex"]] = max(t["to"], last.get(t["mutex"], 0))
     return count
 
 
@@ -107,8 +109,9 @@ def main():
     check(used and used <= set(page.ids), f"the script looks for {used - set(page.ids)}")
 
     kinds = [finding["kind"] for finding in run["findings"]]
-    check(kinds == ([] if kind in ("good", "empty") else ["wrong", "wrong", "late", "limit"]), f"findings: {kinds}")
-    check(overlaps(run) == (1 if kind in ("bad", "hostile") else 0), f"{overlaps(run)} overlaps")
+    is_bad = kind in ("bad", "hostile")
+    check(kinds == (["wrong", "wrong", "late", "wrong", "limit"] if is_bad else []), f"findings: {kinds}")
+    check(overlaps(run) == (2 if is_bad else 0), f"{overlaps(run)} overlaps")
     check((len(run["tenures"]) == 0) == (kind == "empty"), f"{len(run['tenures'])} tenures")
     if kind == "hostile":
         check(run["store"] == HOSTILE, f"the store is {run['store']}")

@@ -1,7 +1,9 @@
-/* page_sample KIND [SEED [TENURES]]: prints the page of a torture run that never was, for the tests of the page.
+/* page_sample KIND [SEED [TENURES]]: prints the page of a torture run that never was, for the tests
+ * of the page.
  *
  *     good     as it should be
- *     bad      with an overlap, a token that falls, a takeover that is late, and a known limit
+ *     bad      with two overlaps, of which one was seen for a moment only, a token that falls, a
+ *              takeover that is late, and a known limit
  *     empty    nobody ever owned anything
  *     hostile  texts that try to be markup, code or no text at all
  */
@@ -36,7 +38,7 @@ static const char *hostile_names[FAULT_KINDS];
 static struct tenure_seen *tenures;
 static struct takeover *takeovers;
 static struct entry *faults;
-static struct finding findings[4];
+static struct finding findings[5];
 static struct history run = {
     .begin = BEGIN,
     .workers = WORKERS,
@@ -182,6 +184,13 @@ static void spoil(size_t count)
     takeovers[count / 4].ns = BOUND * 14 / 10;
     find(FINDING_LATE, &tenures[count / 4 + 1], tenures[count / 4 + 1].first,
          "owned 952 ms after the end of the last tenure, 680 ms are allowed");
+    while (tenures[i].last < tenures[i].first + 10 * MS ||
+           tenures[i + 1].last > tenures[i + 1].first)
+        i++;
+    t = &tenures[i + 1]; /* one answer: between `last` and `first` */
+    t->last = tenures[i].first + 2 * MS;
+    t->first = t->last + 2000;
+    find(FINDING_WRONG, t, t->first, "two owners at once, seen for a moment");
     find(FINDING_LIMIT, &tenures[5], tenures[5].first,
          "two owners at once after an eviction by force");
 }

@@ -168,6 +168,14 @@ static void commands_begin_and_end(void **state)
     assert_string_equal(trace(), "now begin\nnow end\n");
     assert_false(server_settle(s, &e));
     server_close(s);
+
+    s = open_server(w.pid, NULL, "server-kill=:"); /* also instead of a signal */
+    assert_non_null(s);
+    assert_true(server_begin(s, FAULT_SERVER_KILL));
+    assert_true(server_settle(s, &e));
+    assert_string_equal(server_error(s), "");
+    assert_int_equal(kill(w.child, 0), 0);
+    server_close(s);
 }
 
 static void what_fails_is_told(void **state)

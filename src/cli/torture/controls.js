@@ -93,8 +93,7 @@ function showFinding(finding) {
 /* ---- the tooltip ------------------------------------------------------------------------------- */
 
 const laneOf = (tenure) => groups[tenure.mutex].lanes.find((lane) => lane.worker === tenure.worker);
-const overlap = (a, b) => Math.min(a.to, b.to) - Math.max(a.from, b.from);
-
+const shared = (a, b) => Math.min(a.to, b.to) - Math.max(a.from, b.from); /* below zero: they do not meet */
 const showFindingText = ({kind, text}) => `${MARKS[kind]}: ${text}`;
 
 function showFault(fault) {
@@ -105,10 +104,10 @@ function showFault(fault) {
 function describeTenure(tenure) {
     const at = tenure.isMoment ? `seen once, at ${showTime(tenure.from)}`
         : `from ${showTime(tenure.from)} to ${showTime(tenure.to)}: ${showLength(tenure.to - tenure.from)}`;
-    const others = groups[tenure.mutex].tenures.filter((t) => t !== tenure && !t.isMoment && !tenure.isMoment &&
-        overlap(t, tenure) > 0);
+    const overlaps = groups[tenure.mutex].overlaps.filter(({tenures}) => tenures.includes(tenure));
+    const others = [...new Set(overlaps.flatMap(({tenures}) => tenures))].filter((t) => t !== tenure);
     const around = {from: tenure.from, to: tenure.to + AFTER_LAST};
-    const faults = run.faults.filter((fault) => overlap(fault, around) >= 0 && (fault.mutex < 0
+    const faults = run.faults.filter((fault) => shared(fault, around) >= 0 && (fault.mutex < 0
         ? fault.worker === tenure.worker || fault.worker < 0 : fault.mutex === tenure.mutex));
     return [
         `${showWorker(tenure.worker)} owned mutex ${tenure.mutex}`,
@@ -116,7 +115,7 @@ function describeTenure(tenure) {
         at,
         `end: ${howEnded(tenure)}`,
         ...others.map((t) => `✗ at the same time as ${showWorker(t.worker)}, token ${t.token}, for ` +
-            `${showLength(overlap(t, tenure))}`),
+            `${showLength(shared(t, tenure))}`),
         ...run.findings.filter((f) => f.token === tenure.token && f.mutex === tenure.mutex).map(showFindingText),
         ...faults.map((fault) => `fault: ${showFault(fault)}`),
     ];
@@ -240,7 +239,7 @@ function onPointer(event) {
     drawLater();
 }
 
-/* Inside the window it is moved, elsewhere it jumps to the pointer. */
+/* The middle of the window follows the pointer. */
 function onOverview(event) {
     const box = overview.getBoundingClientRect();
     if (event.type === "pointerdown")

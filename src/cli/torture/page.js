@@ -90,16 +90,15 @@ function result() {
     if (wrong > 0)
         return ["bad", "✗ FAILED", `${setting}: a promise was broken ${counted(wrong, "time")}` +
             `${late > 0 ? `, and ${counted(late, "time")} something came later than its bound` : ""}.`];
+    const kept = limits > 0
+        ? `all promises were kept, except ${counted(limits, "time")} under a fault that the documents exclude`
+        : "no two ever owned the same mutex at once, and each token was greater than the one before";
     if (late > 0)
-        return ["warn", "! LATE", `${setting}: no two ever owned the same mutex at once, but ` +
-            `${counted(late, "time")} something came later than its bound.`];
+        return ["warn", "! LATE", `${setting}: ${kept}; but ${counted(late, "time")} something came later than ` +
+            "its bound."];
     if (run.tenures.length === 0)
         return ["warn", "? NOTHING SEEN", `${setting}: nobody ever owned a mutex, so nothing is shown.`];
-    if (limits > 0)
-        return ["good", "✓ PASSED", `${setting}: all promises were kept, except ${counted(limits, "time")} under ` +
-            "a fault that the documents exclude."];
-    return ["good", "✓ PASSED", `${setting}: no two ever owned the same mutex at once, and each token ` +
-        "was greater than the one before."];
+    return ["good", "✓ PASSED", `${setting}: ${kept}.`];
 }
 
 function addTerm(list, term, value) {
@@ -132,7 +131,7 @@ function fillHead() {
     addTerm(byId("facts"), "store", run.store);
     addTerm(byId("facts"), "lease", `${run.lease_ms} ms: so long an owner that vanishes keeps the mutex`);
     addTerm(byId("facts"), "faults", faultsByKind() || "none");
-    addTerm(byId("facts"), "machine", `ran these processes up to ${showLength(run.delay)} late, which bounds allow for`);
+    addTerm(byId("facts"), "machine", `ran processes up to ${showLength(run.delay)} late, which the bounds allow for`);
     addTerm(byId("facts"), "seed", run.seed);
     addTerm(byId("facts"), "again", "").append(make("code", run.command));
 }
@@ -171,7 +170,8 @@ function describeWaits(takeovers) {
     const bounded = takeovers.filter((takeover) => takeover.bound > 0).length;
     const late = takeovers.filter(isLate).length;
     return [
-        `half within ${percentile(0.5)} (p50), 99 % within ${percentile(0.99)} (p99), longest ${showLength(sorted.at(-1))}`,
+        `half within ${percentile(0.5)} (p50), 99 % within ${percentile(0.99)} (p99), longest ` +
+            showLength(sorted.at(-1)),
         late > 0 ? `✗ ${late} of ${bounded} above their bound` : `✓ all ${bounded} within their bound`,
     ].concat(bounded === sorted.length ? []
         : `${sorted.length - bounded} without a bound (grey): faults kept everybody away`);

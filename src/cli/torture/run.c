@@ -7,15 +7,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/signalfd.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "cli/output.h"
 #include "cli/run/clock.h"
-#include "cli/run/signals.h"
+#include "cli/torture/children.h"
 #include "cli/torture/network.h"
 #include "cli/torture/plan.h"
-#include "cli/torture/record.h"
 
 #define DELAY_LEAST (5 * NS_PER_MS)
 #define END_NS (30000 * NS_PER_MS)        /* workers have so long to end in order … */
@@ -23,127 +21,6 @@
 #define SHOW_NS (200 * NS_PER_MS)         /* the line on a terminal is that old at most */
 #define NOTE_NS (10000 * NS_PER_MS)       /* elsewhere there is a line so often */
 #define ENTRIES_MAX 1000000               /* of the torturer's own record */
-
-struct child {
-    pid_t pid; /* 0: gone */
-    unsigned life;
-    bool is_killed, is_ending; /* by us */
-    int64_t gone_at, restart_at;
-    int64_t frozen_at, thaw_at;   /* 0: not frozen */
-    uint8_t fault;                /* that it is gone by */
-    uint8_t net_fault;            /* of its connections … */
-    int64_t net_since, net_until; /* … if that is not 0 */
-};
-
-struct run {
-    struct torture *t;
-    struct record *record;
-    struct signals signals;
-    struct child children[WORKERS_MAX + 1]; /* the last one is the operator */
-    struct strike *plan;
-    size_t strikes, next_strike, done;
-    int64_t begin, calm;
-    int64_t shown_at;
-    int signal; /* that ended it; 0: none */
-    bool is_terminal, is_calm, has_lost_proxy;
-    int64_t server_until; /* the fault of the server lasts */
-    uint64_t orders;
-};
-
-/* ---- the record ---------------------------------------------------------------------------- */
-
-static void add(struct run *r, enum entry_kind kind, unsigned worker, unsigned life,
-                unsigned detail, int64_t before, int64_t after)
-{
-    struct entry e = {.kind = (uint8_t)kind,
-                      .worker = (uint16_t)worker,
-                      .life = (uint16_t)life,
-                      .detail = (uint8_t)detail,
-                      .before = before,
-                      .after = after};
-    record_add(r->record, &e);
-}
-
-/* ---- children ------------------------------------------------------------------------------ */
-
-static bool start(struct run *r, unsigned number)
-{
-    struct child *k = &r->children[number];
-    fflush(stdout);
-    pid_t pid = fork();
-    if (pid == 0) {
-        signals_give_back(&r->signals);
-        close(r->signals.fd);
-        worker_main(r->t, number, k->life);
-    }
-    k->pid = pid > 0 ? pid : 0;
-    k->is_killed = k->is_ending = false;
-    k->restart_at = 0;
-    return pid > 0;
-}
-
-static void kill_child(struct child *k)
-{
-    if (k->pid == 0)
-        return;
-    kill(k->pid, SIGKILL);
-    k->is_killed = true;
-}
-
-static void thaw(struct run *r, unsigned number, int64_t now)
-{
-    struct child *k = &r->children[number];
-    if (k->frozen_at == 0)
-        return;
-    if (k->pid != 0)
-        kill(k->pid, SIGCONT);
-    add(r, ENTRY_FAULT, number, k->life, FAULT_FREEZE, k->frozen_at, now);
-    k->frozen_at = k->thaw_at = 0;
-}
-
-/* Asks it to end in order. */
-static void end(struct run *r, unsigned number)
-{
-    struct child *k = &r->children[number];
-    atomic_store(&r->t->control->worker[number].last_life, k->life + 1);
-    k->is_ending = true;
-}
-
-/* Takes note of those that have ended; each is asked for by its number. */
-static void reap(struct run *r, bool is_late)
-{
-    for (unsigned i = 0; i <= r->t->workers; i++) {
-        struct child *k = &r->children[i];
-        int status;
-        if (k->pid == 0 || waitpid(k->pid, &status, WNOHANG) != k->pid)
-            continue;
-        int64_t now = now_ns();
-        unsigned how = !k->is_killed ? DEATH_BY_ITSELF : is_late ? DEATH_HUNG : DEATH_BY_US;
-        struct entry e = {.kind = ENTRY_DEATH,
-                          .worker = (uint16_t)i,
-                          .life = (uint16_t)k->life,
-                          .detail = (uint8_t)how,
-                          .code = status,
-                          .before = now,
-                          .after = now};
-        record_add(r->record, &e);
-        k->pid = 0;
-        k->gone_at = k->gone_at != 0 ? k->gone_at : now;
-        if (k->restart_at == 0)
-            k->restart_at = now; /* it crashed: the judge says so, the run goes on */
-    }
-}
-
-static void restart(struct run *r, unsigned number, int64_t now)
-{
-    struct child *k = &r->children[number];
-    thaw(r, number, now);
-    add(r, ENTRY_FAULT, number, k->life, k->fault, k->gone_at, now);
-    k->gone_at = 0;
-    k->life++;
-    if (!start(r, number))
-        k->restart_at = now + 100 * NS_PER_MS; /* no process can be had just now */
-}
 
 /* ---- faults -------------------------------------------------------------------------------- */
 
@@ -160,19 +37,9 @@ static void go(struct run *r, const struct strike *s, int64_t now)
     k->fault = s->fault;
     k->restart_at = now + s->lasts;
     if (s->fault == FAULT_KILL)
-        kill_child(k);
+        child_kill(k);
     else
-        end(r, s->worker);
-}
-
-static void mend_network(struct run *r, unsigned number)
-{
-    struct child *k = &r->children[number];
-    if (k->net_since == 0)
-        return;
-    r->has_lost_proxy |= !network_set(r->t, number, FAULT_KINDS, 0);
-    add(r, ENTRY_FAULT, number, k->life, k->net_fault, k->net_since, now_ns());
-    k->net_since = 0;
+        child_end(r, s->worker);
 }
 
 static void cut_network(struct run *r, const struct strike *s, int64_t now)
@@ -226,12 +93,7 @@ static void strike(struct run *r, const struct strike *s, int64_t now)
         go(r, s, now);
         break;
     case FAULT_FREEZE:
-        if (k->frozen_at == 0) {
-            kill(k->pid, SIGSTOP);
-            k->frozen_at = now;
-        }
-        if (now + s->lasts > k->thaw_at)
-            k->thaw_at = now + s->lasts;
+        child_freeze(k, now, now + s->lasts);
         break;
     case FAULT_EVICT:
     case FAULT_EVICT_FORCED:
@@ -241,7 +103,7 @@ static void strike(struct run *r, const struct strike *s, int64_t now)
     case FAULT_RESIGN:
     case FAULT_CLOSE:
         order(r, s->worker, s);
-        add(r, ENTRY_FAULT, s->worker, k->life, s->fault, now, now);
+        run_add(r, ENTRY_FAULT, s->worker, k->life, s->fault, now, now);
         break;
     default:
         cut_network(r, s, now);
@@ -266,15 +128,15 @@ static int64_t act(struct run *r, int64_t now)
     for (unsigned i = 0; i <= r->t->workers; i++) {
         struct child *k = &r->children[i];
         if (k->frozen_at != 0 && k->thaw_at <= now)
-            thaw(r, i, now);
+            child_thaw(r, i, now);
         if (k->frozen_at != 0)
             next = earlier(next, k->thaw_at);
         if (k->net_since != 0 && k->net_until <= now)
-            mend_network(r, i);
+            child_mend_network(r, i);
         if (k->net_since != 0)
             next = earlier(next, k->net_until);
         if (k->pid == 0 && k->restart_at != 0 && k->restart_at <= now)
-            restart(r, i, now);
+            child_restart(r, i, now);
         if (k->pid == 0 && k->restart_at != 0)
             next = earlier(next, k->restart_at);
     }
@@ -289,8 +151,8 @@ static void calm_down(struct run *r)
     r->is_calm = true;
     for (unsigned i = 0; i <= r->t->workers; i++) {
         struct child *k = &r->children[i];
-        thaw(r, i, now);
-        mend_network(r, i);
+        child_thaw(r, i, now);
+        child_mend_network(r, i);
         if (k->restart_at > now)
             k->restart_at = now;
     }
@@ -347,9 +209,9 @@ static void wait_until(struct run *r, int64_t until)
     int rc = ppoll(&fd, 1, &(struct timespec){left / 1000000000, left % 1000000000}, NULL);
     now = now_ns();
     if (rc == 0 && now - due > DELAY_LEAST)
-        add(r, ENTRY_DELAYED, FAULT_ON_ALL, 0, 0, due, now);
+        run_add(r, ENTRY_DELAYED, FAULT_ON_ALL, 0, 0, due, now);
     take_signals(r);
-    reap(r, false);
+    children_reap(r, false);
     show(r, now);
 }
 
@@ -377,20 +239,11 @@ static void await_life(struct run *r, int64_t bound)
 {
     int64_t now = now_ns(), until = now + 2 * bound + 5000 * NS_PER_MS;
     r->calm = now;
-    add(r, ENTRY_CALM, FAULT_ON_ALL, 0, 0, now, now);
+    run_add(r, ENTRY_CALM, FAULT_ON_ALL, 0, 0, now, now);
     while (r->signal == 0 && !is_alive(r) && (now = now_ns()) < until) {
         int64_t next = act(r, now), soon = now + 20 * NS_PER_MS;
         wait_until(r, next < soon ? next : soon);
     }
-}
-
-static bool is_anybody_left(const struct run *r)
-{
-    for (unsigned i = 0; i <= r->t->workers; i++) {
-        if (r->children[i].pid != 0)
-            return true;
-    }
-    return false;
 }
 
 static void end_all(struct run *r)
@@ -399,15 +252,15 @@ static void end_all(struct run *r)
     int before = r->signal;
     for (unsigned i = 0; i <= r->t->workers; i++) {
         r->children[i].restart_at = NEVER;
-        thaw(r, i, now);
-        end(r, i);
+        child_thaw(r, i, now);
+        child_end(r, i);
     }
-    while (is_anybody_left(r) && now_ns() < until && r->signal == before)
+    while (children_are_there(r) && now_ns() < until && r->signal == before)
         wait_until(r, now_ns() + 20 * NS_PER_MS);
     for (unsigned i = 0; i <= r->t->workers; i++)
-        kill_child(&r->children[i]);
-    while (is_anybody_left(r)) {
-        reap(r, r->signal == 0);
+        child_kill(&r->children[i]);
+    while (children_are_there(r)) {
+        children_reap(r, r->signal == 0);
         struct timespec pause = {.tv_nsec = NS_PER_MS};
         nanosleep(&pause, NULL);
     }
@@ -416,7 +269,7 @@ static void end_all(struct run *r)
 static bool start_all(struct run *r)
 {
     for (unsigned i = 0; i <= r->t->workers; i++) {
-        if (!start(r, i))
+        if (!child_start(r, i))
             return false;
     }
     return true;

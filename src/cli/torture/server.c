@@ -190,9 +190,15 @@ static void take_pid(struct server *s)
     }
 }
 
+/* By its pid; the owner may also have a command for that fault. */
+static bool is_started_again(const struct server *s)
+{
+    return s->fault == FAULT_SERVER_KILL && s->command[s->fault] == NULL;
+}
+
 static const char *current_command(const struct server *s)
 {
-    return s->fault == FAULT_SERVER_KILL ? s->start : s->command[s->fault];
+    return is_started_again(s) ? s->start : s->command[s->fault];
 }
 
 /* True: no command runs any more. */
@@ -212,7 +218,7 @@ static bool command_has_ended(struct server *s)
     if (status != 0)
         note_error(s, "'%s' failed with status %d", current_command(s),
                    WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
-    else if (s->fault == FAULT_SERVER_KILL)
+    else if (is_started_again(s))
         take_pid(s);
     close(s->output);
     return true;
@@ -251,7 +257,7 @@ static void begin_end(struct server *s)
     s->state = SERVER_ENDING;
     if (s->command[s->fault] != NULL)
         run(s, s->command[s->fault], "end");
-    else if (s->fault == FAULT_SERVER_KILL)
+    else if (is_started_again(s))
         run(s, s->start, NULL);
     else
         signal_server(s, SIGCONT);

@@ -29,19 +29,25 @@ let colours = {}, hatches = {};
 
 /* ---- what there is to draw --------------------------------------------------------------------- */
 
-/* The times in which two or more of these tenures are, each with those tenures. */
+/* The times in which two or more of these tenures are, each with those tenures. One that was seen once was owned
+ * at some moment between two: that is an overlap with whoever owned the mutex all the time from one to the other. */
 function overlapsOf(tenures) {
-    const events = [];
-    for (const tenure of tenures.filter((t) => !t.isMoment))
-        events.push([tenure.from, 1, tenure], [tenure.to, 0, tenure]);
+    const ENDS = 0, BEGINS = 1, SEEN = 2;
+    const events = tenures.flatMap((t) => t.isMoment ? [[t.from, SEEN, t]] : [[t.from, BEGINS, t], [t.to, ENDS, t]]);
     events.sort((a, b) => a[0] - b[0] || a[1] - b[1]);
     const owners = new Set(), found = [];
     let since = 0;
-    for (const [at, begins, tenure] of events) {
+    for (const [at, what, tenure] of events) {
+        if (what === SEEN) {
+            const others = [...owners].filter((owner) => owner.to >= tenure.to);
+            if (others.length > 0)
+                found.push({from: tenure.from, to: tenure.to, tenures: [tenure, ...others]});
+            continue;
+        }
         if (owners.size > 1 && at > since)
             found.push({from: since, to: at, tenures: [...owners]});
         since = at;
-        if (begins)
+        if (what === BEGINS)
             owners.add(tenure);
         else
             owners.delete(tenure);
@@ -253,7 +259,8 @@ function drawBackground(pen) {
     }
     pen.globalAlpha = run.calm >= 0 ? 0.6 : 1;
     pen.fillStyle = colours.stripe;
-    lanes.concat(faultGroup.lanes).filter((_, i) => i % 2 === 0).forEach((lane) => pen.fillRect(0, lane.y, size.width, size.laneHeight));
+    for (const lane of lanes.concat(faultGroup.lanes).filter((_, i) => i % 2 === 0))
+        pen.fillRect(0, lane.y, size.width, size.laneHeight);
     pen.globalAlpha = 1;
     const seconds = (state.to - state.from) / 1e9 * 110 / (size.width - size.gutter);
     const power = 10 ** Math.floor(Math.log10(seconds));
@@ -291,7 +298,7 @@ function drawOverlaps(pen, group) {
         pen.fillStyle = finding.kind === "wrong" ? colours.bad : colours.warn;
         pen.fillText(finding.kind === "wrong" ? "✗" : "!", x, group.y + HEADING_HEIGHT / 2 + 2);
         if (finding === state.finding)
-            pen.fillRect(toX(finding.at), group.y + HEADING_HEIGHT - 4, 1, group.bottom - group.y - HEADING_HEIGHT + 4);
+            pen.fillRect(toX(finding.at), group.y + HEADING_HEIGHT - 4, 1, group.bottom - group.y - HEADING_HEIGHT);
     }
     pen.font = `11px ${FONT}`;
 }
