@@ -49,7 +49,7 @@ torture() { run --separate-stderr simba torture "$SIMBA_URL" "${ROUND[@]}" "$@";
 # bats test_tags=sqlite
 @test "torture: two with one id, and evictions by force, are counted apart" {
     torture --same-id --limits --faults evict-forced,kill
-    expect 0 'never two owners'
+    expect 0 'never two owners|nothing was wrong but [0-9]+ times by what the guarantees exclude'
     expect 0 '^faults .*evict-forced'
 }
 

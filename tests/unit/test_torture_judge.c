@@ -540,6 +540,9 @@ static void leaks_are_found(void **state)
     e->token = 0;
     e->limit = 1;
     expect(FINDING_WRONG, "1 descriptors more");
+    e->limit = 0;
+    e->code = 2;
+    expect(FINDING_WRONG, "2 threads more");
 }
 
 /* ---- limits -------------------------------------------------------------------------------- */

@@ -51,6 +51,10 @@ static void check_resources(struct judging *j, const struct entry *e)
         judging_find(j, FINDING_WRONG, e->before, e->worker, 0, 0,
                      "worker %u has %lld descriptors more at its end than at its beginning",
                      e->worker, (long long)e->limit);
+    if (e->code > 0)
+        judging_find(j, FINDING_WRONG, e->before, e->worker, 0, 0,
+                     "worker %u has %d threads more at its end than at its beginning", e->worker,
+                     e->code);
     if (e->token > LEAK_BYTES)
         judging_find(j, FINDING_WRONG, e->before, e->worker, 0, 0,
                      "worker %u has %.1f MB more of memory at its end than at its beginning",

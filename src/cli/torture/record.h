@@ -25,8 +25,8 @@ enum entry_kind {
     ENTRY_DEATH, /* of the torturer: a worker is gone; `code` is its wait status, `detail` an enum
                         death_kind */
     ENTRY_CALM,  /* of the torturer: the faults have ended */
-    ENTRY_RESOURCES, /* of a worker, at its end: `token` bytes of memory, `limit` descriptors, above
-                        its beginning */
+    ENTRY_RESOURCES, /* of a worker, at its end: `token` bytes of memory, `limit` descriptors, `code`
+                        threads, above its beginning */
     ENTRY_WANT,      /* `detail` 1: from now on the worker waits for the mutex; 0: no longer */
     ENTRY_DELAYED    /* the process was to run at `before`, and ran at `after` only; with `detail`
                         DELAY_OF_STORE: the store answered only then */

@@ -2,8 +2,6 @@
  * and for how long, is drawn from the seed. */
 #include "cli/torture/worker.h"
 
-#include <dirent.h>
-#include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +13,7 @@
 #include "cli/output.h"
 #include "cli/torture/network.h"
 #include "cli/torture/plan.h"
+#include "cli/torture/resources.h"
 
 #define PULSE (3 * NS_PER_MS)
 #define DELAY_LEAST (5 * NS_PER_MS)
@@ -180,22 +179,6 @@ void worker_options(const struct worker *w, struct simba_handle_options *o)
 
 /* ---- what it leaves behind ----------------------------------------------------------------- */
 
-struct resources {
-    int64_t descriptors;
-    size_t bytes;
-};
-
-static struct resources count_resources(void)
-{
-    struct resources r = {.descriptors = -1, .bytes = mallinfo2().uordblks};
-    DIR *all = opendir("/proc/self/fd");
-    while (all != NULL && readdir(all) != NULL)
-        r.descriptors++;
-    if (all != NULL)
-        closedir(all);
-    return r;
-}
-
 /* Libraries keep some things from their first use on: so there is one before it is counted. */
 static bool warm_up(struct worker *w, struct resources *r)
 {
@@ -204,32 +187,22 @@ static bool warm_up(struct worker *w, struct resources *r)
     worker_open(w);
     int rc = simba_read(w->client, torture_mutex(w->t, 0, name), WARM_MS, &owner);
     worker_close(w);
-    *r = count_resources();
-    return rc == 0;
-}
-
-/* Which ones: the last ones that were opened. */
-static void show_descriptors(const struct worker *w, int64_t count)
-{
-    char path[40], to[PATH_MAX];
-    for (int fd = (int)sysconf(_SC_OPEN_MAX) < 4096 ? 1024 : 4096; fd >= 0 && count > 0; fd--) {
-        snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-        ssize_t n = readlink(path, to, sizeof to - 1);
-        if (n < 0)
-            continue;
-        to[n] = '\0';
-        print_note(w->t->c, "worker %u has left descriptor %d open: %s", w->number, fd, to);
-        count--;
-    }
+    resources_await_threads(w->threads);
+    resources_count(r);
+    return rc == 0 && r->threads <= w->threads;
 }
 
 static void add_resources(struct worker *w, const struct resources *before)
 {
-    struct resources now = count_resources();
-    show_descriptors(w, now.descriptors - before->descriptors);
+    static struct resources now;
+    char to[PATH_MAX];
+    resources_count(&now);
+    for (int fd = -1; (fd = resources_added(before, &now, fd, to, sizeof to)) >= 0;)
+        print_note(w->t->c, "worker %u has left descriptor %d open: %s", w->number, fd, to);
     worker_add(w, (struct entry){.kind = ENTRY_RESOURCES,
                                  .token = now.bytes > before->bytes ? now.bytes - before->bytes : 0,
                                  .limit = now.descriptors - before->descriptors,
+                                 .code = (int32_t)(now.threads - before->threads),
                                  .before = now_ns(),
                                  .after = now_ns()});
 }
@@ -300,7 +273,7 @@ _Noreturn void worker_main(const struct torture *t, unsigned number, unsigned li
 {
     static struct worker w;
     char path[PATH_MAX];
-    struct resources before;
+    static struct resources before;
     pid_t parent = getppid();
     become_child();
     if (getppid() != parent)
@@ -311,6 +284,7 @@ _Noreturn void worker_main(const struct torture *t, unsigned number, unsigned li
     w.kind = torture_kind(t, number);
     w.random = plan_worker_seed(t->seed, number, life);
     w.order = atomic_load(&t->control->worker[number].order);
+    w.threads = resources_threads();
     network_take_route(t, number);
     torture_record_path(t, number, life, path, sizeof path);
     if ((w.record = record_create(path, t->record_entries)) == NULL) {
@@ -336,6 +310,8 @@ _Noreturn void worker_main(const struct torture *t, unsigned number, unsigned li
     worker_close(&w);
     atomic_store(&w.is_over, true);
     pthread_join(w.pulse, NULL);
+    /* One that connects when its client is closed is left behind, and ends by itself. */
+    resources_await_threads(w.threads);
     if (is_counted)
         add_resources(&w, &before);
     worker_add(&w, (struct entry){.kind = ENTRY_END, .before = now_ns(), .after = now_ns()});

@@ -18,6 +18,7 @@ struct worker {
     simba_client *client;
     uint64_t order;  /* the last that was taken */
     int64_t handles; /* so many were made */
+    int64_t threads; /* that it had at its beginning */
     pthread_t pulse;
     _Atomic bool is_over;
 };
