@@ -35,7 +35,7 @@ static struct world {
 
 /* ---- sockets ------------------------------------------------------------------------------- */
 
-static int patient(int fd)
+static int with_timeout(int fd)
 {
     struct timeval limit = {.tv_sec = PATIENCE_S};
     assert_true(fd >= 0);
@@ -52,7 +52,7 @@ static struct sockaddr_in loopback(uint16_t port)
 static int dial(uint16_t port)
 {
     struct sockaddr_in at = loopback(port);
-    int fd = patient(socket(AF_INET, SOCK_STREAM, 0));
+    int fd = with_timeout(socket(AF_INET, SOCK_STREAM, 0));
     if (connect(fd, (struct sockaddr *)&at, sizeof at) == 0)
         return fd;
     int error = errno;
@@ -62,7 +62,7 @@ static int dial(uint16_t port)
 
 static int accepted(void)
 {
-    return patient(accept(w.listener, NULL, NULL));
+    return with_timeout(accept(w.listener, NULL, NULL));
 }
 
 static void say(int fd, const char *text)
@@ -117,7 +117,7 @@ static int begin(void **state)
     (void)state;
     struct sockaddr_in at = loopback(0);
     socklen_t size = sizeof at;
-    w.listener = patient(socket(AF_INET, SOCK_STREAM, 0));
+    w.listener = with_timeout(socket(AF_INET, SOCK_STREAM, 0));
     assert_int_equal(bind(w.listener, (struct sockaddr *)&at, size), 0);
     assert_int_equal(listen(w.listener, 16), 0);
     assert_int_equal(getsockname(w.listener, (struct sockaddr *)&at, &size), 0);
@@ -423,12 +423,12 @@ static void a_unix_socket_is_a_server(void **state)
     snprintf(server.path, sizeof server.path, "%s/s", folder);
     struct sockaddr_un at = {.sun_family = AF_UNIX};
     memcpy(at.sun_path, server.path, sizeof at.sun_path);
-    int listener = patient(socket(AF_UNIX, SOCK_STREAM, 0));
+    int listener = with_timeout(socket(AF_UNIX, SOCK_STREAM, 0));
     assert_int_equal(bind(listener, (struct sockaddr *)&at, sizeof at), 0);
     assert_int_equal(listen(listener, 1), 0);
     struct proxy *p = proxy_start(&server, 1);
     assert_non_null(p);
-    int client = dial(proxy_port(p, 0)), fd = patient(accept(listener, NULL, NULL));
+    int client = dial(proxy_port(p, 0)), fd = with_timeout(accept(listener, NULL, NULL));
     say(client, "by path");
     hears(fd, "by path");
     proxy_stop(p);

@@ -178,7 +178,7 @@ static void commands_begin_and_end(void **state)
     server_close(s);
 }
 
-static void what_fails_is_told(void **state)
+static void failures_are_reported(void **state)
 {
     (void)state;
     struct entry e;
@@ -193,7 +193,7 @@ static void what_fails_is_told(void **state)
     assert_non_null(s);
     assert_true(server_begin(s, FAULT_SERVER_KILL));
     assert_true(server_settle(s, &e));
-    assert_string_equal(server_error(s), "':' has not told the pid of the server");
+    assert_string_equal(server_error(s), "':' did not report the pid of the server");
     assert_false(server_begin(s, FAULT_SERVER_FREEZE));
     server_close(s);
 }
@@ -218,8 +218,8 @@ static void options_are_checked(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        CASE(freeze_stops_and_continues), CASE(kill_starts_again),  CASE(a_file_holds_the_pid),
-        CASE(commands_begin_and_end),     CASE(what_fails_is_told), CASE(options_are_checked),
+        CASE(freeze_stops_and_continues), CASE(kill_starts_again),     CASE(a_file_holds_the_pid),
+        CASE(commands_begin_and_end),     CASE(failures_are_reported), CASE(options_are_checked),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,31 +8,32 @@
 
 /* Group, name on the command line, what was done (for the page and the table). LIMIT: the documents
  * exclude it, so it happens only on request, and what it breaks is counted apart. */
-#define FAULTS(X)                                                             \
-    X(KILL, PROCESS, "kill", "killed")                                        \
-    X(FREEZE, PROCESS, "freeze", "stopped and continued")                     \
-    X(RESTART, PROCESS, "restart", "ended in order and restarted")            \
-    X(STOP, API, "stop", "contender stopped and started")                     \
-    X(RESIGN, API, "resign", "resigned or released early")                    \
-    X(CLOSE, API, "close", "client closed and opened")                        \
-    X(EVICT, API, "evict", "owner evicted")                                   \
-    X(DELAY, NETWORK, "delay", "bytes delayed")                               \
-    X(STALL, NETWORK, "stall", "connections stalled")                         \
-    X(SWALLOW, NETWORK, "swallow", "answers dropped")                         \
-    X(CUT, NETWORK, "cut", "cut in the middle of an answer")                  \
-    X(TRICKLE, NETWORK, "trickle", "one byte at a time")                      \
-    X(REFUSE, NETWORK, "refuse", "connections refused")                       \
-    X(RESET, NETWORK, "reset", "connections reset")                           \
-    X(DUPLICATE, NETWORK, "duplicate", "requests sent twice")                 \
-    X(SERVER_FREEZE, SERVER, "server-freeze", "server stopped and continued") \
-    X(SERVER_KILL, SERVER, "server-kill", "server killed and restarted")      \
-    X(FORGET, SERVER, "forget", "server restarted without its memory")        \
-    X(FAILOVER, SERVER, "failover", "another server took over")               \
-    X(READ_ONLY, SERVER, "read-only", "server took no writes")                \
-    X(FULL, SERVER, "full", "server had no room")                             \
-    X(CROWDED, SERVER, "crowded", "server took no more connections")          \
-    X(DISCONNECT, SERVER, "disconnect", "server ended all connections")       \
-    X(CLOCK, SERVER, "clock", "server's clock stepped")                       \
+#define FAULTS(X)                                                                      \
+    X(KILL, PROCESS, "kill", "killed")                                                 \
+    X(FREEZE, PROCESS, "freeze", "stopped and continued")                              \
+    X(RESTART, PROCESS, "restart", "ended in order and restarted")                     \
+    X(STOP, API, "stop", "contender stopped and started")                              \
+    X(RESIGN, API, "resign", "resigned or released early")                             \
+    X(CLOSE, API, "close", "client closed and opened")                                 \
+    X(EVICT, API, "evict", "owner evicted")                                            \
+    X(DELAY, NETWORK, "delay", "bytes delayed")                                        \
+    X(STALL, NETWORK, "stall", "connections stalled")                                  \
+    X(SWALLOW, NETWORK, "swallow", "answers dropped")                                  \
+    X(CUT, NETWORK, "cut", "cut in the middle of an answer")                           \
+    X(TRICKLE, NETWORK, "trickle", "one byte at a time")                               \
+    X(REFUSE, NETWORK, "refuse", "connections refused")                                \
+    X(RESET, NETWORK, "reset", "connections reset")                                    \
+    X(DUPLICATE, NETWORK, "duplicate", "requests sent twice")                          \
+    X(SERVER_FREEZE, SERVER, "server-freeze", "server stopped and continued")          \
+    X(SERVER_KILL, SERVER, "server-kill", "server killed and restarted")               \
+    X(FORGET, SERVER, "forget", "server restarted without its memory")                 \
+    X(FAILOVER, SERVER, "failover", "another server took over")                        \
+    X(PARTITION, SERVER, "partition", "servers cut off from each other")               \
+    X(READ_ONLY, SERVER, "read-only", "server took no writes")                         \
+    X(FULL, SERVER, "full", "server had no room")                                      \
+    X(CONNECTION_LIMIT, SERVER, "connection-limit", "server took no more connections") \
+    X(DISCONNECT, SERVER, "disconnect", "server ended all connections")                \
+    X(CLOCK, SERVER, "clock", "server's clock stepped")                                \
     X(EVICT_FORCED, LIMIT, "evict-forced", "owner evicted by force")
 
 enum fault {

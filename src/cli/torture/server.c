@@ -186,7 +186,7 @@ static void take_pid(struct server *s)
     }
     if (!read_pid(s) || s->pid <= 1 || kill(s->pid, 0) != 0) {
         s->pid = 0;
-        note_error(s, "'%s' has not told the pid of the server", s->start);
+        note_error(s, "'%s' did not report the pid of the server", s->start);
     }
 }
 
