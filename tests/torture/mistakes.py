@@ -54,6 +54,11 @@ MISTAKES = [
          "return l->turn >= 0 && turn_at[turn] >= 0;")],
             "SQLite's own lock excludes them, as long as nobody replaces its files"),
 
+    Mistake("sqlite-release-not-done", "a release is acknowledged, and not done", "sqlite", "process", [
+        (SQLITE + "database.c", "    out->changed = true;\n    return set(d, DATABASE_FREE, q->mutex);\n",
+         "    out->changed = true;\n    return d != NULL ? 0 : SIMBA_ELOST;\n")],
+            "slow, not wrong: the lease runs out. The histogram of hand-overs shows it"),
+
     # ---- mariadb ----------------------------------------------------------------------------------------------------
     Mistake("mariadb-ttl-is-the-end", "the mutex is free after the ttl, without the transition", "mariadb", "network", [
         (MYSQL + "statements.c", "SAME_NAME \" AND transition_at<=$n),VALUES(owner_id)",
@@ -98,6 +103,13 @@ MISTAKES = [
                         (ZOOKEEPER + "session_deadline.c", "return counted < written ? counted : written;",
                          "return written > 0 ? counted : 0;")]),
 
+    Mistake("zookeeper-old-session", "a node that an earlier session of ours made is led with (T51)", "zookeeper", "all", [
+        (ZOOKEEPER + "latch.c", "    if (owner != session)\n        l->wanted = false;\n",
+         "    (void)owner;\n    (void)session;\n")]),
+    Mistake("zookeeper-takes-orphan", "a node of ours that is to be deleted is taken for a tenure (T11)", "zookeeper", "all", [
+        (ZOOKEEPER + "latch_queue.c", "strcmp(m->leader_id, m->id) == 0 && !PLANTED(LATCH_TAKES_ORPHAN);",
+         "m->leader_id[0] == '\\0';")]),
+
     # ---- runtime ----------------------------------------------------------------------------------------------------
     Mistake("runtime-no-deadline", "whether one owns does not depend on the clock (T1)", "redis", "process", [
         (RUNTIME + "actor_api.c", "        if (left <= 0)\n            return 0;\n", "")]),
@@ -121,6 +133,10 @@ MISTAKES = [
         ("src/core/lease.c", "PLANTED(LEASE_FROM_REPLY) ? now : r->request.sent_at", "now")]),
     Mistake("core-release-before-drain", "the store is told while user code still runs (T2)", "mariadb", "process", [
         ("src/core/handle.c", "!user_code_runs(h) || PLANTED(RELEASE_BEFORE_DRAIN);", "h->drain >= 0;")]),
+    Mistake("core-token-kept", "a tenure that has ended here is taken up again (T58)", "redis", "network", [
+        ("src/core/lease.c", "(r->token > l->token || (PLANTED(TOKEN_KEPT) && r->token != 0))", "r->token != 0")]),
+    Mistake("core-stale-life", "a grant of before a stop begins a tenure after the start (T8)", "zookeeper", "all", [
+        ("src/core/lease.c", "current || r->request.seq > l->start_seq || PLANTED(STALE_LIFE);", "r->request.seq > 0;")]),
     Mistake("core-no-next-try", "a failed attempt sets no next one (T9)", "redis", "network", [
         ("src/core/lease.c", "        if (PLANTED(NO_NEXT_TRY))\n            l->wake_at = NEVER;", "        l->wake_at = NEVER;")]),
 ]

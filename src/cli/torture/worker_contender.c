@@ -143,6 +143,7 @@ static void leave(struct contender *k, bool stops)
     if (e.code != 0)
         return; /* it has just been lost */
     worker_add(w, e);
+    worker_says_yes(w, k->mutex, k->token, owns, k->c); /* the judge wants to hear no */
     if (w->t->is_lying && w->number == 0)
         k->lie_until = e.after + lease;
     k->resume_at = e.after + pause + lease / 4; /* the pause counts from the release on */
