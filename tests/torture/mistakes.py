@@ -15,7 +15,7 @@ MISTAKES = [
          "found[2] == ARGV[2] and (found[1] == ARGV[1] or found[1] == EVICTED .. ARGV[1])", "found[1]"),
         (REDIS + "lua/release_many.lua",
          "token ~= '' and now[2 * i] == token and (owner == id or owner == EVICTED .. id) and", "token ~= '' and owner and")]),
-    Mistake("redis-release-by-id", "a release compares the id, and not the token (T13)", "redis", "network", [
+    Mistake("redis-release-by-id", "a release compares the id, and not the token (T13)", "redis", "duplicate", [
         (REDIS + "lua/release.lua", "found[2] == ARGV[2] and (", "("),
         (REDIS + "lua/release_many.lua", "now[2 * i] == token and (", "(")]),
     Mistake("redis-ends-soon", "a lease that ends within 200 ms counts as free", "redis", "process", [
@@ -26,7 +26,7 @@ MISTAKES = [
             [(REDIS + "lua/acquire.lua", "local owner = found[1]\n",
               "local owner = found[1]\nif owner and string.byte(owner) == 255 then\n"
               "    call('DEL', KEYS[2], KEYS[5])\n    owner = nil\nend\n")]),
-    Mistake("redis-no-restart-guard", "a server that has forgotten its owners grants at once (T37)", "redis", "server", [
+    Mistake("redis-no-restart-guard", "a server that has forgotten its owners grants at once (T37)", "redis", "server-kill", [
         (REDIS + "requests.c", "    if (!s->config.restart_grace)\n", "    if (s != NULL)\n")]),
     Mistake("redis-tokens-begin-anew", "tokens count from 1 in a server that has forgotten them (T37)", "redis", "server",
             [(REDIS + "lua/acquire.lua", "if token < tonumber(ARGV[2]) then", "if token < 1 then"),
@@ -64,7 +64,7 @@ MISTAKES = [
         (MYSQL + "statements.c", "SAME_NAME \" AND transition_at<=$n),VALUES(owner_id)",
          "SAME_NAME \" AND ttl_at<=$n),VALUES(owner_id)"),
         (MYSQL + "statements.c", '" AND transition_at<=$n AND 1=$o"', '" AND ttl_at<=$n AND 1=$o"')]),
-    Mistake("mariadb-release-by-id", "a release compares the id, and not the token (T13)", "mariadb", "network", [
+    Mistake("mariadb-release-by-id", "a release compares the id, and not the token (T13)", "mariadb", "duplicate", [
         (MYSQL + "statements.c", 'SAME_NAME " AND $f=VALUES($f)AND(BINARY', 'SAME_NAME " AND(BINARY'),
         (MYSQL + "statements.c", '" AND $f=$t AND " THIS_OWNER', '" AND " THIS_OWNER')]),
     Mistake("mariadb-token-stays", "the token is not counted up by a new tenure", "mariadb", "process", [
@@ -111,7 +111,7 @@ MISTAKES = [
          "m->leader_id[0] == '\\0';")]),
 
     # ---- runtime ----------------------------------------------------------------------------------------------------
-    Mistake("runtime-no-deadline", "whether one owns does not depend on the clock (T1)", "redis", "process", [
+    Mistake("runtime-no-deadline", "whether one owns does not depend on the clock (T1)", "redis", "freeze", [
         (RUNTIME + "actor_api.c", "        if (left <= 0)\n            return 0;\n", "")]),
     Mistake("runtime-done-before-callback", "on_released counts as done when it begins (T2)", "sqlite", "process", [
         (RUNTIME + "callback.c", "    else\n        post_done(a, c->ran);\n}",

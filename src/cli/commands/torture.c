@@ -130,7 +130,7 @@ static int take_option(struct cli *c, void *data, int id, char *value)
         t->length = ms * NS_PER_MS;
         break;
     case OPT_FAULTS:
-        t->has_faults = true;
+        t->chosen = value;
         return take_faults(c, value, &t->faults);
     case OPT_PLAN:
         r->is_plan = true;
@@ -161,7 +161,7 @@ static int choose_faults(struct request *r)
     bool has_server =
         r->server.pid != NULL || r->server.start != NULL || r->server.command_count > 0;
     r->server.commands = r->commands;
-    if (!t->has_faults)
+    if (t->chosen == NULL)
         t->faults = (FAULT_BIT(FAULT_KINDS) - 1) & ~faults_of(GROUP_LIMIT);
     if (t->has_limits)
         t->faults |= faults_of(GROUP_LIMIT);
@@ -227,8 +227,13 @@ static void name_things(const struct torture *t, struct history *h, const char *
     h->seed = t->seed;
     snprintf(h->store, sizeof h->store, "%.255s", t->c->store);
     snprintf(h->command, sizeof h->command,
-             "simba torture %.200s --processes %zu --mutexes %zu --seed %llu", t->c->store,
-             t->workers, t->mutexes, (unsigned long long)t->seed);
+             "simba torture '%.200s' --for %lldms --processes %zu --mutexes %zu%s%.100s%s%s --seed "
+             "%llu%s",
+             t->c->store, (long long)(t->length / NS_PER_MS), t->workers, t->mutexes,
+             t->chosen != NULL ? " --faults " : "", t->chosen != NULL ? t->chosen : "",
+             t->has_limits ? " --limits" : "", t->is_same_id ? " --same-id" : "",
+             (unsigned long long)t->seed,
+             t->server != NULL ? " # and the same --server options" : "");
 }
 
 static int conclude(struct torture *t, struct history *h)

@@ -37,7 +37,7 @@ void network_find(struct torture *t)
     if ((t->faults & faults_of(GROUP_NETWORK)) == 0)
         return;
     endpoints_find(t->c->setting[SET_URL].value, servers);
-    if (servers->limit[0] != '\0' && (t->has_faults || servers->count > 0))
+    if (servers->limit[0] != '\0' && (t->chosen != NULL || servers->count > 0))
         print_note(t->c, "%s", servers->limit);
     if (servers->count == 0)
         t->faults &= ~faults_of(GROUP_NETWORK);

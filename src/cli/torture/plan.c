@@ -29,11 +29,14 @@ static enum fault draw_fault(fault_set faults, uint64_t *random)
     }
 }
 
-/* From a tenth to two leases; who was killed comes back within one. */
+/* From a tenth to two leases; who was killed comes back within one. A server that was killed comes
+ * back sooner, while owners of before still count on their lease. */
 static int64_t draw_length(const struct plan_options *o, enum fault fault, uint64_t *random)
 {
     if (fault == FAULT_KILL || fault == FAULT_RESTART)
         return rng_between(random, 0, o->lease);
+    if (fault == FAULT_SERVER_KILL || fault == FAULT_FORGET)
+        return rng_between(random, 0, o->lease / 4);
     return rng_between(random, o->lease / 10, 2 * o->lease);
 }
 

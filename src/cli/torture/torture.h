@@ -49,7 +49,7 @@ struct torture {
     int64_t length; /* of the faults */
     uint64_t seed;
     fault_set faults;
-    bool has_faults; /* they were chosen */
+    const char *chosen; /* of --faults; NULL: they were not chosen */
     bool is_same_id, is_strict, has_limits;
     bool is_lying;    /* worker 0 claims to own what it does not: the judge must find it */
     const char *html; /* NULL: no page is written */

@@ -238,12 +238,17 @@ static void obey(struct worker *w, struct contender **all, enum fault fault, uns
     }
 }
 
-/* Lets the library work, and callbacks come. */
-static void drive(struct worker *w)
+/* Lets the library work, and callbacks come. Before it works it is asked: whoever was frozen here
+ * must hear no from the clock alone. */
+static void drive(struct worker *w, struct contender **all)
 {
     int64_t timeout = simba_poll_timeout(w->client);
     struct pollfd fd = {simba_poll_fd(w->client), POLLIN, 0};
     poll(&fd, 1, timeout == 0 ? 0 : 1);
+    for (unsigned i = 0; i < w->t->mutexes; i++) {
+        if (all[i]->phase == OWNING)
+            worker_says_yes(w, i, all[i]->token, owns, all[i]->c);
+    }
     simba_poll(w->client);
 }
 
@@ -260,7 +265,7 @@ void contenders_run(struct worker *w)
         for (unsigned i = 0; i < w->t->mutexes; i++)
             step(all[i]);
         if (w->kind == WORKER_LOOP)
-            drive(w);
+            drive(w, all);
         else
             worker_sleep(STEP);
     }
