@@ -2,8 +2,8 @@
 made that one."""
 import collections
 
-# changes: (file, its text, the text in its place). protection: why it breaks no promise; None: it must be caught.
-Mistake = collections.namedtuple("Mistake", "name what store faults changes protection", defaults=[None])
+# changes: (file, its text, the text in its place). unseen: why the torture does not find it; None: it must.
+Mistake = collections.namedtuple("Mistake", "name what store faults changes unseen", defaults=[None])
 
 REDIS, SQLITE, MYSQL = "src/backend/redis/", "src/backend/sqlite/", "src/backend/mysql/"
 POSTGRES, ZOOKEEPER, RUNTIME = "src/backend/postgres/", "src/backend/zookeeper/", "src/runtime/"
@@ -78,11 +78,10 @@ MISTAKES = [
         (POSTGRES + "statements.c", "owner_id=EXCLUDED.owner_id,@t WHERE t.transition_at<=@n RETURNING t.*)",
          "owner_id=EXCLUDED.owner_id,@t RETURNING t.*)"),
         (POSTGRES + "statements.c", "owner_id=$2::text,@t WHERE t.transition_at<=@n ", "owner_id=$2::text,@t ")]),
-    Mistake("postgres-release-by-mutex", "a release compares neither id nor token (T13)", "postgres", "process", [
+    Mistake("postgres-release-any", "a release ends whoever's tenure it finds (T13)", "postgres", "process", [
         (POSTGRES + "statements.c", "WHERE mutex=$1::text AND @f=$3::bigint AND(\" \\\n"
-         "    \"owner_id=$2::text OR(\" EVICTED \" AND owner_id=$4::text))@a \"",
-         "WHERE mutex=$1::text AND $3::bigint>0 AND(\" \\\n"
-         "    \"$2::text<>'' OR(\" EVICTED \" AND owner_id=$4::text))@a \"")]),
+         "    \"owner_id=$2::text OR(", "WHERE mutex=$1::text AND $3::bigint>0 AND(\" \\\n    \"$2::text<>'' OR("),
+        (POSTGRES + "statements.c", "\"t.@f=q.k AND(t.owner_id=q.i OR(", "\"q.k>0 AND(q.i<>'' OR(")]),
     Mistake("postgres-clock-of-the-beginning", "the clock is that of the beginning of the transaction (T26)", "postgres",
             "all", [(POSTGRES + "statements.c", "return \"floor(date_part('epoch',clock_timestamp())*1000)::bigint\";",
                      "return \"floor(date_part('epoch',now())*1000)::bigint\";")],
@@ -91,18 +90,16 @@ MISTAKES = [
     # ---- zookeeper --------------------------------------------------------------------------------------------------
     Mistake("zookeeper-second-leads", "the second in the queue takes itself for the first", "zookeeper", "process", [
         (ZOOKEEPER + "latch_queue.c", "if (v.ahead >= 0)\n", "if (v.ahead >= 0 && v.ahead != v.leader)\n")]),
-    Mistake("zookeeper-connected-is-standing", "a session counts as standing while it is connected (T51)", "zookeeper",
-            "network", [(ZOOKEEPER + "latch_session.c", "if (PLANTED(LATCH_NO_WRITE))\n        return s->deadline.timeout",
-                         "if (s->connected)\n        return s->deadline.timeout"),
+    Mistake("zookeeper-connected-is-standing", "a session counts as standing while it is connected (T57)", "zookeeper",
+            "stall", [(ZOOKEEPER + "latch_session.c", "if (PLANTED(LATCH_NO_WRITE))\n        return s->deadline.timeout",
+                       "if (s->connected)\n        return s->deadline.timeout"),
+                      (ZOOKEEPER + "latch_session.c", "if (PLANTED(LATCH_NO_WRITE))\n        return s->connected;",
+                       "if (s != NULL)\n        return s->connected;")]),
+    Mistake("zookeeper-no-session-deadline", "a session lasts until the server says that it has expired (T51)", "zookeeper",
+            "network", [(ZOOKEEPER + "latch_session.c", "if (PLANTED(LATCH_NO_WRITE))\n        return s->deadline.timeout * 2 / 3",
+                         "if (s->established)\n        return s->deadline.timeout"),
                         (ZOOKEEPER + "latch_session.c", "if (PLANTED(LATCH_NO_WRITE))\n        return s->connected;",
-                         "if (s != NULL)\n        return s->connected;")]),
-    Mistake("zookeeper-deadline-from-reply", "a session's deadline counts from the reply, and to its end", "zookeeper",
-            "network", [(ZOOKEEPER + "session_deadline.c", "s->kept[s->count].sent = sent;", "s->kept[s->count].sent = ended;"),
-                        (ZOOKEEPER + "session_deadline.c", "    if (sent > s->written)\n        s->written = sent;",
-                         "    s->counted = s->written = ended;"),
-                        (ZOOKEEPER + "session_deadline.c", "return counted < written ? counted : written;",
-                         "return written > 0 ? counted : 0;")]),
-
+                         "if (s != NULL)\n        return s->established;")]),
     Mistake("zookeeper-old-session", "a node that an earlier session of ours made is led with (T51)", "zookeeper", "all", [
         (ZOOKEEPER + "latch.c", "    if (owner != session)\n        l->wanted = false;\n",
          "    (void)owner;\n    (void)session;\n")]),
@@ -138,5 +135,6 @@ MISTAKES = [
     Mistake("core-stale-life", "a grant of before a stop begins a tenure after the start (T8)", "zookeeper", "all", [
         ("src/core/lease.c", "current || r->request.seq > l->start_seq || PLANTED(STALE_LIFE);", "r->request.seq > 0;")]),
     Mistake("core-no-next-try", "a failed attempt sets no next one (T9)", "redis", "network", [
-        ("src/core/lease.c", "        if (PLANTED(NO_NEXT_TRY))\n            l->wake_at = NEVER;", "        l->wake_at = NEVER;")]),
+        ("src/core/lease.c", "        if (PLANTED(NO_NEXT_TRY))\n            l->wake_at = NEVER;", "        l->wake_at = NEVER;")],
+            "others go on, and nobody is promised to be the next; the simulator finds it (C9)"),
 ]

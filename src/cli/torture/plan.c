@@ -49,6 +49,8 @@ static struct strike draw(const struct plan_options *o, int64_t at, uint64_t *ra
     s.lasts = draw_length(o, fault, random);
     /* Up to a quarter of the lease: a renewal gets through, or does not. */
     s.amount = rng_between(random, 1, 2 + o->lease / NS_PER_MS / 4);
+    if (fault == FAULT_DUPLICATE) /* when who sent it may own again */
+        s.amount = rng_between(random, 1, 1 + o->lease / NS_PER_MS);
     if (fault == FAULT_TRICKLE)
         s.amount = 1 + s.amount / 50;
     if (fault == FAULT_CUT) /* so many answers pass: a handshake, and then some */
