@@ -42,8 +42,23 @@ function(base64_sha256 text result)
     set(${result} ${base64} PARENT_SCOPE)
 endfunction()
 
-# embed_page(HTML CSS NAME HEADER SCRIPTS...): the same for a page, which is to need no other file: @css@ and
-# @js@ are replaced by the style and the scripts, @css_hash@ and @js_hash@ by what allows these and nothing else.
+# as_strings(TEXT NAME RESULT): the definition of an array of strings that make up the text, with a NULL behind
+# them. For long texts: compilers and checkers take long over many thousand numbers, and refuse one long string.
+function(as_strings text name result)
+    string(HEX "${text}" hex)
+    string(LENGTH "${hex}" length)
+    set(strings "")
+    foreach(at RANGE 0 ${length} 2000)
+        string(SUBSTRING "${hex}" ${at} 2000 part)
+        string(REGEX REPLACE "(..)" "\\\\x\\1" part "${part}")
+        string(APPEND strings "\"${part}\",\n")
+    endforeach()
+    set(${result} "static const char *const ${name}[] = {\n${strings}0};\n" PARENT_SCOPE)
+endfunction()
+
+# embed_page(HTML CSS NAME HEADER SCRIPTS...): a page that needs no other file, as two arrays of strings: NAME_head is
+# what comes before @run@, NAME_tail what comes after. @css@ and @js@ are replaced by the style and the scripts,
+# @css_hash@ and @js_hash@ by what allows these and nothing else.
 function(embed_page html css name header)
     set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${html} ${css} ${ARGN})
     file(READ ${html} text)
@@ -58,7 +73,11 @@ function(embed_page html css name header)
         string(REPLACE "@${part}_hash@" "${hash}" text "${text}")
         string(REPLACE "@${part}@" "${${part}}" text "${text}")
     endforeach()
-    string(HEX "${text}" hex)
-    string(REGEX REPLACE "(..)" "'\\\\x\\1'," bytes "${hex}")
-    file(CONFIGURE OUTPUT ${header} CONTENT "static const char ${name}[] = {${bytes}0};\n")
+    string(FIND "${text}" "@run@" at)
+    string(SUBSTRING "${text}" 0 ${at} head)
+    math(EXPR at "${at} + 5")
+    string(SUBSTRING "${text}" ${at} -1 tail)
+    as_strings("${head}" ${name}_head head)
+    as_strings("${tail}" ${name}_tail tail)
+    file(CONFIGURE OUTPUT ${header} CONTENT "${head}${tail}")
 endfunction()

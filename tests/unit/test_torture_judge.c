@@ -345,6 +345,15 @@ static void on_endangered_during_on_released_is_found(void **state)
     expect_out_of_order("on_endangered while on_released ran");
 }
 
+static void on_released_during_on_endangered_is_found(void **state)
+{
+    (void)state;
+    callback(0, CALLBACK_ACQUIRED, 5, 1, 2);
+    callback(0, CALLBACK_ENDANGERED, 0, 3, 5);
+    callback(0, CALLBACK_RELEASED, 5, 4, 6);
+    expect_out_of_order("on_released while on_endangered ran");
+}
+
 /* ---- bounds of time ------------------------------------------------------------------------ */
 
 static void nobody_for_too_long_is_late(void **state)
@@ -467,8 +476,10 @@ static void a_call_of_a_frozen_worker_is_well(void **state)
     (void)state;
     add(ENTRY_CALL, 1, 100, 250)->limit = 100 * MS;
     fault(FAULT_FREEZE, 1, 150, 190);
-    fault(FAULT_FREEZE, 1, 180, 210); /* one time is counted once */
+    fault(FAULT_FREEZE, 1, 180, 210);
     expect_nothing();
+    entries[0].limit = 85 * MS; /* time in two freezes is counted once */
+    expect(FINDING_LATE, "took 0.090 s");
 }
 
 /* ---- lives --------------------------------------------------------------------------------- */
@@ -555,6 +566,8 @@ static void what_force_breaks_is_counted_apart(void **state)
     expect(FINDING_LIMIT, "two owners");
     entries[count - 1].before = entries[count - 1].after = 5000 * MS; /* later */
     expect(FINDING_WRONG, "two owners");
+    entries[count - 1].before = entries[count - 1].after = -900 * MS; /* long before */
+    expect(FINDING_WRONG, "two owners");
 }
 
 static void force_on_another_mutex_excuses_nothing(void **state)
@@ -592,6 +605,7 @@ int main(void)
         TEST(a_stop_without_on_released_is_found),
         TEST(a_callback_after_on_closed_is_found),
         TEST(on_endangered_during_on_released_is_found),
+        TEST(on_released_during_on_endangered_is_found),
         TEST(nobody_for_too_long_is_late),
         TEST(too_long_with_nobody_who_waits_is_well),
         TEST(a_fault_in_between_counts_anew),

@@ -138,13 +138,13 @@ static void an_unknown_name_is_named(void **state)
     assert_string_equal(unknown, "");
 }
 
-static void every_word_can_be_suggested(void **state)
+static void every_choice_can_be_suggested(void **state)
 {
-    const char *words[FAULT_WORDS];
+    const char *choices[FAULT_CHOICES];
     (void)state;
-    fault_words(words);
-    for (size_t i = 0; i < FAULT_WORDS; i++)
-        (void)parsed(words[i]);
+    fault_choices(choices);
+    for (size_t i = 0; i < FAULT_CHOICES; i++)
+        (void)parsed(choices[i]);
 }
 
 int main(void)
@@ -156,7 +156,7 @@ int main(void)
         cmocka_unit_test(lives_draw_different_things),
         cmocka_unit_test(lists_have_names_groups_and_minuses),
         cmocka_unit_test(an_unknown_name_is_named),
-        cmocka_unit_test(every_word_can_be_suggested),
+        cmocka_unit_test(every_choice_can_be_suggested),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -81,12 +81,12 @@ static int take_number(const struct cli *c, const char *option, const char *valu
 
 static int take_faults(const struct cli *c, const char *list, fault_set *out)
 {
-    const char *names[FAULT_WORDS];
+    const char *names[FAULT_CHOICES];
     char unknown[40];
     if (faults_parse(list, out, unknown, sizeof unknown))
         return -1;
-    fault_words(names);
-    const char *near = nearest(unknown, names, FAULT_WORDS);
+    fault_choices(names);
+    const char *near = nearest(unknown, names, FAULT_CHOICES);
     if (near != NULL)
         return usage(c, "--faults: unknown fault '%s'; did you mean %s?", unknown, near);
     return usage(c, "--faults: unknown fault '%s'", unknown);

@@ -64,7 +64,7 @@ static bool find(const char *name, fault_set *out)
     return *out != 0 || strcmp(name, "none") == 0;
 }
 
-void fault_words(const char *out[FAULT_WORDS])
+void fault_choices(const char *out[FAULT_CHOICES])
 {
     for (int i = 0; i < FAULT_KINDS; i++)
         *out++ = fault_names[i];

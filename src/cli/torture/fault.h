@@ -65,7 +65,7 @@ bool fault_is_limit(enum fault fault); /* the guarantees exclude it */
  * away. False: `unknown` is not one of them. */
 bool faults_parse(const char *list, fault_set *out, char *unknown, size_t size);
 
-/* Every word of such a list, to suggest one. */
-#define FAULT_WORDS (FAULT_KINDS + FAULT_GROUPS + 2)
-void fault_words(const char *out[FAULT_WORDS]);
+/* All that such a list may name, to suggest one. */
+#define FAULT_CHOICES (FAULT_KINDS + FAULT_GROUPS + 2)
+void fault_choices(const char *out[FAULT_CHOICES]);
 #endif

@@ -1,4 +1,5 @@
-/* history.h: what has happened, made out of the records: the judge finds mistakes in it, the page draws it. */
+/* history.h: what has happened, made out of the records: the judge finds mistakes in it, the page
+ * draws it. */
 #ifndef CLI_TORTURE_HISTORY_H
 #define CLI_TORTURE_HISTORY_H
 
@@ -9,15 +10,15 @@
 
 #include "cli/torture/record.h"
 
-/* One tenure, as its worker saw it. It was held for certain from `first` (after the first yes) to `last` (before the
- * last yes). */
+/* One tenure, as its worker saw it. It was held for certain from `first` (after the first yes) to
+ * `last` (before the last yes). */
 struct tenure_seen {
     uint64_t token;
     int64_t first, last;
-    int64_t left;       /* when its owner ended it by itself (the call began); 0: it did not */
+    int64_t left; /* when its owner ended it by itself (the call began); 0: it did not */
     uint16_t worker, life, mutex;
-    uint8_t reason;     /* enum simba_reason of on_released; 0: none came */
-    bool is_wrong;      /* a finding names it */
+    uint8_t reason; /* enum simba_reason of on_released; 0: none came */
+    bool is_wrong;  /* a finding names it */
 };
 
 enum takeover_kind {
@@ -31,7 +32,8 @@ struct takeover {
     int64_t bound; /* what the guarantees allow for; 0: none, a fault kept all away */
 };
 
-/* WRONG: a promise was broken. LATE: a bound of time was. LIMIT: broken by a fault that the documents exclude. */
+/* WRONG: a promise was broken. LATE: a bound of time was. LIMIT: broken by a fault that the
+ * documents exclude. */
 enum finding_kind { FINDING_WRONG, FINDING_LATE, FINDING_LIMIT };
 struct finding {
     enum finding_kind kind;
@@ -56,7 +58,7 @@ struct history {
     char store[256], command[512];
     uint64_t seed;
     int64_t lease_ms, bound_ms;
-    int64_t delay; /* ns: how late a process or the store was at most; bounds of time allow for it */
+    int64_t delay; /* ns: how late a process or the store was at most; bounds allow for it */
     /* For the page. Borrowed; NULL, also as an element: it shows the number. */
     const char *const *fault_names; /* what was done, by `detail` of an ENTRY_FAULT: "stopped" */
     size_t fault_name_count;

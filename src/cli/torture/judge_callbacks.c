@@ -19,47 +19,62 @@ static bool is_same_handle(const struct entry *a, const struct entry *b)
     return entry_compare_slot(a, b) == 0 && a->limit == b->limit;
 }
 
-/* What is wrong with `now` right after `last`, and on_released that came last; NULL: nothing. */
-static const char *fault_of(const struct entry *last, const struct entry *released, bool is_owner,
-                            const struct entry *now)
+/* The callbacks of a handle until now. */
+struct past {
+    const struct entry *last; /* but for on_endangered */
+    const struct entry *released, *endangered;
+    bool is_owner;
+};
+
+/* What is wrong with `now`, after these; NULL: nothing. */
+static const char *fault_of(const struct past *p, const struct entry *now)
 {
     if (now->detail == CALLBACK_ENDANGERED)
-        return released != NULL && now->before < released->after
+        return p->released != NULL && now->before < p->released->after
                    ? "on_endangered while on_released ran"
                    : NULL;
-    if (last != NULL && last->detail == CALLBACK_CLOSED)
+    if (now->detail == CALLBACK_RELEASED && p->endangered != NULL &&
+        now->before < p->endangered->after)
+        return "on_released while on_endangered ran";
+    if (p->last != NULL && p->last->detail == CALLBACK_CLOSED)
         return "a callback after on_closed";
-    if (last != NULL && now->before < last->after)
+    if (p->last != NULL && now->before < p->last->after)
         return "two callbacks at once";
-    if (now->detail == CALLBACK_ACQUIRED && is_owner)
+    if (now->detail == CALLBACK_ACQUIRED && p->is_owner)
         return "on_acquired twice, without on_released between";
-    if (now->detail == CALLBACK_RELEASED && !is_owner)
+    if (now->detail == CALLBACK_RELEASED && !p->is_owner)
         return "on_released without on_acquired before";
-    if ((now->detail == CALLBACK_STOPPED || now->detail == CALLBACK_CLOSED) && is_owner)
+    if ((now->detail == CALLBACK_STOPPED || now->detail == CALLBACK_CLOSED) && p->is_owner)
         return "on_stopped or on_closed without on_released before";
     return NULL;
 }
 
+static void remember(struct past *p, const struct entry *now)
+{
+    if (now->detail == CALLBACK_ENDANGERED) {
+        p->endangered = now;
+        return;
+    }
+    p->last = now;
+    if (now->detail == CALLBACK_ACQUIRED)
+        p->is_owner = true;
+    if (now->detail == CALLBACK_RELEASED) {
+        p->is_owner = false;
+        p->released = now;
+    }
+}
+
 static void check_handle(struct judging *j, const struct entry **at, size_t count)
 {
-    const struct entry *last = NULL, *released = NULL;
-    bool is_owner = false;
+    struct past past = {.last = NULL};
     for (size_t i = 0; i < count; i++) {
         const struct entry *now = at[i];
-        const char *fault = fault_of(last, released, is_owner, now);
+        const char *fault = fault_of(&past, now);
         if (fault != NULL)
             judging_find(j, FINDING_WRONG, now->before, now->worker, now->mutex, now->token,
                          "callbacks of worker %u on mutex %u out of order at %.3f s: %s",
                          now->worker, now->mutex, judging_seconds(j, now->before), fault);
-        if (now->detail == CALLBACK_ENDANGERED)
-            continue;
-        last = now;
-        if (now->detail == CALLBACK_ACQUIRED)
-            is_owner = true;
-        if (now->detail == CALLBACK_RELEASED) {
-            is_owner = false;
-            released = now;
-        }
+        remember(&past, now);
     }
 }
 

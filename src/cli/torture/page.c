@@ -13,10 +13,9 @@
 #include "cli/output.h"
 #include "cli/torture/fault.h"
 #include "cli/torture/history.h"
-#include "cli/torture/page_html.h" /* generated: page_html[] */
+#include "cli/torture/page_html.h" /* generated: page_head, page_tail */
 
 #define TEXT_SIZE 600 /* more than any text of a history */
-#define HERE "@run@"  /* where the JSON goes */
 
 /* What could end the script element, or begin a comment in it, is escaped; show_name has taken out
  * what is not UTF-8 or not printable. */
@@ -166,11 +165,16 @@ static void write_head(FILE *out, const struct history *h)
     (void)fputs("],\n", out);
 }
 
+static void write_all(FILE *out, const char *const *strings)
+{
+    while (*strings != NULL)
+        (void)fputs(*strings++, out);
+}
+
 int page_write(FILE *out, const struct history *h)
 {
-    const char *here = strstr(page_html, HERE);
     errno = 0;
-    (void)fwrite(page_html, 1, (size_t)(here - page_html), out);
+    write_all(out, page_head);
     (void)fputs("{\"format\":1,", out);
     write_head(out, h);
     write_tenures(out, h);
@@ -178,7 +182,7 @@ int page_write(FILE *out, const struct history *h)
     write_faults(out, h);
     write_findings(out, h);
     (void)putc('}', out);
-    (void)fputs(here + strlen(HERE), out);
+    write_all(out, page_tail);
     if (fflush(out) == 0 && ferror(out) == 0)
         return 0;
     if (errno == 0)

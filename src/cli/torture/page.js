@@ -131,7 +131,7 @@ function fillHead() {
     addTerm(byId("facts"), "store", run.store);
     addTerm(byId("facts"), "lease", `${run.lease_ms} ms: so long an owner that vanishes keeps the mutex`);
     addTerm(byId("facts"), "faults", faultsByKind() || "none");
-    addTerm(byId("facts"), "machine", `ran processes up to ${showLength(run.delay)} late, which the bounds allow for`);
+    addTerm(byId("facts"), "machine", `ran, and the store answered, up to ${showLength(run.delay)} late: bounds allow for that`);
     addTerm(byId("facts"), "seed", run.seed);
     addTerm(byId("facts"), "again", "").append(make("code", run.command));
 }

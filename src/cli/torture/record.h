@@ -13,7 +13,7 @@
 enum entry_kind {
     ENTRY_NONE,     /* not written: the process was killed while it wrote */
     ENTRY_YES,      /* owns(token) said yes at a moment between `before` and `after` */
-    ENTRY_CALLBACK, /* one began at `before` and ended at `after`: `detail` is an enum callback_kind,
+    ENTRY_CALLBACK, /* one began at `before` and ended at `after`: `detail` an enum callback_kind,
                         `code` the reason of its state, `limit` the number of its handle */
     ENTRY_LEAVE,    /* the owner ended its tenure by itself: the call began at `before`, returned at
                         `after`, with `code` */
@@ -25,8 +25,8 @@ enum entry_kind {
     ENTRY_DEATH, /* of the torturer: a worker is gone; `code` is its wait status, `detail` an enum
                         death_kind */
     ENTRY_CALM,  /* of the torturer: the faults have ended */
-    ENTRY_RESOURCES, /* of a worker, at its end: `token` bytes of memory, `limit` descriptors, `code`
-                        threads, above its beginning */
+    ENTRY_RESOURCES, /* of a worker, at its end: `token` bytes of memory, `limit` descriptors,
+                        `code` threads, above its beginning */
     ENTRY_WANT,      /* `detail` 1: from now on the worker waits for the mutex; 0: no longer */
     ENTRY_DELAYED    /* the process was to run at `before`, and ran at `after` only; with `detail`
                         DELAY_OF_STORE: the store answered only then */
@@ -76,15 +76,15 @@ _Static_assert(sizeof(struct entry) == 48, "one size, in every build");
 
 struct record; /* an open file to append to */
 
-/* A file for `capacity` entries (sparse). NULL: errno says why. Safe to append from several threads.
+/* A file for `capacity` entries (sparse). NULL: errno says why. Several threads may append to it.
  * When it is full, record_add drops the entry and counts it: the judge then says that the record is
  * not whole. */
 struct record *record_create(const char *path, size_t capacity);
 void record_add(struct record *r, const struct entry *e);
 void record_close(struct record *r);
 
-/* Reads a whole file, also of a process that was killed while it wrote. The entries are the caller's
- * to free. NULL: errno says why; of a file that is not one of ours EINVAL. */
+/* Reads a whole file, also of a process that was killed while it wrote. The caller frees the
+ * entries. NULL: errno says why; of a file that is not one of ours EINVAL. */
 struct entry *record_read(const char *path, size_t *count, size_t *dropped);
 
 #endif

@@ -14,7 +14,7 @@ const SHORTEST_WINDOW = 2e4; /* ns */
 const AFTER_LAST = 1e7;      /* ns in which a fault that began after the last answer may have ended a tenure */
 const FONT = "system-ui, 'DejaVu Sans', sans-serif";
 const TEXT_LANE = 13;        /* height of a lane that has room for text */
-const AXIS_HEIGHT = 20, HEADING_HEIGHT = 22, LETTER_WIDTH = 6.7;
+const AXIS_HEIGHT = 20, HEADING_HEIGHT = 22, LETTER_WIDTH = 7.1;
 
 const canvas = byId("lanes"), overview = byId("overview"), tip = byId("tip");
 const whole = {from: 0, to: Math.max(run.length, 1)};
@@ -217,7 +217,8 @@ function drawFaultBands(pen, lane) {
         pen.fillStyle = lane.worker < 0 ? hatches.global : hatches.fault;
         fillSpan(pen, fault, lane.y, size.laneHeight, 0);
         const from = Math.max(toX(fault.from), size.gutter) + 5, width = pen.measureText(fault.what).width;
-        if (size.laneHeight < TEXT_LANE || from + width > toX(fault.to))
+        const isHidden = (other) => other !== fault && toX(other.from) < from + width && toX(other.to) > from - NEAR;
+        if (size.laneHeight < TEXT_LANE || from + width > toX(fault.to) || lane.faults.some(isHidden))
             continue;
         pen.fillStyle = colours.paper;
         pen.fillRect(from - 3, lane.y + 3, width + 6, size.laneHeight - 6);

@@ -261,6 +261,21 @@ static void operator_run(struct worker *w)
 
 /* ---- a life -------------------------------------------------------------------------------- */
 
+static void *do_nothing(void *arg)
+{
+    return arg;
+}
+
+/* With the one that ThreadSanitizer starts together with the first of a process. */
+static int64_t count_own_threads(void)
+{
+    pthread_t first;
+    if (pthread_create(&first, NULL, do_nothing, NULL) == 0)
+        pthread_join(first, NULL);
+    worker_sleep(STEP); /* until the kernel has forgotten it */
+    return resources_threads();
+}
+
 static void become_child(void)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -284,7 +299,7 @@ _Noreturn void worker_main(const struct torture *t, unsigned number, unsigned li
     w.kind = torture_kind(t, number);
     w.random = plan_worker_seed(t->seed, number, life);
     w.order = atomic_load(&t->control->worker[number].order);
-    w.threads = resources_threads();
+    w.threads = count_own_threads();
     network_take_route(t, number);
     torture_record_path(t, number, life, path, sizeof path);
     if ((w.record = record_create(path, t->record_entries)) == NULL) {

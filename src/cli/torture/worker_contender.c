@@ -8,6 +8,8 @@
 #include "base/rng.h"
 #include "cli/torture/worker.h"
 
+#define ENDANGERED_NS (5 * NS_PER_MS)
+
 enum phase {
     IDLE,       /* not started, until resume_at */
     CONTENDING, /* or in the pause of a resignation, until resume_at */
@@ -66,9 +68,11 @@ static void on_released(void *data, const char *mutex, const struct simba_state 
 static void on_endangered(void *data, const char *mutex, int64_t left_ms)
 {
     struct contender *k = data;
+    int64_t before = now_ns();
     (void)mutex;
     (void)left_ms;
-    worker_add_callback(k->w, k->mutex, k->number, CALLBACK_ENDANGERED, NULL, now_ns());
+    worker_sleep(ENDANGERED_NS); /* on_released waits for it */
+    worker_add_callback(k->w, k->mutex, k->number, CALLBACK_ENDANGERED, NULL, before);
 }
 
 static void on_stopped(void *data)
@@ -180,6 +184,8 @@ static void step(struct contender *k)
     int64_t now = now_ns();
     if (now < k->lie_until)
         worker_says_yes(k->w, k->mutex, k->token, lies, NULL);
+    if (k->phase == ENDING || k->phase == STOPPING) /* it must say no from the call on */
+        worker_says_yes(k->w, k->mutex, k->token, owns, k->c);
     switch (k->phase) {
     case IDLE:
         if (now >= k->resume_at && simba_contender_start(k->c) == 0)

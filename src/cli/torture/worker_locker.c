@@ -96,13 +96,6 @@ static void add_leave(struct worker *w, unsigned mutex, uint64_t token, int code
                                  .after = now_ns()});
 }
 
-/* It has left: the judge wants to hear no. */
-static void ask_again(struct locker *k)
-{
-    if (k->token != 0)
-        worker_says_yes(k->w, k->mutex, k->token, owns, k->l);
-}
-
 /* ---- one that blocks ----------------------------------------------------------------------- */
 
 /* C9: with timeout 0 it waits for one attempt and what a renewal may take. */
@@ -123,7 +116,8 @@ static void release(struct locker *k)
     int64_t before = now_ns();
     int rc = simba_locker_release(k->l);
     add_leave(k->w, k->mutex, k->token, rc, before);
-    ask_again(k);
+    if (k->token != 0) /* it must say no from the call on */
+        worker_says_yes(k->w, k->mutex, k->token, owns, k->l);
     add_call(k->w, k->mutex, CALL_RELEASE, k->w->t->period.patience, rc, before);
 }
 
@@ -211,7 +205,6 @@ static void begin_release(struct locker *k, bool is_owner)
     int rc = simba_locker_release_async(k->l, on_release_done, k);
     if (rc == 0 && is_owner)
         add_leave(k->w, k->mutex, k->token, 0, before);
-    ask_again(k);
     k->phase = rc == 0 ? RELEASING : FREE;
 }
 
@@ -233,6 +226,8 @@ static void step(struct locker *k)
         worker_began(k->w, k->mutex);
     } else if (k->phase == RELEASING && atomic_load(&k->released) != PENDING) {
         pause_for(k);
+    } else if (k->phase == RELEASING && k->token != 0) {
+        worker_says_yes(k->w, k->mutex, k->token, owns, k->l);
     }
     if (k->phase != HELD)
         return;
