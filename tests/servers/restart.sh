@@ -1,19 +1,33 @@
 # restart.sh, for the scripts here: how whoever kills a server starts it again.
+#
+# A number of a process that has ended is soon another's. So nothing is killed by its number alone: it must be
+# our child, or have our folder in its command line or as its working folder.
 
-# Writes $folder/start, which starts the server again and returns when it serves, and $folder/pid,
-# which holds the number of its process, then as now. NAME: of one server among several.
+# Writes $folder/start, which starts the server again and returns when it serves, $folder/signal, which sends it a
+# signal, and $folder/pid, which holds the number of its process, then as now. NAME: of one server among several.
 restartable() { # pid check command...  [NAME=... in front]
-    local pid=$1 check=$2 file
+    local pid=$1 check=$2 name=${NAME:+.$NAME} log
     shift 2
-    file=$folder/start${NAME:+.$NAME}
-    cat >"$file" <<END
+    log=$(printf '%q' "$folder/log.again")
+    echo "$pid" >"$folder/pid$name"
+    cat >"$folder/signal$name" <<END
 #!/usr/bin/env bash
-# A server that was just killed may hold its port or its files for a moment.
+read -r pid <$(printf '%q' "$folder/pid$name") || exit 1
+if grep -qsF $(printf '%q' "$folder") "/proc/\$pid/cmdline" ||
+    [[ "\$(readlink "/proc/\$pid/cwd")" = $(printf '%q' "$folder")* ]]; then
+    kill "-\$1" "\$pid" \$([ "\${2:-}" != all ] || pgrep -P "\$pid") 2>/dev/null
+fi
+END
+    # A server that was just killed may hold its port or its files for a moment. When all of it ends meanwhile,
+    # the script is gone, and so is the server.
+    cat >"$folder/start$name" <<END
+#!/usr/bin/env bash
 for _ in \$(seq 100); do
-    $(printf '%q ' "$@") >>$(printf '%q' "$folder/log.again") 2>&1 </dev/null &
+    $(printf '%q ' "$@") >>$log 2>&1 </dev/null &
     while kill -0 \$! 2>/dev/null; do
+        [ -e "\$0" ] || kill -9 \$!
         if $check >/dev/null 2>&1; then
-            echo \$! >$(printf '%q' "$folder/pid${NAME:+.$NAME}")
+            echo \$! >$(printf '%q' "$folder/pid$name")
             exit 0
         fi
         sleep 0.02
@@ -21,20 +35,20 @@ for _ in \$(seq 100); do
     sleep 0.05
 done
 echo "the server does not start again:" >&2
-tail -n 5 $(printf '%q' "$folder/log.again") >&2
+tail -n 5 $log >&2
 exit 1
 END
-    chmod 755 "$file"
-    echo "$pid" >"$folder/pid${NAME:+.$NAME}"
+    chmod 755 "$folder/start$name" "$folder/signal$name"
 }
 
-# Ends those that were started again.
+# Those that were started again, too.
 end_restarted() {
-    local file pid
-    for file in "$folder"/pid "$folder"/pid.*; do
-        [ -e "$file" ] || continue
-        read -r pid <"$file" || continue
-        kill -CONT "$pid" 2>/dev/null || true
-        kill -9 "$pid" 2>/dev/null || true
+    local script
+    for script in "$folder"/signal "$folder"/signal.*; do
+        [ ! -e "$script" ] || "$script" KILL all || true
     done
+}
+
+is_child() { # pid
+    grep -qs "^PPid:[[:space:]]*$$\$" "/proc/$1/status"
 }

@@ -68,8 +68,10 @@ static int begin(void **state)
 static int end(void **state)
 {
     (void)state;
-    kill(w.child, SIGKILL);
-    waitpid(w.child, NULL, 0);
+    if (w.child != 0) {
+        kill(w.child, SIGKILL);
+        waitpid(w.child, NULL, 0);
+    }
     unlink(w.pid_file);
     unlink(w.trace);
     assert_int_equal(rmdir(w.folder), 0);
@@ -124,6 +126,7 @@ static void kill_and_start(const char *pid, const char *start)
         if (i == 0) {
             assert_int_equal(waitpid(w.child, &status, 0), w.child);
             assert_true(WIFSIGNALED(status));
+            w.child = 0;
         }
         assert_true(server_settle(s, &e));
         assert_string_equal(server_error(s), "");
@@ -196,6 +199,9 @@ static void failures_are_reported(void **state)
     assert_string_equal(server_error(s), "':' did not report the pid of the server");
     assert_false(server_begin(s, FAULT_SERVER_FREEZE));
     server_close(s);
+    assert_int_equal(waitpid(w.child, NULL, 0), w.child);
+    w.child = 0;
+    assert_null(open_server(w.pid, NULL, NULL));
 }
 
 static void options_are_checked(void **state)

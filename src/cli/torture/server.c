@@ -8,6 +8,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -15,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -30,6 +32,7 @@ struct server {
     const char *command[FAULT_KINDS]; /* NULL: none */
     const char *pid_file, *start;
     pid_t pid; /* 0: not known */
+    int pidfd; /* that very process: its number may be another's when it has ended */
     fault_set faults;
     enum server_state state;
     enum fault fault;
@@ -76,17 +79,40 @@ static bool add_command(struct server *s, const char *text, char *why, size_t wh
     return one != 0;
 }
 
-static bool read_pid(struct server *s)
+static void forget_process(struct server *s)
+{
+    if (s->pid != 0)
+        close(s->pidfd);
+    s->pid = 0;
+}
+
+/* One that we know already stays the same process. */
+static void know_process(struct server *s, long pid)
+{
+    if (pid == s->pid)
+        return;
+    forget_process(s);
+    s->pidfd = pid > 1 ? (int)syscall(SYS_pidfd_open, (pid_t)pid, 0) : -1;
+    s->pid = s->pidfd >= 0 ? (pid_t)pid : 0;
+}
+
+static void read_pid_file(struct server *s)
 {
     long pid = 0;
-    if (s->pid_file == NULL)
-        return s->pid > 0;
-    FILE *file = fopen(s->pid_file, "r");
-    int read = file != NULL ? fscanf(file, "%ld", &pid) : 0;
+    FILE *file = fopen(s->pid_file, "re");
+    if (file == NULL || fscanf(file, "%ld", &pid) != 1)
+        pid = 0;
     if (file != NULL)
         fclose(file);
-    s->pid = read == 1 && pid > 1 ? (pid_t)pid : 0;
-    return s->pid > 0;
+    know_process(s, pid);
+}
+
+/* Number 0 only asks whether it is there, and ours to signal. */
+static bool send_signal(struct server *s, int number)
+{
+    if (s->pid_file != NULL)
+        read_pid_file(s);
+    return s->pid != 0 && syscall(SYS_pidfd_send_signal, s->pidfd, number, NULL, 0) == 0;
 }
 
 static bool set_pid(struct server *s, const char *text, char *why, size_t why_size)
@@ -96,10 +122,10 @@ static bool set_pid(struct server *s, const char *text, char *why, size_t why_si
     long pid = strtol(text, &end, 10);
     bool is_number = *text != '\0' && *end == '\0';
     if (is_number)
-        s->pid = errno == 0 && pid > 1 ? (pid_t)pid : 0;
+        know_process(s, errno == 0 && pid <= INT_MAX ? pid : 0);
     else
         s->pid_file = text;
-    if (read_pid(s) && kill(s->pid, 0) == 0)
+    if (send_signal(s, 0))
         return true;
     snprintf(why, why_size,
              is_number ? "there is no process %s, or it is not ours to stop"
@@ -129,6 +155,7 @@ struct server *server_open(const struct server_options *o, char *why, size_t why
         ok = add_command(s, o->commands[i], why, why_size);
     if (ok)
         return s;
+    forget_process(s);
     free(s);
     return NULL;
 }
@@ -176,18 +203,19 @@ static bool run(struct server *s, const char *command, const char *argument)
     return false;
 }
 
-/* The first line that CMD printed is the pid, where no file holds it. */
+/* The first line that CMD printed is the pid, where no file holds it. A file that still holds the
+ * last one is old. */
 static void take_pid(struct server *s)
 {
     char text[32] = "";
-    if (s->pid_file == NULL) {
-        ssize_t n = pread(s->output, text, sizeof text - 1, 0);
-        s->pid = n > 0 ? (pid_t)strtol(text, NULL, 10) : 0;
-    }
-    if (!read_pid(s) || s->pid <= 1 || kill(s->pid, 0) != 0) {
-        s->pid = 0;
-        note_error(s, "'%s' did not report the pid of the server", s->start);
-    }
+    pid_t before = s->pid;
+    if (s->pid_file == NULL)
+        know_process(s,
+                     pread(s->output, text, sizeof text - 1, 0) > 0 ? strtol(text, NULL, 10) : 0);
+    if (send_signal(s, 0) && s->pid != before)
+        return;
+    forget_process(s);
+    note_error(s, "'%s' did not report the pid of the server", s->start);
 }
 
 /* By its pid; the owner may also have a command for that fault. */
@@ -228,7 +256,7 @@ static bool command_has_ended(struct server *s)
 
 static bool signal_server(struct server *s, int signal)
 {
-    if (read_pid(s) && kill(s->pid, signal) == 0)
+    if (send_signal(s, signal))
         return true;
     note_error(s, "the server's process is gone");
     return false;
@@ -306,5 +334,6 @@ void server_close(struct server *s)
 {
     struct entry ignored;
     server_settle(s, &ignored);
+    forget_process(s);
     free(s);
 }
