@@ -212,13 +212,15 @@ MISTAKES = [
                  "        l->wanted = false;\n",
                  "    (void)owner;\n"
                  "    (void)session;\n"),
-            ]),
+            ],
+            "a member ends with its session, and the next one has a node of another name"),
     Mistake("zookeeper-takes-orphan", "zookeeper", "all",
             "a node of ours that is to be deleted is taken for a tenure (T11)", [
                 (ZOOKEEPER + "latch_queue.c",
                  "strcmp(m->leader_id, m->id) == 0 && !PLANTED(LATCH_TAKES_ORPHAN);",
                  "m->leader_id[0] == '\\0';"),
-            ]),
+            ],
+            "too rare: a stop, a lost answer and a start must meet; the simulator finds it"),
 
     # ---- runtime -----------------------------------------------------------------------------------------------------
     Mistake("runtime-no-deadline", "redis", "freeze",
@@ -290,13 +292,14 @@ MISTAKES = [
                  "(r->token > l->token || (PLANTED(TOKEN_KEPT) && r->token != 0))",
                  "r->token != 0"),
             ],
-            "it is given back before the mutex is asked for again; the simulator finds it, where that fails"),
+            "it is given back before the mutex is asked for again; the simulator finds it where that fails"),
     Mistake("core-stale-life", "zookeeper", "all",
             "a grant of before a stop begins a tenure after the start (T8)", [
                 (CORE + "lease.c",
                  "current || r->request.seq > l->start_seq || PLANTED(STALE_LIFE);",
                  "r->request.seq > 0;"),
-            ]),
+            ],
+            "too rare: a grant must be late by a stop and a start; the simulator finds it"),
     Mistake("core-no-next-try", "redis", "network",
             "a failed attempt sets no next one (T9)", [
                 (CORE + "lease.c",
