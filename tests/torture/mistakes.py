@@ -249,7 +249,7 @@ MISTAKES = [
                  "    }\n"
                  "    pthread_cleanup_push("),
             ]),
-    Mistake("runtime-owner-after-stop", "redis", "process",
+    Mistake("runtime-stop-not-shown", "redis", "process",
             "an owner that has left is told yes until the loop has seen it", [
                 (RUNTIME + "contender.c",
                  "        if (event == STATUS_STOP)\n"
