@@ -2,7 +2,7 @@
 PREFIX ?= /usr/local
 DESTDIR ?=
 
-.PHONY: all demo pictures test interop soak torture check abi bench coverage mutants model fuzz install moved clean help
+.PHONY: all demo pictures test interop soak torture torture-mistakes check abi bench coverage mutants model fuzz install moved clean help
 .DEFAULT_GOAL := all
 
 define build
@@ -12,7 +12,7 @@ define build
 endef
 
 # A build that was copied or moved here with its sources is configured anew.
-all demo pictures test interop soak torture check abi bench coverage mutants fuzz install: moved
+all demo pictures test interop soak torture torture-mistakes check abi bench coverage mutants fuzz install: moved
 moved:
 	@scripts/moved
 
@@ -83,6 +83,11 @@ interop:
 	$(call build,release)
 	@tests/interop/run
 
+torture-mistakes:
+	@scripts/setup test
+	@mkdir -p build
+	@scripts/torture-mistakes --markdown build/torture-mistakes.md $(if $(SEED),--seed $(SEED)) $(MISTAKES)
+
 mutants:
 	@scripts/setup test
 	@scripts/mutants
@@ -116,6 +121,7 @@ help:
 	@echo "make coverage   unit tests must reach every line and branch of src/core"
 	@echo "make soak       [STORES=redis] [TIMES=20]  the tests on each store again and again"
 	@echo "make torture    [STORES=redis-aof] [ROUNDS=12] [JOBS=4] [SEED=N]  kill, freeze and cut off owners on each store"
+	@echo "make torture-mistakes  [MISTAKES='redis-*']  plant mistakes in shipped code: the torture must catch each"
 	@echo "make mutants    plant old mistakes in the core: the simulator must catch each"
 	@echo "make model      check a model of the protocol exhaustively with spin"
 	@echo "make fuzz       [SECONDS=60] feed parsers and machines with whatever breaks them"

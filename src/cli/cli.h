@@ -42,7 +42,7 @@ struct cli {
     simba_client *client; /* of cli_open() */
     bool is_driven;       /* set before that: it gets no thread of its own, see run/poll_thread.h */
     int64_t ttl_ms, transition_ms; /* set before cli_configure(): the defaults */
-    char store[URL_MAX]; /* to show */
+    char store[URL_MAX];           /* to show */
 };
 
 struct command {

@@ -58,8 +58,9 @@ static void strikes_are_within_their_bounds(void **state)
         assert_true(s->lasts >= 0 && s->lasts < 2 * o.lease);
         assert_true(s->fault != FAULT_FREEZE || s->lasts >= o.lease / 10);
         assert_true(s->fault != FAULT_KILL || s->lasts < o.lease);
+        assert_true(s->fault != FAULT_SERVER_KILL || s->lasts < o.lease / 4);
         assert_true(s->amount >= (s->fault != FAULT_CUT)); /* of answers: none may pass */
-        assert_true(s->amount <= o.lease / NS_PER_MS / 4 + 1);
+        assert_true(s->amount <= o.lease / NS_PER_MS / (s->fault == FAULT_DUPLICATE ? 1 : 4) + 1);
         assert_true(is_server ? s->worker == FAULT_ON_ALL : s->worker < o.workers);
         assert_true(s->mutex < o.mutexes);
         if (!is_server)

@@ -29,11 +29,14 @@ static enum fault draw_fault(fault_set faults, uint64_t *random)
     }
 }
 
-/* From a tenth to two leases; who was killed comes back within one. */
+/* From a tenth to two leases; who was killed comes back within one. A server that was killed comes
+ * back sooner, while owners of before still count on their lease. */
 static int64_t draw_length(const struct plan_options *o, enum fault fault, uint64_t *random)
 {
     if (fault == FAULT_KILL || fault == FAULT_RESTART)
         return rng_between(random, 0, o->lease);
+    if (fault == FAULT_SERVER_KILL || fault == FAULT_FORGET)
+        return rng_between(random, 0, o->lease / 4);
     return rng_between(random, o->lease / 10, 2 * o->lease);
 }
 
@@ -46,6 +49,8 @@ static struct strike draw(const struct plan_options *o, int64_t at, uint64_t *ra
     s.lasts = draw_length(o, fault, random);
     /* Up to a quarter of the lease: a renewal gets through, or does not. */
     s.amount = rng_between(random, 1, 2 + o->lease / NS_PER_MS / 4);
+    if (fault == FAULT_DUPLICATE) /* when who sent it may own again */
+        s.amount = rng_between(random, 1, 1 + o->lease / NS_PER_MS);
     if (fault == FAULT_TRICKLE)
         s.amount = 1 + s.amount / 50;
     if (fault == FAULT_CUT) /* so many answers pass: a handshake, and then some */

@@ -126,7 +126,7 @@ int64_t worker_draw_hold(struct worker *w)
     if (of_twenty < 17)
         return rng_between(&w->random, 0, lease / 50);
     return of_twenty < 19 ? rng_between(&w->random, 0, lease)
-                          : rng_between(&w->random, lease, 2 * lease);
+                          : rng_between(&w->random, lease, 3 * lease);
 }
 
 int64_t draw_callback(const struct worker *w, uint64_t *random)

@@ -147,6 +147,7 @@ static void leave(struct contender *k, bool stops)
     if (e.code != 0)
         return; /* it has just been lost */
     worker_add(w, e);
+    worker_says_yes(w, k->mutex, k->token, owns, k->c); /* the judge wants to hear no */
     if (w->t->is_lying && w->number == 0)
         k->lie_until = e.after + lease;
     k->resume_at = e.after + pause + lease / 4; /* the pause counts from the release on */
@@ -243,12 +244,17 @@ static void obey(struct worker *w, struct contender **all, enum fault fault, uns
     }
 }
 
-/* Lets the library work, and callbacks come. */
-static void drive(struct worker *w)
+/* Lets the library work, and callbacks come. Before it works it is asked: whoever was frozen here
+ * must hear no from the clock alone. */
+static void drive(struct worker *w, struct contender **all)
 {
     int64_t timeout = simba_poll_timeout(w->client);
     struct pollfd fd = {simba_poll_fd(w->client), POLLIN, 0};
     poll(&fd, 1, timeout == 0 ? 0 : 1);
+    for (unsigned i = 0; i < w->t->mutexes; i++) {
+        if (all[i]->phase == OWNING)
+            worker_says_yes(w, i, all[i]->token, owns, all[i]->c);
+    }
     simba_poll(w->client);
 }
 
@@ -265,7 +271,7 @@ void contenders_run(struct worker *w)
         for (unsigned i = 0; i < w->t->mutexes; i++)
             step(all[i]);
         if (w->kind == WORKER_LOOP)
-            drive(w);
+            drive(w, all);
         else
             worker_sleep(STEP);
     }

@@ -1,0 +1,311 @@
+"""Mistakes in shipped code that scripts/torture-mistakes plants, one at a time. T1 and so on: docs/traps.md says who
+made that one."""
+import collections
+
+# changes: (file, its text, the text in its place). unseen: why the torture does not find it; None: it must.
+Mistake = collections.namedtuple("Mistake", "name store faults what changes unseen", defaults=[None])
+
+CORE, RUNTIME = "src/core/", "src/runtime/"
+REDIS, SQLITE, MYSQL = "src/backend/redis/", "src/backend/sqlite/", "src/backend/mysql/"
+POSTGRES, ZOOKEEPER = "src/backend/postgres/", "src/backend/zookeeper/"
+
+MISTAKES = [
+    # ---- redis -------------------------------------------------------------------------------------------------------
+    Mistake("redis-release-any", "redis", "process",
+            "a release ends whoever's tenure it finds (T13)", [
+                (REDIS + "lua/release.lua",
+                 "found[2] == ARGV[2] and (found[1] == ARGV[1] or found[1] == EVICTED .. ARGV[1])",
+                 "found[1]"),
+                (REDIS + "lua/release_many.lua",
+                 "token ~= '' and now[2 * i] == token and (owner == id or owner == EVICTED .. id) and",
+                 "token ~= '' and owner and"),
+            ]),
+    Mistake("redis-release-by-id", "redis", "duplicate",
+            "a release compares the id, and not the token (T13)", [
+                (REDIS + "lua/release.lua",
+                 "found[2] == ARGV[2] and (",
+                 "("),
+                (REDIS + "lua/release_many.lua",
+                 "now[2 * i] == token and (",
+                 "("),
+            ]),
+    Mistake("redis-ends-soon", "redis", "process",
+            "a lease that ends within 200 ms counts as free", [
+                (REDIS + "lua/acquire.lua",
+                 "local owner = found[1]\n",
+                 "local owner = found[1]\n"
+                 "if owner and call('PTTL', KEYS[2]) < 200 then\n"
+                 "    call('DEL', KEYS[2], KEYS[5])\n"
+                 "    owner = nil\n"
+                 "end\n"),
+            ]),
+    Mistake("redis-evicted-is-free", "redis", "process",
+            "an evicted owner counts as gone, not as one whose lease runs out", [
+                (REDIS + "lua/acquire.lua",
+                 "local owner = found[1]\n",
+                 "local owner = found[1]\n"
+                 "if owner and string.byte(owner) == 255 then\n"
+                 "    call('DEL', KEYS[2], KEYS[5])\n"
+                 "    owner = nil\n"
+                 "end\n"),
+            ]),
+    Mistake("redis-no-restart-guard", "redis", "server-kill",
+            "a server that has forgotten its owners grants at once (T37)", [
+                (REDIS + "requests.c",
+                 "    if (!s->config.restart_grace)\n",
+                 "    if (s != NULL)\n"),
+            ]),
+    Mistake("redis-tokens-begin-anew", "redis", "server",
+            "tokens count from 1 in a server that has forgotten them (T37)", [
+                (REDIS + "lua/acquire.lua",
+                 "if token < tonumber(ARGV[2]) then",
+                 "if token < 1 then"),
+                (REDIS + "lua/acquire_many.lua",
+                 "if token < first_seen then",
+                 "if token < 1 then"),
+            ]),
+    Mistake("redis-renew-any", "redis", "all",
+            "a renewal compares neither id nor token", [
+                (REDIS + "lua/renew.lua",
+                 "now[key] == args[arg] and now[key + 1] == args[arg + 1] and\n"
+                 "        call(",
+                 "call("),
+            ],
+            "an owner that could be hurt has ended its tenure by its own clock before"),
+
+    # ---- sqlite ------------------------------------------------------------------------------------------------------
+    Mistake("sqlite-release-any", "sqlite", "process",
+            "a release ends whoever's tenure it finds (T13)", [
+                (SQLITE + "database.c",
+                 "row->found && row->token == q->token && strcmp(out->text, q->id) == 0;",
+                 "row->found;"),
+            ]),
+    Mistake("sqlite-other-column", "sqlite", "process",
+            "the lease is compared with when it was acquired, not with its end", [
+                (SQLITE + "database.c",
+                 "out->text[0] != '\\0' && until > now;",
+                 "out->text[0] != '\\0' && sqlite3_column_int64(s, 4) + 300 * NS_PER_MS > now;"),
+            ]),
+    Mistake("sqlite-no-liveness-lock", "sqlite", "process",
+            "the lock that shows that a client lives is not taken (T63)", [
+                (SQLITE + "client_lock.c",
+                 "if (set_lock(l->fd, F_WRLCK, number) != 0)",
+                 "if (number < 0)"),
+            ]),
+    Mistake("sqlite-keeps-descriptor", "sqlite", "process",
+            "closing a client leaves the descriptor of its lock open", [
+                (SQLITE + "client_lock.c",
+                 "    if (l->turn >= 0)\n"
+                 "        close(l->turn);\n",
+                 ""),
+            ]),
+    Mistake("sqlite-begin-deferred", "sqlite", "process",
+            "a transaction takes its lock with the first write, not when it begins", [
+                (SQLITE + "database_open.c",
+                 '"BEGIN IMMEDIATE"',
+                 '"BEGIN"'),
+            ],
+            "writers take turns by the lock in PATH-live as well"),
+    Mistake("sqlite-no-turn", "sqlite", "process",
+            "writers do not take turns by the lock in PATH-live (T80)", [
+                (SQLITE + "client_lock.c",
+                 "return set_lock(l->turn, F_WRLCK, turn_at[turn]) == 0;",
+                 "return l->turn >= 0 && turn_at[turn] >= 0;"),
+            ],
+            "SQLite's own lock excludes them, as long as nobody replaces its files"),
+    Mistake("sqlite-release-not-done", "sqlite", "process",
+            "a release is acknowledged, and not done", [
+                (SQLITE + "database.c",
+                 "    out->changed = true;\n"
+                 "    return set(d, DATABASE_FREE, q->mutex);\n",
+                 "    out->changed = true;\n"
+                 "    return d != NULL ? 0 : SIMBA_ELOST;\n"),
+            ],
+            "slow, not wrong: the lease runs out. The histogram of hand-overs shows it"),
+
+    # ---- mariadb -----------------------------------------------------------------------------------------------------
+    Mistake("mariadb-ttl-is-the-end", "mariadb", "network",
+            "the mutex is free after the ttl, without the transition", [
+                (MYSQL + "statements.c",
+                 'SAME_NAME " AND transition_at<=$n),VALUES(owner_id)',
+                 'SAME_NAME " AND ttl_at<=$n),VALUES(owner_id)'),
+                (MYSQL + "statements.c",
+                 '" AND transition_at<=$n AND 1=$o"',
+                 '" AND ttl_at<=$n AND 1=$o"'),
+            ]),
+    Mistake("mariadb-token-stays", "mariadb", "process",
+            "the token is not counted up by a new tenure", [
+                (MYSQL + "statements.c",
+                 "fencing_token=IF(@g,GREATEST(version+1,fencing_token+1,$u),fencing_token),",
+                 "fencing_token=IF(@g,GREATEST(fencing_token,$u),fencing_token),"),
+                (MYSQL + "statements.c",
+                 "LAST_INSERT_ID(GREATEST(version+1,fencing_token+1,$u))",
+                 "LAST_INSERT_ID(GREATEST(fencing_token,$u))"),
+            ]),
+
+    # ---- postgres ----------------------------------------------------------------------------------------------------
+    Mistake("postgres-check-then-act", "postgres", "process",
+            "who has found it free takes it, without looking again", [
+                (POSTGRES + "statements.c",
+                 "owner_id=EXCLUDED.owner_id,@t WHERE t.transition_at<=@n RETURNING t.*)",
+                 "owner_id=EXCLUDED.owner_id,@t RETURNING t.*)"),
+                (POSTGRES + "statements.c",
+                 "owner_id=$2::text,@t WHERE t.transition_at<=@n ",
+                 "owner_id=$2::text,@t "),
+            ]),
+    Mistake("postgres-release-any", "postgres", "process",
+            "a release ends whoever's tenure it finds (T13)", [
+                (POSTGRES + "statements.c",
+                 'WHERE mutex=$1::text AND @f=$3::bigint AND(" \\\n'
+                 '    "owner_id=$2::text OR(',
+                 'WHERE mutex=$1::text AND $3::bigint>0 AND(" \\\n'
+                 "    \"$2::text<>'' OR("),
+                (POSTGRES + "statements.c",
+                 '"t.@f=q.k AND(t.owner_id=q.i OR(',
+                 "\"q.k>0 AND(q.i<>'' OR("),
+            ]),
+    Mistake("postgres-clock-of-the-beginning", "postgres", "all",
+            "the clock is that of the beginning of the transaction (T26)", [
+                (POSTGRES + "statements.c",
+                 "return \"floor(date_part('epoch',clock_timestamp())*1000)::bigint\";",
+                 "return \"floor(date_part('epoch',now())*1000)::bigint\";"),
+            ],
+            "an owner counts from before its request, and never more than the store says is left"),
+
+    # ---- zookeeper ---------------------------------------------------------------------------------------------------
+    Mistake("zookeeper-second-leads", "zookeeper", "process",
+            "the second in the queue takes itself for the first", [
+                (ZOOKEEPER + "latch_queue.c",
+                 "if (v.ahead >= 0)\n",
+                 "if (v.ahead >= 0 && v.ahead != v.leader)\n"),
+            ]),
+    Mistake("zookeeper-connected-is-standing", "zookeeper", "stall",
+            "a session counts as standing while it is connected (T57)", [
+                (ZOOKEEPER + "latch_session.c",
+                 "if (PLANTED(LATCH_NO_WRITE))\n"
+                 "        return s->deadline.timeout",
+                 "if (s->connected)\n"
+                 "        return s->deadline.timeout"),
+                (ZOOKEEPER + "latch_session.c",
+                 "if (PLANTED(LATCH_NO_WRITE))\n"
+                 "        return s->connected;",
+                 "if (s != NULL)\n"
+                 "        return s->connected;"),
+            ]),
+    Mistake("zookeeper-no-session-deadline", "zookeeper", "stall",
+            "a session lasts until the server says that it has expired (T51)", [
+                (ZOOKEEPER + "latch_session.c",
+                 "if (PLANTED(LATCH_NO_WRITE))\n"
+                 "        return s->deadline.timeout * 2 / 3",
+                 "if (s->established)\n"
+                 "        return s->deadline.timeout"),
+                (ZOOKEEPER + "latch_session.c",
+                 "if (PLANTED(LATCH_NO_WRITE))\n"
+                 "        return s->connected;",
+                 "if (s != NULL)\n"
+                 "        return s->established;"),
+            ]),
+    Mistake("zookeeper-old-session", "zookeeper", "all",
+            "a node that an earlier session of ours made is led with (T51)", [
+                (ZOOKEEPER + "latch.c",
+                 "    if (owner != session)\n"
+                 "        l->wanted = false;\n",
+                 "    (void)owner;\n"
+                 "    (void)session;\n"),
+            ],
+            "a member ends with its session, and the next one has a node of another name"),
+    Mistake("zookeeper-takes-orphan", "zookeeper", "all",
+            "a node of ours that is to be deleted is taken for a tenure (T11)", [
+                (ZOOKEEPER + "latch_queue.c",
+                 "strcmp(m->leader_id, m->id) == 0 && !PLANTED(LATCH_TAKES_ORPHAN);",
+                 "m->leader_id[0] == '\\0';"),
+            ],
+            "too rare: a stop, a lost answer and a start must meet; the simulator finds it"),
+
+    # ---- runtime -----------------------------------------------------------------------------------------------------
+    Mistake("runtime-no-deadline", "redis", "freeze",
+            "whether one owns does not depend on the clock (T1)", [
+                (RUNTIME + "actor_api.c",
+                 "        if (left <= 0)\n"
+                 "            return 0;\n",
+                 ""),
+            ]),
+    Mistake("runtime-done-before-callback", "sqlite", "process",
+            "on_released counts as done when it begins (T2)", [
+                (RUNTIME + "callback.c",
+                 "    else\n"
+                 "        post_done(a, c->ran);\n"
+                 "}",
+                 "    else if (c->began != 0)\n"
+                 "        post_done(a, c->ran);\n"
+                 "}"),
+                (RUNTIME + "callback.c",
+                 "        c.ran = actor_owns(a, a->job_token);\n"
+                 "    pthread_cleanup_push(",
+                 "        c.ran = actor_owns(a, a->job_token);\n"
+                 "    if (a->job_callback == CALLBACK_RELEASED) {\n"
+                 "        post_done(a, c.ran);\n"
+                 "        c.began = 0;\n"
+                 "    }\n"
+                 "    pthread_cleanup_push("),
+            ]),
+    Mistake("runtime-stop-not-shown", "redis", "process",
+            "an owner that has left is told yes until the loop has seen it", [
+                (RUNTIME + "contender.c",
+                 "        if (event == STATUS_STOP)\n"
+                 "            view_stop(&a->view);\n"
+                 "        else\n",
+                 "        if (event != STATUS_STOP)\n"),
+                (RUNTIME + "contender.c",
+                 "        view_stop(&a->view);\n"
+                 "        a->resign_pause",
+                 "        a->resign_pause"),
+            ]),
+    Mistake("runtime-answers-forged", "redis", "network",
+            "an answer that failed counts as a renewal", [
+                (RUNTIME + "host.c",
+                 "        r->code = answer->code > 0 || answer->code < SIMBA_ECANCELED ? SIMBA_ESTORE : "
+                 "answer->code;",
+                 "        r->code = r->to_store.op == SIMBA_RENEW ? 0 : answer->code;"),
+                (RUNTIME + "host.c",
+                 "    r->left_ms = bounded_left(answer->left_ms);",
+                 "    r->left_ms = r->to_store.op == SIMBA_RENEW ? r->to_store.ttl_ms + r->to_store.transition_ms\n"
+                 "                                               : bounded_left(answer->left_ms);"),
+            ]),
+
+    # ---- core --------------------------------------------------------------------------------------------------------
+    Mistake("core-lease-from-reply", "postgres", "network",
+            "the lease counts from the answer, not from the request (T6)", [
+                (CORE + "lease.c",
+                 "PLANTED(LEASE_FROM_REPLY) ? now : r->request.sent_at",
+                 "now"),
+            ]),
+    Mistake("core-release-before-drain", "mariadb", "process",
+            "the store is told while user code still runs (T2)", [
+                (CORE + "handle.c",
+                 "!user_code_runs(h) || PLANTED(RELEASE_BEFORE_DRAIN);",
+                 "h->drain >= 0;"),
+            ]),
+    Mistake("core-token-kept", "redis", "network",
+            "a tenure that has ended here is taken up again (T58)", [
+                (CORE + "lease.c",
+                 "(r->token > l->token || (PLANTED(TOKEN_KEPT) && r->token != 0))",
+                 "r->token != 0"),
+            ],
+            "it is given back before the mutex is asked for again; the simulator finds it where that fails"),
+    Mistake("core-stale-life", "zookeeper", "all",
+            "a grant of before a stop begins a tenure after the start (T8)", [
+                (CORE + "lease.c",
+                 "current || r->request.seq > l->start_seq || PLANTED(STALE_LIFE);",
+                 "r->request.seq > 0;"),
+            ],
+            "too rare: a grant must be late by a stop and a start; the simulator finds it"),
+    Mistake("core-no-next-try", "redis", "network",
+            "a failed attempt sets no next one (T9)", [
+                (CORE + "lease.c",
+                 "        if (PLANTED(NO_NEXT_TRY))\n"
+                 "            l->wake_at = NEVER;",
+                 "        l->wake_at = NEVER;"),
+            ],
+            "others go on, and nobody is promised to be the next; the simulator finds it (C9)"),
+]
