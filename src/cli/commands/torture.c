@@ -17,7 +17,7 @@
 #define TTL_MS 1000 /* short leases: much happens in a minute */
 #define TRANSITION_MS 500
 #define LENGTH_MS 60000
-#define LENGTH_MAX_MS (24 * 3600000)
+#define LENGTH_MAX_MS INT64_C(86400000) /* a day */
 #define COMMANDS_MAX 16
 #define PROCESSES 6
 #define MUTEXES 3

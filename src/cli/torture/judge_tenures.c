@@ -4,6 +4,7 @@
  * `first` is after the first yes, `last` before the last one. One tenure can have come before
  * another, if last <= first of the other. If neither can have come before the other, there were
  * two owners, whatever happened between the readings of the clock. */
+#include <assert.h>
 #include <simba.h>
 #include <stdlib.h>
 
@@ -55,6 +56,7 @@ static void add_yes(struct judging *j, const struct entry *e)
     struct stay *s = j->stay_count > 0 ? &j->stays[j->stay_count - 1] : NULL;
     j->h->answers++;
     if (s == NULL || !is_of(s, e)) {
+        assert(j->stays != NULL);
         s = &j->stays[j->stay_count++];
         *s = (struct stay){.seen = {.token = e->token,
                                     .first = e->after,
@@ -88,7 +90,7 @@ static void add_end(struct judging *j, const struct entry *e)
 bool tenures_build(struct judging *j)
 {
     struct span yes = judging_select(j, ENTRY_YES, by_tenure);
-    j->stays = malloc((yes.count + 1) * sizeof *j->stays);
+    j->stays = calloc(yes.count + 1, sizeof *j->stays);
     if (j->stays == NULL || yes.at == NULL) {
         j->failed = true;
         free(yes.at);

@@ -54,11 +54,11 @@ static bool is_waited_for(const struct judging *j, unsigned mutex, int64_t from,
 {
     for (size_t i = 0; i < j->wants.count; i++) {
         const struct entry *e = j->wants.at[i];
-        const struct entry *next = i + 1 < j->wants.count ? j->wants.at[i + 1] : NULL;
         if (e->mutex != mutex || e->detail == 0 || e->before > from)
             continue;
-        bool has_end = next != NULL && entry_compare_slot(e, next) == 0;
-        if ((!has_end || next->before >= to) &&
+        const struct entry *const *next = i + 1 < j->wants.count ? &j->wants.at[i + 1] : NULL;
+        bool has_end = next != NULL && entry_compare_slot(e, *next) == 0;
+        if ((!has_end || (*next)->before >= to) &&
             !judging_is_struck(j, e->worker, from - j->rules->lease, to))
             return true;
     }

@@ -145,7 +145,7 @@ static json_t *takeover_times(const struct history *h)
     for (size_t i = 0; i < h->takeover_count; i++) {
         const struct takeover *t = &h->takeovers[i];
         if (t->kind == TAKEOVER_EXPIRY && t->bound != 0)
-            json_array_append_new(list, json_real((double)(t->ns / 1000) / 1e3));
+            json_array_append_new(list, json_real((double)t->ns / 1e6));
     }
     return list;
 }

@@ -1,6 +1,7 @@
 /* worker_contender.c: contenders, one for each mutex, with the library's thread or in a loop of the
  * worker's own (SIMBA_NO_THREAD). The main thread asks whether it owns, and leaves; callbacks come
  * on threads of the library, and meet the main thread in atomics only. */
+#include <assert.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -116,6 +117,7 @@ static struct contender *create(struct worker *w, unsigned mutex)
 
 static void set_wants(struct contender *k, bool wants)
 {
+    assert(k != NULL);
     if (k->wants != wants)
         worker_wants(k->w, k->mutex, wants);
     k->wants = wants;
@@ -181,6 +183,7 @@ static void step_contending(struct contender *k, int64_t now)
 
 static void step(struct contender *k)
 {
+    assert(k != NULL);
     int64_t now = now_ns();
     if (now < k->lie_until)
         worker_says_yes(k->w, k->mutex, k->token, lies, NULL);
@@ -252,8 +255,10 @@ static void drive(struct worker *w, struct contender **all)
     struct pollfd fd = {simba_poll_fd(w->client), POLLIN, 0};
     poll(&fd, 1, timeout == 0 ? 0 : 1);
     for (unsigned i = 0; i < w->t->mutexes; i++) {
-        if (all[i]->phase == OWNING)
-            worker_says_yes(w, i, all[i]->token, owns, all[i]->c);
+        const struct contender *k = all[i];
+        assert(k != NULL);
+        if (k->phase == OWNING)
+            worker_says_yes(w, i, k->token, owns, k->c);
     }
     simba_poll(w->client);
 }

@@ -1,5 +1,6 @@
 /* worker_locker.c: lockers: one that blocks, one mutex at a time; and asynchronous ones, one for
  * each mutex, whose outcomes come by callback. */
+#include <assert.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -210,6 +211,7 @@ static void begin_release(struct locker *k, bool is_owner)
 
 static void step(struct locker *k)
 {
+    assert(k != NULL);
     int64_t now = now_ns();
     int acquired = atomic_load(&k->acquired);
     if (k->phase == FREE && now >= k->next_at) {
@@ -254,10 +256,12 @@ static struct locker *replace(struct locker *k)
 static void leave_all(struct worker *w, struct locker **all)
 {
     for (unsigned i = 0; i < w->t->mutexes; i++) {
-        if (all[i]->phase == ACQUIRING)
+        struct locker *k = all[i];
+        assert(k != NULL);
+        if (k->phase == ACQUIRING)
             worker_wants(w, i, false);
-        if (all[i]->phase == HELD)
-            begin_release(all[i], owns(all[i]->l, all[i]->token));
+        if (k->phase == HELD)
+            begin_release(k, owns(k->l, k->token));
     }
 }
 
