@@ -71,7 +71,8 @@ static void leave_and_exit(void)
 {
     uv_loop_t loop;
     atexit(end_library);
-    call = (struct offload_call){.run = run, .done = ignore_call, .free = ignore_call};
+    call = (struct offload_call){
+        .run = run, .done = ignore_call, .free = ignore_call, .holds_exit = true};
     if (uv_loop_init(&loop) != 0)
         _exit(1);
     struct offload *o = offload_open(&loop, NULL, NULL);

@@ -5,14 +5,13 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/futex.h"
 #include "base/thread.h"
 #include "base/time.h"
 
-#define EXIT_WAIT_MS 5000 /* calls have timeouts of their own; but not the look-up of a name */
+#define EXIT_WAIT_MS 5000 /* calls have timeouts of their own, but not the look-up in them */
 
 struct offload {
     uv_async_t wake;
@@ -29,41 +28,45 @@ struct offload {
 
 /* ---- exit ---------------------------------------------------------------------------------- */
 
-/* exit() ends the libraries that a thread may be in, and it would crash there. */
-static _Atomic uint32_t running;
-static _Atomic pid_t process; /* whose threads they are: a child after a fork has none */
+static _Atomic uint32_t running; /* of those that exit() must wait for */
 
 static void await_all(void)
 {
     int64_t until = clock_after_ms(clock_now(), EXIT_WAIT_MS);
     uint32_t left;
-    while (atomic_load(&process) == getpid() && (left = atomic_load(&running)) > 0) {
-        if (!futex_wait(&running, left, until))
-            return;
-    }
+    while ((left = atomic_load(&running)) > 0 && futex_wait(&running, left, until))
+        ;
+}
+
+static void forget_all(void)
+{
+    atomic_store(&running, 0);
 }
 
 static void register_exit(void)
 {
     (void)!atexit(await_all);
+    (void)!pthread_atfork(NULL, NULL, forget_all); /* a child has no threads of its parent's */
 }
 
-static void begin_run(void)
+static void begin_run(const struct offload_call *c)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
+    if (!c->holds_exit)
+        return;
     pthread_once(&once, register_exit);
-    if (atomic_exchange(&process, getpid()) != getpid())
-        atomic_store(&running, 0);
     atomic_fetch_add(&running, 1);
 }
 
-static void end_run(void)
+static void end_run(bool held_exit)
 {
+    if (!held_exit)
+        return;
     atomic_fetch_sub(&running, 1);
     futex_wake(&running);
 }
 
-/* -------------------------------------------------------------------------------------------- */
+/* ---- calls --------------------------------------------------------------------------------- */
 
 static void leave(struct offload *o)
 {
@@ -82,6 +85,7 @@ static void *run(void *arg)
 {
     struct offload_call *c = arg;
     struct offload *o = c->offload;
+    bool held_exit = c->holds_exit; /* c may be gone at the end */
     c->run(c);
     pthread_mutex_lock(&o->lock);
     bool is_wanted = !o->is_closed && !c->is_forgotten;
@@ -95,7 +99,7 @@ static void *run(void *arg)
     if (!is_wanted)
         c->free(c);
     leave(o);
-    end_run();
+    end_run(held_exit);
     return NULL;
 }
 
@@ -166,10 +170,10 @@ int offload_start(struct offload *o, struct offload_call *c)
     pthread_mutex_lock(&o->lock);
     o->users++;
     pthread_mutex_unlock(&o->lock);
-    begin_run();
+    begin_run(c);
     int rc = thread_start_detached(run, c);
     if (rc != 0) {
-        end_run();
+        end_run(c->holds_exit);
         leave(o);
         c->free(c);
     }

@@ -1,6 +1,6 @@
 /* offload.h: calls that block and cannot be stopped (connecting, looking up a name), each on a
  * thread of its own. The loop hears what came of it. A thread that hangs is left behind when the
- * store closes, and holds up nobody but exit(), which waits for it, for some seconds.
+ * store closes, and holds up nobody; exit() waits for it, for some seconds, if it asks for that.
  *
  * A call is part of a larger structure, whose memory it is. */
 #ifndef BACKEND_KIT_OFFLOAD_H
@@ -15,6 +15,7 @@ struct offload_call {
     void (*run)(struct offload_call *c);  /* on the thread */
     void (*done)(struct offload_call *c); /* on the loop */
     void (*free)(struct offload_call *c); /* after done(), or instead of it; any thread */
+    bool holds_exit; /* it is in a library that exit() takes down, and would crash there */
 
     struct offload *offload; /* its own, from here on */
     struct offload_call *next;

@@ -132,7 +132,8 @@ static void attempt(struct sql *s)
     struct attempt *a = calloc(1, sizeof *a);
     if (a == NULL)
         return;
-    a->call = (struct offload_call){.run = run_attempt, .done = done_attempt, .free = free_attempt};
+    a->call = (struct offload_call){
+        .run = run_attempt, .done = done_attempt, .free = free_attempt, .holds_exit = true};
     a->store = s;
     a->driver = s->driver;
     s->connecting = offload_start(s->offload, &a->call) == 0;
