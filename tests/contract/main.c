@@ -80,6 +80,7 @@ static const struct {
 #ifdef CONTRACT_REDIS
     {redis_fault_tests, NULL},
     {redis_forget_tests, NULL},
+    {redis_sentinel_tests, NULL},
     {redis_queue_tests, NULL},
     {redis_module_tests, NULL},
     {redis_rights_tests, NULL},

@@ -50,6 +50,11 @@ struct buffer *connection_command(struct connection *c, struct command command)
     return &c->out;
 }
 
+uint64_t connection_round(const struct connection *c)
+{
+    return c->unanswered > 0 ? c->queue[c->first].round : 0;
+}
+
 void connection_answered(struct connection *c, const struct reply *r)
 {
     assert(c->unanswered > 0);
@@ -165,14 +170,18 @@ static void take_reply(struct connection *c, const struct reply *r)
     }
 }
 
-static void on_read(void *data, const char *bytes, size_t count)
+static bool waits(const struct connection *c)
 {
-    struct connection *c = data;
+    uint64_t round = connection_round(c);
+    return round > 0 && c->use->waits != NULL && c->use->waits(c->data, round);
+}
+
+void connection_continue(struct connection *c)
+{
     const struct stream *stream = c->stream;
     const struct reply *r;
-    decoder_feed(&c->decoder, bytes, count);
     c->net->is_reading = true;
-    while (c->stream == stream && (r = decoder_next(&c->decoder)) != NULL)
+    while (c->stream == stream && !waits(c) && (r = decoder_next(&c->decoder)) != NULL)
         take_reply(c, r);
     if (c->stream == stream && c->decoder.fault != NULL)
         connection_fail(c, SIMBA_ESTORE, "the server's answer is not in Redis's protocol: %s%s",
@@ -184,6 +193,13 @@ static void on_read(void *data, const char *bytes, size_t count)
     if (c->use->resume != NULL)
         c->use->resume(c->data);
     connection_flush(c->net);
+}
+
+static void on_read(void *data, const char *bytes, size_t count)
+{
+    struct connection *c = data;
+    decoder_feed(&c->decoder, bytes, count);
+    connection_continue(c);
 }
 
 /* Before the first answer it may be a misunderstanding. */
@@ -342,10 +358,8 @@ static void watch_commands(struct connection *c)
     if (left > 0)
         handles_start_timer(&c->timer, on_timer, left);
     else
-        connection_fail(c, SIMBA_ESTORE,
-                        "the server has not answered in %lld ms (option "
-                        "command_timeout)",
-                        (long long)limit);
+        connection_fail(c, SIMBA_ESTORE, "the %s not answered in %lld ms (option command_timeout)",
+                        waits(c) ? "server or the sentinels have" : "server has", (long long)limit);
 }
 
 static void on_timer(uv_timer_t *timer)

@@ -34,8 +34,9 @@ typedef void command_fn(void *data, const struct command *sent, const struct rep
 /* A command that was sent. */
 struct command {
     command_fn *take;
-    void *about; /* for take() */
-    int which;   /* likewise */
+    void *about;    /* for take() */
+    int which;      /* likewise */
+    uint64_t round; /* of questions to the sentinels, to which it belongs; 0: none */
     int64_t sent_at;
 };
 
@@ -46,9 +47,11 @@ struct connection_use {
     void (*find)(void *data); /* leads to connection_go() or connection_fail() */
     void (*ready)(void *data);
     void (*push)(void *data, const struct reply *r); /* NULL: each reply is one to a command */
-    void (*taken)(void *data);                       /* all replies of one reading were; NULL */
-    void (*resume)(void *data); /* after that, and outside of the reading; NULL */
-    void (*down)(void *data);   /* after each failure; code and why say which */
+    bool (*waits)(void *data,
+                  uint64_t round); /* a reply of this round is not to be taken yet; NULL */
+    void (*taken)(void *data);     /* all replies of one reading were; NULL */
+    void (*resume)(void *data);    /* after that, and outside of the reading; NULL */
+    void (*down)(void *data);      /* after each failure; code and why say which */
 };
 
 struct connection {
@@ -97,6 +100,9 @@ bool connection_is_steady(const struct connection *c);
 /* Where the arguments of this command are to be written. NULL: it is not, or no longer,
  * connected; code and why say how. */
 struct buffer *connection_command(struct connection *c, struct command command);
+
+uint64_t connection_round(const struct connection *c); /* of the oldest command; 0: none */
+void connection_continue(struct connection *c);        /* waits() may say otherwise by now */
 
 /* The reply to the oldest command has come as a push. */
 void connection_answered(struct connection *c, const struct reply *r);

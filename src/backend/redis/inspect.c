@@ -153,6 +153,15 @@ static void tell_of_rights(const struct redis *s, const struct findings *f)
                  info_acl());
 }
 
+static void tell_of_sentinels(const struct redis *s, const struct findings *f)
+{
+    char line[CONNECTION_TEXT_MAX];
+    const struct simba_finding few = {
+        .level = SIMBA_LOG_WARN, .kind = SIMBA_FINDING_TWO_OWNERS, .text = line};
+    if (sentinels_warn(&s->sentinels, line, sizeof line))
+        s->host->say(s->host, f->request, &few);
+}
+
 static void report(struct redis *s)
 {
     for (struct simba_request *q; (q = s->inspection.asking) != NULL;) {
@@ -160,6 +169,7 @@ static void report(struct redis *s)
         s->inspection.asking = q->next;
         if (s->commands.state == CONNECTION_READY) {
             tell_of_server(s, &f);
+            tell_of_sentinels(s, &f);
             tell_of_restart_grace(s, &f);
             tell_of_rights(s, &f);
         } else {

@@ -22,6 +22,8 @@ static void comment(struct redis *s)
          n++)
         s->host->log(s->host, warning.level == SIMBA_LOG_ERROR ? SIMBA_LOG_WARN : SIMBA_LOG_INFO,
                      line);
+    if (sentinels_warn(&s->sentinels, line, sizeof line))
+        s->host->log(s->host, SIMBA_LOG_WARN, line);
 }
 
 static void on_ready(void *store)
@@ -45,15 +47,21 @@ static void find_master(void *store)
 {
     struct redis *s = store;
     if (s->config.sentinels > 0)
-        sentinel_ask(&s->sentinel);
+        sentinels_find(&s->sentinels);
     else
         connection_go(&s->commands, &s->config.server);
+}
+
+static bool waits(void *store, uint64_t round)
+{
+    return !sentinels_confirm(&((struct redis *)store)->sentinels, round);
 }
 
 static const struct connection_use use = {
     .keeps_trying = true,
     .find = find_master,
     .ready = on_ready,
+    .waits = waits,
     .taken = replies_end,
     .resume = requests_resume,
     .down = on_down,
@@ -82,7 +90,7 @@ static enum simba_lend work(void *store, bool here)
     (void)here; /* submit has sent it */
     bool is_steady = s->commands.state == CONNECTION_READY && connection_is_steady(&s->commands) &&
                      connection_is_steady(&s->subscriber.connection) &&
-                     connection_is_steady(&s->sentinel.connection);
+                     sentinels_are_steady(&s->sentinels);
     return is_steady ? SIMBA_LEND_LOOP : SIMBA_LEND_NOTHING;
 }
 
@@ -107,7 +115,7 @@ static void close_store(void *store)
     connection_close(&s->commands);
     replies_refuse(s, pending_take(&s->waiting), s->commands.code, s->commands.why);
     replies_end(s);
-    connection_close(&s->sentinel.connection);
+    sentinels_close(&s->sentinels);
     subscriber_close(&s->subscriber);
     offload_close(s->net.calls, handles_drop, &s->net.handles);
 }
@@ -141,7 +149,7 @@ static int open_store(struct simba_host *host, const struct simba_url *url, void
     pending_init(&s->waiting);
     connection_init(&s->commands, &s->net, &use, s);
     s->commands.server = &s->server;
-    sentinel_init(&s->sentinel, &s->net, &s->commands);
+    sentinels_init(&s->sentinels, &s->net, &s->commands);
     subscriber_init(&s->subscriber, &s->net, &s->commands);
     *store = s;
     return 0;

@@ -10,7 +10,7 @@
  *   connection  a connection, kept up; the commands that are not answered yet
  *   stream      its socket, with tls
  *   handshake   its first commands: password, database, who the server is
- *   sentinel    which server is the master
+ *   sentinel    which server is the master, and whether it still is
  *   replies     replies to answers
  *   list        LIST, which takes several exchanges
  *   subscriber  the connection that is told of changes; topics: of what, and for whom
@@ -34,7 +34,8 @@ struct redis {
     struct server server;
     struct connection commands;
     struct subscriber subscriber;
-    struct sentinel sentinel;
+    struct sentinels sentinels;
+    uint64_t round; /* of questions to them, for what is being written; 0: not asked yet */
 
     struct pending waiting;   /* for the connection, or for the end of a reading */
     bool is_unknown[SCRIPTS]; /* to the server: send its text next time */

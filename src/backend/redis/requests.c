@@ -84,13 +84,25 @@ static enum script script_of(const struct simba_request *q)
     }
 }
 
+/* Whoever owns a mutex by the reply asks the sentinels as well. */
+static uint64_t round_of(struct redis *s, enum simba_op op)
+{
+    if (op != SIMBA_CONTEND && op != SIMBA_RENEW)
+        return 0;
+    if (s->round == 0)
+        s->round = sentinels_ask(&s->sentinels);
+    return s->round;
+}
+
 /* One call for a request, or for a list of them that are of one kind. */
 static void write_call(struct redis *s, struct simba_request *list)
 {
     enum script script = script_of(list);
     struct connection *c = &s->commands;
-    struct buffer *b = connection_command(
-        c, (struct command){.take = replies_take, .about = list, .which = (int)script});
+    struct buffer *b = connection_command(c, (struct command){.take = replies_take,
+                                                              .about = list,
+                                                              .which = (int)script,
+                                                              .round = round_of(s, list->op)});
     if (b == NULL) {
         replies_refuse(s, list, c->code, c->why);
         return;
@@ -192,6 +204,7 @@ static void greet_again(struct redis *s)
 static void send_all(struct redis *s, struct simba_request *batch)
 {
     struct group group[GROUPS] = {{.count = 0}};
+    s->round = 0;
     for (int i = 0; i < GROUPS; i++)
         pending_init(&group[i].list);
     for (struct simba_request *q = batch, *next; q != NULL; q = next) {
@@ -238,5 +251,6 @@ void requests_resume(void *store)
     struct simba_request *list = pending_take(&s->waiting);
     if (list != NULL)
         send_or_wait(s, list);
+    sentinels_doubt(&s->sentinels);
     greet_again(s);
 }

@@ -597,43 +597,6 @@ static void redis_stale_replica(void)
     folder_remove();
 }
 
-/* The master is killed, the sentinel makes the replica the master, and the tenure goes on there. */
-static void redis_sentinel_failover(void)
-{
-    char port[16];
-    folder_make();
-    struct server master = {.name = "master"};
-    server_start(&master);
-    snprintf(port, sizeof port, "%d", master.port);
-    struct server replica = {.name = "replica", .options = {"--replicaof", "127.0.0.1", port}};
-    server_start(&replica);
-    struct server sentinel = {.name = "sentinel", .watches = &master};
-    server_start(&sentinel);
-    struct server any = {.port = 1};
-    snprintf(any.url, sizeof any.url,
-             "redis+sentinel://127.0.0.1:1,127.0.0.1:%d/0?master=main&restart_guard=off",
-             sentinel.port);
-    struct peer a = start(&any, lease_long()), b = start(&any, lease_long());
-    uint64_t token = own(&a);
-    contend(&b);
-    CHECK(peer_number(&b, "wait") == 0);
-    AWAIT(strstr(run(&replica, "INFO replication")->str, "master_link_status:up") != NULL);
-    AWAIT(run(&sentinel, "SENTINEL replicas main")->elements == 1);
-    AWAIT((uint64_t)run_number(&replica, "GET simba:{m}:token") == token);
-    server_kill(&master);
-    /* A sentinel that stood still for two seconds does nothing for thirty. */
-    AWAIT_FOR(SERVER_MS, strstr(run(&replica, "INFO replication")->str, "role:master") != NULL);
-    AWAIT(peer_ask(&a, "read")[0] == '0');
-    CHECK((uint64_t)peer_number(&a, "token") == token);
-    CHECK(peer_number(&a, "stop") == 0);
-    CHECK(peer_await_owner(&b) > token);
-    peer_end(&a);
-    peer_end(&b);
-    server_end(&sentinel);
-    server_end(&replica);
-    folder_remove();
-}
-
 /* The operator's mistake: the owner learns of it with its next renewal, and no token comes twice. */
 static void forget(const char *command)
 {
@@ -752,7 +715,6 @@ const struct test redis_fault_tests[] = {
     {"redis_restart_with_aof", redis_restart_with_aof, REDIS_ONLY, 0},
     {"redis_restart_empty", redis_restart_empty, REDIS_ONLY, 300},
     {"redis_stale_replica", redis_stale_replica, REDIS_ONLY, 0},
-    {"redis_sentinel_failover", redis_sentinel_failover, REDIS_ONLY, 0},
     {"redis_flushall", redis_flushall, REDIS_ONLY, 0},
     {"redis_del", redis_del, REDIS_ONLY, 0},
     {NULL, NULL, ANY_STORE, 0},

@@ -1,0 +1,227 @@
+/* sentinels.c: masters that come and go, as sentinels say. */
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "contract/peer.h"
+#include "contract/suite.h"
+#include "server.h"
+
+#define SENTINELS 3
+#define GRACE "restart_guard=3s"
+
+/* A master that nobody can make a replica, its replica, and those who watch them. */
+struct scene {
+    struct server master, replica, sentinel[SENTINELS];
+    char port[16], url[256];
+    simba_client *client;
+};
+
+static bool knows(struct server *sentinel, const char *field, long long value)
+{
+    const redisReply *r = run(sentinel, "SENTINEL MASTER main");
+    char text[32];
+    snprintf(text, sizeof text, "%lld", value);
+    for (size_t i = 0; i + 1 < r->elements; i += 2) {
+        if (strcmp(r->element[i]->str, field) == 0)
+            return strcmp(r->element[i + 1]->str, text) == 0;
+    }
+    return false;
+}
+
+static void begin(struct scene *s, const char *query)
+{
+    static const char *const names[] = {"s0", "s1", "s2"};
+    folder_make();
+    signal(SIGPIPE, SIG_IGN); /* a sentinel ends our connections to whom it promotes */
+    *s = (struct scene){.master = {.name = "master",
+                                   .options = {"--rename-command", "SLAVEOF", "hidden",
+                                               "--rename-command", "REPLICAOF", "hidden2"}}};
+    server_start(&s->master);
+    snprintf(s->port, sizeof s->port, "%d", s->master.port);
+    s->replica =
+        (struct server){.name = "replica", .options = {"--replicaof", "127.0.0.1", s->port}};
+    server_start(&s->replica);
+    for (int i = 0; i < SENTINELS; i++) {
+        s->sentinel[i] = (struct server){.name = names[i], .watches = &s->master};
+        server_start(&s->sentinel[i]);
+    }
+    snprintf(s->url, sizeof s->url, "redis+sentinel://127.0.0.1:%d,127.0.0.1:%d,127.0.0.1:%d/0?%s",
+             s->sentinel[0].port, s->sentinel[1].port, s->sentinel[2].port, query);
+    AWAIT_FOR(SERVER_MS,
+              strstr(run(&s->replica, "INFO replication")->str, "master_link_status:up") != NULL);
+    for (int i = 0; i < SENTINELS; i++)
+        AWAIT_FOR(SERVER_MS, knows(&s->sentinel[i], "num-slaves", 1) &&
+                                 knows(&s->sentinel[i], "num-other-sentinels", SENTINELS - 1));
+    CHECK_OK(simba_open(s->url, NULL, &s->client));
+}
+
+static void end(struct scene *s)
+{
+    client_close(s->client);
+    for (int i = 0; i < SENTINELS; i++) {
+        if (s->sentinel[i].pid > 0)
+            server_end(&s->sentinel[i]);
+    }
+    server_end(&s->replica);
+    server_end(&s->master);
+    folder_remove();
+}
+
+/* By hand, while the master is well; it stays a master. */
+static void fail_over(struct scene *s)
+{
+    const char *said;
+    /* It refuses while it takes a replica that it has not heard of lately for a bad one. */
+    AWAIT_FOR(SERVER_MS, (said = run(&s->sentinel[0], "SENTINEL FAILOVER main")->str,
+                          strcmp(said, "OK") == 0 || strstr(said, "INPROG") != NULL));
+    AWAIT_FOR(SERVER_MS, strstr(run(&s->replica, "INFO replication")->str, "role:master") != NULL);
+    for (int i = 0; i < SENTINELS; i++)
+        AWAIT_FOR(SERVER_MS, knows(&s->sentinel[i], "port", s->replica.port));
+    CHECK(strstr(run(&s->master, "INFO replication")->str, "role:master") != NULL);
+}
+
+static simba_locker *locker_of(simba_client *client, struct simba_handle_options like)
+{
+    simba_locker *l;
+    CHECK_OK(simba_locker_create(client, "m", &like, &l));
+    return l;
+}
+
+/* The master is killed, and the tenure goes on at the replica. Of the sentinels one is not there. */
+static void redis_sentinel_failover(void)
+{
+    struct scene s;
+    begin(&s, "master=main&restart_guard=off");
+    struct peer a = {.url = s.url, .mutex = "m", .like = lease_long()}, b = a;
+    peer_start(&a);
+    peer_start(&b);
+    CHECK(peer_number(&a, "start") == 0);
+    uint64_t token = peer_await_owner(&a);
+    CHECK(peer_number(&b, "start") == 0);
+    CHECK(peer_number(&b, "wait") == 0);
+    AWAIT((uint64_t)run_number(&s.replica, "GET simba:{m}:token") == token);
+    server_kill(&s.sentinel[0]);
+    server_kill(&s.master);
+    /* A sentinel that stood still for two seconds does nothing for thirty. */
+    AWAIT_FOR(SERVER_MS, strstr(run(&s.replica, "INFO replication")->str, "role:master") != NULL);
+    AWAIT(peer_ask(&a, "read")[0] == '0');
+    CHECK((uint64_t)peer_number(&a, "token") == token);
+    CHECK(peer_number(&a, "stop") == 0);
+    CHECK(peer_await_owner(&b) > token);
+    peer_end(&a);
+    peer_end(&b);
+    server_start(&s.master);
+    end(&s);
+}
+
+/* T106: after a failover the old master runs on, as a master. Who is still connected to it gets
+ * nothing there. */
+static void redis_old_master_grants(void)
+{
+    struct scene s;
+    simba_client *other;
+    begin(&s, "master=main&" GRACE);
+    simba_locker *early = locker_of(s.client, lease_long());
+    CHECK_OK(simba_locker_acquire(early, SERVER_MS));
+    CHECK_OK(simba_locker_release(early));
+    fail_over(&s);
+    CHECK_OK(simba_open(s.url, NULL, &other));
+    simba_locker *late = locker_of(other, lease_long());
+    CHECK_OK(simba_locker_acquire(late, SERVER_MS));
+    CHECK(run_number(&s.master, "EXISTS simba:{m}") == 0); /* there it is free */
+    int code;
+    AWAIT((code = simba_locker_acquire(early, 0)) != SIMBA_ESTORE); /* it connects anew */
+    CHECK(code == SIMBA_EHELD);
+    CHECK_OK(simba_locker_release(late));
+    CHECK_OK(simba_locker_acquire(early, PATIENCE_MS));
+    client_close(other);
+    end(&s);
+}
+
+/* T106: and who owns a mutex, of which the new master knows nothing, does not own it for longer
+ * than its lease. */
+static void redis_old_master_renews(void)
+{
+    struct scene s;
+    begin(&s, "master=main&" GRACE);
+    simba_locker *l = locker_of(s.client, lease_short());
+    CHECK_OK(simba_locker_acquire(l, SERVER_MS));
+    fail_over(&s);
+    AWAIT((run(&s.replica, "DEL simba:{m} simba:{m}:token"), !simba_locker_is_held(l)));
+    CHECK(strstr(run(&s.master, "INFO replication")->str, "role:master") != NULL);
+    end(&s);
+}
+
+/* Without a majority of the sentinels nobody knows whether the master still is one. */
+static void redis_sentinels_gone(void)
+{
+    struct scene s;
+    struct simba_owner o;
+    begin(&s, "master=main&" GRACE);
+    simba_locker *l = locker_of(s.client, lease_short());
+    CHECK_OK(simba_locker_acquire(l, SERVER_MS));
+    uint64_t token = simba_locker_token(l);
+    server_kill(&s.sentinel[0]);
+    server_kill(&s.sentinel[1]);
+    AWAIT(!simba_locker_is_held(l));
+    CHECK(simba_locker_release(l) == SIMBA_ELOST);
+    AWAIT(simba_locker_acquire(l, 0) == SIMBA_ESTORE &&
+          strstr(simba_error_text(), "1 of 3 sentinels") != NULL);
+    server_start(&s.sentinel[1]);
+    AWAIT(simba_read(s.client, "m", PATIENCE_MS, &o) == 0);
+    CHECK_OK(simba_locker_acquire(l, SERVER_MS));
+    CHECK(simba_locker_token(l) > token);
+    end(&s);
+}
+
+static void signal_sentinels(struct scene *s, int number)
+{
+    for (int i = 0; i < SENTINELS; i++)
+        CHECK(kill(s->sentinel[i].pid, number) == 0);
+}
+
+/* What a master grants counts when the sentinels have answered, and not before. */
+static void redis_sentinels_silent(void)
+{
+    struct scene s;
+    begin(&s, "master=main&" GRACE);
+    simba_locker *l = locker_of(s.client, lease_long());
+    CHECK_OK(simba_locker_acquire(l, SERVER_MS));
+    CHECK_OK(simba_locker_release(l));
+    signal_sentinels(&s, SIGSTOP);
+    CHECK(simba_locker_acquire(l, 500) != 0);
+    signal_sentinels(&s, SIGCONT);
+    AWAIT(simba_locker_acquire(l, SERVER_MS) == 0);
+    end(&s);
+}
+
+static void on_finding(void *data, enum simba_level level, const char *text)
+{
+    if (level == SIMBA_LOG_WARN && strstr(text, "1 of 3 sentinels") != NULL)
+        *(bool *)data = true;
+}
+
+static void redis_sentinels_unnamed(void)
+{
+    struct scene s;
+    bool said = false;
+    begin(&s, "master=main&" GRACE);
+    snprintf(s.url, sizeof s.url, "redis+sentinel://127.0.0.1:%d/0?master=main&" GRACE,
+             s.sentinel[0].port);
+    client_close(s.client);
+    CHECK_OK(simba_open(s.url, NULL, &s.client));
+    CHECK_OK(simba_diagnose(s.client, PATIENCE_MS, on_finding, &said));
+    CHECK(said);
+    end(&s);
+}
+
+const struct test redis_sentinel_tests[] = {
+    {"redis_sentinel_failover", redis_sentinel_failover, REDIS_ONLY, 0},
+    {"redis_old_master_grants", redis_old_master_grants, REDIS_ONLY, 0},
+    {"redis_old_master_renews", redis_old_master_renews, REDIS_ONLY, 0},
+    {"redis_sentinels_gone", redis_sentinels_gone, REDIS_ONLY, 0},
+    {"redis_sentinels_silent", redis_sentinels_silent, REDIS_ONLY, 0},
+    {"redis_sentinels_unnamed", redis_sentinels_unnamed, REDIS_ONLY, 0},
+    {NULL, NULL, ANY_STORE, 0},
+};
