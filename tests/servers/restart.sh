@@ -15,7 +15,15 @@ restartable() { # pid check command...  [NAME=... in front]
 read -r pid <$(printf '%q' "$folder/pid$name") || exit 1
 if grep -qsF $(printf '%q' "$folder") "/proc/\$pid/cmdline" ||
     [[ "\$(readlink "/proc/\$pid/cwd")" = $(printf '%q' "$folder")* ]]; then
-    kill "-\$1" "\$pid" \$([ "\${2:-}" != all ] || pgrep -P "\$pid") 2>/dev/null
+    here=\$(readlink "/proc/\$pid/cwd")
+    kill "-\$1" "\$pid" 2>/dev/null
+    # Its children work where it does. One may have been born meanwhile.
+    for _ in 1 2; do
+        [[ "\${2:-}" = all && "\$here" = $(printf '%q' "$folder")/* ]] || break
+        for other in /proc/[0-9]*; do
+            [ ! "\$other/cwd" -ef "\$here" ] || kill "-\$1" "\${other#/proc/}" 2>/dev/null || :
+        done
+    done
 fi
 END
     # A server that was just killed may hold its port or its files for a moment. When all of it ends meanwhile,
