@@ -49,11 +49,15 @@ END
     chmod 755 "$folder/start$name" "$folder/signal$name"
 }
 
-# Those that were started again, too.
+# Those that were started again, too, also if nobody could note the number any more: what works in our folder is ours.
 end_restarted() {
-    local script
+    local script place
     for script in "$folder"/signal "$folder"/signal.*; do
         [ ! -e "$script" ] || "$script" KILL all || true
+    done
+    for place in $(find /proc/[0-9]*/cwd -maxdepth 0 -lname "$folder*" 2>/dev/null); do
+        place=${place#/proc/}
+        kill -9 "${place%/cwd}" 2>/dev/null || true
     done
 }
 
