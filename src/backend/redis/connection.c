@@ -358,8 +358,12 @@ static void watch_commands(struct connection *c)
     if (left > 0)
         handles_start_timer(&c->timer, on_timer, left);
     else
-        connection_fail(c, SIMBA_ESTORE, "the %s not answered in %lld ms (option command_timeout)",
-                        waits(c) ? "server or the sentinels have" : "server has", (long long)limit);
+        connection_fail(c, SIMBA_ESTORE,
+                        waits(c)
+                            ? "the server or the sentinels have not answered in %lld ms (option "
+                              "command_timeout)"
+                            : "the server has not answered in %lld ms (option command_timeout)",
+                        (long long)limit);
 }
 
 static void on_timer(uv_timer_t *timer)

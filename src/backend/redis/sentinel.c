@@ -79,10 +79,9 @@ static void fail_to_find(struct sentinels *a, const struct sentinel *best, size_
         is_unknown = is_unknown || a->each[i].answered >= a->since;
     if (best != NULL)
         connection_fail(a->commands, SIMBA_ESTORE,
-                        "%zu of %zu sentinels name%s %.60s:%d as the master, and %zu have to: "
-                        "%.120s",
-                        count, known(a), count == 1 ? "s" : "", best->named.host, best->named.port,
-                        needed(a), objection(a));
+                        "%zu of %zu sentinels name %.60s:%d as the master, and %zu have to: %.120s",
+                        count, known(a), best->named.host, best->named.port, needed(a),
+                        objection(a));
     else if (is_unknown)
         connection_fail(a->commands, SIMBA_ESTORE, "no sentinel knows the master '%.64s': %.200s",
                         master, objection(a));
