@@ -86,7 +86,9 @@ static void say_table(const struct sql_inspection *h, const struct findings *f)
     findings_add(f, table,
                  "table simba_mutex: as JVM Simba %s makes it. It works; 'simba init' "
                  "improves it, also while it is used",
-                 h->fences ? "4" : "3");
+                 h->fences     ? "4"
+                 : h->long_ids ? "3"
+                               : "2.9");
     if (!h->fences)
         findings_say(
             f, SIMBA_LOG_WARN,
