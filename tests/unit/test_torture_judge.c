@@ -478,7 +478,7 @@ static void a_call_of_a_frozen_worker_is_well(void **state)
     fault(FAULT_FREEZE, 1, 150, 190);
     fault(FAULT_FREEZE, 1, 180, 210);
     expect_nothing();
-    entries[0].limit = 85 * MS; /* time in two freezes is counted once */
+    entries[0].limit = 80 * MS; /* time in two freezes is counted once */
     expect(FINDING_LATE, "took 0.090 s");
 }
 

@@ -183,7 +183,7 @@ static bool is_excused(const struct judging *j, const struct entry *delay)
 /* How late a process of ours ran, or the store answered, at most, though we had not struck it. */
 static int64_t find_delay(const struct judging *j)
 {
-    int64_t most = 0;
+    int64_t most = DELAY_LEAST;
     for (size_t i = 0; i < j->delays.count; i++) {
         const struct entry *e = j->delays.at[i];
         int64_t late = e->after - e->before - judging_frozen(j, e->worker, e->before, e->after);

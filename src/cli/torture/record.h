@@ -43,6 +43,7 @@ enum callback_kind {
 };
 enum call_kind { CALL_ACQUIRE, CALL_RELEASE, CALL_CLOSE, CALL_EVICT };
 enum { DELAY_OF_MACHINE, DELAY_OF_STORE };
+#define DELAY_LEAST INT64_C(5000000) /* ns: what is less is not noted, and is always allowed for */
 enum death_kind {
     DEATH_BY_ITSELF,
     DEATH_BY_US,

@@ -15,7 +15,6 @@
 #include "cli/torture/network.h"
 #include "cli/torture/plan.h"
 
-#define DELAY_LEAST (5 * NS_PER_MS)
 #define END_NS (30000 * NS_PER_MS)        /* workers have so long to end in order … */
 #define INTERRUPTED_NS (2000 * NS_PER_MS) /* … and so long after Ctrl-C */
 #define SHOW_NS (200 * NS_PER_MS)         /* the line on a terminal is that old at most */

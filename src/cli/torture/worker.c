@@ -16,7 +16,6 @@
 #include "cli/torture/resources.h"
 
 #define PULSE (3 * NS_PER_MS)
-#define DELAY_LEAST (5 * NS_PER_MS)
 #define CLOSE_MS 5000
 #define EVICT_MS 2000
 #define WARM_MS 1000
