@@ -63,6 +63,7 @@ struct database {
 
     bool is_busy;                /* the last failure: there is another writer */
     bool is_broken;              /* by the last failure: close and open again */
+    bool is_full;                /* the last failure: the disk has no room */
     bool is_stale;               /* likewise, and at once: our files are not the store's any more */
     char why[DATABASE_TEXT_MAX]; /* that failure in words */
 };

@@ -164,6 +164,10 @@ int database_open(struct database *d)
     }
     if (rc == 0)
         rc = database_set_up(d);
+    if (rc < 0 && d->is_full) {
+        database_tidy(d);
+        rc = database_set_up(d);
+    }
     database_give_turn(d);
     /* Whoever opens a database that nobody has open reads the whole log first. Where processes come
      * and go (the command) it is therefore kept short, and they pay for that in turns. */

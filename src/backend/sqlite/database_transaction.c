@@ -55,6 +55,7 @@ int database_fail(struct database *d, const char *what)
     int code = SIMBA_ESTORE;
     d->is_busy = (full & 0xff) == SQLITE_BUSY;
     d->is_broken = !d->is_busy;
+    d->is_full = (full & 0xff) == SQLITE_FULL || error == ENOSPC || error == EDQUOT;
     switch (full & 0xff) {
     case SQLITE_CANTOPEN:
         code = error != 0 ? code_of_errno(error) : SIMBA_EDENIED;
@@ -73,7 +74,7 @@ int database_fail(struct database *d, const char *what)
     default:
         break;
     }
-    if ((full & 0xff) == SQLITE_FULL || error == ENOSPC || error == EDQUOT)
+    if (d->is_full)
         snprintf(d->why, sizeof d->why, "%s: the disk of %.160s is full", what, d->paths->db);
     else if ((full & 0xff) == SQLITE_CANTOPEN && closed != NULL)
         snprintf(d->why, sizeof d->why, "cannot open %.160s: %s" TO_SHARE, closed,
@@ -89,7 +90,7 @@ int database_fail(struct database *d, const char *what)
 int database_fail_text(struct database *d, int code, const char *format, ...)
 {
     va_list args;
-    d->is_busy = false;
+    d->is_busy = d->is_full = false;
     d->is_broken = true;
     va_start(args, format);
     vsnprintf(d->why, sizeof d->why, format, args); // NOLINT(clang-analyzer-valist.Uninitialized)
@@ -293,7 +294,8 @@ bool database_needs_tidying(const struct database *d)
     return d->wal_pages >= d->tidy_at;
 }
 
-/* Whether another is at it, or the files are not ours any more: then the next time. */
+/* Whether another is at it, or the files are not ours any more: then the next time. What was written
+ * back is written over next, so this also makes room on a disk that is full. */
 void database_tidy(struct database *d)
 {
     d->tidy_at = d->wal_pages + DATABASE_WAL_PAGES; /* unless the log begins anew */

@@ -161,9 +161,13 @@ static bool run_part(struct sqlite *s, struct simba_request *part, bool may_wait
     if (!may_wait && database_needs_tidying(&s->db))
         return false;
     int rc = apply_all(s, part);
+    if (rc < 0 && s->db.is_full && may_wait && s->db.handle != NULL) {
+        database_tidy(&s->db); /* maybe it is full of our own log */
+        rc = apply_all(s, part);
+    }
     if (s->db.is_reader || (rc < 0 && s->db.is_broken))
         database_close(&s->db); /* begin afresh next time */
-    if (rc < 0 && s->db.is_busy && !may_wait)
+    if (rc < 0 && (s->db.is_busy || s->db.is_full) && !may_wait)
         return false;
     if (rc < 0) {
         fail_all(s, part, rc);

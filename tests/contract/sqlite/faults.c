@@ -68,6 +68,7 @@ static bool lets_go(struct peer *p, int fd)
     return peer_number(p, "token") == 0;
 }
 
+/* And the log cannot be begun anew, because somebody reads an old state in it. */
 static void disk_full(void)
 {
     begin_mounted();
@@ -76,6 +77,8 @@ static void disk_full(void)
     uint64_t token = peer_await_owner(&a);
     contend(&b);
     CHECK(peer_number(&b, "wait") == 0);
+    sqlite3 *reader = open_database();
+    run(reader, "BEGIN; SELECT count(*) FROM mutex");
     int fd = open(folder_path("filler"), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
     CHECK(fd >= 0);
     AWAIT(lets_go(&a, fd));
@@ -87,11 +90,33 @@ static void disk_full(void)
     CHECK(strstr(peer_ask(&a, "log"), "full") != NULL);
     close(fd);
     CHECK(unlink(folder_path("filler")) == 0);
+    CHECK(sqlite3_close(reader) == SQLITE_OK);
     AWAIT(peer_number(&a, "token") != 0 || peer_number(&b, "token") != 0);
     CHECK(peer_number(&a, "stop") == 0);
     CHECK(peer_await_owner(&b) > token);
     peer_end(&a);
     peer_end(&b);
+    end_mounted();
+}
+
+/* It is full of our own log, and nobody will make room but us. */
+static void disk_full_of_log(void)
+{
+    simba_client *s = NULL;
+    simba_locker *l;
+    struct simba_handle_options o = lease_long();
+    struct simba_owner owner;
+    begin_mounted();
+    CHECK_OK(simba_open(sqlite_url(), NULL, &s));
+    CHECK_OK(simba_locker_create(s, "m", &o, &l));
+    for (int i = 0; i < 400; i++) {
+        CHECK_OK(simba_locker_acquire(l, PATIENCE_MS));
+        CHECK_OK(simba_locker_release(l));
+    }
+    client_close(s);
+    CHECK_OK(simba_open(sqlite_url(), NULL, &s)); /* and who comes later */
+    CHECK_OK(simba_read(s, "m", PATIENCE_MS, &owner));
+    client_close(s);
     end_mounted();
 }
 
@@ -458,6 +483,7 @@ static void machine_restarted(void)
 
 const struct test sqlite_fault_tests[] = {
     {"disk_full", disk_full, SQLITE_ONLY, 0},
+    {"disk_full_of_log", disk_full_of_log, SQLITE_ONLY, 0},
     {"disk_read_only", disk_read_only, SQLITE_ONLY, 0},
     {"other_user_reads", other_user_reads, SQLITE_ONLY, 0},
     {"truncated_wakeup_file", truncated_wakeup_file, SQLITE_ONLY, 0},
