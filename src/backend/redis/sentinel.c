@@ -168,8 +168,8 @@ static void on_master(void *data, const struct command *sent, const struct reply
     const struct reply *host = reply_at(r, 0);
     s->answered = sent->round;
     s->named = (struct address){.host = ""};
-    snprintf(s->why, sizeof s->why, "%.100s:%d has no master of that name", s->place->host,
-             s->place->port);
+    snprintf(s->why, sizeof s->why, "%.100s:%d has no master of that name", s->address->host,
+             s->address->port);
     if (r->kind == REPLY_ERROR)
         errors_describe(r, s->why, sizeof s->why);
     if (r->kind == REPLY_ARRAY && reply_is_text(host) && host->length > 0 &&
@@ -197,7 +197,7 @@ static void ask_one(struct sentinel *s)
 static void find_one(void *data)
 {
     struct sentinel *s = data;
-    connection_go(&s->connection, s->place);
+    connection_go(&s->connection, s->address);
 }
 
 static void on_ready(void *data)
@@ -276,7 +276,7 @@ void sentinels_init(struct sentinels *a, struct network *net, struct connection 
     a->count = net->config->sentinels;
     for (size_t i = 0; i < a->count; i++) {
         a->each[i].all = a;
-        a->each[i].place = &net->config->sentinel[i];
+        a->each[i].address = &net->config->sentinel[i];
         connection_init(&a->each[i].connection, net, &use, &a->each[i]);
     }
 }

@@ -13,7 +13,7 @@
 struct sentinel {
     struct sentinels *all;
     struct connection connection;
-    const struct address *place;
+    const struct address *address;
     uint64_t answered; /* the last round in which it has answered */
     struct address named;
     int64_t term;                  /* Sentinel's config-epoch: each failover has a greater one */
