@@ -59,7 +59,7 @@ def mark(kind, x, y):
 
 def bars(title, description, groups, unit, line=None, logarithmic=False):
     """groups: [(name, [(label, value, kind)])]. line: (value, its name), for what to compare with."""
-    left, right, top, row, gap = 210, 90, 62, 24, 14
+    left, right, top, row, gap = 240, 90, 62, 24, 14
     values = [value for _, all_of_it in groups for _, value, _ in all_of_it]
     most = max(values + ([line[0]] if line else []))
     least = min(values + ([line[0]] if line else []))
