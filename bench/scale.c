@@ -1,6 +1,8 @@
 /* scale.c: many contenders of one process, each owning its mutex, for a while: none may be lost.
  *
- *   scale [URL] [--counts 1000,10000] [--seconds S] [--ttl S]   default memory:, 100,000, 10 s, 20 s
+ *   scale [URL] [--counts 1000,10000] [--seconds S] [--ttl S]
+ *
+ * Default: memory:, 100,000, 10 s, 20 s.
  *
  * For each count, in a process of its own: how long it took until all owned, what a contender costs
  * in memory (beyond the names) and, while all are merely renewed, in CPU, at this ttl and for a

@@ -2,9 +2,9 @@
  * how many mutexes it would keep at which ttl. It uses the store as programs do, on mutexes of its
  * own, and no faster than --rate says.
  *
- * Stores remember the last token of a name for ever, so the names are drawn from a few sets. Whoever
- * owns the mutex simba-bench-N has the set simba-bench-N.*; the clients of one run are three: one
- * measures, one waits for it, one keeps many. */
+ * Stores remember the last token of a name for ever, so the names are drawn from a few sets.
+ * Whoever owns the mutex simba-bench-N has the set simba-bench-N.*; the clients of one run are
+ * three: one measures, one waits for it, one keeps many. */
 #include <errno.h>
 #include <pthread.h>
 #include <semaphore.h>
