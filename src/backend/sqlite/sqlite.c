@@ -45,9 +45,24 @@ static void observe(struct sqlite *s)
         wakeup_observe(&s->watcher.wakeup, boot_clock_now(&s->db.boot) + OBSERVED_MS * NS_PER_MS);
 }
 
+/* The wakeup file before all that may have to wait for another writer, but not beside a file that is
+ * no database of ours. */
+static int open_database(struct sqlite *s)
+{
+    int rc = database_find(&s->db);
+    if (rc < 0)
+        return rc;
+    if (watcher_open(&s->watcher, s->paths.wakeup_file) != 0 && !s->wakeup_failed) {
+        s->wakeup_failed = true;
+        s->host->log(s->host, SIMBA_LOG_WARN,
+                     "cannot open the wakeup file: waiters poll, so waiting takes longer");
+    }
+    return database_open(&s->db);
+}
+
 static int be_open(struct sqlite *s, bool write)
 {
-    int rc = database_open(&s->db);
+    int rc = s->db.handle != NULL ? 0 : open_database(s);
     if (rc == SIMBA_EDENIED && !write) {
         char why[DATABASE_TEXT_MAX];
         memcpy(why, s->db.why, sizeof why); /* the reason that helps, if this fails, too */
@@ -55,11 +70,6 @@ static int be_open(struct sqlite *s, bool write)
             return 0;
         memcpy(s->db.why, why, sizeof why);
         return rc;
-    }
-    if (rc == 0 && watcher_open(&s->watcher, s->paths.wakeup_file) != 0 && !s->wakeup_failed) {
-        s->wakeup_failed = true;
-        s->host->log(s->host, SIMBA_LOG_WARN,
-                     "cannot open the wakeup file: waiters poll, so waiting takes longer");
     }
     observe(s);
     return rc;
@@ -118,7 +128,10 @@ static void wake_others(struct sqlite *s, unsigned slot)
 /* Committed: wake those who wait, before the one who left hears of it. */
 static void publish(struct sqlite *s, struct simba_request *part)
 {
-    bool observed = wakeup_is_observed(&s->watcher.wakeup, boot_clock_now(&s->db.boot));
+    bool turn_wanted, observed = wakeup_is_observed(&s->watcher.wakeup, boot_clock_now(&s->db.boot),
+                                                    &turn_wanted);
+    if (turn_wanted)
+        wakeup_pass_turn(&s->watcher.wakeup);
     for (struct simba_request *q = part; q != NULL; q = q->next) {
         struct database_result *r = q->store;
         if (q->op == SIMBA_CONTEND || q->op == SIMBA_READ) {
@@ -366,7 +379,7 @@ static int open_sqlite(struct simba_host *host, const struct simba_url *url, voi
     s->worker.idle = poll_files;
     s->worker.end = end;
     /* Within what the machine waits for an answer, so that it hears the reason. */
-    database_init(&s->db, &s->paths, &boot, host->command_timeout_ms / 2);
+    database_init(&s->db, &s->paths, &s->watcher.wakeup, &boot, host->command_timeout_ms / 2);
     watcher_init(&s->watcher, host);
     if (uv_async_init(host->loop, &s->ended, on_ended) != 0)
         goto err_after_watcher;

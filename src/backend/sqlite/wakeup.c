@@ -18,6 +18,7 @@
 #include "base/hash_table.h"
 
 #define RETRY_NS 100000000
+#define NAP_NS 1000000
 
 int wakeup_open(struct wakeup *b, const char *path)
 {
@@ -91,12 +92,43 @@ void wakeup_observe(struct wakeup *b, int64_t until)
         put(b, offsetof(struct wakeup_page, observed), &until, sizeof until);
 }
 
-bool wakeup_is_observed(const struct wakeup *b, int64_t now)
+/* One read for both: it is done after each write. */
+bool wakeup_is_observed(const struct wakeup *b, int64_t now, bool *turn_wanted)
 {
-    int64_t until = 0;
+    struct {
+        int64_t observed;
+        uint32_t any, turn;
+    } head = {.observed = 0};
+    _Static_assert(sizeof head == offsetof(struct wakeup_page, slot), "as in the file");
     if (b->page != NULL)
-        get(b, offsetof(struct wakeup_page, observed), &until, sizeof until);
-    return until > now;
+        get(b, 0, &head, sizeof head);
+    *turn_wanted = head.turn != 0;
+    return head.observed > now;
+}
+
+static void set_turn(struct wakeup *b, uint32_t wanted)
+{
+    put(b, offsetof(struct wakeup_page, turn), &wanted, sizeof wanted);
+}
+
+void wakeup_want_turn(struct wakeup *b)
+{
+    set_turn(b, 1);
+}
+
+void wakeup_await_turn(struct wakeup *b, int64_t ns)
+{
+    struct timespec most = {.tv_nsec = ns}; /* less than a second */
+    long rc = syscall(SYS_futex, &b->page->turn, FUTEX_WAIT, 1, &most, NULL, 0);
+    if (rc != 0 && errno == EFAULT) /* the file was truncated */
+        nanosleep(&(struct timespec){.tv_nsec = NAP_NS}, NULL);
+}
+
+/* Who says now that it waits tries once more after that. */
+void wakeup_pass_turn(struct wakeup *b)
+{
+    if (syscall(SYS_futex, &b->page->turn, FUTEX_WAKE, 1, NULL, NULL, 0) == 0)
+        set_turn(b, 0);
 }
 
 uint32_t wakeup_read(const struct wakeup *b)

@@ -1,7 +1,7 @@
 /* wakeup.h: how a process that released a mutex wakes those that wait for it, in other
  * processes. The file PATH-bell: a word per slot (a mutex belongs to a slot by its hash) that
  * changes with every wakeup for it, and one word that all sleep on. Signalled after COMMIT, so
- * whoever wakes sees what was committed.
+ * whoever wakes sees what was committed. Another word is for those who wait for their turn to write.
  *
  * The file is mapped so that the kernel knows the word to sleep on, but it is read and written by
  * calls: to touch memory whose file was truncated would kill the process. */
@@ -16,7 +16,7 @@
 struct wakeup_page {
     int64_t observed; /* machine's boot time: until then somebody observes every change */
     uint32_t any;     /* futex; changes with every wakeup */
-    uint32_t unused;
+    uint32_t turn;    /* futex; 1: somebody may wait for its turn to write */
     uint32_t slot[WAKEUP_SLOTS];
 };
 
@@ -33,7 +33,16 @@ unsigned wakeup_slot(const char *mutex);
 void wakeup_signal(struct wakeup *b, unsigned slot);
 void wakeup_observe(struct wakeup *b,
                     int64_t until); /* whoever changes an owner signals, until then */
-bool wakeup_is_observed(const struct wakeup *b, int64_t now);
+
+/* After a write: does somebody observe, does somebody wait for its turn to write? */
+bool wakeup_is_observed(const struct wakeup *b, int64_t now, bool *turn_wanted);
+
+/* Who waits for its turn says so, tries once more, and sleeps; who has written wakes one of them. A
+ * wakeup may be lost, so nobody sleeps long. */
+void wakeup_want_turn(struct wakeup *b);
+void wakeup_await_turn(struct wakeup *b, int64_t ns);
+void wakeup_pass_turn(struct wakeup *b);
+
 uint32_t wakeup_read(const struct wakeup *b);
 void wakeup_read_slots(const struct wakeup *b, uint32_t slot[WAKEUP_SLOTS]);
 
