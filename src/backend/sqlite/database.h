@@ -71,6 +71,7 @@ struct database {
 
 /* What a request did. */
 struct database_result {        /* q->store of the request */
+    bool waited;                /* given: so others may wait, who were not woken with it */
     struct simba_answer answer; /* its id or text is the one below */
     char text[DATABASE_TEXT_MAX];
     int64_t owner_client; /* whose death would free the mutex; 0: nobody's */

@@ -102,7 +102,9 @@ static int apply_all(struct sqlite *s, struct simba_request *part)
     if (rc < 0)
         return rc;
     for (struct simba_request *q = part; q != NULL; q = q->next) {
-        rc = database_apply(&s->db, q, q->store);
+        struct database_result *result = q->store;
+        result->waited = q->op == SIMBA_CONTEND && watcher_waited(&s->watcher, q->mutex);
+        rc = database_apply(&s->db, q, result);
         if (rc == 0 && q->op == SIMBA_LIST)
             rc = database_list(&s->db, s->host, q);
         if (rc < 0) {
@@ -114,15 +116,24 @@ static int apply_all(struct sqlite *s, struct simba_request *part)
 }
 
 /* Others may have a new wakeup file, because somebody has deleted ours: then that one. */
-static void wake_others(struct sqlite *s, unsigned slot)
+static void wake_others(struct sqlite *s, unsigned slot, int most)
 {
     struct wakeup now;
     if (wakeup_is_ours(&s->watcher.wakeup, s->paths.wakeup_file)) {
-        wakeup_signal(&s->watcher.wakeup, slot);
+        wakeup_signal(&s->watcher.wakeup, slot, most);
     } else if (wakeup_open(&now, s->paths.wakeup_file) == 0) {
-        wakeup_signal(&now, slot);
+        wakeup_signal(&now, slot, most);
         wakeup_close(&now);
     }
+}
+
+/* Of those who wait for the mutex one is next, if it was released; but if its owner is evicted, that
+ * one has to hear of it. */
+static int count_to_wake(const struct simba_request *q, const struct database_result *r)
+{
+    if (!r->wake)
+        return 0;
+    return q->op == SIMBA_RELEASE ? WAKEUP_FEW : WAKEUP_ALL;
 }
 
 /* Committed: wake those who wait, before the one who left hears of it. */
@@ -145,7 +156,7 @@ static void publish(struct sqlite *s, struct simba_request *part)
                 watcher_listen(&s->watcher);
         }
         if (r->wake || (r->changed && observed))
-            wake_others(s, wakeup_slot(q->mutex));
+            wake_others(s, wakeup_slot(q->mutex), count_to_wake(q, r));
     }
 }
 

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <linux/futex.h>
 #include <stddef.h>
 #include <string.h>
@@ -78,12 +77,36 @@ static void put(const struct wakeup *b, size_t at, const void *value, size_t siz
 }
 
 /* Two who signal at once must not write the same, as they would if each added one. */
-void wakeup_signal(struct wakeup *b, unsigned slot)
+static uint32_t change(struct wakeup *b, unsigned slot)
 {
     uint32_t value = (uint32_t)clock_now() ^ (uint32_t)gettid() << 16;
     put(b, offsetof(struct wakeup_page, slot) + slot * sizeof value, &value, sizeof value);
+    return value;
+}
+
+void wakeup_signal(struct wakeup *b, unsigned slot, int most)
+{
+    uint32_t value = change(b, slot);
     put(b, offsetof(struct wakeup_page, any), &value, sizeof value);
+    if (most > 0)
+        syscall(SYS_futex, &b->page->slot[slot], FUTEX_WAKE, most, NULL, NULL, 0);
     syscall(SYS_futex, &b->page->any, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+}
+
+/* The bit by which a process wakes itself. Others may have the same one. */
+static uint32_t own_bit(void)
+{
+    return UINT32_C(1) << (uint32_t)getpid() % 32;
+}
+
+void wakeup_stir(struct wakeup *b, int slot)
+{
+    if (slot == WAKEUP_ANY) {
+        wakeup_signal(b, 0, 0);
+        return;
+    }
+    change(b, (unsigned)slot); /* it may be about to sleep */
+    syscall(SYS_futex, &b->page->slot[slot], FUTEX_WAKE_BITSET, INT_MAX, NULL, NULL, own_bit());
 }
 
 void wakeup_observe(struct wakeup *b, int64_t until)
@@ -144,9 +167,10 @@ void wakeup_read_slots(const struct wakeup *b, uint32_t slot[WAKEUP_SLOTS])
 }
 
 /* If it was truncated there is no word to sleep on. */
-void wakeup_wait(struct wakeup *b, uint32_t seen)
+void wakeup_wait(struct wakeup *b, int slot, uint32_t seen)
 {
-    long rc = syscall(SYS_futex, &b->page->any, FUTEX_WAIT, seen, NULL, NULL, 0);
+    uint32_t *word = slot == WAKEUP_ANY ? &b->page->any : &b->page->slot[slot];
+    long rc = syscall(SYS_futex, word, FUTEX_WAIT_BITSET, seen, NULL, NULL, own_bit());
     if (rc != 0 && errno == EFAULT && posix_fallocate(b->fd, 0, sizeof *b->page) != 0)
         nanosleep(&(struct timespec){.tv_nsec = RETRY_NS}, NULL);
 }
