@@ -355,23 +355,23 @@ static void observer_of_all(void)
     client_close(one);
 }
 
-#define CROWD 600 /* more than begin at once */
+#define MANY 600 /* more than begin at once */
 
-struct crowd {
+struct many {
     const char *prefix;
-    _Atomic int told, closed;
+    _Atomic int notified, closed;
 };
 
-static void on_crowd_changed(void *data, const char *mutex, const struct simba_state *state)
+static void on_many_changed(void *data, const char *mutex, const struct simba_state *state)
 {
-    struct crowd *w = data;
+    struct many *w = data;
     if (strncmp(mutex, w->prefix, strlen(w->prefix)) == 0 && state->after.id[0] != '\0')
-        atomic_fetch_add(&w->told, 1);
+        atomic_fetch_add(&w->notified, 1);
 }
 
-static void on_crowd_closed(void *data)
+static void on_many_closed(void *data)
 {
-    atomic_fetch_add(&((struct crowd *)data)->closed, 1);
+    atomic_fetch_add(&((struct many *)data)->closed, 1);
 }
 
 /* More than are asked for at once: each is told of, within one list; and one that closes while it
@@ -381,27 +381,27 @@ static void observer_of_many(void)
 {
     simba_client *one = client_open(), *two = client_open();
     struct simba_handle_options o = lease_long(), h = lease_long();
-    struct crowd w = {.prefix = fresh("crowd")};
-    static simba_contender *c[CROWD];
+    struct many w = {.prefix = fresh("many")};
+    static simba_contender *c[MANY];
     simba_observer *all;
-    for (int i = 0; i < CROWD; i++) {
+    for (int i = 0; i < MANY; i++) {
         char mutex[SIMBA_MUTEX_MAX + 1];
         snprintf(mutex, sizeof mutex, "%s-%d", w.prefix, i);
         CHECK_OK(simba_contender_create(one, mutex, &o, &c[i]));
         CHECK_OK(simba_contender_start(c[i]));
     }
-    for (int i = 0; i < CROWD; i++)
+    for (int i = 0; i < MANY; i++)
         AWAIT(simba_contender_is_owner(c[i]));
-    h.on_changed = on_crowd_changed;
-    h.on_closed = on_crowd_closed;
+    h.on_changed = on_many_changed;
+    h.on_closed = on_many_closed;
     h.data = &w;
     CHECK_OK(simba_observer_create(two, NULL, &h, &all));
-    AWAIT(atomic_load(&w.told) == CROWD);
+    AWAIT(atomic_load(&w.notified) == MANY);
     simba_observer_destroy(all);
     AWAIT(atomic_load(&w.closed) == 1);
-    CHECK(atomic_load(&w.told) == CROWD);
+    CHECK(atomic_load(&w.notified) == MANY);
     CHECK_OK(simba_observer_create(two, NULL, &h, &all));
-    AWAIT(atomic_load(&w.told) > CROWD);
+    AWAIT(atomic_load(&w.notified) > MANY);
     simba_observer_destroy(all);
     AWAIT(atomic_load(&w.closed) == 2);
     client_close(two);

@@ -122,7 +122,7 @@ bool wakeup_is_observed(const struct wakeup *b, int64_t now, bool *turn_wanted)
         int64_t observed;
         uint32_t any, turn;
     } head = {.observed = 0};
-    _Static_assert(sizeof head == offsetof(struct wakeup_page, slot), "as in the file");
+    _Static_assert(sizeof head == offsetof(struct wakeup_page, slot), "head");
     if (b->page != NULL)
         get(b, 0, &head, sizeof head);
     *turn_wanted = head.turn != 0;
