@@ -15,7 +15,7 @@
 #define PATIENCE_MS 300000
 #define STARTED_AT_ONCE 5000
 
-static _Atomic uint32_t owned, told, listed;
+static _Atomic uint32_t owned, notified, listed;
 static _Atomic int64_t longest_us, renewals, lost;
 
 struct fill {
@@ -106,7 +106,7 @@ static void on_changed(void *data, const char *mutex, const struct simba_state *
 {
     (void)data, (void)mutex;
     if (state->after.id[0] != '\0')
-        atomic_fetch_add(&told, 1);
+        atomic_fetch_add(&notified, 1);
 }
 
 /* How long the longest renewal since the last call took, in ms. One that is under way counts when it
@@ -119,7 +119,7 @@ static double longest(void)
     return (double)atomic_exchange(&longest_us, 0) / 1000;
 }
 
-static void look(void *arg)
+static void inspect(void *arg)
 {
     const struct fill *f = arg;
     struct simba_options o = SIMBA_OPTIONS_INIT;
@@ -143,14 +143,15 @@ static void look(void *arg)
     h.on_changed = on_changed;
     began = bench_now();
     must(simba_observer_create(s, NULL, &h, &all));
-    while (atomic_load(&told) < f->count && bench_now() - began < PATIENCE_MS * INT64_C(1000000))
+    while (atomic_load(&notified) < f->count &&
+           bench_now() - began < PATIENCE_MS * INT64_C(1000000))
         bench_sleep(1000000);
     bench_say("observer of all: until it has told of each, ms", n,
               (double)(bench_now() - began) / 1e6);
     bench_say("longest renewal during that, ms", n, longest());
     bench_say("observer of all: memory, bytes for each", n, (bench_resident() - before) / n);
-    if (atomic_load(&told) < f->count)
-        bench_die("the observer told of %u, not of %zu", atomic_load(&told), f->count);
+    if (atomic_load(&notified) < f->count)
+        bench_die("the observer told of %u, not of %zu", atomic_load(&notified), f->count);
     bench_sleep(CALM_NS);
     double cpu = bench_cpu_s();
     bench_sleep(CALM_NS);
@@ -182,8 +183,8 @@ int main(int argc, char **argv)
             bench_die("the store could not be filled");
         bench_sleep(10000000);
     }
-    pid_t looker = bench_fork(&(struct bench){.core = -1}, look, &f);
-    bench_join(looker);
+    pid_t reader = bench_fork(&(struct bench){.core = -1}, inspect, &f);
+    bench_join(reader);
     kill(filler, SIGKILL);
     waitpid(filler, NULL, 0);
     return 0;

@@ -355,23 +355,23 @@ static void observer_of_all(void)
     client_close(one);
 }
 
-#define MANY 600 /* more than begin at once */
+#define OBSERVED 600 /* more than begin at once */
 
-struct many {
+struct observed {
     const char *prefix;
     _Atomic int notified, closed;
 };
 
-static void on_many_changed(void *data, const char *mutex, const struct simba_state *state)
+static void on_observed_changed(void *data, const char *mutex, const struct simba_state *state)
 {
-    struct many *w = data;
+    struct observed *w = data;
     if (strncmp(mutex, w->prefix, strlen(w->prefix)) == 0 && state->after.id[0] != '\0')
         atomic_fetch_add(&w->notified, 1);
 }
 
-static void on_many_closed(void *data)
+static void on_observed_closed(void *data)
 {
-    atomic_fetch_add(&((struct many *)data)->closed, 1);
+    atomic_fetch_add(&((struct observed *)data)->closed, 1);
 }
 
 /* More than are asked for at once: each is told of, within one list; and one that closes while it
@@ -381,27 +381,27 @@ static void observer_of_many(void)
 {
     simba_client *one = client_open(), *two = client_open();
     struct simba_handle_options o = lease_long(), h = lease_long();
-    struct many w = {.prefix = fresh("many")};
-    static simba_contender *c[MANY];
+    struct observed w = {.prefix = fresh("many")};
+    static simba_contender *c[OBSERVED];
     simba_observer *all;
-    for (int i = 0; i < MANY; i++) {
+    for (int i = 0; i < OBSERVED; i++) {
         char mutex[SIMBA_MUTEX_MAX + 1];
         snprintf(mutex, sizeof mutex, "%s-%d", w.prefix, i);
         CHECK_OK(simba_contender_create(one, mutex, &o, &c[i]));
         CHECK_OK(simba_contender_start(c[i]));
     }
-    for (int i = 0; i < MANY; i++)
+    for (int i = 0; i < OBSERVED; i++)
         AWAIT(simba_contender_is_owner(c[i]));
-    h.on_changed = on_many_changed;
-    h.on_closed = on_many_closed;
+    h.on_changed = on_observed_changed;
+    h.on_closed = on_observed_closed;
     h.data = &w;
     CHECK_OK(simba_observer_create(two, NULL, &h, &all));
-    AWAIT(atomic_load(&w.notified) == MANY);
+    AWAIT(atomic_load(&w.notified) == OBSERVED);
     simba_observer_destroy(all);
     AWAIT(atomic_load(&w.closed) == 1);
-    CHECK(atomic_load(&w.notified) == MANY);
+    CHECK(atomic_load(&w.notified) == OBSERVED);
     CHECK_OK(simba_observer_create(two, NULL, &h, &all));
-    AWAIT(atomic_load(&w.notified) > MANY);
+    AWAIT(atomic_load(&w.notified) > OBSERVED);
     simba_observer_destroy(all);
     AWAIT(atomic_load(&w.closed) == 2);
     client_close(two);
