@@ -50,9 +50,10 @@ abi:
 	$(call build,release,,--target libsimba.so)
 	@scripts/abi --record build
 
+# OUT=file.json: gathers the figures there, and goes on where an earlier run was ended; ONLY="scale list": those.
 bench:
 	@scripts/setup bench
-	@scripts/bench
+	@scripts/bench $(if $(OUT),--out "$(OUT)") $(ONLY)
 
 # A branch of an assert is one that no test can take.
 GCOVR = gcovr --root . --filter src/core/ --filter src/base/text --filter src/base/rng.h --exclude-branches-by-pattern '.*\bassert\(.*' build-coverage
@@ -117,7 +118,7 @@ help:
 	@echo "make interop    fleets of ours and of JVM Simba and Curator on the same mutexes, not part of make test"
 	@echo "make check      format, static analysis, warnings of gcc and clang, house rules, facts in the docs"
 	@echo "make abi        record the binary interface anew, after a change that docs/abi.md allows"
-	@echo "make bench      build and run the benchmarks"
+	@echo "make bench      [OUT=file.json] [ONLY=scale]  build and run the benchmarks, 16 min; scripts/report draws them"
 	@echo "make coverage   unit tests must reach every line and branch of src/core"
 	@echo "make soak       [STORES=redis] [TIMES=20]  the tests on each store again and again"
 	@echo "make torture    [STORES=redis-aof] [ROUNDS=12] [JOBS=4] [SEED=N]  kill, freeze and cut off owners on each store"

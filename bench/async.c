@@ -34,7 +34,9 @@ static void await_all(uint32_t count)
 
 static void say(const char *what, int64_t began, size_t count)
 {
-    printf("%-36s %8.2f us per lock\n", what, (double)(bench_now() - began) / 1000 / (double)count);
+    double each = (double)(bench_now() - began) / 1000 / (double)count;
+    printf("%-36s %8.2f us per lock\n", what, each);
+    bench_figure(what, -1, -1, each);
 }
 
 int main(int argc, char **argv)

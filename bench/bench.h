@@ -19,6 +19,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -28,7 +29,8 @@
 
 struct bench {
     int rounds;
-    int core; /* everything runs there; -1: anywhere */
+    int core;       /* everything runs there; -1: anywhere */
+    uint32_t count; /* of what is counted, not timed; 0: as the program has it */
     int64_t run_ns;
 };
 
@@ -80,6 +82,8 @@ static inline struct bench bench_begin(int argc, char **argv, const char *what, 
         const char *value = i + 1 < argc ? argv[i + 1] : NULL;
         if (strcmp(argv[i], "--rounds") == 0) {
             b.rounds = (int)bench_number(argv[i], value, 1, BENCH_ROUNDS_MAX);
+        } else if (strcmp(argv[i], "--count") == 0) {
+            b.count = (uint32_t)bench_number(argv[i], value, 1, 1e6);
         } else if (strcmp(argv[i], "--core") == 0) {
             b.core = (int)bench_number(argv[i], value, -1, CPU_SETSIZE - 1);
         } else if (strcmp(argv[i], "--seconds") == 0) {
@@ -87,9 +91,9 @@ static inline struct bench bench_begin(int argc, char **argv, const char *what, 
         } else {
             bool asked = strcmp(argv[i], "--help") == 0;
             fprintf(asked ? stdout : stderr,
-                    "%s [--rounds %d] [--seconds %g] [--core N]\n%s\n"
-                    "--seconds is the length of one run; --core -1 leaves the choice to the "
-                    "kernel.\n",
+                    "%s [--rounds %d] [--seconds %g] [--count N] [--core N]\n%s\n"
+                    "--seconds is the length of one run, --count how many hand-overs are made in "
+                    "all; --core -1 leaves the choice to the kernel.\n",
                     program_invocation_short_name, rounds, seconds, what);
             exit(asked ? 0 : 64);
         }
@@ -197,7 +201,77 @@ static inline double bench_median(double *values, size_t count)
     return bench_quantile(values, count, 0.5);
 }
 
+/* ---- counts, for curves --------------------------------------------------------------------- */
+
+#define BENCH_POINTS_MAX 16
+
+/* "1,10,100": returns how many there are. */
+static inline size_t bench_points(const char *option, const char *text, long most,
+                                  long out[BENCH_POINTS_MAX])
+{
+    size_t n = 0;
+    for (char *end = NULL; text != NULL && n < BENCH_POINTS_MAX; text = end + 1) {
+        out[n] = strtol(text, &end, 10);
+        if (end == text || out[n] < 1 || out[n] > most || (*end != ',' && *end != '\0'))
+            break;
+        n++;
+        if (*end == '\0')
+            return n;
+    }
+    bench_die("%s needs numbers from 1 to %ld with commas between them, %d at most", option, most,
+              BENCH_POINTS_MAX);
+}
+
+/* ---- what a process uses -------------------------------------------------------------------- */
+
+static inline double bench_cpu_s(void)
+{
+    struct rusage u;
+    getrusage(RUSAGE_SELF, &u);
+    return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) +
+           (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1e6;
+}
+
+static inline double bench_resident(void) /* bytes */
+{
+    unsigned long pages = 0;
+    FILE *f = fopen("/proc/self/statm", "re");
+    if (f == NULL || fscanf(f, "%*u %lu", &pages) != 1)
+        pages = 0;
+    if (f != NULL)
+        fclose(f);
+    return (double)pages * (double)sysconf(_SC_PAGESIZE);
+}
+
 /* ---- the table ----------------------------------------------------------------------------- */
+
+/* For scripts/bench: each figure is also a line of JSON in the file that SIMBA_BENCH_FIGURES names.
+ * x: where on a curve, < 0: it is none; raw: the rival's, < 0: there is none. */
+static inline void bench_figure(const char *name, double x, double raw, double ours)
+{
+    const char *path = getenv("SIMBA_BENCH_FIGURES");
+    FILE *f = path != NULL ? fopen(path, "ae") : NULL;
+    if (f == NULL)
+        return;
+    fprintf(f, "{\"name\": \"%s\", \"ours\": %.6g", name, ours);
+    if (x >= 0)
+        fprintf(f, ", \"x\": %.10g", x);
+    if (raw >= 0)
+        fprintf(f, ", \"raw\": %.6g, \"ratio\": %.4g", raw, raw > 0 ? ours / raw : 0);
+    fprintf(f, "}\n");
+    fclose(f);
+}
+
+/* A point of a curve, or a figure without a rival. */
+static inline void bench_say(const char *name, double x, double ours)
+{
+    if (x >= 0)
+        printf("%9.0f  %-44s %12.1f\n", x, name, ours);
+    else
+        printf("%-44s %12.1f\n", name, ours);
+    fflush(stdout);
+    bench_figure(name, x, -1, ours);
+}
 
 static inline void bench_head(void)
 {
@@ -209,6 +283,7 @@ static inline void bench_row(const char *label, double raw, double ours, double 
 {
     double ratio = raw > 0 ? ours / raw : 0;
     printf("%-34s %10.1f %10.1f %7.2f", label, raw, ours, ratio);
+    bench_figure(label, -1, raw, ours);
     if (target != 0) {
         bool met = target > 0 ? ratio >= target : ratio <= -target;
         printf("   aim %s %.2f%s", target > 0 ? ">=" : "<=", target > 0 ? target : -target,

@@ -128,6 +128,8 @@ static inline size_t handoff_compare(const struct bench *bench, const struct con
     static double sample[2][HANDOFF_MAX];
     size_t samples[2] = {0, 0}, slow[2] = {0, 0};
     const struct rival *rival[2] = {&contest->raw, &library};
+    if (bench->count > 0)
+        count = bench->count;
     uint32_t each = (count + (uint32_t)bench->rounds - 1) / (uint32_t)bench->rounds;
     for (int i = 0; i < bench->rounds; i++) {
         for (int side = 0; side < 2; side++) {
@@ -147,6 +149,7 @@ static inline size_t handoff_compare(const struct bench *bench, const struct con
                   bench_quantile(sample[1], samples[1], line[i].q), i == 0 ? -aim : 0);
     printf("%-34s %10zu %10zu           of %u each; aim 0\n", "over 400 ms: a lost wake-up",
            slow[0], slow[1], each * (uint32_t)bench->rounds);
+    bench_figure("lost wake-ups", -1, (double)slow[0], (double)slow[1]);
     return slow[1];
 }
 #endif

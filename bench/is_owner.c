@@ -3,9 +3,8 @@
  * Both are measured in turns within one run and the medians compared, so that a change of the
  * machine's speed meets both alike. */
 #include <simba.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <time.h>
+
+#include "bench.h"
 
 #define ROUNDS 401
 #define CALLS 20000
@@ -42,18 +41,6 @@ static double owner_round(const simba_contender *c)
     return each;
 }
 
-static int compare(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double median(double *values)
-{
-    qsort(values, ROUNDS, sizeof *values, compare);
-    return values[ROUNDS / 2];
-}
-
 int main(void)
 {
     static double clock_ns[ROUNDS], owner_ns[ROUNDS];
@@ -78,10 +65,11 @@ int main(void)
         clock_ns[i] = clock_round();
         owner_ns[i] = owner_round(c);
     }
-    double clock_each = median(clock_ns), owner_each = median(owner_ns);
+    double clock_each = bench_median(clock_ns, ROUNDS), owner_each = bench_median(owner_ns, ROUNDS);
     printf("clock_gettime(CLOCK_BOOTTIME)  %7.1f ns\n", clock_each);
     printf("simba_contender_is_owner       %7.1f ns\n", owner_each);
     printf("difference                     %7.1f ns\n", owner_each - clock_each);
+    bench_figure("is_owner beside a clock read, ns", -1, clock_each, owner_each);
     printf("Medians of %d rounds of %d calls, in turns; the difference is what the answer costs "
            "beyond reading the clock.\n",
            ROUNDS, CALLS);

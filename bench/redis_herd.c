@@ -89,6 +89,8 @@ int main(int argc, char **argv)
     for (int i = 0; i < PROCESSES; i++)
         bench_join(pid[i]);
     double each = tenures > 0 ? calls / tenures : 0;
+    bench_figure("scripts of the server per hand-over", -1, -1, each);
+    bench_figure("hand-overs per second", -1, -1, tenures * 1e9 / (double)b.run_ns);
     printf("%u hand-overs in %.1f s, %.2f scripts for each; aim <= 4%s\n", tenures,
            (double)b.run_ns / 1e9, each, tenures > 0 && each <= 4 ? "" : ", missed");
     return tenures > 0 && each <= 4 ? 0 : 1;

@@ -1,7 +1,5 @@
 /* redis_hold.c: very many mutexes held at once, on one connection; what that costs the client, the
  * network and the server. And what a renewal costs the server, one to a call or many. */
-#include <sys/resource.h>
-
 #include "backend/redis/renew_lua.h"
 #include "redis_raw.h"
 
@@ -32,14 +30,6 @@ static double server_cpu_s(void)
     return redis_info("cpu", "used_cpu_user:") + redis_info("cpu", "used_cpu_sys:");
 }
 
-static double cpu_s(void)
-{
-    struct rusage u;
-    getrusage(RUSAGE_SELF, &u);
-    return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) +
-           (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1e6;
-}
-
 struct hold {
     const struct bench *bench;
     const char *location;
@@ -67,7 +57,7 @@ static void hold(void *arg)
         bench_sleep(10000000);
     printf("%-44s %10.1f s\n", "to acquire 100,000", (double)(bench_now() - began) / 1e9);
     bench_sleep(2000000000);
-    double cpu = cpu_s(), server = server_cpu_s();
+    double cpu = bench_cpu_s(), server = server_cpu_s();
     double in = redis_info("stats", "total_net_input_bytes:"),
            out = redis_info("stats", "total_net_output_bytes:");
     double calls = redis_info("commandstats", "cmdstat_evalsha:calls=");
@@ -75,17 +65,23 @@ static void hold(void *arg)
     bench_sleep(h->bench->run_ns);
     double s = (double)(bench_now() - began) / 1e9;
     calls = redis_info("commandstats", "cmdstat_evalsha:calls=") - calls;
+    double ours = (bench_cpu_s() - cpu) / s * 100;
+    server = (server_cpu_s() - server) / s * 100;
     struct rusage u;
     getrusage(RUSAGE_SELF, &u);
     printf("%-44s %10ld, acquired %ld\n", "lost", atomic_load(&lost), atomic_load(&acquired));
-    printf("%-44s %10.1f %% of a core\n", "client", (cpu_s() - cpu) / s * 100);
-    printf("%-44s %10.1f %% of a core\n", "server", (server_cpu_s() - server) / s * 100);
+    printf("%-44s %10.1f %% of a core\n", "client", ours);
+    printf("%-44s %10.1f %% of a core\n", "server", server);
     printf("%-44s %10.0f in, %.0f out\n", "bytes per mutex and second, at the server",
            (redis_info("stats", "total_net_input_bytes:") - in) / s / HELD,
            (redis_info("stats", "total_net_output_bytes:") - out) / s / HELD);
     printf("%-44s %10.0f\n", "calls per second", calls / s);
     printf("%-44s %10.0f\n", "client's memory per mutex, bytes, at most",
            (double)u.ru_maxrss * 1024 / HELD);
+    bench_figure("held: client, % of a core", -1, -1, ours);
+    bench_figure("held: server, % of a core", -1, -1, server);
+    bench_figure("held: bytes of the client for each, at most", -1, -1,
+                 (double)u.ru_maxrss * 1024 / HELD);
     fflush(stdout);
     if (atomic_load(&lost) > 0 || atomic_load(&acquired) != HELD)
         bench_die("some were lost");

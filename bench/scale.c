@@ -1,17 +1,22 @@
 /* scale.c: many contenders of one process, each owning its mutex, for a while: none may be lost.
  *
- *   scale [URL] [--count N] [--seconds S]     default memory:, 100,000 for 60 s, ttl 10 s
+ *   scale [URL] [--counts 1000,10000] [--seconds S] [--ttl S]
  *
- * Says how long it took until all owned, what a contender costs in memory (beyond the names) and,
- * while all are merely renewed, in CPU. Not a comparison: there is no raw program that does this. */
-#include <simba.h>
-#include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/resource.h>
-#include <time.h>
-#include <unistd.h>
+ * Default: memory:, 100,000, 10 s, 20 s.
+ *
+ * For each count, in a process of its own: how long it took until all owned, what a contender costs
+ * in memory (beyond the names) and, while all are merely renewed, in CPU, at this ttl and for a
+ * renewal. Not a comparison: there is no raw program that does this. */
+#include "rival.h"
+
+#define COUNT_MAX 2000000
+#define PATIENCE_NS INT64_C(240000000000)
+
+struct scale {
+    const char *url;
+    size_t count;
+    int64_t run_ns, ttl_ms;
+};
 
 static atomic_size_t owned, lost;
 
@@ -30,88 +35,96 @@ static void on_released(void *data, const char *mutex, const struct simba_state 
         fprintf(stderr, "scale: %s was lost, reason %d\n", mutex, (int)state->reason);
 }
 
-static void say(void *data, enum simba_level level, const char *line)
+static void on_log(void *data, enum simba_level level, const char *line)
 {
     (void)data;
-    if (level <= SIMBA_LOG_WARN)
+    if (level <= SIMBA_LOG_WARN && strstr(line, "dropped") == NULL)
         fprintf(stderr, "scale: %s\n", line);
 }
 
-static size_t resident(void)
+/* Returns the bytes of their names and ids. */
+static size_t start_all(simba_client *s, const struct scale *p, simba_contender **c)
 {
-    unsigned long pages = 0;
-    FILE *f = fopen("/proc/self/statm", "r");
-    if (f == NULL || fscanf(f, "%*u %lu", &pages) != 1)
-        pages = 0;
-    if (f != NULL)
-        fclose(f);
-    return pages * (size_t)sysconf(_SC_PAGESIZE);
+    struct simba_handle_options o = SIMBA_HANDLE_OPTIONS_INIT;
+    size_t names = 0;
+    o.ttl_ms = p->ttl_ms;
+    o.on_acquired = on_acquired;
+    o.on_released = on_released;
+    for (size_t i = 0; i < p->count; i++) {
+        char mutex[SIMBA_MUTEX_MAX + 1];
+        names += (size_t)snprintf(mutex, sizeof mutex, "service-%zu-leader", i) + 1;
+        if (simba_contender_create(s, mutex, &o, &c[i]) < 0 || simba_contender_start(c[i]) < 0)
+            bench_die("%s: %s", mutex, simba_error_text());
+        names += strlen(simba_contender_id(c[i])) + 1;
+    }
+    return names;
 }
 
-static double cpu_seconds(void)
+static void keep(const struct scale *p, simba_client *s)
 {
-    struct rusage u;
-    getrusage(RUSAGE_SELF, &u);
-    return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) +
-           (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1e6;
+    struct simba_metrics before = SIMBA_METRICS_INIT, after = SIMBA_METRICS_INIT;
+    double n = (double)p->count, cpu = bench_cpu_s();
+    int64_t from = bench_now();
+    simba_metrics_read(s, &before);
+    bench_sleep(p->run_ns);
+    simba_metrics_read(s, &after);
+    double used = bench_cpu_s() - cpu, wall = (double)(bench_now() - from) / 1e9;
+    double renewals = (double)(after.renewals - before.renewals);
+    bench_say("CPU while they are renewed, % of a core", n, 100 * used / wall);
+    bench_say("renewals per second", n, renewals / wall);
+    if (renewals > 0)
+        bench_say("CPU per renewal, us", n, used * 1e6 / renewals);
 }
 
-static void die(const char *what)
+static void hold(void *arg)
 {
-    fprintf(stderr, "scale: %s: %s\n", what, simba_error_text());
-    exit(1);
+    const struct scale *p = arg;
+    struct simba_options options = SIMBA_OPTIONS_INIT;
+    simba_client *s;
+    simba_contender **c = calloc(p->count, sizeof *c);
+    double n = (double)p->count;
+    options.log = on_log;
+    if (c == NULL || simba_open(p->url, &options, &s) < 0)
+        bench_die("%s", simba_error_text());
+    double before = bench_resident();
+    int64_t began = bench_now();
+    size_t names = start_all(s, p, c);
+    while (atomic_load(&owned) < p->count && bench_now() - began < PATIENCE_NS)
+        bench_sleep(1000000);
+    bench_say("until all are owned, ms", n, (double)(bench_now() - began) / 1e6);
+    keep(p, s);
+    size_t still = 0;
+    for (size_t i = 0; i < p->count; i++)
+        still += simba_contender_is_owner(c[i]);
+    bench_say("memory of each beyond its names, bytes", n,
+              (bench_resident() - before - (double)names) / n);
+    bench_say("lost", n, (double)(p->count - still));
+    if (still != p->count || atomic_load(&lost) > 0)
+        bench_die("%zu are not owned any more", p->count - still);
+    if (simba_close(s, 120000) < 0) /* gives them back: the next count begins with an empty store */
+        bench_die("%s", simba_error_text());
+    free(c);
 }
 
 int main(int argc, char **argv)
 {
-    const char *url = "memory:";
-    size_t count = 100000;
-    unsigned seconds = 60;
+    struct scale p = {.url = "memory:", .run_ns = 10000000000, .ttl_ms = 20000};
+    long point[BENCH_POINTS_MAX] = {100000};
+    size_t points = 1;
     for (int i = 1; i < argc; i++) {
-        if (strcmp(argv[i], "--count") == 0 && i + 1 < argc)
-            count = strtoul(argv[++i], NULL, 10);
-        else if (strcmp(argv[i], "--seconds") == 0 && i + 1 < argc)
-            seconds = (unsigned)strtoul(argv[++i], NULL, 10);
+        const char *value = i + 1 < argc ? argv[i + 1] : NULL;
+        if (strcmp(argv[i], "--counts") == 0)
+            points = bench_points(argv[i++], value, COUNT_MAX, point);
+        else if (strcmp(argv[i], "--seconds") == 0)
+            p.run_ns = (int64_t)(bench_number(argv[i++], value, 1, 3600) * 1e9);
+        else if (strcmp(argv[i], "--ttl") == 0)
+            p.ttl_ms = (int64_t)(bench_number(argv[i++], value, 1, 3600) * 1e3);
         else
-            url = argv[i];
+            p.url = argv[i];
     }
-    struct simba_options options = SIMBA_OPTIONS_INIT;
-    options.log = say;
-    simba_client *s;
-    if (simba_open(url, &options, &s) < 0)
-        die("open");
-    simba_contender **c = calloc(count, sizeof *c);
-    struct simba_handle_options o = SIMBA_HANDLE_OPTIONS_INIT;
-    o.on_acquired = on_acquired;
-    o.on_released = on_released;
-    size_t names = 0, before = resident();
-    int64_t began = simba_now();
-    for (size_t i = 0; i < count; i++) {
-        char mutex[SIMBA_MUTEX_MAX + 1];
-        names += (size_t)snprintf(mutex, sizeof mutex, "service-%zu-leader", i) + 1;
-        if (simba_contender_create(s, mutex, &o, &c[i]) < 0 || simba_contender_start(c[i]) < 0)
-            die(mutex);
-        names += strlen(simba_contender_id(c[i])) + 1;
+    for (size_t i = 0; i < points; i++) {
+        p.count = (size_t)point[i];
+        bench_run(&(struct bench){.core = -1}, hold, &p);
     }
-    while (atomic_load(&owned) < count && simba_now() - began < 120000)
-        usleep(10000);
-    printf("%-44s %zu of %zu after %.1f s\n", "owned", atomic_load(&owned), count,
-           (double)(simba_now() - began) / 1e3);
-    double cpu = cpu_seconds();
-    int64_t from = simba_now();
-    while (simba_now() - from < (int64_t)seconds * 1000)
-        usleep(100000);
-    double used = cpu_seconds() - cpu, wall = (double)(simba_now() - from) / 1e3;
-    size_t still = 0;
-    for (size_t i = 0; i < count; i++)
-        still += simba_contender_is_owner(c[i]);
-    printf("%-44s %.0f (and %.0f for names)\n", "resident bytes per contender, beyond names",
-           ((double)(resident() - before) - (double)names) / (double)count,
-           (double)names / (double)count);
-    printf("%-44s %.1f %% of a core\n", "CPU while they are renewed", 100 * used / wall);
-    printf("%-44s %zu; lost %zu\n", "still owned after that", still, atomic_load(&lost));
-    if (simba_close(s, 60000) < 0)
-        die("close");
-    free(c);
-    return still == count && atomic_load(&lost) == 0 ? 0 : 1;
+    return 0;
 }

@@ -106,6 +106,7 @@ int main(int argc, char **argv)
     print_usage("the one that waits", before[1], after[1], seconds);
     print_usage("the owner", before[0], after[0], seconds);
     double rate = (after[1].wakeups - before[1].wakeups) / seconds;
+    bench_figure("a waiter, wake-ups per second", -1, -1, rate);
     printf("over %.1f s; aim: fewer than %.0f wake-ups per second of the one that waits%s\n",
            seconds, AIM, rate < AIM ? "" : ", missed");
     return 0;

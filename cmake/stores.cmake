@@ -13,7 +13,8 @@ if("redis" IN_LIST SIMBA_STORES)
     set(redis_needs PkgConfig::HIREDIS PkgConfig::OPENSSL)
     set(redis_flags ${HIREDIS_LDFLAGS} ${OPENSSL_LDFLAGS}) # to link it in
     set(redis_static_flags ${HIREDIS_STATIC_LDFLAGS} ${OPENSSL_STATIC_LDFLAGS}) # and their archives
-    set(redis_schemes redis rediss) # up to a +
+    set(redis_schemes redis) # up to a +
+    set(redis_module_needs PkgConfig::HIREDIS) # of simba-redis.so; rediss: has a module of its own
 endif()
 
 # ---- zookeeper -----------------------------------------------------------------------------------
@@ -119,6 +120,9 @@ macro(store_objects objects_list needs_list)
                 Threads::Threads)
             set_target_properties(simba_${frame}_objects PROPERTIES POSITION_INDEPENDENT_CODE ON)
         endif()
+        if(store STREQUAL "redis") # its module has tls_none.c, see tls.h
+            list(FILTER sources EXCLUDE REGEX "/tls_none\\.c$")
+        endif()
         add_library(simba_${store}_objects OBJECT ${sources})
         target_include_directories(simba_${store}_objects PRIVATE include src ${generated})
         target_link_libraries(simba_${store}_objects PRIVATE simba_flags PkgConfig::LIBUV
@@ -154,37 +158,47 @@ endmacro()
 # program that has the archive linked in, and it would not find the symbols of a library that is loaded for
 # one user only, as Python does. What it calls has no state, and it has copies of that which nobody else
 # sees: the base, the kit, and of the core the parts of a URL and durations.
+function(store_module name store objects needs)
+    set(target simba_${name}_module)
+    add_library(${target} MODULE src/backend/module.c
+        $<TARGET_OBJECTS:simba_base> $<TARGET_OBJECTS:simba_kit>
+        "$<FILTER:$<TARGET_OBJECTS:simba_core>,INCLUDE,/url[.]|/duration[.]>" ${objects})
+    if(${store}_frame)
+        target_sources(${target} PRIVATE $<TARGET_OBJECTS:simba_${${store}_frame}_objects>)
+    endif()
+    target_include_directories(${target} PRIVATE include src)
+    target_compile_definitions(${target} PRIVATE SIMBA_MODULE_BACKEND=${store}_backend)
+    target_link_libraries(${target} PRIVATE simba_flags PkgConfig::LIBUV Threads::Threads ${needs})
+    target_link_options(${target} PRIVATE
+        LINKER:--version-script=${PROJECT_SOURCE_DIR}/cmake/module.map)
+    if(NOT SIMBA_SANITIZE)
+        target_link_options(${target} PRIVATE LINKER:-z,defs)
+    endif()
+    set_target_properties(${target} PROPERTIES
+        PREFIX "" OUTPUT_NAME simba-${name} SUFFIX .so LINKER_LANGUAGE C
+        LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/modules)
+    install(TARGETS ${target} LIBRARY DESTINATION ${module_dir})
+endfunction()
+
 macro(store_modules)
     foreach(store IN LISTS SIMBA_STORES)
         if(store IN_LIST SIMBA_BUILTIN)
             continue()
         endif()
-        set(target simba_${store}_module)
-        add_library(${target} MODULE src/backend/module.c
-            $<TARGET_OBJECTS:simba_base> $<TARGET_OBJECTS:simba_kit>
-            "$<FILTER:$<TARGET_OBJECTS:simba_core>,INCLUDE,/url[.]|/duration[.]>"
-            $<TARGET_OBJECTS:simba_${store}_objects>)
-        if(${store}_frame)
-            target_sources(${target} PRIVATE $<TARGET_OBJECTS:simba_${${store}_frame}_objects>)
+        set(own_objects $<TARGET_OBJECTS:simba_${store}_objects>)
+        if(store STREQUAL "redis")
+            store_module(rediss redis "${own_objects}" "${redis_needs}")
+            store_module(redis redis
+                "src/backend/redis/tls_none.c;$<FILTER:${own_objects},EXCLUDE,/tls[.]c>"
+                "${redis_module_needs}")
+        else()
+            store_module(${store} ${store} "${own_objects}" "${${store}_needs}")
         endif()
-        target_include_directories(${target} PRIVATE include src)
-        target_compile_definitions(${target} PRIVATE SIMBA_MODULE_BACKEND=${store}_backend)
-        target_link_libraries(${target} PRIVATE simba_flags PkgConfig::LIBUV Threads::Threads
-            ${${store}_needs})
-        target_link_options(${target} PRIVATE
-            LINKER:--version-script=${PROJECT_SOURCE_DIR}/cmake/module.map)
-        if(NOT SIMBA_SANITIZE)
-            target_link_options(${target} PRIVATE LINKER:-z,defs)
-        endif()
-        set_target_properties(${target} PROPERTIES
-            PREFIX "" OUTPUT_NAME simba-${store} SUFFIX .so LINKER_LANGUAGE C
-            LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/modules)
-        install(TARGETS ${target} LIBRARY DESTINATION ${module_dir})
         foreach(scheme IN LISTS ${store}_schemes)
             if(scheme STREQUAL store)
                 continue()
             endif()
-            add_custom_command(TARGET ${target} POST_BUILD
+            add_custom_command(TARGET simba_${store}_module POST_BUILD
                 COMMAND ${CMAKE_COMMAND} -E create_symlink simba-${store}.so
                     ${PROJECT_BINARY_DIR}/modules/simba-${scheme}.so)
             install(FILES ${PROJECT_BINARY_DIR}/modules/simba-${scheme}.so DESTINATION ${module_dir})

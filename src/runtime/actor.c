@@ -347,10 +347,14 @@ static void step(struct actor *a, struct handle_event *event, struct request *r)
 /* Something to tell: what is found first, and every change. */
 static void observe(struct actor *a, struct request *r, bool first)
 {
-    if (a->by_mutex.name[0] == '\0')
+    if (a->by_mutex.name[0] == '\0') {
         observer_listed(a, r->found);
-    else if (state_answered(a, r) || first)
+        r->found = NULL;
+    } else if (state_answered(a, r) || first) {
         step(a, &(struct handle_event){.kind = HANDLE_CHANGED}, NULL);
+    }
+    if (first && actor_parent(a) != NULL)
+        observer_go_on(actor_parent(a));
 }
 
 void actor_free(struct hash_node *node)
@@ -358,7 +362,7 @@ void actor_free(struct hash_node *node)
     struct actor *a = actor_of(node);
     state_free(a);
     if (a->machine.kind == HANDLE_OBSERVER)
-        free(a->to_report);
+        observer_free(a);
     if (a->machine.kind == HANDLE_LOCKER)
         thread_ref_drop(a->locked_by);
     metrics_forget(a);

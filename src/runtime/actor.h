@@ -133,9 +133,12 @@ struct actor {
             struct actor *parent; /* the observer of all that it belongs to; NULL: none */
             uint32_t listed;      /* of all: lists so far; a child: the last one that has it */
             uint32_t children;    /* of all: how many are not closed */
-            struct simba_state *to_report; /* what its callback tells */
-            struct tenure *next;           /* to be told after the end of the one before */
-            /* both allocated, or NULL */
+            union {
+                struct simba_state *to_report; /* what its callback tells */
+                struct found *to_observe;      /* of all: listed, not yet observed */
+            };
+            struct tenure *next; /* to be told after the end of the one before */
+            /* all allocated, or NULL */
         };
     };
     char *failure;               /* the last one in words, allocated; NULL: none */

@@ -2,14 +2,18 @@
  *
  * An observer of all mutexes is an actor that lists instead: at the start, when a mutex is
  * pushed that it does not know, and once per ttl. For each mutex that it finds it has a child,
- * an observer of that one, until nobody owns it any more. */
+ * an observer of that one, until nobody owns it any more. Children begin some at a time. */
 #include "runtime/observer.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "runtime/client.h"
 #include "runtime/fault.h"
+#include "runtime/request.h"
 #include "runtime/state.h"
+
+#define FIRST_ANSWERS_MAX 512 /* children that wait for theirs, after each list */
 
 int simba_observer_create(simba_client *s, const char *mutex,
                           const struct simba_handle_options *options, simba_observer **out)
@@ -55,23 +59,78 @@ static void end_children(struct actor *all, bool forgotten)
     }
 }
 
-void observer_listed(struct actor *all, const struct found *list)
+static bool observes_all(const struct actor *a)
 {
-    bool forgotten = all->children > 0;
-    all->listed++;
-    for (; list != NULL; list = list->next) {
-        struct actor *a = child_of(all, list->mutex);
-        if (a == NULL && list->owner.id[0] != '\0')
-            a = actor_child(all, list->mutex);
-        if (a != NULL)
-            a->listed = all->listed;
-    }
-    if (forgotten)
-        end_children(all, true);
+    return a->by_mutex.name[0] == '\0';
 }
 
-void observer_closing(struct actor *all)
+static void forget_list(struct actor *all)
 {
+    request_free_found(all->to_observe);
+    all->to_observe = NULL;
+}
+
+/* Begins to observe the next one. Each asks the store first; if all did so at once, renewals of the
+ * same client would wait behind a million questions. */
+static void observe_next(struct actor *all)
+{
+    struct found *f = all->to_observe;
+    struct actor *a = child_of(all, f->mutex);
+    if (a == NULL)
+        a = actor_child(all, f->mutex);
+    if (a != NULL)
+        a->listed = all->listed;
+    all->to_observe = f->next;
+    free(f);
+}
+
+void observer_go_on(struct actor *all)
+{
+    if (all->to_observe != NULL)
+        observe_next(all);
+}
+
+/* Keeps those of the list that have no child yet, and marks the children of the others. */
+static void take_list(struct actor *all, struct found *list)
+{
+    for (struct found *f = list, *next; f != NULL; f = next) {
+        struct actor *a = child_of(all, f->mutex);
+        next = f->next;
+        if (a != NULL)
+            a->listed = all->listed;
+        if (a != NULL || f->owner.id[0] == '\0') {
+            free(f);
+            continue;
+        }
+        f->next = all->to_observe;
+        all->to_observe = f;
+    }
+}
+
+void observer_listed(struct actor *all, struct found *list)
+{
+    all->listed++;
+    forget_list(all); /* what is still to be observed is in the new one */
+    take_list(all, list);
     if (all->children > 0)
-        end_children(all, false);
+        end_children(all, true);
+    for (int i = 0; i < FIRST_ANSWERS_MAX && all->to_observe != NULL; i++)
+        observe_next(all);
+}
+
+void observer_free(struct actor *a)
+{
+    if (observes_all(a))
+        forget_list(a);
+    else
+        free(a->to_report);
+}
+
+void observer_closing(struct actor *a)
+{
+    if (!observes_all(a))
+        return;
+    forget_list(a);
+    if (a->children > 0)
+        end_children(a, false);
 }

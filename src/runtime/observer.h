@@ -5,6 +5,8 @@
 struct actor;
 struct found;
 
-void observer_listed(struct actor *all, const struct found *list); /* it has the list */
-void observer_closing(struct actor *all);
+void observer_listed(struct actor *all, struct found *list); /* it has the list, which is given */
+void observer_go_on(struct actor *all);                      /* a child has had its first answer */
+void observer_free(struct actor *a);                         /* of all, or of one: what it keeps */
+void observer_closing(struct actor *a);
 #endif

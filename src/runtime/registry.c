@@ -1,7 +1,8 @@
 /* registry.c: which store serves a URL.
  *
  * Those that are not built in are modules, files of their own, so that nobody loads a client
- * library that is not used. The store for redis+unix: is simba-redis.so. It is looked for in
+ * library that is not used. The store for redis+unix: is simba-redis.so, that for rediss:, with TLS,
+ * is simba-rediss.so. It is looked for in
  *   1. SIMBA_MODULE_PATH, and then nowhere else;
  *   2. folders beside libsimba.so, or beside the program that it is linked into: so a build tree finds its
  *      own modules, and a prefix may be moved;

@@ -20,6 +20,16 @@ shape_of() { # recording
     python3 -c 'import sys, xml.dom.minidom as x; [x.parse(f) for f in sys.argv[1:]]' "$IMAGES"/*.svg
 }
 
+@test "pictures: docs/performance.md and its charts are what scripts/report makes of docs/performance.json" {
+    "$ROOT/scripts/report" --check
+    mkdir copy
+    cp -r "$ROOT/docs" "$ROOT/scripts" "$ROOT/tools" copy
+    # Another figure is noticed.
+    sed -i '/"1 process: a cycle, p50, us"/ { n; s/"ours": [0-9.]*/"ours": 987654/ }' copy/docs/performance.json
+    run -1 copy/scripts/report --check
+    expect 1 'performance.md is not what'
+}
+
 @test "pictures: they need nothing from elsewhere" {
     run -1 grep -nE '<image|<script|@import|@font-face|url\(|href=|https?://(www.w3.org/2000/svg)?[^"w]' "$IMAGES"/*.svg
 }

@@ -73,6 +73,7 @@ static const struct {
     {process_tests,
      "processes that are killed or stopped: their lease expires on the store's clock, not before"},
     {sqlite_fault_tests, NULL},
+    {sqlite_waking_tests, NULL},
     {sqlite_refused_path_tests, NULL},
     {sqlite_file_tests, NULL},
     {sqlite_damage_tests, NULL},

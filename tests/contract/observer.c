@@ -355,6 +355,59 @@ static void observer_of_all(void)
     client_close(one);
 }
 
+#define OBSERVED 600 /* more than begin at once */
+
+struct observed {
+    const char *prefix;
+    _Atomic int notified, closed;
+};
+
+static void on_observed_changed(void *data, const char *mutex, const struct simba_state *state)
+{
+    struct observed *w = data;
+    if (strncmp(mutex, w->prefix, strlen(w->prefix)) == 0 && state->after.id[0] != '\0')
+        atomic_fetch_add(&w->notified, 1);
+}
+
+static void on_observed_closed(void *data)
+{
+    atomic_fetch_add(&((struct observed *)data)->closed, 1);
+}
+
+/* More than are asked for at once: each is told of, within one list; and one that closes while it
+ * begins has closed. */
+/* shows: observers */
+static void observer_of_many(void)
+{
+    simba_client *one = client_open(), *two = client_open();
+    struct simba_handle_options o = lease_long(), h = lease_long();
+    struct observed w = {.prefix = fresh("many")};
+    static simba_contender *c[OBSERVED];
+    simba_observer *all;
+    for (int i = 0; i < OBSERVED; i++) {
+        char mutex[SIMBA_MUTEX_MAX + 1];
+        snprintf(mutex, sizeof mutex, "%s-%d", w.prefix, i);
+        CHECK_OK(simba_contender_create(one, mutex, &o, &c[i]));
+        CHECK_OK(simba_contender_start(c[i]));
+    }
+    for (int i = 0; i < OBSERVED; i++)
+        AWAIT(simba_contender_is_owner(c[i]));
+    h.on_changed = on_observed_changed;
+    h.on_closed = on_observed_closed;
+    h.data = &w;
+    CHECK_OK(simba_observer_create(two, NULL, &h, &all));
+    AWAIT(atomic_load(&w.notified) == OBSERVED);
+    simba_observer_destroy(all);
+    AWAIT(atomic_load(&w.closed) == 1);
+    CHECK(atomic_load(&w.notified) == OBSERVED);
+    CHECK_OK(simba_observer_create(two, NULL, &h, &all));
+    AWAIT(atomic_load(&w.notified) > OBSERVED);
+    simba_observer_destroy(all);
+    AWAIT(atomic_load(&w.closed) == 2);
+    client_close(two);
+    client_close(one);
+}
+
 /* A lease longer than one's own has not begun in the future. */
 static void state_of_longer_lease(void)
 {
@@ -382,6 +435,7 @@ const struct test observer_tests[] = {
     {"observer_destroyed", observer_destroyed, ANY_STORE, 0},
     {"observer_refused", observer_refused, ANY_STORE, 0},
     {"observer_of_all", observer_of_all, PUSHES, 0},
+    {"observer_of_many", observer_of_many, PUSHES, 0},
     {"state_of_longer_lease", state_of_longer_lease, ANY_STORE, 0},
     {NULL, NULL, ANY_STORE, 0},
 };

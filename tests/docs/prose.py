@@ -178,11 +178,13 @@ class Checker:
         """What the help says of defaults and statuses is true, too: its words are written by hand."""
         d, text = self.s.durations(), self.s.text
         refresh = re.search(r"#define REFRESH_MS (\d+)", text["src/cli/commands/status.c"])
+        bench = dict(re.findall(r"#define (FOR_MS|RATE) (\d+)", text["src/cli/commands/bench.c"]))
         jobs = re.search(r"\.jobs = (\d+)", text["tests/contract/main.c"])
         torture = dict(re.findall(r"#define (PROCESSES|MUTEXES|LENGTH_MS) (\d+)", text["src/cli/commands/torture.c"]))
         defaults = {"ttl": d["ttl"], "transition": d["transition"], "kill-after": d["kill_after_limit"],
                     "processes": float(torture["PROCESSES"]), "mutexes": float(torture["MUTEXES"]),
-                    "for": float(torture["LENGTH_MS"]), "jobs": jobs and float(jobs.group(1)), "initial-delay": 0, "at-least": 0, "signal": None}
+                    "rate": float(bench["RATE"]), "jobs": jobs and float(jobs.group(1)),
+                    "initial-delay": 0, "at-least": 0, "signal": None}
         statuses = set(self.s.commands.statuses)
         for command in [None, *self.s.commands.commands]:
             options = self.s.commands.common if command is None else self.own_options(command)
@@ -192,6 +194,8 @@ class Checker:
                 real = defaults.get(o["name"])
                 if o["name"] == "every" and command != "schedule":
                     real = refresh and float(refresh.group(1))
+                if o["name"] == "for":
+                    real = float({"bench": bench["FOR_MS"], "torture": torture["LENGTH_MS"]}[command])
                 if said and real is None:
                     self.wrong.append(f"{where} --help: --{o['name']}: {said.group(0)}: what is it really? see check_help()")
                 elif said and not is_said(real, *said.groups("")):

@@ -104,7 +104,7 @@ static void free_store(void *store)
     struct redis *s = store;
     topics_free(&s->subscriber.topics);
     config_free(&s->config);
-    SSL_CTX_free(s->net.tls);
+    tls_context_free(s->net.tls);
     free(s);
 }
 
@@ -157,7 +157,7 @@ static int open_store(struct simba_host *host, const struct simba_url *url, void
 err_after_topics:
     topics_free(&s->subscriber.topics);
 err_after_tls:
-    SSL_CTX_free(s->net.tls);
+    tls_context_free(s->net.tls);
 err_after_config:
     config_free(&s->config);
 err_after_store:
@@ -165,11 +165,9 @@ err_after_store:
     return rc;
 }
 
-static const char *const schemes[] = {"redis", "rediss", "redis+unix", "redis+sentinel", NULL};
-
 const struct simba_backend redis_backend = {
     .version = SIMBA_BACKEND_VERSION,
-    .schemes = schemes,
+    .schemes = tls_schemes,
     .options = config_options,
     .queues = true,
     .open = open_store,

@@ -8,7 +8,7 @@
  *   config      what the URL says
  *   requests    requests to commands
  *   connection  a connection, kept up; the commands that are not answered yet
- *   stream      its socket, with tls
+ *   stream      its socket, with tls, or tls_none in a module that serves no rediss:
  *   handshake   its first commands: password, database, who the server is
  *   sentinel    which server is the master, and whether it still is
  *   replies     replies to answers

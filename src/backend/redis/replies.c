@@ -168,7 +168,7 @@ static bool take_ending(struct redis *s, struct simba_request *q, const struct r
 static bool take_read(struct redis *s, struct simba_request *q, const struct reply *r)
 {
     struct replied_owner t;
-    if (!replies_owner(reply_at(r, 0), 0, &t))
+    if (!replies_owner(r, 0, &t))
         return false;
     if (t.is_foreign)
         replies_refuse(s, q, SIMBA_ESCHEMA, FOREIGN);
@@ -285,8 +285,17 @@ static bool take_many(struct redis *s, struct simba_request **list, const struct
     return true;
 }
 
+/* A user may be allowed to read one of them and not another. */
+static void read_one_by_one(struct redis *s, struct simba_request *list)
+{
+    for (struct simba_request *q = list; q != NULL; q = q->next)
+        q->store = q;
+    pending_add(&s->waiting, list);
+}
+
 static void take_error(struct redis *s, const struct command *sent, const struct reply *r)
 {
+    struct simba_request *list = sent->about;
     char why[CONNECTION_TEXT_MAX];
     int code = errors_describe(r, why, sizeof why);
     if (reply_is_error(r, "NOSCRIPT")) {
@@ -295,8 +304,10 @@ static void take_error(struct redis *s, const struct command *sent, const struct
     } else if (reply_is_error(r, "SIMBAEPOCH")) {
         connection_fail(&s->commands, code, "%s", why);
         pending_add(&s->waiting, sent->about); /* nothing was granted: under the new epoch */
+    } else if (list->op == SIMBA_READ && list->next != NULL) {
+        read_one_by_one(s, list);
     } else {
-        replies_refuse(s, sent->about, code, why);
+        replies_refuse(s, list, code, why);
     }
 }
 
@@ -304,7 +315,8 @@ void replies_take(void *store, const struct command *sent, const struct reply *r
 {
     struct redis *s = store;
     struct simba_request *list = sent->about;
-    bool many = sent->which == SCRIPT_ACQUIRE_MANY || sent->which == SCRIPT_RELEASE_MANY;
+    bool many = sent->which == SCRIPT_ACQUIRE_MANY || sent->which == SCRIPT_RELEASE_MANY ||
+                sent->which == SCRIPT_READ;
     if (r == NULL) {
         replies_refuse(s, list, s->commands.code, s->commands.why);
     } else if (r->kind == REPLY_ERROR) {

@@ -127,7 +127,7 @@ struct group {
     size_t count;
 };
 
-enum { RELEASES, CONTENDS, RENEWALS, GROUPS }; /* in the order in which they are written */
+enum { RELEASES, CONTENDS, RENEWALS, READS, GROUPS }; /* in the order in which they are written */
 
 static void write_group(struct redis *s, struct group *g)
 {
@@ -156,6 +156,7 @@ static bool is_after(const struct group *contends, const struct simba_request *r
 static void add_to_group(struct redis *s, struct group *group, struct simba_request *q)
 {
     struct group *g = &group[q->op == SIMBA_RENEW     ? RENEWALS
+                             : q->op == SIMBA_READ    ? READS
                              : q->op == SIMBA_RELEASE ? RELEASES
                                                       : CONTENDS];
     if (q->op == SIMBA_RELEASE) {
@@ -171,8 +172,8 @@ static void add_to_group(struct redis *s, struct group *group, struct simba_requ
 /* What has failed in a call for many is asked for alone (replies.c). */
 static bool is_grouped(const struct simba_request *q)
 {
-    return q->store == NULL &&
-           (q->op == SIMBA_RENEW || q->op == SIMBA_RELEASE || q->op == SIMBA_CONTEND);
+    return q->store == NULL && (q->op == SIMBA_RENEW || q->op == SIMBA_RELEASE ||
+                                q->op == SIMBA_CONTEND || q->op == SIMBA_READ);
 }
 
 static void send_one(struct redis *s, struct simba_request *q)

@@ -16,7 +16,7 @@
 struct network {
     struct simba_host *host;
     const struct config *config;
-    SSL_CTX *tls; /* NULL: without */
+    struct ssl_ctx_st *tls; /* NULL: without */
     struct offload *calls;
     struct handles handles;
     struct connection *connections; /* a list */

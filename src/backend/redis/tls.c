@@ -3,8 +3,11 @@
 
 #include <arpa/inet.h>
 #include <openssl/err.h>
+#include <openssl/ssl.h>
 #include <openssl/x509v3.h>
 #include <stdio.h>
+
+const char *const tls_schemes[] = {"redis", "rediss", "redis+unix", "redis+sentinel", NULL};
 
 /* OpenSSL's last word, which is about certificates and files and holds no secret. */
 static void say(const char *what, char *why, size_t why_size)
@@ -48,6 +51,11 @@ SSL_CTX *tls_context(const struct config *c, char *why, size_t why_size)
     say(what, why, why_size);
     SSL_CTX_free(context);
     return NULL;
+}
+
+void tls_context_free(SSL_CTX *context)
+{
+    SSL_CTX_free(context);
 }
 
 static bool expect_host(SSL *ssl, const char *host, bool verify)

@@ -1,23 +1,33 @@
-/* tls.h: OpenSSL without sockets: bytes in, bytes out. */
+/* tls.h: OpenSSL without sockets: bytes in, bytes out.
+ *
+ * To load OpenSSL is a good part of what a cold `simba lock` costs, so only what serves rediss: is
+ * linked with it and with tls.c: the module simba-rediss.so, and a library with this store
+ * built in. The module simba-redis.so has tls_none.c instead. */
 #ifndef BACKEND_REDIS_TLS_H
 #define BACKEND_REDIS_TLS_H
 
-#include <openssl/ssl.h>
-
 #include "backend/redis/config.h"
 
+/* Of OpenSSL, SSL_CTX, SSL and BIO; only tls.c needs its headers. */
+struct ssl_ctx_st;
+struct ssl_st;
+struct bio_st;
+
+extern const char *const tls_schemes[]; /* of this store: with rediss, or without */
+
 /* What all connections share; NULL, and why, if a file cannot be used. */
-SSL_CTX *tls_context(const struct config *c, char *why, size_t why_size);
+struct ssl_ctx_st *tls_context(const struct config *c, char *why, size_t why_size);
+void tls_context_free(struct ssl_ctx_st *context); /* may be NULL */
 
 struct tls {
-    SSL *ssl; /* NULL: this connection has none */
-    BIO *in, *out;
+    struct ssl_st *ssl; /* NULL: this connection has none */
+    struct bio_st *in, *out;
 };
 
 enum tls_state { TLS_GOES_ON, TLS_READY, TLS_FAILED, TLS_ENDED };
 
 /* Begins the handshake with the server of that name. False: out of memory. */
-bool tls_begin(struct tls *t, SSL_CTX *context, const char *host, bool verify);
+bool tls_begin(struct tls *t, struct ssl_ctx_st *context, const char *host, bool verify);
 void tls_end(struct tls *t);
 
 /* Takes what the network brought. */

@@ -69,7 +69,7 @@ static int take(struct database *d, const struct simba_request *q, int64_t now,
     sqlite3_bind_int64(s, 5, d->lock.file);
     sqlite3_bind_int64(s, 6, now);
     sqlite3_bind_int64(s, 7, lease_of(q));
-    sqlite3_bind_int(s, 8, row->contended || q->others);
+    sqlite3_bind_int(s, 8, row->contended || q->others || out->waited);
     if (!database_run(d, DATABASE_TAKE))
         return database_fail(d, "cannot take");
     snprintf(out->text, sizeof out->text, "%s", q->id);

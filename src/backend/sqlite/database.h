@@ -10,6 +10,7 @@
 #include "backend/sqlite/client_lock.h"
 #include "backend/sqlite/files.h"
 #include "backend/sqlite/paths.h"
+#include "backend/sqlite/wakeup.h"
 
 #define DATABASE_TEXT_MAX 320
 #define DATABASE_APPLICATION_ID 0x53494d42 /* "SIMB" */
@@ -43,6 +44,7 @@ struct database_own {
 
 struct database {
     const struct paths *paths; /* borrowed */
+    struct wakeup *wakeup;     /* likewise; it may be closed */
     int64_t busy_ms;           /* how long to wait for another writer */
     bool may_wait;             /* if not: hardly at all */
     struct boot_clock boot;
@@ -70,6 +72,7 @@ struct database {
 
 /* What a request did. */
 struct database_result {        /* q->store of the request */
+    bool waited;                /* given: so others may wait, who were not woken with it */
     struct simba_answer answer; /* its id or text is the one below */
     char text[DATABASE_TEXT_MAX];
     int64_t owner_client; /* whose death would free the mutex; 0: nobody's */
@@ -77,9 +80,10 @@ struct database_result {        /* q->store of the request */
     bool changed;         /* another owner, or none */
 };
 
-void database_init(struct database *d, const struct paths *paths, const struct boot_clock *boot,
-                   int64_t busy_ms);
-int database_open(struct database *d); /* 0, or a code and d->why; nothing to do if it is open */
+void database_init(struct database *d, const struct paths *paths, struct wakeup *wakeup,
+                   const struct boot_clock *boot, int64_t busy_ms);
+int database_find(struct database *d); /* the files, if they are ours; 0, or a code and d->why */
+int database_open(struct database *d); /* after that; likewise */
 int database_open_reader(struct database *d);       /* likewise, where we may not write */
 void database_close(struct database *d);            /* the connection only: we are still there */
 void database_end(struct database *d);              /* everything */

@@ -1,4 +1,5 @@
 /* database_open.c: opening and closing the database. */
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -104,10 +105,11 @@ static void harden(struct database *d)
     sqlite3_wal_hook(d->handle, on_commit, d);
 }
 
-void database_init(struct database *d, const struct paths *paths, const struct boot_clock *boot,
-                   int64_t busy_ms)
+void database_init(struct database *d, const struct paths *paths, struct wakeup *wakeup,
+                   const struct boot_clock *boot, int64_t busy_ms)
 {
     *d = (struct database){.paths = paths,
+                           .wakeup = wakeup,
                            .boot = *boot,
                            .busy_ms = busy_ms,
                            .may_wait = true,
@@ -145,10 +147,9 @@ static int fail_to_open(struct database *d)
     return database_fail(d, "cannot open");
 }
 
-int database_open(struct database *d)
+int database_find(struct database *d)
 {
-    if (d->handle != NULL)
-        return 0;
+    assert(d->handle == NULL);
     if (d->is_reader && d->lock.number == 0)
         client_lock_close(&d->lock);
     d->is_reader = false;
@@ -158,10 +159,16 @@ int database_open(struct database *d)
                                                                                  : fail_to_open(d);
     if (rc == 0)
         rc = open_live(d);
-    if (rc == 0) {
+    if (rc == 0)
         harden(d);
-        rc = database_take_turn(d); /* so nobody else makes files now */
-    }
+    else
+        database_close(d);
+    return rc;
+}
+
+int database_open(struct database *d)
+{
+    int rc = database_take_turn(d); /* so nobody else makes files now */
     if (rc == 0)
         rc = database_set_up(d);
     if (rc < 0 && d->is_full) {

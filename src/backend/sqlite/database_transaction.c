@@ -22,6 +22,7 @@
 #include "base/time.h"
 
 #define NAP_NS 100000
+#define TURN_NS (20 * NS_PER_MS) /* a wakeup for it may be lost */
 #define SHORT_WAIT_NS (5 * NS_PER_MS)
 #define CHECK_NS NS_PER_MS
 #define INDEX_HEAD 96 /* bytes: two copies of the header of SQLite's index of the log */
@@ -114,15 +115,36 @@ static int fail_stale(struct database *d, const char *path, const char *what)
 
 /* ---- the turn and the files ---------------------------------------------------------------- */
 
+/* How long there still is to wait for another writer, the times-th time. */
+static int64_t wait_left(struct database *d, int times)
+{
+    int64_t now = clock_now();
+    if (times == 0)
+        d->busy_since = now;
+    return d->busy_since + (d->may_wait ? d->busy_ms * NS_PER_MS : SHORT_WAIT_NS) - now;
+}
+
 /* Polite for a while, then failure; SQLite's own handler sleeps too long for a lock's hand-over. */
 bool database_wait(struct database *d, int times)
 {
-    if (times == 0)
-        d->busy_since = clock_now();
-    int64_t limit = d->may_wait ? d->busy_ms * NS_PER_MS : SHORT_WAIT_NS;
-    if (clock_now() - d->busy_since > limit)
+    if (wait_left(d, times) < 0)
         return false;
     nanosleep(&(struct timespec){.tv_nsec = times < 50 ? NAP_NS : 10 * NAP_NS}, NULL);
+    return true;
+}
+
+/* Asleep, where whoever has written can wake us: many who try again and again would keep the one
+ * that has the turn from the processor. */
+static bool wait_for_turn(struct database *d, int times)
+{
+    if (d->wakeup->page == NULL)
+        return database_wait(d, times);
+    int64_t left = wait_left(d, times);
+    if (left < 0)
+        return false;
+    if (times > 0)
+        wakeup_await_turn(d->wakeup, left < TURN_NS ? left : TURN_NS);
+    wakeup_want_turn(d->wakeup);
     return true;
 }
 
@@ -130,7 +152,7 @@ int database_take_turn(struct database *d)
 {
     for (int times = 0; !d->has_turn; times++) {
         d->has_turn = client_lock_take(&d->lock, CLIENT_LOCK_WRITE);
-        if (!d->has_turn && !database_wait(d, times)) {
+        if (!d->has_turn && !wait_for_turn(d, times)) {
             database_fail_text(d, SIMBA_ESTORE,
                                "another process has %.160s locked, in the middle of a transaction",
                                d->paths->live);

@@ -45,9 +45,24 @@ static void observe(struct sqlite *s)
         wakeup_observe(&s->watcher.wakeup, boot_clock_now(&s->db.boot) + OBSERVED_MS * NS_PER_MS);
 }
 
+/* The wakeup file before all that may have to wait for another writer, but not beside a file that is
+ * no database of ours. */
+static int open_database(struct sqlite *s)
+{
+    int rc = database_find(&s->db);
+    if (rc < 0)
+        return rc;
+    if (watcher_open(&s->watcher, s->paths.wakeup_file) != 0 && !s->wakeup_failed) {
+        s->wakeup_failed = true;
+        s->host->log(s->host, SIMBA_LOG_WARN,
+                     "cannot open the wakeup file: waiters poll, so waiting takes longer");
+    }
+    return database_open(&s->db);
+}
+
 static int be_open(struct sqlite *s, bool write)
 {
-    int rc = database_open(&s->db);
+    int rc = s->db.handle != NULL ? 0 : open_database(s);
     if (rc == SIMBA_EDENIED && !write) {
         char why[DATABASE_TEXT_MAX];
         memcpy(why, s->db.why, sizeof why); /* the reason that helps, if this fails, too */
@@ -55,11 +70,6 @@ static int be_open(struct sqlite *s, bool write)
             return 0;
         memcpy(s->db.why, why, sizeof why);
         return rc;
-    }
-    if (rc == 0 && watcher_open(&s->watcher, s->paths.wakeup_file) != 0 && !s->wakeup_failed) {
-        s->wakeup_failed = true;
-        s->host->log(s->host, SIMBA_LOG_WARN,
-                     "cannot open the wakeup file: waiters poll, so waiting takes longer");
     }
     observe(s);
     return rc;
@@ -92,7 +102,9 @@ static int apply_all(struct sqlite *s, struct simba_request *part)
     if (rc < 0)
         return rc;
     for (struct simba_request *q = part; q != NULL; q = q->next) {
-        rc = database_apply(&s->db, q, q->store);
+        struct database_result *result = q->store;
+        result->waited = q->op == SIMBA_CONTEND && watcher_waited(&s->watcher, q->mutex);
+        rc = database_apply(&s->db, q, result);
         if (rc == 0 && q->op == SIMBA_LIST)
             rc = database_list(&s->db, s->host, q);
         if (rc < 0) {
@@ -104,21 +116,33 @@ static int apply_all(struct sqlite *s, struct simba_request *part)
 }
 
 /* Others may have a new wakeup file, because somebody has deleted ours: then that one. */
-static void wake_others(struct sqlite *s, unsigned slot)
+static void wake_others(struct sqlite *s, unsigned slot, int most)
 {
     struct wakeup now;
     if (wakeup_is_ours(&s->watcher.wakeup, s->paths.wakeup_file)) {
-        wakeup_signal(&s->watcher.wakeup, slot);
+        wakeup_signal(&s->watcher.wakeup, slot, most);
     } else if (wakeup_open(&now, s->paths.wakeup_file) == 0) {
-        wakeup_signal(&now, slot);
+        wakeup_signal(&now, slot, most);
         wakeup_close(&now);
     }
+}
+
+/* Of those who wait for the mutex one is next, if it was released; but if its owner is evicted, that
+ * one has to hear of it. */
+static int count_to_wake(const struct simba_request *q, const struct database_result *r)
+{
+    if (!r->wake)
+        return 0;
+    return q->op == SIMBA_RELEASE ? WAKEUP_FEW : WAKEUP_ALL;
 }
 
 /* Committed: wake those who wait, before the one who left hears of it. */
 static void publish(struct sqlite *s, struct simba_request *part)
 {
-    bool observed = wakeup_is_observed(&s->watcher.wakeup, boot_clock_now(&s->db.boot));
+    bool turn_wanted, observed = wakeup_is_observed(&s->watcher.wakeup, boot_clock_now(&s->db.boot),
+                                                    &turn_wanted);
+    if (turn_wanted)
+        wakeup_pass_turn(&s->watcher.wakeup);
     for (struct simba_request *q = part; q != NULL; q = q->next) {
         struct database_result *r = q->store;
         if (q->op == SIMBA_CONTEND || q->op == SIMBA_READ) {
@@ -132,7 +156,7 @@ static void publish(struct sqlite *s, struct simba_request *part)
                 watcher_listen(&s->watcher);
         }
         if (r->wake || (r->changed && observed))
-            wake_others(s, wakeup_slot(q->mutex));
+            wake_others(s, wakeup_slot(q->mutex), count_to_wake(q, r));
     }
 }
 
@@ -370,7 +394,7 @@ static int open_sqlite(struct simba_host *host, const struct simba_url *url, voi
     s->worker.idle = poll_files;
     s->worker.end = end;
     /* Within what the machine waits for an answer, so that it hears the reason. */
-    database_init(&s->db, &s->paths, &boot, host->command_timeout_ms / 2);
+    database_init(&s->db, &s->paths, &s->watcher.wakeup, &boot, host->command_timeout_ms / 2);
     watcher_init(&s->watcher, host);
     if (uv_async_init(host->loop, &s->ended, on_ended) != 0)
         goto err_after_watcher;

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <linux/futex.h>
 #include <stddef.h>
 #include <string.h>
@@ -18,6 +17,7 @@
 #include "base/hash_table.h"
 
 #define RETRY_NS 100000000
+#define NAP_NS 1000000
 
 int wakeup_open(struct wakeup *b, const char *path)
 {
@@ -77,12 +77,36 @@ static void put(const struct wakeup *b, size_t at, const void *value, size_t siz
 }
 
 /* Two who signal at once must not write the same, as they would if each added one. */
-void wakeup_signal(struct wakeup *b, unsigned slot)
+static uint32_t change(struct wakeup *b, unsigned slot)
 {
     uint32_t value = (uint32_t)clock_now() ^ (uint32_t)gettid() << 16;
     put(b, offsetof(struct wakeup_page, slot) + slot * sizeof value, &value, sizeof value);
+    return value;
+}
+
+void wakeup_signal(struct wakeup *b, unsigned slot, int most)
+{
+    uint32_t value = change(b, slot);
     put(b, offsetof(struct wakeup_page, any), &value, sizeof value);
+    if (most > 0)
+        syscall(SYS_futex, &b->page->slot[slot], FUTEX_WAKE, most, NULL, NULL, 0);
     syscall(SYS_futex, &b->page->any, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+}
+
+/* The bit by which a process wakes itself. Others may have the same one. */
+static uint32_t own_bit(void)
+{
+    return UINT32_C(1) << (uint32_t)getpid() % 32;
+}
+
+void wakeup_stir(struct wakeup *b, int slot)
+{
+    if (slot == WAKEUP_ANY) {
+        wakeup_signal(b, 0, 0);
+        return;
+    }
+    change(b, (unsigned)slot); /* it may be about to sleep */
+    syscall(SYS_futex, &b->page->slot[slot], FUTEX_WAKE_BITSET, INT_MAX, NULL, NULL, own_bit());
 }
 
 void wakeup_observe(struct wakeup *b, int64_t until)
@@ -91,12 +115,43 @@ void wakeup_observe(struct wakeup *b, int64_t until)
         put(b, offsetof(struct wakeup_page, observed), &until, sizeof until);
 }
 
-bool wakeup_is_observed(const struct wakeup *b, int64_t now)
+/* One read for both: it is done after each write. */
+bool wakeup_is_observed(const struct wakeup *b, int64_t now, bool *turn_wanted)
 {
-    int64_t until = 0;
+    struct {
+        int64_t observed;
+        uint32_t any, turn;
+    } head = {.observed = 0};
+    _Static_assert(sizeof head == offsetof(struct wakeup_page, slot), "head");
     if (b->page != NULL)
-        get(b, offsetof(struct wakeup_page, observed), &until, sizeof until);
-    return until > now;
+        get(b, 0, &head, sizeof head);
+    *turn_wanted = head.turn != 0;
+    return head.observed > now;
+}
+
+static void set_turn(struct wakeup *b, uint32_t wanted)
+{
+    put(b, offsetof(struct wakeup_page, turn), &wanted, sizeof wanted);
+}
+
+void wakeup_want_turn(struct wakeup *b)
+{
+    set_turn(b, 1);
+}
+
+void wakeup_await_turn(struct wakeup *b, int64_t ns)
+{
+    struct timespec most = {.tv_nsec = ns}; /* less than a second */
+    long rc = syscall(SYS_futex, &b->page->turn, FUTEX_WAIT, 1, &most, NULL, 0);
+    if (rc != 0 && errno == EFAULT) /* the file was truncated */
+        nanosleep(&(struct timespec){.tv_nsec = NAP_NS}, NULL);
+}
+
+/* Who says now that it waits tries once more after that. */
+void wakeup_pass_turn(struct wakeup *b)
+{
+    if (syscall(SYS_futex, &b->page->turn, FUTEX_WAKE, 1, NULL, NULL, 0) == 0)
+        set_turn(b, 0);
 }
 
 uint32_t wakeup_read(const struct wakeup *b)
@@ -112,9 +167,10 @@ void wakeup_read_slots(const struct wakeup *b, uint32_t slot[WAKEUP_SLOTS])
 }
 
 /* If it was truncated there is no word to sleep on. */
-void wakeup_wait(struct wakeup *b, uint32_t seen)
+void wakeup_wait(struct wakeup *b, int slot, uint32_t seen)
 {
-    long rc = syscall(SYS_futex, &b->page->any, FUTEX_WAIT, seen, NULL, NULL, 0);
+    uint32_t *word = slot == WAKEUP_ANY ? &b->page->any : &b->page->slot[slot];
+    long rc = syscall(SYS_futex, word, FUTEX_WAIT_BITSET, seen, NULL, NULL, own_bit());
     if (rc != 0 && errno == EFAULT && posix_fallocate(b->fd, 0, sizeof *b->page) != 0)
         nanosleep(&(struct timespec){.tv_nsec = RETRY_NS}, NULL);
 }

@@ -14,7 +14,7 @@ enum { SEEN_OWNED, SEEN_CLIENT }; /* by another; its client, 0: it has no livene
 
 void watcher_init(struct watcher *w, struct simba_host *host)
 {
-    *w = (struct watcher){.host = host};
+    *w = (struct watcher){.host = host, .sleeps_on = WAKEUP_ANY};
     pthread_mutex_init(&w->lock, NULL);
     pthread_cond_init(&w->change, NULL);
 }
@@ -103,6 +103,23 @@ static struct due *heard(struct watcher *w)
     return h.due;
 }
 
+/* The slot in which the only mutex is that we wait for. An observer misses no change. */
+static int only_slot(struct watcher *w)
+{
+    int only = WAKEUP_ANY;
+    if (w->host->interest(w->host, NULL) == SIMBA_OBSERVES)
+        return only;
+    for (unsigned i = 0; i < sizeof w->watched / sizeof *w->watched; i++) {
+        uint64_t bits = w->watched[i];
+        if (bits == 0)
+            continue;
+        if (only != WAKEUP_ANY || (bits & (bits - 1)) != 0)
+            return WAKEUP_ANY;
+        only = (int)(i * 64) + __builtin_ctzll(bits);
+    }
+    return only;
+}
+
 static void *listen(void *arg)
 {
     struct watcher *w = arg;
@@ -114,10 +131,14 @@ static void *listen(void *arg)
         }
         uint32_t seen = wakeup_read(&w->wakeup);
         struct due *due = heard(w);
+        int slot = w->sleeps_on = only_slot(w);
+        if (slot != WAKEUP_ANY)
+            seen = w->last_seen[slot];
         pthread_mutex_unlock(&w->lock);
         hint_due(w, due);
-        wakeup_wait(&w->wakeup, seen);
+        wakeup_wait(&w->wakeup, slot, seen);
         pthread_mutex_lock(&w->lock);
+        w->sleeps_on = WAKEUP_ANY;
     }
     pthread_mutex_unlock(&w->lock);
     return NULL;
@@ -151,10 +172,11 @@ void watcher_stop(struct watcher *w)
     pthread_mutex_lock(&w->lock);
     w->stopping = true;
     pthread_cond_signal(&w->change);
+    int slot = w->sleeps_on;
     pthread_mutex_unlock(&w->lock);
     if (!w->listening)
         return;
-    wakeup_signal(&w->wakeup, 0);
+    wakeup_stir(&w->wakeup, slot);
     pthread_join(w->thread, NULL);
 }
 
@@ -163,10 +185,14 @@ void watcher_set(struct watcher *w, const char *mutex, enum simba_interest inter
     if (interest == SIMBA_NO_INTEREST)
         return;
     pthread_mutex_lock(&w->lock);
+    int slot = w->sleeps_on;
+    bool is_other = interest == SIMBA_OBSERVES || mutex == NULL || (int)wakeup_slot(mutex) != slot;
     if (mutex != NULL)
         set_bit(w->watched, wakeup_slot(mutex));
     pthread_cond_signal(&w->change);
     pthread_mutex_unlock(&w->lock);
+    if (slot != WAKEUP_ANY && is_other)
+        wakeup_stir(&w->wakeup, slot);
 }
 
 struct answer {
@@ -187,6 +213,18 @@ bool watcher_answered(struct watcher *w, const char *mutex, bool owned, int64_t 
     struct answer a = {.owned = owned, .client = client};
     w->host->watched(w->host, mutex, keep_answer, &a);
     return a.watched && owned;
+}
+
+static void ask_waited(void *data, struct simba_watched *x)
+{
+    *(bool *)data = x->seen[SEEN_OWNED] != 0;
+}
+
+bool watcher_waited(struct watcher *w, const char *mutex)
+{
+    bool waited = false;
+    w->host->watched(w->host, mutex, ask_waited, &waited);
+    return waited;
 }
 
 struct poll_pass {
@@ -213,6 +251,12 @@ static void hint_if_free(void *data, struct simba_watched *x)
 bool watcher_poll(struct watcher *w, const struct database *db, bool missed_wakeups)
 {
     struct poll_pass l = {.db = db, .missed_wakeups = missed_wakeups};
+    if (w->wakeup.page != NULL) {
+        pthread_mutex_lock(&w->lock);
+        struct due *lost = heard(w);
+        pthread_mutex_unlock(&w->lock);
+        hint_due(w, lost);
+    }
     w->host->watched(w->host, NULL, hint_if_free, &l);
     if (missed_wakeups && w->host->interest(w->host, "") == SIMBA_OBSERVES)
         add_due(&l.due, "");

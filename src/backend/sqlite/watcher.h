@@ -20,6 +20,7 @@ struct watcher {
     uint32_t last_seen[WAKEUP_SLOTS];        /* of each slot, as last seen */
     uint32_t read[WAKEUP_SLOTS];             /* as just read */
     uint64_t watched[WAKEUP_SLOTS / 64 + 1]; /* a bit for each slot in which a mutex is, or was */
+    int sleeps_on;                           /* the slot that the thread sleeps on, or WAKEUP_ANY */
     bool stopping;
 };
 
@@ -35,7 +36,10 @@ void watcher_set(struct watcher *w, const char *mutex, enum simba_interest inter
  * another does and somebody waits for it. */
 bool watcher_answered(struct watcher *w, const char *mutex, bool owned, int64_t client);
 
-/* The slow poll for owners that have died; on the thread that owns the database. missed_wakeups:
+/* Did the store say last that another owns it, so that we may have slept? */
+bool watcher_waited(struct watcher *w, const char *mutex);
+
+/* The slow poll for owners that have died, and for wakeups that were lost; on the thread that owns the database. missed_wakeups:
  * others signal a file that is not ours, so everybody asks again. True if somebody waits for
  * anything. */
 bool watcher_poll(struct watcher *w, const struct database *db, bool missed_wakeups);

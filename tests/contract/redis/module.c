@@ -114,7 +114,8 @@ static void open_store(const struct simba_url *url)
     const char *folder = getenv("SIMBA_MODULE_PATH");
     if (folder == NULL)
         suite_skip("needs SIMBA_MODULE_PATH");
-    snprintf(path, sizeof path, "%s/simba-redis.so", folder);
+    bool tls = strcmp(simba_url_scheme(url), "rediss") == 0;
+    snprintf(path, sizeof path, "%s/%s", folder, tls ? "simba-rediss.so" : "simba-redis.so");
     void *module = dlopen(path, RTLD_NOW);
     if (module == NULL)
         suite_fail(__FILE__, __LINE__, dlerror());
@@ -667,6 +668,22 @@ static void redis_module_missing(void)
     folder_remove();
 }
 
+/* The module without TLS does not stand in for the one with it, under whatever name it lies there. */
+static void redis_module_without_tls(void)
+{
+    char path[512];
+    simba_client *s = NULL;
+    const char *modules = getenv("SIMBA_MODULE_PATH");
+    if (modules == NULL)
+        suite_skip("needs SIMBA_MODULE_PATH");
+    folder_make();
+    snprintf(path, sizeof path, "%s/simba-redis.so", modules);
+    CHECK(symlink(path, folder_path("simba-rediss.so")) == 0);
+    CHECK(setenv("SIMBA_MODULE_PATH", folder_path(""), 1) == 0);
+    CHECK_REFUSED(simba_open("rediss://h", NULL, &s), SIMBA_EMODULE, "does not serve");
+    folder_remove();
+}
+
 const struct test redis_module_tests[] = {
     {"redis_list", redis_list, REDIS_ONLY, 0},
     {"redis_evict", redis_evict, REDIS_ONLY, 0},
@@ -684,5 +701,6 @@ const struct test redis_module_tests[] = {
     {"redis_heard_while_asking", redis_heard_while_asking, REDIS_ONLY, 0},
     {"redis_listens_again", redis_listens_again, REDIS_ONLY, 0},
     {"redis_module_missing", redis_module_missing, REDIS_ONLY, 0},
+    {"redis_module_without_tls", redis_module_without_tls, REDIS_ONLY, 0},
     {NULL, NULL, ANY_STORE, 0},
 };

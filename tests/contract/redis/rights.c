@@ -1,4 +1,6 @@
 /* rights.c: the line of rights that the store says is enough, and what it says if one is missing. */
+#include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -216,9 +218,55 @@ static void redis_rights_keys(void)
     folder_remove();
 }
 
+struct question {
+    simba_client *client;
+    const char *mutex;
+    int code;
+};
+
+static void *ask(void *arg)
+{
+    struct question *q = arg;
+    struct simba_owner owner;
+    q->code = simba_read(q->client, q->mutex, PATIENCE_MS, &owner);
+    return NULL;
+}
+
+/* Some may be read and others not: who asks for both at once gets an answer for the former. They ask
+ * before the client is connected, so all is in one call. */
+static void redis_rights_some(void)
+{
+    struct question q[] = {{NULL, "yes-1", 1}, {NULL, "no", 1}, {NULL, "yes-2", 1}};
+    pthread_t thread[3];
+    simba_client *s = NULL;
+    char url[384];
+    folder_make();
+    server = (struct server){.name = "a"};
+    server_start(&server);
+    make_user("some", "~simba:{yes* ~simba:epoch &* +@all", NULL);
+    snprintf(url, sizeof url, "redis://some:pw@127.0.0.1:%d?restart_guard=off", server.port);
+    kill(server.pid, SIGSTOP); /* it answers when all have asked */
+    CHECK_OK(simba_open(url, NULL, &s));
+    for (int i = 0; i < 3; i++) {
+        q[i].client = s;
+        CHECK(pthread_create(&thread[i], NULL, ask, &q[i]) == 0);
+    }
+    nap(300);
+    kill(server.pid, SIGCONT);
+    for (int i = 0; i < 3; i++)
+        pthread_join(thread[i], NULL);
+    CHECK_OK(q[0].code);
+    CHECK(q[1].code == SIMBA_EDENIED);
+    CHECK_OK(q[2].code);
+    client_close(s);
+    server_end(&server);
+    folder_remove();
+}
+
 const struct test redis_rights_tests[] = {
     {"redis_rights_enough", redis_rights_enough, REDIS_ONLY, 0},
     {"redis_rights_missing", redis_rights_missing, REDIS_ONLY, 0},
     {"redis_rights_keys", redis_rights_keys, REDIS_ONLY, 0},
+    {"redis_rights_some", redis_rights_some, REDIS_ONLY, 0},
     {NULL, NULL, ANY_STORE, 0},
 };
