@@ -91,6 +91,7 @@ static const struct {
     {sql_table_tests, NULL},
     {sql_clock_tests, NULL},
     {sql_push_tests, NULL},
+    {sql_queue_tests, NULL},
     {sql_module_tests, NULL},
     {sql_safety_tests, NULL},
     {sql_job_tests, NULL},

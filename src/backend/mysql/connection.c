@@ -185,8 +185,9 @@ bool mysql_connection_open(const void *config, struct sql_session *out, int *cod
     if (rc == 0)
         rc = mysql_inspect_table(l, c, why);
     if (rc == 0) {
-        l->dialect.returning = c->returning && mariadb_connection(&l->mysql) &&
-                               mysql_get_server_version(&l->mysql) >= 100500;
+        l->dialect.timed = mariadb_connection(&l->mysql);
+        l->dialect.returning =
+            c->returning && l->dialect.timed && mysql_get_server_version(&l->mysql) >= 100500;
         bool may_write = l->inspection.missing[0] == '\0' && !l->inspection.read_only;
         rc = !may_write || prepare(l) ? 0 : -1;
     }

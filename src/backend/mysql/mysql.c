@@ -13,6 +13,7 @@ static const struct sql_driver driver = {
     .same_names_help =
         "give the columns mutex and owner_id a binary collation (docs/guides/mysql.md)",
     .see_locks = "SHOW PROCESSLIST",
+    .has_queue = true,
     .connect = mysql_connection_open,
     .disconnect = mysql_connection_close,
     .read_config = mysql_config_read,

@@ -29,6 +29,7 @@ struct mysql_config {
 struct mysql_dialect {
     bool fences;    /* there is a fencing_token; else the version is the token */
     bool returning; /* INSERT ... ON DUPLICATE KEY UPDATE ... RETURNING */
+    bool timed;     /* statements have a time limit, which SET STATEMENT lifts */
     char *
         parameters; /* not NULL: for a statement to be prepared; what is missing in it, letter by letter */
 };

@@ -45,6 +45,14 @@
 /* A time that can be subtracted from, whatever a foreign hand has written. */
 #define TIME(column) "CAST(LEAST(" column ",9000000000000)AS SIGNED)"
 
+/* These names are shared by the whole server, and at most 64 characters long. */
+#define QUEUE_LOCK "CONCAT('simba:',SHA1(CONCAT(DATABASE(),'/',"
+
+/* Connections that only wait leave half of the server's to others. */
+#define ENTER(schema)                                                                           \
+    "SELECT $m,'',IF((SELECT 2*VARIABLE_VALUE<=@@max_connections FROM " schema ".global_status" \
+    " WHERE UPPER(VARIABLE_NAME)='THREADS_CONNECTED'),GET_LOCK($q,0),2),0,0,NULL,0"
+
 struct context {
     const struct mysql_dialect *dialect;
     const struct sql_job *job;
@@ -87,8 +95,8 @@ static void put_text(struct statement *t, const char *before, const char *value)
 }
 
 /* And, of the mutex: $m the name, $M its bytes, $i the id, $I its bytes, $E those of an evicted
- * one's, $t the token, $l ttl, $a lease, $b what the row of evictions says of it; at the end $N,
- * the names of all. */
+ * one's, $t the token, $l ttl, $a lease, $b what the row of evictions says of it, $q the name of
+ * the queue lock; at the end $N, the names of all. */
 static void put(struct statement *t, char what, void *data)
 {
     static const struct simba_request no_request = {.id = ""};
@@ -121,6 +129,10 @@ static void put(struct statement *t, char what, void *data)
         break;
     case 'b':
         put_text(t, "_utf8mb4 x'", strlen(item->mutex) <= EVICTED_NAME_MAX ? item->mutex : "");
+        break;
+    case 'q':
+        put_text(t, QUEUE_LOCK "x'", item->mutex);
+        sql_statement_put(t, ")))");
         break;
     case 'i':
         put_text(t, "_utf8mb4 x'", q->id);
@@ -328,6 +340,22 @@ void mysql_statements_for(struct statement *t, const struct mysql_dialect *d,
         fill(t, d, job, 0,
              "SELECT '','',IFNULL(SUM(CRC32(CONCAT(mutex,'/',owner_id,'/',$k))),0),1,0,NULL,0 "
              "FROM simba_mutex WHERE transition_at>$n AND owner_id<>''");
+        break;
+    case SQL_QUEUE_WAIT:
+        if (d->timed)
+            sql_statement_put(t, "SET STATEMENT max_statement_time=0 FOR ");
+        fill(t, d, job, 0, "SELECT $m,'',GET_LOCK($q,");
+        sql_statement_number(t, SQL_QUEUE_WAIT_S);
+        sql_statement_put(t, "),0,0,NULL,0");
+        break;
+    case SQL_QUEUE_ENTER:
+        fill(t, d, job, 0, d->timed ? ENTER("information_schema") : ENTER("performance_schema"));
+        break;
+    case SQL_QUEUE_TRY:
+        fill(t, d, job, 0, "SELECT $m,'',GET_LOCK($q,0),0,0,NULL,0");
+        break;
+    case SQL_QUEUE_END: /* who waits has it at once, so that it is not free in between */
+        fill(t, d, job, 0, "SELECT $m,'',RELEASE_LOCK($q),IS_FREE_LOCK($q),0,NULL,0");
         break;
     case SQL_COUNT_EVICTION:
         fill(t, d, job, 0,

@@ -23,6 +23,7 @@ void sql_connection_close(struct sql *s)
     s->connection = NULL;
     s->listens = false;
     uv_poll_stop(&c->poll);
+    sql_queue_reset(s);
     s->driver->disconnect(c->session.handle);
     uv_close((uv_handle_t *)&c->poll, on_poll_closed);
 }
@@ -33,7 +34,8 @@ struct attempt {
     struct offload_call call; /* first */
     struct sql *store;        /* the loop's; the thread must not touch it */
     const struct sql_driver *driver;
-    struct sql_session session; /* without a handle: failed */
+    struct queue_waiter *waiter; /* it is for; NULL: for all */
+    struct sql_session session;  /* without a handle: failed */
     int code;
     char why[SQL_WHY_MAX];
 };
@@ -105,6 +107,12 @@ static void done_attempt(struct offload_call *c)
 {
     struct attempt *a = (struct attempt *)(void *)c;
     struct sql *s = a->store;
+    if (a->waiter != NULL) {
+        struct sql_session own = a->session;
+        a->session.handle = NULL;
+        queue_connection_made(a->waiter, own.handle != NULL ? &own : NULL);
+        return;
+    }
     s->connecting = false;
     if (s->connection != NULL && (a->session.handle == NULL || s->job != NULL))
         return; /* see begin(): another time */
@@ -127,23 +135,29 @@ static void free_attempt(struct offload_call *c)
     free(a);
 }
 
-static void attempt(struct sql *s)
+static bool attempt(struct sql *s, struct queue_waiter *w)
 {
     struct attempt *a = calloc(1, sizeof *a);
     if (a == NULL)
-        return;
+        return false;
     a->call = (struct offload_call){
         .run = run_attempt, .done = done_attempt, .free = free_attempt, .holds_exit = true};
     a->store = s;
     a->driver = s->driver;
-    s->connecting = offload_start(s->offload, &a->call) == 0;
+    a->waiter = w;
+    return offload_start(s->offload, &a->call) == 0;
+}
+
+bool queue_connection_begin(struct queue_waiter *w)
+{
+    return attempt(w->store, w);
 }
 
 void sql_connection_begin(struct sql *s)
 {
     if (s->connection != NULL || s->connecting || s->resting || s->closing)
         return;
-    attempt(s);
+    s->connecting = attempt(s, NULL);
     if (s->connecting)
         return;
     sql_fail(s, SIMBA_ELIMIT, "cannot start a thread to connect");
@@ -176,8 +190,8 @@ enum simba_lend sql_work(void *store, bool here)
 {
     const struct sql *s = store;
     (void)here; /* submit has sent it */
-    bool is_steady =
-        s->connection != NULL && s->connection->is_armed && s->events == UV_READABLE && !s->closing;
+    bool is_steady = s->connection != NULL && s->connection->is_armed && s->events == UV_READABLE &&
+                     !s->closing && sql_queue_is_steady(s);
     return is_steady ? SIMBA_LEND_LOOP : SIMBA_LEND_NOTHING;
 }
 
@@ -199,7 +213,7 @@ static int begin(struct sql *s, struct sql_job *job, enum sql_end *end)
     sql_fail(s, SIMBA_ESTORE, "%s", why);
     *end = SQL_FAILED;
     if (simba_now() - s->connection->since > ANEW_MS && !s->connecting)
-        attempt(s);
+        s->connecting = attempt(s, NULL);
     return 0;
 }
 

@@ -114,6 +114,18 @@ bool sql_poller_waits(struct sql *s, const char *mutex)
     return waits;
 }
 
+static void note_ours(void *data, struct simba_watched *w)
+{
+    *(bool *)data = sql_poller_is_ours(w, simba_now());
+}
+
+bool sql_poller_owns(struct sql *s, const char *mutex)
+{
+    bool owns = false;
+    s->host->watched(s->host, mutex, note_ours, &owns);
+    return owns;
+}
+
 /* ---- all of them --------------------------------------------------------------------------- */
 
 struct selection {
@@ -286,6 +298,8 @@ void sql_watch(void *store, const char *mutex, enum simba_interest interest)
         s->poller.digest_known = false;
     else
         s->host->watched(s->host, mutex, forget, NULL);
+    if (mutex != NULL && interest == SIMBA_NO_INTEREST)
+        sql_queue_left(s, mutex);
     bool notifies = s->connection != NULL ? s->connection->session.notifies : s->driver->can_notify;
     if (interest == SIMBA_NO_INTEREST || (s->poller.poll_ms == 0 && !notifies))
         return;

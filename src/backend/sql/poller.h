@@ -32,6 +32,7 @@ void sql_poller_refused(struct sql *s, const char *mutex); /* another has it */
 void sql_poller_ours(struct sql *s, const char *mutex, int64_t until);
 void sql_poller_hint_ours(struct sql *s);                /* all that are */
 bool sql_poller_waits(struct sql *s, const char *mutex); /* for this very mutex, anybody */
+bool sql_poller_owns(struct sql *s, const char *mutex);  /* anybody of this client */
 
 /* What was seen of a mutex; owner "": nobody. True: that was a reason for a hint. */
 bool sql_poller_saw(struct sql *s, const char *mutex, const char *owner, uint64_t token);

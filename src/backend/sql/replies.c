@@ -69,12 +69,17 @@ static void answer_item(struct sql *s, int op, const struct sql_item *item, bool
         a.age_ms = item->age_ms;
         a.evicted = item->evicted;
     }
-    if (granted || (op == SIMBA_RENEW && a.code == 0))
+    if (granted || (op == SIMBA_RENEW && a.code == 0)) {
         sql_poller_ours(s, q->mutex, simba_now() + lease);
-    else if (op == SIMBA_RENEW || op == SIMBA_RELEASE)
+    } else if (op == SIMBA_RENEW || op == SIMBA_RELEASE) {
         sql_poller_ours(s, q->mutex, 0);
-    else if (q->op == SIMBA_CONTEND && held)
+        sql_queue_ended(s, q->mutex);
+    } else if (q->op == SIMBA_CONTEND && held) {
         sql_poller_refused(s, q->mutex);
+        sql_queue_refused(s, item);
+    }
+    if (granted)
+        sql_queue_granted(s, item);
     if (item->changed && op != SIMBA_RENEW)
         changed(s, q, granted);
     answer(s, q, &a);
@@ -196,8 +201,11 @@ static void done_poll(struct sql *s, struct sql_job *job)
     for (size_t i = 0; i < job->count; i++) {
         const struct sql_item *item = &job->item[i];
         bool held = item->owner[0] != '\0' && item->left_ms > 0;
-        if (item->mutex[0] != '\0')
-            news |= sql_poller_saw(s, item->mutex, held ? item->owner : "", item->token);
+        if (item->mutex[0] == '\0')
+            continue;
+        news |= sql_poller_saw(s, item->mutex, held ? item->owner : "", item->token);
+        if (held)
+            sql_queue_saw_held(s, item);
     }
     sql_job_mark(s, job);
     sql_poller_done(s, news);
@@ -224,6 +232,10 @@ static void done(struct sql *s, struct sql_job *job)
         s->listens = true;
         s->poller.missed = true; /* what has happened before that was told to nobody */
         sql_poller_poll_in(s, 0);
+        break;
+    case SQL_QUEUE_TRY:
+    case SQL_QUEUE_END:
+        sql_queue_done(s, job);
         break;
     case SQL_DIGEST:
     case SQL_COUNT_EVICTION:
@@ -257,7 +269,9 @@ bool sql_replies_ended(struct sql *s, enum sql_end end)
     if (end == SQL_DONE) {
         done(s, job);
     } else if (end != SQL_LOCKED || !sql_job_split(s, job)) {
-        if (job->op >= SQL_POLL && end != SQL_BROKEN)
+        if (job->op >= SQL_QUEUE_TRY && end != SQL_BROKEN)
+            sql_queue_failed(s);
+        else if (job->op >= SQL_POLL && end != SQL_BROKEN)
             s->host->log(s->host, SIMBA_LOG_WARN, s->why);
         if (job->op == SQL_MARK)
             s->poller.missed = true; /* who waits may be told nothing: the next poll leaves marks */

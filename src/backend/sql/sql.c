@@ -27,6 +27,9 @@ void sql_submit(void *store, struct simba_request *batch)
         pending_refuse_list(s->host, batch, s->code, s->why);
         return;
     }
+    batch = sql_queue_hold_back(s, batch);
+    if (batch == NULL)
+        return;
     pending_add(&s->waiting, batch);
     sql_connection_begin(s);
     sql_connection_pump(s);
@@ -46,8 +49,11 @@ void sql_examine(void *store, struct simba_request *q)
     else
         sql_inspect_say(s->connection->session.inspection, &f);
     if (s->connection != NULL && !s->driver->can_notify)
-        findings_say(&f, SIMBA_LOG_INFO,
-                     "this kind of server cannot push: waiters poll, at first often (option poll)");
+        findings_say(
+            &f, SIMBA_LOG_INFO,
+            "this kind of server cannot push: waiters poll, at first often (option poll)%s",
+            s->driver->has_queue && !s->queue.is_off ? ", and are woken by locks by name (GET_LOCK)"
+                                                     : "");
     findings_end(&f);
 }
 
@@ -55,6 +61,7 @@ static void free_store(void *store)
 {
     struct sql *s = store;
     sql_statement_free(&s->statement);
+    sql_queue_free(s);
     free(s);
 }
 
@@ -68,6 +75,7 @@ void sql_close(void *store)
         sql_replies_ended(s, SQL_BROKEN);
     }
     sql_connection_close(s);
+    sql_queue_close(s);
     sql_replies_refuse_all(s, SIMBA_ECANCELED, why);
     handles_close(&s->handles, &s->timeout);
     handles_close(&s->handles, &s->poller.timer);
@@ -94,8 +102,10 @@ static int open_store(struct simba_host *host, const struct sql_driver *driver, 
     struct sql *s = *out = calloc(1, sizeof *s);
     if (s == NULL)
         return SIMBA_ELIMIT;
-    s->offload = offload_open(host->loop, config, driver->free_config);
+    if (sql_queue_open(s) == 0)
+        s->offload = offload_open(host->loop, config, driver->free_config);
     if (s->offload == NULL) {
+        sql_queue_free(s);
         free(s);
         return SIMBA_ELIMIT;
     }
@@ -108,6 +118,7 @@ static int open_store(struct simba_host *host, const struct sql_driver *driver, 
     handles_add(&s->handles); /* of the offload */
     handles_add_timer(&s->handles, &s->timeout, s);
     handles_add_timer(&s->handles, &s->poller.timer, s);
+    handles_add_timer(&s->handles, &s->queue.timer, s);
     return 0;
 }
 

@@ -7,6 +7,8 @@
  *   connection.c   one connection, kept up; jobs run on it one after another
  *   replies.c      what the end of a statement means: rows, answers, another statement
  *   poller.c       polls what is waited for or observed
+ *   queue.c        who comes next, among several processes, where the server can tell
+ *   queue_owned.c, queue_connection.c   of queue.c: what we own; a connection that waits
  *   statements.c   statements as text
  *   owner.c        ids of owners, also of those who were evicted
  *   inspect.c      what is known of a server and its table, for people
@@ -31,13 +33,15 @@
 #include "backend/kit/reconnect.h"
 #include "backend/sql/inspect.h"
 #include "backend/sql/poller.h"
+#include "backend/sql/queue.h"
 #include "backend/sql/statements.h"
 
 #define SQL_WHY_MAX 512
 #define SQL_MAKE_TABLE /* what to do about a missing one */ \
     "; make it: simba init URL, or have its statements printed: simba init --print URL"
 #define SQL_OBSERVED_MS 15000 /* how long others go on telling an observer that is gone */
-#define SQL_JOB_MAX 1000      /* mutexes in one statement */
+#define SQL_QUEUE_WAIT_S 60
+#define SQL_JOB_MAX 1000 /* mutexes in one statement */
 
 /* Beyond enum simba_op. */
 enum sql_op {
@@ -46,7 +50,11 @@ enum sql_op {
     SQL_COUNT_EVICTION, /* for owners who poll: one of them was evicted */
     SQL_LISTEN,         /* be told of what becomes free from now on */
     SQL_MARK,           /* leave a mark that somebody waits, so that a release is told */
-    SQL_OBSERVE         /* and, for SQL_OBSERVED_MS, of what is taken */
+    SQL_OBSERVE,        /* and, for SQL_OBSERVED_MS, of what is taken */
+    SQL_QUEUE_TRY,      /* the queue lock of a mutex: take it if it is free; the token is 1 then */
+    SQL_QUEUE_ENTER,    /* the same, on a connection of its own; above 1: it has no room for that */
+    SQL_QUEUE_WAIT,     /* wait for it, SQL_QUEUE_WAIT_S at most */
+    SQL_QUEUE_END       /* give it back; left_ms is 0 if another has it now */
 };
 
 /* What a statement tells of a mutex. */
@@ -106,6 +114,7 @@ struct sql_driver {
     const char *same_names_help;
     const char *see_locks; /* shows who has locked a row */
     bool can_notify;       /* LISTEN works at some servers */
+    bool has_queue;        /* SQL_QUEUE_TRY and its like do, at most servers: queue.h */
 
     /* On a thread of its own; blocks at most about the connect timeout. False: failed, with code
      * and why. */
@@ -147,6 +156,7 @@ struct sql {
     struct sql_job *jobs, **jobs_last;
     struct pending waiting;
     struct sql_poller poller;
+    struct sql_queue queue;
     struct {
         uint32_t mutex; /* its hash: a mistake costs little */
         int64_t until;  /* simba_now() */

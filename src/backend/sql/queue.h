@@ -1,0 +1,116 @@
+/* queue.h: who comes next, where several processes want the same mutex, and how one that waits
+ * learns of a release. For servers with locks by name that belong to a connection and are given
+ * in the order in which they were asked for: MariaDB's and MySQL's GET_LOCK.
+ *
+ * Each mutex has such a lock, its queue lock. It decides nothing: the row does, as always. Losing
+ * it costs a poll.
+ *
+ *   - Who owns a mutex for a while has its queue lock, on the connection that all handles share.
+ *   - Who waits, and has seen by a poll that it will take longer, asks for the queue lock, on a
+ *     connection of its own that waits there. It gets it with the release, and then asks for the
+ *     mutex.
+ *   - Giving a queue lock back tells whether others wait for it. If so, this client asks for the
+ *     mutex only when it has the queue lock. Meanwhile its handles are refused without a question
+ *     to the server, for a moment only: then the row is asked all the same, so that a process
+ *     that is stopped while it has the queue lock holds up nobody for longer.
+ *   - While a client has the queue lock, each of its handles gets the mutex at most once.
+ *
+ * All on the loop's thread. Clients that know nothing of it, the JVM's, may come in between. */
+#ifndef BACKEND_SQL_QUEUE_H
+#define BACKEND_SQL_QUEUE_H
+
+#include <simba/backend.h>
+#include <uv.h>
+
+#include "base/hash_table.h"
+
+#define QUEUE_WAITERS_MAX 4   /* connections that wait; for other mutexes there are polls */
+#define QUEUE_MUTEXES_MAX 256 /* whose queue locks are held while they are owned */
+#define QUEUE_SERVED_MAX 32   /* tenures between getting a queue lock and giving it back */
+
+struct sql;
+struct sql_item;
+struct sql_job;
+struct sql_session;
+
+enum queue_state {
+    QUEUE_OFFLINE,
+    QUEUE_CONNECTING,
+    QUEUE_IDLE,    /* connected; has no queue lock */
+    QUEUE_WAITING, /* for the queue lock */
+    QUEUE_OURS,    /* has it */
+    QUEUE_ENDING   /* gives it back */
+};
+
+/* A connection that waits for the queue lock of one mutex. */
+struct queue_waiter {
+    struct sql *store;
+    enum queue_state state;
+    struct queue_connection *connection; /* queue_connection.c */
+    char mutex[SIMBA_MUTEX_MAX + 1];     /* "": none */
+    int64_t since;      /* simba_now(): of the state, or of the last tenure's end */
+    int64_t again_at;   /* simba_now(): before, the owner may take it; 0: not */
+    bool is_contested;  /* other processes wait for it, too */
+    bool is_owned;      /* while OURS: by a handle of this client */
+    bool is_asked;      /* while OURS: a handle of this client asks for it just now */
+    bool is_refused;    /* while OURS: and was refused */
+    int asks;           /* and has asked again so often */
+    int holds;          /* while WAITING: how often it has held back, and then was granted it */
+    bool expects;       /* another handle of this client waits */
+    bool has_held_back; /* since it waits: a request */
+    uint32_t served[QUEUE_SERVED_MAX]; /* hashes of their ids: a mistake costs little */
+    size_t served_count;
+    char owner[SIMBA_ID_MAX + 1]; /* as last seen, with its token and the end of its lease */
+    uint64_t token;
+    int64_t until; /* simba_now() */
+};
+
+struct sql_queue {
+    struct hash_table owned; /* struct queue_owned: of the mutexes that we own, or have owned */
+    struct queue_waiter waiter[QUEUE_WAITERS_MAX];
+    uv_timer_t timer;
+    bool is_off;      /* the server has no such locks */
+    int64_t retry_at; /* simba_now(): no more connections before */
+};
+
+int sql_queue_open(struct sql *s);   /* 0, SIMBA_ELIMIT */
+void sql_queue_reset(struct sql *s); /* the connection that all share is gone */
+void sql_queue_close(struct sql *s);
+void sql_queue_free(struct sql *s);
+bool sql_queue_is_steady(const struct sql *s); /* nothing waits to be watched, see sql_work() */
+
+/* Refuses those of the batch whose turn it is not, and returns the others. */
+struct simba_request *sql_queue_hold_back(struct sql *s, struct simba_request *batch);
+
+/* What became of a request. */
+void sql_queue_granted(struct sql *s, const struct sql_item *item);
+void sql_queue_refused(struct sql *s, const struct sql_item *item); /* another owns it */
+void sql_queue_ended(struct sql *s, const char *mutex);             /* our tenure has */
+
+void sql_queue_saw_held(struct sql *s, const struct sql_item *item); /* a poll did */
+void sql_queue_left(struct sql *s, const char *mutex);               /* nobody is interested */
+void sql_queue_done(struct sql *s, const struct sql_job *job);       /* on the shared connection */
+void sql_queue_failed(struct sql *s); /* the server knows no such locks */
+
+/* queue_owned.c: what we own without a waiter's queue lock. Keep: in how many ms again. */
+void queue_owned_granted(struct sql *s, const char *mutex);
+void queue_owned_ended(struct sql *s, const char *mutex);
+int64_t queue_owned_keep(struct sql *s, int64_t now);
+void queue_owned_forget(struct sql *s);
+
+void queue_contested(struct sql *s, const char *mutex); /* ask only with the queue lock */
+void queue_set_timer(struct sql *s, int64_t ms);        /* in so long at the latest */
+
+/* queue_connection.c. Begin: connects; then connected() follows, or lost(). Ask: runs a statement
+ * about the queue lock; then answered() follows, or lost(). */
+bool queue_connection_begin(struct queue_waiter *w);
+void queue_connection_made(struct queue_waiter *w,
+                           const struct sql_session *session); /* NULL: not */
+bool queue_connection_ask(struct queue_waiter *w, int op);
+void queue_connection_close(struct queue_waiter *w);
+bool queue_connection_is_armed(const struct queue_waiter *w);
+
+void queue_connected(struct queue_waiter *w);
+void queue_answered(struct queue_waiter *w, int op, const struct sql_item *item);
+void queue_lost(struct queue_waiter *w);
+#endif
