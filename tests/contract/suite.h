@@ -52,11 +52,11 @@ extern const struct test jvm_kit_tests[], token_tests[], callback_tests[], hando
     sqlite_waking_tests[], sql_tests[], sql_table_tests[], sql_clock_tests[], sql_push_tests[],
     sql_module_tests[], sql_safety_tests[], sql_job_tests[], zookeeper_fault_tests[],
     zookeeper_ensemble_tests[], zookeeper_doctor_tests[], zookeeper_absurd_tests[],
-    locker_async_tests[], locker_async_order_tests[], scheduler_thread_tests[], sql_queue_tests[],
+    locker_async_tests[], locker_async_order_tests[], scheduler_thread_tests[], sql_queue_tests[];
 
-    /* ---- what the runner tells the tests ------------------------------------------------------- */
+/* ---- what the runner tells the tests ------------------------------------------------------- */
 
-    const char *suite_url(void);
+const char *suite_url(void);
 bool suite_is_long(void);
 bool suite_pushes(void);    /* finds out: in a process of its own, since it starts threads */
 bool suite_is_memory(void); /* the store lives in this process and has fault switches */
