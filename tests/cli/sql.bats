@@ -14,7 +14,7 @@ else
 fi' "$@"
 }
 
-# A table of JVM Simba 3, as it comes, with rows of somebody who holds it, of a free one, of one long over.
+# A table of JVM Simba 2.9, as it comes, with rows of somebody who holds it, of a free one, of one long over.
 OLD="create table simba_mutex (mutex varchar(66) not null primary key, acquired_at bigint not null,
     ttl_at bigint not null, transition_at bigint not null, owner_id varchar(32) not null, version int not null);
     insert into simba_mutex values ('held', 1, 9000000000000, 9000000000000, '0:1@jvm', 7000),
@@ -22,7 +22,7 @@ OLD="create table simba_mutex (mutex varchar(66) not null primary key, acquired_
 
 upgrade='
 sql <<<"'$OLD'"
-simba doctor "-u$admin" | grep "JVM Simba 3"
+simba doctor "-u$admin" | grep "JVM Simba 2.9"
 simba init "$admin"
 simba init "$admin"
 simba init --json "$admin"
@@ -35,16 +35,16 @@ simba -u "$admin" lock -n FREE true
 simba doctor "-u$admin" | grep "as simba init makes it"
 '
 
-@test "init: a table of JVM Simba 3 becomes one of ours, on MariaDB" {
+@test "init: a table of JVM Simba 2.9 becomes one of ours, on MariaDB" {
     with mariadb -- "$upgrade"
-    expect_all 0 "held: 124" "JVM Simba 3" '"ready": *true'
+    expect_all 0 "held: 124" "JVM Simba 2.9" '"ready": *true'
     [[ "$output" != *create=* ]]
     [[ "$stderr" == *"table simba_mutex: as simba init makes it"* ]]
 }
 
-@test "init: a table of JVM Simba 3 becomes one of ours, on PostgreSQL" {
+@test "init: a table of JVM Simba 2.9 becomes one of ours, on PostgreSQL" {
     with postgres -- "$upgrade"
-    expect_all 0 "held: 124" "JVM Simba 3" '"ready": *true'
+    expect_all 0 "held: 124" "JVM Simba 2.9" '"ready": *true'
 }
 
 @test "init --print: what it prints makes the table, and an old one new; it can be repeated" {

@@ -100,7 +100,7 @@ void connection_fail(struct connection *c, int code, const char *format, ...)
     c->code = code;
     int64_t pause_ms = reconnect_pause(&c->reconnect, simba_now());
     drop(c);
-    if (c->wanted && c->use->keeps_trying)
+    if (c->wanted)
         handles_start_timer(&c->timer, on_timer, pause_ms);
     fail_commands(c);
     c->use->down(c->data);
@@ -136,7 +136,7 @@ static void become_ready(struct connection *c)
     reconnect_ready(&c->reconnect, simba_now());
     c->turn = 0;
     c->code = 0;
-    if (c->was_ready && host->reconnected != NULL)
+    if (c->was_ready && !c->use->is_sentinel && host->reconnected != NULL)
         host->reconnected(host);
     c->was_ready = true;
     c->use->ready(c->data);

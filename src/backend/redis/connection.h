@@ -43,7 +43,6 @@ struct command {
 /* Who uses it; all functions get its data. */
 struct connection_use {
     bool is_sentinel;         /* no TLS, a password of its own */
-    bool keeps_trying;        /* else it is down after a failure until it is opened again */
     void (*find)(void *data); /* leads to connection_go() or connection_fail() */
     void (*ready)(void *data);
     void (*push)(void *data, const struct reply *r); /* NULL: each reply is one to a command */

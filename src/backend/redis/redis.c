@@ -58,7 +58,6 @@ static bool waits(void *store, uint64_t round)
 }
 
 static const struct connection_use use = {
-    .keeps_trying = true,
     .find = find_master,
     .ready = on_ready,
     .waits = waits,

@@ -214,7 +214,6 @@ static void on_change(void *data)
 
 static const struct connection_use use = {
     .is_sentinel = true,
-    .keeps_trying = true,
     .find = find_one,
     .ready = on_ready,
     .taken = on_change,

@@ -145,7 +145,6 @@ void subscriber_follow(struct subscriber *e)
 }
 
 static const struct connection_use use = {
-    .keeps_trying = true,
     .find = find_server,
     .ready = on_ready,
     .push = on_push,
