@@ -232,7 +232,7 @@ static int measure_renewals(struct bench *b, int64_t until)
 {
     struct simba_options o = SIMBA_OPTIONS_INIT;
     simba_client *client = NULL;
-    int64_t renew_ms = b->rate > 0 ? KEPT * 1000 / b->rate : 0;
+    int64_t renew_ms = b->rate > 0 ? (int64_t)KEPT * 1000 / b->rate : 0;
     o.trace = on_event;
     o.trace_data = &b->report;
     int rc = simba_open(b->c->setting[SET_URL].value, &o, &client);
