@@ -14,7 +14,8 @@ enum { SEEN_OWNED, SEEN_CLIENT }; /* by another; its client, 0: it has no livene
 
 void watcher_init(struct watcher *w, struct simba_host *host)
 {
-    *w = (struct watcher){.host = host, .sleeps_on = WAKEUP_ANY};
+    w->host = host;
+    w->sleeps_on = WAKEUP_ANY;
     pthread_mutex_init(&w->lock, NULL);
     pthread_cond_init(&w->change, NULL);
 }

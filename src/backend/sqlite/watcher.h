@@ -24,7 +24,8 @@ struct watcher {
     bool stopping;
 };
 
-void watcher_init(struct watcher *w, struct simba_host *host);
+void watcher_init(struct watcher *w,
+                  struct simba_host *host); /* w is zeroed: by calloc, untouched */
 void watcher_free(struct watcher *w);
 int watcher_open(struct watcher *w, const char *path); /* the wakeup file; 0, or -1 and errno */
 void watcher_listen(struct watcher *w);                /* from now on, if it is open */

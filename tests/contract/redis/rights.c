@@ -106,6 +106,7 @@ static void use_all(const char *url)
     CHECK_OK(simba_open(url, &o, &s));
     CHECK_OK(simba_observer_create(s, "m", &w, &one));
     CHECK_OK(simba_observer_create(s, NULL, &w, &all));
+    AWAIT(atomic_load(&changes) >= 1); /* nobody owns it */
     CHECK_OK(simba_locker_create(s, "m", NULL, &l));
     CHECK_OK(simba_locker_acquire(l, PATIENCE_MS));
     AWAIT(atomic_load(&changes) >= 3);
