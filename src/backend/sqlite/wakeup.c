@@ -154,11 +154,21 @@ void wakeup_pass_turn(struct wakeup *b)
         set_turn(b, 0);
 }
 
+static uint32_t get_word(const struct wakeup *b, size_t at)
+{
+    uint32_t word;
+    get(b, at, &word, sizeof word);
+    return word;
+}
+
 uint32_t wakeup_read(const struct wakeup *b)
 {
-    uint32_t any;
-    get(b, offsetof(struct wakeup_page, any), &any, sizeof any);
-    return any;
+    return get_word(b, offsetof(struct wakeup_page, any));
+}
+
+uint32_t wakeup_read_slot(const struct wakeup *b, unsigned slot)
+{
+    return get_word(b, offsetof(struct wakeup_page, slot) + slot * sizeof(uint32_t));
 }
 
 void wakeup_read_slots(const struct wakeup *b, uint32_t slot[WAKEUP_SLOTS])

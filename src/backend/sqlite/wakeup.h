@@ -58,6 +58,7 @@ void wakeup_await_turn(struct wakeup *b, int64_t ns);
 void wakeup_pass_turn(struct wakeup *b);
 
 uint32_t wakeup_read(const struct wakeup *b);
+uint32_t wakeup_read_slot(const struct wakeup *b, unsigned slot);
 void wakeup_read_slots(const struct wakeup *b, uint32_t slot[WAKEUP_SLOTS]);
 
 /* Sleeps while that word of the file is `seen`. A broken sleep returns early; wakeups are hints. */

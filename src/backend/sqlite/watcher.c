@@ -64,6 +64,7 @@ static bool has_bit(const uint64_t *bits, unsigned slot)
 
 struct slot_pass {
     struct watcher *watcher;
+    int only; /* what was just read: the word of this slot, or of all: WAKEUP_ANY */
     struct due *due;
 };
 
@@ -72,40 +73,13 @@ static void hint_if_changed(void *data, struct simba_watched *x)
     struct slot_pass *h = data;
     unsigned slot = wakeup_slot(x->mutex);
     set_bit(h->watcher->watched, slot);
-    if (h->watcher->read[slot] != h->watcher->last_seen[slot])
+    bool was_read = h->only == WAKEUP_ANY || h->only == (int)slot;
+    if (was_read && h->watcher->read[slot] != h->watcher->last_seen[slot])
         add_due(&h->due, x->mutex);
 }
 
-/* Whether a slot was signalled since it was last read; watched: one that has a mutex of ours, or
- * not. */
-static bool has_wakeup(const struct watcher *w, bool watched)
-{
-    for (unsigned i = 0; i < WAKEUP_SLOTS; i++) {
-        if (w->read[i] != w->last_seen[i] && has_bit(w->watched, i) == watched)
-            return true;
-    }
-    return false;
-}
-
-/* What was signalled since it was last read; under the lock. Of what others wait for, nobody
- * here is asked. (A mutex that is new to an observer of all, and shares its slot with a watched
- * one, is found by the next list.) */
-static struct due *heard(struct watcher *w)
-{
-    struct slot_pass h = {.watcher = w};
-    wakeup_read_slots(&w->wakeup, w->read);
-    if (has_wakeup(w, true)) {
-        memset(w->watched, 0, sizeof w->watched);
-        w->host->watched(w->host, NULL, hint_if_changed, &h);
-    }
-    if (w->host->interest(w->host, "") == SIMBA_OBSERVES && has_wakeup(w, false))
-        add_due(&h.due, "");
-    memcpy(w->last_seen, w->read, sizeof w->last_seen);
-    return h.due;
-}
-
 /* The slot in which the only mutex is that we wait for. An observer misses no change. */
-static int only_slot(struct watcher *w)
+static int only_slot(const struct watcher *w)
 {
     int only = WAKEUP_ANY;
     if (w->host->interest(w->host, NULL) == SIMBA_OBSERVES)
@@ -119,6 +93,48 @@ static int only_slot(struct watcher *w)
         only = (int)(i * 64) + __builtin_ctzll(bits);
     }
     return only;
+}
+
+/* To read all takes as long as a transaction, and most wait for one mutex. */
+static void read_words(const struct watcher *w, int only, uint32_t *out)
+{
+    if (only == WAKEUP_ANY)
+        wakeup_read_slots(&w->wakeup, out);
+    else
+        out[only] = wakeup_read_slot(&w->wakeup, (unsigned)only);
+}
+
+/* Whether a slot was signalled since it was last read; watched: one that has a mutex of ours, or
+ * not. */
+static bool has_wakeup(const struct watcher *w, int only, bool watched)
+{
+    if (only != WAKEUP_ANY)
+        return watched && w->read[only] != w->last_seen[only];
+    for (unsigned i = 0; i < WAKEUP_SLOTS; i++) {
+        if (w->read[i] != w->last_seen[i] && has_bit(w->watched, i) == watched)
+            return true;
+    }
+    return false;
+}
+
+/* What was signalled since it was last read; under the lock. Of what others wait for, nobody
+ * here is asked. (A mutex that is new to an observer of all, and shares its slot with a watched
+ * one, is found by the next list.) */
+static struct due *heard(struct watcher *w)
+{
+    struct slot_pass h = {.watcher = w, .only = only_slot(w)};
+    read_words(w, h.only, w->read);
+    if (has_wakeup(w, h.only, true)) {
+        memset(w->watched, 0, sizeof w->watched);
+        w->host->watched(w->host, NULL, hint_if_changed, &h);
+    }
+    if (w->host->interest(w->host, "") == SIMBA_OBSERVES && has_wakeup(w, h.only, false))
+        add_due(&h.due, "");
+    if (h.only == WAKEUP_ANY)
+        memcpy(w->last_seen, w->read, sizeof w->last_seen);
+    else
+        w->last_seen[h.only] = w->read[h.only];
+    return h.due;
 }
 
 static void *listen(void *arg)
@@ -154,7 +170,8 @@ int watcher_open(struct watcher *w, const char *path)
         return -1;
     pthread_mutex_lock(&w->lock);
     w->wakeup = wakeup;
-    wakeup_read_slots(&wakeup, w->last_seen); /* who was woken before has not asked yet */
+    if (w->host->interest(w->host, NULL) != SIMBA_NO_INTEREST)
+        read_words(w, only_slot(w), w->last_seen); /* who was woken before has not asked yet */
     pthread_mutex_unlock(&w->lock);
     return 0;
 }
@@ -181,6 +198,14 @@ void watcher_stop(struct watcher *w)
     pthread_join(w->thread, NULL);
 }
 
+/* Its word is read before the store is asked, so a later wakeup is seen. An earlier one is none. */
+static void watch_slot(struct watcher *w, unsigned slot)
+{
+    if (!has_bit(w->watched, slot) && w->wakeup.page != NULL)
+        w->last_seen[slot] = wakeup_read_slot(&w->wakeup, slot);
+    set_bit(w->watched, slot);
+}
+
 void watcher_set(struct watcher *w, const char *mutex, enum simba_interest interest)
 {
     if (interest == SIMBA_NO_INTEREST)
@@ -189,7 +214,7 @@ void watcher_set(struct watcher *w, const char *mutex, enum simba_interest inter
     int slot = w->sleeps_on;
     bool is_other = interest == SIMBA_OBSERVES || mutex == NULL || (int)wakeup_slot(mutex) != slot;
     if (mutex != NULL)
-        set_bit(w->watched, wakeup_slot(mutex));
+        watch_slot(w, wakeup_slot(mutex));
     pthread_cond_signal(&w->change);
     pthread_mutex_unlock(&w->lock);
     if (slot != WAKEUP_ANY && is_other)

@@ -17,15 +17,15 @@ struct watcher {
 
     pthread_mutex_t lock; /* for the rest */
     pthread_cond_t change;
-    uint32_t last_seen[WAKEUP_SLOTS];        /* of each slot, as last seen */
+    uint32_t last_seen[WAKEUP_SLOTS];        /* of each slot that is watched, as last seen */
     uint32_t read[WAKEUP_SLOTS];             /* as just read */
     uint64_t watched[WAKEUP_SLOTS / 64 + 1]; /* a bit for each slot in which a mutex is, or was */
     int sleeps_on;                           /* the slot that the thread sleeps on, or WAKEUP_ANY */
     bool stopping;
 };
 
-void watcher_init(struct watcher *w,
-                  struct simba_host *host); /* w is zeroed: by calloc, untouched */
+/* w is zeroed, by calloc: its arrays are not touched before they are needed. */
+void watcher_init(struct watcher *w, struct simba_host *host);
 void watcher_free(struct watcher *w);
 int watcher_open(struct watcher *w, const char *path); /* the wakeup file; 0, or -1 and errno */
 void watcher_listen(struct watcher *w);                /* from now on, if it is open */
