@@ -14,6 +14,7 @@
 #define HOLDS_MAX 3       /* of one wait: a process that has the queue lock may be stopped */
 #define CONTESTED_MS 1000 /* so long those who waited are taken to be still there */
 #define CONNECT_AGAIN_MS 10000
+#define FAILED_MS 60000 /* Galera refuses such locks for ever; an administrator has ended a query */
 #define WAIT_LATE_MS 5000 /* a connection that has not answered so long after its time is dead */
 #define CONNECTION_UNUSED_MS 10000
 #define UPKEEP_MS 1000
@@ -107,7 +108,7 @@ static struct queue_waiter *take_waiter(struct sql *s, const char *mutex)
         if (is_idle)
             break;
     }
-    if (found == NULL || s->queue.is_off)
+    if (found == NULL || sql_queue_is_off(s))
         return NULL;
     if (found->state == QUEUE_OFFLINE &&
         (simba_now() < s->queue.retry_at || !queue_connection_begin(found)))
@@ -127,7 +128,7 @@ static void got_lock(struct queue_waiter *w)
     enter(w, QUEUE_OURS);
     w->served_count = 0;
     w->asks = w->holds = 0;
-    w->expects = w->is_asked = w->is_refused = w->has_held_back = false;
+    w->expects = w->is_leaving = w->is_asked = w->is_refused = w->has_held_back = false;
     w->is_owned = sql_poller_owns(s, w->mutex);
     if (w->is_owned)
         return;
@@ -185,14 +186,17 @@ static bool must_wait(struct queue_waiter *w, const struct simba_request *q)
     case QUEUE_WAITING:
         return w->is_contested && simba_now() - w->since <= HOLD_BACK_MS;
     case QUEUE_OURS:
-        if (w->is_owned || w->is_asked)
+        if (w->is_asked || (w->is_owned && !w->is_leaving))
             return !w->is_owned || w->until > simba_now();
         if (w->served_count < QUEUE_SERVED_MAX && !was_served(w, hash_text(q->id))) {
             w->is_asked = true;
             return false;
         }
         w->expects = true;
-        give_lock_back(w);
+        if (w->is_leaving)
+            w->served_count = QUEUE_SERVED_MAX; /* it goes when the release is done */
+        else
+            give_lock_back(w);
         return true;
     case QUEUE_ENDING:
         w->expects = true;
@@ -209,8 +213,10 @@ static bool hold_back(struct sql *s, struct simba_request *q)
     int64_t now = simba_now();
     bool is_calm =
         s->connection != NULL && (s->reconnections == 1 || now - s->connection->since > q->ttl_ms);
-    struct queue_waiter *w = is_calm && q->op == SIMBA_CONTEND ? waiter_of(s, q->mutex) : NULL;
-    if (w == NULL || !must_wait(w, q))
+    struct queue_waiter *w = is_calm ? waiter_of(s, q->mutex) : NULL;
+    if (w != NULL && q->op == SIMBA_RELEASE)
+        w->is_leaving = w->is_owned;
+    if (w == NULL || q->op != SIMBA_CONTEND || !must_wait(w, q))
         return false;
     struct simba_answer a = {.left_ms = HOLD_BACK_MS, .age_ms = -1};
     if (w->owner[0] != '\0' && w->until > now && strcmp(w->owner, q->id) != 0) {
@@ -241,6 +247,16 @@ struct simba_request *sql_queue_hold_back(struct sql *s, struct simba_request *b
     return rest;
 }
 
+/* Not from those who wait: the lock that they wait for goes with a release. */
+bool sql_queue_may_pass(struct sql *s, const char *mutex)
+{
+    const struct queue_waiter *w = waiter_of(s, mutex);
+    if (w != NULL && w->state == QUEUE_OURS)
+        return w->served_count < QUEUE_SERVED_MAX;
+    return (w == NULL || (w->state == QUEUE_IDLE && !w->is_contested)) &&
+           !queue_owned_has_lock(s, mutex);
+}
+
 static void note_owner(struct queue_waiter *w, const struct sql_item *item)
 {
     memcpy(w->owner, item->owner, sizeof w->owner);
@@ -252,7 +268,7 @@ static void note_owner(struct queue_waiter *w, const struct sql_item *item)
 
 void sql_queue_granted(struct sql *s, const struct sql_item *item)
 {
-    if (!s->driver->has_queue || s->queue.is_off)
+    if (!s->driver->has_queue || sql_queue_is_off(s))
         return;
     struct queue_waiter *w = waiter_of(s, item->mutex);
     if (w != NULL && w->state == QUEUE_OURS) {
@@ -260,13 +276,23 @@ void sql_queue_granted(struct sql *s, const struct sql_item *item)
             w->served[w->served_count++] = hash_text(item->owner);
         w->expects = item->request->others;
         w->is_owned = true;
-        w->is_asked = w->is_refused = false;
+        w->is_leaving = w->is_asked = w->is_refused = false;
         note_owner(w, item);
         return;
     }
     if (w != NULL && w->state == QUEUE_WAITING && w->is_contested && w->holds++ < HOLDS_MAX)
         w->since = simba_now(); /* then it is another's turn again */
     queue_owned_granted(s, item->mutex);
+}
+
+/* With its connection the owner has lost the queue lock, but not the mutex. */
+void sql_queue_renewed(struct sql *s, const char *mutex)
+{
+    if (!s->driver->has_queue || sql_queue_is_off(s))
+        return;
+    struct queue_waiter *w = waiter_of(s, mutex);
+    if (w == NULL || w->state != QUEUE_OURS)
+        queue_owned_granted(s, mutex);
 }
 
 void sql_queue_ended(struct sql *s, const char *mutex)
@@ -277,7 +303,7 @@ void sql_queue_ended(struct sql *s, const char *mutex)
     queue_owned_ended(s, mutex);
     if (w == NULL || w->state != QUEUE_OURS)
         return;
-    w->is_owned = w->is_asked = w->is_refused = false;
+    w->is_owned = w->is_leaving = w->is_asked = w->is_refused = false;
     w->owner[0] = '\0';
     w->since = simba_now();
     if (!w->expects || w->served_count == QUEUE_SERVED_MAX)
@@ -307,7 +333,7 @@ void sql_queue_refused(struct sql *s, const struct sql_item *item)
 
 void sql_queue_saw_held(struct sql *s, const struct sql_item *item)
 {
-    if (!s->driver->has_queue || s->queue.is_off || !is_wanted(s, item->mutex))
+    if (!s->driver->has_queue || sql_queue_is_off(s) || !is_wanted(s, item->mutex))
         return;
     struct queue_waiter *w = waiter_of(s, item->mutex);
     if (w == NULL)
@@ -430,13 +456,18 @@ void sql_queue_reset(struct sql *s)
     for (int i = 0; i < QUEUE_WAITERS_MAX; i++)
         forget_waiter(&s->queue.waiter[i]);
     queue_owned_forget(s);
-    s->queue.is_off = false; /* the next server may be another one */
+    s->queue.off_until = 0; /* the next server may be another one */
 }
 
 void sql_queue_failed(struct sql *s)
 {
     sql_queue_reset(s);
-    s->queue.is_off = true;
+    s->queue.off_until = simba_now() + FAILED_MS;
+}
+
+bool sql_queue_is_off(const struct sql *s)
+{
+    return simba_now() < s->queue.off_until;
 }
 
 void sql_queue_close(struct sql *s)

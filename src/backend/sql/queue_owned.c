@@ -47,6 +47,12 @@ static struct queue_owned *add_owned(struct sql *s, const char *mutex)
     return o;
 }
 
+bool queue_owned_has_lock(const struct sql *s, const char *mutex)
+{
+    const struct queue_owned *o = owned_of(s, mutex);
+    return o != NULL && o->has_lock;
+}
+
 /* True: there is a question now. */
 static bool ask_if_due(struct sql *s, struct queue_owned *o, int64_t now)
 {
