@@ -49,10 +49,10 @@
 #define QUEUE_LOCK "CONCAT('simba:',SHA1(CONCAT(DATABASE(),'/',"
 
 /* Connections that only wait leave half of the server's, or of the user's, to others. */
-#define ENTER(schema)                                                                           \
-    "SELECT $m,'',IF((SELECT 2*VARIABLE_VALUE<=IF(@@max_user_connections>0,LEAST("              \
-    "@@max_user_connections,@@max_connections),@@max_connections)FROM " schema ".global_status" \
-    " WHERE UPPER(VARIABLE_NAME)='THREADS_CONNECTED'),GET_LOCK($q,0),2),0,0,NULL,0"
+#define ROOM(schema)                                                                              \
+    "SELECT $m,'',2*VARIABLE_VALUE<IF(@@max_user_connections>0,LEAST(@@max_user_connections,"     \
+    "@@max_connections),@@max_connections),0,0,NULL,0 FROM " schema ".global_status WHERE UPPER(" \
+    "VARIABLE_NAME)='THREADS_CONNECTED'"
 
 struct context {
     const struct mysql_dialect *dialect;
@@ -361,8 +361,8 @@ void mysql_statements_for(struct statement *t, const struct mysql_dialect *d,
         sql_statement_number(t, SQL_QUEUE_WAIT_S);
         sql_statement_put(t, "),0,0,NULL,0");
         break;
-    case SQL_QUEUE_ENTER:
-        fill(t, d, job, 0, d->timed ? ENTER("information_schema") : ENTER("performance_schema"));
+    case SQL_QUEUE_ROOM:
+        fill(t, d, job, 0, d->timed ? ROOM("information_schema") : ROOM("performance_schema"));
         break;
     case SQL_QUEUE_TRY:
         fill(t, d, job, 0, "SELECT $m,'',GET_LOCK($q,0),0,0,NULL,0");

@@ -271,6 +271,7 @@ static void done(struct sql *s, struct sql_job *job)
         sql_poller_poll_in(s, 0);
         break;
     case SQL_QUEUE_TRY:
+    case SQL_QUEUE_ROOM:
     case SQL_QUEUE_END:
         sql_queue_done(s, job);
         break;

@@ -9,7 +9,7 @@
  *   poller.c       polls what is waited for or observed
  *   pass.c         one handle gives a mutex to the next one of the same client
  *   queue.c        who comes next, among several processes, where the server can tell
- *   queue_owned.c, queue_connection.c   of queue.c: what we own; a connection that waits
+ *   queue_waiter.c, queue_connection.c, queue_owned.c   of queue.c: one that waits; what we own
  *   statements.c   statements as text
  *   owner.c        ids of owners, also of those who were evicted
  *   inspect.c      what is known of a server and its table, for people
@@ -55,7 +55,7 @@ enum sql_op {
     SQL_MARK,           /* leave a mark that somebody waits, so that a release is told */
     SQL_OBSERVE,        /* and, for SQL_OBSERVED_MS, of what is taken */
     SQL_QUEUE_TRY,      /* the queue lock of a mutex: take it if it is free; the token is 1 then */
-    SQL_QUEUE_ENTER,    /* the same, on a connection of its own; above 1: it has no room for that */
+    SQL_QUEUE_ROOM,     /* 1: the server has room for a connection that only waits */
     SQL_QUEUE_WAIT,     /* wait for it, SQL_QUEUE_WAIT_S at most */
     SQL_QUEUE_END       /* give it back; left_ms is 0 if another has it now */
 };
