@@ -141,7 +141,18 @@ void sql_pass_ended(struct sql *s, const struct sql_item *item)
     if (p == NULL)
         return;
     p->until = 0;
-    p->others_until = item->marked && p->count > 0 ? simba_now() + OTHERS_FIRST_MS : 0;
+    if (item->marked && p->count > 0)
+        sql_pass_others_first(s, item->mutex, true);
+}
+
+void sql_pass_others_first(struct sql *s, const char *mutex, bool yes)
+{
+    struct sql_pass *p = find(s, mutex);
+    if (p == NULL)
+        p = add(s, mutex);
+    p->others_until = yes ? simba_now() + OTHERS_FIRST_MS : 0;
+    if (!yes) /* whoever waits for that: it is on the loop's way to it */
+        pending_add(&s->waiting, pending_take(&s->passes.later));
 }
 
 bool sql_pass_is_ours(struct sql *s, const struct sql_item *item)

@@ -49,6 +49,7 @@ bool sql_pass_may(struct sql *s, const char *mutex);
 void sql_pass_granted(struct sql *s, const struct sql_item *item, bool passed);
 void sql_pass_ended(struct sql *s, const struct sql_item *item);
 
+void sql_pass_others_first(struct sql *s, const char *mutex, bool yes); /* for a moment */
 bool sql_pass_is_ours(struct sql *s, const struct sql_item *item); /* the tenure that it tells of */
 void sql_pass_doubt(struct sql *s, const char *mutex); /* something has happened to it */
 void sql_pass_reset(struct sql *s);                    /* the connection is gone */

@@ -173,7 +173,7 @@ void sql_queue_refused(struct sql *s, const struct sql_item *item)
     w->is_owned = w->is_owned && sql_poller_owns(s, item->mutex);
     w->is_asked = false;
     w->is_refused = true;
-    if (w->state == QUEUE_IDLE && w->is_contested && w->again_at == 0)
+    if (w->state == QUEUE_IDLE && (w->is_contested || s->poller.poll_ms == 0) && w->again_at == 0)
         queue_waiter_begin(w);
 }
 

@@ -82,8 +82,10 @@ void queue_owned_granted(struct sql *s, const char *mutex)
 static void end(struct sql *s, struct queue_owned *o)
 {
     o->is_owned = false;
-    if (o->has_lock)
+    if (o->has_lock) {
         queue_owned_ask(s, SQL_QUEUE_END, o->mutex);
+        sql_pass_others_first(s, o->mutex, true); /* if there are any: the answer tells */
+    }
     o->has_lock = false;
 }
 
@@ -105,6 +107,8 @@ void sql_queue_done(struct sql *s, const struct sql_job *job)
     if (job->op == SQL_QUEUE_ROOM || o == NULL)
         return;
     o->is_contested = is_end ? item->left_ms == 0 : !got;
+    if (is_end && !o->is_contested)
+        sql_pass_others_first(s, o->mutex, false);
     if (is_end)
         return;
     o->is_asked = false;

@@ -7,7 +7,8 @@
 /* The owner has no queue lock: it learns from ours that somebody waits, and then can have it. */
 #define QUEUE_REFUSED_MS 500
 #define QUEUE_AGAIN_MS 700
-#define QUEUE_ASK_MS 20 /* after being refused: first, then twice as long each time */
+#define QUEUE_ASK_MS 20  /* after being refused: first, then twice as long each time */
+#define QUEUE_SLOW_MS 50 /* a handle wants it, and has not asked in time */
 #define CONNECT_AGAIN_MS 10000
 #define WAIT_LATE_MS 5000 /* a connection that has not answered so long after its time is dead */
 #define CONNECTION_UNUSED_MS 10000
@@ -178,9 +179,11 @@ static int64_t keep_unowned(struct queue_waiter *w, int64_t now)
     if (unused < (has_asked ? QUEUE_REFUSED_MS : QUEUE_UNUSED_MS))
         return has_asked ? QUEUE_ASK_MS : QUEUE_UNUSED_MS - unused;
     w->expects = false;
-    w->again_at = has_asked ? now + QUEUE_AGAIN_MS : 0;
+    w->again_at = has_asked                             ? now + QUEUE_AGAIN_MS
+                  : queue_waiter_is_wanted(s, w->mutex) ? now + QUEUE_SLOW_MS
+                                                        : 0;
     queue_waiter_end(w);
-    return QUEUE_AGAIN_MS;
+    return QUEUE_SLOW_MS;
 }
 
 /* It has not, and is not under way to it. */
