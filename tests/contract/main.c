@@ -93,6 +93,7 @@ static const struct {
     {sql_clock_tests, NULL},
     {sql_push_tests, NULL},
     {sql_queue_tests, NULL},
+    {sql_pass_tests, NULL},
     {sql_module_tests, NULL},
     {sql_safety_tests, NULL},
     {sql_job_tests, NULL},

@@ -52,7 +52,8 @@ extern const struct test jvm_kit_tests[], token_tests[], callback_tests[], hando
     sqlite_waking_tests[], sql_tests[], sql_table_tests[], sql_clock_tests[], sql_push_tests[],
     sql_module_tests[], sql_safety_tests[], sql_job_tests[], zookeeper_fault_tests[],
     zookeeper_ensemble_tests[], zookeeper_doctor_tests[], zookeeper_absurd_tests[],
-    locker_async_tests[], locker_async_order_tests[], scheduler_thread_tests[], sql_queue_tests[];
+    locker_async_tests[], locker_async_order_tests[], scheduler_thread_tests[], sql_queue_tests[],
+    sql_pass_tests[];
 
 /* ---- what the runner tells the tests ------------------------------------------------------- */
 

@@ -55,8 +55,11 @@ static struct server {
     const char *free_marks;   /* or because they are free by then */
     bool breaks_marks;        /* the connection ends with a mark */
     int failing_commits;      /* of so many acquisitions, after they were told */
-    bool notifies;
+    bool notifies, passes;
+    const char *lost;   /* mutexes whose owner was evicted: a pass or a release finds nothing */
+    const char *marked; /* others wait for them */
     char said[4096];
+    uint64_t token; /* the last one */
     int fd;
 } server;
 
@@ -73,7 +76,9 @@ static void note(const struct sql_job *job)
                                        "listen", "mark",   "observe"};
     size_t n = strlen(server.said);
     n += (size_t)snprintf(server.said + n, sizeof server.said - n, "%s%s%s ", n > 0 ? ", " : "",
-                          job->op >= SQL_POLL ? more[job->op - SQL_POLL] : names[job->op],
+                          job->op >= SQL_POLL   ? more[job->op - SQL_POLL]
+                          : job->op == SQL_PASS ? "pass"
+                                                : names[job->op],
                           job->short_lock_wait ? "!" : "");
     for (size_t i = 0; i < job->count; i++)
         n += (size_t)snprintf(server.said + n, sizeof server.said - n, "%s", job->item[i].mutex);
@@ -89,6 +94,8 @@ static void tell(struct sql *s, struct sql_job *job, const struct sql_item *item
         return;
     if (job->op == SQL_MARK && is_in(server.free_marks, item->mutex))
         return;
+    if ((job->op == SQL_PASS || job->op == SIMBA_RELEASE) && is_in(server.lost, item->mutex))
+        return;
     if (commits && (unmarked || is_in(server.others, item->mutex))) {
         row.owner = "another";
         row.left_ms = 1000;
@@ -97,6 +104,8 @@ static void tell(struct sql *s, struct sql_job *job, const struct sql_item *item
         row.owner = item->request->id;
         row.left_ms = 1000;
         row.changed = true;
+        row.token = ++server.token;
+        row.marked = job->op != SIMBA_CONTEND && is_in(server.marked, item->mutex);
     }
     sql_found(s, job, &row);
 }
@@ -146,8 +155,11 @@ static bool dial(const void *config, struct sql_session *out, int *code, char *w
     (void)code;
     (void)why;
     server.fd = eventfd(0, EFD_CLOEXEC);
-    *out = (struct sql_session){
-        .handle = &server, .fd = server.fd, .notifies = server.notifies, .inspection = &nothing};
+    *out = (struct sql_session){.handle = &server,
+                                .fd = server.fd,
+                                .notifies = server.notifies,
+                                .passes = server.passes,
+                                .inspection = &nothing};
     return true;
 }
 
@@ -548,6 +560,121 @@ static void a_refusal_does_not_hurry_a_poll(void **state)
 
 /* Whichever allocation fails: each request is answered once, what is not kept is told as a
  * failure, and all goes on with the next. */
+/* ---- from handle to handle ------------------------------------------------------------------ */
+
+static void let_server_pass(void)
+{
+    let_server_tell();
+    server.passes = ((struct sql *)runtime.store)->connection->session.passes = true;
+}
+
+/* One of us owns "a", and others of us wait for it, as far as that matters to the store. */
+static void own_among_waiters(void)
+{
+    let_server_pass();
+    watch("a", SIMBA_WAITS);
+    await_said("poll a");
+    struct simba_request *q = batch(0, SIMBA_CONTEND, "a");
+    q->others = true;
+    run(q);
+    assert_string_equal(runtime.answered, "a granted");
+}
+
+/* In a turn of the runtime: the owner releases it; the one who is hinted asks for it, or not; then
+ * the store may go on. */
+static void release_and_ask(bool asks, const char *id)
+{
+    server.said[0] = runtime.answered[0] = runtime.hinted[0] = '\0';
+    sql_submit(runtime.store, batch(0, SIMBA_RELEASE, "a"));
+    if (asks) {
+        struct simba_request *q = batch(1, SIMBA_CONTEND, "a");
+        q->id = id;
+        q->others = true;
+        sql_submit(runtime.store, q);
+    }
+    sql_work(runtime.store, true);
+    while (runtime.open > 0)
+        uv_run(&runtime.loop, UV_RUN_ONCE);
+}
+
+static void a_mutex_is_passed_on(void **state)
+{
+    (void)state;
+    own_among_waiters();
+    release_and_ask(true, "you");
+    assert_string_equal(runtime.hinted, "a");
+    assert_string_equal(server.said, "pass a");
+    assert_string_equal(runtime.answered, "a done, a granted");
+    release_and_ask(false, NULL); /* nobody came: the release does not wait for ever */
+    assert_string_equal(server.said, "release a");
+    assert_string_equal(runtime.answered, "a done");
+}
+
+static void a_pass_that_finds_nothing_is_a_release_and_a_question(void **state)
+{
+    (void)state;
+    own_among_waiters();
+    server.lost = "a";
+    release_and_ask(true, "you");
+    assert_string_equal(server.said, "pass a, release a, contend a");
+    assert_string_equal(runtime.answered, "a lost, a granted");
+    server.lost = NULL;
+    server.locked = "a";
+    release_and_ask(true, "me");
+    assert_string_equal(server.said, "pass a");
+    assert_string_equal(runtime.answered, "a failed, a failed");
+}
+
+static void who_waits_outside_gets_it_after_some_passes(void **state)
+{
+    (void)state;
+    own_among_waiters();
+    int passes = 0;
+    server.marked = "a";
+    for (release_and_ask(true, "you"); strcmp(server.said, "pass a") == 0; passes++)
+        release_and_ask(true, "you");
+    assert_in_range(passes, 1, 16);
+    /* The release goes at once, and who asks again here only when the others have had time. */
+    assert_string_equal(server.said, "release a, contend a");
+    assert_string_equal(runtime.answered, "a done, a granted");
+    server.marked = NULL;
+    passes = 0;
+    for (release_and_ask(true, "you"); strcmp(server.said, "pass a") == 0; passes++)
+        release_and_ask(true, "you");
+    assert_int_equal(passes, 32); /* others may wait that leave no marks */
+}
+
+static void what_we_own_is_refused_here(void **state)
+{
+    (void)state;
+    own_among_waiters();
+    struct simba_request *q = batch(1, SIMBA_CONTEND, "a");
+    q->id = "you";
+    run(q);
+    assert_string_equal(server.said, "");
+    assert_string_equal(runtime.answered, "a held");
+    sql_notified(runtime.store, "a"); /* it was evicted, perhaps */
+    q = batch(1, SIMBA_CONTEND, "a");
+    q->id = "you";
+    run(q);
+    assert_string_equal(server.said, "contend a");
+}
+
+static void who_was_refused_here_hears_of_a_loss(void **state)
+{
+    (void)state;
+    own_among_waiters();
+    server.lost = "a";
+    server.others = "a";
+    run(batch(0, SIMBA_RENEW, "a"));
+    assert_string_equal(runtime.answered, "a lost");
+    assert_string_equal(runtime.hinted, "a");
+    struct simba_request *q = batch(1, SIMBA_CONTEND, "a");
+    q->id = "you";
+    run(q);
+    assert_string_equal(server.said, "contend a, read a");
+}
+
 static void each_is_answered_without_memory(void **state)
 {
     (void)state;
@@ -599,6 +726,11 @@ int main(void)
         TEST(a_new_waiter_is_polled_for_soon),
         TEST(what_another_has_got_from_us_is_polled_soon),
         TEST(a_refusal_does_not_hurry_a_poll),
+        TEST(a_mutex_is_passed_on),
+        TEST(a_pass_that_finds_nothing_is_a_release_and_a_question),
+        TEST(who_waits_outside_gets_it_after_some_passes),
+        TEST(what_we_own_is_refused_here),
+        TEST(who_was_refused_here_hears_of_a_loss),
         TEST(each_is_answered_without_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -195,6 +195,7 @@ bool mysql_connection_open(const void *config, struct sql_session *out, int *cod
         *out = (struct sql_session){.handle = l,
                                     .fd = (int)mysql_get_socket(&l->mysql),
                                     .one_by_one = !l->dialect.returning,
+                                    .passes = true,
                                     .inspection = &l->inspection};
         return true;
     }

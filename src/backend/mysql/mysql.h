@@ -39,7 +39,7 @@ struct mysql_dialect {
 /* What is done most often, one mutex at a time, is prepared. A mutex is mostly there and free:
  * an UPDATE takes it with the least effort, and only if it was in vain the statement that can do
  * everything follows. */
-enum mysql_often { OFTEN_TAKE, OFTEN_CONTEND, OFTEN_RENEW, OFTEN_RELEASE, OFTEN };
+enum mysql_often { OFTEN_TAKE, OFTEN_CONTEND, OFTEN_RENEW, OFTEN_RELEASE, OFTEN_PASS, OFTEN };
 
 struct mysql_prepared {
     MYSQL_STMT *statement; /* NULL: there is none */
@@ -57,7 +57,7 @@ struct mysql_connection {
     MYSQL_RES *result;
     struct mysql_prepared often[OFTEN];
     MYSQL_STMT *statement; /* under way */
-    uint64_t token, ttl_ms, lease_ms;
+    uint64_t token, token_before, ttl_ms, lease_ms;
     char evicted[SIMBA_ID_MAX + 1];
     struct sql_inspection inspection;
     int notes; /* of these, about the server */

@@ -52,11 +52,12 @@ static void take_count(struct sql *s, struct mysql_connection *l, struct sql_job
     if (q == NULL)
         return;
     bool changed = mysql_affected_rows(&l->mysql) > 0;
+    bool begins = job->op == SIMBA_CONTEND || job->op == SQL_PASS;
     struct sql_row row = {.mutex = q->mutex,
                           .owner = changed ? q->id : "",
-                          .token = job->op == SIMBA_CONTEND ? mysql_insert_id(&l->mysql) : q->token,
+                          .token = begins ? mysql_insert_id(&l->mysql) : q->token,
                           .left_ms = changed ? q->ttl_ms + q->transition_ms : 0,
-                          .age_ms = job->op == SIMBA_CONTEND ? 0 : -1,
+                          .age_ms = begins ? 0 : -1,
                           .changed = changed};
     sql_found(s, job, &row);
 }
@@ -71,6 +72,7 @@ static const struct mysql_prepared *prepared_for(const struct mysql_connection *
     const struct mysql_prepared *p = job->op == SIMBA_CONTEND   ? &l->often[OFTEN_TAKE]
                                      : job->op == SIMBA_RENEW   ? &l->often[OFTEN_RENEW]
                                      : job->op == SIMBA_RELEASE ? &l->often[OFTEN_RELEASE]
+                                     : job->op == SQL_PASS      ? &l->often[OFTEN_PASS]
                                                                 : NULL;
     return p != NULL && p->statement != NULL ? p : NULL;
 }
@@ -89,10 +91,12 @@ static MYSQL_BIND bind_number(uint64_t *number)
 
 /* False: it does not take them. */
 static bool bind_all(struct mysql_connection *l, const struct mysql_prepared *p,
-                     const struct simba_request *q)
+                     const struct sql_item *item)
 {
+    const struct simba_request *q = item->request, *before = item->release;
     MYSQL_BIND in[MYSQL_PARAMETERS_MAX];
     l->token = q->token;
+    l->token_before = before != NULL ? before->token : 0;
     l->ttl_ms = (uint64_t)q->ttl_ms;
     l->lease_ms = (uint64_t)(q->ttl_ms + q->transition_ms);
     sql_evicted_id(q->id, l->evicted);
@@ -109,8 +113,12 @@ static bool bind_all(struct mysql_connection *l, const struct mysql_prepared *p,
         case 'E':
             in[i] = bind_text(l->evicted);
             break;
+        case 'B':
+            in[i] = bind_text(before->id);
+            break;
         default:
             in[i] = bind_number(p->parameters[i] == 't'   ? &l->token
+                                : p->parameters[i] == 'T' ? &l->token_before
                                 : p->parameters[i] == 'l' ? &l->ttl_ms
                                                           : &l->lease_ms);
         }
@@ -189,7 +197,8 @@ static bool after_statement(struct sql *s, struct mysql_connection *l, struct sq
         take_rows(s, job, l->result);
         mysql_free_result(l->result);
         l->result = NULL;
-    } else if (job->op == SIMBA_RENEW || job->op == SIMBA_RELEASE || job->op == SIMBA_EVICT) {
+    } else if (job->op == SIMBA_RENEW || job->op == SIMBA_RELEASE || job->op == SIMBA_EVICT ||
+               job->op == SQL_PASS) {
         take_count(s, l, job);
     }
     return job->op == SIMBA_CONTEND && !l->dialect.returning && after_contend_one(s, l, job);
@@ -231,7 +240,7 @@ static bool next_call(struct sql *s, struct mysql_connection *l, struct sql_job 
     const struct mysql_prepared *contend = &l->often[OFTEN_CONTEND];
     switch (l->step) {
     case STEP_EXECUTE:
-        if (was_in_vain(l) && bind_all(l, contend, job->item[0].request)) {
+        if (was_in_vain(l) && bind_all(l, contend, &job->item[0])) {
             *wait = execute(l, contend, error);
             return true;
         }
@@ -278,7 +287,7 @@ int mysql_perform_begin(struct sql *s, void *handle, struct sql_job *job, enum s
     struct mysql_connection *l = handle;
     int error = 0, wait;
     const struct mysql_prepared *p = prepared_for(l, job);
-    if (p != NULL && bind_all(l, p, job->item[0].request)) {
+    if (p != NULL && bind_all(l, p, &job->item[0])) {
         wait = execute(l, p, &error);
         return run(s, l, job, wait, error, end);
     }

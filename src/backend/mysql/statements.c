@@ -48,10 +48,11 @@
 /* These names are shared by the whole server, and at most 64 characters long. */
 #define QUEUE_LOCK "CONCAT('simba:',SHA1(CONCAT(DATABASE(),'/',"
 
-/* Connections that only wait leave half of the server's to others. */
-#define ENTER(schema)                                                                           \
-    "SELECT $m,'',IF((SELECT 2*VARIABLE_VALUE<=@@max_connections FROM " schema ".global_status" \
-    " WHERE UPPER(VARIABLE_NAME)='THREADS_CONNECTED'),GET_LOCK($q,0),2),0,0,NULL,0"
+/* Connections that only wait leave half of the server's, or of the user's, to others. */
+#define ROOM(schema)                                                                              \
+    "SELECT $m,'',2*VARIABLE_VALUE<IF(@@max_user_connections>0,LEAST(@@max_user_connections,"     \
+    "@@max_connections),@@max_connections),0,0,NULL,0 FROM " schema ".global_status WHERE UPPER(" \
+    "VARIABLE_NAME)='THREADS_CONNECTED'"
 
 struct context {
     const struct mysql_dialect *dialect;
@@ -95,7 +96,8 @@ static void put_text(struct statement *t, const char *before, const char *value)
 }
 
 /* And, of the mutex: $m the name, $M its bytes, $i the id, $I its bytes, $E those of an evicted
- * one's, $t the token, $l ttl, $a lease, $b what the row of evictions says of it, $q the name of
+ * one's, $t the token, of a pass $B the bytes of the id and $T the token of the owner before, $l
+ * ttl, $a lease, $b what the row of evictions says of it, $q the name of
  * the queue lock; at the end $N, the names of all. */
 static void put(struct statement *t, char what, void *data)
 {
@@ -112,7 +114,7 @@ static void put(struct statement *t, char what, void *data)
         size_t n = strlen(parameters);
         assert(n + 1 < MYSQL_PARAMETERS_MAX);
         parameters[n] = what;
-        sql_statement_put(t, strchr("MIE", what) != NULL ? "BINARY ?" : "?");
+        sql_statement_put(t, strchr("MIEB", what) != NULL ? "BINARY ?" : "?");
         return;
     }
     const struct simba_request *q = item->request != NULL ? item->request : &no_request;
@@ -139,6 +141,12 @@ static void put(struct statement *t, char what, void *data)
         break;
     case 'I':
         put_text(t, "x'", q->id);
+        break;
+    case 'B':
+        put_text(t, "x'", item->release->id);
+        break;
+    case 'T':
+        sql_statement_number(t, item->release->token);
         break;
     case 'E':
         sql_evicted_id(q->id, evicted);
@@ -207,10 +215,11 @@ static void put_many(struct statement *t, const struct mysql_dialect *d, const s
 #define THIS_OWNER "(" BYTES("owner_id") "=$I OR(" EVICTED " AND " BYTES("owner_id") "=$E))"
 
 /* LAST_INSERT_ID(x) tells x together with the number of rows. */
-#define CONTEND_ONE(token)                                                  \
-    "UPDATE simba_mutex SET " token                                         \
-    "owner_id=$i,acquired_at=$n,ttl_at=$n+$l,transition_at=$n+$a " THIS_ROW \
-    " AND transition_at<=$n AND 1=$o"
+#define TAKE_ONE(token)             \
+    "UPDATE simba_mutex SET " token \
+    "owner_id=$i,acquired_at=$n,ttl_at=$n+$l,transition_at=$n+$a " THIS_ROW
+#define CONTEND_ONE(token) TAKE_ONE(token) " AND transition_at<=$n AND 1=$o"
+#define PASS(token) TAKE_ONE(token) " AND $f=$T AND " BYTES("owner_id") "=$B AND 1=$o"
 #define NEXT_TOKEN_ONE                                                      \
     "fencing_token=LAST_INSERT_ID(GREATEST(version+1,fencing_token+1,$u))," \
     "version=LEAST(version+1," VERSION_MAX "),"
@@ -283,7 +292,8 @@ void mysql_statements_ensure(struct statement *t, const struct mysql_dialect *d,
 bool mysql_statements_often(struct statement *t, const struct mysql_dialect *d,
                             enum mysql_often which, char parameters[MYSQL_PARAMETERS_MAX])
 {
-    static const int op[OFTEN] = {SIMBA_CONTEND, SIMBA_CONTEND, SIMBA_RENEW, SIMBA_RELEASE};
+    static const int op[OFTEN] = {SIMBA_CONTEND, SIMBA_CONTEND, SIMBA_RENEW, SIMBA_RELEASE,
+                                  SQL_PASS};
     struct mysql_dialect open = {
         .fences = d->fences, .returning = which != OFTEN_TAKE, .parameters = parameters};
     struct sql_job *job = sql_job_new(op[which], 1);
@@ -325,6 +335,9 @@ void mysql_statements_for(struct statement *t, const struct mysql_dialect *d,
         else
             fill(t, d, job, 0, RELEASE_ONE);
         break;
+    case SQL_PASS:
+        fill(t, d, job, 0, d->fences ? PASS(NEXT_TOKEN_ONE) : PASS(NEXT_VERSION_ONE));
+        break;
     case SIMBA_EVICT:
         evict(t, d, job);
         break;
@@ -348,8 +361,8 @@ void mysql_statements_for(struct statement *t, const struct mysql_dialect *d,
         sql_statement_number(t, SQL_QUEUE_WAIT_S);
         sql_statement_put(t, "),0,0,NULL,0");
         break;
-    case SQL_QUEUE_ENTER:
-        fill(t, d, job, 0, d->timed ? ENTER("information_schema") : ENTER("performance_schema"));
+    case SQL_QUEUE_ROOM:
+        fill(t, d, job, 0, d->timed ? ROOM("information_schema") : ROOM("performance_schema"));
         break;
     case SQL_QUEUE_TRY:
         fill(t, d, job, 0, "SELECT $m,'',GET_LOCK($q,0),0,0,NULL,0");

@@ -166,6 +166,7 @@ bool postgres_connection_open(const void *config, struct sql_session *out, int *
     *out = (struct sql_session){.handle = l,
                                 .fd = PQsocket(l->conn),
                                 .notifies = l->notifies,
+                                .passes = l->notifies && l->table.marks,
                                 .inspection = &l->inspection};
     if (l->pooled && !l->notifies)
         out->warning =

@@ -31,6 +31,9 @@ static void put_field(struct statement *t, const struct sql_item *item, char fie
     case 'k':
         sql_statement_number(t, q->token);
         return;
+    case 't':
+        sql_statement_number(t, item->release->token);
+        return;
     case 'l':
         sql_statement_number(t, (uint64_t)q->ttl_ms);
         return;
@@ -39,6 +42,9 @@ static void put_field(struct statement *t, const struct sql_item *item, char fie
         return;
     case 'i':
         value = q->id;
+        break;
+    case 'f':
+        value = item->release->id;
         break;
     case 'e':
         sql_evicted_id(q->id, id);
@@ -146,6 +152,7 @@ static void take_rows(struct sql *s, const struct postgres_connection *l, struct
                       const PGresult *r)
 {
     for (int i = 0; i < PQntuples(r) && PQnfields(r) >= COLUMNS; i++) {
+        char note = PQgetvalue(r, i, 6)[0]; /* see statements.c */
         struct sql_row row = {.mutex = PQgetvalue(r, i, 0),
                               .owner = PQgetvalue(r, i, 1),
                               .token = strtoull(PQgetvalue(r, i, 2), NULL, 10),
@@ -153,8 +160,9 @@ static void take_rows(struct sql *s, const struct postgres_connection *l, struct
                               .age_ms = strtoll(PQgetvalue(r, i, 4), NULL, 10),
                               .evicted = PQgetisnull(r, i, 5) == 0,
                               .first = (uint32_t)strtoul(PQgetvalue(r, i, 5), NULL, 10),
-                              .changed = PQgetvalue(r, i, 6)[0] == '1',
-                              .unmarked = PQgetvalue(r, i, 6)[0] == '2' && l->notifies};
+                              .changed = note == '1' || note == '3',
+                              .unmarked = note == '2' && l->notifies,
+                              .marked = note == '3'};
         sql_found(s, job, &row);
     }
 }

@@ -41,7 +41,10 @@ static const char *next_token(const struct postgres_table *d)
 /* @n now, @f the column of tokens, @t the next token, @u the least one, @a condition of a new
  * tenure, @w is there a mark?, @k the columns of version and token, @v the version of a new row,
  * if that is not the token, @c the columns of an answer, @o tell observers, @r tell who waits,
- * @m leave marks, where there are any */
+ * @m leave marks, where there are any, @d 1, or 3 if the row that was changed has a mark.
+ *
+ * The seventh column of what a statement tells: 1 changed, 2 nobody has left a mark, 3 changed, and
+ * there is a mark. */
 static const char *part(const struct postgres_table *d, char what)
 {
     switch (what) {
@@ -69,6 +72,8 @@ static const char *part(const struct postgres_table *d, char what)
                      "SELECT mutex,'',0,0,0,NULL,0 FROM simba_mutex WHERE mutex=ANY($1::text[])AND "
                      "version>fencing_token AND transition_at>@n"
                    : "SELECT mutex,'',0,0,0,NULL,0 FROM simba_mutex WHERE mutex=ANY($1::text[])";
+    case 'd':
+        return d->marks ? "CASE WHEN version>fencing_token THEN 3 ELSE 1 END" : "1";
     case 'r':
         return d->marks ? "CASE WHEN version>fencing_token THEN " NOTIFY "::text ELSE @o END"
                         : NOTIFY;
@@ -134,12 +139,23 @@ static void put(struct statement *t, char what, void *data)
 #define RELEASE                                                                                   \
     "WITH r AS(UPDATE simba_mutex AS t SET " FREE " FROM " MANY_RELEASE " WHERE t.mutex=q.m AND " \
     "t.@f=q.k AND(t.owner_id=q.i OR(t." EVICTED " AND t.owner_id=q.e))@a RETURNING t.*)"          \
-    "SELECT mutex,'',0,0,0,NULL,1,@r FROM r AS t"
+    "SELECT mutex,'',0,0,0,NULL,@d,@r FROM r AS t"
 
 #define RELEASE_ONE                                                                    \
     "UPDATE simba_mutex AS t SET " FREE " WHERE mutex=$1::text AND @f=$3::bigint AND(" \
     "owner_id=$2::text OR(" EVICTED " AND owner_id=$4::text))@a "                      \
-    "RETURNING mutex,'',0,0,0,NULL,1,@r"
+    "RETURNING mutex,'',0,0,0,NULL,@d,@r"
+
+/* The next tenure begins where the one before ends, and whoever else waits goes on waiting: its mark
+ * stays. The clock of the token is read once, so that a mark is above it. Only where there are
+ * marks. */
+#define PASS_TOKEN "greatest(t.version+1,t.fencing_token+1,c.u)"
+#define PASS                                                                                     \
+    "UPDATE simba_mutex AS t SET acquired_at=@n,ttl_at=@n+$5::bigint,transition_at=@n+"          \
+    "$6::bigint,owner_id=$4::text,fencing_token=" PASS_TOKEN ",version=CASE WHEN t.version>"     \
+    "t.fencing_token THEN " PASS_TOKEN "+1 ELSE greatest(t.version,t.fencing_token)+1 END FROM(" \
+    "SELECT @u AS u)AS c WHERE mutex=$1::text AND owner_id=$2::text AND "                        \
+    "fencing_token=$3::bigint RETURNING @c,@d,@o"
 
 /* Of the owner's first character: its length, in characters. A database without an encoding
  * takes each byte of our UTF-8 for one; there ascii() is the first byte. */
@@ -170,6 +186,7 @@ const struct postgres_form postgres_statements[STATEMENTS] = {
     {"simba_renew", "mikla", RENEW, SIMBA_RENEW, true},
     {"simba_release_one", "mike", RELEASE_ONE, SIMBA_RELEASE, false},
     {"simba_release", "mike", RELEASE, SIMBA_RELEASE, true},
+    {"simba_pass", "mftila", PASS, SQL_PASS, false},
     {"simba_evict", "mkiec", EVICT(END_SOON), SIMBA_EVICT, false},
     {"simba_free", "mkiec", EVICT(FREE), POSTGRES_FREE, false},
     {"simba_read", "m", "SELECT @c,@w FROM simba_mutex AS t WHERE mutex=ANY($1::text[])",

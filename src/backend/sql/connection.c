@@ -24,6 +24,7 @@ void sql_connection_close(struct sql *s)
     s->listens = false;
     uv_poll_stop(&c->poll);
     sql_queue_reset(s);
+    sql_pass_reset(s);
     s->driver->disconnect(c->session.handle);
     uv_close((uv_handle_t *)&c->poll, on_poll_closed);
 }
@@ -188,8 +189,10 @@ static void wait_for(struct sql *s, int events)
 
 enum simba_lend sql_work(void *store, bool here)
 {
-    const struct sql *s = store;
-    (void)here; /* submit has sent it */
+    struct sql *s = store;
+    (void)here; /* what is to be sent goes out without waiting */
+    if (s->passes.invites)
+        sql_connection_go_on(s);
     bool is_steady = s->connection != NULL && s->connection->is_armed && s->events == UV_READABLE &&
                      !s->closing && sql_queue_is_steady(s);
     return is_steady ? SIMBA_LEND_LOOP : SIMBA_LEND_NOTHING;
@@ -236,6 +239,13 @@ void sql_connection_pump(struct sql *s)
             lost(s);
         }
     }
+}
+
+void sql_connection_go_on(struct sql *s)
+{
+    s->passes.invites = false;
+    sql_connection_begin(s);
+    sql_connection_pump(s);
 }
 
 static void on_ready(uv_poll_t *poll, int status, int events)

@@ -24,9 +24,11 @@
 
 #include "base/hash_table.h"
 
-#define QUEUE_WAITERS_MAX 4   /* connections that wait; for other mutexes there are polls */
-#define QUEUE_MUTEXES_MAX 256 /* whose queue locks are held while they are owned */
-#define QUEUE_SERVED_MAX 32   /* tenures between getting a queue lock and giving it back */
+#define QUEUE_WAITERS_MAX 4    /* connections that wait; for other mutexes there are polls */
+#define QUEUE_MUTEXES_MAX 256  /* whose queue locks are held while they are owned */
+#define QUEUE_SERVED_MAX 32    /* tenures between getting a queue lock and giving it back */
+#define QUEUE_HOLD_BACK_MS 100 /* how long one that does not come keeps us from asking the row */
+#define QUEUE_UNUSED_MS 5      /* one that nobody of this client makes use of goes on */
 
 struct sql;
 struct sql_item;
@@ -35,6 +37,7 @@ struct sql_session;
 
 enum queue_state {
     QUEUE_OFFLINE,
+    QUEUE_ASKING, /* whether the server has room for a connection */
     QUEUE_CONNECTING,
     QUEUE_IDLE,    /* connected; has no queue lock */
     QUEUE_WAITING, /* for the queue lock */
@@ -52,6 +55,7 @@ struct queue_waiter {
     int64_t again_at;   /* simba_now(): before, the owner may take it; 0: not */
     bool is_contested;  /* other processes wait for it, too */
     bool is_owned;      /* while OURS: by a handle of this client */
+    bool is_leaving;    /* while OURS: its owner gives it back */
     bool is_asked;      /* while OURS: a handle of this client asks for it just now */
     bool is_refused;    /* while OURS: and was refused */
     int asks;           /* and has asked again so often */
@@ -69,8 +73,8 @@ struct sql_queue {
     struct hash_table owned; /* struct queue_owned: of the mutexes that we own, or have owned */
     struct queue_waiter waiter[QUEUE_WAITERS_MAX];
     uv_timer_t timer;
-    bool is_off;      /* the server has no such locks */
-    int64_t retry_at; /* simba_now(): no more connections before */
+    int64_t off_until; /* simba_now(): the server has refused such a lock */
+    int64_t retry_at;  /* simba_now(): no more connections before */
 };
 
 int sql_queue_open(struct sql *s);   /* 0, SIMBA_ELIMIT */
@@ -82,24 +86,42 @@ bool sql_queue_is_steady(const struct sql *s); /* nothing waits to be watched, s
 /* Refuses those of the batch whose turn it is not, and returns the others. */
 struct simba_request *sql_queue_hold_back(struct sql *s, struct simba_request *batch);
 
+bool sql_queue_may_pass(struct sql *s, const char *mutex); /* see pass.h */
+
 /* What became of a request. */
 void sql_queue_granted(struct sql *s, const struct sql_item *item);
 void sql_queue_refused(struct sql *s, const struct sql_item *item); /* another owns it */
-void sql_queue_ended(struct sql *s, const char *mutex);             /* our tenure has */
+void sql_queue_renewed(struct sql *s, const char *mutex);
+void sql_queue_ended(struct sql *s, const char *mutex); /* our tenure has */
 
 void sql_queue_saw_held(struct sql *s, const struct sql_item *item); /* a poll did */
 void sql_queue_left(struct sql *s, const char *mutex);               /* nobody is interested */
 void sql_queue_done(struct sql *s, const struct sql_job *job);       /* on the shared connection */
-void sql_queue_failed(struct sql *s); /* the server knows no such locks */
+void sql_queue_failed(struct sql *s); /* the server refuses such locks, for now at least */
+bool sql_queue_is_off(const struct sql *s);
 
 /* queue_owned.c: what we own without a waiter's queue lock. Keep: in how many ms again. */
+void queue_owned_ask(struct sql *s, int op, const char *mutex); /* on the shared connection */
 void queue_owned_granted(struct sql *s, const char *mutex);
 void queue_owned_ended(struct sql *s, const char *mutex);
+bool queue_owned_has_lock(const struct sql *s, const char *mutex);
 int64_t queue_owned_keep(struct sql *s, int64_t now);
 void queue_owned_forget(struct sql *s);
 
 void queue_contested(struct sql *s, const char *mutex); /* ask only with the queue lock */
 void queue_set_timer(struct sql *s, int64_t ms);        /* in so long at the latest */
+
+/* queue_waiter.c. Take: one that has nothing to do, for this mutex; NULL: none. Begin: to wait.
+ * End: gives the queue lock back. Let ask: whoever was held back. Keep: in how many ms again. */
+bool queue_waiter_is_wanted(struct sql *s, const char *mutex); /* and no handle of ours has it */
+struct queue_waiter *queue_waiter_of(struct sql *s, const char *mutex); /* NULL: none */
+struct queue_waiter *queue_waiter_take(struct sql *s, const char *mutex);
+void queue_waiter_answered_room(struct queue_waiter *w, bool has_room);
+void queue_waiter_begin(struct queue_waiter *w);
+void queue_waiter_end(struct queue_waiter *w);
+void queue_waiter_let_ask(struct queue_waiter *w);
+void queue_waiter_forget(struct queue_waiter *w);
+int64_t queue_waiter_keep(struct queue_waiter *w, int64_t now);
 
 /* queue_connection.c. Begin: connects; then connected() follows, or lost(). Ask: runs a statement
  * about the queue lock; then answered() follows, or lost(). */

@@ -24,7 +24,7 @@ static struct queue_owned *owned_of(const struct sql *s, const char *mutex)
     return (struct queue_owned *)(void *)hash_table_find(&s->queue.owned, mutex);
 }
 
-static void ask(struct sql *s, int op, const char *mutex)
+void queue_owned_ask(struct sql *s, int op, const char *mutex)
 {
     struct sql_job *job = sql_job_new(op, 1);
     if (job == NULL)
@@ -47,13 +47,19 @@ static struct queue_owned *add_owned(struct sql *s, const char *mutex)
     return o;
 }
 
+bool queue_owned_has_lock(const struct sql *s, const char *mutex)
+{
+    const struct queue_owned *o = owned_of(s, mutex);
+    return o != NULL && o->has_lock;
+}
+
 /* True: there is a question now. */
 static bool ask_if_due(struct sql *s, struct queue_owned *o, int64_t now)
 {
     if (!o->is_owned || o->is_asked || o->has_lock || now < o->ask_at)
         return false;
     o->is_asked = true;
-    ask(s, SQL_QUEUE_TRY, o->mutex);
+    queue_owned_ask(s, SQL_QUEUE_TRY, o->mutex);
     return true;
 }
 
@@ -76,8 +82,10 @@ void queue_owned_granted(struct sql *s, const char *mutex)
 static void end(struct sql *s, struct queue_owned *o)
 {
     o->is_owned = false;
-    if (o->has_lock)
-        ask(s, SQL_QUEUE_END, o->mutex);
+    if (o->has_lock) {
+        queue_owned_ask(s, SQL_QUEUE_END, o->mutex);
+        sql_pass_others_first(s, o->mutex, true); /* if there are any: the answer tells */
+    }
     o->has_lock = false;
 }
 
@@ -92,10 +100,15 @@ void sql_queue_done(struct sql *s, const struct sql_job *job)
 {
     const struct sql_item *item = &job->item[0];
     struct queue_owned *o = owned_of(s, item->mutex);
+    struct queue_waiter *w = queue_waiter_of(s, item->mutex);
     bool got = item->token == 1, is_end = job->op == SQL_QUEUE_END;
-    if (o == NULL)
+    if (job->op == SQL_QUEUE_ROOM && w != NULL && w->state == QUEUE_ASKING)
+        queue_waiter_answered_room(w, got);
+    if (job->op == SQL_QUEUE_ROOM || o == NULL)
         return;
     o->is_contested = is_end ? item->left_ms == 0 : !got;
+    if (is_end && !o->is_contested)
+        sql_pass_others_first(s, o->mutex, false);
     if (is_end)
         return;
     o->is_asked = false;

@@ -30,6 +30,8 @@ void sql_replies_refuse(struct sql *s, struct simba_request *q, int code, const 
 static void refuse_job(struct sql *s, struct sql_job *job, int code, const char *why)
 {
     for (size_t i = 0; i < job->count; i++) {
+        if (job->item[i].release != NULL)
+            sql_replies_refuse(s, job->item[i].release, code, why, true);
         if (job->item[i].request != NULL)
             sql_replies_refuse(s, job->item[i].request, code, why, i + 1 < job->count);
     }
@@ -74,12 +76,20 @@ static void answer_item(struct sql *s, int op, const struct sql_item *item, bool
     } else if (op == SIMBA_RENEW || op == SIMBA_RELEASE) {
         sql_poller_ours(s, q->mutex, 0);
         sql_queue_ended(s, q->mutex);
+        sql_pass_ended(s, item);
+        if (a.code != 0 &&
+            sql_poller_waits(s, q->mutex)) /* who was refused here has to ask the server now */
+            s->host->hint(s->host, q->mutex);
     } else if (q->op == SIMBA_CONTEND && held) {
         sql_poller_refused(s, q->mutex);
         sql_queue_refused(s, item);
     }
-    if (granted)
+    if (granted) {
         sql_queue_granted(s, item);
+        sql_pass_granted(s, item, item->release != NULL);
+    } else if (op == SIMBA_RENEW && a.code == 0) {
+        sql_queue_renewed(s, q->mutex);
+    }
     if (item->changed && op != SIMBA_RENEW)
         changed(s, q, granted);
     answer(s, q, &a);
@@ -137,6 +147,7 @@ void sql_found(struct sql *s, struct sql_job *job, const struct sql_row *row)
         item->seen = true;
         item->changed = row->changed;
         item->unmarked = row->unmarked;
+        item->marked = row->marked;
         item->token = row->token;
         item->left_ms = to_limits(row->left_ms);
         item->age_ms = to_limits(row->age_ms);
@@ -147,6 +158,7 @@ void sql_found(struct sql *s, struct sql_job *job, const struct sql_row *row)
 
 void sql_notified(struct sql *s, const char *mutex)
 {
+    sql_pass_doubt(s, mutex);
     if (s->host->interest(s->host, NULL) != SIMBA_NO_INTEREST)
         s->host->hint(s->host, mutex);
 }
@@ -195,6 +207,28 @@ static void done_contend(struct sql *s, const struct sql_job *job)
         free(rest);
 }
 
+/* If the tenure has ended otherwise, by an eviction perhaps, each is asked for itself. */
+static void done_pass(struct sql *s, const struct sql_job *job)
+{
+    const struct sql_item *item = &job->item[0];
+    if (item->changed) {
+        sql_replies_refuse(s, item->release, 0, NULL, true);
+        answer_item(s, SIMBA_CONTEND, item, false);
+        return;
+    }
+    const int op[] = {SIMBA_CONTEND, SIMBA_RELEASE};
+    struct simba_request *request[] = {item->request, item->release};
+    for (int i = 0; i < 2; i++) { /* the last becomes the first */
+        struct sql_job *one = sql_job_new(op[i], 1);
+        if (one == NULL) {
+            sql_replies_refuse(s, request[i], SIMBA_ELIMIT, "out of memory", false);
+            continue;
+        }
+        sql_job_add(one, item->mutex, request[i]);
+        sql_job_put_first(s, one);
+    }
+}
+
 static void done_poll(struct sql *s, struct sql_job *job)
 {
     bool news = false;
@@ -222,6 +256,9 @@ static void done(struct sql *s, struct sql_job *job)
             sql_job_ring(s, job);
         answer_item(s, job->op, &job->item[0], false);
         break;
+    case SQL_PASS:
+        done_pass(s, job);
+        break;
     case SQL_POLL:
         done_poll(s, job);
         break;
@@ -234,6 +271,7 @@ static void done(struct sql *s, struct sql_job *job)
         sql_poller_poll_in(s, 0);
         break;
     case SQL_QUEUE_TRY:
+    case SQL_QUEUE_ROOM:
     case SQL_QUEUE_END:
         sql_queue_done(s, job);
         break;

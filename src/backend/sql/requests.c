@@ -52,7 +52,7 @@ void sql_job_add(struct sql_job *job, const char *mutex, struct simba_request *r
 void sql_job_forget(struct sql_job *job)
 {
     for (size_t i = 0; i < job->count; i++) {
-        struct sql_item again = {.request = job->item[i].request};
+        struct sql_item again = {.request = job->item[i].request, .release = job->item[i].release};
         memcpy(again.mutex, job->item[i].mutex, sizeof again.mutex);
         job->item[i] = again;
     }
@@ -158,6 +158,35 @@ static void group(struct sql *s, int op, struct simba_request **q, size_t count)
     }
 }
 
+/* Among the sorted requests, the one that gets the mutex which the one at a place releases; 0:
+ * none. */
+static size_t next_owner(struct sql *s, struct simba_request **all, size_t at, size_t count)
+{
+    const char *mutex = all[at]->mutex;
+    if (all[at]->op != SIMBA_RELEASE || was_locked(s, mutex, simba_now()) ||
+        !sql_pass_may(s, mutex))
+        return 0;
+    for (size_t i = at + 1; i < count; i++) {
+        if (all[i]->op == SIMBA_CONTEND && strcmp(all[i]->mutex, mutex) == 0)
+            return i;
+    }
+    return 0;
+}
+
+/* The only release of a batch and who comes next become a pass; false: that one is not there. */
+static bool pass(struct sql *s, struct simba_request **all, size_t at, size_t *count)
+{
+    size_t next = next_owner(s, all, at, *count);
+    struct sql_job *job = next > 0 ? sql_job_new(SQL_PASS, 1) : NULL;
+    if (job == NULL)
+        return false;
+    sql_job_add(job, all[at]->mutex, all[next]);
+    job->item[0].release = all[at];
+    sql_job_append(s, job);
+    memmove(&all[next], &all[next + 1], (--*count - next) * sizeof *all);
+    return true;
+}
+
 void sql_requests_to_jobs(struct sql *s)
 {
     size_t count = 0, n = 0;
@@ -180,7 +209,8 @@ void sql_requests_to_jobs(struct sql *s)
         n = 1;
         while (i + n < count && rank(all[i + n]) == rank(all[i]))
             n++;
-        group(s, op_of(all[i]), all + i, n);
+        if (n > 1 || !pass(s, all, i, &count))
+            group(s, op_of(all[i]), all + i, n);
     }
     free(all);
 }
@@ -232,13 +262,12 @@ static bool lacks_mark(struct sql *s, const struct sql_item *item)
     return item->unmarked && held && sql_poller_waits(s, item->mutex);
 }
 
-/* Who was refused waits; and who was granted it may leave others behind that wait. */
+/* Who was refused waits. What this client has itself needs no mark: that is for other processes. */
 static bool wants_mark(struct sql *s, const struct sql_item *item)
 {
     if (item->request == NULL)
         return lacks_mark(s, item);
-    bool leaves = item->changed && item->request->others && s->connection->session.notifies;
-    return (item->unmarked || leaves) && item->request->op == SIMBA_CONTEND;
+    return item->unmarked && item->request->op == SIMBA_CONTEND && !sql_pass_is_ours(s, item);
 }
 
 /* After the answers, which need not wait for it. */

@@ -27,12 +27,14 @@ void sql_submit(void *store, struct simba_request *batch)
         pending_refuse_list(s->host, batch, s->code, s->why);
         return;
     }
-    batch = sql_queue_hold_back(s, batch);
+    batch = sql_pass_hold_back(s, sql_queue_hold_back(s, batch));
     if (batch == NULL)
         return;
+    s->passes.invites = false;
+    sql_pass_invite(s, batch);
     pending_add(&s->waiting, batch);
-    sql_connection_begin(s);
-    sql_connection_pump(s);
+    if (!s->passes.invites) /* else sql_work() goes on, or the one who was invited */
+        sql_connection_go_on(s);
 }
 
 void sql_examine(void *store, struct simba_request *q)
@@ -52,8 +54,9 @@ void sql_examine(void *store, struct simba_request *q)
         findings_say(
             &f, SIMBA_LOG_INFO,
             "this kind of server cannot push: waiters poll, at first often (option poll)%s",
-            s->driver->has_queue && !s->queue.is_off ? ", and are woken by locks by name (GET_LOCK)"
-                                                     : "");
+            s->driver->has_queue && !sql_queue_is_off(s)
+                ? ", and are woken by locks by name (GET_LOCK)"
+                : "");
     findings_end(&f);
 }
 
@@ -76,7 +79,9 @@ void sql_close(void *store)
     }
     sql_connection_close(s);
     sql_queue_close(s);
+    pending_add(&s->waiting, pending_take(&s->passes.later));
     sql_replies_refuse_all(s, SIMBA_ECANCELED, why);
+    handles_close(&s->handles, &s->passes.timer);
     handles_close(&s->handles, &s->timeout);
     handles_close(&s->handles, &s->poller.timer);
     offload_close(s->offload, handles_drop, &s->handles);
@@ -113,12 +118,14 @@ static int open_store(struct simba_host *host, const struct sql_driver *driver, 
     s->driver = driver;
     s->jobs_last = &s->jobs;
     pending_init(&s->waiting);
+    pending_init(&s->passes.later);
     reconnect_init(&s->reconnect);
     handles_init(&s->handles, host, free_store, s);
     handles_add(&s->handles); /* of the offload */
     handles_add_timer(&s->handles, &s->timeout, s);
     handles_add_timer(&s->handles, &s->poller.timer, s);
     handles_add_timer(&s->handles, &s->queue.timer, s);
+    handles_add_timer(&s->handles, &s->passes.timer, s);
     return 0;
 }
 

@@ -7,8 +7,9 @@
  *   connection.c   one connection, kept up; jobs run on it one after another
  *   replies.c      what the end of a statement means: rows, answers, another statement
  *   poller.c       polls what is waited for or observed
+ *   pass.c         one handle gives a mutex to the next one of the same client
  *   queue.c        who comes next, among several processes, where the server can tell
- *   queue_owned.c, queue_connection.c   of queue.c: what we own; a connection that waits
+ *   queue_waiter.c, queue_connection.c, queue_owned.c   of queue.c: one that waits; what we own
  *   statements.c   statements as text
  *   owner.c        ids of owners, also of those who were evicted
  *   inspect.c      what is known of a server and its table, for people
@@ -32,6 +33,7 @@
 #include "backend/kit/pending.h"
 #include "backend/kit/reconnect.h"
 #include "backend/sql/inspect.h"
+#include "backend/sql/pass.h"
 #include "backend/sql/poller.h"
 #include "backend/sql/queue.h"
 #include "backend/sql/statements.h"
@@ -45,14 +47,15 @@
 
 /* Beyond enum simba_op. */
 enum sql_op {
-    SQL_POLL = 100,     /* look at what is watched */
+    SQL_PASS = 99,      /* release a mutex and begin the next tenure, see pass.h */
+    SQL_POLL,           /* look at what is watched */
     SQL_DIGEST,         /* one number that changes when any owner does */
     SQL_COUNT_EVICTION, /* for owners who poll: one of them was evicted */
     SQL_LISTEN,         /* be told of what becomes free from now on */
     SQL_MARK,           /* leave a mark that somebody waits, so that a release is told */
     SQL_OBSERVE,        /* and, for SQL_OBSERVED_MS, of what is taken */
     SQL_QUEUE_TRY,      /* the queue lock of a mutex: take it if it is free; the token is 1 then */
-    SQL_QUEUE_ENTER,    /* the same, on a connection of its own; above 1: it has no room for that */
+    SQL_QUEUE_ROOM,     /* 1: the server has room for a connection that only waits */
     SQL_QUEUE_WAIT,     /* wait for it, SQL_QUEUE_WAIT_S at most */
     SQL_QUEUE_END       /* give it back; left_ms is 0 if another has it now */
 };
@@ -64,6 +67,7 @@ struct sql_row {
     int64_t left_ms, age_ms;
     bool changed;   /* by this very statement */
     bool unmarked;  /* nobody is known to wait for it, where that matters */
+    bool marked;    /* changed, and others do wait */
     bool evicted;   /* and then of the owner's id: */
     uint32_t first; /* the bytes of its first character, as one number; 0: unknown */
 };
@@ -71,7 +75,8 @@ struct sql_row {
 struct sql_item {
     char mutex[SIMBA_MUTEX_MAX + 1];
     struct simba_request *request; /* NULL: of a poll */
-    bool seen, changed, unmarked, evicted;
+    struct simba_request *release; /* of a pass, by the owner before */
+    bool seen, changed, unmarked, marked, evicted;
     uint64_t token;
     int64_t left_ms, age_ms;
     char owner[SIMBA_ID_MAX + 1]; /* "": nobody */
@@ -102,6 +107,7 @@ struct sql_session {
     void *handle; /* the driver's */
     int fd;
     bool notifies;       /* LISTEN works there */
+    bool passes;         /* it has SQL_PASS, and others get their turn all the same */
     bool one_by_one;     /* a statement that changes something is for one mutex */
     const char *warning; /* something to warn of, once; NULL: nothing */
     const struct sql_inspection *inspection;
@@ -157,6 +163,7 @@ struct sql {
     struct pending waiting;
     struct sql_poller poller;
     struct sql_queue queue;
+    struct sql_passes passes;
     struct {
         uint32_t mutex; /* its hash: a mistake costs little */
         int64_t until;  /* simba_now() */
@@ -213,6 +220,7 @@ void sql_job_mark(struct sql *s, const struct sql_job *job); /* what is waited f
 void sql_connection_begin(struct sql *s);
 void sql_connection_pump(struct sql *s);
 void sql_connection_close(struct sql *s); /* if there is one */
+void sql_connection_go_on(struct sql *s); /* both: with what waits */
 enum simba_lend sql_work(void *store, bool here);
 
 /* replies.c. Of drivers: what a statement tells, and what is told unasked. Ended: the statement

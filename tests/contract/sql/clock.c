@@ -170,6 +170,8 @@ static void sql_late_grant(void)
     }
     pthread_t thread;
     void *code;
+    struct simba_owner o;
+    CHECK_OK(simba_read(s, "m", PATIENCE_MS, &o)); /* and no other question is under way */
     proxy_set(&p, PROXY_MUTE);
     CHECK(pthread_create(&thread, NULL, take, l) == 0);
     AWAIT((uint64_t)sql_number(&d, "SELECT fencing_token FROM simba_mutex WHERE mutex='m'") >

@@ -7,6 +7,7 @@
 #include "help.h"
 
 #define ROUNDS 10
+#define QUEUE_LOCK "CONCAT('simba:',SHA1('%s/m'))" /* of the mutex m, and the database */
 
 static void *take(void *l)
 {
@@ -143,6 +144,82 @@ static void sql_queue_sessions_end(void)
     database_drop(&d);
 }
 
+/* An administrator ends what a session waits in, and not the session. */
+static void sql_queue_query_ends(void)
+{
+    struct database d;
+    char url[600];
+    begin(&d, url);
+    struct peer p[2];
+    for (int i = 0; i < 2; i++)
+        p[i] = start(d.url, "m", lease_long());
+    uint64_t token = own(&p[0]);
+    contend(&p[1]);
+    AWAIT(waiting(&d) == 1);
+    sql_run(&d, "KILL QUERY %lld",
+            sql_number(&d,
+                       "SELECT MAX(id) FROM information_schema.PROCESSLIST WHERE user='%s' AND "
+                       "state='User lock'",
+                       d.name));
+    CHECK(peer_number(&p[0], "stop") == 0);
+    CHECK(peer_await_owner(&p[1]) > token);
+    peer_end(&p[0]);
+    peer_end(&p[1]);
+    database_drop(&d);
+}
+
+/* Connections that only wait take none from a user that may have few. */
+static void sql_queue_no_room(void)
+{
+    struct database d;
+    char url[600];
+    begin(&d, url);
+    sql_run(&d, "ALTER USER '%s'@'%%' WITH MAX_USER_CONNECTIONS 3", d.name);
+    struct peer p[3];
+    for (int i = 0; i < 3; i++)
+        p[i] = start(d.url, "m", lease_long());
+    uint64_t token = own(&p[0]);
+    contend(&p[1]);
+    nap(300); /* polls, and the question for room */
+    CHECK(sessions(&d) == 2);
+    contend(&p[2]); /* there is a connection left for it */
+    AWAIT(sessions(&d) == 3);
+    CHECK(peer_number(&p[0], "stop") == 0);
+    uint64_t now[3] = {0, 0, 0};
+    AWAIT((now[1] = (uint64_t)peer_number(&p[1], "token")) > token ||
+          (now[2] = (uint64_t)peer_number(&p[2], "token")) > token);
+    for (int i = 0; i < 3; i++)
+        peer_end(&p[i]);
+    database_drop(&d);
+}
+
+/* The owner's session ends, with its queue lock, and it goes on owning the mutex; when it has
+ * renewed it has the queue lock again, so that its release wakes who waits, and no poll does. */
+static void sql_queue_taken_again(void)
+{
+    struct database d;
+    char url[600];
+    begin(&d, url);
+    struct peer p[2];
+    struct simba_handle_options o = lease_long();
+    o.ttl_ms = 1000; /* renewals are frequent */
+    for (int i = 0; i < 2; i++)
+        p[i] = start(url, "m", o);
+    uint64_t token = own(&p[0]);
+    AWAIT(sql_number(&d, "SELECT IS_USED_LOCK(" QUEUE_LOCK ") IS NOT NULL", d.name) == 1);
+    sql_kill_sessions(&d);
+    AWAIT(sql_number(&d, "SELECT IS_USED_LOCK(" QUEUE_LOCK ") IS NOT NULL", d.name) == 0);
+    AWAIT(sql_number(&d, "SELECT IS_USED_LOCK(" QUEUE_LOCK ") IS NOT NULL", d.name) == 1);
+    contend(&p[1]);
+    AWAIT(waiting(&d) == 1);
+    CHECK((uint64_t)peer_number(&p[0], "token") == token);
+    CHECK(peer_number(&p[0], "stop") == 0);
+    CHECK(peer_await_owner(&p[1]) > token);
+    peer_end(&p[0]);
+    peer_end(&p[1]);
+    database_drop(&d);
+}
+
 /* However many mutexes a client waits for, it has few sessions, and gets them all. */
 static void sql_queue_many(void)
 {
@@ -161,8 +238,10 @@ static void sql_queue_many(void)
         CHECK_OK(simba_locker_acquire(l[i], PATIENCE_MS));
         CHECK(pthread_create(&thread[i], NULL, take, next[i]) == 0);
     }
-    AWAIT(waiting(&d) > 0);
-    CHECK(sessions(&d) < MANY); /* of each client 1 and 4 that wait */
+    AWAIT(waiting(&d) == 4);
+    nap(100); /* for more to come */
+    CHECK(waiting(&d) == 4);
+    CHECK(sessions(&d) == 1 + 1 + 4); /* the owner's client needs no more */
     for (int i = MANY; i-- > 0;) {
         CHECK_OK(simba_locker_release(l[i]));
         CHECK(pthread_join(thread[i], &code) == 0);
@@ -216,6 +295,9 @@ const struct test sql_queue_tests[] = {
     {"sql_queue_killed", sql_queue_killed, SQL_ONLY, 0},
     {"sql_queue_stopped", sql_queue_stopped, SQL_ONLY, 0},
     {"sql_queue_sessions_end", sql_queue_sessions_end, SQL_ONLY, 0},
+    {"sql_queue_query_ends", sql_queue_query_ends, SQL_ONLY, 0},
+    {"sql_queue_no_room", sql_queue_no_room, SQL_ONLY, 0},
+    {"sql_queue_taken_again", sql_queue_taken_again, SQL_ONLY, 0},
     {"sql_queue_many", sql_queue_many, SQL_ONLY, 0},
     {"sql_queue_not_overtaken", sql_queue_not_overtaken, SQL_ONLY, 0},
     {NULL, NULL, ANY_STORE, 0},
