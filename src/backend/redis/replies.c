@@ -148,7 +148,7 @@ static bool take_refusal(struct redis *s, struct simba_request *q, const struct 
     if (is_queued)
         subscriber_waits(&s->subscriber, q->mutex, q->id, score->text, rank->integer);
     if (is_queued && t.id[0] == '\0')
-        subscriber_is_kept(&s->subscriber, q->mutex, t.answer.left_ms);
+        subscriber_is_reserved(&s->subscriber, q->mutex, t.answer.left_ms);
     replies_answer(s, q, &t.answer);
     return true;
 }

@@ -11,8 +11,8 @@
 #include "base/rng.h"
 
 #define UPKEEP_MS 5000
-#define KEPT_LATER_MS 100 /* who asks after a reservation has passed: not all at once */
-#define ROW_MAX_MS 20     /* of hand-overs within this client, while others may wait */
+#define RESERVED_LATER_MS 100 /* who asks after a reservation has passed: not all at once */
+#define ROW_MAX_MS 20         /* of hand-overs within this client, while others may wait */
 #define ALL TOPICS_PREFIX "*" TOPICS_SUFFIX
 #define RIGHTS "simba:rights" /* a channel to try on */
 
@@ -234,11 +234,11 @@ void subscriber_waits(struct subscriber *e, const char *mutex, const char *id, c
     w->rank = rank;
 }
 
-void subscriber_is_kept(struct subscriber *e, const char *mutex, int64_t left_ms)
+void subscriber_is_reserved(struct subscriber *e, const char *mutex, int64_t left_ms)
 {
     struct topic *p = topics_find(&e->topics, mutex);
     if (p != NULL)
-        messages_ask_later(e, p, left_ms, left_ms + KEPT_LATER_MS);
+        messages_ask_later(e, p, left_ms, left_ms + RESERVED_LATER_MS);
 }
 
 static void end_wait(struct subscriber *e, struct waiter *w)

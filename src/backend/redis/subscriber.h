@@ -52,8 +52,8 @@ bool subscriber_overtakes(const struct subscriber *e, const char *mutex, const c
 /* It was refused and is in the queue. Sent with the next flush. */
 void subscriber_waits(struct subscriber *e, const char *mutex, const char *id, const char *score,
                       int64_t rank);
-/* It is free, but kept for another who was woken, for so long. */
-void subscriber_is_kept(struct subscriber *e, const char *mutex, int64_t left_ms);
+/* It is free, but reserved for another who was woken, for so long. */
+void subscriber_is_reserved(struct subscriber *e, const char *mutex, int64_t left_ms);
 void subscriber_ends(struct subscriber *e, const char *mutex, const char *id); /* waits no longer */
 void subscriber_granted(struct subscriber *e, const char *mutex, const char *id, int64_t lease_ms);
 void subscriber_renewed(struct subscriber *e, int64_t lease_ms);

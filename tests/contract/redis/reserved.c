@@ -1,5 +1,5 @@
-/* reserved.c: whose turn it is. What is freed while somebody waits is kept, for a moment, for the one
- * that is woken; or for another of the same client, which then need not be woken. */
+/* reserved.c: whose turn it is. What is freed while somebody waits is reserved, for a moment, for the
+ * one that is woken; or for another of the same client, which then need not be woken. */
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -49,7 +49,7 @@ static void *wait_for_it(void *l)
     return NULL;
 }
 
-/* Nobody but the one it is kept for gets it; the next grant writes over the reservation. */
+/* Nobody but the one it is reserved for gets it; the next grant writes over the reservation. */
 static void redis_reserved(void)
 {
     begin();
@@ -79,6 +79,7 @@ static void redis_reserved_of_many(void)
     enum { MANY = 8 };
     struct simba_handle_options o = lease_long();
     simba_contender *c[MANY];
+    run(&server, "SET simba:{m3}:fence 4000000000000000"); /* else it is asked for alone */
     run(&server, "SET simba:{m3}:token next:another PX 60000");
     for (int i = 0; i < MANY; i++) {
         char mutex[8];
@@ -95,7 +96,7 @@ static void redis_reserved_of_many(void)
     end();
 }
 
-/* It is kept for one that is stopped, and then gives up instead of taking it: so it is passed on,
+/* It is reserved for one that is stopped, and then gives up instead of taking it: so it is passed on,
  * here to nobody. */
 static void redis_reserved_passed_on(void)
 {
@@ -131,12 +132,18 @@ static void redis_reserved_for_another(void)
     run(&server, "SET simba:{m} another PX 60000");
     pthread_t waits = spawn(wait_for_it, c);
     AWAIT(run_number(&server, "ZCARD simba:{m}:contender") == 1);
+    redisContext *last = redisConnectUnix(server.socket);
+    CHECK(last != NULL && last->err == 0);
+    freeReplyObject(redisCommand(last, "SUBSCRIBE simba:{m}:last"));
+    run(&server, "ZADD simba:{m}:contender 9999999999.5 last");
     run(&server, "SET simba:{m}:token next:z PX 60000");
     run(&server, "DEL simba:{m}");
     CHECK_OK(simba_locker_cancel(c));
     join(waits);
-    AWAIT(run_number(&server, "ZCARD simba:{m}:contender") == 0);
-    CHECK(run_number(&server, "PTTL simba:{m}:token") > 0);
+    AWAIT(run(&server, "ZSCORE simba:{m}:contender c")->type == REDIS_REPLY_NIL);
+    CHECK(run_number(&server, "ZCARD simba:{m}:contender") == 1);
+    CHECK(strcmp(run(&server, "GET simba:{m}:token")->str, "next:z") == 0);
+    redisFree(last);
     end();
 }
 
@@ -274,6 +281,20 @@ static void redis_handed_over(void)
     end();
 }
 
+/* The release is sent once more when what asked behind it has been answered. */
+static void redis_heir_forgotten(void)
+{
+    begin();
+    simba_locker *a = locker("a");
+    struct turns b = {.locker = locker("b"), .count = 1};
+    CHECK_OK(simba_locker_acquire(a, 0));
+    begin_turns(&b);
+    run(&server, "SCRIPT FLUSH");
+    CHECK_OK(simba_locker_release(a));
+    join(b.thread);
+    end();
+}
+
 /* But another has waited longer. */
 static void redis_heir_in_order(void)
 {
@@ -281,7 +302,10 @@ static void redis_heir_in_order(void)
     simba_locker *a = locker("a");
     struct turns b = {.locker = locker("b"), .count = 1};
     struct peer p = {.url = server.url, .mutex = "m", .like = lease_long()};
+    struct simba_owner owner;
     peer_start(&p);
+    CHECK_OK(simba_locker_acquire(a, 0));
+    CHECK_OK(simba_locker_release(a)); /* the server knows the scripts */
     CHECK_OK(simba_locker_acquire(a, 0));
     uint64_t token = simba_locker_token(a);
     CHECK(peer_number(&p, "start") == 0);
@@ -289,6 +313,8 @@ static void redis_heir_in_order(void)
                      "return #redis.call('PUBSUB', 'CHANNELS', 'simba:{m}:*')") == 1);
     AWAIT(waiting() == 1);
     begin_turns(&b);
+    AWAIT(server_calls(&server, "zadd") == 4); /* both have asked, and again when they could hear */
+    CHECK_OK(simba_read(client, "m", PATIENCE_MS, &owner)); /* and that is answered */
     CHECK_OK(simba_locker_release(a));
     CHECK(peer_await_owner(&p) == token + 1);
     CHECK(peer_number(&p, "stop") == 0);
@@ -339,6 +365,7 @@ const struct test redis_reserved_tests[] = {
     {"redis_reserved_by_release", redis_reserved_by_release, REDIS_ONLY, 0},
     {"redis_not_overtaken", redis_not_overtaken, REDIS_ONLY, 0},
     {"redis_handed_over", redis_handed_over, REDIS_ONLY, 0},
+    {"redis_heir_forgotten", redis_heir_forgotten, REDIS_ONLY, 0},
     {"redis_heir_in_order", redis_heir_in_order, REDIS_ONLY, 0},
     {"redis_row", redis_row, REDIS_ONLY, 0},
     {NULL, NULL, ANY_STORE, 0},

@@ -3,8 +3,8 @@
 -- ARGV  the note as it was, when that epoch was first seen in us of the server's clock, id, lease
 --       in ms, the waiter's own first score or '', ms for which nothing may be granted
 -- Returns the token, if it is granted; else {0 owned or not to be had | 2 not ours, owner, ms left,
--- token, score, rank}, where an owner '' with a score means that it is kept for another who was
--- woken; an error SIMBAEPOCH if it is free, but the server is in another epoch.
+-- token, score, rank}, where an owner '' with a score means that it is reserved for another;
+-- an error SIMBAEPOCH if it is free, but the server is in another epoch.
 -- What can fail comes before what counts: an error leaves nothing behind but a spent token.
 local call = redis.call
 local found = call('MGET', KEYS[2], KEYS[1], KEYS[5])

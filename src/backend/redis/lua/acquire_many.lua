@@ -4,8 +4,8 @@
 --       first mutex, of the second, ...
 -- Returns for each what one() does; nil: it failed, and left nothing behind. Alone it
 -- says why.
--- The usual case is that all are free, nobody waits, and none is kept for anybody. One question
--- tells, for all of them.
+-- The usual case is that all are free, nobody waits, and none is reserved. One question tells,
+-- for all of them.
 local call, keys, args = redis.call, KEYS, ARGV
 if not same_epoch(call('GET', keys[1]), args[1]) then
     return redis.error_reply(OTHER_EPOCH)

@@ -5,8 +5,8 @@
 local EVICTED = '\255evicted:'
 
 -- Wakes the first in the queue who still listens, and is not `leaver`. True: the queue is empty.
--- Until it comes, the mutex is kept for it, if it knows of that: the scores of JVM clients are whole
--- seconds. The heir needs no waking: it asks at once.
+-- Until it comes, the mutex is reserved for it, if it knows of that: the scores of JVM clients are
+-- whole seconds. The heir needs no waking: it asks at once.
 local function wake(key, queue, token, by, leaver, heir)
     for _ = 1, 1000 do
         local head = redis.pcall('ZPOPMIN', queue)
