@@ -9,6 +9,7 @@
 
 #include "backend/redis/acquire_lua.h"
 #include "backend/redis/release_lua.h"
+#include "backend/redis/reserved_lua.h"
 #include "backend/redis/wake_lua.h"
 #include "rival.h"
 
@@ -115,7 +116,7 @@ static inline void raw_redis_load(struct raw_redis *r, enum raw_script which, co
                                   const char *body)
 {
     char text[8192];
-    snprintf(text, sizeof text, "%s%s", before, body);
+    snprintf(text, sizeof text, "%s%s%s", reserved_lua, before, body);
     redisReply *reply = redis_run(r->c, "SCRIPT LOAD %s", text);
     snprintf(r->sha[which], sizeof r->sha[which], "%s", reply->str);
     freeReplyObject(reply);

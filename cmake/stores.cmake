@@ -82,14 +82,14 @@ function(redis_scripts)
     endforeach()
     foreach(script release evict)
         embed_script(script_${script} ${generated}/backend/redis/script_${script}.h
-            ${lua}/wake.lua ${lua}/${script}.lua)
+            ${lua}/reserved.lua ${lua}/wake.lua ${lua}/${script}.lua)
     endforeach()
     embed_script(script_acquire ${generated}/backend/redis/script_acquire.h
-        ${lua}/same_epoch.lua ${lua}/acquire.lua)
+        ${lua}/reserved.lua ${lua}/same_epoch.lua ${lua}/acquire.lua)
     embed_script(script_acquire_many ${generated}/backend/redis/script_acquire_many.h
-        ${lua}/same_epoch.lua ${one} ${lua}/acquire.lua "end\n" ${lua}/acquire_many.lua)
+        ${lua}/reserved.lua ${lua}/same_epoch.lua ${one} ${lua}/acquire.lua "end\n" ${lua}/acquire_many.lua)
     embed_script(script_release_many ${generated}/backend/redis/script_release_many.h
-        ${lua}/wake.lua ${one} ${lua}/release.lua "end\n" ${lua}/release_many.lua)
+        ${lua}/reserved.lua ${lua}/wake.lua ${one} ${lua}/release.lua "end\n" ${lua}/release_many.lua)
 endfunction()
 
 # Compiles the stores, and adds those that are built in to the lists of these names.

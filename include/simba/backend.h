@@ -170,6 +170,8 @@ struct simba_backend {
     const char *const *options; /* query options that it knows, NULL at the end */
     bool queues; /* it remembers who waits: a contender that stops waiting says LEAVE */
     bool asks;   /* host->interest and host->watched know of who waits; else of who observes only */
+    bool hands_over; /* where another of the client waits, its CONTEND comes right behind a RELEASE,
+                        so that both can be one exchange */
 
     /* Starts, without waiting for anything outside; on failure writes what is wrong with the URL
      * into why. On the thread that opens the client. */

@@ -295,6 +295,7 @@ static void end_tenure(struct actor *a, int64_t now, uint64_t token, enum simba_
 }
 
 static void observe(struct actor *a, struct request *r, bool first);
+static void hint_next(const struct actor *a);
 
 /* r: the answered request that the event is about; NULL: none. */
 static void step(struct actor *a, struct handle_event *event, struct request *r)
@@ -342,6 +343,8 @@ static void step(struct actor *a, struct handle_event *event, struct request *r)
         callback_dispatch(a, &up);
     if (r != NULL && observes && up.news == LEASE_ANSWERED)
         observe(a, r, starting);
+    if (up.send && up.request.op == SIMBA_RELEASE && s->backend->hands_over)
+        hint_next(a);
 }
 
 /* Something to tell: what is found first, and every change. */
@@ -498,6 +501,21 @@ void actor_hint(struct actor *a)
     if (a->hinted_at == 0 && actor_waits(a))
         a->hinted_at = clock_now();
     step(a, &(struct handle_event){.kind = HANDLE_HINT}, NULL);
+}
+
+/* Who has waited longest beside the one that releases: what it asks goes out with the release. */
+static void hint_next(const struct actor *a)
+{
+    struct hash_node *n = hash_table_find(&a->client->actors, a->by_mutex.name);
+    struct actor *first = NULL;
+    for (; n != NULL; n = hash_table_find_next(n)) {
+        struct actor *other = actor_of(n);
+        if (other != a && actor_waits(other) &&
+            (first == NULL || (int32_t)(other->since - first->since) < 0))
+            first = other;
+    }
+    if (first != NULL)
+        actor_hint(first);
 }
 
 static bool same(const char *a, const char *b)

@@ -84,6 +84,7 @@ static const struct {
     {redis_forget_tests, NULL},
     {redis_sentinel_tests, NULL},
     {redis_queue_tests, NULL},
+    {redis_reserved_tests, NULL},
     {redis_module_tests, NULL},
     {redis_rights_tests, NULL},
 #endif

@@ -48,12 +48,12 @@ extern const struct test jvm_kit_tests[], token_tests[], callback_tests[], hando
     progress_tests[], at_least_tests[], scheduler_tests[], scheduler_work_tests[],
     thread_end_tests[], sqlite_fault_tests[], sqlite_refused_path_tests[], sqlite_file_tests[],
     sqlite_damage_tests[], sqlite_unreadable_tests[], redis_fault_tests[], redis_forget_tests[],
-    redis_sentinel_tests[], redis_queue_tests[], redis_module_tests[], redis_rights_tests[],
-    sqlite_waking_tests[], sql_tests[], sql_table_tests[], sql_clock_tests[], sql_push_tests[],
-    sql_module_tests[], sql_safety_tests[], sql_job_tests[], zookeeper_fault_tests[],
-    zookeeper_ensemble_tests[], zookeeper_doctor_tests[], zookeeper_absurd_tests[],
-    locker_async_tests[], locker_async_order_tests[], scheduler_thread_tests[], sql_queue_tests[],
-    sql_pass_tests[];
+    redis_sentinel_tests[], redis_queue_tests[], redis_reserved_tests[], redis_module_tests[],
+    redis_rights_tests[], sqlite_waking_tests[], sql_tests[], sql_table_tests[], sql_clock_tests[],
+    sql_push_tests[], sql_module_tests[], sql_safety_tests[], sql_job_tests[],
+    zookeeper_fault_tests[], zookeeper_ensemble_tests[], zookeeper_doctor_tests[],
+    zookeeper_absurd_tests[], locker_async_tests[], locker_async_order_tests[],
+    scheduler_thread_tests[], sql_queue_tests[], sql_pass_tests[];
 
 /* ---- what the runner tells the tests ------------------------------------------------------- */
 

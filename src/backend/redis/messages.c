@@ -43,18 +43,39 @@ static void set_alarm(struct subscriber *e)
         handles_start_timer(&e->alarm, on_alarm, first - simba_now());
 }
 
+void messages_ask_later(struct subscriber *e, struct topic *p, int64_t least_ms, int64_t most_ms)
+{
+    int64_t at = simba_now() + rng_between(&e->rng, least_ms, most_ms);
+    if (p->ask_at != 0 && p->ask_at <= at)
+        return;
+    if (p->ask_at == 0) {
+        p->later = e->topics.later;
+        e->topics.later = p;
+    }
+    p->ask_at = at;
+    set_alarm(e);
+}
+
 static void on_released(struct subscriber *e, struct topic *p)
 {
     struct waiter *w = topics_first(p);
     p->is_taken = false;
-    if (w != NULL && w->rank == 0)
-        messages_hint(e, w);
-    if (w == NULL || w->rank == 0 || p->ask_at != 0)
+    if (w == NULL)
         return;
-    p->ask_at = simba_now() + rng_between(&e->rng, LATER_MIN_MS, LATER_MAX_MS);
-    p->later = e->topics.later;
-    e->topics.later = p;
-    set_alarm(e);
+    if (w->rank == 0) /* not at once: "acquired" may come right behind it */
+        messages_ask_later(e, p, 0, 0);
+    else
+        messages_ask_later(e, p, LATER_MIN_MS, LATER_MAX_MS);
+}
+
+/* It is out of the queue, and its turn: with it begins a row of hand-overs to others of this
+ * client. */
+static void on_woken(struct subscriber *e, struct waiter *w)
+{
+    w->rank = -1;
+    w->topic->row++;
+    w->topic->row_began = simba_now();
+    messages_hint(e, w);
 }
 
 static void on_acquired(struct subscriber *e, struct topic *p)
@@ -88,8 +109,9 @@ static void on_message(struct subscriber *e, const struct reply *channel, const 
     }
     if (!reply_is_text(channel) || (!released && !acquired))
         return; /* not one of our messages */
-    if (released)
-        messages_hint(e, topics_waiter_on(&e->topics, channel->text));
+    struct waiter *w = released ? topics_waiter_on(&e->topics, channel->text) : NULL;
+    if (w != NULL)
+        on_woken(e, w);
     struct topic *p = topics_find_key(&e->topics, channel->text);
     if (p == NULL)
         return;

@@ -169,6 +169,7 @@ const struct simba_backend redis_backend = {
     .schemes = tls_schemes,
     .options = config_options,
     .queues = true,
+    .hands_over = true,
     .open = open_store,
     .check = check,
     .submit = requests_submit,

@@ -136,7 +136,8 @@ static bool take_refusal(struct redis *s, struct simba_request *q, const struct 
         replies_refuse(s, q, SIMBA_ESCHEMA, FOREIGN);
         return true;
     }
-    if (t.id[0] == '\0') {
+    bool is_queued = reply_is_text(score) && rank->kind == REPLY_INTEGER;
+    if (t.id[0] == '\0' && !is_queued) {
         say_restart_grace(s, t.answer.left_ms, line);
         t.answer.text = line;
     } else if (t.answer.evicted || (strcmp(t.id, q->id) == 0 &&
@@ -144,8 +145,10 @@ static bool take_refusal(struct redis *s, struct simba_request *q, const struct 
         t.answer.token =
             0; /* nobody may take it up again: it may be older than what was forgotten */
     }
-    if (reply_is_text(score) && rank->kind == REPLY_INTEGER)
+    if (is_queued)
         subscriber_waits(&s->subscriber, q->mutex, q->id, score->text, rank->integer);
+    if (is_queued && t.id[0] == '\0')
+        subscriber_is_reserved(&s->subscriber, q->mutex, t.answer.left_ms);
     replies_answer(s, q, &t.answer);
     return true;
 }

@@ -1,6 +1,8 @@
 /* requests.c: see requests.h. What is alike goes out in one call. */
 #include "backend/redis/requests.h"
 
+#include <string.h>
+
 #include "backend/redis/list.h"
 #include "backend/redis/redis.h"
 
@@ -37,6 +39,15 @@ static void write_token(struct buffer *b, uint64_t token)
         resp_number(b, (int64_t)token);
 }
 
+/* Who asks right behind this release, if anybody; `store` until it is written. */
+static void write_heir(struct redis *s, struct buffer *b, const struct simba_request *q)
+{
+    const struct simba_request *heir = q->op == SIMBA_RELEASE && q->store != q ? q->store : NULL;
+    resp_argument(b, heir != NULL ? heir->id : "");
+    bool overtakes = heir != NULL && subscriber_overtakes(&s->subscriber, heir->mutex, heir->id);
+    resp_argument(b, overtakes ? "1" : "");
+}
+
 /* The arguments of the script, for one request. */
 static void write_arguments(struct redis *s, struct buffer *b, const struct simba_request *q)
 {
@@ -63,6 +74,7 @@ static void write_arguments(struct redis *s, struct buffer *b, const struct simb
         break;
     default:
         write_token(b, q->op == SIMBA_RELEASE ? q->token : 0);
+        write_heir(s, b, q);
         break;
     }
 }
@@ -115,8 +127,11 @@ static void write_call(struct redis *s, struct simba_request *list)
         resp_argument(b, s->server.epoch.note);
         resp_number(b, s->server.epoch.seen_us);
     }
-    for (const struct simba_request *q = list; q != NULL; q = q->next)
+    for (struct simba_request *q = list; q != NULL; q = q->next) {
         write_arguments(s, b, q);
+        if (q->op == SIMBA_RELEASE)
+            q->store = NULL; /* the heir may be gone before this is answered */
+    }
 }
 
 /* ---- what goes together -------------------------------------------------------------------- */
@@ -186,6 +201,15 @@ static void send_one(struct redis *s, struct simba_request *q)
         write_call(s, q);
 }
 
+/* The runtime puts who waits right behind who releases. NULL: nobody does. */
+static struct simba_request *heir_of(const struct simba_request *release,
+                                     struct simba_request *next)
+{
+    bool is_heir = next != NULL && next->op == SIMBA_CONTEND && is_grouped(next) &&
+                   strcmp(next->mutex, release->mutex) == 0 && strcmp(next->id, release->id) != 0;
+    return is_heir ? next : NULL;
+}
+
 /* A replica takes nothing but questions. A master that could not note its epoch grants nothing. */
 static bool can_take(const struct server *v, enum simba_op op)
 {
@@ -215,6 +239,8 @@ static void send_all(struct redis *s, struct simba_request *batch)
             replies_refuse(s, q, s->server.write_code, s->server.write_why);
             s->to_greet = true;
         } else if (is_grouped(q)) {
+            if (q->op == SIMBA_RELEASE)
+                q->store = heir_of(q, next);
             add_to_group(s, group, q);
         } else {
             write_groups(s, group); /* what comes after them may be about the same */

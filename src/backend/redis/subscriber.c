@@ -11,6 +11,8 @@
 #include "base/rng.h"
 
 #define UPKEEP_MS 5000
+#define RESERVED_LATER_MS 100 /* who asks after a reservation has passed: not all at once */
+#define ROW_MAX_MS 20         /* of hand-overs within this client, while others may wait */
 #define ALL TOPICS_PREFIX "*" TOPICS_SUFFIX
 #define RIGHTS "simba:rights" /* a channel to try on */
 
@@ -232,12 +234,20 @@ void subscriber_waits(struct subscriber *e, const char *mutex, const char *id, c
     w->rank = rank;
 }
 
+void subscriber_is_reserved(struct subscriber *e, const char *mutex, int64_t left_ms)
+{
+    struct topic *p = topics_find(&e->topics, mutex);
+    if (p != NULL)
+        messages_ask_later(e, p, left_ms, left_ms + RESERVED_LATER_MS);
+}
+
 static void end_wait(struct subscriber *e, struct waiter *w)
 {
     if (w == NULL || !w->waits)
         return;
     w->waits = false;
     w->score[0] = '\0';
+    w->row = w->topic->row;
     w->idle_since = simba_now();
     topics_stop(&e->topics, w->topic);
 }
@@ -259,6 +269,12 @@ const char *subscriber_asks(struct subscriber *e, const char *mutex, const char 
         w->rank = 0;
     }
     return w->score;
+}
+
+bool subscriber_overtakes(const struct subscriber *e, const char *mutex, const char *id)
+{
+    const struct waiter *w = topics_waiter(&e->topics, mutex, id);
+    return w != NULL && w->row != w->topic->row && simba_now() - w->topic->row_began < ROW_MAX_MS;
 }
 
 void subscriber_interest(struct subscriber *e, const char *mutex, enum simba_interest interest)

@@ -47,9 +47,13 @@ void subscriber_follow(struct subscriber *e);
 
 /* The contender asks now. Returns its first score; "": none. */
 const char *subscriber_asks(struct subscriber *e, const char *mutex, const char *id);
+/* Released by another of this client, it may come before those of others who have waited longer. */
+bool subscriber_overtakes(const struct subscriber *e, const char *mutex, const char *id);
 /* It was refused and is in the queue. Sent with the next flush. */
 void subscriber_waits(struct subscriber *e, const char *mutex, const char *id, const char *score,
                       int64_t rank);
+/* It is free, but reserved for another who was woken, for so long. */
+void subscriber_is_reserved(struct subscriber *e, const char *mutex, int64_t left_ms);
 void subscriber_ends(struct subscriber *e, const char *mutex, const char *id); /* waits no longer */
 void subscriber_granted(struct subscriber *e, const char *mutex, const char *id, int64_t lease_ms);
 void subscriber_renewed(struct subscriber *e, int64_t lease_ms);

@@ -22,8 +22,9 @@ struct waiter {
     bool waits; /* else it lingers */
     bool tries; /* as soon as it hears */
     int64_t idle_since;
-    int64_t rank;
+    int64_t rank; /* in the queue; -1: taken out of it, and woken */
     char score[32];
+    uint32_t row;   /* of its topic, when it last ended a wait */
     const char *id; /* in the channel */
     char channel[];
 };
@@ -35,6 +36,8 @@ struct topic {
     bool is_taken;       /* the last message said so */
     int64_t ask_at;      /* simba_now(); 0: it is not among those that ask later */
     struct topic *later; /* the next of them */
+    uint32_t row;        /* counts how often one of its waiters was woken: hand-overs in a row */
+    int64_t row_began;   /* simba_now() */
     char *channel;       /* simba:{M} */
     char mutex[];
 };

@@ -3,19 +3,28 @@
 -- ARGV  the note as it was, when that epoch was first seen in us of the server's clock, id, lease
 --       in ms, the waiter's own first score or '', ms for which nothing may be granted
 -- Returns the token, if it is granted; else {0 owned or not to be had | 2 not ours, owner, ms left,
--- token, score, rank}; an error SIMBAEPOCH if it is free, but the server is in another epoch.
+-- token, score, rank}, where an owner '' with a score means that it is reserved for another;
+-- an error SIMBAEPOCH if it is free, but the server is in another epoch.
 -- What can fail comes before what counts: an error leaves nothing behind but a spent token.
 local call = redis.call
-local found = call('MGET', KEYS[2], KEYS[1])
-local owner = found[1]
-if not owner then
-    if ARGV[6] ~= '0' then
-        return {0, '', tonumber(ARGV[6]), ''}
+local found = call('MGET', KEYS[2], KEYS[1], KEYS[5])
+local owner, token = found[1], found[3] or ''
+local left = 0
+if owner then
+    left = call('PTTL', KEYS[2])
+    if left < 0 then
+        return {2, owner, left, ''}
     end
+elseif ARGV[6] ~= '0' then
+    return {0, '', tonumber(ARGV[6]), ''}
+elseif token ~= RESERVED .. ARGV[3] and string.sub(token, 1, #RESERVED) == RESERVED then
+    left = call('PTTL', KEYS[5])
+end
+if not owner and left <= 0 then
     if not same_epoch(found[2], ARGV[1]) then
         return redis.error_reply(OTHER_EPOCH)
     end
-    local token = call('INCR', KEYS[4])
+    token = call('INCR', KEYS[4])
     local is_first = token == 1
     if token < tonumber(ARGV[2]) then
         -- Before this epoch the server may have issued higher tokens than it remembers. The clock,
@@ -37,11 +46,6 @@ if not owner then
     redis.pcall('PUBLISH', KEYS[2], 'acquired@@' .. ARGV[3])
     return token
 end
-local left = call('PTTL', KEYS[2])
-if left < 0 then
-    return {2, owner, left, ''}
-end
-local token = call('GET', KEYS[5]) or ''
 local score = ARGV[5]
 if score == '' then
     local now = call('TIME')
@@ -52,5 +56,5 @@ local keep = left + tonumber(ARGV[4]) + 60000
 if call('PTTL', KEYS[3]) < keep then
     call('PEXPIRE', KEYS[3], keep)
 end
-return {0, owner, left, token, call('ZSCORE', KEYS[3], ARGV[3]),
+return {0, owner or '', left, token, call('ZSCORE', KEYS[3], ARGV[3]),
         call('ZRANK', KEYS[3], ARGV[3])}

@@ -4,7 +4,8 @@
 --       first mutex, of the second, ...
 -- Returns for each what one() does; nil: it failed, and left nothing behind. Alone it
 -- says why.
--- The usual case is that all are free and nobody waits. One question tells, for all of them.
+-- The usual case is that all are free, nobody waits, and none is reserved. One question tells,
+-- for all of them.
 local call, keys, args = redis.call, KEYS, ARGV
 if not same_epoch(call('GET', keys[1]), args[1]) then
     return redis.error_reply(OTHER_EPOCH)
@@ -14,6 +15,7 @@ local asked = {}
 for i = 2, #keys, 4 do
     asked[#asked + 1] = keys[i]
     asked[#asked + 1] = keys[i + 1]
+    asked[#asked + 1] = keys[i + 3]
 end
 local plain = call('EXISTS', unpack(asked)) == 0
 

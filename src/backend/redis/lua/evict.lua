@@ -16,7 +16,7 @@ if (ARGV[1] ~= '' and owner ~= ARGV[1]) or (ARGV[2] ~= '' and token ~= ARGV[2]) 
 end
 if ARGV[3] == '1' then
     redis.call('DEL', KEYS[1], KEYS[3])
-    wake(KEYS[1], KEYS[2], owner)
+    wake(KEYS[1], KEYS[2], KEYS[3], owner)
     redis.pcall('PUBLISH', KEYS[1], 'released@@' .. owner)
 elseif not is_evicted then
     redis.call('SET', KEYS[1], EVICTED .. owner, 'PX', math.max(left, 1))

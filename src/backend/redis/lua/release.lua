@@ -1,6 +1,8 @@
--- Ends a tenure, or leaves the queue; either way a wake-up that was meant for us is passed on.
+-- Ends a tenure, or leaves the queue; either way a wake-up that was meant for us is passed on, and
+-- with it the reservation.
 -- KEYS  the mutex, its queue, its token
--- ARGV  id, token; '' leaves only
+-- ARGV  id, token; '' leaves only; the heir, a waiter who asks right behind this, or ''; '1' if that
+--       one may come before those who have waited longer
 -- Returns 1 if the tenure was ended and it is free; else {owner, ms left, token}.
 local call = redis.call
 local owner, token
@@ -11,8 +13,19 @@ if freed then
 else
     owner, token = call('GET', KEYS[1]), call('GET', KEYS[3]) -- an error if these are not strings
 end
--- Who leaves is not woken, and is out of a queue that was found empty.
-if owner or not wake(KEYS[1], KEYS[2], ARGV[1], ARGV[1]) then
+local is_ours = token == RESERVED .. ARGV[1]
+if is_ours then
+    call('DEL', KEYS[3])
+end
+-- Who leaves is not woken, and is out of a queue that was found empty. Where another was woken, that
+-- one comes.
+local is_settled = owner or
+    (token and not is_ours and string.sub(token, 1, #RESERVED) == RESERVED)
+if freed and ARGV[4] ~= '' then
+    redis.pcall('SET', KEYS[3], RESERVED .. ARGV[3], 'PX', RESERVED_MS)
+    is_settled = true
+end
+if is_settled or not wake(KEYS[1], KEYS[2], KEYS[3], ARGV[1], ARGV[1], ARGV[3]) then
     redis.pcall('ZREM', KEYS[2], ARGV[1])
 end
 if freed then

@@ -14,7 +14,7 @@ local now = call('EXISTS', unpack(queues)) == 0 and call('MGET', unpack(values))
 
 local ended, gone, seen = {}, {}, {}
 for i = 1, #queues do
-    local id, token, key = args[2 * i - 1], args[2 * i], values[2 * i - 1]
+    local id, token, key = args[4 * i - 3], args[4 * i - 2], values[2 * i - 1]
     local owner = now[2 * i - 1]
     if token ~= '' and now[2 * i] == token and (owner == id or owner == EVICTED .. id) and
         not seen[key] then
@@ -30,12 +30,13 @@ end
 
 local all = {}
 for i = 1, #queues do
-    local id, key = args[2 * i - 1], values[2 * i - 1]
+    local id, token, key = args[4 * i - 3], args[4 * i - 2], values[2 * i - 1]
     if ended[i] then
         redis.pcall('PUBLISH', key, 'released@@' .. id)
         all[i] = 1
     else
-        local fine, reply = pcall(one, {key, queues[i], values[2 * i]}, {id, args[2 * i]})
+        local fine, reply = pcall(one, {key, queues[i], values[2 * i]},
+                                  {id, token, args[4 * i - 1], args[4 * i]})
         all[i] = fine and reply
     end
 end
