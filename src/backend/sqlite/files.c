@@ -8,8 +8,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define FEW_DESCRIPTORS 64
-
 static int64_t nanoseconds(struct timespec t)
 {
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
@@ -20,24 +18,11 @@ static bool is_file(const struct stat *s, struct file_id id)
     return s->st_ino == id.inode && s->st_dev == id.device;
 }
 
-/* Most programs have few descriptors, and asking for each is cheaper than a list of them. */
-static bool is_open_below(int end, struct file_id id)
-{
-    struct stat s;
-    for (int fd = 0; fd < end; fd++) {
-        if (fstat(fd, &s) == 0 && is_file(&s, id))
-            return true;
-    }
-    return false;
-}
-
 /* All connections of a process share one descriptor of PATH-shm: an older connection may have
  * brought an older file with it. By open() and not by opendir(), which ThreadSanitizer does not
  * see: it would take the descriptor for an earlier one that libuv has closed unseen. */
 static bool is_open_here(struct file_id id)
 {
-    if (is_open_below(FEW_DESCRIPTORS, id))
-        return true;
     int fd = open("/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *folder = fd < 0 ? NULL : fdopendir(fd);
     bool found = false;
