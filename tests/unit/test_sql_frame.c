@@ -656,7 +656,11 @@ static void what_we_own_is_refused_here(void **state)
     sql_notified(runtime.store, "a"); /* it was evicted, perhaps */
     q = batch(1, SIMBA_CONTEND, "a");
     q->id = "you";
+    q->others = true;
     run(q);
+    assert_string_equal(server.said, "contend a");
+    run(batch(0, SIMBA_EVICT, "a")); /* by this very client, to whom nothing is notified */
+    run(batch(1, SIMBA_CONTEND, "a"));
     assert_string_equal(server.said, "contend a");
 }
 

@@ -22,11 +22,10 @@ void sql_connection_close(struct sql *s)
         return;
     s->connection = NULL;
     s->listens = false;
-    uv_poll_stop(&c->poll);
     sql_queue_reset(s);
     sql_pass_reset(s);
+    uv_close((uv_handle_t *)&c->poll, on_poll_closed); /* first: another may get its number */
     s->driver->disconnect(c->session.handle);
-    uv_close((uv_handle_t *)&c->poll, on_poll_closed);
 }
 
 /* ---- connecting ---------------------------------------------------------------------------- */

@@ -35,10 +35,11 @@ static struct sql_pass *add(struct sql *s, const char *mutex)
 /* An eviction is notified, so that what is known here is doubted in time. */
 static bool refuse_here(struct sql *s, const struct sql_pass *p, struct simba_request *q)
 {
-    int64_t left = p->until - simba_now();
-    if (left <= 0 || !s->connection->session.notifies || strcmp(p->owner, q->id) == 0)
+    int64_t now = simba_now();
+    if (p->until <= now || !s->listens || strcmp(p->owner, q->id) == 0)
         return false;
-    struct simba_answer a = {.id = p->owner, .token = p->token, .left_ms = left, .age_ms = -1};
+    struct simba_answer a = {
+        .id = p->owner, .token = p->token, .left_ms = p->until - now, .age_ms = now - p->began_at};
     s->host->answer(s->host, q, &a);
     return true;
 }
@@ -64,10 +65,11 @@ static bool ask_later(struct sql *s, const struct sql_pass *p, struct simba_requ
 
 static bool hold_back(struct sql *s, struct simba_request *q)
 {
-    struct sql_pass *p = find(s, q->mutex);
-    if (p != NULL && q->op == SIMBA_RELEASE)
+    bool leaves = q->op == SIMBA_RELEASE;
+    struct sql_pass *p = leaves || q->op == SIMBA_CONTEND ? find(s, q->mutex) : NULL;
+    if (p != NULL && leaves)
         p->until = 0;
-    return p != NULL && q->op == SIMBA_CONTEND && (refuse_here(s, p, q) || ask_later(s, p, q));
+    return p != NULL && !leaves && (refuse_here(s, p, q) || ask_later(s, p, q));
 }
 
 struct simba_request *sql_pass_hold_back(struct sql *s, struct simba_request *batch)
@@ -122,16 +124,15 @@ void sql_pass_granted(struct sql *s, const struct sql_item *item, bool passed)
         p = add(s, item->mutex);
     if (p == NULL)
         return;
-    if (!passed) {
-        p->since = simba_now();
-        p->count = 0;
-    }
-    p->count += passed;
+    p->began_at = simba_now();
+    if (!passed)
+        p->since = p->began_at;
+    p->count = passed ? p->count + 1 : 0;
     p->is_contested = item->marked;
     p->others_until = 0;
     memcpy(p->owner, item->owner, sizeof p->owner);
     p->token = item->token;
-    p->until = simba_now() + item->left_ms;
+    p->until = p->began_at + item->left_ms;
 }
 
 /* Who has passed it on gives others their time; else luck decides. */
@@ -148,10 +149,11 @@ void sql_pass_ended(struct sql *s, const struct sql_item *item)
 void sql_pass_others_first(struct sql *s, const char *mutex, bool yes)
 {
     struct sql_pass *p = find(s, mutex);
-    if (p == NULL)
+    if (p == NULL && yes)
         p = add(s, mutex);
-    p->others_until = yes ? simba_now() + OTHERS_FIRST_MS : 0;
-    if (!yes) /* whoever waits for that: it is on the loop's way to it */
+    if (p != NULL)
+        p->others_until = yes ? simba_now() + OTHERS_FIRST_MS : 0;
+    if (!yes) /* the caller pumps */
         pending_add(&s->waiting, pending_take(&s->passes.later));
 }
 

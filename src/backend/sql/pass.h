@@ -22,7 +22,8 @@ struct sql_pass {
     char mutex[SIMBA_MUTEX_MAX + 1]; /* "": none */
     char owner[SIMBA_ID_MAX + 1];    /* of this client */
     uint64_t token;
-    int64_t until;        /* simba_now(): the owner's lease; 0: it may have ended */
+    int64_t began_at;     /* simba_now(): the owner's tenure */
+    int64_t until;        /* simba_now(): its lease; 0: it may have ended */
     int64_t since;        /* simba_now(): the client has had it, and */
     unsigned count;       /* so many passes */
     bool is_contested;    /* others have left a mark */

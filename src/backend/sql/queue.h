@@ -75,6 +75,7 @@ struct sql_queue {
     uv_timer_t timer;
     int64_t off_until; /* simba_now(): the server has refused such a lock */
     int64_t retry_at;  /* simba_now(): no more connections before */
+    int64_t room_at;   /* simba_now(): to ask whether there is still room for them */
 };
 
 int sql_queue_open(struct sql *s);   /* 0, SIMBA_ELIMIT */
@@ -116,7 +117,7 @@ void queue_set_timer(struct sql *s, int64_t ms);        /* in so long at the lat
 bool queue_waiter_is_wanted(struct sql *s, const char *mutex); /* and no handle of ours has it */
 struct queue_waiter *queue_waiter_of(struct sql *s, const char *mutex); /* NULL: none */
 struct queue_waiter *queue_waiter_take(struct sql *s, const char *mutex);
-void queue_waiter_answered_room(struct queue_waiter *w, bool has_room);
+void queue_waiter_heard_room(struct sql *s, const char *mutex, bool has_room);
 void queue_waiter_begin(struct queue_waiter *w);
 void queue_waiter_end(struct queue_waiter *w);
 void queue_waiter_let_ask(struct queue_waiter *w);

@@ -31,9 +31,8 @@ void queue_connection_close(struct queue_waiter *w)
     if (c == NULL)
         return;
     w->connection = NULL;
-    uv_poll_stop(&c->poll);
+    uv_close((uv_handle_t *)&c->poll, on_closed); /* first, as that of all */
     w->store->driver->disconnect(c->session.handle);
-    uv_close((uv_handle_t *)&c->poll, on_closed);
 }
 
 bool queue_connection_is_armed(const struct queue_waiter *w)

@@ -100,10 +100,9 @@ void sql_queue_done(struct sql *s, const struct sql_job *job)
 {
     const struct sql_item *item = &job->item[0];
     struct queue_owned *o = owned_of(s, item->mutex);
-    struct queue_waiter *w = queue_waiter_of(s, item->mutex);
     bool got = item->token == 1, is_end = job->op == SQL_QUEUE_END;
-    if (job->op == SQL_QUEUE_ROOM && w != NULL && w->state == QUEUE_ASKING)
-        queue_waiter_answered_room(w, got);
+    if (job->op == SQL_QUEUE_ROOM)
+        queue_waiter_heard_room(s, item->mutex, got);
     if (job->op == SQL_QUEUE_ROOM || o == NULL)
         return;
     o->is_contested = is_end ? item->left_ms == 0 : !got;

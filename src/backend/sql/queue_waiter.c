@@ -13,6 +13,7 @@
 #define WAIT_LATE_MS 5000 /* a connection that has not answered so long after its time is dead */
 #define CONNECTION_UNUSED_MS 10000
 #define UPKEEP_MS 1000
+#define ROOM_MS 2000 /* between questions whether there is still room */
 
 /* ---- helpers ------------------------------------------------------------------------------- */
 
@@ -116,12 +117,19 @@ struct queue_waiter *queue_waiter_take(struct sql *s, const char *mutex)
     return found;
 }
 
-void queue_waiter_answered_room(struct queue_waiter *w, bool has_room)
+/* For the one that has asked; where there is none, the others go, too. */
+void queue_waiter_heard_room(struct sql *s, const char *mutex, bool has_room)
 {
-    if (has_room && queue_connection_begin(w))
+    struct queue_waiter *w = queue_waiter_of(s, mutex);
+    if (has_room && w != NULL && w->state == QUEUE_ASKING && queue_connection_begin(w))
         enter(w, QUEUE_CONNECTING);
-    else
+    else if (w != NULL && w->state == QUEUE_ASKING)
         queue_lost(w);
+    if (has_room)
+        return;
+    s->queue.retry_at = simba_now() + CONNECT_AGAIN_MS;
+    for (int i = 0; i < QUEUE_WAITERS_MAX; i++)
+        queue_waiter_forget(&s->queue.waiter[i]);
 }
 
 static void got_lock(struct queue_waiter *w)
@@ -201,12 +209,17 @@ static int64_t keep_idle(struct queue_waiter *w, int64_t now)
 
 int64_t queue_waiter_keep(struct queue_waiter *w, int64_t now)
 {
+    struct sql *s = w->store;
     int64_t unused = now - w->since;
-    if (w->is_owned && !sql_poller_owns(w->store, w->mutex))
+    if (w->connection != NULL && now >= s->queue.room_at) {
+        s->queue.room_at = now + ROOM_MS;
+        queue_owned_ask(s, SQL_QUEUE_ROOM, w->mutex);
+    }
+    if (w->is_owned && !sql_poller_owns(s, w->mutex))
         w->is_owned = false; /* its lease has run out */
     bool is_short = w->state == QUEUE_ENDING || w->state == QUEUE_ASKING;
     bool is_dead =
-        is_short ? unused > w->store->host->command_timeout_ms
+        is_short ? unused > s->host->command_timeout_ms
                  : w->state == QUEUE_WAITING && unused > SQL_QUEUE_WAIT_S * 1000 + WAIT_LATE_MS;
     if (is_dead)
         queue_lost(w);

@@ -77,9 +77,8 @@ static void answer_item(struct sql *s, int op, const struct sql_item *item, bool
         sql_poller_ours(s, q->mutex, 0);
         sql_queue_ended(s, q->mutex);
         sql_pass_ended(s, item);
-        if (a.code != 0 &&
-            sql_poller_waits(s, q->mutex)) /* who was refused here has to ask the server now */
-            s->host->hint(s->host, q->mutex);
+        if (a.code != 0 && sql_poller_waits(s, q->mutex))
+            s->host->hint(s->host, q->mutex); /* who was refused here has to ask the server now */
     } else if (q->op == SIMBA_CONTEND && held) {
         sql_poller_refused(s, q->mutex);
         sql_queue_refused(s, item);
@@ -90,6 +89,8 @@ static void answer_item(struct sql *s, int op, const struct sql_item *item, bool
     } else if (op == SIMBA_RENEW && a.code == 0) {
         sql_queue_renewed(s, q->mutex);
     }
+    if (op == SIMBA_EVICT)
+        sql_pass_doubt(s, q->mutex);
     if (item->changed && op != SIMBA_RENEW)
         changed(s, q, granted);
     answer(s, q, &a);

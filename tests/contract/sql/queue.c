@@ -185,12 +185,36 @@ static void sql_queue_no_room(void)
     contend(&p[2]); /* there is a connection left for it */
     AWAIT(sessions(&d) == 3);
     CHECK(peer_number(&p[0], "stop") == 0);
-    uint64_t now[3] = {0, 0, 0};
-    AWAIT((now[1] = (uint64_t)peer_number(&p[1], "token")) > token ||
-          (now[2] = (uint64_t)peer_number(&p[2], "token")) > token);
+    AWAIT((uint64_t)peer_number(&p[1], "token") > token ||
+          (uint64_t)peer_number(&p[2], "token") > token);
     for (int i = 0; i < 3; i++)
         peer_end(&p[i]);
     database_drop(&d);
+}
+
+/* They go when the server may have few from now on. */
+static void sql_queue_room_ends(void)
+{
+    enum { PEERS = 4 };
+    struct database d;
+    struct peer p[PEERS];
+    if (!sql_is_mysql())
+        suite_skip("PostgreSQL pushes by itself");
+    folder_make();
+    server_make(&d);
+    for (int i = 0; i < PEERS; i++)
+        p[i] = start(d.url, "m", lease_long());
+    uint64_t token = own(&p[0]);
+    for (int i = 1; i < PEERS; i++)
+        contend(&p[i]);
+    AWAIT(waiting(&d) == PEERS - 1);
+    sql_run(&d, "SET GLOBAL max_connections=10"); /* the least there is */
+    AWAIT(sessions(&d) == PEERS);
+    CHECK((uint64_t)peer_number(&p[0], "token") == token);
+    for (int i = 0; i < PEERS; i++)
+        peer_end(&p[i]);
+    server_stop(&d);
+    folder_remove();
 }
 
 /* The owner's session ends, with its queue lock, and it goes on owning the mutex; when it has
@@ -297,6 +321,7 @@ const struct test sql_queue_tests[] = {
     {"sql_queue_sessions_end", sql_queue_sessions_end, SQL_ONLY, 0},
     {"sql_queue_query_ends", sql_queue_query_ends, SQL_ONLY, 0},
     {"sql_queue_no_room", sql_queue_no_room, SQL_ONLY, 0},
+    {"sql_queue_room_ends", sql_queue_room_ends, SQL_ONLY, 0},
     {"sql_queue_taken_again", sql_queue_taken_again, SQL_ONLY, 0},
     {"sql_queue_many", sql_queue_many, SQL_ONLY, 0},
     {"sql_queue_not_overtaken", sql_queue_not_overtaken, SQL_ONLY, 0},
