@@ -155,12 +155,12 @@ static inline void raw_redis_ask(struct raw_redis *r, enum raw_script which)
     const char *acquire[] = {
         "EVALSHA", r->sha[which], "5",   "simba:epoch", r->key[0], r->key[1], r->key[2], r->key[3],
         "",        "1",           r->id, RAW_LEASE,     "",        "0"};
-    const char *release[] = {"EVALSHA", r->sha[which], "3",   r->key[0],
-                             r->key[1], r->key[3],     r->id, r->token};
+    const char *release[] = {"EVALSHA", r->sha[which], "3",      r->key[0], r->key[1],
+                             r->key[3], r->id,         r->token, "",        ""};
     if (which == RAW_ACQUIRE)
         redisAppendCommandArgv(r->c, 14, acquire, NULL);
     else
-        redisAppendCommandArgv(r->c, 8, release, NULL);
+        redisAppendCommandArgv(r->c, 10, release, NULL);
 }
 
 /* True: acquired or released. */

@@ -558,6 +558,14 @@ static void note_renewal(struct actor *a, const struct request *r, bool was_fail
     a->renewed_at = r->sent.sent_at;
 }
 
+static bool another_holds(const struct actor *a)
+{
+    struct hash_node *n = hash_table_find(&a->client->actors, a->by_mutex.name);
+    while (n != NULL && actor_of(n)->machine.lease.state != LEASE_HOLDING)
+        n = hash_table_find_next(n);
+    return n != NULL;
+}
+
 void actor_answered(struct actor *a, struct request *r)
 {
     assert(a->requests > 0);
@@ -567,8 +575,11 @@ void actor_answered(struct actor *a, struct request *r)
     trace_exchange(r);
     keep_failure(a, r);
     if (r->sent.op == SIMBA_CONTEND && r->code == 0) {
+        bool parked = !r->granted && a->client->backend->hands_over && another_holds(a);
         driver_lock(a->client);
         a->same_id = r->own && !r->granted;
+        if (a->machine.kind == HANDLE_LOCKER && a->call != NULL)
+            a->call->parked = parked;
         driver_unlock(a->client);
     }
     struct lease_reply reply = {

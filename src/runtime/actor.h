@@ -48,6 +48,7 @@ struct call {
     bool once;
     uint8_t found; /* refused: in this enum locker_phase */
     bool canceled; /* under the client's lock until the result */
+    bool parked;   /* likewise: another thread of this client has the mutex, and will drive */
     int64_t began, until;
     int64_t leave_at; /* without a thread of ours: the caller goes without a result */
     int code;

@@ -74,17 +74,19 @@ void driver_unlock(struct simba_client *s)
 
 /* ---- a turn -------------------------------------------------------------------------------- */
 
-/* Returns to how many. */
+/* Returns to how many that had asked for the same: a release and the acquisition that it made
+ * possible are one. */
 static int give_results(struct call *results)
 {
     struct futex_batch r = {.groups = 0};
-    int count = 0;
-    for (struct call *next; results != NULL; results = next, count++) {
+    int count[2] = {0, 0};
+    for (struct call *next; results != NULL; results = next) {
         next = results->next; /* it is gone right after */
+        count[results->releases]++;
         futex_finish(&r, &results->done, results->wait_slot);
     }
     futex_wake_batch(&r);
-    return count;
+    return count[0] > count[1] ? count[0] : count[1];
 }
 
 /* By whoever has set the baton to TURNS. The callers hear their results after it, so that they
@@ -290,7 +292,8 @@ static void drive(struct simba_client *s, struct call *call)
     while (go_on) {
         uv_run(&s->loop.uv, UV_RUN_ONCE);
         driver_lock(s);
-        go_on = !futex_is_done(&call->done) && !d->limit_reached && !d->many_callers && !s->closing;
+        go_on = !futex_is_done(&call->done) && !call->parked && !d->limit_reached &&
+                !d->many_callers && !s->closing;
         driver_unlock(s);
     }
     uv_timer_stop(&d->limit);
