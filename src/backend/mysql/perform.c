@@ -114,7 +114,7 @@ static bool bind_all(struct mysql_connection *l, const struct mysql_prepared *p,
             in[i] = bind_text(l->evicted);
             break;
         case 'B':
-            in[i] = bind_text(before->id);
+            in[i] = bind_text(before != NULL ? before->id : "");
             break;
         default:
             in[i] = bind_number(p->parameters[i] == 't'   ? &l->token

@@ -96,7 +96,7 @@ static int only_slot(const struct watcher *w)
 }
 
 /* To read all takes as long as a transaction, and most wait for one mutex. */
-static void read_words(const struct watcher *w, int only, uint32_t *out)
+static void read_slots(const struct watcher *w, int only, uint32_t *out)
 {
     if (only == WAKEUP_ANY)
         wakeup_read_slots(&w->wakeup, out);
@@ -123,7 +123,7 @@ static bool has_wakeup(const struct watcher *w, int only, bool watched)
 static struct due *heard(struct watcher *w)
 {
     struct slot_pass h = {.watcher = w, .only = only_slot(w)};
-    read_words(w, h.only, w->read);
+    read_slots(w, h.only, w->read);
     if (has_wakeup(w, h.only, true)) {
         memset(w->watched, 0, sizeof w->watched);
         w->host->watched(w->host, NULL, hint_if_changed, &h);
@@ -171,7 +171,7 @@ int watcher_open(struct watcher *w, const char *path)
     pthread_mutex_lock(&w->lock);
     w->wakeup = wakeup;
     if (w->host->interest(w->host, NULL) != SIMBA_NO_INTEREST)
-        read_words(w, only_slot(w), w->last_seen); /* who was woken before has not asked yet */
+        read_slots(w, only_slot(w), w->last_seen); /* who was woken before has not asked yet */
     pthread_mutex_unlock(&w->lock);
     return 0;
 }
