@@ -73,9 +73,11 @@ struct sql_queue {
     struct hash_table owned; /* struct queue_owned: of the mutexes that we own, or have owned */
     struct queue_waiter waiter[QUEUE_WAITERS_MAX];
     uv_timer_t timer;
-    int64_t off_until; /* simba_now(): the server has refused such a lock */
-    int64_t retry_at;  /* simba_now(): no more connections before */
-    int64_t room_at;   /* simba_now(): to ask whether there is still room for them */
+    struct sql_job *jobs; /* for the shared connection, the last first; no renewal waits for them */
+    bool is_next;         /* one of them: they take turns with requests */
+    int64_t off_until;    /* simba_now(): the server has refused such a lock */
+    int64_t retry_at;     /* simba_now(): no more connections before */
+    int64_t room_at;      /* simba_now(): to ask whether there is still room for them */
 };
 
 int sql_queue_open(struct sql *s);   /* 0, SIMBA_ELIMIT */
@@ -98,6 +100,7 @@ void sql_queue_ended(struct sql *s, const char *mutex); /* our tenure has */
 void sql_queue_saw_held(struct sql *s, const struct sql_item *item); /* a poll did */
 void sql_queue_left(struct sql *s, const char *mutex);               /* nobody is interested */
 void sql_queue_done(struct sql *s, const struct sql_job *job);       /* on the shared connection */
+struct sql_job *sql_queue_take_job(struct sql *s); /* NULL: requests come first, or there is none */
 void sql_queue_failed(struct sql *s); /* the server refuses such locks, for now at least */
 bool sql_queue_is_off(const struct sql *s);
 
