@@ -86,8 +86,7 @@ void sql_queue_close(struct sql *s);
 void sql_queue_free(struct sql *s);
 bool sql_queue_is_steady(const struct sql *s); /* nothing waits to be watched, see sql_work() */
 
-/* Refuses those of the batch whose turn it is not, and returns the others. */
-struct simba_request *sql_queue_hold_back(struct sql *s, struct simba_request *batch);
+bool sql_queue_holds_back(struct sql *s, struct simba_request *q); /* refused: not its turn */
 
 bool sql_queue_may_pass(struct sql *s, const char *mutex); /* see pass.h */
 
@@ -107,6 +106,7 @@ bool sql_queue_is_off(const struct sql *s);
 /* queue_owned.c: what we own without a waiter's queue lock. Keep: in how many ms again. */
 void queue_owned_ask(struct sql *s, int op, const char *mutex); /* on the shared connection */
 void queue_owned_granted(struct sql *s, const char *mutex);
+void queue_owned_renewed(struct sql *s, const char *mutex);
 void queue_owned_ended(struct sql *s, const char *mutex);
 bool queue_owned_has_lock(const struct sql *s, const char *mutex);
 int64_t queue_owned_keep(struct sql *s, int64_t now);

@@ -70,6 +70,14 @@ bool queue_owned_has_lock(const struct sql *s, const char *mutex)
     return o != NULL && o->has_lock;
 }
 
+/* With its connection the owner has lost the queue lock, but not the mutex. */
+void queue_owned_renewed(struct sql *s, const char *mutex)
+{
+    const struct queue_owned *o = owned_of(s, mutex);
+    if (o == NULL || !o->is_owned)
+        queue_owned_granted(s, mutex);
+}
+
 /* True: there is a question now. */
 static bool ask_if_due(struct sql *s, struct queue_owned *o, int64_t now)
 {
