@@ -6,7 +6,7 @@
 #include "backend/sql/sql.h"
 
 /* While others are known to wait; and if there may be some. */
-#define CONTESTED_MAX 16
+#define CONTESTED_MAX 8
 #define CONTESTED_MS 100
 #define PASSES_MAX 32
 #define OTHERS_FIRST_MS 3 /* about what a notification takes, and the question after it */

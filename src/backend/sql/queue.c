@@ -5,6 +5,7 @@
 
 #include "backend/sql/sql.h"
 
+#define SERVED_TIMES 2    /* a handle, before the queue lock goes on */
 #define HOLDS_MAX 3       /* of one wait: a process that has the queue lock may be stopped */
 #define CONTESTED_MS 1000 /* so long those who waited are taken to be still there */
 #define FAILED_MS 60000 /* Galera refuses such locks for ever; an administrator has ended a query */
@@ -13,11 +14,10 @@
 
 static bool was_served(const struct queue_waiter *w, uint32_t id)
 {
-    for (size_t i = 0; i < w->served_count; i++) {
-        if (w->served[i] == id)
-            return true;
-    }
-    return false;
+    int times = 0;
+    for (size_t i = 0; i < w->served_count; i++)
+        times += w->served[i] == id;
+    return times >= SERVED_TIMES;
 }
 
 /* Whether others come first. */

@@ -13,7 +13,7 @@
  *     mutex only when it has the queue lock. Meanwhile its handles are refused without a question
  *     to the server, for a moment only: then the row is asked all the same, so that a process
  *     that is stopped while it has the queue lock holds up nobody for longer.
- *   - While a client has the queue lock, each of its handles gets the mutex at most once.
+ *   - While a client has the queue lock, each of its handles gets the mutex at most twice.
  *
  * All on the loop's thread. Clients that know nothing of it, the JVM's, may come in between. */
 #ifndef BACKEND_SQL_QUEUE_H
