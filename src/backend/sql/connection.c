@@ -223,9 +223,12 @@ void sql_connection_pump(struct sql *s)
 {
     while (s->connection != NULL && s->job == NULL && !s->closing) {
         enum sql_end end = SQL_DONE;
-        if (s->jobs == NULL && s->waiting.first != NULL)
+        struct sql_job *job = sql_queue_take_job(s);
+        if (job == NULL && s->jobs == NULL && s->waiting.first != NULL)
             sql_requests_to_jobs(s);
-        struct sql_job *job = s->job = sql_job_take(s);
+        if (job == NULL)
+            job = sql_job_take(s);
+        s->job = job;
         if (job == NULL) {
             wait_for(s, UV_READABLE);
             return;

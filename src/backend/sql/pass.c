@@ -6,7 +6,7 @@
 #include "backend/sql/sql.h"
 
 /* While others are known to wait; and if there may be some. */
-#define CONTESTED_MAX 16
+#define CONTESTED_MAX 8
 #define CONTESTED_MS 100
 #define PASSES_MAX 32
 #define OTHERS_FIRST_MS 3 /* about what a notification takes, and the question after it */
@@ -63,29 +63,13 @@ static bool ask_later(struct sql *s, const struct sql_pass *p, struct simba_requ
     return true;
 }
 
-static bool hold_back(struct sql *s, struct simba_request *q)
+bool sql_pass_holds_back(struct sql *s, struct simba_request *q)
 {
     bool leaves = q->op == SIMBA_RELEASE;
     struct sql_pass *p = leaves || q->op == SIMBA_CONTEND ? find(s, q->mutex) : NULL;
     if (p != NULL && leaves)
         p->until = 0;
     return p != NULL && !leaves && (refuse_here(s, p, q) || ask_later(s, p, q));
-}
-
-struct simba_request *sql_pass_hold_back(struct sql *s, struct simba_request *batch)
-{
-    struct simba_request *rest = NULL, **last = &rest;
-    if (s->connection == NULL)
-        return batch;
-    for (struct simba_request *next; batch != NULL; batch = next) {
-        next = batch->next;
-        if (hold_back(s, batch))
-            continue;
-        *last = batch;
-        last = &batch->next;
-    }
-    *last = NULL;
-    return rest;
 }
 
 bool sql_pass_may(struct sql *s, const char *mutex)

@@ -41,8 +41,7 @@ struct sql_passes {
 struct sql;
 struct sql_item;
 
-/* Answers or keeps back those that need not ask now, and returns the others. */
-struct simba_request *sql_pass_hold_back(struct sql *s, struct simba_request *batch);
+bool sql_pass_holds_back(struct sql *s, struct simba_request *q); /* it is answered, or waits */
 void sql_pass_invite(struct sql *s, const struct simba_request *batch); /* see invites */
 bool sql_pass_may(struct sql *s, const char *mutex);
 

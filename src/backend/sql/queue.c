@@ -5,6 +5,7 @@
 
 #include "backend/sql/sql.h"
 
+#define SERVED_TIMES 2    /* a handle, before the queue lock goes on */
 #define HOLDS_MAX 3       /* of one wait: a process that has the queue lock may be stopped */
 #define CONTESTED_MS 1000 /* so long those who waited are taken to be still there */
 #define FAILED_MS 60000 /* Galera refuses such locks for ever; an administrator has ended a query */
@@ -13,11 +14,10 @@
 
 static bool was_served(const struct queue_waiter *w, uint32_t id)
 {
-    for (size_t i = 0; i < w->served_count; i++) {
-        if (w->served[i] == id)
-            return true;
-    }
-    return false;
+    int times = 0;
+    for (size_t i = 0; i < w->served_count; i++)
+        times += w->served[i] == id;
+    return times >= SERVED_TIMES;
 }
 
 /* Whether others come first. */
@@ -54,9 +54,11 @@ static bool must_wait(struct queue_waiter *w, const struct simba_request *q)
 
 /* With the owner as we saw it last. A request whose outcome is unknown must be asked about: after
  * a lost connection all are, for as long as they may take to come again. */
-static bool hold_back(struct sql *s, struct simba_request *q)
+bool sql_queue_holds_back(struct sql *s, struct simba_request *q)
 {
     int64_t now = simba_now();
+    if (!s->driver->has_queue)
+        return false;
     bool is_calm =
         s->connection != NULL && (s->reconnections == 1 || now - s->connection->since > q->ttl_ms);
     struct queue_waiter *w = is_calm ? queue_waiter_of(s, q->mutex) : NULL;
@@ -75,22 +77,6 @@ static bool hold_back(struct sql *s, struct simba_request *q)
     sql_poller_refused(s, q->mutex);
     s->host->answer(s->host, q, &a);
     return true;
-}
-
-struct simba_request *sql_queue_hold_back(struct sql *s, struct simba_request *batch)
-{
-    struct simba_request *rest = NULL, **last = &rest;
-    if (!s->driver->has_queue)
-        return batch;
-    for (struct simba_request *next; batch != NULL; batch = next) {
-        next = batch->next;
-        if (hold_back(s, batch))
-            continue;
-        *last = batch;
-        last = &batch->next;
-    }
-    *last = NULL;
-    return rest;
 }
 
 /* Not from those who wait: the lock that they wait for goes with a release. */
@@ -131,14 +117,13 @@ void sql_queue_granted(struct sql *s, const struct sql_item *item)
     queue_owned_granted(s, item->mutex);
 }
 
-/* With its connection the owner has lost the queue lock, but not the mutex. */
 void sql_queue_renewed(struct sql *s, const char *mutex)
 {
     if (!s->driver->has_queue || sql_queue_is_off(s))
         return;
     struct queue_waiter *w = queue_waiter_of(s, mutex);
     if (w == NULL || w->state != QUEUE_OURS)
-        queue_owned_granted(s, mutex);
+        queue_owned_renewed(s, mutex);
 }
 
 void sql_queue_ended(struct sql *s, const char *mutex)

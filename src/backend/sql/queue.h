@@ -13,7 +13,7 @@
  *     mutex only when it has the queue lock. Meanwhile its handles are refused without a question
  *     to the server, for a moment only: then the row is asked all the same, so that a process
  *     that is stopped while it has the queue lock holds up nobody for longer.
- *   - While a client has the queue lock, each of its handles gets the mutex at most once.
+ *   - While a client has the queue lock, each of its handles gets the mutex at most twice.
  *
  * All on the loop's thread. Clients that know nothing of it, the JVM's, may come in between. */
 #ifndef BACKEND_SQL_QUEUE_H
@@ -73,9 +73,11 @@ struct sql_queue {
     struct hash_table owned; /* struct queue_owned: of the mutexes that we own, or have owned */
     struct queue_waiter waiter[QUEUE_WAITERS_MAX];
     uv_timer_t timer;
-    int64_t off_until; /* simba_now(): the server has refused such a lock */
-    int64_t retry_at;  /* simba_now(): no more connections before */
-    int64_t room_at;   /* simba_now(): to ask whether there is still room for them */
+    struct sql_job *jobs; /* for the shared connection, the last first; no renewal waits for them */
+    bool is_next;         /* one of them: they take turns with requests */
+    int64_t off_until;    /* simba_now(): the server has refused such a lock */
+    int64_t retry_at;     /* simba_now(): no more connections before */
+    int64_t room_at;      /* simba_now(): to ask whether there is still room for them */
 };
 
 int sql_queue_open(struct sql *s);   /* 0, SIMBA_ELIMIT */
@@ -84,8 +86,7 @@ void sql_queue_close(struct sql *s);
 void sql_queue_free(struct sql *s);
 bool sql_queue_is_steady(const struct sql *s); /* nothing waits to be watched, see sql_work() */
 
-/* Refuses those of the batch whose turn it is not, and returns the others. */
-struct simba_request *sql_queue_hold_back(struct sql *s, struct simba_request *batch);
+bool sql_queue_holds_back(struct sql *s, struct simba_request *q); /* refused: not its turn */
 
 bool sql_queue_may_pass(struct sql *s, const char *mutex); /* see pass.h */
 
@@ -98,12 +99,14 @@ void sql_queue_ended(struct sql *s, const char *mutex); /* our tenure has */
 void sql_queue_saw_held(struct sql *s, const struct sql_item *item); /* a poll did */
 void sql_queue_left(struct sql *s, const char *mutex);               /* nobody is interested */
 void sql_queue_done(struct sql *s, const struct sql_job *job);       /* on the shared connection */
+struct sql_job *sql_queue_take_job(struct sql *s); /* NULL: requests come first, or there is none */
 void sql_queue_failed(struct sql *s); /* the server refuses such locks, for now at least */
 bool sql_queue_is_off(const struct sql *s);
 
 /* queue_owned.c: what we own without a waiter's queue lock. Keep: in how many ms again. */
 void queue_owned_ask(struct sql *s, int op, const char *mutex); /* on the shared connection */
 void queue_owned_granted(struct sql *s, const char *mutex);
+void queue_owned_renewed(struct sql *s, const char *mutex);
 void queue_owned_ended(struct sql *s, const char *mutex);
 bool queue_owned_has_lock(const struct sql *s, const char *mutex);
 int64_t queue_owned_keep(struct sql *s, int64_t now);

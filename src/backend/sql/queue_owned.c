@@ -30,7 +30,24 @@ void queue_owned_ask(struct sql *s, int op, const char *mutex)
     if (job == NULL)
         return;
     sql_job_add(job, mutex, NULL);
-    sql_job_append(s, job);
+    job->next = s->queue.jobs;
+    s->queue.jobs = job;
+}
+
+/* In the order in which they came. */
+struct sql_job *sql_queue_take_job(struct sql *s)
+{
+    struct sql_job **last = &s->queue.jobs;
+    bool is_idle = s->jobs == NULL && s->waiting.first == NULL;
+    bool takes = *last != NULL && (is_idle || (s->jobs == NULL && s->queue.is_next));
+    s->queue.is_next = !takes;
+    if (!takes)
+        return NULL;
+    while ((*last)->next != NULL)
+        last = &(*last)->next;
+    struct sql_job *job = *last;
+    *last = NULL;
+    return job;
 }
 
 static struct queue_owned *add_owned(struct sql *s, const char *mutex)
@@ -51,6 +68,14 @@ bool queue_owned_has_lock(const struct sql *s, const char *mutex)
 {
     const struct queue_owned *o = owned_of(s, mutex);
     return o != NULL && o->has_lock;
+}
+
+/* With its connection the owner has lost the queue lock, but not the mutex. */
+void queue_owned_renewed(struct sql *s, const char *mutex)
+{
+    const struct queue_owned *o = owned_of(s, mutex);
+    if (o == NULL || !o->is_owned)
+        queue_owned_granted(s, mutex);
 }
 
 /* True: there is a question now. */
@@ -148,4 +173,6 @@ static void free_owned(struct hash_node *n)
 void queue_owned_forget(struct sql *s)
 {
     hash_table_empty(&s->queue.owned, free_owned);
+    for (struct sql_job *job; (job = s->queue.jobs) != NULL; free(job))
+        s->queue.jobs = job->next;
 }

@@ -19,6 +19,22 @@ void sql_fail(struct sql *s, int code, const char *format, ...)
     va_end(args);
 }
 
+/* Those that have to ask the server now. */
+static struct simba_request *hold_back(struct sql *s, struct simba_request *batch)
+{
+    struct simba_request *rest = NULL, **last = &rest;
+    for (struct simba_request *next; batch != NULL; batch = next) {
+        next = batch->next;
+        if (s->connection != NULL &&
+            (sql_queue_holds_back(s, batch) || sql_pass_holds_back(s, batch)))
+            continue;
+        *last = batch;
+        last = &batch->next;
+    }
+    *last = NULL;
+    return rest;
+}
+
 /* While there is hope requests wait for a connection; else the last failure is the answer. */
 void sql_submit(void *store, struct simba_request *batch)
 {
@@ -27,7 +43,7 @@ void sql_submit(void *store, struct simba_request *batch)
         pending_refuse_list(s->host, batch, s->code, s->why);
         return;
     }
-    batch = sql_pass_hold_back(s, sql_queue_hold_back(s, batch));
+    batch = hold_back(s, batch);
     if (batch == NULL)
         return;
     s->passes.invites = false;
