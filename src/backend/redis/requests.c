@@ -40,11 +40,13 @@ static void write_token(struct buffer *b, uint64_t token)
 }
 
 /* Who asks right behind this release, if anybody; `store` until it is written. */
-static void write_heir(struct redis *s, struct buffer *b, const struct simba_request *q)
+static void write_successor(struct redis *s, struct buffer *b, const struct simba_request *q)
 {
-    const struct simba_request *heir = q->op == SIMBA_RELEASE && q->store != q ? q->store : NULL;
-    resp_argument(b, heir != NULL ? heir->id : "");
-    bool overtakes = heir != NULL && subscriber_overtakes(&s->subscriber, heir->mutex, heir->id);
+    const struct simba_request *successor =
+        q->op == SIMBA_RELEASE && q->store != q ? q->store : NULL;
+    resp_argument(b, successor != NULL ? successor->id : "");
+    bool overtakes =
+        successor != NULL && subscriber_overtakes(&s->subscriber, successor->mutex, successor->id);
     resp_argument(b, overtakes ? "1" : "");
 }
 
@@ -74,7 +76,7 @@ static void write_arguments(struct redis *s, struct buffer *b, const struct simb
         break;
     default:
         write_token(b, q->op == SIMBA_RELEASE ? q->token : 0);
-        write_heir(s, b, q);
+        write_successor(s, b, q);
         break;
     }
 }
@@ -130,7 +132,7 @@ static void write_call(struct redis *s, struct simba_request *list)
     for (struct simba_request *q = list; q != NULL; q = q->next) {
         write_arguments(s, b, q);
         if (q->op == SIMBA_RELEASE)
-            q->store = NULL; /* the heir may be gone before this is answered */
+            q->store = NULL; /* the successor may be gone before this is answered */
     }
 }
 
@@ -202,12 +204,13 @@ static void send_one(struct redis *s, struct simba_request *q)
 }
 
 /* The runtime puts who waits right behind who releases. NULL: nobody does. */
-static struct simba_request *heir_of(const struct simba_request *release,
-                                     struct simba_request *next)
+static struct simba_request *successor_of(const struct simba_request *release,
+                                          struct simba_request *next)
 {
-    bool is_heir = next != NULL && next->op == SIMBA_CONTEND && is_grouped(next) &&
-                   strcmp(next->mutex, release->mutex) == 0 && strcmp(next->id, release->id) != 0;
-    return is_heir ? next : NULL;
+    bool is_successor = next != NULL && next->op == SIMBA_CONTEND && is_grouped(next) &&
+                        strcmp(next->mutex, release->mutex) == 0 &&
+                        strcmp(next->id, release->id) != 0;
+    return is_successor ? next : NULL;
 }
 
 /* A replica takes nothing but questions. A master that could not note its epoch grants nothing. */
@@ -240,7 +243,7 @@ static void send_all(struct redis *s, struct simba_request *batch)
             s->to_greet = true;
         } else if (is_grouped(q)) {
             if (q->op == SIMBA_RELEASE)
-                q->store = heir_of(q, next);
+                q->store = successor_of(q, next);
             add_to_group(s, group, q);
         } else {
             write_groups(s, group); /* what comes after them may be about the same */

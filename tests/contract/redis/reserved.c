@@ -19,7 +19,8 @@ static void begin(void)
     folder_make();
     server = (struct server){.name = "a"};
     server_start(&server);
-    CHECK_OK(simba_open(server.url, NULL, &client));
+    struct simba_options o = suite_options();
+    CHECK_OK(simba_open(server.url, &o, &client));
 }
 
 static void end(void)
@@ -55,19 +56,19 @@ static void redis_reserved(void)
     begin();
     simba_locker *a = locker("a"), *b = locker("b");
     run(&server, "SET simba:{m}:token next:a PX 60000");
-    CHECK_CODE(simba_locker_acquire(b, 0), SIMBA_EHELD);
+    CHECK_CODE(acquire_until_refused(b, 0), SIMBA_EHELD);
     CHECK(is_free());
-    CHECK_OK(simba_locker_acquire(a, 0));
+    CHECK_OK(simba_locker_acquire(a, PATIENCE_MS));
     CHECK((uint64_t)run_number(&server, "GET simba:{m}:token") == simba_locker_token(a));
     CHECK_OK(simba_locker_release(a));
-    CHECK_OK(simba_locker_acquire(b, 0));
+    CHECK_OK(simba_locker_acquire(b, PATIENCE_MS));
     CHECK_OK(simba_locker_release(b));
     /* Of one that never ends, or is no reservation, nothing is believed. */
     run(&server, "SET simba:{m}:token next:a");
-    CHECK_OK(simba_locker_acquire(b, 0));
+    CHECK_OK(simba_locker_acquire(b, PATIENCE_MS));
     CHECK_OK(simba_locker_release(b));
     run(&server, "SET simba:{m}:token something PX 60000");
-    CHECK_OK(simba_locker_acquire(b, 0));
+    CHECK_OK(simba_locker_acquire(b, PATIENCE_MS));
     CHECK_OK(simba_locker_release(b));
     end();
 }
@@ -114,12 +115,12 @@ static void redis_reserved_passed_on(void)
     run(&server, "EVAL %s 2 simba:{m}:contender simba:{m}:token",
         "redis.call('SET', KEYS[2], 'next:' .. redis.call('ZPOPMIN', KEYS[1])[1], 'PX', 60000)");
     run(&server, "DEL simba:{m}");
-    CHECK_CODE(simba_locker_acquire(b, 0), SIMBA_EHELD);
+    CHECK_CODE(acquire_until_refused(b, 0), SIMBA_EHELD);
     peer_send(&a, "stop");
     CHECK(kill(a.pid, SIGCONT) == 0);
     CHECK(peer_reply(&a, PATIENCE_MS)[0] == '0');
     AWAIT(run_number(&server, "EXISTS simba:{m} simba:{m}:token") == 0);
-    CHECK_OK(simba_locker_acquire(b, 0));
+    CHECK_OK(simba_locker_acquire(b, PATIENCE_MS));
     peer_end(&a);
     end();
 }
@@ -164,7 +165,7 @@ static void redis_reserved_by_release(void)
     } cases[] = {{"c", "7.25", "\"next:c\" \"PX\" \"100\""}, {"jvm", "7", NULL}};
     for (int i = 0; i < 2; i++) {
         bool is_reserved = false, is_released = false;
-        CHECK_OK(simba_locker_acquire(a, 0));
+        CHECK_OK(simba_locker_acquire(a, PATIENCE_MS));
         run(&server, "ZADD simba:{m}:contender %s %s", cases[i].score, cases[i].waits);
         CHECK_OK(simba_locker_release(a));
         while (!is_released) {
@@ -261,17 +262,26 @@ static void begin_turns(struct turns *t)
               ->integer == 1);
 }
 
+/* Each has asked, and again when it could hear, and that is answered. */
+static void await_asked(long long times)
+{
+    struct simba_owner owner;
+    AWAIT(server_calls(&server, "zadd") == times);
+    CHECK_OK(simba_read(client, "m", PATIENCE_MS, &owner));
+}
+
 /* It asks together with the release: nobody needs to be woken, and nobody is. */
 static void redis_handed_over(void)
 {
     begin();
     simba_locker *a = locker("a");
     struct turns b = {.locker = locker("b"), .count = 1};
-    CHECK_OK(simba_locker_acquire(a, 0));
+    CHECK_OK(simba_locker_acquire(a, PATIENCE_MS));
     CHECK_OK(simba_locker_release(a)); /* the server knows the scripts */
-    CHECK_OK(simba_locker_acquire(a, 0));
+    CHECK_OK(simba_locker_acquire(a, PATIENCE_MS));
     uint64_t token = simba_locker_token(a);
     begin_turns(&b);
+    await_asked(2);
     run(&server, "CONFIG RESETSTAT");
     CHECK_OK(simba_locker_release(a));
     join(b.thread);
@@ -282,12 +292,12 @@ static void redis_handed_over(void)
 }
 
 /* The release is sent once more when what asked behind it has been answered. */
-static void redis_heir_forgotten(void)
+static void redis_successor_forgotten(void)
 {
     begin();
     simba_locker *a = locker("a");
     struct turns b = {.locker = locker("b"), .count = 1};
-    CHECK_OK(simba_locker_acquire(a, 0));
+    CHECK_OK(simba_locker_acquire(a, PATIENCE_MS));
     begin_turns(&b);
     run(&server, "SCRIPT FLUSH");
     CHECK_OK(simba_locker_release(a));
@@ -296,25 +306,23 @@ static void redis_heir_forgotten(void)
 }
 
 /* But another has waited longer. */
-static void redis_heir_in_order(void)
+static void redis_successor_in_order(void)
 {
     begin();
     simba_locker *a = locker("a");
     struct turns b = {.locker = locker("b"), .count = 1};
     struct peer p = {.url = server.url, .mutex = "m", .like = lease_long()};
-    struct simba_owner owner;
     peer_start(&p);
-    CHECK_OK(simba_locker_acquire(a, 0));
+    CHECK_OK(simba_locker_acquire(a, PATIENCE_MS));
     CHECK_OK(simba_locker_release(a)); /* the server knows the scripts */
-    CHECK_OK(simba_locker_acquire(a, 0));
+    CHECK_OK(simba_locker_acquire(a, PATIENCE_MS));
     uint64_t token = simba_locker_token(a);
     CHECK(peer_number(&p, "start") == 0);
     AWAIT(run_number(&server, "EVAL %s 0",
                      "return #redis.call('PUBSUB', 'CHANNELS', 'simba:{m}:*')") == 1);
     AWAIT(waiting() == 1);
     begin_turns(&b);
-    AWAIT(server_calls(&server, "zadd") == 4); /* both have asked, and again when they could hear */
-    CHECK_OK(simba_read(client, "m", PATIENCE_MS, &owner)); /* and that is answered */
+    await_asked(4);
     CHECK_OK(simba_locker_release(a));
     CHECK(peer_await_owner(&p) == token + 1);
     CHECK(peer_number(&p, "stop") == 0);
@@ -365,8 +373,8 @@ const struct test redis_reserved_tests[] = {
     {"redis_reserved_by_release", redis_reserved_by_release, REDIS_ONLY, 0},
     {"redis_not_overtaken", redis_not_overtaken, REDIS_ONLY, 0},
     {"redis_handed_over", redis_handed_over, REDIS_ONLY, 0},
-    {"redis_heir_forgotten", redis_heir_forgotten, REDIS_ONLY, 0},
-    {"redis_heir_in_order", redis_heir_in_order, REDIS_ONLY, 0},
+    {"redis_successor_forgotten", redis_successor_forgotten, REDIS_ONLY, 0},
+    {"redis_successor_in_order", redis_successor_in_order, REDIS_ONLY, 0},
     {"redis_row", redis_row, REDIS_ONLY, 0},
     {NULL, NULL, ANY_STORE, 0},
 };

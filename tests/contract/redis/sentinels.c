@@ -203,24 +203,26 @@ static void *acquire(void *l)
 }
 
 /* Nor what a waiter is granted together with a release of its client. */
-static void redis_sentinels_silent_heir(void)
+static void redis_sentinels_silent_successor(void)
 {
     struct scene s;
     struct simba_owner o;
     begin(&s, "master=main&" GRACE);
-    simba_locker *l = locker_of(s.client, lease_long()), *heir = locker_of(s.client, lease_long());
+    simba_locker *l = locker_of(s.client, lease_long()),
+                 *successor = locker_of(s.client, lease_long());
     CHECK_OK(simba_locker_acquire(l, SERVER_MS));
     CHECK_OK(simba_locker_release(l)); /* the server knows the scripts */
     CHECK_OK(simba_locker_acquire(l, SERVER_MS));
-    pthread_t waits = spawn(acquire, heir);
+    pthread_t waits = spawn(acquire, successor);
     AWAIT(server_calls(&s.master, "zadd") == 2); /* it has asked, and again when it could hear */
     CHECK_OK(simba_read(s.client, "m", SERVER_MS, &o)); /* and that is answered */
     signal_sentinels(&s, SIGSTOP);
     CHECK_OK(simba_locker_release(l));
     const redisReply *owner;
-    AWAIT((owner = run(&s.master, "GET simba:{m}"),
-           owner->type == REDIS_REPLY_STRING && strcmp(owner->str, simba_locker_id(heir)) == 0));
-    CHECK(!simba_locker_is_held(heir));
+    AWAIT(
+        (owner = run(&s.master, "GET simba:{m}"),
+         owner->type == REDIS_REPLY_STRING && strcmp(owner->str, simba_locker_id(successor)) == 0));
+    CHECK(!simba_locker_is_held(successor));
     signal_sentinels(&s, SIGCONT);
     join(waits);
     end(&s);
@@ -252,7 +254,7 @@ const struct test redis_sentinel_tests[] = {
     {"redis_old_master_renews", redis_old_master_renews, REDIS_ONLY, 0},
     {"redis_sentinels_gone", redis_sentinels_gone, REDIS_ONLY, 0},
     {"redis_sentinels_silent", redis_sentinels_silent, REDIS_ONLY, 0},
-    {"redis_sentinels_silent_heir", redis_sentinels_silent_heir, REDIS_ONLY, 0},
+    {"redis_sentinels_silent_successor", redis_sentinels_silent_successor, REDIS_ONLY, 0},
     {"redis_sentinels_unnamed", redis_sentinels_unnamed, REDIS_ONLY, 0},
     {NULL, NULL, ANY_STORE, 0},
 };

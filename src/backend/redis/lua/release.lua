@@ -1,8 +1,8 @@
 -- Ends a tenure, or leaves the queue; either way a wake-up that was meant for us is passed on, and
 -- with it the reservation.
 -- KEYS  the mutex, its queue, its token
--- ARGV  id, token; '' leaves only; the heir, a waiter who asks right behind this, or ''; '1' if that
---       one may come before those who have waited longer
+-- ARGV  id, token; '' leaves only; the successor, a waiter who asks right behind this, or ''; '1' if
+--       that one may come before those who have waited longer
 -- Returns 1 if the tenure was ended and it is free; else {owner, ms left, token}.
 local call = redis.call
 local owner, token
