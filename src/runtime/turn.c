@@ -17,6 +17,7 @@
 
 #define NOTES_MAX 1024 /* of one round: then their requests go out */
 #define ROUNDS_MAX 16  /* of one turn, before the store's own events get theirs */
+#define ENOUGH 8192    /* requests in flight: what is posted meanwhile waits for answers */
 
 /* ---- what waits ---------------------------------------------------------------------------- */
 
@@ -48,11 +49,18 @@ void turn_post_locked(struct actor *a, uint32_t note)
     driver_want_locked(a->client);
 }
 
+/* Of very many that begin at once, some ask and the others wait for their answers: a store that is
+ * asked by all of them answers the last too late. */
+static bool has_notes_to_take(const struct simba_client *s)
+{
+    return s->inbox.notes != NULL && (s->requests.in_flight < ENOUGH || atomic_load(&s->closing));
+}
+
 bool turn_is_wanted_locked(const struct simba_client *s)
 {
     const struct inbox *in = &s->inbox;
-    return in->notes != NULL || in->answers != NULL || in->inquiries != NULL || in->hints != NULL ||
-           in->hint_all || in->alarmed || in->close_asked;
+    return has_notes_to_take(s) || in->answers != NULL || in->inquiries != NULL ||
+           in->hints != NULL || in->hint_all || in->alarmed || in->close_asked;
 }
 
 /* ---- hints --------------------------------------------------------------------------------- */
@@ -121,7 +129,7 @@ static bool take_notes(struct simba_client *s)
     struct inbox *in = &s->inbox;
     for (int i = 0; i < NOTES_MAX; i++) {
         driver_lock(s);
-        struct actor *a = in->notes;
+        struct actor *a = has_notes_to_take(s) ? in->notes : NULL;
         uint32_t notes = a != NULL ? a->notes : 0;
         if (a != NULL) {
             in->notes = a->inbox_next;
