@@ -437,7 +437,57 @@ static void redis_urls_refused(void)
     }
 }
 
+/* ---- very many that begin at once ---------------------------------------------------------- */
+
+#define MANY 9000
+#define ASK_AT_ONCE 8192 /* as src/runtime/turn.c has it */
+
+static uint64_t attempts(simba_client *s)
+{
+    struct simba_metrics m = SIMBA_METRICS_INIT;
+    CHECK_OK(simba_metrics_read(s, &m));
+    return m.attempts;
+}
+
+static uint64_t owned(simba_client *s)
+{
+    struct simba_metrics m = SIMBA_METRICS_INIT;
+    CHECK_OK(simba_metrics_read(s, &m));
+    return m.owned;
+}
+
+/* A server that does not answer yet is not asked by all of them. When it does, all get theirs. */
+static void redis_many_begin(void)
+{
+    struct simba_options o = SIMBA_OPTIONS_INIT;
+    struct simba_handle_options h = lease_long();
+    simba_client *s = NULL;
+    simba_contender *c = NULL;
+    begin();
+    o.command_timeout_ms = PATIENCE_MS;
+    CHECK_OK(simba_open(server.url, &o, &s));
+    CHECK_OK(simba_contender_create(s, "first", &h, &c));
+    CHECK_OK(simba_contender_start(c));
+    AWAIT(simba_contender_is_owner(c)); /* it is connected */
+    CHECK(kill(server.pid, SIGSTOP) == 0);
+    for (int i = 0; i < MANY; i++) {
+        char mutex[32];
+        snprintf(mutex, sizeof mutex, "m%d", i);
+        CHECK_OK(simba_contender_create(s, mutex, &h, &c));
+        CHECK_OK(simba_contender_start(c));
+    }
+    AWAIT(attempts(s) >= ASK_AT_ONCE); /* and perhaps a renewal of the first */
+    nap(300);
+    CHECK(attempts(s) <= 1 + ASK_AT_ONCE);
+    CHECK(kill(server.pid, SIGCONT) == 0);
+    AWAIT(owned(s) == 1 + MANY);
+    CHECK(attempts(s) == 1 + MANY);
+    client_close(s);
+    end();
+}
+
 const struct test redis_queue_tests[] = {
+    {"redis_many_begin", redis_many_begin, REDIS_ONLY, 0},
     {"redis_wire", redis_wire, REDIS_ONLY, 0},
     {"redis_jvm_owner", redis_jvm_owner, REDIS_ONLY, 0},
     {"redis_jvm_observed", redis_jvm_observed, REDIS_ONLY, 0},
