@@ -42,17 +42,18 @@ static void end(struct listing *l, int code, const char *why)
     free(l);
 }
 
-/* What a pattern means literally. */
+/* The prefix literally; and of the keys of a mutex those that add_key() takes, by how they end: the
+ * others are many, and would only be sent. */
 static void write_pattern(struct buffer *b, const char *prefix)
 {
     char text[2 * SIMBA_MUTEX_MAX + 16] = "simba:{";
     size_t n = strlen(text);
-    for (const char *c = prefix; *c != '\0' && n < sizeof text - 4; c++) {
+    for (const char *c = prefix; *c != '\0' && n < sizeof text - 8; c++) {
         if (strchr("*?[]\\^", *c) != NULL)
             text[n++] = '\\';
         text[n++] = *c;
     }
-    text[n++] = '*';
+    n += (size_t)snprintf(text + n, sizeof text - n, "*[}r]");
     resp_bytes(b, text, n);
 }
 

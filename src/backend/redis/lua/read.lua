@@ -1,19 +1,34 @@
 -- Who owns each of these.
 -- KEYS  for each: the mutex, its token, its queue
 -- Returns for each {owner, ms left, token, how many wait}; owner and waiters nil: not ours.
-local all = {}
+-- One question tells the owners and the tokens of all, and one whether anybody waits for any.
+local call, pcall = redis.call, redis.pcall
+local values, queues = {}, {}
 for i = 1, #KEYS, 3 do
-    local owner = redis.pcall('GET', KEYS[i])
-    local token = redis.pcall('GET', KEYS[i + 1])
-    local waiters = redis.pcall('ZCARD', KEYS[i + 2])
+    values[#values + 1] = KEYS[i]
+    values[#values + 1] = KEYS[i + 1]
+    queues[#queues + 1] = KEYS[i + 2]
+end
+values = call('MGET', unpack(values))
+local is_awaited = call('EXISTS', unpack(queues)) > 0
+local all = {}
+for i = 1, #queues do
+    local key = KEYS[3 * i - 2]
+    local owner, token, left, waiters = values[2 * i - 1], values[2 * i], 0, 0
+    if owner then
+        left = call('PTTL', key)
+    else
+        owner = pcall('GET', key) or '' -- MGET takes what is no string for nothing
+    end
+    if is_awaited then
+        waiters = pcall('ZCARD', queues[i])
+    end
     if type(owner) == 'table' and not string.find(owner.err, 'WRONGTYPE', 1, true) then
         return owner
     elseif type(owner) == 'table' then
-        all[#all + 1] = {false, -1, '', false}
+        all[i] = {false, -1, '', false}
     else
-        all[#all + 1] = {owner or '', owner and redis.call('PTTL', KEYS[i]) or 0,
-                         type(token) == 'string' and token or '',
-                         type(waiters) == 'number' and waiters or false}
+        all[i] = {owner, left, token or '', type(waiters) == 'number' and waiters or false}
     end
 end
 return all
