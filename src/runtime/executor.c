@@ -9,6 +9,16 @@
 #include "base/clock.h"
 #include "base/thread.h"
 
+/* One that is being woken is enough: when it takes its job, it wakes the next if there are more. So
+ * jobs that come faster than threads wake are run by those that are awake. */
+static void wake_one_locked(struct executor *x)
+{
+    if (x->waking || x->idle == 0)
+        return;
+    x->waking = true;
+    pthread_cond_signal(&x->work);
+}
+
 static struct job *take_locked(struct executor *x)
 {
     struct job *job = x->first;
@@ -32,6 +42,7 @@ static bool wait_locked(struct executor *x)
             pthread_cond_wait(&x->work, &x->lock);
         else
             late = pthread_cond_timedwait(&x->work, &x->lock, &until) == ETIMEDOUT;
+        x->waking = false;
     }
     x->idle--;
     return x->first != NULL;
@@ -93,6 +104,8 @@ static void serve_locked(struct executor *x)
         struct job *job = take_locked(x);
         if (job == NULL)
             continue;
+        if (x->first != NULL)
+            wake_one_locked(x);
         pthread_mutex_unlock(&x->lock);
         pthread_cleanup_push(replace_thread, x);
         pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, NULL);
@@ -164,7 +177,7 @@ int executor_submit(struct executor *x, struct job *job)
     x->last = &job->next;
     x->queued++;
     if (!add)
-        pthread_cond_signal(&x->work);
+        wake_one_locked(x);
     pthread_mutex_unlock(&x->lock);
     if (x->notify != NULL)
         x->notify(x->notify_arg);

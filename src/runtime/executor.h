@@ -25,6 +25,7 @@ struct executor {
     const char *name; /* of its threads */
     size_t least, most;
     size_t threads, idle, queued;
+    bool waking; /* an idle thread was signalled, and does not run yet */
     bool stopping, has_zombie;
     void (*notify)(void *arg); /* not NULL: no threads, jobs wait for executor_run */
     void *notify_arg;
