@@ -10,7 +10,8 @@
 
 #define BEHIND_MS 5000    /* between polls where the server notifies */
 #define EVICTIONS_MS 1000 /* between polls of the row of evictions, if nothing else is polled */
-#define SOON_MS 20  /* the first poll of something new: many locks are held for a moment only */
+#define EARLY_MS 4  /* the first poll of something new: many locks are held for a moment only */
+#define SOON_MS 16  /* the next: by then whoever owns it for longer has its queue lock */
 #define LEAST_MS 10 /* between polls that have found something */
 
 /* What was last seen of a mutex. */
@@ -269,6 +270,7 @@ void sql_poller_poll_in(struct sql *s, int64_t ms)
 /* Polls that find nothing become rarer, up to the time that was asked for. */
 void sql_poller_done(struct sql *s, bool news)
 {
+    s->poller.is_early = false;
     s->poller.pause_ms = news ? s->poller.pause_ms / 2 : s->poller.pause_ms * 2;
 }
 
@@ -282,7 +284,8 @@ static void poll_soon(struct sql *s)
 {
     struct sql_poller *p = &s->poller;
     p->pause_ms = SOON_MS < p->poll_ms ? SOON_MS : p->poll_ms;
-    sql_poller_poll_in(s, jittered(s, p->pause_ms));
+    p->is_early = p->pause_ms > EARLY_MS;
+    sql_poller_poll_in(s, jittered(s, p->is_early ? EARLY_MS : p->pause_ms));
 }
 
 void sql_poller_refused(struct sql *s, const char *mutex)

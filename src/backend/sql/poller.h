@@ -17,6 +17,7 @@ struct sql_poller {
     int64_t pause_ms;  /* between polls, at present; at most poll_ms */
     bool is_set;       /* the timer is */
     bool is_under_way; /* a poll is */
+    bool is_early;     /* the next poll comes too soon to tell whether a tenure lasts */
     bool missed; /* perhaps something, while nobody listened: poll, even if that is not wanted */
     bool digest_known;
     uint64_t digest, evictions; /* as last seen */

@@ -164,7 +164,8 @@ void sql_queue_refused(struct sql *s, const struct sql_item *item)
 
 void sql_queue_saw_held(struct sql *s, const struct sql_item *item)
 {
-    if (!s->driver->has_queue || sql_queue_is_off(s) || !queue_waiter_is_wanted(s, item->mutex))
+    if (!s->driver->has_queue || sql_queue_is_off(s) || s->poller.is_early ||
+        !queue_waiter_is_wanted(s, item->mutex))
         return;
     struct queue_waiter *w = queue_waiter_of(s, item->mutex);
     if (w == NULL)
