@@ -129,9 +129,8 @@ P
     begin "$SIMBA" elect -q --id "$M" --listen unix:one "$M" >out
     await says unix:one /leader '^200 '
     ask unix:one /metrics | sed '1s/^200 //' >page
-    run /usr/bin/python3 "$BATS_TEST_DIRNAME/../unit/check_page.py" page 1 "$M" # Debian's package is of Debian's Python
-    [ "$status" -ne 77 ] || skip "python3-prometheus-client is missing"
-    expect 0
+    # Debian's package is of Debian's Python.
+    /usr/bin/python3 -c 'import prometheus_client' 2>/dev/null || skip "python3-prometheus-client is missing"
     /usr/bin/python3 - <<'P'
 import os
 from prometheus_client.parser import text_string_to_metric_families
