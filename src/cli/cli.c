@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "cli/commands/commands.h"
+#include "cli/history.h"
 #include "cli/output.h"
 #include "cli/run/outage.h"
 #include "cli/sqlite_path.h"
@@ -45,7 +46,7 @@ const struct option common_options[] = {
 
 /* ---- options of all commands --------------------------------------------------------------- */
 
-static void set(struct cli *c, enum setting_id id, const char *value, const char *flag)
+void cli_set(struct cli *c, enum setting_id id, const char *value, const char *flag)
 {
     c->setting[id].value = value;
     c->setting[id].by_flag = true;
@@ -59,7 +60,7 @@ static int set_url(struct cli *c, char *value)
     if (strlen(value) >= sizeof c->url)
         return usage(c, "--url is longer than %d bytes", URL_MAX - 1);
     snprintf(c->url, sizeof c->url, "%s", value);
-    set(c, SET_URL, c->url, "--url");
+    cli_set(c, SET_URL, c->url, "--url");
     char *start = strstr(value, "://"), *at = strrchr(value, '@');
     char *colon = start != NULL ? strchr(start + 3, ':') : NULL;
     if (colon != NULL && at != NULL && colon < at)
@@ -100,13 +101,13 @@ static int take_common(struct cli *c, int id, char *value)
     case OPT_URL:
         return set_url(c, value);
     case OPT_TTL:
-        set(c, SET_TTL, value, "--ttl");
+        cli_set(c, SET_TTL, value, "--ttl");
         return -1;
     case OPT_TRANSITION:
-        set(c, SET_TRANSITION, value, "--transition");
+        cli_set(c, SET_TRANSITION, value, "--transition");
         return -1;
     case OPT_ID:
-        set(c, SET_ID, value, "--id");
+        cli_set(c, SET_ID, value, "--id");
         return -1;
     case OPT_JSON:
         c->json = true;
@@ -157,6 +158,14 @@ int cli_take_duration(const struct cli *c, const char *option, const char *value
     if (simba_duration_parse(value, ms) != 0)
         return usage(c, "%s: %s", option, simba_error_text());
     return -1;
+}
+
+int cli_take_keep(const struct cli *c, const char *value, int64_t *ms)
+{
+    int code = cli_take_duration(c, "--keep", value, ms);
+    if (code < 0 && *ms < HISTORY_KEEP_LEAST_MS)
+        return usage(c, "--keep %s is shorter than 1m", value);
+    return code;
 }
 
 /* ---- the store ----------------------------------------------------------------------------- */
@@ -277,11 +286,15 @@ static const char *default_text(int64_t ms, char *out)
 /* What would be used, without using it: the folder of the default store is not made. */
 static int show_configuration(struct cli *c)
 {
-    static const char *const names[SETTINGS] = {"url", "ttl", "transition", "id", "initial-delay"};
+    static const char *const names[SETTINGS] = {"url", "ttl",           "transition",
+                                                "id",  "initial-delay", "history"};
     char ttl[24], transition[24];
-    const char *const defaults[SETTINGS] = {NULL, default_text(c->ttl_ms, ttl),
+    const char *const defaults[SETTINGS] = {NULL,
+                                            default_text(c->ttl_ms, ttl),
                                             default_text(c->transition_ms, transition),
-                                            "made from host and pid", "0s"};
+                                            "made from host and pid",
+                                            "0s",
+                                            "none"};
     if (c->setting[SET_URL].value != NULL) {
         int code = cli_open(c);
         if (code != 0)

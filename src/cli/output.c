@@ -20,8 +20,7 @@
 
 /* ---- characters ---------------------------------------------------------------------------- */
 
-/* The character at `at`, and how many bytes it has; 1 and 0xFFFD if that is not UTF-8. */
-static size_t decode(const char *at, unsigned *code)
+size_t decode_character(const char *at, unsigned *code)
 {
     static const unsigned least[] = {0, 0, 0x80, 0x800, 0x10000};
     unsigned char c = (unsigned char)at[0];
@@ -40,8 +39,7 @@ static size_t decode(const char *at, unsigned *code)
     return 1;
 }
 
-/* Controls, ends of lines and paragraphs, and what turns the direction of text. */
-static bool is_unsafe(unsigned code)
+bool is_unsafe_character(unsigned code)
 {
     static const struct {
         unsigned first, last;
@@ -59,8 +57,8 @@ const char *show_name(const char *name, char *out, size_t size)
     size_t n = 0, length;
     unsigned code;
     for (const char *at = name; *at != '\0'; at += length) {
-        length = decode(at, &code);
-        bool is_shown = !is_unsafe(code) && !(length == 1 && code == 0xfffd);
+        length = decode_character(at, &code);
+        bool is_shown = !is_unsafe_character(code) && !(length == 1 && code == 0xfffd);
         size_t bytes = is_shown ? length : 1;
         if (n + bytes >= size)
             break;
@@ -179,8 +177,8 @@ void print_json_value(json_t *value)
     size_t length;
     unsigned code;
     for (const char *at = text != NULL ? text : "null"; *at != '\0'; at += length) {
-        length = decode(at, &code);
-        if (is_unsafe(code))
+        length = decode_character(at, &code);
+        if (is_unsafe_character(code))
             printf("\\u%04x", code);
         else
             fwrite(at, 1, length, stdout);
