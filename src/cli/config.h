@@ -13,6 +13,8 @@ enum setting_id {
     SET_TRANSITION,
     SET_ID,
     SET_INITIAL_DELAY,
+    SET_LISTEN,
+    SET_LOG,
     SET_HISTORY,
     SETTINGS
 };

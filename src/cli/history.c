@@ -22,7 +22,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
-#include "cli/json_text.h"
+#include "cli/json_buffer.h"
 #include "cli/output.h"
 #include "cli/owner_list.h"
 
@@ -582,23 +582,24 @@ int history_count_stores(struct history *h)
     return (int)ask_number(h, "SELECT count(*) FROM store");
 }
 
-void seen_tenure_json(struct json_text *t, const struct seen_tenure *tenure, const char *store)
+void seen_tenure_json(struct json_buffer *t, const struct seen_tenure *tenure, const char *store)
 {
     static const char *const states[] = {"held", "ended", "unseen"};
     bool is_ended = tenure->state == TENURE_ENDED, is_unseen = tenure->state == TENURE_UNSEEN;
-    json_text_add(t, "{");
-    json_text_string_of(t, "mutex", tenure->mutex);
-    json_text_string_of(t, "state", states[tenure->state]);
-    json_text_string_of(t, "holder", tenure->id);
-    json_text_token_of(t, "token", tenure->token);
-    json_text_number_of(t, "began_ms", true, tenure->began_ms);
-    json_text_bool_of(t, "began_known", tenure->began_known);
-    json_text_number_of(t, "ended_ms", is_ended, tenure->ended_ms);
-    json_text_string_of(t, "reason", is_ended ? reason_name(tenure->reason) : NULL);
-    json_text_number_of(t, "last_seen_ms", is_unseen, tenure->ended_ms);
-    json_text_number_of(t, "over_by_ms", is_unseen && tenure->over_by_ms != 0, tenure->over_by_ms);
-    json_text_string_of(t, "note", tenure->note);
+    json_buffer_add(t, "{");
+    json_buffer_string_of(t, "mutex", tenure->mutex);
+    json_buffer_string_of(t, "state", states[tenure->state]);
+    json_buffer_string_of(t, "holder", tenure->id);
+    json_buffer_token_of(t, "token", tenure->token);
+    json_buffer_number_of(t, "began_ms", true, tenure->began_ms);
+    json_buffer_bool_of(t, "began_known", tenure->began_known);
+    json_buffer_number_of(t, "ended_ms", is_ended, tenure->ended_ms);
+    json_buffer_string_of(t, "reason", is_ended ? reason_name(tenure->reason) : NULL);
+    json_buffer_number_of(t, "last_seen_ms", is_unseen, tenure->ended_ms);
+    json_buffer_number_of(t, "over_by_ms", is_unseen && tenure->over_by_ms != 0,
+                          tenure->over_by_ms);
+    json_buffer_string_of(t, "note", tenure->note);
     if (store != NULL)
-        json_text_string_of(t, "store", store);
-    json_text_add(t, "}");
+        json_buffer_string_of(t, "store", store);
+    json_buffer_add(t, "}");
 }

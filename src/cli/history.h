@@ -14,7 +14,7 @@
 #define HISTORY_ROWS_MAX 1000000 /* of more tenures the oldest are deleted */
 
 struct cli;
-struct json_text;
+struct json_buffer;
 struct history;
 
 /* Opens the file, and makes it where it is missing: for its owner only. It is refused if it is something
@@ -76,5 +76,5 @@ int history_read_page(struct history *h, const struct history_page *p, history_t
 int history_count_stores(struct history *h); /* -1: an error */
 
 /* A tenure as a JSON object: for simba history --json and for simba serve. */
-void seen_tenure_json(struct json_text *t, const struct seen_tenure *tenure, const char *store);
+void seen_tenure_json(struct json_buffer *t, const struct seen_tenure *tenure, const char *store);
 #endif

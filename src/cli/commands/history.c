@@ -8,7 +8,7 @@
 
 #include "cli/commands/commands.h"
 #include "cli/history.h"
-#include "cli/json_text.h"
+#include "cli/json_buffer.h"
 #include "cli/output.h"
 #include "cli/owner_list.h"
 
@@ -147,9 +147,9 @@ static void show_titles(const struct show *s)
 
 /* ---- for programs -------------------------------------------------------------------------- */
 
-static void print_text(struct json_text *t)
+static void print_text(struct json_buffer *t)
 {
-    json_text_add(t, "\n");
+    json_buffer_add(t, "\n");
     if (!t->failed)
         fwrite(t->at, 1, t->length, stdout);
     free(t->at);
@@ -157,7 +157,7 @@ static void print_text(struct json_text *t)
 
 static void print_tenure(void *data, const struct seen_tenure *t, const char *store)
 {
-    struct json_text text = {0};
+    struct json_buffer text = {0};
     ((struct show *)data)->count++;
     seen_tenure_json(&text, t, store);
     print_text(&text);
@@ -165,15 +165,15 @@ static void print_tenure(void *data, const struct seen_tenure *t, const char *st
 
 static void print_gap(void *data, const struct history_gap *g)
 {
-    struct json_text text = {0};
+    struct json_buffer text = {0};
     (void)data;
-    json_text_add(&text, "{");
-    json_text_string_of(&text, "mutex", NULL);
-    json_text_string_of(&text, "state", "not recorded");
-    json_text_number_of(&text, "began_ms", true, g->from_ms);
-    json_text_number_of(&text, "ended_ms", true, g->to_ms);
-    json_text_string_of(&text, "store", g->store);
-    json_text_add(&text, "}");
+    json_buffer_add(&text, "{");
+    json_buffer_string_of(&text, "mutex", NULL);
+    json_buffer_string_of(&text, "state", "not recorded");
+    json_buffer_number_of(&text, "began_ms", true, g->from_ms);
+    json_buffer_number_of(&text, "ended_ms", true, g->to_ms);
+    json_buffer_string_of(&text, "store", g->store);
+    json_buffer_add(&text, "}");
     print_text(&text);
 }
 

@@ -36,7 +36,6 @@ static const struct option options[] = {
 
 struct server {
     struct model model;
-    const char *address;
     int64_t keep_ms;
     struct signals signals;
     char *page; /* the strings of the template, put together */
@@ -51,13 +50,13 @@ static int take_option(struct cli *c, void *data, int id, char *value)
     if (id == OPT_HISTORY)
         cli_set(c, SET_HISTORY, value, "--history");
     else
-        s->address = value;
+        cli_set(c, SET_LISTEN, value, "--listen");
     return -1;
 }
 
 /* ---- answers; on the server's thread ------------------------------------------------------- */
 
-static void answer(struct http_request *r, int status, const char *type, struct json_text *t)
+static void answer(struct http_request *r, int status, const char *type, struct json_buffer *t)
 {
     static const char sorry[] = "out of memory, or the history cannot be read\n";
     if (t->failed) {
@@ -85,7 +84,7 @@ static void answer_page(void *data, struct http_request *r)
 static void answer_mutexes(void *data, struct http_request *r)
 {
     struct server *s = data;
-    struct json_text t = {0};
+    struct json_buffer t = {0};
     model_write_mutexes(&s->model, http_query(r, "after"), http_query(r, "names"), limit_of(r), &t);
     answer(r, 200, HTTP_JSON, &t);
 }
@@ -94,7 +93,7 @@ static void answer_history(void *data, struct http_request *r)
 {
     static const char wrong[] = "since is a duration: /api/history?since=6h\n";
     struct server *s = data;
-    struct json_text t = {0};
+    struct json_buffer t = {0};
     const char *since = http_query(r, "since");
     int64_t ms = SINCE_MS;
     if (since != NULL && simba_duration_parse(since, &ms) != 0) {
@@ -110,7 +109,7 @@ static void answer_history(void *data, struct http_request *r)
 static void answer_events(void *data, struct http_request *r)
 {
     struct server *s = data;
-    struct json_text t = {0};
+    struct json_buffer t = {0};
     pthread_mutex_lock(&s->model.follow.lock);
     model_write_hello(&s->model, &t);
     if (!t.failed)
@@ -127,7 +126,7 @@ static void answer_events(void *data, struct http_request *r)
 static void answer_metrics(void *data, struct http_request *r)
 {
     struct server *s = data;
-    struct json_text t = {0};
+    struct json_buffer t = {0};
     model_write_metrics(&s->model, &t);
     answer(r, 200, "text/plain; version=0.0.4; charset=utf-8", &t);
 }
@@ -135,7 +134,7 @@ static void answer_metrics(void *data, struct http_request *r)
 static void answer_health(void *data, struct http_request *r)
 {
     struct server *s = data;
-    struct json_text t = {0};
+    struct json_buffer t = {0};
     bool is_answering = model_write_health(&s->model, &t);
     answer(r, is_answering ? 200 : 503, HTTP_TEXT, &t);
 }
@@ -154,9 +153,9 @@ static const struct http_route routes[] = {
 
 static int make_page(struct server *s, const struct cli *c)
 {
-    struct json_text t = {0};
+    struct json_buffer t = {0};
     for (const char *const *at = serve_page_head; *at != NULL; at++)
-        json_text_add(&t, *at);
+        json_buffer_add(&t, *at);
     s->page = t.at;
     s->page_length = t.length;
     return t.failed ? print_error(c, "out of memory") : 0;
@@ -200,6 +199,13 @@ static _Noreturn void serve_until_told(struct server *s)
     }
 }
 
+static int listen_as_set(struct server *s, const struct cli *c)
+{
+    const struct setting *set = &c->setting[SET_LISTEN];
+    return http_listen(c, set->value != NULL ? set->where : "--listen", set->by_flag,
+                       set->value != NULL ? set->value : ADDRESS, &s->model.http);
+}
+
 static int start(struct server *s, struct cli *c)
 {
     struct http_options o = {.routes = routes,
@@ -212,7 +218,7 @@ static int start(struct server *s, struct cli *c)
         return print_error(c, "cannot take signals");
     if ((code = model_init(&s->model, c)) != 0 || (code = make_page(s, c)) != 0 ||
         (code = open_history(s, c)) != 0 || (code = cli_open_existing(c)) != 0 ||
-        (code = http_listen(c, "--listen", true, s->address, &s->model.http)) != 0)
+        (code = listen_as_set(s, c)) != 0)
         return code;
     cli_forget_url(c);
     if ((code = model_begin(&s->model)) != 0 || (code = http_start(s->model.http, &o)) != 0)
@@ -223,7 +229,7 @@ static int start(struct server *s, struct cli *c)
 
 static int run(struct cli *c)
 {
-    static struct server s = {.address = ADDRESS};
+    static struct server s;
     int code = cli_take(c, take_option, cli_take_url, &s);
     if (code < 0)
         code = cli_configure(c);

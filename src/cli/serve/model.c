@@ -76,42 +76,42 @@ static void on_changed(void *data, const char *mutex, const struct simba_state *
 /* ---- telling it ---------------------------------------------------------------------------- */
 
 /* The names of this round leave the list. */
-static void write_changed(struct model *m, struct json_text *t)
+static void write_changed(struct model *m, struct json_buffer *t)
 {
     size_t i = 0;
-    json_text_name(t, "mutexes");
-    json_text_add(t, "[");
+    json_buffer_name(t, "mutexes");
+    json_buffer_add(t, "[");
     for (; i < m->pending_count && t->length < PUBLISH_BYTES; i++) {
         struct followed *f =
             (struct followed *)(void *)hash_table_find(&m->follow.by_name, m->pending[i]);
-        json_text_add(t, i > 0 ? "," : "");
+        json_buffer_add(t, i > 0 ? "," : "");
         if (f != NULL)
             f->is_pending = false;
         row_write(t, f, m->pending[i], f != NULL ? f->change : m->changes);
     }
-    json_text_add(t, "]");
+    json_buffer_add(t, "]");
     m->pending_count -= i;
     if (m->pending_count > 0)
         memmove(m->pending, m->pending + i, m->pending_count * sizeof *m->pending);
 }
 
-static void write_ended(struct model *m, struct json_text *t)
+static void write_ended(struct model *m, struct json_buffer *t)
 {
-    json_text_name(t, "tenures");
-    json_text_add(t, "[");
+    json_buffer_name(t, "tenures");
+    json_buffer_add(t, "[");
     if (m->ring_count - m->told_count > RING_MAX)
         m->told_count = m->ring_count - RING_MAX;
     for (bool is_first = true; m->told_count < m->ring_count && t->length < 2 * PUBLISH_BYTES;
          is_first = false) {
-        json_text_add(t, is_first ? "" : ",");
+        json_buffer_add(t, is_first ? "" : ",");
         seen_tenure_json(t, &m->ring[m->told_count++ % RING_MAX], NULL);
     }
-    json_text_add(t, "]");
+    json_buffer_add(t, "]");
 }
 
 static void publish(struct model *m)
 {
-    struct json_text t = {0};
+    struct json_buffer t = {0};
     if (m->is_reset || http_streams(m->http, 0) == 0) {
         if (m->is_reset)
             http_publish(m->http, 0, "event: reset\ndata: {}\n\n", 24);
@@ -125,11 +125,11 @@ static void publish(struct model *m)
         m->told_count = m->ring_count;
         return;
     }
-    json_text_add(&t, "event: change\ndata: {");
-    json_text_number_of(&t, "now_ms", true, simba_wall_ms(simba_now()));
+    json_buffer_add(&t, "event: change\ndata: {");
+    json_buffer_number_of(&t, "now_ms", true, simba_wall_ms(simba_now()));
     write_changed(m, &t);
     write_ended(m, &t);
-    json_text_add(&t, "}\n\n");
+    json_buffer_add(&t, "}\n\n");
     if (!t.failed)
         http_publish(m->http, 0, t.at, t.length);
     free(t.at);
@@ -168,7 +168,7 @@ static void *publish_all(void *arg)
 
 static void set_answering(struct model *m, int rc)
 {
-    struct json_text t = {0};
+    struct json_buffer t = {0};
     bool was = m->is_answering;
     m->is_answering = rc >= 0;
     if (was != m->is_answering || m->is_answering)
@@ -176,9 +176,9 @@ static void set_answering(struct model *m, int rc)
     snprintf(m->why, sizeof m->why, "%s", rc < 0 ? simba_error_text() : "");
     if (was == m->is_answering)
         return;
-    json_text_add(&t, "event: store\ndata: ");
+    json_buffer_add(&t, "event: store\ndata: ");
     store_write(m, &t);
-    json_text_add(&t, "\n\n");
+    json_buffer_add(&t, "\n\n");
     if (!t.failed)
         http_publish(m->http, 0, t.at, t.length);
     free(t.at);

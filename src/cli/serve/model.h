@@ -9,7 +9,7 @@
 #include "cli/follow.h"
 #include "cli/history.h"
 #include "cli/http/http.h"
-#include "cli/json_text.h"
+#include "cli/json_buffer.h"
 #include "cli/recorder.h"
 
 #define RING_MAX 16384      /* tenures that are over, in memory, if there is no file */
@@ -59,12 +59,12 @@ void model_end(struct model *m);
 /* Mutexes in the order of their names, after this one (NULL: from the first); or these names, with a
  * line end between them. */
 void model_write_mutexes(struct model *m, const char *after, const char *names, size_t limit,
-                         struct json_text *t);
+                         struct json_buffer *t);
 
 /* Tenures that are over, the newest first, since so long ago. before: what the last answer said. */
 void model_write_history(struct model *m, const char *mutex, int64_t since_ms, const char *before,
-                         size_t limit, struct json_text *t);
-void model_write_hello(struct model *m, struct json_text *t); /* the first event */
-void model_write_metrics(struct model *m, struct json_text *t);
-bool model_write_health(struct model *m, struct json_text *t); /* does the store answer? */
+                         size_t limit, struct json_buffer *t);
+void model_write_hello(struct model *m, struct json_buffer *t); /* the first event */
+void model_write_metrics(struct model *m, struct json_buffer *t);
+bool model_write_health(struct model *m, struct json_buffer *t); /* does the store answer? */
 #endif
