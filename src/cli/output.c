@@ -124,7 +124,7 @@ static size_t put_field(char *line, size_t at, size_t spare, const char *name, c
     unsigned unused;
     at += (size_t)snprintf(line + at, JSON_LINE_BYTES - at, "%s\"%s\":\"", at > 1 ? "," : "", name);
     for (size_t length; *value != '\0'; value += length) {
-        length = decode(value, &unused);
+        length = decode_character(value, &unused);
         if (at + length + spare + 4 > JSON_LINE_BYTES)
             break;
         if (*value == '"' || *value == '\\')

@@ -85,6 +85,7 @@ static void widen(int *width, const char *text)
 static void put_cell(const char *text, int width, bool to_the_right)
 {
     int blank = width - width_of(text, strlen(text));
+    blank = blank > 0 ? blank : 0;
     printf("%*s%s%*s", to_the_right ? blank : 0, "", text, to_the_right ? 0 : blank, "");
 }
 
