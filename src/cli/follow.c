@@ -73,8 +73,8 @@ static void begin(struct follow *f, struct followed *m, const struct simba_owner
     t->state = TENURE_ON;
     t->token = o->token;
     t->row = 0;
-    t->began_known = o->acquired_at != 0 && !is_old;
-    t->began_ms = simba_wall_ms(o->acquired_at != 0 && !is_old ? o->acquired_at : simba_now());
+    t->began_known = !is_old;
+    t->began_ms = simba_wall_ms(f->knows_age && !is_old ? o->acquired_at : simba_now());
     t->ended_ms = t->over_by_ms = 0;
     t->reason = SIMBA_UNCHANGED;
     snprintf(t->id, sizeof t->id, "%s", o->id);
@@ -123,9 +123,34 @@ static void end_as_told(struct follow *f, struct followed *m, const struct simba
         end(f, m, SIMBA_UNCHANGED, m->tenure.ended_ms, now);
 }
 
+/* What an observer shows as the beginning is an estimate on stores that do not know it; what is read, is
+ * not. So one owner is read, the first that there is. */
+static void take_age(struct follow *f, const struct simba_owner *o)
+{
+    if (o->id[0] == '\0')
+        return;
+    f->is_age_asked = true;
+    f->knows_age = o->acquired_at != 0;
+}
+
+static void ask_age(struct follow *f, const char *mutex)
+{
+    struct simba_owner owner = {.token = 0};
+    pthread_mutex_lock(&f->lock);
+    bool is_asked = f->is_age_asked;
+    pthread_mutex_unlock(&f->lock);
+    if (is_asked || simba_read(f->client, mutex, ANSWER_MS, &owner) < 0)
+        return;
+    pthread_mutex_lock(&f->lock);
+    take_age(f, &owner);
+    pthread_mutex_unlock(&f->lock);
+}
+
 void follow_take(struct follow *f, const char *mutex, const struct simba_state *s)
 {
     bool is_owned = s->after.id[0] != '\0';
+    if (is_owned)
+        ask_age(f, mutex);
     pthread_mutex_lock(&f->lock);
     struct followed *m = is_owned ? find_or_add(f, mutex) : find(f, mutex);
     if (m != NULL && m->is_on && (!is_owned || !is_same(&m->tenure, &s->after)))
@@ -164,6 +189,7 @@ static void note_owner(struct follow *f, const char *mutex, const struct simba_o
     struct followed *m;
     if (o->id[0] == '\0')
         return;
+    take_age(f, o);
     if (o->acquired_at == 0) {
         m = find_or_add(f, mutex);
         if (m != NULL && !m->is_on) {
@@ -203,6 +229,7 @@ static void end_resumed(struct follow *f, bool knows_all)
 int follow_begin(struct follow *f, simba_client *client, char *const *names, size_t count)
 {
     struct simba_owner owner;
+    f->client = client;
     f->lists++;
     if (count == 0) {
         int rc = simba_list(client, NULL, ANSWER_MS, on_first, f);

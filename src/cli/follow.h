@@ -59,9 +59,12 @@ struct follow {
     struct hash_table by_name;
     follow_sink *sink;
     void *data;
-    size_t on;      /* tenures that are on */
-    uint64_t lists; /* how often it was listed */
-    bool is_full;   /* FOLLOWED_MAX, or no memory: something is not followed */
+    simba_client *client; /* of follow_begin() */
+    bool is_age_asked;    /* an owner was read, so that it is known … */
+    bool knows_age;       /* … whether the store says when a tenure began */
+    size_t on;            /* tenures that are on */
+    uint64_t lists;       /* how often it was listed */
+    bool is_full;         /* FOLLOWED_MAX, or no memory: something is not followed */
 };
 
 int follow_init(struct follow *f, follow_sink *sink, void *data); /* 0, SIMBA_ELIMIT */

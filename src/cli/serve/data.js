@@ -19,7 +19,7 @@ const WHY = {
 const byId = (id) => document.getElementById(id);
 const mutexes = new Map();    /* by name: what is owned, waited for, or has tenures in the time shown */
 const link = {source: null, clock: 0, load: 0, hidden: 0, isUp: false, storeState: null};
-const view = {span: 3600e3, loadedSpan: 0};
+const view = {span: 3600e3, name: "1 h", loadedSpan: 0};
 
 const now = () => Date.now() + link.clock;
 

@@ -81,10 +81,10 @@ function openDetail(entry) {
     state.open = entry;
     state.openVersion = -1;
     detail.hidden = false;
+    detail.parentElement.classList.add("with-detail");
     loadTenures(LONGEST_SPAN, entry.mutex, 1).catch(() => {});
     askLeases([entry.mutex]).catch(() => {});
-    for (const one of pool) /* the lanes are narrower now */
-        one.drawn = "";
+    measureLanes(); /* they are narrower now */
     drawAxis();
     detail.focus({preventScroll: true});
     schedule();
@@ -93,8 +93,8 @@ function openDetail(entry) {
 function closeDetail() {
     state.open = null;
     detail.hidden = true;
-    for (const one of pool)
-        one.drawn = "";
+    detail.parentElement.classList.remove("with-detail");
+    measureLanes();
     drawAxis();
     grid.focus({preventScroll: true});
     schedule();
@@ -176,6 +176,7 @@ function onSort(button) {
 
 function onSpan(button) {
     view.span = button.dataset.minutes * 60e3;
+    view.name = button.textContent;
     for (const other of byId("spans").children)
         other.setAttribute("aria-pressed", other === button);
     if (view.span > view.loadedSpan)
@@ -186,6 +187,7 @@ function onSpan(button) {
 
 function onSize() {
     readColours();
+    measureLanes();
     sortRows();
     drawAxis();
     schedule();
@@ -212,12 +214,12 @@ function begin() {
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", onSize);
     document.querySelector("[data-sort=mutex]").setAttribute("aria-sort", "ascending");
     readColours();
+    measureLanes();
     sortRows();
     tickOn();
     setInterval(() => document.hidden || tickOn(), 1000);
     setInterval(() => document.hidden || !link.isUp || askLeases(inSight()).catch(() => {}), LEASES_MS);
     connect();
-    grid.focus({preventScroll: true});
 }
 
 begin();

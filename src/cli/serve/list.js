@@ -76,13 +76,20 @@ function readColours() {
     pen.stroke();
     hatch = pen.createPattern(tile, "repeat");
     state.rowHeight = parseFloat(style.getPropertyValue("--row"));
+    document.querySelector(".head").style.marginRight = `${scroller.offsetWidth - scroller.clientWidth}px`;
+}
+
+/* To ask an element for its size makes the browser lay out the page. So it is asked once, and not for each row. */
+function measureLanes() {
+    const style = getComputedStyle(document.documentElement);
+    state.lane = {width: byId("axis").clientWidth, height: parseFloat(style.getPropertyValue("--lane"))};
     for (const one of pool)
         one.drawn = "";
 }
 
 /* Sets the size of a canvas, clears it, and gives the pen, in CSS pixels. */
-function penOf(canvas) {
-    const scale = window.devicePixelRatio || 1, width = canvas.clientWidth, height = canvas.clientHeight;
+function penOf(canvas, {width, height} = {width: canvas.clientWidth, height: canvas.clientHeight}) {
+    const scale = window.devicePixelRatio || 1;
     const wide = Math.round(width * scale), high = Math.round(height * scale), pen = canvas.getContext("2d");
     if (canvas.width !== wide || canvas.height !== high) {
         canvas.width = wide;
@@ -96,8 +103,8 @@ function penOf(canvas) {
 const toX = (time, width) => (time - (now() - view.span)) / view.span * width;
 
 /* Losses are drawn last, so that among many short tenures none of them is hidden. */
-function drawLane(canvas, entry) {
-    const {pen, width, height} = penOf(canvas), all = tenuresOf(entry);
+function drawLane(canvas, entry, size) {
+    const {pen, width, height} = penOf(canvas, size), all = tenuresOf(entry);
     pen.fillStyle = colours.line;
     pen.fillRect(0, height / 2 - .5, width, 1);
     for (const isLossTurn of [false, true]) {
@@ -116,7 +123,7 @@ function drawLane(canvas, entry) {
 
 function drawAxis() {
     const {pen, width, height} = penOf(byId("axis")), steps = [1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720];
-    const step = (steps.find((minutes) => minutes * 60e3 / view.span * width > 70) ?? 720) * 60e3;
+    const step = (steps.find((minutes) => minutes * 60e3 / view.span * width > 46) ?? 720) * 60e3;
     const zone = new Date(now()).getTimezoneOffset() * 60e3;
     pen.fillStyle = pen.strokeStyle = colours.dim;
     pen.font = "11px system-ui, 'DejaVu Sans', sans-serif";
@@ -163,6 +170,13 @@ function setText(one, name, element, text) {
     element.textContent = text;
 }
 
+function setTitle(one, cell, text) {
+    if (one.texts[`${cell.className}-title`] === text)
+        return;
+    one.texts[`${cell.className}-title`] = text;
+    cell.title = text;
+}
+
 function leftOf(entry) {
     return entry.until_ms === null ? null : entry.until_ms - now();
 }
@@ -181,19 +195,18 @@ function fillRow(one, entry, index) {
         return;
     one.drawn = drawn;
     one.entry = entry;
-    element.className = `row ${entry.state}`;
+    element.className = `row is-${entry.state}`;
     setText(one, "name", cells.name, entry.mutex);
     setText(one, "holder", one.id, isOn ? entry.holder : entry.waiters > 0 ? "nobody yet" : lastEnd(entry));
     setText(one, "note", one.note, isOn ? entry.note ?? "" : "");
     setText(one, "token", cells.token, isOn && entry.token !== null ? String(entry.token) : "");
     setText(one, "held", cells.held, isOn ? (entry.began_known ? "" : "≥") + showDuration(now() - entry.began_ms) : "");
     setText(one, "left", cells.left, isOn && left !== null && left > 0 ? showDuration(left) : "");
-    cells.left.className = `left ${left !== null && left < 3000 ? "due" : ""}`;
     setText(one, "waiters", cells.waiters, entry.waiters === null ? "" : String(entry.waiters));
     cells.waiters.className = `waiters ${entry.waiters > 0 ? "some" : ""}`;
-    cells.name.title = entry.mutex;
-    cells.holder.title = [entry.holder, entry.note].filter(Boolean).join("\n");
-    drawLane(one.canvas, entry);
+    setTitle(one, cells.name, entry.mutex);
+    setTitle(one, cells.holder, [entry.holder, entry.note].filter(Boolean).join("\n"));
+    drawLane(one.canvas, entry, state.lane);
 }
 
 function lastEnd(entry) {
@@ -251,6 +264,8 @@ function showFigures() {
             lost += LOSSES.has(entry.tenures[i].reason);
         }
     }
+    byId("term-ended").textContent = `ended in ${view.name}`;
+    byId("term-lost").textContent = `lost in ${view.name}`;
     byId("figure-owned").textContent = owned.toLocaleString("en");
     byId("figure-waiting").textContent = isWaitKnown ? waiting.toLocaleString("en") : "–";
     byId("figure-ended").textContent = ended.toLocaleString("en");
