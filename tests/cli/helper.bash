@@ -113,6 +113,15 @@ needs_namespaces() { # options of unshare...
     unshare "$@" true 2>/dev/null || skip "'unshare $*' is not allowed here"
 }
 
+# The Python of Debian's package may not be the first one.
+needs_browser() {
+    for PYTHON in python3 /usr/bin/python3; do
+        ! "$PYTHON" -c 'import selenium' 2>/dev/null || break
+    done
+    "$PYTHON" -c 'import selenium' 2>/dev/null && command -v chromium chromedriver >/dev/null ||
+        skip "no python3-selenium, chromium or chromedriver: scripts/setup browser installs them"
+}
+
 # Runs something as another user, who is in no group but, perhaps, this one.
 as_user() { # uid [-g group] command...
     local uid=$1 group=(--clear-groups)
