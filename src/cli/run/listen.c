@@ -316,18 +316,27 @@ static int start_probe(struct listen *l)
     return print_error(l->p->c, "cannot watch the store for --listen: %s", strerror(rc));
 }
 
+/* Its state is asked for, so there is nothing to do. */
+static void on_changed(void *data, const char *mutex, const struct simba_state *state)
+{
+    (void)data;
+    (void)mutex;
+    (void)state;
+}
+
 int listen_begin(struct plan *p, simba_contender *contender, simba_locker *locker)
 {
     struct listen *l = p->listen;
     const struct setting *s = &p->c->setting[SET_LISTEN];
     struct http_options o = {.routes = routes, .data = l};
+    struct simba_handle_options watch = SIMBA_HANDLE_OPTIONS_INIT;
+    watch.on_changed = on_changed;
     if (l == NULL)
         return 0;
     l->contender = contender;
     l->locker = locker;
-    /* Who has the lock is only shown: without an observer it is not. */
-    if (locker != NULL)
-        simba_observer_create(p->c->client, p->mutex, NULL, &l->observer);
+    if (locker != NULL && simba_observer_create(p->c->client, p->mutex, &watch, &l->observer) != 0)
+        return print_error(p->c, "%s", simba_error_text());
     int code = start_probe(l);
     if (code == 0)
         code = http_start(l->http, &o);
