@@ -178,6 +178,12 @@ hold() { # name [id]
     await test -e "held-$1"
 }
 
+# The same, but who is told to end takes two seconds for it: observers see an eviction, and not only the release after it.
+hold_slowly() { # name id
+    begin "$SIMBA" lock --id "$2" "$1" sh -c "touch 'held-$1'; trap 'sleep 2; exit' TERM; while :; do sleep 0.1; done"
+    await test -e "held-$1"
+}
+
 # How a background process ends, as the shell has it: in $CODE.
 ends() { # pid
     CODE=0

@@ -41,7 +41,7 @@ db.commit()' "$1"; }
     record
     tenure one@a backup
     tenure two@b report
-    hold backup third@c
+    hold_slowly backup third@c
     await has_row 'r["holder"] == "third@c" and r["state"] == "held" and r["reason"] is None'
     simba release --yes backup
     await has_row 'r["holder"] == "third@c" and r["state"] == "ended" and r["reason"] == "evicted"'
