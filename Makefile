@@ -2,7 +2,7 @@
 PREFIX ?= /usr/local
 DESTDIR ?=
 
-.PHONY: all demo pictures test interop soak torture torture-mistakes check abi bench coverage mutants model fuzz install dist deb moved clean help
+.PHONY: all demo pictures test interop haproxy soak torture torture-mistakes check abi bench coverage mutants model fuzz install dist deb moved clean help
 .DEFAULT_GOAL := all
 
 define build
@@ -83,6 +83,10 @@ interop:
 	@scripts/setup interop
 	$(call build,release)
 	@tests/interop/run
+
+# HAProxy in front of candidates that are struck.
+haproxy:
+	@scripts/haproxy $(FAULTS)
 
 torture-mistakes:
 	@scripts/setup test

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "cli/commands/commands.h"
+#include "cli/http/http.h"
 #include "cli/output.h"
 #include "cli/run/outage.h"
 #include "cli/sqlite_path.h"
@@ -22,6 +23,7 @@ enum {
     OPT_JSON,
     OPT_QUIET,
     OPT_VERBOSE,
+    OPT_LOG,
     OPT_DRY_RUN,
     OPT_HELP,
     OPT_VERSION
@@ -37,6 +39,8 @@ const struct option common_options[] = {
     {"json", 0, OPT_JSON, NULL, "data as one JSON object per line"},
     {"quiet", 'q', OPT_QUIET, NULL, "only errors on stderr"},
     {"verbose", 'v', OPT_VERBOSE, NULL, "say what happens; twice (-vv): also the library's log"},
+    {"log", 0, OPT_LOG, "FORMAT",
+     "lines on stderr: plain, for people, or json, an object per line; default plain"},
     {"dry-run", 0, OPT_DRY_RUN, NULL, "show the configuration and where it comes from, then end"},
     {"help", 'h', OPT_HELP, NULL, "show this help"},
     {"version", 0, OPT_VERSION, NULL, "the version of the command and its library"},
@@ -45,7 +49,7 @@ const struct option common_options[] = {
 
 /* ---- options of all commands --------------------------------------------------------------- */
 
-static void set(struct cli *c, enum setting_id id, const char *value, const char *flag)
+void cli_set(struct cli *c, enum setting_id id, const char *value, const char *flag)
 {
     c->setting[id].value = value;
     c->setting[id].by_flag = true;
@@ -59,7 +63,7 @@ static int set_url(struct cli *c, char *value)
     if (strlen(value) >= sizeof c->url)
         return usage(c, "--url is longer than %d bytes", URL_MAX - 1);
     snprintf(c->url, sizeof c->url, "%s", value);
-    set(c, SET_URL, c->url, "--url");
+    cli_set(c, SET_URL, c->url, "--url");
     char *start = strstr(value, "://"), *at = strrchr(value, '@');
     char *colon = start != NULL ? strchr(start + 3, ':') : NULL;
     if (colon != NULL && at != NULL && colon < at)
@@ -94,19 +98,31 @@ int cli_take_url(struct cli *c, void *data, int id, char *value)
     return set_url(c, value);
 }
 
+/* -1, or an exit code after saying why. */
+static int take_log(struct cli *c)
+{
+    const struct setting *s = &c->setting[SET_LOG];
+    if (s->value == NULL || log_format_parse(s->value, &c->log))
+        return -1;
+    if (s->by_flag)
+        return usage(c, "--log '%.40s' is neither plain nor json", s->value);
+    return print_error(c, "%s: the log format '%.40s' is neither plain nor json", s->where,
+                       s->value);
+}
+
 static int take_common(struct cli *c, int id, char *value)
 {
     switch (id) {
     case OPT_URL:
         return set_url(c, value);
     case OPT_TTL:
-        set(c, SET_TTL, value, "--ttl");
+        cli_set(c, SET_TTL, value, "--ttl");
         return -1;
     case OPT_TRANSITION:
-        set(c, SET_TRANSITION, value, "--transition");
+        cli_set(c, SET_TRANSITION, value, "--transition");
         return -1;
     case OPT_ID:
-        set(c, SET_ID, value, "--id");
+        cli_set(c, SET_ID, value, "--id");
         return -1;
     case OPT_JSON:
         c->json = true;
@@ -117,6 +133,9 @@ static int take_common(struct cli *c, int id, char *value)
     case OPT_VERBOSE:
         c->verbose++;
         return -1;
+    case OPT_LOG:
+        cli_set(c, SET_LOG, value, "--log");
+        return take_log(c);
     case OPT_DRY_RUN:
         c->dry_run = true;
         return -1;
@@ -164,15 +183,15 @@ int cli_take_duration(const struct cli *c, const char *option, const char *value
 /* That renewals fail is said in any case, with -vv all that there is. */
 static void on_log(void *data, enum simba_level level, const char *line)
 {
-    static const char *const names[] = {"error", "warning", "info", "debug"};
+    static const char *const names[] = {"error: ", "warning: ", "info: ", "debug: "};
     const struct cli *c = data;
     char left[24];
     int64_t shut_ms = c->outage != NULL ? outage_shut_ms(c->outage, line) : 0;
     bool is_news = c->outage != NULL && outage_take(c->outage, line);
     if (c->verbose > 1)
-        print_error(c, "%s: %s", names[level], line);
+        print_level(c, level, "%s%s", c->log == LOG_JSON ? "" : names[level], line);
     else if (is_news)
-        print_error(c, "%s", line);
+        print_level(c, level, "%s", line);
     else if (shut_ms > 0 && !c->outage->is_shut_said)
         print_note(c,
                    "%s has just started (or become the master, or been emptied) and may have "
@@ -277,11 +296,16 @@ static const char *default_text(int64_t ms, char *out)
 /* What would be used, without using it: the folder of the default store is not made. */
 static int show_configuration(struct cli *c)
 {
-    static const char *const names[SETTINGS] = {"url", "ttl", "transition", "id", "initial-delay"};
+    static const char *const names[SETTINGS] = {"url",           "ttl",    "transition", "id",
+                                                "initial-delay", "listen", "log"};
     char ttl[24], transition[24];
-    const char *const defaults[SETTINGS] = {NULL, default_text(c->ttl_ms, ttl),
+    const char *const defaults[SETTINGS] = {NULL,
+                                            default_text(c->ttl_ms, ttl),
                                             default_text(c->transition_ms, transition),
-                                            "made from host and pid", "0s"};
+                                            "made from host and pid",
+                                            "0s",
+                                            "nowhere",
+                                            "plain"};
     if (c->setting[SET_URL].value != NULL) {
         int code = cli_open(c);
         if (code != 0)
@@ -302,11 +326,24 @@ static int show_configuration(struct cli *c)
     return 0;
 }
 
+static int check_listen(const struct cli *c)
+{
+    const struct setting *s = &c->setting[SET_LISTEN];
+    const char *why = s->value != NULL ? http_address_check(s->value) : NULL;
+    if (why == NULL)
+        return 0;
+    if (s->by_flag)
+        return usage(c, "--listen '%.200s': %s", s->value, why);
+    return print_error(c, "%s: cannot listen on '%.200s': %s", s->where, s->value, why);
+}
+
 int cli_configure(struct cli *c)
 {
     int64_t ttl_ms = c->ttl_ms > 0 ? c->ttl_ms : SIMBA_TTL_MS;
     int64_t transition_ms = c->transition_ms > 0 ? c->transition_ms : SIMBA_TRANSITION_MS;
     int code = config_load(c);
+    if (code == 0 && (code = take_log(c)) < 0)
+        code = check_listen(c);
     if (code == 0)
         code = config_duration(c, SET_TTL, ttl_ms, &c->ttl_ms);
     if (code == 0)

@@ -11,6 +11,7 @@
 
 #include "cli/args.h"
 #include "cli/config.h"
+#include "cli/output.h"
 
 /* How simba ends when it is not CMD's own status; the words are those of simba help --json. */
 #define EXIT_CODES(X)                                                      \
@@ -32,6 +33,9 @@ struct cli {
     const struct command *command;
     struct setting setting[SETTINGS];
     bool json, quiet, dry_run;
+    enum log_format log;    /* how lines on stderr look, and what they are about: */
+    const char *mutex;      /* NULL: none in particular */
+    _Atomic uint64_t token; /* of the tenure, while there is one */
     int verbose;
     struct outage *outage; /* of whoever holds a lease; NULL: nobody does */
     bool drops_lines;      /* a lease depends on us: we do not wait for whoever reads stderr */
@@ -66,6 +70,9 @@ int cli_take_operand(struct cli *c, void *data, int id,
                      char *value); /* any, or as command->one says */
 /* For an operand that is a URL: as that of -u, and hidden from the list of processes, too. */
 int cli_take_url(struct cli *c, void *data, int id, char *value);
+
+/* What a flag sets. The value is kept, not copied. */
+void cli_set(struct cli *c, enum setting_id id, const char *value, const char *flag);
 
 /* A value of an option: -1, or an exit code after saying what is wrong with it. */
 int cli_take_duration(const struct cli *c, const char *option, const char *value, int64_t *ms);

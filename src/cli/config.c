@@ -24,6 +24,8 @@ static const struct {
     [SET_TRANSITION] = {"SIMBA_TRANSITION", "transition", true},
     [SET_ID] = {"SIMBA_ID", "id", false},
     [SET_INITIAL_DELAY] = {"SIMBA_INITIAL_DELAY", "initial-delay", true},
+    [SET_LISTEN] = {"SIMBA_LISTEN", "listen", false},
+    [SET_LOG] = {"SIMBA_LOG", "log", false},
 };
 
 enum group { GENERAL, REDIS, JDBC, ZOOKEEPER, SQLITE, GROUPS };
@@ -121,9 +123,10 @@ static const char *on_found(void *data, const char *key, const char *value, long
                      "%s: needs keys below it, indented, such as url: or ttl:, not a value", key);
         else
             snprintf(f->why, sizeof f->why, "unknown key %.100s%s%s%s", key,
-                     near != NULL   ? "; did you mean "
-                     : is_ours(key) ? "; the keys are url, ttl, transition, id, initial-delay"
-                                    : "; all keys begin with simba., as in simba.url",
+                     near != NULL ? "; did you mean "
+                     : is_ours(key)
+                         ? "; the keys are url, ttl, transition, id, initial-delay, listen, log"
+                         : "; all keys begin with simba., as in simba.url",
                      near != NULL ? near : "", near != NULL ? "?" : "");
         return f->why;
     }

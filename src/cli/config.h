@@ -7,7 +7,16 @@
 
 #define URL_MAX 4096
 
-enum setting_id { SET_URL, SET_TTL, SET_TRANSITION, SET_ID, SET_INITIAL_DELAY, SETTINGS };
+enum setting_id {
+    SET_URL,
+    SET_TTL,
+    SET_TRANSITION,
+    SET_ID,
+    SET_INITIAL_DELAY,
+    SET_LISTEN,
+    SET_LOG,
+    SETTINGS
+};
 
 struct setting {
     const char *value;        /* NULL: not set */

@@ -1,6 +1,7 @@
 /* main.c: the table of subcommands, what --help shows of it, and the way to the one that is meant. */
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -191,6 +192,9 @@ int main(int argc, char **argv)
     static struct cli c;
     (void)argc;
     keep_stdio();
+    const char *log = getenv("SIMBA_LOG");
+    if (log != NULL) /* of what is wrong before the configuration is read; that checks it */
+        log_format_parse(log, &c.log);
     c.args = (struct args){.argv = argv, .at = argv[0] != NULL ? 1 : 0};
     int code = run(&c), failure = flush_stdout(&c);
     return failure != 0 ? failure : code;

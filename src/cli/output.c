@@ -9,14 +9,19 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "cli/cli.h"
 
-#define LINE_MAX_BYTES 2048 /* a pipe with room for less is not writable */
-#define COLUMNS 80          /* of a terminal that does not say */
-#define WIDEST 1000         /* far less than LINE_MAX_BYTES */
-#define ROOM_WAIT_MS 20     /* the shortest lease has a margin of 50 */
+#define LINE_MAX_BYTES 2048 /* of what is said */
+#define JSON_LINE_BYTES \
+    4096 /* of what is written: in one piece, for a pipe has room for it or is full */
+#define STORE_BYTES 1024 /* of a store, in a line of JSON */
+#define COLUMNS 80       /* of a terminal that does not say */
+#define WIDEST 1000      /* far less than LINE_MAX_BYTES */
+#define ROOM_WAIT_MS 20  /* the shortest lease has a margin of 50 */
 
 /* ---- characters ---------------------------------------------------------------------------- */
 
@@ -79,19 +84,116 @@ static bool has_room(int fd)
     return poll(&out, 1, ROOM_WAIT_MS) != 0;
 }
 
+/* What is said, and how. */
+struct said {
+    enum simba_level level;
+    const char *reason; /* of a loss; NULL: none */
+    bool has_hint;      /* how to find out more */
+};
+
+static const struct {
+    const char *name;
+    int priority; /* as the journal counts: 3 an error, 4 a warning, 6 for information, 7 debugging */
+} levels[] = {[SIMBA_LOG_ERROR] = {"error", 3},
+              [SIMBA_LOG_WARN] = {"warning", 4},
+              [SIMBA_LOG_INFO] = {"info", 6},
+              [SIMBA_LOG_DEBUG] = {"debug", 7}};
+
+bool log_format_parse(const char *text, enum log_format *out)
+{
+    bool is_json = strcmp(text, "json") == 0;
+    *out = is_json ? LOG_JSON : LOG_PLAIN;
+    return is_json || strcmp(text, "plain") == 0;
+}
+
+/* Does the journal read what is written there? It says so by the numbers of its socket. */
+static bool is_journal(int fd)
+{
+    const char *stream = getenv("JOURNAL_STREAM");
+    struct stat s;
+    char *end;
+    if (stream == NULL || fstat(fd, &s) != 0)
+        return false;
+    unsigned long long device = strtoull(stream, &end, 10);
+    return *end == ':' && device == s.st_dev && strtoull(end + 1, &end, 10) == s.st_ino &&
+           *end == '\0';
+}
+
+/* Adds ,"name":"value" to a line of JSON, cut where fewer than `spare` bytes would be left. Of the
+ * value show_name() has left nothing that JSON forbids but these two. */
+static size_t put_field(char *line, size_t at, size_t spare, const char *name, const char *value)
+{
+    unsigned unused;
+    at += (size_t)snprintf(line + at, JSON_LINE_BYTES - at, "%s\"%s\":\"", at > 1 ? "," : "", name);
+    for (size_t length; *value != '\0'; value += length) {
+        length = decode(value, &unused);
+        if (at + length + spare + 4 > JSON_LINE_BYTES)
+            break;
+        if (*value == '"' || *value == '\\')
+            line[at++] = '\\';
+        memcpy(line + at, value, length);
+        at += length;
+    }
+    line[at++] = '"';
+    return at;
+}
+
+/* The text is the last, since it may be cut. */
+static size_t make_json(const struct cli *c, const struct said *said, const char *text, char *line)
+{
+    char time_text[40], shown[STORE_BYTES];
+    struct timespec now;
+    struct tm utc;
+    size_t at = 1;
+    line[0] = '{';
+    clock_gettime(CLOCK_REALTIME, &now);
+    gmtime_r(&now.tv_sec, &utc);
+    size_t n = strftime(time_text, sizeof time_text, "%Y-%m-%dT%H:%M:%S", &utc);
+    snprintf(time_text + n, sizeof time_text - n, ".%03ldZ", now.tv_nsec / 1000000);
+    at = put_field(line, at, 0, "time", time_text);
+    at = put_field(line, at, 0, "level", levels[said->level].name);
+    if (c->command != NULL)
+        at = put_field(line, at, 0, "command", c->command->name);
+    if (c->mutex != NULL)
+        at = put_field(line, at, 0, "mutex", show_name(c->mutex, shown, sizeof shown));
+    if (c->token != 0)
+        at += (size_t)snprintf(line + at, JSON_LINE_BYTES - at, ",\"token\":%llu",
+                               (unsigned long long)c->token);
+    if (c->store[0] != '\0')
+        at = put_field(line, at, 0, "store", show_name(c->store, shown, sizeof shown));
+    if (said->reason != NULL)
+        at = put_field(line, at, 0, "reason", said->reason);
+    at = put_field(line, at, 4, "text", text);
+    line[at++] = '}';
+    line[at++] = '\n';
+    return at;
+}
+
+static size_t make_plain(const struct cli *c, const struct said *said, const char *text, char *line)
+{
+    char priority[8] = "";
+    const char *name = c->command != NULL ? c->command->name : "", *blank = &" "[name[0] == '\0'];
+    if (is_journal(STDERR_FILENO))
+        snprintf(priority, sizeof priority, "<%d>", levels[said->level].priority);
+    int n = snprintf(line, JSON_LINE_BYTES, "%ssimba%s%s: %s\n", priority, blank, name, text);
+    if (said->has_hint)
+        n += snprintf(line + n, JSON_LINE_BYTES - (size_t)n, "%sTry: simba %s%s--help\n", priority,
+                      name, blank);
+    return (size_t)n;
+}
+
 /* One write, so that lines of several processes do not mix. Names and ids may be anybody's:
  * nothing in them moves the cursor or begins another line. */
-static void line(const struct cli *c, const char *format, va_list args)
+static void line(const struct cli *c, struct said said, const char *format, va_list args)
 {
-    char raw[LINE_MAX_BYTES], text[LINE_MAX_BYTES];
-    int n = snprintf(raw, sizeof raw, "simba%s%s: ", c->command != NULL ? " " : "",
-                     c->command != NULL ? c->command->name : "");
-    (void)!vsnprintf(raw + n, sizeof raw - (size_t)n, format, args);
-    size_t length = strlen(show_name(raw, text, sizeof text - 1));
-    text[length] = '\n';
+    char raw[LINE_MAX_BYTES], text[LINE_MAX_BYTES], whole[JSON_LINE_BYTES];
+    (void)!vsnprintf(raw, sizeof raw, format, args);
+    show_name(raw, text, sizeof text);
+    size_t length =
+        c->log == LOG_JSON ? make_json(c, &said, text, whole) : make_plain(c, &said, text, whole);
     if (c->drops_lines && !has_room(STDERR_FILENO))
         return;
-    if (write(STDERR_FILENO, text, length + 1) < 0)
+    if (write(STDERR_FILENO, whole, length) < 0)
         return; /* nobody listens: nothing can be said about that */
 }
 
@@ -101,8 +203,25 @@ void print_note(const struct cli *c, const char *format, ...)
     if (c->quiet)
         return;
     va_start(args, format);
-    line(c, format, args);
+    line(c, (struct said){.level = SIMBA_LOG_INFO}, format, args);
     va_end(args);
+}
+
+void print_level(const struct cli *c, enum simba_level level, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    line(c, (struct said){.level = level}, format, args);
+    va_end(args);
+}
+
+int print_loss(const struct cli *c, const char *reason, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    line(c, (struct said){.level = SIMBA_LOG_ERROR, .reason = reason}, format, args);
+    va_end(args);
+    return EXIT_TROUBLE;
 }
 
 /* In the last column the cursor might go on to the next line. */
@@ -130,6 +249,8 @@ void print_status(const struct cli *c, const char *format, ...)
     char raw[LINE_MAX_BYTES - 8], text[LINE_MAX_BYTES] = "\r\033[K";
     size_t begin = strlen(text);
     va_list args;
+    if (c->log == LOG_JSON)
+        return;
     va_start(args, format);
     (void)!vsnprintf(raw, sizeof raw, format, args);
     va_end(args);
@@ -147,7 +268,7 @@ int print_error(const struct cli *c, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    line(c, format, args);
+    line(c, (struct said){.level = SIMBA_LOG_ERROR}, format, args);
     va_end(args);
     return EXIT_TROUBLE;
 }
@@ -156,10 +277,8 @@ int usage(const struct cli *c, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    line(c, format, args);
+    line(c, (struct said){.level = SIMBA_LOG_ERROR, .has_hint = true}, format, args);
     va_end(args);
-    dprintf(STDERR_FILENO, "Try: simba %s%s--help\n", c->command != NULL ? c->command->name : "",
-            c->command != NULL ? " " : "");
     return EXIT_USAGE;
 }
 
@@ -173,21 +292,34 @@ void print_json(const char *format, ...)
 }
 
 /* jansson escapes what JSON forbids, and leaves the rest of what is unsafe. */
-void print_json_value(json_t *value)
+char *json_text(json_t *value)
 {
-    char *text = value != NULL ? json_dumps(value, JSON_COMPACT) : NULL;
-    size_t length;
+    char *raw = value != NULL ? json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY) : NULL,
+         *out = NULL;
+    size_t size, length;
     unsigned code;
-    for (const char *at = text != NULL ? text : "null"; *at != '\0'; at += length) {
+    FILE *to = open_memstream(&out, &size);
+    for (const char *at = raw != NULL ? raw : "null"; to != NULL && *at != '\0'; at += length) {
         length = decode(at, &code);
         if (is_unsafe(code))
-            printf("\\u%04x", code);
+            fprintf(to, "\\u%04x", code);
         else
-            fwrite(at, 1, length, stdout);
+            fwrite(at, 1, length, to);
     }
-    putchar('\n');
-    free(text);
+    if (to != NULL && fclose(to) != 0) {
+        free(out);
+        out = NULL;
+    }
+    free(raw);
     json_decref(value);
+    return out;
+}
+
+void print_json_value(json_t *value)
+{
+    char *text = json_text(value);
+    puts(text != NULL ? text : "null");
+    free(text);
 }
 
 int flush_stdout(const struct cli *c)

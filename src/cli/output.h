@@ -9,11 +9,22 @@
 struct cli;
 struct json_t;
 
-/* A line on stderr: "simba lock: …". Unless -q; always: EXIT_TROUBLE; and how to find out more:
- * EXIT_USAGE. */
+/* Lines on stderr are for people ("simba lock: …"), with a priority in front where the journal reads
+ * them; or with --log json an object each, for programs. */
+enum log_format { LOG_PLAIN, LOG_JSON };
+bool log_format_parse(const char *text, enum log_format *out); /* "plain", "json" */
+
+/* A line. Unless -q; always: EXIT_TROUBLE; and how to find out more: EXIT_USAGE. */
 __attribute__((format(printf, 2, 3))) void print_note(const struct cli *c, const char *format, ...);
 __attribute__((format(printf, 2, 3))) int print_error(const struct cli *c, const char *format, ...);
 __attribute__((format(printf, 2, 3))) int usage(const struct cli *c, const char *format, ...);
+
+/* The same of any level, whatever -q says; and that a tenure was lost, with its reason as in
+ * "expired": EXIT_TROUBLE. */
+__attribute__((format(printf, 3, 4))) void print_level(const struct cli *c, enum simba_level level,
+                                                       const char *format, ...);
+__attribute__((format(printf, 3, 4))) int print_loss(const struct cli *c, const char *reason,
+                                                     const char *format, ...);
 
 /* A line on a terminal that the next one overwrites, cut to its width; an empty one removes it.
  * Whoever has stopped the terminal sees none of it. */
@@ -26,8 +37,9 @@ __attribute__((format(printf, 2, 3))) void print_status(const struct cli *c, con
 void print_json(const char *format, ...);
 
 /* A value of jansson's as a line on stdout, in which unsafe characters are \u escapes; it is given
- * up. */
+ * up. Or as a text, to be freed; NULL: there is no memory. */
 void print_json_value(struct json_t *value);
+char *json_text(struct json_t *value);
 
 /* Any text as it can be shown to people, whoever wrote it: characters that move the cursor,
  * begin a line or turn the direction of text are question marks, and so is what is not UTF-8.

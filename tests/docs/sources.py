@@ -14,6 +14,8 @@ ENVIRONMENT = {
     "SIMBA_TRANSITION": (READ, "as --transition"),
     "SIMBA_ID": (READ, "as --id"),
     "SIMBA_INITIAL_DELAY": (READ, "how long to wait before the first attempt"),
+    "SIMBA_LISTEN": (READ, "as --listen; CMD does not get it"),
+    "SIMBA_LOG": (READ, "as --log"),
     "SIMBA_MODULE_PATH": (READ, "the folder of the stores' modules, an absolute path"),
     "SIMBA_MUTEX": (SET, "the name of the mutex"),
     "SIMBA_CONTENDER_ID": (SET, "the owner's id"),
@@ -28,6 +30,7 @@ ENVIRONMENT = {
     "NO_COLOR": (OTHERS, "if it is set and not empty: no colours"),
     "TERM": (OTHERS, "if it is dumb: no colours"),
     "NOTIFY_SOCKET": (OTHERS, "where systemd is told READY=1"),
+    "JOURNAL_STREAM": (OTHERS, "set by systemd: whether lines on stderr go to the journal, and have a priority"),
 }
 # Between simba tck and the suite that it runs; a planted mistake, for a test of simba torture.
 INTERNAL = {"SIMBA_TCK_URL", "SIMBA_TORTURE_PLANT"}

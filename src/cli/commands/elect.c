@@ -101,6 +101,7 @@ static void on_acquired(void *data, const char *mutex, const struct simba_state 
     struct elect *e = data;
     (void)mutex;
     e->tenure = state->after;
+    e->plan.c->token = e->tenure.token;
     if (e->plan.argv != NULL || e->plan.on_released != NULL || e->plan.check != NULL)
         keeper_launch(&e->candidate.keeper, e->tenure.token);
     report(e, "acquired", SIMBA_UNCHANGED); /* now --on-released is sure to come, whoever dies */
@@ -122,10 +123,11 @@ static void on_released(void *data, const char *mutex, const struct simba_state 
     keeper_await(k, token, reason);
     if (!lost)
         report(e, "released", reason);
-    if (e->plan.on_released == NULL && e->plan.check == NULL)
-        return;
-    struct outcome o = keeper_perform(k, JOB_ON_RELEASED, token, reason);
-    check_hook(e, &o, "--on-released");
+    if (e->plan.on_released != NULL || e->plan.check != NULL) {
+        struct outcome o = keeper_perform(k, JOB_ON_RELEASED, token, reason);
+        check_hook(e, &o, "--on-released");
+    }
+    e->plan.c->token = 0;
 }
 
 /* ---- the whole ----------------------------------------------------------------------------- */

@@ -10,10 +10,12 @@
 
 #include "cli/commands/commands.h"
 #include "cli/output.h"
+#include "cli/owner_list.h"
 #include "cli/run/acquire.h"
 #include "cli/run/clock.h"
 #include "cli/run/guard.h"
 #include "cli/run/keeper.h"
+#include "cli/run/listen.h"
 #include "cli/run/outage.h"
 #include "cli/run/plan.h"
 #include "cli/run/poll_thread.h"
@@ -187,8 +189,8 @@ static int exit_code(const struct lock *l, const struct outcome *o)
         return l->keeper.job.term_sent ? EXIT_LOST : EXIT_TROUBLE;
     char why[OUTAGE_TEXT_MAX];
     if (!o->is_run)
-        print_error(p->c, "lost '%s' on %s before CMD began: %s", p->mutex, p->c->store,
-                    outage_explain(p->c->outage, (int)getpid(), why));
+        print_loss(p->c, "expired", "lost '%s' on %s before CMD began: %s", p->mutex, p->c->store,
+                   outage_explain(p->c->outage, (int)getpid(), why));
     if (!o->is_run || o->is_lost)
         return EXIT_LOST;
     if (o->error != 0)
@@ -294,7 +296,7 @@ static void report_loss(struct lock *l)
         "the store has ended the tenure (by simba release, or its data were deleted)";
     if (l->reason != SIMBA_EVICTED)
         outage_explain(p->c->outage, (int)getpid(), why);
-    print_error(p->c, "lost '%s' on %s: %s", p->mutex, p->c->store, why);
+    print_loss(p->c, reason_name(l->reason), "lost '%s' on %s: %s", p->mutex, p->c->store, why);
 }
 
 /* Without CMD there is nothing to guard: we are the ones who are to be ended. */
@@ -330,17 +332,23 @@ static int lock(struct lock *l)
     struct plan *p = &l->plan;
     const char *url = p->c->setting[SET_URL].value;
     int signal = 0;
-    p->c->is_driven = url == NULL || strncmp(url, "sqlite:", 7) == 0;
+    bool is_file = url == NULL || strncmp(url, "sqlite:", 7) == 0;
+    p->c->is_driven = is_file && p->c->setting[SET_LISTEN].value == NULL;
     int code = keeper_begin(&l->keeper, p);
     if (code == 0)
         code = create_locker(l);
     if (code == 0)
+        code = listen_begin(p, NULL, l->locker);
+    if (code == 0)
         code = acquire(p, l->locker, &signal);
+    if (code == ACQUIRED)
+        p->c->token = simba_locker_token(l->locker);
     if (code == ACQUIRED && p->c->verbose > 0)
-        print_error(p->c, "mutex '%s' on %s: acquired by %s, token %llu", p->mutex, p->c->store,
-                    simba_locker_id(l->locker), (unsigned long long)simba_locker_token(l->locker));
+        print_level(p->c, SIMBA_LOG_INFO, "mutex '%s' on %s: acquired by %s, token %llu", p->mutex,
+                    p->c->store, simba_locker_id(l->locker), (unsigned long long)p->c->token);
     if (code == ACQUIRED)
         code = p->argv != NULL ? run_cmd(l) : hold(l);
+    listen_end(p);
     guard_end(l->keeper.guard);
     if (signal != 0)
         die_of(signal);

@@ -159,8 +159,10 @@ static void report(struct schedule *s, const char *event, const struct simba_own
 
 static void on_acquired(void *data, const char *mutex, const struct simba_state *state)
 {
+    struct schedule *s = data;
     (void)mutex;
-    report(data, "acquired", &state->after, SIMBA_UNCHANGED);
+    s->plan.c->token = state->after.token;
+    report(s, "acquired", &state->after, SIMBA_UNCHANGED);
 }
 
 static void on_released(void *data, const char *mutex, const struct simba_state *state)
@@ -173,6 +175,7 @@ static void on_released(void *data, const char *mutex, const struct simba_state 
     if (reason_is_loss(reason))
         keeper_report_loss(&s->candidate.keeper, o.token, reason);
     report(s, reason_is_loss(reason) ? "lost" : "released", &o, reason);
+    s->plan.c->token = 0;
 }
 
 /* ---- the whole ----------------------------------------------------------------------------- */

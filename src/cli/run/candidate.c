@@ -13,6 +13,7 @@
 #include "cli/output.h"
 #include "cli/run/clock.h"
 #include "cli/run/guard.h"
+#include "cli/run/listen.h"
 #include "cli/run/outage.h"
 #include "cli/run/plan.h"
 #include "cli/run/relay.h"
@@ -192,6 +193,7 @@ static int contend(struct candidate *c)
     if (pthread_create(&thread, NULL, report_startup, c) == 0)
         pthread_detach(thread);
     keeper_run(k);
+    listen_end(k->p);
     simba_close(k->p->c->client, CLOSE_TIMEOUT_MS);
     return c->code;
 }
@@ -202,7 +204,10 @@ void candidate_run(struct candidate *c, struct plan *p, int (*create)(void *data
     if (code == 0)
         code = create(c->data);
     if (code == 0)
+        code = listen_begin(p, c->contender, NULL);
+    if (code == 0)
         code = contend(c);
+    listen_end(p);
     guard_end(c->keeper.guard);
     fflush(stdout);
     _exit(code);

@@ -174,14 +174,14 @@ static void end_tree(struct guard *g)
     set_timer(g);
 }
 
-static void report_loss(const struct guard *g, const char *why)
+static void report_loss(const struct guard *g, enum simba_reason reason, const char *why)
 {
     const struct plan *p = g->p;
     bool runs = g->cmd != 0 && g->job == JOB_CMD;
     const char *next = p->on_released != NULL ? "running --on-released" : "staying a candidate";
-    print_error(p->c, "lost '%s' on %s: %s; %s%s%s", p->mutex, g->tenure.store, why,
-                runs ? "sending " : next, runs ? signal_name(p->signal) : "",
-                runs ? " to CMD" : "");
+    print_loss(p->c, reason_name(reason), "lost '%s' on %s: %s; %s%s%s", p->mutex, g->tenure.store,
+               why, runs ? "sending " : next, runs ? signal_name(p->signal) : "",
+               runs ? " to CMD" : "");
 }
 
 static void end_for_lease(struct guard *g, enum simba_reason reason)
@@ -315,6 +315,8 @@ static void start_cmd(struct guard *g, const struct message *m)
     if (is_gone && g->p->argv != NULL)
         return;
     g->tenure = *m;
+    g->p->c->token = m->token; /* what lines are about; the store was opened after the fork */
+    snprintf(g->p->c->store, sizeof g->p->c->store, "%s", m->store);
     g->on_released_due = g->p->on_released != NULL || g->p->checks_tenure;
     if (!is_gone)
         run_job(g, JOB_CMD);
@@ -343,7 +345,7 @@ static void on_keeper_gone(struct guard *g)
     }
     char why[96];
     snprintf(why, sizeof why, "process %d, which renews the lease, was killed", (int)g->keeper);
-    report_loss(g, why);
+    report_loss(g, SIMBA_EXPIRED, why);
     end_for_lease(g, SIMBA_EXPIRED);
 }
 
@@ -398,11 +400,11 @@ static void on_timer(struct guard *g)
         end_tree(g);
     } else if (now_ns() >= *g->p->deadline - g->p->kill_after) {
         char why[OUTAGE_TEXT_MAX];
-        report_loss(g, outage_explain(g->p->c->outage, (int)g->keeper, why));
+        report_loss(g, SIMBA_EXPIRED, outage_explain(g->p->c->outage, (int)g->keeper, why));
         end_for_lease(g, SIMBA_EXPIRED);
     } else if (!watch_tick(&g->watch)) {
         char why[WATCH_TEXT_MAX];
-        report_loss(g, watch_explain(&g->watch, why));
+        report_loss(g, SIMBA_STALLED, watch_explain(&g->watch, why));
         end_for_lease(g, SIMBA_STALLED);
     } else {
         set_timer(g);

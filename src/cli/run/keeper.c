@@ -18,6 +18,7 @@
 #include "cli/owner_list.h"
 #include "cli/run/clock.h"
 #include "cli/run/guard.h"
+#include "cli/run/listen.h"
 #include "cli/run/outage.h"
 #include "cli/run/plan.h"
 #include "cli/run/process_tree.h"
@@ -34,6 +35,7 @@ int keeper_begin(struct keeper *k, struct plan *p)
     k->p = p;
     k->channel = -1;
     p->c->drops_lines = true;
+    p->c->mutex = p->mutex;
     pthread_mutex_init(&k->lock, NULL);
     pthread_cond_init(&k->changed, NULL);
     k->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -43,7 +45,9 @@ int keeper_begin(struct keeper *k, struct plan *p)
         !signals_take(&p->signals) || (has_commands && (k->guard = guard_fork(p, &k->channel)) < 0))
         return print_error(p->c, "cannot start the processes that guard CMD: %s", strerror(errno));
     k->guard_was = k->guard;
-    int code = cli_open(p->c);
+    int code = listen_open(p);
+    if (code == 0)
+        code = cli_open(p->c);
     cli_forget_url(p->c);
     return code;
 }
@@ -254,7 +258,8 @@ static void report_loss(struct keeper *k, enum simba_reason reason, const char *
         snprintf(why, sizeof why, "no progress was reported in time");
     else if (reason != SIMBA_EVICTED)
         outage_explain(p->c->outage, (int)getpid(), why);
-    print_error(p->c, "lost '%s' on %s: %s; %s", p->mutex, p->c->store, why, next);
+    print_loss(p->c, reason_name(reason), "lost '%s' on %s: %s; %s", p->mutex, p->c->store, why,
+               next);
 }
 
 void keeper_report_loss(struct keeper *k, uint64_t token, enum simba_reason reason)

@@ -41,6 +41,9 @@ int plan_take(struct plan *p, int id, char *value)
         return -1;
     case PLAN_CHECK_EVERY:
         return take_interval(p->c, "--check-every", value, &p->check_every);
+    case PLAN_LISTEN:
+        cli_set(p->c, SET_LISTEN, value, "--listen");
+        return -1;
     default:
         p->fail_fast = true;
         return -1;

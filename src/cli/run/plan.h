@@ -49,6 +49,7 @@ struct plan {
     int64_t check_every;          /* so often it is run */
     bool checks_tenure;           /* also while no CMD runs */
     struct signals signals;
+    struct listen *listen; /* of --listen; NULL: nobody is answered */
 
     /* The lease holds until then. In memory that keeper and guard share: the keeper writes, the
      * guard reads, so a guard that was stopped knows the latest when it goes on. Set by
@@ -71,7 +72,8 @@ enum {
     PLAN_PROGRESS,
     PLAN_CHECK,
     PLAN_CHECK_EVERY,
-    PLAN_FAIL_FAST
+    PLAN_FAIL_FAST,
+    PLAN_LISTEN
 }; /* beside a command's own, and the common ones */
 #define PLAN_OPTIONS                                                                            \
     {"kill-after", 'k', PLAN_KILL_AFTER, "D",                                                   \
@@ -81,9 +83,11 @@ enum {
          "end CMD when it has not sent WATCHDOG=1 to $NOTIFY_SOCKET for this long"},            \
         {"check", 0, PLAN_CHECK, "CHECK",                                                       \
          "instead, end CMD when this shell command has not succeeded for --progress"},          \
+        {"check-every", 0, PLAN_CHECK_EVERY, "D",                                               \
+         "how often that is run; default a third of --progress, else 5s"},                      \
     {                                                                                           \
-        "check-every", 0, PLAN_CHECK_EVERY, "D",                                                \
-            "how often that is run; default a third of --progress, else 5s"                     \
+        "listen", 0, PLAN_LISTEN, "ADDR",                                                       \
+            "answer HTTP on [HOST]:PORT or unix:PATH: /leader, /healthz, /metrics"              \
     }
 #define PLAN_OPTIONS_OF_CANDIDATES                                    \
     PLAN_OPTIONS,                                                     \

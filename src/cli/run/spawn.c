@@ -45,6 +45,12 @@ static bool is_own(const char *variable, const struct tenure *t)
     return false;
 }
 
+/* The address that we listen on is of no use to a simba in CMD. */
+static bool is_taken(const struct plan *p, const char *variable)
+{
+    return p->c->setting[SET_LISTEN].value != NULL && strncmp(variable, "SIMBA_LISTEN=", 13) == 0;
+}
+
 static void free_environment(char **all, const struct tenure *t)
 {
     for (char **variable = all; all != NULL && *variable != NULL; variable++) {
@@ -79,7 +85,7 @@ static char **make_environment(const struct plan *p, const struct tenure *t)
         n++;
     }
     for (char **variable = environ; *variable != NULL; variable++) {
-        if (!is_own(*variable, t))
+        if (!is_own(*variable, t) && !is_taken(p, *variable))
             all[n++] = *variable;
     }
     return all;

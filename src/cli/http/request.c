@@ -1,0 +1,230 @@
+/* request.c: from a request to its answer. */
+#include <arpa/inet.h>
+#include <simba.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/http/server.h"
+
+static const struct {
+    const char *name, *value;
+    bool is_default; /* a handler may say otherwise */
+} every_answer[] = {
+    {"Cache-Control", "no-store", true},
+    {"Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'", true},
+    {"X-Content-Type-Options", "nosniff", false},
+    {"X-Frame-Options", "DENY", false},
+    {"Referrer-Policy", "no-referrer", false},
+};
+
+/* ---- what was asked ------------------------------------------------------------------------ */
+
+const char *http_path(const struct http_request *r)
+{
+    return r->path;
+}
+
+const char *http_query(const struct http_request *r, const char *name)
+{
+    return r->h->m->MHD_lookup_connection_value(r->mhd, MHD_GET_ARGUMENT_KIND, name);
+}
+
+const char *http_request_header(const struct http_request *r, const char *name)
+{
+    return r->h->m->MHD_lookup_connection_value(r->mhd, MHD_HEADER_KIND, name);
+}
+
+/* ---- the answer ---------------------------------------------------------------------------- */
+
+static const char *keep(struct http_request *r, const char *text)
+{
+    size_t size = strlen(text) + 1;
+    if (r->text_used + size > sizeof r->text)
+        return NULL;
+    char *copy = memcpy(r->text + r->text_used, text, size);
+    r->text_used += size;
+    return copy;
+}
+
+void http_header(struct http_request *r, const char *name, const char *value)
+{
+    if (r->header_count == HTTP_HEADERS || strpbrk(value, "\r\n") != NULL)
+        return;
+    const char *kept_name = keep(r, name), *kept_value = keep(r, value);
+    if (kept_name == NULL || kept_value == NULL)
+        return;
+    r->headers[r->header_count].name = kept_name;
+    r->headers[r->header_count++].value = kept_value;
+}
+
+static bool has_header(const struct http_request *r, const char *name)
+{
+    for (size_t i = 0; i < r->header_count; i++) {
+        if (strcasecmp(r->headers[i].name, name) == 0)
+            return true;
+    }
+    return false;
+}
+
+void request_send(struct http_request *r, int status, const char *type,
+                  struct MHD_Response *response)
+{
+    const struct microhttpd *m = r->h->m;
+    if (response == NULL || r->is_answered) {
+        if (response != NULL)
+            m->MHD_destroy_response(response);
+        return;
+    }
+    for (size_t i = 0; i < sizeof every_answer / sizeof *every_answer; i++) {
+        if (!every_answer[i].is_default || !has_header(r, every_answer[i].name))
+            m->MHD_add_response_header(response, every_answer[i].name, every_answer[i].value);
+    }
+    for (size_t i = 0; i < r->header_count; i++)
+        m->MHD_add_response_header(response, r->headers[i].name, r->headers[i].value);
+    m->MHD_add_response_header(response, "Content-Type", type);
+    r->result = m->MHD_queue_response(r->mhd, (unsigned)status, response);
+    r->is_answered = true;
+    m->MHD_destroy_response(response);
+}
+
+/* The library does not write to it. */
+static void answer(struct http_request *r, int status, const char *type, const void *body,
+                   size_t length, enum MHD_ResponseMemoryMode mode)
+{
+    void *bytes = (void *)(uintptr_t)body;
+    request_send(r, status, type, r->h->m->MHD_create_response_from_buffer(length, bytes, mode));
+}
+
+void http_answer(struct http_request *r, int status, const char *type, const void *body,
+                 size_t length)
+{
+    answer(r, status, type, body, length, MHD_RESPMEM_MUST_COPY);
+}
+
+void http_answer_given(struct http_request *r, int status, const char *type, void *body,
+                       size_t length)
+{
+    answer(r, status, type, body, length, MHD_RESPMEM_MUST_FREE);
+}
+
+void http_answer_static(struct http_request *r, int status, const char *type, const void *body,
+                        size_t length)
+{
+    answer(r, status, type, body, length, MHD_RESPMEM_PERSISTENT);
+}
+
+static void answer_text(struct http_request *r, int status, const char *text)
+{
+    http_answer(r, status, HTTP_TEXT, text, strlen(text));
+}
+
+/* ---- which handler ------------------------------------------------------------------------- */
+
+static bool matches(const char *route, const char *path)
+{
+    size_t length = strlen(route);
+    if (length > 0 && route[length - 1] == '*')
+        return strncmp(route, path, length - 1) == 0;
+    return strcmp(route, path) == 0;
+}
+
+static void answer_not_found(struct http_request *r)
+{
+    char text[512];
+    size_t n = 0;
+    if (r->h->o.extra_hint != NULL) {
+        answer_text(r, MHD_HTTP_NOT_FOUND, r->h->o.extra_hint);
+        return;
+    }
+    n += (size_t)snprintf(text, sizeof text, "There is no such path; there are:");
+    for (const struct http_route *at = r->h->o.routes; at->path != NULL; at++) {
+        int more = snprintf(text + n, sizeof text - n, " %s", at->path);
+        n = n + (size_t)more < sizeof text - 2 ? n + (size_t)more : n;
+    }
+    snprintf(text + n, sizeof text - n, "\n");
+    answer_text(r, MHD_HTTP_NOT_FOUND, text);
+}
+
+/* An address, localhost, or the host that is listened on; a port behind it does not count. */
+static bool is_known_host(const struct http *h, const char *host)
+{
+    char name[HTTP_ADDRESS_MAX];
+    struct in6_addr any;
+    if (host == NULL)
+        return true; /* HTTP/1.0; a browser always has one */
+    bool in_brackets = host[0] == '[';
+    size_t length = in_brackets ? strcspn(++host, "]") : strcspn(host, ":");
+    if (length == 0 || length >= sizeof name)
+        return false;
+    memcpy(name, host, length);
+    name[length] = '\0';
+    return inet_pton(in_brackets ? AF_INET6 : AF_INET, name, &any) == 1 ||
+           strcasecmp(name, "localhost") == 0 || strcasecmp(name, h->address.host) == 0;
+}
+
+static void dispatch(struct http_request *r)
+{
+    if (r->h->o.checks_host && !is_known_host(r->h, http_request_header(r, "Host"))) {
+        answer_text(
+            r, MHD_HTTP_FORBIDDEN,
+            "Ask by the address of this machine, or as localhost: this name is not ours.\n");
+        return;
+    }
+    for (const struct http_route *at = r->h->o.routes; at->path != NULL; at++) {
+        if (!matches(at->path, r->path))
+            continue;
+        at->handler(r->h->o.data, r);
+        if (!r->is_answered)
+            answer_text(r, MHD_HTTP_INTERNAL_SERVER_ERROR, "There is no answer.\n");
+        return;
+    }
+    answer_not_found(r);
+}
+
+/* ---- what libmicrohttpd calls -------------------------------------------------------------- */
+
+static bool has_body(const struct http_request *r)
+{
+    const char *length = http_request_header(r, "Content-Length");
+    return (length != NULL && strcmp(length, "0") != 0) ||
+           http_request_header(r, "Transfer-Encoding") != NULL;
+}
+
+/* It is called when the headers are there, and again when the request is complete. What is no
+ * business of ours is refused the first time, so that its body is never read. */
+enum MHD_Result request_take(void *data, struct MHD_Connection *mhd, const char *path,
+                             const char *method, const char *version, const char *body,
+                             size_t *body_size, void **state)
+{
+    static char seen;
+    struct http *h = data;
+    const union MHD_ConnectionInfo *info =
+        h->m->MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+    struct http_request r = {.h = h,
+                             .connection =
+                                 info != NULL ? (struct connection *)info->socket_context : NULL,
+                             .mhd = mhd,
+                             .path = path,
+                             .result = MHD_NO};
+    (void)version;
+    (void)body;
+    bool is_first = *state == NULL;
+    *state = &seen;
+    if (r.connection == NULL || r.connection->is_dropped)
+        return MHD_NO;
+    r.connection->changed_at = simba_now();
+    r.connection->deadline = r.connection->changed_at + HTTP_ANSWER_MS;
+    if (strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0) {
+        http_header(&r, "Allow", "GET, HEAD");
+        answer_text(&r, MHD_HTTP_METHOD_NOT_ALLOWED, "This is for reading: GET and HEAD.\n");
+    } else if (is_first && has_body(&r)) {
+        answer_text(&r, MHD_HTTP_BAD_REQUEST, "A request has no body here.\n");
+    } else if (is_first) {
+        return MHD_YES;
+    } else {
+        *body_size = 0;
+        dispatch(&r);
+    }
+    return r.result == MHD_YES ? MHD_YES : MHD_NO;
+}

@@ -1,0 +1,71 @@
+/* server.h: what the files of the HTTP server share: http.c (the thread, connections), request.c (from
+ * a request to its answer), stream.c (server-sent events). */
+#ifndef CLI_HTTP_SERVER_H
+#define CLI_HTTP_SERVER_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdint.h>
+
+#include "cli/http/address.h"
+#include "cli/http/microhttpd.h"
+
+struct stream;
+
+/* The server's thread owns all of this but what is under the lock. */
+struct connection {
+    struct connection *next;
+    int fd;
+    int64_t deadline;   /* dropped then, on simba_now(); INT64_MAX: a stream, which is not */
+    int64_t changed_at; /* the last request, or the beginning */
+    bool is_dropped;    /* the library has yet to notice */
+    struct stream *stream;
+};
+
+struct http {
+    const struct cli *c;
+    const struct microhttpd *m;
+    struct address address;
+    struct http_options o;
+    struct MHD_Daemon *daemon;
+    pthread_t thread;
+    bool is_running;
+    int epoll, wake; /* wake: an eventfd, for other threads */
+    atomic_bool is_stopping;
+    struct connection *connections;
+    int64_t accept_again_at; /* there are no descriptors; 0: go on */
+
+    pthread_mutex_t lock; /* for the rest, and for what streams have to send */
+    struct stream *streams;
+    unsigned stream_count;
+};
+
+struct http_request {
+    struct http *h;
+    struct connection *connection;
+    struct MHD_Connection *mhd;
+    const char *path;
+    bool is_answered;
+    int result; /* of MHD_queue_response() */
+    struct {
+        const char *name; /* in text */
+        const char *value;
+    } headers[HTTP_HEADERS];
+    size_t header_count, text_used;
+    char text[1024];
+};
+
+/* request.c: what libmicrohttpd calls for each request. */
+enum MHD_Result request_take(void *data, struct MHD_Connection *mhd, const char *path,
+                             const char *method, const char *version, const char *body,
+                             size_t *body_size, void **state);
+void request_send(struct http_request *r, int status, const char *type,
+                  struct MHD_Response *response);
+
+/* stream.c, on the server's thread: */
+void streams_tick(struct http *h, int64_t now); /* wakes those that have something to send */
+void streams_end(struct http *h);               /* all of them, before the daemon stops */
+bool streams_exist(struct http *h);
+
+void connection_drop(struct connection *at);
+#endif

@@ -1,0 +1,366 @@
+/* listen.c: see listen.h. */
+#include "cli/run/listen.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+
+#include "cli/cli.h"
+#include "cli/http/http.h"
+#include "cli/output.h"
+#include "cli/run/clock.h"
+#include "cli/run/outage.h"
+#include "cli/run/plan.h"
+
+#define TICKS_PER_TTL 8
+#define TICK_LEAST_MS 25
+#define TICK_MOST_MS 1250
+#define READ_EVERY_TICKS 4   /* half a ttl, as often as an owner renews */
+#define READ_TIMEOUT_MS 1000 /* so long at most the end has to wait for the probe */
+#define OVERDUE_MS 2000      /* a probe that is so late does not run */
+#define ROUNDING_MS 2        /* the library says in whole milliseconds what is left */
+#define FAILURE_MAX 600
+#define NS_PER_S (1000 * NS_PER_MS)
+#define METRICS_SPARE 4096 /* a page may grow between two looks at it */
+
+struct listen {
+    struct plan *p;
+    struct http *http;
+    simba_contender *contender; /* one of these two … */
+    simba_locker *locker;
+    simba_observer *observer; /* … and with a locker, which does not say who has the lock */
+    int64_t tick_ms;
+
+    pthread_t probe;
+    bool has_probe;
+    pthread_mutex_t lock; /* for the rest */
+    pthread_cond_t changed;
+    bool is_ending;
+    int64_t ticked_at;         /* the probe last ran */
+    int64_t answered_at;       /* the store last answered it; 0: never */
+    char failure[FAILURE_MAX]; /* why it did not, the last time; "": it did */
+    uint64_t token;            /* the tenure whose renewals are watched … */
+    int64_t hold_until;        /* … which lasts until then … */
+    int64_t renewed_at;        /* … since it was renewed, or began */
+};
+
+/* ---- what the library knows at once -------------------------------------------------------- */
+
+static uint64_t token_now(const struct listen *l)
+{
+    return l->contender != NULL ? simba_contender_token(l->contender)
+                                : simba_locker_token(l->locker);
+}
+
+static int64_t remaining_ms(const struct listen *l)
+{
+    return l->contender != NULL ? simba_contender_remaining(l->contender)
+                                : simba_locker_remaining(l->locker);
+}
+
+static const char *own_id(const struct listen *l)
+{
+    return l->contender != NULL ? simba_contender_id(l->contender) : simba_locker_id(l->locker);
+}
+
+static struct simba_owner owner_seen(const struct listen *l)
+{
+    struct simba_state state = {.reason = SIMBA_UNCHANGED};
+    if (l->contender != NULL)
+        simba_contender_state(l->contender, &state);
+    else if (l->observer != NULL)
+        simba_observer_state(l->observer, &state);
+    return state.after;
+}
+
+/* ---- the probe ----------------------------------------------------------------------------- */
+
+/* Under the lock. */
+static void watch_renewals(struct listen *l, int64_t now)
+{
+    uint64_t token = token_now(l);
+    int64_t until = now + remaining_ms(l);
+    if (token != l->token || until > l->hold_until + ROUNDING_MS) {
+        l->token = token;
+        l->hold_until = until;
+        l->renewed_at = now;
+    }
+}
+
+static void ask_store(struct listen *l)
+{
+    struct simba_owner owner;
+    const struct plan *p = l->p;
+    int rc = simba_read(p->c->client, p->mutex, READ_TIMEOUT_MS, &owner);
+    pthread_mutex_lock(&l->lock);
+    if (rc == 0)
+        l->answered_at = simba_now();
+    snprintf(l->failure, sizeof l->failure, "%s", rc == 0 ? "" : cli_error_text());
+    pthread_mutex_unlock(&l->lock);
+}
+
+/* An owner's renewals ask the store as often. */
+static void *probe(void *arg)
+{
+    struct listen *l = arg;
+    prctl(PR_SET_NAME, "simba-probe");
+    pthread_mutex_lock(&l->lock);
+    for (unsigned tick = 0; !l->is_ending; tick++) {
+        l->ticked_at = simba_now();
+        watch_renewals(l, l->ticked_at);
+        if (tick % READ_EVERY_TICKS == 0 && l->token == 0) {
+            pthread_mutex_unlock(&l->lock);
+            ask_store(l);
+            pthread_mutex_lock(&l->lock);
+        }
+        struct timespec at;
+        clock_gettime(CLOCK_MONOTONIC, &at);
+        int64_t ns = at.tv_nsec + l->tick_ms * NS_PER_MS;
+        at.tv_sec += (time_t)(ns / NS_PER_S);
+        at.tv_nsec = (long)(ns % NS_PER_S);
+        if (!l->is_ending)
+            pthread_cond_timedwait(&l->changed, &l->lock, &at);
+    }
+    pthread_mutex_unlock(&l->lock);
+    return NULL;
+}
+
+/* ---- /leader ------------------------------------------------------------------------------- */
+
+/* Valid JSON also where an id, which may be anybody's, is not UTF-8. */
+static json_t *text_value(const char *text)
+{
+    char shown[URL_MAX];
+    return json_string(show_name(text, shown, sizeof shown));
+}
+
+static json_t *base(const struct listen *l, bool is_leader)
+{
+    json_t *v = json_object();
+    json_object_set_new(v, "leader", json_boolean(is_leader));
+    json_object_set_new(v, "mutex", text_value(l->p->mutex));
+    json_object_set_new(v, "id", text_value(own_id(l)));
+    return v;
+}
+
+/* With what is in all of them at the end; it is given up. NULL: there is no memory. */
+static char *finished_line(const struct listen *l, json_t *v)
+{
+    char *line = NULL;
+    json_object_set_new(v, "store", text_value(l->p->c->store));
+    char *text = json_text(v);
+    if (text != NULL && asprintf(&line, "%s\n", text) < 0)
+        line = NULL;
+    free(text);
+    return line;
+}
+
+/* Whoever it is, as far as we have heard; not ourselves, since our tenure is over. */
+static json_t *owner_value(const struct listen *l)
+{
+    struct simba_owner o = owner_seen(l);
+    if (o.id[0] == '\0' || simba_owner_is(&o, own_id(l)))
+        return json_null();
+    json_t *v = json_object();
+    json_object_set_new(v, "id", text_value(o.id));
+    json_object_set_new(v, "token", json_integer((json_int_t)o.token));
+    if (o.acquired_at != 0)
+        json_object_set_new(v, "held_ms", json_integer(simba_now() - o.acquired_at));
+    return v;
+}
+
+/* All is made ready first, so that the question comes last: between it and the first byte of the
+ * answer there is nothing but the server's own work. */
+static void on_leader(void *data, struct http_request *r)
+{
+    const struct listen *l = data;
+    uint64_t token = token_now(l);
+    if (token != 0) {
+        json_t *v = base(l, true);
+        json_object_set_new(v, "token", json_integer((json_int_t)token));
+        json_object_set_new(v, "remaining_ms", json_integer(remaining_ms(l)));
+        char *line = finished_line(l, v);
+        if (line != NULL && token_now(l) == token) {
+            http_answer_given(r, 200, HTTP_JSON, line, strlen(line));
+            return;
+        }
+        free(line);
+    }
+    json_t *v = base(l, false);
+    json_object_set_new(v, "owner", owner_value(l));
+    char *line = finished_line(l, v);
+    if (line != NULL)
+        http_answer_given(r, 503, HTTP_JSON, line, strlen(line));
+}
+
+/* ---- /healthz ------------------------------------------------------------------------------ */
+
+/* Under the lock. "": nothing is wrong. */
+static void explain_owner(const struct listen *l, int64_t now, char *out, size_t size)
+{
+    const struct cli *c = l->p->c;
+    char age[24], due[24], why[OUTAGE_TEXT_MAX];
+    int64_t late = c->ttl_ms - l->tick_ms, since = now - l->renewed_at;
+    out[0] = '\0';
+    if (c->outage->is_on)
+        snprintf(out, size, "renewals fail: %s", outage_explain(c->outage, 0, why));
+    else if (l->renewed_at != 0 && since > late)
+        snprintf(out, size, "renewals are late: the last was %s ago, and one is due every %s",
+                 show_duration(since, age), show_duration(c->ttl_ms / 2, due));
+}
+
+static void explain_candidate(const struct listen *l, int64_t now, char *out, size_t size)
+{
+    char refusal[OUTAGE_CAUSE_MAX], since[24];
+    int64_t silent = now - l->ticked_at - l->tick_ms - READ_TIMEOUT_MS;
+    outage_refusal(l->p->c->outage, 0, refusal);
+    out[0] = '\0';
+    if (l->failure[0] != '\0')
+        snprintf(out, size, "%s", l->failure);
+    else if (refusal[0] != '\0')
+        snprintf(out, size, "attempts to acquire fail: %s", refusal);
+    else if (l->answered_at == 0)
+        snprintf(out, size, "the store has not answered yet");
+    else if (silent > OVERDUE_MS)
+        snprintf(out, size, "the store was not asked for %s: was this process stopped?",
+                 show_duration(silent, since));
+}
+
+static void on_healthz(void *data, struct http_request *r)
+{
+    struct listen *l = data;
+    const struct plan *p = l->p;
+    char why[FAILURE_MAX + 64], text[FAILURE_MAX + URL_MAX], raw[FAILURE_MAX + URL_MAX];
+    int64_t now = simba_now();
+    pthread_mutex_lock(&l->lock);
+    watch_renewals(l, now);
+    bool is_owner = l->token != 0;
+    if (is_owner)
+        explain_owner(l, now, why, sizeof why);
+    else
+        explain_candidate(l, now, why, sizeof why);
+    pthread_mutex_unlock(&l->lock);
+    if (why[0] == '\0')
+        snprintf(raw, sizeof raw, "ok: mutex '%s' on %s: %s", p->mutex, p->c->store,
+                 is_owner ? "renewals are on time" : "the store answers");
+    else
+        snprintf(raw, sizeof raw, "mutex '%s' on %s: %s", p->mutex, p->c->store, why);
+    size_t length = strlen(show_name(raw, text, sizeof text - 1));
+    text[length] = '\n';
+    http_answer(r, why[0] == '\0' ? 200 : 503, HTTP_TEXT, text, length + 1);
+}
+
+/* ---- /metrics ------------------------------------------------------------------------------ */
+
+#define PROMETHEUS "text/plain; version=0.0.4; charset=utf-8"
+
+static void on_metrics(void *data, struct http_request *r)
+{
+    const struct listen *l = data;
+    simba_client *const clients[] = {l->p->c->client};
+    int64_t length = simba_metrics_prometheus(clients, 1, SIMBA_PER_HANDLE, NULL, 0);
+    size_t size = length > 0 ? (size_t)length + METRICS_SPARE : 0;
+    char *page = size > 0 ? malloc(size) : NULL;
+    if (page != NULL)
+        length = simba_metrics_prometheus(clients, 1, SIMBA_PER_HANDLE, page, size);
+    if (page == NULL || length < 0 || (size_t)length >= size) {
+        const char *why = length < 0 ? cli_error_text() : "out of memory";
+        free(page);
+        http_answer(r, 503, HTTP_TEXT, why, strlen(why));
+        return;
+    }
+    http_answer_given(r, 200, PROMETHEUS, page, (size_t)length);
+}
+
+/* ---- the beginning and the end ------------------------------------------------------------- */
+
+static const struct http_route routes[] = {
+    {"/leader", on_leader}, {"/healthz", on_healthz}, {"/metrics", on_metrics}, {NULL, NULL}};
+
+int listen_open(struct plan *p)
+{
+    const struct setting *s = &p->c->setting[SET_LISTEN];
+    if (s->value == NULL)
+        return 0;
+    struct listen *l = calloc(1, sizeof *l);
+    if (l == NULL)
+        return print_error(p->c, "cannot listen on '%.200s': out of memory", s->value);
+    l->p = p;
+    int code = http_listen(p->c, s->where, s->by_flag, s->value, &l->http);
+    if (code != 0)
+        free(l);
+    else
+        p->listen = l;
+    return code;
+}
+
+static int start_probe(struct listen *l)
+{
+    pthread_condattr_t attributes;
+    int64_t tick = l->p->c->ttl_ms / TICKS_PER_TTL;
+    l->tick_ms = tick < TICK_LEAST_MS ? TICK_LEAST_MS : tick > TICK_MOST_MS ? TICK_MOST_MS : tick;
+    pthread_mutex_init(&l->lock, NULL);
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&l->changed, &attributes);
+    pthread_condattr_destroy(&attributes);
+    int rc = pthread_create(&l->probe, NULL, probe, l);
+    l->has_probe = rc == 0;
+    if (rc == 0)
+        return 0;
+    return print_error(l->p->c, "cannot watch the store for --listen: %s", strerror(rc));
+}
+
+/* Its state is asked for, so there is nothing to do. */
+static void on_changed(void *data, const char *mutex, const struct simba_state *state)
+{
+    (void)data;
+    (void)mutex;
+    (void)state;
+}
+
+int listen_begin(struct plan *p, simba_contender *contender, simba_locker *locker)
+{
+    struct listen *l = p->listen;
+    const struct setting *s = &p->c->setting[SET_LISTEN];
+    struct http_options o = {.routes = routes, .data = l};
+    struct simba_handle_options watch = SIMBA_HANDLE_OPTIONS_INIT;
+    watch.on_changed = on_changed;
+    if (l == NULL)
+        return 0;
+    l->contender = contender;
+    l->locker = locker;
+    if (locker != NULL && simba_observer_create(p->c->client, p->mutex, &watch, &l->observer) != 0)
+        return print_error(p->c, "%s", simba_error_text());
+    int code = start_probe(l);
+    if (code == 0)
+        code = http_start(l->http, &o);
+    size_t length = strlen(s->value);
+    bool is_chosen = length >= 2 && strcmp(s->value + length - 2, ":0") == 0;
+    if (code == 0 && (p->c->verbose > 0 || is_chosen))
+        print_level(p->c, SIMBA_LOG_INFO, "mutex '%s': listening on %s", p->mutex,
+                    http_address(l->http));
+    return code;
+}
+
+void listen_end(struct plan *p)
+{
+    struct listen *l = p->listen;
+    if (l == NULL)
+        return;
+    http_stop(l->http);
+    if (l->has_probe) {
+        pthread_mutex_lock(&l->lock);
+        l->is_ending = true;
+        pthread_cond_signal(&l->changed);
+        pthread_mutex_unlock(&l->lock);
+        pthread_join(l->probe, NULL);
+    }
+    p->listen = NULL;
+    free(l);
+}

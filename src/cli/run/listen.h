@@ -1,0 +1,26 @@
+/* listen.h: what --listen answers, in the keeper:
+ *
+ *     /leader    200 if we own the mutex at the instant of the answer, else 503 and who does
+ *     /healthz   200 if the store answers and renewals are on time, else 503 and why not
+ *     /metrics   what the library counts, as Prometheus reads it
+ *
+ * The server's thread (http/) asks only what the library knows at once. A thread of ours, the probe,
+ * asks the store, one question at a time, while we do not own the mutex; and sees whether renewals
+ * come while we do. */
+#ifndef CLI_RUN_LISTEN_H
+#define CLI_RUN_LISTEN_H
+
+#include <simba.h>
+
+struct plan;
+
+/* Binds the address that the configuration has; to be called after every fork. 0, or an exit code
+ * after saying why. */
+int listen_open(struct plan *p);
+
+/* Begins to answer, for the one of these that is not NULL. Likewise. */
+int listen_begin(struct plan *p, simba_contender *contender, simba_locker *locker);
+
+/* Before the client is closed. */
+void listen_end(struct plan *p);
+#endif

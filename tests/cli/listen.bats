@@ -1,0 +1,268 @@
+#!/usr/bin/env bats
+# listen.bats: --listen: /leader, /healthz, /metrics; addresses; clients that misbehave.
+bats_require_minimum_version 1.8.0
+# bats file_tags=store
+load helper
+
+HTTP=$BATS_TEST_DIRNAME/http.py
+
+ask() { # address path: prints "STATUS BODY"
+    python3 "$HTTP" "$@" 2>/dev/null
+}
+says() { # address path pattern
+    ask "$1" "$2" | grep -qE -- "$3"
+}
+rss() { # pid: kB
+    awk '/^VmRSS/ { print $2 }' "/proc/$1/status"
+}
+token_of() { # address
+    ask "$1" /leader | grep -oE '"token":[0-9]+'
+}
+
+# ---- /leader ----------------------------------------------------------------------------------
+
+@test "listen: /leader is 200 for the owner, and 503 with the owner for others" {
+    begin "$SIMBA" elect -q --id one --listen unix:one "$M" >out
+    await says unix:one /leader '^200 '
+    token=$(grep -oE 'token [0-9]+' out | cut -d' ' -f2)
+    run ask unix:one /leader
+    expect 0 "^200 \{\"leader\":true,\"mutex\":\"$M\",\"id\":\"one\",\"token\":$token,\"remaining_ms\":[0-9]+,\"store\":\"$STORE\"\}$"
+    begin "$SIMBA" elect -q --id two --listen unix:two "$M" >out2
+    await says unix:two /leader "^503 .*\"owner\":\{\"id\":\"one\",\"token\":$token"
+    run ask unix:two /leader
+    expect 0 "^503 \{\"leader\":false,\"mutex\":\"$M\",\"id\":\"two\",\"owner\":\{\"id\":\"one\",\"token\":$token(,\"held_ms\":[0-9]+)?\},\"store\":\"$STORE\"\}$"
+}
+
+@test "listen: /leader is 503 from the moment the owner is told to end" {
+    begin "$SIMBA" elect -q --id one --listen unix:one "$M" -a 'touch led' -r 'touch ending; while [ -e ending ]; do sleep 0.01; done' >out
+    await says unix:one /leader '^200 '
+    kill -TERM "$PID"
+    await test -e ending
+    run ask unix:one /leader
+    expect 0 '^503 .*"owner":null'
+    rm ending
+    ends "$PID"
+    [ "$CODE" -eq 0 ]
+    [ ! -e one ] # the socket goes with it
+}
+
+@test "listen: lock: 503 with the owner while it waits, 200 while CMD runs" {
+    hold "$M" first
+    begin "$SIMBA" lock -q --listen unix:sock "$M" sh -c 'touch runs; while [ -e runs ]; do sleep 0.01; done'
+    lock=$PID
+    await says unix:sock /leader '^503 .*"owner":\{"id":"first"'
+    kill -TERM "${STARTED[0]}"
+    await test -e runs
+    says unix:sock /leader '^200 .*"leader":true'
+    says unix:sock /healthz '^200 ok'
+    rm runs
+    ends "$lock"
+    [ "$CODE" -eq 0 ]
+    [ ! -e sock ]
+}
+
+@test "listen: lock without CMD, and schedule" {
+    begin "$SIMBA" lock -q --listen unix:sock "$M" >out
+    await says unix:sock /leader '^200 '
+    kill -TERM "$PID"
+    ends "$PID"
+    begin "$SIMBA" schedule -q --listen unix:sock "$M" --every 1h touch ran
+    await says unix:sock /leader '^200 '
+    await test -e ran
+    kill -TERM "$PID"
+    ends "$PID"
+    [ "$CODE" -eq 0 ]
+}
+
+@test "listen: an owner that was stopped says 503 at once when it goes on" {
+    begin "$SIMBA" elect -q --id one "${SHORT[@]}" --listen unix:one "$M" >out
+    one=$PID
+    await says unix:one /leader '^200 '
+    kill -STOP "$one"
+    begin "$SIMBA" elect -q --id two "${SHORT[@]}" --listen unix:two "$M" >out2
+    await says unix:two /leader '^200 '
+    begin env HTTP_SENT=sent python3 "$HTTP" unix:one /leader >answer
+    await test -e sent
+    kill -CONT "$one"
+    ends "$PID"
+    has '^503 .*"leader":false' answer
+}
+
+@test "listen: /leader turns 503 when the lease cannot be renewed, and CMD's loss says why" {
+    make_store_losable
+    begin "$SIMBA" elect --log json --id one --listen unix:one "${LOSABLE[@]}" "$M" >out 2>err
+    await says unix:one /leader '^200 '
+    lose_store
+    await says unix:one /healthz '^503 .*(renewals (fail|are late)|mutex)'
+    await says unix:one /leader '^503 '
+    await has '"reason":"expired"' err
+    python3 - <<'P'
+import json, os
+lines = [json.loads(line) for line in open("err")]
+lost = [line for line in lines if line.get("reason")]
+assert len(lost) == 1, lines
+lost = lost[0]
+assert lost["level"] == "error" and lost["mutex"] == os.environ["M"] and lost["token"] > 0, lost
+assert lost["store"] and "renewal" in lost["text"] and lost["command"] == "elect", lost
+P
+    find_store
+    await says unix:one /leader '^200 '
+    await says unix:one /healthz '^200 ok'
+}
+
+# ---- /healthz and /metrics --------------------------------------------------------------------
+
+@test "listen: /healthz of a candidate that waits is 503 while the store does not answer" {
+    make_store_losable
+    begin "$SIMBA" elect -q --id one "${SHORT[@]}" "$M" >out
+    await has acquired out
+    begin "$SIMBA" elect -q --id two "${SHORT[@]}" --listen unix:two "$M" >out2
+    await says unix:two /healthz "^200 ok: mutex '$M' on $STORE: the store answers$"
+    says unix:two /leader '^503 '
+    lose_store
+    await says unix:two /healthz "^503 mutex '$M' on "
+    find_store
+    await says unix:two /healthz '^200 ok'
+}
+
+@test "listen: /metrics is a page for Prometheus" {
+    begin "$SIMBA" elect -q --id "$M" --listen unix:one "$M" >out
+    await says unix:one /leader '^200 '
+    ask unix:one /metrics | sed '1s/^200 //' >page
+    # Debian's package is of Debian's Python.
+    /usr/bin/python3 -c 'import prometheus_client' 2>/dev/null || skip "python3-prometheus-client is missing"
+    /usr/bin/python3 - <<'P'
+import os
+from prometheus_client.parser import text_string_to_metric_families
+found = {(s.name, s.labels.get("mutex")): s.value for family in text_string_to_metric_families(open("page").read())
+         for s in family.samples}
+assert found["simba_owned", None] == 1, found
+assert found["simba_mutex_owned", os.environ["M"]] == 1 and found["simba_acquisitions_total", None] == 1
+P
+}
+
+# ---- addresses --------------------------------------------------------------------------------
+
+@test "listen: a port on loopback, chosen by the system, by an option, a variable or a file" {
+    begin "$SIMBA" elect -q --listen :0 "$M" 2>err
+    await has "listening on http://127.0.0.1:[0-9]+$" err
+    port=$(grep -oE '[0-9]+$' err)
+    await says "127.0.0.1:$port" /leader '^200 '
+    run simba lock -n --listen "127.0.0.1:$port" "${M}2" true
+    expect 125 "cannot listen on 127.0.0.1:$port \(--listen\): Address already in use; another process listens there: choose another port"
+    SIMBA_LISTEN=unix:sock begin "$SIMBA" lock "${M}2" sh -c 'echo "[$SIMBA_LISTEN]" >seen; exec sleep 60'
+    await says unix:sock /leader '^200 '
+    has '^\[\]$' seen
+    mkdir -p home/.config/simba
+    printf 'simba:\n  listen: unix:other\n' >home/.config/simba/simba.yaml
+    chmod 600 home/.config/simba/simba.yaml
+    begin "$SIMBA" elect -q "${M}3" >out
+    await says unix:other /leader '^200 '
+}
+
+# bats test_tags=storeless
+@test "listen: what is no address, and what cannot be bound" {
+    for wrong in 80 host 1.2.3.4 :99999 :http ::1:80 unix: ''; do
+        run simba lock --listen "$wrong" "$M" true
+        expect 64 "^simba lock: --listen '$wrong': "
+    done
+    run simba lock --listen 192.0.2.1:8080 "$M" true
+    expect 125 'cannot listen on 192.0.2.1:8080 \(--listen\): Cannot assign requested address; this machine has no such address'
+    run simba lock --listen unix:none/sock "$M" true
+    expect 125 'cannot listen on unix:none/sock \(--listen\): No such file or directory; make its folder first'
+    echo mine >file
+    run simba lock --listen unix:file "$M" true
+    expect 125 'cannot listen on unix:file \(--listen\): File exists; there is a file that is no socket'
+    has mine file
+    SIMBA_LISTEN=nonsense run simba lock "$M" true
+    expect 125 "SIMBA_LISTEN: cannot listen on 'nonsense': there is no colon"
+}
+
+@test "listen: the socket of a process that was killed is taken over, that of one that lives is not" {
+    begin "$SIMBA" elect -q --listen unix:sock "$M" >out
+    await says unix:sock /leader '^200 '
+    run simba lock --listen unix:sock "${M}2" true
+    expect 125 'cannot listen on unix:sock \(--listen\): Address already in use; another process listens there'
+    kill -KILL "$PID"
+    ends "$PID"
+    [ -S sock ]
+    simba lock --listen unix:sock "${M}2" true
+    [ ! -e sock ]
+}
+
+# CMD would keep the address, and those who ask would wait.
+@test "listen: neither the guard nor CMD has the address when the keeper is killed" {
+    begin "$SIMBA" lock -q --listen :0 "$M" sh -c 'trap "" TERM; echo >ready; while :; do sleep 0.05; done' 2>err
+    await test -e ready
+    port=$(grep -oE 'listening on http://127.0.0.1:[0-9]+$' err | grep -oE '[0-9]+$')
+    says "127.0.0.1:$port" /leader '^200 '
+    kill -KILL "$PID"
+    run python3 "$HTTP" "127.0.0.1:$port" /leader
+    expect 7 'refused'
+}
+
+# bats test_tags=storeless
+@test "listen: without it libmicrohttpd is not loaded" {
+    SIMBA_URL=sqlite:$DIR/store/locks.db
+    begin "$SIMBA" lock -q "$M" sh -c 'echo >ready; exec sleep 60'
+    await test -e ready
+    run grep -c microhttpd "/proc/$PID/maps"
+    expect 1 '^0$'
+    begin "$SIMBA" lock -q --listen unix:sock "${M}2" sleep 60
+    await says unix:sock /leader '^200 '
+    grep -q microhttpd "/proc/$PID/maps"
+}
+
+# ---- clients that misbehave -------------------------------------------------------------------
+
+# bats test_tags=sqlite
+@test "listen: only GET and HEAD; other paths; headers" {
+    begin "$SIMBA" elect -q --listen unix:sock "$M" >out
+    await says unix:sock /leader '^200 '
+    says unix:sock /none '^404 There is no such path; there are: /leader /healthz /metrics$'
+    for method in POST PUT DELETE OPTIONS TRACE CONNECT NONSENSE; do
+        run ask unix:sock "$method" /leader
+        expect 0 '^405 '
+    done
+    run ask unix:sock HEAD /leader
+    expect 0 '^200 $'
+    python3 - "$BATS_TEST_DIRNAME/http.py" <<'P'
+import importlib.util, sys
+spec = importlib.util.spec_from_file_location("client", sys.argv[1])
+client = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(client)
+status, headers, body = client.ask("unix:sock", "/leader")
+assert headers["cache-control"] == "no-store" and headers["x-content-type-options"] == "nosniff", headers
+assert headers["content-type"] == "application/json" and "default-src 'none'" in headers["content-security-policy"]
+assert client.ask("unix:sock", "/leader", "POST")[1]["allow"] == "GET, HEAD"
+with client.connect("unix:sock") as s:  # a body is not waited for
+    s.sendall(b"GET /leader HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n")
+    assert client.read_all(s).startswith(b"HTTP/1.1 400"), "a body"
+with client.connect("unix:sock") as s:  # several requests on one connection
+    for _ in range(3):
+        s.sendall(b"GET /leader HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert s.recv(65536).startswith(b"HTTP/1.1 200"), "kept alive"
+P
+}
+
+# bats test_tags=sqlite
+@test "listen: slow, silent, endless and senseless clients cost neither the lease nor memory" {
+    begin "$SIMBA" elect "${SHORT[@]}" --listen :0 "$M" >out 2>err
+    elect=$PID
+    await has "listening on" err
+    at=127.0.0.1:$(grep -oE '[0-9]+$' err)
+    await says "$at" /leader '^200 '
+    token=$(token_of "$at")
+    before=$(rss "$elect")
+    for kind in idle slow header old rubbish unread; do
+        run timeout 60 python3 "$HTTP" --abuse "$kind" "$at"
+        expect 0
+        echo "$kind: $output; $(rss "$elect") kB, $before kB before"
+        says "$at" /leader '^200 '
+        [ "$(token_of "$at")" = "$token" ]
+        [ "$(rss "$elect")" -lt $((before + 16384)) ]
+    done
+    [ "$(wc -l <out)" -eq 1 ] # acquired once, and nothing since
+    threads=$(ls "/proc/$elect/task" | wc -l)
+    [ "$threads" -lt 12 ]
+}
