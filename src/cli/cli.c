@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "cli/commands/commands.h"
+#include "cli/history.h"
 #include "cli/http/http.h"
 #include "cli/output.h"
 #include "cli/run/outage.h"
@@ -178,6 +179,14 @@ int cli_take_duration(const struct cli *c, const char *option, const char *value
     return -1;
 }
 
+int cli_take_keep(const struct cli *c, const char *value, int64_t *ms)
+{
+    int code = cli_take_duration(c, "--keep", value, ms);
+    if (code < 0 && *ms < HISTORY_KEEP_LEAST_MS)
+        return usage(c, "--keep %s is shorter than 1m", value);
+    return code;
+}
+
 /* ---- the store ----------------------------------------------------------------------------- */
 
 /* That renewals fail is said in any case, with -vv all that there is. */
@@ -297,7 +306,7 @@ static const char *default_text(int64_t ms, char *out)
 static int show_configuration(struct cli *c)
 {
     static const char *const names[SETTINGS] = {"url",           "ttl",    "transition", "id",
-                                                "initial-delay", "listen", "log"};
+                                                "initial-delay", "listen", "log",        "history"};
     char ttl[24], transition[24];
     const char *const defaults[SETTINGS] = {NULL,
                                             default_text(c->ttl_ms, ttl),
@@ -305,7 +314,8 @@ static int show_configuration(struct cli *c)
                                             "made from host and pid",
                                             "0s",
                                             "nowhere",
-                                            "plain"};
+                                            "plain",
+                                            "none"};
     if (c->setting[SET_URL].value != NULL) {
         int code = cli_open(c);
         if (code != 0)

@@ -76,6 +76,7 @@ void cli_set(struct cli *c, enum setting_id id, const char *value, const char *f
 
 /* A value of an option: -1, or an exit code after saying what is wrong with it. */
 int cli_take_duration(const struct cli *c, const char *option, const char *value, int64_t *ms);
+int cli_take_keep(const struct cli *c, const char *value, int64_t *ms); /* --keep of a history */
 
 /* Reads the configuration and finds ttl and transition; with --dry-run shows all of it. -1: go on,
  * else the exit code. */

@@ -26,6 +26,7 @@ static const struct {
     [SET_INITIAL_DELAY] = {"SIMBA_INITIAL_DELAY", "initial-delay", true},
     [SET_LISTEN] = {"SIMBA_LISTEN", "listen", false},
     [SET_LOG] = {"SIMBA_LOG", "log", false},
+    [SET_HISTORY] = {"SIMBA_HISTORY", "history", false},
 };
 
 enum group { GENERAL, REDIS, JDBC, ZOOKEEPER, SQLITE, GROUPS };
@@ -122,12 +123,13 @@ static const char *on_found(void *data, const char *key, const char *value, long
             snprintf(f->why, sizeof f->why,
                      "%s: needs keys below it, indented, such as url: or ttl:, not a value", key);
         else
-            snprintf(f->why, sizeof f->why, "unknown key %.100s%s%s%s", key,
-                     near != NULL ? "; did you mean "
-                     : is_ours(key)
-                         ? "; the keys are url, ttl, transition, id, initial-delay, listen, log"
-                         : "; all keys begin with simba., as in simba.url",
-                     near != NULL ? near : "", near != NULL ? "?" : "");
+            snprintf(
+                f->why, sizeof f->why, "unknown key %.100s%s%s%s", key,
+                near != NULL ? "; did you mean "
+                : is_ours(key)
+                    ? "; the keys are url, ttl, transition, id, initial-delay, listen, log, history"
+                    : "; all keys begin with simba., as in simba.url",
+                near != NULL ? near : "", near != NULL ? "?" : "");
         return f->why;
     }
     if (f->said[group][id].value != NULL) {

@@ -15,6 +15,7 @@ enum setting_id {
     SET_INITIAL_DELAY,
     SET_LISTEN,
     SET_LOG,
+    SET_HISTORY,
     SETTINGS
 };
 

@@ -13,9 +13,23 @@
 #define OPERANDS_WIDTH 12
 
 const struct command *const commands[] = {
-    &lock_command, &elect_command,   &schedule_command,   &watch_command,   &status_command,
-    &list_command, &release_command, &init_command,       &doctor_command,  &bench_command,
-    &tck_command,  &torture_command, &completion_command, &version_command, NULL,
+    &lock_command,
+    &elect_command,
+    &schedule_command,
+    &watch_command,
+    &status_command,
+    &list_command,
+    &history_command,
+    &serve_command,
+    &release_command,
+    &init_command,
+    &doctor_command,
+    &bench_command,
+    &tck_command,
+    &torture_command,
+    &completion_command,
+    &version_command,
+    NULL,
 };
 #define COMMANDS (sizeof commands / sizeof *commands - 1)
 

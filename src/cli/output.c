@@ -25,8 +25,7 @@
 
 /* ---- characters ---------------------------------------------------------------------------- */
 
-/* The character at `at`, and how many bytes it has; 1 and 0xFFFD if that is not UTF-8. */
-static size_t decode(const char *at, unsigned *code)
+size_t decode_character(const char *at, unsigned *code)
 {
     static const unsigned least[] = {0, 0, 0x80, 0x800, 0x10000};
     unsigned char c = (unsigned char)at[0];
@@ -45,8 +44,7 @@ static size_t decode(const char *at, unsigned *code)
     return 1;
 }
 
-/* Controls, ends of lines and paragraphs, and what turns the direction of text. */
-static bool is_unsafe(unsigned code)
+bool is_unsafe_character(unsigned code)
 {
     static const struct {
         unsigned first, last;
@@ -64,8 +62,8 @@ const char *show_name(const char *name, char *out, size_t size)
     size_t n = 0, length;
     unsigned code;
     for (const char *at = name; *at != '\0'; at += length) {
-        length = decode(at, &code);
-        bool is_shown = !is_unsafe(code) && !(length == 1 && code == 0xfffd);
+        length = decode_character(at, &code);
+        bool is_shown = !is_unsafe_character(code) && !(length == 1 && code == 0xfffd);
         size_t bytes = is_shown ? length : 1;
         if (n + bytes >= size)
             break;
@@ -126,7 +124,7 @@ static size_t put_field(char *line, size_t at, size_t spare, const char *name, c
     unsigned unused;
     at += (size_t)snprintf(line + at, JSON_LINE_BYTES - at, "%s\"%s\":\"", at > 1 ? "," : "", name);
     for (size_t length; *value != '\0'; value += length) {
-        length = decode(value, &unused);
+        length = decode_character(value, &unused);
         if (at + length + spare + 4 > JSON_LINE_BYTES)
             break;
         if (*value == '"' || *value == '\\')
@@ -300,8 +298,8 @@ char *json_text(json_t *value)
     unsigned code;
     FILE *to = open_memstream(&out, &size);
     for (const char *at = raw != NULL ? raw : "null"; to != NULL && *at != '\0'; at += length) {
-        length = decode(at, &code);
-        if (is_unsafe(code))
+        length = decode_character(at, &code);
+        if (is_unsafe_character(code))
             fprintf(to, "\\u%04x", code);
         else
             fwrite(at, 1, length, to);

@@ -47,6 +47,11 @@ char *json_text(struct json_t *value);
 #define SHOWN_MAX (SIMBA_ID_MAX + 16) /* for a name or an id */
 const char *show_name(const char *name, char *out, size_t size);
 
+/* The character at `at`, and how many bytes it has; 1 and 0xFFFD if that is not UTF-8. */
+size_t decode_character(const char *at, unsigned *code);
+/* Controls, ends of lines and paragraphs, and what turns the direction of text. */
+bool is_unsafe_character(unsigned code);
+
 /* "1.5s", "12s", "3m07s", "2h05m"; out holds at least 24 bytes. */
 const char *show_duration(int64_t ms, char *out);
 

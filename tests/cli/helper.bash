@@ -113,6 +113,15 @@ needs_namespaces() { # options of unshare...
     unshare "$@" true 2>/dev/null || skip "'unshare $*' is not allowed here"
 }
 
+# The Python of Debian's package may not be the first one.
+needs_browser() {
+    for PYTHON in python3 /usr/bin/python3; do
+        ! "$PYTHON" -c 'import selenium' 2>/dev/null || break
+    done
+    "$PYTHON" -c 'import selenium' 2>/dev/null && command -v chromium chromedriver >/dev/null ||
+        skip "no python3-selenium, chromium or chromedriver: scripts/setup browser installs them"
+}
+
 # Runs something as another user, who is in no group but, perhaps, this one.
 as_user() { # uid [-g group] command...
     local uid=$1 group=(--clear-groups)
@@ -166,6 +175,12 @@ has() { grep -qE -- "$1" "$2"; } # pattern file
 # Another's hold on a mutex: until the test ends, or it is told to.
 hold() { # name [id]
     begin "$SIMBA" lock --id "${2:-holder-of-$1}" "$1" sh -c "touch 'held-$1'; exec sleep 60"
+    await test -e "held-$1"
+}
+
+# The same, but who is told to end takes two seconds for it: observers see an eviction, and not only the release after it.
+hold_slowly() { # name id
+    begin "$SIMBA" lock --id "$2" "$1" sh -c "touch 'held-$1'; trap 'sleep 2; exit' TERM; while :; do sleep 0.1; done"
     await test -e "held-$1"
 }
 

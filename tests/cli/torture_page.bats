@@ -10,15 +10,6 @@ sample() { # KIND [SEED [TENURES]]
     "${SIMBA%/*}/tests/page_sample" "$@"
 }
 
-# The Python of Debian's package may not be the first one.
-needs_browser() {
-    for PYTHON in python3 /usr/bin/python3; do
-        ! "$PYTHON" -c 'import selenium' 2>/dev/null || break
-    done
-    "$PYTHON" -c 'import selenium' 2>/dev/null && command -v chromium chromedriver >/dev/null ||
-        skip "no python3-selenium, chromium or chromedriver: scripts/setup browser installs them"
-}
-
 @test "torture page: it is HTML that needs nothing else, with the run in it" {
     for kind in good bad empty hostile; do
         sample $kind 7 >page.html

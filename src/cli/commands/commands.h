@@ -6,7 +6,8 @@
 
 extern const struct command lock_command, elect_command, schedule_command, watch_command,
     status_command, list_command, release_command, init_command, doctor_command, bench_command,
-    tck_command, torture_command, completion_command, version_command;
+    tck_command, torture_command, completion_command, version_command, history_command,
+    serve_command;
 
 /* In main.c: */
 extern const struct command *const commands[]; /* all of them, NULL at the end */

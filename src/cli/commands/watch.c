@@ -1,21 +1,49 @@
-/* watch.c: simba watch: follows who owns what, without contending. Observers call from several
- * threads; one lock keeps their lines apart. */
+/* watch.c: simba watch: follows who owns what, without contending, and records it into a file. Observers
+ * call from several threads; one lock keeps their lines apart, another what is recorded. */
 #include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <sys/eventfd.h>
+#include <sys/signalfd.h>
 #include <unistd.h>
 
 #include "cli/commands/commands.h"
+#include "cli/follow.h"
 #include "cli/output.h"
 #include "cli/owner_list.h"
+#include "cli/recorder.h"
+#include "cli/run/signals.h"
+
+#define CONFIRM_MS 30000 /* after this, observers have told of all there is */
+
+enum { OPT_RECORD, OPT_KEEP };
+
+static const struct option options[] = {
+    {"record", 0, OPT_RECORD, "FILE", "write tenures into FILE, too, for simba history"},
+    {"keep", 0, OPT_KEEP, "D", "with --record: delete what ended longer ago; default 720h"},
+    {NULL, 0, 0, NULL, NULL},
+};
 
 struct watcher {
     struct cli *c;
     pthread_mutex_t lock;
     int over; /* eventfd: nobody reads us */
     int64_t began;
+    const char *record; /* a file; NULL: none */
+    int64_t keep_ms;    /* 0: not given */
+    struct recorder *recorder;
+    struct follow follow; /* if there is a recorder */
+    struct signals signals;
 };
+
+static int take_option(struct cli *c, void *data, int id, char *value)
+{
+    struct watcher *w = data;
+    if (id == OPT_KEEP)
+        return cli_take_keep(c, value, &w->keep_ms);
+    w->record = value;
+    return -1;
+}
 
 /* What is told first is how things are; of a mutex that was not known, that may be news. */
 static const char *event_of(const struct watcher *w, const struct simba_state *s)
@@ -47,6 +75,16 @@ static void on_changed(void *data, const char *mutex, const struct simba_state *
     if (fflush(stdout) != 0)
         (void)!write(w->over, &(uint64_t){1}, sizeof(uint64_t));
     pthread_mutex_unlock(&w->lock);
+    if (w->recorder != NULL)
+        follow_take(&w->follow, mutex, s);
+}
+
+static void on_follow(void *data, enum follow_event what, struct followed *m, struct seen_tenure *t)
+{
+    struct watcher *w = data;
+    (void)m;
+    if (what == FOLLOW_BEGAN || what == FOLLOW_ENDED)
+        recorder_add(w->recorder, t);
 }
 
 /* Before it is silent for ever: does the store answer? */
@@ -75,26 +113,80 @@ static int observe(struct watcher *w)
     return rc == 0 ? 0 : print_error(w->c, "%s", simba_error_text());
 }
 
-/* A signal ends it as it ends any program; nothing is held. */
+/* ---- recording ----------------------------------------------------------------------------- */
+
+/* Before threads are there: a signal ends the recording in order. */
+static int prepare_to_record(struct watcher *w)
+{
+    if (!signals_take(&w->signals))
+        return print_error(w->c, "cannot take signals");
+    if (follow_init(&w->follow, on_follow, w) != 0)
+        return print_error(w->c, "out of memory");
+    return recorder_open(w->c, w->record, w->keep_ms > 0 ? w->keep_ms : HISTORY_KEEP_MS,
+                         &w->recorder);
+}
+
+static int begin_to_record(struct watcher *w)
+{
+    int code = recorder_begin(w->recorder, &w->follow);
+    if (code != 0)
+        return code;
+    int rc = follow_begin(&w->follow, w->c->client, w->c->operands, w->c->operand_count);
+    return rc < 0 ? cli_fail(w->c, rc) : 0;
+}
+
+static void end_if_told(struct watcher *w)
+{
+    struct signalfd_siginfo info;
+    while (read(w->signals.fd, &info, sizeof info) == sizeof info) {
+        if (!signal_ends((int)info.ssi_signo))
+            continue;
+        recorder_end(w->recorder);
+        die_of((int)info.ssi_signo);
+    }
+}
+
+/* ---- all of it ----------------------------------------------------------------------------- */
+
+/* Nothing is held: a signal ends it as it ends any program, but a recording is brought to its end. */
+static _Noreturn void follow_for_ever(struct watcher *w)
+{
+    bool is_recorded = w->recorder != NULL;
+    for (;;) {
+        struct pollfd fds[] = {
+            {w->over, POLLIN, 0}, {STDOUT_FILENO, 0, 0}, {w->signals.fd, POLLIN, 0}};
+        bool is_open = is_recorded && follow_is_unconfirmed(&w->follow);
+        int ready = poll(fds, is_recorded ? 3 : 2, is_open ? CONFIRM_MS : -1);
+        if (is_recorded)
+            end_if_told(w);
+        if (ready > 0 && (fds[0].revents != 0 || fds[1].revents != 0)) {
+            recorder_end(w->recorder);
+            _exit(EXIT_NO_READER);
+        }
+        if (ready == 0 && w->c->operand_count == 0)
+            follow_list(&w->follow, w->c->client); /* if it fails, it is tried again */
+    }
+}
+
 static int run(struct cli *c)
 {
     static struct watcher w = {.lock = PTHREAD_MUTEX_INITIALIZER};
     w.c = c;
-    int code = cli_take(c, NULL, cli_take_operand, NULL);
+    int code = cli_take(c, take_option, cli_take_operand, &w);
+    if (code < 0 && w.keep_ms > 0 && w.record == NULL)
+        return usage(c, "--keep needs --record FILE");
     if (code < 0)
         code = cli_configure(c);
     if (code >= 0)
         return code;
     w.began = simba_now();
     w.over = eventfd(0, EFD_CLOEXEC);
-    if ((code = cli_open_existing(c)) != 0 || (code = ask_once(c)) != 0 ||
-        (code = observe(&w)) != 0)
+    if (w.record != NULL && (code = prepare_to_record(&w)) != 0)
         return code;
-    for (;;) {
-        struct pollfd fds[] = {{w.over, POLLIN, 0}, {STDOUT_FILENO, 0, 0}};
-        if (poll(fds, 2, -1) > 0)
-            _exit(EXIT_NO_READER);
-    }
+    if ((code = cli_open_existing(c)) != 0 || (code = ask_once(c)) != 0 ||
+        (w.record != NULL && (code = begin_to_record(&w)) != 0) || (code = observe(&w)) != 0)
+        return code;
+    follow_for_ever(&w);
 }
 
 const struct command watch_command = {
@@ -105,13 +197,15 @@ const struct command watch_command = {
         "A line per change: when, what, NAME, the tenure's holder and token. What: held or free at "
         "the\nbeginning; then acquired, released, expired, evicted. It does not contend, and runs "
         "until a "
-        "signal ends it.\n"
+        "signal ends it. With --record, one process per FILE.\n"
         "--json: event, at_ms, mutex, holder, token, remaining_ms, held_ms, waiters, reason, "
         "store.\n\n"
         "Exit status: 125 the store does not answer at the beginning; 141 nobody reads its lines; "
         "64 wrong usage.\n\n"
         "Examples:\n"
         "  simba watch\n"
+        "  simba watch --record history.db >/dev/null\n"
         "  simba watch --json leader | while read -r line; do …; done\n",
+    .options = options,
     .run = run,
 };

@@ -1,0 +1,263 @@
+/* serve.c: simba serve: who owns what on a store, as a page for a browser and as JSON. It only reads.
+ *
+ * The page is three files, embedded when this is built; it loads nothing from elsewhere, and its policy
+ * lets it run its own script and no other. */
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "cli/commands/commands.h"
+#include "cli/http/http.h"
+#include "cli/output.h"
+#include "cli/run/signals.h"
+#include "cli/serve/model.h"
+#include "cli/serve/page_html.h" /* generated: serve_page_head, SERVE_PAGE_POLICY */
+
+#define ADDRESS ":7462" /* SIMB on the keys of a telephone */
+#define CONNECTIONS 576
+#define STREAMS 512
+#define SINCE_MS 3600000
+
+enum { OPT_LISTEN, OPT_HISTORY, OPT_KEEP };
+
+static const struct option options[] = {
+    {"listen", 'l', OPT_LISTEN, "ADDR",
+     "[HOST]:PORT, or unix:PATH; default :7462, this machine only"},
+    {"history", 0, OPT_HISTORY, "FILE",
+     "record tenures into FILE, and show those of earlier; default: SIMBA_HISTORY, the key history "
+     "of "
+     "simba.yaml, else memory"},
+    {"keep", 0, OPT_KEEP, "D", "delete what ended longer ago from the file; default 720h"},
+    {NULL, 0, 0, NULL, NULL},
+};
+
+struct server {
+    struct model model;
+    int64_t keep_ms;
+    struct signals signals;
+    char *page; /* the strings of the template, put together */
+    size_t page_length;
+};
+
+static int take_option(struct cli *c, void *data, int id, char *value)
+{
+    struct server *s = data;
+    if (id == OPT_KEEP)
+        return cli_take_keep(c, value, &s->keep_ms);
+    if (id == OPT_HISTORY)
+        cli_set(c, SET_HISTORY, value, "--history");
+    else
+        cli_set(c, SET_LISTEN, value, "--listen");
+    return -1;
+}
+
+/* ---- answers; on the server's thread ------------------------------------------------------- */
+
+static void answer(struct http_request *r, int status, const char *type, struct json_buffer *t)
+{
+    static const char sorry[] = "out of memory, or the history cannot be read\n";
+    if (t->failed) {
+        free(t->at);
+        http_answer(r, 500, HTTP_TEXT, sorry, sizeof sorry - 1);
+    } else {
+        http_answer_given(r, status, type, t->at, t->length);
+    }
+}
+
+static size_t limit_of(struct http_request *r)
+{
+    const char *text = http_query(r, "limit");
+    long limit = text != NULL ? strtol(text, NULL, 10) : ROWS_MAX;
+    return limit > 0 && limit < ROWS_MAX ? (size_t)limit : ROWS_MAX;
+}
+
+static void answer_page(void *data, struct http_request *r)
+{
+    const struct server *s = data;
+    http_header(r, "Content-Security-Policy", SERVE_PAGE_POLICY);
+    http_answer_static(r, 200, HTTP_HTML, s->page, s->page_length);
+}
+
+static void answer_mutexes(void *data, struct http_request *r)
+{
+    struct server *s = data;
+    struct json_buffer t = {0};
+    model_write_mutexes(&s->model, http_query(r, "after"), http_query(r, "names"), limit_of(r), &t);
+    answer(r, 200, HTTP_JSON, &t);
+}
+
+static void answer_history(void *data, struct http_request *r)
+{
+    static const char wrong[] = "since is a duration: /api/history?since=6h\n";
+    struct server *s = data;
+    struct json_buffer t = {0};
+    const char *since = http_query(r, "since");
+    int64_t ms = SINCE_MS;
+    if (since != NULL && simba_duration_parse(since, &ms) != 0) {
+        http_answer(r, 400, HTTP_TEXT, wrong, sizeof wrong - 1);
+        return;
+    }
+    model_write_history(&s->model, http_query(r, "mutex"), simba_wall_ms(simba_now()) - ms,
+                        http_query(r, "before"), limit_of(r), &t);
+    answer(r, 200, HTTP_JSON, &t);
+}
+
+/* Under the lock, so that no change is lost between the two. */
+static void answer_events(void *data, struct http_request *r)
+{
+    struct server *s = data;
+    struct json_buffer t = {0};
+    pthread_mutex_lock(&s->model.follow.lock);
+    model_write_hello(&s->model, &t);
+    if (!t.failed)
+        http_answer_stream(r, 0, t.at, t.length);
+    s->model.looked_at = simba_now();
+    pthread_cond_broadcast(&s->model.asked);
+    pthread_mutex_unlock(&s->model.follow.lock);
+    if (t.failed)
+        answer(r, 500, HTTP_TEXT, &t);
+    else
+        free(t.at);
+}
+
+static void answer_metrics(void *data, struct http_request *r)
+{
+    struct server *s = data;
+    struct json_buffer t = {0};
+    model_write_metrics(&s->model, &t);
+    answer(r, 200, "text/plain; version=0.0.4; charset=utf-8", &t);
+}
+
+static void answer_health(void *data, struct http_request *r)
+{
+    struct server *s = data;
+    struct json_buffer t = {0};
+    bool is_answering = model_write_health(&s->model, &t);
+    answer(r, is_answering ? 200 : 503, HTTP_TEXT, &t);
+}
+
+static const struct http_route routes[] = {
+    {"/", answer_page},
+    {"/api/mutexes", answer_mutexes},
+    {"/api/history", answer_history},
+    {"/events", answer_events},
+    {"/metrics", answer_metrics},
+    {"/healthz", answer_health},
+    {NULL, NULL},
+};
+
+/* ---- all of it ----------------------------------------------------------------------------- */
+
+static int make_page(struct server *s, const struct cli *c)
+{
+    struct json_buffer t = {0};
+    for (const char *const *at = serve_page_head; *at != NULL; at++)
+        json_buffer_add(&t, *at);
+    s->page = t.at;
+    s->page_length = t.length;
+    return t.failed ? print_error(c, "out of memory") : 0;
+}
+
+static int open_history(struct server *s, const struct cli *c)
+{
+    const char *path = c->setting[SET_HISTORY].value;
+    if (path == NULL && s->keep_ms > 0)
+        return usage(c, "--keep needs --history FILE");
+    if (path == NULL)
+        return 0;
+    int code =
+        recorder_open(c, path, s->keep_ms > 0 ? s->keep_ms : HISTORY_KEEP_MS, &s->model.recorder);
+    return code != 0 ? code : recorder_reader(s->model.recorder, &s->model.reader);
+}
+
+static void say_where(const struct cli *c, const struct http *h)
+{
+    if (c->json)
+        print_json("{s:s, s:s}", "address", http_address(h), "store", c->store);
+    else
+        printf("%s\n", http_address(h));
+    print_note(c, "shows %s at %s", c->store, http_address(h));
+}
+
+static _Noreturn void serve_until_told(struct server *s)
+{
+    struct pollfd fd = {s->signals.fd, POLLIN, 0};
+    struct signalfd_siginfo info;
+    for (;;) {
+        poll(&fd, 1, -1);
+        while (read(s->signals.fd, &info, sizeof info) == sizeof info) {
+            if (!signal_ends((int)info.ssi_signo))
+                continue;
+            model_end(&s->model);
+            http_stop(s->model.http);
+            recorder_end(s->model.recorder);
+            die_of((int)info.ssi_signo);
+        }
+    }
+}
+
+static int listen_as_set(struct server *s, const struct cli *c)
+{
+    const struct setting *set = &c->setting[SET_LISTEN];
+    return http_listen(c, set->value != NULL ? set->where : "--listen", set->by_flag,
+                       set->value != NULL ? set->value : ADDRESS, &s->model.http);
+}
+
+static int start(struct server *s, struct cli *c)
+{
+    struct http_options o = {.routes = routes,
+                             .data = s,
+                             .connections = CONNECTIONS,
+                             .streams = STREAMS,
+                             .checks_host = true};
+    int code;
+    if (!signals_take(&s->signals))
+        return print_error(c, "cannot take signals");
+    if ((code = model_init(&s->model, c)) != 0 || (code = make_page(s, c)) != 0 ||
+        (code = open_history(s, c)) != 0 || (code = cli_open_existing(c)) != 0 ||
+        (code = listen_as_set(s, c)) != 0)
+        return code;
+    cli_forget_url(c);
+    if ((code = model_begin(&s->model)) != 0 || (code = http_start(s->model.http, &o)) != 0)
+        return code;
+    say_where(c, s->model.http);
+    return flush_stdout(c);
+}
+
+static int run(struct cli *c)
+{
+    static struct server s;
+    int code = cli_take(c, take_option, cli_take_url, &s);
+    if (code < 0)
+        code = cli_configure(c);
+    if (code >= 0)
+        return code;
+    if ((code = start(&s, c)) != 0)
+        return code;
+    serve_until_told(&s);
+}
+
+const struct command serve_command = {
+    .name = "serve",
+    .operands = "[URL]",
+    .summary = "a page that shows who owns what, live, and the same as JSON",
+    .help = "Shows all of a store in a browser: who owns what, since when, who waits, and the "
+            "tenures of the "
+            "last hours as a timeline. It only reads. It listens on this machine only, unless "
+            "--listen says "
+            "otherwise: whoever reaches it may read all of it.\n"
+            "Paths: / the page; /api/mutexes, /api/history JSON; /events changes as server-sent "
+            "events; "
+            "/metrics for Prometheus; /healthz 200 while the store answers, else 503.\n\n"
+            "Exit status: 125 the store does not answer at the beginning, or the address is taken; "
+            "64 wrong "
+            "usage; else a signal ends it.\n\n"
+            "Examples:\n"
+            "  simba serve\n"
+            "  simba serve redis://locks.example.org/0 --history history.db\n",
+    .options = options,
+    .run = run,
+};

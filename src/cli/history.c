@@ -1,0 +1,605 @@
+/* history.c: the file of tenures, and who may write it.
+ *
+ * Who records holds a lock (flock) on the file by a descriptor of its own, to its end: so there is one, and
+ * readers see whether it lives. That descriptor is opened before SQLite opens the file and is never
+ * closed while SQLite has it open, because closing any descriptor of a database drops SQLite's
+ * own locks. The first bytes are read by it, too: a file that is not ours is not even opened as a database.
+ *
+ * A row is written when a tenure begins and again when it ends, under a number of ours: writing it twice
+ * does no harm. Durability is that of WAL with synchronous=NORMAL: after a power failure the last seconds
+ * may be missing, and the file is whole. */
+#include "cli/history.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sqlite3.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+#include "cli/json_buffer.h"
+#include "cli/output.h"
+#include "cli/owner_list.h"
+
+#define APPLICATION_ID 0x53494d48 /* "SIMH", at byte 68 of the file */
+#define FORMAT 1                  /* user_version, at byte 60 */
+#define HEADER_BYTES 100
+#define BUSY_MS 2000
+#define PURGE_ROWS 50000
+#define JOURNAL_BYTES 4194304
+
+struct history {
+    sqlite3 *db;
+    sqlite3_stmt *write, *alive;
+    char *path;
+    int fd;            /* of the lock; -1: a reader */
+    bool is_recorded;  /* a reader's: somebody records */
+    int64_t recording; /* the row of ours */
+    int64_t store;
+    int64_t last_row;
+    char why[512];
+};
+
+static const char schema[] =
+    "CREATE TABLE store(id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);"
+    "CREATE TABLE recording(id INTEGER PRIMARY KEY, store INTEGER NOT NULL, began_ms INTEGER NOT "
+    "NULL, last_ms INTEGER NOT NULL, pid INTEGER NOT NULL);"
+    "CREATE TABLE tenure(id INTEGER PRIMARY KEY, store INTEGER NOT NULL, mutex TEXT NOT NULL, "
+    "holder "
+    "TEXT NOT NULL, token INTEGER NOT NULL, began_ms INTEGER NOT NULL, began_known INTEGER NOT "
+    "NULL, "
+    "ended_ms INTEGER, reason TEXT, over_by_ms INTEGER, note TEXT);"
+    "CREATE INDEX tenure_by_end ON tenure(ended_ms);"
+    "CREATE INDEX tenure_by_mutex ON tenure(mutex, ended_ms);";
+
+/* ---- errors -------------------------------------------------------------------------------- */
+
+const char *history_why(const struct history *h)
+{
+    return h->why;
+}
+
+static int fail(struct history *h)
+{
+    int code = sqlite3_errcode(h->db);
+    bool is_damaged = (code & 0xff) == SQLITE_CORRUPT || (code & 0xff) == SQLITE_NOTADB;
+    snprintf(h->why, sizeof h->why, "%.300s: %s%s", h->path, sqlite3_errmsg(h->db),
+             is_damaged ? "; the file is damaged: move it away, and record a new one" : "");
+    return -1;
+}
+
+static int run_sql(struct history *h, const char *sql)
+{
+    return sqlite3_exec(h->db, sql, NULL, NULL, NULL) == SQLITE_OK ? 0 : fail(h);
+}
+
+static sqlite3_stmt *prepare(struct history *h, const char *sql)
+{
+    sqlite3_stmt *s = NULL;
+    if (sqlite3_prepare_v2(h->db, sql, -1, &s, NULL) != SQLITE_OK)
+        fail(h);
+    return s;
+}
+
+/* Runs a statement that gives nothing, and makes it ready again. */
+static int run_statement(struct history *h, sqlite3_stmt *s)
+{
+    int rc = sqlite3_step(s) == SQLITE_DONE ? 0 : fail(h);
+    sqlite3_reset(s);
+    return rc;
+}
+
+/* One number; -1: an error. */
+static int64_t ask_number(struct history *h, const char *sql)
+{
+    sqlite3_stmt *s = prepare(h, sql);
+    int64_t value = -1;
+    if (s != NULL && sqlite3_step(s) == SQLITE_ROW)
+        value = sqlite3_column_int64(s, 0);
+    else if (s != NULL)
+        fail(h);
+    sqlite3_finalize(s);
+    return value;
+}
+
+/* ---- opening ------------------------------------------------------------------------------- */
+
+static uint32_t big_endian(const unsigned char *at)
+{
+    return (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3];
+}
+
+/* What is wrong with the file, by its first bytes; NULL: nothing. Empty: it is to be made. */
+static const char *check_header(int fd, bool *is_empty)
+{
+    unsigned char head[HEADER_BYTES];
+    struct stat s;
+    if (fstat(fd, &s) != 0)
+        return strerror(errno);
+    if (!S_ISREG(s.st_mode))
+        return "it is no regular file: name a file for the history alone";
+    *is_empty = s.st_size == 0;
+    if (*is_empty)
+        return NULL;
+    ssize_t n = pread(fd, head, sizeof head, 0);
+    if (n < 0)
+        return strerror(errno);
+    if (n < HEADER_BYTES || memcmp(head, "SQLite format 3", 16) != 0)
+        return "it is no history of simba, but some other file: name another";
+    if (big_endian(head + 68) != APPLICATION_ID)
+        return "it is a database, but no history of simba: name another file";
+    if (big_endian(head + 60) != FORMAT)
+        return "it was written by another version of simba: read it with that one, or name another "
+               "file";
+    return NULL;
+}
+
+static int refuse(const struct cli *c, const char *path, const char *why)
+{
+    return print_error(c, "history %s: %s", path, why);
+}
+
+static struct history *make(const char *path)
+{
+    struct history *h = calloc(1, sizeof *h);
+    if (h != NULL) {
+        h->fd = -1;
+        h->path = strdup(path);
+    }
+    if (h != NULL && h->path == NULL) {
+        free(h);
+        return NULL;
+    }
+    return h;
+}
+
+static int open_database(struct history *h, int flags)
+{
+    /* The name as it is: "file:x" names a file of that name. */
+    char *path = sqlite3_mprintf(h->path[0] == '/' ? "%s" : "./%s", h->path);
+    int rc = path != NULL ? sqlite3_open_v2(path, &h->db, flags | SQLITE_OPEN_FULLMUTEX, NULL)
+                          : SQLITE_NOMEM;
+    sqlite3_free(path);
+    if (rc != SQLITE_OK)
+        return fail(h);
+    sqlite3_busy_timeout(h->db, BUSY_MS);
+    return 0;
+}
+
+/* Made in one transaction with a journal of its own, so that the header says what the file is before the
+ * log of WAL is there. */
+static int make_tables(struct history *h)
+{
+    char sql[128];
+    if (run_sql(h, "BEGIN IMMEDIATE") != 0)
+        return -1;
+    snprintf(sql, sizeof sql, "PRAGMA application_id=%d; PRAGMA user_version=%d;", APPLICATION_ID,
+             FORMAT);
+    if (run_sql(h, sql) == 0 && run_sql(h, schema) == 0 && run_sql(h, "COMMIT") == 0)
+        return 0;
+    sqlite3_exec(h->db, "ROLLBACK", NULL, NULL, NULL);
+    return -1;
+}
+
+static int prepare_to_write(struct history *h, bool is_empty)
+{
+    char sql[64];
+    snprintf(sql, sizeof sql, "PRAGMA journal_size_limit=%d", JOURNAL_BYTES);
+    if ((is_empty && make_tables(h) != 0) || run_sql(h, "PRAGMA journal_mode=WAL") != 0 ||
+        run_sql(h, "PRAGMA synchronous=NORMAL") != 0 || run_sql(h, sql) != 0)
+        return -1;
+    h->write = prepare(
+        h,
+        "INSERT INTO tenure(id,store,mutex,holder,token,began_ms,began_known,ended_ms,reason,"
+        "over_by_ms,note) VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11) ON CONFLICT(id) DO UPDATE SET "
+        "ended_ms=excluded.ended_ms,reason=excluded.reason,over_by_ms=excluded.over_by_ms,"
+        "note=coalesce(excluded.note,note)");
+    h->alive = prepare(h, "UPDATE recording SET last_ms=?1 WHERE id=?2");
+    h->last_row = ask_number(h, "SELECT coalesce(max(id),0) FROM tenure");
+    return h->write != NULL && h->alive != NULL && h->last_row >= 0 ? 0 : -1;
+}
+
+/* The process that records, as it has written down; 0: unknown. */
+static long long recorder_of(struct history *h)
+{
+    int64_t pid = 0;
+    if (open_database(h, SQLITE_OPEN_READONLY) == 0)
+        pid = ask_number(h, "SELECT pid FROM recording ORDER BY id DESC LIMIT 1");
+    return pid > 0 ? pid : 0;
+}
+
+static int refuse_second(const struct cli *c, struct history *h)
+{
+    long long pid = recorder_of(h);
+    char who[64] = "another process";
+    if (pid > 0)
+        snprintf(who, sizeof who, "process %lld", pid);
+    return print_error(c,
+                       "history %s: %s records into it already: end that one, or name another file",
+                       h->path, who);
+}
+
+int history_open_to_write(const struct cli *c, const char *path, struct history **out)
+{
+    bool is_empty = false;
+    *out = NULL;
+    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
+    if (fd < 0)
+        return refuse(c, path,
+                      errno == ELOOP ? "it is a symbolic link: name the file itself"
+                                     : strerror(errno));
+    const char *why = check_header(fd, &is_empty);
+    struct history *h = why == NULL ? make(path) : NULL;
+    int code = 0;
+    if (why != NULL)
+        code = refuse(c, path, why);
+    else if (h == NULL)
+        code = refuse(c, path, "out of memory");
+    else if (flock(fd, LOCK_EX | LOCK_NB) != 0)
+        code = refuse_second(c, h);
+    else if (open_database(h, SQLITE_OPEN_READWRITE) != 0 || prepare_to_write(h, is_empty) != 0)
+        code = print_error(c, "history %s", h->why);
+    if (code != 0) {
+        history_close(h);
+        close(fd);
+        return code;
+    }
+    h->fd = fd;
+    *out = h;
+    return 0;
+}
+
+/* Does somebody record? By a descriptor that is closed before SQLite opens the file. */
+static bool is_recorded(int fd)
+{
+    if (flock(fd, LOCK_SH | LOCK_NB) != 0)
+        return errno == EWOULDBLOCK;
+    flock(fd, LOCK_UN);
+    return false;
+}
+
+int history_open_to_read(const struct cli *c, const char *path, struct history **out)
+{
+    bool is_empty = false;
+    *out = NULL;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0 && errno == ENOENT)
+        return refuse(
+            c, path,
+            "there is no such file: simba watch --record FILE makes one, and so does simba "
+            "serve --history FILE");
+    if (fd < 0)
+        return refuse(c, path, strerror(errno));
+    const char *why = check_header(fd, &is_empty);
+    if (why == NULL && is_empty)
+        why = "it is empty: nothing was ever recorded into it";
+    struct history *h = why == NULL ? make(path) : NULL;
+    if (h != NULL)
+        h->is_recorded = is_recorded(fd);
+    close(fd);
+    if (h == NULL)
+        return refuse(c, path, why != NULL ? why : "out of memory");
+    if (open_database(h, SQLITE_OPEN_READONLY) != 0 ||
+        run_sql(h, "SELECT count(*) FROM sqlite_schema") != 0) {
+        int code = print_error(c, "history %s", h->why);
+        history_close(h);
+        return code;
+    }
+    *out = h;
+    return 0;
+}
+
+/* Without a descriptor of our own: to close it would drop the locks of the one that writes. */
+int history_open_beside(const struct cli *c, const struct history *writer, struct history **out)
+{
+    struct history *h = make(writer->path);
+    *out = NULL;
+    if (h == NULL)
+        return refuse(c, writer->path, "out of memory");
+    h->is_recorded = true;
+    if (open_database(h, SQLITE_OPEN_READONLY) != 0) {
+        int code = print_error(c, "history %s", h->why);
+        history_close(h);
+        return code;
+    }
+    *out = h;
+    return 0;
+}
+
+void history_close(struct history *h)
+{
+    if (h == NULL)
+        return;
+    sqlite3_finalize(h->write);
+    sqlite3_finalize(h->alive);
+    sqlite3_close(h->db);
+    if (h->fd >= 0)
+        close(h->fd);
+    free(h->path);
+    free(h);
+}
+
+/* ---- writing ------------------------------------------------------------------------------- */
+
+static void take_row(sqlite3_stmt *s, struct seen_tenure *t)
+{
+    const char *reason = (const char *)sqlite3_column_text(s, 7);
+    *t = (struct seen_tenure){
+        .row = sqlite3_column_int64(s, 0),
+        .token = (uint64_t)sqlite3_column_int64(s, 3),
+        .began_ms = sqlite3_column_int64(s, 4),
+        .began_known = sqlite3_column_int(s, 5) != 0,
+        .ended_ms = sqlite3_column_int64(s, 6),
+        .over_by_ms = sqlite3_column_int64(s, 8),
+        .note = (char *)(uintptr_t)sqlite3_column_text(s, 9), /* as long as the statement */
+    };
+    const char *mutex = (const char *)sqlite3_column_text(s, 1),
+               *id = (const char *)sqlite3_column_text(s, 2);
+    snprintf(t->mutex, sizeof t->mutex, "%s", mutex != NULL ? mutex : "");
+    snprintf(t->id, sizeof t->id, "%s", id != NULL ? id : "");
+    t->state = sqlite3_column_type(s, 6) == SQLITE_NULL ? TENURE_ON
+               : reason != NULL                         ? TENURE_ENDED
+                                                        : TENURE_UNSEEN;
+    for (enum simba_reason r = SIMBA_RELEASED; reason != NULL && r <= SIMBA_STALLED; r++) {
+        if (strcmp(reason, reason_name(r)) == 0)
+            t->reason = r;
+    }
+}
+#define ROW                                                                                      \
+    "t.id,t.mutex,t.holder,t.token,t.began_ms,t.began_known,t.ended_ms,t.reason,t.over_by_ms,t." \
+    "note"
+
+int64_t history_last_row(const struct history *h)
+{
+    return h->last_row;
+}
+
+static int begin_store(struct history *h, const char *store)
+{
+    sqlite3_stmt *s =
+        prepare(h, "INSERT INTO store(name) VALUES(?1) ON CONFLICT(name) DO UPDATE SET name=name "
+                   "RETURNING id");
+    int rc = -1;
+    if (s == NULL)
+        return -1;
+    sqlite3_bind_text(s, 1, store, -1, SQLITE_STATIC);
+    if (sqlite3_step(s) == SQLITE_ROW) {
+        h->store = sqlite3_column_int64(s, 0);
+        rc = sqlite3_step(s) == SQLITE_DONE ? 0 : fail(h);
+    } else {
+        fail(h);
+    }
+    sqlite3_finalize(s);
+    return rc;
+}
+
+int history_begin(struct history *h, const char *store,
+                  void (*resume)(void *data, const struct seen_tenure *t), void *data)
+{
+    struct seen_tenure t;
+    int step;
+    if (begin_store(h, store) != 0)
+        return -1;
+    sqlite3_stmt *open = prepare(
+        h, "SELECT " ROW ",(SELECT max(last_ms) FROM recording r WHERE r.store=t.store) FROM "
+           "tenure t WHERE t.ended_ms IS NULL AND t.store=?1");
+    if (open == NULL)
+        return -1;
+    sqlite3_bind_int64(open, 1, h->store);
+    while ((step = sqlite3_step(open)) == SQLITE_ROW) {
+        take_row(open, &t);
+        t.ended_ms = sqlite3_column_int64(open, 10);
+        resume(data, &t);
+    }
+    if (step != SQLITE_DONE)
+        fail(h);
+    sqlite3_finalize(open);
+    if (step != SQLITE_DONE)
+        return -1;
+    sqlite3_stmt *s =
+        prepare(h, "INSERT INTO recording(store,began_ms,last_ms,pid) VALUES(?1,?2,?2,?3)");
+    if (s == NULL)
+        return -1;
+    sqlite3_bind_int64(s, 1, h->store);
+    sqlite3_bind_int64(s, 2, simba_wall_ms(simba_now()));
+    sqlite3_bind_int64(s, 3, getpid());
+    int rc = run_statement(h, s);
+    sqlite3_finalize(s);
+    h->recording = sqlite3_last_insert_rowid(h->db);
+    return rc;
+}
+
+static void bind_time(sqlite3_stmt *s, int at, int64_t ms)
+{
+    if (ms != 0)
+        sqlite3_bind_int64(s, at, ms);
+    else
+        sqlite3_bind_null(s, at);
+}
+
+static int write_one(struct history *h, const struct seen_tenure *t)
+{
+    sqlite3_stmt *s = h->write;
+    sqlite3_bind_int64(s, 1, t->row);
+    sqlite3_bind_int64(s, 2, h->store);
+    sqlite3_bind_text(s, 3, t->mutex, -1, SQLITE_STATIC);
+    sqlite3_bind_text(s, 4, t->id, -1, SQLITE_STATIC);
+    sqlite3_bind_int64(s, 5, (int64_t)t->token);
+    sqlite3_bind_int64(s, 6, t->began_ms);
+    sqlite3_bind_int(s, 7, t->began_known);
+    bind_time(s, 8, t->state != TENURE_ON ? t->ended_ms : 0);
+    sqlite3_bind_text(s, 9, t->state == TENURE_ENDED ? reason_name(t->reason) : NULL, -1,
+                      SQLITE_STATIC);
+    bind_time(s, 10, t->state == TENURE_UNSEEN ? t->over_by_ms : 0);
+    sqlite3_bind_text(s, 11, t->note, -1, SQLITE_STATIC);
+    return run_statement(h, s);
+}
+
+int history_write(struct history *h, const struct seen_tenure *tenures, size_t count)
+{
+    if (run_sql(h, "BEGIN IMMEDIATE") != 0)
+        return -1;
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < count; i++)
+        rc = write_one(h, &tenures[i]);
+    if (rc == 0) {
+        sqlite3_bind_int64(h->alive, 1, simba_wall_ms(simba_now()));
+        sqlite3_bind_int64(h->alive, 2, h->recording);
+        rc = run_statement(h, h->alive);
+    }
+    if (rc == 0)
+        rc = run_sql(h, "COMMIT");
+    if (rc != 0)
+        sqlite3_exec(h->db, "ROLLBACK", NULL, NULL, NULL);
+    return rc;
+}
+
+int history_purge(struct history *h, int64_t before_ms)
+{
+    char sql[512];
+    snprintf(
+        sql, sizeof sql,
+        "DELETE FROM tenure WHERE id IN (SELECT id FROM tenure WHERE ended_ms<%lld LIMIT %d);"
+        "DELETE FROM tenure WHERE id IN (SELECT id FROM tenure WHERE ended_ms IS NOT NULL ORDER BY "
+        "ended_ms LIMIT max(0,min(%d,(SELECT count(*) FROM tenure)-%d)));"
+        "DELETE FROM recording WHERE last_ms<%lld AND id<%lld",
+        (long long)before_ms, PURGE_ROWS, PURGE_ROWS, HISTORY_ROWS_MAX, (long long)before_ms,
+        (long long)h->recording);
+    return run_sql(h, sql);
+}
+
+/* ---- reading ------------------------------------------------------------------------------- */
+
+/* The names, as a list for SQL. */
+static char *condition_of(const struct history_query *q)
+{
+    sqlite3_str *s = sqlite3_str_new(NULL);
+    sqlite3_str_appendf(s, "(t.ended_ms>=%lld OR t.ended_ms IS NULL)", (long long)q->since_ms);
+    for (size_t i = 0; i < q->name_count; i++)
+        sqlite3_str_appendf(s, "%s%Q", i == 0 ? " AND t.mutex IN (" : ",", q->names[i]);
+    if (q->name_count > 0)
+        sqlite3_str_appendf(s, ")");
+    if (q->store != NULL)
+        sqlite3_str_appendf(s, " AND s.name=%Q", q->store);
+    return sqlite3_str_finish(s);
+}
+
+/* Tenures and gaps in one order; a gap has no mutex. */
+static char *query_of(const struct history_query *q, bool with_gaps)
+{
+    char *condition = condition_of(q);
+    sqlite3_str *s = sqlite3_str_new(NULL);
+    sqlite3_str_appendf(s,
+                        "SELECT * FROM (SELECT " ROW
+                        ",s.name,(SELECT max(last_ms) FROM recording r WHERE r.store=t.store) AS "
+                        "last_ms,t.began_ms "
+                        "AS at FROM tenure t JOIN store s ON s.id=t.store WHERE %s )",
+                        condition != NULL ? condition : "0");
+    if (with_gaps)
+        sqlite3_str_appendf(
+            s,
+            " UNION ALL SELECT "
+            "NULL,NULL,NULL,NULL,NULL,NULL,next,NULL,NULL,NULL,name,last_ms,last_ms "
+            "FROM (SELECT r.last_ms,s.name,lead(r.began_ms) OVER (PARTITION BY r.store ORDER BY "
+            "r.id) "
+            "AS next FROM recording r JOIN store s ON s.id=r.store%s%Q) WHERE next>last_ms+1000 "
+            "AND "
+            "next>=%lld",
+            q->store != NULL ? " AND s.name=" : " AND ''<>", q->store != NULL ? q->store : "x",
+            (long long)q->since_ms);
+    sqlite3_str_appendf(s, " ORDER BY at, 1");
+    sqlite3_free(condition);
+    return sqlite3_str_finish(s);
+}
+
+static void tell_row(struct history *h, sqlite3_stmt *s, history_tenure_fn *tenure,
+                     history_gap_fn *gap, void *data)
+{
+    struct seen_tenure t;
+    const char *store = (const char *)sqlite3_column_text(s, 10);
+    int64_t last_ms = sqlite3_column_int64(s, 11);
+    if (sqlite3_column_type(s, 0) == SQLITE_NULL) {
+        gap(data, &(struct history_gap){last_ms, sqlite3_column_int64(s, 6), store});
+        return;
+    }
+    take_row(s, &t);
+    if (t.state == TENURE_ON && h->fd < 0 && !h->is_recorded) {
+        t.state = TENURE_UNSEEN;
+        t.ended_ms = last_ms > t.began_ms ? last_ms : t.began_ms;
+    }
+    tenure(data, &t, store);
+}
+
+int history_read(struct history *h, const struct history_query *q, history_tenure_fn *tenure,
+                 history_gap_fn *gap, void *data)
+{
+    char *sql = query_of(q, gap != NULL);
+    sqlite3_stmt *s = sql != NULL ? prepare(h, sql) : NULL;
+    int step = SQLITE_ERROR;
+    while (s != NULL && (step = sqlite3_step(s)) == SQLITE_ROW)
+        tell_row(h, s, tenure, gap, data);
+    if (step != SQLITE_DONE)
+        fail(h);
+    sqlite3_finalize(s);
+    sqlite3_free(sql);
+    return step == SQLITE_DONE ? 0 : -1;
+}
+
+int history_read_page(struct history *h, const struct history_page *p, history_tenure_fn *tenure,
+                      void *data)
+{
+    sqlite3_stmt *s = prepare(
+        h, "SELECT " ROW " FROM tenure t WHERE (?1 IS NULL OR t.mutex=?1) AND t.ended_ms>=?2 AND "
+           "(t.ended_ms,t.id)<(?3,?4) AND t.store=(SELECT id FROM store WHERE name=?5) ORDER BY "
+           "t.ended_ms DESC,t.id DESC LIMIT ?6");
+    int step = SQLITE_ERROR;
+    struct seen_tenure t;
+    if (s == NULL)
+        return -1;
+    sqlite3_bind_text(s, 1, p->mutex, -1, SQLITE_STATIC);
+    sqlite3_bind_int64(s, 2, p->since_ms);
+    sqlite3_bind_int64(s, 3, p->before_ms);
+    sqlite3_bind_int64(s, 4, p->before_row);
+    sqlite3_bind_text(s, 5, p->store, -1, SQLITE_STATIC);
+    sqlite3_bind_int64(s, 6, (int64_t)p->limit);
+    while ((step = sqlite3_step(s)) == SQLITE_ROW) {
+        take_row(s, &t);
+        tenure(data, &t, p->store);
+    }
+    if (step != SQLITE_DONE)
+        fail(h);
+    sqlite3_finalize(s);
+    return step == SQLITE_DONE ? 0 : -1;
+}
+
+int history_count_stores(struct history *h)
+{
+    return (int)ask_number(h, "SELECT count(*) FROM store");
+}
+
+void seen_tenure_json(struct json_buffer *t, const struct seen_tenure *tenure, const char *store)
+{
+    static const char *const states[] = {"held", "ended", "unseen"};
+    bool is_ended = tenure->state == TENURE_ENDED, is_unseen = tenure->state == TENURE_UNSEEN;
+    json_buffer_add(t, "{");
+    json_buffer_string_of(t, "mutex", tenure->mutex);
+    json_buffer_string_of(t, "state", states[tenure->state]);
+    json_buffer_string_of(t, "holder", tenure->id);
+    json_buffer_token_of(t, "token", tenure->token);
+    json_buffer_number_of(t, "began_ms", true, tenure->began_ms);
+    json_buffer_bool_of(t, "began_known", tenure->began_known);
+    json_buffer_number_of(t, "ended_ms", is_ended, tenure->ended_ms);
+    json_buffer_string_of(t, "reason", is_ended ? reason_name(tenure->reason) : NULL);
+    json_buffer_number_of(t, "last_seen_ms", is_unseen, tenure->ended_ms);
+    json_buffer_number_of(t, "over_by_ms", is_unseen && tenure->over_by_ms != 0,
+                          tenure->over_by_ms);
+    json_buffer_string_of(t, "note", tenure->note);
+    if (store != NULL)
+        json_buffer_string_of(t, "store", store);
+    json_buffer_add(t, "}");
+}

@@ -1,0 +1,29 @@
+/* recorder.h: writes tenures into a history file while they are followed.
+ *
+ * Threads: recorder_add() is called under the lock of a struct follow and never waits for the disk: it
+ * puts the tenure into a queue. One thread writes, and says when the disk does not take it. */
+#ifndef CLI_RECORDER_H
+#define CLI_RECORDER_H
+
+#include "cli/follow.h"
+#include "cli/history.h"
+
+#define RECORDER_QUEUE_MAX \
+    65536 /* tenures that wait for the disk; beyond, the oldest are not written */
+
+struct recorder;
+
+/* Opens the file; what was on in its last recording is given to f. After cli_open(), and before
+ * follow_begin(). 0, or an exit code after saying why. */
+int recorder_open(const struct cli *c, const char *path, int64_t keep_ms, struct recorder **out);
+int recorder_begin(struct recorder *r, struct follow *f);
+
+/* Another connection to the same file, for reading. 0, or an exit code after saying why. */
+int recorder_reader(struct recorder *r, struct history **out);
+
+/* Of the sink: a tenure began or is over. It gets its row. */
+void recorder_add(struct recorder *r, struct seen_tenure *t);
+
+/* Writes what is left, and that it was recorded until now; frees r. */
+void recorder_end(struct recorder *r);
+#endif

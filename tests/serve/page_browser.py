@@ -1,0 +1,272 @@
+#!/usr/bin/env python3
+"""page_browser.py ADDRESS SIMBA URL [FOLDER]: uses the page of simba serve in Chromium as a reader does.
+
+The store of URL has 10,000 owned mutexes, service-00000 and on (tests/serve/owners.c). SIMBA is the command, with which
+tenures of others begin and end. FOLDER: pictures are put there. Needs what `scripts/setup browser` installs; ends with 77
+where it is missing."""
+import os
+import shutil
+import subprocess
+import sys
+
+try:
+    from selenium import webdriver
+    from selenium.webdriver.chrome.service import Service
+    from selenium.webdriver.common.action_chains import ActionChains
+    from selenium.webdriver.common.by import By
+    from selenium.webdriver.common.keys import Keys
+    from selenium.webdriver.support.ui import WebDriverWait
+except ImportError:
+    sys.exit(77)
+
+SECONDS = 20
+MANY = 10000
+ELEMENTS_MAX = 800  # of the page, however many mutexes there are
+WORK_MS = 25  # of one frame in which all rows are new, the median; a frame has 16.7 on a machine that does nothing else
+SCROLL = """
+const done = arguments[0], frames = [], work = [];
+let last = performance.now(), n = 0;
+function step(time) {
+    frames.push(time - last);
+    last = time;
+    scroller.scrollTop += 900;
+    const began = performance.now();
+    fillRows();
+    work.push(performance.now() - began);
+    if (++n < 200)
+        requestAnimationFrame(step);
+    else
+        done([frames.slice(1).sort((a, b) => a - b), work.sort((a, b) => a - b)]);
+}
+requestAnimationFrame(step);"""
+# Is there a pixel of this colour in the lane of the mutex?
+COLOUR = """
+const [name, colour] = arguments, one = pool.find((row) => row.entry?.mutex === name);
+if (!one)
+    return false;
+const pixels = one.canvas.getContext("2d").getImageData(0, 0, one.canvas.width, one.canvas.height).data;
+const wanted = colours[colour].match(/[0-9a-f]{2}/gi).map((part) => parseInt(part, 16));
+for (let i = 0; i < pixels.length; i += 4) {
+    if (wanted.every((part, j) => Math.abs(pixels[i + j] - part) < 8))
+        return true;
+}
+return false;"""
+
+
+def check(is_so, what):
+    if not is_so:
+        sys.exit(f"page_browser.py: {what}")
+
+
+class Reader:
+    def __init__(self, chromium, driver, folder):
+        options = webdriver.ChromeOptions()
+        options.binary_location = chromium
+        for option in ("--headless=new", "--disable-gpu", "--disable-dev-shm-usage", "--window-size=1280,900"):
+            options.add_argument(option)
+        if os.geteuid() == 0:
+            options.add_argument("--no-sandbox")
+        options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+        self.browser = webdriver.Chrome(service=Service(driver), options=options)
+        self.browser.set_script_timeout(60)
+        self.folder = folder
+
+    def find(self, name):
+        return self.browser.find_element(By.ID, name)
+
+    def run(self, script, *arguments):
+        return self.browser.execute_script(script, *arguments)
+
+    def press(self, *keys):
+        ActionChains(self.browser).send_keys(*keys).perform()
+
+    def wait(self, is_so, what):
+        try:
+            WebDriverWait(self.browser, SECONDS, 0.05).until(lambda _: is_so())
+        except Exception:
+            sys.exit(f"page_browser.py: not within {SECONDS} s: {what}")
+
+    def row(self, name):
+        """The texts of a row in sight, by column; {}: it is not in sight."""
+        return self.run("""
+const one = pool.find((row) => row.entry?.mutex === arguments[0] && !row.element.hidden);
+return one ? Object.fromEntries(CELLS.map((name) => [name, one.cells[name].textContent])) : {};""", name)
+
+    def picture(self, name):
+        if self.folder:
+            self.browser.save_screenshot(os.path.join(self.folder, name + ".png"))
+
+    def check_quiet(self, when):
+        said = [line for line in self.browser.get_log("browser") if line["source"] != "rendering"]
+        check(not said, f"{when}: the console says {said}")
+
+
+# Who is told to end does so a little later: an observer sees the eviction, and not only the release after it.
+WORK = "trap 'sleep 2; exit' TERM; while :; do sleep 0.1; done"
+
+
+class Owner:
+    """Somebody who owns a mutex, by the command."""
+
+    def __init__(self, simba, url, name, contender):
+        self.command, self.name = [simba, "-u", url], name
+        self.process = subprocess.Popen([*self.command, "lock", "--id", contender, name, "sh", "-c", WORK],
+                                        stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    def end(self):
+        self.process.terminate()
+        self.process.wait()
+
+    def evict(self):
+        subprocess.run([*self.command, "release", "--yes", self.name], check=True, stderr=subprocess.DEVNULL)
+        self.process.wait()
+
+
+def check_many(reader):
+    reader.wait(lambda: reader.run("return state.rows.length") >= MANY, f"{MANY} rows")
+    check(reader.find("shown").text.startswith("10,0"), reader.find("shown").text)
+    reader.wait(lambda: reader.find("figure-owned").text == "10,000", "10,000 are owned")
+    frames, work = reader.browser.execute_async_script(SCROLL)
+    elements = reader.run("return document.querySelectorAll('*').length")
+    check(elements < ELEMENTS_MAX, f"{elements} elements")
+    half, late = len(work) // 2, int(len(work) * .95)
+    print(f"scrolling {MANY} rows: frames {frames[half]:.1f} ms (95 %: {frames[late]:.1f}), of that work "
+          f"{work[half]:.1f} ms (95 %: {work[late]:.1f}); {elements} elements")
+    check(work[half] < WORK_MS, f"a frame takes {work[half]:.1f} ms")
+    reader.picture("many")
+    reader.run("scroller.scrollTop = 1e9")
+    reader.wait(lambda: reader.row(f"service-{MANY - 1:05}"), "the last row is in sight")
+    reader.run("scroller.scrollTop = 0")
+
+
+def check_live(reader, simba, url):
+    reader.run("window.stays = true")
+    one = Owner(simba, url, "aaa", "first@web1")
+    reader.wait(lambda: reader.row("aaa").get("holder") == "first@web1", "a new owner is seen")
+    check(reader.row("aaa")["token"].isdigit() and reader.row("aaa")["held"], f"the row is {reader.row('aaa')}")
+    reader.wait(lambda: reader.row("aaa")["left"], "how long its lease lasts")
+    reader.wait(lambda: reader.run(COLOUR, "aaa", "on"), "a bar is drawn for it")
+    one.end()
+    reader.wait(lambda: "released" in reader.row("aaa").get("holder", ""), "that it was released")
+    reader.wait(lambda: reader.run(COLOUR, "aaa", "released"), "its bar has the colour of a release")
+    two = Owner(simba, url, "aaa", "second@web2")
+    reader.wait(lambda: reader.row("aaa").get("holder") == "second@web2", "the next owner is seen")
+    two.evict()
+    reader.wait(lambda: "evicted" in reader.row("aaa").get("holder", ""), "that it was evicted")
+    reader.wait(lambda: reader.run(COLOUR, "aaa", "evicted"), "its bar has the colour of an eviction")
+    reader.wait(lambda: reader.find("figure-lost").text == "1", "one was lost")
+    check(reader.run("return window.stays"), "the page was loaded again")
+
+
+def check_keyboard(reader):
+    reader.press("/")
+    check(reader.run("return document.activeElement === search"), "/ goes to the search")
+    reader.press("0777")
+    reader.wait(lambda: reader.run("return state.rows.length") == 11, "eleven names are like that")
+    reader.press(Keys.ARROW_DOWN, Keys.ARROW_DOWN)
+    chosen = reader.run("return state.selected?.mutex")
+    check(chosen == reader.run("return state.rows[1].mutex"), f"the arrows choose the second, not {chosen}")
+    reader.press(Keys.ENTER)
+    check(reader.find("detail").is_displayed(), "Enter opens the details")
+    check(reader.find("detail-name").text == chosen, reader.find("detail-name").text)
+    check("@host-" in reader.find("detail-facts").text, reader.find("detail-facts").text)
+    reader.press(Keys.ARROW_DOWN)
+    check(reader.find("detail-name").text != chosen, "the arrow goes on to the next")
+    reader.press(Keys.ESCAPE)
+    check(not reader.find("detail").is_displayed(), "Esc closes them")
+    reader.press("/", "aaa")
+    reader.press(Keys.ESCAPE)
+    reader.wait(lambda: reader.run("return search.value") == "", "Esc empties the search")
+    reader.press(Keys.ESCAPE)
+    check(reader.run("return document.activeElement === grid"), "once more, and it leaves the search")
+    reader.press("/", "OWNER-777@ service")
+    reader.wait(lambda: reader.run("return state.rows.map((r) => r.mutex).join()") == "service-00777", "owners are searched, too")
+    reader.press(Keys.ESCAPE)
+    reader.press(Keys.ESCAPE)
+    reader.press(Keys.END)
+    reader.wait(lambda: reader.row(f"service-{MANY - 1:05}"), "End goes to the last")
+    reader.press(Keys.HOME)
+    reader.wait(lambda: reader.row("aaa"), "Home to the first")
+
+
+def check_timeline(reader):
+    reader.run("select(mutexes.get('aaa')); openDetail(mutexes.get('aaa'))")
+    reader.wait(lambda: len(reader.browser.find_elements(By.CSS_SELECTOR, "#detail-tenures li")) == 2, "two tenures")
+    first, second = [item.text for item in reader.browser.find_elements(By.CSS_SELECTOR, "#detail-tenures li")]
+    check("an operator ended it" in first and "second@web2" in first, first)
+    check("its owner released it" in second and "first@web1" in second, second)
+    reader.picture("detail")
+    reader.press(Keys.ESCAPE)
+    lane = reader.run("return pool.find((row) => row.entry?.mutex === 'aaa').canvas")
+    reader.browser.find_element(By.CSS_SELECTOR, "[data-minutes='15']").click()
+    wide = lane.rect["width"]
+    ActionChains(reader.browser).move_to_element_with_offset(lane, round(wide / 2 - 3), 0).perform()
+    reader.wait(lambda: reader.find("tip").is_displayed(), "the pointer shows a tenure")
+    check("owned it for" in reader.find("tip").text, reader.find("tip").text)
+    reader.run("byId('filter').value = 'lost'; byId('filter').dispatchEvent(new Event('change'))")
+    reader.wait(lambda: reader.run("return state.rows.map((r) => r.mutex).join()") == "aaa", "only what was lost is shown")
+    reader.run("byId('filter').value = 'all'; byId('filter').dispatchEvent(new Event('change'))")
+    reader.browser.find_element(By.CSS_SELECTOR, "[data-sort=token]").click()
+    reader.browser.find_element(By.CSS_SELECTOR, "[data-sort=mutex]").click()
+
+
+def check_hostile(reader, simba, url):
+    evil = "</style><img src=x onerror=document.title='ran'>"
+    one = Owner(simba, url, "aab" + evil[:60], evil + "@x")
+    reader.wait(lambda: evil in reader.row("aab" + evil[:60]).get("holder", ""), "markup is shown as text")
+    reader.run("openDetail(mutexes.get(arguments[0]))", "aab" + evil[:60])
+    reader.wait(lambda: evil in reader.find("detail-facts").text, "also in the details")
+    check(not reader.browser.find_elements(By.TAG_NAME, "img"), "a text became markup")
+    check(reader.browser.title != "ran", "a text became a script")
+    reader.press(Keys.ESCAPE)
+    one.end()
+
+
+def check_sizes(reader):
+    colours = set()
+    for scheme in ("light", "dark"):
+        reader.browser.execute_cdp_cmd("Emulation.setEmulatedMedia",
+                                       {"features": [{"name": "prefers-color-scheme", "value": scheme}]})
+        reader.wait(lambda: True, "")
+        colours.add(reader.run("return getComputedStyle(document.body).backgroundColor + colours.on"))
+        reader.picture(scheme)
+    check(len(colours) == 2, "light and dark are the same")
+    reader.browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride",
+                                   {"width": 360, "height": 740, "deviceScaleFactor": 2, "mobile": False})
+    reader.wait(lambda: reader.run("return state.rowHeight") == 64, "rows are higher where it is narrow")
+    check(reader.run("return document.documentElement.scrollWidth") <= 360, "it is wider than the screen")
+    check(reader.run("return [...scroller.querySelectorAll('.row')].every((row) => row.scrollWidth <= 360)"), "a row is")
+    reader.picture("phone")
+    reader.run("openDetail(state.rows[0])")
+    check(reader.find("detail").rect["width"] == 360, "details fill a small screen")
+    reader.press(Keys.ESCAPE)
+    reader.browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
+def check_policy(reader):
+    reader.run("const s = document.createElement('script'); s.textContent = 'window.was_run = 1'; document.body.append(s)")
+    check(not reader.run("return window.was_run"), "a foreign script ran")
+    check("Content Security Policy" in str(reader.browser.get_log("browser")), "nobody refused it")
+
+
+def main():
+    chromium, driver = shutil.which("chromium"), shutil.which("chromedriver")
+    if not chromium or not driver:
+        sys.exit(77)
+    address, simba, url = sys.argv[1:4]
+    reader = Reader(chromium, driver, sys.argv[4] if len(sys.argv) > 4 else None)
+    try:
+        reader.browser.get(address)
+        check_many(reader)
+        check_live(reader, simba, url)
+        check_keyboard(reader)
+        check_timeline(reader)
+        check_hostile(reader, simba, url)
+        check_sizes(reader)
+        reader.check_quiet("all the time")
+        check_policy(reader)
+    finally:
+        reader.browser.quit()
+
+
+main()
