@@ -2,7 +2,7 @@
 PREFIX ?= /usr/local
 DESTDIR ?=
 
-.PHONY: all demo pictures test interop haproxy soak torture torture-mistakes check abi bench coverage mutants model fuzz install moved clean help
+.PHONY: all demo pictures test interop haproxy soak torture torture-mistakes check abi bench coverage mutants model fuzz install dist deb moved clean help
 .DEFAULT_GOAL := all
 
 define build
@@ -111,6 +111,14 @@ install:
 	$(call build,release,-DCMAKE_INSTALL_PREFIX="$(abspath $(PREFIX))")
 	@DESTDIR="$(DESTDIR)" cmake --install build
 
+# The sources of the current commit, and its Debian packages; TWICE=1 compares two builds.
+dist:
+	@scripts/dist
+
+deb:
+	@scripts/setup deb
+	@scripts/deb $(if $(TWICE),--twice)
+
 clean:
 	@rm -rf build build-*/
 
@@ -131,4 +139,6 @@ help:
 	@echo "make model      check a model of the protocol exhaustively with spin"
 	@echo "make fuzz       [SECONDS=60] feed parsers and machines with whatever breaks them"
 	@echo "make install    [PREFIX=/usr/local] [DESTDIR=]  command, manual, library, headers"
+	@echo "make dist       the sources of the current commit: build/dist/simba-VERSION.tar.xz, and its sha256"
+	@echo "make deb        [TWICE=1]  Debian packages of the current commit in build/deb, and what lintian says"
 	@echo "make clean      remove all build folders"

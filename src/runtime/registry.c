@@ -58,7 +58,7 @@ static bool serves(const struct simba_backend *b, const char *scheme)
     return false;
 }
 
-/* What the stores of this project are called where they are built. */
+/* What the stores of this project are called where they are built, and in their Debian packages. */
 static const char *store_of(const char *name)
 {
     static const char *const stores[][2] = {
@@ -99,8 +99,8 @@ static void say_missing(const char *scheme, const char *name, const char *path, 
         snprintf(
             why, why_size,
             "the store for '%s:' is not installed: there is no %.300s, nor one beside "
-            "libsimba. Install Simba's module for %s (SIMBA_MODULE_PATH names another folder), "
-            "or build with %s among SIMBA_STORES",
+            "libsimba. On Debian install simba-%s; else build with %s among SIMBA_STORES "
+            "(SIMBA_MODULE_PATH names another folder)",
             scheme, path, store, store);
     else if ((near = nearest_scheme(scheme)) != NULL)
         snprintf(why, why_size, "no store for URLs with '%s:'; did you mean %s:?", scheme, near);

@@ -84,7 +84,7 @@ static int run(struct cli *c)
     if (!find(path, sizeof path))
         return print_error(c,
                            "the contract suite is not installed: there is no %s beside this "
-                           "program",
+                           "program. On Debian install simba-tck; else build with SIMBA_TESTS",
                            SIMBA_TCK);
     if (c->setting[SET_URL].value != NULL)
         setenv("SIMBA_TCK_URL", c->setting[SET_URL].value, 1);
