@@ -212,7 +212,7 @@ static void show(struct actor *a)
     const struct handle *h = &a->machine;
     driver_lock(s);
     /* What a caller has asked for meanwhile is already visible and comes next. */
-    if (atomic_load(&a->status) != h->status && (a->notes & (NOTE_START | NOTE_STOP)) == 0) {
+    if (atomic_load(&a->status) != h->status && (a->posts & (POST_START | POST_STOP)) == 0) {
         if (h->status == SIMBA_INITIAL && handle_gives_up(h->lease.code))
             a->start_failure = (int16_t)h->lease.code;
         atomic_store(&a->status, h->status);
@@ -398,7 +398,7 @@ static void end_if_gone(struct actor *a)
 
 /* The client closes. A lock that the closing thread holds itself, or one that has ended, ends with
  * the client; one that another thread works under is waited for. Asked only now, because a grant may
- * have come since the note was left. */
+ * have come since the post was left. */
 static void close_locked(struct actor *a, struct handle_event *event)
 {
     struct simba_client *s = a->client;
@@ -428,8 +428,8 @@ static bool complete_event(struct actor *a, struct handle_event *event)
     } else if (event->kind == HANDLE_START) {
         event->at = clock_after_ms(clock_now(), a->initial_delay_ms);
     } else if (event->kind == HANDLE_DESTROY && a->machine.held && a->results != NULL) {
-        counts = false; /* nothing is given back while on_done runs: again after NOTE_LEFT */
-        a->notes |= NOTE_DESTROY;
+        counts = false; /* nothing is given back while on_done runs: again after POST_LEFT */
+        a->posts |= POST_DESTROY;
     } else if (event->kind == HANDLE_RESIGN) {
         event->at = a->resign_pause;
         event->token = a->resign_token;
@@ -448,22 +448,22 @@ static void resigned(struct actor *a)
     driver_unlock(a->client);
 }
 
-void actor_take_notes(struct actor *a, uint32_t notes)
+void actor_take_posts(struct actor *a, uint32_t posts)
 {
     static const enum handle_event_kind kinds[] = {
         HANDLE_START, HANDLE_ABANDON, HANDLE_ACQUIRE, HANDLE_CANCEL, HANDLE_RELEASE, HANDLE_RESIGN,
         HANDLE_STOP,  HANDLE_CLOSE,   HANDLE_DESTROY, HANDLE_WARNED, HANDLE_DONE,
     };
-    assert(!a->machine.closed || (notes & ~(uint32_t)(NOTE_CLOSE | NOTE_DESTROY)) == 0);
+    assert(!a->machine.closed || (posts & ~(uint32_t)(POST_CLOSE | POST_DESTROY)) == 0);
     if (!a->is_registered) {
         hash_table_add(&a->client->actors, &a->by_mutex);
         a->is_registered = true;
     }
-    if ((notes & (NOTE_CLOSE | NOTE_DESTROY)) != 0 && a->machine.kind == HANDLE_OBSERVER)
+    if ((posts & (POST_CLOSE | POST_DESTROY)) != 0 && a->machine.kind == HANDLE_OBSERVER)
         observer_closing(a);
     for (unsigned bit = 0; bit < sizeof kinds / sizeof *kinds; bit++) {
         struct handle_event event = {.kind = kinds[bit]};
-        if ((notes & (1u << bit)) == 0 || !complete_event(a, &event))
+        if ((posts & (1u << bit)) == 0 || !complete_event(a, &event))
             continue;
         if (event.kind == HANDLE_DONE)
             a->job.run = NULL;
@@ -480,7 +480,7 @@ void actor_take_notes(struct actor *a, uint32_t notes)
         if (event.kind == HANDLE_RESIGN)
             resigned(a);
     }
-    if ((notes & NOTE_LEFT) != 0) {
+    if ((posts & POST_LEFT) != 0) {
         scheduler_left(a);
         a->job.run = NULL;
         callback_submit(a);
@@ -544,7 +544,7 @@ static void keep_failure(struct actor *a, struct request *r)
 }
 
 /* A renewal, or the grant that began the tenure. */
-static void note_renewal(struct actor *a, const struct request *r, bool was_failing)
+static void keep_renewal(struct actor *a, const struct request *r, bool was_failing)
 {
     char since[FAULT_DURATION];
     bool granted = r->sent.op == SIMBA_CONTEND && r->granted;
@@ -593,7 +593,7 @@ void actor_answered(struct actor *a, struct request *r)
         .left = r->left_ms * NS_PER_MS,
     };
     step(a, &(struct handle_event){.kind = HANDLE_REPLY, .reply = &reply}, r);
-    note_renewal(a, r, was_failing);
+    keep_renewal(a, r, was_failing);
     if (was_refused && r->code >= 0 && actor_waits(a))
         log_put(&a->client->log, SIMBA_LOG_INFO, "mutex '%s' on %.150s: the store answers again",
                 a->by_mutex.name, actor_store(a));

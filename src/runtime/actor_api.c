@@ -175,7 +175,7 @@ static void add_locked(struct actor *a)
     bool observes = a->machine.kind == HANDLE_OBSERVER;
     a->client->actors_count++;
     atomic_store(&a->status, observes ? SIMBA_STARTING : SIMBA_INITIAL);
-    turn_post_locked(a, observes ? NOTE_START : 0);
+    turn_post_locked(a, observes ? POST_START : 0);
 }
 
 /* An option that would be ignored: its name; NULL: there is none. */
@@ -293,6 +293,6 @@ void actor_destroy(struct actor *a)
     a->closing = true;
     view_stop(&a->view);
     futex_set(&a->changes, atomic_load(&a->changes) + 1);
-    turn_post_locked(a, NOTE_DESTROY);
+    turn_post_locked(a, POST_DESTROY);
     driver_unlock(s);
 }

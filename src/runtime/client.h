@@ -6,7 +6,7 @@
  *   `lock`         the inbox, visible statuses, what contender_state() shows; held for a few
  *                  instructions, never while user code or a store runs
  *   atomics        the published deadline and token, read by is_owner() anywhere
- * API calls put a note into the inbox and wake whoever drives; see docs/threads.md. */
+ * API calls put a post into the inbox and wake whoever drives; see docs/threads.md. */
 #ifndef RUNTIME_CLIENT_H
 #define RUNTIME_CLIENT_H
 
