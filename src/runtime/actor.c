@@ -32,6 +32,12 @@ static bool others_wait(const struct actor *a)
     return n != NULL;
 }
 
+/* An observer that can be asked for the note. */
+static bool observes_one(const struct actor *a)
+{
+    return a->machine.kind == HANDLE_OBSERVER && a->by_mutex.name[0] != '\0' && a->parent == NULL;
+}
+
 static void send_request(struct actor *a, const struct lease_request *sent)
 {
     struct simba_client *s = a->client;
@@ -44,6 +50,11 @@ static void send_request(struct actor *a, const struct lease_request *sent)
     r->to_store.mutex = a->by_mutex.name;
     r->to_store.id = actor_id(a);
     r->to_store.token = sent->token;
+    if (sent->op == SIMBA_PUBLISH) {
+        r->to_store.note = actor_extra(a)->note;
+        r->to_store.serial = SERIAL_OF_OPTION;
+    }
+    r->to_store.with_note = observes_one(a);
     r->to_store.others = sent->op == SIMBA_CONTEND && others_wait(a);
     r->to_store.ttl_ms = actor_period(a)->ttl / NS_PER_MS;
     r->to_store.transition_ms = actor_period(a)->transition / NS_PER_MS;
@@ -154,6 +165,18 @@ static void report_lost(struct actor *a, int64_t late)
                 a->failure != NULL ? a->failure : "the store does not answer");
 }
 
+/* The option's note. Once in a tenure; r: the answer, if it has come. */
+static void report_unpublished(struct actor *a, int code, const struct request *r)
+{
+    const char *text = code == SIMBA_ETIMEOUT         ? "the store does not answer"
+                       : r != NULL && r->text != NULL ? r->text
+                                                      : simba_strerror(code);
+    log_put(&a->client->log, SIMBA_LOG_WARN,
+            "mutex '%s' on %.150s: the note was not published: %s; %s", a->by_mutex.name,
+            actor_store(a), text,
+            handle_gives_up(code) ? "giving up" : "trying again with each renewal");
+}
+
 static void report(struct actor *a, const struct handle_update *up, int64_t late)
 {
     struct log *log = &a->client->log;
@@ -167,6 +190,9 @@ static void report(struct actor *a, const struct handle_update *up, int64_t late
     else if (up->news == LEASE_GIVEN || up->news == LEASE_GONE)
         log_put(log, SIMBA_LOG_INFO, "mutex '%s' on %.150s: %s by %s", mutex, actor_store(a),
                 up->news == LEASE_GIVEN ? "released" : "already lost when released", actor_id(a));
+    else if (up->published_late)
+        log_put(log, SIMBA_LOG_INFO, "mutex '%s' on %.150s: the note is published now", mutex,
+                actor_store(a));
     else if (up->news == LEASE_FAILED && up->failure == SIMBA_ETIMEOUT &&
              l->failures == (l->state == LEASE_HOLDING ? RENEWALS_LATE : 1))
         report_failure(a, up->failure, "the store does not answer");
@@ -325,9 +351,11 @@ static void step(struct actor *a, struct handle_event *event, struct request *r)
         end_tenure(a, event->now, token,
                    up.news == LEASE_LOST ? (enum simba_reason)a->machine.lease.reason
                                          : SIMBA_RELEASED);
-    if (r != NULL && !observes)
+    if (r != NULL && !observes && r->sent.op != SIMBA_PUBLISH)
         state_answered(a, r);
     report(a, &up, late);
+    if (up.unpublished != 0)
+        report_unpublished(a, up.unpublished, r);
     count(a, &up, owned, event->now);
     keep_queue(a, waited, &up);
     if (up.send)
@@ -350,6 +378,8 @@ static void step(struct actor *a, struct handle_event *event, struct request *r)
 /* Something to tell: what is found first, and every change. */
 static void observe(struct actor *a, struct request *r, bool first)
 {
+    if (observes_one(a))
+        observer_keep_note(a, r);
     if (a->by_mutex.name[0] == '\0') {
         observer_listed(a, r->found);
         r->found = NULL;
@@ -573,7 +603,8 @@ void actor_answered(struct actor *a, struct request *r)
     bool was_refused = actor_waits(a) && a->machine.lease.failures > 0;
     a->requests--;
     trace_exchange(r);
-    keep_failure(a, r);
+    if (r->sent.op != SIMBA_PUBLISH)
+        keep_failure(a, r);
     if (r->sent.op == SIMBA_CONTEND && r->code == 0) {
         bool parked = !r->granted && a->client->backend->hands_over && another_holds(a);
         driver_lock(a->client);

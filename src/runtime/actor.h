@@ -57,6 +57,9 @@ struct call {
 
 struct simba_client;
 struct request;
+struct note;
+
+#define SERIAL_OF_OPTION 1 /* what a caller publishes in the same tenure is newer than that */
 
 /* What few handles ask for. Behind the actor, where anything of it is. */
 struct actor_extra {
@@ -64,6 +67,7 @@ struct actor_extra {
     _Atomic int64_t reported_at; /* progress; NEVER: it is not asked for now */
     simba_endangered_fn *on_endangered;
     void (*on_stopped)(void *data);
+    const char *note; /* to be published with each tenure; NULL: none */
 
     /* Of the on_endangered that is with the executor. */
     struct job job;
@@ -79,7 +83,10 @@ struct actor {
     uint32_t requests; /* unanswered; whoever has the baton */
     struct simba_client *client;
     simba_state_fn *on_acquired; /* an observer's on_changed */
-    simba_state_fn *on_released; /* a locker's on_lost */
+    union {
+        simba_state_fn *on_released; /* a locker's on_lost */
+        struct note *note;           /* an observer, under the client's lock: allocated, or NULL */
+    };
     void (*on_closed)(void *data);
     void *data;
 

@@ -58,6 +58,7 @@ struct simba_client {
 
     pthread_mutex_t lock; /* and under it: */
     struct inbox inbox;
+    uint64_t serial; /* of what callers publish: begins above SERIAL_OF_OPTION */
     size_t actors_count;
     _Atomic bool closing; /* is_owner() reads it without the lock */
     const struct thread_ref
