@@ -125,7 +125,7 @@ const char *simba_version(void);
 int64_t simba_now(void);                /* CLOCK_BOOTTIME */
 int64_t simba_wall_ms(int64_t boot_ms); /* that point as milliseconds since 1970, for display */
 
-/* "500ms", "10s", "5m", "1h"; a bare number, also "0.5", is in seconds. */
+/* "500ms", "10s", "5m", "1h", "1d"; a bare number, also "0.5", is in seconds. */
 int simba_duration_parse(const char *text, int64_t *ms);
 
 /* Ids for contenders: 0:12345@192.168.1.10-3f9a2c7e, or 32 random hex digits. The size of out

@@ -128,7 +128,7 @@ static void show_overview(void)
            "  simba lock backup rsync -a /data /backup      # one at a time on this machine\n"
            "  simba lock -n backup rsync -a /data /backup   # or not at all, exit 124\n"
            "  simba lock --dry-run backup                   # which store, which durations?\n\n"
-           "Durations: 500ms, 10s, 5m, 1h; a bare number is in seconds.\n"
+           "Durations: 500ms, 10s, 5m, 1h, 1d; a bare number is in seconds.\n"
            "Manuals: simba(1), simba(7).\n");
 }
 

@@ -45,7 +45,7 @@ def id_uuid() -> str:
 
 
 def parse_duration(text: str) -> float:
-    """Seconds of "500ms", "10s", "5m", "1h"; a bare number is in seconds."""
+    """Seconds of "500ms", "10s", "5m", "1h", "1d"; a bare number is in seconds."""
     ms = _ctypes.c_int64()
     _check(_lib.duration_parse(text.encode(), _ctypes.byref(ms)))
     return ms.value / 1000
