@@ -16,7 +16,7 @@
 #define EXIT_CODES(X)                                                      \
     X(USAGE, 64, "wrong usage")                                            \
     X(LOST, 123, "the lease was lost, and CMD was stopped")                \
-    X(CONFLICT, 124, "not acquired in time (-w), or held by another (-n)") \
+    X(CONFLICT, 124, "not in time (-w, --wait), or held by another (-n)")  \
     X(TROUBLE, 125, "simba itself failed")                                 \
     X(CANNOT_RUN, 126, "CMD cannot be run")                                \
     X(NOT_FOUND, 127, "CMD is not found")                                  \

@@ -12,7 +12,7 @@
 #define OPERANDS_WIDTH 12
 
 const struct command *const commands[] = {
-    &lock_command, &elect_command,   &schedule_command,   &watch_command,   &status_command,
+    &lock_command, &once_command, &elect_command, &schedule_command, &leader_command, &watch_command,   &status_command,
     &list_command, &release_command, &init_command,       &doctor_command,  &bench_command,
     &tck_command,  &torture_command, &completion_command, &version_command, NULL,
 };
@@ -84,9 +84,15 @@ static void show_options(const struct option *o)
         char left[64];
         if (o->help == NULL)
             continue;
+        bool takes_next = option_takes_next(o);
         snprintf(left, sizeof left, "%s%c%s--%s%s%s", o->letter != 0 ? "-" : "",
                  o->letter != 0 ? o->letter : ' ', o->letter != 0 ? ", " : "   ", o->name,
-                 o->arg != NULL ? " " : "", o->arg != NULL ? o->arg : "");
+                 o->arg == NULL ? ""
+                 : takes_next   ? " "
+                                : "[=",
+                 o->arg == NULL ? ""
+                 : takes_next   ? o->arg
+                                : o->arg + 1);
         printf("  %-*s", OPTION_WIDTH - 2, left);
         put_wrapped(o->help, strlen(o->help), OPTION_WIDTH, OPTION_WIDTH);
         putchar('\n');

@@ -202,6 +202,8 @@ static int result_of(const struct plan *p, int code)
 {
     if (code == 0)
         return ACQUIRED;
+    if (code == SIMBA_EHELD && p->may_be_held)
+        return HELD;
     if (code == SIMBA_EHELD || code == SIMBA_ETIMEOUT) {
         print_note(p->c, "%s", cli_error_text());
         return p->conflict_code;
