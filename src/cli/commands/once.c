@@ -142,7 +142,7 @@ static int record_write(const struct once *x, const char *text)
         poll(NULL, 0, RECORD_PAUSE_MS);
         left = until - simba_now();
     }
-    return simba_locker_is_held(x->locked.locker) ? rc : SIMBA_ELOST;
+    return rc == 0 || simba_locker_is_held(x->locked.locker) ? rc : SIMBA_ELOST;
 }
 
 /* ---- who does not run CMD says why --------------------------------------------------------- */
