@@ -175,6 +175,11 @@ static void ids_generated(void)
     CHECK_OK(simba_id_host(b, sizeof b));
     CHECK(strcmp(a, b) != 0);
     CHECK(strchr(a, '@') != NULL && strchr(a, ':') != NULL);
+    char name[64];
+    gethostname(name, sizeof name);
+    name[sizeof name - 1] = '\0';
+    if (strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789-") == strlen(name) && strlen(name) <= 40)
+        CHECK(strncmp(strchr(a, '@') + 1, name, strlen(name)) == 0);
     CHECK_OK(simba_id_uuid(a, sizeof a));
     CHECK_OK(simba_id_uuid(b, sizeof b));
     CHECK(strlen(a) == 32 && strspn(a, "0123456789abcdef") == 32);

@@ -35,7 +35,7 @@ def default_url() -> str:
 
 
 def id_host() -> str:
-    """An id for contenders: 0:12345@192.168.1.10-3f9a2c7e."""
+    """An id for contenders: 0:12345@web1/192.168.1.10-3f9a2c7e."""
     return _text(_lib.id_host, _c.ID_MAX + 1)
 
 
