@@ -12,9 +12,23 @@
 #define OPERANDS_WIDTH 12
 
 const struct command *const commands[] = {
-    &lock_command, &once_command, &elect_command, &schedule_command, &leader_command, &watch_command,   &status_command,
-    &list_command, &release_command, &init_command,       &doctor_command,  &bench_command,
-    &tck_command,  &torture_command, &completion_command, &version_command, NULL,
+    &lock_command,
+    &once_command,
+    &elect_command,
+    &schedule_command,
+    &leader_command,
+    &watch_command,
+    &status_command,
+    &list_command,
+    &release_command,
+    &init_command,
+    &doctor_command,
+    &bench_command,
+    &tck_command,
+    &torture_command,
+    &completion_command,
+    &version_command,
+    NULL,
 };
 #define COMMANDS (sizeof commands / sizeof *commands - 1)
 

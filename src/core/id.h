@@ -5,7 +5,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define ID_HOST_MAX 40 /* bytes of a host's name in an id; an id has room for more numbers than it needs */
+#define ID_HOST_MAX \
+    40 /* bytes of a host's name in an id; an id has room for more numbers than it needs */
 
 /* "COUNTER:PID@HOST/ADDRESS-RANDOM": the JVM's form plus the host's name, for people (without it and
  * its slash if it is ""), plus eight hex digits that are random per process, because pid and address

@@ -11,6 +11,7 @@
 #include "runtime/fault.h"
 #include "runtime/note.h"
 #include "runtime/options.h"
+#include "runtime/process.h"
 
 int actor_check(const struct actor *a)
 {

@@ -21,7 +21,7 @@ struct process_wiped {
     uint64_t id_counter;
     char id_address[INET6_ADDRSTRLEN];
     char id_name[ID_HOST_MAX + 1]; /* of the host; "": none that can be shown */
-    void *memory_spaces; /* of memory: stores, see backend/memory/space.c */
+    void *memory_spaces;           /* of memory: stores, see backend/memory/space.c */
 };
 extern struct process_wiped *process_wiped; /* NULL: out of memory when the library was loaded */
 

@@ -78,9 +78,8 @@ static void the_longest_host_id_fits(void **state)
     char out[SIMBA_ID_MAX + 1], host[ID_HOST_MAX + 1];
     memset(host, 'h', ID_HOST_MAX);
     host[ID_HOST_MAX] = '\0';
-    assert_int_equal(id_host(out, sizeof(out), UINT64_MAX, INT64_MAX, host, "255.255.255.255",
-                             UINT32_MAX),
-                     0);
+    assert_int_equal(
+        id_host(out, sizeof(out), UINT64_MAX, INT64_MAX, host, "255.255.255.255", UINT32_MAX), 0);
 }
 
 static void names_of_hosts_are_plain_or_left_out(void **state)
@@ -97,7 +96,7 @@ static void names_of_hosts_are_plain_or_left_out(void **state)
         {"web/1", ""},
         {"web@1", ""},
         {"web_1", ""},
-        {"w\xc3\xa9b", ""},
+        {"w\xc3\xa9", ""},
         {"a\n", ""},
         {"0123456789012345678901234567890123456789", "0123456789012345678901234567890123456789"},
         {"0123456789012345678901234567890123456789x", "0123456789012345678901234567890123456789"},

@@ -199,8 +199,8 @@ static void put_zsh_option(const struct option *o, bool with_letter, const char 
     put_quoted(o->help, "[]:\\");
     const char *kind = kind_of(o->arg);
     if (o->arg != NULL)
-        printf("]:%s%s:%s%s'%s\n", takes_next ? "" : ":", o->arg, kind != NULL ? "_simba_" : "", kind != NULL ? kind : "",
-               end);
+        printf("]:%s%s:%s%s'%s\n", takes_next ? "" : ":", o->arg, kind != NULL ? "_simba_" : "",
+               kind != NULL ? kind : "", end);
     else
         printf("]'%s\n", end);
 }

@@ -63,14 +63,15 @@ const struct command leader_command = {
     .operands = "NAME",
     .one = "one NAME at a time",
     .summary = "what the leader of NAME advertises, or who it is",
-    .help =
-        "Prints the text that the owner of NAME has published (simba elect --advertise), or its id if "
-        "it has published nothing. Characters that could do harm on a terminal are shown as ?; --json "
-        "has the text as it is.\n"
-        "--json: mutex, holder, note, token, remaining_ms, held_ms, store.\n\n"
-        "Exit status: 0; 1 nobody leads; 125 the store does not answer; 64 wrong usage.\n\n"
-        "Examples:\n"
-        "  curl \"$(simba leader api)/jobs\"\n"
-        "  simba leader -q api || echo nobody leads\n",
+    .help = "Prints the text that the owner of NAME has published (simba elect --advertise), or "
+            "its id if "
+            "it has published nothing. Characters that could do harm on a terminal are shown as ?; "
+            "--json "
+            "has the text as it is.\n"
+            "--json: mutex, holder, note, token, remaining_ms, held_ms, store.\n\n"
+            "Exit status: 0; 1 nobody leads; 125 the store does not answer; 64 wrong usage.\n\n"
+            "Examples:\n"
+            "  curl \"$(simba leader api)/jobs\"\n"
+            "  simba leader -q api || echo nobody leads\n",
     .run = run,
 };

@@ -35,13 +35,16 @@ static const struct option options[] = {
 };
 
 static const char help[] =
-    "Of all who call, one runs CMD. The others end with 0 at once, because it runs, or because a run "
+    "Of all who call, one runs CMD. The others end with 0 at once, because it runs, or because a "
+    "run "
     "counts. A run that fails, is lost or dies does not count: the next caller runs CMD again. "
     "-v says which of these it was; with --json, who does not run CMD prints it: outcome (running, "
     "done, failed, begun), age_ms, counts_ms, status, holder, token, mutex, store.\n\n"
     "Options end at the first word of CMD. CMD's environment is that of simba lock.\n\n"
-    "Exit status: CMD's own if it was run here; 0 there was nothing to do; 123 the lease was lost and "
-    "CMD was stopped; 124 it still runs elsewhere (-w); 125 simba itself failed, also if it could not "
+    "Exit status: CMD's own if it was run here; 0 there was nothing to do; 123 the lease was lost "
+    "and "
+    "CMD was stopped; 124 it still runs elsewhere (-w); 125 simba itself failed, also if it could "
+    "not "
     "record that CMD has succeeded; 126 CMD cannot be run; 127 CMD not found; 64 wrong usage.\n\n"
     "Examples:\n"
     "  # the same line in the crontabs of several machines; one of them runs it\n"
@@ -176,10 +179,10 @@ static void print_run(const struct once *x, const struct record *r, uint64_t tok
     const struct plan *p = &x->locked.plan;
     const char *outcome = r->kind == BEGUN ? "begun" : r->status == 0 ? "done" : "failed";
     if (p->c->json)
-        print_json("{s:s, s:s, s:I, s:I, s:o, s:n, s:I, s:s}", "mutex", p->mutex, "outcome", outcome,
-                   "age_ms", (long long)age_ms, "counts_ms", (long long)left_ms, "status",
-                   number_or_null(r->kind == ENDED, r->status), "holder", "token",
-                   (long long)token, "store", p->c->store);
+        print_json("{s:s, s:s, s:I, s:I, s:o, s:n, s:I, s:s}", "mutex", p->mutex, "outcome",
+                   outcome, "age_ms", (long long)age_ms, "counts_ms", (long long)left_ms, "status",
+                   number_or_null(r->kind == ENDED, r->status), "holder", "token", (long long)token,
+                   "store", p->c->store);
     if (p->c->verbose > 0)
         say_run(x, r, age_ms, left_ms);
 }
@@ -209,10 +212,11 @@ enum { GO_ON = -1 };
 static int refuse_note(const struct once *x, const struct simba_note *n)
 {
     const struct plan *p = &x->locked.plan;
-    return print_error(p->c,
-                       "mutex '%s' on %s has a note that is not of this simba once, '%.80s'; not run, "
-                       "to keep it. Choose a NAME that nobody else uses",
-                       p->mutex, p->c->store, n->text);
+    return print_error(
+        p->c,
+        "mutex '%s' on %s has a note that is not of this simba once, '%.80s'; not run, "
+        "to keep it. Choose a NAME that nobody else uses",
+        p->mutex, p->c->store, n->text);
 }
 
 /* GO_ON, if no run counts; else the exit code, after saying what was asked for. */
@@ -282,16 +286,18 @@ static void say_end(const struct once *x, int status, int64_t took_ms)
         return;
     show_duration(took_ms, took);
     if (status != 0 && !x->at_most_once)
-        print_error(p->c,
-                    "mutex '%s' on %s: CMD was run, and ended with status %d after %s: that does not "
-                    "count, the next caller runs it",
-                    p->mutex, p->c->store, status, took);
+        print_error(
+            p->c,
+            "mutex '%s' on %s: CMD was run, and ended with status %d after %s: that does not "
+            "count, the next caller runs it",
+            p->mutex, p->c->store, status, took);
     else
-        print_error(p->c,
-                    "mutex '%s' on %s: CMD was run, and ended with status %d after %s: that counts for "
-                    "another %s",
-                    p->mutex, p->c->store, status, took,
-                    show_duration(x->per_ms - x->early_ms - took_ms, left));
+        print_error(
+            p->c,
+            "mutex '%s' on %s: CMD was run, and ended with status %d after %s: that counts for "
+            "another %s",
+            p->mutex, p->c->store, status, took,
+            show_duration(x->per_ms - x->early_ms - took_ms, left));
 }
 
 /* CMD has ended by itself, or could not be begun. The exit code. */

@@ -12,11 +12,11 @@
 
 #define EXIT_NOTHING 1 /* there was nothing to end, or the answer was no */
 
-#define LOOK_MS 50         /* waiting for its end: the first look after this long … */
-#define LOOK_PART 10       /* … and later ones a tenth of the time apart, … */
-#define LOOK_MOST_MS 1000  /* … but not more */
-#define ROUNDING_MS 20     /* of what stores say is left of a lease */
-#define END_LATE_MS 2000   /* a store may show a tenure so much longer than its lease */
+#define LOOK_MS 50        /* waiting for its end: the first look after this long … */
+#define LOOK_PART 10      /* … and later ones a tenth of the time apart, … */
+#define LOOK_MOST_MS 1000 /* … but not more */
+#define ROUNDING_MS 20    /* of what stores say is left of a lease */
+#define END_LATE_MS 2000  /* a store may show a tenure so much longer than its lease */
 
 enum { OPT_FORCE, OPT_TOKEN, OPT_YES, OPT_WAIT };
 
@@ -115,12 +115,12 @@ static int report_no_end(const struct cli *c, const struct request *r, const str
                          int64_t waited_ms)
 {
     char waited[24], left[24];
-    print_error(c,
-                "mutex '%s' on %s: not over after %s: %s (token %llu) has not released it; its lease "
-                "ends in %s",
-                r->mutex, c->store, show_duration(waited_ms, waited), o->id,
-                (unsigned long long)o->token,
-                show_duration(o->transition_at - simba_now(), left));
+    print_error(
+        c,
+        "mutex '%s' on %s: not over after %s: %s (token %llu) has not released it; its lease "
+        "ends in %s",
+        r->mutex, c->store, show_duration(waited_ms, waited), o->id, (unsigned long long)o->token,
+        show_duration(o->transition_at - simba_now(), left));
     return EXIT_CONFLICT;
 }
 
@@ -238,8 +238,10 @@ const struct command release_command = {
         "checked. On a terminal it asks; elsewhere say --yes.\n\n"
         "With --wait it ends when the tenure is over, and says how: released, or the lease has "
         "ended.\n\n"
-        "Exit status: 0 done; 1 nobody owned it, or with another token, or you said no; 124 not over "
-        "in time (--wait); 125 the store\ndoes not answer; 64 wrong usage, or it cannot ask and you "
+        "Exit status: 0 done; 1 nobody owned it, or with another token, or you said no; 124 not "
+        "over "
+        "in time (--wait); 125 the store\ndoes not answer; 64 wrong usage, or it cannot ask and "
+        "you "
         "did not say --yes.\n\n"
         "Examples:\n"
         "  simba release backup\n"
