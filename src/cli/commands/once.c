@@ -238,7 +238,7 @@ static int judge(const struct once *x, const struct simba_note *n)
 
 /* Before we own it. Nothing is to be undone then: signals end us as they end anybody. With -w a store
  * that does not answer is asked again, by acquire(). */
-static int look(struct once *x, struct simba_owner *owner)
+static int read_first(struct once *x, struct simba_owner *owner)
 {
     struct plan *p = &x->locked.plan;
     struct simba_note note = {.token = 0};
@@ -255,7 +255,7 @@ static int look(struct once *x, struct simba_owner *owner)
 }
 
 /* As the owner. */
-static int look_again(struct once *x)
+static int read_again(struct once *x)
 {
     const struct plan *p = &x->locked.plan;
     struct simba_note note = {.token = 0};
@@ -342,7 +342,7 @@ static int once(struct once *x)
     struct simba_owner owner = {.token = 0};
     int signal = 0, code = locked_open(l);
     if (code == 0)
-        code = look(x, &owner);
+        code = read_first(x, &owner);
     if (code == GO_ON)
         code = acquire(&l->plan, l->locker, &signal);
     if (code == HELD) {
@@ -350,7 +350,7 @@ static int once(struct once *x)
         code = 0;
     } else if (code == ACQUIRED) {
         locked_say_acquired(l);
-        code = look_again(x);
+        code = read_again(x);
         if (code == GO_ON)
             code = claim(x);
         code = code == GO_ON ? run_cmd(x) : locked_release(l, code, true);

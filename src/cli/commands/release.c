@@ -12,9 +12,9 @@
 
 #define EXIT_NOTHING 1 /* there was nothing to end, or the answer was no */
 
-#define LOOK_MS 50        /* waiting for its end: the first look after this long … */
-#define LOOK_PART 10      /* … and later ones a tenth of the time apart, … */
-#define LOOK_MOST_MS 1000 /* … but not more */
+#define READ_MS 50        /* waiting for its end: the first read after this long … */
+#define READ_PART 10      /* … and later ones a tenth of the time apart, … */
+#define READ_MOST_MS 1000 /* … but not more */
 #define ROUNDING_MS 20    /* of what stores say is left of a lease */
 #define END_LATE_MS 2000  /* a store may show a tenure so much longer than its lease */
 
@@ -129,7 +129,7 @@ static int report_no_end(const struct cli *c, const struct request *r, const str
  * store are waited out, too. */
 static int await_end(const struct cli *c, const struct request *r, struct simba_owner *o)
 {
-    int64_t began = simba_now(), pause_ms = LOOK_MS;
+    int64_t began = simba_now(), pause_ms = READ_MS;
     struct simba_owner seen;
     int rc = 0;
     for (;;) {
@@ -148,8 +148,8 @@ static int await_end(const struct cli *c, const struct request *r, struct simba_
             return report_end(c, r, o, simba_now() - began);
         if (rc == 0)
             *o = seen;
-        pause_ms = (simba_now() - began) / LOOK_PART;
-        pause_ms = pause_ms < LOOK_MS ? LOOK_MS : pause_ms > LOOK_MOST_MS ? LOOK_MOST_MS : pause_ms;
+        pause_ms = (simba_now() - began) / READ_PART;
+        pause_ms = pause_ms < READ_MS ? READ_MS : pause_ms > READ_MOST_MS ? READ_MOST_MS : pause_ms;
     }
 }
 
