@@ -72,7 +72,7 @@ publish() { # text
     expect 7 'ended with status 7 after .*: that does not count, the next caller runs it'
     run once -c "$(mark 'kill -TERM $$')"
     expect 143
-    run once ./nosuch
+    run -127 once ./nosuch
     expect 127 "cannot run ./nosuch: No such file or directory; '$M' on $STORE is released"
     run once -c "$(mark)"
     expect 0
@@ -198,7 +198,7 @@ free() { simba lock -n "$M" true; }
 }
 
 @test "once --at-most-once: a run that fails counts; one that never began does not" {
-    run once --at-most-once ./nosuch
+    run -127 once --at-most-once ./nosuch
     expect 127
     run once --at-most-once -c "$(mark 'exit 5')"
     expect 5
