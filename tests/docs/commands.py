@@ -5,7 +5,7 @@ import re
 import shlex
 import subprocess
 
-RUNS_CMD = ("lock", "schedule")  # their options end at the first word of CMD
+RUNS_CMD = ("lock", "once", "schedule")  # their options end at the first word of CMD
 
 
 class Unknown(Exception):

@@ -17,7 +17,7 @@
 #include "cli/run/locked.h"
 
 #define EARLY_PARTS 10 /* of the period, by default: so much earlier the next run may begin */
-#define RECORD_PAUSE_MS 100
+#define ASK_AGAIN_MS 100
 
 enum { OPT_PER, OPT_EARLY, OPT_AT_MOST_ONCE };
 
@@ -132,17 +132,37 @@ static struct record record_parse(const char *text)
     return r;
 }
 
-/* A store that does not answer is asked again for a while; the lock is renewed meanwhile. 0, or the
- * error of the last attempt; SIMBA_ELOST: the lock is lost. */
+/* Then the store is asked again for a while: it may be busy, or be restarted. */
+static bool is_passing(int rc)
+{
+    return rc == SIMBA_ESTORE || rc == SIMBA_ETIMEOUT;
+}
+
+/* 0, or the error of the last attempt. */
+static int record_read(const struct once *x, int64_t timeout_ms, struct simba_note *note,
+                       struct simba_owner *owner)
+{
+    const struct plan *p = &x->locked.plan;
+    int64_t until = simba_now() + timeout_ms, left = timeout_ms;
+    int rc;
+    while (is_passing(rc = simba_read_note(p->c->client, p->mutex, left, note, owner)) &&
+           (left = until - simba_now()) > ASK_AGAIN_MS) {
+        poll(NULL, 0, ASK_AGAIN_MS);
+        left -= ASK_AGAIN_MS;
+    }
+    return rc;
+}
+
+/* The lock is renewed meanwhile. As above; SIMBA_ELOST: the lock is lost. */
 static int record_write(const struct once *x, const char *text)
 {
     int64_t until = simba_now() + ANSWER_MS, left = ANSWER_MS;
     int rc = SIMBA_ELOST;
     while (left > 0 && simba_locker_is_held(x->locked.locker)) {
         rc = simba_locker_publish(x->locked.locker, text, left);
-        if (rc != SIMBA_ESTORE && rc != SIMBA_ETIMEOUT)
+        if (!is_passing(rc))
             break;
-        poll(NULL, 0, RECORD_PAUSE_MS);
+        poll(NULL, 0, ASK_AGAIN_MS);
         left = until - simba_now();
     }
     return rc == 0 || simba_locker_is_held(x->locked.locker) ? rc : SIMBA_ELOST;
@@ -237,7 +257,7 @@ static int judge(const struct once *x, const struct simba_note *n)
 }
 
 /* Before we own it. Nothing is to be undone then: signals end us as they end anybody. With -w a store
- * that does not answer is asked again, by acquire(). */
+ * that does not answer is asked on, by acquire(). */
 static int read_first(struct once *x, struct simba_owner *owner)
 {
     struct plan *p = &x->locked.plan;
@@ -245,13 +265,13 @@ static int read_first(struct once *x, struct simba_owner *owner)
     int64_t began = simba_now(), wait_ms = p->wait_ms;
     int64_t timeout_ms = wait_ms > 0 && wait_ms < ANSWER_MS ? wait_ms : ANSWER_MS;
     signals_let_end(&p->signals, true);
-    int rc = simba_read_note(p->c->client, p->mutex, timeout_ms, &note, owner);
+    int rc = record_read(x, timeout_ms, &note, owner);
     signals_let_end(&p->signals, false);
     int64_t took_ms = simba_now() - began;
     p->wait_ms = wait_ms > took_ms ? wait_ms - took_ms : 0;
     if (rc == 0)
         return judge(x, &note);
-    return p->wait_ms > 0 ? GO_ON : print_error(p->c, "%s", cli_error_text());
+    return p->wait_ms > 0 && is_passing(rc) ? GO_ON : print_error(p->c, "%s", cli_error_text());
 }
 
 /* As the owner. */
@@ -259,7 +279,7 @@ static int read_again(struct once *x)
 {
     const struct plan *p = &x->locked.plan;
     struct simba_note note = {.token = 0};
-    int rc = simba_read_note(p->c->client, p->mutex, ANSWER_MS, &note, NULL);
+    int rc = record_read(x, ANSWER_MS, &note, NULL);
     if (rc == 0)
         return judge(x, &note);
     return print_error(p->c, "%s; CMD is not run", cli_error_text());
