@@ -93,6 +93,8 @@ static int check_options(struct once *x)
         return usage(c, "missing CMD, what to run: simba once NAME --per D CMD…");
     if (x->per_ms == SIMBA_DEFAULT)
         return usage(c, "missing --per D, how long a run counts: simba once NAME --per D CMD…");
+    if (x->per_ms == 0)
+        return usage(c, "--per must be longer than 0: no run would ever count");
     if (x->early_ms == SIMBA_DEFAULT)
         x->early_ms = x->per_ms / EARLY_PARTS;
     if (x->early_ms >= x->per_ms)
@@ -268,7 +270,8 @@ static int read_first(struct once *x, struct simba_owner *owner)
     int rc = record_read(x, timeout_ms, &note, owner);
     signals_let_end(&p->signals, false);
     int64_t took_ms = simba_now() - began;
-    p->wait_ms = wait_ms > took_ms ? wait_ms - took_ms : 0;
+    if (took_ms > ASK_AGAIN_MS) /* else it would only be odd to read: timed out after 4.9s */
+        p->wait_ms = wait_ms > took_ms ? wait_ms - took_ms : 0;
     if (rc == 0)
         return judge(x, &note);
     return p->wait_ms > 0 && is_passing(rc) ? GO_ON : print_error(p->c, "%s", cli_error_text());
@@ -320,28 +323,35 @@ static void say_end(const struct once *x, int status, int64_t took_ms)
             show_duration(x->per_ms - x->early_ms - took_ms, left));
 }
 
+/* What could not be recorded; the exit code. Of a lost lock the release says enough. */
+static int report_no_record(const struct once *x, int rc, int code)
+{
+    const struct plan *p = &x->locked.plan;
+    if (rc == SIMBA_ELOST)
+        return code;
+    if (!x->at_most_once)
+        return print_error(
+            p->c,
+            "%s; CMD has succeeded, but that is not recorded: the next caller may run it again",
+            cli_error_text());
+    print_error(p->c, "%s; only that CMD has begun is recorded, and counts", cli_error_text());
+    return code;
+}
+
 /* CMD has ended by itself, or could not be begun. The exit code. */
 static int record_end(const struct once *x, const struct outcome *o, int code)
 {
-    const struct plan *p = &x->locked.plan;
     int64_t took_ms = (now_ns() - x->locked.began) / NS_PER_MS;
     char text[RECORD_MAX] = RECORD_NOT_BEGUN;
     if (o->error == 0)
         snprintf(text, sizeof text, RECORD_ENDED, o->code, (long long)took_ms);
+    bool is_recorded = x->at_most_once || code == 0;
+    int rc = is_recorded ? record_write(x, text) : 0;
+    if (rc != 0)
+        return report_no_record(x, rc, code);
     if (o->error == 0)
         say_end(x, o->code, took_ms);
-    if (!x->at_most_once && code != 0)
-        return code;
-    int rc = record_write(x, text);
-    if (rc == 0 || rc == SIMBA_ELOST) /* which the release says */
-        return code;
-    if (x->at_most_once) {
-        print_error(p->c, "%s; only that CMD has begun is recorded, and counts", cli_error_text());
-        return code;
-    }
-    return print_error(
-        p->c, "%s; CMD has succeeded, but that is not recorded: the next caller may run it again",
-        cli_error_text());
+    return code;
 }
 
 static int run_cmd(struct once *x)
