@@ -99,15 +99,18 @@ static int report_end(const struct cli *c, const struct request *r, struct simba
 {
     bool is_expired = simba_now() >= o->transition_at - ROUNDING_MS;
     char waited[24];
+    show_duration(waited_ms, waited);
     o->transition_at = 0; /* nothing of it is left */
     if (c->json)
         owner_event_print(c, is_expired ? "expired" : "released", r->mutex, o,
                           is_expired ? SIMBA_EXPIRED : SIMBA_RELEASED);
+    else if (is_expired)
+        print_note(c, "mutex '%s' on %s: over after %s: the lease of %s (token %llu) has ended",
+                   r->mutex, c->store, waited, o->id, (unsigned long long)o->token);
     else
-        print_note(c, "mutex '%s' on %s: over after %s: %s %s (token %llu)", r->mutex, c->store,
-                   show_duration(waited_ms, waited),
-                   is_expired ? "the lease has ended of" : "released by", o->id,
-                   (unsigned long long)o->token);
+        print_note(c,
+                   "mutex '%s' on %s: over after %s: %s (token %llu) has released it, or has died",
+                   r->mutex, c->store, waited, o->id, (unsigned long long)o->token);
     return 0;
 }
 
@@ -236,8 +239,7 @@ const struct command release_command = {
         "lets go;\nelse the lease runs out. There is never a second owner. With --force NAME is "
         "free at once, and\nthe old owner may go on for a while: use it only where tokens are "
         "checked. On a terminal it asks; elsewhere say --yes.\n\n"
-        "With --wait it ends when the tenure is over, and says how: released, or the lease has "
-        "ended.\n\n"
+        "With --wait it ends when the tenure is over, and says whether its lease has ended.\n\n"
         "Exit status: 0 done; 1 nobody owned it, or with another token, or you said no; 124 not "
         "over "
         "in time (--wait); 125 the store\ndoes not answer; 64 wrong usage, or it cannot ask and "
