@@ -136,10 +136,10 @@ const char *simba_version(void);
 int64_t simba_now(void);                /* CLOCK_BOOTTIME */
 int64_t simba_wall_ms(int64_t boot_ms); /* that point as milliseconds since 1970, for display */
 
-/* "500ms", "10s", "5m", "1h"; a bare number, also "0.5", is in seconds. */
+/* "500ms", "10s", "5m", "1h", "1d"; a bare number, also "0.5", is in seconds. */
 int simba_duration_parse(const char *text, int64_t *ms);
 
-/* Ids for contenders: 0:12345@192.168.1.10-3f9a2c7e, or 32 random hex digits. The size of out
+/* Ids for contenders: 0:12345@web1/192.168.1.10-3f9a2c7e, or 32 random hex digits. The size of out
  * is at least SIMBA_ID_MAX + 1. */
 int simba_id_host(char *out, size_t size);
 int simba_id_uuid(char *out, size_t size);
@@ -382,7 +382,7 @@ typedef void simba_endangered_fn(void *data, const char *mutex, int64_t left_ms)
  * refused, with SIMBA_EINVAL. */
 struct simba_handle_options {
     size_t size;                   /* set by the INIT macro */
-    const char *id;                /* NULL: simba_id_host(). Yours: unique among all that
+    const char *id;                /* NULL: as of simba_id_host(). Yours: unique among all that
                                       contend for the mutex, in all processes */
     int64_t ttl_ms, transition_ms; /* SIMBA_DEFAULT: as the client's */
     int64_t initial_delay_ms;      /* before the first try; default 0 */

@@ -192,6 +192,8 @@ struct simba_backend {
     bool asks;   /* host->interest and host->watched know of who waits; else of who observes only */
     bool hands_over; /* where another of the client waits, its CONTEND comes right behind a RELEASE,
                         so that both can be one exchange */
+    bool short_ids; /* of a table that others have made: there may be room for 32 bytes only, so ids
+                        that are generated are without the host's name */
 
     /* Starts, without waiting for anything outside; on failure writes what is wrong with the URL
      * into why. On the thread that opens the client. */

@@ -49,6 +49,11 @@ static int unknown(const struct cli *c, const char *name)
     return ARG_WRONG;
 }
 
+bool option_takes_next(const struct option *o)
+{
+    return o->arg != NULL && o->arg[0] != '[';
+}
+
 static int take_value(struct cli *c, const struct option *o, char *attached, char **value)
 {
     *value = attached;
@@ -56,7 +61,7 @@ static int take_value(struct cli *c, const struct option *o, char *attached, cha
         usage(c, "--%s takes no value", o->name);
         return ARG_WRONG;
     }
-    if (o->arg == NULL || attached != NULL)
+    if (attached != NULL || !option_takes_next(o))
         return o->id;
     *value = c->args.argv[c->args.at];
     if (*value == NULL) {

@@ -7,7 +7,8 @@
 struct option {
     const char *name; /* --name; NULL at the end of the list */
     int letter, id;   /* -l; 0: none */
-    const char *arg;  /* what its value is called in the help; NULL: it has none */
+    const char *arg;  /* what its value is called in the help; NULL: it has none; [D]: it may have
+                         one, and then by --name=D only */
     const char *help; /* NULL: accepted, but not shown */
 };
 
@@ -19,6 +20,9 @@ struct args {
     char *bundle;       /* the rest of -abc */
     bool only_operands; /* after -- */
 };
+
+/* Is the value, if there is none with it, the next argument? */
+bool option_takes_next(const struct option *o);
 
 struct cli;
 

@@ -14,8 +14,10 @@
 
 const struct command *const commands[] = {
     &lock_command,
+    &once_command,
     &elect_command,
     &schedule_command,
+    &leader_command,
     &watch_command,
     &status_command,
     &list_command,
@@ -99,9 +101,15 @@ static void show_options(const struct option *o)
         char left[64];
         if (o->help == NULL)
             continue;
+        bool takes_next = option_takes_next(o);
         snprintf(left, sizeof left, "%s%c%s--%s%s%s", o->letter != 0 ? "-" : "",
                  o->letter != 0 ? o->letter : ' ', o->letter != 0 ? ", " : "   ", o->name,
-                 o->arg != NULL ? " " : "", o->arg != NULL ? o->arg : "");
+                 o->arg == NULL ? ""
+                 : takes_next   ? " "
+                                : "[=",
+                 o->arg == NULL ? ""
+                 : takes_next   ? o->arg
+                                : o->arg + 1);
         printf("  %-*s", OPTION_WIDTH - 2, left);
         put_wrapped(o->help, strlen(o->help), OPTION_WIDTH, OPTION_WIDTH);
         putchar('\n');
@@ -143,7 +151,7 @@ static void show_overview(void)
            "  simba lock backup rsync -a /data /backup      # one at a time on this machine\n"
            "  simba lock -n backup rsync -a /data /backup   # or not at all, exit 124\n"
            "  simba lock --dry-run backup                   # which store, which durations?\n\n"
-           "Durations: 500ms, 10s, 5m, 1h; a bare number is in seconds.\n"
+           "Durations: 500ms, 10s, 5m, 1h, 1d; a bare number is in seconds.\n"
            "Manuals: simba(1), simba(7).\n");
 }
 

@@ -289,6 +289,11 @@ void print_json(const char *format, ...)
     print_json_value(value);
 }
 
+json_t *number_or_null(bool is_known, int64_t value)
+{
+    return is_known ? json_integer(value) : json_null();
+}
+
 /* jansson escapes what JSON forbids, and leaves the rest of what is unsafe. */
 char *json_text(json_t *value)
 {

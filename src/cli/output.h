@@ -36,6 +36,9 @@ __attribute__((format(printf, 2, 3))) void print_status(const struct cli *c, con
  * them in its format. */
 void print_json(const char *format, ...);
 
+/* A number of jansson's, or null where it is not known. */
+struct json_t *number_or_null(bool is_known, int64_t value);
+
 /* A value of jansson's as a line on stdout, in which unsafe characters are \u escapes; it is given
  * up. Or as a text, to be freed; NULL: there is no memory. */
 void print_json_value(struct json_t *value);

@@ -175,11 +175,6 @@ static void print_columns(const struct owner_list *t, int64_t now)
 
 /* ---- JSON ---------------------------------------------------------------------------------- */
 
-static json_t *number_or_null(bool known, int64_t value)
-{
-    return known ? json_integer(value) : json_null();
-}
-
 static void add_tenure(json_t *j, const struct simba_owner *o, int64_t now)
 {
     bool known = o->id[0] != '\0', held = simba_owner_exists(o, now);

@@ -1,4 +1,4 @@
-/* duration.c: "500ms", "10s", "0.5", "1h" to milliseconds.
+/* duration.c: "500ms", "10s", "0.5", "1h", "1d" to milliseconds.
  *
  * In integers throughout, because a lease of 0.3 s is 300 ms and not 299. What cannot be said
  * exactly in milliseconds is an error: whoever writes 0.0001s means something, and it is not 0. */
@@ -11,10 +11,10 @@
 #define LONGEST_MS (INT64_C(10) * 365 * 24 * INT64_C(3600) * 1000)
 
 /* More digits than this after the point, without zeros at the end, are finer than a millisecond in
- * every unit: 3600000 ms, the longest, has 2 seven times as a factor. */
-#define FRACTION_DIGITS_MAX 7
+ * every unit: 86400000 ms, the longest, has 2 ten times as a factor. */
+#define FRACTION_DIGITS_MAX 10
 
-static const char form[] = "a duration is a number with ms, s, m or h, as in 500ms, 10s, 1.5m";
+static const char form[] = "a duration is a number with ms, s, m, h or d, as in 500ms, 10s, 1.5m";
 
 /* Milliseconds in a unit, 0 if there is no such unit. */
 static int64_t unit_ms(const char *unit)
@@ -22,7 +22,7 @@ static int64_t unit_ms(const char *unit)
     static const struct {
         const char *name;
         int64_t ms;
-    } units[] = {{"", 1000}, {"ms", 1}, {"s", 1000}, {"m", 60000}, {"h", 3600000}};
+    } units[] = {{"", 1000}, {"ms", 1}, {"s", 1000}, {"m", 60000}, {"h", 3600000}, {"d", 86400000}};
     for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++)
         if (strcmp(unit, units[i].name) == 0)
             return units[i].ms;
@@ -75,7 +75,7 @@ static const char *parse(const char *text, int64_t *ms)
     }
     int64_t each = unit_ms(unit);
     if (each == 0)
-        return "the unit of a duration is ms, s, m or h";
+        return "the unit of a duration is ms, s, m, h or d";
     int64_t rest = fraction_ms(fraction, fraction_digits, each);
     if (rest < 0)
         return "a duration cannot be finer than 1ms";

@@ -5,6 +5,7 @@
 
 #include <assert.h>
 #include <simba.h>
+#include <string.h>
 
 /* A cut id could be equal to another's, so there is rather none. */
 static int finish(struct text *t)
@@ -22,8 +23,8 @@ static struct text begin(char *out, size_t size)
     return t;
 }
 
-int id_host(char *out, size_t size, uint64_t counter, int64_t pid, const char *address,
-            uint32_t random)
+int id_host(char *out, size_t size, uint64_t counter, int64_t pid, const char *host,
+            const char *address, uint32_t random)
 {
     assert(address[0] != '\0');
     struct text t = begin(out, size);
@@ -31,10 +32,25 @@ int id_host(char *out, size_t size, uint64_t counter, int64_t pid, const char *a
     text_add(&t, ":");
     text_add_int(&t, pid);
     text_add(&t, "@");
+    text_add(&t, host);
+    text_add(&t, host[0] != '\0' ? "/" : "");
     text_add(&t, address);
     text_add(&t, "-");
     text_add_hex(&t, random, 8);
     return finish(&t);
+}
+
+void id_host_name(char out[ID_HOST_MAX + 1], const char *name)
+{
+    static const char allowed[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-";
+    size_t length = strspn(name, allowed);
+    if (name[length] != '\0')
+        length = 0;
+    if (length > ID_HOST_MAX)
+        length = ID_HOST_MAX;
+    memcpy(out, name, length);
+    out[length] = '\0';
 }
 
 int id_uuid(char *out, size_t size, const uint8_t random[16])

@@ -11,6 +11,7 @@
 #include "runtime/fault.h"
 #include "runtime/note.h"
 #include "runtime/options.h"
+#include "runtime/process.h"
 
 int actor_check(const struct actor *a)
 {
@@ -244,7 +245,8 @@ int actor_create(struct simba_client *s, const char *mutex, enum handle_kind kin
         mutex = OBSERVER_OF_ALL;
     if (make_period(s, o, &period, &own_period, &why) < 0)
         return fault(SIMBA_EINVAL, "mutex '%s': %s", mutex, why);
-    if (kind != HANDLE_OBSERVER && o->id == NULL && (rc = simba_id_host(id, sizeof id)) < 0)
+    if (kind != HANDLE_OBSERVER && o->id == NULL &&
+        (rc = process_make_id(id, sizeof id, s->backend->short_ids)) < 0)
         return rc;
     if (kind != HANDLE_OBSERVER && o->id != NULL)
         snprintf(id, sizeof id, "%s", o->id);

@@ -18,6 +18,7 @@
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/socket.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #include "core/id.h"
@@ -97,10 +98,14 @@ static void find_address(char *out, size_t size)
     inet_ntop(AF_INET, &found, out, (socklen_t)size);
 }
 
-int simba_id_host(char *out, size_t size)
+static void find_name(char out[ID_HOST_MAX + 1])
 {
-    if (out == NULL)
-        return fault(SIMBA_EINVAL, "simba_id_host needs a place for the id");
+    struct utsname u;
+    id_host_name(out, uname(&u) == 0 ? u.nodename : "");
+}
+
+int process_make_id(char *out, size_t size, bool is_short)
+{
     struct process_wiped *p = process_wiped;
     if (p == NULL)
         return fault(SIMBA_ELIMIT, "out of memory when the library was loaded");
@@ -108,13 +113,22 @@ int simba_id_host(char *out, size_t size)
     if (!p->id_drawn) {
         draw(&p->id_random, sizeof p->id_random);
         find_address(p->id_address, sizeof p->id_address);
+        find_name(p->id_name);
         p->id_drawn = true;
     }
-    int rc = id_host(out, size, p->id_counter++, getpid(), p->id_address, p->id_random);
+    int rc = id_host(out, size, p->id_counter++, getpid(), is_short ? "" : p->id_name,
+                     p->id_address, p->id_random);
     pthread_mutex_unlock(&p->lock);
     if (rc < 0)
         return fault(rc, "an id needs room for %d bytes", SIMBA_ID_MAX + 1);
     return 0;
+}
+
+int simba_id_host(char *out, size_t size)
+{
+    if (out == NULL)
+        return fault(SIMBA_EINVAL, "simba_id_host needs a place for the id");
+    return process_make_id(out, size, false);
 }
 
 int simba_id_uuid(char *out, size_t size)

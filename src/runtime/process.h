@@ -2,6 +2,8 @@
 #ifndef RUNTIME_PROCESS_H
 #define RUNTIME_PROCESS_H
 
+#include "core/id.h"
+
 #include <netinet/in.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -18,12 +20,17 @@ struct process_wiped {
     uint32_t id_random;
     uint64_t id_counter;
     char id_address[INET6_ADDRSTRLEN];
-    void *memory_spaces; /* of memory: stores, see backend/memory/space.c */
+    char id_name[ID_HOST_MAX + 1]; /* of the host; "": none that can be shown */
+    void *memory_spaces;           /* of memory: stores, see backend/memory/space.c */
 };
 extern struct process_wiped *process_wiped; /* NULL: out of memory when the library was loaded */
 
 /* This process's number, never 0, other than that of the process it was forked from. */
 uint32_t process_generation(void);
+
+/* An id for a contender; of a store that may have little room for ids, without the host's name. 0, or
+ * an error with its text. */
+int process_make_id(char *out, size_t size, bool is_short);
 
 /* Where stdin, stdout or stderr is closed, holds its number: else a socket of ours gets it, and
  * whatever the program prints. Reading and writing fail as before. */

@@ -272,6 +272,50 @@ P
     kill -CONT "$PID"
 }
 
+@test "release --wait: until the owner has ended its work" {
+    begin "$SIMBA" lock --id worker "$M" sh -c 'trap "sleep 1; echo bye >log; exit 0" TERM; touch held; while :; do sleep 0.02; done' 2>err
+    await test -e held
+    run simba release --yes --wait "$M"
+    expect_all 0 "evicted worker \\(token [0-9]+\\)" "'$M' on $STORE: over after [0-9.]+s: worker \\(token [0-9]+\\) has released it, or has died$"
+    [ "$(cat log)" = bye ]
+    run simba status "$M"
+    expect 1
+}
+
+@test "release --wait=D: not in time, and by JSON" {
+    hold "$M"
+    kill -STOP "$PID" "$(child_of "$PID")"
+    run simba release --yes --wait=0.3s "$M"
+    expect_all 124 "evicted holder-of-$M" "not over after 0\\.[3-9]s: holder-of-$M \\(token [0-9]+\\) has not released it; its lease ends in [0-9.]+s"
+    kill -CONT "$PID" "$(child_of "$PID")"
+    run simba release --yes --wait=20s --json "$M"
+    [ "$status" -eq 1 ] || expect 0 '"event":"(released|expired)","at_ms":[0-9]+,"mutex":"'"$M"'","holder":"holder-of-'
+}
+
+@test "release --wait: who is dead is waited for until the lease ends" {
+    begin "$SIMBA" lock --id dead $SHORT_LEASE "$M" sh -c 'touch held; exec sleep 60'
+    await test -e held
+    guard=$(child_of "$PID")
+    kill -STOP "$PID" "$guard" "$(child_of "$guard")"
+    run simba release --yes --wait=20s "$M"
+    local how="the lease of dead \\(token [0-9]+\\) has ended"
+    [ "$KIND" != zookeeper ] || how="dead \\(token [0-9]+\\) has released it, or has died" # others do not know its session
+    expect 0 "over after [0-9.]+s: $how$"
+    kill -KILL "$(child_of "$guard")" "$guard" "$PID"
+}
+
+# bats test_tags=storeless
+@test "release --wait: wrong usage" {
+    run simba release --wait --force "$M"
+    expect 64 '--wait and --force exclude each other'
+    run simba release --wait=x "$M"
+    expect 64 "--wait: 'x' is not a duration"
+    run simba release --wait 5s "$M"
+    expect 64 "unexpected argument '$M': a duration is given as --wait=5s"
+    run simba release --help
+    expect 0 '--wait\[=D\] +wait until the tenure is over'
+}
+
 @test "release: by token, nobody, no store, bad input" {
     hold "$M"
     token=$(simba status --json "$M" | sed 's/.*"token":\([0-9]*\).*/\1/')

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static char *repeat(char c, size_t n)
 {
@@ -175,6 +176,11 @@ static void ids_generated(void)
     CHECK_OK(simba_id_host(b, sizeof b));
     CHECK(strcmp(a, b) != 0);
     CHECK(strchr(a, '@') != NULL && strchr(a, ':') != NULL);
+    char name[64];
+    gethostname(name, sizeof name);
+    name[sizeof name - 1] = '\0';
+    if (strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789-") == strlen(name) && strlen(name) <= 40)
+        CHECK(strncmp(strchr(a, '@') + 1, name, strlen(name)) == 0);
     CHECK_OK(simba_id_uuid(a, sizeof a));
     CHECK_OK(simba_id_uuid(b, sizeof b));
     CHECK(strlen(a) == 32 && strspn(a, "0123456789abcdef") == 32);
@@ -263,11 +269,11 @@ static void durations_parsed(void)
         const char *text;
         int64_t ms;
     } good[] = {
-        {"500ms", 500}, {"10s", 10000}, {"5m", 300000}, {"1h", 3600000}, {"10", 10000},
-        {"0.5", 500},   {"1.5s", 1500}, {"0", 0},       {"0ms", 0},
+        {"500ms", 500}, {"10s", 10000}, {"5m", 300000}, {"1h", 3600000}, {"1d", 86400000},
+        {"10", 10000},  {"0.5", 500},   {"1.5s", 1500}, {"0", 0},        {"0ms", 0},
     };
     static const char *const bad[] = {
-        "",      " ", "abc", "1d", "-1s",   "+1s",  "1e3", " 1s", "1s ",
+        "",      " ", "abc", "1w", "-1s",   "+1s",  "1e3", " 1s", "1s ",
         "1 s",   "s", "ms",  ".",  "1.2.3", "0x10", "inf", "nan", "99999999999999999999s",
         "1h30m",
     };

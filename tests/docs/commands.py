@@ -5,7 +5,7 @@ import re
 import shlex
 import subprocess
 
-RUNS_CMD = ("lock", "schedule")  # their options end at the first word of CMD
+RUNS_CMD = ("lock", "once", "schedule")  # their options end at the first word of CMD
 
 
 class Unknown(Exception):
@@ -73,6 +73,8 @@ class Commands:
                 attached = word.partition("=")[2] if word.startswith("--") else word[2:]
                 if attached or "=" in word:
                     value = attached
+                elif o["value"].startswith("["):
+                    value = None  # it may have one, by --name=value
                 elif i < len(words):
                     value, i = words[i], i + 1
                 else:

@@ -14,8 +14,8 @@ AGE = r"\d+(?:\.\d+)?(?:ms|s|m\d*s?|h\d*m?|d)"
 MASKS = [
     (r"\b\d{12,}\b", "TOKEN"),
     (r"\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:?\d\d)?", "TIME"),
-    (r"\b\d+:\d+@[\w.:-]+-[0-9a-f]{8}\b", "ID"),
-    (r'"(at|remaining|held|took)_ms": ?-?\d+', r'"\1_ms":MS'),
+    (r"\b\d+:\d+@[\w./:-]+-[0-9a-f]{8}\b", "ID"),
+    (r'"(at|remaining|held|took|age|counts)_ms": ?-?\d+', r'"\1_ms":MS'),
     (r"\b\d+\.\d+ ?(ms|µs|s)\b", r"MEASURED \1"),  # not "16000 ms", which is a fact
     (r"\b(in|for|after|since|within) " + AGE + r"(?![\w.])", r"\1 AGE"),
     (r"\bpid \d+\b", "pid PID"),

@@ -154,8 +154,8 @@ class Checker:
             number, head, body = entry
             if o["letter"] and f"*-{o['letter']}*" not in head:
                 self.say(text, number, f"--{o['name']} has a short form, -{o['letter']}")
-            if o["value"] and f"*--{o['name']}* _{o['value']}_" not in head:
-                self.say(text, number, f"--{o['name']} takes a value, _{o['value']}_")
+            if o["value"] and f"*--{o['name']}*{tables.man_value(o)}" not in head:
+                self.say(text, number, f"--{o['name']} takes a value,{tables.man_value(o)}")
             default = re.search(r"\bdefault:? (\d[\w.]*|[A-Z]+\b)", o["help"])
             said = re.sub(r"(\d) (m?s)\b", r"\1\2", body)
             if default and "As for *simba-" not in body and default.group(1) not in said:

@@ -60,11 +60,18 @@ def sentence(words):
     return first + words[1:] + ("" if words.endswith((".", "…")) else ".")
 
 
+def man_value(o):
+    """What follows an option's name in a man page."""
+    value = o["value"] or ""
+    return f"[=_{value[1:-1]}_]" if value.startswith("[") else f" _{value}_" if value else ""
+
+
 def option_head(page, o):
     names = ([page.code("-" + o["letter"])] if o["letter"] else []) + [page.code("--" + o["name"])]
     if o["value"] and not page.is_man:
-        names[-1] = f"`--{o['name']} {o['value']}`"
-    return ", ".join(names) + (f" _{o['value']}_" if o["value"] and page.is_man else "")
+        value = f"[={o['value'][1:]}" if o["value"].startswith("[") else f" {o['value']}"
+        names[-1] = f"`--{o['name']}{value}`"
+    return ", ".join(names) + (man_value(o) if page.is_man else "")
 
 
 def options(s, page, args, _):

@@ -36,11 +36,15 @@ static void exact_ones_are_taken(void **state)
         {"1h", 3600000},
         {"0.0000025h", 9},
         {"0.0078125h", 28125}, /* 2 seven times: as fine as hours can be split */
+        {"1d", 86400000},
+        {"0.5d", 43200000},
+        {"0.0009765625d", 84375}, /* 2 ten times */
         {"007s", 7000},
         {"000000000000000000000000000001s", 1000},
         {"315360000000ms", 315360000000},
         {"315360000", 315360000000},
         {"87600h", 315360000000},
+        {"3650d", 315360000000},
         {"87599.5h", 315358200000},
     };
     for (size_t i = 0; i < COUNT(cases); i++) {
@@ -70,7 +74,8 @@ static void others_are_refused_by_rule(void **state)
         {"5.s", "is a number"},
         {"1..5s", "is a number"},
         {"inf", "is a number"},
-        {"1d", "unit"},
+        {"1w", "unit"},
+        {"1D", "unit"},
         {"1 s", "unit"},
         {"1s ", "unit"},
         {"1S", "unit"},
@@ -87,11 +92,15 @@ static void others_are_refused_by_rule(void **state)
         {"0.0000001h", "finer"},
         {"0.00390625h", "finer"},
         {"0.00000001h", "finer"},
+        {"0.00000000001d", "finer"}, /* eleven digits */
+        {"0.00048828125d", "finer"},
         {"0.1234567890123456789012345678901234567890h", "finer"},
         {"315360000001ms", "ten years"},
         {"315360000.001", "ten years"},
         {"87600.5h", "ten years"},
         {"87601h", "ten years"},
+        {"3650.5d", "ten years"},
+        {"3651d", "ten years"},
         {"3000000000000h", "ten years"}, /* in milliseconds beyond 64 bits */
         {"9223372036854775807ms", "ten years"},
         {"9223372036854775808ms", "ten years"},

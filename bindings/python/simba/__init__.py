@@ -35,7 +35,7 @@ def default_url() -> str:
 
 
 def id_host() -> str:
-    """An id for contenders: 0:12345@192.168.1.10-3f9a2c7e."""
+    """An id for contenders: 0:12345@web1/192.168.1.10-3f9a2c7e."""
     return _text(_lib.id_host, _c.ID_MAX + 1)
 
 
@@ -45,7 +45,7 @@ def id_uuid() -> str:
 
 
 def parse_duration(text: str) -> float:
-    """Seconds of "500ms", "10s", "5m", "1h"; a bare number is in seconds."""
+    """Seconds of "500ms", "10s", "5m", "1h", "1d"; a bare number is in seconds."""
     ms = _ctypes.c_int64()
     _check(_lib.duration_parse(text.encode(), _ctypes.byref(ms)))
     return ms.value / 1000

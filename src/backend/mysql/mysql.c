@@ -43,6 +43,7 @@ const struct simba_backend mysql_backend = {
     .open = open_store,
     .submit = sql_submit,
     .asks = true,
+    .short_ids = true, /* tables of JVM Simba 2.9 */
     .watch = sql_watch,
     .close = sql_close,
     .examine = sql_examine,

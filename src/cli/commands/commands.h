@@ -4,10 +4,10 @@
 
 #include "cli/cli.h"
 
-extern const struct command lock_command, elect_command, schedule_command, watch_command,
-    status_command, list_command, release_command, init_command, doctor_command, bench_command,
-    tck_command, torture_command, completion_command, version_command, history_command,
-    serve_command;
+extern const struct command lock_command, once_command, elect_command, leader_command,
+    schedule_command, watch_command, status_command, list_command, history_command, serve_command,
+    release_command, init_command, doctor_command, bench_command, tck_command, torture_command,
+    completion_command, version_command;
 
 /* In main.c: */
 extern const struct command *const commands[]; /* all of them, NULL at the end */

@@ -58,7 +58,7 @@ static void put_quoted(const char *text, const char *escape)
 static void put_bash_options(const struct option *o, bool with_value)
 {
     for (; o != NULL && o->name != NULL; o++) {
-        if (with_value ? o->arg == NULL : o->help == NULL)
+        if (with_value ? !option_takes_next(o) : o->help == NULL)
             continue;
         printf(" --%s", o->name);
         if (o->letter != 0)
@@ -191,15 +191,16 @@ static void put_bash(void)
 /* NAME=[help]:ARG: as _arguments wants it. */
 static void put_zsh_option(const struct option *o, bool with_letter, const char *end)
 {
+    bool takes_next = option_takes_next(o);
     if (with_letter)
-        printf("        '-%c%s[", o->letter, o->arg != NULL ? "+" : "");
+        printf("        '-%c%s[", o->letter, takes_next ? "+" : o->arg != NULL ? "-" : "");
     else
-        printf("        '--%s%s[", o->name, o->arg != NULL ? "=" : "");
+        printf("        '--%s%s[", o->name, takes_next ? "=" : o->arg != NULL ? "=-" : "");
     put_quoted(o->help, "[]:\\");
     const char *kind = kind_of(o->arg);
     if (o->arg != NULL)
-        printf("]:%s:%s%s'%s\n", o->arg, kind != NULL ? "_simba_" : "", kind != NULL ? kind : "",
-               end);
+        printf("]:%s%s:%s%s'%s\n", takes_next ? "" : ":", o->arg, kind != NULL ? "_simba_" : "",
+               kind != NULL ? kind : "", end);
     else
         printf("]'%s\n", end);
 }
@@ -281,7 +282,7 @@ static void put_fish_options(const struct option *o, const char *when)
         if (kind != NULL)
             printf(" -x -a '(__simba_%s)' -d '", kind);
         else
-            printf("%s -d '", o->arg != NULL ? " -x" : "");
+            printf("%s -d '", option_takes_next(o) ? " -x" : "");
         put_quoted(o->help, "\\");
         puts("'");
     }

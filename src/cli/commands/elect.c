@@ -7,12 +7,14 @@
 #include "cli/run/candidate.h"
 #include "cli/run/plan.h"
 
-enum { OPT_ACQUIRED, OPT_RELEASED };
+enum { OPT_ACQUIRED, OPT_RELEASED, OPT_ADVERTISE };
 
 static const struct option options[] = {
     {"on-acquired", 'a', OPT_ACQUIRED, "CMD", "shell command to run when NAME is acquired"},
     {"on-released", 'r', OPT_RELEASED, "CMD",
      "shell command to run when the tenure ends, before another begins"},
+    {"advertise", 0, OPT_ADVERTISE, "TEXT",
+     "while this candidate leads, simba leader NAME prints TEXT, an address say"},
     PLAN_OPTIONS_OF_CANDIDATES,
     {NULL, 0, 0, NULL, NULL},
 };
@@ -27,12 +29,14 @@ static const char help[] =
     "Hooks get SIMBA_MUTEX, SIMBA_FENCING_TOKEN, SIMBA_CONTENDER_ID and SIMBA_STORE, that of "
     "--on-released also SIMBA_REASON: released, expired, evicted or stalled. What they print goes "
     "to stderr.\n\n"
+    "What --advertise says is in the store before --on-acquired begins.\n\n"
     "Exit status: 0 ended by a signal; 125 simba itself failed; 141 nobody reads its lines; 64 "
     "wrong usage.\n\n"
     "Examples:\n"
     "  simba elect web -a 'ip addr add 10.0.0.9/24 dev eth0' \\\n"
     "                  -r 'ip addr del 10.0.0.9/24 dev eth0'\n"
     "  simba elect worker -a 'exec ./worker'\n"
+    "  simba elect api --advertise http://10.0.0.7:8080 -a 'exec ./api'\n"
     "  simba elect --json web | ./follow\n";
 
 struct elect {
@@ -40,6 +44,7 @@ struct elect {
     struct candidate candidate;
     char *acquired[4], *released[4]; /* sh -c HOOK */
     struct simba_owner tenure;       /* of the last on_acquired */
+    const char *advertise;           /* NULL: nothing */
 };
 
 static int take_option(struct cli *c, void *data, int id, char *value)
@@ -52,6 +57,9 @@ static int take_option(struct cli *c, void *data, int id, char *value)
         return -1;
     case OPT_RELEASED:
         e->plan.on_released = plan_shell_argv(e->released, value);
+        return -1;
+    case OPT_ADVERTISE:
+        e->advertise = value;
         return -1;
     default:
         return plan_take(&e->plan, id, value);
@@ -141,6 +149,7 @@ static int create(void *data)
         return code;
     o.on_acquired = on_acquired;
     o.on_released = on_released;
+    o.note = e->advertise;
     o.data = e;
     int rc = simba_contender_create(e->plan.c->client, e->plan.mutex, &o, &e->candidate.contender);
     return rc == 0 ? 0 : plan_refused(&e->plan, rc);

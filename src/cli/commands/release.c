@@ -1,5 +1,6 @@
 /* release.c: simba release: ends somebody's tenure, as an operator. */
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,11 +12,19 @@
 
 #define EXIT_NOTHING 1 /* there was nothing to end, or the answer was no */
 
-enum { OPT_FORCE, OPT_TOKEN, OPT_YES };
+#define READ_MS 50        /* waiting for its end: the first read after this long … */
+#define READ_PART 10      /* … and later ones a tenth of the time apart, … */
+#define READ_MOST_MS 1000 /* … but not more */
+#define ROUNDING_MS 20    /* of what stores say is left of a lease */
+#define END_LATE_MS 2000  /* a store may show a tenure so much longer than its lease */
+
+enum { OPT_FORCE, OPT_TOKEN, OPT_YES, OPT_WAIT };
 
 static const struct option options[] = {
     {"force", 'f', OPT_FORCE, NULL, "free it at once; only safe where tokens are checked"},
     {"token", 0, OPT_TOKEN, "N", "only if the owner has this token"},
+    {"wait", 0, OPT_WAIT, "[D]",
+     "wait until the tenure is over, at most this long; default: as long as its lease lasts"},
     {"yes", 'y', OPT_YES, NULL, "do not ask"},
     {NULL, 0, 0, NULL, NULL},
 };
@@ -23,7 +32,8 @@ static const struct option options[] = {
 struct request {
     const char *mutex;
     uint64_t token;
-    bool forced, yes;
+    bool forced, yes, waits;
+    int64_t wait_ms; /* SIMBA_FOREVER: until the lease has ended */
 };
 
 static int take_option(struct cli *c, void *data, int id, char *value)
@@ -37,6 +47,9 @@ static int take_option(struct cli *c, void *data, int id, char *value)
     case OPT_YES:
         r->yes = true;
         return -1;
+    case OPT_WAIT:
+        r->waits = true;
+        return value != NULL ? cli_take_duration(c, "--wait", value, &r->wait_ms) : -1;
     default:
         errno = 0;
         r->token = strtoull(value, &end, 10);
@@ -45,6 +58,18 @@ static int take_option(struct cli *c, void *data, int id, char *value)
                          value);
         return -1;
     }
+}
+
+/* --wait 5s NAME: 5s was taken for the name. */
+static int take_name(struct cli *c, void *data, int id, char *value)
+{
+    const struct request *r = data;
+    int64_t ms;
+    if (c->operand_count > 0 && r->waits && r->wait_ms == SIMBA_FOREVER &&
+        simba_duration_parse(c->operands[0], &ms) == 0)
+        return usage(c, "unexpected argument '%.60s': a duration is given as --wait=%.20s", value,
+                     c->operands[0]);
+    return cli_take_operand(c, data, id, value);
 }
 
 static bool can_ask(void)
@@ -65,6 +90,70 @@ static bool confirms(const struct request *r, const struct cli *c, const struct 
     if (fgets(answer, sizeof answer, stdin) == NULL)
         fputc('\n', stderr);
     return strcmp(answer, "y\n") == 0 || strcmp(answer, "yes\n") == 0;
+}
+
+/* ---- the end ------------------------------------------------------------------------------- */
+
+static int report_end(const struct cli *c, const struct request *r, struct simba_owner *o,
+                      int64_t waited_ms)
+{
+    bool is_expired = simba_now() >= o->transition_at - ROUNDING_MS;
+    char waited[24];
+    show_duration(waited_ms, waited);
+    o->transition_at = 0; /* nothing of it is left */
+    if (c->json)
+        owner_event_print(c, is_expired ? "expired" : "released", r->mutex, o,
+                          is_expired ? SIMBA_EXPIRED : SIMBA_RELEASED);
+    else if (is_expired)
+        print_note(c, "mutex '%s' on %s: over after %s: the lease of %s (token %llu) has ended",
+                   r->mutex, c->store, waited, o->id, (unsigned long long)o->token);
+    else
+        print_note(c,
+                   "mutex '%s' on %s: over after %s: %s (token %llu) has released it, or has died",
+                   r->mutex, c->store, waited, o->id, (unsigned long long)o->token);
+    return 0;
+}
+
+static int report_no_end(const struct cli *c, const struct request *r, const struct simba_owner *o,
+                         int64_t waited_ms)
+{
+    char waited[24], left[24];
+    print_error(
+        c,
+        "mutex '%s' on %s: not over after %s: %s (token %llu) has not released it; its lease "
+        "ends in %s",
+        r->mutex, c->store, show_duration(waited_ms, waited), o->id, (unsigned long long)o->token,
+        show_duration(o->transition_at - simba_now(), left));
+    return EXIT_CONFLICT;
+}
+
+/* Nobody renews an evicted tenure, so its lease is the longest that this can take; a renewal may
+ * have come just before the eviction, so the lease is the one that was read last. Errors of the
+ * store are waited out, too. */
+static int await_end(const struct cli *c, const struct request *r, struct simba_owner *o)
+{
+    int64_t began = simba_now(), pause_ms = READ_MS;
+    struct simba_owner seen;
+    int rc = 0;
+    for (;;) {
+        int64_t now = simba_now(), waited_ms = now - began;
+        int64_t lease_ms = o->transition_at + END_LATE_MS - now;
+        int64_t left_ms = r->wait_ms == SIMBA_FOREVER ? lease_ms : r->wait_ms - waited_ms;
+        if (left_ms <= 0 && rc < 0)
+            return cli_fail(c, rc);
+        if (left_ms <= 0)
+            return report_no_end(c, r, o, waited_ms);
+        if (pause_ms < left_ms)
+            left_ms = pause_ms;
+        poll(NULL, 0, (int)left_ms);
+        rc = simba_read(c->client, r->mutex, ANSWER_MS, &seen);
+        if (rc == 0 && (seen.token != o->token || strcmp(seen.id, o->id) != 0))
+            return report_end(c, r, o, simba_now() - began);
+        if (rc == 0)
+            *o = seen;
+        pause_ms = (simba_now() - began) / READ_PART;
+        pause_ms = pause_ms < READ_MS ? READ_MS : pause_ms > READ_MOST_MS ? READ_MOST_MS : pause_ms;
+    }
 }
 
 /* The tenure that was looked at is the one that is ended, not one that has begun meanwhile. */
@@ -117,15 +206,17 @@ static int release(struct cli *c, struct request *r)
             "is dead, the lease ends in %llds",
             r->mutex, c->store, o.id, (unsigned long long)o.token,
             (long long)(o.transition_at - simba_now()) / 1000 + 1);
-    return 0;
+    return r->waits ? await_end(c, r, &o) : 0;
 }
 
 static int run(struct cli *c)
 {
-    struct request r = {.yes = false};
-    int code = cli_take(c, take_option, cli_take_operand, &r);
+    struct request r = {.wait_ms = SIMBA_FOREVER};
+    int code = cli_take(c, take_option, take_name, &r);
     if (code < 0 && c->operand_count == 0)
         return usage(c, "missing NAME, the mutex to release: simba release NAME");
+    if (code < 0 && r.waits && r.forced)
+        return usage(c, "--wait and --force exclude each other: by force it is over at once");
     if (code < 0)
         code = cli_configure(c);
     if (code >= 0)
@@ -148,10 +239,15 @@ const struct command release_command = {
         "lets go;\nelse the lease runs out. There is never a second owner. With --force NAME is "
         "free at once, and\nthe old owner may go on for a while: use it only where tokens are "
         "checked. On a terminal it asks; elsewhere say --yes.\n\n"
-        "Exit status: 0 done; 1 nobody owned it, or with another token, or you said no; 125 the "
-        "store\ndoes not answer; 64 wrong usage, or it cannot ask and you did not say --yes.\n\n"
+        "With --wait it ends when the tenure is over, and says whether its lease has ended.\n\n"
+        "Exit status: 0 done; 1 nobody owned it, or with another token, or you said no; 124 not "
+        "over "
+        "in time (--wait); 125 the store\ndoes not answer; 64 wrong usage, or it cannot ask and "
+        "you "
+        "did not say --yes.\n\n"
         "Examples:\n"
         "  simba release backup\n"
+        "  simba release --yes --wait=30s backup && ./restore\n"
         "  simba release --yes --token 1763208402000001 backup\n",
     .options = options,
     .run = run,

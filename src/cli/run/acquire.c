@@ -28,6 +28,7 @@
 #define CONNECT_TIMEOUT_MS 5000
 #define CLOSE_TIMEOUT_MS 3000
 #define CANCEL_EVERY_MS 5
+#define ASK_AGAIN_MS 100
 #define STATUS_MAX 600
 #define REFUSED_MS 1000 /* so long attempts may fail before it is worth a word */
 #define WARN_EVERY_MS 5000
@@ -37,6 +38,7 @@ struct watcher {
     simba_locker *l;
     int done; /* eventfd: acquire has returned */
     atomic_bool has_answered;
+    atomic_bool is_canceled; /* by the watcher */
     bool on_terminal, is_line_shown, is_refusal_said;
     int64_t began, next_read; /* next_read: since began */
     int signal, code;         /* why the wait was canceled: a signal, or an exit code; 0: neither */
@@ -166,9 +168,10 @@ static int pause_ms(const struct watcher *w)
 
 /* A cancel that comes before the wait has begun does nothing: so it is repeated until acquire
  * returns. */
-static void cancel(const struct watcher *w)
+static void cancel(struct watcher *w)
 {
     struct pollfd done = {w->done, POLLIN, 0};
+    w->is_canceled = true;
     do
         simba_locker_cancel(w->l);
     while (poll(&done, 1, CANCEL_EVERY_MS) == 0);
@@ -203,6 +206,8 @@ static int result_of(const struct plan *p, int code)
 {
     if (code == 0)
         return ACQUIRED;
+    if (code == SIMBA_EHELD && p->may_be_held)
+        return HELD;
     if (code == SIMBA_EHELD || code == SIMBA_ETIMEOUT) {
         print_note(p->c, "%s", cli_error_text());
         return p->conflict_code;
@@ -210,11 +215,24 @@ static int result_of(const struct plan *p, int code)
     return print_error(p->c, "%s", cli_error_text());
 }
 
+/* A try. Where it is no conflict that another has it, the answer is what counts: a store that is busy
+ * is asked again for a while. */
+static int try_once(struct watcher *w)
+{
+    int code = simba_locker_acquire(w->l, 0);
+    while (w->p->may_be_held && code == SIMBA_ESTORE && !w->is_canceled &&
+           simba_now() - w->began < CONNECT_TIMEOUT_MS) {
+        poll(NULL, 0, ASK_AGAIN_MS);
+        code = simba_locker_acquire(w->l, 0);
+    }
+    return code;
+}
+
 /* A try, unless there was one, and then the wait for what is left of the time. */
 static int try_then_wait(struct watcher *w)
 {
     int64_t wait_ms = w->p->wait_ms;
-    int code = w->has_answered ? SIMBA_EHELD : simba_locker_acquire(w->l, 0);
+    int code = w->has_answered ? SIMBA_EHELD : try_once(w);
     if (code == SIMBA_EHELD)
         w->has_answered = true;
     if (code == 0 || code == SIMBA_ECANCELED || wait_ms == 0 || is_final(code))

@@ -38,6 +38,7 @@ struct plan {
     bool fail_fast;     /* the store must answer at the start */
     int64_t wait_ms;
     int conflict_code;
+    bool may_be_held;             /* if wait_ms is 0: that another has it is no conflict */
     const char *kill_after_given; /* as the option has it; NULL: default */
     int64_t kill_after;           /* from the signal to the kill */
     int signal;                   /* how CMD is asked to end */

@@ -37,6 +37,17 @@ bool signals_take(struct signals *s)
     return s->fd >= 0;
 }
 
+void signals_let_end(const struct signals *s, bool yes)
+{
+    sigset_t ending;
+    sigemptyset(&ending);
+    for (size_t i = 0; i < sizeof handled / sizeof *handled; i++) {
+        if (signal_ends(handled[i]) && sigismember(&s->mask, handled[i]) == 0)
+            sigaddset(&ending, handled[i]);
+    }
+    sigprocmask(yes ? SIG_UNBLOCK : SIG_BLOCK, &ending, NULL);
+}
+
 void signals_give_back(const struct signals *s)
 {
     if (s->ignores_children)

@@ -15,6 +15,8 @@ struct signals {
 
 /* From here on signals are read from s->fd, those that were ignored stay so. False: see errno. */
 bool signals_take(struct signals *s);
+/* While nothing is to be undone, those that end us do so at once: while yes, in this thread. */
+void signals_let_end(const struct signals *s, bool yes);
 void signals_give_back(const struct signals *s); /* in CMD, before exec */
 
 bool signal_ends(int signal); /* TERM INT HUP QUIT */

@@ -177,6 +177,10 @@ static void sql_narrow_table(void)
     CHECK_REFUSED(simba_locker_acquire(
                       locker(s, "n", "0123456789012345678901234567890123456789", lease_long()), 0),
                   SIMBA_ESCHEMA, "narrow");
+    simba_locker *generated = locker(s, "g", NULL, lease_long());
+    CHECK(!sql_is_mysql() || strchr(simba_locker_id(generated), '/') == NULL);
+    if (sql_is_mysql() && strlen(simba_locker_id(generated)) <= 32) /* by pid and address */
+        CHECK_OK(simba_locker_acquire(generated, 0));
     client_close(s);
     database_drop(&d);
 }

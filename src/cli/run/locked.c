@@ -1,0 +1,213 @@
+/* locked.c: see locked.h. */
+#include "cli/run/locked.h"
+
+#include <limits.h>
+#include <malloc.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+#include "cli/output.h"
+#include "cli/run/clock.h"
+#include "cli/run/guard.h"
+#include "cli/run/listen.h"
+#include "cli/run/outage.h"
+#include "cli/run/poll_thread.h"
+#include "cli/run/relay.h"
+
+#define SHORT_MS 20
+#define LEFT_BEHIND_AFTER_MS 500 /* before that it is not worth a line: they may be about to end */
+
+/* ---- options ------------------------------------------------------------------------------- */
+
+void locked_init(struct locked *x, struct cli *c)
+{
+    x->plan.c = c;
+    x->plan.wait_ms = SIMBA_FOREVER;
+    x->plan.conflict_code = EXIT_CONFLICT;
+    x->plan.signal = SIGTERM;
+    x->plan.signals.fd = -1;
+    mallopt(M_ARENA_MAX, 1); /* one for each of our few threads costs more than they ever wait */
+}
+
+int locked_take(struct locked *x, int id, char *value)
+{
+    struct plan *p = &x->plan;
+    char *end;
+    long number;
+    switch (id) {
+    case LOCKED_WAIT:
+        return cli_take_duration(p->c, "--wait", value, &p->wait_ms);
+    case LOCKED_CONFLICT:
+        number = strtol(value, &end, 10);
+        if (*value == '\0' || *end != '\0' || number < 0 || number > 255)
+            return usage(p->c, "--conflict-exit-code '%.20s' is not a number from 0 to 255", value);
+        p->conflict_code = (int)number;
+        return -1;
+    case LOCKED_COMMAND:
+        plan_shell_argv(x->shell, value);
+        return -1;
+    case LOCKED_CLOSE:
+        p->close_live = true;
+        return -1;
+    case LOCKED_KILL_REST:
+        p->rest = REST_KILL;
+        return -1;
+    case LOCKED_LEAVE_REST:
+        p->rest = REST_LEAVE;
+        return -1;
+    default:
+        return plan_take(p, id, value);
+    }
+}
+
+bool locked_has_cmd(const struct locked *x)
+{
+    return x->plan.argv != NULL || x->shell[0] != NULL;
+}
+
+int locked_configure(struct locked *x)
+{
+    int code = plan_choose_cmd(&x->plan, x->shell);
+    if (code < 0)
+        code = plan_progress(&x->plan, x->plan.argv != NULL);
+    if (code < 0)
+        code = cli_configure(x->plan.c);
+    return code < 0 ? plan_kill_after(&x->plan) : code;
+}
+
+/* ---- the lock ------------------------------------------------------------------------------ */
+
+static void on_lost(void *data, const char *mutex, const struct simba_state *state)
+{
+    struct locked *x = data;
+    (void)mutex;
+    x->reason = state->reason;
+    keeper_wake(&x->keeper);
+}
+
+static int create_locker(struct locked *x)
+{
+    struct simba_handle_options o = SIMBA_HANDLE_OPTIONS_INIT;
+    const struct plan *p = &x->plan;
+    int code = plan_handle(p, &o);
+    if (code != 0)
+        return code;
+    o.on_lost = on_lost;
+    o.data = x;
+    int rc = simba_locker_create(p->c->client, p->mutex, &o, &x->locker);
+    return rc == 0 ? 0 : plan_refused(p, rc);
+}
+
+int locked_open(struct locked *x)
+{
+    struct plan *p = &x->plan;
+    const char *url = p->c->setting[SET_URL].value;
+    bool is_file = url == NULL || strncmp(url, "sqlite:", 7) == 0;
+    p->c->is_driven = is_file && p->c->setting[SET_LISTEN].value == NULL;
+    int code = keeper_begin(&x->keeper, p);
+    if (code == 0)
+        code = create_locker(x);
+    return code == 0 ? listen_begin(p, NULL, x->locker) : code;
+}
+
+void locked_say_acquired(const struct locked *x)
+{
+    const struct plan *p = &x->plan;
+    p->c->token = simba_locker_token(x->locker);
+    if (p->c->verbose > 0)
+        print_level(p->c, SIMBA_LOG_INFO, "mutex '%s' on %s: acquired by %s, token %llu", p->mutex,
+                    p->c->store, simba_locker_id(x->locker), (unsigned long long)p->c->token);
+}
+
+/* ---- CMD under the lock -------------------------------------------------------------------- */
+
+static int64_t remaining_ms(void *data, uint64_t token)
+{
+    const struct locked *x = data;
+    int64_t left = simba_locker_remaining(x->locker);
+    return simba_locker_token(x->locker) == token ? left : 0;
+}
+
+static void print_left_behind(const struct plan *p, int count)
+{
+    const char *es = count == 1 ? "" : "es";
+    if (p->rest == REST_KILL)
+        print_note(p->c,
+                   "mutex '%s' on %s: CMD has ended; ending %d process%s that it left running",
+                   p->mutex, p->c->store, count, es);
+    else
+        print_note(
+            p->c,
+            "mutex '%s' on %s: CMD has ended, but left %d process%s running; the lock is held "
+            "until %s (--kill-rest ends them, --leave-rest does not wait)",
+            p->mutex, p->c->store, count, es, count == 1 ? "it ends" : "they end");
+}
+
+/* A CMD that ends soon needs no thread for renewals. If there is none, the lock lasts one lease. */
+static int on_turn(void *data)
+{
+    struct locked *x = data;
+    struct keeper *k = &x->keeper;
+    int64_t now = now_ns();
+    if (k->job.is_over || k->is_guard_dead)
+        return -1;
+    if (!x->is_polled && now - x->began < SHORT_MS * NS_PER_MS)
+        return SHORT_MS;
+    if (!x->is_polled)
+        poll_thread_start(x->plan.c);
+    x->is_polled = true;
+    if (k->job.left_behind == 0)
+        return INT_MAX;
+    if (now - k->job.left_since >= LEFT_BEHIND_AFTER_MS * NS_PER_MS) {
+        print_left_behind(&x->plan, k->job.left_behind);
+        k->job.left_behind = 0;
+    }
+    return LEFT_BEHIND_AFTER_MS;
+}
+
+struct outcome locked_run(struct locked *x)
+{
+    struct keeper *k = &x->keeper;
+    k->data = x;
+    k->id = simba_locker_id(x->locker);
+    k->remaining_ms = remaining_ms;
+    k->on_turn = on_turn;
+    x->began = now_ns();
+    keeper_start_only(k, simba_locker_token(x->locker));
+    relay_notify_ready();
+    return keeper_run(k);
+}
+
+int locked_exit_code(const struct locked *x, const struct outcome *o)
+{
+    const struct plan *p = &x->plan;
+    if (x->keeper.is_guard_dead)
+        return x->keeper.job.term_sent ? EXIT_LOST : EXIT_TROUBLE;
+    char why[OUTAGE_TEXT_MAX];
+    if (!o->is_run)
+        print_loss(p->c, "expired", "lost '%s' on %s before CMD began: %s", p->mutex, p->c->store,
+                   outage_explain(p->c->outage, (int)getpid(), why));
+    if (!o->is_run || o->is_lost)
+        return EXIT_LOST;
+    if (o->error != 0)
+        print_error(p->c, "cannot run %s: %s; '%s' on %s is released", p->argv[0],
+                    strerror(o->error), p->mutex, p->c->store);
+    return o->code;
+}
+
+int locked_release(const struct locked *x, int code, bool was_held)
+{
+    int rc = simba_locker_release(x->locker);
+    if (rc == 0 || x->keeper.job.term_sent)
+        return code;
+    print_error(x->plan.c, "%s", cli_error_text());
+    return rc == SIMBA_ELOST && !was_held ? EXIT_LOST : code;
+}
+
+void locked_end(struct locked *x)
+{
+    listen_end(&x->plan);
+    guard_end(x->keeper.guard);
+}

@@ -1,0 +1,63 @@
+/* locked.h: one CMD under a lock: what lock and once have in common. The order of the calls is that of
+ * the functions here, with acquire() after locked_open(). */
+#ifndef CLI_RUN_LOCKED_H
+#define CLI_RUN_LOCKED_H
+
+#include "cli/args.h"
+#include "cli/run/keeper.h"
+#include "cli/run/plan.h"
+
+struct locked {
+    struct plan plan;
+    struct keeper keeper;
+    simba_locker *locker;
+    char *shell[4];                   /* of -c; all NULL: it is not given */
+    int64_t began;                    /* CMD */
+    _Atomic enum simba_reason reason; /* why the lock was lost */
+    bool is_polled;                   /* by a thread of its own, if the client needs one */
+};
+
+/* Options, for their tables; locked_take() takes them, and the first two, whose help differs. */
+enum {
+    LOCKED_WAIT = 600,
+    LOCKED_CONFLICT,
+    LOCKED_COMMAND,
+    LOCKED_CLOSE,
+    LOCKED_KILL_REST,
+    LOCKED_LEAVE_REST
+}; /* beside a command's own, those of the plan, and the common ones */
+#define LOCKED_OPTIONS                                                                           \
+    PLAN_OPTIONS, {"command", 'c', LOCKED_COMMAND, "STRING", "CMD for the shell: sh -c STRING"}, \
+        {"close", 'o', LOCKED_CLOSE, NULL,                                                       \
+         "do not pass on to CMD the descriptor that shows it is alive"},                         \
+        {"kill-rest", 0, LOCKED_KILL_REST, NULL, "when CMD ends, end what it left running"},     \
+    {                                                                                            \
+        "leave-rest", 0, LOCKED_LEAVE_REST, NULL,                                                \
+            "when CMD ends, release, even if it left something running"                          \
+    }
+
+/* Before the options. */
+void locked_init(struct locked *x, struct cli *c);
+
+int locked_take(struct locked *x, int id, char *value); /* -1, or an exit code after saying why */
+bool locked_has_cmd(const struct locked *x);            /* after all options */
+
+/* After the options: chooses CMD, reads the configuration. -1, or the exit code. */
+int locked_configure(struct locked *x);
+
+/* Takes the signals, forks the guard, opens the store, makes the locker. 0, or an exit code after
+ * saying why. In any case guard_end() comes at the end. */
+int locked_open(struct locked *x);
+
+void locked_say_acquired(const struct locked *x); /* with -v */
+
+/* CMD, to its end; then what that means: the exit code, after saying why it is not CMD's. */
+struct outcome locked_run(struct locked *x);
+int locked_exit_code(const struct locked *x, const struct outcome *o);
+
+/* The lock had gone before CMD ended by itself (unless it was held after that), or the store cannot
+ * be told: that is said. The exit code, given the one so far. */
+int locked_release(const struct locked *x, int code, bool was_held);
+
+void locked_end(struct locked *x); /* the guard, and what --listen has begun */
+#endif
