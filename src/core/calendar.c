@@ -104,8 +104,8 @@ int64_t calendar_next(const struct cron *c, const struct zone *z, int64_t after)
     if (date_of_days(after / MS_PER_S / MINUTE_S / DAY_MINUTES).year > DATE_YEAR_MAX)
         return CALENDAR_NEVER;
     bool follows_elapsed = c->any_minute || c->any_hour;
-    int64_t at = follows_elapsed ? next_elapsed(c, z, after / MS_PER_S)
-                                 : next_fixed(c, z, after / MS_PER_S);
+    int64_t at =
+        follows_elapsed ? next_elapsed(c, z, after / MS_PER_S) : next_fixed(c, z, after / MS_PER_S);
     return at == CALENDAR_NEVER ? CALENDAR_NEVER : at * MS_PER_S;
 }
 

@@ -87,7 +87,8 @@ static bool take_name(struct parser *p, size_t length, unsigned *value)
     const char *names = p->field->names;
     for (unsigned i = 0; names != NULL && length == 3 && names[(size_t)i * 3] != '\0'; i++) {
         const char *name = names + (size_t)i * 3;
-        if (lower(p->at[0]) == name[0] && lower(p->at[1]) == name[1] && lower(p->at[2]) == name[2]) {
+        if (lower(p->at[0]) == name[0] && lower(p->at[1]) == name[1] &&
+            lower(p->at[2]) == name[2]) {
             *value = p->field->names_from + i;
             p->at += length;
             return true;
@@ -232,8 +233,8 @@ static bool take_all(struct parser *p, struct cron *c)
 static const char *named(const char *name)
 {
     static const char *const names[][2] = {
-        {"@yearly", "0 0 1 1 *"},  {"@annually", "0 0 1 1 *"}, {"@monthly", "0 0 1 * *"},
-        {"@weekly", "0 0 * * 0"},  {"@daily", "0 0 * * *"},    {"@midnight", "0 0 * * *"},
+        {"@yearly", "0 0 1 1 *"}, {"@annually", "0 0 1 1 *"}, {"@monthly", "0 0 1 * *"},
+        {"@weekly", "0 0 * * 0"}, {"@daily", "0 0 * * *"},    {"@midnight", "0 0 * * *"},
         {"@hourly", "0 * * * *"},
     };
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)

@@ -11,11 +11,11 @@
 #define CRON_WHY_SIZE 160 /* room for what is wrong with one */
 
 struct cron {
-    uint64_t minutes;                  /* bit n: in minute n */
-    uint32_t hours, days, months;      /* likewise; days and months from bit 1 on */
-    uint8_t weekdays;                  /* bit 0: Sunday */
-    bool any_day, any_weekday;         /* the field begins with a star */
-    bool any_minute, any_hour;         /* likewise */
+    uint64_t minutes;             /* bit n: in minute n */
+    uint32_t hours, days, months; /* likewise; days and months from bit 1 on */
+    uint8_t weekdays;             /* bit 0: Sunday */
+    bool any_day, any_weekday;    /* the field begins with a star */
+    bool any_minute, any_hour;    /* likewise */
 };
 
 /* SIMBA_EINVAL: `why` says what is wrong, as the end of a sentence. Also if it would never come, as

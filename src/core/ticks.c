@@ -78,8 +78,8 @@ bool tick_read(const char *text, size_t length, int64_t *tick)
         return false;
     int year = digits(text, 4), month = digits(text + 5, 2), day = digits(text + 8, 2);
     int hour = digits(text + 11, 2), minute = digits(text + 14, 2), second = digits(text + 17, 2);
-    if (year < 1970 || month < 1 || month > 12 || day < 1 || day > date_days_in_month(year, month) ||
-        hour > 23 || minute > 59 || second > 59)
+    if (year < 1970 || month < 1 || month > 12 || day < 1 ||
+        day > date_days_in_month(year, month) || hour > 23 || minute > 59 || second > 59)
         return false;
     *tick = date_to_days(year, month, day) * DAY_MS + hour * INT64_C(3600000) + minute * 60000 +
             second * 1000 + (has_ms ? digits(text + 20, 3) : 0);
@@ -154,7 +154,6 @@ static int64_t make_up_from(const struct ticks *t, int64_t now)
 int ticks_begin(struct ticks *t, const char *note)
 {
     t->claimed = t->planned = 0;
-    t->outcome_unknown = false;
     if (PLANTED(TICK_NOT_READ))
         return 0;
     return note[0] == '\0' || read_note(note, &t->claimed) ? 0 : SIMBA_ESCHEMA;
@@ -207,14 +206,4 @@ void ticks_claimed(struct ticks *t)
 {
     assert(t->planned > t->claimed);
     t->claimed = t->planned;
-}
-
-void ticks_claim_failed(struct ticks *t)
-{
-    t->outcome_unknown = true;
-}
-
-bool ticks_must_resign(const struct ticks *t)
-{
-    return t->outcome_unknown && !PLANTED(TICK_NO_RESIGNATION);
 }

@@ -31,7 +31,6 @@ struct ticks {
     /* of the tenure */
     int64_t claimed; /* 0: none was ever */
     int64_t planned; /* is waited for, or run; 0: none */
-    bool outcome_unknown; /* of an attempt to claim: it may still come */
 };
 
 /* A tenure begins; note: what the note says, read in this tenure; "": nothing. SIMBA_ESCHEMA: it
@@ -49,12 +48,8 @@ bool ticks_is_due(struct ticks *t, int64_t now);
 bool ticks_claims_first(const struct ticks *t); /* else after the run */
 void ticks_write_note(const struct ticks *t, char out[static TICKS_NOTE_SIZE]);
 
-/* The store has taken the note of the planned tick … */
+/* The store has taken the note of the planned tick. */
 void ticks_claimed(struct ticks *t);
-/* … or has not said so: that attempt may be carried out at any time while the tenure lasts. */
-void ticks_claim_failed(struct ticks *t);
-/* After such a tick the tenure has to end, so that no late attempt lowers the next claim. */
-bool ticks_must_resign(const struct ticks *t);
 
 /* The first tick after `after`, as if that were claimed. CALENDAR_NEVER: none. */
 int64_t ticks_after(const struct ticks *t, int64_t after);

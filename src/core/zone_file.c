@@ -58,8 +58,8 @@ static bool take_header(struct bytes *b, struct header *h)
 /* How long the data behind a header is. */
 static size_t data_size(const struct header *h, size_t time_size)
 {
-    return h->times * (time_size + 1) + h->types * TYPE + h->letters +
-           h->leaps * (time_size + 4) + h->is_standard + h->is_utc;
+    return h->times * (time_size + 1) + h->types * TYPE + h->letters + h->leaps * (time_size + 4) +
+           h->is_standard + h->is_utc;
 }
 
 static const char *take_changes(struct zone *z, const struct bytes *b, const struct header *h)
