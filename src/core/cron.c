@@ -148,7 +148,7 @@ static bool take_range(struct parser *p, unsigned *low, unsigned *high, bool *is
     p->at++;
     if (!take_value(p, high))
         return false;
-    if (p->field == &fields[WEEKDAY] && *high == 0)
+    if (p->field == &fields[WEEKDAY] && *high == 0 && *low > 0)
         *high = 7;
     if (*low > *high)
         return fail_at(p, begin, (size_t)(p->at - begin), "is a range from high to low");

@@ -3,6 +3,7 @@
 #include "runtime/zoneinfo.h"
 
 #include <errno.h>
+#include <simba.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,5 @@
 /* schedule.c: simba schedule: runs a command again and again, on the leader only. */
+#include <stdio.h>
 #include <string.h>
 
 #include "cli/commands/commands.h"
