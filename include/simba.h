@@ -553,23 +553,57 @@ void simba_observer_destroy(simba_observer *w); /* returns at once; on_closed co
 
 /* ---- scheduler: work that runs on the leader only ------------------------------------------ */
 
-/* When a run is due. Every tenure begins anew, with the initial delay. */
+/* When a run is due. */
 enum simba_pace {
-    SIMBA_FIXED_RATE, /* whole periods after the first. What falls into a run that takes longer is
-                         skipped: nothing piles up, the phase stays */
-    SIMBA_FIXED_DELAY /* one period after the end of the last run */
+    SIMBA_FIXED_RATE,  /* whole periods after the first. What falls into a run that takes longer is
+                          skipped: nothing piles up, the phase stays. Every tenure begins anew, with
+                          the initial delay; but see SIMBA_KEEP_PHASE */
+    SIMBA_FIXED_DELAY, /* one period after the end of the last run; every tenure begins anew */
+    SIMBA_CRON         /* by the wall clock, as a crontab says: ticks */
+};
+
+/* What becomes of ticks that nobody has run: nobody led, or the run before took too long. A tick for
+ * which a leader has waited runs, even if its thread comes late. */
+enum simba_missed {
+    SIMBA_MISSED_SKIP, /* they are not run: the next is the first in the future */
+    SIMBA_MISSED_ONCE, /* one run for all of them, with the time of the last */
+    SIMBA_MISSED_ALL   /* each of them, in order; of more than 1,000 the last 1,000 */
 };
 
 struct simba_schedule {
     size_t size;              /* set by the INIT macro */
     enum simba_pace pace;     /* default SIMBA_FIXED_RATE */
-    int64_t period_ms;        /* must be set; at least 1 */
+    int64_t period_ms;        /* must be set, but not with SIMBA_CRON; at least 1 */
     int64_t initial_delay_ms; /* from the end of on_acquired to the first run; default 0 */
+    const char *cron;         /* SIMBA_CRON: "30 3 * * mon-fri": minute, hour, day of the month,
+                                 month, day of the week; or "@daily" and the like */
+    const char *zone;         /* of cron: "Europe/Berlin", below /usr/share/zoneinfo; NULL: UTC */
+    enum simba_missed missed; /* of ticks; default SIMBA_MISSED_SKIP */
+    uint32_t flags;           /* of ticks: SIMBA_KEEP_PHASE, SIMBA_AT_LEAST_ONCE */
 };
-#define SIMBA_SCHEDULE_INIT                                     \
-    {                                                           \
-        sizeof(struct simba_schedule), SIMBA_FIXED_RATE, -1, -1 \
+#define SIMBA_SCHEDULE_INIT                                                                       \
+    {                                                                                             \
+        sizeof(struct simba_schedule), SIMBA_FIXED_RATE, -1, -1, NULL, NULL, SIMBA_MISSED_SKIP, 0 \
     }
+
+/* Ticks: with SIMBA_CRON, and with SIMBA_FIXED_RATE and SIMBA_KEEP_PHASE, every run has a nominal
+ * time on the wall clock. The leader claims it in the note of the mutex, only upwards, and the next
+ * leader goes on after that: no tick runs twice, and a change of leader shifts nothing. The first
+ * tick of a period is when the first leader of all begins; later ones are whole periods after it.
+ * Wall clocks may differ and step: a leader whose clock is behind waits until its clock has passed
+ * what is claimed. If the note is not of a schedule, nothing runs: that is logged as an error, and
+ * the contender stops. */
+#define SIMBA_KEEP_PHASE 1u /* with SIMBA_FIXED_RATE: ticks */
+#define SIMBA_AT_LEAST_ONCE \
+    2u /* a tick is claimed after its run: a run that ends with its leader
+                                  is repeated. Else before it: a tick runs at most once */
+
+/* The first tick later than after_ms, in milliseconds since 1970 UTC: of a period, as if after_ms were
+ * its last tick. offset_s, which may be NULL: how many seconds clocks in the zone are ahead of UTC then.
+ * SIMBA_EINVAL: the schedule has no ticks, or is wrong: simba_error_text() says how. *tick_ms is
+ * INT64_MAX: none before the year 10000. */
+int simba_schedule_next(const struct simba_schedule *schedule, int64_t after_ms, int64_t *tick_ms,
+                        int32_t *offset_s);
 
 typedef struct simba_scheduler simba_scheduler;
 typedef struct simba_run simba_run; /* one run of the work; borrowed for the call */
@@ -602,6 +636,7 @@ void simba_scheduler_destroy(simba_scheduler *x);
  * often, and ends soon after it hears true. */
 bool simba_run_should_stop(const simba_run *run);
 uint64_t simba_run_token(const simba_run *run); /* of the tenure, for fencing */
+int64_t simba_run_tick(const simba_run *run);   /* nominal, in ms since 1970 UTC; 0: has none */
 
 /* Sleeps for ms, or until the run should stop; says what should_stop then says. */
 bool simba_run_wait(const simba_run *run, int64_t ms);

@@ -373,6 +373,33 @@ const char *show_duration(int64_t ms, char *out)
     return out;
 }
 
+static size_t show_time(int64_t ms, char out[static TICK_SIZE])
+{
+    time_t seconds = (time_t)(ms / 1000);
+    struct tm t;
+    gmtime_r(&seconds, &t);
+    size_t length = strftime(out, TICK_SIZE, "%Y-%m-%dT%H:%M:%S", &t);
+    if (ms % 1000 != 0)
+        length += (size_t)snprintf(out + length, TICK_SIZE - length, ".%03d", (int)(ms % 1000));
+    return length;
+}
+
+const char *show_tick(int64_t tick, char out[static TICK_SIZE])
+{
+    size_t length = show_time(tick, out);
+    snprintf(out + length, TICK_SIZE - length, "Z");
+    return out;
+}
+
+const char *show_local_tick(int64_t tick, int32_t offset_s, char out[static TICK_SIZE])
+{
+    size_t length = show_time(tick + offset_s * INT64_C(1000), out);
+    int minutes = (offset_s < 0 ? -offset_s : offset_s) / 60;
+    snprintf(out + length, TICK_SIZE - length, "%c%02d:%02d", offset_s < 0 ? '-' : '+',
+             minutes / 60, minutes % 60);
+    return out;
+}
+
 /* ---- suggestions --------------------------------------------------------------------------- */
 
 #define SUGGESTION_MAX 32

@@ -58,6 +58,12 @@ bool is_unsafe_character(unsigned code);
 /* "1.5s", "12s", "3m07s", "2h05m"; out holds at least 24 bytes. */
 const char *show_duration(int64_t ms, char *out);
 
+/* The nominal time of a run, from ms since 1970 UTC: "2026-11-15T03:00:00Z", with the milliseconds
+ * if there are any; offset_s: as clocks show it that are so far ahead: "2026-11-15T04:00:00+01:00". */
+#define TICK_SIZE 48
+const char *show_tick(int64_t tick, char out[static TICK_SIZE]);
+const char *show_local_tick(int64_t tick, int32_t offset_s, char out[static TICK_SIZE]);
+
 /* Writes what stdout has gathered: 0, or an exit code after saying why. If nobody reads it any
  * more, that is the quiet end. */
 int flush_stdout(const struct cli *c);

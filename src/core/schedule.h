@@ -1,4 +1,4 @@
-/* schedule.h: when scheduled work is due.
+/* schedule.h: when scheduled work is due, unless it has ticks: those are in ticks.h.
  *
  * A schedule begins anew with every tenure: the first run is due initial_delay after its beginning.
  *   fixed delay   the next run is due one period after the end of the last one;
@@ -10,6 +10,7 @@
 #define CORE_SCHEDULE_H
 
 #include <simba.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 struct schedule {
@@ -19,6 +20,9 @@ struct schedule {
 
 /* SIMBA_EINVAL: *why names the field. */
 int schedule_init(struct schedule *s, const struct simba_schedule *options, const char **why);
+
+/* Are its runs named by the wall clock? Then ticks.h says when they are due. */
+bool schedule_has_ticks(const struct simba_schedule *options);
 
 int64_t schedule_first(const struct schedule *s, int64_t begin);
 

@@ -21,14 +21,21 @@
 
 #include "base/clock.h"
 #include "base/futex.h"
+#include "base/text.h"
 #include "core/schedule.h"
 #include "runtime/client.h"
 #include "runtime/fault.h"
 #include "runtime/options.h"
 #include "runtime/scheduler.h"
+#include "runtime/ticking.h"
+
+#define CLAIM_TIMEOUT_MS 2000 /* of one attempt to read or write the note … */
+#define CLAIM_PAUSE_MS 500    /* … and from one that failed to the next */
+#define CLOCK_AHEAD_MS 120000 /* what is claimed lies so far ahead: some clock is wrong */
 
 struct scheduler {
     struct schedule schedule;
+    struct ticking *ticking; /* NULL: it has no ticks */
     simba_work_fn *work;
     simba_state_fn *on_acquired, *on_released; /* the user's, with data */
     simba_endangered_fn *on_endangered;
@@ -44,6 +51,7 @@ struct scheduler {
     int64_t due;       /* NEVER: no run comes any more */
     int64_t began;     /* the last run */
     uint64_t failures; /* in a row */
+    bool has_read;     /* of ticks: what was claimed before */
 };
 
 /* ---- a run, as its work sees it ------------------------------------------------------------ */
@@ -51,6 +59,7 @@ struct scheduler {
 struct simba_run {
     struct actor *actor;
     uint64_t token;
+    int64_t tick;
 };
 
 bool simba_run_should_stop(const simba_run *run)
@@ -61,6 +70,11 @@ bool simba_run_should_stop(const simba_run *run)
 uint64_t simba_run_token(const simba_run *run)
 {
     return run != NULL ? run->token : 0;
+}
+
+int64_t simba_run_tick(const simba_run *run)
+{
+    return run != NULL ? run->tick : 0;
 }
 
 /* What ends a tenure changes `changes`, except for the clock. */
@@ -81,6 +95,143 @@ bool simba_run_wait(const simba_run *run, int64_t ms)
     }
 }
 
+/* ---- ticks --------------------------------------------------------------------------------- */
+
+static simba_contender *contender_of(const struct scheduler *x)
+{
+    return (simba_contender *)(void *)x->actor;
+}
+
+/* A leader that cannot work makes room for others. */
+static void give_up(struct scheduler *x)
+{
+    x->due = NEVER;
+    (void)simba_contender_stop(contender_of(x));
+}
+
+/* No later attempt can succeed: the store keeps no notes. */
+static bool is_hopeless(int code)
+{
+    return code == SIMBA_EUNSUPPORTED || code == SIMBA_ESCHEMA || code == SIMBA_EINVAL;
+}
+
+static void plan_tick(struct scheduler *x)
+{
+    struct ticks *t = &x->ticking->ticks;
+    struct log *log = &x->actor->client->log;
+    const char *mutex = x->actor->by_mutex.name;
+    char first[TICK_TEXT_SIZE], next[TICK_TEXT_SIZE];
+    bool dropped = ticks_plan(t, ticking_now());
+    x->due = t->planned == CALENDAR_NEVER ? NEVER : ticking_due(x->ticking);
+    int64_t expected = t->claimed != 0 ? ticks_after(t, t->claimed) : t->planned;
+    if (t->planned == CALENDAR_NEVER || t->planned == expected)
+        return;
+    tick_write(first, expected);
+    tick_write(next, t->planned);
+    if (dropped)
+        log_put(log, SIMBA_LOG_WARN,
+                "mutex '%s': more than %d ticks were missed: those from %s on are dropped, the "
+                "first that is made up is %s",
+                mutex, TICKS_MADE_UP_MAX, first, next);
+    else
+        log_put(log, SIMBA_LOG_INFO, "mutex '%s': ticks from %s on were missed; the next run is %s",
+                mutex, first, next);
+}
+
+/* The first of a tenure: an older one can write no more, so what is claimed now stays. */
+static void read_claimed(struct scheduler *x)
+{
+    struct ticks *t = &x->ticking->ticks;
+    struct log *log = &x->actor->client->log;
+    const char *mutex = x->actor->by_mutex.name, *store = actor_store(x->actor);
+    struct simba_note note;
+    int rc = simba_read_note(x->actor->client, mutex, CLAIM_TIMEOUT_MS, &note, NULL);
+    if (rc < 0) {
+        x->due = clock_after_ms(clock_now(), CLAIM_PAUSE_MS);
+        log_put(log, SIMBA_LOG_WARN, "mutex '%s': which tick is next cannot be read: %s%s", mutex,
+                simba_error_text(),
+                is_hopeless(rc) ? "; the contender is stopped" : "; trying again");
+        if (is_hopeless(rc))
+            give_up(x);
+        return;
+    }
+    if (ticks_begin(t, note.text) < 0) {
+        char shown[80];
+        struct text text;
+        text_init(&text, shown, sizeof shown);
+        text_add_escaped(&text, note.text);
+        log_put(log, SIMBA_LOG_ERROR,
+                "mutex '%s' on %s: its note is not of a schedule ('%s'), so no tick can be "
+                "claimed in it; the contender is stopped. Give the schedule a mutex of its own",
+                mutex, store, shown);
+        give_up(x);
+        return;
+    }
+    x->has_read = true;
+    if (t->claimed > ticking_now() + CLOCK_AHEAD_MS) {
+        char tick[TICK_TEXT_SIZE];
+        tick_write(tick, t->claimed);
+        log_put(log, SIMBA_LOG_WARN,
+                "mutex '%s' on %s: tick %s is claimed, which is still to come by the clock of this "
+                "machine: nothing runs before it. Is a clock wrong?",
+                mutex, store, tick);
+    }
+    plan_tick(x);
+}
+
+/* Writes the planned tick into the note. An attempt without an answer is repeated: it is the same
+ * tick. False: the tenure is over, or there is no hope. */
+static bool claim(struct scheduler *x, const struct simba_run *run)
+{
+    char note[TICKS_NOTE_SIZE];
+    ticks_write_note(&x->ticking->ticks, note);
+    for (uint32_t failures = 1;; failures++) {
+        int rc = simba_contender_publish(contender_of(x), x->token, note, CLAIM_TIMEOUT_MS);
+        if (rc == 0) {
+            ticks_claimed(&x->ticking->ticks);
+            return true;
+        }
+        if (rc == SIMBA_ELOST || simba_run_should_stop(run))
+            return false;
+        if ((failures & (failures - 1)) == 0)
+            log_put(&x->actor->client->log, SIMBA_LOG_WARN,
+                    "mutex '%s': its note '%s' cannot be written: %s%s", x->actor->by_mutex.name,
+                    note, simba_error_text(),
+                    is_hopeless(rc) ? "; the contender is stopped" : "; trying again");
+        if (is_hopeless(rc)) {
+            give_up(x);
+            return false;
+        }
+        if (simba_run_wait(run, CLAIM_PAUSE_MS))
+            return false;
+    }
+}
+
+/* May the work begin? */
+static bool begin_tick(struct scheduler *x, struct simba_run *run)
+{
+    if (x->ticking == NULL)
+        return true;
+    if (!x->has_read) {
+        read_claimed(x);
+        return false;
+    }
+    run->tick = x->ticking->ticks.planned;
+    if (!ticks_claims_first(&x->ticking->ticks) || claim(x, run))
+        return true;
+    x->due = NEVER;
+    return false;
+}
+
+/* The work has ended. */
+static void end_tick(struct scheduler *x)
+{
+    struct simba_run run = {.actor = x->actor, .token = x->token};
+    x->due = NEVER;
+    if (ticks_claims_first(&x->ticking->ticks) || claim(x, &run))
+        plan_tick(x);
+}
+
 /* ---- a run --------------------------------------------------------------------------------- */
 
 /* failure NULL: it went well. Of a work that fails for long, ever fewer runs are logged. */
@@ -90,7 +241,10 @@ static void ended(struct scheduler *x, int code, const char *failure)
     const char *mutex = x->actor->by_mutex.name;
     trace_run(x->actor, x->token, x->began, code);
     actor_ask_progress(x->actor, false);
-    x->due = schedule_next(&x->schedule, x->due, clock_now());
+    if (x->ticking != NULL)
+        end_tick(x);
+    else
+        x->due = schedule_next(&x->schedule, x->due, clock_now());
     if (failure == NULL && x->failures > 0)
         log_put(log, SIMBA_LOG_INFO, "mutex '%s': the scheduled work is fine after %llu failures",
                 mutex, (unsigned long long)x->failures);
@@ -129,7 +283,9 @@ static void run_work(void *arg)
     char failure[32];
     int cancel, code = 0;
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
-    if (actor_owns(x->actor, x->token)) {
+    if (!actor_owns(x->actor, x->token)) {
+        x->due = NEVER;
+    } else if (begin_tick(x, &run)) {
         thread_client = x->actor->client; /* so that the work cannot wait for itself */
         thread_actor = x->actor;
         actor_ask_progress(x->actor, true);
@@ -142,8 +298,6 @@ static void run_work(void *arg)
         pthread_cleanup_pop(0);
         snprintf(failure, sizeof failure, "returned %d", code);
         ended(x, code, code != 0 ? failure : NULL);
-    } else {
-        x->due = NEVER;
     }
     leave(x);
     pthread_setcancelstate(cancel, NULL);
@@ -166,18 +320,6 @@ int64_t scheduler_due(const struct actor *a)
     return x != NULL && leads && !x->at_work ? x->due : NEVER;
 }
 
-/* A leader that cannot work makes room for others. */
-static void give_up(struct scheduler *x)
-{
-    log_put(
-        &x->actor->client->log, SIMBA_LOG_ERROR,
-        "mutex '%s': no thread can be started for the scheduled work; the contender is stopped, "
-        "start it again when there are fewer threads",
-        x->actor->by_mutex.name);
-    x->due = NEVER;
-    (void)simba_contender_stop((simba_contender *)(void *)x->actor);
-}
-
 void scheduler_tick(struct actor *a)
 {
     int64_t due = scheduler_due(a);
@@ -188,11 +330,20 @@ void scheduler_tick(struct actor *a)
         x->due = NEVER;
         return;
     }
+    if (x->has_read && !ticks_is_due(&x->ticking->ticks, ticking_now())) {
+        x->due = ticking_due(x->ticking);
+        return;
+    }
     x->job = (struct job){.run = run_work, .arg = x};
     x->at_work = true;
     if (executor_submit(&a->client->workers, &x->job) == 0)
         return;
     x->at_work = false;
+    log_put(
+        &x->actor->client->log, SIMBA_LOG_ERROR,
+        "mutex '%s': no thread can be started for the scheduled work; the contender is stopped, "
+        "start it again when there are fewer threads",
+        x->actor->by_mutex.name);
     give_up(x);
 }
 
@@ -224,6 +375,7 @@ static void on_acquired(void *data, const char *mutex, const struct simba_state 
     x->actor = thread_actor;
     x->token = state->after.token;
     x->failures = 0;
+    x->has_read = false;
     pthread_cleanup_push(begin_schedule, x);
     if (x->on_acquired != NULL)
         x->on_acquired(x->data, mutex, state);
@@ -249,10 +401,17 @@ static void on_stopped(void *data)
     x->on_stopped(x->data);
 }
 
+static void free_scheduler(void *arg)
+{
+    struct scheduler *x = arg;
+    free(x->ticking);
+    free(x);
+}
+
 static void on_closed(void *data)
 {
     struct scheduler *x = data;
-    pthread_cleanup_push(free, x);
+    pthread_cleanup_push(free_scheduler, x);
     if (x->on_closed != NULL)
         x->on_closed(x->data);
     pthread_cleanup_pop(1);
@@ -283,11 +442,23 @@ int simba_scheduler_create(simba_client *s, const char *mutex,
     rc = schedule_init(&parsed, &taken, &why);
     if (rc < 0)
         return fault(rc, "mutex '%.70s': %s", name, why);
+    if (schedule_has_ticks(&taken) && o.note != NULL)
+        return fault(SIMBA_EINVAL,
+                     "mutex '%.70s': a schedule with ticks keeps them in the note of the mutex, so "
+                     "it cannot have a note of yours",
+                     name);
+    struct ticking *ticking = NULL;
+    rc = schedule_has_ticks(&taken) ? ticking_create(&taken, &ticking) : 0;
+    if (rc < 0)
+        return rc;
     struct scheduler *x = malloc(sizeof *x);
-    if (x == NULL)
+    if (x == NULL) {
+        free(ticking);
         return fault(SIMBA_ELIMIT, "mutex '%.70s': out of memory", name);
+    }
     *x = (struct scheduler){
         .schedule = parsed,
+        .ticking = ticking,
         .work = work,
         .on_acquired = o.on_acquired,
         .on_released = o.on_released,
@@ -304,7 +475,7 @@ int simba_scheduler_create(simba_client *s, const char *mutex,
     o.data = x;
     rc = simba_contender_create(s, mutex, &o, &contender);
     if (rc < 0)
-        free(x);
+        free_scheduler(x);
     else
         actor_ask_progress(actor_of(contender), false); /* that begins with a run */
     *out = (simba_scheduler *)(void *)contender;

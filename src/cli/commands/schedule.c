@@ -1,4 +1,5 @@
 /* schedule.c: simba schedule: runs a command again and again, on the leader only. */
+#include <stdio.h>
 #include <string.h>
 
 #include "cli/commands/commands.h"
@@ -7,11 +8,30 @@
 #include "cli/run/candidate.h"
 #include "cli/run/plan.h"
 
-enum { OPT_EVERY, OPT_DELAY, OPT_INITIAL, OPT_AT_LEAST, OPT_ONCE, OPT_COMMAND };
+#define DRY_RUN_TICKS 10
+
+enum {
+    OPT_EVERY,
+    OPT_CRON,
+    OPT_ZONE,
+    OPT_MISSED,
+    OPT_AT_LEAST_ONCE,
+    OPT_DELAY,
+    OPT_INITIAL,
+    OPT_AT_LEAST,
+    OPT_ONCE,
+    OPT_COMMAND
+};
 
 static const struct option options[] = {
     {"every", 0, OPT_EVERY, "D",
-     "start a run this often; a start that is due while one runs is skipped"},
+     "start a run this often, whoever leads; a start that is due while one runs is skipped"},
+    {"cron", 0, OPT_CRON, "EXPR", "start runs as a crontab says: '30 3 * * mon-fri', @daily"},
+    {"zone", 0, OPT_ZONE, "ZONE", "the time zone of --cron, as Europe/Berlin; default UTC"},
+    {"missed", 0, OPT_MISSED, "HOW",
+     "runs that nobody started in time: skip (default), once: one for all, all: each of them"},
+    {"at-least-once", 0, OPT_AT_LEAST_ONCE, NULL,
+     "repeat a run that ended with its leader; default: each at most once"},
     {"delay", 0, OPT_DELAY, "D", "from the end of a run to the next"},
     {"initial-delay", 0, OPT_INITIAL, "D", "from the acquisition to the first run; default 0"},
     {"at-least", 0, OPT_AT_LEAST, "D",
@@ -24,16 +44,20 @@ static const struct option options[] = {
 
 static const char help[] =
     "Of all that run this with the same NAME one owns NAME and runs CMD; if it dies, another "
-    "takes over. CMD gets SIMBA_MUTEX, SIMBA_FENCING_TOKEN, SIMBA_CONTENDER_ID and SIMBA_STORE, "
-    "and is "
+    "takes over, and goes on where it was: runs of --every and --cron are claimed in the note of "
+    "NAME. CMD gets SIMBA_MUTEX, SIMBA_FENCING_TOKEN, SIMBA_CONTENDER_ID, SIMBA_STORE, of these "
+    "runs also SIMBA_TICK, their nominal time, and is "
     "ended before the lease is. Each run is reported on stderr, and so is who leads.\n"
+    "--dry-run: also shows the next ten runs of --cron.\n"
     "--json: on stdout, and what CMD prints goes to stderr. Event run has at_ms, mutex, token, "
-    "run, took_ms, code, lost, store; acquired, released and lost are those of simba elect.\n\n"
+    "run, tick, took_ms, code, lost, store; acquired, released and lost are those of simba "
+    "elect.\n\n"
     "Exit status: 0 ended by a signal; 125 simba itself failed; 141 nobody reads its lines; 64 "
     "wrong usage. With --once: CMD's own, or 128 + the signal that killed it; 123 the lease was "
     "lost and CMD was stopped; 126 CMD cannot be run; 127 CMD not found.\n\n"
     "Examples:\n"
     "  simba schedule cleanup --every 5m ./cleanup.sh\n"
+    "  simba schedule backup --cron '30 3 * * *' --zone Europe/Berlin --missed once ./backup.sh\n"
     "  simba schedule report --delay 1h --initial-delay 10s -c './make && ./send'\n";
 
 struct schedule {
@@ -41,11 +65,25 @@ struct schedule {
     struct candidate candidate;
     struct simba_schedule when;
     int64_t at_least_ms;
-    bool has_every, has_delay, once;
+    bool has_every, has_delay, has_missed, once;
     char *shell[4];
     simba_scheduler *scheduler;
     long runs; /* the work's */
 };
+
+static int take_missed(struct cli *c, struct schedule *s, const char *value)
+{
+    static const char *const names[] = {
+        [SIMBA_MISSED_SKIP] = "skip", [SIMBA_MISSED_ONCE] = "once", [SIMBA_MISSED_ALL] = "all"};
+    for (int i = 0; i < 3; i++) {
+        if (strcmp(value, names[i]) == 0) {
+            s->when.missed = (enum simba_missed)i;
+            s->has_missed = true;
+            return -1;
+        }
+    }
+    return usage(c, "--missed is skip, once or all, not '%.40s'", value);
+}
 
 static int take_option(struct cli *c, void *data, int id, char *value)
 {
@@ -53,7 +91,20 @@ static int take_option(struct cli *c, void *data, int id, char *value)
     switch (id) {
     case OPT_EVERY:
         s->has_every = true;
+        s->when.flags |= SIMBA_KEEP_PHASE;
         return cli_take_duration(c, "--every", value, &s->when.period_ms);
+    case OPT_CRON:
+        s->when.pace = SIMBA_CRON;
+        s->when.cron = value;
+        return -1;
+    case OPT_ZONE:
+        s->when.zone = value;
+        return -1;
+    case OPT_MISSED:
+        return take_missed(c, s, value);
+    case OPT_AT_LEAST_ONCE:
+        s->when.flags |= SIMBA_AT_LEAST_ONCE;
+        return -1;
     case OPT_DELAY:
         s->has_delay = true;
         s->when.pace = SIMBA_FIXED_DELAY;
@@ -82,6 +133,27 @@ static int take_operand(struct cli *c, void *data, int id, char *value)
     return plan_take_operand(&s->plan, value);
 }
 
+/* Of --every, --cron, --delay and --once there is one. */
+static int check_pace(struct cli *c, struct schedule *s)
+{
+    bool has_cron = s->when.cron != NULL;
+    int64_t tick;
+    if (s->once && (s->has_every || s->has_delay || has_cron))
+        return usage(c, "--once excludes --every, --cron and --delay");
+    if (s->has_every + s->has_delay + has_cron > 1)
+        return usage(c, "--every, --cron and --delay exclude each other");
+    if (!s->has_every && !s->has_delay && !has_cron && !s->once)
+        return usage(c, "missing --every D, --cron EXPR, --delay D or --once: how often CMD runs");
+    if (s->when.zone != NULL && !has_cron)
+        return usage(c, "--zone is for --cron");
+    bool has_ticks = s->has_every || has_cron;
+    if (!has_ticks && (s->has_missed || (s->when.flags & SIMBA_AT_LEAST_ONCE) != 0))
+        return usage(c, "--missed and --at-least-once are for --every and --cron");
+    if (has_cron && simba_schedule_next(&s->when, 0, &tick, NULL) != 0)
+        return usage(c, "%s", simba_error_text());
+    return -1;
+}
+
 static int check(struct cli *c, struct schedule *s)
 {
     if (s->plan.mutex == NULL)
@@ -90,19 +162,43 @@ static int check(struct cli *c, struct schedule *s)
     int code = plan_choose_cmd(&s->plan, s->shell);
     if (code >= 0)
         return code;
-    if (s->plan.argv == NULL)
+    if (s->plan.argv == NULL && !c->dry_run)
         return usage(c, "missing CMD, what to run: simba schedule NAME --every D CMD…");
-    if (s->once && (s->has_every || s->has_delay))
-        return usage(c, "--once excludes --every and --delay");
-    if (s->has_every && s->has_delay)
-        return usage(c, "--every and --delay exclude each other");
-    if (!s->has_every && !s->has_delay && !s->once)
-        return usage(c, "missing --every D, --delay D or --once: how often CMD runs");
+    code = check_pace(c, s);
+    if (code >= 0)
+        return code;
     if (s->when.period_ms == 0)
         return usage(c, "%s must be longer than 0", s->has_every ? "--every" : "--delay");
-    if (s->when.period_ms < 0)
+    if (s->when.period_ms < 0 && s->once)
         s->when.period_ms = SIMBA_PERIOD_MAX_MS;
     return -1;
+}
+
+/* ---- --dry-run ----------------------------------------------------------------------------- */
+
+static int show_ticks(const struct cli *c, const struct schedule *s)
+{
+    char utc[TICK_SIZE], local[TICK_SIZE];
+    const char *zone = s->when.zone != NULL ? s->when.zone : "UTC";
+    int64_t tick = simba_wall_ms(simba_now());
+    int32_t offset;
+    if (s->when.cron == NULL)
+        return 0;
+    if (!c->json)
+        printf("\nnext runs of '%s', in %s and in UTC:\n", s->when.cron, zone);
+    for (int i = 0; i < DRY_RUN_TICKS; i++) {
+        if (simba_schedule_next(&s->when, tick, &tick, &offset) != 0)
+            return print_error(c, "%s", simba_error_text());
+        if (tick == INT64_MAX)
+            break;
+        show_tick(tick, utc);
+        show_local_tick(tick, offset, local);
+        if (c->json)
+            print_json("{s:s, s:s, s:s}", "tick", utc, "local", local, "zone", zone);
+        else
+            printf("  %s  %s\n", local, utc);
+    }
+    return 0;
 }
 
 /* ---- on the library's threads -------------------------------------------------------------- */
@@ -111,19 +207,21 @@ static void report_run(struct schedule *s, const simba_run *run, const struct ou
                        int64_t began, int64_t took_ms)
 {
     const struct cli *c = s->plan.c;
-    char took[24];
+    char took[24], tick[TICK_SIZE];
+    const char *shown = simba_run_tick(run) != 0 ? show_tick(simba_run_tick(run), tick) : NULL;
     if (c->json) {
-        print_json("{s:s, s:I, s:s, s:I, s:i, s:I, s:i, s:b, s:s}", "event", "run", "at_ms",
+        print_json("{s:s, s:I, s:s, s:I, s:i, s:s?, s:I, s:i, s:b, s:s}", "event", "run", "at_ms",
                    (long long)simba_wall_ms(began), "mutex", s->plan.mutex, "token",
-                   (long long)simba_run_token(run), "run", (int)s->runs, "took_ms",
+                   (long long)simba_run_token(run), "run", (int)s->runs, "tick", shown, "took_ms",
                    (long long)took_ms, "code", o->code, "lost", (int)o->is_lost, "store", c->store);
         candidate_flush(&s->candidate);
     } else if (o->error != 0) {
         print_error(c, "mutex '%s' on %s: cannot run %s: %s", s->plan.mutex, c->store,
                     s->plan.argv[0], strerror(o->error));
     } else {
-        print_note(c, "mutex '%s' on %s: run %ld ended with status %d after %s%s", s->plan.mutex,
-                   c->store, s->runs, o->code, show_duration(took_ms, took), o->why);
+        print_note(c, "mutex '%s' on %s: run %ld%s%s ended with status %d after %s%s",
+                   s->plan.mutex, c->store, s->runs, shown != NULL ? ", tick " : "",
+                   shown != NULL ? shown : "", o->code, show_duration(took_ms, took), o->why);
     }
 }
 
@@ -132,7 +230,7 @@ static int work(void *data, const simba_run *run)
     struct schedule *s = data;
     int64_t began = simba_now();
     struct outcome o =
-        keeper_perform(&s->candidate.keeper, JOB_CMD, simba_run_token(run), SIMBA_UNCHANGED);
+        keeper_perform_tick(&s->candidate.keeper, simba_run_token(run), simba_run_tick(run));
     if (!o.is_run)
         return 0;
     s->runs++;
@@ -216,6 +314,8 @@ static int run(struct cli *c)
         code = plan_progress(&s.plan, true);
     if (code < 0)
         code = cli_configure(c);
+    if (code == 0 && c->dry_run)
+        code = show_ticks(c, &s);
     if (code < 0)
         code = plan_kill_after(&s.plan);
     if (code >= 0)

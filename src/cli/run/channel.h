@@ -27,6 +27,7 @@ struct message {
     bool is_only;       /* START of CMD: none follows, so the guard ends when the tree is gone */
     bool from_terminal; /* SIGNAL: sent to the whole foreground group */
     uint64_t token;     /* of the tenure; not of LOST, SIGNAL */
+    int64_t tick;       /* START of CMD: for which it runs; 0: none */
     char id[SIMBA_ID_MAX + 1]; /* START of CMD: these two */
     char store[URL_MAX];
 };

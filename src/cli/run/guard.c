@@ -237,7 +237,10 @@ static char **argv_of(const struct guard *g)
 
 static struct tenure tenure_of(const struct guard *g)
 {
-    return (struct tenure){.id = g->tenure.id, .store = g->tenure.store, .token = g->tenure.token};
+    return (struct tenure){.id = g->tenure.id,
+                           .store = g->tenure.store,
+                           .token = g->tenure.token,
+                           .tick = g->job == JOB_CMD ? g->tenure.tick : 0};
 }
 
 static int start(struct guard *g)

@@ -106,18 +106,30 @@ void keeper_start_only(struct keeper *k, uint64_t token)
     pthread_mutex_unlock(&k->lock);
 }
 
-struct outcome keeper_perform(struct keeper *k, enum job kind, uint64_t token,
-                              enum simba_reason reason)
+static struct outcome perform(struct keeper *k, enum job kind, uint64_t token,
+                              enum simba_reason reason, int64_t tick)
 {
     struct outcome o = {.is_run = false, .why = ""};
     pthread_mutex_lock(&k->lock);
     if (want(k, kind, token)) {
         k->job.reason = reason;
+        k->job.tick = tick;
         wait_for_end(k);
         o = outcome_of(k);
     }
     pthread_mutex_unlock(&k->lock);
     return o;
+}
+
+struct outcome keeper_perform(struct keeper *k, enum job kind, uint64_t token,
+                              enum simba_reason reason)
+{
+    return perform(k, kind, token, reason, 0);
+}
+
+struct outcome keeper_perform_tick(struct keeper *k, uint64_t token, int64_t tick)
+{
+    return perform(k, JOB_CMD, token, SIMBA_UNCHANGED, tick);
 }
 
 void keeper_launch(struct keeper *k, uint64_t token)
@@ -194,8 +206,11 @@ static bool send_start(struct keeper *k, const struct message *m, int pass)
 
 static void send_cmd(struct keeper *k)
 {
-    struct message m = {
-        .kind = MESSAGE_START, .job = JOB_CMD, .token = k->job.token, .is_only = k->job.is_only};
+    struct message m = {.kind = MESSAGE_START,
+                        .job = JOB_CMD,
+                        .token = k->job.token,
+                        .tick = k->job.tick,
+                        .is_only = k->job.is_only};
     k->hold_until = 0;
     k->tenure = k->job.token;
     bool is_late = k->has_ending_signal && k->p->argv != NULL; /* nobody would tell it */

@@ -51,6 +51,7 @@ struct keeper {
     struct {
         enum job kind;
         uint64_t token;
+        int64_t tick; /* of CMD; 0: none */
         bool is_wanted, is_sent, is_over;
         bool is_only;             /* none follows */
         bool term_sent;           /* because the tenure ends */
@@ -85,6 +86,7 @@ void keeper_start_only(struct keeper *k, uint64_t token);
 /* From a thread of the library's, while the main thread is in keeper_run(): */
 struct outcome keeper_perform(struct keeper *k, enum job kind, uint64_t token,
                               enum simba_reason reason);
+struct outcome keeper_perform_tick(struct keeper *k, uint64_t token, int64_t tick); /* CMD */
 void keeper_launch(struct keeper *k, uint64_t token); /* CMD: returns when the guard has it … */
 void keeper_await(struct keeper *k, uint64_t token, enum simba_reason reason); /* … until its end */
 

@@ -24,12 +24,13 @@
 
 /* ---- its environment: ours is not changed, threads may read it ----------------------------- */
 
-#define OWN_VARIABLES 8
-#define OWN_ALWAYS 5 /* the others only where progress is asked for */
+#define OWN_VARIABLES 9
+#define OWN_ALWAYS 6 /* the others only where progress is asked for */
 
 static const char *const names[OWN_VARIABLES] = {
-    "SIMBA_MUTEX=",  "SIMBA_CONTENDER_ID=", "SIMBA_STORE=",   "SIMBA_FENCING_TOKEN=",
-    "SIMBA_REASON=", "NOTIFY_SOCKET=",      "WATCHDOG_USEC=", "WATCHDOG_PID="};
+    "SIMBA_MUTEX=",         "SIMBA_CONTENDER_ID=", "SIMBA_STORE=",
+    "SIMBA_FENCING_TOKEN=", "SIMBA_REASON=",       "SIMBA_TICK=",
+    "NOTIFY_SOCKET=",       "WATCHDOG_USEC=",      "WATCHDOG_PID="};
 
 static size_t own_count(const struct tenure *t)
 {
@@ -63,11 +64,13 @@ static void free_environment(char **all, const struct tenure *t)
 /* NULL: out of memory. WATCHDOG_PID is left out: whoever of the tree reports, it counts. */
 static char **make_environment(const struct plan *p, const struct tenure *t)
 {
-    char number[24], watchdog[24];
+    char number[24], watchdog[24], tick[TICK_SIZE];
     snprintf(number, sizeof number, "%llu", (unsigned long long)t->token);
     snprintf(watchdog, sizeof watchdog, "%lld", (long long)(t->watchdog_ns / 1000));
     const char *const values[OWN_VARIABLES] = {
-        p->mutex, t->id, t->store, number, t->reason, t->notify_socket, watchdog, NULL};
+        p->mutex,         t->id,     t->store,
+        number,           t->reason, t->tick != 0 ? show_tick(t->tick, tick) : NULL,
+        t->notify_socket, watchdog,  NULL};
     size_t count = OWN_VARIABLES + 1, n = 0;
     for (char **variable = environ; *variable != NULL; variable++)
         count++;

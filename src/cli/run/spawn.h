@@ -13,6 +13,7 @@ struct tenure {
     const char *id, *store;
     const char *reason; /* why it is over; NULL: it is not */
     uint64_t token;
+    int64_t tick;              /* ms since 1970 UTC; 0: none */
     const char *notify_socket; /* where CMD reports progress; NULL: nowhere */
     int64_t watchdog_ns;       /* and how often */
 };

@@ -1,0 +1,209 @@
+/* ticks.c: see ticks.h. */
+#include "core/ticks.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "core/date.h"
+#include "core/planted.h"
+
+#define DAY_MS INT64_C(86400000)
+#define WINDOW_MS INT64_C(3600000) /* how far back ticks are counted first; then twice as far */
+
+static const char note_begin[] = "tick 1 ";
+
+/* ---- texts --------------------------------------------------------------------------------- */
+
+static void add_digits(struct text *t, int64_t value, int digits)
+{
+    int64_t scale = 1;
+    for (int i = 1; i < digits; i++)
+        scale *= 10;
+    for (; scale > 0; scale /= 10)
+        text_add_int(t, value / scale % 10);
+}
+
+void tick_write(char out[static TICK_TEXT_SIZE], int64_t tick)
+{
+    assert(tick >= 0);
+    struct text t;
+    struct date d = date_of_days(tick / DAY_MS);
+    int64_t ms = tick % DAY_MS;
+    assert(d.year <= DATE_YEAR_MAX);
+    text_init(&t, out, TICK_TEXT_SIZE);
+    add_digits(&t, d.year, 4);
+    text_add(&t, "-");
+    add_digits(&t, d.month, 2);
+    text_add(&t, "-");
+    add_digits(&t, d.day, 2);
+    text_add(&t, "T");
+    add_digits(&t, ms / 3600000, 2);
+    text_add(&t, ":");
+    add_digits(&t, ms / 60000 % 60, 2);
+    text_add(&t, ":");
+    add_digits(&t, ms / 1000 % 60, 2);
+    if (ms % 1000 != 0) {
+        text_add(&t, ".");
+        add_digits(&t, ms % 1000, 3);
+    }
+    text_add(&t, "Z");
+}
+
+/* `form` has a 0 for each digit; other characters must be the same. */
+static bool has_form(const char *text, const char *form)
+{
+    for (; *form != '\0'; text++, form++) {
+        bool is_digit = *text >= '0' && *text <= '9';
+        if (*form == '0' ? !is_digit : *text != *form)
+            return false;
+    }
+    return true;
+}
+
+static int digits(const char *text, int count)
+{
+    int value = 0;
+    for (int i = 0; i < count; i++)
+        value = value * 10 + (text[i] - '0');
+    return value;
+}
+
+bool tick_read(const char *text, size_t length, int64_t *tick)
+{
+    bool has_ms = length == sizeof "0000-00-00T00:00:00.000Z" - 1;
+    if (!has_ms && length != sizeof "0000-00-00T00:00:00Z" - 1)
+        return false;
+    if (!has_form(text, has_ms ? "0000-00-00T00:00:00.000Z" : "0000-00-00T00:00:00Z"))
+        return false;
+    int year = digits(text, 4), month = digits(text + 5, 2), day = digits(text + 8, 2);
+    int hour = digits(text + 11, 2), minute = digits(text + 14, 2), second = digits(text + 17, 2);
+    if (year < 1970 || month < 1 || month > 12 || day < 1 ||
+        day > date_days_in_month(year, month) || hour > 23 || minute > 59 || second > 59)
+        return false;
+    *tick = date_to_days(year, month, day) * DAY_MS + hour * INT64_C(3600000) + minute * 60000 +
+            second * 1000 + (has_ms ? digits(text + 20, 3) : 0);
+    return true;
+}
+
+void ticks_write_note(const struct ticks *t, char out[static TICKS_NOTE_SIZE])
+{
+    char tick[TICK_TEXT_SIZE];
+    struct text text;
+    tick_write(tick, t->planned);
+    text_init(&text, out, TICKS_NOTE_SIZE);
+    text_add(&text, note_begin);
+    text_add(&text, tick);
+    text_add(&text, t->at_least_once ? " done" : " claimed");
+}
+
+static bool read_note(const char *note, int64_t *tick)
+{
+    size_t begin = sizeof note_begin - 1;
+    if (strncmp(note, note_begin, begin) != 0)
+        return false;
+    size_t length = strcspn(note + begin, " ");
+    const char *end = note + begin + length;
+    return tick_read(note + begin, length, tick) &&
+           (strcmp(end, " claimed") == 0 || strcmp(end, " done") == 0);
+}
+
+/* ---- which is next ------------------------------------------------------------------------- */
+
+int64_t ticks_after(const struct ticks *t, int64_t after)
+{
+    if (t->cron != NULL)
+        return calendar_next(t->cron, t->zone, after);
+    return after > CALENDAR_NEVER - t->period ? CALENDAR_NEVER : after + t->period;
+}
+
+/* The last one from `claimed` on that has come by now; something has. */
+static int64_t last_until(const struct ticks *t, int64_t claimed, int64_t now)
+{
+    if (t->cron != NULL)
+        return calendar_last(t->cron, t->zone, claimed, now);
+    return claimed + (now - claimed) / t->period * t->period;
+}
+
+static int64_t count(const struct ticks *t, int64_t after, int64_t until)
+{
+    int64_t n = 0;
+    for (int64_t tick = ticks_after(t, after); tick <= until; tick = ticks_after(t, tick))
+        n++;
+    return n;
+}
+
+/* From where on at most TICKS_MADE_UP_MAX ticks have come by now: those before it are dropped. */
+static int64_t make_up_from(const struct ticks *t, int64_t now)
+{
+    if (t->cron == NULL) {
+        int64_t most = t->period * TICKS_MADE_UP_MAX, last = last_until(t, t->claimed, now);
+        return last - t->claimed > most ? last - most : t->claimed;
+    }
+    for (int64_t window = WINDOW_MS;; window *= 2) {
+        int64_t begin = now - t->claimed > window ? now - window : t->claimed;
+        int64_t more = count(t, begin, now) - TICKS_MADE_UP_MAX;
+        if (more < 0 && begin > t->claimed)
+            continue;
+        for (; more > 0; more--)
+            begin = ticks_after(t, begin);
+        return begin;
+    }
+}
+
+int ticks_begin(struct ticks *t, const char *note)
+{
+    t->claimed = t->planned = 0;
+    if (PLANTED(TICK_NOT_READ))
+        return 0;
+    return note[0] == '\0' || read_note(note, &t->claimed) ? 0 : SIMBA_ESCHEMA;
+}
+
+static int64_t plan_missed(const struct ticks *t, int64_t now)
+{
+    int64_t last = last_until(t, t->claimed, now);
+    switch (t->missed) {
+    case SIMBA_MISSED_ONCE:
+        return last;
+    case SIMBA_MISSED_ALL:
+        return ticks_after(t, make_up_from(t, now));
+    default:
+        return ticks_after(t, last);
+    }
+}
+
+/* The very first tick of a period is now. */
+bool ticks_plan(struct ticks *t, int64_t now)
+{
+    assert(now >= 0);
+    if (t->claimed == 0 || PLANTED(TICK_BY_CLOCK)) {
+        t->planned = t->cron != NULL ? ticks_after(t, now) : now;
+        return false;
+    }
+    int64_t next = ticks_after(t, t->claimed);
+    t->planned = next > now ? next : plan_missed(t, now);
+    return t->missed == SIMBA_MISSED_ALL && t->planned != next;
+}
+
+bool ticks_is_due(struct ticks *t, int64_t now)
+{
+    assert(t->planned != 0);
+    if (now < t->planned)
+        return false;
+    if (t->missed != SIMBA_MISSED_ALL && ticks_after(t, t->planned) <= now)
+        t->planned = last_until(t, t->planned, now);
+    return true;
+}
+
+/* ---- claims -------------------------------------------------------------------------------- */
+
+bool ticks_claims_first(const struct ticks *t)
+{
+    return !t->at_least_once && !PLANTED(TICK_CLAIMED_LATE);
+}
+
+void ticks_claimed(struct ticks *t)
+{
+    assert(t->planned > t->claimed);
+    t->claimed = t->planned;
+}
