@@ -153,6 +153,20 @@ static void redis_old_master_renews(void)
     end(&s);
 }
 
+/* Who was told that a note is written finds it at the new master. */
+static void redis_old_master_publishes(void)
+{
+    struct scene s;
+    begin(&s, "master=main&" GRACE);
+    simba_locker *l = locker_of(s.client, lease_long());
+    CHECK_OK(simba_locker_acquire(l, SERVER_MS));
+    fail_over(&s);
+    int code = simba_locker_publish(l, "done", SERVER_MS);
+    CHECK(code != 0 || run_number(&s.replica, "EXISTS simba:{m}:note") == 1);
+    CHECK(strstr(run(&s.master, "INFO replication")->str, "role:master") != NULL);
+    end(&s);
+}
+
 /* Without a majority of the sentinels nobody knows whether the master still is one. */
 static void redis_sentinels_gone(void)
 {
@@ -252,6 +266,7 @@ const struct test redis_sentinel_tests[] = {
     {"redis_sentinel_failover", redis_sentinel_failover, REDIS_ONLY, 0},
     {"redis_old_master_grants", redis_old_master_grants, REDIS_ONLY, 0},
     {"redis_old_master_renews", redis_old_master_renews, REDIS_ONLY, 0},
+    {"redis_old_master_publishes", redis_old_master_publishes, REDIS_ONLY, 0},
     {"redis_sentinels_gone", redis_sentinels_gone, REDIS_ONLY, 0},
     {"redis_sentinels_silent", redis_sentinels_silent, REDIS_ONLY, 0},
     {"redis_sentinels_silent_successor", redis_sentinels_silent_successor, REDIS_ONLY, 0},
