@@ -156,7 +156,7 @@ P
     expect 64 "takes no value"
     run simba lock -w abc "$M" true
     expect 64 "not a duration"
-    run simba lock --ttl 1d "$M" true
+    run simba lock --ttl 1w "$M" true
     expect 64 "unit of a duration"
     run simba lock -E 300 "$M" true
     expect 64 "0 to 255"

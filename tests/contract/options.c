@@ -35,7 +35,7 @@ static void urls_refused(void)
         "memory:x?ttl=0",
         "memory:x?ttl",
         "memory:x?=1",
-        "memory:x?ttl=1d",
+        "memory:x?ttl=1w",
         "memory:x?transition=-1",
         "memory:x?ttl=10ms&transition=10ms",
         "memory:%00",
