@@ -48,6 +48,8 @@
     X(LATCH_NO_WRITE, "a session counts as standing while it is connected")              \
     X(LATCH_NO_WORTH, "a tenure begins although hardly anything of it is left")          \
     X(TICK_CLAIMED_LATE, "a tick is claimed after its run, though it may run only once") \
+    X(TICK_OLD_TOKEN, "the store takes a tick of a tenure that is over")                 \
+    X(TICK_OVERTAKEN, "the store lets an older tick of a tenure overtake a newer one")   \
     X(TICK_NOT_READ, "a new leader does not read what is claimed")                       \
     X(TICK_BY_CLOCK, "a leader goes by its clock, whatever is claimed")                  \
     X(LATCH_REMOVES_OTHERS, "a node in front that we do not know is deleted, whoever made it")

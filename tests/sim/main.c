@@ -145,6 +145,7 @@ static void show_sum(const struct settings *s, const struct tally *t, uint64_t r
     printf("%" PRIu64 " resignations, %" PRIu64 " tenures stalled, %" PRIu64 " takeovers from a "
            "stalled owner in time, %" PRIu64 " warnings by on_endangered\n",
            t->resignations, t->stalls, t->stall_takeovers, t->warnings);
+    printf("%" PRIu64 " ticks run, %" PRIu64 " times one was claimed\n", t->ticks, t->claims);
 }
 
 static int usage(void)

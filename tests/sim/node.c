@@ -115,6 +115,7 @@ static void make_machine(struct world *w, struct node *n)
     n->forced = false;
     n->node_number = 0;
     n->trouble_until = w->now;
+    ticker_reset(n);
 }
 
 void node_boot(struct world *w, struct node *n)
@@ -290,6 +291,10 @@ void node_event(struct world *w, struct node *n, const struct event *e)
     case EVENT_AT_CLIENT:
     case EVENT_BEAT:
         zookeeper_event(w, n, e);
+        break;
+    case EVENT_TICKER:
+    case EVENT_NOTE_REPLY:
+        ticker_event(w, n, e);
         break;
     case EVENT_DISPATCH:
         user_dispatch(w, n);

@@ -286,6 +286,7 @@ void store_restart(struct world *w, bool forget)
         zookeeper_restart(w);
     if (!forget)
         return;
+    ticker_forget(w);
     memset(w->store.lease, 0, sizeof w->store.lease);
     for (unsigned m = 0; m < MUTEXES; m++)
         w->store.lease[m].fence = (uint64_t)w->now;

@@ -227,10 +227,13 @@ void user_return(struct world *w, struct node *n)
         world_trace(w, "%c   %s is skipped", NAME(n), name_of_callback(n->callback));
     else if (w->now > n->callback_at)
         world_trace(w, "%c   %s returns", NAME(n), name_of_callback(n->callback));
+    bool begins = n->callback == CALLBACK_ACQUIRED && !n->skipped;
     n->callback = CALLBACK_NONE;
     n->running = n->hanging = false;
     bool ran = !n->skipped;
     n->skipped = false;
     user_take_note(w, n); /* what was asked for before the callback ended comes before its end */
     node_step(w, n, (struct handle_event){.kind = HANDLE_DONE, .ran = ran});
+    if (begins)
+        ticker_begin(w, n, n->callback_token);
 }

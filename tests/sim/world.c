@@ -235,6 +235,9 @@ static void handle_event(struct world *w, struct event *e)
     case EVENT_AT_SERVER:
         zookeeper_arrive(w, e);
         break;
+    case EVENT_NOTE_AT_STORE:
+        ticker_at_store(w, e);
+        break;
     case EVENT_FAULT:
         inject_fault(w);
         break;
@@ -330,6 +333,7 @@ static bool stall_an_owner(struct world *w)
 bool world_run(struct world *w)
 {
     mix_draw(w);
+    ticker_draw(w);
     for (unsigned i = 0; i < w->nodes; i++)
         node_boot(w, &w->node[i]);
     world_post(w, w->now + 10 * MS, EVENT_FAULT, NULL, NULL);

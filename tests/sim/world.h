@@ -17,6 +17,7 @@
 #include "base/rng.h"
 #include "core/handle.h"
 #include "core/view.h"
+#include "ticker.h"
 
 #define NODES_MAX 16
 #define MUTEXES 2
@@ -75,7 +76,8 @@ struct tally {
     uint64_t fault[FAULT_COUNT][COLUMN_COUNT];
     uint64_t events, faults, tenures, handovers, adoptions, losses, reads, takeovers;
     uint64_t stalls, stall_takeovers, resignations, warnings;
-    int64_t simulated; /* ns */
+    uint64_t ticks, claims; /* runs of ticks; notes that the store has taken */
+    int64_t simulated;      /* ns */
 };
 
 /* ---- messages ------------------------------------------------------------------------------ */
@@ -123,26 +125,29 @@ struct message {
 };
 
 enum event_kind {
-    EVENT_ARRIVE,     /* a request reaches the store */
-    EVENT_REPLY,      /* an answer reaches the client */
-    EVENT_HINT,       /* a push reaches the client */
-    EVENT_TICK,       /* a client's alarm */
-    EVENT_DISPATCH,   /* the executor begins a callback */
-    EVENT_RETURN,     /* a callback returns */
-    EVENT_USER,       /* a user does something */
-    EVENT_NOTE,       /* the loop sees that the user has stopped the handle */
-    EVENT_REBOOT,     /* a killed client starts again */
-    EVENT_READ_CLOCK, /* a reader of is_owner, after loading the deadline, reads the clock */
-    EVENT_READ_END,   /* and then looks at the deadline again */
-    EVENT_REPORT,     /* a worker says that it gets on; message: the token of its tenure */
-    EVENT_REPORTED,   /* and has stored that; message.left: the time that it read */
-    EVENT_WARN,       /* the executor begins on_endangered */
-    EVENT_WARNED,     /* it returns */
-    EVENT_FAULT,      /* some fault strikes */
-    EVENT_EXPIRE,     /* the store looks whether a session has ended */
-    EVENT_AT_SERVER,  /* zookeeper: a request reaches the server */
-    EVENT_AT_CLIENT,  /* zookeeper: an answer or a watch reaches the client */
-    EVENT_BEAT        /* zookeeper: a timer of the client's connection or session */
+    EVENT_ARRIVE,        /* a request reaches the store */
+    EVENT_REPLY,         /* an answer reaches the client */
+    EVENT_HINT,          /* a push reaches the client */
+    EVENT_TICK,          /* a client's alarm */
+    EVENT_DISPATCH,      /* the executor begins a callback */
+    EVENT_RETURN,        /* a callback returns */
+    EVENT_USER,          /* a user does something */
+    EVENT_NOTE,          /* the loop sees that the user has stopped the handle */
+    EVENT_REBOOT,        /* a killed client starts again */
+    EVENT_READ_CLOCK,    /* a reader of is_owner, after loading the deadline, reads the clock */
+    EVENT_READ_END,      /* and then looks at the deadline again */
+    EVENT_REPORT,        /* a worker says that it gets on; message: the token of its tenure */
+    EVENT_REPORTED,      /* and has stored that; message.left: the time that it read */
+    EVENT_WARN,          /* the executor begins on_endangered */
+    EVENT_WARNED,        /* it returns */
+    EVENT_FAULT,         /* some fault strikes */
+    EVENT_EXPIRE,        /* the store looks whether a session has ended */
+    EVENT_AT_SERVER,     /* zookeeper: a request reaches the server */
+    EVENT_AT_CLIENT,     /* zookeeper: an answer or a watch reaches the client */
+    EVENT_BEAT,          /* zookeeper: a timer of the client's connection or session */
+    EVENT_TICKER,        /* ticks: an alarm of a leader */
+    EVENT_NOTE_AT_STORE, /* ticks: a request about the note reaches the store */
+    EVENT_NOTE_REPLY     /* ticks: its answer reaches the client */
 };
 
 struct event {
@@ -222,6 +227,7 @@ struct node {
     uint32_t node_number;  /* which node of ours is in the session store's queue; 0: none */
     uint32_t joins;        /* how often it joined */
     int64_t last_arrival;  /* session store: its requests keep their order */
+    struct ticker ticker;
 };
 
 /* ---- stores -------------------------------------------------------------------------------- */
@@ -297,6 +303,7 @@ struct world {
     void *trace_data;
     char failure[200];
     struct tally *tally;
+    struct tick_world ticks;
     struct zookeeper *zookeeper; /* NULL: the store is not of that kind */
 };
 
