@@ -2,7 +2,8 @@
 """http.py ADDRESS [METHOD] PATH: one request to a server of simba's; prints the status and then the body. ADDRESS is
 HOST:PORT or unix:PATH. Status 7 if there is no connection. The file $HTTP_SENT is made when the request was sent.
 
-http.py --abuse KIND ADDRESS: connections as one does not want them, and prints what came of them:
+http.py --abuse KIND ADDRESS PID: connections as one does not want them; prints what came of them, and how much memory the
+process had meanwhile, in kB:
     idle       1,000 that say nothing
     slow       200 that send a byte of a request every now and then, for 8 s
     header     one with a header of 1 MB
@@ -71,6 +72,7 @@ def abuse(kind, address):
         opened = open_many(address, 1000)
         assert ask(address, "/leader")[0] == 200, "no answer beside idle connections"
         print(len(opened), "opened")
+        return opened
     elif kind == "slow":
         opened, end = open_many(address, 200), time.monotonic() + 8
         text = b"GET /leader HTTP/1.1\r\nX-" + b"a" * 1000
@@ -81,6 +83,7 @@ def abuse(kind, address):
             if time.monotonic() > end or not opened:
                 break
         print(len(opened), "left")
+        return opened
     elif kind == "header":
         with connect(address) as s:
             send(s, b"GET /leader HTTP/1.1\r\nHost: localhost\r\nX-Long: ")
@@ -110,7 +113,11 @@ def abuse(kind, address):
 
 def main():
     if sys.argv[1] == "--abuse":
-        abuse(sys.argv[2], sys.argv[3])
+        opened = abuse(sys.argv[2], sys.argv[3])
+        status = open(f"/proc/{sys.argv[4]}/status").read()
+        print("memory", status.split("VmRSS:")[1].split()[0])
+        for s in opened or []:
+            s.close()
         return 0
     address, *method, path = sys.argv[1:]
     try:

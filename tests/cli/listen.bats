@@ -255,9 +255,10 @@ P
     token=$(token_of "$at")
     before=$(rss "$elect")
     for kind in idle slow header old rubbish unread; do
-        run timeout 60 python3 "$HTTP" --abuse "$kind" "$at"
-        expect 0
+        run timeout 60 python3 "$HTTP" --abuse "$kind" "$at" "$elect"
+        expect 0 'memory [0-9]+$'
         echo "$kind: $output; $(rss "$elect") kB, $before kB before"
+        [ "$(grep -oE 'memory [0-9]+' <<<"$output" | cut -d' ' -f2)" -lt $((before + 16384)) ]
         says "$at" /leader '^200 '
         [ "$(token_of "$at")" = "$token" ]
         [ "$(rss "$elect")" -lt $((before + 16384)) ]

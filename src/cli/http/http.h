@@ -19,10 +19,11 @@ struct cli;
 
 #define HTTP_CONNECTIONS 64       /* unless the options say more */
 #define HTTP_CONNECTIONS_MAX 1024 /* options do not say more than this */
-#define HTTP_REQUEST_BYTES 8192   /* a request line and its headers: else 431, or dropped */
-#define HTTP_REQUEST_MS 5000      /* a client sends its first request within this … */
-#define HTTP_IDLE_MS 30000        /* … every other one within this after the last answer … */
-#define HTTP_ANSWER_MS 30000      /* … and takes an answer within this; else it is dropped */
+#define HTTP_REQUEST_BYTES \
+    8192 /* a request line and its headers may have so many; twice as many: 414, 431 */
+#define HTTP_REQUEST_MS 5000 /* a client sends its first request within this … */
+#define HTTP_IDLE_MS 30000   /* … every other one within this after the last answer … */
+#define HTTP_ANSWER_MS 30000 /* … and takes an answer within this; else it is dropped */
 #define HTTP_STREAM_BYTES \
     (256 * 1024)                   /* what waits for a client of a stream; beyond it is dropped */
 #define HTTP_STREAM_QUIET_MS 15000 /* then a comment is sent, so that a dead client is noticed */

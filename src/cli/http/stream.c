@@ -187,7 +187,8 @@ bool streams_exist(struct http *h)
     return h->stream_count > 0; /* only this thread changes it */
 }
 
-static bool wants_to_write(struct stream *s, int64_t now)
+/* Does it? It does also to be ended. */
+static bool wants_to_write(struct stream *s, int64_t now, bool *is_dropped)
 {
     static const char comment[] = ":\n\n";
     pthread_mutex_lock(&s->h->lock);
@@ -195,6 +196,7 @@ static bool wants_to_write(struct stream *s, int64_t now)
         drop(s);
     if (now >= s->quiet_at)
         s->quiet_at = now + HTTP_STREAM_QUIET_MS;
+    *is_dropped = s->is_dropped;
     bool is_wanted = s->length > 0 || s->is_dropped;
     pthread_mutex_unlock(&s->h->lock);
     return is_wanted;
@@ -204,14 +206,12 @@ static bool wants_to_write(struct stream *s, int64_t now)
 void streams_tick(struct http *h, int64_t now)
 {
     for (struct stream *s = h->streams; s != NULL; s = s->next) {
-        bool is_wanted = wants_to_write(s, now);
+        bool is_dropped, is_wanted = wants_to_write(s, now, &is_dropped);
         if (s->is_suspended && is_wanted) {
             s->is_suspended = false;
             s->taken_at = now;
             h->m->MHD_resume_connection(s->mhd);
-        } else if (!s->is_suspended && now - s->taken_at >= HTTP_ANSWER_MS) {
-            connection_drop(s->connection);
-        } else if (s->is_dropped && !s->is_suspended) {
+        } else if (!s->is_suspended && (is_dropped || now - s->taken_at >= HTTP_ANSWER_MS)) {
             connection_drop(s->connection); /* what is on its way to it is not waited for */
         }
     }

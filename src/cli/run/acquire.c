@@ -16,6 +16,7 @@
 
 #include "cli/cli.h"
 #include "cli/output.h"
+#include "cli/run/listen.h"
 #include "cli/run/outage.h"
 #include "cli/run/plan.h"
 #include "cli/run/poll_thread.h"
@@ -260,7 +261,10 @@ int acquire(struct plan *p, simba_locker *l, int *signal)
     int code =
         is_final(first) ? result_of(p, first) : acquire_watched(p, l, first == SIMBA_EHELD, signal);
     poll_thread_stop(p->c);
-    if (code != ACQUIRED) /* which gives back a lock that was granted in spite of the cancel */
+    if (code != ACQUIRED) {
+        listen_end(p);
+        /* which gives back a lock that was granted in spite of the cancel */
         simba_close(p->c->client, CLOSE_TIMEOUT_MS);
+    }
     return code;
 }
