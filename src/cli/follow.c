@@ -253,6 +253,19 @@ int follow_begin(struct follow *f, simba_client *client, char *const *names, siz
 
 /* ---- listing again ------------------------------------------------------------------------- */
 
+/* A note counts for the tenure that wrote it. True: it is another than before. */
+static bool take_note(struct followed *m, const struct simba_note *note)
+{
+    struct seen_tenure *t = &m->tenure;
+    const char *text =
+        note != NULL && note->token == t->token && note->text[0] != '\0' ? note->text : NULL;
+    if (text == NULL || (t->note != NULL && strcmp(t->note, text) == 0))
+        return false;
+    free(t->note);
+    t->note = strdup(text);
+    return true;
+}
+
 static void on_entry(void *data, const struct simba_entry *e)
 {
     struct follow *f = data;
@@ -265,7 +278,8 @@ static void on_entry(void *data, const struct simba_entry *e)
         m->listed = f->lists;
         if (m->is_on && is_same(&m->tenure, &e->owner)) {
             bool evicted = (e->owner.flags & SIMBA_OWNER_EVICTED) != 0;
-            is_other = is_other || evicted != m->evicted;
+            bool has_news = take_note(m, e->note) || evicted != m->evicted;
+            is_other = is_other || has_news;
             m->evicted = evicted;
             m->until = e->owner.transition_at;
         }

@@ -261,6 +261,8 @@ static enum lease_news not_granted(struct lease *l, int64_t now, const struct le
     else if (r->owner[0] == '\0' && r->left == 0)
         l->wake_at = now + (l->role == LEASE_OBSERVER ? l->period->ttl
                                                       : period_pause(l->period, 1, &l->random));
+    else if (l->role == LEASE_OBSERVER)
+        l->wake_at = period_observe_at(l->period, now, r->request.sent_at + r->left, &l->random);
     else
         l->wake_at = period_retry_at(l->period, now, r->request.sent_at + r->left, &l->random);
     return LEASE_ANSWERED;

@@ -21,10 +21,11 @@
 #define JITTER_MAX_MS 3600000
 #define DRIFT_PPM 10000
 #define DRIFT_PPM_MAX 200000
-#define RENEW_PART 2    /* of the ttl, by default */
-#define RENEW_SPREAD 10 /* a tenth of the renewal period */
-#define RENEW_STEPS 128 /* of the renewal period */
-#define ATTEMPT_PART 8  /* of the ttl: how long a renewal may take */
+#define RENEW_PART 2     /* of the ttl, by default */
+#define RENEW_SPREAD 10  /* a tenth of the renewal period */
+#define OBSERVE_EARLY 10 /* part of a lease before its end at which an observer asks */
+#define RENEW_STEPS 128  /* of the renewal period */
+#define ATTEMPT_PART 8   /* of the ttl: how long a renewal may take */
 #define KILL_AFTER_MAX (3000 * NS_PER_MS)
 #define KILL_AFTER_PART 5 /* of the lease */
 
@@ -163,6 +164,14 @@ int64_t period_retry_at(const struct period *p, int64_t now, int64_t expiry, uin
     int64_t early = expiry - now > p->early ? p->early : 0;
     int64_t at = max64(expiry, now) + rng_between(random, -early, p->late);
     return max64(at, now + RETRY_MIN);
+}
+
+int64_t period_observe_at(const struct period *p, int64_t now, int64_t expiry, uint64_t *random)
+{
+    int64_t early = p->lease / OBSERVE_EARLY;
+    if (expiry - now <= 3 * early)
+        return period_retry_at(p, now, expiry, random);
+    return expiry - early - rng_between(random, 0, early);
 }
 
 /* Doubles from first to last; the upper half of that is jitter, so that many do not stay in step. */

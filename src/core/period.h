@@ -51,6 +51,10 @@ int64_t period_renew_at(const struct period *p, int64_t sent_at, int64_t left, u
 /* When one that is not owner tries again: another's lease ends at expiry. */
 int64_t period_retry_at(const struct period *p, int64_t now, int64_t expiry, uint64_t *random);
 
+/* When an observer asks again. Before the end, so that it hears of the renewals: an owner that releases
+ * after the end that was known would look as if its lease had run out. Close to the end, as above. */
+int64_t period_observe_at(const struct period *p, int64_t now, int64_t expiry, uint64_t *random);
+
 /* ---- what follows from it for people and for commands that run under a lease --------------- */
 
 /* From the end of the right to act to where another may own the mutex. */

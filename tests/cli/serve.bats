@@ -89,6 +89,7 @@ for line in sys.stdin: json.loads(line)'
     await has ready ready
     serve
     await answers /api/mutexes 'len(j["mutexes"]) == 25 and j["next"] is None'
+    await answers /api/mutexes '[r["note"] for r in j["mutexes"]] == ["http://10.0.0.7:8080/<b>"] + [None] * 24'
     answers '/api/mutexes?limit=10' '[r["mutex"] for r in j["mutexes"]] == ["service-%05d" % i for i in range(10)] and j["next"] == "service-00009"'
     answers '/api/mutexes?limit=10&after=service-00019' 'len(j["mutexes"]) == 5 and j["next"] is None'
     answers '/api/mutexes?names=service-00003%0Anobody%0A%0Aservice-00001' '[(r["mutex"], r["state"]) for r in j["mutexes"]] == [("service-00003", "held"), ("nobody", "free"), ("service-00001", "held")]'

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #define TTL_MS 30000
+#define NOTED 100 /* one in so many has a note */
 
 static atomic_size_t owned;
 
@@ -45,6 +46,7 @@ int main(int argc, char **argv)
         snprintf(mutex, sizeof mutex, "service-%05zu", i);
         snprintf(id, sizeof id, "owner-%zu@host-%zu", i, i % 7);
         o.id = id;
+        o.note = i % NOTED == 0 ? "http://10.0.0.7:8080/<b>" : NULL;
         if (simba_contender_create(client, mutex, &o, &all[i]) != 0 ||
             simba_contender_start(all[i]) != 0)
             return fail();

@@ -249,6 +249,24 @@ static struct range retries(const struct period *p, int64_t now, int64_t expiry)
     return r;
 }
 
+/* Before the end, at a time of its own; close to it as those who wait. */
+static void observers_ask_early(void **state)
+{
+    (void)state;
+    struct period p = period_of("");
+    struct range r = NO_RANGE;
+    uint64_t random = 1;
+    for (int i = 0; i < DRAWS; i++)
+        draw(&r, period_observe_at(&p, 1000 * MS, 17000 * MS, &random));
+    assert_in_range(r.low, 13800 * MS, 13850 * MS);
+    assert_in_range(r.high, 15350 * MS, 15400 * MS);
+    r = (struct range)NO_RANGE;
+    for (int i = 0; i < DRAWS; i++)
+        draw(&r, period_observe_at(&p, 12200 * MS, 17000 * MS, &random));
+    assert_in_range(r.low, 16800 * MS, 16850 * MS);
+    assert_in_range(r.high, 17950 * MS, 18000 * MS);
+}
+
 /* As docs/guarantees.md has them. */
 static void figures_for_people(void **state)
 {
@@ -352,6 +370,7 @@ int main(void)
         cmocka_unit_test(renewals_drift_apart),
         cmocka_unit_test(a_shorter_lease_is_renewed_sooner),
         cmocka_unit_test(renewals_gather),
+        cmocka_unit_test(observers_ask_early),
         cmocka_unit_test(figures_for_people),
         cmocka_unit_test(a_command_has_time_to_end),
         cmocka_unit_test(retries_spread_around_the_end_of_the_lease),

@@ -15,6 +15,7 @@
 #include "cli/run/signals.h"
 
 #define CONFIRM_MS 30000 /* after this, observers have told of all there is */
+#define NOTES_MS 60000   /* so often the store is asked for notes, which observers do not push */
 
 enum { OPT_RECORD, OPT_KEEP };
 
@@ -155,15 +156,17 @@ static _Noreturn void follow_for_ever(struct watcher *w)
     for (;;) {
         struct pollfd fds[] = {
             {w->over, POLLIN, 0}, {STDOUT_FILENO, 0, 0}, {w->signals.fd, POLLIN, 0}};
-        bool is_open = is_recorded && follow_is_unconfirmed(&w->follow);
-        int ready = poll(fds, is_recorded ? 3 : 2, is_open ? CONFIRM_MS : -1);
+        int pause = !is_recorded || w->c->operand_count > 0 ? -1
+                    : follow_is_unconfirmed(&w->follow)     ? CONFIRM_MS
+                                                            : NOTES_MS;
+        int ready = poll(fds, is_recorded ? 3 : 2, pause);
         if (is_recorded)
             end_if_told(w);
         if (ready > 0 && (fds[0].revents != 0 || fds[1].revents != 0)) {
             recorder_end(w->recorder);
             _exit(EXIT_NO_READER);
         }
-        if (ready == 0 && w->c->operand_count == 0)
+        if (ready == 0)
             follow_list(&w->follow, w->c->client); /* if it fails, it is tried again */
     }
 }

@@ -208,7 +208,8 @@ static void *ask_all(void *arg)
         int64_t now = simba_now(), pause = m->list_ms * LIST_SHARE;
         bool is_looked_at = now - m->looked_at < LOOKED_MS || http_streams(m->http, 0) > 0;
         pause = pause < LIST_LEAST_MS ? LIST_LEAST_MS : pause > LIST_MOST_MS ? LIST_MOST_MS : pause;
-        bool is_list = is_looked_at && now >= m->listed_at + pause;
+        bool is_list = (is_looked_at && now >= m->listed_at + pause) ||
+                       (m->recorder != NULL && now >= m->listed_at + LIST_MOST_MS);
         if (!is_list && now < probe_at) {
             int64_t left = is_looked_at && m->listed_at + pause < probe_at
                                ? m->listed_at + pause - now
