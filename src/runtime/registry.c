@@ -96,12 +96,11 @@ static void say_missing(const char *scheme, const char *name, const char *path, 
 {
     const char *store = store_of(name), *near;
     if (store != NULL)
-        snprintf(
-            why, why_size,
-            "the store for '%s:' is not installed: there is no %.300s, nor one beside "
-            "libsimba. On Debian install simba-%s; else build with %s among SIMBA_STORES "
-            "(SIMBA_MODULE_PATH names another folder)",
-            scheme, path, store, store);
+        snprintf(why, why_size,
+                 "the store for '%s:' is not installed: there is no %.300s, nor one beside "
+                 "libsimba. On Debian install simba-%s; else build with %s among SIMBA_STORES "
+                 "(SIMBA_MODULE_PATH names another folder)",
+                 scheme, path, store, store);
     else if ((near = nearest_scheme(scheme)) != NULL)
         snprintf(why, why_size, "no store for URLs with '%s:'; did you mean %s:?", scheme, near);
     else

@@ -655,7 +655,7 @@ static void redis_module_missing(void)
     simba_client *s = NULL;
     folder_make();
     CHECK(setenv("SIMBA_MODULE_PATH", folder_path(""), 1) == 0);
-    CHECK_REFUSED(simba_open("redis://h", NULL, &s), SIMBA_EMODULE, "Install");
+    CHECK_REFUSED(simba_open("redis://h", NULL, &s), SIMBA_EMODULE, "install simba-redis;");
     CHECK_REFUSED(simba_open("rediss://h", NULL, &s), SIMBA_EMODULE, "simba-rediss.so");
     CHECK_REFUSED(simba_open("nothing://h", NULL, &s), SIMBA_EMODULE, "no store");
     CHECK_REFUSED(simba_open("nothing+more://h", NULL, &s), SIMBA_EMODULE, "simba-nothing.so");

@@ -76,8 +76,8 @@ static _Noreturn void become_server(const struct server *s, pid_t test)
         argv[2] = "--sentinel";
         argv[3] = NULL;
     }
-    if (s->clock != NULL && (setenv("CLOCK_STEP", s->clock, 1) != 0 ||
-                             setenv("LD_PRELOAD", clock_step(), 1) != 0))
+    if (s->clock != NULL &&
+        (setenv("CLOCK_STEP", s->clock, 1) != 0 || setenv("LD_PRELOAD", clock_step(), 1) != 0))
         _exit(1);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     int log = open(folder_path("server.log"), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
