@@ -195,8 +195,11 @@ static bool take_rule(struct zone *z, const char *at)
             return false;
         z->summer = -west;
     }
-    return take_char(&at, ',') && take_date(&at, &z->begin) && take_char(&at, ',') &&
-           take_date(&at, &z->end) && *at == '\0';
+    if (!take_char(&at, ',') || !take_date(&at, &z->begin))
+        return false;
+    if (!take_char(&at, ',') || !take_date(&at, &z->end))
+        return false;
+    return *at == '\0';
 }
 
 static const char *take_footer(struct zone *z, const struct bytes *b)

@@ -233,7 +233,7 @@ lines = [json.loads(line) for line in open("out")]
 runs = [l for l in lines if l["event"] == "run"]
 assert lines[0]["event"] == "acquired" and lines[-1]["event"] == "released", lines
 assert [r["run"] for r in runs] == list(range(1, len(runs) + 1)), runs
-assert all(not r["lost"] and r["took_ms"] >= 0 for r in runs), runs
+assert all(not r["lost"] and r["took_ms"] >= 0 and r["tick"] is None for r in runs), runs
 assert all(r["code"] == 4 for r in runs[:-1]), runs
 assert runs[-1]["code"] == 4 or (len(runs) > 2 and runs[-1]["code"] == 128 + 15), runs # it was told to end
 P
@@ -253,7 +253,7 @@ P
 @test "schedule --json: who leads and each run, until nobody reads, exit 141" {
     run timeout 20 bash -c '"$SIMBA" schedule --json "$M" --every 50ms true | head -n 2; echo "${PIPESTATUS[0]}"'
     expect 0 '^\{"event":"acquired",.*"holder":'
-    grep -qE '^\{"event":"run","at_ms":[0-9]+,"mutex":"[^"]+","token":[0-9]+,"run":1,"took_ms":[0-9]+,"code":0,"lost":false,"store":"[^"]+"\}$' <<<"$output"
+    grep -qE '^\{"event":"run","at_ms":[0-9]+,"mutex":"[^"]+","token":[0-9]+,"run":1,"tick":"[-0-9T:.]+Z","took_ms":[0-9]+,"code":0,"lost":false,"store":"[^"]+"\}$' <<<"$output"
     grep -qx 141 <<<"$output"
     run simba lock -w 5s "$M" true
     expect 0
@@ -323,11 +323,11 @@ P
     run simba schedule "$M" true
     expect 64 "how often"
     run simba schedule "$M" --every 1s --delay 1s true
-    expect 64 "--every and --delay exclude"
+    expect 64 "--every, --cron and --delay exclude each other"
     run simba schedule "$M" --every 1s --once true
-    expect 64 "--once excludes --every and --delay"
+    expect 64 "--once excludes --every, --cron and --delay"
     run simba schedule "$M" --once --delay 1s true
-    expect 64 "--once excludes --every and --delay"
+    expect 64 "--once excludes --every, --cron and --delay"
     run simba schedule "$M" --every 0 true
     expect 64 "longer than 0"
     run simba schedule "$M" --every soon true

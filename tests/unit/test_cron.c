@@ -92,6 +92,7 @@ static void what_is_wrong_is_named(void **state)
         {"5x * * * *", "minute: '5x' is no value of it"},
         {"jan * * * *", "minute: 'jan' is no value of it"},
         {"* * * sun *", "month: 'sun' is no value of it"},
+        {"* * * 123 *", "month: '123' is not between 1 and 12"},
         {"* * * janu *", "month: 'janu' is no value of it"},
         {"* * * ja\xc3\xa4 *", "month: 'ja\xc3\xa4' is no value of it"},
         {"* * L * *", "day of the month: 'L' is no value of it"},

@@ -119,6 +119,56 @@ static void what_may_be_set(void **state)
     }
 }
 
+/* Of ticks: which fields go together. */
+static void what_may_be_set_of_ticks(void **state)
+{
+    (void)state;
+    static const struct {
+        int pace;
+        int64_t period;
+        const char *cron, *zone;
+        int missed;
+        uint32_t flags;
+        int code;
+    } cases[] = {
+        {SIMBA_CRON, -1, "@daily", NULL, SIMBA_MISSED_SKIP, 0, 0},
+        {SIMBA_CRON, -1, "@daily", "UTC", SIMBA_MISSED_ALL, SIMBA_AT_LEAST_ONCE, 0},
+        {SIMBA_FIXED_RATE, 1, NULL, NULL, SIMBA_MISSED_ONCE, SIMBA_KEEP_PHASE, 0},
+        {SIMBA_FIXED_RATE, 1, NULL, NULL, SIMBA_MISSED_ALL, SIMBA_KEEP_PHASE | SIMBA_AT_LEAST_ONCE,
+         0},
+        {SIMBA_CRON, 1, "@daily", NULL, SIMBA_MISSED_SKIP, 0, SIMBA_EINVAL},
+        {SIMBA_CRON, -1, NULL, NULL, SIMBA_MISSED_SKIP, 0, SIMBA_EINVAL},
+        {SIMBA_CRON, -1, "@daily", NULL, SIMBA_MISSED_SKIP, SIMBA_KEEP_PHASE, SIMBA_EINVAL},
+        {SIMBA_CRON, -1, "@daily", NULL, 3, 0, SIMBA_EINVAL},
+        {SIMBA_CRON, -1, "@daily", NULL, -1, 0, SIMBA_EINVAL},
+        {SIMBA_CRON, -1, "@daily", NULL, SIMBA_MISSED_SKIP, 4, SIMBA_EINVAL},
+        {SIMBA_FIXED_RATE, 1, "@daily", NULL, SIMBA_MISSED_SKIP, 0, SIMBA_EINVAL},
+        {SIMBA_FIXED_RATE, 1, NULL, "UTC", SIMBA_MISSED_SKIP, SIMBA_KEEP_PHASE, SIMBA_EINVAL},
+        {SIMBA_FIXED_RATE, 1, NULL, NULL, SIMBA_MISSED_ALL, 0, SIMBA_EINVAL},
+        {SIMBA_FIXED_RATE, 1, NULL, NULL, SIMBA_MISSED_SKIP, SIMBA_AT_LEAST_ONCE, SIMBA_EINVAL},
+        {SIMBA_FIXED_DELAY, 1, NULL, NULL, SIMBA_MISSED_SKIP, SIMBA_KEEP_PHASE, SIMBA_EINVAL},
+        {-1, 1, NULL, NULL, SIMBA_MISSED_SKIP, 0, SIMBA_EINVAL},
+        {3, 1, NULL, NULL, SIMBA_MISSED_SKIP, 0, SIMBA_EINVAL},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct simba_schedule o = SIMBA_SCHEDULE_INIT;
+        struct schedule s;
+        const char *why = NULL;
+        o.pace = (enum simba_pace)cases[i].pace;
+        o.period_ms = cases[i].period;
+        o.cron = cases[i].cron;
+        o.zone = cases[i].zone;
+        o.missed = (enum simba_missed)cases[i].missed;
+        o.flags = cases[i].flags;
+        assert_int_equal(schedule_init(&s, &o, &why), cases[i].code);
+        assert_int_equal(why != NULL, cases[i].code != 0);
+        if (cases[i].code == 0)
+            assert_true(schedule_has_ticks(&o));
+    }
+    struct simba_schedule plain = SIMBA_SCHEDULE_INIT;
+    assert_false(schedule_has_ticks(&plain));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -128,6 +178,7 @@ int main(void)
         cmocka_unit_test(fixed_delay_counts_from_the_end),
         cmocka_unit_test(the_longest_periods_do_not_overflow),
         cmocka_unit_test(what_may_be_set),
+        cmocka_unit_test(what_may_be_set_of_ticks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -46,6 +46,19 @@ static void a_table_of_changes(void **state)
     assert_int_equal(until, ZONE_FOREVER);
 }
 
+/* The last one is kept, as the rule begins there. */
+static void the_last_change_stays(void **state)
+{
+    (void)state;
+    static const struct zone_change changes[] = {{1000, 3600}, {2000, 3600}};
+    int64_t until;
+    const char *why;
+    zone_make_file(&bytes, 0, changes, COUNT(changes), "AAA-2");
+    assert_int_equal(zone_parse(&zone, bytes.at, bytes.size, &why), 0);
+    assert_int_equal(zone_offset(&zone, 1999, &until), 3600);
+    assert_int_equal(zone_offset(&zone, 2000, &until), 7200);
+}
+
 /* After the last change the rule holds, before it the table, whatever the rule says. */
 static void a_table_and_a_rule(void **state)
 {
@@ -125,6 +138,10 @@ static void a_rule_with_nothing_but_summer(void **state)
 {
     (void)state;
     int64_t until, now = at(2027, 1, 1, 0, 0);
+    zone_of_rule(&zone, "Aaz0Bbz,J365/24,J1/1");
+    assert_int_equal(zone_offset(&zone, now - 1, &until), HOUR);
+    assert_int_equal(until, now);
+    assert_int_equal(zone_offset(&zone, now, &until), HOUR);
     zone_of_rule(&zone, "EST5EDT,0/0,J365/25");
     for (int i = 0; i < 10; i++, now = until) {
         assert_int_equal(zone_offset(&zone, now - 1, &until), -4 * HOUR);
@@ -179,6 +196,11 @@ static void rules_that_are_wrong(void **state)
         "CET-1CEST,x,J5",
         "CET-1CEST,J4/168,J5",
         "CET-1CEST,J4/,J5",
+        "CET-1CEST,J4,J0",
+        "CET-1CEST,J4J5",
+        "CE_-1",
+        "CE~-1",
+        "CE@-1",
     };
     for (size_t i = 0; i < COUNT(cases); i++) {
         const char *why;
@@ -284,6 +306,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(utc_is_without_change),
         cmocka_unit_test(a_table_of_changes),
+        cmocka_unit_test(the_last_change_stays),
         cmocka_unit_test(a_table_and_a_rule),
         cmocka_unit_test(rules),
         cmocka_unit_test(days_of_a_leap_year),

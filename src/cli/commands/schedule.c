@@ -219,9 +219,9 @@ static void report_run(struct schedule *s, const simba_run *run, const struct ou
         print_error(c, "mutex '%s' on %s: cannot run %s: %s", s->plan.mutex, c->store,
                     s->plan.argv[0], strerror(o->error));
     } else {
-        print_note(c, "mutex '%s' on %s: run %ld%s%s ended with status %d after %s%s",
-                   s->plan.mutex, c->store, s->runs, shown != NULL ? ", tick " : "",
-                   shown != NULL ? shown : "", o->code, show_duration(took_ms, took), o->why);
+        print_note(c, "mutex '%s' on %s: run %ld ended with status %d after %s%s%s%s",
+                   s->plan.mutex, c->store, s->runs, o->code, show_duration(took_ms, took), o->why,
+                   shown != NULL ? "; tick " : "", shown != NULL ? shown : "");
     }
 }
 

@@ -1,0 +1,136 @@
+#!/usr/bin/env bats
+# ticks.bats: simba schedule --every and --cron: ticks, what is claimed, what was missed.
+# bats file_tags=store
+load helper
+
+# Milliseconds of the ticks in a file, one on each line.
+milliseconds() { # file
+    while read -r tick; do date -d "$tick" +%s%3N; done <"$1"
+}
+
+has_lines() { # count file
+    [ -e "$2" ] && [ "$(wc -l <"$2")" -ge "$1" ]
+}
+
+@test "schedule --every: the next leader keeps the phase, and repeats no tick" {
+    begin "$SIMBA" schedule -q "${SHORT[@]}" "$M" --every 300ms -c 'echo $SIMBA_TICK >>ticks'
+    await has_lines 3 ticks
+    kill -KILL "$PID"
+    begin "$SIMBA" schedule -q "${SHORT[@]}" "$M" --every 300ms -c 'echo $SIMBA_TICK >>ticks'
+    count=$(wc -l <ticks)
+    await has_lines $((count + 3)) ticks
+    kill -TERM "$PID"
+    ends "$PID"
+    milliseconds ticks >numbers
+    awk 'NR == 1 { first = $1 }
+        ($1 - first) % 300 != 0 { print "out of phase: " $1; exit 1 }
+        NR > 1 && $1 <= before { print $1 " after " before; exit 1 }
+        { before = $1 }' numbers
+}
+
+@test "schedule: JSON has the tick of a run, and CMD has it as SIMBA_TICK" {
+    SIMBA_TICK=old begin "$SIMBA" schedule --json "$M" --every 100ms -c 'echo $SIMBA_TICK >>ticks' >out 2>err
+    await has_lines 2 ticks
+    await has '"run":2,' out
+    kill -TERM "$PID"
+    ends "$PID"
+    head -n 2 ticks >expected
+    sed -nE 's/.*"event":"run".*"tick":"([^"]*)".*/\1/p' out | head -n 2 | diff expected -
+    grep -qE '^2[0-9]{3}-[0-9]{2}-[0-9]{2}T[0-9:]{8}(\.[0-9]{3})?Z$' ticks
+    SIMBA_TICK=old run simba schedule -q "$M" --once -c 'echo "${SIMBA_TICK-none}"'
+    expect 0 '^none$'
+}
+
+# Two runs, then nobody leads for a second, then a leader with --missed $1.
+miss() { # how
+    local name=$M-$1 last
+    begin "$SIMBA" schedule -q "$name" --every 300ms -c 'echo $SIMBA_TICK >>'"before-$1"
+    await has_lines 2 "before-$1"
+    kill -TERM "$PID"
+    ends "$PID"
+    last=$(date -d "$(tail -n 1 "before-$1")" +%s%3N)
+    await test_time $((last + 1500))
+    begin "$SIMBA" schedule -q "$name" --every 300ms --missed "$1" -c 'echo $SIMBA_TICK >>'"after-$1"
+    await has_lines 2 "after-$1"
+    kill -TERM "$PID"
+    ends "$PID"
+    milliseconds "after-$1" | head -n 1 | awk -v last="$last" '{ print ($1 - last) / 300 }' >"gap-$1"
+}
+
+test_time() { # milliseconds
+    [ "$(date +%s%3N)" -ge "$1" ]
+}
+
+@test "schedule --missed: skip, once and all" {
+    miss all
+    [ "$(cat gap-all)" -eq 1 ]
+    miss once
+    [ "$(cat gap-once)" -ge 5 ]
+    miss skip
+    [ "$(cat gap-skip)" -ge 6 ]
+}
+
+# CMD kills its keeper in the middle of its second run.
+strike() { # options
+    begin "$SIMBA" schedule -q "${SHORT[@]}" "$M" --every 500ms --missed all "$@" -c '
+        echo $SIMBA_TICK >>ticks
+        [ -e struck ] || [ "$(wc -l <ticks)" -lt 2 ] || { touch struck; kill -KILL $(cat keeper); exec sleep 60; }'
+    echo "$PID" >keeper
+    await test -e struck
+    begin "$SIMBA" schedule -q "${SHORT[@]}" "$M" --every 500ms --missed all "$@" -c 'echo $SIMBA_TICK >>ticks'
+    await has_lines 4 ticks
+    kill -TERM "$PID"
+    ends "$PID"
+}
+
+@test "schedule: a run that dies with its leader is not repeated" {
+    strike --initial-delay 500ms
+    [ -z "$(uniq -d ticks)" ]
+}
+
+@test "schedule --at-least-once: a run that dies with its leader is repeated" {
+    strike --initial-delay 500ms --at-least-once
+    [ "$(uniq -d ticks)" = "$(sed -n 2p ticks)" ]
+}
+
+# bats test_tags=storeless
+@test "schedule --cron --dry-run: the next ten ticks, in the zone and in UTC" {
+    run simba schedule --dry-run "$M" --cron '30 3 * * *' --zone Asia/Kolkata
+    expect 0 "next runs of '30 3 \* \* \*', in Asia/Kolkata and in UTC:"
+    [ "$(grep -cE '^  [-0-9]+T03:30:00\+05:30  [-0-9]+T22:00:00Z$' <<<"$output")" -eq 10 ]
+    run simba schedule --dry-run --json "$M" --cron @hourly
+    [ "$(grep -cE '^\{"tick":"[-0-9]+T[0-9]+:00:00Z","local":"[-0-9]+T[0-9]+:00:00\+00:00","zone":"UTC"\}$' <<<"$output")" -eq 10 ]
+}
+
+# bats test_tags=storeless
+@test "schedule --cron: bad input" {
+    run simba schedule "$M" --cron '0 25 * * *' true
+    expect 64 "cron expression '0 25 \* \* \*': hour: '25' is not between 0 and 23"
+    run simba schedule "$M" --cron '0 0 30 2 *' true
+    expect 64 "cron expression '0 0 30 2 \*': it never comes: none of its months has such a day"
+    run simba schedule "$M" --cron @daily --zone Europe/Atlantis true
+    expect 64 "no time zone 'Europe/Atlantis': /usr/share/zoneinfo/Europe/Atlantis: No such file or directory"
+    run simba schedule "$M" --cron @daily --zone ../../etc/passwd true
+    expect 64 "'../../etc/passwd' is not the name of a time zone"
+    run simba schedule "$M" --cron @daily --every 1h true
+    expect 64 "--every, --cron and --delay exclude each other"
+    run simba schedule "$M" --cron @daily --once true
+    expect 64 "--once excludes --every, --cron and --delay"
+    run simba schedule "$M" --every 1h --zone UTC true
+    expect 64 "--zone is for --cron"
+    run simba schedule "$M" --delay 1h --missed all true
+    expect 64 "--missed and --at-least-once are for --every and --cron"
+    run simba schedule "$M" --once --at-least-once true
+    expect 64 "--missed and --at-least-once are for --every and --cron"
+    run simba schedule "$M" --every 1h --missed some true
+    expect 64 "--missed is skip, once or all, not 'some'"
+}
+
+@test "schedule: five nodes, clocks apart, leaders killed, stopped and evicted: every tick once, in phase" {
+    local preload
+    preload=$(dirname "$SIMBA")/tests/clock_step.so
+    [ -e "$preload" ] || skip "tests/preload/clock_step.c is not built"
+    ! grep -qE 'lib[at]san' <<<"$(ldd "$SIMBA")" || skip "a sanitizer must come before all that is preloaded"
+    [ "$KIND" != zookeeper ] || skip "leases are longer there: run tests/ticks/rig by hand"
+    "$BATS_TEST_DIRNAME/../ticks/rig" --ticks 12 --ahead 3 --strike-every 3 "$SIMBA" "$preload" "$SIMBA_URL"
+}
