@@ -141,7 +141,7 @@ static const char *check_header(int fd, bool *is_empty)
 
 static int refuse(const struct cli *c, const char *path, const char *why)
 {
-    return print_error(c, "history %s: %s", path, why);
+    return print_error(c, "%s: %s", path, why);
 }
 
 static struct history *make(const char *path)
@@ -219,8 +219,7 @@ static int refuse_second(const struct cli *c, struct history *h)
     char who[64] = "another process";
     if (pid > 0)
         snprintf(who, sizeof who, "process %lld", pid);
-    return print_error(c,
-                       "history %s: %s records into it already: end that one, or name another file",
+    return print_error(c, "%s: %s records into it already: end that one, or name another file",
                        h->path, who);
 }
 
@@ -243,7 +242,7 @@ int history_open_to_write(const struct cli *c, const char *path, struct history 
     else if (flock(fd, LOCK_EX | LOCK_NB) != 0)
         code = refuse_second(c, h);
     else if (open_database(h, SQLITE_OPEN_READWRITE) != 0 || prepare_to_write(h, is_empty) != 0)
-        code = print_error(c, "history %s", h->why);
+        code = print_error(c, "%s", h->why);
     if (code != 0) {
         history_close(h);
         close(fd);
@@ -286,7 +285,7 @@ int history_open_to_read(const struct cli *c, const char *path, struct history *
         return refuse(c, path, why != NULL ? why : "out of memory");
     if (open_database(h, SQLITE_OPEN_READONLY) != 0 ||
         run_sql(h, "SELECT count(*) FROM sqlite_schema") != 0) {
-        int code = print_error(c, "history %s", h->why);
+        int code = print_error(c, "%s", h->why);
         history_close(h);
         return code;
     }
@@ -303,7 +302,7 @@ int history_open_beside(const struct cli *c, const struct history *writer, struc
         return refuse(c, writer->path, "out of memory");
     h->is_recorded = true;
     if (open_database(h, SQLITE_OPEN_READONLY) != 0) {
-        int code = print_error(c, "history %s", h->why);
+        int code = print_error(c, "%s", h->why);
         history_close(h);
         return code;
     }

@@ -243,7 +243,7 @@ static int run(struct cli *c)
 const struct command serve_command = {
     .name = "serve",
     .operands = "[URL]",
-    .summary = "a page that shows who owns what, live, and the same as JSON",
+    .summary = "show who owns what in a browser, live",
     .help = "Shows all of a store in a browser: who owns what, since when, who waits, and the "
             "tenures of the "
             "last hours as a timeline. It only reads. It listens on this machine only, unless "
