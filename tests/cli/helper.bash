@@ -147,6 +147,11 @@ needs_other_users() {
     as_user 65534 test -x "$SIMBA" || skip "other users cannot reach $(dirname "$DIR") (TMPDIR)"
 }
 
+# A program that was built with a sanitizer keeps what it has freed: its memory says nothing.
+is_sanitized() { # program
+    grep -qaE '__(asan|tsan)_init' "$1"
+}
+
 # ---- running the command ----------------------------------------------------------------------
 
 simba() { "$SIMBA" "$@"; }

@@ -36,9 +36,9 @@ struct watcher {
     struct plan *p;
     simba_locker *l;
     int done; /* eventfd: acquire has returned */
-    atomic_bool has_answered;
     bool on_terminal, is_line_shown, is_refusal_said;
     int64_t began, next_read; /* next_read: since began */
+    atomic_bool has_answered; /* by the other thread, too: not where both would be read at once */
     int signal, code;         /* why the wait was canceled: a signal, or an exit code; 0: neither */
 };
 
