@@ -46,12 +46,10 @@ static const struct http_route routes[] = {
 
 static void publish_bytes(struct http *h, size_t bytes)
 {
-    char *text = malloc(bytes);
+    char *text = malloc(bytes + 1);
     if (text == NULL)
         abort();
-    memset(text, 'x', bytes);
-    memcpy(text, "data: ", 6);
-    memcpy(text + bytes - 2, "\n\n", 2);
+    snprintf(text, bytes + 1, "data: %*s\n\n", (int)bytes - 8, "x");
     http_publish(h, TOPIC, text, bytes);
     free(text);
 }

@@ -35,14 +35,13 @@
 #define ANSWER_MAX 8192
 
 struct server {
+    int64_t next, sent;
+    size_t length;
+    uint64_t asked, token;
+    int status; /* the last that was told, and token */
     int port, fd;
     bool is_connected, is_waiting;
-    int64_t next, sent;
     char answer[ANSWER_MAX];
-    size_t length;
-    int status; /* the last that was told */
-    uint64_t token;
-    uint64_t asked;
 };
 
 static struct tenure {

@@ -25,7 +25,7 @@
 #define ACCEPTS_PER_TURN 16
 #define SWEEP_MS 250          /* how late a deadline may be noticed */
 #define NO_DESCRIPTORS_MS 100 /* then it is tried again */
-#define POOL_BYTES (HTTP_REQUEST_BYTES * 2)
+#define POOL_BYTES ((size_t)HTTP_REQUEST_BYTES * 2)
 #define SEND_BUFFER (64 * 1024) /* in the kernel, for each connection */
 
 /* ---- connections --------------------------------------------------------------------------- */
@@ -238,7 +238,7 @@ static bool start_daemon(struct http *h)
     h->daemon = h->m->MHD_start_daemon(
         MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG, 0,
         NULL, NULL, request_take, h, MHD_OPTION_EXTERNAL_LOGGER, ignore_log, NULL,
-        MHD_OPTION_CONNECTION_LIMIT, limit, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)POOL_BYTES,
+        MHD_OPTION_CONNECTION_LIMIT, limit, MHD_OPTION_CONNECTION_MEMORY_LIMIT, POOL_BYTES,
         MHD_OPTION_NOTIFY_CONNECTION, on_connection, h, MHD_OPTION_NOTIFY_COMPLETED, on_completed,
         h, MHD_OPTION_END);
     if (h->daemon == NULL)

@@ -226,5 +226,5 @@ enum MHD_Result request_take(void *data, struct MHD_Connection *mhd, const char 
         *body_size = 0;
         dispatch(&r);
     }
-    return r.result == MHD_YES ? MHD_YES : MHD_NO;
+    return r.result;
 }

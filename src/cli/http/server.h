@@ -46,7 +46,7 @@ struct http_request {
     struct MHD_Connection *mhd;
     const char *path;
     bool is_answered;
-    int result; /* of MHD_queue_response() */
+    enum MHD_Result result; /* of MHD_queue_response() */
     struct {
         const char *name; /* in text */
         const char *value;

@@ -8,7 +8,7 @@
 
 #include "cli/http/server.h"
 
-#define BLOCK_BYTES (32 * 1024) /* handed to the library at a time, and the first buffer */
+#define BLOCK_BYTES ((size_t)32 * 1024) /* handed to the library at a time, and the first buffer */
 
 struct stream {
     struct stream *next;
