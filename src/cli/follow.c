@@ -110,7 +110,7 @@ static int64_t ended_at(const struct simba_state *s)
     return simba_wall_ms(s->reason == SIMBA_EXPIRED && until != 0 && until < now ? until : now);
 }
 
-static void end_as_told(struct follow *f, struct followed *m, const struct simba_state *s)
+static void end_as_reported(struct follow *f, struct followed *m, const struct simba_state *s)
 {
     int64_t now = simba_wall_ms(simba_now());
     bool is_seen = s->after.id[0] == '\0' && is_same(&m->tenure, &s->before) &&
@@ -154,7 +154,7 @@ void follow_take(struct follow *f, const char *mutex, const struct simba_state *
     pthread_mutex_lock(&f->lock);
     struct followed *m = is_owned ? find_or_add(f, mutex) : find(f, mutex);
     if (m != NULL && m->is_on && (!is_owned || !is_same(&m->tenure, &s->after)))
-        end_as_told(f, m, s);
+        end_as_reported(f, m, s);
     if (m != NULL && is_owned && !m->is_on) {
         begin(f, m, &s->after);
     } else if (m != NULL && m->is_on) {

@@ -8,11 +8,8 @@
  * A row is written when a tenure begins and again when it ends, under a number of ours: writing it twice
  * does no harm. Durability is that of WAL with synchronous=NORMAL: after a power failure the last seconds
  * may be missing, and the file is whole. */
-#include "cli/history.h"
-
 #include <errno.h>
 #include <fcntl.h>
-#include <sqlite3.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,7 +19,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
-#include "cli/json_buffer.h"
+#include "cli/history_file.h"
 #include "cli/output.h"
 #include "cli/owner_list.h"
 
@@ -32,18 +29,6 @@
 #define BUSY_MS 2000
 #define PURGE_ROWS 50000
 #define JOURNAL_BYTES 4194304
-
-struct history {
-    sqlite3 *db;
-    sqlite3_stmt *write, *alive;
-    char *path;
-    int fd;            /* of the lock; -1: a reader */
-    bool is_recorded;  /* a reader's: somebody records */
-    int64_t recording; /* the row of ours */
-    int64_t store;
-    int64_t last_row;
-    char why[512];
-};
 
 static const char schema[] =
     "CREATE TABLE store(id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);"
@@ -64,7 +49,7 @@ const char *history_why(const struct history *h)
     return h->why;
 }
 
-static int fail(struct history *h)
+int history_fail(struct history *h)
 {
     int code = sqlite3_errcode(h->db);
     bool is_damaged = (code & 0xff) == SQLITE_CORRUPT || (code & 0xff) == SQLITE_NOTADB;
@@ -75,34 +60,34 @@ static int fail(struct history *h)
 
 static int run_sql(struct history *h, const char *sql)
 {
-    return sqlite3_exec(h->db, sql, NULL, NULL, NULL) == SQLITE_OK ? 0 : fail(h);
+    return sqlite3_exec(h->db, sql, NULL, NULL, NULL) == SQLITE_OK ? 0 : history_fail(h);
 }
 
-static sqlite3_stmt *prepare(struct history *h, const char *sql)
+sqlite3_stmt *history_prepare(struct history *h, const char *sql)
 {
     sqlite3_stmt *s = NULL;
     if (sqlite3_prepare_v2(h->db, sql, -1, &s, NULL) != SQLITE_OK)
-        fail(h);
+        history_fail(h);
     return s;
 }
 
 /* Runs a statement that gives nothing, and makes it ready again. */
 static int run_statement(struct history *h, sqlite3_stmt *s)
 {
-    int rc = sqlite3_step(s) == SQLITE_DONE ? 0 : fail(h);
+    int rc = sqlite3_step(s) == SQLITE_DONE ? 0 : history_fail(h);
     sqlite3_reset(s);
     return rc;
 }
 
 /* One number; -1: an error. */
-static int64_t ask_number(struct history *h, const char *sql)
+int64_t history_ask_number(struct history *h, const char *sql)
 {
-    sqlite3_stmt *s = prepare(h, sql);
+    sqlite3_stmt *s = history_prepare(h, sql);
     int64_t value = -1;
     if (s != NULL && sqlite3_step(s) == SQLITE_ROW)
         value = sqlite3_column_int64(s, 0);
     else if (s != NULL)
-        fail(h);
+        history_fail(h);
     sqlite3_finalize(s);
     return value;
 }
@@ -141,7 +126,7 @@ static const char *check_header(int fd, bool *is_empty)
 
 static int refuse(const struct cli *c, const char *path, const char *why)
 {
-    return print_error(c, "history %s: %s", path, why);
+    return print_error(c, "%s: %s", path, why);
 }
 
 static struct history *make(const char *path)
@@ -166,7 +151,7 @@ static int open_database(struct history *h, int flags)
                           : SQLITE_NOMEM;
     sqlite3_free(path);
     if (rc != SQLITE_OK)
-        return fail(h);
+        return history_fail(h);
     sqlite3_busy_timeout(h->db, BUSY_MS);
     return 0;
 }
@@ -193,14 +178,14 @@ static int prepare_to_write(struct history *h, bool is_empty)
     if ((is_empty && make_tables(h) != 0) || run_sql(h, "PRAGMA journal_mode=WAL") != 0 ||
         run_sql(h, "PRAGMA synchronous=NORMAL") != 0 || run_sql(h, sql) != 0)
         return -1;
-    h->write = prepare(
+    h->write = history_prepare(
         h,
         "INSERT INTO tenure(id,store,mutex,holder,token,began_ms,began_known,ended_ms,reason,"
         "over_by_ms,note) VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11) ON CONFLICT(id) DO UPDATE SET "
         "ended_ms=excluded.ended_ms,reason=excluded.reason,over_by_ms=excluded.over_by_ms,"
         "note=coalesce(excluded.note,note)");
-    h->alive = prepare(h, "UPDATE recording SET last_ms=?1 WHERE id=?2");
-    h->last_row = ask_number(h, "SELECT coalesce(max(id),0) FROM tenure");
+    h->alive = history_prepare(h, "UPDATE recording SET last_ms=?1 WHERE id=?2");
+    h->last_row = history_ask_number(h, "SELECT coalesce(max(id),0) FROM tenure");
     return h->write != NULL && h->alive != NULL && h->last_row >= 0 ? 0 : -1;
 }
 
@@ -209,7 +194,7 @@ static long long recorder_of(struct history *h)
 {
     int64_t pid = 0;
     if (open_database(h, SQLITE_OPEN_READONLY) == 0)
-        pid = ask_number(h, "SELECT pid FROM recording ORDER BY id DESC LIMIT 1");
+        pid = history_ask_number(h, "SELECT pid FROM recording ORDER BY id DESC LIMIT 1");
     return pid > 0 ? pid : 0;
 }
 
@@ -219,8 +204,7 @@ static int refuse_second(const struct cli *c, struct history *h)
     char who[64] = "another process";
     if (pid > 0)
         snprintf(who, sizeof who, "process %lld", pid);
-    return print_error(c,
-                       "history %s: %s records into it already: end that one, or name another file",
+    return print_error(c, "%s: %s records into it already: end that one, or name another file",
                        h->path, who);
 }
 
@@ -243,7 +227,7 @@ int history_open_to_write(const struct cli *c, const char *path, struct history 
     else if (flock(fd, LOCK_EX | LOCK_NB) != 0)
         code = refuse_second(c, h);
     else if (open_database(h, SQLITE_OPEN_READWRITE) != 0 || prepare_to_write(h, is_empty) != 0)
-        code = print_error(c, "history %s", h->why);
+        code = print_error(c, "%s", h->why);
     if (code != 0) {
         history_close(h);
         close(fd);
@@ -286,7 +270,7 @@ int history_open_to_read(const struct cli *c, const char *path, struct history *
         return refuse(c, path, why != NULL ? why : "out of memory");
     if (open_database(h, SQLITE_OPEN_READONLY) != 0 ||
         run_sql(h, "SELECT count(*) FROM sqlite_schema") != 0) {
-        int code = print_error(c, "history %s", h->why);
+        int code = print_error(c, "%s", h->why);
         history_close(h);
         return code;
     }
@@ -303,7 +287,7 @@ int history_open_beside(const struct cli *c, const struct history *writer, struc
         return refuse(c, writer->path, "out of memory");
     h->is_recorded = true;
     if (open_database(h, SQLITE_OPEN_READONLY) != 0) {
-        int code = print_error(c, "history %s", h->why);
+        int code = print_error(c, "%s", h->why);
         history_close(h);
         return code;
     }
@@ -326,34 +310,6 @@ void history_close(struct history *h)
 
 /* ---- writing ------------------------------------------------------------------------------- */
 
-static void take_row(sqlite3_stmt *s, struct seen_tenure *t)
-{
-    const char *reason = (const char *)sqlite3_column_text(s, 7);
-    *t = (struct seen_tenure){
-        .row = sqlite3_column_int64(s, 0),
-        .token = (uint64_t)sqlite3_column_int64(s, 3),
-        .began_ms = sqlite3_column_int64(s, 4),
-        .began_known = sqlite3_column_int(s, 5) != 0,
-        .ended_ms = sqlite3_column_int64(s, 6),
-        .over_by_ms = sqlite3_column_int64(s, 8),
-        .note = (char *)(uintptr_t)sqlite3_column_text(s, 9), /* as long as the statement */
-    };
-    const char *mutex = (const char *)sqlite3_column_text(s, 1),
-               *id = (const char *)sqlite3_column_text(s, 2);
-    snprintf(t->mutex, sizeof t->mutex, "%s", mutex != NULL ? mutex : "");
-    snprintf(t->id, sizeof t->id, "%s", id != NULL ? id : "");
-    t->state = sqlite3_column_type(s, 6) == SQLITE_NULL ? TENURE_ON
-               : reason != NULL                         ? TENURE_ENDED
-                                                        : TENURE_UNSEEN;
-    for (enum simba_reason r = SIMBA_RELEASED; reason != NULL && r <= SIMBA_STALLED; r++) {
-        if (strcmp(reason, reason_name(r)) == 0)
-            t->reason = r;
-    }
-}
-#define ROW                                                                                      \
-    "t.id,t.mutex,t.holder,t.token,t.began_ms,t.began_known,t.ended_ms,t.reason,t.over_by_ms,t." \
-    "note"
-
 int64_t history_last_row(const struct history *h)
 {
     return h->last_row;
@@ -361,18 +317,18 @@ int64_t history_last_row(const struct history *h)
 
 static int begin_store(struct history *h, const char *store)
 {
-    sqlite3_stmt *s =
-        prepare(h, "INSERT INTO store(name) VALUES(?1) ON CONFLICT(name) DO UPDATE SET name=name "
-                   "RETURNING id");
+    sqlite3_stmt *s = history_prepare(
+        h, "INSERT INTO store(name) VALUES(?1) ON CONFLICT(name) DO UPDATE SET name=name "
+           "RETURNING id");
     int rc = -1;
     if (s == NULL)
         return -1;
     sqlite3_bind_text(s, 1, store, -1, SQLITE_STATIC);
     if (sqlite3_step(s) == SQLITE_ROW) {
         h->store = sqlite3_column_int64(s, 0);
-        rc = sqlite3_step(s) == SQLITE_DONE ? 0 : fail(h);
+        rc = sqlite3_step(s) == SQLITE_DONE ? 0 : history_fail(h);
     } else {
-        fail(h);
+        history_fail(h);
     }
     sqlite3_finalize(s);
     return rc;
@@ -385,24 +341,25 @@ int history_begin(struct history *h, const char *store,
     int step;
     if (begin_store(h, store) != 0)
         return -1;
-    sqlite3_stmt *open = prepare(
-        h, "SELECT " ROW ",(SELECT max(last_ms) FROM recording r WHERE r.store=t.store) FROM "
-           "tenure t WHERE t.ended_ms IS NULL AND t.store=?1");
+    sqlite3_stmt *open =
+        history_prepare(h, "SELECT " HISTORY_ROW
+                           ",(SELECT max(last_ms) FROM recording r WHERE r.store=t.store) FROM "
+                           "tenure t WHERE t.ended_ms IS NULL AND t.store=?1");
     if (open == NULL)
         return -1;
     sqlite3_bind_int64(open, 1, h->store);
     while ((step = sqlite3_step(open)) == SQLITE_ROW) {
-        take_row(open, &t);
+        history_take_row(open, &t);
         t.ended_ms = sqlite3_column_int64(open, 10);
         resume(data, &t);
     }
     if (step != SQLITE_DONE)
-        fail(h);
+        history_fail(h);
     sqlite3_finalize(open);
     if (step != SQLITE_DONE)
         return -1;
     sqlite3_stmt *s =
-        prepare(h, "INSERT INTO recording(store,began_ms,last_ms,pid) VALUES(?1,?2,?2,?3)");
+        history_prepare(h, "INSERT INTO recording(store,began_ms,last_ms,pid) VALUES(?1,?2,?2,?3)");
     if (s == NULL)
         return -1;
     sqlite3_bind_int64(s, 1, h->store);
@@ -471,135 +428,4 @@ int history_purge(struct history *h, int64_t before_ms)
         (long long)before_ms, PURGE_ROWS, PURGE_ROWS, HISTORY_ROWS_MAX, (long long)before_ms,
         (long long)h->recording);
     return run_sql(h, sql);
-}
-
-/* ---- reading ------------------------------------------------------------------------------- */
-
-/* The names, as a list for SQL. */
-static char *condition_of(const struct history_query *q)
-{
-    sqlite3_str *s = sqlite3_str_new(NULL);
-    sqlite3_str_appendf(s, "(t.ended_ms>=%lld OR t.ended_ms IS NULL)", (long long)q->since_ms);
-    for (size_t i = 0; i < q->name_count; i++)
-        sqlite3_str_appendf(s, "%s%Q", i == 0 ? " AND t.mutex IN (" : ",", q->names[i]);
-    if (q->name_count > 0)
-        sqlite3_str_appendf(s, ")");
-    if (q->store != NULL)
-        sqlite3_str_appendf(s, " AND s.name=%Q", q->store);
-    return sqlite3_str_finish(s);
-}
-
-/* Tenures and gaps in one order; a gap has no mutex. */
-static char *query_of(const struct history_query *q, bool with_gaps)
-{
-    char *condition = condition_of(q);
-    sqlite3_str *s = sqlite3_str_new(NULL);
-    sqlite3_str_appendf(s,
-                        "SELECT * FROM (SELECT " ROW
-                        ",s.name,(SELECT max(last_ms) FROM recording r WHERE r.store=t.store) AS "
-                        "last_ms,t.began_ms "
-                        "AS at FROM tenure t JOIN store s ON s.id=t.store WHERE %s )",
-                        condition != NULL ? condition : "0");
-    if (with_gaps)
-        sqlite3_str_appendf(
-            s,
-            " UNION ALL SELECT "
-            "NULL,NULL,NULL,NULL,NULL,NULL,next,NULL,NULL,NULL,name,last_ms,last_ms "
-            "FROM (SELECT r.last_ms,s.name,lead(r.began_ms) OVER (PARTITION BY r.store ORDER BY "
-            "r.id) "
-            "AS next FROM recording r JOIN store s ON s.id=r.store%s%Q) WHERE next>last_ms+1000 "
-            "AND "
-            "next>=%lld",
-            q->store != NULL ? " AND s.name=" : " AND ''<>", q->store != NULL ? q->store : "x",
-            (long long)q->since_ms);
-    sqlite3_str_appendf(s, " ORDER BY at, 1");
-    sqlite3_free(condition);
-    return sqlite3_str_finish(s);
-}
-
-static void tell_row(struct history *h, sqlite3_stmt *s, history_tenure_fn *tenure,
-                     history_gap_fn *gap, void *data)
-{
-    struct seen_tenure t;
-    const char *store = (const char *)sqlite3_column_text(s, 10);
-    int64_t last_ms = sqlite3_column_int64(s, 11);
-    if (sqlite3_column_type(s, 0) == SQLITE_NULL) {
-        gap(data, &(struct history_gap){last_ms, sqlite3_column_int64(s, 6), store});
-        return;
-    }
-    take_row(s, &t);
-    if (t.state == TENURE_ON && h->fd < 0 && !h->is_recorded) {
-        t.state = TENURE_UNSEEN;
-        t.ended_ms = last_ms > t.began_ms ? last_ms : t.began_ms;
-    }
-    tenure(data, &t, store);
-}
-
-int history_read(struct history *h, const struct history_query *q, history_tenure_fn *tenure,
-                 history_gap_fn *gap, void *data)
-{
-    char *sql = query_of(q, gap != NULL);
-    sqlite3_stmt *s = sql != NULL ? prepare(h, sql) : NULL;
-    int step = SQLITE_ERROR;
-    while (s != NULL && (step = sqlite3_step(s)) == SQLITE_ROW)
-        tell_row(h, s, tenure, gap, data);
-    if (step != SQLITE_DONE)
-        fail(h);
-    sqlite3_finalize(s);
-    sqlite3_free(sql);
-    return step == SQLITE_DONE ? 0 : -1;
-}
-
-int history_read_page(struct history *h, const struct history_page *p, history_tenure_fn *tenure,
-                      void *data)
-{
-    sqlite3_stmt *s = prepare(
-        h, "SELECT " ROW " FROM tenure t WHERE (?1 IS NULL OR t.mutex=?1) AND t.ended_ms>=?2 AND "
-           "(t.ended_ms,t.id)<(?3,?4) AND t.store=(SELECT id FROM store WHERE name=?5) ORDER BY "
-           "t.ended_ms DESC,t.id DESC LIMIT ?6");
-    int step = SQLITE_ERROR;
-    struct seen_tenure t;
-    if (s == NULL)
-        return -1;
-    sqlite3_bind_text(s, 1, p->mutex, -1, SQLITE_STATIC);
-    sqlite3_bind_int64(s, 2, p->since_ms);
-    sqlite3_bind_int64(s, 3, p->before_ms);
-    sqlite3_bind_int64(s, 4, p->before_row);
-    sqlite3_bind_text(s, 5, p->store, -1, SQLITE_STATIC);
-    sqlite3_bind_int64(s, 6, (int64_t)p->limit);
-    while ((step = sqlite3_step(s)) == SQLITE_ROW) {
-        take_row(s, &t);
-        tenure(data, &t, p->store);
-    }
-    if (step != SQLITE_DONE)
-        fail(h);
-    sqlite3_finalize(s);
-    return step == SQLITE_DONE ? 0 : -1;
-}
-
-int history_count_stores(struct history *h)
-{
-    return (int)ask_number(h, "SELECT count(*) FROM store");
-}
-
-void seen_tenure_json(struct json_buffer *t, const struct seen_tenure *tenure, const char *store)
-{
-    static const char *const states[] = {"held", "ended", "unseen"};
-    bool is_ended = tenure->state == TENURE_ENDED, is_unseen = tenure->state == TENURE_UNSEEN;
-    json_buffer_add(t, "{");
-    json_buffer_string_of(t, "mutex", tenure->mutex);
-    json_buffer_string_of(t, "state", states[tenure->state]);
-    json_buffer_string_of(t, "holder", tenure->id);
-    json_buffer_token_of(t, "token", tenure->token);
-    json_buffer_number_of(t, "began_ms", true, tenure->began_ms);
-    json_buffer_bool_of(t, "began_known", tenure->began_known);
-    json_buffer_number_of(t, "ended_ms", is_ended, tenure->ended_ms);
-    json_buffer_string_of(t, "reason", is_ended ? reason_name(tenure->reason) : NULL);
-    json_buffer_number_of(t, "last_seen_ms", is_unseen, tenure->ended_ms);
-    json_buffer_number_of(t, "over_by_ms", is_unseen && tenure->over_by_ms != 0,
-                          tenure->over_by_ms);
-    json_buffer_string_of(t, "note", tenure->note);
-    if (store != NULL)
-        json_buffer_string_of(t, "store", store);
-    json_buffer_add(t, "}");
 }

@@ -182,7 +182,7 @@ int recorder_reader(struct recorder *r, struct history **out)
 int recorder_begin(struct recorder *r, struct follow *f)
 {
     if (history_begin(r->history, r->c->store, on_resume, f) != 0)
-        return print_error(r->c, "history %s", history_why(r->history));
+        return print_error(r->c, "%s", history_why(r->history));
     int code = pthread_create(&r->thread, NULL, write_all, r);
     return code == 0 ? 0 : print_error(r->c, "cannot start a thread: %s", strerror(code));
 }

@@ -100,7 +100,7 @@ db.commit()' "$1"; }
     setup_store
     record
     run simba watch --record h.db
-    expect 125 "history h.db: process $WATCH records into it already"
+    expect 125 "h.db: process $WATCH records into it already"
     [ "$(stat -c %a h.db)" = 600 ]
     [ "$(stat -c %a h.db-wal)" = 600 ]
     kill -KILL "$WATCH"
@@ -119,12 +119,12 @@ db.commit()' "$1"; }
     ln -s h.db link
     for try in "text:some other file" "store/locks.db:no history of simba" "store:directory|no regular file" "link:symbolic link"; do
         run simba watch --record "${try%%:*}"
-        expect 125 "history ${try%%:*}: .*(${try#*:})"
+        expect 125 "${try%%:*}: .*(${try#*:})"
     done
     [ "$(cat text)" = "some notes of mine" ]
     for try in "text:some other file" "store/locks.db:no history of simba" "empty:nothing was ever recorded" "none:no such file"; do
         run simba history --from "${try%%:*}"
-        expect 125 "history ${try%%:*}: .*(${try#*:})"
+        expect 125 "${try%%:*}: .*(${try#*:})"
     done
     simba status "$M" # the store is as it was
     record
@@ -141,9 +141,9 @@ f.seek(60); f.write(b'\0\0\0\x63')"
 f = open('h.db', 'r+b')
 f.seek(100); f.write(b'\xff' * 6000)"
     run simba history --from h.db
-    expect 125 "history h.db: .*damaged: move it away"
+    expect 125 "h.db: .*damaged: move it away"
     run simba watch --record h.db
-    expect 125 "history .*damaged: move it away"
+    expect 125 "h.db: .*damaged: move it away"
 }
 
 @test "history: what is older than --keep goes" {

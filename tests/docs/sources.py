@@ -16,6 +16,7 @@ ENVIRONMENT = {
     "SIMBA_INITIAL_DELAY": (READ, "how long to wait before the first attempt"),
     "SIMBA_LISTEN": (READ, "as --listen; CMD does not get it"),
     "SIMBA_LOG": (READ, "as --log"),
+    "SIMBA_HISTORY": (READ, "the history file of simba history and simba serve"),
     "SIMBA_MODULE_PATH": (READ, "the folder of the stores' modules, an absolute path"),
     "SIMBA_MUTEX": (SET, "the name of the mutex"),
     "SIMBA_CONTENDER_ID": (SET, "the owner's id"),

@@ -200,7 +200,7 @@ static int show_all(struct show *s)
         }
     }
     if (rc != 0)
-        return print_error(s->c, "history %s", history_why(s->history));
+        return print_error(s->c, "%s", history_why(s->history));
     if (s->count == 0)
         print_note(s->c, "no tenure%s in %s%s", s->query.name_count > 0 ? " of that name" : "",
                    s->c->setting[SET_HISTORY].value, s->query.since_ms != 0 ? " since then" : "");
@@ -240,7 +240,7 @@ static int run(struct cli *c)
 const struct command history_command = {
     .name = "history",
     .operands = "[NAME…]",
-    .summary = "who owned NAME, from when to when, and why it ended",
+    .summary = "who owned NAME, from when to when",
     .help =
         "Shows the tenures of a file that simba watch --record or simba serve --history has "
         "written, the "

@@ -24,7 +24,7 @@
 enum { OPT_LISTEN, OPT_HISTORY, OPT_KEEP };
 
 static const struct option options[] = {
-    {"listen", 'l', OPT_LISTEN, "ADDR",
+    {"listen", 0, OPT_LISTEN, "ADDR",
      "[HOST]:PORT, or unix:PATH; default :7462, this machine only"},
     {"history", 0, OPT_HISTORY, "FILE",
      "record tenures into FILE, and show those of earlier; default: SIMBA_HISTORY, the key history "
@@ -182,7 +182,7 @@ static void say_where(const struct cli *c, const struct http *h)
     print_note(c, "shows %s at %s", c->store, http_address(h));
 }
 
-static _Noreturn void serve_until_told(struct server *s)
+static _Noreturn void serve_until_signal(struct server *s)
 {
     struct pollfd fd = {s->signals.fd, POLLIN, 0};
     struct signalfd_siginfo info;
@@ -237,13 +237,13 @@ static int run(struct cli *c)
         return code;
     if ((code = start(&s, c)) != 0)
         return code;
-    serve_until_told(&s);
+    serve_until_signal(&s);
 }
 
 const struct command serve_command = {
     .name = "serve",
     .operands = "[URL]",
-    .summary = "a page that shows who owns what, live, and the same as JSON",
+    .summary = "show who owns what in a browser, live",
     .help = "Shows all of a store in a browser: who owns what, since when, who waits, and the "
             "tenures of the "
             "last hours as a timeline. It only reads. It listens on this machine only, unless "

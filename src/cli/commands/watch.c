@@ -136,7 +136,7 @@ static int begin_to_record(struct watcher *w)
     return rc < 0 ? cli_fail(w->c, rc) : 0;
 }
 
-static void end_if_told(struct watcher *w)
+static void end_if_signaled(struct watcher *w)
 {
     struct signalfd_siginfo info;
     while (read(w->signals.fd, &info, sizeof info) == sizeof info) {
@@ -161,7 +161,7 @@ static _Noreturn void follow_for_ever(struct watcher *w)
                                                             : NOTES_MS;
         int ready = poll(fds, is_recorded ? 3 : 2, pause);
         if (is_recorded)
-            end_if_told(w);
+            end_if_signaled(w);
         if (ready > 0 && (fds[0].revents != 0 || fds[1].revents != 0)) {
             recorder_end(w->recorder);
             _exit(EXIT_NO_READER);

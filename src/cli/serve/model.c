@@ -99,12 +99,12 @@ static void write_ended(struct model *m, struct json_buffer *t)
 {
     json_buffer_name(t, "tenures");
     json_buffer_add(t, "[");
-    if (m->ring_count - m->told_count > RING_MAX)
-        m->told_count = m->ring_count - RING_MAX;
-    for (bool is_first = true; m->told_count < m->ring_count && t->length < 2 * PUBLISH_BYTES;
+    if (m->ring_count - m->published_count > RING_MAX)
+        m->published_count = m->ring_count - RING_MAX;
+    for (bool is_first = true; m->published_count < m->ring_count && t->length < 2 * PUBLISH_BYTES;
          is_first = false) {
         json_buffer_add(t, is_first ? "" : ",");
-        seen_tenure_json(t, &m->ring[m->told_count++ % RING_MAX], NULL);
+        seen_tenure_json(t, &m->ring[m->published_count++ % RING_MAX], NULL);
     }
     json_buffer_add(t, "]");
 }
@@ -122,7 +122,7 @@ static void publish(struct model *m)
                 ((struct followed *)(void *)n)->is_pending = false;
         }
         m->pending_count = 0;
-        m->told_count = m->ring_count;
+        m->published_count = m->ring_count;
         return;
     }
     json_buffer_add(&t, "event: change\ndata: {");

@@ -31,7 +31,7 @@ struct model {
     struct history *reader;    /* of the same file; the server's thread alone uses it */
     struct seen_tenure *ring;  /* [RING_MAX] */
     uint64_t ring_count;       /* ever; the last RING_MAX are there */
-    uint64_t told_count;       /* of those, told to clients */
+    uint64_t published_count;  /* of those, told to clients */
     uint64_t changes;
     char (*pending)[SIMBA_MUTEX_MAX + 1];
     size_t pending_count, pending_room;

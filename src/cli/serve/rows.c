@@ -40,7 +40,7 @@ void store_write(const struct model *m, struct json_buffer *t)
 }
 
 /* Somebody looks: the asker may have something to do. */
-static void lock_and_look(struct model *m)
+static void lock_to_read(struct model *m)
 {
     pthread_mutex_lock(&m->follow.lock);
     m->looked_at = simba_now();
@@ -128,7 +128,7 @@ static void write_named(struct model *m, const char *names, struct json_buffer *
 void model_write_mutexes(struct model *m, const char *after, const char *names, size_t limit,
                          struct json_buffer *t)
 {
-    lock_and_look(m);
+    lock_to_read(m);
     begin_answer(m, t);
     json_buffer_name(t, "store_state");
     store_write(m, t);
@@ -204,7 +204,7 @@ void model_write_history(struct model *m, const char *mutex, int64_t since_ms, c
         q.before_ms = strtoll(before, &end, 10);
         q.before_row = *end == '.' ? strtoll(end + 1, NULL, 10) : 0;
     }
-    lock_and_look(m);
+    lock_to_read(m);
     begin_answer(m, t);
     json_buffer_bool_of(t, "is_recorded", m->reader != NULL);
     json_buffer_name(t, "tenures");

@@ -1,0 +1,162 @@
+/* history_read.c: reading a file of tenures: all of it, in order, or page by page, the newest first. */
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/history_file.h"
+#include "cli/json_buffer.h"
+#include "cli/owner_list.h"
+
+void history_take_row(sqlite3_stmt *s, struct seen_tenure *t)
+{
+    const char *reason = (const char *)sqlite3_column_text(s, 7);
+    *t = (struct seen_tenure){
+        .row = sqlite3_column_int64(s, 0),
+        .token = (uint64_t)sqlite3_column_int64(s, 3),
+        .began_ms = sqlite3_column_int64(s, 4),
+        .began_known = sqlite3_column_int(s, 5) != 0,
+        .ended_ms = sqlite3_column_int64(s, 6),
+        .over_by_ms = sqlite3_column_int64(s, 8),
+        .note = (char *)(uintptr_t)sqlite3_column_text(s, 9), /* as long as the statement */
+    };
+    const char *mutex = (const char *)sqlite3_column_text(s, 1),
+               *id = (const char *)sqlite3_column_text(s, 2);
+    snprintf(t->mutex, sizeof t->mutex, "%s", mutex != NULL ? mutex : "");
+    snprintf(t->id, sizeof t->id, "%s", id != NULL ? id : "");
+    t->state = sqlite3_column_type(s, 6) == SQLITE_NULL ? TENURE_ON
+               : reason != NULL                         ? TENURE_ENDED
+                                                        : TENURE_UNSEEN;
+    for (enum simba_reason r = SIMBA_RELEASED; reason != NULL && r <= SIMBA_STALLED; r++) {
+        if (strcmp(reason, reason_name(r)) == 0)
+            t->reason = r;
+    }
+}
+
+/* The names, as a list for SQL. */
+static char *condition_of(const struct history_query *q)
+{
+    sqlite3_str *s = sqlite3_str_new(NULL);
+    sqlite3_str_appendf(s, "(t.ended_ms>=%lld OR t.ended_ms IS NULL)", (long long)q->since_ms);
+    for (size_t i = 0; i < q->name_count; i++)
+        sqlite3_str_appendf(s, "%s%Q", i == 0 ? " AND t.mutex IN (" : ",", q->names[i]);
+    if (q->name_count > 0)
+        sqlite3_str_appendf(s, ")");
+    if (q->store != NULL)
+        sqlite3_str_appendf(s, " AND s.name=%Q", q->store);
+    return sqlite3_str_finish(s);
+}
+
+/* Tenures and gaps in one order; a gap has no mutex. */
+static char *query_of(const struct history_query *q, bool with_gaps)
+{
+    char *condition = condition_of(q);
+    sqlite3_str *s = sqlite3_str_new(NULL);
+    sqlite3_str_appendf(s,
+                        "SELECT * FROM (SELECT " HISTORY_ROW
+                        ",s.name,(SELECT max(last_ms) FROM recording r WHERE r.store=t.store) AS "
+                        "last_ms,t.began_ms "
+                        "AS at FROM tenure t JOIN store s ON s.id=t.store WHERE %s )",
+                        condition != NULL ? condition : "0");
+    if (with_gaps)
+        sqlite3_str_appendf(
+            s,
+            " UNION ALL SELECT "
+            "NULL,NULL,NULL,NULL,NULL,NULL,next,NULL,NULL,NULL,name,last_ms,last_ms "
+            "FROM (SELECT r.last_ms,s.name,lead(r.began_ms) OVER (PARTITION BY r.store ORDER BY "
+            "r.id) "
+            "AS next FROM recording r JOIN store s ON s.id=r.store%s%Q) WHERE next>last_ms+1000 "
+            "AND "
+            "next>=%lld",
+            q->store != NULL ? " AND s.name=" : " AND ''<>", q->store != NULL ? q->store : "x",
+            (long long)q->since_ms);
+    sqlite3_str_appendf(s, " ORDER BY at, 1");
+    sqlite3_free(condition);
+    return sqlite3_str_finish(s);
+}
+
+static void tell_row(struct history *h, sqlite3_stmt *s, history_tenure_fn *tenure,
+                     history_gap_fn *gap, void *data)
+{
+    struct seen_tenure t;
+    const char *store = (const char *)sqlite3_column_text(s, 10);
+    int64_t last_ms = sqlite3_column_int64(s, 11);
+    if (sqlite3_column_type(s, 0) == SQLITE_NULL) {
+        gap(data, &(struct history_gap){last_ms, sqlite3_column_int64(s, 6), store});
+        return;
+    }
+    history_take_row(s, &t);
+    if (t.state == TENURE_ON && h->fd < 0 && !h->is_recorded) {
+        t.state = TENURE_UNSEEN;
+        t.ended_ms = last_ms > t.began_ms ? last_ms : t.began_ms;
+    }
+    tenure(data, &t, store);
+}
+
+int history_read(struct history *h, const struct history_query *q, history_tenure_fn *tenure,
+                 history_gap_fn *gap, void *data)
+{
+    char *sql = query_of(q, gap != NULL);
+    sqlite3_stmt *s = sql != NULL ? history_prepare(h, sql) : NULL;
+    int step = SQLITE_ERROR;
+    while (s != NULL && (step = sqlite3_step(s)) == SQLITE_ROW)
+        tell_row(h, s, tenure, gap, data);
+    if (step != SQLITE_DONE)
+        history_fail(h);
+    sqlite3_finalize(s);
+    sqlite3_free(sql);
+    return step == SQLITE_DONE ? 0 : -1;
+}
+
+int history_read_page(struct history *h, const struct history_page *p, history_tenure_fn *tenure,
+                      void *data)
+{
+    sqlite3_stmt *s = history_prepare(
+        h, "SELECT " HISTORY_ROW
+           " FROM tenure t WHERE (?1 IS NULL OR t.mutex=?1) AND t.ended_ms>=?2 AND "
+           "(t.ended_ms,t.id)<(?3,?4) AND t.store=(SELECT id FROM store WHERE name=?5) ORDER BY "
+           "t.ended_ms DESC,t.id DESC LIMIT ?6");
+    int step = SQLITE_ERROR;
+    struct seen_tenure t;
+    if (s == NULL)
+        return -1;
+    sqlite3_bind_text(s, 1, p->mutex, -1, SQLITE_STATIC);
+    sqlite3_bind_int64(s, 2, p->since_ms);
+    sqlite3_bind_int64(s, 3, p->before_ms);
+    sqlite3_bind_int64(s, 4, p->before_row);
+    sqlite3_bind_text(s, 5, p->store, -1, SQLITE_STATIC);
+    sqlite3_bind_int64(s, 6, (int64_t)p->limit);
+    while ((step = sqlite3_step(s)) == SQLITE_ROW) {
+        history_take_row(s, &t);
+        tenure(data, &t, p->store);
+    }
+    if (step != SQLITE_DONE)
+        history_fail(h);
+    sqlite3_finalize(s);
+    return step == SQLITE_DONE ? 0 : -1;
+}
+
+int history_count_stores(struct history *h)
+{
+    return (int)history_ask_number(h, "SELECT count(*) FROM store");
+}
+
+void seen_tenure_json(struct json_buffer *t, const struct seen_tenure *tenure, const char *store)
+{
+    static const char *const states[] = {"held", "ended", "unseen"};
+    bool is_ended = tenure->state == TENURE_ENDED, is_unseen = tenure->state == TENURE_UNSEEN;
+    json_buffer_add(t, "{");
+    json_buffer_string_of(t, "mutex", tenure->mutex);
+    json_buffer_string_of(t, "state", states[tenure->state]);
+    json_buffer_string_of(t, "holder", tenure->id);
+    json_buffer_token_of(t, "token", tenure->token);
+    json_buffer_number_of(t, "began_ms", true, tenure->began_ms);
+    json_buffer_bool_of(t, "began_known", tenure->began_known);
+    json_buffer_number_of(t, "ended_ms", is_ended, tenure->ended_ms);
+    json_buffer_string_of(t, "reason", is_ended ? reason_name(tenure->reason) : NULL);
+    json_buffer_number_of(t, "last_seen_ms", is_unseen, tenure->ended_ms);
+    json_buffer_number_of(t, "over_by_ms", is_unseen && tenure->over_by_ms != 0,
+                          tenure->over_by_ms);
+    json_buffer_string_of(t, "note", tenure->note);
+    if (store != NULL)
+        json_buffer_string_of(t, "store", store);
+    json_buffer_add(t, "}");
+}
