@@ -546,8 +546,9 @@ int simba_observer_create(simba_client *s, const char *mutex,
 void simba_observer_state(const simba_observer *w, struct simba_state *out); /* of one mutex */
 
 /* The note as it was when the observer last asked the store, of one mutex; it asks again when the
- * owner changes, or is renewed. Its token says whether the owner wrote it, or one before. on_changed
- * is not called for a note alone. SIMBA_ESTATE: this observer is of all mutexes. */
+ * owner changes, and when the lease that it knows of ends. Its token says whether the owner wrote it,
+ * or one before. on_changed is not called for a note alone. SIMBA_ESTATE: this observer is of all
+ * mutexes. */
 int simba_observer_note(const simba_observer *w, struct simba_note *out);
 void simba_observer_destroy(simba_observer *w); /* returns at once; on_closed comes last */
 

@@ -241,13 +241,12 @@ public:
         detail::settle(simba_read(client_, mutex.c_str(), timeout.count(), &out), ec...);
         return out;
     }
-    // owner: not nullptr, who owns the mutex, too, of the same exchange.
+    // by: not nullptr, who owns the mutex, too, of the same exchange.
     template <class... Ec>
-    simba::note read_note(text mutex, milliseconds timeout, simba::owner *owner, Ec &...ec)
+    simba::note read_note(text mutex, milliseconds timeout, simba::owner *by, Ec &...ec)
     {
         simba::note out = {};
-        detail::settle(simba_read_note(client_, mutex.c_str(), timeout.count(), &out, owner),
-                       ec...);
+        detail::settle(simba_read_note(client_, mutex.c_str(), timeout.count(), &out, by), ec...);
         return out;
     }
     // prefix nullptr: all.
@@ -419,9 +418,9 @@ public:
         return simba_contender_progress(get(), token) == 0;
     }
     template <class... Ec>
-    void publish(std::uint64_t token, text note, milliseconds timeout, Ec &...ec)
+    void publish(std::uint64_t token, text what, milliseconds timeout, Ec &...ec)
     {
-        settle(simba_contender_publish(get(), token, note.c_str(), timeout.count()), ec...);
+        settle(simba_contender_publish(get(), token, what.c_str(), timeout.count()), ec...);
     }
     simba_status status() const noexcept { return simba_contender_status(get()); }
     bool is_owner() const noexcept { return simba_contender_is_owner(get()); }
@@ -552,9 +551,9 @@ public:
         begun(code, p, ec...);
     }
 
-    template <class... Ec> void publish(text note, milliseconds timeout, Ec &...ec)
+    template <class... Ec> void publish(text what, milliseconds timeout, Ec &...ec)
     {
-        detail::settle(simba_locker_publish(native(), note.c_str(), timeout.count()), ec...);
+        detail::settle(simba_locker_publish(native(), what.c_str(), timeout.count()), ec...);
     }
 
     // Ends a wait, from any thread. False: nobody waits.

@@ -99,6 +99,7 @@ static const struct {
     {sql_module_tests, NULL},
     {sql_safety_tests, NULL},
     {sql_job_tests, NULL},
+    {sql_note_tests, NULL},
 #endif
 #ifdef CONTRACT_ZOOKEEPER
     {zookeeper_fault_tests, NULL},

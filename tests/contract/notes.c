@@ -228,7 +228,7 @@ static void note_needs_tenure(void)
 
 /* ---- by an option -------------------------------------------------------------------------- */
 
-struct told {
+struct seen_in {
     simba_client *client;
     const char *mutex;
     atomic_int seen;
@@ -237,7 +237,7 @@ struct told {
 /* In on_acquired it is there already. */
 static void see_note(struct probe *p)
 {
-    struct told *t = p->data;
+    struct seen_in *t = p->data;
     struct simba_note note;
     CHECK_OK(simba_read_note(t->client, t->mutex, PATIENCE_MS, &note, NULL));
     CHECK(strcmp(note.text, "http://me") == 0);
@@ -249,7 +249,7 @@ static void see_note(struct probe *p)
 static void note_before_acquired(void)
 {
     simba_client *s = client_open();
-    struct told t = {.client = s, .mutex = fresh("advertised")};
+    struct seen_in t = {.client = s, .mutex = fresh("advertised")};
     struct simba_handle_options o = lease_long();
     simba_locker *l;
     read_note(s, t.mutex);

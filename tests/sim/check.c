@@ -115,7 +115,7 @@ void check_noted(struct world *w, const struct event *e, uint64_t last)
 }
 
 /* C12: nobody is told of its tenure before its note is there, or an attempt has failed. */
-void check_told(struct world *w, const struct node *n)
+void check_acquired_note(struct world *w, const struct node *n)
 {
     uint64_t token = n->machine.lease.token;
     if (n->extra.has_note && n->noted != token && !n->extra.publish_failed)
@@ -148,7 +148,7 @@ void check_callback_begins(struct world *w, struct node *n, enum handle_callback
     n->last_callback = callback;
     if (callback != CALLBACK_ACQUIRED)
         return;
-    check_told(w, n);
+    check_acquired_note(w, n);
     w->tally->handovers++;
     for (struct node *other = w->node; other < &w->node[w->nodes]; other++) {
         const struct lease *l = &other->machine.lease;

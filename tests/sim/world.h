@@ -407,7 +407,7 @@ void check_sent(struct world *w, struct node *n, const struct lease_request *req
 void check_granted(struct world *w, const struct event *e);
 void check_callback_begins(struct world *w, struct node *n, enum handle_callback callback);
 void check_noted(struct world *w, const struct event *e, uint64_t last);
-void check_told(struct world *w, const struct node *n);
+void check_acquired_note(struct world *w, const struct node *n);
 void check_submitted(struct world *w, struct node *n, enum handle_callback callback);
 void check_renewed(struct world *w, struct node *n);
 void check_warns(struct world *w, struct node *n);

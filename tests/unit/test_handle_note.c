@@ -2,7 +2,7 @@
 #include "unit/machine.h"
 
 /* shows: C12 */
-static void published_before_it_is_told(void **state)
+static void published_before_on_acquired(void **state)
 {
     (void)state;
     tell_story_with_note(
@@ -102,7 +102,7 @@ static void refused_is_lost(void **state)
         "    30 #2 lost                 > was gone\n");
 }
 
-static void stopped_before_it_is_told(void **state)
+static void stopped_before_on_acquired(void **state)
 {
     (void)state;
     tell_story_with_note(
@@ -129,13 +129,13 @@ static void beside_renewals(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(published_before_it_is_told),
+        cmocka_unit_test(published_before_on_acquired),
         cmocka_unit_test(a_locker_returns_after_it),
         cmocka_unit_test(a_failure_delays_nobody),
         cmocka_unit_test(no_answer_is_a_failure),
         cmocka_unit_test(who_cannot_is_not_asked_again),
         cmocka_unit_test(refused_is_lost),
-        cmocka_unit_test(stopped_before_it_is_told),
+        cmocka_unit_test(stopped_before_on_acquired),
         cmocka_unit_test(beside_renewals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -199,8 +199,8 @@ enum simba_lend sql_work(void *store, bool here)
 
 static bool writes(int op)
 {
-    return op != SIMBA_READ && op != SIMBA_LIST && op != SQL_POLL && op != SQL_DIGEST &&
-           op != SQL_LISTEN;
+    return op != SIMBA_READ && op != SIMBA_LIST && op != SQL_READ_NOTE && op != SQL_LIST_NOTE &&
+           op != SQL_POLL && op != SQL_DIGEST && op != SQL_LISTEN;
 }
 
 /* A server that cannot be written to is not asked to; but looked at anew after a while, by

@@ -96,7 +96,7 @@ static void answer_item(struct sql *s, int op, const struct sql_item *item, bool
     }
     if (op == SIMBA_EVICT)
         sql_pass_doubt(s, q->mutex);
-    if (item->changed && op != SIMBA_RENEW)
+    if (item->changed && op != SIMBA_RENEW && op != SIMBA_PUBLISH)
         changed(s, q, granted);
     answer(s, q, &a);
 }
