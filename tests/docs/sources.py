@@ -22,6 +22,7 @@ ENVIRONMENT = {
     "SIMBA_CONTENDER_ID": (SET, "the owner's id"),
     "SIMBA_STORE": (SET, "the URL of the store, without a password"),
     "SIMBA_FENCING_TOKEN": (SET, "the token of the tenure"),
+    "SIMBA_TICK": (SET, "only for simba schedule --every and --cron: the nominal time of the run, in UTC"),
     "SIMBA_REASON": (SET, "only for --on-released: released, expired or evicted"),
     "XDG_CONFIG_HOME": (OTHERS, "where simba/simba.yaml is looked for; else ~/.config"),
     "STATE_DIRECTORY": (OTHERS, "the folder of the default store, set by systemd"),

@@ -198,6 +198,7 @@ static void rules_that_are_wrong(void **state)
         "CET-1CEST,J4/,J5",
         "CET-1CEST,J4,J0",
         "CET-1CEST,J4J5",
+        "CET-1CEST-2",
         "CE_-1",
         "CE~-1",
         "CE@-1",

@@ -9,6 +9,7 @@
 #include "cli/run/plan.h"
 
 #define DRY_RUN_TICKS 10
+#define RETRY_MS 50
 
 enum {
     OPT_EVERY,
@@ -225,14 +226,26 @@ static void report_run(struct schedule *s, const simba_run *run, const struct ou
     }
 }
 
+/* A keeper that was stopped may not know yet that the tenure goes on: then it is asked again. */
+static struct outcome perform(struct schedule *s, const simba_run *run)
+{
+    struct outcome o;
+    do
+        o = keeper_perform_tick(&s->candidate.keeper, simba_run_token(run), simba_run_tick(run));
+    while (!o.is_run && !simba_run_wait(run, RETRY_MS));
+    return o;
+}
+
 static int work(void *data, const simba_run *run)
 {
     struct schedule *s = data;
     int64_t began = simba_now();
-    struct outcome o =
-        keeper_perform_tick(&s->candidate.keeper, simba_run_token(run), simba_run_tick(run));
+    struct outcome o = perform(s, run);
     if (!o.is_run)
         return 0;
+    /* A run that was cut short is not done: without the tenure nobody can write that it is. */
+    if (o.is_lost && (s->when.flags & SIMBA_AT_LEAST_ONCE) != 0)
+        simba_contender_resign(s->candidate.contender, 0);
     s->runs++;
     report_run(s, run, &o, began, simba_now() - began);
     if (s->once)
