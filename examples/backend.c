@@ -13,6 +13,7 @@
  *   all or nothing            a new file is written and renamed over the old one
  *   time                      boot time, which all processes of the machine share; of the time before a
  *                             reboot nothing counts, because nobody from then is alive
+ *   notes                     a file "n.NAME" beside that of the mutex, under the same lock
  *   tokens only rise          a file stays when its mutex is free; a new one begins at the clock
  *   pushes                    inotify tells that a file has changed; we look whether the owner has. They
  *                             are optional: dir:PATH?hints=off goes without, and is as right, but slow */
@@ -31,6 +32,14 @@
 #include <uv.h>
 
 #define NAME_MAX_BYTES (3 * SIMBA_MUTEX_MAX + 3)
+
+/* What a note's file says: after a line with numbers, the text. Ages are those of the wall clock, so that
+ * they also make sense after a reboot. */
+struct note {
+    uint64_t token, serial;
+    int64_t written; /* ms since 1970 */
+    char text[SIMBA_NOTE_MAX + 1];
+};
 
 /* What a file says. */
 struct record {
@@ -103,11 +112,8 @@ static int read_record(const struct dir *d, const char *name, struct record *r)
     return 0;
 }
 
-static int write_record(const struct dir *d, const char *name, const struct record *r)
+static int write_file(const struct dir *d, const char *name, const char *text, int n)
 {
-    char text[512];
-    int n = snprintf(text, sizeof text, "%s %" PRIu64 " %" PRId64 " %" PRId64 " %d %s\n", r->boot,
-                     r->token, r->acquired, r->until, r->evicted, r->id);
     int fd = openat(d->folder, ".new", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0)
         return -1;
@@ -115,6 +121,63 @@ static int write_record(const struct dir *d, const char *name, const struct reco
     if (close(fd) != 0 || !written)
         return -1;
     return renameat(d->folder, ".new", d->folder, name);
+}
+
+static int write_record(const struct dir *d, const char *name, const struct record *r)
+{
+    char text[512];
+    int n = snprintf(text, sizeof text, "%s %" PRIu64 " %" PRId64 " %" PRId64 " %d %s\n", r->boot,
+                     r->token, r->acquired, r->until, r->evicted, r->id);
+    return write_file(d, name, text, n);
+}
+
+/* False: there is none, or it cannot be read. The name of its file is the mutex's with an n. */
+static bool read_note(const struct dir *d, const char *name, struct note *out)
+{
+    char text[SIMBA_NOTE_MAX + 128] = "", file[NAME_MAX_BYTES];
+    int at = 0;
+    snprintf(file, sizeof file, "n%s", name + 1);
+    int fd = openat(d->folder, file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    ssize_t n = fd >= 0 ? read(fd, text, sizeof text - 1) : -1;
+    if (fd >= 0)
+        close(fd);
+    if (n < 0 || sscanf(text, "%" SCNu64 " %" SCNu64 " %" SCNd64 "%n", &out->token, &out->serial,
+                        &out->written, &at) < 3)
+        return false;
+    snprintf(out->text, sizeof out->text, "%s", text + at + 1);
+    return true;
+}
+
+static int64_t wall_ms(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_REALTIME, &t);
+    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+/* One that a later note of the same tenure has overtaken is not written. */
+static int publish(const struct dir *d, const char *name, const struct simba_request *q)
+{
+    char text[SIMBA_NOTE_MAX + 128], file[NAME_MAX_BYTES];
+    struct note before;
+    if (read_note(d, name, &before) && before.token == q->token && before.serial >= q->serial)
+        return 0;
+    int n = snprintf(text, sizeof text, "%" PRIu64 " %" PRIu64 " %" PRId64 "\n%s", q->token,
+                     q->serial, wall_ms(), q->note);
+    snprintf(file, sizeof file, "n%s", name + 1);
+    return write_file(d, file, text, n);
+}
+
+/* NULL: there is none, or nobody wants to know. */
+static const struct simba_noted *noted(const struct dir *d, const char *name,
+                                       const struct simba_request *q, struct note *note,
+                                       struct simba_noted *out)
+{
+    if (!q->with_note || !read_note(d, name, note))
+        return NULL;
+    int64_t age = wall_ms() - note->written;
+    *out = (struct simba_noted){note->text, note->token, age > 0 ? age : 0};
+    return out;
 }
 
 /* ---- what the requests mean ---------------------------------------------------------------- */
@@ -165,6 +228,10 @@ static bool apply(const struct dir *d, struct record *r, const struct simba_requ
             break;
         r->until = now + q->ttl_ms + q->transition_ms;
         return true;
+    case SIMBA_PUBLISH: /* do_request writes it */
+        if (!held || !is_tenure(r, q) || r->evicted)
+            break;
+        return false;
     case SIMBA_RELEASE:
         if (!is_tenure(r, q))
             break;
@@ -195,6 +262,8 @@ static void do_request(struct dir *d, struct simba_request *q)
 {
     char name[NAME_MAX_BYTES], text[128];
     struct record r;
+    struct note note;
+    struct simba_noted shown;
     struct simba_answer answer = {.age_ms = -1, .more = q->next != NULL};
     int64_t now = now_ms();
     encode(name, q->mutex);
@@ -202,6 +271,8 @@ static void do_request(struct dir *d, struct simba_request *q)
         fail(&answer, text, sizeof text, "cannot read the mutex's file");
     else if (apply(d, &r, q, now, &answer) && write_record(d, name, &r) != 0)
         fail(&answer, text, sizeof text, "cannot write the mutex's file");
+    else if (q->op == SIMBA_PUBLISH && answer.code == 0 && publish(d, name, q) != 0)
+        fail(&answer, text, sizeof text, "cannot write the note's file");
     else if (is_held(d, &r, now)) {
         answer.id = r.id;
         answer.token = r.token;
@@ -209,6 +280,8 @@ static void do_request(struct dir *d, struct simba_request *q)
         answer.left_ms = r.until - now;
         answer.age_ms = now - r.acquired;
     }
+    if (answer.code == 0)
+        answer.note = noted(d, name, q, &note, &shown);
     d->host->answer(d->host, q, &answer);
 }
 
@@ -220,11 +293,14 @@ static void do_list(struct dir *d, struct simba_request *q)
     for (struct dirent *e; folder != NULL && (e = readdir(folder)) != NULL;) {
         char mutex[SIMBA_MUTEX_MAX + 1];
         struct record r;
+        struct note note;
+        struct simba_noted shown;
         if (decode(mutex, e->d_name) && strncmp(mutex, q->mutex, strlen(q->mutex)) == 0 &&
             read_record(d, e->d_name, &r) == 0 && is_held(d, &r, now))
             d->host->found(d->host, q,
                            &(struct simba_found){mutex, r.id, r.token, r.until - now,
-                                                 now - r.acquired, -1, r.evicted});
+                                                 now - r.acquired, -1, r.evicted,
+                                                 noted(d, e->d_name, q, &note, &shown)});
     }
     if (folder != NULL)
         closedir(folder);

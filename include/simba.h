@@ -38,6 +38,7 @@ extern "C" {
 #define SIMBA_FOREVER INT64_MAX     /* a timeout that never comes; others are 0 or more */
 #define SIMBA_MUTEX_MAX 66          /* bytes in the name of a mutex */
 #define SIMBA_ID_MAX 128            /* bytes in the id of a contender */
+#define SIMBA_NOTE_MAX 1024         /* bytes in a note */
 #define SIMBA_TTL_MS 10000          /* default ttl */
 #define SIMBA_TRANSITION_MS 6000    /* default transition */
 #define SIMBA_LEASE_MIN_MS 50       /* ttl + transition: not below */
@@ -109,6 +110,16 @@ struct simba_state {
     struct simba_owner before, after;
     enum simba_reason reason;
     uint32_t reserved[7];
+};
+
+/* What an owner of the mutex published last: the store keeps it, also when nobody owns the mutex. A
+ * plain value; all zero means none. The layout is frozen. */
+struct simba_note {
+    char text[1032]; /* at most SIMBA_NOTE_MAX bytes of UTF-8 and a NUL; as it is, not escaped */
+    uint64_t token;  /* of the tenure that wrote it; 0: there is none */
+    int64_t
+        written_at; /* on simba_now(): now minus its age on the store's clock. It may be older */
+    uint64_t reserved[3];
 };
 
 bool simba_owner_is(const struct simba_owner *o, const char *id);
@@ -194,12 +205,18 @@ int simba_liveness_fd(simba_client *s);
 /* Who owns the mutex now; all zero when nobody does. [blocks] */
 int simba_read(simba_client *s, const char *mutex, int64_t timeout_ms, struct simba_owner *out);
 
+/* The note of the mutex, also when nobody owns it, and with it, in one exchange, who does. owner may
+ * be NULL. [blocks] SIMBA_EUNSUPPORTED, SIMBA_ESCHEMA: this store keeps no notes, or not yet. */
+int simba_read_note(simba_client *s, const char *mutex, int64_t timeout_ms, struct simba_note *note,
+                    struct simba_owner *owner);
+
 /* What the store knows of a mutex. */
 struct simba_entry {
     const char *mutex;
-    struct simba_owner owner; /* all zero: nobody */
-    int64_t waiters;          /* how many wait for it; -1: the store does not know */
-    uint64_t reserved[4];
+    struct simba_owner owner;      /* all zero: nobody */
+    int64_t waiters;               /* how many wait for it; -1: the store does not know */
+    const struct simba_note *note; /* borrowed for the call; NULL: none */
+    uint64_t reserved[3];
 };
 typedef void simba_entry_fn(void *data, const struct simba_entry *entry);
 
@@ -300,7 +317,8 @@ int64_t simba_metrics_prometheus(simba_client *const *clients, size_t count, uin
 
 enum simba_event_kind {
     SIMBA_EVENT_EXCHANGE, /* a request was answered: name "contend", "renew", "release", "leave",
-                             "read", "list", "evict"; code: SIMBA_EHELD if contend was refused */
+                             "read", "list", "evict", "publish"; code: SIMBA_EHELD if contend was
+                             refused */
     SIMBA_EVENT_ACQUIRED, /* a tenure began; duration: how long it was waited for */
     SIMBA_EVENT_ENDED,    /* is_owner turned false, with reason; duration: how long it lasted */
     SIMBA_EVENT_CALLBACK, /* name "on_acquired", …; duration: how long it ran */
@@ -387,12 +405,15 @@ struct simba_handle_options {
     void (*on_stopped)(void *data);     /* contender: a stop is through. Start it again here, or
                                            after a wait for INITIAL; not at both places */
     simba_state_fn *on_lost;            /* locker: the lock was lost while it was held */
+    const char *note; /* contender, locker: published with each tenure, before on_acquired is called
+                         or the acquire returns. If one attempt fails, that is logged, they come
+                         even so, and renewals try again until it is written; default NULL: none */
 };
 /* clang-format off */
 #define SIMBA_HANDLE_OPTIONS_INIT                                              \
     {                                                                          \
         sizeof(struct simba_handle_options), NULL, -1, -1, -1, -1, -1, -1, -1, \
-        NULL, NULL, NULL, NULL, NULL, -1, -1, NULL, NULL, NULL                 \
+        NULL, NULL, NULL, NULL, NULL, -1, -1, NULL, NULL, NULL, NULL           \
     }
 /* clang-format on */
 
@@ -423,6 +444,14 @@ int simba_contender_resign(simba_contender *c, int64_t pause_ms);
  * mutex, although its process lives.
  * Takes no lock. SIMBA_ELOST: that tenure is over. A scheduler asks for it during runs only. */
 int simba_contender_progress(simba_contender *c, uint64_t token);
+
+/* Sets the note of the mutex, in place of the one before: text is UTF-8 of at most SIMBA_NOTE_MAX
+ * bytes. The store writes it only while this very tenure lasts, in one step with that check. [blocks]
+ * SIMBA_ELOST: that tenure is over, nothing was written. SIMBA_ESTORE: the outcome is unknown; it may
+ * be written yet, while the tenure lasts, but never over a note of a later call. Any other error:
+ * nothing was written, or SIMBA_ECANCELED, as with SIMBA_ESTORE, the client was closed meanwhile. */
+int simba_contender_publish(simba_contender *c, uint64_t token, const char *text,
+                            int64_t timeout_ms);
 
 /* Waits for a status. [blocks] SIMBA_ECANCELED: destroyed or closed meanwhile. Where the store can
  * never take the start (a name that it refuses), its code. */
@@ -489,6 +518,9 @@ int simba_locker_release(simba_locker *l);
 /* The same without waiting; done as above, or NULL. Not held from the call on. */
 int simba_locker_release_async(simba_locker *l, simba_done_fn *done, void *data);
 
+/* As simba_contender_publish, for the lock that is held now. SIMBA_ESTATE: it is not held. [blocks] */
+int simba_locker_publish(simba_locker *l, const char *text, int64_t timeout_ms);
+
 bool simba_locker_is_held(const simba_locker *l);      /* reads the clock, takes no lock */
 uint64_t simba_locker_token(const simba_locker *l);    /* 0: not held, or lost */
 int64_t simba_locker_remaining(const simba_locker *l); /* time left to act; 0: as above */
@@ -512,6 +544,11 @@ typedef struct simba_observer simba_observer;
 int simba_observer_create(simba_client *s, const char *mutex,
                           const struct simba_handle_options *options, simba_observer **out);
 void simba_observer_state(const simba_observer *w, struct simba_state *out); /* of one mutex */
+
+/* The note as it was when the observer last asked the store, of one mutex; it asks again when the
+ * owner changes, or is renewed. Its token says whether the owner wrote it, or one before. on_changed
+ * is not called for a note alone. SIMBA_ESTATE: this observer is of all mutexes. */
+int simba_observer_note(const simba_observer *w, struct simba_note *out);
 void simba_observer_destroy(simba_observer *w); /* returns at once; on_closed comes last */
 
 /* ---- scheduler: work that runs on the leader only ------------------------------------------ */

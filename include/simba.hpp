@@ -37,6 +37,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -52,6 +53,7 @@ using event = ::simba_event;
 using level = ::simba_level;
 using metrics = ::simba_metrics;
 using owner = ::simba_owner;
+using note = ::simba_note;
 using pace = ::simba_pace;
 using reason = ::simba_reason;
 using state = ::simba_state;
@@ -136,6 +138,7 @@ struct handle_options {
     std::function<void(std::string_view mutex, const state &)> on_changed = nullptr; // observer
     std::function<void(milliseconds left)> on_endangered = nullptr; // all but the observer
     std::function<void()> on_stopped = nullptr;                     // contender, scheduler
+    std::optional<std::string> note = {}; // all but the observer: published with each tenure
 };
 
 struct schedule {
@@ -148,6 +151,7 @@ struct entry {
     std::string mutex;
     simba::owner owner;
     std::int64_t waiters;
+    simba::note note; // all zero: none
 };
 
 struct finding {
@@ -237,12 +241,21 @@ public:
         detail::settle(simba_read(client_, mutex.c_str(), timeout.count(), &out), ec...);
         return out;
     }
+    // by: not nullptr, who owns the mutex, too, of the same exchange.
+    template <class... Ec>
+    simba::note read_note(text mutex, milliseconds timeout, simba::owner *by, Ec &...ec)
+    {
+        simba::note out = {};
+        detail::settle(simba_read_note(client_, mutex.c_str(), timeout.count(), &out, by), ec...);
+        return out;
+    }
     // prefix nullptr: all.
     template <class... Ec> std::vector<entry> list(text prefix, milliseconds timeout, Ec &...ec)
     {
         std::vector<entry> out;
         auto each = [](void *data, const simba_entry *e) noexcept {
-            static_cast<std::vector<entry> *>(data)->push_back({e->mutex, e->owner, e->waiters});
+            static_cast<std::vector<entry> *>(data)->push_back(
+                {e->mutex, e->owner, e->waiters, e->note != nullptr ? *e->note : note{}});
         };
         detail::settle(simba_list(client_, prefix.c_str(), timeout.count(), each, &out), ec...);
         return out;
@@ -404,6 +417,11 @@ public:
     {
         return simba_contender_progress(get(), token) == 0;
     }
+    template <class... Ec>
+    void publish(std::uint64_t token, text what, milliseconds timeout, Ec &...ec)
+    {
+        settle(simba_contender_publish(get(), token, what.c_str(), timeout.count()), ec...);
+    }
     simba_status status() const noexcept { return simba_contender_status(get()); }
     bool is_owner() const noexcept { return simba_contender_is_owner(get()); }
     bool owns(std::uint64_t token) const noexcept { return simba_contender_owns(get(), token); }
@@ -466,6 +484,12 @@ class observer
     : public detail::handle<simba_observer, simba_observer_create, simba_observer_destroy> {
 public:
     using handle::handle;
+    template <class... Ec> simba::note note(Ec &...ec) const
+    {
+        simba::note out = {};
+        detail::settle(simba_observer_note(native(), &out), ec...);
+        return out;
+    }
     simba::state state() const noexcept
     {
         simba::state out = {};
@@ -525,6 +549,11 @@ public:
         if (code != 0)
             ended(code);
         begun(code, p, ec...);
+    }
+
+    template <class... Ec> void publish(text what, milliseconds timeout, Ec &...ec)
+    {
+        detail::settle(simba_locker_publish(native(), what.c_str(), timeout.count()), ec...);
     }
 
     // Ends a wait, from any thread. False: nobody waits.

@@ -11,6 +11,10 @@
  *            than every earlier one of this mutex, for ever.
  *   RENEW    only if id and token both match and the lease has not ended; keeps the token.
  *   RELEASE  only if id and token both match. A token is never granted twice.
+ *   PUBLISH  sets the note of the mutex, if RENEW would succeed, in one step with that check. The note
+ *            stays when the tenure has ended, until a later owner sets another. If the note is of the
+ *            same token, and its serial is not smaller, this one was overtaken: nothing is written,
+ *            and the answer is 0.
  *   LEAVE    ends no tenure by the id alone: a late one would hit a later tenure. (It may, where
  *            requests are sure to arrive in the order in which they were sent.)
  * A store that can lose its memory grants nothing for one lease after that, and begins its tokens
@@ -26,8 +30,8 @@ extern "C" {
 #endif
 
 /* 3: examine, say; 4: evicted; 5: interest, watched, work lends, findings are values; 6: findings
- * have room to grow */
-#define SIMBA_BACKEND_VERSION 6u
+ * have room to grow; 7: notes */
+#define SIMBA_BACKEND_VERSION 7u
 
 enum simba_op {
     SIMBA_CONTEND, /* take it if it is free; answer who owns it */
@@ -38,9 +42,12 @@ enum simba_op {
                       contenders, as a last look at what became of a request) */
     SIMBA_LIST,    /* found() for each mutex that is owned or waited for and whose name begins with
                       `mutex`; then answer */
-    SIMBA_EVICT    /* end the tenure of `id` ("": whoever owns it) with `token` (0: whichever): its
+    SIMBA_EVICT,   /* end the tenure of `id` ("": whoever owns it) with `token` (0: whichever): its
                       renewals fail from now on and the lease runs out; forced: it is free at once.
                       LOST: there is none such. `id` is as an answer showed it */
+    SIMBA_PUBLISH /* set the note; LOST as for RENEW: then nothing was changed. A store that keeps no
+                      notes answers SIMBA_EUNSUPPORTED, or SIMBA_ESCHEMA where something is missing,
+                      with a text that says what to do */
 };
 
 /* What somebody wants to be hinted of. */
@@ -65,13 +72,24 @@ struct simba_request {
     enum simba_op op;
     const char *mutex;
     const char *id;                /* the contender; EVICT: the owner; "" for READ and LIST */
-    uint64_t token;                /* RENEW, RELEASE, EVICT */
+    uint64_t token;                /* RENEW, RELEASE, EVICT, PUBLISH */
     bool forced;                   /* EVICT */
     bool others;                   /* CONTEND: others of this client wait for the mutex, too, and do
                                       not ask by themselves: push when it is free again */
     int64_t ttl_ms, transition_ms; /* CONTEND, RENEW: the lease asked for */
     struct simba_request *next;    /* the rest of the batch; then for the store's own lists */
     void *store;                   /* for the store's own use */
+    const char *note;              /* PUBLISH: UTF-8, at most SIMBA_NOTE_MAX bytes */
+    uint64_t serial;               /* PUBLISH: greater than of every earlier one of the tenure */
+    bool with_note;                /* READ, LIST: answer with the note, if notes are kept */
+    bool needs_note;               /* READ: and fail as PUBLISH does if they are not */
+};
+
+/* A note, as the store knows it. All borrowed for the call. */
+struct simba_noted {
+    const char *text;
+    uint64_t token; /* of the tenure that wrote it; not 0 */
+    int64_t age_ms; /* since it was written, on the store's clock: never more than it is */
 };
 
 /* The tenure that the store knows after the operation. */
@@ -88,17 +106,19 @@ struct simba_answer {
                          may be NULL. Borrowed for the call */
     bool more;        /* the next answer comes at once: both can be acted on together */
     bool evicted;     /* this tenure was evicted, and its lease runs out */
+    const struct simba_noted *note; /* READ with_note; NULL: there is none. Borrowed for the call */
 };
 
 /* What LIST finds. All borrowed for the call. */
 struct simba_found {
     const char *mutex;
-    const char *id;  /* NULL or "": nobody owns it */
-    uint64_t token;  /* 0: unknown */
-    int64_t left_ms; /* until the lease ends */
-    int64_t age_ms;  /* since the tenure began; -1: unknown */
-    int64_t waiters; /* how many wait; -1: unknown */
-    bool evicted;    /* this tenure was evicted, and its lease runs out */
+    const char *id;                 /* NULL or "": nobody owns it */
+    uint64_t token;                 /* 0: unknown */
+    int64_t left_ms;                /* until the lease ends */
+    int64_t age_ms;                 /* since the tenure began; -1: unknown */
+    int64_t waiters;                /* how many wait; -1: unknown */
+    bool evicted;                   /* this tenure was evicted, and its lease runs out */
+    const struct simba_noted *note; /* with_note; NULL: there is none */
 };
 
 /* What a program may decide by. The text is for people, and may be said otherwise at any time. */

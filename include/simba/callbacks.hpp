@@ -147,6 +147,7 @@ struct handle_state {
         o.jitter_late_ms = f.jitter_late.count();
         o.progress_ms = f.progress.count();
         o.at_least_ms = f.at_least.count();
+        o.note = f.note ? f.note->c_str() : nullptr;
         o.on_acquired = f.on_acquired ? on_state<&h::on_acquired> : nullptr;
         o.on_released = f.on_released ? on_state<&h::on_released> : nullptr;
         o.on_changed = f.on_changed ? on_changed : nullptr;

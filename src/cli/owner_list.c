@@ -1,7 +1,8 @@
 /* owner_list.c: who owns what, for people in aligned columns, for programs in lines of JSON.
  *
- * On a terminal a table fits its width: first the holders' ids are cut, then the names, then
- * columns are left out, the least useful first. Elsewhere nothing is ever cut. */
+ * On a terminal a table fits its width: first notes and the holders' ids are cut, then the names, then
+ * columns are left out, the least useful first. Elsewhere nothing is ever cut. The column of notes is
+ * there where there is one. */
 #include "cli/owner_list.h"
 
 #include <jansson.h>
@@ -14,13 +15,13 @@
 #include "cli/output.h"
 
 #define FIRST_ROOM 64
-#define CELL_MAX SHOWN_MAX
+#define CELL_MAX (SIMBA_NOTE_MAX + 16)
 #define GAP 2
 
-enum column { NAME, STATE, LEFT, TOKEN, HELD, WAIT, HOLDER, COLUMNS };
+enum column { NAME, STATE, LEFT, TOKEN, HELD, WAIT, HOLDER, NOTE, COLUMNS };
 static const char *const titles[COLUMNS] = {
     [NAME] = "NAME", [STATE] = "STATE",  [LEFT] = "LEFT",     [TOKEN] = "TOKEN",
-    [HELD] = "HELD", [WAIT] = "WAITERS", [HOLDER] = "HOLDER",
+    [HELD] = "HELD", [WAIT] = "WAITERS", [HOLDER] = "HOLDER", [NOTE] = "NOTE",
 };
 static const bool to_the_right[COLUMNS] = {
     [LEFT] = true, [TOKEN] = true, [HELD] = true, [WAIT] = true};
@@ -28,11 +29,11 @@ static const bool to_the_right[COLUMNS] = {
 static const struct {
     enum column column;
     int least; /* 0: leave it out */
-} savings[] = {{HOLDER, 24}, {NAME, 24}, {WAIT, 0},  {HELD, 0},   {HOLDER, 12},
-               {NAME, 12},   {TOKEN, 0}, {STATE, 0}, {HOLDER, 6}, {NAME, 6}};
+} savings[] = {{NOTE, 32}, {HOLDER, 24}, {NAME, 24}, {WAIT, 0},  {HELD, 0},   {HOLDER, 12},
+               {NOTE, 0},  {NAME, 12},   {TOKEN, 0}, {STATE, 0}, {HOLDER, 6}, {NAME, 6}};
 
 void owner_list_add(struct owner_list *t, const char *mutex, const struct simba_owner *owner,
-                    int64_t waiters)
+                    int64_t waiters, const struct simba_note *note)
 {
     if (t->count == t->room) {
         size_t room = t->room > 0 ? 2 * t->room : FIRST_ROOM;
@@ -47,6 +48,20 @@ void owner_list_add(struct owner_list *t, const char *mutex, const struct simba_
     struct owner_row *one = &t->row[t->count++];
     *one = (struct owner_row){.owner = *owner, .waiters = waiters};
     snprintf(one->mutex, sizeof one->mutex, "%s", mutex);
+    if (note == NULL || note->token == 0)
+        return;
+    one->note = malloc(sizeof *one->note);
+    if (one->note != NULL)
+        *one->note = *note;
+    else
+        t->failed = true;
+}
+
+void owner_list_empty(struct owner_list *t)
+{
+    for (size_t i = 0; i < t->count; i++)
+        free(t->row[i].note);
+    t->count = 0;
 }
 
 /* ---- cells --------------------------------------------------------------------------------- */
@@ -99,6 +114,10 @@ static void cell(const struct owner_row *r, enum column column, int64_t now, cha
     case WAIT:
         if (r->waiters >= 0)
             snprintf(out, CELL_MAX, "%lld", (long long)r->waiters);
+        return;
+    case NOTE:
+        if (r->note != NULL)
+            show_name(r->note->text, out, CELL_MAX);
         return;
     default:
         if (held)
@@ -154,8 +173,13 @@ static void print_columns(const struct owner_list *t, int64_t now)
     bool colour = wants_colour();
     for (int i = 0; i < COLUMNS; i++)
         width[i] = width_of(titles[i], strlen(titles[i]));
+    width[NOTE] = 0;
     for (size_t n = 0; n < t->count; n++) {
+        if (t->row[n].note != NULL && width[NOTE] == 0)
+            width[NOTE] = width_of(titles[NOTE], strlen(titles[NOTE]));
         for (int i = 0; i < COLUMNS; i++) {
+            if (i == NOTE && t->row[n].note == NULL)
+                continue;
             cell(&t->row[n], (enum column)i, now, cells[i]);
             int w = width_of(cells[i], strlen(cells[i]));
             width[i] = w > width[i] ? w : width[i];
@@ -190,6 +214,14 @@ static void add_tenure(json_t *j, const struct simba_owner *o, int64_t now)
                         number_or_null(held && o->acquired_at != 0, now - o->acquired_at));
 }
 
+static void add_note(json_t *j, const struct simba_note *note, int64_t now)
+{
+    json_object_set_new(j, "note", json_string(note->text));
+    json_object_set_new(j, "note_token", json_integer((int64_t)note->token));
+    json_object_set_new(j, "note_age_ms",
+                        json_integer(now > note->written_at ? now - note->written_at : 0));
+}
+
 static void print_row(const struct cli *c, const struct owner_row *r, int64_t now)
 {
     json_t *j = json_object();
@@ -197,6 +229,8 @@ static void print_row(const struct cli *c, const struct owner_row *r, int64_t no
     json_object_set_new(j, "state", json_string(state_of(&r->owner, now)));
     add_tenure(j, &r->owner, now);
     json_object_set_new(j, "waiters", number_or_null(r->waiters >= 0, r->waiters));
+    if (r->note != NULL)
+        add_note(j, r->note, now);
     json_object_set_new(j, "store", json_string(c->store));
     print_json_value(j);
 }

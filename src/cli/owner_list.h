@@ -12,6 +12,7 @@ struct owner_row {
     char mutex[SIMBA_MUTEX_MAX + 1];
     struct simba_owner owner; /* all zero: nobody */
     int64_t waiters;          /* -1: unknown */
+    struct simba_note *note;  /* allocated; NULL: none */
 };
 
 struct owner_list {
@@ -20,8 +21,10 @@ struct owner_list {
     bool failed; /* out of memory */
 };
 
+/* note: copied; NULL, or of token 0: none. */
 void owner_list_add(struct owner_list *t, const char *mutex, const struct simba_owner *owner,
-                    int64_t waiters);
+                    int64_t waiters, const struct simba_note *note);
+void owner_list_empty(struct owner_list *t); /* to be filled again; t->row is freed by its owner */
 void owner_list_print(const struct cli *c, const struct owner_list *t); /* as --json says */
 
 /* A change, as --json says: the event, the tenure that it is about, and why. */

@@ -101,12 +101,66 @@ static void end_wait(struct handle *h, int64_t now, int code, struct handle_upda
     set_result(h, code, up);
 }
 
+/* ---- the note of the options --------------------------------------------------------------- */
+
+/* A request of its own, beside those of the lease: so a store that cannot take notes, or hangs over
+ * one, keeps no renewal waiting. */
+static void publish_begin(struct handle_extra *x, int64_t now)
+{
+    x->to_publish = x->has_note;
+    x->holds_back = x->has_note && !PLANTED(NOTE_AFTER);
+    x->publish_failed = false;
+    x->publishing = x->has_note ? PUBLISHING_DUE : PUBLISHING_NOT;
+    x->publish_at = now;
+}
+
+/* One attempt is over. The next comes with a renewal, if that can help. */
+static void publish_ended(struct handle_extra *x, int code, struct handle_update *up)
+{
+    if (code == 0)
+        up->published_late = x->publish_failed && x->to_publish;
+    else if (!x->publish_failed)
+        up->unpublished = code;
+    x->publish_failed = x->publish_failed || code < 0;
+    x->to_publish = code < 0 && !handle_gives_up(code);
+    x->publishing = PUBLISHING_NOT;
+    x->holds_back = false;
+}
+
+static void publish_again(struct handle_extra *x, int64_t now)
+{
+    if (!x->to_publish || x->publishing != PUBLISHING_NOT)
+        return;
+    x->publishing = PUBLISHING_DUE;
+    x->publish_at = now;
+}
+
+static bool holds_back(const struct handle *h)
+{
+    return h->extra != NULL && h->extra->holds_back;
+}
+
+static bool publish_poll(struct handle *h, int64_t now, struct lease_request *out)
+{
+    struct handle_extra *x = h->extra;
+    if (x->publishing != PUBLISHING_DUE || lease_deadline(&h->lease) == 0)
+        return false;
+    *out = (struct lease_request){
+        .op = SIMBA_PUBLISH, .seq = ++x->publish_seq, .token = h->lease.token, .sent_at = now};
+    x->publishing = PUBLISHING_SENT;
+    x->publish_at = now + h->lease.period->attempt;
+    return true;
+}
+
+/* ---- tenures and waits --------------------------------------------------------------------- */
+
 /* A tenure begins: what counts from its acquisition. */
 static void began(struct handle *h, int64_t now)
 {
     if (h->extra == NULL)
         return;
     h->extra->failing = false;
+    publish_begin(h->extra, now);
     watchdog_begin(&h->extra->watchdog, now);
     if (h->extra->at_least > 0 && !PLANTED(NOT_KEPT))
         h->extra->keep_until = now + h->extra->at_least;
@@ -146,7 +200,8 @@ static void heard(struct handle *h, int64_t now, enum lease_news news, struct ha
     }
     if (news == LEASE_ANSWERED && h->waiting && h->once)
         end_wait(h, now, SIMBA_EHELD, up);
-    if (news == LEASE_FAILED && h->waiting && (h->once || handle_gives_up(h->lease.code)))
+    bool refused = news == LEASE_FAILED && h->lease.state != LEASE_HOLDING;
+    if (refused && h->waiting && (h->once || handle_gives_up(h->lease.code)))
         end_wait(h, now, failure(h), up);
     if (news == LEASE_FAILED && h->status == SIMBA_STARTING && handle_gives_up(h->lease.code)) {
         lease_stop(&h->lease, now);
@@ -256,21 +311,42 @@ static void done(struct handle *h, bool ran)
     h->callback = CALLBACK_NONE;
 }
 
+/* The answer to a PUBLISH; also a late one counts, if it says that the note is written. */
+static void take_published(struct handle *h, const struct handle_event *e, struct handle_update *up)
+{
+    struct handle_extra *x = h->extra;
+    const struct lease_request *r = &e->reply->request;
+    int code = e->reply->code;
+    if (h->lease.state != LEASE_HOLDING || r->token != h->lease.token)
+        return;
+    if (code == SIMBA_ELOST) {
+        heard(h, e->now, lease_evicted(&h->lease), up);
+    } else if (code == 0 || (x->publishing == PUBLISHING_SENT && r->seq == x->publish_seq)) {
+        publish_ended(x, code, up);
+    }
+}
+
 /* A renewal succeeds if it moves the end of the tenure on. Of a session that is not kept, a store
  * can say for a while that the tenure stands, with ever less left of it. */
 static void take_reply(struct handle *h, const struct handle_event *e, struct handle_update *up)
 {
     const struct lease *l = &h->lease;
     const struct lease_request *r = &e->reply->request;
+    if (r->op == SIMBA_PUBLISH) {
+        take_published(h, e, up);
+        return;
+    }
     int64_t until = l->hold_until;
     bool current = l->state == LEASE_HOLDING && l->in_flight && r->seq == l->seq;
     heard(h, e->now, lease_reply(&h->lease, e->now, e->reply), up);
     if (h->extra == NULL || l->state != LEASE_HOLDING)
         return;
-    if (l->hold_until > until)
+    if (l->hold_until > until) {
         h->extra->failing = false;
-    else if (current && e->reply->code == 0)
+        publish_again(h->extra, e->now);
+    } else if (current && e->reply->code == 0) {
         renewal_failed(h);
+    }
 }
 
 static void accept_event(struct handle *h, const struct handle_event *e, struct handle_update *up)
@@ -352,7 +428,7 @@ static void follow_contender(struct handle *h, struct handle_update *up)
         submit(h, CALLBACK_RELEASED,
                h->lease.state == LEASE_ENDED ? (enum simba_reason)h->lease.reason : SIMBA_RELEASED,
                up);
-    else if (!h->acquired_submitted && !over && h->lease.state == LEASE_HOLDING) {
+    else if (!h->acquired_submitted && !over && h->lease.state == LEASE_HOLDING && !holds_back(h)) {
         h->acquired_submitted = true;
         submit(h, CALLBACK_ACQUIRED, SIMBA_ACQUIRED, up);
     }
@@ -360,7 +436,7 @@ static void follow_contender(struct handle *h, struct handle_update *up)
 
 static void follow_locker(struct handle *h, struct handle_update *up)
 {
-    if (h->waiting && h->lease.state == LEASE_HOLDING && !is_postponed(h)) {
+    if (h->waiting && h->lease.state == LEASE_HOLDING && !is_postponed(h) && !holds_back(h)) {
         h->held = true;
         set_result(h, 0, up);
     }
@@ -385,6 +461,8 @@ static void check_extra(struct handle *h, const struct handle_event *e, struct h
     struct handle_extra *x = h->extra;
     if (e->now >= x->keep_until)
         x->keep_until = 0;
+    if (x->publishing == PUBLISHING_SENT && e->now >= x->publish_at)
+        publish_ended(x, SIMBA_ETIMEOUT, up);
     if (lease_deadline(&h->lease) == 0) {
         watchdog_end(&x->watchdog);
         return;
@@ -485,6 +563,8 @@ void handle_step(struct handle *h, const struct handle_event *e, struct handle_u
         move(h, STATUS_IDLE);
     tell_end(h, up);
     up->send = lease_poll(&h->lease, now, &up->request);
+    if (!up->send && h->extra != NULL)
+        up->send = publish_poll(h, now, &up->request);
 }
 
 bool handle_keeps(const struct handle *h)
@@ -508,5 +588,9 @@ int64_t handle_next_wake(const struct handle *h)
         return at;
     if (handle_keeps(h))
         at = sooner(at, h->extra->keep_until);
-    return lease_deadline(&h->lease) != 0 ? sooner(at, h->extra->watchdog.check_at) : at;
+    if (lease_deadline(&h->lease) == 0)
+        return at;
+    if (h->extra->publishing != PUBLISHING_NOT)
+        at = sooner(at, h->extra->publish_at);
+    return sooner(at, h->extra->watchdog.check_at);
 }

@@ -61,15 +61,23 @@ struct handle_extra {
     int64_t at_least;   /* so long the mutex is kept, unless the tenure is lost */
     int64_t keep_until; /* by that; 0: the time is over */
     struct watchdog watchdog;
-    bool tells_danger;  /* on_endangered is wanted */
-    bool tells_stopped; /* on_stopped is */
-    bool warning;       /* on_endangered is with the executor */
-    bool failing;       /* renewals fail, or bring nothing */
-    bool stopped;       /* on_stopped is due */
-    bool postponed;     /* a locker's caller waits until what it had before is given back */
+    bool tells_danger;   /* on_endangered is wanted */
+    bool tells_stopped;  /* on_stopped is */
+    bool warning;        /* on_endangered is with the executor */
+    bool failing;        /* renewals fail, or bring nothing */
+    bool stopped;        /* on_stopped is due */
+    bool postponed;      /* a locker's caller waits until what it had before is given back */
+    bool has_note;       /* to be published with each tenure: */
+    bool to_publish;     /* it is not yet written, as far as is known */
+    bool holds_back;     /* on_acquired, or the caller's result, waits for the first attempt */
+    bool publish_failed; /* an attempt of this tenure has */
+    uint8_t publishing;  /* enum handle_publishing */
+    uint64_t publish_seq;
+    int64_t publish_at; /* DUE: since when; SENT: when to give up waiting */
     uint8_t dangers;    /* not told yet: enum handle_danger */
 };
 
+enum handle_publishing { PUBLISHING_NOT, PUBLISHING_DUE, PUBLISHING_SENT };
 enum handle_danger { DANGER_RENEWALS = 1, DANGER_SILENCE = 2 };
 
 /* Of one who resigned or stalled: its tenure ends; then it leaves the mutex to others. */
@@ -111,6 +119,8 @@ struct handle_update {
     int code;
     enum lease_news news; /* for the log */
     int failure;          /* the code that goes with LEASE_FAILED */
+    int unpublished;      /* the first attempt of this tenure to publish its note has failed so */
+    bool published_late;  /* the note was written after that; both for the log */
 };
 
 /* extra: given for the handle's life, with what is wanted filled in; or NULL. */

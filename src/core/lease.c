@@ -119,6 +119,11 @@ enum lease_news lease_stall(struct lease *l)
     return lose(l, SIMBA_STALLED);
 }
 
+enum lease_news lease_evicted(struct lease *l)
+{
+    return lose(l, SIMBA_EVICTED);
+}
+
 /* One exchange failed: when to try again depends on what is at stake. */
 static enum lease_news fail(struct lease *l, int64_t now, int code)
 {

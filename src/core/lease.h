@@ -81,8 +81,9 @@ void lease_init(struct lease *l, const struct period *period, enum lease_role ro
 
 void lease_start(struct lease *l, int64_t now, int64_t first_at);
 void lease_stop(struct lease *l, int64_t now);
-void lease_abandon(struct lease *l);                     /* HOLDING after stop: renew no more */
-enum lease_news lease_stall(struct lease *l);            /* HOLDING: its owner does not get on */
+void lease_abandon(struct lease *l);            /* HOLDING after stop: renew no more */
+enum lease_news lease_stall(struct lease *l);   /* HOLDING: its owner does not get on */
+enum lease_news lease_evicted(struct lease *l); /* HOLDING: the store says that it is over */
 void lease_user_code_done(struct lease *l, int64_t now); /* lease_is_over, and no user code runs */
 
 enum lease_news lease_tick(struct lease *l, int64_t now); /* before anything else in a step */

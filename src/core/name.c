@@ -18,6 +18,7 @@ struct rules {
 };
 
 #define NUMBER(n) #n
+#define LIMIT(n) NUMBER(n)
 #define RULES(what, limit)                                                               \
     {                                                                                    \
         .max = limit, .missing = what " is missing (NULL)", .empty = what " is empty",   \
@@ -77,4 +78,20 @@ int name_check_mutex(const char *mutex, const char **why)
 int name_check_id(const char *id, const char **why)
 {
     return check(id, &id_rules, why);
+}
+
+int name_check_note(const char *text, const char **why)
+{
+    *why = NULL;
+    if (text == NULL)
+        *why = "the note is missing (NULL)";
+    else if (strlen(text) > SIMBA_NOTE_MAX)
+        *why = "the note is longer than " LIMIT(SIMBA_NOTE_MAX) " bytes";
+    for (size_t length; *why == NULL && *text != '\0'; text += length) {
+        uint32_t point;
+        length = text_utf8(text, &point);
+        if (length == 0)
+            *why = "the note is not valid UTF-8";
+    }
+    return *why == NULL ? 0 : SIMBA_EINVAL;
 }

@@ -1,4 +1,4 @@
-/* name.h: what the name of a mutex and the id of a contender may be, on every store. */
+/* name.h: what the name of a mutex, the id of a contender and a note may be, on every store. */
 #ifndef CORE_NAME_H
 #define CORE_NAME_H
 
@@ -7,4 +7,5 @@
  * code points above 10FFFF), at most SIMBA_MUTEX_MAX or SIMBA_ID_MAX bytes. */
 int name_check_mutex(const char *mutex, const char **why);
 int name_check_id(const char *id, const char **why);
+int name_check_note(const char *text, const char **why); /* may be empty */
 #endif

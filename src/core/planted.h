@@ -36,6 +36,8 @@
     X(NO_WARNING, "on_endangered is not told that renewals fail")                     \
     X(WARNING_BESIDE, "on_released does not wait for on_endangered")                  \
     X(STOPPED_EARLY, "on_stopped comes with the stop, not with its end")              \
+    X(NOTE_AFTER, "on_acquired does not wait for the note")                           \
+    X(PUBLISH_ANY, "the store publishes without comparing the token")                 \
     X(LATCH_FORGETS_CREATE, "a node whose creation was not answered is forgotten")    \
     X(LATCH_FORGETS_DELETE, "a deletion that was not answered counts as done")        \
     X(LATCH_PLAIN_ORDER, "sequences are compared as numbers, and run over")           \

@@ -32,6 +32,12 @@ static bool others_wait(const struct actor *a)
     return n != NULL;
 }
 
+/* An observer that can be asked for the note. */
+static bool observes_one(const struct actor *a)
+{
+    return a->machine.kind == HANDLE_OBSERVER && a->by_mutex.name[0] != '\0' && a->parent == NULL;
+}
+
 static void send_request(struct actor *a, const struct lease_request *sent)
 {
     struct simba_client *s = a->client;
@@ -44,6 +50,11 @@ static void send_request(struct actor *a, const struct lease_request *sent)
     r->to_store.mutex = a->by_mutex.name;
     r->to_store.id = actor_id(a);
     r->to_store.token = sent->token;
+    if (sent->op == SIMBA_PUBLISH) {
+        r->to_store.note = actor_extra(a)->note;
+        r->to_store.serial = SERIAL_OF_OPTION;
+    }
+    r->to_store.with_note = observes_one(a);
     r->to_store.others = sent->op == SIMBA_CONTEND && others_wait(a);
     r->to_store.ttl_ms = actor_period(a)->ttl / NS_PER_MS;
     r->to_store.transition_ms = actor_period(a)->transition / NS_PER_MS;
@@ -154,6 +165,18 @@ static void report_lost(struct actor *a, int64_t late)
                 a->failure != NULL ? a->failure : "the store does not answer");
 }
 
+/* The option's note. Once in a tenure; r: the answer, if it has come. */
+static void report_unpublished(struct actor *a, int code, const struct request *r)
+{
+    const char *text = code == SIMBA_ETIMEOUT         ? "the store does not answer"
+                       : r != NULL && r->text != NULL ? r->text
+                                                      : simba_strerror(code);
+    log_put(&a->client->log, SIMBA_LOG_WARN,
+            "mutex '%s' on %.150s: the note was not published: %s; %s", a->by_mutex.name,
+            actor_store(a), text,
+            handle_gives_up(code) ? "giving up" : "trying again with each renewal");
+}
+
 static void report(struct actor *a, const struct handle_update *up, int64_t late)
 {
     struct log *log = &a->client->log;
@@ -167,6 +190,9 @@ static void report(struct actor *a, const struct handle_update *up, int64_t late
     else if (up->news == LEASE_GIVEN || up->news == LEASE_GONE)
         log_put(log, SIMBA_LOG_INFO, "mutex '%s' on %.150s: %s by %s", mutex, actor_store(a),
                 up->news == LEASE_GIVEN ? "released" : "already lost when released", actor_id(a));
+    else if (up->published_late)
+        log_put(log, SIMBA_LOG_INFO, "mutex '%s' on %.150s: the note is published now", mutex,
+                actor_store(a));
     else if (up->news == LEASE_FAILED && up->failure == SIMBA_ETIMEOUT &&
              l->failures == (l->state == LEASE_HOLDING ? RENEWALS_LATE : 1))
         report_failure(a, up->failure, "the store does not answer");
@@ -212,7 +238,7 @@ static void show(struct actor *a)
     const struct handle *h = &a->machine;
     driver_lock(s);
     /* What a caller has asked for meanwhile is already visible and comes next. */
-    if (atomic_load(&a->status) != h->status && (a->notes & (NOTE_START | NOTE_STOP)) == 0) {
+    if (atomic_load(&a->status) != h->status && (a->posts & (POST_START | POST_STOP)) == 0) {
         if (h->status == SIMBA_INITIAL && handle_gives_up(h->lease.code))
             a->start_failure = (int16_t)h->lease.code;
         atomic_store(&a->status, h->status);
@@ -325,9 +351,11 @@ static void step(struct actor *a, struct handle_event *event, struct request *r)
         end_tenure(a, event->now, token,
                    up.news == LEASE_LOST ? (enum simba_reason)a->machine.lease.reason
                                          : SIMBA_RELEASED);
-    if (r != NULL && !observes)
+    if (r != NULL && !observes && r->sent.op != SIMBA_PUBLISH)
         state_answered(a, r);
     report(a, &up, late);
+    if (up.unpublished != 0)
+        report_unpublished(a, up.unpublished, r);
     count(a, &up, owned, event->now);
     keep_queue(a, waited, &up);
     if (up.send)
@@ -350,6 +378,8 @@ static void step(struct actor *a, struct handle_event *event, struct request *r)
 /* Something to tell: what is found first, and every change. */
 static void observe(struct actor *a, struct request *r, bool first)
 {
+    if (observes_one(a))
+        observer_keep_note(a, r);
     if (a->by_mutex.name[0] == '\0') {
         observer_listed(a, r->found);
         r->found = NULL;
@@ -398,7 +428,7 @@ static void end_if_gone(struct actor *a)
 
 /* The client closes. A lock that the closing thread holds itself, or one that has ended, ends with
  * the client; one that another thread works under is waited for. Asked only now, because a grant may
- * have come since the note was left. */
+ * have come since the post was left. */
 static void close_locked(struct actor *a, struct handle_event *event)
 {
     struct simba_client *s = a->client;
@@ -428,8 +458,8 @@ static bool complete_event(struct actor *a, struct handle_event *event)
     } else if (event->kind == HANDLE_START) {
         event->at = clock_after_ms(clock_now(), a->initial_delay_ms);
     } else if (event->kind == HANDLE_DESTROY && a->machine.held && a->results != NULL) {
-        counts = false; /* nothing is given back while on_done runs: again after NOTE_LEFT */
-        a->notes |= NOTE_DESTROY;
+        counts = false; /* nothing is given back while on_done runs: again after POST_LEFT */
+        a->posts |= POST_DESTROY;
     } else if (event->kind == HANDLE_RESIGN) {
         event->at = a->resign_pause;
         event->token = a->resign_token;
@@ -448,22 +478,22 @@ static void resigned(struct actor *a)
     driver_unlock(a->client);
 }
 
-void actor_take_notes(struct actor *a, uint32_t notes)
+void actor_take_posts(struct actor *a, uint32_t posts)
 {
     static const enum handle_event_kind kinds[] = {
         HANDLE_START, HANDLE_ABANDON, HANDLE_ACQUIRE, HANDLE_CANCEL, HANDLE_RELEASE, HANDLE_RESIGN,
         HANDLE_STOP,  HANDLE_CLOSE,   HANDLE_DESTROY, HANDLE_WARNED, HANDLE_DONE,
     };
-    assert(!a->machine.closed || (notes & ~(uint32_t)(NOTE_CLOSE | NOTE_DESTROY)) == 0);
+    assert(!a->machine.closed || (posts & ~(uint32_t)(POST_CLOSE | POST_DESTROY)) == 0);
     if (!a->is_registered) {
         hash_table_add(&a->client->actors, &a->by_mutex);
         a->is_registered = true;
     }
-    if ((notes & (NOTE_CLOSE | NOTE_DESTROY)) != 0 && a->machine.kind == HANDLE_OBSERVER)
+    if ((posts & (POST_CLOSE | POST_DESTROY)) != 0 && a->machine.kind == HANDLE_OBSERVER)
         observer_closing(a);
     for (unsigned bit = 0; bit < sizeof kinds / sizeof *kinds; bit++) {
         struct handle_event event = {.kind = kinds[bit]};
-        if ((notes & (1u << bit)) == 0 || !complete_event(a, &event))
+        if ((posts & (1u << bit)) == 0 || !complete_event(a, &event))
             continue;
         if (event.kind == HANDLE_DONE)
             a->job.run = NULL;
@@ -480,7 +510,7 @@ void actor_take_notes(struct actor *a, uint32_t notes)
         if (event.kind == HANDLE_RESIGN)
             resigned(a);
     }
-    if ((notes & NOTE_LEFT) != 0) {
+    if ((posts & POST_LEFT) != 0) {
         scheduler_left(a);
         a->job.run = NULL;
         callback_submit(a);
@@ -544,7 +574,7 @@ static void keep_failure(struct actor *a, struct request *r)
 }
 
 /* A renewal, or the grant that began the tenure. */
-static void note_renewal(struct actor *a, const struct request *r, bool was_failing)
+static void keep_renewal(struct actor *a, const struct request *r, bool was_failing)
 {
     char since[FAULT_DURATION];
     bool granted = r->sent.op == SIMBA_CONTEND && r->granted;
@@ -573,7 +603,8 @@ void actor_answered(struct actor *a, struct request *r)
     bool was_refused = actor_waits(a) && a->machine.lease.failures > 0;
     a->requests--;
     trace_exchange(r);
-    keep_failure(a, r);
+    if (r->sent.op != SIMBA_PUBLISH)
+        keep_failure(a, r);
     if (r->sent.op == SIMBA_CONTEND && r->code == 0) {
         bool parked = !r->granted && a->client->backend->hands_over && another_holds(a);
         driver_lock(a->client);
@@ -593,7 +624,7 @@ void actor_answered(struct actor *a, struct request *r)
         .left = r->left_ms * NS_PER_MS,
     };
     step(a, &(struct handle_event){.kind = HANDLE_REPLY, .reply = &reply}, r);
-    note_renewal(a, r, was_failing);
+    keep_renewal(a, r, was_failing);
     if (was_refused && r->code >= 0 && actor_waits(a))
         log_put(&a->client->log, SIMBA_LOG_INFO, "mutex '%s' on %.150s: the store answers again",
                 a->by_mutex.name, actor_store(a));

@@ -19,19 +19,19 @@
 
 /* What a caller asked for, until the loop has seen it. The order of the bits is the order in which
  * they can have been meant: nothing can be started before a stop has been seen. */
-enum actor_note {
-    NOTE_START = 1,
-    NOTE_ABANDON = 2, /* a locker's caller has given up waiting for its result */
-    NOTE_ACQUIRE = 4,
-    NOTE_CANCEL = 8, /* of the call that is marked so; nobody may have any more */
-    NOTE_RELEASE = 16,
-    NOTE_RESIGN = 32,
-    NOTE_STOP = 64,
-    NOTE_CLOSE = 128,   /* by simba_close */
-    NOTE_DESTROY = 256, /* by its owner */
-    NOTE_WARNED = 512,  /* on_endangered has returned */
-    NOTE_DONE = 1024,
-    NOTE_LEFT = 2048 /* what kept a callback back is over: a scheduler's work, a locker's on_done */
+enum actor_post {
+    POST_START = 1,
+    POST_ABANDON = 2, /* a locker's caller has given up waiting for its result */
+    POST_ACQUIRE = 4,
+    POST_CANCEL = 8, /* of the call that is marked so; nobody may have any more */
+    POST_RELEASE = 16,
+    POST_RESIGN = 32,
+    POST_STOP = 64,
+    POST_CLOSE = 128,   /* by simba_close */
+    POST_DESTROY = 256, /* by its owner */
+    POST_WARNED = 512,  /* on_endangered has returned */
+    POST_DONE = 1024,
+    POST_LEFT = 2048 /* what kept a callback back is over: a scheduler's work, a locker's on_done */
 };
 
 enum locker_phase { LOCKER_FREE, LOCKER_WAITING, LOCKER_HELD, LOCKER_LEAVING };
@@ -57,6 +57,9 @@ struct call {
 
 struct simba_client;
 struct request;
+struct note;
+
+#define SERIAL_OF_OPTION 1 /* what a caller publishes in the same tenure is newer than that */
 
 /* What few handles ask for. Behind the actor, where anything of it is. */
 struct actor_extra {
@@ -64,6 +67,7 @@ struct actor_extra {
     _Atomic int64_t reported_at; /* progress; NEVER: it is not asked for now */
     simba_endangered_fn *on_endangered;
     void (*on_stopped)(void *data);
+    const char *note; /* to be published with each tenure; NULL: none */
 
     /* Of the on_endangered that is with the executor. */
     struct job job;
@@ -79,7 +83,10 @@ struct actor {
     uint32_t requests; /* unanswered; whoever has the baton */
     struct simba_client *client;
     simba_state_fn *on_acquired; /* an observer's on_changed */
-    simba_state_fn *on_released; /* a locker's on_lost */
+    union {
+        simba_state_fn *on_released; /* a locker's on_lost */
+        struct note *note;           /* an observer, under the client's lock: allocated, or NULL */
+    };
     void (*on_closed)(void *data);
     void *data;
 
@@ -87,7 +94,7 @@ struct actor {
     _Atomic uint32_t status;  /* changed under the client's lock */
     _Atomic uint32_t changes; /* futex: counts what a waiting caller must look at */
     _Atomic uint32_t counted[METRICS_COUNTERS];
-    uint32_t notes; /* under the client's lock */
+    uint32_t posts; /* under the client's lock */
 
     /* whoever has the baton */
     struct handle machine;
@@ -113,7 +120,7 @@ struct actor {
     /* under the client's lock */
     bool in_inbox, done_ran;
     bool same_id;          /* the store named our id as the owner, and that is not this handle */
-    bool abandoned;        /* NOTE_ABANDON is not through: no result is the present caller's */
+    bool abandoned;        /* POST_ABANDON is not through: no result is the present caller's */
     bool closing;          /* its owner has given it up: free it when it is quiet */
     uint8_t phase, reason; /* enum locker_phase; enum simba_reason of the change below */
     int16_t start_failure; /* the start failed for good, with this code; 0: it did not */
@@ -198,7 +205,7 @@ void actor_wait_over_locked(struct actor *a); /* one of its waiters goes on */
 
 /* whoever has the baton */
 struct actor *actor_child(struct actor *parent, const char *mutex); /* NULL: out of memory */
-void actor_take_notes(struct actor *a, uint32_t notes);
+void actor_take_posts(struct actor *a, uint32_t posts);
 void actor_tick(struct actor *a);
 void actor_hint(struct actor *a);
 void actor_answered(struct actor *a, struct request *r);

@@ -9,6 +9,7 @@
 #include "core/name.h"
 #include "runtime/client.h"
 #include "runtime/fault.h"
+#include "runtime/note.h"
 #include "runtime/options.h"
 
 int actor_check(const struct actor *a)
@@ -134,7 +135,8 @@ static bool make_extra(enum handle_kind kind, const struct simba_handle_options 
                        struct actor_extra *x)
 {
     bool contends = kind == HANDLE_CONTENDER;
-    *x = (struct actor_extra){.on_endangered = o->on_endangered};
+    *x = (struct actor_extra){.on_endangered = o->on_endangered, .note = o->note};
+    x->machine.has_note = o->note != NULL;
     x->machine.at_least = o->at_least_ms < 0 ? 0 : o->at_least_ms * NS_PER_MS;
     x->machine.tells_danger = o->on_endangered != NULL;
     if (contends) {
@@ -142,19 +144,22 @@ static bool make_extra(enum handle_kind kind, const struct simba_handle_options 
         x->machine.tells_stopped = o->on_stopped != NULL;
         x->machine.watchdog.limit = o->progress_ms < 0 ? 0 : o->progress_ms * NS_PER_MS;
     }
-    return kind != HANDLE_OBSERVER && (x->machine.at_least > 0 || x->machine.tells_danger ||
-                                       x->machine.tells_stopped || x->machine.watchdog.limit > 0);
+    return kind != HANDLE_OBSERVER &&
+           (x->machine.at_least > 0 || x->machine.tells_danger || x->machine.has_note ||
+            x->machine.tells_stopped || x->machine.watchdog.limit > 0);
 }
 
-/* One piece of memory: the actor, its extra and its period if it has its own, the mutex, the id. */
+/* One piece of memory: the actor, its extra and its period if it has its own, the mutex, the id, the
+ * note. */
 static struct actor *allocate(struct simba_client *s, const char *mutex, const char *id,
                               const struct period *period, const struct actor_extra *extra)
 {
     size_t period_size = period != &s->period ? sizeof *period : 0;
     size_t extra_size = extra != NULL ? sizeof *extra : 0;
     size_t mutex_size = strlen(mutex) + 1, id_size = strlen(id) + 1;
-    char *memory =
-        calloc(1, sizeof(struct actor) + extra_size + period_size + mutex_size + id_size);
+    size_t note_size = extra != NULL && extra->note != NULL ? strlen(extra->note) + 1 : 0;
+    char *memory = calloc(1, sizeof(struct actor) + extra_size + period_size + mutex_size +
+                                 id_size + note_size);
     if (memory == NULL)
         return NULL;
     struct actor *a = (struct actor *)(void *)memory;
@@ -166,6 +171,9 @@ static struct actor *allocate(struct simba_client *s, const char *mutex, const c
     a->machine.lease.period = period_size != 0 ? memcpy(memory, period, period_size) : period;
     a->by_mutex.name = memcpy(memory + period_size, mutex, mutex_size);
     a->machine.lease.id = memcpy(memory + period_size + mutex_size, id, id_size);
+    if (note_size != 0)
+        actor_extra(a)->note =
+            memcpy(memory + period_size + mutex_size + id_size, extra->note, note_size);
     return a;
 }
 
@@ -175,7 +183,7 @@ static void add_locked(struct actor *a)
     bool observes = a->machine.kind == HANDLE_OBSERVER;
     a->client->actors_count++;
     atomic_store(&a->status, observes ? SIMBA_STARTING : SIMBA_INITIAL);
-    turn_post_locked(a, observes ? NOTE_START : 0);
+    turn_post_locked(a, observes ? POST_START : 0);
 }
 
 /* An option that would be ignored: its name; NULL: there is none. */
@@ -196,6 +204,8 @@ static const char *foreign_option(enum handle_kind kind, const struct simba_hand
         return "on_endangered";
     if (observes && o->at_least_ms != SIMBA_DEFAULT)
         return "at_least_ms";
+    if (observes && o->note != NULL)
+        return "note";
     return !observes && o->on_changed != NULL ? "on_changed" : NULL;
 }
 
@@ -227,6 +237,9 @@ int actor_create(struct simba_client *s, const char *mutex, enum handle_kind kin
     rc = all ? 0 : check_names(s, mutex, o->id);
     if (rc < 0)
         return rc;
+    rc = o->note != NULL ? note_check(mutex, o->note) : 0;
+    if (rc < 0)
+        return rc;
     if (all)
         mutex = OBSERVER_OF_ALL;
     if (make_period(s, o, &period, &own_period, &why) < 0)
@@ -242,7 +255,8 @@ int actor_create(struct simba_client *s, const char *mutex, enum handle_kind kin
         return fault(SIMBA_ELIMIT, "mutex '%s': out of memory", mutex);
     a->initial_delay_ms = o->initial_delay_ms < 0 ? 0 : (uint32_t)o->initial_delay_ms;
     a->on_acquired = kind == HANDLE_OBSERVER ? o->on_changed : o->on_acquired;
-    a->on_released = kind == HANDLE_LOCKER ? o->on_lost : o->on_released;
+    if (kind != HANDLE_OBSERVER)
+        a->on_released = kind == HANDLE_LOCKER ? o->on_lost : o->on_released;
     a->on_closed = o->on_closed;
     a->data = o->data;
     int64_t drain = clock_after_ms(0, o->drain_ms < 0 ? ACTOR_DRAIN_MS : o->drain_ms);
@@ -293,6 +307,6 @@ void actor_destroy(struct actor *a)
     a->closing = true;
     view_stop(&a->view);
     futex_set(&a->changes, atomic_load(&a->changes) + 1);
-    turn_post_locked(a, NOTE_DESTROY);
+    turn_post_locked(a, POST_DESTROY);
     driver_unlock(s);
 }

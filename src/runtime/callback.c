@@ -15,7 +15,7 @@ static void post_done(struct actor *a, bool ran)
     struct simba_client *s = a->client;
     driver_lock(s);
     a->done_ran = ran;
-    turn_post_locked(a, NOTE_DONE);
+    turn_post_locked(a, POST_DONE);
     driver_unlock(s);
 }
 
@@ -23,7 +23,7 @@ static void post_warned(struct actor *a)
 {
     struct simba_client *s = a->client;
     driver_lock(s);
-    turn_post_locked(a, NOTE_WARNED);
+    turn_post_locked(a, POST_WARNED);
     driver_unlock(s);
 }
 
@@ -61,7 +61,7 @@ static void result_over(struct actor *a)
     else
         a->results->next = first->next;
     atomic_fetch_sub(&s->callbacks, 1);
-    turn_post_locked(a, NOTE_LEFT);
+    turn_post_locked(a, POST_LEFT);
     driver_unlock(s);
     free(first);
 }
@@ -301,7 +301,7 @@ void callback_dispatch(struct actor *a, const struct handle_update *up)
     if (up->callback == CALLBACK_CHANGED && (a->to_report = malloc(sizeof *a->to_report)) != NULL)
         state_show(a, a->to_report);
     if (up->callback == CALLBACK_RELEASED && scheduler_lingers(a))
-        return; /* until NOTE_LEFT */
+        return; /* until POST_LEFT */
     callback_submit(a);
     if (up->callback == CALLBACK_CLOSED && parent != NULL && --parent->children == 0 &&
         parent->childless)

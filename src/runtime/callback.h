@@ -8,9 +8,9 @@ struct actor;
 struct call;
 struct handle_update;
 
-void callback_dispatch(struct actor *a, const struct handle_update *up); /* NOTE_DONE follows */
+void callback_dispatch(struct actor *a, const struct handle_update *up); /* POST_DONE follows */
 void callback_submit(struct actor *a); /* the next one, if none is with the executor */
-void callback_warn(struct actor *a, int64_t ends_at); /* on_endangered; NOTE_WARNED follows */
+void callback_warn(struct actor *a, int64_t ends_at); /* on_endangered; POST_WARNED follows */
 
 /* Of an asynchronous call; callback_submit follows. */
 void callback_add_result_locked(struct actor *a, struct call *call);

@@ -210,6 +210,7 @@ int simba_open(const char *url, const struct simba_options *options, simba_clien
     pthread_mutex_init(&s->lock, NULL);
     host_init(s);
     turn_init(&s->inbox);
+    s->serial = SERIAL_OF_OPTION;
     requests_init(&s->requests);
     s->no_thread = (o->flags & SIMBA_NO_THREAD) != 0;
     s->generation = process_generation();

@@ -6,7 +6,7 @@
  *   `lock`         the inbox, visible statuses, what contender_state() shows; held for a few
  *                  instructions, never while user code or a store runs
  *   atomics        the published deadline and token, read by is_owner() anywhere
- * API calls put a note into the inbox and wake whoever drives; see docs/threads.md. */
+ * API calls put a post into the inbox and wake whoever drives; see docs/threads.md. */
 #ifndef RUNTIME_CLIENT_H
 #define RUNTIME_CLIENT_H
 
@@ -58,6 +58,7 @@ struct simba_client {
 
     pthread_mutex_t lock; /* and under it: */
     struct inbox inbox;
+    uint64_t serial; /* of what callers publish: begins above SERIAL_OF_OPTION */
     size_t actors_count;
     _Atomic bool closing; /* is_owner() reads it without the lock */
     const struct thread_ref

@@ -21,7 +21,7 @@ int simba_contender_create(simba_client *s, const char *mutex,
 
 /* Start and stop change the visible status and is_owner() at once, so that their results are exact;
  * the loop follows in the same order. */
-static int move(struct actor *a, enum status_event event, uint32_t note, const char *verb)
+static int move(struct actor *a, enum status_event event, uint32_t post, const char *verb)
 {
     int rc = actor_check(a);
     if (rc < 0)
@@ -38,7 +38,7 @@ static int move(struct actor *a, enum status_event event, uint32_t note, const c
             view_start(&a->view);
         atomic_store(&a->status, (uint32_t)next);
         futex_set(&a->changes, atomic_load(&a->changes) + 1);
-        turn_post_locked(a, note);
+        turn_post_locked(a, post);
     }
     driver_unlock(a->client);
     if (next >= 0)
@@ -51,12 +51,12 @@ static int move(struct actor *a, enum status_event event, uint32_t note, const c
 
 int simba_contender_start(simba_contender *c)
 {
-    return move(actor_of(c), STATUS_START, NOTE_START, "start");
+    return move(actor_of(c), STATUS_START, POST_START, "start");
 }
 
 int simba_contender_stop(simba_contender *c)
 {
-    return move(actor_of(c), STATUS_STOP, NOTE_STOP, "stop");
+    return move(actor_of(c), STATUS_STOP, POST_STOP, "stop");
 }
 
 int simba_contender_resign(simba_contender *c, int64_t pause_ms)
@@ -75,7 +75,7 @@ int simba_contender_resign(simba_contender *c, int64_t pause_ms)
         a->resign_pause = clock_after_ms(0, pause_ms);
         a->resign_token = token;
         futex_set(&a->changes, atomic_load(&a->changes) + 1);
-        turn_post_locked(a, NOTE_RESIGN);
+        turn_post_locked(a, POST_RESIGN);
     }
     driver_unlock(a->client);
     if (token == 0)

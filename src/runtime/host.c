@@ -9,6 +9,7 @@
 
 #include "runtime/client.h"
 #include "runtime/inquiry.h"
+#include "runtime/note.h"
 
 #define HINTS_MAX 1024 /* and one for each handle; more become "ask for everything" */
 
@@ -34,6 +35,9 @@ static void copy_answer(struct request *r, const struct simba_answer *answer)
         if (!r->own && (r->owner = strndup(answer->id, SIMBA_ID_MAX)) == NULL)
             r->code = SIMBA_ELIMIT;
     }
+    if (r->code == 0 && r->to_store.with_note && answer->note != NULL &&
+        (r->note = note_keep(answer->note)) == NULL)
+        r->code = SIMBA_ELIMIT;
     bool is_shut = r->code == 0 && r->owner == NULL && !r->own && r->left_ms > 0;
     if ((r->code < 0 || is_shut) && answer->text != NULL)
         r->text = strndup(answer->text, CALL_TEXT_MAX);
@@ -76,10 +80,14 @@ static void host_found(struct simba_host *host, struct simba_request *request,
     struct request *r = (struct request *)(void *)request;
     struct simba_found bounded = *found;
     struct found *f = malloc(sizeof *f);
-    if (f == NULL) {
+    struct note *note = r->to_store.with_note ? note_keep(found->note) : NULL;
+    if (f == NULL || (r->to_store.with_note && found->note != NULL && note == NULL)) {
         r->code = SIMBA_ELIMIT; /* instead of a list with holes */
+        free(note);
+        free(f);
         return;
     }
+    f->note = note;
     bounded.left_ms = bounded_left(found->left_ms);
     f->owner = request_owner(r, &bounded);
     f->waiters = found->waiters < 0 ? -1 : found->waiters;

@@ -1,5 +1,5 @@
-/* inquiry.c: questions to the store that no handle asks: simba_read, simba_list, simba_evict,
- * simba_examine. The caller waits for the answer, or gives up; whoever comes second frees the
+/* inquiry.c: questions to the store that no machine asks: simba_read, simba_list, simba_evict,
+ * simba_examine, and what callers publish. The caller waits for the answer, or gives up; whoever comes second frees the
  * inquiry. */
 #include "runtime/inquiry.h"
 
@@ -13,6 +13,7 @@
 #include "core/name.h"
 #include "runtime/client.h"
 #include "runtime/fault.h"
+#include "runtime/note.h"
 #include "runtime/poll.h"
 
 #define SNAPSHOT_MS 5000 /* for the loop to answer */
@@ -32,9 +33,13 @@ struct inquiry {
     uint64_t token; /* EVICT: these three */
     bool forced;
     char id[SIMBA_ID_MAX + 1];
+    char *text_to_publish; /* PUBLISH: these, id and token; allocated */
+    uint64_t serial;
+    bool with_note;        /* READ, LIST */
     _Atomic uint32_t done; /* futex: one of the above */
     int code;
     struct simba_owner owner; /* READ */
+    struct note *note;        /* READ with_note; allocated */
     struct found *found;      /* LIST */
     bool of_ourselves;        /* nothing is asked of the store, but of all handles: */
     struct snapshot *snapshot;
@@ -51,6 +56,8 @@ static void free_inquiry(struct inquiry *q)
         free(f);
     }
     request_free_found(q->found);
+    free(q->text_to_publish);
+    free(q->note);
     snapshot_free(q->snapshot);
     free(q);
 }
@@ -98,6 +105,10 @@ static void send_request(struct simba_client *s, struct inquiry *q)
     r->to_store.id = q->id;
     r->to_store.token = q->token;
     r->to_store.forced = q->forced;
+    r->to_store.note = q->text_to_publish;
+    r->to_store.serial = q->serial;
+    r->to_store.with_note = q->with_note;
+    r->to_store.needs_note = q->with_note && q->op == SIMBA_READ;
     r->to_store.ttl_ms = s->period.ttl / NS_PER_MS;
     r->to_store.transition_ms = s->period.transition / NS_PER_MS;
     if (q->examines)
@@ -138,8 +149,12 @@ void inquiry_answered(struct request *r)
                                                           .evicted = r->evicted});
         q->found = r->found;
         r->found = NULL;
+        q->note = r->note;
+        r->note = NULL;
     }
-    if (r->code == SIMBA_ELOST) /* of an EVICT */
+    if (r->code == SIMBA_ELOST && q->op == SIMBA_PUBLISH)
+        text = "that tenure is over, its note was not written";
+    else if (r->code == SIMBA_ELOST) /* of an EVICT */
         text = q->id[0] == '\0' && q->token == 0 ? "nobody owns it" : "that tenure is over";
     end(r->client, q, r->code, text);
 }
@@ -166,16 +181,17 @@ static int check(const struct simba_client *s, const char *what, int64_t timeout
     return 0;
 }
 
-/* Puts the question. NULL: an error, in *rc; else the caller frees it. `what` is for its text. */
+/* Puts the question, and takes over what it has allocated. NULL: an error, in *rc; else the caller
+ * frees the answer. `what` is for its text. */
 static struct inquiry *ask(struct simba_client *s, const struct inquiry *question, const char *what,
                            int64_t timeout_ms, int *rc)
 {
     *rc = check(s, what, timeout_ms);
-    if (*rc < 0)
-        return NULL;
-    struct inquiry *q = malloc(sizeof *q);
+    struct inquiry *q = *rc < 0 ? NULL : malloc(sizeof *q);
     if (q == NULL) {
-        *rc = fault(SIMBA_ELIMIT, "%s: out of memory", what);
+        free(question->text_to_publish);
+        if (*rc == 0)
+            *rc = fault(SIMBA_ELIMIT, "%s: out of memory", what);
         return NULL;
     }
     memcpy(q, question, sizeof *q);
@@ -186,6 +202,7 @@ static struct inquiry *ask(struct simba_client *s, const struct inquiry *questio
     driver_lock(s);
     bool closing = s->closing;
     if (!closing) {
+        q->serial = ++s->serial;
         q->next = s->inbox.inquiries;
         s->inbox.inquiries = q;
         driver_want_locked(s);
@@ -209,21 +226,20 @@ static struct inquiry *ask(struct simba_client *s, const struct inquiry *questio
     return NULL;
 }
 
-static struct inquiry *ask_about(struct simba_client *s, enum simba_op op, const char *mutex,
-                                 const struct simba_owner *tenure, bool forced, int64_t timeout_ms,
-                                 int *rc)
+/* Takes over what the question has allocated. */
+static struct inquiry *ask_about(struct simba_client *s, struct inquiry *question,
+                                 const char *mutex, int64_t timeout_ms, int *rc)
 {
     const char *rule;
     char what[SIMBA_MUTEX_MAX + 16];
     if (name_check_mutex(mutex, &rule) < 0) {
         *rc = fault(SIMBA_EINVAL, "%s", rule);
+        free(question->text_to_publish);
         return NULL;
     }
-    struct inquiry q = {.op = op, .token = tenure->token, .forced = forced};
-    snprintf(q.id, sizeof q.id, "%.*s", SIMBA_ID_MAX, tenure->id);
-    snprintf(q.mutex, sizeof q.mutex, "%s", mutex);
+    snprintf(question->mutex, sizeof question->mutex, "%s", mutex);
     snprintf(what, sizeof what, "mutex '%s'", mutex);
-    return ask(s, &q, what, timeout_ms, rc);
+    return ask(s, question, what, timeout_ms, rc);
 }
 
 int inquiry_snapshot(struct simba_client *s, struct snapshot **out)
@@ -243,19 +259,50 @@ int inquiry_snapshot(struct simba_client *s, struct snapshot **out)
     return 0;
 }
 
-static const struct simba_owner nobody;
-
 int simba_read(simba_client *s, const char *mutex, int64_t timeout_ms, struct simba_owner *out)
 {
     int rc;
     if (s == NULL || out == NULL)
         return fault(SIMBA_EINVAL, "simba_read needs a client and a place for the result");
-    struct inquiry *q = ask_about(s, SIMBA_READ, mutex, &nobody, false, timeout_ms, &rc);
+    struct inquiry *q = ask_about(s, &(struct inquiry){.op = SIMBA_READ}, mutex, timeout_ms, &rc);
     if (q == NULL)
         return rc;
     *out = q->owner;
     free_inquiry(q);
     return 0;
+}
+
+int simba_read_note(simba_client *s, const char *mutex, int64_t timeout_ms, struct simba_note *note,
+                    struct simba_owner *owner)
+{
+    int rc;
+    if (s == NULL || note == NULL)
+        return fault(SIMBA_EINVAL, "simba_read_note needs a client and a place for the note");
+    struct inquiry *q = ask_about(s, &(struct inquiry){.op = SIMBA_READ, .with_note = true}, mutex,
+                                  timeout_ms, &rc);
+    if (q == NULL)
+        return rc;
+    note_show(q->note, note);
+    if (owner != NULL)
+        *owner = q->owner;
+    free_inquiry(q);
+    return 0;
+}
+
+/* That it took too long leaves the outcome open, as a failure of the store does. */
+int inquiry_publish(struct simba_client *s, const char *mutex, const char *id, uint64_t token,
+                    const char *text, int64_t timeout_ms)
+{
+    int rc;
+    struct inquiry question = {.op = SIMBA_PUBLISH, .token = token};
+    question.text_to_publish = strdup(text);
+    if (question.text_to_publish == NULL)
+        return fault(SIMBA_ELIMIT, "mutex '%s': out of memory", mutex);
+    snprintf(question.id, sizeof question.id, "%s", id);
+    struct inquiry *q = ask_about(s, &question, mutex, timeout_ms, &rc);
+    if (q != NULL)
+        free_inquiry(q);
+    return rc == SIMBA_ETIMEOUT ? SIMBA_ESTORE : rc;
 }
 
 /* A tenure that was read as nobody's cannot be ended, whoever has come since. */
@@ -268,8 +315,12 @@ int simba_evict(simba_client *s, const char *mutex, const struct simba_owner *te
     if (tenure != NULL && tenure->id[0] == '\0' && tenure->token == 0)
         return fault(SIMBA_ELOST, "mutex '%.70s' on %.200s: nobody owns it",
                      mutex != NULL ? mutex : "", s->url.shown);
-    struct inquiry *q = ask_about(s, SIMBA_EVICT, mutex, tenure != NULL ? tenure : &nobody, forced,
-                                  timeout_ms, &rc);
+    struct inquiry question = {.op = SIMBA_EVICT, .forced = forced};
+    if (tenure != NULL) {
+        question.token = tenure->token;
+        snprintf(question.id, sizeof question.id, "%.*s", SIMBA_ID_MAX, tenure->id);
+    }
+    struct inquiry *q = ask_about(s, &question, mutex, timeout_ms, &rc);
     if (q == NULL)
         return rc;
     free_inquiry(q);
@@ -279,7 +330,7 @@ int simba_evict(simba_client *s, const char *mutex, const struct simba_owner *te
 int simba_list(simba_client *s, const char *prefix, int64_t timeout_ms, simba_entry_fn *each,
                void *data)
 {
-    struct inquiry question = {.op = SIMBA_LIST};
+    struct inquiry question = {.op = SIMBA_LIST, .with_note = true};
     int rc;
     if (s == NULL || each == NULL)
         return fault(SIMBA_EINVAL, "simba_list needs a client and a function to call");
@@ -290,9 +341,15 @@ int simba_list(simba_client *s, const char *prefix, int64_t timeout_ms, simba_en
     struct inquiry *q = ask(s, &question, "cannot list the mutexes", timeout_ms, &rc);
     if (q == NULL)
         return rc;
-    for (struct found *f = q->found; f != NULL; f = f->next)
-        each(data,
-             &(struct simba_entry){.mutex = f->mutex, .owner = f->owner, .waiters = f->waiters});
+    for (struct found *f = q->found; f != NULL; f = f->next) {
+        struct simba_note note;
+        struct simba_entry entry = {.mutex = f->mutex, .owner = f->owner, .waiters = f->waiters};
+        if (f->note != NULL) {
+            note_show(f->note, &note);
+            entry.note = &note;
+        }
+        each(data, &entry);
+    }
     free_inquiry(q);
     return 0;
 }

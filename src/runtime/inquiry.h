@@ -12,5 +12,9 @@ struct snapshot;
 void inquiry_send(struct simba_client *s); /* all that wait */
 void inquiry_answered(struct request *r);
 void inquiry_say(struct inquiry *q, const struct simba_finding *finding); /* any thread */
-int inquiry_snapshot(struct simba_client *s, struct snapshot **out);      /* a caller's */
+
+/* A caller's: 0, or an error with its text. */
+int inquiry_publish(struct simba_client *s, const char *mutex, const char *id, uint64_t token,
+                    const char *text, int64_t timeout_ms);
+int inquiry_snapshot(struct simba_client *s, struct snapshot **out); /* a caller's */
 #endif

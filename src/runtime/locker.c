@@ -44,12 +44,12 @@ static void leave_locked(struct actor *a, struct call *call)
         return;
     view_stop(&a->view);
     a->phase = LOCKER_FREE;
-    if ((a->notes & NOTE_ACQUIRE) != 0) { /* nobody has seen it */
-        a->notes &= ~(uint32_t)NOTE_ACQUIRE;
+    if ((a->posts & POST_ACQUIRE) != 0) { /* nobody has seen it */
+        a->posts &= ~(uint32_t)POST_ACQUIRE;
         return;
     }
     a->abandoned = true;
-    turn_post_locked(a, NOTE_ABANDON);
+    turn_post_locked(a, POST_ABANDON);
 }
 
 /* Without a thread of ours nobody may be there to give the result: the caller looks at the clock
@@ -110,7 +110,7 @@ static int post_locked(struct actor *a, struct call *call, struct thread_ref *se
     else
         view_start(&a->view);
     a->same_id = false;
-    turn_post_locked(a, call->releases ? NOTE_RELEASE : NOTE_ACQUIRE);
+    turn_post_locked(a, call->releases ? POST_RELEASE : POST_ACQUIRE);
     return 0;
 }
 
@@ -249,7 +249,7 @@ int simba_locker_cancel(simba_locker *l)
     bool waits = a->phase == LOCKER_WAITING && a->call != NULL;
     if (waits) {
         a->call->canceled = true;
-        turn_post_locked(a, NOTE_CANCEL);
+        turn_post_locked(a, POST_CANCEL);
     }
     driver_unlock(a->client);
     if (!waits)

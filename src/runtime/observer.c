@@ -10,6 +10,7 @@
 
 #include "runtime/client.h"
 #include "runtime/fault.h"
+#include "runtime/note.h"
 #include "runtime/request.h"
 #include "runtime/state.h"
 
@@ -81,6 +82,7 @@ static void observe_next(struct actor *all)
     if (a != NULL)
         a->listed = all->listed;
     all->to_observe = f->next;
+    free(f->note);
     free(f);
 }
 
@@ -99,12 +101,23 @@ static void take_list(struct actor *all, struct found *list)
         if (a != NULL)
             a->listed = all->listed;
         if (a != NULL || f->owner.id[0] == '\0') {
+            free(f->note);
             free(f);
             continue;
         }
         f->next = all->to_observe;
         all->to_observe = f;
     }
+}
+
+void observer_keep_note(struct actor *a, struct request *r)
+{
+    driver_lock(a->client);
+    struct note *before = a->note;
+    a->note = r->note;
+    driver_unlock(a->client);
+    r->note = NULL;
+    free(before);
 }
 
 void observer_listed(struct actor *all, struct found *list)
@@ -124,6 +137,7 @@ void observer_free(struct actor *a)
         forget_list(a);
     else
         free(a->to_report);
+    free(a->note);
 }
 
 void observer_closing(struct actor *a)

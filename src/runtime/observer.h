@@ -4,7 +4,9 @@
 
 struct actor;
 struct found;
+struct request;
 
+void observer_keep_note(struct actor *a, struct request *r); /* of one: as it was answered */
 void observer_listed(struct actor *all, struct found *list); /* it has the list, which is given */
 void observer_go_on(struct actor *all);                      /* a child has had its first answer */
 void observer_free(struct actor *a);                         /* of all, or of one: what it keeps */

@@ -43,6 +43,7 @@ void request_free_found(struct found *list)
 {
     for (struct found *next; list != NULL; list = next) {
         next = list->next;
+        free(list->note);
         free(list);
     }
 }
@@ -52,6 +53,7 @@ void request_free(struct request *r)
     struct requests *all = &r->client->requests;
     free(r->owner);
     free(r->text);
+    free(r->note);
     request_free_found(r->found);
     all->in_flight--;
     if (all->spares >= REQUESTS_SPARE) {

@@ -22,6 +22,7 @@ struct request {
     uint64_t token;
     int64_t left_ms, age_ms;
     char *owner, *text;  /* allocated; NULL: none */
+    struct note *note;   /* likewise */
     struct found *found; /* LIST: allocated */
 };
 
@@ -30,6 +31,7 @@ struct found {
     struct found *next;
     struct simba_owner owner;
     int64_t waiters;
+    struct note *note; /* allocated; NULL: none */
     char mutex[SIMBA_MUTEX_MAX + 1];
 };
 

@@ -6,8 +6,8 @@
  *
  *   executor  on_acquired                                                  on_released
  *                        \                                                 /
- *   loop                  waits until a run is due, submits it ... NOTE_LEFT
- *                              \               / NOTE_LEFT      /
+ *   loop                  waits until a run is due, submits it ... POST_LEFT
+ *                              \               / POST_LEFT      /
  *   workers                     work -----------          work --
  *
  * While no run is at work there is no thread: the loop waits, with the timer of the actor
@@ -15,7 +15,7 @@
  * run has ended (scheduler_lingers). From the first to the last of this the machine has user code
  * running, so nothing is released (C4), and no second tenure can begin. What is below "tenure"
  * belongs to on_acquired, then in turns to the run that is at work and, while none is, to the
- * loop; each hands it on with a note. */
+ * loop; each hands it on with a post. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -109,7 +109,7 @@ static void leave(struct scheduler *x)
     thread_client = NULL;
     thread_actor = NULL;
     driver_lock(s);
-    turn_post_locked(a, NOTE_LEFT);
+    turn_post_locked(a, POST_LEFT);
     driver_unlock(s);
 }
 

@@ -10,8 +10,8 @@ struct actor;
 
 int64_t scheduler_due(const struct actor *a); /* when a run is to begin; NEVER: none waits */
 void scheduler_tick(struct actor *a);         /* begins it, if it is time */
-void scheduler_left(struct actor *a);         /* NOTE_LEFT: the run has ended */
+void scheduler_left(struct actor *a);         /* POST_LEFT: the run has ended */
 
-/* A run is at work: on_released must wait for NOTE_LEFT. */
+/* A run is at work: on_released must wait for POST_LEFT. */
 bool scheduler_lingers(const struct actor *a);
 #endif

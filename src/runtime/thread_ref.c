@@ -1,5 +1,5 @@
 /* thread_ref.c: see thread_ref.h. A thread makes its record when it first acquires a lock; a key
- * of pthreads notes its end. The record goes with the last who points to it. */
+ * of pthreads records its end. The record goes with the last who points to it. */
 #include "runtime/thread_ref.h"
 
 #include <pthread.h>

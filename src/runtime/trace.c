@@ -79,9 +79,9 @@ static bool is_on(const struct simba_client *s)
 static const char *op_name(enum simba_op op)
 {
     static const char *const names[] = {
-        [SIMBA_CONTEND] = "contend", [SIMBA_RENEW] = "renew", [SIMBA_RELEASE] = "release",
-        [SIMBA_READ] = "read",       [SIMBA_LEAVE] = "leave", [SIMBA_LIST] = "list",
-        [SIMBA_EVICT] = "evict",
+        [SIMBA_CONTEND] = "contend", [SIMBA_RENEW] = "renew",     [SIMBA_RELEASE] = "release",
+        [SIMBA_READ] = "read",       [SIMBA_LEAVE] = "leave",     [SIMBA_LIST] = "list",
+        [SIMBA_EVICT] = "evict",     [SIMBA_PUBLISH] = "publish",
     };
     return names[op];
 }

@@ -1,7 +1,7 @@
 /* turn.c: one turn of a client.
  *
- * Whatever happens, a descriptor of the store, the alarm, a note from another thread, ends in one
- * turn. It has rounds: answers, hints, notes, due timers, and then one batch with every request
+ * Whatever happens, a descriptor of the store, the alarm, a post from another thread, ends in one
+ * turn. It has rounds: answers, hints, posts, due timers, and then one batch with every request
  * that came of it. Who takes it: driver.c. */
 #include "runtime/turn.h"
 
@@ -15,7 +15,7 @@
 #include "runtime/host.h"
 #include "runtime/inquiry.h"
 
-#define NOTES_MAX 1024 /* of one round: then their requests go out */
+#define POSTS_MAX 1024 /* of one round: then their requests go out */
 #define ROUNDS_MAX 16  /* of one turn, before the store's own events get theirs */
 #define ENOUGH 8192    /* requests in flight: what is posted meanwhile waits for answers */
 
@@ -23,7 +23,7 @@
 
 void turn_init(struct inbox *in)
 {
-    in->notes_last = &in->notes;
+    in->posts_last = &in->posts;
     in->answers_last = &in->answers;
 }
 
@@ -36,30 +36,30 @@ void turn_free(struct inbox *in)
     }
 }
 
-void turn_post_locked(struct actor *a, uint32_t note)
+void turn_post_locked(struct actor *a, uint32_t post)
 {
     struct inbox *in = &a->client->inbox;
-    a->notes |= note;
+    a->posts |= post;
     if (!a->in_inbox) {
         a->in_inbox = true;
         a->inbox_next = NULL;
-        *in->notes_last = a;
-        in->notes_last = &a->inbox_next;
+        *in->posts_last = a;
+        in->posts_last = &a->inbox_next;
     }
     driver_want_locked(a->client);
 }
 
 /* Of very many that begin at once, some ask and the others wait for their answers: a store that is
  * asked by all of them answers the last too late. */
-static bool has_notes_to_take(const struct simba_client *s)
+static bool has_posts_to_take(const struct simba_client *s)
 {
-    return s->inbox.notes != NULL && (s->requests.in_flight < ENOUGH || atomic_load(&s->closing));
+    return s->inbox.posts != NULL && (s->requests.in_flight < ENOUGH || atomic_load(&s->closing));
 }
 
 bool turn_is_wanted_locked(const struct simba_client *s)
 {
     const struct inbox *in = &s->inbox;
-    return has_notes_to_take(s) || in->answers != NULL || in->inquiries != NULL ||
+    return has_posts_to_take(s) || in->answers != NULL || in->inquiries != NULL ||
            in->hints != NULL || in->hint_all || in->alarmed || in->close_asked;
 }
 
@@ -124,24 +124,24 @@ static void take_answers(struct simba_request *answers)
 }
 
 /* False: there were none. */
-static bool take_notes(struct simba_client *s)
+static bool take_posts(struct simba_client *s)
 {
     struct inbox *in = &s->inbox;
-    for (int i = 0; i < NOTES_MAX; i++) {
+    for (int i = 0; i < POSTS_MAX; i++) {
         driver_lock(s);
-        struct actor *a = has_notes_to_take(s) ? in->notes : NULL;
-        uint32_t notes = a != NULL ? a->notes : 0;
+        struct actor *a = has_posts_to_take(s) ? in->posts : NULL;
+        uint32_t posts = a != NULL ? a->posts : 0;
         if (a != NULL) {
-            in->notes = a->inbox_next;
-            if (in->notes == NULL)
-                in->notes_last = &in->notes;
-            a->notes = 0;
+            in->posts = a->inbox_next;
+            if (in->posts == NULL)
+                in->posts_last = &in->posts;
+            a->posts = 0;
             a->in_inbox = false;
         }
         driver_unlock(s);
         if (a == NULL)
             return i > 0;
-        actor_take_notes(a, notes);
+        actor_take_posts(a, posts);
     }
     return true;
 }
@@ -150,13 +150,13 @@ static bool take_notes(struct simba_client *s)
 static void close_actors(struct simba_client *s)
 {
     driver_lock(s);
-    s->inbox.close_asked = s->inbox.notes != NULL;
+    s->inbox.close_asked = s->inbox.posts != NULL;
     struct hash_node *n = NULL;
     s->close_held[0] = '\0';
     while (!s->inbox.close_asked && (n = hash_table_next(&s->actors, n)) != NULL) {
         struct actor *a = actor_of(n);
         futex_set(&a->changes, atomic_load(&a->changes) + 1);
-        turn_post_locked(a, NOTE_CLOSE);
+        turn_post_locked(a, POST_CLOSE);
     }
     driver_unlock(s);
 }
@@ -166,7 +166,7 @@ static bool take_timers(struct simba_client *s)
 {
     int64_t now = clock_now();
     struct timer *t = NULL;
-    for (int i = 0; i < NOTES_MAX && (t = timers_pop(&s->timers, now)) != NULL; i++)
+    for (int i = 0; i < POSTS_MAX && (t = timers_pop(&s->timers, now)) != NULL; i++)
         actor_tick((struct actor *)(void *)((char *)t - offsetof(struct actor, timer)));
     return t != NULL;
 }
@@ -210,7 +210,7 @@ static bool take_round(struct simba_client *s)
 
     take_answers(answers);
     take_hints(s, hints, all);
-    bool noted = take_notes(s);
+    bool noted = take_posts(s);
     if (asked)
         inquiry_send(s);
     if (close_asked)

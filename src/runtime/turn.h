@@ -17,7 +17,7 @@ struct hint {
 
 /* All of it under the client's lock. */
 struct inbox {
-    struct actor *notes, **notes_last;
+    struct actor *posts, **posts_last;
     struct simba_request *answers, **answers_last;
     struct inquiry *inquiries;
     struct hint *hints;
@@ -34,7 +34,7 @@ struct turn {
 void turn_init(struct inbox *in);
 void turn_free(struct inbox *in); /* what nobody has taken */
 
-void turn_post_locked(struct actor *a, uint32_t note);    /* 0: it is looked at */
+void turn_post_locked(struct actor *a, uint32_t post);    /* 0: it is looked at */
 bool turn_is_wanted_locked(const struct simba_client *s); /* something waits */
 
 /* Takes what waits, until nothing does, or the store's own events must get their turn. With the

@@ -47,7 +47,8 @@ FROZEN(entry, 248);
 SAME(entry, mutex);
 SAME(entry, owner);
 SAME(entry, waiters);
-SAME(entry, reserved);
+_Static_assert(offsetof(struct simba_entry, note) == offsetof(struct frozen_entry, reserved),
+               "struct simba_entry.note is not where bytes were reserved");
 
 FROZEN(histogram, 280);
 SAME(histogram, count);

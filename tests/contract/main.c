@@ -61,6 +61,7 @@ static const struct {
      "READ shows each change of the owner; a store that hints, hints observers, too"},
     {list_tests,
      "LIST finds each mutex that is owned; EVICT compares token and id, and ends that tenure only"},
+    {note_tests, "PUBLISH writes only if RENEW would succeed, in one step; READ and LIST show it"},
     {embed_tests,
      "the store works without a thread of the library: it waits only by the loop it was given"},
     {metrics_tests, "requests, answers and hints are counted; a hint wakes one of those who wait"},
@@ -98,6 +99,7 @@ static const struct {
     {sql_module_tests, NULL},
     {sql_safety_tests, NULL},
     {sql_job_tests, NULL},
+    {sql_note_tests, NULL},
 #endif
 #ifdef CONTRACT_ZOOKEEPER
     {zookeeper_fault_tests, NULL},

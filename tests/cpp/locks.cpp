@@ -111,6 +111,36 @@ TEST(lost)
     EXPECT(!unlocked.get_future().get()); // the result of before is gone
 }
 
+TEST(notes)
+{
+    simba::client client(store_url());
+    simba::handle_options o;
+    o.note = "http://me";
+    simba::locker lock(client, "notes", o);
+    EXPECT(client.read_note("notes", 10s, nullptr).token == 0);
+    lock.lock();
+    simba::owner owner;
+    auto note = client.read_note("notes", 10s, &owner);
+    EXPECT(!std::strcmp(note.text, "http://me") && note.token == lock.token());
+    EXPECT(!std::strcmp(owner.id, lock.id()));
+    lock.publish("more", 10s);
+    auto listed = client.list("notes", 10s);
+    EXPECT(listed.size() == 1 && !std::strcmp(listed[0].note.text, "more"));
+    simba::handle_options watches;
+    watches.on_changed = [](std::string_view, const simba::state &) {};
+    simba::observer observer(client, "notes", watches);
+    while (observer.state().after.token == 0)
+        std::this_thread::yield();
+    EXPECT(!std::strcmp(observer.note().text, "more"));
+    lock.unlock();
+    std::error_code ec;
+    lock.publish("x", 10s, ec);
+    EXPECT(ec == errc::wrong_state);
+    simba::contender contender(client, "notes");
+    contender.publish(7, "x", 10s, ec);
+    EXPECT(ec == errc::lost);
+}
+
 TEST(canceled)
 {
     simba::client client(store_url()), other(store_url());

@@ -171,7 +171,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     struct run r = {.now = 1000 * NS_PER_MS};
     bool locker = (random & 2) != 0;
-    struct handle_extra extra = {.tells_danger = true, .tells_stopped = !locker};
+    struct handle_extra extra = {
+        .tells_danger = true, .tells_stopped = !locker, .has_note = (random & 32) != 0};
     if (random & 16) {
         extra.at_least = (int64_t)take(&in, 2) * NS_PER_MS;
         extra.watchdog.limit = locker ? 0 : (int64_t)take(&in, 2) * NS_PER_MS;

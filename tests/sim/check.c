@@ -103,6 +103,26 @@ void check_granted(struct world *w, const struct event *e)
     }
 }
 
+/* C12: a note is written by the tenure that is on, and its token never falls. */
+void check_noted(struct world *w, const struct event *e, uint64_t last)
+{
+    uint64_t token = e->message.request.token, before = w->store.note[e->message.mutex];
+    if (token != last)
+        world_fail(w, "C12: %c writes a note with token %" PRIu64 ", and %" PRIu64 " has followed",
+                   NAME(&w->node[e->node]), token, last);
+    if (token < before)
+        world_fail(w, "C12: the note of %" PRIu64 " is replaced by one of %" PRIu64, before, token);
+}
+
+/* C12: nobody is told of its tenure before its note is there, or an attempt has failed. */
+void check_acquired_note(struct world *w, const struct node *n)
+{
+    uint64_t token = n->machine.lease.token;
+    if (n->extra.has_note && n->noted != token && !n->extra.publish_failed)
+        world_fail(w, "C12: %c is told of token %" PRIu64 " before its note is written", NAME(n),
+                   token);
+}
+
 /* C3: callbacks alternate. C4: a drained tenure is exclusive to its end. */
 void check_callback_begins(struct world *w, struct node *n, enum handle_callback callback)
 {
@@ -128,6 +148,7 @@ void check_callback_begins(struct world *w, struct node *n, enum handle_callback
     n->last_callback = callback;
     if (callback != CALLBACK_ACQUIRED)
         return;
+    check_acquired_note(w, n);
     w->tally->handovers++;
     for (struct node *other = w->node; other < &w->node[w->nodes]; other++) {
         const struct lease *l = &other->machine.lease;

@@ -9,6 +9,7 @@ static void draw_extra(struct world *w, struct node *n)
     n->tells_danger = n->has_extra && world_chance(w, 7000);
     if (n->has_extra && world_chance(w, 4000))
         n->at_least = world_between(w, 0, lease);
+    n->has_note = n->has_extra && world_chance(w, 5000) && !w->mix.zookeeper;
     if (!n->has_extra || n->kind != HANDLE_CONTENDER)
         return;
     n->tells_stopped = world_chance(w, 5000);

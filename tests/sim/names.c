@@ -7,7 +7,8 @@ const char *const fault_text[FAULT_COUNT] = {FAULTS(FAULT_X)};
 
 const char *name_of_op(enum simba_op op)
 {
-    static const char *const names[] = {"CONTEND", "RENEW", "RELEASE", "READ", "LEAVE"};
+    static const char *const names[] = {"CONTEND", "RENEW", "RELEASE", "READ",
+                                        "LEAVE",   "LIST",  "EVICT",   "PUBLISH"};
     return names[op];
 }
 

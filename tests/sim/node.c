@@ -94,6 +94,7 @@ static void make_machine(struct world *w, struct node *n)
         .at_least = n->at_least,
         .tells_danger = n->tells_danger,
         .tells_stopped = n->tells_stopped,
+        .has_note = n->has_note,
     };
     handle_init(&n->machine, (enum handle_kind)n->kind, n->drain, &w->period, n->id,
                 n->chosen == NULL, w->store.sessions, rng_next(&w->random),

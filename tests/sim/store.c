@@ -17,12 +17,23 @@ static void grant(struct world *w, struct event *e, uint64_t token)
     world_trace(w, "    the store grants %llu to %s", (unsigned long long)token, e->message.id);
 }
 
+/* The last tenure that the store has begun of the mutex has this token. */
+static void publish(struct world *w, const struct event *e, uint64_t last)
+{
+    const struct message *m = &e->message;
+    check_noted(w, e, last);
+    w->store.note[m->mutex] = m->request.token;
+    w->node[e->node].noted = m->request.token;
+    world_trace(w, "    the store keeps a note of %llu", (unsigned long long)m->request.token);
+}
+
 static void apply_lease(struct world *w, struct event *e)
 {
     struct message *m = &e->message;
     struct lease_record *r = &w->store.lease[m->mutex];
     bool held = r->owner[0] != '\0' && r->until > w->now;
-    bool any = PLANTED(RELEASE_ANY) && m->request.op == SIMBA_RELEASE;
+    bool any = (PLANTED(RELEASE_ANY) && m->request.op == SIMBA_RELEASE) ||
+               (PLANTED(PUBLISH_ANY) && m->request.op == SIMBA_PUBLISH);
     bool ours = (r->token == m->request.token || any) && strcmp(r->owner, m->id) == 0;
     switch (m->request.op) {
     case SIMBA_CONTEND:
@@ -42,6 +53,12 @@ static void apply_lease(struct world *w, struct event *e)
             r->until = w->now + m->lease;
             w->last_write[m->mutex] = w->now;
         }
+        break;
+    case SIMBA_PUBLISH:
+        if (!held || !ours || r->evicted)
+            m->code = SIMBA_ELOST;
+        else
+            publish(w, e, r->token);
         break;
     case SIMBA_RELEASE:
         if (ours) {
@@ -182,6 +199,12 @@ static void apply_session(struct world *w, struct event *e)
             m->code = SIMBA_ELOST;
         else
             w->last_write[m->mutex] = w->now;
+        break;
+    case SIMBA_PUBLISH:
+        if (!alive || !ours || i != 0)
+            m->code = SIMBA_ELOST;
+        else
+            publish(w, e, w->store.member[m->mutex][0].token);
         break;
     case SIMBA_RELEASE:
         if (alive && ours)

@@ -174,7 +174,7 @@ struct node {
     bool hanging;           /* its callback ends only when the faults do */
 
     /* what it asks for beyond what all have; 0 and false: nothing */
-    bool has_extra, tells_danger, tells_stopped;
+    bool has_extra, tells_danger, tells_stopped, has_note;
     int64_t progress, at_least;
 
     /* its worker, and on_endangered */
@@ -207,6 +207,7 @@ struct node {
     struct view_reading reader;
     int64_t read_clock;
 
+    uint64_t noted;     /* token of its last note in the store */
     uint64_t published; /* token of the tenure that is_owner shows; 0: none */
     bool forced;        /* that tenure was ended by force: only its token protects */
 
@@ -252,7 +253,8 @@ struct store {
     size_t members[MUTEXES];
     struct session session[NODES_MAX];
     uint64_t zxid;
-    int64_t grace_until; /* after it lost its memory: grants nothing before */
+    uint64_t note[MUTEXES]; /* the token that the note was written with; 0: none */
+    int64_t grace_until;    /* after it lost its memory: grants nothing before */
 };
 
 /* ---- the world ----------------------------------------------------------------------------- */
@@ -397,6 +399,8 @@ void check_published(struct world *w, struct node *n, uint64_t token, int64_t de
 void check_sent(struct world *w, struct node *n, const struct lease_request *request);
 void check_granted(struct world *w, const struct event *e);
 void check_callback_begins(struct world *w, struct node *n, enum handle_callback callback);
+void check_noted(struct world *w, const struct event *e, uint64_t last);
+void check_acquired_note(struct world *w, const struct node *n);
 void check_submitted(struct world *w, struct node *n, enum handle_callback callback);
 void check_renewed(struct world *w, struct node *n);
 void check_warns(struct world *w, struct node *n);

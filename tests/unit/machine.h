@@ -23,6 +23,7 @@
  *   #N owner ID TOKEN [for MS]             twice or never; MS is what it says is left of the
  *   #N renewed [for MS], released, free,   lease; the id "me" is our own, "nobody" is ""
  *      lost, fails CODE
+ *   published N, unpublished N CODE        the store's answer to the N-th publication of the note
  * Lines without a time look inside: "next 4500..5000" and "next never" at the time of the next
  * wake-up, "is ended" at the state of the lease.
  *
@@ -53,7 +54,8 @@ enum {
     CHOSEN_ID = 1,
     PROMPT = 2, /* callbacks return at once */
     QUEUES = 4, /* the store remembers who waits */
-    SILENT = 8  /* nobody wants to be told of danger or a stop */
+    SILENT = 8, /* nobody wants to be told of danger or a stop */
+    NOTED = 16  /* it has a note to publish */
 };
 
 struct machine {
@@ -67,6 +69,8 @@ struct machine {
     int64_t now;        /* ns */
     uint64_t sent_last; /* the sequence number of the newest request */
     struct lease_request sent[MACHINE_SENT];
+    uint64_t publications; /* so many were sent: */
+    struct lease_request publication[MACHINE_SENT];
     int64_t newest_sent_at;
     int64_t deadline; /* as last told */
     uint64_t token;
@@ -95,6 +99,7 @@ static inline void machine_init_extra(struct machine *m, enum handle_kind kind, 
         .watchdog = {.limit = progress_ms * NS_PER_MS},
         .tells_danger = (flags & SILENT) == 0,
         .tells_stopped = kind == HANDLE_CONTENDER && (flags & SILENT) == 0,
+        .has_note = (flags & NOTED) != 0,
     };
     handle_init(&m->handle, kind, 30000 * NS_PER_MS, &m->period, "me", (flags & CHOSEN_ID) == 0,
                 (flags & QUEUES) != 0, 1, &m->extra);
@@ -174,7 +179,13 @@ static inline void tell_update(struct machine *m, const struct handle_update *up
         tell(m, "call closed");
     if (up->endangered)
         tell(m, "warn of %" PRId64, up->left / NS_PER_MS);
-    if (up->send && up->request.token != 0)
+    if (up->unpublished != 0)
+        tell(m, "not published %s", code_name(up->unpublished));
+    if (up->published_late)
+        tell(m, "published late");
+    if (up->send && up->request.op == SIMBA_PUBLISH)
+        tell(m, "publish %" PRIu64 " for %" PRIu64, up->request.seq, up->request.token);
+    else if (up->send && up->request.token != 0)
         tell(m, "send #%" PRIu64 " %s %" PRIu64, up->request.seq, ops[up->request.op],
              up->request.token);
     else if (up->send)
@@ -189,10 +200,15 @@ static inline void tell_update(struct machine *m, const struct handle_update *up
 static inline void check_request(const struct machine *m, const struct lease_request *r)
 {
     const struct handle *h = &m->handle;
+    assert_true(r->sent_at == m->now);
+    if (r->op == SIMBA_PUBLISH) {
+        assert_true(r->seq == m->publications + 1);
+        assert_true(lease_deadline(&h->lease) != 0 && r->token == h->lease.token);
+        return;
+    }
     bool user_code = h->callback == CALLBACK_ACQUIRED || h->callback == CALLBACK_RELEASED ||
                      h->acquired_ran || h->held || handle_warns(h);
     assert_true(r->seq == m->sent_last + 1);
-    assert_true(r->sent_at == m->now);
     assert_true(h->lease.in_flight);
     if (r->op == SIMBA_RELEASE)
         assert_false(user_code);
@@ -215,7 +231,8 @@ static inline void check_step(struct machine *m, const struct handle_event *e,
     assert_true(deadline == 0 || deadline > m->now);
     assert_true(deadline == 0 ||
                 deadline <= period_hold_until(&m->period, m->newest_sent_at, m->period.lease));
-    assert_true(deadline == 0 || h->status == SIMBA_RUNNING || h->held);
+    bool waits_for_note = h->extra != NULL && h->extra->holds_back && h->waiting;
+    assert_true(deadline == 0 || h->status == SIMBA_RUNNING || h->held || waits_for_note);
 
     if (e->kind == HANDLE_DONE && e->ran && m->handle.kind == HANDLE_CONTENDER)
         m->leads = h->acquired_ran;
@@ -247,7 +264,10 @@ static inline void machine_step(struct machine *m, struct handle_event e)
     handle_step(&m->handle, &e, &up);
     check_step(m, &e, &up);
     tell_update(m, &up);
-    if (up.send) {
+    if (up.send && up.request.op == SIMBA_PUBLISH) {
+        m->publications = up.request.seq;
+        m->publication[up.request.seq % MACHINE_SENT] = up.request;
+    } else if (up.send) {
         m->sent_last = up.request.seq;
         m->sent[up.request.seq % MACHINE_SENT] = up.request;
         m->newest_sent_at = up.request.sent_at;
@@ -304,6 +324,17 @@ static inline struct lease_reply line_reply(const struct machine *m, const struc
     return r;
 }
 
+static inline struct lease_reply line_published(const struct machine *m,
+                                                const struct machine_line *l)
+{
+    uint64_t seq = strtoull(l->word[2], NULL, 10);
+    assert_true(seq > 0 && seq <= m->publications);
+    struct lease_reply r = {.request = m->publication[seq % MACHINE_SENT], .owner = ""};
+    if (word_is(l, 1, "unpublished"))
+        r.code = code_of(l->word[3]);
+    return r;
+}
+
 static inline void happen(struct machine *m, const struct machine_line *l)
 {
     static const struct {
@@ -321,6 +352,9 @@ static inline void happen(struct machine *m, const struct machine_line *l)
     struct lease_reply reply;
     if (l->word[1][0] == '#') {
         reply = line_reply(m, l);
+        e.reply = &reply;
+    } else if (word_is(l, 1, "published") || word_is(l, 1, "unpublished")) {
+        reply = line_published(m, l);
         e.reply = &reply;
     } else {
         size_t i = 0;
@@ -400,6 +434,14 @@ static inline void tell_story(enum handle_kind kind, unsigned flags, const char 
 {
     struct machine m;
     machine_init(&m, kind, flags, 30000);
+    play(&m, story);
+}
+
+/* One of a handle that has a note. */
+static inline void tell_story_with_note(enum handle_kind kind, const char *story)
+{
+    struct machine m;
+    machine_init_extra(&m, kind, SILENT | NOTED, 0, 0);
     play(&m, story);
 }
 

@@ -66,6 +66,16 @@ static struct lease_reply any_reply(const struct machine *m, uint64_t *random)
     return r;
 }
 
+static struct lease_reply any_publication(const struct machine *m, uint64_t *random)
+{
+    static const int codes[] = {0, 0, SIMBA_ELOST, SIMBA_ESTORE, SIMBA_EUNSUPPORTED};
+    uint64_t most = m->publications < MEMORY ? m->publications : MEMORY;
+    uint64_t back = toss(random, 60) ? 0 : rng_next(random) % most;
+    return (struct lease_reply){.request = m->publication[(m->publications - back) % MACHINE_SENT],
+                                .owner = "",
+                                .code = codes[rng_next(random) % COUNT(codes)]};
+}
+
 static int64_t later(const struct machine *m, uint64_t *random)
 {
     int64_t next = handle_next_wake(&m->handle);
@@ -81,7 +91,11 @@ static void any_step(struct machine *m, uint64_t *random)
 {
     struct handle_event e = {.kind = HANDLE_TICK};
     struct lease_reply reply;
-    if (m->sent_last > 0 && toss(random, 50)) {
+    if (m->publications > 0 && toss(random, 10)) {
+        reply = any_publication(m, random);
+        e.kind = HANDLE_REPLY;
+        e.reply = &reply;
+    } else if (m->sent_last > 0 && toss(random, 50)) {
         reply = any_reply(m, random);
         e.kind = HANDLE_REPLY;
         e.reply = &reply;
@@ -129,7 +143,7 @@ static void live(enum handle_kind kind, uint64_t seed)
     uint64_t random = seed;
     const char *why;
     int64_t drain_ms = toss(&random, 50) ? 30000 : rng_between(&random, 0, 100);
-    unsigned flags = (unsigned)rng_next(&random) & (CHOSEN_ID | QUEUES);
+    unsigned flags = (unsigned)rng_next(&random) & (CHOSEN_ID | QUEUES | NOTED);
     if (toss(&random, 50))
         machine_init(&m, kind, flags, drain_ms);
     else

@@ -26,22 +26,22 @@ static void *acquire(void *arg)
     return NULL;
 }
 
-/* The first step of taking a note; 0: the caller was faster. */
-static uint32_t take_note(simba_client *s, struct actor *a, struct attempt *t)
+/* The first step of taking a post; 0: the caller was faster. */
+static uint32_t take_post(simba_client *s, struct actor *a, struct attempt *t)
 {
-    uint32_t notes = 0;
-    while (notes == 0 && !atomic_load(&t->over)) {
+    uint32_t posts = 0;
+    while (posts == 0 && !atomic_load(&t->over)) {
         driver_lock(s);
-        notes = a->notes;
-        if (notes != 0) {
-            s->inbox = (struct inbox){.notes = NULL};
+        posts = a->posts;
+        if (posts != 0) {
+            s->inbox = (struct inbox){.posts = NULL};
             turn_init(&s->inbox);
-            a->notes = 0;
+            a->posts = 0;
             a->in_inbox = false;
         }
         driver_unlock(s);
     }
-    return notes;
+    return posts;
 }
 
 static simba_client *open_client(void)
@@ -57,21 +57,21 @@ static void caller_has_given_up(void **state)
 {
     (void)state;
     struct attempt t = {.locker = NULL};
-    uint32_t notes = 0;
+    uint32_t posts = 0;
     simba_client *s = open_client();
     assert_int_equal(simba_locker_create(s, "m", NULL, &t.locker), 0);
     assert_int_equal(simba_poll(s), 0);
     struct actor *a = (struct actor *)(void *)t.locker;
-    while (notes == 0) {
+    while (posts == 0) {
         pthread_t thread;
         atomic_store(&t.over, false);
         assert_int_equal(pthread_create(&thread, NULL, acquire, &t), 0);
-        notes = take_note(s, a, &t);
+        posts = take_post(s, a, &t);
         pthread_join(thread, NULL);
         assert_int_equal(t.code, SIMBA_ETIMEOUT);
     }
-    assert_int_equal(notes, NOTE_ACQUIRE);
-    actor_take_notes(a, notes);
+    assert_int_equal(posts, POST_ACQUIRE);
+    actor_take_posts(a, posts);
     assert_int_equal(simba_poll(s), 0);
     assert_false(simba_locker_is_held(t.locker));
     assert_int_equal(simba_locker_acquire(t.locker, PATIENCE_MS), 0);

@@ -26,12 +26,17 @@ class Owner(Structure):
                 ("reserved", c_uint64 * 3)]
 
 
+class Note(Structure):
+    _fields_ = [("text", c_char * 1032), ("token", c_uint64), ("written_at", c_int64), ("reserved", c_uint64 * 3)]
+
+
 class State(Structure):
     _fields_ = [("before", Owner), ("after", Owner), ("reason", c_int), ("reserved", c_uint32 * 7)]
 
 
 class Entry(Structure):
-    _fields_ = [("mutex", c_char_p), ("owner", Owner), ("waiters", c_int64), ("reserved", c_uint64 * 4)]
+    _fields_ = [("mutex", c_char_p), ("owner", Owner), ("waiters", c_int64),
+                ("note", POINTER(Note)), ("reserved", c_uint64 * 3)]
 
 
 class Histogram(Structure):
@@ -86,7 +91,7 @@ class HandleOptions(Structure):
                 ("jitter_early_ms", c_int64), ("jitter_late_ms", c_int64), ("on_acquired", StateFn),
                 ("on_released", StateFn), ("on_changed", StateFn), ("on_closed", DataFn), ("data", c_void_p),
                 ("progress_ms", c_int64), ("at_least_ms", c_int64), ("on_endangered", EndangeredFn),
-                ("on_stopped", DataFn), ("on_lost", StateFn)]
+                ("on_stopped", DataFn), ("on_lost", StateFn), ("note", c_char_p)]
 
 
 class Schedule(Structure):
@@ -132,6 +137,7 @@ FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "store_text": (_S, _P),
     "liveness_fd": (c_int, _P),
     "read": (c_int, _P, _S, _MS, POINTER(Owner)),
+    "read_note": (c_int, _P, _S, _MS, POINTER(Note), POINTER(Owner)),
     "list": (c_int, _P, _S, _MS, EntryFn, _P),
     "evict": (c_int, _P, _S, POINTER(Owner), c_bool, _MS),
     "diagnose": (c_int, _P, _MS, LineFn, _P),
@@ -147,6 +153,7 @@ FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "contender_stop": (c_int, _P),
     "contender_resign": (c_int, _P, _MS),
     "contender_progress": (c_int, _P, c_uint64),
+    "contender_publish": (c_int, _P, c_uint64, _S, _MS),
     "contender_wait": (c_int, _P, c_int, _MS),
     "contender_destroy": (None, _P),
     "contender_status": (c_int, _P),
@@ -162,6 +169,7 @@ FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "locker_cancel": (c_int, _P),
     "locker_release": (c_int, _P),
     "locker_release_async": (c_int, _P, DoneFn, _P),
+    "locker_publish": (c_int, _P, _S, _MS),
     "locker_is_held": (c_bool, _P),
     "locker_token": (c_uint64, _P),
     "locker_remaining": (_MS, _P),
@@ -169,6 +177,7 @@ FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "locker_destroy": (None, _P),
     "observer_create": (c_int, _P, _S, POINTER(HandleOptions), POINTER(_P)),
     "observer_state": (None, _P, POINTER(State)),
+    "observer_note": (c_int, _P, POINTER(Note)),
     "observer_destroy": (None, _P),
     "scheduler_create": (c_int, _P, _S, POINTER(Schedule), WorkFn, POINTER(HandleOptions), POINTER(_P)),
     "scheduler_contender": (_P, _P),

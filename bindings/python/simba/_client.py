@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any, List
 from . import _c, _callbacks
 from ._c import lib
 from ._errors import Deadlock, Error, StateError, Timeout, check, last_error
-from ._values import (Duration, Entry, Event, Finding, HandleMetrics, Level, Metrics, Owner, decode, encode, entry_of,
-                      handle_metrics_of, metrics_of, milliseconds, option_ms, owner_of, timeout_ms)
+from ._values import (Duration, Entry, Event, Finding, HandleMetrics, Level, Metrics, Note, Owner, decode, encode, entry_of,
+                      handle_metrics_of, metrics_of, milliseconds, note_of, option_ms, owner_of, timeout_ms)
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ._handles import Contender, ContenderOptions, Lock, LockOptions, Observer, Run, Scheduler
 
 EXIT_SECONDS = 5.0  # at exit, while no user code runs
-ASK_SECONDS = 10.0  # default timeout of read, list, evict and diagnose
+ASK_SECONDS = 10.0  # default timeout of read, list, evict, publish and diagnose
 CLOSE_SECONDS = 30.0
 _SLICE_MS = 20  # of simba_close; in between a thread can release its lock
 
@@ -245,6 +245,13 @@ class Client:
         owner, core = _c.Owner(), self._core
         check(core.call(lib.read, core.pointer, encode(name), milliseconds(timeout), ctypes.byref(owner)))
         return owner_of(owner)
+
+    def read_note(self, name: str, timeout: Duration = ASK_SECONDS) -> tuple[Note | None, Owner | None]:
+        """What an owner of the mutex published last, and who owns it now, in one exchange. None: there is none; nobody."""
+        note, owner, core = _c.Note(), _c.Owner(), self._core
+        check(core.call(lib.read_note, core.pointer, encode(name), milliseconds(timeout), ctypes.byref(note),
+                        ctypes.byref(owner)))
+        return note_of(note), owner_of(owner)
 
     def list(self, prefix: str | None = None, timeout: Duration = ASK_SECONDS) -> "List[Entry]":
         """Every mutex that is owned or waited for, in no order."""

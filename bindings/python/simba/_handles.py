@@ -14,9 +14,10 @@ from typing import Any, TypedDict
 
 from . import _c, _callbacks
 from ._c import lib
-from ._client import Client, Core
+from ._client import ASK_SECONDS, Client, Core
 from ._errors import Canceled, Error, Lost, StateError, Timeout, check, error_of
-from ._values import Duration, State, Status, decode, encode, milliseconds, option_ms, state_of, timeout_ms
+from ._values import (Duration, Note, State, Status, decode, encode, milliseconds, note_of, option_ms, state_of,
+                      timeout_ms)
 
 _WAIT_MS = 500  # how long Ctrl-C can take in Contender.wait()
 _CANCEL_SECONDS = 5.0  # for an acquisition to end that was cancelled
@@ -36,6 +37,7 @@ class Options(TypedDict, total=False):
 
 class LockOptions(Options, total=False):
     at_least: Duration | None
+    note: str | None
 
 
 class ContenderOptions(LockOptions, total=False):
@@ -45,8 +47,8 @@ class ContenderOptions(LockOptions, total=False):
 def _c_options(options: Mapping[str, Any], callbacks: Mapping[str, Any], key: int | None) -> _c.HandleOptions:
     c = _c.init(_c.HandleOptions)
     for name, value in options.items():
-        if name == "id":
-            c.id = None if value is None else encode(value)
+        if name in ("id", "note"):
+            setattr(c, name, None if value is None else encode(value))
         elif name in ContenderOptions.__annotations__:
             setattr(c, name + "_ms", option_ms(value))
         else:
@@ -254,6 +256,11 @@ class Lock(BaseLock):
         store could not be told; others have it at the end of the lease at the latest."""
         self._call(lib.locker_release, while_closing=True)
 
+    def publish(self, note: str, timeout: Duration = ASK_SECONDS) -> None:
+        """Sets the note of the mutex, while it is held. Lost: it is not any more, nothing was written. StoreError: the
+        outcome is unknown."""
+        self._call(lib.locker_publish, encode(note), milliseconds(timeout))
+
     def __enter__(self) -> "Lock":
         self._acquire(self._timeout_ms(True, None))
         return self
@@ -288,6 +295,11 @@ class Contender(Handle):
     def progress(self, token: int) -> None:
         """The owner is getting on with its work: see the option progress. Lost: that tenure is over."""
         self._call(lib.contender_progress, token)
+
+    def publish(self, token: int, note: str, timeout: Duration = ASK_SECONDS) -> None:
+        """Sets the note of the mutex, in this tenure. Lost: it is over, nothing was written. StoreError: the outcome is
+        unknown."""
+        self._call(lib.contender_publish, token, encode(note), milliseconds(timeout))
 
     def wait(self, until: Status = Status.RUNNING, timeout: Duration | None = None) -> None:
         """Waits for a status; Timeout if it does not come."""
@@ -364,6 +376,13 @@ class Observer(Handle):
         state = _c.State()
         self._raw(lib.observer_state, ctypes.byref(state))
         return state_of(encode(self.name or ""), state)
+
+    @property
+    def note(self) -> Note | None:
+        """As it was when the observer last asked the store, of one mutex."""
+        note = _c.Note()
+        self._call(lib.observer_note, ctypes.byref(note))
+        return note_of(note)
 
     def __enter__(self) -> "Observer":
         return self

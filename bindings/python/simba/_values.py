@@ -134,11 +134,21 @@ def tenure_of(owner: Owner | None) -> tuple[str, int] | None:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class Note:
+    """What an owner of the mutex published last. token is that of the tenure that wrote it; written_at is on the clock
+    of now(), and it may be older."""
+    text: str
+    token: int
+    written_at: float
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class Entry:
     """A mutex that is owned or waited for. waiters is None where the store does not know."""
     mutex: str
     owner: Owner | None
     waiters: int | None
+    note: Note | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -221,12 +231,17 @@ def owner_of(c: _c.Owner) -> Owner | None:
                  bool(c.flags & _c.OWNER_EVICTED))
 
 
+def note_of(c: _c.Note) -> Note | None:
+    return Note(decode(c.text), c.token, c.written_at / 1000) if c.token else None
+
+
 def state_of(mutex: bytes | None, c: _c.State) -> State:
     return State(decode(mutex), owner_of(c.before), owner_of(c.after), Reason(c.reason))
 
 
 def entry_of(c: _c.Entry) -> Entry:
-    return Entry(decode(c.mutex), owner_of(c.owner), c.waiters if c.waiters >= 0 else None)
+    return Entry(decode(c.mutex), owner_of(c.owner), c.waiters if c.waiters >= 0 else None,
+                 note_of(c.note.contents) if c.note else None)
 
 
 def event_of(c: _c.Event) -> Event:

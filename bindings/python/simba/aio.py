@@ -22,7 +22,8 @@ from typing import TYPE_CHECKING, Any, List, TypeVar
 from . import _c, _callbacks, _client, _handles
 from ._c import lib
 from ._errors import Error, StateError, Timeout, error_of
-from ._values import Duration, Entry, Finding, HandleMetrics, Metrics, Owner, State, Status
+from ._values import (Duration, Entry, Finding, HandleMetrics, Metrics, Note, Owner, State, Status, encode,
+                      milliseconds)
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -190,6 +191,9 @@ class Client:
     async def read(self, name: str, timeout: Duration = _client.ASK_SECONDS) -> Owner | None:
         return await asyncio.to_thread(self._open().read, name, timeout)
 
+    async def read_note(self, name: str, timeout: Duration = _client.ASK_SECONDS) -> tuple[Note | None, Owner | None]:
+        return await asyncio.to_thread(self._open().read_note, name, timeout)
+
     async def list(self, prefix: str | None = None, timeout: Duration = _client.ASK_SECONDS) -> "List[Entry]":
         return await asyncio.to_thread(self._open().list, prefix, timeout)
 
@@ -249,6 +253,10 @@ class Lock(_handles.BaseLock):
         code, text = await ended
         if code != 0:
             raise error_of(code, text)
+
+    async def publish(self, note: str, timeout: Duration = _client.ASK_SECONDS) -> None:
+        """See simba.Lock.publish."""
+        await asyncio.to_thread(self._call, lib.locker_publish, encode(note), milliseconds(timeout))
 
     def _end(self) -> None:
         self.close()
@@ -360,6 +368,10 @@ class Contender:
     def progress(self, token: int) -> None:
         """The owner is getting on with its work: see the option progress. Lost: that tenure is over."""
         self._inner.progress(token)
+
+    async def publish(self, token: int, note: str, timeout: Duration = _client.ASK_SECONDS) -> None:
+        """See simba.Contender.publish."""
+        await asyncio.to_thread(self._inner.publish, token, note, timeout)
 
     async def wait_leader(self) -> int:
         """Waits until it is the owner, and returns the token of that tenure."""

@@ -276,3 +276,31 @@ def test_server_stopped(client, name, server_pid, calls):
         os.kill(server_pid, signal.SIGCONT)
     with client.lock(name, timeout=SECONDS):
         pass
+
+
+def test_notes(client, other, name):
+    """Written by who holds it, kept when nobody does."""
+    assert other.read_note(name) == (None, None)
+    with client.lock(name, note="http://me") as lock:
+        note, owner = other.read_note(name)
+        assert (note.text, note.token, owner.id) == ("http://me", lock.token, lock.id)
+        assert 0 <= simba.now() - note.written_at < 20
+        lock.publish("zwölf\n")
+        assert [e.note.text for e in other.list(name) if e.mutex == name] == ["zwölf\n"]
+        token = lock.token
+    note, owner = other.read_note(name)
+    assert (note.text, note.token, owner) == ("zwölf\n", token, None)
+    with pytest.raises(simba.StateError):
+        lock.publish("x")
+    with pytest.raises(simba.InvalidArgument, match="1024"):
+        client.lock(name, note="x" * 1025)
+
+
+def test_notes_of_a_contender(client, name):
+    with client.contender(name, note="led") as contender:
+        while not (token := contender.token):
+            time.sleep(0.01)
+        contender.publish(token, "more")
+        assert client.read_note(name)[0].text == "more"
+        with pytest.raises(simba.Lost):
+            contender.publish(token + 1, "x")

@@ -19,6 +19,8 @@ struct deferred {
     struct simba_request *request;
     struct simba_answer answer;
     char id[SIMBA_ID_MAX + 1];
+    struct simba_noted noted;
+    char note[SIMBA_NOTE_MAX + 1];
 };
 
 static const struct simba_answer unknown = {
@@ -42,6 +44,12 @@ static void defer(struct memory *m, struct simba_request *request,
     if (answer->id != NULL) {
         snprintf(d->id, sizeof d->id, "%s", answer->id);
         d->answer.id = d->id;
+    }
+    if (answer->note != NULL) {
+        d->noted = *answer->note;
+        snprintf(d->note, sizeof d->note, "%s", d->noted.text);
+        d->noted.text = d->note;
+        d->answer.note = &d->noted;
     }
     *m->deferred_last = d;
     m->deferred_last = &d->next;
@@ -98,7 +106,8 @@ static void apply(struct memory *m, struct simba_request *q)
         defer(m, q, &unknown, m->host->command_timeout_ms);
         return;
     }
-    enum space_news news = space_apply(s, q, &answer);
+    struct simba_noted noted;
+    enum space_news news = space_apply(s, q, &answer, &noted);
     if (q->op == SIMBA_LIST)
         space_list(s, m, q);
     bool twice = space_chance(s, f->duplicate);
@@ -113,7 +122,7 @@ static void apply(struct memory *m, struct simba_request *q)
     }
     space_tell(s, q->mutex, news);
     if (twice)
-        space_apply(s, q, &answer);
+        space_apply(s, q, &answer, &noted);
 }
 
 static void submit(void *store, struct simba_request *batch)

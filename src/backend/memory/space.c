@@ -65,6 +65,7 @@ struct space *space_enter(const char *name, struct memory *member)
 static void free_record(struct hash_node *node)
 {
     free(((struct record *)(void *)node)->id);
+    free(((struct record *)(void *)node)->note);
     free(node);
 }
 
@@ -145,6 +146,11 @@ static bool is_tenure(const struct record *r, const struct simba_request *q)
     return r != NULL && r->id != NULL && r->token == q->token && strcmp(r->id, q->id) == 0;
 }
 
+static bool may_renew(const struct record *r, const struct simba_request *q, int64_t now)
+{
+    return is_tenure(r, q) && is_held(r, now) && !r->evicted;
+}
+
 /* EVICT: what the operator does not name may be anything. */
 static bool is_meant(const struct record *r, const struct simba_request *q)
 {
@@ -202,23 +208,54 @@ static enum space_news evict(struct record *r, bool forced)
     return SPACE_FREED;
 }
 
+/* An owner that may renew may publish. What was overtaken by a later one changes nothing. */
+static enum space_news publish(struct record *r, const struct simba_request *q, int64_t now,
+                               struct simba_answer *answer)
+{
+    if (r->note != NULL && r->note_token == q->token && r->note_serial >= q->serial)
+        return SPACE_NOTHING;
+    char *text = strdup(q->note);
+    if (text == NULL) {
+        *answer = out_of_memory;
+        return SPACE_NOTHING;
+    }
+    free(r->note);
+    r->note = text;
+    r->note_token = q->token;
+    r->note_serial = q->serial;
+    r->noted = now;
+    return SPACE_CHANGED;
+}
+
+/* NULL: there is none. */
+static const struct simba_noted *note_of(const struct record *r, int64_t now,
+                                         struct simba_noted *noted)
+{
+    if (r == NULL || r->note == NULL)
+        return NULL;
+    *noted = (struct simba_noted){r->note, r->note_token, (now - r->noted) / NS_PER_MS};
+    return noted;
+}
+
 void space_list(struct space *s, struct memory *m, struct simba_request *q)
 {
     int64_t now = clock_now();
     for (size_t i = 0; i < s->records.buckets; i++) {
         for (struct hash_node *n = s->records.bucket[i]; n != NULL; n = n->next) {
             const struct record *r = (struct record *)(void *)n;
+            struct simba_noted noted;
             if (is_held(r, now) && strncmp(r->mutex, q->mutex, strlen(q->mutex)) == 0)
-                m->host->found(
-                    m->host, q,
-                    &(struct simba_found){r->mutex, r->id, r->token, (r->until - now) / NS_PER_MS,
-                                          (now - r->acquired) / NS_PER_MS, -1, r->evicted});
+                m->host->found(m->host, q,
+                               &(struct simba_found){r->mutex, r->id, r->token,
+                                                     (r->until - now) / NS_PER_MS,
+                                                     (now - r->acquired) / NS_PER_MS, -1,
+                                                     r->evicted, note_of(r, now, &noted)});
         }
     }
 }
 
 enum space_news space_apply(struct space *s, const struct simba_request *q,
-                            struct simba_answer *answer)
+                            struct simba_answer *answer, struct simba_noted *noted)
 {
     int64_t now = clock_now();
     enum space_news news = SPACE_NOTHING;
@@ -233,10 +270,16 @@ enum space_news space_apply(struct space *s, const struct simba_request *q,
         news = contend(r, q, now, answer);
         break;
     case SIMBA_RENEW:
-        if (!is_tenure(r, q) || !is_held(r, now) || r->evicted)
+        if (!may_renew(r, q, now))
             answer->code = SIMBA_ELOST;
         else
             r->until = now + lease_of(q);
+        break;
+    case SIMBA_PUBLISH:
+        if (!may_renew(r, q, now))
+            answer->code = SIMBA_ELOST;
+        else
+            news = publish(r, q, now, answer);
         break;
     case SIMBA_RELEASE:
         if (is_tenure(r, q))
@@ -255,6 +298,8 @@ enum space_news space_apply(struct space *s, const struct simba_request *q,
     case SIMBA_LEAVE: /* nobody is remembered as waiting */
         break;
     }
+    if (q->op == SIMBA_READ)
+        answer->note = note_of(r, now, noted);
     if (is_held(r, now)) {
         answer->id = r->id;
         answer->token = r->token;

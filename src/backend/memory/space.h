@@ -1,6 +1,6 @@
 /* space.h: what a memory: store remembers. One space per NAME of memory:NAME, shared by all clients
  * of the process that open it, gone when the last of them closes. The reference for all stores:
- * what CONTEND, RENEW, RELEASE, READ and EVICT mean is what space_apply() does. */
+ * what CONTEND, RENEW, RELEASE, READ, EVICT and PUBLISH mean is what space_apply() does. */
 #ifndef BACKEND_MEMORY_SPACE_H
 #define BACKEND_MEMORY_SPACE_H
 
@@ -19,6 +19,9 @@ struct record {
     int64_t acquired, until;   /* ns */
     bool evicted;              /* its renewals fail */
     bool contended;            /* somebody was refused: tell when it is free */
+    char *note;                /* allocated; NULL: none */
+    uint64_t note_token, note_serial;
+    int64_t noted; /* ns: when it was written */
     char mutex[];
 };
 
@@ -56,9 +59,9 @@ enum space_news {
     SPACE_FREED    /* and somebody waits for it, or its owner must ask */
 };
 
-/* The operation, under s->lock; the answer's id lives as long as the lock is held. */
+/* The operation, under s->lock; the answer's id and note live as long as the lock is held. */
 enum space_news space_apply(struct space *s, const struct simba_request *request,
-                            struct simba_answer *answer);
+                            struct simba_answer *answer, struct simba_noted *noted);
 void space_list(struct space *s, struct memory *member, struct simba_request *request);
 
 /* Tells the members, all or those who observe; under s->lock. */

@@ -196,6 +196,7 @@ bool mysql_connection_open(const void *config, struct sql_session *out, int *cod
                                     .fd = (int)mysql_get_socket(&l->mysql),
                                     .one_by_one = !l->dialect.returning,
                                     .passes = true,
+                                    .makes_tables = c->create != SQL_CREATE_NEVER,
                                     .inspection = &l->inspection};
         return true;
     }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "backend/mysql/mysql.h"
+#include "backend/mysql/schema_note_sql.h"
 #include "backend/mysql/schema_sql.h"
 #include "backend/mysql/upgrade_sql.h"
 
@@ -231,11 +232,27 @@ static int cannot(struct mysql_connection *l, const char *what, char *why)
     return SIMBA_ESCHEMA;
 }
 
+/* By simba init. Who only publishes makes it with the first note. */
+static int make_notes(struct mysql_connection *l, char *why)
+{
+    if (!run(l, "SELECT 1 FROM information_schema.TABLES WHERE TABLE_SCHEMA=DATABASE()AND "
+                "TABLE_NAME='simba_note'"))
+        return -1;
+    MYSQL_RES *r = mysql_store_result(&l->mysql);
+    bool is_there = r != NULL && mysql_num_rows(r) > 0;
+    mysql_free_result(r);
+    if (r == NULL)
+        return -1;
+    if (is_there || l->inspection.read_only || run_script(l, schema_note_sql))
+        return 0;
+    return cannot(l, "there is no table simba_note, for notes, and it cannot be created", why);
+}
+
 int mysql_inspect_table(struct mysql_connection *l, const struct mysql_config *c, char *why)
 {
     int found = find_columns(l);
     if (found == 0 && c->create != SQL_CREATE_NEVER && !l->inspection.read_only) {
-        if (!run_script(l, schema_sql))
+        if (!run_script(l, schema_sql) || !run_script(l, schema_note_sql))
             return cannot(l,
                           "there is no table simba_mutex in this database, or no right to read it, "
                           "and it cannot be created",
@@ -272,5 +289,5 @@ int mysql_inspect_table(struct mysql_connection *l, const struct mysql_config *c
             return -1;
     }
     l->dialect.fences = l->inspection.fences;
-    return 0;
+    return c->create == SQL_CREATE_UPGRADE ? make_notes(l, why) : 0;
 }

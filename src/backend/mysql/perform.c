@@ -6,6 +6,7 @@
 #include "backend/mysql/mysql.h"
 
 #define COLUMNS 7
+#define COLUMNS_WITH_NOTE 10
 
 static int to_uv(int wait)
 {
@@ -30,7 +31,8 @@ static int64_t number(const char *text)
 static void take_rows(struct sql *s, struct sql_job *job, MYSQL_RES *result)
 {
     MYSQL_ROW r;
-    if (mysql_num_fields(result) != COLUMNS)
+    bool with_note = mysql_num_fields(result) == COLUMNS_WITH_NOTE;
+    if (!with_note && mysql_num_fields(result) != COLUMNS)
         return;
     while ((r = mysql_fetch_row(result)) != NULL) {
         struct sql_row row = {.mutex = r[0] != NULL ? r[0] : "",
@@ -41,6 +43,11 @@ static void take_rows(struct sql *s, struct sql_job *job, MYSQL_RES *result)
                               .evicted = r[5] != NULL,
                               .first = (uint32_t)number(r[5]),
                               .changed = number(r[6]) != 0};
+        if (with_note && r[7] != NULL) {
+            row.note = r[7];
+            row.note_token = r[8] != NULL ? strtoull(r[8], NULL, 10) : 0;
+            row.note_age_ms = number(r[9]);
+        }
         sql_found(s, job, &row);
     }
 }
@@ -198,7 +205,7 @@ static bool after_statement(struct sql *s, struct mysql_connection *l, struct sq
         mysql_free_result(l->result);
         l->result = NULL;
     } else if (job->op == SIMBA_RENEW || job->op == SIMBA_RELEASE || job->op == SIMBA_EVICT ||
-               job->op == SQL_PASS) {
+               job->op == SQL_PASS || job->op == SIMBA_PUBLISH) {
         take_count(s, l, job);
     }
     return job->op == SIMBA_CONTEND && !l->dialect.returning && after_contend_one(s, l, job);
@@ -210,6 +217,10 @@ static int failed(struct sql *s, struct mysql_connection *l, enum sql_end *end)
     int code;
     *end = mysql_connection_explain(&l->mysql, &code, why);
     sql_fail(s, code, "%s", why);
+    if ((code == SIMBA_ESCHEMA || code == SIMBA_EDENIED) && strstr(why, "simba_note") != NULL) {
+        sql_fail_notes(s, code == SIMBA_ESCHEMA, mysql_error(&l->mysql));
+        *end = SQL_FAILED;
+    }
     return 0;
 }
 

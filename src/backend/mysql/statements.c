@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "backend/mysql/mysql.h"
+#include "backend/mysql/schema_note_sql.h"
 
 #define NOW "TIMESTAMPDIFF(MICROSECOND,'1970-01-01',UTC_TIMESTAMP(3))DIV 1000"
 #define VERSION_MAX "2147483647" /* that JVM peers can read */
@@ -62,7 +63,8 @@ struct context {
 
 /* What does not depend on the job: $n now, $f the column of tokens, $k the token to tell of, $u
  * the least token, $o 1 if the columns are as we know them, $v the version of a new row, if that
- * is not the token, $V the columns after it, $c the columns of an answer. NULL: none of these. */
+ * is not the token, $V the columns after it, $c the columns of an answer, $C those but the name. NULL:
+ * none of these. */
 static const char *part(bool fences, char what)
 {
     switch (what) {
@@ -81,8 +83,10 @@ static const char *part(bool fences, char what)
     case 'V':
         return fences ? ",fencing_token" : "";
     case 'c':
-        return "mutex,owner_id,$k," TIME("transition_at") "-$n,$n-" TIME(
-            "acquired_at") ",IF(" EVICTED ",ttl_at,NULL)";
+        return "mutex,$C";
+    case 'C':
+        return "owner_id,$k," TIME("transition_at") "-$n,$n-" TIME("acquired_at") ",IF(" EVICTED
+                                                                                  ",ttl_at,NULL)";
     default:
         return NULL;
     }
@@ -97,7 +101,7 @@ static void put_text(struct statement *t, const char *before, const char *value)
 
 /* And, of the mutex: $m the name, $M its bytes, $i the id, $I its bytes, $E those of an evicted
  * one's, $t the token, of a pass $B the bytes of the id and $T the token of the owner before, $l
- * ttl, $a lease, $b what the row of evictions says of it, $q the name of
+ * ttl, $a lease, $s the serial and $x the text of a note, $b what the row of evictions says of it, $q the name of
  * the queue lock; at the end $N, the names of all. */
 static void put(struct statement *t, char what, void *data)
 {
@@ -147,6 +151,12 @@ static void put(struct statement *t, char what, void *data)
         break;
     case 'T':
         sql_statement_number(t, item->release->token);
+        break;
+    case 's':
+        sql_statement_number(t, q->serial);
+        break;
+    case 'x':
+        put_text(t, "_utf8mb4 x'", q->note);
         break;
     case 'E':
         sql_evicted_id(q->id, evicted);
@@ -233,6 +243,23 @@ static void put_many(struct statement *t, const struct mysql_dialect *d, const s
     "UPDATE simba_mutex SET acquired_at=0,transition_at=0,owner_id='',ttl_at=0 " THIS_ROW \
     " AND $f=$t AND " THIS_OWNER
 
+/* The row of the mutex is locked until this is committed, so nobody takes it over between the
+ * comparison and the note. A note that was overtaken by a later one of its tenure stays. With
+ * CLIENT_FOUND_ROWS that counts as a row, too; none is counted if the tenure is over. */
+#define NEWER "(token<>VALUES(token)OR serial<VALUES(serial))"
+#define PUBLISH                                                                             \
+    "INSERT INTO simba_note(mutex,token,serial,written_at,note)SELECT $M,$t,$s,$n,$x FROM " \
+    "simba_mutex " THIS_ROW                                                                 \
+    " AND " BYTES("owner_id") "=$I AND $f=$t AND transition_at>$n AND "                     \
+                              "1=$o FOR UPDATE ON DUPLICATE KEY UPDATE note=IF(" NEWER      \
+                              ",VALUES(note),note),"                                        \
+                              "written_at=IF(" NEWER                                        \
+                              ",VALUES(written_at),written_at),serial=IF(" NEWER            \
+                              ",VALUES(serial),serial),token=VALUES(token)"
+
+#define NOTE_AGE "$n-" TIME("written_at")
+#define NO_NOTE "NULL,0,0"
+
 /* Gracefully: the owner's id changes, so that neither ours nor a JVM owner can renew, and the
  * lease runs out. ttl_at says that it has been done, and keeps the character. */
 #define END_SOON                                                                              \
@@ -269,7 +296,12 @@ static void list(struct statement *t, const struct mysql_dialect *d, const struc
 {
     size_t length = strlen(job->item[0].mutex);
     fill(t, d, job, 0,
-         "SELECT $c,0 FROM simba_mutex WHERE transition_at>$n AND owner_id<>'' AND mutex<>''");
+         job->op == SIMBA_LIST
+             ? "SELECT $c,0 FROM simba_mutex"
+             : "SELECT $c,0,note,note_token,note_age FROM simba_mutex LEFT JOIN(SELECT mutex AS "
+               "note_mutex,note,token AS note_token," NOTE_AGE " AS note_age FROM simba_note)AS n "
+               "ON note_mutex=" BYTES("mutex"));
+    fill(t, d, job, 0, " WHERE transition_at>$n AND owner_id<>'' AND mutex<>''");
     if (length > 0) {
         sql_statement_put(t, " AND LEFT(" BYTES("mutex") ",");
         sql_statement_number(t, length);
@@ -342,7 +374,23 @@ void mysql_statements_for(struct statement *t, const struct mysql_dialect *d,
         evict(t, d, job);
         break;
     case SIMBA_LIST:
+    case SQL_LIST_NOTE:
         list(t, d, job);
+        break;
+    case SIMBA_PUBLISH:
+        fill(t, d, job, 0, PUBLISH);
+        break;
+    case SQL_READ_NOTE: /* also of a mutex that has no row */
+        fill(t, d, job, 0,
+             "SELECT " BYTES("mutex") ",$C,0," NO_NOTE " FROM simba_mutex WHERE mutex IN($N)");
+        fill(t, d, job, 0,
+             "UNION ALL SELECT mutex,'',0,0,0,NULL,0,note,token," NOTE_AGE
+             " FROM simba_note WHERE mutex IN($N)");
+        break;
+    case SQL_MAKE_NOTES:
+        fill(t, d, job, 0, schema_note_sql);
+        t->length -= strlen(strrchr(t->bytes, ';'));
+        t->bytes[t->length] = '\0';
         break;
     case SQL_POLL:
         fill(t, d, job, 0,

@@ -167,6 +167,7 @@ bool postgres_connection_open(const void *config, struct sql_session *out, int *
                                 .fd = PQsocket(l->conn),
                                 .notifies = l->notifies,
                                 .passes = l->notifies && l->table.marks,
+                                .makes_tables = d.config->create != SQL_CREATE_NEVER,
                                 .inspection = &l->inspection};
     if (l->pooled && !l->notifies)
         out->warning =

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "backend/postgres/postgres.h"
+#include "backend/postgres/schema_note_sql.h"
 #include "backend/postgres/schema_sql.h"
 #include "backend/postgres/upgrade_sql.h"
 
@@ -172,7 +173,7 @@ static bool run_script(struct postgres_connecting *d, const char *script)
 static bool make_table(struct postgres_connecting *d, int *found)
 {
     char why[SQL_WHY_MAX];
-    bool made = run_script(d, schema_sql);
+    bool made = run_script(d, schema_sql) && run_script(d, schema_note_sql);
     snprintf(why, sizeof why, "%s", d->why);
     *found = find_columns(d);
     if (*found != 0)
@@ -181,6 +182,18 @@ static bool make_table(struct postgres_connecting *d, int *found)
         snprintf(d->why, SQL_WHY_MAX, "%s", why);
     return made || cannot(d, "there is no table simba_mutex in the search path, and it cannot be "
                              "created");
+}
+
+/* By simba init. Who only publishes makes it with the first note. */
+static bool make_notes(struct postgres_connecting *d)
+{
+    PGresult *r = postgres_connection_run(d, "SELECT to_regclass('simba_note')IS NOT NULL");
+    if (r == NULL)
+        return false;
+    bool is_there = PQgetvalue(r, 0, 0)[0] == 't';
+    PQclear(r);
+    return is_there || d->connection->inspection.read_only || run_script(d, schema_note_sql) ||
+           cannot(d, "there is no table simba_note, for notes, and it cannot be created");
 }
 
 bool postgres_inspect_table(struct postgres_connecting *d)
@@ -223,6 +236,8 @@ bool postgres_inspect_table(struct postgres_connecting *d)
         if (find_columns(d) < 0)
             return false;
     }
+    if (d->config->create == SQL_CREATE_UPGRADE && !make_notes(d))
+        return false;
     if (h->read_only || h->missing[0] != '\0')
         d->connection->notifies = false;
     note_push(d->connection);

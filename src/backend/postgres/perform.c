@@ -6,6 +6,7 @@
 #include "backend/postgres/postgres.h"
 
 #define COLUMNS 7 /* that are read; an eighth only does something */
+#define COLUMNS_WITH_NOTE 10
 
 /* ---- parameters ---------------------------------------------------------------------------- */
 
@@ -40,6 +41,12 @@ static void put_field(struct statement *t, const struct sql_item *item, char fie
     case 'a':
         sql_statement_number(t, (uint64_t)(q->ttl_ms + q->transition_ms));
         return;
+    case 's':
+        sql_statement_number(t, q->serial);
+        return;
+    case 'x':
+        value = q->note;
+        break;
     case 'i':
         value = q->id;
         break;
@@ -152,7 +159,7 @@ static void take_rows(struct sql *s, const struct postgres_connection *l, struct
                       const PGresult *r)
 {
     for (int i = 0; i < PQntuples(r) && PQnfields(r) >= COLUMNS; i++) {
-        char note = PQgetvalue(r, i, 6)[0]; /* see statements.c */
+        char result = PQgetvalue(r, i, 6)[0]; /* see statements.c */
         struct sql_row row = {.mutex = PQgetvalue(r, i, 0),
                               .owner = PQgetvalue(r, i, 1),
                               .token = strtoull(PQgetvalue(r, i, 2), NULL, 10),
@@ -160,9 +167,14 @@ static void take_rows(struct sql *s, const struct postgres_connection *l, struct
                               .age_ms = strtoll(PQgetvalue(r, i, 4), NULL, 10),
                               .evicted = PQgetisnull(r, i, 5) == 0,
                               .first = (uint32_t)strtoul(PQgetvalue(r, i, 5), NULL, 10),
-                              .changed = note == '1' || note == '3',
-                              .unmarked = note == '2' && l->notifies,
-                              .marked = note == '3'};
+                              .changed = result == '1' || result == '3',
+                              .unmarked = result == '2' && l->notifies,
+                              .marked = result == '3'};
+        if (PQnfields(r) == COLUMNS_WITH_NOTE && PQgetisnull(r, i, 7) == 0) {
+            row.note = PQgetvalue(r, i, 7);
+            row.note_token = strtoull(PQgetvalue(r, i, 8), NULL, 10);
+            row.note_age_ms = strtoll(PQgetvalue(r, i, 9), NULL, 10);
+        }
         sql_found(s, job, &row);
     }
 }
@@ -181,6 +193,12 @@ static void take_result(struct sql *s, struct postgres_connection *l, struct sql
     const char *text = PQresultErrorField(r, PG_DIAG_MESSAGE_PRIMARY);
     int code;
     l->end = postgres_connection_explain(state != NULL ? state : "", &code, &help);
+    if ((code == SIMBA_ESCHEMA || code == SIMBA_EDENIED) && text != NULL &&
+        strstr(text, "simba_note") != NULL) {
+        l->end = SQL_FAILED;
+        sql_fail_notes(s, code == SIMBA_ESCHEMA, text);
+        return;
+    }
     sql_fail(s, code, "%.380s (%s)%s", text != NULL ? text : "no reason given",
              state != NULL ? state : "?", help);
 }

@@ -29,7 +29,7 @@ struct postgres_config {
     int64_t command_timeout_ms;
 };
 
-#define STATEMENTS 17
+#define STATEMENTS 21
 #define POSTGRES_FREE 200 /* beyond enum sql_op: evict by force */
 
 /* What the table can do, which changes the statements. */
@@ -88,7 +88,7 @@ bool postgres_perform_idle(struct sql *s, void *handle);
 
 /* statements.c. The parameters of a statement are said by letters, in their order: m the mutex,
  * i the id, e that of an evicted one, c what is shown of one that is too long, k the token, l
- * ttl, a lease, o SQL_OBSERVED_MS; of a pass, f the id and t the token of the owner before. */
+ * ttl, a lease, s the serial and x the text of a note, o SQL_OBSERVED_MS; of a pass, f the id and t the token of the owner before. */
 #define POSTGRES_FIELDS_MAX 6
 struct postgres_form {
     const char *name; /* when it is prepared; NULL: it never is */

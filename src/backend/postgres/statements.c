@@ -10,6 +10,7 @@
 #include <assert.h>
 
 #include "backend/postgres/postgres.h"
+#include "backend/postgres/schema_note_sql.h"
 
 /* A token is at least the clock, so that it does not fall when a row is deleted, or an old copy
  * of the table is put in its place: in us where there is a column for it. A version that is the
@@ -178,6 +179,27 @@ static void put(struct statement *t, char what, void *data)
     "octet_length(owner_id)>128 AND starts_with(owner_id,$5::text)))RETURNING mutex)SELECT "     \
     "mutex,'',0,0,0,NULL,1," NOTIFY "FROM r"
 
+/* The row of the mutex is locked until this is committed, so nobody takes it over between the
+ * comparison and the note. A note that was overtaken by a later one of its tenure stays. */
+#define PUBLISH                                                                                  \
+    "WITH m AS(SELECT t.mutex FROM simba_mutex AS t WHERE t.mutex=$1::text AND "                 \
+    "t.owner_id=$2::text AND t.@f=$3::bigint AND t.transition_at>@n@a FOR UPDATE),w AS("         \
+    "INSERT INTO simba_note AS o(mutex,token,serial,written_at,note)SELECT $1::text,$3::bigint," \
+    "$4::bigint,@n,$5::text FROM m ON CONFLICT(mutex)DO UPDATE SET token=EXCLUDED.token,"        \
+    "serial=EXCLUDED.serial,written_at=EXCLUDED.written_at,note=EXCLUDED.note WHERE "            \
+    "o.token<>EXCLUDED.token OR o.serial<EXCLUDED.serial)"                                       \
+    "SELECT mutex,'',0,0,0,NULL,1 FROM m"
+
+/* Also of a mutex that has no row. */
+#define READ_NOTE                                                                           \
+    "SELECT @c,@w,NULL::text,0::bigint,0::bigint FROM simba_mutex AS t WHERE "              \
+    "mutex=ANY($1::text[])UNION ALL SELECT mutex,'',0,0,0,NULL,0,note,token,@n-written_at " \
+    "FROM simba_note WHERE mutex=ANY($1::text[])"
+
+#define LISTED                                                                             \
+    "WHERE t.transition_at>@n AND t.owner_id<>'' AND t.mutex<>'' AND starts_with(t.mutex," \
+    "$1::text)"
+
 /* Of those that do the same the one for one mutex comes first. */
 const struct postgres_form postgres_statements[STATEMENTS] = {
     {"simba_contend_one", "mila", CONTEND_ONE, SIMBA_CONTEND, false},
@@ -195,10 +217,14 @@ const struct postgres_form postgres_statements[STATEMENTS] = {
      "SELECT mutex,owner_id,CASE WHEN mutex='' THEN version ELSE @f END,"
      "transition_at-@n,0,NULL,@w FROM simba_mutex AS t WHERE mutex=ANY($1::text[])",
      SQL_POLL, true},
-    {"simba_list", "m",
-     "SELECT @c,0 FROM simba_mutex AS t WHERE transition_at>@n AND owner_id<>'' AND "
-     "mutex<>'' AND starts_with(mutex,$1::text)",
-     SIMBA_LIST, false},
+    {"simba_list", "m", "SELECT @c,0 FROM simba_mutex AS t " LISTED, SIMBA_LIST, false},
+    {"simba_publish", "miksx", PUBLISH, SIMBA_PUBLISH, false},
+    {"simba_read_note", "m", READ_NOTE, SQL_READ_NOTE, true},
+    {"simba_list_note", "m",
+     "SELECT @c,0,n.note,n.token,@n-n.written_at FROM simba_mutex AS t LEFT JOIN simba_note AS n "
+     "ON n.mutex=t.mutex COLLATE \"C\" " LISTED,
+     SQL_LIST_NOTE, false},
+    {NULL, "", schema_note_sql, SQL_MAKE_NOTES, false},
     {"simba_digest", "",
      "SELECT '','',abs(coalesce(sum(hashtext(mutex||'/'||owner_id||'/'||@f)::bigint),0)),"
      "1,0,NULL,0 FROM simba_mutex WHERE transition_at>@n AND owner_id<>'' AND mutex<>''",

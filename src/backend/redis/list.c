@@ -110,6 +110,8 @@ static void ask_details(struct listing *l)
     scripts_call(b, SCRIPT_READ, true, count);
     for (const struct name *n = l->asked; n != NULL; n = n->next)
         scripts_keys(b, SCRIPT_READ, n->text);
+    for (size_t i = 0; i < count; i++)
+        resp_argument(b, l->request->with_note ? "1" : "");
 }
 
 static void go_on(struct listing *l)
@@ -191,6 +193,8 @@ static void on_details(void *store, const struct command *sent, const struct rep
                                     .age_ms = -1,
                                     .waiters = -1,
                                     .evicted = t.answer.evicted};
+        struct simba_noted noted;
+        found.note = replies_note(one, 4, &noted) ? &noted : NULL;
         if (waiters->kind == REPLY_INTEGER)
             found.waiters = waiters->integer;
         if (found.id[0] != '\0' || found.waiters > 0)

@@ -54,6 +54,12 @@ void replies_answer(struct redis *s, struct simba_request *q, const struct simba
         snprintf(h->text, sizeof h->text, "%s", answer->text);
         h->answer.text = h->text;
     }
+    if (answer->note != NULL) {
+        h->noted = *answer->note;
+        snprintf(h->note, sizeof h->note, "%s", h->noted.text);
+        h->noted.text = h->note;
+        h->answer.note = &h->noted;
+    }
 }
 
 void replies_refuse(struct redis *s, struct simba_request *list, int code, const char *why)
@@ -92,6 +98,17 @@ bool replies_owner(const struct reply *r, size_t at, struct replied_owner *out)
         out->answer.token = 0;
     text_shorten(out->id, sizeof out->id, id.text, id.length);
     out->answer.left_ms = left->integer;
+    return true;
+}
+
+bool replies_note(const struct reply *r, size_t at, struct simba_noted *out)
+{
+    const struct reply *text = reply_at(r, at), *age = reply_at(r, at + 2);
+    *out = (struct simba_noted){.text = text->text};
+    if (text->kind != REPLY_STRING || age->kind != REPLY_INTEGER ||
+        !reply_digits(reply_at(r, at + 1), &out->token))
+        return false;
+    out->age_ms = age->integer;
     return true;
 }
 
@@ -171,12 +188,22 @@ static bool take_ending(struct redis *s, struct simba_request *q, const struct r
 static bool take_read(struct redis *s, struct simba_request *q, const struct reply *r)
 {
     struct replied_owner t;
+    struct simba_noted noted;
     if (!replies_owner(r, 0, &t))
         return false;
+    t.answer.note = replies_note(r, 4, &noted) ? &noted : NULL;
     if (t.is_foreign)
         replies_refuse(s, q, SIMBA_ESCHEMA, FOREIGN);
     else
         replies_answer(s, q, &t.answer);
+    return true;
+}
+
+static bool take_published(struct redis *s, struct simba_request *q, const struct reply *r)
+{
+    if (r->kind != REPLY_INTEGER)
+        return false;
+    replies_refuse(s, q, r->integer == 1 ? 0 : SIMBA_ELOST, NULL);
     return true;
 }
 
@@ -260,6 +287,8 @@ static bool take_request(struct redis *s, struct simba_request *q, const struct 
         return take_read(s, q, r);
     case SIMBA_EVICT:
         return take_evict(s, q, r);
+    case SIMBA_PUBLISH:
+        return take_published(s, q, r);
     default:
         return take_ending(s, q, r);
     }

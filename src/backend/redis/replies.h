@@ -12,6 +12,8 @@ struct held {
     struct simba_request *request; /* NULL: none */
     struct simba_answer answer;
     char id[SIMBA_ID_MAX + 1], text[CONNECTION_TEXT_MAX];
+    struct simba_noted noted;
+    char note[SIMBA_NOTE_MAX + 1];
 };
 
 /* Whom EVICT is for, if that is not how the id is shown: `store` of the request. */
@@ -34,6 +36,9 @@ struct replied_owner {
     bool is_foreign;
 };
 bool replies_owner(const struct reply *r, size_t at, struct replied_owner *out);
+
+/* The note in the three elements from `at` on. False: there is none. */
+bool replies_note(const struct reply *r, size_t at, struct simba_noted *out);
 
 /* Why nothing that is free is granted for so long. */
 void replies_restart_grace_text(int64_t left_ms, char *line, size_t size);

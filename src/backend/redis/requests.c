@@ -73,6 +73,12 @@ static void write_arguments(struct redis *s, struct buffer *b, const struct simb
         resp_argument(b, q->forced ? "1" : "0");
         break;
     case SIMBA_READ:
+        resp_argument(b, q->with_note ? "1" : "");
+        break;
+    case SIMBA_PUBLISH:
+        write_token(b, q->token);
+        resp_number(b, (int64_t)q->serial);
+        resp_argument(b, q->note);
         break;
     default:
         write_token(b, q->op == SIMBA_RELEASE ? q->token : 0);
@@ -93,6 +99,8 @@ static enum script script_of(const struct simba_request *q)
         return SCRIPT_READ;
     case SIMBA_EVICT:
         return SCRIPT_EVICT;
+    case SIMBA_PUBLISH:
+        return SCRIPT_PUBLISH;
     default:
         return many ? SCRIPT_RELEASE_MANY : SCRIPT_RELEASE;
     }

@@ -12,6 +12,7 @@ enum script {
     SCRIPT_RELEASE,
     SCRIPT_READ,
     SCRIPT_EVICT,
+    SCRIPT_PUBLISH,
     SCRIPT_ABSENT,
     SCRIPT_EPOCH,
     SCRIPT_ACQUIRE_MANY, /* the same for many mutexes at once */

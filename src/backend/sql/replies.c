@@ -39,7 +39,7 @@ static void refuse_job(struct sql *s, struct sql_job *job, int code, const char 
 
 void sql_replies_refuse_all(struct sql *s, int code, const char *why)
 {
-    for (struct sql_job *job; (job = sql_job_take(s)) != NULL; free(job))
+    for (struct sql_job *job; (job = sql_job_take(s)) != NULL; sql_job_free(job))
         refuse_job(s, job, code, why);
     pending_fail(&s->waiting, s->host, code, why);
 }
@@ -59,9 +59,14 @@ static void answer_item(struct sql *s, int op, const struct sql_item *item, bool
     bool held = item->owner[0] != '\0' && item->left_ms > 0;
     int64_t lease = q->ttl_ms + q->transition_ms;
     bool granted = op == SIMBA_CONTEND && item->changed && held && strcmp(item->owner, q->id) == 0;
-    if (op == SIMBA_RENEW || op == SIMBA_RELEASE || op == SIMBA_EVICT)
+    struct simba_noted noted = {item->note, item->note_token, item->note_age_ms};
+    if (item->note != NULL)
+        a.note = &noted;
+    else if (item->note_token != 0)
+        a.code = SIMBA_ELIMIT; /* there was no memory for it */
+    if (op == SIMBA_RENEW || op == SIMBA_RELEASE || op == SIMBA_EVICT || op == SIMBA_PUBLISH)
         a.code = item->changed ? 0 : SIMBA_ELOST;
-    if (op == SIMBA_RELEASE || op == SIMBA_EVICT)
+    if (op == SIMBA_RELEASE || op == SIMBA_EVICT || op == SIMBA_PUBLISH)
         held = false;
     if (held) {
         a.granted = granted;
@@ -113,9 +118,15 @@ static void found_in_list(struct sql *s, struct sql_job *job, const struct sql_r
 {
     char owner[SIMBA_ID_MAX + 1];
     sql_shown_id(row->owner, row->first, owner);
-    struct simba_found f = {
-        row->mutex, owner,       row->token, to_limits(row->left_ms), to_limits(row->age_ms),
-        -1,         row->evicted};
+    struct simba_noted noted = {row->note, row->note_token, row->note_age_ms};
+    struct simba_found f = {.mutex = row->mutex,
+                            .id = owner,
+                            .token = row->token,
+                            .left_ms = to_limits(row->left_ms),
+                            .age_ms = to_limits(row->age_ms),
+                            .waiters = -1,
+                            .evicted = row->evicted,
+                            .note = row->note != NULL ? &noted : NULL};
     s->host->found(s->host, job->item[0].request, &f);
 }
 
@@ -132,7 +143,7 @@ static void found_evictions(struct sql *s, const struct sql_row *row)
 
 void sql_found(struct sql *s, struct sql_job *job, const struct sql_row *row)
 {
-    if (job->op == SIMBA_LIST) {
+    if (job->op == SIMBA_LIST || job->op == SQL_LIST_NOTE) {
         found_in_list(s, job, row);
     } else if (job->op == SQL_DIGEST) {
         if (sql_poller_digest(&s->poller, row->token))
@@ -145,6 +156,13 @@ void sql_found(struct sql *s, struct sql_job *job, const struct sql_row *row)
                            : NULL;
         if (item == NULL)
             return;
+        if (row->note != NULL) {
+            free(item->note);
+            item->note = strndup(row->note, SIMBA_NOTE_MAX);
+            item->note_token = row->note_token;
+            item->note_age_ms = row->note_age_ms > 0 ? row->note_age_ms : 0;
+            return;
+        }
         item->seen = true;
         item->changed = row->changed;
         item->unmarked = row->unmarked;
@@ -279,13 +297,77 @@ static void done(struct sql *s, struct sql_job *job)
     case SQL_DIGEST:
     case SQL_COUNT_EVICTION:
     case SQL_OBSERVE:
+    case SQL_MAKE_NOTES:
         break;
     default:
-        if (job->op == SIMBA_READ)
+        if (job->op == SIMBA_PUBLISH || job->op == SQL_READ_NOTE)
+            s->has_no_notes = false;
+        if (job->op == SIMBA_READ || job->op == SQL_READ_NOTE)
             sql_job_mark(s, job);
         for (size_t i = 0; i < job->count; i++)
             answer_item(s, job->op, &job->item[i], i + 1 < job->count);
     }
+}
+
+/* ---- notes --------------------------------------------------------------------------------- */
+
+void sql_fail_notes(struct sql *s, bool is_missing, const char *text)
+{
+    if (is_missing)
+        sql_fail(s, SIMBA_ESCHEMA,
+                 "there is no table simba_note, which notes are kept in" SQL_MAKE_TABLE);
+    else
+        sql_fail(s, SIMBA_EDENIED,
+                 "%.300s; notes are kept in the table simba_note: make it with simba init, and "
+                 "grant SELECT, INSERT and UPDATE on it",
+                 text);
+}
+
+/* The table is made when the first note is to be written, where tables are made at all. True: and
+ * that is tried again. */
+static bool make_notes(struct sql *s, struct sql_job *publish)
+{
+    if (s->code != SIMBA_ESCHEMA || s->has_tried_notes || !s->connection->session.makes_tables)
+        return false;
+    struct sql_job *make = sql_job_new(SQL_MAKE_NOTES, 0);
+    if (make == NULL)
+        return false;
+    s->has_tried_notes = true;
+    sql_job_put_first(s, publish);
+    sql_job_put_first(s, make);
+    return true;
+}
+
+/* Who did not ask for the note alone gets the rest. */
+static void read_without_notes(struct sql *s, struct sql_job *job)
+{
+    bool lists = job->op == SQL_LIST_NOTE;
+    struct sql_job *rest = sql_job_new(lists ? SIMBA_LIST : SIMBA_READ, job->count);
+    s->has_no_notes = true;
+    for (size_t i = 0; i < job->count; i++) {
+        struct simba_request *q = job->item[i].request;
+        if (rest == NULL || q->needs_note)
+            sql_replies_refuse(s, q, s->code, s->why, i + 1 < job->count);
+        else
+            sql_job_add(rest, job->item[i].mutex, q);
+    }
+    if (rest != NULL && rest->count > 0)
+        sql_job_put_first(s, rest);
+    else
+        free(rest);
+}
+
+/* True: nothing but notes is concerned, and it is dealt with; the job is given. */
+static bool failed_for_notes(struct sql *s, struct sql_job *job)
+{
+    bool no_table = s->code == SIMBA_ESCHEMA || s->code == SIMBA_EDENIED;
+    if (no_table && job->op == SIMBA_PUBLISH)
+        return make_notes(s, job);
+    if (!no_table || (job->op != SQL_READ_NOTE && job->op != SQL_LIST_NOTE))
+        return false;
+    read_without_notes(s, job);
+    sql_job_free(job);
+    return true;
 }
 
 bool sql_replies_ended(struct sql *s, enum sql_end end)
@@ -305,6 +387,8 @@ bool sql_replies_ended(struct sql *s, enum sql_end end)
         sql_fail(s, s->code, "the row of '%s' is locked by somebody's transaction: see %s",
                  job->item[0].mutex, s->driver->see_locks);
     }
+    if (end == SQL_FAILED && failed_for_notes(s, job))
+        return true;
     if (end == SQL_DONE) {
         done(s, job);
     } else if (end != SQL_LOCKED || !sql_job_split(s, job)) {
@@ -316,6 +400,6 @@ bool sql_replies_ended(struct sql *s, enum sql_end end)
             s->poller.missed = true; /* who waits may be told nothing: the next poll leaves marks */
         refuse_job(s, job, s->code, s->why);
     }
-    free(job);
+    sql_job_free(job);
     return end != SQL_BROKEN;
 }

@@ -52,10 +52,18 @@ void sql_job_add(struct sql_job *job, const char *mutex, struct simba_request *r
 void sql_job_forget(struct sql_job *job)
 {
     for (size_t i = 0; i < job->count; i++) {
+        free(job->item[i].note);
         struct sql_item again = {.request = job->item[i].request, .release = job->item[i].release};
         memcpy(again.mutex, job->item[i].mutex, sizeof again.mutex);
         job->item[i] = again;
     }
+}
+
+void sql_job_free(struct sql_job *job)
+{
+    for (size_t i = 0; job != NULL && i < job->count; i++)
+        free(job->item[i].note);
+    free(job);
 }
 
 /* ---- rows that somebody's transaction holds ------------------------------------------------ */
@@ -77,13 +85,18 @@ static bool was_locked(const struct sql *s, const char *mutex, int64_t now)
     return false;
 }
 
+static bool only_reads(int op)
+{
+    return op == SIMBA_READ || op == SIMBA_LIST || op == SQL_READ_NOTE || op == SQL_LIST_NOTE;
+}
+
 /* Takes them out, each for itself: what is under the same roof must not wait for them again. */
 static size_t part_locked(struct sql *s, int op, struct simba_request **q, size_t count)
 {
     size_t rest = 0;
     int64_t now = simba_now();
     for (size_t i = 0; i < count; i++) {
-        bool locked = op != SIMBA_READ && op != SIMBA_LIST && was_locked(s, q[i]->mutex, now);
+        bool locked = !only_reads(op) && was_locked(s, q[i]->mutex, now);
         struct sql_job *job = locked ? sql_job_new(op, 1) : NULL;
         if (job == NULL) {
             q[rest++] = q[i];
@@ -98,17 +111,23 @@ static size_t part_locked(struct sql *s, int op, struct simba_request **q, size_
 
 /* ---- requests ------------------------------------------------------------------------------ */
 
-static int op_of(const struct simba_request *q)
+static int op_of(const struct sql *s, const struct simba_request *q)
 {
+    bool with_note = q->with_note && (q->needs_note || !s->has_no_notes);
+    if (q->op == SIMBA_READ && with_note)
+        return SQL_READ_NOTE;
+    if (q->op == SIMBA_LIST && with_note)
+        return SQL_LIST_NOTE;
     return q->op == SIMBA_LEAVE ? SIMBA_READ : (int)q->op;
 }
 
 /* What keeps a tenure comes first, then what frees a mutex. */
 static int rank(const struct simba_request *q)
 {
-    static const int order[] = {[SIMBA_RENEW] = 0,   [SIMBA_RELEASE] = 1, [SIMBA_EVICT] = 2,
-                                [SIMBA_CONTEND] = 3, [SIMBA_READ] = 4,    [SIMBA_LIST] = 5};
-    return order[op_of(q)];
+    static const int order[] = {
+        [SIMBA_RENEW] = 0,   [SIMBA_PUBLISH] = 1, [SIMBA_RELEASE] = 2, [SIMBA_EVICT] = 3,
+        [SIMBA_CONTEND] = 4, [SIMBA_READ] = 5,    [SIMBA_LEAVE] = 5,   [SIMBA_LIST] = 8};
+    return order[q->op] + q->with_note + q->needs_note;
 }
 
 static int compare_requests(const void *a, const void *b)
@@ -125,8 +144,8 @@ static bool same_tenure(const struct simba_request *a, const struct simba_reques
 
 static size_t most_of(const struct sql *s, int op)
 {
-    bool one = op == SIMBA_LIST || op == SIMBA_EVICT;
-    return one || (op != SIMBA_READ && s->connection->session.one_by_one) ? 1 : SQL_JOB_MAX;
+    bool one = op == SIMBA_LIST || op == SQL_LIST_NOTE || op == SIMBA_EVICT || op == SIMBA_PUBLISH;
+    return one || (!only_reads(op) && s->connection->session.one_by_one) ? 1 : SQL_JOB_MAX;
 }
 
 /* Sorted requests of one kind become jobs; what would be twice in one waits for the next. But of
@@ -210,7 +229,7 @@ void sql_requests_to_jobs(struct sql *s)
         while (i + n < count && rank(all[i + n]) == rank(all[i]))
             n++;
         if (n > 1 || !pass(s, all, i, &count))
-            group(s, op_of(all[i]), all + i, n);
+            group(s, op_of(s, all[i]), all + i, n);
     }
     free(all);
 }

@@ -47,13 +47,16 @@
 
 /* Beyond enum simba_op. */
 enum sql_op {
-    SQL_PASS = 99,      /* release a mutex and begin the next tenure, see pass.h */
+    SQL_READ_NOTE = 97, /* READ, with the note */
+    SQL_LIST_NOTE,      /* LIST likewise */
+    SQL_PASS,           /* release a mutex and begin the next tenure, see pass.h */
     SQL_POLL,           /* look at what is watched */
     SQL_DIGEST,         /* one number that changes when any owner does */
     SQL_COUNT_EVICTION, /* for owners who poll: one of them was evicted */
     SQL_LISTEN,         /* be told of what becomes free from now on */
     SQL_MARK,           /* leave a mark that somebody waits, so that a release is told */
     SQL_OBSERVE,        /* and, for SQL_OBSERVED_MS, of what is taken */
+    SQL_MAKE_NOTES,     /* the table of notes */
     SQL_QUEUE_TRY,      /* the queue lock of a mutex: take it if it is free; the token is 1 then */
     SQL_QUEUE_ROOM,     /* 1: the server has room for a connection that only waits */
     SQL_QUEUE_WAIT,     /* wait for it, SQL_QUEUE_WAIT_S at most */
@@ -70,6 +73,10 @@ struct sql_row {
     bool marked;    /* changed, and others do wait */
     bool evicted;   /* and then of the owner's id: */
     uint32_t first; /* the bytes of its first character, as one number; 0: unknown */
+    const char
+        *note; /* the note of the mutex: of SQL_READ_NOTE then nothing but that; NULL: none */
+    uint64_t note_token;
+    int64_t note_age_ms;
 };
 
 struct sql_item {
@@ -80,6 +87,9 @@ struct sql_item {
     uint64_t token;
     int64_t left_ms, age_ms;
     char owner[SIMBA_ID_MAX + 1]; /* "": nobody */
+    char *note;                   /* allocated; NULL: none */
+    uint64_t note_token;
+    int64_t note_age_ms;
 };
 
 struct sql_job {
@@ -108,6 +118,7 @@ struct sql_session {
     int fd;
     bool notifies;       /* LISTEN works there */
     bool passes;         /* it has SQL_PASS, and others get their turn all the same */
+    bool makes_tables;   /* that of notes is made when it is missing */
     bool one_by_one;     /* a statement that changes something is for one mutex */
     const char *warning; /* something to warn of, once; NULL: nothing */
     const struct sql_inspection *inspection;
@@ -174,7 +185,9 @@ struct sql {
     uv_timer_t timeout; /* of the job, or until the next attempt to connect */
     int events;         /* that the connection waits for */
     bool connecting, resting, closing, listens, has_warned;
-    int reconnections; /* so far */
+    bool has_no_notes;    /* their table is missing, or may not be read: not asked for again */
+    bool has_tried_notes; /* to make it */
+    int reconnections;    /* so far */
 
     int code; /* of the last failure */
     char why[SQL_WHY_MAX];
@@ -209,8 +222,9 @@ struct sql_job *sql_job_new(int op, size_t room); /* for so many, to be freed; N
 void sql_job_add(struct sql_job *job, const char *mutex, struct simba_request *request);
 void sql_job_append(struct sql *s, struct sql_job *job);
 void sql_job_put_first(struct sql *s, struct sql_job *job);
-struct sql_job *sql_job_take(struct sql *s);                  /* the first; NULL: there is none */
-void sql_job_forget(struct sql_job *job);                     /* what it was told */
+struct sql_job *sql_job_take(struct sql *s); /* the first; NULL: there is none */
+void sql_job_forget(struct sql_job *job);    /* what it was told */
+void sql_job_free(struct sql_job *job);
 bool sql_job_split(struct sql *s, const struct sql_job *job); /* false: it cannot be */
 void sql_job_ring(struct sql *s, const struct sql_job *evict);
 void sql_job_mark(struct sql *s, const struct sql_job *job); /* what is waited for */
@@ -226,6 +240,8 @@ enum simba_lend sql_work(void *store, bool here);
 /* replies.c. Of drivers: what a statement tells, and what is told unasked. Ended: the statement
  * of s->job has; true: the connection can be used on. */
 void sql_found(struct sql *s, struct sql_job *job, const struct sql_row *row);
+/* A statement about notes has failed: their table is missing, or rights to it are. */
+void sql_fail_notes(struct sql *s, bool is_missing, const char *text);
 void sql_notified(struct sql *s, const char *mutex); /* something about it has changed */
 bool sql_replies_ended(struct sql *s, enum sql_end end);
 void sql_replies_refuse(struct sql *s, struct simba_request *q, int code, const char *why,

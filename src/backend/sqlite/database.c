@@ -2,6 +2,7 @@
 #include "backend/sqlite/database.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/time.h"
@@ -151,12 +152,29 @@ static int evict(struct database *d, const struct simba_request *q, const struct
     return set(d, q->forced ? DATABASE_FREE : DATABASE_EVICT, q->mutex);
 }
 
+static int publish(struct database *d, const struct simba_request *q, const struct row *row,
+                   struct database_result *out)
+{
+    bool ours =
+        row->held && !row->evicted && row->token == q->token && strcmp(out->text, q->id) == 0;
+    out->answer = (struct simba_answer){.code = ours ? 0 : SIMBA_ELOST, .age_ms = -1};
+    out->changed = ours;
+    return ours ? database_publish(d, q) : 0;
+}
+
+static int add_note(struct database *d, const char *mutex, struct database_result *out)
+{
+    int rc = database_read_note(d, mutex, &out->noted, &out->note);
+    out->answer.note = out->note != NULL ? &out->noted : NULL;
+    return rc;
+}
+
 int database_list(struct database *d, struct simba_host *host, struct simba_request *q)
 {
     sqlite3_stmt *s = database_statement(d, DATABASE_LIST);
     int64_t now = boot_clock_now(&d->boot), last = 0;
     bool gone = false;
-    int rc;
+    int rc, code = 0;
     bind_name(s, 1, q->mutex);
     sqlite3_bind_int64(s, 2, now);
     while ((rc = sqlite3_step(s)) == SQLITE_ROW) {
@@ -175,15 +193,23 @@ int database_list(struct database *d, struct simba_host *host, struct simba_requ
             .waiters = -1,
             .evicted = sqlite3_column_int(s, 7) != 0,
         };
+        struct simba_noted noted;
+        char *text = NULL;
+        if (!gone && q->with_note && (code = database_read_note(d, found.mutex, &noted, &text)) < 0)
+            break;
+        found.note = text != NULL ? &noted : NULL;
         if (!gone)
             host->found(host, q, &found);
+        free(text);
     }
     sqlite3_reset(s);
+    if (code < 0)
+        return code;
     return rc == SQLITE_DONE ? 0 : database_fail(d, "cannot list");
 }
 
 /* For a database that has forgotten this: how long to wait, and where to begin. */
-static void note_lease(struct database *d, int64_t now, int64_t lease, uint64_t token)
+static void keep_lease(struct database *d, int64_t now, int64_t lease, uint64_t token)
 {
     if (now + lease > d->last_until)
         d->last_until = now + lease;
@@ -202,6 +228,8 @@ int database_apply(struct database *d, const struct simba_request *q, struct dat
     out->answer = (struct simba_answer){.age_ms = -1};
     out->owner_client = 0;
     out->wake = out->changed = false;
+    free(out->note);
+    out->note = NULL;
     int rc = q->op == SIMBA_RENEW ? renew(d, q, now, out) : read_row(d, q->mutex, now, &row, out);
     if (rc < 0)
         return rc;
@@ -211,12 +239,16 @@ int database_apply(struct database *d, const struct simba_request *q, struct dat
         rc = release(d, q, &row, out);
     } else if (q->op == SIMBA_EVICT) {
         rc = evict(d, q, &row, out);
+    } else if (q->op == SIMBA_PUBLISH) {
+        rc = publish(d, q, &row, out);
     } else if (database_client_is_gone(d, out->owner_client)) {
         /* A tenure whose owner is dead, with all that could act for it, is none. */
         out->answer = (struct simba_answer){.age_ms = -1};
         out->owner_client = 0;
     }
+    if (rc == 0 && q->op == SIMBA_READ && q->with_note)
+        rc = add_note(d, q->mutex, out);
     if (rc == 0 && out->answer.code == 0 && (out->answer.granted || q->op == SIMBA_RENEW))
-        note_lease(d, now, lease_of(q), out->answer.token);
+        keep_lease(d, now, lease_of(q), out->answer.token);
     return rc;
 }

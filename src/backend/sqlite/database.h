@@ -30,6 +30,8 @@ enum database_statement {
     DATABASE_LIST,
     DATABASE_OWN,
     DATABASE_SET_OWN,
+    DATABASE_READ_NOTE,
+    DATABASE_PUBLISH,
     DATABASE_STATEMENTS
 };
 
@@ -77,7 +79,9 @@ struct database_result {        /* q->store of the request */
     char text[DATABASE_TEXT_MAX];
     int64_t owner_client; /* whose death would free the mutex; 0: nobody's */
     bool wake;            /* somebody waits who should ask now */
-    bool changed;         /* another owner, or none */
+    bool changed;         /* another owner, or none; or another note */
+    struct simba_noted noted;
+    char *note; /* its text, allocated; NULL: none */
 };
 
 void database_init(struct database *d, const struct paths *paths, struct wakeup *wakeup,
@@ -95,6 +99,9 @@ void database_tidy(struct database *d); /* takes as long as the disk does */
 int database_list(struct database *d, struct simba_host *host, struct simba_request *request);
 int database_apply(struct database *d, const struct simba_request *request,
                    struct database_result *result);
+int database_read_note(struct database *d, const char *mutex, struct simba_noted *out,
+                       char **text); /* allocated; NULL: there is none */
+int database_publish(struct database *d, const struct simba_request *request);
 bool database_client_is_gone(const struct database *d, int64_t client); /* for certain */
 
 /* Within the store: */

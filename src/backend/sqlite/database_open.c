@@ -30,6 +30,12 @@ static const char *const sql[DATABASE_STATEMENTS] = {
         "WHERE owner <> '' AND until > ?2 AND substr(name, 1, length(?1)) = ?1",
     [DATABASE_OWN] = "SELECT token, acquired, until, lease FROM mutex WHERE name = ''",
     [DATABASE_SET_OWN] = "REPLACE INTO mutex VALUES ('', '', ?1, 0, 0, ?2, ?3, ?4, 0, 0)",
+    [DATABASE_READ_NOTE] = "SELECT text, token, written, wall, boot FROM note WHERE mutex = ?1",
+    [DATABASE_PUBLISH] =
+        "INSERT INTO note VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT (mutex) DO UPDATE SET "
+        "text = excluded.text, token = excluded.token, serial = excluded.serial, written = "
+        "excluded.written, wall = excluded.wall, boot = excluded.boot "
+        "WHERE token <> excluded.token OR serial < excluded.serial",
 };
 
 static int on_busy(void *arg, int times)

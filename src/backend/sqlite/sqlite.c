@@ -137,7 +137,7 @@ static int count_to_wake(const struct simba_request *q, const struct database_re
 }
 
 /* Committed: wake those who wait, before the one who left hears of it. */
-static void publish(struct sqlite *s, struct simba_request *part)
+static void wake_for(struct sqlite *s, struct simba_request *part)
 {
     bool turn_wanted, observed = wakeup_is_observed(&s->watcher.wakeup, boot_clock_now(&s->db.boot),
                                                     &turn_wanted);
@@ -169,6 +169,14 @@ static bool add_results(struct simba_request *part, size_t count)
     return result != NULL;
 }
 
+static void free_results(struct simba_request *part)
+{
+    struct database_result *results = part->store;
+    for (const struct simba_request *q = part; results != NULL && q != NULL; q = q->next)
+        free(((struct database_result *)q->store)->note);
+    free(results);
+}
+
 static void fail_all(struct sqlite *s, struct simba_request *part, int code)
 {
     for (struct simba_request *q = part; q != NULL; q = q->next) {
@@ -198,7 +206,7 @@ static bool run_part(struct sqlite *s, struct simba_request *part, bool may_wait
         return true;
     }
     atomic_store(&s->live, s->db.lock.number != 0 ? s->db.lock.fd : -1);
-    publish(s, part);
+    wake_for(s, part);
     if (may_wait && database_needs_tidying(&s->db))
         database_tidy(&s->db);
     return true;
@@ -231,7 +239,7 @@ static struct simba_request *run(void *store, struct simba_request **batch, bool
     rest = last->next;
     last->next = NULL;
     if (add_results(part, count) && !run_part(store, part, may_wait)) {
-        free(part->store);
+        free_results(part);
         last->next = rest;
         return NULL;
     }
@@ -250,7 +258,9 @@ static void answer(void *store, struct simba_request *done)
         next = done->next;
         if (r != NULL)
             r->answer.more = next != NULL;
+        char *note = r != NULL ? r->note : NULL;
         host->answer(host, done, r != NULL ? &r->answer : &no_memory);
+        free(note);
     }
     free(results);
 }

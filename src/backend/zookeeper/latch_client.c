@@ -1,4 +1,4 @@
-/* latch_client.c: what contenders ask for: CONTEND, RENEW, RELEASE, LEAVE.
+/* latch_client.c: what contenders ask for: CONTEND, RENEW, RELEASE, LEAVE, PUBLISH.
  *
  * - CONTEND joins if need be (latch_node.c), and reads the queue (latch_queue.c).
  * - RENEW asks the server nothing: our session stands, and nobody has told us that the node is gone.
@@ -133,6 +133,18 @@ static void renew(struct latch_client *c, struct simba_request *q)
     }
 }
 
+/* That it leads we know; whether it still does, the server says. */
+static void publish(struct latch_client *c, struct simba_request *q)
+{
+    const struct latch_member *m = find(c, q->mutex, q->id);
+    if (m == NULL || m->over || !m->granted || (uint64_t)m->latch.czxid != q->token)
+        pending_refuse(c->host, q, SIMBA_ELOST, NULL);
+    else if (m->session->connected)
+        c->io->publish(m->session, q, m->latch.name);
+    else
+        zk_latch_client_refuse(c, q, SIMBA_ESTORE, m->session->why);
+}
+
 /* What the member's contender asked for, whether it waits for the queue or for a write. If the
  * member only waits for its deletion, the contender may have another one, and goes on. */
 static void refuse_contender(struct latch_member *m)
@@ -204,6 +216,9 @@ void zk_latch_client_submit(struct latch_client *c, struct simba_request *q, int
         break;
     case SIMBA_RELEASE:
         release(c, q);
+        break;
+    case SIMBA_PUBLISH:
+        publish(c, q);
         break;
     default:
         leave(c, q);

@@ -3,7 +3,7 @@
  * struct latch_io, answers and hints through the host. The store puts the client library behind
  * it, the simulator (tests/sim) a world full of faults.
  *
- *   latch_client.c   what contenders ask for: CONTEND, RENEW, RELEASE, LEAVE
+ *   latch_client.c   what contenders ask for: CONTEND, RENEW, RELEASE, LEAVE, PUBLISH
  *   latch_session.c  a session: the writes that keep it, and what its fate means for its members
  *   latch_node.c     a member's node: making it, finding it again, deleting it
  *   latch_queue.c    what a member reads of the others, its watches, what its contender is told
@@ -94,6 +94,8 @@ struct latch_io {
                          int64_t ms); /* zk_latch_session_watch_own() then */
     void (*read)(struct latch_session *s,
                  struct simba_request *q); /* who owns it? It is connected */
+    /* PUBLISH, if this node is still there, and not evicted; q: given. It is connected. */
+    void (*publish)(struct latch_session *s, struct simba_request *q, const char *node);
 };
 
 struct latch_client {
@@ -114,7 +116,7 @@ int zk_latch_client_init(struct latch_client *c, struct simba_host *host,
                          const struct latch_io *io);
 void zk_latch_client_free(struct latch_client *c); /* its sessions are closed */
 
-/* CONTEND, RENEW, RELEASE, LEAVE; q: given. All times in ms, of one clock. */
+/* CONTEND, RENEW, RELEASE, LEAVE, PUBLISH; q: given. All times in ms, of one clock. */
 void zk_latch_client_submit(struct latch_client *c, struct simba_request *q, int64_t now);
 void zk_latch_client_replied(struct latch_flight *f, const struct latch_result *r, int64_t now);
 

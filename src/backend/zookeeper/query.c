@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backend/zookeeper/note.h"
 #include "backend/zookeeper/replies.h"
 #include "backend/zookeeper/requests.h"
 
@@ -39,9 +40,11 @@ struct query {
     struct simba_request *request;
     struct listing *listing; /* NULL: it is for the request alone */
     int tries, members;
-    bool watches;   /* the list of children has a watch already */
-    bool has_data;  /* the mutex's node has data */
-    bool evicted;   /* the data evict the leader */
+    bool watches;  /* the list of children has a watch already */
+    bool has_data; /* the mutex's node has data */
+    bool evicted;  /* the data evict the leader */
+    bool has_read_note;
+    struct zk_note note;
     uint64_t token; /* of the leader */
     char id[SIMBA_ID_MAX + 1];
     char mutex[SIMBA_MUTEX_MAX + 1];
@@ -78,6 +81,7 @@ static void end_listing(struct listing *list)
 static void finish(struct query *l)
 {
     struct listing *list = l->listing;
+    free(l->note.text);
     free(l);
     if (list == NULL)
         return;
@@ -102,9 +106,38 @@ static void fail(struct query *l, int rc)
     refuse(l, l->session->store->closing ? SIMBA_ECANCELED : r.code, r.why);
 }
 
+static void tell(struct query *l);
+
+static void on_note(void *data, int rc, const struct zk_note *note)
+{
+    struct query *l = data;
+    l->note = *note;
+    if (rc != ZOK && l->request->needs_note)
+        fail(l, rc);
+    else
+        tell(l);
+}
+
+/* False: it is not wanted, or known already. */
+static bool read_note(struct query *l)
+{
+    bool wanted = l->request->with_note && (l->listing == NULL || l->members > 0);
+    if (!wanted || l->has_read_note)
+        return false;
+    l->has_read_note = true;
+    int rc = zk_note_read(l->session, l->mutex, on_note, l);
+    if (rc != ZOK)
+        on_note(l, rc, &(struct zk_note){.text = NULL});
+    return true;
+}
+
 static void tell(struct query *l)
 {
+    if (read_note(l))
+        return;
     struct simba_host *host = l->session->store->host;
+    struct simba_noted noted = {l->note.text, l->note.token, l->note.age_ms};
+    const struct simba_noted *note = l->note.text != NULL ? &noted : NULL;
     int64_t left = l->id[0] != '\0' ? zk_latch_session_timeout_ms(&l->session->latch) : 0;
     struct simba_found f = {.mutex = l->mutex,
                             .id = l->id,
@@ -112,9 +145,14 @@ static void tell(struct query *l)
                             .left_ms = left,
                             .age_ms = -1,
                             .waiters = l->members - 1,
-                            .evicted = l->evicted};
-    struct simba_answer a = {
-        .id = l->id, .token = l->token, .left_ms = left, .age_ms = -1, .evicted = l->evicted};
+                            .evicted = l->evicted,
+                            .note = note};
+    struct simba_answer a = {.id = l->id,
+                             .token = l->token,
+                             .left_ms = left,
+                             .age_ms = -1,
+                             .evicted = l->evicted,
+                             .note = note};
     if (l->listing == NULL)
         host->answer(host, l->request, &a);
     else if (l->members > 0)
@@ -378,7 +416,7 @@ void zk_query_submit(struct session *s, struct simba_request *q)
         ask(s, q, q->mutex, NULL);
 }
 
-static void note_observed(void *by_name, struct simba_watched *w)
+static void keep_observed(void *by_name, struct simba_watched *w)
 {
     *(bool *)by_name = w->interest == SIMBA_OBSERVES;
 }
@@ -387,7 +425,7 @@ void zk_query_event(struct session *s, const char *mutex)
 {
     struct zookeeper *z = s->store;
     bool by_name = false;
-    z->host->watched(z->host, mutex, note_observed, &by_name);
+    z->host->watched(z->host, mutex, keep_observed, &by_name);
     if (by_name)
         z->host->hint_one(z->host, mutex, ""); /* observers have no id */
     else if (is_observed(z, ""))

@@ -8,6 +8,7 @@
 
 #include "backend/zookeeper/connection.h"
 #include "backend/zookeeper/inspect.h"
+#include "backend/zookeeper/note.h"
 #include "backend/zookeeper/query.h"
 #include "backend/zookeeper/requests.h"
 
@@ -39,6 +40,7 @@ static const struct latch_io io = {
     .heartbeat_in = zk_session_heartbeat_in,
     .watch_own_in = zk_session_watch_own_in,
     .read = read_owner,
+    .publish = zk_note_publish,
 };
 
 /* ---- requests ------------------------------------------------------------------------------ */

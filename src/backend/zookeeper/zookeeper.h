@@ -38,7 +38,8 @@ struct zookeeper {
     struct pending waiting; /* READ, LIST, EVICT until there is a connection */
     struct inspection *inspections;
     bool closing;
-    bool no_containers; /* an old server */
+    bool no_containers;         /* an old server */
+    int64_t clock_ms, clock_at; /* the server's clock, and when we heard it; 0: never */
     const struct ACL_vector *acl;
     struct ACL creator_read[2];
     struct ACL_vector creator_read_vector;

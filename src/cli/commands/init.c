@@ -16,9 +16,11 @@
 
 #include "cli/commands/commands.h"
 #include "cli/mysql_schema.h"
+#include "cli/mysql_schema_note.h"
 #include "cli/mysql_upgrade.h"
 #include "cli/output.h"
 #include "cli/postgres_schema.h"
+#include "cli/postgres_schema_note.h"
 #include "cli/postgres_upgrade.h"
 #include "cli/sqlite_path.h"
 
@@ -269,21 +271,21 @@ static const struct kind {
     const char *scheme;
     int (*init)(struct cli *c,
                 struct request *r); /* -1: the store can be asked now; or an exit code */
-    const char *schema, *upgrade,
+    const char *schema, *notes, *upgrade,
         *user; /* the SQL that the store itself runs, and whom it is for */
 } kinds[] = {
-    {"sqlite", init_sqlite, NULL, NULL, NULL},
-    {"memory", init_nothing, NULL, NULL, NULL},
-    {"redis", init_nothing, NULL, NULL, NULL},
-    {"rediss", init_nothing, NULL, NULL, NULL},
-    {"redis+unix", init_nothing, NULL, NULL, NULL},
-    {"redis+sentinel", init_nothing, NULL, NULL, NULL},
-    {"zookeeper", init_nothing, NULL, NULL, NULL},
-    {"mysql", init_sql, mysql_schema, mysql_upgrade, "USER"},
-    {"mariadb", init_sql, mysql_schema, mysql_upgrade, "USER"},
-    {"postgresql", init_sql, postgres_schema, postgres_upgrade, "ROLE"},
-    {"postgres", init_sql, postgres_schema, postgres_upgrade, "ROLE"},
-    {"", init_others, NULL, NULL, NULL},
+    {"sqlite", init_sqlite, NULL, NULL, NULL, NULL},
+    {"memory", init_nothing, NULL, NULL, NULL, NULL},
+    {"redis", init_nothing, NULL, NULL, NULL, NULL},
+    {"rediss", init_nothing, NULL, NULL, NULL, NULL},
+    {"redis+unix", init_nothing, NULL, NULL, NULL, NULL},
+    {"redis+sentinel", init_nothing, NULL, NULL, NULL, NULL},
+    {"zookeeper", init_nothing, NULL, NULL, NULL, NULL},
+    {"mysql", init_sql, mysql_schema, mysql_schema_note, mysql_upgrade, "USER"},
+    {"mariadb", init_sql, mysql_schema, mysql_schema_note, mysql_upgrade, "USER"},
+    {"postgresql", init_sql, postgres_schema, postgres_schema_note, postgres_upgrade, "ROLE"},
+    {"postgres", init_sql, postgres_schema, postgres_schema_note, postgres_upgrade, "ROLE"},
+    {"", init_others, NULL, NULL, NULL, NULL},
 };
 
 static const struct kind *kind_of(const char *url)
@@ -301,9 +303,11 @@ static int print_schema(const struct cli *c, const struct kind *k)
 {
     if (k->schema == NULL)
         return usage(c, "--print is for mysql:, mariadb: and postgresql: stores");
-    printf("%s\n%s\n-- Who uses it needs no more than this ('simba doctor' has it with all "
-           "names):\n-- GRANT SELECT, INSERT, UPDATE ON simba_mutex TO %s;\n",
-           k->schema, k->upgrade, k->user);
+    printf("%s\n%s\n%s\n-- Who uses it needs no more than this ('simba doctor' has it with all "
+           "names), and for notes the second line:\n-- GRANT SELECT, INSERT, UPDATE ON simba_mutex "
+           "TO %s;\n"
+           "-- GRANT SELECT, INSERT, UPDATE ON simba_note TO %s;\n",
+           k->schema, k->notes, k->upgrade, k->user, k->user);
     return 0;
 }
 

@@ -49,29 +49,41 @@ static void on_entry(void *data, const struct simba_entry *e)
 {
     struct view *v = data;
     if (v->exactly == NULL)
-        owner_list_add(&v->list, e->mutex, &e->owner, e->waiters);
+        owner_list_add(&v->list, e->mutex, &e->owner, e->waiters, e->note);
     else if (strcmp(e->mutex, v->exactly) == 0)
         v->waiters = e->waiters;
+}
+
+/* A store may keep no notes. */
+static int read_owner(struct cli *c, const char *name, struct simba_owner *owner,
+                      struct simba_note *note)
+{
+    int rc = simba_read_note(c->client, name, ANSWER_MS, note, owner);
+    if (rc != SIMBA_EUNSUPPORTED && rc != SIMBA_ESCHEMA && rc != SIMBA_EDENIED)
+        return rc;
+    *note = (struct simba_note){.token = 0};
+    return simba_read(c->client, name, ANSWER_MS, owner);
 }
 
 static int read_one(struct cli *c, struct view *v, const char *name)
 {
     struct simba_owner owner;
-    int rc = simba_read(c->client, name, ANSWER_MS, &owner);
+    struct simba_note note;
+    int rc = read_owner(c, name, &owner, &note);
     if (rc < 0)
         return cli_fail(c, rc);
     v->exactly = name;
     v->waiters = -1;
     if (v->names <= WAITERS_NAMES_MAX)
         simba_list(c->client, name, ANSWER_MS, on_entry, v); /* if not, nothing is said about it */
-    owner_list_add(&v->list, name, &owner, v->waiters);
+    owner_list_add(&v->list, name, &owner, v->waiters, &note);
     return 0;
 }
 
 static int read_all(struct cli *c, struct view *v)
 {
     int code = 0;
-    v->list.count = 0;
+    owner_list_empty(&v->list);
     for (size_t i = 0; code == 0 && i < v->names; i++)
         code = read_one(c, v, c->operands[i]);
     if (code == 0 && v->names == 0) {
@@ -130,6 +142,7 @@ static int run(struct cli *c)
     }
     for (size_t i = 0; code == 0 && is_status && i < v.list.count; i++)
         code = simba_owner_exists(&v.list.row[i].owner, simba_now()) ? 0 : 1;
+    owner_list_empty(&v.list);
     free(v.list.row);
     simba_close(c->client, ANSWER_MS);
     return code;
@@ -141,8 +154,11 @@ const struct command status_command = {
     .summary = "who owns NAME, or everything that is owned",
     .help =
         "STATE evicted: an operator ends this tenure, its lease runs out. LEFT: until another may "
-        "own it, if it is not renewed. HELD, WAITERS: where the store knows.\n"
-        "--json: mutex, state, holder, token, remaining_ms, held_ms, waiters, store.\n\n"
+        "own it, if it is not renewed. HELD, WAITERS: where the store knows. NOTE: what an owner "
+        "published last, where one did.\n"
+        "--json: mutex, state, holder, token, remaining_ms, held_ms, waiters, store; with a note "
+        "also "
+        "note, note_token, note_age_ms.\n\n"
         "Exit status: 0 all of them are held; 1 at least one is free; 125 the store does not "
         "answer;\n64 wrong usage.\n\n"
         "Examples:\n"

@@ -1,0 +1,8 @@
+-- The notes of mutexes, for the postgresql: store.
+CREATE TABLE IF NOT EXISTS simba_note (
+    mutex      varchar(66) COLLATE "C" NOT NULL PRIMARY KEY,
+    token      bigint NOT NULL, -- of the tenure that wrote it
+    serial     bigint NOT NULL, -- rises within that tenure
+    written_at bigint NOT NULL,
+    note       text COLLATE "C" NOT NULL
+);
