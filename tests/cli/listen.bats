@@ -110,6 +110,29 @@ P
     await says unix:one /healthz '^200 ok'
 }
 
+# bats test_tags=sqlite
+@test "listen: 503 has the note of the owner, and not that of the one before" {
+    ! is_sanitized "$SIMBA" || skip "Python cannot load a library with sanitizers"
+    export PYTHONPATH=$BATS_TEST_DIRNAME/../../bindings/python SIMBA_LIBRARY=$(dirname "$SIMBA")/libsimba.so.0
+    [ -e "$SIMBA_LIBRARY" ] || skip "there is no $SIMBA_LIBRARY"
+    begin python3 -c '
+import os, simba, time
+with simba.open() as s, s.lock(os.environ["M"], timeout=5) as lock:
+    lock.publish("http://10.0.0.7:8080")
+    open("published", "w").close()
+    while not os.path.exists("end"):
+        time.sleep(0.01)'
+    await test -e published
+    begin "$SIMBA" elect -q --id two --ttl 1s --transition 4s --listen unix:two "$M" >out
+    await says unix:two /leader '^503 .*"owner":\{"id":"[^"]*","token":[0-9]+(,"held_ms":[0-9]+)?,"note":"http://10.0.0.7:8080"\}'
+    begin "$SIMBA" elect -q --id three --ttl 1s --transition 4s --listen unix:three "$M" >out3
+    touch end
+    both() { ask unix:two /leader; ask unix:three /leader; }
+    settled() { both | grep -qE '^503 .*"owner":\{"id":"(two|three)"'; }
+    await settled
+    ! both | grep -q note
+}
+
 # ---- /healthz and /metrics --------------------------------------------------------------------
 
 @test "listen: /healthz of a candidate that waits is 503 while the store does not answer" {

@@ -44,6 +44,7 @@ struct listen {
     int64_t ticked_at;         /* the probe last ran */
     int64_t answered_at;       /* the store last answered it; 0: never */
     char failure[FAILURE_MAX]; /* why it did not, the last time; "": it did */
+    struct simba_note note;    /* as it was then */
     uint64_t token;            /* the tenure whose renewals are watched … */
     int64_t hold_until;        /* … which lasts until then … */
     int64_t renewed_at;        /* … since it was renewed, or began */
@@ -95,11 +96,16 @@ static void watch_renewals(struct listen *l, int64_t now)
 static void ask_store(struct listen *l)
 {
     struct simba_owner owner;
+    struct simba_note note = {.token = 0};
     const struct plan *p = l->p;
-    int rc = simba_read(p->c->client, p->mutex, READ_TIMEOUT_MS, &owner);
+    int rc = simba_read_note(p->c->client, p->mutex, READ_TIMEOUT_MS, &note, &owner);
+    if (rc == SIMBA_EUNSUPPORTED || rc == SIMBA_ESCHEMA) /* there are no notes, or not yet */
+        rc = simba_read(p->c->client, p->mutex, READ_TIMEOUT_MS, &owner);
     pthread_mutex_lock(&l->lock);
-    if (rc == 0)
+    if (rc == 0) {
         l->answered_at = simba_now();
+        l->note = note;
+    }
     snprintf(l->failure, sizeof l->failure, "%s", rc == 0 ? "" : cli_error_text());
     pthread_mutex_unlock(&l->lock);
 }
@@ -161,7 +167,7 @@ static char *finished_line(const struct listen *l, json_t *v)
 }
 
 /* Whoever it is, as far as we have heard; not ourselves, since our tenure is over. */
-static json_t *owner_value(const struct listen *l)
+static json_t *owner_value(struct listen *l)
 {
     struct simba_owner o = owner_seen(l);
     if (o.id[0] == '\0' || simba_owner_is(&o, own_id(l)))
@@ -171,6 +177,10 @@ static json_t *owner_value(const struct listen *l)
     json_object_set_new(v, "token", json_integer((json_int_t)o.token));
     if (o.acquired_at != 0)
         json_object_set_new(v, "held_ms", json_integer(simba_now() - o.acquired_at));
+    pthread_mutex_lock(&l->lock);
+    if (l->note.token == o.token && o.token != 0)
+        json_object_set_new(v, "note", text_value(l->note.text));
+    pthread_mutex_unlock(&l->lock);
     return v;
 }
 
@@ -178,7 +188,7 @@ static json_t *owner_value(const struct listen *l)
  * answer there is nothing but the server's own work. */
 static void on_leader(void *data, struct http_request *r)
 {
-    const struct listen *l = data;
+    struct listen *l = data;
     uint64_t token = token_now(l);
     if (token != 0) {
         json_t *v = base(l, true);
