@@ -34,6 +34,7 @@ struct watcher {
     int64_t keep_ms;    /* 0: not given */
     struct recorder *recorder;
     struct follow follow; /* if there is a recorder */
+    bool is_ending;       /* under its lock */
     struct signals signals;
 };
 
@@ -84,6 +85,8 @@ static void on_follow(void *data, enum follow_event what, struct followed *m, st
 {
     struct watcher *w = data;
     (void)m;
+    if (w->is_ending) /* observers go on */
+        return;
     if (what == FOLLOW_BEGAN || what == FOLLOW_ENDED)
         recorder_add(w->recorder, t);
 }
@@ -136,13 +139,23 @@ static int begin_to_record(struct watcher *w)
     return rc < 0 ? cli_fail(w->c, rc) : 0;
 }
 
+static void end_recording(struct watcher *w)
+{
+    if (w->recorder == NULL)
+        return;
+    pthread_mutex_lock(&w->follow.lock);
+    w->is_ending = true;
+    pthread_mutex_unlock(&w->follow.lock);
+    recorder_end(w->recorder);
+}
+
 static void end_if_signaled(struct watcher *w)
 {
     struct signalfd_siginfo info;
     while (read(w->signals.fd, &info, sizeof info) == sizeof info) {
         if (!signal_ends((int)info.ssi_signo))
             continue;
-        recorder_end(w->recorder);
+        end_recording(w);
         die_of((int)info.ssi_signo);
     }
 }
@@ -163,7 +176,7 @@ static _Noreturn void follow_for_ever(struct watcher *w)
         if (is_recorded)
             end_if_signaled(w);
         if (ready > 0 && (fds[0].revents != 0 || fds[1].revents != 0)) {
-            recorder_end(w->recorder);
+            end_recording(w);
             _exit(EXIT_NO_READER);
         }
         if (ready == 0)

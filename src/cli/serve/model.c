@@ -59,6 +59,8 @@ static void keep_ended(struct model *m, const struct seen_tenure *t)
 static void on_follow(void *data, enum follow_event what, struct followed *f, struct seen_tenure *t)
 {
     struct model *m = data;
+    if (m->is_ending) /* observers and the asker go on, recorder and server do not */
+        return;
     if (m->recorder != NULL && (what == FOLLOW_BEGAN || what == FOLLOW_ENDED))
         recorder_add(m->recorder, t);
     if (what == FOLLOW_ENDED)
@@ -220,6 +222,8 @@ static void *ask_all(void *arg)
         pthread_mutex_unlock(&m->follow.lock);
         int rc = ask(m, is_list);
         pthread_mutex_lock(&m->follow.lock);
+        if (m->is_ending)
+            break;
         set_answering(m, rc);
         probe_at = simba_now() + PROBE_MS;
     }
