@@ -187,7 +187,7 @@ FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "run_token": (c_uint64, _P),
     "run_tick": (c_int64, _P),
     "run_wait": (c_bool, _P, _MS),
-    "schedule_next": (c_int, POINTER(Schedule), _MS, POINTER(c_int64), POINTER(c_int32)),
+    "schedule_next": (c_int, POINTER(Schedule), _MS, POINTER(c_int64), _P),
 }
 
 
