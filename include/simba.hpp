@@ -145,6 +145,10 @@ struct schedule {
     milliseconds period{0}; // must be set
     milliseconds initial_delay = by_default;
     simba::pace pace = SIMBA_FIXED_RATE;
+    std::string cron = {}; // with SIMBA_CRON, and by_default as the period
+    std::string zone = {}; // of cron; empty: UTC
+    simba_missed missed = SIMBA_MISSED_SKIP;
+    unsigned flags = 0; // SIMBA_KEEP_PHASE, SIMBA_AT_LEAST_ONCE
 };
 
 struct entry {
@@ -166,6 +170,7 @@ public:
     bool should_stop() const noexcept { return simba_run_should_stop(run_); }
     bool wait(milliseconds time) const noexcept { return simba_run_wait(run_, time.count()); }
     std::uint64_t token() const noexcept { return simba_run_token(run_); }
+    std::int64_t tick() const noexcept { return simba_run_tick(run_); } // ms since 1970; 0: none
     // False: the tenure is over.
     bool progress() const noexcept { return simba_contender_progress(contender_, token()) == 0; }
 
@@ -473,6 +478,10 @@ public:
         s.pace = when.pace;
         s.period_ms = when.period.count();
         s.initial_delay_ms = when.initial_delay.count();
+        s.cron = when.cron.empty() ? nullptr : when.cron.c_str();
+        s.zone = when.zone.empty() ? nullptr : when.zone.c_str();
+        s.missed = when.missed;
+        s.flags = when.flags;
         int code = create(c, mutex, &s, detail::handle_state::on_work);
         state_->contender = simba_scheduler_contender(native());
         detail::settle(code, ec...);

@@ -95,7 +95,8 @@ class HandleOptions(Structure):
 
 
 class Schedule(Structure):
-    _fields_ = [("size", c_size_t), ("pace", c_int), ("period_ms", c_int64), ("initial_delay_ms", c_int64)]
+    _fields_ = [("size", c_size_t), ("pace", c_int), ("period_ms", c_int64), ("initial_delay_ms", c_int64),
+                ("cron", c_char_p), ("zone", c_char_p), ("missed", c_int), ("flags", c_uint32)]
 
 
 def init(struct: Any) -> Any:
@@ -184,7 +185,9 @@ FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "scheduler_destroy": (None, _P),
     "run_should_stop": (c_bool, _P),
     "run_token": (c_uint64, _P),
+    "run_tick": (c_int64, _P),
     "run_wait": (c_bool, _P, _MS),
+    "schedule_next": (c_int, POINTER(Schedule), _MS, POINTER(c_int64), _P),
 }
 
 

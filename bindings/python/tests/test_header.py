@@ -18,7 +18,8 @@ STRUCTS = {"simba_owner": _c.Owner, "simba_note": _c.Note, "simba_state": _c.Sta
 NOT_USED = {"simba_executor"}
 CONSTANTS = {"SIMBA_DEFAULT": _c.DEFAULT, "SIMBA_FOREVER": _c.FOREVER, "SIMBA_ID_MAX": _c.ID_MAX,
              "SIMBA_NO_THREAD": _c.NO_THREAD, "SIMBA_OWNER_EVICTED": _c.OWNER_EVICTED,
-             "SIMBA_PER_HANDLE": _c.PER_HANDLE, "SIMBA_FIXED_RATE": 0, "SIMBA_FIXED_DELAY": 1,
+             "SIMBA_PER_HANDLE": _c.PER_HANDLE, "SIMBA_FIXED_RATE": 0, "SIMBA_FIXED_DELAY": 1, "SIMBA_CRON": 2,
+             "SIMBA_MISSED_SKIP": 0, "SIMBA_MISSED_ONCE": 1, "SIMBA_MISSED_ALL": 2,
              **{f"SIMBA_{one.name}": one.value for one in [*simba.Status, *simba.Reason]},
              **{f"SIMBA_LOG_{one.name}": one.value for one in simba.Level},
              **{f"SIMBA_EVENT_{one.name}": one.value for one in simba.EventKind}}
