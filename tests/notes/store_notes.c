@@ -96,7 +96,7 @@ static int publish_late(const char *url, struct tenures *t, int begun)
         if (code != SIMBA_ELOST && code != SIMBA_ESTORE)
             written++;
     }
-    return written; /* the store is not closed in order: that would take its time */
+    return written;
 }
 
 /* Every second one is taken over by another before it goes on; the rest are free. */
@@ -167,7 +167,7 @@ int main(int argc, char **argv)
     if (argc == 7 && strcmp(argv[1], "--late") == 0) {
         snprintf(names, sizeof names, "%s", argv[3]);
         name_all(&t, number(argv[4]), number(argv[5]));
-        return publish_late(argv[2], &t, number(argv[6]));
+        _exit(publish_late(argv[2], &t, number(argv[6]))); /* the store is not closed in order */
     }
     const char *url = argc > 1 ? argv[1] : "memory:";
     long tries = argc > 2 ? strtol(argv[2], NULL, 10) : 0, done = 0, written = 0;
