@@ -99,7 +99,7 @@ db.commit()' "$1"; }
 @test "history: one process records into a file, and it is for its owner only" {
     setup_store
     record
-    run simba watch --record h.db
+    run timeout 20 "$SIMBA" watch --record h.db
     expect 125 "h.db: process $WATCH records into it already"
     [ "$(stat -c %a h.db)" = 600 ]
     [ "$(stat -c %a h.db-wal)" = 600 ]
@@ -142,7 +142,7 @@ f = open('h.db', 'r+b')
 f.seek(100); f.write(b'\xff' * 6000)"
     run simba history --from h.db
     expect 125 "h.db: .*damaged: move it away"
-    run simba watch --record h.db
+    run timeout 20 "$SIMBA" watch --record h.db
     expect 125 "h.db: .*damaged: move it away"
 }
 

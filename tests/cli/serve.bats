@@ -104,7 +104,7 @@ for line in sys.stdin: json.loads(line)'
         kill -TERM "$PID"
         await answers /api/history "any(r['holder'] == 'job$i@a' and r['reason'] == 'released' for r in j['tenures'])"
     done
-    run simba watch --record h.db
+    run timeout 20 "$SIMBA" watch --record h.db
     expect 125 "process $SERVER records into it already"
     kill -TERM "$SERVER"
     ends "$SERVER"
