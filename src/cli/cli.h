@@ -32,6 +32,7 @@ struct cli {
     const struct command *command;
     struct setting setting[SETTINGS];
     bool json, quiet, dry_run;
+    bool says_errors; /* of the library, which nobody else says: of ticks */
     int verbose;
     struct outage *outage; /* of whoever holds a lease; NULL: nobody does */
     bool drops_lines;      /* a lease depends on us: we do not wait for whoever reads stderr */
