@@ -199,7 +199,7 @@ static void on_log(void *data, enum simba_level level, const char *line)
     bool is_news = c->outage != NULL && outage_take(c->outage, line);
     if (c->verbose > 1)
         print_level(c, level, "%s%s", c->log == LOG_JSON ? "" : names[level], line);
-    else if (is_news)
+    else if (is_news || (c->says_errors && level == SIMBA_LOG_ERROR))
         print_level(c, level, "%s", line);
     else if (shut_ms > 0 && !c->outage->is_shut_said)
         print_note(c,

@@ -36,6 +36,7 @@ struct cli {
     enum log_format log;    /* how lines on stderr look, and what they are about: */
     const char *mutex;      /* NULL: none in particular */
     _Atomic uint64_t token; /* of the tenure, while there is one */
+    bool says_errors;       /* of the library, which nobody else says: of ticks */
     int verbose;
     struct outage *outage; /* of whoever holds a lease; NULL: nobody does */
     bool drops_lines;      /* a lease depends on us: we do not wait for whoever reads stderr */

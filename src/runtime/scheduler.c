@@ -129,7 +129,7 @@ static void plan_tick(struct scheduler *x)
     tick_write(first, expected);
     tick_write(next, t->planned);
     if (dropped)
-        log_put(log, SIMBA_LOG_WARN,
+        log_put(log, SIMBA_LOG_ERROR,
                 "mutex '%s': more than %d ticks were missed: those from %s on are dropped, the "
                 "first that is made up is %s",
                 mutex, TICKS_MADE_UP_MAX, first, next);
@@ -148,8 +148,8 @@ static void read_claimed(struct scheduler *x)
     int rc = simba_read_note(x->actor->client, mutex, CLAIM_TIMEOUT_MS, &note, NULL);
     if (rc < 0) {
         x->due = clock_after_ms(clock_now(), CLAIM_PAUSE_MS);
-        log_put(log, SIMBA_LOG_WARN, "mutex '%s': which tick is next cannot be read: %s%s", mutex,
-                simba_error_text(),
+        log_put(log, is_hopeless(rc) ? SIMBA_LOG_ERROR : SIMBA_LOG_WARN,
+                "mutex '%s': which tick is next cannot be read: %s%s", mutex, simba_error_text(),
                 is_hopeless(rc) ? "; the contender is stopped" : "; trying again");
         if (is_hopeless(rc))
             give_up(x);
@@ -171,7 +171,7 @@ static void read_claimed(struct scheduler *x)
     if (t->claimed > ticking_now() + CLOCK_AHEAD_MS) {
         char tick[TICK_TEXT_SIZE];
         tick_write(tick, t->claimed);
-        log_put(log, SIMBA_LOG_WARN,
+        log_put(log, SIMBA_LOG_ERROR,
                 "mutex '%s' on %s: tick %s is claimed, which is still to come by the clock of this "
                 "machine: nothing runs before it. Is a clock wrong?",
                 mutex, store, tick);
@@ -194,7 +194,7 @@ static bool claim(struct scheduler *x, const struct simba_run *run)
         if (rc == SIMBA_ELOST || simba_run_should_stop(run))
             return false;
         if ((failures & (failures - 1)) == 0)
-            log_put(&x->actor->client->log, SIMBA_LOG_WARN,
+            log_put(&x->actor->client->log, is_hopeless(rc) ? SIMBA_LOG_ERROR : SIMBA_LOG_WARN,
                     "mutex '%s': its note '%s' cannot be written: %s%s", x->actor->by_mutex.name,
                     note, simba_error_text(),
                     is_hopeless(rc) ? "; the contender is stopped" : "; trying again");

@@ -334,6 +334,7 @@ static int run(struct cli *c)
     if (code >= 0)
         return code;
     s.plan.to_stderr = c->json;
+    c->says_errors = true;
     candidate_run(&s.candidate, &s.plan, create);
 }
 
