@@ -70,6 +70,7 @@ static const struct {
     {at_least_tests, "a tenure is RENEWed after its user's stop, and RELEASEd when that is due"},
     {scheduler_tests, "scheduled work runs only on the owner, and ends before its RELEASE"},
     {scheduler_work_tests, "work that hangs or fails holds up its own mutex only"},
+    {scheduler_ticks_tests, "ticks are claimed in the note, and the next leader goes on from them"},
     {scheduler_thread_tests, "works share threads, and wake up when their tenure ends"},
     {thread_end_tests, "a callback or work that ends its thread ends nothing else"},
     {process_tests,

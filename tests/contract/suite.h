@@ -53,7 +53,8 @@ extern const struct test jvm_kit_tests[], token_tests[], callback_tests[], hando
     sql_push_tests[], sql_module_tests[], sql_safety_tests[], sql_job_tests[],
     zookeeper_fault_tests[], zookeeper_ensemble_tests[], zookeeper_doctor_tests[],
     zookeeper_absurd_tests[], locker_async_tests[], locker_async_order_tests[],
-    scheduler_thread_tests[], sql_queue_tests[], sql_pass_tests[], note_tests[], sql_note_tests[];
+    scheduler_thread_tests[], sql_queue_tests[], sql_pass_tests[], note_tests[], sql_note_tests[],
+    scheduler_ticks_tests[];
 
 /* ---- what the runner tells the tests ------------------------------------------------------- */
 
