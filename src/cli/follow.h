@@ -21,17 +21,17 @@ enum tenure_state {
 
 /* A tenure, seen from outside. Times are milliseconds since 1970. */
 struct seen_tenure {
-    char mutex[SIMBA_MUTEX_MAX + 1];
-    char id[SIMBA_ID_MAX + 8];
-    uint64_t token;   /* 0: unknown */
-    int64_t began_ms; /* if !began_known: it was on then, and may have begun earlier */
-    bool began_known;
+    uint64_t token;     /* 0: unknown */
+    int64_t began_ms;   /* if !began_known: it was on then, and may have begun earlier */
+    int64_t ended_ms;   /* UNSEEN: when it was last known to be on */
+    int64_t over_by_ms; /* UNSEEN: when it was known to be over; 0: nobody knows */
+    int64_t row;        /* of the history file; 0: none */
+    char *note;         /* NULL: none; of struct followed, else whose tenure it is */
     enum tenure_state state;
     enum simba_reason reason; /* of one that has ended */
-    int64_t ended_ms;         /* UNSEEN: when it was last known to be on */
-    int64_t over_by_ms;       /* UNSEEN: when it was known to be over; 0: nobody knows */
-    int64_t row;              /* of the history file; 0: none */
-    char *note;               /* NULL: none; of struct followed, else whose tenure it is */
+    bool began_known;
+    char mutex[SIMBA_MUTEX_MAX + 1];
+    char id[SIMBA_ID_MAX + 8];
 };
 
 /* A mutex. */

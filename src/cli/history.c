@@ -228,7 +228,7 @@ int history_open_to_write(const struct cli *c, const char *path, struct history 
         code = refuse_second(c, h);
     else if (open_database(h, SQLITE_OPEN_READWRITE) != 0 || prepare_to_write(h, is_empty) != 0)
         code = print_error(c, "%s", h->why);
-    if (code != 0) {
+    if (code != 0 || h == NULL) {
         history_close(h);
         close(fd);
         return code;

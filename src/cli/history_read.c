@@ -1,4 +1,5 @@
 /* history_read.c: reading a file of tenures: all of it, in order, or page by page, the newest first. */
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -80,6 +81,7 @@ static void tell_row(struct history *h, sqlite3_stmt *s, history_tenure_fn *tenu
     const char *store = (const char *)sqlite3_column_text(s, 10);
     int64_t last_ms = sqlite3_column_int64(s, 11);
     if (sqlite3_column_type(s, 0) == SQLITE_NULL) {
+        assert(gap != NULL); /* else they are not asked for */
         gap(data, &(struct history_gap){last_ms, sqlite3_column_int64(s, 6), store});
         return;
     }

@@ -117,6 +117,7 @@ static void publish_begin(struct handle_extra *x, int64_t now)
 /* One attempt is over. The next comes with a renewal, if that can help. */
 static void publish_ended(struct handle_extra *x, int code, struct handle_update *up)
 {
+    assert(x != NULL);
     if (code == 0)
         up->published_late = x->publish_failed && x->to_publish;
     else if (!x->publish_failed)
@@ -317,6 +318,7 @@ static void take_published(struct handle *h, const struct handle_event *e, struc
     struct handle_extra *x = h->extra;
     const struct lease_request *r = &e->reply->request;
     int code = e->reply->code;
+    assert(x != NULL);
     if (h->lease.state != LEASE_HOLDING || r->token != h->lease.token)
         return;
     if (code == SIMBA_ELOST) {

@@ -81,8 +81,8 @@ bool tick_read(const char *text, size_t length, int64_t *tick)
     if (year < 1970 || month < 1 || month > 12 || day < 1 ||
         day > date_days_in_month(year, month) || hour > 23 || minute > 59 || second > 59)
         return false;
-    *tick = date_to_days(year, month, day) * DAY_MS + hour * INT64_C(3600000) + minute * 60000 +
-            second * 1000 + (has_ms ? digits(text + 20, 3) : 0);
+    *tick = date_to_days(year, month, day) * DAY_MS + hour * INT64_C(3600000) +
+            minute * INT64_C(60000) + second * INT64_C(1000) + (has_ms ? digits(text + 20, 3) : 0);
     return true;
 }
 

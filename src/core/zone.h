@@ -7,8 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define ZONE_CHANGES_MAX 1024       /* the longest of 2025 has some 250 */
-#define ZONE_OFFSET_MAX (26 * 3600) /* s, either way */
+#define ZONE_CHANGES_MAX 1024 /* the longest of 2025 has some 250 */
+#define ZONE_OFFSET_MAX 93600 /* s, either way: 26 h */
 #define ZONE_FOREVER INT64_MAX
 
 struct zone_change {

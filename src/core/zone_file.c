@@ -78,7 +78,7 @@ static const char *take_changes(struct zone *z, const struct bytes *b, const str
             return "its times are not in order";
         if (kinds[i] >= h->types)
             return "a type of time is missing";
-        int32_t offset = (int32_t)number(types + kinds[i] * TYPE, 4);
+        int32_t offset = (int32_t)number(types + (size_t)kinds[i] * TYPE, 4);
         if (offset == before && i + 1 < h->times)
             continue; /* only its name changes, or what is called summer time */
         if (z->changes == ZONE_CHANGES_MAX)

@@ -29,12 +29,11 @@ struct finding {
 /* Nothing of the client is used when it is answered: another thread may have closed it. */
 struct inquiry {
     struct inquiry *next;
+    uint64_t token;  /* EVICT, PUBLISH */
+    uint64_t serial; /* PUBLISH: these two, and id; the text is allocated */
+    char *text_to_publish;
     enum simba_op op;
-    uint64_t token; /* EVICT: these three */
-    bool forced;
-    char id[SIMBA_ID_MAX + 1];
-    char *text_to_publish; /* PUBLISH: these, id and token; allocated */
-    uint64_t serial;
+    bool forced;           /* EVICT: and id */
     bool with_note;        /* READ, LIST */
     _Atomic uint32_t done; /* futex: one of the above */
     int code;
@@ -42,11 +41,12 @@ struct inquiry {
     struct note *note;        /* READ with_note; allocated */
     struct found *found;      /* LIST */
     bool of_ourselves;        /* nothing is asked of the store, but of all handles: */
+    bool examines;            /* or of the store itself: */
     struct snapshot *snapshot;
-    bool examines; /* or of the store itself: */
     struct finding *findings;
     char text[CALL_TEXT_MAX];
     char mutex[SIMBA_MUTEX_MAX + 1]; /* LIST: the prefix */
+    char id[SIMBA_ID_MAX + 1];
 };
 
 static void free_inquiry(struct inquiry *q)

@@ -1,6 +1,7 @@
 /* ticking.c: see ticking.h. */
 #include "runtime/ticking.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
@@ -67,7 +68,7 @@ int simba_schedule_next(const struct simba_schedule *schedule, int64_t after_ms,
 {
     struct simba_schedule taken;
     struct schedule parsed;
-    struct ticking *t;
+    struct ticking *t = NULL;
     const char *why;
     int64_t until;
     if (schedule == NULL || tick_ms == NULL || after_ms < 0)
@@ -85,6 +86,7 @@ int simba_schedule_next(const struct simba_schedule *schedule, int64_t after_ms,
     rc = ticking_create(&taken, &t);
     if (rc < 0)
         return rc;
+    assert(t != NULL);
     *tick_ms = ticks_after(&t->ticks, after_ms);
     if (offset_s != NULL)
         *offset_s = t->ticks.cron != NULL && *tick_ms != CALENDAR_NEVER

@@ -44,6 +44,25 @@ sys.exit(not ($2))"
     [ "$CODE" -eq 143 ]
 }
 
+@test "serve: READY=1 goes to the service manager once it answers" {
+    simba lock "$M" true
+    python3 - "$DIR/notify" >heard 3>&- <<'P' &
+import socket, sys
+s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+s.bind(sys.argv[1])
+s.settimeout(60)
+print(s.recv(100).decode())
+P
+    STARTED+=("$!")
+    listener=$!
+    await test -S notify
+    export NOTIFY_SOCKET=$DIR/notify
+    serve
+    ends "$listener"
+    [ "$(cat heard)" = "READY=1" ]
+    get /healthz -o answer
+}
+
 # bats test_tags=store
 @test "serve: events tell of a change at once" {
     simba lock "$M" true

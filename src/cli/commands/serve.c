@@ -12,6 +12,7 @@
 #include "cli/commands/commands.h"
 #include "cli/http/http.h"
 #include "cli/output.h"
+#include "cli/run/relay.h"
 #include "cli/run/signals.h"
 #include "cli/serve/model.h"
 #include "cli/serve/page_html.h" /* generated: serve_page_head, SERVE_PAGE_POLICY */
@@ -237,6 +238,7 @@ static int run(struct cli *c)
         return code;
     if ((code = start(&s, c)) != 0)
         return code;
+    relay_notify_ready();
     serve_until_signal(&s);
 }
 

@@ -36,7 +36,7 @@
 struct watcher {
     struct plan *p;
     simba_locker *l;
-    int done; /* eventfd: acquire has returned */
+    int done;                /* eventfd: acquire has returned */
     atomic_bool is_canceled; /* by the watcher */
     bool on_terminal, is_line_shown, is_refusal_said;
     int64_t began, next_read; /* next_read: since began */

@@ -103,7 +103,7 @@ static void write_ended(struct model *m, struct json_buffer *t)
     json_buffer_add(t, "[");
     if (m->ring_count - m->published_count > RING_MAX)
         m->published_count = m->ring_count - RING_MAX;
-    for (bool is_first = true; m->published_count < m->ring_count && t->length < 2 * PUBLISH_BYTES;
+    for (bool is_first = true; m->published_count < m->ring_count && t->length / 2 < PUBLISH_BYTES;
          is_first = false) {
         json_buffer_add(t, is_first ? "" : ",");
         seen_tenure_json(t, &m->ring[m->published_count++ % RING_MAX], NULL);

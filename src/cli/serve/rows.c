@@ -22,8 +22,9 @@ void row_write(struct json_buffer *t, const struct followed *f, const char *mute
     json_buffer_number_of(t, "began_ms", is_on, is_on ? now->began_ms : 0);
     json_buffer_bool_of(t, "began_known", is_on && now->began_known);
     /* A lease that has ended while its owner is seen to own was renewed since it was heard of. */
-    bool is_known = is_on && f->until > simba_now();
-    json_buffer_number_of(t, "until_ms", is_known, is_known ? simba_wall_ms(f->until) : 0);
+    int64_t until = is_on ? f->until : 0;
+    bool is_known = until > simba_now();
+    json_buffer_number_of(t, "until_ms", is_known, is_known ? simba_wall_ms(until) : 0);
     json_buffer_number_of(t, "waiters", f != NULL && f->waiters >= 0, f != NULL ? f->waiters : 0);
     json_buffer_string_of(t, "note", is_on ? now->note : NULL);
     json_buffer_number_of(t, "change", true, (int64_t)change);
