@@ -576,15 +576,17 @@ struct simba_schedule {
     enum simba_pace pace;     /* default SIMBA_FIXED_RATE */
     int64_t period_ms;        /* must be set, but not with SIMBA_CRON; at least 1 */
     int64_t initial_delay_ms; /* from the end of on_acquired to the first run; default 0 */
+    int64_t unused_ms;        /* leave it unset: programs of 0.1 have at_least_ms here */
     const char *cron;         /* SIMBA_CRON: "30 3 * * mon-fri": minute, hour, day of the month,
                                  month, day of the week; or "@daily" and the like */
     const char *zone;         /* of cron: "Europe/Berlin", below /usr/share/zoneinfo; NULL: UTC */
     enum simba_missed missed; /* of ticks; default SIMBA_MISSED_SKIP */
     uint32_t flags;           /* of ticks: SIMBA_KEEP_PHASE, SIMBA_AT_LEAST_ONCE */
 };
-#define SIMBA_SCHEDULE_INIT                                                                       \
-    {                                                                                             \
-        sizeof(struct simba_schedule), SIMBA_FIXED_RATE, -1, -1, NULL, NULL, SIMBA_MISSED_SKIP, 0 \
+#define SIMBA_SCHEDULE_INIT                                                      \
+    {                                                                            \
+        sizeof(struct simba_schedule), SIMBA_FIXED_RATE, -1, -1, -1, NULL, NULL, \
+            SIMBA_MISSED_SKIP, 0                                                 \
     }
 
 /* Ticks: with SIMBA_CRON, and with SIMBA_FIXED_RATE and SIMBA_KEEP_PHASE, every run has a nominal

@@ -38,6 +38,10 @@ bool schedule_has_ticks(const struct simba_schedule *o)
 int schedule_init(struct schedule *s, const struct simba_schedule *o, const char **why)
 {
     *why = NULL;
+    if (o->unused_ms > 0) {
+        *why = "at_least_ms is an option of the handle now";
+        return SIMBA_EUNSUPPORTED;
+    }
     if ((int)o->pace < SIMBA_FIXED_RATE || (int)o->pace > SIMBA_CRON)
         *why = "pace must be SIMBA_FIXED_RATE, SIMBA_FIXED_DELAY or SIMBA_CRON";
     else if (o->pace == SIMBA_CRON && o->period_ms != SIMBA_DEFAULT)

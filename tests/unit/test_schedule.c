@@ -46,6 +46,20 @@ static void the_delay_is_added(void **state)
     assert_int_equal(schedule_first(&s, 5), 5 + 20 * MS);
 }
 
+static void what_older_programs_set_is_refused(void **state)
+{
+    (void)state;
+    struct simba_schedule o = SIMBA_SCHEDULE_INIT;
+    struct schedule s;
+    const char *why;
+    o.period_ms = 10;
+    o.unused_ms = 0;
+    assert_int_equal(schedule_init(&s, &o, &why), 0);
+    o.unused_ms = 1; /* at_least_ms */
+    assert_int_equal(schedule_init(&s, &o, &why), SIMBA_EUNSUPPORTED);
+    assert_non_null(why);
+}
+
 /* Due at 1000 with a period of 100: when a run ends decides how many are skipped. */
 static void fixed_rate_keeps_its_phase(void **state)
 {
@@ -174,6 +188,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_default_is_at_once),
         cmocka_unit_test(the_delay_is_added),
+        cmocka_unit_test(what_older_programs_set_is_refused),
         cmocka_unit_test(fixed_rate_keeps_its_phase),
         cmocka_unit_test(fixed_delay_counts_from_the_end),
         cmocka_unit_test(the_longest_periods_do_not_overflow),

@@ -96,7 +96,7 @@ class HandleOptions(Structure):
 
 class Schedule(Structure):
     _fields_ = [("size", c_size_t), ("pace", c_int), ("period_ms", c_int64), ("initial_delay_ms", c_int64),
-                ("cron", c_char_p), ("zone", c_char_p), ("missed", c_int), ("flags", c_uint32)]
+                ("unused_ms", c_int64), ("cron", c_char_p), ("zone", c_char_p), ("missed", c_int), ("flags", c_uint32)]
 
 
 def init(struct: Any) -> Any:
