@@ -58,7 +58,7 @@ static const char help[] =
     "lost and CMD was stopped; 126 CMD cannot be run; 127 CMD not found.\n\n"
     "Examples:\n"
     "  simba schedule cleanup --every 5m ./cleanup.sh\n"
-    "  simba schedule backup --cron '30 3 * * *' --zone Europe/Berlin --missed once ./backup.sh\n"
+    "  simba schedule backup --cron '30 3 * * *' --zone Europe/Berlin ./backup.sh\n"
     "  simba schedule report --delay 1h --initial-delay 10s -c './make && ./send'\n";
 
 struct schedule {
