@@ -82,6 +82,8 @@ db.commit()' "$1"; }
     [ "$(rows | grep -c stays@b)" -eq 1 ]
     sql "update recording set last_ms = last_ms - 60000 where id = 1" >/dev/null
     has_row 'r["state"] == "not recorded" and r["mutex"] is None and r["ended_ms"] > r["began_ms"]'
+    rows | python3 -c 'import json, sys
+assert len({tuple(sorted(json.loads(line))) for line in sys.stdin}) == 1, "each line has the same keys"'
     run simba history --from h.db
     expect_all 0 '≥.* unseen .* seen@a +ended between .* and ' ' nothing was recorded until '
     end_watch

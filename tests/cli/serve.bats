@@ -183,7 +183,7 @@ END
     begin "${SIMBA%/*}/tests/owners" "$SIMBA_URL" 2000 100 >ready
     await has ready ready
     serve
-    python3 "$SERVE_TESTS/readers.py" "$ADDRESS" "$SERVER"
+    python3 "$SERVE_TESTS/readers.py" "$ADDRESS" "$SERVER" $(! is_sanitized "$SIMBA" || echo --any-memory)
 }
 
 @test "serve: in a browser" {

@@ -68,7 +68,7 @@ def main():
           f"{sum(got) / IDLE / SECONDS / 1000:.1f} kB/s for each reader")
     if fed < IDLE * 0.9:
         sys.exit(f"readers.py: only {fed} of {IDLE} were told of changes")
-    if most - first > MORE_KB:
+    if "--any-memory" not in sys.argv and most - first > MORE_KB:
         sys.exit(f"readers.py: {most - first} kB more, not at most {MORE_KB}")
 
 

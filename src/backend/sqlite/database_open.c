@@ -120,7 +120,7 @@ void database_init(struct database *d, const struct paths *paths, struct wakeup 
                            .busy_ms = busy_ms,
                            .may_wait = true,
                            .tidy_at = DATABASE_WAL_PAGES};
-    d->lock.fd = d->lock.turn = -1;
+    d->lock.fd = d->lock.turn = d->files.wal_fd = -1;
 }
 
 /* PATH-live must be the one that others find, too. The old one is closed after the new one was
@@ -226,6 +226,7 @@ void database_close(struct database *d)
     sqlite3_close(d->handle);
     d->handle = NULL;
     d->checked = 0;
+    files_forget(&d->files);
     database_give_turn(d);
 }
 

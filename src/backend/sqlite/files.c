@@ -52,7 +52,24 @@ int files_record(struct files *f, const struct paths *p)
     f->shm = (struct file_id){shm.st_dev, shm.st_ino};
     f->wal_size = wal.st_size;
     f->shm_size = shm.st_size;
-    return is_open_here(f->shm) ? 0 : -1;
+    files_forget(f);
+    f->wal_fd = open(p->wal, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    return f->wal_fd >= 0 && is_open_here(f->shm) ? 0 : -1;
+}
+
+void files_forget(struct files *f)
+{
+    if (f->wal_fd >= 0)
+        close(f->wal_fd);
+    f->wal_fd = -1;
+}
+
+/* A log that is truncated while somebody writes to it is as long as before when that is done. But then
+ * it begins with nothing, where SQLite has a number. */
+static bool begins_with_nothing(const struct files *f)
+{
+    uint32_t number;
+    return pread(f->wal_fd, &number, sizeof number, 0) == sizeof number && number == 0;
 }
 
 static struct client_lock_written now_written(const struct stat *s)
@@ -124,7 +141,7 @@ enum files_state files_check(struct files *f, const struct paths *p, const struc
         state = find(*which = p->wal, f->wal, &s);
     if (state != FILES_SAME)
         return state;
-    if (s.st_size < f->wal_size)
+    if (s.st_size < f->wal_size || begins_with_nothing(f))
         return FILES_OTHER;
     f->wal_size = s.st_size;
     state = find(*which = p->db, f->db, &s);

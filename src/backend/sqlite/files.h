@@ -1,5 +1,6 @@
 /* files.h: are the files at the paths still those that we have open, and as we left them? A path is
- * only looked at, never opened: to close any descriptor of SQLite's files would drop its locks. */
+ * only looked at, never opened: to close any descriptor of the database or of PATH-shm would drop
+ * SQLite's locks. */
 #ifndef BACKEND_SQLITE_FILES_H
 #define BACKEND_SQLITE_FILES_H
 
@@ -12,6 +13,7 @@
 
 struct files {
     struct file_id db, wal, shm;
+    int wal_fd;                      /* of the log, on which nobody has locks; -1: none */
     struct client_lock_written seen; /* the database file, as it should be */
     int64_t wal_size, shm_size;      /* the most that they were */
 };
@@ -28,6 +30,7 @@ enum files_state {
 /* Which files SQLite has just opened; while nobody else can make new ones. 0, or -1: it has others
  * than those at the paths, or they cannot be looked at (errno). */
 int files_record(struct files *f, const struct paths *p);
+void files_forget(struct files *f);
 
 /* which: the path that differs. */
 enum files_state files_check(struct files *f, const struct paths *p, const struct client_lock *l,

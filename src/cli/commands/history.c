@@ -164,8 +164,11 @@ static void print_tenure(void *data, const struct seen_tenure *t, const char *st
     print_text(&text);
 }
 
+/* With the keys of a tenure, so that whoever reads all lines finds each of them. */
 static void print_gap(void *data, const struct history_gap *g)
 {
+    static const char *const none[] = {"holder",       "token",      "began_known", "reason",
+                                       "last_seen_ms", "over_by_ms", "note"};
     struct json_buffer text = {0};
     (void)data;
     json_buffer_add(&text, "{");
@@ -173,6 +176,8 @@ static void print_gap(void *data, const struct history_gap *g)
     json_buffer_string_of(&text, "state", "not recorded");
     json_buffer_number_of(&text, "began_ms", true, g->from_ms);
     json_buffer_number_of(&text, "ended_ms", true, g->to_ms);
+    for (size_t i = 0; i < sizeof none / sizeof none[0]; i++)
+        json_buffer_string_of(&text, none[i], NULL);
     json_buffer_string_of(&text, "store", g->store);
     json_buffer_add(&text, "}");
     print_text(&text);

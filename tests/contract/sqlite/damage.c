@@ -327,6 +327,16 @@ static void log_then_watermarks_go(const char *file)
     removed("a.db-shm");
 }
 
+/* Somebody was writing to it meanwhile: so it is as long as before. */
+static void log_is_truncated_and_grows(const char *file)
+{
+    struct stat s;
+    (void)file;
+    CHECK(stat(now("a.db-wal"), &s) == 0 && s.st_size > 0);
+    truncated("a.db-wal");
+    CHECK(truncate(now("a.db-wal"), s.st_size) == 0);
+}
+
 /* As sqlite3's .restore does: a transaction like any other. */
 static void restored(const char *file)
 {
@@ -366,6 +376,7 @@ SEVERAL(all_are_older)
 SEVERAL(all_are_overwritten)
 SEVERAL(all_are_put_back)
 SEVERAL(log_then_watermarks_go)
+SEVERAL(log_is_truncated_and_grows)
 SEVERAL(restored)
 SEVERAL(folder_is_older)
 
@@ -433,25 +444,46 @@ MOUNTED(wakeup, "a.db-bell")
         "damage_" #name, damage_##name, SQLITE_ONLY, 0 \
     }
 const struct test sqlite_damage_tests[] = {
-    SQLITE_DAMAGE(db_removed),       SQLITE_DAMAGE(db_replaced),
-    SQLITE_DAMAGE(db_overwritten),   SQLITE_DAMAGE(db_truncated),
-    SQLITE_DAMAGE(db_linked),        SQLITE_DAMAGE(db_mounted),
-    SQLITE_DAMAGE(wal_removed),      SQLITE_DAMAGE(wal_replaced),
-    SQLITE_DAMAGE(wal_overwritten),  SQLITE_DAMAGE(wal_truncated),
-    SQLITE_DAMAGE(wal_linked),       SQLITE_DAMAGE(wal_mounted),
-    SQLITE_DAMAGE(shm_removed),      SQLITE_DAMAGE(shm_replaced),
-    SQLITE_DAMAGE(shm_overwritten),  SQLITE_DAMAGE(shm_truncated),
-    SQLITE_DAMAGE(shm_halved),       SQLITE_DAMAGE(shm_linked),
-    SQLITE_DAMAGE(shm_mounted),      SQLITE_DAMAGE(live_removed),
-    SQLITE_DAMAGE(live_replaced),    SQLITE_DAMAGE(live_overwritten),
-    SQLITE_DAMAGE(live_truncated),   SQLITE_DAMAGE(live_linked),
-    SQLITE_DAMAGE(live_mounted),     SQLITE_DAMAGE(wakeup_removed),
-    SQLITE_DAMAGE(wakeup_replaced),  SQLITE_DAMAGE(wakeup_overwritten),
-    SQLITE_DAMAGE(wakeup_truncated), SQLITE_DAMAGE(wakeup_linked),
-    SQLITE_DAMAGE(wakeup_mounted),   SQLITE_DAMAGE(log_and_index_go),
-    SQLITE_DAMAGE(all_beside_go),    SQLITE_DAMAGE(all_but_live_go),
-    SQLITE_DAMAGE(all_are_older),    SQLITE_DAMAGE(all_are_overwritten),
-    SQLITE_DAMAGE(all_are_put_back), SQLITE_DAMAGE(log_then_watermarks_go),
-    SQLITE_DAMAGE(restored),         SQLITE_DAMAGE(folder_is_older),
+    SQLITE_DAMAGE(db_removed),
+    SQLITE_DAMAGE(db_replaced),
+    SQLITE_DAMAGE(db_overwritten),
+    SQLITE_DAMAGE(db_truncated),
+    SQLITE_DAMAGE(db_linked),
+    SQLITE_DAMAGE(db_mounted),
+    SQLITE_DAMAGE(wal_removed),
+    SQLITE_DAMAGE(wal_replaced),
+    SQLITE_DAMAGE(wal_overwritten),
+    SQLITE_DAMAGE(wal_truncated),
+    SQLITE_DAMAGE(wal_linked),
+    SQLITE_DAMAGE(wal_mounted),
+    SQLITE_DAMAGE(shm_removed),
+    SQLITE_DAMAGE(shm_replaced),
+    SQLITE_DAMAGE(shm_overwritten),
+    SQLITE_DAMAGE(shm_truncated),
+    SQLITE_DAMAGE(shm_halved),
+    SQLITE_DAMAGE(shm_linked),
+    SQLITE_DAMAGE(shm_mounted),
+    SQLITE_DAMAGE(live_removed),
+    SQLITE_DAMAGE(live_replaced),
+    SQLITE_DAMAGE(live_overwritten),
+    SQLITE_DAMAGE(live_truncated),
+    SQLITE_DAMAGE(live_linked),
+    SQLITE_DAMAGE(live_mounted),
+    SQLITE_DAMAGE(wakeup_removed),
+    SQLITE_DAMAGE(wakeup_replaced),
+    SQLITE_DAMAGE(wakeup_overwritten),
+    SQLITE_DAMAGE(wakeup_truncated),
+    SQLITE_DAMAGE(wakeup_linked),
+    SQLITE_DAMAGE(wakeup_mounted),
+    SQLITE_DAMAGE(log_and_index_go),
+    SQLITE_DAMAGE(all_beside_go),
+    SQLITE_DAMAGE(all_but_live_go),
+    SQLITE_DAMAGE(all_are_older),
+    SQLITE_DAMAGE(all_are_overwritten),
+    SQLITE_DAMAGE(all_are_put_back),
+    SQLITE_DAMAGE(log_then_watermarks_go),
+    SQLITE_DAMAGE(log_is_truncated_and_grows),
+    SQLITE_DAMAGE(restored),
+    SQLITE_DAMAGE(folder_is_older),
     {NULL, NULL, ANY_STORE, 0},
 };
