@@ -564,7 +564,8 @@ enum simba_pace {
 };
 
 /* What becomes of ticks that nobody has run: nobody led, or the run before took too long. A tick for
- * which a leader has waited runs, even if its thread comes late. */
+ * which a leader has waited runs, even if its thread comes late; and so does the last one that came
+ * up to two leases before a new leader. What is not run is logged. */
 enum simba_missed {
     SIMBA_MISSED_SKIP, /* they are not run: the next is the first in the future */
     SIMBA_MISSED_ONCE, /* one run for all of them, with the time of the last */
@@ -591,15 +592,17 @@ struct simba_schedule {
 
 /* Ticks: with SIMBA_CRON, and with SIMBA_FIXED_RATE and SIMBA_KEEP_PHASE, every run has a nominal
  * time on the wall clock. The leader claims it in the note of the mutex, only upwards, and the next
- * leader goes on after that: no tick runs twice, and a change of leader shifts nothing. The first
- * tick of a period is when the first leader of all begins; later ones are whole periods after it.
+ * leader goes on after that: no tick runs twice, and a change of leader shifts nothing. Ticks of cron
+ * count from the first leader of all on. The first tick of a period is when that one begins; later
+ * ones are whole periods after it. A schedule that was changed begins anew.
  * Wall clocks may differ and step: a leader whose clock is behind waits until its clock has passed
  * what is claimed. If the note is not of a schedule, nothing runs: that is logged as an error, and
- * the contender stops. */
+ * the contender stops. The note is the scheduler's: simba_contender_publish() is SIMBA_ESTATE. */
 #define SIMBA_KEEP_PHASE 1u /* with SIMBA_FIXED_RATE: ticks */
 #define SIMBA_AT_LEAST_ONCE \
-    2u /* a tick is claimed after its run: a run that ends with its leader
-                                  is repeated. Else before it: a tick runs at most once */
+    2u /* the note also says when a run has ended: one that ends with its leader is repeated, whatever
+     * `missed` says. Else a tick runs at most once. A work that returns SIMBA_ECANCELED was not
+     * done: its tick is repeated, too, after half a second, or by the next leader */
 
 /* The first tick later than after_ms, in milliseconds since 1970 UTC: of a period, as if after_ms were
  * its last tick. offset_s, which may be NULL: how many seconds clocks in the zone are ahead of UTC then.

@@ -237,8 +237,11 @@ static const char *named(const char *name)
         {"@weekly", "0 0 * * 0"}, {"@daily", "0 0 * * *"},    {"@midnight", "0 0 * * *"},
         {"@hourly", "0 * * * *"},
     };
+    size_t length = strcspn(name, " \t");
+    if (name[length + strspn(name + length, " \t")] != '\0')
+        return NULL;
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-        if (strcmp(name, names[i][0]) == 0)
+        if (strlen(names[i][0]) == length && strncmp(name, names[i][0], length) == 0)
             return names[i][1];
     return NULL;
 }

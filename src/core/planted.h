@@ -51,6 +51,7 @@
     X(TICK_OLD_TOKEN, "the store takes a tick of a tenure that is over")                 \
     X(TICK_OVERTAKEN, "the store lets an older tick of a tenure overtake a newer one")   \
     X(TICK_NOT_READ, "a new leader does not read what is claimed")                       \
+    X(TICK_NOT_REPEATED, "a tick that was begun and not done is left as it is")          \
     X(TICK_BY_CLOCK, "a leader goes by its clock, whatever is claimed")                  \
     X(LATCH_REMOVES_OTHERS, "a node in front that we do not know is deleted, whoever made it")
 

@@ -9,9 +9,13 @@
 #include "core/planted.h"
 
 #define DAY_MS INT64_C(86400000)
+#define IDENTITY_DIGITS 8
 #define WINDOW_MS INT64_C(3600000) /* how far back ticks are counted first; then twice as far */
 
 static const char note_begin[] = "tick 1 ";
+
+enum word { STARTED, CLAIMED, BEGUN, DONE, WORDS };
+static const char *const words[WORDS] = {"started", "claimed", "begun", "done"};
 
 /* ---- texts --------------------------------------------------------------------------------- */
 
@@ -86,26 +90,77 @@ bool tick_read(const char *text, size_t length, int64_t *tick)
     return true;
 }
 
-void ticks_write_note(const struct ticks *t, char out[static TICKS_NOTE_SIZE])
+static void write_note(const struct ticks *t, int64_t tick, enum word word,
+                       char out[static TICKS_NOTE_SIZE])
 {
-    char tick[TICK_TEXT_SIZE];
+    char shown[TICK_TEXT_SIZE];
     struct text text;
-    tick_write(tick, t->planned);
+    tick_write(shown, tick);
     text_init(&text, out, TICKS_NOTE_SIZE);
     text_add(&text, note_begin);
-    text_add(&text, tick);
-    text_add(&text, t->at_least_once ? " done" : " claimed");
+    text_add(&text, shown);
+    text_add(&text, " ");
+    text_add(&text, words[word]);
+    text_add(&text, " ");
+    text_add_hex(&text, t->identity, IDENTITY_DIGITS);
 }
 
-static bool read_note(const char *note, int64_t *tick)
+static bool read_identity(const char *text, uint32_t *identity)
+{
+    size_t digits = 0;
+    for (*identity = 0; text_hex_value(text[digits]) >= 0; digits++)
+        *identity = *identity << 4 | (uint32_t)text_hex_value(text[digits]);
+    return digits == IDENTITY_DIGITS && text[digits] == '\0';
+}
+
+static bool read_note(const char *note, int64_t *tick, enum word *word, uint32_t *identity)
 {
     size_t begin = sizeof note_begin - 1;
     if (strncmp(note, note_begin, begin) != 0)
         return false;
     size_t length = strcspn(note + begin, " ");
-    const char *end = note + begin + length;
-    return tick_read(note + begin, length, tick) &&
-           (strcmp(end, " claimed") == 0 || strcmp(end, " done") == 0);
+    if (note[begin + length] == '\0' || !tick_read(note + begin, length, tick))
+        return false;
+    const char *at = note + begin + length + 1;
+    for (*word = STARTED; *word < WORDS; (*word)++) {
+        length = strlen(words[*word]);
+        if (strncmp(at, words[*word], length) == 0 && at[length] == ' ')
+            return read_identity(at + length + 1, identity);
+    }
+    return false;
+}
+
+static bool is_of_other_version(const char *note)
+{
+    const char *version = note + sizeof "tick " - 1;
+    if (strncmp(note, "tick ", sizeof "tick " - 1) != 0)
+        return false;
+    size_t length = strspn(version, "0123456789");
+    return length > 0 && version[length] == ' ' && strncmp(version, "1 ", 2) != 0;
+}
+
+static void add_to_identity(uint32_t *identity, uint64_t value)
+{
+    for (int i = 0; i < 8; i++) /* FNV-1a */
+        *identity = (*identity ^ (uint32_t)(value >> 8 * i & 0xFF)) * 16777619U;
+}
+
+uint32_t ticks_identity(const struct ticks *t, const char *zone)
+{
+    uint32_t identity = 2166136261U;
+    const struct cron *c = t->cron;
+    if (c == NULL) {
+        add_to_identity(&identity, (uint64_t)t->period);
+        return identity;
+    }
+    add_to_identity(&identity, c->minutes);
+    add_to_identity(&identity, (uint64_t)c->hours << 32 | c->days);
+    add_to_identity(&identity, (uint64_t)c->months << 32 | c->weekdays);
+    add_to_identity(&identity, (uint64_t)(c->any_day | c->any_weekday << 1 | c->any_minute << 2 |
+                                          c->any_hour << 3));
+    for (zone = zone != NULL ? zone : "UTC"; *zone != '\0'; zone++)
+        add_to_identity(&identity, (unsigned char)*zone);
+    return identity;
 }
 
 /* ---- which is next ------------------------------------------------------------------------- */
@@ -153,36 +208,71 @@ static int64_t make_up_from(const struct ticks *t, int64_t now)
 
 int ticks_begin(struct ticks *t, const char *note)
 {
+    enum word word;
+    uint32_t identity;
     t->claimed = t->planned = 0;
-    if (PLANTED(TICK_NOT_READ))
+    t->is_first = true;
+    t->is_changed = t->is_to_repeat = false;
+    if (note[0] == '\0' || PLANTED(TICK_NOT_READ))
         return 0;
-    return note[0] == '\0' || read_note(note, &t->claimed) ? 0 : SIMBA_ESCHEMA;
+    if (!read_note(note, &t->claimed, &word, &identity))
+        return is_of_other_version(note) ? SIMBA_EUNSUPPORTED : SIMBA_ESCHEMA;
+    t->is_changed = identity != t->identity;
+    t->is_to_repeat = word == BEGUN && t->at_least_once && !PLANTED(TICK_NOT_REPEATED);
+    return 0;
+}
+
+bool ticks_start(struct ticks *t, int64_t now, char out[static TICKS_NOTE_SIZE])
+{
+    if (t->cron == NULL || t->is_to_repeat || (t->claimed != 0 && !t->is_changed))
+        return false;
+    t->claimed = now > t->claimed ? now : t->claimed;
+    t->is_changed = false;
+    write_note(t, t->claimed, STARTED, out);
+    return true;
 }
 
 static int64_t plan_missed(const struct ticks *t, int64_t now)
 {
     int64_t last = last_until(t, t->claimed, now);
+    bool is_late = t->is_first && now - last <= t->grace; /* not missed */
     switch (t->missed) {
     case SIMBA_MISSED_ONCE:
         return last;
     case SIMBA_MISSED_ALL:
         return ticks_after(t, make_up_from(t, now));
     default:
-        return ticks_after(t, last);
+        return is_late ? last : ticks_after(t, last);
     }
 }
 
-/* The very first tick of a period is now. */
+/* The first of all: of a period now, and claimed at once. */
+static int64_t plan_anew(const struct ticks *t, int64_t now)
+{
+    if (t->cron != NULL)
+        return ticks_after(t, now > t->claimed ? now : t->claimed);
+    return now > t->claimed ? now : t->claimed + 1;
+}
+
 bool ticks_plan(struct ticks *t, int64_t now)
 {
     assert(now >= 0);
-    if (t->claimed == 0 || PLANTED(TICK_BY_CLOCK)) {
-        t->planned = t->cron != NULL ? ticks_after(t, now) : now;
+    bool dropped = false;
+    if (t->is_to_repeat) {
+        t->planned = t->claimed;
         return false;
     }
-    int64_t next = ticks_after(t, t->claimed);
-    t->planned = next > now ? next : plan_missed(t, now);
-    return t->missed == SIMBA_MISSED_ALL && t->planned != next;
+    if (PLANTED(TICK_BY_CLOCK)) {
+        t->planned = now;
+    } else if (t->claimed == 0 || t->is_changed) {
+        t->planned = plan_anew(t, now);
+    } else {
+        int64_t next = ticks_after(t, t->claimed);
+        t->planned = next > now ? next : plan_missed(t, now);
+        dropped = t->missed == SIMBA_MISSED_ALL && t->planned != next;
+    }
+    t->is_first = t->is_changed = false;
+    return dropped;
 }
 
 bool ticks_is_due(struct ticks *t, int64_t now)
@@ -190,20 +280,24 @@ bool ticks_is_due(struct ticks *t, int64_t now)
     assert(t->planned != 0);
     if (now < t->planned)
         return false;
-    if (t->missed != SIMBA_MISSED_ALL && ticks_after(t, t->planned) <= now)
+    if (t->missed != SIMBA_MISSED_ALL && !t->is_to_repeat && ticks_after(t, t->planned) <= now)
         t->planned = last_until(t, t->planned, now);
     return true;
 }
 
 /* ---- claims -------------------------------------------------------------------------------- */
 
-bool ticks_claims_first(const struct ticks *t)
+bool ticks_note(const struct ticks *t, bool has_run, char out[static TICKS_NOTE_SIZE])
 {
-    return !t->at_least_once && !PLANTED(TICK_CLAIMED_LATE);
+    if (!t->at_least_once && has_run != PLANTED(TICK_CLAIMED_LATE))
+        return false;
+    write_note(t, t->planned, !t->at_least_once ? CLAIMED : has_run ? DONE : BEGUN, out);
+    return true;
 }
 
 void ticks_claimed(struct ticks *t)
 {
-    assert(t->planned > t->claimed || PLANTED(TICK_BY_CLOCK));
+    assert(t->planned >= t->claimed || PLANTED(TICK_BY_CLOCK));
     t->claimed = t->planned;
+    t->is_to_repeat = false;
 }

@@ -1,12 +1,19 @@
 /* ticks.h: which tick of a schedule is run next, and what the mutex's note says of it.
  *
- * A tick is named by its nominal time: milliseconds since 1970 UTC. A leader claims it in the note
- * before it runs it (at most once), or after that (at least once):
+ * A tick is named by its nominal time: milliseconds since 1970 UTC. The leader writes it into the
+ * note of the mutex, and the next leader goes on after it:
  *
- *   tick 1 2026-11-15T03:00:00Z claimed        tick 1 2026-11-15T03:00:00Z done
+ *   tick 1 2026-11-15T03:00:00Z claimed 3f9a2c7e     at most once: before the run
+ *   tick 1 2026-11-15T03:00:00Z begun 3f9a2c7e       at least once: before the run …
+ *   tick 1 2026-11-15T03:00:00Z done 3f9a2c7e        … and after it
+ *   tick 1 2026-11-15T02:17:04.310Z started 3f9a2c7e of cron: no tick is claimed yet, but those
+ *                                                    since then count
  *
- * 1 is the version of this form. Either way the next leader goes on after that tick. Claims only
- * rise, so a leader whose clock is behind waits until its clock has passed what is claimed.
+ * 1 is the version of this form, the last word tells one schedule from another: the ticks of a
+ * schedule that was changed count from the change on. Notes only rise, so a leader whose clock is
+ * behind waits until its clock has passed what is claimed. A tick that was begun and not done is
+ * run again, whatever is to become of those that were missed.
+ *
  * No clock in here: `now` is what the wall clock of this leader shows; it may step, and is another
  * machine's at the next tenure. Of a schedule without cron the ticks are whole periods after the
  * one that is claimed; so the phase stays. */
@@ -25,17 +32,30 @@ struct ticks {
     const struct cron *cron; /* borrowed; NULL: every period */
     const struct zone *zone; /* likewise; of cron */
     int64_t period;          /* ms */
+    int64_t grace;           /* ms: so late a new leader may be, and no tick is missed */
+    uint32_t identity;       /* of the schedule, see ticks_identity */
     enum simba_missed missed;
     bool at_least_once;
 
     /* of the tenure */
-    int64_t claimed; /* 0: none was ever */
-    int64_t planned; /* is waited for, or run; 0: none */
+    int64_t claimed;   /* the note's; 0: it has none */
+    int64_t planned;   /* is waited for, or run; 0: none */
+    bool is_first;     /* nothing was planned yet */
+    bool is_changed;   /* the note is of another schedule */
+    bool is_to_repeat; /* `claimed` was begun, and its end is not recorded */
 };
 
-/* A tenure begins; note: what the note says, read in this tenure; "": nothing. SIMBA_ESCHEMA: it
- * is not a tick's, so nothing is planned. */
+/* Of the schedule in `t`; zone: its name, NULL: UTC. */
+uint32_t ticks_identity(const struct ticks *t, const char *zone);
+
+/* A tenure begins; note: what the note says, read in this tenure; "": nothing. Nothing is planned,
+ * if it is not understood. SIMBA_ESCHEMA: it is not a schedule's; SIMBA_EUNSUPPORTED: it has
+ * another version. */
 int ticks_begin(struct ticks *t, const char *note);
+
+/* Before the first plan. True: `out` has to be written into the note first, so that a later leader
+ * knows from when on ticks count. */
+bool ticks_start(struct ticks *t, int64_t now, char out[static TICKS_NOTE_SIZE]);
 
 /* Plans the tick after what is claimed. True: there were more to make up than TICKS_MADE_UP_MAX,
  * and those before the planned one are dropped. */
@@ -45,8 +65,9 @@ bool ticks_plan(struct ticks *t, int64_t now);
  * unless all are to be run. */
 bool ticks_is_due(struct ticks *t, int64_t now);
 
-bool ticks_claims_first(const struct ticks *t); /* else after the run */
-void ticks_write_note(const struct ticks *t, char out[static TICKS_NOTE_SIZE]);
+/* What has to be written into the note before the planned tick is run, and after that. False:
+ * nothing. */
+bool ticks_note(const struct ticks *t, bool has_run, char out[static TICKS_NOTE_SIZE]);
 
 /* The store has taken the note of the planned tick. */
 void ticks_claimed(struct ticks *t);

@@ -10,6 +10,7 @@
 #include "runtime/client.h"
 #include "runtime/fault.h"
 #include "runtime/inquiry.h"
+#include "runtime/scheduler.h"
 
 /* Stores are not trusted with more than their word: text beyond the limit is cut, where a character
  * begins. */
@@ -60,12 +61,13 @@ int note_check(const char *mutex, const char *text)
 
 /* ---- publishing ---------------------------------------------------------------------------- */
 
-static int publish(struct actor *a, uint64_t token, const char *text, int64_t timeout_ms)
+/* Whether the tenure lasts only the store knows: one that is being ended in order does. */
+int note_publish(struct actor *a, uint64_t token, const char *text, int64_t timeout_ms)
 {
     int rc = note_check(a->by_mutex.name, text);
     if (rc < 0)
         return rc;
-    if (!actor_owns(a, token))
+    if (token == 0)
         return fault(SIMBA_ELOST,
                      "mutex '%s' on %.200s: the tenure with token %llu is over, its note was not "
                      "written",
@@ -77,7 +79,14 @@ int simba_contender_publish(simba_contender *c, uint64_t token, const char *text
                             int64_t timeout_ms)
 {
     int rc = actor_check(actor_of(c));
-    return rc < 0 ? rc : publish(actor_of(c), token, text, timeout_ms);
+    if (rc < 0)
+        return rc;
+    if (scheduler_has_ticks(actor_of(c)))
+        return fault(SIMBA_ESTATE,
+                     "mutex '%s': a schedule with ticks keeps them in the note of the mutex, so it "
+                     "cannot have a note of yours. Publish it on another mutex",
+                     actor_of(c)->by_mutex.name);
+    return note_publish(actor_of(c), token, text, timeout_ms);
 }
 
 int simba_locker_publish(simba_locker *l, const char *text, int64_t timeout_ms)
@@ -91,7 +100,7 @@ int simba_locker_publish(simba_locker *l, const char *text, int64_t timeout_ms)
     driver_unlock(a->client);
     if (!is_held)
         return fault(SIMBA_ESTATE, "mutex '%s': this locker is not held", a->by_mutex.name);
-    return publish(a, simba_locker_token(l), text, timeout_ms);
+    return note_publish(a, simba_locker_token(l), text, timeout_ms);
 }
 
 /* ---- reading ------------------------------------------------------------------------------- */

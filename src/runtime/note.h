@@ -4,6 +4,8 @@
 
 #include <simba/backend.h>
 
+struct actor;
+
 struct note {
     uint64_t token;
     int64_t written_at; /* ms */
@@ -15,4 +17,7 @@ void note_show(const struct note *n, struct simba_note *out);
 
 /* A caller's: 0, or an error with its text. */
 int note_check(const char *mutex, const char *text);
+
+/* In the tenure with this token; waits for the store. Errors as simba_contender_publish. */
+int note_publish(struct actor *a, uint64_t token, const char *text, int64_t timeout_ms);
 #endif

@@ -25,6 +25,7 @@
 #include "core/schedule.h"
 #include "runtime/client.h"
 #include "runtime/fault.h"
+#include "runtime/note.h"
 #include "runtime/options.h"
 #include "runtime/scheduler.h"
 #include "runtime/ticking.h"
@@ -32,6 +33,7 @@
 #define CLAIM_TIMEOUT_MS 2000 /* of one attempt to read or write the note … */
 #define CLAIM_PAUSE_MS 500    /* … and from one that failed to the next */
 #define CLOCK_AHEAD_MS 120000 /* what is claimed lies so far ahead: some clock is wrong */
+#define TAKEOVER_LEASES 2     /* so late is a leader that takes over, at most */
 
 struct scheduler {
     struct schedule schedule;
@@ -52,6 +54,7 @@ struct scheduler {
     int64_t began;     /* the last run */
     uint64_t failures; /* in a row */
     bool has_read;     /* of ticks: what was claimed before */
+    bool told_ahead;   /* that this is still to come */
 };
 
 /* ---- a run, as its work sees it ------------------------------------------------------------ */
@@ -115,82 +118,66 @@ static bool is_hopeless(int code)
     return code == SIMBA_EUNSUPPORTED || code == SIMBA_ESCHEMA || code == SIMBA_EINVAL;
 }
 
+/* What is not run, and why. */
+static void report_missed(struct scheduler *x, int64_t first, bool is_first_plan, bool dropped)
+{
+    struct log *log = &x->actor->client->log;
+    const char *mutex = x->actor->by_mutex.name, *store = actor_store(x->actor);
+    char from[TICK_TEXT_SIZE], next[TICK_TEXT_SIZE];
+    tick_write(from, first);
+    tick_write(next, x->ticking->ticks.planned);
+    if (dropped)
+        log_put(log, SIMBA_LOG_ERROR,
+                "mutex '%s' on %s: more than %d ticks were missed: those from %s on are dropped, "
+                "the first that is made up is %s",
+                mutex, store, TICKS_MADE_UP_MAX, from, next);
+    else if (is_first_plan)
+        log_put(log, SIMBA_LOG_ERROR,
+                "mutex '%s' on %s: nobody has run the ticks from %s on, and they are not run any "
+                "more; the next is %s",
+                mutex, store, from, next);
+    else
+        log_put(log, SIMBA_LOG_INFO,
+                "mutex '%s' on %s: the ticks from %s on came during the last run, and are not run; "
+                "the next is %s",
+                mutex, store, from, next);
+}
+
 static void plan_tick(struct scheduler *x)
 {
     struct ticks *t = &x->ticking->ticks;
-    struct log *log = &x->actor->client->log;
-    const char *mutex = x->actor->by_mutex.name;
-    char first[TICK_TEXT_SIZE], next[TICK_TEXT_SIZE];
+    bool is_first_plan = t->is_first, goes_on = t->claimed != 0 && !t->is_changed;
+    int64_t next = goes_on ? ticks_after(t, t->claimed) : 0;
     bool dropped = ticks_plan(t, ticking_now());
     x->due = t->planned == CALENDAR_NEVER ? NEVER : ticking_due(x->ticking);
-    int64_t expected = t->claimed != 0 ? ticks_after(t, t->claimed) : t->planned;
-    if (t->planned == CALENDAR_NEVER || t->planned == expected)
-        return;
-    tick_write(first, expected);
-    tick_write(next, t->planned);
-    if (dropped)
-        log_put(log, SIMBA_LOG_ERROR,
-                "mutex '%s': more than %d ticks were missed: those from %s on are dropped, the "
-                "first that is made up is %s",
-                mutex, TICKS_MADE_UP_MAX, first, next);
-    else
-        log_put(log, SIMBA_LOG_INFO, "mutex '%s': ticks from %s on were missed; the next run is %s",
-                mutex, first, next);
+    if (goes_on && t->planned > next && t->planned != CALENDAR_NEVER)
+        report_missed(x, next, is_first_plan, dropped);
 }
 
-/* The first of a tenure: an older one can write no more, so what is claimed now stays. */
-static void read_claimed(struct scheduler *x)
+/* A clock that is wrong by more than a little, here or of a leader before us: nothing runs until
+ * the clock of this machine has passed what is claimed. */
+static void check_clock(struct scheduler *x)
 {
-    struct ticks *t = &x->ticking->ticks;
-    struct log *log = &x->actor->client->log;
-    const char *mutex = x->actor->by_mutex.name, *store = actor_store(x->actor);
-    struct simba_note note;
-    int rc = simba_read_note(x->actor->client, mutex, CLAIM_TIMEOUT_MS, &note, NULL);
-    if (rc < 0) {
-        x->due = clock_after_ms(clock_now(), CLAIM_PAUSE_MS);
-        log_put(log, is_hopeless(rc) ? SIMBA_LOG_ERROR : SIMBA_LOG_WARN,
-                "mutex '%s': which tick is next cannot be read: %s%s", mutex, simba_error_text(),
-                is_hopeless(rc) ? "; the contender is stopped" : "; trying again");
-        if (is_hopeless(rc))
-            give_up(x);
+    char tick[TICK_TEXT_SIZE];
+    int64_t claimed = x->ticking->ticks.claimed;
+    if (x->told_ahead || claimed <= ticking_now() + CLOCK_AHEAD_MS)
         return;
-    }
-    if (ticks_begin(t, note.text) < 0) {
-        char shown[80];
-        struct text text;
-        text_init(&text, shown, sizeof shown);
-        text_add_escaped(&text, note.text);
-        log_put(log, SIMBA_LOG_ERROR,
-                "mutex '%s' on %s: its note is not of a schedule ('%s'), so no tick can be "
-                "claimed in it; the contender is stopped. Give the schedule a mutex of its own",
-                mutex, store, shown);
-        give_up(x);
-        return;
-    }
-    x->has_read = true;
-    if (t->claimed > ticking_now() + CLOCK_AHEAD_MS) {
-        char tick[TICK_TEXT_SIZE];
-        tick_write(tick, t->claimed);
-        log_put(log, SIMBA_LOG_ERROR,
-                "mutex '%s' on %s: tick %s is claimed, which is still to come by the clock of this "
-                "machine: nothing runs before it. Is a clock wrong?",
-                mutex, store, tick);
-    }
-    plan_tick(x);
+    x->told_ahead = true;
+    tick_write(tick, claimed);
+    log_put(&x->actor->client->log, SIMBA_LOG_ERROR,
+            "mutex '%s' on %s: tick %s is claimed, which is still to come by the clock of this "
+            "machine: nothing runs before it. Is a clock wrong?",
+            x->actor->by_mutex.name, actor_store(x->actor), tick);
 }
 
-/* Writes the planned tick into the note. An attempt without an answer is repeated: it is the same
- * tick. False: the tenure is over, or there is no hope. */
-static bool claim(struct scheduler *x, const struct simba_run *run)
+/* Writes the note. An attempt without an answer is repeated: it is the same text. False: the tenure
+ * is over, or there is no hope. */
+static bool write_note(struct scheduler *x, const struct simba_run *run, const char *note)
 {
-    char note[TICKS_NOTE_SIZE];
-    ticks_write_note(&x->ticking->ticks, note);
     for (uint32_t failures = 1;; failures++) {
-        int rc = simba_contender_publish(contender_of(x), x->token, note, CLAIM_TIMEOUT_MS);
-        if (rc == 0) {
-            ticks_claimed(&x->ticking->ticks);
-            return true;
-        }
+        int rc = note_publish(x->actor, x->token, note, CLAIM_TIMEOUT_MS);
+        if (rc == 0)
+            return !simba_run_should_stop(run);
         if (rc == SIMBA_ELOST || simba_run_should_stop(run))
             return false;
         if ((failures & (failures - 1)) == 0)
@@ -207,42 +194,110 @@ static bool claim(struct scheduler *x, const struct simba_run *run)
     }
 }
 
+/* The note is not one that we can go on from. */
+static void refuse_note(struct scheduler *x, int rc, const char *note)
+{
+    char shown[80];
+    struct text text;
+    text_init(&text, shown, sizeof shown);
+    text_add_escaped(&text, note);
+    log_put(&x->actor->client->log, SIMBA_LOG_ERROR,
+            "mutex '%s' on %s: its note %s ('%s'), so no "
+            "tick can be claimed in it; the contender is stopped. %s",
+            x->actor->by_mutex.name, actor_store(x->actor),
+            rc == SIMBA_EUNSUPPORTED ? "is of a newer version of simba" : "is not of a schedule",
+            shown,
+            rc == SIMBA_EUNSUPPORTED ? "Upgrade this one" : "Give the schedule a mutex of its own");
+    give_up(x);
+}
+
+/* The first of a tenure: an older one can write no more, so what is claimed now stays. */
+static void read_claimed(struct scheduler *x, const struct simba_run *run)
+{
+    struct ticks *t = &x->ticking->ticks;
+    char started[TICKS_NOTE_SIZE];
+    struct simba_note note;
+    int rc =
+        simba_read_note(x->actor->client, x->actor->by_mutex.name, CLAIM_TIMEOUT_MS, &note, NULL);
+    if (rc < 0) {
+        x->due = clock_after_ms(clock_now(), CLAIM_PAUSE_MS);
+        log_put(&x->actor->client->log, is_hopeless(rc) ? SIMBA_LOG_ERROR : SIMBA_LOG_WARN,
+                "mutex '%s': which tick is next cannot be read: %s%s", x->actor->by_mutex.name,
+                simba_error_text(),
+                is_hopeless(rc) ? "; the contender is stopped" : "; trying again");
+        if (is_hopeless(rc))
+            give_up(x);
+        return;
+    }
+    t->grace = TAKEOVER_LEASES * actor_period(x->actor)->lease / NS_PER_MS;
+    rc = ticks_begin(t, note.text);
+    if (rc < 0) {
+        refuse_note(x, rc, note.text);
+        return;
+    }
+    if (ticks_start(t, ticking_now(), started) && !write_note(x, run, started)) {
+        x->due = NEVER;
+        return;
+    }
+    x->has_read = true;
+    check_clock(x);
+    plan_tick(x);
+}
+
+/* Before and after its run. False: not in this tenure. */
+static bool note_tick(struct scheduler *x, const struct simba_run *run, bool has_run)
+{
+    char note[TICKS_NOTE_SIZE];
+    struct ticks *t = &x->ticking->ticks;
+    if (!ticks_note(t, has_run, note))
+        return true;
+    if (!write_note(x, run, note))
+        return false;
+    ticks_claimed(t);
+    return true;
+}
+
 /* May the work begin? */
 static bool begin_tick(struct scheduler *x, struct simba_run *run)
 {
     if (x->ticking == NULL)
         return true;
     if (!x->has_read) {
-        read_claimed(x);
+        read_claimed(x, run);
         return false;
     }
     run->tick = x->ticking->ticks.planned;
-    if (!ticks_claims_first(&x->ticking->ticks) || claim(x, run))
+    if (note_tick(x, run, false))
         return true;
     x->due = NEVER;
     return false;
 }
 
 /* The work has ended. */
-static void end_tick(struct scheduler *x)
+static void end_tick(struct scheduler *x, bool is_done)
 {
     struct simba_run run = {.actor = x->actor, .token = x->token};
+    struct ticks *t = &x->ticking->ticks;
     x->due = NEVER;
-    if (ticks_claims_first(&x->ticking->ticks) || claim(x, &run))
+    if (t->at_least_once && !is_done) {
+        t->is_to_repeat = true;
+        x->due = clock_after_ms(clock_now(), CLAIM_PAUSE_MS);
+    } else if (note_tick(x, &run, true)) {
         plan_tick(x);
+    }
 }
 
 /* ---- a run --------------------------------------------------------------------------------- */
 
-/* failure NULL: it went well. Of a work that fails for long, ever fewer runs are logged. */
-static void ended(struct scheduler *x, int code, const char *failure)
+/* failure NULL: it went well. is_done: its tick is. Of a work that fails for long, ever fewer runs are logged. */
+static void ended(struct scheduler *x, int code, const char *failure, bool is_done)
 {
     struct log *log = &x->actor->client->log;
     const char *mutex = x->actor->by_mutex.name;
     trace_run(x->actor, x->token, x->began, code);
     actor_ask_progress(x->actor, false);
     if (x->ticking != NULL)
-        end_tick(x);
+        end_tick(x, is_done);
     else
         x->due = schedule_next(&x->schedule, x->due, clock_now());
     if (failure == NULL && x->failures > 0)
@@ -271,7 +326,7 @@ static void leave(struct scheduler *x)
 static void thread_ended(void *arg)
 {
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
-    ended(arg, SIMBA_ECANCELED, "ended its thread");
+    ended(arg, SIMBA_ECANCELED, "ended its thread", true);
     leave(arg);
 }
 
@@ -297,7 +352,7 @@ static void run_work(void *arg)
         pthread_setcanceltype(PTHREAD_CANCEL_DEFERRED, NULL);
         pthread_cleanup_pop(0);
         snprintf(failure, sizeof failure, "returned %d", code);
-        ended(x, code, code != 0 ? failure : NULL);
+        ended(x, code, code != 0 ? failure : NULL, code != SIMBA_ECANCELED);
     }
     leave(x);
     pthread_setcancelstate(cancel, NULL);
@@ -332,6 +387,7 @@ void scheduler_tick(struct actor *a)
     }
     if (x->has_read && !ticks_is_due(&x->ticking->ticks, ticking_now())) {
         x->due = ticking_due(x->ticking);
+        check_clock(x);
         return;
     }
     x->job = (struct job){.run = run_work, .arg = x};
@@ -352,6 +408,12 @@ void scheduler_left(struct actor *a)
     struct scheduler *x = scheduler_of(a);
     if (x != NULL)
         x->at_work = false;
+}
+
+bool scheduler_has_ticks(const struct actor *a)
+{
+    const struct scheduler *x = scheduler_of(a);
+    return x != NULL && x->ticking != NULL;
 }
 
 bool scheduler_lingers(const struct actor *a)
@@ -375,7 +437,7 @@ static void on_acquired(void *data, const char *mutex, const struct simba_state 
     x->actor = thread_actor;
     x->token = state->after.token;
     x->failures = 0;
-    x->has_read = false;
+    x->has_read = x->told_ahead = false;
     pthread_cleanup_push(begin_schedule, x);
     if (x->on_acquired != NULL)
         x->on_acquired(x->data, mutex, state);

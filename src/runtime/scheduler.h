@@ -14,4 +14,7 @@ void scheduler_left(struct actor *a);         /* POST_LEFT: the run has ended */
 
 /* A run is at work: on_released must wait for POST_LEFT. */
 bool scheduler_lingers(const struct actor *a);
+
+/* The note of its mutex is the scheduler's. By any thread. */
+bool scheduler_has_ticks(const struct actor *a);
 #endif

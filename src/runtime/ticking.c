@@ -56,11 +56,13 @@ int ticking_create(const struct simba_schedule *schedule, struct ticking **out)
         else
             rc = zoneinfo_read(schedule->zone, &t->zone);
     }
-    if (rc < 0)
+    if (rc < 0) {
         free(t);
-    else
-        *out = t;
-    return rc;
+        return rc;
+    }
+    t->ticks.identity = ticks_identity(&t->ticks, schedule->zone);
+    *out = t;
+    return 0;
 }
 
 int simba_schedule_next(const struct simba_schedule *schedule, int64_t after_ms, int64_t *tick_ms,

@@ -53,7 +53,8 @@ static void try_note(const uint8_t *data, size_t size)
     if (ticks_begin(&t, note) != 0 || t.claimed == 0)
         return;
     t.planned = t.claimed;
-    ticks_write_note(&t, again);
+    t.at_least_once = true;
+    assert(ticks_note(&t, true, again));
     int64_t claimed = t.claimed;
     assert(ticks_begin(&t, again) == 0);
     assert(t.claimed == claimed);

@@ -2,7 +2,7 @@
  * and doubled as others are. Checked are, on the store that keeps leases:
  *   claims only rise, and where all ticks are to be run, none is left out;
  *   where a tick may run once, it does not run twice;
- *   where it must run, it is not claimed before it has. */
+ *   where it must run, it is not done before it has, and no other begins before it is done. */
 #include "ticker.h"
 
 #include <stdio.h>
@@ -70,7 +70,7 @@ static void ask(struct world *w, struct node *n, enum simba_op op)
     m.left = n->ticker.ticks.planned;
     snprintf(m.id, sizeof m.id, "%s", n->id);
     if (op == SIMBA_PUBLISH)
-        ticks_write_note(&n->ticker.ticks, m.packet.name);
+        ticks_note(&n->ticker.ticks, n->ticker.has_run, m.packet.name);
     wake_after(w, n, w->period.attempt + MS);
     m.token = n->ticker.number;
     if (world_fault(w, FAULT_LOSE_REQUEST, n))
@@ -83,14 +83,15 @@ static void ask(struct world *w, struct node *n, enum simba_op op)
                    EVENT_NOTE_AT_STORE, n, &m);
 }
 
-static void claim(struct world *w, struct node *n)
+/* Before the run, and after it. False: there is nothing to write. */
+static bool claim(struct world *w, struct node *n)
 {
-    const struct ticker *t = &n->ticker;
+    char note[TICKS_NOTE_SIZE];
+    if (!ticks_note(&n->ticker.ticks, n->ticker.has_run, note))
+        return false;
     n->ticker.phase = TICKER_CLAIMS;
-    if (w->ticks.at_least_once && t->ran != t->ticks.planned)
-        world_fail(w, "ticks: %c claims %lld before it has run", NAME(n),
-                   (long long)t->ticks.planned);
     ask(w, n, SIMBA_PUBLISH);
+    return true;
 }
 
 /* ---- the store ----------------------------------------------------------------------------- */
@@ -111,6 +112,8 @@ static void take(struct world *w, const struct node *n, const struct message *m,
 {
     int64_t tick = m->left;
     bool is_next = tick == r->claimed || tick == r->claimed + w->ticks.period;
+    bool is_done = strstr(m->packet.name, " done ") != NULL;
+    bool has_begun = r->claimed == tick && (r->is_begun || strstr(r->note, " done ") != NULL);
     world_trace(w, "    the store has the note '%s' of %c", m->packet.name, NAME(n));
     if (tick < r->claimed && !r->is_void)
         world_fail(w, "ticks: %c claims %lld after %lld", NAME(n), (long long)tick,
@@ -118,8 +121,14 @@ static void take(struct world *w, const struct node *n, const struct message *m,
     if (r->claimed != 0 && w->ticks.missed == SIMBA_MISSED_ALL && !is_next && !r->is_void)
         world_fail(w, "ticks: %c claims %lld after %lld, and one is left out", NAME(n),
                    (long long)tick, (long long)r->claimed);
+    if (is_done && !has_begun && !r->is_void)
+        world_fail(w, "ticks: %c has done %lld, which was not begun", NAME(n), (long long)tick);
+    if (r->is_begun && tick != r->claimed && !r->is_void)
+        world_fail(w, "ticks: %c claims %lld, and %lld is begun and not done", NAME(n),
+                   (long long)tick, (long long)r->claimed);
     if (r->first == 0)
         r->first = tick;
+    r->is_begun = w->ticks.at_least_once && !is_done;
     r->claimed = tick;
     r->token = m->request.token;
     r->serial = m->request.seq;
@@ -156,6 +165,7 @@ static void plan(struct world *w, struct node *n)
 {
     ticks_plan(&n->ticker.ticks, wall(w, n));
     n->ticker.phase = TICKER_WAITS;
+    n->ticker.has_run = false;
     wake_after(w, n, (n->ticker.ticks.planned - wall(w, n)) * MS);
 }
 
@@ -169,6 +179,8 @@ static void run(struct world *w, struct node *n)
     if (is_recorded && r->runs[i]++ > 0 && !w->ticks.at_least_once && !r->is_void)
         world_fail(w, "ticks: %c runs %lld, which has been run", NAME(n), (long long)tick);
     n->ticker.phase = TICKER_RUNS;
+    if (w->ticks.at_least_once && !r->is_void && (!r->is_begun || r->claimed != tick))
+        world_fail(w, "ticks: %c runs %lld, which was not begun", NAME(n), (long long)tick);
     wake_after(w, n,
                world_between(w, 0, 2 * MS) +
                    world_fault_for(w, FAULT_SLOW_CALLBACK, n, w->period.lease));
@@ -181,11 +193,11 @@ void ticker_begin(struct world *w, struct node *n, uint64_t token)
         return;
     n->ticker.ticks = (struct ticks){
         .period = w->ticks.period,
+        .grace = 2 * w->period.lease / MS,
         .missed = w->ticks.missed,
         .at_least_once = w->ticks.at_least_once,
     };
     n->ticker.token = token;
-    n->ticker.ran = 0;
     n->ticker.phase = TICKER_READS;
     ask(w, n, SIMBA_READ);
 }
@@ -193,7 +205,7 @@ void ticker_begin(struct world *w, struct node *n, uint64_t token)
 static void on_answer(struct world *w, struct node *n, const struct message *m)
 {
     struct ticker *t = &n->ticker;
-    if (m->code != 0) {
+    if (m->code != 0 || !owns(w, n)) {
         t->phase = TICKER_OFF;
     } else if (t->phase == TICKER_READS) {
         if (ticks_begin(&t->ticks, m->packet.name) != 0)
@@ -201,10 +213,10 @@ static void on_answer(struct world *w, struct node *n, const struct message *m)
         plan(w, n);
     } else {
         ticks_claimed(&t->ticks);
-        if (ticks_claims_first(&t->ticks))
-            run(w, n);
-        else
+        if (t->has_run)
             plan(w, n);
+        else
+            run(w, n);
     }
 }
 
@@ -218,19 +230,15 @@ static void on_alarm(struct world *w, struct node *n)
     } else if (t->phase == TICKER_CLAIMS) {
         ask(w, n, SIMBA_PUBLISH);
     } else if (t->phase == TICKER_RUNS) {
-        t->ran = t->ticks.planned;
-        if (ticks_claims_first(&t->ticks))
+        t->has_run = true;
+        if (!claim(w, n))
             plan(w, n);
-        else
-            claim(w, n);
     } else {
         if (!w->calm && world_chance(w, STEP_PER_10000))
             t->ahead = draw_ahead(w);
         if (!ticks_is_due(&t->ticks, wall(w, n)))
             wake_after(w, n, (t->ticks.planned - wall(w, n)) * MS);
-        else if (ticks_claims_first(&t->ticks))
-            claim(w, n);
-        else
+        else if (!claim(w, n))
             run(w, n);
     }
 }

@@ -18,7 +18,7 @@ struct ticker {
     uint64_t token;  /* of its tenure */
     uint64_t number; /* of its last request or alarm: others are of before */
     int64_t ahead;   /* ms: its wall clock */
-    int64_t ran;     /* the last tick whose run has ended */
+    bool has_run;    /* the planned tick */
 };
 
 /* The note of a mutex, and all runs. */
@@ -27,6 +27,7 @@ struct tick_record {
     char note[TICKS_NOTE_SIZE];
     uint64_t token, serial; /* of who wrote it */
     int64_t first, claimed;
+    bool is_begun; /* `claimed`, and not done */
     uint8_t runs[TICK_RECORD_MAX]; /* from the first tick on */
 };
 

@@ -32,7 +32,7 @@ static const struct option options[] = {
     {"missed", 0, OPT_MISSED, "HOW",
      "runs that nobody started in time: skip (default), once: one for all, all: each of them"},
     {"at-least-once", 0, OPT_AT_LEAST_ONCE, NULL,
-     "repeat a run that ended with its leader; default: each at most once"},
+     "repeat a run that ended with its leader, or could not begin; default: each at most once"},
     {"delay", 0, OPT_DELAY, "D", "from the end of a run to the next"},
     {"initial-delay", 0, OPT_INITIAL, "D", "from the acquisition to the first run; default 0"},
     {"at-least", 0, OPT_AT_LEAST, "D",
@@ -243,14 +243,16 @@ static int work(void *data, const simba_run *run)
     struct outcome o = perform(s, run);
     if (!o.is_run)
         return 0;
-    /* A run that was cut short is not done: without the tenure nobody can write that it is. */
-    if (o.is_lost && (s->when.flags & SIMBA_AT_LEAST_ONCE) != 0)
-        simba_contender_resign(s->candidate.contender, 0);
     s->runs++;
     report_run(s, run, &o, began, simba_now() - began);
     if (s->once)
         candidate_end(&s->candidate, o.is_lost ? EXIT_LOST : o.code);
-    return o.code;
+    if ((s->when.flags & SIMBA_AT_LEAST_ONCE) == 0)
+        return o.code;
+    if (o.error != 0) /* perhaps another can begin it */
+        simba_contender_resign(s->candidate.contender, s->plan.c->ttl_ms);
+    bool is_cut_short = o.is_lost || (o.code != 0 && simba_run_should_stop(run));
+    return is_cut_short || o.error != 0 ? SIMBA_ECANCELED : o.code;
 }
 
 static void report(struct schedule *s, const char *event, const struct simba_owner *o,
