@@ -446,7 +446,8 @@ int simba_contender_resign(simba_contender *c, int64_t pause_ms);
 int simba_contender_progress(simba_contender *c, uint64_t token);
 
 /* Sets the note of the mutex, in place of the one before: text is UTF-8 of at most SIMBA_NOTE_MAX
- * bytes. The store writes it only while this very tenure lasts, in one step with that check. [blocks]
+ * bytes. The store writes it only while this very tenure lasts, in one step with that check; so also
+ * after a stop, until on_released has returned, or the work has. [blocks]
  * SIMBA_ELOST: that tenure is over, nothing was written. SIMBA_ESTORE: the outcome is unknown; it may
  * be written yet, while the tenure lasts, but never over a note of a later call. Any other error:
  * nothing was written, or SIMBA_ECANCELED, as with SIMBA_ESTORE, the client was closed meanwhile. */
