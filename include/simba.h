@@ -600,10 +600,10 @@ struct simba_schedule {
  * what is claimed. If the note is not of a schedule, nothing runs: that is logged as an error, and
  * the contender stops. The note is the scheduler's: simba_contender_publish() is SIMBA_ESTATE. */
 #define SIMBA_KEEP_PHASE 1u /* with SIMBA_FIXED_RATE: ticks */
-#define SIMBA_AT_LEAST_ONCE \
-    2u /* the note also says when a run has ended: one that ends with its leader is repeated, whatever
-     * `missed` says. Else a tick runs at most once. A work that returns SIMBA_ECANCELED was not
-     * done: its tick is repeated, too, after half a second, or by the next leader */
+/* The note also says when a run has ended: one that ends with its leader is repeated, whatever `missed`
+ * says. Else a tick runs at most once. A work that returns SIMBA_ECANCELED was not done: its tick is
+ * repeated, too, after half a second, or by the next leader. */
+#define SIMBA_AT_LEAST_ONCE 2u
 
 /* The first tick later than after_ms, in milliseconds since 1970 UTC: of a period, as if after_ms were
  * its last tick. offset_s, which may be NULL: how many seconds clocks in the zone are ahead of UTC then.
