@@ -68,11 +68,43 @@ static void answer(struct http_request *r, int status, const char *type, struct 
     }
 }
 
-static size_t limit_of(struct http_request *r)
+static void refuse(struct http_request *r, const char *why)
 {
-    const char *text = http_query(r, "limit");
-    long limit = text != NULL ? strtol(text, NULL, 10) : ROWS_MAX;
-    return limit > 0 && limit < ROWS_MAX ? (size_t)limit : ROWS_MAX;
+    http_answer(r, 400, HTTP_TEXT, why, strlen(why));
+}
+
+/* Digits at the beginning of a text, as a number: what is behind them, or NULL if there are none. A number
+ * that is too great stays at the greatest. */
+static const char *take_number(const char *text, int64_t *number)
+{
+    char *end;
+    if (text[0] < '0' || text[0] > '9')
+        return NULL;
+    *number = strtoll(text, &end, 10);
+    return end;
+}
+
+/* False: it was refused. */
+static bool take_limit(struct http_request *r, size_t *limit)
+{
+    const char *text = http_query(r, "limit"), *end = NULL;
+    int64_t number = ROWS_MAX;
+    if (text != NULL && ((end = take_number(text, &number)) == NULL || *end != '\0')) {
+        refuse(r, "limit is a number: /api/history?limit=100\n");
+        return false;
+    }
+    *limit = number > 0 && number < ROWS_MAX ? (size_t)number : ROWS_MAX;
+    return true;
+}
+
+/* What the answer before said as `next`: the end of a tenure and its row. */
+static bool parse_before(const char *text, struct history_page *q)
+{
+    const char *end = take_number(text, &q->before_ms);
+    if (end == NULL || *end != '.')
+        return false;
+    end = take_number(end + 1, &q->before_row);
+    return end != NULL && *end == '\0';
 }
 
 static void answer_page(void *data, struct http_request *r)
@@ -86,24 +118,31 @@ static void answer_mutexes(void *data, struct http_request *r)
 {
     struct server *s = data;
     struct json_buffer t = {0};
-    model_write_mutexes(&s->model, http_query(r, "after"), http_query(r, "names"), limit_of(r), &t);
+    size_t limit;
+    if (!take_limit(r, &limit))
+        return;
+    model_write_mutexes(&s->model, http_query(r, "after"), http_query(r, "names"), limit, &t);
     answer(r, 200, HTTP_JSON, &t);
 }
 
 static void answer_history(void *data, struct http_request *r)
 {
-    static const char wrong[] = "since is a duration: /api/history?since=6h\n";
     struct server *s = data;
     struct json_buffer t = {0};
-    const char *since = http_query(r, "since");
+    struct history_page q = {
+        .mutex = http_query(r, "mutex"), .before_ms = INT64_MAX, .before_row = INT64_MAX};
+    const char *since = http_query(r, "since"), *before = http_query(r, "before");
     int64_t ms = SINCE_MS;
     if (since != NULL && simba_duration_parse(since, &ms) != 0) {
-        http_answer(r, 400, HTTP_TEXT, wrong, sizeof wrong - 1);
-        return;
+        refuse(r, "since is a duration: /api/history?since=6h\n");
+    } else if (before != NULL && !parse_before(before, &q)) {
+        refuse(r,
+               "before is what the last answer has as next: /api/history?before=NUMBER.NUMBER\n");
+    } else if (take_limit(r, &q.limit)) {
+        q.since_ms = simba_wall_ms(simba_now()) - ms;
+        model_write_history(&s->model, &q, &t);
+        answer(r, 200, HTTP_JSON, &t);
     }
-    model_write_history(&s->model, http_query(r, "mutex"), simba_wall_ms(simba_now()) - ms,
-                        http_query(r, "before"), limit_of(r), &t);
-    answer(r, 200, HTTP_JSON, &t);
 }
 
 /* Under the lock, so that no change is lost between the two. */

@@ -61,9 +61,8 @@ void model_end(struct model *m);
 void model_write_mutexes(struct model *m, const char *after, const char *names, size_t limit,
                          struct json_buffer *t);
 
-/* Tenures that are over, the newest first, since so long ago. before: what the last answer said. */
-void model_write_history(struct model *m, const char *mutex, int64_t since_ms, const char *before,
-                         size_t limit, struct json_buffer *t);
+/* Tenures that are over, the newest first; the store is the model's own. */
+void model_write_history(struct model *m, const struct history_page *asked, struct json_buffer *t);
 void model_write_hello(struct model *m, struct json_buffer *t); /* the first event */
 void model_write_metrics(struct model *m, struct json_buffer *t);
 bool model_write_health(struct model *m, struct json_buffer *t); /* does the store answer? */

@@ -177,7 +177,8 @@ static void write_tenure(void *data, const struct seen_tenure *tenure, const cha
 /* Of the ring, from the newest on; `before` is a number in it. */
 static void read_ring(struct model *m, const struct history_page *q, struct page *p)
 {
-    uint64_t end = q->before_row < (int64_t)m->ring_count ? (uint64_t)q->before_row : m->ring_count;
+    uint64_t before = q->before_row > 0 ? (uint64_t)q->before_row : 0;
+    uint64_t end = before < m->ring_count ? before : m->ring_count;
     uint64_t begin = m->ring_count > RING_MAX ? m->ring_count - RING_MAX : 0;
     for (uint64_t i = end; i > begin && p->count <= q->limit; i--) {
         struct seen_tenure tenure = m->ring[(i - 1) % RING_MAX];
@@ -190,21 +191,12 @@ static void read_ring(struct model *m, const struct history_page *q, struct page
 }
 
 /* The page of the file is read without the lock: it has a connection of its own. */
-void model_write_history(struct model *m, const char *mutex, int64_t since_ms, const char *before,
-                         size_t limit, struct json_buffer *t)
+void model_write_history(struct model *m, const struct history_page *asked, struct json_buffer *t)
 {
-    struct history_page q = {.store = m->c->store,
-                             .mutex = mutex,
-                             .since_ms = since_ms,
-                             .before_ms = INT64_MAX,
-                             .before_row = INT64_MAX,
-                             .limit = limit + 1};
-    struct page p = {.t = t, .limit = limit};
-    if (before != NULL) {
-        char *end;
-        q.before_ms = strtoll(before, &end, 10);
-        q.before_row = *end == '.' ? strtoll(end + 1, NULL, 10) : 0;
-    }
+    struct history_page q = *asked;
+    struct page p = {.t = t, .limit = asked->limit};
+    q.store = m->c->store;
+    q.limit++; /* is there more? */
     lock_to_read(m);
     begin_answer(m, t);
     json_buffer_bool_of(t, "is_recorded", m->reader != NULL);
@@ -217,7 +209,7 @@ void model_write_history(struct model *m, const char *mutex, int64_t since_ms, c
         t->failed = true;
     json_buffer_add(t, "]");
     json_buffer_name(t, "next");
-    if (p.count > limit)
+    if (p.count > p.limit)
         json_buffer_addf(t, "\"%lld.%lld\"", (long long)p.last_ms, (long long)p.last_row);
     else
         json_buffer_add(t, "null");
