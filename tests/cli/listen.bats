@@ -268,6 +268,45 @@ with client.connect("unix:sock") as s:  # several requests on one connection
 P
 }
 
+# A store that has to be reached again needs descriptors, too.
+@test "listen: clients do not take the descriptors that the store needs" {
+    make_store_losable
+    limited() { ulimit -n 64 && exec "$SIMBA" elect -q "${LOSABLE[@]}" --listen unix:sock "$M"; }
+    begin limited >out 2>err
+    elect=$PID
+    await says unix:sock /leader '^200 '
+    token=$(token_of unix:sock)
+    begin python3 "$HTTP" --keep-opening unix:sock opened
+    opener=$PID
+    sleep 1
+    for _ in {1..50}; do
+        [ "$(ls "/proc/$elect/fd" | wc -l)" -le 52 ]
+    done
+    if [ "$KIND" != sqlite ]; then
+        lose_store
+        find_store
+        sleep 6 # longer than a lease
+    fi
+    touch opened
+    ends "$opener"
+    await says unix:sock /leader '^200 '
+    [ "$(token_of unix:sock)" = "$token" ]
+}
+
+@test "listen: CMD and hooks have the limit of descriptors that simba had" {
+    limited() { ulimit -Sn 80 && exec "$SIMBA" "$@"; }
+    begin limited lock -q --listen unix:sock "$M" sh -c 'ulimit -n >limit; touch ready; exec sleep 60'
+    await test -e ready
+    await says unix:sock /leader '^200 '
+    [ "$(awk '/^Max open files/ { print $4 }' "/proc/$PID/limits")" -gt 80 ]
+    [ "$(cat limit)" = 80 ]
+    begin limited elect -q --listen unix:sock2 -a 'ulimit -n >limit1' -r 'ulimit -n >limit2; touch over' "${M}2" >out
+    await test -s limit1
+    kill -KILL "$(pgrep -P "$PID" -x simba-guard)" # then the keeper itself runs the hook
+    await test -e over
+    [ "$(cat limit1) $(cat limit2)" = "80 80" ]
+}
+
 # bats test_tags=sqlite
 @test "listen: slow, silent, endless and senseless clients cost neither the lease nor memory" {
     begin "$SIMBA" elect "${SHORT[@]}" --listen :0 "$M" >out 2>err

@@ -15,6 +15,7 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -25,6 +26,7 @@
 #define ACCEPTS_PER_TURN 16
 #define SWEEP_MS 250          /* how late a deadline may be noticed */
 #define NO_DESCRIPTORS_MS 100 /* then it is tried again */
+#define RESERVED_DESCRIPTORS 32 /* for the store and the files of this process */
 #define POOL_BYTES ((size_t)HTTP_REQUEST_BYTES * 2)
 #define SEND_BUFFER (64 * 1024) /* in the kernel, for each connection */
 
@@ -115,6 +117,17 @@ static void on_completed(void *data, struct MHD_Connection *mhd, void **state,
         at->deadline = simba_now() + HTTP_IDLE_MS;
 }
 
+/* The store comes first: without descriptors it could not be reached again, and a lease would be lost
+ * because of clients. The oldest of them goes, so that there is a place the next time. */
+static bool leaves_descriptors(struct http *h, int fd)
+{
+    if (fd < h->descriptor_end)
+        return true;
+    close(fd);
+    make_room(h);
+    return false;
+}
+
 static void accept_some(struct http *h, int socket, int64_t now)
 {
     for (int i = 0; i < ACCEPTS_PER_TURN; i++) {
@@ -123,7 +136,7 @@ static void accept_some(struct http *h, int socket, int64_t now)
         int fd = accept4(socket, (struct sockaddr *)&from, &size, SOCK_CLOEXEC | SOCK_NONBLOCK);
         if (fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS))
             h->accept_again_at = now + NO_DESCRIPTORS_MS;
-        if (fd < 0)
+        if (fd < 0 || !leaves_descriptors(h, fd))
             return;
         if (count_of(h) >= h->o.connections)
             make_room(h);
@@ -260,6 +273,32 @@ static int start_thread(struct http *h)
     return rc;
 }
 
+/* So many connections as leave some descriptors free, after the limit was raised as far as it is needed and
+ * allowed. Nobody inherits that: the guard of CMD was forked before. The system gives the lowest number
+ * that is free, so `wake` says about how many are in use. */
+static void fit_descriptors(struct http *h)
+{
+    struct rlimit limit;
+    rlim_t used = (rlim_t)h->wake, wanted = used + h->o.connections + 2 * RESERVED_DESCRIPTORS;
+    h->descriptor_end = INT_MAX;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
+        return;
+    if (limit.rlim_cur < wanted) {
+        rlim_t before = limit.rlim_cur;
+        limit.rlim_cur = limit.rlim_max < wanted ? limit.rlim_max : wanted;
+        if (setrlimit(RLIMIT_NOFILE, &limit) != 0)
+            limit.rlim_cur = before;
+    }
+    if (limit.rlim_cur >= wanted)
+        return;
+    rlim_t reserved = limit.rlim_cur / 4;
+    reserved = reserved < RESERVED_DESCRIPTORS ? reserved : RESERVED_DESCRIPTORS;
+    h->descriptor_end = (int)(limit.rlim_cur - reserved);
+    rlim_t left = (rlim_t)h->descriptor_end > used ? (rlim_t)h->descriptor_end - used : 1;
+    if (left < h->o.connections)
+        h->o.connections = (unsigned)left;
+}
+
 int http_start(struct http *h, const struct http_options *o)
 {
     h->o = *o;
@@ -271,6 +310,8 @@ int http_start(struct http *h, const struct http_options *o)
         h->o.stream_bytes = HTTP_STREAM_BYTES;
     errno = 0;
     h->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (h->wake >= 0)
+        fit_descriptors(h);
     int rc = h->wake < 0 || !start_daemon(h) ? errno : start_thread(h);
     h->is_running = rc == 0 && h->daemon != NULL;
     if (h->is_running)

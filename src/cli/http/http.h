@@ -5,10 +5,10 @@
  *   handlers and writes. A handler must not wait for anything (no [blocks] function but those that
  *   block shortly): while it does, nobody else is answered. Nothing here ever waits for a client,
  *   and no other thread ever waits for this one, but in http_stop().
- * Limits: a server has a fixed number of connections, and each a fixed number of bytes. Where all
- *   connections are taken, a new one takes the place of that which has said nothing complete for the
- *   longest time. What is not a complete request in time is dropped, and so is a client that does
- *   not take its answer in time. */
+ * Limits: a server has a fixed number of connections, and each a fixed number of bytes. It raises the
+ *   limit of descriptors for them; where it may not, it has fewer. Where all connections are taken, a
+ *   new one takes the place of that which has said nothing complete for the longest time. What is not
+ *   a complete request in time is dropped, and so is a client that does not take its answer in time. */
 #ifndef CLI_HTTP_HTTP_H
 #define CLI_HTTP_HTTP_H
 
@@ -68,8 +68,8 @@ const char *http_address_check(const char *address);
 /* "http://127.0.0.1:8080", the port as the system has chosen it; "unix:/run/x.sock". */
 const char *http_address(const struct http *h);
 
-/* Begins to answer, on a thread of its own. The options are copied. 0, or an exit code after saying
- * why. */
+/* Begins to answer, on a thread of its own. The options are copied. The limit of descriptors may be raised:
+ * whoever is spawned later is to get the one of before. 0, or an exit code after saying why. */
 int http_start(struct http *h, const struct http_options *o);
 
 /* Ends the thread and all connections, removes a socket file, frees h. NULL: does nothing. Not from a

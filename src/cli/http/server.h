@@ -34,6 +34,7 @@ struct http {
     atomic_bool is_stopping;
     struct connection *connections;
     int64_t accept_again_at; /* there are no descriptors; 0: go on */
+    int descriptor_end;      /* those from here on are not for clients */
 
     pthread_mutex_t lock; /* for the rest, and for what streams have to send */
     struct stream *streams;
