@@ -201,6 +201,36 @@ END
     python3 "$SERVE_TESTS/readers.py" "$ADDRESS" "$SERVER" $(! is_sanitized "$SIMBA" || echo --any-memory)
 }
 
+@test "serve: an answer ends at some 256 kB, and those that nobody reads cost a bounded amount of memory" {
+    begin "${SIMBA%/*}/tests/owners" "$SIMBA_URL" 1000 0 1000 >ready # 6 MB of notes
+    await has ready ready
+    serve
+    await answers '/api/mutexes?after=service-00950' 'len(j["mutexes"]) > 10 and all(len(r["note"]) == 1000 for r in j["mutexes"])'
+    python3 - "$ADDRESS" <<'END'
+import json, sys, urllib.parse, urllib.request
+def get(query):
+    with urllib.request.urlopen(f"{sys.argv[1]}/api/mutexes?{urllib.parse.urlencode(query)}") as answer:
+        text = answer.read()
+    assert len(text) < 300000, len(text)
+    read = json.loads(text)
+    return [row["mutex"] for row in read["mutexes"]], read["next"]
+names, next = get({})
+while next is not None:
+    assert next == names[-1]
+    more, next = get({"after": next})
+    names += more
+assert names == ["service-%05d" % i for i in range(1000)], names
+wanted, got = names[::-4], []
+while wanted:
+    more, next = get({"names": "\n".join(wanted)})
+    got += more
+    wanted = wanted[len(more):]
+    assert (next is None) == (not wanted) and (next is None or next == more[-1])
+assert got == names[::-4]
+END
+    python3 "$SERVE_TESTS/readers.py" "$ADDRESS" "$SERVER" --unread $(! is_sanitized "$SIMBA" || echo --any-memory)
+}
+
 @test "serve: in a browser" {
     needs_browser
     begin "${SIMBA%/*}/tests/owners" "$SIMBA_URL" 10000 >ready

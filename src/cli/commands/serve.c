@@ -64,7 +64,8 @@ static void answer(struct http_request *r, int status, const char *type, struct 
         free(t->at);
         http_answer(r, 500, HTTP_TEXT, sorry, sizeof sorry - 1);
     } else {
-        http_answer_given(r, status, type, t->at, t->length);
+        char *all = realloc(t->at, t->length); /* it may have to wait for its client */
+        http_answer_given(r, status, type, all != NULL ? all : t->at, t->length);
     }
 }
 

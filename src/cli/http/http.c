@@ -24,8 +24,8 @@
 #include "cli/output.h"
 
 #define ACCEPTS_PER_TURN 16
-#define SWEEP_MS 250          /* how late a deadline may be noticed */
-#define NO_DESCRIPTORS_MS 100 /* then it is tried again */
+#define SWEEP_MS 250            /* how late a deadline may be noticed */
+#define NO_DESCRIPTORS_MS 100   /* then it is tried again */
 #define RESERVED_DESCRIPTORS 32 /* for the store and the files of this process */
 #define POOL_BYTES ((size_t)HTTP_REQUEST_BYTES * 2)
 #define SEND_BUFFER (64 * 1024) /* in the kernel, for each connection */
@@ -38,6 +38,12 @@ void connection_drop(struct connection *at)
     if (!at->is_dropped)
         shutdown(at->fd, SHUT_RDWR);
     at->is_dropped = true;
+}
+
+void connection_set_unsent(struct http *h, struct connection *at, size_t bytes)
+{
+    h->unsent = h->unsent - at->unsent + bytes;
+    at->unsent = bytes;
 }
 
 static unsigned count_of(const struct http *h)
@@ -97,8 +103,10 @@ static void on_connection(void *data, struct MHD_Connection *mhd, void **context
     struct connection **link = &h->connections;
     while (at != NULL && *link != at)
         link = &(*link)->next;
-    if (at != NULL)
+    if (at != NULL) {
         *link = at->next;
+        connection_set_unsent(h, at, 0);
+    }
     free(at);
     *context = NULL;
 }
@@ -113,8 +121,10 @@ static void on_completed(void *data, struct MHD_Connection *mhd, void **state,
     struct connection *at = info != NULL ? (struct connection *)info->socket_context : NULL;
     (void)code;
     *state = NULL;
-    if (at != NULL)
+    if (at != NULL) {
         at->deadline = simba_now() + HTTP_IDLE_MS;
+        connection_set_unsent(h, at, 0);
+    }
 }
 
 /* The store comes first: without descriptors it could not be reached again, and a lease would be lost

@@ -8,7 +8,8 @@
  * Limits: a server has a fixed number of connections, and each a fixed number of bytes. It raises the
  *   limit of descriptors for them; where it may not, it has fewer. Where all connections are taken, a
  *   new one takes the place of that which has said nothing complete for the longest time. What is not
- *   a complete request in time is dropped, and so is a client that does not take its answer in time. */
+ *   a complete request in time is dropped, and so is a client that does not take its answer in time.
+ *   While the answers that clients have yet to take are too much together, there are only small ones. */
 #ifndef CLI_HTTP_HTTP_H
 #define CLI_HTTP_HTTP_H
 
@@ -25,7 +26,10 @@ struct cli;
 #define HTTP_IDLE_MS 30000   /* … every other one within this after the last answer … */
 #define HTTP_ANSWER_MS 30000 /* … and takes an answer within this; else it is dropped */
 #define HTTP_STREAM_BYTES \
-    ((size_t)256 * 1024)           /* what waits for a client of a stream; beyond it is dropped */
+    ((size_t)256 * 1024) /* what waits for a client of a stream; beyond it is dropped */
+#define HTTP_UNSENT_BYTES \
+    ((size_t)32 * 1024 * 1024) /* of answers that clients have yet to take; beyond: 503, … */
+#define HTTP_SMALL_BYTES ((size_t)32 * 1024) /* … but for small ones, such as of checks */
 #define HTTP_STREAM_QUIET_MS 15000 /* then a comment is sent, so that a dead client is noticed */
 #define HTTP_ADDRESS_MAX 256
 #define HTTP_HEADERS 8 /* that http_header() adds to one answer */

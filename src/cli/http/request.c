@@ -88,12 +88,23 @@ void request_send(struct http_request *r, int status, const char *type,
     m->MHD_destroy_response(response);
 }
 
-/* The library does not write to it. */
+/* The library does not write to the body. It keeps it until the client has taken it. */
 static void answer(struct http_request *r, int status, const char *type, const void *body,
                    size_t length, enum MHD_ResponseMemoryMode mode)
 {
+    static const char full[] = "Too many answers wait for clients; try again later.\n";
     void *bytes = (void *)(uintptr_t)body;
-    request_send(r, status, type, r->h->m->MHD_create_response_from_buffer(length, bytes, mode));
+    struct http *h = r->h;
+    if (mode != MHD_RESPMEM_PERSISTENT && length > HTTP_SMALL_BYTES &&
+        h->unsent + length > HTTP_UNSENT_BYTES) {
+        if (mode == MHD_RESPMEM_MUST_FREE)
+            free(bytes);
+        http_answer_static(r, MHD_HTTP_SERVICE_UNAVAILABLE, HTTP_TEXT, full, strlen(full));
+        return;
+    }
+    if (mode != MHD_RESPMEM_PERSISTENT && !r->is_answered)
+        connection_set_unsent(h, r->connection, length);
+    request_send(r, status, type, h->m->MHD_create_response_from_buffer(length, bytes, mode));
 }
 
 void http_answer(struct http_request *r, int status, const char *type, const void *body,

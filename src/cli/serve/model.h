@@ -14,7 +14,8 @@
 
 #define RING_MAX 16384      /* tenures that are over, in memory, if there is no file */
 #define PENDING_MAX 65536   /* changes to be told; of more, clients are told to begin anew */
-#define ROWS_MAX 5000       /* in one answer; the next one goes on */
+#define ROWS_MAX 5000       /* in one answer; the next one goes on; … */
+#define ANSWER_BYTES 262144 /* … it has no more rows from so many bytes on */
 #define PUBLISH_MS 100      /* so often changes are told … */
 #define PUBLISH_BYTES 65536 /* … and at most about so many bytes of them */
 #define LIST_LEAST_MS 5000  /* so often the store is asked who waits, while somebody looks; … */
@@ -57,7 +58,7 @@ void model_end(struct model *m);
 /* ---- for answers: the lock is taken */
 
 /* Mutexes in the order of their names, after this one (NULL: from the first); or these names, with a
- * line end between them. */
+ * line end between them. Where there are more, `next` is the last one that was written. */
 void model_write_mutexes(struct model *m, const char *after, const char *names, size_t limit,
                          struct json_buffer *t);
 

@@ -87,18 +87,17 @@ static struct followed **sort_after(struct model *m, const char *after, size_t *
 
 static void write_after(struct model *m, const char *after, size_t limit, struct json_buffer *t)
 {
-    size_t count = 0, shown;
+    size_t count = 0, shown = 0;
     struct followed **all = sort_after(m, after, &count);
     if (all == NULL) {
         t->failed = true;
         return;
     }
-    shown = count < limit ? count : limit;
     json_buffer_name(t, "mutexes");
     json_buffer_add(t, "[");
-    for (size_t i = 0; i < shown; i++) {
-        json_buffer_add(t, i > 0 ? "," : "");
-        row_write(t, all[i], all[i]->tenure.mutex, all[i]->change);
+    for (; shown < count && shown < limit && t->length < ANSWER_BYTES; shown++) {
+        json_buffer_add(t, shown > 0 ? "," : "");
+        row_write(t, all[shown], all[shown]->tenure.mutex, all[shown]->change);
     }
     json_buffer_add(t, "]");
     json_buffer_string_of(t, "next",
@@ -108,11 +107,12 @@ static void write_after(struct model *m, const char *after, size_t limit, struct
 
 static void write_named(struct model *m, const char *names, struct json_buffer *t)
 {
-    char name[SIMBA_MUTEX_MAX + 1];
+    char name[SIMBA_MUTEX_MAX + 1] = "";
     size_t written = 0;
     json_buffer_name(t, "mutexes");
     json_buffer_add(t, "[");
-    for (size_t length; *names != '\0'; names += length + (names[length] == '\n')) {
+    for (size_t length; *names != '\0' && t->length < ANSWER_BYTES;
+         names += length + (names[length] == '\n')) {
         length = strcspn(names, "\n");
         if (length == 0 || length >= sizeof name)
             continue;
@@ -123,7 +123,7 @@ static void write_named(struct model *m, const char *names, struct json_buffer *
         row_write(t, f, name, f != NULL ? f->change : m->changes);
     }
     json_buffer_add(t, "]");
-    json_buffer_string_of(t, "next", NULL);
+    json_buffer_string_of(t, "next", *names != '\0' ? name : NULL);
 }
 
 void model_write_mutexes(struct model *m, const char *after, const char *names, size_t limit,
@@ -170,6 +170,8 @@ static void write_tenure(void *data, const struct seen_tenure *tenure, const cha
         seen_tenure_json(p->t, tenure, NULL);
         p->last_ms = tenure->ended_ms;
         p->last_row = tenure->row;
+        if (p->t->length >= ANSWER_BYTES)
+            p->limit = p->count + 1;
     }
     p->count++;
 }
@@ -180,7 +182,7 @@ static void read_ring(struct model *m, const struct history_page *q, struct page
     uint64_t before = q->before_row > 0 ? (uint64_t)q->before_row : 0;
     uint64_t end = before < m->ring_count ? before : m->ring_count;
     uint64_t begin = m->ring_count > RING_MAX ? m->ring_count - RING_MAX : 0;
-    for (uint64_t i = end; i > begin && p->count <= q->limit; i--) {
+    for (uint64_t i = end; i > begin && p->count <= p->limit; i--) {
         struct seen_tenure tenure = m->ring[(i - 1) % RING_MAX];
         if (tenure.ended_ms < q->since_ms ||
             (q->mutex != NULL && strcmp(q->mutex, tenure.mutex) != 0))
