@@ -201,6 +201,24 @@ END
     python3 "$SERVE_TESTS/readers.py" "$ADDRESS" "$SERVER" $(! is_sanitized "$SIMBA" || echo --any-memory)
 }
 
+@test "serve: when many tenures end at once, events tell of all" {
+    begin "${SIMBA%/*}/tests/owners" "$SIMBA_URL" 3000 >ready
+    owners=$PID
+    await has ready ready
+    serve
+    await answers /api/mutexes 'len(j["mutexes"]) > 100'
+    begin curl -sSN --max-time 60 "$ADDRESS/events" >events
+    await has '^event: hello' events
+    kill -KILL "$owners"
+    told() { # all of them, each once
+        grep '^data: {"now_ms":[0-9]*,"mutexes"' events | cut -c7- | python3 -c 'import json, sys
+names = [t["mutex"] for line in sys.stdin for t in json.loads(line)["tenures"]]
+print(len(names), len(set(names)))
+sys.exit(len(names) != 3000 or len(set(names)) != 3000)' >names
+    }
+    await told || { cat names && false; }
+}
+
 @test "serve: an answer ends at some 256 kB, and those that nobody reads cost a bounded amount of memory" {
     begin "${SIMBA%/*}/tests/owners" "$SIMBA_URL" 1000 0 1000 >ready # 6 MB of notes
     await has ready ready

@@ -36,7 +36,7 @@ struct model {
     uint64_t changes;
     char (*pending)[SIMBA_MUTEX_MAX + 1];
     size_t pending_count, pending_room;
-    bool is_reset; /* PENDING_MAX: they are to begin anew */
+    bool is_reset; /* PENDING_MAX, RING_MAX: they are to begin anew */
     uint64_t ended[SIMBA_STALLED + 1], unseen, began;
     pthread_cond_t changed, asked; /* for the publisher; for the asker */
     int64_t looked_at;             /* simba_now() */
