@@ -148,6 +148,19 @@ with simba.open() as s, s.lock(os.environ["M"], timeout=5) as lock:
     await says unix:two /healthz '^200 ok'
 }
 
+@test "listen: /healthz is 503 from the first renewal that fails until the store answers again" {
+    make_store_losable
+    begin "$SIMBA" elect --log json --listen unix:one "${LOSABLE[@]}" "$M" >out 2>err
+    await says unix:one /leader '^200 '
+    await says unix:one /healthz '^200 ok'
+    lose_store
+    await says unix:one /healthz '^503 '
+    until has '"reason":"expired"' err; do says unix:one /healthz '^503 '; done
+    for _ in {1..40}; do says unix:one /healthz '^503 '; done
+    find_store
+    await says unix:one /healthz '^200 ok'
+}
+
 @test "listen: /metrics is a page for Prometheus" {
     begin "$SIMBA" elect -q --id "$M" --listen unix:one "$M" >out
     await says unix:one /leader '^200 '

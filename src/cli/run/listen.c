@@ -42,6 +42,7 @@ struct listen {
     pthread_cond_t changed;
     bool is_ending;
     int64_t ticked_at;         /* the probe last ran */
+    int64_t ask_at;            /* it asks the store again; 0: now */
     int64_t answered_at;       /* the store last answered it; 0: never */
     char failure[FAILURE_MAX]; /* why it did not, the last time; "": it did */
     struct simba_note note;    /* as it was then */
@@ -81,11 +82,25 @@ static struct simba_owner owner_seen(const struct listen *l)
 
 /* ---- the probe ----------------------------------------------------------------------------- */
 
+/* Under the lock: a tenure ended without an answer of the store, so that it does not answer, as far as
+ * is known. The probe finds out. */
+static void suspect_store(struct listen *l)
+{
+    char why[OUTAGE_TEXT_MAX];
+    snprintf(l->failure, sizeof l->failure, "the lease was lost: %s; the store is being asked",
+             outage_explain(l->p->c->outage, 0, why));
+    l->ask_at = 0;
+    pthread_cond_signal(&l->changed);
+}
+
 /* Under the lock. */
 static void watch_renewals(struct listen *l, int64_t now)
 {
     uint64_t token = token_now(l);
     int64_t until = now + remaining_ms(l);
+    bool is_over = l->token != 0 && token == 0;
+    if (is_over && (l->p->c->outage->is_on || now + ROUNDING_MS >= l->hold_until))
+        suspect_store(l);
     if (token != l->token || until > l->hold_until + ROUNDING_MS) {
         l->token = token;
         l->hold_until = until;
@@ -116,10 +131,11 @@ static void *probe(void *arg)
     struct listen *l = arg;
     prctl(PR_SET_NAME, "simba-probe");
     pthread_mutex_lock(&l->lock);
-    for (unsigned tick = 0; !l->is_ending; tick++) {
+    while (!l->is_ending) {
         l->ticked_at = simba_now();
         watch_renewals(l, l->ticked_at);
-        if (tick % READ_EVERY_TICKS == 0 && l->token == 0) {
+        if (l->token == 0 && l->ticked_at >= l->ask_at) {
+            l->ask_at = l->ticked_at + READ_EVERY_TICKS * l->tick_ms;
             pthread_mutex_unlock(&l->lock);
             ask_store(l);
             pthread_mutex_lock(&l->lock);
@@ -129,7 +145,7 @@ static void *probe(void *arg)
         int64_t ns = at.tv_nsec + l->tick_ms * NS_PER_MS;
         at.tv_sec += (time_t)(ns / NS_PER_S);
         at.tv_nsec = (long)(ns % NS_PER_S);
-        if (!l->is_ending)
+        if (!l->is_ending && (l->ask_at != 0 || l->token != 0))
             pthread_cond_timedwait(&l->changed, &l->lock, &at);
     }
     pthread_mutex_unlock(&l->lock);
