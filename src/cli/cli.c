@@ -305,8 +305,9 @@ static const char *default_text(int64_t ms, char *out)
 /* What would be used, without using it: the folder of the default store is not made. */
 static int show_configuration(struct cli *c)
 {
-    static const char *const names[SETTINGS] = {"url",           "ttl",    "transition", "id",
-                                                "initial-delay", "listen", "log",        "history"};
+    static const char *const names[SETTINGS] = {
+        "url",    "ttl", "transition", "id",           "initial-delay",
+        "listen", "log", "history",    "serve.listen", "serve.host"};
     char ttl[24], transition[24];
     const char *const defaults[SETTINGS] = {NULL,
                                             default_text(c->ttl_ms, ttl),
@@ -315,6 +316,8 @@ static int show_configuration(struct cli *c)
                                             "0s",
                                             "nowhere",
                                             "plain",
+                                            "none",
+                                            ":7462",
                                             "none"};
     if (c->setting[SET_URL].value != NULL) {
         int code = cli_open(c);

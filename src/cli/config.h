@@ -16,6 +16,8 @@ enum setting_id {
     SET_LISTEN,
     SET_LOG,
     SET_HISTORY,
+    SET_SERVE_LISTEN,
+    SET_SERVE_HOST,
     SETTINGS
 };
 

@@ -60,10 +60,13 @@ assert client.ask(ADDRESS, "/echo/" + "a" * 20000)[0] in (414, 431)'
 @test "http: a name that is not ours is refused, an address and localhost are not" {
     with_sample '
 for host, status in (("localhost", 200), ("127.0.0.1:8080", 200), ("[::1]:1", 200), ("LOCALHOST:1", 200),
+                     ("one.example", 200), ("Two.Example:80", 200), ("example", 403), ("one.example,two.example", 403),
                      ("evil.example", 403), ("localhost.evil.example:80", 403), ("", 403), ("[::1", 200)):
     with request("GET /echo/", host) as s:
         answer = read_until(s, b"\r\n\r\n")
-    assert answer.startswith(b"HTTP/1.1 %d" % status), (host, answer)'
+    assert answer.startswith(b"HTTP/1.1 %d" % status), (host, answer)
+with request("GET /nothing", "evil.example") as s: # a path for everybody
+    assert read_until(s, b"\r\n\r\n").startswith(b"HTTP/1.1 500")'
 }
 
 @test "http: streams get a first event and then all others, in order" {

@@ -194,6 +194,9 @@ P
     chmod 600 home/.config/simba/simba.yaml
     begin "$SIMBA" elect -q "${M}3" >out
     await says unix:other /leader '^200 '
+    kill -TERM "$PID"
+    ends "$PID"
+    simba lock "${M}3" "$SIMBA" lock "${M}4" "$SIMBA" lock "${M}5" true # the address is that of the first
 }
 
 # bats test_tags=storeless

@@ -90,6 +90,8 @@ for line in sys.stdin: json.loads(line)'
     [ "$(get / -o /dev/null -w '%{http_code}' -X POST)" = 405 ]
     [ "$(get / -o /dev/null -w '%{http_code}' -H 'Host: evil.example.org')" = 403 ]
     [ "$(get / -o /dev/null -w '%{http_code}' -H 'Host: localhost')" = 200 ]
+    [ "$(get /healthz -o /dev/null -w '%{http_code}' -H 'Host: monitored.example.org')" = 200 ]
+    [ "$(get /metrics -o /dev/null -w '%{http_code}' -H 'Host: monitored.example.org')" = 200 ]
     [ "$(get /nosuch -o /dev/null -w '%{http_code}')" = 404 ]
     answers '/api/history?since=1h&limit=7&before=9.9&mutex=%00%ff' 'j["tenures"] == []'
     run simba serve --listen "${ADDRESS#http://}"
@@ -100,6 +102,36 @@ for line in sys.stdin: json.loads(line)'
     expect 125 "/nonexistent"
     run simba serve --keep 1h --listen :0
     expect 64 "needs --history"
+}
+
+@test "serve: names that --host, a variable or a file allow" {
+    "$SIMBA" init >/dev/null 2>&1
+    code_for() { # name
+        get / -o /dev/null -w '%{http_code} ' -H "Host: $1"
+    }
+    serve --host locks.example.org,simba.lan
+    [ "$(code_for locks.example.org:8080; code_for SIMBA.lan; code_for example.org)" = "200 200 403 " ]
+    mkdir -p home/.config/simba
+    printf 'simba:\n  listen: nonsense\n  serve:\n    host: of.file\n    listen: 127.0.0.1:0\n' >home/.config/simba/simba.yaml
+    begin "$SIMBA" serve >file.out 2>&1
+    await has '^http://127' file.out
+    ADDRESS=$(grep ^http file.out)
+    [ "$(code_for of.file)" = "200 " ]
+    SIMBA_SERVE_HOST=of.variable SIMBA_LISTEN=127.0.0.1:0 begin "$SIMBA" serve >variable.out 2>&1
+    await has '^http://127' variable.out
+    ADDRESS=$(grep ^http variable.out)
+    [ "$(code_for of.variable; code_for of.file)" = "200 403 " ]
+}
+
+@test "serve: behind a web server: on a socket, which the umask opens for a group, every name is right" {
+    "$SIMBA" init >/dev/null 2>&1
+    for mask in 022 007; do
+        behind() { umask "$1" && exec "$SIMBA" serve --listen "unix:sock$1"; }
+        begin behind "$mask" >out 2>err
+        await test -S "sock$mask"
+        await curl -fsS --max-time 10 --unix-socket "sock$mask" http://locks.example.org/ -o /dev/null
+    done
+    [ "$(stat -c %a sock022 sock007 | tr '\n' ' ')" = "755 770 " ]
 }
 
 @test "serve: a number in a URL that is none is refused, and hangs nothing" {

@@ -22,11 +22,13 @@
 #define STREAMS 512
 #define SINCE_MS 3600000
 
-enum { OPT_LISTEN, OPT_HISTORY, OPT_KEEP };
+enum { OPT_LISTEN, OPT_HOST, OPT_HISTORY, OPT_KEEP };
 
 static const struct option options[] = {
     {"listen", 0, OPT_LISTEN, "ADDR",
      "[HOST]:PORT, or unix:PATH; default :7462, this machine only"},
+    {"host", 0, OPT_HOST, "NAMES",
+     "names by which browsers may ask, too, with commas between them"},
     {"history", 0, OPT_HISTORY, "FILE",
      "record tenures into FILE, and show those of earlier; default: SIMBA_HISTORY, the key history "
      "of "
@@ -50,6 +52,8 @@ static int take_option(struct cli *c, void *data, int id, char *value)
         return cli_take_keep(c, value, &s->keep_ms);
     if (id == OPT_HISTORY)
         cli_set(c, SET_HISTORY, value, "--history");
+    else if (id == OPT_HOST)
+        cli_set(c, SET_SERVE_HOST, value, "--host");
     else
         cli_set(c, SET_LISTEN, value, "--listen");
     return -1;
@@ -181,13 +185,13 @@ static void answer_health(void *data, struct http_request *r)
 }
 
 static const struct http_route routes[] = {
-    {"/", answer_page},
-    {"/api/mutexes", answer_mutexes},
-    {"/api/history", answer_history},
-    {"/events", answer_events},
-    {"/metrics", answer_metrics},
-    {"/healthz", answer_health},
-    {NULL, NULL},
+    {"/", answer_page, false},
+    {"/api/mutexes", answer_mutexes, false},
+    {"/api/history", answer_history, false},
+    {"/events", answer_events, false},
+    {"/metrics", answer_metrics, true}, /* monitoring asks by name … */
+    {"/healthz", answer_health, true},  /* … and so do load balancers */
+    {NULL, NULL, false},
 };
 
 /* ---- all of it ----------------------------------------------------------------------------- */
@@ -243,6 +247,8 @@ static _Noreturn void serve_until_signal(struct server *s)
 static int listen_as_set(struct server *s, const struct cli *c)
 {
     const struct setting *set = &c->setting[SET_LISTEN];
+    if (set->value == NULL)
+        set = &c->setting[SET_SERVE_LISTEN];
     return http_listen(c, set->value != NULL ? set->where : "--listen", set->by_flag,
                        set->value != NULL ? set->value : ADDRESS, &s->model.http);
 }
@@ -253,7 +259,8 @@ static int start(struct server *s, struct cli *c)
                              .data = s,
                              .connections = CONNECTIONS,
                              .streams = STREAMS,
-                             .checks_host = true};
+                             .checks_host = true,
+                             .hosts = c->setting[SET_SERVE_HOST].value};
     int code;
     if (!signals_take(&s->signals))
         return print_error(c, "cannot take signals");

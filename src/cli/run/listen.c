@@ -306,7 +306,11 @@ static void on_metrics(void *data, struct http_request *r)
 /* ---- the beginning and the end ------------------------------------------------------------- */
 
 static const struct http_route routes[] = {
-    {"/leader", on_leader}, {"/healthz", on_healthz}, {"/metrics", on_metrics}, {NULL, NULL}};
+    {"/leader", on_leader, true},
+    {"/healthz", on_healthz, true},
+    {"/metrics", on_metrics, true},
+    {NULL, NULL, false},
+};
 
 int listen_open(struct plan *p)
 {
