@@ -33,6 +33,26 @@ token_of() { # address
     expect 0 "^503 \{\"leader\":false,\"mutex\":\"$M\",\"id\":\"two\",\"owner\":\{\"id\":\"one\",\"token\":$token(,\"held_ms\":[0-9]+)?\},\"store\":\"$STORE\"\}$"
 }
 
+# It asks the store by itself; the contender, which has yet to begin, has heard of nobody.
+@test "listen: 503 names the owner that was read last, and ids as they are" {
+    turned=$'\u202e\t<a "b">'
+    SIMBA_INITIAL_DELAY=60s begin "$SIMBA" elect -q --id "$turned" --ttl 1s --transition 4s --listen unix:two "$M" >out
+    await says unix:two /leader '^503 .*"owner":null'
+    for owner in "one$turned" "other"; do
+        begin "$SIMBA" lock --id "$owner" "$M" sleep 60
+        export owner turned
+        shows() {
+            ask unix:two /leader | cut -c5- | python3 -c 'import json, os, sys
+read = json.load(sys.stdin)
+sys.exit(read["id"] != os.environ["turned"] or read["owner"]["id"] != os.environ["owner"])'
+        }
+        await shows
+        kill -TERM "$PID"
+        ends "$PID"
+    done
+    await says unix:two /leader '^503 .*"owner":null'
+}
+
 @test "listen: /leader is 503 from the moment the owner is told to end" {
     begin "$SIMBA" elect -q --id one --listen unix:one "$M" -a 'touch led' -r 'touch ending; while [ -e ending ]; do sleep 0.01; done' >out
     await says unix:one /leader '^200 '
@@ -144,6 +164,7 @@ with simba.open() as s, s.lock(os.environ["M"], timeout=5) as lock:
     says unix:two /leader '^503 '
     lose_store
     await says unix:two /healthz "^503 mutex '$M' on "
+    [ "$(ask unix:two /healthz | grep -o "mutex '$M' on" | wc -l)" = 1 ]
     find_store
     await says unix:two /healthz '^200 ok'
 }
