@@ -198,6 +198,15 @@ assert found["simba_mutex_owned", os.environ["M"]] == 1 and found["simba_acquisi
 P
 }
 
+# To say who owns the mutex, lock has an observer. It has no id, and no series of its own.
+@test "listen: /metrics of lock has the mutex once" {
+    begin "$SIMBA" lock -q --id one --listen unix:one "$M" sleep 60
+    await says unix:one /leader '^200 '
+    ask unix:one /metrics >page
+    [ "$(grep -c "^simba_mutex_owned{mutex=\"$M\"" page)" = 1 ]
+    has "^simba_mutex_owned\{mutex=\"$M\",id=\"one\"\} 1$" page
+}
+
 # ---- addresses --------------------------------------------------------------------------------
 
 @test "listen: a port on loopback, chosen by the system, by an option, a variable or a file" {

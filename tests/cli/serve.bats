@@ -134,6 +134,20 @@ for line in sys.stdin: json.loads(line)'
     [ "$(stat -c %a sock022 sock007 | tr '\n' ' ')" = "755 770 " ]
 }
 
+@test "serve: on every address, of both families; it says one that can be opened" {
+    "$SIMBA" init >/dev/null 2>&1
+    has_ipv6=$(python3 -c 'import socket; socket.create_server(("::1", 0), family=socket.AF_INET6); print("[::1]")' 2>/dev/null) || true
+    for host in '*' '[::]' 0.0.0.0; do
+        begin "$SIMBA" serve --listen "$host:0" >every.out 2>every.err
+        await has '^http://127\.0\.0\.1:[0-9]+$' every.out
+        has 'at http://127.*, and at every other address of this machine' every.err
+        ADDRESS=$(cat every.out)
+        get / -o /dev/null
+        [ -z "$has_ipv6" ] || [ "$host" = 0.0.0.0 ] || curl -sS --max-time 10 -g "http://[::1]:${ADDRESS##*:}/healthz"
+        : >every.out
+    done
+}
+
 @test "serve: a number in a URL that is none is refused, and hangs nothing" {
     simba lock "$M" true
     serve

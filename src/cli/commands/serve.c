@@ -224,7 +224,7 @@ static void say_where(const struct cli *c, const struct http *h)
         print_json("{s:s, s:s}", "address", http_address(h), "store", c->store);
     else
         printf("%s\n", http_address(h));
-    print_note(c, "shows %s at %s", c->store, http_address(h));
+    print_note(c, "shows %s at %s%s", c->store, http_address(h), http_other_addresses(h));
 }
 
 static _Noreturn void serve_until_signal(struct server *s)

@@ -243,7 +243,9 @@ const char *address_listen(struct address *a)
     const char *failed;
     if (a->path[0] != '\0')
         return listen_unix(a);
-    if (strcmp(a->host, "*") == 0) {
+    bool is_any_ipv4 = strcmp(a->host, "0.0.0.0") == 0;
+    a->is_everywhere = is_any_ipv4 || strcmp(a->host, "*") == 0 || strcmp(a->host, "::") == 0;
+    if (a->is_everywhere && !is_any_ipv4) {
         int error = listen_everywhere(a, htons((in_port_t)strtoul(a->port, NULL, 10)));
         failed = error == 0 ? NULL : explain(a, error);
     } else {
@@ -253,7 +255,7 @@ const char *address_listen(struct address *a)
         address_close(a);
         return failed;
     }
-    const char *host = a->host[0] != '\0' ? a->host : LOOPBACK;
+    const char *host = a->host[0] != '\0' && !a->is_everywhere ? a->host : LOOPBACK;
     bool is_ipv6 = strchr(host, ':') != NULL;
     snprintf(a->port, sizeof a->port, "%u", (unsigned)ntohs(port_of(a->sockets[0])));
     snprintf(a->text, sizeof a->text, "http://%s%.200s%s:%s", is_ipv6 ? "[" : "", host,

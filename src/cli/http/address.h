@@ -18,7 +18,8 @@ struct address {
     char path[sizeof(((struct sockaddr_un *)0)->sun_path)]; /* "": no socket file */
     int sockets[SOCKETS_MAX];
     size_t count;
-    bool is_bound; /* there is a socket file to be removed, if it is still ours: this one */
+    bool is_everywhere; /* on every address of the machine */
+    bool is_bound;      /* there is a socket file to be removed, if it is still ours: this one */
     dev_t device;
     ino_t inode;
 };

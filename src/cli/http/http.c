@@ -235,8 +235,8 @@ int http_listen(const struct cli *c, const char *option, bool by_flag, const cha
     h->m = microhttpd_load(&why);
     if (h->m == NULL) {
         free(h);
-        return print_error(c, "cannot listen on %.200s (%s): %s; install Debian's libmicrohttpd12",
-                           address, option, why);
+        return print_error(c, "cannot listen on %.200s (%s): %s; install libmicrohttpd", address,
+                           option, why);
     }
     why = address_listen(&h->address);
     if (why != NULL) {
@@ -252,6 +252,11 @@ int http_listen(const struct cli *c, const char *option, bool by_flag, const cha
 const char *http_address(const struct http *h)
 {
     return h->address.text;
+}
+
+const char *http_other_addresses(const struct http *h)
+{
+    return h->address.is_everywhere ? ", and at every other address of this machine" : "";
 }
 
 static bool start_daemon(struct http *h)

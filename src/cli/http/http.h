@@ -61,8 +61,8 @@ struct http_options {
 
 /* ---- the server ---------------------------------------------------------------------------- */
 
-/* Takes an address: [HOST]:PORT, where no HOST is 127.0.0.1 and * is every address of the machine;
- * unix:PATH, a socket. PORT 0: the system chooses. Binds and listens, so that from here on
+/* Takes an address: [HOST]:PORT, where no HOST is 127.0.0.1 and * or [::] is every address of the
+ * machine; unix:PATH, a socket. PORT 0: the system chooses. Binds and listens, so that from here on
  * connections wait; to be called after every fork, since a child would keep the address.
  * 0, or an exit code after saying why: EXIT_USAGE for what is no address if by_flag, else
  * EXIT_TROUBLE. `option` names where it comes from, as in "--listen". */
@@ -72,8 +72,11 @@ int http_listen(const struct cli *c, const char *option, bool by_flag, const cha
 /* What is wrong with an address, before anything is bound; NULL: nothing. */
 const char *http_address_check(const char *address);
 
-/* "http://127.0.0.1:8080", the port as the system has chosen it; "unix:/run/x.sock". */
+/* "http://127.0.0.1:8080", the port as the system has chosen it, also if it is on every address of the
+ * machine; "unix:/run/x.sock". */
 const char *http_address(const struct http *h);
+/* To be said behind it: that there are others, or "". */
+const char *http_other_addresses(const struct http *h);
 
 /* Begins to answer, on a thread of its own. The options are copied. The limit of descriptors may be raised:
  * whoever is spawned later is to get the one of before. 0, or an exit code after saying why. */

@@ -381,8 +381,8 @@ int listen_begin(struct plan *p, simba_contender *contender, simba_locker *locke
     size_t length = strlen(s->value);
     bool is_chosen = length >= 2 && strcmp(s->value + length - 2, ":0") == 0;
     if (code == 0 && (p->c->verbose > 0 || is_chosen))
-        print_level(p->c, SIMBA_LOG_INFO, "mutex '%s': listening on %s", p->mutex,
-                    http_address(l->http));
+        print_level(p->c, SIMBA_LOG_INFO, "mutex '%s': listening on %s%s", p->mutex,
+                    http_address(l->http), http_other_addresses(l->http));
     return code;
 }
 
