@@ -11,6 +11,7 @@
 
 #include "cli/commands/commands.h"
 #include "cli/http/http.h"
+#include "cli/metrics_page.h"
 #include "cli/output.h"
 #include "cli/run/relay.h"
 #include "cli/run/signals.h"
@@ -173,7 +174,7 @@ static void answer_metrics(void *data, struct http_request *r)
     struct server *s = data;
     struct json_buffer t = {0};
     model_write_metrics(&s->model, &t);
-    answer(r, 200, "text/plain; version=0.0.4; charset=utf-8", &t);
+    answer(r, 200, METRICS_PAGE_TYPE, &t);
 }
 
 static void answer_health(void *data, struct http_request *r)

@@ -12,6 +12,7 @@
 #include "cli/cli.h"
 #include "cli/http/http.h"
 #include "cli/json_buffer.h"
+#include "cli/metrics_page.h"
 #include "cli/output.h"
 #include "cli/run/clock.h"
 #include "cli/run/outage.h"
@@ -26,7 +27,6 @@
 #define ROUNDING_MS 2        /* the library says in whole milliseconds what is left */
 #define FAILURE_MAX 600
 #define NS_PER_S (1000 * NS_PER_MS)
-#define METRICS_SPARE 4096 /* a page may grow between two looks at it */
 
 struct listen {
     struct plan *p;
@@ -291,24 +291,16 @@ static void on_healthz(void *data, struct http_request *r)
 
 /* ---- /metrics ------------------------------------------------------------------------------ */
 
-#define PROMETHEUS "text/plain; version=0.0.4; charset=utf-8"
-
 static void on_metrics(void *data, struct http_request *r)
 {
     const struct listen *l = data;
-    simba_client *const clients[] = {l->p->c->client};
-    int64_t length = simba_metrics_prometheus(clients, 1, SIMBA_PER_HANDLE, NULL, 0);
-    size_t size = length > 0 ? (size_t)length + METRICS_SPARE : 0;
-    char *page = size > 0 ? malloc(size) : NULL;
+    const char *why;
+    size_t length;
+    char *page = metrics_page(l->p->c->client, SIMBA_PER_HANDLE, &length, &why);
     if (page != NULL)
-        length = simba_metrics_prometheus(clients, 1, SIMBA_PER_HANDLE, page, size);
-    if (page == NULL || length < 0 || (size_t)length >= size) {
-        const char *why = length < 0 ? cli_error_text() : "out of memory";
-        free(page);
+        http_answer_given(r, 200, METRICS_PAGE_TYPE, page, length);
+    else
         http_answer(r, 503, HTTP_TEXT, why, strlen(why));
-        return;
-    }
-    http_answer_given(r, 200, PROMETHEUS, page, (size_t)length);
 }
 
 /* ---- the beginning and the end ------------------------------------------------------------- */

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "cli/metrics_page.h"
 #include "cli/output.h"
 #include "cli/owner_list.h"
 
@@ -263,11 +264,10 @@ static void write_own_metrics(struct model *m, struct json_buffer *t)
 
 void model_write_metrics(struct model *m, struct json_buffer *t)
 {
-    simba_client *client = m->c->client;
-    int64_t length = simba_metrics_prometheus(&client, 1, 0, NULL, 0);
-    char *text = length >= 0 ? malloc((size_t)length + 4096) : NULL;
-    if (text != NULL &&
-        simba_metrics_prometheus(&client, 1, 0, text, (size_t)length + 4096) <= length + 4095)
+    const char *why;
+    size_t length;
+    char *text = metrics_page(m->c->client, 0, &length, &why);
+    if (text != NULL)
         json_buffer_add(t, text);
     else
         t->failed = true;
