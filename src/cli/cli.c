@@ -314,10 +314,10 @@ static int show_configuration(struct cli *c)
                                             default_text(c->transition_ms, transition),
                                             "made from host and pid",
                                             "0s",
-                                            "nowhere",
+                                            config_is_serve(c) ? SERVE_ADDRESS : "nowhere",
                                             "plain",
                                             "none",
-                                            ":7462",
+                                            NULL, /* it is shown as listen */
                                             "none"};
     if (c->setting[SET_URL].value != NULL) {
         int code = cli_open(c);
@@ -329,6 +329,8 @@ static int show_configuration(struct cli *c)
     }
     for (int i = 0; i < SETTINGS; i++) {
         const struct setting *s = &c->setting[i];
+        if (i == SET_SERVE_LISTEN || (i == SET_SERVE_HOST && !config_is_serve(c)))
+            continue;
         const char *value = i == SET_URL ? c->store : s->value != NULL ? s->value : defaults[i];
         const char *from = s->value != NULL ? s->where : "default";
         if (c->json)

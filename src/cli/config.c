@@ -214,11 +214,16 @@ static void take_url_option(struct cli *c, enum setting_id id)
         snprintf(s->where, sizeof s->where, "the URL");
 }
 
+bool config_is_serve(const struct cli *c)
+{
+    return strcmp(c->command->name, "serve") == 0;
+}
+
 /* An address is for one process. simba serve has a key of its own; and where a simba runs in CMD, the one
  * around it has the address. */
 static bool ignores_listen(const struct cli *c)
 {
-    return strcmp(c->command->name, "serve") == 0 || secure_getenv("SIMBA_FENCING_TOKEN") != NULL;
+    return config_is_serve(c) || secure_getenv("SIMBA_FENCING_TOKEN") != NULL;
 }
 
 int config_load(struct cli *c)
@@ -246,6 +251,8 @@ int config_load(struct cli *c)
         if (c->setting[id].value == NULL)
             snprintf(c->setting[id].where, sizeof c->setting[id].where, "default");
     }
+    if (config_is_serve(c) && c->setting[SET_LISTEN].value == NULL)
+        c->setting[SET_LISTEN] = c->setting[SET_SERVE_LISTEN];
     return 0;
 }
 

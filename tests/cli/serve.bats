@@ -113,6 +113,9 @@ for line in sys.stdin: json.loads(line)'
     [ "$(code_for locks.example.org:8080; code_for SIMBA.lan; code_for example.org)" = "200 200 403 " ]
     mkdir -p home/.config/simba
     printf 'simba:\n  listen: nonsense\n  serve:\n    host: of.file\n    listen: 127.0.0.1:0\n' >home/.config/simba/simba.yaml
+    run simba serve --dry-run
+    expect 0 'listen +127.0.0.1:0 +from .*simba.yaml:5'
+    expect 0 'serve.host +of.file +from .*simba.yaml:4'
     begin "$SIMBA" serve >file.out 2>&1
     await has '^http://127' file.out
     ADDRESS=$(grep ^http file.out)

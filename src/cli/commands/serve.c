@@ -18,7 +18,6 @@
 #include "cli/serve/model.h"
 #include "cli/serve/page_html.h" /* generated: serve_page_head, SERVE_PAGE_POLICY */
 
-#define ADDRESS ":7462" /* SIMB on the keys of a telephone */
 #define CONNECTIONS 576
 #define STREAMS 512
 #define SINCE_MS 3600000
@@ -248,10 +247,8 @@ static _Noreturn void serve_until_signal(struct server *s)
 static int listen_as_set(struct server *s, const struct cli *c)
 {
     const struct setting *set = &c->setting[SET_LISTEN];
-    if (set->value == NULL)
-        set = &c->setting[SET_SERVE_LISTEN];
     return http_listen(c, set->value != NULL ? set->where : "--listen", set->by_flag,
-                       set->value != NULL ? set->value : ADDRESS, &s->model.http);
+                       set->value != NULL ? set->value : SERVE_ADDRESS, &s->model.http);
 }
 
 static int start(struct server *s, struct cli *c)
