@@ -24,9 +24,9 @@
 #include "cli/output.h"
 
 #define ACCEPTS_PER_TURN 16
-#define SWEEP_MS 250            /* how late a deadline may be noticed */
-#define NO_DESCRIPTORS_MS 100   /* then it is tried again */
-#define RESERVED_DESCRIPTORS 32 /* for the store and the files of this process */
+#define SWEEP_MS 250                      /* how late a deadline may be noticed */
+#define NO_DESCRIPTORS_MS 100             /* then it is tried again */
+#define RESERVED_DESCRIPTORS ((rlim_t)32) /* for the store and the files of this process */
 #define POOL_BYTES ((size_t)HTTP_REQUEST_BYTES * 2)
 #define SEND_BUFFER (64 * 1024) /* in the kernel, for each connection */
 
