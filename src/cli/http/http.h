@@ -25,8 +25,9 @@ struct cli;
 #define HTTP_IDLE_MS 30000   /* … every other one within this after the last answer … */
 #define HTTP_ANSWER_MS 30000 /* … and takes an answer within this; else it is dropped */
 #define HTTP_STREAM_BYTES \
-    ((size_t)256 * 1024)           /* what waits for a client of a stream; beyond it is dropped */
-#define HTTP_STREAM_QUIET_MS 15000 /* then a comment is sent, so that a dead client is noticed */
+    ((size_t)256 * 1024) /* what waits for a client of a stream; beyond it is dropped */
+#define HTTP_STREAM_QUIET_MS \
+    5000 /* then "event: alive" is sent: a dead client, or server, is noticed */
 #define HTTP_ADDRESS_MAX 256
 #define HTTP_HEADERS 8 /* that http_header() adds to one answer */
 
