@@ -109,10 +109,10 @@ const toX = (time, width) => (time - (now() - view.span)) / view.span * width;
 /* A tenure has the colour and the shape of its end: who does not see one sees the other. What is on is higher, what expired
  * has a point at its end, what was evicted a bar with feet. */
 function drawTenure(pen, kind, begin, end, width, height) {
-    const inset = kind === "on" ? 1 : Math.round(height * .2), wide = Math.max(LEAST_BAR, end - begin - .5);
-    const x = Math.min(end, width - 4);
+    const inset = kind === "on" ? 1 : Math.round(height * .2), x = Math.min(end, LOSSES.has(kind) ? width - 4 : width);
+    const from = Math.min(begin, x - LEAST_BAR);
     pen.fillStyle = kind === "unseen" ? hatch : colours[kind] ?? colours.unseen;
-    pen.fillRect(Math.min(begin, width - LEAST_BAR), inset, wide, height - 2 * inset);
+    pen.fillRect(from, inset, Math.max(LEAST_BAR, x - from - .5), height - 2 * inset);
     if (!LOSSES.has(kind))
         return;
     pen.fillRect(x - 1.5, 0, 3, height); /* whatever its length */
@@ -310,7 +310,8 @@ function showFigures() {
     byId("term-lost").textContent = `lost in ${view.name}`;
     byId("figure-owned").textContent = owned.toLocaleString("en");
     byId("figure-waiting").textContent = isWaitKnown ? waiting.toLocaleString("en") : "–";
-    byId("figure-waiting").parentElement.title = isWaitKnown ? "" : "the store does not know who waits";
+    for (const element of [byId("figure-waiting").parentElement, document.querySelector(".head .waiters")])
+        element.title = isWaitKnown ? "how many wait" : "this store does not know who waits";
     byId("figure-ended").textContent = counted?.ended.toLocaleString("en") ?? "–";
     byId("figure-lost").textContent = counted?.lost.toLocaleString("en") ?? "–";
     byId("figure-lost").parentElement.className = counted?.lost > 0 ? "bad" : "";
@@ -318,7 +319,7 @@ function showFigures() {
     byId("zone").textContent = `times in ${zoneOf(now())}`;
     const waited = document.querySelector("[value=waited]");
     waited.disabled = !isWaitKnown;
-    waited.textContent = isWaitKnown ? "waited for" : "waited for: unknown to this store";
+    waited.textContent = isWaitKnown ? "waited for" : "waited for: this store does not know";
 }
 
 /* ---- one frame -------------------------------------------------------------------------------- */

@@ -278,7 +278,7 @@ static int count_all_recorded(struct model *m)
                              .limit = HISTORY_ROWS_MAX};
     if (m->reader == NULL || history_read_page(m->reader, &q, count_recorded, &m->figures) == 0)
         return 0;
-    return print_error(m->c, "cannot read the history: %s", history_why(m->reader));
+    return print_error(m->c, "%s", history_why(m->reader));
 }
 
 int model_begin(struct model *m)
