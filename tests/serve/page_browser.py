@@ -334,7 +334,7 @@ def check_link(reader, simba):
         reader.browser.execute_cdp_cmd("Network.setBlockedURLs", {"urls": []})
         reader.wait(lambda: live() == "live", "and succeeds")
         reader.run("takeStore({answers: false, since_ms: now(), why: 'refused'})")
-        check(live() == "the store does not answer" and "The store has not answered since" in banner(), live())
+        check(live() == "no answer of the store" and "The store has not answered since" in banner(), live())
         check(reader.run("return byId('live').className") == "off", "amber")
         check(reader.run("return document.querySelector('[value=waited]').disabled"), "this store does not know who waits")
         one.end()

@@ -264,7 +264,7 @@ function linkTexts() {
         return [link.wasUp ? "connecting again …" : "connecting …", !link.isTried ? "" : !link.wasUp ? "No answer from simba serve."
             : `No answer from simba serve since ${time}: all is shown as of then.`];
     if (!link.storeState.answers)
-        return ["the store does not answer", `The store has not answered since ${time}: all is shown as of then. ${link.storeState.why}`];
+        return ["no answer of the store", `The store has not answered since ${time}. All is shown as of then. Why: ${link.storeState.why}`];
     return [link.isBehind ? "reading again …" : "live", ""];
 }
 

@@ -216,6 +216,7 @@ function onSpan(button) {
 function onSize() {
     readColours();
     measureLanes();
+    state.openVersion = -1;
     sortRows();
     drawAxis();
     schedule();

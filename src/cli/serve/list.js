@@ -224,7 +224,9 @@ function showLeft(entry) {
     return entry.until_ms > now() ? showDuration(entry.until_ms - now()) : isLive() ? "renewed" : "–";
 }
 
-const showWaiters = (entry) => entry.waiters === null ? "–" : String(entry.waiters);
+function showWaiters(entry) {
+    return entry.waiters !== null ? String(entry.waiters) : entry.state === "free" ? "" : "–";
+}
 
 function fillRow(one, entry, index) {
     const {element, cells} = one, isOn = entry.state !== "free";
@@ -260,7 +262,8 @@ function lastEnd(entry) {
     if (last === undefined)
         return "free";
     const how = last.state === "unseen" ? "end not seen" : last.reason;
-    return `free: ${how} ${showDuration(now() - endTime(last))} ago`;
+    const [first] = showDuration(now() - endTime(last)).match(/^[0-9]+[.0-9]*./);
+    return `free: ${how} ${first} ago`;
 }
 
 /* Each row that stays in sight keeps its element. */
