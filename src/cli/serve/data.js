@@ -7,7 +7,7 @@
  * Names, ids and notes were chosen by others: they go in as text, never as markup. */
 "use strict";
 
-const PAGE_ROWS = 5000, ROWS_MAX = 100000, TENURE_PAGES = 4;
+const ROWS_MAX = 100000, TENURES_MAX = 20000;
 const TENURES_EACH = 400;     /* of one mutex; what is older is said not to be loaded */
 const ANSWER_MS = 20000;      /* then a request has failed */
 const SILENT_MS = 12000;      /* no event for so long: the server hangs, or the network is gone */
@@ -164,18 +164,17 @@ async function ask(path, parameters) {
 }
 
 /* Since when all that ended is there now. */
-async function loadTenures(span, mutex = null, pages = TENURE_PAGES) {
+async function loadTenures(span, mutex = null, most = TENURES_MAX) {
     const since = now() - span;
-    let before = null;
-    for (let page = 0; page < pages; page++) {
-        const read = await ask("/api/history", {since: `${Math.round(span / 1000)}s`, limit: PAGE_ROWS, before, mutex});
+    let before = null, count = 0;
+    do {
+        const read = await ask("/api/history", {since: `${Math.round(span / 1000)}s`, before, mutex});
         read.tenures.forEach(takeTenure);
         link.knownSince = read.known_since_ms ?? 0;
+        count += read.tenures.length;
         before = read.next;
-        if (before === null)
-            break;
-    }
-    schedule();
+        schedule();
+    } while (before !== null && count < most);
     return before === null ? since : parseInt(before, 10);
 }
 
@@ -183,7 +182,7 @@ async function loadMutexes() {
     const load = ++link.load;
     let after = null, count = 0;
     do {
-        const read = await ask("/api/mutexes", {after, limit: PAGE_ROWS});
+        const read = await ask("/api/mutexes", {after});
         if (load !== link.load)
             return false;
         read.mutexes.forEach((row) => takeRow(row, load));
@@ -231,16 +230,20 @@ async function askLeases(names) {
     const groups = [[]];
     let length = 0;
     for (const name of names.filter((one) => !one.includes("\n"))) {
-        length += encodeURIComponent(name).length + 3;
-        if (length > 4000) {
+        const more = encodeURIComponent(name).length + 3;
+        if (length + more > 4000) {
             groups.push([]);
             length = 0;
         }
         groups.at(-1).push(name);
+        length += more;
     }
-    for (const group of groups) {
-        const read = await ask("/api/mutexes", {names: group.join("\n")});
-        read.mutexes.forEach((row) => mutexes.has(row.mutex) && takeRow(row, 0));
+    for (let group of groups) {
+        do {
+            const read = await ask("/api/mutexes", {names: group.join("\n")});
+            read.mutexes.forEach((row) => mutexes.has(row.mutex) && takeRow(row, 0));
+            group = read.next === null ? [] : group.slice(group.indexOf(read.next) + 1);
+        } while (group.length > 0);
     }
     schedule();
 }

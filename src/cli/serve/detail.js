@@ -67,7 +67,7 @@ function showTenures(entry) {
 
 /* All of the last day, if there are not very many. */
 async function loadOwn(entry) {
-    entry.ownFrom = await loadTenures(LONGEST_SPAN, entry.mutex, 1);
+    entry.ownFrom = await loadTenures(LONGEST_SPAN, entry.mutex, TENURES_EACH);
     entry.ownLoad = link.load;
     entry.version++;
     await askLeases([entry.mutex]);
