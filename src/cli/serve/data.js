@@ -231,12 +231,13 @@ async function askLeases(names) {
     const groups = [[]];
     let length = 0;
     for (const name of names.filter((one) => !one.includes("\n"))) {
-        length += encodeURIComponent(name).length + 3;
-        if (length > 4000) {
+        const more = encodeURIComponent(name).length + 3;
+        if (length + more > 4000) {
             groups.push([]);
             length = 0;
         }
         groups.at(-1).push(name);
+        length += more;
     }
     for (const group of groups) {
         const read = await ask("/api/mutexes", {names: group.join("\n")});
