@@ -228,8 +228,9 @@ def check_keyboard(reader):
 
 def check_timeline(reader):
     reader.run("select(mutexes.get('aaa')); openDetail(mutexes.get('aaa'))")
-    reader.wait(lambda: len(reader.browser.find_elements(By.CSS_SELECTOR, "#detail-tenures li")) == 2, "two tenures")
-    first, second = [item.text for item in reader.browser.find_elements(By.CSS_SELECTOR, "#detail-tenures li")]
+    texts = "return [...byId('detail-tenures').children].map((item) => item.innerText)"  # they are made anew when more is known
+    reader.wait(lambda: len(reader.run(texts)) == 2, "two tenures")
+    first, second = reader.run(texts)
     check("an operator ended it" in first and "second@web2" in first, first)
     check("its owner released it" in second and "first@web1" in second, second)
     reader.picture("detail")
