@@ -270,7 +270,9 @@ def check_short(reader, simba, url):
     reader.wait(lambda: reader.row("aad").get("holder") == "short@web3", "a short lease")
     lefts = set()
     for _ in range(24):
-        lefts.add(reader.row("aad")["left"])
+        row = reader.row("aad")
+        if row.get("holder") == "short@web3":  # on a busy machine it may be lost
+            lefts.add(row["left"])
         time.sleep(0.3)
     check(all(left == "renewed" or left.endswith("s") for left in lefts), f"how long a short lease lasts: {lefts}")
     one.end()
