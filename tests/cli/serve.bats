@@ -192,6 +192,7 @@ for line in sys.stdin: json.loads(line)'
     kill -TERM "$SERVER"
     ends "$SERVER"
     serve --history h.db
+    answers /api/mutexes 'j["figures"][1]["minutes"] == 60 and [f["ended"] for f in j["figures"]] == [3] * 4'
     answers "/api/history?mutex=$M" '[r["holder"] for r in j["tenures"]] == ["job3@a", "job2@a", "job1@a"] and j["is_recorded"]'
     answers '/api/history?limit=2' 'len(j["tenures"]) == 2 and j["next"]'
     next=$(get '/api/history?limit=2' | python3 -c 'import json, sys; print(json.load(sys.stdin)["next"])')
@@ -210,6 +211,24 @@ for line in sys.stdin: json.loads(line)'
     done
     next=$(get '/api/history?limit=2' | python3 -c 'import json, sys; print(json.load(sys.stdin)["next"])')
     answers "/api/history?before=$next" '[r["holder"] for r in j["tenures"]] == ["job1@a"] and j["next"] is None'
+    answers /api/history '0 <= j["now_ms"] - j["known_since_ms"] < 120000'
+}
+
+@test "serve: its figures count what was lost, and its epoch is its own" {
+    "$SIMBA" init >/dev/null 2>&1
+    serve
+    hold_slowly "$M" lost@one
+    await answers /api/mutexes "any(r['holder'] == 'lost@one' for r in j['mutexes'])"
+    simba release --yes "$M"
+    await answers /api/mutexes '[(f["ended"], f["lost"]) for f in j["figures"]] == [(1, 1)] * 4'
+    epoch=$(get /api/mutexes | grep -oE '"epoch":"[0-9a-f]{16}"')
+    begin curl -sSN --max-time 60 "$ADDRESS/events" >events
+    await has "$epoch" events
+    await has '^event: alive' events
+    kill -TERM "$SERVER"
+    ends "$SERVER"
+    serve
+    ! get /api/mutexes | grep -q "$epoch"
 }
 
 @test "serve: what others chose as names and ids is data, whatever is in it" {

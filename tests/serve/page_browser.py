@@ -6,8 +6,11 @@ tenures of others begin and end. FOLDER: pictures are put there. Needs what `scr
 where it is missing."""
 import os
 import shutil
+import signal
 import subprocess
 import sys
+import tempfile
+import time
 
 try:
     from selenium import webdriver
@@ -45,12 +48,23 @@ const [name, colour] = arguments, one = pool.find((row) => row.entry?.mutex === 
 if (!one)
     return false;
 const pixels = one.canvas.getContext("2d").getImageData(0, 0, one.canvas.width, one.canvas.height).data;
-const wanted = colours[colour].match(/[0-9a-f]{2}/gi).map((part) => parseInt(part, 16));
+const wanted = colours[colour].match(/\d+/g).map(Number);
 for (let i = 0; i < pixels.length; i += 4) {
     if (wanted.every((part, j) => Math.abs(pixels[i + j] - part) < 8))
         return true;
 }
 return false;"""
+
+
+# The contrast of each colour to the paper, the least first.
+CONTRAST = """
+const light = (colour) => {
+    const [r, g, b] = colours[colour].match(/\\d+/g).map((part) => part / 255)
+        .map((part) => part <= .03928 ? part / 12.92 : ((part + .055) / 1.055) ** 2.4);
+    return .2126 * r + .7152 * g + .0722 * b + .05;
+};
+return ["on", "released", "expired", "evicted", "unseen"].map((name) =>
+    [Math.max(light(name), light("paper")) / Math.min(light(name), light("paper")), name]).sort((a, b) => a[0] - b[0]);"""
 
 
 def check(is_so, what):
@@ -108,8 +122,8 @@ WORK = "trap 'sleep 2; exit' TERM; while :; do sleep 0.1; done"
 class Owner:
     """Somebody who owns a mutex, by the command."""
 
-    def __init__(self, simba, url, name, contender):
-        self.command, self.name = [simba, "-u", url], name
+    def __init__(self, simba, url, name, contender, *options):
+        self.command, self.name = [simba, "-u", url, *options], name
         self.process = subprocess.Popen([*self.command, "lock", "--id", contender, name, "sh", "-c", WORK],
                                         stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
@@ -119,6 +133,19 @@ class Owner:
 
     def evict(self):
         subprocess.run([*self.command, "release", "--yes", self.name], check=True, stderr=subprocess.DEVNULL)
+        self.process.wait()
+
+
+class Server:
+    """A simba serve that can be ended and begun again at the same address."""
+
+    def __init__(self, simba, url, address="http://127.0.0.1:0"):
+        self.process = subprocess.Popen([simba, "-u", url, "serve", "--listen", address.removeprefix("http://")],
+                                        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        self.address = self.process.stdout.readline().strip()
+
+    def end(self):
+        self.process.terminate()
         self.process.wait()
 
 
@@ -170,8 +197,14 @@ def check_keyboard(reader):
     check(reader.find("detail").is_displayed(), "Enter opens the details")
     check(reader.find("detail-name").text == chosen, reader.find("detail-name").text)
     check("@host-" in reader.find("detail-facts").text, reader.find("detail-facts").text)
+    reader.press(Keys.ARROW_DOWN, Keys.END)
+    check(reader.find("detail-name").text == chosen, "in the details keys scroll")
+    reader.run("grid.focus()")
     reader.press(Keys.ARROW_DOWN)
-    check(reader.find("detail-name").text != chosen, "the arrow goes on to the next")
+    reader.wait(lambda: reader.find("detail-name").text == reader.run("return state.rows[2].mutex"), "in the list, the details follow")
+    reader.press(Keys.END)
+    reader.wait(lambda: reader.find("detail-name").text == reader.run("return state.rows.at(-1).mutex"), "also to the end")
+    check(reader.run("return state.selected === state.open"), "the row chosen is that of the details")
     reader.press(Keys.ESCAPE)
     check(not reader.find("detail").is_displayed(), "Esc closes them")
     reader.press("/", "aaa")
@@ -195,8 +228,9 @@ def check_keyboard(reader):
 
 def check_timeline(reader):
     reader.run("select(mutexes.get('aaa')); openDetail(mutexes.get('aaa'))")
-    reader.wait(lambda: len(reader.browser.find_elements(By.CSS_SELECTOR, "#detail-tenures li")) == 2, "two tenures")
-    first, second = [item.text for item in reader.browser.find_elements(By.CSS_SELECTOR, "#detail-tenures li")]
+    texts = "return [...byId('detail-tenures').children].map((item) => item.innerText)"  # they are made anew when more is known
+    reader.wait(lambda: len(reader.run(texts)) == 2, "two tenures")
+    first, second = reader.run(texts)
     check("an operator ended it" in first and "second@web2" in first, first)
     check("its owner released it" in second and "first@web1" in second, second)
     reader.picture("detail")
@@ -221,9 +255,95 @@ def check_hostile(reader, simba, url):
     reader.run("openDetail(mutexes.get(arguments[0]))", "aab" + evil[:60])
     reader.wait(lambda: evil in reader.find("detail-facts").text, "also in the details")
     check(not reader.browser.find_elements(By.TAG_NAME, "img"), "a text became markup")
+    turned = Owner(simba, url, "aac\u202etxt.exe", "evil\u202egnp\n@x")
+    reader.wait(lambda: reader.row("aac\u202etxt.exe").get("holder") == "evil\ufffdgnp\ufffd@x", "what turns text is not shown")
+    check(reader.row("aac\u202etxt.exe")["name"] == "aac\ufffdtxt.exe", "neither in a name")
+    check(not reader.run("return /[\\u202a-\\u202e]/.test(document.documentElement.outerHTML)"), "nor anywhere else")
+    turned.end()
     check(reader.browser.title != "ran", "a text became a script")
     reader.press(Keys.ESCAPE)
     one.end()
+
+
+def check_short(reader, simba, url):
+    one = Owner(simba, url, "aad", "short@web3", "--ttl", "2s", "--transition", "1s")
+    reader.wait(lambda: reader.row("aad").get("holder") == "short@web3", "a short lease")
+    lefts = set()
+    for _ in range(24):
+        row = reader.row("aad")
+        if row.get("holder") == "short@web3":  # on a busy machine it may be lost
+            lefts.add(row["left"])
+        time.sleep(0.3)
+    check(all(left == "renewed" or left.endswith("s") for left in lefts), f"how long a short lease lasts: {lefts}")
+    one.end()
+
+
+def check_cut(reader):
+    """Of a mutex with very many tenures the page keeps some: it says so."""
+    reader.run("""
+for (let i = 0; i < 500; i++)
+    takeTenure({mutex: "aae", state: "ended", holder: "x", token: i + 1, began_known: true, reason: "released",
+        began_ms: now() - 800e3 + i * 1000, ended_ms: now() - 800e3 + i * 1000 + 900});
+schedule();""")
+    reader.wait(lambda: reader.run(COLOUR, "aae", "unknown"), "what is not loaded is shaded")
+    from_ms = reader.run("return now() - mutexes.get('aae').cutAt")
+    check(650e3 < from_ms < 750e3, f"what ended {from_ms} ms ago is not loaded")
+    reader.run("mutexes.delete('aae'); changed.rows = true; schedule()")
+
+
+def check_link(reader, simba):
+    """A server that is gone, comes again, hangs, or does not answer a request."""
+    def live():
+        return reader.find("live").text
+
+    def banner():
+        return reader.find("banner").text
+
+    with tempfile.TemporaryDirectory() as folder:
+        url = f"sqlite:{folder}/locks.db"
+        subprocess.run([simba, "-u", url, "init"], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        server = Server(simba, url)
+        reader.browser.get(server.address)
+        reader.wait(lambda: live() == "live", "live")
+        for i in range(4):
+            one = Owner(simba, url, "shift", f"early{i}@web1")
+            reader.wait(lambda: reader.row("shift").get("holder") == f"early{i}@web1", "changes")
+            one.end()
+        one = Owner(simba, url, "shift", "old@web1")
+        reader.wait(lambda: reader.row("shift").get("holder") == "old@web1", "an owner")
+        reader.wait(lambda: reader.find("shown").text == "1 mutex", "one mutex")
+        server.end()
+        reader.wait(lambda: "No answer from simba serve since" in banner(), "the server is gone")
+        held = reader.row("shift")["held"]
+        reader.picture("gone")
+        time.sleep(2.5)
+        check(reader.row("shift")["held"] == held, "clocks stand still")
+        check(reader.run("return document.body.className") == "is-old" and live() != "live", live())
+        one.end()
+        one = Owner(simba, url, "shift", "new@web2")
+        while subprocess.run([simba, "-u", url, "status", "shift"], stdout=subprocess.DEVNULL, check=False).returncode != 0:
+            time.sleep(0.1)
+        server = Server(simba, url, server.address)
+        reader.wait(lambda: reader.row("shift").get("holder") == "new@web2", "the owner as the new process of the server knows it")
+        reader.wait(lambda: live() == "live" and not banner(), "live again")
+        server.process.send_signal(signal.SIGSTOP)
+        reader.wait(lambda: "No answer from simba serve since" in banner(), "the server hangs")
+        server.process.send_signal(signal.SIGCONT)
+        reader.wait(lambda: live() == "live" and not banner(), "it answers again")
+        reader.browser.execute_cdp_cmd("Network.enable", {})
+        reader.browser.execute_cdp_cmd("Network.setBlockedURLs", {"urls": ["*/api/mutexes*"]})
+        reader.run("loadAll()")
+        reader.wait(lambda: live() == "reading again …", "a request fails")
+        reader.browser.execute_cdp_cmd("Network.setBlockedURLs", {"urls": []})
+        reader.wait(lambda: live() == "live", "and succeeds")
+        reader.run("takeStore({answers: false, since_ms: now(), why: 'refused'})")
+        check(live() == "no answer of the store" and "The store has not answered since" in banner(), live())
+        check(reader.run("return byId('live').className") == "off", "amber")
+        check(reader.run("return document.querySelector('[value=waited]').disabled"), "this store does not know who waits")
+        one.end()
+        server.end()
+    reader.browser.get("about:blank")
+    reader.browser.get_log("browser")  # that connections were refused was to be
 
 
 def check_sizes(reader):
@@ -233,6 +353,8 @@ def check_sizes(reader):
                                        {"features": [{"name": "prefers-color-scheme", "value": scheme}]})
         reader.wait(lambda: True, "")
         colours.add(reader.run("return getComputedStyle(document.body).backgroundColor + colours.on"))
+        least = reader.run(CONTRAST)[0]
+        check(least[0] >= 3, f"{scheme}: a contrast of {least}")
         reader.picture(scheme)
     check(len(colours) == 2, "light and dark are the same")
     reader.browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride",
@@ -244,7 +366,18 @@ def check_sizes(reader):
     reader.run("openDetail(state.rows[0])")
     check(reader.find("detail").rect["width"] == 360, "details fill a small screen")
     reader.press(Keys.ESCAPE)
+    for width, height in ((683, 325), (320, 256)):
+        reader.browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride",
+                                       {"width": width, "height": height, "deviceScaleFactor": 2, "mobile": False})
+        reader.wait(lambda: reader.run("return scroller.clientHeight >= 2 * state.rowHeight"), f"rows at {width}x{height}")
+        reader.picture(f"low-{width}")
     reader.browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+    reader.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [{"name": "forced-colors", "value": "active"}]})
+    reader.wait(lambda: reader.run("return matchMedia('(forced-colors: active)').matches"), "colours of the system")
+    reader.run("select(state.rows[2])")
+    time.sleep(1)
+    reader.picture("forced")
+    reader.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
 
 
 def check_policy(reader):
@@ -266,9 +399,12 @@ def main():
         check_keyboard(reader)
         check_timeline(reader)
         check_hostile(reader, simba, url)
+        check_short(reader, simba, url)
+        check_cut(reader)
         check_sizes(reader)
         reader.check_quiet("all the time")
         check_policy(reader)
+        check_link(reader, simba)
     finally:
         reader.browser.quit()
 

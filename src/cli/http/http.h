@@ -30,7 +30,8 @@ struct cli;
 #define HTTP_UNSENT_BYTES \
     ((size_t)32 * 1024 * 1024) /* of answers that clients have yet to take; beyond: 503, … */
 #define HTTP_SMALL_BYTES ((size_t)32 * 1024) /* … but for small ones, such as of checks */
-#define HTTP_STREAM_QUIET_MS 15000 /* then a comment is sent, so that a dead client is noticed */
+#define HTTP_STREAM_QUIET_MS \
+    5000 /* then "event: alive" is sent: a dead client, or server, is noticed */
 #define HTTP_ADDRESS_MAX 256
 #define HTTP_HEADERS 8 /* that http_header() adds to one answer */
 

@@ -17,7 +17,7 @@ struct stream {
     struct MHD_Connection *mhd;
     unsigned topic;
     bool is_suspended; /* the server's thread's */
-    int64_t quiet_at;  /* then a comment is sent; the same */
+    int64_t quiet_at;  /* then "event: alive" is sent; the same */
     int64_t taken_at;  /* the client took something, or had taken all; the same */
 
     /* under the server's lock: */
@@ -190,9 +190,9 @@ bool streams_exist(struct http *h)
 /* Does it? It does also to be ended. */
 static bool wants_to_write(struct stream *s, int64_t now, bool *is_dropped)
 {
-    static const char comment[] = ":\n\n";
+    static const char alive[] = "event: alive\ndata: {}\n\n"; /* a script can see it */
     pthread_mutex_lock(&s->h->lock);
-    if (!s->is_dropped && now >= s->quiet_at && !append(s, comment, strlen(comment)))
+    if (!s->is_dropped && now >= s->quiet_at && !append(s, alive, strlen(alive)))
         drop(s);
     if (now >= s->quiet_at)
         s->quiet_at = now + HTTP_STREAM_QUIET_MS;

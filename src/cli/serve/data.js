@@ -1,31 +1,42 @@
 /* data.js: what is known of the store, and how it comes here. list.js and detail.js, which come after it, show it.
  *
  * Changes come as server-sent events, at most some times a second. After each (re)connection everything is read
- * anew, page by page; what changes meanwhile has a greater number than what was read, and wins.
+ * anew, page by page; what changes meanwhile has a greater number than what was read, and wins. Numbers of another
+ * process of the server say nothing: its epoch tells it.
+ * The server says something every five seconds. What is not live is said to be old, and its clocks stand still.
  * Names, ids and notes were chosen by others: they go in as text, never as markup. */
 "use strict";
 
 const ROWS_MAX = 100000, TENURES_MAX = 20000;
-const TENURES_EACH = 400;     /* of one mutex; older ones are in its details */
+const TENURES_EACH = 400;     /* of one mutex; what is older is said not to be loaded */
+const ANSWER_MS = 20000;      /* then a request has failed */
+const SILENT_MS = 12000;      /* no event for so long: the server hangs, or the network is gone */
 const LEASES_MS = 5000;       /* so often the leases of the rows in sight are asked for */
 const HIDDEN_MS = 30000;      /* nobody looks: the connection is closed */
 const LONGEST_SPAN = 24 * 3600e3;
-const LOSSES = new Set(["expired", "evicted", "stalled"]);
+const LOSSES = new Set(["expired", "evicted"]);
 const WHY = {
-    released: "its owner released it", expired: "it could not be renewed in time",
-    evicted: "an operator ended it", stalled: "its owner reported no progress",
+    released: "its owner released it", expired: "it could not be renewed in time", evicted: "an operator ended it",
 };
+/* What moves a cursor or turns the direction of text: as is_unsafe_character() of the command. */
+const UNSAFE = /[\u0000-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;
 
 const byId = (id) => document.getElementById(id);
 const mutexes = new Map();    /* by name: what is owned, waited for, or has tenures in the time shown */
-const link = {source: null, clock: 0, load: 0, hidden: 0, isUp: false, storeState: null};
-const view = {span: 3600e3, name: "1 h", loadedSpan: 0};
+/* asOf: of what is not live, the time of the server for which it holds. isBehind: loading failed, and is repeated. */
+const link = {source: null, clock: 0, load: 0, hidden: 0, isUp: false, wasUp: false, isTried: false, isPaused: false, isBehind: false,
+    isAsking: false, epoch: null, heardAt: 0, triedAt: 0, asOf: Date.now(), storeState: {answers: true}, figures: [], knownSince: 0};
+/* from: what ended since then is loaded, of all mutexes. */
+const view = {span: 3600e3, name: "1 h", loadedSpan: 0, from: Infinity};
 
-const now = () => Date.now() + link.clock;
+const isLive = () => link.isUp && link.storeState.answers;
+const now = () => isLive() ? Date.now() + link.clock : link.asOf;
+
+const shown = (text) => String(text).replace(UNSAFE, "\ufffd");
 
 function make(tag, text, classes = "") {
     const element = document.createElement(tag);
-    element.textContent = text;
+    element.textContent = shown(text);
     element.className = classes;
     return element;
 }
@@ -47,10 +58,13 @@ function showDuration(ms) {
 
 const ofDay = new Intl.DateTimeFormat([], {hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23"});
 const ofYear = new Intl.DateTimeFormat([], {dateStyle: "medium", timeStyle: "medium", hourCycle: "h23"});
+const withZone = new Intl.DateTimeFormat([], {hour: "numeric", timeZoneName: "short"});
 
 function showTime(ms) {
     return Math.abs(now() - ms) < 20 * 3600e3 ? ofDay.format(ms) : ofYear.format(ms);
 }
+
+const zoneOf = (ms) => withZone.formatToParts(ms).find((part) => part.type === "timeZoneName").value;
 
 function endOf(tenure) {
     if (tenure.state === "held")
@@ -67,7 +81,7 @@ function entryOf(name) {
     let entry = mutexes.get(name);
     if (!entry) {
         entry = {mutex: name, state: "free", holder: null, token: null, began_ms: null, began_known: false, until_ms: null,
-            waiters: null, note: null, change: -1, tenures: [], load: 0, version: 0, lower: name.toLowerCase()};
+            waiters: null, note: null, change: -1, tenures: [], cutAt: 0, ownFrom: Infinity, ownLoad: 0, load: 0, version: 0, lower: name.toLowerCase()};
         mutexes.set(name, entry);
         changed.rows = true;
     }
@@ -102,9 +116,15 @@ function takeTenure(tenure) {
         return;
     all.splice(at, 0, tenure);
     if (all.length > TENURES_EACH)
-        all.shift();
+        entry.cutAt = Math.max(entry.cutAt, endTime(all.shift()));
     entry.version++;
     changed.any = true;
+}
+
+/* Since when all tenures of a mutex are there. */
+function knownFrom(entry) {
+    const loaded = entry.ownLoad === link.load ? Math.min(entry.ownFrom, view.from) : view.from;
+    return Math.max(loaded, entry.cutAt, link.knownSince);
 }
 
 /* Of a mutex, with the one that is on, the oldest first. */
@@ -132,23 +152,30 @@ function forgetOld() {
 
 async function ask(path, parameters) {
     const query = new URLSearchParams(Object.entries(parameters).filter(([, value]) => value !== null));
-    const answer = await fetch(`${path}?${query}`);
+    const answer = await fetch(`${path}?${query}`, {signal: AbortSignal.timeout(ANSWER_MS)});
     if (!answer.ok)
         throw new Error(`${path}: ${answer.status}`);
     const read = await answer.json();
+    if (read.epoch !== link.epoch)
+        throw new Error("the server began anew: its first event is to come");
     link.clock = read.now_ms - Date.now();
+    link.figures = read.figures ?? link.figures;
     return read;
 }
 
+/* Since when all that ended is there now. */
 async function loadTenures(span, mutex = null, most = TENURES_MAX) {
+    const since = now() - span;
     let before = null, count = 0;
     do {
         const read = await ask("/api/history", {since: `${Math.round(span / 1000)}s`, before, mutex});
         read.tenures.forEach(takeTenure);
+        link.knownSince = read.known_since_ms ?? 0;
         count += read.tenures.length;
         before = read.next;
         schedule();
     } while (before !== null && count < most);
+    return before === null ? since : parseInt(before, 10);
 }
 
 async function loadMutexes() {
@@ -175,83 +202,150 @@ async function loadMutexes() {
     return true;
 }
 
+async function loadSpan() {
+    const span = view.loadedSpan = view.span, from = await loadTenures(span);
+    if (span === view.loadedSpan)
+        view.from = from;
+}
+
+/* Until it succeeds, or the connection is lost: then the next one loads. */
 async function loadAll() {
+    const load = link.load + 1;
     try {
         if (await loadMutexes())
-            await loadTenures(view.loadedSpan = view.span);
+            await loadSpan();
+        if (load === link.load)
+            link.isBehind = false;
     } catch (error) {
-        showLive(false, "reading again …");
-        setTimeout(() => link.isUp && loadAll(), 2000);
+        link.isBehind = link.isBehind || load === link.load;
+        setTimeout(() => link.isUp && load === link.load && loadAll(), 2000);
     }
+    showLink();
     schedule();
 }
 
-/* The leases of what is in sight: so many names as fit into a request. */
+/* The leases of what is in sight: so many names as fit into a request. A name with a line end cannot be asked for: between names
+ * there is one. */
 async function askLeases(names) {
-    let group = [], length = 0;
-    const askGroup = async () => {
-        while (group.length > 0) {
+    const groups = [[]];
+    let length = 0;
+    for (const name of names.filter((one) => !one.includes("\n"))) {
+        const more = encodeURIComponent(name).length + 3;
+        if (length + more > 4000) {
+            groups.push([]);
+            length = 0;
+        }
+        groups.at(-1).push(name);
+        length += more;
+    }
+    for (let group of groups) {
+        do {
             const read = await ask("/api/mutexes", {names: group.join("\n")});
             read.mutexes.forEach((row) => mutexes.has(row.mutex) && takeRow(row, 0));
             group = read.next === null ? [] : group.slice(group.indexOf(read.next) + 1);
-        }
-        length = 0;
-    };
-    for (const name of names) {
-        group.push(name);
-        length += encodeURIComponent(name).length + 3;
-        if (length > 4000)
-            await askGroup();
+        } while (group.length > 0);
     }
-    await askGroup();
     schedule();
 }
 
-function showLive(isUp, text) {
-    byId("live").textContent = text;
-    byId("live").className = isUp ? "on" : "off";
+/* One question at a time. What fails is repeated by loading everything. */
+async function askNow(question) {
+    if (!link.isUp || link.isAsking || link.isBehind)
+        return;
+    link.isAsking = true;
+    await question().catch(() => link.isUp && loadAll());
+    link.isAsking = false;
+}
+
+/* ---- whether it is live ----------------------------------------------------------------------- */
+
+function linkTexts() {
+    const time = `${showTime(link.asOf)} ${zoneOf(link.asOf)}`;
+    if (link.isPaused)
+        return ["paused", ""];
+    if (!link.isUp)
+        return [link.wasUp ? "connecting again …" : "connecting …", !link.isTried ? "" : !link.wasUp ? "No answer from simba serve."
+            : `No answer from simba serve since ${time}: all is shown as of then.`];
+    if (!link.storeState.answers)
+        return ["no answer of the store", `The store has not answered since ${time}. All is shown as of then. Why: ${link.storeState.why}`];
+    return [link.isBehind ? "reading again …" : "live", ""];
+}
+
+function showLink() {
+    const [text, warning] = linkTexts(), live = byId("live"), banner = byId("banner");
+    if (live.textContent !== text)
+        live.textContent = text;
+    live.className = text === "live" ? "on" : "off";
+    if (banner.textContent !== warning)
+        banner.textContent = shown(warning);
+    banner.hidden = warning === "";
+    document.body.classList.toggle("is-old", link.wasUp && !isLive());
 }
 
 function takeStore(state) {
-    const banner = byId("banner");
     link.storeState = state;
-    banner.hidden = state.answers;
     if (!state.answers)
-        banner.textContent = `The store has not answered since ${showTime(state.since_ms)}: what is shown may be old. ${state.why}`;
+        link.asOf = state.since_ms;
+    showLink();
+}
+
+/* What is known stays to be seen, as of when the server was last heard. */
+function loseLink() {
+    if (isLive())
+        link.asOf = link.heardAt + link.clock;
+    link.isUp = false;
+    link.isTried = true;
+    showLink();
+    schedule();
 }
 
 function takeHello(hello) {
     link.clock = hello.now_ms - Date.now();
-    link.isUp = true;
-    byId("store").textContent = hello.store;
-    byId("store").title = `${hello.store} · simba ${hello.version}` +
-        (hello.is_recorded ? " · recorded into a file" : " · kept in memory");
-    document.title = `simba · ${hello.store}`;
+    if (link.epoch !== hello.epoch) {
+        for (const entry of mutexes.values())
+            entry.change = -1;
+    }
+    link.epoch = hello.epoch;
+    link.isUp = link.wasUp = link.isTried = true;
+    byId("store").textContent = shown(hello.store);
+    byId("store").title = shown(`${hello.store} · simba ${hello.version}` +
+        (hello.is_recorded ? " · recorded into a file" : " · kept in memory"));
+    document.title = shown(`simba · ${hello.store}`);
     takeStore(hello.store_state);
-    showLive(true, "live");
     loadAll();
 }
 
+function takeChange(change) {
+    link.clock = change.now_ms - Date.now();
+    if (!link.storeState.answers)
+        link.asOf = change.now_ms;
+    change.mutexes.forEach((row) => takeRow(row, link.load));
+    change.tenures.forEach(takeTenure);
+}
+
 function connect() {
+    link.source?.close();
+    link.triedAt = Date.now();
     const source = link.source = new EventSource("/events");
     const on = (name, take) => source.addEventListener(name, (event) => {
+        link.heardAt = Date.now();
         take(JSON.parse(event.data));
         schedule();
     });
     on("hello", takeHello);
     on("store", takeStore);
     on("reset", loadAll);
-    on("change", (change) => {
-        link.clock = change.now_ms - Date.now();
-        change.mutexes.forEach((row) => takeRow(row, link.load));
-        change.tenures.forEach(takeTenure);
-    });
-    source.onerror = () => {
-        link.isUp = false;
-        showLive(false, "connecting again …");
-        if (source.readyState === EventSource.CLOSED && link.source === source) /* refused: it does not come again by itself */
-            setTimeout(() => link.source === source && connect(), 5000);
-    };
+    on("change", takeChange);
+    on("alive", () => {});
+    source.onerror = () => link.source === source && loseLink();
+}
+
+/* Every second. A connection that was refused does not come again by itself either. */
+function watchLink() {
+    if (link.source !== null && Math.abs(Date.now() - Math.max(link.heardAt, link.triedAt)) > SILENT_MS) {
+        loseLink();
+        connect();
+    }
 }
 
 /* A page that nobody sees costs nobody anything. */
@@ -261,10 +355,12 @@ function followVisibility() {
         link.hidden = setTimeout(() => {
             link.source?.close();
             link.source = null;
-            link.isUp = false;
-            showLive(false, "paused");
+            link.isPaused = true;
+            loseLink();
         }, HIDDEN_MS);
     } else if (link.source === null) {
+        link.isPaused = link.isTried = false;
         connect();
+        showLink();
     }
 }

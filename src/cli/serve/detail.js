@@ -12,7 +12,7 @@ function describe(tenure) {
     const began = tenure.began_known ? `from ${showTime(tenure.began_ms)}` : `before ${showTime(tenure.began_ms)}`;
     const end = tenure.state === "held" ? "" : tenure.state === "unseen"
         ? `, last seen ${showTime(tenure.last_seen_ms)}` : ` to ${showTime(tenure.ended_ms)}`;
-    return {held, time: `${began}${end}`, end: endOf(tenure)};
+    return {held, time: `${began}${end} ${zoneOf(tenure.began_ms)}`, end: endOf(tenure)};
 }
 
 function showTip(event, one) {
@@ -22,9 +22,9 @@ function showTip(event, one) {
     tip.hidden = tenure === undefined;
     if (tip.hidden)
         return;
-    const {held, time, end} = describe(tenure), frame = grid.getBoundingClientRect();
-    tip.replaceChildren(make("p", `${tenure.holder} owned it for ${held}`), make("p", time), make("p", end),
-        make("p", tenure.token === null ? "" : `token ${tenure.token}`));
+    const {held, time, end} = describe(tenure), frame = grid.getBoundingClientRect(), who = make("p", "");
+    who.append(make("bdi", tenure.holder), ` ${tenure.state === "held" ? "owns" : "owned"} it for ${held}`);
+    tip.replaceChildren(who, make("p", time), make("p", end), make("p", tenure.token === null ? "" : `token ${tenure.token}`));
     const left = Math.min(event.clientX - frame.left + 12, frame.width - tip.offsetWidth - 8);
     const below = box.bottom - frame.top + 6, above = box.top - frame.top - tip.offsetHeight - 6;
     tip.style.left = `${Math.max(4, left)}px`;
@@ -34,12 +34,12 @@ function showTip(event, one) {
 /* ---- the details ------------------------------------------------------------------------------ */
 
 function factsOf(entry) {
-    const left = leftOf(entry), facts = [];
+    const facts = [];
     if (entry.state !== "free") {
         facts.push(["owner", entry.holder], ["token", entry.token ?? "unknown"]);
         facts.push(["since", `${entry.began_known ? "" : "before "}${showTime(entry.began_ms)} ` +
-            `(${entry.began_known ? "" : "at least "}${showDuration(now() - entry.began_ms)})`]);
-        facts.push(["lease left", left !== null && left > 0 ? showDuration(left) : "being asked"]);
+            `${zoneOf(entry.began_ms)} (${entry.began_known ? "" : "at least "}${showDuration(now() - entry.began_ms)})`]);
+        facts.push(["lease left", showLeft(entry)]);
     }
     facts.push(["waiting", entry.waiters ?? "the store does not know"]);
     if (entry.note)
@@ -49,11 +49,28 @@ function factsOf(entry) {
 
 function tenureItem(tenure) {
     const {held, time, end} = describe(tenure), item = make("li", `${held}: ${end}`, kindOf(tenure));
-    item.append(make("span", time), make("span", tenure.holder +
-        (tenure.token === null ? "" : ` · token ${tenure.token}`)));
-    if (tenure.note)
-        item.append(make("span", `note: ${tenure.note}`));
+    const who = make("span", ""), note = make("span", "note: ");
+    who.append(make("bdi", tenure.holder), tenure.token === null ? "" : ` · token ${tenure.token}`);
+    note.append(make("bdi", tenure.note ?? ""));
+    item.append(make("span", time), who, ...tenure.note ? [note] : []);
     return item;
+}
+
+function showTenures(entry) {
+    const all = tenuresOf(entry), from = knownFrom(entry), more = byId("detail-more"), json = make("a", "history as JSON");
+    json.href = `/api/history?${new URLSearchParams({since: "24h", mutex: entry.mutex})}`;
+    byId("detail-tenures").replaceChildren(...all.slice(-TENURES_SHOWN).reverse().map(tenureItem));
+    more.replaceChildren(all.length > TENURES_SHOWN ? `These are the last ${TENURES_SHOWN}. Earlier ones: `
+        : Number.isFinite(from) ? `What ended before ${showTime(from)} ${zoneOf(from)} is not shown. ` : "", json);
+    more.hidden = false;
+}
+
+/* All of the last day, if there are not very many. */
+async function loadOwn(entry) {
+    entry.ownFrom = await loadTenures(LONGEST_SPAN, entry.mutex, TENURES_EACH);
+    entry.ownLoad = link.load;
+    entry.version++;
+    await askLeases([entry.mutex]);
 }
 
 function showDetail() {
@@ -61,32 +78,35 @@ function showDetail() {
     if (entry === null || (entry.version === state.openVersion && state.tick === state.openTick))
         return;
     const facts = byId("detail-facts"), states = {held: "owned", evicted: "owned; an operator ends this tenure", free: "free"};
-    byId("detail-name").textContent = entry.mutex;
+    byId("detail-name").textContent = shown(entry.mutex);
     byId("detail-state").textContent = states[entry.state];
     facts.replaceChildren(...factsOf(entry).map(([term, value]) => {
-        const row = make("div", "");
-        row.append(make("dt", term), make("dd", String(value)));
+        const row = make("div", ""), text = make("dd", "");
+        text.append(make("bdi", value));
+        row.append(make("dt", term), text);
         return row;
     }));
     drawLane(byId("detail-lane"), entry);
     if (entry.version !== state.openVersion)
-        byId("detail-tenures").replaceChildren(...tenuresOf(entry).slice(-TENURES_SHOWN).reverse().map(tenureItem));
+        showTenures(entry);
     state.openVersion = entry.version;
     state.openTick = state.tick;
 }
 
-function openDetail(entry) {
+function openDetail(entry, isFocused = true) {
     if (!entry)
         return;
     state.open = entry;
     state.openVersion = -1;
     detail.hidden = false;
     detail.parentElement.classList.add("with-detail");
-    loadTenures(LONGEST_SPAN, entry.mutex, TENURES_EACH).catch(() => {});
-    askLeases([entry.mutex]).catch(() => {});
+    detail.scrollTop = 0;
+    if (link.isUp)
+        loadOwn(entry).catch(() => {}); /* what is known is shown; everything is asked again soon */
     measureLanes(); /* they are narrower now */
     drawAxis();
-    detail.focus({preventScroll: true});
+    if (isFocused)
+        detail.focus({preventScroll: true});
     schedule();
 }
 
@@ -114,12 +134,17 @@ function select(entry, isScrolled = true) {
     schedule();
 }
 
+/* The details, where they are open, follow. */
+function moveTo(index) {
+    const entry = state.rows[Math.min(state.rows.length - 1, Math.max(0, index))];
+    select(entry);
+    if (state.open !== null)
+        openDetail(entry, false);
+}
+
 function move(by) {
-    const index = state.rows.indexOf(state.selected), last = state.rows.length - 1;
-    const next = index < 0 ? (by > 0 ? 0 : last) : Math.min(last, Math.max(0, index + by));
-    select(state.rows[next]);
-    if (state.open !== null && state.rows[next])
-        openDetail(state.rows[next]);
+    const index = state.rows.indexOf(state.selected);
+    moveTo(index < 0 ? (by > 0 ? 0 : Infinity) : index + by);
 }
 
 function pageRows() {
@@ -139,12 +164,13 @@ function escape() {
 
 function onKey(event) {
     const isTyping = event.target === search, isChoosing = event.target.tagName === "SELECT";
-    if (event.ctrlKey || event.altKey || event.metaKey || isChoosing)
+    const isReading = detail.contains(event.target); /* there the browser scrolls */
+    if (event.ctrlKey || event.altKey || event.metaKey || isChoosing || (isReading && !["Escape", "/"].includes(event.key)))
         return;
     const keys = {
         ArrowDown: () => move(1), ArrowUp: () => move(-1),
         PageDown: () => move(pageRows()), PageUp: () => move(-pageRows()),
-        Home: () => !isTyping && select(state.rows[0]), End: () => !isTyping && select(state.rows[state.rows.length - 1]),
+        Home: () => !isTyping && moveTo(0), End: () => !isTyping && moveTo(Infinity),
         Enter: () => event.target.tagName !== "BUTTON" && event.target.tagName !== "A" &&
             openDetail(state.selected ?? (isTyping ? state.rows[0] : null)),
         Escape: escape,
@@ -162,14 +188,16 @@ function onSearch() {
     state.selected = null;
     sortRows();
     schedule();
+    clearTimeout(state.found); /* said once, and not for each letter or change */
+    state.found = setTimeout(() => (byId("found").textContent = `${byId("shown").textContent} found`), 700);
 }
 
 function onSort(button) {
     state.isDown = state.sort === button.dataset.sort && !state.isDown;
     state.sort = button.dataset.sort;
-    for (const other of document.querySelectorAll("[data-sort]"))
+    for (const other of document.querySelectorAll("[aria-sort]"))
         other.removeAttribute("aria-sort");
-    button.setAttribute("aria-sort", state.isDown ? "descending" : "ascending");
+    button.parentElement.setAttribute("aria-sort", state.isDown ? "descending" : "ascending");
     sortRows();
     schedule();
 }
@@ -180,7 +208,7 @@ function onSpan(button) {
     for (const other of byId("spans").children)
         other.setAttribute("aria-pressed", other === button);
     if (view.span > view.loadedSpan)
-        loadTenures(view.loadedSpan = view.span).catch(() => (view.loadedSpan = 0));
+        loadSpan().catch(() => link.isUp && loadAll());
     changed.rows = true;
     tickOn();
 }
@@ -188,12 +216,14 @@ function onSpan(button) {
 function onSize() {
     readColours();
     measureLanes();
+    state.openVersion = -1;
     sortRows();
     drawAxis();
     schedule();
 }
 
 function begin() {
+    document.documentElement.classList.remove("no-script");
     document.addEventListener("keydown", onKey);
     document.addEventListener("visibilitychange", followVisibility);
     search.addEventListener("input", onSearch);
@@ -211,14 +241,14 @@ function begin() {
         schedule();
     }, {passive: true});
     window.addEventListener("resize", onSize);
-    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", onSize);
-    document.querySelector("[data-sort=mutex]").setAttribute("aria-sort", "ascending");
+    for (const query of ["(prefers-color-scheme: dark)", "(forced-colors: active)"])
+        matchMedia(query).addEventListener("change", onSize);
     readColours();
     measureLanes();
     sortRows();
     tickOn();
     setInterval(() => document.hidden || tickOn(), 1000);
-    setInterval(() => document.hidden || !link.isUp || askLeases(inSight()).catch(() => {}), LEASES_MS);
+    setInterval(() => document.hidden || askNow(() => askLeases(inSight())), LEASES_MS);
     connect();
 }
 

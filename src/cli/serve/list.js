@@ -26,7 +26,6 @@ const KEYS = {
     holder: (entry) => entry.holder,
     token: (entry) => entry.token,
     held: (entry) => entry.began_ms && -entry.began_ms,
-    left: (entry) => entry.until_ms,
     waiters: (entry) => entry.waiters || null,
 };
 
@@ -50,8 +49,8 @@ function sortRows() {
     changed.rows = false;
     sizer.style.height = `${rows.length * state.rowHeight}px`;
     grid.setAttribute("aria-rowcount", rows.length + 1);
-    byId("shown").textContent = rows.length === mutexes.size ? `${rows.length.toLocaleString("en")} mutexes`
-        : `${rows.length.toLocaleString("en")} of ${mutexes.size.toLocaleString("en")}`;
+    const all = `${mutexes.size.toLocaleString("en")} ${mutexes.size === 1 ? "mutex" : "mutexes"}`;
+    byId("shown").textContent = rows.length === mutexes.size ? all : `${rows.length.toLocaleString("en")} of ${all}`;
     const empty = byId("empty");
     empty.hidden = rows.length > 0;
     empty.textContent = mutexes.size > 0 ? "No mutex is like that." : "Nobody owns a mutex on this store.";
@@ -60,10 +59,13 @@ function sortRows() {
 /* ---- drawing ---------------------------------------------------------------------------------- */
 
 function readColours() {
-    const style = getComputedStyle(document.documentElement);
-    for (const name of ["paper", "line", "dim", "on", "released", "expired", "evicted", "unseen"])
-        colours[name] = style.getPropertyValue(`--${name}`).trim();
-    colours.stalled = colours.evicted;
+    const style = getComputedStyle(document.documentElement), probe = document.body.appendChild(document.createElement("i"));
+    probe.style.forcedColorAdjust = "none";
+    for (const name of ["paper", "line", "dim", "on", "released", "expired", "evicted", "unseen", "unknown"]) {
+        probe.style.color = `var(--${name})`; /* a colour of the system, too, comes as numbers */
+        colours[name] = getComputedStyle(probe).color;
+    }
+    probe.remove();
     const tile = document.createElement("canvas"), pen = tile.getContext("2d");
     tile.width = tile.height = 6;
     pen.strokeStyle = colours.unseen;
@@ -77,6 +79,8 @@ function readColours() {
     hatch = pen.createPattern(tile, "repeat");
     state.rowHeight = parseFloat(style.getPropertyValue("--row"));
     document.querySelector(".head").style.marginRight = `${scroller.offsetWidth - scroller.clientWidth}px`;
+    for (const key of document.querySelectorAll(".key"))
+        drawKey(key);
 }
 
 /* To ask an element for its size makes the browser lay out the page. So it is asked once, and not for each row. */
@@ -102,21 +106,55 @@ function penOf(canvas, {width, height} = {width: canvas.clientWidth, height: can
 
 const toX = (time, width) => (time - (now() - view.span)) / view.span * width;
 
+/* A tenure has the colour and the shape of its end: who does not see one sees the other. What is on is higher, what expired
+ * has a point at its end, what was evicted a bar with feet. */
+function drawTenure(pen, kind, begin, end, width, height) {
+    const inset = kind === "on" ? 1 : Math.round(height * .2), x = Math.min(end, LOSSES.has(kind) ? width - 4 : width);
+    const from = Math.min(begin, x - LEAST_BAR);
+    pen.fillStyle = kind === "unseen" ? hatch : colours[kind] ?? colours.unseen;
+    pen.fillRect(from, inset, Math.max(LEAST_BAR, x - from - .5), height - 2 * inset);
+    if (!LOSSES.has(kind))
+        return;
+    pen.fillRect(x - 1.5, 0, 3, height); /* whatever its length */
+    if (kind === "evicted") {
+        pen.fillRect(x - 4, 0, 8, 2.5);
+        pen.fillRect(x - 4, height - 2.5, 8, 2.5);
+    } else {
+        pen.beginPath();
+        pen.moveTo(x - 5, 0);
+        pen.lineTo(x + 5, 0);
+        pen.lineTo(x, height * .45);
+        pen.fill();
+    }
+}
+
+function drawUnknown(pen, width, height) {
+    pen.fillStyle = colours.unknown;
+    for (let x = 0; x < width; x += 4)
+        pen.fillRect(x, 0, Math.min(2, width - x), height);
+}
+
+function drawKey(canvas) {
+    const {pen, width, height} = penOf(canvas);
+    if (canvas.dataset.kind === "unknown")
+        drawUnknown(pen, width, height);
+    else
+        drawTenure(pen, canvas.dataset.kind, 0, width - (LOSSES.has(canvas.dataset.kind) ? 5 : 0), width, height);
+}
+
 /* Losses are drawn last, so that among many short tenures none of them is hidden. */
 function drawLane(canvas, entry, size) {
     const {pen, width, height} = penOf(canvas, size), all = tenuresOf(entry);
+    const known = Math.min(width, Math.max(0, toX(knownFrom(entry), width)));
+    drawUnknown(pen, known, height);
     pen.fillStyle = colours.line;
-    pen.fillRect(0, height / 2 - .5, width, 1);
+    pen.fillRect(known, height / 2 - .5, width - known, 1);
     for (const isLossTurn of [false, true]) {
         for (const tenure of all) {
             const kind = kindOf(tenure), end = toX(endTime(tenure), width);
             if (LOSSES.has(tenure.reason) !== isLossTurn || end < 0)
                 continue;
-            const begin = Math.max(0, toX(tenure.began_ms, width)), wide = Math.max(LEAST_BAR, end - begin - .5);
-            pen.fillStyle = kind === "unseen" ? hatch : colours[kind] ?? colours.unseen;
-            pen.fillRect(Math.min(begin, width - LEAST_BAR), 2, wide, height - 4);
-            if (LOSSES.has(tenure.reason)) /* where it ended, whatever its length */
-                pen.fillRect(Math.min(end, width) - 3, 0, 3, height);
+            drawTenure(pen, kind, Math.max(0, toX(tenure.began_ms, width)), end, width, height);
         }
     }
 }
@@ -148,8 +186,9 @@ function makeRow() {
         cell.setAttribute("role", "gridcell");
         one.cells[name] = cell;
     }
-    one.id = one.cells.holder.appendChild(make("span", ""));
-    one.note = one.cells.holder.appendChild(make("span", "", "note"));
+    one.name = one.cells.name.appendChild(make("bdi", ""));
+    one.id = one.cells.holder.appendChild(make("bdi", ""));
+    one.note = one.cells.holder.appendChild(make("bdi", "", "note"));
     one.canvas = one.cells.lane.appendChild(document.createElement("canvas"));
     element.addEventListener("click", () => {
         select(one.entry, false);
@@ -167,22 +206,30 @@ function setText(one, name, element, text) {
     if (one.texts[name] === text)
         return;
     one.texts[name] = text;
-    element.textContent = text;
+    element.textContent = shown(text);
 }
 
-function setTitle(one, cell, text) {
+function setTitle(one, cell, ...texts) {
+    const text = texts.filter(Boolean).map(shown).join("\n");
     if (one.texts[`${cell.className}-title`] === text)
         return;
     one.texts[`${cell.className}-title`] = text;
     cell.title = text;
 }
 
-function leftOf(entry) {
-    return entry.until_ms === null ? null : entry.until_ms - now();
+/* Of a lease that is over while its owner is seen to own: it was renewed since the store was last asked. */
+function showLeft(entry) {
+    if (entry.until_ms === null)
+        return "–";
+    return entry.until_ms > now() ? showDuration(entry.until_ms - now()) : isLive() ? "renewed" : "–";
+}
+
+function showWaiters(entry) {
+    return entry.waiters !== null ? String(entry.waiters) : entry.state === "free" ? "" : "–";
 }
 
 function fillRow(one, entry, index) {
-    const {element, cells} = one, isOn = entry.state !== "free", left = leftOf(entry);
+    const {element, cells} = one, isOn = entry.state !== "free";
     const y = index * state.rowHeight, isSelected = entry === state.selected;
     if (one.y !== y)
         element.style.transform = `translateY(${one.y = y}px)`;
@@ -190,22 +237,23 @@ function fillRow(one, entry, index) {
         element.setAttribute("aria-rowindex", (one.index = index) + 2);
     if (one.isSelected !== isSelected)
         element.setAttribute("aria-selected", one.isSelected = isSelected);
-    const drawn = `${entry.mutex}\n${entry.version}\n${state.tick}\n${view.span}`;
+    const drawn = `${entry.version} ${state.tick} ${view.span} ${entry.mutex}`;
     if (one.drawn === drawn)
         return;
     one.drawn = drawn;
     one.entry = entry;
     element.className = `row is-${entry.state}`;
-    setText(one, "name", cells.name, entry.mutex);
-    setText(one, "holder", one.id, isOn ? entry.holder : entry.waiters > 0 ? "nobody yet" : lastEnd(entry));
-    setText(one, "note", one.note, isOn ? entry.note ?? "" : "");
+    const owner = isOn ? entry.holder : entry.waiters > 0 ? "nobody yet" : lastEnd(entry), note = isOn ? entry.note ?? "" : "";
+    setText(one, "name", one.name, entry.mutex);
+    setText(one, "holder", one.id, owner);
+    setText(one, "note", one.note, note);
     setText(one, "token", cells.token, isOn && entry.token !== null ? String(entry.token) : "");
     setText(one, "held", cells.held, isOn ? (entry.began_known ? "" : "≥") + showDuration(now() - entry.began_ms) : "");
-    setText(one, "left", cells.left, isOn && left !== null && left > 0 ? showDuration(left) : "");
-    setText(one, "waiters", cells.waiters, entry.waiters === null ? "" : String(entry.waiters));
+    setText(one, "left", cells.left, isOn ? showLeft(entry) : "");
+    setText(one, "waiters", cells.waiters, showWaiters(entry));
     cells.waiters.className = `waiters ${entry.waiters > 0 ? "some" : ""}`;
     setTitle(one, cells.name, entry.mutex);
-    setTitle(one, cells.holder, [entry.holder, entry.note].filter(Boolean).join("\n"));
+    setTitle(one, cells.holder, owner, note);
     drawLane(one.canvas, entry, state.lane);
 }
 
@@ -214,7 +262,8 @@ function lastEnd(entry) {
     if (last === undefined)
         return "free";
     const how = last.state === "unseen" ? "end not seen" : last.reason;
-    return `free: ${how} ${showDuration(now() - endTime(last))} ago`;
+    const [first] = showDuration(now() - endTime(last)).match(/^[0-9]+[.0-9]*./);
+    return `free: ${how} ${first} ago`;
 }
 
 /* Each row that stays in sight keeps its element. */
@@ -253,24 +302,27 @@ function inSight() {
 /* ---- figures ---------------------------------------------------------------------------------- */
 
 function showFigures() {
-    let owned = 0, waiting = 0, ended = 0, lost = 0, isWaitKnown = false;
-    const since = now() - view.span;
+    const counted = link.figures.find((one) => one.minutes * 60e3 === view.span), since = Math.max(link.knownSince, now() - view.span);
+    let owned = 0, waiting = 0, isWaitKnown = mutexes.size === 0;
     for (const entry of mutexes.values()) {
         owned += entry.state !== "free";
         isWaitKnown = isWaitKnown || entry.waiters !== null;
         waiting += entry.waiters ?? 0;
-        for (let i = entry.tenures.length - 1; i >= 0 && endTime(entry.tenures[i]) >= since; i--) {
-            ended++;
-            lost += LOSSES.has(entry.tenures[i].reason);
-        }
     }
     byId("term-ended").textContent = `ended in ${view.name}`;
     byId("term-lost").textContent = `lost in ${view.name}`;
     byId("figure-owned").textContent = owned.toLocaleString("en");
     byId("figure-waiting").textContent = isWaitKnown ? waiting.toLocaleString("en") : "–";
-    byId("figure-ended").textContent = ended.toLocaleString("en");
-    byId("figure-lost").textContent = lost.toLocaleString("en");
-    byId("figure-lost").parentElement.className = lost > 0 ? "bad" : "";
+    for (const element of [byId("figure-waiting").parentElement, document.querySelector(".head .waiters")])
+        element.title = isWaitKnown ? "how many wait" : "this store does not know who waits";
+    byId("figure-ended").textContent = counted?.ended.toLocaleString("en") ?? "–";
+    byId("figure-lost").textContent = counted?.lost.toLocaleString("en") ?? "–";
+    byId("figure-lost").parentElement.className = counted?.lost > 0 ? "bad" : "";
+    byId("term-lost").parentElement.title = `expired or evicted since ${showTime(since)} ${zoneOf(since)}`;
+    byId("zone").textContent = `times in ${zoneOf(now())}`;
+    const waited = document.querySelector("[value=waited]");
+    waited.disabled = !isWaitKnown;
+    waited.textContent = isWaitKnown ? "waited for" : "waited for: this store does not know";
 }
 
 /* ---- one frame -------------------------------------------------------------------------------- */
@@ -297,7 +349,8 @@ function tickOn() {
     state.tick++;
     if (state.tick % 60 === 0)
         forgetOld();
-    if (["left", "held"].includes(state.sort) || state.filter !== "all")
+    watchLink();
+    if (state.sort === "held" || state.filter !== "all")
         changed.rows = true;
     showFigures();
     drawAxis();

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <time.h>
 
 #include "cli/cli.h"
@@ -50,6 +51,7 @@ static void keep_ended(struct model *m, const struct seen_tenure *t)
     free(one->note);
     *one = *t;
     one->note = t->note != NULL ? strdup(t->note) : NULL;
+    figures_count(&m->figures, t);
     if (t->state == TENURE_ENDED)
         m->ended[t->reason]++;
     else
@@ -111,12 +113,13 @@ static void write_ended(struct model *m, struct json_buffer *t)
 
 static void publish(struct model *m)
 {
+    static const char reset[] = "event: reset\ndata: {}\n\n";
     struct json_buffer t = {0};
     if (m->ring_count - m->published_count > RING_MAX) /* some are not there any more */
         m->is_reset = true;
     if (m->is_reset || http_streams(m->http, 0) == 0) {
         if (m->is_reset)
-            http_publish(m->http, 0, "event: reset\ndata: {}\n\n", 24);
+            http_publish(m->http, 0, reset, sizeof reset - 1);
         m->is_reset = false;
         for (size_t i = 0; i < m->pending_count; i++) {
             struct hash_node *n = hash_table_find(&m->follow.by_name, m->pending[i]);
@@ -236,11 +239,16 @@ static void *ask_all(void *arg)
 int model_init(struct model *m, struct cli *c)
 {
     pthread_condattr_t clock;
+    uint64_t epoch = 0;
     pthread_condattr_init(&clock);
     pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
     *m = (struct model){.c = c, .ring = calloc(RING_MAX, sizeof *m->ring), .is_answering = true};
     if (m->ring == NULL || follow_init(&m->follow, on_follow, m) != 0)
         return print_error(c, "out of memory");
+    if (getrandom(&epoch, sizeof epoch, GRND_NONBLOCK) != sizeof epoch)
+        epoch = (uint64_t)simba_wall_ms(simba_now());
+    snprintf(m->epoch, sizeof m->epoch, "%016llx", (unsigned long long)epoch);
+    m->started_ms = simba_wall_ms(simba_now());
     pthread_cond_init(&m->changed, NULL);
     pthread_cond_init(&m->asked, &clock);
     return 0;
@@ -254,11 +262,32 @@ static int start_threads(struct model *m)
     return code == 0 ? 0 : print_error(m->c, "cannot start a thread: %s", strerror(code));
 }
 
+static void count_recorded(void *data, const struct seen_tenure *t, const char *store)
+{
+    (void)store;
+    figures_count(data, t);
+}
+
+/* What the file has of the last day. */
+static int count_all_recorded(struct model *m)
+{
+    struct history_page q = {.store = m->c->store,
+                             .since_ms = m->started_ms - FIGURES_SPAN_MS,
+                             .before_ms = INT64_MAX,
+                             .before_row = INT64_MAX,
+                             .limit = HISTORY_ROWS_MAX};
+    if (m->reader == NULL || history_read_page(m->reader, &q, count_recorded, &m->figures) == 0)
+        return 0;
+    return print_error(m->c, "%s", history_why(m->reader));
+}
+
 int model_begin(struct model *m)
 {
     struct simba_handle_options o = SIMBA_HANDLE_OPTIONS_INIT;
     simba_observer *all;
-    int code = m->recorder != NULL ? recorder_begin(m->recorder, &m->follow) : 0;
+    int code = count_all_recorded(m);
+    if (code == 0 && m->recorder != NULL)
+        code = recorder_begin(m->recorder, &m->follow);
     if (code != 0)
         return code;
     int rc = follow_begin(&m->follow, m->c->client, NULL, 0);

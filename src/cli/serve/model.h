@@ -11,6 +11,7 @@
 #include "cli/http/http.h"
 #include "cli/json_buffer.h"
 #include "cli/recorder.h"
+#include "cli/serve/figures.h"
 
 #define RING_MAX 16384      /* tenures that are over, in memory, if there is no file */
 #define PENDING_MAX 65536   /* changes to be told; of more, clients are told to begin anew */
@@ -34,6 +35,9 @@ struct model {
     uint64_t ring_count;       /* ever; the last RING_MAX are there */
     uint64_t published_count;  /* of those, told to clients */
     uint64_t changes;
+    char epoch[17];     /* of this process: numbers of changes of another one say nothing here */
+    int64_t started_ms; /* on the wall clock; without a file, nothing is known of earlier */
+    struct figures figures;
     char (*pending)[SIMBA_MUTEX_MAX + 1];
     size_t pending_count, pending_room;
     bool is_reset; /* PENDING_MAX, RING_MAX: they are to begin anew */

@@ -22,10 +22,8 @@ void row_write(struct json_buffer *t, const struct followed *f, const char *mute
     json_buffer_token_of(t, "token", is_on ? now->token : 0);
     json_buffer_number_of(t, "began_ms", is_on, is_on ? now->began_ms : 0);
     json_buffer_bool_of(t, "began_known", is_on && now->began_known);
-    /* A lease that has ended while its owner is seen to own was renewed since it was heard of. */
     int64_t until = is_on ? f->until : 0;
-    bool is_known = until > simba_now();
-    json_buffer_number_of(t, "until_ms", is_known, is_known ? simba_wall_ms(until) : 0);
+    json_buffer_number_of(t, "until_ms", until != 0, simba_wall_ms(until));
     json_buffer_number_of(t, "waiters", f != NULL && f->waiters >= 0, f != NULL ? f->waiters : 0);
     json_buffer_string_of(t, "note", is_on ? now->note : NULL);
     json_buffer_number_of(t, "change", true, (int64_t)change);
@@ -54,6 +52,7 @@ static void begin_answer(struct model *m, struct json_buffer *t)
     json_buffer_add(t, "{");
     json_buffer_number_of(t, "now_ms", true, simba_wall_ms(simba_now()));
     json_buffer_string_of(t, "store", m->c->store);
+    json_buffer_string_of(t, "epoch", m->epoch);
 }
 
 /* ---- mutexes ------------------------------------------------------------------------------- */
@@ -135,6 +134,7 @@ void model_write_mutexes(struct model *m, const char *after, const char *names, 
     json_buffer_name(t, "store_state");
     store_write(m, t);
     json_buffer_bool_of(t, "is_complete", !m->follow.is_full);
+    figures_write(&m->figures, simba_wall_ms(simba_now()), t);
     if (names != NULL)
         write_named(m, names, t);
     else
@@ -193,6 +193,12 @@ static void read_ring(struct model *m, const struct history_page *q, struct page
     }
 }
 
+/* Without a file: what ended earlier is not there. */
+static int64_t known_since(const struct model *m)
+{
+    return m->ring_count > RING_MAX ? m->ring[m->ring_count % RING_MAX].ended_ms : m->started_ms;
+}
+
 /* The page of the file is read without the lock: it has a connection of its own. */
 void model_write_history(struct model *m, const struct history_page *asked, struct json_buffer *t)
 {
@@ -203,6 +209,7 @@ void model_write_history(struct model *m, const struct history_page *asked, stru
     lock_to_read(m);
     begin_answer(m, t);
     json_buffer_bool_of(t, "is_recorded", m->reader != NULL);
+    json_buffer_number_of(t, "known_since_ms", m->reader == NULL, known_since(m));
     json_buffer_name(t, "tenures");
     json_buffer_add(t, "[");
     if (m->reader == NULL)
