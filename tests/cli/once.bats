@@ -295,6 +295,31 @@ s = socket.create_server(("127.0.0.1", 0)); print(s.getsockname()[1], flush=True
     [ $((SECONDS - before)) -le 2 ]
 }
 
+# bats test_tags=sqlite
+@test "once: a Redis that has just started grants nothing: it waits for that, and one runs CMD" {
+    with_server '' redis --guard -- '
+        pids=()
+        for i in 1 2 3; do
+            simba once -u "$1" --ttl 3s --transition 3s nightly --per 1d -c "echo RAN" 2>&1 &
+            pids+=($!)
+        done
+        for pid in "${pids[@]}"; do wait "$pid" && echo "ended with 0"; done
+        simba once -u "$1" --ttl 3s --transition 3s nightly --per 1d -c "echo RAN" && echo "ended with 0"'
+    expect_all 0 "^simba once: mutex 'nightly' on redis:.*: the server has just started.* not granted for another [0-9.]+ s \(restart_guard\); waiting for the end of that$"
+    [ "$(grep -c '^RAN$' <<<"$output")" -eq 1 ]
+    [ "$(grep -c '^ended with 0$' <<<"$output")" -eq 4 ]
+}
+
+# bats test_tags=sqlite
+@test "once: a Redis that grants nothing for longer than a lease: 125, and it says why" {
+    with_server '' redis --guard -- 'set -- "${1%%\?*}?restart_guard=50s"
+        code=0
+        timeout 10 "$SIMBA" once -u "$1" nightly --per 1d ./never 2>&1 || code=$?
+        echo "ended with $code"'
+    expect_all 0 "^simba once: mutex 'nightly' on redis:.*: the server has just started.* not granted for another [0-9.]+ s \(restart_guard\); CMD is not run$" \
+        '^ended with 125$'
+}
+
 # bats test_tags=storeless
 @test "once: wrong usage" {
     run simba once
