@@ -295,6 +295,41 @@ s = socket.create_server(("127.0.0.1", 0)); print(s.getsockname()[1], flush=True
     [ $((SECONDS - before)) -le 2 ]
 }
 
+# In a script of with_server: PROXIED is the URL of a proxy to $1 that swallows answers for so long after a word.
+swallow='swallow() { # URL word seconds
+    rm -f proxy.port
+    python3 "$PROXY_PY" 127.0.0.1 "$(grep -oE "[0-9]{5}" <<<"$1" | head -n 1)" proxy.port "$2" "$3" >/dev/null 2>&1 3>&- &
+    trap "kill $!" EXIT
+    until [ -s proxy.port ]; do sleep 0.02; done
+    PROXIED="redis://127.0.0.1:$(cat proxy.port)/0?restart_guard=off"
+}'
+
+# bats test_tags=sqlite
+@test "once --at-most-once: a claim whose answer is lost is taken back, and the next caller runs CMD" {
+    PROXY_PY=$BATS_TEST_DIRNAME/proxy.py with_server "$swallow" redis -- '
+        simba once -u "$1" --at-most-once warm --per 1h true # so that the server knows the script
+        swallow "$1" "once/1 begun" 7
+        code=0
+        "$SIMBA" once -u "$PROXIED" --at-most-once m --per 1h -c "echo TOO EARLY" 2>&1 || code=$?
+        echo "ended with $code"
+        simba once -u "$1" --at-most-once m --per 1h -c "echo RAN"'
+    expect_all 0 "^simba once: mutex 'm' on redis:.*; CMD is not run \(--at-most-once\), and that is recorded: the next caller runs it$" \
+        '^ended with 125$' '^RAN$'
+    ! grep 'TOO EARLY' <<<"$output"
+}
+
+# bats test_tags=sqlite
+@test "once --at-most-once: a claim that cannot be taken back: it says what that means" {
+    PROXY_PY=$BATS_TEST_DIRNAME/proxy.py with_server "$swallow" redis -- '
+        swallow "$1" "once/1 begun" 60
+        code=0
+        "$SIMBA" once -u "$PROXIED" --ttl 2s --transition 1s --at-most-once m --per 1h -c "echo TOO EARLY" 2>&1 || code=$?
+        echo "ended with $code"'
+    expect_all 0 "^simba once: mutex 'm' on redis:.*; CMD was not run, but the store may have recorded that it began \(--at-most-once\); then no caller runs it for another 5[34]m[0-9]*s?$" \
+        '^ended with 125$'
+    ! grep 'TOO EARLY' <<<"$output"
+}
+
 # bats test_tags=sqlite
 @test "once: a Redis that has just started grants nothing: it waits for that, and one runs CMD" {
     with_server '' redis --guard -- '

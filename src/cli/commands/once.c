@@ -18,6 +18,7 @@
 
 #define EARLY_PARTS 10 /* of the period, by default: so much earlier the next run may begin */
 #define ASK_AGAIN_MS 100
+#define WHY_MAX 1024
 
 enum { OPT_PER, OPT_EARLY, OPT_AT_MOST_ONCE };
 
@@ -288,15 +289,42 @@ static int read_again(struct once *x)
     return print_error(p->c, "%s; CMD is not run", cli_error_text());
 }
 
+/* The store may have recorded that CMD begins, and CMD will not: that is taken back, as long as we own
+ * the mutex and nobody wants us to end. 0, or an error. */
+static int take_back(const struct once *x)
+{
+    const struct plan *p = &x->locked.plan;
+    struct pollfd signals = {p->signals.fd, POLLIN, 0};
+    int64_t until = simba_now() + p->c->ttl_ms + p->c->transition_ms;
+    int rc;
+    do
+        rc = record_write(x, RECORD_NOT_BEGUN);
+    while (is_passing(rc) && simba_now() < until && poll(&signals, 1, 0) == 0);
+    return rc;
+}
+
 static int claim(struct once *x)
 {
     const struct plan *p = &x->locked.plan;
-    if (!x->at_most_once || record_write(x, RECORD_BEGUN) == 0)
+    int rc = x->at_most_once ? record_write(x, RECORD_BEGUN) : 0;
+    if (rc == 0)
         return GO_ON;
+    char why[WHY_MAX], left[24];
+    snprintf(why, sizeof why, "%s", cli_error_text());
+    if (!is_passing(rc) && rc != SIMBA_ELOST)
+        return print_error(p->c,
+                           "%s; that CMD begins (--at-most-once) cannot be recorded, and CMD is not "
+                           "run",
+                           why);
+    if (take_back(x) == 0)
+        return print_error(p->c,
+                           "%s; CMD is not run (--at-most-once), and that is recorded: the next "
+                           "caller runs it",
+                           why);
     return print_error(p->c,
-                       "%s; so it may not be recorded that CMD begins (--at-most-once), and CMD is "
-                       "not run",
-                       cli_error_text());
+                       "%s; CMD was not run, but the store may have recorded that it began "
+                       "(--at-most-once); then no caller runs it for another %s",
+                       why, show_duration(x->per_ms - x->early_ms, left));
 }
 
 /* ---- CMD ----------------------------------------------------------------------------------- */
