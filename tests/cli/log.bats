@@ -51,6 +51,15 @@ P
     expect 64 "--log 'xml' is neither plain nor json"
 }
 
+@test "log json: a guard that is killed ends the tenure, with a reason" {
+    begin "$SIMBA" lock --log json m sh -c 'echo >ready; exec sleep 60' 2>err
+    await test -e ready
+    kill -KILL "$(child_of "$PID")"
+    ends "$PID"
+    [ "$CODE" -eq 125 ]
+    has '"level":"error","command":"lock","mutex":"m","token":[0-9]+,.*"reason":"released","text":".*simba-guard, [0-9]+, was killed; killing CMD"' err
+}
+
 @test "log json: a loss says why, also from the guard" {
     begin "$SIMBA" lock --log json "${SHORT[@]}" m sh -c 'echo >ready; exec sleep 60' 2>err
     await test -e ready

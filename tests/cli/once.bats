@@ -331,6 +331,18 @@ swallow='swallow() { # URL word seconds
 }
 
 # bats test_tags=sqlite
+@test "once: the lease is lost while the success is recorded: 125, and it says what is true" {
+    PROXY_PY=$BATS_TEST_DIRNAME/proxy.py with_server "$swallow" redis -- '
+        swallow "$1" "once/1 ended" 60
+        code=0
+        "$SIMBA" once -u "$PROXIED" --log json --ttl 2s --transition 1s m --per 1h -c "echo RAN" 2>&1 || code=$?
+        echo "ended with $code"'
+    expect_all 0 "\"reason\":\"expired\",\"text\":\"lost 'm' on redis:.*: no renewal for .*; CMD had ended with status 0, but that is not certainly recorded: the next caller may run it again\"" \
+        '^RAN$' '^ended with 125$'
+    [ "$(grep -c '"level":"error"' <<<"$output")" -eq 1 ]
+}
+
+# bats test_tags=sqlite
 @test "once: a Redis that has just started grants nothing: it waits for that, and one runs CMD" {
     with_server '' redis --guard -- '
         pids=()

@@ -351,12 +351,22 @@ static void say_end(const struct once *x, int status, int64_t took_ms)
             show_duration(x->per_ms - x->early_ms - took_ms, left));
 }
 
-/* What could not be recorded; the exit code. Of a lost lock the release says enough. */
-static int report_no_record(const struct once *x, int rc, int code)
+/* The lease was lost while the end was being recorded: the store may have done it. The exit code. */
+static int report_lost_record(struct once *x, int status, int code)
+{
+    char meaning[160];
+    snprintf(meaning, sizeof meaning,
+             "; CMD had ended with status %d, but that is not certainly recorded: %s", status,
+             x->at_most_once ? "that it has begun is, and counts"
+                             : "the next caller may run it again");
+    locked_report_loss(&x->locked, meaning);
+    return x->at_most_once ? code : EXIT_TROUBLE;
+}
+
+/* What could not be recorded; the exit code. */
+static int report_no_record(const struct once *x, int code)
 {
     const struct plan *p = &x->locked.plan;
-    if (rc == SIMBA_ELOST)
-        return code;
     if (!x->at_most_once)
         return print_error(
             p->c,
@@ -367,7 +377,7 @@ static int report_no_record(const struct once *x, int rc, int code)
 }
 
 /* CMD has ended by itself, or could not be begun. The exit code. */
-static int record_end(const struct once *x, const struct outcome *o, int code)
+static int record_end(struct once *x, const struct outcome *o, int code)
 {
     int64_t took_ms = (now_ns() - x->locked.began) / NS_PER_MS;
     char text[RECORD_MAX] = RECORD_NOT_BEGUN;
@@ -375,8 +385,12 @@ static int record_end(const struct once *x, const struct outcome *o, int code)
         snprintf(text, sizeof text, RECORD_ENDED, o->code, (long long)took_ms);
     bool is_recorded = x->at_most_once || code == 0;
     int rc = is_recorded ? record_write(x, text) : 0;
+    if (rc == SIMBA_ELOST && x->locked.was_held && o->error == 0)
+        return report_lost_record(x, o->code, code);
+    if (rc != 0 && rc != SIMBA_ELOST) /* of that the release says enough */
+        return report_no_record(x, code);
     if (rc != 0)
-        return report_no_record(x, rc, code);
+        return code;
     if (o->error == 0)
         say_end(x, o->code, took_ms);
     return code;
@@ -389,7 +403,7 @@ static int run_cmd(struct once *x)
     int code = locked_exit_code(l, &o);
     if (o.is_run && !o.is_lost && !l->keeper.is_guard_dead)
         code = record_end(x, &o, code);
-    return o.is_run || l->keeper.is_guard_dead ? locked_release(l, code, false) : code;
+    return o.is_run || l->keeper.is_guard_dead ? locked_release(l, code) : code;
 }
 
 /* ---- the whole ----------------------------------------------------------------------------- */
@@ -408,10 +422,11 @@ static int once(struct once *x)
         code = 0;
     } else if (code == ACQUIRED) {
         locked_say_acquired(l);
+        l->was_held = true;
         code = read_again(x);
         if (code == GO_ON)
             code = claim(x);
-        code = code == GO_ON ? run_cmd(x) : locked_release(l, code, true);
+        code = code == GO_ON ? run_cmd(x) : locked_release(l, code);
     }
     locked_end(l);
     if (signal != 0)

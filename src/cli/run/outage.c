@@ -86,6 +86,19 @@ bool outage_take(struct outage *o, const char *line)
     return atomic_exchange(&o->is_on, false) && works;
 }
 
+const char *outage_why(struct outage *o, enum simba_reason reason, int keeper,
+                       char out[OUTAGE_TEXT_MAX])
+{
+    if (reason == SIMBA_EVICTED)
+        snprintf(out, OUTAGE_TEXT_MAX,
+                 "the store has ended the tenure (by simba release, or its data were deleted)");
+    else if (reason == SIMBA_STALLED)
+        snprintf(out, OUTAGE_TEXT_MAX, "no progress was reported in time");
+    else
+        outage_explain(o, keeper, out);
+    return out;
+}
+
 const char *outage_explain(struct outage *o, int keeper, char out[OUTAGE_TEXT_MAX])
 {
     char cause[OUTAGE_CAUSE_MAX], since[24] = "a whole lease";
