@@ -28,7 +28,7 @@ static const struct option options[] = {
 struct watcher {
     struct cli *c;
     pthread_mutex_t lock;
-    int over; /* eventfd: nobody reads us */
+    int over; /* eventfd: nobody reads us, or the history file is gone */
     int64_t began;
     const char *record; /* a file; NULL: none */
     int64_t keep_ms;    /* 0: not given */
@@ -132,6 +132,8 @@ static int prepare_to_record(struct watcher *w)
 
 static int begin_to_record(struct watcher *w)
 {
+    recorder_limit(w->recorder, w->c->operands, w->c->operand_count);
+    recorder_tell(w->recorder, w->over);
     int code = recorder_begin(w->recorder, &w->follow);
     if (code != 0)
         return code;
@@ -176,8 +178,9 @@ static _Noreturn void follow_for_ever(struct watcher *w)
         if (is_recorded)
             end_if_signaled(w);
         if (ready > 0 && (fds[0].revents != 0 || fds[1].revents != 0)) {
+            bool is_gone = is_recorded && recorder_is_gone(w->recorder);
             end_recording(w);
-            _exit(EXIT_NO_READER);
+            _exit(is_gone ? EXIT_TROUBLE : EXIT_NO_READER);
         }
         if (ready == 0)
             follow_list(&w->follow, w->c->client); /* if it fails, it is tried again */
