@@ -116,8 +116,11 @@ static void cell(const struct owner_row *r, enum column column, int64_t now, cha
             snprintf(out, CELL_MAX, "%lld", (long long)r->waiters);
         return;
     case NOTE:
-        if (r->note != NULL)
-            show_name(r->note->text, out, CELL_MAX);
+        if (r->note != NULL) {
+            bool is_earlier = held && o->token != 0 && r->note->token != o->token;
+            size_t at = (size_t)snprintf(out, CELL_MAX, "%s", is_earlier ? "(earlier) " : "");
+            show_name(r->note->text, out + at, CELL_MAX - at);
+        }
         return;
     default:
         if (held)

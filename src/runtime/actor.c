@@ -165,7 +165,8 @@ static void report_lost(struct actor *a, int64_t late)
                 a->failure != NULL ? a->failure : "the store does not answer");
 }
 
-/* The option's note. Once in a tenure; r: the answer, if it has come. */
+/* The option's note. Once in a tenure; r: the answer, if it has come. The command shows this line, and that it
+ * "is published now" (src/cli/cli.c). */
 static void report_unpublished(struct actor *a, int code, const struct request *r)
 {
     const char *text = code == SIMBA_ETIMEOUT         ? "the store does not answer"

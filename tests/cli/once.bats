@@ -45,6 +45,21 @@ publish() { # text
     ran 1
 }
 
+@test "once -v: what is usual is no error" {
+    once -v --log json -c "$(mark)" 2>said
+    once -v --log json -c "$(mark)" 2>>said
+    ! has '"level":"(error|warning)"' said || { cat said; return 1; }
+    has '"level":"info".*CMD was run' said
+    has '"level":"info".*has run: begun' said
+    run simba once -v --log json "${M}2" --per 1h -c 'exit 3'
+    expect 3 '"level":"warning".*ended with status 3'
+    hold "${M}4"
+    run simba once -v --log json "${M}4" --per 1h true
+    expect 0 '"level":"info".*runs elsewhere'
+    run simba once -v "${M}3" --per 1s sleep 1.2
+    expect 0 'ended with status 0 after 1.*s: that does not count any more, because it took longer than --per less --early$'
+}
+
 @test "once --json: has run" {
     run once --json -c "$(mark)"
     expect 0 '^$'

@@ -180,17 +180,17 @@ static void say_run(const struct once *x, const struct record *r, int64_t age_ms
     show_duration(age_ms, age);
     show_duration(left_ms, left);
     if (r->kind == BEGUN)
-        print_error(p->c,
+        print_level(p->c, SIMBA_LOG_INFO,
                     "mutex '%s' on %s: a run was begun %s ago with --at-most-once, and its end is "
                     "not recorded; it counts for another %s, not run here",
                     p->mutex, p->c->store, age, left);
     else if (r->status != 0)
-        print_error(p->c,
+        print_level(p->c, SIMBA_LOG_WARN,
                     "mutex '%s' on %s: a run was begun %s ago with --at-most-once, and ended with "
                     "status %d; it counts for another %s, not run here",
                     p->mutex, p->c->store, age, r->status, left);
     else
-        print_error(p->c,
+        print_level(p->c, SIMBA_LOG_INFO,
                     "mutex '%s' on %s: has run: begun %s ago, took %s; that counts for another %s, "
                     "not run here",
                     p->mutex, p->c->store, age, show_duration(r->took_ms, took), left);
@@ -222,7 +222,7 @@ static void print_running(const struct once *x, const struct simba_owner *o)
                    "status", "holder", o->id[0] != '\0' ? o->id : NULL, "token",
                    number_or_null(o->token != 0, (int64_t)o->token), "store", p->c->store);
     if (p->c->verbose > 0)
-        print_error(p->c, "mutex '%s' on %s: runs elsewhere: owned by %s%s%s; not run here",
+        print_level(p->c, SIMBA_LOG_INFO, "mutex '%s' on %s: runs elsewhere: owned by %s%s%s; not run here",
                     p->mutex, p->c->store, o->id[0] != '\0' ? o->id : "another",
                     o->acquired_at != 0 ? " for " : "",
                     o->acquired_at != 0 ? show_duration(held_ms, held) : "");
@@ -336,19 +336,26 @@ static void say_end(const struct once *x, int status, int64_t took_ms)
     if (p->c->verbose == 0)
         return;
     show_duration(took_ms, took);
+    int64_t left_ms = x->per_ms - x->early_ms - took_ms;
     if (status != 0 && !x->at_most_once)
-        print_error(
-            p->c,
+        print_level(
+            p->c, SIMBA_LOG_WARN,
             "mutex '%s' on %s: CMD was run, and ended with status %d after %s: that does not "
             "count, the next caller runs it",
             p->mutex, p->c->store, status, took);
+    else if (left_ms <= 0)
+        print_level(
+            p->c, SIMBA_LOG_WARN,
+            "mutex '%s' on %s: CMD was run, and ended with status %d after %s: that does not count "
+            "any more, because it took longer than --per less --early",
+            p->mutex, p->c->store, status, took);
     else
-        print_error(
-            p->c,
+        print_level(
+            p->c, status != 0 ? SIMBA_LOG_WARN : SIMBA_LOG_INFO,
             "mutex '%s' on %s: CMD was run, and ended with status %d after %s: that counts for "
             "another %s",
             p->mutex, p->c->store, status, took,
-            show_duration(x->per_ms - x->early_ms - took_ms, left));
+            show_duration(left_ms, left));
 }
 
 /* The lease was lost while the end was being recorded: the store may have done it. The exit code. */
