@@ -92,7 +92,9 @@ static void step(struct candidate *c, bool is_idle)
         c->again_at = c->step == STEP_BACK   ? now + pause_after_stall(c)
                       : c->step == STEP_DOWN ? later
                                              : now;
-        simba_contender_stop(c->contender);
+        if (c->step == STEP_DOWN ||
+            simba_contender_fail(c->contender, ended, c->keeper.ended_reason) != 0)
+            simba_contender_stop(c->contender);
     } else if (is_idle && c->again_at == 0) {
         c->again_at = later;
     } else if (is_idle && now >= c->again_at) {
