@@ -20,6 +20,7 @@
 #include "cli/run/outage.h"
 #include "cli/run/plan.h"
 #include "cli/run/poll_thread.h"
+#include "cli/run/service_watchdog.h"
 
 #define FIRST_READ_MS 20     /* a free lock is acquired sooner: then nothing is read */
 #define SHOW_AFTER_MS 400    /* before that it is not worth a line */
@@ -301,6 +302,7 @@ int acquire(struct plan *p, simba_locker *l, int *signal)
     poll_thread_stop(p->c);
     if (code != ACQUIRED) {
         listen_end(p);
+        service_watchdog_end();
         /* which gives back a lock that was granted in spite of the cancel */
         simba_close(p->c->client, CLOSE_TIMEOUT_MS);
     }

@@ -17,6 +17,7 @@
 #include "cli/run/outage.h"
 #include "cli/run/plan.h"
 #include "cli/run/relay.h"
+#include "cli/run/service_watchdog.h"
 
 #define BUSY_MS 100     /* how soon it is seen that a tenure was lost under schedule's work … */
 #define IDLE_MS 1000    /* … otherwise the library calls us */
@@ -196,6 +197,7 @@ static int contend(struct candidate *c)
         pthread_detach(thread);
     keeper_run(k);
     listen_end(k->p);
+    service_watchdog_end();
     simba_close(k->p->c->client, CLOSE_TIMEOUT_MS);
     return c->code;
 }

@@ -23,6 +23,7 @@
 #include "cli/run/plan.h"
 #include "cli/run/process_tree.h"
 #include "cli/run/relay.h"
+#include "cli/run/service_watchdog.h"
 #include "cli/run/spawn.h"
 
 #define PAUSE_LEAST_MS 5
@@ -40,6 +41,7 @@ int keeper_begin(struct keeper *k, struct plan *p)
     pthread_cond_init(&k->changed, NULL);
     k->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     p->c->outage = outage_new();
+    service_watchdog_take();
     bool has_commands = p->argv != NULL || p->on_released != NULL || p->check != NULL;
     if (k->wake < 0 || p->c->outage == NULL || (has_commands && !relay_fork(p->c)) ||
         !signals_take(&p->signals) || (has_commands && (k->guard = guard_fork(p, &k->channel)) < 0))
@@ -48,6 +50,8 @@ int keeper_begin(struct keeper *k, struct plan *p)
     int code = listen_open(p);
     if (code == 0)
         code = cli_open(p->c);
+    if (code == 0)
+        service_watchdog_begin(p->c->client);
     cli_forget_url(p->c);
     return code;
 }
@@ -525,8 +529,9 @@ struct outcome keeper_run(struct keeper *k)
         int most = k->on_turn(k->data);
         if (most < 0)
             break;
-        wait_for_events(k, pause_ms(k, most));
+        wait_for_events(k, service_watchdog_turn(pause_ms(k, most)));
     }
+    service_watchdog_leave();
     struct outcome o = outcome_of(k);
     pthread_mutex_unlock(&k->lock);
     return o;
