@@ -78,7 +78,26 @@ static int64_t pause_after_stall(const struct candidate *c)
     return lease_ms * NS_PER_MS + p->kill_after;
 }
 
-/* It is stopped by us; or by itself, when a scheduler has got no thread for its work. */
+/* A scheduler has stopped itself, and its error was shown (says_errors): what comes next, once until it
+ * leads again, or can. */
+static void on_stopped_itself(struct candidate *c, int64_t ttl_ms)
+{
+    const struct plan *p = c->keeper.p;
+    char pause[24];
+    if (p->fail_fast) {
+        print_error(p->c, "mutex '%s' on %s: contending has stopped; giving up (--fail-fast)",
+                    p->mutex, p->c->store);
+        c->is_end = true;
+        c->code = EXIT_TROUBLE;
+    } else if (!c->is_stop_said) {
+        print_error(p->c, "mutex '%s' on %s: contending has stopped; trying again every %s",
+                    p->mutex, p->c->store, show_duration(ttl_ms, pause));
+    }
+    c->is_stop_said = true;
+}
+
+/* It is stopped by us; or by itself, when a scheduler finds a note that is not of a schedule, may not write
+ * its own, or has got no thread for its work. */
 static void step(struct candidate *c, bool is_idle)
 {
     const struct plan *p = c->keeper.p;
@@ -98,6 +117,7 @@ static void step(struct candidate *c, bool is_idle)
             simba_contender_stop(c->contender);
     } else if (is_idle && c->again_at == 0) {
         c->again_at = later;
+        on_stopped_itself(c, p->c->ttl_ms);
     } else if (is_idle && now >= c->again_at) {
         c->again_at = 0;
         simba_contender_start(c->contender);
