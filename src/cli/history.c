@@ -452,8 +452,9 @@ bool history_is_gone(const struct history *h)
 {
     struct stat ours, named;
     return fstat(h->fd, &ours) == 0 &&
-           (stat(h->path, &named) != 0 ? errno == ENOENT || errno == ENOTDIR
-                                       : named.st_dev != ours.st_dev || named.st_ino != ours.st_ino);
+           (stat(h->path, &named) != 0
+                ? errno == ENOENT || errno == ENOTDIR
+                : named.st_dev != ours.st_dev || named.st_ino != ours.st_ino);
 }
 
 int history_write(struct history *h, const struct seen_tenure *tenures, size_t count,

@@ -37,7 +37,7 @@ int history_begin(struct history *h, const char *store, char *const *names, size
                   void (*resume)(void *data, const struct seen_tenure *t), void *data);
 /* The same again, after a time in which nothing was seen. */
 int history_go_on(struct history *h, char *const *names, size_t count);
-bool history_is_gone(const struct history *h); /* the file was moved or deleted */
+bool history_is_gone(const struct history *h);     /* the file was moved or deleted */
 int64_t history_last_row(const struct history *h); /* rows greater than this are free */
 
 /* Several in one transaction, each by its row, new or changed; and until when we have seen all. */

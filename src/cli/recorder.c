@@ -13,8 +13,8 @@
 #define ALIVE_MS 5000  /* so often it is written that we still record */
 #define PURGE_MS 60000 /* so often what is old is deleted … */
 #define RETRY_MS 1000  /* … and this long after a failure it is tried again */
-#define ASK_MS 2000     /* so long the store has to answer, to count as seen … */
-#define GAP_MS 10000    /* … and if it was not seen for longer, that is a gap */
+#define ASK_MS 2000    /* so long the store has to answer, to count as seen … */
+#define GAP_MS 10000   /* … and if it was not seen for longer, that is a gap */
 #define BATCH_MAX 1024 /* tenures in one transaction */
 #define FIRST_ROOM 64
 
@@ -22,7 +22,7 @@ struct recorder {
     const struct cli *c;
     struct history *history;
     int64_t keep_ms;
-    int64_t row;       /* the last one that was given */
+    int64_t row;        /* the last one that was given */
     char *const *names; /* of recorder_limit() */
     size_t name_count;
     int tell;           /* of recorder_tell(); -1: none */

@@ -125,6 +125,8 @@ assert len({tuple(sorted(json.loads(line))) for line in sys.stdin}) == 1, "each 
     simba lock -u sqlite:second.db other true
     record -u sqlite:second.db
     has_row 'r["holder"] == "first@a" and r["state"] == "unseen" and r["last_seen_ms"]'
+    run simba history --from h.db
+    expect 0 ' HOLDER +STORE$'
     end_watch
 }
 

@@ -233,6 +233,28 @@ P
 }
 
 # bats test_tags=sqlite
+@test "list --json: a name that is no UTF-8 has its key, too" {
+    with_server '' redis -- 'port=$(grep -oE "[0-9]{5}" <<<"$1" | head -n 1)
+        printf "SET \"simba:{n\\\\xff}\" id PX 60000\\n" | redis-cli -p "$port" >/dev/null
+        simba list -u "$1" --json'
+    expect 0 '"mutex":"n\?","state":"held"'
+}
+
+@test "release --wait: whoever has it since is named" {
+    is_named() { # another waits, and mostly has it when the end is seen
+        hold "$M" first@a
+        begin "$SIMBA" lock --id next@b "$M" sleep 60
+        sleep 0.5
+        run simba release --yes --wait "$M"
+        kill -TERM "$PID"
+        ends "$PID"
+        rm -f "held-$M"
+        expect 0 'over after .*; now held by next@b \(token [0-9]+\)$'
+    }
+    await is_named
+}
+
+# bats test_tags=sqlite
 @test "watch: a store that does not know since when: acquired is acquired, and no time is made up" {
     with_server '' redis -- '
         "$SIMBA" lock -u "$1" old sh -c "echo >old; exec sleep 20" &

@@ -101,3 +101,10 @@ end_leader() {
     run simba status "$M"
     expect 0 ' \(earlier\) http://h:1'
 }
+
+@test "elect: an --advertise that is too long names the option; a hook that fails says for how long others may lead" {
+    run simba elect --advertise "$(printf '%01025d' 0)" "$M"
+    expect 64 '^simba elect: --advertise is longer than 1024 bytes$'
+    begin "$SIMBA" elect --ttl 3s "$M" -a 'exit 3' >out 2>said
+    await has "mutex '$M' on $STORE: left to others for a ttl, 3.0s$" said
+}

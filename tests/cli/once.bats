@@ -406,3 +406,9 @@ swallow='swallow() { # URL word seconds
     run "$BATS_TEST_DIRNAME/../once/run" --rounds 3 --processes 20 "$SIMBA" "$SIMBA_URL"
     expect 0 '3 rounds of 20: each was run once'
 }
+
+# bats test_tags=storeless
+@test "once --dry-run: shows the period" {
+    run simba once --dry-run --at-most-once --per 1h m true
+    expect 0 '^a run counts for 1h00m, less 6m00s \(--early\), once it has begun \(--at-most-once\)$'
+}

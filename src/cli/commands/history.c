@@ -137,15 +137,16 @@ static void show_gap(void *data, const struct history_gap *g)
     put_cell(show_duration(g->to_ms - g->from_ms, text), s->held, true);
     printf("  %s until %s%s%s\n",
            g->is_partial ? "only some mutexes were recorded" : "nothing was recorded",
-           show_time(g->to_ms, to),
-           s->with_store ? ": " : "", s->with_store ? g->store : "");
+           show_time(g->to_ms, to), s->with_store ? ": " : "", s->with_store ? g->store : "");
 }
 
 static void show_titles(const struct show *s)
 {
     bool colour = wants_colour();
-    printf("%s %-*s  %*s  %-8s  %-*s  %*s  %s%s\n", colour ? "\033[1m" : "", 25, "BEGAN", s->held,
-           "HELD", "END", s->name, "NAME", s->token, "TOKEN", "HOLDER", colour ? "\033[0m" : "");
+    printf("%s %-*s  %*s  %-8s  %-*s  %*s  %-*s%s%s\n", colour ? "\033[1m" : "", 25, "BEGAN",
+           s->held, "HELD", "END", s->name, "NAME", s->token, "TOKEN",
+           s->with_store ? s->holder : 0, "HOLDER", s->with_store ? "  STORE" : "",
+           colour ? "\033[0m" : "");
 }
 
 /* ---- for programs -------------------------------------------------------------------------- */
@@ -199,6 +200,7 @@ static int show_all(struct show *s)
         widen(&s->name, "NAME");
         widen(&s->token, "TOKEN");
         widen(&s->held, "HELD");
+        widen(&s->holder, "HOLDER");
         rc = history_read(s->history, &s->query, show_tenure, show_gap, s);
         s->is_measuring = false;
         if (rc == 0 && s->count > 0) {

@@ -222,8 +222,9 @@ static void print_running(const struct once *x, const struct simba_owner *o)
                    "status", "holder", o->id[0] != '\0' ? o->id : NULL, "token",
                    number_or_null(o->token != 0, (int64_t)o->token), "store", p->c->store);
     if (p->c->verbose > 0)
-        print_level(p->c, SIMBA_LOG_INFO, "mutex '%s' on %s: runs elsewhere: owned by %s%s%s; not run here",
-                    p->mutex, p->c->store, o->id[0] != '\0' ? o->id : "another",
+        print_level(p->c, SIMBA_LOG_INFO,
+                    "mutex '%s' on %s: runs elsewhere: owned by %s%s%s; not run here", p->mutex,
+                    p->c->store, o->id[0] != '\0' ? o->id : "another",
                     o->acquired_at != 0 ? " for " : "",
                     o->acquired_at != 0 ? show_duration(held_ms, held) : "");
 }
@@ -312,10 +313,11 @@ static int claim(struct once *x)
     char why[WHY_MAX], left[24];
     snprintf(why, sizeof why, "%s", cli_error_text());
     if (!is_passing(rc) && rc != SIMBA_ELOST)
-        return print_error(p->c,
-                           "%s; that CMD begins (--at-most-once) cannot be recorded, and CMD is not "
-                           "run",
-                           why);
+        return print_error(
+            p->c,
+            "%s; that CMD begins (--at-most-once) cannot be recorded, and CMD is not "
+            "run",
+            why);
     if (take_back(x) == 0)
         return print_error(p->c,
                            "%s; CMD is not run (--at-most-once), and that is recorded: the next "
@@ -354,8 +356,7 @@ static void say_end(const struct once *x, int status, int64_t took_ms)
             p->c, status != 0 ? SIMBA_LOG_WARN : SIMBA_LOG_INFO,
             "mutex '%s' on %s: CMD was run, and ended with status %d after %s: that counts for "
             "another %s",
-            p->mutex, p->c->store, status, took,
-            show_duration(left_ms, left));
+            p->mutex, p->c->store, status, took, show_duration(left_ms, left));
 }
 
 /* The lease was lost while the end was being recorded: the store may have done it. The exit code. */
@@ -441,6 +442,15 @@ static int once(struct once *x)
     return code;
 }
 
+/* Of --dry-run. */
+static void show_period(const struct once *x)
+{
+    char per[24], early[24];
+    printf("\na run counts for %s, less %s (--early), once it has %s\n",
+           show_duration(x->per_ms, per), show_duration(x->early_ms, early),
+           x->at_most_once ? "begun (--at-most-once)" : "succeeded");
+}
+
 static int run(struct cli *c)
 {
     static struct once x = {.per_ms = SIMBA_DEFAULT, .early_ms = SIMBA_DEFAULT};
@@ -452,6 +462,8 @@ static int run(struct cli *c)
         code = check_options(&x);
     if (code < 0)
         code = locked_configure(&x.locked);
+    if (code == 0 && c->dry_run && !c->json)
+        show_period(&x);
     if (code >= 0)
         return code;
     code = once(&x);

@@ -34,7 +34,7 @@ struct watcher {
     int64_t keep_ms;    /* 0: not given */
     struct recorder *recorder;
     struct follow follow;
-    bool is_ending;       /* under its lock */
+    bool is_ending; /* under its lock */
     struct signals signals;
 };
 

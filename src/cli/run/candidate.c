@@ -78,6 +78,16 @@ static int64_t pause_after_stall(const struct candidate *c)
     return lease_ms * NS_PER_MS + p->kill_after;
 }
 
+/* A hook has failed. */
+static int64_t pause_after_failure(const struct candidate *c)
+{
+    const struct plan *p = c->keeper.p;
+    char pause[24];
+    print_note(p->c, "mutex '%s' on %s: left to others for a ttl, %s", p->mutex, p->c->store,
+               show_duration(p->c->ttl_ms, pause));
+    return p->c->ttl_ms * NS_PER_MS;
+}
+
 /* A scheduler has stopped itself, and its error was shown (says_errors): what comes next, once until it
  * leads again, or can. */
 static void on_stopped_itself(struct candidate *c, int64_t ttl_ms)
@@ -110,7 +120,7 @@ static void step(struct candidate *c, bool is_idle)
     c->left_tenure = ended;
     if (c->step != STAY && c->again_at == 0) {
         c->again_at = c->step == STEP_BACK   ? now + pause_after_stall(c)
-                      : c->step == STEP_DOWN ? later
+                      : c->step == STEP_DOWN ? now + pause_after_failure(c)
                                              : now;
         if (c->step == STEP_DOWN ||
             simba_contender_fail(c->contender, ended, c->keeper.ended_reason) != 0)

@@ -47,9 +47,7 @@ void service_watchdog_take(void)
     if (us == 0 || !is_ours || secure_getenv("NOTIFY_SOCKET") == NULL)
         return;
     unsigned long long half_ms = us / 2000;
-    watchdog.every_ms = half_ms < LEAST_MS  ? LEAST_MS
-                        : half_ms > MOST_MS ? MOST_MS
-                                            : (int)half_ms;
+    watchdog.every_ms = half_ms < LEAST_MS ? LEAST_MS : half_ms > MOST_MS ? MOST_MS : (int)half_ms;
     unsetenv("WATCHDOG_USEC");
     unsetenv("WATCHDOG_PID");
 }
