@@ -167,6 +167,31 @@ static int open_database(struct history *h, int flags)
     return 0;
 }
 
+/* Who may not write beside the file cannot read it as a database with a log. While nobody writes and there is no
+ * log, it can be read as a file that does not change. */
+static int open_unchanging(struct history *h)
+{
+    struct stat s;
+    sqlite3_str *uri = sqlite3_str_new(NULL);
+    char *log = sqlite3_mprintf("%s-wal", h->path);
+    bool has_log = log == NULL || (stat(log, &s) == 0 && s.st_size > 0);
+    sqlite3_free(log);
+    sqlite3_str_appendall(uri, h->path[0] == '/' ? "file:" : "file:./");
+    for (const char *at = h->path; *at != '\0'; at++)
+        sqlite3_str_appendf(uri, strchr("?#%", *at) != NULL ? "%%%02x" : "%c", (unsigned char)*at);
+    sqlite3_str_appendall(uri, "?immutable=1");
+    char *text = sqlite3_str_finish(uri);
+    if (has_log || text == NULL) {
+        sqlite3_free(text);
+        return -1; /* with what was said before */
+    }
+    sqlite3_close(h->db);
+    int rc = sqlite3_open_v2(text, &h->db,
+                             SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_FULLMUTEX, NULL);
+    sqlite3_free(text);
+    return rc == SQLITE_OK ? 0 : history_fail(h);
+}
+
 /* Made in one transaction with a journal of its own, so that the header says what the file is before the
  * log of WAL is there. */
 static int make_tables(struct history *h)
@@ -288,8 +313,9 @@ int history_open_to_read(const struct cli *c, const char *path, struct history *
     close(fd);
     if (h == NULL)
         return refuse(c, path, why != NULL ? why : "out of memory");
-    if (open_database(h, SQLITE_OPEN_READONLY) != 0 ||
-        run_sql(h, "SELECT count(*) FROM sqlite_schema") != 0) {
+    static const char try[] = "SELECT count(*) FROM sqlite_schema";
+    if ((open_database(h, SQLITE_OPEN_READONLY) != 0 || run_sql(h, try) != 0) &&
+        (h->is_recorded || open_unchanging(h) != 0 || run_sql(h, try) != 0)) {
         int code = print_error(c, "%s", h->why);
         history_close(h);
         return code;

@@ -169,6 +169,19 @@ f = open("h.db"); fcntl.flock(f, fcntl.LOCK_SH); print("locked", flush=True); ti
     end_watch
 }
 
+@test "history: another user, who may only read the file" {
+    needs_other_users
+    setup_store
+    record
+    tenure one@a "$M"
+    end_watch
+    mkdir -m 755 'readable 100%?'
+    cp h.db 'readable 100%?/h.db'
+    chmod 644 'readable 100%?/h.db'
+    run as_user 65534 env HOME=/nonexistent "$SIMBA" history --from "$DIR/readable 100%?/h.db"
+    expect 0 'one@a$'
+}
+
 @test "history: one process records into a file, and it is for its owner only" {
     setup_store
     record

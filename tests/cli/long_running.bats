@@ -19,7 +19,7 @@ proof() { # script, arguments
 
 # What systemd would hear, a line each; NOTIFY_SOCKET is exported.
 listen_as_systemd() {
-    python3 - >heard 2>/dev/null 3>&- <<'P' &
+    python3 - >>heard 2>/dev/null 3>&- <<'P' &
 import os, socket
 s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
 s.bind(os.environ["DIR"] + "/notify")
@@ -48,8 +48,8 @@ heard_alive() { [ "$(grep -c '^WATCHDOG=1$' heard)" -ge "$1" ]; }
     await heard_alive 2
     kill -TERM "$PID"
     ends "$PID"
-    env -u WATCHDOG_USEC "$SIMBA" lock "$M" sleep 60 3>&- &
-    STARTED+=("$!")
+    begin env -u WATCHDOG_USEC "$SIMBA" lock "$M" sh -c 'touch held; exec sleep 60'
+    await test -e held
     for arguments in "lock $M true" "elect -q ${M}2" "schedule -q ${M}3 --every 1h true"; do
         : >heard
         begin "$SIMBA" $arguments >/dev/null 2>&1
