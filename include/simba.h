@@ -451,7 +451,8 @@ int simba_contender_fail(simba_contender *c, uint64_t token, enum simba_reason r
 int simba_contender_progress(simba_contender *c, uint64_t token);
 
 /* Sets the note of the mutex, in place of the one before: text is UTF-8 of at most SIMBA_NOTE_MAX
- * bytes. The store writes it only while this very tenure lasts, in one step with that check. [blocks]
+ * bytes. The store writes it only while this very tenure lasts, in one step with that check; so also
+ * after a stop, until on_released has returned, or the work has. [blocks]
  * SIMBA_ELOST: that tenure is over, nothing was written. SIMBA_ESTORE: the outcome is unknown; it may
  * be written yet, while the tenure lasts, but never over a note of a later call. Any other error:
  * nothing was written, or SIMBA_ECANCELED, as with SIMBA_ESTORE, the client was closed meanwhile. */
@@ -604,10 +605,10 @@ struct simba_schedule {
  * what is claimed. If the note is not of a schedule, nothing runs: that is logged as an error, and
  * the contender stops. The note is the scheduler's: simba_contender_publish() is SIMBA_ESTATE. */
 #define SIMBA_KEEP_PHASE 1u /* with SIMBA_FIXED_RATE: ticks */
-#define SIMBA_AT_LEAST_ONCE \
-    2u /* the note also says when a run has ended: one that ends with its leader is repeated, whatever
-     * `missed` says. Else a tick runs at most once. A work that returns SIMBA_ECANCELED was not
-     * done: its tick is repeated, too, after half a second, or by the next leader */
+/* The note also says when a run has ended: one that ends with its leader is repeated, whatever `missed`
+ * says. Else a tick runs at most once. A work that returns SIMBA_ECANCELED was not done: its tick is
+ * repeated, too, after half a second, or by the next leader. */
+#define SIMBA_AT_LEAST_ONCE 2u
 
 /* The first tick later than after_ms, in milliseconds since 1970 UTC: of a period, as if after_ms were
  * its last tick. offset_s, which may be NULL: how many seconds clocks in the zone are ahead of UTC then.

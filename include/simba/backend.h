@@ -89,7 +89,9 @@ struct simba_request {
 struct simba_noted {
     const char *text;
     uint64_t token; /* of the tenure that wrote it; not 0 */
-    int64_t age_ms; /* since it was written, on the store's clock: never more than it is */
+    int64_t
+        age_ms; /* since it was written, on the store's clock: never more than it is, as long as that
+                       clock does not step */
 };
 
 /* The tenure that the store knows after the operation. */

@@ -312,16 +312,19 @@ static const char *default_text(int64_t ms, char *out)
 /* What would be used, without using it: the folder of the default store is not made. */
 static int show_configuration(struct cli *c)
 {
-    static const char *const names[SETTINGS] = {"url",           "ttl",    "transition", "id",
-                                                "initial-delay", "listen", "log",        "history"};
+    static const char *const names[SETTINGS] = {
+        "url",    "ttl", "transition", "id",           "initial-delay",
+        "listen", "log", "history",    "serve.listen", "serve.host"};
     char ttl[24], transition[24];
     const char *const defaults[SETTINGS] = {NULL,
                                             default_text(c->ttl_ms, ttl),
                                             default_text(c->transition_ms, transition),
                                             "made from host and pid",
                                             "0s",
-                                            "nowhere",
+                                            config_is_serve(c) ? SERVE_ADDRESS : "nowhere",
                                             "plain",
+                                            "none",
+                                            NULL, /* it is shown as listen */
                                             "none"};
     if (c->setting[SET_URL].value != NULL) {
         int code = cli_open(c);
@@ -333,6 +336,8 @@ static int show_configuration(struct cli *c)
     }
     for (int i = 0; i < SETTINGS; i++) {
         const struct setting *s = &c->setting[i];
+        if (i == SET_SERVE_LISTEN || (i == SET_SERVE_HOST && !config_is_serve(c)))
+            continue;
         const char *value = i == SET_URL ? c->store : s->value != NULL ? s->value : defaults[i];
         const char *from = s->value != NULL ? s->where : "default";
         if (c->json)

@@ -16,8 +16,8 @@
 #define MACHINE_FILE "/etc/simba/simba.yaml"
 
 static const struct {
-    const char *variable, *key;
-    bool in_groups; /* the key exists below the kinds of stores, too */
+    const char *variable, *key; /* variable NULL: none */
+    bool in_groups;             /* the key exists below the kinds of stores, too */
 } known[SETTINGS] = {
     [SET_URL] = {"SIMBA_URL", "url", false},
     [SET_TTL] = {"SIMBA_TTL", "ttl", true},
@@ -27,6 +27,8 @@ static const struct {
     [SET_LISTEN] = {"SIMBA_LISTEN", "listen", false},
     [SET_LOG] = {"SIMBA_LOG", "log", false},
     [SET_HISTORY] = {"SIMBA_HISTORY", "history", false},
+    [SET_SERVE_LISTEN] = {NULL, "serve.listen", false}, /* SIMBA_LISTEN is for every command */
+    [SET_SERVE_HOST] = {"SIMBA_SERVE_HOST", "serve.host", false},
 };
 
 enum group { GENERAL, REDIS, JDBC, ZOOKEEPER, SQLITE, GROUPS };
@@ -123,13 +125,13 @@ static const char *on_found(void *data, const char *key, const char *value, long
             snprintf(f->why, sizeof f->why,
                      "%s: needs keys below it, indented, such as url: or ttl:, not a value", key);
         else
-            snprintf(
-                f->why, sizeof f->why, "unknown key %.100s%s%s%s", key,
-                near != NULL ? "; did you mean "
-                : is_ours(key)
-                    ? "; the keys are url, ttl, transition, id, initial-delay, listen, log, history"
-                    : "; all keys begin with simba., as in simba.url",
-                near != NULL ? near : "", near != NULL ? "?" : "");
+            snprintf(f->why, sizeof f->why, "unknown key %.100s%s%s%s", key,
+                     near != NULL   ? "; did you mean "
+                     : is_ours(key) ? "; the keys are url, ttl, transition, id, initial-delay, "
+                                      "listen, log, history, "
+                                      "serve.listen, serve.host"
+                                    : "; all keys begin with simba., as in simba.url",
+                     near != NULL ? near : "", near != NULL ? "?" : "");
         return f->why;
     }
     if (f->said[group][id].value != NULL) {
@@ -184,10 +186,11 @@ static void take_environment(struct cli *c)
 {
     for (enum setting_id id = SET_URL; id < SETTINGS; id++) {
         struct setting *s = &c->setting[id];
-        const char *value = s->value == NULL ? secure_getenv(known[id].variable) : NULL;
+        const char *name = s->value == NULL ? known[id].variable : NULL;
+        const char *value = name != NULL ? secure_getenv(name) : NULL;
         if (value != NULL && value[0] != '\0') {
             s->value = value;
-            snprintf(s->where, sizeof s->where, "%s", known[id].variable);
+            snprintf(s->where, sizeof s->where, "%s", name);
         }
     }
 }
@@ -211,6 +214,18 @@ static void take_url_option(struct cli *c, enum setting_id id)
         snprintf(s->where, sizeof s->where, "the URL");
 }
 
+bool config_is_serve(const struct cli *c)
+{
+    return strcmp(c->command->name, "serve") == 0;
+}
+
+/* An address is for one process. simba serve has a key of its own; and where a simba runs in CMD, the one
+ * around it has the address. */
+static bool ignores_listen(const struct cli *c)
+{
+    return config_is_serve(c) || secure_getenv("SIMBA_FENCING_TOKEN") != NULL;
+}
+
 int config_load(struct cli *c)
 {
     static struct file file[2];
@@ -229,13 +244,15 @@ int config_load(struct cli *c)
     enum group group = group_of(c->setting[SET_URL].value);
     for (enum setting_id id = SET_TTL; id < SETTINGS; id++) {
         take_url_option(c, id);
-        for (int i = 0; i < 2; i++) {
+        for (int i = 0; i < 2 && !(id == SET_LISTEN && ignores_listen(c)); i++) {
             take_said(c, &file[i], group, id);
             take_said(c, &file[i], GENERAL, id);
         }
         if (c->setting[id].value == NULL)
             snprintf(c->setting[id].where, sizeof c->setting[id].where, "default");
     }
+    if (config_is_serve(c) && c->setting[SET_LISTEN].value == NULL)
+        c->setting[SET_LISTEN] = c->setting[SET_SERVE_LISTEN];
     return 0;
 }
 

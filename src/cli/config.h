@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #define URL_MAX 4096
+#define SERVE_ADDRESS ":7462" /* SIMB on the keys of a telephone */
 
 enum setting_id {
     SET_URL,
@@ -16,6 +17,8 @@ enum setting_id {
     SET_LISTEN,
     SET_LOG,
     SET_HISTORY,
+    SET_SERVE_LISTEN, /* for simba serve, what files say of SET_LISTEN */
+    SET_SERVE_HOST,
     SETTINGS
 };
 
@@ -29,6 +32,9 @@ struct cli;
 
 /* Environment, then files, for all that no flag has set; 0, or an exit code after saying why. */
 int config_load(struct cli *c);
+
+/* Is it simba serve? Others do not have its settings. */
+bool config_is_serve(const struct cli *c);
 
 /* An option in a URL; freed by the caller. NULL: none. */
 char *config_in_url(const char *url, const char *name);

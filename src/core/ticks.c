@@ -14,8 +14,8 @@
 
 static const char note_begin[] = "tick 1 ";
 
-enum word { STARTED, CLAIMED, BEGUN, DONE, WORDS };
-static const char *const words[WORDS] = {"started", "claimed", "begun", "done"};
+enum stage { STARTED, CLAIMED, BEGUN, DONE, STAGES };
+static const char *const stages[STAGES] = {"started", "claimed", "begun", "done"};
 
 /* ---- texts --------------------------------------------------------------------------------- */
 
@@ -90,7 +90,7 @@ bool tick_read(const char *text, size_t length, int64_t *tick)
     return true;
 }
 
-static void write_note(const struct ticks *t, int64_t tick, enum word word,
+static void write_note(const struct ticks *t, int64_t tick, enum stage stage,
                        char out[static TICKS_NOTE_SIZE])
 {
     char shown[TICK_TEXT_SIZE];
@@ -100,7 +100,7 @@ static void write_note(const struct ticks *t, int64_t tick, enum word word,
     text_add(&text, note_begin);
     text_add(&text, shown);
     text_add(&text, " ");
-    text_add(&text, words[word]);
+    text_add(&text, stages[stage]);
     text_add(&text, " ");
     text_add_hex(&text, t->identity, IDENTITY_DIGITS);
 }
@@ -113,7 +113,7 @@ static bool read_identity(const char *text, uint32_t *identity)
     return digits == IDENTITY_DIGITS && text[digits] == '\0';
 }
 
-static bool read_note(const char *note, int64_t *tick, enum word *word, uint32_t *identity)
+static bool read_note(const char *note, int64_t *tick, enum stage *stage, uint32_t *identity)
 {
     size_t begin = sizeof note_begin - 1;
     if (strncmp(note, note_begin, begin) != 0)
@@ -122,9 +122,9 @@ static bool read_note(const char *note, int64_t *tick, enum word *word, uint32_t
     if (note[begin + length] == '\0' || !tick_read(note + begin, length, tick))
         return false;
     const char *at = note + begin + length + 1;
-    for (*word = STARTED; *word < WORDS; (*word)++) {
-        length = strlen(words[*word]);
-        if (strncmp(at, words[*word], length) == 0 && at[length] == ' ')
+    for (*stage = STARTED; *stage < STAGES; (*stage)++) {
+        length = strlen(stages[*stage]);
+        if (strncmp(at, stages[*stage], length) == 0 && at[length] == ' ')
             return read_identity(at + length + 1, identity);
     }
     return false;
@@ -208,17 +208,17 @@ static int64_t make_up_from(const struct ticks *t, int64_t now)
 
 int ticks_begin(struct ticks *t, const char *note)
 {
-    enum word word;
+    enum stage stage;
     uint32_t identity;
     t->claimed = t->planned = 0;
     t->is_first = true;
     t->is_changed = t->is_to_repeat = false;
     if (note[0] == '\0' || PLANTED(TICK_NOT_READ))
         return 0;
-    if (!read_note(note, &t->claimed, &word, &identity))
+    if (!read_note(note, &t->claimed, &stage, &identity))
         return is_of_other_version(note) ? SIMBA_EUNSUPPORTED : SIMBA_ESCHEMA;
     t->is_changed = identity != t->identity;
-    t->is_to_repeat = word == BEGUN && t->at_least_once && !PLANTED(TICK_NOT_REPEATED);
+    t->is_to_repeat = stage == BEGUN && t->at_least_once && !PLANTED(TICK_NOT_REPEATED);
     return 0;
 }
 

@@ -295,7 +295,8 @@ static void merge(struct snapshot *into, const struct snapshot *n)
     }
 }
 
-/* Two handles may have the same mutex and id, as observers do: a page must have them once. */
+/* Two handles may have the same mutex and id: a page must have them once. Observers have no id and own
+ * nothing: what they do is in the numbers of the client. */
 static int sort_handles(struct source *from)
 {
     size_t count = 0, kept = 0;
@@ -305,8 +306,10 @@ static int sort_handles(struct source *from)
     if (from->handle == NULL)
         return fault(SIMBA_ELIMIT, "metrics: out of memory");
     count = 0;
-    for (struct snapshot *n = from->list; n != NULL; n = n->next)
-        from->handle[count++] = n;
+    for (struct snapshot *n = from->list; n != NULL; n = n->next) {
+        if (n->id[0] != '\0')
+            from->handle[count++] = n;
+    }
     qsort(from->handle, count, sizeof(struct snapshot *), by_name);
     for (size_t i = 0; i < count; i++) {
         if (kept > 0 && by_name(&from->handle[kept - 1], &from->handle[i]) == 0)

@@ -50,11 +50,11 @@ struct scheduler {
 
     /* tenure */
     uint64_t token;
-    int64_t due;       /* NEVER: no run comes any more */
-    int64_t began;     /* the last run */
-    uint64_t failures; /* in a row */
-    bool has_read;     /* of ticks: what was claimed before */
-    bool told_ahead;   /* that this is still to come */
+    int64_t due;         /* NEVER: no run comes any more */
+    int64_t began;       /* the last run */
+    uint64_t failures;   /* in a row */
+    bool has_read;       /* of ticks: what was claimed before */
+    bool reported_ahead; /* that this is still to come */
 };
 
 /* ---- a run, as its work sees it ------------------------------------------------------------ */
@@ -160,9 +160,9 @@ static void check_clock(struct scheduler *x)
 {
     char tick[TICK_TEXT_SIZE];
     int64_t claimed = x->ticking->ticks.claimed;
-    if (x->told_ahead || claimed <= ticking_now() + CLOCK_AHEAD_MS)
+    if (x->reported_ahead || claimed <= ticking_now() + CLOCK_AHEAD_MS)
         return;
-    x->told_ahead = true;
+    x->reported_ahead = true;
     tick_write(tick, claimed);
     log_put(&x->actor->client->log, SIMBA_LOG_ERROR,
             "mutex '%s' on %s: tick %s is claimed, which is still to come by the clock of this "
@@ -437,7 +437,7 @@ static void on_acquired(void *data, const char *mutex, const struct simba_state 
     x->actor = thread_actor;
     x->token = state->after.token;
     x->failures = 0;
-    x->has_read = x->told_ahead = false;
+    x->has_read = x->reported_ahead = false;
     pthread_cleanup_push(begin_schedule, x);
     if (x->on_acquired != NULL)
         x->on_acquired(x->data, mutex, state);

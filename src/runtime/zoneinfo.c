@@ -41,9 +41,14 @@ int zoneinfo_read(const char *name, struct zone *out)
                      name, path, strerror(errno));
     char *bytes = malloc(FILE_MAX);
     size_t size = bytes != NULL ? fread(bytes, 1, FILE_MAX, file) : 0;
+    int error = bytes != NULL && ferror(file) != 0 ? errno : 0;
     fclose(file);
     if (bytes == NULL)
         return fault(SIMBA_ELIMIT, "time zone '%s': out of memory", name);
+    if (error != 0) {
+        free(bytes);
+        return fault(SIMBA_EINVAL, "no time zone '%s': %s: %s", name, path, strerror(error));
+    }
     int rc = zone_parse(out, bytes, size, &why);
     free(bytes);
     return rc == 0 ? 0 : fault(rc, "time zone '%s': %s cannot be used: %s", name, path, why);

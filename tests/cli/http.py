@@ -9,7 +9,9 @@ process had meanwhile, in kB:
     header     one with a header of 1 MB
     old        one request of HTTP/0.9
     rubbish    200 with bytes from /dev/urandom
-    unread     50 that ask 2,000 times each and read nothing"""
+    unread     50 that ask 2,000 times each and read nothing
+
+http.py --keep-opening ADDRESS FILE: opens one that says nothing after the other, until FILE is there"""
 import os
 import socket
 import sys
@@ -111,7 +113,16 @@ def abuse(kind, address):
     return None
 
 
+def keep_opening(address, end):
+    opened = []
+    while not os.path.exists(end):
+        opened = opened[-200:] + open_many(address, 1)
+        time.sleep(0.01)
+
+
 def main():
+    if sys.argv[1] == "--keep-opening":
+        return keep_opening(*sys.argv[2:])
     if sys.argv[1] == "--abuse":
         opened = abuse(sys.argv[2], sys.argv[3])
         status = open(f"/proc/{sys.argv[4]}/status").read()

@@ -60,10 +60,13 @@ assert client.ask(ADDRESS, "/echo/" + "a" * 20000)[0] in (414, 431)'
 @test "http: a name that is not ours is refused, an address and localhost are not" {
     with_sample '
 for host, status in (("localhost", 200), ("127.0.0.1:8080", 200), ("[::1]:1", 200), ("LOCALHOST:1", 200),
+                     ("one.example", 200), ("Two.Example:80", 200), ("example", 403), ("one.example,two.example", 403),
                      ("evil.example", 403), ("localhost.evil.example:80", 403), ("", 403), ("[::1", 200)):
     with request("GET /echo/", host) as s:
         answer = read_until(s, b"\r\n\r\n")
-    assert answer.startswith(b"HTTP/1.1 %d" % status), (host, answer)'
+    assert answer.startswith(b"HTTP/1.1 %d" % status), (host, answer)
+with request("GET /nothing", "evil.example") as s: # a path for everybody
+    assert read_until(s, b"\r\n\r\n").startswith(b"HTTP/1.1 500")'
 }
 
 @test "http: streams get a first event and then all others, in order" {
@@ -110,4 +113,41 @@ assert os.environ["KEEPS_MEMORY"] or memory() < before + 4096, (memory(), before
 say("publish end")
 read_until(quick, b"data: end\n\n")
 assert not client.read_all(slow).endswith(b"data: end\n\n")'
+}
+
+@test "http: a socket file is removed by the process that made it, and by no other" {
+    with_sample '
+def begin():
+    return subprocess.Popen([os.environ["SAMPLE"], "unix:sock"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                            stderr=subprocess.DEVNULL)
+def end(process):
+    process.stdin.close()
+    return process.wait(10)
+one = begin()
+assert one.stdout.readline() == "unix:sock\n"
+os.unlink("sock")
+other = begin()
+assert other.stdout.readline() == "unix:sock\n"
+assert end(one) == 0
+assert client.ask("unix:sock", "/echo/")[0] == 200
+assert end(other) == 0 and not os.path.exists("sock")'
+}
+
+@test "http: of those who find a stale socket file, one listens there" {
+    with_sample '
+import socket
+def begin():
+    return subprocess.Popen([os.environ["SAMPLE"], "unix:sock"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                            stderr=subprocess.DEVNULL)
+for _ in range(40):
+    with socket.socket(socket.AF_UNIX) as stale:
+        stale.bind("sock")
+    all = [begin() for _ in range(6)]
+    said = [process.stdout.readline() for process in all]
+    assert said.count("unix:sock\n") == 1, said
+    assert client.ask("unix:sock", "/echo/")[0] == 200
+    for process in all:
+        process.stdin.close()
+    assert sorted(process.wait(10) for process in all) == [0] + [125] * 5
+    assert not os.path.exists("sock")'
 }

@@ -33,6 +33,26 @@ token_of() { # address
     expect 0 "^503 \{\"leader\":false,\"mutex\":\"$M\",\"id\":\"two\",\"owner\":\{\"id\":\"one\",\"token\":$token(,\"held_ms\":[0-9]+)?\},\"store\":\"$STORE\"\}$"
 }
 
+# It asks the store by itself; the contender, which has yet to begin, has heard of nobody.
+@test "listen: 503 names the owner that was read last, and ids as they are" {
+    turned=$'\u202e\t<a "b">'
+    SIMBA_INITIAL_DELAY=60s begin "$SIMBA" elect -q --id "$turned" --ttl 1s --transition 4s --listen unix:two "$M" >out
+    await says unix:two /leader '^503 .*"owner":null'
+    for owner in "one$turned" "other"; do
+        begin "$SIMBA" lock --id "$owner" "$M" sleep 60
+        export owner turned
+        shows() {
+            ask unix:two /leader | cut -c5- | python3 -c 'import json, os, sys
+read = json.load(sys.stdin)
+sys.exit(read["id"] != os.environ["turned"] or read["owner"]["id"] != os.environ["owner"])'
+        }
+        await shows
+        kill -TERM "$PID"
+        ends "$PID"
+    done
+    await says unix:two /leader '^503 .*"owner":null'
+}
+
 @test "listen: /leader is 503 from the moment the owner is told to end" {
     begin "$SIMBA" elect -q --id one --listen unix:one "$M" -a 'touch led' -r 'touch ending; while [ -e ending ]; do sleep 0.01; done' >out
     await says unix:one /leader '^200 '
@@ -157,8 +177,22 @@ with simba.open() as s, s.lock(os.environ["M"], timeout=5) as lock:
     says unix:two /leader '^503 '
     lose_store
     await says unix:two /healthz "^503 mutex '$M' on "
+    [ "$(ask unix:two /healthz | grep -o "mutex '$M' on" | wc -l)" = 1 ]
     find_store
     await says unix:two /healthz '^200 ok'
+}
+
+@test "listen: /healthz is 503 from the first renewal that fails until the store answers again" {
+    make_store_losable
+    begin "$SIMBA" elect --log json --listen unix:one "${LOSABLE[@]}" "$M" >out 2>err
+    await says unix:one /leader '^200 '
+    await says unix:one /healthz '^200 ok'
+    lose_store
+    await says unix:one /healthz '^503 '
+    until has '"reason":"expired"' err; do says unix:one /healthz '^503 '; done
+    for _ in {1..40}; do says unix:one /healthz '^503 '; done
+    find_store
+    await says unix:one /healthz '^200 ok'
 }
 
 @test "listen: /metrics is a page for Prometheus" {
@@ -175,6 +209,15 @@ found = {(s.name, s.labels.get("mutex")): s.value for family in text_string_to_m
 assert found["simba_owned", None] == 1, found
 assert found["simba_mutex_owned", os.environ["M"]] == 1 and found["simba_acquisitions_total", None] == 1
 P
+}
+
+# To say who owns the mutex, lock has an observer. It has no id, and no series of its own.
+@test "listen: /metrics of lock has the mutex once" {
+    begin "$SIMBA" lock -q --id one --listen unix:one "$M" sleep 60
+    await says unix:one /leader '^200 '
+    ask unix:one /metrics >page
+    [ "$(grep -c "^simba_mutex_owned{mutex=\"$M\"" page)" = 1 ]
+    has "^simba_mutex_owned\{mutex=\"$M\",id=\"one\"\} 1$" page
 }
 
 # ---- addresses --------------------------------------------------------------------------------
@@ -194,6 +237,9 @@ P
     chmod 600 home/.config/simba/simba.yaml
     begin "$SIMBA" elect -q "${M}3" >out
     await says unix:other /leader '^200 '
+    kill -TERM "$PID"
+    ends "$PID"
+    simba lock "${M}3" "$SIMBA" lock "${M}4" "$SIMBA" lock "${M}5" true # the address is that of the first
 }
 
 # bats test_tags=storeless
@@ -279,6 +325,45 @@ with client.connect("unix:sock") as s:  # several requests on one connection
         s.sendall(b"GET /leader HTTP/1.1\r\nHost: x\r\n\r\n")
         assert s.recv(65536).startswith(b"HTTP/1.1 200"), "kept alive"
 P
+}
+
+# A store that has to be reached again needs descriptors, too.
+@test "listen: clients do not take the descriptors that the store needs" {
+    make_store_losable
+    limited() { ulimit -n 64 && exec "$SIMBA" elect -q "${LOSABLE[@]}" --listen unix:sock "$M"; }
+    begin limited >out 2>err
+    elect=$PID
+    await says unix:sock /leader '^200 '
+    token=$(token_of unix:sock)
+    begin python3 "$HTTP" --keep-opening unix:sock opened
+    opener=$PID
+    sleep 1
+    for _ in {1..50}; do
+        [ "$(ls "/proc/$elect/fd" | wc -l)" -le 52 ]
+    done
+    if [ "$KIND" != sqlite ]; then
+        lose_store
+        find_store
+        sleep 6 # longer than a lease
+    fi
+    touch opened
+    ends "$opener"
+    await says unix:sock /leader '^200 '
+    [ "$(token_of unix:sock)" = "$token" ]
+}
+
+@test "listen: CMD and hooks have the limit of descriptors that simba had" {
+    limited() { ulimit -Sn 80 && exec "$SIMBA" "$@"; }
+    begin limited lock -q --listen unix:sock "$M" sh -c 'ulimit -n >limit; touch ready; exec sleep 60'
+    await test -e ready
+    await says unix:sock /leader '^200 '
+    [ "$(awk '/^Max open files/ { print $4 }' "/proc/$PID/limits")" -gt 80 ]
+    [ "$(cat limit)" = 80 ]
+    begin limited elect -q --listen unix:sock2 -a 'ulimit -n >limit1' -r 'ulimit -n >limit2; touch over' "${M}2" >out
+    await test -s limit1
+    kill -KILL "$(pgrep -P "$PID" -x simba-guard)" # then the keeper itself runs the hook
+    await test -e over
+    [ "$(cat limit1) $(cat limit2)" = "80 80" ]
 }
 
 # bats test_tags=sqlite

@@ -90,9 +90,10 @@ for line in sys.stdin: json.loads(line)'
     [ "$(get / -o /dev/null -w '%{http_code}' -X POST)" = 405 ]
     [ "$(get / -o /dev/null -w '%{http_code}' -H 'Host: evil.example.org')" = 403 ]
     [ "$(get / -o /dev/null -w '%{http_code}' -H 'Host: localhost')" = 200 ]
+    [ "$(get /healthz -o /dev/null -w '%{http_code}' -H 'Host: monitored.example.org')" = 200 ]
+    [ "$(get /metrics -o /dev/null -w '%{http_code}' -H 'Host: monitored.example.org')" = 200 ]
     [ "$(get /nosuch -o /dev/null -w '%{http_code}')" = 404 ]
-    [ "$(get '/api/history?since=5x' -o /dev/null -w '%{http_code}')" = 400 ]
-    answers '/api/history?since=1h&limit=x&before=9.9&mutex=%00%ff' 'j["tenures"] == []'
+    answers '/api/history?since=1h&limit=7&before=9.9&mutex=%00%ff' 'j["tenures"] == []'
     run simba serve --listen "${ADDRESS#http://}"
     expect 125 "${ADDRESS#http://}"
     run simba serve --listen nonsense
@@ -101,6 +102,69 @@ for line in sys.stdin: json.loads(line)'
     expect 125 "/nonexistent"
     run simba serve --keep 1h --listen :0
     expect 64 "needs --history"
+}
+
+@test "serve: names that --host, a variable or a file allow" {
+    "$SIMBA" init >/dev/null 2>&1
+    code_for() { # name
+        get / -o /dev/null -w '%{http_code} ' -H "Host: $1"
+    }
+    serve --host locks.example.org,simba.lan
+    [ "$(code_for locks.example.org:8080; code_for SIMBA.lan; code_for example.org)" = "200 200 403 " ]
+    mkdir -p home/.config/simba
+    printf 'simba:\n  listen: nonsense\n  serve:\n    host: of.file\n    listen: 127.0.0.1:0\n' >home/.config/simba/simba.yaml
+    run simba serve --dry-run
+    expect 0 'listen +127.0.0.1:0 +from .*simba.yaml:5'
+    expect 0 'serve.host +of.file +from .*simba.yaml:4'
+    begin "$SIMBA" serve >file.out 2>&1
+    await has '^http://127' file.out
+    ADDRESS=$(grep ^http file.out)
+    [ "$(code_for of.file)" = "200 " ]
+    SIMBA_SERVE_HOST=of.variable SIMBA_LISTEN=127.0.0.1:0 begin "$SIMBA" serve >variable.out 2>&1
+    await has '^http://127' variable.out
+    ADDRESS=$(grep ^http variable.out)
+    [ "$(code_for of.variable; code_for of.file)" = "200 403 " ]
+}
+
+@test "serve: behind a web server: on a socket, which the umask opens for a group, every name is right" {
+    "$SIMBA" init >/dev/null 2>&1
+    for mask in 022 007; do
+        behind() { umask "$1" && exec "$SIMBA" serve --listen "unix:sock$1"; }
+        begin behind "$mask" >out 2>err
+        await test -S "sock$mask"
+        await curl -fsS --max-time 10 --unix-socket "sock$mask" http://locks.example.org/ -o /dev/null
+    done
+    [ "$(stat -c %a sock022 sock007 | tr '\n' ' ')" = "755 770 " ]
+}
+
+@test "serve: on every address, of both families; it says one that can be opened" {
+    "$SIMBA" init >/dev/null 2>&1
+    has_ipv6=$(python3 -c 'import socket; socket.create_server(("::1", 0), family=socket.AF_INET6); print("[::1]")' 2>/dev/null) || true
+    for host in '*' '[::]' 0.0.0.0; do
+        begin "$SIMBA" serve --listen "$host:0" >every.out 2>every.err
+        await has '^http://127\.0\.0\.1:[0-9]+$' every.out
+        has 'at http://127.*, and at every other address of this machine' every.err
+        ADDRESS=$(cat every.out)
+        get / -o /dev/null
+        [ -z "$has_ipv6" ] || [ "$host" = 0.0.0.0 ] || curl -sS --max-time 10 -g "http://[::1]:${ADDRESS##*:}/healthz"
+        : >every.out
+    done
+}
+
+@test "serve: a number in a URL that is none is refused, and hangs nothing" {
+    simba lock "$M" true
+    serve
+    for query in history?since=5x history?since=-5s history?before={1.-5,-1.5,1,1.,.1,1.5x,x,} {history,mutexes}?limit={x,-5,1x,}; do
+        run get "/api/$query" -o /dev/null -w '%{http_code}'
+        expect 0 '^400$'
+    done
+    for number in 0 99999999999999999999999; do
+        answers "/api/history?before=$number.$number&limit=$number" '"tenures" in j'
+        answers "/api/mutexes?limit=$number" '"mutexes" in j'
+    done
+    kill -TERM "$SERVER"
+    ends "$SERVER"
+    [ "$CODE" -eq 143 ]
 }
 
 @test "serve: many mutexes come in pages, or by name" {
@@ -184,6 +248,54 @@ END
     await has ready ready
     serve
     python3 "$SERVE_TESTS/readers.py" "$ADDRESS" "$SERVER" $(! is_sanitized "$SIMBA" || echo --any-memory)
+}
+
+@test "serve: when many tenures end at once, events tell of all" {
+    begin "${SIMBA%/*}/tests/owners" "$SIMBA_URL" 1500 >ready
+    owners=$PID
+    await has ready ready
+    serve
+    await answers /api/mutexes 'len(j["mutexes"]) > 100 and j["is_complete"]'
+    begin curl -sSN --max-time 60 "$ADDRESS/events" >events
+    await has '^event: hello' events
+    kill -KILL "$owners"
+    told() { # all of them, each once
+        grep '^data: {"now_ms":[0-9]*,"mutexes"' events | cut -c7- | python3 -c 'import json, sys
+names = [t["mutex"] for line in sys.stdin for t in json.loads(line)["tenures"]]
+print(len(names), len(set(names)))
+sys.exit(len(names) != 1500 or len(set(names)) != 1500)' >names
+    }
+    await told || { cat names && false; }
+}
+
+@test "serve: an answer ends at some 256 kB, and those that nobody reads cost a bounded amount of memory" {
+    begin "${SIMBA%/*}/tests/owners" "$SIMBA_URL" 300 0 1000 >ready # 2 MB of notes
+    await has ready ready
+    serve
+    await answers '/api/mutexes?after=service-00250' 'len(j["mutexes"]) > 10 and all(len(r["note"]) == 1000 for r in j["mutexes"])'
+    python3 - "$ADDRESS" <<'END'
+import json, sys, urllib.parse, urllib.request
+def get(query):
+    with urllib.request.urlopen(f"{sys.argv[1]}/api/mutexes?{urllib.parse.urlencode(query)}") as answer:
+        text = answer.read()
+    assert len(text) < 300000, len(text)
+    read = json.loads(text)
+    return [row["mutex"] for row in read["mutexes"]], read["next"]
+names, next = get({})
+while next is not None:
+    assert next == names[-1]
+    more, next = get({"after": next})
+    names += more
+assert names == ["service-%05d" % i for i in range(300)], names
+wanted, got = names[::-4], []
+while wanted:
+    more, next = get({"names": "\n".join(wanted)})
+    got += more
+    wanted = wanted[len(more):]
+    assert (next is None) == (not wanted) and (next is None or next == more[-1])
+assert got == names[::-4]
+END
+    python3 "$SERVE_TESTS/readers.py" "$ADDRESS" "$SERVER" --unread $(! is_sanitized "$SIMBA" || echo --any-memory)
 }
 
 @test "serve: in a browser" {

@@ -17,6 +17,7 @@ ENVIRONMENT = {
     "SIMBA_LISTEN": (READ, "as --listen; CMD does not get it"),
     "SIMBA_LOG": (READ, "as --log"),
     "SIMBA_HISTORY": (READ, "the history file of simba history and simba serve"),
+    "SIMBA_SERVE_HOST": (READ, "as --host of simba serve"),
     "SIMBA_MODULE_PATH": (READ, "the folder of the stores' modules, an absolute path"),
     "SIMBA_MUTEX": (SET, "the name of the mutex"),
     "SIMBA_CONTENDER_ID": (SET, "the owner's id"),

@@ -11,7 +11,8 @@
  *
  *     change INDEX STATUS TOKEN SENT READ        STATUS 0: no connection
  *     tenure INDEX TOKEN COUNT FIRST_SENT FIRST_READ LAST_SENT LAST_READ
- *     asked INDEX COUNT */
+ *     asked INDEX COUNT ANSWERS TIME             ANSWERS that came in the TIME in which it answered: each within
+ *                                                20 ms of the one before */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -31,11 +32,14 @@
 #define TENURES_MAX 65536
 #define PERIOD_NS INT64_C(1000000)
 #define AGAIN_NS INT64_C(20000000) /* after a connection that failed */
+#define STEADY_NS INT64_C(20000000)
 #define PATIENCE_NS INT64_C(30000000000)
 #define ANSWER_MAX 8192
 
 struct server {
     int64_t next, sent;
+    int64_t last_read, steady; /* see `asked` */
+    uint64_t steady_count;
     size_t length;
     uint64_t asked, token;
     int status; /* the last that was told, and token */
@@ -117,7 +121,7 @@ static void dial(struct server *s, int index, int64_t now)
 static void ask(struct server *s, int index, int64_t now)
 {
     s->sent = now_ns();
-    s->next = s->next + PERIOD_NS > now ? s->next + PERIOD_NS : now;
+    s->next = now - s->next < STEADY_NS ? s->next + PERIOD_NS : now; /* makes up for a little */
     s->length = 0;
     if (send(s->fd, request, strlen(request), MSG_NOSIGNAL) != (ssize_t)strlen(request)) {
         hang_up(s, index, now);
@@ -158,6 +162,11 @@ static void take(struct server *s, int index)
     if (status == 200)
         count_leader(index, token, s->sent, read);
     tell(s, index, status, token, read);
+    if (read - s->last_read < STEADY_NS) {
+        s->steady += read - s->last_read;
+        s->steady_count++;
+    }
+    s->last_read = read;
     s->is_waiting = false;
     if (strcasestr(s->answer, "connection: close") != NULL)
         hang_up(s, index, read - AGAIN_NS);
@@ -193,7 +202,8 @@ static void turn(struct server *servers, int count)
                    (long long)t->last_read);
         }
         for (int i = 0; i < count; i++)
-            printf("asked %d %llu\n", i, (unsigned long long)servers[i].asked);
+            printf("asked %d %llu %llu %lld\n", i, (unsigned long long)servers[i].asked,
+                   (unsigned long long)servers[i].steady_count, (long long)servers[i].steady);
         exit(0);
     }
     for (int i = 0; i < count; i++) {

@@ -1,11 +1,12 @@
-/* owners.c: owners URL COUNT [CHANGES]: owns COUNT mutexes, for tests of simba serve, until it is killed. It
- * prints "ready" when it owns all of them. CHANGES per second of them change their tenure: one ends, the
- * next begins. */
+/* owners.c: owners URL COUNT [CHANGES [NOTE]]: owns COUNT mutexes, for tests of simba serve, until it is
+ * killed. It prints "ready" when it owns all of them. CHANGES per second of them change their tenure: one
+ * ends, the next begins. All have a note of NOTE bytes, which are six each in JSON. */
 #include <poll.h>
 #include <simba.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define TTL_MS 30000
 #define NOTED 100 /* one in so many has a note */
@@ -33,9 +34,12 @@ int main(int argc, char **argv)
 {
     size_t count = argc > 2 ? strtoul(argv[2], NULL, 10) : 0;
     int changes = argc > 3 ? (int)strtol(argv[3], NULL, 10) : 0;
+    size_t note_bytes = argc > 4 ? strtoul(argv[4], NULL, 10) : 0;
+    char long_note[SIMBA_NOTE_MAX + 1] = "";
     struct simba_handle_options o = SIMBA_HANDLE_OPTIONS_INIT;
     simba_contender **all = calloc(count + 1, sizeof(simba_contender *));
     simba_client *client = NULL;
+    memset(long_note, '<', note_bytes < SIMBA_NOTE_MAX ? note_bytes : SIMBA_NOTE_MAX);
     if (count == 0 || all == NULL || simba_open(argv[1], NULL, &client) != 0)
         return fail();
     o.ttl_ms = TTL_MS;
@@ -46,7 +50,7 @@ int main(int argc, char **argv)
         snprintf(mutex, sizeof mutex, "service-%05zu", i);
         snprintf(id, sizeof id, "owner-%zu@host-%zu", i, i % 7);
         o.id = id;
-        o.note = i % NOTED == 0 ? "http://10.0.0.7:8080/<b>" : NULL;
+        o.note = note_bytes > 0 ? long_note : i % NOTED == 0 ? "http://10.0.0.7:8080/<b>" : NULL;
         if (simba_contender_create(client, mutex, &o, &all[i]) != 0 ||
             simba_contender_start(all[i]) != 0)
             return fail();

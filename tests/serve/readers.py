@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """readers.py ADDRESS PID: many readers of simba serve, of which some never read: it keeps answering, its memory stays.
+With --unread, there are only many that never read what they ask for, and it is long.
 
 Prints what it measured."""
 import resource
@@ -10,6 +11,7 @@ import time
 import urllib.request
 
 IDLE, STUCK, SECONDS = 300, 50, 10
+UNREAD = 500
 MORE_KB = 64 * 1024  # at most so much for all of them
 
 
@@ -28,11 +30,38 @@ def connect(host, port, path, room=None):
     return s
 
 
+def check_memory(more):
+    if "--any-memory" not in sys.argv and more > MORE_KB:
+        sys.exit(f"readers.py: {more} kB more, not at most {MORE_KB}")
+
+
+def unread(address, host, port, pid):
+    """As many long answers as fit into the limit, then 503; small ones always."""
+    first = memory(pid)
+    paths = ["/api/mutexes", "/api/history", "/api/mutexes?names=" + "%0A".join(["service-00001"] * 400)]
+    stuck = [connect(host, port, paths[i % 3], 2048) for i in range(UNREAD)]
+    for _ in range(5):
+        with urllib.request.urlopen(f"{address}/healthz", timeout=10) as answer:
+            answer.read()
+        time.sleep(0.2)
+    most, begins = memory(pid), {}
+    for s in stuck:
+        status = s.recv(12)[9:].decode()
+        begins[status] = begins.get(status, 0) + 1
+        s.close()
+    print(f"{UNREAD} that never read: {first} kB before, {most} kB then; answers: {begins}")
+    if set(begins) != {"200", "503"}:
+        sys.exit("readers.py: there should be some answers, and 503 for the rest")
+    return most - first
+
+
 def main():
     address, pid = sys.argv[1], int(sys.argv[2])
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(4096, hard), hard))
     host, port = address.removeprefix("http://").split(":")
+    if "--unread" in sys.argv:
+        return check_memory(unread(address, host, int(port), pid))
     first = memory(pid)
     # Those that never read ask for the long answer again and again, and for events.
     stuck = [connect(host, int(port), "/events" if i % 2 else "/api/mutexes", 2048) for i in range(STUCK)]
@@ -68,8 +97,7 @@ def main():
           f"{sum(got) / IDLE / SECONDS / 1000:.1f} kB/s for each reader")
     if fed < IDLE * 0.9:
         sys.exit(f"readers.py: only {fed} of {IDLE} were told of changes")
-    if "--any-memory" not in sys.argv and most - first > MORE_KB:
-        sys.exit(f"readers.py: {most - first} kB more, not at most {MORE_KB}")
+    return check_memory(most - first)
 
 
 main()

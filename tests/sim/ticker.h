@@ -27,7 +27,7 @@ struct tick_record {
     char note[TICKS_NOTE_SIZE];
     uint64_t token, serial; /* of who wrote it */
     int64_t first, claimed;
-    bool is_begun; /* `claimed`, and not done */
+    bool is_begun;                 /* `claimed`, and not done */
     uint8_t runs[TICK_RECORD_MAX]; /* from the first tick on */
 };
 

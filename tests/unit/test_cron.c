@@ -47,7 +47,7 @@ static void fields_are_sets(void **state)
         {"059 000000 1 1 *", UINT64_C(1) << 59, 1, 2, 2, BITS(7)},
         {"@hourly", 1, BITS(24), BITS(32) - 1, BITS(13) - 1, BITS(7)},
         {"@daily", 1, 1, BITS(32) - 1, BITS(13) - 1, BITS(7)},
-        {" @midnight", 1, 1, BITS(32) - 1, BITS(13) - 1, BITS(7)},
+        {" @midnight\t ", 1, 1, BITS(32) - 1, BITS(13) - 1, BITS(7)},
         {"@weekly", 1, 1, BITS(32) - 1, BITS(13) - 1, 1},
         {"@monthly", 1, 1, 2, BITS(13) - 1, BITS(7)},
         {"@yearly", 1, 1, 2, 2, BITS(7)},
@@ -114,6 +114,8 @@ static void what_is_wrong_is_named(void **state)
         {"*5 * * * *", "minute: '*5' cannot be understood"},
         {"1-5-7 * * * *", "minute: '1-5-7' cannot be understood"},
         {"*/5/2,7 * * * *", "minute: '*/5/2' cannot be understood"},
+        {"@daily 3", "of the names with @ there are @hourly, @daily, @midnight, @weekly, @monthly, "
+                     "@yearly and @annually"},
         {"@reboot", "of the names with @ there are @hourly, @daily, @midnight, @weekly, @monthly, "
                     "@yearly and @annually"},
         {"0 0 30 2 *", "it never comes: none of its months has such a day"},

@@ -121,6 +121,27 @@ static void length_counts_in_bytes(void **state)
     assert_int_equal(name_check_mutex(lions, &why), 0);
 }
 
+static void notes(void **state)
+{
+    (void)state;
+    const char *why;
+    char note[SIMBA_NOTE_MAX + 2];
+    static const char *const texts[] = {"", "http://10.0.0.7:8080", "two\nlines", "\U0001F981"};
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
+        assert_int_equal(name_check_note(texts[i], &why), 0);
+    assert_int_equal(name_check_note(NULL, &why), SIMBA_EINVAL);
+    assert_string_equal(why, "the note is missing (NULL)");
+    assert_int_equal(name_check_note("caf\xe9", &why), SIMBA_EINVAL);
+    assert_string_equal(why, "the note is not valid UTF-8");
+    memset(note, 'n', sizeof note);
+    note[SIMBA_NOTE_MAX] = '\0';
+    assert_int_equal(name_check_note(note, &why), 0);
+    note[SIMBA_NOTE_MAX] = 'n';
+    note[SIMBA_NOTE_MAX + 1] = '\0';
+    assert_int_equal(name_check_note(note, &why), SIMBA_EINVAL);
+    assert_string_equal(why, "the note is longer than 1024 bytes");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -128,6 +149,7 @@ int main(void)
         cmocka_unit_test(what_is_no_text_is_refused),
         cmocka_unit_test(blanks_alone_are_refused),
         cmocka_unit_test(length_counts_in_bytes),
+        cmocka_unit_test(notes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -58,6 +58,8 @@ static struct server {
     bool notifies, passes;
     const char *lost;   /* mutexes whose owner was evicted: a pass or a release finds nothing */
     const char *marked; /* others wait for them */
+    bool has_notes;     /* the table of them */
+    bool makes_tables, refuses_tables;
     char said[4096];
     uint64_t token; /* the last one */
     int fd;
@@ -71,14 +73,16 @@ static bool is_in(const char *letters, const char *mutex)
 static void note(const struct sql_job *job)
 {
     static const char *const names[] = {"contend", "renew", "release", "read",
-                                        "leave",   "list",  "evict"};
-    static const char *const more[] = {"poll",   "digest", "count_eviction",
-                                       "listen", "mark",   "observe"};
+                                        "leave",   "list",  "evict",   "publish"};
+    static const char *const more[] = {"poll", "digest",  "count_eviction", "listen",
+                                       "mark", "observe", "make_notes"};
     size_t n = strlen(server.said);
     n += (size_t)snprintf(server.said + n, sizeof server.said - n, "%s%s%s ", n > 0 ? ", " : "",
-                          job->op >= SQL_POLL   ? more[job->op - SQL_POLL]
-                          : job->op == SQL_PASS ? "pass"
-                                                : names[job->op],
+                          job->op >= SQL_POLL        ? more[job->op - SQL_POLL]
+                          : job->op == SQL_PASS      ? "pass"
+                          : job->op == SQL_READ_NOTE ? "read_note"
+                          : job->op == SQL_LIST_NOTE ? "list_note"
+                                                     : names[job->op],
                           job->short_lock_wait ? "!" : "");
     for (size_t i = 0; i < job->count; i++)
         n += (size_t)snprintf(server.said + n, sizeof server.said - n, "%s", job->item[i].mutex);
@@ -90,6 +94,8 @@ static void tell(struct sql *s, struct sql_job *job, const struct sql_item *item
 {
     struct sql_row row = {.mutex = item->mutex, .owner = "", .token = 1};
     bool unmarked = is_in(server.unmarked, item->mutex);
+    if (job->op == SIMBA_LIST || job->op == SQL_LIST_NOTE) /* there are none */
+        return;
     if (job->op == SIMBA_CONTEND && commits && is_in(server.others, item->mutex))
         return;
     if (job->op == SQL_MARK && is_in(server.free_marks, item->mutex))
@@ -100,7 +106,7 @@ static void tell(struct sql *s, struct sql_job *job, const struct sql_item *item
         row.owner = "another";
         row.left_ms = 1000;
         row.unmarked = unmarked;
-    } else if (item->request != NULL && job->op != SIMBA_READ) {
+    } else if (item->request != NULL && job->op != SIMBA_READ && job->op != SQL_READ_NOTE) {
         row.owner = item->request->id;
         row.left_ms = 1000;
         row.changed = true;
@@ -128,6 +134,14 @@ static int begin(struct sql *s, void *link, struct sql_job *job, enum sql_end *e
     *end = SQL_LOCKED;
     if (is_locked(job))
         return 0;
+    *end = SQL_FAILED;
+    if (job->op == SQL_MAKE_NOTES && !server.refuses_tables)
+        server.has_notes = true;
+    if ((job->op == SIMBA_PUBLISH || job->op == SQL_READ_NOTE || job->op == SQL_LIST_NOTE) &&
+        !server.has_notes) {
+        sql_fail_notes(s, true, "no such table");
+        return 0;
+    }
     *end = SQL_BROKEN;
     if (job->op == SQL_MARK && server.breaks_marks)
         return 0;
@@ -159,6 +173,7 @@ static bool dial(const void *config, struct sql_session *out, int *code, char *w
                                 .fd = server.fd,
                                 .notifies = server.notifies,
                                 .passes = server.passes,
+                                .makes_tables = server.makes_tables,
                                 .inspection = &nothing};
     return true;
 }
@@ -683,6 +698,74 @@ static void who_was_refused_here_hears_of_a_loss(void **state)
     assert_string_equal(server.said, "contend a, read a");
 }
 
+/* ---- notes --------------------------------------------------------------------------------- */
+
+static struct simba_request *note_batch(enum simba_op op, const char *letters, bool needed)
+{
+    struct simba_request *list = batch(0, op, letters);
+    for (struct simba_request *q = list; q != NULL; q = q->next) {
+        q->with_note = true;
+        q->needs_note = needed;
+    }
+    return list;
+}
+
+static void who_needs_a_note_makes_the_table(void **state)
+{
+    struct sql *s = runtime.store;
+    (void)state;
+    s->connection->session.makes_tables = true;
+    run(note_batch(SIMBA_READ, "ab", true));
+    assert_string_equal(server.said, "read_note ab, make_notes , read_note ab");
+    assert_string_equal(runtime.answered, "a free, b free");
+    server.has_notes = false; /* somebody has dropped it */
+    run(batch(0, SIMBA_PUBLISH, "a"));
+    assert_string_equal(server.said, "publish a");
+    assert_string_equal(runtime.answered, "a failed");
+    s->make_notes_after -= SQL_NOTES_MS; /* time passes */
+    run(batch(0, SIMBA_PUBLISH, "a"));
+    assert_string_equal(server.said, "publish a, make_notes , publish a");
+    assert_string_equal(runtime.answered, "a done");
+}
+
+static void a_table_of_notes_that_cannot_be_made_is_not_tried_all_the_time(void **state)
+{
+    struct sql *s = runtime.store;
+    (void)state;
+    s->connection->session.makes_tables = server.refuses_tables = true;
+    for (int times = 0; times < 2; times++) {
+        run(note_batch(SIMBA_READ, "a", true));
+        assert_string_equal(server.said, "read_note a, make_notes , read_note a");
+        assert_string_equal(runtime.answered, "a failed");
+        run(note_batch(SIMBA_READ, "a", true));
+        assert_string_equal(server.said, "read_note a");
+        s->make_notes_after -= SQL_NOTES_MS;
+    }
+    s->connection->session.makes_tables = false;
+    run(note_batch(SIMBA_READ, "a", true));
+    assert_string_equal(server.said, "read_note a");
+}
+
+/* One that was there before the first note shows it in the end. */
+static void a_missing_table_of_notes_is_asked_for_again(void **state)
+{
+    struct sql *s = runtime.store;
+    (void)state;
+    run(note_batch(SIMBA_READ, "ab", false));
+    assert_string_equal(server.said, "read_note ab, read ab");
+    assert_string_equal(runtime.answered, "a free, b free");
+    server.has_notes = true; /* another client has made it */
+    run(note_batch(SIMBA_READ, "ab", false));
+    assert_string_equal(server.said, "read ab");
+    run(note_batch(SIMBA_LIST, "a", false));
+    assert_string_equal(server.said, "list a");
+    s->no_notes_until -= SQL_NOTES_MS; /* time passes */
+    run(note_batch(SIMBA_READ, "ab", false));
+    assert_string_equal(server.said, "read_note ab");
+    run(note_batch(SIMBA_LIST, "a", false));
+    assert_string_equal(server.said, "list_note a");
+}
+
 static void each_is_answered_without_memory(void **state)
 {
     (void)state;
@@ -739,6 +822,9 @@ int main(void)
         TEST(who_waits_outside_gets_it_after_some_passes),
         TEST(what_we_own_is_refused_here),
         TEST(who_was_refused_here_hears_of_a_loss),
+        TEST(who_needs_a_note_makes_the_table),
+        TEST(a_table_of_notes_that_cannot_be_made_is_not_tried_all_the_time),
+        TEST(a_missing_table_of_notes_is_asked_for_again),
         TEST(each_is_answered_without_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

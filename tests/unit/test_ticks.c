@@ -144,7 +144,7 @@ static void notes_of_others(void **state)
     assert_int_equal(ticks_begin(&t, "tick 10 2026-11-15"), SIMBA_EUNSUPPORTED);
 }
 
-static void schedules_are_told_apart(void **state)
+static void schedules_differ(void **state)
 {
     (void)state;
     struct ticks t = ticks_of("0 3 * * *", SIMBA_MISSED_ALL);
@@ -410,7 +410,7 @@ int main(void)
         cmocka_unit_test(what_is_no_tick),
         cmocka_unit_test(notes_are_written_and_read),
         cmocka_unit_test(notes_of_others),
-        cmocka_unit_test(schedules_are_told_apart),
+        cmocka_unit_test(schedules_differ),
         cmocka_unit_test(the_first_leader),
         cmocka_unit_test(the_next_leader_goes_on),
         cmocka_unit_test(missed_ticks),

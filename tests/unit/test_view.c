@@ -85,6 +85,8 @@ static void stop_counts_at_once(void **state)
     struct view_reading r;
     view_publish(&v, 100, 7);
     assert_true(view_begin(&v, &r));
+    assert_true(view_is_of(&r, 7));
+    assert_false(view_is_of(&r, 8));
     view_stop(&v);
     assert_false(view_end(&v, &r)); /* also if it comes between the two readings */
     assert_false(view_begin(&v, &r));

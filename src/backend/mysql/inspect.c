@@ -61,13 +61,15 @@ static const char facts[] =
     "TIMESTAMPDIFF(MICROSECOND,'1970-01-01',UTC_TIMESTAMP(3))DIV 1000,CURRENT_USER(),DATABASE()";
 
 /* As an account or a name is written in a statement: user@host with each part in quotes. */
-static void put_grants(struct sql_inspection *h, const char *user, const char *database)
+static void put_grant(struct sql_inspection *h, const char *table, const char *user,
+                      const char *database)
 {
     const char *at = strrchr(user, '@');
     int length = at != NULL ? (int)(at - user) : (int)strlen(user);
-    snprintf(h->grants, sizeof h->grants,
-             "GRANT SELECT, INSERT, UPDATE ON `%.64s`.simba_mutex TO '%.*s'@'%.255s';", database,
-             length, user, at != NULL ? at + 1 : "%");
+    size_t n = strlen(h->grants);
+    snprintf(h->grants + n, sizeof h->grants - n,
+             "%sGRANT SELECT, INSERT, UPDATE ON `%.64s`.%s TO '%.*s'@'%.255s';", n > 0 ? " " : "",
+             database, table, length, user, at != NULL ? at + 1 : "%");
 }
 
 /* What a crash leaves of the last second. */
@@ -108,7 +110,9 @@ static void note_server(struct mysql_connection *l, const struct mysql_config *c
     h->is_local = sql_config_is_local(c->host);
     h->ahead_ms = strtoll(row[NOW_MS], NULL, 10) - sql_inspect_wall_ms();
     h->connections = each > 0 && each < all ? each : all;
-    put_grants(h, row[USER], row[DATABASE]);
+    put_grant(h, "simba_mutex", row[USER], row[DATABASE]);
+    l->grants_length = strlen(h->grants);
+    put_grant(h, "simba_note", row[USER], row[DATABASE]);
     bool strict = strstr(row[SQL_MODE], "STRICT_") != NULL;
     sql_inspect_note(h, strict ? SIMBA_LOG_INFO : SIMBA_LOG_WARN,
                      strict
@@ -150,14 +154,14 @@ static bool is_bytewise(const char *collation)
            strstr(collation, "0900_bin") != NULL;
 }
 
-static void note_rights(struct sql_inspection *h, const char *rights)
+static void note_rights(char missing[64], const char *rights)
 {
     static const char *const needed[] = {"select", "insert", "update"};
-    h->missing[0] = '\0';
+    missing[0] = '\0';
     for (size_t i = 0; i < 3; i++) {
-        size_t n = strlen(h->missing);
+        size_t n = strlen(missing);
         if (strstr(rights, needed[i]) == NULL)
-            snprintf(h->missing + n, sizeof h->missing - n, "%s%s", n > 0 ? ", " : "", needed[i]);
+            snprintf(missing + n, 64 - n, "%s%s", n > 0 ? ", " : "", needed[i]);
     }
 }
 
@@ -181,10 +185,16 @@ static void note_engine(struct sql_inspection *h, const char *engine)
     sql_inspect_note(h, SIMBA_LOG_WARN, "%s: what a crash leaves of it was never tried", line);
 }
 
-/* name, type, length, collation, rights, engine */
+/* name, type, length, collation, rights, engine; and 1 for the table of notes */
 static int note_column(struct sql_inspection *h, char *const *row)
 {
     int bit = row[0] != NULL ? sql_inspect_column(row[0]) : 0;
+    if (row[6] != NULL && row[6][0] == '1') {
+        h->keeps_notes = true;
+        if (bit == COLUMN_MUTEX)
+            note_rights(h->notes_missing, row[4] != NULL ? row[4] : "");
+        return 0;
+    }
     if (bit == COLUMN_VERSION)
         h->wide = row[1] != NULL && strcmp(row[1], "bigint") == 0;
     if (bit == COLUMN_OWNER_ID)
@@ -192,7 +202,7 @@ static int note_column(struct sql_inspection *h, char *const *row)
     if (bit == COLUMN_MUTEX || bit == COLUMN_OWNER_ID)
         h->bytewise = h->bytewise && is_bytewise(row[3]);
     if (bit == COLUMN_MUTEX)
-        note_rights(h, row[4] != NULL ? row[4] : "");
+        note_rights(h->missing, row[4] != NULL ? row[4] : "");
     if (bit == COLUMN_MUTEX && row[5] != NULL)
         note_engine(h, row[5]);
     h->fences = h->fences || bit == COLUMN_FENCING_TOKEN;
@@ -205,8 +215,9 @@ static int find_columns(struct mysql_connection *l)
     int found = 0;
     if (!run(l, "SELECT COLUMN_NAME,DATA_TYPE,CHARACTER_MAXIMUM_LENGTH,COLLATION_NAME,PRIVILEGES,"
                 "(SELECT ENGINE FROM information_schema.TABLES WHERE TABLE_SCHEMA=DATABASE()AND "
-                "TABLE_NAME='simba_mutex')FROM information_schema.COLUMNS "
-                "WHERE TABLE_SCHEMA=DATABASE() AND TABLE_NAME='simba_mutex'"))
+                "TABLE_NAME='simba_mutex'),TABLE_NAME='simba_note' FROM "
+                "information_schema.COLUMNS WHERE TABLE_SCHEMA=DATABASE()AND "
+                "TABLE_NAME IN('simba_mutex','simba_note')"))
         return -1;
     MYSQL_RES *r = mysql_store_result(&l->mysql);
     if (r == NULL)
@@ -232,20 +243,14 @@ static int cannot(struct mysql_connection *l, const char *what, char *why)
     return SIMBA_ESCHEMA;
 }
 
-/* By simba init. Who only publishes makes it with the first note. */
+/* By simba init. Else it is made when a note is needed. */
 static int make_notes(struct mysql_connection *l, char *why)
 {
-    if (!run(l, "SELECT 1 FROM information_schema.TABLES WHERE TABLE_SCHEMA=DATABASE()AND "
-                "TABLE_NAME='simba_note'"))
-        return -1;
-    MYSQL_RES *r = mysql_store_result(&l->mysql);
-    bool is_there = r != NULL && mysql_num_rows(r) > 0;
-    mysql_free_result(r);
-    if (r == NULL)
-        return -1;
-    if (is_there || l->inspection.read_only || run_script(l, schema_note_sql))
+    if (l->inspection.keeps_notes || l->inspection.read_only)
         return 0;
-    return cannot(l, "there is no table simba_note, for notes, and it cannot be created", why);
+    if (!run_script(l, schema_note_sql))
+        return cannot(l, "there is no table simba_note, for notes, and it cannot be created", why);
+    return find_columns(l) < 0 ? -1 : 0;
 }
 
 int mysql_inspect_table(struct mysql_connection *l, const struct mysql_config *c, char *why)
@@ -288,6 +293,9 @@ int mysql_inspect_table(struct mysql_connection *l, const struct mysql_config *c
         if (find_columns(l) < 0)
             return -1;
     }
+    int rc = c->create == SQL_CREATE_UPGRADE ? make_notes(l, why) : 0;
     l->dialect.fences = l->inspection.fences;
-    return c->create == SQL_CREATE_UPGRADE ? make_notes(l, why) : 0;
+    if (!l->inspection.keeps_notes)
+        l->inspection.grants[l->grants_length] = '\0'; /* there is nothing to grant yet */
+    return rc;
 }

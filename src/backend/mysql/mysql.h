@@ -60,7 +60,8 @@ struct mysql_connection {
     uint64_t token, token_before, ttl_ms, lease_ms;
     char evicted[SIMBA_ID_MAX + 1];
     struct sql_inspection inspection;
-    int notes; /* of these, about the server */
+    int notes;            /* of these, about the server */
+    size_t grants_length; /* of its grants, without that for notes */
 };
 
 extern const struct simba_backend mysql_backend;

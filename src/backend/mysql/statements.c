@@ -15,7 +15,8 @@
 #include "backend/mysql/mysql.h"
 #include "backend/mysql/schema_note_sql.h"
 
-#define NOW "TIMESTAMPDIFF(MICROSECOND,'1970-01-01',UTC_TIMESTAMP(3))DIV 1000"
+#define MS_OF(clock) "TIMESTAMPDIFF(MICROSECOND,'1970-01-01'," clock ")DIV 1000"
+#define NOW MS_OF("UTC_TIMESTAMP(3)")
 #define VERSION_MAX "2147483647" /* that JVM peers can read */
 #define EVICTED_NAME_MAX 32      /* the JVM's first tables have no longer ids */
 
@@ -245,10 +246,16 @@ static void put_many(struct statement *t, const struct mysql_dialect *d, const s
 
 /* The row of the mutex is locked until this is committed, so nobody takes it over between the
  * comparison and the note. A note that was overtaken by a later one of its tenure stays. With
- * CLIENT_FOUND_ROWS that counts as a row, too; none is counted if the tenure is over. */
+ * CLIENT_FOUND_ROWS that counts as a row, too; none is counted if the tenure is over.
+ *
+ * The time is that of the writing: UTC_TIMESTAMP is when the statement began, before it waited for
+ * the lock. SYSDATE is read where the row is, in UTC by our session's time zone; a server that runs with
+ * --sysdate-is-now has nothing better than the beginning. */
+#define WRITTEN_AT MS_OF("SYSDATE(3)")
 #define NEWER "(token<>VALUES(token)OR serial<VALUES(serial))"
 #define PUBLISH                                                                             \
-    "INSERT INTO simba_note(mutex,token,serial,written_at,note)SELECT $M,$t,$s,$n,$x FROM " \
+    "INSERT INTO simba_note(mutex,token,serial,written_at,note)SELECT $M,$t,$s," WRITTEN_AT \
+    ",$x FROM "                                                                             \
     "simba_mutex " THIS_ROW                                                                 \
     " AND " BYTES("owner_id") "=$I AND $f=$t AND transition_at>$n AND "                     \
                               "1=$o FOR UPDATE ON DUPLICATE KEY UPDATE note=IF(" NEWER      \
@@ -389,8 +396,6 @@ void mysql_statements_for(struct statement *t, const struct mysql_dialect *d,
         break;
     case SQL_MAKE_NOTES:
         fill(t, d, job, 0, schema_note_sql);
-        t->length -= strlen(strrchr(t->bytes, ';'));
-        t->bytes[t->length] = '\0';
         break;
     case SQL_POLL:
         fill(t, d, job, 0,

@@ -148,7 +148,7 @@ static bool prepare(struct postgres_connecting *d)
     PQsetNoticeReceiver(conn, be_silent, NULL);
     return postgres_inspect_server(d) && set_session(d) && postgres_inspect_table(d) &&
            (postgres_statements_make(d->connection) || out_of_memory(d)) &&
-           PQsetnonblocking(conn, 1) == 0;
+           postgres_inspect_notes(d) && PQsetnonblocking(conn, 1) == 0;
 }
 
 bool postgres_connection_open(const void *config, struct sql_session *out, int *code, char *why)

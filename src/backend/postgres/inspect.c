@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "backend/postgres/postgres.h"
-#include "backend/postgres/schema_note_sql.h"
 #include "backend/postgres/schema_sql.h"
 #include "backend/postgres/upgrade_sql.h"
 
@@ -108,12 +107,44 @@ static const char find[] =
     "CASE WHEN NOT has_table_privilege(c.oid,'UPDATE')THEN 'UPDATE' END),"
     "format('GRANT CONNECT ON DATABASE %I TO %I; GRANT USAGE ON SCHEMA %I TO %I; "
     "GRANT SELECT, INSERT, UPDATE ON %s TO %I;',current_database(),current_user,n.nspname,"
-    "current_user,format('%I.%I',n.nspname,c.relname),current_user),c.relpersistence='p' "
+    "current_user,concat_ws(', ',format('%I.%I',n.nspname,c.relname),"
+    "CASE WHEN o.oid IS NOT NULL THEN format('%I.%I',n.nspname,o.relname)END),current_user),"
+    "c.relpersistence='p',"
+    "quote_ident(n.nspname),o.oid IS NOT NULL,"
+    "concat_ws(', ',CASE WHEN NOT has_table_privilege(o.oid,'SELECT')THEN 'SELECT' END,"
+    "CASE WHEN NOT has_table_privilege(o.oid,'INSERT')THEN 'INSERT' END,"
+    "CASE WHEN NOT has_table_privilege(o.oid,'UPDATE')THEN 'UPDATE' END),"
+    "(SELECT quote_ident(y.nspname)FROM pg_class x JOIN pg_namespace y ON y.oid=x.relnamespace "
+    "WHERE x.oid=to_regclass('simba_note')AND x.relnamespace<>c.relnamespace)"
     "FROM pg_class c JOIN pg_namespace n ON n.oid=c.relnamespace "
+    "LEFT JOIN pg_class o ON o.relnamespace=c.relnamespace AND o.relname='simba_note' "
     "JOIN pg_attribute a ON a.attrelid=c.oid LEFT JOIN pg_collation k ON k.oid=a.attcollation "
     "WHERE c.oid=to_regclass('simba_mutex')AND a.attnum>0 AND NOT a.attisdropped";
 
-enum { NAME, IS_WIDE, LENGTH, IS_BYTEWISE, MISSING, GRANTS, IS_LOGGED };
+enum {
+    NAME,
+    IS_WIDE,
+    LENGTH,
+    IS_BYTEWISE,
+    MISSING,
+    GRANTS,
+    IS_LOGGED,
+    SCHEMA,
+    HAS_NOTES,
+    NOTES_MISSING,
+    OTHER_NOTES
+};
+
+/* Notes are beside the mutexes, whichever schema comes first for this role: all who share the mutexes
+ * share the notes. */
+static void note_notes(struct postgres_connection *l, const PGresult *r)
+{
+    struct sql_inspection *h = &l->inspection;
+    snprintf(l->table.notes, sizeof l->table.notes, "%s.simba_note", PQgetvalue(r, 0, SCHEMA));
+    h->keeps_notes = PQgetvalue(r, 0, HAS_NOTES)[0] == 't';
+    snprintf(h->notes_missing, sizeof h->notes_missing, "%s", PQgetvalue(r, 0, NOTES_MISSING));
+    snprintf(h->other_notes, sizeof h->other_notes, "%s", PQgetvalue(r, 0, OTHER_NOTES));
+}
 
 static int note_column(struct sql_inspection *h, const PGresult *r, int row)
 {
@@ -144,6 +175,8 @@ static int find_columns(struct postgres_connecting *d)
     if (PQntuples(r) > 0 && PQgetvalue(r, 0, IS_LOGGED)[0] != 't')
         sql_inspect_note_loss(h, SIMBA_LOG_ERROR,
                               "the table is UNLOGGED (ALTER TABLE simba_mutex SET LOGGED)");
+    if (PQntuples(r) > 0)
+        note_notes(d->connection, r);
     PQclear(r);
     return found;
 }
@@ -173,7 +206,7 @@ static bool run_script(struct postgres_connecting *d, const char *script)
 static bool make_table(struct postgres_connecting *d, int *found)
 {
     char why[SQL_WHY_MAX];
-    bool made = run_script(d, schema_sql) && run_script(d, schema_note_sql);
+    bool made = d->made_table = run_script(d, schema_sql);
     snprintf(why, sizeof why, "%s", d->why);
     *found = find_columns(d);
     if (*found != 0)
@@ -182,18 +215,6 @@ static bool make_table(struct postgres_connecting *d, int *found)
         snprintf(d->why, SQL_WHY_MAX, "%s", why);
     return made || cannot(d, "there is no table simba_mutex in the search path, and it cannot be "
                              "created");
-}
-
-/* By simba init. Who only publishes makes it with the first note. */
-static bool make_notes(struct postgres_connecting *d)
-{
-    PGresult *r = postgres_connection_run(d, "SELECT to_regclass('simba_note')IS NOT NULL");
-    if (r == NULL)
-        return false;
-    bool is_there = PQgetvalue(r, 0, 0)[0] == 't';
-    PQclear(r);
-    return is_there || d->connection->inspection.read_only || run_script(d, schema_note_sql) ||
-           cannot(d, "there is no table simba_note, for notes, and it cannot be created");
 }
 
 bool postgres_inspect_table(struct postgres_connecting *d)
@@ -236,11 +257,30 @@ bool postgres_inspect_table(struct postgres_connecting *d)
         if (find_columns(d) < 0)
             return false;
     }
-    if (d->config->create == SQL_CREATE_UPGRADE && !make_notes(d))
-        return false;
     if (h->read_only || h->missing[0] != '\0')
         d->connection->notifies = false;
-    note_push(d->connection);
-    d->connection->table = (struct postgres_table){h->fences, h->fences && h->wide};
+    d->connection->table.fences = h->fences;
+    d->connection->table.marks = h->fences && h->wide;
     return true;
+}
+
+/* By simba init, or with the other table. Else it is made when a note is needed. */
+static bool make_notes(struct postgres_connecting *d)
+{
+    struct postgres_connection *l = d->connection;
+    bool is_init = d->config->create == SQL_CREATE_UPGRADE;
+    int make = postgres_statements_of_job(&(struct sql_job){.op = SQL_MAKE_NOTES});
+    if ((!is_init && !d->made_table) || l->inspection.keeps_notes || l->inspection.read_only)
+        return true;
+    bool made = run_script(d, l->statement[make].bytes);
+    if (!made && is_init)
+        return cannot(d, "there is no table simba_note, for notes, and it cannot be created");
+    return !made || find_columns(d) >= 0;
+}
+
+bool postgres_inspect_notes(struct postgres_connecting *d)
+{
+    bool ok = make_notes(d);
+    note_push(d->connection);
+    return ok;
 }

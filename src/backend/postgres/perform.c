@@ -194,7 +194,7 @@ static void take_result(struct sql *s, struct postgres_connection *l, struct sql
     int code;
     l->end = postgres_connection_explain(state != NULL ? state : "", &code, &help);
     if ((code == SIMBA_ESCHEMA || code == SIMBA_EDENIED) && text != NULL &&
-        strstr(text, "simba_note") != NULL) {
+        (strstr(text, "simba_note") != NULL || job->op == SQL_MAKE_NOTES)) {
         l->end = SQL_FAILED;
         sql_fail_notes(s, code == SIMBA_ESCHEMA, text);
         return;

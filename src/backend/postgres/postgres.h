@@ -36,6 +36,7 @@ struct postgres_config {
 struct postgres_table {
     bool fences; /* there is a fencing_token; else the version is the token */
     bool marks;  /* the version can be above the token: somebody waits */
+    char notes[INSPECTION_NAME_MAX + 16]; /* the table of notes, with its schema: that of mutexes */
 };
 
 struct postgres_connection {
@@ -72,6 +73,7 @@ struct postgres_connecting {
     int *code;
     char *why;
     enum sql_end end; /* of the last statement that failed */
+    bool made_table;
 };
 PGresult *postgres_connection_run(struct postgres_connecting *d,
                                   const char *statement); /* NULL: see code, why */
@@ -79,6 +81,7 @@ PGresult *postgres_connection_run(struct postgres_connecting *d,
 /* inspect.c: false: see code, why */
 bool postgres_inspect_server(struct postgres_connecting *d);
 bool postgres_inspect_table(struct postgres_connecting *d);
+bool postgres_inspect_notes(struct postgres_connecting *d); /* after the statements are made */
 
 /* perform.c */
 int postgres_perform_begin(struct sql *s, void *handle, struct sql_job *job, enum sql_end *end);

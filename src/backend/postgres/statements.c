@@ -8,6 +8,7 @@
  * so that two clients do not wait for each other. A row that is made by that, because somebody
  * has deleted it, has ended in 1970. */
 #include <assert.h>
+#include <string.h>
 
 #include "backend/postgres/postgres.h"
 #include "backend/postgres/schema_note_sql.h"
@@ -87,9 +88,17 @@ static const char *part(const struct postgres_table *d, char what)
     }
 }
 
+/* Names that others have given are taken as they are: @s the table of notes, of which two schemas
+ * must not have one each; @b its columns. */
 static void put(struct statement *t, char what, void *data)
 {
-    sql_statement_fill(t, '@', part(data, what), put, data);
+    const struct postgres_table *d = data;
+    if (what == 's')
+        sql_statement_put(t, d->notes);
+    else if (what == 'b')
+        sql_statement_put(t, strchr(schema_note_sql, '('));
+    else
+        sql_statement_fill(t, '@', part(d, what), put, data);
 }
 
 #define MANY_CONTEND "unnest($1::text[],$2::text[],$3::bigint[],$4::bigint[])AS q(m,i,l,a)"
@@ -181,20 +190,20 @@ static void put(struct statement *t, char what, void *data)
 
 /* The row of the mutex is locked until this is committed, so nobody takes it over between the
  * comparison and the note. A note that was overtaken by a later one of its tenure stays. */
-#define PUBLISH                                                                                  \
-    "WITH m AS(SELECT t.mutex FROM simba_mutex AS t WHERE t.mutex=$1::text AND "                 \
-    "t.owner_id=$2::text AND t.@f=$3::bigint AND t.transition_at>@n@a FOR UPDATE),w AS("         \
-    "INSERT INTO simba_note AS o(mutex,token,serial,written_at,note)SELECT $1::text,$3::bigint," \
-    "$4::bigint,@n,$5::text FROM m ON CONFLICT(mutex)DO UPDATE SET token=EXCLUDED.token,"        \
-    "serial=EXCLUDED.serial,written_at=EXCLUDED.written_at,note=EXCLUDED.note WHERE "            \
-    "o.token<>EXCLUDED.token OR o.serial<EXCLUDED.serial)"                                       \
+#define PUBLISH                                                                           \
+    "WITH m AS(SELECT t.mutex FROM simba_mutex AS t WHERE t.mutex=$1::text AND "          \
+    "t.owner_id=$2::text AND t.@f=$3::bigint AND t.transition_at>@n@a FOR UPDATE),w AS("  \
+    "INSERT INTO @s AS o(mutex,token,serial,written_at,note)SELECT $1::text,$3::bigint,"  \
+    "$4::bigint,@n,$5::text FROM m ON CONFLICT(mutex)DO UPDATE SET token=EXCLUDED.token," \
+    "serial=EXCLUDED.serial,written_at=EXCLUDED.written_at,note=EXCLUDED.note WHERE "     \
+    "o.token<>EXCLUDED.token OR o.serial<EXCLUDED.serial)"                                \
     "SELECT mutex,'',0,0,0,NULL,1 FROM m"
 
 /* Also of a mutex that has no row. */
 #define READ_NOTE                                                                           \
     "SELECT @c,@w,NULL::text,0::bigint,0::bigint FROM simba_mutex AS t WHERE "              \
     "mutex=ANY($1::text[])UNION ALL SELECT mutex,'',0,0,0,NULL,0,note,token,@n-written_at " \
-    "FROM simba_note WHERE mutex=ANY($1::text[])"
+    "FROM @s WHERE mutex=ANY($1::text[])"
 
 #define LISTED                                                                             \
     "WHERE t.transition_at>@n AND t.owner_id<>'' AND t.mutex<>'' AND starts_with(t.mutex," \
@@ -221,10 +230,10 @@ const struct postgres_form postgres_statements[STATEMENTS] = {
     {"simba_publish", "miksx", PUBLISH, SIMBA_PUBLISH, false},
     {"simba_read_note", "m", READ_NOTE, SQL_READ_NOTE, true},
     {"simba_list_note", "m",
-     "SELECT @c,0,n.note,n.token,@n-n.written_at FROM simba_mutex AS t LEFT JOIN simba_note AS n "
+     "SELECT @c,0,n.note,n.token,@n-n.written_at FROM simba_mutex AS t LEFT JOIN @s AS n "
      "ON n.mutex=t.mutex COLLATE \"C\" " LISTED,
      SQL_LIST_NOTE, false},
-    {NULL, "", schema_note_sql, SQL_MAKE_NOTES, false},
+    {NULL, "", "CREATE TABLE IF NOT EXISTS @s@b", SQL_MAKE_NOTES, false},
     {"simba_digest", "",
      "SELECT '','',abs(coalesce(sum(hashtext(mutex||'/'||owner_id||'/'||@f)::bigint),0)),"
      "1,0,NULL,0 FROM simba_mutex WHERE transition_at>@n AND owner_id<>'' AND mutex<>''",

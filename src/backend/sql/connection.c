@@ -21,7 +21,8 @@ void sql_connection_close(struct sql *s)
     if (c == NULL)
         return;
     s->connection = NULL;
-    s->listens = s->has_no_notes = s->has_tried_notes = false;
+    s->listens = false;
+    s->no_notes_until = s->make_notes_after = 0;
     sql_queue_reset(s);
     sql_pass_reset(s);
     uv_close((uv_handle_t *)&c->poll, on_poll_closed); /* first: another may get its number */

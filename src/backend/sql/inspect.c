@@ -103,6 +103,29 @@ static void say_table(const struct sql_inspection *h, const struct findings *f)
         findings_say(f, SIMBA_LOG_WARN, "  owner_id is short: longer ids get an error");
 }
 
+/* Without notes mutexes are as good as with. */
+static void say_notes(const struct sql_inspection *h, const struct findings *f)
+{
+    if (!h->keeps_notes)
+        findings_say(
+            f, SIMBA_LOG_WARN,
+            "no table simba_note, or no right to it: without it there are no notes, and so "
+            "no 'simba once', nor 'simba schedule' with --cron or --every. 'simba init' makes "
+            "it; or the first who needs it, with the right to make tables");
+    else if (h->notes_missing[0] != '\0')
+        findings_say(f, SIMBA_LOG_WARN,
+                     "rights to simba_note are missing: %s. This is enough for all: %s",
+                     h->notes_missing, h->grants);
+    else
+        findings_say(f, SIMBA_LOG_INFO, "table simba_note: notes can be read and written");
+    if (h->other_notes[0] != '\0')
+        findings_say(
+            f, SIMBA_LOG_WARN,
+            "there is another table simba_note, in the schema %s, which is not used: notes "
+            "are kept in the schema of simba_mutex",
+            h->other_notes);
+}
+
 void sql_inspect_say(const struct sql_inspection *h, const struct findings *f)
 {
     if (h->read_only)
@@ -125,6 +148,7 @@ void sql_inspect_say(const struct sql_inspection *h, const struct findings *f)
     else
         findings_say(f, SIMBA_LOG_INFO, "rights: all that are needed. This is enough: %s",
                      h->grants);
+    say_notes(h, f);
     findings_say(
         f,
         h->ahead_ms > CLOCKS_DIFFER_MS || h->ahead_ms < -CLOCKS_DIFFER_MS ? SIMBA_LOG_WARN

@@ -10,7 +10,8 @@
 #include "backend/kit/findings.h"
 
 #define INSPECTION_TEXT_MAX 256
-#define INSPECTION_GRANTS_MAX 768
+#define INSPECTION_GRANTS_MAX 1280
+#define INSPECTION_NAME_MAX 160 /* of a schema, in quotes */
 #define INSPECTION_NOTES 8
 
 struct sql_inspection {
@@ -19,14 +20,17 @@ struct sql_inspection {
     bool is_local;   /* on this machine */
     bool read_only;  /* the server, or the database: whoever asks */
     char zone[64];
-    int64_t ahead_ms;                   /* the server's clock before this machine's */
-    int64_t connections;                /* that it takes; 0: unknown */
-    bool fences;                        /* there is a fencing_token */
-    bool wide;                          /* the version has 64 bits */
-    bool bytewise;                      /* names that differ are different ones */
-    bool long_ids;                      /* 128 characters fit */
-    char missing[64];                   /* rights; "": none */
-    char grants[INSPECTION_GRANTS_MAX]; /* statements that give all rights that are needed */
+    int64_t ahead_ms;                      /* the server's clock before this machine's */
+    int64_t connections;                   /* that it takes; 0: unknown */
+    bool fences;                           /* there is a fencing_token */
+    bool wide;                             /* the version has 64 bits */
+    bool bytewise;                         /* names that differ are different ones */
+    bool long_ids;                         /* 128 characters fit */
+    char missing[64];                      /* rights; "": none */
+    char grants[INSPECTION_GRANTS_MAX];    /* statements that give all rights that are needed */
+    bool keeps_notes;                      /* there is a table of notes */
+    char notes_missing[64];                /* rights to that */
+    char other_notes[INSPECTION_NAME_MAX]; /* the schema of another, which is not used; "": none */
     struct {
         enum simba_finding_kind kind;
         enum simba_level level;

@@ -301,7 +301,7 @@ static void done(struct sql *s, struct sql_job *job)
         break;
     default:
         if (job->op == SIMBA_PUBLISH || job->op == SQL_READ_NOTE)
-            s->has_no_notes = false;
+            s->no_notes_until = 0;
         if (job->op == SIMBA_READ || job->op == SQL_READ_NOTE)
             sql_job_mark(s, job);
         for (size_t i = 0; i < job->count; i++)
@@ -323,17 +323,22 @@ void sql_fail_notes(struct sql *s, bool is_missing, const char *text)
                  text);
 }
 
-/* The table is made when the first note is to be written, where tables are made at all. True: and
- * that is tried again. */
-static bool make_notes(struct sql *s, struct sql_job *publish)
+/* The table is made when a note is needed first, to write or to read it, where tables are made at
+ * all: who reads one will write one. True: and the job is tried again. */
+static bool make_notes(struct sql *s, struct sql_job *job)
 {
-    if (s->code != SIMBA_ESCHEMA || s->has_tried_notes || !s->connection->session.makes_tables)
+    const struct sql_session *session = &s->connection->session;
+    int64_t now = simba_now();
+    bool needed =
+        job->op == SIMBA_PUBLISH || (job->op == SQL_READ_NOTE && job->item[0].request->needs_note);
+    if (!needed || s->code != SIMBA_ESCHEMA || now < s->make_notes_after ||
+        !session->makes_tables || session->inspection->read_only)
         return false;
     struct sql_job *make = sql_job_new(SQL_MAKE_NOTES, 0);
     if (make == NULL)
         return false;
-    s->has_tried_notes = true;
-    sql_job_put_first(s, publish);
+    s->make_notes_after = now + SQL_NOTES_MS;
+    sql_job_put_first(s, job);
     sql_job_put_first(s, make);
     return true;
 }
@@ -343,7 +348,7 @@ static void read_without_notes(struct sql *s, struct sql_job *job)
 {
     bool lists = job->op == SQL_LIST_NOTE;
     struct sql_job *rest = sql_job_new(lists ? SIMBA_LIST : SIMBA_READ, job->count);
-    s->has_no_notes = true;
+    s->no_notes_until = simba_now() + SQL_NOTES_MS;
     for (size_t i = 0; i < job->count; i++) {
         struct simba_request *q = job->item[i].request;
         if (rest == NULL || q->needs_note)
@@ -361,8 +366,8 @@ static void read_without_notes(struct sql *s, struct sql_job *job)
 static bool failed_for_notes(struct sql *s, struct sql_job *job)
 {
     bool no_table = s->code == SIMBA_ESCHEMA || s->code == SIMBA_EDENIED;
-    if (no_table && job->op == SIMBA_PUBLISH)
-        return make_notes(s, job);
+    if (no_table && make_notes(s, job))
+        return true;
     if (!no_table || (job->op != SQL_READ_NOTE && job->op != SQL_LIST_NOTE))
         return false;
     read_without_notes(s, job);
@@ -395,7 +400,8 @@ bool sql_replies_ended(struct sql *s, enum sql_end end)
         if (job->op >= SQL_QUEUE_TRY && end != SQL_BROKEN)
             sql_queue_failed(s);
         else if (job->op >= SQL_POLL && end != SQL_BROKEN)
-            s->host->log(s->host, SIMBA_LOG_WARN, s->why);
+            s->host->log(s->host, job->op == SQL_MAKE_NOTES ? SIMBA_LOG_INFO : SIMBA_LOG_WARN,
+                         s->why); /* whoever wants the table is told that it is missing */
         if (job->op == SQL_MARK)
             s->poller.missed = true; /* who waits may be told nothing: the next poll leaves marks */
         refuse_job(s, job, s->code, s->why);

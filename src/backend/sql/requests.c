@@ -113,7 +113,7 @@ static size_t part_locked(struct sql *s, int op, struct simba_request **q, size_
 
 static int op_of(const struct sql *s, const struct simba_request *q)
 {
-    bool with_note = q->with_note && (q->needs_note || !s->has_no_notes);
+    bool with_note = q->with_note && (q->needs_note || simba_now() >= s->no_notes_until);
     if (q->op == SIMBA_READ && with_note)
         return SQL_READ_NOTE;
     if (q->op == SIMBA_LIST && with_note)

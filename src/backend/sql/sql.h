@@ -44,6 +44,8 @@
 #define SQL_OBSERVED_MS 15000 /* how long others go on telling an observer that is gone */
 #define SQL_QUEUE_WAIT_S 60
 #define SQL_JOB_MAX 1000 /* mutexes in one statement */
+#define SQL_NOTES_MS \
+    30000 /* how long it is believed that there is no table of notes, or that it cannot be made */
 
 /* Beyond enum simba_op. */
 enum sql_op {
@@ -185,9 +187,11 @@ struct sql {
     uv_timer_t timeout; /* of the job, or until the next attempt to connect */
     int events;         /* that the connection waits for */
     bool connecting, resting, closing, listens, has_warned;
-    bool has_no_notes;    /* their table is missing, or may not be read: not asked for again */
-    bool has_tried_notes; /* to make it */
-    int reconnections;    /* so far */
+    int64_t
+        no_notes_until; /* simba_now(): their table is missing, or may not be read; until then it
+                                 is not asked for by those who can do without */
+    int64_t make_notes_after; /* likewise: before that it is not tried again to make it */
+    int reconnections;        /* so far */
 
     int code; /* of the last failure */
     char why[SQL_WHY_MAX];

@@ -45,7 +45,8 @@ int database_read_note(struct database *d, const char *mutex, struct simba_noted
     sqlite3_bind_text(s, 1, mutex, -1, SQLITE_STATIC);
     int rc = sqlite3_step(s), code = 0;
     if (rc == SQLITE_ROW) {
-        *text = strndup((const char *)sqlite3_column_text(s, 0), SIMBA_NOTE_MAX);
+        const char *found = (const char *)sqlite3_column_text(s, 0); /* NULL: out of memory */
+        *text = found != NULL ? strndup(found, SIMBA_NOTE_MAX) : NULL;
         *out = (struct simba_noted){*text, (uint64_t)sqlite3_column_int64(s, 1), age_ms(d, s)};
         if (*text == NULL)
             code = database_fail_text(d, SIMBA_ELIMIT, "out of memory");

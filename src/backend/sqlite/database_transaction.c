@@ -304,10 +304,16 @@ int database_commit(struct database *d)
     return code;
 }
 
+/* The table of notes may have been made in this transaction, and goes with it: what was prepared for it
+ * is no use then. */
 void database_rollback(struct database *d)
 {
     if (sqlite3_get_autocommit(d->handle) == 0)
         (void)database_run(d, DATABASE_ROLLBACK);
+    if (d->has_turn) {
+        sqlite3_finalize(d->statement[DATABASE_PUBLISH]);
+        d->statement[DATABASE_PUBLISH] = NULL;
+    }
     database_give_turn(d);
 }
 

@@ -20,6 +20,7 @@
 #include "backend/zookeeper/connection.h"
 #include "backend/zookeeper/ensemble.h"
 #include "backend/zookeeper/four_letter.h"
+#include "backend/zookeeper/note.h"
 
 #define TICK_MS 20
 #define SERVERS_MS 1500 /* a server that takes longer is as good as down */
@@ -29,6 +30,7 @@
 #define PROBE_SIZE (PATH_SIZE + 64)
 
 enum { OP_MAKE, OP_JOIN, OP_LEAVE, OP_FAIL, OPS };
+enum { NOTE_MAKE, NOTE_FAIL, NOTE_OPS };
 enum stage { ASKING, CONNECTING, READING, ENDED };
 
 struct inspection {
@@ -53,6 +55,12 @@ struct inspection {
     char probe[PROBE_SIZE], probe_member[PROBE_SIZE], probe_none[PROBE_SIZE];
     zoo_op_t op[OPS];
     zoo_op_result_t result[OPS];
+    char folder[PATH_SIZE]; /* of the notes */
+    bool has_folder;
+    int note_rc; /* ZOK: they can be kept; ZOPERATIONTIMEOUT: that was not tried */
+    char note_probe[PROBE_SIZE];
+    zoo_op_t note_op[NOTE_OPS];
+    zoo_op_result_t note_result[NOTE_OPS];
 };
 
 /* ---- the end ------------------------------------------------------------------------------- */
@@ -126,6 +134,29 @@ static void say_session(const struct inspection *x)
                      "the server is older than 3.5: a node stays for each mutex ever used");
 }
 
+/* They are beside our root; as long as that is missing, its rights are theirs. */
+static void say_note_rights(const struct inspection *x, const char *who)
+{
+    static const char without[] =
+        "there are no notes, and so no 'simba once', nor 'simba schedule' with --cron or --every";
+    const struct findings *f = &x->findings;
+    int parent = (int)strlen(x->store->config.chroot);
+    if (x->note_rc == ZOK)
+        findings_say(f, SIMBA_LOG_INFO, "rights: notes can be kept in %s", x->folder);
+    else if (x->note_rc == ZNOAUTH && x->has_folder)
+        findings_say(
+            f, SIMBA_LOG_WARN,
+            "rights: no node can be made in %s: %s. setAcl %s %s:crw, by who has admin rights "
+            "there",
+            x->folder, without, x->folder, who);
+    else if (x->note_rc == ZNOAUTH)
+        findings_say(
+            f, SIMBA_LOG_WARN,
+            "rights: no node can be made in %.*s, where %s is to be: %s. Have it made by who "
+            "may: create %s '' %s:crw",
+            parent > 0 ? parent : 1, x->folder, x->folder, without, x->folder, who);
+}
+
 static void say_rights(const struct inspection *x)
 {
     const struct findings *f = &x->findings;
@@ -134,6 +165,7 @@ static void say_rights(const struct inspection *x)
     char who[280] = "world:anyone";
     if (auth[0] != '\0')
         snprintf(who, sizeof who, "digest:%.*s:HASH", (int)strcspn(auth, ":"), auth);
+    say_note_rights(x, who);
     if (x->result[OP_MAKE].err == ZNOAUTH)
         findings_say(
             f, SIMBA_LOG_ERROR,
@@ -209,6 +241,34 @@ static void on_listed(int rc, const struct String_vector *names, const void *dat
     free_if_idle(x);
 }
 
+/* A node in the folder of notes, or, as long as that is missing, the folder itself: made by a
+ * transaction that fails on purpose. */
+static void on_note_tried(int rc, const void *data);
+
+static void try_notes(struct inspection *x)
+{
+    const struct zookeeper *z = x->store;
+    zk_note_folder(z, x->folder);
+    snprintf(x->note_probe, sizeof x->note_probe, x->has_folder ? "%s/simba-doctor-%llx" : "%s",
+             x->folder, (unsigned long long)x->session->latch.id);
+    zoo_create_op_init(&x->note_op[NOTE_MAKE], x->note_probe, "", 0, z->acl, 0, NULL, 0);
+    zoo_check_op_init(&x->note_op[NOTE_FAIL], x->probe_none, -1);
+    sent(x, zoo_amulti(x->session->handle, NOTE_OPS, x->note_op, x->note_result, on_note_tried, x));
+}
+
+static void on_note_tried(int rc, const void *data)
+{
+    struct inspection *x = arrived(data);
+    int made = x->note_result[NOTE_MAKE].err;
+    if (made == ZNONODE && x->has_folder && x->stage == READING && x->session->latch.connected) {
+        x->has_folder = false;
+        try_notes(x);
+    } else {
+        x->note_rc = made == ZNOAUTH ? ZNOAUTH : rc == ZNONODE ? ZOK : rc;
+    }
+    free_if_idle(x);
+}
+
 static void try_rights(struct inspection *x)
 {
     const struct zookeeper *z = x->store;
@@ -223,8 +283,11 @@ static void try_rights(struct inspection *x)
     zoo_delete_op_init(&x->op[OP_LEAVE], x->probe_member, -1);
     zoo_check_op_init(&x->op[OP_FAIL], x->probe_none, -1);
     sent(x, zoo_amulti(handle, OPS, x->op, x->result, on_tried, x));
-    if (strcmp(x->path, z->base) == 0)
-        sent(x, zoo_aget_children(handle, x->path, 0, on_listed, x));
+    if (strcmp(x->path, z->base) != 0)
+        return; /* the notes are to be in the same place as our root */
+    sent(x, zoo_aget_children(handle, x->path, 0, on_listed, x));
+    x->has_folder = true;
+    try_notes(x);
 }
 
 static void find_path(struct inspection *x);
@@ -328,7 +391,7 @@ void zk_inspect_store(void *store, struct simba_request *q)
     x->session = zk_session_for(z, q->ttl_ms + q->transition_ms);
     x->servers_until = now + patience + RESOLVE_MS;
     x->until = now + WHOLE_MS;
-    x->tried_rc = ZOPERATIONTIMEOUT; /* until it has an answer */
+    x->tried_rc = x->note_rc = ZOPERATIONTIMEOUT; /* until they have an answer */
     x->next = z->inspections;
     x->before = &z->inspections;
     if (x->next != NULL)

@@ -6,8 +6,15 @@
  * nobody can have become the owner in between.
  *
  * When a note was written the server says by its own clock (mtime). What that clock is now, it says
- * of a node that is written: the parent of all notes, with nothing, at most once in CLOCK_MS. Who may
- * not write there has to take this machine's wall clock for it. */
+ * of a node that is written: the folder of all notes, with nothing. Who may not write there has to take
+ * this machine's wall clock for it. Who shows notes asks at most once in CLOCK_MS.
+ *
+ * Who decides by a note has to read the last one, but a server that lags behind answers reads from what
+ * it knows. A sync is not enough: it is answered by the leader alone, also by one that was deposed and has
+ * not noticed yet, while the others have a new leader, and new notes. So the clock is written first, on the
+ * same session. A write, also one that is refused, is answered only when a majority has it, and a server
+ * answers it after all writes before it. Whatever was acknowledged before the read began is among
+ * these. Which session is taken does not matter then. */
 #include "backend/zookeeper/note.h"
 
 #include <stdio.h>
@@ -23,7 +30,7 @@
 #define TRIES_MAX 16
 #define CLOCK_MS 10000
 
-static void folder_path(const struct zookeeper *z, char out[PATH_SIZE])
+void zk_note_folder(const struct zookeeper *z, char out[PATH_SIZE])
 {
     snprintf(out, PATH_SIZE, "%s" FOLDER, z->base);
 }
@@ -78,20 +85,40 @@ static void again(struct publication *p)
         finish(p, SIMBA_ESTORE, "others write the same note all the time");
 }
 
-/* All that is above the note; what matters shows when it is tried again. */
+static void deny(struct publication *p, const char *path, const char *what)
+{
+    char why[PATH_SIZE + 192];
+    snprintf(
+        why, sizeof why,
+        "%.*s, for notes, cannot be %s: the access list there does not let us; 'simba doctor' says "
+        "what is needed",
+        PATH_SIZE, path, what);
+    finish(p, SIMBA_EDENIED, why);
+}
+
+static void on_folder(int rc, const char *value, const void *data)
+{
+    struct publication *p = (struct publication *)(uintptr_t)data;
+    char path[PATH_SIZE];
+    (void)value;
+    zk_note_folder(p->session->store, path);
+    if (rc == ZOK || rc == ZNODEEXISTS)
+        again(p);
+    else if (rc == ZNOAUTH)
+        deny(p, path, "made");
+    else
+        fail(p, rc);
+}
+
+/* What is above it is there: the mutex's node is below it, too. */
 static void make_folder(struct publication *p)
 {
     const struct zookeeper *z = p->session->store;
-    size_t chroot = strlen(z->config.chroot);
     char path[PATH_SIZE];
-    snprintf(path, sizeof path, "%s", p->path);
-    for (char *slash = strchr(path + 1, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
-        *slash = '\0';
-        zoo_acreate(p->session->handle, path, "", 0,
-                    (size_t)(slash - path) > chroot ? z->acl : &ZOO_OPEN_ACL_UNSAFE, ZOO_PERSISTENT,
-                    zk_replies_on_nothing, NULL);
-        *slash = '/';
-    }
+    zk_note_folder(z, path);
+    int rc = zoo_acreate(p->session->handle, path, "", 0, z->acl, ZOO_PERSISTENT, on_folder, p);
+    if (rc != ZOK)
+        fail(p, rc);
 }
 
 /* Which of the operations has failed, and why. */
@@ -102,13 +129,15 @@ static void on_written(int rc, const void *data)
     int note = p->result[WRITE_NOTE].err;
     if (rc == ZOK) {
         finish(p, 0, NULL);
+    } else if (rc == ZNOAUTH) {
+        deny(p, p->path, "written");
     } else if (rc != ZNONODE && rc != ZBADVERSION && rc != ZNODEEXISTS) {
         fail(p, rc); /* the outcome may be unknown: what single operations say is not looked at */
     } else if (queue == ZNONODE || node == ZNONODE) {
         finish(p, SIMBA_ELOST, NULL);
+    } else if (note == ZNONODE && p->is_new) {
+        make_folder(p);
     } else {
-        if (note == ZNONODE && p->is_new)
-            make_folder(p);
         again(p);
     }
 }
@@ -192,14 +221,20 @@ struct reading {
     struct session *session;
     zk_note_fn *done;
     void *data;
+    bool clock_first;
     int64_t written; /* mtime */
     struct zk_note note;
-    char path[PATH_SIZE];
+    char path[PATH_SIZE]; /* the note's */
 };
 
+/* A note without an age is none. */
 static void end_reading(struct reading *r, int rc)
 {
-    r->done(r->data, rc, &r->note);
+    if (rc != ZOK) {
+        free(r->note.text);
+        r->note = (struct zk_note){.text = NULL};
+    }
+    r->done(r->data, rc == ZNONODE ? ZOK : rc, &r->note);
     free(r);
 }
 
@@ -215,6 +250,13 @@ static int64_t wall_ms(void)
     return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
+static bool knows_clock(const struct zookeeper *z, int64_t now)
+{
+    return z->clock_at != 0 && now - z->clock_at < CLOCK_MS;
+}
+
+static int read_data(struct reading *r);
+
 /* From here on the server's clock is known: not less than this. */
 static void on_clock(int rc, const struct Stat *stat, const void *data)
 {
@@ -224,10 +266,25 @@ static void on_clock(int rc, const struct Stat *stat, const void *data)
         z->clock_ms = stat->mtime;
         z->clock_at = simba_now();
     }
-    bool known = rc == ZOK || rc == ZNOAUTH; /* we may not write there */
-    if (known)
+    bool refused =
+        rc == ZNOAUTH || rc == ZNONODE; /* we may not write there, or there are no notes */
+    if (r->clock_first && (rc == ZOK || refused)) {
+        r->clock_first = false;
+        rc = read_data(r);
+        if (rc != ZOK)
+            end_reading(r, rc);
+        return;
+    }
+    if (rc == ZOK || rc == ZNOAUTH)
         set_age(r, rc == ZOK ? stat->mtime : wall_ms());
-    end_reading(r, known ? ZOK : rc);
+    end_reading(r, rc == ZNOAUTH ? ZOK : rc);
+}
+
+static int write_clock(struct reading *r)
+{
+    char folder[PATH_SIZE];
+    zk_note_folder(r->session->store, folder);
+    return zoo_aset(r->session->handle, folder, "", 0, -1, on_clock, r);
 }
 
 static void on_read(int rc, const char *value, int length, const struct Stat *stat,
@@ -237,7 +294,7 @@ static void on_read(int rc, const char *value, int length, const struct Stat *st
     const struct zookeeper *z = r->session->store;
     struct note_data found;
     if (rc != ZOK || !zk_note_parse(value, length, &found)) {
-        end_reading(r, rc == ZNONODE ? ZOK : rc);
+        end_reading(r, rc);
         return;
     }
     r->note.text = strndup(found.text, found.length);
@@ -246,25 +303,29 @@ static void on_read(int rc, const char *value, int length, const struct Stat *st
     int64_t now = simba_now();
     if (r->note.text == NULL) {
         end_reading(r, ZSYSTEMERROR);
-    } else if (z->clock_at != 0 && now - z->clock_at < CLOCK_MS) {
+    } else if (knows_clock(z, now)) {
         set_age(r, z->clock_ms + now - z->clock_at);
         end_reading(r, ZOK);
     } else {
-        folder_path(z, r->path);
-        rc = zoo_aset(r->session->handle, r->path, "", 0, -1, on_clock, r);
+        rc = write_clock(r);
         if (rc != ZOK)
-            on_clock(rc, NULL, r);
+            end_reading(r, rc);
     }
 }
 
-int zk_note_read(struct session *s, const char *mutex, zk_note_fn *done, void *data)
+static int read_data(struct reading *r)
+{
+    return zoo_aget(r->session->handle, r->path, 0, on_read, r);
+}
+
+int zk_note_read(struct session *s, const char *mutex, bool current, zk_note_fn *done, void *data)
 {
     struct reading *r = calloc(1, sizeof *r);
     if (r == NULL)
         return ZSYSTEMERROR;
-    *r = (struct reading){.session = s, .done = done, .data = data};
+    *r = (struct reading){.session = s, .done = done, .data = data, .clock_first = current};
     note_path(s->store, mutex, r->path);
-    int rc = zoo_aget(s->handle, r->path, 0, on_read, r);
+    int rc = current ? write_clock(r) : read_data(r);
     if (rc != ZOK)
         free(r);
     return rc;

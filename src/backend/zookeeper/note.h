@@ -15,6 +15,8 @@ struct zk_note {
 };
 typedef void zk_note_fn(void *data, int rc, const struct zk_note *note); /* rc: as of the library */
 
-/* Calls done exactly once, unless this fails. The text is given with it. */
-int zk_note_read(struct session *s, const char *mutex, zk_note_fn *done, void *data);
+/* Calls done exactly once, unless this fails. The text is given with it. current: the last note that was
+ * written, and not what a server knows that lags behind. */
+int zk_note_read(struct session *s, const char *mutex, bool current, zk_note_fn *done, void *data);
+void zk_note_folder(const struct zookeeper *z, char out[PATH_SIZE]);
 #endif

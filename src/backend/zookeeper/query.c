@@ -125,7 +125,7 @@ static bool read_note(struct query *l)
     if (!wanted || l->has_read_note)
         return false;
     l->has_read_note = true;
-    int rc = zk_note_read(l->session, l->mutex, on_note, l);
+    int rc = zk_note_read(l->session, l->mutex, l->request->needs_note, on_note, l);
     if (rc != ZOK)
         on_note(l, rc, &(struct zk_note){.text = NULL});
     return true;

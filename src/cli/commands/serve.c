@@ -11,22 +11,24 @@
 
 #include "cli/commands/commands.h"
 #include "cli/http/http.h"
+#include "cli/metrics_page.h"
 #include "cli/output.h"
 #include "cli/run/relay.h"
 #include "cli/run/signals.h"
 #include "cli/serve/model.h"
 #include "cli/serve/page_html.h" /* generated: serve_page_head, SERVE_PAGE_POLICY */
 
-#define ADDRESS ":7462" /* SIMB on the keys of a telephone */
 #define CONNECTIONS 576
 #define STREAMS 512
 #define SINCE_MS 3600000
 
-enum { OPT_LISTEN, OPT_HISTORY, OPT_KEEP };
+enum { OPT_LISTEN, OPT_HOST, OPT_HISTORY, OPT_KEEP };
 
 static const struct option options[] = {
     {"listen", 0, OPT_LISTEN, "ADDR",
      "[HOST]:PORT, or unix:PATH; default :7462, this machine only"},
+    {"host", 0, OPT_HOST, "NAMES",
+     "names by which browsers may ask, too, with commas between them"},
     {"history", 0, OPT_HISTORY, "FILE",
      "record tenures into FILE, and show those of earlier; default: SIMBA_HISTORY, the key history "
      "of "
@@ -50,6 +52,8 @@ static int take_option(struct cli *c, void *data, int id, char *value)
         return cli_take_keep(c, value, &s->keep_ms);
     if (id == OPT_HISTORY)
         cli_set(c, SET_HISTORY, value, "--history");
+    else if (id == OPT_HOST)
+        cli_set(c, SET_SERVE_HOST, value, "--host");
     else
         cli_set(c, SET_LISTEN, value, "--listen");
     return -1;
@@ -64,15 +68,48 @@ static void answer(struct http_request *r, int status, const char *type, struct 
         free(t->at);
         http_answer(r, 500, HTTP_TEXT, sorry, sizeof sorry - 1);
     } else {
-        http_answer_given(r, status, type, t->at, t->length);
+        char *all = realloc(t->at, t->length); /* it may have to wait for its client */
+        http_answer_given(r, status, type, all != NULL ? all : t->at, t->length);
     }
 }
 
-static size_t limit_of(struct http_request *r)
+static void refuse(struct http_request *r, const char *why)
 {
-    const char *text = http_query(r, "limit");
-    long limit = text != NULL ? strtol(text, NULL, 10) : ROWS_MAX;
-    return limit > 0 && limit < ROWS_MAX ? (size_t)limit : ROWS_MAX;
+    http_answer(r, 400, HTTP_TEXT, why, strlen(why));
+}
+
+/* Digits at the beginning of a text, as a number: what is behind them, or NULL if there are none. A number
+ * that is too great stays at the greatest. */
+static const char *take_number(const char *text, int64_t *number)
+{
+    char *end;
+    if (text[0] < '0' || text[0] > '9')
+        return NULL;
+    *number = strtoll(text, &end, 10);
+    return end;
+}
+
+/* False: it was refused. */
+static bool take_limit(struct http_request *r, size_t *limit)
+{
+    const char *text = http_query(r, "limit"), *end = NULL;
+    int64_t number = ROWS_MAX;
+    if (text != NULL && ((end = take_number(text, &number)) == NULL || *end != '\0')) {
+        refuse(r, "limit is a number: /api/history?limit=100\n");
+        return false;
+    }
+    *limit = number > 0 && number < ROWS_MAX ? (size_t)number : ROWS_MAX;
+    return true;
+}
+
+/* What the answer before said as `next`: the end of a tenure and its row. */
+static bool parse_before(const char *text, struct history_page *q)
+{
+    const char *end = take_number(text, &q->before_ms);
+    if (end == NULL || *end != '.')
+        return false;
+    end = take_number(end + 1, &q->before_row);
+    return end != NULL && *end == '\0';
 }
 
 static void answer_page(void *data, struct http_request *r)
@@ -86,24 +123,31 @@ static void answer_mutexes(void *data, struct http_request *r)
 {
     struct server *s = data;
     struct json_buffer t = {0};
-    model_write_mutexes(&s->model, http_query(r, "after"), http_query(r, "names"), limit_of(r), &t);
+    size_t limit;
+    if (!take_limit(r, &limit))
+        return;
+    model_write_mutexes(&s->model, http_query(r, "after"), http_query(r, "names"), limit, &t);
     answer(r, 200, HTTP_JSON, &t);
 }
 
 static void answer_history(void *data, struct http_request *r)
 {
-    static const char wrong[] = "since is a duration: /api/history?since=6h\n";
     struct server *s = data;
     struct json_buffer t = {0};
-    const char *since = http_query(r, "since");
+    struct history_page q = {
+        .mutex = http_query(r, "mutex"), .before_ms = INT64_MAX, .before_row = INT64_MAX};
+    const char *since = http_query(r, "since"), *before = http_query(r, "before");
     int64_t ms = SINCE_MS;
     if (since != NULL && simba_duration_parse(since, &ms) != 0) {
-        http_answer(r, 400, HTTP_TEXT, wrong, sizeof wrong - 1);
-        return;
+        refuse(r, "since is a duration: /api/history?since=6h\n");
+    } else if (before != NULL && !parse_before(before, &q)) {
+        refuse(r,
+               "before is what the last answer has as next: /api/history?before=NUMBER.NUMBER\n");
+    } else if (take_limit(r, &q.limit)) {
+        q.since_ms = simba_wall_ms(simba_now()) - ms;
+        model_write_history(&s->model, &q, &t);
+        answer(r, 200, HTTP_JSON, &t);
     }
-    model_write_history(&s->model, http_query(r, "mutex"), simba_wall_ms(simba_now()) - ms,
-                        http_query(r, "before"), limit_of(r), &t);
-    answer(r, 200, HTTP_JSON, &t);
 }
 
 /* Under the lock, so that no change is lost between the two. */
@@ -129,7 +173,7 @@ static void answer_metrics(void *data, struct http_request *r)
     struct server *s = data;
     struct json_buffer t = {0};
     model_write_metrics(&s->model, &t);
-    answer(r, 200, "text/plain; version=0.0.4; charset=utf-8", &t);
+    answer(r, 200, METRICS_PAGE_TYPE, &t);
 }
 
 static void answer_health(void *data, struct http_request *r)
@@ -141,13 +185,13 @@ static void answer_health(void *data, struct http_request *r)
 }
 
 static const struct http_route routes[] = {
-    {"/", answer_page},
-    {"/api/mutexes", answer_mutexes},
-    {"/api/history", answer_history},
-    {"/events", answer_events},
-    {"/metrics", answer_metrics},
-    {"/healthz", answer_health},
-    {NULL, NULL},
+    {"/", answer_page, false},
+    {"/api/mutexes", answer_mutexes, false},
+    {"/api/history", answer_history, false},
+    {"/events", answer_events, false},
+    {"/metrics", answer_metrics, true}, /* monitoring asks by name … */
+    {"/healthz", answer_health, true},  /* … and so do load balancers */
+    {NULL, NULL, false},
 };
 
 /* ---- all of it ----------------------------------------------------------------------------- */
@@ -180,7 +224,7 @@ static void say_where(const struct cli *c, const struct http *h)
         print_json("{s:s, s:s}", "address", http_address(h), "store", c->store);
     else
         printf("%s\n", http_address(h));
-    print_note(c, "shows %s at %s", c->store, http_address(h));
+    print_note(c, "shows %s at %s%s", c->store, http_address(h), http_other_addresses(h));
 }
 
 static _Noreturn void serve_until_signal(struct server *s)
@@ -204,7 +248,7 @@ static int listen_as_set(struct server *s, const struct cli *c)
 {
     const struct setting *set = &c->setting[SET_LISTEN];
     return http_listen(c, set->value != NULL ? set->where : "--listen", set->by_flag,
-                       set->value != NULL ? set->value : ADDRESS, &s->model.http);
+                       set->value != NULL ? set->value : SERVE_ADDRESS, &s->model.http);
 }
 
 static int start(struct server *s, struct cli *c)
@@ -213,7 +257,8 @@ static int start(struct server *s, struct cli *c)
                              .data = s,
                              .connections = CONNECTIONS,
                              .streams = STREAMS,
-                             .checks_host = true};
+                             .checks_host = true,
+                             .hosts = c->setting[SET_SERVE_HOST].value};
     int code;
     if (!signals_take(&s->signals))
         return print_error(c, "cannot take signals");

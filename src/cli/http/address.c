@@ -3,11 +3,14 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <netdb.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -16,6 +19,8 @@
 #define LOOPBACK "127.0.0.1"
 #define PORT_MAX 65535
 #define RESERVED_PORTS 1024
+#define LOCK_TRIES 200 /* it is held for the time of a few system calls */
+#define LOCK_PAUSE_MS 5
 
 static char why[HTTP_ADDRESS_MAX + 256];
 
@@ -125,6 +130,27 @@ static int bind_socket(struct address *a, const struct sockaddr *to, socklen_t s
     return 0;
 }
 
+/* Those who find a stale file take turns to replace it: else the second would remove the live one of the
+ * first. The lock is that of the folder, so that no file is left behind. -1: there is none, in a folder
+ * that one may write to but not read; or somebody has it for his own purposes. */
+static int lock_folder(const char *path)
+{
+    char folder[sizeof(((struct sockaddr_un *)0)->sun_path)];
+    snprintf(folder, sizeof folder, "%s", path);
+    char *slash = strrchr(folder, '/');
+    if (slash != NULL)
+        slash[slash == folder] = '\0';
+    int fd = open(slash != NULL ? folder : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    for (int tries = 0; fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) != 0; tries++) {
+        if (tries == LOCK_TRIES || (errno != EWOULDBLOCK && errno != EINTR)) {
+            close(fd);
+            return -1;
+        }
+        poll(NULL, 0, LOCK_PAUSE_MS);
+    }
+    return fd;
+}
+
 /* A process that was killed leaves its socket file behind: then nobody accepts there. */
 static int remove_stale(const char *path, const struct sockaddr_un *to)
 {
@@ -145,11 +171,18 @@ static int remove_stale(const char *path, const struct sockaddr_un *to)
 static const char *listen_unix(struct address *a)
 {
     struct sockaddr_un to = {.sun_family = AF_UNIX};
+    struct stat s;
     memcpy(to.sun_path, a->path, sizeof to.sun_path);
-    int error = remove_stale(a->path, &to);
+    int lock = lock_folder(a->path), error = remove_stale(a->path, &to);
     if (error == 0)
         error = bind_socket(a, (struct sockaddr *)&to, sizeof to, 0);
-    a->is_bound = error == 0;
+    a->is_bound = error == 0 && lstat(a->path, &s) == 0;
+    if (a->is_bound) {
+        a->device = s.st_dev;
+        a->inode = s.st_ino;
+    }
+    if (lock >= 0)
+        close(lock);
     return error == 0 ? NULL : explain(a, error);
 }
 
@@ -210,7 +243,9 @@ const char *address_listen(struct address *a)
     const char *failed;
     if (a->path[0] != '\0')
         return listen_unix(a);
-    if (strcmp(a->host, "*") == 0) {
+    bool is_any_ipv4 = strcmp(a->host, "0.0.0.0") == 0;
+    a->is_everywhere = is_any_ipv4 || strcmp(a->host, "*") == 0 || strcmp(a->host, "::") == 0;
+    if (a->is_everywhere && !is_any_ipv4) {
         int error = listen_everywhere(a, htons((in_port_t)strtoul(a->port, NULL, 10)));
         failed = error == 0 ? NULL : explain(a, error);
     } else {
@@ -220,7 +255,7 @@ const char *address_listen(struct address *a)
         address_close(a);
         return failed;
     }
-    const char *host = a->host[0] != '\0' ? a->host : LOOPBACK;
+    const char *host = a->host[0] != '\0' && !a->is_everywhere ? a->host : LOOPBACK;
     bool is_ipv6 = strchr(host, ':') != NULL;
     snprintf(a->port, sizeof a->port, "%u", (unsigned)ntohs(port_of(a->sockets[0])));
     snprintf(a->text, sizeof a->text, "http://%s%.200s%s:%s", is_ipv6 ? "[" : "", host,
@@ -228,12 +263,14 @@ const char *address_listen(struct address *a)
     return NULL;
 }
 
+/* The file goes first: as long as we listen, nobody else takes it for stale. */
 void address_close(struct address *a)
 {
+    struct stat s;
+    if (a->is_bound && lstat(a->path, &s) == 0 && s.st_dev == a->device && s.st_ino == a->inode)
+        unlink(a->path);
+    a->is_bound = false;
     for (size_t i = 0; i < a->count; i++)
         close(a->sockets[i]);
     a->count = 0;
-    if (a->is_bound)
-        unlink(a->path);
-    a->is_bound = false;
 }

@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/types.h>
 #include <sys/un.h>
 
 #include "cli/http/http.h"
@@ -17,7 +18,10 @@ struct address {
     char path[sizeof(((struct sockaddr_un *)0)->sun_path)]; /* "": no socket file */
     int sockets[SOCKETS_MAX];
     size_t count;
-    bool is_bound; /* the socket file is ours, to be removed */
+    bool is_everywhere; /* on every address of the machine */
+    bool is_bound;      /* there is a socket file to be removed, if it is still ours: this one */
+    dev_t device;
+    ino_t inode;
 };
 
 /* NULL, or what is wrong with the text. */

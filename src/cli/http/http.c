@@ -15,6 +15,7 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -23,8 +24,9 @@
 #include "cli/output.h"
 
 #define ACCEPTS_PER_TURN 16
-#define SWEEP_MS 250          /* how late a deadline may be noticed */
-#define NO_DESCRIPTORS_MS 100 /* then it is tried again */
+#define SWEEP_MS 250                      /* how late a deadline may be noticed */
+#define NO_DESCRIPTORS_MS 100             /* then it is tried again */
+#define RESERVED_DESCRIPTORS ((rlim_t)32) /* for the store and the files of this process */
 #define POOL_BYTES ((size_t)HTTP_REQUEST_BYTES * 2)
 #define SEND_BUFFER (64 * 1024) /* in the kernel, for each connection */
 
@@ -36,6 +38,12 @@ void connection_drop(struct connection *at)
     if (!at->is_dropped)
         shutdown(at->fd, SHUT_RDWR);
     at->is_dropped = true;
+}
+
+void connection_set_unsent(struct http *h, struct connection *at, size_t bytes)
+{
+    h->unsent = h->unsent - at->unsent + bytes;
+    at->unsent = bytes;
 }
 
 static unsigned count_of(const struct http *h)
@@ -95,8 +103,10 @@ static void on_connection(void *data, struct MHD_Connection *mhd, void **context
     struct connection **link = &h->connections;
     while (at != NULL && *link != at)
         link = &(*link)->next;
-    if (at != NULL)
+    if (at != NULL) {
         *link = at->next;
+        connection_set_unsent(h, at, 0);
+    }
     free(at);
     *context = NULL;
 }
@@ -111,8 +121,21 @@ static void on_completed(void *data, struct MHD_Connection *mhd, void **state,
     struct connection *at = info != NULL ? (struct connection *)info->socket_context : NULL;
     (void)code;
     *state = NULL;
-    if (at != NULL)
+    if (at != NULL) {
         at->deadline = simba_now() + HTTP_IDLE_MS;
+        connection_set_unsent(h, at, 0);
+    }
+}
+
+/* The store comes first: without descriptors it could not be reached again, and a lease would be lost
+ * because of clients. The oldest of them goes, so that there is a place the next time. */
+static bool leaves_descriptors(struct http *h, int fd)
+{
+    if (fd < h->descriptor_end)
+        return true;
+    close(fd);
+    make_room(h);
+    return false;
 }
 
 static void accept_some(struct http *h, int socket, int64_t now)
@@ -123,7 +146,7 @@ static void accept_some(struct http *h, int socket, int64_t now)
         int fd = accept4(socket, (struct sockaddr *)&from, &size, SOCK_CLOEXEC | SOCK_NONBLOCK);
         if (fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS))
             h->accept_again_at = now + NO_DESCRIPTORS_MS;
-        if (fd < 0)
+        if (fd < 0 || !leaves_descriptors(h, fd))
             return;
         if (count_of(h) >= h->o.connections)
             make_room(h);
@@ -212,8 +235,8 @@ int http_listen(const struct cli *c, const char *option, bool by_flag, const cha
     h->m = microhttpd_load(&why);
     if (h->m == NULL) {
         free(h);
-        return print_error(c, "cannot listen on %.200s (%s): %s; install Debian's libmicrohttpd12",
-                           address, option, why);
+        return print_error(c, "cannot listen on %.200s (%s): %s; install libmicrohttpd", address,
+                           option, why);
     }
     why = address_listen(&h->address);
     if (why != NULL) {
@@ -229,6 +252,11 @@ int http_listen(const struct cli *c, const char *option, bool by_flag, const cha
 const char *http_address(const struct http *h)
 {
     return h->address.text;
+}
+
+const char *http_other_addresses(const struct http *h)
+{
+    return h->address.is_everywhere ? ", and at every other address of this machine" : "";
 }
 
 static bool start_daemon(struct http *h)
@@ -260,6 +288,32 @@ static int start_thread(struct http *h)
     return rc;
 }
 
+/* So many connections as leave some descriptors free, after the limit was raised as far as it is needed and
+ * allowed. Nobody inherits that: the guard of CMD was forked before. The system gives the lowest number
+ * that is free, so `wake` says about how many are in use. */
+static void fit_descriptors(struct http *h)
+{
+    struct rlimit limit;
+    rlim_t used = (rlim_t)h->wake, wanted = used + h->o.connections + 2 * RESERVED_DESCRIPTORS;
+    h->descriptor_end = INT_MAX;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
+        return;
+    if (limit.rlim_cur < wanted) {
+        rlim_t before = limit.rlim_cur;
+        limit.rlim_cur = limit.rlim_max < wanted ? limit.rlim_max : wanted;
+        if (setrlimit(RLIMIT_NOFILE, &limit) != 0)
+            limit.rlim_cur = before;
+    }
+    if (limit.rlim_cur >= wanted)
+        return;
+    rlim_t reserved = limit.rlim_cur / 4;
+    reserved = reserved < RESERVED_DESCRIPTORS ? reserved : RESERVED_DESCRIPTORS;
+    h->descriptor_end = (int)(limit.rlim_cur - reserved);
+    rlim_t left = (rlim_t)h->descriptor_end > used ? (rlim_t)h->descriptor_end - used : 1;
+    if (left < h->o.connections)
+        h->o.connections = (unsigned)left;
+}
+
 int http_start(struct http *h, const struct http_options *o)
 {
     h->o = *o;
@@ -271,6 +325,8 @@ int http_start(struct http *h, const struct http_options *o)
         h->o.stream_bytes = HTTP_STREAM_BYTES;
     errno = 0;
     h->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (h->wake >= 0)
+        fit_descriptors(h);
     int rc = h->wake < 0 || !start_daemon(h) ? errno : start_thread(h);
     h->is_running = rc == 0 && h->daemon != NULL;
     if (h->is_running)

@@ -88,12 +88,23 @@ void request_send(struct http_request *r, int status, const char *type,
     m->MHD_destroy_response(response);
 }
 
-/* The library does not write to it. */
+/* The library does not write to the body. It keeps it until the client has taken it. */
 static void answer(struct http_request *r, int status, const char *type, const void *body,
                    size_t length, enum MHD_ResponseMemoryMode mode)
 {
+    static const char full[] = "Too many answers wait for clients; try again later.\n";
     void *bytes = (void *)(uintptr_t)body;
-    request_send(r, status, type, r->h->m->MHD_create_response_from_buffer(length, bytes, mode));
+    struct http *h = r->h;
+    if (mode != MHD_RESPMEM_PERSISTENT && length > HTTP_SMALL_BYTES &&
+        h->unsent + length > HTTP_UNSENT_BYTES) {
+        if (mode == MHD_RESPMEM_MUST_FREE)
+            free(bytes);
+        http_answer_static(r, MHD_HTTP_SERVICE_UNAVAILABLE, HTTP_TEXT, full, strlen(full));
+        return;
+    }
+    if (mode != MHD_RESPMEM_PERSISTENT && !r->is_answered)
+        connection_set_unsent(h, r->connection, length);
+    request_send(r, status, type, h->m->MHD_create_response_from_buffer(length, bytes, mode));
 }
 
 void http_answer(struct http_request *r, int status, const char *type, const void *body,
@@ -146,7 +157,19 @@ static void answer_not_found(struct http_request *r)
     answer_text(r, MHD_HTTP_NOT_FOUND, text);
 }
 
-/* An address, localhost, or the host that is listened on; a port behind it does not count. */
+static bool is_listed(const char *list, const char *name)
+{
+    size_t length = strlen(name);
+    for (size_t n; list != NULL && *list != '\0'; list += n + (list[n] == ',')) {
+        n = strcspn(list, ",");
+        if (n == length && strncasecmp(list, name, n) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* An address, localhost, a name that was allowed, or the host that is listened on; a port behind it does
+ * not count. */
 static bool is_known_host(const struct http *h, const char *host)
 {
     char name[HTTP_ADDRESS_MAX];
@@ -160,26 +183,33 @@ static bool is_known_host(const struct http *h, const char *host)
     memcpy(name, host, length);
     name[length] = '\0';
     return inet_pton(in_brackets ? AF_INET6 : AF_INET, name, &any) == 1 ||
-           strcasecmp(name, "localhost") == 0 || strcasecmp(name, h->address.host) == 0;
+           strcasecmp(name, "localhost") == 0 || strcasecmp(name, h->address.host) == 0 ||
+           is_listed(h->o.hosts, name);
+}
+
+static const struct http_route *find_route(const struct http_request *r)
+{
+    const struct http_route *at = r->h->o.routes;
+    while (at->path != NULL && !matches(at->path, r->path))
+        at++;
+    return at;
 }
 
 static void dispatch(struct http_request *r)
 {
-    if (r->h->o.checks_host && !is_known_host(r->h, http_request_header(r, "Host"))) {
-        answer_text(
-            r, MHD_HTTP_FORBIDDEN,
-            "Ask by the address of this machine, or as localhost: this name is not ours.\n");
-        return;
-    }
-    for (const struct http_route *at = r->h->o.routes; at->path != NULL; at++) {
-        if (!matches(at->path, r->path))
-            continue;
-        at->handler(r->h->o.data, r);
+    const struct http_route *route = find_route(r);
+    bool checks_host = r->h->o.checks_host && !route->any_host && r->h->address.path[0] == '\0';
+    if (checks_host && !is_known_host(r->h, http_request_header(r, "Host"))) {
+        answer_text(r, MHD_HTTP_FORBIDDEN,
+                    "Ask by the address of this machine, or as localhost: this name is not ours. "
+                    "--host NAME allows it.\n");
+    } else if (route->path == NULL) {
+        answer_not_found(r);
+    } else {
+        route->handler(r->h->o.data, r);
         if (!r->is_answered)
             answer_text(r, MHD_HTTP_INTERNAL_SERVER_ERROR, "There is no answer.\n");
-        return;
     }
-    answer_not_found(r);
 }
 
 /* ---- what libmicrohttpd calls -------------------------------------------------------------- */

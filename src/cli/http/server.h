@@ -19,6 +19,7 @@ struct connection {
     int64_t deadline;   /* dropped then, on simba_now(); INT64_MAX: a stream, which is not */
     int64_t changed_at; /* the last request, or the beginning */
     bool is_dropped;    /* the library has yet to notice */
+    size_t unsent;      /* bytes of the answer that it is to take */
     struct stream *stream;
 };
 
@@ -33,7 +34,9 @@ struct http {
     int epoll, wake; /* wake: an eventfd, for other threads */
     atomic_bool is_stopping;
     struct connection *connections;
+    size_t unsent;           /* of all of them */
     int64_t accept_again_at; /* there are no descriptors; 0: go on */
+    int descriptor_end;      /* those from here on are not for clients */
 
     pthread_mutex_t lock; /* for the rest, and for what streams have to send */
     struct stream *streams;
@@ -68,4 +71,5 @@ void streams_end(struct http *h);               /* all of them, before the daemo
 bool streams_exist(struct http *h);
 
 void connection_drop(struct connection *at);
+void connection_set_unsent(struct http *h, struct connection *at, size_t bytes);
 #endif

@@ -47,6 +47,7 @@ int keeper_begin(struct keeper *k, struct plan *p)
         !signals_take(&p->signals) || (has_commands && (k->guard = guard_fork(p, &k->channel)) < 0))
         return print_error(p->c, "cannot start the processes that guard CMD: %s", strerror(errno));
     k->guard_was = k->guard;
+    getrlimit(RLIMIT_NOFILE, &p->files);
     int code = listen_open(p);
     if (code == 0)
         code = cli_open(p->c);

@@ -2,7 +2,6 @@
 #include "cli/run/listen.h"
 
 #include <errno.h>
-#include <jansson.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -12,6 +11,8 @@
 
 #include "cli/cli.h"
 #include "cli/http/http.h"
+#include "cli/json_buffer.h"
+#include "cli/metrics_page.h"
 #include "cli/output.h"
 #include "cli/run/clock.h"
 #include "cli/run/outage.h"
@@ -26,7 +27,6 @@
 #define ROUNDING_MS 2        /* the library says in whole milliseconds what is left */
 #define FAILURE_MAX 600
 #define NS_PER_S (1000 * NS_PER_MS)
-#define METRICS_SPARE 4096 /* a page may grow between two looks at it */
 
 struct listen {
     struct plan *p;
@@ -42,9 +42,11 @@ struct listen {
     pthread_cond_t changed;
     bool is_ending;
     int64_t ticked_at;         /* the probe last ran */
+    int64_t ask_at;            /* it asks the store again; 0: now */
     int64_t answered_at;       /* the store last answered it; 0: never */
     char failure[FAILURE_MAX]; /* why it did not, the last time; "": it did */
-    struct simba_note note;    /* as it was then */
+    struct simba_owner owner;  /* as it was when it answered */
+    struct simba_note note;    /* the same */
     uint64_t token;            /* the tenure whose renewals are watched … */
     int64_t hold_until;        /* … which lasts until then … */
     int64_t renewed_at;        /* … since it was renewed, or began */
@@ -69,23 +71,37 @@ static const char *own_id(const struct listen *l)
     return l->contender != NULL ? simba_contender_id(l->contender) : simba_locker_id(l->locker);
 }
 
-static struct simba_owner owner_seen(const struct listen *l)
+static struct simba_state state_heard(const struct listen *l)
 {
     struct simba_state state = {.reason = SIMBA_UNCHANGED};
     if (l->contender != NULL)
         simba_contender_state(l->contender, &state);
     else if (l->observer != NULL)
         simba_observer_state(l->observer, &state);
-    return state.after;
+    return state;
 }
 
 /* ---- the probe ----------------------------------------------------------------------------- */
+
+/* Under the lock: a tenure ended without an answer of the store, so that it does not answer, as far as
+ * is known. The probe finds out. */
+static void suspect_store(struct listen *l)
+{
+    char why[OUTAGE_TEXT_MAX];
+    snprintf(l->failure, sizeof l->failure, "the lease was lost: %s; the store is being asked",
+             outage_explain(l->p->c->outage, 0, why));
+    l->ask_at = 0;
+    pthread_cond_signal(&l->changed);
+}
 
 /* Under the lock. */
 static void watch_renewals(struct listen *l, int64_t now)
 {
     uint64_t token = token_now(l);
     int64_t until = now + remaining_ms(l);
+    bool is_over = l->token != 0 && token == 0;
+    if (is_over && (l->p->c->outage->is_on || now + ROUNDING_MS >= l->hold_until))
+        suspect_store(l);
     if (token != l->token || until > l->hold_until + ROUNDING_MS) {
         l->token = token;
         l->hold_until = until;
@@ -95,7 +111,7 @@ static void watch_renewals(struct listen *l, int64_t now)
 
 static void ask_store(struct listen *l)
 {
-    struct simba_owner owner;
+    struct simba_owner owner = {.token = 0};
     struct simba_note note = {.token = 0};
     const struct plan *p = l->p;
     int rc = simba_read_note(p->c->client, p->mutex, READ_TIMEOUT_MS, &note, &owner);
@@ -104,6 +120,7 @@ static void ask_store(struct listen *l)
     pthread_mutex_lock(&l->lock);
     if (rc == 0) {
         l->answered_at = simba_now();
+        l->owner = owner;
         l->note = note;
     }
     snprintf(l->failure, sizeof l->failure, "%s", rc == 0 ? "" : cli_error_text());
@@ -116,10 +133,11 @@ static void *probe(void *arg)
     struct listen *l = arg;
     prctl(PR_SET_NAME, "simba-probe");
     pthread_mutex_lock(&l->lock);
-    for (unsigned tick = 0; !l->is_ending; tick++) {
+    while (!l->is_ending) {
         l->ticked_at = simba_now();
         watch_renewals(l, l->ticked_at);
-        if (tick % READ_EVERY_TICKS == 0 && l->token == 0) {
+        if (l->token == 0 && l->ticked_at >= l->ask_at) {
+            l->ask_at = l->ticked_at + READ_EVERY_TICKS * l->tick_ms;
             pthread_mutex_unlock(&l->lock);
             ask_store(l);
             pthread_mutex_lock(&l->lock);
@@ -129,7 +147,7 @@ static void *probe(void *arg)
         int64_t ns = at.tv_nsec + l->tick_ms * NS_PER_MS;
         at.tv_sec += (time_t)(ns / NS_PER_S);
         at.tv_nsec = (long)(ns % NS_PER_S);
-        if (!l->is_ending)
+        if (!l->is_ending && (l->ask_at != 0 || l->token != 0))
             pthread_cond_timedwait(&l->changed, &l->lock, &at);
     }
     pthread_mutex_unlock(&l->lock);
@@ -138,50 +156,49 @@ static void *probe(void *arg)
 
 /* ---- /leader ------------------------------------------------------------------------------- */
 
-/* Valid JSON also where an id, which may be anybody's, is not UTF-8. */
-static json_t *text_value(const char *text)
+static void begin_answer(const struct listen *l, bool is_leader, struct json_buffer *t)
 {
-    char shown[URL_MAX];
-    return json_string(show_name(text, shown, sizeof shown));
+    json_buffer_add(t, "{");
+    json_buffer_bool_of(t, "leader", is_leader);
+    json_buffer_string_of(t, "mutex", l->p->mutex);
+    json_buffer_string_of(t, "id", own_id(l));
 }
 
-static json_t *base(const struct listen *l, bool is_leader)
+static void end_answer(const struct listen *l, struct json_buffer *t)
 {
-    json_t *v = json_object();
-    json_object_set_new(v, "leader", json_boolean(is_leader));
-    json_object_set_new(v, "mutex", text_value(l->p->mutex));
-    json_object_set_new(v, "id", text_value(own_id(l)));
-    return v;
+    json_buffer_string_of(t, "store", l->p->c->store);
+    json_buffer_add(t, "}\n");
 }
 
-/* With what is in all of them at the end; it is given up. NULL: there is no memory. */
-static char *finished_line(const struct listen *l, json_t *v)
+/* Under the lock: the owner, as far as we have heard or the probe has read, whichever is the later tenure.
+ * What we have heard of may have ended since: then nobody owns, unless the probe has read of another. */
+static struct simba_owner owner_known(const struct listen *l)
 {
-    char *line = NULL;
-    json_object_set_new(v, "store", text_value(l->p->c->store));
-    char *text = json_text(v);
-    if (text != NULL && asprintf(&line, "%s\n", text) < 0)
-        line = NULL;
-    free(text);
-    return line;
+    struct simba_state heard = state_heard(l);
+    uint64_t token =
+        heard.after.token > heard.before.token ? heard.after.token : heard.before.token;
+    return l->owner.token > token ? l->owner : heard.after;
 }
 
-/* Whoever it is, as far as we have heard; not ourselves, since our tenure is over. */
-static json_t *owner_value(struct listen *l)
+/* Not ourselves, since our tenure is over. */
+static void write_owner(struct listen *l, struct json_buffer *t)
 {
-    struct simba_owner o = owner_seen(l);
-    if (o.id[0] == '\0' || simba_owner_is(&o, own_id(l)))
-        return json_null();
-    json_t *v = json_object();
-    json_object_set_new(v, "id", text_value(o.id));
-    json_object_set_new(v, "token", json_integer((json_int_t)o.token));
-    if (o.acquired_at != 0)
-        json_object_set_new(v, "held_ms", json_integer(simba_now() - o.acquired_at));
     pthread_mutex_lock(&l->lock);
-    if (l->note.token == o.token && o.token != 0)
-        json_object_set_new(v, "note", text_value(l->note.text));
+    struct simba_owner o = owner_known(l);
+    json_buffer_name(t, "owner");
+    if (o.id[0] == '\0' || simba_owner_is(&o, own_id(l))) {
+        json_buffer_add(t, "null");
+    } else {
+        json_buffer_add(t, "{");
+        json_buffer_string_of(t, "id", o.id);
+        json_buffer_token_of(t, "token", o.token);
+        if (o.acquired_at != 0)
+            json_buffer_number_of(t, "held_ms", true, simba_now() - o.acquired_at);
+        if (l->note.token == o.token && o.token != 0)
+            json_buffer_string_of(t, "note", l->note.text);
+        json_buffer_add(t, "}");
+    }
     pthread_mutex_unlock(&l->lock);
-    return v;
 }
 
 /* All is made ready first, so that the question comes last: between it and the first byte of the
@@ -189,23 +206,27 @@ static json_t *owner_value(struct listen *l)
 static void on_leader(void *data, struct http_request *r)
 {
     struct listen *l = data;
+    struct json_buffer t = {0};
     uint64_t token = token_now(l);
     if (token != 0) {
-        json_t *v = base(l, true);
-        json_object_set_new(v, "token", json_integer((json_int_t)token));
-        json_object_set_new(v, "remaining_ms", json_integer(remaining_ms(l)));
-        char *line = finished_line(l, v);
-        if (line != NULL && token_now(l) == token) {
-            http_answer_given(r, 200, HTTP_JSON, line, strlen(line));
+        begin_answer(l, true, &t);
+        json_buffer_token_of(&t, "token", token);
+        json_buffer_number_of(&t, "remaining_ms", true, remaining_ms(l));
+        end_answer(l, &t);
+        if (!t.failed && token_now(l) == token) {
+            http_answer_given(r, 200, HTTP_JSON, t.at, t.length);
             return;
         }
-        free(line);
+        free(t.at);
+        t = (struct json_buffer){0};
     }
-    json_t *v = base(l, false);
-    json_object_set_new(v, "owner", owner_value(l));
-    char *line = finished_line(l, v);
-    if (line != NULL)
-        http_answer_given(r, 503, HTTP_JSON, line, strlen(line));
+    begin_answer(l, false, &t);
+    write_owner(l, &t);
+    end_answer(l, &t);
+    if (!t.failed)
+        http_answer_given(r, 503, HTTP_JSON, t.at, t.length);
+    else
+        free(t.at);
 }
 
 /* ---- /healthz ------------------------------------------------------------------------------ */
@@ -245,7 +266,8 @@ static void on_healthz(void *data, struct http_request *r)
 {
     struct listen *l = data;
     const struct plan *p = l->p;
-    char why[FAILURE_MAX + 64], text[FAILURE_MAX + URL_MAX], raw[FAILURE_MAX + URL_MAX];
+    char why[FAILURE_MAX + 64], text[FAILURE_MAX + 2 * URL_MAX], raw[FAILURE_MAX + 2 * URL_MAX];
+    char prefix[URL_MAX + SIMBA_MUTEX_MAX + 32];
     int64_t now = simba_now();
     pthread_mutex_lock(&l->lock);
     watch_renewals(l, now);
@@ -255,11 +277,13 @@ static void on_healthz(void *data, struct http_request *r)
     else
         explain_candidate(l, now, why, sizeof why);
     pthread_mutex_unlock(&l->lock);
+    snprintf(prefix, sizeof prefix, "mutex '%s' on %s: ", p->mutex, p->c->store);
+    bool has_prefix = strncmp(why, prefix, strlen(prefix)) == 0; /* texts of the library do */
     if (why[0] == '\0')
-        snprintf(raw, sizeof raw, "ok: mutex '%s' on %s: %s", p->mutex, p->c->store,
+        snprintf(raw, sizeof raw, "ok: %s%s", prefix,
                  is_owner ? "renewals are on time" : "the store answers");
     else
-        snprintf(raw, sizeof raw, "mutex '%s' on %s: %s", p->mutex, p->c->store, why);
+        snprintf(raw, sizeof raw, "%s%s", has_prefix ? "" : prefix, why);
     size_t length = strlen(show_name(raw, text, sizeof text - 1));
     text[length] = '\n';
     http_answer(r, why[0] == '\0' ? 200 : 503, HTTP_TEXT, text, length + 1);
@@ -267,30 +291,26 @@ static void on_healthz(void *data, struct http_request *r)
 
 /* ---- /metrics ------------------------------------------------------------------------------ */
 
-#define PROMETHEUS "text/plain; version=0.0.4; charset=utf-8"
-
 static void on_metrics(void *data, struct http_request *r)
 {
     const struct listen *l = data;
-    simba_client *const clients[] = {l->p->c->client};
-    int64_t length = simba_metrics_prometheus(clients, 1, SIMBA_PER_HANDLE, NULL, 0);
-    size_t size = length > 0 ? (size_t)length + METRICS_SPARE : 0;
-    char *page = size > 0 ? malloc(size) : NULL;
+    const char *why;
+    size_t length;
+    char *page = metrics_page(l->p->c->client, SIMBA_PER_HANDLE, &length, &why);
     if (page != NULL)
-        length = simba_metrics_prometheus(clients, 1, SIMBA_PER_HANDLE, page, size);
-    if (page == NULL || length < 0 || (size_t)length >= size) {
-        const char *why = length < 0 ? cli_error_text() : "out of memory";
-        free(page);
+        http_answer_given(r, 200, METRICS_PAGE_TYPE, page, length);
+    else
         http_answer(r, 503, HTTP_TEXT, why, strlen(why));
-        return;
-    }
-    http_answer_given(r, 200, PROMETHEUS, page, (size_t)length);
 }
 
 /* ---- the beginning and the end ------------------------------------------------------------- */
 
 static const struct http_route routes[] = {
-    {"/leader", on_leader}, {"/healthz", on_healthz}, {"/metrics", on_metrics}, {NULL, NULL}};
+    {"/leader", on_leader, true},
+    {"/healthz", on_healthz, true},
+    {"/metrics", on_metrics, true},
+    {NULL, NULL, false},
+};
 
 int listen_open(struct plan *p)
 {
@@ -353,8 +373,8 @@ int listen_begin(struct plan *p, simba_contender *contender, simba_locker *locke
     size_t length = strlen(s->value);
     bool is_chosen = length >= 2 && strcmp(s->value + length - 2, ":0") == 0;
     if (code == 0 && (p->c->verbose > 0 || is_chosen))
-        print_level(p->c, SIMBA_LOG_INFO, "mutex '%s': listening on %s", p->mutex,
-                    http_address(l->http));
+        print_level(p->c, SIMBA_LOG_INFO, "mutex '%s': listening on %s%s", p->mutex,
+                    http_address(l->http), http_other_addresses(l->http));
     return code;
 }
 

@@ -20,6 +20,7 @@
 #include <simba.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <sys/resource.h>
 
 #include "cli/run/signals.h"
 
@@ -50,7 +51,8 @@ struct plan {
     int64_t check_every;          /* so often it is run */
     bool checks_tenure;           /* also while no CMD runs */
     struct signals signals;
-    struct listen *listen; /* of --listen; NULL: nobody is answered */
+    struct listen *listen; /* of --listen; NULL: nobody is answered … */
+    struct rlimit files;   /* … and the limit as it was before that: what CMD and hooks get */
 
     /* The lease holds until then. In memory that keeper and guard share: the keeper writes, the
      * guard reads, so a guard that was stopped knows the latest when it goes on. Set by

@@ -213,6 +213,7 @@ void spawn_on_released(const struct plan *p, const struct tenure *t, int64_t unt
     posix_spawnattr_init(&attributes);
     posix_spawnattr_setsigmask(&attributes, &p->signals.mask);
     posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP);
+    setrlimit(RLIMIT_NOFILE, &p->files); /* it is the end: the keeper needs no more */
     int rc = posix_spawn(&pid, argv[0], &files, &attributes, argv,
                          environment != NULL ? environment : environ);
     if (rc != 0)

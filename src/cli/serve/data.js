@@ -5,7 +5,7 @@
  * Names, ids and notes were chosen by others: they go in as text, never as markup. */
 "use strict";
 
-const PAGE_ROWS = 5000, ROWS_MAX = 100000, TENURE_PAGES = 4;
+const ROWS_MAX = 100000, TENURES_MAX = 20000;
 const TENURES_EACH = 400;     /* of one mutex; older ones are in its details */
 const LEASES_MS = 5000;       /* so often the leases of the rows in sight are asked for */
 const HIDDEN_MS = 30000;      /* nobody looks: the connection is closed */
@@ -140,22 +140,22 @@ async function ask(path, parameters) {
     return read;
 }
 
-async function loadTenures(span, mutex = null, pages = TENURE_PAGES) {
-    for (let before = null, page = 0; page < pages; page++) {
-        const read = await ask("/api/history", {since: `${Math.round(span / 1000)}s`, limit: PAGE_ROWS, before, mutex});
+async function loadTenures(span, mutex = null, most = TENURES_MAX) {
+    let before = null, count = 0;
+    do {
+        const read = await ask("/api/history", {since: `${Math.round(span / 1000)}s`, before, mutex});
         read.tenures.forEach(takeTenure);
+        count += read.tenures.length;
         before = read.next;
-        if (before === null)
-            break;
-    }
-    schedule();
+        schedule();
+    } while (before !== null && count < most);
 }
 
 async function loadMutexes() {
     const load = ++link.load;
     let after = null, count = 0;
     do {
-        const read = await ask("/api/mutexes", {after, limit: PAGE_ROWS});
+        const read = await ask("/api/mutexes", {after});
         if (load !== link.load)
             return false;
         read.mutexes.forEach((row) => takeRow(row, load));
@@ -190,9 +190,11 @@ async function loadAll() {
 async function askLeases(names) {
     let group = [], length = 0;
     const askGroup = async () => {
-        const read = await ask("/api/mutexes", {names: group.join("\n")});
-        read.mutexes.forEach((row) => mutexes.has(row.mutex) && takeRow(row, 0));
-        group = [];
+        while (group.length > 0) {
+            const read = await ask("/api/mutexes", {names: group.join("\n")});
+            read.mutexes.forEach((row) => mutexes.has(row.mutex) && takeRow(row, 0));
+            group = read.next === null ? [] : group.slice(group.indexOf(read.next) + 1);
+        }
         length = 0;
     };
     for (const name of names) {
@@ -201,8 +203,7 @@ async function askLeases(names) {
         if (length > 4000)
             await askGroup();
     }
-    if (group.length > 0)
-        await askGroup();
+    await askGroup();
     schedule();
 }
 

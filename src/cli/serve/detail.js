@@ -82,7 +82,7 @@ function openDetail(entry) {
     state.openVersion = -1;
     detail.hidden = false;
     detail.parentElement.classList.add("with-detail");
-    loadTenures(LONGEST_SPAN, entry.mutex, 1).catch(() => {});
+    loadTenures(LONGEST_SPAN, entry.mutex, TENURES_EACH).catch(() => {});
     askLeases([entry.mutex]).catch(() => {});
     measureLanes(); /* they are narrower now */
     drawAxis();

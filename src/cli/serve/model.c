@@ -101,8 +101,6 @@ static void write_ended(struct model *m, struct json_buffer *t)
 {
     json_buffer_name(t, "tenures");
     json_buffer_add(t, "[");
-    if (m->ring_count - m->published_count > RING_MAX)
-        m->published_count = m->ring_count - RING_MAX;
     for (bool is_first = true; m->published_count < m->ring_count && t->length / 2 < PUBLISH_BYTES;
          is_first = false) {
         json_buffer_add(t, is_first ? "" : ",");
@@ -114,6 +112,8 @@ static void write_ended(struct model *m, struct json_buffer *t)
 static void publish(struct model *m)
 {
     struct json_buffer t = {0};
+    if (m->ring_count - m->published_count > RING_MAX) /* some are not there any more */
+        m->is_reset = true;
     if (m->is_reset || http_streams(m->http, 0) == 0) {
         if (m->is_reset)
             http_publish(m->http, 0, "event: reset\ndata: {}\n\n", 24);
@@ -153,7 +153,7 @@ static void *publish_all(void *arg)
     struct model *m = arg;
     pthread_mutex_lock(&m->follow.lock);
     while (!m->is_ending) {
-        if (m->pending_count == 0 && !m->is_reset) {
+        if (m->pending_count == 0 && m->published_count == m->ring_count && !m->is_reset) {
             pthread_cond_wait(&m->changed, &m->follow.lock);
             continue;
         }

@@ -14,7 +14,8 @@
 
 #define RING_MAX 16384      /* tenures that are over, in memory, if there is no file */
 #define PENDING_MAX 65536   /* changes to be told; of more, clients are told to begin anew */
-#define ROWS_MAX 5000       /* in one answer; the next one goes on */
+#define ROWS_MAX 5000       /* in one answer; the next one goes on; … */
+#define ANSWER_BYTES 262144 /* … it has no more rows from so many bytes on */
 #define PUBLISH_MS 100      /* so often changes are told … */
 #define PUBLISH_BYTES 65536 /* … and at most about so many bytes of them */
 #define LIST_LEAST_MS 5000  /* so often the store is asked who waits, while somebody looks; … */
@@ -35,7 +36,7 @@ struct model {
     uint64_t changes;
     char (*pending)[SIMBA_MUTEX_MAX + 1];
     size_t pending_count, pending_room;
-    bool is_reset; /* PENDING_MAX: they are to begin anew */
+    bool is_reset; /* PENDING_MAX, RING_MAX: they are to begin anew */
     uint64_t ended[SIMBA_STALLED + 1], unseen, began;
     pthread_cond_t changed, asked; /* for the publisher; for the asker */
     int64_t looked_at;             /* simba_now() */
@@ -57,13 +58,12 @@ void model_end(struct model *m);
 /* ---- for answers: the lock is taken */
 
 /* Mutexes in the order of their names, after this one (NULL: from the first); or these names, with a
- * line end between them. */
+ * line end between them. Where there are more, `next` is the last one that was written. */
 void model_write_mutexes(struct model *m, const char *after, const char *names, size_t limit,
                          struct json_buffer *t);
 
-/* Tenures that are over, the newest first, since so long ago. before: what the last answer said. */
-void model_write_history(struct model *m, const char *mutex, int64_t since_ms, const char *before,
-                         size_t limit, struct json_buffer *t);
+/* Tenures that are over, the newest first; the store is the model's own. */
+void model_write_history(struct model *m, const struct history_page *asked, struct json_buffer *t);
 void model_write_hello(struct model *m, struct json_buffer *t); /* the first event */
 void model_write_metrics(struct model *m, struct json_buffer *t);
 bool model_write_health(struct model *m, struct json_buffer *t); /* does the store answer? */

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "cli/metrics_page.h"
 #include "cli/output.h"
 #include "cli/owner_list.h"
 
@@ -87,18 +88,17 @@ static struct followed **sort_after(struct model *m, const char *after, size_t *
 
 static void write_after(struct model *m, const char *after, size_t limit, struct json_buffer *t)
 {
-    size_t count = 0, shown;
+    size_t count = 0, shown = 0;
     struct followed **all = sort_after(m, after, &count);
     if (all == NULL) {
         t->failed = true;
         return;
     }
-    shown = count < limit ? count : limit;
     json_buffer_name(t, "mutexes");
     json_buffer_add(t, "[");
-    for (size_t i = 0; i < shown; i++) {
-        json_buffer_add(t, i > 0 ? "," : "");
-        row_write(t, all[i], all[i]->tenure.mutex, all[i]->change);
+    for (; shown < count && shown < limit && t->length < ANSWER_BYTES; shown++) {
+        json_buffer_add(t, shown > 0 ? "," : "");
+        row_write(t, all[shown], all[shown]->tenure.mutex, all[shown]->change);
     }
     json_buffer_add(t, "]");
     json_buffer_string_of(t, "next",
@@ -108,11 +108,12 @@ static void write_after(struct model *m, const char *after, size_t limit, struct
 
 static void write_named(struct model *m, const char *names, struct json_buffer *t)
 {
-    char name[SIMBA_MUTEX_MAX + 1];
+    char name[SIMBA_MUTEX_MAX + 1] = "";
     size_t written = 0;
     json_buffer_name(t, "mutexes");
     json_buffer_add(t, "[");
-    for (size_t length; *names != '\0'; names += length + (names[length] == '\n')) {
+    for (size_t length; *names != '\0' && t->length < ANSWER_BYTES;
+         names += length + (names[length] == '\n')) {
         length = strcspn(names, "\n");
         if (length == 0 || length >= sizeof name)
             continue;
@@ -123,7 +124,7 @@ static void write_named(struct model *m, const char *names, struct json_buffer *
         row_write(t, f, name, f != NULL ? f->change : m->changes);
     }
     json_buffer_add(t, "]");
-    json_buffer_string_of(t, "next", NULL);
+    json_buffer_string_of(t, "next", *names != '\0' ? name : NULL);
 }
 
 void model_write_mutexes(struct model *m, const char *after, const char *names, size_t limit,
@@ -170,6 +171,8 @@ static void write_tenure(void *data, const struct seen_tenure *tenure, const cha
         seen_tenure_json(p->t, tenure, NULL);
         p->last_ms = tenure->ended_ms;
         p->last_row = tenure->row;
+        if (p->t->length >= ANSWER_BYTES)
+            p->limit = p->count + 1;
     }
     p->count++;
 }
@@ -177,9 +180,10 @@ static void write_tenure(void *data, const struct seen_tenure *tenure, const cha
 /* Of the ring, from the newest on; `before` is a number in it. */
 static void read_ring(struct model *m, const struct history_page *q, struct page *p)
 {
-    uint64_t end = q->before_row < (int64_t)m->ring_count ? (uint64_t)q->before_row : m->ring_count;
+    uint64_t before = q->before_row > 0 ? (uint64_t)q->before_row : 0;
+    uint64_t end = before < m->ring_count ? before : m->ring_count;
     uint64_t begin = m->ring_count > RING_MAX ? m->ring_count - RING_MAX : 0;
-    for (uint64_t i = end; i > begin && p->count <= q->limit; i--) {
+    for (uint64_t i = end; i > begin && p->count <= p->limit; i--) {
         struct seen_tenure tenure = m->ring[(i - 1) % RING_MAX];
         if (tenure.ended_ms < q->since_ms ||
             (q->mutex != NULL && strcmp(q->mutex, tenure.mutex) != 0))
@@ -190,21 +194,12 @@ static void read_ring(struct model *m, const struct history_page *q, struct page
 }
 
 /* The page of the file is read without the lock: it has a connection of its own. */
-void model_write_history(struct model *m, const char *mutex, int64_t since_ms, const char *before,
-                         size_t limit, struct json_buffer *t)
+void model_write_history(struct model *m, const struct history_page *asked, struct json_buffer *t)
 {
-    struct history_page q = {.store = m->c->store,
-                             .mutex = mutex,
-                             .since_ms = since_ms,
-                             .before_ms = INT64_MAX,
-                             .before_row = INT64_MAX,
-                             .limit = limit + 1};
-    struct page p = {.t = t, .limit = limit};
-    if (before != NULL) {
-        char *end;
-        q.before_ms = strtoll(before, &end, 10);
-        q.before_row = *end == '.' ? strtoll(end + 1, NULL, 10) : 0;
-    }
+    struct history_page q = *asked;
+    struct page p = {.t = t, .limit = asked->limit};
+    q.store = m->c->store;
+    q.limit++; /* is there more? */
     lock_to_read(m);
     begin_answer(m, t);
     json_buffer_bool_of(t, "is_recorded", m->reader != NULL);
@@ -217,7 +212,7 @@ void model_write_history(struct model *m, const char *mutex, int64_t since_ms, c
         t->failed = true;
     json_buffer_add(t, "]");
     json_buffer_name(t, "next");
-    if (p.count > limit)
+    if (p.count > p.limit)
         json_buffer_addf(t, "\"%lld.%lld\"", (long long)p.last_ms, (long long)p.last_row);
     else
         json_buffer_add(t, "null");
@@ -269,11 +264,10 @@ static void write_own_metrics(struct model *m, struct json_buffer *t)
 
 void model_write_metrics(struct model *m, struct json_buffer *t)
 {
-    simba_client *client = m->c->client;
-    int64_t length = simba_metrics_prometheus(&client, 1, 0, NULL, 0);
-    char *text = length >= 0 ? malloc((size_t)length + 4096) : NULL;
-    if (text != NULL &&
-        simba_metrics_prometheus(&client, 1, 0, text, (size_t)length + 4096) <= length + 4095)
+    const char *why;
+    size_t length;
+    char *text = metrics_page(m->c->client, 0, &length, &why);
+    if (text != NULL)
         json_buffer_add(t, text);
     else
         t->failed = true;

@@ -120,6 +120,34 @@ static void disk_full_of_log(void)
     end_mounted();
 }
 
+/* The table of notes comes with the first one, and goes when that is rolled back. What is tried again
+ * then makes it again. */
+static void disk_full_first_note(void)
+{
+    simba_client *s = NULL;
+    simba_locker *l;
+    struct simba_handle_options o = lease_long();
+    struct simba_note note;
+    begin_mounted();
+    CHECK_OK(simba_open(sqlite_url(), NULL, &s));
+    CHECK_OK(simba_locker_create(s, "m", &o, &l));
+    CHECK_OK(simba_locker_acquire(l, PATIENCE_MS));
+    sqlite3 *reader = open_database();
+    run(reader, "BEGIN; SELECT count(*) FROM mutex");
+    int fd = open(folder_path("filler"), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    CHECK(fd >= 0);
+    fill(fd);
+    CHECK_REFUSED(simba_locker_publish(l, "first", PATIENCE_MS), SIMBA_ESTORE, "is full");
+    close(fd);
+    CHECK(unlink(folder_path("filler")) == 0);
+    CHECK(sqlite3_close(reader) == SQLITE_OK);
+    CHECK_OK(simba_locker_publish(l, "first", PATIENCE_MS));
+    CHECK_OK(simba_read_note(s, "m", PATIENCE_MS, &note, NULL));
+    CHECK(strcmp(note.text, "first") == 0);
+    client_close(s);
+    end_mounted();
+}
+
 static void disk_read_only(void)
 {
     begin_mounted();
@@ -484,6 +512,7 @@ static void machine_restarted(void)
 const struct test sqlite_fault_tests[] = {
     {"disk_full", disk_full, SQLITE_ONLY, 0},
     {"disk_full_of_log", disk_full_of_log, SQLITE_ONLY, 0},
+    {"disk_full_first_note", disk_full_first_note, SQLITE_ONLY, 0},
     {"disk_read_only", disk_read_only, SQLITE_ONLY, 0},
     {"other_user_reads", other_user_reads, SQLITE_ONLY, 0},
     {"truncated_wakeup_file", truncated_wakeup_file, SQLITE_ONLY, 0},

@@ -157,6 +157,38 @@ static void zookeeper_doctor_rights(void)
     end();
 }
 
+/* Our root is ours, but what is above is not: there are mutexes, and no notes. */
+static void zookeeper_doctor_notes(void)
+{
+    char url[160];
+    struct simba_note note;
+    struct simba_handle_options like = lease_long();
+    simba_locker *l = NULL;
+    begin(1, NULL);
+    CHECK(raw_create(&e, "/theirs", "") == ZOK && raw_create(&e, "/theirs/simba", "") == ZOK);
+    CHECK(raw_make_readable(&e, "/theirs") == ZOK);
+    snprintf(url, sizeof url, "zookeeper://127.0.0.1:%d/theirs", e.port[0]);
+    simba_client *s = open_like(url, like);
+    CHECK_OK(simba_locker_create(s, "m", &like, &l));
+    CHECK_OK(simba_locker_acquire(l, PATIENCE_MS));
+    CHECK_REFUSED(simba_locker_publish(l, "x", PATIENCE_MS), SIMBA_EDENIED, "/theirs/simba-notes");
+    CHECK_OK(simba_read_note(s, "m", PATIENCE_MS, &note, NULL));
+    CHECK(note.token == 0 && simba_locker_is_held(l));
+    ask_until(s, "W rights: no node can be made in /theirs, where /theirs/simba-notes is to be");
+    CHECK(says("I rights: nodes can be made in /theirs/simba, and deleted below"));
+    CHECK(!has_error());
+    client_close(s);
+    snprintf(url, sizeof url, "zookeeper://127.0.0.1:%d/ours", e.port[0]);
+    s = open_like(url, like);
+    CHECK_OK(simba_locker_create(s, "m", &like, &l));
+    CHECK_OK(simba_locker_acquire(l, PATIENCE_MS));
+    ask_until(s, "I rights: notes can be kept in /ours/simba-notes");
+    CHECK_OK(simba_locker_publish(l, "x", PATIENCE_MS));
+    ask_until(s, "I rights: notes can be kept in /ours/simba-notes");
+    client_close(s);
+    end();
+}
+
 /* A server that hides how it is set up (srvr it always answers): no fault, and how to see it is
  * said. */
 static void zookeeper_doctor_hidden(void)
@@ -229,6 +261,7 @@ const struct test zookeeper_doctor_tests[] = {
     {"zookeeper_doctor_one", zookeeper_doctor_one, ZOOKEEPER_ONLY, 0},
     {"zookeeper_doctor_ensemble", zookeeper_doctor_ensemble, ZOOKEEPER_ONLY, 0},
     {"zookeeper_doctor_rights", zookeeper_doctor_rights, ZOOKEEPER_ONLY, 0},
+    {"zookeeper_doctor_notes", zookeeper_doctor_notes, ZOOKEEPER_ONLY, 0},
     {"zookeeper_doctor_hidden", zookeeper_doctor_hidden, ZOOKEEPER_ONLY, 0},
     {"zookeeper_doctor_waits_for_nobody", zookeeper_doctor_waits_for_nobody, ZOOKEEPER_ONLY, 0},
     {NULL, NULL, ANY_STORE, 0},

@@ -113,6 +113,37 @@ static void zookeeper_follower_cut_off(void)
     end();
 }
 
+/* A note that is needed is the last one that was written, or none is told: not what a server knows
+ * that lags behind. */
+static void zookeeper_note_current(void)
+{
+    struct simba_options o = suite_options();
+    struct simba_handle_options like = lease_long();
+    struct simba_note note;
+    simba_client *writes = NULL, *reads = NULL;
+    simba_locker *l = NULL;
+    begin(true, 150);
+    CHECK(ensemble_leader(&e) != 2);
+    CHECK_OK(simba_open(ensemble_url(&e, 3, NULL), &o, &writes));
+    CHECK_OK(simba_open(ensemble_url(&e, 4, NULL), &o, &reads));
+    CHECK_OK(simba_locker_create(writes, "m", &like, &l));
+    CHECK_OK(simba_locker_acquire(l, PATIENCE_MS));
+    CHECK_OK(simba_locker_publish(l, "old", PATIENCE_MS));
+    CHECK_OK(simba_read_note(reads, "m", PATIENCE_MS, &note, NULL));
+    CHECK(strcmp(note.text, "old") == 0);
+    for (int i = 0; i < 3; i++)
+        atomic_store(&e.cutter[i].frozen, true);
+    CHECK_OK(simba_locker_publish(l, "new", PATIENCE_MS));
+    CHECK(simba_read_note(reads, "m", 1000, &note, NULL) != 0);
+    for (int i = 0; i < 3; i++)
+        atomic_store(&e.cutter[i].frozen, false);
+    AWAIT(simba_read_note(reads, "m", 1000, &note, NULL) == 0);
+    CHECK(strcmp(note.text, "new") == 0);
+    client_close(reads);
+    client_close(writes);
+    end();
+}
+
 /* Without a majority nobody owns for longer than its lease; with it again somebody does. */
 static void zookeeper_majority_lost(void)
 {
@@ -167,6 +198,7 @@ static void zookeeper_ensemble_chaos(void)
 const struct test zookeeper_ensemble_tests[] = {
     {"zookeeper_leader_killed", zookeeper_leader_killed, ZOOKEEPER_ONLY, 0},
     {"zookeeper_follower_cut_off", zookeeper_follower_cut_off, ZOOKEEPER_ONLY, 0},
+    {"zookeeper_note_current", zookeeper_note_current, ZOOKEEPER_ONLY, 0},
     {"zookeeper_majority_lost", zookeeper_majority_lost, ZOOKEEPER_ONLY, 0},
     {"zookeeper_ensemble_chaos", zookeeper_ensemble_chaos, ZOOKEEPER_ONLY, 300},
     {NULL, NULL, ANY_STORE, 0},

@@ -479,6 +479,14 @@ int raw_create_readable(struct ensemble *e, const char *path)
     return r.rc;
 }
 
+int raw_make_readable(struct ensemble *e, const char *path)
+{
+    struct result r = {.rc = 0};
+    struct ACL_vector acl = ZOO_READ_ACL_UNSAFE;
+    TWICE(zoo_aset_acl(raw(e), path, -1, &acl, on_void, &r));
+    return r.rc;
+}
+
 int raw_delete(struct ensemble *e, const char *path)
 {
     struct result r = {.rc = 0};

@@ -56,6 +56,7 @@ long long ensemble_number(struct ensemble *e, int n, const char *name); /* of sr
 /* As somebody else would; through the first server, or the one that serves. Codes of the library. */
 int raw_create(struct ensemble *e, const char *path, const char *data);
 int raw_create_readable(struct ensemble *e, const char *path); /* by all, and nothing else */
+int raw_make_readable(struct ensemble *e, const char *path);   /* likewise, one that is there */
 int raw_delete(struct ensemble *e, const char *path);
 int raw_get(struct ensemble *e, const char *path, char *data, int size, struct Stat *stat);
 int raw_children(struct ensemble *e, const char *path, char names[][128], int max); /* how many */
