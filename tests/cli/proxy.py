@@ -43,8 +43,8 @@ class Connection:
                 pass
 
 
-host, port, file, word, seconds = (*sys.argv[1:], "", "0")[:5] if len(sys.argv) < 6 else sys.argv[1:]
-silence = [float(seconds), None]  # how long, and until when
+host, port, file, word, seconds = (*sys.argv[1:], "", "")[:5]
+silence = [float(seconds or 0), None]  # how long, and until when
 
 
 def listen():
