@@ -437,6 +437,11 @@ int simba_contender_stop(simba_contender *c);
  * SIMBA_ESTATE: not owner. */
 int simba_contender_resign(simba_contender *c, int64_t pause_ms);
 
+/* As stop, but the tenure with this token counts as lost, for on_released and the metrics: the program
+ * has had to end its work, because that hangs (SIMBA_STALLED), or because it could not act in time on
+ * the lease (SIMBA_EXPIRED). SIMBA_ELOST: that tenure is over, and nothing was done. */
+int simba_contender_fail(simba_contender *c, uint64_t token, enum simba_reason reason);
+
 /* The owner is getting on with its work. With progress_ms set, the owner says so at least that
  * often, from the acquisition on; else the tenure ends, with SIMBA_STALLED: is_owner says false,
  * nothing is renewed, and others can own the mutex when the lease has ended, or when on_released

@@ -409,6 +409,10 @@ public:
 
     template <class... Ec> void start(Ec &...ec) { settle(simba_contender_start(get()), ec...); }
     template <class... Ec> void stop(Ec &...ec) { settle(simba_contender_stop(get()), ec...); }
+    template <class... Ec> void fail(std::uint64_t token, simba_reason reason, Ec &...ec)
+    {
+        settle(simba_contender_fail(get(), token, reason), ec...);
+    }
     template <class... Ec> void resign(milliseconds pause, Ec &...ec)
     {
         settle(simba_contender_resign(get(), pause.count()), ec...);

@@ -189,14 +189,21 @@ int cli_take_keep(const struct cli *c, const char *value, int64_t *ms)
 
 /* ---- the store ----------------------------------------------------------------------------- */
 
-/* That renewals fail is said in any case, with -vv all that there is. */
+/* Of elect --advertise; as src/runtime/actor.c has it. */
+static bool is_about_note(const char *line)
+{
+    return strstr(line, ": the note was not published: ") != NULL ||
+           strstr(line, ": the note is published now") != NULL;
+}
+
+/* That renewals fail, or a note, is said in any case, with -vv all that there is. */
 static void on_log(void *data, enum simba_level level, const char *line)
 {
     static const char *const names[] = {"error: ", "warning: ", "info: ", "debug: "};
     const struct cli *c = data;
     char left[24];
     int64_t shut_ms = c->outage != NULL ? outage_shut_ms(c->outage, line) : 0;
-    bool is_news = c->outage != NULL && outage_take(c->outage, line);
+    bool is_news = c->outage != NULL && (outage_take(c->outage, line) || is_about_note(line));
     if (c->verbose > 1)
         print_level(c, level, "%s%s", c->log == LOG_JSON ? "" : names[level], line);
     else if (is_news || (c->says_errors && level == SIMBA_LOG_ERROR))

@@ -170,6 +170,24 @@ void follow_take(struct follow *f, const char *mutex, const struct simba_state *
     pthread_mutex_unlock(&f->lock);
 }
 
+bool follow_was_on(struct follow *f, const char *mutex, const struct simba_owner *o)
+{
+    pthread_mutex_lock(&f->lock);
+    const struct followed *m = find(f, mutex);
+    bool was_on = m != NULL && is_same(&m->tenure, o) &&
+                  (!m->tenure.began_known || (m->is_on && !m->is_confirmed));
+    pthread_mutex_unlock(&f->lock);
+    return was_on;
+}
+
+bool follow_knows_age(struct follow *f)
+{
+    pthread_mutex_lock(&f->lock);
+    bool knows_age = f->knows_age;
+    pthread_mutex_unlock(&f->lock);
+    return knows_age;
+}
+
 /* ---- beginning to follow ------------------------------------------------------------------- */
 
 void follow_resume(struct follow *f, const struct seen_tenure *t)

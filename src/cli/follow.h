@@ -80,6 +80,11 @@ int follow_begin(struct follow *f, simba_client *client, char *const *names, siz
 /* What on_changed of an observer was told. */
 void follow_take(struct follow *f, const char *mutex, const struct simba_state *s);
 
+/* Was it on before it was followed, on a store that does not say since when? Before follow_take(). */
+bool follow_was_on(struct follow *f, const char *mutex, const struct simba_owner *o);
+/* Does the store say since when a mutex is held? After follow_take() of one that is. */
+bool follow_knows_age(struct follow *f);
+
 /* Lists again: who waits, until when leases last; and what is to be resumed and that neither an observer
  * nor the store knows is over. 0, or an error. [blocks] */
 int follow_list(struct follow *f, simba_client *client);

@@ -10,6 +10,8 @@
  * may be missing, and the file is whole. */
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,9 +26,11 @@
 #include "cli/owner_list.h"
 
 #define APPLICATION_ID 0x53494d48 /* "SIMH", at byte 68 of the file */
-#define FORMAT 1                  /* user_version, at byte 60 */
+#define FORMAT 2                  /* user_version, at byte 60 */
 #define HEADER_BYTES 100
 #define BUSY_MS 2000
+#define READER_MS 200 /* a reader has the lock for a moment */
+#define READER_PAUSE_MS 10
 #define PURGE_ROWS 50000
 #define JOURNAL_BYTES 4194304
 
@@ -34,6 +38,8 @@ static const char schema[] =
     "CREATE TABLE store(id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);"
     "CREATE TABLE recording(id INTEGER PRIMARY KEY, store INTEGER NOT NULL, began_ms INTEGER NOT "
     "NULL, last_ms INTEGER NOT NULL, pid INTEGER NOT NULL);"
+    "CREATE TABLE recorded_name(recording INTEGER NOT NULL, mutex TEXT NOT NULL, "
+    "PRIMARY KEY(recording, mutex)) WITHOUT ROWID;" /* none of a recording: all mutexes */
     "CREATE TABLE tenure(id INTEGER PRIMARY KEY, store INTEGER NOT NULL, mutex TEXT NOT NULL, "
     "holder "
     "TEXT NOT NULL, token INTEGER NOT NULL, began_ms INTEGER NOT NULL, began_known INTEGER NOT "
@@ -47,6 +53,11 @@ static const char schema[] =
 const char *history_why(const struct history *h)
 {
     return h->why;
+}
+
+const char *history_path(const struct history *h)
+{
+    return h->path;
 }
 
 int history_fail(struct history *h)
@@ -156,6 +167,31 @@ static int open_database(struct history *h, int flags)
     return 0;
 }
 
+/* Who may not write beside the file cannot read it as a database with a log. While nobody writes and there is no
+ * log, it can be read as a file that does not change. */
+static int open_unchanging(struct history *h)
+{
+    struct stat s;
+    sqlite3_str *uri = sqlite3_str_new(NULL);
+    char *log = sqlite3_mprintf("%s-wal", h->path);
+    bool has_log = log == NULL || (stat(log, &s) == 0 && s.st_size > 0);
+    sqlite3_free(log);
+    sqlite3_str_appendall(uri, h->path[0] == '/' ? "file:" : "file:./");
+    for (const char *at = h->path; *at != '\0'; at++)
+        sqlite3_str_appendf(uri, strchr("?#%", *at) != NULL ? "%%%02x" : "%c", (unsigned char)*at);
+    sqlite3_str_appendall(uri, "?immutable=1");
+    char *text = sqlite3_str_finish(uri);
+    if (has_log || text == NULL) {
+        sqlite3_free(text);
+        return -1; /* with what was said before */
+    }
+    sqlite3_close(h->db);
+    int rc = sqlite3_open_v2(text, &h->db,
+                             SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_FULLMUTEX, NULL);
+    sqlite3_free(text);
+    return rc == SQLITE_OK ? 0 : history_fail(h);
+}
+
 /* Made in one transaction with a journal of its own, so that the header says what the file is before the
  * log of WAL is there. */
 static int make_tables(struct history *h)
@@ -202,10 +238,19 @@ static int refuse_second(const struct cli *c, struct history *h)
 {
     long long pid = recorder_of(h);
     char who[64] = "another process";
-    if (pid > 0)
+    if (pid > 0 && (kill((pid_t)pid, 0) == 0 || errno == EPERM))
         snprintf(who, sizeof who, "process %lld", pid);
     return print_error(c, "%s: %s records into it already: end that one, or name another file",
                        h->path, who);
+}
+
+static bool lock_to_write(int fd)
+{
+    int64_t until = simba_now() + READER_MS;
+    bool is_locked;
+    while (!(is_locked = flock(fd, LOCK_EX | LOCK_NB) == 0) && simba_now() < until)
+        poll(NULL, 0, READER_PAUSE_MS);
+    return is_locked;
 }
 
 int history_open_to_write(const struct cli *c, const char *path, struct history **out)
@@ -224,7 +269,7 @@ int history_open_to_write(const struct cli *c, const char *path, struct history 
         code = refuse(c, path, why);
     else if (h == NULL)
         code = refuse(c, path, "out of memory");
-    else if (flock(fd, LOCK_EX | LOCK_NB) != 0)
+    else if (!lock_to_write(fd))
         code = refuse_second(c, h);
     else if (open_database(h, SQLITE_OPEN_READWRITE) != 0 || prepare_to_write(h, is_empty) != 0)
         code = print_error(c, "%s", h->why);
@@ -268,8 +313,9 @@ int history_open_to_read(const struct cli *c, const char *path, struct history *
     close(fd);
     if (h == NULL)
         return refuse(c, path, why != NULL ? why : "out of memory");
-    if (open_database(h, SQLITE_OPEN_READONLY) != 0 ||
-        run_sql(h, "SELECT count(*) FROM sqlite_schema") != 0) {
+    static const char try[] = "SELECT count(*) FROM sqlite_schema";
+    if ((open_database(h, SQLITE_OPEN_READONLY) != 0 || run_sql(h, try) != 0) &&
+        (h->is_recorded || open_unchanging(h) != 0 || run_sql(h, try) != 0)) {
         int code = print_error(c, "%s", h->why);
         history_close(h);
         return code;
@@ -334,7 +380,48 @@ static int begin_store(struct history *h, const char *store)
     return rc;
 }
 
-int history_begin(struct history *h, const char *store,
+static int add_names(struct history *h, char *const *names, size_t count)
+{
+    sqlite3_stmt *s =
+        history_prepare(h, "INSERT OR IGNORE INTO recorded_name(recording,mutex) VALUES(?1,?2)");
+    int rc = s != NULL ? 0 : -1;
+    for (size_t i = 0; rc == 0 && i < count; i++) {
+        sqlite3_bind_int64(s, 1, h->recording);
+        sqlite3_bind_text(s, 2, names[i], -1, SQLITE_STATIC);
+        rc = run_statement(h, s);
+    }
+    sqlite3_finalize(s);
+    return rc;
+}
+
+static int add_recording(struct history *h)
+{
+    sqlite3_stmt *s =
+        history_prepare(h, "INSERT INTO recording(store,began_ms,last_ms,pid) VALUES(?1,?2,?2,?3)");
+    if (s == NULL)
+        return -1;
+    sqlite3_bind_int64(s, 1, h->store);
+    sqlite3_bind_int64(s, 2, simba_wall_ms(simba_now()));
+    sqlite3_bind_int64(s, 3, getpid());
+    int rc = run_statement(h, s);
+    sqlite3_finalize(s);
+    h->recording = sqlite3_last_insert_rowid(h->db);
+    return rc;
+}
+
+int history_go_on(struct history *h, char *const *names, size_t count)
+{
+    if (run_sql(h, "BEGIN IMMEDIATE") != 0)
+        return -1;
+    int64_t before = h->recording;
+    if (add_recording(h) == 0 && add_names(h, names, count) == 0 && run_sql(h, "COMMIT") == 0)
+        return 0;
+    sqlite3_exec(h->db, "ROLLBACK", NULL, NULL, NULL);
+    h->recording = before;
+    return -1;
+}
+
+int history_begin(struct history *h, const char *store, char *const *names, size_t count,
                   void (*resume)(void *data, const struct seen_tenure *t), void *data)
 {
     struct seen_tenure t;
@@ -358,17 +445,7 @@ int history_begin(struct history *h, const char *store,
     sqlite3_finalize(open);
     if (step != SQLITE_DONE)
         return -1;
-    sqlite3_stmt *s =
-        history_prepare(h, "INSERT INTO recording(store,began_ms,last_ms,pid) VALUES(?1,?2,?2,?3)");
-    if (s == NULL)
-        return -1;
-    sqlite3_bind_int64(s, 1, h->store);
-    sqlite3_bind_int64(s, 2, simba_wall_ms(simba_now()));
-    sqlite3_bind_int64(s, 3, getpid());
-    int rc = run_statement(h, s);
-    sqlite3_finalize(s);
-    h->recording = sqlite3_last_insert_rowid(h->db);
-    return rc;
+    return history_go_on(h, names, count);
 }
 
 static void bind_time(sqlite3_stmt *s, int at, int64_t ms)
@@ -397,7 +474,17 @@ static int write_one(struct history *h, const struct seen_tenure *t)
     return run_statement(h, s);
 }
 
-int history_write(struct history *h, const struct seen_tenure *tenures, size_t count)
+bool history_is_gone(const struct history *h)
+{
+    struct stat ours, named;
+    return fstat(h->fd, &ours) == 0 &&
+           (stat(h->path, &named) != 0
+                ? errno == ENOENT || errno == ENOTDIR
+                : named.st_dev != ours.st_dev || named.st_ino != ours.st_ino);
+}
+
+int history_write(struct history *h, const struct seen_tenure *tenures, size_t count,
+                  int64_t until_ms)
 {
     if (run_sql(h, "BEGIN IMMEDIATE") != 0)
         return -1;
@@ -405,7 +492,7 @@ int history_write(struct history *h, const struct seen_tenure *tenures, size_t c
     for (size_t i = 0; rc == 0 && i < count; i++)
         rc = write_one(h, &tenures[i]);
     if (rc == 0) {
-        sqlite3_bind_int64(h->alive, 1, simba_wall_ms(simba_now()));
+        sqlite3_bind_int64(h->alive, 1, until_ms);
         sqlite3_bind_int64(h->alive, 2, h->recording);
         rc = run_statement(h, h->alive);
     }
@@ -418,13 +505,14 @@ int history_write(struct history *h, const struct seen_tenure *tenures, size_t c
 
 int history_purge(struct history *h, int64_t before_ms)
 {
-    char sql[512];
+    char sql[640];
     snprintf(
         sql, sizeof sql,
         "DELETE FROM tenure WHERE id IN (SELECT id FROM tenure WHERE ended_ms<%lld LIMIT %d);"
         "DELETE FROM tenure WHERE id IN (SELECT id FROM tenure WHERE ended_ms IS NOT NULL ORDER BY "
         "ended_ms LIMIT max(0,min(%d,(SELECT count(*) FROM tenure)-%d)));"
-        "DELETE FROM recording WHERE last_ms<%lld AND id<%lld",
+        "DELETE FROM recording WHERE last_ms<%lld AND id<%lld;"
+        "DELETE FROM recorded_name WHERE recording NOT IN (SELECT id FROM recording)",
         (long long)before_ms, PURGE_ROWS, PURGE_ROWS, HISTORY_ROWS_MAX, (long long)before_ms,
         (long long)h->recording);
     return run_sql(h, sql);

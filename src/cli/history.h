@@ -29,15 +29,20 @@ void history_close(struct history *h); /* NULL: does nothing */
 /* ---- writing: one thread at a time. 0, or -1: history_why() says it */
 
 const char *history_why(const struct history *h);
+const char *history_path(const struct history *h);
 
-/* Begins a recording of a store (as it is shown). What had not ended in the last one is given to
- * `resume`, with ended_ms at the end of that recording. */
-int history_begin(struct history *h, const char *store,
+/* Begins a recording of a store (as it is shown), of these mutexes or (count 0) all. What had not ended in
+ * the last one is given to `resume`, with ended_ms at the end of that recording. */
+int history_begin(struct history *h, const char *store, char *const *names, size_t count,
                   void (*resume)(void *data, const struct seen_tenure *t), void *data);
+/* The same again, after a time in which nothing was seen. */
+int history_go_on(struct history *h, char *const *names, size_t count);
+bool history_is_gone(const struct history *h);     /* the file was moved or deleted */
 int64_t history_last_row(const struct history *h); /* rows greater than this are free */
 
-/* Several in one transaction, and that we recorded until now: each by its row, new or changed. */
-int history_write(struct history *h, const struct seen_tenure *tenures, size_t count);
+/* Several in one transaction, each by its row, new or changed; and until when we have seen all. */
+int history_write(struct history *h, const struct seen_tenure *tenures, size_t count,
+                  int64_t until_ms);
 
 /* Deletes what ended before the wall time given, and what is too much; some rows at a time. */
 int history_purge(struct history *h, int64_t before_ms);
@@ -51,10 +56,11 @@ struct history_query {
     const char *store;  /* NULL: any */
 };
 
-/* A time in which nothing was recorded. */
+/* A time in which nothing was recorded, or not all that is asked for. */
 struct history_gap {
     int64_t from_ms, to_ms;
     const char *store;
+    bool is_partial; /* some mutexes were recorded */
 };
 
 /* Calls one of them for each, oldest first; gap NULL: without gaps. What is on while nobody records

@@ -46,7 +46,39 @@ static char *condition_of(const struct history_query *q)
     return sqlite3_str_finish(s);
 }
 
-/* Tenures and gaps in one order; a gap has no mutex. */
+/* Recordings of all that is asked for: of all mutexes, or of those that are named. */
+static void add_covering(sqlite3_str *s, const struct history_query *q)
+{
+    static const char named[] = "SELECT 1 FROM recorded_name n WHERE n.recording=r.id";
+    sqlite3_str_appendf(s, "(NOT EXISTS (%s)", named);
+    for (size_t i = 0; i < q->name_count; i++)
+        sqlite3_str_appendf(s, "%sEXISTS (%s AND n.mutex=%Q)", i == 0 ? " OR (" : " AND ", named,
+                            q->names[i]);
+    sqlite3_str_appendf(s, q->name_count > 0 ? "))" : ")");
+}
+
+/* From the end of such a recording to the beginning of the next; also before the first and after the last,
+ * while something else was recorded. */
+static void add_gaps(sqlite3_str *s, const struct history_query *q)
+{
+    sqlite3_str_appendf(s, " UNION ALL SELECT NULL,NULL,NULL,NULL,NULL,NULL,next,NULL,EXISTS "
+                           "(SELECT 1 FROM recording r WHERE r.store=g.store AND r.began_ms<next "
+                           "AND r.last_ms>g.last_ms),NULL,s.name,last_ms,NULL,last_ms FROM (SELECT "
+                           "store,last_ms,lead(began_ms) OVER (PARTITION BY store ORDER BY id) AS "
+                           "next FROM (SELECT id,store,began_ms,last_ms FROM recording r WHERE ");
+    add_covering(s, q);
+    sqlite3_str_appendf(
+        s,
+        " UNION ALL SELECT 0,store,0,min(began_ms) FROM recording GROUP BY store UNION ALL SELECT "
+        "%lld,store,max(last_ms),0 FROM recording GROUP BY store)) g JOIN store s ON s.id=g.store "
+        "WHERE next>last_ms+1000 AND next>=%lld",
+        (long long)INT64_MAX, (long long)q->since_ms);
+    if (q->store != NULL)
+        sqlite3_str_appendf(s, " AND s.name=%Q", q->store);
+}
+
+/* Tenures and gaps in one order; a gap has no mutex. One process records into the file, so what it
+ * records now is the last recording. */
 static char *query_of(const struct history_query *q, bool with_gaps)
 {
     char *condition = condition_of(q);
@@ -54,21 +86,11 @@ static char *query_of(const struct history_query *q, bool with_gaps)
     sqlite3_str_appendf(s,
                         "SELECT * FROM (SELECT " HISTORY_ROW
                         ",s.name,(SELECT max(last_ms) FROM recording r WHERE r.store=t.store) AS "
-                        "last_ms,t.began_ms "
-                        "AS at FROM tenure t JOIN store s ON s.id=t.store WHERE %s )",
+                        "last_ms,t.store=(SELECT store FROM recording ORDER BY id DESC LIMIT 1),"
+                        "t.began_ms AS at FROM tenure t JOIN store s ON s.id=t.store WHERE %s )",
                         condition != NULL ? condition : "0");
     if (with_gaps)
-        sqlite3_str_appendf(
-            s,
-            " UNION ALL SELECT "
-            "NULL,NULL,NULL,NULL,NULL,NULL,next,NULL,NULL,NULL,name,last_ms,last_ms "
-            "FROM (SELECT r.last_ms,s.name,lead(r.began_ms) OVER (PARTITION BY r.store ORDER BY "
-            "r.id) "
-            "AS next FROM recording r JOIN store s ON s.id=r.store%s%Q) WHERE next>last_ms+1000 "
-            "AND "
-            "next>=%lld",
-            q->store != NULL ? " AND s.name=" : " AND ''<>", q->store != NULL ? q->store : "x",
-            (long long)q->since_ms);
+        add_gaps(s, q);
     sqlite3_str_appendf(s, " ORDER BY at, 1");
     sqlite3_free(condition);
     return sqlite3_str_finish(s);
@@ -82,11 +104,15 @@ static void tell_row(struct history *h, sqlite3_stmt *s, history_tenure_fn *tenu
     int64_t last_ms = sqlite3_column_int64(s, 11);
     if (sqlite3_column_type(s, 0) == SQLITE_NULL) {
         assert(gap != NULL); /* else they are not asked for */
-        gap(data, &(struct history_gap){last_ms, sqlite3_column_int64(s, 6), store});
+        gap(data, &(struct history_gap){.from_ms = last_ms,
+                                        .to_ms = sqlite3_column_int64(s, 6),
+                                        .store = store,
+                                        .is_partial = sqlite3_column_int(s, 8) != 0});
         return;
     }
     history_take_row(s, &t);
-    if (t.state == TENURE_ON && h->fd < 0 && !h->is_recorded) {
+    bool is_recorded = h->is_recorded && sqlite3_column_int(s, 12) != 0;
+    if (t.state == TENURE_ON && !is_recorded) {
         t.state = TENURE_UNSEEN;
         t.ended_ms = last_ms > t.began_ms ? last_ms : t.began_ms;
     }

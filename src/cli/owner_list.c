@@ -116,8 +116,11 @@ static void cell(const struct owner_row *r, enum column column, int64_t now, cha
             snprintf(out, CELL_MAX, "%lld", (long long)r->waiters);
         return;
     case NOTE:
-        if (r->note != NULL)
-            show_name(r->note->text, out, CELL_MAX);
+        if (r->note != NULL) {
+            bool is_earlier = held && o->token != 0 && r->note->token != o->token;
+            size_t at = (size_t)snprintf(out, CELL_MAX, "%s", is_earlier ? "(earlier) " : "");
+            show_name(r->note->text, out + at, CELL_MAX - at);
+        }
         return;
     default:
         if (held)
@@ -199,10 +202,18 @@ static void print_columns(const struct owner_list *t, int64_t now)
 
 /* ---- JSON ---------------------------------------------------------------------------------- */
 
+/* A name may be anybody's: what is no UTF-8 is no text for JSON, so that is shown as for people. */
+static json_t *name_json(const char *name)
+{
+    char shown[SHOWN_MAX];
+    json_t *as_is = json_string(name);
+    return as_is != NULL ? as_is : json_string(show_name(name, shown, sizeof shown));
+}
+
 static void add_tenure(json_t *j, const struct simba_owner *o, int64_t now)
 {
     bool known = o->id[0] != '\0', held = simba_owner_exists(o, now);
-    json_object_set_new(j, "holder", known ? json_string(o->id) : json_null());
+    json_object_set_new(j, "holder", known ? name_json(o->id) : json_null());
     json_object_set_new(j, "token", number_or_null(known && o->token != 0, (int64_t)o->token));
     json_object_set_new(j, "remaining_ms", number_or_null(held, o->transition_at - now));
     json_object_set_new(j, "held_ms",
@@ -220,7 +231,7 @@ static void add_note(json_t *j, const struct simba_note *note, int64_t now)
 static void print_row(const struct cli *c, const struct owner_row *r, int64_t now)
 {
     json_t *j = json_object();
-    json_object_set_new(j, "mutex", json_string(r->mutex));
+    json_object_set_new(j, "mutex", name_json(r->mutex));
     json_object_set_new(j, "state", json_string(state_of(&r->owner, now)));
     add_tenure(j, &r->owner, now);
     json_object_set_new(j, "waiters", number_or_null(r->waiters >= 0, r->waiters));
@@ -256,7 +267,7 @@ static void print_event_json(const struct cli *c, const char *event, const char 
     json_t *j = json_object();
     json_object_set_new(j, "event", json_string(event));
     json_object_set_new(j, "at_ms", json_integer(simba_wall_ms(now)));
-    json_object_set_new(j, "mutex", json_string(mutex));
+    json_object_set_new(j, "mutex", name_json(mutex));
     add_tenure(j, o, now);
     json_object_set_new(j, "waiters", json_null());
     json_object_set_new(j, "reason", why != NULL ? json_string(why) : json_null());

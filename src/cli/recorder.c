@@ -1,9 +1,11 @@
 /* recorder.c: the thread that writes a history file. */
 #include "cli/recorder.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "cli/cli.h"
 #include "cli/output.h"
@@ -11,6 +13,8 @@
 #define ALIVE_MS 5000  /* so often it is written that we still record */
 #define PURGE_MS 60000 /* so often what is old is deleted … */
 #define RETRY_MS 1000  /* … and this long after a failure it is tried again */
+#define ASK_MS 2000    /* so long the store has to answer, to count as seen … */
+#define GAP_MS 10000   /* … and if it was not seen for longer, that is a gap */
 #define BATCH_MAX 1024 /* tenures in one transaction */
 #define FIRST_ROOM 64
 
@@ -18,14 +22,19 @@ struct recorder {
     const struct cli *c;
     struct history *history;
     int64_t keep_ms;
-    int64_t row; /* the last one that was given */
+    int64_t row;        /* the last one that was given */
+    char *const *names; /* of recorder_limit() */
+    size_t name_count;
+    int tell;           /* of recorder_tell(); -1: none */
+    int64_t seen_until; /* the thread's */
     pthread_t thread;
     pthread_mutex_t lock; /* of all below */
     pthread_cond_t wakeup;
     struct seen_tenure *queue;
     size_t count, room;
     size_t dropped;
-    bool is_ending;
+    atomic_bool is_ending;
+    bool is_gone;
 };
 
 /* ---- the queue ----------------------------------------------------------------------------- */
@@ -49,6 +58,10 @@ void recorder_add(struct recorder *r, struct seen_tenure *t)
     pthread_mutex_lock(&r->lock);
     if (t->row == 0)
         t->row = ++r->row;
+    if (r->is_gone) {
+        pthread_mutex_unlock(&r->lock);
+        return;
+    }
     if (make_room(r)) {
         struct seen_tenure *one = &r->queue[r->count++];
         *one = *t;
@@ -105,6 +118,43 @@ static void say_dropped(struct recorder *r)
                     dropped);
 }
 
+/* Until when everything was seen: while the store does not answer, or we are stopped, nothing is. After
+ * such a time a new recording begins, so that there is a gap. 0, or -1 as of history_write(). */
+static int check_store(struct recorder *r)
+{
+    struct simba_owner owner;
+    int64_t asked_at = simba_now();
+    if (simba_read(r->c->client, r->name_count > 0 ? r->names[0] : "simba", ASK_MS, &owner) < 0)
+        return 0;
+    bool is_gap = asked_at - r->seen_until > GAP_MS;
+    r->seen_until = asked_at;
+    return is_gap ? history_go_on(r->history, r->names, r->name_count) : 0;
+}
+
+static int write_some(struct recorder *r, const struct seen_tenure *batch, size_t count,
+                      int64_t *purge_at)
+{
+    int rc = simba_now() - r->seen_until >= ALIVE_MS || r->is_ending ? check_store(r) : 0;
+    if (rc == 0)
+        rc = history_write(r->history, batch, count, simba_wall_ms(r->seen_until));
+    if (rc == 0 && simba_now() >= *purge_at) {
+        rc = history_purge(r->history, simba_wall_ms(simba_now()) - r->keep_ms);
+        *purge_at = simba_now() + PURGE_MS;
+    }
+    return rc;
+}
+
+/* Under the lock. Nobody would find what is written from now on. */
+static void give_up(struct recorder *r)
+{
+    print_error(r->c, "%s was moved or deleted; nothing is recorded any more",
+                history_path(r->history));
+    drop_written(r, r->count);
+    r->is_gone = true;
+    if (r->tell >= 0)
+        (void)!write(r->tell, &(uint64_t){1}, sizeof(uint64_t));
+}
+
 static void *write_all(void *arg)
 {
     struct recorder *r = arg;
@@ -118,13 +168,13 @@ static void *write_all(void *arg)
             wait_until(r, alive_at);
             continue;
         }
+        if (history_is_gone(r->history)) {
+            give_up(r);
+            break;
+        }
         size_t count = take(r, batch);
         pthread_mutex_unlock(&r->lock);
-        int rc = history_write(r->history, batch, count);
-        if (rc == 0 && simba_now() >= purge_at) {
-            rc = history_purge(r->history, simba_wall_ms(simba_now()) - r->keep_ms);
-            purge_at = simba_now() + PURGE_MS;
-        }
+        int rc = write_some(r, batch, count, &purge_at);
         if (rc != 0 && !is_failing)
             print_error(r->c, "cannot write the history %s; trying again", history_why(r->history));
         else if (rc == 0 && is_failing)
@@ -141,6 +191,8 @@ static void *write_all(void *arg)
         if (is_last && (r->count == 0 || rc != 0))
             break;
     }
+    r->dropped += r->count;
+    say_dropped(r);
     pthread_mutex_unlock(&r->lock);
     return NULL;
 }
@@ -163,7 +215,7 @@ int recorder_open(const struct cli *c, const char *path, int64_t keep_ms, struct
     }
     if (r != NULL) {
         pthread_condattr_t clock;
-        *r = (struct recorder){.c = c, .history = h, .keep_ms = keep_ms};
+        *r = (struct recorder){.c = c, .history = h, .keep_ms = keep_ms, .tell = -1};
         pthread_mutex_init(&r->lock, NULL);
         pthread_condattr_init(&clock);
         pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
@@ -179,9 +231,29 @@ int recorder_reader(struct recorder *r, struct history **out)
     return history_open_beside(r->c, r->history, out);
 }
 
+void recorder_limit(struct recorder *r, char *const *names, size_t count)
+{
+    r->names = names;
+    r->name_count = count;
+}
+
+void recorder_tell(struct recorder *r, int eventfd)
+{
+    r->tell = eventfd;
+}
+
+bool recorder_is_gone(struct recorder *r)
+{
+    pthread_mutex_lock(&r->lock);
+    bool is_gone = r->is_gone;
+    pthread_mutex_unlock(&r->lock);
+    return is_gone;
+}
+
 int recorder_begin(struct recorder *r, struct follow *f)
 {
-    if (history_begin(r->history, r->c->store, on_resume, f) != 0)
+    r->seen_until = simba_now();
+    if (history_begin(r->history, r->c->store, r->names, r->name_count, on_resume, f) != 0)
         return print_error(r->c, "%s", history_why(r->history));
     int code = pthread_create(&r->thread, NULL, write_all, r);
     return code == 0 ? 0 : print_error(r->c, "cannot start a thread: %s", strerror(code));

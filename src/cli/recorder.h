@@ -18,6 +18,12 @@ struct recorder;
 int recorder_open(const struct cli *c, const char *path, int64_t keep_ms, struct recorder **out);
 int recorder_begin(struct recorder *r, struct follow *f);
 
+/* Before recorder_begin(): only these mutexes are recorded, borrowed; and if the file is moved or deleted,
+ * this eventfd is written to. */
+void recorder_limit(struct recorder *r, char *const *names, size_t count);
+void recorder_tell(struct recorder *r, int eventfd);
+bool recorder_is_gone(struct recorder *r); /* it was: nothing is recorded any more */
+
 /* Another connection to the same file, for reading. 0, or an exit code after saying why. */
 int recorder_reader(struct recorder *r, struct history **out);
 

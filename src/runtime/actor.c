@@ -165,7 +165,8 @@ static void report_lost(struct actor *a, int64_t late)
                 a->failure != NULL ? a->failure : "the store does not answer");
 }
 
-/* The option's note. Once in a tenure; r: the answer, if it has come. */
+/* The option's note. Once in a tenure; r: the answer, if it has come. The command shows this line, and that it
+ * "is published now" (src/cli/cli.c). */
 static void report_unpublished(struct actor *a, int code, const struct request *r)
 {
     const char *text = code == SIMBA_ETIMEOUT         ? "the store does not answer"
@@ -313,6 +314,14 @@ static uint32_t callbacks_of(const struct actor *a)
     return (uint32_t)(a->machine.callback != CALLBACK_NONE) + (uint32_t)handle_warns(&a->machine);
 }
 
+enum simba_reason actor_end_reason(struct actor *a, enum simba_reason reason)
+{
+    driver_lock(a->client);
+    enum simba_reason failed_as = (enum simba_reason)a->failed_as;
+    driver_unlock(a->client);
+    return reason == SIMBA_RELEASED && failed_as != SIMBA_UNCHANGED ? failed_as : reason;
+}
+
 static void end_tenure(struct actor *a, int64_t now, uint64_t token, enum simba_reason reason)
 {
     state_ended(a, reason);
@@ -350,7 +359,7 @@ static void step(struct actor *a, struct handle_event *event, struct request *r)
     if (owned && deadline == 0)
         end_tenure(a, event->now, token,
                    up.news == LEASE_LOST ? (enum simba_reason)a->machine.lease.reason
-                                         : SIMBA_RELEASED);
+                                         : actor_end_reason(a, SIMBA_RELEASED));
     if (r != NULL && !observes && r->sent.op != SIMBA_PUBLISH)
         state_answered(a, r);
     report(a, &up, late);

@@ -123,6 +123,7 @@ struct actor {
     bool abandoned;        /* POST_ABANDON is not through: no result is the present caller's */
     bool closing;          /* its owner has given it up: free it when it is quiet */
     uint8_t phase, reason; /* enum locker_phase; enum simba_reason of the change below */
+    uint8_t failed_as; /* enum simba_reason that fail was told of this tenure; UNCHANGED: none */
     int16_t start_failure; /* the start failed for good, with this code; 0: it did not */
     uint16_t waiters;      /* callers inside that must find it when they go on */
     struct actor *inbox_next;
@@ -194,9 +195,10 @@ static inline bool actor_waits(const struct actor *a)
 int actor_create(struct simba_client *s, const char *mutex, enum handle_kind kind,
                  const struct simba_handle_options *options, struct actor **out);
 void actor_destroy(struct actor *a);
-uint64_t actor_token(const struct actor *a, int64_t *left_ms);       /* 0, and 0 ms: not owner */
-bool actor_owns(const struct actor *a, uint64_t token);              /* that very tenure */
-int64_t actor_owns_at(const struct actor *a, uint64_t token);        /* a time when; 0: does not */
+uint64_t actor_token(const struct actor *a, int64_t *left_ms); /* 0, and 0 ms: not owner */
+bool actor_owns(const struct actor *a, uint64_t token);        /* that very tenure */
+int64_t actor_owns_at(const struct actor *a, uint64_t token);  /* a time when; 0: does not */
+enum simba_reason actor_end_reason(struct actor *a, enum simba_reason reason); /* or that of fail */
 void actor_ask_progress(struct actor *a, bool on);                   /* from now on, or not */
 int actor_check(const struct actor *a);                              /* 0 or SIMBA_EFORKED */
 const char *actor_store(const struct actor *a);                      /* to show */

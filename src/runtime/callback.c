@@ -291,7 +291,7 @@ void callback_dispatch(struct actor *a, const struct handle_update *up)
     struct actor *parent = actor_parent(a);
     bool has_children = a->machine.kind == HANDLE_OBSERVER && a->children > 0;
     a->job_callback = (uint8_t)up->callback;
-    a->job_reason = (uint8_t)up->reason;
+    a->job_reason = (uint8_t)actor_end_reason(a, up->reason);
     a->job_token = a->machine.lease.token;
     if (up->callback == CALLBACK_CLOSED && has_children) { /* the last of them goes on from here */
         a->childless = true;

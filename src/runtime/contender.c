@@ -19,19 +19,34 @@ int simba_contender_create(simba_client *s, const char *mutex,
     return rc;
 }
 
+/* Of a tenure that ends by a stop. */
+struct failure {
+    uint64_t token;
+    enum simba_reason reason;
+};
+
 /* Start and stop change the visible status and is_owner() at once, so that their results are exact;
  * the loop follows in the same order. */
-static int move(struct actor *a, enum status_event event, uint32_t post, const char *verb)
+static int move(struct actor *a, enum status_event event, uint32_t post, const char *verb,
+                const struct failure *failure)
 {
     int rc = actor_check(a);
     if (rc < 0)
         return rc;
     driver_lock(a->client);
+    int64_t left_ms;
+    if (failure != NULL && (failure->token == 0 || actor_token(a, &left_ms) != failure->token)) {
+        driver_unlock(a->client);
+        return fault(SIMBA_ELOST, "mutex '%s': the tenure with token %llu is over",
+                     a->by_mutex.name, (unsigned long long)failure->token);
+    }
     enum simba_status status = (enum simba_status)atomic_load(&a->status);
     bool closing = a->closing || a->client->closing;
     int next = closing ? SIMBA_ESTATE : status_next(status, event);
     if (next >= 0) {
         a->start_failure = 0;
+        if (event == STATUS_START || failure != NULL)
+            a->failed_as = (uint8_t)(failure != NULL ? failure->reason : SIMBA_UNCHANGED);
         if (event == STATUS_STOP)
             view_stop(&a->view);
         else
@@ -51,12 +66,20 @@ static int move(struct actor *a, enum status_event event, uint32_t post, const c
 
 int simba_contender_start(simba_contender *c)
 {
-    return move(actor_of(c), STATUS_START, POST_START, "start");
+    return move(actor_of(c), STATUS_START, POST_START, "start", NULL);
 }
 
 int simba_contender_stop(simba_contender *c)
 {
-    return move(actor_of(c), STATUS_STOP, POST_STOP, "stop");
+    return move(actor_of(c), STATUS_STOP, POST_STOP, "stop", NULL);
+}
+
+int simba_contender_fail(simba_contender *c, uint64_t token, enum simba_reason reason)
+{
+    if (reason != SIMBA_EXPIRED && reason != SIMBA_STALLED)
+        return fault(SIMBA_EINVAL, "simba_contender_fail knows SIMBA_EXPIRED and SIMBA_STALLED");
+    return move(actor_of(c), STATUS_STOP, POST_STOP, "stop",
+                &(struct failure){.token = token, .reason = reason});
 }
 
 int simba_contender_resign(simba_contender *c, int64_t pause_ms)

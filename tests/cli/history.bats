@@ -98,6 +98,90 @@ assert len({tuple(sorted(json.loads(line))) for line in sys.stdin}) == 1, "each 
     end_watch
 }
 
+@test "history: of other mutexes than those that were named, that is a gap" {
+    setup_store
+    record
+    tenure one@a "$M"
+    end_watch
+    record "$M"
+    tenure two@b "$M"
+    sleep 1.2
+    end_watch
+    has_row 'r["state"] == "partly recorded" and r["ended_ms"] > r["began_ms"]'
+    run simba history --from h.db
+    expect 0 ' only some mutexes were recorded until '
+    run simba history --from h.db "$M"
+    ! grep 'recorded' <<<"$output"
+    run simba history --from h.db "$M" other
+    expect 0 ' only some mutexes were recorded until '
+}
+
+@test "history: a store that nobody records any more: nothing of it is held" {
+    setup_store
+    hold "$M" first@a
+    record
+    await has_row 'r["holder"] == "first@a"'
+    end_watch
+    simba lock -u sqlite:second.db other true
+    record -u sqlite:second.db
+    has_row 'r["holder"] == "first@a" and r["state"] == "unseen" and r["last_seen_ms"]'
+    run simba history --from h.db
+    expect 0 ' HOLDER +STORE$'
+    end_watch
+}
+
+@test "history: a recorder that was stopped, or whose store does not answer: a gap" {
+    setup_store
+    record
+    tenure one@a "$M"
+    kill -STOP "$WATCH"
+    sleep 11
+    kill -CONT "$WATCH"
+    await has_row 'r["state"] == "not recorded" and r["ended_ms"] - r["began_ms"] > 10000'
+    run simba history --from h.db
+    expect 0 ' nothing was recorded until '
+    end_watch
+}
+
+@test "history: a file that was moved or deleted is noticed" {
+    setup_store
+    record
+    tenure one@a "$M"
+    mv h.db old.db
+    ends "$WATCH"
+    [ "$CODE" -eq 125 ]
+    has "^simba watch: h.db was moved or deleted; nothing is recorded any more$" watch.err
+    rm -f h.db*
+    record
+    rm h.db
+    ends "$WATCH"
+    [ "$CODE" -eq 125 ]
+}
+
+@test "history: who reads the file keeps nobody from recording" {
+    setup_store
+    record
+    end_watch
+    begin python3 -c 'import fcntl, time
+f = open("h.db"); fcntl.flock(f, fcntl.LOCK_SH); print("locked", flush=True); time.sleep(0.1)' >locked
+    await has locked locked
+    record
+    end_watch
+}
+
+@test "history: another user, who may only read the file" {
+    needs_other_users
+    setup_store
+    record
+    tenure one@a "$M"
+    end_watch
+    mkdir -m 755 'readable 100%?'
+    cp h.db 'readable 100%?/h.db'
+    chmod 644 'readable 100%?/h.db'
+    run as_user 65534 env HOME=/nonexistent "$SIMBA" history --from "$DIR/readable 100%?/h.db"
+    expect 0 'one@a$'
+}
+
 @test "history: one process records into a file, and it is for its owner only" {
     setup_store
     record
@@ -206,7 +290,7 @@ f.seek(100); f.write(b'\xff' * 6000)"
     WATCH=$PID
     await has 'free|held' watch.out
     tenure one@a "$M"
-    "$SIMBA" history -f h.db --json | python3 -c "
+    "$SIMBA" history -f h.db --json "$M" | python3 -c "
 import json, sys
 row, = map(json.loads, sys.stdin)
 assert row['began_known'] and 0 < row['ended_ms'] - row['began_ms'] < 20000, row"

@@ -232,6 +232,44 @@ P
     python3 -c 'import json; [json.loads(line) for line in open("out").read().split("\n")[:-1]]' # whole ones
 }
 
+# bats test_tags=sqlite
+@test "list --json: a name that is no UTF-8 has its key, too" {
+    with_server '' redis -- 'port=$(grep -oE "[0-9]{5}" <<<"$1" | head -n 1)
+        printf "SET \"simba:{n\\\\xff}\" id PX 60000\\n" | redis-cli -p "$port" >/dev/null
+        simba list -u "$1" --json'
+    expect 0 '"mutex":"n\?","state":"held"'
+}
+
+@test "release --wait: whoever has it since is named" {
+    is_named() { # another waits, and mostly has it when the end is seen
+        hold "$M" first@a
+        begin "$SIMBA" lock --id next@b "$M" sleep 60
+        sleep 0.5
+        run simba release --yes --wait "$M"
+        kill -TERM "$PID"
+        ends "$PID"
+        rm -f "held-$M"
+        expect 0 'over after .*; now held by next@b \(token [0-9]+\)$'
+    }
+    await is_named
+}
+
+# bats test_tags=sqlite
+@test "watch: a store that does not know since when: acquired is acquired, and no time is made up" {
+    with_server '' redis -- '
+        "$SIMBA" lock -u "$1" old sh -c "echo >old; exec sleep 20" &
+        until [ -e old ]; do sleep 0.02; done
+        "$SIMBA" watch -u "$1" --json >out &
+        until grep -q old out; do sleep 0.02; done
+        sleep 2
+        for i in 1 2; do simba lock -u "$1" --ttl 2s --transition 1s n1 sleep 0.5; sleep 0.3; done
+        kill $(jobs -p)
+        cat out'
+    expect_all 0 '"event":"held".*"mutex":"old"' '"event":"acquired".*"mutex":"n1"'
+    ! grep '"event":"held".*"mutex":"n1"' <<<"$output"
+    ! grep -E '"held_ms":[0-9]' <<<"$output"
+}
+
 @test "watch: a reader that goes away, no store, bad input" {
     hold "$M"
     begin bash -c '"$SIMBA" watch "$M" 2>err | head -n 1 >first; [ "${PIPESTATUS[0]}" -eq 141 ]'

@@ -80,3 +80,31 @@ end_leader() {
     run simba leader -u sqlite:/nosuch/x.db m
     expect 125 'there is no store at /nosuch/x.db'
 }
+
+# bats test_tags=sqlite
+@test "elect --advertise: a note that cannot be published is said" {
+    with_server '' redis -- 'port=$(grep -oE "[0-9]{5}" <<<"$1" | head -n 1)
+        redis-cli -p "$port" acl setuser default resetkeys "~simba:{m}" "~simba:{m}:[^n]*" "~simba:[^{]*" "%R~*" >/dev/null
+        timeout 3 "$SIMBA" elect -u "$1" --advertise http://h:1 m 2>&1 || true'
+    expect 0 "^simba elect: mutex 'm' on redis:.*: the note was not published: "
+}
+
+@test "status: a note of an earlier tenure is marked so" {
+    begin "$SIMBA" elect -q --advertise http://h:1 "$M" >out
+    await has acquired out
+    run simba status "$M"
+    expect 0 ' http://h:1'
+    ! grep earlier <<<"$output"
+    kill "$PID"
+    ends "$PID"
+    hold "$M"
+    run simba status "$M"
+    expect 0 ' \(earlier\) http://h:1'
+}
+
+@test "elect: an --advertise that is too long names the option; a hook that fails says for how long others may lead" {
+    run simba elect --advertise "$(printf '%01025d' 0)" "$M"
+    expect 64 '^simba elect: --advertise is longer than 1024 bytes$'
+    begin "$SIMBA" elect --ttl 3s "$M" -a 'exit 3' >out 2>said
+    await has "mutex '$M' on $STORE: left to others for a ttl, 3.0s$" said
+}

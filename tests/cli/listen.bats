@@ -108,6 +108,19 @@ sys.exit(read["id"] != os.environ["turned"] or read["owner"]["id"] != os.environ
     has '^503 .*"leader":false' answer
 }
 
+@test "listen: /metrics counts a lease that ran out, also with --on-released" {
+    make_store_losable
+    begin "$SIMBA" elect -q --listen unix:one "${LOSABLE[@]}" "$M" -a 'exec sleep 60' -r 'echo $SIMBA_REASON >>reasons' >out 2>err
+    await says unix:one /leader '^200 '
+    lose_store
+    await has expired reasons
+    await counts_expired
+    find_store
+    await says unix:one /leader '^200 '
+    counts_expired
+}
+counts_expired() { python3 "$HTTP" unix:one /metrics | grep -E 'simba_losses_total\{.*reason="expired".*\} 1$'; }
+
 @test "listen: /leader turns 503 when the lease cannot be renewed, and CMD's loss says why" {
     make_store_losable
     begin "$SIMBA" elect --log json --id one --listen unix:one "${LOSABLE[@]}" "$M" >out 2>err

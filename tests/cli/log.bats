@@ -51,6 +51,22 @@ P
     expect 64 "--log 'xml' is neither plain nor json"
 }
 
+@test "log json: leader and release name the mutex" {
+    simba lock m true
+    simba leader --log json m 2>err || true
+    simba release --log json --yes m 2>>err || true
+    [ "$(grep -c '"mutex":"m"' err)" -eq 2 ]
+}
+
+@test "log json: a guard that is killed ends the tenure, with a reason" {
+    begin "$SIMBA" lock --log json m sh -c 'echo >ready; exec sleep 60' 2>err
+    await test -e ready
+    kill -KILL "$(child_of "$PID")"
+    ends "$PID"
+    [ "$CODE" -eq 125 ]
+    has '"level":"error","command":"lock","mutex":"m","token":[0-9]+,.*"reason":"released","text":".*simba-guard, [0-9]+, was killed; killing CMD"' err
+}
+
 @test "log json: a loss says why, also from the guard" {
     begin "$SIMBA" lock --log json "${SHORT[@]}" m sh -c 'echo >ready; exec sleep 60' 2>err
     await test -e ready

@@ -45,6 +45,21 @@ publish() { # text
     ran 1
 }
 
+@test "once -v: what is usual is no error" {
+    once -v --log json -c "$(mark)" 2>said
+    once -v --log json -c "$(mark)" 2>>said
+    ! has '"level":"(error|warning)"' said || { cat said; return 1; }
+    has '"level":"info".*CMD was run' said
+    has '"level":"info".*has run: begun' said
+    run simba once -v --log json "${M}2" --per 1h -c 'exit 3'
+    expect 3 '"level":"warning".*ended with status 3'
+    hold "${M}4"
+    run simba once -v --log json "${M}4" --per 1h true
+    expect 0 '"level":"info".*runs elsewhere'
+    run simba once -v "${M}3" --per 1s sleep 1.2
+    expect 0 'ended with status 0 after 1.*s: that does not count any more, because it took longer than --per less --early$'
+}
+
 @test "once --json: has run" {
     run once --json -c "$(mark)"
     expect 0 '^$'
@@ -295,6 +310,78 @@ s = socket.create_server(("127.0.0.1", 0)); print(s.getsockname()[1], flush=True
     [ $((SECONDS - before)) -le 2 ]
 }
 
+# In a script of with_server: PROXIED is the URL of a proxy to $1 that swallows answers for so long after a word.
+swallow='swallow() { # URL word seconds
+    rm -f proxy.port
+    python3 "$PROXY_PY" 127.0.0.1 "$(grep -oE "[0-9]{5}" <<<"$1" | head -n 1)" proxy.port "$2" "$3" >/dev/null 2>&1 3>&- &
+    trap "kill $!" EXIT
+    until [ -s proxy.port ]; do sleep 0.02; done
+    PROXIED="redis://127.0.0.1:$(cat proxy.port)/0?restart_guard=off"
+}'
+
+# bats test_tags=sqlite
+@test "once --at-most-once: a claim whose answer is lost is taken back, and the next caller runs CMD" {
+    PROXY_PY=$BATS_TEST_DIRNAME/proxy.py with_server "$swallow" redis -- '
+        simba once -u "$1" --at-most-once warm --per 1h true # so that the server knows the script
+        swallow "$1" "once/1 begun" 7
+        code=0
+        "$SIMBA" once -u "$PROXIED" --at-most-once m --per 1h -c "echo TOO EARLY" 2>&1 || code=$?
+        echo "ended with $code"
+        simba once -u "$1" --at-most-once m --per 1h -c "echo RAN"'
+    expect_all 0 "^simba once: mutex 'm' on redis:.*; CMD is not run \(--at-most-once\), and that is recorded: the next caller runs it$" \
+        '^ended with 125$' '^RAN$'
+    ! grep 'TOO EARLY' <<<"$output"
+}
+
+# bats test_tags=sqlite
+@test "once --at-most-once: a claim that cannot be taken back: it says what that means" {
+    PROXY_PY=$BATS_TEST_DIRNAME/proxy.py with_server "$swallow" redis -- '
+        swallow "$1" "once/1 begun" 60
+        code=0
+        "$SIMBA" once -u "$PROXIED" --ttl 2s --transition 1s --at-most-once m --per 1h -c "echo TOO EARLY" 2>&1 || code=$?
+        echo "ended with $code"'
+    expect_all 0 "^simba once: mutex 'm' on redis:.*; CMD was not run, but the store may have recorded that it began \(--at-most-once\); then no caller runs it for another 5[34]m[0-9]*s?$" \
+        '^ended with 125$'
+    ! grep 'TOO EARLY' <<<"$output"
+}
+
+# bats test_tags=sqlite
+@test "once: the lease is lost while the success is recorded: 125, and it says what is true" {
+    PROXY_PY=$BATS_TEST_DIRNAME/proxy.py with_server "$swallow" redis -- '
+        swallow "$1" "once/1 ended" 60
+        code=0
+        "$SIMBA" once -u "$PROXIED" --log json --ttl 2s --transition 1s m --per 1h -c "echo RAN" 2>&1 || code=$?
+        echo "ended with $code"'
+    expect_all 0 "\"reason\":\"expired\",\"text\":\"lost 'm' on redis:.*: no renewal for .*; CMD had ended with status 0, but that is not certainly recorded: the next caller may run it again\"" \
+        '^RAN$' '^ended with 125$'
+    [ "$(grep -c '"level":"error"' <<<"$output")" -eq 1 ]
+}
+
+# bats test_tags=sqlite
+@test "once: a Redis that has just started grants nothing: it waits for that, and one runs CMD" {
+    with_server '' redis --guard -- '
+        pids=()
+        for i in 1 2 3; do
+            simba once -u "$1" --ttl 3s --transition 3s nightly --per 1d -c "echo RAN" 2>&1 &
+            pids+=($!)
+        done
+        for pid in "${pids[@]}"; do wait "$pid" && echo "ended with 0"; done
+        simba once -u "$1" --ttl 3s --transition 3s nightly --per 1d -c "echo RAN" && echo "ended with 0"'
+    expect_all 0 "^simba once: mutex 'nightly' on redis:.*: the server has just started.* not granted for another [0-9.]+ s \(restart_guard\); waiting for the end of that$"
+    [ "$(grep -c '^RAN$' <<<"$output")" -eq 1 ]
+    [ "$(grep -c '^ended with 0$' <<<"$output")" -eq 4 ]
+}
+
+# bats test_tags=sqlite
+@test "once: a Redis that grants nothing for longer than a lease: 125, and it says why" {
+    with_server '' redis --guard -- 'set -- "${1%%\?*}?restart_guard=50s"
+        code=0
+        timeout 10 "$SIMBA" once -u "$1" nightly --per 1d ./never 2>&1 || code=$?
+        echo "ended with $code"'
+    expect_all 0 "^simba once: mutex 'nightly' on redis:.*: the server has just started.* not granted for another [0-9.]+ s \(restart_guard\); CMD is not run$" \
+        '^ended with 125$'
+}
+
 # bats test_tags=storeless
 @test "once: wrong usage" {
     run simba once
@@ -318,4 +405,10 @@ s = socket.create_server(("127.0.0.1", 0)); print(s.getsockname()[1], flush=True
 @test "once: twenty at the same moment, one runs it" {
     run "$BATS_TEST_DIRNAME/../once/run" --rounds 3 --processes 20 "$SIMBA" "$SIMBA_URL"
     expect 0 '3 rounds of 20: each was run once'
+}
+
+# bats test_tags=storeless
+@test "once --dry-run: shows the period" {
+    run simba once --dry-run --at-most-once --per 1h m true
+    expect 0 '^a run counts for 1h00m, less 6m00s \(--early\), once it has begun \(--at-most-once\)$'
 }

@@ -226,7 +226,7 @@ exit 5'
 # ---- elect and schedule -----------------------------------------------------------------------
 
 @test "elect --progress: the hook hangs: ended, --on-released hears stalled, another leads" {
-    begin "$SIMBA" elect --id first "${LEASE[@]}" --progress 1s "$M" \
+    begin "$SIMBA" elect --id first "${LEASE[@]}" --listen unix:first --progress 1s "$M" \
         -a 'touch up; exec sleep 60' -r 'echo "$SIMBA_REASON" >>reasons' >out 2>said
     first=$PID
     await test -e up
@@ -236,6 +236,8 @@ exit 5'
     has "mutex '$M' on $STORE: left to others for a lease, 6.0s" said
     has 'on-acquired ended with status 143, because it made no progress' said
     [ "$(cat reasons)" = stalled ]
+    run python3 "$BATS_TEST_DIRNAME/http.py" unix:first /metrics
+    expect 0 'simba_losses_total\{.*reason="stalled".*\} 1$'
     kill -TERM "$first" "$PID"
     ends "$first"
     [ "$CODE" -eq 0 ]
@@ -267,13 +269,15 @@ exit 5'
 }
 
 @test "schedule --progress: a run that hangs is ended, and another runs" {
-    begin "$SIMBA" schedule --id first "${LEASE[@]}" --progress 1s "$M" --every 1s sh -c 'touch up; exec sleep 60' 2>said
+    begin "$SIMBA" schedule --id first --listen unix:first "${LEASE[@]}" --progress 1s "$M" --every 1s sh -c 'touch up; exec sleep 60' 2>said
     first=$PID
     await test -e up
     begin "$SIMBA" schedule --id second "${LEASE[@]}" "$M" --every 1s touch second 2>said2
     await test -e second
     has 'run 1 ended with status 143 after .*, because it made no progress' said || { cat said; return 1; }
     has "mutex '$M' on $STORE: lost \(stalled\), token" said
+    run python3 "$BATS_TEST_DIRNAME/http.py" unix:first /metrics
+    expect 0 'simba_losses_total\{.*reason="stalled".*\} 1$'
     kill -TERM "$first" "$PID"
 }
 

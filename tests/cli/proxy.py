@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
-"""proxy.py HOST PORT FILE [WORD]: passes bytes to a server and back, through a port of its own: that in FILE, or else it
-writes there which it is. Whoever kills it cuts all connections. FILE.answered has a line for each connection on which the server
-has answered a question with WORD in it."""
+"""proxy.py HOST PORT FILE [WORD [SECONDS]]: passes bytes to a server and back, through a port of its own: that in FILE, or else
+it writes there which it is. Whoever kills it cuts all connections. FILE.answered has a line for each connection on which the
+server has answered a question with WORD in it. With SECONDS, the first question with WORD in it reaches the server, but for so
+long no answer comes back."""
 import errno
 import os
 import random
 import socket
 import sys
 import threading
+import time
 
 
 class Connection:
@@ -23,6 +25,10 @@ class Connection:
             while data := source.recv(65536):
                 if source is self.client:
                     self.asked = self.asked or (word != "" and word.encode() in data)
+                    if self.asked and silence[1] is None:
+                        silence[1] = time.monotonic() + silence[0]
+                elif silence[1] is not None and time.monotonic() < silence[1]:
+                    continue
                 target.sendall(data)
                 if source is self.server and self.asked and not self.answered:
                     self.answered = True
@@ -37,7 +43,8 @@ class Connection:
                 pass
 
 
-host, port, file, word = (*sys.argv[1:], "")[:4]
+host, port, file, word, seconds = (*sys.argv[1:], "", "")[:5]
+silence = [float(seconds or 0), None]  # how long, and until when
 
 
 def listen():

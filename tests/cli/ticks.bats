@@ -204,3 +204,20 @@ note_is() { # mutex word
     [ "$KIND" != zookeeper ] || skip "leases are longer there: run tests/ticks/rig by hand"
     "$BATS_TEST_DIRNAME/../ticks/rig" --ticks 12 --ahead 3 --strike-every 3 "$SIMBA" "$preload" "$SIMBA_URL"
 }
+
+@test "schedule: a scheduler that stops itself: when it tries again is said once; --fail-fast ends it" {
+    begin "$SIMBA" elect -q --advertise http://h:1 "$M" >published
+    await has acquired published
+    kill "$PID"
+    ends "$PID"
+    begin "$SIMBA" schedule --ttl 1s --transition 4s "$M" --every 1s ./never 2>said
+    await has "mutex '$M' on $STORE: contending has stopped; trying again every 1.0s$" said
+    sleep 2.5
+    [ "$(grep -c 'contending has stopped' said)" -eq 1 ]
+    [ "$(grep -c 'is not of a schedule' said)" -gt 1 ]
+    kill -TERM "$PID"
+    ends "$PID"
+    [ "$CODE" -eq 0 ]
+    run timeout 20 "$SIMBA" schedule --fail-fast "$M" --every 1s ./never
+    expect_all 125 "is not of a schedule" "contending has stopped; giving up \(--fail-fast\)$"
+}

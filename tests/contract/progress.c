@@ -211,6 +211,35 @@ static void resign_for_long(void)
     client_close(two);
 }
 
+/* A program that has had to end its own work: that is a loss, for the metrics and for on_released; and
+ * the mutex is free at once. */
+static void fail_counts(void)
+{
+    simba_client *one = client_open(), *two = client_open();
+    const char *mutex = fresh("fail");
+    struct simba_handle_options o = lease_long();
+    struct probe a = {0}, b = {0};
+    probe_start(&a, one, mutex, &o);
+    AWAIT(probe_leads(&a));
+    uint64_t token = simba_contender_token(a.c);
+    CHECK_REFUSED(simba_contender_fail(a.c, token, SIMBA_RELEASED), SIMBA_EINVAL, "knows");
+    CHECK_REFUSED(simba_contender_fail(a.c, token + 1, SIMBA_STALLED), SIMBA_ELOST, "is over");
+    CHECK(simba_contender_owns(a.c, token));
+    CHECK_OK(simba_contender_fail(a.c, token, SIMBA_STALLED));
+    CHECK(!simba_contender_is_owner(a.c));
+    CHECK_OK(simba_contender_wait(a.c, SIMBA_INITIAL, PATIENCE_MS));
+    CHECK(atomic_load(&a.reason) == SIMBA_STALLED && stalled_so_far(one) == 1);
+    probe_start(&b, two, mutex, &o);
+    AWAIT(probe_leads(&b));
+    probe_stop(&b);
+    CHECK_OK(simba_contender_start(a.c)); /* the next tenure is one like others */
+    AWAIT(probe_leads(&a));
+    probe_stop(&a);
+    CHECK(atomic_load(&a.reason) == SIMBA_RELEASED && stalled_so_far(one) == 1);
+    client_close(one);
+    client_close(two);
+}
+
 static void resign_there(struct probe *p)
 {
     if (atomic_load(&p->acquired) > 2)
@@ -281,6 +310,7 @@ const struct test progress_tests[] = {
     {"progress_old_token", progress_old_token, ANY_STORE, 0},
     {"progress_not_asked_for", progress_not_asked_for, ANY_STORE, 0},
     {"progress_of_work", progress_of_work, ANY_STORE, 0},
+    {"fail_counts", fail_counts, ANY_STORE, 0},
     {"resign_for_long", resign_for_long, PUSHES, 0},
     {"resign_in_callbacks", resign_in_callbacks, ANY_STORE, 0},
     {"resign_to_and_fro", resign_to_and_fro, PUSHES, 0},

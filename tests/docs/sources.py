@@ -32,7 +32,9 @@ ENVIRONMENT = {
     "TMPDIR": (OTHERS, "where simba torture keeps its records meanwhile; else /tmp"),
     "NO_COLOR": (OTHERS, "if it is set and not empty: no colours"),
     "TERM": (OTHERS, "if it is dumb: no colours"),
-    "NOTIFY_SOCKET": (OTHERS, "where systemd is told READY=1"),
+    "NOTIFY_SOCKET": (OTHERS, "where systemd is told READY=1 and, with `WatchdogSec=`, WATCHDOG=1"),
+    "WATCHDOG_PID": (OTHERS, "whom systemd watches, by `WatchdogSec=`: simba, if it is its number or not set"),
+    "WATCHDOG_USEC": (OTHERS, "how often systemd has to be told WATCHDOG=1"),
     "JOURNAL_STREAM": (OTHERS, "set by systemd: whether lines on stderr go to the journal, and have a priority"),
 }
 # Between simba tck and the suite that it runs; a planted mistake, for a test of simba torture.

@@ -59,6 +59,8 @@ static int take_option(struct cli *c, void *data, int id, char *value)
         e->plan.on_released = plan_shell_argv(e->released, value);
         return -1;
     case OPT_ADVERTISE:
+        if (strlen(value) > SIMBA_NOTE_MAX)
+            return usage(c, "--advertise is longer than %d bytes", SIMBA_NOTE_MAX);
         e->advertise = value;
         return -1;
     default:

@@ -135,15 +135,18 @@ static void show_gap(void *data, const struct history_gap *g)
         return;
     printf("-%s  ", show_time(g->from_ms, from));
     put_cell(show_duration(g->to_ms - g->from_ms, text), s->held, true);
-    printf("  nothing was recorded until %s%s%s\n", show_time(g->to_ms, to),
-           s->with_store ? ": " : "", s->with_store ? g->store : "");
+    printf("  %s until %s%s%s\n",
+           g->is_partial ? "only some mutexes were recorded" : "nothing was recorded",
+           show_time(g->to_ms, to), s->with_store ? ": " : "", s->with_store ? g->store : "");
 }
 
 static void show_titles(const struct show *s)
 {
     bool colour = wants_colour();
-    printf("%s %-*s  %*s  %-8s  %-*s  %*s  %s%s\n", colour ? "\033[1m" : "", 25, "BEGAN", s->held,
-           "HELD", "END", s->name, "NAME", s->token, "TOKEN", "HOLDER", colour ? "\033[0m" : "");
+    printf("%s %-*s  %*s  %-8s  %-*s  %*s  %-*s%s%s\n", colour ? "\033[1m" : "", 25, "BEGAN",
+           s->held, "HELD", "END", s->name, "NAME", s->token, "TOKEN",
+           s->with_store ? s->holder : 0, "HOLDER", s->with_store ? "  STORE" : "",
+           colour ? "\033[0m" : "");
 }
 
 /* ---- for programs -------------------------------------------------------------------------- */
@@ -173,7 +176,7 @@ static void print_gap(void *data, const struct history_gap *g)
     (void)data;
     json_buffer_add(&text, "{");
     json_buffer_string_of(&text, "mutex", NULL);
-    json_buffer_string_of(&text, "state", "not recorded");
+    json_buffer_string_of(&text, "state", g->is_partial ? "partly recorded" : "not recorded");
     json_buffer_number_of(&text, "began_ms", true, g->from_ms);
     json_buffer_number_of(&text, "ended_ms", true, g->to_ms);
     for (size_t i = 0; i < sizeof none / sizeof none[0]; i++)
@@ -197,6 +200,7 @@ static int show_all(struct show *s)
         widen(&s->name, "NAME");
         widen(&s->token, "TOKEN");
         widen(&s->held, "HELD");
+        widen(&s->holder, "HOLDER");
         rc = history_read(s->history, &s->query, show_tenure, show_gap, s);
         s->is_measuring = false;
         if (rc == 0 && s->count > 0) {
@@ -256,7 +260,7 @@ const struct command history_command = {
         "--json: mutex, state (held, ended, unseen), holder, token, began_ms, began_known, "
         "ended_ms, "
         "reason, last_seen_ms, over_by_ms, note, store; state \"not recorded\" for times in which "
-        "nothing was recorded.\n\n"
+        "nothing was recorded, \"partly recorded\" if only some mutexes were.\n\n"
         "Exit status: 0, also if there is nothing; 125 the file cannot be read; 64 wrong usage.\n\n"
         "Examples:\n"
         "  simba watch --record history.db &\n"

@@ -53,7 +53,8 @@ static int run(struct cli *c)
         return code;
     if ((code = cli_open_existing(c)) != 0)
         return code;
-    code = leader(c, c->operands[0]);
+    c->mutex = c->operands[0];
+    code = leader(c, c->mutex);
     simba_close(c->client, ANSWER_MS);
     return code;
 }

@@ -118,11 +118,9 @@ static int run_cmd(struct lock *l)
     struct locked *x = &l->locked;
     struct outcome o = locked_run(x);
     int code = locked_exit_code(x, &o);
-    bool is_kept = l->at_least_ms > 0 && o.is_run && !o.is_lost && o.error == 0 &&
-                   simba_locker_is_held(x->locker);
-    if (is_kept)
+    if (l->at_least_ms > 0 && o.is_run && !o.is_lost && o.error == 0 && x->was_held)
         keep(l);
-    return o.is_run || x->keeper.is_guard_dead ? locked_release(x, code, is_kept) : code;
+    return o.is_run || x->keeper.is_guard_dead ? locked_release(x, code) : code;
 }
 
 /* ---- without CMD --------------------------------------------------------------------------- */
@@ -141,11 +139,9 @@ static void print_token(const struct plan *p, const simba_locker *locker)
 static void report_loss(struct locked *x)
 {
     const struct plan *p = &x->plan;
-    char why[OUTAGE_TEXT_MAX] =
-        "the store has ended the tenure (by simba release, or its data were deleted)";
-    if (x->reason != SIMBA_EVICTED)
-        outage_explain(p->c->outage, (int)getpid(), why);
-    print_loss(p->c, reason_name(x->reason), "lost '%s' on %s: %s", p->mutex, p->c->store, why);
+    char why[OUTAGE_TEXT_MAX];
+    print_loss(p->c, reason_name(x->reason), "lost '%s' on %s: %s", p->mutex, p->c->store,
+               outage_why(p->c->outage, x->reason, (int)getpid(), why));
 }
 
 /* Without CMD there is nothing to guard: we are the ones who are to be ended. */
@@ -168,10 +164,7 @@ static int hold(struct locked *x)
         while (read(p->signals.fd, &info, sizeof info) == sizeof info) {
             if (!signal_ends((int)info.ssi_signo))
                 continue;
-            int rc = simba_locker_release(x->locker);
-            if (rc != 0)
-                print_error(p->c, "%s", cli_error_text());
-            return rc == SIMBA_ELOST ? EXIT_LOST : 0;
+            return locked_release(x, 0);
         }
     }
 }

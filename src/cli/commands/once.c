@@ -18,6 +18,7 @@
 
 #define EARLY_PARTS 10 /* of the period, by default: so much earlier the next run may begin */
 #define ASK_AGAIN_MS 100
+#define WHY_MAX 1024
 
 enum { OPT_PER, OPT_EARLY, OPT_AT_MOST_ONCE };
 
@@ -179,17 +180,17 @@ static void say_run(const struct once *x, const struct record *r, int64_t age_ms
     show_duration(age_ms, age);
     show_duration(left_ms, left);
     if (r->kind == BEGUN)
-        print_error(p->c,
+        print_level(p->c, SIMBA_LOG_INFO,
                     "mutex '%s' on %s: a run was begun %s ago with --at-most-once, and its end is "
                     "not recorded; it counts for another %s, not run here",
                     p->mutex, p->c->store, age, left);
     else if (r->status != 0)
-        print_error(p->c,
+        print_level(p->c, SIMBA_LOG_WARN,
                     "mutex '%s' on %s: a run was begun %s ago with --at-most-once, and ended with "
                     "status %d; it counts for another %s, not run here",
                     p->mutex, p->c->store, age, r->status, left);
     else
-        print_error(p->c,
+        print_level(p->c, SIMBA_LOG_INFO,
                     "mutex '%s' on %s: has run: begun %s ago, took %s; that counts for another %s, "
                     "not run here",
                     p->mutex, p->c->store, age, show_duration(r->took_ms, took), left);
@@ -221,8 +222,9 @@ static void print_running(const struct once *x, const struct simba_owner *o)
                    "status", "holder", o->id[0] != '\0' ? o->id : NULL, "token",
                    number_or_null(o->token != 0, (int64_t)o->token), "store", p->c->store);
     if (p->c->verbose > 0)
-        print_error(p->c, "mutex '%s' on %s: runs elsewhere: owned by %s%s%s; not run here",
-                    p->mutex, p->c->store, o->id[0] != '\0' ? o->id : "another",
+        print_level(p->c, SIMBA_LOG_INFO,
+                    "mutex '%s' on %s: runs elsewhere: owned by %s%s%s; not run here", p->mutex,
+                    p->c->store, o->id[0] != '\0' ? o->id : "another",
                     o->acquired_at != 0 ? " for " : "",
                     o->acquired_at != 0 ? show_duration(held_ms, held) : "");
 }
@@ -288,15 +290,43 @@ static int read_again(struct once *x)
     return print_error(p->c, "%s; CMD is not run", cli_error_text());
 }
 
+/* The store may have recorded that CMD begins, and CMD will not: that is taken back, as long as we own
+ * the mutex and nobody wants us to end. 0, or an error. */
+static int take_back(const struct once *x)
+{
+    const struct plan *p = &x->locked.plan;
+    struct pollfd signals = {p->signals.fd, POLLIN, 0};
+    int64_t until = simba_now() + p->c->ttl_ms + p->c->transition_ms;
+    int rc;
+    do
+        rc = record_write(x, RECORD_NOT_BEGUN);
+    while (is_passing(rc) && simba_now() < until && poll(&signals, 1, 0) == 0);
+    return rc;
+}
+
 static int claim(struct once *x)
 {
     const struct plan *p = &x->locked.plan;
-    if (!x->at_most_once || record_write(x, RECORD_BEGUN) == 0)
+    int rc = x->at_most_once ? record_write(x, RECORD_BEGUN) : 0;
+    if (rc == 0)
         return GO_ON;
+    char why[WHY_MAX], left[24];
+    snprintf(why, sizeof why, "%s", cli_error_text());
+    if (!is_passing(rc) && rc != SIMBA_ELOST)
+        return print_error(
+            p->c,
+            "%s; that CMD begins (--at-most-once) cannot be recorded, and CMD is not "
+            "run",
+            why);
+    if (take_back(x) == 0)
+        return print_error(p->c,
+                           "%s; CMD is not run (--at-most-once), and that is recorded: the next "
+                           "caller runs it",
+                           why);
     return print_error(p->c,
-                       "%s; so it may not be recorded that CMD begins (--at-most-once), and CMD is "
-                       "not run",
-                       cli_error_text());
+                       "%s; CMD was not run, but the store may have recorded that it began "
+                       "(--at-most-once); then no caller runs it for another %s",
+                       why, show_duration(x->per_ms - x->early_ms, left));
 }
 
 /* ---- CMD ----------------------------------------------------------------------------------- */
@@ -308,27 +338,43 @@ static void say_end(const struct once *x, int status, int64_t took_ms)
     if (p->c->verbose == 0)
         return;
     show_duration(took_ms, took);
+    int64_t left_ms = x->per_ms - x->early_ms - took_ms;
     if (status != 0 && !x->at_most_once)
-        print_error(
-            p->c,
+        print_level(
+            p->c, SIMBA_LOG_WARN,
             "mutex '%s' on %s: CMD was run, and ended with status %d after %s: that does not "
             "count, the next caller runs it",
             p->mutex, p->c->store, status, took);
+    else if (left_ms <= 0)
+        print_level(
+            p->c, SIMBA_LOG_WARN,
+            "mutex '%s' on %s: CMD was run, and ended with status %d after %s: that does not count "
+            "any more, because it took longer than --per less --early",
+            p->mutex, p->c->store, status, took);
     else
-        print_error(
-            p->c,
+        print_level(
+            p->c, status != 0 ? SIMBA_LOG_WARN : SIMBA_LOG_INFO,
             "mutex '%s' on %s: CMD was run, and ended with status %d after %s: that counts for "
             "another %s",
-            p->mutex, p->c->store, status, took,
-            show_duration(x->per_ms - x->early_ms - took_ms, left));
+            p->mutex, p->c->store, status, took, show_duration(left_ms, left));
 }
 
-/* What could not be recorded; the exit code. Of a lost lock the release says enough. */
-static int report_no_record(const struct once *x, int rc, int code)
+/* The lease was lost while the end was being recorded: the store may have done it. The exit code. */
+static int report_lost_record(struct once *x, int status, int code)
+{
+    char meaning[160];
+    snprintf(meaning, sizeof meaning,
+             "; CMD had ended with status %d, but that is not certainly recorded: %s", status,
+             x->at_most_once ? "that it has begun is, and counts"
+                             : "the next caller may run it again");
+    locked_report_loss(&x->locked, meaning);
+    return x->at_most_once ? code : EXIT_TROUBLE;
+}
+
+/* What could not be recorded; the exit code. */
+static int report_no_record(const struct once *x, int code)
 {
     const struct plan *p = &x->locked.plan;
-    if (rc == SIMBA_ELOST)
-        return code;
     if (!x->at_most_once)
         return print_error(
             p->c,
@@ -339,7 +385,7 @@ static int report_no_record(const struct once *x, int rc, int code)
 }
 
 /* CMD has ended by itself, or could not be begun. The exit code. */
-static int record_end(const struct once *x, const struct outcome *o, int code)
+static int record_end(struct once *x, const struct outcome *o, int code)
 {
     int64_t took_ms = (now_ns() - x->locked.began) / NS_PER_MS;
     char text[RECORD_MAX] = RECORD_NOT_BEGUN;
@@ -347,8 +393,12 @@ static int record_end(const struct once *x, const struct outcome *o, int code)
         snprintf(text, sizeof text, RECORD_ENDED, o->code, (long long)took_ms);
     bool is_recorded = x->at_most_once || code == 0;
     int rc = is_recorded ? record_write(x, text) : 0;
+    if (rc == SIMBA_ELOST && x->locked.was_held && o->error == 0)
+        return report_lost_record(x, o->code, code);
+    if (rc != 0 && rc != SIMBA_ELOST) /* of that the release says enough */
+        return report_no_record(x, code);
     if (rc != 0)
-        return report_no_record(x, rc, code);
+        return code;
     if (o->error == 0)
         say_end(x, o->code, took_ms);
     return code;
@@ -361,7 +411,7 @@ static int run_cmd(struct once *x)
     int code = locked_exit_code(l, &o);
     if (o.is_run && !o.is_lost && !l->keeper.is_guard_dead)
         code = record_end(x, &o, code);
-    return o.is_run || l->keeper.is_guard_dead ? locked_release(l, code, false) : code;
+    return o.is_run || l->keeper.is_guard_dead ? locked_release(l, code) : code;
 }
 
 /* ---- the whole ----------------------------------------------------------------------------- */
@@ -380,15 +430,25 @@ static int once(struct once *x)
         code = 0;
     } else if (code == ACQUIRED) {
         locked_say_acquired(l);
+        l->was_held = true;
         code = read_again(x);
         if (code == GO_ON)
             code = claim(x);
-        code = code == GO_ON ? run_cmd(x) : locked_release(l, code, true);
+        code = code == GO_ON ? run_cmd(x) : locked_release(l, code);
     }
     locked_end(l);
     if (signal != 0)
         die_of(signal);
     return code;
+}
+
+/* Of --dry-run. */
+static void show_period(const struct once *x)
+{
+    char per[24], early[24];
+    printf("\na run counts for %s, less %s (--early), once it has %s\n",
+           show_duration(x->per_ms, per), show_duration(x->early_ms, early),
+           x->at_most_once ? "begun (--at-most-once)" : "succeeded");
 }
 
 static int run(struct cli *c)
@@ -402,6 +462,8 @@ static int run(struct cli *c)
         code = check_options(&x);
     if (code < 0)
         code = locked_configure(&x.locked);
+    if (code == 0 && c->dry_run && !c->json)
+        show_period(&x);
     if (code >= 0)
         return code;
     code = once(&x);

@@ -94,23 +94,27 @@ static bool confirms(const struct request *r, const struct cli *c, const struct 
 
 /* ---- the end ------------------------------------------------------------------------------- */
 
+/* now: who has it since; nobody, or another tenure of the same owner, such as simba elect. */
 static int report_end(const struct cli *c, const struct request *r, struct simba_owner *o,
-                      int64_t waited_ms)
+                      const struct simba_owner *now, int64_t waited_ms)
 {
     bool is_expired = simba_now() >= o->transition_at - ROUNDING_MS;
-    char waited[24];
+    char waited[24], next[SIMBA_ID_MAX + 64] = "";
     show_duration(waited_ms, waited);
+    if (now->id[0] != '\0')
+        snprintf(next, sizeof next, "; now held by %s (token %llu)", now->id,
+                 (unsigned long long)now->token);
     o->transition_at = 0; /* nothing of it is left */
     if (c->json)
         owner_event_print(c, is_expired ? "expired" : "released", r->mutex, o,
                           is_expired ? SIMBA_EXPIRED : SIMBA_RELEASED);
     else if (is_expired)
-        print_note(c, "mutex '%s' on %s: over after %s: the lease of %s (token %llu) has ended",
-                   r->mutex, c->store, waited, o->id, (unsigned long long)o->token);
+        print_note(c, "mutex '%s' on %s: over after %s: the lease of %s (token %llu) has ended%s",
+                   r->mutex, c->store, waited, o->id, (unsigned long long)o->token, next);
     else
-        print_note(c,
-                   "mutex '%s' on %s: over after %s: %s (token %llu) has released it, or has died",
-                   r->mutex, c->store, waited, o->id, (unsigned long long)o->token);
+        print_note(
+            c, "mutex '%s' on %s: over after %s: %s (token %llu) has released it, or has died%s",
+            r->mutex, c->store, waited, o->id, (unsigned long long)o->token, next);
     return 0;
 }
 
@@ -148,7 +152,7 @@ static int await_end(const struct cli *c, const struct request *r, struct simba_
         poll(NULL, 0, (int)left_ms);
         rc = simba_read(c->client, r->mutex, ANSWER_MS, &seen);
         if (rc == 0 && (seen.token != o->token || strcmp(seen.id, o->id) != 0))
-            return report_end(c, r, o, simba_now() - began);
+            return report_end(c, r, o, &seen, simba_now() - began);
         if (rc == 0)
             *o = seen;
         pause_ms = (simba_now() - began) / READ_PART;
@@ -223,7 +227,7 @@ static int run(struct cli *c)
         return code;
     if ((code = cli_open(c)) != 0)
         return code;
-    r.mutex = c->operands[0];
+    r.mutex = c->mutex = c->operands[0];
     code = release(c, &r);
     simba_close(c->client, ANSWER_MS);
     return code;

@@ -28,13 +28,13 @@ static const struct option options[] = {
 struct watcher {
     struct cli *c;
     pthread_mutex_t lock;
-    int over; /* eventfd: nobody reads us */
+    int over; /* eventfd: nobody reads us, or the history file is gone */
     int64_t began;
     const char *record; /* a file; NULL: none */
     int64_t keep_ms;    /* 0: not given */
     struct recorder *recorder;
-    struct follow follow; /* if there is a recorder */
-    bool is_ending;       /* under its lock */
+    struct follow follow;
+    bool is_ending; /* under its lock */
     struct signals signals;
 };
 
@@ -48,13 +48,15 @@ static int take_option(struct cli *c, void *data, int id, char *value)
 }
 
 /* What is told first is how things are; of a mutex that was not known, that may be news. */
-static const char *event_of(const struct watcher *w, const struct simba_state *s)
+static const char *event_of(const struct watcher *w, const struct simba_state *s, bool was_on,
+                            bool knows_age)
 {
     bool is_first = s->before.id[0] == '\0' && s->before.token == 0;
     bool owned = s->after.id[0] != '\0';
     switch (s->reason) {
     case SIMBA_ACQUIRED:
-        return is_first && s->after.acquired_at < w->began ? "held" : "acquired";
+        was_on = was_on || (knows_age && s->after.acquired_at < w->began);
+        return is_first && was_on ? "held" : "acquired";
     case SIMBA_RELEASED:
         return s->before.id[0] == '\0' ? "free" : "released";
     case SIMBA_EXPIRED:
@@ -69,37 +71,36 @@ static const char *event_of(const struct watcher *w, const struct simba_state *s
 static void on_changed(void *data, const char *mutex, const struct simba_state *s)
 {
     struct watcher *w = data;
-    const char *event = event_of(w, s);
+    bool was_on = follow_was_on(&w->follow, mutex, &s->after);
+    follow_take(&w->follow, mutex, s);
+    bool knows_age = follow_knows_age(&w->follow);
+    const char *event = event_of(w, s, was_on, knows_age);
     /* Of a tenure that is over, say which one it was. */
-    const struct simba_owner *about = s->after.id[0] != '\0' ? &s->after : &s->before;
+    struct simba_owner about = s->after.id[0] != '\0' ? s->after : s->before;
+    if (!knows_age)
+        about.acquired_at = 0; /* an estimate */
     pthread_mutex_lock(&w->lock);
-    owner_event_print(w->c, event, mutex, about, s->reason);
+    owner_event_print(w->c, event, mutex, &about, s->reason);
     if (fflush(stdout) != 0)
         (void)!write(w->over, &(uint64_t){1}, sizeof(uint64_t));
     pthread_mutex_unlock(&w->lock);
-    if (w->recorder != NULL)
-        follow_take(&w->follow, mutex, s);
 }
 
 static void on_follow(void *data, enum follow_event what, struct followed *m, struct seen_tenure *t)
 {
     struct watcher *w = data;
     (void)m;
-    if (w->is_ending) /* observers go on */
+    if (w->is_ending || w->recorder == NULL) /* observers go on */
         return;
     if (what == FOLLOW_BEGAN || what == FOLLOW_ENDED)
         recorder_add(w->recorder, t);
 }
 
-/* Before it is silent for ever: does the store answer? */
-static int ask_once(const struct cli *c)
+/* Before it is silent for ever: does the store answer, and what is on already? */
+static int ask_once(struct watcher *w)
 {
-    struct simba_owner owner;
-    int rc = 0;
-    if (c->operand_count == 0)
-        rc = cli_ask(c, NULL);
-    for (size_t i = 0; rc == 0 && i < c->operand_count; i++)
-        rc = simba_read(c->client, c->operands[i], ANSWER_MS, &owner);
+    const struct cli *c = w->c;
+    int rc = follow_begin(&w->follow, c->client, c->operands, c->operand_count);
     return rc == 0 ? 0 : cli_fail(c, rc);
 }
 
@@ -124,19 +125,15 @@ static int prepare_to_record(struct watcher *w)
 {
     if (!signals_take(&w->signals))
         return print_error(w->c, "cannot take signals");
-    if (follow_init(&w->follow, on_follow, w) != 0)
-        return print_error(w->c, "out of memory");
     return recorder_open(w->c, w->record, w->keep_ms > 0 ? w->keep_ms : HISTORY_KEEP_MS,
                          &w->recorder);
 }
 
 static int begin_to_record(struct watcher *w)
 {
-    int code = recorder_begin(w->recorder, &w->follow);
-    if (code != 0)
-        return code;
-    int rc = follow_begin(&w->follow, w->c->client, w->c->operands, w->c->operand_count);
-    return rc < 0 ? cli_fail(w->c, rc) : 0;
+    recorder_limit(w->recorder, w->c->operands, w->c->operand_count);
+    recorder_tell(w->recorder, w->over);
+    return recorder_begin(w->recorder, &w->follow);
 }
 
 static void end_recording(struct watcher *w)
@@ -176,8 +173,9 @@ static _Noreturn void follow_for_ever(struct watcher *w)
         if (is_recorded)
             end_if_signaled(w);
         if (ready > 0 && (fds[0].revents != 0 || fds[1].revents != 0)) {
+            bool is_gone = is_recorded && recorder_is_gone(w->recorder);
             end_recording(w);
-            _exit(EXIT_NO_READER);
+            _exit(is_gone ? EXIT_TROUBLE : EXIT_NO_READER);
         }
         if (ready == 0)
             follow_list(&w->follow, w->c->client); /* if it fails, it is tried again */
@@ -199,8 +197,11 @@ static int run(struct cli *c)
     w.over = eventfd(0, EFD_CLOEXEC);
     if (w.record != NULL && (code = prepare_to_record(&w)) != 0)
         return code;
-    if ((code = cli_open_existing(c)) != 0 || (code = ask_once(c)) != 0 ||
-        (w.record != NULL && (code = begin_to_record(&w)) != 0) || (code = observe(&w)) != 0)
+    if (follow_init(&w.follow, on_follow, &w) != 0)
+        return print_error(c, "out of memory");
+    if ((code = cli_open_existing(c)) != 0 ||
+        (w.record != NULL && (code = begin_to_record(&w)) != 0) || (code = ask_once(&w)) != 0 ||
+        (code = observe(&w)) != 0)
         return code;
     follow_for_ever(&w);
 }

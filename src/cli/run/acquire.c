@@ -20,6 +20,7 @@
 #include "cli/run/outage.h"
 #include "cli/run/plan.h"
 #include "cli/run/poll_thread.h"
+#include "cli/run/service_watchdog.h"
 
 #define FIRST_READ_MS 20     /* a free lock is acquired sooner: then nothing is read */
 #define SHOW_AFTER_MS 400    /* before that it is not worth a line */
@@ -29,6 +30,7 @@
 #define CLOSE_TIMEOUT_MS 3000
 #define CANCEL_EVERY_MS 5
 #define ASK_AGAIN_MS 100
+#define SHUT_GRACE_MS 1000 /* a store may be late with the end of its restart grace */
 #define STATUS_MAX 600
 #define REFUSED_MS 1000 /* so long attempts may fail before it is worth a word */
 #define WARN_EVERY_MS 5000
@@ -201,11 +203,19 @@ static void *watch(void *arg)
 
 /* ---- the wait ------------------------------------------------------------------------------ */
 
+/* Nobody has it, but the store grants nothing for a while: for how long; 0: that is not so. */
+static int64_t shut_ms(const struct plan *p, int code)
+{
+    return code == SIMBA_EHELD ? outage_shut_ms(p->c->outage, cli_error_text()) : 0;
+}
+
 /* What the library's answer means to whoever called us. */
 static int result_of(const struct plan *p, int code)
 {
     if (code == 0)
         return ACQUIRED;
+    if (p->may_be_held && shut_ms(p, code) > 0)
+        return print_error(p->c, "%s; CMD is not run", cli_error_text());
     if (code == SIMBA_EHELD && p->may_be_held)
         return HELD;
     if (code == SIMBA_EHELD || code == SIMBA_ETIMEOUT) {
@@ -215,13 +225,24 @@ static int result_of(const struct plan *p, int code)
     return print_error(p->c, "%s", cli_error_text());
 }
 
-/* A try. Where it is no conflict that another has it, the answer is what counts: a store that is busy
- * is asked again for a while. */
+/* How long it is worth asking again after that answer. */
+static int64_t patience_ms(const struct plan *p, int code)
+{
+    if (code == SIMBA_ESTORE)
+        return CONNECT_TIMEOUT_MS;
+    int64_t ms = shut_ms(p, code), lease_ms = p->c->ttl_ms + p->c->transition_ms;
+    return ms > 0 && ms <= lease_ms ? lease_ms + SHUT_GRACE_MS : 0;
+}
+
+/* A try. Where it is no conflict that another has it, the answer is what counts: a store that is busy,
+ * or does not grant what is free, is asked again for a while. */
 static int try_once(struct watcher *w)
 {
     int code = simba_locker_acquire(w->l, 0);
-    while (w->p->may_be_held && code == SIMBA_ESTORE && !w->is_canceled &&
-           simba_now() - w->began < CONNECT_TIMEOUT_MS) {
+    if (w->p->may_be_held && code == SIMBA_EHELD && patience_ms(w->p, code) > 0 && !w->on_terminal)
+        print_note(w->p->c, "%s; waiting for the end of that", cli_error_text());
+    while (w->p->may_be_held && !w->is_canceled &&
+           simba_now() - w->began < patience_ms(w->p, code)) {
         poll(NULL, 0, ASK_AGAIN_MS);
         code = simba_locker_acquire(w->l, 0);
     }
@@ -281,6 +302,7 @@ int acquire(struct plan *p, simba_locker *l, int *signal)
     poll_thread_stop(p->c);
     if (code != ACQUIRED) {
         listen_end(p);
+        service_watchdog_end();
         /* which gives back a lock that was granted in spite of the cancel */
         simba_close(p->c->client, CLOSE_TIMEOUT_MS);
     }

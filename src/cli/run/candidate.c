@@ -17,6 +17,7 @@
 #include "cli/run/outage.h"
 #include "cli/run/plan.h"
 #include "cli/run/relay.h"
+#include "cli/run/service_watchdog.h"
 
 #define BUSY_MS 100     /* how soon it is seen that a tenure was lost under schedule's work … */
 #define IDLE_MS 1000    /* … otherwise the library calls us */
@@ -77,7 +78,36 @@ static int64_t pause_after_stall(const struct candidate *c)
     return lease_ms * NS_PER_MS + p->kill_after;
 }
 
-/* It is stopped by us; or by itself, when a scheduler has got no thread for its work. */
+/* A hook has failed. */
+static int64_t pause_after_failure(const struct candidate *c)
+{
+    const struct plan *p = c->keeper.p;
+    char pause[24];
+    print_note(p->c, "mutex '%s' on %s: left to others for a ttl, %s", p->mutex, p->c->store,
+               show_duration(p->c->ttl_ms, pause));
+    return p->c->ttl_ms * NS_PER_MS;
+}
+
+/* A scheduler has stopped itself, and its error was shown (says_errors): what comes next, once until it
+ * leads again, or can. */
+static void on_stopped_itself(struct candidate *c, int64_t ttl_ms)
+{
+    const struct plan *p = c->keeper.p;
+    char pause[24];
+    if (p->fail_fast) {
+        print_error(p->c, "mutex '%s' on %s: contending has stopped; giving up (--fail-fast)",
+                    p->mutex, p->c->store);
+        c->is_end = true;
+        c->code = EXIT_TROUBLE;
+    } else if (!c->is_stop_said) {
+        print_error(p->c, "mutex '%s' on %s: contending has stopped; trying again every %s",
+                    p->mutex, p->c->store, show_duration(ttl_ms, pause));
+    }
+    c->is_stop_said = true;
+}
+
+/* It is stopped by us; or by itself, when a scheduler finds a note that is not of a schedule, may not write
+ * its own, or has got no thread for its work. */
 static void step(struct candidate *c, bool is_idle)
 {
     const struct plan *p = c->keeper.p;
@@ -90,11 +120,14 @@ static void step(struct candidate *c, bool is_idle)
     c->left_tenure = ended;
     if (c->step != STAY && c->again_at == 0) {
         c->again_at = c->step == STEP_BACK   ? now + pause_after_stall(c)
-                      : c->step == STEP_DOWN ? later
+                      : c->step == STEP_DOWN ? now + pause_after_failure(c)
                                              : now;
-        simba_contender_stop(c->contender);
+        if (c->step == STEP_DOWN ||
+            simba_contender_fail(c->contender, ended, c->keeper.ended_reason) != 0)
+            simba_contender_stop(c->contender);
     } else if (is_idle && c->again_at == 0) {
         c->again_at = later;
+        on_stopped_itself(c, p->c->ttl_ms);
     } else if (is_idle && now >= c->again_at) {
         c->again_at = 0;
         simba_contender_start(c->contender);
@@ -194,6 +227,7 @@ static int contend(struct candidate *c)
         pthread_detach(thread);
     keeper_run(k);
     listen_end(k->p);
+    service_watchdog_end();
     simba_close(k->p->c->client, CLOSE_TIMEOUT_MS);
     return c->code;
 }

@@ -17,6 +17,7 @@ struct candidate {
     int64_t again_at; /* contend again then; 0: as usual */
     /* lead no more; try again at once, after a ttl, after a lease */
     enum { STAY, STEP_ASIDE, STEP_DOWN, STEP_BACK } step;
+    bool is_stop_said;    /* that a scheduler has stopped itself */
     uint64_t left_tenure; /* the last one that was left because the guard has ended it */
     bool is_end;          /* and with this exit code: */
     int code;

@@ -23,6 +23,7 @@
 #include "cli/run/plan.h"
 #include "cli/run/process_tree.h"
 #include "cli/run/relay.h"
+#include "cli/run/service_watchdog.h"
 #include "cli/run/spawn.h"
 
 #define PAUSE_LEAST_MS 5
@@ -40,6 +41,7 @@ int keeper_begin(struct keeper *k, struct plan *p)
     pthread_cond_init(&k->changed, NULL);
     k->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     p->c->outage = outage_new();
+    service_watchdog_take();
     bool has_commands = p->argv != NULL || p->on_released != NULL || p->check != NULL;
     if (k->wake < 0 || p->c->outage == NULL || (has_commands && !relay_fork(p->c)) ||
         !signals_take(&p->signals) || (has_commands && (k->guard = guard_fork(p, &k->channel)) < 0))
@@ -49,6 +51,8 @@ int keeper_begin(struct keeper *k, struct plan *p)
     int code = listen_open(p);
     if (code == 0)
         code = cli_open(p->c);
+    if (code == 0)
+        service_watchdog_begin(p->c->client);
     cli_forget_url(p->c);
     return code;
 }
@@ -268,14 +272,9 @@ static void send_job(struct keeper *k)
 static void report_loss(struct keeper *k, enum simba_reason reason, const char *next)
 {
     const struct plan *p = k->p;
-    char why[OUTAGE_TEXT_MAX] =
-        "the store has ended the tenure (by simba release, or its data were deleted)";
-    if (reason == SIMBA_STALLED)
-        snprintf(why, sizeof why, "no progress was reported in time");
-    else if (reason != SIMBA_EVICTED)
-        outage_explain(p->c->outage, (int)getpid(), why);
-    print_loss(p->c, reason_name(reason), "lost '%s' on %s: %s; %s", p->mutex, p->c->store, why,
-               next);
+    char why[OUTAGE_TEXT_MAX];
+    print_loss(p->c, reason_name(reason), "lost '%s' on %s: %s; %s", p->mutex, p->c->store,
+               outage_why(p->c->outage, reason, (int)getpid(), why), next);
 }
 
 void keeper_report_loss(struct keeper *k, uint64_t token, enum simba_reason reason)
@@ -335,16 +334,21 @@ static void end_tenure(struct keeper *k, uint64_t token, enum simba_reason reaso
  * order. */
 static void on_guard_gone(struct keeper *k, const char *what)
 {
-    print_error(k->p->c, "mutex '%s' on %s: the process simba-guard, %d, %s; killing CMD",
-                k->p->mutex, k->p->c->store, (int)k->guard_was, what);
+    enum simba_reason reason = SIMBA_RELEASED; /* else it is still ours, until it is released */
+    if (k->tenure != 0 && k->ended_by_guard == k->tenure)
+        reason = k->ended_reason;
+    else if (k->job.kind == JOB_CMD && k->job.reason != SIMBA_UNCHANGED)
+        reason = k->job.reason;
+    print_loss(k->p->c, reason_name(reason),
+               "mutex '%s' on %s: the process simba-guard, %d, %s; killing CMD", k->p->mutex,
+               k->p->c->store, (int)k->guard_was, what);
     process_tree_kill(k->guard);
     k->guard = 0;
     if (k->on_released_due && k->p->on_released != NULL && k->on_released_done != k->tenure) {
         k->on_released_done = k->tenure;
-        bool is_lost = k->ended_by_guard == k->tenure; /* else it is still ours */
         struct tenure t = {.id = k->id,
                            .store = k->p->c->store,
-                           .reason = reason_name(is_lost ? k->ended_reason : SIMBA_RELEASED),
+                           .reason = reason_name(reason),
                            .token = k->tenure};
         spawn_on_released(k->p, &t, on_released_until(k) - plan_lease_margin(k->p->c) / 10);
     }
@@ -526,8 +530,9 @@ struct outcome keeper_run(struct keeper *k)
         int most = k->on_turn(k->data);
         if (most < 0)
             break;
-        wait_for_events(k, pause_ms(k, most));
+        wait_for_events(k, service_watchdog_turn(pause_ms(k, most)));
     }
+    service_watchdog_leave();
     struct outcome o = outcome_of(k);
     pthread_mutex_unlock(&k->lock);
     return o;

@@ -3,12 +3,14 @@
 
 #include <limits.h>
 #include <malloc.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "cli/cli.h"
 #include "cli/output.h"
+#include "cli/owner_list.h"
 #include "cli/run/clock.h"
 #include "cli/run/guard.h"
 #include "cli/run/listen.h"
@@ -17,6 +19,7 @@
 #include "cli/run/relay.h"
 
 #define SHORT_MS 20
+#define REASON_WAIT_MS 100
 #define LEFT_BEHIND_AFTER_MS 500 /* before that it is not worth a line: they may be about to end */
 
 /* ---- options ------------------------------------------------------------------------------- */
@@ -177,7 +180,9 @@ struct outcome locked_run(struct locked *x)
     x->began = now_ns();
     keeper_start_only(k, simba_locker_token(x->locker));
     relay_notify_ready();
-    return keeper_run(k);
+    struct outcome o = keeper_run(k);
+    x->was_held = simba_locker_is_held(x->locker);
+    return o;
 }
 
 int locked_exit_code(const struct locked *x, const struct outcome *o)
@@ -197,13 +202,38 @@ int locked_exit_code(const struct locked *x, const struct outcome *o)
     return o->code;
 }
 
-int locked_release(const struct locked *x, int code, bool was_held)
+/* on_lost() may be under way. */
+static enum simba_reason reason_of(const struct locked *x)
+{
+    for (int i = 0; i < REASON_WAIT_MS && x->reason == SIMBA_UNCHANGED; i++)
+        poll(NULL, 0, 1);
+    if (x->reason != SIMBA_UNCHANGED)
+        return x->reason;
+    return now_ns() < x->keeper.hold_until ? SIMBA_EVICTED : SIMBA_EXPIRED;
+}
+
+void locked_report_loss(struct locked *x, const char *meaning)
+{
+    const struct plan *p = &x->plan;
+    enum simba_reason reason = reason_of(x);
+    char why[OUTAGE_TEXT_MAX];
+    print_loss(p->c, reason_name(reason), "lost '%s' on %s: %s%s", p->mutex, p->c->store,
+               outage_why(p->c->outage, reason, (int)getpid(), why), meaning);
+    x->is_loss_said = true;
+}
+
+int locked_release(struct locked *x, int code)
 {
     int rc = simba_locker_release(x->locker);
     if (rc == 0 || x->keeper.job.term_sent)
         return code;
-    print_error(x->plan.c, "%s", cli_error_text());
-    return rc == SIMBA_ELOST && !was_held ? EXIT_LOST : code;
+    if (rc != SIMBA_ELOST)
+        print_error(x->plan.c, "%s", cli_error_text());
+    else if (!x->is_loss_said)
+        locked_report_loss(x, x->plan.argv == NULL ? ""
+                              : x->was_held        ? "; CMD did not run then"
+                                            : "; CMD has ended, but was not protected to its end");
+    return rc == SIMBA_ELOST && !x->was_held ? EXIT_LOST : code;
 }
 
 void locked_end(struct locked *x)

@@ -15,6 +15,8 @@ struct locked {
     int64_t began;                    /* CMD */
     _Atomic enum simba_reason reason; /* why the lock was lost */
     bool is_polled;                   /* by a thread of its own, if the client needs one */
+    bool was_held;                    /* still, when CMD had ended, or was not to be begun */
+    bool is_loss_said;
 };
 
 /* Options, for their tables; locked_take() takes them, and the first two, whose help differs. */
@@ -55,9 +57,12 @@ void locked_say_acquired(const struct locked *x); /* with -v */
 struct outcome locked_run(struct locked *x);
 int locked_exit_code(const struct locked *x, const struct outcome *o);
 
-/* The lock had gone before CMD ended by itself (unless it was held after that), or the store cannot
- * be told: that is said. The exit code, given the one so far. */
-int locked_release(const struct locked *x, int code, bool was_held);
+/* The lock is lost: says what that means ("; CMD is not …"), and why. */
+void locked_report_loss(struct locked *x, const char *meaning);
+
+/* If the lock is lost, or the store cannot be told, that is said. The exit code, given the one so far:
+ * another, if the lock had gone before CMD ended by itself. */
+int locked_release(struct locked *x, int code);
 
 void locked_end(struct locked *x); /* the guard, and what --listen has begun */
 #endif

@@ -54,11 +54,12 @@ const char *outage_refusal(const struct outage *o, int64_t for_ms, char out[OUTA
 int64_t outage_shut_ms(struct outage *o, const char *line)
 {
     const char *at = strstr(line, SHUT);
-    double seconds = at != NULL ? strtod(at + strlen(SHUT), NULL) : 0;
-    if (seconds <= 0)
+    if (at == NULL)
         return 0;
-    o->shut_until = simba_now() + (int64_t)(seconds * 1000);
-    return (int64_t)(seconds * 1000);
+    double seconds = strtod(at + strlen(SHUT), NULL); /* rounded down */
+    int64_t ms = seconds > 0 ? (int64_t)(seconds * 1000) : 1;
+    o->shut_until = simba_now() + ms;
+    return ms;
 }
 
 bool outage_take(struct outage *o, const char *line)
@@ -83,6 +84,19 @@ bool outage_take(struct outage *o, const char *line)
         return false;
     set_cause(o, "", 0);
     return atomic_exchange(&o->is_on, false) && works;
+}
+
+const char *outage_why(struct outage *o, enum simba_reason reason, int keeper,
+                       char out[OUTAGE_TEXT_MAX])
+{
+    if (reason == SIMBA_EVICTED)
+        snprintf(out, OUTAGE_TEXT_MAX,
+                 "the store has ended the tenure (by simba release, or its data were deleted)");
+    else if (reason == SIMBA_STALLED)
+        snprintf(out, OUTAGE_TEXT_MAX, "no progress was reported in time");
+    else
+        outage_explain(o, keeper, out);
+    return out;
 }
 
 const char *outage_explain(struct outage *o, int keeper, char out[OUTAGE_TEXT_MAX])

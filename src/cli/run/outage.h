@@ -7,6 +7,7 @@
 #ifndef CLI_RUN_OUTAGE_H
 #define CLI_RUN_OUTAGE_H
 
+#include <simba.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -45,4 +46,7 @@ const char *outage_refusal(const struct outage *o, int64_t for_ms, char out[OUTA
 /* "no renewal for 11.9s (connection refused)"; keeper: the process that should have renewed. */
 #define OUTAGE_TEXT_MAX (OUTAGE_CAUSE_MAX + 128)
 const char *outage_explain(struct outage *o, int keeper, char out[OUTAGE_TEXT_MAX]);
+/* The same, or what else ended the tenure. */
+const char *outage_why(struct outage *o, enum simba_reason reason, int keeper,
+                       char out[OUTAGE_TEXT_MAX]);
 #endif

@@ -7,7 +7,7 @@
  * on, and ends as the keeper ends. If it is killed the kernel kills the keeper, and the guard
  * ends the tree, as for any keeper.
  *
- * It also tells systemd that the keeper is ready, because systemd listens to the process that it
+ * It also tells systemd that the keeper is ready, and alive, because systemd listens to the process that it
  * started. sd_notify's protocol is one datagram; a library for it would be loaded at every
  * start. */
 #include "cli/run/relay.h"
@@ -31,9 +31,9 @@
 static int ready =
     -1; /* a pipe: the keeper's end, or the relay's; -1: there is no relay, or no keeper */
 
-static void notify_service_manager(void)
+static void notify_service_manager(const char *state)
 {
-    const char *path = secure_getenv("NOTIFY_SOCKET"), state[] = "READY=1";
+    const char *path = secure_getenv("NOTIFY_SOCKET");
     struct sockaddr_un to = {.sun_family = AF_UNIX};
     if (path == NULL || (path[0] != '/' && path[0] != '@') || strlen(path) >= sizeof to.sun_path)
         return;
@@ -48,12 +48,25 @@ static void notify_service_manager(void)
     close(fd);
 }
 
-void relay_notify_ready(void)
+/* What goes through the pipe. */
+static const char *const states[] = {"READY=1", "WATCHDOG=1"};
+
+static void notify(unsigned char which)
 {
     if (ready >= 0)
-        (void)!write(ready, "", 1);
+        (void)!write(ready, &which, 1);
     else
-        notify_service_manager();
+        notify_service_manager(states[which]);
+}
+
+void relay_notify_ready(void)
+{
+    notify(0);
+}
+
+void relay_notify_alive(void)
+{
+    notify(1);
 }
 
 static bool may_have_others(void)
@@ -88,14 +101,14 @@ static void on_signals(const struct signals *s, pid_t keeper)
 /* That it is ready comes first: the keeper may have ended since. */
 static _Noreturn void relay(const struct signals *s, pid_t keeper)
 {
-    char byte;
+    unsigned char which;
     spawn_drop_stdio();
     for (;;) {
         struct pollfd fds[] = {{s->fd, POLLIN, 0}, {ready, POLLIN, 0}};
         if (poll(fds, 2, -1) < 0)
             continue;
-        if (fds[1].revents != 0 && read(ready, &byte, 1) == 1)
-            notify_service_manager();
+        if (fds[1].revents != 0 && read(ready, &which, 1) == 1)
+            notify_service_manager(states[which % 2]);
         else if (fds[1].revents != 0)
             ready = -1; /* the keeper has ended, or is about to */
         if (fds[0].revents != 0)

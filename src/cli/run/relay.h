@@ -12,4 +12,5 @@ struct cli;
 bool relay_fork(struct cli *c);
 
 void relay_notify_ready(void); /* tells systemd, if it asked to be told */
+void relay_notify_alive(void); /* the same: WATCHDOG=1 */
 #endif
