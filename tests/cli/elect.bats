@@ -304,6 +304,35 @@ P
     ends "$PID"
 }
 
+# Longer than a lease.
+SLOW_END='trap "sleep 2.5; echo ended >>log; exit 0" TERM; touch up; while :; do sleep 0.05; done'
+
+@test "schedule: a run that takes long to end after a signal is not killed, and the mutex is kept for it" {
+    [ "$KIND" != zookeeper ] || skip "leases are longer there"
+    begin "$SIMBA" schedule --ttl 500ms --transition 500ms "$M" --every 1h sh -c "$SLOW_END" 2>err
+    await test -e up
+    kill -TERM "$PID"
+    run simba lock -w 20s "$M" cat log # not before the run has ended
+    expect 0 '^ended$'
+    ends "$PID"
+    [ "$CODE" -eq 0 ]
+    ! has lost err
+    has 'run 1 ended with status 0' err
+}
+
+@test "elect: a hook that takes long to end after a signal is not killed, and the mutex is kept for it" {
+    [ "$KIND" != zookeeper ] || skip "leases are longer there"
+    begin "$SIMBA" elect --ttl 500ms --transition 500ms "$M" -a "$SLOW_END" -r 'echo "$SIMBA_REASON" >>log' >out 2>err
+    await test -e up
+    kill -TERM "$PID"
+    run simba lock -w 20s "$M" cat log
+    expect 0 '^ended$'
+    expect 0 '^released$'
+    ends "$PID"
+    [ "$CODE" -eq 0 ]
+    ! has lost err
+}
+
 @test "schedule: a signal reaches the run, and ends it in order" {
     begin "$SIMBA" schedule "$M" --every 1s sh -c 'trap "echo told >>log; exit 9" TERM; echo up >up; while :; do sleep 0.05; done' 2>err
     await test -s up

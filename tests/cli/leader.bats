@@ -35,6 +35,13 @@ end_leader() {
     expect 1 'nobody leads'
 }
 
+@test "leader: of a schedule its id is shown, and not its tick" {
+    begin "$SIMBA" schedule --id web1 "$M" --every 1h true 2>said
+    await has "run 1 ended" said
+    run simba leader "$M"
+    expect 0 '^web1$'
+}
+
 @test "leader: who advertises nothing is shown by its id, and not by what one before has said" {
     lead web1 --advertise here
     end_leader

@@ -153,6 +153,7 @@ FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "contender_start": (c_int, _P),
     "contender_stop": (c_int, _P),
     "contender_resign": (c_int, _P, _MS),
+    "contender_fail": (c_int, _P, c_uint64, c_int),
     "contender_progress": (c_int, _P, c_uint64),
     "contender_publish": (c_int, _P, c_uint64, _S, _MS),
     "contender_wait": (c_int, _P, c_int, _MS),

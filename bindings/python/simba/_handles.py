@@ -16,8 +16,8 @@ from . import _c, _callbacks
 from ._c import lib
 from ._client import ASK_SECONDS, Client, Core
 from ._errors import Canceled, Error, Lost, StateError, Timeout, check, error_of
-from ._values import (Duration, Note, State, Status, decode, encode, milliseconds, note_of, option_ms, state_of,
-                      timeout_ms)
+from ._values import (Duration, Note, Reason, State, Status, decode, encode, milliseconds, note_of, option_ms,
+                      state_of, timeout_ms)
 
 _WAIT_MS = 500  # how long Ctrl-C can take in Contender.wait()
 _CANCEL_SECONDS = 5.0  # for an acquisition to end that was cancelled
@@ -291,6 +291,10 @@ class Contender(Handle):
     def resign(self, pause: Duration = 0) -> None:
         """Ends this tenure in order, stays a candidate, and does not try again for that long."""
         self._call(lib.contender_resign, milliseconds(pause))
+
+    def fail(self, token: int, reason: Reason) -> None:
+        """As stop, but the tenure counts as lost: Reason.STALLED or Reason.EXPIRED. Lost: it is over."""
+        self._call(lib.contender_fail, token, reason)
 
     def progress(self, token: int) -> None:
         """The owner is getting on with its work: see the option progress. Lost: that tenure is over."""

@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, Any, List, TypeVar
 from . import _c, _callbacks, _client, _handles
 from ._c import lib
 from ._errors import Error, StateError, Timeout, error_of
-from ._values import (Duration, Entry, Finding, HandleMetrics, Metrics, Note, Owner, State, Status, encode,
-                      milliseconds)
+from ._values import (Duration, Entry, Finding, HandleMetrics, Metrics, Note, Owner, Reason, State, Status,
+                      encode, milliseconds)
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -364,6 +364,10 @@ class Contender:
     def resign(self, pause: Duration = 0) -> None:
         """Ends this tenure in order, stays a candidate, and does not try again for that long."""
         self._inner.resign(pause)
+
+    def fail(self, token: int, reason: Reason) -> None:
+        """As stop, but the tenure counts as lost: Reason.STALLED or Reason.EXPIRED. Lost: it is over."""
+        self._inner.fail(token, reason)
 
     def progress(self, token: int) -> None:
         """The owner is getting on with its work: see the option progress. Lost: that tenure is over."""

@@ -131,6 +131,18 @@ def test_stopped_and_resigned(client, name, calls):
         contender.resign()
 
 
+def test_failed(client, name, calls):
+    needs("contender_fail")
+    contender = client.contender(name, on_acquired=calls.add, on_released=calls.add)
+    contender.start()
+    calls.wait(1)
+    token = contender.token
+    with pytest.raises(simba.Lost):
+        contender.fail(token + 1, simba.Reason.STALLED)
+    contender.fail(token, simba.Reason.STALLED)
+    assert calls.wait(2).reason == simba.Reason.STALLED
+
+
 def test_options_of_other_handles(client, name):
     for create in (client.contender, lambda name, **callback: client.scheduler(name, print, every=1, **callback)):
         for callback in ("on_lost", "on_changed"):

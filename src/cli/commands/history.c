@@ -254,7 +254,7 @@ const struct command history_command = {
         "Shows the tenures of a file that simba watch --record or simba serve --history has "
         "written, the "
         "newest last. The store is not asked; -u URL shows only what was recorded of that one.\n"
-        "BEGAN ≤: on at that time, begun earlier. END: released, expired, evicted, stalled; held: "
+        "BEGAN ≤: on at that time, begun earlier. END: released, expired, evicted; held: "
         "still "
         "on; unseen: it ended while nobody recorded. HELD ≥: at least so long.\n"
         "--json: mutex, state (held, ended, unseen), holder, token, began_ms, began_known, "

@@ -1,15 +1,22 @@
 /* leader.c: simba leader: where the leader can be found, for scripts. */
 #include <stdio.h>
+#include <string.h>
 
 #include "cli/commands/commands.h"
 #include "cli/output.h"
 
 #define EXIT_NOBODY 1
 
+/* Those of simba schedule and simba once are not meant for anybody else. */
+static bool is_of_a_command(const char *text)
+{
+    return strncmp(text, "tick ", 5) == 0 || strncmp(text, "once/", 5) == 0;
+}
+
 /* What an earlier leader has said is not true of this one. */
 static bool is_of(const struct simba_note *n, const struct simba_owner *o)
 {
-    return n->text[0] != '\0' && n->token == o->token;
+    return n->text[0] != '\0' && n->token == o->token && !is_of_a_command(n->text);
 }
 
 static void print_leader(const struct cli *c, const char *mutex, const struct simba_note *n,

@@ -23,7 +23,8 @@
 enum { OPT_PER, OPT_EARLY, OPT_AT_MOST_ONCE };
 
 static const struct option options[] = {
-    {"per", 0, OPT_PER, "D", "a run that has succeeded counts for this long from its beginning on"},
+    {"per", 0, OPT_PER, "D",
+     "a run that has succeeded counts for this long, less --early, from its beginning on"},
     {"early", 0, OPT_EARLY, "D",
      "so much earlier than that the next may begin; default: a tenth of --per"},
     {"at-most-once", 0, OPT_AT_MOST_ONCE, NULL,
@@ -36,7 +37,8 @@ static const struct option options[] = {
 };
 
 static const char help[] =
-    "Of all who call, one runs CMD. The others end with 0 at once, because it runs, or because a "
+    "simba once NAME --per D CMD…: of all who call, one runs CMD. The others end with 0 at once, "
+    "because it runs, or because a "
     "run "
     "counts. A run that fails, is lost or dies does not count: the next caller runs CMD again. "
     "-v says which of these it was; with --json, who does not run CMD prints it: outcome (running, "

@@ -135,6 +135,13 @@ static void step(struct candidate *c, bool is_idle)
     c->step = STAY;
 }
 
+static bool runs_cmd(const struct keeper *k)
+{
+    return k->job.kind == JOB_CMD && k->job.is_wanted && k->job.is_sent && !k->job.is_over;
+}
+
+/* A signal that ends us went to CMD, too. CMD may take its time, under the mutex, as under simba lock:
+ * the lease is renewed until it has ended. */
 static int on_turn(void *data)
 {
     struct candidate *c = data;
@@ -144,7 +151,7 @@ static int on_turn(void *data)
         c->is_end = true;
         c->code = EXIT_TROUBLE;
     }
-    if (!k->is_stopping && (c->is_end || k->has_ending_signal))
+    if (!k->is_stopping && (c->is_end || (k->has_ending_signal && !runs_cmd(k))))
         stop(c);
     else if (k->is_stopping && is_idle)
         return -1;
