@@ -94,10 +94,13 @@ void work_probe_stop(struct work_probe *d)
     CHECK(atomic_load(&d->acquired) == atomic_load(&d->released));
 }
 
+/* Hundreds of these at once must leave the processors to others. */
+#define BLOCK_NAP_MS 20
+
 int work_probe_block(struct work_probe *d, const simba_run *run)
 {
     int64_t until = simba_now() + PATIENCE_MS;
-    for (; !atomic_load(&d->gate); nap(1)) {
+    for (; !atomic_load(&d->gate); nap(BLOCK_NAP_MS)) {
         CHECK(simba_now() < until);
         if (simba_run_should_stop(run))
             atomic_store(&d->saw_stop, true);
