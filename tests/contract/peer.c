@@ -117,7 +117,8 @@ struct visit {
     _Atomic bool is_over;
 };
 
-/* Writes to the store as the peer does: some stores wait for the longest lease that they have seen. */
+/* Writes to the store as the peer does: some stores wait for the longest lease that they have seen. Its lease is
+ * so short that it may be over before a busy machine has answered the release. */
 static void *visit_store(void *arg)
 {
     struct visit *v = arg;
@@ -126,7 +127,8 @@ static void *visit_store(void *arg)
     CHECK_CODE(simba_open(v->peer->url, NULL, &s), 0);
     CHECK_CODE(simba_locker_create(s, fresh("visit"), &v->peer->like, &l), 0);
     CHECK_CODE(simba_locker_acquire(l, PATIENCE_MS), 0);
-    CHECK_CODE(simba_locker_release(l), 0);
+    int rc = simba_locker_release(l);
+    CHECK(rc == 0 || rc == SIMBA_ESTORE || rc == SIMBA_ELOST);
     atomic_store(&v->is_over, true);
     simba_locker_destroy(l);
     CHECK_CODE(simba_close(s, PATIENCE_MS), 0);
