@@ -8,12 +8,10 @@
 
 #include "cli/commands/commands.h"
 #include "cli/output.h"
-#include "cli/owner_list.h"
 #include "cli/run/acquire.h"
 #include "cli/run/clock.h"
 #include "cli/run/guard.h"
 #include "cli/run/locked.h"
-#include "cli/run/outage.h"
 #include "cli/run/poll_thread.h"
 #include "cli/run/process_tree.h"
 #include "cli/run/relay.h"
@@ -136,14 +134,6 @@ static void print_token(const struct plan *p, const simba_locker *locker)
     fflush(stdout);
 }
 
-static void report_loss(struct locked *x)
-{
-    const struct plan *p = &x->plan;
-    char why[OUTAGE_TEXT_MAX];
-    print_loss(p->c, reason_name(x->reason), "lost '%s' on %s: %s", p->mutex, p->c->store,
-               outage_why(p->c->outage, x->reason, (int)getpid(), why));
-}
-
 /* Without CMD there is nothing to guard: we are the ones who are to be ended. */
 static int hold(struct locked *x)
 {
@@ -158,7 +148,7 @@ static int hold(struct locked *x)
         if (poll(fds, 2, -1) <= 0)
             continue;
         if (fds[1].revents != 0) {
-            report_loss(x);
+            locked_report_loss(x, "");
             return EXIT_LOST;
         }
         while (read(p->signals.fd, &info, sizeof info) == sizeof info) {

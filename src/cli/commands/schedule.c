@@ -251,7 +251,7 @@ static int work(void *data, const simba_run *run)
         return o.code;
     if (o.error != 0) /* perhaps another can begin it */
         simba_contender_resign(s->candidate.contender, s->plan.c->ttl_ms);
-    bool is_cut_short = o.is_lost || (o.code != 0 && o.is_ended);
+    bool is_cut_short = o.is_lost || (o.code != 0 && o.is_signaled);
     return is_cut_short || o.error != 0 ? SIMBA_ECANCELED : o.code;
 }
 

@@ -92,7 +92,7 @@ static struct outcome outcome_of(const struct keeper *k)
         return o;
     o.is_run = k->job.is_sent;
     o.is_lost = k->job.term_sent;
-    o.is_ended = k->has_ending_signal || k->is_stopping;
+    o.is_signaled = k->has_ending_signal || k->is_stopping;
     if (o.is_lost)
         o.why = k->job.reason == SIMBA_STALLED ? ", because it made no progress"
                                                : ", because the lease was lost";

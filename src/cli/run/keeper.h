@@ -17,12 +17,12 @@ struct plan;
 
 /* What became of a command. */
 struct outcome {
-    bool is_run;     /* else the tenure had ended before */
-    bool is_lost;    /* it was asked to end, because the tenure ended */
-    bool is_ended;   /* a signal that ends us went to it, too */
-    int error;       /* of exec */
-    int code;        /* as lock would exit */
-    const char *why; /* of is_lost, to show: ", because …"; else "" */
+    bool is_run;      /* else the tenure had ended before */
+    bool is_lost;     /* it was asked to end, because the tenure ended */
+    bool is_signaled; /* a signal that ends us went to it, too */
+    int error;        /* of exec */
+    int code;         /* as lock would exit */
+    const char *why;  /* of is_lost, to show: ", because …"; else "" */
 };
 
 struct keeper {
