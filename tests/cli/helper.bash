@@ -87,7 +87,7 @@ is_ours() { # pid
 }
 
 left_running() {
-    find /proc -maxdepth 2 -name cwd \( -lname "$DIR" -o -lname "$DIR/*" \) 2>/dev/null | cut -d / -f 3
+    find /proc/[0-9]*/cwd -maxdepth 0 \( -lname "$DIR" -o -lname "$DIR/*" \) 2>/dev/null | cut -d / -f 3
 }
 
 # A wrapper that is killed leaves a guard, and that has yet to end CMD: until nobody is left.
@@ -119,7 +119,7 @@ needs_browser() {
         ! "$PYTHON" -c 'import selenium' 2>/dev/null || break
     done
     "$PYTHON" -c 'import selenium' 2>/dev/null && command -v chromium chromedriver >/dev/null ||
-        skip "no python3-selenium, chromium or chromedriver: scripts/setup browser installs them"
+        skip "no python3-selenium, chromium or chromedriver: scripts/setup all-tests installs them"
 }
 
 # Runs something as another user, who is in no group but, perhaps, this one.
@@ -163,7 +163,13 @@ begin() { # program...; its pid is in $PID
     STARTED+=("$PID")
 }
 
-# Until the command is true; twenty seconds are for ever.
+# A pause without a process of its own: nothing ever comes through that pipe.
+pause() { # seconds
+    [ -p "$DIR/.pause" ] || mkfifo "$DIR/.pause"
+    read -rt "$1" <>"$DIR/.pause" || true
+}
+
+# Waits until the command is true, for twenty seconds at most.
 await() { # command...
     local end=$((SECONDS + 20))
     until "$@" >/dev/null 2>&1; do
@@ -171,7 +177,7 @@ await() { # command...
             echo "in vain: $*" >&2
             return 1
         fi
-        sleep 0.01
+        pause 0.02
     done
 }
 

@@ -43,7 +43,8 @@ torture() { run --separate-stderr simba torture "$SIMBA_URL" "${ROUND[@]}" "$@";
     torture --faults none --processes 2 --mutexes 1 --json
     expect 0
     [ "$(jq -r '"\(.processes) \(.mutexes) \(.faults) \(.wrong)"' <<<"${lines[-1]}")" = "2 1 0 0" ]
-    [ "$(jq -r '.handovers > 3 and .tenures > 3 and .answers > 10' <<<"${lines[-1]}")" = true ]
+    # How many there are is the machine's affair; that they were counted, and fit each other, is ours.
+    [ "$(jq -r '.tenures > 0 and .handovers < .tenures and .answers > 0' <<<"${lines[-1]}")" = true ]
 }
 
 # bats test_tags=sqlite
