@@ -114,7 +114,8 @@ static void end_as_reported(struct follow *f, struct followed *m, const struct s
 {
     int64_t now = simba_wall_ms(simba_now());
     bool is_seen = s->after.id[0] == '\0' && is_same(&m->tenure, &s->before) &&
-                   s->reason != SIMBA_ACQUIRED && s->reason != SIMBA_UNCHANGED;
+                   s->reason != SIMBA_ACQUIRED && s->reason != SIMBA_UNCHANGED &&
+                   s->reason != SIMBA_UNSEEN;
     if (is_seen)
         end(f, m, s->reason, ended_at(s), 0);
     else if (m->is_confirmed) /* it was followed until now, but several changes came at once */
