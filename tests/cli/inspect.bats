@@ -262,7 +262,7 @@ P
         "$SIMBA" watch -u "$1" --json >out &
         until grep -q old out; do sleep 0.02; done
         sleep 2
-        for i in 1 2; do simba lock -u "$1" --ttl 2s --transition 1s n1 sleep 0.5; sleep 0.3; done
+        until grep -q n1 out; do simba lock -u "$1" --ttl 2s --transition 1s n1 sleep 0.5; done
         kill $(jobs -p)
         cat out'
     expect_all 0 '"event":"held".*"mutex":"old"' '"event":"acquired".*"mutex":"n1"'
