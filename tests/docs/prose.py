@@ -271,6 +271,13 @@ class Checker:
         elif missing:
             print(f"facts: note: without a page of section 3 yet: {', '.join(missing)}")
 
+    def check_reasons_of_states(self):
+        """Each stands in the page of struct simba_state."""
+        enum = re.search(r"enum simba_reason \{(.*?)\};", self.s.headers["include/simba.h"], re.S).group(1)
+        page = "\n".join(documents.read("man/simba_owner.3.scd"))
+        self.wrong += [f"man/simba_owner.3.scd: *{name}* is a reason, too" for name in re.findall(r"\bSIMBA_\w+(?=[,\s])", enum)
+                       if f"*{name}*" not in page]
+
     def check_environment(self):
         in_code, listed = self.s.environment_in_code(), set(facts.ENVIRONMENT)
         for name in sorted(in_code - listed):
@@ -435,6 +442,7 @@ def check(s):
     c.check_functions()
     c.check_help()
     c.check_reasons()
+    c.check_reasons_of_states()
     c.check_mentions()
     for command in [None, *(name for name in s.commands.commands if name != "version")]:
         c.check_manual(command)
