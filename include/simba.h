@@ -88,7 +88,8 @@ enum simba_reason {
     SIMBA_RELEASED, /* its owner ended it: stop, release, destroy */
     SIMBA_EXPIRED,  /* it could not be renewed in time */
     SIMBA_EVICTED,  /* the store said that it is over */
-    SIMBA_STALLED   /* its owner reported no progress in time, see progress_ms */
+    SIMBA_STALLED,  /* its owner reported no progress in time, see progress_ms */
+    SIMBA_UNSEEN    /* an observer: it is over, and nobody saw why */
 };
 
 /* A tenure of a mutex. A plain value; all zero means nobody. The layout is frozen. */
@@ -542,9 +543,10 @@ typedef struct simba_observer simba_observer;
  * a newer one. It is as quick as the store can push, else it is told when the lease that it knows
  * of ends. A change from one owner to the next is told as two: an end, then a beginning. The reason
  * of an end is what can be seen from outside: SIMBA_EVICTED if the tenure was seen with
- * SIMBA_OWNER_EVICTED, SIMBA_EXPIRED if it was found gone at or after the end of the known lease,
- * else SIMBA_RELEASED (also after a stall whose on_released has returned, after an eviction by
- * force, or a death that the store has noticed).
+ * SIMBA_OWNER_EVICTED; SIMBA_RELEASED if it was found gone before its lease could end (also after a
+ * stall whose on_released has returned, after an eviction by force, or a death that the store has
+ * noticed); SIMBA_EXPIRED if its lease ran out, unrenewed, while it was looked at. SIMBA_UNSEEN if
+ * nobody knows: the observer could not ask the store in the last tenth of the lease that it knew of.
  * mutex NULL: all of the store. Then it is first told of those that are owned, and calls for
  * different mutexes may come at the same time. */
 int simba_observer_create(simba_client *s, const char *mutex,

@@ -103,20 +103,22 @@ static void end(struct follow *f, struct followed *m, enum simba_reason reason, 
     t->note = NULL;
 }
 
-/* An expired one was over when its lease was, not when somebody looked. */
+/* An expired one was over when its lease was, not when somebody looked; and of one that nobody saw the
+ * end of it is not known that it was on any longer. */
 static int64_t ended_at(const struct simba_state *s)
 {
     int64_t now = simba_now(), until = s->before.transition_at;
-    return simba_wall_ms(s->reason == SIMBA_EXPIRED && until != 0 && until < now ? until : now);
+    bool is_of_lease = s->reason == SIMBA_EXPIRED || s->reason == SIMBA_UNSEEN;
+    return simba_wall_ms(is_of_lease && until != 0 && until < now ? until : now);
 }
 
 static void end_as_reported(struct follow *f, struct followed *m, const struct simba_state *s)
 {
     int64_t now = simba_wall_ms(simba_now());
-    bool is_seen = s->after.id[0] == '\0' && is_same(&m->tenure, &s->before) &&
-                   s->reason != SIMBA_ACQUIRED && s->reason != SIMBA_UNCHANGED;
-    if (is_seen)
-        end(f, m, s->reason, ended_at(s), 0);
+    bool is_it = s->after.id[0] == '\0' && is_same(&m->tenure, &s->before) &&
+                 s->reason != SIMBA_ACQUIRED && s->reason != SIMBA_UNCHANGED;
+    if (is_it)
+        end(f, m, s->reason != SIMBA_UNSEEN ? s->reason : SIMBA_UNCHANGED, ended_at(s), now);
     else if (m->is_confirmed) /* it was followed until now, but several changes came at once */
         end(f, m, SIMBA_UNCHANGED, now, now);
     else

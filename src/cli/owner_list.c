@@ -245,11 +245,9 @@ static void print_row(const struct cli *c, const struct owner_row *r, int64_t no
 
 const char *reason_name(enum simba_reason reason)
 {
-    static const char *const names[] = {[SIMBA_ACQUIRED] = "acquired",
-                                        [SIMBA_RELEASED] = "released",
-                                        [SIMBA_EXPIRED] = "expired",
-                                        [SIMBA_EVICTED] = "evicted",
-                                        [SIMBA_STALLED] = "stalled"};
+    static const char *const names[] = {
+        [SIMBA_ACQUIRED] = "acquired", [SIMBA_RELEASED] = "released", [SIMBA_EXPIRED] = "expired",
+        [SIMBA_EVICTED] = "evicted",   [SIMBA_STALLED] = "stalled",   [SIMBA_UNSEEN] = "unseen"};
     size_t i = (size_t)reason;
     return i < sizeof names / sizeof *names ? names[i] : NULL;
 }

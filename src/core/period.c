@@ -21,11 +21,11 @@
 #define JITTER_MAX_MS 3600000
 #define DRIFT_PPM 10000
 #define DRIFT_PPM_MAX 200000
-#define RENEW_PART 2     /* of the ttl, by default */
-#define RENEW_SPREAD 10  /* a tenth of the renewal period */
-#define OBSERVE_EARLY 10 /* part of a lease before its end at which an observer asks */
-#define RENEW_STEPS 128  /* of the renewal period */
-#define ATTEMPT_PART 8   /* of the ttl: how long a renewal may take */
+#define RENEW_PART 2    /* of the ttl, by default */
+#define RENEW_SPREAD 10 /* a tenth of the renewal period */
+#define OBSERVE_MARGIN_MIN (2 * SLACK)
+#define RENEW_STEPS 128 /* of the renewal period */
+#define ATTEMPT_PART 8  /* of the ttl: how long a renewal may take */
 #define KILL_AFTER_MAX (3000 * NS_PER_MS)
 #define KILL_AFTER_PART 5 /* of the lease */
 
@@ -54,6 +54,11 @@ static int64_t shortened(const struct period *p, int64_t length)
 int64_t period_margin(int64_t ttl, int64_t transition)
 {
     return min64(MARGIN_MAX, max64(transition / 4, (ttl + transition) / 10));
+}
+
+int64_t period_margin_least(int64_t lease)
+{
+    return period_margin(lease, 0);
 }
 
 static const char *broken_rule(const struct period_options *o)
@@ -168,10 +173,10 @@ int64_t period_retry_at(const struct period *p, int64_t now, int64_t expiry, uin
 
 int64_t period_observe_at(const struct period *p, int64_t now, int64_t expiry, uint64_t *random)
 {
-    int64_t early = p->lease / OBSERVE_EARLY;
-    if (expiry - now <= 3 * early)
+    int64_t margin = period_margin_least(expiry - now);
+    if (margin <= OBSERVE_MARGIN_MIN)
         return period_retry_at(p, now, expiry, random);
-    return expiry - early - rng_between(random, 0, early);
+    return expiry - rng_between(random, margin / 2, margin - margin / 8);
 }
 
 /* Doubles from first to last; the upper half of that is jitter, so that many do not stay in step. */

@@ -51,14 +51,16 @@ int64_t period_renew_at(const struct period *p, int64_t sent_at, int64_t left, u
 /* When one that is not owner tries again: another's lease ends at expiry. */
 int64_t period_retry_at(const struct period *p, int64_t now, int64_t expiry, uint64_t *random);
 
-/* When an observer asks again. Before the end, so that it hears of the renewals: an owner that releases
- * after the end that was known would look as if its lease had run out. Close to the end, as above. */
+/* When an observer asks again. So close before the end that an owner that is alive has renewed, and one
+ * that has not will not (see tenure_end). The lease is the owner's, as far as it is seen: not that of p.
+ * With so little left that this is past, as above. */
 int64_t period_observe_at(const struct period *p, int64_t now, int64_t expiry, uint64_t *random);
 
 /* ---- what follows from it for people and for commands that run under a lease --------------- */
 
 /* From the end of the right to act to where another may own the mutex. */
 int64_t period_margin(int64_t ttl, int64_t transition);
+int64_t period_margin_least(int64_t lease); /* whatever part of the lease is ttl, or transition */
 
 /* The store may be away for so long at the worst moment, right before a renewal, and no tenure
  * ends. */

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "core/period.h"
+
 bool tenure_is_same(const struct tenure *a, const struct tenure *later)
 {
     if (a->id == NULL || later->id == NULL)
@@ -31,9 +33,18 @@ bool tenure_is_old(const struct tenure *before, const struct tenure *last, const
            is_late(before, last, now);
 }
 
-enum simba_reason tenure_end(const struct tenure *was, int64_t now)
+/* What was left was rounded down by the store, so it was up to a millisecond more. */
+static bool was_seen_at_its_end(const struct tenure *t)
+{
+    return t->until - t->asked_at + NS_PER_MS <= period_margin_least(t->lease);
+}
+
+enum simba_reason tenure_end(const struct tenure *was, const struct tenure *next)
 {
     if (was->evicted)
         return SIMBA_EVICTED;
-    return now >= was->until ? SIMBA_EXPIRED : SIMBA_RELEASED;
+    bool next_began_before = next->id != NULL && next->aged && next->acquired_at < was->until;
+    if (next->seen_at < was->until || next_began_before)
+        return SIMBA_RELEASED;
+    return was_seen_at_its_end(was) ? SIMBA_EXPIRED : SIMBA_UNSEEN;
 }

@@ -13,6 +13,7 @@ struct tenure {
     uint64_t token;      /* 0: unknown */
     int64_t acquired_at; /* not after this */
     int64_t until;       /* the end of its lease, as far as it was known then */
+    int64_t lease;       /* at least so long is its lease: the most that was seen to be left */
     int64_t asked_at;    /* when the request was sent that showed it, */
     int64_t seen_at;     /* and when its answer came */
     bool aged;           /* the store knows when it began */
@@ -30,7 +31,12 @@ bool tenure_is_same(const struct tenure *a, const struct tenure *later);
 bool tenure_is_old(const struct tenure *before, const struct tenure *last,
                    const struct tenure *now);
 
-/* Why it is gone, if the answer that does not show it any more came at `now`: EVICTED if it was
- * seen to be evicted, EXPIRED at or after the end of the lease that was known, else RELEASED. */
-enum simba_reason tenure_end(const struct tenure *was, int64_t now);
+/* Why it is gone, if an answer shows `next` instead (id NULL: nobody):
+ *   EVICTED   it was seen to be evicted
+ *   RELEASED  it was gone, or the next had begun, before the end of its lease that was known
+ *   EXPIRED   it was last seen so close to that end, unrenewed, that its owner had stopped acting
+ *   UNSEEN    else: it may have been renewed after it was last seen, and then released, or not
+ * An owner stops, and renews no more, period_margin() before the end. Of a foreign one that goes on to
+ * the very end this is as good as known. */
+enum simba_reason tenure_end(const struct tenure *was, const struct tenure *next);
 #endif

@@ -23,6 +23,8 @@ static bool see(struct actor *a, struct tenure now, enum simba_reason reason)
     } else {
         now.id = a->after.id;
         now.acquired_at = a->after.acquired_at; /* a renewal moves nothing but the end */
+        if (now.lease < a->after.lease)
+            now.lease = a->after.lease;
     }
     a->after = now;
     driver_unlock(a->client);
@@ -48,7 +50,7 @@ static bool see_end_first(struct actor *a, const struct tenure *now, bool *chang
             return false; /* one step, then */
         *a->next = (struct tenure){.id = NULL};
         struct tenure nobody = {.asked_at = now->asked_at, .seen_at = now->seen_at};
-        *changed = see(a, nobody, tenure_end(&a->after, now->seen_at));
+        *changed = see(a, nobody, tenure_end(&a->after, now));
     }
     free(a->next->id);
     *a->next = *now;
@@ -81,6 +83,7 @@ bool state_answered(struct actor *a, struct request *r)
         now.id = own ? (char *)actor_id(a) : r->owner;
         now.acquired_at = began_at(r, end - actor_period(a)->lease);
         now.until = end;
+        now.lease = end - r->sent.sent_at;
         now.aged = r->age_ms >= 0;
         now.evicted = r->evicted;
     }
@@ -93,7 +96,7 @@ bool state_answered(struct actor *a, struct request *r)
     bool changed;
     if (see_end_first(a, &now, &changed))
         return changed;
-    return see(a, now, now.id != NULL ? SIMBA_ACQUIRED : tenure_end(&a->after, now.seen_at));
+    return see(a, now, now.id != NULL ? SIMBA_ACQUIRED : tenure_end(&a->after, &now));
 }
 
 void state_ended(struct actor *a, enum simba_reason reason)

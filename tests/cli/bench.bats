@@ -19,6 +19,11 @@ lists_some() {
     simba list --json simba-bench- | grep -q mutex
 }
 
+lists_tokens() { # so many different ones were seen
+    simba list --json simba-bench- | grep -o '"token": *[0-9]*' >>tokens
+    [ "$(sort -u tokens | wc -l)" -ge "$1" ]
+}
+
 @test "bench: a table, an estimate and one sentence; nothing stays held" {
     run -0 simba bench --ttl 60s --for 1s
     expect_all 0 '^acquire \+ release +[0-9.]+ (us|ms|s) +[0-9.]+ (us|ms|s) +[0-9.]+ (us|ms|s) +[0-9,]+$' \
@@ -48,7 +53,7 @@ END
 @test "bench: a signal ends it in order: shows what there is, gives all back, dies of it" {
     begin "$SIMBA" bench --ttl 60s --for 1h >out # a shell's children in the background ignore SIGINT
     await lists_some
-    sleep 0.3 # some pairs
+    await lists_tokens 3 # some pairs
     kill -TERM "$PID"
     ends "$PID"
     [ "$CODE" -eq 143 ]

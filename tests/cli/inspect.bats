@@ -254,6 +254,21 @@ P
     await is_named
 }
 
+@test "watch: what ended while nobody could look is not shown as expired" {
+    simba lock "$M" true # so that there is a store
+    begin "$SIMBA" watch --json "$M" >out
+    watch=$PID
+    begin "$SIMBA" lock --ttl 1s --transition 1s "$M" sh -c 'until [ -e go ]; do sleep 0.02; done'
+    await has '"event":"acquired"' out
+    kill -STOP "$watch"
+    sleep 2.2 # the lease that it knows of is over, and was renewed
+    touch go
+    ends "$PID"
+    kill -CONT "$watch"
+    await has '"event":"(unseen|released)"' out # ZooKeeper shows the session of who looks
+    ! has expired out
+}
+
 # bats test_tags=sqlite
 @test "watch: a store that does not know since when: acquired is acquired, and no time is made up" {
     with_server '' redis -- '
@@ -262,7 +277,7 @@ P
         "$SIMBA" watch -u "$1" --json >out &
         until grep -q old out; do sleep 0.02; done
         sleep 2
-        for i in 1 2; do simba lock -u "$1" --ttl 2s --transition 1s n1 sleep 0.5; sleep 0.3; done
+        until grep -q n1 out; do simba lock -u "$1" --ttl 2s --transition 1s n1 sleep 0.5; done
         kill $(jobs -p)
         cat out'
     expect_all 0 '"event":"held".*"mutex":"old"' '"event":"acquired".*"mutex":"n1"'

@@ -30,6 +30,7 @@ P
     await test -S notify
     export NOTIFY_SOCKET=$DIR/notify
 }
+is_stopped() { [ "$(sed 's/.*) //' "/proc/$1/stat" | cut -c1)" = T ]; } # pid
 heard_alive() { [ "$(grep -c '^WATCHDOG=1$' heard)" -ge "$1" ]; }
 
 @test "WatchdogSec=: lock, with CMD and while it waits, elect and schedule report; CMD is not told" {
@@ -40,7 +41,10 @@ heard_alive() { [ "$(grep -c '^WATCHDOG=1$' heard)" -ge "$1" ]; }
     [ "$(cat told)" = "none none" ]
     has '^READY=1$' heard
     kill -STOP "$PID"
-    sleep 0.3
+    await is_stopped "$PID"
+    python3 -c 'import os, socket
+socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM).sendto(b"BEHIND", os.environ["NOTIFY_SOCKET"])'
+    await has '^BEHIND$' heard # all that it had said
     : >heard
     sleep 1
     [ ! -s heard ]

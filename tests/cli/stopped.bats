@@ -83,6 +83,6 @@ is_free() {
     kill -CONT "$PID"
     ends "$PID"
     [ "$CODE" -eq 123 ]
-    has 'warning: .*lost by .*\(this process, or its loop, did not run in the last [234][0-9.]*s: was it stopped\?\)' said
+    has 'warning: .*lost by .*\(this process, or its loop, did not run in the last ([2-9]|[1-9][0-9])[0-9.]*s: was it stopped\?\)' said
     ! has 'store does not answer' said
 }

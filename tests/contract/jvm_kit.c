@@ -51,7 +51,8 @@ static void guard(void)
     AWAIT(probe_leads(&owner));
     uint64_t token = atomic_load(&owner.token);
     probe_start(&waiter, two, mutex, &o);
-    for (int64_t end = simba_now() + 4 * o.ttl_ms; simba_now() < end; nap(20)) {
+    int64_t end = simba_now() + 5 * o.ttl_ms / 2; /* a lease is two: it must have been renewed */
+    for (; simba_now() < end; nap(20)) {
         CHECK(simba_contender_owns(owner.c, token));
         CHECK(simba_contender_remaining(owner.c) <= o.ttl_ms + o.transition_ms);
         CHECK(!simba_contender_is_owner(waiter.c));

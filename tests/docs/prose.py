@@ -6,6 +6,7 @@
     names           every SIMBA_… and simba_… exists: in the headers, in the environment, as a metric
     functions       every public function has a page in section 3, as soon as one has
     URLs            schemes and options exist
+    messages        those of the table in the guide for troubleshooting are in tests/messages/collection.txt
     places          files, links with their anchors, targets of make, tests and scenarios exist
     durations       where a mark says so: <!-- fact: ttl margin --> or "; fact: ttl margin" in or before a paragraph,
                     whose text then has to have these values; "7.5 s" is right for 7.588 s. Names: tools/facts --names
@@ -23,6 +24,7 @@ import tables
 
 FOREIGN = set("""caching_sha2_password rpl_semi_sync_master_timeout synchronous_standby_names err_after_x noun_verb
     simba_noun_verb max_connections wait_timeout""".split())
+FROM_LIBRARIES = {"database is locked"}  # SQLite
 OTHER_SCHEMES = {"http", "https", "dir", "file", "jdbc", "ssh", "unix"}
 MARK = re.compile(r"(?:<!-- *|^\s*; )fact: *(.*?)(?: *-->| *$)")
 DURATION = re.compile(r"(\d+(?:\.\d+)?)[ \u00a0]?(ms|min|s|h|day|d|m)?\b")
@@ -269,6 +271,13 @@ class Checker:
         elif missing:
             print(f"facts: note: without a page of section 3 yet: {', '.join(missing)}")
 
+    def check_reasons_of_states(self):
+        """Each stands in the page of struct simba_state."""
+        enum = re.search(r"enum simba_reason \{(.*?)\};", self.s.headers["include/simba.h"], re.S).group(1)
+        page = "\n".join(documents.read("man/simba_owner.3.scd"))
+        self.wrong += [f"man/simba_owner.3.scd: *{name}* is a reason, too" for name in re.findall(r"\bSIMBA_\w+(?=[,\s])", enum)
+                       if f"*{name}*" not in page]
+
     def check_environment(self):
         in_code, listed = self.s.environment_in_code(), set(facts.ENVIRONMENT)
         for name in sorted(in_code - listed):
@@ -279,6 +288,24 @@ class Checker:
         for name in sorted(in_code):
             if name.startswith("SIMBA_") and name not in manual:
                 self.wrong.append(f"man: the variable {name} is in no page")
+
+    def check_reasons(self):
+        """What SIMBA_REASON may be stands in a table here, and in the help of the command that sets it."""
+        said = re.findall(r"released, expired[\w, ]*", facts.ENVIRONMENT["SIMBA_REASON"][1])
+        if not said or f"SIMBA_REASON: {said[0]}." not in self.s.text["src/cli/commands/elect.c"].replace('"\n    "', ""):
+            self.wrong.append(f"tests/docs/sources.py: SIMBA_REASON is not what simba elect --help says: {said}")
+
+    def check_messages(self, text):
+        """A table "it says" has parts of messages that there are; those of libraries are in FROM_LIBRARIES."""
+        messages = "\n".join(documents.read("tests/messages/collection.txt")).lower()
+        for number, lines in text.paragraphs():
+            if not re.match(r"\| it says \|", lines[0]):
+                continue
+            for at, line in enumerate(lines[2:], number + 2):
+                for said in re.findall(r"\*([^*]+)\*", line.split("|")[1]):
+                    parts = ".*".join(re.escape(part.strip()) for part in said.lower().split("…"))
+                    if said not in FROM_LIBRARIES and not re.search(parts, messages):
+                        self.say(text, at, f"no message says {said!r}")
 
     # ---- URLs ----
 
@@ -414,11 +441,13 @@ def check(s):
     c.check_environment()
     c.check_functions()
     c.check_help()
+    c.check_reasons()
+    c.check_reasons_of_states()
     c.check_mentions()
     for command in [None, *(name for name in s.commands.commands if name != "version")]:
         c.check_manual(command)
     for text in c.texts:
         for one in (c.check_command_lines, c.check_options, c.check_statuses, c.check_names, c.check_urls,
-                    c.check_places, c.check_identifiers, c.check_figures, c.check_defaults, c.check_version):
+                    c.check_places, c.check_identifiers, c.check_messages, c.check_figures, c.check_defaults, c.check_version):
             one(text)
     return c.wrong

@@ -24,7 +24,7 @@ ENVIRONMENT = {
     "SIMBA_STORE": (SET, "the URL of the store, without a password"),
     "SIMBA_FENCING_TOKEN": (SET, "the token of the tenure"),
     "SIMBA_TICK": (SET, "only for simba schedule --every and --cron: the nominal time of the run, in UTC"),
-    "SIMBA_REASON": (SET, "only for --on-released: released, expired or evicted"),
+    "SIMBA_REASON": (SET, "only for --on-released: released, expired, evicted or stalled"),
     "XDG_CONFIG_HOME": (OTHERS, "where simba/simba.yaml is looked for; else ~/.config"),
     "STATE_DIRECTORY": (OTHERS, "the folder of the default store, set by systemd"),
     "XDG_STATE_HOME": (OTHERS, "where the folder of the default store is; else ~/.local/state"),
@@ -39,6 +39,37 @@ ENVIRONMENT = {
 }
 # Between simba tck and the suite that it runs; a planted mistake, for a test of simba torture.
 INTERNAL = {"SIMBA_TCK_URL", "SIMBA_TORTURE_PLANT"}
+# Figures of stores and commands that the guides name, by "fact:": file, and what is defined there.
+DEFINED = {
+    "redis.batch": ("backend/redis/requests.h", "GROUP_MAX"),
+    "redis.later_min": ("backend/redis/messages.c", "LATER_MIN_MS"),
+    "redis.later_max": ("backend/redis/messages.c", "LATER_MAX_MS"),
+    "redis.reserved": ("backend/redis/lua/reserved.lua", "RESERVED, RESERVED_MS = 'next:',"),
+    "redis.row": ("backend/redis/subscriber.c", "ROW_MAX_MS"),
+    "redis.upkeep": ("backend/redis/subscriber.c", "UPKEEP_MS"),
+    "reconnect_first": ("backend/kit/reconnect.c", "FIRST_MS"),
+    "reconnect_longest": ("backend/kit/reconnect.c", "LONGEST_MS"),
+    "sql.poll_first": ("backend/sql/poller.c", "EARLY_MS"),
+    "sql.poll_second": ("backend/sql/poller.c", "SOON_MS"),
+    "sql.poll_behind": ("backend/sql/poller.c", "BEHIND_MS"),
+    "sql.poll_evictions": ("backend/sql/poller.c", "EVICTIONS_MS"),
+    "sql.locked": ("backend/sql/sql.h", "SQL_LOCKED_MS"),
+    "sql.observed": ("backend/sql/sql.h", "SQL_OBSERVED_MS"),
+    "sql.queue_first": ("backend/sql/queue_owned.c", "FIRST_MS"),
+    "sql.queue_hold_back": ("backend/sql/queue.h", "QUEUE_HOLD_BACK_MS"),
+    "sql.queue_mutexes": ("backend/sql/queue.h", "QUEUE_MUTEXES_MAX"),
+    "sql.queue_unused": ("backend/sql/queue_waiter.c", "CONNECTION_UNUSED_MS"),
+    "sql.pass_contested": ("backend/sql/pass.c", "CONTESTED_MS"),
+    "sql.pass_times": ("backend/sql/pass.c", "CONTESTED_MAX"),
+    "sql.pass_others_first": ("backend/sql/pass.c", "OTHERS_FIRST_MS"),
+    "sqlite.observed": ("backend/sqlite/sqlite.c", "OBSERVED_MS"),
+    "sqlite.poll_idle": ("backend/sqlite/sqlite.c", "POLL_IDLE_MS"),
+    "zookeeper.doctor": ("backend/zookeeper/inspect.c", "WHOLE_MS"),
+    "zookeeper.watch_own": ("backend/zookeeper/latch_session.c", "WATCH_OWN_MS"),
+    "history.gap": ("cli/recorder.c", "GAP_MS"),
+    "serve.readers": ("cli/commands/serve.c", "STREAMS"),
+    "serve.list": ("cli/serve/model.h", "LIST_LEAST_MS"),
+}
 COMMON_OPTIONS = ("ttl", "transition", "connect_timeout", "command_timeout")
 
 
@@ -83,6 +114,10 @@ class Sources:
             group, _, name = key.partition(".")
             if group in ("limit", "default", "url") and re.fullmatch(r"-?\d+(\.\d+)?", value):
                 found.setdefault(name, float(value))
+        for name, (file, what) in DEFINED.items():
+            value = re.search(rf"(?:#define|local) {re.escape(what)} (\d+)\b", self.text[f"src/{file}"])
+            assert value, f"tests/docs/sources.py: src/{file} defines no {what}"
+            found[name] = float(value.group(1))
         return found
 
     def errors(self):

@@ -12,7 +12,7 @@ static void reads_and_tells(void **state)
     (void)state;
     tell_story(HANDLE_OBSERVER, 0,
                SEEN "    4 done          > -\n"
-                    "      next 5800..7400\n"
+                    "      next 8212..8551\n"
                     "10003 tick          > send #2 READ\n"
                     "10004 #2 free       > answered\n"
                     "10004 changed       > call changed\n"

@@ -264,8 +264,8 @@ static void hint_brings_the_next_try_forward(void **state)
                "10100 hint                      > send #4 CONTEND\n");
 }
 
-/* Before the end of the lease, to hear of renewals, and at its end; where it is free once per ttl; and when hinted.
- * It waits in no queue. */
+/* Right before the end of the lease, where its owner has renewed or never will, and at its end; where it is
+ * free once per ttl; and when hinted. It waits in no queue. */
 static void observer_reads_and_never_contends(void **state)
 {
     (void)state;
@@ -274,19 +274,22 @@ static void observer_reads_and_never_contends(void **state)
     lease_init(&m.handle.lease, &m.period, LEASE_OBSERVER, "me", false, false, 1);
     play(&m, "    0 start                     > STARTING; send #1 READ\n"
              "    4 #1 owner bob 6 for 9000   > answered; RUNNING\n"
-             "      next 5800..7400\n"
-             " 7400 tick                      > send #2 READ\n"
-             " 7401 #2 owner bob 6 for 1600   > answered\n"
-             "      next 8800..10000\n"
-             "10000 tick                      > send #3 READ\n"
-             "10001 #3 free                   > answered\n"
+             "      next 8212..8551\n"
+             " 8551 tick                      > send #2 READ\n"
+             " 8552 #2 owner bob 6 for 449    > answered\n"
+             "      next 8960..8978\n"
+             " 8978 tick                      > send #3 READ\n"
+             " 8979 #3 owner bob 6 for 22     > answered\n"
+             "      next 9000..10000\n"
+             "10000 tick                      > send #4 READ\n"
+             "10001 #4 free                   > answered\n"
              "      next 20001..20001\n"
-             "12000 hint                      > send #4 READ\n"
-             "12001 #4 owner me 9 for 16000   > answered\n"
-             "29000 tick                      > send #5 READ\n"
-             "29001 #5 fails STORE            > failed STORE\n"
+             "12000 hint                      > send #5 READ\n"
+             "12001 #5 owner me 9 for 16000   > answered\n"
+             "29000 tick                      > send #6 READ\n"
+             "29001 #6 fails STORE            > failed STORE\n"
              "      next 29051..29101\n"
-             "29101 tick                      > send #6 READ\n"
+             "29101 tick                      > send #7 READ\n"
              "29102 stop                      > STOPPING\n"
              "31101 tick                      > failed TIMEOUT; INITIAL\n"
              "      is idle\n"

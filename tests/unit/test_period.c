@@ -256,14 +256,19 @@ static void observers_ask_early(void **state)
     struct period p = period_of("");
     struct range r = NO_RANGE;
     uint64_t random = 1;
-    for (int i = 0; i < DRAWS; i++)
+    for (int i = 0; i < DRAWS; i++) /* the margin is 1 s */
         draw(&r, period_observe_at(&p, 1000 * MS, 17000 * MS, &random));
-    assert_in_range(r.low, 13800 * MS, 13850 * MS);
-    assert_in_range(r.high, 15350 * MS, 15400 * MS);
+    assert_in_range(r.low, 16125 * MS, 16130 * MS);
+    assert_in_range(r.high, 16495 * MS, 16500 * MS);
     r = (struct range)NO_RANGE;
-    for (int i = 0; i < DRAWS; i++)
-        draw(&r, period_observe_at(&p, 12200 * MS, 17000 * MS, &random));
-    assert_in_range(r.low, 16800 * MS, 16850 * MS);
+    for (int i = 0; i < DRAWS; i++) /* a lease that is shorter than ours: of 2 s */
+        draw(&r, period_observe_at(&p, 15000 * MS, 17000 * MS, &random));
+    assert_in_range(r.low, 16825 * MS, 16826 * MS);
+    assert_in_range(r.high, 16899 * MS, 16900 * MS);
+    r = (struct range)NO_RANGE;
+    for (int i = 0; i < DRAWS; i++) /* its margin has no room for a question */
+        draw(&r, period_observe_at(&p, 16960 * MS, 17000 * MS, &random));
+    assert_in_range(r.low, 17000 * MS, 17010 * MS);
     assert_in_range(r.high, 17950 * MS, 18000 * MS);
 }
 

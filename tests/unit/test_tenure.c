@@ -7,6 +7,8 @@
 
 #include <cmocka.h>
 
+#include "base/time.h"
+
 static struct tenure seen(char *id, uint64_t token)
 {
     return (struct tenure){
@@ -93,16 +95,64 @@ static void foreign_owner_comes_back_with_the_same_token(void **state)
     }
 }
 
+static enum simba_reason gone_at(const struct tenure *was, int64_t now)
+{
+    return tenure_end(was, &(struct tenure){.id = NULL, .seen_at = now});
+}
+
 /* shows: observers */
 static void ends_have_reasons(void **state)
 {
     (void)state;
     struct tenure a = seen("a", 7);
-    assert_int_equal(tenure_end(&a, 999), SIMBA_RELEASED);
-    assert_int_equal(tenure_end(&a, 1000), SIMBA_EXPIRED);
+    a.asked_at = 850;
+    a.lease = 1000;
+    assert_int_equal(gone_at(&a, 999), SIMBA_RELEASED);
     a.evicted = true;
-    assert_int_equal(tenure_end(&a, 999), SIMBA_EVICTED);
-    assert_int_equal(tenure_end(&a, 1000), SIMBA_EVICTED);
+    assert_int_equal(gone_at(&a, 999), SIMBA_EVICTED);
+    assert_int_equal(gone_at(&a, 1000), SIMBA_EVICTED);
+}
+
+/* It has a lease of 2 s, of which the margin is a tenth at least, and was seen with so much left. */
+static struct tenure seen_with(int64_t left_ms)
+{
+    struct tenure a = seen("a", 7);
+    a.until = 10000 * NS_PER_MS;
+    a.asked_at = a.until - left_ms * NS_PER_MS;
+    a.lease = 2000 * NS_PER_MS;
+    return a;
+}
+
+/* After it was last seen, its owner may have renewed it for a long time, and released it then. Only one
+ * that had so little left that no owner renews any more has surely run out.
+ * shows: observers */
+static void end_that_nobody_saw_is_not_guessed(void **state)
+{
+    (void)state;
+    struct tenure long_ago = seen_with(2000), early = seen_with(200), late = seen_with(199);
+    assert_int_equal(gone_at(&long_ago, long_ago.until - 1), SIMBA_RELEASED);
+    assert_int_equal(gone_at(&long_ago, long_ago.until), SIMBA_UNSEEN);
+    assert_int_equal(gone_at(&long_ago, 3 * long_ago.until), SIMBA_UNSEEN);
+    assert_int_equal(gone_at(&early, early.until), SIMBA_UNSEEN);
+    assert_int_equal(gone_at(&late, late.until), SIMBA_EXPIRED);
+    late.lease = 1000 * NS_PER_MS; /* of a shorter one that is too early */
+    assert_int_equal(gone_at(&late, late.until), SIMBA_UNSEEN);
+}
+
+/* The next one may be seen late, but had begun in time.
+ * shows: observers */
+static void the_next_tells_when_it_was_over(void **state)
+{
+    (void)state;
+    struct tenure a = seen_with(2000), b = seen("b", 8);
+    b.seen_at = a.until + 5000 * NS_PER_MS;
+    b.acquired_at = a.until - 1;
+    assert_int_equal(tenure_end(&a, &b), SIMBA_RELEASED);
+    b.aged = false; /* an estimate */
+    assert_int_equal(tenure_end(&a, &b), SIMBA_UNSEEN);
+    b.aged = true;
+    b.acquired_at = a.until;
+    assert_int_equal(tenure_end(&a, &b), SIMBA_UNSEEN);
 }
 
 int main(void)
@@ -113,6 +163,8 @@ int main(void)
         cmocka_unit_test(old_news_are_known_by_their_tokens),
         cmocka_unit_test(foreign_owner_comes_back_with_the_same_token),
         cmocka_unit_test(ends_have_reasons),
+        cmocka_unit_test(end_that_nobody_saw_is_not_guessed),
+        cmocka_unit_test(the_next_tells_when_it_was_over),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -31,6 +31,7 @@ class Reason(enum.IntEnum):
     EXPIRED = 3
     EVICTED = 4
     STALLED = 5
+    UNSEEN = 6
 
 
 class Level(enum.IntEnum):

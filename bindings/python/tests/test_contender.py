@@ -75,7 +75,7 @@ def test_wait_in_time_and_interrupted(client, name):
     start = time.monotonic()
     with pytest.raises(simba.Timeout):
         contender.wait(timeout=0.1)
-    assert 0.09 < time.monotonic() - start < 5
+    assert time.monotonic() - start > 0.09
 
 
 def test_one_that_runs_needs_nobody_to_hold_it(client, other, name, calls):
@@ -154,17 +154,17 @@ def test_options_of_other_handles(client, name):
 def test_progress(client, name, calls):
     needs("contender_progress")
     endangered = Calls()
-    with client.contender(name, progress=0.5, on_acquired=calls.add, on_released=calls.add,
+    with client.contender(name, progress=2, on_acquired=calls.add, on_released=calls.add,
                           on_endangered=endangered.add) as contender:
         token = calls.wait().token
-        for _ in range(4):
+        for _ in range(4):  # together longer than that
             contender.progress(token)
-            time.sleep(0.2)
+            time.sleep(0.6)
         assert contender.owns(token)
         assert calls.wait(2).reason == simba.Reason.STALLED
         with pytest.raises(simba.Lost):
             contender.progress(token)
-    assert endangered and 0 <= endangered[0] <= 0.5
+    assert endangered and 0 <= endangered[0] <= 2
 
 
 # ---- observer ----------------------------------------------------------------------------------------------
@@ -261,9 +261,9 @@ def test_work_reports_progress(client, name, calls):
 
     def work(run):
         runs.append(run)
-        for _ in range(4):
+        for _ in range(4):  # together longer than progress
             run.progress()
-            time.sleep(0.4)
+            time.sleep(0.6)
         calls.add("went on", run.should_stop)
         while not run.should_stop:
             time.sleep(0.01)
@@ -271,7 +271,7 @@ def test_work_reports_progress(client, name, calls):
             run.progress()
         calls.add("stalled", run.should_stop)
 
-    with client.scheduler(name, work, every=60, progress=1) as scheduler:
+    with client.scheduler(name, work, every=60, progress=2) as scheduler:
         calls.wait(2)
     assert list(calls) == [("went on", False), ("stalled", True)]
     scheduler.close()

@@ -116,10 +116,8 @@ def test_ctrl_c_ends_a_wait(client, other, name, sigint, again):
     with other.lock(name):
         timer = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT))
         timer.start()
-        start = time.monotonic()
         with pytest.raises(KeyboardInterrupt):
-            lock.acquire()
-        assert time.monotonic() - start < 5
+            lock.acquire()  # without end
         timer.join()
     time.sleep(0.1)  # what was cancelled is not granted later
     assert other.read(name) is None

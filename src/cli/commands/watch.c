@@ -63,6 +63,8 @@ static const char *event_of(const struct watcher *w, const struct simba_state *s
         return "expired";
     case SIMBA_EVICTED:
         return "evicted";
+    case SIMBA_UNSEEN:
+        return "unseen";
     default:
         return owned ? "held" : "free";
     }

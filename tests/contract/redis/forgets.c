@@ -73,19 +73,29 @@ struct scene {
     uint64_t token;
 };
 
-static void begin(struct scene *s, const char *const *options)
+/* beside: NULL, or another server, which is as old as the scene's. */
+static void begin_beside(struct scene *s, const char *const *options, struct server *beside)
 {
     folder_make();
     *s = (struct scene){.server = {.name = "a"}};
     for (int i = 0; options != NULL && options[i] != NULL; i++)
         s->server.options[i] = options[i];
     server_start(&s->server);
+    if (beside != NULL) {
+        server_start(beside);
+        await_uptime(beside);
+    }
     await_uptime(&s->server);
     s->other = user_of(&s->server, GRACE);
     expect_grant(&s->other);
     CHECK_OK(simba_locker_release(s->other.locker));
     s->owner = user_of(&s->server, "restart_guard=off");
     s->token = take(&s->owner);
+}
+
+static void begin(struct scene *s, const char *const *options)
+{
+    begin_beside(s, options, NULL);
 }
 
 static void expect_grace_and_end(struct scene *s)
@@ -195,11 +205,9 @@ static void redis_promoted_unchanged(void)
 static void redis_promotion_forgotten(void)
 {
     struct scene s;
-    begin(&s, NULL);
-    CHECK_OK(simba_locker_release(s.owner.locker));
     struct server second = {.name = "second", .options = {"--repl-backlog-ttl", "1"}};
-    server_start(&second);
-    await_uptime(&second);
+    begin_beside(&s, NULL, &second);
+    CHECK_OK(simba_locker_release(s.owner.locker));
     follow(&second, &s.server);
     run(&second, "REPLICAOF 127.0.0.1 1"); /* it hears no more of its master */
     s.token = take(&s.owner);

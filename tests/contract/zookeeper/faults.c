@@ -687,10 +687,11 @@ static void zookeeper_many(void)
             CHECK_OK(simba_contender_wait(c[i][j], SIMBA_RUNNING, PATIENCE_MS));
     }
     nap(200); /* all watches are set */
+    int64_t began = simba_now();
     long long writes = ensemble_number(&server, 0, "Zxid");
-    nap(8500); /* an interval is four seconds */
+    nap(8500); /* an interval is four seconds; on a busy machine these are more */
     writes = ensemble_number(&server, 0, "Zxid") - writes;
-    CHECK(writes >= 1 && writes <= 3);
+    CHECK(writes >= 1 && writes <= (simba_now() - began) / 4000 + 1);
     int owner = -1;
     for (int j = 0; j < EACH; j++) {
         if (simba_contender_is_owner(c[0][j]))
