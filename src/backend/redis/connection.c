@@ -50,9 +50,10 @@ struct buffer *connection_command(struct connection *c, struct command command)
     return &c->out;
 }
 
-uint64_t connection_round(const struct connection *c)
+const struct command *connection_in_round(const struct connection *c)
 {
-    return c->unanswered > 0 ? c->queue[c->first].round : 0;
+    const struct command *oldest = c->unanswered > 0 ? &c->queue[c->first] : NULL;
+    return oldest != NULL && oldest->round > 0 ? oldest : NULL;
 }
 
 void connection_answered(struct connection *c, const struct reply *r)
@@ -172,8 +173,8 @@ static void take_reply(struct connection *c, const struct reply *r)
 
 static bool waits(const struct connection *c)
 {
-    uint64_t round = connection_round(c);
-    return round > 0 && c->use->waits != NULL && c->use->waits(c->data, round);
+    const struct command *sent = connection_in_round(c);
+    return sent != NULL && c->use->waits != NULL && c->use->waits(c->data, sent);
 }
 
 void connection_continue(struct connection *c)
