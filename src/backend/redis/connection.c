@@ -203,18 +203,26 @@ static void on_read(void *data, const char *bytes, size_t count)
     connection_continue(c);
 }
 
+static bool has_tls(const struct connection *c)
+{
+    return c->net->tls != NULL && (!c->use->is_sentinel || c->net->config->sentinel_tls);
+}
+
 /* Before the first answer it may be a misunderstanding. */
 static void on_broken(void *data, int code, const char *why)
 {
     struct connection *c = data;
-    bool is_plain =
-        c->state == CONNECTION_HANDSHAKE && (c->net->tls == NULL || c->use->is_sentinel);
-    connection_fail(
-        c, code, "%s%s", why,
-        is_plain && code == SIMBA_ESTORE
-            ? " before it answered: does it expect TLS on this port (rediss:), or is it "
-              "no Redis server?"
-            : "");
+    const char *hint = "";
+    if (c->state == CONNECTION_HANDSHAKE && !has_tls(c) && code == SIMBA_ESTORE)
+        hint =
+            c->use->is_sentinel
+                ? " before it answered: does it expect TLS on this port (rediss+sentinel: without "
+                  "sentinel_tls=off), or is it no sentinel?"
+                : " before it answered: does it expect TLS on this port (rediss:), or is it "
+                  "no Redis server?";
+    else if (c->state == CONNECTION_TLS && c->use->is_sentinel)
+        hint = "; this is a sentinel: sentinel_tls=off, if it speaks no TLS";
+    connection_fail(c, code, "%s%s", why, hint);
 }
 
 static void on_open(void *data)
@@ -255,7 +263,8 @@ static void cannot_connect(struct connection *c, int status)
 static void on_connected(void *data, int status)
 {
     struct connection *c = data;
-    bool is_secret = c->net->tls != NULL && !c->use->is_sentinel;
+    const struct config *config = c->net->config;
+    bool has_name = config->tls_name != NULL && !c->use->is_sentinel;
     if (status != 0) {
         stream_close(c->stream);
         c->stream = NULL;
@@ -268,7 +277,7 @@ static void on_connected(void *data, int status)
         return;
     }
     c->state = CONNECTION_TLS;
-    stream_start(c->stream, is_secret ? c->address.host : NULL);
+    stream_start(c->stream, !has_tls(c) ? NULL : has_name ? config->tls_name : c->address.host);
 }
 
 static const struct stream_use stream_use = {
