@@ -38,9 +38,10 @@ static const struct {
     const char *scheme;
     enum group group;
 } schemes[] = {
-    {"redis", REDIS},   {"rediss", REDIS},        {"redis+unix", REDIS}, {"redis+sentinel", REDIS},
-    {"mysql", JDBC},    {"mariadb", JDBC},        {"postgresql", JDBC},  {"postgres", JDBC},
-    {"sqlite", SQLITE}, {"zookeeper", ZOOKEEPER},
+    {"redis", REDIS},          {"rediss", REDIS},          {"redis+unix", REDIS},
+    {"redis+sentinel", REDIS}, {"rediss+sentinel", REDIS}, {"mysql", JDBC},
+    {"mariadb", JDBC},         {"postgresql", JDBC},       {"postgres", JDBC},
+    {"sqlite", SQLITE},        {"zookeeper", ZOOKEEPER},
 };
 
 /* What one file says. */

@@ -76,9 +76,9 @@ static const char *store_of(const char *name)
 /* NULL: none is near. */
 static const char *nearest_scheme(const char *scheme)
 {
-    static const char *const schemes[] = {"sqlite",     "memory",         "redis",    "rediss",
-                                          "redis+unix", "redis+sentinel", "mysql",    "mariadb",
-                                          "postgres",   "postgresql",     "zookeeper"};
+    static const char *const schemes[] = {
+        "sqlite",          "memory", "redis",   "rediss",   "redis+unix", "redis+sentinel",
+        "rediss+sentinel", "mysql",  "mariadb", "postgres", "postgresql", "zookeeper"};
     const char *best = NULL;
     size_t least = SCHEME_NEAR + 1;
     for (size_t i = 0; i < sizeof schemes / sizeof *schemes; i++) {

@@ -50,7 +50,7 @@ know_store() {
 make_store_losable() {
     [ "$KIND" != sqlite ] || return 0
     PROXIED_ADDRESS=$(grep -oE '(@|//)[^@/?]+:[0-9]+' <<<"$SIMBA_URL" | sed -E 's/^(@|\/\/)//') || true
-    [ -n "$PROXIED_ADDRESS" ] && [ "$KIND" != redis+sentinel ] || skip "there is no proxy for this store"
+    [ -n "$PROXIED_ADDRESS" ] && [[ "$KIND" != *+sentinel ]] || skip "there is no proxy for this store"
     find_store
     SIMBA_URL=${SIMBA_URL/"$PROXIED_ADDRESS"/"${PROXIED_ADDRESS%%:*}:$(cat proxy.port)"}
     know_store

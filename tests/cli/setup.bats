@@ -209,7 +209,7 @@ offers() { # words...
     [ "$(offers simba release '')" = nightly-a ]
     [ "$(offers simba -u sqlite : "$DIR/store/none.db" status '')" = "" ]
     [ "$(offers simba -u sqlite : "$DIR/store/locks.db" status '')" = nightly-a ]
-    [ "$(offers simba -u redis)" = "redis+sentinel:// redis+unix:/// redis:// rediss://" ]
+    [ "$(offers simba -u redis)" = "redis+sentinel:// redis+unix:/// redis:// rediss+sentinel:// rediss://" ]
     [ "$(offers simba -u redis :)" = "//" ]
     [ "$(offers simba doctor sq)" = sqlite: ]
     [ "$(offers simba lock --signal US)" = "USR1 USR2" ]

@@ -57,6 +57,8 @@ static void servers_are_found_and_replaced(void **state)
          "redis://:pw@127.0.0.1:1001/3?ttl=1s&drift=2"},
         {"redis+sentinel://a,b:5,c/0?master=main", "a 26379, b 5, c 26379",
          "redis+sentinel://127.0.0.1:1001,127.0.0.1:1002,127.0.0.1:1003/0?master=main"},
+        {"rediss+sentinel://db1,db2:5/0?master=main&sentinel_tls=off", "db1 26379, db2 5",
+         "rediss+sentinel://127.0.0.1:1001,127.0.0.1:1002/0?master=main&sentinel_tls=off"},
         {"rediss://localhost:7/0?tls_ca=/ca", "localhost 7",
          "rediss://localhost:1001/0?tls_ca=/ca"},
         {"rediss://db1/0?tls_verify=off", "db1 6379", "rediss://127.0.0.1:1001/0?tls_verify=off"},
@@ -94,6 +96,9 @@ static void some_stores_have_no_server(void **state)
         {"memory:x", "no network faults: memory: has no server that is known here"},
         {"dir:/tmp/x", "no network faults: dir: has no server that is known here"},
         {"rediss://db1/0",
+         "no network faults: TLS expects a certificate for db1, and a proxy is at 127.0.0.1; add "
+         "tls_verify=off to the URL of a test server"},
+        {"rediss+sentinel://db1/0?master=main",
          "no network faults: TLS expects a certificate for db1, and a proxy is at 127.0.0.1; add "
          "tls_verify=off to the URL of a test server"},
         {"mysql://u@db1/simba",

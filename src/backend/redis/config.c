@@ -15,12 +15,20 @@ const char *const config_options[] = {"password_file",
                                       "tls_cert",
                                       "tls_key",
                                       "tls_verify",
+                                      "tls_name",
                                       "restart_guard",
                                       "master",
                                       "sentinel_password",
                                       "db",
                                       "sentinel_password_file",
+                                      "sentinel_tls",
                                       NULL};
+
+static bool asks_sentinels(const struct options *o)
+{
+    const char *plus = strchr(simba_url_scheme(o->url), '+');
+    return plus != NULL && strcmp(plus, "+sentinel") == 0;
+}
 
 static int read_restart_grace(const struct options *o, struct config *c)
 {
@@ -89,10 +97,11 @@ static int read_address(const struct options *o, struct config *c)
         return options_refuse(o, SIMBA_EINVAL,
                               "option db is for redis+unix: only; write redis://host/N");
     int rc = read_db(o, c, path);
-    if (rc == 0 && strcmp(scheme, "redis+sentinel") == 0)
+    if (rc == 0 && asks_sentinels(o))
         return read_sentinels(o, c);
     if (rc == 0 && simba_url_host(o->url, 1, &host, &port))
-        return options_refuse(o, SIMBA_EINVAL, "only redis+sentinel: takes several hosts");
+        return options_refuse(o, SIMBA_EINVAL,
+                              "only redis+sentinel: and rediss+sentinel: take several hosts");
     return rc != 0 ? rc : options_host(o, 0, REDIS_PORT, c->server.host, &c->server.port);
 }
 
@@ -113,18 +122,25 @@ static int read_secrets(const struct options *o, struct config *c)
 
 static int read_tls(const struct options *o, struct config *c)
 {
-    c->tls = strcmp(simba_url_scheme(o->url), "rediss") == 0;
+    c->tls = strncmp(simba_url_scheme(o->url), "rediss", strlen("rediss")) == 0;
+    c->sentinel_tls = c->tls;
     c->tls_verify = true;
     int rc = options_switch(o, "tls_verify", &c->tls_verify);
+    if (rc == 0)
+        rc = options_switch(o, "sentinel_tls", &c->sentinel_tls);
+    if (rc == 0)
+        rc = options_text(o, "tls_name", &c->tls_name);
     if (rc == 0)
         rc = options_text(o, "tls_ca", &c->tls_ca);
     if (rc == 0)
         rc = options_text(o, "tls_cert", &c->tls_cert);
     if (rc == 0)
         rc = options_text(o, "tls_key", &c->tls_key);
-    bool any = c->tls_ca != NULL || c->tls_cert != NULL || c->tls_key != NULL || !c->tls_verify;
+    bool any = c->tls_ca != NULL || c->tls_cert != NULL || c->tls_key != NULL ||
+               c->tls_name != NULL || !c->tls_verify || c->sentinel_tls;
     if (rc == 0 && any && !c->tls)
-        rc = options_refuse(o, SIMBA_EINVAL, "TLS options need the scheme rediss:");
+        rc = options_refuse(o, SIMBA_EINVAL,
+                            "TLS options need the scheme rediss:, or rediss+sentinel:");
     if (rc == 0 && (c->tls_cert == NULL) != (c->tls_key == NULL))
         rc = options_refuse(o, SIMBA_EINVAL, "tls_cert and tls_key belong together");
     return rc == 0 ? options_check_tls_files(o) : rc;
@@ -142,7 +158,8 @@ int config_read(struct config *c, const struct simba_url *url, char *why, size_t
     if (rc == 0)
         rc = read_restart_grace(&o, c);
     if (rc == 0 && c->sentinels == 0 &&
-        (simba_url_option(url, "master") != NULL || c->sentinel_password != NULL))
+        (simba_url_option(url, "master") != NULL || c->sentinel_password != NULL ||
+         simba_url_option(url, "sentinel_tls") != NULL))
         rc = options_refuse(&o, SIMBA_EINVAL,
                             "options of sentinels need the scheme redis+sentinel:");
     if (rc != 0)
@@ -158,5 +175,6 @@ void config_free(struct config *c)
     free(c->tls_ca);
     free(c->tls_cert);
     free(c->tls_key);
+    free(c->tls_name);
     *c = (struct config){.db = 0};
 }

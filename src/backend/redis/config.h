@@ -21,8 +21,9 @@ struct config {
     char master[256];
     char *user, *password, *sentinel_password; /* NULL: none */
     int db;
-    bool tls, tls_verify;
+    bool tls, sentinel_tls, tls_verify;
     char *tls_ca, *tls_cert, *tls_key; /* files; NULL: none */
+    char *tls_name; /* in the certificate of the server; NULL: as it is addressed */
     bool restart_grace;
     int64_t restart_grace_ms; /* 0: the lease of who asks */
 };

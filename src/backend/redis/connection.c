@@ -50,9 +50,10 @@ struct buffer *connection_command(struct connection *c, struct command command)
     return &c->out;
 }
 
-uint64_t connection_round(const struct connection *c)
+const struct command *connection_in_round(const struct connection *c)
 {
-    return c->unanswered > 0 ? c->queue[c->first].round : 0;
+    const struct command *oldest = c->unanswered > 0 ? &c->queue[c->first] : NULL;
+    return oldest != NULL && oldest->round > 0 ? oldest : NULL;
 }
 
 void connection_answered(struct connection *c, const struct reply *r)
@@ -172,8 +173,8 @@ static void take_reply(struct connection *c, const struct reply *r)
 
 static bool waits(const struct connection *c)
 {
-    uint64_t round = connection_round(c);
-    return round > 0 && c->use->waits != NULL && c->use->waits(c->data, round);
+    const struct command *sent = connection_in_round(c);
+    return sent != NULL && c->use->waits != NULL && c->use->waits(c->data, sent);
 }
 
 void connection_continue(struct connection *c)
@@ -202,18 +203,26 @@ static void on_read(void *data, const char *bytes, size_t count)
     connection_continue(c);
 }
 
+static bool has_tls(const struct connection *c)
+{
+    return c->net->tls != NULL && (!c->use->is_sentinel || c->net->config->sentinel_tls);
+}
+
 /* Before the first answer it may be a misunderstanding. */
 static void on_broken(void *data, int code, const char *why)
 {
     struct connection *c = data;
-    bool is_plain =
-        c->state == CONNECTION_HANDSHAKE && (c->net->tls == NULL || c->use->is_sentinel);
-    connection_fail(
-        c, code, "%s%s", why,
-        is_plain && code == SIMBA_ESTORE
-            ? " before it answered: does it expect TLS on this port (rediss:), or is it "
-              "no Redis server?"
-            : "");
+    const char *hint = "";
+    if (c->state == CONNECTION_HANDSHAKE && !has_tls(c) && code == SIMBA_ESTORE)
+        hint =
+            c->use->is_sentinel
+                ? " before it answered: does it expect TLS on this port (rediss+sentinel: without "
+                  "sentinel_tls=off), or is it no sentinel?"
+                : " before it answered: does it expect TLS on this port (rediss:), or is it "
+                  "no Redis server?";
+    else if (c->state == CONNECTION_TLS && c->use->is_sentinel)
+        hint = "; this is a sentinel: sentinel_tls=off, if it speaks no TLS";
+    connection_fail(c, code, "%s%s", why, hint);
 }
 
 static void on_open(void *data)
@@ -254,7 +263,8 @@ static void cannot_connect(struct connection *c, int status)
 static void on_connected(void *data, int status)
 {
     struct connection *c = data;
-    bool is_secret = c->net->tls != NULL && !c->use->is_sentinel;
+    const struct config *config = c->net->config;
+    bool has_name = config->tls_name != NULL && !c->use->is_sentinel;
     if (status != 0) {
         stream_close(c->stream);
         c->stream = NULL;
@@ -267,7 +277,7 @@ static void on_connected(void *data, int status)
         return;
     }
     c->state = CONNECTION_TLS;
-    stream_start(c->stream, is_secret ? c->address.host : NULL);
+    stream_start(c->stream, !has_tls(c) ? NULL : has_name ? config->tls_name : c->address.host);
 }
 
 static const struct stream_use stream_use = {

@@ -34,23 +34,25 @@ typedef void command_fn(void *data, const struct command *sent, const struct rep
 /* A command that was sent. */
 struct command {
     command_fn *take;
-    void *about;    /* for take() */
-    int which;      /* likewise */
-    uint64_t round; /* of questions to the sentinels, to which it belongs; 0: none */
+    void *about;        /* for take() */
+    int which;          /* likewise */
+    uint64_t round;     /* of questions to the sentinels, to which it belongs; 0: none */
+    int64_t vouched_ms; /* for how long those that answer must have forgotten nothing */
     int64_t sent_at;
 };
 
 /* Who uses it; all functions get its data. */
 struct connection_use {
-    bool is_sentinel;         /* no TLS, a password of its own */
-    void (*find)(void *data); /* leads to connection_go() or connection_fail() */
+    bool is_sentinel;          /* a password of its own */
+    void (*greet)(void *data); /* writes the last commands of the handshake; NULL: there are none */
+    void (*find)(void *data);  /* leads to connection_go() or connection_fail() */
     void (*ready)(void *data);
     void (*push)(void *data, const struct reply *r); /* NULL: each reply is one to a command */
     bool (*waits)(void *data,
-                  uint64_t round); /* a reply of this round is not to be taken yet; NULL */
-    void (*taken)(void *data);     /* all replies of one reading were; NULL */
-    void (*resume)(void *data);    /* after that, and outside of the reading; NULL */
-    void (*down)(void *data);      /* after each failure; code and why say which */
+                  const struct command *sent); /* its reply is not to be taken yet; NULL */
+    void (*taken)(void *data);                 /* all replies of one reading were; NULL */
+    void (*resume)(void *data);                /* after that, and outside of the reading; NULL */
+    void (*down)(void *data);                  /* after each failure; code and why say which */
 };
 
 struct connection {
@@ -100,8 +102,9 @@ bool connection_is_steady(const struct connection *c);
  * connected; code and why say how. */
 struct buffer *connection_command(struct connection *c, struct command command);
 
-uint64_t connection_round(const struct connection *c); /* of the oldest command; 0: none */
-void connection_continue(struct connection *c);        /* waits() may say otherwise by now */
+/* The oldest command, if it belongs to a round; else NULL. */
+const struct command *connection_in_round(const struct connection *c);
+void connection_continue(struct connection *c); /* waits() may say otherwise by now */
 
 /* The reply to the oldest command has come as a push. */
 void connection_answered(struct connection *c, const struct reply *r);

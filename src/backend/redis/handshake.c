@@ -206,6 +206,7 @@ void handshake_begin(struct connection *c)
     char name[32], db[16];
     if (c->use->is_sentinel) {
         write_auth(c, NULL, config->sentinel_password);
+        c->use->greet(c->data);
         return;
     }
     write_auth(c, config->user, config->password);

@@ -30,19 +30,25 @@ static int64_t number(const char *info, const char *name)
     return find(info, name, text, sizeof text) ? strtoll(text, NULL, 10) : 0;
 }
 
-bool info_parse(struct info *h, const char *info)
+bool info_parse_process(struct info *h, const char *info)
 {
-    char text[64], host[256];
     *h = (struct info){.major = 0};
     if (!find(info, "redis_version", h->version, sizeof h->version) ||
-        !find(info, "run_id", h->run_id, sizeof h->run_id) ||
-        !find(info, "role", text, sizeof text))
+        !find(info, "run_id", h->run_id, sizeof h->run_id))
         return false;
     h->major = (int)strtol(h->version, NULL, 10);
-    h->replica = strcmp(text, "master") != 0;
     /* The difference of two times in whole seconds: up to one more than it is. */
     int64_t uptime_s = number(info, "uptime_in_seconds");
     h->uptime_ms = uptime_s > 1 && uptime_s < UPTIME_MAX_S ? (uptime_s - 1) * 1000 : 0;
+    return true;
+}
+
+bool info_parse(struct info *h, const char *info)
+{
+    char text[64], host[256];
+    if (!info_parse_process(h, info) || !find(info, "role", text, sizeof text))
+        return false;
+    h->replica = strcmp(text, "master") != 0;
     h->cluster = number(info, "cluster_enabled") != 0;
     h->loading = number(info, "loading") != 0;
     h->append_only = number(info, "aof_enabled") != 0;

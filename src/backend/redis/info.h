@@ -23,6 +23,8 @@ struct info {
 
 /* False: this is no INFO of a Redis. */
 bool info_parse(struct info *h, const char *info);
+/* Only what it says of its process, as a sentinel does, too. */
+bool info_parse_process(struct info *h, const char *info);
 
 /* Why this server cannot be used now, in a sentence, and the code for it; 0: it can be. */
 int info_refuses(const struct info *h, char *why, size_t size);

@@ -7,6 +7,7 @@
 #include "backend/kit/findings.h"
 #include "backend/redis/redis.h"
 #include "backend/redis/requests.h"
+#include "backend/redis/votes.h"
 
 static void add_denied(struct redis *s, const char *prefix, const char *name, size_t length)
 {
@@ -135,7 +136,7 @@ static void tell_of_restart_grace(const struct redis *s, const struct findings *
 {
     int64_t left_ms = requests_restart_grace_ms(s, requests_lease_ms(f->request));
     char line[CONNECTION_TEXT_MAX];
-    replies_restart_grace_text(left_ms, line, sizeof line);
+    replies_restart_grace_text(s, left_ms, line, sizeof line);
     if (left_ms > 0)
         findings_say(f, SIMBA_LOG_WARN, "%s; ask again then", line);
 }
@@ -156,10 +157,10 @@ static void tell_of_rights(const struct redis *s, const struct findings *f)
 static void tell_of_sentinels(const struct redis *s, const struct findings *f)
 {
     char line[CONNECTION_TEXT_MAX];
-    const struct simba_finding few = {
+    const struct simba_finding doubt = {
         .level = SIMBA_LOG_WARN, .kind = SIMBA_FINDING_TWO_OWNERS, .text = line};
-    if (sentinels_warn(&s->sentinels, line, sizeof line))
-        s->host->say(s->host, f->request, &few);
+    for (size_t n = 0; votes_warn(&s->sentinels, n, line, sizeof line); n++)
+        s->host->say(s->host, f->request, &doubt);
 }
 
 static void report(struct redis *s)

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "backend/redis/requests.h"
+#include "backend/redis/votes.h"
 
 /* ---- the connection for commands ----------------------------------------------------------- */
 
@@ -22,7 +23,7 @@ static void comment(struct redis *s)
          n++)
         s->host->log(s->host, warning.level == SIMBA_LOG_ERROR ? SIMBA_LOG_WARN : SIMBA_LOG_INFO,
                      line);
-    if (sentinels_warn(&s->sentinels, line, sizeof line))
+    for (size_t n = 0; votes_warn(&s->sentinels, n, line, sizeof line); n++)
         s->host->log(s->host, SIMBA_LOG_WARN, line);
 }
 
@@ -52,9 +53,9 @@ static void find_master(void *store)
         connection_go(&s->commands, &s->config.server);
 }
 
-static bool waits(void *store, uint64_t round)
+static bool waits(void *store, const struct command *sent)
 {
-    return !sentinels_confirm(&((struct redis *)store)->sentinels, round);
+    return !sentinels_confirm(&((struct redis *)store)->sentinels, sent);
 }
 
 static const struct connection_use use = {

@@ -10,7 +10,7 @@
  *   connection  a connection, kept up; the commands that are not answered yet
  *   stream      its socket, with tls, or tls_none in a module that serves no rediss:
  *   handshake   its first commands: password, database, who the server is
- *   sentinel    which server is the master, and whether it still is
+ *   sentinel    which server is the master, and whether it still is; votes: how they are counted
  *   replies     replies to answers
  *   list        LIST, which takes several exchanges
  *   subscriber  the connection that is told of changes; topics: of what, and for whom

@@ -112,18 +112,19 @@ bool replies_note(const struct reply *r, size_t at, struct simba_noted *out)
     return true;
 }
 
-void replies_restart_grace_text(int64_t left_ms, char *line, size_t size)
+void replies_restart_grace_text(const struct redis *s, int64_t left_ms, char *line, size_t size)
 {
-    snprintf(
-        line, size,
-        "the server has just started, become the master or been emptied, and may have "
-        "forgotten owners: what is free is not granted for another %lld.%lld s (restart_guard)",
-        (long long)(left_ms / 1000), (long long)(left_ms % 1000 / 100));
+    snprintf(line, size, "%s: what is free is not granted for another %lld.%lld s (restart_guard)",
+             requests_doubt_sentinels(s)
+                 ? "most sentinels have just started, and may have forgotten a failover"
+                 : "the server has just started, become the master or been emptied, and may have "
+                   "forgotten owners",
+             (long long)(left_ms / 1000), (long long)(left_ms % 1000 / 100));
 }
 
 static void say_restart_grace(struct redis *s, int64_t left_ms, char line[CONNECTION_TEXT_MAX])
 {
-    replies_restart_grace_text(left_ms, line, CONNECTION_TEXT_MAX);
+    replies_restart_grace_text(s, left_ms, line, CONNECTION_TEXT_MAX);
     if (!s->restart_grace_said)
         s->host->log(s->host, SIMBA_LOG_WARN, line);
     s->restart_grace_said = true;

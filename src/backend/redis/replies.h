@@ -41,5 +41,5 @@ bool replies_owner(const struct reply *r, size_t at, struct replied_owner *out);
 bool replies_note(const struct reply *r, size_t at, struct simba_noted *out);
 
 /* Why nothing that is free is granted for so long. */
-void replies_restart_grace_text(int64_t left_ms, char *line, size_t size);
+void replies_restart_grace_text(const struct redis *s, int64_t left_ms, char *line, size_t size);
 #endif

@@ -5,20 +5,51 @@
 
 #include "backend/redis/list.h"
 #include "backend/redis/redis.h"
+#include "backend/redis/votes.h"
 
 int64_t requests_lease_ms(const struct simba_request *q)
 {
     return q->ttl_ms + q->transition_ms;
 }
 
-int64_t requests_restart_grace_ms(const struct redis *s, int64_t lease_ms)
+/* The longest lease that may have been forgotten, as far as this lease is ours to know. */
+static int64_t forgotten_ms(const struct redis *s, int64_t lease_ms)
 {
-    const struct server *v = &s->server;
     if (!s->config.restart_grace)
         return 0;
-    int64_t longest = s->config.restart_grace_ms > 0 ? s->config.restart_grace_ms : lease_ms;
-    int64_t left = longest - (v->epoch.age_ms + simba_now() - v->info_at);
+    return s->config.restart_grace_ms > 0 ? s->config.restart_grace_ms : lease_ms;
+}
+
+static int64_t epoch_age_ms(const struct redis *s)
+{
+    return s->server.epoch.age_ms + simba_now() - s->server.info_at;
+}
+
+bool requests_doubt_sentinels(const struct redis *s)
+{
+    return votes_vouched_ms(&s->sentinels) < epoch_age_ms(s);
+}
+
+int64_t requests_restart_grace_ms(const struct redis *s, int64_t lease_ms)
+{
+    int64_t longest = forgotten_ms(s, lease_ms);
+    if (longest == 0)
+        return 0;
+    int64_t age = epoch_age_ms(s), vouched = votes_vouched_ms(&s->sentinels);
+    int64_t left = longest - (vouched < age ? vouched : age);
     return left > 0 ? left : 0;
+}
+
+/* When the server, or its sentinels, may have forgotten something last, on the server's clock.
+ * Tokens of before then may be lower than others that were issued. */
+static int64_t tokens_since_us(const struct redis *s)
+{
+    const struct server *v = &s->server;
+    int64_t vouched_ms = votes_vouched_ms(&s->sentinels);
+    if (vouched_ms == INT64_MAX)
+        return v->epoch.seen_us;
+    int64_t since_us = v->time_us + (simba_now() - v->info_at - vouched_ms) * 1000;
+    return since_us > v->epoch.seen_us ? since_us : v->epoch.seen_us;
 }
 
 /* ---- to commands --------------------------------------------------------------------------- */
@@ -116,6 +147,19 @@ static uint64_t round_of(struct redis *s, enum simba_op op)
     return s->round;
 }
 
+/* For how long the sentinels that confirm a reply must have forgotten nothing: whoever owns a mutex
+ * by what it says has nothing to fear from what they confirmed before. 0: the reply grants nothing. */
+static int64_t vouched_ms(const struct redis *s, const struct simba_request *list)
+{
+    int64_t longest = 0;
+    for (const struct simba_request *q = list; q != NULL && s->sentinels.count > 0; q = q->next) {
+        int64_t lease_ms = requests_lease_ms(q), needed_ms = forgotten_ms(s, lease_ms);
+        bool is_refused = q->op == SIMBA_CONTEND && requests_restart_grace_ms(s, lease_ms) > 0;
+        longest = needed_ms > longest && !is_refused ? needed_ms : longest;
+    }
+    return longest;
+}
+
 /* One call for a request, or for a list of them that are of one kind. */
 static void write_call(struct redis *s, struct simba_request *list)
 {
@@ -124,7 +168,8 @@ static void write_call(struct redis *s, struct simba_request *list)
     struct buffer *b = connection_command(c, (struct command){.take = replies_take,
                                                               .about = list,
                                                               .which = (int)script,
-                                                              .round = round_of(s, list->op)});
+                                                              .round = round_of(s, list->op),
+                                                              .vouched_ms = vouched_ms(s, list)});
     if (b == NULL) {
         replies_refuse(s, list, c->code, c->why);
         return;
@@ -135,7 +180,7 @@ static void write_call(struct redis *s, struct simba_request *list)
         scripts_keys(b, script, q->mutex);
     if (list->op == SIMBA_CONTEND) {
         resp_argument(b, s->server.epoch.note);
-        resp_number(b, s->server.epoch.seen_us);
+        resp_number(b, tokens_since_us(s));
     }
     for (struct simba_request *q = list; q != NULL; q = q->next) {
         write_arguments(s, b, q);

@@ -5,89 +5,42 @@
 #include <string.h>
 
 #include "backend/redis/errors.h"
+#include "backend/redis/votes.h"
 
-/* ---- votes --------------------------------------------------------------------------------- */
-
-static size_t known(const struct sentinels *a)
-{
-    size_t most = a->count;
-    for (size_t i = 0; i < a->count; i++) {
-        size_t here = (size_t)a->each[i].others + 1;
-        most = here > most ? here : most;
-    }
-    return most;
-}
-
-/* A majority of all that are known; as far as the URL names so many. */
-static size_t needed(const struct sentinels *a)
-{
-    size_t majority = known(a) / 2 + 1;
-    return majority < a->count ? majority : a->count;
-}
-
-static bool names(const struct sentinel *s, const struct address *master, int64_t term)
-{
-    return s->named.host[0] != '\0' && s->named.port == master->port && s->term == term &&
-           strcmp(s->named.host, master->host) == 0;
-}
-
-/* How many name that master, in an answer of that round or a later one. */
-static size_t votes(const struct sentinels *a, const struct address *master, int64_t term,
-                    uint64_t round)
-{
-    size_t count = 0;
-    for (size_t i = 0; i < a->count; i++)
-        count += a->each[i].answered >= round && names(&a->each[i], master, term);
-    return count;
-}
-
-/* How many may still answer in that round. */
-static size_t awaited(const struct sentinels *a, uint64_t round)
-{
-    size_t count = 0;
-    for (size_t i = 0; i < a->count; i++)
-        count += a->each[i].answered < round && a->each[i].connection.state != CONNECTION_DOWN;
-    return count;
-}
-
-bool sentinels_confirm(const struct sentinels *a, uint64_t round)
-{
-    return votes(a, &a->commands->address, a->commands->net->term, round) >= needed(a);
-}
+#define TERM_UNKNOWN (-1)
 
 /* ---- what comes of them -------------------------------------------------------------------- */
 
-/* Why too few of them name a master. */
-static const char *objection(const struct sentinels *a)
+bool sentinels_confirm(const struct sentinels *a, const struct command *sent)
 {
-    for (size_t i = 0; i < a->count; i++) {
-        const struct sentinel *s = &a->each[i];
-        if (s->connection.state == CONNECTION_DOWN && s->connection.why[0] != '\0')
-            return s->connection.why;
-        if (s->named.host[0] == '\0' && s->why[0] != '\0')
-            return s->why;
-    }
-    return "others name another server, or a later failover";
+    return votes_count(a, &a->commands->address, a->commands->net->term, sent->round,
+                       sent->vouched_ms) >= votes_needed(a);
 }
 
-/* best: a sentinel whose master has the most votes; NULL: none names any. */
+/* best: a sentinel whose master has the most votes; NULL: none names any in the latest term. */
 static void fail_to_find(struct sentinels *a, const struct sentinel *best, size_t count)
 {
     const char *master = a->commands->net->config->master;
-    bool is_unknown = false;
-    for (size_t i = 0; i < a->count; i++)
-        is_unknown = is_unknown || a->each[i].answered >= a->since;
+    char objection[CONNECTION_TEXT_MAX];
+    bool has_answered = false, is_named = false;
+    for (size_t i = 0; i < a->count; i++) {
+        has_answered = has_answered || a->each[i].answered >= a->since;
+        is_named = is_named || (a->each[i].answered > 0 && a->each[i].named.host[0] != '\0');
+    }
+    votes_object(a, 0, objection, sizeof objection);
     if (best != NULL)
         connection_fail(a->commands, SIMBA_ESTORE,
-                        "%zu of %zu sentinels name %.60s:%d as the master, and %zu have to: %.120s",
-                        count, known(a), best->named.host, best->named.port, needed(a),
-                        objection(a));
-    else if (is_unknown)
+                        "%zu of %zu sentinels name %.60s:%d as the master, and %zu have to: %.180s",
+                        count, votes_known(a), best->named.host, best->named.port, votes_needed(a),
+                        objection);
+    else if (is_named)
+        connection_fail(a->commands, SIMBA_ESTORE,
+                        "no sentinel that answers knows of the last failover: %.240s", objection);
+    else if (has_answered)
         connection_fail(a->commands, SIMBA_ESTORE, "no sentinel knows the master '%.64s': %.200s",
-                        master, objection(a));
+                        master, objection);
     else
-        connection_fail(a->commands, SIMBA_ESTORE, "no sentinel can be asked: %.280s",
-                        objection(a));
+        connection_fail(a->commands, SIMBA_ESTORE, "no sentinel can be asked: %.280s", objection);
 }
 
 static void find(struct sentinels *a)
@@ -96,16 +49,17 @@ static void find(struct sentinels *a)
     size_t most = 0;
     for (size_t i = 0; i < a->count; i++) {
         const struct sentinel *s = &a->each[i];
-        size_t count = s->answered >= a->since ? votes(a, &s->named, s->term, a->since) : 0;
+        size_t count =
+            s->answered >= a->since ? votes_count(a, &s->named, s->term, a->since, 0) : 0;
         if (count > most) {
             most = count;
             best = s;
         }
     }
-    if (most > 0 && most >= needed(a)) {
+    if (most > 0 && most >= votes_needed(a)) {
         a->commands->net->term = best->term;
         connection_go(a->commands, &best->named);
-    } else if (most + awaited(a, a->since) < needed(a)) {
+    } else if (most + votes_awaited(a, a->since) < votes_needed(a)) {
         fail_to_find(a, best, most);
     }
 }
@@ -113,42 +67,128 @@ static void find(struct sentinels *a)
 void sentinels_doubt(struct sentinels *a)
 {
     struct connection *c = a->commands;
-    const struct address *master = &c->address;
-    uint64_t round = connection_round(c);
-    if (round == 0)
+    const struct command *sent = connection_in_round(c);
+    char objection[CONNECTION_TEXT_MAX];
+    if (sent == NULL)
         return;
-    size_t count = votes(a, master, c->net->term, round);
-    if (count + awaited(a, round) < needed(a))
+    size_t count = votes_count(a, &c->address, c->net->term, sent->round, sent->vouched_ms);
+    bool is_over = c->net->term < a->latest;
+    if (!is_over && count + votes_awaited(a, sent->round) >= votes_needed(a))
+        return;
+    votes_object(a, sent->vouched_ms, objection, sizeof objection);
+    if (is_over)
+        connection_fail(c, SIMBA_ESTORE,
+                        "a sentinel knows of a later failover than the one to %.60s:%d",
+                        c->address.host, c->address.port);
+    else
         connection_fail(c, SIMBA_ESTORE,
                         "%zu of %zu sentinels still name %.60s:%d as the master, and %zu have to: "
-                        "%.120s",
-                        count, known(a), master->host, master->port, needed(a), objection(a));
+                        "%.180s",
+                        count, votes_known(a), c->address.host, c->address.port, votes_needed(a),
+                        objection);
 }
 
 /* Something may be decided by now: who is the master, or whether a reply of it counts. */
 static void decide(struct sentinels *a)
 {
     struct connection *c = a->commands;
-    uint64_t round = connection_round(c);
+    const struct command *sent = connection_in_round(c);
     if (a->is_asking)
         return;
     if (c->state == CONNECTION_FINDING)
         find(a);
-    else if (round > 0 && sentinels_confirm(a, round))
+    else if (sent != NULL && sentinels_confirm(a, sent))
         connection_continue(c);
     else
         sentinels_doubt(a);
 }
 
-/* ---- one of them --------------------------------------------------------------------------- */
+/* ---- who it is ------------------------------------------------------------------------------ */
+
+/* Another address of the URL that leads to the same one. */
+static const struct sentinel *find_same(const struct sentinel *s)
+{
+    for (size_t i = 0; i < s->all->count; i++) {
+        const struct sentinel *other = &s->all->each[i];
+        if (other != s && other->is_identified && strcmp(other->id, s->id) == 0)
+            return other;
+    }
+    return NULL;
+}
+
+static void identify(struct sentinel *s, const struct info *info)
+{
+    if (strcmp(s->id, s->said_id) != 0) {
+        s->up_since = simba_now() - info->uptime_ms;
+        s->named = (struct address){.host = ""};
+    }
+    memcpy(s->id, s->said_id, sizeof s->id);
+    s->same_as = find_same(s);
+    s->is_identified = s->same_as == NULL;
+    if (s->is_identified)
+        return;
+    s->named = (struct address){.host = ""}; /* it has one vote */
+    connection_fail(&s->connection, SIMBA_EINVAL,
+                    "%.60s:%d is the same sentinel as %.60s:%d: name each of them once",
+                    s->address->host, s->address->port, s->same_as->address->host,
+                    s->same_as->address->port);
+}
+
+static void on_id(void *data, const struct command *sent, const struct reply *r)
+{
+    struct sentinel *s = data;
+    (void)sent;
+    s->said_id[0] = '\0';
+    if (r != NULL && reply_is_text(r) && r->length < sizeof s->said_id)
+        memcpy(s->said_id, r->text, r->length + 1);
+}
+
+static void on_info(void *data, const struct command *sent, const struct reply *r)
+{
+    struct sentinel *s = data;
+    struct info info = {.uptime_ms = 0};
+    char why[CONNECTION_TEXT_MAX] = "what answers there is no sentinel";
+    (void)sent;
+    if (r == NULL)
+        return; /* on_down() follows */
+    if (r->kind == REPLY_ERROR)
+        errors_describe(r, why, sizeof why);
+    if (reply_is_text(r) && info_parse_process(&info, r->text) && s->said_id[0] == '\0')
+        memcpy(s->said_id, info.run_id, sizeof info.run_id); /* before Redis 6.2 */
+    if (s->said_id[0] != '\0')
+        identify(s, &info);
+    else
+        connection_fail(&s->connection, SIMBA_EDENIED, "%.60s:%d does not say who it is: %.160s",
+                        s->address->host, s->address->port, why);
+}
+
+static void greet(void *data)
+{
+    struct sentinel *s = data;
+    struct buffer *b = connection_command(&s->connection, (struct command){.take = on_id});
+    if (b != NULL)
+        resp_command(b, "SENTINEL", "MYID", NULL);
+    b = connection_command(&s->connection, (struct command){.take = on_info});
+    if (b != NULL)
+        resp_command(b, "INFO", "server", NULL);
+}
+
+/* ---- what it says --------------------------------------------------------------------------- */
 
 static void on_state(void *data, const struct command *sent, const struct reply *r)
 {
     struct sentinel *s = data;
     uint64_t number;
     (void)sent;
-    s->term = s->others = 0;
-    for (size_t i = 0; r != NULL && i + 1 < r->elements; i += 2) {
+    if (r == NULL)
+        return;
+    s->term = TERM_UNKNOWN;
+    s->others = 0;
+    snprintf(s->why, sizeof s->why, "%.100s:%d does not say the term", s->address->host,
+             s->address->port);
+    if (r->kind == REPLY_ERROR)
+        errors_describe(r, s->why, sizeof s->why);
+    for (size_t i = 0; i + 1 < r->elements; i += 2) {
         const struct reply *name = reply_at(r, i);
         if (!reply_digits(reply_at(r, i + 1), &number) || number > (uint64_t)TERM_MAX)
             continue;
@@ -159,25 +199,37 @@ static void on_state(void *data, const struct command *sent, const struct reply 
     }
 }
 
+/* False: it knows no such master. */
+static bool read_master(struct sentinel *s, const struct reply *r)
+{
+    const struct reply *host = reply_at(r, 0);
+    uint64_t port;
+    s->named = (struct address){.host = ""};
+    if (r->kind != REPLY_ARRAY || !reply_is_text(host) || host->length == 0 ||
+        host->length >= sizeof s->named.host || !reply_digits(reply_at(r, 1), &port) || port == 0 ||
+        port > 65535)
+        return false;
+    memcpy(s->named.host, host->text, host->length + 1);
+    s->named.port = (int)port;
+    return true;
+}
+
 static void on_master(void *data, const struct command *sent, const struct reply *r)
 {
     struct sentinel *s = data;
-    uint64_t port;
     if (r == NULL)
         return; /* on_down() follows */
-    const struct reply *host = reply_at(r, 0);
     s->answered = sent->round;
-    s->named = (struct address){.host = ""};
-    snprintf(s->why, sizeof s->why, "%.100s:%d has no master of that name", s->address->host,
-             s->address->port);
+    bool is_named = read_master(s, r);
     if (r->kind == REPLY_ERROR)
         errors_describe(r, s->why, sizeof s->why);
-    if (r->kind == REPLY_ARRAY && reply_is_text(host) && host->length > 0 &&
-        host->length < sizeof s->named.host && reply_digits(reply_at(r, 1), &port) && port > 0 &&
-        port < 65536) {
-        memcpy(s->named.host, host->text, host->length + 1);
-        s->named.port = (int)port;
-    }
+    else if (!is_named)
+        snprintf(s->why, sizeof s->why, "%.100s:%d has no master of that name", s->address->host,
+                 s->address->port);
+    else if (s->term == TERM_UNKNOWN)
+        s->named.host[0] = '\0';
+    else if (s->term > s->all->latest)
+        s->all->latest = s->term;
 }
 
 static void ask(struct sentinel *s, const char *question, command_fn *take)
@@ -212,12 +264,21 @@ static void on_change(void *data)
     decide(((struct sentinel *)data)->all);
 }
 
+static void on_down(void *data)
+{
+    struct sentinel *s = data;
+    s->is_identified = false;
+    s->answered = 0; /* whoever is there next answers for itself */
+    decide(s->all);
+}
+
 static const struct connection_use use = {
     .is_sentinel = true,
+    .greet = greet,
     .find = find_one,
     .ready = on_ready,
     .taken = on_change,
-    .down = on_change,
+    .down = on_down,
 };
 
 /* ---- all of them --------------------------------------------------------------------------- */
@@ -246,18 +307,6 @@ void sentinels_find(struct sentinels *a)
     a->since = sentinels_ask(a);
     connection_flush(a->commands->net);
     decide(a);
-}
-
-bool sentinels_warn(const struct sentinels *a, char *line, size_t size)
-{
-    size_t all = known(a), majority = all / 2 + 1;
-    if (a->count == 0 || a->count >= majority)
-        return false;
-    snprintf(line, size,
-             "the URL names %zu of %zu sentinels: after a failover two may own a mutex until these "
-             "hear of it. Name all of them, or %zu at least",
-             a->count, all, majority);
-    return true;
 }
 
 bool sentinels_are_steady(const struct sentinels *a)

@@ -2,19 +2,37 @@
  *
  * A majority of them must name it. Sentinel lets an old master that runs be a master for seconds
  * after a failover, so what it grants or renews counts only if a majority, asked no earlier than
- * the request was sent, still names it, in the same term. A sentinel never goes back to an earlier
- * term. So when a majority names the next master, no request that was sent later can count at the
- * old one; and the next one grants nothing for one lease from then on (handshake.h). */
+ * the request was sent, still names it, in the same term. A sentinel that keeps its file never goes
+ * back to an earlier term. So when a majority names the next master, no request that was sent later
+ * can count at the old one; and the next one grants nothing for one lease from then on
+ * (handshake.h). For that:
+ *
+ *   - Each sentinel has one vote. Addresses are not sentinels: a host may have several names, and a
+ *     name may lead to several hosts. So each says who it is (SENTINEL MYID; before Redis 6.2 its
+ *     run id), and a second connection to the same one is given up.
+ *   - A later term is never outvoted: it exists only because a majority has elected its leader. One
+ *     that any sentinel names overrules all others, and is remembered as long as the client lives.
+ *   - A sentinel that restarts without its file has forgotten what it said. What it confirmed before
+ *     ends with the lease of then. So it has no vote in a grant or a renewal until it has been up
+ *     for one lease, unless it has the id that this client knows: that is in its file, too. And
+ *     tokens begin at the clock again, as in a new epoch. */
 #ifndef BACKEND_REDIS_SENTINEL_H
 #define BACKEND_REDIS_SENTINEL_H
 
 #include "backend/redis/connection.h"
 
+#define SENTINEL_ID_MAX 64
+
 struct sentinel {
     struct sentinels *all;
     struct connection connection;
     const struct address *address;
-    uint64_t answered; /* the last round in which it has answered */
+    char id[SENTINEL_ID_MAX];       /* of the sentinel that was there last; "": none yet */
+    char said_id[SENTINEL_ID_MAX];  /* of the one that is greeted; "": it does not say it */
+    bool is_identified;             /* it is there, and has no other connection */
+    const struct sentinel *same_as; /* the last one there has a connection already, this one */
+    int64_t up_since;               /* it has forgotten nothing since then */
+    uint64_t answered; /* the last round in which it has answered; 0: not on this connection */
     struct address named;
     int64_t term;                  /* Sentinel's config-epoch: each failover has a greater one */
     int64_t others;                /* how many more it knows */
@@ -27,6 +45,7 @@ struct sentinels {
     size_t count;   /* 0: the URL names the server itself */
     uint64_t round; /* of questions: in each, all are asked */
     uint64_t since; /* the round in which the master is being looked for */
+    int64_t latest; /* the latest term that any of them has ever named */
     bool is_asking;
 };
 
@@ -40,10 +59,8 @@ void sentinels_find(struct sentinels *a);
 /* Begins a round, and returns its number, for commands that are written now; 0 without sentinels.
  * What is written is sent with connection_flush(). */
 uint64_t sentinels_ask(struct sentinels *a);
-bool sentinels_confirm(const struct sentinels *a, uint64_t round);
+bool sentinels_confirm(const struct sentinels *a, const struct command *sent);
 /* Fails commands, if a reply waits there that cannot be confirmed any more. */
 void sentinels_doubt(struct sentinels *a);
 
-/* The URL names too few of them: their majority can name another master. */
-bool sentinels_warn(const struct sentinels *a, char *line, size_t size);
 #endif

@@ -7,7 +7,8 @@
 #include <openssl/x509v3.h>
 #include <stdio.h>
 
-const char *const tls_schemes[] = {"redis", "rediss", "redis+unix", "redis+sentinel", NULL};
+const char *const tls_schemes[] = {"redis",          "rediss",          "redis+unix",
+                                   "redis+sentinel", "rediss+sentinel", NULL};
 
 /* OpenSSL's last word, which is about certificates and files and holds no secret. */
 static void say(const char *what, char *why, size_t why_size)
@@ -114,9 +115,11 @@ static enum tls_state state_of(struct tls *t, int rc, char *why, size_t why_size
                  "port for TLS");
         ERR_clear_error();
     } else if (result != X509_V_OK && (SSL_get_verify_mode(t->ssl) & SSL_VERIFY_PEER) != 0) {
-        snprintf(why, why_size,
-                 "TLS: the server's certificate is not accepted: %s; is option tls_ca right?",
-                 X509_verify_cert_error_string(result));
+        bool is_name =
+            result == X509_V_ERR_HOSTNAME_MISMATCH || result == X509_V_ERR_IP_ADDRESS_MISMATCH;
+        snprintf(why, why_size, "TLS: the server's certificate is not accepted: %s; %s",
+                 X509_verify_cert_error_string(result),
+                 is_name ? "option tls_name says for which name it is" : "is option tls_ca right?");
         ERR_clear_error();
     } else {
         say("TLS", why, why_size);

@@ -31,9 +31,9 @@ static const char *kind_of(const char *word)
     return NULL;
 }
 
-#define SCHEMES                                                                        \
-    "sqlite: redis:// rediss:// redis+unix:/// redis+sentinel:// mysql:// mariadb:// " \
-    "postgresql:// zookeeper://"
+#define SCHEMES                                                                       \
+    "sqlite: redis:// rediss:// redis+unix:/// redis+sentinel:// rediss+sentinel:// " \
+    "mysql:// mariadb:// postgresql:// zookeeper://"
 #define SIGNALS "HUP INT QUIT KILL USR1 USR2 TERM CONT WINCH"
 /* What the store lists, if it answers at once; names that need quoting are left out. */
 #define LIST_NAMES                                            \

@@ -280,6 +280,7 @@ static const struct kind {
     {"rediss", init_nothing, NULL, NULL, NULL, NULL},
     {"redis+unix", init_nothing, NULL, NULL, NULL, NULL},
     {"redis+sentinel", init_nothing, NULL, NULL, NULL, NULL},
+    {"rediss+sentinel", init_nothing, NULL, NULL, NULL, NULL},
     {"zookeeper", init_nothing, NULL, NULL, NULL, NULL},
     {"mysql", init_sql, mysql_schema, mysql_schema_note, mysql_upgrade, "USER"},
     {"mariadb", init_sql, mysql_schema, mysql_schema_note, mysql_upgrade, "USER"},

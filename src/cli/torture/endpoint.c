@@ -38,9 +38,10 @@ struct rewrite {
 static const struct kind {
     const char *scheme;
     uint16_t port;
-} kinds[] = {{"redis", 6379},      {"rediss", 6379},   {"redis+unix", 0},
-             {"mysql", 3306},      {"mariadb", 3306},  {"redis+sentinel", 26379},
-             {"postgresql", 5432}, {"postgres", 5432}, {"zookeeper", 2181}};
+} kinds[] = {
+    {"redis", 6379},    {"rediss", 6379},          {"redis+unix", 0},          {"mysql", 3306},
+    {"mariadb", 3306},  {"redis+sentinel", 26379}, {"rediss+sentinel", 26379}, {"postgresql", 5432},
+    {"postgres", 5432}, {"zookeeper", 2181}};
 
 /* ---- text ---------------------------------------------------------------------------------- */
 
@@ -189,12 +190,16 @@ static void rewrite_redis(struct rewrite *r, struct endpoints *e)
         r->dropped[0] = "db";
         r->path = option(in, "db");
         r->path_is_db = true;
-    } else if (is(in->scheme, "redis+sentinel")) {
+        return;
+    }
+    bool asks_sentinels = is(in->scheme, "redis+sentinel") || is(in->scheme, "rediss+sentinel");
+    bool is_secret = is(in->scheme, "rediss") ||
+                     (is(in->scheme, "rediss+sentinel") && !option_is(in, "sentinel_tls", "off"));
+    if (asks_sentinels)
         snprintf(e->limit, sizeof e->limit,
                  "network faults reach the sentinels alone: the servers are where these say");
-    } else if (is(in->scheme, "rediss") && !option_is(in, "tls_verify", "off")) {
+    if (is_secret && !option_is(in, "tls_verify", "off"))
         refuse_certificate(e);
-    }
 }
 
 static void rewrite_mysql(struct rewrite *r, struct endpoints *e)

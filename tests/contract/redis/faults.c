@@ -291,19 +291,23 @@ static void redis_tls(void)
     const struct {
         const char *host, *option, *file;
         int code;
+        const char *name; /* that the certificate is to be for; NULL: the host */
     } cases[] = {
-        {"localhost", "tls_ca", "ca.crt", 0},
-        {"localhost", "tls_ca", "other.crt", SIMBA_EDENIED}, /* not who we trust */
-        {"127.0.0.1", "tls_ca", "ca.crt", SIMBA_EDENIED},    /* not for this name */
-        {"localhost", "ttl", NULL, SIMBA_EDENIED},           /* not the system's */
-        {"127.0.0.1", "tls_verify", "off", 0},
+        {"localhost", "tls_ca", "ca.crt", 0, NULL},
+        {"127.0.0.1", "tls_ca", "ca.crt", 0, "localhost"}, /* as sentinels name it */
+        {"localhost", "tls_ca", "ca.crt", SIMBA_EDENIED, "elsewhere"},
+        {"localhost", "tls_ca", "other.crt", SIMBA_EDENIED, NULL}, /* not who we trust */
+        {"127.0.0.1", "tls_ca", "ca.crt", SIMBA_EDENIED, NULL},    /* not for this name */
+        {"localhost", "ttl", NULL, SIMBA_EDENIED, NULL},           /* not the system's */
+        {"127.0.0.1", "tls_verify", "off", 0, NULL},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const char *value = cases[i].file == NULL                    ? "10s"
                             : strcmp(cases[i].option, "tls_ca") == 0 ? folder_path(cases[i].file)
                                                                      : cases[i].file;
-        snprintf(url, sizeof url, "rediss://%s:%s?%s=%s", cases[i].host, port, cases[i].option,
-                 value);
+        const char *name = cases[i].name;
+        snprintf(url, sizeof url, "rediss://%s:%s?%s=%s%s%s", cases[i].host, port, cases[i].option,
+                 value, name != NULL ? "&tls_name=" : "", name != NULL ? name : "");
         CHECK_OK(simba_open(url, NULL, &c));
         int code = simba_read(c, "m", PATIENCE_MS, &o);
         if (code != cases[i].code ||

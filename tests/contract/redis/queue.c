@@ -425,6 +425,10 @@ static void redis_urls_refused(void)
         {"redis+unix://", "redis+unix:///"},
         {"redis+unix:///s?db=x", "number"},
         {"redis+sentinel://h", "master"},
+        {"rediss+sentinel://h", "master"},
+        {"redis+sentinel://h?master=x&sentinel_tls=on", "rediss+sentinel"},
+        {"redis+sentinel://h?master=x&tls_name=y", "rediss+sentinel"},
+        {"rediss://h?sentinel_tls=off", "sentinel"},
         {"redis+tcp://h", "redis+tcp"},
     };
     simba_client *s = NULL;

@@ -1,5 +1,6 @@
 /* sentinels.c: masters that come and go, as sentinels say. */
 #include <signal.h>
+#include <simba/backend.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -242,23 +243,192 @@ static void redis_sentinels_silent_successor(void)
     end(&s);
 }
 
-static void on_finding(void *data, enum simba_level level, const char *text)
+/* ---- who counts as a sentinel --------------------------------------------------------------- */
+
+static void restart_sentinel(struct scene *s, int number)
 {
-    if (level == SIMBA_LOG_WARN && strstr(text, "1 of 3 sentinels") != NULL)
-        *(bool *)data = true;
+    server_kill(&s->sentinel[number]);
+    server_start(&s->sentinel[number]); /* with a new file */
+}
+
+/* The first of them, by two addresses and once more: that is one vote. */
+static void name_first_thrice(struct scene *s)
+{
+    int port = s->sentinel[0].port;
+    snprintf(s->url, sizeof s->url,
+             "redis+sentinel://127.0.0.1:%d,localhost:%d,127.0.0.1:%d/0?master=main&" GRACE, port,
+             port, port);
+    client_close(s->client);
+    CHECK_OK(simba_open(s->url, NULL, &s->client));
+}
+
+static void expect_one_vote(struct scene *s)
+{
+    simba_locker *l = locker_of(s->client, lease_long());
+    int64_t until = simba_now() + 2000;
+    int code = simba_locker_acquire(l, 0);
+    while (simba_now() < until || strstr(simba_error_text(), "the same sentinel") == NULL) {
+        CHECK(code != 0);
+        CHECK(simba_now() < until + PATIENCE_MS);
+        nap(10);
+        code = simba_locker_acquire(l, 0);
+    }
+    CHECK(strstr(simba_error_text(), "1 of 3 sentinels") != NULL);
+}
+
+/* T120: one sentinel that is named three times is not a majority of three. */
+static void redis_sentinel_named_twice(void)
+{
+    struct scene s;
+    begin(&s, "master=main&" GRACE);
+    name_first_thrice(&s);
+    expect_one_vote(&s);
+    end(&s);
+}
+
+/* Nor one that does not know SENTINEL MYID, as before Redis 6.2. */
+static void redis_sentinel_without_id(void)
+{
+    struct scene s;
+    begin(&s, "master=main&" GRACE);
+    s.sentinel[0].options[0] = "user default on nopass ~* &* +@all -sentinel|myid";
+    restart_sentinel(&s, 0);
+    AWAIT_FOR(SERVER_MS, knows(&s.sentinel[0], "num-other-sentinels", SENTINELS - 1));
+    CHECK(run(&s.sentinel[0], "SENTINEL MYID")->type == REDIS_REPLY_ERROR);
+    name_first_thrice(&s);
+    expect_one_vote(&s);
+    end(&s);
+}
+
+/* One that does not say the term has no vote: it may name a master of long ago. */
+static void redis_sentinel_without_term(void)
+{
+    struct scene s;
+    begin(&s, "master=main&" GRACE);
+    for (int i = 0; i < 2; i++) {
+        s.sentinel[i].options[0] = "user default on nopass ~* &* +@all -sentinel|master";
+        restart_sentinel(&s, i);
+    }
+    simba_locker *l = locker_of(s.client, lease_long());
+    AWAIT(simba_locker_acquire(l, 0) == SIMBA_ESTORE &&
+          strstr(simba_error_text(), "sentinel|master") != NULL);
+    end(&s);
+}
+
+/* T121: two of three sentinels restart without their file, and name the master that they began
+ * with. The third, which knows better, cannot say so. While somebody owns the mutex at the new
+ * master, nobody is granted it at the old one; and tokens rise, though the old one has issued
+ * lower ones. */
+static void redis_sentinels_forget(void)
+{
+    struct scene s;
+    simba_client *other;
+    begin(&s, "master=main&restart_guard=6s");
+    simba_locker *owner = locker_of(s.client, lease(4000, 2000));
+    CHECK_OK(simba_locker_acquire(owner, SERVER_MS));
+    CHECK_OK(simba_locker_release(owner));
+    fail_over(&s);
+    AWAIT_FOR(SERVER_MS, simba_locker_acquire(owner, 0) == 0);
+    uint64_t token = simba_locker_token(owner);
+    CHECK(run_number(&s.replica, "EXISTS simba:{m}") == 1);
+    CHECK(kill(s.sentinel[0].pid, SIGSTOP) == 0);
+    restart_sentinel(&s, 1);
+    restart_sentinel(&s, 2);
+    CHECK_OK(simba_open(s.url, NULL, &other));
+    simba_locker *rival = locker_of(other, lease(4000, 2000));
+    while (simba_locker_is_held(owner))
+        CHECK(simba_locker_acquire(rival, 0) != 0 || !simba_locker_is_held(owner));
+    AWAIT_FOR(SERVER_MS, simba_locker_is_held(rival) || simba_locker_acquire(rival, 0) == 0);
+    CHECK(run_number(&s.master, "EXISTS simba:{m}") == 1);
+    CHECK(simba_locker_token(rival) > token);
+    CHECK(kill(s.sentinel[0].pid, SIGCONT) == 0);
+    client_close(other);
+    end(&s);
+}
+
+/* T121: and whoever has heard of the later term does not go back to an earlier one. */
+static void redis_sentinels_forget_term(void)
+{
+    struct scene s;
+    begin(&s, "master=main&restart_guard=off");
+    fail_over(&s);
+    simba_locker *l = locker_of(s.client, lease_long());
+    CHECK_OK(simba_locker_acquire(l, SERVER_MS));
+    CHECK_OK(simba_locker_release(l));
+    uint64_t token = simba_locker_token(l);
+    run(&s.sentinel[0], "SENTINEL DEBUG PUBLISH-PERIOD 3600000"); /* it tells the others nothing */
+    restart_sentinel(&s, 1);
+    restart_sentinel(&s, 2);
+    AWAIT(simba_locker_acquire(l, 0) != 0 && strstr(simba_error_text(), "an earlier term") != NULL);
+    CHECK(run_number(&s.master, "EXISTS simba:{m}:fence") == 0);
+    run(&s.sentinel[0], "SENTINEL DEBUG PUBLISH-PERIOD 2000");
+    AWAIT_FOR(SERVER_MS, simba_locker_acquire(l, 0) == 0);
+    CHECK(simba_locker_token(l) > token);
+    CHECK(run_number(&s.replica, "EXISTS simba:{m}") == 1);
+    end(&s);
+}
+
+/* ---- what the doctor says -------------------------------------------------------------------- */
+
+struct expected {
+    const char *text;
+    bool two_may_own;
+};
+
+static void on_finding(void *data, const struct simba_finding *f)
+{
+    struct expected *e = data;
+    if (f->kind == SIMBA_FINDING_TWO_OWNERS && strstr(f->text, e->text) != NULL)
+        e->two_may_own = true;
+}
+
+/* That two may own a mutex, and in which case. */
+static void expect_finding(struct scene *s, const char *text)
+{
+    struct expected e = {.text = text};
+    AWAIT(simba_examine(s->client, PATIENCE_MS, on_finding, &e) == 0 && e.two_may_own);
+}
+
+static void name_first_alone(struct scene *s)
+{
+    snprintf(s->url, sizeof s->url, "redis+sentinel://127.0.0.1:%d/0?master=main&" GRACE,
+             s->sentinel[0].port);
+    client_close(s->client);
+    CHECK_OK(simba_open(s->url, NULL, &s->client));
 }
 
 static void redis_sentinels_unnamed(void)
 {
     struct scene s;
-    bool said = false;
     begin(&s, "master=main&" GRACE);
-    snprintf(s.url, sizeof s.url, "redis+sentinel://127.0.0.1:%d/0?master=main&" GRACE,
-             s.sentinel[0].port);
-    client_close(s.client);
-    CHECK_OK(simba_open(s.url, NULL, &s.client));
-    CHECK_OK(simba_diagnose(s.client, PATIENCE_MS, on_finding, &said));
-    CHECK(said);
+    name_first_alone(&s);
+    expect_finding(&s, "1 of 3 sentinels");
+    end(&s);
+}
+
+/* There is no other one. */
+static void redis_sentinel_alone(void)
+{
+    struct scene s;
+    begin(&s, "master=main&" GRACE);
+    for (int i = 1; i < SENTINELS; i++)
+        server_kill(&s.sentinel[i]);
+    restart_sentinel(&s, 0);
+    name_first_alone(&s);
+    expect_finding(&s, "one sentinel decides alone");
+    end(&s);
+}
+
+/* One has restarted without its file, and hears nothing of the others. */
+static void redis_sentinel_behind(void)
+{
+    struct scene s;
+    begin(&s, "master=main&" GRACE);
+    fail_over(&s);
+    for (int i = 1; i < SENTINELS; i++)
+        run(&s.sentinel[i], "SENTINEL DEBUG PUBLISH-PERIOD 3600000");
+    restart_sentinel(&s, 0);
+    expect_finding(&s, "in an earlier term");
     end(&s);
 }
 
@@ -270,6 +440,13 @@ const struct test redis_sentinel_tests[] = {
     {"redis_sentinels_gone", redis_sentinels_gone, REDIS_ONLY, 0},
     {"redis_sentinels_silent", redis_sentinels_silent, REDIS_ONLY, 0},
     {"redis_sentinels_silent_successor", redis_sentinels_silent_successor, REDIS_ONLY, 0},
+    {"redis_sentinel_named_twice", redis_sentinel_named_twice, REDIS_ONLY, 0},
+    {"redis_sentinel_without_id", redis_sentinel_without_id, REDIS_ONLY, 0},
+    {"redis_sentinel_without_term", redis_sentinel_without_term, REDIS_ONLY, 0},
+    {"redis_sentinels_forget", redis_sentinels_forget, REDIS_ONLY, 0},
+    {"redis_sentinels_forget_term", redis_sentinels_forget_term, REDIS_ONLY, 0},
     {"redis_sentinels_unnamed", redis_sentinels_unnamed, REDIS_ONLY, 0},
+    {"redis_sentinel_alone", redis_sentinel_alone, REDIS_ONLY, 0},
+    {"redis_sentinel_behind", redis_sentinel_behind, REDIS_ONLY, 0},
     {NULL, NULL, ANY_STORE, 0},
 };

@@ -17,7 +17,8 @@
 #include "contract/peer.h"
 #include "contract/suite.h"
 
-/* A sentinel has its settings in a file, which it writes to. */
+/* A sentinel has its settings in a file, which it writes to. It is written anew for each start, so
+ * one that is started again has forgotten everything. */
 static void write_sentinel(const struct server *s)
 {
     FILE *f = fopen(folder_path(s->name), "we");
@@ -28,6 +29,8 @@ static void write_sentinel(const struct server *s)
             "sentinel down-after-milliseconds main 500\n"
             "sentinel failover-timeout main 3000\n",
             s->port, s->socket, folder_path(""), s->watches->port);
+    for (int i = 0; s->options[i] != NULL; i++)
+        fprintf(f, "%s\n", s->options[i]);
     CHECK(fclose(f) == 0);
 }
 

@@ -11,12 +11,14 @@
 /* A redis-server on a port of its own and on a socket in the test's folder, which has to be
  * there. It dies with the test. */
 struct server {
-    const char *name;                        /* of its files */
-    const char *options[SERVER_OPTIONS_MAX]; /* of its command line, on top of ours */
-    const char *query;                       /* of its URL; NULL: restart_guard=off */
-    const struct server *watches;            /* not NULL: this one is a sentinel, of that master */
-    const char *clock; /* a file with a step of its clock, in us; NULL: none */
-    int port;          /* chosen at the first start */
+    const char *name; /* of its files */
+    const char
+        *options[SERVER_OPTIONS_MAX]; /* of its command line, on top of ours; a sentinel's are
+                                                lines of its file */
+    const char *query;                /* of its URL; NULL: restart_guard=off */
+    const struct server *watches;     /* not NULL: this one is a sentinel, of that master */
+    const char *clock;                /* a file with a step of its clock, in us; NULL: none */
+    int port;                         /* chosen at the first start */
     pid_t pid;
     char url[256], socket[128];
     redisContext *raw; /* for run() */
