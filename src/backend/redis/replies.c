@@ -116,8 +116,9 @@ void replies_restart_grace_text(int64_t left_ms, char *line, size_t size)
 {
     snprintf(
         line, size,
-        "the server has just started, become the master or been emptied, and may have "
-        "forgotten owners: what is free is not granted for another %lld.%lld s (restart_guard)",
+        "the server has just started, become the master, been emptied or had databases swapped, "
+        "and may have forgotten owners: what is free is not granted for another %lld.%lld s "
+        "(restart_guard)",
         (long long)(left_ms / 1000), (long long)(left_ms % 1000 / 100));
 }
 

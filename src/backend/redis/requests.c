@@ -133,10 +133,8 @@ static void write_call(struct redis *s, struct simba_request *list)
     s->is_unknown[script] = false;
     for (const struct simba_request *q = list; q != NULL; q = q->next)
         scripts_keys(b, script, q->mutex);
-    if (list->op == SIMBA_CONTEND) {
+    if (list->op == SIMBA_CONTEND || list->op == SIMBA_RENEW)
         resp_argument(b, s->server.epoch.note);
-        resp_number(b, s->server.epoch.seen_us);
-    }
     for (struct simba_request *q = list; q != NULL; q = q->next) {
         write_arguments(s, b, q);
         if (q->op == SIMBA_RELEASE)
@@ -221,11 +219,13 @@ static struct simba_request *successor_of(const struct simba_request *release,
     return is_successor ? next : NULL;
 }
 
-/* A replica takes nothing but questions. A master that could not note its epoch grants nothing. */
+/* A replica takes nothing but questions. A master that could not note its epoch grants nothing, and
+ * renews nothing. */
 static bool can_take(const struct server *v, enum simba_op op)
 {
     bool asks = op == SIMBA_READ || op == SIMBA_LIST;
-    return asks || v->epoch.note[0] != '\0' || (!v->info.replica && op != SIMBA_CONTEND);
+    bool needs_epoch = op == SIMBA_CONTEND || op == SIMBA_RENEW;
+    return asks || v->epoch.note[0] != '\0' || (!v->info.replica && !needs_epoch);
 }
 
 static void greet_again(struct redis *s)
