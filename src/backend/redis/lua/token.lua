@@ -8,7 +8,7 @@ local function next_token(key, last, time)
     local number = tonumber(string.match(last or '', '^%d+$'))
     number = number and number + 1 or redis.call('INCR', key) -- an error if it is none of ours
     number = math.max(number, time[1] * 1000000 + time[2])
-    if number > 9007199254740992 then
+    if number >= 9007199254740992 then
         error('the fence is not an integer that a script can count up')
     end
     local token = string.format('%.0f', number)
