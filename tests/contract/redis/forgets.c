@@ -1,5 +1,6 @@
 /* forgets.c: servers that have forgotten owners or tokens, and do not say so. */
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -255,6 +256,50 @@ static void redis_swapped_thrice(void)
     expect_grace_and_end(&s);
 }
 
+/* ---- keys that are thrown away -------------------------------------------------------------- */
+
+/* The owner's key goes right after a renewal, and somebody else owns the mutex at once. Since when. */
+static int64_t take_evicted(struct scene *s, const struct simba_handle_options *o)
+{
+    await_renewal(&s->server, o);
+    int64_t since = simba_now();
+    run(&s->server, "CONFIG SET maxmemory 1");
+    CHECK(run_number(&s->server, "EXISTS simba:{m}") == 0);
+    run(&s->server, "CONFIG SET maxmemory 0");
+    expect_grant(&s->other);
+    CHECK(simba_locker_token(s->other.locker) > simba_locker_token(s->owner.locker));
+    return since;
+}
+
+/* T36: two owners, as docs/guides/redis.md says for how long. The first one learns of it by its next renewal; if
+ * the server does not answer that, it goes on until its own deadline. */
+static void redis_evicted_keys(void)
+{
+    struct scene s;
+    struct simba_handle_options o = lease(6000, 2000);
+    begin(&s, (const char *const[]){"--maxmemory-policy", "volatile-ttl", NULL});
+    CHECK_OK(simba_locker_release(s.owner.locker));
+    simba_locker_destroy(s.owner.locker);
+    o.renew_ms = 1500;
+    CHECK_OK(simba_locker_create(s.owner.client, "m", &o, &s.owner.locker));
+    take(&s.owner);
+    int64_t since = take_evicted(&s, &o);
+    AWAIT(!simba_locker_is_held(s.owner.locker));
+    CHECK(simba_now() - since < 5500);
+    CHECK(simba_locker_release(s.owner.locker) == SIMBA_ELOST);
+    CHECK_OK(simba_locker_release(s.other.locker));
+    take(&s.owner);
+    since = take_evicted(&s, &o);
+    CHECK(kill(s.server.pid, SIGSTOP) == 0);
+    AWAIT(!simba_locker_is_held(s.owner.locker));
+    CHECK(simba_now() - since > 5500 && simba_now() - since <= 8000);
+    CHECK(kill(s.server.pid, SIGCONT) == 0);
+    client_close(s.owner.client);
+    client_close(s.other.client);
+    server_end(&s.server);
+    folder_remove();
+}
+
 /* ---- another server in its place ----------------------------------------------------------- */
 
 static void follow(struct server *s, const struct server *master)
@@ -432,6 +477,7 @@ const struct test redis_forget_tests[] = {
     {"redis_swapped_tokens", redis_swapped_tokens, REDIS_ONLY, 0},
     {"redis_swapped_with_used", redis_swapped_with_used, REDIS_ONLY, 0},
     {"redis_swapped_thrice", redis_swapped_thrice, REDIS_ONLY, 0},
+    {"redis_evicted_keys", redis_evicted_keys, REDIS_ONLY, 0},
     {"redis_demoted_and_promoted", redis_demoted_and_promoted, REDIS_ONLY, 0},
     {"redis_promoted_unchanged", redis_promoted_unchanged, REDIS_ONLY, 0},
     {"redis_promotion_forgotten", redis_promotion_forgotten, REDIS_ONLY, 0},
