@@ -1,5 +1,6 @@
 /* redis_hold.c: very many mutexes held at once, on one connection; what that costs the client, the
  * network and the server. And what a renewal costs the server, one to a call or many. */
+#include "backend/redis/other_epoch_lua.h"
 #include "backend/redis/renew_lua.h"
 #include "redis_raw.h"
 
@@ -90,6 +91,9 @@ static void hold(void *arg)
 
 /* ---- renewals, as the server sees them ----------------------------------------------------- */
 
+#define EPOCH "bench:epoch" /* what a renewal compares as well, and what it is */
+#define NOTE "here"
+
 /* What one would write for one mutex. */
 static const char one_lua[] =
     "if redis.call('GET', KEYS[1]) == ARGV[1] and redis.call('GET', KEYS[2]) == ARGV[2] then\n"
@@ -101,21 +105,26 @@ static const char one_lua[] =
 
 static double renew(struct raw_redis *r, enum raw_script which, int group, int keys)
 {
-    static const char *argv[3 + 5 * GROUP];
+    static const char *argv[5 + 5 * GROUP];
     static char name[2 * GROUP][64];
     char count[16];
-    snprintf(count, sizeof count, "%d", 2 * group);
+    bool is_ours = which == RAW_RENEW;
+    snprintf(count, sizeof count, "%d", 2 * group + is_ours);
     for (int at = 0; at < keys; at += group) {
         int n = 0;
         argv[n++] = "EVALSHA";
         argv[n++] = r->sha[which];
         argv[n++] = count;
+        if (is_ours)
+            argv[n++] = EPOCH;
         for (int i = 0; i < group; i++) {
             snprintf(name[2 * i], 64, "simba:{k%d}", at + i);
             snprintf(name[2 * i + 1], 64, "simba:{k%d}:token", at + i);
             argv[n++] = name[2 * i];
             argv[n++] = name[2 * i + 1];
         }
+        if (is_ours)
+            argv[n++] = NOTE;
         for (int i = 0; i < group; i++) {
             argv[n++] = r->id;
             argv[n++] = "1753000000000000";
@@ -140,7 +149,8 @@ static void compare_renewals(void *arg)
     double cost[2][TIMES];
     struct raw_redis *r = raw_redis_open(h->location, "k", NULL);
     raw_redis_load(r, RAW_ONE, "", one_lua);
-    raw_redis_load(r, RAW_RENEW, "", renew_lua);
+    raw_redis_load(r, RAW_RENEW, other_epoch_lua, renew_lua);
+    freeReplyObject(redis_run(r->c, "SET " EPOCH " " NOTE));
     for (int i = 0; i < KEYS; i++) {
         freeReplyObject(redis_run(r->c, "SET simba:{k%d} %s PX 600000", i, r->id));
         freeReplyObject(redis_run(r->c, "SET simba:{k%d}:token 1753000000000000 PX 600000", i));

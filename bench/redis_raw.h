@@ -10,6 +10,7 @@
 #include "backend/redis/acquire_lua.h"
 #include "backend/redis/release_lua.h"
 #include "backend/redis/reserved_lua.h"
+#include "backend/redis/token_lua.h"
 #include "backend/redis/wake_lua.h"
 #include "rival.h"
 
@@ -139,9 +140,9 @@ static inline void *raw_redis_open(const char *location, const char *mutex, _Ato
         bench_die("cannot connect by hand");
     raw_redis_name(r, mutex);
     /* Without the look at the server's epoch, which is a price of safety. */
-    raw_redis_load(r, RAW_ACQUIRE,
-                   "local function same_epoch() return true end\nlocal OTHER_EPOCH = ''\n",
-                   acquire_lua);
+    char before[4096];
+    snprintf(before, sizeof before, "local function same_epoch() return true end\n%s", token_lua);
+    raw_redis_load(r, RAW_ACQUIRE, before, acquire_lua);
     raw_redis_load(r, RAW_RELEASE, wake_lua, release_lua);
     if (futex != NULL) {
         r->subscriber = redis_dial();
@@ -152,13 +153,13 @@ static inline void *raw_redis_open(const char *location, const char *mutex, _Ato
 
 static inline void raw_redis_ask(struct raw_redis *r, enum raw_script which)
 {
-    const char *acquire[] = {
-        "EVALSHA", r->sha[which], "5",   "simba:epoch", r->key[0], r->key[1], r->key[2], r->key[3],
-        "",        "1",           r->id, RAW_LEASE,     "",        "0"};
+    const char *acquire[] = {"EVALSHA", r->sha[which], "5", "simba:epoch", r->key[0], r->key[1],
+                             r->key[2], r->key[3],     "",  r->id,         RAW_LEASE, "",
+                             "0"};
     const char *release[] = {"EVALSHA", r->sha[which], "3",      r->key[0], r->key[1],
                              r->key[3], r->id,         r->token, "",        ""};
     if (which == RAW_ACQUIRE)
-        redisAppendCommandArgv(r->c, 14, acquire, NULL);
+        redisAppendCommandArgv(r->c, 13, acquire, NULL);
     else
         redisAppendCommandArgv(r->c, 10, release, NULL);
 }

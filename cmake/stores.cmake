@@ -77,17 +77,18 @@ endforeach()
 function(redis_scripts)
     set(lua ${PROJECT_SOURCE_DIR}/src/backend/redis/lua)
     set(one "local function one(KEYS, ARGV)\n")
-    foreach(script renew read absent epoch rights publish)
+    foreach(script read absent epoch rights publish)
         embed_script(script_${script} ${generated}/backend/redis/script_${script}.h ${lua}/${script}.lua)
     endforeach()
     foreach(script release evict)
         embed_script(script_${script} ${generated}/backend/redis/script_${script}.h
             ${lua}/reserved.lua ${lua}/wake.lua ${lua}/${script}.lua)
     endforeach()
-    embed_script(script_acquire ${generated}/backend/redis/script_acquire.h
-        ${lua}/reserved.lua ${lua}/same_epoch.lua ${lua}/acquire.lua)
+    set(granting ${lua}/reserved.lua ${lua}/other_epoch.lua ${lua}/same_epoch.lua ${lua}/token.lua)
+    embed_script(script_renew ${generated}/backend/redis/script_renew.h ${lua}/other_epoch.lua ${lua}/renew.lua)
+    embed_script(script_acquire ${generated}/backend/redis/script_acquire.h ${granting} ${lua}/acquire.lua)
     embed_script(script_acquire_many ${generated}/backend/redis/script_acquire_many.h
-        ${lua}/reserved.lua ${lua}/same_epoch.lua ${one} ${lua}/acquire.lua "end\n" ${lua}/acquire_many.lua)
+        ${granting} ${one} ${lua}/acquire.lua "end\n" ${lua}/acquire_many.lua)
     embed_script(script_release_many ${generated}/backend/redis/script_release_many.h
         ${lua}/reserved.lua ${lua}/wake.lua ${one} ${lua}/release.lua "end\n" ${lua}/release_many.lua)
 endfunction()

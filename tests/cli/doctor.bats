@@ -41,6 +41,18 @@ MUTEX=simba.doctor.$(id -u)
     expect 125 '^BAD +store +the user lacks rights: ~simba:\*$'
 }
 
+@test "doctor: a replica of Redis is no lack of rights" {
+    with redis -- 'redis-cli -p "$port" replicaof 127.0.0.1 1 >&2; simba doctor "$1"'
+    expect_all 1 '^BAD +use +.*: this server is a read-only replica of 127\.0\.0\.1:1: to contend, give the address of the master' \
+        '^BAD +store +Redis .* replica of 127\.0\.0\.1:1' '^ok +store +the user has all rights' \
+        '^BAD   exclusion   not promised'
+    expect_none 'lacks|^BAD +rights|has just started'
+    with redis -- 'redis-cli -p "$port" ACL SETUSER poor on ">pw" "~*" "&*" "+@all" -set >&2
+        redis-cli -p "$port" replicaof 127.0.0.1 1 >&2
+        simba doctor "redis://poor:pw@127.0.0.1:$port?restart_guard=off"'
+    expect_all 1 '^BAD +store +the user lacks rights: \+set$' 'replica of 127'
+}
+
 @test "doctor: leaves one name behind, however often it runs" {
     for _ in 1 2 3; do simba doctor >/dev/null; done
     [ "$(python3 -c 'import sqlite3
@@ -143,6 +155,22 @@ for row in sqlite3.connect("store/locks.db").execute("select name from mutex whe
         says 'kind=3&level=2&lease_ms=16000&outage_ms=16000' # no more than the lease's own
         expect_all 0 '^ok    liveness .* within 17\.2 s of' '^ok    blips .* less than 7\.5 s costs '
     done
+}
+
+# bats test_tags=storeless
+@test "doctor: answers that leave a renewal little time are noted" {
+    modules=$(dirname "$SIMBA")/tests
+    [ -e "$modules/simba-finds.so" ] || skip "the module of the tests is not built"
+    mkdir -m 700 locks
+    answers() { SIMBA_MODULE_PATH=$modules run simba doctor --ttl 6400ms "finds:$DIR/locks?level=2&text=well&$1"; }
+    answers 'delay_ms=1' # of 800 ms
+    expect_all 0 '^ok    round trip  .* a renewal has 800 ms for each attempt$'
+    answers 'delay_ms=210'
+    expect_all 0 '^note  round trip  2.* 800 ms for each attempt, .* [23][0-9] % of it.* longer ttl' '^ok    exclusion '
+    answers 'delay_ms=1&peak_ms=420'
+    expect_all 0 '^note  round trip  [0-9]{1,2}\..* 800 ms for each attempt, .* [56][0-9] % of it.* longer ttl'
+    answers 'delay_ms=1&peak_ms=900'
+    expect_all 1 '^BAD   round trip  .* 800 ms for each attempt, .* 1[0-9]{2} % of it'
 }
 
 # bats test_tags=storeless

@@ -57,12 +57,43 @@ MISTAKES = [
             ]),
     Mistake("redis-tokens-begin-anew", "redis", "server",
             "tokens count from 1 in a server that has forgotten them (T37)", [
-                (REDIS + "lua/acquire.lua",
-                 "if token < tonumber(ARGV[2]) then",
-                 "if token < 1 then"),
-                (REDIS + "lua/acquire_many.lua",
-                 "if token < first_seen then",
-                 "if token < 1 then"),
+                (REDIS + "lua/token.lua",
+                 "    number = math.max(number, time[1] * 1000000 + time[2])\n",
+                 ""),
+            ]),
+    Mistake("redis-tokens-of-an-old-database", "redis-swap", "swap",
+            "a token is the next one of its database, however old that is (T126)", [
+                (REDIS + "lua/token.lua",
+                 "    number = math.max(number, time[1] * 1000000 + time[2])\n",
+                 "    if not last then\n"
+                 "        number = time[1] * 1000000 + time[2]\n"
+                 "    end\n"),
+            ]),
+    Mistake("redis-old-database", "redis-swap", "swap",
+            "a database that comes back is in the epoch in which it went (T126)", [
+                (REDIS + "lua/epoch.lua",
+                 "if its_home == number then",
+                 "if its_home == KEYS[1] then"),
+            ]),
+    Mistake("redis-other-database", "redis-swap", "swap",
+            "an epoch of another database counts where that one has come in the place of ours (T126)", [
+                (REDIS + "handshake.c",
+                 "term >= c->net->term && db == c->net->config->db &&",
+                 "term >= c->net->term && db >= 0 &&"),
+            ]),
+    Mistake("redis-renews-anywhere", "redis-swap", "swap",
+            "a renewal does not ask in which epoch the database is (T126)", [
+                (REDIS + "lua/renew.lua",
+                 "if now[1] ~= args[1] then",
+                 "if false then"),
+            ],
+            "too rare: a database must go and come between two renewals, and go again much later; redis_swapped_thrice "
+            "finds it"),
+    Mistake("redis-reset-hides", "redis-swap", "empty,kill,restart,stop",
+            "a server that was emptied counts as whole when its counts were reset (T111)", [
+                (REDIS + "lua/epoch.lua",
+                 "'debug', 'config', 'config|resetstat'}",
+                 "'debug'}"),
             ]),
     Mistake("redis-renew-any", "redis", "all",
             "a renewal compares neither id nor token", [

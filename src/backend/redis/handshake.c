@@ -36,7 +36,8 @@ static void epoch_head(const struct server *s, char head[EPOCH_NOTE_MAX])
 
 /* False: it is not a note of the current epoch. One from the future was made before the server's
  * clock was set back: it is made anew. One of an earlier term was made before this server was
- * replaced and named again. A later term is right: our sentinel is behind, or we ask none. */
+ * replaced and named again. A later term is right: our sentinel is behind, or we ask none. One with
+ * another number was made before this database was swapped with that one. */
 static bool epoch_parse(const struct connection *c, const struct reply *r, struct epoch *out)
 {
     const struct server *s = c->server;
@@ -47,13 +48,13 @@ static bool epoch_parse(const struct connection *c, const struct reply *r, struc
         return false;
     memcpy(out->note, r->text, r->length + 1);
     int64_t term = strtoll(r->text + n, &end, 10);
-    out->seen_us = *end == ':' ? strtoll(end + 1, &end, 10) : 0;
+    int64_t db = *end == ':' ? strtoll(end + 1, &end, 10) : -1;
     int64_t since_us = *end == ':' ? strtoll(end + 1, &end, 10) : 0;
     out->age_ms = (s->time_us - since_us) / 1000;
-    return *end == '\0' && term >= c->net->term && since_us > 0 && since_us <= out->seen_us;
+    return *end == '\0' && term >= c->net->term && db == c->net->config->db && since_us > 0;
 }
 
-/* No reason not to read, or to renew: a server whose memory is full takes no note. */
+/* No reason not to read. */
 static void refuse_writes(struct server *s, int code, const char *why)
 {
     s->epoch.note[0] = '\0';
@@ -101,6 +102,7 @@ static void ask_epoch(struct connection *c)
     scripts_call(out, SCRIPT_EPOCH, true, 0);
     resp_argument(out, s->info.run_id);
     resp_argument(out, s->info.replid);
+    resp_number(out, c->net->config->db);
     resp_number(out, is_known || s->info.promoted ? 0 : s->info.uptime_ms);
     resp_number(out, c->net->term);
 }

@@ -5,13 +5,13 @@
 
 #include "backend/redis/info.h"
 
-/* A time in which the server has forgotten nothing, as it is noted there (epoch.lua). */
+/* A time in which the server has forgotten nothing of our database, as it is noted there
+ * (epoch.lua). */
 #define EPOCH_ID 40 /* digits of a run id, and of a replication id */
 #define EPOCH_NOTE_MAX 160
 #define TERM_MAX (INT64_C(1) << 53) /* what a script can count to */
 struct epoch {
     char note[EPOCH_NOTE_MAX]; /* "": none */
-    int64_t seen_us;           /* when it was first seen, on the server's clock */
     int64_t age_ms;            /* for how long nothing had been forgotten at info_at */
 };
 

@@ -131,13 +131,13 @@ static void tell_of_server(const struct redis *s, const struct findings *f)
         s->host->say(s->host, f->request, &warning);
 }
 
-/* The lease is the one that contenders of this client ask for. */
+/* The lease is the one that contenders of this client ask for. A replica grants nothing at all. */
 static void tell_of_restart_grace(const struct redis *s, const struct findings *f)
 {
     int64_t left_ms = requests_restart_grace_ms(s, requests_lease_ms(f->request));
     char line[CONNECTION_TEXT_MAX];
     replies_restart_grace_text(s, left_ms, line, sizeof line);
-    if (left_ms > 0)
+    if (left_ms > 0 && !s->server.info.replica)
         findings_say(f, SIMBA_LOG_WARN, "%s; ask again then", line);
 }
 

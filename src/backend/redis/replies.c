@@ -117,8 +117,8 @@ void replies_restart_grace_text(const struct redis *s, int64_t left_ms, char *li
     snprintf(line, size, "%s: what is free is not granted for another %lld.%lld s (restart_guard)",
              requests_doubt_sentinels(s)
                  ? "most sentinels have just started, and may have forgotten a failover"
-                 : "the server has just started, become the master or been emptied, and may have "
-                   "forgotten owners",
+                 : "the server has just started, become the master, been emptied or had databases "
+                   "swapped, and may have forgotten owners",
              (long long)(left_ms / 1000), (long long)(left_ms % 1000 / 100));
 }
 

@@ -40,18 +40,6 @@ int64_t requests_restart_grace_ms(const struct redis *s, int64_t lease_ms)
     return left > 0 ? left : 0;
 }
 
-/* When the server, or its sentinels, may have forgotten something last, on the server's clock.
- * Tokens of before then may be lower than others that were issued. */
-static int64_t tokens_since_us(const struct redis *s)
-{
-    const struct server *v = &s->server;
-    int64_t vouched_ms = votes_vouched_ms(&s->sentinels);
-    if (vouched_ms == INT64_MAX)
-        return v->epoch.seen_us;
-    int64_t since_us = v->time_us + (simba_now() - v->info_at - vouched_ms) * 1000;
-    return since_us > v->epoch.seen_us ? since_us : v->epoch.seen_us;
-}
-
 /* ---- to commands --------------------------------------------------------------------------- */
 
 size_t requests_count(const struct simba_request *list)
@@ -178,10 +166,8 @@ static void write_call(struct redis *s, struct simba_request *list)
     s->is_unknown[script] = false;
     for (const struct simba_request *q = list; q != NULL; q = q->next)
         scripts_keys(b, script, q->mutex);
-    if (list->op == SIMBA_CONTEND) {
+    if (list->op == SIMBA_CONTEND || list->op == SIMBA_RENEW)
         resp_argument(b, s->server.epoch.note);
-        resp_number(b, tokens_since_us(s));
-    }
     for (struct simba_request *q = list; q != NULL; q = q->next) {
         write_arguments(s, b, q);
         if (q->op == SIMBA_RELEASE)
@@ -266,11 +252,13 @@ static struct simba_request *successor_of(const struct simba_request *release,
     return is_successor ? next : NULL;
 }
 
-/* A replica takes nothing but questions. A master that could not note its epoch grants nothing. */
+/* A replica takes nothing but questions. A master that could not note its epoch grants nothing, and
+ * renews nothing. */
 static bool can_take(const struct server *v, enum simba_op op)
 {
     bool asks = op == SIMBA_READ || op == SIMBA_LIST;
-    return asks || v->epoch.note[0] != '\0' || (!v->info.replica && op != SIMBA_CONTEND);
+    bool needs_epoch = op == SIMBA_CONTEND || op == SIMBA_RENEW;
+    return asks || v->epoch.note[0] != '\0' || (!v->info.replica && !needs_epoch);
 }
 
 static void greet_again(struct redis *s)

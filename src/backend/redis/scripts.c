@@ -27,16 +27,16 @@ static const struct {
     bool takes_epoch;       /* its first key is SCRIPTS_EPOCH_KEY */
     size_t first_arguments; /* arguments before those of the mutexes */
 } scripts[SCRIPTS] = {
-    [SCRIPT_ACQUIRE] = {SCRIPT(script_acquire), {ACQUIRE_KEYS}, 4, true, 2},
-    [SCRIPT_RENEW] = {SCRIPT(script_renew), {"", ":token"}, 3, false, 0},
+    [SCRIPT_ACQUIRE] = {SCRIPT(script_acquire), {ACQUIRE_KEYS}, 4, true, 1},
+    [SCRIPT_RENEW] = {SCRIPT(script_renew), {"", ":token"}, 3, true, 1},
     [SCRIPT_RELEASE] = {SCRIPT(script_release), {ENDING_KEYS}, 4, false, 0},
     [SCRIPT_READ] = {SCRIPT(script_read), {"", ":token", ":contender", ":note"}, 1, false, 0},
     [SCRIPT_EVICT] = {SCRIPT(script_evict), {ENDING_KEYS}, 3, false, 0},
     [SCRIPT_ABSENT] = {SCRIPT(script_absent), {""}, 0, false, 0},
-    [SCRIPT_EPOCH] = {SCRIPT(script_epoch), {NULL}, 0, true, 4},
+    [SCRIPT_EPOCH] = {SCRIPT(script_epoch), {NULL}, 0, true, 5},
     [SCRIPT_PUBLISH] = {SCRIPT(script_publish), {"", ":token", ":note"}, 4, false, 0},
     [SCRIPT_RIGHTS] = {SCRIPT(script_rights), {NULL}, 0, false, 0},
-    [SCRIPT_ACQUIRE_MANY] = {SCRIPT(script_acquire_many), {ACQUIRE_KEYS}, 4, true, 2},
+    [SCRIPT_ACQUIRE_MANY] = {SCRIPT(script_acquire_many), {ACQUIRE_KEYS}, 4, true, 1},
     [SCRIPT_RELEASE_MANY] = {SCRIPT(script_release_many), {ENDING_KEYS}, 4, false, 0},
 };
 

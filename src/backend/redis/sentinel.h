@@ -15,7 +15,7 @@
  *   - A sentinel that restarts without its file has forgotten what it said. What it confirmed before
  *     ends with the lease of then. So it has no vote in a grant or a renewal until it has been up
  *     for one lease, unless it has the id that this client knows: that is in its file, too. And
- *     tokens begin at the clock again, as in a new epoch. */
+ *     no token is below the server's clock. */
 #ifndef BACKEND_REDIS_SENTINEL_H
 #define BACKEND_REDIS_SENTINEL_H
 

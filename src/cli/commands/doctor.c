@@ -17,6 +17,9 @@
 
 #define TIMEOUT_MS ANSWER_MS
 #define READS 20
+/* An answer that takes more of what a renewal has for an attempt is near to be too late. */
+#define MEDIAN_PART 4
+#define SLOWEST_PART 2
 #define EXIT_ILL 1
 #define TEXT_MAX 4096
 #define PUSH_MS 400 /* what is handed over sooner was pushed; who looks by itself takes longer */
@@ -73,6 +76,30 @@ static int64_t now_us(void)
     return (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
 }
 
+/* What takes most of an attempt today takes more than all of it when the store has more to do. */
+static void tell_of_round_trip(struct doctor *d, const int64_t took[READS])
+{
+    int64_t attempt_us = d->period.attempt / (NS_PER_MS / 1000), slowest = took[READS - 1];
+    bool is_late = slowest > attempt_us;
+    bool is_slow = slowest > attempt_us / SLOWEST_PART || d->median_us > attempt_us / MEDIAN_PART;
+    char figures[256];
+    snprintf(
+        figures, sizeof figures,
+        "%.2f ms; of %d at least %.2f, at most %.2f ms; a renewal has %lld ms for each attempt",
+        (double)d->median_us / 1000, READS, (double)took[0] / 1000, (double)slowest / 1000,
+        (long long)(attempt_us / 1000));
+    if (!is_slow && !is_late)
+        find(d, OK, "round trip", "%s", figures);
+    else
+        find(
+            d, is_late ? BAD : NOTE, "round trip",
+            "%s, and the slowest took %lld %% of it: %s, and tenures are lost. Use a store that is "
+            "nearer or less busy, or a longer ttl (an attempt has an eighth of it, and at most "
+            "command_timeout)",
+            figures, (long long)(slowest * 100 / attempt_us),
+            is_late ? "renewals fail at such times" : "if the store gets slower, renewals fail");
+}
+
 static bool reach(struct doctor *d, const char *mutex)
 {
     int64_t took[READS] = {0};
@@ -91,11 +118,7 @@ static bool reach(struct doctor *d, const char *mutex)
     }
     qsort(took, READS, sizeof *took, by_size);
     d->median_us = took[READS / 2];
-    int64_t attempt_ms = d->period.attempt / NS_PER_MS;
-    find(d, took[READS - 1] / 1000 > attempt_ms ? BAD : OK, "round trip",
-         "%.2f ms; of %d at least %.2f, at most %.2f ms; a renewal has %lld ms for each attempt",
-         (double)d->median_us / 1000, READS, (double)took[0] / 1000, (double)took[READS - 1] / 1000,
-         (long long)attempt_ms);
+    tell_of_round_trip(d, took);
     return true;
 }
 
@@ -120,10 +143,10 @@ static void *take_mutex(void *arg)
     return NULL;
 }
 
-static bool fail(struct doctor *d, const char *why)
+static bool fail(struct doctor *d, int code, const char *why)
 {
     d->taking = BAD;
-    find(d, BAD, "rights", "%s", why);
+    find(d, BAD, code == SIMBA_EDENIED ? "rights" : "use", "%s", why);
     return false;
 }
 
@@ -136,12 +159,12 @@ static bool explain(struct doctor *d, const char *mutex, const struct tenure *fi
     struct simba_owner owner;
     bool late = failed->code == SIMBA_ETIMEOUT || failed->code == SIMBA_EHELD;
     if (!late || simba_read(d->c->client, mutex, TIMEOUT_MS, &owner) != 0)
-        return fail(d, failed->why);
+        return fail(d, failed->code, failed->why);
     bool is_free = owner.id[0] == '\0';
     bool is_ours = strcmp(owner.id, simba_locker_id(first->locker)) == 0 ||
                    strcmp(owner.id, simba_locker_id(failed->locker)) == 0;
     if (d->can_write && (is_free || is_ours))
-        return fail(d, failed->why);
+        return fail(d, failed->code, failed->why);
     d->taking = NOTE;
     if (is_free)
         find(d, NOTE, "rights",
@@ -162,12 +185,12 @@ static bool hand_over(struct doctor *d, const char *mutex, struct tenure *first,
     d->can_write = true;
     d->tokens[0] = simba_locker_token(first->locker);
     if (pthread_create(&second->thread, NULL, take_mutex, second) != 0)
-        return fail(d, "cannot start a thread");
+        return fail(d, SIMBA_ELIMIT, "cannot start a thread");
     nanosleep(&pause, NULL);
     int64_t began = simba_now();
     int released = simba_locker_release(first->locker);
     if (released != 0)
-        fail(d, simba_error_text());
+        fail(d, released, simba_error_text());
     pthread_join(second->thread, NULL);
     if (released != 0)
         return false;
@@ -175,7 +198,8 @@ static bool hand_over(struct doctor *d, const char *mutex, struct tenure *first,
         return explain(d, mutex, first, second);
     d->handover_ms = second->got_at - began;
     d->tokens[1] = simba_locker_token(second->locker);
-    return simba_locker_release(second->locker) == 0 || fail(d, simba_error_text());
+    released = simba_locker_release(second->locker);
+    return released == 0 || fail(d, released, simba_error_text());
 }
 
 static void tell_of_hand_over(struct doctor *d)
@@ -186,10 +210,11 @@ static void tell_of_hand_over(struct doctor *d)
              "%lld ms from a release to the next owner: the store woke it, or it has just polled",
              (long long)d->handover_ms);
     else
-        find(d, NOTE, "hand-over",
-             "%lld ms from a release to the next owner: the store did not wake it, waiters poll%s",
-             (long long)d->handover_ms,
-             d->tokens[1] - d->tokens[0] > 1 ? "; or another doctor came in between" : "");
+        find(
+            d, NOTE, "hand-over",
+            "%lld ms from a release to the next owner: the store did not wake it, waiters poll; or "
+            "another doctor came in between",
+            (long long)d->handover_ms);
 }
 
 static void use(struct doctor *d, const char *mutex)
@@ -197,9 +222,13 @@ static void use(struct doctor *d, const char *mutex)
     struct tenure first = {.code = 0}, second = {.code = 0};
     simba_client *other = d->c->client;
     int code = cli_open(d->c); /* a second client, as another process would be */
-    if (code != 0 || simba_locker_create(other, mutex, NULL, &first.locker) != 0 ||
-        simba_locker_create(d->c->client, mutex, NULL, &second.locker) != 0)
-        fail(d, simba_error_text());
+    int created = code;
+    if (created == 0)
+        created = simba_locker_create(other, mutex, NULL, &first.locker);
+    if (created == 0)
+        created = simba_locker_create(d->c->client, mutex, NULL, &second.locker);
+    if (created != 0)
+        fail(d, created, simba_error_text());
     else if (hand_over(d, mutex, &first, &second))
         tell_of_hand_over(d);
     simba_locker_destroy(first.locker);

@@ -27,6 +27,8 @@
     X(SERVER_FREEZE, SERVER, "server-freeze", "server stopped and continued")          \
     X(SERVER_KILL, SERVER, "server-kill", "server killed and restarted")               \
     X(FORGET, SERVER, "forget", "server restarted without its memory")                 \
+    X(EMPTY, SERVER, "empty", "server emptied while it ran")                           \
+    X(SWAP, SERVER, "swap", "another database came in its place, and went")            \
     X(FAILOVER, SERVER, "failover", "another server took over")                        \
     X(PARTITION, SERVER, "partition", "servers cut off from each other")               \
     X(READ_ONLY, SERVER, "read-only", "server took no writes")                         \

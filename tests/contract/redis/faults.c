@@ -455,6 +455,25 @@ static void redis_memory_full(void)
     hand_over_and_end(&s);
 }
 
+/* The same after a restart: the server's new epoch is noted all the same, so owners go on renewing. */
+static void redis_memory_full_restart(void)
+{
+    folder_make();
+    struct server s = {.name = "a", .options = {"--appendonly", "yes", "--appendfsync", "always"}};
+    server_start(&s);
+    struct peer p = start(&s, lease_short());
+    uint64_t token = own(&p);
+    server_kill(&s);
+    s.options[4] = "--maxmemory";
+    s.options[5] = "1";
+    server_start(&s);
+    for (int64_t end = simba_now() + 5000; simba_now() < end; nap(50))
+        CHECK((uint64_t)peer_number(&p, "token") == token);
+    peer_end(&p);
+    server_end(&s);
+    folder_remove();
+}
+
 /* T40: whatever answers there, nobody becomes owner by it. */
 static void redis_nonsense(void)
 {
@@ -714,6 +733,7 @@ const struct test redis_fault_tests[] = {
     {"redis_cluster", redis_cluster, REDIS_ONLY, 0},
     {"redis_loading", redis_loading, REDIS_ONLY, 0},
     {"redis_eviction_policy", redis_eviction_policy, REDIS_ONLY, 0},
+    {"redis_memory_full_restart", redis_memory_full_restart, REDIS_ONLY, 0},
     {"redis_memory_full", redis_memory_full, REDIS_ONLY, 0},
     {"redis_nonsense", redis_nonsense, REDIS_ONLY, 0},
     {"redis_restart_with_aof", redis_restart_with_aof, REDIS_ONLY, 0},

@@ -1,5 +1,6 @@
 /* forgets.c: servers that have forgotten owners or tokens, and do not say so. */
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -165,6 +166,151 @@ static void redis_emptied(void)
     run(&s.server, "FLUSHALL");
     expect_grace_and_end(&s);
 }
+
+/* Nobody else was there, and the server says no more that it was emptied. */
+static void redis_emptied_and_reset(void)
+{
+    struct scene s;
+    begin(&s, NULL);
+    client_close(s.other.client);
+    run(&s.server, "FLUSHALL");
+    run(&s.server, "CONFIG RESETSTAT");
+    s.other = user_of(&s.server, GRACE);
+    expect_grace_and_end(&s);
+}
+
+/* ---- another database in the place of ours ------------------------------------------------- */
+
+static void swap(struct server *s)
+{
+    run(s, "SWAPDB 0 1");
+}
+
+/* T126: away and back. Meanwhile somebody got the mutex, in the other database. */
+static void redis_swapped_back(void)
+{
+    struct scene s;
+    begin(&s, NULL);
+    CHECK_OK(simba_locker_release(s.owner.locker));
+    swap(&s.server);
+    s.token = take(&s.owner);
+    swap(&s.server);
+    run(&s.server, "CONFIG RESETSTAT");
+    expect_grace_and_end(&s);
+}
+
+/* T126: the same without the wait. Tokens still rise. */
+static void redis_swapped_tokens(void)
+{
+    struct scene s;
+    begin(&s, NULL);
+    CHECK_OK(simba_locker_release(s.owner.locker));
+    for (int i = 0; i < 4; i++) {
+        swap(&s.server);
+        uint64_t token = take(&s.owner);
+        CHECK(token > s.token);
+        s.token = token;
+        CHECK_OK(simba_locker_release(s.owner.locker));
+    }
+    client_close(s.owner.client);
+    client_close(s.other.client);
+    server_end(&s.server);
+    folder_remove();
+}
+
+/* T126: the database that comes is one that Simba has used. */
+static void redis_swapped_with_used(void)
+{
+    char url[256];
+    struct scene s;
+    begin(&s, NULL);
+    client_close(s.other.client);
+    snprintf(url, sizeof url, "redis://127.0.0.1:%d/1?" GRACE, s.server.port);
+    s.other = user_at(url);
+    nap(GRACE_OVER_S * 1000);
+    take(&s.other);
+    CHECK_OK(simba_locker_release(s.other.locker));
+    client_close(s.other.client);
+    swap(&s.server);
+    run(&s.server, "CONFIG RESETSTAT");
+    s.other = user_of(&s.server, GRACE);
+    expect_grace_and_end(&s);
+}
+
+/* It expires, so nothing but a renewal makes it last so long. */
+static void await_renewal(struct server *s, const struct simba_handle_options *o)
+{
+    AWAIT(run_number(s, "PTTL simba:{m}") > o->ttl_ms + o->transition_ms - 500);
+}
+
+/* T126: away and back before the owner renews, and away for good. To those who come then, the other
+ * database is the one that they know. */
+static void redis_swapped_thrice(void)
+{
+    struct scene s;
+    struct simba_handle_options o = lease(6000, 4000);
+    begin(&s, NULL);
+    CHECK_OK(simba_locker_release(s.owner.locker));
+    simba_locker_destroy(s.owner.locker);
+    o.renew_ms = 3000;
+    CHECK_OK(simba_locker_create(s.owner.client, "m", &o, &s.owner.locker));
+    s.token = take(&s.owner);
+    await_renewal(&s.server, &o);
+    swap(&s.server);
+    expect_grace(&s.other);
+    swap(&s.server);
+    nap(GRACE_OVER_S * 1000);
+    await_renewal(&s.server, &o);
+    CHECK(simba_locker_is_held(s.owner.locker));
+    swap(&s.server);
+    expect_grace_and_end(&s);
+}
+
+/* ---- keys that are thrown away -------------------------------------------------------------- */
+
+/* The owner's key goes right after a renewal, and somebody else owns the mutex at once. Since when. */
+static int64_t take_evicted(struct scene *s, const struct simba_handle_options *o)
+{
+    await_renewal(&s->server, o);
+    int64_t since = simba_now();
+    run(&s->server, "CONFIG SET maxmemory 1");
+    CHECK(run_number(&s->server, "EXISTS simba:{m}") == 0);
+    run(&s->server, "CONFIG SET maxmemory 0");
+    expect_grant(&s->other);
+    CHECK(simba_locker_token(s->other.locker) > simba_locker_token(s->owner.locker));
+    return since;
+}
+
+/* T36: two owners, as docs/guides/redis.md says for how long. The first one learns of it by its next renewal; if
+ * the server does not answer that, it goes on until its own deadline. */
+static void redis_evicted_keys(void)
+{
+    struct scene s;
+    struct simba_handle_options o = lease(6000, 2000);
+    begin(&s, (const char *const[]){"--maxmemory-policy", "volatile-ttl", NULL});
+    CHECK_OK(simba_locker_release(s.owner.locker));
+    simba_locker_destroy(s.owner.locker);
+    o.renew_ms = 1500;
+    CHECK_OK(simba_locker_create(s.owner.client, "m", &o, &s.owner.locker));
+    take(&s.owner);
+    int64_t since = take_evicted(&s, &o);
+    AWAIT(!simba_locker_is_held(s.owner.locker));
+    CHECK(simba_now() - since < 5500);
+    CHECK(simba_locker_release(s.owner.locker) == SIMBA_ELOST);
+    CHECK_OK(simba_locker_release(s.other.locker));
+    take(&s.owner);
+    since = take_evicted(&s, &o);
+    CHECK(kill(s.server.pid, SIGSTOP) == 0);
+    AWAIT(!simba_locker_is_held(s.owner.locker));
+    CHECK(simba_now() - since > 5500 && simba_now() - since <= 8000);
+    CHECK(kill(s.server.pid, SIGCONT) == 0);
+    client_close(s.owner.client);
+    client_close(s.other.client);
+    server_end(&s.server);
+    folder_remove();
+}
+
+/* ---- another server in its place ----------------------------------------------------------- */
 
 static void follow(struct server *s, const struct server *master)
 {
@@ -334,6 +480,12 @@ const struct test redis_forget_tests[] = {
     {"redis_aof_switched_on", redis_aof_switched_on, REDIS_ONLY, 0},
     {"redis_restarted_long_ago", redis_restarted_long_ago, REDIS_ONLY, 0},
     {"redis_emptied", redis_emptied, REDIS_ONLY, 0},
+    {"redis_emptied_and_reset", redis_emptied_and_reset, REDIS_ONLY, 0},
+    {"redis_swapped_back", redis_swapped_back, REDIS_ONLY, 0},
+    {"redis_swapped_tokens", redis_swapped_tokens, REDIS_ONLY, 0},
+    {"redis_swapped_with_used", redis_swapped_with_used, REDIS_ONLY, 0},
+    {"redis_swapped_thrice", redis_swapped_thrice, REDIS_ONLY, 0},
+    {"redis_evicted_keys", redis_evicted_keys, REDIS_ONLY, 0},
     {"redis_demoted_and_promoted", redis_demoted_and_promoted, REDIS_ONLY, 0},
     {"redis_promoted_unchanged", redis_promoted_unchanged, REDIS_ONLY, 0},
     {"redis_promotion_forgotten", redis_promotion_forgotten, REDIS_ONLY, 0},

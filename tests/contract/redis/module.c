@@ -335,6 +335,25 @@ static void redis_evict_jvm(void)
     end();
 }
 
+/* Owners of JVM Simba 4.x count the fence up by one; what was counted before us is less than any clock, or more (T88). */
+static void redis_tokens_beside_jvm(void)
+{
+    static const char *const before[] = {"7", "1700000000000000", "4000000000000000"};
+    begin();
+    for (size_t i = 0; i < sizeof before / sizeof *before; i++) {
+        run(&server, "SET simba:{m}:fence %s", before[i]);
+        uint64_t last = strtoull(before[i], NULL, 10);
+        for (int turn = 0; turn < 3; turn++) {
+            CHECK(contend("m", "one") == 0 && me.last.granted && me.last.token > last);
+            last = me.last.token;
+            CHECK((uint64_t)run_number(&server, "GET simba:{m}:fence") == last);
+            CHECK(tenure(SIMBA_RELEASE, "m", "one", last) == 0);
+            CHECK((uint64_t)run_number(&server, "INCR simba:{m}:fence") == ++last);
+        }
+    }
+    end();
+}
+
 /* T90: ids that nobody here would give are those of owners with a lease. */
 static void redis_foreign_ids(void)
 {
@@ -545,7 +564,9 @@ static void redis_batch_order(void)
     CHECK(strcmp(run(&server, "GET simba:{m}")->str, "two") == 0);
     run(&server, "DEL simba:{m} simba:{m}:token");
     CHECK(tenure(SIMBA_RELEASE, "m", id, 1) == SIMBA_ELOST); /* the server knows the script now */
-    token = (uint64_t)run_number(&server, "GET simba:{m}:fence") + 1;
+    run(&server,
+        "SET simba:{m}:fence 4000000000000000"); /* above the clock: the next one is sure */
+    token = 4000000000000001;
     struct simba_request r[2] = {
         {.op = SIMBA_CONTEND, .mutex = "m", .id = id},
         {.op = SIMBA_RELEASE, .mutex = "m", .id = id, .token = token},
@@ -688,6 +709,7 @@ const struct test redis_module_tests[] = {
     {"redis_list", redis_list, REDIS_ONLY, 0},
     {"redis_evict", redis_evict, REDIS_ONLY, 0},
     {"redis_evict_id", redis_evict_id, REDIS_ONLY, 0},
+    {"redis_tokens_beside_jvm", redis_tokens_beside_jvm, REDIS_ONLY, 0},
     {"redis_evict_jvm", redis_evict_jvm, REDIS_ONLY, 0},
     {"redis_foreign_ids", redis_foreign_ids, REDIS_ONLY, 0},
     {"redis_hears_eviction", redis_hears_eviction, REDIS_ONLY, 0},

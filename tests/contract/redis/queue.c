@@ -373,6 +373,13 @@ static void redis_foreign_value(void)
     run(&server, "SET simba:{m}:fence many");
     CHECK(peer_number(&a, "acquire 0") == SIMBA_ESCHEMA);
     CHECK(run_number(&server, "EXISTS simba:{m} simba:{m}:token") == 0);
+    run(&server, "SET simba:{m}:fence 9007199254740992"); /* scripts cannot count higher */
+    CHECK(peer_number(&a, "acquire 0") == SIMBA_ESCHEMA);
+    CHECK(run_number(&server, "EXISTS simba:{m} simba:{m}:token") == 0);
+    run(&server, "DEL simba:{m}:fence");
+    run(&server, "RPUSH simba:{m}:fence something");
+    CHECK(peer_number(&a, "acquire 0") == SIMBA_ESCHEMA);
+    CHECK(run_number(&server, "LLEN simba:{m}:fence") == 1);
     run(&server, "DEL simba:{m}:fence");
     run(&server, "SET simba:{m}:contender something");
     CHECK(peer_number(&a, "acquire 0") == SIMBA_ESCHEMA);

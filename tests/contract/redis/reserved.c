@@ -270,10 +270,17 @@ static void await_asked(long long times)
     CHECK_OK(simba_read(client, "m", PATIENCE_MS, &owner));
 }
 
+/* Above the clock, which tokens are not below: each is the next number, so nobody came in between. */
+static void count_tokens(void)
+{
+    run(&server, "SET simba:{m}:fence 4000000000000000");
+}
+
 /* It asks together with the release: nobody needs to be woken, and nobody is. */
 static void redis_handed_over(void)
 {
     begin();
+    count_tokens();
     simba_locker *a = locker("a");
     struct turns b = {.locker = locker("b"), .count = 1};
     CHECK_OK(simba_locker_acquire(a, PATIENCE_MS));
@@ -309,6 +316,7 @@ static void redis_successor_forgotten(void)
 static void redis_successor_in_order(void)
 {
     begin();
+    count_tokens();
     simba_locker *a = locker("a");
     struct turns b = {.locker = locker("b"), .count = 1};
     struct peer p = {.url = server.url, .mutex = "m", .like = lease_long()};

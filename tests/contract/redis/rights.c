@@ -219,6 +219,39 @@ static void redis_rights_keys(void)
     folder_remove();
 }
 
+/* Databases that have keys are looked at when an epoch begins (T126): who may not do that is told so. */
+static void redis_rights_select(void)
+{
+    simba_client *s = NULL;
+    simba_locker *l = NULL;
+    folder_make();
+    server = (struct server){.name = "a"};
+    server_start(&server);
+    make_user("poor", "~simba:* &* +@all -select", NULL);
+    open_as("poor", &s);
+    CHECK_OK(simba_locker_create(s, "m", NULL, &l));
+    CHECK_OK(simba_locker_acquire(l, PATIENCE_MS)); /* there is no other database */
+    CHECK_OK(simba_locker_release(l));
+    client_close(s);
+    run(&server, "SELECT 1");
+    run(&server, "SET simba:epoch something");
+    run(&server, "SELECT 0");
+    run(&server, "DEL simba:epoch");
+    open_as("poor", &s);
+    CHECK_OK(simba_locker_create(s, "m", NULL, &l));
+    CHECK_REFUSED(simba_locker_acquire(l, 0), SIMBA_EDENIED, "permission");
+    client_close(s);
+    make_user("poor", "~simba:* &* +@all", NULL);
+    open_as("poor", &s);
+    CHECK_OK(simba_locker_create(s, "m", NULL, &l));
+    CHECK_OK(simba_locker_acquire(l, PATIENCE_MS)); /* what is not ours there is left alone */
+    client_close(s);
+    run(&server, "SELECT 1");
+    CHECK(strcmp(run(&server, "GET simba:epoch")->str, "something") == 0);
+    server_end(&server);
+    folder_remove();
+}
+
 struct question {
     simba_client *client;
     const char *mutex;
@@ -268,6 +301,7 @@ const struct test redis_rights_tests[] = {
     {"redis_rights_enough", redis_rights_enough, REDIS_ONLY, 0},
     {"redis_rights_missing", redis_rights_missing, REDIS_ONLY, 0},
     {"redis_rights_keys", redis_rights_keys, REDIS_ONLY, 0},
+    {"redis_rights_select", redis_rights_select, REDIS_ONLY, 0},
     {"redis_rights_some", redis_rights_some, REDIS_ONLY, 0},
     {NULL, NULL, ANY_STORE, 0},
 };

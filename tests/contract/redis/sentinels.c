@@ -276,7 +276,7 @@ static void expect_one_vote(struct scene *s)
     CHECK(strstr(simba_error_text(), "1 of 3 sentinels") != NULL);
 }
 
-/* T120: one sentinel that is named three times is not a majority of three. */
+/* T108: one sentinel that is named three times is not a majority of three. */
 static void redis_sentinel_named_twice(void)
 {
     struct scene s;
@@ -315,7 +315,7 @@ static void redis_sentinel_without_term(void)
     end(&s);
 }
 
-/* T121: two of three sentinels restart without their file, and name the master that they began
+/* T109: two of three sentinels restart without their file, and name the master that they began
  * with. The third, which knows better, cannot say so. While somebody owns the mutex at the new
  * master, nobody is granted it at the old one; and tokens rise, though the old one has issued
  * lower ones. */
@@ -346,7 +346,7 @@ static void redis_sentinels_forget(void)
     end(&s);
 }
 
-/* T121: and whoever has heard of the later term does not go back to an earlier one. */
+/* T109: and whoever has heard of the later term does not go back to an earlier one. */
 static void redis_sentinels_forget_term(void)
 {
     struct scene s;

@@ -1,13 +1,13 @@
 -- Takes the mutex if it is free; else joins its queue.
 -- KEYS  the epoch's note, the mutex, its queue, its fence, its token
--- ARGV  the note as it was, when that epoch was first seen in us of the server's clock, id, lease
---       in ms, the waiter's own first score or '', ms for which nothing may be granted
+-- ARGV  the note as it was, id, lease in ms, the waiter's own first score or '', ms for which
+--       nothing may be granted
 -- Returns the token, if it is granted; else {0 owned or not to be had | 2 not ours, owner, ms left,
 -- token, score, rank}, where an owner '' with a score means that it is reserved for another;
 -- an error SIMBAEPOCH if it is free, but the server is in another epoch.
 -- What can fail comes before what counts: an error leaves nothing behind but a spent token.
 local call = redis.call
-local found = call('MGET', KEYS[2], KEYS[1], KEYS[5])
+local found = call('MGET', KEYS[2], KEYS[1], KEYS[5], KEYS[4])
 local owner, token = found[1], found[3] or ''
 local left = 0
 if owner then
@@ -15,46 +15,36 @@ if owner then
     if left < 0 then
         return {2, owner, left, ''}
     end
-elseif ARGV[6] ~= '0' then
-    return {0, '', tonumber(ARGV[6]), ''}
-elseif token ~= RESERVED .. ARGV[3] and string.sub(token, 1, #RESERVED) == RESERVED then
+elseif ARGV[5] ~= '0' then
+    return {0, '', tonumber(ARGV[5]), ''}
+elseif token ~= RESERVED .. ARGV[2] and string.sub(token, 1, #RESERVED) == RESERVED then
     left = call('PTTL', KEYS[5])
 end
 if not owner and left <= 0 then
     if not same_epoch(found[2], ARGV[1]) then
         return redis.error_reply(OTHER_EPOCH)
     end
-    token = call('INCR', KEYS[4])
-    local is_first = token == 1
-    if token < tonumber(ARGV[2]) then
-        -- Before this epoch the server may have issued higher tokens than it remembers. The clock,
-        -- in us, is above all of them; but it may have been set back, so what is remembered counts,
-        -- too.
-        local time = call('TIME')
-        token = math.max(token, time[1] * 1000000 + time[2])
-        call('SET', KEYS[4], string.format('%.0f', token))
-    end
-    token = string.format('%.0f', token)
-    call('ZREM', KEYS[3], ARGV[3])
-    if not call('SET', KEYS[2], ARGV[3], 'PX', ARGV[4], 'NX') then -- MGET takes a list for nothing
-        if is_first then
+    token = next_token(KEYS[4], found[4], call('TIME'))
+    call('ZREM', KEYS[3], ARGV[2])
+    if not call('SET', KEYS[2], ARGV[2], 'PX', ARGV[3], 'NX') then -- MGET takes a list for nothing
+        if not found[4] then
             call('DEL', KEYS[4])
         end
         return call('GET', KEYS[2]) -- an error
     end
-    call('SET', KEYS[5], token, 'PX', ARGV[4])
-    redis.pcall('PUBLISH', KEYS[2], 'acquired@@' .. ARGV[3])
+    call('SET', KEYS[5], token, 'PX', ARGV[3])
+    redis.pcall('PUBLISH', KEYS[2], 'acquired@@' .. ARGV[2])
     return token
 end
-local score = ARGV[5]
+local score = ARGV[4]
 if score == '' then
     local now = call('TIME')
     score = now[1] .. '.' .. string.format('%06d', now[2])
 end
-call('ZADD', KEYS[3], 'NX', score, ARGV[3])
-local keep = left + tonumber(ARGV[4]) + 60000
+call('ZADD', KEYS[3], 'NX', score, ARGV[2])
+local keep = left + tonumber(ARGV[3]) + 60000
 if call('PTTL', KEYS[3]) < keep then
     call('PEXPIRE', KEYS[3], keep)
 end
-return {0, owner or '', left, token, call('ZSCORE', KEYS[3], ARGV[3]),
-        call('ZRANK', KEYS[3], ARGV[3])}
+return {0, owner or '', left, token, call('ZSCORE', KEYS[3], ARGV[2]),
+        call('ZRANK', KEYS[3], ARGV[2])}

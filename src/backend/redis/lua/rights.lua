@@ -12,8 +12,10 @@ local tries = {
 }
 -- How servers say what is denied: up to 7.0 "can't run this command", "can't access at least one of the
 -- keys", "can't publish to the channel"; from 7.2 on, and Valkey, "User simba has no permissions to run
--- the 'set' command", "No permissions to access a key". The name of a user has no spaces.
+-- the 'set' command", "No permissions to access a key". The name of a user has no spaces. A replica, which says
+-- "You can't write against a read only replica", asks for the rights first.
 local function what_is_denied(text)
+    if string.find(text, 'READONLY', 1, true) then return nil end
     if string.find(text, 'permissions to run ', 1, true) then return 'command' end
     return string.match(text, "can't (.*)") or string.match(text, 'permissions to access (.*)')
 end

@@ -1,6 +1,6 @@
 -- Whether the server is still in the epoch (epoch.lua) that the connection found when it began;
 -- stands before the scripts that grant. The note is gone after FLUSHALL, and is another's after a
--- synchronization with another master. INFO is asked because a server that was demoted and promoted
+-- synchronization with another master, or in another database. INFO is asked because a server that was demoted and promoted
 -- again may have noticed no write of the master in between; its replication id changes with every
 -- promotion. noted is what the server has, note what the connection found.
 local is_master
@@ -12,4 +12,3 @@ local function same_epoch(noted, note)
     end
     return is_master and noted == note
 end
-local OTHER_EPOCH = 'SIMBAEPOCH the server has changed its role or was emptied'
