@@ -225,8 +225,7 @@ static void on_master(void *data, const struct command *sent, const struct reply
     if (r == NULL)
         return; /* on_down() follows */
     s->answered = sent->round;
-    bool is_named =
-        r->kind == REPLY_ARRAY && read_address(&s->named, reply_at(r, 0), reply_at(r, 1));
+    bool is_named = read_address(&s->named, reply_at(r, 0), reply_at(r, 1));
     if (r->kind == REPLY_ERROR)
         errors_describe(r, s->why, sizeof s->why);
     else if (!is_named)
