@@ -95,6 +95,28 @@ MISTAKES = [
                  "'debug', 'config', 'config|resetstat'}",
                  "'debug'}"),
             ]),
+    Mistake("redis-sentinel-by-address", "redis-sentinel-forgets", "partition,kill,close",
+            "a sentinel has a vote for each address in the URL (T120)", [
+                (REDIS + "sentinel.c",
+                 "other != s && other->is_identified",
+                 "other == s && other->is_identified"),
+            ]),
+    Mistake("redis-sentinel-forgetful", "redis-sentinel-forgets", "forget,kill,close",
+            "a sentinel has a vote as soon as it names this master (T121)", [
+                (REDIS + "votes.c",
+                 "age_ms(s, simba_now()) >= vouched_ms;",
+                 "vouched_ms >= 0;"),
+            ]),
+    Mistake("redis-sentinel-earlier-term", "redis-sentinel-forgets", "forget,kill,close",
+            "a majority that names an earlier term counts (T121)", [
+                (REDIS + "votes.c",
+                 "i < a->count && term >= a->latest; i++)",
+                 "i < a->count && term >= 0; i++)"),
+                (REDIS + "sentinel.c",
+                 "bool is_over = c->net->term < a->latest;",
+                 "bool is_over = c->net->term < 0;"),
+            ],
+            "what is free is granted only when a majority has named this master for one lease"),
     Mistake("redis-renew-any", "redis", "all",
             "a renewal compares neither id nor token", [
                 (REDIS + "lua/renew.lua",

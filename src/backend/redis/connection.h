@@ -37,7 +37,7 @@ struct command {
     void *about;        /* for take() */
     int which;          /* likewise */
     uint64_t round;     /* of questions to the sentinels, to which it belongs; 0: none */
-    int64_t vouched_ms; /* for how long those that answer must have forgotten nothing */
+    int64_t vouched_ms; /* for how long these must have named the master */
     int64_t sent_at;
 };
 

@@ -134,7 +134,7 @@ static void tell_of_server(const struct redis *s, const struct findings *f)
 /* The lease is the one that contenders of this client ask for. A replica grants nothing at all. */
 static void tell_of_restart_grace(const struct redis *s, const struct findings *f)
 {
-    int64_t left_ms = requests_restart_grace_ms(s, requests_lease_ms(f->request));
+    int64_t left_ms = requests_restart_grace_ms(s, requests_lease_ms(f->request), simba_now());
     char line[CONNECTION_TEXT_MAX];
     replies_restart_grace_text(s, left_ms, line, sizeof line);
     if (left_ms > 0 && !s->server.info.replica)

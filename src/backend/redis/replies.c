@@ -116,7 +116,7 @@ void replies_restart_grace_text(const struct redis *s, int64_t left_ms, char *li
 {
     snprintf(line, size, "%s: what is free is not granted for another %lld.%lld s (restart_guard)",
              requests_doubt_sentinels(s)
-                 ? "most sentinels have just started, and may have forgotten a failover"
+                 ? "most sentinels have just started, or turned to this master"
                  : "the server has just started, become the master, been emptied or had databases "
                    "swapped, and may have forgotten owners",
              (long long)(left_ms / 1000), (long long)(left_ms % 1000 / 100));
@@ -158,8 +158,9 @@ static bool take_refusal(struct redis *s, struct simba_request *q, const struct 
     if (t.id[0] == '\0' && !is_queued) {
         say_restart_grace(s, t.answer.left_ms, line);
         t.answer.text = line;
-    } else if (t.answer.evicted || (strcmp(t.id, q->id) == 0 &&
-                                    requests_restart_grace_ms(s, requests_lease_ms(q)) > 0)) {
+    } else if (t.answer.evicted ||
+               (strcmp(t.id, q->id) == 0 &&
+                requests_restart_grace_ms(s, requests_lease_ms(q), simba_now()) > 0)) {
         t.answer.token =
             0; /* nobody may take it up again: it may be older than what was forgotten */
     }

@@ -20,22 +20,23 @@ static int64_t forgotten_ms(const struct redis *s, int64_t lease_ms)
     return s->config.restart_grace_ms > 0 ? s->config.restart_grace_ms : lease_ms;
 }
 
-static int64_t epoch_age_ms(const struct redis *s)
+static int64_t epoch_age_ms(const struct redis *s, int64_t now)
 {
-    return s->server.epoch.age_ms + simba_now() - s->server.info_at;
+    return s->server.epoch.age_ms + now - s->server.info_at;
 }
 
 bool requests_doubt_sentinels(const struct redis *s)
 {
-    return votes_vouched_ms(&s->sentinels) < epoch_age_ms(s);
+    int64_t now = simba_now();
+    return votes_vouched_ms(&s->sentinels, now) < epoch_age_ms(s, now);
 }
 
-int64_t requests_restart_grace_ms(const struct redis *s, int64_t lease_ms)
+int64_t requests_restart_grace_ms(const struct redis *s, int64_t lease_ms, int64_t now)
 {
     int64_t longest = forgotten_ms(s, lease_ms);
     if (longest == 0)
         return 0;
-    int64_t age = epoch_age_ms(s), vouched = votes_vouched_ms(&s->sentinels);
+    int64_t age = epoch_age_ms(s, now), vouched = votes_vouched_ms(&s->sentinels, now);
     int64_t left = longest - (vouched < age ? vouched : age);
     return left > 0 ? left : 0;
 }
@@ -70,7 +71,8 @@ static void write_successor(struct redis *s, struct buffer *b, const struct simb
 }
 
 /* The arguments of the script, for one request. */
-static void write_arguments(struct redis *s, struct buffer *b, const struct simba_request *q)
+static void write_arguments(struct redis *s, struct buffer *b, const struct simba_request *q,
+                            int64_t now)
 {
     const struct exact_id *exact = q->op == SIMBA_EVICT ? q->store : NULL;
     if (exact != NULL)
@@ -81,7 +83,7 @@ static void write_arguments(struct redis *s, struct buffer *b, const struct simb
     case SIMBA_CONTEND:
         resp_number(b, requests_lease_ms(q));
         resp_argument(b, subscriber_asks(&s->subscriber, q->mutex, q->id));
-        resp_number(b, requests_restart_grace_ms(s, requests_lease_ms(q)));
+        resp_number(b, requests_restart_grace_ms(s, requests_lease_ms(q), now));
         break;
     case SIMBA_RENEW:
         write_token(b, q->token);
@@ -135,14 +137,16 @@ static uint64_t round_of(struct redis *s, enum simba_op op)
     return s->round;
 }
 
-/* For how long the sentinels that confirm a reply must have forgotten nothing: whoever owns a mutex
- * by what it says has nothing to fear from what they confirmed before. 0: the reply grants nothing. */
-static int64_t vouched_ms(const struct redis *s, const struct simba_request *list)
+/* For how long the sentinels that confirm the reply must have named the master. 0: nothing that is
+ * free is granted by it. */
+static int64_t vouched_ms(const struct redis *s, const struct simba_request *list, int64_t now)
 {
     int64_t longest = 0;
-    for (const struct simba_request *q = list; q != NULL && s->sentinels.count > 0; q = q->next) {
-        int64_t lease_ms = requests_lease_ms(q), needed_ms = forgotten_ms(s, lease_ms);
-        bool is_refused = q->op == SIMBA_CONTEND && requests_restart_grace_ms(s, lease_ms) > 0;
+    if (list->op != SIMBA_CONTEND || s->sentinels.count == 0)
+        return 0;
+    for (const struct simba_request *q = list; q != NULL; q = q->next) {
+        int64_t needed_ms = forgotten_ms(s, requests_lease_ms(q));
+        bool is_refused = requests_restart_grace_ms(s, requests_lease_ms(q), now) > 0;
         longest = needed_ms > longest && !is_refused ? needed_ms : longest;
     }
     return longest;
@@ -151,13 +155,15 @@ static int64_t vouched_ms(const struct redis *s, const struct simba_request *lis
 /* One call for a request, or for a list of them that are of one kind. */
 static void write_call(struct redis *s, struct simba_request *list)
 {
+    int64_t now = simba_now();
     enum script script = script_of(list);
     struct connection *c = &s->commands;
-    struct buffer *b = connection_command(c, (struct command){.take = replies_take,
-                                                              .about = list,
-                                                              .which = (int)script,
-                                                              .round = round_of(s, list->op),
-                                                              .vouched_ms = vouched_ms(s, list)});
+    struct buffer *b =
+        connection_command(c, (struct command){.take = replies_take,
+                                               .about = list,
+                                               .which = (int)script,
+                                               .round = round_of(s, list->op),
+                                               .vouched_ms = vouched_ms(s, list, now)});
     if (b == NULL) {
         replies_refuse(s, list, c->code, c->why);
         return;
@@ -169,7 +175,7 @@ static void write_call(struct redis *s, struct simba_request *list)
     if (list->op == SIMBA_CONTEND || list->op == SIMBA_RENEW)
         resp_argument(b, s->server.epoch.note);
     for (struct simba_request *q = list; q != NULL; q = q->next) {
-        write_arguments(s, b, q);
+        write_arguments(s, b, q, now);
         if (q->op == SIMBA_RELEASE)
             q->store = NULL; /* the successor may be gone before this is answered */
     }

@@ -18,6 +18,6 @@ size_t requests_count(const struct simba_request *list);
 int64_t requests_lease_ms(const struct simba_request *q);
 
 /* For how long a free mutex is not granted with this lease: restart_guard in the manual. */
-int64_t requests_restart_grace_ms(const struct redis *s, int64_t lease_ms);
+int64_t requests_restart_grace_ms(const struct redis *s, int64_t lease_ms, int64_t now);
 bool requests_doubt_sentinels(const struct redis *s); /* they are the reason, not the server */
 #endif

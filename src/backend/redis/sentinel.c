@@ -116,12 +116,10 @@ static const struct sentinel *find_same(const struct sentinel *s)
     return NULL;
 }
 
-static void identify(struct sentinel *s, const struct info *info)
+static void identify(struct sentinel *s)
 {
-    if (strcmp(s->id, s->said_id) != 0) {
-        s->up_since = simba_now() - info->uptime_ms;
+    if (strcmp(s->id, s->said_id) != 0)
         s->named = (struct address){.host = ""};
-    }
     memcpy(s->id, s->said_id, sizeof s->id);
     s->same_as = find_same(s);
     s->is_identified = s->same_as == NULL;
@@ -146,7 +144,7 @@ static void on_id(void *data, const struct command *sent, const struct reply *r)
 static void on_info(void *data, const struct command *sent, const struct reply *r)
 {
     struct sentinel *s = data;
-    struct info info = {.uptime_ms = 0};
+    struct info info;
     char why[CONNECTION_TEXT_MAX] = "what answers there is no sentinel";
     (void)sent;
     if (r == NULL)
@@ -156,7 +154,7 @@ static void on_info(void *data, const struct command *sent, const struct reply *
     if (reply_is_text(r) && info_parse_process(&info, r->text) && s->said_id[0] == '\0')
         memcpy(s->said_id, info.run_id, sizeof info.run_id); /* before Redis 6.2 */
     if (s->said_id[0] != '\0')
-        identify(s, &info);
+        identify(s);
     else
         connection_fail(&s->connection, SIMBA_EDENIED, "%.60s:%d does not say who it is: %.160s",
                         s->address->host, s->address->port, why);
@@ -175,43 +173,50 @@ static void greet(void *data)
 
 /* ---- what it says --------------------------------------------------------------------------- */
 
+/* False: the reply has none there. */
+static bool read_address(struct address *out, const struct reply *host, const struct reply *port)
+{
+    uint64_t number;
+    *out = (struct address){.host = ""};
+    if (!reply_is_text(host) || host->length == 0 || host->length >= sizeof out->host ||
+        !reply_digits(port, &number) || number == 0 || number > 65535)
+        return false;
+    memcpy(out->host, host->text, host->length + 1);
+    out->port = (int)number;
+    return true;
+}
+
+/* The value that follows the name in a list of both. */
+static const struct reply *value_of(const struct reply *r, const char *name)
+{
+    size_t i = 0;
+    while (i + 1 < r->elements && !reply_equals(reply_at(r, i), name))
+        i += 2;
+    return reply_at(r, i + 1); /* if there is none, a reply of no kind */
+}
+
+static int64_t number_of(const struct reply *r, const char *name, int64_t otherwise)
+{
+    uint64_t number;
+    bool is_one = reply_digits(value_of(r, name), &number) && number <= (uint64_t)TERM_MAX;
+    return is_one ? (int64_t)number : otherwise;
+}
+
 static void on_state(void *data, const struct command *sent, const struct reply *r)
 {
     struct sentinel *s = data;
-    uint64_t number;
     (void)sent;
     if (r == NULL)
-        return;
-    s->term = TERM_UNKNOWN;
-    s->others = 0;
+        return; /* on_down() follows */
     snprintf(s->why, sizeof s->why, "%.100s:%d does not say the term", s->address->host,
              s->address->port);
     if (r->kind == REPLY_ERROR)
         errors_describe(r, s->why, sizeof s->why);
-    for (size_t i = 0; i + 1 < r->elements; i += 2) {
-        const struct reply *name = reply_at(r, i);
-        if (!reply_digits(reply_at(r, i + 1), &number) || number > (uint64_t)TERM_MAX)
-            continue;
-        if (reply_equals(name, "config-epoch"))
-            s->term = (int64_t)number;
-        else if (reply_equals(name, "num-other-sentinels"))
-            s->others = (int64_t)number;
-    }
-}
-
-/* False: it knows no such master. */
-static bool read_master(struct sentinel *s, const struct reply *r)
-{
-    const struct reply *host = reply_at(r, 0);
-    uint64_t port;
-    s->named = (struct address){.host = ""};
-    if (r->kind != REPLY_ARRAY || !reply_is_text(host) || host->length == 0 ||
-        host->length >= sizeof s->named.host || !reply_digits(reply_at(r, 1), &port) || port == 0 ||
-        port > 65535)
-        return false;
-    memcpy(s->named.host, host->text, host->length + 1);
-    s->named.port = (int)port;
-    return true;
+    s->term = number_of(r, "config-epoch", TERM_UNKNOWN);
+    s->others = number_of(r, "num-other-sentinels", 0);
+    /* Begins anew when it starts, and when it turns to another master. */
+    s->named_since = simba_now() - number_of(r, "role-reported-time", 0);
+    read_address(&s->listed, value_of(r, "ip"), value_of(r, "port"));
 }
 
 static void on_master(void *data, const struct command *sent, const struct reply *r)
@@ -220,7 +225,7 @@ static void on_master(void *data, const struct command *sent, const struct reply
     if (r == NULL)
         return; /* on_down() follows */
     s->answered = sent->round;
-    bool is_named = read_master(s, r);
+    bool is_named = read_address(&s->named, reply_at(r, 0), reply_at(r, 1));
     if (r->kind == REPLY_ERROR)
         errors_describe(r, s->why, sizeof s->why);
     else if (!is_named)
@@ -230,6 +235,9 @@ static void on_master(void *data, const struct command *sent, const struct reply
         s->named.host[0] = '\0';
     else if (s->term > s->all->latest)
         s->all->latest = s->term;
+    /* The leader of a failover lists the old master until all replicas follow the new one. */
+    if (s->named.port != s->listed.port || strcmp(s->named.host, s->listed.host) != 0)
+        s->named_since = simba_now();
 }
 
 static void ask(struct sentinel *s, const char *question, command_fn *take)

@@ -12,10 +12,13 @@
  *     run id), and a second connection to the same one is given up.
  *   - A later term is never outvoted: it exists only because a majority has elected its leader. One
  *     that any sentinel names overrules all others, and is remembered as long as the client lives.
- *   - A sentinel that restarts without its file has forgotten what it said. What it confirmed before
- *     ends with the lease of then. So it has no vote in a grant or a renewal until it has been up
- *     for one lease, unless it has the id that this client knows: that is in its file, too. And
- *     no token is below the server's clock. */
+ *   - A sentinel that restarts without its file names the master of long ago, and when it hears of
+ *     the others, goes back to the later one. So what is free is granted only if each of a majority
+ *     has named this master without a break for one lease: it says since when. During that time
+ *     nothing was confirmed at another master, whichever that was, since two majorities have a
+ *     sentinel in common; so all tenures there have ended. And no token is below the server's
+ *     clock. A renewal needs no such time: at no other master was anything granted since the last
+ *     one. */
 #ifndef BACKEND_REDIS_SENTINEL_H
 #define BACKEND_REDIS_SENTINEL_H
 
@@ -31,7 +34,8 @@ struct sentinel {
     char said_id[SENTINEL_ID_MAX];  /* of the one that is greeted; "": it does not say it */
     bool is_identified;             /* it is there, and has no other connection */
     const struct sentinel *same_as; /* the last one there has a connection already, this one */
-    int64_t up_since;               /* it has forgotten nothing since then */
+    struct address listed;          /* the master that named_since is about */
+    int64_t named_since;            /* it has named that master since then, at the latest */
     uint64_t answered; /* the last round in which it has answered; 0: not on this connection */
     struct address named;
     int64_t term;                  /* Sentinel's config-epoch: each failover has a greater one */

@@ -40,9 +40,10 @@ static bool names(const struct sentinel *s, const struct address *master, int64_
            strcmp(s->named.host, master->host) == 0;
 }
 
-static int64_t age_ms(const struct sentinel *s)
+/* For how long it has named its master. */
+static int64_t age_ms(const struct sentinel *s, int64_t now)
 {
-    return simba_now() - s->up_since;
+    return now - s->named_since;
 }
 
 size_t votes_count(const struct sentinels *a, const struct address *master, int64_t term,
@@ -51,7 +52,8 @@ size_t votes_count(const struct sentinels *a, const struct address *master, int6
     size_t count = 0;
     for (size_t i = 0; i < a->count && term >= a->latest; i++) {
         const struct sentinel *s = &a->each[i];
-        count += s->answered >= round && names(s, master, term) && age_ms(s) >= vouched_ms;
+        count +=
+            s->answered >= round && names(s, master, term) && age_ms(s, simba_now()) >= vouched_ms;
     }
     return count;
 }
@@ -64,14 +66,14 @@ size_t votes_awaited(const struct sentinels *a, uint64_t round)
     return count;
 }
 
-int64_t votes_vouched_ms(const struct sentinels *a)
+int64_t votes_vouched_ms(const struct sentinels *a, int64_t now)
 {
     const struct connection *c = a->commands;
     int64_t longest = 0;
     if (a->count == 0)
         return INT64_MAX;
     for (size_t i = 0; i < a->count; i++) {
-        int64_t age = age_ms(&a->each[i]);
+        int64_t age = age_ms(&a->each[i], now);
         if (age > longest && votes_count(a, &c->address, c->net->term, 0, age) >= votes_needed(a))
             longest = age;
     }
@@ -101,15 +103,14 @@ static void say_behind(const struct sentinels *a, const struct sentinel *s, char
 
 static bool is_young(const struct sentinel *s, int64_t vouched_ms)
 {
-    return has_named(s) && age_ms(s) < vouched_ms;
+    return has_named(s) && age_ms(s, simba_now()) < vouched_ms;
 }
 
 static void say_young(const struct sentinel *s, int64_t vouched_ms, char *line, size_t size)
 {
-    long long left_ms = (long long)(vouched_ms - age_ms(s));
+    long long left_ms = (long long)(vouched_ms - age_ms(s, simba_now()));
     snprintf(line, size,
-             "%.60s:%d has just started, and may have forgotten a failover; its vote counts in "
-             "%lld.%lld s",
+             "%.60s:%d has just started, or turned to this master; its vote counts in %lld.%lld s",
              s->address->host, s->address->port, left_ms / 1000, left_ms % 1000 / 100);
 }
 

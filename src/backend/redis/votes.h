@@ -8,15 +8,15 @@
 size_t votes_known(const struct sentinels *a);  /* sentinels */
 size_t votes_needed(const struct sentinels *a); /* a majority of them */
 
-/* How many name that master, in an answer of that round or a later one, and have forgotten nothing
- * for so long; 0 if any of them knows a later term. */
+/* How many name that master, in an answer of that round or a later one, and have done so for that
+ * time; 0 if any of them knows a later term. */
 size_t votes_count(const struct sentinels *a, const struct address *master, int64_t term,
                    uint64_t round, int64_t vouched_ms);
 size_t votes_awaited(const struct sentinels *a, uint64_t round); /* may still answer in it */
 
-/* For how long as many as are needed of those that name the master have forgotten nothing, as far
- * as is known before they are asked again. */
-int64_t votes_vouched_ms(const struct sentinels *a);
+/* For how long as many as are needed have named the master, as far as is known before they are
+ * asked again. */
+int64_t votes_vouched_ms(const struct sentinels *a, int64_t now);
 
 /* Why they are too few. */
 void votes_object(const struct sentinels *a, int64_t vouched_ms, char *why, size_t size);
