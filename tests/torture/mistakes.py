@@ -32,8 +32,8 @@ MISTAKES = [
     Mistake("redis-ends-soon", "redis", "process",
             "a lease that ends within 200 ms counts as free", [
                 (REDIS + "lua/acquire.lua",
-                 "local owner = found[1]\n",
-                 "local owner = found[1]\n"
+                 "local left = 0\n",
+                 "local left = 0\n"
                  "if owner and call('PTTL', KEYS[2]) < 200 then\n"
                  "    call('DEL', KEYS[2], KEYS[5])\n"
                  "    owner = nil\n"
@@ -42,8 +42,8 @@ MISTAKES = [
     Mistake("redis-evicted-is-free", "redis", "process",
             "an evicted owner counts as gone, not as one whose lease runs out", [
                 (REDIS + "lua/acquire.lua",
-                 "local owner = found[1]\n",
-                 "local owner = found[1]\n"
+                 "local left = 0\n",
+                 "local left = 0\n"
                  "if owner and string.byte(owner) == 255 then\n"
                  "    call('DEL', KEYS[2], KEYS[5])\n"
                  "    owner = nil\n"
@@ -61,7 +61,7 @@ MISTAKES = [
                  "    number = math.max(number, time[1] * 1000000 + time[2])\n",
                  ""),
             ]),
-    Mistake("redis-tokens-of-an-old-database", "redis-swap", "swap",
+    Mistake("redis-tokens-of-an-old-database", "redis-swap", "swap,kill,stop",
             "a token is the next one of its database, however old that is (T126)", [
                 (REDIS + "lua/token.lua",
                  "    number = math.max(number, time[1] * 1000000 + time[2])\n",
@@ -69,19 +69,19 @@ MISTAKES = [
                  "        number = time[1] * 1000000 + time[2]\n"
                  "    end\n"),
             ]),
-    Mistake("redis-old-database", "redis-swap", "swap",
+    Mistake("redis-old-database", "redis-swap", "swap,kill,stop",
             "a database that comes back is in the epoch in which it went (T126)", [
                 (REDIS + "lua/epoch.lua",
                  "if its_home == number then",
                  "if its_home == KEYS[1] then"),
             ]),
-    Mistake("redis-other-database", "redis-swap", "swap",
+    Mistake("redis-other-database", "redis-swap", "swap,kill,stop",
             "an epoch of another database counts where that one has come in the place of ours (T126)", [
                 (REDIS + "handshake.c",
                  "term >= c->net->term && db == c->net->config->db &&",
                  "term >= c->net->term && db >= 0 &&"),
             ]),
-    Mistake("redis-renews-anywhere", "redis-swap", "swap",
+    Mistake("redis-renews-anywhere", "redis-swap", "swap,kill,stop",
             "a renewal does not ask in which epoch the database is (T126)", [
                 (REDIS + "lua/renew.lua",
                  "if now[1] ~= args[1] then",

@@ -37,6 +37,8 @@ static int64_t draw_length(const struct plan_options *o, enum fault fault, uint6
         return rng_between(random, 0, o->lease);
     if (fault == FAULT_SERVER_KILL || fault == FAULT_FORGET)
         return rng_between(random, 0, o->lease / 4);
+    if (fault == FAULT_SWAP) /* until somebody owns a mutex there */
+        return rng_between(random, o->lease, 2 * o->lease);
     return rng_between(random, o->lease / 10, 2 * o->lease);
 }
 
