@@ -1,4 +1,4 @@
-/* release.c: simba release: ends somebody's tenure, as an operator. */
+/* release.c: simba release: ends somebody's tenure, or clears what a mutex remembers, as an operator. */
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
@@ -18,13 +18,18 @@
 #define ROUNDING_MS 20    /* of what stores say is left of a lease */
 #define END_LATE_MS 2000  /* a store may show a tenure so much longer than its lease */
 
-enum { OPT_FORCE, OPT_TOKEN, OPT_YES, OPT_WAIT };
+#define TAKE_MS 60000    /* --note: to become the owner … */
+#define TAKE_PART_MS 500 /* … and so long until the next owner is asked to make room */
+
+enum { OPT_FORCE, OPT_TOKEN, OPT_YES, OPT_WAIT, OPT_NOTE };
 
 static const struct option options[] = {
     {"force", 'f', OPT_FORCE, NULL, "free it at once; only safe where tokens are checked"},
     {"token", 0, OPT_TOKEN, "N", "only if the owner has this token"},
     {"wait", 0, OPT_WAIT, "[D]",
      "wait until the tenure is over, at most this long; default: as long as its lease lasts"},
+    {"note", 0, OPT_NOTE, NULL,
+     "clear the note of NAME, too: what simba schedule or simba once has recorded is forgotten"},
     {"yes", 'y', OPT_YES, NULL, "do not ask"},
     {NULL, 0, 0, NULL, NULL},
 };
@@ -32,7 +37,7 @@ static const struct option options[] = {
 struct request {
     const char *mutex;
     uint64_t token;
-    bool forced, yes, waits;
+    bool forced, yes, waits, clears_note;
     int64_t wait_ms; /* SIMBA_FOREVER: until the lease has ended */
 };
 
@@ -46,6 +51,9 @@ static int take_option(struct cli *c, void *data, int id, char *value)
         return -1;
     case OPT_YES:
         r->yes = true;
+        return -1;
+    case OPT_NOTE:
+        r->clears_note = true;
         return -1;
     case OPT_WAIT:
         r->waits = true;
@@ -213,6 +221,89 @@ static int release(struct cli *c, struct request *r)
     return r->waits ? await_end(c, r, &o) : 0;
 }
 
+/* ---- the note ------------------------------------------------------------------------------ */
+
+static bool confirms_note(const struct request *r, const struct cli *c, const struct simba_note *n)
+{
+    char answer[16] = "", name[SIMBA_MUTEX_MAX + 1], note[128];
+    if (r->yes)
+        return true;
+    fprintf(stderr, "mutex '%s' on %s has the note '%s'.\n", show_name(r->mutex, name, sizeof name),
+            c->store, show_name(n->text, note, sizeof note));
+    fprintf(stderr, "End the tenure of whoever owns it, and clear the note? What it records may be "
+                    "run again. [y/N] ");
+    if (fgets(answer, sizeof answer, stdin) == NULL)
+        fputc('\n', stderr);
+    return strcmp(answer, "y\n") == 0 || strcmp(answer, "yes\n") == 0;
+}
+
+/* Only an owner writes the note. Whoever owns the mutex makes room; and so do others who come first. */
+static int take_mutex(const struct cli *c, const struct request *r, simba_locker *l)
+{
+    int64_t until = simba_now() + (r->wait_ms == SIMBA_FOREVER ? TAKE_MS : r->wait_ms);
+    for (;;) {
+        struct simba_owner o;
+        int64_t left = until - simba_now();
+        int rc = simba_read(c->client, r->mutex, ANSWER_MS, &o);
+        if (rc == 0 && o.id[0] != '\0')
+            rc = simba_evict(c->client, r->mutex, &o, false, ANSWER_MS);
+        if (rc == 0 || rc == SIMBA_ELOST)
+            rc = simba_locker_acquire(l, left < 0 ? 0 : left < TAKE_PART_MS ? left : TAKE_PART_MS);
+        if ((rc != SIMBA_ETIMEOUT && rc != SIMBA_EHELD) || left <= TAKE_PART_MS)
+            return rc;
+    }
+}
+
+static int publish_nothing(struct cli *c, const struct request *r, simba_locker *l,
+                           const struct simba_note *before)
+{
+    int rc = take_mutex(c, r, l);
+    if (rc == SIMBA_ETIMEOUT || rc == SIMBA_EHELD) {
+        print_error(c,
+                    "mutex '%s' on %s: its note is not cleared: others own it again and again. "
+                    "Stop some of them, or try again with a longer --wait",
+                    r->mutex, c->store);
+        return EXIT_CONFLICT;
+    }
+    if (rc == 0)
+        rc = simba_locker_publish(l, "", ANSWER_MS);
+    if (rc < 0)
+        return cli_fail(c, rc);
+    if (c->json)
+        print_json("{s:s, s:s, s:s, s:I, s:s}", "event", "cleared", "mutex", r->mutex, "note",
+                   before->text, "token", (long long)simba_locker_token(l), "store", c->store);
+    else
+        print_note(c, "mutex '%s' on %s: its note '%s' is cleared", r->mutex, c->store,
+                   before->text);
+    simba_locker_release(l);
+    return 0;
+}
+
+static int clear_note(struct cli *c, const struct request *r)
+{
+    struct simba_note before;
+    simba_locker *l = NULL;
+    int rc = simba_read_note(c->client, r->mutex, ANSWER_MS, &before, NULL);
+    if (rc < 0)
+        return cli_fail(c, rc);
+    if (before.text[0] == '\0') {
+        print_error(c, "mutex '%s' on %s: nothing to clear, it has no note", r->mutex, c->store);
+        return EXIT_NOTHING;
+    }
+    if (!r->yes && !can_ask()) {
+        print_error(c,
+                    "mutex '%s' on %s has the note '%s': say --yes to clear it without being asked",
+                    r->mutex, c->store, before.text);
+        return EXIT_USAGE;
+    }
+    if (!confirms_note(r, c, &before)) {
+        print_note(c, "mutex '%s' on %s: its note is kept, you did not say y", r->mutex, c->store);
+        return EXIT_NOTHING;
+    }
+    rc = simba_locker_create(c->client, r->mutex, NULL, &l);
+    return rc < 0 ? cli_fail(c, rc) : publish_nothing(c, r, l, &before);
+}
+
 static int run(struct cli *c)
 {
     struct request r = {.wait_ms = SIMBA_FOREVER};
@@ -221,6 +312,8 @@ static int run(struct cli *c)
         return usage(c, "missing NAME, the mutex to release: simba release NAME");
     if (code < 0 && r.waits && r.forced)
         return usage(c, "--wait and --force exclude each other: by force it is over at once");
+    if (code < 0 && r.clears_note && (r.forced || r.token != 0))
+        return usage(c, "--note excludes --force and --token: it ends the tenures in its way");
     if (code < 0)
         code = cli_configure(c);
     if (code >= 0)
@@ -228,7 +321,7 @@ static int run(struct cli *c)
     if ((code = cli_open(c)) != 0)
         return code;
     r.mutex = c->mutex = c->operands[0];
-    code = release(c, &r);
+    code = r.clears_note ? clear_note(c, &r) : release(c, &r);
     simba_close(c->client, ANSWER_MS);
     return code;
 }
@@ -244,6 +337,9 @@ const struct command release_command = {
         "free at once, and\nthe old owner may go on for a while: use it only where tokens are "
         "checked. On a terminal it asks; elsewhere say --yes.\n\n"
         "With --wait it ends when the tenure is over, and says whether its lease has ended.\n\n"
+        "With --note it becomes the owner for a moment, and clears the note: simba schedule and "
+        "simba "
+        "once begin anew, as if nothing had run.\n\n"
         "Exit status: 0 done; 1 nobody owned it, or with another token, or you said no; 124 not "
         "over "
         "in time (--wait); 125 the store\ndoes not answer; 64 wrong usage, or it cannot ask and "
@@ -252,7 +348,8 @@ const struct command release_command = {
         "Examples:\n"
         "  simba release backup\n"
         "  simba release --yes --wait=30s backup && ./restore\n"
-        "  simba release --yes --token 1763208402000001 backup\n",
+        "  simba release --yes --token 1763208402000001 backup\n"
+        "  simba release --yes --note nightly\n",
     .options = options,
     .run = run,
 };
