@@ -605,7 +605,9 @@ struct simba_schedule {
  * count from the first leader of all on. The first tick of a period is when that one begins; later
  * ones are whole periods after it. A schedule that was changed begins anew.
  * Wall clocks may differ and step: a leader whose clock is behind waits until its clock has passed
- * what is claimed. If the note is not of a schedule, nothing runs: that is logged as an error, and
+ * what is claimed. One whose clock is more than two minutes off the store's goes by the store's. A
+ * claim that is so far ahead even so is logged as long as nothing runs, and counted
+ * (schedules_blocked). If the note is not of a schedule, nothing runs: that is logged as an error, and
  * the contender stops. The note is the scheduler's: simba_contender_publish() is SIMBA_ESTATE. */
 #define SIMBA_KEEP_PHASE 1u /* with SIMBA_FIXED_RATE: ticks */
 /* The note also says when a run has ended: one that ends with its leader is repeated, whatever `missed`

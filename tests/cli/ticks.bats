@@ -197,10 +197,9 @@ needs_clock_step() {
 
 # A machine whose clock is an hour ahead leads, and dies; then one leads whose clock is right. On a store that has a
 # clock of its own.
-# bats test_tags=sqlite
-@test "schedule: a clock that is an hour ahead claims no ticks of the future" {
+lead_an_hour_ahead() { # server
     needs_clock_step
-    PRELOAD=$PRELOAD with_server '' redis -- '
+    PRELOAD=$PRELOAD with_server '' "$1" -- '
         one() { exec "$SIMBA" schedule -u "$1" --ttl 1s --transition 1s m --every 200ms -c "echo \$SIMBA_TICK >>$2"; }
         runs() { for i in $(seq 200); do [ "$(cat "$1" 2>&1 | wc -l)" -lt 4 ] || return 0; sleep 0.05; done; }
         printf "\\x00\\xa4\\x93\\xd6\\x00\\x00\\x00\\x00" >clock
@@ -214,8 +213,20 @@ needs_clock_step() {
         cat wrong err
         echo "$(wc -l <right) runs, $(($(date -d "$(tail -n 1 right)" +%s) - $(date -d "$(head -n 1 ahead)" +%s))) s"'
     expect_all 0 '^[1-9][0-9]* runs, [0-9]{1,2} s' \
-        "mutex 'm' on redis:.*: the clock of this machine is 1:00:00 ahead of the store's: ticks go by the store's clock. Set the one that is wrong"
+        "mutex 'm' on .*: the clock of this machine is 1:00:00 ahead of the store's: ticks go by the store's clock. Set the one that is wrong"
 }
+
+# bats test_tags=sqlite
+@test "schedule: a clock that is an hour ahead claims no ticks of the future: Redis" { lead_an_hour_ahead redis; }
+
+# bats test_tags=sqlite
+@test "schedule: a clock that is an hour ahead claims no ticks of the future: MariaDB" { lead_an_hour_ahead mariadb; }
+
+# bats test_tags=sqlite
+@test "schedule: a clock that is an hour ahead claims no ticks of the future: PostgreSQL" { lead_an_hour_ahead postgres; }
+
+# bats test_tags=sqlite
+@test "schedule: a clock that is an hour ahead claims no ticks of the future: ZooKeeper" { lead_an_hour_ahead zookeeper; }
 
 # bats test_tags=storeless
 @test "schedule --cron --dry-run: the next ten ticks, in the zone and in UTC" {
