@@ -270,8 +270,9 @@ struct simba_metrics {
     struct simba_histogram hold;           /* from the beginning of a tenure to its end */
     struct simba_histogram run;            /* how long a run of the work took */
     /* Schedules with ticks that lead, now: */
-    uint64_t schedules_blocked; /* nothing runs: a tick is claimed that is more than two minutes ahead */
-    uint64_t schedules_apart;   /* the clock of this machine is so far off that of the store */
+    uint64_t
+        schedules_blocked; /* nothing runs: a tick is claimed that is more than two minutes ahead */
+    uint64_t schedules_apart; /* the clock of this machine is so far off that of the store */
 };
 /* Every INIT macro names no field: C++ before 20 knows no designated initialisers. */
 #define SIMBA_HISTOGRAM_INIT \

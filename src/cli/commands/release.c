@@ -19,7 +19,8 @@
 #define END_LATE_MS 2000  /* a store may show a tenure so much longer than its lease */
 
 #define TAKE_MS 60000    /* --note: to become the owner … */
-#define TAKE_PART_MS 500 /* … and so long until the next owner is asked to make room */
+#define TAKE_PART_MS 100 /* … and so often it is looked who is in the way */
+#define WHY_MAX 1024
 
 enum { OPT_FORCE, OPT_TOKEN, OPT_YES, OPT_WAIT, OPT_NOTE };
 
@@ -237,36 +238,56 @@ static bool confirms_note(const struct request *r, const struct cli *c, const st
     return strcmp(answer, "y\n") == 0 || strcmp(answer, "yes\n") == 0;
 }
 
-/* Only an owner writes the note. Whoever owns the mutex makes room; and so do others who come first. */
-static int take_mutex(const struct cli *c, const struct request *r, simba_locker *l)
+struct taking {
+    _Atomic bool is_over;
+    int code;
+    char why[WHY_MAX];
+};
+
+static void on_taken(void *data, int code)
 {
-    int64_t until = simba_now() + (r->wait_ms == SIMBA_FOREVER ? TAKE_MS : r->wait_ms);
-    for (;;) {
+    struct taking *t = data;
+    t->code = code;
+    snprintf(t->why, sizeof t->why, "%s", code < 0 ? cli_error_text() : "");
+    t->is_over = true;
+}
+
+/* Only an owner writes the note. We wait for our turn, and whoever owns the mutex before that is made to
+ * give it up: where there is a queue, those in front of us come first. */
+static void take_mutex(const struct cli *c, const struct request *r, simba_locker *l,
+                       struct taking *t)
+{
+    uint64_t evicted = 0;
+    t->code = simba_locker_acquire_async(l, r->wait_ms == SIMBA_FOREVER ? TAKE_MS : r->wait_ms,
+                                         on_taken, t);
+    if (t->code < 0)
+        on_taken(t, t->code);
+    while (!t->is_over) {
         struct simba_owner o;
-        int64_t left = until - simba_now();
         int rc = simba_read(c->client, r->mutex, ANSWER_MS, &o);
-        if (rc == 0 && o.id[0] != '\0')
-            rc = simba_evict(c->client, r->mutex, &o, false, ANSWER_MS);
-        if (rc == 0 || rc == SIMBA_ELOST)
-            rc = simba_locker_acquire(l, left < 0 ? 0 : left < TAKE_PART_MS ? left : TAKE_PART_MS);
-        if ((rc != SIMBA_ETIMEOUT && rc != SIMBA_EHELD) || left <= TAKE_PART_MS)
-            return rc;
+        bool is_in_the_way = rc == 0 && o.id[0] != '\0' && o.token != evicted &&
+                             strcmp(o.id, simba_locker_id(l)) != 0;
+        if (is_in_the_way && simba_evict(c->client, r->mutex, &o, false, ANSWER_MS) == 0)
+            evicted = o.token;
+        poll(NULL, 0, TAKE_PART_MS);
     }
 }
 
 static int publish_nothing(struct cli *c, const struct request *r, simba_locker *l,
                            const struct simba_note *before)
 {
-    int rc = take_mutex(c, r, l);
-    if (rc == SIMBA_ETIMEOUT || rc == SIMBA_EHELD) {
+    struct taking t = {.is_over = false};
+    take_mutex(c, r, l, &t);
+    if (t.code == SIMBA_ETIMEOUT || t.code == SIMBA_EHELD) {
         print_error(c,
                     "mutex '%s' on %s: its note is not cleared: others own it again and again. "
                     "Stop some of them, or try again with a longer --wait",
                     r->mutex, c->store);
         return EXIT_CONFLICT;
     }
-    if (rc == 0)
-        rc = simba_locker_publish(l, "", ANSWER_MS);
+    if (t.code < 0)
+        return print_error(c, "%s", t.why);
+    int rc = simba_locker_publish(l, "", ANSWER_MS);
     if (rc < 0)
         return cli_fail(c, rc);
     if (c->json)
