@@ -280,8 +280,10 @@ static void do_request(struct dir *d, struct simba_request *q)
         answer.left_ms = r.until - now;
         answer.age_ms = now - r.acquired;
     }
-    if (answer.code == 0)
+    if (answer.code == 0) {
         answer.note = noted(d, name, q, &note, &shown);
+        answer.wall_ms = wall_ms();
+    }
     d->host->answer(d->host, q, &answer);
 }
 

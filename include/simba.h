@@ -270,6 +270,10 @@ struct simba_metrics {
     struct simba_histogram wait;           /* from start, acquire or the last tenure to the next */
     struct simba_histogram hold;           /* from the beginning of a tenure to its end */
     struct simba_histogram run;            /* how long a run of the work took */
+    /* Schedules with ticks that lead, now: */
+    uint64_t
+        schedules_blocked; /* nothing runs: a tick is claimed that is more than two minutes ahead */
+    uint64_t schedules_apart; /* the clock of this machine is so far off that of the store */
 };
 /* Every INIT macro names no field: C++ before 20 knows no designated initialisers. */
 #define SIMBA_HISTOGRAM_INIT \
@@ -285,7 +289,7 @@ struct simba_metrics {
         sizeof(struct simba_metrics), 0, 0, 0, 0, 0, 0, 0, 0, 0,        \
         SIMBA_HISTOGRAM_INIT, SIMBA_HISTOGRAM_INIT,                     \
         SIMBA_HISTOGRAM_INIT, SIMBA_HISTOGRAM_INIT, 0, 0, 0, 0,         \
-        SIMBA_HISTOGRAM_INIT, SIMBA_HISTOGRAM_INIT, SIMBA_HISTOGRAM_INIT \
+        SIMBA_HISTOGRAM_INIT, SIMBA_HISTOGRAM_INIT, SIMBA_HISTOGRAM_INIT, 0, 0 \
     }
 /* clang-format on */
 int simba_metrics_read(simba_client *s, struct simba_metrics *out);
@@ -604,7 +608,9 @@ struct simba_schedule {
  * count from the first leader of all on. The first tick of a period is when that one begins; later
  * ones are whole periods after it. A schedule that was changed begins anew.
  * Wall clocks may differ and step: a leader whose clock is behind waits until its clock has passed
- * what is claimed. If the note is not of a schedule, nothing runs: that is logged as an error, and
+ * what is claimed. One whose clock is more than two minutes off the store's goes by the store's. A
+ * claim that is so far ahead even so is logged as long as nothing runs, and counted
+ * (schedules_blocked). If the note is not of a schedule, nothing runs: that is logged as an error, and
  * the contender stops. The note is the scheduler's: simba_contender_publish() is SIMBA_ESTATE. */
 #define SIMBA_KEEP_PHASE 1u /* with SIMBA_FIXED_RATE: ticks */
 /* The note also says when a run has ended: one that ends with its leader is repeated, whatever `missed`

@@ -19,7 +19,8 @@
  *            requests are sure to arrive in the order in which they were sent.)
  * A store that can lose its memory grants nothing for one lease after that, and begins its tokens
  * above all that it can have given, for example at its clock.
- * Lengths of time are the store's own, measured on its clock; clocks are never compared. */
+ * Lengths of time are the store's own, measured on its clock. Nothing about who owns a mutex compares
+ * clocks; wall_ms is for schedules by the time of day, of which all leaders should know the same. */
 #ifndef SIMBA_BACKEND_H
 #define SIMBA_BACKEND_H
 
@@ -30,8 +31,8 @@ extern "C" {
 #endif
 
 /* 3: examine, say; 4: evicted; 5: interest, watched, work lends, findings are values; 6: findings
- * have room to grow; 7: notes */
-#define SIMBA_BACKEND_VERSION 7u
+ * have room to grow; 7: notes; 8: wall_ms */
+#define SIMBA_BACKEND_VERSION 8u
 
 enum simba_op {
     SIMBA_CONTEND, /* take it if it is free; answer who owns it */
@@ -109,6 +110,8 @@ struct simba_answer {
     bool more;        /* the next answer comes at once: both can be acted on together */
     bool evicted;     /* this tenure was evicted, and its lease runs out */
     const struct simba_noted *note; /* READ with_note; NULL: there is none. Borrowed for the call */
+    int64_t wall_ms; /* READ with_note: the time of day by the store's clock, in ms since
+                                       1970 UTC, also if there is no note; 0: unknown */
 };
 
 /* What LIST finds. All borrowed for the call. */

@@ -53,6 +53,7 @@
     X(TICK_NOT_READ, "a new leader does not read what is claimed")                       \
     X(TICK_NOT_REPEATED, "a tick that was begun and not done is left as it is")          \
     X(TICK_BY_CLOCK, "a leader goes by its clock, whatever is claimed")                  \
+    X(TICK_OWN_CLOCK, "a leader goes by its own clock, however wrong it is")             \
     X(LATCH_REMOVES_OTHERS, "a node in front that we do not know is deleted, whoever made it")
 
 #ifdef SIMBA_PLANTED

@@ -163,6 +163,19 @@ uint32_t ticks_identity(const struct ticks *t, const char *zone)
     return identity;
 }
 
+/* ---- clocks -------------------------------------------------------------------------------- */
+
+int64_t ticks_clock(int64_t own, int64_t store)
+{
+    bool is_apart = own - store > TICKS_APART_MS || store - own > TICKS_APART_MS;
+    return store == 0 || !is_apart || PLANTED(TICK_OWN_CLOCK) ? own : store;
+}
+
+bool ticks_is_blocked(const struct ticks *t, int64_t now)
+{
+    return t->claimed > now + TICKS_APART_MS;
+}
+
 /* ---- which is next ------------------------------------------------------------------------- */
 
 int64_t ticks_after(const struct ticks *t, int64_t after)

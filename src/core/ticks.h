@@ -14,8 +14,8 @@
  * behind waits until its clock has passed what is claimed. A tick that was begun and not done is
  * run again, whatever is to become of those that were missed.
  *
- * No clock in here: `now` is what the wall clock of this leader shows; it may step, and is another
- * machine's at the next tenure. Of a schedule without cron the ticks are whole periods after the
+ * No clock in here: `now` is what the wall clock of this leader shows, or that of the store
+ * (ticks_clock); it may step, and is another machine's at the next tenure. Of a schedule without cron the ticks are whole periods after the
  * one that is claimed; so the phase stays. */
 #ifndef CORE_TICKS_H
 #define CORE_TICKS_H
@@ -25,6 +25,7 @@
 #include "core/calendar.h"
 
 #define TICKS_MADE_UP_MAX 1000 /* of SIMBA_MISSED_ALL: older ones are dropped */
+#define TICKS_APART_MS 120000  /* of clocks that are further apart one is wrong */
 #define TICKS_NOTE_SIZE 64     /* room for the text of a note */
 #define TICK_TEXT_SIZE 32      /* room for a tick as people read it */
 
@@ -44,6 +45,14 @@ struct ticks {
     bool is_changed;   /* the note is of another schedule */
     bool is_to_repeat; /* `claimed` was begun, and its end is not recorded */
 };
+
+/* The clock that ticks go by: that of this machine; or, if the two are too far apart, that of the store
+ * (0: it is not known), which is the same for all. So one machine whose clock is wrong neither claims ticks
+ * of the future, for which all others would wait, nor waits for what has come. */
+int64_t ticks_clock(int64_t own, int64_t store);
+
+/* Nothing is run for long: what is claimed lies so far ahead that a clock was wrong when it was. */
+bool ticks_is_blocked(const struct ticks *t, int64_t now);
 
 /* Of the schedule in `t`; zone: its name, NULL: UTC. */
 uint32_t ticks_identity(const struct ticks *t, const char *zone);

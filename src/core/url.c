@@ -346,7 +346,7 @@ int url_check_options(const struct simba_url *u, const char *const *common, cons
 
 /* The layout of a URL belongs to the version of the interface for stores. */
 _Static_assert(sizeof(void *) != 8 ||
-                   (SIMBA_BACKEND_VERSION == 7 && sizeof(struct simba_url) == 13104),
+                   (SIMBA_BACKEND_VERSION == 8 && sizeof(struct simba_url) == 13104),
                "url.h");
 
 const char *simba_url_scheme(const struct simba_url *u)

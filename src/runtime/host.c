@@ -29,6 +29,7 @@ static void copy_answer(struct request *r, const struct simba_answer *answer)
     r->token = answer->token;
     r->left_ms = bounded_left(answer->left_ms);
     r->age_ms = answer->age_ms;
+    r->wall_ms = answer->wall_ms > 0 ? answer->wall_ms : 0;
     r->evicted = answer->evicted;
     if (answer->id != NULL && answer->id[0] != '\0') {
         r->own = strcmp(answer->id, r->to_store.id) == 0;

@@ -39,6 +39,7 @@ struct inquiry {
     int code;
     struct simba_owner owner; /* READ */
     struct note *note;        /* READ with_note; allocated */
+    int64_t wall_ms;          /* the same */
     struct found *found;      /* LIST */
     bool of_ourselves;        /* nothing is asked of the store, but of all handles: */
     bool examines;            /* or of the store itself: */
@@ -151,6 +152,7 @@ void inquiry_answered(struct request *r)
         r->found = NULL;
         q->note = r->note;
         r->note = NULL;
+        q->wall_ms = r->wall_ms;
     }
     if (r->code == SIMBA_ELOST && q->op == SIMBA_PUBLISH)
         text = "that tenure is over, its note was not written";
@@ -272,12 +274,10 @@ int simba_read(simba_client *s, const char *mutex, int64_t timeout_ms, struct si
     return 0;
 }
 
-int simba_read_note(simba_client *s, const char *mutex, int64_t timeout_ms, struct simba_note *note,
-                    struct simba_owner *owner)
+int inquiry_read_note(struct simba_client *s, const char *mutex, int64_t timeout_ms,
+                      struct simba_note *note, struct simba_owner *owner, int64_t *wall_ms)
 {
     int rc;
-    if (s == NULL || note == NULL)
-        return fault(SIMBA_EINVAL, "simba_read_note needs a client and a place for the note");
     struct inquiry *q = ask_about(s, &(struct inquiry){.op = SIMBA_READ, .with_note = true}, mutex,
                                   timeout_ms, &rc);
     if (q == NULL)
@@ -285,8 +285,18 @@ int simba_read_note(simba_client *s, const char *mutex, int64_t timeout_ms, stru
     note_show(q->note, note);
     if (owner != NULL)
         *owner = q->owner;
+    *wall_ms = q->wall_ms;
     free_inquiry(q);
     return 0;
+}
+
+int simba_read_note(simba_client *s, const char *mutex, int64_t timeout_ms, struct simba_note *note,
+                    struct simba_owner *owner)
+{
+    int64_t wall_ms;
+    if (s == NULL || note == NULL)
+        return fault(SIMBA_EINVAL, "simba_read_note needs a client and a place for the note");
+    return inquiry_read_note(s, mutex, timeout_ms, note, owner, &wall_ms);
 }
 
 /* That it took too long leaves the outcome open, as a failure of the store does. */

@@ -16,5 +16,8 @@ void inquiry_say(struct inquiry *q, const struct simba_finding *finding); /* any
 /* A caller's: 0, or an error with its text. */
 int inquiry_publish(struct simba_client *s, const char *mutex, const char *id, uint64_t token,
                     const char *text, int64_t timeout_ms);
+/* As simba_read_note; wall_ms: the time of day by the store's clock, 0: unknown. */
+int inquiry_read_note(struct simba_client *s, const char *mutex, int64_t timeout_ms,
+                      struct simba_note *note, struct simba_owner *owner, int64_t *wall_ms);
 int inquiry_snapshot(struct simba_client *s, struct snapshot **out); /* a caller's */
 #endif

@@ -137,6 +137,8 @@ int simba_metrics_read(simba_client *s, struct simba_metrics *out)
     m.reconnects = atomic_load(&from->reconnects);
     m.runs = atomic_load(&from->runs);
     m.runs_failed = atomic_load(&from->runs_failed);
+    m.schedules_blocked = atomic_load(&from->schedules_blocked);
+    m.schedules_apart = atomic_load(&from->schedules_apart);
     m.events_dropped = atomic_load(&from->events_dropped);
     copy_histogram(&m.operation, &from->operation);
     copy_histogram(&m.handoff, &from->handoff);

@@ -34,6 +34,7 @@ struct metrics {
     struct histogram operation, handoff, wait, hold; /* by whoever has the baton */
     struct histogram callback_delay, callback, run;  /* under the client's lock, and: */
     _Atomic uint64_t runs, runs_failed;
+    _Atomic uint64_t schedules_blocked, schedules_apart; /* now; any thread */
     _Atomic bool per_handle;     /* a page with every handle was asked for */
     struct hash_table latencies; /* since then, of each; whoever has the baton */
 };

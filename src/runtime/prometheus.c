@@ -140,6 +140,10 @@ static const struct number {
     {"reconnects_total", "counter", "Connections to the store made anew.", NULL, AT(reconnects)},
     {"runs_total", "counter", "Runs of scheduled work that have ended.", NULL, AT(runs)},
     {"runs_failed_total", "counter", "Those that did not return 0.", NULL, AT(runs_failed)},
+    {"schedules_blocked", "gauge", "Schedules that run nothing: a tick of the future is claimed.",
+     NULL, AT(schedules_blocked)},
+    {"schedules_apart", "gauge", "Schedules whose machine's clock is not that of the store.", NULL,
+     AT(schedules_apart)},
     {"events_dropped_total", "counter", "Events that the trace function did not take in time.",
      NULL, AT(events_dropped)},
 };

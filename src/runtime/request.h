@@ -20,7 +20,7 @@ struct request {
     bool evicted;                /* as the answer says */
     int code;
     uint64_t token;
-    int64_t left_ms, age_ms;
+    int64_t left_ms, age_ms, wall_ms;
     char *owner, *text;  /* allocated; NULL: none */
     struct note *note;   /* likewise */
     struct found *found; /* LIST: allocated */

@@ -25,6 +25,7 @@
 #include "core/schedule.h"
 #include "runtime/client.h"
 #include "runtime/fault.h"
+#include "runtime/inquiry.h"
 #include "runtime/note.h"
 #include "runtime/options.h"
 #include "runtime/scheduler.h"
@@ -32,7 +33,7 @@
 
 #define CLAIM_TIMEOUT_MS 2000 /* of one attempt to read or write the note … */
 #define CLAIM_PAUSE_MS 500    /* … and from one that failed to the next */
-#define CLOCK_AHEAD_MS 120000 /* what is claimed lies so far ahead: some clock is wrong */
+#define REPORT_LEASES 4       /* that a clock is wrong is said this often, as long as it is */
 #define TAKEOVER_LEASES 2     /* so late is a leader that takes over, at most */
 
 struct scheduler {
@@ -50,11 +51,13 @@ struct scheduler {
 
     /* tenure */
     uint64_t token;
-    int64_t due;         /* NEVER: no run comes any more */
-    int64_t began;       /* the last run */
-    uint64_t failures;   /* in a row */
-    bool has_read;       /* of ticks: what was claimed before */
-    bool reported_ahead; /* that this is still to come */
+    int64_t due;       /* NEVER: no run comes any more */
+    int64_t began;     /* the last run */
+    uint64_t failures; /* in a row */
+    bool has_read;     /* of ticks: what was claimed before, and the store's clock */
+    bool is_blocked;   /* what is claimed is long to come … */
+    bool is_apart;     /* … this machine's clock is not the store's: both are counted */
+    int64_t report_at; /* that is said again */
 };
 
 /* ---- a run, as its work sees it ------------------------------------------------------------ */
@@ -96,6 +99,79 @@ bool simba_run_wait(const simba_run *run, int64_t ms)
         int64_t until = clock_after_ms(now, left_ms + 1);
         futex_wait(&a->changes, changes, until < end ? until : end);
     }
+}
+
+/* ---- clocks that are wrong ----------------------------------------------------------------- */
+
+static void count_if(_Atomic uint64_t *gauge, bool *was, bool is)
+{
+    if (is && !*was)
+        atomic_fetch_add(gauge, 1);
+    else if (!is && *was)
+        atomic_fetch_sub(gauge, 1);
+    *was = is;
+}
+
+static void set_clocks(struct scheduler *x, bool is_blocked, bool is_apart)
+{
+    struct metrics *m = &x->actor->client->metrics;
+    count_if(&m->schedules_blocked, &x->is_blocked, is_blocked);
+    count_if(&m->schedules_apart, &x->is_apart, is_apart);
+    if (!is_blocked && !is_apart)
+        x->report_at = 0;
+}
+
+static void report_apart(const struct scheduler *x, int64_t apart_ms)
+{
+    int64_t s = (apart_ms < 0 ? -apart_ms : apart_ms) / 1000;
+    log_put(
+        &x->actor->client->log, SIMBA_LOG_ERROR,
+        "mutex '%s' on %s: the clock of this machine is %lld:%02d:%02d %s the store's: ticks go "
+        "by the store's clock. Set the one that is wrong",
+        x->actor->by_mutex.name, actor_store(x->actor), (long long)(s / 3600), (int)(s / 60 % 60),
+        (int)(s % 60), apart_ms < 0 ? "behind" : "ahead of");
+}
+
+static void report_blocked(const struct scheduler *x)
+{
+    char tick[TICK_TEXT_SIZE], now[TICK_TEXT_SIZE];
+    tick_write(tick, x->ticking->ticks.claimed);
+    tick_write(now, ticking_now(x->ticking));
+    log_put(
+        &x->actor->client->log, SIMBA_LOG_ERROR,
+        "mutex '%s' on %s: nothing runs until tick %s, because it is claimed already; it is %s "
+        "now. A clock was wrong when it was claimed, or is wrong now. Set the clocks, or have the "
+        "claim forgotten: simba release --note %s",
+        x->actor->by_mutex.name, actor_store(x->actor), tick, now, x->actor->by_mutex.name);
+}
+
+/* Counted and said as long as it is so. Where the clocks are apart ticks go on; a claim that is far ahead
+ * is kept, since what it names has been run. */
+static void check_clocks(struct scheduler *x)
+{
+    int64_t now = clock_now(), apart_ms = ticking_apart_ms(x->ticking);
+    set_clocks(x, ticks_is_blocked(&x->ticking->ticks, ticking_now(x->ticking)), apart_ms != 0);
+    if ((!x->is_blocked && !x->is_apart) || now < x->report_at)
+        return;
+    x->report_at = now + REPORT_LEASES * actor_period(x->actor)->lease;
+    if (x->is_apart)
+        report_apart(x, apart_ms);
+    if (x->is_blocked)
+        report_blocked(x);
+}
+
+/* What the store's clock shows may have changed, or this machine's has, since it was asked. */
+static bool has_to_ask(const struct scheduler *x)
+{
+    bool is_apart = ticking_apart_ms(x->ticking) != 0;
+    return is_apart != x->is_apart || ((is_apart || x->is_blocked) && ticking_is_old(x->ticking));
+}
+
+/* When the planned tick is looked at. */
+static void await_tick(struct scheduler *x)
+{
+    int64_t due = ticking_due(x->ticking);
+    x->due = x->report_at != 0 && x->report_at < due ? x->report_at : due;
 }
 
 /* ---- ticks --------------------------------------------------------------------------------- */
@@ -148,26 +224,12 @@ static void plan_tick(struct scheduler *x)
     struct ticks *t = &x->ticking->ticks;
     bool is_first_plan = t->is_first, goes_on = t->claimed != 0 && !t->is_changed;
     int64_t next = goes_on ? ticks_after(t, t->claimed) : 0;
-    bool dropped = ticks_plan(t, ticking_now());
-    x->due = t->planned == CALENDAR_NEVER ? NEVER : ticking_due(x->ticking);
+    bool dropped = ticks_plan(t, ticking_now(x->ticking));
+    x->due = NEVER;
+    if (t->planned != CALENDAR_NEVER)
+        await_tick(x);
     if (goes_on && t->planned > next && t->planned != CALENDAR_NEVER)
         report_missed(x, next, is_first_plan, dropped);
-}
-
-/* A clock that is wrong by more than a little, here or of a leader before us: nothing runs until
- * the clock of this machine has passed what is claimed. */
-static void check_clock(struct scheduler *x)
-{
-    char tick[TICK_TEXT_SIZE];
-    int64_t claimed = x->ticking->ticks.claimed;
-    if (x->reported_ahead || claimed <= ticking_now() + CLOCK_AHEAD_MS)
-        return;
-    x->reported_ahead = true;
-    tick_write(tick, claimed);
-    log_put(&x->actor->client->log, SIMBA_LOG_ERROR,
-            "mutex '%s' on %s: tick %s is claimed, which is still to come by the clock of this "
-            "machine: nothing runs before it. Is a clock wrong?",
-            x->actor->by_mutex.name, actor_store(x->actor), tick);
 }
 
 /* Writes the note. An attempt without an answer is repeated: it is the same text. False: the tenure
@@ -217,8 +279,9 @@ static void read_claimed(struct scheduler *x, const struct simba_run *run)
     struct ticks *t = &x->ticking->ticks;
     char started[TICKS_NOTE_SIZE];
     struct simba_note note;
-    int rc =
-        simba_read_note(x->actor->client, x->actor->by_mutex.name, CLAIM_TIMEOUT_MS, &note, NULL);
+    int64_t wall_ms;
+    int rc = inquiry_read_note(x->actor->client, x->actor->by_mutex.name, CLAIM_TIMEOUT_MS, &note,
+                               NULL, &wall_ms);
     if (rc < 0) {
         x->due = clock_after_ms(clock_now(), CLAIM_PAUSE_MS);
         log_put(&x->actor->client->log, is_hopeless(rc) ? SIMBA_LOG_ERROR : SIMBA_LOG_WARN,
@@ -229,18 +292,19 @@ static void read_claimed(struct scheduler *x, const struct simba_run *run)
             give_up(x);
         return;
     }
+    ticking_set_store(x->ticking, wall_ms);
     t->grace = TAKEOVER_LEASES * actor_period(x->actor)->lease / NS_PER_MS;
     rc = ticks_begin(t, note.text);
     if (rc < 0) {
         refuse_note(x, rc, note.text);
         return;
     }
-    if (ticks_start(t, ticking_now(), started) && !write_note(x, run, started)) {
+    if (ticks_start(t, ticking_now(x->ticking), started) && !write_note(x, run, started)) {
         x->due = NEVER;
         return;
     }
     x->has_read = true;
-    check_clock(x);
+    check_clocks(x);
     plan_tick(x);
 }
 
@@ -385,9 +449,12 @@ void scheduler_tick(struct actor *a)
         x->due = NEVER;
         return;
     }
-    if (x->has_read && !ticks_is_due(&x->ticking->ticks, ticking_now())) {
-        x->due = ticking_due(x->ticking);
-        check_clock(x);
+    if (x->has_read && has_to_ask(x))
+        x->has_read = false;
+    else if (x->has_read)
+        check_clocks(x);
+    if (x->has_read && !ticks_is_due(&x->ticking->ticks, ticking_now(x->ticking))) {
+        await_tick(x);
         return;
     }
     x->job = (struct job){.run = run_work, .arg = x};
@@ -437,7 +504,8 @@ static void on_acquired(void *data, const char *mutex, const struct simba_state 
     x->actor = thread_actor;
     x->token = state->after.token;
     x->failures = 0;
-    x->has_read = x->reported_ahead = false;
+    x->has_read = false;
+    x->report_at = 0;
     pthread_cleanup_push(begin_schedule, x);
     if (x->on_acquired != NULL)
         x->on_acquired(x->data, mutex, state);
@@ -447,6 +515,7 @@ static void on_acquired(void *data, const char *mutex, const struct simba_state 
 static void on_released(void *data, const char *mutex, const struct simba_state *state)
 {
     struct scheduler *x = data;
+    set_clocks(x, false, false);
     if (x->on_released != NULL)
         x->on_released(x->data, mutex, state);
 }

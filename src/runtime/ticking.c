@@ -20,14 +20,40 @@ static int64_t wall_ns(void)
     return ns > 0 ? ns : 0;
 }
 
-int64_t ticking_now(void)
+/* Its steps since it was asked are not noticed, those of this machine's clock are. */
+static int64_t store_now(const struct ticking *t)
 {
-    return wall_ns() / NS_PER_MS;
+    return t->asked_at != 0 ? clock_now() / NS_PER_MS + t->store_ahead : 0;
+}
+
+void ticking_set_store(struct ticking *t, int64_t wall_ms)
+{
+    t->asked_at = wall_ms != 0 ? clock_now() : 0;
+    t->store_ahead = wall_ms - t->asked_at / NS_PER_MS;
+}
+
+int64_t ticking_now(const struct ticking *t)
+{
+    int64_t now = ticks_clock(wall_ns() / NS_PER_MS, store_now(t));
+    return now > 0 ? now : 0;
+}
+
+int64_t ticking_apart_ms(const struct ticking *t)
+{
+    int64_t own = wall_ns() / NS_PER_MS, store = store_now(t);
+    return store != 0 && ticks_clock(own, store) != own ? own - store : 0;
+}
+
+bool ticking_is_old(const struct ticking *t)
+{
+    return t->asked_at != 0 && clock_now() - t->asked_at > RECHECK_MS * NS_PER_MS;
 }
 
 int64_t ticking_due(const struct ticking *t)
 {
     int64_t now = clock_now(), wall = wall_ns();
+    if (ticking_apart_ms(t) != 0)
+        wall = store_now(t) * NS_PER_MS;
     int64_t left_ms = t->ticks.planned - wall / NS_PER_MS;
     if (left_ms > RECHECK_MS)
         return now + RECHECK_MS * NS_PER_MS;

@@ -105,5 +105,6 @@ struct frozen_metrics {
     struct frozen_histogram operation, handoff, callback_delay, callback; /* 0.1 ended here */
     uint64_t stalled, runs, runs_failed, events_dropped;
     struct frozen_histogram wait, hold, run;
+    uint64_t schedules_blocked, schedules_apart;
 };
 #endif

@@ -125,7 +125,7 @@ SAME(schedule, pace);
 SAME(schedule, period_ms);
 SAME(schedule, initial_delay_ms);
 
-GROWS(metrics, 2072);
+GROWS(metrics, 2088);
 SAME(metrics, handles);
 SAME(metrics, owned);
 SAME(metrics, attempts);
@@ -146,6 +146,8 @@ SAME(metrics, events_dropped);
 SAME(metrics, wait);
 SAME(metrics, hold);
 SAME(metrics, run);
+SAME(metrics, schedules_blocked);
+SAME(metrics, schedules_apart);
 /* What a program has compiled in as numbers. Others may follow. */
 VALUE(SIMBA_EINVAL, -1);
 VALUE(SIMBA_ESTATE, -2);

@@ -140,3 +140,37 @@ P
     sum=$(head -c 1M /dev/zero | timeout 20 ./starter lock "$M" cat | md5sum) # cat sees the end, and so do we
     [ "$sum" = "$(head -c 1M /dev/zero | md5sum)" ]
 }
+
+# As sudo does it: CMD becomes a process of another user, of the one who may not signal it.
+# bats test_tags=sqlite
+@test "lock: a process that may not be signalled is named, and waited for without haste" {
+    needs_other_users
+    cp "$(command -v setpriv)" sudo
+    chmod 4755 sudo
+    local become=("$DIR/sudo" --reuid=65534 --regid=65534 --clear-groups)
+    [ "$(as_user 54321 "${become[@]}" id -u)" = 65534 ] || skip "setuid has no effect here (nosuid, no_new_privs)"
+    mkdir other
+    chown 54321:54321 other
+    export SIMBA_URL=sqlite:$DIR/other/x.db HOME=$DIR/other
+    begin as_user 54321 "$SIMBA" lock --ttl 1s --transition 1s -k 200ms m "${become[@]}" sleep 8 2>err
+    await as_user 54321 "$SIMBA" status m >/dev/null
+    local keeper guard # below the shell that runs as_user
+    keeper=$(child_of "$PID")
+    guard=$(child_of "$keeper")
+    await pgrep -f -P "$guard" '^sleep 8'
+    pgrep -f -P "$guard" '^sleep 8' >pid
+    as_user 54321 "$SIMBA" release --yes m 2>/dev/null
+    await has "mutex 'm' on sqlite:.*/x.db: process $(cat pid) \(sleep\) runs as user 65534 and may not be signalled: it runs on, and another may own the mutex beside it; waiting for its end\. End it as that user, or as root$" err
+    sleep 2.5
+    ticks_of "$guard" >before
+    sleep 2
+    ticks_of "$guard" >after
+    cat before after err
+    [ $(($(head -n 1 after) - $(cat before))) -le 4 ] # of 200
+    ends "$PID"
+    [ "$CODE" -eq 123 ]
+    ! has 'was it stopped|simba-guard' err
+    [ "$(grep -c 'may not be signalled' err)" -eq 1 ]
+}
+
+ticks_of() { awk '{ print $14 + $15 }' "/proc/$1/stat"; }

@@ -369,6 +369,34 @@ P
     expect 0 '--wait\[=D\] +wait until the tenure is over'
 }
 
+@test "release --note: what once and schedule have recorded is forgotten" {
+    run simba release --yes --note "$M"
+    expect 1 "mutex '$M' on $STORE: nothing to clear, it has no note$"
+    simba once "$M" --per 1h touch ran
+    run simba release --note "$M" </dev/null
+    expect 64 "has the note 'once/1 ended 0 after .*': say --yes to clear it without being asked"
+    run simba release --yes --note --json "$M"
+    expect 0 "^\{\"event\":\"cleared\",\"mutex\":\"$M\",\"note\":\"once/1 ended 0 after .*\",\"token\":[0-9]+,\"store\":\""
+    rm ran
+    simba once "$M" --per 1h touch ran
+    [ -e ran ]
+    run simba release --yes --note --force "$M"
+    expect 64 '--note excludes --force and --token'
+}
+
+has_run() { ls ran? >/dev/null 2>&1; }
+
+@test "release --note: whoever owns it, and waits for it, makes room" {
+    for i in 1 2 3; do
+        begin "$SIMBA" schedule -q "${LOSABLE[@]}" "$M" --every 1h touch "ran$i"
+    done
+    await has_run
+    rm ran?
+    run simba release --yes --note "$M"
+    expect 0 "its note 'tick 1 .* claimed .*' is cleared"
+    await has_run
+}
+
 @test "release: by token, nobody, no store, bad input" {
     hold "$M"
     token=$(simba status --json "$M" | sed 's/.*"token":\([0-9]*\).*/\1/')

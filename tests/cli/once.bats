@@ -171,6 +171,78 @@ publish() { # text
     ran 1
 }
 
+# ---- --status ----------------------------------------------------------------------------------
+
+state() { simba once --status "$M" --per 1h "$@"; }
+
+@test "once --status: overdue, running, failed, fresh" {
+    run state
+    expect 2 "^mutex '$M' on $STORE: overdue: no run is recorded$"
+    run_elsewhere 3
+    run state
+    expect 3 "^mutex '$M' on $STORE: running: owned by elsewhere"
+    touch go
+    ends "$PID"
+    run once -c "$(mark 'exit 7')"
+    expect 7
+    run state
+    expect 1 "^mutex '$M' on $STORE: failed: the last run ended with status 7 [0-9.]+s ago, after [0-9.]+s, by .*; 2 failures in a row; no success is recorded$"
+    run state --json
+    expect 1 "^\{\"mutex\":\"$M\",\"state\":\"failed\",\"age_ms\":null,\"failed_ms\":[0-9]+,\"failed_status\":7,\"failed_by\":\"[^\"]+\",\"failures\":2,\"holder\":null,\"token\":[0-9]+,\"store\":\""
+    run once -c "$(mark)"
+    expect 0
+    run state
+    expect 0 "^mutex '$M' on $STORE: fresh: the last success began [0-9.]+s ago, and took [0-9.]+s$"
+    run state --json
+    expect 0 '"state":"fresh","age_ms":[0-9]+,"failed_ms":null,"failed_status":null,"failed_by":null,"failures":0,'
+    ran 3
+}
+
+@test "once --status: a failure after a success keeps both; too old is overdue" {
+    publish 'once/1 ended 0 after 3300000 ms'
+    run state
+    expect 0
+    publish 'once/1 ended 0 after 3980000 ms'
+    run state
+    expect 2 'overdue: the last success began 1h06m([0-9]+s)? ago'
+    run simba once --status "$M" --per 1h --early 10m
+    expect 0
+    run once -c "$(mark 'kill -KILL $$')"
+    expect 137
+    run state
+    expect 1 'failed: the last run ended with status 137 .*; the last success began 1h06m([0-9]+s)? ago'
+    once -c "$(mark)"
+    run state
+    expect 0
+    ran 2
+}
+
+@test "once --status: what could not be run has failed, and so has what died under --at-most-once" {
+    run -127 once ./nosuch
+    run state
+    expect 1 'status 127'
+    run -127 once --at-most-once ./nosuch
+    run state
+    expect 1 'status 127 .*; 2 failures in a row'
+    run once --at-most-once -c "$(mark 'exit 5')"
+    expect 5
+    run state
+    expect 1 'status 5 .*; 3 failures in a row'
+    publish 'once/1 begun'
+    run state
+    expect 1 'failed: a run was begun [0-9.]+s ago with --at-most-once, and its end is not recorded'
+}
+
+@test "once --status: wrong usage, and a note of somebody else" {
+    run simba once --status "$M" --per 1h true
+    expect 64 '--status runs nothing: leave CMD out'
+    run simba once --status "$M"
+    expect 64 'missing --per D'
+    publish 'http://10.0.0.7:8080'
+    run state
+    expect 125 'not of this simba once'
+}
+
 # ---- what dies --------------------------------------------------------------------------------
 
 # Kills CMD and all of simba at once, so that nobody is left who could say anything.
@@ -246,7 +318,8 @@ free() { simba lock -n "$M" true; }
     run once -c "$(mark)"
     expect 125 "mutex '$M' on $STORE has a note that is not of this simba once, 'http://10.0.0.7:8080'; not run, to keep it. Choose a NAME that nobody else uses"
     ran 0
-    for text in 'once/2 begun' 'once/1 ended 0' 'once/1 ended -1 after 5 ms' 'once/1 ended 0 after 5 ms ' 'once/1 '; do
+    for text in 'once/2 begun' 'once/1 ended 0' 'once/1 ended -1 after 5 ms' 'once/1 ended 0 after 5 ms ' 'once/1 ' \
+        'once/1 ended 0 after 5 ms; failed 3 after 5 ms' 'once/1 not begun; failed 3 after 5 ms, 0 in a row, by a'; do
         publish "$text"
         run once -c "$(mark)"
         expect 125 'not of this simba once'

@@ -218,6 +218,16 @@ offers() { # words...
     [ "$(offers simba lock nigh 2>&1)" = "" ] # quietly
 }
 
+@test "completion bash: what --missed, --log and --zone may be" {
+    [ "$(offers simba schedule m --missed '')" = "all once skip" ]
+    [ "$(offers simba schedule m --missed o)" = once ]
+    [ "$(offers simba --log '')" = "json plain" ]
+    [ "$(offers simba lock --log j)" = json ]
+    [ "$(offers simba schedule m --zone UT)" = UTC ]
+    [ -e /usr/share/zoneinfo/zone.tab ] || skip "there are no time zones (tzdata)"
+    [ "$(offers simba schedule m --zone Europe/Berl)" = Europe/Berlin ]
+}
+
 @test "completion bash: really, at a terminal" {
     needs_terminal
     run python3 - <<'P'
@@ -277,8 +287,8 @@ P
     hold nightly-a
     PATH=$(dirname "$SIMBA"):$PATH
     # what the functions offer, with compadd replaced by what shows it
-    run zsh -fc 'compadd() { print -l -- ${(P)@[-1]-} "$@" }; _arguments() { : }; source ./_simba; words=(simba status); _simba_names; _simba_urls; _simba_signals'
-    expect_all 0 '^nightly-a$' '^redis://$' '^USR1$'
+    run zsh -fc 'compadd() { print -l -- ${(P)@[-1]-} "$@" }; _arguments() { : }; source ./_simba; words=(simba status); _simba_names; _simba_urls; _simba_signals; _simba_missed; _simba_formats; _simba_zones'
+    expect_all 0 '^nightly-a$' '^redis://$' '^USR1$' '^skip$' '^json$' '^UTC$'
 }
 
 @test "completion fish: fish accepts it, and offers what it says" {
@@ -290,8 +300,8 @@ P
     expect 0 '^schedule'
     grep -q '^--no-wait' <<<"$output"
     hold nightly-a
-    run fish --no-config -c 'source simba.fish; complete -C "simba status ni"; complete -C "simba -u red"; complete -C "simba lock --signal US"'
-    expect_all 0 '^nightly-a' '^redis://' '^rediss://' '^USR1'
+    run fish --no-config -c 'source simba.fish; complete -C "simba status ni"; complete -C "simba -u red"; complete -C "simba lock --signal US"; complete -C "simba schedule m --missed o"; complete -C "simba --log j"; complete -C "simba schedule m --zone UT"'
+    expect_all 0 '^nightly-a' '^redis://' '^rediss://' '^USR1' '^once' '^json' '^UTC'
 }
 
 @test "every command has help with an example or a hint, and a manual page" {

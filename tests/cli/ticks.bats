@@ -147,19 +147,86 @@ note_is() { # mutex word
     note_is "$M-2" begun
 }
 
-@test "schedule: a leader whose clock is set back says why nothing runs" {
-    local preload
-    preload=$(dirname "$SIMBA")/tests/clock_step.so
-    [ -e "$preload" ] || skip "tests/preload/clock_step.c is not built"
+# PRELOAD lets the wall clock of who has it and CLOCK_STEP be another.
+needs_clock_step() {
+    PRELOAD=$(dirname "$SIMBA")/tests/clock_step.so
+    [ -e "$PRELOAD" ] || skip "tests/preload/clock_step.c is not built"
     ! grep -qE 'lib[at]san' <<<"$(ldd "$SIMBA")" || skip "a sanitizer must come before all that is preloaded"
-    printf '\x00\xa4\x93\xd6\x00\x00\x00\x00' >clock # an hour ahead
-    CLOCK_STEP=$PWD/clock LD_PRELOAD=$preload begin "$SIMBA" schedule "$M" --every 200ms -c 'echo $SIMBA_TICK >>ticks' 2>err
+}
+
+# bats test_tags=sqlite
+@test "schedule: a claim of the future is said as long as nothing runs, and forgotten on demand" {
+    needs_clock_step
+    local limits=(--ttl 400ms --transition 100ms) # it is said every two seconds
+    printf '\x00\xa4\x93\xd6\x00\x00\x00\x00' >clock # an hour ahead, and so is the store: it is a file
+    CLOCK_STEP=$PWD/clock LD_PRELOAD=$PRELOAD begin "$SIMBA" schedule "${limits[@]}" -v --listen 127.0.0.1:0 \
+        "$M" --every 200ms -c 'echo $SIMBA_TICK >>ticks' 2>err
     await has_lines 1 ticks
+    await has 'listening on' err
+    local url
+    url=$(grep -oE 'http://[0-9.:]+' err | head -n 1)
+    run curl -sS -w '%{http_code}' "$url/healthz"
+    expect 0 '200$'
     printf '\x00\x00\x00\x00\x00\x00\x00\x00' 1<>clock
-    await has "which is still to come by the clock of this machine: nothing runs before it. Is a clock wrong?" err
+    await has "mutex '$M' on $STORE: nothing runs until tick 2.*Z, because it is claimed already; it is 2.*Z now. .*: simba release --note $M$" err
+    sleep 4.5
+    [ "$(grep -c 'nothing runs until tick' err)" -ge 3 ] || { cat err; return 1; }
+    run curl -sS -w '%{http_code}' "$url/healthz"
+    expect_all 0 'nothing runs: a tick is claimed that is still long to come' '503$'
+    grep -q "^simba_schedules_blocked 1$" <<<"$(curl -sS "$url/metrics")"
+    run timeout 20 "$SIMBA" release --yes --note "$M"
+    expect 0 "mutex '$M' on $STORE: its note 'tick 1 2.*' is cleared"
+    rm ticks
+    await has_lines 2 ticks
+    grep -q "^simba_schedules_blocked 0$" <<<"$(curl -sS "$url/metrics")"
+    run curl -sS -w '%{http_code}' "$url/healthz"
+    expect 0 '200$'
     kill -TERM "$PID"
     ends "$PID"
 }
+
+# bats test_tags=sqlite
+@test "schedule --fail-fast: ends where nothing runs, because a tick of the future is claimed" {
+    begin "$SIMBA" elect -q --advertise "tick 1 $(date -u -d '+1 hour' +%FT%TZ) claimed 3f9a2c7e" "$M" >published
+    await has acquired published
+    kill "$PID"
+    ends "$PID"
+    run timeout 20 "$SIMBA" schedule --fail-fast "$M" --every 1s ./never
+    expect_all 125 'nothing runs until tick' "mutex '$M' on $STORE: nothing runs; giving up \(--fail-fast\)$"
+}
+
+# A machine whose clock is an hour ahead leads, and dies; then one leads whose clock is right. On a store that has a
+# clock of its own.
+lead_an_hour_ahead() { # server
+    needs_clock_step
+    PRELOAD=$PRELOAD with_server '' "$1" -- '
+        one() { exec "$SIMBA" schedule -u "$1" --ttl 1s --transition 1s m --every 200ms -c "echo \$SIMBA_TICK >>$2"; }
+        runs() { for i in $(seq 200); do [ "$(cat "$1" 2>&1 | wc -l)" -lt 4 ] || return 0; sleep 0.05; done; }
+        printf "\\x00\\xa4\\x93\\xd6\\x00\\x00\\x00\\x00" >clock
+        CLOCK_STEP=$PWD/clock LD_PRELOAD=$PRELOAD one "$1" ahead 2>wrong &
+        runs ahead
+        kill -KILL $!
+        one "$1" right 2>err &
+        runs right
+        kill -TERM $!
+        wait $! || true
+        cat wrong err
+        echo "$(wc -l <right) runs, $(($(date -d "$(tail -n 1 right)" +%s) - $(date -d "$(head -n 1 ahead)" +%s))) s"'
+    expect_all 0 '^[1-9][0-9]* runs, [0-9]{1,2} s' \
+        "mutex 'm' on .*: the clock of this machine is 1:00:00 ahead of the store's: ticks go by the store's clock. Set the one that is wrong"
+}
+
+# bats test_tags=sqlite
+@test "schedule: a clock that is an hour ahead claims no ticks of the future: Redis" { lead_an_hour_ahead redis; }
+
+# bats test_tags=sqlite
+@test "schedule: a clock that is an hour ahead claims no ticks of the future: MariaDB" { lead_an_hour_ahead mariadb; }
+
+# bats test_tags=sqlite
+@test "schedule: a clock that is an hour ahead claims no ticks of the future: PostgreSQL" { lead_an_hour_ahead postgres; }
+
+# bats test_tags=sqlite
+@test "schedule: a clock that is an hour ahead claims no ticks of the future: ZooKeeper" { lead_an_hour_ahead zookeeper; }
 
 # bats test_tags=storeless
 @test "schedule --cron --dry-run: the next ten ticks, in the zone and in UTC" {
@@ -197,12 +264,9 @@ note_is() { # mutex word
 }
 
 @test "schedule: five nodes, clocks apart, leaders killed, stopped and evicted: every tick once, in phase" {
-    local preload
-    preload=$(dirname "$SIMBA")/tests/clock_step.so
-    [ -e "$preload" ] || skip "tests/preload/clock_step.c is not built"
-    ! grep -qE 'lib[at]san' <<<"$(ldd "$SIMBA")" || skip "a sanitizer must come before all that is preloaded"
+    needs_clock_step
     [ "$KIND" != zookeeper ] || skip "leases are longer there: run tests/ticks/rig by hand"
-    "$BATS_TEST_DIRNAME/../ticks/rig" --ticks 12 --ahead 3 --strike-every 3 "$SIMBA" "$preload" "$SIMBA_URL"
+    "$BATS_TEST_DIRNAME/../ticks/rig" --ticks 12 --ahead 3 --strike-every 3 "$SIMBA" "$PRELOAD" "$SIMBA_URL"
 }
 
 has_tried_again() { [ "$(grep -c 'is not of a schedule' "$1")" -gt 2 ]; } # file

@@ -43,6 +43,7 @@ static void compare(const char *url)
     CHECK(bare_publish(&b, mutex, "", token, 6, "no id") == SIMBA_ELOST);
     bare_read(&b, mutex, &r);
     CHECK(strcmp(r.note, "five") == 0 && r.note_token == token);
+    CHECK(llabs(r.answer.wall_ms - simba_wall_ms(simba_now())) < PATIENCE_MS);
     CHECK(bare_publish(&b, mutex, "a", token, 4, "overtaken") == 0);
     CHECK(bare_publish(&b, mutex, "a", token, 5, "sent twice") == 0);
     bare_read(&b, mutex, &r);

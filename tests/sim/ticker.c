@@ -2,7 +2,8 @@
  * and doubled as others are. Checked are, on the store that keeps leases:
  *   claims only rise, and where all ticks are to be run, none is left out;
  *   where a tick may run once, it does not run twice;
- *   where it must run, it is not done before it has, and no other begins before it is done. */
+ *   where it must run, it is not done before it has, and no other begins before it is done;
+ *   no tick is claimed that is long to come by the store's clock, whatever a leader's own shows. */
 #include "ticker.h"
 
 #include <stdio.h>
@@ -13,18 +14,27 @@
 
 #define EPOCH_MS INT64_C(1700000000000)
 #define AHEAD_MAX_MS 30000
-#define AHEAD_PERIODS 100  /* so that fewer are missed than can be made up */
-#define STEP_PER_10000 300 /* how often a wall clock steps: when a leader wakes */
+#define AHEAD_PERIODS 100 /* so that fewer are missed than can be made up */
+#define WRONG_MS INT64_C(3600000)
+#define WRONG_PER_10000 800 /* how often a wall clock is wrong by that, ahead or behind */
+#define STEP_PER_10000 300  /* how often a wall clock steps: when a leader wakes */
+
+static int64_t wall_of_store(const struct world *w)
+{
+    return EPOCH_MS + w->now / MS;
+}
 
 static int64_t wall(const struct world *w, const struct node *n)
 {
-    return EPOCH_MS + w->now / MS + n->ticker.ahead;
+    return ticks_clock(wall_of_store(w) + n->ticker.ahead, wall_of_store(w));
 }
 
 static int64_t draw_ahead(struct world *w)
 {
     int64_t most = AHEAD_PERIODS * w->ticks.period;
     most = most < AHEAD_MAX_MS ? most : AHEAD_MAX_MS;
+    if (world_chance(w, WRONG_PER_10000))
+        return world_chance(w, 5000) ? WRONG_MS : -WRONG_MS;
     return world_between(w, -most, most + 1);
 }
 
@@ -115,6 +125,9 @@ static void take(struct world *w, const struct node *n, const struct message *m,
     bool is_done = strstr(m->packet.name, " done ") != NULL;
     bool has_begun = r->claimed == tick && (r->is_begun || strstr(r->note, " done ") != NULL);
     world_trace(w, "    the store has the note '%s' of %c", m->packet.name, NAME(n));
+    if (tick > wall_of_store(w) + TICKS_APART_MS)
+        world_fail(w, "ticks: %c claims %lld, which is %lld ms ahead of the store's clock", NAME(n),
+                   (long long)tick, (long long)(tick - wall_of_store(w)));
     if (tick < r->claimed && !r->is_void)
         world_fail(w, "ticks: %c claims %lld after %lld", NAME(n), (long long)tick,
                    (long long)r->claimed);

@@ -403,6 +403,23 @@ static void a_takeover_misses_nothing(void **state)
     expect_plan(&t, "2026-11-15T05:00:16Z", "2026-11-15T06:00:00Z");
 }
 
+static void clocks_that_are_apart(void **state)
+{
+    (void)state;
+    int64_t store = tick_of("2026-11-15T12:00:00Z"), most = TICKS_APART_MS;
+    struct ticks t = ticks_every(MINUTE, SIMBA_MISSED_SKIP);
+    assert_int_equal(ticks_clock(store + 60 * MINUTE, 0), store + 60 * MINUTE);
+    assert_int_equal(ticks_clock(store + most, store), store + most);
+    assert_int_equal(ticks_clock(store - most, store), store - most);
+    assert_int_equal(ticks_clock(store + most + 1, store), store);
+    assert_int_equal(ticks_clock(store - most - 1, store), store);
+    assert_int_equal(ticks_begin(&t, ""), 0);
+    assert_false(ticks_is_blocked(&t, store));
+    t.claimed = store + most;
+    assert_false(ticks_is_blocked(&t, store));
+    assert_true(ticks_is_blocked(&t, store - 1));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -422,6 +439,7 @@ int main(void)
         cmocka_unit_test(a_schedule_that_was_changed),
         cmocka_unit_test(a_tick_that_was_begun),
         cmocka_unit_test(a_takeover_misses_nothing),
+        cmocka_unit_test(clocks_that_are_apart),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -49,7 +49,8 @@ class Metrics(Structure):
                                                 "failures", "expired", "evicted", "reconnects")),
                 *((name, Histogram) for name in ("operation", "handoff", "callback_delay", "callback")),
                 *((name, c_uint64) for name in ("stalled", "runs", "runs_failed", "events_dropped")),
-                *((name, Histogram) for name in ("wait", "hold", "run"))]
+                *((name, Histogram) for name in ("wait", "hold", "run")),
+                *((name, c_uint64) for name in ("schedules_blocked", "schedules_apart"))]
 
 
 class HandleMetrics(Structure):

@@ -205,6 +205,8 @@ class Metrics:
     wait: Histogram
     hold: Histogram
     run: Histogram
+    schedules_blocked: int
+    schedules_apart: int
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

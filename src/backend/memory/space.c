@@ -298,8 +298,10 @@ enum space_news space_apply(struct space *s, const struct simba_request *q,
     case SIMBA_LEAVE: /* nobody is remembered as waiting */
         break;
     }
-    if (q->op == SIMBA_READ)
+    if (q->op == SIMBA_READ) {
         answer->note = note_of(r, now, noted);
+        answer->wall_ms = simba_wall_ms(simba_now());
+    }
     if (is_held(r, now)) {
         answer->id = r->id;
         answer->token = r->token;

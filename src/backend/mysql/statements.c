@@ -393,6 +393,7 @@ void mysql_statements_for(struct statement *t, const struct mysql_dialect *d,
         fill(t, d, job, 0,
              "UNION ALL SELECT mutex,'',0,0,0,NULL,0,note,token," NOTE_AGE
              " FROM simba_note WHERE mutex IN($N)");
+        fill(t, d, job, 0, "UNION ALL SELECT '','',$n,0,0,NULL,0," NO_NOTE);
         break;
     case SQL_MAKE_NOTES:
         fill(t, d, job, 0, schema_note_sql);

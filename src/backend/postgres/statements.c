@@ -203,7 +203,7 @@ static void put(struct statement *t, char what, void *data)
 #define READ_NOTE                                                                           \
     "SELECT @c,@w,NULL::text,0::bigint,0::bigint FROM simba_mutex AS t WHERE "              \
     "mutex=ANY($1::text[])UNION ALL SELECT mutex,'',0,0,0,NULL,0,note,token,@n-written_at " \
-    "FROM @s WHERE mutex=ANY($1::text[])"
+    "FROM @s WHERE mutex=ANY($1::text[])UNION ALL SELECT '','',@n,0,0,NULL,0,NULL,0,0"
 
 #define LISTED                                                                             \
     "WHERE t.transition_at>@n AND t.owner_id<>'' AND t.mutex<>'' AND starts_with(t.mutex," \

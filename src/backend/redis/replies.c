@@ -194,6 +194,7 @@ static bool take_read(struct redis *s, struct simba_request *q, const struct rep
     if (!replies_owner(r, 0, &t))
         return false;
     t.answer.note = replies_note(r, 4, &noted) ? &noted : NULL;
+    t.answer.wall_ms = reply_at(r, 7)->integer;
     if (t.is_foreign)
         replies_refuse(s, q, SIMBA_ESCHEMA, FOREIGN);
     else

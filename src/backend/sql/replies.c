@@ -60,6 +60,7 @@ static void answer_item(struct sql *s, int op, const struct sql_item *item, bool
     int64_t lease = q->ttl_ms + q->transition_ms;
     bool granted = op == SIMBA_CONTEND && item->changed && held && strcmp(item->owner, q->id) == 0;
     struct simba_noted noted = {item->note, item->note_token, item->note_age_ms};
+    a.wall_ms = item->wall_ms;
     if (item->note != NULL)
         a.note = &noted;
     else if (item->note_token != 0)
@@ -150,6 +151,9 @@ void sql_found(struct sql *s, struct sql_job *job, const struct sql_row *row)
             s->host->hint(s->host, "");
     } else if (job->op == SQL_POLL && row->mutex[0] == '\0') {
         found_evictions(s, row);
+    } else if (job->op == SQL_READ_NOTE && row->mutex[0] == '\0') {
+        for (size_t i = 0; i < job->count; i++)
+            job->item[i].wall_ms = (int64_t)row->token;
     } else {
         struct sql_item *item =
             job->count > 0 ? bsearch(row->mutex, job->item, job->count, sizeof *item, compare_names)

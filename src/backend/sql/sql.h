@@ -68,7 +68,8 @@ enum sql_op {
 /* What a statement tells of a mutex. */
 struct sql_row {
     const char *mutex, *owner;
-    uint64_t token; /* of the row whose name is empty, its version */
+    uint64_t
+        token; /* of the row whose name is empty, its version; of SQL_READ_NOTE, the clock in ms */
     int64_t left_ms, age_ms;
     bool changed;   /* by this very statement */
     bool unmarked;  /* nobody is known to wait for it, where that matters */
@@ -92,6 +93,7 @@ struct sql_item {
     char *note;                   /* allocated; NULL: none */
     uint64_t note_token;
     int64_t note_age_ms;
+    int64_t wall_ms; /* the server's clock, in ms; 0: unknown */
 };
 
 struct sql_job {

@@ -166,6 +166,8 @@ static int add_note(struct database *d, const char *mutex, struct database_resul
 {
     int rc = database_read_note(d, mutex, &out->noted, &out->note);
     out->answer.note = out->note != NULL ? &out->noted : NULL;
+    out->answer.wall_ms =
+        simba_wall_ms(simba_now()); /* it has no other clock than this machine's */
     return rc;
 }
 

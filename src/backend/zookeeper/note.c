@@ -221,7 +221,7 @@ struct reading {
     struct session *session;
     zk_note_fn *done;
     void *data;
-    bool clock_first;
+    bool clock_first, has_tried_folder;
     int64_t written; /* mtime */
     struct zk_note note;
     char path[PATH_SIZE]; /* the note's */
@@ -232,7 +232,7 @@ static void end_reading(struct reading *r, int rc)
 {
     if (rc != ZOK) {
         free(r->note.text);
-        r->note = (struct zk_note){.text = NULL};
+        r->note = (struct zk_note){.wall_ms = r->note.wall_ms};
     }
     r->done(r->data, rc == ZNONODE ? ZOK : rc, &r->note);
     free(r);
@@ -256,6 +256,28 @@ static bool knows_clock(const struct zookeeper *z, int64_t now)
 }
 
 static int read_data(struct reading *r);
+static int write_clock(struct reading *r);
+
+/* A folder that is missing is made, if what is above it is there; else there are no notes yet. */
+static void on_clock_folder(int rc, const char *value, const void *data)
+{
+    struct reading *r = (struct reading *)(uintptr_t)data;
+    (void)value;
+    r->clock_first = rc == ZOK || rc == ZNODEEXISTS;
+    rc = r->clock_first ? write_clock(r) : read_data(r);
+    if (rc != ZOK)
+        end_reading(r, rc);
+}
+
+static int make_clock_folder(struct reading *r)
+{
+    const struct zookeeper *z = r->session->store;
+    char folder[PATH_SIZE];
+    zk_note_folder(z, folder);
+    r->has_tried_folder = true;
+    return zoo_acreate(r->session->handle, folder, "", 0, z->acl, ZOO_PERSISTENT, on_clock_folder,
+                       r);
+}
 
 /* From here on the server's clock is known: not less than this. */
 static void on_clock(int rc, const struct Stat *stat, const void *data)
@@ -263,14 +285,15 @@ static void on_clock(int rc, const struct Stat *stat, const void *data)
     struct reading *r = (struct reading *)(uintptr_t)data;
     struct zookeeper *z = r->session->store;
     if (rc == ZOK) {
-        z->clock_ms = stat->mtime;
+        z->clock_ms = r->note.wall_ms = stat->mtime;
         z->clock_at = simba_now();
     }
     bool refused =
         rc == ZNOAUTH || rc == ZNONODE; /* we may not write there, or there are no notes */
     if (r->clock_first && (rc == ZOK || refused)) {
-        r->clock_first = false;
-        rc = read_data(r);
+        bool makes_folder = rc == ZNONODE && !r->has_tried_folder;
+        r->clock_first = makes_folder;
+        rc = makes_folder ? make_clock_folder(r) : read_data(r);
         if (rc != ZOK)
             end_reading(r, rc);
         return;

@@ -12,6 +12,7 @@ struct zk_note {
     char *text;
     uint64_t token;
     int64_t age_ms;
+    int64_t wall_ms; /* what the server's clock shows, also if there is no note; 0: unknown */
 };
 typedef void zk_note_fn(void *data, int rc, const struct zk_note *note); /* rc: as of the library */
 

@@ -152,7 +152,8 @@ static void tell(struct query *l)
                              .left_ms = left,
                              .age_ms = -1,
                              .evicted = l->evicted,
-                             .note = note};
+                             .note = note,
+                             .wall_ms = l->note.wall_ms};
     if (l->listing == NULL)
         host->answer(host, l->request, &a);
     else if (l->members > 0)

@@ -17,11 +17,9 @@ static bool has_cmd(const struct command *m)
 /* What a value or a word is, by the name that the help has for it. */
 static const char *kind_of(const char *word)
 {
-    static const char *const kinds[][2] = {{"URL", "urls"},
-                                           {"SIG", "signals"},
-                                           {"G", "groups"},
-                                           {"NAME", "names"},
-                                           {"PREFIX", "names"}};
+    static const char *const kinds[][2] = {
+        {"URL", "urls"},       {"SIG", "signals"}, {"G", "groups"},   {"HOW", "missed"},
+        {"FORMAT", "formats"}, {"ZONE", "zones"},  {"NAME", "names"}, {"PREFIX", "names"}};
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         size_t length = strlen(kinds[i][0]);
         const char *at = word != NULL ? strstr(word, kinds[i][0]) : NULL;
@@ -35,6 +33,9 @@ static const char *kind_of(const char *word)
     "sqlite: redis:// rediss:// redis+unix:/// redis+sentinel:// rediss+sentinel:// " \
     "mysql:// mariadb:// postgresql:// zookeeper://"
 #define SIGNALS "HUP INT QUIT KILL USR1 USR2 TERM CONT WINCH"
+#define MISSED "skip once all"
+#define FORMATS "plain json"
+#define LIST_ZONES "echo UTC; awk '/^[A-Z]/ { print $3 }' /usr/share/zoneinfo/zone.tab 2>/dev/null"
 /* What the store lists, if it answers at once; names that need quoting are left out. */
 #define LIST_NAMES                                            \
     "timeout 1 simba %s list -q --json 2>/dev/null | sed -n " \
@@ -88,6 +89,9 @@ static void put_bash_kinds(void)
          "    -u | --url) kind=urls ;;\n"
          "    --signal) kind=signals ;;\n"
          "    -g | --group) kind=groups ;;\n"
+         "    --missed) kind=missed ;;\n"
+         "    --log) kind=formats ;;\n"
+         "    --zone) kind=zones ;;\n"
          "    *) return 0 ;;\n"
          "    esac\n"
          "    case $kind in\n"
@@ -95,7 +99,10 @@ static void put_bash_kinds(void)
          "        compopt -o nospace 2>/dev/null\n"
          "        COMPREPLY=($(compgen -W '" SCHEMES "' -- \"$cur\")) ;;\n"
          "    signals) COMPREPLY=($(compgen -W '" SIGNALS "' -- \"$cur\")) ;;\n"
-         "    groups) COMPREPLY=($(compgen -g -- \"$cur\")) ;;");
+         "    groups) COMPREPLY=($(compgen -g -- \"$cur\")) ;;\n"
+         "    missed) COMPREPLY=($(compgen -W '" MISSED "' -- \"$cur\")) ;;\n"
+         "    formats) COMPREPLY=($(compgen -W '" FORMATS "' -- \"$cur\")) ;;\n"
+         "    zones) COMPREPLY=($(compgen -W \"$(" LIST_ZONES ")\" -- \"$cur\")) ;;");
     printf("    names) COMPREPLY=($(compgen -W \"$(" LIST_NAMES ")\" -- \"$cur\")) ;;\n",
            "${url:+-u \"$url\"}");
     puts("    esac\n"
@@ -223,6 +230,9 @@ static void put_zsh(void)
          "_simba_urls() { compadd -S '' -- " SCHEMES " }\n"
          "_simba_signals() { compadd -- " SIGNALS " }\n"
          "_simba_groups() { _groups }\n"
+         "_simba_missed() { compadd -- " MISSED " }\n"
+         "_simba_formats() { compadd -- " FORMATS " }\n"
+         "_simba_zones() { compadd -- ${(f)\"$(" LIST_ZONES ")\"} }\n"
          "_simba_names() {\n"
          "    local -a names url\n"
          "    local i=${words[(I)(-u|--url)]}\n"
@@ -295,6 +305,9 @@ static void put_fish(void)
          "function __simba_urls; string split ' ' '" SCHEMES "'; end\n"
          "function __simba_signals; string split ' ' '" SIGNALS "'; end\n"
          "function __simba_groups; __fish_complete_groups; end\n"
+         "function __simba_missed; string split ' ' '" MISSED "'; end\n"
+         "function __simba_formats; string split ' ' '" FORMATS "'; end\n"
+         "function __simba_zones; " LIST_ZONES "; end\n"
          "function __simba_names\n"
          "    set -l words (commandline -opc)\n"
          "    set -l url\n"
@@ -349,8 +362,9 @@ const struct command completion_command = {
     .one = "one shell at a time",
     .summary = "what your shell needs to complete command lines",
     .help =
-        "For bash, zsh or fish. Completes commands, options, URL schemes, signals, and the names "
-        "of mutexes that the store lists within a second. Installed with simba where the shells "
+        "For bash, zsh or fish. Completes commands, options, URL schemes, signals, time zones, and "
+        "the names of mutexes that the store lists within a second. Installed with simba where the "
+        "shells "
         "look for it; else:\n"
         "  bash   eval \"$(simba completion bash)\" in ~/.bashrc\n"
         "  zsh    simba completion zsh >~/.zfunc/_simba, with that folder in fpath\n"

@@ -15,12 +15,13 @@
 #include "cli/run/clock.h"
 #include "cli/run/guard.h"
 #include "cli/run/locked.h"
+#include "cli/run/once_record.h"
 
 #define EARLY_PARTS 10 /* of the period, by default: so much earlier the next run may begin */
 #define ASK_AGAIN_MS 100
 #define WHY_MAX 1024
 
-enum { OPT_PER, OPT_EARLY, OPT_AT_MOST_ONCE };
+enum { OPT_PER, OPT_EARLY, OPT_AT_MOST_ONCE, OPT_STATUS };
 
 static const struct option options[] = {
     {"per", 0, OPT_PER, "D",
@@ -29,6 +30,8 @@ static const struct option options[] = {
      "so much earlier than that the next may begin; default: a tenth of --per"},
     {"at-most-once", 0, OPT_AT_MOST_ONCE, NULL,
      "a run counts as soon as it begins, also if it fails or dies"},
+    {"status", 0, OPT_STATUS, NULL,
+     "run nothing: say whether runs succeed in time: fresh, failed, overdue or running"},
     {"wait", 'w', LOCKED_WAIT, "D",
      "if it runs elsewhere, wait at most this long for its end, then exit with 124"},
     {"conflict-exit-code", 'E', LOCKED_CONFLICT, "N", "exit with N instead of 124"},
@@ -44,6 +47,10 @@ static const char help[] =
     "-v says which of these it was; with --json, who does not run CMD prints it: outcome (running, "
     "done, failed, begun), age_ms, counts_ms, status, holder, token, mutex, store.\n\n"
     "Options end at the first word of CMD. CMD's environment is that of simba lock.\n\n"
+    "simba once --status NAME --per D: runs nothing, and says how the last run went. It ends with "
+    "0 "
+    "fresh; 1 failed; 2 overdue, no success for longer than --per and --early; 3 running. --json: "
+    "state, age_ms, failed_ms, failed_status, failed_by, failures, holder, token, mutex, store.\n\n"
     "Exit status: CMD's own if it was run here; 0 there was nothing to do; 123 the lease was lost "
     "and "
     "CMD was stopped; 124 it still runs elsewhere (-w); 125 simba itself failed, also if it could "
@@ -53,12 +60,15 @@ static const char help[] =
     "  # the same line in the crontabs of several machines; one of them runs it\n"
     "  0 3 * * *  simba once -u redis://db1/0 report --per 1d ./report\n"
     "  simba once --at-most-once invoices --per 1d ./send-invoices\n"
-    "  simba once -w 10m migrate --per 1h ./migrate && ./serve\n";
+    "  simba once -w 10m migrate --per 1h ./migrate && ./serve\n"
+    "  simba once --status report --per 1d || mail -s 'the report is late' ops </dev/null\n";
 
 struct once {
     struct locked locked;
     int64_t per_ms, early_ms; /* SIMBA_DEFAULT: not given */
-    bool at_most_once;
+    bool at_most_once, shows_status;
+    struct record last; /* what the note said when we had become the owner … */
+    int64_t last_at;    /* … and when it was written */
 };
 
 /* ---- options ------------------------------------------------------------------------------- */
@@ -73,6 +83,9 @@ static int take_option(struct cli *c, void *data, int id, char *value)
         return cli_take_duration(c, "--early", value, &x->early_ms);
     case OPT_AT_MOST_ONCE:
         x->at_most_once = true;
+        return -1;
+    case OPT_STATUS:
+        x->shows_status = true;
         return -1;
     default:
         return locked_take(&x->locked, id, value);
@@ -92,7 +105,9 @@ static int check_options(struct once *x)
     const struct cli *c = x->locked.plan.c;
     if (x->locked.plan.mutex == NULL)
         return usage(c, "missing NAME, the mutex of this work: simba once NAME --per D CMD…");
-    if (!locked_has_cmd(&x->locked))
+    if (x->shows_status && locked_has_cmd(&x->locked))
+        return usage(c, "--status runs nothing: leave CMD out");
+    if (!x->shows_status && !locked_has_cmd(&x->locked))
         return usage(c, "missing CMD, what to run: simba once NAME --per D CMD…");
     if (x->per_ms == SIMBA_DEFAULT)
         return usage(c, "missing --per D, how long a run counts: simba once NAME --per D CMD…");
@@ -105,37 +120,7 @@ static int check_options(struct once *x)
     return -1;
 }
 
-/* ---- the record: what the note says of the last run ----------------------------------------- */
-
-#define RECORD_MAX 64
-
-struct record {
-    /* NONE: there was none, or nothing came of it */
-    enum { NONE, BEGUN, ENDED, FOREIGN } kind;
-    int status;      /* of CMD */
-    int64_t took_ms; /* from its beginning to when this was written */
-};
-
-#define RECORD_BEGUN "once/1 begun"
-#define RECORD_NOT_BEGUN "once/1 not begun"
-#define RECORD_ENDED "once/1 ended %d after %lld ms"
-#define RECORD_ENDED_READ "once/1 ended %3d after %15lld ms%n"
-
-static struct record record_parse(const char *text)
-{
-    struct record r = {.kind = FOREIGN};
-    long long took_ms = 0;
-    int length = 0;
-    if (text[0] == '\0' || strcmp(text, RECORD_NOT_BEGUN) == 0)
-        r.kind = NONE;
-    else if (strcmp(text, RECORD_BEGUN) == 0)
-        r.kind = BEGUN;
-    else if (sscanf(text, RECORD_ENDED_READ, &r.status, &took_ms, &length) == 2 && length > 0 &&
-             text[length] == '\0' && r.status >= 0 && took_ms >= 0)
-        r.kind = ENDED;
-    r.took_ms = took_ms;
-    return r;
-}
+/* ---- reading and writing the note ----------------------------------------------------------- */
 
 /* Then the store is asked again for a while: it may be busy, or be restarted. */
 static bool is_passing(int rc)
@@ -144,7 +129,7 @@ static bool is_passing(int rc)
 }
 
 /* 0, or the error of the last attempt. */
-static int record_read(const struct once *x, int64_t timeout_ms, struct simba_note *note,
+static int read_record(const struct once *x, int64_t timeout_ms, struct simba_note *note,
                        struct simba_owner *owner)
 {
     const struct plan *p = &x->locked.plan;
@@ -159,8 +144,10 @@ static int record_read(const struct once *x, int64_t timeout_ms, struct simba_no
 }
 
 /* The lock is renewed meanwhile. As above; SIMBA_ELOST: the lock is lost. */
-static int record_write(const struct once *x, const char *text)
+static int publish(const struct once *x, const struct record *r)
 {
+    char text[RECORD_MAX];
+    record_write(r, text);
     int64_t until = simba_now() + ANSWER_MS, left = ANSWER_MS;
     int rc = SIMBA_ELOST;
     while (left > 0 && simba_locker_is_held(x->locked.locker)) {
@@ -181,7 +168,7 @@ static void say_run(const struct once *x, const struct record *r, int64_t age_ms
     char age[24], took[24], left[24];
     show_duration(age_ms, age);
     show_duration(left_ms, left);
-    if (r->kind == BEGUN)
+    if (r->kind == RECORD_BEGUN)
         print_level(p->c, SIMBA_LOG_INFO,
                     "mutex '%s' on %s: a run was begun %s ago with --at-most-once, and its end is "
                     "not recorded; it counts for another %s, not run here",
@@ -202,12 +189,12 @@ static void print_run(const struct once *x, const struct record *r, uint64_t tok
                       int64_t left_ms)
 {
     const struct plan *p = &x->locked.plan;
-    const char *outcome = r->kind == BEGUN ? "begun" : r->status == 0 ? "done" : "failed";
+    const char *outcome = r->kind == RECORD_BEGUN ? "begun" : r->status == 0 ? "done" : "failed";
     if (p->c->json)
         print_json("{s:s, s:s, s:I, s:I, s:o, s:n, s:I, s:s}", "mutex", p->mutex, "outcome",
                    outcome, "age_ms", (long long)age_ms, "counts_ms", (long long)left_ms, "status",
-                   number_or_null(r->kind == ENDED, r->status), "holder", "token", (long long)token,
-                   "store", p->c->store);
+                   number_or_null(r->kind == RECORD_ENDED, r->status), "holder", "token",
+                   (long long)token, "store", p->c->store);
     if (p->c->verbose > 0)
         say_run(x, r, age_ms, left_ms);
 }
@@ -245,16 +232,27 @@ static int refuse_note(const struct once *x, const struct simba_note *n)
         p->mutex, p->c->store, n->text);
 }
 
+static int64_t age_of(const struct simba_note *n)
+{
+    int64_t age_ms = simba_now() - n->written_at;
+    return age_ms > 0 ? age_ms : 0;
+}
+
+/* Since it began. */
+static int64_t age_of_run(const struct record *r, const struct simba_note *n)
+{
+    return age_of(n) + r->ago_ms + r->took_ms;
+}
+
 /* GO_ON, if no run counts; else the exit code, after saying what was asked for. */
 static int judge(const struct once *x, const struct simba_note *n)
 {
     struct record r = record_parse(n->text);
-    if (r.kind == FOREIGN)
+    if (r.kind == RECORD_FOREIGN)
         return refuse_note(x, n);
-    if (r.kind == NONE)
+    if (r.kind == RECORD_NONE)
         return GO_ON;
-    int64_t since_ms = simba_now() - n->written_at;
-    int64_t age_ms = (since_ms > 0 ? since_ms : 0) + r.took_ms;
+    int64_t age_ms = age_of_run(&r, n);
     int64_t left_ms = x->per_ms - x->early_ms - age_ms;
     if (left_ms <= 0)
         return GO_ON;
@@ -271,7 +269,7 @@ static int read_first(struct once *x, struct simba_owner *owner)
     int64_t began = simba_now(), wait_ms = p->wait_ms;
     int64_t timeout_ms = wait_ms > 0 && wait_ms < ANSWER_MS ? wait_ms : ANSWER_MS;
     signals_let_end(&p->signals, true);
-    int rc = record_read(x, timeout_ms, &note, owner);
+    int rc = read_record(x, timeout_ms, &note, owner);
     signals_let_end(&p->signals, false);
     int64_t took_ms = simba_now() - began;
     if (took_ms > ASK_AGAIN_MS) /* else it would only be odd to read: timed out after 4.9s */
@@ -286,7 +284,9 @@ static int read_again(struct once *x)
 {
     const struct plan *p = &x->locked.plan;
     struct simba_note note = {.token = 0};
-    int rc = record_read(x, ANSWER_MS, &note, NULL);
+    int rc = read_record(x, ANSWER_MS, &note, NULL);
+    x->last = record_parse(note.text);
+    x->last_at = note.written_at;
     if (rc == 0)
         return judge(x, &note);
     return print_error(p->c, "%s; CMD is not run", cli_error_text());
@@ -301,7 +301,7 @@ static int take_back(const struct once *x)
     int64_t until = simba_now() + p->c->ttl_ms + p->c->transition_ms;
     int rc;
     do
-        rc = record_write(x, RECORD_NOT_BEGUN);
+        rc = publish(x, &(struct record){.kind = RECORD_NONE});
     while (is_passing(rc) && simba_now() < until && poll(&signals, 1, 0) == 0);
     return rc;
 }
@@ -309,7 +309,7 @@ static int take_back(const struct once *x)
 static int claim(struct once *x)
 {
     const struct plan *p = &x->locked.plan;
-    int rc = x->at_most_once ? record_write(x, RECORD_BEGUN) : 0;
+    int rc = x->at_most_once ? publish(x, &(struct record){.kind = RECORD_BEGUN}) : 0;
     if (rc == 0)
         return GO_ON;
     char why[WHY_MAX], left[24];
@@ -386,15 +386,44 @@ static int report_no_record(const struct once *x, int code)
     return code;
 }
 
+/* What the note is to say after this run: by default a run that has failed leaves the last success. */
+static struct record record_of(const struct once *x, const struct outcome *o, int64_t took_ms)
+{
+    bool has_ended = o->error == 0, has_failed = !has_ended || o->code != 0;
+    struct record r = {.kind = RECORD_NONE};
+    if (has_ended && (x->at_most_once || !has_failed)) {
+        r = (struct record){.kind = RECORD_ENDED, .status = o->code, .took_ms = took_ms};
+    } else if (!x->at_most_once && x->last.kind != RECORD_NONE) {
+        r = x->last;
+        r.ago_ms += simba_now() - x->last_at;
+    }
+    r.failures = has_failed ? x->last.failures + 1 : 0;
+    r.failed_status = has_failed ? o->code : 0;
+    r.failed_took_ms = took_ms;
+    snprintf(r.failed_by, sizeof r.failed_by, "%s", simba_locker_id(x->locked.locker));
+    return r;
+}
+
+/* A run that does not count. That its failure is not recorded changes nothing for the next caller; if
+ * the lock is lost, the release says so. */
+static void record_failure(const struct once *x, const struct record *r)
+{
+    int rc = publish(x, r);
+    if (rc != 0 && rc != SIMBA_ELOST && x->locked.plan.c->verbose > 0)
+        print_level(x->locked.plan.c, SIMBA_LOG_WARN, "%s; that CMD has failed is not recorded",
+                    cli_error_text());
+}
+
 /* CMD has ended by itself, or could not be begun. The exit code. */
 static int record_end(struct once *x, const struct outcome *o, int code)
 {
     int64_t took_ms = (now_ns() - x->locked.began) / NS_PER_MS;
-    char text[RECORD_MAX] = RECORD_NOT_BEGUN;
-    if (o->error == 0)
-        snprintf(text, sizeof text, RECORD_ENDED, o->code, (long long)took_ms);
-    bool is_recorded = x->at_most_once || code == 0;
-    int rc = is_recorded ? record_write(x, text) : 0;
+    struct record r = record_of(x, o, took_ms);
+    int rc = 0;
+    if (x->at_most_once || code == 0)
+        rc = publish(x, &r);
+    else
+        record_failure(x, &r);
     if (rc == SIMBA_ELOST && x->locked.was_held && o->error == 0)
         return report_lost_record(x, o->code, code);
     if (rc != 0 && rc != SIMBA_ELOST) /* of that the release says enough */
@@ -414,6 +443,97 @@ static int run_cmd(struct once *x)
     if (o.is_run && !o.is_lost && !l->keeper.is_guard_dead)
         code = record_end(x, &o, code);
     return o.is_run || l->keeper.is_guard_dead ? locked_release(l, code) : code;
+}
+
+/* ---- --status ------------------------------------------------------------------------------ */
+
+enum state { FRESH, FAILED, OVERDUE, RUNNING }; /* also how it ends */
+
+/* A success is old when the next one is late by more than --early. */
+static enum state state_of(const struct once *x, const struct record *r, const struct simba_note *n,
+                           const struct simba_owner *o)
+{
+    bool has_succeeded = r->kind == RECORD_ENDED && r->status == 0;
+    if (o->id[0] != '\0')
+        return RUNNING;
+    if (r->failures > 0 || (r->kind != RECORD_NONE && !has_succeeded))
+        return FAILED;
+    return has_succeeded && age_of_run(r, n) < x->per_ms + x->early_ms ? FRESH : OVERDUE;
+}
+
+/* What else is known: of a failure, if there is one, and of the last success. */
+static void describe(const struct record *r, const struct simba_note *n, enum state state,
+                     const struct simba_owner *o, char out[static WHY_MAX])
+{
+    char age[24], took[24], failed[2 * SIMBA_ID_MAX + 128] = "", success[96],
+                                                      run[SIMBA_ID_MAX + 32] = "";
+    bool has_succeeded = r->kind == RECORD_ENDED && r->status == 0;
+    if (state == RUNNING)
+        snprintf(run, sizeof run, "owned by %s; ", o->id);
+    if (r->kind == RECORD_BEGUN && r->failures == 0)
+        snprintf(failed, sizeof failed,
+                 "a run was begun %s ago with --at-most-once, and its end is not recorded; ",
+                 show_duration(age_of_run(r, n), age));
+    if (r->failures > 0)
+        snprintf(
+            failed, sizeof failed,
+            "the last run ended with status %d %s ago, after %s, by %s; %d failure%s in a row; ",
+            r->failed_status, show_duration(age_of(n), age), show_duration(r->failed_took_ms, took),
+            r->failed_by, r->failures, r->failures == 1 ? "" : "s");
+    if (has_succeeded)
+        snprintf(success, sizeof success, "the last success began %s ago, and took %s",
+                 show_duration(age_of_run(r, n), age), show_duration(r->took_ms, took));
+    else
+        snprintf(success, sizeof success, "%s is recorded",
+                 r->kind == RECORD_NONE && r->failures == 0 ? "no run" : "no success");
+    snprintf(out, WHY_MAX, "%s%s%s", run, failed, success);
+}
+
+static void say_status(const struct once *x, const struct record *r, const struct simba_note *n,
+                       const struct simba_owner *o)
+{
+    static const char *const names[] = {"fresh", "failed", "overdue", "running"};
+    const struct plan *p = &x->locked.plan;
+    enum state state = state_of(x, r, n, o);
+    bool has_succeeded = r->kind == RECORD_ENDED && r->status == 0, has_failed = r->failures > 0;
+    char why[WHY_MAX], text[4 * WHY_MAX];
+    if (p->c->json) {
+        print_json("{s:s, s:s, s:o, s:o, s:o, s:s?, s:i, s:s?, s:o, s:s}", "mutex", p->mutex,
+                   "state", names[state], "age_ms", number_or_null(has_succeeded, age_of_run(r, n)),
+                   "failed_ms", number_or_null(has_failed, age_of(n)), "failed_status",
+                   number_or_null(has_failed, r->failed_status), "failed_by",
+                   has_failed ? r->failed_by : NULL, "failures", r->failures, "holder",
+                   state == RUNNING ? o->id : NULL, "token",
+                   number_or_null(n->token != 0, (int64_t)n->token), "store", p->c->store);
+        return;
+    }
+    describe(r, n, state, o, why);
+    printf("mutex '%s' on %s: %s: %s\n", p->mutex, p->c->store, names[state],
+           show_name(why, text, sizeof text));
+}
+
+/* Asks once, owns nothing, and needs no guard. */
+static int show_status(struct once *x)
+{
+    struct cli *c = x->locked.plan.c;
+    struct simba_note note = {.token = 0};
+    struct simba_owner owner = {.token = 0};
+    int code = cli_open(c);
+    if (code != 0)
+        return code;
+    c->mutex = x->locked.plan.mutex;
+    int rc = read_record(x, ANSWER_MS, &note, &owner);
+    struct record r = record_parse(note.text);
+    if (rc != 0)
+        code = print_error(c, "%s", cli_error_text());
+    else if (r.kind == RECORD_FOREIGN)
+        code = refuse_note(x, &note);
+    else
+        say_status(x, &r, &note, &owner);
+    if (rc == 0 && code == 0)
+        code = (int)state_of(x, &r, &note, &owner);
+    simba_close(c->client, ANSWER_MS);
+    return code;
 }
 
 /* ---- the whole ----------------------------------------------------------------------------- */
@@ -463,7 +583,9 @@ static int run(struct cli *c)
     if (code < 0)
         code = check_options(&x);
     if (code < 0)
-        code = locked_configure(&x.locked);
+        code = x.shows_status ? cli_configure(c) : locked_configure(&x.locked);
+    if (code < 0 && x.shows_status)
+        return show_status(&x);
     if (code == 0 && c->dry_run && !c->json)
         show_period(&x);
     if (code >= 0)

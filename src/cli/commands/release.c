@@ -1,4 +1,4 @@
-/* release.c: simba release: ends somebody's tenure, as an operator. */
+/* release.c: simba release: ends somebody's tenure, or clears what a mutex remembers, as an operator. */
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
@@ -18,13 +18,19 @@
 #define ROUNDING_MS 20    /* of what stores say is left of a lease */
 #define END_LATE_MS 2000  /* a store may show a tenure so much longer than its lease */
 
-enum { OPT_FORCE, OPT_TOKEN, OPT_YES, OPT_WAIT };
+#define TAKE_MS 60000    /* --note: to become the owner … */
+#define TAKE_PART_MS 100 /* … and so often it is looked who is in the way */
+#define WHY_MAX 1024
+
+enum { OPT_FORCE, OPT_TOKEN, OPT_YES, OPT_WAIT, OPT_NOTE };
 
 static const struct option options[] = {
     {"force", 'f', OPT_FORCE, NULL, "free it at once; only safe where tokens are checked"},
     {"token", 0, OPT_TOKEN, "N", "only if the owner has this token"},
     {"wait", 0, OPT_WAIT, "[D]",
      "wait until the tenure is over, at most this long; default: as long as its lease lasts"},
+    {"note", 0, OPT_NOTE, NULL,
+     "clear the note of NAME, too: what simba schedule or simba once has recorded is forgotten"},
     {"yes", 'y', OPT_YES, NULL, "do not ask"},
     {NULL, 0, 0, NULL, NULL},
 };
@@ -32,7 +38,7 @@ static const struct option options[] = {
 struct request {
     const char *mutex;
     uint64_t token;
-    bool forced, yes, waits;
+    bool forced, yes, waits, clears_note;
     int64_t wait_ms; /* SIMBA_FOREVER: until the lease has ended */
 };
 
@@ -46,6 +52,9 @@ static int take_option(struct cli *c, void *data, int id, char *value)
         return -1;
     case OPT_YES:
         r->yes = true;
+        return -1;
+    case OPT_NOTE:
+        r->clears_note = true;
         return -1;
     case OPT_WAIT:
         r->waits = true;
@@ -213,6 +222,109 @@ static int release(struct cli *c, struct request *r)
     return r->waits ? await_end(c, r, &o) : 0;
 }
 
+/* ---- the note ------------------------------------------------------------------------------ */
+
+static bool confirms_note(const struct request *r, const struct cli *c, const struct simba_note *n)
+{
+    char answer[16] = "", name[SIMBA_MUTEX_MAX + 1], note[128];
+    if (r->yes)
+        return true;
+    fprintf(stderr, "mutex '%s' on %s has the note '%s'.\n", show_name(r->mutex, name, sizeof name),
+            c->store, show_name(n->text, note, sizeof note));
+    fprintf(stderr, "End the tenure of whoever owns it, and clear the note? What it records may be "
+                    "run again. [y/N] ");
+    if (fgets(answer, sizeof answer, stdin) == NULL)
+        fputc('\n', stderr);
+    return strcmp(answer, "y\n") == 0 || strcmp(answer, "yes\n") == 0;
+}
+
+struct taking {
+    _Atomic bool is_over;
+    int code;
+    char why[WHY_MAX];
+};
+
+static void on_taken(void *data, int code)
+{
+    struct taking *t = data;
+    t->code = code;
+    snprintf(t->why, sizeof t->why, "%s", code < 0 ? cli_error_text() : "");
+    t->is_over = true;
+}
+
+/* Only an owner writes the note. We wait for our turn, and whoever owns the mutex before that is made to
+ * give it up: where there is a queue, those in front of us come first. */
+static void take_mutex(const struct cli *c, const struct request *r, simba_locker *l,
+                       struct taking *t)
+{
+    uint64_t evicted = 0;
+    t->code = simba_locker_acquire_async(l, r->wait_ms == SIMBA_FOREVER ? TAKE_MS : r->wait_ms,
+                                         on_taken, t);
+    if (t->code < 0)
+        on_taken(t, t->code);
+    while (!t->is_over) {
+        struct simba_owner o;
+        int rc = simba_read(c->client, r->mutex, ANSWER_MS, &o);
+        bool is_in_the_way = rc == 0 && o.id[0] != '\0' && o.token != evicted &&
+                             strcmp(o.id, simba_locker_id(l)) != 0;
+        if (is_in_the_way && simba_evict(c->client, r->mutex, &o, false, ANSWER_MS) == 0)
+            evicted = o.token;
+        poll(NULL, 0, TAKE_PART_MS);
+    }
+}
+
+static int publish_nothing(struct cli *c, const struct request *r, simba_locker *l,
+                           const struct simba_note *before)
+{
+    struct taking t = {.is_over = false};
+    take_mutex(c, r, l, &t);
+    if (t.code == SIMBA_ETIMEOUT || t.code == SIMBA_EHELD) {
+        print_error(c,
+                    "mutex '%s' on %s: its note is not cleared: others own it again and again. "
+                    "Stop some of them, or try again with a longer --wait",
+                    r->mutex, c->store);
+        return EXIT_CONFLICT;
+    }
+    if (t.code < 0)
+        return print_error(c, "%s", t.why);
+    int rc = simba_locker_publish(l, "", ANSWER_MS);
+    if (rc < 0)
+        return cli_fail(c, rc);
+    if (c->json)
+        print_json("{s:s, s:s, s:s, s:I, s:s}", "event", "cleared", "mutex", r->mutex, "note",
+                   before->text, "token", (long long)simba_locker_token(l), "store", c->store);
+    else
+        print_note(c, "mutex '%s' on %s: its note '%s' is cleared", r->mutex, c->store,
+                   before->text);
+    simba_locker_release(l);
+    return 0;
+}
+
+static int clear_note(struct cli *c, const struct request *r)
+{
+    struct simba_note before;
+    simba_locker *l = NULL;
+    int rc = simba_read_note(c->client, r->mutex, ANSWER_MS, &before, NULL);
+    if (rc < 0)
+        return cli_fail(c, rc);
+    if (before.text[0] == '\0') {
+        print_error(c, "mutex '%s' on %s: nothing to clear, it has no note", r->mutex, c->store);
+        return EXIT_NOTHING;
+    }
+    if (!r->yes && !can_ask()) {
+        print_error(c,
+                    "mutex '%s' on %s has the note '%s': say --yes to clear it without being asked",
+                    r->mutex, c->store, before.text);
+        return EXIT_USAGE;
+    }
+    if (!confirms_note(r, c, &before)) {
+        print_note(c, "mutex '%s' on %s: its note is kept, you did not say y", r->mutex, c->store);
+        return EXIT_NOTHING;
+    }
+    rc = simba_locker_create(c->client, r->mutex, NULL, &l);
+    return rc < 0 ? cli_fail(c, rc) : publish_nothing(c, r, l, &before);
+}
+
 static int run(struct cli *c)
 {
     struct request r = {.wait_ms = SIMBA_FOREVER};
@@ -221,6 +333,8 @@ static int run(struct cli *c)
         return usage(c, "missing NAME, the mutex to release: simba release NAME");
     if (code < 0 && r.waits && r.forced)
         return usage(c, "--wait and --force exclude each other: by force it is over at once");
+    if (code < 0 && r.clears_note && (r.forced || r.token != 0))
+        return usage(c, "--note excludes --force and --token: it ends the tenures in its way");
     if (code < 0)
         code = cli_configure(c);
     if (code >= 0)
@@ -228,7 +342,7 @@ static int run(struct cli *c)
     if ((code = cli_open(c)) != 0)
         return code;
     r.mutex = c->mutex = c->operands[0];
-    code = release(c, &r);
+    code = r.clears_note ? clear_note(c, &r) : release(c, &r);
     simba_close(c->client, ANSWER_MS);
     return code;
 }
@@ -244,6 +358,9 @@ const struct command release_command = {
         "free at once, and\nthe old owner may go on for a while: use it only where tokens are "
         "checked. On a terminal it asks; elsewhere say --yes.\n\n"
         "With --wait it ends when the tenure is over, and says whether its lease has ended.\n\n"
+        "With --note it becomes the owner for a moment, and clears the note: simba schedule and "
+        "simba "
+        "once begin anew, as if nothing had run.\n\n"
         "Exit status: 0 done; 1 nobody owned it, or with another token, or you said no; 124 not "
         "over "
         "in time (--wait); 125 the store\ndoes not answer; 64 wrong usage, or it cannot ask and "
@@ -252,7 +369,8 @@ const struct command release_command = {
         "Examples:\n"
         "  simba release backup\n"
         "  simba release --yes --wait=30s backup && ./restore\n"
-        "  simba release --yes --token 1763208402000001 backup\n",
+        "  simba release --yes --token 1763208402000001 backup\n"
+        "  simba release --yes --note nightly\n",
     .options = options,
     .run = run,
 };

@@ -106,6 +106,21 @@ static void on_stopped_itself(struct candidate *c, int64_t ttl_ms)
     c->is_stop_said = true;
 }
 
+/* --fail-fast: a schedule that leads and runs nothing, since a tick of the future is claimed, is as
+ * good as none. The library has said why. */
+static void check_schedule(struct candidate *c)
+{
+    const struct plan *p = c->keeper.p;
+    struct simba_metrics m = SIMBA_METRICS_INIT;
+    if (!p->fail_fast || c->is_end || simba_metrics_read(p->c->client, &m) != 0 ||
+        m.schedules_blocked == 0)
+        return;
+    print_error(p->c, "mutex '%s' on %s: nothing runs; giving up (--fail-fast)", p->mutex,
+                p->c->store);
+    c->is_end = true;
+    c->code = EXIT_TROUBLE;
+}
+
 /* It is stopped by us; or by itself, when a scheduler finds a note that is not of a schedule, may not write
  * its own, or has got no thread for its work. */
 static void step(struct candidate *c, bool is_idle)
@@ -151,6 +166,7 @@ static int on_turn(void *data)
         c->is_end = true;
         c->code = EXIT_TROUBLE;
     }
+    check_schedule(c);
     if (!k->is_stopping && (c->is_end || (k->has_ending_signal && !runs_cmd(k))))
         stop(c);
     else if (k->is_stopping && is_idle)

@@ -15,6 +15,7 @@ enum message_kind {
     MESSAGE_FAILED,  /* exec failed: errno */
     MESSAGE_ENDED,   /* the command has ended, others of the tree have not: how many */
     MESSAGE_TERM_SENT, /* the command was asked to end, because the tenure does: the reason */
+    MESSAGE_DENIED,    /* all that is left of the tree may not be signalled: how many */
     MESSAGE_EMPTY      /* the tree is gone: the command's wait status */
 };
 

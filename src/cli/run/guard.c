@@ -39,7 +39,6 @@
 #include "cli/run/spawn.h"
 #include "cli/run/watch.h"
 
-#define KILL_PAUSE_MS 2
 #define FLOOD_PAUSE_MS 10 /* nobody needs to report more often */
 
 struct guard {
@@ -120,14 +119,19 @@ static bool reap(struct guard *g)
     }
 }
 
-static void signal_tree(const struct guard *g, int signal)
+static void signal_tree_of(const struct guard *g, int signal, struct process_tree_left *left)
 {
-    if (process_tree_signal(signal, 0) >= 0 || g->cmd <= 0)
+    if (process_tree_signal(signal, 0, left) >= 0 || g->cmd <= 0)
         return;
     if (!g->has_ended) /* without /proc: whom we know */
         kill(g->cmd, signal);
     if (!g->is_shared)
         kill(-g->cmd, signal);
+}
+
+static void signal_tree(const struct guard *g, int signal)
+{
+    signal_tree_of(g, signal, NULL);
 }
 
 static void run_on_released(struct guard *g);
@@ -150,13 +154,26 @@ static void on_empty(struct guard *g)
     set_timer(g);
 }
 
+/* Of who may not be signalled the keeper hears as well: then it does not take us for one that hangs. */
 static void kill_tree(struct guard *g)
 {
+    struct process_tree_left left = {0};
+    struct pollfd children = {g->children, POLLIN, 0};
+    struct signalfd_siginfo info;
+    bool is_owned = !g->term_sent || g->reason == SIMBA_STALLED; /* until nothing is left */
     for (;;) {
-        signal_tree(g, SIGKILL);
+        signal_tree_of(g, SIGKILL, &left);
         if (reap(g))
             break;
-        poll(NULL, 0, KILL_PAUSE_MS);
+        bool was_said = left.is_said;
+        int pause_ms = process_tree_pause_ms(
+            &left, g->p,
+            is_owned ? ", and the mutex is not free" : ", and another may own the mutex beside it");
+        if (left.is_said && !was_said)
+            report(g, MESSAGE_DENIED, left.denied);
+        poll(&children, 1, pause_ms);
+        while (read(g->children, &info, sizeof info) > 0)
+            ;
     }
     on_empty(g);
 }
@@ -207,7 +224,7 @@ static void on_cmd_ended(struct guard *g)
         on_empty(g);
         return;
     }
-    int count = process_tree_signal(0, 0);
+    int count = process_tree_signal(0, 0, NULL);
     report(g, MESSAGE_ENDED, count > 0 ? count : 1);
     if (g->p->rest == REST_KILL && !g->is_ending)
         end_tree(g);

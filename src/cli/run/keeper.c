@@ -343,7 +343,9 @@ static void on_guard_gone(struct keeper *k, const char *what)
     print_loss(k->p->c, reason_name(reason),
                "mutex '%s' on %s: the process simba-guard, %d, %s; killing CMD", k->p->mutex,
                k->p->c->store, (int)k->guard_was, what);
-    process_tree_kill(k->guard);
+    process_tree_kill(k->guard, k->p,
+                      reason == SIMBA_RELEASED ? ", and the mutex is not free"
+                                               : ", and another may own the mutex beside it");
     k->guard = 0;
     if (k->on_released_due && k->p->on_released != NULL && k->on_released_done != k->tenure) {
         k->on_released_done = k->tenure;
@@ -388,7 +390,7 @@ static void check_guard(struct keeper *k)
 {
     int grace_ms = GUARD_GRACE_MS;
     struct pollfd fd = {k->channel, POLLIN, 0};
-    if (k->channel < 0)
+    if (k->channel < 0 || k->job.is_denied)
         return;
     int64_t now = now_ns(), stall_due = stall_due_at(k);
     bool is_stalled = stall_due != 0 && now > stall_due;
@@ -397,7 +399,7 @@ static void check_guard(struct keeper *k)
     if (is_stalled)
         end_tenure(k, k->tenure, SIMBA_STALLED);
     k->job.term_sent = k->job.term_sent || k->job.kind == JOB_CMD;
-    process_tree_signal(SIGKILL, k->guard);
+    process_tree_signal(SIGKILL, k->guard, NULL);
     if (poll(&fd, 1, grace_ms) == 0)
         on_guard_gone(k, "did not end CMD in time: was it stopped?");
 }
@@ -431,6 +433,9 @@ static void on_message(struct keeper *k, const struct message *m)
     case MESSAGE_TERM_SENT:
         k->job.term_sent = true;
         end_tenure(k, m->token, (enum simba_reason)m->number);
+        return;
+    case MESSAGE_DENIED:
+        k->job.is_denied = is_under_way(k) && k->job.kind == m->job && k->job.token == m->token;
         return;
     case MESSAGE_EMPTY:
         on_empty(k, m);
@@ -492,11 +497,11 @@ static int pause_ms(const struct keeper *k, int64_t most)
         ms = part < ms ? part : ms;
         ms = quarter > 0 && quarter < ms ? quarter : ms;
     }
-    if (k->channel >= 0 && is_under_way(k)) {
+    if (k->channel >= 0 && is_under_way(k) && !k->job.is_denied) {
         int64_t due = (guard_due_at(k, &unused) - now) / NS_PER_MS + 1;
         ms = due < ms ? due : ms;
     }
-    int64_t stall = k->channel >= 0 ? stall_due_at(k) : 0;
+    int64_t stall = k->channel >= 0 && !k->job.is_denied ? stall_due_at(k) : 0;
     if (stall != 0 && (stall - now) / NS_PER_MS + 1 < ms)
         ms = (stall - now) / NS_PER_MS + 1;
     return (int)(ms > PAUSE_LEAST_MS ? ms : PAUSE_LEAST_MS);

@@ -60,6 +60,7 @@ struct keeper {
         enum simba_reason reason; /* why the tenure is over; of on_released, or while CMD runs */
         int64_t until;            /* of on_released: the guard has ended it by then */
         int status, error;
+        bool is_denied;  /* nobody is left but who may not be signalled: the guard waits for them */
         int left_behind; /* so many processes, since: */
         int64_t left_since;
     } job;

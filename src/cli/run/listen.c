@@ -262,11 +262,30 @@ static void explain_candidate(const struct listen *l, int64_t now, char *out, si
                  show_duration(silent, since));
 }
 
+/* Of a schedule that leads: nothing runs, or it has to be told the time. "": neither. */
+static void explain_clocks(const struct listen *l, bool *is_blocked, char *out, size_t size)
+{
+    struct simba_metrics m = SIMBA_METRICS_INIT;
+    int rc = simba_metrics_read(l->p->c->client, &m);
+    *is_blocked = rc == 0 && m.schedules_blocked > 0;
+    out[0] = '\0';
+    if (*is_blocked)
+        snprintf(out, size,
+                 "nothing runs: a tick is claimed that is still long to come. Set the clocks, or "
+                 "have it forgotten: simba release --note %s",
+                 l->p->mutex);
+    else if (rc == 0 && m.schedules_apart > 0)
+        snprintf(out, size,
+                 "; but the clock of this machine is not the store's, by which ticks go");
+}
+
 static void on_healthz(void *data, struct http_request *r)
 {
     struct listen *l = data;
     const struct plan *p = l->p;
-    char why[FAILURE_MAX + 64], text[FAILURE_MAX + 2 * URL_MAX], raw[FAILURE_MAX + 2 * URL_MAX];
+    bool is_blocked;
+    char why[FAILURE_MAX + 64], clocks[FAILURE_MAX], text[FAILURE_MAX + 2 * URL_MAX],
+        raw[FAILURE_MAX + 2 * URL_MAX];
     char prefix[URL_MAX + SIMBA_MUTEX_MAX + 32];
     int64_t now = simba_now();
     pthread_mutex_lock(&l->lock);
@@ -277,11 +296,14 @@ static void on_healthz(void *data, struct http_request *r)
     else
         explain_candidate(l, now, why, sizeof why);
     pthread_mutex_unlock(&l->lock);
+    explain_clocks(l, &is_blocked, clocks, sizeof clocks);
+    if (why[0] == '\0' && is_blocked)
+        snprintf(why, sizeof why, "%s", clocks);
     snprintf(prefix, sizeof prefix, "mutex '%s' on %s: ", p->mutex, p->c->store);
     bool has_prefix = strncmp(why, prefix, strlen(prefix)) == 0; /* texts of the library do */
     if (why[0] == '\0')
-        snprintf(raw, sizeof raw, "ok: %s%s", prefix,
-                 is_owner ? "renewals are on time" : "the store answers");
+        snprintf(raw, sizeof raw, "ok: %s%s%s", prefix,
+                 is_owner ? "renewals are on time" : "the store answers", clocks);
     else
         snprintf(raw, sizeof raw, "%s%s", has_prefix ? "" : prefix, why);
     size_t length = strlen(show_name(raw, text, sizeof text - 1));

@@ -20,11 +20,17 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "cli/cli.h"
+#include "cli/output.h"
+#include "cli/run/plan.h"
+
 #define STAT_BYTES 512
 #define STAT_STARTED 20 /* of the fields after NAME */
 #define FIRST_ROOM 256
 #define DEPTH_MAX 4096
 #define KILL_PAUSE_MS 2
+#define PAUSE_MOST_MS 1000 /* where nothing can be done but wait */
+#define STATUS_BYTES 1024
 
 struct process {
     long pid, parent;
@@ -118,8 +124,35 @@ static void mark_below(struct processes *p, long root)
     }
 }
 
+/* "Name:\tNAME\n…\nUid:\tREAL\tEFFECTIVE\t…" */
+static void read_denied(int folder, struct process_tree_left *left)
+{
+    char text[STATUS_BYTES];
+    int fd = openat(folder, "status", O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd >= 0 ? read(fd, text, sizeof text - 1) : -1;
+    if (fd >= 0)
+        close(fd);
+    text[n > 0 ? n : 0] = '\0';
+    const char *user = strstr(text, "\nUid:\t"), *name = strchr(text, '\t');
+    const char *effective = user != NULL ? strchr(user + sizeof "\nUid:\t" - 1, '\t') : NULL;
+    left->user = effective != NULL ? (unsigned)strtoul(effective + 1, NULL, 10) : 0;
+    snprintf(left->name, sizeof left->name, "%.*s", name != NULL ? (int)strcspn(name + 1, "\n") : 0,
+             name != NULL ? name + 1 : "");
+}
+
+static void note_denied(int folder, const struct process *one, struct process_tree_left *left)
+{
+    if (left == NULL)
+        return;
+    if (left->denied++ == 0) {
+        left->pid = one->pid;
+        read_denied(folder, left);
+    }
+}
+
 /* True if it was there to be signalled. */
-static bool send_to(DIR *proc, const struct process *one, int signal)
+static bool send_to(DIR *proc, const struct process *one, int signal,
+                    struct process_tree_left *left)
 {
     char path[32];
     struct process now;
@@ -128,18 +161,23 @@ static bool send_to(DIR *proc, const struct process *one, int signal)
     if (folder < 0)
         return false;
     bool same = read_stat(folder, "stat", &now) && now.started == one->started && !now.is_dead;
-    if (same && syscall(SYS_pidfd_send_signal, folder, signal, NULL, 0) != 0 && errno == ENOSYS)
-        kill((pid_t)one->pid, signal); /* Linux before 5.1 */
+    int rc = same ? (int)syscall(SYS_pidfd_send_signal, folder, signal, NULL, 0) : 0;
+    if (rc != 0 && errno == ENOSYS) /* Linux before 5.1 */
+        rc = kill((pid_t)one->pid, signal);
+    if (rc != 0 && errno == EPERM)
+        note_denied(folder, one, left);
     close(folder);
     return same;
 }
 
-int process_tree_signal(int signal, pid_t spare)
+int process_tree_signal(int signal, pid_t spare, struct process_tree_left *left)
 {
     struct processes all = {0};
     struct process self;
     int count = -1;
     DIR *proc = opendir("/proc");
+    if (left != NULL)
+        left->count = left->denied = 0;
     if (proc == NULL)
         return -1;
     if (!read_stat(dirfd(proc), "self/stat", &self) || !read_all(proc, &all))
@@ -153,9 +191,11 @@ int process_tree_signal(int signal, pid_t spare)
         bool is_spared = one->pid == spare && one->parent == self.pid;
         if (!one->is_below || one->is_dead || is_spared)
             continue;
-        if (signal == 0 || send_to(proc, one, signal))
+        if (signal == 0 || send_to(proc, one, signal, left))
             count++;
     }
+    if (left != NULL)
+        left->count = count;
 out:
     free(all.all);
     closedir(proc);
@@ -191,15 +231,42 @@ void process_tree_reap(pid_t *guard)
     }
 }
 
-void process_tree_kill(pid_t guard)
+static void say_denied(const struct process_tree_left *left, const struct plan *p,
+                       const char *meaning)
 {
+    char others[48] = "", name[4 * sizeof left->name];
+    if (left->denied > 1)
+        snprintf(others, sizeof others, " (and %d more)", left->denied - 1);
+    print_error(p->c,
+                "mutex '%s' on %s: process %ld (%s) runs as user %u and may not be signalled%s: it "
+                "runs on%s; waiting for its end. End it as that user, or as root",
+                p->mutex, p->c->store, left->pid, show_name(left->name, name, sizeof name),
+                left->user, others, meaning);
+}
+
+int process_tree_pause_ms(struct process_tree_left *left, const struct plan *p, const char *meaning)
+{
+    bool is_stuck = left->denied > 0 && left->denied == left->count;
+    if (!is_stuck || left->pause_ms == 0)
+        left->pause_ms = KILL_PAUSE_MS;
+    else if (left->pause_ms < PAUSE_MOST_MS)
+        left->pause_ms = 2 * left->pause_ms < PAUSE_MOST_MS ? 2 * left->pause_ms : PAUSE_MOST_MS;
+    if (is_stuck && !left->is_said)
+        say_denied(left, p, meaning);
+    left->is_said = left->is_said || is_stuck;
+    return left->pause_ms;
+}
+
+void process_tree_kill(pid_t guard, const struct plan *p, const char *meaning)
+{
+    struct process_tree_left left = {0};
     if (guard > 0)
         kill(guard, SIGKILL); /* it takes CMD along, the others become ours */
     for (;;) {
-        int left = process_tree_signal(SIGKILL, guard);
+        int count = process_tree_signal(SIGKILL, guard, &left);
         process_tree_reap(&guard);
-        if (left <= 0 && waitpid(-1, NULL, WNOHANG) < 0 && errno == ECHILD)
+        if (count <= 0 && waitpid(-1, NULL, WNOHANG) < 0 && errno == ECHILD)
             return;
-        poll(NULL, 0, KILL_PAUSE_MS);
+        poll(NULL, 0, process_tree_pause_ms(&left, p, meaning));
     }
 }

@@ -5,16 +5,33 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
+struct plan;
+
+/* Whom a signal was to reach. A process of another user may not be signalled. */
+struct process_tree_left {
+    int count, denied; /* all of them; those that may not be */
+    long pid;          /* one of these: */
+    unsigned user;
+    char name[32];
+    bool is_said; /* that it may not be */
+    int pause_ms; /* until they are looked at again; 0: they were not yet */
+};
+
 /* Sends a signal to every process below this one but `spare` (0: none); 0: only counts. Returns how
- * many there are; -1: /proc cannot be read. */
-int process_tree_signal(int signal, pid_t spare);
+ * many there are; -1: /proc cannot be read. left may be NULL; it begins as all 0. */
+int process_tree_signal(int signal, pid_t spare, struct process_tree_left *left);
+
+/* After KILL was sent: how long to wait before it is sent again. Where nobody is left but those that may
+ * not be signalled, that is said once, with what it means, and the pauses grow. */
+int process_tree_pause_ms(struct process_tree_left *left, const struct plan *p,
+                          const char *meaning);
 
 /* Is that process below this one? A process that is gone is not known any more. Where /proc cannot
  * be read, or counts in another process namespace: true. */
 bool process_tree_has(pid_t pid);
 
 /* Instead of the guard: kills it (0: it is dead already) and everything below, until none is left. */
-void process_tree_kill(pid_t guard);
+void process_tree_kill(pid_t guard, const struct plan *p, const char *meaning);
 
 /* Whoever has ended; *guard is 0 then, if it was among them. */
 void process_tree_reap(pid_t *guard);

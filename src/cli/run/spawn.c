@@ -220,7 +220,7 @@ void spawn_on_released(const struct plan *p, const struct tenure *t, int64_t unt
         print_error(p->c, "cannot run %s: %s", argv[2], strerror(rc));
     while (rc == 0 && now_ns() < until && waitpid(pid, NULL, WNOHANG) == 0)
         poll(NULL, 0, WAIT_MS);
-    process_tree_kill(0);
+    process_tree_kill(0, p, ", and another may own the mutex beside it");
     posix_spawnattr_destroy(&attributes);
     posix_spawn_file_actions_destroy(&files);
     free_environment(environment, t);

@@ -1,8 +1,8 @@
 -- Who owns each of these.
 -- KEYS  for each: the mutex, its token, its queue, its note
 -- ARGV  for each: '1' if its note is asked for, or ''
--- Returns for each {owner, ms left, token, how many wait, note, its token, its age in ms}; owner and waiters nil:
--- not ours; note nil: there is none, or it is not ours.
+-- Returns for each {owner, ms left, token, how many wait, note, its token, its age in ms, the server's clock in ms};
+-- owner and waiters nil: not ours; note nil: there is none, or it is not ours.
 -- One question tells the owners, tokens and notes of all, and one whether anybody waits for any.
 local call, pcall = redis.call, redis.pcall
 local values, queues = {}, {}
@@ -35,10 +35,10 @@ for i = 1, #queues do
     if type(owner) == 'table' and not string.find(owner.err, 'WRONGTYPE', 1, true) then
         return owner
     elseif type(owner) == 'table' then
-        all[i] = {false, -1, '', false, false, '', 0}
+        all[i] = {false, -1, '', false, false, '', 0, now_ms}
     else
         all[i] = {owner, left, token or '', type(waiters) == 'number' and waiters or false,
-                  text or false, by or '', text and math.max(now_ms - written, 0) or 0}
+                  text or false, by or '', text and math.max(now_ms - written, 0) or 0, now_ms}
     end
 end
 return all
