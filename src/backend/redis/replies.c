@@ -112,17 +112,20 @@ bool replies_note(const struct reply *r, size_t at, struct simba_noted *out)
     return true;
 }
 
+#define FORGETFUL                                                                             \
+    "the server has just started, become the master or been emptied, and may have forgotten " \
+    "owners"
+
 void replies_restart_grace_text(int64_t left_ms, char *line, size_t size)
 {
-    snprintf(
-        line, size,
-        "the server has just started, become the master or been emptied, and may have "
-        "forgotten owners: what is free is not granted for another %lld.%lld s (restart_guard)",
-        (long long)(left_ms / 1000), (long long)(left_ms % 1000 / 100));
+    snprintf(line, size,
+             FORGETFUL ": what is free is not granted for another %lld.%lld s (restart_guard)",
+             (long long)(left_ms / 1000), (long long)(left_ms % 1000 / 100));
 }
 
-static void say_restart_grace(struct redis *s, int64_t left_ms, char line[CONNECTION_TEXT_MAX])
+static void say_restart_grace(struct redis *s, int64_t left_ms)
 {
+    char line[CONNECTION_TEXT_MAX];
     replies_restart_grace_text(left_ms, line, CONNECTION_TEXT_MAX);
     if (!s->restart_grace_said)
         s->host->log(s->host, SIMBA_LOG_WARN, line);
@@ -144,7 +147,6 @@ static bool take_refusal(struct redis *s, struct simba_request *q, const struct 
 {
     const struct reply *score = reply_at(r, 4), *rank = reply_at(r, 5);
     int64_t result = reply_at(r, 0)->integer;
-    char line[CONNECTION_TEXT_MAX];
     struct replied_owner t;
     if (reply_at(r, 0)->kind != REPLY_INTEGER || (result != 0 && result != 2) ||
         !replies_owner(r, 1, &t))
@@ -155,8 +157,8 @@ static bool take_refusal(struct redis *s, struct simba_request *q, const struct 
     }
     bool is_queued = reply_is_text(score) && rank->kind == REPLY_INTEGER;
     if (t.id[0] == '\0' && !is_queued) {
-        say_restart_grace(s, t.answer.left_ms, line);
-        t.answer.text = line;
+        say_restart_grace(s, t.answer.left_ms);
+        t.answer.text = FORGETFUL " (restart_guard)";
     } else if (t.answer.evicted || (strcmp(t.id, q->id) == 0 &&
                                     requests_restart_grace_ms(s, requests_lease_ms(q)) > 0)) {
         t.answer.token =
