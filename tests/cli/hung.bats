@@ -58,6 +58,14 @@ timed() {
     [ "$CODE" -eq 9 ]
 }
 
+@test "once on a store that hangs: 125, and how long it was asked" {
+    make_store_hang
+    run simba once -q "$M" --per 1h touch never
+    expect 125 "^simba once: mutex '$M' on $STORE: "
+    ! grep -qE ' [0-9]+ ms$' <<<"$output" || { echo "$output"; return 1; }
+    [ ! -e never ]
+}
+
 # bats test_tags=sqlite
 @test "lock -w and -n where another process keeps the file to itself: 125" {
     simba lock "$M" true
