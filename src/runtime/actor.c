@@ -97,8 +97,8 @@ static void say_not_yet(const struct actor *a, char *out, size_t size)
     int64_t more = a->trouble.code == SIMBA_ENOTYET ? a->trouble.until - clock_now() : 0;
     bool has_why = more > 0 && a->failure != NULL;
     if (more > 0)
-        snprintf(out, size, "nobody owns it, and nobody may for another %s%s%s",
-                 fault_duration(more, left), has_why ? ": " : "", has_why ? a->failure : "");
+        snprintf(out, size, "nobody may own it for another %s%s%s", fault_duration(more, left),
+                 has_why ? ": " : "", has_why ? a->failure : "");
     else
         snprintf(out, size,
                  "nobody owned it when the store last answered, but it granted it to nobody");

@@ -99,7 +99,7 @@ time.sleep(60)' store/locks.db
         try "$1" 50s -q -w 300ms -E 0
         ! test -e never
         try "$1" 4s -q -w 20s'
-    local why="simba lock: mutex 'm' on redis:.*: nobody owns it, and nobody may for another [0-9.]+s: the server has just started"
+    local why="simba lock: mutex 'm' on redis:.*: nobody may own it for another [0-9.]+s: the server has just started"
     expect 0 "^$why.*; CMD is not run$"
     [ "$(grep -cE "^$why" <<<"$output")" -eq 2 ] || { echo "$output"; return 1; }
     [ "$(grep '^status' <<<"$output")" = $'status 125\nstatus 125\nstatus 0' ] || { echo "$output"; return 1; }
@@ -125,6 +125,6 @@ time.sleep(60)' store/locks.db
     hold "$M"
     rm store/locks.db store/locks.db-wal store/locks.db-shm
     run simba lock -q -n -E 0 other touch never
-    expect 125 "^simba lock: mutex 'other' on $STORE: nobody owns it, and nobody may for another 1[0-9]s: the database was deleted, replaced or restored.*; CMD is not run$"
+    expect 125 "^simba lock: mutex 'other' on $STORE: nobody may own it for another 1[0-9]s: the database was deleted, replaced or restored.*; CMD is not run$"
     [ ! -e never ]
 }
