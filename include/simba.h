@@ -66,7 +66,8 @@ extern "C" {
     X(LIMIT, -11, "out of memory or over a limit")              \
     X(FORKED, -12, "handle of the parent process")              \
     X(DEADLOCK, -13, "would wait for itself")                   \
-    X(CANCELED, -14, "ended by cancel, destroy or close")
+    X(CANCELED, -14, "ended by cancel, destroy or close")       \
+    X(NOTYET, -15, "nobody may own it yet")
 
 #define SIMBA_X(name, code, text) SIMBA_E##name = code,
 enum simba_error { SIMBA_ERRORS(SIMBA_X) SIMBA_OK = 0 };
@@ -121,6 +122,18 @@ struct simba_note {
     int64_t
         written_at; /* on simba_now(): now minus its age on the store's clock. It may be older */
     uint64_t reserved[3];
+};
+
+/* What keeps a handle from owning its mutex, or from renewing, apart from another owner. A plain value;
+ * all zero means nothing. The layout is frozen. */
+struct simba_trouble {
+    int32_t code; /* SIMBA_ENOTYET: nobody owns the mutex, and the store grants it to nobody before
+                     `until`. Any other: exchanges with the store fail with it; 0: nothing */
+    uint32_t reserved32;
+    int64_t since;  /* it has been so, with whatever code and text */
+    int64_t until;  /* ENOTYET */
+    char text[384]; /* why, in words, as far as the store says; a NUL is in it */
+    uint64_t reserved[4];
 };
 
 bool simba_owner_is(const struct simba_owner *o, const char *id);
@@ -364,8 +377,8 @@ int simba_close(simba_client *s, int64_t timeout_ms);
  * inside a callback it gets SIMBA_EDEADLOCK, also simba_locker_release: use
  * simba_locker_release_async. If there is no executor of yours, callbacks and the log run inside
  * simba_poll() and inside each such call; while one of them runs, nothing is renewed.
- * Calls of other threads depend on that thread: while nobody polls they return
- * SIMBA_ETIMEOUT (release: SIMBA_ESTORE) in time, and what is granted after that is given back.
+ * Calls of other threads depend on that thread: while nobody polls they return SIMBA_ETIMEOUT in
+ * time (acquire, release: SIMBA_ESTORE), and what is granted after that is given back.
  * simba_close takes over, from any thread; stop polling first. */
 int simba_poll_fd(simba_client *s); /* or an error; the same for the client's life */
 
@@ -485,6 +498,8 @@ uint64_t simba_contender_token(const simba_contender *c); /* 0: not owner */
 int64_t simba_contender_remaining(const simba_contender *c);
 
 const char *simba_contender_id(const simba_contender *c);
+/* As the last answer, or the lack of one, has it. Does not ask the store. */
+int simba_contender_trouble(const simba_contender *c, struct simba_trouble *out);
 void simba_contender_state(const simba_contender *c, struct simba_state *out);
 
 /* ---- locker: a lock ------------------------------------------------------------------------ */
@@ -496,8 +511,13 @@ int simba_locker_create(simba_client *s, const char *mutex,
 
 /* One thread at a time, not reentrant: SIMBA_ESTATE while it is held or awaited. [blocks]
  * Another thread may release it. simba_close waits for the thread that acquired it, while that
- * lives. timeout 0 asks the store once: SIMBA_EHELD if another owns the mutex.
- * SIMBA_ETIMEOUT: not in time. SIMBA_ESTORE, SIMBA_EDENIED, …: the store never answered. */
+ * lives. timeout 0 does not wait for another owner: SIMBA_EHELD. It waits for the answer of the
+ * store, command_timeout_ms at most, and as long for what ends soon: a mutex that has just been
+ * released can be reserved for a moment.
+ * Why it is not acquired: SIMBA_ETIMEOUT: in that time the store said that another owns it.
+ * SIMBA_ENOTYET: nobody owns it, and nobody may yet: the store may have forgotten owners, see
+ * simba_locker_trouble. SIMBA_ESTORE, SIMBA_EDENIED, …: the store never answered, or refuses. So only
+ * EHELD and ETIMEOUT mean that another has the mutex. */
 int simba_locker_acquire(simba_locker *l, int64_t timeout_ms);
 
 /* The same without waiting: returns at once, and if that is 0, done is called exactly once with
@@ -536,6 +556,8 @@ bool simba_locker_is_held(const simba_locker *l);      /* reads the clock, takes
 uint64_t simba_locker_token(const simba_locker *l);    /* 0: not held, or lost */
 int64_t simba_locker_remaining(const simba_locker *l); /* time left to act; 0: as above */
 const char *simba_locker_id(const simba_locker *l);
+/* As that of a contender; of one that does not wait and is not held, as it was in its last wait. */
+int simba_locker_trouble(const simba_locker *l, struct simba_trouble *out);
 void simba_locker_destroy(simba_locker *l); /* returns at once; the release goes on behind it */
 
 /* ---- observer: watches without contending -------------------------------------------------- */

@@ -79,7 +79,8 @@ enum class errc {
     limit = SIMBA_ELIMIT,
     forked = SIMBA_EFORKED,
     deadlock = SIMBA_EDEADLOCK,
-    canceled = SIMBA_ECANCELED
+    canceled = SIMBA_ECANCELED,
+    not_yet = SIMBA_ENOTYET
 };
 
 inline const std::error_category &category() noexcept

@@ -202,6 +202,22 @@ void text_add_escaped(struct text *t, const char *string)
     }
 }
 
+void text_end(struct text *t)
+{
+    if (!t->cut || t->size <= sizeof TEXT_ELLIPSIS)
+        return;
+    size_t end = t->length, most = t->size - sizeof TEXT_ELLIPSIS;
+    while (end > most || (end > 0 && utf8_continues((unsigned char)t->at[end])))
+        end--;
+    size_t word = end;
+    while (word > end / 2 && t->at[word - 1] != ' ')
+        word--;
+    if (word > end / 2) /* else it is one long word */
+        end = word;
+    memcpy(t->at + end, TEXT_ELLIPSIS, sizeof TEXT_ELLIPSIS);
+    t->length = end + sizeof TEXT_ELLIPSIS - 1;
+}
+
 /* As text_utf8, within `left` bytes; 0 for a NUL, too. */
 static size_t character_at(const char *bytes, size_t left)
 {

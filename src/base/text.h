@@ -38,6 +38,9 @@ void text_add_escaped(struct text *t, const char *string);
  * "2h05m", "3d04h". */
 void text_add_duration(struct text *t, int64_t ms);
 
+/* Of a text that was cut the last whole word is kept, and TEXT_ELLIPSIS says that there was more. */
+void text_end(struct text *t);
+
 /* Somebody else's name, to be shown in `size` bytes: each byte that is no UTF-8, and each NUL,
  * becomes "?"; what is too long is cut between two characters and ends with TEXT_ELLIPSIS. */
 #define TEXT_ELLIPSIS "\xe2\x80\xa6"

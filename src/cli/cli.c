@@ -201,18 +201,11 @@ static void on_log(void *data, enum simba_level level, const char *line)
 {
     static const char *const names[] = {"error: ", "warning: ", "info: ", "debug: "};
     const struct cli *c = data;
-    char left[24];
-    int64_t shut_ms = c->outage != NULL ? outage_shut_ms(c->outage, line) : 0;
     bool is_news = c->outage != NULL && (outage_take(c->outage, line) || is_about_note(line));
     if (c->verbose > 1)
         print_level(c, level, "%s%s", c->log == LOG_JSON ? "" : names[level], line);
     else if (is_news || (c->says_errors && level == SIMBA_LOG_ERROR))
         print_level(c, level, "%s", line);
-    else if (shut_ms > 0 && !c->outage->is_shut_said)
-        print_note(c,
-                   "%s has just started (or become the master, or been emptied) and may have "
-                   "forgotten owners; it grants nothing for another %s",
-                   c->store, show_duration(shut_ms, left));
 }
 
 /* The library takes the options of the URL itself, so that it checks them. */

@@ -14,14 +14,14 @@
 #include "cli/output.h"
 
 /* How simba ends when it is not CMD's own status; the words are those of simba help --json. */
-#define EXIT_CODES(X)                                                     \
-    X(USAGE, 64, "wrong usage")                                           \
-    X(LOST, 123, "the lease was lost, and CMD was stopped")               \
-    X(CONFLICT, 124, "not in time (-w, --wait), or held by another (-n)") \
-    X(TROUBLE, 125, "simba itself failed")                                \
-    X(CANNOT_RUN, 126, "CMD cannot be run")                               \
-    X(NOT_FOUND, 127, "CMD is not found")                                 \
-    /* As if SIGPIPE had ended us: it does, unless it is ignored. */      \
+#define EXIT_CODES(X)                                                                          \
+    X(USAGE, 64, "wrong usage")                                                                \
+    X(LOST, 123, "the lease was lost, and CMD was stopped")                                    \
+    X(CONFLICT, 124, "another has the mutex: at once (-n), or all the time (-w, --wait)")      \
+    X(TROUBLE, 125, "simba itself failed, or the store did not answer, or grants nothing yet") \
+    X(CANNOT_RUN, 126, "CMD cannot be run")                                                    \
+    X(NOT_FOUND, 127, "CMD is not found")                                                      \
+    /* As if SIGPIPE had ended us: it does, unless it is ignored. */                           \
     X(NO_READER, 141, "nobody reads its lines")
 
 #define X(name, code, text) EXIT_##name = code,

@@ -90,7 +90,20 @@ bool handle_gives_up(int code)
 /* Why the store could not be asked; a request without an answer means that it does not answer. */
 static int failure(const struct handle *h)
 {
-    return h->lease.code == SIMBA_ETIMEOUT ? SIMBA_ESTORE : h->lease.code;
+    return h->lease.code == SIMBA_ETIMEOUT || h->lease.code == 0 ? SIMBA_ESTORE : h->lease.code;
+}
+
+/* The time of a caller is over. Only what the store has said within that time makes it a conflict. */
+static int late_result(const struct handle *h)
+{
+    switch ((enum handle_refusal)h->refusal) {
+    case REFUSED_HELD:
+        return SIMBA_ETIMEOUT;
+    case REFUSED_NOT_YET:
+        return SIMBA_ENOTYET;
+    default:
+        return failure(h);
+    }
 }
 
 static void end_wait(struct handle *h, int64_t now, int code, struct handle_update *up)
@@ -199,8 +212,6 @@ static void heard(struct handle *h, int64_t now, enum lease_news news, struct ha
         if (h->status == SIMBA_STARTING)
             move(h, STATUS_ANSWERED);
     }
-    if (news == LEASE_ANSWERED && h->waiting && h->once)
-        end_wait(h, now, SIMBA_EHELD, up);
     bool refused = news == LEASE_FAILED && h->lease.state != LEASE_HOLDING;
     if (refused && h->waiting && (h->once || handle_gives_up(h->lease.code)))
         end_wait(h, now, failure(h), up);
@@ -261,6 +272,7 @@ static void acquire(struct handle *h, const struct handle_event *e, struct handl
     assert(!h->waiting && !h->held && !h->leaving);
     bool postponed = h->lease.state == LEASE_HOLDING;
     h->answered = postponed; /* that it is not granted is not the store's fault */
+    h->refusal = postponed ? REFUSED_HELD : REFUSED_NOT;
     h->waiting = true;
     h->once = e->once;
     h->wait_until = e->at;
@@ -328,6 +340,18 @@ static void take_published(struct handle *h, const struct handle_event *e, struc
     }
 }
 
+/* It is not granted. Who does not wait for another owner yet waits for what is over soon: for another
+ * attempt where two have met, and for the end of a reservation. */
+static void take_refusal(struct handle *h, const struct handle_event *e, struct handle_update *up)
+{
+    const struct lease_reply *r = e->reply;
+    bool is_held = r->owner[0] != '\0';
+    h->refusal = is_held ? REFUSED_HELD : REFUSED_NOT_YET;
+    bool is_soon = !is_held && r->request.sent_at + r->left < h->wait_until;
+    if (h->waiting && h->once && !is_soon)
+        end_wait(h, e->now, is_held ? SIMBA_EHELD : SIMBA_ENOTYET, up);
+}
+
 /* A renewal succeeds if it moves the end of the tenure on. Of a session that is not kept, a store
  * can say for a while that the tenure stands, with ever less left of it. */
 static void take_reply(struct handle *h, const struct handle_event *e, struct handle_update *up)
@@ -340,7 +364,10 @@ static void take_reply(struct handle *h, const struct handle_event *e, struct ha
     }
     int64_t until = l->hold_until;
     bool current = l->state == LEASE_HOLDING && l->in_flight && r->seq == l->seq;
-    heard(h, e->now, lease_reply(&h->lease, e->now, e->reply), up);
+    enum lease_news news = lease_reply(&h->lease, e->now, e->reply);
+    heard(h, e->now, news, up);
+    if (news == LEASE_ANSWERED)
+        take_refusal(h, e, up);
     if (h->extra == NULL || l->state != LEASE_HOLDING)
         return;
     if (l->hold_until > until) {
@@ -536,7 +563,7 @@ void handle_step(struct handle *h, const struct handle_event *e, struct handle_u
     if (h->extra != NULL)
         check_extra(h, e, up);
     if (h->waiting && now >= h->wait_until)
-        end_wait(h, now, h->answered || h->lease.code == 0 ? SIMBA_ETIMEOUT : failure(h), up);
+        end_wait(h, now, late_result(h), up);
     if (now >= h->drain_at) {
         if (PLANTED(DRAIN_RELEASES))
             lease_user_code_done(&h->lease, now);

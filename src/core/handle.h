@@ -33,7 +33,7 @@ enum handle_event_kind {
     HANDLE_START,   /* contender, observer: from at on */
     HANDLE_STOP,    /* contender, observer */
     HANDLE_RESIGN,  /* contender: this tenure, and for `at` no other */
-    HANDLE_ACQUIRE, /* locker: until at; once: no second try */
+    HANDLE_ACQUIRE, /* locker: until at; once: not for the end of another's tenure */
     HANDLE_RELEASE, /* locker */
     HANDLE_ABANDON, /* locker: its caller has gone without a result */
     HANDLE_CANCEL,  /* locker: its caller, if one waits for a grant, is to wait no longer */
@@ -77,6 +77,13 @@ struct handle_extra {
     uint8_t dangers;    /* not told yet: enum handle_danger */
 };
 
+/* What the store has said to a locker's caller since it began to wait; the last counts. */
+enum handle_refusal {
+    REFUSED_NOT,    /* it has not answered */
+    REFUSED_HELD,   /* another owns the mutex */
+    REFUSED_NOT_YET /* nobody does, and nobody may yet */
+};
+
 enum handle_publishing { PUBLISHING_NOT, PUBLISHING_DUE, PUBLISHING_SENT };
 enum handle_danger { DANGER_RENEWALS = 1, DANGER_SILENCE = 2 };
 
@@ -93,13 +100,14 @@ struct handle {
         int64_t pause;      /* LEAVING: how long it is to be; PAUSED: until when it lasts */
     };
     uint8_t kind, status, callback, resigned;
+    uint8_t refusal;             /* enum handle_refusal */
     bool acquired_submitted : 1; /* on_acquired was submitted for this tenure */
     bool acquired_ran : 1;       /* it ran, so on_released is due */
     bool held : 1;               /* a locker's caller works under the lock */
     bool lost : 1;               /* a locker's lock ended under it */
     bool waiting : 1;            /* a locker's caller waits for a grant */
     bool leaving : 1;            /* a locker's caller waits for the release */
-    bool once : 1;               /* it wants one try only */
+    bool once : 1;               /* it does not wait for another owner */
     bool answered : 1;           /* the store has answered since start or acquire */
     bool changed : 1;            /* an observer has not been told yet */
     bool closing : 1;

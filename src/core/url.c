@@ -99,11 +99,54 @@ static void show(struct parser *p, struct span s)
 
 /* ---- parts --------------------------------------------------------------------------------- */
 
+/* What a text without a scheme may be meant as. NULL: nobody knows. */
+static const char *guess_scheme(const char *text)
+{
+    static const struct {
+        const char *port, *scheme;
+    } usual[] = {{"6379", "redis://"},      {"6380", "rediss://"},   {"26379", "redis+sentinel://"},
+                 {"3306", "mysql://"},      {"3307", "mysql://"},    {"5432", "postgresql://"},
+                 {"6432", "postgresql://"}, {"2181", "zookeeper://"}};
+    const char *at = strchr(text, '@'), *colon = strchr(at != NULL ? at : text, ':');
+    size_t length = strlen(text), digits = colon != NULL ? strspn(colon + 1, DECIMAL) : 0;
+    if (strchr("/.~", text[0]) != NULL || (length > 3 && strcmp(text + length - 3, ".db") == 0))
+        return "sqlite:";
+    for (size_t i = 0; i < sizeof usual / sizeof *usual; i++)
+        if (digits == strlen(usual[i].port) && strncmp(colon + 1, usual[i].port, digits) == 0 &&
+            strchr("/?,", colon[1 + digits]) != NULL) /* also its end */
+            return usual[i].scheme;
+    return NULL;
+}
+
+static int refuse_without_scheme(struct parser *p, const char *meant)
+{
+    text_add(&p->why, "the URL has no scheme: write sqlite:PATH, or redis://, rediss://, "
+                      "redis+sentinel://, mysql://, mariadb://, postgresql:// or zookeeper:// "
+                      "before the host");
+    if (meant != NULL) {
+        text_add(&p->why, "; here it may be ");
+        text_add(&p->why, meant);
+    }
+    return SIMBA_EINVAL;
+}
+
+/* Could it be HOST:PORT, as other programs take it? */
+static bool is_address(struct span s, const char *meant)
+{
+    size_t length = (size_t)(s.end - s.at);
+    if (*s.end == '\0' || strncmp(s.end + 1, "//", 2) == 0)
+        return false;
+    bool is_scheme = meant != NULL && strncmp(meant, s.at, length) == 0;
+    return memchr(s.at, '.', length) != NULL ||
+           (meant != NULL && strcmp(meant, "sqlite:") != 0 && !is_scheme);
+}
+
 static int parse_scheme(struct parser *p, struct span s)
 {
     size_t length = (size_t)(s.end - s.at);
-    if (*s.end == '\0' || strcspn(s.at, "/?@") < length)
-        return refuse(&p->why, "the URL", " has no scheme: write redis://HOST or sqlite:PATH");
+    const char *meant = guess_scheme(s.at);
+    if (*s.end == '\0' || strcspn(s.at, "/?@") < length || is_address(s, meant))
+        return refuse_without_scheme(p, meant);
     if (strcspn(s.at, UPPER) < length)
         return refuse(&p->why, "the scheme", " is written in lower case");
     if (strspn(s.at, LOWER DECIMAL "+") < length || strspn(s.at, LOWER) == 0)

@@ -77,18 +77,47 @@ void actor_say_owner(const struct actor *a, char *out, size_t size)
                  fault_duration(clock_now() - a->after.acquired_at, since));
 }
 
+/* The same, and that it may have changed since; under the lock. */
+static void say_who_holds(const struct actor *a, char *out, size_t size)
+{
+    char owner[CALL_TEXT_MAX / 2];
+    bool is_failing = a->trouble.code != 0 && a->trouble.code != SIMBA_ENOTYET;
+    actor_say_owner(a, owner, sizeof owner);
+    if (is_failing)
+        snprintf(out, size, "%s, as the store last said; since then: %s", owner,
+                 a->failure != NULL ? a->failure : "the store does not answer");
+    else
+        snprintf(out, size, "%s", owner);
+}
+
+/* Under the lock. */
+static void say_not_yet(const struct actor *a, char *out, size_t size)
+{
+    char left[FAULT_DURATION];
+    int64_t more = a->trouble.code == SIMBA_ENOTYET ? a->trouble.until - clock_now() : 0;
+    bool has_why = more > 0 && a->failure != NULL;
+    if (more > 0)
+        snprintf(out, size, "nobody may own it for another %s%s%s", fault_duration(more, left),
+                 has_why ? ": " : "", has_why ? a->failure : "");
+    else
+        snprintf(out, size,
+                 "nobody owned it when the store last answered, but it granted it to nobody");
+}
+
 /* Why a locker's caller did not get what it wanted; under the lock. */
 static void say_why(struct actor *a, int code, char *out, size_t size)
 {
-    bool is_held = code == SIMBA_EHELD || (code == SIMBA_ETIMEOUT && a->machine.answered);
+    bool is_held = code == SIMBA_EHELD || code == SIMBA_ETIMEOUT;
     char left[FAULT_DURATION];
     if (is_held && handle_keeps(&a->machine))
         snprintf(out, size, "this locker itself keeps it for %s more, as at_least_ms asks for",
                  fault_duration(a->machine.extra->keep_until - clock_now(), left));
     else if (is_held && lease_is_over(&a->machine.lease))
         snprintf(out, size, "this locker itself keeps it until on_endangered has returned");
-    else if (is_held && (a->after.id != NULL || a->same_id || a->failure == NULL))
-        actor_say_owner(a, out, size);
+    else if (is_held)
+        say_who_holds(a, out, size);
+    else if (code == SIMBA_ENOTYET)
+        say_not_yet(a, out, size);
     else
         snprintf(out, size, "%s", a->failure != NULL ? a->failure : "the store does not answer");
 }
@@ -119,7 +148,7 @@ static void give_result(struct actor *a, int code)
 }
 
 /* Of a tenure that runs, also how long it still lasts. The command shows these lines: it knows
- * them by "cannot renew: ", "renewed again ", "; trying again" and "the store answers again"
+ * them by "cannot renew: ", "renewed again " and "; trying again"
  * (src/cli/run/outage.c). */
 static void report_failure(struct actor *a, int code, const char *text)
 {
@@ -344,8 +373,10 @@ static void step(struct actor *a, struct handle_event *event, struct request *r)
     const struct actor_extra *x = actor_extra(a);
     uint64_t token = a->machine.lease.token;
     event->now = clock_now();
-    if (event->kind == HANDLE_START || event->kind == HANDLE_ACQUIRE)
+    if (event->kind == HANDLE_START || event->kind == HANDLE_ACQUIRE) {
         a->since_at = event->now;
+        trouble_begin(a);
+    }
     if (x != NULL) /* after the clock: what is reported up to then counts, however long that took */
         event->reported_at = atomic_load(&x->reported_at);
     int64_t due = handle_next_wake(&a->machine), late = due < event->now ? event->now - due : 0;
@@ -363,6 +394,9 @@ static void step(struct actor *a, struct handle_event *event, struct request *r)
     if (r != NULL && !observes && r->sent.op != SIMBA_PUBLISH)
         state_answered(a, r);
     report(a, &up, late);
+    if ((up.news == LEASE_FAILED && up.failure == SIMBA_ETIMEOUT) ||
+        (up.has_result && up.code == SIMBA_ESTORE))
+        trouble_unanswered(a);
     if (up.unpublished != 0)
         report_unpublished(a, up.unpublished, r);
     count(a, &up, owned, event->now);
@@ -562,24 +596,14 @@ static bool same(const char *a, const char *b)
     return a == b || (a != NULL && b != NULL && strcmp(a, b) == 0);
 }
 
-/* What the store says against us, for whoever asks why; a failure is logged as well, once until
- * it is another or has passed. */
+/* A failure is logged, once until it is another or has passed. */
 static void keep_failure(struct actor *a, struct request *r)
 {
-    bool failed = r->code < 0 && r->code != SIMBA_ELOST, shut = r->code == 0 && r->text != NULL;
-    char *before = a->failure, *now = NULL;
-    if (before == NULL && !failed && !shut)
-        return;
-    if (failed || shut) {
-        now = r->text != NULL ? r->text : strdup(simba_strerror(r->code));
-        r->text = NULL;
-    }
-    if (failed && now != NULL && !same(now, before))
+    bool failed = r->code < 0 && r->code != SIMBA_ELOST;
+    const char *now = r->text != NULL ? r->text : simba_strerror(r->code);
+    if (failed && !same(now, a->failure))
         report_failure(a, r->code, now);
-    driver_lock(a->client);
-    a->failure = now;
-    driver_unlock(a->client);
-    free(before);
+    trouble_answered(a, r);
 }
 
 /* A renewal, or the grant that began the tenure. */
@@ -605,6 +629,14 @@ static bool another_holds(const struct actor *a)
     return n != NULL;
 }
 
+/* For a caller that may have to leave without a result. */
+static void note_answer_locked(struct call *call, const struct request *r, bool parked)
+{
+    call->parked = parked;
+    if (r->sent.sent_at >= call->began)
+        call->said_held = r->owner != NULL || r->own;
+}
+
 void actor_answered(struct actor *a, struct request *r)
 {
     assert(a->requests > 0);
@@ -619,7 +651,7 @@ void actor_answered(struct actor *a, struct request *r)
         driver_lock(a->client);
         a->same_id = r->own && !r->granted;
         if (a->machine.kind == HANDLE_LOCKER && a->call != NULL)
-            a->call->parked = parked;
+            note_answer_locked(a->call, r, parked);
         driver_unlock(a->client);
     }
     struct lease_reply reply = {

@@ -13,6 +13,7 @@
 #include "runtime/metrics.h"
 #include "runtime/thread_ref.h"
 #include "runtime/timers.h"
+#include "runtime/trouble.h"
 
 #define ACTOR_DRAIN_MS 30000
 #define CALL_TEXT_MAX 384
@@ -46,9 +47,10 @@ struct call {
     uint32_t wait_slot;
     bool releases; /* else it acquires */
     bool once;
-    uint8_t found; /* refused: in this enum locker_phase */
-    bool canceled; /* under the client's lock until the result */
-    bool parked;   /* likewise: another thread of this client has the mutex, and will drive */
+    uint8_t found;  /* refused: in this enum locker_phase */
+    bool canceled;  /* under the client's lock until the result */
+    bool said_held; /* likewise: in this wait the store said that another owns the mutex */
+    bool parked;    /* likewise: another thread of this client has the mutex, and will drive */
     int64_t began, until;
     int64_t leave_at; /* without a thread of ours: the caller goes without a result */
     int code;
@@ -150,6 +152,7 @@ struct actor {
             /* all allocated, or NULL */
         };
     };
+    struct trouble trouble;
     char *failure;               /* the last one in words, allocated; NULL: none */
     struct tenure before, after; /* ns; their ids are the actor's own, or allocated */
     /* Behind it in the same memory: an actor_extra and its own period if it has them, the mutex,

@@ -10,7 +10,7 @@
 #include "base/text.h"
 #include "base/time.h"
 
-#define TEXT_MAX 512
+#define TEXT_MAX 1024
 
 static _Thread_local char text[TEXT_MAX];
 
@@ -19,12 +19,13 @@ int fault(int code, const char *format, ...)
     assert(code < 0);
     va_list args;
     va_start(args, format);
-    char raw[TEXT_MAX];
+    char raw[2 * TEXT_MAX];
     struct text escaped;
     vsnprintf(raw, sizeof raw, format, args);
     va_end(args);
     text_init(&escaped, text, sizeof text);
     text_add_escaped(&escaped, raw); /* others' ids, and what servers say */
+    text_end(&escaped);
     return code;
 }
 

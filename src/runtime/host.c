@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "runtime/client.h"
 #include "runtime/inquiry.h"
 #include "runtime/note.h"
@@ -18,6 +19,16 @@ static int64_t bounded_left(int64_t ms)
     if (ms < 0)
         return 0;
     return ms < SIMBA_LEASE_MAX_MS ? ms : SIMBA_LEASE_MAX_MS;
+}
+
+static char *copy_text(const char *text)
+{
+    char copy[CALL_TEXT_MAX];
+    struct text t;
+    text_init(&t, copy, sizeof copy);
+    text_add(&t, text);
+    text_end(&t);
+    return strdup(copy);
 }
 
 /* Under the lock. */
@@ -41,7 +52,7 @@ static void copy_answer(struct request *r, const struct simba_answer *answer)
         r->code = SIMBA_ELIMIT;
     bool is_shut = r->code == 0 && r->owner == NULL && !r->own && r->left_ms > 0;
     if ((r->code < 0 || is_shut) && answer->text != NULL)
-        r->text = strndup(answer->text, CALL_TEXT_MAX);
+        r->text = copy_text(answer->text);
 }
 
 static void host_answer(struct simba_host *host, struct simba_request *request,

@@ -32,8 +32,8 @@ int simba_locker_create(simba_client *s, const char *mutex,
 static void leave_locked(struct actor *a, struct call *call)
 {
     a->call = NULL;
-    call->code = call->releases ? SIMBA_ESTORE : SIMBA_ETIMEOUT;
-    if (!call->releases && (a->after.id != NULL || a->same_id))
+    call->code = call->said_held ? SIMBA_ETIMEOUT : SIMBA_ESTORE;
+    if (call->said_held)
         actor_say_owner(a, call->text, sizeof call->text);
     else if (!call->releases && a->failure != NULL)
         snprintf(call->text, sizeof call->text, "%s", a->failure);

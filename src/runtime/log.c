@@ -59,12 +59,13 @@ void log_put(struct log *log, enum simba_level level, const char *format, ...)
         line->level = level;
         va_list args;
         va_start(args, format);
-        char raw[sizeof line->text];
+        char raw[2 * sizeof line->text];
         struct text escaped;
         vsnprintf(raw, sizeof raw, format, args);
         va_end(args);
         text_init(&escaped, line->text, sizeof line->text);
         text_add_escaped(&escaped, raw);
+        text_end(&escaped);
     }
     delivery_unlock(&log->delivery);
 }

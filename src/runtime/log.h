@@ -8,7 +8,7 @@
 #include "runtime/delivery.h"
 
 #define LOG_LINES_MAX 256
-#define LOG_LINE_MAX 384
+#define LOG_LINE_MAX 768 /* what is longer is cut at a word */
 
 struct log {
     struct delivery delivery;                                            /* first */

@@ -446,7 +446,7 @@ swallow='swallow() { # URL word seconds
         done
         for pid in "${pids[@]}"; do wait "$pid" && echo "ended with 0"; done
         simba once -u "$1" --ttl 3s --transition 3s nightly --per 1d -c "echo RAN" && echo "ended with 0"'
-    expect_all 0 "^simba once: mutex 'nightly' on redis:.*: the server has just started.* not granted for another [0-9.]+ s \(restart_guard\); waiting for the end of that$"
+    expect_all 0 "^simba once: mutex 'nightly' on redis:.*: nobody may own it for another [0-9.]+s: the server has just started.* \(restart_guard\); waiting for the end of that$"
     [ "$(grep -c '^RAN$' <<<"$output")" -eq 1 ]
     [ "$(grep -c '^ended with 0$' <<<"$output")" -eq 4 ]
 }
@@ -457,7 +457,7 @@ swallow='swallow() { # URL word seconds
         code=0
         timeout 10 "$SIMBA" once -u "$1" nightly --per 1d ./never 2>&1 || code=$?
         echo "ended with $code"'
-    expect_all 0 "^simba once: mutex 'nightly' on redis:.*: the server has just started.* not granted for another [0-9.]+ s \(restart_guard\); CMD is not run$" \
+    expect_all 0 "^simba once: mutex 'nightly' on redis:.*: nobody may own it for another [0-9.]+s: the server has just started.* \(restart_guard\); CMD is not run$" \
         '^ended with 125$'
 }
 

@@ -106,9 +106,9 @@ more_answered() { # than so many connections
         ends "$1" -q lock q ./never | sed "s/^/quiet: /"
         ends "$1" lock -n m ./never | sed "s/^/once: /"
         python3 -c "import pty, sys; pty.spawn(sys.argv[1:])" timeout 2 "$SIMBA" -u "$1?restart_guard=50s" lock m ./never </dev/null | tr "\r" "\n"'
-    local why='redis:.* has just started .*may have forgotten owners; it grants nothing for another [0-9.]+s$'
+    local why="waiting for 'm' on redis:.*: nobody may own it for another [0-9.]+s: the server has just started"
     expect_all 0 "^simba lock: $why" "^simba elect: $why" "^simba schedule: $why" \
-        "simba lock: waiting [0-9.]+s for 'm'.*: no grants for another [0-9.]+s"
+        "simba lock: waiting [0-9.]+s for 'm'.*: nobody may own it for another [0-9.]+s"
     [ "$(grep -cE "$why" <<<"$output")" -eq 3 ] # not on the terminal, not with -q or -n
     [ "$(grep -c '^once: ' <<<"$output")" -eq 1 ]
     ! grep '^quiet: \|about to take it' <<<"$output"

@@ -217,9 +217,9 @@ static void *ask_in_vain(void *arg)
     struct simba_owner owner;
     simba_contender *c;
     int64_t began = simba_now();
-    CHECK_CODE(simba_locker_acquire(t->l, 200), SIMBA_ETIMEOUT);
-    CHECK_CODE(simba_locker_acquire(t->l, 200), SIMBA_ETIMEOUT);
-    CHECK_CODE(simba_locker_acquire(t->l, 0), SIMBA_ETIMEOUT);
+    CHECK_CODE(simba_locker_acquire(t->l, 200), SIMBA_ESTORE);
+    CHECK_CODE(simba_locker_acquire(t->l, 200), SIMBA_ESTORE);
+    CHECK_CODE(simba_locker_acquire(t->l, 0), SIMBA_ESTORE);
     CHECK(!simba_locker_is_held(t->l));
     CHECK_CODE(simba_read(t->s, t->mutex, 100, &owner), SIMBA_ETIMEOUT);
     CHECK_CODE(simba_evict(t->s, t->mutex, NULL, false, 100), SIMBA_ETIMEOUT);
@@ -270,7 +270,7 @@ static void embed_late_grant(void)
         CHECK_OK(simba_metrics_read(s, &m));
     }
     join(thread);
-    CHECK_CODE(t.acquired, SIMBA_ETIMEOUT);
+    CHECK_CODE(t.acquired, SIMBA_ESTORE);
     store_set(HEALTHY);
     thread = spawn(acquire_once, &u);
     DRIVE(s, atomic_load(&u.over));

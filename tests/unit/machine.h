@@ -373,6 +373,8 @@ static inline void happen(struct machine *m, const struct machine_line *l)
     if (word_is(l, 1, "report") || word_is(l, 1, "rest"))
         m->reported_at = word_is(l, 1, "rest") ? NEVER : e.now;
     e.once = word_is(l, 2, "once");
+    if (e.once) /* as the runtime has it */
+        e.at = e.now + m->period.patience + m->period.attempt;
     e.ran = word_is(l, 1, "done");
     machine_step(m, e);
 }

@@ -70,6 +70,56 @@ static void timeout_of_the_caller(void **state)
                "      next never\n");
 }
 
+/* Nobody owns it, and the store grants it to nobody for longer than a try lasts: that is no other's
+ * tenure. */
+static void nobody_may_own_it_yet(void **state)
+{
+    (void)state;
+    tell_story(HANDLE_LOCKER, 0,
+               "    0 acquire once                 > send #1 CONTEND\n"
+               "    3 #1 owner nobody 0 for 16000  > answered; result NOTYET\n"
+               "      is idle\n");
+    tell_story(HANDLE_LOCKER, 0,
+               "    0 acquire until 1500           > send #1 CONTEND\n"
+               "    3 #1 owner nobody 0 for 16000  > answered\n"
+               " 1500 tick                         > result NOTYET\n");
+    /* What was said last counts. */
+    tell_story(HANDLE_LOCKER, 0,
+               "    0 acquire until 1500           > send #1 CONTEND\n"
+               "    3 #1 owner nobody 0 for 16000  > answered\n"
+               "  500 hint                         > send #2 CONTEND\n"
+               "  503 #2 owner bob 6 for 9000      > answered\n"
+               " 1500 tick                         > result TIMEOUT\n");
+}
+
+/* It is reserved for a moment: a try waits for the end of that, as far as its time goes. */
+static void try_waits_for_the_end_of_a_reservation(void **state)
+{
+    (void)state;
+    tell_story(HANDLE_LOCKER, 0,
+               "    0 acquire once                > send #1 CONTEND\n"
+               "    3 #1 owner nobody 0 for 100   > answered\n"
+               "  110 hint                        > send #2 CONTEND\n"
+               "  113 #2 granted 7                > owns 7 until 14948; result OK\n");
+    tell_story(HANDLE_LOCKER, 0,
+               "    0 acquire once                > send #1 CONTEND\n"
+               "    3 #1 owner nobody 0 for 100   > answered\n"
+               "  110 hint                        > send #2 CONTEND\n"
+               "  113 #2 owner bob 6 for 9000     > answered; result HELD\n"
+               "      is idle\n");
+    /* Free by now, and another may have been quicker. */
+    tell_story(HANDLE_LOCKER, 0,
+               "    0 acquire once                > send #1 CONTEND\n"
+               "    3 #1 owner nobody 0 for 0     > answered\n"
+               "   53 tick                        > send #2 CONTEND\n"
+               "   54 #2 granted 7                > owns 7 until 14891; result OK\n");
+    tell_story(HANDLE_LOCKER, 0,
+               "    0 acquire once                > send #1 CONTEND\n"
+               "    3 #1 owner nobody 0 for 100   > answered\n"
+               "  110 hint                        > send #2 CONTEND\n"
+               " 3250 tick                        > failed TIMEOUT; result STORE; send #3 LEAVE\n");
+}
+
 /* Whether the mutex is taken or the store is down makes a difference to the caller. */
 static void timeout_says_what_is_wrong_with_the_store(void **state)
 {
@@ -86,7 +136,7 @@ static void timeout_before_the_answer(void **state)
     (void)state;
     tell_story(HANDLE_LOCKER, 0,
                "    0 acquire until 1500  > send #1 CONTEND\n"
-               " 1500 tick                > result TIMEOUT\n"
+               " 1500 tick                > result STORE\n"
                "      is contending\n"
                " 1600 #1 granted 7        > send #2 RELEASE 7\n"
                " 1601 #2 released         > given back\n"
@@ -94,7 +144,7 @@ static void timeout_before_the_answer(void **state)
     /* Both at once: the timeout was first. */
     tell_story(HANDLE_LOCKER, 0,
                "    0 acquire until 1500  > send #1 CONTEND\n"
-               " 1500 #1 granted 7        > result TIMEOUT; send #2 RELEASE 7\n");
+               " 1500 #1 granted 7        > result STORE; send #2 RELEASE 7\n");
     tell_story(HANDLE_LOCKER, 0,
                "    0 acquire until 2500  > send #1 CONTEND\n"
                " 2000 tick                > failed TIMEOUT\n"
@@ -107,7 +157,7 @@ static void next_call_takes_over_the_question(void **state)
     (void)state;
     tell_story(HANDLE_LOCKER, 0,
                "    0 acquire until 500  > send #1 CONTEND\n"
-               "  500 tick               > result TIMEOUT\n"
+               "  500 tick               > result STORE\n"
                "  600 acquire            > -\n"
                "  700 #1 granted 7       > owns 7 until 14838; result OK\n");
 }
@@ -209,7 +259,7 @@ static void loss_at_release_is_reported_once(void **state)
                     " 1051 tick                > send #3 RELEASE 7\n"
                     " 1052 #3 lost             > was gone\n"
                     " 1102 tick                > send #4 CONTEND\n"
-                    " 2000 tick                > result TIMEOUT\n");
+                    " 2000 tick                > result STORE\n");
 }
 
 /* A try asks the store itself; an answer to an older question is not its answer. */
@@ -218,7 +268,7 @@ static void try_asks_anew(void **state)
     (void)state;
     tell_story(HANDLE_LOCKER, 0,
                "    0 acquire until 500       > send #1 CONTEND\n"
-               "  500 tick                    > result TIMEOUT\n"
+               "  500 tick                    > result STORE\n"
                " 1000 acquire once            > -\n"
                " 1001 #1 owner bob 6 for 900  > send #2 CONTEND\n"
                " 1002 #2 owner bob 6 for 900  > answered; result HELD\n");
@@ -377,6 +427,8 @@ int main(void)
         cmocka_unit_test(try_is_one_question),
         cmocka_unit_test(try_that_is_not_answered),
         cmocka_unit_test(timeout_of_the_caller),
+        cmocka_unit_test(nobody_may_own_it_yet),
+        cmocka_unit_test(try_waits_for_the_end_of_a_reservation),
         cmocka_unit_test(timeout_says_what_is_wrong_with_the_store),
         cmocka_unit_test(timeout_before_the_answer),
         cmocka_unit_test(next_call_takes_over_the_question),

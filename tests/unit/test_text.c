@@ -30,6 +30,29 @@ static void adds_up(void **state)
     assert_false(t.cut);
 }
 
+/* Of what does not fit the last whole words are kept, and a reader sees that there was more. */
+static void ends_with_an_ellipsis(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *shown;
+    } rows[] = {
+        {"it all fits in here", "it all fits in here"},
+        {"not all of it fits in here", "not all of it " TEXT_ELLIPSIS},
+        {"\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4",
+         "\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4" TEXT_ELLIPSIS},
+    };
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        char buffer[20];
+        struct text t;
+        text_init(&t, buffer, sizeof(buffer));
+        text_add(&t, rows[i].text);
+        text_end(&t);
+        assert_string_equal(buffer, rows[i].shown);
+        assert_int_equal(t.length, strlen(buffer));
+    }
+}
+
 static void writes_numbers(void **state)
 {
     (void)state;
@@ -307,7 +330,7 @@ int main(void)
         cmocka_unit_test(escapes_what_cannot_be_seen),
         cmocka_unit_test(shortens_names_of_others),
         cmocka_unit_test(adds_up),
-        cmocka_unit_test(writes_numbers),
+        cmocka_unit_test(ends_with_an_ellipsis), cmocka_unit_test(writes_numbers),
         cmocka_unit_test(cuts_between_characters),
         cmocka_unit_test(cuts_a_character_that_came_in_pieces),
         cmocka_unit_test(has_no_gap),

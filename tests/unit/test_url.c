@@ -132,7 +132,11 @@ static void refused(const char *rule, const char *const *texts)
 static void wrong_ones_are_refused_by_rule(void **state)
 {
     (void)state;
-    REFUSED("no scheme", "", "x.db", "/var/x.db", "/var/x:y.db", "./a?b:c", "redis//h:1");
+    REFUSED("no scheme", "", "x.db", "/var/x.db", "/var/x:y.db", "./a?b:c", "redis//h:1",
+            "localhost:6379/0", "db1:5432", "127.0.0.1:20645", "db1.example.com:1/0");
+    REFUSED("here it may be redis://", "localhost:6379/0", "user:secret@db1:6379", "10.0.0.7:6379");
+    REFUSED("here it may be sqlite:", "x.db", "/var/lib/locks", "./a");
+    REFUSED("here it may be postgresql://", "db1:5432");
     REFUSED("letter first", ":", "://h", "2x://h", "+x://h", "re-dis://h", "re%64is://h",
             "r\u00e9dis://h", " redis://h");
     REFUSED("lower case", "Redis://h", "redIS://h");

@@ -15,7 +15,7 @@ from . import _c
 from ._c import lib as _lib
 from ._client import Client, prometheus
 from ._errors import (Canceled, Deadlock, Denied, Error, Forked, Held, InvalidArgument, LimitError, Lost, ModuleMissing,
-                      SchemaError, StateError, StoreError, Timeout, Unsupported)
+                      NotYet, SchemaError, StateError, StoreError, Timeout, Unsupported)
 from ._errors import check as _check
 from ._handles import Contender, Lock, Observer, Run, Scheduler
 from ._values import (Duration, Entry, Event, EventKind, Finding, HandleMetrics, Histogram, Level, Metrics, Note, Owner,
@@ -59,6 +59,6 @@ def _text(function: _c.Any, size: int) -> str:
 
 __all__ = ["Canceled", "Client", "Contender", "Deadlock", "Denied", "Duration", "Entry", "Error", "Event", "EventKind",
            "Finding", "Forked", "HandleMetrics", "Held", "Histogram", "InvalidArgument", "Level", "LimitError", "Lock",
-           "Lost", "Metrics", "ModuleMissing", "Note", "Observer", "Owner", "Reason", "Run", "Scheduler", "SchemaError",
-           "State", "StateError", "Status", "StoreError", "Timeout", "Unsupported", "default_url", "id_host", "id_uuid",
-           "now", "open", "parse_duration", "prometheus", "version", "wall"]
+           "Lost", "Metrics", "ModuleMissing", "NotYet", "Note", "Observer", "Owner", "Reason", "Run", "Scheduler",
+           "SchemaError", "State", "StateError", "Status", "StoreError", "Timeout", "Unsupported", "default_url",
+           "id_host", "id_uuid", "now", "open", "parse_duration", "prometheus", "version", "wall"]

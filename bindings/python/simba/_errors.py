@@ -71,6 +71,11 @@ class Canceled(Error):
     code = -14
 
 
+class NotYet(Error):
+    """Nobody owns the mutex, and nobody may yet: the store may have forgotten owners."""
+    code = -15
+
+
 CLASSES = {one.code: one for one in [*Error.__subclasses__(), Held]}
 
 

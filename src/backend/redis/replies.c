@@ -112,18 +112,23 @@ bool replies_note(const struct reply *r, size_t at, struct simba_noted *out)
     return true;
 }
 
+static const char *not_yet(const struct redis *s)
+{
+    return requests_doubt_sentinels(s)
+               ? "most sentinels have just started, or turned to this master (restart_guard)"
+               : "the server has just started, become the master, been emptied or had databases "
+                 "swapped, and may have forgotten owners (restart_guard)";
+}
+
 void replies_restart_grace_text(const struct redis *s, int64_t left_ms, char *line, size_t size)
 {
-    snprintf(line, size, "%s: what is free is not granted for another %lld.%lld s (restart_guard)",
-             requests_doubt_sentinels(s)
-                 ? "most sentinels have just started, or turned to this master"
-                 : "the server has just started, become the master, been emptied or had databases "
-                   "swapped, and may have forgotten owners",
+    snprintf(line, size, "%s: what is free is not granted for another %lld.%lld s", not_yet(s),
              (long long)(left_ms / 1000), (long long)(left_ms % 1000 / 100));
 }
 
-static void say_restart_grace(struct redis *s, int64_t left_ms, char line[CONNECTION_TEXT_MAX])
+static void say_restart_grace(struct redis *s, int64_t left_ms)
 {
+    char line[CONNECTION_TEXT_MAX];
     replies_restart_grace_text(s, left_ms, line, CONNECTION_TEXT_MAX);
     if (!s->restart_grace_said)
         s->host->log(s->host, SIMBA_LOG_WARN, line);
@@ -145,7 +150,6 @@ static bool take_refusal(struct redis *s, struct simba_request *q, const struct 
 {
     const struct reply *score = reply_at(r, 4), *rank = reply_at(r, 5);
     int64_t result = reply_at(r, 0)->integer;
-    char line[CONNECTION_TEXT_MAX];
     struct replied_owner t;
     if (reply_at(r, 0)->kind != REPLY_INTEGER || (result != 0 && result != 2) ||
         !replies_owner(r, 1, &t))
@@ -156,8 +160,8 @@ static bool take_refusal(struct redis *s, struct simba_request *q, const struct 
     }
     bool is_queued = reply_is_text(score) && rank->kind == REPLY_INTEGER;
     if (t.id[0] == '\0' && !is_queued) {
-        say_restart_grace(s, t.answer.left_ms, line);
-        t.answer.text = line;
+        say_restart_grace(s, t.answer.left_ms);
+        t.answer.text = not_yet(s);
     } else if (t.answer.evicted ||
                (strcmp(t.id, q->id) == 0 &&
                 requests_restart_grace_ms(s, requests_lease_ms(q), simba_now()) > 0)) {

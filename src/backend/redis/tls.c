@@ -7,6 +7,8 @@
 #include <openssl/x509v3.h>
 #include <stdio.h>
 
+#include "base/text.h"
+
 const char *const tls_schemes[] = {"redis",          "rediss",          "redis+unix",
                                    "redis+sentinel", "rediss+sentinel", NULL};
 
@@ -17,6 +19,50 @@ static void say(const char *what, char *why, size_t why_size)
     const char *reason = error != 0 ? ERR_reason_error_string(error) : NULL;
     snprintf(why, why_size, "%s: %s", what, reason != NULL ? reason : "OpenSSL gives no reason");
     ERR_clear_error();
+}
+
+static void add_name(struct text *names, const GENERAL_NAME *name)
+{
+    char address[INET6_ADDRSTRLEN];
+    const ASN1_STRING *s = name->type == GEN_DNS ? name->d.dNSName : name->d.iPAddress;
+    const unsigned char *bytes = ASN1_STRING_get0_data(s);
+    int length = ASN1_STRING_length(s);
+    if (length <= 0)
+        return;
+    text_add(names, names->length > 0 ? ", " : "");
+    if (name->type == GEN_DNS)
+        text_add_bytes(names, (const char *)bytes, (size_t)length);
+    else if (inet_ntop(length == 4 ? AF_INET : AF_INET6, bytes, address, sizeof address) != NULL)
+        text_add(names, address);
+}
+
+static bool is_name(const GENERAL_NAME *name)
+{
+    int length = name->type == GEN_IPADD ? ASN1_STRING_length(name->d.iPAddress) : 0;
+    return name->type == GEN_DNS || length == 4 || length == 16;
+}
+
+/* Whom the certificate names: it is at hand only while it is being verified. */
+static int on_verify(int is_fine, X509_STORE_CTX *store)
+{
+    int error = X509_STORE_CTX_get_error(store);
+    SSL *ssl = X509_STORE_CTX_get_ex_data(store, SSL_get_ex_data_X509_STORE_CTX_idx());
+    struct tls *t = ssl != NULL ? SSL_get_app_data(ssl) : NULL;
+    X509 *certificate = X509_STORE_CTX_get_current_cert(store);
+    bool is_another =
+        error == X509_V_ERR_HOSTNAME_MISMATCH || error == X509_V_ERR_IP_ADDRESS_MISMATCH;
+    if (is_fine || !is_another || t == NULL || certificate == NULL)
+        return is_fine;
+    struct text names;
+    GENERAL_NAMES *all = X509_get_ext_d2i(certificate, NID_subject_alt_name, NULL, NULL);
+    text_init(&names, t->names, sizeof t->names);
+    for (int i = 0; all != NULL && i < sk_GENERAL_NAME_num(all); i++)
+        if (is_name(sk_GENERAL_NAME_value(all, i)))
+            add_name(&names, sk_GENERAL_NAME_value(all, i));
+    text_add(&names, names.length == 0 ? "nobody (it has no subjectAltName)" : "");
+    text_end(&names);
+    GENERAL_NAMES_free(all);
+    return is_fine;
 }
 
 SSL_CTX *tls_context(const struct config *c, char *why, size_t why_size)
@@ -31,7 +77,7 @@ SSL_CTX *tls_context(const struct config *c, char *why, size_t why_size)
     }
     SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION);
     SSL_CTX_set_mode(context, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_AUTO_RETRY);
-    SSL_CTX_set_verify(context, c->tls_verify ? SSL_VERIFY_PEER : SSL_VERIFY_NONE, NULL);
+    SSL_CTX_set_verify(context, c->tls_verify ? SSL_VERIFY_PEER : SSL_VERIFY_NONE, on_verify);
     const char *what = NULL;
     if (c->tls_ca != NULL) {
         if (SSL_CTX_load_verify_locations(context, c->tls_ca, NULL) != 1)
@@ -71,8 +117,10 @@ static bool expect_host(SSL *ssl, const char *host, bool verify)
 
 bool tls_begin(struct tls *t, SSL_CTX *context, const char *host, bool verify)
 {
-    *t = (struct tls){
-        .ssl = SSL_new(context), .in = BIO_new(BIO_s_mem()), .out = BIO_new(BIO_s_mem())};
+    *t = (struct tls){.ssl = SSL_new(context),
+                      .in = BIO_new(BIO_s_mem()),
+                      .out = BIO_new(BIO_s_mem()),
+                      .host = host};
     if (t->ssl == NULL || t->in == NULL || t->out == NULL) {
         SSL_free(t->ssl);
         BIO_free(t->in);
@@ -83,6 +131,7 @@ bool tls_begin(struct tls *t, SSL_CTX *context, const char *host, bool verify)
     BIO_set_mem_eof_return(t->in, -1); /* "come again", not the end */
     SSL_set_bio(t->ssl, t->in, t->out);
     SSL_set_connect_state(t->ssl);
+    SSL_set_app_data(t->ssl, t);
     if (expect_host(t->ssl, host, verify))
         return true;
     tls_end(t);
@@ -114,12 +163,17 @@ static enum tls_state state_of(struct tls *t, int rc, char *why, size_t why_size
                  "the server speaks no TLS on this port: write redis: instead of rediss:, or the "
                  "port for TLS");
         ERR_clear_error();
+    } else if (t->names[0] != '\0') {
+        snprintf(
+            why, why_size,
+            "TLS: the server's certificate is for %s, not for %s: write one of its names in the "
+            "URL, or in its option tls_name (tls_verify=off asks for none, for tests)",
+            t->names, t->host);
+        ERR_clear_error();
     } else if (result != X509_V_OK && (SSL_get_verify_mode(t->ssl) & SSL_VERIFY_PEER) != 0) {
-        bool is_name =
-            result == X509_V_ERR_HOSTNAME_MISMATCH || result == X509_V_ERR_IP_ADDRESS_MISMATCH;
-        snprintf(why, why_size, "TLS: the server's certificate is not accepted: %s; %s",
-                 X509_verify_cert_error_string(result),
-                 is_name ? "option tls_name says for which name it is" : "is option tls_ca right?");
+        snprintf(why, why_size,
+                 "TLS: the server's certificate is not accepted: %s; is option tls_ca right?",
+                 X509_verify_cert_error_string(result));
         ERR_clear_error();
     } else {
         say("TLS", why, why_size);

@@ -19,14 +19,19 @@ extern const char *const tls_schemes[]; /* of this store: with rediss, or withou
 struct ssl_ctx_st *tls_context(const struct config *c, char *why, size_t why_size);
 void tls_context_free(struct ssl_ctx_st *context); /* may be NULL */
 
+#define TLS_NAMES_MAX 160
+
 struct tls {
     struct ssl_st *ssl; /* NULL: this connection has none */
     struct bio_st *in, *out;
+    const char *host;          /* borrowed: whom the certificate has to name … */
+    char names[TLS_NAMES_MAX]; /* … and whom it names; "": that is not what is wrong with it */
 };
 
 enum tls_state { TLS_GOES_ON, TLS_READY, TLS_FAILED, TLS_ENDED };
 
-/* Begins the handshake with the server of that name. False: out of memory. */
+/* Begins the handshake with the server of that name, which is borrowed until tls_end(). False: out of
+ * memory. */
 bool tls_begin(struct tls *t, struct ssl_ctx_st *context, const char *host, bool verify);
 void tls_end(struct tls *t);
 

@@ -95,9 +95,9 @@ static int contend(struct database *d, const struct simba_request *q, int64_t no
         out->answer = (struct simba_answer){.age_ms = -1, .text = out->text};
         out->answer.left_ms = (d->own.quiet_until - now) / NS_PER_MS + 1;
         out->owner_client = 0;
-        snprintf(out->text, sizeof out->text,
-                 "the database was deleted, replaced or restored: nothing is granted until all "
-                 "leases of before have ended");
+        snprintf(
+            out->text, sizeof out->text,
+            "the database was deleted, replaced or restored, and owners of before may still act");
         return 0;
     }
     if (is_free) {

@@ -44,6 +44,10 @@ void zk_latch_queue_answer_ending(struct latch_member *m)
     }
 }
 
+#define LEFT_OVER                                                                            \
+    "a node in front has the id of this contender: it is left over from before, or another " \
+    "contender has the same id"
+
 /* A node in front of ours that bears our own id is one that its contender has given up, and that we
  * have yet to delete. It must not be taken for a tenure of ours whose grant got lost. */
 static void answer_other(struct latch_member *m)
@@ -53,7 +57,8 @@ static void answer_other(struct latch_member *m)
     struct simba_answer a = {.id = left_over ? NULL : m->leader_id,
                              .token = left_over ? 0 : m->leader_token,
                              .left_ms = zk_latch_session_timeout_ms(m->session),
-                             .age_ms = -1};
+                             .age_ms = -1,
+                             .text = left_over ? LEFT_OVER : NULL};
     struct simba_request *list = pending_take(&m->asking);
     for (struct simba_request *next; list != NULL; list = next) {
         next = list->next;

@@ -19,7 +19,7 @@
 enum { OPT_NO_WAIT, OPT_AT_LEAST, OPT_EXCLUSIVE, OPT_SHARED };
 
 static const struct option options[] = {
-    {"no-wait", 'n', OPT_NO_WAIT, NULL, "if another owns NAME, exit with 124 at once"},
+    {"no-wait", 'n', OPT_NO_WAIT, NULL, "do not wait for another owner of NAME: exit with 124"},
     {"nonblock", 0, OPT_NO_WAIT, NULL, NULL},
     {"nb", 0, OPT_NO_WAIT, NULL, NULL},
     {"wait", 'w', LOCKED_WAIT, "D", "wait at most this long, then exit with 124"},
@@ -39,7 +39,8 @@ static const char help[] =
     "Without CMD, simba prints the token and holds NAME until a signal comes. Options end at the "
     "first word of CMD. Of -n and -w the last one counts.\n\n"
     "Exit status: CMD's own, or 128 + the signal that killed it; 123 the lease was lost and CMD "
-    "was stopped; 124 held by another (-n) or not acquired in time (-w); 125 simba itself failed; "
+    "was stopped; 124 another has NAME, at once (-n) or for all the time (-w); 125 simba itself "
+    "failed, or the store did not answer, or grants nothing yet: that is never silent; "
     "126 CMD cannot be run; 127 CMD not found; 64 wrong usage.\n\n"
     "Examples:\n"
     "  simba lock backup rsync -a /data /backup   # one at a time on this machine\n"

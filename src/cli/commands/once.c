@@ -260,6 +260,17 @@ static int judge(const struct once *x, const struct simba_note *n)
     return 0;
 }
 
+/* The last of several attempts has had little time: what counts is how long all of them took. */
+static int refuse_unread(const struct once *x, int rc, int64_t took_ms, const char *meaning)
+{
+    const struct plan *p = &x->locked.plan;
+    char took[24];
+    if (rc != SIMBA_ETIMEOUT)
+        return print_error(p->c, "%s%s", cli_error_text(), meaning);
+    return print_error(p->c, "mutex '%s' on %s: the store did not answer in %s%s", p->mutex,
+                       p->c->store, show_duration(took_ms, took), meaning);
+}
+
 /* Before we own it. Nothing is to be undone then: signals end us as they end anybody. With -w a store
  * that does not answer is asked on, by acquire(). */
 static int read_first(struct once *x, struct simba_owner *owner)
@@ -276,20 +287,20 @@ static int read_first(struct once *x, struct simba_owner *owner)
         p->wait_ms = wait_ms > took_ms ? wait_ms - took_ms : 0;
     if (rc == 0)
         return judge(x, &note);
-    return p->wait_ms > 0 && is_passing(rc) ? GO_ON : print_error(p->c, "%s", cli_error_text());
+    return p->wait_ms > 0 && is_passing(rc) ? GO_ON : refuse_unread(x, rc, took_ms, "");
 }
 
 /* As the owner. */
 static int read_again(struct once *x)
 {
-    const struct plan *p = &x->locked.plan;
     struct simba_note note = {.token = 0};
+    int64_t began = simba_now();
     int rc = read_record(x, ANSWER_MS, &note, NULL);
     x->last = record_parse(note.text);
     x->last_at = note.written_at;
     if (rc == 0)
         return judge(x, &note);
-    return print_error(p->c, "%s; CMD is not run", cli_error_text());
+    return refuse_unread(x, rc, simba_now() - began, "; CMD is not run");
 }
 
 /* The store may have recorded that CMD begins, and CMD will not: that is taken back, as long as we own

@@ -1,8 +1,11 @@
 /* acquire.c: waiting for the lock. The library's acquire blocks, so a second thread watches
  * meanwhile: a signal, or a store that never answers, makes it cancel the wait. It also asks the
- * store who holds the lock, for the line on a terminal. The lock is first tried without waiting:
- * it is free as a rule, and if another has it we know that the store answers. A store in a file
- * is tried without a thread. */
+ * store who holds the lock, for the line on a terminal. A wait without end begins with a try: the
+ * lock is free as a rule, and if another has it we know that the store answers. A store in a file
+ * is tried without a thread.
+ *
+ * That another has the lock is a conflict. Nothing else is: a store that has not answered, or grants
+ * what is free to nobody yet, is trouble, and is said whatever -q and -E ask for. */
 #include "cli/run/acquire.h"
 
 #include <poll.h>
@@ -16,8 +19,8 @@
 
 #include "cli/cli.h"
 #include "cli/output.h"
+#include "cli/run/hindrance.h"
 #include "cli/run/listen.h"
-#include "cli/run/outage.h"
 #include "cli/run/plan.h"
 #include "cli/run/poll_thread.h"
 #include "cli/run/service_watchdog.h"
@@ -27,20 +30,21 @@
 #define READ_EVERY_MS 1000   /* while the line is shown, or the store has not answered */
 #define READ_TIMEOUT_MS 1000 /* so long at most a signal may have to wait */
 #define CONNECT_TIMEOUT_MS 5000
-#define CLOSE_TIMEOUT_MS 3000
+#define CLOSE_TIMEOUT_MS 1000 /* of a store that answers … */
+#define CLOSE_AWAY_MS 200 /* … and of one that does not: whoever waits for us has waited enough */
 #define CANCEL_EVERY_MS 5
 #define ASK_AGAIN_MS 100
 #define SHUT_GRACE_MS 1000 /* a store may be late with the end of its restart grace */
 #define STATUS_MAX 600
-#define REFUSED_MS 1000 /* so long attempts may fail before it is worth a word */
-#define WARN_EVERY_MS 5000
+#define TELL_EVERY_MS 1000
 
 struct watcher {
     struct plan *p;
     simba_locker *l;
     int done;                /* eventfd: acquire has returned */
     atomic_bool is_canceled; /* by the watcher */
-    bool on_terminal, is_line_shown, is_refusal_said;
+    bool on_terminal, is_line_shown;
+    struct hindrance hindrance;
     int64_t began, next_read; /* next_read: since began */
     atomic_bool has_answered; /* by the other thread, too: not where both would be read at once */
     int signal, code;         /* why the wait was canceled: a signal, or an exit code; 0: neither */
@@ -55,20 +59,26 @@ static bool is_final(int code)
            code == SIMBA_EINVAL;
 }
 
+static struct simba_trouble trouble_of(const simba_locker *l)
+{
+    struct simba_trouble t;
+    if (simba_locker_trouble(l, &t) != 0)
+        t = (struct simba_trouble){.code = 0};
+    return t;
+}
+
 /* "held by nightly@web1 for 1m05s" */
 static void say_owner(const struct watcher *w, const struct simba_owner *owner, char *out,
                       size_t size)
 {
-    char held[24], left[24];
-    int64_t now = simba_now(), shut_until = w->p->c->outage->shut_until;
-    if (owner->id[0] == '\0' && shut_until > now)
-        snprintf(out, size, "no grants for another %s: the store has just started",
-                 show_duration(shut_until - now, left));
-    else if (owner->id[0] == '\0')
+    char held[24];
+    struct simba_trouble t = trouble_of(w->l);
+    if (owner->id[0] == '\0' && hindrance_shut_text(&t, out, size)[0] == '\0')
         snprintf(out, size, "nobody owns it, about to take it");
-    else
+    else if (owner->id[0] != '\0')
         snprintf(out, size, "held by %s%s%s", owner->id, owner->acquired_at != 0 ? " for " : "",
-                 owner->acquired_at != 0 ? show_duration(now - owner->acquired_at, held) : "");
+                 owner->acquired_at != 0 ? show_duration(simba_now() - owner->acquired_at, held)
+                                         : "");
 }
 
 /* The store, if there is room for it. */
@@ -96,16 +106,12 @@ static void clear_line(struct watcher *w)
     w->is_line_shown = false;
 }
 
-/* Once, where there is no line that says it. */
-static void warn_of_refusal(struct watcher *w)
+/* Where there is no line that says it. */
+static void tell_hindrance(struct watcher *w)
 {
-    char refusal[OUTAGE_CAUSE_MAX];
-    if (w->on_terminal || w->is_refusal_said ||
-        outage_refusal(w->p->c->outage, REFUSED_MS, refusal)[0] == '\0')
-        return;
-    print_note(w->p->c, "waiting for '%s' on %s: %s; trying again", w->p->mutex, w->p->c->store,
-               refusal);
-    w->is_refusal_said = true;
+    struct simba_trouble t = trouble_of(w->l);
+    if (!w->on_terminal && w->p->wait_ms != 0)
+        hindrance_tell(&w->hindrance, w->p, &t);
 }
 
 /* 0: wait on, else an exit code after saying why. A store that can be read may still refuse every
@@ -113,12 +119,12 @@ static void warn_of_refusal(struct watcher *w)
 static int read_store(struct watcher *w, int64_t waited_ms)
 {
     struct simba_owner owner = {0};
-    char refusal[OUTAGE_CAUSE_MAX] = "", error[STATUS_MAX] = "";
+    char error[STATUS_MAX] = "";
     int code = simba_read(w->p->c->client, w->p->mutex, READ_TIMEOUT_MS, &owner);
+    struct simba_trouble t = trouble_of(w->l);
+    bool is_refused = code == 0 && hindrance_is_away(&t);
     bool may_wait = w->p->wait_ms != SIMBA_FOREVER ||
                     simba_now() - w->began < CONNECT_TIMEOUT_MS; /* else acquire itself ends */
-    if (code == 0)
-        outage_refusal(w->p->c->outage, 0, refusal);
     int where =
         snprintf(error, sizeof error, "mutex '%s' on %.200s: ", w->p->mutex, w->p->c->store);
     if (code != 0 && strncmp(error, cli_error_text(), (size_t)where) != 0)
@@ -126,8 +132,8 @@ static int read_store(struct watcher *w, int64_t waited_ms)
     if (code != 0)
         snprintf(error, sizeof error, "%s", cli_error_text());
     else
-        snprintf(error + where, sizeof error - (size_t)where, "%s", refusal);
-    if (code == 0 && refusal[0] == '\0')
+        snprintf(error + where, sizeof error - (size_t)where, "%s", is_refused ? t.text : "");
+    if (code == 0 && !is_refused)
         w->has_answered = true;
     if (!w->has_answered && (is_final(code) || !may_wait)) {
         clear_line(w);
@@ -135,8 +141,6 @@ static int read_store(struct watcher *w, int64_t waited_ms)
     }
     if (w->on_terminal && waited_ms >= SHOW_AFTER_MS)
         show_line(w, error + where, &owner, waited_ms);
-    else if (code == 0)
-        warn_of_refusal(w);
     return 0;
 }
 
@@ -163,7 +167,7 @@ static bool needs_no_read(const struct watcher *w)
 static int pause_ms(const struct watcher *w)
 {
     if (needs_no_read(w))
-        return w->is_refusal_said ? -1 : WARN_EVERY_MS;
+        return TELL_EVERY_MS;
     int64_t left = w->next_read - (simba_now() - w->began);
     return left > 0 ? (int)left : 0;
 }
@@ -190,8 +194,7 @@ static void *watch(void *arg)
         if (n > 0 && fds[1].revents != 0)
             w->signal = ending_signal(w->p);
         int64_t waited = simba_now() - w->began;
-        if (n == 0 && needs_no_read(w))
-            warn_of_refusal(w);
+        tell_hindrance(w);
         if (w->signal != 0 || pause_ms(w) != 0)
             continue;
         w->next_read = waited < SHOW_AFTER_MS ? SHOW_AFTER_MS : waited + READ_EVERY_MS;
@@ -203,35 +206,31 @@ static void *watch(void *arg)
 
 /* ---- the wait ------------------------------------------------------------------------------ */
 
-/* Nobody has it, but the store grants nothing for a while: for how long; 0: that is not so. */
-static int64_t shut_ms(const struct plan *p, int code)
-{
-    return code == SIMBA_EHELD ? outage_shut_ms(p->c->outage, cli_error_text()) : 0;
-}
-
 /* What the library's answer means to whoever called us. */
 static int result_of(const struct plan *p, int code)
 {
     if (code == 0)
         return ACQUIRED;
-    if (p->may_be_held && shut_ms(p, code) > 0)
-        return print_error(p->c, "%s; CMD is not run", cli_error_text());
     if (code == SIMBA_EHELD && p->may_be_held)
         return HELD;
     if (code == SIMBA_EHELD || code == SIMBA_ETIMEOUT) {
         print_note(p->c, "%s", cli_error_text());
         return p->conflict_code;
     }
-    return print_error(p->c, "%s", cli_error_text());
+    return print_error(p->c, "%s%s", cli_error_text(),
+                       code == SIMBA_ENOTYET && p->argv != NULL ? "; CMD is not run" : "");
 }
 
 /* How long it is worth asking again after that answer. */
-static int64_t patience_ms(const struct plan *p, int code)
+static int64_t patience_ms(const struct watcher *w, int code)
 {
+    const struct cli *c = w->p->c;
+    struct simba_trouble t = trouble_of(w->l);
+    int64_t lease_ms = c->ttl_ms + c->transition_ms;
     if (code == SIMBA_ESTORE)
         return CONNECT_TIMEOUT_MS;
-    int64_t ms = shut_ms(p, code), lease_ms = p->c->ttl_ms + p->c->transition_ms;
-    return ms > 0 && ms <= lease_ms ? lease_ms + SHUT_GRACE_MS : 0;
+    return code == SIMBA_ENOTYET && t.until - simba_now() <= lease_ms ? lease_ms + SHUT_GRACE_MS
+                                                                      : 0;
 }
 
 /* A try. Where it is no conflict that another has it, the answer is what counts: a store that is busy,
@@ -239,30 +238,29 @@ static int64_t patience_ms(const struct plan *p, int code)
 static int try_once(struct watcher *w)
 {
     int code = simba_locker_acquire(w->l, 0);
-    if (w->p->may_be_held && code == SIMBA_EHELD && patience_ms(w->p, code) > 0 && !w->on_terminal)
+    if (w->p->may_be_held && code == SIMBA_ENOTYET && patience_ms(w, code) > 0 && !w->on_terminal)
         print_note(w->p->c, "%s; waiting for the end of that", cli_error_text());
-    while (w->p->may_be_held && !w->is_canceled &&
-           simba_now() - w->began < patience_ms(w->p, code)) {
+    while (w->p->may_be_held && !w->is_canceled && simba_now() - w->began < patience_ms(w, code)) {
         poll(NULL, 0, ASK_AGAIN_MS);
         code = simba_locker_acquire(w->l, 0);
     }
     return code;
 }
 
-/* A try, unless there was one, and then the wait for what is left of the time. */
-static int try_then_wait(struct watcher *w)
+/* With an end, or as one try. */
+static int try_or_wait(struct watcher *w)
 {
     int64_t wait_ms = w->p->wait_ms;
+    if (wait_ms != 0 && wait_ms != SIMBA_FOREVER) {
+        int64_t left = wait_ms - (simba_now() - w->began);
+        return simba_locker_acquire(w->l, left > 0 ? left : 0);
+    }
     int code = w->has_answered ? SIMBA_EHELD : try_once(w);
-    if (code == SIMBA_EHELD)
+    if (code == SIMBA_EHELD || code == SIMBA_ENOTYET)
         w->has_answered = true;
     if (code == 0 || code == SIMBA_ECANCELED || wait_ms == 0 || is_final(code))
         return code;
-    if (wait_ms != SIMBA_FOREVER) {
-        wait_ms -= simba_now() - w->began;
-        wait_ms = wait_ms > 0 ? wait_ms : 0;
-    }
-    return simba_locker_acquire(w->l, wait_ms);
+    return simba_locker_acquire(w->l, SIMBA_FOREVER);
 }
 
 static int acquire_watched(struct plan *p, simba_locker *l, bool has_answered, int *signal)
@@ -275,14 +273,12 @@ static int acquire_watched(struct plan *p, simba_locker *l, bool has_answered, i
                         .began = simba_now(),
                         .next_read = FIRST_READ_MS};
     pthread_t thread;
-    p->c->outage->is_shut_said =
-        w.on_terminal || p->wait_ms == 0; /* by the line, or by the result */
     if (!poll_thread_start(p->c))
         return EXIT_TROUBLE;
     if (w.done < 0 || pthread_create(&thread, NULL, watch, &w) != 0)
         return print_error(p->c, "cannot wait for '%s' on %s: out of threads or file descriptors",
                            p->mutex, p->c->store);
-    int code = try_then_wait(&w);
+    int code = try_or_wait(&w);
     (void)!write(w.done, &(uint64_t){1}, sizeof(uint64_t));
     pthread_join(thread, NULL);
     close(w.done);
@@ -304,7 +300,8 @@ int acquire(struct plan *p, simba_locker *l, int *signal)
         listen_end(p);
         service_watchdog_end();
         /* which gives back a lock that was granted in spite of the cancel */
-        simba_close(p->c->client, CLOSE_TIMEOUT_MS);
+        struct simba_trouble t = trouble_of(l);
+        simba_close(p->c->client, hindrance_is_away(&t) ? CLOSE_AWAY_MS : CLOSE_TIMEOUT_MS);
     }
     return code;
 }

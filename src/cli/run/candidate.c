@@ -13,8 +13,8 @@
 #include "cli/output.h"
 #include "cli/run/clock.h"
 #include "cli/run/guard.h"
+#include "cli/run/hindrance.h"
 #include "cli/run/listen.h"
-#include "cli/run/outage.h"
 #include "cli/run/plan.h"
 #include "cli/run/relay.h"
 #include "cli/run/service_watchdog.h"
@@ -155,6 +155,17 @@ static bool runs_cmd(const struct keeper *k)
     return k->job.kind == JOB_CMD && k->job.is_wanted && k->job.is_sent && !k->job.is_over;
 }
 
+/* From when the start is through. Of an owner it is said that its renewals fail. */
+static void tell_hindrance(struct candidate *c)
+{
+    struct simba_trouble t = {.code = 0};
+    if (!c->is_started)
+        return;
+    if (!simba_contender_is_owner(c->contender))
+        simba_contender_trouble(c->contender, &t);
+    hindrance_tell(&c->hindrance, c->keeper.p, &t);
+}
+
 /* A signal that ends us went to CMD, too. CMD may take its time, under the mutex, as under simba lock:
  * the lease is renewed until it has ended. */
 static int on_turn(void *data)
@@ -174,6 +185,7 @@ static int on_turn(void *data)
     if (k->is_stopping)
         return STOPPING_MS;
     step(c, is_idle);
+    tell_hindrance(c);
     bool is_awaited = k->job.is_wanted && !k->job.is_over && !k->job.is_detached;
     return is_awaited || c->again_at != 0 ? BUSY_MS : IDLE_MS;
 }
@@ -212,15 +224,16 @@ static void *report_startup(void *arg)
             if (has_failed)
                 print_note(p->c, "mutex '%s': %s answers again", p->mutex, p->c->store);
             report_owner(c);
+            c->is_started = true;
             return NULL;
         }
         if (rc != SIMBA_ETIMEOUT)
             return NULL;
-        char refusal[OUTAGE_CAUSE_MAX] = "";
+        struct simba_trouble t = {.code = 0};
         rc = simba_read(p->c->client, p->mutex, READ_TIMEOUT_MS, &owner);
         if (rc == 0)
-            outage_refusal(p->c->outage, 0, refusal);
-        if ((rc == 0 && refusal[0] == '\0') || (rc == SIMBA_ETIMEOUT && simba_now() < patience))
+            simba_contender_trouble(c->contender, &t);
+        if ((rc == 0 && !hindrance_is_away(&t)) || (rc == SIMBA_ETIMEOUT && simba_now() < patience))
             continue;
         has_failed = true;
         const char *next =
@@ -228,7 +241,7 @@ static void *report_startup(void *arg)
         if (rc != 0)
             print_error(p->c, "%s%s", simba_error_text(), next);
         else
-            print_error(p->c, "mutex '%s' on %s: %s%s", p->mutex, p->c->store, refusal, next);
+            print_error(p->c, "mutex '%s' on %s: %s%s", p->mutex, p->c->store, t.text, next);
         if (p->fail_fast) {
             candidate_end(c, EXIT_TROUBLE);
             return NULL;

@@ -3,6 +3,9 @@
 #ifndef CLI_RUN_CANDIDATE_H
 #define CLI_RUN_CANDIDATE_H
 
+#include <stdatomic.h>
+
+#include "cli/run/hindrance.h"
 #include "cli/run/keeper.h"
 
 struct candidate {
@@ -21,6 +24,9 @@ struct candidate {
     uint64_t left_tenure; /* the last one that was left because the guard has ended it */
     bool is_end;          /* and with this exit code: */
     int code;
+
+    atomic_bool is_started; /* the store has answered, and what is to be said of that is said */
+    struct hindrance hindrance;
 };
 
 /* Opens the store, contends until a signal, hands over in order, and exits. create() gets data, and

@@ -15,6 +15,7 @@
 #include "cli/metrics_page.h"
 #include "cli/output.h"
 #include "cli/run/clock.h"
+#include "cli/run/hindrance.h"
 #include "cli/run/outage.h"
 #include "cli/run/plan.h"
 
@@ -247,14 +248,18 @@ static void explain_owner(const struct listen *l, int64_t now, char *out, size_t
 
 static void explain_candidate(const struct listen *l, int64_t now, char *out, size_t size)
 {
-    char refusal[OUTAGE_CAUSE_MAX], since[24];
+    char since[24];
+    struct simba_trouble t = {.code = 0};
     int64_t silent = now - l->ticked_at - l->tick_ms - READ_TIMEOUT_MS;
-    outage_refusal(l->p->c->outage, 0, refusal);
+    if (l->contender != NULL)
+        simba_contender_trouble(l->contender, &t);
+    else
+        simba_locker_trouble(l->locker, &t);
     out[0] = '\0';
     if (l->failure[0] != '\0')
         snprintf(out, size, "%s", l->failure);
-    else if (refusal[0] != '\0')
-        snprintf(out, size, "attempts to acquire fail: %s", refusal);
+    else if (hindrance_is_away(&t))
+        snprintf(out, size, "attempts to acquire fail: %s", t.text);
     else if (l->answered_at == 0)
         snprintf(out, size, "the store has not answered yet");
     else if (silent > OVERDUE_MS)

@@ -13,8 +13,6 @@
 #define FAILS ": cannot renew: " /* as src/runtime/actor.c has them */
 #define FAILS_END "; trying again"
 #define WORKS ": renewed again "
-#define ANSWERS ": the store answers again"
-#define SHUT "what is free is not granted for another " /* as src/backend/redis/replies.c has it */
 #define BEGINS ": acquired by "
 
 struct outage *outage_new(void)
@@ -31,37 +29,6 @@ static void set_cause(struct outage *o, const char *text, size_t length)
     o->current = next;
 }
 
-/* "mutex 'm' on URL: why; trying again" */
-static void take_refusal(struct outage *o, const char *line, const char *end)
-{
-    unsigned next = 1 - o->refusal_current;
-    const char *store = strstr(line, "' on "), *why = store != NULL ? strstr(store, ": ") : NULL;
-    why = why != NULL && why < end ? why + 2 : line;
-    snprintf(o->refusal[next], sizeof o->refusal[next], "%.*s", (int)(end - why), why);
-    o->refusal_current = next;
-    if (o->refused_since == 0)
-        o->refused_since = now_ns();
-}
-
-const char *outage_refusal(const struct outage *o, int64_t for_ms, char out[OUTAGE_CAUSE_MAX])
-{
-    int64_t since = o->refused_since;
-    bool is_refused = since != 0 && now_ns() - since >= for_ms * NS_PER_MS;
-    snprintf(out, OUTAGE_CAUSE_MAX, "%s", is_refused ? o->refusal[o->refusal_current] : "");
-    return out;
-}
-
-int64_t outage_shut_ms(struct outage *o, const char *line)
-{
-    const char *at = strstr(line, SHUT);
-    if (at == NULL)
-        return 0;
-    double seconds = strtod(at + strlen(SHUT), NULL); /* rounded down */
-    int64_t ms = seconds > 0 ? (int64_t)(seconds * 1000) : 1;
-    o->shut_until = simba_now() + ms;
-    return ms;
-}
-
 bool outage_take(struct outage *o, const char *line)
 {
     const char *fails = strstr(line, FAILS);
@@ -74,12 +41,7 @@ bool outage_take(struct outage *o, const char *line)
         o->failing_since = now_ns();
         return true;
     }
-    const char *refused = strstr(line, FAILS_END);
-    if (refused != NULL)
-        take_refusal(o, line, refused);
     bool works = strstr(line, WORKS) != NULL, begins = strstr(line, BEGINS) != NULL;
-    if (begins || strstr(line, ANSWERS) != NULL)
-        o->refused_since = 0;
     if (!works && !begins)
         return false;
     set_cause(o, "", 0);

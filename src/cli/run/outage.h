@@ -21,27 +21,12 @@ struct outage {
     _Atomic bool is_on;
     _Atomic unsigned current;
     char cause[2][OUTAGE_CAUSE_MAX]; /* "": renewals do not fail, as far as is known */
-
-    /* The same of attempts to acquire. */
-    _Atomic int64_t refused_since; /* in ns; 0: the store answers them, as far as is known */
-    _Atomic unsigned refusal_current;
-    char refusal[2][OUTAGE_CAUSE_MAX];
-
-    /* A server that may have forgotten owners grants nothing for a while. */
-    _Atomic int64_t shut_until; /* as simba_now() */
-    _Atomic bool is_shut_said;  /* whoever waits says it */
 };
 
 struct outage *outage_new(void); /* shared with processes that are forked later; NULL: see errno */
 
 /* A line of the library's log: true if it begins or ends an outage, and is to be shown. */
 bool outage_take(struct outage *o, const char *line);
-
-/* A line of the log that says so: for how many ms; 0: it is another. */
-int64_t outage_shut_ms(struct outage *o, const char *line);
-
-/* Why attempts to acquire fail, if they have for so long: "" if not. */
-const char *outage_refusal(const struct outage *o, int64_t for_ms, char out[OUTAGE_CAUSE_MAX]);
 
 /* "no renewal for 11.9s (connection refused)"; keeper: the process that should have renewed. */
 #define OUTAGE_TEXT_MAX (OUTAGE_CAUSE_MAX + 128)

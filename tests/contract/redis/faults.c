@@ -310,6 +310,10 @@ static void redis_tls(void)
                  value, name != NULL ? "&tls_name=" : "", name != NULL ? name : "");
         CHECK_OK(simba_open(url, NULL, &c));
         int code = simba_read(c, "m", PATIENCE_MS, &o);
+        if (strcmp(cases[i].host, "127.0.0.1") == 0 && code != 0)
+            CHECK(strstr(simba_error_text(),
+                         "the server's certificate is for localhost, not for 127.0.0.1") != NULL &&
+                  strstr(simba_error_text(), "tls_verify=off") != NULL);
         if (code != cases[i].code ||
             (code != 0 && strstr(simba_error_text(), "certificate") == NULL))
             suite_fail(__FILE__, __LINE__, code != 0 ? simba_error_text() : url);
@@ -567,7 +571,7 @@ static void redis_restart_empty(void)
     struct simba_handle_options o = lease_long();
     CHECK_OK(simba_open(s.url, NULL, &c));
     CHECK_OK(simba_locker_create(c, "n", &o, &l));
-    CHECK_REFUSED(simba_locker_acquire(l, 0), SIMBA_EHELD, "restart_guard"); /* by nobody */
+    CHECK_REFUSED(simba_locker_acquire(l, 0), SIMBA_ENOTYET, "restart_guard"); /* by nobody */
     client_close(c);
     server_end(&s);
     folder_remove();

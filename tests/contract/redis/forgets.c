@@ -48,7 +48,7 @@ static void expect_grace(const struct user *u)
 {
     int code;
     AWAIT((code = simba_locker_acquire(u->locker, 0)) != SIMBA_ESTORE); /* it connects */
-    if (code != SIMBA_EHELD || strstr(simba_error_text(), "restart_guard") == NULL)
+    if (code != SIMBA_ENOTYET || strstr(simba_error_text(), "restart_guard") == NULL)
         suite_fail(__FILE__, __LINE__, code != 0 ? simba_error_text() : "granted at once");
 }
 

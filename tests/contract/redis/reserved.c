@@ -56,7 +56,7 @@ static void redis_reserved(void)
     begin();
     simba_locker *a = locker("a"), *b = locker("b");
     run(&server, "SET simba:{m}:token next:a PX 60000");
-    CHECK_CODE(acquire_until_refused(b, 0), SIMBA_EHELD);
+    CHECK_CODE(acquire_until_refused(b, 0), SIMBA_ENOTYET);
     CHECK(is_free());
     CHECK_OK(simba_locker_acquire(a, PATIENCE_MS));
     CHECK((uint64_t)run_number(&server, "GET simba:{m}:token") == simba_locker_token(a));
@@ -115,7 +115,7 @@ static void redis_reserved_passed_on(void)
     run(&server, "EVAL %s 2 simba:{m}:contender simba:{m}:token",
         "redis.call('SET', KEYS[2], 'next:' .. redis.call('ZPOPMIN', KEYS[1])[1], 'PX', 60000)");
     run(&server, "DEL simba:{m}");
-    CHECK_CODE(acquire_until_refused(b, 0), SIMBA_EHELD);
+    CHECK_CODE(acquire_until_refused(b, 0), SIMBA_ENOTYET);
     peer_send(&a, "stop");
     CHECK(kill(a.pid, SIGCONT) == 0);
     CHECK(peer_reply(&a, PATIENCE_MS)[0] == '0');

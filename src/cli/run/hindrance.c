@@ -1,0 +1,68 @@
+/* hindrance.c: see hindrance.h. */
+#include "cli/run/hindrance.h"
+
+#include <stdio.h>
+
+#include "cli/cli.h"
+#include "cli/output.h"
+#include "cli/run/plan.h"
+
+#define AFTER_MS 1000 /* so long it may last before it is worth a word */
+
+bool hindrance_is_away(const struct simba_trouble *t)
+{
+    return t->code != 0 && t->code != SIMBA_ENOTYET;
+}
+
+const char *hindrance_shut_text(const struct simba_trouble *t, char *out, size_t size)
+{
+    char left[24];
+    int64_t left_ms = t->until - simba_now();
+    out[0] = '\0';
+    if (t->code == SIMBA_ENOTYET && left_ms > 0)
+        snprintf(out, size, "nobody may own it for another %s%s%s", show_duration(left_ms, left),
+                 t->text[0] != '\0' ? ": " : "", t->text);
+    return out;
+}
+
+static void tell_away(struct hindrance *h, const struct plan *p, const struct simba_trouble *t)
+{
+    if (h->is_away_said || simba_now() - t->since < AFTER_MS)
+        return;
+    print_note(p->c, "waiting for '%s' on %s: %s; trying again", p->mutex, p->c->store, t->text);
+    h->is_away_said = true;
+    h->away_since = t->since;
+}
+
+static void tell_back(struct hindrance *h, const struct plan *p)
+{
+    char away[24];
+    if (h->is_away_said)
+        print_note(p->c, "mutex '%s' on %s: the store answers again after %s", p->mutex,
+                   p->c->store, show_duration(simba_now() - h->away_since, away));
+    h->is_away_said = false;
+}
+
+/* A reservation is over before anybody has read that there was one. */
+static void tell_shut(struct hindrance *h, const struct plan *p, const struct simba_trouble *t)
+{
+    char text[sizeof t->text + 64];
+    if (h->is_shut_said || t->until - simba_now() < AFTER_MS)
+        return;
+    print_note(p->c, "waiting for '%s' on %s: %s", p->mutex, p->c->store,
+               hindrance_shut_text(t, text, sizeof text));
+    h->is_shut_said = true;
+}
+
+void hindrance_tell(struct hindrance *h, const struct plan *p, const struct simba_trouble *t)
+{
+    if (hindrance_is_away(t)) {
+        tell_away(h, p, t);
+        return;
+    }
+    tell_back(h, p);
+    if (t->code == SIMBA_ENOTYET)
+        tell_shut(h, p, t);
+    else
+        h->is_shut_said = false;
+}

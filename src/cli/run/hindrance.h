@@ -1,0 +1,25 @@
+/* hindrance.h: why somebody who waits for a mutex does not get it, though no other owns it: the store
+ * is away, or grants nothing for a while. Said once when it begins, and once when it is over. */
+#ifndef CLI_RUN_HINDRANCE_H
+#define CLI_RUN_HINDRANCE_H
+
+#include <simba.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+struct plan;
+
+struct hindrance {
+    bool is_away_said, is_shut_said;
+    int64_t away_since;
+};
+
+/* As it is now, all zero for one that owns the mutex; NULL would be a bug. */
+void hindrance_tell(struct hindrance *h, const struct plan *p, const struct simba_trouble *t);
+
+/* Do exchanges with the store fail? */
+bool hindrance_is_away(const struct simba_trouble *t);
+
+/* "nobody may own it for another 12s: the server has just started …"; "": it is not so. */
+const char *hindrance_shut_text(const struct simba_trouble *t, char *out, size_t size);
+#endif

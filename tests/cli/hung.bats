@@ -1,0 +1,130 @@
+#!/usr/bin/env bats
+# hung.bats: a store that takes connections and answers nothing: what lock makes of it. That another owns the
+# mutex is known only from the store, so without its answer nothing is a conflict.
+bats_require_minimum_version 1.8.0
+# bats file_tags=store
+load helper
+
+# The proxy to the store stands still: what is sent to it is taken, and stays there.
+make_store_hang() {
+    [ "$KIND" != sqlite ] || skip "a file does not hang"
+    make_store_losable
+    kill -STOP "$PROXY"
+}
+
+store_goes_on() { kill -CONT "$PROXY"; }
+
+# Runs it, and how long that took is in $took, in ms.
+timed() {
+    local began
+    began=$(date +%s%N)
+    run "$@"
+    took=$((($(date +%s%N) - began) / 1000000))
+}
+
+@test "lock -w on a store that hangs: 125, never the status of -E, and -w is kept" {
+    make_store_hang
+    timed simba lock -q -w 1s -E 0 "$M" touch never
+    expect 125 "^simba lock: mutex '$M' on $STORE: "
+    [ "$took" -lt 2500 ] || { echo "$took ms: $output"; return 1; }
+    timed simba lock -q -w 3s -E 0 "$M" touch never
+    expect 125 "^simba lock: mutex '$M' on $STORE: "
+    [ "$took" -ge 2900 ] && [ "$took" -lt 4500 ] || { echo "$took ms: $output"; return 1; }
+    [ ! -e never ]
+}
+
+@test "lock -n on a store that hangs: 125 after command_timeout" {
+    make_store_hang
+    timed simba lock -q -n -E 0 "$M" touch never
+    expect 125 "^simba lock: mutex '$M' on $STORE: "
+    [ "$took" -lt 3500 ] || { echo "$took ms: $output"; return 1; }
+    local and='?'
+    [[ "$SIMBA_URL" != *\?* ]] || and='&'
+    timed simba -u "$SIMBA_URL${and}command_timeout=500ms" lock -q -n -E 0 "$M" touch never
+    expect 125
+    [ "$took" -lt 1500 ] || { echo "$took ms: $output"; return 1; }
+    [ ! -e never ]
+}
+
+@test "lock -w: held while the store answered, and then it hangs: that is a conflict" {
+    [ "$KIND" != sqlite ] || skip "a file does not hang"
+    make_store_losable
+    hold "$M"
+    begin "$SIMBA" lock -q -w 4s -E 9 "$M" touch never
+    sleep 2
+    kill -STOP "$PROXY"
+    ends "$PID"
+    store_goes_on
+    [ "$CODE" -eq 9 ]
+}
+
+@test "once on a store that hangs: 125, and how long it was asked" {
+    make_store_hang
+    run simba once -q "$M" --per 1h touch never
+    expect 125 "^simba once: mutex '$M' on $STORE: "
+    ! grep -qE ' [0-9]+ ms$' <<<"$output" || { echo "$output"; return 1; }
+    [ ! -e never ]
+}
+
+# bats test_tags=sqlite
+@test "lock -w and -n where another process keeps the file to itself: 125" {
+    simba lock "$M" true
+    begin python3 -c 'import sqlite3, sys, time
+db = sqlite3.connect(sys.argv[1], isolation_level=None)
+db.execute("begin exclusive")
+open("kept", "w")
+time.sleep(60)' store/locks.db
+    await test -e kept
+    for words in "-w 3s" "-w 200ms" -n; do
+        # shellcheck disable=SC2086
+        timed simba lock -q $words -E 0 "$M" touch never
+        expect 125 "^simba lock: mutex '$M' on $STORE: "
+        [ "$took" -lt 5000 ] || { echo "$words: $took ms: $output"; return 1; }
+    done
+    [ ! -e never ]
+}
+
+# ---- nobody owns it, and nobody may yet --------------------------------------------------------------
+
+# bats test_tags=sqlite
+@test "a Redis that has just started: lock -n says until when, and is never silent" {
+    with_server '' redis --guard -- '
+        set -- "${1%%\?*}"
+        try() {
+            code=0
+            simba -u "$1?restart_guard=$2" lock "${@:3}" m touch never 2>&1 || code=$?
+            echo "status $code"
+        }
+        try "$1" 50s -q -n -E 0
+        try "$1" 50s -q -w 300ms -E 0
+        ! test -e never
+        try "$1" 4s -q -w 20s'
+    local why="simba lock: mutex 'm' on redis:.*: nobody may own it for another [0-9.]+s: the server has just started"
+    expect 0 "^$why.*; CMD is not run$"
+    [ "$(grep -cE "^$why" <<<"$output")" -eq 2 ] || { echo "$output"; return 1; }
+    [ "$(grep '^status' <<<"$output")" = $'status 125\nstatus 125\nstatus 0' ] || { echo "$output"; return 1; }
+}
+
+# bats test_tags=sqlite
+@test "lock -n where the mutex is reserved for a moment: it waits for the end of that" {
+    with_server '' redis -- '
+        port=${1##*:} port=${port%%/*}
+        simba lock -u "$1" m true
+        for i in 1 2 3; do
+            redis-cli -p "$port" set "simba:{m}:token" next:another PX 150 >/dev/null
+            code=0
+            simba lock -u "$1" -q -n -E 0 m echo has run || code=$?
+            echo "status $code"
+        done'
+    [ "$(grep -c '^has run$' <<<"$output")" -eq 3 ] || { echo "$output"; return 1; }
+    expect 0 '^status 0$'
+}
+
+# bats test_tags=sqlite
+@test "a database that was deleted under an owner: lock -n says until when" {
+    hold "$M"
+    rm store/locks.db store/locks.db-wal store/locks.db-shm
+    run simba lock -q -n -E 0 other touch never
+    expect 125 "^simba lock: mutex 'other' on $STORE: nobody may own it for another 1[0-9]s: the database was deleted, replaced or restored.*; CMD is not run$"
+    [ ! -e never ]
+}
