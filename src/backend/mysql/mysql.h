@@ -92,9 +92,9 @@ void mysql_statements_for(struct statement *t, const struct mysql_dialect *d,
 bool mysql_statements_often(
     struct statement *t, const struct mysql_dialect *d, enum mysql_often which,
     char parameters[MYSQL_PARAMETERS_MAX]); /* false: this one is not prepared */
-/* Of an acquisition: the row; a free one, unless there is one. */
+/* Of an acquisition: the row; or one that is taken by being made. */
 void mysql_statements_read(struct statement *t, const struct mysql_dialect *d,
                            const struct sql_job *job);
-void mysql_statements_ensure(struct statement *t, const struct mysql_dialect *d,
-                             const struct sql_job *job);
+void mysql_statements_make(struct statement *t, const struct mysql_dialect *d,
+                           const struct sql_job *job);
 #endif

@@ -1,5 +1,6 @@
 /* perform.c: a job as one statement, in the client library's way not to block: a call either
  * ends or says what it waits for. */
+#include <mysqld_error.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,7 +14,7 @@
  * case, so it is for many mutexes at once. */
 enum mysql_stage {
     STAGE_LOOK,
-    STAGE_MAKE, /* a row, which is free */
+    STAGE_MAKE, /* a row: it is ours, unless somebody else has made one meanwhile */
     STAGE_TAKE, /* if it is free */
     STAGE_LOOK_AGAIN
 };
@@ -238,7 +239,7 @@ static int contend(struct sql *s, struct mysql_connection *l, struct sql_job *jo
         return execute(l, p, error);
     sql_statement_reset(&s->statement);
     if (makes)
-        mysql_statements_ensure(&s->statement, &l->dialect, job);
+        mysql_statements_make(&s->statement, &l->dialect, job);
     else if (takes)
         mysql_statements_for(&s->statement, &l->dialect, job);
     else
@@ -246,10 +247,17 @@ static int contend(struct sql *s, struct mysql_connection *l, struct sql_job *jo
     return query(s, l, error);
 }
 
+/* Another has made the row meanwhile. */
+static bool is_made_by_another(struct mysql_connection *l, const struct sql_job *job)
+{
+    return is_contend_one(job) && l->stage == STAGE_MAKE && mysql_errno(&l->mysql) == ER_DUP_ENTRY;
+}
+
 /* What follows on a stage that has ended well. False: the acquisition is done. */
 static bool next_stage(struct sql *s, struct mysql_connection *l, struct sql_job *job)
 {
     const struct sql_item *item = &job->item[0];
+    bool is_made = is_made_by_another(l, job);
     switch (l->stage) {
     case STAGE_LOOK:
         l->looks_first = item->owner[0] != '\0' && item->left_ms > 0;
@@ -258,7 +266,9 @@ static bool next_stage(struct sql *s, struct mysql_connection *l, struct sql_job
         return !l->looks_first;
     case STAGE_MAKE:
         l->stage = STAGE_TAKE;
-        return true;
+        if (!is_made)
+            take_count(s, l, job);
+        return is_made;
     case STAGE_TAKE:
         l->looks_first = mysql_affected_rows(&l->mysql) == 0;
         if (!l->looks_first)
@@ -311,8 +321,12 @@ static int run(struct sql *s, struct mysql_connection *l, struct sql_job *job, i
         if (wait != 0)
             return to_uv(wait);
         bool no_result = l->step == STEP_RESULT && l->result == NULL && mysql_errno(&l->mysql) != 0;
-        if (error != 0 || no_result)
-            return failed(s, l, end);
+        if (error != 0 || no_result) {
+            if (!is_made_by_another(l, job))
+                return failed(s, l, end);
+            error = 0;
+            l->step = STEP_RESULT;
+        }
     } while (next_call(s, l, job, &wait, &error));
     *end = SQL_DONE;
     return 0;

@@ -233,6 +233,7 @@ static void put_many(struct statement *t, const struct mysql_dialect *d, const s
 #define TAKE_ONE(token)             \
     "UPDATE simba_mutex SET " token \
     "owner_id=$i,acquired_at=$n,ttl_at=$n+$l,transition_at=$n+$a " THIS_ROW
+#define MAKE_ROW "$m,IF($o,$n,0),$n+$l,$n+$a,$i,$vLAST_INSERT_ID($u)"
 #define CONTEND_ONE(token) TAKE_ONE(token) " AND transition_at<=$n AND 1=$o"
 #define PASS(token) TAKE_ONE(token) " AND $f=$T AND " BYTES("owner_id") "=$B AND 1=$o"
 #define NEXT_TOKEN_ONE                                                      \
@@ -326,10 +327,10 @@ void mysql_statements_read(struct statement *t, const struct mysql_dialect *d,
     fill(t, d, job, 0, "SELECT $c,0 FROM simba_mutex WHERE mutex IN($N)");
 }
 
-void mysql_statements_ensure(struct statement *t, const struct mysql_dialect *d,
-                             const struct sql_job *job)
+void mysql_statements_make(struct statement *t, const struct mysql_dialect *d,
+                           const struct sql_job *job)
 {
-    fill(t, d, job, 0, "INSERT IGNORE " INTO ")VALUES($m,0,0,0,'',0)");
+    fill(t, d, job, 0, "INSERT " INTO "$V)VALUES(" MAKE_ROW ")");
 }
 
 bool mysql_statements_often(struct statement *t, const struct mysql_dialect *d,
