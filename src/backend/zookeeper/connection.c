@@ -98,8 +98,9 @@ static void note_failure(struct session *s, int rc)
     if (rc == ZCONNECTIONLOSS && s->is_silent)
         why = "it accepts connections, but does not greet: is it a ZooKeeper server?";
     else if (rc == ZCONNECTIONLOSS && error == EHOSTDOWN) /* so the library calls that */
-        why = "it closed the connection at once: no majority of its ensemble, too many "
-              "connections, or no ZooKeeper server";
+        why =
+            "it closed the connection at once: no majority of its ensemble (or in read-only mode, "
+            "which is the same), too many connections, or no ZooKeeper server";
     else if (rc == ZCONNECTIONLOSS && error != 0 && error != EINPROGRESS && error != EAGAIN)
         why = errno_text(error);
     snprintf(s->why, sizeof s->why, "cannot connect to %.100s: %s", s->addresses, why);

@@ -60,9 +60,10 @@ struct session *zk_session_any(struct zookeeper *z); /* a connected one if there
 struct session *zk_session_next(const struct session *s);
 void zk_session_close(struct session *s);
 
-/* Servers that know fewer transactions than we have seen never take up the session again: their data were
- * deleted, or an older backup was put back. So one whose time is over is given up, if its servers serve others.
- * Check: after each attempt, outside of the library's callbacks. Rest: how long to wait before the next attempt. */
+/* Servers that know fewer transactions than we have seen never take up the session again: their
+ * data were deleted, or an older backup was put back. So one whose time is over is given up, if its
+ * servers serve others. Check: after each attempt, outside of the library's callbacks. Rest: how long
+ * to wait before the next attempt. */
 void zk_session_check_outlived(struct session *s);
 int64_t zk_session_rest_ms(const struct session *s, int64_t now);
 void zk_session_failed_once(struct session *s); /* an attempt to connect */
