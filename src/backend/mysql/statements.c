@@ -115,6 +115,11 @@ static void put(struct statement *t, char what, void *data)
         sql_statement_fill(t, '$', form, put, data);
         return;
     }
+    if (what == 'N') {
+        for (c->at = 0; c->at < c->job->count; c->at++)
+            sql_statement_fill(t, '$', c->at > 0 ? ",$m" : "$m", put, data);
+        return;
+    }
     if (parameters != NULL) {
         size_t n = strlen(parameters);
         assert(n + 1 < MYSQL_PARAMETERS_MAX);
@@ -124,10 +129,6 @@ static void put(struct statement *t, char what, void *data)
     }
     const struct simba_request *q = item->request != NULL ? item->request : &no_request;
     switch (what) {
-    case 'N':
-        for (c->at = 0; c->at < c->job->count; c->at++)
-            sql_statement_fill(t, '$', c->at > 0 ? ",$m" : "$m", put, data);
-        break;
     case 'm':
         put_text(t, "_utf8mb4 x'", item->mutex);
         break;
@@ -225,10 +226,14 @@ static void put_many(struct statement *t, const struct mysql_dialect *d, const s
 #define THIS_ROW "WHERE mutex=$m AND " BYTES("mutex") "=$M"
 #define THIS_OWNER "(" BYTES("owner_id") "=$I OR(" EVICTED " AND " BYTES("owner_id") "=$E))"
 
+/* Locks that others have are not waited for. */
+#define AT_ONCE "SET STATEMENT innodb_lock_wait_timeout=0 FOR "
+
 /* LAST_INSERT_ID(x) tells x together with the number of rows. */
 #define TAKE_ONE(token)             \
     "UPDATE simba_mutex SET " token \
     "owner_id=$i,acquired_at=$n,ttl_at=$n+$l,transition_at=$n+$a " THIS_ROW
+#define MAKE_ROW "$m,IF($o,$n,0),$n+$l,$n+$a,$i,$vLAST_INSERT_ID($u)"
 #define CONTEND_ONE(token) TAKE_ONE(token) " AND transition_at<=$n AND 1=$o"
 #define PASS(token) TAKE_ONE(token) " AND $f=$T AND " BYTES("owner_id") "=$B AND 1=$o"
 #define NEXT_TOKEN_ONE                                                      \
@@ -322,24 +327,20 @@ void mysql_statements_read(struct statement *t, const struct mysql_dialect *d,
     fill(t, d, job, 0, "SELECT $c,0 FROM simba_mutex WHERE mutex IN($N)");
 }
 
-void mysql_statements_ensure(struct statement *t, const struct mysql_dialect *d,
-                             const struct sql_job *job)
+void mysql_statements_make(struct statement *t, const struct mysql_dialect *d,
+                           const struct sql_job *job)
 {
-    fill(t, d, job, 0, "INSERT IGNORE " INTO ")VALUES($m,0,0,0,'',0)");
+    fill(t, d, job, 0, "INSERT " INTO "$V)VALUES(" MAKE_ROW ")");
 }
 
 bool mysql_statements_often(struct statement *t, const struct mysql_dialect *d,
                             enum mysql_often which, char parameters[MYSQL_PARAMETERS_MAX])
 {
-    static const int op[OFTEN] = {SIMBA_CONTEND, SIMBA_CONTEND, SIMBA_RENEW, SIMBA_RELEASE,
-                                  SQL_PASS};
-    struct mysql_dialect open = {
-        .fences = d->fences, .returning = which != OFTEN_TAKE, .parameters = parameters};
+    static const int op[OFTEN] = {SIMBA_CONTEND, SIMBA_READ, SIMBA_RENEW, SIMBA_RELEASE, SQL_PASS};
+    struct mysql_dialect open = {.fences = d->fences, .parameters = parameters};
     struct sql_job *job = sql_job_new(op[which], 1);
-    if (job == NULL || (op[which] == SIMBA_CONTEND && !d->returning)) {
-        free(job);
+    if (job == NULL)
         return false;
-    }
     memset(parameters, 0, MYSQL_PARAMETERS_MAX);
     sql_job_add(job, "", NULL);
     mysql_statements_for(t, &open, job);
@@ -352,10 +353,10 @@ void mysql_statements_for(struct statement *t, const struct mysql_dialect *d,
 {
     bool many = job->count > 1;
     if (job->short_lock_wait && d->returning)
-        sql_statement_put(t, "SET STATEMENT innodb_lock_wait_timeout=0 FOR ");
+        sql_statement_put(t, AT_ONCE);
     switch (job->op) {
     case SIMBA_CONTEND:
-        if (d->returning)
+        if (many)
             put_many(t, d, job, CONTEND_ROW,
                      d->fences ? CONTEND(NEXT_TOKEN) : CONTEND(NEXT_VERSION));
         else

@@ -37,6 +37,21 @@ static void refuse_job(struct sql *s, struct sql_job *job, int code, const char 
     }
 }
 
+/* Who asks for the mutex of a row that somebody's transaction has is answered: nobody is granted it
+ * yet. For what is asked otherwise that is a failure. */
+static void refuse_locked(struct sql *s, struct sql_job *job)
+{
+    struct simba_answer a = {.left_ms = SQL_LOCKED_AGAIN_MS, .age_ms = -1, .text = s->why};
+    struct sql_item *item = &job->item[0];
+    sql_requests_remember_locked(s, item->mutex);
+    sql_fail(s, s->code, "the row of '%s' is locked by somebody's transaction: see %s", item->mutex,
+             s->driver->see_locks);
+    if (job->op != SIMBA_CONTEND)
+        return;
+    answer(s, item->request, &a);
+    item->request = NULL;
+}
+
 void sql_replies_refuse_all(struct sql *s, int code, const char *why)
 {
     for (struct sql_job *job; (job = sql_job_take(s)) != NULL; sql_job_free(job))
@@ -391,11 +406,8 @@ bool sql_replies_ended(struct sql *s, enum sql_end end)
     }
     if (end == SQL_BROKEN || job->op == SQL_POLL || job->op == SQL_DIGEST)
         s->poller.is_under_way = false;
-    if (end == SQL_LOCKED && job->count == 1 && job->item[0].request != NULL) {
-        sql_requests_remember_locked(s, job->item[0].mutex);
-        sql_fail(s, s->code, "the row of '%s' is locked by somebody's transaction: see %s",
-                 job->item[0].mutex, s->driver->see_locks);
-    }
+    if (end == SQL_LOCKED && job->count == 1 && job->item[0].request != NULL)
+        refuse_locked(s, job);
     if (end == SQL_FAILED && failed_for_notes(s, job))
         return true;
     if (end == SQL_DONE) {

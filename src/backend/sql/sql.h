@@ -156,7 +156,8 @@ struct sql_driver {
 };
 
 #define SQL_LOCKED_MAX 16
-#define SQL_LOCKED_MS 5000 /* how long a row that was locked is not waited for */
+#define SQL_LOCKED_MS 5000      /* how long a row that was locked is not waited for */
+#define SQL_LOCKED_AGAIN_MS 500 /* and when whoever wants its mutex asks again */
 
 struct sql_connection {
     struct sql *store;

@@ -94,11 +94,13 @@ static void note_failure(struct session *s, int rc)
     const char *why = r.why;
     s->latch.code = r.code;
     s->failures++;
+    zk_session_failed_once(s);
     if (rc == ZCONNECTIONLOSS && s->is_silent)
         why = "it accepts connections, but does not greet: is it a ZooKeeper server?";
     else if (rc == ZCONNECTIONLOSS && error == EHOSTDOWN) /* so the library calls that */
-        why = "it closed the connection at once: no majority of its ensemble, too many "
-              "connections, or no ZooKeeper server";
+        why =
+            "it closed the connection at once: no majority of its ensemble (or in read-only mode, "
+            "which is the same), too many connections, or no ZooKeeper server";
     else if (rc == ZCONNECTIONLOSS && error != 0 && error != EINPROGRESS && error != EAGAIN)
         why = errno_text(error);
     snprintf(s->why, sizeof s->why, "cannot connect to %.100s: %s", s->addresses, why);
@@ -136,6 +138,7 @@ static void clean_up(struct session *s)
         zk_latch_session_unreachable(&s->latch, simba_now());
         zk_latch_client_fail(&s->store->latch, &s->store->waiting, s->latch.code, s->why);
     }
+    zk_session_check_outlived(s);
     if (!s->over)
         return;
     if (s->socket != NULL) /* no last word: it would delete nodes that somebody still acts under */
@@ -177,7 +180,12 @@ void zk_connection_pump(struct session *s)
     struct timeval wait = {.tv_sec = 0};
     if (s->handle == NULL || s->over || s->in_client)
         return;
-    int64_t now = simba_now();
+    int64_t now = simba_now(), rest = zk_session_rest_ms(s, now);
+    if (rest > 0) {
+        forget_socket(s);
+        handles_start_timer(&s->timer, on_timer, rest);
+        return;
+    }
     ino_t before = s->socket_inode;
     s->in_client = true;
     errno = 0;

@@ -36,6 +36,7 @@ void zk_ensemble_read(struct server *s, const char *srvr, const char *conf)
 {
     s->min_ms = find_number(conf, "minSessionTimeout=");
     s->max_ms = find_number(conf, "maxSessionTimeout=");
+    s->tick_ms = find_number(conf, "tickTime=");
     find(srvr, "Mode: ", s->mode, sizeof s->mode);
     if (find(srvr, "Zookeeper version: ", s->version, sizeof s->version)) {
         s->version[strcspn(s->version, "-")] = '\0';
@@ -175,14 +176,44 @@ enum simba_level zk_ensemble_timeout_text(int64_t asked_ms, int64_t granted_ms,
     return granted == asked ? SIMBA_LOG_INFO : SIMBA_LOG_WARN;
 }
 
-void zk_ensemble_say_timeout(const struct findings *f, int64_t asked_ms, int64_t granted_ms)
+int64_t zk_ensemble_tick_ms(const struct server *s, size_t count)
+{
+    int64_t most = 0;
+    for (size_t i = 0; i < count; i++)
+        most = s[i].tick_ms > most ? s[i].tick_ms : most;
+    return most;
+}
+
+/* The leader looks once a tick whose time is over. A follower tells it within half a tick whom it
+ * has heard of, so that the leader counts from later. A session is at least two ticks long, unless
+ * minSessionTimeout was lowered. */
+static int64_t late_ms(int64_t granted_ms, int64_t tick_ms)
+{
+    return (tick_ms > 0 ? tick_ms : granted_ms / 2) * 3 / 2;
+}
+
+void zk_ensemble_say_timeout(const struct findings *f, int64_t asked_ms, int64_t granted_ms,
+                             int64_t tick_ms)
 {
     char text[ENSEMBLE_TEXT_MAX];
+    long long late = (long long)late_ms(granted_ms, tick_ms);
+    if (tick_ms > 0)
+        findings_say(f, SIMBA_LOG_INFO,
+                     "the servers end a session up to %lld ms after its time: their tickTime is "
+                     "%lld ms",
+                     late, (long long)tick_ms);
+    else
+        findings_say(
+            f, SIMBA_LOG_INFO,
+            "the servers end a session up to %lld ms after its time, unless their tickTime "
+            "is less than half of it, which they do not say. To see it: "
+            "4lw.commands.whitelist=srvr,conf",
+            late);
     enum simba_level level = zk_ensemble_timeout_text(asked_ms, granted_ms, text);
     findings_add(f,
                  (struct simba_finding){.kind = SIMBA_FINDING_LEASE,
                                         .level = level,
-                                        .lease_ms = granted_ms,
+                                        .lease_ms = granted_ms + late,
                                         .outage_ms = granted_ms / OUTAGE_PART},
                  "%s", text);
 }

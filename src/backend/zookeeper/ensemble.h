@@ -19,6 +19,7 @@ struct server {
     char version[32];
     char mode[16];          /* leader, follower, observer, standalone, read-only */
     int64_t min_ms, max_ms; /* of sessions; 0: it does not say */
+    int64_t tick_ms;        /* likewise */
 };
 
 /* What it answered to srvr and conf, "": nothing. */
@@ -33,7 +34,11 @@ void zk_ensemble_say_servers(const struct findings *f, const struct server *s, s
 
 /* Which sessions, and so which leases, the servers allow; and how long this one is. */
 void zk_ensemble_say_bounds(const struct findings *f, const struct server *s, size_t count);
-void zk_ensemble_say_timeout(const struct findings *f, int64_t asked_ms, int64_t granted_ms);
+void zk_ensemble_say_timeout(const struct findings *f, int64_t asked_ms, int64_t granted_ms,
+                             int64_t tick_ms);
+
+/* The longest tick of the servers that tell it; 0: none does. */
+int64_t zk_ensemble_tick_ms(const struct server *s, size_t count);
 
 /* The same in words. WARN: it is not as long as asked for. */
 #define ENSEMBLE_TEXT_MAX 256

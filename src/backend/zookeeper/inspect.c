@@ -123,8 +123,10 @@ static void say_session(const struct inspection *x)
                     NI_NUMERICHOST | NI_NUMERICSERV) == 0)
         findings_say(f, SIMBA_LOG_INFO, "our session, 0x%llx, is with the server at %s port %s",
                      (unsigned long long)s->latch.id, host, port);
-    zk_ensemble_say_timeout(f, s->latch.asked_ms, s->latch.deadline.timeout);
-    zk_ensemble_say_bounds(f, x->server, x->store->config.hosts);
+    size_t hosts = x->store->config.hosts;
+    zk_ensemble_say_timeout(f, s->latch.asked_ms, s->latch.deadline.timeout,
+                            zk_ensemble_tick_ms(x->server, hosts));
+    zk_ensemble_say_bounds(f, x->server, hosts);
     if (x->store->config.acl == ACL_OPEN)
         findings_say(f, SIMBA_LOG_WARN,
                      "anybody who reaches the server can delete our nodes: give a user and a "

@@ -4,12 +4,18 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "backend/zookeeper/connection.h"
 #include "backend/zookeeper/ensemble.h"
+#include "backend/zookeeper/four_letter.h"
 #include "backend/zookeeper/query.h"
 
 #define DEFAULT_MS (SIMBA_TTL_MS + SIMBA_TRANSITION_MS)
+#define REST_MS 250      /* between attempts of a session whose time is over */
+#define ASK_MS 1000      /* between questions whether its servers serve */
+#define PATIENCE_MS 1000 /* for an answer */
+#define TRIES 2          /* at each server, after one has said that it serves */
 
 /* ---- its timers ---------------------------------------------------------------------------- */
 
@@ -51,6 +57,78 @@ static void give_up(struct session *s, int code, bool hopeless)
         s->failures = (int)s->store->config.hosts;
     s->store->host->log(s->store->host, SIMBA_LOG_WARN, s->why);
 }
+
+/* ---- a session that is not taken up again -------------------------------------------------- */
+
+/* The length that the servers count from the last exchange. All tenures have ended before. */
+static bool is_outlived(const struct session *s, int64_t now)
+{
+    const struct session_deadline *d = &s->latch.deadline;
+    return s->handle != NULL && !s->over && s->latch.established && !s->latch.connected &&
+           now > d->written + d->timeout && now > d->counted + d->timeout;
+}
+
+int64_t zk_session_rest_ms(const struct session *s, int64_t now)
+{
+    return is_outlived(s, now) && now < s->outlived.try_at ? s->outlived.try_at - now : 0;
+}
+
+void zk_session_failed_once(struct session *s)
+{
+    s->outlived.try_at = simba_now() + REST_MS;
+}
+
+static void on_served(void *data, const struct four_letter_answer *a)
+{
+    struct session *s = data;
+    struct server server = {.state = SERVER_SILENT};
+    snprintf(server.why, sizeof server.why, "%s", a->why);
+    zk_ensemble_read(&server, a->srvr, a->conf);
+    bool serves = server.state == SERVER_HIDES ||
+                  (server.state == SERVER_SERVES && strcmp(server.mode, "read-only") != 0);
+    s->outlived.question = NULL;
+    if (!serves || s->outlived.has_served)
+        return;
+    s->outlived.has_served = true;
+    s->outlived.failures = s->failures;
+}
+
+static void ask_server(struct session *s)
+{
+    const struct zookeeper_config *c = &s->store->config;
+    size_t at = s->outlived.host++ % c->hosts;
+    s->outlived.question = zk_four_letter_ask(s->store->resolver, c->host[at].name,
+                                              c->host[at].port, PATIENCE_MS, on_served, s);
+}
+
+static void forget_server(struct session *s)
+{
+    if (s->outlived.question != NULL)
+        zk_four_letter_forget(s->outlived.question);
+    s->outlived.question = NULL;
+    s->outlived.has_served = false;
+}
+
+void zk_session_check_outlived(struct session *s)
+{
+    int64_t now = simba_now();
+    int tries = TRIES * (int)s->store->config.hosts;
+    if (!is_outlived(s, now)) {
+        forget_server(s);
+    } else if (s->outlived.has_served && s->failures - s->outlived.failures >= tries) {
+        snprintf(s->why, sizeof s->why,
+                 "%.100s: the servers serve, and do not take up our session of before again: were "
+                 "their data deleted, or replaced by older ones? Beginning another session",
+                 s->addresses);
+        forget_server(s);
+        give_up(s, SIMBA_ESTORE, false);
+    } else if (s->outlived.question == NULL && now >= s->outlived.ask_at) {
+        s->outlived.ask_at = now + ASK_MS;
+        ask_server(s);
+    }
+}
+
+/* ---- connected, and not -------------------------------------------------------------------- */
 
 /* What waited for a connection has one. */
 static void submit_waiting(struct session *s)
@@ -172,6 +250,7 @@ void zk_session_close(struct session *s)
             resolve_forget(s->asked[i].question);
         s->asked[i].question = NULL;
     }
+    forget_server(s);
     zk_connection_close(s);
     zk_latch_session_close(&s->latch, simba_now());
     handles_close(&s->store->handles, &s->timer);

@@ -34,6 +34,15 @@ struct session {
     struct reconnect reconnect; /* when to begin with another handle */
     char why[SESSION_TEXT_MAX];
 
+    /* Its time is over by our own clock, and it is still not taken up again. */
+    struct {
+        struct four_letter *question; /* whether a server serves; NULL: none */
+        size_t host;                  /* that is asked next */
+        int64_t ask_at, try_at;       /* simba_now(): not before that */
+        bool has_served;              /* a server said so, */
+        int failures;                 /* when there had been so many failures */
+    } outlived;
+
     struct asked_name {
         struct session *session;
         struct resolve_question *question; /* NULL: it has an answer */
@@ -50,6 +59,14 @@ struct session *zk_session_for(struct zookeeper *z, int64_t lease_ms); /* NULL: 
 struct session *zk_session_any(struct zookeeper *z); /* a connected one if there is */
 struct session *zk_session_next(const struct session *s);
 void zk_session_close(struct session *s);
+
+/* Servers that know fewer transactions than we have seen never take up the session again: their
+ * data were deleted, or an older backup was put back. So one whose time is over is given up, if its
+ * servers serve others. Check: after each attempt, outside of the library's callbacks. Rest: how long
+ * to wait before the next attempt. */
+void zk_session_check_outlived(struct session *s);
+int64_t zk_session_rest_ms(const struct session *s, int64_t now);
+void zk_session_failed_once(struct session *s); /* an attempt to connect */
 
 /* What its connection has come to. */
 void zk_session_connected(struct session *s);

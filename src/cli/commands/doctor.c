@@ -286,6 +286,7 @@ static void check_settings(struct doctor *d)
 
 static void conclude_exclusion(struct doctor *d)
 {
+    int64_t lease = d->lease < d->period.lease ? d->lease : d->period.lease;
     if (d->worst == BAD)
         find(d, BAD, "exclusion", "not promised: see what is BAD above");
     else if (d->two_may_own)
@@ -294,7 +295,7 @@ static void conclude_exclusion(struct doctor *d)
         find(d, OK, "exclusion",
              "at most one owner at a time: the store applies one operation at a time, and an owner "
              "stops before its lease of %lld ms ends",
-             (long long)(d->lease / NS_PER_MS));
+             (long long)(lease / NS_PER_MS));
 }
 
 static void conclude_fencing(struct doctor *d)

@@ -45,6 +45,49 @@ static void sql_row_locked(void)
     database_drop(&d);
 }
 
+struct wait {
+    simba_locker *l;
+    int code;
+};
+
+static void *wait_for_it(void *arg)
+{
+    struct wait *w = arg;
+    w->code = simba_locker_acquire(w->l, PATIENCE_MS);
+    return NULL;
+}
+
+/* A row that is free, and that somebody's transaction holds for longer than a statement waits for
+ * it: that is an answer, and no failure of the store. A caller that waits gets the mutex soon after
+ * that; one that does not is told why. */
+static void sql_free_row_locked(void)
+{
+    struct database d;
+    database_make(&d);
+    simba_client *s = open_at(d.url);
+    struct wait w = {.l = locker(s, "m", NULL, lease_steady()), .code = 1};
+    simba_locker *other = locker(s, "o", NULL, lease_steady());
+    CHECK_OK(simba_locker_acquire(w.l, PATIENCE_MS));
+    CHECK_OK(simba_locker_release(w.l));
+    sql_run(&d, "BEGIN");
+    sql_run(&d, "SELECT version FROM simba_mutex WHERE mutex='m' FOR UPDATE");
+    for (int64_t wait_ms = 0; wait_ms <= 3000; wait_ms += 3000) {
+        int code = simba_locker_acquire(w.l, wait_ms);
+        CHECK(code < 0 && code != SIMBA_ESTORE);
+        CHECK(strstr(simba_error_text(), "locked by somebody's transaction") != NULL);
+    }
+    pthread_t thread = spawn(wait_for_it, &w);
+    nap(3000);
+    CHECK_OK(simba_locker_acquire(other, PATIENCE_MS));
+    sql_run(&d, "ROLLBACK");
+    int64_t freed = simba_now();
+    join(thread);
+    CHECK_OK(w.code);
+    CHECK(simba_now() - freed < 2000);
+    client_close(s);
+    database_drop(&d);
+}
+
 static void sql_sessions_killed(void)
 {
     struct database d;
@@ -309,6 +352,7 @@ static void sql_evict_several(void)
 const struct test sql_tests[] = {
     {"sql_restart", sql_restart, SQL_ONLY, 0},
     {"sql_row_locked", sql_row_locked, SQL_ONLY, 0},
+    {"sql_free_row_locked", sql_free_row_locked, SQL_ONLY, 0},
     {"sql_sessions_killed", sql_sessions_killed, SQL_ONLY, 0},
     {"sql_answer_lost", sql_answer_lost, SQL_ONLY, 0},
     {"sql_server_silent", sql_server_silent, SQL_ONLY, 0},

@@ -372,6 +372,32 @@ static void zookeeper_server_restarted(void)
     end();
 }
 
+/* The server's data are deleted, or replaced by older ones: it knows fewer transactions than the
+ * clients have seen, and never takes up their sessions again. They begin others. */
+static void zookeeper_data_deleted(void)
+{
+    begin();
+    char path[32];
+    struct peer a = start(lease(2000, 2000)), b = start(lease(2000, 2000));
+    for (int i = 0; i < 64; i++) {
+        snprintf(path, sizeof path, "/seen%d", i);
+        CHECK(raw_create(&server, path, "") == ZOK);
+    }
+    raw_close(&server);
+    own(&a);
+    CHECK(peer_number(&b, "start") == 0);
+    CHECK(peer_number(&b, "wait") == 0);
+    ensemble_kill(&server, 0);
+    peer_kill(&a); /* its next token would be lower: those begin anew */
+    CHECK(rename(folder_path("data0/version-2"), folder_path("deleted")) == 0);
+    ensemble_launch(&server, 0);
+    ensemble_await(&server, 0);
+    peer_await_owner(&b);
+    CHECK(peer_number(&b, "stop") == 0);
+    peer_end(&b);
+    end();
+}
+
 /* A session that nobody needed for long serves the first one who does: it joins once, and that
  * counts. */
 static void zookeeper_idle(void)
@@ -731,6 +757,7 @@ const struct test zookeeper_fault_tests[] = {
     {"zookeeper_client_stopped", zookeeper_client_stopped, ZOOKEEPER_ALL, 0},
     {"zookeeper_not_taken_up_again", zookeeper_not_taken_up_again, ZOOKEEPER_ALL, 0},
     {"zookeeper_server_restarted", zookeeper_server_restarted, ZOOKEEPER_ONLY, 0},
+    {"zookeeper_data_deleted", zookeeper_data_deleted, ZOOKEEPER_ONLY, 0},
     {"zookeeper_server_stopped", zookeeper_server_stopped, ZOOKEEPER_ONLY, 0},
     {"zookeeper_idle", zookeeper_idle, ZOOKEEPER_ALL, 0},
     {"zookeeper_connections_break", zookeeper_connections_break, ZOOKEEPER_ALL, 90},
