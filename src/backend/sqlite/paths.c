@@ -107,7 +107,7 @@ static int check_links(const char *path, char *why, size_t why_size)
 
 static int check_files(const struct paths *p, const char *folder, char *why, size_t why_size)
 {
-    const char *const all[] = {p->db, p->wal, p->shm, p->live, p->wakeup_file};
+    const char *const all[] = {p->db, p->wal, p->shm, p->live, p->tree, p->wakeup_file};
     uint64_t mount = mount_of(folder);
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < sizeof all / sizeof *all; i++)
@@ -148,6 +148,7 @@ int paths_find(struct paths *p, const char *path, char *why, size_t why_size)
     snprintf(p->wal, sizeof p->wal, "%.*s-wal", PATH_MAX - 8, p->db);
     snprintf(p->shm, sizeof p->shm, "%.*s-shm", PATH_MAX - 8, p->db);
     snprintf(p->live, sizeof p->live, "%.*s-live", PATH_MAX - 8, p->db);
+    snprintf(p->tree, sizeof p->tree, "%.*s-tree", PATH_MAX - 8, p->db);
     snprintf(p->wakeup_file, sizeof p->wakeup_file, "%.*s-bell", PATH_MAX - 8, p->db);
     return check_files(p, folder, why, why_size);
 }
