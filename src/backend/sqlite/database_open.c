@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "backend/sqlite/database.h"
+#include "backend/sqlite/harden.h"
 
 #define OPEN_WAL_PAGES 64
 
@@ -102,10 +103,7 @@ static int check_head(struct database *d)
  * only we write the log back: see files.h. */
 static void harden(struct database *d)
 {
-    sqlite3_db_config(d->handle, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
-    sqlite3_db_config(d->handle, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
-    sqlite3_db_config(d->handle, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, NULL);
-    sqlite3_db_config(d->handle, SQLITE_DBCONFIG_ENABLE_VIEW, 0, NULL);
+    harden_database(d->handle);
     sqlite3_db_config(d->handle, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
     sqlite3_busy_handler(d->handle, on_busy, d);
     sqlite3_wal_hook(d->handle, on_commit, d);
