@@ -294,6 +294,19 @@ P
     expect 0
 }
 
+@test "history: a reason that this version does not know" {
+    setup_store
+    record
+    tenure one@a "$M"
+    end_watch
+    sql "UPDATE tenure SET reason = 'transferred'"
+    run simba history --from h.db
+    expect 0 ' ended +'"$M"
+    [[ "$output" != *null* ]]
+    run simba history --from h.db --json
+    expect 0 '"state":"ended".*"reason":null'
+}
+
 @test "history: what is older than --keep goes" {
     setup_store
     record

@@ -137,6 +137,8 @@ static void publish(struct model *m)
     json_buffer_add(&t, "}\n\n");
     if (!t.failed)
         http_publish(m->http, 0, t.at, t.length);
+    else
+        m->is_reset = true; /* readers read everything again */
     free(t.at);
 }
 
@@ -191,6 +193,8 @@ static void set_answering(struct model *m, int rc)
     json_buffer_add(&t, "\n\n");
     if (!t.failed)
         http_publish(m->http, 0, t.at, t.length);
+    else
+        m->is_reset = true;
     free(t.at);
 }
 
