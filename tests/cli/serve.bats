@@ -90,8 +90,8 @@ for line in sys.stdin: json.loads(line)'
     [ "$(get / -o /dev/null -w '%{http_code}' -X POST)" = 405 ]
     [ "$(get / -o /dev/null -w '%{http_code}' -H 'Host: evil.example.org')" = 403 ]
     [ "$(get / -o /dev/null -w '%{http_code}' -H 'Host: localhost')" = 200 ]
-    [ "$(get /healthz -o /dev/null -w '%{http_code}' -H 'Host: monitored.example.org')" = 200 ]
-    [ "$(get /metrics -o /dev/null -w '%{http_code}' -H 'Host: monitored.example.org')" = 200 ]
+    [ "$(get /healthz -o /dev/null -w '%{http_code}' -H 'Host: evil.example.org')" = 403 ]
+    [ "$(get /metrics -o /dev/null -w '%{http_code}' -H 'Host: evil.example.org')" = 403 ]
     [ "$(get /nosuch -o /dev/null -w '%{http_code}')" = 404 ]
     answers '/api/history?since=1h&limit=7&before=9.9&mutex=%00%ff' 'j["tenures"] == []'
     run simba serve --listen "${ADDRESS#http://}"

@@ -185,13 +185,13 @@ static void answer_health(void *data, struct http_request *r)
 }
 
 static const struct http_route routes[] = {
-    {"/", answer_page, false},
-    {"/api/mutexes", answer_mutexes, false},
-    {"/api/history", answer_history, false},
-    {"/events", answer_events, false},
-    {"/metrics", answer_metrics, true}, /* monitoring asks by name … */
-    {"/healthz", answer_health, true},  /* … and so do load balancers */
-    {NULL, NULL, false},
+    {"/", answer_page},
+    {"/api/mutexes", answer_mutexes},
+    {"/api/history", answer_history},
+    {"/events", answer_events},
+    {"/metrics", answer_metrics},
+    {"/healthz", answer_health},
+    {NULL, NULL},
 };
 
 /* ---- all of it ----------------------------------------------------------------------------- */
@@ -259,7 +259,6 @@ static int start(struct server *s, struct cli *c)
                              .data = s,
                              .connections = CONNECTIONS,
                              .streams = STREAMS,
-                             .checks_host = true,
                              .hosts = c->setting[SET_SERVE_HOST].value};
     int code;
     if (!signals_take(&s->signals))
