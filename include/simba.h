@@ -213,7 +213,9 @@ const char *simba_store_text(const simba_client *s); /* the URL, to show: secret
 
 /* A descriptor for children that act for the owner: while one has it open, a store that notices
  * dead clients does not take this one for dead. It stays the client's and is closed on exec: in the
- * child, between fork and exec, dup() it. -1: none before the first exchange, or never. */
+ * child, between fork and exec, dup() it. It can only be read; at its offset is the byte that it has
+ * locked: a child that is not trusted gets another open of the file, with the same shared lock.
+ * -1: none before the first exchange, or never. */
 int simba_liveness_fd(simba_client *s);
 
 /* Who owns the mutex now; all zero when nobody does. [blocks] */

@@ -3,13 +3,15 @@
  * Who records holds a lock (flock) on the file by a descriptor of its own, to its end: so there is one, and
  * readers see whether it lives. That descriptor is opened before SQLite opens the file and is never
  * closed while SQLite has it open, because closing any descriptor of a database drops SQLite's
- * own locks. The first bytes are read by it, too: a file that is not ours is not even opened as a database.
+ * own locks. The first bytes are read by it, too: a file that is not ours is not even opened as a database,
+ * and of one that is, nothing but our own tables and indexes is accepted.
  *
  * A row is written when a tenure begins and again when it ends, under a number of ours: writing it twice
  * does no harm. Durability is that of WAL with synchronous=NORMAL: after a power failure the last seconds
  * may be missing, and the file is whole. */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -20,6 +22,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "backend/sqlite/harden.h"
 #include "cli/cli.h"
 #include "cli/history_file.h"
 #include "cli/output.h"
@@ -34,19 +37,24 @@
 #define PURGE_ROWS 50000
 #define JOURNAL_BYTES 4194304
 
-static const char schema[] =
-    "CREATE TABLE store(id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);"
+/* As SQLite keeps their texts: whatever else is in a file was put there by others. The last one is missing in
+ * files of before. */
+static const char *const schema[] = {
+    "CREATE TABLE store(id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE)",
     "CREATE TABLE recording(id INTEGER PRIMARY KEY, store INTEGER NOT NULL, began_ms INTEGER NOT "
-    "NULL, last_ms INTEGER NOT NULL, pid INTEGER NOT NULL);"
+    "NULL, last_ms INTEGER NOT NULL, pid INTEGER NOT NULL)",
     "CREATE TABLE recorded_name(recording INTEGER NOT NULL, mutex TEXT NOT NULL, "
-    "PRIMARY KEY(recording, mutex)) WITHOUT ROWID;" /* none of a recording: all mutexes */
+    "PRIMARY KEY(recording, mutex)) WITHOUT ROWID", /* none of a recording: all mutexes */
     "CREATE TABLE tenure(id INTEGER PRIMARY KEY, store INTEGER NOT NULL, mutex TEXT NOT NULL, "
     "holder "
     "TEXT NOT NULL, token INTEGER NOT NULL, began_ms INTEGER NOT NULL, began_known INTEGER NOT "
     "NULL, "
-    "ended_ms INTEGER, reason TEXT, over_by_ms INTEGER, note TEXT);"
-    "CREATE INDEX tenure_by_end ON tenure(ended_ms);"
-    "CREATE INDEX tenure_by_mutex ON tenure(mutex, ended_ms);";
+    "ended_ms INTEGER, reason TEXT, over_by_ms INTEGER, note TEXT)",
+    "CREATE INDEX tenure_by_end ON tenure(ended_ms)",
+    "CREATE INDEX tenure_by_mutex ON tenure(mutex, ended_ms)",
+    "CREATE INDEX tenure_by_store ON tenure(store, ended_ms)",
+};
+#define SCHEMA_COUNT (sizeof schema / sizeof *schema)
 
 /* ---- errors -------------------------------------------------------------------------------- */
 
@@ -163,6 +171,7 @@ static int open_database(struct history *h, int flags)
     sqlite3_free(path);
     if (rc != SQLITE_OK)
         return history_fail(h);
+    harden_database(h->db);
     sqlite3_busy_timeout(h->db, BUSY_MS);
     return 0;
 }
@@ -189,7 +198,32 @@ static int open_unchanging(struct history *h)
     int rc = sqlite3_open_v2(text, &h->db,
                              SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_FULLMUTEX, NULL);
     sqlite3_free(text);
+    if (rc == SQLITE_OK)
+        harden_database(h->db);
     return rc == SQLITE_OK ? 0 : history_fail(h);
+}
+
+/* Before anything else is asked: constraints and indexes that others have added are run as well. */
+static int check_tables(struct history *h)
+{
+    const char *alien = NULL;
+    int step = SQLITE_ERROR;
+    sqlite3_stmt *s = history_prepare(h, "SELECT name, sql FROM sqlite_schema WHERE sql NOTNULL");
+    while (s != NULL && alien == NULL && (step = sqlite3_step(s)) == SQLITE_ROW) {
+        const char *sql = (const char *)sqlite3_column_text(s, 1);
+        alien = (const char *)sqlite3_column_text(s, 0);
+        for (size_t i = 0; i < SCHEMA_COUNT; i++)
+            alien = sql != NULL && strcmp(sql, schema[i]) == 0 ? NULL : alien;
+    }
+    if (alien != NULL)
+        snprintf(h->why, sizeof h->why,
+                 "%.300s: it has '%.60s', which is not simba's: move the file away, and record a "
+                 "new one",
+                 h->path, alien);
+    else if (s != NULL && step != SQLITE_DONE)
+        history_fail(h);
+    sqlite3_finalize(s);
+    return alien == NULL && step == SQLITE_DONE ? 0 : -1;
 }
 
 /* Made in one transaction with a journal of its own, so that the header says what the file is before the
@@ -201,17 +235,29 @@ static int make_tables(struct history *h)
         return -1;
     snprintf(sql, sizeof sql, "PRAGMA application_id=%d; PRAGMA user_version=%d;", APPLICATION_ID,
              FORMAT);
-    if (run_sql(h, sql) == 0 && run_sql(h, schema) == 0 && run_sql(h, "COMMIT") == 0)
+    int rc = run_sql(h, sql);
+    for (size_t i = 0; rc == 0 && i < SCHEMA_COUNT; i++)
+        rc = run_sql(h, schema[i]);
+    if (rc == 0 && run_sql(h, "COMMIT") == 0)
         return 0;
     sqlite3_exec(h->db, "ROLLBACK", NULL, NULL, NULL);
     return -1;
+}
+
+/* The index that files of before have not. */
+static int add_index(struct history *h)
+{
+    int64_t found =
+        history_ask_number(h, "SELECT count(*) FROM sqlite_schema WHERE name = 'tenure_by_store'");
+    return found != 0 ? found < 0 ? -1 : 0 : run_sql(h, schema[SCHEMA_COUNT - 1]);
 }
 
 static int prepare_to_write(struct history *h, bool is_empty)
 {
     char sql[64];
     snprintf(sql, sizeof sql, "PRAGMA journal_size_limit=%d", JOURNAL_BYTES);
-    if ((is_empty && make_tables(h) != 0) || run_sql(h, "PRAGMA journal_mode=WAL") != 0 ||
+    if (check_tables(h) != 0 || (is_empty && make_tables(h) != 0) || add_index(h) != 0 ||
+        run_sql(h, "PRAGMA journal_mode=WAL") != 0 ||
         run_sql(h, "PRAGMA synchronous=NORMAL") != 0 || run_sql(h, sql) != 0)
         return -1;
     h->write = history_prepare(
@@ -244,6 +290,21 @@ static int refuse_second(const struct cli *c, struct history *h)
                        h->path, who);
 }
 
+/* The folder must not be everybody's: whoever can write there can put another file in the place of ours. */
+static int check_folder(const struct cli *c, const char *path)
+{
+    char folder[PATH_MAX], why[PATH_MAX + 160];
+    const char *slash = strrchr(path, '/');
+    int length = slash == NULL ? 0 : slash == path ? 1 : (int)(slash - path);
+    snprintf(folder, sizeof folder, "%.*s", length, path);
+    char *real = realpath(length == 0 ? "." : folder, NULL);
+    if (real == NULL)
+        return refuse(c, path, strerror(errno));
+    int rc = harden_check_folder(real, why, sizeof why);
+    free(real);
+    return rc == 0 ? 0 : refuse(c, path, why);
+}
+
 static bool lock_to_write(int fd)
 {
     int64_t until = simba_now() + READER_MS;
@@ -257,19 +318,23 @@ int history_open_to_write(const struct cli *c, const char *path, struct history 
 {
     bool is_empty = false;
     *out = NULL;
+    int code = check_folder(c, path);
+    if (code != 0)
+        return code;
     int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
     if (fd < 0)
         return refuse(c, path,
                       errno == ELOOP ? "it is a symbolic link: name the file itself"
                                      : strerror(errno));
+    /* First the lock: another recorder may be making the tables. */
+    bool is_locked = lock_to_write(fd);
     const char *why = check_header(fd, &is_empty);
     struct history *h = why == NULL ? make(path) : NULL;
-    int code = 0;
     if (why != NULL)
         code = refuse(c, path, why);
     else if (h == NULL)
         code = refuse(c, path, "out of memory");
-    else if (!lock_to_write(fd))
+    else if (!is_locked)
         code = refuse_second(c, h);
     else if (open_database(h, SQLITE_OPEN_READWRITE) != 0 || prepare_to_write(h, is_empty) != 0)
         code = print_error(c, "%s", h->why);
@@ -314,8 +379,9 @@ int history_open_to_read(const struct cli *c, const char *path, struct history *
     if (h == NULL)
         return refuse(c, path, why != NULL ? why : "out of memory");
     static const char try[] = "SELECT count(*) FROM sqlite_schema";
-    if ((open_database(h, SQLITE_OPEN_READONLY) != 0 || run_sql(h, try) != 0) &&
-        (h->is_recorded || open_unchanging(h) != 0 || run_sql(h, try) != 0)) {
+    bool is_open = (open_database(h, SQLITE_OPEN_READONLY) == 0 && run_sql(h, try) == 0) ||
+                   (!h->is_recorded && open_unchanging(h) == 0 && run_sql(h, try) == 0);
+    if (!is_open || check_tables(h) != 0) {
         int code = print_error(c, "%s", h->why);
         history_close(h);
         return code;
@@ -355,6 +421,11 @@ void history_close(struct history *h)
 }
 
 /* ---- writing ------------------------------------------------------------------------------- */
+
+void history_interrupt(struct history *h)
+{
+    sqlite3_interrupt(h->db);
+}
 
 int64_t history_last_row(const struct history *h)
 {

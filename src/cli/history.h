@@ -11,6 +11,7 @@
 
 #define HISTORY_KEEP_MS (INT64_C(30) * 24 * 3600 * 1000) /* unless --keep says otherwise */
 #define HISTORY_KEEP_LEAST_MS 60000
+#define HISTORY_GAPS_MAX 100     /* that are told to a page */
 #define HISTORY_ROWS_MAX 1000000 /* of more tenures the oldest are deleted */
 
 struct cli;
@@ -37,6 +38,7 @@ int history_begin(struct history *h, const char *store, char *const *names, size
                   void (*resume)(void *data, const struct seen_tenure *t), void *data);
 /* The same again, after a time in which nothing was seen. */
 int history_go_on(struct history *h, char *const *names, size_t count);
+void history_interrupt(struct history *h);         /* from any thread: what runs now fails */
 bool history_is_gone(const struct history *h);     /* the file was moved or deleted */
 int64_t history_last_row(const struct history *h); /* rows greater than this are free */
 
@@ -71,15 +73,21 @@ int history_read(struct history *h, const struct history_query *q, history_tenur
                  history_gap_fn *gap, void *data);
 
 /* Those that are over, of all mutexes or one, the newest first: before this end and row, at most so
- * many. 0, or -1. */
+ * many. 0, or -1; 1: that took as long as it may, and what was told is the beginning. */
 struct history_page {
     const char *store, *mutex; /* mutex NULL: all */
     int64_t since_ms, before_ms, before_row;
     size_t limit;
+    int64_t until; /* on simba_now(); 0: as long as it takes */
 };
 int history_read_page(struct history *h, const struct history_page *p, history_tenure_fn *tenure,
                       void *data);
 int history_count_stores(struct history *h); /* -1: an error */
+
+/* When not all mutexes of a store were recorded: first the time before the first recording, which begins with
+ * the time itself (0), then what ended after since_ms, the newest first, at most HISTORY_GAPS_MAX. 0, or -1. */
+int history_read_gaps(struct history *h, const char *store, int64_t since_ms, history_gap_fn *gap,
+                      void *data);
 
 /* A tenure as a JSON object: for simba history --json and for simba serve. */
 void seen_tenure_json(struct json_buffer *t, const struct seen_tenure *tenure, const char *store);

@@ -134,14 +134,28 @@ int history_read(struct history *h, const struct history_query *q, history_tenur
     return step == SQLITE_DONE ? 0 : -1;
 }
 
+#define STEPS 1000 /* of SQLite, so often the time is asked for */
+
+static int is_over(void *until)
+{
+    return simba_now() >= *(const int64_t *)until;
+}
+
+#define PAGE_ORDER                                                                              \
+    " AND t.ended_ms>=?2 AND t.ended_ms<=?3 AND (t.ended_ms,t.id)<(?3,?4) ORDER BY t.ended_ms " \
+    "DESC,t.id DESC LIMIT ?6"
+
 int history_read_page(struct history *h, const struct history_page *p, history_tenure_fn *tenure,
                       void *data)
 {
-    sqlite3_stmt *s = history_prepare(
-        h, "SELECT " HISTORY_ROW
-           " FROM tenure t WHERE (?1 IS NULL OR t.mutex=?1) AND t.ended_ms>=?2 AND "
-           "(t.ended_ms,t.id)<(?3,?4) AND t.store=(SELECT id FROM store WHERE name=?5) ORDER BY "
-           "t.ended_ms DESC,t.id DESC LIMIT ?6");
+    /* Two, so that each walks along its own index; a + keeps SQLite from the other one. */
+    static const char of_all[] =
+        "SELECT " HISTORY_ROW " FROM tenure t WHERE ?1 IS NULL AND t.store=(SELECT id FROM store "
+        "WHERE name=?5)" PAGE_ORDER;
+    static const char of_one[] =
+        "SELECT " HISTORY_ROW " FROM tenure t WHERE t.mutex=?1 AND +t.store=(SELECT id FROM store "
+        "WHERE name=?5)" PAGE_ORDER;
+    sqlite3_stmt *s = history_prepare(h, p->mutex != NULL ? of_one : of_all);
     int step = SQLITE_ERROR;
     struct seen_tenure t;
     if (s == NULL)
@@ -152,10 +166,39 @@ int history_read_page(struct history *h, const struct history_page *p, history_t
     sqlite3_bind_int64(s, 4, p->before_row);
     sqlite3_bind_text(s, 5, p->store, -1, SQLITE_STATIC);
     sqlite3_bind_int64(s, 6, (int64_t)p->limit);
+    if (p->until != 0)
+        sqlite3_progress_handler(h->db, STEPS, is_over, (void *)(uintptr_t)&p->until);
     while ((step = sqlite3_step(s)) == SQLITE_ROW) {
         history_take_row(s, &t);
         tenure(data, &t, p->store);
     }
+    sqlite3_progress_handler(h->db, 0, NULL, NULL);
+    if (step != SQLITE_DONE)
+        history_fail(h);
+    sqlite3_finalize(s);
+    return step == SQLITE_DONE ? 0 : step == SQLITE_INTERRUPT ? 1 : -1;
+}
+
+int history_read_gaps(struct history *h, const char *store, int64_t since_ms, history_gap_fn *gap,
+                      void *data)
+{
+    sqlite3_stmt *s = history_prepare(
+        h,
+        "WITH whole AS (SELECT id,began_ms,last_ms FROM recording r WHERE store=(SELECT id FROM "
+        "store WHERE name=?1) AND NOT EXISTS (SELECT 1 FROM recorded_name n WHERE "
+        "n.recording=r.id)) SELECT 0,min(began_ms) FROM whole UNION ALL SELECT * FROM (SELECT "
+        "last_ms,next FROM (SELECT last_ms,lead(began_ms) OVER (ORDER BY id) AS next FROM whole) "
+        "WHERE next>last_ms+1000 AND next>=?2 ORDER BY next DESC LIMIT ?3)");
+    int step = SQLITE_ERROR;
+    if (s == NULL)
+        return -1;
+    sqlite3_bind_text(s, 1, store, -1, SQLITE_STATIC);
+    sqlite3_bind_int64(s, 2, since_ms);
+    sqlite3_bind_int(s, 3, HISTORY_GAPS_MAX);
+    while ((step = sqlite3_step(s)) == SQLITE_ROW)
+        gap(data, &(struct history_gap){.from_ms = sqlite3_column_int64(s, 0),
+                                        .to_ms = sqlite3_column_int64(s, 1),
+                                        .store = store});
     if (step != SQLITE_DONE)
         history_fail(h);
     sqlite3_finalize(s);

@@ -280,13 +280,63 @@ int usage(const struct cli *c, const char *format, ...)
     return EXIT_USAGE;
 }
 
+static bool cannot_make_json; /* a line of data is missing on stdout */
+
+/* A text may be anybody's, and jansson takes none that is not UTF-8. */
+json_t *text_or_null(const char *text)
+{
+    unsigned code;
+    json_t *as_is = text != NULL ? json_string(text) : json_null();
+    char *copy = as_is == NULL ? strdup(text) : NULL;
+    if (copy == NULL)
+        return as_is;
+    for (char *at = copy; *at != '\0';) {
+        size_t length = decode_character(at, &code);
+        if (length == 1 && code == 0xfffd)
+            *at = '?';
+        at += length;
+    }
+    json_t *mended = json_string(copy);
+    free(copy);
+    return mended;
+}
+
+static json_t *take_value(char kind, va_list *args)
+{
+    switch (kind) {
+    case 's':
+        return text_or_null(va_arg(*args, const char *));
+    case 'o':
+        return va_arg(*args, json_t *);
+    case 'I':
+        return json_integer(va_arg(*args, json_int_t));
+    case 'i':
+        return json_integer(va_arg(*args, int));
+    case 'b':
+        return json_boolean(va_arg(*args, int));
+    case 'f':
+        return json_real(va_arg(*args, double));
+    default:
+        return json_null();
+    }
+}
+
 void print_json(const char *format, ...)
 {
     va_list args;
+    json_t *all = json_object();
+    bool is_whole = all != NULL;
     va_start(args, format);
-    json_t *value = json_vpack_ex(NULL, 0, format, args);
+    for (const char *at = format; (at = strchr(at, ':')) != NULL; at++) {
+        const char *name = va_arg(args, const char *);
+        is_whole = json_object_set_new(all, name, take_value(at[1], &args)) == 0 && is_whole;
+    }
     va_end(args);
-    print_json_value(value);
+    if (!is_whole) {
+        json_decref(all);
+        all = NULL;
+    }
+    print_json_value(all);
 }
 
 json_t *number_or_null(bool is_known, int64_t value)
@@ -301,8 +351,8 @@ char *json_text(json_t *value)
          *out = NULL;
     size_t size, length;
     unsigned code;
-    FILE *to = open_memstream(&out, &size);
-    for (const char *at = raw != NULL ? raw : "null"; to != NULL && *at != '\0'; at += length) {
+    FILE *to = raw != NULL ? open_memstream(&out, &size) : NULL;
+    for (const char *at = raw; to != NULL && *at != '\0'; at += length) {
         length = decode_character(at, &code);
         if (is_unsafe_character(code))
             fprintf(to, "\\u%04x", code);
@@ -321,14 +371,24 @@ char *json_text(json_t *value)
 void print_json_value(json_t *value)
 {
     char *text = json_text(value);
-    puts(text != NULL ? text : "null");
+    if (text != NULL)
+        puts(text);
+    else
+        print_json_missing();
     free(text);
+}
+
+void print_json_missing(void)
+{
+    cannot_make_json = true;
 }
 
 int flush_stdout(const struct cli *c)
 {
     if (fflush(stdout) == 0 && !ferror(stdout))
-        return 0;
+        return !cannot_make_json
+                   ? 0
+                   : print_error(c, "lines are missing on stdout: no memory to make JSON of them");
     if (errno == EPIPE)
         return EXIT_NO_READER;
     return print_error(c, "cannot write to stdout: %s", strerror(errno));

@@ -33,8 +33,14 @@ __attribute__((format(printf, 2, 3))) void print_status(const struct cli *c, con
                                                         ...);
 
 /* An object as one line of JSON on stdout: pairs of names and values, as jansson's json_pack has
- * them in its format. */
+ * them in its format, of s, o (given), I, i, b, f and n; s may be NULL, and any text. If it cannot be
+ * made, nothing is printed, and flush_stdout() fails. */
 void print_json(const char *format, ...);
+
+void print_json_missing(void); /* a line could not be made */
+
+/* A text of jansson's: with a ? for each byte that is not UTF-8; null for NULL. NULL: there is no memory. */
+struct json_t *text_or_null(const char *text);
 
 /* A number of jansson's, or null where it is not known. */
 struct json_t *number_or_null(bool is_known, int64_t value);

@@ -202,42 +202,38 @@ static void print_columns(const struct owner_list *t, int64_t now)
 
 /* ---- JSON ---------------------------------------------------------------------------------- */
 
-/* A name may be anybody's: what is no UTF-8 is no text for JSON, so that is shown as for people. */
-static json_t *name_json(const char *name)
+static void put_json(json_t *j, const char *name, json_t *value)
 {
-    char shown[SHOWN_MAX];
-    json_t *as_is = json_string(name);
-    return as_is != NULL ? as_is : json_string(show_name(name, shown, sizeof shown));
+    if (json_object_set_new(j, name, value) != 0)
+        print_json_missing();
 }
 
 static void add_tenure(json_t *j, const struct simba_owner *o, int64_t now)
 {
     bool known = o->id[0] != '\0', held = simba_owner_exists(o, now);
-    json_object_set_new(j, "holder", known ? name_json(o->id) : json_null());
-    json_object_set_new(j, "token", number_or_null(known && o->token != 0, (int64_t)o->token));
-    json_object_set_new(j, "remaining_ms", number_or_null(held, o->transition_at - now));
-    json_object_set_new(j, "held_ms",
-                        number_or_null(held && o->acquired_at != 0, now - o->acquired_at));
+    put_json(j, "holder", text_or_null(known ? o->id : NULL));
+    put_json(j, "token", number_or_null(known && o->token != 0, (int64_t)o->token));
+    put_json(j, "remaining_ms", number_or_null(held, o->transition_at - now));
+    put_json(j, "held_ms", number_or_null(held && o->acquired_at != 0, now - o->acquired_at));
 }
 
 static void add_note(json_t *j, const struct simba_note *note, int64_t now)
 {
-    json_object_set_new(j, "note", json_string(note->text));
-    json_object_set_new(j, "note_token", json_integer((int64_t)note->token));
-    json_object_set_new(j, "note_age_ms",
-                        json_integer(now > note->written_at ? now - note->written_at : 0));
+    put_json(j, "note", text_or_null(note->text));
+    put_json(j, "note_token", json_integer((int64_t)note->token));
+    put_json(j, "note_age_ms", json_integer(now > note->written_at ? now - note->written_at : 0));
 }
 
 static void print_row(const struct cli *c, const struct owner_row *r, int64_t now)
 {
     json_t *j = json_object();
-    json_object_set_new(j, "mutex", name_json(r->mutex));
-    json_object_set_new(j, "state", json_string(state_of(&r->owner, now)));
+    put_json(j, "mutex", text_or_null(r->mutex));
+    put_json(j, "state", text_or_null(state_of(&r->owner, now)));
     add_tenure(j, &r->owner, now);
-    json_object_set_new(j, "waiters", number_or_null(r->waiters >= 0, r->waiters));
+    put_json(j, "waiters", number_or_null(r->waiters >= 0, r->waiters));
     if (r->note != NULL)
         add_note(j, r->note, now);
-    json_object_set_new(j, "store", json_string(c->store));
+    put_json(j, "store", text_or_null(c->store));
     print_json_value(j);
 }
 
@@ -263,13 +259,13 @@ static void print_event_json(const struct cli *c, const char *event, const char 
     int64_t now = simba_now();
     const char *why = reason_name(reason);
     json_t *j = json_object();
-    json_object_set_new(j, "event", json_string(event));
-    json_object_set_new(j, "at_ms", json_integer(simba_wall_ms(now)));
-    json_object_set_new(j, "mutex", name_json(mutex));
+    put_json(j, "event", text_or_null(event));
+    put_json(j, "at_ms", json_integer(simba_wall_ms(now)));
+    put_json(j, "mutex", text_or_null(mutex));
     add_tenure(j, o, now);
-    json_object_set_new(j, "waiters", json_null());
-    json_object_set_new(j, "reason", why != NULL ? json_string(why) : json_null());
-    json_object_set_new(j, "store", json_string(c->store));
+    put_json(j, "waiters", json_null());
+    put_json(j, "reason", text_or_null(why));
+    put_json(j, "store", text_or_null(c->store));
     print_json_value(j);
 }
 

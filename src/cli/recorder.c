@@ -1,7 +1,9 @@
 /* recorder.c: the thread that writes a history file. */
 #include "cli/recorder.h"
 
+#include <errno.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -15,6 +17,7 @@
 #define RETRY_MS 1000  /* … and this long after a failure it is tried again */
 #define ASK_MS 2000    /* so long the store has to answer, to count as seen … */
 #define GAP_MS 10000   /* … and if it was not seen for longer, that is a gap */
+#define LAST_WRITE_S 5 /* so long a statement may take when we end */
 #define BATCH_MAX 1024 /* tenures in one transaction */
 #define FIRST_ROOM 64
 
@@ -35,6 +38,7 @@ struct recorder {
     size_t dropped;
     atomic_bool is_ending;
     bool is_gone;
+    char failure[512]; /* why the last transaction failed; "": it did not */
 };
 
 /* ---- the queue ----------------------------------------------------------------------------- */
@@ -181,6 +185,7 @@ static void *write_all(void *arg)
             print_note(r->c, "the history is written again");
         is_failing = rc != 0;
         pthread_mutex_lock(&r->lock);
+        snprintf(r->failure, sizeof r->failure, "%s", rc != 0 ? history_why(r->history) : "");
         alive_at = simba_now() + (rc == 0 ? ALIVE_MS : RETRY_MS);
         if (rc == 0) {
             drop_written(r, count);
@@ -250,6 +255,21 @@ bool recorder_is_gone(struct recorder *r)
     return is_gone;
 }
 
+const char *recorder_explain(struct recorder *r, char out[RECORDER_TEXT_MAX])
+{
+    pthread_mutex_lock(&r->lock);
+    out[0] = '\0';
+    if (r->is_gone)
+        snprintf(out, RECORDER_TEXT_MAX,
+                 "the history file %.400s was moved or deleted: nothing is recorded any more until "
+                 "simba serve is started again",
+                 history_path(r->history));
+    else if (r->failure[0] != '\0')
+        snprintf(out, RECORDER_TEXT_MAX, "the history cannot be written: %s", r->failure);
+    pthread_mutex_unlock(&r->lock);
+    return out;
+}
+
 int recorder_begin(struct recorder *r, struct follow *f)
 {
     r->seen_until = simba_now();
@@ -257,6 +277,19 @@ int recorder_begin(struct recorder *r, struct follow *f)
         return print_error(r->c, "%s", history_why(r->history));
     int code = pthread_create(&r->thread, NULL, write_all, r);
     return code == 0 ? 0 : print_error(r->c, "cannot start a thread: %s", strerror(code));
+}
+
+/* Whatever the file makes SQLite do, it ends. */
+static void join(struct recorder *r)
+{
+    struct timespec until;
+    do {
+        clock_gettime(CLOCK_REALTIME, &until);
+        until.tv_sec += LAST_WRITE_S;
+        if (pthread_timedjoin_np(r->thread, NULL, &until) != ETIMEDOUT)
+            return;
+        history_interrupt(r->history);
+    } while (true);
 }
 
 void recorder_end(struct recorder *r)
@@ -267,7 +300,7 @@ void recorder_end(struct recorder *r)
     r->is_ending = true;
     pthread_cond_signal(&r->wakeup);
     pthread_mutex_unlock(&r->lock);
-    pthread_join(r->thread, NULL);
+    join(r);
     history_close(r->history);
     free(r->queue);
     free(r);

@@ -24,6 +24,10 @@ void recorder_limit(struct recorder *r, char *const *names, size_t count);
 void recorder_tell(struct recorder *r, int eventfd);
 bool recorder_is_gone(struct recorder *r); /* it was: nothing is recorded any more */
 
+#define RECORDER_TEXT_MAX 640
+/* Why nothing is recorded now; "": it is. */
+const char *recorder_explain(struct recorder *r, char out[RECORDER_TEXT_MAX]);
+
 /* Another connection to the same file, for reading. 0, or an exit code after saying why. */
 int recorder_reader(struct recorder *r, struct history **out);
 

@@ -65,3 +65,23 @@ P
     grep -qF '\u202e' out
     grep -qF '😀' out
 }
+
+# What other programs have written: of a text that is not UTF-8, JSON has a ? for each wrong byte.
+@test "leader, status, elect: as JSON, also where a text is not UTF-8" {
+    begin "$SIMBA" elect --id placeholder --advertise note "$M" >lines 2>said
+    await has " acquired " lines
+    python3 - <<'P'
+import os, sqlite3
+db = sqlite3.connect(os.environ["DIR"] + "/store/locks.db", timeout=5)
+assert db.execute("UPDATE note SET text = CAST(x'61ff62' AS TEXT) WHERE text = 'note'").rowcount == 1
+assert db.execute("UPDATE mutex SET owner = CAST(x'63fe64' AS TEXT) WHERE owner = 'placeholder'").rowcount == 1
+db.commit()
+P
+    run simba leader --json "$M"
+    expect 0 '"holder":"c\?d","note":"a\?b"'
+    run simba status --json "$M"
+    expect 0 '"holder":"c\?d"'
+    run env SIMBA_LISTEN=$'unix:/tmp/\xff' "$SIMBA" elect --dry-run --json "$M"
+    grep -q '"value":"unix:/tmp/?"' <<<"$output"
+    ! grep -q '^null' <<<"$output"
+}

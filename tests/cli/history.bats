@@ -232,6 +232,81 @@ f.seek(100); f.write(b'\xff' * 6000)"
     expect 125 "h.db: .*damaged: move it away"
 }
 
+# What was put into the file by somebody else must not run, and TERM ends a recorder at any time.
+@test "history: what others have put into the file is refused, and never runs" {
+    setup_store
+    record
+    end_watch
+    cp h.db good.db
+    local endless="WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM n) SELECT count(*) FROM n"
+    for evil in "CREATE TRIGGER evil AFTER INSERT ON recording BEGIN $endless; END" \
+        "CREATE VIEW evil AS $endless" "CREATE TABLE evil(x)" \
+        "CREATE INDEX evil ON tenure(mutex) WHERE length(mutex) > 3"; do
+        cp good.db h.db
+        sql "$evil"
+        begin "$SIMBA" watch --record h.db >said 2>&1
+        pause 0.5
+        kill -TERM "$PID" 2>/dev/null || true
+        for ((i = 0; i < 100; i++)); do is_dead "$PID" && break || pause 0.05; done
+        is_dead "$PID" || { kill -KILL "$PID"; echo "deaf: $evil"; false; }
+        ends "$PID"
+        [ "$CODE" -eq 125 ] || { cat said; false; }
+        has "h.db: it has 'evil', which is not simba's" said
+        run timeout 5 "$SIMBA" history --from h.db
+        expect 125 "which is not simba's"
+    done
+}
+
+@test "history: a folder that everybody can write to is refused" {
+    setup_store
+    mkdir -m 1777 open
+    run timeout 5 "$SIMBA" watch --record open/h.db
+    expect 125 'everybody can write to the folder .*/open.*mkdir -m 700'
+    [ ! -e open/h.db ]
+    run timeout 5 "$SIMBA" serve --listen :0 --history open/h.db
+    expect 125 'everybody can write to the folder'
+}
+
+# Another recorder makes the tables between the first look at the file and the lock on it.
+@test "history: two that begin at once with an empty file" {
+    setup_store
+    record
+    end_watch
+    python3 - <<'P' &
+import fcntl, os, time
+file = open("two.db", "w+b")
+fcntl.flock(file, fcntl.LOCK_EX)
+os.close(os.open("locked", os.O_CREAT))
+while not os.path.exists("begun"):
+    time.sleep(0.001)
+time.sleep(0.1)
+file.write(open("h.db", "rb").read())
+file.flush()
+fcntl.flock(file, fcntl.LOCK_UN)
+P
+    await test -e locked
+    begin sh -c 'touch begun; exec "$@" >said 2>&1' - "$SIMBA" watch --record two.db
+    pause 1
+    kill -TERM "$PID"
+    ends "$PID"
+    [ "$CODE" -eq 143 ] || { cat said; false; }
+    run simba history --from two.db --json
+    expect 0
+}
+
+@test "history: a reason that this version does not know" {
+    setup_store
+    record
+    tenure one@a "$M"
+    end_watch
+    sql "UPDATE tenure SET reason = 'transferred'"
+    run simba history --from h.db
+    expect 0 ' ended +'"$M"
+    [[ "$output" != *null* ]]
+    run simba history --from h.db --json
+    expect 0 '"state":"ended".*"reason":null'
+}
+
 @test "history: what is older than --keep goes" {
     setup_store
     record

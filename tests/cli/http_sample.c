@@ -42,10 +42,10 @@ static void on_nothing(void *data, struct http_request *r)
 }
 
 static const struct http_route routes[] = {
-    {"/echo/*", on_echo, false},
-    {"/events", on_events, false},
-    {"/nothing", on_nothing, true},
-    {NULL, NULL, false},
+    {"/echo/*", on_echo},
+    {"/events", on_events},
+    {"/nothing", on_nothing},
+    {NULL, NULL},
 };
 
 static void publish_bytes(struct http *h, size_t bytes)
@@ -62,8 +62,7 @@ int main(int argc, char **argv)
 {
     static struct cli c;
     struct http *h;
-    struct http_options o = {
-        .routes = routes, .streams = 3, .checks_host = true, .hosts = "one.example,two.example"};
+    struct http_options o = {.routes = routes, .streams = 3, .hosts = "one.example,two.example"};
     char line[256], event[300];
     if (argc != 2)
         return EXIT_USAGE;

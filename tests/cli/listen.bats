@@ -318,11 +318,11 @@ assert headers["cache-control"] == "no-store" and headers["x-content-type-option
 assert headers["content-type"] == "application/json" and "default-src 'none'" in headers["content-security-policy"]
 assert client.ask("unix:sock", "/leader", "POST")[1]["allow"] == "GET, HEAD"
 with client.connect("unix:sock") as s:  # a body is not waited for
-    s.sendall(b"GET /leader HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n")
+    s.sendall(b"GET /leader HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000\r\n\r\n")
     assert client.read_all(s).startswith(b"HTTP/1.1 400"), "a body"
 with client.connect("unix:sock") as s:  # several requests on one connection
     for _ in range(3):
-        s.sendall(b"GET /leader HTTP/1.1\r\nHost: x\r\n\r\n")
+        s.sendall(b"GET /leader HTTP/1.1\r\nHost: localhost\r\n\r\n")
         assert s.recv(65536).startswith(b"HTTP/1.1 200"), "kept alive"
 P
 }
@@ -387,4 +387,17 @@ P
     [ "$(wc -l <out)" -eq 1 ] # acquired once, and nothing since
     threads=$(ls "/proc/$elect/task" | wc -l)
     [ "$threads" -lt 12 ]
+}
+
+# A page in a browser could ask by a name of its own, which it lets resolve to this machine.
+@test "--listen: a name that is not ours is refused, but those of --host" {
+    begin "$SIMBA" elect -v --listen 127.0.0.1:0 --host web.example.org,lb.lan "$M" >lines 2>said
+    await has "listening on" said
+    address=$(grep -oE 'http://[0-9.:]+' said | head -n 1)
+    for path in leader healthz metrics; do
+        for try in evil.example.org:403 web.example.org:200 LB.lan:200 localhost:200 127.0.0.1:200; do
+            code=$(curl -sS --max-time 10 -o /dev/null -w '%{http_code}' -H "Host: ${try%:*}" "$address/$path")
+            [ "$code" = "${try#*:}" ] || [ "$path ${try#*:} $code" = "leader 200 503" ] || { echo "$path $try $code"; false; }
+        done
+    done
 }

@@ -360,3 +360,13 @@ exit 5'
     run simba lock --at-least 5s m
     expect 64 "^simba lock: --at-least needs a CMD"
 }
+
+# There, whoever sends a report cannot be found below the guard.
+@test "--progress: where /proc is of another process namespace, it is refused" {
+    needs_namespaces --pid --fork
+    run timeout 20 unshare --pid --fork "$SIMBA" lock --progress 1s "$M" touch ran
+    expect 125 "--progress: .*/proc.*another process namespace.*--check"
+    [ ! -e ran ]
+    run timeout 20 unshare --pid --fork "$SIMBA" lock --progress 5s --check true "$M" touch ran
+    expect 0
+}

@@ -7,6 +7,7 @@ where it is missing."""
 import os
 import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -139,8 +140,8 @@ class Owner:
 class Server:
     """A simba serve that can be ended and begun again at the same address."""
 
-    def __init__(self, simba, url, address="http://127.0.0.1:0"):
-        self.process = subprocess.Popen([simba, "-u", url, "serve", "--listen", address.removeprefix("http://")],
+    def __init__(self, simba, url, address="http://127.0.0.1:0", *options):
+        self.process = subprocess.Popen([simba, "-u", url, "serve", "--listen", address.removeprefix("http://"), *options],
                                         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
         self.address = self.process.stdout.readline().strip()
 
@@ -386,6 +387,48 @@ def check_policy(reader):
     check("Content Security Policy" in str(reader.browser.get_log("browser")), "nobody refused it")
 
 
+def check_recorded(reader, simba):
+    """A history file: what was not recorded is shaded, and a file that is gone is said to be. What is not loaded yet
+    is not counted."""
+    known = """const entry = mutexes.get("shift"), width = 600, canvas = make("canvas", "");
+drawLane(canvas, entry, {width, height: 20});
+const at = (minutes) => canvas.getContext("2d").getImageData(Math.round(toX(now() - minutes * 60e3, width)), 2, 6, 1).data.some((b) => b > 0);
+return [55, 35, 15, 3].map(at);"""
+    with tempfile.TemporaryDirectory() as folder:
+        url, path = f"sqlite:{folder}/locks.db", f"{folder}/history.db"
+        subprocess.run([simba, "-u", url, "init"], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        Server(simba, url, "http://127.0.0.1:0", "--history", path).end()
+        db = sqlite3.connect(path)  # it was recorded from 45 to 25 minutes ago, and from 5 minutes ago on
+        db.execute("UPDATE recording SET began_ms = began_ms - 45 * 60000, last_ms = last_ms - 25 * 60000")
+        db.execute("INSERT INTO recording(store, began_ms, last_ms, pid) SELECT store, began_ms + 40 * 60000, "
+                   "last_ms + 25 * 60000, 1 FROM recording")
+        db.commit()
+        db.close()
+        one = Owner(simba, url, "shift", "day@web1")
+        server = Server(simba, url, "http://127.0.0.1:0", "--history", path)
+        reader.browser.execute_cdp_cmd("Network.enable", {})
+        reader.browser.execute_cdp_cmd("Network.setBlockedURLs", {"urls": ["*/api/mutexes*"]})
+        reader.browser.get(server.address)
+        reader.wait(lambda: reader.find("store").text, "the first event")
+        time.sleep(1.5)
+        check(reader.find("live").text != "live" and reader.find("figure-owned").text == "–",
+              f"before anything is loaded: {reader.find('live').text}, {reader.find('figure-owned').text} owned")
+        reader.browser.execute_cdp_cmd("Network.setBlockedURLs", {"urls": []})
+        reader.wait(lambda: reader.row("shift").get("holder") == "day@web1", "an owner")
+        reader.wait(lambda: reader.find("figure-owned").text == "1", "one is owned")
+        reader.wait(lambda: reader.run(known) == [True, False, True, False], "what was not recorded is shaded")
+        reader.picture("recorded")
+        os.rename(path, path + ".old")
+        reader.wait(lambda: "The history file " in reader.find("banner").text and "was moved or deleted: nothing is recorded any more" in reader.find("banner").text,
+                    "the history file is gone")
+        check(reader.find("live").text == "live", reader.find("live").text)
+        reader.picture("moved")
+        one.end()
+        server.end()
+    reader.browser.get("about:blank")
+    reader.browser.get_log("browser")  # that requests were blocked was to be
+
+
 def main():
     chromium, driver = shutil.which("chromium"), shutil.which("chromedriver")
     if not chromium or not driver:
@@ -405,6 +448,7 @@ def main():
         reader.check_quiet("all the time")
         check_policy(reader)
         check_link(reader, simba)
+        check_recorded(reader, simba)
     finally:
         reader.browser.quit()
 

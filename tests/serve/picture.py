@@ -41,6 +41,7 @@ def fill(path):
     """Tenures of the last 50 minutes. Of a few nobody saw the end."""
     rng, now = random.Random(5), int(time.time() * 1000)
     db = sqlite3.connect(path)
+    db.execute("UPDATE recording SET began_ms = ?", (now - 50 * 60000,))
     store, = db.execute("SELECT id FROM store").fetchone()
     for name, holder, held, pause, expired, evicted, _, is_on in MUTEXES:
         at, token = now - 50 * 60000 + rng.randrange(60000), 1794981375280000 + rng.randrange(9999)

@@ -142,8 +142,10 @@ MISTAKES = [
     Mistake("sqlite-no-liveness-lock", "sqlite", "process",
             "the lock that shows that a client lives is not taken (T63)", [
                 (SQLITE + "client_lock.c",
-                 "if (set_lock(l->fd, F_WRLCK, number) != 0)",
-                 "if (number < 0)"),
+                 "bool live = set_lock(l->fd, F_WRLCK, number) == 0;\n"
+                 "    if (live && set_lock(l->tree, F_RDLCK, number) == 0 &&",
+                 "bool live = number > 0;\n"
+                 "    if (live &&"),
             ]),
     Mistake("sqlite-keeps-descriptor", "sqlite", "process",
             "closing a client leaves the descriptor of its lock open", [

@@ -26,7 +26,7 @@ import time
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import judge  # noqa: E402
 
-ENDINGS = ("", "-wal", "-shm", "-live", "-bell")
+ENDINGS = ("", "-wal", "-shm", "-live", "-tree", "-bell")
 TTL_MS, TRANSITION_MS = 200, 100  # short, so that many tenures begin and end
 NOBODY_S = 5  # without an owner, far longer than any lease
 DAMAGED = ("malformed", "not a database", "another program")  # what the store says of a broken copy
@@ -203,8 +203,8 @@ class Run:
                 each[f"{name} truncated by half"] = lambda e=e: self.truncate(e, True)
         each.update({
             "-wal and -shm removed": lambda: self.remove("-wal", "-shm"),
-            "all beside removed": lambda: self.remove("-wal", "-shm", "-live", "-bell"),
-            "all but -live removed": lambda: self.remove("", "-wal", "-shm", "-bell"),
+            "all beside removed": lambda: self.remove("-wal", "-shm", "-live", "-tree", "-bell"),
+            "all but -live removed": lambda: self.remove("", "-wal", "-shm", "-tree", "-bell"),
             "all overwritten": lambda: self.overwrite(*ENDINGS),
             "all replaced": lambda: self.replace(*ENDINGS),
             "folder replaced": self.replace_folder,

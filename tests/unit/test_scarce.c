@@ -199,7 +199,7 @@ static int use_sqlite(void **state)
 static int remove_files(void **state)
 {
     (void)state;
-    static const char *const names[] = {"", "-wal", "-shm", "-live", "-bell"};
+    static const char *const names[] = {"", "-wal", "-shm", "-live", "-tree", "-bell"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         char path[PATH_MAX];
         snprintf(path, sizeof path, "%s/locks.db%s", folder, names[i]);

@@ -24,6 +24,12 @@ struct row {
     int64_t client, live;
 };
 
+/* Members of the group may have written anything. */
+static int64_t age_ms(sqlite3_stmt *s, int at, int64_t now)
+{
+    return (now - client_lock_bound(sqlite3_column_int64(s, at), now)) / NS_PER_MS;
+}
+
 static int read_row(struct database *d, const char *mutex, int64_t now, struct row *row,
                     struct database_result *out)
 {
@@ -45,8 +51,8 @@ static int read_row(struct database *d, const char *mutex, int64_t now, struct r
             out->answer.token = row->token;
             out->answer.evicted = row->evicted;
             out->answer.left_ms = (until - now) / NS_PER_MS;
-            out->answer.age_ms = (now - sqlite3_column_int64(s, 4)) / NS_PER_MS;
-            out->owner_client = row->live == d->lock.file ? row->client : 0;
+            out->answer.age_ms = age_ms(s, 4, now);
+            out->owner_client = row->live == d->lock.files ? row->client : 0;
         }
     }
     sqlite3_reset(s);
@@ -62,12 +68,17 @@ static int take(struct database *d, const struct simba_request *q, int64_t now,
                 const struct row *row, struct database_result *out)
 {
     uint64_t base = (uint64_t)d->own.base, token = (row->token > base ? row->token : base) + 1;
+    if (token > CLIENT_LOCK_COUNT_MAX)
+        return database_fail_text(d, SIMBA_ESCHEMA,
+                                  "%.160s has no token left for this mutex: another program wrote "
+                                  "to it; move the store's files away",
+                                  d->paths->db);
     sqlite3_stmt *s = database_statement(d, DATABASE_TAKE);
     bind_name(s, 1, q->mutex);
     bind_name(s, 2, q->id);
     sqlite3_bind_int64(s, 3, (int64_t)token);
     sqlite3_bind_int64(s, 4, d->lock.number);
-    sqlite3_bind_int64(s, 5, d->lock.file);
+    sqlite3_bind_int64(s, 5, d->lock.files);
     sqlite3_bind_int64(s, 6, now);
     sqlite3_bind_int64(s, 7, lease_of(q));
     sqlite3_bind_int(s, 8, row->contended || q->others || out->waited);
@@ -117,7 +128,7 @@ static int renew(struct database *d, const struct simba_request *q, int64_t now,
     sqlite3_bind_int64(s, 4, now);
     sqlite3_bind_int64(s, 5, lease_of(q));
     sqlite3_bind_int64(s, 6, d->lock.number); /* it may have been another, or nobody's */
-    sqlite3_bind_int64(s, 7, d->lock.file);
+    sqlite3_bind_int64(s, 7, d->lock.files);
     if (!database_run(d, DATABASE_RENEW))
         return database_fail(d, "cannot renew");
     if (sqlite3_changes(d->handle) == 0)
@@ -181,7 +192,7 @@ int database_list(struct database *d, struct simba_host *host, struct simba_requ
     sqlite3_bind_int64(s, 2, now);
     while ((rc = sqlite3_step(s)) == SQLITE_ROW) {
         int64_t client =
-            sqlite3_column_int64(s, 4) == d->lock.file ? sqlite3_column_int64(s, 3) : 0;
+            sqlite3_column_int64(s, 4) == d->lock.files ? sqlite3_column_int64(s, 3) : 0;
         if (client != last) {
             last = client;
             gone = database_client_is_gone(d, client);
@@ -191,7 +202,7 @@ int database_list(struct database *d, struct simba_host *host, struct simba_requ
             .id = (const char *)sqlite3_column_text(s, 1),
             .token = (uint64_t)sqlite3_column_int64(s, 2),
             .left_ms = (sqlite3_column_int64(s, 6) - now) / NS_PER_MS,
-            .age_ms = (now - sqlite3_column_int64(s, 5)) / NS_PER_MS,
+            .age_ms = age_ms(s, 5, now),
             .waiters = -1,
             .evicted = sqlite3_column_int(s, 7) != 0,
         };

@@ -31,9 +31,8 @@ static int64_t age_ms(const struct database *d, sqlite3_stmt *s)
 {
     const char *boot = (const char *)sqlite3_column_text(s, 4);
     bool same_boot = boot != NULL && strcmp(boot, d->boot.id) == 0;
-    int64_t age = same_boot ? boot_clock_now(&d->boot) - sqlite3_column_int64(s, 2)
-                            : wall_ns() - sqlite3_column_int64(s, 3);
-    return age > 0 ? age / NS_PER_MS : 0;
+    int64_t now = same_boot ? boot_clock_now(&d->boot) : wall_ns();
+    return (now - client_lock_bound(sqlite3_column_int64(s, same_boot ? 2 : 3), now)) / NS_PER_MS;
 }
 
 int database_read_note(struct database *d, const char *mutex, struct simba_noted *out, char **text)

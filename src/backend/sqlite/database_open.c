@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "backend/sqlite/database.h"
+#include "backend/sqlite/harden.h"
 
 #define OPEN_WAL_PAGES 64
 
@@ -102,10 +103,7 @@ static int check_head(struct database *d)
  * only we write the log back: see files.h. */
 static void harden(struct database *d)
 {
-    sqlite3_db_config(d->handle, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
-    sqlite3_db_config(d->handle, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
-    sqlite3_db_config(d->handle, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, NULL);
-    sqlite3_db_config(d->handle, SQLITE_DBCONFIG_ENABLE_VIEW, 0, NULL);
+    harden_database(d->handle);
     sqlite3_db_config(d->handle, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
     sqlite3_busy_handler(d->handle, on_busy, d);
     sqlite3_wal_hook(d->handle, on_commit, d);
@@ -120,21 +118,23 @@ void database_init(struct database *d, const struct paths *paths, struct wakeup 
                            .busy_ms = busy_ms,
                            .may_wait = true,
                            .tidy_at = DATABASE_WAL_PAGES};
-    d->lock.fd = d->lock.turn = d->files.wal_fd = -1;
+    d->lock.fd = d->lock.turn = d->lock.tree = d->files.wal_fd = -1;
 }
 
 /* PATH-live must be the one that others find, too. The old one is closed after the new one was
  * opened: else that could get the same inode, and our tenures would look like those of a dead
- * client. */
+ * client. Another PATH-tree is left alone, since children of ours have locks in the old one: newcomers
+ * see in our rows that they know nothing of it, and wait for our leases. */
 static int open_live(struct database *d)
 {
     struct stat s;
     struct client_lock old = d->lock;
+    const char *which;
     if (old.fd >= 0 && stat(d->paths->live, &s) == 0 && s.st_ino == old.id.inode &&
         s.st_dev == old.id.device)
         return 0;
-    if (client_lock_open(&d->lock, d->paths->live) != 0) {
-        int rc = database_fail_errno(d, d->paths->live);
+    if (client_lock_open(&d->lock, d->paths, &which) != 0) {
+        int rc = database_fail_errno(d, which);
         d->lock = old;
         return rc;
     }
@@ -198,6 +198,7 @@ int database_open(struct database *d)
 int database_open_reader(struct database *d)
 {
     int64_t tables = 0;
+    const char *which;
     int flags =
         SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_NOFOLLOW | SQLITE_OPEN_EXRESCODE;
     int rc = sqlite3_open_v2(d->paths->db, &d->handle, flags, NULL) == SQLITE_OK
@@ -209,8 +210,8 @@ int database_open_reader(struct database *d)
     }
     if (rc == 0 && tables == 0)
         rc = database_fail_text(d, SIMBA_EDENIED, "the database is empty, and may not be written");
-    if (rc == 0 && d->lock.fd < 0 && client_lock_open_reader(&d->lock, d->paths->live) != 0)
-        rc = database_fail_errno(d, d->paths->live);
+    if (rc == 0 && d->lock.fd < 0 && client_lock_open_reader(&d->lock, d->paths, &which) != 0)
+        rc = database_fail_errno(d, which);
     d->is_reader = rc == 0;
     if (rc < 0)
         database_close(d);

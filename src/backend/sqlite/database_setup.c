@@ -97,11 +97,11 @@ static int read_meta(struct database *d, struct found *f)
         f->same_file = sqlite3_column_int(s, 1) != 0;
         f->same_live = f->same_file && sqlite3_column_int(s, 2) != 0;
         f->same_boot = sqlite3_column_int(s, 0) != 0 || (f->same_live && f->other != 0);
-        f->clients = sqlite3_column_int64(s, 3);
-        f->last_token = sqlite3_column_int64(s, 4);
+        f->clients = client_lock_bound(sqlite3_column_int64(s, 3), CLIENT_LOCK_NUMBER_MAX);
+        f->last_token = client_lock_bound(sqlite3_column_int64(s, 4), CLIENT_LOCK_COUNT_MAX);
         if (d->own.serial == 0) { /* made by an older Simba, which keeps no row of its own */
-            d->own.base = sqlite3_column_int64(s, 5);
-            d->own.longest = sqlite3_column_int64(s, 6);
+            d->own.base = client_lock_bound(sqlite3_column_int64(s, 5), CLIENT_LOCK_COUNT_MAX);
+            d->own.longest = client_lock_bound(sqlite3_column_int64(s, 6), CLIENT_LOCK_LEASE_MAX);
         }
     }
     sqlite3_finalize(s);
@@ -115,7 +115,7 @@ static int find_out(struct database *d, struct found *f)
     int rc = database_check_owner(d, &tables);
     if (rc < 0)
         return rc;
-    *f = (struct found){.is_new = tables == 0, .other = client_lock_last(&d->lock, 1)};
+    *f = (struct found){.is_new = tables == 0, .other = client_lock_last(&d->lock)};
     d->own = (struct database_own){.serial = 0};
     d->watermark = client_lock_watermark(&d->lock);
     if (f->other < 0)
@@ -178,11 +178,12 @@ static int begin_anew(struct database *d, const struct found *f)
         d->own.quiet_until = greatest(now + d->own.longest, d->last_until, 0);
     snprintf(text, sizeof text,
              "UPDATE meta SET boot = '%s', file = '%llx.%llx.%llx', base = %lld;"
-             "UPDATE mutex SET client = 0, until = %lld + lease WHERE owner <> '' AND (client <> 0 "
-             "OR until > %lld + lease)",
+             "UPDATE mutex SET client = 0, lease = min(max(lease, 0), %lld), until = %lld + "
+             "min(max(lease, 0), %lld) WHERE owner <> '' AND (client <> 0 OR until > %lld + lease)",
              d->boot.id, (unsigned long long)d->files.db.device,
              (unsigned long long)d->files.db.inode, (unsigned long long)d->lock.file,
-             (long long)d->own.base, (long long)now, (long long)now);
+             (long long)d->own.base, (long long)CLIENT_LOCK_LEASE_MAX, (long long)now,
+             (long long)CLIENT_LOCK_LEASE_MAX, (long long)now);
     return execute(d, text) ? 0 : database_fail(d, "cannot begin anew");
 }
 
@@ -191,9 +192,15 @@ static int begin_anew(struct database *d, const struct found *f)
 static int enrol(struct database *d, const struct found *f)
 {
     char text[96];
+    const char *which;
     int64_t last = greatest(f->clients, f->other, d->lock.number);
-    if (d->lock.number == 0 && client_lock_hold(&d->lock, ++last) != 0)
-        return database_fail_errno(d, d->paths->live);
+    if (d->lock.number == 0 && last >= CLIENT_LOCK_NUMBER_MAX)
+        return database_fail_text(d, SIMBA_ESCHEMA,
+                                  "%.160s has no number left for another client: another program "
+                                  "wrote to it; move the store's files away",
+                                  d->paths->db);
+    if (d->lock.number == 0 && client_lock_hold(&d->lock, d->paths, ++last, &which) != 0)
+        return database_fail_errno(d, which);
     snprintf(text, sizeof text, "UPDATE meta SET clients = %lld", (long long)last);
     return last == f->clients || execute(d, text) ? 0 : database_fail(d, "cannot enrol");
 }

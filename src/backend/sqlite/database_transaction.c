@@ -224,16 +224,21 @@ static int check_files(struct database *d)
 
 /* ---- what the store keeps about itself ----------------------------------------------------- */
 
+static int64_t column(sqlite3_stmt *s, int at, int64_t most)
+{
+    return client_lock_bound(sqlite3_column_int64(s, at), most);
+}
+
 int database_read_own(struct database *d)
 {
     sqlite3_stmt *s = database_statement(d, DATABASE_OWN);
     int rc = sqlite3_step(s);
     d->own = (struct database_own){.serial = 0};
     if (rc == SQLITE_ROW)
-        d->own = (struct database_own){.serial = sqlite3_column_int64(s, 0),
-                                       .base = sqlite3_column_int64(s, 1),
-                                       .quiet_until = sqlite3_column_int64(s, 2),
-                                       .longest = sqlite3_column_int64(s, 3)};
+        d->own = (struct database_own){.serial = column(s, 0, CLIENT_LOCK_COUNT_MAX),
+                                       .base = column(s, 1, CLIENT_LOCK_COUNT_MAX),
+                                       .quiet_until = column(s, 2, CLIENT_LOCK_COUNT_MAX),
+                                       .longest = column(s, 3, CLIENT_LOCK_LEASE_MAX)};
     sqlite3_reset(s);
     d->watermark = client_lock_watermark(&d->lock);
     return rc == SQLITE_ROW || rc == SQLITE_DONE ? 0 : database_fail(d, "cannot read");

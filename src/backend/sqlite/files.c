@@ -10,7 +10,8 @@
 
 static int64_t nanoseconds(struct timespec t)
 {
-    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+    return (int64_t)((uint64_t)t.tv_sec * 1000000000 +
+                     (uint64_t)t.tv_nsec); /* any time may be set */
 }
 
 static bool is_file(const struct stat *s, struct file_id id)

@@ -75,7 +75,7 @@ static void inspect_folder(const struct findings *f, const char *folder)
 
 static void inspect_files(const struct findings *f, const struct paths *p)
 {
-    const char *const all[] = {p->db, p->live, p->wakeup_file};
+    const char *const all[] = {p->db, p->live, p->tree, p->wakeup_file};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         struct stat s;
         if (stat(all[i], &s) != 0)

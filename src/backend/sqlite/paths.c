@@ -1,5 +1,4 @@
-/* paths.c: who can write to the folder can take every lock in it, so it must not be everybody. And
- * locks must mean something there: on network and FUSE file systems they do not reliably. */
+/* paths.c: see paths.h. What the folder must be is in harden.c. */
 #include "backend/sqlite/paths.h"
 
 #include <errno.h>
@@ -11,56 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
-static const struct {
-    unsigned long magic;
-    const char *name;
-} refused[] = {
-    {0x6969, "nfs"},        {0x517b, "smb"},       {0xff534d42, "cifs"},  {0xfe534d42, "smb2"},
-    {0x01021997, "9p"},     {0x65735546, "fuse"},  {0x5346414f, "afs"},   {0x00c36400, "ceph"},
-    {0x0bd00bd0, "lustre"}, {0x7461636f, "ocfs2"}, {0x01161970, "gfs2"},  {0x73757245, "coda"},
-    {0x786f4256, "vboxsf"}, {0x47504653, "gpfs"},  {0xaad7aaea, "panfs"},
-};
-
-static int check_file_system(const char *folder, char *why, size_t why_size)
-{
-    struct statfs fs;
-    if (statfs(folder, &fs) != 0) {
-        snprintf(why, why_size, "cannot examine the folder %s: %s", folder, strerror(errno));
-        return SIMBA_EDENIED;
-    }
-    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
-        if ((unsigned long)fs.f_type == refused[i].magic) {
-            snprintf(
-                why, why_size,
-                "the folder %s is on a file system (%s) whose locks cannot be relied on; use a "
-                "local one, or a store with a server",
-                folder, refused[i].name);
-            return SIMBA_EUNSUPPORTED;
-        }
-    }
-    return 0;
-}
-
-static int check_folder(const char *folder, char *why, size_t why_size)
-{
-    struct stat s;
-    if (stat(folder, &s) != 0 || !S_ISDIR(s.st_mode)) {
-        snprintf(why, why_size, "%s is not a folder", folder);
-        return SIMBA_EINVAL;
-    }
-    if ((s.st_mode & S_IWOTH) != 0) {
-        snprintf(
-            why, why_size,
-            "everybody can write to the folder %s, and so could take every lock; make one that "
-            "is yours: mkdir -m 700",
-            folder);
-        return SIMBA_EDENIED;
-    }
-    return check_file_system(folder, why, why_size);
-}
+#include "backend/sqlite/harden.h"
 
 /* Which mount a path is on; 0: the kernel does not say (before 5.8). */
 static uint64_t mount_of(const char *path)
@@ -107,7 +59,7 @@ static int check_links(const char *path, char *why, size_t why_size)
 
 static int check_files(const struct paths *p, const char *folder, char *why, size_t why_size)
 {
-    const char *const all[] = {p->db, p->wal, p->shm, p->live, p->wakeup_file};
+    const char *const all[] = {p->db, p->wal, p->shm, p->live, p->tree, p->wakeup_file};
     uint64_t mount = mount_of(folder);
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < sizeof all / sizeof *all; i++)
@@ -134,7 +86,7 @@ int paths_find(struct paths *p, const char *path, char *why, size_t why_size)
                  strerror(errno));
         return SIMBA_EINVAL;
     }
-    int rc = check_folder(real, why, why_size);
+    int rc = harden_check_folder(real, why, why_size);
     const char *joint = strcmp(real, "/") == 0 ? "" : "/";
     int n = snprintf(p->db, sizeof p->db, "%s%s%s", real, joint, name);
     snprintf(folder, sizeof folder, "%s", real);
@@ -148,6 +100,7 @@ int paths_find(struct paths *p, const char *path, char *why, size_t why_size)
     snprintf(p->wal, sizeof p->wal, "%.*s-wal", PATH_MAX - 8, p->db);
     snprintf(p->shm, sizeof p->shm, "%.*s-shm", PATH_MAX - 8, p->db);
     snprintf(p->live, sizeof p->live, "%.*s-live", PATH_MAX - 8, p->db);
+    snprintf(p->tree, sizeof p->tree, "%.*s-tree", PATH_MAX - 8, p->db);
     snprintf(p->wakeup_file, sizeof p->wakeup_file, "%.*s-bell", PATH_MAX - 8, p->db);
     return check_files(p, folder, why, why_size);
 }

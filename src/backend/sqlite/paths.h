@@ -12,6 +12,7 @@ struct paths {
     char wal[PATH_MAX]; /* DB-wal, and DB-shm: SQLite's */
     char shm[PATH_MAX];
     char live[PATH_MAX];        /* DB-live */
+    char tree[PATH_MAX];        /* DB-tree */
     char wakeup_file[PATH_MAX]; /* DB-bell */
 };
 

@@ -15,7 +15,7 @@ CREATE TABLE mutex (
     owner     TEXT NOT NULL,    -- '': nobody
     token     INTEGER NOT NULL, -- of the last tenure; rises
     client    INTEGER NOT NULL, -- whose liveness counts; 0: nobody's, the lease alone
-    live      INTEGER NOT NULL, -- the file that this client's lock is in
+    live      INTEGER NOT NULL, -- the files that this client's locks are in
     acquired  INTEGER NOT NULL,
     until     INTEGER NOT NULL, -- another may take it from here on
     lease     INTEGER NOT NULL,

@@ -29,7 +29,7 @@ struct sqlite {
     struct watcher watcher;
     struct handles handles;
     uv_async_t ended; /* the worker has */
-    _Atomic int live; /* the descriptor that shows that we are there; -1: none yet */
+    _Atomic int live; /* the descriptor for children, which shows that we are there; -1: none yet */
 
     /* the worker's, or whoever does its work */
     struct database db;
@@ -205,7 +205,7 @@ static bool run_part(struct sqlite *s, struct simba_request *part, bool may_wait
         fail_all(s, part, rc);
         return true;
     }
-    atomic_store(&s->live, s->db.lock.number != 0 ? s->db.lock.fd : -1);
+    atomic_store(&s->live, s->db.lock.number != 0 ? s->db.lock.tree : -1);
     wake_for(s, part);
     if (may_wait && database_needs_tidying(&s->db))
         database_tidy(&s->db);

@@ -59,12 +59,14 @@ static const char *show_time(int64_t ms, char out[TIME_MAX])
     return out;
 }
 
-/* How it ended, in a word. */
+/* How it ended, in a word; a later version may know reasons that we do not. */
 static const char *end_of(const struct seen_tenure *t)
 {
+    const char *reason = reason_name(t->reason);
     return t->state == TENURE_ON       ? "held"
            : t->state == TENURE_UNSEEN ? "unseen"
-                                       : reason_name(t->reason);
+           : reason != NULL            ? reason
+                                       : "ended";
 }
 
 /* How long it lasted; ≥ where either end was not seen. */
@@ -156,6 +158,8 @@ static void print_text(struct json_buffer *t)
     json_buffer_add(t, "\n");
     if (!t->failed)
         fwrite(t->at, 1, t->length, stdout);
+    else
+        print_json_missing();
     free(t->at);
 }
 

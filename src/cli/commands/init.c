@@ -108,7 +108,7 @@ static bool share_file(int folder, const char *file, gid_t gid)
     return done;
 }
 
-static const char *const ends[] = {"", "-live", "-bell", "-wal", "-shm", "-journal"};
+static const char *const ends[] = {"", "-live", "-tree", "-bell", "-wal", "-shm", "-journal"};
 #define ENDS (sizeof ends / sizeof *ends)
 
 static bool is_of_store(const struct sqlite_path *at, const char *file)

@@ -75,7 +75,7 @@ const struct command leader_command = {
             "its id if "
             "it has published nothing. Characters that could do harm on a terminal are shown as ?; "
             "--json "
-            "has the text as it is.\n"
+            "has the text as it is, with a ? for each byte that is not UTF-8.\n"
             "--json: mutex, holder, note, token, remaining_ms, held_ms, store.\n\n"
             "Exit status: 0; 1 nobody leads; 125 the store does not answer; 64 wrong usage.\n\n"
             "Examples:\n"

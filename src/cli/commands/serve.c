@@ -185,13 +185,13 @@ static void answer_health(void *data, struct http_request *r)
 }
 
 static const struct http_route routes[] = {
-    {"/", answer_page, false},
-    {"/api/mutexes", answer_mutexes, false},
-    {"/api/history", answer_history, false},
-    {"/events", answer_events, false},
-    {"/metrics", answer_metrics, true}, /* monitoring asks by name … */
-    {"/healthz", answer_health, true},  /* … and so do load balancers */
-    {NULL, NULL, false},
+    {"/", answer_page},
+    {"/api/mutexes", answer_mutexes},
+    {"/api/history", answer_history},
+    {"/events", answer_events},
+    {"/metrics", answer_metrics},
+    {"/healthz", answer_health},
+    {NULL, NULL},
 };
 
 /* ---- all of it ----------------------------------------------------------------------------- */
@@ -213,8 +213,10 @@ static int open_history(struct server *s, const struct cli *c)
         return usage(c, "--keep needs --history FILE");
     if (path == NULL)
         return 0;
-    int code =
-        recorder_open(c, path, s->keep_ms > 0 ? s->keep_ms : HISTORY_KEEP_MS, &s->model.recorder);
+    s->model.keep_ms = s->keep_ms > 0 ? s->keep_ms : HISTORY_KEEP_MS;
+    signals_let_end(&s->signals, true); /* whatever the file makes SQLite do */
+    int code = recorder_open(c, path, s->model.keep_ms, &s->model.recorder);
+    signals_let_end(&s->signals, false);
     return code != 0 ? code : recorder_reader(s->model.recorder, &s->model.reader);
 }
 
@@ -257,7 +259,6 @@ static int start(struct server *s, struct cli *c)
                              .data = s,
                              .connections = CONNECTIONS,
                              .streams = STREAMS,
-                             .checks_host = true,
                              .hosts = c->setting[SET_SERVE_HOST].value};
     int code;
     if (!signals_take(&s->signals))
@@ -298,7 +299,8 @@ const struct command serve_command = {
             "otherwise: whoever reaches it may read all of it.\n"
             "Paths: / the page; /api/mutexes, /api/history JSON; /events changes as server-sent "
             "events; "
-            "/metrics for Prometheus; /healthz 200 while the store answers, else 503.\n\n"
+            "/metrics for Prometheus; /healthz 200 while the store answers and the history is "
+            "written, else 503.\n\n"
             "Exit status: 125 the store does not answer at the beginning, or the address is taken; "
             "64 wrong "
             "usage; else a signal ends it.\n\n"

@@ -127,8 +127,11 @@ static int prepare_to_record(struct watcher *w)
 {
     if (!signals_take(&w->signals))
         return print_error(w->c, "cannot take signals");
-    return recorder_open(w->c, w->record, w->keep_ms > 0 ? w->keep_ms : HISTORY_KEEP_MS,
-                         &w->recorder);
+    signals_let_end(&w->signals, true); /* whatever the file makes SQLite do */
+    int code =
+        recorder_open(w->c, w->record, w->keep_ms > 0 ? w->keep_ms : HISTORY_KEEP_MS, &w->recorder);
+    signals_let_end(&w->signals, false);
+    return code;
 }
 
 static int begin_to_record(struct watcher *w)

@@ -44,7 +44,6 @@ typedef void http_handler(void *data, struct http_request *r);
 struct http_route {
     const char *path; /* exactly this; or all that begin so, if it ends with * */
     http_handler *handler;
-    bool any_host; /* it is answered by whatever name one asks, also with checks_host */
 };
 
 struct http_options {
@@ -53,10 +52,10 @@ struct http_options {
     unsigned connections; /* 0: HTTP_CONNECTIONS. Each has some HTTP_REQUEST_BYTES * 2 */
     unsigned streams;     /* of these connections, 0: none. Beyond: 503 */
     size_t stream_bytes;  /* 0: HTTP_STREAM_BYTES */
-    bool checks_host;     /* 403 for a Host that is neither an address nor localhost, nor HOST of
-                               the address, nor of `hosts`: a page in a browser cannot read us by a
-                               name of its own. Not on a socket file, which no browser reaches */
-    const char *hosts;    /* names, with commas between them; borrowed while it runs; NULL: none */
+    /* 403 for a Host that is neither an address nor localhost, nor HOST of the address, nor one of these
+     * names: a page in a browser cannot read us by a name of its own. Not on a socket file, which no
+     * browser reaches. With commas between them; borrowed while it runs; NULL: none. */
+    const char *hosts;
     const char *extra_hint; /* for people who ask for a path that is not there; NULL: the paths */
 };
 

@@ -198,7 +198,7 @@ static const struct http_route *find_route(const struct http_request *r)
 static void dispatch(struct http_request *r)
 {
     const struct http_route *route = find_route(r);
-    bool checks_host = r->h->o.checks_host && !route->any_host && r->h->address.path[0] == '\0';
+    bool checks_host = r->h->address.path[0] == '\0';
     if (checks_host && !is_known_host(r->h, http_request_header(r, "Host"))) {
         answer_text(r, MHD_HTTP_FORBIDDEN,
                     "Ask by the address of this machine, or as localhost: this name is not ours. "

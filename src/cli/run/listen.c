@@ -333,10 +333,10 @@ static void on_metrics(void *data, struct http_request *r)
 /* ---- the beginning and the end ------------------------------------------------------------- */
 
 static const struct http_route routes[] = {
-    {"/leader", on_leader, true},
-    {"/healthz", on_healthz, true},
-    {"/metrics", on_metrics, true},
-    {NULL, NULL, false},
+    {"/leader", on_leader},
+    {"/healthz", on_healthz},
+    {"/metrics", on_metrics},
+    {NULL, NULL},
 };
 
 int listen_open(struct plan *p)
@@ -385,7 +385,8 @@ int listen_begin(struct plan *p, simba_contender *contender, simba_locker *locke
 {
     struct listen *l = p->listen;
     const struct setting *s = &p->c->setting[SET_LISTEN];
-    struct http_options o = {.routes = routes, .data = l};
+    struct http_options o = {
+        .routes = routes, .data = l, .hosts = p->c->setting[SET_SERVE_HOST].value};
     struct simba_handle_options watch = SIMBA_HANDLE_OPTIONS_INIT;
     watch.on_changed = on_changed;
     if (l == NULL)

@@ -1,5 +1,6 @@
 /* plan.c: what the commands that run others have in common, before anything is run. */
 #include "cli/run/plan.h"
+#include "cli/run/process_tree.h"
 
 #include <string.h>
 
@@ -43,6 +44,9 @@ int plan_take(struct plan *p, int id, char *value)
         return take_interval(p->c, "--check-every", value, &p->check_every);
     case PLAN_LISTEN:
         cli_set(p->c, SET_LISTEN, value, "--listen");
+        return -1;
+    case PLAN_HOST:
+        cli_set(p->c, SET_SERVE_HOST, value, "--host");
         return -1;
     default:
         p->fail_fast = true;
@@ -108,6 +112,11 @@ int plan_progress(struct plan *p, bool has_cmd)
         return usage(p->c, "--check-every needs --check CHECK, what to run so often");
     if ((p->progress != 0 || p->check != NULL) && !has_cmd && !p->checks_tenure)
         return usage(p->c, "%s needs a CMD", p->check != NULL ? "--check" : "--progress");
+    if (p->check == NULL && p->progress != 0 && !process_tree_is_known())
+        return print_error(p->c,
+                           "--progress: who reports cannot be told, since /proc is not mounted or "
+                           "shows another process namespace: mount it (unshare --mount-proc), or "
+                           "use --check");
     if (p->check == NULL)
         return -1;
     if (p->check_every == 0)

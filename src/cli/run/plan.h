@@ -76,7 +76,8 @@ enum {
     PLAN_CHECK,
     PLAN_CHECK_EVERY,
     PLAN_FAIL_FAST,
-    PLAN_LISTEN
+    PLAN_LISTEN,
+    PLAN_HOST
 }; /* beside a command's own, and the common ones */
 #define PLAN_OPTIONS                                                                            \
     {"kill-after", 'k', PLAN_KILL_AFTER, "D",                                                   \
@@ -88,9 +89,11 @@ enum {
          "instead, end CMD when this shell command has not succeeded for --progress"},          \
         {"check-every", 0, PLAN_CHECK_EVERY, "D",                                               \
          "how often that is run; default a third of --progress, else 5s"},                      \
+        {"listen", 0, PLAN_LISTEN, "ADDR",                                                      \
+         "answer HTTP on [HOST]:PORT or unix:PATH: /leader, /healthz, /metrics"},               \
     {                                                                                           \
-        "listen", 0, PLAN_LISTEN, "ADDR",                                                       \
-            "answer HTTP on [HOST]:PORT or unix:PATH: /leader, /healthz, /metrics"              \
+        "host", 0, PLAN_HOST, "NAMES",                                                          \
+            "names by which clients may ask there, too, with commas between them"               \
     }
 #define PLAN_OPTIONS_OF_CANDIDATES                                    \
     PLAN_OPTIONS,                                                     \

@@ -202,13 +202,27 @@ out:
     return count;
 }
 
+static bool is_ours(int proc)
+{
+    struct process one;
+    return proc >= 0 && read_stat(proc, "self/stat", &one) && one.pid == getpid();
+}
+
+bool process_tree_is_known(void)
+{
+    int proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    bool is_known = is_ours(proc);
+    if (proc >= 0)
+        close(proc);
+    return is_known;
+}
+
 /* From child to parent; the limit is for a tree that changes while it is walked. */
 bool process_tree_has(pid_t pid)
 {
     struct process one;
     int proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    bool is_known = proc >= 0 && read_stat(proc, "self/stat", &one) && one.pid == getpid();
-    bool is_below = !is_known;
+    bool is_known = is_ours(proc), is_below = false;
     long at = pid;
     for (int i = 0; is_known && !is_below && at > 1 && i < DEPTH_MAX; i++) {
         char path[32];

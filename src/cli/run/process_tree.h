@@ -26,8 +26,10 @@ int process_tree_signal(int signal, pid_t spare, struct process_tree_left *left)
 int process_tree_pause_ms(struct process_tree_left *left, const struct plan *p,
                           const char *meaning);
 
-/* Is that process below this one? A process that is gone is not known any more. Where /proc cannot
- * be read, or counts in another process namespace: true. */
+/* Can processes be found at all? False where /proc cannot be read, or counts in another process namespace. */
+bool process_tree_is_known(void);
+
+/* Is that process below this one? A process that is gone, or that cannot be found, is not. */
 bool process_tree_has(pid_t pid);
 
 /* Instead of the guard: kills it (0: it is dead already) and everything below, until none is left. */

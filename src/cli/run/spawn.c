@@ -126,6 +126,22 @@ static bool is_in_foreground(void)
     return yes;
 }
 
+/* CMD gets a description of its own, with a lock of its own: whatever it does to that one, also as another
+ * user, the guard's stays as it is. -1: that cannot be had here. */
+static int open_own_live(int live)
+{
+    char path[32];
+    struct flock lock = {.l_type = F_RDLCK, .l_whence = SEEK_SET, .l_len = 1};
+    snprintf(path, sizeof path, "/proc/self/fd/%d", live);
+    lock.l_start = lseek(live, 0, SEEK_CUR);
+    int own = lock.l_start < 0 ? -1 : open(path, O_RDONLY | O_CLOEXEC);
+    if (own >= 0 && fcntl(own, F_OFD_SETLK, &lock) != 0) {
+        close(own);
+        own = -1;
+    }
+    return own;
+}
+
 /* The child of vfork(): the guard stands still until exec. */
 static _Noreturn void exec_command(const struct child *c)
 {
@@ -134,7 +150,7 @@ static _Noreturn void exec_command(const struct child *c)
         _exit(EXIT_TROUBLE);
     if (!c->is_shared || c->group > 0)
         setpgid(0, c->is_shared ? c->group : 0);
-    if (c->live >= 0 && !c->p->close_live && fcntl(c->live, F_DUPFD, LIVE_FD_LEAST) < 0)
+    if (c->live >= 0 && fcntl(c->live, F_DUPFD, LIVE_FD_LEAST) < 0)
         fcntl(c->live, F_SETFD, 0); /* few descriptors are allowed here: then as it is */
     if (c->to_stderr)
         dup2(STDERR_FILENO, STDOUT_FILENO);
@@ -174,11 +190,16 @@ static int run_child(struct child *c, pid_t *pid)
 
 static int spawn(struct child *c, const struct tenure *t, pid_t *pid)
 {
+    int own = c->live >= 0 && !c->p->close_live ? open_own_live(c->live) : -1;
     *pid = -1;
+    if (own >= 0 || c->p->close_live)
+        c->live = own;
     c->guard = getpid();
     c->environment = make_environment(c->p, t);
     int error = c->environment != NULL ? run_child(c, pid) : ENOMEM;
     free_environment(c->environment, t);
+    if (own >= 0)
+        close(own);
     return error;
 }
 

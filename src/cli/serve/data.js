@@ -25,7 +25,8 @@ const byId = (id) => document.getElementById(id);
 const mutexes = new Map();    /* by name: what is owned, waited for, or has tenures in the time shown */
 /* asOf: of what is not live, the time of the server for which it holds. isBehind: loading failed, and is repeated. */
 const link = {source: null, clock: 0, load: 0, hidden: 0, isUp: false, wasUp: false, isTried: false, isPaused: false, isBehind: false,
-    isAsking: false, epoch: null, heardAt: 0, triedAt: 0, asOf: Date.now(), storeState: {answers: true}, figures: [], knownSince: 0};
+    isAsking: false, epoch: null, heardAt: 0, triedAt: 0, asOf: Date.now(), storeState: {answers: true}, figures: [], knownSince: 0, gaps: [],
+    isLoaded: false}; /* isLoaded: all mutexes were read once; until then it is not known how many are owned */
 /* from: what ended since then is loaded, of all mutexes. */
 const view = {span: 3600e3, name: "1 h", loadedSpan: 0, from: Infinity};
 
@@ -171,6 +172,8 @@ async function loadTenures(span, mutex = null, most = TENURES_MAX) {
         const read = await ask("/api/history", {since: `${Math.round(span / 1000)}s`, before, mutex});
         read.tenures.forEach(takeTenure);
         link.knownSince = read.known_since_ms ?? 0;
+        if (mutex === null && before === null)
+            link.gaps = read.gaps ?? [];
         count += read.tenures.length;
         before = read.next;
         schedule();
@@ -212,8 +215,10 @@ async function loadSpan() {
 async function loadAll() {
     const load = link.load + 1;
     try {
-        if (await loadMutexes())
+        if (await loadMutexes()) {
+            link.isLoaded = true;
             await loadSpan();
+        }
         if (load === link.load)
             link.isBehind = false;
     } catch (error) {
@@ -268,7 +273,7 @@ function linkTexts() {
             : `No answer from simba serve since ${time}: all is shown as of then.`];
     if (!link.storeState.answers)
         return ["no answer of the store", `The store has not answered since ${time}. All is shown as of then. Why: ${link.storeState.why}`];
-    return [link.isBehind ? "reading again …" : "live", ""];
+    return [link.isBehind ? "reading again …" : link.isLoaded ? "live" : "reading …", (link.storeState.unrecorded ?? "").replace(/^./, (first) => first.toUpperCase())];
 }
 
 function showLink() {

@@ -128,16 +128,27 @@ function drawTenure(pen, kind, begin, end, width, height) {
     }
 }
 
-function drawUnknown(pen, width, height) {
+function drawUnknown(pen, from, to, height) {
     pen.fillStyle = colours.unknown;
-    for (let x = 0; x < width; x += 4)
-        pen.fillRect(x, 0, Math.min(2, width - x), height);
+    for (let x = from; x < to; x += 4)
+        pen.fillRect(x, 0, Math.min(2, to - x), height);
+}
+
+/* While nobody recorded, it is not known that nobody owned it. */
+function drawGaps(pen, known, width, height) {
+    for (const [began, ended] of link.gaps) {
+        const from = Math.max(known, toX(began, width)), to = Math.min(width, toX(ended, width));
+        if (from >= to)
+            continue;
+        pen.clearRect(from, 0, to - from, height);
+        drawUnknown(pen, from, to, height);
+    }
 }
 
 function drawKey(canvas) {
     const {pen, width, height} = penOf(canvas);
     if (canvas.dataset.kind === "unknown")
-        drawUnknown(pen, width, height);
+        drawUnknown(pen, 0, width, height);
     else
         drawTenure(pen, canvas.dataset.kind, 0, width - (LOSSES.has(canvas.dataset.kind) ? 5 : 0), width, height);
 }
@@ -146,9 +157,10 @@ function drawKey(canvas) {
 function drawLane(canvas, entry, size) {
     const {pen, width, height} = penOf(canvas, size), all = tenuresOf(entry);
     const known = Math.min(width, Math.max(0, toX(knownFrom(entry), width)));
-    drawUnknown(pen, known, height);
+    drawUnknown(pen, 0, known, height);
     pen.fillStyle = colours.line;
     pen.fillRect(known, height / 2 - .5, width - known, 1);
+    drawGaps(pen, known, width, height);
     for (const isLossTurn of [false, true]) {
         for (const tenure of all) {
             const kind = kindOf(tenure), end = toX(endTime(tenure), width);
@@ -311,8 +323,8 @@ function showFigures() {
     }
     byId("term-ended").textContent = `ended in ${view.name}`;
     byId("term-lost").textContent = `lost in ${view.name}`;
-    byId("figure-owned").textContent = owned.toLocaleString("en");
-    byId("figure-waiting").textContent = isWaitKnown ? waiting.toLocaleString("en") : "–";
+    byId("figure-owned").textContent = link.isLoaded ? owned.toLocaleString("en") : "–";
+    byId("figure-waiting").textContent = link.isLoaded && isWaitKnown ? waiting.toLocaleString("en") : "–";
     for (const element of [byId("figure-waiting").parentElement, document.querySelector(".head .waiters")])
         element.title = isWaitKnown ? "how many wait" : "this store does not know who waits";
     byId("figure-ended").textContent = counted?.ended.toLocaleString("en") ?? "–";

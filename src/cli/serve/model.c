@@ -137,6 +137,8 @@ static void publish(struct model *m)
     json_buffer_add(&t, "}\n\n");
     if (!t.failed)
         http_publish(m->http, 0, t.at, t.length);
+    else
+        m->is_reset = true; /* readers read everything again */
     free(t.at);
 }
 
@@ -174,18 +176,25 @@ static void *publish_all(void *arg)
 static void set_answering(struct model *m, int rc)
 {
     struct json_buffer t = {0};
+    char unrecorded[RECORDER_TEXT_MAX] = "";
     bool was = m->is_answering;
+    if (m->recorder != NULL)
+        recorder_explain(m->recorder, unrecorded);
+    bool is_same = strcmp(unrecorded, m->unrecorded) == 0;
+    memcpy(m->unrecorded, unrecorded, sizeof unrecorded);
     m->is_answering = rc >= 0;
     if (was != m->is_answering || m->is_answering)
         m->answered_at = simba_now();
     snprintf(m->why, sizeof m->why, "%s", rc < 0 ? simba_error_text() : "");
-    if (was == m->is_answering)
+    if (was == m->is_answering && is_same)
         return;
     json_buffer_add(&t, "event: store\ndata: ");
     store_write(m, &t);
     json_buffer_add(&t, "\n\n");
     if (!t.failed)
         http_publish(m->http, 0, t.at, t.length);
+    else
+        m->is_reset = true;
     free(t.at);
 }
 

@@ -23,7 +23,8 @@
 #define LIST_MOST_MS 60000  /* … rarely, if a list takes long: … */
 #define LIST_SHARE 50       /* … it asks for one part in so many of the time */
 #define PROBE_MS 5000       /* so often it is asked whether it answers at all */
-#define LOOKED_MS 15000     /* who asked so short ago still looks */
+#define READ_MS 200     /* so long the file may keep the server's thread; then the answer ends */
+#define LOOKED_MS 15000 /* who asked so short ago still looks */
 
 struct model {
     struct cli *c;
@@ -31,6 +32,7 @@ struct model {
     struct http *http;
     struct recorder *recorder; /* NULL: none, then the ring is used */
     struct history *reader;    /* of the same file; the server's thread alone uses it */
+    int64_t keep_ms;           /* what ended longer ago is deleted from it */
     struct seen_tenure *ring;  /* [RING_MAX] */
     uint64_t ring_count;       /* ever; the last RING_MAX are there */
     uint64_t published_count;  /* of those, told to clients */
@@ -48,6 +50,8 @@ struct model {
     bool is_answering;             /* the store */
     int64_t answered_at;           /* when it last did, or began not to */
     char why[512];                 /* it does not */
+    char unrecorded
+        [RECORDER_TEXT_MAX]; /* why no history is written; "": it is, or was not asked for */
     bool is_ending;
     pthread_t publisher, asker;
 };
@@ -70,5 +74,6 @@ void model_write_mutexes(struct model *m, const char *after, const char *names, 
 void model_write_history(struct model *m, const struct history_page *asked, struct json_buffer *t);
 void model_write_hello(struct model *m, struct json_buffer *t); /* the first event */
 void model_write_metrics(struct model *m, struct json_buffer *t);
-bool model_write_health(struct model *m, struct json_buffer *t); /* does the store answer? */
+bool model_write_health(struct model *m,
+                        struct json_buffer *t); /* does the store answer, and is all recorded? */
 #endif

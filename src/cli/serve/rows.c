@@ -36,6 +36,7 @@ void store_write(const struct model *m, struct json_buffer *t)
     json_buffer_bool_of(t, "answers", m->is_answering);
     json_buffer_number_of(t, "since_ms", true, simba_wall_ms(m->answered_at));
     json_buffer_string_of(t, "why", m->is_answering ? NULL : m->why);
+    json_buffer_string_of(t, "unrecorded", m->unrecorded[0] != '\0' ? m->unrecorded : NULL);
     json_buffer_add(t, "}");
 }
 
@@ -193,6 +194,35 @@ static void read_ring(struct model *m, const struct history_page *q, struct page
     }
 }
 
+/* Of the file: when not all was recorded. */
+struct gaps {
+    struct json_buffer *t;
+    size_t count;
+    int64_t first_ms; /* the first recording began */
+};
+
+static void add_gap(void *data, const struct history_gap *g)
+{
+    struct gaps *all = data;
+    if (g->from_ms == 0)
+        all->first_ms = g->to_ms;
+    else
+        json_buffer_addf(all->t, "%s[%lld,%lld]", all->count++ > 0 ? "," : "",
+                         (long long)g->from_ms, (long long)g->to_ms);
+}
+
+static void write_gaps(struct model *m, const struct history_page *q, struct json_buffer *t)
+{
+    struct gaps all = {.t = t};
+    int64_t kept = simba_wall_ms(simba_now()) - m->keep_ms;
+    json_buffer_name(t, "gaps");
+    json_buffer_add(t, "[");
+    if (history_read_gaps(m->reader, q->store, q->since_ms, add_gap, &all) != 0)
+        t->failed = true;
+    json_buffer_add(t, "]");
+    json_buffer_number_of(t, "known_since_ms", true, all.first_ms > kept ? all.first_ms : kept);
+}
+
 /* Without a file: what ended earlier is not there. */
 static int64_t known_since(const struct model *m)
 {
@@ -206,20 +236,25 @@ void model_write_history(struct model *m, const struct history_page *asked, stru
     struct page p = {.t = t, .limit = asked->limit};
     q.store = m->c->store;
     q.limit++; /* is there more? */
+    q.until = simba_now() + READ_MS;
     lock_to_read(m);
     begin_answer(m, t);
     json_buffer_bool_of(t, "is_recorded", m->reader != NULL);
-    json_buffer_number_of(t, "known_since_ms", m->reader == NULL, known_since(m));
+    if (m->reader != NULL)
+        write_gaps(m, &q, t);
+    else
+        json_buffer_number_of(t, "known_since_ms", true, known_since(m));
     json_buffer_name(t, "tenures");
     json_buffer_add(t, "[");
     if (m->reader == NULL)
         read_ring(m, &q, &p);
     pthread_mutex_unlock(&m->follow.lock);
-    if (m->reader != NULL && history_read_page(m->reader, &q, write_tenure, &p) != 0)
-        t->failed = true;
+    int rc = m->reader != NULL ? history_read_page(m->reader, &q, write_tenure, &p) : 0;
+    bool is_cut = rc > 0 && p.count > 0;
+    t->failed = t->failed || (rc != 0 && !is_cut);
     json_buffer_add(t, "]");
     json_buffer_name(t, "next");
-    if (p.count > p.limit)
+    if (p.count > p.limit || is_cut)
         json_buffer_addf(t, "\"%lld.%lld\"", (long long)p.last_ms, (long long)p.last_row);
     else
         json_buffer_add(t, "null");
@@ -238,8 +273,14 @@ bool model_write_health(struct model *m, struct json_buffer *t)
         json_buffer_addf(t, "ok: the store answered %s ago\n", show_duration(ms, age));
     else
         json_buffer_addf(t, "the store does not answer for %s\n", show_duration(ms, age));
+    bool is_recorded = m->unrecorded[0] == '\0';
+    if (!is_recorded) {
+        t->length = is_answering ? 0 : t->length;
+        json_buffer_add(t, m->unrecorded);
+        json_buffer_add(t, "\n");
+    }
     pthread_mutex_unlock(&m->follow.lock);
-    return is_answering;
+    return is_answering && is_recorded;
 }
 
 static void write_metric(struct json_buffer *t, const char *name, const char *type,
@@ -264,6 +305,10 @@ static void write_own_metrics(struct model *m, struct json_buffer *t)
                          (unsigned long long)m->ended[r]);
     json_buffer_addf(t, "simba_store_tenures_ended_total{reason=\"unseen\"} %llu\n",
                      (unsigned long long)m->unseen);
+    if (m->recorder != NULL) {
+        write_metric(t, "simba_serve_records", "gauge", "1 while the history file is written.");
+        json_buffer_addf(t, "simba_serve_records %d\n", m->unrecorded[0] == '\0');
+    }
     write_metric(t, "simba_serve_readers", "gauge",
                  "Browsers and programs that follow the events.");
     json_buffer_addf(t, "simba_serve_readers %u\n", http_streams(m->http, 0));

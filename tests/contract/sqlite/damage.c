@@ -9,6 +9,7 @@
  *   empty, and that clients of before were alive, and granted nothing.
  * - live_*: in another PATH-live nobody is seen alive, so leases are waited for. What is in the file
  *   meant nothing to it.
+ * - tree_*: it had no PATH-tree.
  * - wakeup_removed, wakeup_replaced, wakeup_overwritten: that file only wakes.
  * - *_linked, but of the database: whoever opens the store finds them by its name.
  * - shm_truncated: the newcomer makes it as long as it was, if nobody reads there before;
@@ -245,6 +246,9 @@ DAMAGE(live, "a.db-live", replaced)
 DAMAGE(live, "a.db-live", overwritten)
 DAMAGE(live, "a.db-live", truncated)
 DAMAGE(live, "a.db-live", linked)
+DAMAGE(tree, "a.db-tree", removed)
+DAMAGE(tree, "a.db-tree", replaced)
+DAMAGE(tree, "a.db-tree", linked)
 DAMAGE(wakeup, "a.db-bell", removed)
 DAMAGE(wakeup, "a.db-bell", replaced)
 DAMAGE(wakeup, "a.db-bell", overwritten)
@@ -264,6 +268,7 @@ static void all_beside_go(const char *file)
 {
     log_and_index_go(file);
     removed("a.db-live");
+    removed("a.db-tree");
     removed("a.db-bell");
 }
 
@@ -437,6 +442,7 @@ MOUNTED(db, "a.db")
 MOUNTED(wal, "a.db-wal")
 MOUNTED(shm, "a.db-shm")
 MOUNTED(live, "a.db-live")
+MOUNTED(tree, "a.db-tree")
 MOUNTED(wakeup, "a.db-bell")
 
 #define SQLITE_DAMAGE(name)                            \
@@ -469,6 +475,10 @@ const struct test sqlite_damage_tests[] = {
     SQLITE_DAMAGE(live_truncated),
     SQLITE_DAMAGE(live_linked),
     SQLITE_DAMAGE(live_mounted),
+    SQLITE_DAMAGE(tree_removed),
+    SQLITE_DAMAGE(tree_replaced),
+    SQLITE_DAMAGE(tree_linked),
+    SQLITE_DAMAGE(tree_mounted),
     SQLITE_DAMAGE(wakeup_removed),
     SQLITE_DAMAGE(wakeup_replaced),
     SQLITE_DAMAGE(wakeup_overwritten),

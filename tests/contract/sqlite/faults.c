@@ -317,6 +317,59 @@ static void foreign_lock(void)
     folder_remove();
 }
 
+/* What PATH-live says of the last writer, with the sum that makes it whole (client_lock.c). */
+static void say_last_writer(int64_t serial, int64_t token, int64_t lease)
+{
+    int64_t all[4] = {serial, token, lease};
+    uint64_t sum = UINT64_C(0x53494d4261);
+    for (int i = 0; i < 3; i++)
+        sum = (sum ^ (uint64_t)all[i]) * UINT64_C(0x100000001b3);
+    all[3] = (int64_t)sum;
+    int fd = open(folder_path("a.db-live"), O_WRONLY | O_CLOEXEC);
+    CHECK(fd >= 0 && pwrite(fd, all, sizeof all, 0) == sizeof all);
+    close(fd);
+}
+
+/* Numbers that no client can have written: sums of them must not overflow, and tokens not fall. */
+static void last_writer_is_impossible(void)
+{
+    sqlite_begin();
+    struct peer a = sqlite_peer(lease_short());
+    CHECK(peer_number(&a, "acquire 20000") == 0);
+    int64_t token = peer_number(&a, "held");
+    CHECK(peer_number(&a, "release") == 0);
+    peer_end(&a);
+    say_last_writer(INT64_MAX, INT64_MAX, INT64_MAX);
+    for (int i = 0; i < 3; i++) {
+        struct peer b = sqlite_peer(lease_short());
+        CHECK(peer_number(&b, "acquire 5000") == 0);
+        int64_t next = peer_number(&b, "held");
+        CHECK(next > token && next < token + 3600 * INT64_C(1000000));
+        token = next;
+        peer_end(&b);
+    }
+    folder_remove();
+}
+
+/* A member of the group writes what it likes into the database. */
+static void rows_are_impossible(void)
+{
+    sqlite_begin();
+    struct peer a = sqlite_peer(lease_short());
+    CHECK(peer_number(&a, "acquire 20000") == 0);
+    peer_end(&a);
+    sqlite3 *db = open_database();
+    run(db,
+        "UPDATE mutex SET token = 9223372036854775807, client = 9223372036854775807, acquired = "
+        "-9223372036854775808, until = 9223372036854775807, lease = 9223372036854775807;"
+        "UPDATE meta SET base = 9223372036854775807");
+    CHECK(sqlite3_close(db) == SQLITE_OK);
+    struct peer b = sqlite_peer(lease_short());
+    CHECK(peer_number(&b, "acquire 1000") != 0); /* that it survives is what counts */
+    peer_end(&b);
+    folder_remove();
+}
+
 /* The number that it could not write down is nobody's. */
 static void full_when_enrolling(void)
 {
@@ -524,6 +577,8 @@ const struct test sqlite_fault_tests[] = {
     {"unshared_time_namespace", unshared_time_namespace, SQLITE_ONLY, 0},
     {"other_boot_id", other_boot_id, SQLITE_ONLY, 0},
     {"foreign_lock", foreign_lock, SQLITE_ONLY, 0},
+    {"last_writer_is_impossible", last_writer_is_impossible, SQLITE_ONLY, 0},
+    {"rows_are_impossible", rows_are_impossible, SQLITE_ONLY, 0},
     {"full_when_enrolling", full_when_enrolling, SQLITE_ONLY, 0},
     {"no_descriptors", no_descriptors, SQLITE_ONLY, 0},
     {"machine_restarted", machine_restarted, SQLITE_ONLY, 0},

@@ -5,8 +5,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-const char *const sqlite_files[SQLITE_FILES] = {"a.db", "a.db-wal", "a.db-shm", "a.db-live",
-                                                "a.db-bell"};
+const char *const sqlite_files[SQLITE_FILES] = {"a.db",      "a.db-wal",  "a.db-shm",
+                                                "a.db-live", "a.db-tree", "a.db-bell"};
 
 static char url[192];
 

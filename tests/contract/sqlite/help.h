@@ -6,7 +6,7 @@
 #include "contract/suite.h"
 
 /* The names of its files, in the folder. */
-#define SQLITE_FILES 5
+#define SQLITE_FILES 6
 extern const char *const sqlite_files[SQLITE_FILES];
 
 /* A new folder, or one in it. Whoever opens the store first makes it. */

@@ -131,6 +131,11 @@ static void damage_live_unreadable(void)
     unreadable("a.db-live");
 }
 
+static void damage_tree_unreadable(void)
+{
+    unreadable("a.db-tree");
+}
+
 /* Nobody needs it: who comes is woken later. */
 static void damage_wakeup_unreadable(void)
 {
@@ -189,6 +194,7 @@ const struct test sqlite_unreadable_tests[] = {
     {"damage_wal_unreadable", damage_wal_unreadable, SQLITE_ONLY, 0},
     {"damage_shm_unreadable", damage_shm_unreadable, SQLITE_ONLY, 0},
     {"damage_live_unreadable", damage_live_unreadable, SQLITE_ONLY, 0},
+    {"damage_tree_unreadable", damage_tree_unreadable, SQLITE_ONLY, 0},
     {"damage_wakeup_unreadable", damage_wakeup_unreadable, SQLITE_ONLY, 0},
     {"damage_folder_unreadable", damage_folder_unreadable, SQLITE_ONLY, 0},
     {NULL, NULL, ANY_STORE, 0},
