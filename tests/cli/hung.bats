@@ -128,3 +128,16 @@ time.sleep(60)' store/locks.db
     expect 125 "^simba lock: mutex 'other' on $STORE: nobody may own it for another 1[0-9]s: the database was deleted, replaced or restored.*; CMD is not run$"
     [ ! -e never ]
 }
+
+# bats test_tags=sqlite
+@test "a URL of another kind of store: lock says what was seen at that port" {
+    with_server '' redis -- '
+        port=${1##*:} port=${port%%/*}
+        for url in "rediss://127.0.0.1:$port/0" "postgresql://127.0.0.1:$port/x" "mysql://127.0.0.1:$port/x"; do
+            "$SIMBA" -u "$url" lock -q m touch never 2>&1 || echo "status $?"
+        done'
+    expect_all 0 "^simba lock: mutex 'm' on rediss:.*: it has not answered the TLS handshake; if it speaks no TLS" \
+        "^simba lock: mutex 'm' on postgresql:.*: it does not greet; does it hang, is it no PostgreSQL server" \
+        "^simba lock: mutex 'm' on mysql:.* has not greeted .*: is it a MariaDB or MySQL server"
+    [ "$(grep -c '^status 125$' <<<"$output")" -eq 3 ] || { echo "$output"; return 1; }
+}

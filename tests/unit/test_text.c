@@ -39,7 +39,8 @@ static void ends_with_an_ellipsis(void **state)
     } rows[] = {
         {"it all fits in here", "it all fits in here"},
         {"not all of it fits in here", "not all of it " TEXT_ELLIPSIS},
-        {"\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4",
+        {"\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4"
+         "\xc3\xa4",
          "\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4" TEXT_ELLIPSIS},
     };
     for (size_t i = 0; i < COUNT(rows); i++) {
@@ -330,7 +331,8 @@ int main(void)
         cmocka_unit_test(escapes_what_cannot_be_seen),
         cmocka_unit_test(shortens_names_of_others),
         cmocka_unit_test(adds_up),
-        cmocka_unit_test(ends_with_an_ellipsis), cmocka_unit_test(writes_numbers),
+        cmocka_unit_test(ends_with_an_ellipsis),
+        cmocka_unit_test(writes_numbers),
         cmocka_unit_test(cuts_between_characters),
         cmocka_unit_test(cuts_a_character_that_came_in_pieces),
         cmocka_unit_test(has_no_gap),

@@ -58,6 +58,9 @@ static void explain_connect(PGconn *conn, int *code, char *why)
         const char *help;
     } known[] = {
         {"too many connections", SIMBA_ESTORE, ""},
+        {"timeout expired", SIMBA_ESTORE,
+         ": it does not greet; does it hang, is it no PostgreSQL server, or does a firewall drop "
+         "packets?"},
         {"authentication failed", SIMBA_EDENIED, "; check user and password"},
         {"no password supplied", SIMBA_EDENIED, "; give one, or password_file"},
         {"no pg_hba.conf entry", SIMBA_EDENIED, ""},

@@ -120,19 +120,26 @@ static int read_store(struct watcher *w, int64_t waited_ms)
 {
     struct simba_owner owner = {0};
     char error[STATUS_MAX] = "";
-    int code = simba_read(w->p->c->client, w->p->mutex, READ_TIMEOUT_MS, &owner);
+    int64_t left = ANSWER_MS - (simba_now() - w->began);
+    int64_t timeout_ms = left > ASK_AGAIN_MS && left < READ_TIMEOUT_MS ? left : READ_TIMEOUT_MS;
+    int code = simba_read(w->p->c->client, w->p->mutex, timeout_ms, &owner);
     struct simba_trouble t = trouble_of(w->l);
-    bool is_refused = code == 0 && hindrance_is_away(&t);
-    bool may_wait = w->p->wait_ms != SIMBA_FOREVER ||
-                    simba_now() - w->began < CONNECT_TIMEOUT_MS; /* else acquire itself ends */
+    /* Of a connection that was not made, the attempts know what was seen. */
+    bool is_away = hindrance_is_away(&t), is_refused = code == 0 && is_away;
+    bool says_why = is_refused || (code == SIMBA_ETIMEOUT && is_away);
+    bool may_wait =
+        w->p->wait_ms != SIMBA_FOREVER ||
+        simba_now() - w->began + ASK_AGAIN_MS <
+            (code == SIMBA_ETIMEOUT ? ANSWER_MS
+                                    : CONNECT_TIMEOUT_MS); /* else acquire itself ends */
     int where =
         snprintf(error, sizeof error, "mutex '%s' on %.200s: ", w->p->mutex, w->p->c->store);
-    if (code != 0 && strncmp(error, cli_error_text(), (size_t)where) != 0)
+    if (code != 0 && !says_why && strncmp(error, cli_error_text(), (size_t)where) != 0)
         where = 0;
-    if (code != 0)
+    if (code != 0 && !says_why)
         snprintf(error, sizeof error, "%s", cli_error_text());
     else
-        snprintf(error + where, sizeof error - (size_t)where, "%s", is_refused ? t.text : "");
+        snprintf(error + where, sizeof error - (size_t)where, "%s", says_why ? t.text : "");
     if (code == 0 && !is_refused)
         w->has_answered = true;
     if (!w->has_answered && (is_final(code) || !may_wait)) {
