@@ -100,7 +100,8 @@ MISTAKES = [
                 (REDIS + "sentinel.c",
                  "other != s && other->is_identified",
                  "other == s && other->is_identified"),
-            ]),
+            ],
+            "a worker must begin anew while no other sentinel answers; redis_sentinel_named_twice finds it"),
     Mistake("redis-sentinel-forgetful", "redis-sentinel-forgets", "forget,kill,close",
             "a sentinel has a vote as soon as it names this master (T121)", [
                 (REDIS + "votes.c",
