@@ -96,20 +96,20 @@ MISTAKES = [
                  "'debug'}"),
             ]),
     Mistake("redis-sentinel-by-address", "redis-sentinel-forgets", "partition,kill,close",
-            "a sentinel has a vote for each address in the URL (T120)", [
+            "a sentinel has a vote for each address in the URL (T108)", [
                 (REDIS + "sentinel.c",
                  "other != s && other->is_identified",
                  "other == s && other->is_identified"),
             ],
             "a worker must begin anew while no other sentinel answers; redis_sentinel_named_twice finds it"),
     Mistake("redis-sentinel-forgetful", "redis-sentinel-forgets", "forget,kill,close",
-            "a sentinel has a vote as soon as it names this master (T121)", [
+            "a sentinel has a vote as soon as it names this master (T109)", [
                 (REDIS + "votes.c",
                  "age_ms(s, simba_now()) >= vouched_ms;",
                  "vouched_ms >= 0;"),
             ]),
     Mistake("redis-sentinel-earlier-term", "redis-sentinel-forgets", "forget,kill,close",
-            "a majority that names an earlier term counts (T121)", [
+            "a majority that names an earlier term counts (T109)", [
                 (REDIS + "votes.c",
                  "i < a->count && term >= a->latest; i++)",
                  "i < a->count && term >= 0; i++)"),
