@@ -34,6 +34,11 @@ class State(Structure):
     _fields_ = [("before", Owner), ("after", Owner), ("reason", c_int), ("reserved", c_uint32 * 7)]
 
 
+class Trouble(Structure):
+    _fields_ = [("code", c_int32), ("reserved32", c_uint32), ("since", c_int64), ("until", c_int64),
+                ("text", c_char * 384), ("reserved", c_uint64 * 4)]
+
+
 class Entry(Structure):
     _fields_ = [("mutex", c_char_p), ("owner", Owner), ("waiters", c_int64),
                 ("note", POINTER(Note)), ("reserved", c_uint64 * 3)]
@@ -165,6 +170,7 @@ FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "contender_token": (c_uint64, _P),
     "contender_remaining": (_MS, _P),
     "contender_id": (_S, _P),
+    "contender_trouble": (c_int, _P, POINTER(Trouble)),
     "contender_state": (None, _P, POINTER(State)),
     "locker_create": (c_int, _P, _S, POINTER(HandleOptions), POINTER(_P)),
     "locker_acquire": (c_int, _P, _MS),
@@ -177,6 +183,7 @@ FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "locker_token": (c_uint64, _P),
     "locker_remaining": (_MS, _P),
     "locker_id": (_S, _P),
+    "locker_trouble": (c_int, _P, POINTER(Trouble)),
     "locker_destroy": (None, _P),
     "observer_create": (c_int, _P, _S, POINTER(HandleOptions), POINTER(_P)),
     "observer_state": (None, _P, POINTER(State)),

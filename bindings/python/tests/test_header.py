@@ -12,7 +12,8 @@ from simba import _c, _errors
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 HEADER = ROOT / "include/simba.h"
-STRUCTS = {"simba_owner": _c.Owner, "simba_note": _c.Note, "simba_state": _c.State, "simba_entry": _c.Entry, "simba_event": _c.Event,
+STRUCTS = {"simba_owner": _c.Owner, "simba_note": _c.Note, "simba_state": _c.State, "simba_trouble": _c.Trouble,
+           "simba_entry": _c.Entry, "simba_event": _c.Event,
            "simba_histogram": _c.Histogram, "simba_metrics": _c.Metrics, "simba_handle_metrics": _c.HandleMetrics,
            "simba_options": _c.Options, "simba_handle_options": _c.HandleOptions, "simba_schedule": _c.Schedule}
 NOT_USED = {"simba_executor"}
