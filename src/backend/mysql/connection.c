@@ -188,7 +188,7 @@ bool mysql_connection_open(const void *config, struct sql_session *out, int *cod
         l->dialect.timed = mariadb_connection(&l->mysql);
         l->dialect.returning =
             c->returning && l->dialect.timed && mysql_get_server_version(&l->mysql) >= 100500;
-        l->looks_first = true;
+        l->reads_first = true;
         bool may_write = l->inspection.missing[0] == '\0' && !l->inspection.read_only;
         rc = !may_write || prepare(l) ? 0 : -1;
     }

@@ -55,8 +55,8 @@ struct mysql_connection {
     MYSQL_RES *result;
     struct mysql_prepared often[OFTEN];
     MYSQL_STMT *statement; /* under way */
-    bool looks_first;      /* the last acquisition has met another's mutex, or there was none */
-    bool has_looked;       /* the one under way */
+    bool reads_first;      /* the last acquisition has met another's mutex, or there was none */
+    bool has_read;         /* the one under way */
     uint64_t token, token_before, ttl_ms, lease_ms;
     char evicted[SIMBA_ID_MAX + 1];
     struct sql_inspection inspection;

@@ -13,10 +13,10 @@
  * the row, so what is held is only read. INSERT ... ON DUPLICATE KEY UPDATE locks what is there in any
  * case, so it is for many mutexes at once. */
 enum mysql_stage {
-    STAGE_LOOK,
+    STAGE_READ,
     STAGE_MAKE, /* a row: it is ours, unless somebody else has made one meanwhile */
     STAGE_TAKE, /* if it is free */
-    STAGE_LOOK_AGAIN
+    STAGE_READ_AGAIN
 };
 
 static int to_uv(int wait)
@@ -198,6 +198,11 @@ static int failed(struct sql *s, struct mysql_connection *l, enum sql_end *end)
 {
     char why[SQL_WHY_MAX];
     int code;
+    if (s->statement.failed) {
+        sql_fail(s, SIMBA_ELIMIT, "out of memory");
+        *end = SQL_FAILED;
+        return 0;
+    }
     *end = mysql_connection_explain(&l->mysql, &code, why);
     sql_fail(s, code, "%s", why);
     if ((code == SIMBA_ESCHEMA || code == SIMBA_EDENIED) && strstr(why, "simba_note") != NULL) {
@@ -217,6 +222,9 @@ static int execute(struct mysql_connection *l, const struct mysql_prepared *p, i
 static int query(struct sql *s, struct mysql_connection *l, int *error)
 {
     l->step = STEP_QUERY;
+    *error = s->statement.failed; /* the beginning of one may mean something else */
+    if (*error != 0)
+        return 0;
     return mysql_real_query_start(error, &l->mysql, s->statement.bytes, s->statement.length);
 }
 
@@ -259,22 +267,22 @@ static bool next_stage(struct sql *s, struct mysql_connection *l, struct sql_job
     const struct sql_item *item = &job->item[0];
     bool is_made = is_made_by_another(l, job);
     switch (l->stage) {
-    case STAGE_LOOK:
-        l->looks_first = item->owner[0] != '\0' && item->left_ms > 0;
-        l->has_looked = true;
+    case STAGE_READ:
+        l->reads_first = item->owner[0] != '\0' && item->left_ms > 0;
+        l->has_read = true;
         l->stage = item->seen ? STAGE_TAKE : STAGE_MAKE;
-        return !l->looks_first;
+        return !l->reads_first;
     case STAGE_MAKE:
         l->stage = STAGE_TAKE;
         if (!is_made)
             take_count(s, l, job);
         return is_made;
     case STAGE_TAKE:
-        l->looks_first = mysql_affected_rows(&l->mysql) == 0;
-        if (!l->looks_first)
+        l->reads_first = mysql_affected_rows(&l->mysql) == 0;
+        if (!l->reads_first)
             take_count(s, l, job);
-        l->stage = l->has_looked ? STAGE_LOOK_AGAIN : STAGE_LOOK;
-        return l->looks_first;
+        l->stage = l->has_read ? STAGE_READ_AGAIN : STAGE_READ;
+        return l->reads_first;
     default:
         return false;
     }
@@ -337,9 +345,10 @@ int mysql_perform_begin(struct sql *s, void *handle, struct sql_job *job, enum s
     struct mysql_connection *l = handle;
     int error = 0, wait;
     const struct mysql_prepared *p = prepared_for(l, job);
+    sql_statement_reset(&s->statement);
     if (is_contend_one(job)) {
-        l->has_looked = false;
-        l->stage = l->looks_first || job->short_lock_wait ? STAGE_LOOK : STAGE_TAKE;
+        l->has_read = false;
+        l->stage = l->reads_first || job->short_lock_wait ? STAGE_READ : STAGE_TAKE;
         wait = contend(s, l, job, &error);
         return run(s, l, job, wait, error, end);
     }
@@ -347,13 +356,7 @@ int mysql_perform_begin(struct sql *s, void *handle, struct sql_job *job, enum s
         wait = execute(l, p, &error);
         return run(s, l, job, wait, error, end);
     }
-    sql_statement_reset(&s->statement);
     mysql_statements_for(&s->statement, &l->dialect, job);
-    if (s->statement.failed) {
-        sql_fail(s, SIMBA_ELIMIT, "out of memory");
-        *end = SQL_FAILED;
-        return 0;
-    }
     wait = query(s, l, &error);
     return run(s, l, job, wait, error, end);
 }
