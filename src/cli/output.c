@@ -286,7 +286,9 @@ static bool cannot_make_json; /* a line of data is missing on stdout */
 json_t *text_or_null(const char *text)
 {
     unsigned code;
-    json_t *as_is = text != NULL ? json_string(text) : json_null();
+    if (text == NULL)
+        return json_null();
+    json_t *as_is = json_string(text);
     char *copy = as_is == NULL ? strdup(text) : NULL;
     if (copy == NULL)
         return as_is;
