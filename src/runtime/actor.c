@@ -94,14 +94,16 @@ static void say_who_holds(const struct actor *a, char *out, size_t size)
 static void say_not_yet(const struct actor *a, char *out, size_t size)
 {
     char left[FAULT_DURATION];
-    int64_t more = a->trouble.code == SIMBA_ENOTYET ? a->trouble.until - clock_now() : 0;
-    bool has_why = more > 0 && a->failure != NULL;
+    bool is_shut = a->trouble.code == SIMBA_ENOTYET, has_why = is_shut && a->failure != NULL;
+    int64_t more = is_shut ? a->trouble.until - clock_now() : 0;
+    const char *colon = has_why ? ": " : "", *why = has_why ? a->failure : "";
     if (more > 0)
         snprintf(out, size, "nobody may own it for another %s%s%s", fault_duration(more, left),
-                 has_why ? ": " : "", has_why ? a->failure : "");
+                 colon, why);
     else
         snprintf(out, size,
-                 "nobody owned it when the store last answered, but it granted it to nobody");
+                 "nobody owned it when the store last answered, but it granted it to nobody%s%s",
+                 colon, why);
 }
 
 /* Why a locker's caller did not get what it wanted; under the lock. */

@@ -17,7 +17,7 @@ MUTEX=simba.doctor.$(id -u)
 @test "doctor: a Redis that has just started grants nothing yet, and nothing is wrong with it" {
     with redis --guard -- 'simba doctor "$1"'
     expect_all 0 '^note  rights      not tried: nobody owns .*, but the store grants nothing yet' \
-        '^note  store       .*has just started.* not granted for another [0-9.]+ s .*ask again then' \
+        '^note  store       .*has just started.* not granted for another [0-9.]+ s; ask again then' \
         '^ok    exclusion ' '^note  fencing     not tried: no mutex could be taken' \
         '^note  liveness    not promised: no mutex could be taken'
     expect_none '^BAD'

@@ -93,20 +93,24 @@ simba doctor "-u$admin" | grep "as simba init makes it"
     [[ "$output" == *"read-only"* ]]
 }
 
-# Longer than a statement waits for a lock, and than a store may take to answer at all.
+# For longer than a statement waits for a lock, and a store may take to answer.
 @test "lock: a row that is free and that somebody's transaction has is waited for, and -n and -w say so" {
     local server
     for server in mariadb postgres; do
         with $server -- '
             simba -u "$1" lock x true
-            { echo "BEGIN; UPDATE simba_mutex SET owner_id=owner_id WHERE mutex='"'x'"';"; sleep 8; echo "ROLLBACK;"; } |
+            mkfifo hold
+            { echo "BEGIN; UPDATE simba_mutex SET owner_id=owner_id WHERE mutex='"'x'"';"; read -r _ <hold; echo "ROLLBACK;"; } |
                 sql >has.out &
-            sleep 1
+            while simba -u "$1" lock -n x true 2>early; do :; done # until the row is locked
             simba -u "$1" lock -n x echo never 2>&1 || echo "at once: $?"
             simba -u "$1" lock -w 1s x echo never 2>&1 || echo "in time: $?"
-            simba -u "$1" lock x echo ran
-            wait'
-        expect_all 0 "^ran$" "the row of .x. is locked by somebody's transaction" "^at once: 12[45]$" "^in time: 12[45]$"
+            simba -u "$1" lock x echo ran 2>waits &
+            until grep "the row of .x. is locked by somebody" waits; do sleep 0.1; done
+            echo >hold
+            wait
+            rm hold'
+        expect_all 0 "^ran$" "the row of .x. is locked by somebody's transaction" "^at once: 125$" "^in time: 125$"
         [[ "$output" != *never* ]]
     done
 }

@@ -157,7 +157,8 @@ static bool explain(struct doctor *d, const char *mutex, const struct tenure *fi
                     const struct tenure *failed)
 {
     struct simba_owner owner;
-    bool late = failed->code == SIMBA_ETIMEOUT || failed->code == SIMBA_EHELD;
+    bool late = failed->code == SIMBA_ETIMEOUT || failed->code == SIMBA_EHELD ||
+                failed->code == SIMBA_ENOTYET;
     if (!late || simba_read(d->c->client, mutex, TIMEOUT_MS, &owner) != 0)
         return fail(d, failed->code, failed->why);
     bool is_free = owner.id[0] == '\0';

@@ -61,7 +61,7 @@ static const char help[] =
     "  0 3 * * *  simba once -u redis://db1/0 report --per 1d ./report\n"
     "  simba once --at-most-once invoices --per 1d ./send-invoices\n"
     "  simba once -w 10m migrate --per 1h ./migrate && ./serve\n"
-    "  simba once --status report --per 1d || mail -s 'the report is late' ops </dev/null\n";
+    "  simba once --status report --per 1d || mail -s 'no report' ops </dev/null\n";
 
 struct once {
     struct locked locked;

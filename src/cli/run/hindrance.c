@@ -22,6 +22,8 @@ const char *hindrance_shut_text(const struct simba_trouble *t, char *out, size_t
     if (t->code == SIMBA_ENOTYET && left_ms > 0)
         snprintf(out, size, "nobody may own it for another %s%s%s", show_duration(left_ms, left),
                  t->text[0] != '\0' ? ": " : "", t->text);
+    else if (t->code == SIMBA_ENOTYET && t->text[0] != '\0')
+        snprintf(out, size, "nobody owns it, and the store does not grant it: %s", t->text);
     return out;
 }
 
@@ -47,7 +49,8 @@ static void tell_back(struct hindrance *h, const struct plan *p)
 static void tell_shut(struct hindrance *h, const struct plan *p, const struct simba_trouble *t)
 {
     char text[sizeof t->text + 64];
-    if (h->is_shut_said || t->until - simba_now() < AFTER_MS)
+    int64_t now = simba_now();
+    if (h->is_shut_said || (t->until - now < AFTER_MS && now - t->since < AFTER_MS))
         return;
     print_note(p->c, "waiting for '%s' on %s: %s", p->mutex, p->c->store,
                hindrance_shut_text(t, text, sizeof text));
