@@ -130,11 +130,11 @@ static int refuse_without_scheme(struct parser *p, const char *meant)
     return SIMBA_EINVAL;
 }
 
-/* Could it be HOST:PORT, as other programs take it? */
+/* Could it be HOST:PORT, as other programs take it? s ends at the colon. */
 static bool is_address(struct span s, const char *meant)
 {
     size_t length = (size_t)(s.end - s.at);
-    if (*s.end == '\0' || strncmp(s.end + 1, "//", 2) == 0)
+    if (strncmp(s.end + 1, "//", 2) == 0)
         return false;
     bool is_scheme = meant != NULL && strncmp(meant, s.at, length) == 0;
     return memchr(s.at, '.', length) != NULL ||

@@ -42,6 +42,8 @@ static void ends_with_an_ellipsis(void **state)
         {"\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4"
          "\xc3\xa4",
          "\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4" TEXT_ELLIPSIS},
+        {"\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80",
+         TEXT_ELLIPSIS}, /* nothing but the insides of characters */
     };
     for (size_t i = 0; i < COUNT(rows); i++) {
         char buffer[20];
@@ -52,6 +54,12 @@ static void ends_with_an_ellipsis(void **state)
         assert_string_equal(buffer, rows[i].shown);
         assert_int_equal(t.length, strlen(buffer));
     }
+    char small[sizeof TEXT_ELLIPSIS];
+    struct text t;
+    text_init(&t, small, sizeof(small));
+    text_add(&t, "no room for it");
+    text_end(&t);
+    assert_string_equal(small, "no ");
 }
 
 static void writes_numbers(void **state)

@@ -137,6 +137,8 @@ static void wrong_ones_are_refused_by_rule(void **state)
     REFUSED("here it may be redis://", "localhost:6379/0", "user:secret@db1:6379", "10.0.0.7:6379");
     REFUSED("here it may be sqlite:", "x.db", "/var/lib/locks", "./a");
     REFUSED("here it may be postgresql://", "db1:5432");
+    REFUSED("before the host", "db1.example.com:5432x");
+    REFUSED("@ out of place", "redis:u@h:6379");
     REFUSED("letter first", ":", "://h", "2x://h", "+x://h", "re-dis://h", "re%64is://h",
             "r\u00e9dis://h", " redis://h");
     REFUSED("lower case", "Redis://h", "redIS://h");
