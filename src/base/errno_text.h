@@ -9,4 +9,7 @@ const char *errno_text(int error);
 
 /* Memory or descriptors have run out: that is SIMBA_ELIMIT, whatever failed with it. */
 bool errno_is_limit(int error);
+
+/* Of an attempt to connect: somebody may be there, and has not answered: its queue may be full. */
+bool errno_is_late(int error);
 #endif

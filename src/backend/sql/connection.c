@@ -170,7 +170,7 @@ void sql_connection_begin(struct sql *s)
 static void on_timeout(uv_timer_t *timer)
 {
     struct sql *s = timer->data;
-    sql_fail(s, SIMBA_ESTORE, "the server has not answered in %lld ms (option command_timeout)",
+    sql_fail(s, SIMBA_ETIMEOUT, "the server has not answered in %lld ms (option command_timeout)",
              (long long)s->host->command_timeout_ms);
     sql_replies_ended(s, SQL_BROKEN);
     lost(s);
