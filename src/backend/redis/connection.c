@@ -213,7 +213,8 @@ static void on_broken(void *data, int code, const char *why)
 {
     struct connection *c = data;
     const char *hint = "";
-    if (c->state == CONNECTION_HANDSHAKE && !has_tls(c) && code == SIMBA_ESTORE)
+    if (c->state == CONNECTION_HANDSHAKE && !has_tls(c) &&
+        (code == SIMBA_ESTORE || code == SIMBA_ETIMEOUT))
         hint =
             c->use->is_sentinel
                 ? " before it answered: does it expect TLS on this port (rediss+sentinel: without "

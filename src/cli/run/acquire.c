@@ -124,6 +124,16 @@ static void tell_hindrance(struct watcher *w)
         hindrance_tell(&w->hindrance, w->p, &t, left_ms(w, &t));
 }
 
+/* Where the store may only have been slow, also how long it was asked. */
+static int give_up(const struct watcher *w, const char *error, int code)
+{
+    char waited[24];
+    if (is_final(code) || w->patience.absent_since != 0)
+        return print_error(w->p->c, "%s", error);
+    return print_error(w->p->c, "%s; given up after %s, --wait asks for longer", error,
+                       show_duration(simba_now() - w->began, waited));
+}
+
 /* 0: wait on, else an exit code after saying why. A store that can be read may still refuse every
  * attempt to acquire. */
 static int read_store(struct watcher *w, int64_t waited_ms)
@@ -148,7 +158,7 @@ static int read_store(struct watcher *w, int64_t waited_ms)
         w->has_answered = true;
     if (!w->has_answered && (is_final(code) || !may_wait)) {
         clear_line(w);
-        return print_error(w->p->c, "%s", error);
+        return give_up(w, error, code);
     }
     if (w->on_terminal && waited_ms >= SHOW_AFTER_MS)
         show_line(w, error + where, &owner, waited_ms);
