@@ -104,6 +104,9 @@ timed() {
     SIMBA_TEST_SERVER='-c max_connections=13'
     with_server '' postgres -- '"$CROWD" --processes 30 --hold 0.4 "$SIMBA" "$1"'
     expect 0 'each ran CMD alone'
+    SIMBA_TEST_SERVER=maxClientCnxns=10
+    with_server '' zookeeper -- '"$CROWD" --processes 30 --hold 0.4 "$SIMBA" "$1"'
+    expect 0 'each ran CMD alone'
     with_server 'port=${1##*:} port=${port%%/*}
         redis-cli -p "$port" config set maxclients 8' redis -- '"$CROWD" --processes 30 --hold 0.4 "$SIMBA" "$1"'
     expect 0 'each ran CMD alone'
