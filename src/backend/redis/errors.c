@@ -46,8 +46,11 @@ int errors_describe(const struct reply *r, char *why, size_t size)
                  r->text);
         return SIMBA_ESCHEMA;
     }
-    snprintf(why, size, "the server says: %.200s", r->text);
-    if (strstr(r->text, "max number of clients") != NULL) /* it has no kind of its own */
+    if (strstr(r->text, "max number of clients") != NULL) { /* it has no kind of its own */
+        snprintf(why, size, "the server has as many clients as it may have (maxclients): %.200s",
+                 r->text);
         return SIMBA_ESTATE;
+    }
+    snprintf(why, size, "the server says: %.200s", r->text);
     return SIMBA_ESTORE;
 }

@@ -120,7 +120,7 @@ static int64_t left_ms(struct watcher *w, const struct simba_trouble *t)
 static void tell_hindrance(struct watcher *w)
 {
     struct simba_trouble t = trouble_of(w->l);
-    if (!w->on_terminal && (w->p->wait_ms != 0 || w->p->may_be_held))
+    if (!w->on_terminal && w->p->wait_ms != 0)
         hindrance_tell(&w->hindrance, w->p, &t, left_ms(w, &t));
 }
 
@@ -128,7 +128,8 @@ static void tell_hindrance(struct watcher *w)
 static int give_up(const struct watcher *w, const char *error, int code)
 {
     char waited[24];
-    if (is_final(code) || w->patience.absent_since != 0)
+    struct simba_trouble t = trouble_of(w->l);
+    if (is_final(code) || hindrance_is_absent(&t))
         return print_error(w->p->c, "%s", error);
     return print_error(w->p->c, "%s; given up after %s, --wait asks for longer", error,
                        show_duration(simba_now() - w->began, waited));
@@ -254,6 +255,15 @@ static bool may_ask_again(struct watcher *w, int code)
            simba_now() - w->began < lease_ms + SHUT_GRACE_MS;
 }
 
+/* Of one try after another, each of which begins with no trouble. */
+static void tell_tries(struct watcher *w)
+{
+    struct simba_trouble t = trouble_of(w->l);
+    t.since = w->began;
+    if (!w->on_terminal)
+        hindrance_tell(&w->hindrance, w->p, &t, hindrance_left_ms(&w->patience, &t));
+}
+
 /* A try. Where it is no conflict that another has it, the answer is what counts: a store that is busy,
  * or does not grant what is free, is asked again for a while. */
 static int try_once(struct watcher *w)
@@ -262,6 +272,8 @@ static int try_once(struct watcher *w)
     if (w->p->may_be_held && code == SIMBA_ENOTYET && may_ask_again(w, code) && !w->on_terminal)
         print_note(w->p->c, "%s; waiting for the end of that", cli_error_text());
     while (w->p->may_be_held && !w->is_canceled && may_ask_again(w, code)) {
+        if (code == SIMBA_ESTORE)
+            tell_tries(w);
         poll(NULL, 0, ASK_AGAIN_MS);
         code = simba_locker_acquire(w->l, 0);
     }
@@ -291,9 +303,9 @@ static int acquire_watched(struct plan *p, simba_locker *l, bool has_answered, i
                         .done = eventfd(0, EFD_CLOEXEC),
                         .on_terminal = !p->c->quiet && isatty(STDERR_FILENO) != 0,
                         .has_answered = has_answered,
+                        .patience = hindrance_patience(),
                         .began = simba_now(),
                         .next_read = FIRST_READ_MS};
-    w.patience.began = w.began;
     pthread_t thread;
     if (!poll_thread_start(p->c))
         return EXIT_TROUBLE;

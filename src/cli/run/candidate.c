@@ -229,7 +229,7 @@ static void *report_startup(void *arg)
     struct candidate *c = arg;
     const struct plan *p = c->keeper.p;
     struct simba_owner owner;
-    struct patience patience = {.began = simba_now()};
+    struct patience patience = hindrance_patience();
     for (bool has_failed = false;;) {
         int rc = simba_contender_wait(c->contender, SIMBA_RUNNING,
                                       has_failed && !p->fail_fast ? SIMBA_FOREVER : SILENCE_MS);

@@ -27,21 +27,26 @@ const char *hindrance_shut_text(const struct simba_trouble *t, char *out, size_t
     return out;
 }
 
-/* No trouble: it is not known yet. */
-static bool is_absent(const struct simba_trouble *t)
+bool hindrance_is_absent(const struct simba_trouble *t)
 {
     return hindrance_is_away(t) && t->code != SIMBA_ETIMEOUT && t->code != SIMBA_ESTATE;
 }
 
-int64_t hindrance_left_ms(struct patience *p, const struct simba_trouble *t)
+struct patience hindrance_patience(void)
 {
     int64_t now = simba_now();
-    if (!is_absent(t))
-        p->absent_since = 0;
-    else if (p->absent_since == 0)
+    return (struct patience){.began = now, .absent_since = now};
+}
+
+int64_t hindrance_left_ms(struct patience *p, const struct simba_trouble *t)
+{
+    int64_t now = simba_now(), left = p->began + SILENT_MS - now;
+    bool is_absent = hindrance_is_absent(t);
+    if (is_absent && p->absent_since == 0)
         p->absent_since = now;
-    int64_t left = p->began + SILENT_MS - now;
-    if (p->absent_since != 0 && p->absent_since + ABSENT_MS - now < left)
+    else if (!is_absent && hindrance_is_away(t))
+        p->absent_since = 0;
+    if (is_absent && p->absent_since + ABSENT_MS - now < left)
         left = p->absent_since + ABSENT_MS - now;
     return left > 0 ? left : 0;
 }
@@ -49,12 +54,15 @@ int64_t hindrance_left_ms(struct patience *p, const struct simba_trouble *t)
 static void tell_away(struct hindrance *h, const struct plan *p, const struct simba_trouble *t,
                       int64_t left_ms)
 {
-    char left[24] = "";
+    char left[24];
     if (h->is_away_said || simba_now() - t->since < AFTER_MS)
         return;
-    bool has_end = left_ms != SIMBA_FOREVER;
-    print_note(p->c, "waiting for '%s' on %s: %s; trying again%s%s", p->mutex, p->c->store, t->text,
-               has_end ? " for another " : "", has_end ? show_duration(left_ms, left) : "");
+    if (left_ms != SIMBA_FOREVER)
+        print_note(p->c, "waiting for '%s' on %s: %s; trying again for another %s", p->mutex,
+                   p->c->store, t->text, show_duration(left_ms, left));
+    else
+        print_note(p->c, "waiting for '%s' on %s: %s; trying again", p->mutex, p->c->store,
+                   t->text);
     h->is_away_said = true;
     h->away_since = t->since;
 }

@@ -21,8 +21,12 @@ void hindrance_tell(struct hindrance *h, const struct plan *p, const struct simb
 
 /* How long a store that has never answered is asked, where nobody has said how long. */
 struct patience {
-    int64_t began, absent_since; /* absent_since 0: it may be there */
+    int64_t began, absent_since; /* absent_since 0: it may be there, as was seen */
 };
+struct patience hindrance_patience(void); /* it begins now */
+
+/* Nothing is there, or it refuses: not slow, full or starting. */
+bool hindrance_is_absent(const struct simba_trouble *t);
 
 /* The time that is left: little where nothing is there; more where it is slow, or lets nobody in for
  * now, for then it is busy as a rule. 0: give up. */
