@@ -40,9 +40,9 @@
 struct watcher {
     struct plan *p;
     simba_locker *l;
-    int done;                /* eventfd: acquire has returned */
-    atomic_bool is_canceled; /* by the watcher */
-    bool on_terminal, is_line_shown;
+    int done;                                  /* eventfd: acquire has returned */
+    atomic_bool is_canceled;                   /* by the watcher */
+    bool on_terminal, is_line_shown, is_there; /* is_there: it has said that it lets nobody in */
     struct hindrance hindrance;
     struct patience patience;
     int64_t began, next_read; /* next_read: since began */
@@ -106,13 +106,12 @@ static void clear_line(struct watcher *w)
     w->is_line_shown = false;
 }
 
-/* How long a wait without end still asks a store that has not answered. That it lets nobody in for now
- * is an answer: whoever is in may take as long as an owner. A wait with an end ends by itself. */
+/* How long a wait without end still asks a store that has not answered. One that lets nobody in for now
+ * is waited for: whoever is in may take as long as an owner. A wait with an end ends by itself. */
 static int64_t left_ms(struct watcher *w, const struct simba_trouble *t)
 {
-    if (w->p->wait_ms == SIMBA_FOREVER && t->code == SIMBA_ESTATE)
-        w->has_answered = true;
-    bool has_end = w->p->wait_ms == SIMBA_FOREVER && !w->has_answered;
+    w->is_there |= t->code == SIMBA_ESTATE;
+    bool has_end = w->p->wait_ms == SIMBA_FOREVER && !w->has_answered && !w->is_there;
     return has_end ? hindrance_left_ms(&w->patience, t) : SIMBA_FOREVER;
 }
 
