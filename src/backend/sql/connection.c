@@ -53,10 +53,11 @@ static void on_rested(uv_timer_t *timer)
 /* The connection is lost, or could not be made. */
 static void rest(struct sql *s)
 {
-    bool is_crowded = s->code == SIMBA_ETIMEOUT && s->reconnections == 0;
+    bool never_let_in = s->code == SIMBA_ETIMEOUT && s->reconnections == 0;
     int64_t now = simba_now();
-    int64_t ms = is_crowded ? reconnect_pause_late(&s->reconnect, now, s->host->connect_timeout_ms)
-                            : reconnect_pause(&s->reconnect, now);
+    int64_t ms = never_let_in
+                     ? reconnect_pause_late(&s->reconnect, now, s->host->connect_timeout_ms)
+                     : reconnect_pause(&s->reconnect, now);
     s->resting = true;
     handles_start_timer(&s->timeout, on_rested, ms);
     if (!reconnect_is_hopeful(&s->reconnect))
