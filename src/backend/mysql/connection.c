@@ -31,7 +31,7 @@ static const struct {
     int code;
     const char *help;
 } failures[] = {
-    {ER_LOCK_WAIT_TIMEOUT, SQL_LOCKED, SIMBA_ETIMEOUT, ""},
+    {ER_LOCK_WAIT_TIMEOUT, SQL_LOCKED, SIMBA_ESTORE, ""},
     {ER_LOCK_DEADLOCK, SQL_RETRY, SIMBA_ESTORE, ""},
     {ER_CHECKREAD, SQL_RETRY, SIMBA_ESTORE, ""},
     {ER_SUBQUERY_NO_1_ROW, SQL_BROKEN, SIMBA_ESTORE, /* STILL_OLD in statements.c */

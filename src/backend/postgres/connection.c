@@ -18,7 +18,7 @@ struct failure {
 };
 
 static const struct failure failures[] = {
-    {"55P03", SQL_LOCKED, SIMBA_ETIMEOUT, ""},
+    {"55P03", SQL_LOCKED, SIMBA_ESTORE, ""},
     {"40P01", SQL_RETRY, SIMBA_ESTORE, ""},
     {"40001", SQL_RETRY, SIMBA_ESTORE, ""},
     {"25006", SQL_BROKEN, SIMBA_ESTORE, "; this server cannot be written to, use the primary"},
