@@ -128,7 +128,10 @@ struct simba_note {
  * all zero means nothing. The layout is frozen. */
 struct simba_trouble {
     int32_t code; /* SIMBA_ENOTYET: nobody owns the mutex, and the store grants it to nobody before
-                     `until`. Any other: exchanges with the store fail with it; 0: nothing */
+                     `until`. Any other: exchanges with the store fail with it; 0: nothing. Of what
+                     calls return as SIMBA_ESTORE it says more: SIMBA_ETIMEOUT: it has not answered in
+                     time, it may be busy; SIMBA_ESTATE: it is there, and says that it lets nobody in
+                     for now, it is full or starting; SIMBA_ESTORE: it is not there, or fails */
     uint32_t reserved32;
     int64_t since;  /* it has been so, with whatever code and text */
     int64_t until;  /* ENOTYET */

@@ -97,7 +97,9 @@ struct simba_noted {
 
 /* The tenure that the store knows after the operation. */
 struct simba_answer {
-    int code;         /* 0, or SIMBA_ELOST, SIMBA_ESTORE (outcome unknown), SIMBA_EDENIED, … */
+    int code;         /* 0, or SIMBA_ELOST, SIMBA_ESTORE (outcome unknown), SIMBA_EDENIED, …
+                         SIMBA_ETIMEOUT, SIMBA_ESTATE: as SIMBA_ESTORE, because it has not answered
+                         in time, or lets nobody in for now: see struct simba_trouble */
     bool granted;     /* CONTEND: the tenure began by this very request, or the store knows by
                          other means than the id that it is this contender's */
     const char *id;   /* its owner; NULL or "": nobody. Borrowed for the call */

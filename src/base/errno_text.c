@@ -19,6 +19,11 @@ const char *errno_text(int error)
     }
 }
 
+bool errno_is_late(int error)
+{
+    return error == ETIMEDOUT || error == EAGAIN || error == ECONNRESET || error == EPIPE;
+}
+
 bool errno_is_limit(int error)
 {
     return error == EMFILE || error == ENFILE || error == ENOMEM;

@@ -31,11 +31,19 @@ static char *copy_text(const char *text)
     return strdup(copy);
 }
 
+/* What the failure means for the request: that it was late, or was not let in, is known of the store
+ * only. */
+static int outcome_of(int code)
+{
+    bool is_known = code <= 0 && code >= SIMBA_ECANCELED;
+    return is_known && code != SIMBA_ETIMEOUT && code != SIMBA_ESTATE ? code : SIMBA_ESTORE;
+}
+
 /* Under the lock. */
 static void copy_answer(struct request *r, const struct simba_answer *answer)
 {
     if (r->code == 0)
-        r->code = answer->code > 0 || answer->code < SIMBA_ECANCELED ? SIMBA_ESTORE : answer->code;
+        r->code = outcome_of(answer->code);
     r->granted = answer->granted && r->to_store.op == SIMBA_CONTEND;
     r->token = answer->token;
     r->left_ms = bounded_left(answer->left_ms);
@@ -50,6 +58,8 @@ static void copy_answer(struct request *r, const struct simba_answer *answer)
     if (r->code == 0 && r->to_store.with_note && answer->note != NULL &&
         (r->note = note_keep(answer->note)) == NULL)
         r->code = SIMBA_ELIMIT;
+    bool is_finer = answer->code == SIMBA_ETIMEOUT || answer->code == SIMBA_ESTATE;
+    r->trouble = is_finer ? answer->code : r->code;
     bool is_shut = r->code == 0 && r->owner == NULL && !r->own && r->left_ms > 0;
     if ((r->code < 0 || is_shut) && answer->text != NULL)
         r->text = copy_text(answer->text);

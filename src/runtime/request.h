@@ -19,6 +19,7 @@ struct request {
     bool answered, granted, own; /* own: the owner is the contender itself */
     bool evicted;                /* as the answer says */
     int code;
+    int trouble; /* the store's own code of a failure: code, or more exactly why it is ESTORE */
     uint64_t token;
     int64_t left_ms, age_ms, wall_ms;
     char *owner, *text;  /* allocated; NULL: none */

@@ -53,7 +53,7 @@ void trouble_answered(struct actor *a, struct request *r)
     driver_lock(a->client);
     a->failure = now;
     if (failed)
-        set_locked(&a->trouble, r->code, clock_now(), 0);
+        set_locked(&a->trouble, r->trouble, clock_now(), 0);
     else if (shut)
         set_locked(&a->trouble, SIMBA_ENOTYET, clock_now(),
                    r->sent.sent_at + r->left_ms * NS_PER_MS);
@@ -70,7 +70,7 @@ void trouble_unanswered(struct actor *a)
     driver_lock(a->client);
     if (!is_failing) {
         a->failure = NULL;
-        set_locked(&a->trouble, SIMBA_ESTORE, clock_now(), 0);
+        set_locked(&a->trouble, SIMBA_ETIMEOUT, clock_now(), 0);
     }
     driver_unlock(a->client);
     free(before);

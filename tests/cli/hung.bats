@@ -58,12 +58,58 @@ timed() {
     [ "$CODE" -eq 9 ]
 }
 
-@test "once on a store that hangs: 125, and how long it was asked" {
+@test "lock on a store that hangs: it is asked on, says for how long, and runs CMD when there is an answer" {
     make_store_hang
-    run simba once -q "$M" --per 1h touch never
-    expect 125 "^simba once: mutex '$M' on $STORE: "
-    ! grep -qE ' [0-9]+ ms$' <<<"$output" || { echo "$output"; return 1; }
+    begin "$SIMBA" lock "$M" touch has-run 2>said
+    sleep 9 # one that is not there is given up after five seconds
+    is_alive "$PID" || { cat said; return 1; }
+    grep -qE "^simba lock: waiting for '$M' on $STORE: .+; trying again for another 5[0-9.]+s$" said || { cat said; return 1; }
+    store_goes_on
+    ends "$PID"
+    [ "$CODE" -eq 0 ] && [ -e has-run ] || { cat said; return 1; }
+}
+
+@test "lock and once on a store that hangs for a minute: 125, also with -q" {
+    make_store_hang
+    local began=$SECONDS
+    begin "$SIMBA" once -q "$M" --per 1h touch never 2>once-said
+    once=$PID
+    begin "$SIMBA" lock -q "$M" touch never 2>lock-said
+    ends "$PID"
+    [ "$CODE" -eq 125 ]
+    ends "$once"
+    [ "$CODE" -eq 125 ]
+    [ $((SECONDS - began)) -ge 58 ] && [ $((SECONDS - began)) -lt 70 ]
+    grep -qE "^simba lock: mutex '$M' on $STORE: .+; given up after 1m0[0-9]" lock-said || { cat lock-said; return 1; }
+    grep -qE "^simba once: mutex '$M' on $STORE: " once-said || { cat once-said; return 1; }
     [ ! -e never ]
+}
+
+@test "lock where nothing listens: 125 after five seconds" {
+    [ "$KIND" != sqlite ] || skip "a file is there, or is made"
+    make_store_losable
+    lose_store
+    timed simba lock -q "$M" touch never
+    expect 125 "^simba lock: mutex '$M' on $STORE: "
+    [ "$took" -ge 4000 ] && [ "$took" -lt 12000 ] || { echo "$took ms: $output"; return 1; }
+    [ ! -e never ]
+}
+
+# bats test_tags=sqlite
+@test "lock on a server that has no room for all: each waits for it, as for an owner" {
+    local -x CROWD="$BATS_TEST_DIRNAME/../crowd/run"
+    local -x SIMBA_TEST_SERVER=--max-connections=10
+    with_server '' mariadb -- '"$CROWD" --processes 30 --hold 0.4 "$SIMBA" "$1"'
+    expect 0 'each ran CMD alone'
+    SIMBA_TEST_SERVER='-c max_connections=13'
+    with_server '' postgres -- '"$CROWD" --processes 30 --hold 0.4 "$SIMBA" "$1"'
+    expect 0 'each ran CMD alone'
+    SIMBA_TEST_SERVER=maxClientCnxns=10
+    with_server '' zookeeper -- '"$CROWD" --processes 30 --hold 0.4 "$SIMBA" "$1"'
+    expect 0 'each ran CMD alone'
+    with_server 'port=${1##*:} port=${port%%/*}
+        redis-cli -p "$port" config set maxclients 8' redis -- '"$CROWD" --processes 30 --hold 0.4 "$SIMBA" "$1"'
+    expect 0 'each ran CMD alone'
 }
 
 # bats test_tags=sqlite
@@ -134,7 +180,7 @@ time.sleep(60)' store/locks.db
     with_server '' redis -- '
         port=${1##*:} port=${port%%/*}
         for url in "rediss://127.0.0.1:$port/0" "postgresql://127.0.0.1:$port/x" "mysql://127.0.0.1:$port/x"; do
-            "$SIMBA" -u "$url" lock -q m touch never 2>&1 || echo "status $?"
+            "$SIMBA" -u "$url" lock -q -w 7s m touch never 2>&1 || echo "status $?"
         done'
     expect_all 0 "^simba lock: mutex 'm' on rediss:.*: it has not answered the TLS handshake; if it speaks no TLS" \
         "^simba lock: mutex 'm' on postgresql:.*: it does not greet; does it hang, is it no PostgreSQL server" \

@@ -89,7 +89,7 @@ more_answered() { # than so many connections
         simba lock -u "$1" m ./never 2>&1 || code=$?
         timeout 3 "$SIMBA" -u "$1" elect m 2>&1 || true
         exit $code'
-    expect_all 125 "^simba lock: waiting for 'm' on redis:.*: the server has too few replicas.*; trying again$" \
+    expect_all 125 "^simba lock: waiting for 'm' on redis:.*: the server has too few replicas.*; trying again for another [0-9.]+s$" \
         "^simba lock: mutex 'm' on redis:.*: the server has too few replicas" \
         "^simba elect: mutex 'm' on redis:.*: the server has too few replicas.*; trying again until it works$"
 }

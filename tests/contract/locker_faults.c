@@ -159,6 +159,13 @@ static void locker_is_renewed(void)
 
 /* ---- a store that does not answer ---------------------------------------------------------- */
 
+static int trouble_code(simba_locker *l)
+{
+    struct simba_trouble t;
+    CHECK_OK(simba_locker_trouble(l, &t));
+    return t.code;
+}
+
 /* "Not in time" and "never reached" are different answers. */
 /* shows: C9 */
 static void locker_store_down(void)
@@ -171,8 +178,10 @@ static void locker_store_down(void)
     store_set(FAIL);
     CHECK_REFUSED(simba_locker_acquire(x.l, 0), SIMBA_ESTORE, mutex);
     CHECK_REFUSED(acquire_until_refused(x.l, 1500), SIMBA_ESTORE, mutex);
+    CHECK(trouble_code(x.l) == SIMBA_ESTORE);
     store_set(HANG);
     CHECK_REFUSED(acquire_until_refused(x.l, 1500), SIMBA_ESTORE, mutex);
+    CHECK(trouble_code(x.l) == SIMBA_ETIMEOUT); /* it may only be slow */
     CHECK(!simba_locker_is_held(x.l));
     store_set(HEALTHY);
     CHECK_OK(simba_locker_acquire(x.l, PATIENCE_MS));

@@ -66,6 +66,8 @@ DEFINED = {
     "sqlite.poll_idle": ("backend/sqlite/sqlite.c", "POLL_IDLE_MS"),
     "zookeeper.doctor": ("backend/zookeeper/inspect.c", "WHOLE_MS"),
     "zookeeper.watch_own": ("backend/zookeeper/latch_session.c", "WATCH_OWN_MS"),
+    "lock.absent": ("cli/run/hindrance.c", "ABSENT_MS"),
+    "lock.silent": ("cli/run/hindrance.c", "SILENT_MS"),
     "history.gap": ("cli/recorder.c", "GAP_MS"),
     "serve.readers": ("cli/commands/serve.c", "STREAMS"),
     "serve.list": ("cli/serve/model.h", "LIST_LEAST_MS"),

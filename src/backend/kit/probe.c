@@ -33,23 +33,23 @@ static int try_connect(const struct sockaddr *to, socklen_t size, int timeout_ms
     return error;
 }
 
-static bool explain_socket(const char *path, int timeout_ms, char *why, size_t why_size)
+static int explain_socket(const char *path, int timeout_ms, char *why, size_t why_size)
 {
     struct sockaddr_un to = {.sun_family = AF_UNIX};
     if (strlen(path) >= sizeof to.sun_path) {
         snprintf(why, why_size, "the path of a unix socket has at most %zu bytes",
                  sizeof to.sun_path - 1);
-        return true;
+        return ENAMETOOLONG;
     }
     memcpy(to.sun_path, path, strlen(path));
     int error = try_connect((const struct sockaddr *)&to, sizeof to, timeout_ms);
     if (error != 0)
         snprintf(why, why_size, "cannot connect to the socket %s: %s", path, errno_text(error));
-    return error != 0;
+    return error;
 }
 
-bool probe_explain(const char *host, int port, const char *path, int timeout_ms, char *why,
-                   size_t why_size)
+int probe_explain(const char *host, int port, const char *path, int timeout_ms, char *why,
+                  size_t why_size)
 {
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *list = NULL;
     char service[16];
@@ -60,7 +60,7 @@ bool probe_explain(const char *host, int port, const char *path, int timeout_ms,
     int rc = getaddrinfo(host, service, &hints, &list);
     if (rc != 0) {
         snprintf(why, why_size, "cannot find host %s: %s", host, gai_strerror(rc));
-        return true;
+        return EHOSTUNREACH;
     }
     for (const struct addrinfo *a = list; a != NULL; a = a->ai_next) {
         error = try_connect(a->ai_addr, a->ai_addrlen, timeout_ms);
@@ -70,5 +70,5 @@ bool probe_explain(const char *host, int port, const char *path, int timeout_ms,
     freeaddrinfo(list);
     if (error != 0)
         snprintf(why, why_size, "cannot connect to %s:%d: %s", host, port, errno_text(error));
-    return error != 0;
+    return error;
 }

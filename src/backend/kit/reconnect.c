@@ -8,6 +8,7 @@
 #define LONGEST_MS 1000
 #define AT_ONCE_MS 10
 #define LASTED_MS 1000
+#define LATE_DOUBLINGS_MAX 2
 
 void reconnect_init(struct reconnect *r)
 {
@@ -32,6 +33,13 @@ int64_t reconnect_pause(struct reconnect *r, int64_t now)
     if (longest > LONGEST_MS)
         longest = LONGEST_MS;
     return rng_between(&r->rng, longest / 2, longest);
+}
+
+int64_t reconnect_pause_late(struct reconnect *r, int64_t now, int64_t attempt_ms)
+{
+    int64_t pause = reconnect_pause(r, now);
+    unsigned doublings = r->failures < LATE_DOUBLINGS_MAX ? r->failures : LATE_DOUBLINGS_MAX;
+    return pause + rng_between(&r->rng, 0, attempt_ms << doublings);
 }
 
 bool reconnect_is_hopeful(const struct reconnect *r)

@@ -21,6 +21,11 @@ void reconnect_ready(struct reconnect *r, int64_t now); /* simba_now(): there is
 /* It is lost, or an attempt has failed: the pause before the next, in ms. */
 int64_t reconnect_pause(struct reconnect *r, int64_t now);
 
+/* The same for a client that was never let in, after an attempt that was given up as too late, which the
+ * server has to deal with all the same: up to four times as long as that lasted is added. So a crowd
+ * that is more than the server can greet in that time asks less often, and thins out. */
+int64_t reconnect_pause_late(struct reconnect *r, int64_t now, int64_t attempt_ms);
+
 /* The next attempt may well succeed: let requests wait for it. */
 bool reconnect_is_hopeful(const struct reconnect *r);
 #endif

@@ -24,7 +24,7 @@ struct deferred {
 };
 
 static const struct simba_answer unknown = {
-    .code = SIMBA_ESTORE, .age_ms = -1, .text = "no answer from the store in time"};
+    .code = SIMBA_ETIMEOUT, .age_ms = -1, .text = "no answer from the store in time"};
 
 static void set_timer(struct memory *m);
 
@@ -98,6 +98,7 @@ static void apply(struct memory *m, struct simba_request *q)
     const struct simba_memory_faults *f = &s->faults;
     struct simba_answer answer = unknown;
     if (f->fail) {
+        answer.code = SIMBA_ESTORE;
         answer.text = "the store fails, as it was told to";
         m->host->answer(m->host, q, &answer);
         return;

@@ -9,6 +9,7 @@
 
 #include "backend/kit/probe.h"
 #include "backend/mysql/mysql.h"
+#include "base/errno_text.h"
 
 static unsigned seconds(int64_t ms)
 {
@@ -52,9 +53,9 @@ static const struct {
     {1290 /* ER_OPTION_PREVENTS_STATEMENT */, SQL_BROKEN, SIMBA_ESTORE, READ_ONLY},
     {1836 /* ER_READ_ONLY_MODE */, SQL_BROKEN, SIMBA_ESTORE, READ_ONLY},
     {1792 /* ER_CANT_EXECUTE_IN_READ_ONLY_TRANSACTION */, SQL_BROKEN, SIMBA_ESTORE, READ_ONLY},
-    {ER_CON_COUNT_ERROR, SQL_FAILED, SIMBA_ESTORE, TOO_MANY},
-    {ER_USER_LIMIT_REACHED, SQL_FAILED, SIMBA_ESTORE, TOO_MANY},
-    {ER_TOO_MANY_USER_CONNECTIONS, SQL_FAILED, SIMBA_ESTORE, TOO_MANY},
+    {ER_CON_COUNT_ERROR, SQL_FAILED, SIMBA_ESTATE, TOO_MANY},
+    {ER_USER_LIMIT_REACHED, SQL_FAILED, SIMBA_ESTATE, TOO_MANY},
+    {ER_TOO_MANY_USER_CONNECTIONS, SQL_FAILED, SIMBA_ESTATE, TOO_MANY},
     {ER_SERVER_SHUTDOWN, SQL_BROKEN, SIMBA_ESTORE, ""},
     {1927 /* ER_CONNECTION_KILLED */, SQL_BROKEN, SIMBA_ESTORE, ""},
 };
@@ -145,15 +146,33 @@ static void set_options(MYSQL *m, const struct mysql_config *c)
         mysql_options(m, MYSQL_OPT_SSL_KEY, c->tls_key);
 }
 
-/* The client library connects without waiting, and then has the wrong errno. */
-static void explain_connect(unsigned error, const struct mysql_config *c, char *why)
+/* The client library connects without waiting, and then has the wrong errno. One that has not answered
+ * in time is not asked again for that: it may have too much to do. */
+static void explain_unreachable(const struct mysql_config *c, int64_t took_ms, int *code, char *why)
 {
     char text[SQL_WHY_MAX];
-    int timeout = (int)c->connect_timeout_ms;
-    bool is_unreachable =
-        error == CR_CONNECTION_ERROR || error == CR_CONN_HOST_ERROR || error == CR_UNKNOWN_HOST;
-    if (is_unreachable && probe_explain(c->host, c->port, c->socket, timeout, text, sizeof text))
+    bool is_late = took_ms >= c->connect_timeout_ms;
+    int error = is_late ? 0
+                        : probe_explain(c->host, c->port, c->socket, (int)c->connect_timeout_ms,
+                                        text, sizeof text);
+    if (error == 0 || errno_is_late(error))
+        *code = SIMBA_ETIMEOUT;
+    if (error != 0)
         snprintf(why, SQL_WHY_MAX, "%s", text);
+    else if (is_late)
+        snprintf(why, SQL_WHY_MAX,
+                 "cannot connect to %s:%d in %lld ms: it has not answered (busy, down, or behind a "
+                 "firewall)",
+                 c->host != NULL ? c->host : c->socket, c->port, (long long)c->connect_timeout_ms);
+}
+
+static void explain_connect(unsigned error, const struct mysql_config *c, int64_t took_ms,
+                            int *code, char *why)
+{
+    if (error == CR_SERVER_LOST || error == CR_SERVER_GONE_ERROR)
+        *code = SIMBA_ETIMEOUT;
+    if (error == CR_CONNECTION_ERROR || error == CR_CONN_HOST_ERROR || error == CR_UNKNOWN_HOST)
+        explain_unreachable(c, took_ms, code, why);
     else if (error == CR_SERVER_LOST && strstr(why, "initial communication packet") != NULL)
         snprintf(why, SQL_WHY_MAX,
                  "%s:%d accepts connections, but has not greeted in %lld ms: is it a MariaDB or "
@@ -177,6 +196,7 @@ bool mysql_connection_open(const void *config, struct sql_session *out, int *cod
         return false;
     }
     set_options(&l->mysql, c);
+    int64_t began = simba_now();
     int rc = -1; /* as the client library says */
     if (mysql_real_connect(&l->mysql, c->host, c->user, c->password, c->database, (unsigned)c->port,
                            c->socket, CLIENT_FOUND_ROWS) != NULL &&
@@ -203,7 +223,7 @@ bool mysql_connection_open(const void *config, struct sql_session *out, int *cod
     }
     if (rc == -1) {
         mysql_connection_explain(&l->mysql, code, why);
-        explain_connect(mysql_errno(&l->mysql), c, why);
+        explain_connect(mysql_errno(&l->mysql), c, simba_now() - began, code, why);
     } else
         *code = rc;
     mysql_connection_close(l);

@@ -8,6 +8,8 @@
 
 /* ---- failures ------------------------------------------------------------------------------ */
 
+#define TOO_MANY "; raise max_connections, or use fewer"
+
 struct failure {
     const char *state; /* an SQLSTATE, or its first two letters */
     enum sql_end end;
@@ -33,7 +35,8 @@ static const struct failure failures[] = {
     {"28", SQL_FAILED, SIMBA_EDENIED, "; check user, password and pg_hba.conf"},
     {"22001", SQL_FAILED, SIMBA_ESCHEMA, "; the table is too narrow (docs/guides/postgres.md)"},
     {"22003", SQL_FAILED, SIMBA_ESCHEMA, "; the table is too narrow (docs/guides/postgres.md)"},
-    {"53300", SQL_FAILED, SIMBA_ESTORE, "; raise max_connections, or use fewer"},
+    {"53300", SQL_FAILED, SIMBA_ESTATE, TOO_MANY},
+    {"57P03", SQL_BROKEN, SIMBA_ESTATE, ""},
     {"57P", SQL_BROKEN, SIMBA_ESTORE, ""},
     {"08", SQL_BROKEN, SIMBA_ESTORE, ""},
     {"", SQL_FAILED, SIMBA_ESTORE, ""},
@@ -57,8 +60,13 @@ static void explain_connect(PGconn *conn, int *code, char *why)
         int code;
         const char *help;
     } known[] = {
-        {"too many connections", SIMBA_ESTORE, ""},
-        {"timeout expired", SIMBA_ESTORE,
+        {"too many connections", SIMBA_ESTATE, TOO_MANY},
+        {"too many clients", SIMBA_ESTATE, TOO_MANY},
+        {"remaining connection slots", SIMBA_ESTATE, TOO_MANY},
+        {"is starting up", SIMBA_ESTATE, ""},
+        {"not yet accepting connections", SIMBA_ESTATE, ""},
+        {"in recovery mode", SIMBA_ESTATE, ""},
+        {"timeout expired", SIMBA_ETIMEOUT,
          ": it does not greet; does it hang, is it no PostgreSQL server, or does a firewall drop "
          "packets?"},
         {"authentication failed", SIMBA_EDENIED, "; check user and password"},

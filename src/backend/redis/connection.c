@@ -213,7 +213,8 @@ static void on_broken(void *data, int code, const char *why)
 {
     struct connection *c = data;
     const char *hint = "";
-    if (c->state == CONNECTION_HANDSHAKE && !has_tls(c) && code == SIMBA_ESTORE)
+    if (c->state == CONNECTION_HANDSHAKE && !has_tls(c) &&
+        (code == SIMBA_ESTORE || code == SIMBA_ETIMEOUT))
         hint =
             c->use->is_sentinel
                 ? " before it answered: does it expect TLS on this port (rediss+sentinel: without "
@@ -257,7 +258,8 @@ static void cannot_connect(struct connection *c, int status)
     if (c->next_address != NULL)
         connect_next(c);
     else
-        connection_fail(c, SIMBA_ESTORE, "cannot connect to %s: %s", address_text(c, to), why);
+        connection_fail(c, errno_is_late(-status) ? SIMBA_ETIMEOUT : SIMBA_ESTORE,
+                        "cannot connect to %s: %s", address_text(c, to), why);
 }
 
 static void on_connected(void *data, int status)
@@ -368,7 +370,7 @@ static void watch_commands(struct connection *c)
     if (left > 0)
         handles_start_timer(&c->timer, on_timer, left);
     else
-        connection_fail(c, SIMBA_ESTORE,
+        connection_fail(c, SIMBA_ETIMEOUT,
                         waits(c)
                             ? "the server or the sentinels have not answered in %lld ms (option "
                               "command_timeout)"
@@ -395,7 +397,7 @@ static void on_timer(uv_timer_t *timer)
         watch_commands(c);
     } else if (c->state != CONNECTION_DOWN) {
         c->turn += c->state == CONNECTION_CONNECTING;
-        connection_fail(c, SIMBA_ESTORE, "cannot connect to %s in %lld ms: %s",
+        connection_fail(c, SIMBA_ETIMEOUT, "cannot connect to %s in %lld ms: %s",
                         c->state == CONNECTION_FINDING ? "the master" : address_text(c, to),
                         (long long)c->net->host->connect_timeout_ms, late[c->state]);
     }

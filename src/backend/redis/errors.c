@@ -18,12 +18,12 @@ int errors_describe(const struct reply *r, char *why, size_t size)
         {"WRONGTYPE", SIMBA_ESCHEMA, "a key of this mutex holds something that is not ours"},
         {"READONLY", SIMBA_ESTORE, "the server is a read-only replica"},
         {"SIMBAEPOCH", SIMBA_ESTORE, "the server is not what it was"},
-        {"LOADING", SIMBA_ESTORE, "the server is still loading its data"},
+        {"LOADING", SIMBA_ESTATE, "the server is still loading its data"},
         {"OOM", SIMBA_ESTORE, "the server is out of memory (maxmemory)"},
         {"MISCONF", SIMBA_ESTORE, "the server cannot save its data and refuses to write"},
         {"MASTERDOWN", SIMBA_ESTORE, "the server is a replica without its master"},
         {"NOREPLICAS", SIMBA_ESTORE, "the server has too few replicas to write"},
-        {"BUSY", SIMBA_ESTORE, "the server is busy with somebody's script"},
+        {"BUSY", SIMBA_ESTATE, "the server is busy with somebody's script"},
         {"MOVED", SIMBA_EUNSUPPORTED, "this is a Redis Cluster, which is not supported yet"},
         {"CROSSSLOT", SIMBA_EUNSUPPORTED, "this is a Redis Cluster, which is not supported yet"},
     };
@@ -45,6 +45,11 @@ int errors_describe(const struct reply *r, char *why, size_t size)
         snprintf(why, size, "a key of this mutex holds something that is not ours: %.150s",
                  r->text);
         return SIMBA_ESCHEMA;
+    }
+    if (strstr(r->text, "max number of clients") != NULL) { /* it has no kind of its own */
+        snprintf(why, size, "the server has as many clients as it may have (maxclients): %.200s",
+                 r->text);
+        return SIMBA_ESTATE;
     }
     snprintf(why, size, "the server says: %.200s", r->text);
     return SIMBA_ESTORE;

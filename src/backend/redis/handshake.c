@@ -13,7 +13,8 @@ static struct buffer *command(struct connection *c, command_fn *take)
     return connection_command(c, (struct command){.take = take, .about = c});
 }
 
-/* True: the connection has failed, or fails by this error: the server cannot be used. */
+/* True: the connection has failed, or fails by this error: the server cannot be used. code: of an error
+ * that says no more; 0: ESTORE. */
 static bool is_refused(struct connection *c, const struct reply *r, int code)
 {
     char why[CONNECTION_TEXT_MAX];
@@ -22,7 +23,7 @@ static bool is_refused(struct connection *c, const struct reply *r, int code)
     if (r->kind != REPLY_ERROR)
         return false;
     int described = errors_describe(r, why, sizeof why);
-    connection_fail(c, code != 0 ? code : described, "%s", why);
+    connection_fail(c, code != 0 && described == SIMBA_ESTORE ? code : described, "%s", why);
     return true;
 }
 
@@ -177,11 +178,14 @@ static void on_entrance(void *data, const struct command *sent, const struct rep
     is_refused(sent->about, r, SIMBA_EDENIED);
 }
 
-/* Without a name we are only harder to find in the server's list of clients. */
+/* Without a name we are only harder to find in the server's list of clients. It is the first answer, so
+ * it may be one that is given to nobody in particular: a server that is full says so, and hangs up. */
 static void on_name(void *data, const struct command *sent, const struct reply *r)
 {
+    char why[CONNECTION_TEXT_MAX];
     (void)data;
-    if (r != NULL && reply_is_error(r, "NOAUTH"))
+    if (r != NULL && r->kind == REPLY_ERROR &&
+        (reply_is_error(r, "NOAUTH") || errors_describe(r, why, sizeof why) == SIMBA_ESTATE))
         is_refused(sent->about, r, 0);
 }
 

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/errno_text.h"
+
 #define KEEPALIVE_S 15
 #define WHY_MAX 320
 #define TOO_MUCH "too much is waiting to be sent, or memory is short"
@@ -19,7 +21,7 @@ static void broken_by(struct stream *s, int status)
 {
     char why[WHY_MAX];
     snprintf(why, sizeof why, "the connection broke: %s", uv_strerror(status));
-    broken(s, SIMBA_ESTORE, why);
+    broken(s, errno_is_late(-status) ? SIMBA_ETIMEOUT : SIMBA_ESTORE, why);
 }
 
 /* ---- writing ------------------------------------------------------------------------------- */

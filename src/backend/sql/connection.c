@@ -53,7 +53,11 @@ static void on_rested(uv_timer_t *timer)
 /* The connection is lost, or could not be made. */
 static void rest(struct sql *s)
 {
-    int64_t ms = reconnect_pause(&s->reconnect, simba_now());
+    bool never_let_in = s->code == SIMBA_ETIMEOUT && s->reconnections == 0;
+    int64_t now = simba_now();
+    int64_t ms = never_let_in
+                     ? reconnect_pause_late(&s->reconnect, now, s->host->connect_timeout_ms)
+                     : reconnect_pause(&s->reconnect, now);
     s->resting = true;
     handles_start_timer(&s->timeout, on_rested, ms);
     if (!reconnect_is_hopeful(&s->reconnect))
@@ -170,7 +174,7 @@ void sql_connection_begin(struct sql *s)
 static void on_timeout(uv_timer_t *timer)
 {
     struct sql *s = timer->data;
-    sql_fail(s, SIMBA_ESTORE, "the server has not answered in %lld ms (option command_timeout)",
+    sql_fail(s, SIMBA_ETIMEOUT, "the server has not answered in %lld ms (option command_timeout)",
              (long long)s->host->command_timeout_ms);
     sql_replies_ended(s, SQL_BROKEN);
     lost(s);

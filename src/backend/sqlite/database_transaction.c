@@ -61,6 +61,9 @@ int database_fail(struct database *d, const char *what)
     case SQLITE_CANTOPEN:
         code = error != 0 ? code_of_errno(error) : SIMBA_EDENIED;
         break;
+    case SQLITE_BUSY:
+        code = SIMBA_ETIMEOUT;
+        break;
     case SQLITE_READONLY:
     case SQLITE_PERM:
     case SQLITE_AUTH:
@@ -153,12 +156,12 @@ int database_take_turn(struct database *d)
     for (int times = 0; !d->has_turn; times++) {
         d->has_turn = client_lock_take(&d->lock, CLIENT_LOCK_WRITE);
         if (!d->has_turn && !wait_for_turn(d, times)) {
-            database_fail_text(d, SIMBA_ESTORE,
+            database_fail_text(d, SIMBA_ETIMEOUT,
                                "another process has %.160s locked, in the middle of a transaction",
                                d->paths->live);
             d->is_busy = true;
             d->is_broken = false;
-            return SIMBA_ESTORE;
+            return SIMBA_ETIMEOUT;
         }
     }
     return 0;

@@ -95,6 +95,8 @@ static void note_failure(struct session *s, int rc)
     s->latch.code = r.code;
     s->failures++;
     zk_session_failed_once(s);
+    if (rc == ZCONNECTIONLOSS && (s->is_silent || error == EHOSTDOWN || errno_is_late(error)))
+        s->latch.code = SIMBA_ETIMEOUT;
     if (rc == ZCONNECTIONLOSS && s->is_silent)
         why = "it accepts connections, but does not greet: is it a ZooKeeper server?";
     else if (rc == ZCONNECTIONLOSS && error == EHOSTDOWN) /* so the library calls that */

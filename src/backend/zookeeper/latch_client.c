@@ -200,7 +200,10 @@ static void leave(struct latch_client *c, struct simba_request *q)
     else if (s != NULL && s->connected)
         c->io->read(s, q);
     else
-        zk_latch_client_refuse(c, q, SIMBA_ESTORE,
+        zk_latch_client_refuse(c, q,
+                               s == NULL     ? SIMBA_ESTORE
+                               : s->hopeless ? s->code
+                                             : SIMBA_ETIMEOUT,
                                s != NULL ? s->why : "no session with the servers");
 }
 

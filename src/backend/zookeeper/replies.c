@@ -35,7 +35,9 @@ struct latch_result zk_replies_read(int rc)
                 "they were made with";
     else if (rc == ZCLOSING)
         r.why = "the connection is being closed";
-    else if (rc == ZCONNECTIONLOSS || rc == ZOPERATIONTIMEOUT)
+    if (rc == ZOPERATIONTIMEOUT)
+        r.code = SIMBA_ETIMEOUT;
+    if (rc == ZCONNECTIONLOSS || rc == ZOPERATIONTIMEOUT)
         r.why = "the connection to the server is lost";
     return r;
 }

@@ -19,6 +19,7 @@
 
 #define EARLY_PARTS 10 /* of the period, by default: so much earlier the next run may begin */
 #define ASK_AGAIN_MS 100
+#define FIRST_READ_MS 1000 /* mostly it is answered before; else acquire() has more patience */
 #define WHY_MAX 1024
 
 enum { OPT_PER, OPT_EARLY, OPT_AT_MOST_ONCE, OPT_STATUS };
@@ -271,14 +272,14 @@ static int refuse_unread(const struct once *x, int rc, int64_t took_ms, const ch
                        p->c->store, show_duration(took_ms, took), meaning);
 }
 
-/* Before we own it. Nothing is to be undone then: signals end us as they end anybody. With -w a store
- * that does not answer is asked on, by acquire(). */
+/* Before we own it. Nothing is to be undone then: signals end us as they end anybody. A store that does
+ * not answer is asked on by acquire(), which knows for how long. */
 static int read_first(struct once *x, struct simba_owner *owner)
 {
     struct plan *p = &x->locked.plan;
     struct simba_note note = {.token = 0};
     int64_t began = simba_now(), wait_ms = p->wait_ms;
-    int64_t timeout_ms = wait_ms > 0 && wait_ms < ANSWER_MS ? wait_ms : ANSWER_MS;
+    int64_t timeout_ms = wait_ms > 0 && wait_ms < FIRST_READ_MS ? wait_ms : FIRST_READ_MS;
     signals_let_end(&p->signals, true);
     int rc = read_record(x, timeout_ms, &note, owner);
     signals_let_end(&p->signals, false);
@@ -287,7 +288,8 @@ static int read_first(struct once *x, struct simba_owner *owner)
         p->wait_ms = wait_ms > took_ms ? wait_ms - took_ms : 0;
     if (rc == 0)
         return judge(x, &note);
-    return p->wait_ms > 0 && is_passing(rc) ? GO_ON : refuse_unread(x, rc, took_ms, "");
+    bool may_ask = p->wait_ms > 0 || p->may_be_held;
+    return may_ask && is_passing(rc) ? GO_ON : refuse_unread(x, rc, took_ms, "");
 }
 
 /* As the owner. */

@@ -25,11 +25,10 @@
 #include "cli/run/poll_thread.h"
 #include "cli/run/service_watchdog.h"
 
-#define FIRST_READ_MS 20     /* a free lock is acquired sooner: then nothing is read */
-#define SHOW_AFTER_MS 400    /* before that it is not worth a line */
-#define READ_EVERY_MS 1000   /* while the line is shown, or the store has not answered */
-#define READ_TIMEOUT_MS 1000 /* so long at most a signal may have to wait */
-#define CONNECT_TIMEOUT_MS 5000
+#define FIRST_READ_MS 20      /* a free lock is acquired sooner: then nothing is read */
+#define SHOW_AFTER_MS 400     /* before that it is not worth a line */
+#define READ_EVERY_MS 1000    /* while the line is shown, or the store has not answered */
+#define READ_TIMEOUT_MS 1000  /* so long at most a signal may have to wait */
 #define CLOSE_TIMEOUT_MS 1000 /* of a store that answers … */
 #define CLOSE_AWAY_MS 200 /* … and of one that does not: whoever waits for us has waited enough */
 #define CANCEL_EVERY_MS 5
@@ -41,10 +40,11 @@
 struct watcher {
     struct plan *p;
     simba_locker *l;
-    int done;                /* eventfd: acquire has returned */
-    atomic_bool is_canceled; /* by the watcher */
-    bool on_terminal, is_line_shown;
+    int done;                                  /* eventfd: acquire has returned */
+    atomic_bool is_canceled;                   /* by the watcher */
+    bool on_terminal, is_line_shown, is_there; /* is_there: it has said that it lets nobody in */
     struct hindrance hindrance;
+    struct patience patience;
     int64_t began, next_read; /* next_read: since began */
     atomic_bool has_answered; /* by the other thread, too: not where both would be read at once */
     int signal, code;         /* why the wait was canceled: a signal, or an exit code; 0: neither */
@@ -106,12 +106,32 @@ static void clear_line(struct watcher *w)
     w->is_line_shown = false;
 }
 
+/* How long a wait without end still asks a store that has not answered. One that lets nobody in for now
+ * is waited for: whoever is in may take as long as an owner. A wait with an end ends by itself. */
+static int64_t left_ms(struct watcher *w, const struct simba_trouble *t)
+{
+    w->is_there |= t->code == SIMBA_ESTATE;
+    bool has_end = w->p->wait_ms == SIMBA_FOREVER && !w->has_answered && !w->is_there;
+    return has_end ? hindrance_left_ms(&w->patience, t) : SIMBA_FOREVER;
+}
+
 /* Where there is no line that says it. */
 static void tell_hindrance(struct watcher *w)
 {
     struct simba_trouble t = trouble_of(w->l);
     if (!w->on_terminal && w->p->wait_ms != 0)
-        hindrance_tell(&w->hindrance, w->p, &t);
+        hindrance_tell(&w->hindrance, w->p, &t, left_ms(w, &t));
+}
+
+/* Where the store may only have been slow, also how long it was asked. */
+static int give_up(const struct watcher *w, const char *error, int code)
+{
+    char waited[24];
+    struct simba_trouble t = trouble_of(w->l);
+    if (is_final(code) || hindrance_is_absent(&t))
+        return print_error(w->p->c, "%s", error);
+    return print_error(w->p->c, "%s; given up after %s, --wait asks for longer", error,
+                       show_duration(simba_now() - w->began, waited));
 }
 
 /* 0: wait on, else an exit code after saying why. A store that can be read may still refuse every
@@ -120,18 +140,12 @@ static int read_store(struct watcher *w, int64_t waited_ms)
 {
     struct simba_owner owner = {0};
     char error[STATUS_MAX] = "";
-    int64_t left = ANSWER_MS - (simba_now() - w->began);
-    int64_t timeout_ms = left > ASK_AGAIN_MS && left < READ_TIMEOUT_MS ? left : READ_TIMEOUT_MS;
-    int code = simba_read(w->p->c->client, w->p->mutex, timeout_ms, &owner);
+    int code = simba_read(w->p->c->client, w->p->mutex, READ_TIMEOUT_MS, &owner);
     struct simba_trouble t = trouble_of(w->l);
     /* Of a connection that was not made, the attempts know what was seen. */
     bool is_away = hindrance_is_away(&t), is_refused = code == 0 && is_away;
     bool says_why = is_refused || (code == SIMBA_ETIMEOUT && is_away);
-    bool may_wait =
-        w->p->wait_ms != SIMBA_FOREVER ||
-        simba_now() - w->began + ASK_AGAIN_MS <
-            (code == SIMBA_ETIMEOUT ? ANSWER_MS
-                                    : CONNECT_TIMEOUT_MS); /* else acquire itself ends */
+    bool may_wait = left_ms(w, &t) > 0;
     int where =
         snprintf(error, sizeof error, "mutex '%s' on %.200s: ", w->p->mutex, w->p->c->store);
     if (code != 0 && !says_why && strncmp(error, cli_error_text(), (size_t)where) != 0)
@@ -144,7 +158,7 @@ static int read_store(struct watcher *w, int64_t waited_ms)
         w->has_answered = true;
     if (!w->has_answered && (is_final(code) || !may_wait)) {
         clear_line(w);
-        return print_error(w->p->c, "%s", error);
+        return give_up(w, error, code);
     }
     if (w->on_terminal && waited_ms >= SHOW_AFTER_MS)
         show_line(w, error + where, &owner, waited_ms);
@@ -228,16 +242,25 @@ static int result_of(const struct plan *p, int code)
                        code == SIMBA_ENOTYET && p->argv != NULL ? "; CMD is not run" : "");
 }
 
-/* How long it is worth asking again after that answer. */
-static int64_t patience_ms(const struct watcher *w, int code)
+/* Is it worth asking again after that answer? */
+static bool may_ask_again(struct watcher *w, int code)
 {
     const struct cli *c = w->p->c;
     struct simba_trouble t = trouble_of(w->l);
     int64_t lease_ms = c->ttl_ms + c->transition_ms;
     if (code == SIMBA_ESTORE)
-        return CONNECT_TIMEOUT_MS;
-    return code == SIMBA_ENOTYET && t.until - simba_now() <= lease_ms ? lease_ms + SHUT_GRACE_MS
-                                                                      : 0;
+        return hindrance_left_ms(&w->patience, &t) > 0;
+    return code == SIMBA_ENOTYET && t.until - simba_now() <= lease_ms &&
+           simba_now() - w->began < lease_ms + SHUT_GRACE_MS;
+}
+
+/* Of one try after another, each of which begins with no trouble. */
+static void tell_tries(struct watcher *w)
+{
+    struct simba_trouble t = trouble_of(w->l);
+    t.since = w->began;
+    if (!w->on_terminal)
+        hindrance_tell(&w->hindrance, w->p, &t, hindrance_left_ms(&w->patience, &t));
 }
 
 /* A try. Where it is no conflict that another has it, the answer is what counts: a store that is busy,
@@ -245,9 +268,11 @@ static int64_t patience_ms(const struct watcher *w, int code)
 static int try_once(struct watcher *w)
 {
     int code = simba_locker_acquire(w->l, 0);
-    if (w->p->may_be_held && code == SIMBA_ENOTYET && patience_ms(w, code) > 0 && !w->on_terminal)
+    if (w->p->may_be_held && code == SIMBA_ENOTYET && may_ask_again(w, code) && !w->on_terminal)
         print_note(w->p->c, "%s; waiting for the end of that", cli_error_text());
-    while (w->p->may_be_held && !w->is_canceled && simba_now() - w->began < patience_ms(w, code)) {
+    while (w->p->may_be_held && !w->is_canceled && may_ask_again(w, code)) {
+        if (code == SIMBA_ESTORE)
+            tell_tries(w);
         poll(NULL, 0, ASK_AGAIN_MS);
         code = simba_locker_acquire(w->l, 0);
     }
@@ -277,6 +302,7 @@ static int acquire_watched(struct plan *p, simba_locker *l, bool has_answered, i
                         .done = eventfd(0, EFD_CLOEXEC),
                         .on_terminal = !p->c->quiet && isatty(STDERR_FILENO) != 0,
                         .has_answered = has_answered,
+                        .patience = hindrance_patience(),
                         .began = simba_now(),
                         .next_read = FIRST_READ_MS};
     pthread_t thread;

@@ -23,7 +23,7 @@
 #define IDLE_MS 1000    /* … otherwise the library calls us */
 #define STOPPING_MS 10  /* how soon it is seen that all is over */
 #define SILENCE_MS 1000 /* of a store, before it is asked what is wrong */
-#define CONNECT_TIMEOUT_MS 5000
+#define SAID_MS 5000    /* one that is silent is said to be so, as late as it can be known why */
 #define READ_TIMEOUT_MS 1000
 #define CLOSE_TIMEOUT_MS 5000
 
@@ -163,7 +163,7 @@ static void tell_hindrance(struct candidate *c)
         return;
     if (!simba_contender_is_owner(c->contender))
         simba_contender_trouble(c->contender, &t);
-    hindrance_tell(&c->hindrance, c->keeper.p, &t);
+    hindrance_tell(&c->hindrance, c->keeper.p, &t, SIMBA_FOREVER);
 }
 
 /* A signal that ends us went to CMD, too. CMD may take its time, under the mutex, as under simba lock:
@@ -207,18 +207,32 @@ static void report_owner(const struct candidate *c)
                o.acquired_at != 0 ? show_duration(simba_now() - o.acquired_at, since) : "");
 }
 
-/* Says what is wrong with a store that does not answer; from then on only that it does. */
+/* What is wrong with a store that does not answer. */
+static void say_silence(const struct plan *p, int rc, const struct simba_trouble *t,
+                        int64_t left_ms)
+{
+    char left[24], next[80] = "; trying again until it works";
+    if (p->fail_fast && left_ms == 0)
+        snprintf(next, sizeof next, "; giving up (--fail-fast)");
+    else if (p->fail_fast)
+        snprintf(next, sizeof next, "; trying again for another %s (--fail-fast)",
+                 show_duration(left_ms, left));
+    if (rc != 0)
+        print_error(p->c, "%s%s", simba_error_text(), next);
+    else
+        print_error(p->c, "mutex '%s' on %s: %s%s", p->mutex, p->c->store, t->text, next);
+}
+
+/* Says it once, and then only that the store answers, or that we give up. */
 static void *report_startup(void *arg)
 {
     struct candidate *c = arg;
     const struct plan *p = c->keeper.p;
     struct simba_owner owner;
-    int64_t patience = simba_now() + CONNECT_TIMEOUT_MS;
+    struct patience patience = hindrance_patience();
     for (bool has_failed = false;;) {
         int rc = simba_contender_wait(c->contender, SIMBA_RUNNING,
-                                      has_failed     ? SIMBA_FOREVER
-                                      : p->fail_fast ? CONNECT_TIMEOUT_MS
-                                                     : SILENCE_MS);
+                                      has_failed && !p->fail_fast ? SIMBA_FOREVER : SILENCE_MS);
         if (rc == 0) {
             relay_notify_ready();
             if (has_failed)
@@ -231,18 +245,17 @@ static void *report_startup(void *arg)
             return NULL;
         struct simba_trouble t = {.code = 0};
         rc = simba_read(p->c->client, p->mutex, READ_TIMEOUT_MS, &owner);
-        if (rc == 0)
-            simba_contender_trouble(c->contender, &t);
-        if ((rc == 0 && !hindrance_is_away(&t)) || (rc == SIMBA_ETIMEOUT && simba_now() < patience))
+        simba_contender_trouble(c->contender, &t);
+        int64_t left = hindrance_left_ms(&patience, &t);
+        bool is_early = simba_now() - patience.began < SAID_MS;
+        bool is_end = p->fail_fast && left == 0;
+        if ((rc == 0 && !hindrance_is_away(&t)) ||
+            (is_early && (p->fail_fast || rc == SIMBA_ETIMEOUT)))
             continue;
+        if (!has_failed || is_end)
+            say_silence(p, rc, &t, left);
         has_failed = true;
-        const char *next =
-            p->fail_fast ? "; giving up (--fail-fast)" : "; trying again until it works";
-        if (rc != 0)
-            print_error(p->c, "%s%s", simba_error_text(), next);
-        else
-            print_error(p->c, "mutex '%s' on %s: %s%s", p->mutex, p->c->store, t.text, next);
-        if (p->fail_fast) {
+        if (is_end) {
             candidate_end(c, EXIT_TROUBLE);
             return NULL;
         }

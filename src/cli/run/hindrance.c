@@ -7,7 +7,9 @@
 #include "cli/output.h"
 #include "cli/run/plan.h"
 
-#define AFTER_MS 1000 /* so long it may last before it is worth a word */
+#define AFTER_MS 1000   /* so long it may last before it is worth a word */
+#define ABSENT_MS 5000  /* where nothing is there it is known at once: perhaps it is restarted */
+#define SILENT_MS 60000 /* a crowd of a thousand may keep a server busy for half of it */
 
 bool hindrance_is_away(const struct simba_trouble *t)
 {
@@ -27,11 +29,42 @@ const char *hindrance_shut_text(const struct simba_trouble *t, char *out, size_t
     return out;
 }
 
-static void tell_away(struct hindrance *h, const struct plan *p, const struct simba_trouble *t)
+bool hindrance_is_absent(const struct simba_trouble *t)
 {
+    return hindrance_is_away(t) && t->code != SIMBA_ETIMEOUT && t->code != SIMBA_ESTATE;
+}
+
+struct patience hindrance_patience(void)
+{
+    int64_t now = simba_now();
+    return (struct patience){.began = now, .absent_since = now};
+}
+
+int64_t hindrance_left_ms(struct patience *p, const struct simba_trouble *t)
+{
+    int64_t now = simba_now(), left = p->began + SILENT_MS - now;
+    bool is_absent = hindrance_is_absent(t);
+    if (is_absent && p->absent_since == 0)
+        p->absent_since = now;
+    else if (!is_absent && hindrance_is_away(t))
+        p->absent_since = 0;
+    if (is_absent && p->absent_since + ABSENT_MS - now < left)
+        left = p->absent_since + ABSENT_MS - now;
+    return left > 0 ? left : 0;
+}
+
+static void tell_away(struct hindrance *h, const struct plan *p, const struct simba_trouble *t,
+                      int64_t left_ms)
+{
+    char left[24];
     if (h->is_away_said || simba_now() - t->since < AFTER_MS)
         return;
-    print_note(p->c, "waiting for '%s' on %s: %s; trying again", p->mutex, p->c->store, t->text);
+    if (left_ms != SIMBA_FOREVER)
+        print_note(p->c, "waiting for '%s' on %s: %s; trying again for another %s", p->mutex,
+                   p->c->store, t->text, show_duration(left_ms, left));
+    else
+        print_note(p->c, "waiting for '%s' on %s: %s; trying again", p->mutex, p->c->store,
+                   t->text);
     h->is_away_said = true;
     h->away_since = t->since;
 }
@@ -57,10 +90,11 @@ static void tell_shut(struct hindrance *h, const struct plan *p, const struct si
     h->is_shut_said = true;
 }
 
-void hindrance_tell(struct hindrance *h, const struct plan *p, const struct simba_trouble *t)
+void hindrance_tell(struct hindrance *h, const struct plan *p, const struct simba_trouble *t,
+                    int64_t left_ms)
 {
     if (hindrance_is_away(t)) {
-        tell_away(h, p, t);
+        tell_away(h, p, t, left_ms);
         return;
     }
     tell_back(h, p);
