@@ -316,9 +316,8 @@ MISTAKES = [
     Mistake("runtime-answers-forged", "redis", "network",
             "an answer that failed counts as a renewal", [
                 (RUNTIME + "host.c",
-                 "        r->code = answer->code > 0 || answer->code < SIMBA_ECANCELED ? SIMBA_ESTORE : "
-                 "answer->code;",
-                 "        r->code = r->to_store.op == SIMBA_RENEW ? 0 : answer->code;"),
+                 "        r->code = outcome_of(answer->code);",
+                 "        r->code = r->to_store.op == SIMBA_RENEW ? 0 : outcome_of(answer->code);"),
                 (RUNTIME + "host.c",
                  "    r->left_ms = bounded_left(answer->left_ms);",
                  "    r->left_ms = r->to_store.op == SIMBA_RENEW ? r->to_store.ttl_ms + r->to_store.transition_ms\n"
