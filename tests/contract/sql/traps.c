@@ -88,6 +88,29 @@ static void sql_free_row_locked(void)
     database_drop(&d);
 }
 
+/* Also where the row is locked, who owns the mutex is the answer; by a client that has had it before,
+ * and so does not expect another's. */
+static void sql_held_row_locked(void)
+{
+    struct database d;
+    database_make(&d);
+    simba_client *s = open_at(d.url), *other = open_at(d.url);
+    simba_locker *l = locker(s, "m", NULL, lease_steady());
+    simba_locker *owner = locker(other, "m", NULL, lease_long());
+    CHECK_OK(simba_locker_acquire(l, PATIENCE_MS));
+    CHECK_OK(simba_locker_release(l));
+    CHECK_OK(simba_locker_acquire(owner, PATIENCE_MS));
+    sql_run(&d, "BEGIN");
+    sql_run(&d, "SELECT version FROM simba_mutex WHERE mutex='m' FOR UPDATE");
+    CHECK_CODE(simba_locker_acquire(l, 0), SIMBA_EHELD);
+    sql_run(&d, "ROLLBACK");
+    CHECK_OK(simba_locker_release(owner));
+    CHECK_OK(simba_locker_acquire(l, PATIENCE_MS));
+    client_close(s);
+    client_close(other);
+    database_drop(&d);
+}
+
 static void sql_sessions_killed(void)
 {
     struct database d;
@@ -353,6 +376,7 @@ const struct test sql_tests[] = {
     {"sql_restart", sql_restart, SQL_ONLY, 0},
     {"sql_row_locked", sql_row_locked, SQL_ONLY, 0},
     {"sql_free_row_locked", sql_free_row_locked, SQL_ONLY, 0},
+    {"sql_held_row_locked", sql_held_row_locked, SQL_ONLY, 0},
     {"sql_sessions_killed", sql_sessions_killed, SQL_ONLY, 0},
     {"sql_answer_lost", sql_answer_lost, SQL_ONLY, 0},
     {"sql_server_silent", sql_server_silent, SQL_ONLY, 0},
