@@ -3,6 +3,7 @@
  * store is one. */
 #include <netinet/in.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -400,9 +401,10 @@ static void zookeeper_data_deleted(void)
     end();
 }
 
-/* A server that hides whether it serves, and closes every connection of a client. */
+/* A server that says this to srvr, and closes every connection of a client. */
 struct hider {
     int listener;
+    _Atomic(const char *) says;
     atomic_int attempts; /* to begin a session, or to go on with one */
     pthread_t thread;
 };
@@ -410,7 +412,6 @@ struct hider {
 static void *hide(void *arg)
 {
     struct hider *h = arg;
-    static const char hidden[] = "srvr is not executed because it is not in the whitelist.\n";
     for (int fd; (fd = accept4(h->listener, NULL, NULL, SOCK_CLOEXEC)) >= 0; close(fd)) {
         char word[5] = "", rest[256];
         struct timeval wait = {.tv_sec = 1};
@@ -419,8 +420,9 @@ static void *hide(void *arg)
                        (strcmp(word, "srvr") == 0 || strcmp(word, "conf") == 0);
         while (recv(fd, rest, sizeof rest, MSG_DONTWAIT) > 0)
             ; /* or else it would be reset */
+        const char *says = atomic_load(&h->says);
         if (is_word)
-            send(fd, hidden, sizeof hidden - 1, MSG_NOSIGNAL);
+            send(fd, says, strlen(says), MSG_NOSIGNAL);
         else
             atomic_fetch_add(&h->attempts, 1);
     }
@@ -441,20 +443,30 @@ static void hider_start(struct hider *h, int port)
     h->thread = spawn(hide, h);
 }
 
-/* No server serves, perhaps for want of a majority, and none says so. The session is kept while it may be valid. A client that gives it
- * up after that does not say that the servers serve; and it tries four times a second, before and after that. */
+/* No server serves. The session is kept while it may be valid, and as long as the servers say that they do
+ * not serve, or only those who read. If they hide it, it is given up when its time is over, and nobody says
+ * that they serve. It is tried four times a second, before and after that. */
 static void zookeeper_server_hides(void)
 {
+    static const char *const away[] = {
+        "This ZooKeeper instance is not currently serving requests\n",
+        "Zookeeper version: 3.8.0-1\nMode: read-only\n"};
     static struct hider h; /* used until the process ends */
     begin();
     struct peer a = start(lease(3000, 6000));
+    h.says = "srvr is not executed because it is not in the whitelist.\n";
     uint64_t token = own(&a);
     ensemble_kill(&server, 0);
     hider_start(&h, server.port[0]);
     nap(2000);
     CHECK((uint64_t)peer_number(&a, "token") == token);
     AWAIT(peer_number(&a, "token") == 0);
-    nap(4000); /* the session's time is over by our own clock */
+    for (int i = 0; i < 2; i++) {
+        atomic_store(&h.says, away[i]);
+        nap(i == 0 ? 7000 : 3000); /* after 4 s the session's time is over by our own clock */
+        CHECK(strstr(peer_ask(&a, "log"), "Beginning another session") == NULL);
+    }
+    atomic_store(&h.says, "srvr is not executed because it is not in the whitelist.\n");
     int64_t began = simba_now();
     int before = atomic_load(&h.attempts);
     nap(5000);
