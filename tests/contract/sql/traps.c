@@ -271,6 +271,24 @@ static void sql_refusals(void)
     database_drop(&d);
 }
 
+/* Of several hosts one does not greet in time, and the next refuses the password: time does not mend that. */
+static void sql_refused_by_another_host(void)
+{
+    struct database d;
+    struct proxy p;
+    char url[512];
+    if (sql_is_mysql())
+        suite_skip("its URLs have one host");
+    database_make(&d);
+    proxy_start(&p, d.port);
+    proxy_set(&p, PROXY_HOLD);
+    snprintf(url, sizeof url, "postgresql://%s:falsch@127.0.0.1:%d,127.0.0.1:%d/%s", d.name, p.port,
+             d.port, d.name);
+    refused(url, SIMBA_EDENIED, "authentication failed");
+    proxy_end(&p);
+    database_drop(&d);
+}
+
 static void sql_connection_limit(void)
 {
     struct database d;
@@ -433,6 +451,7 @@ const struct test sql_tests[] = {
     {"sql_answer_lost", sql_answer_lost, SQL_ONLY, 0},
     {"sql_server_silent", sql_server_silent, SQL_ONLY, 0},
     {"sql_refusals", sql_refusals, SQL_ONLY, 0},
+    {"sql_refused_by_another_host", sql_refused_by_another_host, SQL_ONLY, 0},
     {"sql_connection_limit", sql_connection_limit, SQL_ONLY, 0},
     {"sql_urls_refused", sql_urls_refused, SQL_ONLY, 0},
     {"sql_many_wait", sql_many_wait, SQL_ONLY, 0},
