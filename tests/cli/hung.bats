@@ -167,6 +167,21 @@ time.sleep(60)' store/locks.db
 }
 
 # bats test_tags=sqlite
+@test "a reservation that is over while the server is slow: nothing is said without a reason" {
+    with_server '' redis -- '
+        port=${1##*:} port=${port%%/*}
+        simba lock -u "$1" m true
+        redis-cli -p "$port" set "simba:{m}:token" next:another PX 500 >/dev/null
+        simba lock -u "$1" m echo has run 2>said &
+        sleep 0.2
+        redis-cli -p "$port" client pause 2500 ALL >/dev/null
+        wait $!
+        echo "said: $(cat said)"'
+    expect 0 '^has run$'
+    ! grep -E ": ?$" <<<"${output//said: /}" || { echo "$output"; return 1; }
+}
+
+# bats test_tags=sqlite
 @test "a database that was deleted under an owner: lock -n says until when" {
     hold "$M"
     rm store/locks.db store/locks.db-wal store/locks.db-shm

@@ -12,7 +12,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#define PEER_LINE_MAX 2048
+#define PEER_LINE_MAX 8192
 #define PEER_FOREVER (-1)
 
 struct peer {
