@@ -43,23 +43,33 @@ static void fail_to_find(struct sentinels *a, const struct sentinel *best, size_
         connection_fail(a->commands, SIMBA_ESTORE, "no sentinel can be asked: %.280s", objection);
 }
 
-static void find(struct sentinels *a)
+/* One whose master has the most votes, of those that have answered in that round; NULL: nobody names any. */
+static const struct sentinel *find_best(const struct sentinels *a, uint64_t round, size_t *most)
 {
     const struct sentinel *best = NULL;
-    size_t most = 0;
+    *most = 0;
     for (size_t i = 0; i < a->count; i++) {
         const struct sentinel *s = &a->each[i];
-        size_t count =
-            s->answered >= a->since ? votes_count(a, &s->named, s->term, a->since, 0) : 0;
-        if (count > most) {
-            most = count;
+        size_t count = s->answered >= round ? votes_count(a, &s->named, s->term, round, 0) : 0;
+        if (count > *most) {
+            *most = count;
             best = s;
         }
     }
+    return best;
+}
+
+static void find(struct sentinels *a)
+{
+    size_t most;
+    const struct sentinel *best = find_best(a, a->since, &most);
     if (most > 0 && most >= votes_needed(a)) {
         a->commands->net->term = best->term;
         connection_go(a->commands, &best->named);
     } else if (most + votes_awaited(a, a->since) < votes_needed(a)) {
+        if (best ==
+            NULL) /* they have not all answered yet, and would be too few: as they said before */
+            best = find_best(a, 1, &most);
         fail_to_find(a, best, most);
     }
 }

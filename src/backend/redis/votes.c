@@ -25,10 +25,13 @@ size_t votes_known(const struct sentinels *a)
     return most;
 }
 
-/* As far as the URL names so many. */
+/* As far as the URL names so many. And where it names several, one alone is not enough: all of them may
+ * be the same, which has restarted without its file and hears of no other one. */
 size_t votes_needed(const struct sentinels *a)
 {
     size_t majority = votes_known(a) / 2 + 1;
+    if (majority < 2)
+        majority = 2;
     return majority < a->count ? majority : a->count;
 }
 

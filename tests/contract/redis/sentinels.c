@@ -262,7 +262,8 @@ static void name_first_thrice(struct scene *s)
     CHECK_OK(simba_open(s->url, NULL, &s->client));
 }
 
-static void expect_one_vote(struct scene *s)
+/* said: of how many it is one. */
+static void expect_one_vote(struct scene *s, const char *said)
 {
     simba_locker *l = locker_of(s->client, lease_long());
     int64_t until = simba_now() + 2000;
@@ -273,7 +274,7 @@ static void expect_one_vote(struct scene *s)
         nap(10);
         code = simba_locker_acquire(l, 0);
     }
-    CHECK(strstr(simba_error_text(), "1 of 3 sentinels") != NULL);
+    CHECK(strstr(simba_error_text(), said) != NULL);
 }
 
 /* T108: one sentinel that is named three times is not a majority of three. */
@@ -282,7 +283,21 @@ static void redis_sentinel_named_twice(void)
     struct scene s;
     begin(&s, "master=main&" GRACE);
     name_first_thrice(&s);
-    expect_one_vote(&s);
+    expect_one_vote(&s, "1 of 3 sentinels");
+    end(&s);
+}
+
+/* T108, T109: nor where it has restarted without its file, and hears of no other one. */
+static void redis_sentinel_named_twice_alone(void)
+{
+    struct scene s;
+    begin(&s, "master=main&" GRACE);
+    for (int i = 1; i < SENTINELS; i++)
+        server_kill(&s.sentinel[i]);
+    restart_sentinel(&s, 0);
+    name_first_thrice(&s);
+    nap(5000); /* the guard is over */
+    expect_one_vote(&s, "1 of 1 sentinels");
     end(&s);
 }
 
@@ -296,7 +311,7 @@ static void redis_sentinel_without_id(void)
     AWAIT_FOR(SERVER_MS, knows(&s.sentinel[0], "num-other-sentinels", SENTINELS - 1));
     CHECK(run(&s.sentinel[0], "SENTINEL MYID")->type == REDIS_REPLY_ERROR);
     name_first_thrice(&s);
-    expect_one_vote(&s);
+    expect_one_vote(&s, "1 of 3 sentinels");
     end(&s);
 }
 
@@ -355,6 +370,23 @@ static void redis_sentinels_forget(void)
     CHECK(simba_locker_token(rival) > token);
     expect_no_return(&s, rival);
     client_close(other);
+    end(&s);
+}
+
+/* T109: the sentinels begin anew with this master, and the client has not heard of that when it asks for what
+ * is free. It has to wait for a lease from then on, whatever they have said before. */
+static void redis_sentinels_reset(void)
+{
+    struct scene s;
+    begin(&s, "master=main&" GRACE);
+    simba_locker *l = locker_of(s.client, lease(4000, 2000));
+    CHECK_OK(simba_locker_acquire(l, SERVER_MS));
+    CHECK_OK(simba_locker_release(l));
+    int64_t since = simba_now();
+    for (int i = 0; i < SENTINELS; i++)
+        CHECK(run_number(&s.sentinel[i], "SENTINEL RESET main") == 1);
+    AWAIT(simba_locker_acquire(l, 0) == 0);
+    CHECK(simba_now() - since >= 2900);
     end(&s);
 }
 
@@ -453,9 +485,11 @@ const struct test redis_sentinel_tests[] = {
     {"redis_sentinels_silent", redis_sentinels_silent, REDIS_ONLY, 0},
     {"redis_sentinels_silent_successor", redis_sentinels_silent_successor, REDIS_ONLY, 0},
     {"redis_sentinel_named_twice", redis_sentinel_named_twice, REDIS_ONLY, 0},
+    {"redis_sentinel_named_twice_alone", redis_sentinel_named_twice_alone, REDIS_ONLY, 0},
     {"redis_sentinel_without_id", redis_sentinel_without_id, REDIS_ONLY, 0},
     {"redis_sentinel_without_term", redis_sentinel_without_term, REDIS_ONLY, 0},
     {"redis_sentinels_forget", redis_sentinels_forget, REDIS_ONLY, 0},
+    {"redis_sentinels_reset", redis_sentinels_reset, REDIS_ONLY, 0},
     {"redis_sentinels_forget_term", redis_sentinels_forget_term, REDIS_ONLY, 0},
     {"redis_sentinels_unnamed", redis_sentinels_unnamed, REDIS_ONLY, 0},
     {"redis_sentinel_alone", redis_sentinel_alone, REDIS_ONLY, 0},
