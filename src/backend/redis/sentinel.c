@@ -128,6 +128,7 @@ static const struct sentinel *find_same(const struct sentinel *s)
 
 static void identify(struct sentinel *s)
 {
+    char why[CONNECTION_TEXT_MAX];
     if (strcmp(s->id, s->said_id) != 0)
         s->named = (struct address){.host = ""};
     memcpy(s->id, s->said_id, sizeof s->id);
@@ -136,10 +137,8 @@ static void identify(struct sentinel *s)
     if (s->is_identified)
         return;
     s->named = (struct address){.host = ""}; /* it has one vote */
-    connection_fail(&s->connection, SIMBA_EINVAL,
-                    "%.60s:%d is the same sentinel as %.60s:%d: name each of them once",
-                    s->address->host, s->address->port, s->same_as->address->host,
-                    s->same_as->address->port);
+    votes_say_same(s, why, sizeof why);
+    connection_fail(&s->connection, SIMBA_EINVAL, "%s", why);
 }
 
 static void on_id(void *data, const struct command *sent, const struct reply *r)

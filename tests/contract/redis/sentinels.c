@@ -417,20 +417,28 @@ static void redis_sentinels_forget_term(void)
 struct expected {
     const char *text;
     bool two_may_own;
+    char other[512]; /* another reason for which two may own a mutex; "": there is none */
 };
 
 static void on_finding(void *data, const struct simba_finding *f)
 {
     struct expected *e = data;
-    if (f->kind == SIMBA_FINDING_TWO_OWNERS && strstr(f->text, e->text) != NULL)
+    if (f->kind != SIMBA_FINDING_TWO_OWNERS)
+        return;
+    if (strstr(f->text, e->text) != NULL)
         e->two_may_own = true;
+    else
+        snprintf(e->other, sizeof e->other, "%s", f->text);
 }
 
-/* That two may own a mutex, and in which case. */
+/* That two may own a mutex, and in which case alone. */
 static void expect_finding(struct scene *s, const char *text)
 {
-    struct expected e = {.text = text};
-    AWAIT(simba_examine(s->client, PATIENCE_MS, on_finding, &e) == 0 && e.two_may_own);
+    struct expected e;
+    AWAIT((e = (struct expected){.text = text},
+           simba_examine(s->client, PATIENCE_MS, on_finding, &e) == 0 && e.two_may_own));
+    if (e.other[0] != '\0')
+        suite_fail(__FILE__, __LINE__, e.other);
 }
 
 static void name_first_alone(struct scene *s)
@@ -460,6 +468,24 @@ static void redis_sentinel_alone(void)
     restart_sentinel(&s, 0);
     name_first_alone(&s);
     expect_finding(&s, "one sentinel decides alone");
+    end(&s);
+}
+
+/* Named twice, and then it is down. */
+static void redis_sentinel_named_twice_down(void)
+{
+    struct scene s;
+    begin(&s, "master=main&" GRACE);
+    snprintf(
+        s.url, sizeof s.url,
+        "redis+sentinel://127.0.0.1:%d,127.0.0.1:%d,127.0.0.1:%d,127.0.0.1:%d/0?master=main&" GRACE,
+        s.sentinel[0].port, s.sentinel[0].port, s.sentinel[1].port, s.sentinel[2].port);
+    client_close(s.client);
+    CHECK_OK(simba_open(s.url, NULL, &s.client));
+    expect_finding(&s, "the same sentinel");
+    server_kill(&s.sentinel[0]);
+    nap(1500); /* it is tried again */
+    expect_finding(&s, "the same sentinel");
     end(&s);
 }
 
@@ -493,6 +519,7 @@ const struct test redis_sentinel_tests[] = {
     {"redis_sentinels_forget_term", redis_sentinels_forget_term, REDIS_ONLY, 0},
     {"redis_sentinels_unnamed", redis_sentinels_unnamed, REDIS_ONLY, 0},
     {"redis_sentinel_alone", redis_sentinel_alone, REDIS_ONLY, 0},
+    {"redis_sentinel_named_twice_down", redis_sentinel_named_twice_down, REDIS_ONLY, 0},
     {"redis_sentinel_behind", redis_sentinel_behind, REDIS_ONLY, 0},
     {NULL, NULL, ANY_STORE, 0},
 };
