@@ -404,6 +404,8 @@ static void redis_sentinels_forget_term(void)
     restart_sentinel(&s, 1);
     restart_sentinel(&s, 2);
     AWAIT(simba_locker_acquire(l, 0) != 0 && strstr(simba_error_text(), "an earlier term") != NULL);
+    for (int64_t until = simba_now() + 3000; simba_now() < until; nap(20))
+        CHECK(simba_locker_acquire(l, 0) != 0);
     CHECK(run_number(&s.master, "EXISTS simba:{m}:fence") == 0);
     run(&s.sentinel[0], "SENTINEL DEBUG PUBLISH-PERIOD 2000");
     AWAIT_FOR(SERVER_MS, simba_locker_acquire(l, 0) == 0);
