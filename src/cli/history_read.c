@@ -148,12 +148,14 @@ static int is_over(void *until)
 int history_read_page(struct history *h, const struct history_page *p, history_tenure_fn *tenure,
                       void *data)
 {
-    /* Two, so that each walks along its own index; a + keeps SQLite from the other one. */
+    /* Two, so that each walks along its own index, which whoever records has made. */
     static const char of_all[] =
-        "SELECT " HISTORY_ROW " FROM tenure t WHERE ?1 IS NULL AND t.store=(SELECT id FROM store "
+        "SELECT " HISTORY_ROW " FROM tenure t INDEXED BY tenure_by_store WHERE ?1 IS NULL AND "
+                              "t.store=(SELECT id FROM store "
         "WHERE name=?5)" PAGE_ORDER;
     static const char of_one[] =
-        "SELECT " HISTORY_ROW " FROM tenure t WHERE t.mutex=?1 AND +t.store=(SELECT id FROM store "
+        "SELECT " HISTORY_ROW " FROM tenure t INDEXED BY tenure_by_store_mutex WHERE t.mutex=?1 "
+                              "AND t.store=(SELECT id FROM store "
         "WHERE name=?5)" PAGE_ORDER;
     sqlite3_stmt *s = history_prepare(h, p->mutex != NULL ? of_one : of_all);
     int step = SQLITE_ERROR;
@@ -166,9 +168,9 @@ int history_read_page(struct history *h, const struct history_page *p, history_t
     sqlite3_bind_int64(s, 4, p->before_row);
     sqlite3_bind_text(s, 5, p->store, -1, SQLITE_STATIC);
     sqlite3_bind_int64(s, 6, (int64_t)p->limit);
-    if (p->until != 0)
-        sqlite3_progress_handler(h->db, STEPS, is_over, (void *)(uintptr_t)&p->until);
     while ((step = sqlite3_step(s)) == SQLITE_ROW) {
+        if (p->until != 0) /* from here on: whoever asks for the next page is to get on */
+            sqlite3_progress_handler(h->db, STEPS, is_over, (void *)(uintptr_t)&p->until);
         history_take_row(s, &t);
         tenure(data, &t, p->store);
     }
