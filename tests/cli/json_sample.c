@@ -1,5 +1,5 @@
-/* json_sample.c: json_sample N: prints three lines of JSON as the command does; from the N-th allocation on there
- * is no memory for them, 0: there is enough. Ends as a command would. */
+/* json_sample.c: json_sample N [once]: prints three lines of JSON as the command does; from the N-th allocation on
+ * there is no memory for them, or for that one; 0: there is enough. Ends as a command would. */
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,11 +8,14 @@
 #include "cli/output.h"
 
 static long left = -1; /* -1: without end */
+static bool is_once;
 
 static void *allocate(size_t size)
 {
-    if (left == 0)
+    if (left == 0) {
+        left = is_once ? -1 : 0;
         return NULL;
+    }
     if (left > 0)
         left--;
     return malloc(size);
@@ -22,6 +25,7 @@ int main(int argc, char **argv)
 {
     static struct cli c;
     long limit = argc > 1 ? strtol(argv[1], NULL, 10) : 0;
+    is_once = argc > 2;
     if (limit > 0)
         left = limit - 1;
     json_set_alloc_funcs(allocate, free);
