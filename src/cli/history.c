@@ -515,7 +515,7 @@ int history_begin(struct history *h, const char *store, char *const *names, size
     sqlite3_bind_int64(open, 1, h->store);
     while ((step = sqlite3_step(open)) == SQLITE_ROW) {
         history_take_row(open, &t);
-        t.ended_ms = sqlite3_column_int64(open, 10);
+        t.ended_ms = history_take_time(open, 10);
         resume(data, &t);
     }
     if (step != SQLITE_DONE)
