@@ -346,11 +346,40 @@ json_t *number_or_null(bool is_known, int64_t value)
     return is_known ? json_integer(value) : json_null();
 }
 
+/* The text of a memory stream; NULL: there was no memory for all of it. */
+static char *close_text(FILE *to, char **text)
+{
+    bool is_whole = ferror(to) == 0;
+    if (fclose(to) == 0 && is_whole)
+        return *text;
+    free(*text);
+    return NULL;
+}
+
+static int add_raw(const char *bytes, size_t count, void *to)
+{
+    return fwrite(bytes, 1, count, to) == count ? 0 : -1;
+}
+
+/* Into a stream, which knows if anything is missing: json_dumps() forgets that of a name. */
+static char *raw_text(json_t *value)
+{
+    char *raw = NULL;
+    size_t size;
+    FILE *to = value != NULL ? open_memstream(&raw, &size) : NULL;
+    if (to == NULL)
+        return NULL;
+    if (json_dump_callback(value, add_raw, to, JSON_COMPACT | JSON_ENCODE_ANY) == 0)
+        return close_text(to, &raw);
+    fclose(to);
+    free(raw);
+    return NULL;
+}
+
 /* jansson escapes what JSON forbids, and leaves the rest of what is unsafe. */
 char *json_text(json_t *value)
 {
-    char *raw = value != NULL ? json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY) : NULL,
-         *out = NULL;
+    char *raw = raw_text(value), *out = NULL;
     size_t size, length;
     unsigned code;
     FILE *to = raw != NULL ? open_memstream(&out, &size) : NULL;
@@ -361,10 +390,7 @@ char *json_text(json_t *value)
         else
             fwrite(at, 1, length, to);
     }
-    if (to != NULL && fclose(to) != 0) {
-        free(out);
-        out = NULL;
-    }
+    out = to != NULL ? close_text(to, &out) : NULL;
     free(raw);
     json_decref(value);
     return out;

@@ -13,6 +13,7 @@
     X(MHD_get_daemon_info)               \
     X(MHD_get_connection_info)           \
     X(MHD_add_connection)                \
+    X(MHD_get_connection_values)         \
     X(MHD_lookup_connection_value)       \
     X(MHD_create_response_from_buffer)   \
     X(MHD_create_response_from_callback) \

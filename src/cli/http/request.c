@@ -168,23 +168,52 @@ static bool is_listed(const char *list, const char *name)
     return false;
 }
 
+/* "", or a colon and digits. */
+static bool is_port(const char *text)
+{
+    return text[0] == '\0' || (text[0] == ':' && text[1 + strspn(text + 1, "0123456789")] == '\0');
+}
+
 /* An address, localhost, a name that was allowed, or the host that is listened on; a port behind it does
  * not count. */
 static bool is_known_host(const struct http *h, const char *host)
 {
     char name[HTTP_ADDRESS_MAX];
     struct in6_addr any;
-    if (host == NULL)
-        return true; /* HTTP/1.0; a browser always has one */
     bool in_brackets = host[0] == '[';
     size_t length = in_brackets ? strcspn(++host, "]") : strcspn(host, ":");
-    if (length == 0 || length >= sizeof name)
+    const char *behind = host + length;
+    if (length == 0 || length >= sizeof name || (in_brackets && *behind++ != ']') ||
+        !is_port(behind))
         return false;
     memcpy(name, host, length);
     name[length] = '\0';
     return inet_pton(in_brackets ? AF_INET6 : AF_INET, name, &any) == 1 ||
            strcasecmp(name, "localhost") == 0 || strcasecmp(name, h->address.host) == 0 ||
            is_listed(h->o.hosts, name);
+}
+
+struct hosts {
+    const struct http *h;
+    bool are_known;
+};
+
+static enum MHD_Result check_host(void *data, enum MHD_ValueKind kind, const char *name,
+                                  const char *value)
+{
+    struct hosts *all = data;
+    (void)kind;
+    if (strcasecmp(name, "Host") == 0 && !is_known_host(all->h, value != NULL ? value : ""))
+        all->are_known = false;
+    return MHD_YES;
+}
+
+/* With none it is HTTP/1.0, or no browser. Of several, a proxy may have taken another than we would. */
+static bool has_known_hosts(const struct http_request *r)
+{
+    struct hosts all = {.h = r->h, .are_known = true};
+    r->h->m->MHD_get_connection_values(r->mhd, MHD_HEADER_KIND, check_host, &all);
+    return all.are_known;
 }
 
 static const struct http_route *find_route(const struct http_request *r)
@@ -199,7 +228,7 @@ static void dispatch(struct http_request *r)
 {
     const struct http_route *route = find_route(r);
     bool checks_host = r->h->address.path[0] == '\0';
-    if (checks_host && !is_known_host(r->h, http_request_header(r, "Host"))) {
+    if (checks_host && !has_known_hosts(r)) {
         answer_text(r, MHD_HTTP_FORBIDDEN,
                     "Ask by the address of this machine, or as localhost: this name is not ours. "
                     "--host NAME allows it.\n");
