@@ -225,6 +225,14 @@ int cli_ask(const struct cli *c, const char *prefix)
     return simba_list(c->client, prefix, ANSWER_MS, ignore_entry, NULL);
 }
 
+#define CLOSE_FAILED_MS 500 /* whoever waits for us has waited for the store already */
+
+void cli_close(const struct cli *c, int code)
+{
+    bool has_failed = code == EXIT_TROUBLE || code == EXIT_CONFLICT;
+    simba_close(c->client, has_failed ? CLOSE_FAILED_MS : ANSWER_MS);
+}
+
 /* Who uses the command polls no client. */
 const char *cli_error_text(void)
 {

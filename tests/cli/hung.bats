@@ -61,6 +61,31 @@ timed() {
     [ "$CODE" -eq 9 ]
 }
 
+@test "once --status on a store that hangs: 125, and how long it was asked" {
+    make_store_hang
+    run simba once -q --status "$M" --per 1h
+    expect 125 "^simba once: mutex '$M' on $STORE: "
+    ! grep -qE 'did not answer in [0-9]+ ms' <<<"$output" || { echo "$output"; return 1; } # the last attempt's
+}
+
+@test "release --wait=D: the store hangs before the end: 125, and the end is not late" {
+    [ "$KIND" != sqlite ] || skip "a file does not hang"
+    make_store_losable
+    begin "$SIMBA" lock --ttl 30s -k 8s "$M" sh -c 'trap "" TERM; touch held; sleep 60 & while ! wait; do :; done'
+    await test -e held
+    owner=$PID
+    begin "$SIMBA" release --yes --wait=3s "$M" 2>said
+    sleep 1
+    kill -STOP "$PROXY"
+    local began
+    began=$(date +%s%N)
+    ends "$PID"
+    took=$((($(date +%s%N) - began) / 1000000))
+    store_goes_on
+    kill -KILL "$owner"
+    [ "$CODE" -eq 125 ] && [ "$took" -lt 4300 ] || { echo "$CODE, $took ms"; cat said; return 1; }
+}
+
 @test "lock on a store that hangs: it is asked on, says for how long, and runs CMD when there is an answer" {
     make_store_hang
     begin "$SIMBA" lock "$M" touch has-run 2>said
