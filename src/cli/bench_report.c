@@ -1,7 +1,6 @@
 /* bench_report.c: see bench_report.h. */
 #include "cli/bench_report.h"
 
-#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -190,27 +189,38 @@ static void print_sentence(const struct cli *c, struct bench_report *r)
 
 /* ---- for programs -------------------------------------------------------------------------- */
 
-static json_t *samples_json(struct samples *s)
+static struct json_buffer samples_json(struct samples *s)
 {
-    return json_pack("{s:I, s:I, s:I, s:I}", "count", (json_int_t)s->count, "p50_us",
-                     (json_int_t)samples_quantile(s, 0.5), "p99_us",
-                     (json_int_t)samples_quantile(s, 0.99), "max_us",
-                     (json_int_t)samples_quantile(s, 1));
+    struct json_buffer t = {.is_line = true};
+    json_buffer_object(&t, "{s:I, s:I, s:I, s:I}", "count", (long long)s->count, "p50_us",
+                       (long long)samples_quantile(s, 0.5), "p99_us",
+                       (long long)samples_quantile(s, 0.99), "max_us",
+                       (long long)samples_quantile(s, 1));
+    return t;
+}
+
+static struct json_buffer mutexes_json(const struct cli *c, const struct bench_report *r)
+{
+    struct json_buffer t = {.is_line = true};
+    json_buffer_add(&t, "[");
+    for (size_t i = 0; !is_session(c) && i < TTLS; i++) {
+        json_buffer_add(&t, i > 0 ? "," : "");
+        json_buffer_object(&t, "{s:I, s:I}", "ttl_ms", (long long)ttls_ms[i], "count",
+                           (long long)bench_report_mutexes(r, ttls_ms[i]));
+    }
+    json_buffer_add(&t, "]");
+    return t;
 }
 
 static void print_object(const struct cli *c, struct bench_report *r, bool is_interrupted)
 {
-    json_t *mutexes = json_array();
-    for (size_t i = 0; !is_session(c) && i < TTLS; i++)
-        json_array_append_new(mutexes,
-                              json_pack("{s:I, s:I}", "ttl_ms", (json_int_t)ttls_ms[i], "count",
-                                        (json_int_t)bench_report_mutexes(r, ttls_ms[i])));
-    print_json("{s:s, s:I, s:I, s:b, s:o, s:o, s:o, s:I, s:o}", "store", c->store, "measured_ms",
-               (json_int_t)r->ms, "rate", (json_int_t)r->rate, "interrupted", (int)is_interrupted,
-               "pairs", samples_json(&r->pairs), "handovers", samples_json(&r->handovers),
-               "renewals", samples_json(&r->renewals), "renewals_per_s",
-               (json_int_t)(is_session(c) ? 0 : bench_report_renewals_per_s(r)), "mutexes",
-               mutexes);
+    struct json_buffer pairs = samples_json(&r->pairs), handovers = samples_json(&r->handovers),
+                       renewals = samples_json(&r->renewals), mutexes = mutexes_json(c, r);
+    print_json("{s:s, s:I, s:I, s:b, s:j, s:j, s:j, s:I, s:j}", "store", c->store, "measured_ms",
+               (long long)r->ms, "rate", (long long)r->rate, "interrupted", (int)is_interrupted,
+               "pairs", &pairs, "handovers", &handovers, "renewals", &renewals, "renewals_per_s",
+               (long long)(is_session(c) ? 0 : bench_report_renewals_per_s(r)), "mutexes",
+               &mutexes);
 }
 
 void bench_report_print(const struct cli *c, struct bench_report *r, bool is_interrupted)

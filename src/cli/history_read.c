@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "cli/history_file.h"
-#include "cli/json_buffer.h"
 #include "cli/owner_list.h"
 
 void history_take_row(sqlite3_stmt *s, struct seen_tenure *t)

@@ -8,7 +8,6 @@
 
 #include "cli/commands/commands.h"
 #include "cli/history.h"
-#include "cli/json_buffer.h"
 #include "cli/output.h"
 #include "cli/owner_list.h"
 
@@ -153,22 +152,12 @@ static void show_titles(const struct show *s)
 
 /* ---- for programs -------------------------------------------------------------------------- */
 
-static void print_text(struct json_buffer *t)
-{
-    json_buffer_add(t, "\n");
-    if (!t->failed)
-        fwrite(t->at, 1, t->length, stdout);
-    else
-        print_json_missing();
-    free(t->at);
-}
-
 static void print_tenure(void *data, const struct seen_tenure *t, const char *store)
 {
     struct json_buffer text = {0};
     ((struct show *)data)->count++;
     seen_tenure_json(&text, t, store);
-    print_text(&text);
+    print_json_text(&text);
 }
 
 /* With the keys of a tenure, so that whoever reads all lines finds each of them. */
@@ -187,7 +176,7 @@ static void print_gap(void *data, const struct history_gap *g)
         json_buffer_string_of(&text, none[i], NULL);
     json_buffer_string_of(&text, "store", g->store);
     json_buffer_add(&text, "}");
-    print_text(&text);
+    print_json_text(&text);
 }
 
 /* ---- all of it ----------------------------------------------------------------------------- */

@@ -9,9 +9,9 @@
 #include <string.h>
 #include <sys/prctl.h>
 
+#include "base/json.h"
 #include "cli/cli.h"
 #include "cli/http/http.h"
-#include "cli/json_buffer.h"
 #include "cli/metrics_page.h"
 #include "cli/output.h"
 #include "cli/run/clock.h"

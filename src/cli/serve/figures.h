@@ -3,8 +3,8 @@
 #ifndef CLI_SERVE_FIGURES_H
 #define CLI_SERVE_FIGURES_H
 
+#include "base/json.h"
 #include "cli/follow.h"
-#include "cli/json_buffer.h"
 
 #define FIGURES_SPAN_MS (INT64_C(24) * 3600 * 1000) /* nothing older is counted */
 #define FIGURES_SLOT_MS 15000                       /* so exact they are */

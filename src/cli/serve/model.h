@@ -6,10 +6,10 @@
 #ifndef CLI_SERVE_MODEL_H
 #define CLI_SERVE_MODEL_H
 
+#include "base/json.h"
 #include "cli/follow.h"
 #include "cli/history.h"
 #include "cli/http/http.h"
-#include "cli/json_buffer.h"
 #include "cli/recorder.h"
 #include "cli/serve/figures.h"
 

@@ -3,7 +3,6 @@
 #include "cli/torture/report.h"
 
 #include <inttypes.h>
-#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -139,14 +138,20 @@ static void print_conclusion(const struct history *h, const struct times *handov
 }
 
 /* Those with a bound, so that several runs can be put together. */
-static json_t *takeover_times(const struct history *h)
+static struct json_buffer takeover_times(const struct history *h)
 {
-    json_t *list = json_array();
+    struct json_buffer list = {.is_line = true};
+    const char *separator = "";
+    json_buffer_add(&list, "[");
     for (size_t i = 0; i < h->takeover_count; i++) {
         const struct takeover *t = &h->takeovers[i];
-        if (t->kind == TAKEOVER_EXPIRY && t->bound != 0)
-            json_array_append_new(list, json_real((double)t->ns / 1e6));
+        if (t->kind != TAKEOVER_EXPIRY || t->bound == 0)
+            continue;
+        json_buffer_add(&list, separator);
+        json_buffer_real(&list, (double)t->ns / 1e6);
+        separator = ",";
     }
+    json_buffer_add(&list, "]");
     return list;
 }
 
@@ -159,8 +164,9 @@ static void print_json_report(const struct history *h, const struct times *hando
                    f->text, "at_s", (double)(f->at - h->begin) / 1e9, "worker", (int)f->worker,
                    "mutex", (int)f->mutex, "token", (long long)f->token);
     }
+    struct json_buffer times = takeover_times(h);
     print_json("{s:s, s:I, s:f, s:i, s:i, s:i, s:i, s:I, s:i, s:i, s:f, s:f, s:i, s:f, s:f, s:f, "
-               "s:f, s:i, s:i, s:i, s:o}",
+               "s:f, s:i, s:i, s:i, s:j}",
                "store", h->store, "seed", (long long)h->seed, "seconds",
                (double)(h->calm - h->begin) / 1e9, "processes", (int)h->workers, "mutexes",
                (int)h->mutexes, "faults", (int)count_fault(h, -1), "tenures", (int)h->tenure_count,
@@ -171,7 +177,7 @@ static void print_json_report(const struct history *h, const struct times *hando
                (double)takeovers->max / 1e6, "bound_ms", (double)h->bound_ms, "delay_ms",
                (double)h->delay / 1e6, "wrong", (int)history_count(h, FINDING_WRONG), "late",
                (int)history_count(h, FINDING_LATE), "limits", (int)history_count(h, FINDING_LIMIT),
-               "takeovers_ms", takeover_times(h));
+               "takeovers_ms", &times);
 }
 
 void report_print(const struct torture *t, const struct history *h)
