@@ -7,9 +7,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "cli/address.h"
 #include "cli/commands/commands.h"
 #include "cli/history.h"
-#include "cli/http/http.h"
 #include "cli/output.h"
 #include "cli/run/outage.h"
 #include "cli/sqlite_path.h"
@@ -344,7 +344,7 @@ static int show_configuration(struct cli *c)
 static int check_listen(const struct cli *c)
 {
     const struct setting *s = &c->setting[SET_LISTEN];
-    const char *why = s->value != NULL ? http_address_check(s->value) : NULL;
+    const char *why = s->value != NULL ? address_check(s->value) : NULL;
     if (why == NULL)
         return 0;
     if (s->by_flag)

@@ -71,7 +71,7 @@ int main(int argc, char **argv)
         code = http_start(h, &o);
     if (code != 0)
         return code;
-    printf("%s\n", http_address(h));
+    printf("%s\n", http_address(h)->text);
     fflush(stdout);
     while (fgets(line, sizeof line, stdin) != NULL) {
         line[strcspn(line, "\n")] = '\0';

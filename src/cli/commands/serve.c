@@ -223,10 +223,11 @@ static int open_history(struct server *s, const struct cli *c)
 static void say_where(const struct cli *c, const struct http *h)
 {
     if (c->json)
-        print_json("{s:s, s:s}", "address", http_address(h), "store", c->store);
+        print_json("{s:s, s:s}", "address", http_address(h)->text, "store", c->store);
     else
-        printf("%s\n", http_address(h));
-    print_note(c, "shows %s at %s%s", c->store, http_address(h), http_other_addresses(h));
+        printf("%s\n", http_address(h)->text);
+    print_note(c, "shows %s at %s%s", c->store, http_address(h)->text,
+               address_others(http_address(h)));
 }
 
 static _Noreturn void serve_until_signal(struct server *s)

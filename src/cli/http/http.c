@@ -5,8 +5,6 @@
 
 #include <errno.h>
 #include <limits.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <poll.h>
 #include <signal.h>
 #include <simba.h>
@@ -15,7 +13,6 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -23,12 +20,8 @@
 #include "cli/http/server.h"
 #include "cli/output.h"
 
-#define ACCEPTS_PER_TURN 16
-#define SWEEP_MS 250                      /* how late a deadline may be noticed */
-#define NO_DESCRIPTORS_MS 100             /* then it is tried again */
-#define RESERVED_DESCRIPTORS ((rlim_t)32) /* for the store and the files of this process */
+#define SWEEP_MS 250 /* how late a deadline may be noticed */
 #define POOL_BYTES ((size_t)HTTP_REQUEST_BYTES * 2)
-#define SEND_BUFFER (64 * 1024) /* in the kernel, for each connection */
 
 /* ---- connections --------------------------------------------------------------------------- */
 
@@ -140,22 +133,17 @@ static bool leaves_descriptors(struct http *h, int fd)
 
 static void accept_some(struct http *h, int socket, int64_t now)
 {
-    for (int i = 0; i < ACCEPTS_PER_TURN; i++) {
-        struct sockaddr_storage from = {0};
-        socklen_t size = sizeof from;
-        int fd = accept4(socket, (struct sockaddr *)&from, &size, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    for (int i = 0; i < HTTP_ACCEPTS_PER_TURN; i++) {
+        int fd = address_accept(socket);
         if (fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS))
-            h->accept_again_at = now + NO_DESCRIPTORS_MS;
+            h->accept_again_at = now + HTTP_NO_DESCRIPTORS_MS;
         if (fd < 0 || !leaves_descriptors(h, fd))
             return;
         if (count_of(h) >= h->o.connections)
             make_room(h);
-        int timeout = HTTP_ANSWER_MS, buffer = SEND_BUFFER;
-        setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &buffer, sizeof buffer);
-        if (from.ss_family != AF_UNIX)
-            setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &timeout, sizeof timeout);
+        struct sockaddr_storage from = {0}; /* nobody asks who it is */
         /* It closes what it refuses. */
-        h->m->MHD_add_connection(h->daemon, fd, (struct sockaddr *)&from, size);
+        h->m->MHD_add_connection(h->daemon, fd, (struct sockaddr *)&from, sizeof from);
     }
 }
 
@@ -225,23 +213,16 @@ int http_listen(const struct cli *c, const char *option, bool by_flag, const cha
     if (h == NULL)
         return print_error(c, "cannot listen on '%.200s': out of memory", address);
     h->c = c;
-    why = address_parse(&h->address, address);
-    if (why != NULL) {
-        free(h);
-        if (by_flag)
-            return usage(c, "%s '%.200s': %s", option, address, why);
-        return print_error(c, "%s: '%.200s': %s", option, address, why);
-    }
     h->m = microhttpd_load(&why);
     if (h->m == NULL) {
         free(h);
         return print_error(c, "cannot listen on %.200s (%s): %s; install libmicrohttpd", address,
                            option, why);
     }
-    why = address_listen(&h->address);
-    if (why != NULL) {
+    int code = address_open(&h->address, c, option, by_flag, address);
+    if (code != 0) {
         free(h);
-        return print_error(c, "cannot listen on %.200s (%s): %s", address, option, why);
+        return code;
     }
     h->epoll = h->wake = -1;
     pthread_mutex_init(&h->lock, NULL);
@@ -249,20 +230,15 @@ int http_listen(const struct cli *c, const char *option, bool by_flag, const cha
     return 0;
 }
 
-const char *http_address(const struct http *h)
+const struct address *http_address(const struct http *h)
 {
-    return h->address.text;
-}
-
-const char *http_other_addresses(const struct http *h)
-{
-    return h->address.is_everywhere ? ", and at every other address of this machine" : "";
+    return &h->address;
 }
 
 static bool start_daemon(struct http *h)
 {
     /* The places of those that were dropped and are not gone yet come on top. */
-    unsigned limit = h->o.connections + 2 * ACCEPTS_PER_TURN * SOCKETS_MAX;
+    unsigned limit = h->o.connections + 2 * HTTP_ACCEPTS_PER_TURN * SOCKETS_MAX;
     h->daemon = h->m->MHD_start_daemon(
         MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG, 0,
         NULL, NULL, request_take, h, MHD_OPTION_EXTERNAL_LOGGER, ignore_log, NULL,
@@ -288,32 +264,6 @@ static int start_thread(struct http *h)
     return rc;
 }
 
-/* So many connections as leave some descriptors free, after the limit was raised as far as it is needed and
- * allowed. Nobody inherits that: the guard of CMD was forked before. The system gives the lowest number
- * that is free, so `wake` says about how many are in use. */
-static void fit_descriptors(struct http *h)
-{
-    struct rlimit limit;
-    rlim_t used = (rlim_t)h->wake, wanted = used + h->o.connections + 2 * RESERVED_DESCRIPTORS;
-    h->descriptor_end = INT_MAX;
-    if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
-        return;
-    if (limit.rlim_cur < wanted) {
-        rlim_t before = limit.rlim_cur;
-        limit.rlim_cur = limit.rlim_max < wanted ? limit.rlim_max : wanted;
-        if (setrlimit(RLIMIT_NOFILE, &limit) != 0)
-            limit.rlim_cur = before;
-    }
-    if (limit.rlim_cur >= wanted)
-        return;
-    rlim_t reserved = limit.rlim_cur / 4;
-    reserved = reserved < RESERVED_DESCRIPTORS ? reserved : RESERVED_DESCRIPTORS;
-    h->descriptor_end = (int)(limit.rlim_cur - reserved);
-    rlim_t left = (rlim_t)h->descriptor_end > used ? (rlim_t)h->descriptor_end - used : 1;
-    if (left < h->o.connections)
-        h->o.connections = (unsigned)left;
-}
-
 int http_start(struct http *h, const struct http_options *o)
 {
     h->o = *o;
@@ -326,7 +276,7 @@ int http_start(struct http *h, const struct http_options *o)
     errno = 0;
     h->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (h->wake >= 0)
-        fit_descriptors(h);
+        h->descriptor_end = descriptors_fit(h->wake, &h->o.connections);
     int rc = h->wake < 0 || !start_daemon(h) ? errno : start_thread(h);
     h->is_running = rc == 0 && h->daemon != NULL;
     if (h->is_running)

@@ -1,5 +1,4 @@
 /* request.c: from a request to its answer. */
-#include <arpa/inet.h>
 #include <simba.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,11 +10,9 @@ static const struct {
     const char *name, *value;
     bool is_default; /* a handler may say otherwise */
 } every_answer[] = {
-    {"Cache-Control", "no-store", true},
-    {"Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'", true},
-    {"X-Content-Type-Options", "nosniff", false},
-    {"X-Frame-Options", "DENY", false},
-    {"Referrer-Policy", "no-referrer", false},
+#define X(name, value, is_default) {name, value, is_default},
+    HTTP_EVERY_ANSWER(X)
+#undef X
 };
 
 /* ---- what was asked ------------------------------------------------------------------------ */
@@ -92,7 +89,7 @@ void request_send(struct http_request *r, int status, const char *type,
 static void answer(struct http_request *r, int status, const char *type, const void *body,
                    size_t length, enum MHD_ResponseMemoryMode mode)
 {
-    static const char full[] = "Too many answers wait for clients; try again later.\n";
+    static const char full[] = HTTP_SAYS_FULL;
     void *bytes = (void *)(uintptr_t)body;
     struct http *h = r->h;
     if (mode != MHD_RESPMEM_PERSISTENT && length > HTTP_SMALL_BYTES &&
@@ -148,43 +145,13 @@ static void answer_not_found(struct http_request *r)
         answer_text(r, MHD_HTTP_NOT_FOUND, r->h->o.extra_hint);
         return;
     }
-    n += (size_t)snprintf(text, sizeof text, "There is no such path; there are:");
+    n += (size_t)snprintf(text, sizeof text, HTTP_SAYS_NO_PATH);
     for (const struct http_route *at = r->h->o.routes; at->path != NULL; at++) {
         int more = snprintf(text + n, sizeof text - n, " %s", at->path);
         n = n + (size_t)more < sizeof text - 2 ? n + (size_t)more : n;
     }
     snprintf(text + n, sizeof text - n, "\n");
     answer_text(r, MHD_HTTP_NOT_FOUND, text);
-}
-
-static bool is_listed(const char *list, const char *name)
-{
-    size_t length = strlen(name);
-    for (size_t n; list != NULL && *list != '\0'; list += n + (list[n] == ',')) {
-        n = strcspn(list, ",");
-        if (n == length && strncasecmp(list, name, n) == 0)
-            return true;
-    }
-    return false;
-}
-
-/* An address, localhost, a name that was allowed, or the host that is listened on; a port behind it does
- * not count. */
-static bool is_known_host(const struct http *h, const char *host)
-{
-    char name[HTTP_ADDRESS_MAX];
-    struct in6_addr any;
-    if (host == NULL)
-        return true; /* HTTP/1.0; a browser always has one */
-    bool in_brackets = host[0] == '[';
-    size_t length = in_brackets ? strcspn(++host, "]") : strcspn(host, ":");
-    if (length == 0 || length >= sizeof name)
-        return false;
-    memcpy(name, host, length);
-    name[length] = '\0';
-    return inet_pton(in_brackets ? AF_INET6 : AF_INET, name, &any) == 1 ||
-           strcasecmp(name, "localhost") == 0 || strcasecmp(name, h->address.host) == 0 ||
-           is_listed(h->o.hosts, name);
 }
 
 static const struct http_route *find_route(const struct http_request *r)
@@ -198,17 +165,14 @@ static const struct http_route *find_route(const struct http_request *r)
 static void dispatch(struct http_request *r)
 {
     const struct http_route *route = find_route(r);
-    bool checks_host = r->h->address.path[0] == '\0';
-    if (checks_host && !is_known_host(r->h, http_request_header(r, "Host"))) {
-        answer_text(r, MHD_HTTP_FORBIDDEN,
-                    "Ask by the address of this machine, or as localhost: this name is not ours. "
-                    "--host NAME allows it.\n");
+    if (!address_allows(&r->h->address, r->h->o.hosts, http_request_header(r, "Host"))) {
+        answer_text(r, MHD_HTTP_FORBIDDEN, address_refusal);
     } else if (route->path == NULL) {
         answer_not_found(r);
     } else {
         route->handler(r->h->o.data, r);
         if (!r->is_answered)
-            answer_text(r, MHD_HTTP_INTERNAL_SERVER_ERROR, "There is no answer.\n");
+            answer_text(r, MHD_HTTP_INTERNAL_SERVER_ERROR, HTTP_SAYS_NOTHING);
     }
 }
 
@@ -247,9 +211,9 @@ enum MHD_Result request_take(void *data, struct MHD_Connection *mhd, const char 
     r.connection->deadline = r.connection->changed_at + HTTP_ANSWER_MS;
     if (strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0) {
         http_header(&r, "Allow", "GET, HEAD");
-        answer_text(&r, MHD_HTTP_METHOD_NOT_ALLOWED, "This is for reading: GET and HEAD.\n");
+        answer_text(&r, MHD_HTTP_METHOD_NOT_ALLOWED, HTTP_SAYS_READ_ONLY);
     } else if (is_first && has_body(&r)) {
-        answer_text(&r, MHD_HTTP_BAD_REQUEST, "A request has no body here.\n");
+        answer_text(&r, MHD_HTTP_BAD_REQUEST, HTTP_SAYS_NO_BODY);
     } else if (is_first) {
         return MHD_YES;
     } else {

@@ -7,7 +7,7 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-#include "cli/http/address.h"
+#include "cli/http/http.h"
 #include "cli/http/microhttpd.h"
 
 struct stream;

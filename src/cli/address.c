@@ -1,19 +1,26 @@
 /* address.c: see address.h. */
-#include "cli/http/address.h"
+#include "cli/address.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <netdb.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "cli/cli.h"
+#include "cli/http_rules.h"
+#include "cli/output.h"
 
 #define BACKLOG 128
 #define LOOPBACK "127.0.0.1"
@@ -21,6 +28,8 @@
 #define RESERVED_PORTS 1024
 #define LOCK_TRIES 200 /* it is held for the time of a few system calls */
 #define LOCK_PAUSE_MS 5
+#define RESERVED_DESCRIPTORS ((rlim_t)32) /* for the store and the files of this process */
+#define SEND_BUFFER (64 * 1024)           /* in the kernel, for each connection */
 
 static char why[HTTP_ADDRESS_MAX + 256];
 
@@ -49,7 +58,7 @@ static const char *parse_port(struct address *a, const char *text)
     return NULL;
 }
 
-const char *address_parse(struct address *a, const char *text)
+static const char *parse(struct address *a, const char *text)
 {
     const char *colon = strrchr(text, ':'), *host = text;
     size_t length = colon != NULL ? (size_t)(colon - text) : 0;
@@ -71,10 +80,10 @@ const char *address_parse(struct address *a, const char *text)
     return parse_port(a, colon + 1);
 }
 
-const char *http_address_check(const char *address)
+const char *address_check(const char *text)
 {
     struct address a;
-    return address_parse(&a, address);
+    return parse(&a, text);
 }
 
 /* ---- binding ------------------------------------------------------------------------------- */
@@ -238,7 +247,7 @@ static const char *listen_host(struct address *a)
     return error == 0 ? NULL : explain(a, error);
 }
 
-const char *address_listen(struct address *a)
+static const char *begin_listening(struct address *a)
 {
     const char *failed;
     if (a->path[0] != '\0')
@@ -263,6 +272,25 @@ const char *address_listen(struct address *a)
     return NULL;
 }
 
+int address_open(struct address *a, const struct cli *c, const char *option, bool by_flag,
+                 const char *text)
+{
+    const char *failed = parse(a, text);
+    if (failed != NULL && by_flag)
+        return usage(c, "%s '%.200s': %s", option, text, failed);
+    if (failed != NULL)
+        return print_error(c, "%s: '%.200s': %s", option, text, failed);
+    failed = begin_listening(a);
+    if (failed != NULL)
+        return print_error(c, "cannot listen on %.200s (%s): %s", text, option, failed);
+    return 0;
+}
+
+const char *address_others(const struct address *a)
+{
+    return a->is_everywhere ? ", and at every other address of this machine" : "";
+}
+
 /* The file goes first: as long as we listen, nobody else takes it for stale. */
 void address_close(struct address *a)
 {
@@ -273,4 +301,75 @@ void address_close(struct address *a)
     for (size_t i = 0; i < a->count; i++)
         close(a->sockets[i]);
     a->count = 0;
+}
+
+/* ---- who is let in ------------------------------------------------------------------------- */
+
+static bool is_listed(const char *list, const char *name)
+{
+    size_t length = strlen(name);
+    for (size_t n; list != NULL && *list != '\0'; list += n + (list[n] == ',')) {
+        n = strcspn(list, ",");
+        if (n == length && strncasecmp(list, name, n) == 0)
+            return true;
+    }
+    return false;
+}
+
+const char address_refusal[] =
+    "Ask by the address of this machine, or as localhost: this name is not ours. "
+    "--host NAME allows it.\n";
+
+bool address_allows(const struct address *a, const char *hosts, const char *host)
+{
+    char name[HTTP_ADDRESS_MAX];
+    struct in6_addr any;
+    if (host == NULL || a->path[0] != '\0') /* HTTP/1.0; a browser always has one */
+        return true;
+    bool in_brackets = host[0] == '[';
+    size_t length = in_brackets ? strcspn(++host, "]") : strcspn(host, ":");
+    if (length == 0 || length >= sizeof name)
+        return false;
+    memcpy(name, host, length);
+    name[length] = '\0';
+    return inet_pton(in_brackets ? AF_INET6 : AF_INET, name, &any) == 1 ||
+           strcasecmp(name, "localhost") == 0 || strcasecmp(name, a->host) == 0 ||
+           is_listed(hosts, name);
+}
+
+int address_accept(int socket)
+{
+    struct sockaddr_storage from = {0};
+    socklen_t size = sizeof from;
+    int timeout = HTTP_ANSWER_MS, buffer = SEND_BUFFER;
+    int fd = accept4(socket, (struct sockaddr *)&from, &size, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    if (fd < 0)
+        return -1;
+    setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &buffer, sizeof buffer);
+    if (from.ss_family != AF_UNIX)
+        setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &timeout, sizeof timeout);
+    return fd;
+}
+
+int descriptors_fit(int highest, unsigned *connections)
+{
+    struct rlimit limit;
+    rlim_t used = (rlim_t)highest, wanted = used + *connections + 2 * RESERVED_DESCRIPTORS;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
+        return INT_MAX;
+    if (limit.rlim_cur < wanted) {
+        rlim_t before = limit.rlim_cur;
+        limit.rlim_cur = limit.rlim_max < wanted ? limit.rlim_max : wanted;
+        if (setrlimit(RLIMIT_NOFILE, &limit) != 0)
+            limit.rlim_cur = before;
+    }
+    if (limit.rlim_cur >= wanted)
+        return INT_MAX;
+    rlim_t reserved = limit.rlim_cur / 4;
+    reserved = reserved < RESERVED_DESCRIPTORS ? reserved : RESERVED_DESCRIPTORS;
+    int end = (int)(limit.rlim_cur - reserved);
+    rlim_t left = (rlim_t)end > used ? (rlim_t)end - used : 1;
+    if (left < *connections)
+        *connections = (unsigned)left;
+    return end;
 }
