@@ -10,8 +10,7 @@
 #include "cli/follow.h"
 
 #define HISTORY_KEEP_MS (INT64_C(30) * 24 * 3600 * 1000) /* unless --keep says otherwise */
-#define HISTORY_KEEP_LEAST_MS 60000
-#define HISTORY_GAPS_MAX 100     /* that are told to a page */
+#define HISTORY_GAPS_MAX 100                             /* that are told to a page */
 #define HISTORY_ROWS_MAX 1000000 /* of more tenures the oldest are deleted */
 
 struct cli;
