@@ -13,6 +13,8 @@
 
 #define URL_VARIABLE "SIMBA_GIVEN_URL"
 
+const struct program serve_program = {"simba-serve", "simba-serve", "the viewer", "simba-serve",
+                                      "SIMBA_SERVE"};
 const struct program tck_program = {"tck", "tests/contract", "the contract suite", "simba-tck",
                                     "SIMBA_TESTS"};
 
@@ -51,6 +53,11 @@ int program_exec(const struct cli *c, const struct program *p, char **argv, cons
     return print_error(c, "cannot run %s: %s", path, strerror(errno));
 }
 
+int program_exec_same(const struct cli *c, const struct program *p)
+{
+    return program_exec(c, p, c->argv, URL_VARIABLE);
+}
+
 static int leave(struct cli *c, void *data, int id, char *value)
 {
     (void)c;
@@ -65,7 +72,7 @@ int program_run(struct cli *c)
 {
     bool has_url = strstr(c->command->operands, "URL") != NULL;
     int code = cli_take(c, leave, has_url ? cli_take_url : leave, NULL);
-    return code >= 0 ? code : program_exec(c, c->command->program, c->argv, URL_VARIABLE);
+    return code >= 0 ? code : program_exec_same(c, c->command->program);
 }
 
 void program_take_url(struct cli *c)

@@ -14,13 +14,14 @@ struct program {
     const char *option;  /* … and of CMake, that have it */
 };
 
-extern const struct program tck_program;
+extern const struct program serve_program, tck_program;
 
 /* Runs the command with the program that it names. 125 after saying why it cannot be; else it does not
  * return, but for wrong usage and --help. */
 int program_run(struct cli *c);
 
-/* The same with other arguments, and the URL in a variable of the environment. */
+/* The same for a command that has read its arguments; and with other arguments, and the URL in a variable of the environment. */
+int program_exec_same(const struct cli *c, const struct program *p);
 int program_exec(const struct cli *c, const struct program *p, char **argv, const char *variable);
 
 /* In such a program, at the beginning: takes the URL that was handed over, if there is one. */

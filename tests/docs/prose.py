@@ -183,7 +183,7 @@ class Checker:
         bench = dict(re.findall(r"#define (FOR_MS|RATE) (\d+)", text["src/cli/commands/bench.c"]))
         jobs = re.search(r"\.jobs = (\d+)", text["tests/contract/main.c"])
         torture = dict(re.findall(r"#define (PROCESSES|MUTEXES|LENGTH_MS) (\d+)", text["src/cli/commands/torture.c"]))
-        keep = re.search(r"HISTORY_KEEP_MS \(INT64_C\((\d+)\) \* 24 \* 3600 \* 1000\)", text["src/cli/history.h"])
+        keep = re.search(r"HISTORY_KEEP_MS \(INT64_C\((\d+)\) \* 24 \* 3600 \* 1000\)", text["src/serve/history.h"])
         defaults = {"keep": float(keep.group(1)) * 24 * 3600 * 1000, "ttl": d["ttl"], "transition": d["transition"], "kill-after": d["kill_after_limit"],
                     "processes": float(torture["PROCESSES"]), "mutexes": float(torture["MUTEXES"]),
                     "rate": float(bench["RATE"]), "jobs": jobs and float(jobs.group(1)),
@@ -246,7 +246,7 @@ class Checker:
         defined = set(re.findall(r"\bSIMBA_\w+", headers)) | set(facts.ENVIRONMENT) | {e for e, _, _ in self.s.errors()}
         building = "".join(body for name, body in self.s.text.items() if re.match(r"CMake|cmake|scripts|tests", name))
         defined |= set(re.findall(r"\bSIMBA_\w+", building))
-        metrics = self.s.metric_names() | set(re.findall(r'"(simba_\w+)", "(?:gauge|counter)"', self.s.text["src/cli/serve/rows.c"]))
+        metrics = self.s.metric_names() | set(re.findall(r'"(simba_\w+)", "(?:gauge|counter)"', self.s.text["src/serve/rows.c"]))
         lower = set(re.findall(r"\bsimba_\w+", headers)) | metrics | set(re.findall(r"\bsimba_\w+", "".join(
             self.s.text[n] for n in self.s.text if n.endswith((".sql", ".cmake")) or n == "CMakeLists.txt")))
         for number, line, block in text.lines:

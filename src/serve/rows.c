@@ -1,6 +1,6 @@
 /* rows.c: answers of simba serve. Points in time are milliseconds since 1970 on the clock of this machine,
  * and each answer says what time it is there, so that a reader whose clock is wrong can count, too. */
-#include "cli/serve/rows.h"
+#include "serve/rows.h"
 
 #include <stdio.h>
 #include <stdlib.h>

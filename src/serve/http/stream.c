@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/http/server.h"
+#include "serve/http/server.h"
 
 #define BLOCK_BYTES ((size_t)32 * 1024) /* handed to the library at a time, and the first buffer */
 
@@ -106,7 +106,7 @@ static ssize_t on_read(void *data, uint64_t position, char *out, size_t room)
         s->quiet_at = s->taken_at + HTTP_STREAM_QUIET_MS;
     s->is_suspended = length == 0;
     if (s->is_suspended)
-        s->h->m->MHD_suspend_connection(s->mhd);
+        MHD_suspend_connection(s->mhd);
     return (ssize_t)length;
 }
 
@@ -172,7 +172,7 @@ void http_answer_stream(struct http_request *r, unsigned topic, const void *firs
     h->stream_count++;
     pthread_mutex_unlock(&h->lock);
     struct MHD_Response *response =
-        h->m->MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, BLOCK_BYTES, on_read, s, on_end);
+        MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, BLOCK_BYTES, on_read, s, on_end);
     if (response == NULL) {
         on_end(s);
         return; /* dispatch() says that there is no answer */
@@ -210,7 +210,7 @@ void streams_tick(struct http *h, int64_t now)
         if (s->is_suspended && is_wanted) {
             s->is_suspended = false;
             s->taken_at = now;
-            h->m->MHD_resume_connection(s->mhd);
+            MHD_resume_connection(s->mhd);
         } else if (!s->is_suspended && (is_dropped || now - s->taken_at >= HTTP_ANSWER_MS)) {
             connection_drop(s->connection); /* what is on its way to it is not waited for */
         }
@@ -224,7 +224,7 @@ void streams_end(struct http *h)
         drop(s);
         pthread_mutex_unlock(&h->lock);
         if (s->is_suspended)
-            h->m->MHD_resume_connection(s->mhd);
+            MHD_resume_connection(s->mhd);
         s->is_suspended = false;
     }
 }

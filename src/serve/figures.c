@@ -1,5 +1,5 @@
 /* figures.c: counters for short times one after the other, which are used again a day later. */
-#include "cli/serve/figures.h"
+#include "serve/figures.h"
 
 void figures_count(struct figures *f, const struct seen_tenure *t)
 {

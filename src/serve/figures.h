@@ -1,7 +1,7 @@
 /* figures.h: how many tenures ended, and how many of them were lost, in the last minutes to hours. They are counted when
  * they end, so that the figures are right also where a page, or the memory, keeps only some of the tenures. */
-#ifndef CLI_SERVE_FIGURES_H
-#define CLI_SERVE_FIGURES_H
+#ifndef SERVE_FIGURES_H
+#define SERVE_FIGURES_H
 
 #include "base/json.h"
 #include "cli/follow.h"

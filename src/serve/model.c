@@ -1,7 +1,7 @@
 /* model.c: follows a store, and tells clients what changes: some times a second all that has changed
  * meanwhile, each mutex once, and never more than PUBLISH_BYTES or so. What one round cannot tell, the next
  * one does. */
-#include "cli/serve/model.h"
+#include "serve/model.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 
 #include "cli/cli.h"
 #include "cli/output.h"
-#include "cli/serve/rows.h"
+#include "serve/rows.h"
 
 #define FIRST_ROOM 64
 #define PROBED "simba.serve" /* a name that nobody needs to own */

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "cli/history_file.h"
 #include "cli/owner_list.h"
+#include "serve/history_file.h"
 
 void history_take_row(sqlite3_stmt *s, struct seen_tenure *t)
 {

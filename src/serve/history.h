@@ -1,7 +1,7 @@
 /* history.h: a file of tenures, in SQLite: who owned what, from when to when, and why it ended. One process
  * writes it, simba watch --record or simba serve --history; any number read it meanwhile. */
-#ifndef CLI_HISTORY_H
-#define CLI_HISTORY_H
+#ifndef SERVE_HISTORY_H
+#define SERVE_HISTORY_H
 
 #include <simba.h>
 #include <stdbool.h>

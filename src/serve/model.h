@@ -3,15 +3,15 @@
  * Threads: observers change it, the server's thread reads it, one thread (the publisher) tells what has
  * changed, one (the asker) asks the store now and then. One lock guards all, that of `follow`. It is
  * never held while somebody waits for the store, the disk or a client. */
-#ifndef CLI_SERVE_MODEL_H
-#define CLI_SERVE_MODEL_H
+#ifndef SERVE_MODEL_H
+#define SERVE_MODEL_H
 
 #include "base/json.h"
 #include "cli/follow.h"
-#include "cli/history.h"
-#include "cli/http/http.h"
-#include "cli/recorder.h"
-#include "cli/serve/figures.h"
+#include "serve/figures.h"
+#include "serve/history.h"
+#include "serve/http/http.h"
+#include "serve/recorder.h"
 
 #define RING_MAX 16384      /* tenures that are over, in memory, if there is no file */
 #define PENDING_MAX 65536   /* changes to be told; of more, clients are told to begin anew */

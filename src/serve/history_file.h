@@ -1,10 +1,10 @@
 /* history_file.h: what history.c, which opens and writes the file, shares with history_read.c. */
-#ifndef CLI_HISTORY_FILE_H
-#define CLI_HISTORY_FILE_H
+#ifndef SERVE_HISTORY_FILE_H
+#define SERVE_HISTORY_FILE_H
 
 #include <sqlite3.h>
 
-#include "cli/history.h"
+#include "serve/history.h"
 
 struct history {
     sqlite3 *db;

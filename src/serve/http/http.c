@@ -1,7 +1,7 @@
 /* http.c: see http.h. The server's thread waits for new connections, for what libmicrohttpd watches,
  * and for other threads. It accepts connections itself, because the library would leave them waiting
  * when all places are taken, and a check of health would wait behind those who say nothing. */
-#include "cli/http/http.h"
+#include "serve/http/http.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -17,8 +17,8 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
-#include "cli/http/server.h"
 #include "cli/output.h"
+#include "serve/http/server.h"
 
 #define SWEEP_MS 250 /* how late a deadline may be noticed */
 #define POOL_BYTES ((size_t)HTTP_REQUEST_BYTES * 2)
@@ -79,7 +79,7 @@ static void on_connection(void *data, struct MHD_Connection *mhd, void **context
     struct connection *at = *context;
     if (code == MHD_CONNECTION_NOTIFY_STARTED) {
         const union MHD_ConnectionInfo *info =
-            h->m->MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD);
+            MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD);
         at = calloc(1, sizeof *at);
         if (at == NULL || info == NULL) { /* it is refused when it asks */
             free(at);
@@ -110,7 +110,7 @@ static void on_completed(void *data, struct MHD_Connection *mhd, void **state,
 {
     struct http *h = data;
     const union MHD_ConnectionInfo *info =
-        h->m->MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+        MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
     struct connection *at = info != NULL ? (struct connection *)info->socket_context : NULL;
     (void)code;
     *state = NULL;
@@ -143,7 +143,7 @@ static void accept_some(struct http *h, int socket, int64_t now)
             make_room(h);
         struct sockaddr_storage from = {0}; /* nobody asks who it is */
         /* It closes what it refuses. */
-        h->m->MHD_add_connection(h->daemon, fd, (struct sockaddr *)&from, sizeof from);
+        MHD_add_connection(h->daemon, fd, (struct sockaddr *)&from, sizeof from);
     }
 }
 
@@ -153,7 +153,7 @@ static int pause_ms(const struct http *h, int64_t now)
 {
     MHD_UNSIGNED_LONG_LONG ms;
     int64_t most = h->connections != NULL ? SWEEP_MS : INT_MAX;
-    if (h->m->MHD_get_timeout(h->daemon, &ms) == MHD_YES && ms < (unsigned)most)
+    if (MHD_get_timeout(h->daemon, &ms) == MHD_YES && ms < (unsigned)most)
         most = (int64_t)ms;
     if (h->accept_again_at != 0 && h->accept_again_at - now < most)
         most = h->accept_again_at > now ? h->accept_again_at - now : 0;
@@ -188,10 +188,10 @@ static void *serve(void *arg)
         }
         if (streams_exist(h))
             streams_tick(h, now);
-        h->m->MHD_run(h->daemon);
+        MHD_run(h->daemon);
     }
     streams_end(h);
-    h->m->MHD_stop_daemon(h->daemon);
+    MHD_stop_daemon(h->daemon);
     return NULL;
 }
 
@@ -208,17 +208,10 @@ int http_listen(const struct cli *c, const char *option, bool by_flag, const cha
                 struct http **out)
 {
     struct http *h = calloc(1, sizeof *h);
-    const char *why;
     *out = NULL;
     if (h == NULL)
         return print_error(c, "cannot listen on '%.200s': out of memory", address);
     h->c = c;
-    h->m = microhttpd_load(&why);
-    if (h->m == NULL) {
-        free(h);
-        return print_error(c, "cannot listen on %.200s (%s): %s; install libmicrohttpd", address,
-                           option, why);
-    }
     int code = address_open(&h->address, c, option, by_flag, address);
     if (code != 0) {
         free(h);
@@ -239,7 +232,7 @@ static bool start_daemon(struct http *h)
 {
     /* The places of those that were dropped and are not gone yet come on top. */
     unsigned limit = h->o.connections + 2 * HTTP_ACCEPTS_PER_TURN * SOCKETS_MAX;
-    h->daemon = h->m->MHD_start_daemon(
+    h->daemon = MHD_start_daemon(
         MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG, 0,
         NULL, NULL, request_take, h, MHD_OPTION_EXTERNAL_LOGGER, ignore_log, NULL,
         MHD_OPTION_CONNECTION_LIMIT, limit, MHD_OPTION_CONNECTION_MEMORY_LIMIT, POOL_BYTES,
@@ -247,8 +240,7 @@ static bool start_daemon(struct http *h)
         h, MHD_OPTION_END);
     if (h->daemon == NULL)
         return false;
-    const union MHD_DaemonInfo *info =
-        h->m->MHD_get_daemon_info(h->daemon, MHD_DAEMON_INFO_EPOLL_FD);
+    const union MHD_DaemonInfo *info = MHD_get_daemon_info(h->daemon, MHD_DAEMON_INFO_EPOLL_FD);
     h->epoll = info != NULL ? info->epoll_fd : -1;
     return h->epoll >= 0;
 }
@@ -282,7 +274,7 @@ int http_start(struct http *h, const struct http_options *o)
     if (h->is_running)
         return 0;
     if (h->daemon != NULL)
-        h->m->MHD_stop_daemon(h->daemon);
+        MHD_stop_daemon(h->daemon);
     return print_error(h->c, "cannot answer on %s: %s", h->address.text,
                        rc != 0 ? strerror(rc) : "libmicrohttpd does not start");
 }

@@ -2,11 +2,11 @@
  *
  * Threads: recorder_add() is called under the lock of a struct follow and never waits for the disk: it
  * puts the tenure into a queue. One thread writes, and says when the disk does not take it. */
-#ifndef CLI_RECORDER_H
-#define CLI_RECORDER_H
+#ifndef SERVE_RECORDER_H
+#define SERVE_RECORDER_H
 
 #include "cli/follow.h"
-#include "cli/history.h"
+#include "serve/history.h"
 
 #define RECORDER_QUEUE_MAX \
     65536 /* tenures that wait for the disk; beyond, the oldest are not written */

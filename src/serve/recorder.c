@@ -1,5 +1,5 @@
 /* recorder.c: the thread that writes a history file. */
-#include "cli/recorder.h"
+#include "serve/recorder.h"
 
 #include <errno.h>
 #include <stdatomic.h>

@@ -1,14 +1,14 @@
 /* server.h: what the files of the HTTP server share: http.c (the thread, connections), request.c (from
  * a request to its answer), stream.c (server-sent events). */
-#ifndef CLI_HTTP_SERVER_H
-#define CLI_HTTP_SERVER_H
+#ifndef SERVE_HTTP_SERVER_H
+#define SERVE_HTTP_SERVER_H
 
+#include <microhttpd.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdint.h>
 
-#include "cli/http/http.h"
-#include "cli/http/microhttpd.h"
+#include "serve/http/http.h"
 
 struct stream;
 
@@ -25,7 +25,6 @@ struct connection {
 
 struct http {
     const struct cli *c;
-    const struct microhttpd *m;
     struct address address;
     struct http_options o;
     struct MHD_Daemon *daemon;

@@ -1,13 +1,12 @@
-/* http.h: a small HTTP server inside the command: for --listen, and for simba serve. It answers GET
- * and HEAD, and is built on libmicrohttpd, which is loaded by http_listen() and not before.
+/* http.h: a small HTTP server for simba serve. It answers GET and HEAD, and is built on libmicrohttpd.
  *
  * Threads: one thread per server, made by http_start(), does all of it: it accepts, reads, calls the
  *   handlers and writes. A handler must not wait for anything (no [blocks] function but those that
  *   block shortly): while it does, nobody else is answered. Nothing here ever waits for a client,
  *   and no other thread ever waits for this one, but in http_stop().
  * Limits: those of cli/http_rules.h. */
-#ifndef CLI_HTTP_HTTP_H
-#define CLI_HTTP_HTTP_H
+#ifndef SERVE_HTTP_HTTP_H
+#define SERVE_HTTP_HTTP_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,8 +1,8 @@
 /* rows.h: what simba serve knows, as JSON. */
-#ifndef CLI_SERVE_ROWS_H
-#define CLI_SERVE_ROWS_H
+#ifndef SERVE_ROWS_H
+#define SERVE_ROWS_H
 
-#include "cli/serve/model.h"
+#include "serve/model.h"
 
 /* A mutex; NULL: nobody owns it or waits for it any more. */
 void row_write(struct json_buffer *t, const struct followed *f, const char *mutex, uint64_t change);

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/http/server.h"
+#include "serve/http/server.h"
 
 static const struct {
     const char *name, *value;
@@ -24,12 +24,12 @@ const char *http_path(const struct http_request *r)
 
 const char *http_query(const struct http_request *r, const char *name)
 {
-    return r->h->m->MHD_lookup_connection_value(r->mhd, MHD_GET_ARGUMENT_KIND, name);
+    return MHD_lookup_connection_value(r->mhd, MHD_GET_ARGUMENT_KIND, name);
 }
 
 const char *http_request_header(const struct http_request *r, const char *name)
 {
-    return r->h->m->MHD_lookup_connection_value(r->mhd, MHD_HEADER_KIND, name);
+    return MHD_lookup_connection_value(r->mhd, MHD_HEADER_KIND, name);
 }
 
 /* ---- the answer ---------------------------------------------------------------------------- */
@@ -67,22 +67,21 @@ static bool has_header(const struct http_request *r, const char *name)
 void request_send(struct http_request *r, int status, const char *type,
                   struct MHD_Response *response)
 {
-    const struct microhttpd *m = r->h->m;
     if (response == NULL || r->is_answered) {
         if (response != NULL)
-            m->MHD_destroy_response(response);
+            MHD_destroy_response(response);
         return;
     }
     for (size_t i = 0; i < sizeof every_answer / sizeof *every_answer; i++) {
         if (!every_answer[i].is_default || !has_header(r, every_answer[i].name))
-            m->MHD_add_response_header(response, every_answer[i].name, every_answer[i].value);
+            MHD_add_response_header(response, every_answer[i].name, every_answer[i].value);
     }
     for (size_t i = 0; i < r->header_count; i++)
-        m->MHD_add_response_header(response, r->headers[i].name, r->headers[i].value);
-    m->MHD_add_response_header(response, "Content-Type", type);
-    r->result = m->MHD_queue_response(r->mhd, (unsigned)status, response);
+        MHD_add_response_header(response, r->headers[i].name, r->headers[i].value);
+    MHD_add_response_header(response, "Content-Type", type);
+    r->result = MHD_queue_response(r->mhd, (unsigned)status, response);
     r->is_answered = true;
-    m->MHD_destroy_response(response);
+    MHD_destroy_response(response);
 }
 
 /* The library does not write to the body. It keeps it until the client has taken it. */
@@ -101,7 +100,7 @@ static void answer(struct http_request *r, int status, const char *type, const v
     }
     if (mode != MHD_RESPMEM_PERSISTENT && !r->is_answered)
         connection_set_unsent(h, r->connection, length);
-    request_send(r, status, type, h->m->MHD_create_response_from_buffer(length, bytes, mode));
+    request_send(r, status, type, MHD_create_response_from_buffer(length, bytes, mode));
 }
 
 void http_answer(struct http_request *r, int status, const char *type, const void *body,
@@ -194,7 +193,7 @@ enum MHD_Result request_take(void *data, struct MHD_Connection *mhd, const char 
     static char seen;
     struct http *h = data;
     const union MHD_ConnectionInfo *info =
-        h->m->MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+        MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
     struct http_request r = {.h = h,
                              .connection =
                                  info != NULL ? (struct connection *)info->socket_context : NULL,

@@ -24,9 +24,9 @@
 
 #include "backend/sqlite/harden.h"
 #include "cli/cli.h"
-#include "cli/history_file.h"
 #include "cli/output.h"
 #include "cli/owner_list.h"
+#include "serve/history_file.h"
 
 #define APPLICATION_ID 0x53494d48 /* "SIMH", at byte 68 of the file */
 #define FORMAT 2                  /* user_version, at byte 60 */
