@@ -15,6 +15,10 @@
 
 const struct program serve_program = {"simba-serve", "simba-serve", "the viewer", "simba-serve",
                                       "SIMBA_SERVE"};
+const struct program bench_program = {"simba-bench", "simba-bench", "the benchmark", "simba-tck",
+                                      "SIMBA_LAB"};
+const struct program torture_program = {"simba-torture", "simba-torture", "the torture",
+                                        "simba-tck", "SIMBA_LAB"};
 const struct program tck_program = {"tck", "tests/contract", "the contract suite", "simba-tck",
                                     "SIMBA_TESTS"};
 

@@ -14,7 +14,7 @@ struct program {
     const char *option;  /* … and of CMake, that have it */
 };
 
-extern const struct program serve_program, tck_program;
+extern const struct program serve_program, bench_program, torture_program, tck_program;
 
 /* Runs the command with the program that it names. 125 after saying why it cannot be; else it does not
  * return, but for wrong usage and --help. */

@@ -186,8 +186,10 @@ assert all(l["result"] in ("ok", "note") for l in lines), lines'
         run bin/simba $command
         expect 125 "^simba ${command%% *}: the viewer is not installed: there is no \.\./libexec/simba/simba-serve beside this program\. On Debian install simba-serve; else build with SIMBA_SERVE$"
     done
-    run bin/simba tck --list
-    expect 125 'the contract suite is not installed: .*On Debian install simba-tck'
+    for command in 'tck --list' 'bench sqlite:x.db' 'torture sqlite:x.db'; do
+        run bin/simba $command
+        expect 125 'the (contract suite|benchmark|torture) is not installed: .*On Debian install simba-tck'
+    done
     run bin/simba serve --help
     expect 0 '^simba serve \[URL\]'
     run bin/simba serve --nonsense

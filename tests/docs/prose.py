@@ -180,9 +180,9 @@ class Checker:
         """What the help says of defaults and statuses is true, too: its words are written by hand."""
         d, text = self.s.durations(), self.s.text
         refresh = re.search(r"#define REFRESH_MS (\d+)", text["src/cli/commands/status.c"])
-        bench = dict(re.findall(r"#define (FOR_MS|RATE) (\d+)", text["src/cli/commands/bench.c"]))
+        bench = dict(re.findall(r"#define (FOR_MS|RATE) (\d+)", text["lab/bench/bench.c"]))
         jobs = re.search(r"\.jobs = (\d+)", text["tests/contract/main.c"])
-        torture = dict(re.findall(r"#define (PROCESSES|MUTEXES|LENGTH_MS) (\d+)", text["src/cli/commands/torture.c"]))
+        torture = dict(re.findall(r"#define (PROCESSES|MUTEXES|LENGTH_MS) (\d+)", text["lab/torture/command.c"]))
         keep = re.search(r"HISTORY_KEEP_MS \(INT64_C\((\d+)\) \* 24 \* 3600 \* 1000\)", text["src/serve/history.h"])
         defaults = {"keep": float(keep.group(1)) * 24 * 3600 * 1000, "ttl": d["ttl"], "transition": d["transition"], "kill-after": d["kill_after_limit"],
                     "processes": float(torture["PROCESSES"]), "mutexes": float(torture["MUTEXES"]),

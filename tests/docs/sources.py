@@ -161,7 +161,7 @@ class Sources:
         """Names of variables in the sources: in files that read the environment, and what CMD gets."""
         found = set()
         for name, text in self.text.items():
-            if not name.startswith("src/"):
+            if not name.startswith(("src/", "lab/")):
                 continue
             if re.search(r"\b(secure_getenv|getenv|setenv)\(", text):
                 found |= set(re.findall(r'\{?"([A-Z][A-Z0-9]*(?:_[A-Z0-9]+)*)"', text)) & \
