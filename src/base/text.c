@@ -178,7 +178,7 @@ size_t text_distance(const char *a, const char *b)
     return row[width];
 }
 
-static bool is_hidden(uint32_t point)
+bool text_is_hidden(uint32_t point)
 {
     return point < 0x20 || (point >= 0x7F && point < 0xA0) || point == 0x61C || point == 0x200E ||
            point == 0x200F || (point >= 0x2028 && point <= 0x202E) ||
@@ -192,7 +192,7 @@ void text_add_escaped(struct text *t, const char *string)
         size_t length = text_utf8(string, &point);
         if (length == 0)
             point = (unsigned char)*string;
-        if (length != 0 && !is_hidden(point)) {
+        if (length != 0 && !text_is_hidden(point)) {
             text_add_bytes(t, string, length);
         } else {
             text_add(t, point < 0x100 ? "\\x" : "\\u");

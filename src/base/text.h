@@ -29,6 +29,9 @@ void text_add_hex(struct text *t, uint64_t value, size_t digits); /* the lowest 
  * NUL that ends the string. */
 size_t text_utf8(const char *at, uint32_t *point);
 
+/* Does it move the cursor, begin a line or a paragraph, or turn the direction of text? */
+bool text_is_hidden(uint32_t point);
+
 /* Adds a string that others may have written, for people to read: control characters (C0, DEL,
  * C1), line and paragraph separators and what changes the direction of writing become \xHH or
  * \uHHHH, and so does each byte that is not UTF-8. */

@@ -8,9 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "cli/address.h"
 #include "cli/commands/commands.h"
-#include "cli/history.h"
-#include "cli/http/http.h"
 #include "cli/output.h"
 #include "cli/run/outage.h"
 #include "cli/sqlite_path.h"
@@ -64,7 +63,7 @@ static int set_url(struct cli *c, char *value)
 {
     if (strlen(value) >= sizeof c->url)
         return usage(c, "--url is longer than %d bytes", URL_MAX - 1);
-    snprintf(c->url, sizeof c->url, "%s", value);
+    snprintf(c->url, sizeof c->url, "%s", c->given_url[0] != '\0' ? c->given_url : value);
     cli_set(c, SET_URL, c->url, "--url");
     char *start = strstr(value, "://"), *at = strrchr(value, '@');
     char *colon = start != NULL ? strchr(start + 3, ':') : NULL;
@@ -183,7 +182,7 @@ int cli_take_duration(const struct cli *c, const char *option, const char *value
 int cli_take_keep(const struct cli *c, const char *value, int64_t *ms)
 {
     int code = cli_take_duration(c, "--keep", value, ms);
-    if (code < 0 && *ms < HISTORY_KEEP_LEAST_MS)
+    if (code < 0 && *ms < KEEP_LEAST_MS)
         return usage(c, "--keep %s is shorter than 1m", value);
     return code;
 }
@@ -283,6 +282,7 @@ void cli_forget_url(struct cli *c)
     if (is_own)
         explicit_bzero((char *)(uintptr_t)s->value, strlen(s->value));
     explicit_bzero(c->url, sizeof c->url);
+    explicit_bzero(c->given_url, sizeof c->given_url);
     if (is_own)
         s->value = c->store;
 }
@@ -357,7 +357,7 @@ static int show_configuration(struct cli *c)
 static int check_listen(const struct cli *c)
 {
     const struct setting *s = &c->setting[SET_LISTEN];
-    const char *why = s->value != NULL ? http_address_check(s->value) : NULL;
+    const char *why = s->value != NULL ? address_check(s->value) : NULL;
     if (why == NULL)
         return 0;
     if (s->by_flag)

@@ -1,5 +1,6 @@
 /* cli.h: what the subcommands share. A subcommand is one file in commands/ with one struct
- * command, and one line in the table of main.c. Nothing here knows more of Simba than the public
+ * command, and one line in the table of main.c. Some are run by another program (program.h): then the file
+ * has what people may write, and the other program what it does. Nothing here knows more of Simba than the public
  * headers say, but for the arithmetic of a lease (core/period.h).
  *
  * Data goes to stdout, everything else to stderr. */
@@ -29,7 +30,8 @@ enum exit_code { EXIT_CODES(X) };
 #undef X
 
 struct cli {
-    struct args args;
+    char **argv;      /* as it was given, but for what is blanked */
+    struct args args; /* of a copy */
     const struct command *command;
     struct setting setting[SETTINGS];
     bool json, quiet, dry_run;
@@ -42,7 +44,8 @@ struct cli {
     bool drops_lines;      /* a lease depends on us: we do not wait for whoever reads stderr */
     char **operands;       /* of cli_take_operand(), in argv */
     size_t operand_count;
-    char url[URL_MAX]; /* of -u, since the one in argv is blanked */
+    char url[URL_MAX];       /* of -u, since the one in argv is blanked */
+    char given_url[URL_MAX]; /* the same, of the program that started us; "": none */
 
     simba_client *client; /* of cli_open() */
     bool is_driven;       /* set before that: it gets no thread of its own, see run/poll_thread.h */
@@ -56,7 +59,8 @@ struct command {
         *one; /* what to say of a second operand, to cli_take_operand(); NULL: there may be more */
     const char *help; /* paragraphs and examples, after the options */
     const struct option *options;
-    int (*run)(struct cli *c); /* the exit code */
+    const struct program *program; /* that runs it; NULL: this one does, by … */
+    int (*run)(struct cli *c);     /* … this: the exit code */
 };
 
 extern const struct option common_options[];
@@ -92,6 +96,8 @@ void cli_forget_url(struct cli *c);
 
 /* As cli_open(), for a command that only reads: a file that is not there is not made. */
 int cli_open_existing(struct cli *c);
+
+#define KEEP_LEAST_MS 60000 /* of a history */
 
 #define ANSWER_MS \
     5500 /* the store has so long to answer: longer than to connect, so that it can say why */

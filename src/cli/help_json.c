@@ -1,35 +1,39 @@
 /* help_json.c: simba help --json: what the command line takes, as data. Programs that check or
  * complete command lines read it, and so does tools/facts, which keeps the manuals in step with
  * the tables. */
-#include <jansson.h>
-
 #include "cli/commands/commands.h"
 #include "cli/output.h"
 
-static json_t *options_of(const struct option *o)
+static struct json_buffer options_of(const struct option *o)
 {
-    json_t *all = json_array();
-    for (; o != NULL && o->name != NULL; o++) {
+    struct json_buffer all = {.is_line = true};
+    json_buffer_add(&all, "[");
+    for (const char *separator = ""; o != NULL && o->name != NULL; o++, separator = ",") {
         char letter[2] = {(char)o->letter, '\0'};
-        json_array_append_new(all, json_pack("{s:s, s:s?, s:s?, s:s?}", "name", o->name, "letter",
-                                             o->letter != 0 ? letter : NULL, "value", o->arg,
-                                             "help", o->help));
+        json_buffer_add(&all, separator);
+        json_buffer_object(&all, "{s:s, s:s, s:s, s:s}", "name", o->name, "letter",
+                           o->letter != 0 ? letter : NULL, "value", o->arg, "help", o->help);
     }
+    json_buffer_add(&all, "]");
     return all;
 }
 
-static json_t *all_commands(void)
+static struct json_buffer all_commands(void)
 {
-    json_t *all = json_array();
-    for (const struct command *const *m = commands; *m != NULL; m++)
-        json_array_append_new(all,
-                              json_pack("{s:s, s:s, s:s, s:s, s:o}", "name", (*m)->name, "words",
-                                        (*m)->operands, "summary", (*m)->summary, "help",
-                                        (*m)->help, "options", options_of((*m)->options)));
+    struct json_buffer all = {.is_line = true};
+    json_buffer_add(&all, "[");
+    for (const struct command *const *m = commands; *m != NULL; m++) {
+        struct json_buffer options = options_of((*m)->options);
+        json_buffer_add(&all, m == commands ? "" : ",");
+        json_buffer_object(&all, "{s:s, s:s, s:s, s:s, s:j}", "name", (*m)->name, "words",
+                           (*m)->operands, "summary", (*m)->summary, "help", (*m)->help, "options",
+                           &options);
+    }
+    json_buffer_add(&all, "]");
     return all;
 }
 
-static json_t *all_statuses(void)
+static struct json_buffer all_statuses(void)
 {
     static const struct {
         const char *name, *text;
@@ -39,15 +43,21 @@ static json_t *all_statuses(void)
         EXIT_CODES(X)
 #undef X
     };
-    json_t *all = json_array();
-    for (size_t i = 0; i < sizeof statuses / sizeof *statuses; i++)
-        json_array_append_new(all, json_pack("{s:i, s:s, s:s}", "code", statuses[i].code, "name",
-                                             statuses[i].name, "text", statuses[i].text));
+    struct json_buffer all = {.is_line = true};
+    json_buffer_add(&all, "[");
+    for (size_t i = 0; i < sizeof statuses / sizeof *statuses; i++) {
+        json_buffer_add(&all, i > 0 ? "," : "");
+        json_buffer_object(&all, "{s:i, s:s, s:s}", "code", statuses[i].code, "name",
+                           statuses[i].name, "text", statuses[i].text);
+    }
+    json_buffer_add(&all, "]");
     return all;
 }
 
 void help_print_json(void)
 {
-    print_json("{s:s, s:o, s:o, s:o}", "version", simba_version(), "options",
-               options_of(common_options), "commands", all_commands(), "statuses", all_statuses());
+    struct json_buffer common = options_of(common_options), all = all_commands(),
+                       statuses = all_statuses();
+    print_json("{s:s, s:j, s:j, s:j}", "version", simba_version(), "options", &common, "commands",
+               &all, "statuses", &statuses);
 }

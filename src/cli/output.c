@@ -2,7 +2,6 @@
 #include "cli/output.h"
 
 #include <errno.h>
-#include <jansson.h>
 #include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -13,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/text.h"
 #include "cli/cli.h"
 
 #define LINE_MAX_BYTES 2048 /* of what is said */
@@ -25,45 +25,13 @@
 
 /* ---- characters ---------------------------------------------------------------------------- */
 
-size_t decode_character(const char *at, unsigned *code)
-{
-    static const unsigned least[] = {0, 0, 0x80, 0x800, 0x10000};
-    unsigned char c = (unsigned char)at[0];
-    size_t length = c < 0x80 ? 1 : c < 0xc0 ? 0 : c < 0xe0 ? 2 : c < 0xf0 ? 3 : c < 0xf8 ? 4 : 0;
-    *code = length == 1 ? c : length == 0 ? 0 : c & (0xffU >> (length + 1));
-    for (size_t i = 1; i < length; i++) {
-        unsigned char next = (unsigned char)at[i];
-        if ((next & 0xc0) != 0x80)
-            length = 0; /* also where the text ends */
-        *code = *code << 6 | (next & 0x3fU);
-    }
-    if (length > 0 && *code >= least[length] && *code <= 0x10ffff &&
-        (*code < 0xd800 || *code > 0xdfff))
-        return length;
-    *code = 0xfffd;
-    return 1;
-}
-
-bool is_unsafe_character(unsigned code)
-{
-    static const struct {
-        unsigned first, last;
-    } ranges[] = {{0, 0x1f},        {0x7f, 0x9f},     {0x61c, 0x61c},
-                  {0x200e, 0x200f}, {0x2028, 0x202e}, {0x2066, 0x2069}};
-    for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++) {
-        if (code >= ranges[i].first && code <= ranges[i].last)
-            return true;
-    }
-    return false;
-}
-
 const char *show_name(const char *name, char *out, size_t size)
 {
     size_t n = 0, length;
-    unsigned code;
-    for (const char *at = name; *at != '\0'; at += length) {
-        length = decode_character(at, &code);
-        bool is_shown = !is_unsafe_character(code) && !(length == 1 && code == 0xfffd);
+    uint32_t point;
+    for (const char *at = name; *at != '\0'; at += length > 0 ? length : 1) {
+        length = text_utf8(at, &point);
+        bool is_shown = length > 0 && !text_is_hidden(point);
         size_t bytes = is_shown ? length : 1;
         if (n + bytes >= size)
             break;
@@ -121,10 +89,10 @@ static bool is_journal(int fd)
  * value show_name() has left nothing that JSON forbids but these two. */
 static size_t put_field(char *line, size_t at, size_t spare, const char *name, const char *value)
 {
-    unsigned unused;
+    uint32_t unused;
     at += (size_t)snprintf(line + at, JSON_LINE_BYTES - at, "%s\"%s\":\"", at > 1 ? "," : "", name);
     for (size_t length; *value != '\0'; value += length) {
-        length = decode_character(value, &unused);
+        length = text_utf8(value, &unused);
         if (at + length + spare + 4 > JSON_LINE_BYTES)
             break;
         if (*value == '"' || *value == '\\')
@@ -282,133 +250,23 @@ int usage(const struct cli *c, const char *format, ...)
 
 static bool cannot_make_json; /* a line of data is missing on stdout */
 
-/* A text may be anybody's, and jansson takes none that is not UTF-8. */
-json_t *text_or_null(const char *text)
+void print_json_text(struct json_buffer *t)
 {
-    unsigned code;
-    if (text == NULL)
-        return json_null();
-    json_t *as_is = json_string(text);
-    char *copy = as_is == NULL ? strdup(text) : NULL;
-    if (copy == NULL)
-        return as_is;
-    for (char *at = copy; *at != '\0';) {
-        size_t length = decode_character(at, &code);
-        if (length == 1 && code == 0xfffd)
-            *at = '?';
-        at += length;
-    }
-    json_t *mended = json_string(copy);
-    free(copy);
-    return mended;
-}
-
-static json_t *take_value(char kind, va_list *args)
-{
-    switch (kind) {
-    case 's':
-        return text_or_null(va_arg(*args, const char *));
-    case 'o':
-        return va_arg(*args, json_t *);
-    case 'I':
-        return json_integer(va_arg(*args, json_int_t));
-    case 'i':
-        return json_integer(va_arg(*args, int));
-    case 'b':
-        return json_boolean(va_arg(*args, int));
-    case 'f':
-        return json_real(va_arg(*args, double));
-    default:
-        return json_null();
-    }
+    json_buffer_add(t, "\n");
+    if (!t->failed)
+        fwrite(t->at, 1, t->length, stdout);
+    cannot_make_json = cannot_make_json || t->failed;
+    free(t->at);
 }
 
 void print_json(const char *format, ...)
 {
+    struct json_buffer t = {.is_line = true};
     va_list args;
-    json_t *all = json_object();
-    bool is_whole = all != NULL;
     va_start(args, format);
-    for (const char *at = format; (at = strchr(at, ':')) != NULL; at++) {
-        const char *name = va_arg(args, const char *);
-        is_whole = json_object_set_new(all, name, take_value(at[1], &args)) == 0 && is_whole;
-    }
+    json_buffer_object_of(&t, format, args);
     va_end(args);
-    if (!is_whole) {
-        json_decref(all);
-        all = NULL;
-    }
-    print_json_value(all);
-}
-
-json_t *number_or_null(bool is_known, int64_t value)
-{
-    return is_known ? json_integer(value) : json_null();
-}
-
-/* The text of a memory stream; NULL: there was no memory for all of it. */
-static char *close_text(FILE *to, char **text)
-{
-    bool is_whole = ferror(to) == 0;
-    if (fclose(to) == 0 && is_whole)
-        return *text;
-    free(*text);
-    return NULL;
-}
-
-static int add_raw(const char *bytes, size_t count, void *to)
-{
-    return fwrite(bytes, 1, count, to) == count ? 0 : -1;
-}
-
-/* Into a stream, which knows if anything is missing: json_dumps() forgets that of a name. */
-static char *raw_text(json_t *value)
-{
-    char *raw = NULL;
-    size_t size;
-    FILE *to = value != NULL ? open_memstream(&raw, &size) : NULL;
-    if (to == NULL)
-        return NULL;
-    if (json_dump_callback(value, add_raw, to, JSON_COMPACT | JSON_ENCODE_ANY) == 0)
-        return close_text(to, &raw);
-    fclose(to);
-    free(raw);
-    return NULL;
-}
-
-/* jansson escapes what JSON forbids, and leaves the rest of what is unsafe. */
-char *json_text(json_t *value)
-{
-    char *raw = raw_text(value), *out = NULL;
-    size_t size, length;
-    unsigned code;
-    FILE *to = raw != NULL ? open_memstream(&out, &size) : NULL;
-    for (const char *at = raw; to != NULL && *at != '\0'; at += length) {
-        length = decode_character(at, &code);
-        if (is_unsafe_character(code))
-            fprintf(to, "\\u%04x", code);
-        else
-            fwrite(at, 1, length, to);
-    }
-    out = to != NULL ? close_text(to, &out) : NULL;
-    free(raw);
-    json_decref(value);
-    return out;
-}
-
-void print_json_value(json_t *value)
-{
-    char *text = json_text(value);
-    if (text != NULL)
-        puts(text);
-    else
-        print_json_missing();
-    free(text);
-}
-
-void print_json_missing(void)
-{
-    cannot_make_json = true;
+    print_json_text(&t);
 }
 
 int flush_stdout(const struct cli *c)
@@ -490,35 +348,12 @@ const char *show_local_tick(int64_t tick, int32_t offset_s, char out[static TICK
 
 /* ---- suggestions --------------------------------------------------------------------------- */
 
-#define SUGGESTION_MAX 32
-
-/* How many letters must be changed, added or left out (Levenshtein). */
-static size_t distance(const char *a, const char *b)
-{
-    size_t row[SUGGESTION_MAX + 1], la = strlen(a), lb = strlen(b);
-    if (la > SUGGESTION_MAX || lb > SUGGESTION_MAX)
-        return SUGGESTION_MAX;
-    for (size_t j = 0; j <= lb; j++)
-        row[j] = j;
-    for (size_t i = 1; i <= la; i++) {
-        size_t diagonal = row[0];
-        row[0] = i;
-        for (size_t j = 1; j <= lb; j++) {
-            size_t change = diagonal + (a[i - 1] != b[j - 1]);
-            size_t add = (row[j] < row[j - 1] ? row[j] : row[j - 1]) + 1;
-            diagonal = row[j];
-            row[j] = change < add ? change : add;
-        }
-    }
-    return row[lb];
-}
-
 const char *nearest(const char *name, const char *const *names, size_t count)
 {
     const char *best = NULL;
     size_t least = strlen(name) / 3 + 2;
     for (size_t i = 0; i < count; i++) {
-        size_t d = distance(name, names[i]);
+        size_t d = text_distance(name, names[i]);
         if (d < least) {
             least = d;
             best = names[i];

@@ -6,8 +6,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/json.h"
+
 struct cli;
-struct json_t;
 
 /* Lines on stderr are for people ("simba lock: …"), with a priority in front where the journal reads
  * them; or with --log json an object each, for programs. */
@@ -32,34 +33,17 @@ int status_width(void);
 __attribute__((format(printf, 2, 3))) void print_status(const struct cli *c, const char *format,
                                                         ...);
 
-/* An object as one line of JSON on stdout: pairs of names and values, as jansson's json_pack has
- * them in its format, of s, o (given), I, i, b, f and n; s may be NULL, and any text. If it cannot be
- * made, nothing is printed, and flush_stdout() fails. */
+/* An object as one line of JSON on stdout: pairs of names and values, as json_buffer_object() has them.
+ * Or of what was written; it is freed. If it could not be made, nothing is printed, and flush_stdout()
+ * fails. */
 void print_json(const char *format, ...);
-
-void print_json_missing(void); /* a line could not be made */
-
-/* A text of jansson's: with a ? for each byte that is not UTF-8; null for NULL. NULL: there is no memory. */
-struct json_t *text_or_null(const char *text);
-
-/* A number of jansson's, or null where it is not known. */
-struct json_t *number_or_null(bool is_known, int64_t value);
-
-/* A value of jansson's as a line on stdout, in which unsafe characters are \u escapes; it is given
- * up. Or as a text, to be freed; NULL: there is no memory. */
-void print_json_value(struct json_t *value);
-char *json_text(struct json_t *value);
+void print_json_text(struct json_buffer *t);
 
 /* Any text as it can be shown to people, whoever wrote it: characters that move the cursor,
  * begin a line or turn the direction of text are question marks, and so is what is not UTF-8.
  * The result is not longer. */
 #define SHOWN_MAX (SIMBA_ID_MAX + 16) /* for a name or an id */
 const char *show_name(const char *name, char *out, size_t size);
-
-/* The character at `at`, and how many bytes it has; 1 and 0xFFFD if that is not UTF-8. */
-size_t decode_character(const char *at, unsigned *code);
-/* Controls, ends of lines and paragraphs, and what turns the direction of text. */
-bool is_unsafe_character(unsigned code);
 
 /* "1.5s", "12s", "3m07s", "2h05m"; out holds at least 24 bytes. */
 const char *show_duration(int64_t ms, char *out);

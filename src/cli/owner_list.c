@@ -5,7 +5,6 @@
  * there where there is one. */
 #include "cli/owner_list.h"
 
-#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -202,39 +201,36 @@ static void print_columns(const struct owner_list *t, int64_t now)
 
 /* ---- JSON ---------------------------------------------------------------------------------- */
 
-static void put_json(json_t *j, const char *name, json_t *value)
-{
-    if (json_object_set_new(j, name, value) != 0)
-        print_json_missing();
-}
-
-static void add_tenure(json_t *j, const struct simba_owner *o, int64_t now)
+static void add_tenure(struct json_buffer *j, const struct simba_owner *o, int64_t now)
 {
     bool known = o->id[0] != '\0', held = simba_owner_exists(o, now);
-    put_json(j, "holder", text_or_null(known ? o->id : NULL));
-    put_json(j, "token", number_or_null(known && o->token != 0, (int64_t)o->token));
-    put_json(j, "remaining_ms", number_or_null(held, o->transition_at - now));
-    put_json(j, "held_ms", number_or_null(held && o->acquired_at != 0, now - o->acquired_at));
+    json_buffer_string_of(j, "holder", known ? o->id : NULL);
+    json_buffer_number_of(j, "token", known && o->token != 0, (int64_t)o->token);
+    json_buffer_number_of(j, "remaining_ms", held, o->transition_at - now);
+    json_buffer_number_of(j, "held_ms", held && o->acquired_at != 0, now - o->acquired_at);
 }
 
-static void add_note(json_t *j, const struct simba_note *note, int64_t now)
+static void add_note(struct json_buffer *j, const struct simba_note *note, int64_t now)
 {
-    put_json(j, "note", text_or_null(note->text));
-    put_json(j, "note_token", json_integer((int64_t)note->token));
-    put_json(j, "note_age_ms", json_integer(now > note->written_at ? now - note->written_at : 0));
+    json_buffer_string_of(j, "note", note->text);
+    json_buffer_number_of(j, "note_token", true, (int64_t)note->token);
+    json_buffer_number_of(j, "note_age_ms", true,
+                          now > note->written_at ? now - note->written_at : 0);
 }
 
 static void print_row(const struct cli *c, const struct owner_row *r, int64_t now)
 {
-    json_t *j = json_object();
-    put_json(j, "mutex", text_or_null(r->mutex));
-    put_json(j, "state", text_or_null(state_of(&r->owner, now)));
-    add_tenure(j, &r->owner, now);
-    put_json(j, "waiters", number_or_null(r->waiters >= 0, r->waiters));
+    struct json_buffer j = {.is_line = true};
+    json_buffer_add(&j, "{");
+    json_buffer_string_of(&j, "mutex", r->mutex);
+    json_buffer_string_of(&j, "state", state_of(&r->owner, now));
+    add_tenure(&j, &r->owner, now);
+    json_buffer_number_of(&j, "waiters", r->waiters >= 0, r->waiters);
     if (r->note != NULL)
-        add_note(j, r->note, now);
-    put_json(j, "store", text_or_null(c->store));
-    print_json_value(j);
+        add_note(&j, r->note, now);
+    json_buffer_string_of(&j, "store", c->store);
+    json_buffer_add(&j, "}");
+    print_json_text(&j);
 }
 
 /* ---- events -------------------------------------------------------------------------------- */
@@ -257,16 +253,17 @@ static void print_event_json(const struct cli *c, const char *event, const char 
                              const struct simba_owner *o, enum simba_reason reason)
 {
     int64_t now = simba_now();
-    const char *why = reason_name(reason);
-    json_t *j = json_object();
-    put_json(j, "event", text_or_null(event));
-    put_json(j, "at_ms", json_integer(simba_wall_ms(now)));
-    put_json(j, "mutex", text_or_null(mutex));
-    add_tenure(j, o, now);
-    put_json(j, "waiters", json_null());
-    put_json(j, "reason", text_or_null(why));
-    put_json(j, "store", text_or_null(c->store));
-    print_json_value(j);
+    struct json_buffer j = {.is_line = true};
+    json_buffer_add(&j, "{");
+    json_buffer_string_of(&j, "event", event);
+    json_buffer_number_of(&j, "at_ms", true, simba_wall_ms(now));
+    json_buffer_string_of(&j, "mutex", mutex);
+    add_tenure(&j, o, now);
+    json_buffer_number_of(&j, "waiters", false, 0);
+    json_buffer_string_of(&j, "reason", reason_name(reason));
+    json_buffer_string_of(&j, "store", c->store);
+    json_buffer_add(&j, "}");
+    print_json_text(&j);
 }
 
 static void print_event_line(const char *event, const char *mutex, const struct simba_owner *o,

@@ -138,6 +138,7 @@ needs_other_users() {
     as_user 65534 true 2>/dev/null || skip "only root can run something as another user"
     mkdir public public/real
     cp -d "$SIMBA" "$build"/libsimba.so* public/real
+    cp "$build"/simba-* public/real 2>/dev/null || : # the programs that it starts
     [ ! -d "$build/modules" ] || cp -r "$build/modules" public
     printf '#!/bin/sh\nexport LD_LIBRARY_PATH=%s SIMBA_MODULE_PATH=%s\nexec %s "$@"\n' \
         "$DIR/public/real" "$DIR/public/modules" "$DIR/public/real/simba" >public/simba

@@ -1,5 +1,5 @@
-/* http_sample.c: a server made with src/cli/http, for tests/cli/http_server.bats: what --listen does not
- * use of it.
+/* http_sample.c: a server made with src/serve/http, for tests/cli/http_server.bats: what simba serve does not
+ * use of it, too.
  *
  *     http_sample ADDRESS      says where it listens, then does what the lines on stdin say:
  *         publish TEXT         an event to all streams
@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
-#include "cli/http/http.h"
+#include "serve/http/http.h"
 
 #define TOPIC 7
 
@@ -71,7 +71,7 @@ int main(int argc, char **argv)
         code = http_start(h, &o);
     if (code != 0)
         return code;
-    printf("%s\n", http_address(h));
+    printf("%s\n", http_address(h)->text);
     fflush(stdout);
     while (fgets(line, sizeof line, stdin) != NULL) {
         line[strcspn(line, "\n")] = '\0';

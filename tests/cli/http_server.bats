@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# http_server.bats: the HTTP server of the command by itself (src/cli/http): routes, headers, hosts, streams.
+# http_server.bats: the HTTP server of simba serve by itself (src/serve/http): routes, headers, hosts, streams.
 bats_require_minimum_version 1.8.0
 # bats file_tags=storeless
 load helper

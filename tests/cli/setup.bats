@@ -177,6 +177,48 @@ assert all(l["result"] in ("ok", "note") for l in lines), lines'
     ! tr '\0' ' ' <"/proc/$PID/cmdline" | grep -q 77s
 }
 
+# ---- commands that are programs of their own --------------------------------------------------
+
+@test "programs: what to install where one is missing, and help without it" {
+    mkdir bin
+    cp "$SIMBA" bin/simba
+    for command in serve history 'watch --record h.db'; do
+        run bin/simba $command
+        expect 125 "^simba ${command%% *}: the viewer is not installed: there is no \.\./libexec/simba/simba-serve beside this program\. On Debian install simba-serve; else build with SIMBA_SERVE$"
+    done
+    for command in 'tck --list' 'bench sqlite:x.db' 'torture sqlite:x.db'; do
+        run bin/simba $command
+        expect 125 'the (contract suite|benchmark|torture) is not installed: .*On Debian install simba-tck'
+    done
+    run bin/simba serve --help
+    expect 0 '^simba serve \[URL\]'
+    run bin/simba serve --nonsense
+    expect 64 '^simba serve: unknown option --nonsense'
+}
+
+@test "programs: where they were installed, seen from simba" {
+    mkdir -p usr/bin usr/libexec/simba
+    cp "$SIMBA" usr/bin/simba
+    cp "$(dirname "$SIMBA")/simba-serve" usr/libexec/simba/
+    ln -s usr/bin/simba simba
+    run ./simba history --from none.db
+    expect 125 'none.db'
+}
+
+@test "programs: no secret in the list of processes, nor of a program in its environment" {
+    simba init
+    begin "$SIMBA" -u "$SIMBA_URL?ttl=66s" serve --listen unix:sock -u "$SIMBA_URL?ttl=77s"
+    await test -S sock
+    ! tr '\0' ' ' <"/proc/$PID/cmdline" | grep -qE '66s|77s'
+    tr '\0' ' ' <"/proc/$PID/cmdline" | grep -q ' serve --listen unix:sock -u sqlite:'
+    ! tr '\0' ' ' <"/proc/$PID/environ" | grep -qE '66s|77s'
+    SIMBA_URL=sqlite:none SIMBA_GIVEN_URL=sqlite:other run simba --dry-run --json serve -u "$SIMBA_URL?ttl=77s"
+    expect 0 '"setting":"url",.*"from":"--url"'
+    expect 0 '"setting":"ttl","value":"77s","from":"the URL"'
+    SIMBA_URL=sqlite:none SIMBA_GIVEN_URL=sqlite:other run simba --dry-run --json serve
+    expect 0 '"setting":"url","value":"sqlite:.*none","from":"SIMBA_URL"'
+}
+
 # ---- completion -------------------------------------------------------------------------------
 
 # What bash offers at the end of these words.

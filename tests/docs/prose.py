@@ -183,10 +183,10 @@ class Checker:
         """What the help says of defaults and statuses is true, too: its words are written by hand."""
         d, text = self.s.durations(), self.s.text
         refresh = re.search(r"#define REFRESH_MS (\d+)", text["src/cli/commands/status.c"])
-        bench = dict(re.findall(r"#define (FOR_MS|RATE) (\d+)", text["src/cli/commands/bench.c"]))
+        bench = dict(re.findall(r"#define (FOR_MS|RATE) (\d+)", text["lab/bench/bench.c"]))
         jobs = re.search(r"\.jobs = (\d+)", text["tests/contract/main.c"])
-        torture = dict(re.findall(r"#define (PROCESSES|MUTEXES|LENGTH_MS) (\d+)", text["src/cli/commands/torture.c"]))
-        keep = re.search(r"HISTORY_KEEP_MS \(INT64_C\((\d+)\) \* 24 \* 3600 \* 1000\)", text["src/cli/history.h"])
+        torture = dict(re.findall(r"#define (PROCESSES|MUTEXES|LENGTH_MS) (\d+)", text["lab/torture/command.c"]))
+        keep = re.search(r"HISTORY_KEEP_MS \(INT64_C\((\d+)\) \* 24 \* 3600 \* 1000\)", text["src/serve/history.h"])
         defaults = {"keep": float(keep.group(1)) * 24 * 3600 * 1000, "ttl": d["ttl"], "transition": d["transition"], "kill-after": d["kill_after_limit"],
                     "processes": float(torture["PROCESSES"]), "mutexes": float(torture["MUTEXES"]),
                     "rate": float(bench["RATE"]), "jobs": jobs and float(jobs.group(1)),
@@ -249,7 +249,7 @@ class Checker:
         defined = set(re.findall(r"\bSIMBA_\w+", headers)) | set(facts.ENVIRONMENT) | {e for e, _, _ in self.s.errors()}
         building = "".join(body for name, body in self.s.text.items() if re.match(r"CMake|cmake|scripts|tests", name))
         defined |= set(re.findall(r"\bSIMBA_\w+", building))
-        metrics = self.s.metric_names() | set(re.findall(r'"(simba_\w+)", "(?:gauge|counter)"', self.s.text["src/cli/serve/rows.c"]))
+        metrics = self.s.metric_names() | set(re.findall(r'"(simba_\w+)", "(?:gauge|counter)"', self.s.text["src/serve/rows.c"]))
         lower = set(re.findall(r"\bsimba_\w+", headers)) | metrics | set(re.findall(r"\bsimba_\w+", "".join(
             self.s.text[n] for n in self.s.text if n.endswith((".sql", ".cmake")) or n == "CMakeLists.txt")))
         for number, line, block in text.lines:

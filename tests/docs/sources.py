@@ -37,8 +37,8 @@ ENVIRONMENT = {
     "WATCHDOG_USEC": (OTHERS, "how often systemd has to be told WATCHDOG=1"),
     "JOURNAL_STREAM": (OTHERS, "set by systemd: whether lines on stderr go to the journal, and have a priority"),
 }
-# Between simba tck and the suite that it runs; a planted mistake, for a test of simba torture.
-INTERNAL = {"SIMBA_TCK_URL", "SIMBA_TORTURE_PLANT"}
+# Between simba and the programs that it starts; a planted mistake, for a test of simba torture.
+INTERNAL = {"SIMBA_TCK_URL", "SIMBA_GIVEN_URL", "SIMBA_TORTURE_PLANT"}
 # Figures of stores and commands that the guides name, by "fact:": file, and what is defined there.
 DEFINED = {
     "redis.batch": ("backend/redis/requests.h", "GROUP_MAX"),
@@ -68,9 +68,9 @@ DEFINED = {
     "zookeeper.watch_own": ("backend/zookeeper/latch_session.c", "WATCH_OWN_MS"),
     "lock.absent": ("cli/run/hindrance.c", "ABSENT_MS"),
     "lock.silent": ("cli/run/hindrance.c", "SILENT_MS"),
-    "history.gap": ("cli/recorder.c", "GAP_MS"),
-    "serve.readers": ("cli/commands/serve.c", "STREAMS"),
-    "serve.list": ("cli/serve/model.h", "LIST_LEAST_MS"),
+    "history.gap": ("serve/recorder.c", "GAP_MS"),
+    "serve.readers": ("serve/serve.c", "STREAMS"),
+    "serve.list": ("serve/model.h", "LIST_LEAST_MS"),
 }
 COMMON_OPTIONS = ("ttl", "transition", "connect_timeout", "command_timeout")
 
@@ -161,7 +161,7 @@ class Sources:
         """Names of variables in the sources: in files that read the environment, and what CMD gets."""
         found = set()
         for name, text in self.text.items():
-            if not name.startswith("src/"):
+            if not name.startswith(("src/", "lab/")):
                 continue
             if re.search(r"\b(secure_getenv|getenv|setenv)\(", text):
                 found |= set(re.findall(r'\{?"([A-Z][A-Z0-9]*(?:_[A-Z0-9]+)*)"', text)) & \

@@ -14,8 +14,8 @@
 #include <string.h>
 
 #include "base/rng.h"
-#include "cli/torture/fault.h"
-#include "cli/torture/history.h"
+#include "lab/torture/fault.h"
+#include "lab/torture/history.h"
 
 #define WORKERS 6
 #define MUTEXES 3

@@ -1,5 +1,5 @@
 /* test_torture_endpoint.c: where the servers of a URL are, and the URL through proxies. */
-#include "cli/torture/endpoint.h"
+#include "lab/torture/endpoint.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

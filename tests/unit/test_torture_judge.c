@@ -1,6 +1,6 @@
 /* test_torture_judge.c: each promise is broken once in a record that is well otherwise, and the
  * judge must say so, and nothing else. Times are in ms here. */
-#include "cli/torture/judge.h"
+#include "lab/torture/judge.h"
 
 #include <setjmp.h>
 #include <signal.h>
@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/time.h"
-#include "cli/torture/fault.h"
+#include "lab/torture/fault.h"
 
 #include <cmocka.h>
 

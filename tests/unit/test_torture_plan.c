@@ -1,6 +1,6 @@
 /* test_torture_plan.c: a seed draws the same faults again, all kinds of them, within their bounds;
  * and lists of faults are read as they are meant. */
-#include "cli/torture/plan.h"
+#include "lab/torture/plan.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/time.h"
-#include "cli/torture/history.h"
+#include "lab/torture/history.h"
 
 #include <cmocka.h>
 

@@ -1,7 +1,7 @@
 /* test_torture_proxy.c: each fault of the proxy, as a client and a server see it over real sockets.
  * The test is both. That nothing comes is shown after the proxy has answered a message behind it;
  * nothing waits for time to pass. */
-#include "cli/torture/proxy.h"
+#include "lab/torture/proxy.h"
 
 #include <errno.h>
 #include <netinet/in.h>
@@ -22,7 +22,7 @@
 
 #include <cmocka.h>
 
-#include "cli/torture/pair.h"
+#include "lab/torture/pair.h"
 
 #define PATIENCE_S 20
 #define HOUR_MS 3600000

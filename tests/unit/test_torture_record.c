@@ -1,5 +1,5 @@
 /* test_torture_record.c: what was written is read again, also after a process was killed. */
-#include "cli/torture/record.h"
+#include "lab/torture/record.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 /* test_torture_server.c: faults on a server, which is a process that does nothing here. */
-#include "cli/torture/server.h"
+#include "lab/torture/server.h"
 
 #include <setjmp.h>
 #include <signal.h>
@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-#include "cli/torture/history.h"
+#include "lab/torture/history.h"
 
 static struct world {
     char folder[64], pid[24], pid_file[96], trace[96];

@@ -9,8 +9,10 @@ extern const struct command lock_command, once_command, elect_command, leader_co
     release_command, init_command, doctor_command, bench_command, tck_command, torture_command,
     completion_command, version_command;
 
-/* In main.c: */
+/* In the main file of each program: */
 extern const struct command *const commands[]; /* all of them, NULL at the end */
-void help_show(const struct command *m);       /* what --help shows; NULL: of all */
-void help_print_json(void);                    /* in help_json.c: simba help --json */
+
+/* In help.c: */
+void help_show(const struct command *m); /* what --help shows; NULL: of all */
+void help_print_json(void);              /* in help_json.c: simba help --json */
 #endif

@@ -1,14 +1,8 @@
 /* tck.c: simba tck: the contract suite against a store. It is a program of its own, built from the
- * tests; this finds it and gets out of its way. */
-#include <errno.h>
-#include <limits.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
+ * tests, with options of its own. */
 #include "cli/commands/commands.h"
 #include "cli/output.h"
+#include "cli/program.h"
 
 #define ARGS_MAX 16
 
@@ -49,30 +43,9 @@ static int take_option(struct cli *c, void *data, int id, char *value)
     return -1;
 }
 
-/* Where it was installed, seen from where we are; or where it was built. */
-static bool find(char *out, size_t size)
-{
-    static const char *const folders[] = {SIMBA_TCK, "tests/contract"};
-    char self[PATH_MAX];
-    ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
-    char *slash;
-    if (n <= 0)
-        return false;
-    self[n] = '\0';
-    if ((slash = strrchr(self, '/')) != NULL)
-        *slash = '\0';
-    for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
-        int length = snprintf(out, size, "%s/%s", self, folders[i]);
-        if (length > 0 && (size_t)length < size && access(out, X_OK) == 0)
-            return true;
-    }
-    return false;
-}
-
 static int run(struct cli *c)
 {
     static struct request r = {.argv = {"tck"}, .count = 1};
-    char path[PATH_MAX];
     int code = cli_take(c, take_option, cli_take_url, &r);
     if (code >= 0)
         return code;
@@ -81,15 +54,7 @@ static int run(struct cli *c)
         return usage(c, "missing URL, the store to test: simba tck sqlite:/tmp/new.db");
     if ((code = cli_configure(c)) >= 0)
         return code;
-    if (!find(path, sizeof path))
-        return print_error(c,
-                           "the contract suite is not installed: there is no %s beside this "
-                           "program. On Debian install simba-tck; else build with SIMBA_TESTS",
-                           SIMBA_TCK);
-    if (c->setting[SET_URL].value != NULL)
-        setenv("SIMBA_TCK_URL", c->setting[SET_URL].value, 1);
-    execv(path, r.argv);
-    return print_error(c, "cannot run %s: %s", path, strerror(errno));
+    return program_exec(c, &tck_program, r.argv, "SIMBA_TCK_URL");
 }
 
 const struct command tck_command = {

@@ -1,5 +1,5 @@
-/* watch.c: simba watch: follows who owns what, without contending, and records it into a file. Observers
- * call from several threads; one lock keeps their lines apart, another what is recorded. */
+/* watch.c: simba watch: follows who owns what, without contending. Observers call from several threads; one
+ * lock keeps their lines apart, another what is recorded: see watch.h. */
 #include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -7,11 +7,11 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-#include "cli/commands/commands.h"
+#include "cli/commands/watch.h"
 #include "cli/follow.h"
 #include "cli/output.h"
 #include "cli/owner_list.h"
-#include "cli/recorder.h"
+#include "cli/program.h"
 #include "cli/run/signals.h"
 
 #define CONFIRM_MS 30000 /* after this, observers have told of all there is */
@@ -30,9 +30,9 @@ struct watcher {
     pthread_mutex_t lock;
     int over; /* eventfd: nobody reads us, or the history file is gone */
     int64_t began;
-    const char *record; /* a file; NULL: none */
-    int64_t keep_ms;    /* 0: not given */
-    struct recorder *recorder;
+    const char *record;                /* a file; NULL: none */
+    int64_t keep_ms;                   /* 0: not given */
+    const struct recording *recording; /* how; NULL: nobody does */
     struct follow follow;
     bool is_ending; /* under its lock */
     struct signals signals;
@@ -92,10 +92,10 @@ static void on_follow(void *data, enum follow_event what, struct followed *m, st
 {
     struct watcher *w = data;
     (void)m;
-    if (w->is_ending || w->recorder == NULL) /* observers go on */
+    if (w->is_ending || w->recording == NULL) /* observers go on */
         return;
     if (what == FOLLOW_BEGAN || what == FOLLOW_ENDED)
-        recorder_add(w->recorder, t);
+        w->recording->add(t);
 }
 
 /* Before it is silent for ever: does the store answer, and what is on already? */
@@ -128,27 +128,19 @@ static int prepare_to_record(struct watcher *w)
     if (!signals_take(&w->signals))
         return print_error(w->c, "cannot take signals");
     signals_let_end(&w->signals, true); /* whatever the file makes SQLite do */
-    int code =
-        recorder_open(w->c, w->record, w->keep_ms > 0 ? w->keep_ms : HISTORY_KEEP_MS, &w->recorder);
+    int code = w->recording->open(w->c, w->record, w->keep_ms);
     signals_let_end(&w->signals, false);
     return code;
 }
 
-static int begin_to_record(struct watcher *w)
-{
-    recorder_limit(w->recorder, w->c->operands, w->c->operand_count);
-    recorder_tell(w->recorder, w->over);
-    return recorder_begin(w->recorder, &w->follow);
-}
-
 static void end_recording(struct watcher *w)
 {
-    if (w->recorder == NULL)
+    if (w->recording == NULL)
         return;
     pthread_mutex_lock(&w->follow.lock);
     w->is_ending = true;
     pthread_mutex_unlock(&w->follow.lock);
-    recorder_end(w->recorder);
+    w->recording->end();
 }
 
 static void end_if_signaled(struct watcher *w)
@@ -167,7 +159,7 @@ static void end_if_signaled(struct watcher *w)
 /* Nothing is held: a signal ends it as it ends any program, but a recording is brought to its end. */
 static _Noreturn void follow_for_ever(struct watcher *w)
 {
-    bool is_recorded = w->recorder != NULL;
+    bool is_recorded = w->recording != NULL;
     for (;;) {
         struct pollfd fds[] = {
             {w->over, POLLIN, 0}, {STDOUT_FILENO, 0, 0}, {w->signals.fd, POLLIN, 0}};
@@ -178,7 +170,7 @@ static _Noreturn void follow_for_ever(struct watcher *w)
         if (is_recorded)
             end_if_signaled(w);
         if (ready > 0 && (fds[0].revents != 0 || fds[1].revents != 0)) {
-            bool is_gone = is_recorded && recorder_is_gone(w->recorder);
+            bool is_gone = is_recorded && w->recording->is_gone();
             end_recording(w);
             _exit(is_gone ? EXIT_TROUBLE : EXIT_NO_READER);
         }
@@ -187,28 +179,37 @@ static _Noreturn void follow_for_ever(struct watcher *w)
     }
 }
 
-static int run(struct cli *c)
+int watch(struct cli *c, const struct recording *recording)
 {
     static struct watcher w = {.lock = PTHREAD_MUTEX_INITIALIZER};
     w.c = c;
     int code = cli_take(c, take_option, cli_take_operand, &w);
     if (code < 0 && w.keep_ms > 0 && w.record == NULL)
         return usage(c, "--keep needs --record FILE");
+    if (code < 0 && w.record != NULL && recording == NULL)
+        return program_exec_same(c, &serve_program);
     if (code < 0)
         code = cli_configure(c);
     if (code >= 0)
         return code;
+    w.recording = w.record != NULL ? recording : NULL;
     w.began = simba_now();
     w.over = eventfd(0, EFD_CLOEXEC);
-    if (w.record != NULL && (code = prepare_to_record(&w)) != 0)
+    if (w.recording != NULL && (code = prepare_to_record(&w)) != 0)
         return code;
     if (follow_init(&w.follow, on_follow, &w) != 0)
         return print_error(c, "out of memory");
     if ((code = cli_open_existing(c)) != 0 ||
-        (w.record != NULL && (code = begin_to_record(&w)) != 0) || (code = ask_once(&w)) != 0 ||
-        (code = observe(&w)) != 0)
+        (w.recording != NULL &&
+         (code = recording->begin(&w.follow, c->operands, c->operand_count, w.over)) != 0) ||
+        (code = ask_once(&w)) != 0 || (code = observe(&w)) != 0)
         return code;
     follow_for_ever(&w);
+}
+
+static int run(struct cli *c)
+{
+    return watch(c, NULL);
 }
 
 const struct command watch_command = {

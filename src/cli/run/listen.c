@@ -9,15 +9,15 @@
 #include <string.h>
 #include <sys/prctl.h>
 
+#include "base/json.h"
 #include "cli/cli.h"
-#include "cli/http/http.h"
-#include "cli/json_buffer.h"
 #include "cli/metrics_page.h"
 #include "cli/output.h"
 #include "cli/run/clock.h"
 #include "cli/run/hindrance.h"
 #include "cli/run/outage.h"
 #include "cli/run/plan.h"
+#include "cli/run/responder.h"
 
 #define TICKS_PER_TTL 8
 #define TICK_LEAST_MS 25
@@ -31,7 +31,7 @@
 
 struct listen {
     struct plan *p;
-    struct http *http;
+    struct responder *responder;
     simba_contender *contender; /* one of these two … */
     simba_locker *locker;
     simba_observer *observer; /* … and with a locker, which does not say who has the lock */
@@ -204,7 +204,7 @@ static void write_owner(struct listen *l, struct json_buffer *t)
 
 /* All is made ready first, so that the question comes last: between it and the first byte of the
  * answer there is nothing but the server's own work. */
-static void on_leader(void *data, struct http_request *r)
+static void on_leader(void *data, struct response *out)
 {
     struct listen *l = data;
     struct json_buffer t = {0};
@@ -215,7 +215,7 @@ static void on_leader(void *data, struct http_request *r)
         json_buffer_number_of(&t, "remaining_ms", true, remaining_ms(l));
         end_answer(l, &t);
         if (!t.failed && token_now(l) == token) {
-            http_answer_given(r, 200, HTTP_JSON, t.at, t.length);
+            *out = (struct response){200, HTTP_JSON, t.at, t.length};
             return;
         }
         free(t.at);
@@ -225,7 +225,7 @@ static void on_leader(void *data, struct http_request *r)
     write_owner(l, &t);
     end_answer(l, &t);
     if (!t.failed)
-        http_answer_given(r, 503, HTTP_JSON, t.at, t.length);
+        *out = (struct response){503, HTTP_JSON, t.at, t.length};
     else
         free(t.at);
 }
@@ -284,7 +284,7 @@ static void explain_clocks(const struct listen *l, bool *is_blocked, char *out, 
                  "; but the clock of this machine is not the store's, by which ticks go");
 }
 
-static void on_healthz(void *data, struct http_request *r)
+static void on_healthz(void *data, struct response *out)
 {
     struct listen *l = data;
     const struct plan *p = l->p;
@@ -313,26 +313,27 @@ static void on_healthz(void *data, struct http_request *r)
         snprintf(raw, sizeof raw, "%s%s", has_prefix ? "" : prefix, why);
     size_t length = strlen(show_name(raw, text, sizeof text - 1));
     text[length] = '\n';
-    http_answer(r, why[0] == '\0' ? 200 : 503, HTTP_TEXT, text, length + 1);
+    text[length + 1] = '\0';
+    *out = (struct response){why[0] == '\0' ? 200 : 503, HTTP_TEXT, strdup(text), length + 1};
 }
 
 /* ---- /metrics ------------------------------------------------------------------------------ */
 
-static void on_metrics(void *data, struct http_request *r)
+static void on_metrics(void *data, struct response *out)
 {
     const struct listen *l = data;
     const char *why;
     size_t length;
     char *page = metrics_page(l->p->c->client, SIMBA_PER_HANDLE, &length, &why);
     if (page != NULL)
-        http_answer_given(r, 200, METRICS_PAGE_TYPE, page, length);
+        *out = (struct response){200, METRICS_PAGE_TYPE, page, length};
     else
-        http_answer(r, 503, HTTP_TEXT, why, strlen(why));
+        *out = (struct response){503, HTTP_TEXT, strdup(why), strlen(why)};
 }
 
 /* ---- the beginning and the end ------------------------------------------------------------- */
 
-static const struct http_route routes[] = {
+static const struct responder_route routes[] = {
     {"/leader", on_leader},
     {"/healthz", on_healthz},
     {"/metrics", on_metrics},
@@ -348,7 +349,7 @@ int listen_open(struct plan *p)
     if (l == NULL)
         return print_error(p->c, "cannot listen on '%.200s': out of memory", s->value);
     l->p = p;
-    int code = http_listen(p->c, s->where, s->by_flag, s->value, &l->http);
+    int code = responder_open(p->c, s->where, s->by_flag, s->value, &l->responder);
     if (code != 0)
         free(l);
     else
@@ -385,8 +386,6 @@ int listen_begin(struct plan *p, simba_contender *contender, simba_locker *locke
 {
     struct listen *l = p->listen;
     const struct setting *s = &p->c->setting[SET_LISTEN];
-    struct http_options o = {
-        .routes = routes, .data = l, .hosts = p->c->setting[SET_SERVE_HOST].value};
     struct simba_handle_options watch = SIMBA_HANDLE_OPTIONS_INIT;
     watch.on_changed = on_changed;
     if (l == NULL)
@@ -397,12 +396,13 @@ int listen_begin(struct plan *p, simba_contender *contender, simba_locker *locke
         return print_error(p->c, "%s", simba_error_text());
     int code = start_probe(l);
     if (code == 0)
-        code = http_start(l->http, &o);
+        code = responder_start(l->responder, routes, l, p->c->setting[SET_SERVE_HOST].value);
     size_t length = strlen(s->value);
     bool is_chosen = length >= 2 && strcmp(s->value + length - 2, ":0") == 0;
     if (code == 0 && (p->c->verbose > 0 || is_chosen))
         print_level(p->c, SIMBA_LOG_INFO, "mutex '%s': listening on %s%s", p->mutex,
-                    http_address(l->http), http_other_addresses(l->http));
+                    responder_address(l->responder)->text,
+                    address_others(responder_address(l->responder)));
     return code;
 }
 
@@ -411,7 +411,7 @@ void listen_end(struct plan *p)
     struct listen *l = p->listen;
     if (l == NULL)
         return;
-    http_stop(l->http);
+    responder_stop(l->responder);
     if (l->has_probe) {
         pthread_mutex_lock(&l->lock);
         l->is_ending = true;

@@ -4,7 +4,7 @@
  *     /healthz   200 if the store answers and renewals are on time, else 503 and why not
  *     /metrics   what the library counts, as Prometheus reads it
  *
- * The server's thread (http/) asks only what the library knows at once. A thread of ours, the probe,
+ * The thread of the responder asks only what the library knows at once. A thread of ours, the probe,
  * asks the store, one question at a time, while we do not own the mutex; and sees whether renewals
  * come while we do. */
 #ifndef CLI_RUN_LISTEN_H

@@ -8,45 +8,23 @@
  * ends the tree, as for any keeper.
  *
  * It also tells systemd that the keeper is ready, and alive, because systemd listens to the process that it
- * started. sd_notify's protocol is one datagram; a library for it would be loaded at every
- * start. */
+ * started. */
 #include "cli/run/relay.h"
 
 #include <fcntl.h>
 #include <poll.h>
-#include <stddef.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "cli/notify.h"
 #include "cli/run/signals.h"
 #include "cli/run/spawn.h"
 
 static int ready =
     -1; /* a pipe: the keeper's end, or the relay's; -1: there is no relay, or no keeper */
-
-static void notify_service_manager(const char *state)
-{
-    const char *path = secure_getenv("NOTIFY_SOCKET");
-    struct sockaddr_un to = {.sun_family = AF_UNIX};
-    if (path == NULL || (path[0] != '/' && path[0] != '@') || strlen(path) >= sizeof to.sun_path)
-        return;
-    memcpy(to.sun_path, path, strlen(path));
-    if (path[0] == '@') /* the abstract namespace */
-        to.sun_path[0] = '\0';
-    int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    if (fd < 0)
-        return;
-    socklen_t size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + strlen(path));
-    (void)!sendto(fd, state, strlen(state), MSG_NOSIGNAL, (struct sockaddr *)&to, size);
-    close(fd);
-}
 
 /* What goes through the pipe. */
 static const char *const states[] = {"READY=1", "WATCHDOG=1"};
