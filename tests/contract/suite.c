@@ -233,7 +233,7 @@ void hear_anew(struct heard *heard)
 
 void check_in_vain(struct heard *heard, int code, int64_t timeout_ms, simba_client *polled)
 {
-    int64_t told = (simba_now() + 1) * 1000;
+    int64_t ended = (simba_now() + 1) * 1000;
     _Atomic int64_t *awaited = code == SIMBA_ETIMEOUT ? &heard->held_us : &heard->any_us;
     for (int64_t until = simba_now() + PATIENCE_MS; atomic_load(awaited) == 0;) {
         CHECK(simba_now() < until);
@@ -244,7 +244,7 @@ void check_in_vain(struct heard *heard, int code, int64_t timeout_ms, simba_clie
     }
     int64_t held = atomic_load(&heard->held_us), after = held - atomic_load(&heard->since_us);
     CHECK(code == SIMBA_ETIMEOUT || code == SIMBA_ESTORE);
-    CHECK(code == SIMBA_ESTORE || held <= told);
+    CHECK(code == SIMBA_ESTORE || held <= ended);
     CHECK(code == SIMBA_ETIMEOUT || held == 0 || after >= timeout_ms * 1000 / 2);
 }
 
