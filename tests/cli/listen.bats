@@ -417,7 +417,7 @@ P
     for hosts in 'localhost evil.example.org' 'evil.example.org localhost'; do # curl sends one
         exec 5<>"/dev/tcp/127.0.0.1/${address##*:}"
         printf 'GET /healthz HTTP/1.1\r\nHost: %s\r\nHost: %s\r\nConnection: close\r\n\r\n' ${hosts% *} ${hosts#* } >&5
-        head -n 1 <&5 | grep -q ' 403 ' || { echo "$hosts"; false; }
+        timeout 20 head -n 1 <&5 | grep -q ' 403 ' || { echo "$hosts"; false; }
         exec 5>&-
     done
     [ "$(status_of -H 'Host: evil.example.org' -H 'X-Forwarded-Host: localhost')" = 403 ]
