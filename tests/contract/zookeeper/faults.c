@@ -213,6 +213,7 @@ static void zookeeper_waiting_node_deleted(void)
     keep_ledger(&a);
     wait_for(&b);
     keep_ledger(&b);
+    AWAIT(atomic_load(&ledger->tenures) == 1); /* its thread has seen it, too */
     CHECK(members() == 2);
     int second = strstr(names[0], "latch-0000000001") != NULL ? 0 : 1;
     CHECK(raw_delete(&server, node(names[second])) == ZOK);
@@ -220,6 +221,7 @@ static void zookeeper_waiting_node_deleted(void)
                              strstr(names[1], "latch-0000000002") != NULL));
     CHECK(peer_number(&a, "stop") == 0);
     CHECK(peer_await_owner(&b) > token);
+    AWAIT(atomic_load(&ledger->tenures) >= 2);
     peer_end(&a);
     peer_end(&b);
     ledger_check(ledger);
@@ -601,6 +603,7 @@ static void zookeeper_orphan_leads(void)
     CHECK(peer_number(&a, "start") == 0);
     atomic_store(&cutter.frozen, false);
     uint64_t token = peer_await_owner(&b);
+    AWAIT(atomic_load(&ledger->tenures) == 1); /* its thread has seen it, too */
     AWAIT(members() == 2);
     CHECK(peer_number(&a, "token") == 0);
     CHECK(peer_number(&b, "stop") == 0);
