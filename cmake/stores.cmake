@@ -80,6 +80,9 @@ function(redis_scripts)
     foreach(script read absent epoch rights publish)
         embed_script(script_${script} ${generated}/backend/redis/script_${script}.h ${lua}/${script}.lua)
     endforeach()
+    foreach(script acquire other_epoch release renew reserved token wake) # as they stand: bench/redis_raw.h
+        embed(${lua}/${script}.lua ${script}_lua ${generated}/backend/redis/${script}_lua.h)
+    endforeach()
     foreach(script release evict)
         embed_script(script_${script} ${generated}/backend/redis/script_${script}.h
             ${lua}/reserved.lua ${lua}/wake.lua ${lua}/${script}.lua)
@@ -110,13 +113,13 @@ macro(store_objects objects_list needs_list)
         set(frame "${${store}_frame}")
         if(frame AND NOT TARGET simba_${frame}_objects)
             add_library(simba_${frame}_objects OBJECT ${${frame}_sources})
-            target_include_directories(simba_${frame}_objects PRIVATE include src)
+            target_include_directories(simba_${frame}_objects PRIVATE ${internal})
             target_link_libraries(simba_${frame}_objects PRIVATE simba_flags PkgConfig::LIBUV
                 Threads::Threads)
             set_target_properties(simba_${frame}_objects PROPERTIES POSITION_INDEPENDENT_CODE ON)
         endif()
         add_library(simba_${store}_objects OBJECT ${${store}_sources})
-        target_include_directories(simba_${store}_objects PRIVATE include src ${generated})
+        target_include_directories(simba_${store}_objects PRIVATE ${internal} ${generated})
         target_link_libraries(simba_${store}_objects PRIVATE simba_flags PkgConfig::LIBUV
             Threads::Threads ${${store}_needs})
         set_target_properties(simba_${store}_objects PROPERTIES POSITION_INDEPENDENT_CODE ON)
@@ -152,13 +155,13 @@ endmacro()
 # sees: the base, the kit, and of the core the parts of a URL and durations.
 function(store_module name store objects needs)
     set(target simba_${name}_module)
-    add_library(${target} MODULE src/backend/module.c
+    add_library(${target} MODULE ${PROJECT_SOURCE_DIR}/src/backend/module.c
         $<TARGET_OBJECTS:simba_base> $<TARGET_OBJECTS:simba_kit>
         "$<FILTER:$<TARGET_OBJECTS:simba_core>,INCLUDE,/url[.]|/duration[.]>" ${objects})
     if(${store}_frame)
         target_sources(${target} PRIVATE $<TARGET_OBJECTS:simba_${${store}_frame}_objects>)
     endif()
-    target_include_directories(${target} PRIVATE include src)
+    target_include_directories(${target} PRIVATE ${internal})
     target_compile_definitions(${target} PRIVATE SIMBA_MODULE_BACKEND=${store}_backend)
     target_link_libraries(${target} PRIVATE simba_flags PkgConfig::LIBUV Threads::Threads ${needs})
     target_link_options(${target} PRIVATE
@@ -181,7 +184,7 @@ macro(store_modules)
         if(store STREQUAL "redis")
             store_module(rediss redis "${own_objects}" "${redis_needs}")
             store_module(redis redis
-                "src/backend/redis/tls_none.c;$<FILTER:${own_objects},EXCLUDE,/tls[.]c>"
+                "${PROJECT_SOURCE_DIR}/src/backend/redis/tls_none.c;$<FILTER:${own_objects},EXCLUDE,/tls[.]c>"
                 "${redis_module_needs}")
         else()
             store_module(${store} ${store} "${own_objects}" "${${store}_needs}")
