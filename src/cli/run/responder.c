@@ -251,12 +251,12 @@ static bool serve_client(const struct responder *r, struct client *p)
 /* A place for one more: that of whoever has asked nothing for the longest time. */
 static struct client *make_room(struct responder *r)
 {
-    struct client *oldest = NULL;
+    struct client *oldest = &r->clients[0];
     for (unsigned i = 0; i < r->limit; i++) {
         struct client *at = &r->clients[i];
         if (at->fd < 0)
             return at;
-        if (oldest == NULL || at->changed_at < oldest->changed_at)
+        if (at->changed_at < oldest->changed_at)
             oldest = at;
     }
     drop(oldest);
