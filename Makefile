@@ -95,7 +95,7 @@ torture-mistakes:
 
 mutants:
 	@scripts/setup test
-	@scripts/mutants
+	@scripts/mutants $(MISTAKES)
 
 model:
 	@scripts/setup model
@@ -134,8 +134,8 @@ help:
 	@echo "make coverage   unit tests must reach every line and branch of src/core"
 	@echo "make soak       [STORES=redis] [TIMES=20]  the tests on each store again and again"
 	@echo "make torture    [STORES=redis-aof] [ROUNDS=12] [JOBS=4] [SEED=N]  kill, freeze and cut off owners on each store"
-	@echo "make torture-mistakes  [MISTAKES='redis-*']  plant mistakes in shipped code: the torture must catch each"
-	@echo "make mutants    plant old mistakes in the core: the simulator must catch each"
+	@echo "make torture-mistakes  [MISTAKES='redis-*']  plant mistakes in a copy of the sources: the torture must catch each"
+	@echo "make mutants    [MISTAKES='LATCH_*']  plant mistakes in a copy of the core: the simulator must catch each"
 	@echo "make model      check a model of the protocol exhaustively with spin"
 	@echo "make fuzz       [SECONDS=60] feed parsers and machines with whatever breaks them"
 	@echo "make install    [PREFIX=/usr/local] [DESTDIR=]  command, manual, library, headers"

@@ -81,7 +81,7 @@ sources(bench_sources lab/bench
 # ---- tests -----------------------------------------------------------------------------------
 
 sources(sim_sources tests/sim
-    check mix names network node plant store ticker user worker world zookeeper_client zookeeper_server)
+    check mix names network node store ticker user worker world zookeeper_client zookeeper_server)
 sources(sim_sources src/backend/zookeeper
     latch latch_client latch_node latch_queue latch_session path session_deadline)
 sources(sim_sources src/backend/kit

@@ -320,6 +320,12 @@ const char address_refusal[] =
     "Ask by the address of this machine, or as localhost: this name is not ours. "
     "--host NAME allows it.\n";
 
+/* "", or a colon and digits. */
+static bool is_port(const char *text)
+{
+    return text[0] == '\0' || (text[0] == ':' && text[1 + strspn(text + 1, "0123456789")] == '\0');
+}
+
 bool address_allows(const struct address *a, const char *hosts, const char *host)
 {
     char name[HTTP_ADDRESS_MAX];
@@ -328,7 +334,9 @@ bool address_allows(const struct address *a, const char *hosts, const char *host
         return true;
     bool in_brackets = host[0] == '[';
     size_t length = in_brackets ? strcspn(++host, "]") : strcspn(host, ":");
-    if (length == 0 || length >= sizeof name)
+    const char *behind = host + length;
+    if (length == 0 || length >= sizeof name || (in_brackets && *behind++ != ']') ||
+        !is_port(behind))
         return false;
     memcpy(name, host, length);
     name[length] = '\0';

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "cli/address.h"
 #include "cli/commands/commands.h"
@@ -222,6 +223,18 @@ static void ignore_entry(void *data, const struct simba_entry *e)
 int cli_ask(const struct cli *c, const char *prefix)
 {
     return simba_list(c->client, prefix, ANSWER_MS, ignore_entry, NULL);
+}
+
+#define CLOSE_FAILED_MS 500 /* whoever waits for us has waited for the store already */
+
+void cli_close(const struct cli *c, int code)
+{
+    bool has_failed = code == EXIT_TROUBLE || code == EXIT_CONFLICT;
+    (void)simba_close(c->client, has_failed ? CLOSE_FAILED_MS : ANSWER_MS);
+    if (!has_failed)
+        return;
+    fflush(stdout);
+    _exit(code); /* exit() waits for threads that wait for the store */
 }
 
 /* Who uses the command polls no client. */

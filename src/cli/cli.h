@@ -102,7 +102,8 @@ int cli_open_existing(struct cli *c);
 #define ANSWER_MS \
     5500 /* the store has so long to answer: longer than to connect, so that it can say why */
 int cli_ask(const struct cli *c,
-            const char *prefix);           /* does it? 0, or an error, as of simba_list() */
-const char *cli_error_text(void);          /* simba_error_text(), for people */
-int cli_fail(const struct cli *c, int rc); /* says what went wrong; the exit code */
+            const char *prefix);               /* does it? 0, or an error, as of simba_list() */
+void cli_close(const struct cli *c, int code); /* code: how the command ends */
+const char *cli_error_text(void);              /* simba_error_text(), for people */
+int cli_fail(const struct cli *c, int rc);     /* says what went wrong; the exit code */
 #endif

@@ -4,8 +4,6 @@
 
 #include <assert.h>
 
-#include "core/planted.h"
-
 void handle_init(struct handle *h, enum handle_kind kind, int64_t drain,
                  const struct period *period, const char *id, bool unique, bool queues,
                  uint64_t seed, struct handle_extra *extra)
@@ -68,8 +66,7 @@ static void move(struct handle *h, enum status_event event)
     assert(next >= 0);
     h->status = (uint8_t)next;
     if (h->extra != NULL && h->extra->tells_stopped)
-        h->extra->stopped =
-            next == SIMBA_INITIAL || (PLANTED(STOPPED_EARLY) && event == STATUS_STOP);
+        h->extra->stopped = next == SIMBA_INITIAL;
 }
 
 static void set_result(struct handle *h, int code, struct handle_update *up)
@@ -121,7 +118,7 @@ static void end_wait(struct handle *h, int64_t now, int code, struct handle_upda
 static void publish_begin(struct handle_extra *x, int64_t now)
 {
     x->to_publish = x->has_note;
-    x->holds_back = x->has_note && !PLANTED(NOTE_AFTER);
+    x->holds_back = x->has_note;
     x->publish_failed = false;
     x->publishing = x->has_note ? PUBLISHING_DUE : PUBLISHING_NOT;
     x->publish_at = now;
@@ -176,7 +173,7 @@ static void began(struct handle *h, int64_t now)
     h->extra->failing = false;
     publish_begin(h->extra, now);
     watchdog_begin(&h->extra->watchdog, now);
-    if (h->extra->at_least > 0 && !PLANTED(NOT_KEPT))
+    if (h->extra->at_least > 0)
         h->extra->keep_until = now + h->extra->at_least;
 }
 
@@ -190,7 +187,7 @@ static void endanger(struct handle *h, enum handle_danger danger)
 /* Told when it begins, and again only after one that succeeded. */
 static void renewal_failed(struct handle *h)
 {
-    if (h->extra == NULL || h->extra->failing || PLANTED(NO_WARNING))
+    if (h->extra == NULL || h->extra->failing)
         return;
     h->extra->failing = true;
     endanger(h, DANGER_RENEWALS);
@@ -247,7 +244,7 @@ static void stop(struct handle *h, int64_t now)
 static void resign(struct handle *h, int64_t now, int64_t pause)
 {
     h->resigned = RESIGNED_LEAVING;
-    h->pause = PLANTED(NO_PAUSE) ? 0 : pause;
+    h->pause = pause;
     end_tenure(h, now);
 }
 
@@ -295,8 +292,7 @@ static void abandon(struct handle *h, int64_t now)
     h->lost = false;
     if (h->extra != NULL)
         h->extra->postponed = false;
-    if (!PLANTED(ABANDONED_IS_KEPT) || h->lease.state != LEASE_HOLDING)
-        end_tenure(h, now);
+    end_tenure(h, now);
 }
 
 static void close_handle(struct handle *h, int64_t now, bool destroy, struct handle_update *up)
@@ -314,7 +310,7 @@ static void done(struct handle *h, bool ran)
 {
     assert(h->callback != CALLBACK_NONE);
     if (h->callback == CALLBACK_ACQUIRED) {
-        h->acquired_ran = ran || PLANTED(UNPAIRED_RELEASE);
+        h->acquired_ran = ran;
         h->acquired_submitted = ran || lease_is_over(&h->lease);
     } else if (h->callback == CALLBACK_RELEASED) {
         h->acquired_ran = false;
@@ -453,7 +449,7 @@ static void follow_contender(struct handle *h, struct handle_update *up)
     bool over = lease_is_over(&h->lease);
     if (h->callback != CALLBACK_NONE)
         return;
-    if (h->acquired_ran && over && (may_end(h) || PLANTED(WARNING_BESIDE)))
+    if (h->acquired_ran && over && may_end(h))
         submit(h, CALLBACK_RELEASED,
                h->lease.state == LEASE_ENDED ? (enum simba_reason)h->lease.reason : SIMBA_RELEASED,
                up);
@@ -565,9 +561,7 @@ void handle_step(struct handle *h, const struct handle_event *e, struct handle_u
     if (h->waiting && now >= h->wait_until)
         end_wait(h, now, late_result(h), up);
     if (now >= h->drain_at) {
-        if (PLANTED(DRAIN_RELEASES))
-            lease_user_code_done(&h->lease, now);
-        else if (h->lease.state == LEASE_HOLDING)
+        if (h->lease.state == LEASE_HOLDING)
             lease_abandon(&h->lease);
         h->drain_at = NEVER;
     }
@@ -579,8 +573,7 @@ void handle_step(struct handle *h, const struct handle_event *e, struct handle_u
         follow_observer(h, up);
     else
         follow_contender(h, up);
-    bool drained = !user_code_runs(h) || PLANTED(RELEASE_BEFORE_DRAIN);
-    if (lease_is_over(&h->lease) && drained && !is_kept(h)) {
+    if (lease_is_over(&h->lease) && !user_code_runs(h) && !is_kept(h)) {
         lease_user_code_done(&h->lease, now);
         h->acquired_submitted = false;
         h->drain_at = NEVER;

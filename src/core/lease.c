@@ -5,8 +5,6 @@
 #include <assert.h>
 #include <string.h>
 
-#include "core/planted.h"
-
 #define RELEASE_TRIES 3 /* then the lease may run out by itself */
 #define LEAVE_TRIES 1   /* to find out what became of a CONTEND that nobody wants any more */
 #define LIST_TIMES 256  /* as long as another request a list of all may take */
@@ -135,8 +133,6 @@ static enum lease_news fail(struct lease *l, int64_t now, int code)
     case LEASE_CONTENDING:
         l->outcome_unknown = true;
         l->wake_at = now + period_backoff(l->period, l->failures, &l->random);
-        if (PLANTED(NO_NEXT_TRY))
-            l->wake_at = NEVER;
         if (!l->wanted)
             go_on(l, now);
         break;
@@ -152,8 +148,6 @@ static enum lease_news fail(struct lease *l, int64_t now, int code)
     default:
         assert(l->state == LEASE_HOLDING);
         l->wake_at = now + period_pause(l->period, l->failures, &l->random);
-        if (PLANTED(ONE_ATTEMPT))
-            l->wake_at = l->hold_until;
         break;
     }
     return LEASE_FAILED;
@@ -161,7 +155,7 @@ static enum lease_news fail(struct lease *l, int64_t now, int code)
 
 enum lease_news lease_tick(struct lease *l, int64_t now)
 {
-    if (l->state == LEASE_HOLDING && now >= l->hold_until && !PLANTED(NO_SELF_FENCING))
+    if (l->state == LEASE_HOLDING && now >= l->hold_until)
         return lose(l, SIMBA_EXPIRED);
     if (l->in_flight && now >= l->wake_at)
         return fail(l, now, SIMBA_ETIMEOUT);
@@ -169,10 +163,9 @@ enum lease_news lease_tick(struct lease *l, int64_t now)
 }
 
 /* Until when an answer lets us act. */
-static int64_t right_until(const struct lease *l, int64_t now, const struct lease_reply *r)
+static int64_t right_until(const struct lease *l, const struct lease_reply *r)
 {
-    int64_t left = PLANTED(ADOPT_WHOLE) ? l->period->lease : r->left;
-    return period_hold_until(l->period, PLANTED(LEASE_FROM_REPLY) ? now : r->request.sent_at, left);
+    return period_hold_until(l->period, r->request.sent_at, r->left);
 }
 
 /* When to renew next; with little left, in time for one attempt. */
@@ -187,7 +180,7 @@ static int64_t renew_at(struct lease *l, int64_t now, const struct lease_reply *
 static void hold(struct lease *l, int64_t now, const struct lease_reply *r)
 {
     l->in_flight = false;
-    l->hold_until = right_until(l, now, r);
+    l->hold_until = right_until(l, r);
     enter(l, LEASE_HOLDING, renew_at(l, now, r));
     l->token = r->token;
     l->outcome_unknown = false;
@@ -198,9 +191,9 @@ static void hold(struct lease *l, int64_t now, const struct lease_reply *r)
 static enum lease_news granted(struct lease *l, int64_t now, const struct lease_reply *r,
                                bool current)
 {
-    bool in_time = now < right_until(l, now, r) || PLANTED(ADOPT_LATE);
+    bool in_time = now < right_until(l, r);
     /* After a stop the store may have been told that we left: an older grant may be over there. */
-    bool fresh = current || r->request.seq > l->start_seq || PLANTED(STALE_LIFE);
+    bool fresh = current || r->request.seq > l->start_seq;
     if (current)
         l->in_flight = false;
     l->outcome_unknown = false; /* this was the answer that we missed */
@@ -237,8 +230,8 @@ static enum lease_news not_granted(struct lease *l, int64_t now, const struct le
     l->outcome_unknown = false;
 
     /* With an id that a user chose, a tenure that we know nothing of is somebody else's. */
-    bool own = (l->unique || PLANTED(ADOPT_FOREIGN)) && strcmp(r->owner, l->id) == 0;
-    if (own && (r->token > l->token || (PLANTED(TOKEN_KEPT) && r->token != 0)))
+    bool own = l->unique && strcmp(r->owner, l->id) == 0;
+    if (own && r->token > l->token)
         return granted(l, now, r, true); /* ours since a request whose reply was lost */
     if ((own || r->granted) && r->token != 0) {
         keep_to_release(l, r->token); /* ours, but over: a tenure is never taken up again */
@@ -279,7 +272,7 @@ static enum lease_news renewed(struct lease *l, int64_t now, const struct lease_
         return current ? fail(l, now, r->code) : LEASE_NOTHING;
 
     /* Also a late answer counts: its request was sent at a time that we know. */
-    int64_t until = right_until(l, now, r);
+    int64_t until = right_until(l, r);
     if (until > l->hold_until)
         l->hold_until = until;
     if (current || !l->in_flight) {
@@ -323,9 +316,7 @@ enum lease_news lease_reply(struct lease *l, int64_t now, const struct lease_rep
 {
     assert(r->owner != NULL);
     assert(r->left >= 0);
-    /* While it is held an assert would catch that mistake. */
-    bool current = l->in_flight &&
-                   (r->request.seq == l->seq || (PLANTED(ANY_ANSWER) && l->state != LEASE_HOLDING));
+    bool current = l->in_flight && r->request.seq == l->seq;
     switch (r->request.op) {
     case SIMBA_RENEW:
         return renewed(l, now, r, current);
@@ -345,11 +336,6 @@ enum lease_news lease_reply(struct lease *l, int64_t now, const struct lease_rep
 
 void lease_hint(struct lease *l, int64_t now)
 {
-    if (PLANTED(TRUST_PUSH) && l->state == LEASE_CONTENDING && l->wanted) {
-        enter(l, LEASE_HOLDING, now);
-        l->token++;
-        l->hold_until = period_hold_until(l->period, now, l->period->lease);
-    }
     if (l->state != LEASE_CONTENDING && l->state != LEASE_HOLDING)
         return;
     if (l->seq == l->start_seq)
@@ -396,13 +382,12 @@ bool lease_is_over(const struct lease *l)
 
 int64_t lease_deadline(const struct lease *l)
 {
-    bool may_act = l->wanted || PLANTED(OWNER_WHILE_STOPPING);
-    return l->state == LEASE_HOLDING && may_act ? l->hold_until : 0;
+    return l->state == LEASE_HOLDING && l->wanted ? l->hold_until : 0;
 }
 
 int64_t lease_next_wake(const struct lease *l)
 {
-    if (l->state == LEASE_HOLDING && l->hold_until < l->wake_at && !PLANTED(NO_SELF_FENCING))
+    if (l->state == LEASE_HOLDING && l->hold_until < l->wake_at)
         return l->hold_until;
     return l->wake_at;
 }

@@ -6,7 +6,6 @@
 #include <stddef.h>
 
 #include "base/rng.h"
-#include "core/planted.h"
 
 #define SLACK (2 * NS_PER_MS) /* a store that counts in milliseconds rounds */
 #define MARGIN_MAX (1000 * NS_PER_MS)
@@ -47,8 +46,7 @@ static int64_t or_default(int64_t value, int64_t fallback)
 /* What is surely left of a length of the store's time, if its clock runs fast. */
 static int64_t shortened(const struct period *p, int64_t length)
 {
-    int64_t drift_ppm = PLANTED(DRIFT_IGNORED) ? 0 : p->drift_ppm;
-    return length - (length / 1000 * drift_ppm) / 1000 - SLACK;
+    return length - (length / 1000 * p->drift_ppm) / 1000 - SLACK;
 }
 
 int64_t period_margin(int64_t ttl, int64_t transition)

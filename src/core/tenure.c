@@ -43,7 +43,9 @@ enum simba_reason tenure_end(const struct tenure *was, const struct tenure *next
 {
     if (was->evicted)
         return SIMBA_EVICTED;
-    bool next_began_before = next->id != NULL && next->aged && next->acquired_at < was->until;
+    /* An answer that was long under way leaves it open when the next one began: the latest counts. */
+    int64_t began = next->acquired_at + next->seen_at - next->asked_at;
+    bool next_began_before = next->id != NULL && next->aged && began < was->until;
     if (next->seen_at < was->until || next_began_before)
         return SIMBA_RELEASED;
     return was_seen_at_its_end(was) ? SIMBA_EXPIRED : SIMBA_UNSEEN;

@@ -11,7 +11,7 @@
 struct tenure {
     char *id;            /* borrowed; NULL: nobody */
     uint64_t token;      /* 0: unknown */
-    int64_t acquired_at; /* not after this */
+    int64_t acquired_at; /* not before this; later by seen_at - asked_at at most, if it is aged */
     int64_t until;       /* the end of its lease, as far as it was known then */
     int64_t lease;       /* at least so long is its lease: the most that was seen to be left */
     int64_t asked_at;    /* when the request was sent that showed it, */
@@ -33,7 +33,7 @@ bool tenure_is_old(const struct tenure *before, const struct tenure *last,
 
 /* Why it is gone, if an answer shows `next` instead (id NULL: nobody):
  *   EVICTED   it was seen to be evicted
- *   RELEASED  it was gone, or the next had begun, before the end of its lease that was known
+ *   RELEASED  it was gone, or the next had surely begun, before the end of its lease that was known
  *   EXPIRED   it was last seen so close to that end, unrenewed, that its owner had stopped acting
  *   UNSEEN    else: it may have been renewed after it was last seen, and then released, or not
  * An owner stops, and renews no more, period_margin() before the end. Of a foreign one that goes on to

@@ -6,7 +6,6 @@
 
 #include "base/text.h"
 #include "core/date.h"
-#include "core/planted.h"
 
 #define DAY_MS INT64_C(86400000)
 #define IDENTITY_DIGITS 8
@@ -168,7 +167,7 @@ uint32_t ticks_identity(const struct ticks *t, const char *zone)
 int64_t ticks_clock(int64_t own, int64_t store)
 {
     bool is_apart = own - store > TICKS_APART_MS || store - own > TICKS_APART_MS;
-    return store == 0 || !is_apart || PLANTED(TICK_OWN_CLOCK) ? own : store;
+    return store == 0 || !is_apart ? own : store;
 }
 
 bool ticks_is_blocked(const struct ticks *t, int64_t now)
@@ -226,12 +225,12 @@ int ticks_begin(struct ticks *t, const char *note)
     t->claimed = t->planned = 0;
     t->is_first = true;
     t->is_changed = t->is_to_repeat = false;
-    if (note[0] == '\0' || PLANTED(TICK_NOT_READ))
+    if (note[0] == '\0')
         return 0;
     if (!read_note(note, &t->claimed, &stage, &identity))
         return is_of_other_version(note) ? SIMBA_EUNSUPPORTED : SIMBA_ESCHEMA;
     t->is_changed = identity != t->identity;
-    t->is_to_repeat = stage == BEGUN && t->at_least_once && !PLANTED(TICK_NOT_REPEATED);
+    t->is_to_repeat = stage == BEGUN && t->at_least_once;
     return 0;
 }
 
@@ -275,9 +274,7 @@ bool ticks_plan(struct ticks *t, int64_t now)
         t->planned = t->claimed;
         return false;
     }
-    if (PLANTED(TICK_BY_CLOCK)) {
-        t->planned = now;
-    } else if (t->claimed == 0 || t->is_changed) {
+    if (t->claimed == 0 || t->is_changed) {
         t->planned = plan_anew(t, now);
     } else {
         int64_t next = ticks_after(t, t->claimed);
@@ -302,7 +299,7 @@ bool ticks_is_due(struct ticks *t, int64_t now)
 
 bool ticks_note(const struct ticks *t, bool has_run, char out[static TICKS_NOTE_SIZE])
 {
-    if (!t->at_least_once && has_run != PLANTED(TICK_CLAIMED_LATE))
+    if (!t->at_least_once && has_run)
         return false;
     write_note(t, t->planned, !t->at_least_once ? CLAIMED : has_run ? DONE : BEGUN, out);
     return true;
@@ -310,7 +307,7 @@ bool ticks_note(const struct ticks *t, bool has_run, char out[static TICKS_NOTE_
 
 void ticks_claimed(struct ticks *t)
 {
-    assert(t->planned >= t->claimed || PLANTED(TICK_BY_CLOCK));
+    assert(t->planned >= t->claimed);
     t->claimed = t->planned;
     t->is_to_repeat = false;
 }

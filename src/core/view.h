@@ -15,8 +15,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "core/planted.h"
-
 struct view {
     _Atomic int64_t deadline;
     _Atomic uint64_t token;
@@ -53,8 +51,7 @@ static inline void view_start(struct view *v)
 
 static inline int64_t view_deadline(const struct view *v)
 {
-    bool stopped = atomic_load_explicit(&v->stopped, memory_order_acquire);
-    if (stopped && !PLANTED(OWNER_AFTER_STOP))
+    if (atomic_load_explicit(&v->stopped, memory_order_acquire))
         return 0;
     return atomic_load_explicit(&v->deadline, memory_order_acquire);
 }
@@ -70,12 +67,12 @@ static inline bool view_begin(const struct view *v, struct view_reading *r)
 /* Is the tenure that was read this one? */
 static inline bool view_is_of(const struct view_reading *r, uint64_t token)
 {
-    return r->token == token || PLANTED(STALE_REPORT);
+    return r->token == token;
 }
 
 /* Last; false: it has changed meanwhile, begin again. */
 static inline bool view_end(const struct view *v, const struct view_reading *r)
 {
-    return view_deadline(v) == r->deadline || PLANTED(NO_SECOND_READING);
+    return view_deadline(v) == r->deadline;
 }
 #endif

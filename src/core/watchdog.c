@@ -1,13 +1,11 @@
 /* watchdog.c: see watchdog.h. */
 #include "core/watchdog.h"
 
-#include "core/planted.h"
-
 void watchdog_begin(struct watchdog *w, int64_t now)
 {
     w->began_at = now;
     w->ends_at = NEVER;
-    w->check_at = w->limit > 0 && !PLANTED(NO_STALL) ? now + w->limit / 2 : NEVER;
+    w->check_at = w->limit > 0 ? now + w->limit / 2 : NEVER;
     w->is_half_over = false;
 }
 
@@ -19,7 +17,7 @@ void watchdog_end(struct watchdog *w)
 
 enum watchdog_result watchdog_check(struct watchdog *w, int64_t now, int64_t reported_at)
 {
-    if (w->limit == 0 || w->began_at == NEVER || PLANTED(NO_STALL))
+    if (w->limit == 0 || w->began_at == NEVER)
         return WATCHDOG_FINE;
     int64_t last = reported_at > w->began_at ? reported_at : w->began_at;
     int64_t ends_at = last == NEVER ? NEVER : last + w->limit;

@@ -33,6 +33,7 @@
 
 #define CLAIM_TIMEOUT_MS 2000 /* of one attempt to read or write the note … */
 #define CLAIM_PAUSE_MS 500    /* … and from one that failed to the next */
+#define LASTING_FAILURES 4    /* of attempts to read or write it, in a row */
 #define REPORT_LEASES 4       /* that a clock is wrong is said this often, as long as it is */
 #define TAKEOVER_LEASES 2     /* so late is a leader that takes over, at most */
 
@@ -54,6 +55,7 @@ struct scheduler {
     int64_t due;       /* NEVER: no run comes any more */
     int64_t began;     /* the last run */
     uint64_t failures; /* in a row */
+    uint64_t unread;   /* attempts to read the note that failed, in a row */
     bool has_read;     /* of ticks: what was claimed before, and the store's clock */
     bool is_blocked;   /* what is claimed is long to come … */
     bool is_apart;     /* … this machine's clock is not the store's: both are counted */
@@ -188,10 +190,22 @@ static void give_up(struct scheduler *x)
     (void)simba_contender_stop(contender_of(x));
 }
 
-/* No later attempt can succeed: the store keeps no notes. */
+/* No later attempt of ours can succeed: the store keeps no notes, or not for this user. */
 static bool is_hopeless(int code)
 {
-    return code == SIMBA_EUNSUPPORTED || code == SIMBA_ESCHEMA || code == SIMBA_EINVAL;
+    return code == SIMBA_EUNSUPPORTED || code == SIMBA_ESCHEMA || code == SIMBA_EINVAL ||
+           code == SIMBA_EDENIED;
+}
+
+/* That the note cannot be read or written is said ever more rarely. As long as it is so nothing runs, which
+ * is an error when it lasts. */
+static void report_failure(const struct scheduler *x, uint64_t failures, int code, const char *what)
+{
+    bool is_error = is_hopeless(code) || failures >= LASTING_FAILURES;
+    if ((failures & (failures - 1)) == 0)
+        log_put(&x->actor->client->log, is_error ? SIMBA_LOG_ERROR : SIMBA_LOG_WARN,
+                "mutex '%s': %s: %s%s", x->actor->by_mutex.name, what, simba_error_text(),
+                is_hopeless(code) ? "; the contender is stopped" : "; trying again");
 }
 
 /* What is not run, and why. */
@@ -236,17 +250,15 @@ static void plan_tick(struct scheduler *x)
  * is over, or there is no hope. */
 static bool write_note(struct scheduler *x, const struct simba_run *run, const char *note)
 {
+    char what[TICKS_NOTE_SIZE + 32];
+    snprintf(what, sizeof what, "its note '%s' cannot be written", note);
     for (uint32_t failures = 1;; failures++) {
         int rc = note_publish(x->actor, x->token, note, CLAIM_TIMEOUT_MS);
         if (rc == 0)
             return !simba_run_should_stop(run);
         if (rc == SIMBA_ELOST || simba_run_should_stop(run))
             return false;
-        if ((failures & (failures - 1)) == 0)
-            log_put(&x->actor->client->log, is_hopeless(rc) ? SIMBA_LOG_ERROR : SIMBA_LOG_WARN,
-                    "mutex '%s': its note '%s' cannot be written: %s%s", x->actor->by_mutex.name,
-                    note, simba_error_text(),
-                    is_hopeless(rc) ? "; the contender is stopped" : "; trying again");
+        report_failure(x, failures, rc, what);
         if (is_hopeless(rc)) {
             give_up(x);
             return false;
@@ -284,14 +296,12 @@ static void read_claimed(struct scheduler *x, const struct simba_run *run)
                                NULL, &wall_ms);
     if (rc < 0) {
         x->due = clock_after_ms(clock_now(), CLAIM_PAUSE_MS);
-        log_put(&x->actor->client->log, is_hopeless(rc) ? SIMBA_LOG_ERROR : SIMBA_LOG_WARN,
-                "mutex '%s': which tick is next cannot be read: %s%s", x->actor->by_mutex.name,
-                simba_error_text(),
-                is_hopeless(rc) ? "; the contender is stopped" : "; trying again");
+        report_failure(x, ++x->unread, rc, "which tick is next cannot be read");
         if (is_hopeless(rc))
             give_up(x);
         return;
     }
+    x->unread = 0;
     ticking_set_store(x->ticking, wall_ms);
     t->grace = TAKEOVER_LEASES * actor_period(x->actor)->lease / NS_PER_MS;
     rc = ticks_begin(t, note.text);
@@ -504,6 +514,7 @@ static void on_acquired(void *data, const char *mutex, const struct simba_state 
     x->actor = thread_actor;
     x->token = state->after.token;
     x->failures = 0;
+    x->unread = 0;
     x->has_read = false;
     x->report_at = 0;
     pthread_cleanup_push(begin_schedule, x);

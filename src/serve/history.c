@@ -37,8 +37,8 @@
 #define PURGE_ROWS 50000
 #define JOURNAL_BYTES 4194304
 
-/* As SQLite keeps their texts: whatever else is in a file was put there by others. The last one is missing in
- * files of before. */
+/* As SQLite keeps their texts: whatever else is in a file was put there by others. The indexes from
+ * SCHEMA_ADDED on are missing in files of before. */
 static const char *const schema[] = {
     "CREATE TABLE store(id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE)",
     "CREATE TABLE recording(id INTEGER PRIMARY KEY, store INTEGER NOT NULL, began_ms INTEGER NOT "
@@ -53,8 +53,10 @@ static const char *const schema[] = {
     "CREATE INDEX tenure_by_end ON tenure(ended_ms)",
     "CREATE INDEX tenure_by_mutex ON tenure(mutex, ended_ms)",
     "CREATE INDEX tenure_by_store ON tenure(store, ended_ms)",
+    "CREATE INDEX tenure_by_store_mutex ON tenure(store, mutex, ended_ms)",
 };
 #define SCHEMA_COUNT (sizeof schema / sizeof *schema)
+#define SCHEMA_ADDED 6
 
 /* ---- errors -------------------------------------------------------------------------------- */
 
@@ -244,19 +246,24 @@ static int make_tables(struct history *h)
     return -1;
 }
 
-/* The index that files of before have not. */
-static int add_index(struct history *h)
+/* The indexes that files of before have not. */
+static int add_indexes(struct history *h)
 {
-    int64_t found =
-        history_ask_number(h, "SELECT count(*) FROM sqlite_schema WHERE name = 'tenure_by_store'");
-    return found != 0 ? found < 0 ? -1 : 0 : run_sql(h, schema[SCHEMA_COUNT - 1]);
+    int rc = 0;
+    for (size_t i = SCHEMA_ADDED; rc == 0 && i < SCHEMA_COUNT; i++) {
+        char *sql = sqlite3_mprintf("SELECT count(*) FROM sqlite_schema WHERE sql=%Q", schema[i]);
+        int64_t found = sql != NULL ? history_ask_number(h, sql) : -1;
+        sqlite3_free(sql);
+        rc = found != 0 ? found < 0 ? -1 : 0 : run_sql(h, schema[i]);
+    }
+    return rc;
 }
 
 static int prepare_to_write(struct history *h, bool is_empty)
 {
     char sql[64];
     snprintf(sql, sizeof sql, "PRAGMA journal_size_limit=%d", JOURNAL_BYTES);
-    if (check_tables(h) != 0 || (is_empty && make_tables(h) != 0) || add_index(h) != 0 ||
+    if (check_tables(h) != 0 || (is_empty && make_tables(h) != 0) || add_indexes(h) != 0 ||
         run_sql(h, "PRAGMA journal_mode=WAL") != 0 ||
         run_sql(h, "PRAGMA synchronous=NORMAL") != 0 || run_sql(h, sql) != 0)
         return -1;
@@ -275,7 +282,7 @@ static int prepare_to_write(struct history *h, bool is_empty)
 static long long recorder_of(struct history *h)
 {
     int64_t pid = 0;
-    if (open_database(h, SQLITE_OPEN_READONLY) == 0)
+    if (open_database(h, SQLITE_OPEN_READONLY) == 0 && check_tables(h) == 0)
         pid = history_ask_number(h, "SELECT pid FROM recording ORDER BY id DESC LIMIT 1");
     return pid > 0 ? pid : 0;
 }
@@ -508,7 +515,7 @@ int history_begin(struct history *h, const char *store, char *const *names, size
     sqlite3_bind_int64(open, 1, h->store);
     while ((step = sqlite3_step(open)) == SQLITE_ROW) {
         history_take_row(open, &t);
-        t.ended_ms = sqlite3_column_int64(open, 10);
+        t.ended_ms = history_take_time(open, 10);
         resume(data, &t);
     }
     if (step != SQLITE_DONE)
@@ -574,17 +581,42 @@ int history_write(struct history *h, const struct seen_tenure *tenures, size_t c
     return rc;
 }
 
+/* What ended before it may be deleted, so nobody may take that time for one in which nothing ended. */
+static int forget(struct history *h, int64_t before_ms)
+{
+    char sql[320];
+    snprintf(sql, sizeof sql,
+             "DELETE FROM recording WHERE last_ms<%lld AND id<%lld;"
+             "UPDATE recording SET began_ms=%lld WHERE began_ms<%lld",
+             (long long)before_ms, (long long)h->recording, (long long)before_ms,
+             (long long)before_ms);
+    return run_sql(h, sql);
+}
+
+/* Of too many the oldest. */
+static int purge_surplus(struct history *h)
+{
+    char sql[256];
+    snprintf(sql, sizeof sql,
+             "DELETE FROM tenure WHERE id IN (SELECT id FROM tenure WHERE ended_ms IS NOT NULL "
+             "ORDER BY ended_ms LIMIT max(0,min(%d,(SELECT count(*) FROM tenure)-%d)))",
+             PURGE_ROWS, HISTORY_ROWS_MAX);
+    if (run_sql(h, sql) != 0)
+        return -1;
+    if (sqlite3_changes(h->db) == 0)
+        return 0;
+    int64_t oldest = history_ask_number(h, "SELECT coalesce(min(ended_ms),0) FROM tenure");
+    return oldest < 0 ? -1 : forget(h, oldest + 1); /* others may have ended in that millisecond */
+}
+
 int history_purge(struct history *h, int64_t before_ms)
 {
-    char sql[640];
-    snprintf(
-        sql, sizeof sql,
-        "DELETE FROM tenure WHERE id IN (SELECT id FROM tenure WHERE ended_ms<%lld LIMIT %d);"
-        "DELETE FROM tenure WHERE id IN (SELECT id FROM tenure WHERE ended_ms IS NOT NULL ORDER BY "
-        "ended_ms LIMIT max(0,min(%d,(SELECT count(*) FROM tenure)-%d)));"
-        "DELETE FROM recording WHERE last_ms<%lld AND id<%lld;"
-        "DELETE FROM recorded_name WHERE recording NOT IN (SELECT id FROM recording)",
-        (long long)before_ms, PURGE_ROWS, PURGE_ROWS, HISTORY_ROWS_MAX, (long long)before_ms,
-        (long long)h->recording);
-    return run_sql(h, sql);
+    char sql[320];
+    snprintf(sql, sizeof sql,
+             "DELETE FROM tenure WHERE id IN (SELECT id FROM tenure WHERE ended_ms<%lld LIMIT %d);"
+             "DELETE FROM recording WHERE id<=(SELECT id FROM recording ORDER BY id DESC LIMIT 1 "
+             "OFFSET %d);"
+             "DELETE FROM recorded_name WHERE recording NOT IN (SELECT id FROM recording)",
+             (long long)before_ms, PURGE_ROWS, HISTORY_RECORDINGS_MAX);
+    return forget(h, before_ms) == 0 && purge_surplus(h) == 0 ? run_sql(h, sql) : -1;
 }

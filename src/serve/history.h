@@ -12,6 +12,8 @@
 #define HISTORY_KEEP_MS (INT64_C(30) * 24 * 3600 * 1000) /* unless --keep says otherwise */
 #define HISTORY_GAPS_MAX 100                             /* that are told to a page */
 #define HISTORY_ROWS_MAX 1000000 /* of more tenures the oldest are deleted */
+#define HISTORY_RECORDINGS_MAX \
+    10000 /* of more times without a gap, too; what was before is unknown then */
 
 struct cli;
 struct json_buffer;

@@ -27,4 +27,7 @@ int64_t history_ask_number(struct history *h, const char *sql);    /* -1: an err
     "t.id,t.mutex,t.holder,t.token,t.began_ms,t.began_known,t.ended_ms,t.reason,t.over_by_ms,t." \
     "note"
 void history_take_row(sqlite3_stmt *s, struct seen_tenure *t);
+
+#define HISTORY_TIME_MAX INT64_C(253402300799999)   /* the end of the year 9999 */
+int64_t history_take_time(sqlite3_stmt *s, int at); /* from 0 to that */
 #endif

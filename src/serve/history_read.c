@@ -7,16 +7,23 @@
 #include "cli/owner_list.h"
 #include "serve/history_file.h"
 
+/* Whoever can write to the file may have put any number there. */
+int64_t history_take_time(sqlite3_stmt *s, int at)
+{
+    int64_t ms = sqlite3_column_int64(s, at);
+    return ms < 0 ? 0 : ms < HISTORY_TIME_MAX ? ms : HISTORY_TIME_MAX;
+}
+
 void history_take_row(sqlite3_stmt *s, struct seen_tenure *t)
 {
     const char *reason = (const char *)sqlite3_column_text(s, 7);
     *t = (struct seen_tenure){
         .row = sqlite3_column_int64(s, 0),
         .token = (uint64_t)sqlite3_column_int64(s, 3),
-        .began_ms = sqlite3_column_int64(s, 4),
+        .began_ms = history_take_time(s, 4),
         .began_known = sqlite3_column_int(s, 5) != 0,
-        .ended_ms = sqlite3_column_int64(s, 6),
-        .over_by_ms = sqlite3_column_int64(s, 8),
+        .ended_ms = history_take_time(s, 6),
+        .over_by_ms = history_take_time(s, 8),
         .note = (char *)(uintptr_t)sqlite3_column_text(s, 9), /* as long as the statement */
     };
     const char *mutex = (const char *)sqlite3_column_text(s, 1),
@@ -101,11 +108,11 @@ static void tell_row(struct history *h, sqlite3_stmt *s, history_tenure_fn *tenu
 {
     struct seen_tenure t;
     const char *store = (const char *)sqlite3_column_text(s, 10);
-    int64_t last_ms = sqlite3_column_int64(s, 11);
+    int64_t last_ms = history_take_time(s, 11);
     if (sqlite3_column_type(s, 0) == SQLITE_NULL) {
         assert(gap != NULL); /* else they are not asked for */
         gap(data, &(struct history_gap){.from_ms = last_ms,
-                                        .to_ms = sqlite3_column_int64(s, 6),
+                                        .to_ms = history_take_time(s, 6),
                                         .store = store,
                                         .is_partial = sqlite3_column_int(s, 8) != 0});
         return;
@@ -148,12 +155,14 @@ static int is_over(void *until)
 int history_read_page(struct history *h, const struct history_page *p, history_tenure_fn *tenure,
                       void *data)
 {
-    /* Two, so that each walks along its own index; a + keeps SQLite from the other one. */
+    /* Two, so that each walks along its own index, which whoever records has made. */
     static const char of_all[] =
-        "SELECT " HISTORY_ROW " FROM tenure t WHERE ?1 IS NULL AND t.store=(SELECT id FROM store "
+        "SELECT " HISTORY_ROW " FROM tenure t INDEXED BY tenure_by_store WHERE ?1 IS NULL AND "
+        "t.store=(SELECT id FROM store "
         "WHERE name=?5)" PAGE_ORDER;
     static const char of_one[] =
-        "SELECT " HISTORY_ROW " FROM tenure t WHERE t.mutex=?1 AND +t.store=(SELECT id FROM store "
+        "SELECT " HISTORY_ROW " FROM tenure t INDEXED BY tenure_by_store_mutex WHERE t.mutex=?1 "
+        "AND t.store=(SELECT id FROM store "
         "WHERE name=?5)" PAGE_ORDER;
     sqlite3_stmt *s = history_prepare(h, p->mutex != NULL ? of_one : of_all);
     int step = SQLITE_ERROR;
@@ -166,9 +175,9 @@ int history_read_page(struct history *h, const struct history_page *p, history_t
     sqlite3_bind_int64(s, 4, p->before_row);
     sqlite3_bind_text(s, 5, p->store, -1, SQLITE_STATIC);
     sqlite3_bind_int64(s, 6, (int64_t)p->limit);
-    if (p->until != 0)
-        sqlite3_progress_handler(h->db, STEPS, is_over, (void *)(uintptr_t)&p->until);
     while ((step = sqlite3_step(s)) == SQLITE_ROW) {
+        if (p->until != 0) /* from here on: whoever asks for the next page is to get on */
+            sqlite3_progress_handler(h->db, STEPS, is_over, (void *)(uintptr_t)&p->until);
         history_take_row(s, &t);
         tenure(data, &t, p->store);
     }
@@ -196,8 +205,8 @@ int history_read_gaps(struct history *h, const char *store, int64_t since_ms, hi
     sqlite3_bind_int64(s, 2, since_ms);
     sqlite3_bind_int(s, 3, HISTORY_GAPS_MAX);
     while ((step = sqlite3_step(s)) == SQLITE_ROW)
-        gap(data, &(struct history_gap){.from_ms = sqlite3_column_int64(s, 0),
-                                        .to_ms = sqlite3_column_int64(s, 1),
+        gap(data, &(struct history_gap){.from_ms = history_take_time(s, 0),
+                                        .to_ms = history_take_time(s, 1),
                                         .store = store});
     if (step != SQLITE_DONE)
         history_fail(h);

@@ -229,7 +229,13 @@ static int64_t known_since(const struct model *m)
     return m->ring_count > RING_MAX ? m->ring[m->ring_count % RING_MAX].ended_ms : m->started_ms;
 }
 
-/* The page of the file is read without the lock: it has a connection of its own. */
+static void begin_tenures(struct json_buffer *t)
+{
+    json_buffer_name(t, "tenures");
+    json_buffer_add(t, "[");
+}
+
+/* The file is read without the lock: it has a connection of its own. */
 void model_write_history(struct model *m, const struct history_page *asked, struct json_buffer *t)
 {
     struct history_page q = *asked;
@@ -240,15 +246,16 @@ void model_write_history(struct model *m, const struct history_page *asked, stru
     lock_to_read(m);
     begin_answer(m, t);
     json_buffer_bool_of(t, "is_recorded", m->reader != NULL);
-    if (m->reader != NULL)
-        write_gaps(m, &q, t);
-    else
+    if (m->reader == NULL) {
         json_buffer_number_of(t, "known_since_ms", true, known_since(m));
-    json_buffer_name(t, "tenures");
-    json_buffer_add(t, "[");
-    if (m->reader == NULL)
+        begin_tenures(t);
         read_ring(m, &q, &p);
+    }
     pthread_mutex_unlock(&m->follow.lock);
+    if (m->reader != NULL) {
+        write_gaps(m, &q, t);
+        begin_tenures(t);
+    }
     int rc = m->reader != NULL ? history_read_page(m->reader, &q, write_tenure, &p) : 0;
     bool is_cut = rc > 0 && p.count > 0;
     t->failed = t->failed || (rc != 0 && !is_cut);

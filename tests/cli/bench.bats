@@ -19,9 +19,21 @@ lists_some() {
     simba list --json simba-bench- | grep -q mutex
 }
 
-lists_tokens() { # so many different ones were seen
-    simba list --json simba-bench- | grep -o '"token": *[0-9]*' >>tokens
-    [ "$(sort -u tokens | wc -l)" -ge "$1" ]
+# The names of all that it can measure with: a listing would have to meet one while it is held.
+watch_pairs() {
+    local names
+    names=$(printf 'simba-bench-%d.one ' {0..15})
+    # shellcheck disable=SC2086 # names
+    begin "$SIMBA" watch --json $names >watched
+    await has_lines 16 watched # one for how each is
+}
+
+has_lines() { # so many, file
+    [ "$(wc -l <"$2")" -ge "$1" ]
+}
+
+watched_tenures() { # so many have begun
+    [ "$(grep -c '"event": *"acquired"' watched)" -ge "$1" ]
 }
 
 @test "bench: a table, an estimate and one sentence; nothing stays held" {
@@ -51,11 +63,14 @@ END
 }
 
 @test "bench: a signal ends it in order: shows what there is, gives all back, dies of it" {
+    local bench
     begin "$SIMBA" bench --ttl 60s --for 1h >out # a shell's children in the background ignore SIGINT
-    await lists_some
-    await lists_tokens 3 # some pairs
-    kill -TERM "$PID"
-    ends "$PID"
+    bench=$PID
+    await lists_some # so there is a store
+    watch_pairs
+    await watched_tenures 2 # so a first pair is over
+    kill -TERM "$bench"
+    ends "$bench"
     [ "$CODE" -eq 143 ]
     has ', then interrupted' out
     has '^From here, acquire and release take [0-9.]+ ' out

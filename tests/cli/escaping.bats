@@ -85,3 +85,24 @@ P
     grep -q '"value":"unix:/tmp/?"' <<<"$output"
     ! grep -q '^null' <<<"$output"
 }
+
+# Whoever reads must not take what is there for all.
+# bats test_tags=storeless
+@test "as JSON: where there is no memory for a line, none is printed in part, and that is an error" {
+    local sample n once failures
+    sample=$(dirname "$SIMBA")/tests/json_sample
+    "$sample" 0 >all
+    [ "$(sort -u all | grep -c '^{"text":"a","wrong":"b?","number":[0-2]}$')" -eq 3 ]
+    for once in "" once; do
+        failures=0
+        for ((n = 1; n <= 60; n++)); do
+            run "$sample" "$n" $once
+            grep '^[{n]' <<<"$output" >some || true
+            ! grep -vxFf all some || { echo "$n"; false; }
+            [ "$status" -eq 0 ] && cmp all some && continue
+            expect 125 'lines are missing on stdout: no memory to make JSON of them'
+            failures=$((failures + 1))
+        done
+        ((failures == 3)) # a line is one piece of memory
+    done
+}

@@ -174,3 +174,17 @@ P
 }
 
 ticks_of() { awk '{ print $14 + $15 }' "/proc/$1/stat"; }
+
+# A connection to the store is worth what the keeper may do there.
+# bats test_tags=store
+@test "elect: the guard is killed: --on-released inherits no connection to the store" {
+    begin "$SIMBA" elect "${SHORT[@]}" --on-acquired 'touch up; sleep 60' \
+        --on-released 'ls -l /proc/self/fd >inherited' "$M" >lines 2>said
+    await test -e up
+    kill -KILL "$(child_of "$PID")"
+    await grep -q /proc/ inherited
+    ls -l /proc/self/fd >ours # what the tests were started with
+    sockets_of() { grep -oE 'socket:\[[0-9]+\]' "$1" | sort; }
+    cat inherited
+    [ -z "$(comm -23 <(sockets_of inherited) <(sockets_of ours))" ]
+}

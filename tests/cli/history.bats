@@ -307,6 +307,30 @@ P
     expect 0 '"state":"ended".*"reason":null'
 }
 
+# Sums of what others have put there must not overflow, and times can be shown.
+@test "history: times that nobody can have recorded" {
+    setup_store
+    record
+    tenure one@a "$M"
+    end_watch
+    local most=9223372036854775807
+    for pair in "-$most, $most" "$most, -$most" "$most, $most" "'x', 'y'"; do
+        sql "UPDATE tenure SET began_ms = ${pair%,*}, ended_ms = ${pair#*,}"
+        sql "UPDATE recording SET began_ms = ${pair%,*}, last_ms = ${pair#*,}"
+        run simba history --from h.db
+        expect 0
+        ! grep -vE '^($|[ -]?≤? *(BEGAN|(1969|1970|9999|10000)-|simba history: no tenure in))' <<<"$output" || false
+        run simba history --from h.db --json
+        expect 0
+        ! sed -E 's/"token":[0-9]+//' <<<"$output" | grep -E '[0-9]{16}|_ms":-' || false
+    done
+    sql "UPDATE tenure SET began_ms = -$most, ended_ms = NULL"
+    record
+    end_watch
+    run simba history --from h.db
+    expect 0
+}
+
 @test "history: what is older than --keep goes" {
     setup_store
     record

@@ -61,7 +61,8 @@ assert client.ask(ADDRESS, "/echo/" + "a" * 20000)[0] in (414, 431)'
     with_sample '
 for host, status in (("localhost", 200), ("127.0.0.1:8080", 200), ("[::1]:1", 200), ("LOCALHOST:1", 200),
                      ("one.example", 200), ("Two.Example:80", 200), ("example", 403), ("one.example,two.example", 403),
-                     ("evil.example", 403), ("localhost.evil.example:80", 403), ("", 403), ("[::1", 200)):
+                     ("evil.example", 403), ("localhost.evil.example:80", 403), ("", 403), ("[::1", 403),
+                     ("[::1].evil.example", 403), ("localhost:80.evil.example", 403)):
     with request("GET /echo/", host) as s:
         answer = read_until(s, b"\r\n\r\n")
     assert answer.startswith(b"HTTP/1.1 %d" % status), (host, answer)

@@ -30,6 +30,9 @@ timed() {
     timed simba lock -q -w 3s -E 0 "$M" touch never
     expect 125 "^simba lock: mutex '$M' on $STORE: "
     [ "$took" -ge 2900 ] && [ "$took" -lt 4500 ] || { echo "$took ms: $output"; return 1; }
+    timed simba lock -q -w 1100ms -E 0 "$M" touch never # the end is not late by a read of a second
+    expect 125 "^simba lock: mutex '$M' on $STORE: "
+    [ "$took" -ge 1100 ] && [ "$took" -lt 1900 ] || { echo "$took ms: $output"; return 1; }
     [ ! -e never ]
 }
 
@@ -40,9 +43,9 @@ timed() {
     [ "$took" -lt 3500 ] || { echo "$took ms: $output"; return 1; }
     local and='?'
     [[ "$SIMBA_URL" != *\?* ]] || and='&'
-    timed simba -u "$SIMBA_URL${and}command_timeout=500ms" lock -q -n -E 0 "$M" touch never
+    timed simba -u "$SIMBA_URL${and}command_timeout=100ms" lock -q -n -E 0 "$M" touch never
     expect 125
-    [ "$took" -lt 1500 ] || { echo "$took ms: $output"; return 1; }
+    [ "$took" -lt 950 ] || { echo "$took ms: $output"; return 1; }
     [ ! -e never ]
 }
 
@@ -56,6 +59,31 @@ timed() {
     ends "$PID"
     store_goes_on
     [ "$CODE" -eq 9 ]
+}
+
+@test "once --status on a store that hangs: 125, and how long it was asked" {
+    make_store_hang
+    run simba once -q --status "$M" --per 1h
+    expect 125 "^simba once: mutex '$M' on $STORE: "
+    ! grep -qE 'did not answer in [0-9]+ ms' <<<"$output" || { echo "$output"; return 1; } # the last attempt's
+}
+
+@test "release --wait=D: the store hangs before the end: 125, and the end is not late" {
+    [ "$KIND" != sqlite ] || skip "a file does not hang"
+    make_store_losable
+    begin "$SIMBA" lock --ttl 30s -k 8s "$M" sh -c 'trap "" TERM; touch held; sleep 60 & while ! wait; do :; done'
+    await test -e held
+    owner=$PID
+    begin "$SIMBA" release --yes --wait=3s "$M" 2>said
+    sleep 1
+    kill -STOP "$PROXY"
+    local began
+    began=$(date +%s%N)
+    ends "$PID"
+    took=$((($(date +%s%N) - began) / 1000000))
+    store_goes_on
+    kill -KILL "$owner" || true # its session may have ended it
+    [ "$CODE" -eq 125 ] && [ "$took" -lt 4300 ] || { echo "$CODE, $took ms"; cat said; return 1; }
 }
 
 @test "lock on a store that hangs: it is asked on, says for how long, and runs CMD when there is an answer" {
@@ -125,7 +153,7 @@ time.sleep(60)' store/locks.db
         # shellcheck disable=SC2086
         timed simba lock -q $words -E 0 "$M" touch never
         expect 125 "^simba lock: mutex '$M' on $STORE: "
-        [ "$took" -lt 5000 ] || { echo "$words: $took ms: $output"; return 1; }
+        [ "$took" -lt 4000 ] || { echo "$words: $took ms: $output"; return 1; } # the wait includes the first try
     done
     [ ! -e never ]
 }
@@ -164,6 +192,21 @@ time.sleep(60)' store/locks.db
         done'
     [ "$(grep -c '^has run$' <<<"$output")" -eq 3 ] || { echo "$output"; return 1; }
     expect 0 '^status 0$'
+}
+
+# bats test_tags=sqlite
+@test "a reservation that is over while the server is slow: nothing is said without a reason" {
+    with_server '' redis -- '
+        port=${1##*:} port=${port%%/*}
+        simba lock -u "$1" m true
+        redis-cli -p "$port" set "simba:{m}:token" next:another PX 500 >/dev/null
+        simba lock -u "$1" m echo has run 2>said &
+        sleep 0.2
+        redis-cli -p "$port" client pause 2500 ALL >/dev/null
+        wait $!
+        echo "said: $(cat said)"'
+    expect 0 '^has run$'
+    ! grep -E ": ?$" <<<"${output//said: /}" || { echo "$output"; return 1; }
 }
 
 # bats test_tags=sqlite

@@ -398,3 +398,26 @@ P
         done
     done
 }
+
+# What one program takes for our name, another may take for its own.
+@test "--listen: each Host counts, and all of it" {
+    begin "$SIMBA" elect -v --listen 127.0.0.1:0 "$M" >lines 2>said
+    await has "listening on" said
+    address=$(grep -oE 'http://[0-9.:]+' said | head -n 1)
+    status_of() { curl -sS --max-time 10 -o /dev/null -w '%{http_code}' "$@" "$address/healthz"; }
+    for host in localhost:1 '[::1]' '[::1]:80' 127.0.0.1:; do
+        [ "$(status_of -H "Host: $host")" = 200 ] || { echo "$host"; false; }
+    done
+    for host in '[::1].evil.example.org' '[::1' '[::1]evil' localhost:80.evil.example.org evil.example.org:80 '[evil]'; do
+        [ "$(status_of -H "Host: $host")" = 403 ] || { echo "$host"; false; }
+    done
+    for hosts in 'localhost evil.example.org' 'evil.example.org localhost'; do # curl sends one
+        exec 5<>"/dev/tcp/127.0.0.1/${address##*:}"
+        printf 'GET /healthz HTTP/1.1\r\nHost: %s\r\nHost: %s\r\nConnection: close\r\n\r\n' ${hosts% *} ${hosts#* } >&5
+        timeout 20 head -n 1 <&5 | grep -q ' 403 ' || { echo "$hosts"; false; }
+        exec 5>&-
+    done
+    [ "$(status_of -H 'Host: evil.example.org' -H 'X-Forwarded-Host: localhost')" = 403 ]
+    [ "$(status_of -H 'Host: localhost' -H 'X-Forwarded-Host: evil.example.org')" = 200 ]
+    [ "$(status_of --http1.0 -H 'Host:')" = 200 ] # no browser asks so
+}

@@ -100,9 +100,9 @@ simba doctor "-u$admin" | grep "as simba init makes it"
         with $server -- '
             simba -u "$1" lock x true
             mkfifo hold
-            { echo "BEGIN; UPDATE simba_mutex SET owner_id=owner_id WHERE mutex='"'x'"';"; read -r _ <hold; echo "ROLLBACK;"; } |
-                sql >has.out &
-            while simba -u "$1" lock -n x true 2>early; do :; done # until the row is locked
+            { echo "BEGIN; UPDATE simba_mutex SET owner_id=owner_id WHERE mutex='"'x'"';"
+                echo "SELECT '"'locked'"';"; read -r _ <hold; echo "ROLLBACK;"; } | sql -n >has.out &
+            until grep -q locked has.out; do sleep 0.1; done
             simba -u "$1" lock -n x echo never 2>&1 || echo "at once: $?"
             simba -u "$1" lock -w 1s x echo never 2>&1 || echo "in time: $?"
             simba -u "$1" lock x echo ran 2>waits &

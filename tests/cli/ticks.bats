@@ -195,6 +195,31 @@ needs_clock_step() {
     expect_all 125 'nothing runs until tick' "mutex '$M' on $STORE: nothing runs; giving up \(--fail-fast\)$"
 }
 
+# bats test_tags=sqlite
+@test "schedule: a user without rights to the notes is told that nothing runs; --fail-fast ends" {
+    with_server '' postgres -- '
+        simba lock -u "$1" m true
+        for right in select insert,update; do
+            psql -qc "grant all on simba_note to simba" -c "revoke $right on simba_note from simba" "$1"
+            timeout 20 "$SIMBA" schedule -u "$1" --fail-fast m --every 1s ./never 2>&1 || echo "status $?"
+        done'
+    expect_all 0 "^simba schedule: mutex 'm'.*: which tick is next cannot be read: .*permission denied for table simba_note.*; the contender is stopped" \
+        "^simba schedule: mutex 'm'.*: its note 'tick 1 .*' cannot be written: .*permission denied for table simba_note.*; the contender is stopped"
+    [ "$(grep -c '^status 125$' <<<"$output")" -eq 2 ] || { echo "$output"; return 1; }
+}
+
+# bats test_tags=sqlite
+@test "schedule: notes that somebody keeps locked: it is said that nothing runs, without -v" {
+    with_server '' postgres -- '
+        simba lock -u "$1" m true
+        psql -q "$1" -c "begin" -c "lock table simba_note" -c "select pg_sleep(30)" >&2 &
+        "$SIMBA" schedule -u "$1" m --every 1s touch ran 2>said &
+        for i in $(seq 200); do ! grep -q "trying again" said || break; sleep 0.1; done
+        kill $! %1
+        cat said'
+    expect 0 "^simba schedule: mutex 'm'.*: (which tick is next cannot be read|its note 'tick 1 .*' cannot be written): .*; trying again"
+}
+
 # A machine whose clock is an hour ahead leads, and dies; then one leads whose clock is right. On a store that has a
 # clock of its own.
 lead_an_hour_ahead() { # server

@@ -2,6 +2,7 @@
 #include "suite.h"
 
 #include <stddef.h>
+#include <string.h>
 
 static simba_locker *locker(simba_client *s, const char *mutex)
 {
@@ -55,13 +56,17 @@ static void locker_try(void)
 /* shows: C9 */
 static void locker_timeout(void)
 {
-    simba_client *one = client_open(), *two = client_open();
+    struct heard heard = {0};
+    simba_client *one = client_open(), *two = client_open_hearing(&heard);
     const char *mutex = fresh("timeout");
     simba_locker *a = locker(one, mutex), *b = locker(two, mutex), *c = locker(two, mutex);
     CHECK_OK(simba_locker_acquire(a, PATIENCE_MS));
+    hear_anew(&heard);
     int64_t began = simba_now();
-    CHECK_REFUSED(simba_locker_acquire(b, 200), SIMBA_ETIMEOUT, mutex);
+    int code = simba_locker_acquire(b, 200);
     CHECK(simba_now() - began >= 200);
+    CHECK(strstr(simba_error_text(), mutex) != NULL);
+    check_in_vain(&heard, code, 200, NULL);
     CHECK(!simba_locker_is_held(b));
     CHECK_OK(simba_locker_release(a));
     CHECK_OK(simba_locker_acquire(c, PATIENCE_MS));
@@ -76,7 +81,8 @@ static void *release_it(void *arg)
     return NULL;
 }
 
-/* The time-out and the grant race; whatever wins, the next acquire of the same locker works. */
+/* The time-out and the grant race; whatever wins, the next acquire of the same locker works. The store may not have
+ * answered in so short a time. Beside a release it may also have said that nobody owned it, and granted it to nobody. */
 static void locker_after_timeout(void)
 {
     simba_client *one = client_open(), *two = client_open();
@@ -93,8 +99,10 @@ static void locker_after_timeout(void)
             code = simba_locker_acquire(b, 1);
             join(thread);
         }
-        CHECK(code == SIMBA_ETIMEOUT || (code == 0 && round % 2 == 1) ||
-              code == SIMBA_ESTORE); /* it may not have answered in so short a time */
+        bool is_race = round % 2 == 1;
+        if (code != SIMBA_ETIMEOUT && code != SIMBA_ESTORE && !is_race)
+            CHECK_CODE(code, SIMBA_ETIMEOUT);
+        CHECK(code == 0 || code == SIMBA_ETIMEOUT || code == SIMBA_ESTORE || code == SIMBA_ENOTYET);
         if (code != 0)
             CHECK_OK(simba_locker_acquire(b, PATIENCE_MS));
         CHECK_OK(simba_locker_release(b));

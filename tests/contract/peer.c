@@ -154,7 +154,8 @@ void peer_stop(struct peer *p)
 
 /* ---- talking ------------------------------------------------------------------------------- */
 
-static void get_line(struct peer *p, int64_t timeout_ms)
+/* False: it has ended. */
+static bool try_line(struct peer *p, int64_t timeout_ms)
 {
     int64_t until = simba_now() + timeout_ms;
     size_t n = 0;
@@ -166,13 +167,20 @@ static void get_line(struct peer *p, int64_t timeout_ms)
         char c;
         ssize_t got = read(p->from, &c, 1);
         if (got <= 0)
-            suite_fail(__FILE__, __LINE__, "a peer answers instead of ending");
+            return false;
         if (c == '\n')
             break;
         if (n + 1 < sizeof p->line)
             p->line[n++] = c;
     }
     p->line[n] = '\0';
+    return true;
+}
+
+static void get_line(struct peer *p, int64_t timeout_ms)
+{
+    if (!try_line(p, timeout_ms))
+        suite_fail(__FILE__, __LINE__, "a peer answers instead of ending");
 }
 
 /* The first line is the result of simba_open. */
@@ -221,6 +229,18 @@ const char *peer_ask(struct peer *p, const char *command)
 long long peer_number(struct peer *p, const char *command)
 {
     return strtoll(peer_ask(p, command), NULL, 10);
+}
+
+bool peer_asked(struct peer *p, const char *command, int signal)
+{
+    char line[PEER_LINE_MAX];
+    int n = snprintf(line, sizeof line, "%s\n", command);
+    be_ready(p);
+    if (write(p->to, line, (size_t)n) == n && try_line(p, PATIENCE_MS))
+        return true;
+    int status = gone(p);
+    CHECK(WIFSIGNALED(status) && WTERMSIG(status) == signal);
+    return false;
 }
 
 uint64_t peer_await_owner(struct peer *p)

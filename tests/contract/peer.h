@@ -12,7 +12,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#define PEER_LINE_MAX 2048
+#define PEER_LINE_MAX 8192
 #define PEER_FOREVER (-1)
 
 struct peer {
@@ -60,6 +60,9 @@ void peer_send(struct peer *p, const char *format, ...) __attribute__((format(pr
 const char *peer_reply(struct peer *p, int64_t timeout_ms); /* PEER_FOREVER: the watchdog's */
 const char *peer_ask(struct peer *p, const char *command);
 long long peer_number(struct peer *p, const char *command); /* the answer's first word */
+
+/* Asks, if no signal has killed it: else this one has, and it is gone. The answer is in p->line. */
+bool peer_asked(struct peer *p, const char *command, int signal);
 
 /* Waits until it owns the mutex, as contender; returns the token. */
 uint64_t peer_await_owner(struct peer *p);

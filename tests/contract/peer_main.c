@@ -1,6 +1,7 @@
 /* peer_main.c: what a peer does, in its own process. */
 #include <ctype.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -273,6 +274,7 @@ static void obey(char *line)
 int peer_main(int argc, char **argv)
 {
     CHECK(argc == 7);
+    signal(SIGBUS, SIG_DFL); /* seen by the test, also with a sanitizer */
     struct simba_options o = SIMBA_OPTIONS_INIT;
     o.log = on_log;
     me.mutex = argv[1];

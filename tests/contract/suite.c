@@ -194,6 +194,60 @@ void client_poll(simba_client *s)
     CHECK_OK(simba_poll(s));
 }
 
+/* ---- what the store has answered ------------------------------------------------------------- */
+
+/* The first one only: events come one at a time. */
+static void note_time(_Atomic int64_t *at, const struct simba_event *e)
+{
+    if (atomic_load(at) == 0)
+        atomic_store(at, e->began_us + e->duration_us);
+}
+
+void hear(void *heard, const struct simba_event *e)
+{
+    struct heard *h = heard;
+    if (e->kind != SIMBA_EVENT_EXCHANGE || strcmp(e->name, "contend") != 0 ||
+        e->began_us < atomic_load(&h->since_us))
+        return;
+    if (e->code == SIMBA_EHELD)
+        note_time(&h->held_us, e);
+    note_time(&h->any_us, e);
+}
+
+simba_client *client_open_hearing(struct heard *heard)
+{
+    struct simba_options o = suite_options();
+    simba_client *s = NULL;
+    o.trace = hear;
+    o.trace_data = heard;
+    CHECK_OK(simba_open(suite_url(), &o, &s));
+    return s;
+}
+
+void hear_anew(struct heard *heard)
+{
+    atomic_store(&heard->since_us, simba_now() * 1000);
+    atomic_store(&heard->any_us, 0);
+    atomic_store(&heard->held_us, 0);
+}
+
+void check_in_vain(struct heard *heard, int code, int64_t timeout_ms, simba_client *polled)
+{
+    int64_t ended = (simba_now() + 1) * 1000;
+    _Atomic int64_t *awaited = code == SIMBA_ETIMEOUT ? &heard->held_us : &heard->any_us;
+    for (int64_t until = simba_now() + PATIENCE_MS; atomic_load(awaited) == 0;) {
+        CHECK(simba_now() < until);
+        if (polled != NULL)
+            client_poll(polled);
+        else
+            nap(1);
+    }
+    int64_t held = atomic_load(&heard->held_us), after = held - atomic_load(&heard->since_us);
+    CHECK(code == SIMBA_ETIMEOUT || code == SIMBA_ESTORE);
+    CHECK(code == SIMBA_ESTORE || held <= ended);
+    CHECK(code == SIMBA_ETIMEOUT || held == 0 || after >= timeout_ms * 1000 / 2);
+}
+
 /* ---- ports --------------------------------------------------------------------------------- */
 
 /* Below what the system gives to connections (32768 and above, as it comes), and low enough for the

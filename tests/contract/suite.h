@@ -136,6 +136,20 @@ void client_close(simba_client *s);
 void client_poll(
     simba_client *s); /* one that is polled: as soon as there is something, or in 1 s */
 
+/* What a client's trace tells of the answers to those who contend. */
+struct heard {
+    _Atomic int64_t since_us, any_us,
+        held_us; /* the first, and the first that refuses; 0: none yet */
+};
+void hear(void *heard, const struct simba_event *event); /* a trace function */
+simba_client *client_open_hearing(struct heard *heard);
+void hear_anew(struct heard *heard); /* from now on, before the wait begins */
+
+/* How a wait of timeout_ms ends for what another holds: with SIMBA_ETIMEOUT if the store has said so in that time,
+ * else with SIMBA_ESTORE. A store that refuses in the first half of it has done so in time, however late the loop takes
+ * up its answer. polled: the client if this thread polls it, else NULL. */
+void check_in_vain(struct heard *heard, int code, int64_t timeout_ms, simba_client *polled);
+
 /* A port of 127.0.0.1 for a server that the test starts, kills and starts again: none that the
  * system gives to somebody's connection meanwhile, nor that another test has drawn and still may
  * use. */

@@ -4,6 +4,7 @@
                     with its letter, its value and its default
     exit statuses   those of a manual page are those of the command's help; no other number is called a status
     names           every SIMBA_… and simba_… exists: in the headers, in the environment, as a metric
+    names of once   no other command of an example has them
     functions       every public function has a page in section 3, as soon as one has
     URLs            schemes and options exist
     messages        those of the table in the guide for troubleshooting are in tests/messages/collection.txt
@@ -26,6 +27,8 @@ FOREIGN = set("""caching_sha2_password rpl_semi_sync_master_timeout synchronous_
     simba_noun_verb max_connections wait_timeout""".split())
 FROM_LIBRARIES = {"database is locked"}  # SQLite
 OTHER_SCHEMES = {"http", "https", "dir", "file", "jdbc", "ssh", "unix"}
+NAMED = re.compile(r"\bsimba (once|lock|elect|schedule) "
+                   r"(?:(?:-u|--url|--id|--per|-w|--wait|--every) \S+ |-[-\w]+ )*([a-z][\w.-]*)")
 MARK = re.compile(r"(?:<!-- *|^\s*; )fact: *(.*?)(?: *-->| *$)")
 DURATION = re.compile(r"(\d+(?:\.\d+)?)[ \u00a0]?(ms|min|s|h|day|d|m)?\b")
 UNITS = {"ms": 1, "s": 1000, "min": 60000, "m": 60000, "h": 3600000, "d": 86400000, "day": 86400000}
@@ -307,6 +310,15 @@ class Checker:
                     if said not in FROM_LIBRARIES and not re.search(parts, messages):
                         self.say(text, at, f"no message says {said!r}")
 
+    def check_names_of_once(self, text):
+        """simba once takes whoever owns NAME for one who runs CMD: in examples its NAME is no other command's."""
+        seen = {}
+        for number, line, block in text.lines:
+            for command, name in NAMED.findall(line) if block else []:
+                first = seen.setdefault(name, command)
+                if first != command and "once" in (first, command):
+                    self.say(text, number, f"simba {command} has the NAME {name!r} of simba {first}: give it its own")
+
     # ---- URLs ----
 
     def check_urls(self, text):
@@ -448,6 +460,7 @@ def check(s):
         c.check_manual(command)
     for text in c.texts:
         for one in (c.check_command_lines, c.check_options, c.check_statuses, c.check_names, c.check_urls,
-                    c.check_places, c.check_identifiers, c.check_messages, c.check_figures, c.check_defaults, c.check_version):
+                    c.check_places, c.check_identifiers, c.check_messages, c.check_figures, c.check_defaults, c.check_version,
+                    c.check_names_of_once):
             one(text)
     return c.wrong

@@ -1,7 +1,6 @@
 /* main.c: runs worlds, many of them, and shows what they went through.
  *
  *   sim [--seed S] [--runs N] [--events E] [--clients C] [--seconds T] [--trace] [--quiet]
- *       [--plant BUG]   (in the build with planted bugs; --plant list names them)
  *
  * Seeds S, S+1, … each make one world. A broken promise prints its seed and the end of its trace;
  * `sim --seed THAT --runs 1 --trace` shows it whole. Every 64th world runs twice and must give the
@@ -151,7 +150,7 @@ static void show_sum(const struct settings *s, const struct tally *t, uint64_t r
 static int usage(void)
 {
     fputs("usage: sim [--seed S] [--runs N] [--events E] [--clients C] [--seconds T] [--trace] "
-          "[--quiet] [--plant BUG]\n",
+          "[--quiet]\n",
           stderr);
     return 64;
 }
@@ -173,9 +172,6 @@ static int parse(int argc, char **argv, struct settings *s)
             s->events = strtoull(argv[++i], NULL, 0);
         } else if (strcmp(argv[i], "--clients") == 0) {
             s->clients = (unsigned)strtoul(argv[++i], NULL, 0);
-        } else if (strcmp(argv[i], "--plant") == 0) {
-            if (!plant(argv[++i]))
-                return usage();
         } else if (strcmp(argv[i], "--seconds") == 0) {
             s->seconds = strtod(argv[++i], NULL);
         } else {

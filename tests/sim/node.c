@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/planted.h"
 #include "world.h"
 
 #define LOWEST (-UINT64_C(0x9e3779b97f4a7c15)) /* the state of base/rng.h whose next draw is 0 */
@@ -207,10 +206,7 @@ static void read_owner(struct world *w, struct node *n, const struct event *e)
 {
     int64_t delay =
         world_between(w, 0, 1000) + world_fault_for(w, FAULT_PREEMPT, n, 2 * w->period.lease);
-    if (e->kind == EVENT_READ_CLOCK && PLANTED(CLOCK_FIRST)) {
-        view_begin(&n->view, &n->reader); /* only now, long after the clock */
-        world_post(w, w->now, EVENT_READ_END, n, NULL);
-    } else if (e->kind == EVENT_READ_CLOCK) {
+    if (e->kind == EVENT_READ_CLOCK) {
         n->read_clock = world_local(w, n);
         n->read_truth = node_owns(w, n);
         world_post(w, w->now + delay, EVENT_READ_END, n, NULL);

@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/planted.h"
 #include "world.h"
 
 /* ---- leases -------------------------------------------------------------------------------- */
@@ -32,9 +31,7 @@ static void apply_lease(struct world *w, struct event *e)
     struct message *m = &e->message;
     struct lease_record *r = &w->store.lease[m->mutex];
     bool held = r->owner[0] != '\0' && r->until > w->now;
-    bool any = (PLANTED(RELEASE_ANY) && m->request.op == SIMBA_RELEASE) ||
-               (PLANTED(PUBLISH_ANY) && m->request.op == SIMBA_PUBLISH);
-    bool ours = (r->token == m->request.token || any) && strcmp(r->owner, m->id) == 0;
+    bool ours = r->token == m->request.token && strcmp(r->owner, m->id) == 0;
     switch (m->request.op) {
     case SIMBA_CONTEND:
         if (held || w->store.grace_until > w->now)

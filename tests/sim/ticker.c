@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/planted.h"
 #include "world.h"
 
 #define EPOCH_MS INT64_C(1700000000000)
@@ -111,10 +110,10 @@ static bool is_taken(struct world *w, struct message *m, const struct tick_recor
 {
     const struct lease_record *l = &w->store.lease[m->mutex];
     bool held = l->until > w->now && strcmp(l->owner, m->id) == 0 && !l->evicted;
-    bool ours = (held && l->token == m->request.token) || PLANTED(TICK_OLD_TOKEN);
+    bool ours = held && l->token == m->request.token;
     bool overtaken = r->token == m->request.token && m->request.seq <= r->serial;
     m->code = ours ? 0 : SIMBA_ELOST;
-    return ours && (!overtaken || PLANTED(TICK_OVERTAKEN));
+    return ours && !overtaken;
 }
 
 static void take(struct world *w, const struct node *n, const struct message *m,

@@ -1,6 +1,5 @@
 /* user.c: what users do with their handles, and what their callbacks do. In calm times everybody
  * wants to lead and nobody is slow. */
-#include "core/planted.h"
 #include "world.h"
 
 void user_soon(struct world *w, struct node *n, int64_t most)
@@ -16,7 +15,7 @@ void user_ask(struct world *w, struct node *n)
     w->tally->reads++;
     n->read_clock = world_local(w, n);
     n->read_truth = node_owns(w, n);
-    if (!view_begin(&n->view, &n->reader) && !PLANTED(CLOCK_FIRST)) {
+    if (!view_begin(&n->view, &n->reader)) {
         node_answer(w, n, false);
         return;
     }
@@ -196,7 +195,7 @@ static void trace_callback(struct world *w, const struct node *n)
 
 void user_dispatch(struct world *w, struct node *n)
 {
-    n->skipped = n->callback == CALLBACK_ACQUIRED && !PLANTED(STALE_CALLBACK) &&
+    n->skipped = n->callback == CALLBACK_ACQUIRED &&
                  !(node_owns(w, n) && n->view.token == n->callback_token);
     if (n->skipped) {
         world_post(w, w->now, EVENT_RETURN, n, NULL);

@@ -1,6 +1,5 @@
 /* worker.c: what an owner's work does beside callbacks: it reports progress, stalls, and goes on
  * after its tenure; and on_endangered, which may run at the same time as another callback. */
-#include "core/planted.h"
 #include "world.h"
 
 /* ---- reports of progress ------------------------------------------------------------------- */

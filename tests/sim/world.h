@@ -340,9 +340,6 @@ const char *name_of_reason(enum simba_reason reason);
 const char *name_of_callback(enum handle_callback callback);
 void trace_reply(struct world *w, const struct node *n, const struct message *m);
 
-/* plant.c: which bug of core/planted.h is switched on; false: there is none of that name */
-bool plant(const char *name);
-
 /* node.c: what the runtime does, in simulated time */
 void node_boot(struct world *w, struct node *n);
 void node_step(struct world *w, struct node *n, struct handle_event event);

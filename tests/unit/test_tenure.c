@@ -145,9 +145,12 @@ static void the_next_tells_when_it_was_over(void **state)
 {
     (void)state;
     struct tenure a = seen_with(2000), b = seen("b", 8);
-    b.seen_at = a.until + 5000 * NS_PER_MS;
+    b.asked_at = b.seen_at = a.until + 5000 * NS_PER_MS;
     b.acquired_at = a.until - 1;
     assert_int_equal(tenure_end(&a, &b), SIMBA_RELEASED);
+    b.asked_at = b.seen_at - 2; /* the answer took so long that it may have begun later */
+    assert_int_equal(tenure_end(&a, &b), SIMBA_UNSEEN);
+    b.asked_at = b.seen_at;
     b.aged = false; /* an estimate */
     assert_int_equal(tenure_end(&a, &b), SIMBA_UNSEEN);
     b.aged = true;

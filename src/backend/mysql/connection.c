@@ -1,6 +1,7 @@
 /* connection.c: a new connection, made on a thread where it may block, and what went wrong with
  * one. */
 #include <errmsg.h>
+#include <fcntl.h>
 #include <mysqld_error.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -185,6 +186,16 @@ static void explain_connect(unsigned error, const struct mysql_config *c, int64_
             "set it up there, or write tls=off");
 }
 
+/* The client library lets children of the process inherit the connection. */
+static bool connect_to_server(struct mysql_connection *l, const struct mysql_config *c)
+{
+    if (mysql_real_connect(&l->mysql, c->host, c->user, c->password, c->database, (unsigned)c->port,
+                           c->socket, CLIENT_FOUND_ROWS) == NULL)
+        return false;
+    fcntl((int)mysql_get_socket(&l->mysql), F_SETFD, FD_CLOEXEC);
+    return true;
+}
+
 bool mysql_connection_open(const void *config, struct sql_session *out, int *code, char *why)
 {
     const struct mysql_config *c = config;
@@ -198,9 +209,7 @@ bool mysql_connection_open(const void *config, struct sql_session *out, int *cod
     set_options(&l->mysql, c);
     int64_t began = simba_now();
     int rc = -1; /* as the client library says */
-    if (mysql_real_connect(&l->mysql, c->host, c->user, c->password, c->database, (unsigned)c->port,
-                           c->socket, CLIENT_FOUND_ROWS) != NULL &&
-        set_session(l, c))
+    if (connect_to_server(l, c) && set_session(l, c))
         rc = mysql_inspect_server(l, c);
     if (rc == 0)
         rc = mysql_inspect_table(l, c, why);

@@ -330,6 +330,8 @@ void mysql_statements_read(struct statement *t, const struct mysql_dialect *d,
 void mysql_statements_make(struct statement *t, const struct mysql_dialect *d,
                            const struct sql_job *job)
 {
+    if (job->short_lock_wait && d->returning)
+        sql_statement_put(t, AT_ONCE);
     fill(t, d, job, 0, "INSERT " INTO "$V)VALUES(" MAKE_ROW ")");
 }
 

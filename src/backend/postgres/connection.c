@@ -52,7 +52,8 @@ enum sql_end postgres_connection_explain(const char *state, int *code, const cha
     return f->end;
 }
 
-/* A connection that was not made has no SQLSTATE, only words. */
+/* A connection that was not made has no SQLSTATE, only words: of all hosts that were tried. One that
+ * refuses us is the last, and time does not mend that; so it comes first. */
 static void explain_connect(PGconn *conn, int *code, char *why)
 {
     static const struct {
@@ -60,6 +61,11 @@ static void explain_connect(PGconn *conn, int *code, char *why)
         int code;
         const char *help;
     } known[] = {
+        {"authentication failed", SIMBA_EDENIED, "; check user and password"},
+        {"no password supplied", SIMBA_EDENIED, "; give one, or password_file"},
+        {"no pg_hba.conf entry", SIMBA_EDENIED, ""},
+        {"permission denied for database", SIMBA_EDENIED, ""},
+        {"is not permitted to log in", SIMBA_EDENIED, ""},
         {"too many connections", SIMBA_ESTATE, TOO_MANY},
         {"too many clients", SIMBA_ESTATE, TOO_MANY},
         {"remaining connection slots", SIMBA_ESTATE, TOO_MANY},
@@ -69,11 +75,6 @@ static void explain_connect(PGconn *conn, int *code, char *why)
         {"timeout expired", SIMBA_ETIMEOUT,
          ": it does not greet; does it hang, is it no PostgreSQL server, or does a firewall drop "
          "packets?"},
-        {"authentication failed", SIMBA_EDENIED, "; check user and password"},
-        {"no password supplied", SIMBA_EDENIED, "; give one, or password_file"},
-        {"no pg_hba.conf entry", SIMBA_EDENIED, ""},
-        {"permission denied for database", SIMBA_EDENIED, ""},
-        {"is not permitted to log in", SIMBA_EDENIED, ""},
         {"does not support SSL", SIMBA_ESTORE, "; set up TLS there, or write sslmode=disable"},
         {"role \"", SIMBA_EDENIED, ""},
         {"database \"", SIMBA_ESCHEMA, ""}};

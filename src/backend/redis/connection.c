@@ -13,6 +13,7 @@
 #define OUT_KEPT (1u << 20) /* a larger buffer is given back when it is empty */
 #define QUEUE_FIRST 256     /* a power of two */
 #define ADDRESS_TEXT_MAX 280
+#define PLAIN_SENTINEL "; this is a sentinel: sentinel_tls=off, if it speaks no TLS"
 
 static void on_timer(uv_timer_t *timer);
 
@@ -222,7 +223,7 @@ static void on_broken(void *data, int code, const char *why)
                 : " before it answered: does it expect TLS on this port (rediss:), or is it "
                   "no Redis server?";
     else if (c->state == CONNECTION_TLS && c->use->is_sentinel)
-        hint = "; this is a sentinel: sentinel_tls=off, if it speaks no TLS";
+        hint = PLAIN_SENTINEL;
     connection_fail(c, code, "%s%s", why, hint);
 }
 
@@ -397,9 +398,10 @@ static void on_timer(uv_timer_t *timer)
         watch_commands(c);
     } else if (c->state != CONNECTION_DOWN) {
         c->turn += c->state == CONNECTION_CONNECTING;
-        connection_fail(c, SIMBA_ETIMEOUT, "cannot connect to %s in %lld ms: %s",
+        connection_fail(c, SIMBA_ETIMEOUT, "cannot connect to %s in %lld ms: %s%s",
                         c->state == CONNECTION_FINDING ? "the master" : address_text(c, to),
-                        (long long)c->net->host->connect_timeout_ms, late[c->state]);
+                        (long long)c->net->host->connect_timeout_ms, late[c->state],
+                        c->state == CONNECTION_TLS && c->use->is_sentinel ? PLAIN_SENTINEL : "");
     }
 }
 

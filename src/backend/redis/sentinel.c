@@ -43,23 +43,33 @@ static void fail_to_find(struct sentinels *a, const struct sentinel *best, size_
         connection_fail(a->commands, SIMBA_ESTORE, "no sentinel can be asked: %.280s", objection);
 }
 
-static void find(struct sentinels *a)
+/* One whose master has the most votes, of those that have answered in that round; NULL: nobody names any. */
+static const struct sentinel *find_best(const struct sentinels *a, uint64_t round, size_t *most)
 {
     const struct sentinel *best = NULL;
-    size_t most = 0;
+    *most = 0;
     for (size_t i = 0; i < a->count; i++) {
         const struct sentinel *s = &a->each[i];
-        size_t count =
-            s->answered >= a->since ? votes_count(a, &s->named, s->term, a->since, 0) : 0;
-        if (count > most) {
-            most = count;
+        size_t count = s->answered >= round ? votes_count(a, &s->named, s->term, round, 0) : 0;
+        if (count > *most) {
+            *most = count;
             best = s;
         }
     }
+    return best;
+}
+
+static void find(struct sentinels *a)
+{
+    size_t most;
+    const struct sentinel *best = find_best(a, a->since, &most);
     if (most > 0 && most >= votes_needed(a)) {
         a->commands->net->term = best->term;
         connection_go(a->commands, &best->named);
     } else if (most + votes_awaited(a, a->since) < votes_needed(a)) {
+        if (best ==
+            NULL) /* they have not all answered yet, and would be too few: as they said before */
+            best = find_best(a, 1, &most);
         fail_to_find(a, best, most);
     }
 }
@@ -118,6 +128,7 @@ static const struct sentinel *find_same(const struct sentinel *s)
 
 static void identify(struct sentinel *s)
 {
+    char why[CONNECTION_TEXT_MAX];
     if (strcmp(s->id, s->said_id) != 0)
         s->named = (struct address){.host = ""};
     memcpy(s->id, s->said_id, sizeof s->id);
@@ -126,10 +137,8 @@ static void identify(struct sentinel *s)
     if (s->is_identified)
         return;
     s->named = (struct address){.host = ""}; /* it has one vote */
-    connection_fail(&s->connection, SIMBA_EINVAL,
-                    "%.60s:%d is the same sentinel as %.60s:%d: name each of them once",
-                    s->address->host, s->address->port, s->same_as->address->host,
-                    s->same_as->address->port);
+    votes_say_same(s, why, sizeof why);
+    connection_fail(&s->connection, SIMBA_EINVAL, "%s", why);
 }
 
 static void on_id(void *data, const struct command *sent, const struct reply *r)

@@ -25,10 +25,13 @@ size_t votes_known(const struct sentinels *a)
     return most;
 }
 
-/* As far as the URL names so many. */
+/* As far as the URL names so many. And where it names several, one alone is not enough: all of them may
+ * be the same, which has restarted without its file and hears of no other one. */
 size_t votes_needed(const struct sentinels *a)
 {
     size_t majority = votes_known(a) / 2 + 1;
+    if (majority < 2)
+        majority = 2;
     return majority < a->count ? majority : a->count;
 }
 
@@ -114,6 +117,13 @@ static void say_young(const struct sentinel *s, int64_t vouched_ms, char *line, 
              s->address->host, s->address->port, left_ms / 1000, left_ms % 1000 / 100);
 }
 
+void votes_say_same(const struct sentinel *s, char *line, size_t size)
+{
+    snprintf(line, size, "%.60s:%d is the same sentinel as %.60s:%d: name each of them once",
+             s->address->host, s->address->port, s->same_as->address->host,
+             s->same_as->address->port);
+}
+
 void votes_object(const struct sentinels *a, int64_t vouched_ms, char *why, size_t size)
 {
     const struct sentinel *last = a->each + a->count;
@@ -164,7 +174,7 @@ bool votes_warn(const struct sentinels *a, size_t n, char *line, size_t size)
     for (size_t i = 0; i < a->count; i++) {
         const struct sentinel *s = &a->each[i];
         if (s->same_as != NULL && n-- == 0) {
-            snprintf(line, size, "%s", s->connection.why);
+            votes_say_same(s, line, size);
             return true;
         }
         if (is_behind(a, s) && n-- == 0) {

@@ -18,6 +18,9 @@ size_t votes_awaited(const struct sentinels *a, uint64_t round); /* may still an
  * asked again. */
 int64_t votes_vouched_ms(const struct sentinels *a, int64_t now);
 
+/* Which other address leads to it. */
+void votes_say_same(const struct sentinel *s, char *line, size_t size);
+
 /* Why they are too few. */
 void votes_object(const struct sentinels *a, int64_t vouched_ms, char *why, size_t size);
 

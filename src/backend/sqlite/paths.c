@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <simba.h>
+#include <sqlite3.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -67,6 +68,13 @@ static int check_files(const struct paths *p, const char *folder, char *why, siz
     return rc == 0 ? check_links(p->db, why, why_size) : rc;
 }
 
+/* Of a longer path SQLite says that it cannot open the file, and not why: "-journal" has to fit, too. */
+static int longest(void)
+{
+    const sqlite3_vfs *vfs = sqlite3_vfs_find(NULL);
+    return vfs != NULL && vfs->mxPathname < PATH_MAX ? vfs->mxPathname - 8 : PATH_MAX;
+}
+
 int paths_find(struct paths *p, const char *path, char *why, size_t why_size)
 {
     char folder[PATH_MAX];
@@ -91,8 +99,10 @@ int paths_find(struct paths *p, const char *path, char *why, size_t why_size)
     int n = snprintf(p->db, sizeof p->db, "%s%s%s", real, joint, name);
     snprintf(folder, sizeof folder, "%s", real);
     free(real);
-    if (rc == 0 && (size_t)n + sizeof "-live" > sizeof p->db) {
-        snprintf(why, why_size, "the path %s is too long", path);
+    int most = longest();
+    if (rc == 0 && (n > most || (size_t)n + sizeof "-live" > sizeof p->db)) {
+        snprintf(why, why_size, "a path of %d bytes is longer than the %d bytes that SQLite opens",
+                 n, most);
         rc = SIMBA_EINVAL;
     }
     if (rc < 0)

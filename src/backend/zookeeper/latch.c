@@ -6,8 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/planted.h"
-
 #define PREFIX "_c_"
 #define NODE_KIND "latch-"
 #define VERSION_AT 14    /* in a UUID's text */
@@ -44,7 +42,7 @@ bool zk_latch_parse(const char *name, int32_t *sequence)
     for (const char *next = name; (next = strstr(next, NODE_KIND)) != NULL; next++)
         at = next + strlen(NODE_KIND);
     if (at == NULL || strlen(name) >= LATCH_NAME_SIZE)
-        return PLANTED(LATCH_ANY_CHILD);
+        return false;
     char again[16]; /* the server writes it in this one form, also below zero */
     char *end;
     long long n = strtoll(at, &end, 10);
@@ -58,8 +56,6 @@ bool zk_latch_parse(const char *name, int32_t *sequence)
 /* The counter runs over; members are never half of its range apart. */
 bool zk_latch_before(int32_t a, int32_t b)
 {
-    if (PLANTED(LATCH_PLAIN_ORDER))
-        return a < b;
     return (int32_t)((uint32_t)a - (uint32_t)b) < 0;
 }
 
@@ -89,8 +85,6 @@ bool zk_latch_is_for(const struct latch *l, const char *name)
 
 bool zk_latch_is_sibling(const struct latch *l, const char *name)
 {
-    if (PLANTED(LATCH_REMOVES_OTHERS))
-        return true;
     return strncmp(name, PREFIX, strlen(PREFIX)) == 0 &&
            strncmp(name + strlen(PREFIX), l->uuid, CLIENT_DIGITS) == 0;
 }
@@ -150,7 +144,7 @@ enum latch_act zk_latch_next(const struct latch *l)
     case LATCH_LOST:
         return l->name[0] == '\0' ? LATCH_FIND : LATCH_STAT;
     case LATCH_IN:
-        return l->wanted || PLANTED(LATCH_KEEPS_UNWANTED) ? LATCH_REST : LATCH_DELETE;
+        return l->wanted ? LATCH_REST : LATCH_DELETE;
     default:
         assert(l->state == LATCH_GONE); /* the others have something in flight */
         return LATCH_END;
@@ -208,8 +202,7 @@ void zk_latch_created(struct latch *l, enum latch_reply reply, const char *name,
     if (reply == LATCH_DONE)
         come_in(l, name, czxid, owner, session);
     else
-        l->state =
-            reply == LATCH_UNKNOWN && !PLANTED(LATCH_FORGETS_CREATE) ? LATCH_LOST : LATCH_OUT;
+        l->state = reply == LATCH_UNKNOWN ? LATCH_LOST : LATCH_OUT;
 }
 
 void zk_latch_found(struct latch *l, enum latch_reply reply, const char *name)
@@ -246,7 +239,7 @@ void zk_latch_deleted(struct latch *l, enum latch_reply reply)
     assert(l->state == LATCH_LEAVING);
     l->in_flight = false;
     bool gone = reply == LATCH_DONE || reply == LATCH_NO_NODE;
-    l->state = gone || PLANTED(LATCH_FORGETS_DELETE) ? LATCH_GONE : LATCH_IN;
+    l->state = gone ? LATCH_GONE : LATCH_IN;
 }
 
 void zk_latch_vanished(struct latch *l)

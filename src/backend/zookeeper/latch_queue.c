@@ -15,7 +15,6 @@
 
 #include "backend/zookeeper/latch_member.h"
 #include "backend/zookeeper/path.h"
-#include "core/planted.h"
 
 #define EVICTION "evict "
 
@@ -53,7 +52,7 @@ void zk_latch_queue_answer_ending(struct latch_member *m)
 static void answer_other(struct latch_member *m)
 {
     struct latch_client *c = m->session->client;
-    bool left_over = strcmp(m->leader_id, m->id) == 0 && !PLANTED(LATCH_TAKES_ORPHAN);
+    bool left_over = strcmp(m->leader_id, m->id) == 0;
     struct simba_answer a = {.id = left_over ? NULL : m->leader_id,
                              .token = left_over ? 0 : m->leader_token,
                              .left_ms = zk_latch_session_timeout_ms(m->session),
@@ -110,7 +109,7 @@ static void wait_behind(struct latch_member *m, const char *ahead, const char *l
 {
     bool one = strcmp(ahead, leader) == 0;
     bool known = strcmp(m->leader, leader) == 0;
-    bool watched = strcmp(m->watched, ahead) == 0 || PLANTED(LATCH_NO_WATCH);
+    bool watched = strcmp(m->watched, ahead) == 0;
     snprintf(m->watched, sizeof m->watched, "%s", ahead);
     snprintf(m->leader, sizeof m->leader, "%s", leader);
     m->again = false;

@@ -5,7 +5,6 @@
  * for. One without has nothing to keep; but a read now and then makes the next write worth its
  * full length. */
 #include "backend/zookeeper/latch_member.h"
-#include "core/planted.h"
 
 #define WATCH_OWN_MS 20 /* a tenure shorter than this needs no watch on its node */
 #define HEARTBEAT_MIN_MS 5
@@ -30,8 +29,6 @@ int64_t zk_latch_session_timeout_ms(const struct latch_session *s)
 
 int64_t zk_latch_session_left(const struct latch_session *s)
 {
-    if (PLANTED(LATCH_NO_WRITE))
-        return s->deadline.timeout * 2 / 3;
     /* now was rounded down */
     int64_t left = zk_session_deadline_until(&s->deadline) - s->client->now - 1;
     return left > 0 ? left : 0;
@@ -39,8 +36,6 @@ int64_t zk_latch_session_left(const struct latch_session *s)
 
 bool zk_latch_session_is_fresh(const struct latch_session *s)
 {
-    if (PLANTED(LATCH_NO_WRITE))
-        return s->connected;
     return s->connected && s->client->now - s->deadline.written <= s->deadline.timeout / PART_FRESH;
 }
 
@@ -50,8 +45,7 @@ bool zk_latch_session_is_fresh(const struct latch_session *s)
 bool zk_latch_session_can_begin(const struct latch_session *s)
 {
     return zk_latch_session_is_fresh(s) &&
-           (zk_latch_session_left(s) >= s->deadline.timeout / PART_BEGIN ||
-            PLANTED(LATCH_NO_WORTH));
+           zk_latch_session_left(s) >= s->deadline.timeout / PART_BEGIN;
 }
 
 /* ---- the write that keeps it --------------------------------------------------------------- */

@@ -12,7 +12,8 @@
 #include "backend/zookeeper/query.h"
 
 #define DEFAULT_MS (SIMBA_TTL_MS + SIMBA_TRANSITION_MS)
-#define REST_MS 250      /* between attempts of a session whose time is over */
+#define REST_MS 250      /* between attempts, where all servers have failed, */
+#define PART_REST 64     /* and of the session's timeout while a tenure may still be kept */
 #define ASK_MS 1000      /* between questions whether its servers serve */
 #define PATIENCE_MS 1000 /* for an answer */
 #define TRIES 2          /* at each server, after one has said that it serves */
@@ -70,12 +71,15 @@ static bool is_outlived(const struct session *s, int64_t now)
 
 int64_t zk_session_rest_ms(const struct session *s, int64_t now)
 {
-    return is_outlived(s, now) && now < s->outlived.try_at ? s->outlived.try_at - now : 0;
+    bool rests = !s->latch.connected && s->failures >= (int)s->store->config.hosts;
+    return rests && now < s->try_at ? s->try_at - now : 0;
 }
 
 void zk_session_failed_once(struct session *s)
 {
-    s->outlived.try_at = simba_now() + REST_MS;
+    int64_t now = simba_now(), part = zk_latch_session_timeout_ms(&s->latch) / PART_REST;
+    bool is_kept = s->latch.established && !is_outlived(s, now) && part < REST_MS;
+    s->try_at = now + (is_kept ? part : REST_MS);
 }
 
 static void on_served(void *data, const struct four_letter_answer *a)
@@ -90,6 +94,7 @@ static void on_served(void *data, const struct four_letter_answer *a)
     if (!serves || s->outlived.has_served)
         return;
     s->outlived.has_served = true;
+    s->outlived.is_hidden = server.state == SERVER_HIDES;
     s->outlived.failures = s->failures;
 }
 
@@ -116,10 +121,13 @@ void zk_session_check_outlived(struct session *s)
     if (!is_outlived(s, now)) {
         forget_server(s);
     } else if (s->outlived.has_served && s->failures - s->outlived.failures >= tries) {
-        snprintf(s->why, sizeof s->why,
-                 "%.100s: the servers serve, and do not take up our session of before again: were "
-                 "their data deleted, or replaced by older ones? Beginning another session",
-                 s->addresses);
+        const char *how =
+            s->outlived.is_hidden
+                ? "the servers do not take up our session again: is there no majority, or were "
+                  "their data deleted, or replaced by older ones? Beginning another session"
+                : "the servers serve, and do not take up our session of before again: were their "
+                  "data deleted, or replaced by older ones? Beginning another session";
+        snprintf(s->why, sizeof s->why, "%.100s: %s", s->addresses, how);
         forget_server(s);
         give_up(s, SIMBA_ESTORE, false);
     } else if (s->outlived.question == NULL && now >= s->outlived.ask_at) {

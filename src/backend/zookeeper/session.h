@@ -34,12 +34,14 @@ struct session {
     struct reconnect reconnect; /* when to begin with another handle */
     char why[SESSION_TEXT_MAX];
 
+    int64_t try_at; /* simba_now(): when to connect next, if all servers have failed */
+
     /* Its time is over by our own clock, and it is still not taken up again. */
     struct {
         struct four_letter *question; /* whether a server serves; NULL: none */
         size_t host;                  /* that is asked next */
-        int64_t ask_at, try_at;       /* simba_now(): not before that */
-        bool has_served;              /* a server said so, */
+        int64_t ask_at;               /* simba_now(): not before that */
+        bool has_served, is_hidden;   /* a server said so, or did not say that it does not, */
         int failures;                 /* when there had been so many failures */
     } outlived;
 
@@ -62,9 +64,12 @@ void zk_session_close(struct session *s);
 
 /* Servers that know fewer transactions than we have seen never take up the session again: their
  * data were deleted, or an older backup was put back. So one whose time is over is given up, if its
- * servers serve others. Check: after each attempt, outside of the library's callbacks. Rest: how long
- * to wait before the next attempt. */
+ * servers serve others, or hide whether they do. Check: after each attempt, outside of the library's
+ * callbacks. */
 void zk_session_check_outlived(struct session *s);
+
+/* Servers that close each connection at once, as those without a majority do, are not asked as fast
+ * as the client library would. Rest: how long to wait before the next attempt. */
 int64_t zk_session_rest_ms(const struct session *s, int64_t now);
 void zk_session_failed_once(struct session *s); /* an attempt to connect */
 

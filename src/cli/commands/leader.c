@@ -62,7 +62,7 @@ static int run(struct cli *c)
         return code;
     c->mutex = c->operands[0];
     code = leader(c, c->mutex);
-    simba_close(c->client, ANSWER_MS);
+    cli_close(c, code);
     return code;
 }
 

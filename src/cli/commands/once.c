@@ -535,17 +535,18 @@ static int show_status(struct once *x)
     if (code != 0)
         return code;
     c->mutex = x->locked.plan.mutex;
+    int64_t began = simba_now();
     int rc = read_record(x, ANSWER_MS, &note, &owner);
     struct record r = record_parse(note.text);
     if (rc != 0)
-        code = print_error(c, "%s", cli_error_text());
+        code = refuse_unread(x, rc, simba_now() - began, "");
     else if (r.kind == RECORD_FOREIGN)
         code = refuse_note(x, &note);
     else
         say_status(x, &r, &note, &owner);
     if (rc == 0 && code == 0)
         code = (int)state_of(x, &r, &note, &owner);
-    simba_close(c->client, ANSWER_MS);
+    cli_close(c, code);
     return code;
 }
 

@@ -12,11 +12,12 @@
 
 #define EXIT_NOTHING 1 /* there was nothing to end, or the answer was no */
 
-#define READ_MS 50        /* waiting for its end: the first read after this long … */
-#define READ_PART 10      /* … and later ones a tenth of the time apart, … */
-#define READ_MOST_MS 1000 /* … but not more */
-#define ROUNDING_MS 20    /* of what stores say is left of a lease */
-#define END_LATE_MS 2000  /* a store may show a tenure so much longer than its lease */
+#define READ_MS 50         /* waiting for its end: the first read after this long … */
+#define READ_PART 10       /* … and later ones a tenth of the time apart, … */
+#define READ_MOST_MS 1000  /* … but not more */
+#define ROUNDING_MS 20     /* of what stores say is left of a lease */
+#define READ_LEAST_MS 1000 /* so late the end of the wait may be, where the store hangs */
+#define END_LATE_MS 2000   /* a store may show a tenure so much longer than its lease */
 
 #define TAKE_MS 60000    /* --note: to become the owner … */
 #define TAKE_PART_MS 100 /* … and so often it is looked who is in the way */
@@ -140,6 +141,12 @@ static int report_no_end(const struct cli *c, const struct request *r, const str
     return EXIT_CONFLICT;
 }
 
+/* The end is not late by much because a store hangs, and a slow one has answered by then. */
+static int64_t read_timeout_ms(int64_t left_ms)
+{
+    return left_ms > ANSWER_MS ? ANSWER_MS : left_ms < READ_LEAST_MS ? READ_LEAST_MS : left_ms;
+}
+
 /* Nobody renews an evicted tenure, so its lease is the longest that this can take; a renewal may
  * have come just before the eviction, so the lease is the one that was read last. Errors of the
  * store are waited out, too. */
@@ -156,10 +163,10 @@ static int await_end(const struct cli *c, const struct request *r, struct simba_
             return cli_fail(c, rc);
         if (left_ms <= 0)
             return report_no_end(c, r, o, waited_ms);
-        if (pause_ms < left_ms)
-            left_ms = pause_ms;
-        poll(NULL, 0, (int)left_ms);
-        rc = simba_read(c->client, r->mutex, ANSWER_MS, &seen);
+        if (left_ms < pause_ms)
+            pause_ms = left_ms;
+        poll(NULL, 0, (int)pause_ms);
+        rc = simba_read(c->client, r->mutex, read_timeout_ms(left_ms - pause_ms), &seen);
         if (rc == 0 && (seen.token != o->token || strcmp(seen.id, o->id) != 0))
             return report_end(c, r, o, &seen, simba_now() - began);
         if (rc == 0)
@@ -258,13 +265,14 @@ static void take_mutex(const struct cli *c, const struct request *r, simba_locke
                        struct taking *t)
 {
     uint64_t evicted = 0;
-    t->code = simba_locker_acquire_async(l, r->wait_ms == SIMBA_FOREVER ? TAKE_MS : r->wait_ms,
-                                         on_taken, t);
+    int64_t wait_ms = r->wait_ms == SIMBA_FOREVER ? TAKE_MS : r->wait_ms, began = simba_now();
+    t->code = simba_locker_acquire_async(l, wait_ms, on_taken, t);
     if (t->code < 0)
         on_taken(t, t->code);
     while (!t->is_over) {
         struct simba_owner o;
-        int rc = simba_read(c->client, r->mutex, ANSWER_MS, &o);
+        int64_t left_ms = wait_ms - (simba_now() - began);
+        int rc = simba_read(c->client, r->mutex, read_timeout_ms(left_ms), &o);
         bool is_in_the_way = rc == 0 && o.id[0] != '\0' && o.token != evicted &&
                              strcmp(o.id, simba_locker_id(l)) != 0;
         if (is_in_the_way && simba_evict(c->client, r->mutex, &o, false, ANSWER_MS) == 0)
@@ -343,7 +351,7 @@ static int run(struct cli *c)
         return code;
     r.mutex = c->mutex = c->operands[0];
     code = r.clears_note ? clear_note(c, &r) : release(c, &r);
-    simba_close(c->client, ANSWER_MS);
+    cli_close(c, code);
     return code;
 }
 

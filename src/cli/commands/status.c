@@ -144,7 +144,7 @@ static int run(struct cli *c)
         code = simba_owner_exists(&v.list.row[i].owner, simba_now()) ? 0 : 1;
     owner_list_empty(&v.list);
     free(v.list.row);
-    simba_close(c->client, ANSWER_MS);
+    cli_close(c, code);
     return code;
 }
 

@@ -29,6 +29,7 @@
 #define SHOW_AFTER_MS 400     /* before that it is not worth a line */
 #define READ_EVERY_MS 1000    /* while the line is shown, or the store has not answered */
 #define READ_TIMEOUT_MS 1000  /* so long at most a signal may have to wait */
+#define READ_LEAST_MS 10      /* where the wait is almost over */
 #define CLOSE_TIMEOUT_MS 1000 /* of a store that answers … */
 #define CLOSE_AWAY_MS 200 /* … and of one that does not: whoever waits for us has waited enough */
 #define CANCEL_EVERY_MS 5
@@ -134,13 +135,22 @@ static int give_up(const struct watcher *w, const char *error, int code)
                        show_duration(simba_now() - w->began, waited));
 }
 
+/* How long a read may last: the wait does not last longer because of it. */
+static int64_t read_timeout_ms(const struct watcher *w)
+{
+    int64_t wait_ms = w->p->wait_ms, left = wait_ms - (simba_now() - w->began);
+    if (wait_ms == 0 || wait_ms == SIMBA_FOREVER || left > READ_TIMEOUT_MS)
+        return READ_TIMEOUT_MS;
+    return left > READ_LEAST_MS ? left : READ_LEAST_MS;
+}
+
 /* 0: wait on, else an exit code after saying why. A store that can be read may still refuse every
  * attempt to acquire. */
 static int read_store(struct watcher *w, int64_t waited_ms)
 {
     struct simba_owner owner = {0};
     char error[STATUS_MAX] = "";
-    int code = simba_read(w->p->c->client, w->p->mutex, READ_TIMEOUT_MS, &owner);
+    int code = simba_read(w->p->c->client, w->p->mutex, read_timeout_ms(w), &owner);
     struct simba_trouble t = trouble_of(w->l);
     /* Of a connection that was not made, the attempts know what was seen. */
     bool is_away = hindrance_is_away(&t), is_refused = code == 0 && is_away;
@@ -179,10 +189,11 @@ static int ending_signal(const struct plan *p)
     return found;
 }
 
-/* Nobody looks, and the store is known to answer. */
+/* Of one try the answer says all. Else nobody looks, and the store is known to answer. */
 static bool needs_no_read(const struct watcher *w)
 {
-    return w->has_answered && !w->on_terminal;
+    bool is_one_try = w->p->wait_ms == 0 && !w->p->may_be_held;
+    return is_one_try || (w->has_answered && !w->on_terminal);
 }
 
 static int pause_ms(const struct watcher *w)
@@ -295,7 +306,8 @@ static int try_or_wait(struct watcher *w)
     return simba_locker_acquire(w->l, SIMBA_FOREVER);
 }
 
-static int acquire_watched(struct plan *p, simba_locker *l, bool has_answered, int *signal)
+static int acquire_watched(struct plan *p, simba_locker *l, int64_t began, bool has_answered,
+                           int *signal)
 {
     struct watcher w = {.p = p,
                         .l = l,
@@ -303,7 +315,7 @@ static int acquire_watched(struct plan *p, simba_locker *l, bool has_answered, i
                         .on_terminal = !p->c->quiet && isatty(STDERR_FILENO) != 0,
                         .has_answered = has_answered,
                         .patience = hindrance_patience(),
-                        .began = simba_now(),
+                        .began = began,
                         .next_read = FIRST_READ_MS};
     pthread_t thread;
     if (!poll_thread_start(p->c))
@@ -323,11 +335,15 @@ static int acquire_watched(struct plan *p, simba_locker *l, bool has_answered, i
 int acquire(struct plan *p, simba_locker *l, int *signal)
 {
     *signal = 0;
+    int64_t began = simba_now();
     int first = p->c->is_driven ? simba_locker_acquire(l, 0) : SIMBA_ETIMEOUT;
     if (first == 0)
         return ACQUIRED;
-    int code =
-        is_final(first) ? result_of(p, first) : acquire_watched(p, l, first == SIMBA_EHELD, signal);
+    bool is_over = p->c->is_driven && p->wait_ms > 0 && p->wait_ms != SIMBA_FOREVER &&
+                   simba_now() - began >= p->wait_ms;
+    int code = is_final(first) || is_over
+                   ? result_of(p, first)
+                   : acquire_watched(p, l, began, first == SIMBA_EHELD, signal);
     poll_thread_stop(p->c);
     if (code != ACQUIRED) {
         listen_end(p);

@@ -85,8 +85,9 @@ static void tell_shut(struct hindrance *h, const struct plan *p, const struct si
     int64_t now = simba_now();
     if (h->is_shut_said || (t->until - now < AFTER_MS && now - t->since < AFTER_MS))
         return;
-    print_note(p->c, "waiting for '%s' on %s: %s", p->mutex, p->c->store,
-               hindrance_shut_text(t, text, sizeof text));
+    if (hindrance_shut_text(t, text, sizeof text)[0] == '\0')
+        return; /* it is over, and the next answer is on its way */
+    print_note(p->c, "waiting for '%s' on %s: %s", p->mutex, p->c->store, text);
     h->is_shut_said = true;
 }
 

@@ -153,6 +153,30 @@ static void answer_not_found(struct http_request *r)
     answer_text(r, MHD_HTTP_NOT_FOUND, text);
 }
 
+struct hosts {
+    const struct http *h;
+    bool are_known;
+};
+
+static enum MHD_Result check_host(void *data, enum MHD_ValueKind kind, const char *name,
+                                  const char *value)
+{
+    struct hosts *all = data;
+    (void)kind;
+    if (strcasecmp(name, "Host") == 0 &&
+        !address_allows(&all->h->address, all->h->o.hosts, value != NULL ? value : ""))
+        all->are_known = false;
+    return MHD_YES;
+}
+
+/* With none it is HTTP/1.0, or no browser. Of several, a proxy may have taken another than we would. */
+static bool has_known_hosts(const struct http_request *r)
+{
+    struct hosts all = {.h = r->h, .are_known = true};
+    MHD_get_connection_values(r->mhd, MHD_HEADER_KIND, check_host, &all);
+    return all.are_known;
+}
+
 static const struct http_route *find_route(const struct http_request *r)
 {
     const struct http_route *at = r->h->o.routes;
@@ -164,7 +188,7 @@ static const struct http_route *find_route(const struct http_request *r)
 static void dispatch(struct http_request *r)
 {
     const struct http_route *route = find_route(r);
-    if (!address_allows(&r->h->address, r->h->o.hosts, http_request_header(r, "Host"))) {
+    if (!has_known_hosts(r)) {
         answer_text(r, MHD_HTTP_FORBIDDEN, address_refusal);
     } else if (route->path == NULL) {
         answer_not_found(r);

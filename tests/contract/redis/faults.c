@@ -261,13 +261,10 @@ static void expect_refusal(const struct server *s, int want, const char *part)
     client_close(c);
 }
 
-/* What verification is for: a certificate of somebody else's, or for another name. */
-static void redis_tls(void)
+/* Two authorities, and a certificate of the first one for the name localhost, in the test's folder. */
+static void make_certificates(void)
 {
-    char command[1024], port[16], url[256];
-    simba_client *c = NULL;
-    struct simba_owner o;
-    folder_make();
+    char command[1024];
     snprintf(command, sizeof command,
              "cd %s && exec 2>/dev/null && for ca in ca other; do openssl req -x509 -newkey ec "
              "-pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=$ca -keyout $ca.key -out "
@@ -278,6 +275,16 @@ static void redis_tls(void)
              folder_path(""));
     if (system(command) != 0)
         suite_skip("openssl cannot make certificates here");
+}
+
+/* What verification is for: a certificate of somebody else's, or for another name. */
+static void redis_tls(void)
+{
+    char port[16], url[256];
+    simba_client *c = NULL;
+    struct simba_owner o;
+    folder_make();
+    make_certificates();
     struct server s = {.name = "a"};
     snprintf(port, sizeof port, "%d", port_draw());
     const char *const tls[] = {"--tls-port",         port,
@@ -325,6 +332,66 @@ static void redis_tls(void)
     CHECK(simba_read(c, "m", PATIENCE_MS, &o) != 0);
     client_close(c);
     server_end(&s);
+    folder_remove();
+}
+
+/* The sentinels have TLS, too: each is to have the name that the URL gives it. They name the master by its
+ * address, so tls_name is about that one alone. */
+static void redis_tls_sentinel(void)
+{
+    char port[16], lines[5][160];
+    folder_make();
+    make_certificates();
+    struct server master = {.name = "a"}, at_tls = {.port = port_draw()};
+    snprintf(port, sizeof port, "%d", at_tls.port);
+    const char *const tls[] = {"--tls-port",         port,
+                               "--tls-cert-file",    folder_path("crt"),
+                               "--tls-key-file",     folder_path("key"),
+                               "--tls-ca-cert-file", folder_path("ca.crt"),
+                               "--tls-auth-clients", "no"};
+    for (size_t i = 0; i < sizeof tls / sizeof *tls; i++)
+        master.options[i] = tls[i];
+    server_start(&master);
+    struct server sentinel = {.name = "sentinel", .watches = &at_tls};
+    int tls_port = port_draw();
+    snprintf(lines[0], sizeof lines[0], "tls-port %d", tls_port);
+    for (size_t i = 1; i < 5; i++)
+        snprintf(lines[i], sizeof lines[i], "%s %s", tls[2 * i] + 2, tls[2 * i + 1]);
+    for (size_t i = 0; i < 5; i++)
+        sentinel.options[i] = lines[i];
+    server_start(&sentinel);
+    const struct {
+        const char *host;
+        int port;
+        const char *ca, *options;
+        const char *why; /* it is refused; NULL: it is not */
+    } cases[] = {
+        {"localhost", tls_port, "ca.crt", "tls_name=localhost", NULL},
+        {"127.0.0.1", tls_port, "ca.crt", "tls_name=localhost", "localhost, not for 127.0.0.1"},
+        {"localhost", tls_port, "ca.crt", "ttl=10s", "localhost, not for 127.0.0.1"},
+        {"localhost", tls_port, "other.crt", "tls_name=localhost", "certificate is not accepted"},
+        {"127.0.0.1", tls_port, "ca.crt", "tls_verify=off", NULL},
+        {"127.0.0.1", sentinel.port, "ca.crt", "tls_name=localhost&sentinel_tls=off", NULL},
+        {"localhost", sentinel.port, "ca.crt", "connect_timeout=300ms", "sentinel_tls=off"},
+        {"localhost", tls_port, "ca.crt", "tls_name=localhost&sentinel_tls=off", "expect TLS"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char url[512];
+        simba_client *c = NULL;
+        struct simba_owner o;
+        snprintf(url, sizeof url, "rediss+sentinel://%s:%d/0?master=main&tls_ca=%s&%s",
+                 cases[i].host, cases[i].port, folder_path(cases[i].ca), cases[i].options);
+        CHECK_OK(simba_open(url, NULL, &c));
+        int code = simba_read(c, "m", PATIENCE_MS, &o);
+        bool is_right = cases[i].why == NULL
+                            ? code == 0
+                            : code != 0 && strstr(simba_error_text(), cases[i].why) != NULL;
+        if (!is_right)
+            suite_fail(__FILE__, __LINE__, code != 0 ? simba_error_text() : url);
+        client_close(c);
+    }
+    server_end(&sentinel);
+    server_end(&master);
     folder_remove();
 }
 
@@ -732,6 +799,7 @@ const struct test redis_fault_tests[] = {
     {"redis_wrong_password", redis_wrong_password, REDIS_ONLY, 0},
     {"redis_password_wiped", redis_password_wiped, REDIS_ONLY, 0},
     {"redis_tls", redis_tls, REDIS_ONLY, 0},
+    {"redis_tls_sentinel", redis_tls_sentinel, REDIS_ONLY, 0},
     {"redis_unreachable", redis_unreachable, REDIS_ONLY, 0},
     {"redis_replica", redis_replica, REDIS_ONLY, 0},
     {"redis_cluster", redis_cluster, REDIS_ONLY, 0},

@@ -179,6 +179,34 @@ static void redis_emptied_and_reset(void)
     expect_grace_and_end(&s);
 }
 
+/* A server of long ago, to which nobody was connected when something was done to it. */
+static void redis_emptied_unseen(void)
+{
+    static const char *const done[] = {"FLUSHALL ASYNC", "FLUSHDB",          "SWAPDB 0 1",
+                                       "DEBUG SLEEP 0",  "CONFIG RESETSTAT", "PING"};
+    static const char *const names[] = {"a", "b", "c", "d", "e", "f"};
+    enum { COUNT = sizeof done / sizeof *done };
+    struct server each[COUNT];
+    folder_make();
+    for (int i = 0; i < COUNT; i++) {
+        each[i] = (struct server){.name = names[i]};
+        server_start(&each[i]);
+    }
+    for (int i = 0; i < COUNT; i++) {
+        await_uptime(&each[i]);
+        if (i < COUNT - 1)
+            CHECK(run(&each[i], done[i])->type == REDIS_REPLY_STATUS);
+        struct user u = user_of(&each[i], GRACE);
+        if (i < COUNT - 1)
+            expect_grace(&u);
+        else
+            expect_grant(&u);
+        client_close(u.client);
+        server_end(&each[i]);
+    }
+    folder_remove();
+}
+
 /* ---- another database in the place of ours ------------------------------------------------- */
 
 static void swap(struct server *s)
@@ -481,6 +509,7 @@ const struct test redis_forget_tests[] = {
     {"redis_restarted_long_ago", redis_restarted_long_ago, REDIS_ONLY, 0},
     {"redis_emptied", redis_emptied, REDIS_ONLY, 0},
     {"redis_emptied_and_reset", redis_emptied_and_reset, REDIS_ONLY, 0},
+    {"redis_emptied_unseen", redis_emptied_unseen, REDIS_ONLY, 0},
     {"redis_swapped_back", redis_swapped_back, REDIS_ONLY, 0},
     {"redis_swapped_tokens", redis_swapped_tokens, REDIS_ONLY, 0},
     {"redis_swapped_with_used", redis_swapped_with_used, REDIS_ONLY, 0},

@@ -262,18 +262,19 @@ static void name_first_thrice(struct scene *s)
     CHECK_OK(simba_open(s->url, NULL, &s->client));
 }
 
-static void expect_one_vote(struct scene *s)
+/* said: of how many it is one. */
+static void expect_one_vote(struct scene *s, const char *said)
 {
     simba_locker *l = locker_of(s->client, lease_long());
     int64_t until = simba_now() + 2000;
     int code = simba_locker_acquire(l, 0);
-    while (simba_now() < until || strstr(simba_error_text(), "the same sentinel") == NULL) {
+    while (simba_now() < until || strstr(simba_error_text(), "the same sentinel") == NULL ||
+           strstr(simba_error_text(), said) == NULL) {
         CHECK(code != 0);
         CHECK(simba_now() < until + PATIENCE_MS);
         nap(10);
         code = simba_locker_acquire(l, 0);
     }
-    CHECK(strstr(simba_error_text(), "1 of 3 sentinels") != NULL);
 }
 
 /* T108: one sentinel that is named three times is not a majority of three. */
@@ -282,7 +283,21 @@ static void redis_sentinel_named_twice(void)
     struct scene s;
     begin(&s, "master=main&" GRACE);
     name_first_thrice(&s);
-    expect_one_vote(&s);
+    expect_one_vote(&s, "1 of 3 sentinels");
+    end(&s);
+}
+
+/* T108, T109: nor where it has restarted without its file, and hears of no other one. */
+static void redis_sentinel_named_twice_alone(void)
+{
+    struct scene s;
+    begin(&s, "master=main&" GRACE);
+    for (int i = 1; i < SENTINELS; i++)
+        server_kill(&s.sentinel[i]);
+    restart_sentinel(&s, 0);
+    name_first_thrice(&s);
+    nap(5000); /* the guard is over */
+    expect_one_vote(&s, "1 of 1 sentinels");
     end(&s);
 }
 
@@ -296,7 +311,7 @@ static void redis_sentinel_without_id(void)
     AWAIT_FOR(SERVER_MS, knows(&s.sentinel[0], "num-other-sentinels", SENTINELS - 1));
     CHECK(run(&s.sentinel[0], "SENTINEL MYID")->type == REDIS_REPLY_ERROR);
     name_first_thrice(&s);
-    expect_one_vote(&s);
+    expect_one_vote(&s, "1 of 3 sentinels");
     end(&s);
 }
 
@@ -358,6 +373,23 @@ static void redis_sentinels_forget(void)
     end(&s);
 }
 
+/* T109: the sentinels begin anew with this master, and the client has not heard of that when it asks for what
+ * is free. It has to wait for a lease from then on, whatever they have said before. */
+static void redis_sentinels_reset(void)
+{
+    struct scene s;
+    begin(&s, "master=main&" GRACE);
+    simba_locker *l = locker_of(s.client, lease(4000, 2000));
+    CHECK_OK(simba_locker_acquire(l, SERVER_MS));
+    CHECK_OK(simba_locker_release(l));
+    int64_t since = simba_now();
+    for (int i = 0; i < SENTINELS; i++)
+        CHECK(run_number(&s.sentinel[i], "SENTINEL RESET main") == 1);
+    AWAIT(simba_locker_acquire(l, 0) == 0);
+    CHECK(simba_now() - since >= 2900);
+    end(&s);
+}
+
 /* T109: and whoever has heard of the later term does not go back to an earlier one. */
 static void redis_sentinels_forget_term(void)
 {
@@ -372,6 +404,8 @@ static void redis_sentinels_forget_term(void)
     restart_sentinel(&s, 1);
     restart_sentinel(&s, 2);
     AWAIT(simba_locker_acquire(l, 0) != 0 && strstr(simba_error_text(), "an earlier term") != NULL);
+    for (int64_t until = simba_now() + 3000; simba_now() < until; nap(20))
+        CHECK(simba_locker_acquire(l, 0) != 0);
     CHECK(run_number(&s.master, "EXISTS simba:{m}:fence") == 0);
     run(&s.sentinel[0], "SENTINEL DEBUG PUBLISH-PERIOD 2000");
     AWAIT_FOR(SERVER_MS, simba_locker_acquire(l, 0) == 0);
@@ -385,20 +419,28 @@ static void redis_sentinels_forget_term(void)
 struct expected {
     const char *text;
     bool two_may_own;
+    char other[512]; /* another reason for which two may own a mutex; "": there is none */
 };
 
 static void on_finding(void *data, const struct simba_finding *f)
 {
     struct expected *e = data;
-    if (f->kind == SIMBA_FINDING_TWO_OWNERS && strstr(f->text, e->text) != NULL)
+    if (f->kind != SIMBA_FINDING_TWO_OWNERS)
+        return;
+    if (strstr(f->text, e->text) != NULL)
         e->two_may_own = true;
+    else
+        snprintf(e->other, sizeof e->other, "%s", f->text);
 }
 
-/* That two may own a mutex, and in which case. */
+/* That two may own a mutex, and in which case alone. */
 static void expect_finding(struct scene *s, const char *text)
 {
-    struct expected e = {.text = text};
-    AWAIT(simba_examine(s->client, PATIENCE_MS, on_finding, &e) == 0 && e.two_may_own);
+    struct expected e;
+    AWAIT((e = (struct expected){.text = text},
+           simba_examine(s->client, PATIENCE_MS, on_finding, &e) == 0 && e.two_may_own));
+    if (e.other[0] != '\0')
+        suite_fail(__FILE__, __LINE__, e.other);
 }
 
 static void name_first_alone(struct scene *s)
@@ -431,6 +473,24 @@ static void redis_sentinel_alone(void)
     end(&s);
 }
 
+/* Named twice, and then it is down. */
+static void redis_sentinel_named_twice_down(void)
+{
+    struct scene s;
+    begin(&s, "master=main&" GRACE);
+    snprintf(
+        s.url, sizeof s.url,
+        "redis+sentinel://127.0.0.1:%d,127.0.0.1:%d,127.0.0.1:%d,127.0.0.1:%d/0?master=main&" GRACE,
+        s.sentinel[0].port, s.sentinel[0].port, s.sentinel[1].port, s.sentinel[2].port);
+    client_close(s.client);
+    CHECK_OK(simba_open(s.url, NULL, &s.client));
+    expect_finding(&s, "the same sentinel");
+    server_kill(&s.sentinel[0]);
+    nap(1500); /* it is tried again */
+    expect_finding(&s, "the same sentinel");
+    end(&s);
+}
+
 /* One has restarted without its file, and hears nothing of the others. */
 static void redis_sentinel_behind(void)
 {
@@ -453,12 +513,15 @@ const struct test redis_sentinel_tests[] = {
     {"redis_sentinels_silent", redis_sentinels_silent, REDIS_ONLY, 0},
     {"redis_sentinels_silent_successor", redis_sentinels_silent_successor, REDIS_ONLY, 0},
     {"redis_sentinel_named_twice", redis_sentinel_named_twice, REDIS_ONLY, 0},
+    {"redis_sentinel_named_twice_alone", redis_sentinel_named_twice_alone, REDIS_ONLY, 0},
     {"redis_sentinel_without_id", redis_sentinel_without_id, REDIS_ONLY, 0},
     {"redis_sentinel_without_term", redis_sentinel_without_term, REDIS_ONLY, 0},
     {"redis_sentinels_forget", redis_sentinels_forget, REDIS_ONLY, 0},
+    {"redis_sentinels_reset", redis_sentinels_reset, REDIS_ONLY, 0},
     {"redis_sentinels_forget_term", redis_sentinels_forget_term, REDIS_ONLY, 0},
     {"redis_sentinels_unnamed", redis_sentinels_unnamed, REDIS_ONLY, 0},
     {"redis_sentinel_alone", redis_sentinel_alone, REDIS_ONLY, 0},
+    {"redis_sentinel_named_twice_down", redis_sentinel_named_twice_down, REDIS_ONLY, 0},
     {"redis_sentinel_behind", redis_sentinel_behind, REDIS_ONLY, 0},
     {NULL, NULL, ANY_STORE, 0},
 };

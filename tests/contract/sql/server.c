@@ -332,6 +332,7 @@ struct relay {
     int client[PAIRS], server[PAIRS];
     enum proxy_mode mode;
     _Atomic int *questions;
+    const char *bytes;
 };
 
 static void drop(struct relay *r, int i)
@@ -348,13 +349,24 @@ static bool copy(int from, int to)
     return n > 0 && send(to, bytes, (size_t)n, MSG_NOSIGNAL) == n;
 }
 
+/* MUTE begins before the server has the question. */
+static bool copy_question(struct relay *r, int i)
+{
+    char bytes[65536];
+    ssize_t n = read(r->client[i], bytes, sizeof bytes);
+    if (n > 0 && r->mode == PROXY_MUTE_AT &&
+        memmem(bytes, (size_t)n, r->bytes, strlen(r->bytes)) != NULL)
+        r->mode = PROXY_MUTE;
+    return n > 0 && send(r->server[i], bytes, (size_t)n, MSG_NOSIGNAL) == n;
+}
+
 static void relay_one(struct relay *r, int i, bool from_client, bool from_server)
 {
     if (from_client)
         atomic_fetch_add(r->questions, 1);
     if (from_server && r->mode == PROXY_SWALLOW)
         drop(r, i);
-    else if ((from_client && !copy(r->client[i], r->server[i])) ||
+    else if ((from_client && !copy_question(r, i)) ||
              (from_server && !copy(r->server[i], r->client[i])))
         drop(r, i);
 }
@@ -377,10 +389,11 @@ static void accept_one(struct relay *r, int listener, int port)
     r->server[i] = server;
 }
 
-static _Noreturn void relay(int listener, int port, int control, _Atomic int *questions)
+static _Noreturn void relay(int listener, int port, int control, const struct proxy *proxy)
 {
     static struct relay r;
-    r.questions = questions;
+    r.questions = proxy->questions;
+    r.bytes = proxy->bytes;
     memset(r.client, -1, sizeof r.client);
     memset(r.server, -1, sizeof r.server);
     for (;;) {
@@ -419,15 +432,17 @@ void proxy_start(struct proxy *p, int port)
     CHECK(getsockname(fd, (struct sockaddr *)&a, &size) == 0);
     CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, p->control) == 0);
     p->port = ntohs(a.sin_port);
-    p->questions =
-        mmap(NULL, sizeof *p->questions, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    CHECK(p->questions != MAP_FAILED);
+    void *shared = mmap(NULL, sizeof *p->questions + PROXY_BYTES_MAX, PROT_READ | PROT_WRITE,
+                        MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    CHECK(shared != MAP_FAILED);
+    p->questions = shared;
+    p->bytes = (char *)(p->questions + 1);
     p->pid = fork();
     CHECK(p->pid >= 0);
     if (p->pid == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         close(p->control[0]);
-        relay(fd, port, p->control[1], p->questions);
+        relay(fd, port, p->control[1], p);
     }
     close(fd);
     close(p->control[1]);

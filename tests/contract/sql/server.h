@@ -42,12 +42,15 @@ struct proxy {
     pid_t pid;
     int control[2];
     _Atomic int *questions; /* parts that came from clients */
+    char *bytes;            /* for MUTE_AT, set before */
 };
+#define PROXY_BYTES_MAX 256
 enum proxy_mode {
     PROXY_PASS,
     PROXY_SWALLOW, /* what the server answers gets lost, and then the connection */
     PROXY_HOLD,    /* nothing gets through, in neither direction */
-    PROXY_MUTE     /* what the server answers waits until it is PASS again */
+    PROXY_MUTE,    /* what the server answers waits until it is PASS again */
+    PROXY_MUTE_AT  /* the same, from the question on that has these bytes in it */
 };
 void proxy_start(struct proxy *p, int port);
 void proxy_set(struct proxy *p, enum proxy_mode mode); /* has happened when it returns */

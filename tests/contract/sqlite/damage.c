@@ -16,8 +16,10 @@
  *   truncated_index is the case without a newcomer. */
 #include <fcntl.h>
 #include <sched.h>
+#include <signal.h>
 #include <sqlite3.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
@@ -45,10 +47,18 @@ static const char *before(const char *file)
     return path_in("before", file);
 }
 
+static bool was_cut; /* PATH-shm: it became shorter, under those who use it */
+
+static void note_cut(const char *path)
+{
+    was_cut = was_cut || strcmp(path, now("a.db-shm")) == 0;
+}
+
 /* The bytes of one file into another, which keeps its inode if it is there. */
 static void copy(const char *from, const char *to)
 {
     char bytes[65536];
+    note_cut(to);
     ssize_t n;
     int in = open(from, O_RDONLY | O_CLOEXEC);
     int out = open(to, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
@@ -94,6 +104,7 @@ static void overwritten(const char *file)
 
 static void truncated(const char *file)
 {
+    note_cut(now(file));
     CHECK(truncate(now(file), 0) == 0);
 }
 
@@ -101,6 +112,7 @@ static void halved(const char *file)
 {
     struct stat s;
     CHECK(stat(now(file), &s) == 0);
+    note_cut(now(file));
     CHECK(truncate(now(file), s.st_size / 2 / 4096 * 4096) == 0);
 }
 
@@ -142,6 +154,7 @@ static void write_back(void)
 struct group {
     struct peer peer[4];
     int peers;
+    bool was_killed;
 };
 
 static struct peer *join_in(struct group *g, struct simba_handle_options like)
@@ -152,11 +165,24 @@ static struct peer *join_in(struct group *g, struct simba_handle_options like)
     return p;
 }
 
+static void drop(struct group *g, int i)
+{
+    g->peer[i] = g->peer[--g->peers];
+}
+
+/* A client that is within a transaction when PATH-shm is cut is killed by SIGBUS, as the guide says. One of them at
+ * most: the others go on. */
 static int owner_of(struct group *g)
 {
-    for (int i = 0; i < g->peers; i++)
-        if (peer_number(&g->peer[i], "token") != 0)
+    for (int i = 0; i < g->peers; i++) {
+        if (!peer_asked(&g->peer[i], "token", SIGBUS)) {
+            CHECK(was_cut && !g->was_killed);
+            g->was_killed = true;
+            drop(g, i--);
+        } else if (strtoll(g->peer[i].line, NULL, 10) != 0) {
             return i;
+        }
+    }
     return -1;
 }
 
@@ -166,7 +192,7 @@ static void kill_owner(struct group *g)
     int i;
     AWAIT((i = owner_of(g)) >= 0);
     peer_kill(&g->peer[i]);
-    g->peer[i] = g->peer[--g->peers];
+    drop(g, i);
 }
 
 /* They renew, or fail to, and try. */

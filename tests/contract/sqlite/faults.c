@@ -339,8 +339,9 @@ static void last_writer_is_impossible(void)
     int64_t token = peer_number(&a, "held");
     CHECK(peer_number(&a, "release") == 0);
     peer_end(&a);
-    say_last_writer(INT64_MAX, INT64_MAX, INT64_MAX);
-    for (int i = 0; i < 3; i++) {
+    const int64_t impossible[] = {INT64_MAX, (INT64_C(1) << 62) + 1};
+    for (int i = 0; i < 4; i++) {
+        say_last_writer(impossible[i / 2], impossible[i / 2], impossible[i / 2]);
         struct peer b = sqlite_peer(lease_short());
         CHECK(peer_number(&b, "acquire 5000") == 0);
         int64_t next = peer_number(&b, "held");
@@ -367,6 +368,20 @@ static void rows_are_impossible(void)
     struct peer b = sqlite_peer(lease_short());
     CHECK(peer_number(&b, "acquire 1000") != 0); /* that it survives is what counts */
     peer_end(&b);
+    folder_remove();
+}
+
+/* There is none above it, and none below it may be given. */
+static void last_token_is_given(void)
+{
+    sqlite_begin();
+    struct peer a = sqlite_peer(lease_short());
+    CHECK(peer_number(&a, "acquire 20000") == 0 && peer_number(&a, "release") == 0);
+    sqlite3 *db = open_database();
+    run(db, "UPDATE mutex SET token = 9223372036854775807 WHERE name <> ''");
+    CHECK(sqlite3_close(db) == SQLITE_OK);
+    CHECK(peer_number(&a, "acquire 1000") == SIMBA_ESCHEMA);
+    peer_end(&a);
     folder_remove();
 }
 
@@ -579,6 +594,7 @@ const struct test sqlite_fault_tests[] = {
     {"foreign_lock", foreign_lock, SQLITE_ONLY, 0},
     {"last_writer_is_impossible", last_writer_is_impossible, SQLITE_ONLY, 0},
     {"rows_are_impossible", rows_are_impossible, SQLITE_ONLY, 0},
+    {"last_token_is_given", last_token_is_given, SQLITE_ONLY, 0},
     {"full_when_enrolling", full_when_enrolling, SQLITE_ONLY, 0},
     {"no_descriptors", no_descriptors, SQLITE_ONLY, 0},
     {"machine_restarted", machine_restarted, SQLITE_ONLY, 0},

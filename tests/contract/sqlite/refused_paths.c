@@ -17,6 +17,28 @@ static const char *url_of(const char *path)
     return url;
 }
 
+/* SQLite opens none that is longer than 504 bytes, and does not say why. */
+static void long_path_refused(void)
+{
+    char path[600], url[2 * sizeof path];
+    struct simba_owner owner;
+    simba_client *s = NULL;
+    folder_make();
+    int n = snprintf(path, sizeof path, "%s", folder_path("x"));
+    while (n < 400) {
+        CHECK(mkdir(path, 0700) == 0);
+        n += snprintf(path + n, sizeof path - (size_t)n, "/%050d", n);
+    }
+    CHECK(mkdir(path, 0700) == 0);
+    snprintf(url, sizeof url, "sqlite:%s/%0*d", path, 505 - n - 1, 0);
+    CHECK_REFUSED(simba_open(url, NULL, &s), SIMBA_EINVAL, "longer than the 504 bytes");
+    url[strlen(url) - 1] = '\0';
+    CHECK_OK(simba_open(url, NULL, &s));
+    CHECK_OK(simba_read(s, "any", PATIENCE_MS, &owner));
+    client_close(s);
+    folder_remove();
+}
+
 static void refused(const char *path, int code, const char *part)
 {
     simba_client *s = NULL;
@@ -156,6 +178,7 @@ static void file_of_newer_version(void)
 
 const struct test sqlite_refused_path_tests[] = {
     {"path_refused", path_refused, SQLITE_ONLY, 0},
+    {"long_path_refused", long_path_refused, SQLITE_ONLY, 0},
     {"file_is_no_database", file_is_no_database, SQLITE_ONLY, 0},
     {"file_of_another", file_of_another, SQLITE_ONLY, 0},
     {"file_with_triggers", file_with_triggers, SQLITE_ONLY, 0},

@@ -1,10 +1,13 @@
 /* faults.c: what is in the tree, and what others do to it; a server that fails. Each case has
  * its own; those that do not harm it are told again with an ensemble of three, if the suite's
  * store is one. */
+#include <netinet/in.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "contract/peer.h"
@@ -210,6 +213,7 @@ static void zookeeper_waiting_node_deleted(void)
     keep_ledger(&a);
     wait_for(&b);
     keep_ledger(&b);
+    AWAIT(atomic_load(&ledger->tenures) == 1); /* its thread has seen it, too */
     CHECK(members() == 2);
     int second = strstr(names[0], "latch-0000000001") != NULL ? 0 : 1;
     CHECK(raw_delete(&server, node(names[second])) == ZOK);
@@ -217,6 +221,7 @@ static void zookeeper_waiting_node_deleted(void)
                              strstr(names[1], "latch-0000000002") != NULL));
     CHECK(peer_number(&a, "stop") == 0);
     CHECK(peer_await_owner(&b) > token);
+    AWAIT(atomic_load(&ledger->tenures) >= 2);
     peer_end(&a);
     peer_end(&b);
     ledger_check(ledger);
@@ -398,6 +403,85 @@ static void zookeeper_data_deleted(void)
     end();
 }
 
+/* A server that says this to srvr, and closes every connection of a client. */
+struct hider {
+    int listener;
+    _Atomic(const char *) says;
+    atomic_int attempts; /* to begin a session, or to go on with one */
+    pthread_t thread;
+};
+
+static void *hide(void *arg)
+{
+    struct hider *h = arg;
+    for (int fd; (fd = accept4(h->listener, NULL, NULL, SOCK_CLOEXEC)) >= 0; close(fd)) {
+        char word[5] = "", rest[256];
+        struct timeval wait = {.tv_sec = 1};
+        setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof wait);
+        bool is_word = recv(fd, word, 4, MSG_WAITALL) == 4 &&
+                       (strcmp(word, "srvr") == 0 || strcmp(word, "conf") == 0);
+        while (recv(fd, rest, sizeof rest, MSG_DONTWAIT) > 0)
+            ; /* or else it would be reset */
+        const char *says = atomic_load(&h->says);
+        if (is_word)
+            send(fd, says, strlen(says), MSG_NOSIGNAL);
+        else
+            atomic_fetch_add(&h->attempts, 1);
+    }
+    return NULL;
+}
+
+static void hider_start(struct hider *h, int port)
+{
+    struct sockaddr_in a = {.sin_family = AF_INET,
+                            .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+                            .sin_port = htons((uint16_t)port)};
+    int on = 1;
+    h->listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    CHECK(h->listener >= 0);
+    CHECK(setsockopt(h->listener, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) == 0);
+    CHECK(bind(h->listener, (struct sockaddr *)&a, sizeof a) == 0);
+    CHECK(listen(h->listener, 64) == 0);
+    h->thread = spawn(hide, h);
+}
+
+/* No server serves. The session is kept while it may be valid, and as long as the servers say that they do
+ * not serve, or only those who read. If they hide it, it is given up when its time is over, and nobody says
+ * that they serve. It is tried four times a second, before and after that. */
+static void zookeeper_server_hides(void)
+{
+    static const char *const away[] = {
+        "This ZooKeeper instance is not currently serving requests\n",
+        "Zookeeper version: 3.8.0-1\nMode: read-only\n"};
+    static struct hider h; /* used until the process ends */
+    begin();
+    struct peer a = start(lease(3000, 6000));
+    h.says = "srvr is not executed because it is not in the whitelist.\n";
+    uint64_t token = own(&a);
+    ensemble_kill(&server, 0);
+    hider_start(&h, server.port[0]);
+    nap(2000);
+    CHECK((uint64_t)peer_number(&a, "token") == token);
+    AWAIT(peer_number(&a, "token") == 0);
+    for (int i = 0; i < 2; i++) {
+        atomic_store(&h.says, away[i]);
+        nap(i == 0 ? 7000 : 3000); /* after 4 s the session's time is over by our own clock */
+        CHECK(strstr(peer_ask(&a, "log"), "Beginning another session") == NULL);
+    }
+    atomic_store(&h.says, "srvr is not executed because it is not in the whitelist.\n");
+    int64_t began = simba_now();
+    int before = atomic_load(&h.attempts);
+    nap(5000);
+    int attempts = atomic_load(&h.attempts) - before;
+    int64_t ms = simba_now() - began;
+    fprintf(stderr, "%d attempts in %lld ms\n", attempts, (long long)ms);
+    CHECK(attempts >= 1 && attempts <= ms / 250 + 2);
+    AWAIT(strstr(peer_ask(&a, "log"), "Beginning another session") != NULL);
+    CHECK(strstr(peer_ask(&a, "log"), "the servers serve") == NULL);
+    peer_end(&a);
+    end();
+}
+
 /* A session that nobody needed for long serves the first one who does: it joins once, and that
  * counts. */
 static void zookeeper_idle(void)
@@ -519,6 +603,7 @@ static void zookeeper_orphan_leads(void)
     CHECK(peer_number(&a, "start") == 0);
     atomic_store(&cutter.frozen, false);
     uint64_t token = peer_await_owner(&b);
+    AWAIT(atomic_load(&ledger->tenures) == 1); /* its thread has seen it, too */
     AWAIT(members() == 2);
     CHECK(peer_number(&a, "token") == 0);
     CHECK(peer_number(&b, "stop") == 0);
@@ -758,6 +843,7 @@ const struct test zookeeper_fault_tests[] = {
     {"zookeeper_not_taken_up_again", zookeeper_not_taken_up_again, ZOOKEEPER_ALL, 0},
     {"zookeeper_server_restarted", zookeeper_server_restarted, ZOOKEEPER_ONLY, 0},
     {"zookeeper_data_deleted", zookeeper_data_deleted, ZOOKEEPER_ONLY, 0},
+    {"zookeeper_server_hides", zookeeper_server_hides, ZOOKEEPER_ONLY, 0},
     {"zookeeper_server_stopped", zookeeper_server_stopped, ZOOKEEPER_ONLY, 0},
     {"zookeeper_idle", zookeeper_idle, ZOOKEEPER_ALL, 0},
     {"zookeeper_connections_break", zookeeper_connections_break, ZOOKEEPER_ALL, 90},

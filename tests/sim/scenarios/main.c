@@ -1,10 +1,10 @@
 /* main.c: runs the scenarios of this folder (scenario.h).
  *
- *   sim-scenarios [--print] [--plant BUG] [WORD...]
+ *   sim-scenarios [--print] [WORD...]
  *
  * WORDs choose the scenarios whose title has one of them. --print shows what happened, in the form
  * in which it is written, and compares nothing: for a new scenario write the lines with stars,
- * print, and read it well. --plant is for the build with planted bugs. */
+ * print, and read it well. */
 #include <assert.h>
 #include <glob.h>
 #include <stdlib.h>
@@ -123,8 +123,8 @@ int main(int argc, char **argv)
     for (; i < argc && strncmp(argv[i], "--", 2) == 0; i++) {
         if (strcmp(argv[i], "--print") == 0) {
             s.print = true;
-        } else if (strcmp(argv[i], "--plant") != 0 || i + 1 == argc || !plant(argv[++i])) {
-            fputs("usage: sim-scenarios [--print] [--plant BUG] [WORD...]\n", stderr);
+        } else {
+            fputs("usage: sim-scenarios [--print] [WORD...]\n", stderr);
             return 64;
         }
     }

@@ -2,12 +2,16 @@
 made that one."""
 import collections
 
+from mistakes.simulator import changes_of
+
 # changes: (file, its text, the text in its place). unseen: why the torture does not find it; None: it must.
 Mistake = collections.namedtuple("Mistake", "name store faults what changes unseen", defaults=[None])
 
-CORE, RUNTIME = "src/core/", "src/runtime/"
+RUNTIME = "src/runtime/"
 REDIS, SQLITE, MYSQL = "src/backend/redis/", "src/backend/sqlite/", "src/backend/mysql/"
 POSTGRES, ZOOKEEPER = "src/backend/postgres/", "src/backend/zookeeper/"
+
+FRESH = "return s->connected && s->client->now - s->deadline.written <= s->deadline.timeout / PART_FRESH;"
 
 MISTAKES = [
     # ---- redis -------------------------------------------------------------------------------------------------------
@@ -238,28 +242,24 @@ MISTAKES = [
     Mistake("zookeeper-connected-is-standing", "zookeeper", "stall",
             "a session counts as standing while it is connected (T57)", [
                 (ZOOKEEPER + "latch_session.c",
-                 "if (PLANTED(LATCH_NO_WRITE))\n"
-                 "        return s->deadline.timeout",
-                 "if (s->connected)\n"
-                 "        return s->deadline.timeout"),
+                 "    /* now was rounded down */\n",
+                 "    if (s->connected)\n"
+                 "        return s->deadline.timeout * 2 / 3;\n"
+                 "    /* now was rounded down */\n"),
                 (ZOOKEEPER + "latch_session.c",
-                 "if (PLANTED(LATCH_NO_WRITE))\n"
-                 "        return s->connected;",
-                 "if (s != NULL)\n"
-                 "        return s->connected;"),
+                 FRESH,
+                 "return s->connected;"),
             ]),
     Mistake("zookeeper-no-session-deadline", "zookeeper", "stall",
             "a session lasts until the server says that it has expired (T51)", [
                 (ZOOKEEPER + "latch_session.c",
-                 "if (PLANTED(LATCH_NO_WRITE))\n"
-                 "        return s->deadline.timeout * 2 / 3",
-                 "if (s->established)\n"
-                 "        return s->deadline.timeout"),
+                 "    /* now was rounded down */\n",
+                 "    if (s->established)\n"
+                 "        return s->deadline.timeout;\n"
+                 "    /* now was rounded down */\n"),
                 (ZOOKEEPER + "latch_session.c",
-                 "if (PLANTED(LATCH_NO_WRITE))\n"
-                 "        return s->connected;",
-                 "if (s != NULL)\n"
-                 "        return s->established;"),
+                 FRESH,
+                 "return s->established;"),
             ]),
     Mistake("zookeeper-old-session", "zookeeper", "all",
             "a node that an earlier session of ours made is led with (T51)", [
@@ -271,11 +271,7 @@ MISTAKES = [
             ],
             "a member ends with its session, and the next one has a node of another name"),
     Mistake("zookeeper-takes-orphan", "zookeeper", "all",
-            "a node of ours that is to be deleted is taken for a tenure (T11)", [
-                (ZOOKEEPER + "latch_queue.c",
-                 "strcmp(m->leader_id, m->id) == 0 && !PLANTED(LATCH_TAKES_ORPHAN);",
-                 "m->leader_id[0] == '\\0';"),
-            ],
+            "a node of ours that is to be deleted is taken for a tenure (T11)", changes_of("LATCH_TAKES_ORPHAN"),
             "too rare: a stop, a lost answer and a start must meet; the simulator finds it"),
 
     # ---- runtime -----------------------------------------------------------------------------------------------------
@@ -320,9 +316,8 @@ MISTAKES = [
     Mistake("runtime-answers-forged", "redis", "network",
             "an answer that failed counts as a renewal", [
                 (RUNTIME + "host.c",
-                 "        r->code = answer->code > 0 || answer->code < SIMBA_ECANCELED ? SIMBA_ESTORE : "
-                 "answer->code;",
-                 "        r->code = r->to_store.op == SIMBA_RENEW ? 0 : answer->code;"),
+                 "        r->code = outcome_of(answer->code);",
+                 "        r->code = r->to_store.op == SIMBA_RENEW ? 0 : outcome_of(answer->code);"),
                 (RUNTIME + "host.c",
                  "    r->left_ms = bounded_left(answer->left_ms);",
                  "    r->left_ms = r->to_store.op == SIMBA_RENEW ? r->to_store.ttl_ms + r->to_store.transition_ms\n"
@@ -331,37 +326,16 @@ MISTAKES = [
 
     # ---- core --------------------------------------------------------------------------------------------------------
     Mistake("core-lease-from-reply", "postgres", "network",
-            "the lease counts from the answer, not from the request (T6)", [
-                (CORE + "lease.c",
-                 "PLANTED(LEASE_FROM_REPLY) ? now : r->request.sent_at",
-                 "now"),
-            ]),
+            "the lease counts from the answer, not from the request (T6)", changes_of("LEASE_FROM_REPLY")),
     Mistake("core-release-before-drain", "mariadb", "process",
-            "the store is told while user code still runs (T2)", [
-                (CORE + "handle.c",
-                 "!user_code_runs(h) || PLANTED(RELEASE_BEFORE_DRAIN);",
-                 "h->drain >= 0;"),
-            ]),
+            "the store is told while user code still runs (T2)", changes_of("RELEASE_BEFORE_DRAIN")),
     Mistake("core-token-kept", "redis", "network",
-            "a tenure that has ended here is taken up again (T58)", [
-                (CORE + "lease.c",
-                 "(r->token > l->token || (PLANTED(TOKEN_KEPT) && r->token != 0))",
-                 "r->token != 0"),
-            ],
+            "a tenure that has ended here is taken up again (T58)", changes_of("TOKEN_KEPT"),
             "it is given back before the mutex is asked for again; the simulator finds it where that fails"),
     Mistake("core-stale-life", "zookeeper", "all",
-            "a grant of before a stop begins a tenure after the start (T8)", [
-                (CORE + "lease.c",
-                 "current || r->request.seq > l->start_seq || PLANTED(STALE_LIFE);",
-                 "r->request.seq > 0;"),
-            ],
+            "a grant of before a stop begins a tenure after the start (T8)", changes_of("STALE_LIFE"),
             "too rare: a grant must be late by a stop and a start; the simulator finds it"),
     Mistake("core-no-next-try", "redis", "network",
-            "a failed attempt sets no next one (T9)", [
-                (CORE + "lease.c",
-                 "        if (PLANTED(NO_NEXT_TRY))\n"
-                 "            l->wake_at = NEVER;",
-                 "        l->wake_at = NEVER;"),
-            ],
+            "a failed attempt sets no next one (T9)", changes_of("NO_NEXT_TRY"),
             "others go on, and nobody is promised to be the next; the simulator finds it (C9)"),
 ]
