@@ -326,6 +326,12 @@ const char address_refusal[] =
     "Ask by the address of this machine, or as localhost: this name is not ours. "
     "--host NAME allows it.\n";
 
+/* "", or a colon and digits. */
+static bool is_port(const char *text)
+{
+    return text[0] == '\0' || (text[0] == ':' && text[1 + strspn(text + 1, "0123456789")] == '\0');
+}
+
 bool address_allows(const struct address *a, const char *hosts, const char *host)
 {
     char name[HTTP_ADDRESS_MAX];

@@ -25,7 +25,7 @@ static int no_command(const struct cli *c, const char *name)
 {
     const char *names[COMMANDS_MAX];
     size_t count = 0;
-    for (; commands[count] != NULL && count < COMMANDS_MAX; count++)
+    for (; count < COMMANDS_MAX && commands[count] != NULL; count++)
         names[count] = commands[count]->name;
     const char *near = nearest(name, names, count);
     if (near != NULL)

@@ -1,6 +1,5 @@
 /* json_sample.c: json_sample N [once]: prints three lines of JSON as the command does; from the N-th allocation on
  * there is no memory for them, or for that one; 0: there is enough. Ends as a command would. */
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "cli/cli.h"
@@ -12,7 +11,6 @@ static bool is_once;
 void *__real_realloc(void *at, size_t size);
 void *__wrap_realloc(void *at, size_t size);
 
-/* The linker puts it in the place of realloc(), which is all that JSON is written with. */
 void *__wrap_realloc(void *at, size_t size)
 {
     if (left == 0) {

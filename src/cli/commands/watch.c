@@ -201,7 +201,7 @@ int watch(struct cli *c, const struct recording *recording)
         return print_error(c, "out of memory");
     if ((code = cli_open_existing(c)) != 0 ||
         (w.recording != NULL &&
-         (code = recording->begin(&w.follow, c->operands, c->operand_count, w.over)) != 0) ||
+         (code = w.recording->begin(&w.follow, c->operands, c->operand_count, w.over)) != 0) ||
         (code = ask_once(&w)) != 0 || (code = observe(&w)) != 0)
         return code;
     follow_for_ever(&w);

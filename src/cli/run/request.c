@@ -28,10 +28,8 @@ static bool parse_header(char *line, struct request *q)
     value += strspn(value, BLANKS);
     for (size_t n = strlen(value); n > 0 && strchr(BLANKS, value[n - 1]) != NULL; n--)
         value[n - 1] = '\0';
-    if (strcasecmp(line, "Host") == 0 && q->host != NULL)
-        return false;
     if (strcasecmp(line, "Host") == 0)
-        q->host = value;
+        q->host = q->host == NULL ? value : "";
     else if (strcasecmp(line, "Connection") == 0)
         q->keeps = q->keeps && strcasestr(value, "close") == NULL;
     else if (strcasecmp(line, "Content-Length") == 0)

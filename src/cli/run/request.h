@@ -6,8 +6,10 @@
 #include <stddef.h>
 
 struct request {
-    bool is_head, keeps, has_body;    /* keeps: the connection stays open for another request */
-    const char *method, *path, *host; /* the path without its query; host NULL: none */
+    bool is_head, keeps, has_body; /* keeps: the connection stays open for another request */
+    const char *method, *path,
+        *host; /* the path without its query; host NULL: none, "": several, of which
+                                         a proxy may have taken another than we would */
 };
 
 /* The bytes of the request line and the headers, with the empty line at the end; 0: they are not all

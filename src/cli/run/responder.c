@@ -248,36 +248,44 @@ static bool serve_client(const struct responder *r, struct client *p)
     return is_answered && p->out == NULL && !p->is_ending && p->used > 0;
 }
 
-/* A place for one more: that of whoever has asked nothing for the longest time. */
-static struct client *make_room(struct responder *r)
+/* That of whoever has asked nothing for the longest time, who is dropped. */
+static struct client *drop_oldest(struct responder *r)
 {
-    struct client *oldest = NULL;
-    for (unsigned i = 0; i < r->limit; i++) {
+    struct client *oldest = &r->clients[0];
+    for (unsigned i = 1; i < r->limit; i++) {
         struct client *at = &r->clients[i];
-        if (at->fd < 0)
-            return at;
-        if (oldest == NULL || at->changed_at < oldest->changed_at)
+        if (at->fd >= 0 && (oldest->fd < 0 || at->changed_at < oldest->changed_at))
             oldest = at;
     }
     drop(oldest);
     return oldest;
 }
 
+static struct client *make_room(struct responder *r)
+{
+    for (unsigned i = 0; i < r->limit; i++) {
+        if (r->clients[i].fd < 0)
+            return &r->clients[i];
+    }
+    return drop_oldest(r);
+}
+
 /* The store comes first: without descriptors it could not be reached again, and a lease would be lost
- * because of clients. */
+ * because of clients. The oldest of them goes, so that there is one the next time. */
 static void accept_some(struct responder *r, int socket, int64_t now)
 {
     for (int i = 0; i < HTTP_ACCEPTS_PER_TURN; i++) {
         int fd = address_accept(socket);
         if (fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS))
             r->accept_again_at = now + HTTP_NO_DESCRIPTORS_MS;
+        if (fd >= r->descriptor_end) {
+            close(fd);
+            drop_oldest(r);
+            return;
+        }
         if (fd < 0)
             return;
         struct client *p = make_room(r);
-        if (fd >= r->descriptor_end) {
-            close(fd);
-            return;
-        }
         p->fd = fd;
         p->changed_at = now;
         p->deadline = now + HTTP_REQUEST_MS;
