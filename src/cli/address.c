@@ -316,12 +316,6 @@ static bool is_listed(const char *list, const char *name)
     return false;
 }
 
-/* "", or a colon and digits. */
-static bool is_port(const char *text)
-{
-    return text[0] == '\0' || (text[0] == ':' && text[1 + strspn(text + 1, "0123456789")] == '\0');
-}
-
 const char address_refusal[] =
     "Ask by the address of this machine, or as localhost: this name is not ours. "
     "--host NAME allows it.\n";
