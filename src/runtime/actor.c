@@ -152,11 +152,12 @@ static void give_result(struct actor *a, int code)
 /* Of a tenure that runs, also how long it still lasts. The command shows these lines: it knows
  * them by "cannot renew: ", "renewed again " and "; trying again"
  * (src/cli/run/outage.c). */
-static void report_failure(struct actor *a, int code, const char *text)
+static void report_failure(struct actor *a, int code, int trouble, const char *text)
 {
     struct log *log = &a->client->log;
     const struct lease *l = &a->machine.lease;
     char left[FAULT_DURATION];
+    trace_failing(a, trouble, text);
     if (l->state == LEASE_HOLDING)
         log_put(log, SIMBA_LOG_WARN,
                 "mutex '%s' on %.150s: cannot renew: %s; trying again, the lease lasts %s more",
@@ -203,10 +204,18 @@ static void report_unpublished(struct actor *a, int code, const struct request *
     const char *text = code == SIMBA_ETIMEOUT         ? "the store does not answer"
                        : r != NULL && r->text != NULL ? r->text
                                                       : simba_strerror(code);
+    trace_note_failed(a, code, text);
     log_put(&a->client->log, SIMBA_LOG_WARN,
             "mutex '%s' on %.150s: the note was not published: %s; %s", a->by_mutex.name,
             actor_store(a), text,
             handle_gives_up(code) ? "giving up" : "trying again with each renewal");
+}
+
+static void report_published_late(struct actor *a)
+{
+    trace_note_published(a);
+    log_put(&a->client->log, SIMBA_LOG_INFO, "mutex '%s' on %.150s: the note is published now",
+            a->by_mutex.name, actor_store(a));
 }
 
 static void report(struct actor *a, const struct handle_update *up, int64_t late)
@@ -223,11 +232,10 @@ static void report(struct actor *a, const struct handle_update *up, int64_t late
         log_put(log, SIMBA_LOG_INFO, "mutex '%s' on %.150s: %s by %s", mutex, actor_store(a),
                 up->news == LEASE_GIVEN ? "released" : "already lost when released", actor_id(a));
     else if (up->published_late)
-        log_put(log, SIMBA_LOG_INFO, "mutex '%s' on %.150s: the note is published now", mutex,
-                actor_store(a));
+        report_published_late(a);
     else if (up->news == LEASE_FAILED && up->failure == SIMBA_ETIMEOUT &&
              l->failures == (l->state == LEASE_HOLDING ? RENEWALS_LATE : 1))
-        report_failure(a, up->failure, "the store does not answer");
+        report_failure(a, up->failure, up->failure, "the store does not answer");
 }
 
 static void count(struct actor *a, const struct handle_update *up, bool owned, int64_t now)
@@ -598,29 +606,47 @@ static bool same(const char *a, const char *b)
     return a == b || (a != NULL && b != NULL && strcmp(a, b) == 0);
 }
 
+/* That a tenure is over is an answer. */
+static bool has_failed(const struct request *r)
+{
+    return r->code < 0 && r->code != SIMBA_ELOST;
+}
+
 /* A failure is logged, once until it is another or has passed. */
 static void keep_failure(struct actor *a, struct request *r)
 {
-    bool failed = r->code < 0 && r->code != SIMBA_ELOST;
     const char *now = r->text != NULL ? r->text : simba_strerror(r->code);
-    if (failed && !same(now, a->failure))
-        report_failure(a, r->code, now);
+    if (has_failed(r) && !same(now, a->failure))
+        report_failure(a, r->code, r->trouble, now);
     trouble_answered(a, r);
 }
 
 /* A renewal, or the grant that began the tenure. */
-static void keep_renewal(struct actor *a, const struct request *r, bool was_failing)
+static bool is_renewal(const struct actor *a, const struct request *r)
 {
-    char since[FAULT_DURATION];
     bool granted = r->sent.op == SIMBA_CONTEND && r->granted;
-    if (r->code < 0 || a->machine.lease.state != LEASE_HOLDING ||
-        (r->sent.op != SIMBA_RENEW && !granted))
+    return r->code >= 0 && a->machine.lease.state == LEASE_HOLDING &&
+           (r->sent.op == SIMBA_RENEW || granted);
+}
+
+/* What was told to fail works again; since: when that began. Of a tenure it is told when it is renewed, and
+ * since when it was not. */
+static void report_works(struct actor *a, const struct request *r, int64_t since)
+{
+    char text[FAULT_DURATION];
+    struct log *log = &a->client->log;
+    bool renewed = r->sent.op == SIMBA_RENEW && is_renewal(a, r);
+    if (!a->is_failing_reported || has_failed(r) || r->sent.op == SIMBA_PUBLISH)
         return;
-    if (was_failing && !granted)
-        log_put(&a->client->log, SIMBA_LOG_INFO,
-                "mutex '%s' on %.150s: renewed again after %s without renewal", a->by_mutex.name,
-                actor_store(a), fault_duration(clock_now() - a->renewed_at, since));
-    a->renewed_at = r->sent.sent_at;
+    if (renewed)
+        since = a->renewed_at;
+    trace_works(a, since);
+    if (renewed)
+        log_put(log, SIMBA_LOG_INFO, "mutex '%s' on %.150s: renewed again after %s without renewal",
+                a->by_mutex.name, actor_store(a), fault_duration(clock_now() - since, text));
+    else if (actor_waits(a))
+        log_put(log, SIMBA_LOG_INFO, "mutex '%s' on %.150s: the store answers again",
+                a->by_mutex.name, actor_store(a));
 }
 
 static bool another_holds(const struct actor *a)
@@ -642,8 +668,7 @@ static void note_answer_locked(struct call *call, const struct request *r, bool 
 void actor_answered(struct actor *a, struct request *r)
 {
     assert(a->requests > 0);
-    bool was_failing = a->machine.lease.state == LEASE_HOLDING && a->machine.lease.failures > 0;
-    bool was_refused = actor_waits(a) && a->machine.lease.failures > 0;
+    int64_t failing_since = a->trouble.since;
     a->requests--;
     trace_exchange(r);
     if (r->sent.op != SIMBA_PUBLISH)
@@ -667,9 +692,8 @@ void actor_answered(struct actor *a, struct request *r)
         .left = r->left_ms * NS_PER_MS,
     };
     step(a, &(struct handle_event){.kind = HANDLE_REPLY, .reply = &reply}, r);
-    keep_renewal(a, r, was_failing);
-    if (was_refused && r->code >= 0 && actor_waits(a))
-        log_put(&a->client->log, SIMBA_LOG_INFO, "mutex '%s' on %.150s: the store answers again",
-                a->by_mutex.name, actor_store(a));
+    report_works(a, r, failing_since);
+    if (is_renewal(a, r))
+        a->renewed_at = r->sent.sent_at;
     end_if_gone(a);
 }

@@ -109,6 +109,7 @@ struct actor {
     };
     uint32_t since; /* its order among those who wait: the client's count of waits then */
     bool is_registered, quiet; /* is_registered: in the client's hash table */
+    bool is_failing_reported;  /* as an event and in the log; not yet that it works again */
     bool childless;   /* an observer of all: it may close when the last of its children has */
     uint8_t interest; /* enum simba_interest */
 

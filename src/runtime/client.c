@@ -152,7 +152,7 @@ static int start(struct simba_client *s, const struct simba_options *o)
     }
     (void)executor_init(&s->workers, "simba-work", 0, SIZE_MAX); /* one for each run at work */
     rc = log_init(&s->log, s, &s->executor, o->log, o->log_data);
-    if (trace_init(&s->trace, s, &s->executor, o->trace, o->trace_data) < 0)
+    if (trace_init(&s->trace, s, &s->executor, o->trace, o->trace_data, o->trace_kinds) < 0)
         rc = SIMBA_ELIMIT;
     int error = rc < 0 ? ENOMEM : loop_init(s);
     if (error != 0) {

@@ -11,21 +11,56 @@
 #include "base/time.h"
 
 #define TEXT_MAX 1024
+#define ABOUT_MAX 300
 
 static _Thread_local char text[TEXT_MAX];
+static _Thread_local size_t cause; /* begins there */
+
+/* Others' ids, and what servers say, are escaped. */
+static void write_text(const char *about, const char *format, va_list args)
+{
+    char raw[2 * TEXT_MAX];
+    struct text escaped;
+    vsnprintf(raw, sizeof raw, format, args);
+    text_init(&escaped, text, sizeof text);
+    text_add_escaped(&escaped, about);
+    cause = escaped.length;
+    text_add_escaped(&escaped, raw);
+    text_end(&escaped);
+}
 
 int fault(int code, const char *format, ...)
 {
     assert(code < 0);
     va_list args;
     va_start(args, format);
-    char raw[2 * TEXT_MAX];
-    struct text escaped;
-    vsnprintf(raw, sizeof raw, format, args);
+    write_text("", format, args);
     va_end(args);
-    text_init(&escaped, text, sizeof text);
-    text_add_escaped(&escaped, raw); /* others' ids, and what servers say */
-    text_end(&escaped);
+    return code;
+}
+
+int fault_on(int code, const char *mutex, const char *store, const char *format, ...)
+{
+    assert(code < 0);
+    char about[ABOUT_MAX];
+    va_list args;
+    snprintf(about, sizeof about, "mutex '%.70s'%s%.200s: ", mutex, store != NULL ? " on " : "",
+             store != NULL ? store : "");
+    va_start(args, format);
+    write_text(about, format, args);
+    va_end(args);
+    return code;
+}
+
+int fault_at(int code, const char *what, const char *store, const char *format, ...)
+{
+    assert(code < 0);
+    char about[ABOUT_MAX];
+    va_list args;
+    snprintf(about, sizeof about, "%.90s on %.200s: ", what, store);
+    va_start(args, format);
+    write_text(about, format, args);
+    va_end(args);
     return code;
 }
 
@@ -40,6 +75,11 @@ const char *fault_duration(int64_t ns, char out[FAULT_DURATION])
 const char *simba_error_text(void)
 {
     return text;
+}
+
+const char *simba_error_cause(void)
+{
+    return text + cause;
 }
 
 const char *simba_strerror(int code)

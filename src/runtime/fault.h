@@ -7,6 +7,14 @@
 /* Remembers the sentence for simba_error_text() in this thread and returns code. */
 __attribute__((format(printf, 2, 3))) int fault(int code, const char *format, ...);
 
+/* Of a mutex: the sentence begins with it, and with the store unless that is NULL. What follows, the
+ * cause, is for simba_error_cause(), too. */
+__attribute__((format(printf, 4, 5))) int fault_on(int code, const char *mutex, const char *store,
+                                                   const char *format, ...);
+/* The same; what: something else than a mutex that the store was asked for. */
+__attribute__((format(printf, 4, 5))) int fault_at(int code, const char *what, const char *store,
+                                                   const char *format, ...);
+
 /* A length of time for such a sentence, as "12s"; out is what it is written to. */
 #define FAULT_DURATION 24
 const char *fault_duration(int64_t ns, char out[FAULT_DURATION]);

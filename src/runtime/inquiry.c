@@ -63,11 +63,11 @@ static void free_inquiry(struct inquiry *q)
     free(q);
 }
 
-static void end(struct simba_client *s, struct inquiry *q, int code, const char *text)
+static void end(struct inquiry *q, int code, const char *text)
 {
     uint32_t waits = WAITS;
     q->code = code;
-    snprintf(q->text, sizeof q->text, "%.200s: %s", s->url.shown, text);
+    snprintf(q->text, sizeof q->text, "%s", text);
     if (atomic_compare_exchange_strong(&q->done, &waits, ANSWERED))
         futex_wake(&q->done);
     else
@@ -96,7 +96,7 @@ static void send_request(struct simba_client *s, struct inquiry *q)
 {
     struct request *r = request_new(s);
     if (r == NULL) {
-        end(s, q, SIMBA_ELIMIT, "too many requests are under way");
+        end(q, SIMBA_ELIMIT, "too many requests are under way");
         return;
     }
     r->inquiry = q;
@@ -127,9 +127,9 @@ void inquiry_send(struct simba_client *s)
     for (struct inquiry *q = all, *next; q != NULL; q = next) {
         next = q->next;
         if (q->of_ourselves) {
-            end(s, q, snapshot_take(s, &q->snapshot), "out of memory");
+            end(q, snapshot_take(s, &q->snapshot), "out of memory");
         } else if (q->examines && s->store_closing) {
-            end(s, q, SIMBA_ECANCELED, "the client is being closed");
+            end(q, SIMBA_ECANCELED, "the client is being closed");
         } else {
             send_request(s, q);
         }
@@ -158,7 +158,7 @@ void inquiry_answered(struct request *r)
         text = "that tenure is over, its note was not written";
     else if (r->code == SIMBA_ELOST) /* of an EVICT */
         text = q->id[0] == '\0' && q->token == 0 ? "nobody owns it" : "that tenure is over";
-    end(r->client, q, r->code, text);
+    end(q, r->code, text);
 }
 
 /* A callback that this thread ran while it waited has ended the thread. */
@@ -216,13 +216,13 @@ static struct inquiry *ask(struct simba_client *s, const struct inquiry *questio
     if (closing) {
         *rc = fault(SIMBA_ESTATE, "%s: the client is being closed", what);
     } else if (!answered && atomic_compare_exchange_strong(&q->done, &waits, ABANDONED)) {
-        *rc = fault(SIMBA_ETIMEOUT, "%s on %.200s: the %s did not answer in %lld ms", what, store,
-                    question->of_ourselves ? "client's loop" : "store", (long long)timeout_ms);
+        *rc = fault_at(SIMBA_ETIMEOUT, what, store, "the %s did not answer in %lld ms",
+                       question->of_ourselves ? "client's loop" : "store", (long long)timeout_ms);
         return NULL;
     } else if (q->code == 0) {
         return q;
     } else {
-        *rc = fault(q->code, "%s on %s", what, q->text);
+        *rc = fault_at(q->code, what, store, "%s", q->text);
     }
     free_inquiry(q);
     return NULL;
@@ -307,7 +307,7 @@ int inquiry_publish(struct simba_client *s, const char *mutex, const char *id, u
     struct inquiry question = {.op = SIMBA_PUBLISH, .token = token};
     question.text_to_publish = strdup(text);
     if (question.text_to_publish == NULL)
-        return fault(SIMBA_ELIMIT, "mutex '%s': out of memory", mutex);
+        return fault_on(SIMBA_ELIMIT, mutex, NULL, "out of memory");
     snprintf(question.id, sizeof question.id, "%s", id);
     struct inquiry *q = ask_about(s, &question, mutex, timeout_ms, &rc);
     if (q != NULL)
@@ -323,8 +323,7 @@ int simba_evict(simba_client *s, const char *mutex, const struct simba_owner *te
     if (s == NULL)
         return fault(SIMBA_EINVAL, "simba_evict needs a client");
     if (tenure != NULL && tenure->id[0] == '\0' && tenure->token == 0)
-        return fault(SIMBA_ELOST, "mutex '%.70s' on %.200s: nobody owns it",
-                     mutex != NULL ? mutex : "", s->url.shown);
+        return fault_on(SIMBA_ELOST, mutex != NULL ? mutex : "", s->url.shown, "nobody owns it");
     struct inquiry question = {.op = SIMBA_EVICT, .forced = forced};
     if (tenure != NULL) {
         question.token = tenure->token;

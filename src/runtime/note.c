@@ -56,7 +56,7 @@ int note_check(const char *mutex, const char *text)
     const char *rule;
     if (name_check_note(text, &rule) == 0)
         return 0;
-    return fault(SIMBA_EINVAL, "mutex '%s': %s", mutex, rule);
+    return fault_on(SIMBA_EINVAL, mutex, NULL, "%s", rule);
 }
 
 /* ---- publishing ---------------------------------------------------------------------------- */
@@ -68,10 +68,10 @@ int note_publish(struct actor *a, uint64_t token, const char *text, int64_t time
     if (rc < 0)
         return rc;
     if (token == 0)
-        return fault(SIMBA_ELOST,
-                     "mutex '%s' on %.200s: the tenure with token %llu is over, its note was not "
-                     "written",
-                     a->by_mutex.name, actor_store(a), (unsigned long long)token);
+        return fault_on(SIMBA_ELOST, a->by_mutex.name, actor_store(a),
+                        "the tenure with token %llu is over, its note was not "
+                        "written",
+                        (unsigned long long)token);
     return inquiry_publish(a->client, a->by_mutex.name, actor_id(a), token, text, timeout_ms);
 }
 
@@ -82,10 +82,9 @@ int simba_contender_publish(simba_contender *c, uint64_t token, const char *text
     if (rc < 0)
         return rc;
     if (scheduler_has_ticks(actor_of(c)))
-        return fault(SIMBA_ESTATE,
-                     "mutex '%s': a schedule with ticks keeps them in the note of the mutex, so it "
-                     "cannot have a note of yours. Publish it on another mutex",
-                     actor_of(c)->by_mutex.name);
+        return fault_on(SIMBA_ESTATE, actor_of(c)->by_mutex.name, NULL,
+                        "a schedule with ticks keeps them in the note of the mutex, so it "
+                        "cannot have a note of yours. Publish it on another mutex");
     return note_publish(actor_of(c), token, text, timeout_ms);
 }
 
@@ -99,7 +98,7 @@ int simba_locker_publish(simba_locker *l, const char *text, int64_t timeout_ms)
     bool is_held = a->phase == LOCKER_HELD;
     driver_unlock(a->client);
     if (!is_held)
-        return fault(SIMBA_ESTATE, "mutex '%s': this locker is not held", a->by_mutex.name);
+        return fault_on(SIMBA_ESTATE, a->by_mutex.name, NULL, "this locker is not held");
     return note_publish(a, simba_locker_token(l), text, timeout_ms);
 }
 

@@ -572,12 +572,11 @@ int simba_scheduler_create(simba_client *s, const char *mutex,
     const char *name = mutex != NULL ? mutex : "";
     rc = schedule_init(&parsed, &taken, &why);
     if (rc < 0)
-        return fault(rc, "mutex '%.70s': %s", name, why);
+        return fault_on(rc, name, NULL, "%s", why);
     if (schedule_has_ticks(&taken) && o.note != NULL)
-        return fault(SIMBA_EINVAL,
-                     "mutex '%.70s': a schedule with ticks keeps them in the note of the mutex, so "
-                     "it cannot have a note of yours",
-                     name);
+        return fault_on(SIMBA_EINVAL, name, NULL,
+                        "a schedule with ticks keeps them in the note of the mutex, so "
+                        "it cannot have a note of yours");
     struct ticking *ticking = NULL;
     rc = schedule_has_ticks(&taken) ? ticking_create(&taken, &ticking) : 0;
     if (rc < 0)
@@ -585,7 +584,7 @@ int simba_scheduler_create(simba_client *s, const char *mutex,
     struct scheduler *x = malloc(sizeof *x);
     if (x == NULL) {
         free(ticking);
-        return fault(SIMBA_ELIMIT, "mutex '%.70s': out of memory", name);
+        return fault_on(SIMBA_ELIMIT, name, NULL, "out of memory");
     }
     *x = (struct scheduler){
         .schedule = parsed,
