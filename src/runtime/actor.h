@@ -203,11 +203,10 @@ uint64_t actor_token(const struct actor *a, int64_t *left_ms); /* 0, and 0 ms: n
 bool actor_owns(const struct actor *a, uint64_t token);        /* that very tenure */
 int64_t actor_owns_at(const struct actor *a, uint64_t token);  /* a time when; 0: does not */
 enum simba_reason actor_end_reason(struct actor *a, enum simba_reason reason); /* or that of fail */
-void actor_ask_progress(struct actor *a, bool on);                   /* from now on, or not */
-int actor_check(const struct actor *a);                              /* 0 or SIMBA_EFORKED */
-const char *actor_store(const struct actor *a);                      /* to show */
-void actor_say_owner(const struct actor *a, char *out, size_t size); /* under the client's lock */
-void actor_wait_over_locked(struct actor *a); /* one of its waiters goes on */
+void actor_ask_progress(struct actor *a, bool on); /* from now on, or not */
+int actor_check(const struct actor *a);            /* 0 or SIMBA_EFORKED */
+const char *actor_store(const struct actor *a);    /* to show */
+void actor_wait_over_locked(struct actor *a);      /* one of its waiters goes on */
 
 /* whoever has the baton */
 struct actor *actor_child(struct actor *parent, const char *mutex); /* NULL: out of memory */

@@ -11,6 +11,7 @@
 #include "runtime/client.h"
 #include "runtime/fault.h"
 #include "runtime/poll.h"
+#include "runtime/report.h"
 
 #define STORE_SHOWN 151
 
@@ -35,7 +36,7 @@ static void leave_locked(struct actor *a, struct call *call)
     call->code = call->said_held ? SIMBA_ETIMEOUT : SIMBA_ESTORE;
     bool is_unseen = (a->posts & (call->releases ? POST_RELEASE : POST_ACQUIRE)) != 0;
     if (call->said_held)
-        actor_say_owner(a, call->text, sizeof call->text);
+        report_say_owner(a, call->text, sizeof call->text);
     else if (!call->releases && a->failure != NULL)
         snprintf(call->text, sizeof call->text, "%s", a->failure);
     else

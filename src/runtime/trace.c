@@ -116,7 +116,7 @@ static bool is_refused(const struct request *r)
 static void see_reached(struct simba_client *s, const struct request *r)
 {
     int64_t opened_at = s->trace.opened_at;
-    if (opened_at == 0 || (r->code < 0 && r->code != SIMBA_ELOST))
+    if (opened_at == 0 || request_has_failed(r))
         return;
     s->trace.opened_at = 0;
     if (is_wanted(s, SIMBA_EVENT_REACHED))

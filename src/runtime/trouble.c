@@ -54,7 +54,7 @@ static bool is_other(const struct actor *a, int64_t until, const char *text)
 /* Only whoever has the baton writes it, so it may look at it without the lock. */
 void trouble_answered(struct actor *a, struct request *r)
 {
-    bool failed = r->code < 0 && r->code != SIMBA_ELOST, shut = is_not_yet(r);
+    bool failed = request_has_failed(r), shut = is_not_yet(r);
     char *before = a->failure, *now = NULL;
     if ((before == NULL && a->trouble.code == 0 && !failed && !shut) || says_nothing(a, r))
         return;
