@@ -58,6 +58,7 @@ struct call {
 };
 
 struct simba_client;
+struct latency;
 struct request;
 struct note;
 
@@ -101,7 +102,8 @@ struct actor {
     /* whoever has the baton */
     struct handle machine;
     struct timer timer;
-    int64_t since_at; /* when its wait began, or its tenure if it has one */
+    struct latency *latency; /* of its exchanges: metrics.c; NULL: it is not counted */
+    int64_t since_at;        /* when its wait began, or its tenure if it has one */
     union {
         int64_t renewed_at; /* of an owner: when the last renewal was sent, or what began it */
         int64_t hinted_at;  /* of one that waits: it was pushed, and has no answer to what it

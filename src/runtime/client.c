@@ -247,7 +247,6 @@ static void free_client(struct simba_client *s)
     trace_free(&s->trace);
     hash_table_empty(&s->actors, actor_free);
     hash_table_free(&s->actors);
-    metrics_free(&s->metrics);
     interest_free(s);
     requests_free(&s->requests);
     turn_free(&s->inbox);
