@@ -19,8 +19,6 @@
 #include "runtime/scheduler.h"
 #include "runtime/state.h"
 
-#define FAR (250 * NS_PER_MS)
-
 /* ---- what a step brings about -------------------------------------------------------------- */
 
 static bool others_wait(const struct actor *a)
@@ -159,18 +157,10 @@ static void watch(struct actor *a)
         s->backend->watch(s->store, mutex[0] != '\0' ? mutex : NULL, most);
 }
 
-/* What is far away may be a millisecond late: then many machines have the same alarm. No right
- * to act hangs on it: is_owner() and every step look at the clock. */
-static int64_t alarm_at(int64_t now, int64_t at)
-{
-    bool far = at != NEVER && at - now > FAR;
-    return far ? at + NS_PER_MS - at % NS_PER_MS : at;
-}
-
+/* No right to act hangs on it: is_owner() and every step look at the clock. */
 static void set_timer(struct actor *a, int64_t now)
 {
-    int64_t at = handle_next_wake(&a->machine), due = scheduler_due(a);
-    timers_set(&a->client->timers, &a->timer, alarm_at(now, due < at ? due : at));
+    timers_set_about(&a->client->timers, &a->timer, now, handle_next_wake(&a->machine));
 }
 
 /* simba_run_wait() waits for this. */
@@ -445,6 +435,8 @@ void actor_take_posts(struct actor *a, uint32_t posts)
         if (event.kind == HANDLE_DONE)
             a->job.run = NULL;
         step(a, &event, NULL);
+        if (event.kind == HANDLE_DONE && a->machine.kind == HANDLE_CONTENDER)
+            scheduler_go_on(a);
         if (event.kind == HANDLE_DONE && a->machine.kind == HANDLE_LOCKER)
             callback_submit(a); /* a result that has waited for it */
         if (event.kind == HANDLE_DONE && a->machine.kind == HANDLE_OBSERVER && state_next(a))
@@ -461,14 +453,13 @@ void actor_take_posts(struct actor *a, uint32_t posts)
         scheduler_left(a);
         a->job.run = NULL;
         callback_submit(a);
-        set_timer(a, clock_now());
     }
     end_if_gone(a);
 }
 
-void actor_tick(struct actor *a)
+void actor_expire(struct timer *timer)
 {
-    scheduler_tick(a);
+    struct actor *a = (struct actor *)(void *)((char *)timer - offsetof(struct actor, timer));
     step(a, &(struct handle_event){.kind = HANDLE_TICK}, NULL);
     end_if_gone(a);
 }

@@ -213,7 +213,7 @@ void actor_wait_over_locked(struct actor *a);      /* one of its waiters goes on
 /* whoever has the baton */
 struct actor *actor_child(struct actor *parent, const char *mutex); /* NULL: out of memory */
 void actor_take_posts(struct actor *a, uint32_t posts);
-void actor_tick(struct actor *a);
+void actor_expire(struct timer *timer); /* of an actor */
 void actor_hint(struct actor *a);
 void actor_answered(struct actor *a, struct request *r);
 void actor_free(struct hash_node *node); /* when the loop has ended */

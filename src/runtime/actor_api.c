@@ -165,6 +165,7 @@ static struct actor *allocate(struct simba_client *s, const char *mutex, const c
     struct actor *a = (struct actor *)(void *)memory;
     memory += sizeof *a;
     a->client = s;
+    a->timer.expire = actor_expire;
     if (extra != NULL)
         a->machine.extra = memcpy(memory, extra, extra_size);
     memory += extra_size;

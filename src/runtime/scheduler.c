@@ -10,9 +10,8 @@
  *                              \               / POST_LEFT      /
  *   workers                     work -----------          work --
  *
- * While no run is at work there is no thread: the loop waits, with the timer of the actor
- * (scheduler_due). When on_released is due while a run is at work, the loop keeps it back until the
- * run has ended (scheduler_lingers). From the first to the last of this the machine has user code
+ * While no run is at work there is no thread: the loop waits, with a timer. When on_released is due while a
+ * run is at work, the loop keeps it back until the run has ended (scheduler_end). From the first to the last of this the machine has user code
  * running, so nothing is released (C4), and no second tenure can begin. What is below "tenure"
  * belongs to on_acquired, then in turns to the run that is at work and, while none is, to the
  * loop; each hands it on with a post. */
@@ -47,7 +46,8 @@ struct scheduler {
     void *data;
     struct actor *actor; /* known since the first callback */
     struct job job;
-    bool at_work; /* a run is; the loop's */
+    struct timer timer; /* the loop's: until the next run is due, … */
+    bool at_work;       /* … or one is at work */
 
     /* tenure */
     uint64_t token;
@@ -432,29 +432,29 @@ static struct scheduler *scheduler_of(const struct actor *a)
     return a->on_released == on_released ? a->data : NULL;
 }
 
-int64_t scheduler_due(const struct actor *a)
+/* Set only while it leads: on_closed frees the scheduler. */
+static void set_timer(struct scheduler *x, struct actor *a)
 {
-    const struct scheduler *x = scheduler_of(a);
     bool leads = a->machine.acquired_ran && a->machine.callback == CALLBACK_NONE;
-    return x != NULL && leads && !x->at_work ? x->due : NEVER;
+    if (leads && !x->at_work)
+        timers_set_about(&a->client->timers, &x->timer, clock_now(), x->due);
 }
 
-void scheduler_tick(struct actor *a)
+/* Begins the run that is due. */
+static void expire(struct timer *timer)
 {
-    int64_t due = scheduler_due(a);
-    if (due == NEVER || clock_now() < due)
+    struct scheduler *x =
+        (struct scheduler *)(void *)((char *)timer - offsetof(struct scheduler, timer));
+    struct actor *a = x->actor;
+    if (!actor_owns(a, x->token))
         return;
-    struct scheduler *x = scheduler_of(a);
-    if (!actor_owns(a, x->token)) {
-        x->due = NEVER;
-        return;
-    }
     if (x->has_read && has_to_ask(x))
         x->has_read = false;
     else if (x->has_read)
         check_clocks(x);
     if (x->has_read && !ticks_is_due(&x->ticking->ticks, ticking_now(x->ticking))) {
         await_tick(x);
+        set_timer(x, a);
         return;
     }
     x->job = (struct job){.run = run_work, .arg = x};
@@ -473,20 +473,32 @@ void scheduler_tick(struct actor *a)
 void scheduler_left(struct actor *a)
 {
     struct scheduler *x = scheduler_of(a);
+    if (x == NULL)
+        return;
+    x->at_work = false;
+    set_timer(x, a);
+}
+
+void scheduler_go_on(struct actor *a)
+{
+    struct scheduler *x = scheduler_of(a);
     if (x != NULL)
-        x->at_work = false;
+        set_timer(x, a);
+}
+
+bool scheduler_end(struct actor *a)
+{
+    struct scheduler *x = scheduler_of(a);
+    if (x == NULL)
+        return false;
+    timers_set(&a->client->timers, &x->timer, NEVER);
+    return x->at_work;
 }
 
 bool scheduler_has_ticks(const struct actor *a)
 {
     const struct scheduler *x = scheduler_of(a);
     return x != NULL && x->ticking != NULL;
-}
-
-bool scheduler_lingers(const struct actor *a)
-{
-    const struct scheduler *x = scheduler_of(a);
-    return x != NULL && x->at_work;
 }
 
 /* ---- callbacks ----------------------------------------------------------------------------- */
@@ -589,6 +601,7 @@ int simba_scheduler_create(simba_client *s, const char *mutex,
     *x = (struct scheduler){
         .schedule = parsed,
         .ticking = ticking,
+        .timer = {.expire = expire},
         .work = work,
         .on_acquired = o.on_acquired,
         .on_released = o.on_released,

@@ -167,7 +167,7 @@ static bool take_timers(struct simba_client *s)
     int64_t now = clock_now();
     struct timer *t = NULL;
     for (int i = 0; i < POSTS_MAX && (t = timers_pop(&s->timers, now)) != NULL; i++)
-        actor_tick((struct actor *)(void *)((char *)t - offsetof(struct actor, timer)));
+        t->expire(t);
     return t != NULL;
 }
 
