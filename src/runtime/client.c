@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/errno_text.h"
+#include "base/fork.h"
 #include "base/rng.h"
 #include "core/duration.h"
 #include "runtime/client.h"
@@ -51,7 +52,7 @@ int simba_duration_parse(const char *text, int64_t *ms)
 
 bool client_is_forked(const struct simba_client *s)
 {
-    return atomic_load_explicit(&process_wiped->generation, memory_order_relaxed) != s->generation;
+    return fork_generation_known() != s->generation;
 }
 
 int client_check(const struct simba_client *s)
@@ -203,7 +204,8 @@ int simba_open(const char *url, const struct simba_options *options, simba_clien
         return fault(SIMBA_EINVAL, "an executor must have a submit function");
     process_hold_stdio();
     struct simba_client *s = calloc(1, sizeof *s);
-    if (s == NULL || process_wiped == NULL) {
+    uint32_t generation = fork_generation();
+    if (s == NULL || generation == 0) {
         free(s);
         return fault(SIMBA_ELIMIT, "out of memory");
     }
@@ -213,7 +215,7 @@ int simba_open(const char *url, const struct simba_options *options, simba_clien
     s->serial = SERIAL_OF_OPTION;
     requests_init(&s->requests);
     s->no_thread = (o->flags & SIMBA_NO_THREAD) != 0;
-    s->generation = process_generation();
+    s->generation = generation;
     if (o->executor != NULL) {
         s->executor_user = *o->executor;
         s->has_executor_user = true;
