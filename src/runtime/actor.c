@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/futex.h"
+#include "core/failure.h"
 #include "runtime/callback.h"
 #include "runtime/client.h"
 #include "runtime/fault.h"
@@ -112,7 +113,7 @@ static void show(struct actor *a)
     driver_lock(s);
     /* What a caller has asked for meanwhile is already visible and comes next. */
     if (atomic_load(&a->status) != h->status && (a->posts & (POST_START | POST_STOP)) == 0) {
-        if (h->status == SIMBA_INITIAL && handle_gives_up(h->lease.code))
+        if (h->status == SIMBA_INITIAL && failure_is_ours(h->lease.code))
             a->start_failure = (int16_t)h->lease.code;
         atomic_store(&a->status, h->status);
         futex_set(&a->changes, atomic_load(&a->changes) + 1);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "core/failure.h"
 #include "runtime/client.h"
 #include "runtime/fault.h"
 
@@ -93,7 +94,7 @@ static void report_failure(struct actor *a, int code, int trouble, const char *t
                 fault_duration(l->hold_until - clock_now(), left));
     else
         log_put(log, SIMBA_LOG_WARN, "mutex '%s' on %.150s: %s; %s", a->by_mutex.name,
-                actor_store(a), text, handle_gives_up(code) ? "giving up" : "trying again");
+                actor_store(a), text, failure_is_ours(code) ? "giving up" : "trying again");
 }
 
 /* late: so long ago we should have done something, and this process did not run. */
@@ -136,7 +137,7 @@ void report_unpublished(struct actor *a, int code, const struct request *r)
     log_put(&a->client->log, SIMBA_LOG_WARN,
             "mutex '%s' on %.150s: the note was not published: %s; %s", a->by_mutex.name,
             actor_store(a), text,
-            handle_gives_up(code) ? "giving up" : "trying again with each renewal");
+            failure_is_ours(code) ? "giving up" : "trying again with each renewal");
 }
 
 void report_published_late(struct actor *a)

@@ -21,6 +21,7 @@
 #include "base/clock.h"
 #include "base/futex.h"
 #include "base/text.h"
+#include "core/failure.h"
 #include "core/schedule.h"
 #include "runtime/client.h"
 #include "runtime/fault.h"
@@ -188,12 +189,6 @@ static void give_up(struct scheduler *x)
     (void)simba_contender_stop(contender_of(x));
 }
 
-/* No later attempt can succeed: the store keeps no notes. */
-static bool is_hopeless(int code)
-{
-    return code == SIMBA_EUNSUPPORTED || code == SIMBA_ESCHEMA || code == SIMBA_EINVAL;
-}
-
 /* What is not run, and why. */
 static void report_missed(struct scheduler *x, int64_t first, bool is_first_plan, bool dropped)
 {
@@ -243,11 +238,11 @@ static bool write_note(struct scheduler *x, const struct simba_run *run, const c
         if (rc == SIMBA_ELOST || simba_run_should_stop(run))
             return false;
         if ((failures & (failures - 1)) == 0)
-            log_put(&x->actor->client->log, is_hopeless(rc) ? SIMBA_LOG_ERROR : SIMBA_LOG_WARN,
+            log_put(&x->actor->client->log, failure_lasts(rc) ? SIMBA_LOG_ERROR : SIMBA_LOG_WARN,
                     "mutex '%s': its note '%s' cannot be written: %s%s", x->actor->by_mutex.name,
                     note, simba_error_text(),
-                    is_hopeless(rc) ? "; the contender is stopped" : "; trying again");
-        if (is_hopeless(rc)) {
+                    failure_lasts(rc) ? "; the contender is stopped" : "; trying again");
+        if (failure_lasts(rc)) {
             give_up(x);
             return false;
         }
@@ -284,11 +279,11 @@ static void read_claimed(struct scheduler *x, const struct simba_run *run)
                                NULL, &wall_ms);
     if (rc < 0) {
         x->due = clock_after_ms(clock_now(), CLAIM_PAUSE_MS);
-        log_put(&x->actor->client->log, is_hopeless(rc) ? SIMBA_LOG_ERROR : SIMBA_LOG_WARN,
+        log_put(&x->actor->client->log, failure_lasts(rc) ? SIMBA_LOG_ERROR : SIMBA_LOG_WARN,
                 "mutex '%s': which tick is next cannot be read: %s%s", x->actor->by_mutex.name,
                 simba_error_text(),
-                is_hopeless(rc) ? "; the contender is stopped" : "; trying again");
-        if (is_hopeless(rc))
+                failure_lasts(rc) ? "; the contender is stopped" : "; trying again");
+        if (failure_lasts(rc))
             give_up(x);
         return;
     }

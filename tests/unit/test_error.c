@@ -24,6 +24,22 @@ static void every_code_has_its_text(void **state)
     assert_string_equal(simba_strerror(last - 1), "unknown error");
 }
 
+static void cause_is_without_mutex_and_store(void **state)
+{
+    (void)state;
+    assert_int_equal(fault_on(SIMBA_EHELD, "m", "redis://a", "held by %s", "b\n"), SIMBA_EHELD);
+    assert_string_equal(simba_error_text(), "mutex 'm' on redis://a: held by b\\x0a");
+    assert_string_equal(simba_error_cause(), "held by b\\x0a");
+    fault_on(SIMBA_EINVAL, "m", NULL, "wrong");
+    assert_string_equal(simba_error_text(), "mutex 'm': wrong");
+    assert_string_equal(simba_error_cause(), "wrong");
+    fault_at(SIMBA_ESTORE, "cannot list", "redis://a", "away");
+    assert_string_equal(simba_error_text(), "cannot list on redis://a: away");
+    assert_string_equal(simba_error_cause(), "away");
+    fault(SIMBA_EINVAL, "all: of it");
+    assert_string_equal(simba_error_cause(), "all: of it");
+}
+
 static void no_two_codes_share_a_text(void **state)
 {
     (void)state;
@@ -52,6 +68,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_others_wrote_is_escaped),
         cmocka_unit_test(every_code_has_its_text),
+        cmocka_unit_test(cause_is_without_mutex_and_store),
         cmocka_unit_test(no_two_codes_share_a_text),
         cmocka_unit_test(other_numbers_are_unknown),
     };
