@@ -352,18 +352,23 @@ enum simba_event_kind {
     SIMBA_EVENT_RUN,      /* of scheduled work; code: what it returned, SIMBA_ECANCELED if it ended
                              its thread */
     /* What the log says in words, as facts for programs: */
-    SIMBA_EVENT_FAILING, /* a handle's exchanges with the store begin to fail, or now fail in another
-                               way: text says why, code is as in struct simba_trouble. until: an owner's
-                               tenure ends then, unless a renewal succeeds; 0: it is no owner */
-    SIMBA_EVENT_WORKS,   /* the first exchange after FAILING that succeeded; duration: how long none
-                               did. until: as above, of an owner's tenure as it is now */
-    SIMBA_EVENT_NOT_YET, /* nobody owns the mutex, and the store grants it to nobody before until; code
-                               SIMBA_ENOTYET; text: why, if it says so. Again if until or text change */
-    SIMBA_EVENT_REACHED, /* the store has answered this client for the first time; duration: since
-                               simba_open. Of no mutex */
-    SIMBA_EVENT_NOTE_FAILED, /* the note of the handle's options was not written with the tenure: code, text.
-                                Renewals try again, but not after SIMBA_EINVAL and SIMBA_EUNSUPPORTED */
-    SIMBA_EVENT_NOTE_PUBLISHED /* it is written after all; duration: since the tenure began */
+    /* A handle's exchanges with the store begin to fail, or now fail in another way. text says why, code
+     * is as in struct simba_trouble. until: an owner's tenure ends then, unless a renewal succeeds; 0: it is
+     * no owner. */
+    SIMBA_EVENT_FAILING,
+    /* The first exchange after that which succeeded. duration: how long none did, of an owner since its
+     * last renewal. until: as above, of an owner's tenure as it is now. */
+    SIMBA_EVENT_WORKS,
+    /* Nobody owns the mutex, and the store grants it to nobody before until. text: why, if it says so.
+     * code: SIMBA_ENOTYET. Again if one of them changes. */
+    SIMBA_EVENT_NOT_YET,
+    /* The store has answered this client for the first time. duration: since simba_open. Of no mutex. */
+    SIMBA_EVENT_REACHED,
+    /* The note of the handle's options was not written with the tenure: code, text. Renewals try again,
+     * but not after SIMBA_EINVAL and SIMBA_EUNSUPPORTED. */
+    SIMBA_EVENT_NOTE_FAILED,
+    /* It is written after all. duration: since the tenure began. */
+    SIMBA_EVENT_NOTE_PUBLISHED
 };
 #define SIMBA_EVENT_BIT(kind) (UINT64_C(1) << (kind)) /* for trace_kinds */
 

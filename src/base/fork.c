@@ -1,6 +1,6 @@
-/* fork.c: see fork.h. MADV_WIPEONFORK gives a page that reads as zero in every child, without a fork handler
- * that would have to know all locks. It is mapped when the first asks for room on it, so that nobody
- * pays for it who needs none. */
+/* fork.c: see fork.h. MADV_WIPEONFORK gives a page that reads as zero in every child, without a
+ * fork handler that would have to know all locks. It is mapped when the first asks for room on it,
+ * so that nobody pays for it who needs none. */
 #include "base/fork.h"
 
 #include <assert.h>

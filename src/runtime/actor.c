@@ -14,7 +14,7 @@
 #include "core/failure.h"
 #include "runtime/callback.h"
 #include "runtime/client.h"
-#include "runtime/fault.h"
+#include "runtime/error.h"
 #include "runtime/observer.h"
 #include "runtime/report.h"
 #include "runtime/scheduler.h"
@@ -208,8 +208,8 @@ static struct before before_step(const struct actor *a)
     };
 }
 
-/* What an event needs beside what it is about: the time, and progress after it, so that what is reported up to
- * then counts, however long that took. Returns how late we are with what was due. */
+/* What an event needs beside what it is about: the time, and progress after it, so that what is
+ * reported up to then counts, however long that took. Returns how late we are with what was due. */
 static int64_t complete_time(struct actor *a, struct handle_event *event)
 {
     const struct actor_extra *x = actor_extra(a);

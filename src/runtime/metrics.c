@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "runtime/client.h"
-#include "runtime/fault.h"
+#include "runtime/error.h"
 #include "runtime/inquiry.h"
 #include "runtime/options.h"
 
@@ -75,8 +75,9 @@ int simba_metrics_read(simba_client *s, struct simba_metrics *out)
 {
     struct simba_metrics m = SIMBA_METRICS_INIT;
     if (s == NULL || out == NULL || !options_size_valid(&options_of_metrics, out->size))
-        return fault(SIMBA_EINVAL, "simba_metrics_read needs a client, and metrics that start as "
-                                   "SIMBA_METRICS_INIT");
+        return error_say(SIMBA_EINVAL,
+                         "simba_metrics_read needs a client, and metrics that start as "
+                         "SIMBA_METRICS_INIT");
     int rc = client_check(s);
     if (rc < 0)
         return rc;
@@ -164,7 +165,7 @@ int simba_metrics_each(simba_client *s, simba_handle_metrics_fn *each, void *dat
 {
     struct snapshot *list = NULL;
     if (s == NULL || each == NULL)
-        return fault(SIMBA_EINVAL, "simba_metrics_each needs a client and a function to call");
+        return error_say(SIMBA_EINVAL, "simba_metrics_each needs a client and a function to call");
     int rc = inquiry_snapshot(s, &list);
     for (struct snapshot *n = list; n != NULL && rc == 0; n = n->next) {
         struct simba_handle_metrics m = {

@@ -1,7 +1,7 @@
 /* process.c: ids, and standard files that are closed.
  *
- * A forked child inherits what its parent has drawn, and would make the same "random" ids. So that is kept where
- * it finds nothing. */
+ * A forked child inherits what its parent has drawn, and would make the same "random" ids. So that
+ * is kept where it finds nothing. */
 #include "runtime/process.h"
 
 #include <arpa/inet.h>
@@ -21,7 +21,7 @@
 
 #include "base/fork.h"
 #include "core/id.h"
-#include "runtime/fault.h"
+#include "runtime/error.h"
 
 #define ADDRESSES_MAX 16 /* those of more interfaces are not looked at */
 
@@ -96,7 +96,7 @@ int process_make_id(char *out, size_t size, bool is_short)
 {
     struct ids *p = ids;
     if (p == NULL)
-        return fault(SIMBA_ELIMIT, "out of memory when the library was loaded");
+        return error_say(SIMBA_ELIMIT, "out of memory when the library was loaded");
     pthread_mutex_lock(&p->lock);
     if (!p->drawn) {
         draw(&p->random, sizeof p->random);
@@ -108,25 +108,25 @@ int process_make_id(char *out, size_t size, bool is_short)
         id_host(out, size, p->counter++, getpid(), is_short ? "" : p->name, p->address, p->random);
     pthread_mutex_unlock(&p->lock);
     if (rc < 0)
-        return fault(rc, "an id needs room for %d bytes", SIMBA_ID_MAX + 1);
+        return error_say(rc, "an id needs room for %d bytes", SIMBA_ID_MAX + 1);
     return 0;
 }
 
 int simba_id_host(char *out, size_t size)
 {
     if (out == NULL)
-        return fault(SIMBA_EINVAL, "simba_id_host needs a place for the id");
+        return error_say(SIMBA_EINVAL, "simba_id_host needs a place for the id");
     return process_make_id(out, size, false);
 }
 
 int simba_id_uuid(char *out, size_t size)
 {
     if (out == NULL)
-        return fault(SIMBA_EINVAL, "simba_id_uuid needs a place for the id");
+        return error_say(SIMBA_EINVAL, "simba_id_uuid needs a place for the id");
     uint8_t random[16];
     draw(random, sizeof random);
     int rc = id_uuid(out, size, random);
     if (rc < 0)
-        return fault(rc, "an id needs room for %d bytes", SIMBA_ID_MAX + 1);
+        return error_say(rc, "an id needs room for %d bytes", SIMBA_ID_MAX + 1);
     return 0;
 }

@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "core/failure.h"
 #include "runtime/client.h"
-#include "runtime/fault.h"
+#include "runtime/error.h"
 
 #define LATE (1000 * NS_PER_MS)
 #define RENEWALS_LATE 2 /* in a row: one that is slow is nothing to tell of */
@@ -17,7 +17,7 @@
 /* Who owns the mutex, and since when if the store knows; under the lock. */
 void report_say_owner(const struct actor *a, char *out, size_t size)
 {
-    char since[FAULT_DURATION];
+    char since[ERROR_DURATION];
     if (a->same_id)
         snprintf(out, size, "held by another handle with the same id '%s'", actor_id(a));
     else if (a->after.id == NULL)
@@ -26,7 +26,7 @@ void report_say_owner(const struct actor *a, char *out, size_t size)
         snprintf(out, size, "held by %s", a->after.id);
     else
         snprintf(out, size, "held by %s for %s", a->after.id,
-                 fault_duration(clock_now() - a->after.acquired_at, since));
+                 error_duration(clock_now() - a->after.acquired_at, since));
 }
 
 /* The same, and that it may have changed since; under the lock. */
@@ -45,12 +45,12 @@ static void say_who_holds(const struct actor *a, char *out, size_t size)
 /* Under the lock. */
 static void say_not_yet(const struct actor *a, char *out, size_t size)
 {
-    char left[FAULT_DURATION];
+    char left[ERROR_DURATION];
     bool is_shut = a->trouble.code == SIMBA_ENOTYET, has_why = is_shut && a->failure != NULL;
     int64_t more = is_shut ? a->trouble.until - clock_now() : 0;
     const char *colon = has_why ? ": " : "", *why = has_why ? a->failure : "";
     if (more > 0)
-        snprintf(out, size, "nobody may own it for another %s%s%s", fault_duration(more, left),
+        snprintf(out, size, "nobody may own it for another %s%s%s", error_duration(more, left),
                  colon, why);
     else
         snprintf(out, size,
@@ -62,10 +62,10 @@ static void say_not_yet(const struct actor *a, char *out, size_t size)
 void report_say_why(const struct actor *a, int code, char *out, size_t size)
 {
     bool is_held = code == SIMBA_EHELD || code == SIMBA_ETIMEOUT;
-    char left[FAULT_DURATION];
+    char left[ERROR_DURATION];
     if (is_held && handle_keeps(&a->machine))
         snprintf(out, size, "this locker itself keeps it for %s more, as at_least_ms asks for",
-                 fault_duration(a->machine.extra->keep_until - clock_now(), left));
+                 error_duration(a->machine.extra->keep_until - clock_now(), left));
     else if (is_held && lease_is_over(&a->machine.lease))
         snprintf(out, size, "this locker itself keeps it until on_endangered has returned");
     else if (is_held)
@@ -85,13 +85,13 @@ static void report_failure(struct actor *a, int code, int trouble, const char *t
 {
     struct log *log = &a->client->log;
     const struct lease *l = &a->machine.lease;
-    char left[FAULT_DURATION];
+    char left[ERROR_DURATION];
     trace_failing(a, trouble, text);
     if (l->state == LEASE_HOLDING)
         log_put(log, SIMBA_LOG_WARN,
                 "mutex '%s' on %.150s: cannot renew: %s; trying again, the lease lasts %s more",
                 a->by_mutex.name, actor_store(a), text,
-                fault_duration(l->hold_until - clock_now(), left));
+                error_duration(l->hold_until - clock_now(), left));
     else
         log_put(log, SIMBA_LOG_WARN, "mutex '%s' on %.150s: %s; %s", a->by_mutex.name,
                 actor_store(a), text, failure_is_ours(code) ? "giving up" : "trying again");
@@ -100,7 +100,7 @@ static void report_failure(struct actor *a, int code, int trouble, const char *t
 /* late: so long ago we should have done something, and this process did not run. */
 static void report_lost(struct actor *a, int64_t late)
 {
-    char since[FAULT_DURATION], missed[FAULT_DURATION];
+    char since[ERROR_DURATION], missed[ERROR_DURATION];
     if (a->machine.lease.reason == SIMBA_EVICTED)
         log_put(&a->client->log, SIMBA_LOG_WARN,
                 "mutex '%s' on %.150s: lost by %s: the store has ended the tenure (evicted, or its "
@@ -110,24 +110,24 @@ static void report_lost(struct actor *a, int64_t late)
         log_put(&a->client->log, SIMBA_LOG_WARN,
                 "mutex '%s' on %.150s: lost by %s: stalled, it reported no progress for %s",
                 a->by_mutex.name, actor_store(a), actor_id(a),
-                fault_duration(a->machine.extra->watchdog.limit, since));
+                error_duration(a->machine.extra->watchdog.limit, since));
     else if (late >= LATE)
         log_put(
             &a->client->log, SIMBA_LOG_WARN,
             "mutex '%s' on %.150s: lost by %s: no renewal for %s (this process%s did not run in "
             "the last %s: was it stopped?)",
             a->by_mutex.name, actor_store(a), actor_id(a),
-            fault_duration(clock_now() - a->renewed_at, since),
-            a->client->no_thread ? ", or its loop," : "", fault_duration(late, missed));
+            error_duration(clock_now() - a->renewed_at, since),
+            a->client->no_thread ? ", or its loop," : "", error_duration(late, missed));
     else
         log_put(&a->client->log, SIMBA_LOG_WARN,
                 "mutex '%s' on %.150s: lost by %s: no renewal for %s (%s)", a->by_mutex.name,
-                actor_store(a), actor_id(a), fault_duration(clock_now() - a->renewed_at, since),
+                actor_store(a), actor_id(a), error_duration(clock_now() - a->renewed_at, since),
                 a->failure != NULL ? a->failure : "the store does not answer");
 }
 
-/* The option's note. Once in a tenure; r: the answer, if it has come. The command shows this line, and that it
- * "is published now" (src/cli/cli.c). */
+/* The option's note. Once in a tenure; r: the answer, if it has come. The command shows this line,
+ * and that it "is published now" (src/cli/cli.c). */
 void report_unpublished(struct actor *a, int code, const struct request *r)
 {
     const char *text = code == SIMBA_ETIMEOUT         ? "the store does not answer"
@@ -181,7 +181,7 @@ void report_answer(struct actor *a, const struct request *r)
 /* since: when what has failed began to. Of a renewal, when the one before it was sent. */
 void report_works(struct actor *a, bool renewed, int64_t since)
 {
-    char text[FAULT_DURATION];
+    char text[ERROR_DURATION];
     struct log *log = &a->client->log;
     if (!a->is_failing_reported)
         return;
@@ -190,7 +190,7 @@ void report_works(struct actor *a, bool renewed, int64_t since)
     trace_works(a, since);
     if (renewed)
         log_put(log, SIMBA_LOG_INFO, "mutex '%s' on %.150s: renewed again after %s without renewal",
-                a->by_mutex.name, actor_store(a), fault_duration(clock_now() - since, text));
+                a->by_mutex.name, actor_store(a), error_duration(clock_now() - since, text));
     else if (actor_waits(a))
         log_put(log, SIMBA_LOG_INFO, "mutex '%s' on %.150s: the store answers again",
                 a->by_mutex.name, actor_store(a));

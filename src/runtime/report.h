@@ -1,5 +1,5 @@
-/* report.h: what people are told of a handle: lines of the log, each with its fact for the trace, and why a
- * call failed. */
+/* report.h: what people are told of a handle: lines of the log, each with its fact for the trace,
+ * and why a call failed. */
 #ifndef RUNTIME_REPORT_H
 #define RUNTIME_REPORT_H
 

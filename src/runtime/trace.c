@@ -53,8 +53,8 @@ static const char *copy_text(char out[CALL_TEXT_MAX], const char *text)
     return out;
 }
 
-/* The times in it are in ns, and its strings borrowed; NULL: "". Called only if this kind is wanted:
- * the event is made for nothing else. */
+/* The times in it are in ns, and its strings borrowed; NULL: "". Called only if this kind is
+ * wanted: the event is made for nothing else. */
 static void put(struct simba_client *s, const struct simba_event *event)
 {
     struct trace *trace = &s->trace;

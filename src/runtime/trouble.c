@@ -9,7 +9,7 @@
 #include "base/text.h"
 #include "runtime/actor.h"
 #include "runtime/client.h"
-#include "runtime/fault.h"
+#include "runtime/error.h"
 
 #define UNTIL_MOVES (1000 * NS_PER_MS)
 
@@ -42,8 +42,8 @@ static bool says_nothing(const struct actor *a, const struct request *r)
     return !asks && r->code == 0 && a->trouble.code == SIMBA_ENOTYET;
 }
 
-/* Than the store said before of when the mutex is granted. Each answer counts anew from when it was asked,
- * so the time itself moves a little. */
+/* Than the store said before of when the mutex is granted. Each answer counts anew from when it was
+ * asked, so the time itself moves a little. */
 static bool is_other(const struct actor *a, int64_t until, const char *text)
 {
     int64_t moved = until - a->trouble.until;
@@ -95,7 +95,7 @@ void trouble_unanswered(struct actor *a)
 static int show(const struct actor *a, const char *function, struct simba_trouble *out)
 {
     if (a == NULL || out == NULL)
-        return fault(SIMBA_EINVAL, "%s needs a handle and a place for the result", function);
+        return error_say(SIMBA_EINVAL, "%s needs a handle and a place for the result", function);
     struct text text;
     *out = (struct simba_trouble){.code = 0};
     int rc = actor_check(a);

@@ -10,11 +10,11 @@
 #include "base/fork.h"
 #include "base/rng.h"
 #include "core/url.h"
-#include "runtime/fault.h"
+#include "runtime/error.h"
 #include "runtime/options.h"
 
-/* A forked child finds none: it has a store of its own, and no client of its parent's. NULL: out of memory when
- * the library was loaded. */
+/* A forked child finds none: it has a store of its own, and no client of its parent's. NULL: out of
+ * memory when the library was loaded. */
 static struct {
     pthread_mutex_t lock;
     struct space *first;
@@ -324,11 +324,11 @@ static struct space *open_for_test(const char *url)
 {
     static const char scheme[] = "memory:";
     if (url == NULL || strncmp(url, scheme, sizeof scheme - 1) != 0) {
-        fault(SIMBA_EINVAL, "not a memory: URL");
+        error_say(SIMBA_EINVAL, "not a memory: URL");
         return NULL;
     }
     if (spaces == NULL) {
-        fault(SIMBA_ELIMIT, "out of memory when the library was loaded");
+        error_say(SIMBA_ELIMIT, "out of memory when the library was loaded");
         return NULL;
     }
     char name[SIMBA_MUTEX_MAX + 1];
@@ -338,7 +338,7 @@ static struct space *open_for_test(const char *url)
     struct space *s = find_locked(name);
     if (s == NULL) {
         pthread_mutex_unlock(&spaces->lock);
-        fault(SIMBA_EINVAL, "no client of memory:%s is open in this process", name);
+        error_say(SIMBA_EINVAL, "no client of memory:%s is open in this process", name);
         return NULL;
     }
     pthread_mutex_lock(&s->lock);
@@ -355,7 +355,7 @@ int simba_memory_set_faults(const char *url, const struct simba_memory_faults *f
 {
     struct simba_memory_faults taken;
     if (faults == NULL)
-        return fault(SIMBA_EINVAL, "simba_memory_set_faults needs faults");
+        return error_say(SIMBA_EINVAL, "simba_memory_set_faults needs faults");
     int rc = options_take(&options_of_faults, faults, &taken);
     if (rc < 0)
         return rc;

@@ -1,6 +1,6 @@
-/* fault.c: results are plain integers: the codes in words, and one line of text per thread. One
+/* error.c: results are plain integers: the codes in words, and one line of text per thread. One
  * list in simba.h makes codes and words, so none lacks its text. */
-#include "runtime/fault.h"
+#include "runtime/error.h"
 
 #include <assert.h>
 #include <simba.h>
@@ -29,7 +29,7 @@ static void write_text(const char *about, const char *format, va_list args)
     text_end(&escaped);
 }
 
-int fault(int code, const char *format, ...)
+int error_say(int code, const char *format, ...)
 {
     assert(code < 0);
     va_list args;
@@ -39,7 +39,7 @@ int fault(int code, const char *format, ...)
     return code;
 }
 
-int fault_on(int code, const char *mutex, const char *store, const char *format, ...)
+int error_on(int code, const char *mutex, const char *store, const char *format, ...)
 {
     assert(code < 0);
     char about[ABOUT_MAX];
@@ -52,7 +52,7 @@ int fault_on(int code, const char *mutex, const char *store, const char *format,
     return code;
 }
 
-int fault_at(int code, const char *what, const char *store, const char *format, ...)
+int error_at(int code, const char *what, const char *store, const char *format, ...)
 {
     assert(code < 0);
     char about[ABOUT_MAX];
@@ -64,10 +64,10 @@ int fault_at(int code, const char *what, const char *store, const char *format, 
     return code;
 }
 
-const char *fault_duration(int64_t ns, char out[FAULT_DURATION])
+const char *error_duration(int64_t ns, char out[ERROR_DURATION])
 {
     struct text t;
-    text_init(&t, out, FAULT_DURATION);
+    text_init(&t, out, ERROR_DURATION);
     text_add_duration(&t, ns / NS_PER_MS);
     return out;
 }
