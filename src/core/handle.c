@@ -426,7 +426,7 @@ static void accept_event(struct handle *h, const struct handle_event *e, struct 
     case HANDLE_DONE:
         done(h, e->ran);
         break;
-    default: /* HANDLE_TICK: the time is all that counts */
+    default: /* HANDLE_EXPIRE */
         break;
     }
 }
@@ -552,7 +552,7 @@ void handle_step(struct handle *h, const struct handle_event *e, struct handle_u
     *up = (struct handle_update){.send = false};
     int64_t now = e->now;
 
-    heard(h, now, lease_tick(&h->lease, now), up);
+    heard(h, now, lease_expire(&h->lease, now), up);
     if (h->extra != NULL)
         check_extra(h, e, up);
     if (h->waiting && now >= h->wait_until)

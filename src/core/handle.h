@@ -29,7 +29,7 @@ enum handle_callback {
 };
 
 enum handle_event_kind {
-    HANDLE_TICK,
+    HANDLE_EXPIRE,  /* a timer has: the time is all that counts */
     HANDLE_START,   /* contender, observer: from at on */
     HANDLE_STOP,    /* contender, observer */
     HANDLE_RESIGN,  /* contender: this tenure, and for `at` no other */

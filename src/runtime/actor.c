@@ -461,7 +461,7 @@ void actor_take_posts(struct actor *a, uint32_t posts)
 void actor_expire(struct timer *timer)
 {
     struct actor *a = (struct actor *)(void *)((char *)timer - offsetof(struct actor, timer));
-    step(a, &(struct handle_event){.kind = HANDLE_TICK}, NULL);
+    step(a, &(struct handle_event){.kind = HANDLE_EXPIRE}, NULL);
     end_if_gone(a);
 }
 
